@@ -1,0 +1,188 @@
+// What spreading an operator over P ranks costs: total CPU time of the plan over that of the same
+// operator on one rank, through the same tile kernels, measured in turns in one process. And what
+// it takes to make a plan: lowering and verification.
+//
+//   plan_bench [--rounds N] [--json FILE]
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <fstream>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "driver/run.h"
+#include "driver/session.h"
+#include "exec/cpu/cpu_executor.h"
+#include "verify/verify.h"
+
+namespace harpe {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+struct Case {
+  std::string target;
+  std::vector<std::string> parameters;
+  std::vector<std::string> schedules;
+  double limit;  // the goal
+};
+
+const std::vector<Case> kCases = {
+    {"attention",
+     {"seq=4096", "heads=8", "kv_heads=8", "head_dim=128"},
+     {"allgather", "ring", "ulysses"},
+     1.15},
+    {"attention",
+     {"seq=4096", "heads=8", "kv_heads=8", "head_dim=128", "causal=true"},
+     {"zigzag_ring", "allgather"},
+     1.15},
+    {"ag_gemm", {"m=2048", "n=2048", "k=2048"}, {"bulk", "ring", "fetch"}, 1.15},
+    {"gemm_rs", {"m=2048", "n=2048", "k=2048"}, {"bulk", "ring", "push"}, 1.35},
+    {"gemm_ar", {"m=2048", "n=2048", "k=2048"}, {"bulk"}, 1.35},
+};
+
+template <class T>
+T expect(Checked<T> result) {
+  if (!result.ok()) {
+    fmt::print(stderr, "{}\n", render(result.error()));
+    std::exit(1);
+  }
+  return std::move(result).value();
+}
+
+class Runner {
+ public:
+  explicit Runner(const Request& request) {
+    Session session(false);
+    const Plan plan = expect(session.plan(request));
+    expect(verify(plan));
+    executor_ = expect(make_cpu_executor(plan, {.runner = LaneRunner::Pool, .workers = 1}));
+    for (const auto& [name, tensor] : expect(prepare_run(plan, RunRequest()))) {
+      executor_->set_input(name, tensor);
+    }
+    run();  // warm caches and scratch
+  }
+
+  void run() {
+    const auto stats = executor_->run({.iterations = 1, .wait_limit = std::chrono::minutes(5)});
+    if (!stats.ok()) {
+      fmt::print(stderr, "{}\n", render(stats.error()));
+      std::exit(3);
+    }
+    seconds_.push_back(std::chrono::duration<double>(stats->cpu_time).count());
+  }
+
+  [[nodiscard]] double median() const {
+    std::vector<double> sorted(seconds_.begin() + 1, seconds_.end());
+    std::ranges::sort(sorted);
+    return sorted[sorted.size() / 2];
+  }
+
+ private:
+  std::unique_ptr<Executor> executor_;
+  std::vector<double> seconds_;
+};
+
+std::string words(const std::vector<std::string>& parts) {
+  std::string text;
+  for (const std::string& part : parts) text += (text.empty() ? "" : " ") + part;
+  return text;
+}
+
+nlohmann::json compare(const Case& shape, const std::string& dtype, int rounds) {
+  nlohmann::json rows = nlohmann::json::array();
+  std::vector<std::string> parameters = shape.parameters;
+  parameters.push_back("dtype=" + dtype);
+  Request one{.target = shape.target, .parameters = parameters, .mesh = "x=1", .schedule = "auto"};
+  for (const std::string& schedule : shape.schedules) {
+    for (const int ranks : {2, 4, 8}) {
+      Request many = one;
+      many.mesh = fmt::format("x={}", ranks);
+      many.schedule = schedule;
+      Runner alone(one);
+      Runner spread(many);
+      for (int round = 0; round < rounds; ++round) {
+        alone.run();
+        spread.run();
+      }
+      const double ratio = spread.median() / alone.median();
+      fmt::print("{:10} {:62} {:12} {} ranks  {:8.1f} ms / {:8.1f} ms = {:.3f}  {}\n", shape.target,
+                 words(parameters), schedule, ranks, spread.median() * 1e3, alone.median() * 1e3,
+                 ratio, ratio <= shape.limit ? "" : fmt::format("above {}", shape.limit));
+      rows.push_back({{"operator", shape.target},
+                      {"parameters", words(parameters)},
+                      {"schedule", schedule},
+                      {"ranks", ranks},
+                      {"cpu_ms", spread.median() * 1e3},
+                      {"one_rank_ms", alone.median() * 1e3},
+                      {"ratio", ratio},
+                      {"goal", shape.limit}});
+    }
+  }
+  return rows;
+}
+
+double milliseconds_since(Clock::time_point start) {
+  return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
+}
+
+nlohmann::json time_planning(int ranks, const std::string& schedule, int rounds) {
+  const Request request{.target = "attention",
+                        .parameters = {"seq=65536", "heads=64", "kv_heads=64", "causal=true"},
+                        .mesh = fmt::format("x={}", ranks),
+                        .schedule = schedule};
+  Session session(false);
+  const Scheduled scheduled = expect(session.schedule(request));
+  double lower_ms = 1e30;
+  double verify_ms = 1e30;
+  std::size_t tasks = 0;
+  for (int round = 0; round < rounds; ++round) {
+    auto start = Clock::now();
+    const Plan plan = expect(session.lower(scheduled));
+    lower_ms = std::min(lower_ms, milliseconds_since(start));
+    start = Clock::now();
+    expect(verify(plan));
+    verify_ms = std::min(verify_ms, milliseconds_since(start));
+    tasks = plan.tasks.size();
+  }
+  fmt::print("plan {:3} ranks {:12} {:6} tasks  lower {:7.2f} ms  verify {:7.2f} ms\n", ranks,
+             schedule, tasks, lower_ms, verify_ms);
+  return {{"ranks", ranks},
+          {"schedule", schedule},
+          {"tasks", tasks},
+          {"lower_ms", lower_ms},
+          {"verify_ms", verify_ms}};
+}
+
+int run_all(int rounds, const std::string& json_file) {
+  nlohmann::json out = {{"schema", 1}, {"rounds", rounds}};
+  for (const int ranks : {8, 64}) {
+    for (const char* schedule : {"ring", "zigzag_ring", "ulysses", "usp"}) {
+      out["planning"].push_back(time_planning(ranks, schedule, rounds));
+    }
+  }
+  for (const Case& shape : kCases) {
+    for (const char* dtype : {"bf16", "f32"}) {
+      for (const auto& row : compare(shape, dtype, rounds)) out["spreading"].push_back(row);
+    }
+  }
+  if (!json_file.empty()) std::ofstream(json_file) << out.dump(2) << "\n";
+  return 0;
+}
+
+}  // namespace
+}  // namespace harpe
+
+int main(int argc, char** argv) {
+  int rounds = 5;
+  std::string json_file;
+  for (int i = 1; i + 1 < argc; i += 2) {
+    if (std::string(argv[i]) == "--rounds") rounds = std::max(1, std::atoi(argv[i + 1]));
+    if (std::string(argv[i]) == "--json") json_file = argv[i + 1];
+  }
+  return harpe::run_all(rounds, json_file);
+}

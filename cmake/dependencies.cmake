@@ -1,0 +1,54 @@
+# Third-party libraries, each private to the one module that may use it.
+include(CMakePushCheckState)
+include(CheckCXXSourceCompiles)
+
+# The files whose loops the compiler has to vectorise.
+set_source_files_properties(src/ir/interpret_math.cpp PROPERTIES
+  COMPILE_OPTIONS "$<$<NOT:$<CONFIG:Debug>>:-O3>;-ffp-contract=fast")
+target_compile_options(harpe_exec_cpu_kernels PRIVATE
+  $<$<NOT:$<CONFIG:Debug>>:-O3> -ffp-contract=fast)
+
+# OpenBLAS: f32 and f64 tiles where it is the fastest. The serial flavour first, so that no
+# second pool of threads competes with the executor's.
+set(HARPE_BLAS_FOUND OFF)
+if(HARPE_OPENBLAS)
+  find_path(OPENBLAS_INCLUDE_DIR cblas.h PATH_SUFFIXES openblas-serial openblas)
+  find_library(OPENBLAS_LIBRARY openblas PATH_SUFFIXES openblas-serial)
+  if(OPENBLAS_INCLUDE_DIR AND OPENBLAS_LIBRARY)
+    set(HARPE_BLAS_FOUND ON)
+    target_include_directories(harpe_exec_cpu_kernels SYSTEM PRIVATE ${OPENBLAS_INCLUDE_DIR})
+    target_link_libraries(harpe_exec_cpu_kernels PRIVATE ${OPENBLAS_LIBRARY})
+    target_compile_definitions(harpe_exec_cpu_kernels PRIVATE HARPE_WITH_OPENBLAS)
+  endif()
+endif()
+
+# oneDNN: f32 and bf16 tiles on AVX-512. Its number of threads is OpenMP's, so that is needed too.
+set(HARPE_DNNL_FOUND OFF)
+set(HARPE_DNNL_BF16_FOUND OFF)
+if(HARPE_ONEDNN)
+  find_package(OpenMP QUIET COMPONENTS CXX)
+  find_path(ONEDNN_INCLUDE_DIR oneapi/dnnl/dnnl.h)
+  find_library(ONEDNN_LIBRARY dnnl)
+  if(OpenMP_CXX_FOUND AND ONEDNN_INCLUDE_DIR AND ONEDNN_LIBRARY)
+    set(HARPE_DNNL_FOUND ON)
+    target_include_directories(harpe_exec_cpu_kernels SYSTEM PRIVATE ${ONEDNN_INCLUDE_DIR})
+    target_link_libraries(harpe_exec_cpu_kernels PRIVATE ${ONEDNN_LIBRARY} OpenMP::OpenMP_CXX)
+    target_compile_definitions(harpe_exec_cpu_kernels PRIVATE HARPE_WITH_ONEDNN)
+    cmake_push_check_state(RESET)
+    set(CMAKE_REQUIRED_LIBRARIES ${ONEDNN_LIBRARY})
+    check_cxx_source_compiles(
+      "extern \"C\" int dnnl_gemm_bf16bf16f32(); int main() { return dnnl_gemm_bf16bf16f32(); }"
+      HARPE_DNNL_EXPORTS_BF16)
+    cmake_pop_check_state()
+    if(HARPE_DNNL_EXPORTS_BF16)
+      set(HARPE_DNNL_BF16_FOUND ON)
+      target_compile_definitions(harpe_exec_cpu_kernels PRIVATE HARPE_WITH_ONEDNN_BF16)
+    endif()
+  endif()
+endif()
+
+target_link_libraries(harpe_exec_cpu PRIVATE Threads::Threads)
+
+message(STATUS "CPU tiles: OpenBLAS ${HARPE_BLAS_FOUND} (wanted ${HARPE_OPENBLAS}), "
+  "oneDNN ${HARPE_DNNL_FOUND} (wanted ${HARPE_ONEDNN}), its bf16 ${HARPE_DNNL_BF16_FOUND}; "
+  "own loops for the rest")

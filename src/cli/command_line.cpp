@@ -1,0 +1,182 @@
+#include "cli/command_line.h"
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <array>
+
+#include "cli/flags.h"
+
+namespace harpe::cli {
+namespace {
+
+constexpr std::array kVerbs = {
+    Verb{"ops", "[OP]", "list the operators, or the parameters and buffers of one",
+         "  harpe ops\n  harpe ops attention"},
+    Verb{"show", "OP|FILE.op [P=V ...]",
+         "print a program, a schedule or a plan as text that reads back",
+         "  harpe show attention\n"
+         "  harpe show attention seq=8192 causal=true --mesh cp=8 --schedule zigzag_ring\n"
+         "  harpe show gemm_rs --mesh tp=4 --schedule ring --stage plan"},
+    Verb{"schedules", "OP|FILE.op [P=V ...]", "list the named schedules, and why some do not apply",
+         "  harpe schedules attention heads=4 --mesh cp=8"},
+    Verb{"lower", "OP|FILE.op [P=V ...]", "make a plan and verify it",
+         "  harpe lower ag_gemm m=4096 --mesh tp=8 --schedule ring -o ring.plan\n"
+         "  harpe lower attention --mesh cp=4 --schedule ulysses --print-after all > u.plan"},
+    Verb{"verify", "FILE.plan | OP [P=V ...]", "prove a plan right, or show what is wrong with it",
+         "  harpe verify ring.plan\n  harpe verify attention causal=true --mesh cp=8 --schedule "
+         "ring"},
+    Verb{"run", "OP|FILE.op|FILE.plan [P=V ...]", "execute a plan on real numbers",
+         "  harpe run attention seq=1024 --mesh cp=4 --schedule ring --check\n"
+         "  harpe run gemm m=512 n=512 k=512 --mesh r=2,c=2 --input a=a.npy --output c=c.npy\n"
+         "  harpe run ring.plan --iters 5 --trace ring.json --json -"},
+    Verb{"explain", "CODE", "what a diagnostic means and what to do about it",
+         "  harpe explain F205\n  harpe explain --all"},
+};
+
+// Verbs of the command line contract that no version has yet.
+constexpr std::array kLaterVerbs = {"simulate", "tune", "taxes", "bench", "profile"};
+
+std::uint32_t bit_of(std::string_view verb) {
+  const auto found = std::ranges::find(kVerbs, verb, &Verb::name);
+  return 1U << static_cast<std::uint32_t>(found - kVerbs.begin());
+}
+
+std::string help_of_harpe() {
+  std::string out =
+      "harpe: operators over many ranks, as programs, schedules and verified plans\n\n"
+      "Usage: harpe VERB ...\n\n";
+  for (const Verb& verb : kVerbs) {
+    std::string name(verb.name);
+    name.resize(11, ' ');
+    out += "  " + name + std::string(verb.summary) + "\n";
+  }
+  return out +
+         "\n`harpe VERB --help` tells more, with an example. Try:\n"
+         "  harpe run attention seq=1024 --mesh cp=4 --schedule ring --check\n\n"
+         "Exit status: 0 done, 1 refused or a check failed, 2 usage, 3 a fault at run time,\n"
+         "70 a bug in harpe.\n";
+}
+
+Diag unknown_flag(std::string_view verb, const std::string& word) {
+  const std::string flag = word.substr(0, word.find('='));
+  std::vector<std::string> known;
+  for (const Flag& candidate : kFlags) {
+    if ((candidate.verbs & bit_of(verb)) != 0) known.push_back("--" + std::string(candidate.name));
+  }
+  return make_diag(DiagCode::U103,
+                   {{"verb", verb}, {"flag", flag}, {"hint", suggestion(flag, known)}});
+}
+
+// Checks how often a flag is there and whether its values are.
+Checked<Ok> check_flag(const Flag& flag, const std::vector<std::string>& values) {
+  const std::string shown = "--" + std::string(flag.name);
+  if (values.size() > 1 && !flag.repeats) {
+    return make_diag(DiagCode::U105, {{"flag", shown}, {"times", values.size()}});
+  }
+  for (const std::string& value : values) {
+    if (flag.value.empty() && value != "true") {
+      return make_diag(DiagCode::U109,
+                       {{"flag", shown}, {"text", value}, {"wanted", "left without a value"}});
+    }
+    if (!flag.value.empty() && value.empty()) {
+      return make_diag(DiagCode::U104, {{"flag", shown}, {"form", flag.value}});
+    }
+  }
+  return Ok{};
+}
+
+// All options take none or one value and any number of times, so that what is wrong with them is
+// found by check_flag and told in our words; no parse error of the library's is left.
+void declare(CLI::App& app, std::uint32_t verb) {
+  app.set_help_flag("");
+  app.allow_extras();
+  for (const Flag& flag : kFlags) {
+    if ((flag.verbs & verb) == 0) continue;
+    const std::string names =
+        (flag.brief.empty() ? "" : std::string(flag.brief) + ",") + "--" + std::string(flag.name);
+    CLI::Option* option = nullptr;
+    if (flag.value.empty()) {
+      option = app.add_flag(names);
+    } else {
+      option = app.add_option(names)->expected(0, 1)->allow_extra_args(false)->type_name(
+          std::string(flag.value));
+    }
+    option->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+    option->description(std::string(flag.help));
+  }
+}
+
+std::string help_of(const Verb& verb, const CLI::App& app) {
+  std::string options = app.help();
+  options.erase(0, options.find("Options:"));
+  options.erase(options.find_last_not_of('\n') + 1);
+  return "harpe " + std::string(verb.name) + ": " + std::string(verb.summary) +
+         "\n\nUsage: harpe " + std::string(verb.name) + " " + std::string(verb.operands) +
+         " [options]\n\n" + options + "\n\nExamples:\n" + std::string(verb.example) + "\n";
+}
+
+Checked<CommandLine> parse_verb(const Verb& verb, std::vector<std::string> rest) {
+  CLI::App app;
+  app.get_formatter()->column_width(32);
+  declare(app, bit_of(verb.name));
+  CommandLine line;
+  line.verb = verb.name;
+  app.add_option("words", line.words)->group("");
+  std::ranges::reverse(rest);  // as the library wants a vector
+  app.parse(std::move(rest));
+  for (const std::string& word : app.remaining()) {
+    if (word != "--") return unknown_flag(verb.name, word);
+  }
+  for (const Flag& flag : kFlags) {
+    if ((flag.verbs & bit_of(verb.name)) == 0) continue;
+    const CLI::Option* option = app.get_option("--" + std::string(flag.name));
+    if (option->count() == 0) continue;
+    HP_REQUIRE_OK(check_flag(flag, option->results()));
+    line.flags.emplace(flag.name, option->results());
+  }
+  if (line.has("help")) line.answer = help_of(verb, app);
+  return line;
+}
+
+Diag unknown_verb(const std::string& name) {
+  if (std::ranges::find(kLaterVerbs, name) != kLaterVerbs.end()) {
+    return make_diag(DiagCode::U102, {{"name", name}});
+  }
+  std::vector<std::string> known;
+  for (const Verb& verb : kVerbs) known.emplace_back(verb.name);
+  return make_diag(DiagCode::U101, {{"name", name}, {"hint", suggestion(name, known)}});
+}
+
+}  // namespace
+
+std::span<const Verb> all_verbs() { return kVerbs; }
+
+std::optional<std::string> CommandLine::value(std::string_view flag) const {
+  const auto found = flags.find(flag);
+  if (found == flags.end()) return std::nullopt;
+  return found->second.front();
+}
+
+std::vector<std::string> CommandLine::values(std::string_view flag) const {
+  const auto found = flags.find(flag);
+  return found == flags.end() ? std::vector<std::string>() : found->second;
+}
+
+Checked<CommandLine> parse_command_line(int count, const char* const* words) {
+  const std::vector<std::string> all(words + 1, words + count);
+  if (all.empty()) return make_diag(DiagCode::U110, {{"verb", "harpe"}, {"what", "a command"}});
+  CommandLine line;
+  if (all.front() == "--help" || all.front() == "-h" || all.front() == "help") {
+    line.answer = help_of_harpe();
+    return line;
+  }
+  if (all.front() == "--version") {
+    line.answer = "harpe " HARPE_VERSION "\n";
+    return line;
+  }
+  const auto verb = std::ranges::find(kVerbs, all.front(), &Verb::name);
+  if (verb == kVerbs.end()) return unknown_verb(all.front());
+  return parse_verb(*verb, {all.begin() + 1, all.end()});
+}
+
+}  // namespace harpe::cli

@@ -1,0 +1,65 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string_view>
+
+namespace harpe::cli {
+
+// Verbs as bits: which flags belong to which.
+enum VerbBit : std::uint32_t {
+  kOps = 1U << 0U,
+  kShow = 1U << 1U,
+  kSchedules = 1U << 2U,
+  kLower = 1U << 3U,
+  kVerify = 1U << 4U,
+  kRun = 1U << 5U,
+  kExplain = 1U << 6U,
+};
+
+struct Flag {
+  std::string_view name;   // long name, without dashes
+  std::string_view brief;  // "-o" or ""
+  std::string_view value;  // what its value looks like; "" for a switch
+  std::string_view help;
+  std::uint32_t verbs;
+  bool repeats = false;
+};
+
+inline constexpr std::array kFlags = {
+    Flag{"mesh", "", "NAME=SIZE,...", "the ranks, major axis first: cp=8, node=2,gpu=4",
+         kShow | kSchedules | kLower | kVerify | kRun},
+    Flag{"schedule", "", "S", "a name of `harpe schedules`, FILE.sched, or auto (default)",
+         kShow | kLower | kVerify | kRun},
+    Flag{"stage", "", "op|schedule|plan", "what to print (default: schedule with --mesh, else op)",
+         kShow},
+    Flag{"output-file", "-o", "FILE.plan", "write the plan here instead of standard output",
+         kLower},
+    Flag{"stop-after", "", "STAGE", "print the draft as this stage left it, and stop", kLower},
+    Flag{"print-after", "", "STAGE|all", "print the draft after this stage, to standard error",
+         kLower},
+    Flag{"level", "", "auto|full|reduced",
+         "every block of every rank, or of small likenesses (auto: above a million tasks)",
+         kVerify},
+    Flag{"memory", "", "BYTES", "refuse a plan whose ranks need more than this", kVerify},
+    Flag{"backend", "", "cpu|cuda", "where the ranks run (default cpu)", kRun},
+    Flag{"input", "", "NAME=FILE.npy",
+         "a whole input tensor; without it inputs are drawn from --seed", kRun, true},
+    Flag{"output", "", "NAME=FILE.npy", "write a whole output tensor, as f32", kRun, true},
+    Flag{"check", "", "", "compare with the independent reference", kRun},
+    Flag{"seed", "", "N", "of drawn inputs (default 0)", kRun},
+    Flag{"iters", "", "N", "executions; times are of each (default 1)", kRun},
+    Flag{"wait", "", "MILLISECONDS", "how long a rank waits for another (default 10000)", kRun},
+    Flag{"trace", "", "FILE.json", "write a timeline for Perfetto or chrome://tracing", kRun},
+    Flag{"inject", "", "lose=TASK|bug", "end the worker that reaches a task, or break an invariant",
+         kRun},
+    Flag{"all", "", "", "every diagnostic, as the text of docs/errors.md", kExplain},
+    Flag{"json", "", "FILE|-", "write one JSON object with inputs and results",
+         kOps | kSchedules | kLower | kVerify | kRun},
+    Flag{"paranoid", "", "", "read every text form back and compare",
+         kShow | kSchedules | kLower | kVerify | kRun},
+    Flag{"help", "-h", "", "this text",
+         kOps | kShow | kSchedules | kLower | kVerify | kRun | kExplain},
+};
+
+}  // namespace harpe::cli

@@ -1,0 +1,91 @@
+#include <algorithm>
+
+#include "cli/report.h"
+#include "cli/request.h"
+#include "cli/verbs.h"
+#include "driver/files.h"
+#include "driver/plan_file.h"
+
+namespace harpe::cli {
+namespace {
+
+// Watches the stages of the lowering for `--print-after` and `--stop-after`.
+class StageWatch {
+ public:
+  explicit StageWatch(const CommandLine& line)
+      : print_after_(line.value("print-after")), stop_after_(line.value("stop-after")) {}
+
+  [[nodiscard]] LowerOptions options() {
+    LowerOptions options;
+    if (!print_after_ && !stop_after_) return options;
+    options.after_stage = [this](std::string_view stage, const std::function<std::string()>& text,
+                                 std::chrono::nanoseconds time) {
+      stages_.emplace_back(stage);
+      if (print_after_ == stage || print_after_ == "all") {
+        const double seconds = std::chrono::duration<double>(time).count();
+        print_error("// after " + std::string(stage) + ", " + print_seconds(seconds) + "\n" +
+                    text());
+      }
+      if (stop_after_ == stage) stopped_ = text();
+    };
+    return options;
+  }
+
+  // The draft `--stop-after` asked for. Errors: U109 where a flag names a stage that there is not.
+  [[nodiscard]] Checked<std::optional<std::string>> finish() const {
+    HP_REQUIRE_OK(check("--print-after", print_after_, true));
+    HP_REQUIRE_OK(check("--stop-after", stop_after_, false));
+    return stopped_;
+  }
+
+ private:
+  [[nodiscard]] Checked<Ok> check(std::string_view flag, const std::optional<std::string>& stage,
+                                  bool or_all) const {
+    if (!stage || (or_all && *stage == "all") ||
+        std::ranges::find(stages_, *stage) != stages_.end()) {
+      return Ok{};
+    }
+    std::string wanted = "one of";
+    for (const std::string& name : stages_) wanted += " " + name;
+    return make_diag(
+        DiagCode::U109,
+        {{"flag", flag}, {"text", *stage}, {"wanted", or_all ? wanted + " all" : wanted}});
+  }
+
+  std::optional<std::string> print_after_;
+  std::optional<std::string> stop_after_;
+  std::vector<std::string> stages_;
+  std::optional<std::string> stopped_;
+};
+
+}  // namespace
+
+Checked<int> lower_schedule(const CommandLine& line, Session& session) {
+  HP_REQUIRE_OK(check_json(line));
+  HP_TRY(const Request request, operator_request_of(line));
+  const std::optional<std::string> path = line.value("output-file");
+  if (path) HP_REQUIRE_OK(check_writable(*path));
+  StageWatch watch(line);
+  HP_TRY(const Scheduled scheduled, session.schedule(request));
+  show_progress("lowering");
+  HP_TRY(const Plan plan, session.lower(scheduled, watch.options()));
+  HP_TRY(const std::optional<std::string> draft, watch.finish());
+  if (draft) {
+    print_out(*draft);
+    return kDone;
+  }
+  show_progress("verifying");
+  HP_TRY(const Certificate certificate, certify(plan, level_for(plan)));
+  const std::string text = print_plan_file(plan);
+  if (path) HP_REQUIRE_OK(write_text(*path, text));
+  const PlanSummary summary = summarise(plan);
+  Json json = start_json(line);
+  add_plan(json, summary);
+  json.set("certificate", to_json(certificate));
+  json.set(path ? "file" : "plan", path ? *path : text);
+  HP_REQUIRE_OK(
+      show_results(line, path ? print_title(summary) + print_rows(rows_of(summary)) : text, json));
+  return kDone;
+}
+
+}  // namespace harpe::cli

@@ -1,0 +1,81 @@
+#include <unistd.h>
+
+#include <exception>
+#include <filesystem>
+#include <string>
+
+#include "cli/command_line.h"
+#include "cli/terminal.h"
+#include "cli/verbs.h"
+#include "driver/files.h"
+#include "driver/session.h"
+#include "support/check.h"
+#include "support/hash.h"
+
+namespace harpe::cli {
+namespace {
+
+Checked<int> dispatch(const CommandLine& line, Session& session) {
+  if (line.verb == "ops") return list_operators(line);
+  if (line.verb == "explain") return explain_diagnostic(line);
+  if (line.verb == "show") return show_text(line, session);
+  if (line.verb == "schedules") return print_schedules(line, session);
+  if (line.verb == "lower") return lower_schedule(line, session);
+  if (line.verb == "verify") return verify_plan(line, session);
+  if (line.verb == "run") return run_plan(line, session);
+  HP_CHECK(false, "verb `" + line.verb + "` has no function");
+}
+
+int report(const Diag& diag) {
+  print_error(render(diag) + "\n");
+  return exit_status_of(diag);
+}
+
+// Writes what led to a broken invariant into the current folder, or where that is not allowed into
+// the one for temporary files, and says where.
+int report_bug(const std::string& what, int count, const char* const* words,
+               const Session& session) {
+  std::string text = "// " + what + "\n// harpe " HARPE_VERSION ", run as:";
+  for (int i = 0; i < count; ++i) text += std::string(" ") + words[i];
+  text += "\n" + session.reproduction();
+  const std::string name = "harpe-bug-" + hash_text(text).substr(0, 8) + ".txt";
+  std::string path = name;
+  if (!write_text(path, text).ok()) {
+    path = (std::filesystem::temp_directory_path() / name).string();
+    if (!write_text(path, text).ok()) path.clear();
+  }
+  print_error("bug in harpe: " + what + "\n" +
+              (path.empty() ? text : "  its reproduction is in `" + path + "`\n"));
+  return kBug;
+}
+
+int run_command(int count, const char* const* words) {
+  const Checked<CommandLine> line = parse_command_line(count, words);
+  if (!line.ok()) return report(line.error());
+  if (line->answer) {
+    print_out(*line->answer);
+    return kDone;
+  }
+  Session session(line->has("paranoid"));
+  try {
+    const Checked<int> status = dispatch(*line, session);
+    return status.ok() ? *status : report(status.error());
+  } catch (const InternalError& error) {
+    return report_bug(error.what(), count, words, session);
+  } catch (const std::bad_alloc&) {
+    print_error("error: out of memory\n");
+    return kFault;
+  }
+}
+
+}  // namespace
+}  // namespace harpe::cli
+
+int main(int count, char** words) {
+  try {
+    return harpe::cli::run_command(count, words);
+  } catch (const std::exception& error) {
+    harpe::cli::print_error(std::string("bug in harpe: ") + error.what() + "\n");
+    return harpe::cli::kBug;
+  }
+}

@@ -1,0 +1,79 @@
+#include "cli/terminal.h"
+#include "cli/verbs.h"
+#include "driver/catalogue.h"
+
+namespace harpe::cli {
+namespace {
+
+std::string print_operators(const std::vector<Description>& operators) {
+  std::vector<std::vector<std::string>> lines;
+  for (const Description& op : operators) lines.push_back({op.name, op.summary});
+  return print_table(lines) + "\n`harpe ops OP` shows parameters and buffers.\n";
+}
+
+std::string print_description(const Description& op) {
+  std::vector<std::vector<std::string>> parameters;
+  for (const ParameterText& parameter : op.parameters) {
+    parameters.push_back({parameter.name, parameter.kind, parameter.value});
+  }
+  std::vector<std::vector<std::string>> buffers;
+  for (const BufferText& buffer : op.buffers) {
+    std::string shape;
+    for (const std::string& extent : buffer.shape) {
+      shape += (shape.empty() ? "" : ", ") + extent;
+    }
+    buffers.push_back({buffer.name, buffer.role, buffer.dtype, "[" + shape + "]"});
+  }
+  return op.name + (op.summary.empty() ? "" : ": " + op.summary) +
+         "\n\nparameters and their defaults\n" + print_table(parameters) +
+         "\nbuffers, whole over all ranks\n" + print_table(buffers);
+}
+
+Json to_json(const Description& op) {
+  Json::Array parameters;
+  for (const ParameterText& parameter : op.parameters) {
+    parameters.push_back(Json::object()
+                             .set("name", parameter.name)
+                             .set("kind", parameter.kind)
+                             .set("default", parameter.value));
+  }
+  Json::Array buffers;
+  for (const BufferText& buffer : op.buffers) {
+    buffers.push_back(Json::object()
+                          .set("name", buffer.name)
+                          .set("role", buffer.role)
+                          .set("dtype", buffer.dtype)
+                          .set("shape", Json::Array(buffer.shape.begin(), buffer.shape.end())));
+  }
+  return Json::object()
+      .set("name", op.name)
+      .set("summary", op.summary)
+      .set("parameters", std::move(parameters))
+      .set("buffers", std::move(buffers));
+}
+
+}  // namespace
+
+Checked<int> list_operators(const CommandLine& line) {
+  if (line.words.size() > 1) {
+    return make_diag(DiagCode::U111,
+                     {{"verb", line.verb}, {"what", "operator"}, {"text", line.words[1]}});
+  }
+  HP_REQUIRE_OK(check_json(line));
+  std::vector<Description> operators;
+  std::string text;
+  if (line.words.empty()) {
+    operators = describe_operators();
+    text = print_operators(operators);
+  } else {
+    HP_TRY(const Description op, describe_target(line.words.front()));
+    text = print_description(op);
+    operators.push_back(op);
+  }
+  Json::Array all;
+  for (const Description& op : operators) all.push_back(to_json(op));
+  HP_REQUIRE_OK(show_results(line, text, start_json(line).set("operators", std::move(all))));
+  return kDone;
+}
+
+}  // namespace harpe::cli

@@ -1,0 +1,15 @@
+#pragma once
+
+#include "cli/command_line.h"
+#include "driver/session.h"
+#include "support/diag.h"
+
+namespace harpe::cli {
+
+// The operands and flags that say what to work on. Errors: U110 without a target.
+[[nodiscard]] Checked<Request> request_of(const CommandLine& line);
+
+// The same for verbs that take no plan file. Errors: U114, U110.
+[[nodiscard]] Checked<Request> operator_request_of(const CommandLine& line);
+
+}  // namespace harpe::cli

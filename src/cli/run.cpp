@@ -1,0 +1,163 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "cli/report.h"
+#include "cli/request.h"
+#include "cli/verbs.h"
+#include "driver/run.h"
+#include "driver/target.h"
+
+namespace harpe::cli {
+namespace {
+
+constexpr std::int64_t kMostIterations = 1'000'000;
+constexpr std::int64_t kLongestWait = 3'600'000;  // milliseconds
+
+Checked<Ok> check_backend(const CommandLine& line) {
+  static const std::vector<std::string> kBackends = {"cpu", "cuda"};
+  const std::string backend = line.value("backend").value_or("cpu");
+  if (backend == "cpu") return Ok{};
+  if (backend == "cuda") {
+    return make_diag(DiagCode::I501, {{"missing", "this version has no CUDA executor"}});
+  }
+  return make_diag(DiagCode::U109, {{"flag", "--backend"},
+                                    {"text", backend},
+                                    {"wanted", "cpu or cuda" + suggestion(backend, kBackends)}});
+}
+
+// `lose=TASK`, or `bug`: an invariant of ours that does not hold, to see how one is reported.
+Checked<TaskId> parse_fault(const std::string& text, const Plan& plan) {
+  constexpr std::string_view kLose = "lose=";
+  HP_CHECK(text != "bug", "injected");
+  if (!text.starts_with(kLose)) {
+    static const std::vector<std::string> kFaults = {"lose", "bug"};
+    const std::string name = text.substr(0, text.find('='));
+    return make_diag(DiagCode::U117, {{"text", text}, {"hint", suggestion(name, kFaults)}});
+  }
+  HP_TRY(const std::int64_t task,
+         parse_count("--inject lose", std::string_view(text).substr(kLose.size()), 0,
+                     static_cast<std::int64_t>(plan.tasks.size()) - 1));
+  return TaskId(task);
+}
+
+Checked<RunRequest> run_request_of(const CommandLine& line) {
+  RunRequest request;
+  HP_TRY(request.inputs, parse_named_files("--input", line.values("input")));
+  HP_TRY(request.outputs, parse_named_files("--output", line.values("output")));
+  if (const auto seed = line.value("seed")) {
+    HP_TRY(const std::int64_t value,
+           parse_count("--seed", *seed, 0, std::numeric_limits<std::int64_t>::max()));
+    request.seed = static_cast<std::uint64_t>(value);
+  }
+  if (const auto iterations = line.value("iters")) {
+    HP_TRY(request.iterations, parse_count("--iters", *iterations, 1, kMostIterations));
+  }
+  if (const auto wait = line.value("wait")) {
+    HP_TRY(const std::int64_t value, parse_count("--wait", *wait, 1, kLongestWait));
+    request.wait_limit = std::chrono::milliseconds(value);
+  }
+  request.check = line.has("check");
+  request.trace = line.value("trace");
+  return request;
+}
+
+std::string print_times(const RunStats& stats) {
+  std::vector<double> seconds;
+  for (const auto time : stats.iterations) {
+    seconds.push_back(std::chrono::duration<double>(time).count());
+  }
+  std::ranges::sort(seconds);
+  if (seconds.size() == 1) return print_seconds(seconds.front());
+  return fmt::format("{} median of {}, {} to {}", print_seconds(seconds[seconds.size() / 2]),
+                     seconds.size(), print_seconds(seconds.front()), print_seconds(seconds.back()));
+}
+
+std::string print_comparison(const Comparison& one) {
+  return fmt::format("error {:.2e}, bound {:.2e}{}", one.error, one.bound,
+                     one.checked == one.rows
+                         ? ""
+                         : fmt::format(", {} of {} rows sampled, block borders among them",
+                                       one.checked, one.rows));
+}
+
+Json to_json(const CheckReport& report) {
+  Json::Array outputs;
+  for (const Comparison& one : report.outputs) {
+    outputs.push_back(Json::object()
+                          .set("buffer", one.buffer)
+                          .set("error", one.error)
+                          .set("bound", one.bound)
+                          .set("passed", one.passed())
+                          .set("rows", one.rows)
+                          .set("checked", one.checked)
+                          .set("at", Json::Array(one.at.begin(), one.at.end())));
+  }
+  return Json::object()
+      .set("passed", report.passed())
+      .set("sampled", report.sampled)
+      .set("outputs", std::move(outputs));
+}
+
+Json inputs_to_json(const CommandLine& line, const RunRequest& request) {
+  Json files = Json::object();
+  for (const NamedFile& file : request.inputs) files.set(file.name, file.path);
+  return Json::object()
+      .set("target", line.words.front())
+      .set("parameters", Json::Array(line.words.begin() + 1, line.words.end()))
+      .set("backend", "cpu")
+      .set("seed", static_cast<std::int64_t>(request.seed))
+      .set("iterations", request.iterations)
+      .set("files", std::move(files));
+}
+
+// Prints what came of a run that ended well, in every form asked for.
+Checked<int> show_outcome(const CommandLine& line, const Plan& plan, const RunRequest& request,
+                          const RunOutcome& outcome) {
+  const PlanSummary summary = summarise(plan);
+  Rows rows = rows_of(summary);
+  rows.emplace_back("time", print_times(outcome.stats));
+  Json json = start_json(line);
+  add_plan(json, summary);
+  Json::Array times;
+  for (const auto time : outcome.stats.iterations) {
+    times.emplace_back(std::chrono::duration<double, std::micro>(time).count());
+  }
+  json.set("inputs", inputs_to_json(line, request)).set("time_us", std::move(times));
+  if (outcome.check) {
+    for (const Comparison& one : outcome.check->outputs) {
+      rows.emplace_back("check " + one.buffer, print_comparison(one));
+    }
+    json.set("check", to_json(*outcome.check));
+  }
+  HP_REQUIRE_OK(show_results(line, print_title(summary) + print_rows(rows), json));
+  if (outcome.check && !outcome.check->passed()) return failure_of(*outcome.check);
+  return kDone;
+}
+
+}  // namespace
+
+Checked<int> run_plan(const CommandLine& line, Session& session) {
+  HP_REQUIRE_OK(check_backend(line));
+  HP_TRY(RunRequest request, run_request_of(line));
+  HP_REQUIRE_OK(check_json(line));
+  HP_TRY(const Request subject, request_of(line));
+  show_progress("lowering");
+  HP_TRY(const Plan plan, session.plan(subject));
+  if (const auto fault = line.value("inject")) {
+    HP_TRY(request.lose_worker_at, parse_fault(*fault, plan));
+  }
+  show_progress("verifying");
+  HP_REQUIRE_OK(certify(plan, level_for(plan)));
+  HP_TRY(const TensorMap inputs, prepare_run(plan, request));
+  show_progress("running");
+  HP_TRY(const RunOutcome outcome, run(plan, request, inputs));
+  if (outcome.fault) {
+    print_error("fault: " + print_title(summarise(plan)) + render(*outcome.fault));
+    return kFault;
+  }
+  return show_outcome(line, plan, request, outcome);
+}
+
+}  // namespace harpe::cli

@@ -1,0 +1,33 @@
+#include <algorithm>
+
+#include "cli/request.h"
+#include "cli/terminal.h"
+#include "cli/verbs.h"
+#include "driver/catalogue.h"
+
+namespace harpe::cli {
+namespace {
+
+Checked<Stage> stage_of(const CommandLine& line) {
+  static const std::vector<std::string> kStages = {"op", "schedule", "plan"};
+  const std::string otherwise = line.has("mesh") ? "schedule" : "op";
+  const std::string stage = line.value("stage").value_or(otherwise);
+  const auto found = std::ranges::find(kStages, stage);
+  if (found != kStages.end()) return static_cast<Stage>(found - kStages.begin());
+  return make_diag(DiagCode::U109,
+                   {{"flag", "--stage"},
+                    {"text", stage},
+                    {"wanted", "op, schedule or plan" + suggestion(stage, kStages)}});
+}
+
+}  // namespace
+
+Checked<int> show_text(const CommandLine& line, Session& session) {
+  HP_TRY(const Request request, operator_request_of(line));
+  HP_TRY(const Stage stage, stage_of(line));
+  HP_TRY(const std::string text, show(session, request, stage));
+  print_out(text);
+  return kDone;
+}
+
+}  // namespace harpe::cli

@@ -1,0 +1,90 @@
+#include "cli/terminal.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+
+#include "driver/files.h"
+
+namespace harpe::cli {
+namespace {
+
+constexpr std::int64_t kSchema = 1;  // of every object `--json` writes
+constexpr std::string_view kWipe = "\r\033[K";
+
+bool has_terminal() { return ::isatty(STDERR_FILENO) == 1; }
+
+void write(std::FILE* stream, std::string_view text) {
+  std::fwrite(text.data(), 1, text.size(), stream);
+  std::fflush(stream);
+}
+
+}  // namespace
+
+int exit_status_of(const Diag& diag) {
+  return info(diag.code).name.starts_with('U') ? kUsage : kRefused;
+}
+
+void print_out(std::string_view text) {
+  show_progress("");
+  write(stdout, text);
+}
+
+void print_error(std::string_view text) {
+  show_progress("");
+  write(stderr, text);
+}
+
+void show_progress(std::string_view text) {
+  if (has_terminal()) write(stderr, std::string(kWipe) + std::string(text));
+}
+
+std::string print_rows(const Rows& rows) {
+  std::vector<std::vector<std::string>> lines;
+  for (const auto& [name, value] : rows) lines.push_back({name, value});
+  return print_table(lines);
+}
+
+std::string print_table(const std::vector<std::vector<std::string>>& lines) {
+  std::vector<std::size_t> widths;
+  for (const std::vector<std::string>& line : lines) {
+    widths.resize(std::max(widths.size(), line.size()));
+    for (std::size_t i = 0; i < line.size(); ++i) widths[i] = std::max(widths[i], line[i].size());
+  }
+  std::string out;
+  for (const std::vector<std::string>& line : lines) {
+    std::string text = " ";
+    for (std::size_t i = 0; i < line.size(); ++i) {
+      text += fmt::format(" {:<{}}", line[i], i + 1 == line.size() ? 0 : widths[i] + 1);
+    }
+    out += text.substr(0, text.find_last_not_of(' ') + 1) + "\n";
+  }
+  return out;
+}
+
+std::string print_seconds(double seconds) {
+  if (seconds < 1e-3) return fmt::format("{:.1f} us", seconds * 1e6);
+  if (seconds < 1) return fmt::format("{:.1f} ms", seconds * 1e3);
+  return fmt::format("{:.2f} s", seconds);
+}
+
+Json start_json(const CommandLine& line) {
+  return Json::object().set("schema", kSchema).set("command", line.verb);
+}
+
+Checked<Ok> check_json(const CommandLine& line) {
+  const std::optional<std::string> path = line.value("json");
+  if (!path || *path == "-") return Ok{};
+  return check_writable(*path);
+}
+
+Checked<Ok> show_results(const CommandLine& line, std::string_view text, const Json& json) {
+  const std::optional<std::string> path = line.value("json");
+  print_out(path == "-" ? json.print() + "\n" : std::string(text));
+  if (path && *path != "-") HP_REQUIRE_OK(write_text(*path, json.print() + "\n"));
+  return Ok{};
+}
+
+}  // namespace harpe::cli

@@ -1,0 +1,45 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "cli/command_line.h"
+#include "driver/json.h"
+#include "support/diag.h"
+
+namespace harpe::cli {
+
+// The exit statuses of the contract.
+constexpr int kDone = 0;
+constexpr int kRefused = 1;
+constexpr int kUsage = 2;
+constexpr int kFault = 3;
+constexpr int kBug = 70;
+
+[[nodiscard]] int exit_status_of(const Diag& diag);
+
+void print_out(std::string_view text);
+void print_error(std::string_view text);
+// What is being done now; shown only where standard error is a terminal, and wiped by what follows.
+void show_progress(std::string_view text);
+
+// Lines of "  name   value", values aligned.
+using Rows = std::vector<std::pair<std::string, std::string>>;
+[[nodiscard]] std::string print_rows(const Rows& rows);
+// Lines of cells in aligned columns, indented by two.
+[[nodiscard]] std::string print_table(const std::vector<std::vector<std::string>>& lines);
+
+[[nodiscard]] std::string print_seconds(double seconds);  // "12.3 ms"
+
+// The object `--json` writes: schema version and command, then what the verb adds.
+[[nodiscard]] Json start_json(const CommandLine& line);
+// Refuses a `--json` file that cannot be written, before any work. Errors: I102.
+[[nodiscard]] Checked<Ok> check_json(const CommandLine& line);
+// Shows a verb's results: the text on standard output, and the object where `--json` says. With
+// `--json -` the object takes the text's place. Errors: I102.
+[[nodiscard]] Checked<Ok> show_results(const CommandLine& line, std::string_view text,
+                                       const Json& json);
+
+}  // namespace harpe::cli

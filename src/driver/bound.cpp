@@ -1,0 +1,182 @@
+#include "driver/bound.h"
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <set>
+
+#include "support/check.h"
+
+namespace harpe {
+namespace {
+
+constexpr int kAnywhere = -1;
+
+double size_of_dim(const Program& program, const Buffer& buffer, std::size_t dim) {
+  return static_cast<double>(shape_of(program, buffer)[dim]);
+}
+
+const Buffer& buffer_of(const Program& program, const Access& access) {
+  const Buffer* buffer = find_buffer(program, access.buffer);
+  HP_CHECK(buffer != nullptr, "statement names buffer `" + access.buffer + "`");
+  return *buffer;
+}
+
+// The nest's axes an access ranges over.
+std::set<std::string> axes_of(const Program& program, const Access& access) {
+  std::set<std::string> axes;
+  for (const std::string& name : axis_names(buffer_of(program, access))) {
+    const auto rename = std::ranges::find(access.renames, name, &Rename::axis);
+    axes.insert(rename == access.renames.end() ? name : rename->source);
+  }
+  return axes;
+}
+
+// Axes that operands have and the target has not: what is summed over.
+std::set<std::string> reduced_axes(const Program& program, const Producer& producer) {
+  const std::set<std::string> kept = axes_of(program, producer.stmt->targets[producer.target]);
+  std::set<std::string> reduced;
+  for (const Access& operand : producer.stmt->operands) {
+    for (const std::string& name : axes_of(program, operand)) {
+      if (!kept.contains(name)) reduced.insert(name);
+    }
+  }
+  return reduced;
+}
+
+double leaf_term(const Program& program, const Producer& producer, double accumulator,
+                 const Magnitudes& magnitudes) {
+  if (producer.stmt->monoid == Monoid::Store) return 0;
+  if (producer.stmt->monoid == Monoid::Lse) {
+    // Errors of the scores act on every weight; then the weights are summed over the keys.
+    const Buffer& query = buffer_of(program, producer.stmt->operands[0]);
+    const Buffer& key = buffer_of(program, producer.stmt->operands[1]);
+    const double head_dim = size_of_dim(program, query, query.dims.size() - 1);
+    const double keys = size_of_dim(program, key, 1);
+    return (std::sqrt(head_dim) * magnitudes.score + std::sqrt(keys)) * accumulator;
+  }
+  double length = 1;
+  for (const std::string& name : reduced_axes(program, producer)) {
+    if (const Axis* axis = find_axis(program, name)) length *= static_cast<double>(size_of(*axis));
+  }
+  return std::sqrt(length) * accumulator;
+}
+
+// Contributions to one output block: the blocks of the axes it is summed over.
+double count_folds(const Plan& plan, const Producer& producer) {
+  double folds = 1;
+  for (const std::string& name : reduced_axes(plan.program, producer)) {
+    const Split* split = find_split(plan.form, name);
+    if (split == nullptr) continue;
+    for (const Digit& digit : split->digits) folds *= static_cast<double>(digit.extent.value_or(1));
+  }
+  return folds;
+}
+
+double ranks_along(const Mesh& mesh, const MeshRef& axes) {
+  double ranks = 1;
+  for (const std::string& name : axes) {
+    if (const int axis = find_axis(mesh, name); axis >= 0) {
+      ranks *= static_cast<double>(mesh.axes[static_cast<std::size_t>(axis)].size);
+    }
+  }
+  return ranks;
+}
+
+// u of the widest step states take: the narrowest type any slot holds them in. Targets of one
+// statement are one state (o is combined with weights made of l).
+double state_roundoff(const Plan& plan, const Stmt& stmt) {
+  double roundoff = 0;
+  for (const Alloc& alloc : plan.allocs) {
+    const bool holds_state =
+        alloc.level == Level::Acc || alloc.level == Level::Sum || alloc.level == Level::Drain;
+    if (holds_state &&
+        std::ranges::find(stmt.targets, alloc.buffer, &Access::buffer) != stmt.targets.end()) {
+      roundoff = std::max(roundoff, unit_roundoff(alloc.dtype));
+    }
+  }
+  if (roundoff > 0) return roundoff;
+  for (const Access& target : stmt.targets) {
+    roundoff =
+        std::max(roundoff, unit_roundoff(state_dtype(buffer_of(plan.program, target).dtype)));
+  }
+  return roundoff;
+}
+
+double wire_term(const Plan& plan, const Producer& producer, double state,
+                 const Magnitudes& magnitudes) {
+  const NestForm* nest = find_nest(plan.form, producer.nest->name);
+  if (nest == nullptr) return 0;
+  const Mesh mesh = refined(plan.mesh, plan.form);
+  const Stmt& stmt = *producer.stmt;
+  const Buffer& output = buffer_of(plan.program, stmt.targets[producer.target]);
+  double term = 0;
+  for (const NestItem& item : nest->items) {
+    const auto* move = std::get_if<Move>(&item);
+    if (move == nullptr) continue;
+    if (move->kind == MoveKind::Drain && move->buffer == output.name) {
+      // A travelling sum is rounded at every hop, a contribution sent to its owner once.
+      const double hops =
+          move->how == How::Relay ? std::max(1.0, ranks_along(mesh, move->over) - 1) : 1;
+      const bool as_state = !move->wire && stmt.monoid == Monoid::Lse;
+      term += hops * (as_state ? state : unit_roundoff(move->wire.value_or(output.dtype)));
+    }
+    if (move->kind == MoveKind::Stage && move->wire) {
+      for (std::size_t i = 0; i < stmt.operands.size(); ++i) {
+        if (stmt.operands[i].buffer != move->buffer) continue;
+        const bool scored = stmt.monoid == Monoid::Lse && i < 2;
+        term += unit_roundoff(*move->wire) * (scored ? magnitudes.score : 1);
+      }
+    }
+  }
+  return term;
+}
+
+std::optional<Producer> find_producer(const Program& program, const std::string& buffer,
+                                      int before) {
+  std::optional<Producer> last;
+  int ordinal = 0;
+  for (const Nest& nest : program.nests) {
+    for (const Stmt& stmt : nest.stmts) {
+      if (ordinal == before) return last;
+      for (std::size_t i = 0; i < stmt.targets.size(); ++i) {
+        if (stmt.targets[i].buffer != buffer) continue;
+        last = Producer{.nest = &nest, .stmt = &stmt, .target = i, .ordinal = ordinal};
+      }
+      ++ordinal;
+    }
+  }
+  return last;
+}
+
+ErrorBound bound_after(const Plan& plan, const Producer& producer, const Magnitudes& magnitudes) {
+  const Stmt& stmt = *producer.stmt;
+  ErrorBound bound;
+  const double state = state_roundoff(plan, stmt);
+  const double growth = stmt.monoid == Monoid::Lse ? magnitudes.logsum : 1;
+  bound.leaf = leaf_term(plan.program, producer, state, magnitudes);
+  if (stmt.monoid != Monoid::Store) {
+    bound.states = std::sqrt(count_folds(plan, producer)) * state * growth;
+  }
+  bound.wire = wire_term(plan, producer, state, magnitudes);
+  for (const Access& operand : stmt.operands) {
+    const auto earlier = find_producer(plan.program, operand.buffer, producer.ordinal);
+    if (earlier) bound.operands += bound_after(plan, *earlier, magnitudes).expected();
+  }
+  bound.output = unit_roundoff(buffer_of(plan.program, stmt.targets[producer.target]).dtype);
+  return bound;
+}
+
+}  // namespace
+
+Producer producer_of(const Program& program, const std::string& buffer) {
+  const std::optional<Producer> producer = find_producer(program, buffer, kAnywhere);
+  HP_CHECK(producer.has_value(), "no statement writes `" + buffer + "`");
+  return *producer;
+}
+
+ErrorBound bound_of(const Plan& plan, const std::string& buffer, const Magnitudes& magnitudes) {
+  return bound_after(plan, producer_of(plan.program, buffer), magnitudes);
+}
+
+}  // namespace harpe

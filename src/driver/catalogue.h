@@ -1,0 +1,38 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "driver/describe.h"
+#include "driver/session.h"
+#include "support/diag.h"
+
+namespace harpe {
+
+// What there is to ask for: operators, schedules, and the text of every stage.
+
+[[nodiscard]] std::vector<Description> describe_operators();
+// Errors: load_template's.
+[[nodiscard]] Checked<Description> describe_target(const std::string& target);
+
+struct ScheduleEntry {
+  std::string name;
+  std::string summary;
+  std::optional<Diag> refusal;  // why it does not apply; none if it does
+};
+struct ScheduleList {
+  std::string program;
+  Mesh mesh;
+  std::string chosen;  // what `auto` means here
+  std::vector<ScheduleEntry> entries;
+};
+// Errors: Session::program's and Session::mesh's; S602, S603 where no schedule has a name.
+[[nodiscard]] Checked<ScheduleList> list_schedules(Session& session, const Request& request);
+
+enum class Stage : std::uint8_t { Operator, Schedule, Plan };
+// The text of a stage, which reads back. Without values an operator is shown as it is written,
+// parameters and all. Errors: Session's, up to the stage.
+[[nodiscard]] Checked<std::string> show(Session& session, const Request& request, Stage stage);
+
+}  // namespace harpe

@@ -1,0 +1,23 @@
+#pragma once
+
+#include <cstdint>
+
+#include "plan/plan.h"
+#include "support/diag.h"
+#include "verify/verify.h"
+
+namespace harpe {
+
+// Up to this many ranks, or this many tasks, every block is checked (commir.md 10.6).
+constexpr std::int64_t kFullRanks = 64;
+constexpr std::int64_t kFullTasks = 1'000'000;
+
+[[nodiscard]] VerifyLevel level_for(const Plan& plan);
+
+// Full: verify. Reduced: the plan's structure, acyclicity and memory at full size, and every block
+// of the same schedule on meshes cut to at most 3 and at most 4 ranks an axis. Errors: verify's;
+// for a reduced case with a note that names its mesh.
+[[nodiscard]] Checked<Certificate> certify(const Plan& plan, VerifyLevel level,
+                                           const VerifyOptions& options = {});
+
+}  // namespace harpe

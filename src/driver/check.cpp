@@ -1,0 +1,191 @@
+#include "driver/check.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <limits>
+#include <set>
+
+#include "driver/npy.h"
+#include "driver/scale.h"
+#include "ir/blocks.h"
+#include "ir/interpret.h"
+#include "support/check.h"
+
+namespace harpe {
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+// Positions on both sides of every block border of every axis that indexes rows of an output.
+Checked<std::vector<std::int64_t>> block_borders(const Plan& plan) {
+  HP_TRY(const Blocks blocks, Blocks::make(plan.program, plan.mesh, plan.form));
+  std::set<std::int64_t> borders;
+  for (const BufferTable& buffer : blocks.buffers()) {
+    if (buffer.role != Role::Out) continue;
+    for (const int axis : buffer.axes) {
+      const AxisTable& table = blocks.axes()[static_cast<std::size_t>(axis)];
+      for (const std::int64_t start : table.starts) {
+        if (start > 0) borders.insert(start - 1);
+        if (start < table.size) borders.insert(start);
+      }
+    }
+  }
+  return std::vector<std::int64_t>(borders.begin(), borders.end());
+}
+
+std::vector<std::int64_t> index_of(std::int64_t flat, const std::vector<std::int64_t>& shape) {
+  std::vector<std::int64_t> index(shape.size());
+  for (std::size_t i = shape.size(); i-- > 0;) {
+    index[i] = flat % shape[i];
+    flat /= shape[i];
+  }
+  return index;
+}
+
+// 0 for equal values, infinities and NaNs included; inf where only one side is finite.
+double difference(double got, double wanted) {
+  if (got == wanted || (std::isnan(got) && std::isnan(wanted))) return 0;
+  if (!std::isfinite(got) || !std::isfinite(wanted)) return kInfinity;
+  return std::abs(got - wanted);
+}
+
+// Walks the rows of one output that the reference computed.
+class Comparer {
+ public:
+  Comparer(const Plan& plan, const std::string& buffer, const TensorMap& inputs,
+           const HostTensor& wanted, const HostTensor& got)
+      : producer_(producer_of(plan.program, buffer)),
+        scale_(plan.program, producer_, inputs),
+        wanted_(wanted),
+        got_(got) {
+    HP_CHECK(got.shape == wanted.shape, "`" + buffer + "` has shape " + print_shape(got.shape) +
+                                            ", its reference " + print_shape(wanted.shape));
+    row_shape_ = wanted.shape;
+    if (!row_shape_.empty()) {
+      length_ = row_shape_.back();
+      row_shape_.pop_back();
+    }
+    // A logsumexp has no row of its own scale: it is a logarithm, measured against 1 or itself.
+    is_logarithm_ = producer_.stmt->monoid == Monoid::Lse && producer_.target == 1;
+    out_.buffer = buffer;
+    out_.rows = length_ == 0 ? 0 : element_count(wanted) / length_;
+  }
+
+  Comparison compare(const std::vector<std::int64_t>& sampled) {
+    if (sampled.empty()) {
+      for (std::int64_t row = 0; row < out_.rows; ++row) compare_row(row, false);
+    } else {
+      for (const std::int64_t row : sampled) compare_row(row, true);
+    }
+    return out_;
+  }
+
+ private:
+  void compare_row(std::int64_t row, bool sampled) {
+    ++out_.checked;
+    double scale = is_logarithm_ ? 1 : scale_.of(index_of(row, row_shape_));
+    if (!is_logarithm_) {
+      for (std::int64_t i = row * length_; i < (row + 1) * length_; ++i) {
+        if (const double x = std::abs(load(wanted_, i)); std::isfinite(x))
+          scale = std::max(scale, x);
+      }
+    }
+    for (std::int64_t i = row * length_; i < (row + 1) * length_; ++i) {
+      const double wanted = load(wanted_, i);
+      if (sampled && std::isnan(wanted)) continue;  // not computed: part of a sampled row
+      const double got = load(got_, i);
+      double error = difference(got, wanted);
+      if (error == 0) continue;
+      error /= is_logarithm_ && std::isfinite(wanted) ? std::max(1.0, std::abs(wanted)) : scale;
+      if (error <= out_.error) continue;
+      out_.error = error;
+      out_.at = index_of(i, wanted_.shape);
+      out_.got = got;
+      out_.wanted = wanted;
+    }
+  }
+
+  Producer producer_;
+  RowScale scale_;
+  const HostTensor& wanted_;
+  const HostTensor& got_;
+  std::vector<std::int64_t> row_shape_;
+  std::int64_t length_ = 1;
+  bool is_logarithm_ = false;
+  Comparison out_;
+};
+
+double largest_magnitude(const HostTensor& tensor) {
+  double largest = 0;
+  const std::int64_t elements = element_count(tensor);
+  for (std::int64_t i = 0; i < elements; ++i) {
+    if (const double x = std::abs(load(tensor, i)); std::isfinite(x))
+      largest = std::max(largest, x);
+  }
+  return largest;
+}
+
+Magnitudes magnitudes_of(const Program& program, const std::string& buffer, const TensorMap& inputs,
+                         const TensorMap& reference) {
+  const Stmt& stmt = *producer_of(program, buffer).stmt;
+  Magnitudes magnitudes{.score = largest_score(stmt, inputs)};
+  if (stmt.monoid == Monoid::Lse && stmt.targets.size() == 2) {
+    const auto logsum = reference.find(stmt.targets[1].buffer);
+    if (logsum != reference.end()) {
+      magnitudes.logsum = std::max(1.0, largest_magnitude(logsum->second));
+    }
+  }
+  return magnitudes;
+}
+
+std::string print_short(double value) {
+  std::array<char, 32> buffer{};
+  const auto end = std::to_chars(buffer.data(), buffer.data() + buffer.size(), value,
+                                 std::chars_format::scientific, 2)
+                       .ptr;
+  return {buffer.data(), end};
+}
+
+}  // namespace
+
+bool CheckReport::passed() const { return std::ranges::all_of(outputs, &Comparison::passed); }
+
+Checked<CheckReport> check_outputs(const Plan& plan, const TensorMap& inputs,
+                                   const TensorMap& outputs, std::uint64_t seed, int threads) {
+  CheckReport report;
+  std::optional<RowSample> sample;
+  if (flops_of(plan.program) > kFullCheckFlops) {
+    HP_TRY(std::vector<std::int64_t> borders, block_borders(plan));
+    sample = RowSample{.seed = seed, .rows = kSampledRows, .query_borders = std::move(borders)};
+    report.sampled = true;
+  }
+  HP_TRY(const Meaning meaning, interpret(plan.program, inputs, sample, threads));
+  for (const auto& [buffer, got] : outputs) {
+    const auto wanted = meaning.outputs.find(buffer);
+    HP_CHECK(wanted != meaning.outputs.end(), "the reference has no `" + buffer + "`");
+    const auto sampled = meaning.sampled_rows.find(buffer);
+    Comparison comparison =
+        Comparer(plan, buffer, inputs, wanted->second, got)
+            .compare(sampled == meaning.sampled_rows.end() ? std::vector<std::int64_t>()
+                                                           : sampled->second);
+    comparison.terms =
+        bound_of(plan, buffer, magnitudes_of(plan.program, buffer, inputs, meaning.outputs));
+    comparison.bound = comparison.terms.limit();
+    report.outputs.push_back(std::move(comparison));
+  }
+  return report;
+}
+
+Diag failure_of(const CheckReport& report) {
+  const auto failed = std::ranges::find_if(
+      report.outputs, [](const Comparison& comparison) { return !comparison.passed(); });
+  HP_CHECK(failed != report.outputs.end(), "no comparison failed");
+  return make_diag(DiagCode::I401, {{"name", failed->buffer},
+                                    {"error", print_short(failed->error)},
+                                    {"where", print_shape(failed->at)},
+                                    {"bound", print_short(failed->bound)}});
+}
+
+}  // namespace harpe

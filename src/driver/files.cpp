@@ -1,0 +1,133 @@
+#include "driver/files.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <utility>
+
+namespace harpe {
+namespace {
+
+namespace fs = std::filesystem;
+
+Diag cannot_write(const std::string& path, const std::string& reason) {
+  return make_diag(DiagCode::I102, {{"path", path}, {"reason", reason}});
+}
+
+std::string reason_of(int error) { return std::strerror(error); }
+
+struct Destination {
+  std::string path;       // links followed
+  bool in_place = false;  // a device or a pipe: there is nothing to rename over
+};
+
+Checked<Destination> resolve(const std::string& path) {
+  if (path.empty()) return cannot_write(path, "the name is empty");
+  std::error_code error;
+  const fs::path followed = fs::weakly_canonical(path, error);
+  Destination destination{.path = error ? path : followed.string()};
+  struct stat status{};
+  if (::stat(destination.path.c_str(), &status) == 0) {
+    if (S_ISDIR(status.st_mode)) return cannot_write(path, "it is a folder");
+    destination.in_place = !S_ISREG(status.st_mode);
+    if (::access(destination.path.c_str(), W_OK) != 0) return cannot_write(path, reason_of(errno));
+  }
+  return destination;
+}
+
+}  // namespace
+
+Checked<std::string> read_text(const std::string& path) {
+  const auto failed = [&](const std::string& reason) {
+    return make_diag(DiagCode::I101, {{"path", path}, {"reason", reason}});
+  };
+  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "rb"),
+                                                             &std::fclose);
+  if (!file) return failed(reason_of(errno));
+  struct stat status{};
+  if (::fstat(::fileno(file.get()), &status) != 0) return failed(reason_of(errno));
+  if (!S_ISREG(status.st_mode)) return failed("it is not a regular file");
+  std::string text;
+  std::array<char, 65536> buffer{};
+  while (const std::size_t got = std::fread(buffer.data(), 1, buffer.size(), file.get())) {
+    text.append(buffer.data(), got);
+  }
+  if (std::ferror(file.get()) != 0) return failed(reason_of(EIO));
+  return text;
+}
+
+Checked<AtomicFile> AtomicFile::open(const std::string& path) {
+  HP_TRY(const Destination destination, resolve(path));
+  AtomicFile out;
+  out.shown_ = path;
+  out.target_ = destination.path;
+  if (destination.in_place) {
+    out.file_.reset(std::fopen(destination.path.c_str(), "wb"));
+    if (!out.file_) return cannot_write(path, reason_of(errno));
+    return out;
+  }
+  std::string name = destination.path + ".XXXXXX";
+  const int descriptor = ::mkstemp(name.data());
+  if (descriptor < 0) return cannot_write(path, reason_of(errno));
+  out.temporary_ = name;
+  // mkstemp gives 0600; a result has the permissions any new file would have.
+  const mode_t mask = ::umask(0);
+  ::umask(mask);
+  ::fchmod(descriptor, 0666 & ~mask);
+  out.file_.reset(::fdopen(descriptor, "wb"));
+  if (!out.file_) {
+    const int error = errno;
+    ::close(descriptor);
+    return cannot_write(path, reason_of(error));
+  }
+  return out;
+}
+
+AtomicFile::AtomicFile(AtomicFile&& other) noexcept
+    : file_(std::move(other.file_)),
+      shown_(std::move(other.shown_)),
+      target_(std::move(other.target_)),
+      temporary_(std::exchange(other.temporary_, {})) {}
+
+AtomicFile::~AtomicFile() {
+  if (!temporary_.empty()) ::unlink(temporary_.c_str());
+}
+
+Diag AtomicFile::failed(int error) const { return cannot_write(shown_, reason_of(error)); }
+
+Checked<Ok> AtomicFile::write(std::span<const std::byte> bytes) {
+  if (std::fwrite(bytes.data(), 1, bytes.size(), file_.get()) != bytes.size()) return failed(errno);
+  return Ok{};
+}
+
+Checked<Ok> AtomicFile::write(std::string_view text) {
+  return write(std::as_bytes(std::span(text.data(), text.size())));
+}
+
+Checked<Ok> AtomicFile::commit() {
+  // A full disk may be told only now.
+  if (std::fclose(file_.release()) != 0) return failed(errno);
+  if (temporary_.empty()) return Ok{};
+  if (std::rename(temporary_.c_str(), target_.c_str()) != 0) return failed(errno);
+  temporary_.clear();
+  return Ok{};
+}
+
+Checked<Ok> check_writable(const std::string& path) {
+  HP_TRY(const Destination destination, resolve(path));
+  if (destination.in_place) return Ok{};
+  HP_TRY(const AtomicFile probe, AtomicFile::open(path));
+  return Ok{};
+}
+
+Checked<Ok> write_text(const std::string& path, std::string_view text) {
+  HP_TRY(AtomicFile file, AtomicFile::open(path));
+  HP_REQUIRE_OK(file.write(text));
+  return file.commit();
+}
+
+}  // namespace harpe

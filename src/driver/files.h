@@ -1,0 +1,50 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdio>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "support/diag.h"
+
+namespace harpe {
+
+// The whole of a regular file. Errors: I101.
+[[nodiscard]] Checked<std::string> read_text(const std::string& path);
+
+// Whether `path` could be written now: its folder takes a new file, and what is there is no folder.
+// Leaves no trace. Errors: I102.
+[[nodiscard]] Checked<Ok> check_writable(const std::string& path);
+
+// A file that appears whole or not at all: written beside its place, renamed by `commit`. A device
+// or pipe that is already there is written in place. Without `commit` nothing is left behind.
+class AtomicFile {
+ public:
+  // Errors: I102, here and below.
+  [[nodiscard]] static Checked<AtomicFile> open(const std::string& path);
+  AtomicFile(AtomicFile&& other) noexcept;
+  AtomicFile& operator=(AtomicFile&& other) = delete;
+  ~AtomicFile();
+
+  [[nodiscard]] Checked<Ok> write(std::span<const std::byte> bytes);
+  [[nodiscard]] Checked<Ok> write(std::string_view text);
+  [[nodiscard]] Checked<Ok> commit();
+
+ private:
+  AtomicFile() = default;
+  [[nodiscard]] Diag failed(int error) const;
+
+  struct Close {
+    void operator()(std::FILE* file) const { std::fclose(file); }
+  };
+  std::unique_ptr<std::FILE, Close> file_;
+  std::string shown_;      // as the user wrote it
+  std::string target_;     // links followed
+  std::string temporary_;  // "" when written in place, or committed
+};
+
+[[nodiscard]] Checked<Ok> write_text(const std::string& path, std::string_view text);
+
+}  // namespace harpe

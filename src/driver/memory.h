@@ -1,0 +1,23 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "plan/plan.h"
+#include "support/diag.h"
+
+namespace harpe {
+
+// Bytes that executing the plan takes here: all ranks' arenas, whole inputs and outputs, and for a
+// check the same in f64.
+[[nodiscard]] std::int64_t bytes_to_run(const Plan& plan, bool check);
+
+// What this machine could still give without swapping; nothing where it does not say.
+[[nodiscard]] std::optional<std::int64_t> available_bytes();
+
+// Errors: I502.
+[[nodiscard]] Checked<Ok> check_memory(std::string_view what, std::int64_t needed);
+
+[[nodiscard]] std::string print_bytes(std::int64_t bytes);  // "1.5 MiB"
+
+}  // namespace harpe

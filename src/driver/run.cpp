@@ -1,0 +1,123 @@
+#include "driver/run.h"
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <thread>
+
+#include "driver/files.h"
+#include "driver/memory.h"
+#include "driver/npy.h"
+#include "driver/trace.h"
+#include "exec/cpu/cpu_executor.h"
+
+namespace harpe {
+namespace {
+
+std::string quote_all(const std::vector<std::string>& names) {
+  std::string out;
+  for (const std::string& name : names) out += (out.empty() ? "`" : ", `") + name + "`";
+  return out.empty() ? "none" : out;
+}
+
+std::vector<std::string> names_of(const Program& program, Role role) {
+  std::vector<std::string> names;
+  for (const Buffer* buffer : buffers_of(program)) {
+    if (buffer->role == role) names.push_back(buffer->name);
+  }
+  return names;
+}
+
+// Each file's buffer exists and has the role. `unknown` is I301 or I305.
+Checked<Ok> check_names(const Program& program, const std::vector<NamedFile>& files, Role role,
+                        DiagCode unknown) {
+  const std::vector<std::string> known = names_of(program, role);
+  for (const NamedFile& file : files) {
+    if (std::ranges::find(known, file.name) != known.end()) continue;
+    return make_diag(unknown, {{"name", file.name},
+                               {"program", program.name},
+                               {"hint", suggestion(file.name, known)},
+                               {"known", quote_all(known)}});
+  }
+  return Ok{};
+}
+
+// Every place a result goes to, checked before there is one.
+Checked<Ok> check_places(const RunRequest& request) {
+  std::map<std::string, std::string> places;
+  const auto check = [&](const std::string& what, const std::string& path) -> Checked<Ok> {
+    const auto [first, is_new] = places.emplace(path, what);
+    if (!is_new && !path.starts_with("/dev/")) {
+      return make_diag(DiagCode::U118,
+                       {{"first", first->second}, {"second", what}, {"path", path}});
+    }
+    return check_writable(path);
+  };
+  for (const NamedFile& file : request.outputs) {
+    HP_REQUIRE_OK(check("--output " + file.name, file.path));
+  }
+  if (request.trace) HP_REQUIRE_OK(check("--trace", *request.trace));
+  return Ok{};
+}
+
+int thread_count() { return static_cast<int>(std::max(1U, std::thread::hardware_concurrency())); }
+
+TensorMap gather_outputs(const Executor& executor, const Program& program) {
+  TensorMap outputs;
+  for (const std::string& name : names_of(program, Role::Out)) {
+    outputs.emplace(name, executor.output(name));
+  }
+  return outputs;
+}
+
+}  // namespace
+
+Checked<TensorMap> prepare_run(const Plan& plan, const RunRequest& request) {
+  const Program& program = plan.program;
+  HP_REQUIRE_OK(check_names(program, request.inputs, Role::In, DiagCode::I301));
+  HP_REQUIRE_OK(check_names(program, request.outputs, Role::Out, DiagCode::I305));
+  HP_REQUIRE_OK(check_places(request));
+  HP_REQUIRE_OK(check_memory("this run", bytes_to_run(plan, request.check)));
+  TensorMap inputs;
+  for (const Buffer* buffer : buffers_of(program)) {
+    if (buffer->role != Role::In) continue;
+    const auto file = std::ranges::find(request.inputs, buffer->name, &NamedFile::name);
+    if (file == request.inputs.end()) {
+      inputs.emplace(buffer->name, random_tensor(buffer->dtype, shape_of(program, *buffer),
+                                                 request.seed, buffer->name));
+      continue;
+    }
+    HP_TRY(const HostTensor tensor, read_npy(file->path));
+    HP_TRY(HostTensor fitted, fit_input(program, *buffer, tensor, file->path));
+    inputs.emplace(buffer->name, std::move(fitted));
+  }
+  return inputs;
+}
+
+Checked<RunOutcome> run(const Plan& plan, const RunRequest& request, const TensorMap& inputs) {
+  CpuOptions options;
+  options.lose_worker_at = request.lose_worker_at;
+  HP_TRY(const std::unique_ptr<Executor> executor, make_cpu_executor(plan, options));
+  for (const auto& [name, tensor] : inputs) executor->set_input(name, tensor);
+  RunOutcome outcome;
+  Result<RunStats, FaultReport> stats = executor->run({.iterations = request.iterations,
+                                                       .wait_limit = request.wait_limit,
+                                                       .trace = request.trace.has_value()});
+  if (!stats.ok()) {
+    outcome.fault = std::move(stats).error();
+    return outcome;
+  }
+  outcome.stats = std::move(stats).value();
+  if (request.trace) HP_REQUIRE_OK(write_trace(*request.trace, plan, outcome.stats.trace));
+  if (!request.check && request.outputs.empty()) return outcome;
+  const TensorMap outputs = gather_outputs(*executor, plan.program);
+  if (request.check) {
+    HP_TRY(outcome.check, check_outputs(plan, inputs, outputs, request.seed, thread_count()));
+  }
+  for (const NamedFile& file : request.outputs) {
+    HP_REQUIRE_OK(write_npy(file.path, outputs.at(file.name)));
+  }
+  return outcome;
+}
+
+}  // namespace harpe

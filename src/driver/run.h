@@ -1,0 +1,44 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "driver/check.h"
+#include "driver/target.h"
+#include "exec/executor.h"
+#include "plan/plan.h"
+#include "support/diag.h"
+
+namespace harpe {
+
+struct RunRequest {
+  std::vector<NamedFile> inputs;   // the others are drawn from `seed`
+  std::vector<NamedFile> outputs;  // written after the run and the check
+  std::uint64_t seed = 0;
+  std::int64_t iterations = 1;
+  std::chrono::milliseconds wait_limit{10'000};
+  bool check = false;
+  std::optional<std::string> trace;  // a file
+  std::optional<TaskId> lose_worker_at;
+};
+
+struct RunOutcome {
+  RunStats stats;                    // empty after a fault
+  std::optional<CheckReport> check;  // where asked for, and no fault came first
+  std::optional<FaultReport> fault;
+};
+
+// Everything that can be refused before the first task: names, files, shapes, places to write,
+// memory. Inputs come back rounded to their buffers' dtypes. Errors: U118, I1xx to I3xx, I502,
+// V106.
+[[nodiscard]] Checked<TensorMap> prepare_run(const Plan& plan, const RunRequest& request);
+
+// Executes a verified plan on CPU ranks, then checks and writes what was asked for. Outputs of a
+// run whose check failed are written too: they show what is wrong.
+[[nodiscard]] Checked<RunOutcome> run(const Plan& plan, const RunRequest& request,
+                                      const TensorMap& inputs);
+
+}  // namespace harpe

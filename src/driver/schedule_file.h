@@ -1,0 +1,30 @@
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "ir/form.h"
+#include "ir/program.h"
+#include "schedule/script.h"
+#include "support/diag.h"
+
+namespace harpe {
+
+// What a `.sched` file holds: a script, a normal form, or a script and the normal form it makes, as
+// `harpe show --stage schedule` prints them.
+struct ScheduleFile {
+  std::optional<Script> script;
+  std::optional<NormalForm> form;
+
+  [[nodiscard]] const std::string& program() const;
+  [[nodiscard]] const std::string& mesh() const;
+};
+
+// Errors: I101, I103, T0xx, P0xx.
+[[nodiscard]] Checked<ScheduleFile> read_schedule_file(const std::string& path);
+
+// Both are written for `program`. Errors: I104.
+[[nodiscard]] Checked<Ok> check_subject(const ScheduleFile& file, const Program& program,
+                                        const std::string& path);
+
+}  // namespace harpe

@@ -1,0 +1,191 @@
+#include "driver/session.h"
+
+#include <algorithm>
+
+#include "driver/files.h"
+#include "driver/plan_file.h"
+#include "driver/schedule_file.h"
+#include "driver/target.h"
+#include "ir/text.h"
+#include "plan/text.h"
+#include "schedule/named/registry.h"
+#include "schedule/replay.h"
+
+namespace harpe {
+namespace {
+
+constexpr std::string_view kAuto = "auto";
+constexpr double kMostTasks = 1e6;
+
+// parse(print(value)) == value, or one of the two is wrong.
+template <class Value, class Parse>
+void check_round_trip(const Value& value, const std::string& text, const Parse& parse) {
+  Checked<Cursor> cursor = Cursor::open(text);
+  HP_CHECK(cursor.ok(), "does not read back: " + render(cursor.error()) + "\n" + text);
+  const Checked<Value> again = parse(*cursor);
+  HP_CHECK(again.ok(), "does not read back: " + render(again.error()) + "\n" + text);
+  HP_CHECK(*again == value && cursor->at_end(), "reads back as another value:\n" + text);
+}
+
+void check_plan_round_trip(const Plan& plan) {
+  const Checked<Plan> again = parse_plan_file(print_plan_file(plan), "");
+  HP_CHECK(again.ok(), "the plan does not read back: " + render(again.error()));
+  HP_CHECK(*again == plan, "the plan reads back as another one");
+}
+
+std::int64_t extent_of(const NormalForm& form, const std::string& digit) {
+  for (const Split& split : form.splits) {
+    for (const Digit& each : split.digits) {
+      if (each.name == digit) return each.extent.value_or(1);
+    }
+  }
+  return 1;
+}
+
+std::int64_t ranks_along(const Mesh& mesh, const MeshRef& axes) {
+  std::int64_t ranks = 1;
+  for (const std::string& name : axes) {
+    const int axis = find_axis(mesh, name);
+    if (axis >= 0) ranks *= mesh.axes[static_cast<std::size_t>(axis)].size;
+  }
+  return ranks;
+}
+
+// Steps of one rank in a nest, and transfers into it: in a loop at least one per step, above all
+// loops one per source.
+double count_tasks(const Scheduled& scheduled, const NestForm& nest) {
+  const Mesh mesh = refined(scheduled.mesh, scheduled.form);
+  double steps = 1;
+  double transfers = 0;
+  for (const NestItem& item : nest.items) {
+    if (const auto* loop = std::get_if<For>(&item)) {
+      steps *= static_cast<double>(extent_of(scheduled.form, loop->digit));
+    }
+    if (const auto* move = std::get_if<Move>(&item)) {
+      transfers += steps > 1 ? steps : static_cast<double>(ranks_along(mesh, move->over));
+    }
+  }
+  return steps + transfers;
+}
+
+// Refuses what would be lowered for minutes into a plan that nothing takes.
+Checked<Ok> check_steps(const Scheduled& scheduled) {
+  const auto ranks = static_cast<double>(scheduled.mesh.ranks());
+  for (const NestForm& nest : scheduled.form.nests) {
+    const double tasks = ranks * count_tasks(scheduled, nest);
+    if (tasks <= kMostTasks) continue;
+    return make_diag(DiagCode::I503, {{"nest", nest.nest},
+                                      {"tasks", static_cast<std::int64_t>(std::min(tasks, 1e18))},
+                                      {"ranks", scheduled.mesh.ranks()},
+                                      {"limit", static_cast<std::int64_t>(kMostTasks)}});
+  }
+  return Ok{};
+}
+
+Checked<Script> name_script(const std::string& name, const Program& program, const Mesh& mesh) {
+  const std::string family = schedule_family(program);
+  if (name == kAuto) return choose_auto(family, program, mesh);
+  std::vector<std::string> known;
+  for (const NamedSchedule& schedule : schedules_of(family)) known.emplace_back(schedule.name);
+  known.emplace_back(kAuto);
+  if (known.size() > 1 && std::ranges::find(known, name) == known.end()) {
+    std::string list;
+    for (const std::string& each : known) list += (list.empty() ? "`" : ", `") + each + "`";
+    return make_diag(DiagCode::U113,
+                     {{"name", name}, {"hint", suggestion(name, known)}, {"known", list}});
+  }
+  return generate_schedule(family, name, program, mesh);
+}
+
+}  // namespace
+
+std::string schedule_family(const Program& program) {
+  if (!schedules_of(program.name).empty() || program.nests.size() != 1) return program.name;
+  const std::string& leaf = program.nests.front().stmts.front().leaf;
+  if (leaf == "attn_fwd") return "attention";
+  if (leaf == "matmul") return "gemm";
+  return program.name;
+}
+
+Checked<Program> Session::program(const Request& request) {
+  HP_TRY(Program program, load_program(request.target, request.parameters));
+  const std::string text = print(program);
+  keep(text);
+  if (paranoid_)
+    check_round_trip(program, text, [](Cursor& cursor) { return parse_program(cursor); });
+  return program;
+}
+
+Checked<Mesh> Session::mesh(const Request& request) {
+  if (!request.mesh) {
+    return make_diag(DiagCode::U110, {{"verb", request.target},
+                                      {"what", "ranks to run on: `--mesh NAME=SIZE,...`"}});
+  }
+  HP_TRY(Mesh mesh, parse_mesh_option(*request.mesh));
+  const std::string text = print(mesh);
+  keep(text);
+  if (paranoid_) check_round_trip(mesh, text, [](Cursor& cursor) { return parse_mesh(cursor); });
+  return mesh;
+}
+
+Checked<Scheduled> Session::schedule(const Request& request) {
+  Scheduled out;
+  HP_TRY(out.program, program(request));
+  HP_TRY(out.mesh, mesh(request));
+  const std::string name = request.schedule.value_or(std::string(kAuto));
+  if (name.ends_with(".sched")) {
+    HP_TRY(ScheduleFile file, read_schedule_file(name));
+    if (!file.script) HP_REQUIRE_OK(check_subject(file, out.program, name));  // else replay does
+    out.mesh.name = file.mesh();
+    out.script = std::move(file.script);
+    if (!out.script) out.form = std::move(*file.form);
+    if (out.script && file.form) {
+      HP_TRY(const NormalForm made, replay(out.program, out.mesh, *out.script));
+      if (made != *file.form) return make_diag(DiagCode::I105, {{"path", name}});
+    }
+  } else {
+    HP_TRY(out.script, name_script(name, out.program, out.mesh));
+  }
+  if (out.script) {
+    const std::string text = print(*out.script);
+    keep(text);
+    if (paranoid_) {
+      check_round_trip(*out.script, text, [](Cursor& cursor) { return parse_script(cursor); });
+    }
+    HP_TRY(out.form, replay(out.program, out.mesh, *out.script));
+  }
+  const std::string text = print(out.form);
+  keep(text);
+  if (paranoid_)
+    check_round_trip(out.form, text, [](Cursor& cursor) { return parse_form(cursor); });
+  return out;
+}
+
+Checked<Plan> Session::lower(const Scheduled& scheduled, const LowerOptions& options) {
+  HP_REQUIRE_OK(check_steps(scheduled));
+  HP_TRY(Plan plan, harpe::lower(scheduled.program, scheduled.mesh, scheduled.form, options));
+  if (paranoid_) check_plan_round_trip(plan);
+  return plan;
+}
+
+Checked<Plan> Session::plan(const Request& request) {
+  if (kind_of(request.target) == TargetKind::PlanFile) return read_plan(request);
+  HP_TRY(const Scheduled scheduled, schedule(request));
+  return lower(scheduled);
+}
+
+Checked<Plan> Session::read_plan(const Request& request) {
+  const auto fixed = [&](const std::string& what) {
+    return make_diag(DiagCode::U114, {{"what", what}, {"path", request.target}});
+  };
+  if (!request.parameters.empty()) return fixed(request.parameters.front());
+  if (request.mesh) return fixed("--mesh");
+  if (request.schedule) return fixed("--schedule");
+  HP_TRY(const std::string text, read_text(request.target));
+  HP_TRY(Plan plan, parse_plan_file(text, request.target));
+  keep(print(plan.program) + print(plan.mesh) + print(plan.form));
+  if (paranoid_) check_plan_round_trip(plan);
+  return plan;
+}
+
+}  // namespace harpe

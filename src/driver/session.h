@@ -1,0 +1,70 @@
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "ir/form.h"
+#include "ir/program.h"
+#include "lower/lower.h"
+#include "machine/mesh.h"
+#include "plan/plan.h"
+#include "schedule/script.h"
+#include "support/diag.h"
+
+namespace harpe {
+
+// What a command line asks for: an operator or file, sizes, ranks and a schedule, as written.
+struct Request {
+  std::string target;                   // operator, FILE.op or FILE.plan
+  std::vector<std::string> parameters;  // "seq=4096"
+  std::optional<std::string> mesh;      // "node=2,gpu=4"
+  std::optional<std::string> schedule;  // a name, FILE.sched or "auto"; none is "auto"
+};
+
+// A program with its schedule on a mesh: everything above the plan.
+struct Scheduled {
+  Program program;  // ground
+  Mesh mesh;
+  std::optional<Script> script;  // none where a file holds the normal form alone
+  NormalForm form;
+};
+
+// The operator whose named schedules fit: the program's own, or for a user's program those of the
+// shipped operator that calls the same leaf.
+[[nodiscard]] std::string schedule_family(const Program& program);
+
+// The stages from a command line to a verified plan, in order. The one place that knows them all.
+class Session {
+ public:
+  // `paranoid`: every program, script, form and plan that passes is printed, read back and
+  // compared; a difference is a bug of ours (HP_CHECK).
+  explicit Session(bool paranoid) : paranoid_(paranoid) {}
+
+  // Errors: load_program's; parse_mesh_option's; U110 without a mesh.
+  [[nodiscard]] Checked<Program> program(const Request& request);
+  [[nodiscard]] Checked<Mesh> mesh(const Request& request);
+
+  // Errors: program's and mesh's; U113, I101, I103 to I105, T0xx, S0xx, F1xx of the schedule.
+  [[nodiscard]] Checked<Scheduled> schedule(const Request& request);
+
+  // Errors: I503; lower's.
+  [[nodiscard]] Checked<Plan> lower(const Scheduled& scheduled, const LowerOptions& options = {});
+
+  // The plan of a request, whichever kind of target it has; a file fixes everything else.
+  // Errors: U114, I101, parse_plan_file's; schedule's and lower's.
+  [[nodiscard]] Checked<Plan> plan(const Request& request);
+
+  // What had been made so far, as texts that read back: goes into the report of a bug.
+  [[nodiscard]] const std::string& reproduction() const { return reproduction_; }
+
+ private:
+  [[nodiscard]] Checked<Plan> read_plan(const Request& request);
+  void keep(const std::string& text) { reproduction_ += text; }
+
+  bool paranoid_;
+  std::string reproduction_;
+};
+
+}  // namespace harpe

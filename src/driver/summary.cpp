@@ -1,0 +1,31 @@
+#include "driver/summary.h"
+
+namespace harpe {
+
+PlanSummary summarise(const Plan& plan) {
+  PlanSummary out;
+  out.program = plan.program.name;
+  out.mesh = print_mesh_option(plan.mesh);
+  out.schedule = plan.form.name;
+  out.ranks = plan.mesh.ranks();
+  out.tasks = static_cast<std::int64_t>(plan.tasks.size());
+  out.syncs = static_cast<std::int64_t>(plan.syncs.size());
+  out.barriers = static_cast<std::int64_t>(plan.barriers.size());
+  for (const Task& task : plan.tasks) {
+    if (task.kind == TaskKind::Copy || task.kind == TaskKind::Collective) {
+      out.bytes_moved += task.bytes;
+    }
+  }
+  out.memory_bytes = arena_bytes(plan);
+  return out;
+}
+
+std::string print_mesh_option(const Mesh& mesh) {
+  std::string out;
+  for (const MeshAxis& axis : mesh.axes) {
+    out += (out.empty() ? "" : ",") + axis.name + "=" + std::to_string(axis.size);
+  }
+  return out;
+}
+
+}  // namespace harpe

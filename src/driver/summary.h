@@ -1,0 +1,29 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "machine/mesh.h"
+#include "plan/plan.h"
+
+namespace harpe {
+
+// What a plan is made of, in figures.
+struct PlanSummary {
+  std::string program;
+  std::string mesh;  // as `--mesh` takes it
+  std::string schedule;
+  std::int64_t ranks = 0;
+  std::int64_t tasks = 0;
+  std::int64_t syncs = 0;
+  std::int64_t barriers = 0;
+  std::int64_t bytes_moved = 0;   // by copies and collectives of one execution, over all ranks
+  std::int64_t memory_bytes = 0;  // of one rank's arena
+};
+
+[[nodiscard]] PlanSummary summarise(const Plan& plan);
+
+// "node=2,gpu=4"
+[[nodiscard]] std::string print_mesh_option(const Mesh& mesh);
+
+}  // namespace harpe

@@ -1,0 +1,49 @@
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ir/instantiate.h"
+#include "ir/program.h"
+#include "machine/mesh.h"
+#include "support/diag.h"
+
+namespace harpe {
+
+// Words of a command line, made into values.
+
+enum class TargetKind : std::uint8_t { Operator, OperatorFile, PlanFile };
+
+// By its ending: `FILE.op`, `FILE.plan`, else an operator's name.
+[[nodiscard]] TargetKind kind_of(std::string_view target);
+
+// The template of an operator or a `.op` file. Errors: U108, I101, T0xx, P0xx.
+[[nodiscard]] Checked<Program> load_template(const std::string& target);
+
+// "seq=4096" "causal=true" … Errors: U106, U107, T0xx.
+[[nodiscard]] Checked<Bindings> parse_parameters(std::span<const std::string> words);
+
+// The ground program. Errors: load_template's, parse_parameters', instantiate's; an unknown
+// parameter lists the known ones.
+[[nodiscard]] Checked<Program> load_program(const std::string& target,
+                                            std::span<const std::string> parameters);
+
+// "node=2,gpu=4" -> `mesh node2_gpu4 = node:2, gpu:4`. Errors: U112, M1xx.
+[[nodiscard]] Checked<Mesh> parse_mesh_option(std::string_view text);
+
+// "NAME=FILE", both not empty. Errors: U109.
+struct NamedFile {
+  std::string name;
+  std::string path;
+};
+[[nodiscard]] Checked<std::vector<NamedFile>> parse_named_files(std::string_view flag,
+                                                                std::span<const std::string> words);
+
+// `text` as an integer of [low, high]. Errors: U109.
+[[nodiscard]] Checked<std::int64_t> parse_count(std::string_view flag, std::string_view text,
+                                                std::int64_t low, std::int64_t high);
+
+}  // namespace harpe

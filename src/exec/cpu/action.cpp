@@ -1,0 +1,117 @@
+#include "exec/cpu/action.h"
+
+#include <cstring>
+
+#include "exec/cpu/kernels/elementwise.h"
+
+namespace harpe::cpu {
+namespace {
+
+// Lengths of the axes that `view` runs along; the others do not count for it.
+std::vector<std::int64_t> lengths_of(const Cell& cell, const View& view) {
+  std::vector<std::int64_t> lengths;
+  lengths.reserve(cell.span.size());
+  for (std::size_t axis = 0; axis < cell.span.size(); ++axis) {
+    lengths.push_back(view.strides[axis] == 0 ? 1 : cell.span[axis].size());
+  }
+  return lengths;
+}
+
+Rows rows_of(const Cell& cell, const View& to, const View& from) {
+  const std::vector<std::int64_t> strides[] = {to.strides, from.strides};
+  return Rows(lengths_of(cell, to), strides);
+}
+
+template <class T>
+T* at(T* data, std::int64_t offset, DType dtype) {
+  return data + offset * size_in_bytes(dtype);
+}
+
+void run_action(const Assign& assign) {
+  const std::int64_t n = assign.rows.length();
+  const auto bytes = static_cast<std::size_t>(n * size_in_bytes(assign.to.dtype));
+  const bool same = assign.to.dtype == assign.from.dtype;
+  assign.rows.for_each([&](const auto& walk) {
+    std::byte* const to = at(assign.to.data, walk.offset(0), assign.to.dtype);
+    const std::byte* const from = at(assign.from.data, walk.offset(1), assign.from.dtype);
+    if (same) {
+      std::memcpy(to, from, bytes);
+    } else {
+      convert(to, assign.to.dtype, from, assign.from.dtype, n);
+    }
+  });
+}
+
+void run_action(const Add& fold) {
+  fold.rows.for_each([&](const auto& walk) {
+    add(at(fold.to.data, walk.offset(0), fold.to.dtype), fold.to.dtype,
+        at(fold.from.data, walk.offset(1), fold.from.dtype), fold.from.dtype, fold.rows.length());
+  });
+}
+
+void run_action(const Fill& identity) {
+  identity.rows.for_each([&](const auto& walk) {
+    fill(at(identity.to.data, walk.offset(0), identity.to.dtype), identity.to.dtype, identity.value,
+         identity.rows.length());
+  });
+}
+
+void run_action(const Combine& fold) {
+  for_each_turn(std::span<const Loop<4>>(fold.loops), [&](const auto& offsets, bool) {
+    lse_combine(fold.o + offsets[0], fold.row_strides[0], fold.l + offsets[1], fold.row_strides[1],
+                fold.o2 + offsets[2], fold.row_strides[2], fold.l2 + offsets[3],
+                fold.row_strides[3], fold.rows, fold.value_dim, fold.dtype);
+  });
+}
+
+template <class T>
+T* moved(T* data, std::int64_t bytes) {
+  using Byte = std::conditional_t<std::is_const_v<T>, const std::byte, std::byte>;
+  return static_cast<Byte*>(data) + bytes;
+}
+
+void run_action(const Multiply& products) {
+  for_each_turn(std::span<const Loop<3>>(products.loops), [&](const auto& offsets, bool again) {
+    GemmProblem problem = products.first;
+    problem.a.data = moved(problem.a.data, offsets[0]);
+    problem.b.data = moved(problem.b.data, offsets[1]);
+    problem.c = moved(problem.c, offsets[2]);
+    problem.accumulate = problem.accumulate || again;
+    multiply(problem);
+  });
+}
+
+void run_action(const Attend& heads) {
+  for_each_turn(std::span<const Loop<5>>(heads.loops), [&](const auto& offsets, bool) {
+    AttentionProblem problem = heads.first;
+    problem.q.data = moved(problem.q.data, offsets[0]);
+    problem.k.data = moved(problem.k.data, offsets[1]);
+    problem.v.data = moved(problem.v.data, offsets[2]);
+    problem.o = moved(problem.o, offsets[3]);
+    problem.lse = moved(problem.lse, offsets[4]);
+    attend(problem);
+  });
+}
+
+}  // namespace
+
+Assign make_assign(const Cell& cell, const View& to, const View& from) {
+  return {.to = to, .from = from, .rows = rows_of(cell, to, from)};
+}
+
+Add make_add(const Cell& cell, const View& to, const View& from) {
+  return {.to = to, .from = from, .rows = rows_of(cell, to, from)};
+}
+
+Fill make_fill(const Cell& cell, const View& to, double value) {
+  const std::vector<std::int64_t> strides[] = {to.strides};
+  return {.to = to, .value = value, .rows = Rows(lengths_of(cell, to), strides)};
+}
+
+void run(const TaskWork& work) {
+  for (const Action& action : work.actions) {
+    std::visit([](const auto& a) { run_action(a); }, action);
+  }
+}
+
+}  // namespace harpe::cpu

@@ -1,0 +1,80 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <variant>
+#include <vector>
+
+#include "exec/cpu/kernels/attention.h"
+#include "exec/cpu/kernels/gemm.h"
+#include "exec/cpu/loops.h"
+#include "exec/cpu/rows.h"
+#include "exec/cpu/view.h"
+
+namespace harpe::cpu {
+
+// What tasks are made of: every address, stride and type resolved, so that running one only
+// computes.
+
+// to = from, rounded to `to`'s type. Rows walk (to, from).
+struct Assign {
+  View to;
+  View from;
+  Rows rows;
+};
+
+// to += from in the type of `to`, a partial state. Rows walk (to, from).
+struct Add {
+  View to;
+  View from;
+  Rows rows;
+};
+
+struct Fill {
+  View to;
+  double value = 0;
+  Rows rows;
+};
+
+// (o, l) = (o, l) combined with (o2, l2); operands of a loop in this order.
+struct Combine {
+  std::byte* o = nullptr;
+  std::byte* l = nullptr;
+  const std::byte* o2 = nullptr;
+  const std::byte* l2 = nullptr;
+  DType dtype = DType::F32;
+  std::int64_t rows = 1;
+  std::int64_t value_dim = 1;
+  std::array<std::int64_t, 4> row_strides{};  // elements
+  std::vector<Loop<4>> loops;
+};
+
+// Matrix products around which axes that are in no matrix run; operands a, b, c.
+struct Multiply {
+  GemmProblem first;
+  std::vector<Loop<3>> loops;
+};
+
+// Attention of every batch entry and head; operands q, k, v, o, l.
+struct Attend {
+  AttentionProblem first;
+  std::vector<Loop<5>> loops;
+};
+
+using Action = std::variant<Assign, Add, Fill, Combine, Multiply, Attend>;
+
+// A task, ready to run: its actions in order, and memory that belongs to it alone.
+struct TaskWork {
+  std::vector<Action> actions;
+  std::vector<std::unique_ptr<std::byte[]>> scratch;
+};
+
+[[nodiscard]] Assign make_assign(const Cell& cell, const View& to, const View& from);
+[[nodiscard]] Add make_add(const Cell& cell, const View& to, const View& from);
+[[nodiscard]] Fill make_fill(const Cell& cell, const View& to, double value);
+
+// Allocates nothing.
+void run(const TaskWork& work);
+
+}  // namespace harpe::cpu

@@ -1,0 +1,44 @@
+#include "exec/cpu/arena.h"
+
+#include <cstring>
+#include <new>
+
+#include "support/check.h"
+
+namespace harpe::cpu {
+namespace {
+
+constexpr std::align_val_t kAlignment{64};  // a cache line; no vector load of a kernel wants more
+
+}  // namespace
+
+void Arenas::Free::operator()(std::byte* memory) const { ::operator delete[](memory, kAlignment); }
+
+Arenas::Arenas(const Plan& plan) : bytes_(arena_bytes(plan)) {
+  const std::int64_t ranks = plan.mesh.ranks();
+  for (std::int64_t rank = 0; rank < ranks; ++rank) {
+    const auto size = static_cast<std::size_t>(bytes_);
+    memory_.emplace_back(static_cast<std::byte*>(::operator new[](size, kAlignment)));
+    std::memset(memory_.back().get(), 0xff, size);
+  }
+}
+
+std::byte* Arenas::address(const Alloc& alloc) const {
+  HP_CHECK(alloc.rank.valid() && alloc.rank.index() < memory_.size(),
+           "rank of `" + alloc.name + "`");
+  HP_CHECK(alloc.offset >= 0 && alloc.offset % size_in_bytes(alloc.dtype) == 0,
+           "`" + alloc.name + "` begins at an element");
+  return memory_[alloc.rank.index()].get() + alloc.offset;
+}
+
+void Arenas::poison(const Plan& plan) const {
+  for (const Alloc& alloc : plan.allocs) {
+    const Buffer* buffer = find_buffer(plan.program, alloc.buffer);
+    HP_CHECK(buffer != nullptr, "buffer of `" + alloc.name + "`");
+    const bool given = buffer->role == Role::In || buffer->role == Role::InOut;
+    if (alloc.level == Level::Home && given) continue;
+    std::memset(address(alloc), 0xff, static_cast<std::size_t>(alloc.bytes));
+  }
+}
+
+}  // namespace harpe::cpu

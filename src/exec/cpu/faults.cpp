@@ -1,0 +1,160 @@
+#include "exec/cpu/faults.h"
+
+#include <algorithm>
+#include <limits>
+#include <map>
+
+#include "exec/describe.h"
+
+namespace harpe::cpu {
+namespace {
+
+// Steps from a lane's head back to what stopped it: 0 the head itself (its worker is gone), 1 a
+// signal that a task that has run did not raise, n+1 a task in a lane at n. Cycles have no cause.
+constexpr int kNoCause = std::numeric_limits<int>::max() - 1;
+
+class Diagnosis {
+ public:
+  Diagnosis(const Plan& plan, const Blocks& blocks, const Marking& marking,
+            const RunOutcome& outcome)
+      : plan_(plan),
+        blocks_(blocks),
+        marking_(marking),
+        outcome_(outcome),
+        distances_(static_cast<std::size_t>(marking.lanes()), kNoCause) {
+    for (const std::int32_t lane : outcome.lost) distances_[static_cast<std::size_t>(lane)] = 0;
+    // Shortest ways by relaxation: lanes wait for each other in any pattern, circles included.
+    for (bool changed = true; changed;) {
+      changed = false;
+      for (std::int32_t lane = 0; lane < marking_.lanes(); ++lane) changed |= relax(lane);
+    }
+  }
+
+  FaultReport report() {
+    struct Candidate {
+      int distance;
+      RankId rank;
+      std::int32_t lane;
+      auto operator<=>(const Candidate&) const = default;
+    };
+    std::map<RankId, Candidate> nearest;
+    for (std::int32_t lane = 0; lane < marking_.lanes(); ++lane) {
+      if (marking_.is_finished(lane)) continue;
+      const RankId rank = plan_.lanes[static_cast<std::size_t>(lane)].rank;
+      const Candidate candidate = {.distance = distance(lane), .rank = rank, .lane = lane};
+      const auto [entry, is_new] = nearest.try_emplace(rank, candidate);
+      if (!is_new) entry->second = std::min(entry->second, candidate);
+    }
+    std::vector<Candidate> order;
+    order.reserve(nearest.size());
+    for (const auto& [rank, candidate] : nearest) order.push_back(candidate);
+    std::ranges::sort(order);
+    FaultReport faults;
+    for (const Candidate& candidate : order) faults.push_back(fault_of(candidate.lane));
+    return faults;
+  }
+
+ private:
+  [[nodiscard]] bool is_lost(std::int32_t lane) const {
+    return std::ranges::find(outcome_.lost, lane) != outcome_.lost.end();
+  }
+
+  // The producer whose lane is nearest to a cause among those that have not run; one that has run
+  // but whose signal is missing where there is no other.
+  [[nodiscard]] std::pair<int, TaskId> producer_of(std::int32_t lane, const Word& word) const {
+    std::pair<int, TaskId> nearest = {kNoCause, word.producers.front()};
+    bool all_have_run = true;
+    for (const TaskId producer : word.producers) {
+      const std::int32_t other = plan_.tasks[producer.index()].lane.value;
+      if (is_over(producer, word, marking_.epoch(lane))) continue;
+      all_have_run = false;
+      nearest = std::min(nearest, {other == lane ? kNoCause : distance(other), producer});
+    }
+    if (all_have_run) nearest.first = 0;
+    return nearest;
+  }
+
+  // Whether the task has done what raises the word: a collective under way has announced itself.
+  [[nodiscard]] bool is_over(TaskId producer, const Word& word, std::int64_t epoch) const {
+    if (marking_.has_run(producer, epoch)) return true;
+    const std::int32_t lane = plan_.tasks[producer.index()].lane.value;
+    return word.kind == WordKind::Arrival && !marking_.is_finished(lane) &&
+           marking_.head(lane) == producer && marking_.has_begun(lane);
+  }
+
+  [[nodiscard]] int distance(std::int32_t lane) const {
+    return distances_[static_cast<std::size_t>(lane)];
+  }
+
+  // True when a shorter way from the lane to a cause was found.
+  bool relax(std::int32_t lane) {
+    if (marking_.is_finished(lane) || is_lost(lane)) return false;
+    const std::optional<Marking::Hindrance> hindrance = marking_.hindrance(lane);
+    if (!hindrance) return false;
+    const int before = producer_of(lane, *hindrance->word).first;
+    if (before == kNoCause || before + 1 >= distance(lane)) return false;
+    distances_[static_cast<std::size_t>(lane)] = before + 1;
+    return true;
+  }
+
+  [[nodiscard]] std::string name_of(const Word& word) const {
+    const std::string index = std::to_string(word.index);
+    const auto at = static_cast<std::size_t>(word.index);
+    switch (word.kind) {
+      case WordKind::Entry:
+        return "entry of rank " + index;
+      case WordKind::Arrival:
+        return "arrivals at collective " + index;
+      case WordKind::Pulled:
+        return "departures from collective " + index;
+      case WordKind::Barrier:
+        return plan_.barriers[at].flag < 0 ? "barrier " + index
+                                           : "counter " + std::to_string(plan_.barriers[at].flag);
+      case WordKind::Sync:
+        break;
+    }
+    const Sync& sync = plan_.syncs[at];
+    if (sync.flag < 0) return "event of task " + std::to_string(sync.from.value);
+    return std::string(print(sync.kind)) + " " + std::to_string(sync.flag) + " of rank " +
+           std::to_string(rank_of(plan_, sync.to).value);
+  }
+
+  [[nodiscard]] Fault fault_of(std::int32_t lane) const {
+    const TaskId head = marking_.head(lane);
+    Fault fault{.kind = FaultKind::PeerFaulted,
+                .rank = plan_.lanes[static_cast<std::size_t>(lane)].rank,
+                .task = head,
+                .task_text = describe(plan_, blocks_, head),
+                .signal = "",
+                .producer = {},
+                .producer_rank = {},
+                .producer_text = "",
+                .elapsed = outcome_.idle};
+    if (is_lost(lane)) fault.kind = FaultKind::WorkerLost;
+    const std::optional<Marking::Hindrance> hindrance = marking_.hindrance(lane);
+    if (is_lost(lane) || !hindrance) return fault;
+    fault.kind = FaultKind::WaitTimedOut;
+    fault.signal = name_of(*hindrance->word);
+    fault.expected = hindrance->expected;
+    fault.observed = hindrance->observed;
+    fault.producer = producer_of(lane, *hindrance->word).second;
+    fault.producer_rank = rank_of(plan_, fault.producer);
+    fault.producer_text = describe(plan_, blocks_, fault.producer);
+    return fault;
+  }
+
+  const Plan& plan_;
+  const Blocks& blocks_;
+  const Marking& marking_;
+  const RunOutcome& outcome_;
+  std::vector<int> distances_;  // per lane
+};
+
+}  // namespace
+
+FaultReport collect_faults(const Plan& plan, const Blocks& blocks, const Marking& marking,
+                           const RunOutcome& outcome) {
+  return Diagnosis(plan, blocks, marking, outcome).report();
+}
+
+}  // namespace harpe::cpu

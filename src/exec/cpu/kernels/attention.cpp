@@ -1,0 +1,217 @@
+#include "exec/cpu/kernels/attention.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <string>
+#include <type_traits>
+
+#include "exec/cpu/kernels/panel.h"
+#include "exec/cpu/kernels/scratch.h"
+#include "exec/cpu/kernels/softmax.h"
+#include "support/check.h"
+#include "support/multiversion.h"
+
+namespace harpe {
+namespace {
+
+// Scores of 128 x 512 are 256 KiB of f32: with a tile of K and V they stay in the second-level
+// cache.
+constexpr std::int64_t kQueryBlock = 128;
+constexpr std::int64_t kKeyBlock = 512;
+
+template <class Real>
+constexpr Real kNone = -std::numeric_limits<Real>::infinity();
+template <class Real>
+constexpr DType kDTypeOf = std::is_same_v<Real, double> ? DType::F64 : DType::F32;
+
+template <class Real>
+MatrixView as_view(const DenseView<Real>& dense) {
+  return {.data = dense.data,
+          .dtype = kDTypeOf<Real>,
+          .row_stride = dense.transposed ? 1 : dense.stride,
+          .column_stride = dense.transposed ? dense.stride : 1};
+}
+
+// The first rows x columns of `view`, as `multiply` takes them without widening them every time.
+template <class Real>
+MatrixView ready(const MatrixView& view, std::int64_t rows, std::int64_t columns, Scratch purpose) {
+  if (view.dtype == gemm_backend(view.dtype).operands) return view;
+  return as_view(pack(view, rows, columns, scratch_of<Real>(purpose, rows * columns)));
+}
+
+template <class Real>
+bool all_finite(const Real* data, std::int64_t stride, std::int64_t rows, std::int64_t columns) {
+  bool finite = true;
+  for (std::int64_t row = 0; row < rows; ++row) {
+    for (std::int64_t i = 0; i < columns; ++i) {
+      finite = finite && std::isfinite(data[row * stride + i]);
+    }
+  }
+  return finite;
+}
+
+// A block of queries: its rows' running state, relative to their maxima until `finish`.
+template <class Real>
+class QueryBlock {
+ public:
+  QueryBlock(const AttentionProblem& problem, std::int64_t first, std::int64_t rows)
+      : p_(problem),
+        first_(first),
+        rows_(rows),
+        q_(ready<Real>(part(problem.q, first, 0), rows, problem.head_dim, Scratch::Query)),
+        max_(scratch_of<Real>(Scratch::Rows, 2 * rows)),
+        sum_(max_ + rows),
+        o_(scratch_of<Real>(Scratch::Output, rows * problem.value_dim)) {
+    for (std::int64_t row = 0; row < rows_; ++row) begin(row);
+  }
+
+  // Adds keys [key, key + columns).
+  void add_keys(std::int64_t key, std::int64_t columns);
+  void finish();
+
+ private:
+  Real* o_row(std::int64_t row) {
+    return static_cast<Real*>(p_.o) + (first_ + row) * p_.o_row_stride;
+  }
+  Real& lse(std::int64_t row) { return static_cast<Real*>(p_.lse)[(first_ + row) * p_.lse_stride]; }
+  // A normalised state is one key of score lse and value o.
+  void begin(std::int64_t row);
+  void add_values(const SoftmaxTile<Real>& tile, const DenseView<Real>& v);
+
+  const AttentionProblem& p_;
+  std::int64_t first_;
+  std::int64_t rows_;
+  MatrixView q_;
+  Real* max_;
+  Real* sum_;
+  Real* o_;
+  bool empty_ = true;  // o_ holds nothing
+};
+
+template <class Real>
+void QueryBlock<Real>::begin(std::int64_t row) {
+  max_[row] = p_.carry ? lse(row) : kNone<Real>;
+  sum_[row] = max_[row] == kNone<Real> ? Real{0} : Real{1};
+  if (!p_.carry) return;
+  empty_ = false;
+  Real* o = o_ + row * p_.value_dim;
+  if (sum_[row] == 0) {
+    std::fill_n(o, p_.value_dim, Real{0});
+  } else {
+    std::copy_n(o_row(row), p_.value_dim, o);
+  }
+}
+
+template <class Real>
+void QueryBlock<Real>::add_keys(std::int64_t key, std::int64_t columns) {
+  const std::int64_t padding = softmax_padding<Real>;
+  const std::int64_t stride = (columns + padding - 1) / padding * padding;
+  Real* scores = scratch_of<Real>(Scratch::Scores, rows_ * stride);
+  const MatrixView k = ready<Real>(part(p_.k, key, 0), columns, p_.head_dim, Scratch::Key);
+  MatrixView transposed = k;
+  std::swap(transposed.row_stride, transposed.column_stride);
+  multiply({.m = rows_,
+            .n = columns,
+            .k = p_.head_dim,
+            .a = q_,
+            .b = transposed,
+            .c = scores,
+            .c_row_stride = stride,
+            .accumulate = false});
+  const SoftmaxTile<Real> tile{.scores = scores,
+                               .stride = stride,
+                               .rows = rows_,
+                               .columns = columns,
+                               .visible = p_.masked ? first_ + p_.diagonal + 1 - key : columns,
+                               .slope = p_.masked ? 1 : 0,
+                               .scale = static_cast<Real>(p_.scale),
+                               .max = max_,
+                               .sum = sum_,
+                               .o = o_,
+                               .value_dim = p_.value_dim,
+                               .first = empty_};
+  update_softmax(tile);
+  const MatrixView v = part(p_.v, key, 0);
+  const bool in_place = v.dtype == kDTypeOf<Real> && v.column_stride == 1;
+  add_values(tile, in_place ? DenseView<Real>{static_cast<const Real*>(v.data), v.row_stride, false}
+                            : pack_rows(v, columns, p_.value_dim,
+                                        scratch_of<Real>(Scratch::Value, columns * p_.value_dim)));
+  empty_ = false;
+}
+
+template <class Real>
+void QueryBlock<Real>::add_values(const SoftmaxTile<Real>& tile, const DenseView<Real>& v) {
+  const std::int64_t hidden = visible_columns(tile, 0);  // from here on some row sees them not
+  if (all_finite(v.data + hidden * v.stride, v.stride, tile.columns - hidden, p_.value_dim)) {
+    multiply({.m = rows_,
+              .n = p_.value_dim,
+              .k = tile.columns,
+              .a = {.data = tile.scores, .dtype = kDTypeOf<Real>, .row_stride = tile.stride},
+              .b = as_view(v),
+              .c = o_,
+              .c_row_stride = p_.value_dim,
+              .accumulate = !tile.first});
+    return;
+  }
+  // A probability of 0 times NaN would reach rows that do not see it.
+  for (std::int64_t row = 0; row < rows_; ++row) {
+    Real* o = o_ + row * p_.value_dim;
+    if (tile.first) std::fill_n(o, p_.value_dim, Real{0});
+    for (std::int64_t key = 0; key < visible_columns(tile, row); ++key) {
+      const Real weight = tile.scores[row * tile.stride + key];
+      const Real* value = v.data + key * v.stride;
+      for (std::int64_t i = 0; i < p_.value_dim; ++i) o[i] += weight * value[i];
+    }
+  }
+}
+
+template <class Real>
+void QueryBlock<Real>::finish() {
+  for (std::int64_t row = 0; row < rows_; ++row) {
+    const Real* from = o_ + row * p_.value_dim;
+    Real* to = o_row(row);
+    if (sum_[row] == 0) {  // every score was -inf
+      std::fill_n(to, p_.value_dim, Real{0});
+      lse(row) = kNone<Real>;
+      continue;
+    }
+    const Real inverse = 1 / sum_[row];
+    for (std::int64_t i = 0; i < p_.value_dim; ++i) to[i] = from[i] * inverse;
+    lse(row) = static_cast<Real>(static_cast<double>(max_[row]) +
+                                 std::log(static_cast<double>(sum_[row])));
+  }
+}
+
+template <class Real>
+void attend_as(const AttentionProblem& p) {
+  const std::int64_t blind = p.masked ? std::clamp<std::int64_t>(-p.diagonal, 0, p.queries) : 0;
+  const std::int64_t first = p.keys <= 0 ? p.queries : blind;
+  for (std::int64_t row = 0; row < first && !p.carry; ++row) {
+    std::fill_n(static_cast<Real*>(p.o) + row * p.o_row_stride, p.value_dim, Real{0});
+    static_cast<Real*>(p.lse)[row * p.lse_stride] = kNone<Real>;
+  }
+  for (std::int64_t query = first; query < p.queries; query += kQueryBlock) {
+    const std::int64_t rows = std::min(kQueryBlock, p.queries - query);
+    const std::int64_t seen = query + rows + p.diagonal;  // by the last of them
+    const std::int64_t keys = p.masked ? std::min(p.keys, seen) : p.keys;
+    QueryBlock<Real> block(p, query, rows);
+    for (std::int64_t key = 0; key < keys; key += kKeyBlock) {
+      block.add_keys(key, std::min(kKeyBlock, keys - key));
+    }
+    block.finish();
+  }
+}
+
+}  // namespace
+
+void attend(const AttentionProblem& problem) {
+  const DType dtype = problem.q.dtype;
+  HP_CHECK(problem.k.dtype == dtype && problem.v.dtype == dtype, "operands of different types");
+  HP_CHECK(
+      dtype == DType::F64 || dtype == DType::F32 || dtype == DType::F16 || dtype == DType::BF16,
+      "attention on `" + std::string(print(dtype)) + "`");
+  dtype == DType::F64 ? attend_as<double>(problem) : attend_as<float>(problem);
+}
+
+}  // namespace harpe

@@ -1,0 +1,185 @@
+#include <climits>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "exec/cpu/kernels/gemm.h"
+#include "exec/cpu/kernels/gemm_dense.h"
+#include "support/check.h"
+
+#ifdef HARPE_WITH_OPENBLAS
+#include <cblas.h>
+#endif
+#ifdef HARPE_WITH_ONEDNN
+#include <omp.h>
+#include <oneapi/dnnl/dnnl.h>
+#endif
+#ifdef HARPE_WITH_ONEDNN_BF16
+// Exported, but in no public header.
+extern "C" dnnl_status_t dnnl_gemm_bf16bf16f32(char transa, char transb, dnnl_dim_t m, dnnl_dim_t n,
+                                               dnnl_dim_t k, float alpha, const std::uint16_t* a,
+                                               dnnl_dim_t lda, const std::uint16_t* b,
+                                               dnnl_dim_t ldb, float beta, float* c,
+                                               dnnl_dim_t ldc);
+#endif
+
+namespace harpe {
+namespace {
+
+enum class Library : std::uint8_t { OwnLoops, OpenBlas, OneDnn };
+
+[[maybe_unused]] bool has_avx512() {
+#if defined(__x86_64__)
+  return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw");
+#else
+  return false;
+#endif
+}
+
+#ifdef HARPE_WITH_ONEDNN_BF16
+bool has_avx512_bf16() {
+#if defined(__x86_64__)
+  return has_avx512() && __builtin_cpu_supports("avx512bf16");
+#else
+  return false;
+#endif
+}
+#endif
+
+// OpenBLAS picks by processor model, and takes AVX2 kernels for models newer than itself: half the
+// rate of oneDNN, which generates code for whatever there is, and 0.6 of our own loops (measured,
+// f32 and f64).
+Library blas_or_loops() {
+#ifdef HARPE_WITH_OPENBLAS
+  const std::string_view core = openblas_get_corename();
+  const bool outdated = has_avx512() && (core == "Haswell" || core == "Zen");
+  return outdated ? Library::OwnLoops : Library::OpenBlas;
+#else
+  return Library::OwnLoops;
+#endif
+}
+
+Library f32_library() {
+#ifdef HARPE_WITH_ONEDNN
+  if (has_avx512()) return Library::OneDnn;
+#endif
+  return blas_or_loops();
+}
+
+Library f64_library() { return blas_or_loops(); }
+
+// Without the instruction oneDNN emulates it: slower than widening to f32.
+bool multiplies_bf16() {
+#ifdef HARPE_WITH_ONEDNN_BF16
+  return has_avx512_bf16();
+#else
+  return false;
+#endif
+}
+
+std::string_view name(Library library) {
+  switch (library) {
+    case Library::OwnLoops:
+      return "own loops";
+    case Library::OpenBlas:
+      return "OpenBLAS";
+    case Library::OneDnn:
+      return "oneDNN";
+  }
+  return "";
+}
+
+#ifdef HARPE_WITH_OPENBLAS
+template <class Problem>
+bool fits_blas(const Problem& p) {
+  for (const std::int64_t extent : {p.m, p.n, p.k, p.a.stride, p.b.stride, p.c_row_stride}) {
+    if (extent > INT_MAX) return false;
+  }
+  return true;
+}
+
+CBLAS_TRANSPOSE blas_flag(bool transposed) { return transposed ? CblasTrans : CblasNoTrans; }
+
+// An OpenBLAS with threads of its own must not start them inside ours.
+void use_one_blas_thread() {
+  static const bool done = (openblas_set_num_threads(1), true);
+  static_cast<void>(done);
+}
+
+template <auto kFunction, class Problem>
+void multiply_blas(const Problem& p) {
+  use_one_blas_thread();
+  const auto narrow = [](std::int64_t extent) { return static_cast<blasint>(extent); };
+  kFunction(CblasRowMajor, blas_flag(p.a.transposed), blas_flag(p.b.transposed), narrow(p.m),
+            narrow(p.n), narrow(p.k), 1, p.a.data, narrow(p.a.stride), p.b.data, narrow(p.b.stride),
+            p.accumulate ? 1 : 0, p.c, narrow(p.c_row_stride));
+}
+#endif
+
+#ifdef HARPE_WITH_ONEDNN
+// oneDNN takes its threads from OpenMP's setting of the calling thread: one, for the time of a
+// call.
+class OneOmpThread {
+ public:
+  OneOmpThread() : before_(omp_get_max_threads()) { omp_set_num_threads(1); }
+  ~OneOmpThread() { omp_set_num_threads(before_); }
+  OneOmpThread(const OneOmpThread&) = delete;
+  OneOmpThread& operator=(const OneOmpThread&) = delete;
+
+ private:
+  int before_;
+};
+
+template <auto kFunction, class Problem>
+void multiply_onednn(const Problem& p) {
+  const OneOmpThread one;
+  const dnnl_status_t status = kFunction(
+      p.a.transposed ? 'T' : 'N', p.b.transposed ? 'T' : 'N', p.m, p.n, p.k, 1.0F, p.a.data,
+      p.a.stride, p.b.data, p.b.stride, p.accumulate ? 1.0F : 0.0F, p.c, p.c_row_stride);
+  HP_CHECK(status == dnnl_success, "oneDNN answered " + std::to_string(status));
+}
+#endif
+
+}  // namespace
+
+void multiply_dense(const GemmF32& problem) {
+  [[maybe_unused]] static const Library library = f32_library();
+#ifdef HARPE_WITH_ONEDNN
+  if (library == Library::OneDnn) return multiply_onednn<&dnnl_sgemm>(problem);
+#endif
+#ifdef HARPE_WITH_OPENBLAS
+  if (library == Library::OpenBlas && fits_blas(problem)) {
+    return multiply_blas<&cblas_sgemm>(problem);
+  }
+#endif
+  multiply_loops(problem);
+}
+
+void multiply_dense(const GemmF64& problem) {
+  [[maybe_unused]] static const Library library = f64_library();
+#ifdef HARPE_WITH_OPENBLAS
+  if (library == Library::OpenBlas && fits_blas(problem)) {
+    return multiply_blas<&cblas_dgemm>(problem);
+  }
+#endif
+  multiply_loops(problem);
+}
+
+void multiply_dense(const GemmBF16& problem) {
+  HP_CHECK(multiplies_bf16(), "bf16 operands have to be widened on this machine");
+#ifdef HARPE_WITH_ONEDNN_BF16
+  multiply_onednn<&dnnl_gemm_bf16bf16f32>(problem);
+#else
+  static_cast<void>(problem);
+#endif
+}
+
+GemmBackend gemm_backend(DType dtype) {
+  if (dtype == DType::F64) return {.library = name(f64_library()), .operands = DType::F64};
+  if (dtype == DType::BF16 && multiplies_bf16()) {
+    return {.library = name(Library::OneDnn), .operands = DType::BF16};
+  }
+  return {.library = name(f32_library()), .operands = DType::F32};
+}
+
+}  // namespace harpe

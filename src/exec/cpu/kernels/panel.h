@@ -1,0 +1,30 @@
+#pragma once
+
+#include <cstdint>
+
+#include "exec/cpu/kernels/gemm.h"
+#include "exec/cpu/kernels/gemm_dense.h"
+
+namespace harpe {
+
+// The part of a matrix that begins at (row, column).
+[[nodiscard]] MatrixView part(const MatrixView& view, std::int64_t row, std::int64_t column);
+
+// The first rows x columns of `view` as they lie, where the libraries can take them so; else no
+// data (extents repeated by strides too short for them).
+template <class T>
+[[nodiscard]] DenseView<T> as_dense(const MatrixView& view, std::int64_t rows,
+                                    std::int64_t columns);
+
+// The first rows x columns of `view`, converted to T and packed into `memory` (rows * columns),
+// rows or columns contiguous as they are in `view`.
+template <class T>
+[[nodiscard]] DenseView<T> pack(const MatrixView& view, std::int64_t rows, std::int64_t columns,
+                                T* memory);
+
+// The same, rows contiguous in any case.
+template <class T>
+[[nodiscard]] DenseView<T> pack_rows(const MatrixView& view, std::int64_t rows,
+                                     std::int64_t columns, T* memory);
+
+}  // namespace harpe

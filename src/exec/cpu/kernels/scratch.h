@@ -1,0 +1,32 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace harpe {
+
+// What the buffers of a calling thread are for; kernels that call each other use different ones.
+enum class Scratch : std::uint8_t {
+  PanelA,
+  PanelB,
+  PackA,
+  PackB,
+  Query,
+  Key,
+  Value,
+  Scores,
+  Output,
+  Rows
+};
+
+// `bytes` of the calling thread's own memory, aligned to 64, with unspecified content. Grown on
+// demand and kept until the thread ends: valid until the same thread asks for the same purpose
+// again.
+[[nodiscard]] void* scratch(Scratch purpose, std::size_t bytes);
+
+template <class T>
+[[nodiscard]] T* scratch_of(Scratch purpose, std::int64_t elements) {
+  return static_cast<T*>(scratch(purpose, static_cast<std::size_t>(elements) * sizeof(T)));
+}
+
+}  // namespace harpe

@@ -1,0 +1,43 @@
+#pragma once
+
+#include <cstdint>
+
+namespace harpe {
+
+// A tile of scores on its way to probabilities, and the running state of its rows: `max` and `sum`
+// over the keys seen so far, `o` their values weighted relative to `max`.
+template <class Real>
+struct SoftmaxTile {
+  Real* scores = nullptr;   // rows x stride: q k^T in, probabilities out; 64-byte aligned
+  std::int64_t stride = 0;  // a multiple of softmax_padding<Real>
+  std::int64_t rows = 0;
+  std::int64_t columns = 0;
+  std::int64_t visible = 0;  // row i sees the first clamp(visible + i * slope, 0, columns)
+  std::int64_t slope = 0;
+  Real scale = 1;
+  Real* max = nullptr;
+  Real* sum = nullptr;
+  Real* o = nullptr;  // rows x value_dim
+  std::int64_t value_dim = 0;
+  bool first = false;  // o holds nothing yet and is left alone
+};
+
+// Rows are processed in units of four 64-byte vectors.
+template <class Real>
+constexpr std::int64_t softmax_padding = 256 / static_cast<std::int64_t>(sizeof(Real));
+
+template <class Real>
+[[nodiscard]] inline std::int64_t visible_columns(const SoftmaxTile<Real>& tile, std::int64_t row) {
+  const std::int64_t visible = tile.visible + row * tile.slope;
+  return visible < 0 ? 0 : (visible < tile.columns ? visible : tile.columns);
+}
+
+// Turns scores into e^(scale * score - max), 0 where not visible, and brings max, sum and o up to
+// date: then o lacks only the product of this tile's probabilities with its values.
+void update_softmax(const SoftmaxTile<float>& tile);
+void update_softmax(const SoftmaxTile<double>& tile);
+
+// out[i] = e^in[i] as update_softmax computes it. Requires: n a multiple of 16, 64-byte aligned.
+void exponentials(float* out, const float* in, std::int64_t n);
+
+}  // namespace harpe

@@ -1,0 +1,57 @@
+#include "exec/cpu/leaf.h"
+
+#include <array>
+
+namespace harpe::cpu {
+namespace {
+
+constexpr std::array kKernels = {
+    LeafKernel{.leaf = "matmul", .elementwise = false, .call = call_matmul},
+    LeafKernel{.leaf = "attn_fwd", .elementwise = false, .call = call_attention},
+    LeafKernel{.leaf = "copy", .elementwise = true, .call = call_copy},
+};
+
+}  // namespace
+
+std::vector<std::size_t> LeafSite::axes_of(std::size_t participant) const {
+  std::vector<std::size_t> axes;
+  for (const std::vector<std::size_t>& dim : dims[participant]) {
+    axes.insert(axes.end(), dim.begin(), dim.end());
+  }
+  return axes;
+}
+
+const std::string& LeafSite::buffer_of(std::size_t participant) const {
+  return participant < operands() ? stmt.operands[participant].buffer
+                                  : stmt.targets[participant - operands()].buffer;
+}
+
+const LeafKernel* find_leaf_kernel(std::string_view leaf) {
+  for (const LeafKernel& kernel : kKernels) {
+    if (kernel.leaf == leaf) return &kernel;
+  }
+  return nullptr;
+}
+
+Checked<Ok> check_types(const LeafSite& site, const Cell& cell) {
+  const DType operand = cell.views[0].dtype;
+  bool known = operand == DType::F32 || operand == DType::BF16 || operand == DType::F16 ||
+               operand == DType::F64;
+  const DType state = operand == DType::F64 ? DType::F64 : DType::F32;
+  for (std::size_t i = 0; i < cell.views.size(); ++i) {
+    const DType wanted = i < site.operands() ? operand : state;
+    if (known && cell.views[i].dtype == wanted) continue;
+    return make_diag(DiagCode::X002, {{"leaf", site.stmt.leaf},
+                                      {"nest", site.nest.name},
+                                      {"buffer", site.buffer_of(i)},
+                                      {"found", print(cell.views[i].dtype)},
+                                      {"wanted", known ? print(wanted) : "f32, bf16, f16 or f64"}});
+  }
+  return Ok{};
+}
+
+Checked<Action> call_copy(const LeafSite&, const LeafCall& call) {
+  return Action{make_assign(call.cell, call.cell.views[1], call.cell.views[0])};
+}
+
+}  // namespace harpe::cpu

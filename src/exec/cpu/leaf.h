@@ -1,0 +1,58 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "exec/cpu/action.h"
+#include "exec/cpu/view.h"
+#include "ir/mask.h"
+#include "support/diag.h"
+
+namespace harpe::cpu {
+
+// A statement as its leaf's kernel sees it: participants are the operands, then the targets.
+struct LeafSite {
+  const Nest& nest;
+  const Stmt& stmt;
+  // Per participant and dimension of its buffer: the axes of the space it is made of, major first.
+  std::vector<std::vector<std::vector<std::size_t>>> dims;
+  std::vector<std::int64_t> lengths;  // per axis of the space: all of it
+  std::vector<std::string> names;     // per axis of the space
+  std::vector<ResolvedMask> masks;    // their axes are axes of the space
+
+  [[nodiscard]] std::size_t operands() const { return stmt.operands.size(); }
+  // All axes of a participant.
+  [[nodiscard]] std::vector<std::size_t> axes_of(std::size_t participant) const;
+  [[nodiscard]] const std::string& buffer_of(std::size_t participant) const;
+};
+
+// One call of a leaf.
+struct LeafCall {
+  const Cell& cell;
+  bool accumulate = false;  // its results have had contributions
+  bool masked = false;      // some but not all of the cell is visible
+};
+
+// A leaf with a kernel here. `elementwise`: opaque dimensions of its buffers correspond by
+// position.
+struct LeafKernel {
+  std::string_view leaf;
+  bool elementwise;
+  Checked<Action> (*call)(const LeafSite& site, const LeafCall& call);
+};
+
+[[nodiscard]] const LeafKernel* find_leaf_kernel(std::string_view leaf);
+
+// Errors: X002 operand types, X004 strides.
+[[nodiscard]] Checked<Action> call_matmul(const LeafSite& site, const LeafCall& call);
+// Errors: X002 operand types, X003 an axis cut that the leaf needs whole.
+[[nodiscard]] Checked<Action> call_attention(const LeafSite& site, const LeafCall& call);
+[[nodiscard]] Checked<Action> call_copy(const LeafSite& site, const LeafCall& call);
+
+// X002 unless the views' types are those `operands` and `states` of which a kernel exists.
+[[nodiscard]] Checked<Ok> check_types(const LeafSite& site, const Cell& cell);
+
+}  // namespace harpe::cpu

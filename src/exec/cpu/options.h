@@ -1,0 +1,34 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+
+#include "support/ids.h"
+
+namespace harpe {
+
+// How the lanes of all ranks are run.
+enum class LaneRunner : std::uint8_t {
+  Pool,     // a few workers that run the heads of ready lanes
+  Threads,  // a thread per lane, which waits for its head: what a race detector should see
+  Stepper,  // the caller's thread, one step of a chosen lane after the other
+};
+
+struct CpuOptions {
+  LaneRunner runner = LaneRunner::Pool;
+  int workers = 0;  // of the pool; 0: one per core
+
+  // Tests. Pool and Threads: tasks begin after random delays, and the pool serves its queue in
+  // random order. Nothing a plan computes may depend on it.
+  std::optional<std::uint64_t> delay_seed = std::nullopt;
+  // Stepper: which of `ready` lanes takes the next step. Called with ready >= 1, answers below it;
+  // unset: 0.
+  std::function<std::size_t(std::size_t ready)> choose = {};
+  // The worker that reaches the task ends without running it.
+  std::optional<TaskId> lose_worker_at = std::nullopt;
+  // The task runs, but raises no signal.
+  std::optional<TaskId> drop_signal_of = std::nullopt;
+};
+
+}  // namespace harpe

@@ -1,0 +1,135 @@
+#include <algorithm>
+#include <memory>
+#include <random>
+
+#include "exec/cpu/runner.h"
+
+namespace harpe::cpu {
+namespace {
+
+// Workers that run the heads of ready lanes.
+//
+// Each lane has a token. Bit kOwned: the lane is in the queue or with a worker, hence in at most
+// one place, and whoever set the bit answers for it. Bit kPending: a signal was raised for it since
+// its worker last looked.
+//
+// No wake-up is lost. A signaller raises the word and then does fetch_or(kOwned | kPending); a
+// worker clears kPending, looks at the head's words, and if one is not raised tries to go from
+// kOwned to 0. These are read-modify-writes of one atomic, so they happen in one order. The
+// signaller's is
+//   before the worker's clearing: the worker then reads the raised word (release, acquire);
+//   between clearing and leaving: leaving fails, since kPending is set, and the worker looks again;
+//   after leaving: it finds kOwned clear, so the signaller itself puts the lane into the queue.
+// (With a plain load in place of the signaller's fetch_or a stale kOwned could be read after the
+// worker left: store word, load token against store token, load word.)
+class Pool {
+ public:
+  Pool(Marking& marking, const CpuOptions& options)
+      : marking_(marking),
+        tokens_(std::make_unique<std::atomic<std::uint32_t>[]>(
+            static_cast<std::size_t>(marking.lanes()))),
+        queue_(static_cast<std::size_t>(marking.lanes())),
+        crew_(marking, options, [this] { close(); }) {
+    if (options.delay_seed) random_.emplace(*options.delay_seed);
+    for (std::int32_t lane = 0; lane < marking.lanes(); ++lane) {
+      if (!marking.is_finished(lane)) unfinished_.fetch_add(1);
+    }
+  }
+
+  RunOutcome run(int workers, std::chrono::milliseconds wait_limit) {
+    if (unfinished_.load() == 0) return {.finished = true, .lost = {}};
+    for (std::int32_t lane = 0; lane < marking_.lanes(); ++lane) {
+      if (!marking_.is_finished(lane)) wake(lane);
+    }
+    for (int i = 0; i < workers; ++i) crew_.start([this] { work(); });
+    return crew_.watch(wait_limit);
+  }
+
+ private:
+  static constexpr std::uint32_t kOwned = 1;
+  static constexpr std::uint32_t kPending = 2;
+
+  void wake(std::int32_t lane) {
+    std::atomic<std::uint32_t>& token = tokens_[static_cast<std::size_t>(lane)];
+    const std::uint32_t old = token.fetch_or(kOwned | kPending, std::memory_order_acq_rel);
+    if ((old & kOwned) != 0) return;
+    {
+      const std::lock_guard lock(mutex_);
+      at(waiting_++) = lane;
+    }
+    filled_.notify_one();
+  }
+
+  void close() {
+    {
+      const std::lock_guard lock(mutex_);
+      closed_ = true;
+    }
+    stopped_.store(true, std::memory_order_relaxed);
+    filled_.notify_all();
+  }
+
+  std::int32_t& at(std::size_t i) { return queue_[(first_ + i) % queue_.size()]; }
+
+  // The next lane, or -1 when the pool is closed. In order of arrival; under a seed in any order.
+  std::int32_t take() {
+    std::unique_lock lock(mutex_);
+    filled_.wait(lock, [this] { return closed_ || waiting_ > 0; });
+    if (closed_) return -1;
+    if (random_) std::swap(at(0), at((*random_)() % waiting_));
+    const std::int32_t lane = at(0);
+    first_ = (first_ + 1) % queue_.size();
+    --waiting_;
+    return lane;
+  }
+
+  void work() {
+    const Marking::Wake wake_lane = [this](std::int32_t lane) { wake(lane); };
+    for (std::int32_t lane = take(); lane >= 0; lane = take()) {
+      if (!serve(lane, wake_lane)) return;
+    }
+  }
+
+  // Runs the lane's heads until one must wait. False: this worker is lost.
+  bool serve(std::int32_t lane, const Marking::Wake& wake_lane) {
+    std::atomic<std::uint32_t>& token = tokens_[static_cast<std::size_t>(lane)];
+    for (bool left = false; !left;) {
+      token.fetch_and(~kPending, std::memory_order_acq_rel);
+      while (!marking_.is_finished(lane) && marking_.is_ready(lane)) {
+        if (stopped_.load(std::memory_order_relaxed)) return true;
+        if (!crew_.take_step(lane, wake_lane)) return false;
+        if (marking_.is_finished(lane) && unfinished_.fetch_sub(1) == 1) close();
+      }
+      std::uint32_t expected = kOwned;
+      left = token.compare_exchange_strong(expected, 0, std::memory_order_acq_rel);
+    }
+    return true;
+  }
+
+  Marking& marking_;
+  std::unique_ptr<std::atomic<std::uint32_t>[]> tokens_;  // per lane
+  std::atomic<std::int32_t> unfinished_{0};               // lanes
+  std::atomic<bool> stopped_{false};
+
+  std::mutex mutex_;
+  std::condition_variable filled_;
+  // Guarded by mutex_: a ring of the lanes that wait for a worker, each at most once.
+  std::vector<std::int32_t> queue_;
+  std::size_t first_ = 0;
+  std::size_t waiting_ = 0;
+  bool closed_ = false;
+  std::optional<std::mt19937_64> random_;
+
+  Crew crew_;  // last: its threads end before what they use goes
+};
+
+}  // namespace
+
+RunOutcome run_pool(Marking& marking, const CpuOptions& options,
+                    std::chrono::milliseconds wait_limit) {
+  const int cores = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+  const int wanted = options.workers > 0 ? options.workers : cores;
+  return Pool(marking, options).run(std::clamp(marking.lanes(), 1, wanted), wait_limit);
+}
+
+}  // namespace harpe::cpu

@@ -1,0 +1,28 @@
+#pragma once
+
+#include "exec/cpu/action.h"
+#include "exec/cpu/view.h"
+#include "plan/plan.h"
+#include "support/diag.h"
+
+namespace harpe::cpu {
+
+// A task's actions. Entry and Exit have none.
+// Errors: X001-X004, X006 what no kernel here computes.
+[[nodiscard]] Checked<TaskWork> prepare_task(const Setting& setting, const Task& task);
+
+// By kind. Copy, Pack, Unpack, AllGather, AllToAll:
+[[nodiscard]] TaskWork prepare_moves(const Setting& setting, const Task& task);
+[[nodiscard]] Checked<TaskWork> prepare_compute(const Setting& setting, const Task& task);
+[[nodiscard]] TaskWork prepare_init(const Setting& setting, const Task& task);
+// Fold, Finalise, ReduceScatter:
+[[nodiscard]] Checked<TaskWork> prepare_fold(const Setting& setting, const Task& task);
+
+// The statement a task works for. Requires: the task names one.
+[[nodiscard]] const Stmt& statement_of(const Plan& plan, const Task& task);
+// How many targets of a statement are one state: all under lse, else one.
+[[nodiscard]] std::size_t targets_per_state(const Stmt& stmt);
+// The identity of a statement's monoid in its target number `target`: -inf in a logsumexp, else 0.
+[[nodiscard]] double identity_of(const Stmt& stmt, std::size_t target);
+
+}  // namespace harpe::cpu

@@ -1,0 +1,266 @@
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "exec/cpu/leaf.h"
+#include "exec/cpu/prepare.h"
+#include "support/check.h"
+
+namespace harpe::cpu {
+namespace {
+
+// What a box of blocks covers of one axis: intervals that do not touch, ascending.
+std::vector<Interval> runs_along(const Blocks& blocks, const AxisTable& table, int axis,
+                                 std::span<const Range> digits) {
+  std::vector<std::int64_t> selected = {0};
+  for (std::size_t i = 0; i < digits.size(); ++i) {
+    const auto digit = static_cast<std::size_t>(table.digits[i]);
+    std::vector<std::int64_t> longer;
+    for (const std::int64_t prefix : selected) {
+      for (std::int32_t value = digits[i].lo; value < digits[i].hi; ++value) {
+        longer.push_back(prefix * blocks.digits()[digit].extent + value);
+      }
+    }
+    selected = std::move(longer);
+  }
+  std::vector<Interval> intervals;
+  for (const std::int64_t block : selected) {
+    const Interval interval = blocks.interval(axis, block);
+    if (interval.size() > 0) intervals.push_back(interval);
+  }
+  std::ranges::sort(intervals, {}, &Interval::begin);
+  std::vector<Interval> runs;
+  for (const Interval& interval : intervals) {
+    if (!runs.empty() && runs.back().end == interval.begin) {
+      runs.back().end = interval.end;
+    } else {
+      runs.push_back(interval);
+    }
+  }
+  return runs;
+}
+
+// Turns one Compute task into leaf calls: one per logically contiguous box whose operands and
+// targets each lie in one slot (commir.md D12).
+class ComputeBuilder {
+ public:
+  ComputeBuilder(const Setting& setting, const Task& task, const LeafKernel& kernel)
+      : setting_(setting),
+        task_(task),
+        kernel_(kernel),
+        site_{.nest = *find_nest(setting.plan.program, task.nest),
+              .stmt = statement_of(setting.plan, task),
+              .dims = {},
+              .lengths = {},
+              .names = {},
+              .masks = {}} {}
+
+  Checked<TaskWork> build() {
+    for (const std::string& name : site_.nest.over) {
+      const int axis = setting_.blocks.find_axis(name);
+      HP_CHECK(axis >= 0, "axis `" + name + "` of nest `" + site_.nest.name + "`");
+      axis_index(axis);
+    }
+    for (const Access& access : site_.stmt.operands) add_participant(access, task_.reads);
+    for (const Access& access : site_.stmt.targets) add_participant(access, task_.writes);
+    resolve_masks();
+    const std::vector<std::vector<Interval>> boxes = iteration_boxes();
+    collect_cuts(boxes);
+    for (const std::vector<Interval>& box : boxes) {
+      for (const Cell& cell : cut(box, parts_, cuts_)) HP_REQUIRE_OK(add_cell(cell));
+    }
+    add_identities();
+    return std::move(work_);
+  }
+
+ private:
+  // Opaque dimensions are axes of their own, but for a leaf that matches them by position.
+  std::size_t axis_index(AxisKey key) {
+    const auto found = std::ranges::find(keys_, key);
+    if (found != keys_.end()) return static_cast<std::size_t>(found - keys_.begin());
+    keys_.push_back(key);
+    const bool opaque = key < 0;  // its length is the buffer's to say
+    const auto axis = static_cast<std::size_t>(opaque ? 0 : key);
+    site_.lengths.push_back(opaque ? 0 : setting_.blocks.axes()[axis].size);
+    site_.names.push_back(opaque ? "features" : setting_.blocks.axes()[axis].name);
+    return keys_.size() - 1;
+  }
+
+  // The nest's axis that a buffer's axis runs along, its renames applied.
+  [[nodiscard]] AxisKey renamed(const Access& access, AxisKey axis) const {
+    const std::string& name = setting_.blocks.axes()[static_cast<std::size_t>(axis)].name;
+    for (const Rename& rename : access.renames) {
+      if (rename.axis == name && rename.member.empty()) {
+        return setting_.blocks.find_axis(rename.source);
+      }
+    }
+    return axis;
+  }
+
+  void add_participant(const Access& access, const std::vector<Ref>& refs) {
+    const int buffer = setting_.blocks.find_buffer(access.buffer);
+    HP_CHECK(buffer >= 0, "buffer `" + access.buffer + "`");
+    const BufferTable& table = setting_.blocks.buffers()[static_cast<std::size_t>(buffer)];
+    Participant part{.buffer = access.buffer, .axes = {}, .patches = {}};
+    std::vector<std::vector<std::size_t>> dims;
+    std::vector<std::size_t> opaque;
+    AxisKey ordinal = 0;
+    for (const DimTable& dim : table.dims) {
+      dims.emplace_back();
+      for (const int axis : dim.axes) {
+        dims.back().push_back(axis_index(renamed(access, axis)));
+        part.axes.push_back(dims.back().back());
+      }
+      if (!dim.axes.empty()) continue;
+      const AxisKey participant = kernel_.elementwise ? 0 : static_cast<AxisKey>(parts_.size());
+      dims.back().push_back(axis_index(--ordinal - participant * kMaxOpaque));
+      site_.lengths[dims.back().back()] = dim.opaque;
+      opaque.push_back(dims.back().back());
+    }
+    part.axes.insert(part.axes.end(), opaque.begin(), opaque.end());
+    for (const Ref& ref : refs) {
+      if (setting_.plan.allocs[ref.alloc.index()].buffer != access.buffer) continue;
+      for (Patch& patch : patches_of(setting_, ref)) part.patches.push_back(std::move(patch));
+    }
+    parts_.push_back(std::move(part));
+    site_.dims.push_back(std::move(dims));
+  }
+
+  void resolve_masks() {
+    for (const Mask& mask : site_.stmt.masks) {
+      ResolvedMask resolved = resolve_mask(setting_.blocks, mask);
+      resolved.query_axis = static_cast<int>(axis_index(resolved.query_axis));
+      resolved.key_axis = static_cast<int>(axis_index(resolved.key_axis));
+      site_.masks.push_back(resolved);
+    }
+  }
+
+  // The task's boxes of blocks as boxes of elements, contiguous along every axis.
+  [[nodiscard]] std::vector<std::vector<Interval>> iteration_boxes() const {
+    std::vector<std::vector<Interval>> result;
+    for (const Box& box : task_.iter) {
+      std::vector<std::vector<Interval>> product = {{}};
+      std::size_t first = 0;
+      for (std::size_t i = 0; i < keys_.size(); ++i) {
+        std::vector<Interval> along = {{.begin = 0, .end = site_.lengths[i]}};
+        if (i < site_.nest.over.size()) {
+          const AxisTable& table = setting_.blocks.axes()[static_cast<std::size_t>(keys_[i])];
+          HP_CHECK(first + table.digits.size() <= box.size(), "digits of an iteration box");
+          along = runs_along(setting_.blocks, table, keys_[i],
+                             std::span(box).subspan(first, table.digits.size()));
+          first += table.digits.size();
+        }
+        std::vector<std::vector<Interval>> longer;
+        for (const std::vector<Interval>& prefix : product) {
+          for (const Interval& run : along) {
+            longer.push_back(prefix);
+            longer.back().push_back(run);
+          }
+        }
+        product = std::move(longer);
+      }
+      result.insert(result.end(), product.begin(), product.end());
+    }
+    return result;
+  }
+
+  // Along the targets' axes every box is cut at every border there is, so that what two cells
+  // contribute to is the same or disjoint: only then is "the first contribution" well defined.
+  void collect_cuts(const std::vector<std::vector<Interval>>& boxes) {
+    std::vector<std::set<std::int64_t>> points(keys_.size());
+    for (const std::vector<Interval>& box : boxes) {
+      for (std::size_t axis = 0; axis < box.size(); ++axis) {
+        points[axis].insert({box[axis].begin, box[axis].end});
+      }
+    }
+    for (const Participant& part : parts_) {
+      for (const Patch& patch : part.patches) {
+        for (std::size_t i = 0; i < part.axes.size(); ++i) {
+          points[part.axes[i]].insert({patch.span[i].begin, patch.span[i].end});
+        }
+      }
+    }
+    cuts_.resize(keys_.size());
+    for (std::size_t part = site_.operands(); part < parts_.size(); ++part) {
+      for (const std::size_t axis : parts_[part].axes) {
+        cuts_[axis].assign(points[axis].begin(), points[axis].end());
+      }
+    }
+  }
+
+  [[nodiscard]] Coverage coverage_of(const Cell& cell) const {
+    Coverage coverage = Coverage::Full;
+    for (const ResolvedMask& mask : site_.masks) {
+      coverage =
+          std::min(coverage, classify(mask, cell.span[static_cast<std::size_t>(mask.query_axis)],
+                                      cell.span[static_cast<std::size_t>(mask.key_axis)]));
+    }
+    return coverage;
+  }
+
+  Checked<Ok> add_cell(const Cell& cell) {
+    const View& target = cell.views[site_.operands()];
+    HP_CHECK(target.data != nullptr, "a compute task names the blocks it writes");
+    const bool first = target.mode == WriteMode::Init && !written_.contains(target.data);
+    const Coverage coverage = coverage_of(cell);
+    if (coverage == Coverage::Empty) {
+      if (first) untouched_.emplace(target.data, cell);
+      return Ok{};
+    }
+    for (const View& view : cell.views) {
+      HP_CHECK(view.data != nullptr, "a compute task names the blocks it reads");
+    }
+    written_.insert(target.data);
+    HP_TRY(Action action, kernel_.call(site_, {.cell = cell,
+                                               .accumulate = !first,
+                                               .masked = coverage == Coverage::Partial}));
+    work_.actions.push_back(std::move(action));
+    return Ok{};
+  }
+
+  // What is written for the first time but sees nothing here: later tasks add to it.
+  void add_identities() {
+    for (const auto& [data, cell] : untouched_) {
+      if (written_.contains(data)) continue;
+      for (std::size_t t = 0; t < site_.stmt.targets.size(); ++t) {
+        work_.actions.emplace_back(
+            make_fill(cell, cell.views[site_.operands() + t], identity_of(site_.stmt, t)));
+      }
+    }
+  }
+
+  static constexpr AxisKey kMaxOpaque = 64;  // dimensions of a buffer
+
+  const Setting& setting_;
+  const Task& task_;
+  const LeafKernel& kernel_;
+  LeafSite site_;
+  std::vector<AxisKey> keys_;  // of the space: the nest's axes, then what else the buffers have
+  std::vector<Participant> parts_;
+  std::vector<std::vector<std::int64_t>> cuts_;
+  std::set<const std::byte*> written_;  // cells of the first target, by address
+  std::map<const std::byte*, Cell> untouched_;
+  TaskWork work_;
+};
+
+}  // namespace
+
+Checked<TaskWork> prepare_compute(const Setting& setting, const Task& task) {
+  const Stmt& stmt = statement_of(setting.plan, task);
+  const LeafKernel* kernel = find_leaf_kernel(stmt.leaf);
+  if (kernel == nullptr) {
+    return make_diag(DiagCode::X001, {{"leaf", stmt.leaf}, {"nest", task.nest}});
+  }
+  for (const Access& access : stmt.operands) {
+    for (const Rename& rename : access.renames) {
+      if (rename.member.empty()) continue;
+      return make_diag(DiagCode::X009, {{"leaf", stmt.leaf},
+                                        {"nest", task.nest},
+                                        {"buffer", access.buffer},
+                                        {"route", rename.source}});
+    }
+  }
+  return ComputeBuilder(setting, task, *kernel).build();
+}
+
+}  // namespace harpe::cpu

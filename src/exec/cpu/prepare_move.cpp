@@ -1,0 +1,52 @@
+#include "exec/cpu/prepare.h"
+#include "support/check.h"
+
+namespace harpe::cpu {
+namespace {
+
+Participant whole_buffer(const Setting& setting, const Ref& ref) {
+  const Alloc& alloc = setting.plan.allocs[ref.alloc.index()];
+  const int buffer = setting.blocks.find_buffer(alloc.buffer);
+  const std::size_t axes =
+      keys_of(setting.blocks.buffers()[static_cast<std::size_t>(buffer)]).size();
+  Participant participant{.buffer = alloc.buffer, .axes = {}, .patches = patches_of(setting, ref)};
+  for (std::size_t axis = 0; axis < axes; ++axis) participant.axes.push_back(axis);
+  return participant;
+}
+
+}  // namespace
+
+TaskWork prepare_moves(const Setting& setting, const Task& task) {
+  HP_CHECK(task.reads.size() == task.writes.size(), "a copy writes what it reads");
+  TaskWork work;
+  for (std::size_t i = 0; i < task.reads.size(); ++i) {
+    const Participant parts[] = {whole_buffer(setting, task.writes[i]),
+                                 whole_buffer(setting, task.reads[i])};
+    HP_CHECK(parts[0].buffer == parts[1].buffer, "a copy stays within its buffer");
+    for (const Patch& patch : parts[0].patches) {
+      for (const Cell& cell : cut(patch.span, parts, {})) {
+        HP_CHECK(cell.views[1].data != nullptr,
+                 "a copy reads the blocks of `" + parts[0].buffer + "` that it writes");
+        work.actions.emplace_back(make_assign(cell, cell.views[0], cell.views[1]));
+      }
+    }
+  }
+  return work;
+}
+
+TaskWork prepare_init(const Setting& setting, const Task& task) {
+  const Stmt& stmt = statement_of(setting.plan, task);
+  const std::size_t group = targets_per_state(stmt);
+  TaskWork work;
+  for (std::size_t i = 0; i < task.writes.size(); ++i) {
+    const Participant parts[] = {whole_buffer(setting, task.writes[i])};
+    for (const Patch& patch : parts[0].patches) {
+      for (const Cell& cell : cut(patch.span, parts, {})) {
+        work.actions.emplace_back(make_fill(cell, cell.views[0], identity_of(stmt, i % group)));
+      }
+    }
+  }
+  return work;
+}
+
+}  // namespace harpe::cpu

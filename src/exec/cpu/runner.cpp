@@ -1,0 +1,133 @@
+#include "exec/cpu/runner.h"
+
+#include <algorithm>
+#include <ctime>
+
+namespace harpe::cpu {
+namespace {
+
+std::int64_t thread_cpu_time() {
+  timespec time{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return std::int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
+}
+
+// SplitMix64's finaliser: neighbouring inputs give unrelated outputs.
+std::uint64_t mix(std::uint64_t x) {
+  x += 0x9e3779b97f4a7c15;
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111eb;
+  return x ^ (x >> 31);
+}
+
+// Most tasks begin at once, some after another thread's turn, a few after up to 255 us.
+void delay(std::uint64_t seed, TaskId task, std::int64_t epoch) {
+  const std::uint64_t random = mix(seed ^ mix(static_cast<std::uint64_t>(task.value) << 32U ^
+                                              static_cast<std::uint64_t>(epoch)));
+  if (random % 16 == 0) {
+    std::this_thread::sleep_for(std::chrono::microseconds((random >> 8U) % 256));
+  } else if (random % 16 < 5) {
+    std::this_thread::yield();
+  }
+}
+
+}  // namespace
+
+Crew::~Crew() {
+  if (!threads_.empty()) stop_();
+  join();
+}
+
+void Crew::join() {
+  for (std::thread& thread : threads_) thread.join();
+  threads_.clear();
+}
+
+void Crew::start(std::function<void()> body) {
+  {
+    const std::lock_guard lock(mutex_);
+    ++alive_;
+  }
+  threads_.emplace_back([this, body = std::move(body)] { run_body(body); });
+}
+
+void Crew::run_body(const std::function<void()>& body) {
+  std::exception_ptr error;
+  try {
+    body();
+  } catch (...) {  // a worker's last frame: the run ends, and `watch` throws it again
+    error = std::current_exception();
+  }
+  cpu_time_.fetch_add(thread_cpu_time(), std::memory_order_relaxed);
+  const std::lock_guard lock(mutex_);
+  if (error != nullptr && error_ == nullptr) error_ = error;
+  --alive_;
+  changed_.notify_one();
+}
+
+bool Crew::take_step(std::int32_t lane, const Marking::Wake& wake) {
+  const TaskId task = marking_.head(lane);
+  if (options_.lose_worker_at == task && losing_.exchange(false)) {
+    const std::lock_guard lock(mutex_);
+    lost_.push_back(lane);
+    return false;
+  }
+  if (options_.delay_seed) delay(*options_.delay_seed, task, marking_.epoch(lane));
+  running_.fetch_add(1, std::memory_order_relaxed);
+  marking_.step(lane, wake);
+  steps_.fetch_add(1, std::memory_order_relaxed);
+  running_.fetch_sub(1, std::memory_order_relaxed);
+  return true;
+}
+
+RunOutcome Crew::watch(std::chrono::milliseconds wait_limit) {
+  using Clock = std::chrono::steady_clock;
+  const auto pause =
+      std::clamp(wait_limit / 8, std::chrono::milliseconds(1), std::chrono::milliseconds(100));
+  Clock::time_point moved = Clock::now();
+  std::int64_t seen = 0;
+  RunOutcome outcome;
+  bool stopped = false;
+  std::unique_lock lock(mutex_);
+  while (alive_ > 0) {
+    changed_.wait_for(lock, pause);
+    if (stopped) continue;
+    const Clock::time_point now = Clock::now();
+    const std::int64_t steps = steps_.load(std::memory_order_relaxed);
+    // A task that computes for long is no wait: only what waits is bounded.
+    const bool moves = steps != seen || running_.load(std::memory_order_relaxed) > 0;
+    if (moves) moved = now;
+    seen = steps;
+    outcome.idle = std::chrono::duration_cast<std::chrono::milliseconds>(now - moved);
+    if (error_ == nullptr && outcome.idle < wait_limit) continue;
+    stopped = true;
+    lock.unlock();
+    stop_();
+    lock.lock();
+  }
+  lock.unlock();
+  join();
+  if (error_ != nullptr) std::rethrow_exception(error_);
+  outcome.lost = lost_;
+  outcome.cpu_time = std::chrono::nanoseconds(cpu_time_.load());
+  outcome.finished = true;
+  for (std::int32_t lane = 0; lane < marking_.lanes(); ++lane) {
+    outcome.finished = outcome.finished && marking_.is_finished(lane);
+  }
+  return outcome;
+}
+
+RunOutcome run_lanes(Marking& marking, const CpuOptions& options,
+                     std::chrono::milliseconds wait_limit) {
+  switch (options.runner) {
+    case LaneRunner::Threads:
+      return run_threads(marking, options, wait_limit);
+    case LaneRunner::Stepper:
+      return run_stepper(marking, options);
+    case LaneRunner::Pool:
+      break;
+  }
+  return run_pool(marking, options, wait_limit);
+}
+
+}  // namespace harpe::cpu

@@ -1,0 +1,75 @@
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "exec/cpu/marking.h"
+#include "exec/cpu/options.h"
+
+namespace harpe::cpu {
+
+// How a run went.
+struct RunOutcome {
+  bool finished = false;
+  std::vector<std::int32_t> lost;     // lanes whose worker ended at their head
+  std::chrono::milliseconds idle{0};  // how long nothing had moved when the run was given up
+  std::chrono::nanoseconds cpu_time{0};
+};
+
+// Takes every lane through the executions that `marking` has opened, or gives up when no task has
+// run for `wait_limit`. All threads have ended when it returns.
+[[nodiscard]] RunOutcome run_lanes(Marking& marking, const CpuOptions& options,
+                                   std::chrono::milliseconds wait_limit);
+
+[[nodiscard]] RunOutcome run_pool(Marking& marking, const CpuOptions& options,
+                                  std::chrono::milliseconds wait_limit);
+[[nodiscard]] RunOutcome run_threads(Marking& marking, const CpuOptions& options,
+                                     std::chrono::milliseconds wait_limit);
+[[nodiscard]] RunOutcome run_stepper(Marking& marking, const CpuOptions& options);
+
+// The threads of one run and what they tell the one that started them. It alone watches the clock:
+// a wait is bounded because a run in which nothing moves is stopped.
+class Crew {
+ public:
+  // `stop` makes every thread's body return soon; called from the watching thread.
+  Crew(Marking& marking, CpuOptions options, std::function<void()> stop)
+      : marking_(marking), options_(std::move(options)), stop_(std::move(stop)) {}
+  ~Crew();
+  Crew(const Crew&) = delete;
+  Crew& operator=(const Crew&) = delete;
+
+  // Starts a thread. What its body throws stops the run and is thrown again by `watch`.
+  void start(std::function<void()> body);
+  // One step of a lane, on behalf of a thread. False: this thread is lost and must end.
+  [[nodiscard]] bool take_step(std::int32_t lane, const Marking::Wake& wake);
+  // Waits until all threads have ended, stopping them when nothing moves for so long.
+  [[nodiscard]] RunOutcome watch(std::chrono::milliseconds wait_limit);
+
+ private:
+  void join();
+  void run_body(const std::function<void()>& body);
+
+  Marking& marking_;
+  CpuOptions options_;
+  std::function<void()> stop_;
+  std::vector<std::thread> threads_;
+  std::atomic<std::int64_t> steps_{0};     // taken: progress
+  std::atomic<std::int64_t> running_{0};   // being taken now
+  std::atomic<bool> losing_{true};         // the worker to lose is not lost yet
+  std::atomic<std::int64_t> cpu_time_{0};  // nanoseconds of ended threads
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::int64_t alive_ = 0;  // guarded by mutex_, as are:
+  std::vector<std::int32_t> lost_;
+  std::exception_ptr error_;
+};
+
+}  // namespace harpe::cpu

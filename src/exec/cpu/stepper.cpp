@@ -1,0 +1,30 @@
+#include "exec/cpu/runner.h"
+#include "support/check.h"
+
+namespace harpe::cpu {
+
+// No threads: the interleaving is the sequence of choices, so a test can enumerate or replay them.
+RunOutcome run_stepper(Marking& marking, const CpuOptions& options) {
+  const Marking::Wake nobody = [](std::int32_t) {};
+  RunOutcome outcome;
+  while (true) {
+    std::vector<std::int32_t> ready;
+    bool finished = true;
+    for (std::int32_t lane = 0; lane < marking.lanes(); ++lane) {
+      if (marking.is_finished(lane)) continue;
+      finished = false;
+      if (marking.is_ready(lane)) ready.push_back(lane);
+    }
+    outcome.finished = finished;
+    if (ready.empty()) return outcome;
+    const std::size_t choice = options.choose ? options.choose(ready.size()) : 0;
+    HP_CHECK(choice < ready.size(), "a choice among the ready lanes");
+    if (options.lose_worker_at == marking.head(ready[choice])) {
+      outcome.lost.push_back(ready[choice]);
+      return outcome;
+    }
+    marking.step(ready[choice], nobody);
+  }
+}
+
+}  // namespace harpe::cpu

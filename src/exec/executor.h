@@ -1,0 +1,55 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "exec/fault.h"
+#include "ir/tensor.h"
+#include "plan/plan.h"
+#include "support/diag.h"
+#include "support/result.h"
+
+namespace harpe {
+
+// One executed task, for traces.
+struct TraceEvent {
+  TaskId task;
+  std::chrono::nanoseconds start{0};  // since the first execution began
+  std::chrono::nanoseconds end{0};
+};
+
+struct RunStats {
+  std::vector<std::chrono::nanoseconds> iterations;  // wall time of each execution
+  std::chrono::nanoseconds cpu_time{0};              // all workers, all executions
+  std::int64_t bytes_moved = 0;   // Copy and Collective bytes of one execution, all ranks
+  std::int64_t peak_bytes = 0;    // arena of one rank
+  std::vector<TraceEvent> trace;  // of the last execution; empty unless asked for
+};
+
+struct RunOptions {
+  std::int64_t iterations = 1;
+  std::chrono::milliseconds wait_limit{10'000};
+  bool trace = false;
+};
+
+// Runs a verified plan. `prepare` once per plan: allocates arenas and resolves every address; then
+// `run` as often as wanted, with no allocation per task. After a fault the executor is broken: only
+// destruction is legal.
+class Executor {
+ public:
+  virtual ~Executor() = default;
+
+  // Scatters whole tensors to the homes (rounded to the buffer's dtype). Every `in` buffer once
+  // before the first run. Requires: shape matches the program's.
+  virtual void set_input(const std::string& buffer, const HostTensor& tensor) = 0;
+  [[nodiscard]] virtual Result<RunStats, FaultReport> run(const RunOptions& options) = 0;
+  // Gathers an output's homes into a whole tensor of the buffer's dtype. Requires: a run succeeded,
+  // and all replicas are bitwise equal (HP_CHECK).
+  [[nodiscard]] virtual HostTensor output(const std::string& buffer) const = 0;
+};
+
+}  // namespace harpe

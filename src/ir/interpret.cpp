@@ -1,0 +1,294 @@
+#include "ir/interpret.h"
+
+#include <algorithm>
+#include <limits>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "ir/interpret_leaves.h"
+#include "ir/interpret_math.h"
+#include "ir/interpret_rows.h"
+#include "ir/leaf_contract.h"
+#include "support/check.h"
+
+namespace harpe {
+namespace {
+
+std::string print_shape(const std::vector<std::int64_t>& shape) {
+  std::string out = "[";
+  for (const std::int64_t extent : shape) {
+    out += (out.size() > 1 ? ", " : "") + std::to_string(extent);
+  }
+  return out + "]";
+}
+
+double evaluate(const Program& program, const Scalar& scalar) {
+  if (const auto* whole = std::get_if<std::int64_t>(&scalar)) return static_cast<double>(*whole);
+  if (const auto* real = std::get_if<double>(&scalar)) return *real;
+  const auto* name = std::get_if<Name>(&scalar);
+  const Axis* axis = name == nullptr ? nullptr : find_axis(program, name->text);
+  HP_CHECK(axis != nullptr, "a number or an axis in a polynomial of a ground program");
+  return static_cast<double>(size_of(*axis));
+}
+
+double evaluate(const Program& program, const Poly& poly) {
+  double sum = 0;
+  double product = evaluate(program, poly.first);
+  for (const Poly::Term& term : poly.rest) {
+    const double value = evaluate(program, term.value);
+    if (term.op == '*') {
+      product *= value;
+    } else if (term.op == '/') {
+      product /= value;
+    } else {
+      sum += product;
+      product = value;
+    }
+  }
+  return sum + product;
+}
+
+double flops_of(const Program& program, const Nest& nest, const Stmt& stmt) {
+  const LeafDecl* leaf = find_leaf(program, stmt.leaf);
+  if (leaf != nullptr && leaf->flops) return evaluate(program, *leaf->flops);
+  double points = 2;
+  for (const std::string& axis : nest.over) {
+    points *= static_cast<double>(size_of(*find_axis(program, axis)));
+  }
+  return points;
+}
+
+bool writes(const Stmt& stmt, const std::string& buffer) {
+  return std::ranges::find(stmt.targets, buffer, &Access::buffer) != stmt.targets.end();
+}
+bool reads(const Stmt& stmt, const std::string& buffer) {
+  return std::ranges::find(stmt.operands, buffer, &Access::buffer) != stmt.operands.end();
+}
+
+class Interpreter {
+ public:
+  Interpreter(const Program& program, const TensorMap& inputs,
+              const std::optional<RowSample>& sample, int threads)
+      : program_(program), inputs_(inputs), sample_(sample), threads_(threads) {}
+
+  Checked<Meaning> run() {
+    for (const Buffer* buffer : buffers_of(program_)) HP_REQUIRE_OK(make_value(*buffer));
+    for (const Nest& nest : program_.nests) {
+      for (const Stmt& stmt : nest.stmts) HP_REQUIRE_OK(execute(nest, stmt));
+    }
+    Meaning meaning;
+    for (const Buffer* buffer : buffers_of(program_)) {
+      if (buffer->role != Role::Out && buffer->role != Role::InOut) continue;
+      meaning.outputs.emplace(buffer->name, std::move(values_.at(buffer->name)));
+      meaning.sampled_rows.emplace(buffer->name, std::move(rows_[buffer->name]));
+    }
+    return meaning;
+  }
+
+ private:
+  // Inputs in their buffer's dtype, all else in f64.
+  Checked<Ok> make_value(const Buffer& buffer) {
+    const std::vector<std::int64_t> shape = shape_of(program_, buffer);
+    if (buffer.role == Role::Out || buffer.role == Role::Temp) {
+      HostTensor value = make_tensor(DType::F64, shape);
+      std::fill_n(reinterpret_cast<double*>(value.data.data()), element_count(value),
+                  std::numeric_limits<double>::quiet_NaN());
+      values_.emplace(buffer.name, std::move(value));
+      return Ok{};
+    }
+    const auto input = inputs_.find(buffer.name);
+    if (input == inputs_.end()) {
+      return make_diag(DiagCode::P202, {{"name", buffer.name}, {"program", program_.name}});
+    }
+    const HostTensor& tensor = input->second;
+    const bool whole =
+        std::ssize(tensor.data) == element_count(tensor) * size_in_bytes(tensor.dtype);
+    if (tensor.shape != shape || !whole) {
+      return make_diag(DiagCode::P203, {{"name", buffer.name},
+                                        {"found", print_shape(tensor.shape)},
+                                        {"wanted", print_shape(shape)}});
+    }
+    if (buffer.role == Role::In && tensor.dtype == buffer.dtype) return Ok{};  // used where it is
+    HostTensor value = convert(tensor, buffer.dtype);
+    if (buffer.role == Role::InOut) {
+      value = convert(value, DType::F64);
+      written_.insert(buffer.name);
+    }
+    values_.emplace(buffer.name, std::move(value));
+    return Ok{};
+  }
+
+  Checked<NamedTensor> resolve(const Nest& nest, const Access& access) {
+    const Buffer& buffer = *find_buffer(program_, access.buffer);
+    NamedTensor out{.buffer = buffer.name, .tensor = nullptr, .values = nullptr, .dims = {}};
+    if (const auto own = values_.find(buffer.name); own != values_.end()) {
+      out.tensor = &own->second;
+      out.values = reinterpret_cast<double*>(own->second.data.data());
+    } else {
+      out.tensor = &inputs_.at(buffer.name);
+    }
+    int opaque = 0;
+    for (const Dim& dim : buffer.dims) {
+      std::vector<NamedTensor::Axis> axes;
+      if (const auto* extent = std::get_if<std::int64_t>(&dim)) {
+        axes.push_back({.name = "#" + std::to_string(opaque++), .size = *extent});
+      } else if (const auto* name = std::get_if<std::string>(&dim)) {
+        axes.push_back({.name = *name, .size = size_of(*find_axis(program_, *name))});
+      } else {
+        for (const std::string& part : std::get<std::vector<std::string>>(dim)) {
+          axes.push_back({.name = part, .size = size_of(*find_axis(program_, part))});
+        }
+      }
+      out.dims.push_back(std::move(axes));
+    }
+    for (const Rename& rename : access.renames) {
+      if (!rename.member.empty()) {
+        return make_diag(DiagCode::P204,
+                         {{"nest", nest.name}, {"buffer", buffer.name}, {"route", rename.source}});
+      }
+    }
+    std::int64_t stride = 1;
+    for (auto dim = out.dims.rbegin(); dim != out.dims.rend(); ++dim) {
+      for (auto axis = dim->rbegin(); axis != dim->rend(); ++axis) {
+        axis->stride = stride;
+        stride *= axis->size;
+        const auto rename = std::ranges::find(access.renames, axis->name, &Rename::axis);
+        if (rename != access.renames.end()) axis->name = rename->source;
+      }
+    }
+    return out;
+  }
+
+  // Rows may be left out only where nothing later needs them.
+  [[nodiscard]] bool may_sample(const Stmt& sampled) const {
+    for (const Access& target : sampled.targets) {
+      int writers = 0;
+      for (const Nest& nest : program_.nests) {
+        for (const Stmt& stmt : nest.stmts) {
+          if (reads(stmt, target.buffer)) return false;
+          if (writes(stmt, target.buffer)) ++writers;
+        }
+      }
+      if (writers != 1 || written_.contains(target.buffer)) return false;
+    }
+    return true;
+  }
+
+  Checked<Ok> execute(const Nest& nest, const Stmt& stmt) {
+    const LeafContract* contract = find_leaf_contract(stmt.leaf);
+    if (contract == nullptr) return unknown_leaf(nest, stmt);
+    LeafCall call{.nest = &nest,
+                  .stmt = &stmt,
+                  .operands = {},
+                  .targets = {},
+                  .accumulate = false,
+                  .sample = std::nullopt,
+                  .threads = threads_};
+    for (const Access& access : stmt.operands) {
+      HP_TRY(NamedTensor operand, resolve(nest, access));
+      call.operands.push_back(std::move(operand));
+    }
+    for (const Access& access : stmt.targets) {
+      HP_TRY(NamedTensor target, resolve(nest, access));
+      call.accumulate = call.accumulate || written_.contains(access.buffer);
+      call.targets.push_back(std::move(target));
+    }
+    HP_CHECK(std::ssize(call.operands) == contract->operands &&
+                 std::ssize(call.targets) == contract->targets,
+             "the arity of `" + stmt.leaf + "` passed check_program");
+    if (may_sample(stmt)) call.sample = sample_;
+    HP_TRY(ComputedRows rows, call_leaf(call));
+    for (std::size_t i = 0; i < stmt.targets.size(); ++i) {
+      written_.insert(stmt.targets[i].buffer);
+      rows_[stmt.targets[i].buffer] = std::move(rows[i]);
+    }
+    return Ok{};
+  }
+
+  static Checked<ComputedRows> call_leaf(const LeafCall& call) {
+    if (call.stmt->leaf == "matmul") return interpret_matmul(call);
+    if (call.stmt->leaf == "attn_fwd") return interpret_attention(call);
+    if (call.stmt->leaf == "copy") return interpret_copy(call);
+    return unknown_leaf(*call.nest, *call.stmt);
+  }
+
+  static Diag unknown_leaf(const Nest& nest, const Stmt& stmt) {
+    std::vector<std::string> known;
+    for (const LeafContract& contract : all_leaf_contracts()) known.emplace_back(contract.name);
+    return make_diag(
+        DiagCode::P201,
+        {{"nest", nest.name}, {"leaf", stmt.leaf}, {"hint", suggestion(stmt.leaf, known)}});
+  }
+
+  const Program& program_;
+  const TensorMap& inputs_;
+  const std::optional<RowSample>& sample_;
+  int threads_;
+  TensorMap values_;
+  std::set<std::string> written_;
+  std::map<std::string, std::vector<std::int64_t>> rows_;
+};
+
+}  // namespace
+
+std::vector<NamedTensor::Axis> NamedTensor::axes() const {
+  std::vector<Axis> out;
+  for (const std::vector<Axis>& dim : dims) out.insert(out.end(), dim.begin(), dim.end());
+  return out;
+}
+
+const NamedTensor::Axis* NamedTensor::find(const std::string& name) const {
+  for (const std::vector<Axis>& dim : dims) {
+    const auto found = std::ranges::find(dim, name, &Axis::name);
+    if (found != dim.end()) return &*found;
+  }
+  return nullptr;
+}
+
+Diag misfit(const LeafCall& call, const NamedTensor& tensor, const std::string& reason) {
+  return make_diag(DiagCode::P205, {{"nest", call.nest->name},
+                                    {"buffer", tensor.buffer},
+                                    {"leaf", call.stmt->leaf},
+                                    {"reason", reason}});
+}
+
+Checked<ComputedRows> interpret_copy(const LeafCall& call) {
+  const NamedTensor& from = call.operands[0];
+  const NamedTensor& to = call.targets[0];
+  for (const NamedTensor::Axis& axis : to.axes()) {
+    const NamedTensor::Axis* same = from.find(axis.name);
+    if (same == nullptr || same->size != axis.size) {
+      return misfit(call, to, "`" + from.buffer + "` has no such axis `" + axis.name + "`");
+    }
+  }
+  if (from.axes().size() != to.axes().size()) {
+    return misfit(call, from, "it has more axes than `" + to.buffer + "`");
+  }
+  AxisList rows;
+  AxisList columns;
+  for (std::size_t i = 0; i < to.dims.size(); ++i) {
+    AxisList& part = i + 1 == to.dims.size() ? columns : rows;
+    part.insert(part.end(), to.dims[i].begin(), to.dims[i].end());
+  }
+  const std::vector<std::int64_t> row_places = offsets_in(from, rows);
+  const std::vector<std::int64_t> column_places = offsets_in(from, columns);
+  gather({.tensor = from.tensor, .base = 0, .rows = row_places, .columns = column_places},
+         to.values, std::ssize(column_places));
+  return ComputedRows(1);
+}
+
+Checked<Meaning> interpret(const Program& program, const TensorMap& inputs,
+                           const std::optional<RowSample>& sample, int threads) {
+  return Interpreter(program, inputs, sample, threads).run();
+}
+
+double flops_of(const Program& program) {
+  double flops = 0;
+  for (const Nest& nest : program.nests) {
+    for (const Stmt& stmt : nest.stmts) flops += flops_of(program, nest, stmt);
+  }
+  return flops;
+}
+
+}  // namespace harpe

@@ -1,0 +1,52 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "ir/interpret.h"
+#include "ir/program.h"
+#include "ir/tensor.h"
+#include "support/diag.h"
+
+namespace harpe {
+
+// A statement's operand or target: a whole tensor and the names of its axes in the nest.
+struct NamedTensor {
+  struct Axis {
+    std::string name;
+    std::int64_t size = 1;
+    std::int64_t stride = 0;  // elements
+  };
+  std::string buffer;
+  const HostTensor* tensor = nullptr;
+  double* values = nullptr;             // of a target: the tensor's elements
+  std::vector<std::vector<Axis>> dims;  // opaque dimensions are axes named "#0", "#1", …
+
+  [[nodiscard]] std::vector<Axis> axes() const;
+  [[nodiscard]] const Axis* find(const std::string& name) const;
+};
+
+// One statement on whole tensors.
+struct LeafCall {
+  const Nest* nest = nullptr;
+  const Stmt* stmt = nullptr;
+  std::vector<NamedTensor> operands;
+  std::vector<NamedTensor> targets;  // f64
+  bool accumulate = false;           // the targets hold values to combine with
+  std::optional<RowSample> sample;
+  int threads = 1;
+};
+
+// Per target, flat indices of the rows that were computed, ascending; empty when all were.
+using ComputedRows = std::vector<std::vector<std::int64_t>>;
+
+[[nodiscard]] Checked<ComputedRows> interpret_matmul(const LeafCall& call);
+[[nodiscard]] Checked<ComputedRows> interpret_attention(const LeafCall& call);
+[[nodiscard]] Checked<ComputedRows> interpret_copy(const LeafCall& call);
+
+[[nodiscard]] Diag misfit(const LeafCall& call, const NamedTensor& tensor,
+                          const std::string& reason);
+
+}  // namespace harpe

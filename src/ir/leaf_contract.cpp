@@ -1,0 +1,42 @@
+#include "ir/leaf_contract.h"
+
+#include <algorithm>
+#include <array>
+
+namespace harpe {
+namespace {
+
+constexpr std::array kContracts = {
+    LeafContract{.name = "matmul",
+                 .operands = 2,
+                 .targets = 1,
+                 .monoid = Monoid::Sum,
+                 .takes_masks = false,
+                 .remote_operands = true,
+                 .chunkable = true},
+    LeafContract{.name = "attn_fwd",
+                 .operands = 3,
+                 .targets = 2,
+                 .monoid = Monoid::Lse,
+                 .takes_masks = true,
+                 .remote_operands = false,
+                 .chunkable = true},
+    LeafContract{.name = "copy",
+                 .operands = 1,
+                 .targets = 1,
+                 .monoid = Monoid::Store,
+                 .takes_masks = false,
+                 .remote_operands = true,
+                 .chunkable = true},
+};
+
+}  // namespace
+
+std::span<const LeafContract> all_leaf_contracts() { return kContracts; }
+
+const LeafContract* find_leaf_contract(std::string_view name) {
+  const auto found = std::ranges::find(kContracts, name, &LeafContract::name);
+  return found == kContracts.end() ? nullptr : &*found;
+}
+
+}  // namespace harpe

@@ -1,0 +1,127 @@
+#include "ir/program_check.h"
+
+#include <algorithm>
+#include <set>
+
+#include "ir/instantiate.h"
+#include "ir/leaf_contract.h"
+#include "ir/text.h"
+
+namespace harpe {
+namespace {
+
+// 2^50 elements of at most 8 bytes: sums of a thousand such buffers still fit 63 bits.
+constexpr std::int64_t kMaxElements = std::int64_t{1} << 50;
+
+Checked<Ok> check_is_ground(const Program& program) {
+  if (is_ground(program)) return Ok{};
+  std::string reason;
+  for (const Param& param : program.params) {
+    reason += (reason.empty() ? "parameter `" : "`, `") + param.name;
+  }
+  if (!reason.empty()) reason += "`";
+  // Without parameters check_items has refused every name that could stand for one, so what is left
+  // is a size written as an expression.
+  for (const Axis* const axis : axes_of(program)) {
+    if (!reason.empty()) break;
+    if (!axis->size.rest.empty()) reason = "size `" + print(axis->size) + "`";
+  }
+  return make_diag(DiagCode::P011, {{"program", program.name}, {"name", reason}});
+}
+
+Checked<Ok> check_elements(const Program& program, const Buffer& buffer) {
+  std::int64_t elements = 1;
+  for (const std::int64_t extent : shape_of(program, buffer)) {
+    if (__builtin_mul_overflow(elements, extent, &elements) || elements > kMaxElements) {
+      return make_diag(DiagCode::P022, {{"name", buffer.name}, {"limit", kMaxElements}});
+    }
+  }
+  return Ok{};
+}
+
+Checked<Ok> check_leaf(const Program& program, const Nest& nest, const Stmt& stmt) {
+  const LeafContract* const contract = find_leaf_contract(stmt.leaf);
+  if (contract == nullptr) {
+    if (find_leaf(program, stmt.leaf) != nullptr) return Ok{};
+    std::vector<std::string> known;
+    for (const LeafContract& leaf : all_leaf_contracts()) known.emplace_back(leaf.name);
+    for (const Decl& decl : program.decls) {
+      if (const auto* const leaf = std::get_if<LeafDecl>(&decl)) known.push_back(leaf->name);
+    }
+    return make_diag(DiagCode::P002, {{"where", "nest `" + nest.name + "`"},
+                                      {"kind", "leaf"},
+                                      {"name", stmt.leaf},
+                                      {"hint", suggestion(stmt.leaf, known)}});
+  }
+  if (stmt.operands.size() != static_cast<std::size_t>(contract->operands) ||
+      stmt.targets.size() != static_cast<std::size_t>(contract->targets)) {
+    return make_diag(DiagCode::P017, {{"nest", nest.name},
+                                      {"name", stmt.leaf},
+                                      {"operands", contract->operands},
+                                      {"targets", contract->targets},
+                                      {"found_operands", stmt.operands.size()},
+                                      {"found_targets", stmt.targets.size()}});
+  }
+  if (stmt.monoid != contract->monoid) {
+    return make_diag(DiagCode::P018, {{"nest", nest.name},
+                                      {"name", stmt.leaf},
+                                      {"monoid", print(contract->monoid)},
+                                      {"found", print(stmt.monoid)}});
+  }
+  if (!contract->takes_masks && !stmt.masks.empty()) {
+    return make_diag(DiagCode::P019,
+                     {{"nest", nest.name}, {"name", stmt.leaf}, {"found", stmt.masks.size()}});
+  }
+  return Ok{};
+}
+
+// Nests run in order, so every value is written before it is read.
+Checked<Ok> check_flow(const Program& program) {
+  std::set<std::string> written;
+  for (const Nest& nest : program.nests) {
+    for (const Stmt& stmt : nest.stmts) {
+      for (const Access& operand : stmt.operands) {
+        const Role role = find_buffer(program, operand.buffer)->role;
+        const bool starts_empty = role == Role::Out || role == Role::Temp;
+        if (starts_empty && !written.contains(operand.buffer)) {
+          return make_diag(DiagCode::P016, {{"nest", nest.name}, {"name", operand.buffer}});
+        }
+      }
+      for (const Access& target : stmt.targets) written.insert(target.buffer);
+    }
+  }
+  for (const Buffer* const buffer : buffers_of(program)) {
+    if (buffer->role != Role::In && !written.contains(buffer->name)) {
+      return make_diag(DiagCode::P015, {{"name", buffer->name}, {"role", print(buffer->role)}});
+    }
+  }
+  return Ok{};
+}
+
+}  // namespace
+
+Checked<Ok> check_items(const Program& program) {
+  for (std::size_t i = 0; i < program.params.size(); ++i) HP_REQUIRE_OK(check_param(program, i));
+  for (std::size_t i = 0; i < program.decls.size(); ++i) HP_REQUIRE_OK(check_decl(program, i));
+  for (std::size_t i = 0; i < program.nests.size(); ++i) {
+    const Nest& nest = program.nests[i];
+    HP_REQUIRE_OK(check_nest(program, i));
+    for (const Stmt& stmt : nest.stmts) HP_REQUIRE_OK(check_stmt(program, nest, stmt));
+  }
+  return Ok{};
+}
+
+Checked<Ok> check_program(const Program& program) {
+  HP_REQUIRE_OK(check_items(program));
+  HP_REQUIRE_OK(check_is_ground(program));
+  for (const Buffer* const buffer : buffers_of(program)) {
+    HP_REQUIRE_OK(check_elements(program, *buffer));
+  }
+  for (const Nest& nest : program.nests) {
+    if (nest.stmts.empty()) return make_diag(DiagCode::P021, {{"nest", nest.name}});
+    for (const Stmt& stmt : nest.stmts) HP_REQUIRE_OK(check_leaf(program, nest, stmt));
+  }
+  return check_flow(program);
+}
+
+}  // namespace harpe

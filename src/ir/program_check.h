@@ -1,0 +1,35 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "ir/program.h"
+#include "support/diag.h"
+
+// Well-formedness, item by item, so that the parser can say at which line. The argument `name` of
+// every diagnostic is the offending name as it stands in the text. Templates and ground programs.
+namespace harpe {
+
+constexpr std::int64_t kMaxAxisSize = std::int64_t{1} << 40;
+
+// Errors: P001, P002, P009, P102.
+[[nodiscard]] Checked<Ok> check_param(const Program& program, std::size_t index);
+// Errors: P001, P002, P003, P009, P010, P020, P103.
+[[nodiscard]] Checked<Ok> check_decl(const Program& program, std::size_t index);
+// The nest's own line. Errors: P001, P002, P003, P005.
+[[nodiscard]] Checked<Ok> check_nest(const Program& program, std::size_t index);
+// All but the leaf. Errors: P002, P003, P004, P006 .. P009, P012 .. P014.
+[[nodiscard]] Checked<Ok> check_stmt(const Program& program, const Nest& nest, const Stmt& stmt);
+
+// All of the above in order.
+[[nodiscard]] Checked<Ok> check_items(const Program& program);
+
+[[nodiscard]] const Param* find_param(const Program& program, std::string_view name);
+// Is `value` (no parameter's name) of this kind?
+[[nodiscard]] bool is_of_kind(const Scalar& value, std::string_view kind);
+// P009 for a parameter that stands where another kind is needed.
+[[nodiscard]] Diag misused(const std::string& where, const Param& param, std::string_view expected);
+// P102 for a value of another kind.
+[[nodiscard]] Diag wrong_kind(const Param& param, const Scalar& value);
+
+}  // namespace harpe

@@ -1,0 +1,197 @@
+#include "ir/program_check.h"
+
+#include <algorithm>
+#include <array>
+
+#include "ir/text.h"
+
+namespace harpe {
+namespace {
+
+// Every mask there is, with the number of axes it relates.
+struct MaskContract {
+  std::string_view name;
+  std::size_t axes;
+};
+constexpr std::array kMasks = {MaskContract{"causal", 2}};
+
+bool holds(const std::vector<std::string>& names, const std::string& name) {
+  return std::ranges::find(names, name) != names.end();
+}
+
+class StmtChecker {
+ public:
+  StmtChecker(const Program& program, const Nest& nest, const Stmt& stmt)
+      : program_(program), nest_(nest), stmt_(stmt) {}
+
+  Checked<Ok> check() const {
+    for (const Access& target : stmt_.targets) {
+      HP_REQUIRE_OK(check_access(target));
+      if (find_buffer(program_, target.buffer)->role == Role::In) {
+        return make_diag(DiagCode::P014, {{"nest", nest_.name}, {"name", target.buffer}});
+      }
+    }
+    for (const Access& operand : stmt_.operands) HP_REQUIRE_OK(check_access(operand));
+    HP_REQUIRE_OK(check_lse());
+    for (const Mask& mask : stmt_.masks) HP_REQUIRE_OK(check_mask(mask));
+    return Ok{};
+  }
+
+ private:
+  [[nodiscard]] bool has_axis(const std::string& axis) const {
+    return holds(nest_.over, axis) || holds(nest_.whole, axis);
+  }
+
+  [[nodiscard]] Diag unknown(std::string_view kind, const std::string& name,
+                             const std::vector<std::string>& candidates) const {
+    return make_diag(DiagCode::P002, {{"where", "nest `" + nest_.name + "`"},
+                                      {"kind", kind},
+                                      {"name", name},
+                                      {"hint", suggestion(name, candidates)}});
+  }
+
+  [[nodiscard]] Checked<Ok> require_axis(const Access& access, const std::string& axis) const {
+    if (has_axis(axis)) return Ok{};
+    return make_diag(DiagCode::P004,
+                     {{"nest", nest_.name}, {"buffer", access.buffer}, {"name", axis}});
+  }
+
+  // `T=R.T`: the route gives the position along T from all axes of its other side.
+  [[nodiscard]] Checked<Ok> check_routed(const Access& access, const Rename& rename) const {
+    const Route* const route = find_route(program_, rename.source);
+    if (route == nullptr) {
+      std::vector<std::string> routes;
+      for (const Decl& decl : program_.decls) {
+        if (const auto* const known = std::get_if<Route>(&decl)) routes.push_back(known->name);
+      }
+      return unknown("route", rename.source, routes);
+    }
+    const bool is_choice = holds(route->choices, rename.member);
+    if (!is_choice && !holds(route->slots, rename.member)) {
+      std::vector<std::string> members = route->slots;
+      members.insert(members.end(), route->choices.begin(), route->choices.end());
+      return make_diag(DiagCode::P013, {{"nest", nest_.name},
+                                        {"route", route->name},
+                                        {"name", rename.member},
+                                        {"hint", suggestion(rename.member, members)}});
+    }
+    for (const std::string& axis : is_choice ? route->slots : route->choices) {
+      HP_REQUIRE_OK(require_axis(access, axis));
+    }
+    return Ok{};
+  }
+
+  [[nodiscard]] Checked<Ok> check_access(const Access& access) const {
+    const Buffer* const buffer = find_buffer(program_, access.buffer);
+    if (buffer == nullptr) {
+      std::vector<std::string> buffers;
+      for (const Buffer* const known : buffers_of(program_)) buffers.push_back(known->name);
+      return unknown("buffer", access.buffer, buffers);
+    }
+    std::vector<std::string> axes = axis_names(*buffer);
+    for (const Rename& rename : access.renames) {
+      if (!holds(axes, rename.axis)) {
+        return make_diag(DiagCode::P012, {{"nest", nest_.name},
+                                          {"buffer", access.buffer},
+                                          {"name", rename.axis},
+                                          {"hint", suggestion(rename.axis, axes)}});
+      }
+    }
+    return check_indices(access, axes);
+  }
+
+  [[nodiscard]] Checked<Ok> check_indices(const Access& access,
+                                          const std::vector<std::string>& axes) const {
+    std::vector<std::string> used;
+    for (const std::string& axis : axes) {
+      const auto rename = std::ranges::find(access.renames, axis, &Rename::axis);
+      std::string index = axis;
+      if (rename != access.renames.end()) {
+        index = rename->source + (rename->member.empty() ? "" : "." + rename->member);
+      }
+      if (rename != access.renames.end() && !rename->member.empty()) {
+        HP_REQUIRE_OK(check_routed(access, *rename));
+      } else {
+        HP_REQUIRE_OK(require_axis(access, index));
+      }
+      if (holds(used, index) || std::ranges::count(access.renames, axis, &Rename::axis) > 1) {
+        const std::string where = "nest `" + nest_.name + "`, `" + access.buffer + "`";
+        return make_diag(DiagCode::P003, {{"where", where}, {"name", index}});
+      }
+      used.push_back(index);
+    }
+    return Ok{};
+  }
+
+  [[nodiscard]] Checked<Ok> check_lse() const {
+    if (stmt_.monoid != Monoid::Lse) return Ok{};
+    const auto refused = [&](const std::string& reason, const std::string& name) {
+      return make_diag(DiagCode::P006, {{"nest", nest_.name}, {"reason", reason}, {"name", name}});
+    };
+    if (stmt_.targets.size() != 2) {
+      return refused("found " + std::to_string(stmt_.targets.size()),
+                     stmt_.targets.empty() ? "" : stmt_.targets.front().buffer);
+    }
+    const Buffer* const result = find_buffer(program_, stmt_.targets[0].buffer);
+    const Buffer* const logarithm = find_buffer(program_, stmt_.targets[1].buffer);
+    const std::vector<std::string> axes = axis_names(*result);
+    for (const std::string& axis : axis_names(*logarithm)) {
+      if (holds(axes, axis)) continue;
+      return refused(
+          "axis `" + axis + "` of `" + logarithm->name + "` is not one of `" + result->name + "`",
+          logarithm->name);
+    }
+    return Ok{};
+  }
+
+  [[nodiscard]] Checked<Ok> check_mask(const Mask& mask) const {
+    const std::string& function = mask.call.function;
+    const auto contract = std::ranges::find(kMasks, function, &MaskContract::name);
+    if (contract == kMasks.end()) {
+      std::vector<std::string> masks;
+      for (const MaskContract& known : kMasks) masks.emplace_back(known.name);
+      return unknown("mask", function, masks);
+    }
+    if (mask.call.args.size() != contract->axes) {
+      return make_diag(DiagCode::P007, {{"nest", nest_.name},
+                                        {"name", function},
+                                        {"expected", contract->axes},
+                                        {"found", mask.call.args.size()}});
+    }
+    for (std::size_t i = 0; i < mask.call.args.size(); ++i) {
+      const auto* const axis = std::get_if<Name>(&mask.call.args[i]);
+      if (axis != nullptr && has_axis(axis->text)) continue;
+      return make_diag(DiagCode::P008, {{"nest", nest_.name},
+                                        {"position", i + 1},
+                                        {"mask", function},
+                                        {"name", print(mask.call.args[i])}});
+    }
+    return check_condition(mask);
+  }
+
+  [[nodiscard]] Checked<Ok> check_condition(const Mask& mask) const {
+    if (mask.condition.empty()) return Ok{};
+    const Param* const param = find_param(program_, mask.condition);
+    if (param == nullptr) {
+      std::vector<std::string> switches;
+      for (const Param& known : program_.params) {
+        if (known.kind == "bool") switches.push_back(known.name);
+      }
+      return unknown("bool parameter", mask.condition, switches);
+    }
+    if (param->kind == "bool") return Ok{};
+    return misused("nest `" + nest_.name + "`", *param, "a bool");
+  }
+
+  const Program& program_;
+  const Nest& nest_;
+  const Stmt& stmt_;
+};
+
+}  // namespace
+
+Checked<Ok> check_stmt(const Program& program, const Nest& nest, const Stmt& stmt) {
+  return StmtChecker(program, nest, stmt).check();
+}
+
+}  // namespace harpe

@@ -1,0 +1,141 @@
+#include "lower/collectives.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "lower/exchange.h"
+
+namespace harpe {
+namespace {
+
+// Each destination's part: it pulls from every member, in ascending rank.
+std::vector<DraftTask> as_collective(const Exchange& exchange, std::int32_t group) {
+  std::vector<DraftTask> members;
+  const CollectiveOp op = is_gather(exchange) ? CollectiveOp::AllGather : CollectiveOp::AllToAll;
+  for (std::size_t to = 0; to < exchange.members.size(); ++to) {
+    DraftTask member;
+    for (const auto& row : exchange.tasks) {
+      if (row[to] == nullptr) continue;
+      if (member.writes.empty()) {
+        member = *row[to];
+        continue;
+      }
+      member.reads.push_back(row[to]->reads[0]);
+      member.writes.push_back(row[to]->writes[0]);
+    }
+    member.rank = exchange.members[to];
+    member.kind = TaskKind::Collective;
+    member.collective = op;
+    member.group = group;
+    members.push_back(std::move(member));
+  }
+  return members;
+}
+
+// The task that folds what member `to` gets, if that is all it folds and in ascending rank: after
+// the exchange, reading each inbox and its own part once.
+std::optional<std::size_t> folder_of(const Draft& draft, const Exchange& exchange, std::size_t to,
+                                     std::size_t after) {
+  const auto reads_inbox = [&](const DraftTask& task) {
+    return std::ranges::any_of(task.reads, [&](const DraftRef& ref) {
+      return std::ranges::any_of(exchange.tasks, [&](const auto& row) {
+        return row[to] != nullptr && row[to]->writes[0].slot == ref.slot;
+      });
+    });
+  };
+  std::size_t at = after;
+  while (at < draft.tasks.size() && !reads_inbox(draft.tasks[at])) ++at;
+  if (at == draft.tasks.size()) return std::nullopt;
+  const DraftTask& folder = draft.tasks[at];
+  const bool folds = folder.kind == TaskKind::Fold || folder.kind == TaskKind::Finalise;
+  if (!folds || folder.writes.size() != 1 || folder.reads.size() != exchange.members.size()) {
+    return std::nullopt;
+  }
+  std::vector<RankId> ascending = exchange.members;
+  std::ranges::sort(ascending);
+  for (std::size_t i = 0; i < ascending.size(); ++i) {
+    const auto from = static_cast<std::size_t>(std::ranges::find(exchange.members, ascending[i]) -
+                                               exchange.members.begin());
+    const DraftTask* sent = exchange.tasks[from][to];
+    if (folder.reads[i].blocks != folder.writes[0].blocks) return std::nullopt;
+    if (sent == nullptr ? from != to : sent->writes[0].slot != folder.reads[i].slot) {
+      return std::nullopt;
+    }
+  }
+  return at;
+}
+
+// Rewrites one exchange of partial sums and its folds; false when it is not one.
+bool reduce_scatter(Draft& draft, const Exchange& exchange, std::size_t after, std::int32_t group,
+                    std::vector<DraftTask>& out) {
+  std::vector<std::size_t> folders;
+  for (std::size_t to = 0; to < exchange.members.size(); ++to) {
+    const std::optional<std::size_t> folder = folder_of(draft, exchange, to, after);
+    if (!folder) return false;
+    const DraftTask& task = draft.tasks[*folder];
+    const Nest& nest = draft.program.nests[static_cast<std::size_t>(task.nest)];
+    if (nest.stmts[static_cast<std::size_t>(task.stmt)].monoid != Monoid::Sum) return false;
+    folders.push_back(*folder);
+  }
+  for (std::size_t to = 0; to < exchange.members.size(); ++to) {
+    DraftTask& folder = draft.tasks[folders[to]];
+    const DraftTask* like = exchange.tasks[to == 0 ? 1 : 0][to];
+    const DraftSlot inbox = draft.slot(like->writes[0]);
+    DraftTask member = *like;
+    member.rank = exchange.members[to];
+    member.kind = TaskKind::Collective;
+    member.collective = CollectiveOp::ReduceScatter;
+    member.group = group;
+    member.nest = folder.nest;
+    member.stmt = folder.stmt;
+    member.wire = inbox.dtype;
+    member.reads = folder.reads;
+    for (DraftRef& read : member.reads) {  // from where it was sent, not from where it would arrive
+      for (const auto& row : exchange.tasks) {
+        if (row[to] != nullptr && row[to]->writes[0].slot == read.slot) read = row[to]->reads[0];
+      }
+    }
+    const std::string& name = inbox.name;  // "nest.C.in0.from3.0" -> "nest.C.in0.scattered"
+    draft.slots.push_back({.rank = member.rank,
+                           .name = name.substr(0, name.rfind(".from")) + ".scattered",
+                           .buffer = inbox.buffer,
+                           .level = Level::Sum,
+                           .dtype = state_dtype(inbox.dtype),
+                           .holds = inbox.holds});
+    const int sum = static_cast<int>(draft.slots.size()) - 1;
+    member.writes = {{sum, WriteMode::Init, folder.writes[0].blocks}};
+    folder.reads = {{sum, WriteMode::Read, folder.writes[0].blocks}};
+    out.push_back(std::move(member));
+  }
+  return true;
+}
+
+}  // namespace
+
+void recognise_collectives(Draft& draft) {
+  std::vector<DraftTask> out;
+  std::int32_t groups = 0;
+  for (std::size_t begin = 0; begin < draft.tasks.size();) {
+    const std::size_t end = instance_end(draft, begin);
+    const DraftTask& first = draft.tasks[begin];
+    std::vector<Exchange> exchanges;
+    if (first.kind == TaskKind::Copy && first.via == Via::Nccl && first.how == How::Bulk) {
+      exchanges = exchanges_of(draft, begin, end);
+    }
+    const bool all = !exchanges.empty() && std::ranges::all_of(exchanges, [&](const Exchange& e) {
+      return is_regular(draft, e);
+    });
+    for (const Exchange& exchange : exchanges) {
+      if (!all) break;
+      if (!reduce_scatter(draft, exchange, end, groups, out)) {
+        for (DraftTask& member : as_collective(exchange, groups)) out.push_back(std::move(member));
+      }
+      ++groups;
+    }
+    for (std::size_t i = begin; !all && i < end; ++i) out.push_back(draft.tasks[i]);
+    begin = end;
+  }
+  draft.tasks = std::move(out);
+}
+
+}  // namespace harpe

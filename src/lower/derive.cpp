@@ -1,0 +1,107 @@
+#include "lower/derive.h"
+
+#include <algorithm>
+
+#include "ir/leaf_contract.h"
+#include "lower/walk_compute.h"
+
+namespace harpe {
+namespace {
+
+// One statement of one nest, over all its loops.
+class StatementWalk {
+ public:
+  StatementWalk(DraftWriter& writer, const NestSpace& space, const NestStmt& stmt)
+      : writer_(writer),
+        space_(space),
+        stmt_(stmt),
+        stager_(writer, space, stmt),
+        computer_(writer, space, stmt) {}
+
+  Checked<Ok> run() {
+    HP_TRY(std::vector<StateGroup> groups,
+           state_groups(writer_.blocks(), space_, stmt_, !writer_.space_time_only()));
+    for (StateGroup& group : groups)
+      drainers_.emplace_back(writer_, space_, stmt_, std::move(group));
+    for (const Drainer& drainer : drainers_) HP_REQUIRE_OK(drainer.check());
+    HP_REQUIRE_OK(visit());
+    for (Drainer& drainer : drainers_) HP_REQUIRE_OK(drainer.finish());
+    return Ok{};
+  }
+
+ private:
+  Checked<Ok> visit() {
+    const int position = static_cast<int>(time_.size());
+    const bool scheduled = time_.size() <= space_.scheduled_loops;
+    const std::int64_t before = writer_.next_position();
+    if (scheduled) HP_REQUIRE_OK(stager_.run(position, time_, before));
+    if (time_.size() == space_.loops.size()) {
+      HP_REQUIRE_OK(computer_.run(time_, stager_, drainers_));
+    } else {
+      const std::int32_t extent = space_.loops[time_.size()].extent;
+      for (std::int32_t step = 0; step < extent; ++step) {
+        time_.push_back(step);
+        HP_REQUIRE_OK(visit());
+        time_.pop_back();
+      }
+    }
+    if (!scheduled) return Ok{};
+    const std::int64_t after = writer_.next_position();
+    for (Drainer& drainer : drainers_) HP_REQUIRE_OK(drainer.run(position, time_, after));
+    return Ok{};
+  }
+
+  DraftWriter& writer_;
+  const NestSpace& space_;
+  const NestStmt& stmt_;
+  Stager stager_;
+  Computer computer_;
+  std::vector<Drainer> drainers_;
+  std::vector<std::int32_t> time_;
+};
+
+// `fuse` makes the launches of its nests on one rank a single one.
+void fuse_kernels(Draft& draft) {
+  for (const Fuse& fuse : draft.form.fuses) {
+    if (!fuse.persistent) continue;
+    std::vector<std::int32_t> launch(static_cast<std::size_t>(draft.blocks.ranks()), -1);
+    for (DraftTask& task : draft.tasks) {
+      if (task.kind != TaskKind::Compute) continue;
+      const std::string& nest = draft.program.nests[static_cast<std::size_t>(task.nest)].name;
+      if (std::ranges::find(fuse.nests, nest) == fuse.nests.end()) continue;
+      if (launch[task.rank.index()] < 0) launch[task.rank.index()] = task.kernel;
+      task.kernel = launch[task.rank.index()];
+    }
+  }
+}
+
+}  // namespace
+
+Checked<Ok> derive(Draft& draft, bool space_time_only) {
+  DraftWriter writer(draft, space_time_only);
+  for (std::size_t buffer = 0; buffer < draft.blocks.buffers().size(); ++buffer) {
+    for (RankId rank(0); rank.value < draft.blocks.ranks(); ++rank.value) {
+      writer.home(static_cast<int>(buffer), rank);
+    }
+  }
+  for (std::size_t nest = 0; nest < draft.program.nests.size(); ++nest) {
+    const NestForm* form = find_nest(draft.form, draft.program.nests[nest].name);
+    if (form == nullptr) {
+      return make_diag(DiagCode::F115,
+                       {{"nest", draft.program.nests[nest].name}, {"form", draft.form.name}});
+    }
+    HP_TRY(const NestSpace space,
+           NestSpace::make(draft.program, draft.blocks, static_cast<int>(nest), *form));
+    for (const NestStmt& stmt : space.stmts) {
+      const LeafContract* leaf = find_leaf_contract(stmt.stmt->leaf);
+      if (!space_time_only && form->leaf.chunk && (leaf == nullptr || !leaf->chunkable)) {
+        return make_diag(DiagCode::F302, {{"leaf", stmt.stmt->leaf}});
+      }
+      HP_REQUIRE_OK(StatementWalk(writer, space, stmt).run());
+    }
+  }
+  fuse_kernels(draft);
+  return Ok{};
+}
+
+}  // namespace harpe

@@ -1,0 +1,110 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "ir/blocks.h"
+#include "plan/plan.h"
+
+namespace harpe {
+
+// The plan while it is being made: blocks are lists of ids, order is the sequential order of
+// derivation, and what must precede what is still implied by it.
+
+struct DraftSlot {
+  RankId rank;
+  std::string name;  // equal names on different ranks are one symmetric slot
+  int buffer = -1;
+  Level level = Level::Home;
+  DType dtype = DType::F32;
+  std::vector<bool> holds;  // as Alloc::holds
+};
+
+struct DraftRef {
+  int slot = -1;
+  WriteMode mode = WriteMode::Read;
+  std::vector<BlockId> blocks;  // ascending
+  int choice = -1;              // as Ref::when: a digit, or -1
+  std::int32_t value = 0;
+};
+
+struct DraftTask {
+  RankId rank;
+  LaneKind lane = LaneKind::Host;
+  TaskKind kind = TaskKind::Entry;
+  int nest = -1;
+  int stmt = 0;
+  std::vector<BlockId> iter;  // over the digits of the nest's axes
+  std::vector<DraftRef> reads;
+  std::vector<DraftRef> writes;
+  // Where it came from: transfers of one move at one step share an instance, all moves of one loop
+  // position at one step share a position.
+  std::int64_t instance = -1;
+  std::int64_t position = -1;
+  std::vector<int> over;  // mesh axes the transfer crosses
+  int piece = 0;          // which part of a transfer cut by `grain`
+  How how = How::Bulk;
+  Via via = Via::Sm;
+  CollectiveOp collective = CollectiveOp::AllGather;
+  std::optional<DType> wire;  // of a ReduceScatter
+  std::int32_t group = -1;
+  std::int32_t kernel = -1;
+  std::vector<int> after;   // tasks it waits for besides its lane's previous one; filled by order.h
+  bool is_barrier = false;  // a pure ordering node between `after` and whoever waits for it
+};
+
+struct Draft {
+  Program program;
+  Mesh mesh;
+  NormalForm form;
+  Blocks blocks;
+  std::vector<std::vector<int>> nest_digits;  // per nest of the program: its iteration digits
+  std::vector<DraftSlot> slots;
+  std::vector<DraftTask> tasks;
+
+  [[nodiscard]] const std::vector<int>& digits_of(int slot) const {
+    return blocks.buffers()[static_cast<std::size_t>(slots[static_cast<std::size_t>(slot)].buffer)]
+        .digits;
+  }
+  [[nodiscard]] const DraftSlot& slot(const DraftRef& ref) const {
+    return slots[static_cast<std::size_t>(ref.slot)];
+  }
+};
+
+// The lane a transport's tasks run on: copies by SMs share the compute lane.
+[[nodiscard]] LaneKind lane_of(Via via);
+
+// Which digits of a region stand for all their values; digits of extent 1 always do.
+[[nodiscard]] std::vector<bool> holds_of(const Blocks& blocks, std::span<const int> digits,
+                                         const Region& region);
+
+// The fewest boxes that make up exactly these blocks. Requires: ascending, no duplicates.
+[[nodiscard]] std::vector<Box> boxes_of(const Blocks& blocks, std::span<const int> digits,
+                                        const std::vector<BlockId>& block_ids);
+
+// One task a line, for --print-after.
+[[nodiscard]] std::string print(const Draft& draft);
+
+// Index of a block among those its slot can hold at one time, and which content it belongs to.
+class SlotIndex {
+ public:
+  SlotIndex(const Blocks& blocks, std::span<const int> digits, const std::vector<bool>& holds);
+  [[nodiscard]] std::int64_t size() const { return size_; }
+  struct Place {
+    std::int64_t local;    // 0 .. size-1
+    std::int64_t content;  // equal for blocks that can be in the slot together
+  };
+  [[nodiscard]] Place locate(BlockId block) const;
+
+ private:
+  struct Step {
+    std::int32_t extent;
+    bool held;
+  };
+  std::vector<Step> steps_;  // least significant digit first
+  std::int64_t size_ = 1;
+};
+
+}  // namespace harpe

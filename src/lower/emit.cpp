@@ -1,0 +1,195 @@
+#include "lower/emit.h"
+
+#include <algorithm>
+#include <map>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "plan/slots.h"
+
+namespace harpe {
+namespace {
+
+constexpr std::int64_t kAlignment =
+    256;  // bytes; what TMA, copy engines and vector loads ask for at most
+
+class Emitter {
+ public:
+  explicit Emitter(const Draft& draft) : draft_(draft) {
+    plan_.program = draft.program;
+    plan_.mesh = draft.mesh;
+    plan_.form = draft.form;
+  }
+
+  Plan run() {
+    place_slots();
+    make_lanes();
+    for (std::size_t i = 0; i < draft_.tasks.size(); ++i) {
+      if (draft_.tasks[i].is_barrier) continue;
+      ids_[static_cast<int>(i)] = TaskId(static_cast<std::int64_t>(plan_.tasks.size()));
+      plan_.tasks.push_back(emit_task(draft_.tasks[i]));
+    }
+    make_signals();
+    return std::move(plan_);
+  }
+
+ private:
+  void place_slots() {
+    std::vector<bool> used(draft_.slots.size());
+    for (std::size_t s = 0; s < used.size(); ++s) used[s] = draft_.slots[s].level == Level::Home;
+    for (const DraftTask& task : draft_.tasks) {
+      for (const auto* refs : {&task.reads, &task.writes}) {
+        for (const DraftRef& ref : *refs) used[static_cast<std::size_t>(ref.slot)] = true;
+      }
+    }
+    struct Extent {
+      std::int64_t offset = 0;
+      std::int64_t bytes = 0;
+    };
+    std::unordered_map<std::string, Extent> extents;
+    std::vector<std::size_t> order;
+    for (std::size_t s = 0; s < used.size(); ++s) {
+      if (!used[s]) continue;
+      order.push_back(s);
+      const DraftSlot& slot = draft_.slots[s];
+      Extent& extent = extents[slot.name];
+      extent.bytes = std::max(extent.bytes, max_elements(draft_.blocks, slot.buffer, slot.holds) *
+                                                size_in_bytes(slot.dtype));
+    }
+    std::int64_t end = 0;
+    std::unordered_set<std::string> placed;
+    for (const std::size_t s : order) {  // in the order of first use
+      if (!placed.insert(draft_.slots[s].name).second) continue;
+      Extent& extent = extents[draft_.slots[s].name];
+      extent.offset = end;
+      end += (extent.bytes + kAlignment - 1) / kAlignment * kAlignment;
+    }
+    std::ranges::stable_sort(order, {}, [&](std::size_t s) { return draft_.slots[s].rank; });
+    alloc_of_.resize(draft_.slots.size());
+    for (const std::size_t s : order) {
+      const DraftSlot& slot = draft_.slots[s];
+      const Extent& extent = extents.at(slot.name);
+      alloc_of_[s] = AllocId(static_cast<std::int64_t>(plan_.allocs.size()));
+      plan_.allocs.push_back(
+          {.rank = slot.rank,
+           .name = slot.name,
+           .buffer = draft_.blocks.buffers()[static_cast<std::size_t>(slot.buffer)].name,
+           .level = slot.level,
+           .dtype = slot.dtype,
+           .holds = slot.holds,
+           .offset = extent.offset,
+           .bytes = extent.bytes});
+    }
+  }
+
+  void make_lanes() {
+    for (const DraftTask& task : draft_.tasks) {
+      if (!task.is_barrier) lanes_.try_emplace({task.rank, task.lane});
+    }
+    for (auto& [lane, id] : lanes_) {
+      id = LaneId(static_cast<std::int64_t>(plan_.lanes.size()));
+      plan_.lanes.push_back({lane.first, lane.second});
+    }
+  }
+
+  Ref emit_ref(const DraftRef& ref) const {
+    Ref out{.alloc = alloc_of_[static_cast<std::size_t>(ref.slot)],
+            .mode = ref.mode,
+            .boxes = boxes_of(draft_.blocks, draft_.digits_of(ref.slot), ref.blocks),
+            .when = std::nullopt};
+    if (ref.choice >= 0) {
+      out.when =
+          RouteChoice{.digit = draft_.blocks.digits()[static_cast<std::size_t>(ref.choice)].name,
+                      .value = ref.value};
+    }
+    return out;
+  }
+
+  Task emit_task(const DraftTask& from) const {
+    Task task;
+    task.lane = lanes_.at({from.rank, from.lane});
+    task.kind = from.kind;
+    task.collective = from.collective;
+    task.group = from.group;
+    if (from.nest >= 0) {
+      const Nest& nest = draft_.program.nests[static_cast<std::size_t>(from.nest)];
+      task.nest = nest.name;
+      task.stmt = from.stmt;
+      if (from.kind == TaskKind::Compute) {
+        task.iter = boxes_of(draft_.blocks, draft_.nest_digits[static_cast<std::size_t>(from.nest)],
+                             from.iter);
+        task.kernel = from.kernel;
+        const NestForm* form = find_nest(draft_.form, nest.name);
+        task.leaf_kernel = form->leaf.kernel.value_or("");
+      }
+    }
+    for (const DraftRef& ref : from.reads) task.reads.push_back(emit_ref(ref));
+    for (const DraftRef& ref : from.writes) task.writes.push_back(emit_ref(ref));
+    if (from.kind == TaskKind::Copy || from.kind == TaskKind::Collective) {
+      task.how = from.how;
+      task.via = from.via;
+      task.wire = from.wire;
+      task.bytes = bytes_crossing(from);
+    }
+    return task;
+  }
+
+  // A read from another rank crosses in the type it arrives in.
+  std::int64_t bytes_crossing(const DraftTask& task) const {
+    std::int64_t bytes = 0;
+    for (std::size_t i = 0; i < task.reads.size(); ++i) {
+      const DraftSlot& to = draft_.slot(task.writes[std::min(i, task.writes.size() - 1)]);
+      if (draft_.slot(task.reads[i]).rank == to.rank) continue;
+      for (const BlockId block : task.reads[i].blocks) {
+        bytes +=
+            draft_.blocks.elements(to.buffer, block) * size_in_bytes(task.wire.value_or(to.dtype));
+      }
+    }
+    return bytes;
+  }
+
+  std::int32_t next_flag(RankId rank) { return flags_[rank]++; }
+
+  void make_signals() {
+    std::map<int, Barrier> barriers;
+    for (std::size_t i = 0; i < draft_.tasks.size(); ++i) {
+      const DraftTask& task = draft_.tasks[i];
+      for (const int before : task.after) {
+        if (task.is_barrier) {
+          barriers[static_cast<int>(i)].from.push_back(ids_.at(before));
+        } else if (draft_.tasks[static_cast<std::size_t>(before)].is_barrier) {
+          barriers[before].to.push_back(ids_.at(static_cast<int>(i)));
+        } else {
+          const bool local = draft_.tasks[static_cast<std::size_t>(before)].rank == task.rank;
+          plan_.syncs.push_back({.from = ids_.at(before),
+                                 .to = ids_.at(static_cast<int>(i)),
+                                 .kind = local ? SyncKind::Event : SyncKind::Flag,
+                                 .flag = next_flag(task.rank)});
+        }
+      }
+    }
+    for (auto& [node, barrier] : barriers) {
+      if (barrier.to.empty()) continue;
+      // One index for all waiting ranks, above every flag in use: a symmetric address.
+      std::int32_t index = 0;
+      for (const auto& [rank, count] : flags_) index = std::max(index, count);
+      barrier.flag = index;
+      for (RankId rank(0); rank.value < draft_.blocks.ranks(); ++rank.value)
+        flags_[rank] = index + 1;
+      plan_.barriers.push_back(std::move(barrier));
+    }
+  }
+
+  const Draft& draft_;
+  Plan plan_;
+  std::vector<AllocId> alloc_of_;
+  std::map<std::pair<RankId, LaneKind>, LaneId> lanes_;
+  std::unordered_map<int, TaskId> ids_;
+  std::map<RankId, std::int32_t> flags_;
+};
+
+}  // namespace
+
+Plan emit(const Draft& draft) { return Emitter(draft).run(); }
+
+}  // namespace harpe

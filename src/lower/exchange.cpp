@@ -1,0 +1,102 @@
+#include "lower/exchange.h"
+
+#include <map>
+
+#include "plan/slots.h"
+
+namespace harpe {
+
+std::size_t instance_end(const Draft& draft, std::size_t begin) {
+  const DraftTask& first = draft.tasks[begin];
+  std::size_t end = begin + 1;
+  while (first.kind == TaskKind::Copy && end < draft.tasks.size() &&
+         draft.tasks[end].kind == TaskKind::Copy && draft.tasks[end].instance == first.instance) {
+    ++end;
+  }
+  return end;
+}
+
+bool is_run(const Draft& draft, const DraftRef& ref) {
+  const DraftSlot& slot = draft.slot(ref);
+  const auto& digits = draft.digits_of(ref.slot);
+  const Region region = slot_region(draft.blocks, slot.buffer, slot.holds, ref.blocks.front());
+  const std::vector<Box> boxes = boxes_of(draft.blocks, digits, ref.blocks);
+  return is_contiguous(draft.blocks, slot.buffer, slot_shape(draft.blocks, slot.buffer, region),
+                       boxes);
+}
+
+std::vector<Exchange> exchanges_of(const Draft& draft, std::size_t begin, std::size_t end) {
+  const std::vector<int>& over = draft.tasks[begin].over;
+  const auto size = static_cast<std::size_t>(draft.blocks.extent(over));
+  std::map<RankId, Exchange> groups;  // by the group's rank at coordinate 0
+  for (std::size_t i = begin; i < end; ++i) {
+    const DraftTask& task = draft.tasks[i];
+    if (task.writes.size() != 1) return {};
+    const RankId from = draft.slot(task.reads[0]).rank;
+    const RankId to = draft.slot(task.writes[0]).rank;
+    Exchange& group = groups[draft.blocks.with_coordinate(to, over, 0)];
+    if (group.members.empty()) {
+      for (std::size_t c = 0; c < size; ++c) {
+        group.members.push_back(
+            draft.blocks.with_coordinate(to, over, static_cast<std::int64_t>(c)));
+      }
+      group.tasks.assign(size, std::vector<const DraftTask*>(size, nullptr));
+    }
+    const DraftTask*& cell =
+        group.tasks[static_cast<std::size_t>(draft.blocks.coordinate(from, over))]
+                   [static_cast<std::size_t>(draft.blocks.coordinate(to, over))];
+    if (cell != nullptr) return {};
+    cell = &task;
+  }
+  std::vector<Exchange> out;
+  for (auto& [rank, group] : groups) out.push_back(std::move(group));
+  return out;
+}
+
+namespace {
+
+std::int64_t elements_of(const Draft& draft, const DraftRef& ref) {
+  std::int64_t elements = 0;
+  for (const BlockId block : ref.blocks) {
+    elements += draft.blocks.elements(draft.slot(ref).buffer, block);
+  }
+  return elements;
+}
+
+}  // namespace
+
+bool is_regular(const Draft& draft, const Exchange& exchange) {
+  const std::size_t n = exchange.members.size();
+  if (n < 2) return false;
+  const bool self = exchange.tasks[0][0] != nullptr;
+  std::int64_t size = -1;
+  for (std::size_t i = 0; i < n; ++i) {
+    for (std::size_t j = 0; j < n; ++j) {
+      const DraftTask* task = exchange.tasks[i][j];
+      if ((task != nullptr) != (i != j || self)) return false;
+      if (task == nullptr) continue;
+      const std::int64_t elements = elements_of(draft, task->writes[0]);
+      if (size >= 0 && elements != size) return false;
+      if (!is_run(draft, task->reads[0]) || !is_run(draft, task->writes[0])) return false;
+      size = elements;
+    }
+  }
+  return true;
+}
+
+bool is_gather(const Exchange& exchange) {
+  for (const auto& row : exchange.tasks) {
+    const DraftRef* sent = nullptr;
+    for (const DraftTask* task : row) {
+      if (task == nullptr) continue;
+      if (sent != nullptr &&
+          (sent->slot != task->reads[0].slot || sent->blocks != task->reads[0].blocks)) {
+        return false;
+      }
+      sent = &task->reads[0];
+    }
+  }
+  return true;
+}
+
+}  // namespace harpe

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <vector>
+
+#include "lower/draft.h"
+
+namespace harpe {
+
+// The transfers of one move at one step among the ranks of one group: a square [from][to], null
+// where nothing is sent.
+struct Exchange {
+  std::vector<RankId> members;  // ascending coordinate along the move's axes
+  std::vector<std::vector<const DraftTask*>> tasks;
+};
+
+// One past the transfers of the same instance that follow task `begin`.
+[[nodiscard]] std::size_t instance_end(const Draft& draft, std::size_t begin);
+
+// Do these blocks fill one uninterrupted run of their slot?
+[[nodiscard]] bool is_run(const Draft& draft, const DraftRef& ref);
+
+// The exchanges that tasks [begin, end) of one instance make up; none when some pair of ranks has
+// more than one transfer.
+[[nodiscard]] std::vector<Exchange> exchanges_of(const Draft& draft, std::size_t begin,
+                                                 std::size_t end);
+
+// Everyone sends every other one contiguous part of equal size (and all, or none, also themselves).
+[[nodiscard]] bool is_regular(const Draft& draft, const Exchange& exchange);
+
+// Everyone sends the same blocks to all.
+[[nodiscard]] bool is_gather(const Exchange& exchange);
+
+}  // namespace harpe

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ir/form.h"
+#include "ir/program.h"
+#include "machine/mesh.h"
+#include "plan/plan.h"
+#include "support/diag.h"
+
+namespace harpe {
+
+struct LowerOptions {
+  // Transfers by the space-time rules of commir.md section 4 alone: no scatter of replicated drains
+  // (D14), no tied lse states, no kernel capabilities, no elimination, merging, packing or
+  // collectives. What the differential tests compare with the executable model.
+  bool space_time_only = false;
+  // Called after each stage with its name, the draft as text (rendered only when asked for: call
+  // it) and the time it took.
+  std::function<void(std::string_view stage, const std::function<std::string()>& text,
+                     std::chrono::nanoseconds time)>
+      after_stage;
+};
+
+// ground program + mesh + normal form -> plan: the stages of commir.md 7.2, in order. Pure.
+// Errors: F1xx names and digits, F2xx rules of section 4 (operands, outputs, relay, …), F3xx
+// capability.
+[[nodiscard]] Checked<Plan> lower(const Program& program, const Mesh& mesh, const NormalForm& form,
+                                  const LowerOptions& options = {});
+
+}  // namespace harpe

@@ -1,0 +1,74 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "ir/blocks.h"
+#include "ir/form.h"
+#include "ir/mask.h"
+#include "ir/program.h"
+#include "support/diag.h"
+
+namespace harpe {
+
+// One nest of the normal form with its names resolved, and the function everything rests on:
+// which block of a digit rank m works on at time t (commir.md 4.1).
+
+using Time = std::span<const std::int32_t>;  // indices of the loops opened so far, outermost first
+
+struct NestLoop {
+  int digit = -1;
+  std::int32_t extent = 1;
+  std::vector<int> skew_axes;   // mesh axes
+  std::vector<int> skew_loops;  // enclosing loops
+  std::int64_t offset = 0;
+  bool reverse = false;
+};
+
+struct NestMove {
+  const Move* spec = nullptr;
+  int buffer = -1;
+  std::vector<int> over;  // mesh axes
+  int position = 0;       // number of loops above it
+  int grain = -1;         // digit
+};
+
+// How an operand is indexed: per digit of its buffer the iteration digit it follows, or -1.
+struct OperandMap {
+  int buffer = -1;
+  std::vector<int> follows;
+};
+
+struct NestStmt {
+  const Stmt* stmt = nullptr;
+  std::vector<OperandMap> operands;
+  std::vector<int> targets;  // buffers
+  std::vector<ResolvedMask> masks;
+};
+
+class NestSpace {
+ public:
+  // Errors: F101, F201-F206, F215, F218, F220-F222, F305.
+  [[nodiscard]] static Checked<NestSpace> make(const Program& program, const Blocks& blocks,
+                                               int nest, const NestForm& form);
+
+  int nest = -1;
+  const Nest* program_nest = nullptr;
+  const NestForm* form = nullptr;
+  std::vector<int> digits;      // of the iteration space
+  std::vector<NestLoop> loops;  // scheduled ones, then the leaf's `order` and `chunk` visits
+  std::size_t scheduled_loops = 0;
+  std::vector<std::vector<int>> par;  // per digit of Blocks: mesh axes, or empty
+  std::vector<int> loop_of;           // per digit of Blocks: loop, or -1
+  std::vector<NestMove> moves;        // in textual order
+  std::vector<NestStmt> stmts;
+
+  // Value of loop `loop`'s digit. Requires: t opens it.
+  [[nodiscard]] std::int32_t loop_value(const Blocks& blocks, std::size_t loop, Time t,
+                                        RankId rank) const;
+  // Value of a digit at a rank once the loops of t are open; kAll when nothing has fixed it.
+  [[nodiscard]] std::int32_t value(const Blocks& blocks, int digit, Time t, RankId rank) const;
+};
+
+}  // namespace harpe

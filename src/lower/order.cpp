@@ -1,0 +1,340 @@
+#include "lower/order.h"
+
+#include <algorithm>
+#include <map>
+#include <unordered_map>
+
+namespace harpe {
+namespace {
+
+// What has touched a slot, in sequential order.
+class SlotHistory {
+ public:
+  SlotHistory(SlotIndex index, int entry) : index_(std::move(index)), previous_{entry} {
+    cells_.resize(static_cast<std::size_t>(index_.size()));
+  }
+
+  // Requires: a read finds the content it names, which the order of derivation guarantees.
+  void depend(BlockId block, bool writes, std::vector<int>& after) const {
+    const SlotIndex::Place place = index_.locate(block);
+    if (place.content != content_) {
+      HP_CHECK(writes || content_ < 0, "a task reads a block its slot no longer holds");
+      collect(after);
+      return;
+    }
+    const Cell& cell = cells_[static_cast<std::size_t>(place.local)];
+    if (cell.writer >= 0) after.push_back(cell.writer);
+    if (writes) after.insert(after.end(), cell.readers.begin(), cell.readers.end());
+    if (cell.writer < 0 && (cell.readers.empty() || !writes)) {
+      after.insert(after.end(), previous_.begin(), previous_.end());
+    }
+  }
+
+  void record(BlockId block, bool writes, int task) {
+    const SlotIndex::Place place = index_.locate(block);
+    if (place.content != content_) {
+      std::vector<int> accesses;
+      collect(accesses);
+      std::ranges::sort(accesses);
+      accesses.erase(std::ranges::unique(accesses).begin(), accesses.end());
+      previous_ = std::move(accesses);
+      for (const std::int64_t local : touched_) cells_[static_cast<std::size_t>(local)] = {};
+      touched_.clear();
+      content_ = place.content;
+    }
+    Cell& cell = cells_[static_cast<std::size_t>(place.local)];
+    if (cell.writer < 0 && cell.readers.empty()) touched_.push_back(place.local);
+    if (writes) {
+      cell.writer = task;
+      cell.readers.clear();
+    } else if (cell.readers.empty() || cell.readers.back() != task) {
+      cell.readers.push_back(task);
+    }
+  }
+
+  // Every access that may still be under way.
+  void collect(std::vector<int>& after) const {
+    if (touched_.empty()) after.insert(after.end(), previous_.begin(), previous_.end());
+    for (const std::int64_t local : touched_) {
+      const Cell& cell = cells_[static_cast<std::size_t>(local)];
+      if (cell.writer >= 0) after.push_back(cell.writer);
+      after.insert(after.end(), cell.readers.begin(), cell.readers.end());
+    }
+  }
+
+ private:
+  struct Cell {
+    int writer = -1;
+    std::vector<int> readers;  // since the writer
+  };
+  SlotIndex index_;
+  std::vector<Cell> cells_;
+  std::vector<std::int64_t> touched_;  // cells of the current content with an access
+  std::int64_t content_ = -1;
+  std::vector<int> previous_;  // accesses to the content before
+};
+
+void sort_unique(std::vector<int>& values) {
+  std::ranges::sort(values);
+  values.erase(std::ranges::unique(values).begin(), values.end());
+}
+
+class Orderer {
+ public:
+  Orderer(Draft& draft, bool slots_alias) : draft_(draft) {
+    std::vector<int> entries(static_cast<std::size_t>(draft.blocks.ranks()), -1);
+    for (std::size_t i = 0; i < draft.tasks.size(); ++i) {
+      const DraftTask& task = draft.tasks[i];
+      if (task.kind == TaskKind::Entry && !task.is_barrier) {
+        entries[task.rank.index()] = static_cast<int>(i);
+      }
+    }
+    for (std::size_t s = 0; s < draft.slots.size(); ++s) {
+      const DraftSlot& slot = draft.slots[s];
+      const std::vector<bool> all(slot.holds.size(), true);
+      histories_.emplace_back(SlotIndex(draft.blocks, draft.digits_of(static_cast<int>(s)),
+                                        slots_alias ? slot.holds : all),
+                              entries[slot.rank.index()]);
+    }
+  }
+
+  void run() {
+    for (std::size_t begin = 0; begin < draft_.tasks.size();) {
+      const DraftTask& first = draft_.tasks[begin];
+      std::size_t end = begin + 1;
+      while (first.group >= 0 && end < draft_.tasks.size() &&
+             draft_.tasks[end].group == first.group) {
+        ++end;
+      }
+      order(begin, end);
+      begin = end;
+    }
+  }
+
+ private:
+  // In a collective every rank reads and writes its own memory: what an access waits for, the
+  // member on that memory's rank waits for. Any other task waits for its own accesses.
+  void order(std::size_t begin, std::size_t end) {
+    std::vector<std::vector<int>> after(end - begin);
+    for (std::size_t i = begin; i < end; ++i) {
+      for (const auto& [before, memory] : find_awaited(draft_.tasks[i])) {
+        std::size_t at = i;
+        for (std::size_t m = begin; m < end && draft_.tasks[i].group >= 0; ++m) {
+          if (draft_.tasks[m].rank == memory) at = m;
+        }
+        after[at - begin].push_back(member_near(before, draft_.tasks[at].rank));
+      }
+    }
+    for (std::size_t i = begin; i < end; ++i) record(i);
+    for (std::size_t i = begin; i < end; ++i) {
+      sort_unique(after[i - begin]);
+      draft_.tasks[i].after = std::move(after[i - begin]);
+      if (draft_.tasks[i].group >= 0) {
+        members_[{draft_.tasks[i].group, draft_.tasks[i].rank}] = static_cast<int>(i);
+      }
+    }
+  }
+
+  // A collective is over for all its members at once: its own rank's member says so.
+  int member_near(int task, RankId rank) const {
+    const std::int32_t group = draft_.tasks[static_cast<std::size_t>(task)].group;
+    if (group < 0) return task;
+    const auto found = members_.find({group, rank});
+    return found == members_.end() ? task : found->second;
+  }
+
+  // What a task's accesses wait for, and on which rank the memory is.
+  std::vector<std::pair<int, RankId>> find_awaited(const DraftTask& task) const {
+    std::vector<std::pair<int, RankId>> awaited;
+    std::vector<int> after;
+    const auto keep = [&](RankId memory) {
+      sort_unique(after);
+      for (const int before : after) awaited.emplace_back(before, memory);
+      after.clear();
+    };
+    if (task.kind == TaskKind::Exit && !task.is_barrier) {
+      for (std::size_t s = 0; s < draft_.slots.size(); ++s) {
+        if (draft_.slots[s].rank == task.rank) histories_[s].collect(after);
+      }
+      keep(task.rank);
+      return awaited;
+    }
+    for (const auto* refs : {&task.reads, &task.writes}) {
+      for (const DraftRef& ref : *refs) {
+        for (const BlockId block : ref.blocks) {
+          histories_[static_cast<std::size_t>(ref.slot)].depend(block, ref.mode != WriteMode::Read,
+                                                                after);
+        }
+        keep(draft_.slot(ref).rank);
+      }
+    }
+    return awaited;
+  }
+
+  void record(std::size_t i) {
+    const DraftTask& task = draft_.tasks[i];
+    for (const auto* refs : {&task.reads, &task.writes}) {
+      for (const DraftRef& ref : *refs) {
+        for (const BlockId block : ref.blocks) {
+          histories_[static_cast<std::size_t>(ref.slot)].record(block, ref.mode != WriteMode::Read,
+                                                                static_cast<int>(i));
+        }
+      }
+    }
+  }
+
+  Draft& draft_;
+  std::vector<SlotHistory> histories_;
+  std::map<std::pair<std::int32_t, RankId>, int> members_;
+};
+
+// Boundary edges between different ranks, as (waiting rank, awaited rank) pairs.
+bool is_all_to_all(const Draft& draft, TaskKind boundary) {
+  std::vector<std::pair<RankId, RankId>> pairs;
+  for (const DraftTask& task : draft.tasks) {
+    for (const int before : task.after) {
+      const DraftTask& other = draft.tasks[static_cast<std::size_t>(before)];
+      const bool at_boundary = boundary == TaskKind::Entry
+                                   ? other.kind == TaskKind::Entry && !other.is_barrier
+                                   : task.kind == TaskKind::Exit && !task.is_barrier;
+      if (at_boundary && other.rank != task.rank) pairs.emplace_back(task.rank, other.rank);
+    }
+  }
+  std::ranges::sort(pairs);
+  pairs.erase(std::ranges::unique(pairs).begin(), pairs.end());
+  return static_cast<std::int64_t>(pairs.size()) > 2 * draft.blocks.ranks();
+}
+
+int barrier_of(const Draft& draft, TaskKind boundary) {
+  const auto found = std::ranges::find_if(
+      draft.tasks, [&](const DraftTask& task) { return task.is_barrier && task.kind == boundary; });
+  HP_CHECK(found != draft.tasks.end(), "the draft has a barrier node at each boundary");
+  return static_cast<int>(found - draft.tasks.begin());
+}
+
+void fold_entry(Draft& draft) {
+  const int barrier = barrier_of(draft, TaskKind::Entry);
+  const auto is_entry = [&](int i) {
+    const DraftTask& task = draft.tasks[static_cast<std::size_t>(i)];
+    return task.kind == TaskKind::Entry && !task.is_barrier;
+  };
+  for (DraftTask& task : draft.tasks) {
+    const bool remote = std::ranges::any_of(task.after, [&](int before) {
+      return is_entry(before) && draft.tasks[static_cast<std::size_t>(before)].rank != task.rank;
+    });
+    if (!remote) continue;
+    std::erase_if(task.after, is_entry);
+    task.after.push_back(barrier);
+    sort_unique(task.after);
+  }
+  for (int i = 0; i < static_cast<int>(draft.tasks.size()); ++i) {
+    if (is_entry(i)) draft.tasks[static_cast<std::size_t>(barrier)].after.push_back(i);
+  }
+}
+
+void fold_exit(Draft& draft) {
+  const int barrier = barrier_of(draft, TaskKind::Exit);
+  std::vector<int> all;
+  for (DraftTask& task : draft.tasks) {
+    if (task.kind != TaskKind::Exit || task.is_barrier) continue;
+    all.insert(all.end(), task.after.begin(), task.after.end());
+    task.after = {barrier};
+  }
+  sort_unique(all);
+  draft.tasks[static_cast<std::size_t>(barrier)].after = std::move(all);
+}
+
+// Vector clocks over lanes: clock[l] = position of the last task of lane l known to be over.
+class Reducer {
+ public:
+  explicit Reducer(Draft& draft) : draft_(draft) {
+    std::map<std::pair<RankId, LaneKind>, int> lanes;
+    for (std::size_t i = 0; i < draft.tasks.size(); ++i) {
+      const DraftTask& task = draft.tasks[i];
+      int lane = 0;
+      if (task.is_barrier) {
+        lane = static_cast<int>(length_.size());
+        length_.push_back(0);
+      } else {
+        const auto [it, fresh] =
+            lanes.try_emplace({task.rank, task.lane}, static_cast<int>(length_.size()));
+        if (fresh) length_.push_back(0);
+        lane = it->second;
+      }
+      lane_.push_back(lane);
+      position_.push_back(length_[static_cast<std::size_t>(lane)]++);
+    }
+    last_.assign(length_.size(), -1);
+    clocks_.resize(draft.tasks.size());
+  }
+
+  std::int64_t run() {
+    std::int64_t before = 0;
+    for (std::size_t begin = 0; begin < draft_.tasks.size();) {
+      std::size_t end = begin + 1;
+      const std::int32_t group = draft_.tasks[begin].group;
+      while (group >= 0 && end < draft_.tasks.size() && draft_.tasks[end].group == group) ++end;
+      before += reduce(begin, end);
+      begin = end;
+    }
+    return before;
+  }
+
+ private:
+  using Clock = std::vector<std::int32_t>;
+
+  static void join(Clock& clock, const Clock& other) {
+    for (std::size_t l = 0; l < clock.size(); ++l) clock[l] = std::max(clock[l], other[l]);
+  }
+
+  // The members of a collective start one by one, each with what its own rank knows, and are over
+  // together.
+  std::int64_t reduce(std::size_t begin, std::size_t end) {
+    Clock over(length_.size(), -1);
+    std::int64_t edges = 0;
+    for (std::size_t i = begin; i < end; ++i) {
+      Clock known(length_.size(), -1);
+      const int previous = last_[static_cast<std::size_t>(lane_[i])];
+      if (previous >= 0) join(known, clocks_[static_cast<std::size_t>(previous)]);
+      std::vector<int> after = std::move(draft_.tasks[i].after);
+      draft_.tasks[i].after.clear();
+      edges += static_cast<std::int64_t>(after.size());
+      // Later tasks first: an edge can only be implied by a later one.
+      std::ranges::sort(after, std::ranges::greater{});
+      for (const int before : after) {
+        const auto b = static_cast<std::size_t>(before);
+        if (known[static_cast<std::size_t>(lane_[b])] >= position_[b]) continue;
+        draft_.tasks[i].after.push_back(before);
+        join(known, clocks_[b]);
+      }
+      std::ranges::sort(draft_.tasks[i].after);
+      known[static_cast<std::size_t>(lane_[i])] = position_[i];
+      join(over, known);
+    }
+    for (std::size_t i = begin; i < end; ++i) {
+      clocks_[i] = over;
+      last_[static_cast<std::size_t>(lane_[i])] = static_cast<int>(i);
+    }
+    return edges;
+  }
+
+  Draft& draft_;
+  std::vector<int> lane_;
+  std::vector<std::int32_t> position_;
+  std::vector<std::int32_t> length_;
+  std::vector<int> last_;
+  std::vector<Clock> clocks_;
+};
+
+}  // namespace
+
+void order_by_memory(Draft& draft, bool slots_alias) { Orderer(draft, slots_alias).run(); }
+
+void fold_boundary(Draft& draft) {
+  if (is_all_to_all(draft, TaskKind::Entry)) fold_entry(draft);
+  if (is_all_to_all(draft, TaskKind::Exit)) fold_exit(draft);
+}
+
+std::int64_t reduce_order(Draft& draft) { return Reducer(draft).run(); }
+
+}  // namespace harpe

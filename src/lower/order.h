@@ -1,0 +1,22 @@
+#pragma once
+
+#include "lower/draft.h"
+
+namespace harpe {
+
+// Fills DraftTask::after with what the sequential order implies: every two tasks that touch the
+// same memory, one of them writing, stay ordered (commir.md 7.2 steps 3, 4). A slot that does not
+// hold a digit whole has one content at a time; a write of another content waits for every access
+// to the last one. Entry owns every slot of its rank before, Exit after everything else (D11). With
+// `slots_alias` false, different blocks never share memory: the executable model's rule.
+void order_by_memory(Draft& draft, bool slots_alias);
+
+// Replaces edges between most ranks and most others' entries (and exits) by one barrier each
+// (7.2 step 10), where that is fewer signals.
+void fold_boundary(Draft& draft);
+
+// Drops every edge that lane order and the other edges imply (step 9). The result is the unique
+// smallest set, since the order is acyclic. Returns how many edges there were before.
+std::int64_t reduce_order(Draft& draft);
+
+}  // namespace harpe

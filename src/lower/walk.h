@@ -1,0 +1,197 @@
+#pragma once
+
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "lower/draft.h"
+#include "lower/nest_space.h"
+#include "lower/scatter.h"
+#include "support/diag.h"
+
+namespace harpe {
+
+// One copy of part of a buffer at some rank: a slot and what is in it now.
+struct Source {
+  int slot = -1;
+  RankId rank;
+  Region region;
+  int choice = -1;         // iteration digit that a routed transfer was cut by, or -1
+  std::int32_t value = 0;  // of that digit: which iterations find their operand here
+};
+
+// The same slot on every rank, by name.
+struct SlotFamily {
+  std::string name;
+  int buffer = -1;
+  Level level = Level::Home;
+  DType dtype = DType::F32;
+};
+
+// What every part of the walk shares: the draft being made and the slots known so far.
+class DraftWriter {
+ public:
+  DraftWriter(Draft& draft, bool space_time_only);
+
+  [[nodiscard]] Draft& draft() { return draft_; }
+  [[nodiscard]] const Blocks& blocks() const { return draft_.blocks; }
+  [[nodiscard]] bool space_time_only() const { return space_time_only_; }
+
+  // The slot of this family on `rank`; made on first use, with the digits of `region` that are
+  // whole.
+  int slot(const SlotFamily& family, RankId rank, const Region& region);
+  int home(int buffer, RankId rank);
+
+  // Blocks of a region that hold any element (D12), ascending. All of them in space-time-only mode.
+  [[nodiscard]] std::vector<BlockId> blocks_in(int buffer, const Region& region) const;
+  [[nodiscard]] bool is_empty(int buffer, BlockId block) const;
+
+  // Partial states that hold contributions not yet passed on.
+  [[nodiscard]] bool is_live(int slot, BlockId block) const;
+  void set_live(int slot, BlockId block, bool live);
+  [[nodiscard]] std::vector<BlockId> live_blocks(int slot, const Region& region) const;
+
+  DraftTask& add(DraftTask task);
+  std::int64_t next_instance() { return instances_++; }
+  std::int64_t next_position() { return positions_++; }
+  std::int32_t next_kernel() { return kernels_++; }
+
+ private:
+  Draft& draft_;
+  bool space_time_only_;
+  std::unordered_map<std::string, std::vector<int>>
+      by_name_;                                  // per rank, -1 where there is none yet
+  std::vector<std::vector<bool>> empty_;         // per buffer, per block; {} = none is
+  std::vector<std::vector<std::uint8_t>> live_;  // per slot, per block; {} = none is
+  std::int64_t instances_ = 0;
+  std::int64_t positions_ = 0;
+  std::int32_t kernels_ = 0;
+};
+
+// Ranks that differ from `rank` only along `over`, itself first, then its successors.
+[[nodiscard]] std::vector<RankId> ranks_along(const Blocks& blocks, RankId rank,
+                                              const std::vector<int>& over);
+
+// Where an operand is after each of its stages; runs the stages of one statement.
+class Stager {
+ public:
+  Stager(DraftWriter& writer, const NestSpace& space, const NestStmt& stmt);
+
+  // All stages at this loop position, at time t. Errors: F209-F213, F301.
+  [[nodiscard]] Checked<Ok> run(int position, Time t, std::int64_t position_id);
+  // The last level's copies of an operand at a rank.
+  [[nodiscard]] std::vector<Source> sources(int operand, RankId rank) const;
+
+ private:
+  struct Level {
+    const NestMove* move;
+    std::vector<std::vector<Source>> at;  // per rank
+  };
+  struct Operand {
+    const OperandMap* map;
+    std::string label;  // buffer name, made unique when a statement reads the buffer twice
+    std::vector<Level> levels;
+  };
+  [[nodiscard]] Checked<Ok> run_level(Operand& operand, std::size_t level, Time t,
+                                      std::int64_t position_id);
+  [[nodiscard]] Region level_region(const Operand& operand, std::size_t level, Time t,
+                                    RankId rank) const;
+  [[nodiscard]] Checked<std::vector<Source>> find_parts(const Operand& operand, std::size_t level,
+                                                        const Region& need, RankId rank) const;
+  [[nodiscard]] Checked<std::vector<Source>> relay_parts(const Operand& operand, std::size_t level,
+                                                         Time t, const Region& need,
+                                                         RankId rank) const;
+  [[nodiscard]] Checked<Ok> check_relay(const Operand& operand, const NestMove& move) const;
+  [[nodiscard]] std::vector<Source> arrival_slots(const SlotFamily& family, const NestMove& move,
+                                                  RankId rank, const Region& need);
+  void add_copies(const Operand& operand, const NestMove& move, const Source& from,
+                  const Source& to, std::int64_t instance, std::int64_t position_id);
+
+  DraftWriter& writer_;
+  const NestSpace& space_;
+  const NestStmt& stmt_;
+  std::vector<Operand> operands_;
+};
+
+// True when the loop just above `move` rotates a digit of `buffer` by one over exactly the move's
+// axes. Otherwise the reason, for F209.
+[[nodiscard]] std::string rotation_defect(const Blocks& blocks, const NestSpace& space,
+                                          const NestMove& move,
+                                          std::span<const int> followed_digits);
+
+// How one state group's contributions are kept, sent and combined; runs the drains of one
+// statement.
+class Drainer {
+ public:
+  Drainer(DraftWriter& writer, const NestSpace& space, const NestStmt& stmt, StateGroup group);
+
+  // Rules that hold before any step. Errors: F207, F208, F304.
+  [[nodiscard]] Checked<Ok> check() const;
+  // The slot `target` accumulates into at rank and time: an Acc slot, or the home under Store.
+  int accumulator(int target, RankId rank, Time t);
+  // The group's drain at this loop position, if any. Errors: F209-F211, F216, F217, F219.
+  [[nodiscard]] Checked<Ok> run(int position, Time t, std::int64_t position_id);
+  // After the last iteration: finalise what is pending, init what got nothing, gather replicas.
+  [[nodiscard]] Checked<Ok> finish();
+
+  [[nodiscard]] const StateGroup& group() const { return group_; }
+
+ private:
+  struct Contribution {
+    RankId from;
+    std::vector<int> slots;                    // per target of the group
+    std::vector<Region> regions;               // what may be live there, per target
+    std::vector<std::vector<BlockId>> blocks;  // per target of the group
+  };
+  using Regions = std::vector<std::optional<Region>>;  // per target of the group
+
+  [[nodiscard]] const BufferTable& buffer(int target) const;
+  [[nodiscard]] int buffer_index(int target) const;
+  [[nodiscard]] DType state_type(int target) const;
+  [[nodiscard]] DType wire_type(int target, const NestMove& move) const;
+  [[nodiscard]] std::vector<int> pinned_axes(int target, std::size_t digit, int levels) const;
+  [[nodiscard]] Region home_region(int target, RankId rank, int levels) const;
+  [[nodiscard]] Region accumulated(int target, Time t, RankId rank) const;
+  [[nodiscard]] std::optional<Region> owned(int target, std::size_t level, Time t,
+                                            RankId rank) const;
+  [[nodiscard]] std::optional<Region> held(int target, std::size_t level, Time t,
+                                           RankId rank) const;
+  [[nodiscard]] std::optional<Region> destination(int target, std::size_t level, Time t,
+                                                  RankId rank) const;
+  int source_slot(int target, std::size_t level, RankId rank, Time t);
+  int result_slot(int target, std::size_t level, RankId rank, Time t);
+
+  [[nodiscard]] Checked<Ok> collect(std::size_t level, Time t, std::int64_t position_id);
+  std::vector<Contribution> collect_at(std::size_t level, Time t, RankId rank,
+                                       std::int64_t instance, std::int64_t position_id);
+  [[nodiscard]] Checked<Ok> relay(std::size_t level, Time t, std::int64_t position_id);
+  [[nodiscard]] Checked<Ok> check_relay(std::size_t level) const;
+  [[nodiscard]] Checked<Ok> relay_home(std::size_t level, Time t, std::int64_t instance,
+                                       std::int64_t position_id);
+  [[nodiscard]] bool is_complete(std::size_t level) const;
+
+  Contribution take(std::size_t level, Time t, RankId rank, const Regions& regions);
+  Contribution send(const Contribution& from, RankId to, const std::string& inbox,
+                    const NestMove& move, std::int64_t instance, std::int64_t position_id);
+  [[nodiscard]] Checked<Ok> combine(std::vector<Contribution> sources, RankId rank,
+                                    const std::vector<int>& results, bool finalise);
+  [[nodiscard]] Checked<Ok> finalise_pending();
+  void init_untouched();
+  void gather_replicas();
+  void release();
+
+  DraftWriter& writer_;
+  const NestSpace& space_;
+  const NestStmt& stmt_;
+  StateGroup group_;
+  std::vector<ScatterPin> pins_;
+  struct Travelling {
+    std::vector<int> slots;
+    Regions regions;
+  };
+  std::vector<std::vector<Travelling>> previous_;  // per level, per rank: a relay's last step
+  std::vector<std::pair<int, BlockId>> consumed_;  // partial states passed on by the running drain
+};
+
+}  // namespace harpe

@@ -1,0 +1,239 @@
+#include "lower/walk_compute.h"
+
+#include <algorithm>
+
+namespace harpe {
+
+Computer::Computer(DraftWriter& writer, const NestSpace& space, const NestStmt& stmt)
+    : writer_(writer), space_(space), stmt_(stmt) {
+  const Blocks& blocks = writer.blocks();
+  for (const OperandMap& operand : stmt.operands) {
+    indexings_.push_back(index_buffer(operand.buffer, operand.follows));
+  }
+  for (const int target : stmt.targets) {
+    indexings_.push_back(
+        index_buffer(target, blocks.buffers()[static_cast<std::size_t>(target)].digits));
+  }
+  for (std::size_t i = 0; i < space.digits.size(); ++i) {
+    const int axis = blocks.digits()[static_cast<std::size_t>(space.digits[i])].axis;
+    if (axes_.empty() || axes_.back().axis != axis) axes_.push_back({axis, {}});
+    axes_.back().digits.push_back(i);
+  }
+  for (const ResolvedMask& mask : stmt.masks) {
+    const auto at = [&](int axis) {
+      return static_cast<std::size_t>(std::ranges::find(axes_, axis, &IterationAxis::axis) -
+                                      axes_.begin());
+    };
+    mask_axes_.emplace_back(at(mask.query_axis), at(mask.key_axis));
+  }
+}
+
+Computer::Indexing Computer::index_buffer(int buffer, const std::vector<int>& follows) const {
+  const Blocks& blocks = writer_.blocks();
+  const BufferTable& table = blocks.buffers()[static_cast<std::size_t>(buffer)];
+  Indexing indexing{
+      .buffer = buffer, .strides = std::vector<BlockId>(space_.digits.size()), .free = {0}};
+  for (std::size_t i = 0; i < table.digits.size(); ++i) {
+    const auto at = std::ranges::find(space_.digits, follows[i]);
+    if (at != space_.digits.end()) {
+      indexing.strides[static_cast<std::size_t>(at - space_.digits.begin())] += table.strides[i];
+      continue;
+    }
+    std::vector<BlockId> wider;
+    const std::int32_t extent = blocks.digits()[static_cast<std::size_t>(table.digits[i])].extent;
+    for (const BlockId offset : indexing.free) {
+      for (std::int32_t v = 0; v < extent; ++v) wider.push_back(offset + v * table.strides[i]);
+    }
+    indexing.free = std::move(wider);
+  }
+  return indexing;
+}
+
+Interval Computer::interval_of(std::size_t iteration_axis,
+                               const std::vector<std::int32_t>& values) const {
+  const IterationAxis& axis = axes_[iteration_axis];
+  std::int64_t block = 0;
+  for (const std::size_t i : axis.digits) {
+    const auto digit = static_cast<std::size_t>(space_.digits[i]);
+    block = block * writer_.blocks().digits()[digit].extent + values[i];
+  }
+  return writer_.blocks().interval(axis.axis, block);
+}
+
+// Blocks without elements (D12) and fully masked ones do not exist.
+bool Computer::is_skipped(const std::vector<std::int32_t>& values) const {
+  if (!writer_.space_time_only()) {
+    for (std::size_t i = 0; i < axes_.size(); ++i) {
+      if (axes_[i].digits.size() > 0 && interval_of(i, values).size() == 0) return true;
+    }
+  }
+  for (std::size_t i = 0; i < mask_axes_.size(); ++i) {
+    const Interval queries = interval_of(mask_axes_[i].first, values);
+    const Interval keys = interval_of(mask_axes_[i].second, values);
+    if (classify(stmt_.masks[i], queries, keys) == Coverage::Empty) return true;
+  }
+  return false;
+}
+
+std::vector<BlockId> Computer::run_blocks(Time t, RankId rank,
+                                          std::vector<std::vector<std::uint8_t>>& touched) const {
+  const Blocks& blocks = writer_.blocks();
+  const std::size_t digits = space_.digits.size();
+  std::vector<std::int32_t> low(digits);
+  std::vector<std::int32_t> high(digits);
+  std::vector<BlockId> stride(digits);
+  BlockId total = 1;
+  for (std::size_t i = digits; i-- > 0;) {
+    const std::int32_t extent = blocks.digits()[static_cast<std::size_t>(space_.digits[i])].extent;
+    const std::int32_t value = space_.value(blocks, space_.digits[i], t, rank);
+    low[i] = value == kAll ? 0 : value;
+    high[i] = value == kAll ? extent - 1 : value;
+    stride[i] = total;
+    total *= extent;
+  }
+  std::vector<BlockId> run;
+  std::vector<std::int32_t> values = low;
+  while (true) {
+    if (!is_skipped(values)) {
+      BlockId block = 0;
+      for (std::size_t i = 0; i < digits; ++i) block += values[i] * stride[i];
+      run.push_back(block);
+      for (std::size_t b = 0; b < indexings_.size(); ++b) {
+        BlockId base = 0;
+        for (std::size_t i = 0; i < digits; ++i) base += values[i] * indexings_[b].strides[i];
+        for (const BlockId offset : indexings_[b].free) {
+          touched[b][static_cast<std::size_t>(base + offset)] = 1;
+        }
+      }
+    }
+    std::size_t i = digits;
+    while (i > 0 && values[i - 1] == high[i - 1]) {
+      --i;
+      values[i] = low[i];
+    }
+    if (i == 0) return run;
+    ++values[i - 1];
+  }
+}
+
+// Of a routed transfer cut by a digit: the blocks that this task's iterations with the source's
+// value of the digit read. Every value has its own slot, so a block may be read from several.
+std::vector<std::uint8_t> Computer::chosen_blocks(const DraftTask& task, std::size_t operand,
+                                                  const Source& source,
+                                                  const std::vector<std::uint8_t>& touched) const {
+  if (source.choice < 0) return {};
+  std::vector<std::uint8_t> chosen(touched.size());
+  const auto at = static_cast<std::size_t>(std::ranges::find(space_.digits, source.choice) -
+                                           space_.digits.begin());
+  const Indexing& indexing = indexings_[operand];
+  for (const BlockId iteration : task.iter) {
+    const Region values = writer_.blocks().region_of(space_.digits, iteration);
+    if (values[at] != source.value) continue;
+    BlockId base = 0;
+    for (std::size_t i = 0; i < values.size(); ++i) base += values[i] * indexing.strides[i];
+    for (const BlockId offset : indexing.free) chosen[static_cast<std::size_t>(base + offset)] = 1;
+  }
+  return chosen;
+}
+
+Checked<Ok> Computer::add_reads(DraftTask& task, std::size_t operand,
+                                const std::vector<std::uint8_t>& touched,
+                                const Stager& stager) const {
+  const Blocks& blocks = writer_.blocks();
+  const BufferTable& buffer =
+      blocks.buffers()[static_cast<std::size_t>(indexings_[operand].buffer)];
+  std::vector<std::uint8_t> left = touched;
+  for (const Source& source : stager.sources(static_cast<int>(operand), task.rank)) {
+    DraftRef ref{.slot = source.slot,
+                 .mode = WriteMode::Read,
+                 .blocks = {},
+                 .choice = source.choice,
+                 .value = source.value};
+    const std::vector<std::uint8_t> chosen = chosen_blocks(task, operand, source, touched);
+    for (const BlockId block : blocks.blocks_in(buffer.digits, source.region)) {
+      const auto at = static_cast<std::size_t>(block);
+      const bool wanted = source.choice < 0 ? left[at] != 0 : chosen[at] != 0;
+      if (!wanted) continue;
+      left[at] = 0;
+      if (!writer_.is_empty(indexings_[operand].buffer, block)) ref.blocks.push_back(block);
+    }
+    if (!ref.blocks.empty()) task.reads.push_back(std::move(ref));
+  }
+  const auto missing = std::ranges::find(left, std::uint8_t{1});
+  if (missing == left.end()) return Ok{};
+  const BlockId block = missing - left.begin();
+  std::string text = "[";
+  for (const std::int32_t value : blocks.region_of(buffer.digits, block)) {
+    text += (text.size() > 1 ? ", " : "") + std::to_string(value);
+  }
+  return make_diag(DiagCode::F214, {{"buffer", buffer.name},
+                                    {"rank", task.rank.value},
+                                    {"block", text + "]"},
+                                    {"nest", space_.program_nest->name}});
+}
+
+void Computer::add_writes(DraftTask& task, Drainer& drainer, Time t,
+                          const std::vector<std::vector<std::uint8_t>>& touched) {
+  const std::size_t operands = stmt_.operands.size();
+  for (std::size_t i = 0; i < drainer.group().targets.size(); ++i) {
+    const auto target = static_cast<std::size_t>(drainer.group().targets[i]);
+    const int slot = drainer.accumulator(static_cast<int>(i), task.rank, t);
+    const bool store = stmt_.stmt->monoid == Monoid::Store;
+    DraftRef first{.slot = slot, .mode = store ? WriteMode::Set : WriteMode::Init, .blocks = {}};
+    DraftRef further{.slot = slot, .mode = WriteMode::Add, .blocks = {}};
+    const std::vector<std::uint8_t>& marks = touched[operands + target];
+    for (std::size_t block = 0; block < marks.size(); ++block) {
+      const auto id = static_cast<BlockId>(block);
+      if (marks[block] == 0 || writer_.is_empty(stmt_.targets[target], id)) continue;
+      const bool live = !store && writer_.is_live(slot, id);
+      (live ? further : first).blocks.push_back(id);
+      writer_.set_live(slot, id, true);
+    }
+    if (!first.blocks.empty()) task.writes.push_back(std::move(first));
+    if (!further.blocks.empty()) task.writes.push_back(std::move(further));
+  }
+}
+
+// Steps of the leaf's own visiting loops share the launch of the scheduled step they are in.
+std::int32_t Computer::kernel_of(Time t, RankId rank) {
+  if (launch_.empty()) {
+    launch_.assign(static_cast<std::size_t>(writer_.blocks().ranks()), -1);
+    launch_step_.assign(launch_.size(), -1);
+  }
+  std::int32_t step = 0;
+  for (std::size_t i = 0; i < space_.scheduled_loops; ++i)
+    step = step * space_.loops[i].extent + t[i];
+  if (launch_step_[rank.index()] != step) {
+    launch_step_[rank.index()] = step;
+    launch_[rank.index()] = writer_.next_kernel();
+  }
+  return launch_[rank.index()];
+}
+
+Checked<Ok> Computer::run(Time t, const Stager& stager, std::vector<Drainer>& drainers) {
+  const Blocks& blocks = writer_.blocks();
+  std::vector<std::vector<std::uint8_t>> touched(indexings_.size());
+  for (RankId rank(0); rank.value < blocks.ranks(); ++rank.value) {
+    for (std::size_t b = 0; b < indexings_.size(); ++b) {
+      const auto buffer = static_cast<std::size_t>(indexings_[b].buffer);
+      touched[b].assign(static_cast<std::size_t>(blocks.buffers()[buffer].blocks), 0);
+    }
+    DraftTask task;
+    task.rank = rank;
+    task.lane = LaneKind::Sm;
+    task.kind = TaskKind::Compute;
+    task.nest = space_.nest;
+    task.stmt = static_cast<int>(stmt_.stmt - space_.program_nest->stmts.data());
+    task.iter = run_blocks(t, rank, touched);
+    if (task.iter.empty()) continue;
+    task.kernel = kernel_of(t, rank);
+    for (std::size_t operand = 0; operand < stmt_.operands.size(); ++operand) {
+      HP_REQUIRE_OK(add_reads(task, operand, touched[operand], stager));
+    }
+    for (Drainer& drainer : drainers) add_writes(task, drainer, t, touched);
+    writer_.add(std::move(task));
+  }
+  return Ok{};
+}
+
+}  // namespace harpe

@@ -1,0 +1,56 @@
+#pragma once
+
+#include <vector>
+
+#include "lower/walk.h"
+
+namespace harpe {
+
+// The compute task of one rank at one step: which blocks of the iteration space it runs, where its
+// operands are, which partial states it starts or adds to.
+class Computer {
+ public:
+  Computer(DraftWriter& writer, const NestSpace& space, const NestStmt& stmt);
+
+  // Errors: F214.
+  [[nodiscard]] Checked<Ok> run(Time t, const Stager& stager, std::vector<Drainer>& drainers);
+
+ private:
+  // A buffer's blocks as a function of the iteration block: base + one of the free offsets.
+  struct Indexing {
+    int buffer;
+    std::vector<BlockId> strides;  // per iteration digit
+    std::vector<BlockId> free;     // over digits the iteration does not have
+  };
+  struct IterationAxis {
+    int axis;
+    std::vector<std::size_t> digits;  // positions in NestSpace::digits
+  };
+
+  [[nodiscard]] Indexing index_buffer(int buffer, const std::vector<int>& follows) const;
+  [[nodiscard]] bool is_skipped(const std::vector<std::int32_t>& values) const;
+  [[nodiscard]] Interval interval_of(std::size_t iteration_axis,
+                                     const std::vector<std::int32_t>& values) const;
+  [[nodiscard]] std::vector<BlockId> run_blocks(
+      Time t, RankId rank, std::vector<std::vector<std::uint8_t>>& touched) const;
+  [[nodiscard]] std::vector<std::uint8_t> chosen_blocks(
+      const DraftTask& task, std::size_t operand, const Source& source,
+      const std::vector<std::uint8_t>& touched) const;
+  [[nodiscard]] Checked<Ok> add_reads(DraftTask& task, std::size_t operand,
+                                      const std::vector<std::uint8_t>& touched,
+                                      const Stager& stager) const;
+  void add_writes(DraftTask& task, Drainer& drainer, Time t,
+                  const std::vector<std::vector<std::uint8_t>>& touched);
+  [[nodiscard]] std::int32_t kernel_of(Time t, RankId rank);
+
+  DraftWriter& writer_;
+  const NestSpace& space_;
+  const NestStmt& stmt_;
+  std::vector<Indexing> indexings_;  // operands, then targets
+  std::vector<IterationAxis> axes_;
+  std::vector<std::pair<std::size_t, std::size_t>> mask_axes_;  // per mask: positions in axes_
+  std::vector<std::int32_t> launch_;                            // per rank: the running kernel
+  std::vector<std::int32_t> launch_step_;                       // the scheduled time it belongs to
+};
+
+}  // namespace harpe

@@ -1,0 +1,292 @@
+#include <algorithm>
+
+#include "ir/text.h"
+#include "lower/walk.h"
+
+namespace harpe {
+namespace {
+
+bool meets(const std::vector<int>& a, const std::vector<int>& b) {
+  return std::ranges::any_of(a, [&](int x) { return std::ranges::find(b, x) != b.end(); });
+}
+
+bool is_subset(const std::vector<int>& part, const std::vector<int>& whole) {
+  return std::ranges::all_of(part,
+                             [&](int x) { return std::ranges::find(whole, x) != whole.end(); });
+}
+
+MeshRef names_of(const Blocks& blocks, const std::vector<int>& axes) {
+  MeshRef names;
+  for (const int axis : axes)
+    names.push_back(blocks.mesh().axes[static_cast<std::size_t>(axis)].name);
+  return names;
+}
+
+}  // namespace
+
+Drainer::Drainer(DraftWriter& writer, const NestSpace& space, const NestStmt& stmt,
+                 StateGroup group)
+    : writer_(writer), space_(space), stmt_(stmt), group_(std::move(group)) {
+  if (!writer.space_time_only()) pins_ = scatter_pins(writer.blocks(), space, stmt, group_);
+  previous_.resize(group_.chain.size());
+}
+
+int Drainer::buffer_index(int target) const {
+  const int of_stmt = group_.targets[static_cast<std::size_t>(target)];
+  return stmt_.targets[static_cast<std::size_t>(of_stmt)];
+}
+
+const BufferTable& Drainer::buffer(int target) const {
+  return writer_.blocks().buffers()[static_cast<std::size_t>(buffer_index(target))];
+}
+
+DType Drainer::state_type(int target) const {
+  if (stmt_.stmt->monoid == Monoid::Store) return buffer(target).dtype;
+  for (std::size_t i = 0; i < group_.targets.size(); ++i) {
+    if (state_dtype(buffer(static_cast<int>(i)).dtype) == DType::F64) return DType::F64;
+  }
+  return state_dtype(buffer(target).dtype);
+}
+
+// D14: sums travel in the output's dtype unless `wire` says otherwise; other states as they are.
+DType Drainer::wire_type(int target, const NestMove& move) const {
+  if (move.spec->wire) return *move.spec->wire;
+  return stmt_.stmt->monoid == Monoid::Sum ? buffer(target).dtype : state_type(target);
+}
+
+// commir.md 4.3, output coverage.
+Checked<Ok> Drainer::check() const {
+  const Blocks& blocks = writer_.blocks();
+  std::vector<int> drained;
+  for (const NestMove* move : group_.chain) {
+    drained.insert(drained.end(), move->over.begin(), move->over.end());
+    if (move->spec->how == How::Inline) {
+      return make_diag(DiagCode::F304, {{"buffer", move->spec->buffer},
+                                        {"axes", print_mesh_ref(move->spec->over)}});
+    }
+  }
+  for (std::size_t target = 0; target < group_.targets.size(); ++target) {
+    const BufferTable& out = buffer(static_cast<int>(target));
+    for (std::size_t digit = 0; digit < space_.par.size(); ++digit) {
+      const std::vector<int>& axes = space_.par[digit];
+      if (axes.empty() || is_subset(axes, drained)) continue;
+      const auto at = std::ranges::find(out.digits, static_cast<int>(digit));
+      const bool follows = at != out.digits.end() &&
+                           out.home[static_cast<std::size_t>(at - out.digits.begin())] == axes;
+      if (!follows) {
+        return make_diag(DiagCode::F207, {{"buffer", out.name},
+                                          {"digit", blocks.digits()[digit].name},
+                                          {"axes", print_mesh_ref(names_of(blocks, axes))}});
+      }
+    }
+    for (std::size_t i = 0; i < out.digits.size(); ++i) {
+      const std::vector<int>& axes = out.home[i];
+      const auto digit = static_cast<std::size_t>(out.digits[i]);
+      if (axes.empty() || space_.par[digit] == axes || is_subset(axes, drained)) continue;
+      return make_diag(DiagCode::F208, {{"buffer", out.name},
+                                        {"digit", blocks.digits()[digit].name},
+                                        {"axes", print_mesh_ref(names_of(blocks, axes))}});
+    }
+  }
+  return Ok{};
+}
+
+std::vector<int> Drainer::pinned_axes(int target, std::size_t digit, int levels) const {
+  const BufferTable& out = buffer(target);
+  if (!out.home[digit].empty()) return out.home[digit];
+  for (const ScatterPin& pin : pins_) {
+    if (pin.digit == out.digits[digit] && pin.level < levels) return pin.axes;
+  }
+  return {};
+}
+
+Region Drainer::home_region(int target, RankId rank, int levels) const {
+  const Blocks& blocks = writer_.blocks();
+  Region region = blocks.home(buffer_index(target), rank);
+  for (std::size_t i = 0; i < region.size(); ++i) {
+    const std::vector<int> axes = pinned_axes(target, i, levels);
+    if (region[i] == kAll && blocks.extent(axes) > 1) {
+      region[i] = static_cast<std::int32_t>(blocks.coordinate(rank, axes));
+    }
+  }
+  return region;
+}
+
+Region Drainer::accumulated(int target, Time t, RankId rank) const {
+  const BufferTable& out = buffer(target);
+  Region region(out.digits.size());
+  for (std::size_t i = 0; i < region.size(); ++i) {
+    region[i] = space_.value(writer_.blocks(), out.digits[i], t, rank);
+  }
+  return region;
+}
+
+// commir.md 4.3, own_U after the drains 0..level.
+std::optional<Region> Drainer::owned(int target, std::size_t level, Time t, RankId rank) const {
+  const Blocks& blocks = writer_.blocks();
+  const BufferTable& out = buffer(target);
+  std::vector<int> done;
+  for (std::size_t i = 0; i <= level; ++i) {
+    done.insert(done.end(), group_.chain[i]->over.begin(), group_.chain[i]->over.end());
+  }
+  Region region = accumulated(target, t, rank);
+  for (std::size_t i = 0; i < region.size(); ++i) {
+    const auto digit = static_cast<std::size_t>(out.digits[i]);
+    if (blocks.digits()[digit].extent == 1) continue;
+    const std::vector<int> axes = pinned_axes(target, i, static_cast<int>(level) + 1);
+    const bool placed = !axes.empty() && is_subset(axes, done);
+    const auto home = placed ? static_cast<std::int32_t>(blocks.coordinate(rank, axes)) : kAll;
+    std::int32_t& value = region[i];
+    if (!space_.par[digit].empty()) {
+      if (is_subset(space_.par[digit], done)) {
+        value = kAll;
+      } else if (placed && home != value) {
+        return std::nullopt;
+      }
+    } else if (const int loop = space_.loop_of[digit]; loop >= 0 && value != kAll) {
+      const bool moves = meets(space_.loops[static_cast<std::size_t>(loop)].skew_axes, done);
+      if (placed || moves) value = kAll;
+    }
+    if (placed) value = home;
+  }
+  return region;
+}
+
+std::optional<Region> Drainer::held(int target, std::size_t level, Time t, RankId rank) const {
+  if (level == 0) return accumulated(target, t, rank);
+  return owned(target, level - 1, t, rank);
+}
+
+std::optional<Region> Drainer::destination(int target, std::size_t level, Time t,
+                                           RankId rank) const {
+  const bool final = level + 1 == group_.chain.size();
+  if (final) return home_region(target, rank, static_cast<int>(group_.chain.size()));
+  return owned(target, level, t, rank);
+}
+
+int Drainer::accumulator(int target, RankId rank, Time t) {
+  const int index = buffer_index(target);
+  if (stmt_.stmt->monoid == Monoid::Store && group_.chain.empty()) return writer_.home(index, rank);
+  const std::size_t position =
+      group_.chain.empty() ? 0 : static_cast<std::size_t>(group_.chain[0]->position);
+  const std::int64_t slot = position == 0 ? 0 : t[position - 1] % group_.chain[0]->spec->slots();
+  return writer_.slot({.name = space_.program_nest->name + "." + buffer(target).name + ".acc" +
+                               std::to_string(slot),
+                       .buffer = index,
+                       .level = Level::Acc,
+                       .dtype = state_type(target)},
+                      rank, accumulated(target, t.first(position), rank));
+}
+
+int Drainer::source_slot(int target, std::size_t level, RankId rank, Time t) {
+  return level == 0 ? accumulator(target, rank, t) : result_slot(target, level - 1, rank, t);
+}
+
+// Between two drains the state waits in as many slots as the later drain asks for: a relay still
+// sends the last step's while this step's arrives.
+int Drainer::result_slot(int target, std::size_t level, RankId rank, Time t) {
+  const bool final = level + 1 == group_.chain.size();
+  std::string name = space_.program_nest->name + "." + buffer(target).name;
+  if (final) {
+    name += ".sum";
+  } else {
+    const NestMove& next = *group_.chain[level + 1];
+    const std::int64_t slot =
+        next.position == 0 ? 0
+                           : t[static_cast<std::size_t>(next.position) - 1] % next.spec->slots();
+    name += ".dr" + std::to_string(level) + "." + std::to_string(slot);
+  }
+  // Its shape is that of its whole life, from this drain to the next.
+  const Time life =
+      final ? t : t.first(static_cast<std::size_t>(group_.chain[level + 1]->position));
+  const std::optional<Region> region = destination(target, level, life, rank);
+  HP_CHECK(region.has_value(), "a rank that owns nothing keeps nothing");
+  return writer_.slot({.name = name,
+                       .buffer = buffer_index(target),
+                       .level = final ? Level::Sum : Level::Drain,
+                       .dtype = state_type(target)},
+                      rank, *region);
+}
+
+bool Drainer::is_complete(std::size_t level) const {
+  if (level + 1 != group_.chain.size()) return false;
+  const NestMove& move = *group_.chain[level];
+  return move.position == (move.spec->how == How::Relay ? 1 : 0);
+}
+
+Checked<Ok> Drainer::run(int position, Time t, std::int64_t position_id) {
+  for (std::size_t level = 0; level < group_.chain.size(); ++level) {
+    if (group_.chain[level]->position != position) continue;
+    if (group_.chain[level]->spec->how == How::Relay) {
+      HP_REQUIRE_OK(relay(level, t, position_id));
+    } else {
+      HP_REQUIRE_OK(collect(level, t, position_id));
+    }
+    release();
+  }
+  return Ok{};
+}
+
+Checked<Ok> Drainer::collect(std::size_t level, Time t, std::int64_t position_id) {
+  const std::int64_t instance = writer_.next_instance();
+  const std::int64_t ranks = writer_.blocks().ranks();
+  const bool complete = is_complete(level);
+  std::vector<std::vector<Contribution>>
+      sources;  // all sends first, so that they can be one collective
+  for (RankId rank(0); rank.value < ranks; ++rank.value) {
+    sources.push_back(collect_at(level, t, rank, instance, position_id));
+  }
+  for (RankId rank(0); rank.value < ranks; ++rank.value) {
+    if (sources[rank.index()].empty()) continue;
+    std::vector<int> results;
+    for (int target = 0; target < static_cast<int>(group_.targets.size()); ++target) {
+      results.push_back(complete ? writer_.home(buffer_index(target), rank)
+                                 : result_slot(target, level, rank, t));
+    }
+    HP_REQUIRE_OK(combine(std::move(sources[rank.index()]), rank, results, complete));
+  }
+  return Ok{};
+}
+
+// What owner `rank` gets, from every rank along the drain's axes that holds a part of its own and
+// not a mere replica; in ascending rank, the order they are combined in (D14).
+std::vector<Drainer::Contribution> Drainer::collect_at(std::size_t level, Time t, RankId rank,
+                                                       std::int64_t instance,
+                                                       std::int64_t position_id) {
+  const Blocks& blocks = writer_.blocks();
+  const NestMove& move = *group_.chain[level];
+  std::vector<int> replicated;
+  for (const int axis : move.over) {
+    const bool bound = std::ranges::any_of(
+        space_.par, [&](const auto& axes) { return meets(axes, std::vector<int>{axis}); });
+    if (!bound) replicated.push_back(axis);
+  }
+  std::vector<RankId> peers = ranks_along(blocks, rank, move.over);
+  std::ranges::sort(peers);
+  std::vector<Contribution> sources;
+  for (const RankId peer : peers) {
+    if (blocks.coordinate(peer, replicated) != blocks.coordinate(rank, replicated)) continue;
+    Regions regions;
+    for (int target = 0; target < static_cast<int>(group_.targets.size()); ++target) {
+      const std::optional<Region> wanted = destination(target, level, t, rank);
+      const std::optional<Region> offered = held(target, level, t, peer);
+      regions.push_back(wanted && offered ? intersect(*wanted, *offered) : std::nullopt);
+    }
+    Contribution part = take(level, t, peer, regions);
+    if (std::ranges::all_of(part.blocks, &std::vector<BlockId>::empty)) continue;
+    if (peer != rank) {
+      const std::int64_t size = blocks.extent(move.over);
+      const std::int64_t distance =
+          (blocks.coordinate(peer, move.over) - blocks.coordinate(rank, move.over) + size) % size;
+      const std::int64_t step = t.empty() ? 0 : t.back() % move.spec->slots();
+      part = send(part, rank,
+                  ".in" + std::to_string(level) + ".from" + std::to_string(distance) + "." +
+                      std::to_string(step),
+                  move, instance, position_id);
+    }
+    sources.push_back(std::move(part));
+  }
+  return sources;
+}
+
+}  // namespace harpe

@@ -1,0 +1,275 @@
+#include <algorithm>
+
+#include "ir/leaf_contract.h"
+#include "ir/text.h"
+#include "lower/walk.h"
+
+namespace harpe {
+namespace {
+
+bool meets(const std::vector<int>& a, const std::vector<int>& b) {
+  return std::ranges::any_of(a, [&](int x) { return std::ranges::find(b, x) != b.end(); });
+}
+
+}  // namespace
+
+Stager::Stager(DraftWriter& writer, const NestSpace& space, const NestStmt& stmt)
+    : writer_(writer), space_(space), stmt_(stmt) {
+  for (std::size_t i = 0; i < stmt.operands.size(); ++i) {
+    const OperandMap& map = stmt.operands[i];
+    Operand operand{.map = &map,
+                    .label = writer.blocks().buffers()[static_cast<std::size_t>(map.buffer)].name,
+                    .levels = {}};
+    const bool again = std::ranges::any_of(
+        operands_, [&](const Operand& other) { return other.map->buffer == map.buffer; });
+    if (again) operand.label += "." + std::to_string(i);
+    for (const NestMove& move : space.moves) {
+      if (move.spec->kind == MoveKind::Stage && move.buffer == map.buffer) {
+        operand.levels.push_back({.move = &move,
+                                  .at = std::vector<std::vector<Source>>(
+                                      static_cast<std::size_t>(writer.blocks().ranks()))});
+      }
+    }
+    operands_.push_back(std::move(operand));
+  }
+}
+
+Checked<Ok> Stager::run(int position, Time t, std::int64_t position_id) {
+  // In textual order over all operands, as the form reads.
+  for (const NestMove& move : space_.moves) {
+    if (move.position != position || move.spec->kind != MoveKind::Stage) continue;
+    for (Operand& operand : operands_) {
+      for (std::size_t level = 0; level < operand.levels.size(); ++level) {
+        if (operand.levels[level].move != &move) continue;
+        HP_REQUIRE_OK(run_level(operand, level, t, position_id));
+      }
+    }
+  }
+  return Ok{};
+}
+
+std::vector<Source> Stager::sources(int operand, RankId rank) const {
+  const Operand& o = operands_[static_cast<std::size_t>(operand)];
+  if (!o.levels.empty()) return o.levels.back().at[rank.index()];
+  return {{writer_.home(o.map->buffer, rank), rank, writer_.blocks().home(o.map->buffer, rank)}};
+}
+
+// commir.md 4.2: digits placed on axes not staged yet stay at the rank's own coordinate; the others
+// follow the need, except that a later stage still has to take its parallel digit.
+Region Stager::level_region(const Operand& operand, std::size_t level, Time t, RankId rank) const {
+  const Blocks& blocks = writer_.blocks();
+  const BufferTable& buffer = blocks.buffers()[static_cast<std::size_t>(operand.map->buffer)];
+  std::vector<int> done;
+  std::vector<int> later;
+  for (std::size_t i = 0; i < operand.levels.size(); ++i) {
+    const std::vector<int>& over = operand.levels[i].move->over;
+    (i <= level ? done : later).insert((i <= level ? done : later).end(), over.begin(), over.end());
+  }
+  Region region(buffer.digits.size(), kAll);
+  for (std::size_t i = 0; i < region.size(); ++i) {
+    if (!buffer.home[i].empty() && !meets(buffer.home[i], done)) {
+      region[i] = static_cast<std::int32_t>(blocks.coordinate(rank, buffer.home[i]));
+      continue;
+    }
+    const int follows = operand.map->follows[i];
+    if (follows < 0 || meets(space_.par[static_cast<std::size_t>(follows)], later)) continue;
+    region[i] = space_.value(blocks, follows, t, rank);
+  }
+  return region;
+}
+
+Checked<std::vector<Source>> Stager::find_parts(const Operand& operand, std::size_t level,
+                                                const Region& need, RankId rank) const {
+  const Blocks& blocks = writer_.blocks();
+  const NestMove& move = *operand.levels[level].move;
+  const int buffer = operand.map->buffer;
+  const auto& digits = blocks.buffers()[static_cast<std::size_t>(buffer)].digits;
+  const std::vector<BlockId> wanted = blocks.blocks_in(digits, need);
+  std::vector<bool> open(
+      static_cast<std::size_t>(blocks.buffers()[static_cast<std::size_t>(buffer)].blocks));
+  for (const BlockId block : wanted) open[static_cast<std::size_t>(block)] = true;
+  std::size_t left = wanted.size();
+  std::vector<Source> parts;
+  for (const RankId other : ranks_along(blocks, rank, move.over)) {
+    const std::vector<Source> candidates =
+        level > 0
+            ? operand.levels[level - 1].at[other.index()]
+            : std::vector<Source>{{writer_.home(buffer, other), other, blocks.home(buffer, other)}};
+    for (const Source& candidate : candidates) {
+      const std::optional<Region> common = intersect(need, candidate.region);
+      if (!common) continue;
+      const std::vector<BlockId> found = blocks.blocks_in(digits, *common);
+      const auto fresh = static_cast<std::size_t>(std::ranges::count_if(
+          found, [&](BlockId block) { return open[static_cast<std::size_t>(block)]; }));
+      if (fresh == 0) continue;
+      if (fresh != found.size()) {
+        return make_diag(DiagCode::F213, {{"buffer", move.spec->buffer},
+                                          {"axes", print_mesh_ref(move.spec->over)},
+                                          {"rank", rank.value},
+                                          {"source", other.value}});
+      }
+      for (const BlockId block : found) open[static_cast<std::size_t>(block)] = false;
+      left -= found.size();
+      parts.push_back({candidate.slot, candidate.rank, *common, candidate.choice, candidate.value});
+    }
+  }
+  if (left > 0) {
+    return make_diag(DiagCode::F212, {{"buffer", move.spec->buffer},
+                                      {"axes", print_mesh_ref(move.spec->over)},
+                                      {"rank", rank.value},
+                                      {"missing", left},
+                                      {"blocks", wanted.size()}});
+  }
+  return parts;
+}
+
+std::string rotation_defect(const Blocks& blocks, const NestSpace& space, const NestMove& move,
+                            std::span<const int> followed_digits) {
+  if (move.position == 0) return "it stands above every loop";
+  const NestLoop& loop = space.loops[static_cast<std::size_t>(move.position) - 1];
+  const std::string name =
+      "loop `" + blocks.digits()[static_cast<std::size_t>(loop.digit)].name + "`";
+  if (loop.skew_axes != move.over || !loop.skew_loops.empty()) {
+    return name + " is not skewed by exactly these axes";
+  }
+  if (loop.reverse) return name + " runs in reverse";
+  if (loop.extent != blocks.extent(move.over)) {
+    return name + " has extent " + std::to_string(loop.extent) + ", the axes " +
+           std::to_string(blocks.extent(move.over));
+  }
+  if (std::ranges::find(followed_digits, loop.digit) == followed_digits.end()) {
+    return name + " does not index it";
+  }
+  return "";
+}
+
+Checked<Ok> Stager::check_relay(const Operand& operand, const NestMove& move) const {
+  const std::string axes = print_mesh_ref(move.spec->over);
+  if (const std::string defect =
+          rotation_defect(writer_.blocks(), space_, move, operand.map->follows);
+      !defect.empty()) {
+    return make_diag(DiagCode::F209,
+                     {{"buffer", move.spec->buffer}, {"axes", axes}, {"reason", defect}});
+  }
+  if (move.spec->slots() < 2 && writer_.blocks().extent(move.over) > 1) {
+    return make_diag(
+        DiagCode::F210,
+        {{"buffer", move.spec->buffer}, {"axes", axes}, {"depth", move.spec->slots()}});
+  }
+  return Ok{};
+}
+
+// Step t > 0 of a relay takes what the successor held one step before.
+Checked<std::vector<Source>> Stager::relay_parts(const Operand& operand, std::size_t level, Time t,
+                                                 const Region& need, RankId rank) const {
+  const Blocks& blocks = writer_.blocks();
+  const NestMove& move = *operand.levels[level].move;
+  const RankId neighbour =
+      blocks.with_coordinate(rank, move.over, blocks.coordinate(rank, move.over) + 1);
+  const std::vector<Source>& before = operand.levels[level].at[neighbour.index()];
+  if (before.size() != 1 || before[0].region != need) {
+    return make_diag(DiagCode::F211, {{"buffer", move.spec->buffer},
+                                      {"axes", print_mesh_ref(move.spec->over)},
+                                      {"rank", rank.value},
+                                      {"step", t.back()},
+                                      {"neighbour", neighbour.value}});
+  }
+  return std::vector<Source>{{before[0].slot, before[0].rank, need}};
+}
+
+Checked<Ok> Stager::run_level(Operand& operand, std::size_t level, Time t,
+                              std::int64_t position_id) {
+  const Blocks& blocks = writer_.blocks();
+  const NestMove& move = *operand.levels[level].move;
+  const std::int64_t step = t.empty() ? 0 : t.back();
+  const BufferTable& buffer = blocks.buffers()[static_cast<std::size_t>(operand.map->buffer)];
+  const SlotFamily family{.name = space_.program_nest->name + "." + operand.label + ".st" +
+                                  std::to_string(level) + "." +
+                                  std::to_string(step % move.spec->slots()),
+                          .buffer = operand.map->buffer,
+                          .level = harpe::Level::Stage,
+                          .dtype = move.spec->wire.value_or(buffer.dtype)};
+  if (move.spec->how == How::Relay) HP_REQUIRE_OK(check_relay(operand, move));
+  const LeafContract* leaf = find_leaf_contract(stmt_.stmt->leaf);
+  if (move.spec->how == How::Inline && !writer_.space_time_only() &&
+      (leaf == nullptr || !leaf->remote_operands)) {
+    return make_diag(DiagCode::F301, {{"leaf", stmt_.stmt->leaf}, {"buffer", move.spec->buffer}});
+  }
+  const bool passed_on = move.spec->how == How::Relay && step > 0;
+  std::vector<std::vector<Source>> arrived(static_cast<std::size_t>(blocks.ranks()));
+  const std::int64_t instance = writer_.next_instance();
+  for (RankId rank(0); rank.value < blocks.ranks(); ++rank.value) {
+    const Region need = level_region(operand, level, t, rank);
+    HP_TRY(std::vector<Source> parts, passed_on ? relay_parts(operand, level, t, need, rank)
+                                                : find_parts(operand, level, need, rank));
+    const bool alias = parts.size() == 1 && parts[0].rank == rank && parts[0].region == need;
+    if (move.spec->how == How::Inline || alias) {
+      arrived[rank.index()] = std::move(parts);
+      continue;
+    }
+    for (Source& copy : arrival_slots(family, move, rank, need)) {
+      for (const Source& part : parts) {
+        add_copies(operand, move, part, copy, instance, position_id);
+      }
+      arrived[rank.index()].push_back(std::move(copy));
+    }
+  }
+  operand.levels[level].at = std::move(arrived);
+  return Ok{};
+}
+
+// One slot for what arrives; a routed transfer cut by a digit the buffer lacks has one per value,
+// each with the part of every block that those iterations need.
+std::vector<Source> Stager::arrival_slots(const SlotFamily& family, const NestMove& move,
+                                          RankId rank, const Region& need) {
+  const Blocks& blocks = writer_.blocks();
+  const auto& digits = blocks.buffers()[static_cast<std::size_t>(family.buffer)].digits;
+  if (move.grain < 0 || std::ranges::find(digits, move.grain) != digits.end()) {
+    return {{writer_.slot(family, rank, need), rank, need}};
+  }
+  const DigitTable& grain = blocks.digits()[static_cast<std::size_t>(move.grain)];
+  std::vector<Source> slots;
+  for (std::int32_t value = 0; value < grain.extent; ++value) {
+    SlotFamily part = family;
+    part.name += "." + grain.name + "." + std::to_string(value);
+    slots.push_back({writer_.slot(part, rank, need), rank, need, move.grain, value});
+  }
+  return slots;
+}
+
+void Stager::add_copies(const Operand& operand, const NestMove& move, const Source& from,
+                        const Source& to, std::int64_t instance, std::int64_t position_id) {
+  const Blocks& blocks = writer_.blocks();
+  const auto& digits = blocks.buffers()[static_cast<std::size_t>(operand.map->buffer)].digits;
+  std::vector<Region> pieces = {from.region};
+  const auto grain = std::ranges::find(digits, move.grain);
+  if (grain != digits.end()) {
+    const auto at = static_cast<std::size_t>(grain - digits.begin());
+    if (from.region[at] == kAll) {
+      pieces.clear();
+      for (std::int32_t v = 0; v < blocks.digits()[static_cast<std::size_t>(*grain)].extent; ++v) {
+        pieces.push_back(from.region);
+        pieces.back()[at] = v;
+      }
+    }
+  }
+  for (std::size_t piece = 0; piece < pieces.size(); ++piece) {
+    const std::vector<BlockId> moved = writer_.blocks_in(operand.map->buffer, pieces[piece]);
+    if (moved.empty()) continue;
+    DraftTask task;
+    task.rank = move.spec->initiator() == Initiator::Src ? from.rank : to.rank;
+    task.lane = lane_of(move.spec->transport());
+    task.kind = TaskKind::Copy;
+    task.reads = {{from.slot, WriteMode::Read, moved}};
+    task.writes = {{to.slot, WriteMode::Set, moved}};
+    task.instance = instance;
+    task.position = position_id;
+    task.over = move.over;
+    task.piece = static_cast<int>(piece) + to.value;
+    task.how = move.spec->how;
+    task.via = move.spec->transport();
+    writer_.add(std::move(task));
+  }
+}
+
+}  // namespace harpe

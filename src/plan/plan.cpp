@@ -1,0 +1,119 @@
+#include "plan/plan.h"
+
+#include <algorithm>
+
+namespace harpe {
+
+std::string_view print(Level level) {
+  switch (level) {
+    case Level::Home:
+      return "home";
+    case Level::Stage:
+      return "stage";
+    case Level::Acc:
+      return "acc";
+    case Level::Inbox:
+      return "inbox";
+    case Level::Drain:
+      return "drain";
+    case Level::Sum:
+      return "sum";
+    case Level::Pack:
+      return "pack";
+  }
+  return "";
+}
+
+std::string_view print(LaneKind kind) {
+  switch (kind) {
+    case LaneKind::Host:
+      return "host";
+    case LaneKind::Sm:
+      return "sm";
+    case LaneKind::Ce:
+      return "ce";
+    case LaneKind::Tma:
+      return "tma";
+    case LaneKind::Nccl:
+      return "nccl";
+    case LaneKind::Proxy:
+      return "proxy";
+    case LaneKind::Ibgda:
+      return "ibgda";
+    case LaneKind::Multimem:
+      return "multimem";
+  }
+  return "";
+}
+
+std::string_view print(TaskKind kind) {
+  switch (kind) {
+    case TaskKind::Entry:
+      return "entry";
+    case TaskKind::Exit:
+      return "exit";
+    case TaskKind::Init:
+      return "init";
+    case TaskKind::Compute:
+      return "compute";
+    case TaskKind::Copy:
+      return "copy";
+    case TaskKind::Pack:
+      return "pack";
+    case TaskKind::Unpack:
+      return "unpack";
+    case TaskKind::Fold:
+      return "fold";
+    case TaskKind::Finalise:
+      return "finalise";
+    case TaskKind::Collective:
+      return "collective";
+  }
+  return "";
+}
+
+std::string_view print(WriteMode mode) {
+  switch (mode) {
+    case WriteMode::Read:
+      return "r";
+    case WriteMode::Init:
+      return "init";
+    case WriteMode::Add:
+      return "add";
+    case WriteMode::Set:
+      return "set";
+  }
+  return "";
+}
+
+std::string_view print(CollectiveOp op) {
+  switch (op) {
+    case CollectiveOp::AllGather:
+      return "all_gather";
+    case CollectiveOp::AllToAll:
+      return "all_to_all";
+    case CollectiveOp::ReduceScatter:
+      return "reduce_scatter";
+  }
+  return "";
+}
+
+std::string_view print(SyncKind kind) {
+  switch (kind) {
+    case SyncKind::Event:
+      return "event";
+    case SyncKind::Flag:
+      return "flag";
+    case SyncKind::Counter:
+      return "counter";
+  }
+  return "";
+}
+
+std::int64_t arena_bytes(const Plan& plan) {
+  std::int64_t bytes = 0;
+  for (const Alloc& alloc : plan.allocs) bytes = std::max(bytes, alloc.offset + alloc.bytes);
+  return bytes;
+}
+
+}  // namespace harpe

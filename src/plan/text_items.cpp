@@ -1,0 +1,421 @@
+#include "plan/text_items.h"
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <optional>
+#include <utility>
+
+namespace harpe {
+namespace {
+
+constexpr std::int64_t kMaxInt32 = std::numeric_limits<std::int32_t>::max();
+constexpr std::int64_t kMaxInt64 = std::numeric_limits<std::int64_t>::max();
+
+std::string quote(std::string_view text) { return "`" + std::string(text) + "`"; }
+
+Diag out_of_range(const Cursor& line, const Token& token, std::string_view what, std::int64_t found,
+                  const std::string& expected) {
+  return line.locate(
+      make_diag(DiagCode::V103, {{"what", what}, {"found", found}, {"expected", expected}}), token);
+}
+
+Checked<std::int64_t> parse_count(Cursor& line, std::string_view what, std::int64_t largest) {
+  const Token token = line.peek();
+  HP_TRY(const std::int64_t value, line.expect_integer(what));
+  if (value < 0 || value > largest) {
+    return out_of_range(line, token, what, value, "within 0.." + std::to_string(largest));
+  }
+  return value;
+}
+
+Checked<std::int32_t> parse_small(Cursor& line, std::string_view what) {
+  HP_TRY(const std::int64_t value, parse_count(line, what, kMaxInt32));
+  return static_cast<std::int32_t>(value);
+}
+
+// A reference to one of `count` things declared above.
+Checked<std::int64_t> parse_reference(Cursor& line, std::string_view what, std::size_t count) {
+  const Token token = line.peek();
+  HP_TRY(const std::int64_t value, line.expect_integer(what));
+  if (value >= 0 && std::cmp_less(value, count)) return value;
+  return out_of_range(line, token, what, value,
+                      count == 0 ? "one of those above, and there is none"
+                                 : "within 0.." + std::to_string(count - 1));
+}
+
+// The word of one of the enumerators up to `last`, as `print` writes it.
+template <class Enum>
+std::optional<Enum> accept_word(Cursor& line, Enum last) {
+  for (int i = 0; i <= static_cast<int>(last); ++i) {
+    if (line.accept(print(static_cast<Enum>(i)))) return static_cast<Enum>(i);
+  }
+  return std::nullopt;
+}
+
+template <class Enum>
+Checked<Enum> parse_word(Cursor& line, std::string_view what, Enum last) {
+  if (const std::optional<Enum> value = accept_word(line, last)) return *value;
+  return line.unexpected(what);
+}
+
+// `mm.A.st0.1`, or a string. Two parts that are numbers read as one float: taken as they stand.
+Checked<std::string> parse_name(Cursor& line) {
+  if (line.at(TokenKind::String)) return std::string(line.take().text);
+  HP_TRY(std::string name, line.expect_identifier("a name"));
+  while (line.accept(".")) {
+    if (!line.at(TokenKind::Identifier) && !line.at(TokenKind::Integer) &&
+        !line.at(TokenKind::Float)) {
+      return line.unexpected("the next part of the name");
+    }
+    name += '.';
+    name += line.take().text;
+  }
+  return name;
+}
+
+Checked<std::int32_t> parse_flag(Cursor& line) {
+  if (!line.at(TokenKind::Integer)) return -1;
+  return parse_small(line, "flag");
+}
+
+Diag bad_box(const Cursor& line, const Token& token, std::string_view box, const std::string& owner,
+             const std::string& problem) {
+  return line.locate(
+      make_diag(DiagCode::V105, {{"box", box}, {"owner", owner}, {"problem", problem}}), token);
+}
+
+std::string wrong_length(std::size_t length, const std::vector<std::string>& digits) {
+  std::string text =
+      "has length " + std::to_string(length) + ", must have " + std::to_string(digits.size());
+  for (std::size_t i = 0; i < digits.size(); ++i) {
+    text += (i == 0 ? " (" : ", ") + quote(digits[i]);
+  }
+  return digits.empty() ? text : text + ")";
+}
+
+// `3` or `2..5`, whatever the digit's extent.
+Checked<Range> parse_range(Cursor& line) {
+  HP_TRY(const std::int64_t lo, parse_count(line, "digit value", kMaxInt32 - 1));
+  std::int64_t hi = lo + 1;
+  if (line.accept("..")) {
+    HP_TRY(hi, parse_count(line, "end of the range", kMaxInt32));
+  }
+  return Range{static_cast<std::int32_t>(lo), static_cast<std::int32_t>(hi)};
+}
+
+constexpr std::array<std::string_view, 5> kSections = {"alloc", "lane", "task", "sync", "barrier"};
+
+}  // namespace
+
+PlanItemParser::PlanItemParser(const Blocks& blocks, Plan& plan) : blocks_(blocks), plan_(plan) {
+  for (const BufferTable& table : blocks.buffers()) {
+    buffers_.push_back(digit_list("buffer " + quote(table.name), table.digits));
+  }
+  for (const Nest& nest : plan.program.nests) {
+    const std::vector<int> digits = iteration_digits(plan.program, blocks, nest);
+    nests_.push_back(digit_list("nest " + quote(nest.name), digits));
+  }
+}
+
+PlanItemParser::DigitList PlanItemParser::digit_list(std::string owner,
+                                                     const std::vector<int>& digits) const {
+  DigitList list{.owner = std::move(owner), .names = {}, .extents = {}};
+  for (const int digit : digits) {
+    const DigitTable& table = blocks_.digits()[static_cast<std::size_t>(digit)];
+    list.names.push_back(table.name);
+    list.extents.push_back(table.extent);
+  }
+  return list;
+}
+
+Checked<Ok> PlanItemParser::parse_item(Cursor& line) {
+  const auto* section = std::ranges::find(kSections, line.peek().text);
+  const auto index = static_cast<std::size_t>(section - kSections.begin());
+  if (!line.at(TokenKind::Identifier) || index == kSections.size() || index < section_) {
+    std::string expected;
+    for (std::size_t i = section_; i < kSections.size(); ++i)
+      expected += quote(kSections[i]) + ", ";
+    return line.unexpected(expected.substr(0, expected.size() - 2) + " or `}`");
+  }
+  section_ = index;
+  line.take();
+  switch (index) {
+    case 0:
+      HP_REQUIRE_OK(parse_alloc(line));
+      break;
+    case 1:
+      HP_REQUIRE_OK(parse_lane(line));
+      break;
+    case 2:
+      HP_REQUIRE_OK(parse_task(line));
+      break;
+    case 3:
+      HP_REQUIRE_OK(parse_sync(line));
+      break;
+    default:
+      HP_REQUIRE_OK(parse_barrier(line));
+      break;
+  }
+  if (!line.at_end()) return line.unexpected("the end of the line");
+  return Ok{};
+}
+
+Checked<Ok> PlanItemParser::parse_alloc(Cursor& line) {
+  Alloc alloc;
+  HP_REQUIRE_OK(expect_id(line, "alloc", plan_.allocs.size()));
+  HP_TRY(alloc.rank, parse_rank(line));
+  HP_TRY(alloc.name, parse_name(line));
+  HP_REQUIRE_OK(line.expect("buffer"));
+  HP_TRY(const std::int32_t buffer, parse_buffer(line));
+  alloc.buffer = blocks_.buffers()[static_cast<std::size_t>(buffer)].name;
+  HP_REQUIRE_OK(line.expect("level"));
+  HP_TRY(alloc.level, parse_word(line, "a level", Level::Pack));
+  HP_REQUIRE_OK(line.expect("dtype"));
+  HP_TRY(alloc.dtype, parse_word(line, "a dtype", DType::Bool));
+  HP_REQUIRE_OK(line.expect("holds"));
+  HP_TRY(alloc.holds, parse_holds(line, buffers_[static_cast<std::size_t>(buffer)]));
+  HP_REQUIRE_OK(line.expect("at"));
+  HP_TRY(alloc.offset, parse_count(line, "offset", kMaxInt64));
+  HP_REQUIRE_OK(line.expect("bytes"));
+  // Their sum, the end of the allocation, is a number too.
+  HP_TRY(alloc.bytes, parse_count(line, "bytes", kMaxInt64 - alloc.offset));
+  plan_.allocs.push_back(std::move(alloc));
+  alloc_buffer_.push_back(buffer);
+  return Ok{};
+}
+
+Checked<Ok> PlanItemParser::parse_lane(Cursor& line) {
+  Lane lane;
+  HP_REQUIRE_OK(expect_id(line, "lane", plan_.lanes.size()));
+  HP_TRY(lane.rank, parse_rank(line));
+  HP_TRY(lane.kind, parse_word(line, "a lane kind", LaneKind::Multimem));
+  plan_.lanes.push_back(lane);
+  return Ok{};
+}
+
+Checked<Ok> PlanItemParser::parse_task(Cursor& line) {
+  if (std::cmp_greater_equal(plan_.tasks.size(), kMaxPlanTasks)) {
+    return line.locate(make_diag(DiagCode::V106, {{"limit", kMaxPlanTasks}}), line.peek());
+  }
+  Task task;
+  HP_REQUIRE_OK(expect_id(line, "task", plan_.tasks.size()));
+  HP_REQUIRE_OK(line.expect("lane"));
+  HP_TRY(const std::int64_t lane, parse_reference(line, "lane", plan_.lanes.size()));
+  task.lane = LaneId(lane);
+  HP_TRY(task.kind, parse_word(line, "a task kind", TaskKind::Collective));
+  HP_REQUIRE_OK(parse_move(line, task));
+  if (line.at(TokenKind::Identifier) && line.peek(1).text == ".") {
+    HP_REQUIRE_OK(parse_statement(line, task));
+  }
+  if (line.accept("kernel")) {
+    HP_TRY(task.kernel, parse_small(line, "kernel"));
+  }
+  if (line.accept("leaf")) {
+    HP_TRY(task.leaf_kernel, line.expect_string("the name of a kernel"));
+  }
+  if (line.accept("group")) {
+    HP_TRY(task.group, parse_small(line, "group"));
+  }
+  HP_REQUIRE_OK(parse_accesses(line, task));
+  plan_.tasks.push_back(std::move(task));
+  return Ok{};
+}
+
+Checked<Ok> PlanItemParser::parse_sync(Cursor& line) {
+  Sync sync;
+  HP_TRY(sync.from, parse_task_id(line));
+  HP_REQUIRE_OK(line.expect("->"));
+  HP_TRY(sync.to, parse_task_id(line));
+  HP_REQUIRE_OK(line.expect("via"));
+  HP_TRY(sync.kind, parse_word(line, "a kind of sync", SyncKind::Counter));
+  HP_TRY(sync.flag, parse_flag(line));
+  plan_.syncs.push_back(sync);
+  return Ok{};
+}
+
+Checked<Ok> PlanItemParser::parse_barrier(Cursor& line) {
+  Barrier barrier;
+  while (!line.at("->")) {
+    if (!barrier.from.empty()) HP_REQUIRE_OK(line.expect(","));
+    HP_TRY(barrier.from.emplace_back(), parse_task_id(line));
+  }
+  line.take();
+  while (!line.at("via")) {
+    if (!barrier.to.empty()) HP_REQUIRE_OK(line.expect(","));
+    HP_TRY(barrier.to.emplace_back(), parse_task_id(line));
+  }
+  line.take();
+  HP_REQUIRE_OK(line.expect("counter"));
+  HP_TRY(barrier.flag, parse_flag(line));
+  plan_.barriers.push_back(std::move(barrier));
+  return Ok{};
+}
+
+Checked<Ok> PlanItemParser::expect_id(Cursor& line, std::string_view kind, std::size_t next) const {
+  const Token token = line.peek();
+  const std::string what = std::string(kind) + " id";
+  HP_TRY(const std::int64_t id, line.expect_integer(what));
+  if (std::cmp_equal(id, next)) return Ok{};
+  return out_of_range(line, token, what, id, std::to_string(next) + ", the next one");
+}
+
+Checked<RankId> PlanItemParser::parse_rank(Cursor& line) const {
+  HP_REQUIRE_OK(line.expect("rank"));
+  HP_TRY(const std::int64_t rank,
+         parse_reference(line, "rank", static_cast<std::size_t>(blocks_.ranks())));
+  return RankId(rank);
+}
+
+Checked<std::int32_t> PlanItemParser::parse_buffer(Cursor& line) const {
+  const Token token = line.peek();
+  HP_TRY(const std::string name, line.expect_identifier("a buffer"));
+  const int buffer = blocks_.find_buffer(name);
+  if (buffer >= 0) return buffer;
+  std::vector<std::string> known;
+  for (const BufferTable& table : blocks_.buffers()) known.push_back(table.name);
+  return line.locate(make_diag(DiagCode::V104, {{"what", "buffer"},
+                                                {"name", name},
+                                                {"where", "program " + quote(plan_.program.name)},
+                                                {"hint", suggestion(name, known)}}),
+                     token);
+}
+
+Checked<Ok> PlanItemParser::parse_statement(Cursor& line, Task& task) const {
+  const Token token = line.peek();
+  HP_TRY(task.nest, line.expect_identifier("a nest"));
+  HP_REQUIRE_OK(line.expect("."));
+  HP_TRY(task.stmt, parse_small(line, "statement"));
+  const Nest* nest = find_nest(plan_.program, task.nest);
+  if (nest == nullptr) {
+    std::vector<std::string> known;
+    for (const Nest& each : plan_.program.nests) known.push_back(each.name);
+    return line.locate(make_diag(DiagCode::V104, {{"what", "nest"},
+                                                  {"name", task.nest},
+                                                  {"where", "program " + quote(plan_.program.name)},
+                                                  {"hint", suggestion(task.nest, known)}}),
+                       token);
+  }
+  if (std::cmp_less(task.stmt, nest->stmts.size())) return Ok{};
+  return line.locate(
+      make_diag(DiagCode::V104, {{"what", "statement"},
+                                 {"name", task.nest + "." + std::to_string(task.stmt)},
+                                 {"where", "nest " + quote(task.nest) + " of " +
+                                               std::to_string(nest->stmts.size()) + " statements"},
+                                 {"hint", ""}}),
+      token);
+}
+
+Checked<Ok> PlanItemParser::parse_move(Cursor& line, Task& task) const {
+  // `bulk.0` is a statement of a nest that is called so.
+  const auto at_word = [&] { return line.peek(1).text != "."; };
+  if (at_word()) {
+    if (const auto op = accept_word(line, CollectiveOp::ReduceScatter)) task.collective = *op;
+  }
+  if (at_word()) {
+    if (const auto how = accept_word(line, How::Inline)) task.how = *how;
+  }
+  if (at_word() && line.accept("via")) {
+    HP_TRY(task.via, parse_word(line, "a transport", Via::Multimem));
+  }
+  if (at_word() && line.accept("wire")) {
+    HP_TRY(const std::string dtype, line.expect_identifier("a dtype"));
+    task.wire = parse_dtype(dtype);
+    if (!task.wire) return line.unexpected("a dtype after `wire`");
+  }
+  if (at_word() && line.accept("bytes")) {
+    HP_TRY(task.bytes, parse_count(line, "bytes", kMaxInt64));
+  }
+  return Ok{};
+}
+
+Checked<Ok> PlanItemParser::parse_accesses(Cursor& line, Task& task) const {
+  if (line.at("iter")) {
+    const auto nest = std::ranges::find(plan_.program.nests, task.nest, &Nest::name);
+    if (nest == plan_.program.nests.end()) return line.unexpected("a statement before `iter`");
+    const auto index = static_cast<std::size_t>(nest - plan_.program.nests.begin());
+    line.take();
+    do {
+      HP_TRY(task.iter.emplace_back(), parse_box(line, nests_[index]));
+    } while (line.at("["));
+  }
+  while (line.accept("r")) {
+    HP_TRY(task.reads.emplace_back(), parse_ref(line, WriteMode::Read));
+  }
+  while (!line.at_end()) {
+    const std::optional<WriteMode> mode = accept_word(line, WriteMode::Set);
+    if (!mode || *mode == WriteMode::Read) {
+      return line.unexpected("`init`, `add`, `set` or the end of the line");
+    }
+    HP_TRY(task.writes.emplace_back(), parse_ref(line, *mode));
+  }
+  return Ok{};
+}
+
+Checked<Ref> PlanItemParser::parse_ref(Cursor& line, WriteMode mode) const {
+  Ref ref;
+  ref.mode = mode;
+  HP_TRY(const std::int64_t alloc, parse_reference(line, "alloc", plan_.allocs.size()));
+  ref.alloc = AllocId(alloc);
+  const DigitList& digits = buffers_[static_cast<std::size_t>(alloc_buffer_[ref.alloc.index()])];
+  while (line.at("[")) {
+    HP_TRY(ref.boxes.emplace_back(), parse_box(line, digits));
+  }
+  if (line.accept("when")) {
+    RouteChoice choice;
+    HP_TRY(choice.digit, line.expect_identifier("the digit of a route"));
+    HP_REQUIRE_OK(line.expect("="));
+    HP_TRY(choice.value, parse_small(line, "value"));
+    ref.when = std::move(choice);
+  }
+  return ref;
+}
+
+Checked<TaskId> PlanItemParser::parse_task_id(Cursor& line) const {
+  HP_TRY(const std::int64_t task, parse_reference(line, "task", plan_.tasks.size()));
+  return TaskId(task);
+}
+
+Checked<Box> PlanItemParser::parse_box(Cursor& line, const DigitList& digits) {
+  const Token start = line.peek();
+  HP_REQUIRE_OK(line.expect("["));
+  Box box;
+  box.reserve(digits.extents.size());
+  while (!line.at("]")) {
+    if (!box.empty()) HP_REQUIRE_OK(line.expect(","));
+    const Token token = line.peek();
+    const std::size_t digit = box.size();
+    const std::int32_t extent = digit < digits.extents.size() ? digits.extents[digit] : 1;
+    if (line.accept("*")) {
+      box.push_back({0, extent});
+      continue;
+    }
+    HP_TRY(const Range range, parse_range(line));
+    box.push_back(range);
+    if (digit < digits.extents.size() && (range.lo >= range.hi || range.hi > extent)) {
+      return bad_box(line, token, "box", digits.owner,
+                     "has " + std::to_string(range.lo) + ".." + std::to_string(range.hi) +
+                         " at digit " + quote(digits.names[digit]) + " of extent " +
+                         std::to_string(extent));
+    }
+  }
+  line.take();
+  if (box.size() == digits.extents.size()) return box;
+  return bad_box(line, start, "box", digits.owner, wrong_length(box.size(), digits.names));
+}
+
+Checked<std::vector<bool>> PlanItemParser::parse_holds(Cursor& line, const DigitList& digits) {
+  const Token start = line.peek();
+  HP_REQUIRE_OK(line.expect("["));
+  std::vector<bool> holds;
+  while (!line.at("]")) {
+    if (!holds.empty()) HP_REQUIRE_OK(line.expect(","));
+    if (!line.at("*") && !line.at(".")) return line.unexpected("`*` or `.`");
+    holds.push_back(line.take().text == "*");
+  }
+  line.take();
+  if (holds.size() == digits.extents.size()) return holds;
+  return bad_box(line, start, "holds", digits.owner, wrong_length(holds.size(), digits.names));
+}
+
+}  // namespace harpe

@@ -1,0 +1,272 @@
+#include <array>
+#include <charconv>
+
+#include "ir/blocks.h"
+#include "ir/text.h"
+#include "plan/text.h"
+#include "support/hash.h"
+
+namespace harpe {
+namespace {
+
+using Extents = std::vector<std::int32_t>;
+
+void append(std::string& out, std::int64_t value) {
+  std::array<char, 24> buffer{};
+  out.append(buffer.data(), std::to_chars(buffer.data(), buffer.data() + 24, value).ptr);
+}
+
+void append_box(std::string& out, const Box& box, std::span<const std::int32_t> extents) {
+  out += '[';
+  for (std::size_t i = 0; i < box.size(); ++i) {
+    if (i > 0) out += ", ";
+    const Range range = box[i];
+    if (i < extents.size() && range == Range{0, extents[i]}) {
+      out += '*';
+      continue;
+    }
+    append(out, range.lo);
+    if (std::int64_t{range.lo} + 1 == range.hi) continue;
+    out += "..";
+    append(out, range.hi);
+  }
+  out += ']';
+}
+
+bool is_identifier(std::string_view text) {
+  const auto letter = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
+  };
+  const auto digit = [](char c) { return c >= '0' && c <= '9'; };
+  if (text.empty() || !letter(text[0])) return false;
+  for (const char c : text) {
+    if (!letter(c) && !digit(c)) return false;
+  }
+  return true;
+}
+
+// `mm.A.st0.1` reads back bare; anything else needs quotes.
+bool is_path(std::string_view name) {
+  std::size_t begin = 0;
+  while (true) {
+    const std::size_t dot = std::min(name.find('.', begin), name.size());
+    const std::string_view part = name.substr(begin, dot - begin);
+    const bool number = begin > 0 && !part.empty() &&
+                        part.find_first_not_of("0123456789") == std::string_view::npos;
+    if (!number && !is_identifier(part)) return false;
+    if (dot == name.size()) return true;
+    begin = dot + 1;
+  }
+}
+
+class Printer {
+ public:
+  Printer(const Plan& plan, const Blocks& blocks) : plan_(plan) {
+    const auto extents_of = [&](const std::vector<int>& digits) {
+      Extents extents;
+      for (const int digit : digits) {
+        extents.push_back(blocks.digits()[static_cast<std::size_t>(digit)].extent);
+      }
+      return extents;
+    };
+    for (const BufferTable& table : blocks.buffers()) {
+      buffers_.emplace_back(table.name, extents_of(table.digits));
+    }
+    for (const Nest& nest : plan.program.nests) {
+      nests_.emplace_back(nest.name, extents_of(iteration_digits(plan.program, blocks, nest)));
+    }
+    for (const Alloc& alloc : plan.allocs) alloc_extents_.push_back(find(buffers_, alloc.buffer));
+  }
+
+  std::string print() {
+    out_ = "plan " + plan_.form.name + " for " + plan_.program.name + " on " + plan_.mesh.name +
+           " {\n";
+    for (std::size_t i = 0; i < plan_.allocs.size(); ++i) print_alloc(i);
+    for (std::size_t i = 0; i < plan_.lanes.size(); ++i) print_lane(i);
+    for (std::size_t i = 0; i < plan_.tasks.size(); ++i) print_task(i);
+    for (const Sync& sync : plan_.syncs) print_sync(sync);
+    for (const Barrier& barrier : plan_.barriers) print_barrier(barrier);
+    out_ += "}\n";
+    return std::move(out_);
+  }
+
+ private:
+  using Named = std::vector<std::pair<std::string, Extents>>;
+
+  // No extents for a name that is not there: its boxes print with every range spelled out.
+  static std::span<const std::int32_t> find(const Named& named, std::string_view name) {
+    for (const auto& [key, extents] : named) {
+      if (key == name) return extents;
+    }
+    return {};
+  }
+
+  void word(std::string_view text) {
+    out_ += ' ';
+    out_ += text;
+  }
+  void number(std::int64_t value) {
+    out_ += ' ';
+    append(out_, value);
+  }
+  void number(std::string_view keyword, std::int64_t value) {
+    word(keyword);
+    number(value);
+  }
+  void begin(std::string_view keyword) {
+    out_ += "  ";
+    out_ += keyword;
+  }
+  void begin(std::string_view keyword, std::size_t id) {
+    begin(keyword);
+    number(static_cast<std::int64_t>(id));
+  }
+  void quoted(std::string_view text) {
+    out_ += " \"";
+    out_ += text;
+    out_ += '"';
+  }
+
+  void print_alloc(std::size_t i) {
+    const Alloc& alloc = plan_.allocs[i];
+    begin("alloc", i);
+    number("rank", alloc.rank.value);
+    if (is_path(alloc.name)) {
+      word(alloc.name);
+    } else {
+      quoted(alloc.name);
+    }
+    word("buffer");
+    word(alloc.buffer);
+    word("level");
+    word(harpe::print(alloc.level));
+    word("dtype");
+    word(harpe::print(alloc.dtype));
+    word("holds [");
+    for (std::size_t digit = 0; digit < alloc.holds.size(); ++digit) {
+      if (digit > 0) out_ += ", ";
+      out_ += alloc.holds[digit] ? '*' : '.';
+    }
+    out_ += ']';
+    number("at", alloc.offset);
+    number("bytes", alloc.bytes);
+    out_ += '\n';
+  }
+
+  void print_lane(std::size_t i) {
+    begin("lane", i);
+    number("rank", plan_.lanes[i].rank.value);
+    word(harpe::print(plan_.lanes[i].kind));
+    out_ += '\n';
+  }
+
+  void print_task(std::size_t i) {
+    const Task& task = plan_.tasks[i];
+    begin("task", i);
+    number("lane", task.lane.value);
+    word(harpe::print(task.kind));
+    if (task.kind == TaskKind::Collective || task.collective != CollectiveOp::AllGather) {
+      word(harpe::print(task.collective));
+    }
+    const bool moves = task.kind == TaskKind::Copy || task.kind == TaskKind::Collective;
+    if (moves || task.how != How::Bulk) word(harpe::print(task.how));
+    if (moves || task.via != Via::Sm) {
+      word("via");
+      word(harpe::print(task.via));
+    }
+    if (task.wire) {
+      word("wire");
+      word(harpe::print(*task.wire));
+    }
+    if (task.bytes != 0) number("bytes", task.bytes);
+    if (!task.nest.empty()) {
+      word(task.nest);
+      out_ += '.';
+      append(out_, task.stmt);
+    }
+    if (task.kernel != -1) number("kernel", task.kernel);
+    if (!task.leaf_kernel.empty()) {
+      word("leaf");
+      quoted(task.leaf_kernel);
+    }
+    if (task.group != -1) number("group", task.group);
+    print_accesses(task);
+    out_ += '\n';
+  }
+
+  void print_accesses(const Task& task) {
+    if (!task.iter.empty()) {
+      word("iter ");
+      const std::span<const std::int32_t> extents = find(nests_, task.nest);
+      for (const Box& box : task.iter) append_box(out_, box, extents);
+    }
+    for (const Ref& ref : task.reads) print_ref("r", ref);
+    for (const Ref& ref : task.writes) print_ref(harpe::print(ref.mode), ref);
+  }
+
+  void print_ref(std::string_view keyword, const Ref& ref) {
+    number(keyword, ref.alloc.value);
+    std::span<const std::int32_t> extents;
+    if (ref.alloc.valid() && ref.alloc.index() < alloc_extents_.size()) {
+      extents = alloc_extents_[ref.alloc.index()];
+    }
+    for (const Box& box : ref.boxes) append_box(out_, box, extents);
+    if (ref.when) {
+      word("when");
+      word(ref.when->digit);
+      out_ += '=';
+      append(out_, ref.when->value);
+    }
+  }
+
+  void print_sync(const Sync& sync) {
+    begin("sync");
+    number(sync.from.value);
+    number("->", sync.to.value);
+    word("via");
+    word(harpe::print(sync.kind));
+    if (sync.flag != -1) number(sync.flag);
+    out_ += '\n';
+  }
+
+  void print_barrier(const Barrier& barrier) {
+    const auto list = [&](const std::vector<TaskId>& tasks) {
+      for (std::size_t i = 0; i < tasks.size(); ++i) {
+        out_ += i == 0 ? " " : ", ";
+        append(out_, tasks[i].value);
+      }
+    };
+    begin("barrier");
+    list(barrier.from);
+    word("->");
+    list(barrier.to);
+    word("via counter");
+    if (barrier.flag != -1) number(barrier.flag);
+    out_ += '\n';
+  }
+
+  const Plan& plan_;
+  Named buffers_;
+  Named nests_;
+  std::vector<std::span<const std::int32_t>> alloc_extents_;  // per alloc, into buffers_
+  std::string out_;
+};
+
+}  // namespace
+
+std::string print_box(const Box& box, std::span<const std::int32_t> extents) {
+  std::string out;
+  append_box(out, box, extents);
+  return out;
+}
+
+std::string print_plan(const Plan& plan) {
+  const Checked<Blocks> blocks = Blocks::make(plan.program, plan.mesh, plan.form);
+  HP_CHECK(blocks.ok(), render(blocks.error()));
+  std::string body = print(plan.program) + print(plan.mesh) + print(plan.form);
+  body += Printer(plan, *blocks).print();
+  return "plan version " + std::to_string(kPlanVersion) + " hash \"" + hash_text(body) + "\"\n" +
+         body;
+}
+
+}  // namespace harpe

@@ -1,0 +1,54 @@
+#include "schedule/named/attention.h"
+
+#include <array>
+
+namespace harpe {
+namespace {
+
+constexpr std::array kSchedules = {
+    NamedSchedule{"allgather", "k and v gathered once over all ranks; heads and shapes of any kind",
+                  &attention_allgather},
+    NamedSchedule{"ring", "k and v travel round all ranks, one block per step", &attention_ring},
+    NamedSchedule{
+        "zigzag_ring",
+        "ring for causal masks: each rank has a block from the front and one from the back",
+        &attention_zigzag_ring},
+    NamedSchedule{"ulysses",
+                  "positions exchanged for heads, and back; ranks share KV heads, then query heads",
+                  &attention_ulysses},
+    NamedSchedule{"usp",
+                  "ring over the first mesh axis, ulysses over the others; one axis of P ranks is "
+                  "P/u x u with u the largest divisor up to its root that the heads allow (8: 4x2)",
+                  &attention_usp},
+    NamedSchedule{"double_ring",
+                  "ring of rings: k and v hop along the first mesh axis once per ring over the "
+                  "others; one axis of P ranks is u x P/u (8: 2x4)",
+                  &attention_double_ring},
+    NamedSchedule{
+        "hybrid",
+        "k and v gathered over the first mesh axis, then a ring over the others; one axis "
+        "of P ranks is u x P/u (8: 2x4)",
+        &attention_hybrid},
+    NamedSchedule{"q_rotation", "q and the partial (o, lse) travel round, k and v stay",
+                  &attention_q_rotation},
+    NamedSchedule{
+        "tree",
+        "k and v stay, q is everywhere; partial (o, lse) are combined at the heads' owners, "
+        "or everywhere",
+        &attention_tree},
+    NamedSchedule{"mercury_novel8",
+                  "q and (o, lse) travel along the second mesh axis, k and v along the first; one "
+                  "axis of P ranks is P/u x u (8: 4x2)",
+                  &attention_mercury_novel8},
+    NamedSchedule{
+        "mercury_best_latency",
+        "heads on the first mesh axis, a pipelined exchange of positions and heads on the "
+        "second, q and (o, lse) travel along the third; fewer axes are factored (8: 2x2x2)",
+        &attention_mercury_best_latency},
+};
+
+}  // namespace
+
+std::span<const NamedSchedule> attention_schedules() { return kSchedules; }
+
+}  // namespace harpe

@@ -1,0 +1,128 @@
+#include "schedule/named/attention.h"
+
+#include <algorithm>
+
+#include "schedule/named/attention_shape.h"
+#include "schedule/named/builder.h"
+
+namespace harpe {
+namespace {
+
+using Level = MeshPlan::Level;
+
+// What the one-level schedules have in common: positions over all ranks.
+struct OneLevel {
+  ScheduleBuilder builder;
+  Level all;
+  std::vector<std::string> queries;
+  std::vector<std::string> keys;
+};
+
+OneLevel place_positions(std::string_view schedule, const Program& program, const MeshPlan& plan,
+                         const AttentionShape& shape, const std::vector<std::int64_t>& inner = {}) {
+  OneLevel out{ScheduleBuilder(schedule, program, plan), plan.all(), {}, {}};
+  std::vector<std::int64_t> factors{out.all.ranks};
+  factors.insert(factors.end(), inner.begin(), inner.end());
+  out.queries = out.builder.tile(shape.queries.name, factors, "q");
+  out.keys = out.builder.tile(shape.keys.name, factors, "k");
+  out.builder.shard({shape.q, shape.o, shape.lse}, out.queries[0], out.all);
+  out.builder.shard({shape.k, shape.v}, out.keys[0], out.all);
+  return out;
+}
+
+Script build_ring(OneLevel parts, const AttentionShape& shape) {
+  ScheduleBuilder& builder = parts.builder;
+  builder.parallelize(shape.nest, parts.queries[0], parts.all);
+  builder.rotate(shape.nest, parts.keys[0], parts.all);
+  builder.stage(shape.nest, {shape.k, shape.v}, parts.all, parts.keys[0], kRelay);
+  return builder.take();
+}
+
+struct TwoLevels {
+  ScheduleBuilder builder;
+  Level outer;
+  Level inner;
+  std::vector<std::string> keys;
+};
+
+TwoLevels place_on_two(std::string_view schedule, const Program& program, MeshPlan& plan,
+                       const AttentionShape& shape) {
+  const auto [outer, inner] = plan.outer_and_inner(smaller_factor(plan.all().ranks));
+  TwoLevels out{ScheduleBuilder(schedule, program, plan), outer, inner, {}};
+  const auto queries = out.builder.tile(shape.queries.name, {outer.ranks, inner.ranks}, "q");
+  out.keys = out.builder.tile(shape.keys.name, {outer.ranks, inner.ranks}, "k");
+  out.builder.shard({shape.q, shape.o, shape.lse}, queries[0], outer);
+  out.builder.shard({shape.q, shape.o, shape.lse}, queries[1], inner);
+  out.builder.shard({shape.k, shape.v}, out.keys[0], outer);
+  out.builder.shard({shape.k, shape.v}, out.keys[1], inner);
+  out.builder.parallelize(shape.nest, queries[0], outer);
+  out.builder.parallelize(shape.nest, queries[1], inner);
+  return out;
+}
+
+}  // namespace
+
+Checked<Script> attention_ring(const Program& program, const Mesh& mesh) {
+  HP_TRY(const AttentionShape shape, read_attention(program));
+  return build_ring(place_positions("ring", program, MeshPlan(mesh), shape), shape);
+}
+
+Checked<Script> attention_zigzag_ring(const Program& program, const Mesh& mesh) {
+  HP_TRY(const AttentionShape shape, read_attention(program));
+  if (!shape.causal) {
+    return make_diag(DiagCode::S614, {{"schedule", "zigzag_ring"}, {"alternatives", "`auto`"}});
+  }
+  const MeshPlan plan(mesh);
+  const std::int64_t positions = std::min(shape.queries.size, shape.keys.size);
+  if (positions < 2 * plan.all().ranks) {
+    return make_diag(DiagCode::S613, {{"schedule", "zigzag_ring"},
+                                      {"positions", positions},
+                                      {"ranks", plan.all().ranks},
+                                      {"alternatives", "`auto`"}});
+  }
+  OneLevel parts = place_positions("zigzag_ring", program, plan, shape, {2});
+  parts.builder.balance(shape.queries.name, {parts.queries[0], parts.queries[1]});
+  parts.builder.balance(shape.keys.name, {parts.keys[0], parts.keys[1]});
+  return build_ring(std::move(parts), shape);
+}
+
+Checked<Script> attention_allgather(const Program& program, const Mesh& mesh) {
+  HP_TRY(const AttentionShape shape, read_attention(program));
+  OneLevel parts = place_positions("allgather", program, MeshPlan(mesh), shape);
+  parts.builder.parallelize(shape.nest, parts.queries[0], parts.all);
+  parts.builder.stage(shape.nest, {shape.k, shape.v}, parts.all, "", kBulk);
+  return parts.builder.take();
+}
+
+Checked<Script> attention_q_rotation(const Program& program, const Mesh& mesh) {
+  HP_TRY(const AttentionShape shape, read_attention(program));
+  OneLevel parts = place_positions("q_rotation", program, MeshPlan(mesh), shape);
+  parts.builder.parallelize(shape.nest, parts.keys[0], parts.all);
+  parts.builder.rotate(shape.nest, parts.queries[0], parts.all);
+  parts.builder.stage(shape.nest, {shape.q}, parts.all, parts.queries[0], kRelay);
+  parts.builder.drain(shape.nest, {shape.o, shape.lse}, parts.all, parts.queries[0], kRelay);
+  return parts.builder.take();
+}
+
+Checked<Script> attention_double_ring(const Program& program, const Mesh& mesh) {
+  HP_TRY(const AttentionShape shape, read_attention(program));
+  MeshPlan plan(mesh);
+  TwoLevels parts = place_on_two("double_ring", program, plan, shape);
+  parts.builder.rotate(shape.nest, parts.keys[0], parts.outer);
+  parts.builder.rotate(shape.nest, parts.keys[1], parts.inner);
+  parts.builder.stage(shape.nest, {shape.k, shape.v}, parts.outer, parts.keys[0], kRelay);
+  parts.builder.stage(shape.nest, {shape.k, shape.v}, parts.inner, parts.keys[1], kRelay);
+  return parts.builder.take();
+}
+
+Checked<Script> attention_hybrid(const Program& program, const Mesh& mesh) {
+  HP_TRY(const AttentionShape shape, read_attention(program));
+  MeshPlan plan(mesh);
+  TwoLevels parts = place_on_two("hybrid", program, plan, shape);
+  parts.builder.stage(shape.nest, {shape.k, shape.v}, parts.outer, "", kBulk);
+  parts.builder.rotate(shape.nest, parts.keys[1], parts.inner);
+  parts.builder.stage(shape.nest, {shape.k, shape.v}, parts.inner, parts.keys[1], kRelay);
+  return parts.builder.take();
+}
+
+}  // namespace harpe

@@ -1,0 +1,98 @@
+#include "schedule/named/builder.h"
+
+namespace harpe {
+
+ScheduleBuilder::ScheduleBuilder(std::string_view schedule, const Program& program,
+                                 const MeshPlan& plan)
+    : plan_(plan), script_{std::string(schedule), program.name, plan.mesh().name, {}} {
+  for (const Axis* axis : axes_of(program)) taken_.insert(axis->name);
+  for (const MeshAxis& axis : plan.mesh().axes) taken_.insert(axis.name);
+  for (const MeshPlan::Refinement& line : plan.refinements()) {
+    RefineAxis step{plan.mesh().name, line.axis, line.factors, {}};
+    for (std::size_t i = 0; i < line.parts.size(); ++i) {
+      step.parts.push_back(choose_name(line.axis + "_" + std::to_string(i)));
+      parts_[line.parts[i]] = step.parts.back();
+    }
+    add(step);
+  }
+}
+
+void ScheduleBuilder::add(const Primitive& primitive) {
+  script_.steps.push_back(to_step(primitive));
+}
+
+std::string ScheduleBuilder::choose_name(const std::string& base) {
+  std::string name = base;
+  while (!taken_.insert(name).second) name += "_";
+  return name;
+}
+
+MeshRef ScheduleBuilder::axes(const MeshPlan::Level& level) const {
+  MeshRef names;
+  for (const int part : level.parts) {
+    const auto refined = parts_.find(part);
+    names.push_back(refined == parts_.end() ? plan_.axis_of(part) : refined->second);
+  }
+  return names;
+}
+
+std::vector<std::string> ScheduleBuilder::tile(const std::string& axis,
+                                               const std::vector<std::int64_t>& factors,
+                                               const std::string& base) {
+  Tile step{axis, factors, {}};
+  for (std::size_t i = 0; i <= factors.size(); ++i) {
+    step.digits.push_back(choose_name(base + std::to_string(i)));
+  }
+  add(step);
+  return step.digits;
+}
+
+void ScheduleBuilder::balance(const std::string& axis, const std::vector<std::string>& zigzag) {
+  add(Balance{axis, BalanceKind::Zigzag, LayoutArgs{Name{zigzag[0]}, Name{zigzag[1]}}});
+}
+
+void ScheduleBuilder::shard(const std::vector<std::string>& buffers, const std::string& digit,
+                            const MeshPlan::Level& level) {
+  if (level.empty()) return;
+  for (const std::string& buffer : buffers) add(Shard{buffer, digit, axes(level)});
+}
+
+void ScheduleBuilder::parallelize(const std::string& nest, const std::string& digit,
+                                  const MeshPlan::Level& level) {
+  if (!level.empty()) add(Parallelize{nest, digit, axes(level)});
+}
+
+void ScheduleBuilder::rotate(const std::string& nest, const std::string& digit,
+                             const MeshPlan::Level& level, std::int64_t offset) {
+  const std::int64_t start = offset % level.ranks;
+  add(Serialize{nest, digit});
+  add(Shift{{nest, digit}, axes(level), start == 0 ? std::nullopt : std::optional(start)});
+}
+
+void ScheduleBuilder::stage(const std::string& nest, const std::vector<std::string>& buffers,
+                            const MeshPlan::Level& level, const std::string& at,
+                            const Transfer& transfer) {
+  const auto loop = at.empty() ? std::nullopt : std::optional(at);
+  add(Stage{nest, buffers, axes(level), loop, transfer.how, transfer.by});
+  set_attributes(nest, buffers, axes(level), transfer);
+}
+
+void ScheduleBuilder::drain(const std::string& nest, const std::vector<std::string>& buffers,
+                            const MeshPlan::Level& level, const std::string& at,
+                            const Transfer& transfer) {
+  const auto loop = at.empty() ? std::nullopt : std::optional(at);
+  add(Drain{nest, buffers, axes(level), loop, transfer.how, transfer.by});
+  set_attributes(nest, buffers, axes(level), transfer);
+}
+
+void ScheduleBuilder::set_attributes(const std::string& nest,
+                                     const std::vector<std::string>& buffers, const MeshRef& over,
+                                     const Transfer& transfer) {
+  if (transfer.depth) add(Pipeline{nest, buffers, over, std::nullopt, *transfer.depth});
+  if (transfer.via) add(Bind{nest, buffers, over, std::nullopt, *transfer.via});
+  if (transfer.signal) {
+    add(SignalBy{nest, buffers, over, std::nullopt, transfer.signal, std::nullopt});
+  }
+}
+
+}  // namespace harpe

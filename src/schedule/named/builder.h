@@ -1,0 +1,69 @@
+#pragma once
+
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "schedule/named/mesh_plan.h"
+#include "schedule/primitive.h"
+
+namespace harpe {
+
+// How a move of a named schedule goes.
+struct Transfer {
+  How how = How::Bulk;
+  std::optional<Initiator> by;
+  std::optional<std::int64_t> depth;
+  std::optional<Via> via;
+  std::optional<Signal> signal;
+};
+
+// The five ways the named schedules move data.
+constexpr Transfer kBulk{How::Bulk, std::nullopt, std::nullopt, Via::Nccl, std::nullopt};
+constexpr Transfer kRelay{How::Relay, Initiator::Src, 2, Via::Ce, Signal::Event};
+constexpr Transfer kFetch{How::Direct, Initiator::Dst, 3, Via::Ce, Signal::Event};
+constexpr Transfer kPush{How::Direct, Initiator::Src, std::nullopt, Via::Ce, Signal::Flag};
+constexpr Transfer kPull{How::Inline, Initiator::Dst, std::nullopt, Via::Tma, std::nullopt};
+
+// Writes a script step by step. Digits and mesh parts get names that collide with nothing.
+class ScheduleBuilder {
+ public:
+  ScheduleBuilder(std::string_view schedule, const Program& program, const MeshPlan& plan);
+
+  // The level's mesh axes, by name.
+  [[nodiscard]] MeshRef axes(const MeshPlan::Level& level) const;
+
+  // One digit per factor and the remainder; returns the digits' names, the remainder's last.
+  std::vector<std::string> tile(const std::string& axis, const std::vector<std::int64_t>& factors,
+                                const std::string& base);
+  void balance(const std::string& axis, const std::vector<std::string>& zigzag);
+  // A level of no axes leaves the buffers replicated, and the nest undivided.
+  void shard(const std::vector<std::string>& buffers, const std::string& digit,
+             const MeshPlan::Level& level);
+  void parallelize(const std::string& nest, const std::string& digit, const MeshPlan::Level& level);
+  // `for digit skew level + offset`, innermost.
+  void rotate(const std::string& nest, const std::string& digit, const MeshPlan::Level& level,
+              std::int64_t offset = 0);
+  // `at`: the loop around it, or "" for the nest's top.
+  void stage(const std::string& nest, const std::vector<std::string>& buffers,
+             const MeshPlan::Level& level, const std::string& at, const Transfer& transfer);
+  void drain(const std::string& nest, const std::vector<std::string>& buffers,
+             const MeshPlan::Level& level, const std::string& at, const Transfer& transfer);
+  void add(const Primitive& primitive);
+
+  [[nodiscard]] Script take() { return std::move(script_); }
+
+ private:
+  std::string choose_name(const std::string& base);
+  void set_attributes(const std::string& nest, const std::vector<std::string>& buffers,
+                      const MeshRef& over, const Transfer& transfer);
+
+  MeshPlan plan_;
+  Script script_;
+  std::set<std::string> taken_;
+  std::map<int, std::string> parts_;  // names of refined parts
+};
+
+}  // namespace harpe

@@ -1,0 +1,140 @@
+#include <algorithm>
+
+#include "schedule/named/builder.h"
+#include "schedule/named/gemm_parts.h"
+#include "schedule/named/gemm_shape.h"
+
+namespace harpe {
+namespace {
+
+using Level = MeshPlan::Level;
+
+constexpr std::int64_t kPushChunks = 4;  // transfers per source, so that the leaf starts early
+
+// The product seen from the operand that moves: `moved` is blocked along `travel`, the other
+// operand and the result along `stay`.
+struct Sides {
+  std::string moved;
+  std::string fixed;
+  SizedAxis travel;
+  SizedAxis stay;
+};
+
+Sides sides_of(const GemmShape& shape, Gathered operand) {
+  if (operand == Gathered::A) return {shape.a, shape.b, shape.m, shape.n};
+  return {shape.b, shape.a, shape.n, shape.m};
+}
+
+struct Gather {
+  ScheduleBuilder builder;
+  Level all;
+  std::vector<std::string> travel;  // digits of the axis that is gathered
+};
+
+Gather place_operands(std::string_view schedule, const Program& program, const Mesh& mesh,
+                      const GemmShape& shape, const Sides& sides,
+                      const std::vector<std::int64_t>& inner = {}) {
+  const MeshPlan plan(mesh);
+  Gather out{ScheduleBuilder(schedule, program, plan), plan.all(), {}};
+  std::vector<std::int64_t> factors{out.all.ranks};
+  factors.insert(factors.end(), inner.begin(), inner.end());
+  out.travel = out.builder.tile(sides.travel.name, factors, sides.moved == shape.a ? "m" : "n");
+  const auto stay =
+      out.builder.tile(sides.stay.name, {out.all.ranks}, sides.moved == shape.a ? "n" : "m");
+  out.builder.shard({sides.moved}, out.travel[0], out.all);
+  out.builder.shard({sides.fixed, shape.c}, stay[0], out.all);
+  out.builder.parallelize(shape.nest, stay[0], out.all);
+  return out;
+}
+
+Checked<Script> rotate_operand(std::string_view schedule, const Program& program, const Mesh& mesh,
+                               Gathered operand, const Transfer& transfer) {
+  HP_TRY(const GemmShape shape, read_gemm(program));
+  const Sides sides = sides_of(shape, operand);
+  Gather gather = place_operands(schedule, program, mesh, shape, sides);
+  gather.builder.rotate(shape.nest, gather.travel[0], gather.all);
+  gather.builder.stage(shape.nest, {sides.moved}, gather.all, gather.travel[0], transfer);
+  return gather.builder.take();
+}
+
+}  // namespace
+
+Checked<Script> gather_bulk(const Program& program, const Mesh& mesh, Gathered operand) {
+  HP_TRY(const GemmShape shape, read_gemm(program));
+  const Sides sides = sides_of(shape, operand);
+  Gather gather = place_operands("bulk", program, mesh, shape, sides);
+  gather.builder.stage(shape.nest, {sides.moved}, gather.all, "", kBulk);
+  return gather.builder.take();
+}
+
+Checked<Script> gather_ring(const Program& program, const Mesh& mesh, Gathered operand) {
+  return rotate_operand("ring", program, mesh, operand, kRelay);
+}
+
+Checked<Script> gather_fetch(const Program& program, const Mesh& mesh, Gathered operand) {
+  return rotate_operand("fetch", program, mesh, operand, kFetch);
+}
+
+Checked<Script> gather_pull(const Program& program, const Mesh& mesh, Gathered operand) {
+  return rotate_operand("pull", program, mesh, operand, kPull);
+}
+
+Checked<Script> gather_push(const Program& program, const Mesh& mesh, Gathered operand) {
+  HP_TRY(const GemmShape shape, read_gemm(program));
+  const Sides sides = sides_of(shape, operand);
+  const std::int64_t ranks = MeshPlan(mesh).all().ranks;
+  const std::int64_t chunks = std::clamp<std::int64_t>(sides.travel.size / ranks, 1, kPushChunks);
+  Gather gather = place_operands("push", program, mesh, shape, sides, {chunks});
+  ScheduleBuilder& builder = gather.builder;
+  const MeshRef over = builder.axes(gather.all);
+  builder.stage(shape.nest, {sides.moved}, gather.all, "", kPush);
+  builder.add(ChunkMove{shape.nest, {sides.moved}, over, std::nullopt, gather.travel[1]});
+  std::vector<std::string> order{gather.travel[0]};
+  order.insert(order.end(), over.begin(), over.end());
+  builder.add(ChunkLeaf{shape.nest, "leaf", gather.travel[1], order});
+  builder.add(FuseNests{shape.nest + "_fused", {shape.nest}, true, std::nullopt, std::nullopt});
+  return builder.take();
+}
+
+Checked<Script> gather_hierarchical(const Program& program, const Mesh& mesh, Gathered operand) {
+  HP_TRY(const GemmShape shape, read_gemm(program));
+  const Sides sides = sides_of(shape, operand);
+  MeshPlan plan(mesh);
+  const auto [outer, inner] = plan.outer_and_inner(smaller_factor(plan.all().ranks));
+  ScheduleBuilder builder("hierarchical", program, plan);
+  const auto travel = builder.tile(sides.travel.name, {outer.ranks, inner.ranks}, "t");
+  const auto stay = builder.tile(sides.stay.name, {outer.ranks, inner.ranks}, "s");
+  builder.shard({sides.moved}, travel[0], outer);
+  builder.shard({sides.moved}, travel[1], inner);
+  builder.shard({sides.fixed, shape.c}, stay[0], outer);
+  builder.shard({sides.fixed, shape.c}, stay[1], inner);
+  builder.parallelize(shape.nest, stay[0], outer);
+  builder.parallelize(shape.nest, stay[1], inner);
+  builder.stage(shape.nest, {sides.moved}, outer, "", kBulk);
+  builder.rotate(shape.nest, travel[1], inner);
+  builder.stage(shape.nest, {sides.moved}, inner, travel[1], kRelay);
+  return builder.take();
+}
+
+Checked<Script> gemm_grid2d(const Program& program, const Mesh& mesh) {
+  HP_TRY(const GemmShape shape, read_gemm(program));
+  MeshPlan plan(mesh);
+  const std::int64_t ranks = plan.all().ranks;
+  const auto [row, col] = plan.outer_and_inner(ranks / smaller_factor(ranks));
+  ScheduleBuilder builder("grid2d", program, plan);
+  const auto m = builder.tile(shape.m.name, {row.ranks}, "m");
+  const auto n = builder.tile(shape.n.name, {col.ranks}, "n");
+  const auto k = builder.tile(shape.k.name, {col.ranks, row.ranks}, "k");
+  builder.shard({shape.a, shape.c}, m[0], row);
+  builder.shard({shape.a}, k[0], col);
+  builder.shard({shape.b}, k[1], row);
+  builder.shard({shape.b, shape.c}, n[0], col);
+  builder.parallelize(shape.nest, m[0], row);
+  builder.parallelize(shape.nest, n[0], col);
+  builder.stage(shape.nest, {shape.a}, col, "", kBulk);
+  builder.rotate(shape.nest, k[1], row);
+  builder.stage(shape.nest, {shape.b}, row, k[1], kRelay);
+  return builder.take();
+}
+
+}  // namespace harpe

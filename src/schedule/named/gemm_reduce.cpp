@@ -1,0 +1,92 @@
+#include "schedule/named/builder.h"
+#include "schedule/named/gemm_parts.h"
+#include "schedule/named/gemm_shape.h"
+
+namespace harpe {
+namespace {
+
+using Level = MeshPlan::Level;
+
+constexpr Transfer kPushSums{How::Direct, Initiator::Src, 2, Via::Sm, Signal::Counter};
+constexpr Transfer kFetchSums{How::Direct, Initiator::Dst, 2, Via::Ce, Signal::Event};
+
+// A result that ends everywhere is reduced block by block and gathered (commir.md D14), along its
+// rows or, where there are more, its columns.
+const SizedAxis& blocked_axis(const GemmShape& shape, Reduced result, std::int64_t ranks) {
+  const bool rows = shape.m.size >= ranks || shape.m.size >= shape.n.size;
+  return result == Reduced::Scattered || rows ? shape.m : shape.n;
+}
+
+struct Reduction {
+  ScheduleBuilder builder;
+  Level all;
+  std::string block;  // digit of the result by which it is reduced
+};
+
+Reduction place_operands(std::string_view schedule, const Program& program, const Mesh& mesh,
+                         const GemmShape& shape, Reduced result) {
+  const MeshPlan plan(mesh);
+  Reduction out{ScheduleBuilder(schedule, program, plan), plan.all(), ""};
+  const SizedAxis& axis = blocked_axis(shape, result, out.all.ranks);
+  out.block =
+      out.builder.tile(axis.name, {out.all.ranks}, axis.name == shape.m.name ? "m" : "n")[0];
+  const auto k = out.builder.tile(shape.k.name, {out.all.ranks}, "k");
+  out.builder.shard({shape.a, shape.b}, k[0], out.all);
+  if (result == Reduced::Scattered) out.builder.shard({shape.c}, out.block, out.all);
+  out.builder.parallelize(shape.nest, k[0], out.all);
+  return out;
+}
+
+// Block by block, each rank starting behind its own: its own block is the last, and complete.
+Checked<Script> rotate_result(std::string_view schedule, const Program& program, const Mesh& mesh,
+                              Reduced result, const Transfer& transfer) {
+  HP_TRY(const GemmShape shape, read_gemm(program));
+  Reduction reduction = place_operands(schedule, program, mesh, shape, result);
+  reduction.builder.rotate(shape.nest, reduction.block, reduction.all, 1);
+  reduction.builder.drain(shape.nest, {shape.c}, reduction.all, reduction.block, transfer);
+  return reduction.builder.take();
+}
+
+}  // namespace
+
+Checked<Script> reduce_bulk(const Program& program, const Mesh& mesh, Reduced result) {
+  HP_TRY(const GemmShape shape, read_gemm(program));
+  Reduction reduction = place_operands("bulk", program, mesh, shape, result);
+  reduction.builder.drain(shape.nest, {shape.c}, reduction.all, "", kBulk);
+  return reduction.builder.take();
+}
+
+Checked<Script> reduce_ring(const Program& program, const Mesh& mesh) {
+  return rotate_result("ring", program, mesh, Reduced::Scattered, kRelay);
+}
+
+Checked<Script> reduce_fetch(const Program& program, const Mesh& mesh, Reduced result) {
+  return rotate_result("fetch", program, mesh, result, kFetchSums);
+}
+
+Checked<Script> reduce_push(const Program& program, const Mesh& mesh, Reduced result) {
+  return rotate_result("push", program, mesh, result, kPushSums);
+}
+
+Checked<Script> reduce_hierarchical(const Program& program, const Mesh& mesh, Reduced result) {
+  HP_TRY(const GemmShape shape, read_gemm(program));
+  MeshPlan plan(mesh);
+  const auto [outer, inner] = plan.outer_and_inner(smaller_factor(plan.all().ranks));
+  ScheduleBuilder builder("hierarchical", program, plan);
+  const SizedAxis& axis = blocked_axis(shape, result, plan.all().ranks);
+  const auto block = builder.tile(axis.name, {outer.ranks, inner.ranks}, "t");
+  const auto k = builder.tile(shape.k.name, {outer.ranks, inner.ranks}, "k");
+  builder.shard({shape.a, shape.b}, k[0], outer);
+  builder.shard({shape.a, shape.b}, k[1], inner);
+  if (result == Reduced::Scattered) {
+    builder.shard({shape.c}, block[0], outer);
+    builder.shard({shape.c}, block[1], inner);
+  }
+  builder.parallelize(shape.nest, k[0], outer);
+  builder.parallelize(shape.nest, k[1], inner);
+  builder.drain(shape.nest, {shape.c}, inner, "", kBulk);
+  builder.drain(shape.nest, {shape.c}, outer, "", kBulk);
+  return builder.take();
+}
+
+}  // namespace harpe

@@ -1,0 +1,114 @@
+#include "schedule/named/registry.h"
+
+#include <algorithm>
+#include <array>
+
+#include "schedule/named/attention.h"
+#include "schedule/named/attention_shape.h"
+#include "schedule/named/gemm.h"
+#include "schedule/named/mesh_plan.h"
+#include "schedule/state.h"
+
+namespace harpe {
+namespace {
+
+struct Entry {
+  std::string_view op;
+  std::span<const NamedSchedule> (*schedules)();
+};
+
+constexpr std::array kOperators = {
+    Entry{"gemm", &gemm_schedules},           Entry{"ag_gemm", &ag_gemm_schedules},
+    Entry{"gemm_rs", &gemm_rs_schedules},     Entry{"gemm_ar", &gemm_ar_schedules},
+    Entry{"attention", &attention_schedules},
+};
+
+constexpr std::size_t kMaxAlternatives = 3;
+
+// The first few schedules of the operator that do apply.
+std::string list_alternatives(std::string_view op, const Program& program, const Mesh& mesh) {
+  std::string out;
+  std::size_t listed = 0;
+  for (const NamedSchedule& schedule : schedules_of(op)) {
+    if (listed == kMaxAlternatives) break;
+    if (!schedule.generate(program, mesh).ok()) continue;
+    out += (out.empty() ? "`" : ", `") + std::string(schedule.name) + "`";
+    ++listed;
+  }
+  return out.empty() ? "another operator" : out;
+}
+
+Checked<Script> generate(std::string_view op, const NamedSchedule& schedule, const Program& program,
+                         const Mesh& mesh) {
+  auto script = schedule.generate(program, mesh);
+  if (script.ok()) return script;
+  Diag refusal = std::move(script).error();
+  for (DiagArg& argument : refusal.args) {
+    if (argument.name == "alternatives") argument.value = list_alternatives(op, program, mesh);
+  }
+  return refusal;
+}
+
+Checked<Ok> require_operator(std::string_view op) {
+  if (!schedules_of(op).empty()) return Ok{};
+  return make_diag(DiagCode::S602,
+                   {{"op", op}, {"hint", suggestion(op, operators_with_schedules())}});
+}
+
+Checked<Script> generate_named(std::string_view op, std::string_view name, const Program& program,
+                               const Mesh& mesh) {
+  std::vector<std::string> names;
+  for (const NamedSchedule& schedule : schedules_of(op)) {
+    if (schedule.name == name) return generate(op, schedule, program, mesh);
+    names.emplace_back(schedule.name);
+  }
+  return make_diag(DiagCode::S601, {{"op", op},
+                                    {"name", name},
+                                    {"hint", suggestion(name, names)},
+                                    {"schedules", quote_list(names)}});
+}
+
+}  // namespace
+
+std::span<const NamedSchedule> schedules_of(std::string_view op) {
+  const auto* found = std::ranges::find(kOperators, op, &Entry::op);
+  return found == kOperators.end() ? std::span<const NamedSchedule>{} : found->schedules();
+}
+
+std::vector<std::string> operators_with_schedules() {
+  std::vector<std::string> names;
+  for (const Entry& entry : kOperators) names.emplace_back(entry.op);
+  return names;
+}
+
+Checked<Script> generate_schedule(std::string_view op, std::string_view name,
+                                  const Program& program, const Mesh& mesh) {
+  HP_REQUIRE_OK(require_operator(op));
+  if (name == "auto") return choose_auto(op, program, mesh);
+  return generate_named(op, name, program, mesh);
+}
+
+std::vector<Applicability> find_applicable(std::string_view op, const Program& program,
+                                           const Mesh& mesh) {
+  std::vector<Applicability> found;
+  for (const NamedSchedule& schedule : schedules_of(op)) {
+    found.push_back({schedule.name, schedule.summary, generate(op, schedule, program, mesh)});
+  }
+  return found;
+}
+
+Checked<Script> choose_auto(std::string_view op, const Program& program, const Mesh& mesh) {
+  HP_REQUIRE_OK(require_operator(op));
+  if (op != "attention") {
+    return generate_named(op, op == "gemm_ar" ? "bulk" : "ring", program, mesh);
+  }
+  HP_TRY(const AttentionShape shape, read_attention(program));
+  const std::int64_t ranks = MeshPlan(mesh).all().ranks;
+  if (shape.queries.size < ranks) return attention_tree(program, mesh);
+  if (shape.causal && std::min(shape.queries.size, shape.keys.size) >= 2 * ranks) {
+    return attention_zigzag_ring(program, mesh);
+  }
+  return attention_allgather(program, mesh);
+}
+
+}  // namespace harpe

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <string>
+
+#include "schedule/fields.h"
+#include "schedule/state.h"
+
+namespace harpe {
+
+// shard(X, d, a):  place X[…]  ->  place X[…, d@a]: the rank at coordinate i holds block i
+// Requires: a buffer (S012); a digit (S013) of X (S301); mesh axes (S014-S016), as
+//           many ranks as blocks (S302), none in X's home yet (S303); a digit not placed yet
+//           (S304).
+// Keeps:    what is computed; who holds X at entry and exit changes.
+struct Shard {
+  static constexpr std::string_view kName = "shard";
+  std::string buffer;
+  std::string digit;
+  MeshRef axes;
+  static constexpr auto fields() {
+    return std::tuple{positional("buffer", &Shard::buffer), positional("digit", &Shard::digit),
+                      positional("axes", &Shard::axes)};
+  }
+  friend bool operator==(const Shard&, const Shard&) = default;
+};
+
+struct ShardFacts {
+  std::string buffer;
+  Placement placement;
+};
+
+[[nodiscard]] Checked<ShardFacts> check(const ScheduleState& state, const Shard& step);
+[[nodiscard]] ScheduleState apply(ScheduleState state, const ShardFacts& facts);
+
+// The first of `axes` that the buffer's home uses already, or "".
+[[nodiscard]] std::string find_axis_in_home(const NormalForm& form, std::string_view buffer,
+                                            const MeshRef& axes);
+// The buffer's `place` line, made if there is none yet (temporaries): lines are in the program's
+// order.
+[[nodiscard]] Place& place_of(ScheduleState& state, const std::string& buffer);
+
+}  // namespace harpe

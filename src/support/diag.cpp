@@ -1,0 +1,116 @@
+#include "support/diag.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <numeric>
+
+namespace harpe {
+namespace {
+
+constexpr std::array kDiags = {
+#define HP_DIAG(CODE, VERDICT, MESSAGE, MEANING, REMEDY) \
+  DiagInfo{DiagCode::CODE, #CODE, Verdict::VERDICT, MESSAGE, MEANING, REMEDY},
+#include "support/diagnostics/all.def"
+#undef HP_DIAG
+};
+
+std::string text_of(const DiagArg& arg) {
+  if (const auto* integer = std::get_if<std::int64_t>(&arg.value)) return std::to_string(*integer);
+  if (const auto* real = std::get_if<double>(&arg.value)) {
+    std::array<char, 32> buffer{};
+    const auto end = std::to_chars(buffer.data(), buffer.data() + buffer.size(), *real).ptr;
+    return {buffer.data(), end};
+  }
+  return std::get<std::string>(arg.value);
+}
+
+// `text` with every `{name}` replaced by the argument of that name.
+std::string fill(std::string_view text, const Diag& diag) {
+  std::string out;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text[i] != '{') {
+      out += text[i];
+      continue;
+    }
+    const std::size_t close = text.find('}', i);
+    const std::string_view name = text.substr(i + 1, close - i - 1);
+    const auto arg = std::ranges::find(diag.args, name, &DiagArg::name);
+    HP_CHECK(arg != diag.args.end(),
+             std::string(info(diag.code).name) + " lacks argument `" + std::string(name) + "`");
+    out += text_of(*arg);
+    i = close;
+  }
+  return out;
+}
+
+std::size_t edit_distance(std::string_view a, std::string_view b) {
+  std::vector<std::size_t> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), std::size_t{0});
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    std::size_t diagonal = row[0];
+    row[0] = i + 1;
+    for (std::size_t j = 0; j < b.size(); ++j) {
+      const std::size_t substituted = diagonal + (a[i] == b[j] ? 0 : 1);
+      diagonal = row[j + 1];
+      row[j + 1] = std::min({substituted, row[j] + 1, row[j + 1] + 1});
+    }
+  }
+  return row.back();
+}
+
+}  // namespace
+
+Diag make_diag(DiagCode code, std::initializer_list<DiagArg> args) {
+  return Diag{.code = code, .args = args, .notes = {}, .where = std::nullopt};
+}
+
+Diag with_note(Diag diag, std::string note) {
+  diag.notes.push_back(std::move(note));
+  return diag;
+}
+
+std::span<const DiagInfo> all_diags() { return kDiags; }
+
+const DiagInfo& info(DiagCode code) { return kDiags[static_cast<std::size_t>(code)]; }
+
+std::optional<DiagCode> find_diag(std::string_view name) {
+  const auto found = std::ranges::find(kDiags, name, &DiagInfo::name);
+  if (found == kDiags.end()) return std::nullopt;
+  return found->code;
+}
+
+std::string render_message(const Diag& diag) { return fill(info(diag.code).message, diag); }
+
+std::string render(const Diag& diag) {
+  std::string out = "error[" + std::string(info(diag.code).name) + "]: ";
+  if (diag.where) {
+    if (!diag.where->file.empty()) out += diag.where->file + ":";
+    out += std::to_string(diag.where->line) + ":" + std::to_string(diag.where->column) + ": ";
+  }
+  out += render_message(diag);
+  if (const std::string_view remedy = info(diag.code).remedy; !remedy.empty()) {
+    out += "; " + fill(remedy, diag);
+  }
+  for (const std::string& note : diag.notes) out += "\n  note: " + note;
+  return out;
+}
+
+std::optional<std::string> nearest(std::string_view name, std::span<const std::string> candidates) {
+  std::optional<std::string> best;
+  std::size_t best_distance = std::max<std::size_t>(2, name.size() / 3) + 1;
+  for (const std::string& candidate : candidates) {
+    if (const std::size_t distance = edit_distance(name, candidate); distance < best_distance) {
+      best = candidate;
+      best_distance = distance;
+    }
+  }
+  return best;
+}
+
+std::string suggestion(std::string_view name, std::span<const std::string> candidates) {
+  const std::optional<std::string> best = nearest(name, candidates);
+  return best ? " (did you mean `" + *best + "`?)" : std::string();
+}
+
+}  // namespace harpe

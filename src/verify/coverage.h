@@ -1,0 +1,22 @@
+#pragma once
+
+#include <cstdint>
+
+#include "plan/plan.h"
+#include "support/diag.h"
+#include "verify/execution.h"
+#include "verify/meaning.h"
+#include "verify/model.h"
+#include "verify/resolved.h"
+#include "verify/terms.h"
+
+namespace harpe::verifier {
+
+// Compares every non-empty block of every output, at every home, replicas included, with the
+// sequential program. Where a home keeps partial states, the ranks that share a block hold it
+// together. Returns the blocks compared. Errors: V520-V524.
+[[nodiscard]] Checked<std::int64_t> check_outputs(const Plan& plan, const Model& model,
+                                                  const Resolved& resolved, const Meaning& meaning,
+                                                  Execution& execution, Terms& terms);
+
+}  // namespace harpe::verifier

@@ -1,0 +1,111 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "plan/plan.h"
+#include "support/diag.h"
+#include "verify/meaning.h"
+#include "verify/model.h"
+#include "verify/order.h"
+#include "verify/resolved.h"
+#include "verify/terms.h"
+#include "verify/words.h"
+
+namespace harpe::verifier {
+
+// For one target of the task at hand: which terms go to which block.
+class Gather {
+ public:
+  void begin(std::int64_t blocks);
+  void add(std::int64_t block, TermId term);
+  // The block's terms; empty when there are none. Taken blocks are not `left`.
+  [[nodiscard]] const std::vector<TermId>& take(std::int64_t block);
+  [[nodiscard]] bool is_taken(std::int64_t block) const;
+  // A block that was added and never taken, or -1.
+  [[nodiscard]] std::int64_t left() const;
+
+ private:
+  struct Head {
+    std::int32_t token = 0;
+    std::int32_t node = -1;
+  };
+  struct Node {
+    TermId term;
+    std::int32_t next;
+  };
+  std::int32_t token_ = 0;
+  std::vector<Head> heads_;  // per block
+  std::vector<Node> nodes_;
+  std::vector<std::int64_t> blocks_;  // added, each once
+  std::vector<bool> taken_;           // per entry of blocks_
+  std::vector<std::int32_t> index_;   // per block: its entry of blocks_
+  std::vector<TermId> list_;
+};
+
+// Runs a plan once on free terms, in the order's sequence: legal because check_races showed that
+// all orders agree (Theorem 5).
+class Execution {
+ public:
+  // Requires: check_tasks, check_groups, check_races.
+  Execution(const Plan& plan, const Model& model, const Resolved& resolved, const Meaning& meaning,
+            Terms& terms);
+
+  // Errors: V501-V513.
+  [[nodiscard]] Checked<Ok> run(const Order& order);
+
+  // What a cell of a slot holds after the run; kNoTerm for nothing.
+  [[nodiscard]] TermId held(std::int32_t alloc, std::int64_t local, std::int32_t block);
+
+ private:
+  [[nodiscard]] Checked<Ok> run_task(std::size_t task);
+  [[nodiscard]] Checked<Ok> run_group(std::span<const std::int32_t> members);
+  [[nodiscard]] Checked<Ok> compute(std::size_t task);
+  [[nodiscard]] Checked<Ok> load_operands(std::size_t task);
+  [[nodiscard]] Checked<Ok> run_iterations(std::size_t task);
+  [[nodiscard]] Checked<Ok> initialise(std::size_t task);
+  [[nodiscard]] Checked<Ok> gather_sources(std::size_t task);
+  [[nodiscard]] Checked<Ok> check_partners(std::size_t task, const ResolvedRef& states,
+                                           std::span<const ResolvedRef> weights);
+  [[nodiscard]] Checked<Ok> check_added(std::size_t task);
+  [[nodiscard]] Checked<Ok> write_gathered(std::size_t task);
+  [[nodiscard]] Checked<TermId> result(std::size_t task, const ResolvedRef& ref, const Cell& cell,
+                                       int target);
+  [[nodiscard]] Checked<Ok> read_parts(std::size_t task, std::vector<TermId>& parts);
+  [[nodiscard]] Checked<Ok> write_parts(std::size_t task, std::span<const TermId> parts);
+  void begin_gather(const StatementModel& statement);
+
+  [[nodiscard]] Checked<TermId> read(std::size_t task, const ResolvedRef& ref, const Cell& cell);
+  [[nodiscard]] TermId peek(const ResolvedRef& ref, const Cell& cell);
+  void write(const ResolvedRef& ref, const Cell& cell, TermId term);
+  [[nodiscard]] const StatementModel& statement_of(std::size_t task) const;
+  [[nodiscard]] static int target_of(const StatementModel& statement, std::int32_t buffer);
+  [[nodiscard]] Diag block_finding(DiagCode code, std::size_t task, const ResolvedRef& ref,
+                                   std::int64_t block) const;
+
+  const Plan& plan_;
+  const Model& model_;
+  const Resolved& resolved_;
+  const Meaning& meaning_;
+  Terms& terms_;
+  Words words_;
+  std::vector<TermId> cells_;
+  std::vector<std::int32_t> content_;  // per slot: the content its cells are of
+  std::vector<std::int32_t> last_;     // per slot: a block of that content
+  std::vector<bool> is_input_;         // per slot: the home of an input (D11)
+
+  // Of the task at hand.
+  struct Operand {
+    std::int32_t token = 0;
+    TermId term = kNoTerm;
+  };
+  std::vector<std::vector<Operand>> operands_;  // per buffer, per block
+  std::int32_t token_ = 0;
+  std::vector<Gather> gathers_;  // per target
+  std::vector<TermId> parts_;
+  std::vector<std::int32_t> leaf_;
+  std::vector<std::int32_t> point_;
+  std::vector<TermId> union_;
+};
+
+}  // namespace harpe::verifier

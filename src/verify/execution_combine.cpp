@@ -1,0 +1,209 @@
+#include <algorithm>
+
+#include "verify/execution.h"
+
+namespace harpe::verifier {
+
+void Execution::begin_gather(const StatementModel& statement) {
+  gathers_.resize(std::max(gathers_.size(), statement.targets.size()));
+  for (std::size_t target = 0; target < statement.targets.size(); ++target) {
+    const auto buffer = static_cast<std::size_t>(statement.targets[target].buffer);
+    gathers_[target].begin(model_.buffers[buffer].radix.blocks);
+  }
+}
+
+Checked<Ok> Execution::compute(std::size_t task) {
+  HP_REQUIRE_OK(load_operands(task));
+  begin_gather(statement_of(task));
+  HP_REQUIRE_OK(run_iterations(task));
+  HP_REQUIRE_OK(check_added(task));
+  return write_gathered(task);
+}
+
+Checked<Ok> Execution::load_operands(std::size_t task) {
+  ++token_;
+  for (const ResolvedRef& ref : resolved_.reads(task)) {
+    std::vector<Operand>& operands = operands_[static_cast<std::size_t>(ref.buffer)];
+    for (const Cell& cell : resolved_.cells(ref)) {
+      HP_TRY(const TermId term, read(task, ref, cell));
+      if (terms_.kind(term) == TermKind::State) {
+        return block_finding(DiagCode::V503, task, ref, cell.block);
+      }
+      Operand& operand = operands[static_cast<std::size_t>(cell.block)];
+      if (operand.token == token_ && operand.term != term) {
+        return block_finding(DiagCode::V512, task, ref, cell.block);
+      }
+      operand = {.token = token_, .term = term};
+    }
+  }
+  return Ok{};
+}
+
+Checked<Ok> Execution::run_iterations(std::size_t task) {
+  const StatementModel& statement = statement_of(task);
+  const NestModel& nest = model_.nests[static_cast<std::size_t>(statement.nest)];
+  const auto lookup = [&](int buffer, std::int64_t block) {
+    const Operand& operand =
+        operands_[static_cast<std::size_t>(buffer)][static_cast<std::size_t>(block)];
+    return operand.token == token_ ? operand.term : kNoTerm;
+  };
+  for (const Box& box : plan_.tasks[task].iter) {
+    point_.clear();
+    for (const Range& range : box) point_.push_back(range.lo);
+    do {
+      if (model_.is_empty(nest, point_)) continue;
+      const std::int64_t iteration = product(nest.space.strides, point_);
+      if (model_.is_masked(statement, point_)) {
+        return make_diag(DiagCode::V506,
+                         {{"task", words_.task(static_cast<std::int64_t>(task))},
+                          {"iteration", words_.iteration(statement.nest, iteration)}});
+      }
+      leaf_ = {resolved_.statements[task], static_cast<std::int32_t>(iteration)};
+      const MissingOperand missing = read_operands(model_, statement, point_, leaf_, lookup);
+      if (missing.buffer >= 0) {
+        return make_diag(DiagCode::V502,
+                         {{"task", words_.task(static_cast<std::int64_t>(task))},
+                          {"iteration", words_.iteration(statement.nest, iteration)},
+                          {"block", words_.block(missing.buffer, missing.block)}});
+      }
+      const TermId term = terms_.intern(TermKind::Contribution, leaf_);
+      for (std::size_t t = 0; t < statement.targets.size(); ++t) {
+        const AccessModel& target = statement.targets[t];
+        const BufferModel& buffer = model_.buffers[static_cast<std::size_t>(target.buffer)];
+        const std::int64_t base = product(target.strides, point_);
+        for (const std::int64_t offset : target.offsets) {
+          if (!buffer.is_empty(base + offset)) gathers_[t].add(base + offset, term);
+        }
+      }
+    } while (next_point(box, point_));
+  }
+  return Ok{};
+}
+
+// Source by source; under a tied state every o meets the l it was made with.
+Checked<Ok> Execution::gather_sources(std::size_t task) {
+  const StatementModel& statement = statement_of(task);
+  const bool stored = statement.monoid == Monoid::Store;
+  begin_gather(statement);
+  const std::span<const ResolvedRef> reads = resolved_.reads(task);
+  for (std::size_t i = 0; i < reads.size(); ++i) {
+    Gather& gather = gathers_[static_cast<std::size_t>(target_of(statement, reads[i].buffer))];
+    for (const Cell& cell : resolved_.cells(reads[i])) {
+      HP_TRY(const TermId term, read(task, reads[i], cell));
+      if ((terms_.kind(term) == TermKind::State) == stored) {
+        return block_finding(stored ? DiagCode::V503 : DiagCode::V504, task, reads[i], cell.block);
+      }
+      gather.add(cell.block, term);
+    }
+    if (statement.tied && i % 2 == 0) {
+      HP_REQUIRE_OK(check_partners(task, reads[i], reads.subspan(i + 1, 1)));
+    }
+  }
+  return check_added(task);
+}
+
+// What is added to was, for o and for l, made of the same contributions so far.
+Checked<Ok> Execution::check_added(std::size_t task) {
+  const StatementModel& statement = statement_of(task);
+  if (!statement.tied) return Ok{};
+  std::vector<ResolvedRef> weights;
+  for (const ResolvedRef& ref : resolved_.writes(task)) {
+    const bool weight = target_of(statement, ref.buffer) == 1;
+    if (weight && ref.mode == WriteMode::Add) weights.push_back(ref);
+  }
+  for (const ResolvedRef& ref : resolved_.writes(task)) {
+    if (ref.mode != WriteMode::Add || target_of(statement, ref.buffer) != 0) continue;
+    HP_REQUIRE_OK(check_partners(task, ref, weights));
+  }
+  return Ok{};
+}
+
+Checked<Ok> Execution::check_partners(std::size_t task, const ResolvedRef& states,
+                                      std::span<const ResolvedRef> weights) {
+  const StatementModel& statement = statement_of(task);
+  std::vector<Operand>& partners = operands_[static_cast<std::size_t>(statement.targets[1].buffer)];
+  ++token_;
+  for (const ResolvedRef& ref : weights) {
+    for (const Cell& cell : resolved_.cells(ref)) {
+      partners[static_cast<std::size_t>(cell.block)] = {.token = token_, .term = peek(ref, cell)};
+    }
+  }
+  const auto size = [&](TermId state) {
+    const auto count = state == kNoTerm ? 0 : static_cast<std::int64_t>(terms_.words(state).size());
+    return count_of(count, "contribution");
+  };
+  for (const Cell& cell : resolved_.cells(states)) {
+    const std::int32_t partner = statement.partner[static_cast<std::size_t>(cell.block)];
+    const Operand& weight = partners[static_cast<std::size_t>(partner)];
+    const TermId term = weight.token == token_ ? weight.term : kNoTerm;
+    const TermId state = peek(states, cell);
+    if (term == state && state != kNoTerm) continue;
+    return make_diag(DiagCode::V507,
+                     {{"task", words_.task(static_cast<std::int64_t>(task))},
+                      {"state", words_.block(states.buffer, cell.block)},
+                      {"alloc", words_.alloc(states.alloc)},
+                      {"state_size", size(state)},
+                      {"weight", words_.block(statement.targets[1].buffer, partner)},
+                      {"weight_size", size(term)}});
+  }
+  return Ok{};
+}
+
+Checked<Ok> Execution::write_gathered(std::size_t task) {
+  const StatementModel& statement = statement_of(task);
+  for (const ResolvedRef& ref : resolved_.writes(task)) {
+    const int target = target_of(statement, ref.buffer);
+    for (const Cell& cell : resolved_.cells(ref)) {
+      HP_TRY(const TermId term, result(task, ref, cell, target));
+      write(ref, cell, term);
+    }
+  }
+  for (std::size_t target = 0; target < statement.targets.size(); ++target) {
+    const std::int64_t block = gathers_[target].left();
+    if (block < 0) continue;
+    return make_diag(DiagCode::V510,
+                     {{"task", words_.task(static_cast<std::int64_t>(task))},
+                      {"block", words_.block(statement.targets[target].buffer, block)}});
+  }
+  return Ok{};
+}
+
+// What a write leaves in its cell: contributions or states gathered, on top of what was there.
+Checked<TermId> Execution::result(std::size_t task, const ResolvedRef& ref, const Cell& cell,
+                                  int target) {
+  const StatementModel& statement = statement_of(task);
+  if (gathers_[static_cast<std::size_t>(target)].is_taken(cell.block)) {
+    return make_diag(DiagCode::V213, {{"task", words_.task(static_cast<std::int64_t>(task))},
+                                      {"verb", "writes"},
+                                      {"block", words_.block(ref.buffer, cell.block)},
+                                      {"alloc", words_.alloc(ref.alloc) + " and elsewhere"}});
+  }
+  const std::vector<TermId>& terms = gathers_[static_cast<std::size_t>(target)].take(cell.block);
+  if (terms.empty()) return block_finding(DiagCode::V509, task, ref, cell.block);
+  const TaskKind kind = plan_.tasks[task].kind;
+  if (statement.monoid == Monoid::Store && kind != TaskKind::Compute) {
+    if (terms.size() == 1) return terms.front();
+    return block_finding(DiagCode::V513, task, ref, cell.block);
+  }
+  union_.clear();
+  for (const TermId term : terms) {
+    if (kind == TaskKind::Compute) {
+      union_.push_back(term);
+    } else {
+      const std::span<const std::int32_t> contributions = terms_.words(term);
+      union_.insert(union_.end(), contributions.begin(), contributions.end());
+    }
+  }
+  TermId state = terms_.state(union_);
+  if (ref.mode == WriteMode::Add) {
+    const TermId current = peek(ref, cell);
+    if (current == kNoTerm || terms_.kind(current) != TermKind::State) {
+      return block_finding(DiagCode::V505, task, ref, cell.block);
+    }
+    state = terms_.combine(current, state);
+  }
+  if (ref.mode != WriteMode::Set) return state;
+  return value_term(terms_, resolved_.statements[task], target, cell.block, state);
+}
+
+}  // namespace harpe::verifier

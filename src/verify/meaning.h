@@ -1,0 +1,78 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "plan/plan.h"
+#include "verify/model.h"
+#include "verify/terms.h"
+
+namespace harpe::verifier {
+
+// The sequential program over blocks, in free terms: what every plan of it must compute. Iterations
+// that have no elements (D12) or that a mask hides do not run.
+class Meaning {
+ public:
+  // Errors: V203 too many iterations.
+  [[nodiscard]] static Checked<Meaning> make(const Model& model, Terms& terms);
+
+  // The block's value after the program; kNoTerm where nothing ever gives it one.
+  [[nodiscard]] TermId value(int buffer, std::int64_t block) const {
+    return values_[static_cast<std::size_t>(buffer)][static_cast<std::size_t>(block)];
+  }
+  // What contributes to a target's block.
+  [[nodiscard]] TermId state(int statement, int target, std::int64_t block) const {
+    return states_[static_cast<std::size_t>(statement)][static_cast<std::size_t>(target)]
+                  [static_cast<std::size_t>(block)];
+  }
+
+ private:
+  Meaning(const Model& model, Terms& terms);
+  void run(int statement, Terms& terms);
+
+  const Model& model_;
+  std::vector<std::vector<TermId>> values_;               // per buffer, per block
+  std::vector<std::vector<std::vector<TermId>>> states_;  // per statement, target, block
+};
+
+[[nodiscard]] inline TermId input_term(Terms& terms, std::int32_t buffer, std::int32_t block) {
+  return terms.intern(TermKind::Input, {buffer, block});
+}
+
+[[nodiscard]] inline TermId value_term(Terms& terms, std::int32_t statement, std::int32_t target,
+                                       std::int32_t block, TermId state) {
+  return terms.intern(TermKind::Value, {statement, target, block, state});
+}
+
+struct MissingOperand {
+  int buffer = -1;  // none is missing
+  std::int64_t block = 0;
+};
+// Appends to `words` what the leaf reads at `point`: for every operand the terms of its non-empty
+// blocks, as `lookup(buffer, block)` gives them; stops at the first that is kNoTerm.
+template <class Lookup>
+[[nodiscard]] MissingOperand read_operands(const Model& model, const StatementModel& statement,
+                                           std::span<const std::int32_t> point,
+                                           std::vector<std::int32_t>& words, Lookup&& lookup) {
+  for (const AccessModel& operand : statement.operands) {
+    const std::int64_t base = product(operand.strides, point);
+    const BufferModel& buffer = model.buffers[static_cast<std::size_t>(operand.buffer)];
+    for (const std::int64_t offset : operand.offsets) {
+      if (buffer.is_empty(base + offset)) continue;
+      const TermId term = lookup(operand.buffer, base + offset);
+      if (term == kNoTerm) return {.buffer = operand.buffer, .block = base + offset};
+      words.push_back(term);
+    }
+  }
+  return {};
+}
+
+// All of a digit list's points, as a box for `next_point`.
+[[nodiscard]] inline std::vector<Range> whole_box(const Radix& radix) {
+  std::vector<Range> box;
+  for (const std::int32_t extent : radix.extents) box.push_back({.lo = 0, .hi = extent});
+  return box;
+}
+
+}  // namespace harpe::verifier

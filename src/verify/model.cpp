@@ -1,0 +1,89 @@
+#include "verify/model.h"
+
+#include <algorithm>
+
+#include "verify/model_builder.h"
+
+namespace harpe::verifier {
+namespace {
+
+template <class Item>
+int index_of(const std::vector<Item>& items, std::string_view name) {
+  const auto found = std::ranges::find(items, name, &Item::name);
+  return found == items.end() ? -1 : static_cast<int>(found - items.begin());
+}
+
+}  // namespace
+
+int Model::find_buffer(std::string_view name) const { return index_of(buffers, name); }
+int Model::find_nest(std::string_view name) const { return index_of(nests, name); }
+
+std::int64_t Model::coordinate(RankId rank, std::span<const int> mesh_axes) const {
+  std::vector<std::int64_t> position(mesh.size());
+  std::int64_t rest = rank.value;
+  for (std::size_t i = mesh.size(); i-- > 0;) {
+    position[i] = rest % mesh[i].size;
+    rest /= mesh[i].size;
+  }
+  std::int64_t flat = 0;
+  for (const int axis : mesh_axes) {
+    const auto a = static_cast<std::size_t>(axis);
+    flat = flat * mesh[a].size + position[a];
+  }
+  return flat;
+}
+
+bool Model::is_home(int buffer, RankId rank, std::int64_t block) const {
+  const BufferModel& model = buffers[static_cast<std::size_t>(buffer)];
+  for (std::size_t i = 0; i < model.home.size(); ++i) {
+    if (model.home[i].empty()) continue;
+    const std::int64_t value = block / model.radix.strides[i] % model.radix.extents[i];
+    if (value != coordinate(rank, model.home[i])) return false;
+  }
+  return true;
+}
+
+bool Model::is_empty(const NestModel& nest, std::span<const std::int32_t> point) const {
+  return std::ranges::any_of(nest.axes, [&](const AxisView& view) {
+    const AxisModel& axis = axes[static_cast<std::size_t>(view.axis)];
+    if (!axis.has_empty) return false;
+    const auto block = static_cast<std::size_t>(product(view.strides, point));
+    return axis.begin[block] == axis.end[block];
+  });
+}
+
+bool Model::is_masked(const StatementModel& statement, std::span<const std::int32_t> point) const {
+  return std::ranges::any_of(statement.masks, [&](const MaskModel& mask) {
+    const AxisModel& queries = axes[static_cast<std::size_t>(mask.queries.axis)];
+    const AxisModel& keys = axes[static_cast<std::size_t>(mask.keys.axis)];
+    const std::int64_t last_query =
+        queries.end[static_cast<std::size_t>(product(mask.queries.strides, point))] - 1;
+    const std::int64_t first_key =
+        keys.begin[static_cast<std::size_t>(product(mask.keys.strides, point))];
+    return first_key > last_query + mask.diagonal;
+  });
+}
+
+std::vector<std::int32_t> point_of(const Radix& radix, std::int64_t block) {
+  std::vector<std::int32_t> point(radix.extents.size());
+  for (std::size_t i = 0; i < point.size(); ++i) {
+    point[i] = static_cast<std::int32_t>(block / radix.strides[i] % radix.extents[i]);
+  }
+  return point;
+}
+
+Checked<Model> Model::make(const Program& program, const Mesh& mesh, const NormalForm& form) {
+  HP_REQUIRE_OK(check_mesh(mesh));
+  HP_REQUIRE_OK(check_known(program));
+  Model model;
+  ModelBuilder builder(program, form, model);
+  HP_REQUIRE_OK(builder.refine_mesh(mesh));
+  HP_REQUIRE_OK(builder.add_axes());
+  HP_REQUIRE_OK(builder.lay_out_axes());
+  HP_REQUIRE_OK(builder.add_buffers());
+  HP_REQUIRE_OK(builder.place_buffers());
+  HP_REQUIRE_OK(builder.add_nests());
+  return model;
+}
+
+}  // namespace harpe::verifier

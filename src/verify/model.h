@@ -1,0 +1,154 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ir/form.h"
+#include "ir/program.h"
+#include "machine/mesh.h"
+#include "support/diag.h"
+#include "support/ids.h"
+
+// The verifier's own reading of (program, mesh, normal form), written from commir.md alone (D1,
+// D12, sections 2.3 and 4.2) and sharing nothing with ir/blocks.h: if one of the two misreads a
+// layout, a block start or a home, the terms of the plan and of the program differ.
+namespace harpe::verifier {
+
+// More than this many blocks of one buffer, or of one iteration space, are not enumerated. What
+// does not enumerate iterations can speak of more of them.
+constexpr std::int64_t kMaxBlocks = std::int64_t{1} << 24;
+constexpr std::int64_t kMaxIterations = std::int64_t{1} << 60;
+
+struct DigitModel {
+  std::string name;
+  int axis = 0;
+  std::int32_t extent = 1;
+};
+
+// Blocks are numbered in digit order; their elements lie where the axis' layout puts them.
+struct AxisModel {
+  std::string name;
+  std::int64_t size = 1;
+  std::vector<int> digits;
+  std::int64_t blocks = 1;
+  std::vector<std::int64_t> begin;  // per block: its first element
+  std::vector<std::int64_t> end;
+  bool has_empty = false;
+};
+
+// A list of digits read as one mixed-radix number, first most significant.
+struct Radix {
+  std::vector<int> digits;  // into Model::digits
+  std::vector<std::int32_t> extents;
+  std::vector<std::int64_t> strides;
+  std::int64_t blocks = 1;
+};
+
+// How an axis' block follows from a point of some Radix: the scalar product with these strides.
+struct AxisView {
+  int axis = 0;
+  std::vector<std::int64_t> strides;  // per digit of the Radix; 0 for other axes' digits
+};
+
+struct BufferModel {
+  std::string name;
+  DType dtype = DType::F32;
+  Role role = Role::In;
+  Radix radix;
+  std::vector<AxisView> axes;
+  std::int64_t opaque = 1;             // product of the opaque extents
+  std::vector<bool> empty;             // per block (D12)
+  std::vector<std::vector<int>> home;  // per digit: the mesh axes it is placed on, major first
+  std::vector<int> partial;            // mesh axes along which homes keep partial states
+  [[nodiscard]] bool is_empty(std::int64_t block) const {
+    return empty[static_cast<std::size_t>(block)];
+  }
+};
+
+// What one point of an iteration space touches of one buffer: `strides` · point + each of `offsets`
+// (the digits the point does not fix: all their values).
+struct AccessModel {
+  int buffer = 0;
+  std::vector<std::int64_t> strides;
+  std::vector<std::int64_t> offsets;
+};
+
+// Key k is visible to query q iff k <= q + diagonal, on logical positions.
+struct MaskModel {
+  AxisView queries;
+  AxisView keys;
+  std::int64_t diagonal = 0;
+};
+
+struct StatementModel {
+  int nest = 0;
+  int index = 0;  // in the nest
+  Monoid monoid = Monoid::Store;
+  std::vector<AccessModel> operands;
+  std::vector<AccessModel> targets;
+  std::vector<MaskModel> masks;
+  // Under `lse` the targets (o, l) are one state. Per block of o: the block of l it combines with.
+  bool tied = false;
+  std::vector<std::int32_t> partner;
+};
+
+struct NestModel {
+  std::string name;
+  Radix space;  // digits of the `over` axes, in that order
+  std::vector<AxisView> axes;
+  int first_statement = 0;  // in Model::statements
+  int statement_count = 0;
+};
+
+class Model {
+ public:
+  // Errors: M1xx, P0xx, V201 the form does not fit its program and mesh, V202 something the
+  // verifier does not know, V203 too many blocks.
+  [[nodiscard]] static Checked<Model> make(const Program& program, const Mesh& mesh,
+                                           const NormalForm& form);
+
+  std::vector<MeshAxis> mesh;  // refinements applied
+  std::int64_t ranks = 1;
+  std::vector<DigitModel> digits;
+  std::vector<AxisModel> axes;
+  std::vector<BufferModel> buffers;
+  std::vector<NestModel> nests;
+  std::vector<StatementModel> statements;  // in program order
+
+  [[nodiscard]] int find_buffer(std::string_view name) const;  // or -1
+  [[nodiscard]] int find_nest(std::string_view name) const;    // or -1
+  [[nodiscard]] std::int64_t coordinate(RankId rank, std::span<const int> mesh_axes) const;
+  // Is this block part of the home `rank` has of the buffer?
+  [[nodiscard]] bool is_home(int buffer, RankId rank, std::int64_t block) const;
+  // Has this iteration elements (D12)?
+  [[nodiscard]] bool is_empty(const NestModel& nest, std::span<const std::int32_t> point) const;
+  // Does a mask hide all of this iteration? Requires: it is not empty.
+  [[nodiscard]] bool is_masked(const StatementModel& statement,
+                               std::span<const std::int32_t> point) const;
+};
+
+[[nodiscard]] inline std::int64_t product(std::span<const std::int64_t> strides,
+                                          std::span<const std::int32_t> point) {
+  std::int64_t sum = 0;
+  for (std::size_t i = 0; i < strides.size(); ++i) sum += strides[i] * point[i];
+  return sum;
+}
+
+// The digit values of one block, or of one iteration.
+[[nodiscard]] std::vector<std::int32_t> point_of(const Radix& radix, std::int64_t block);
+
+// The next point of a box, last digit fastest; false after the last. `Box` is any list of ranges
+// with `lo` and `hi`; `point` starts at every `lo`. Requires: no range is empty.
+template <class Box>
+[[nodiscard]] bool next_point(const Box& box, std::vector<std::int32_t>& point) {
+  for (std::size_t i = point.size(); i-- > 0;) {
+    if (++point[i] < box[i].hi) return true;
+    point[i] = box[i].lo;
+  }
+  return false;
+}
+
+}  // namespace harpe::verifier

@@ -1,0 +1,47 @@
+#pragma once
+
+#include "verify/model.h"
+
+namespace harpe::verifier {
+
+// check_program, and V202 for what the verifier has no rule for: routes, ragged axes.
+[[nodiscard]] Checked<Ok> check_known(const Program& program);
+
+// Fills a Model, one step after the other. Each step needs the ones above it.
+class ModelBuilder {
+ public:
+  ModelBuilder(const Program& program, const NormalForm& form, Model& model)
+      : program_(program), form_(form), model_(model) {}
+
+  [[nodiscard]] Checked<Ok> refine_mesh(const Mesh& mesh);
+  [[nodiscard]] Checked<Ok> add_axes();
+  [[nodiscard]] Checked<Ok> lay_out_axes();
+  [[nodiscard]] Checked<Ok> add_buffers();
+  [[nodiscard]] Checked<Ok> place_buffers();
+  [[nodiscard]] Checked<Ok> add_nests();
+
+ private:
+  struct LayoutArgs {
+    std::vector<std::size_t> digits;    // positions within the axis
+    std::vector<std::int64_t> numbers;  // of a table
+  };
+  [[nodiscard]] Checked<LayoutArgs> layout_args(const Layout& layout, const AxisModel& axis) const;
+  [[nodiscard]] Diag misfit(std::string reason) const;  // V201
+  [[nodiscard]] Checked<std::vector<std::int64_t>> logical_blocks(const AxisModel& axis) const;
+  [[nodiscard]] Checked<Radix> radix_over(const std::vector<std::string>& axis_names,
+                                          const std::string& owner, std::int64_t limit) const;
+  [[nodiscard]] std::vector<AxisView> views_of(const Radix& radix) const;
+  [[nodiscard]] Checked<Ok> place(const Place& place);
+  [[nodiscard]] Checked<std::vector<int>> mesh_axes(const MeshRef& names, std::vector<int>& used,
+                                                    const std::string& owner) const;
+  [[nodiscard]] Checked<AccessModel> access(const Access& access, const Radix& space) const;
+  [[nodiscard]] Checked<MaskModel> mask(const Mask& mask, const NestModel& nest) const;
+  [[nodiscard]] Checked<StatementModel> statement(const Stmt& stmt, const NestModel& nest) const;
+  [[nodiscard]] int axis_index(std::string_view name) const;  // or -1
+
+  const Program& program_;
+  const NormalForm& form_;
+  Model& model_;
+};
+
+}  // namespace harpe::verifier

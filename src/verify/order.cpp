@@ -1,0 +1,214 @@
+#include "verify/order.h"
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+
+#include "verify/cycle.h"
+
+namespace harpe::verifier {
+namespace {
+
+std::span<const std::int32_t> row(const std::vector<std::int32_t>& start,
+                                  const std::vector<std::int32_t>& items, std::int32_t index) {
+  const auto i = static_cast<std::size_t>(index);
+  return std::span(items).subspan(static_cast<std::size_t>(start[i]),
+                                  static_cast<std::size_t>(start[i + 1] - start[i]));
+}
+
+}  // namespace
+
+class OrderBuilder {
+ public:
+  OrderBuilder(const Plan& plan, Order& out) : plan_(plan), out_(out) {}
+
+  void number_tasks() {
+    const auto tasks = static_cast<std::int32_t>(plan_.tasks.size());
+    out_.tasks_ = tasks;
+    out_.lanes = static_cast<std::int32_t>(plan_.lanes.size());
+    std::vector<std::int32_t> length(plan_.lanes.size(), 0);
+    for (const Task& task : plan_.tasks) {
+      out_.lane_.push_back(task.lane.value);
+      out_.position_.push_back(length[task.lane.index()]++);
+    }
+    out_.lane_start_.push_back(0);
+    for (const std::int32_t count : length) {
+      out_.lane_start_.push_back(out_.lane_start_.back() + count);
+    }
+    out_.by_lane_.resize(plan_.tasks.size());
+    for (std::int32_t task = 0; task < tasks; ++task) {
+      const auto at = static_cast<std::size_t>(task);
+      const auto lane = static_cast<std::size_t>(out_.lane_[at]);
+      out_.by_lane_[static_cast<std::size_t>(out_.lane_start_[lane] + out_.position_[at])] = task;
+    }
+  }
+
+  void number_units() {
+    const std::size_t nodes = plan_.tasks.size() + plan_.barriers.size();
+    out_.first_group_ = static_cast<std::int32_t>(nodes);
+    out_.unit_.resize(nodes);
+    std::iota(out_.unit_.begin(), out_.unit_.end(), 0);
+    out_.self_ = out_.unit_;
+    std::map<std::int32_t, std::vector<std::int32_t>> groups;
+    for (std::size_t task = 0; task < plan_.tasks.size(); ++task) {
+      if (plan_.tasks[task].kind != TaskKind::Collective) continue;
+      groups[plan_.tasks[task].group].push_back(static_cast<std::int32_t>(task));
+    }
+    out_.group_start_.push_back(0);
+    std::int32_t unit = out_.first_group_;
+    for (const auto& [group, members] : groups) {
+      for (const std::int32_t task : members) {
+        out_.unit_[static_cast<std::size_t>(task)] = unit;
+        out_.group_members_.push_back(task);
+      }
+      out_.group_start_.push_back(static_cast<std::int32_t>(out_.group_members_.size()));
+      ++unit;
+    }
+  }
+
+  void add_edges() {
+    for (std::size_t task = 0; task < plan_.tasks.size(); ++task) {
+      const std::int32_t position = out_.position_[task];
+      if (position > 0) {
+        add(out_.task_at(out_.lane_[task], position - 1), static_cast<std::int32_t>(task));
+      }
+    }
+    for (const Sync& sync : plan_.syncs) add(sync.from.value, sync.to.value);
+    for (std::size_t id = 0; id < plan_.barriers.size(); ++id) {
+      const auto node = static_cast<std::int32_t>(plan_.tasks.size() + id);
+      for (const TaskId from : plan_.barriers[id].from) add(from.value, node);
+      for (const TaskId to : plan_.barriers[id].to) add(node, to.value);
+    }
+    bucket(to_, from_, out_.before_start_, out_.before_);
+    bucket(from_, to_, out_.after_start_, out_.after_);
+  }
+
+  // Kahn's algorithm over units. Returns how many edges into each unit are left; all zero unless
+  // there is a cycle.
+  std::vector<std::int32_t> sort_units() {
+    const std::size_t units =
+        static_cast<std::size_t>(out_.first_group_) + out_.group_start_.size() - 1;
+    std::vector<std::int32_t> left(units, 0);
+    for (const std::int32_t node : to_) ++left[static_cast<std::size_t>(out_.unit_of(node))];
+    for (std::int32_t unit = 0; unit < static_cast<std::int32_t>(units); ++unit) {
+      // A member of a group is no unit of its own.
+      const bool exists = out_.is_group(unit) || out_.unit_of(unit) == unit;
+      if (exists && left[static_cast<std::size_t>(unit)] == 0) out_.sequence.push_back(unit);
+    }
+    for (std::size_t next = 0; next < out_.sequence.size(); ++next) {
+      for (const std::int32_t node : nodes_of(out_.sequence[next])) {
+        for (const std::int32_t later : out_.after(node)) {
+          const std::int32_t unit = out_.unit_of(later);
+          if (--left[static_cast<std::size_t>(unit)] == 0) out_.sequence.push_back(unit);
+        }
+      }
+    }
+    return left;
+  }
+
+ private:
+  [[nodiscard]] std::span<const std::int32_t> nodes_of(std::int32_t unit) const {
+    if (out_.is_group(unit)) return out_.members(unit);
+    return std::span(out_.self_).subspan(static_cast<std::size_t>(unit), 1);
+  }
+
+  void add(std::int32_t from, std::int32_t to) {
+    from_.push_back(from);
+    to_.push_back(to);
+  }
+
+  // Per key, the values of the edges that have it.
+  void bucket(const std::vector<std::int32_t>& keys, const std::vector<std::int32_t>& values,
+              std::vector<std::int32_t>& start, std::vector<std::int32_t>& items) const {
+    start.assign(out_.unit_.size() + 1, 0);
+    for (const std::int32_t key : keys) ++start[static_cast<std::size_t>(key) + 1];
+    std::partial_sum(start.begin(), start.end(), start.begin());
+    std::vector<std::int32_t> next(start.begin(), start.end() - 1);
+    items.resize(keys.size());
+    for (std::size_t i = 0; i < keys.size(); ++i) {
+      items[static_cast<std::size_t>(next[static_cast<std::size_t>(keys[i])]++)] = values[i];
+    }
+  }
+
+  const Plan& plan_;
+  Order& out_;
+  std::vector<std::int32_t> from_;
+  std::vector<std::int32_t> to_;
+};
+
+std::span<const std::int32_t> Order::members(std::int32_t unit) const {
+  if (is_group(unit)) return row(group_start_, group_members_, unit - first_group_);
+  return std::span(self_).subspan(static_cast<std::size_t>(unit), is_task(unit) ? 1 : 0);
+}
+
+std::span<const std::int32_t> Order::before(std::int32_t node) const {
+  return row(before_start_, before_, node);
+}
+
+std::span<const std::int32_t> Order::after(std::int32_t node) const {
+  return row(after_start_, after_, node);
+}
+
+Checked<Order> Order::make(const Plan& plan, const Model& model) {
+  Order order;
+  OrderBuilder builder(plan, order);
+  builder.number_tasks();
+  builder.number_units();
+  builder.add_edges();
+  const std::vector<std::int32_t> left = builder.sort_units();
+  if (std::ranges::any_of(left, [](std::int32_t edges) { return edges > 0; })) {
+    return describe_cycle(plan, model, order, left);
+  }
+  return order;
+}
+
+Clocks::Clocks(const Order& order) : order_(order) {
+  std::int32_t units = 0;
+  for (const std::int32_t unit : order.sequence) units = std::max(units, unit + 1);
+  rows_.resize(static_cast<std::size_t>(units));
+  waiting_.assign(static_cast<std::size_t>(units), 0);
+  for (const std::int32_t unit : order.sequence) {
+    std::int32_t& edges = waiting_[static_cast<std::size_t>(unit)];
+    if (!order.is_group(unit)) edges = static_cast<std::int32_t>(order.after(unit).size());
+    for (const std::int32_t member : order.members(unit)) {
+      if (order.is_group(unit)) edges += static_cast<std::int32_t>(order.after(member).size());
+    }
+  }
+  joined_.assign(static_cast<std::size_t>(order.lanes), -1);
+}
+
+void Clocks::join(std::vector<std::int32_t>& row, std::int32_t node) const {
+  const std::vector<std::int32_t>& known = rows_[static_cast<std::size_t>(order_.unit_of(node))];
+  for (std::size_t lane = 0; lane < row.size(); ++lane)
+    row[lane] = std::max(row[lane], known[lane]);
+  if (!order_.is_task(node)) return;
+  std::int32_t& own = row[static_cast<std::size_t>(order_.lane_of(node))];
+  own = std::max(own, order_.position_of(node));
+}
+
+std::span<const std::int32_t> Clocks::start(std::int32_t node) {
+  current_.assign(static_cast<std::size_t>(order_.lanes), -1);
+  for (const std::int32_t before : order_.before(node)) {
+    join(current_, before);
+    const auto unit = static_cast<std::size_t>(order_.unit_of(before));
+    if (--waiting_[unit] == 0) free_.push_back(std::move(rows_[unit]));
+  }
+  for (std::size_t lane = 0; lane < joined_.size(); ++lane) {
+    joined_[lane] = std::max(joined_[lane], current_[lane]);
+  }
+  return current_;
+}
+
+void Clocks::finish(std::int32_t unit) {
+  const auto at = static_cast<std::size_t>(unit);
+  if (waiting_[at] > 0) {
+    if (!free_.empty()) {
+      rows_[at] = std::move(free_.back());
+      free_.pop_back();
+    }
+    rows_[at] = joined_;
+  }
+  std::ranges::fill(joined_, -1);
+}
+
+}  // namespace harpe::verifier

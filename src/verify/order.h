@@ -1,0 +1,89 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "plan/plan.h"
+#include "support/diag.h"
+#include "verify/model.h"
+
+namespace harpe::verifier {
+
+// What happens before what (commir.md 10.3): lane order, syncs, barriers and collective groups.
+//
+// A *unit* is a task by itself, a barrier, or all members of one collective group: they meet, so
+// that everything before any member's start precedes everything after any member's completion. A
+// *node* is a task or a barrier (numbered after the tasks); edges come from nodes and lead to
+// nodes.
+class Order {
+ public:
+  // Requires: check_ids.
+  // Errors: V301 the shortest cycle.
+  [[nodiscard]] static Checked<Order> make(const Plan& plan, const Model& model);
+
+  std::vector<std::int32_t> sequence;  // all units, in one legal order
+  std::int32_t lanes = 0;
+
+  // The tasks of a unit: one, a group's members, or none (a barrier).
+  [[nodiscard]] std::span<const std::int32_t> members(std::int32_t unit) const;
+  [[nodiscard]] bool is_group(std::int32_t unit) const { return unit >= first_group_; }
+  [[nodiscard]] std::int32_t unit_of(std::int32_t node) const {
+    return unit_[static_cast<std::size_t>(node)];
+  }
+  [[nodiscard]] std::int32_t lane_of(std::int32_t task) const {
+    return lane_[static_cast<std::size_t>(task)];
+  }
+  [[nodiscard]] std::int32_t position_of(std::int32_t task) const {  // in its lane, from 0
+    return position_[static_cast<std::size_t>(task)];
+  }
+  [[nodiscard]] std::int32_t task_at(std::int32_t lane, std::int32_t position) const {
+    return by_lane_[static_cast<std::size_t>(lane_start_[static_cast<std::size_t>(lane)] +
+                                             position)];
+  }
+  [[nodiscard]] bool is_task(std::int32_t node) const { return node < tasks_; }
+  // Nodes that complete before this one starts, its own edges only (not those of its group).
+  [[nodiscard]] std::span<const std::int32_t> before(std::int32_t node) const;
+  [[nodiscard]] std::span<const std::int32_t> after(std::int32_t node) const;
+
+ private:
+  friend class OrderBuilder;
+  std::int32_t tasks_ = 0;
+  std::int32_t first_group_ = 0;  // units below are nodes
+  std::vector<std::int32_t> unit_;
+  std::vector<std::int32_t> lane_;
+  std::vector<std::int32_t> position_;
+  std::vector<std::int32_t> lane_start_;
+  std::vector<std::int32_t> by_lane_;
+  std::vector<std::int32_t> before_start_;
+  std::vector<std::int32_t> before_;
+  std::vector<std::int32_t> after_start_;
+  std::vector<std::int32_t> after_;
+  std::vector<std::int32_t> group_start_;
+  std::vector<std::int32_t> group_members_;
+  std::vector<std::int32_t> self_;  // 0, 1, …: members() of a task by itself
+};
+
+// What is known to be over when a task starts: per lane the position of its last completed task, or
+// -1. Visits units in the order's sequence; clocks nobody needs any more are dropped.
+class Clocks {
+ public:
+  explicit Clocks(const Order& order);
+
+  // Requires: called for the units in `sequence` order, and within a group for each member before
+  // `finish`. Valid until the next call.
+  [[nodiscard]] std::span<const std::int32_t> start(std::int32_t node);
+  void finish(std::int32_t unit);
+
+ private:
+  void join(std::vector<std::int32_t>& row, std::int32_t node) const;
+
+  const Order& order_;
+  std::vector<std::vector<std::int32_t>> rows_;  // per unit: joined start clocks of its members
+  std::vector<std::int32_t> waiting_;            // per unit: edges out of it not yet used
+  std::vector<std::vector<std::int32_t>> free_;
+  std::vector<std::int32_t> current_;
+  std::vector<std::int32_t> joined_;
+};
+
+}  // namespace harpe::verifier

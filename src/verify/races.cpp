@@ -1,0 +1,249 @@
+#include "verify/races.h"
+
+#include <algorithm>
+
+#include "verify/words.h"
+
+namespace harpe::verifier {
+namespace {
+
+using Clock = std::span<const std::int32_t>;
+
+class RaceCheck {
+ public:
+  RaceCheck(const Plan& plan, const Model& model, const Resolved& resolved, const Order& order)
+      : plan_(plan), resolved_(resolved), order_(order), words_(plan, model) {
+    cells_.resize(static_cast<std::size_t>(resolved.cell_count));
+    slots_.resize(plan.allocs.size());
+    touched_.assign(static_cast<std::size_t>(model.ranks * order.lanes), -1);
+    entry_.resize(static_cast<std::size_t>(model.ranks));
+    member_at_.resize(static_cast<std::size_t>(model.ranks));
+    for (std::size_t id = 0; id < plan.tasks.size(); ++id) {
+      const auto task = static_cast<std::int32_t>(id);
+      const auto rank = static_cast<std::size_t>(words_.rank_of(task).value);
+      if (plan.tasks[id].kind == TaskKind::Entry) entry_[rank] = task;
+    }
+  }
+
+  Checked<Ok> run() {
+    Clocks clocks(order_);
+    for (const std::int32_t unit : order_.sequence) {
+      if (order_.is_group(unit)) collect_sends(unit);
+      for (const std::int32_t task : order_.members(unit)) {
+        HP_REQUIRE_OK(visit(task, clocks.start(task), order_.is_group(unit)));
+      }
+      if (order_.members(unit).empty()) (void)clocks.start(unit);  // a barrier
+      clocks.finish(unit);
+    }
+    return check_exits();
+  }
+
+ private:
+  struct CellHistory {
+    std::int32_t writer = -1;
+    std::int32_t readers = -1;  // since the writer: a list in readers_
+  };
+  struct Reader {
+    std::int32_t task;
+    std::int32_t next;
+  };
+  struct SlotHistory {
+    std::int32_t content = -1;
+    std::int32_t block = -1;           // one of the content, for words
+    std::vector<std::int32_t> now;     // tasks that touched this content
+    std::vector<std::int32_t> before;  // last ones, per lane, that touched the one before
+    std::int32_t block_before = -1;
+  };
+  struct Send {
+    std::int32_t member;
+    const ResolvedRef* ref;
+  };
+
+  Checked<Ok> visit(std::int32_t task, Clock clock, bool grouped) {
+    const auto id = static_cast<std::size_t>(task);
+    const TaskKind kind = plan_.tasks[id].kind;
+    if (kind == TaskKind::Exit) exit_clocks_.emplace_back(clock.begin(), clock.end());
+    if (kind == TaskKind::Exit) exits_seen_.push_back(task);
+    if (kind == TaskKind::Entry || kind == TaskKind::Exit) return Ok{};
+    if (grouped) {
+      for (const Send& send : std::ranges::equal_range(sends_, task, {}, &Send::member)) {
+        HP_REQUIRE_OK(touch(task, *send.ref, clock));
+      }
+    } else {
+      for (const ResolvedRef& ref : resolved_.reads(id)) HP_REQUIRE_OK(touch(task, ref, clock));
+    }
+    for (const ResolvedRef& ref : resolved_.writes(id)) HP_REQUIRE_OK(touch(task, ref, clock));
+    return Ok{};
+  }
+
+  // Whose parts the members of a collective read, by the member that has them.
+  void collect_sends(std::int32_t unit) {
+    sends_.clear();
+    for (const std::int32_t member : order_.members(unit)) {
+      member_at_[words_.rank_of(member).index()] = member;
+    }
+    for (const std::int32_t reader : order_.members(unit)) {
+      for (const ResolvedRef& ref : resolved_.reads(static_cast<std::size_t>(reader))) {
+        const RankId rank = plan_.allocs[static_cast<std::size_t>(ref.alloc)].rank;
+        sends_.push_back({.member = member_at_[rank.index()], .ref = &ref});
+      }
+    }
+    std::ranges::stable_sort(sends_, {}, &Send::member);
+  }
+
+  [[nodiscard]] bool is_over(std::int32_t task, Clock clock) const {
+    return clock[static_cast<std::size_t>(order_.lane_of(task))] >= order_.position_of(task);
+  }
+
+  Checked<Ok> touch(std::int32_t task, const ResolvedRef& ref, Clock clock) {
+    if (ref.count == 0) return Ok{};
+    const auto rank = plan_.allocs[static_cast<std::size_t>(ref.alloc)].rank;
+    if (!is_over(entry_[rank.index()], clock)) {
+      return make_diag(DiagCode::V405, {{"task", words_.task(task)},
+                                        {"alloc", words_.alloc(ref.alloc)},
+                                        {"entry", words_.task(entry_[rank.index()])}});
+    }
+    std::int32_t& last = touched_[rank.index() * static_cast<std::size_t>(order_.lanes) +
+                                  static_cast<std::size_t>(order_.lane_of(task))];
+    last = std::max(last, order_.position_of(task));
+    if (resolved_.footprint(ref.alloc).contents > 1)
+      HP_REQUIRE_OK(change_content(task, ref, clock));
+    for (const Cell& cell : resolved_.cells(ref)) {
+      CellHistory& history = cells_[resolved_.cell_index(ref, cell)];
+      HP_REQUIRE_OK(ref.mode == WriteMode::Read ? read(task, ref, cell, clock, history)
+                                                : write(task, ref, cell, clock, history));
+    }
+    return Ok{};
+  }
+
+  // Once a slot has another content, everything that touched the last one must be over.
+  Checked<Ok> change_content(std::int32_t task, const ResolvedRef& ref, Clock clock) {
+    SlotHistory& slot = slots_[static_cast<std::size_t>(ref.alloc)];
+    if (slot.content != ref.content) {
+      slot.before = last_per_lane(slot.now);
+      slot.block_before = slot.block;
+      slot.now.clear();
+      slot.content = ref.content;
+      slot.block = resolved_.cells(ref).front().block;
+      for (std::int64_t cell = 0; cell < resolved_.footprint(ref.alloc).cells; ++cell) {
+        cells_[static_cast<std::size_t>(
+            resolved_.allocs[static_cast<std::size_t>(ref.alloc)].first_cell + cell)] = {};
+      }
+    }
+    for (const std::int32_t earlier : slot.before) {
+      if (is_over(earlier, clock)) continue;
+      return make_diag(DiagCode::V404, {{"task", words_.task(task)},
+                                        {"verb", ref.mode == WriteMode::Read ? "reads" : "writes"},
+                                        {"block", words_.block(ref.buffer, slot.block)},
+                                        {"alloc", words_.alloc(ref.alloc)},
+                                        {"other", words_.task(earlier)},
+                                        {"old", words_.block(ref.buffer, slot.block_before)}});
+    }
+    if (slot.now.empty() || slot.now.back() != task) slot.now.push_back(task);
+    return Ok{};
+  }
+
+  // Of tasks in one lane only the last matters: when it is over, the others are.
+  [[nodiscard]] std::vector<std::int32_t> last_per_lane(std::vector<std::int32_t> tasks) const {
+    std::ranges::sort(tasks, [&](std::int32_t a, std::int32_t b) {
+      return std::pair(order_.lane_of(a), -order_.position_of(a)) <
+             std::pair(order_.lane_of(b), -order_.position_of(b));
+    });
+    const auto tail =
+        std::ranges::unique(tasks, {}, [&](std::int32_t t) { return order_.lane_of(t); });
+    tasks.erase(tail.begin(), tail.end());
+    return tasks;
+  }
+
+  Checked<Ok> read(std::int32_t task, const ResolvedRef& ref, const Cell& cell, Clock clock,
+                   CellHistory& history) {
+    if (history.writer >= 0 && history.writer != task && !is_over(history.writer, clock)) {
+      return conflict(DiagCode::V401, ref, cell, history.writer, task);
+    }
+    readers_.push_back({.task = task, .next = history.readers});
+    history.readers = static_cast<std::int32_t>(readers_.size()) - 1;
+    return Ok{};
+  }
+
+  Checked<Ok> write(std::int32_t task, const ResolvedRef& ref, const Cell& cell, Clock clock,
+                    CellHistory& history) {
+    if (history.writer >= 0 && history.writer != task && !is_over(history.writer, clock)) {
+      return conflict(DiagCode::V403, ref, cell, history.writer, task);
+    }
+    for (std::int32_t at = history.readers; at >= 0;
+         at = readers_[static_cast<std::size_t>(at)].next) {
+      const std::int32_t reader = readers_[static_cast<std::size_t>(at)].task;
+      if (reader != task && !is_over(reader, clock)) {
+        return conflict(DiagCode::V402, ref, cell, task, reader);
+      }
+    }
+    history.writer = task;
+    history.readers = -1;
+    return Ok{};
+  }
+
+  [[nodiscard]] Diag conflict(DiagCode code, const ResolvedRef& ref, const Cell& cell,
+                              std::int32_t writer, std::int32_t other) const {
+    return make_diag(code, {{"block", words_.block(ref.buffer, cell.block)},
+                            {"alloc", words_.alloc(ref.alloc)},
+                            {"writer", words_.task(writer)},
+                            {"other", words_.task(other)}});
+  }
+
+  Checked<Ok> check_exits() const {
+    for (std::size_t i = 0; i < exits_seen_.size(); ++i) {
+      const std::size_t rank = words_.rank_of(exits_seen_[i]).index();
+      for (std::int32_t lane = 0; lane < order_.lanes; ++lane) {
+        const std::int32_t last = touched_[rank * static_cast<std::size_t>(order_.lanes) +
+                                           static_cast<std::size_t>(lane)];
+        if (last <= exit_clocks_[i][static_cast<std::size_t>(lane)]) continue;
+        return unfinished(exits_seen_[i], order_.task_at(lane, last), rank);
+      }
+      if (!is_over(entry_[rank], exit_clocks_[i])) {
+        return make_diag(DiagCode::V406, {{"exit", words_.task(exits_seen_[i])},
+                                          {"task", words_.task(entry_[rank])},
+                                          {"alloc", "the slots of rank " + std::to_string(rank)}});
+      }
+    }
+    return Ok{};
+  }
+
+  // `task` touches something of `rank` and its Exit does not wait for it.
+  [[nodiscard]] Diag unfinished(std::int32_t exit, std::int32_t task, std::size_t rank) const {
+    std::string slot;
+    const auto look = [&](std::span<const ResolvedRef> refs) {
+      for (const ResolvedRef& ref : refs) {
+        const bool here = plan_.allocs[static_cast<std::size_t>(ref.alloc)].rank.index() == rank;
+        if (slot.empty() && here && ref.count > 0) slot = words_.alloc(ref.alloc);
+      }
+    };
+    look(resolved_.writes(static_cast<std::size_t>(task)));
+    look(resolved_.reads(static_cast<std::size_t>(task)));
+    if (slot.empty()) slot = "a part of rank " + std::to_string(rank);
+    return make_diag(DiagCode::V406,
+                     {{"exit", words_.task(exit)}, {"task", words_.task(task)}, {"alloc", slot}});
+  }
+
+  const Plan& plan_;
+  const Resolved& resolved_;
+  const Order& order_;
+  Words words_;
+  std::vector<CellHistory> cells_;
+  std::vector<SlotHistory> slots_;
+  std::vector<Reader> readers_;
+  std::vector<std::int32_t> touched_;  // per rank and lane: last position that touched a slot of it
+  std::vector<std::int32_t> entry_;    // per rank
+  std::vector<std::int32_t> member_at_;  // per rank: of the group at hand
+  std::vector<std::int32_t> exits_seen_;
+  std::vector<std::vector<std::int32_t>> exit_clocks_;
+  std::vector<Send> sends_;
+};
+
+}  // namespace
+
+Checked<Ok> check_races(const Plan& plan, const Model& model, const Resolved& resolved,
+                        const Order& order) {
+  return RaceCheck(plan, model, resolved, order).run();
+}
+
+}  // namespace harpe::verifier

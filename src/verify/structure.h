@@ -1,0 +1,40 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "plan/plan.h"
+#include "support/diag.h"
+#include "verify/model.h"
+#include "verify/resolved.h"
+
+namespace harpe::verifier {
+
+// What a plan must be before anything can be proved of it. Each check needs the ones above it.
+
+// Every id, rank, name and box lies within what the plan, its program and its mesh declare, and
+// every slot has the dtype and the digits of its level. Errors: V204-V207.
+[[nodiscard]] Checked<Ok> check_ids(const Plan& plan, const Model& model);
+
+// Slots of equal name lie at equal offsets, slots of one rank do not overlap, each holds what is
+// put there, homes are where the outputs need them, and no rank's arena passes the limit. Errors:
+// V208-V210, V214, V601.
+[[nodiscard]] Checked<Ok> check_memory(const Plan& plan, const Model& model,
+                                       const Resolved& resolved,
+                                       const std::optional<std::int64_t>& limit);
+
+// Each task is one its lane can run, touches what its kind may touch, in the way its kind does, and
+// is an Entry or Exit where the rank needs one.
+// Errors: V220-V230.
+[[nodiscard]] Checked<Ok> check_tasks(const Plan& plan, const Model& model,
+                                      const Resolved& resolved);
+
+// The members of each collective group are parts of one operation.
+// Errors: V231, V232.
+[[nodiscard]] Checked<Ok> check_groups(const Plan& plan, const Model& model);
+
+// Every signal between ranks is a flag or counter with one waiting task.
+// Errors: V240-V242.
+[[nodiscard]] Checked<Ok> check_signals(const Plan& plan, const Model& model);
+
+}  // namespace harpe::verifier

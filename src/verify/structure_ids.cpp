@@ -1,0 +1,231 @@
+#include <algorithm>
+#include <limits>
+
+#include "verify/structure.h"
+#include "verify/words.h"
+
+namespace harpe::verifier {
+namespace {
+
+// "task 5", spelled out only for a finding.
+struct Where {
+  const char* kind;
+  std::size_t id;
+  [[nodiscard]] std::string text() const { return kind + (" " + std::to_string(id)); }
+};
+
+// What a box is of: "buffer `K`".
+struct Owner {
+  const char* kind;
+  const std::string& name;
+  const Radix& radix;
+};
+
+class IdCheck {
+ public:
+  IdCheck(const Plan& plan, const Model& model) : plan_(plan), model_(model) {}
+
+  Checked<Ok> check_allocs() {
+    for (std::size_t id = 0; id < plan_.allocs.size(); ++id) {
+      const Alloc& alloc = plan_.allocs[id];
+      const Where where{"alloc", id};
+      HP_REQUIRE_OK(check_rank(where, alloc.rank));
+      const int buffer = model_.find_buffer(alloc.buffer);
+      if (buffer < 0)
+        return bad_alloc(id, "is for buffer `" + alloc.buffer + "`, which is unknown");
+      const BufferModel& model = model_.buffers[static_cast<std::size_t>(buffer)];
+      HP_REQUIRE_OK(check_alloc(id, model));
+      buffers_.push_back(buffer);
+    }
+    return Ok{};
+  }
+
+  Checked<Ok> check_tasks() const {
+    for (std::size_t id = 0; id < plan_.lanes.size(); ++id) {
+      HP_REQUIRE_OK(check_rank(Where{"lane", id}, plan_.lanes[id].rank));
+    }
+    for (std::size_t id = 0; id < plan_.tasks.size(); ++id) {
+      const Task& task = plan_.tasks[id];
+      const Where where{"task", id};
+      HP_REQUIRE_OK(check_id(where, "lane", task.lane.value, plan_.lanes.size()));
+      HP_REQUIRE_OK(check_statement(where, task));
+      HP_REQUIRE_OK(check_refs(where, task.reads, true));
+      HP_REQUIRE_OK(check_refs(where, task.writes, false));
+    }
+    return Ok{};
+  }
+
+  Checked<Ok> check_edges() const {
+    for (std::size_t id = 0; id < plan_.syncs.size(); ++id) {
+      const Where where{"sync", id};
+      HP_REQUIRE_OK(check_id(where, "task", plan_.syncs[id].from.value, plan_.tasks.size()));
+      HP_REQUIRE_OK(check_id(where, "task", plan_.syncs[id].to.value, plan_.tasks.size()));
+    }
+    for (std::size_t id = 0; id < plan_.barriers.size(); ++id) {
+      const Where where{"barrier", id};
+      for (const auto* const side : {&plan_.barriers[id].from, &plan_.barriers[id].to}) {
+        for (const TaskId task : *side) {
+          HP_REQUIRE_OK(check_id(where, "task", task.value, plan_.tasks.size()));
+        }
+      }
+    }
+    return Ok{};
+  }
+
+ private:
+  static Checked<Ok> check_id(const Where& where, const char* kind, std::int64_t id,
+                              std::size_t count) {
+    if (id >= 0 && id < static_cast<std::int64_t>(count)) return Ok{};
+    return make_diag(DiagCode::V204,
+                     {{"where", where.text()}, {"kind", kind}, {"id", id}, {"count", count}});
+  }
+
+  [[nodiscard]] Checked<Ok> check_rank(const Where& where, RankId rank) const {
+    return check_id(where, "rank", rank.value, static_cast<std::size_t>(model_.ranks));
+  }
+
+  [[nodiscard]] Diag bad_alloc(std::size_t id, const std::string& problem) const {
+    return make_diag(DiagCode::V207, {{"alloc", id},
+                                      {"name", plan_.allocs[id].name},
+                                      {"rank", plan_.allocs[id].rank.value},
+                                      {"problem", problem}});
+  }
+
+  [[nodiscard]] Checked<Ok> check_alloc(std::size_t id, const BufferModel& buffer) const {
+    const Alloc& alloc = plan_.allocs[id];
+    constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max() / 4;
+    if (alloc.holds.size() != buffer.radix.digits.size()) {
+      return bad_alloc(id, "speaks of " + std::to_string(alloc.holds.size()) + " digits, and `" +
+                               buffer.name + "` has " + std::to_string(buffer.radix.digits.size()));
+    }
+    if (alloc.offset < 0 || alloc.bytes < 0 || alloc.offset > kMost || alloc.bytes > kMost ||
+        alloc.offset % size_in_bytes(alloc.dtype) != 0) {
+      return bad_alloc(id, "cannot lie at offset " + std::to_string(alloc.offset) + " with " +
+                               std::to_string(alloc.bytes) + " bytes of " +
+                               std::string(print(alloc.dtype)));
+    }
+    if (alloc.level == Level::Home && alloc.dtype != buffer.dtype) {
+      return bad_alloc(id, "is a home of dtype " + std::string(print(alloc.dtype)) + ", and `" +
+                               buffer.name + "` has " + std::string(print(buffer.dtype)));
+    }
+    const bool is_state =
+        alloc.level == Level::Acc || alloc.level == Level::Drain || alloc.level == Level::Sum;
+    if (is_state && !can_hold_state(alloc.dtype, buffer)) {
+      return bad_alloc(id, "accumulates in " + std::string(print(alloc.dtype)) +
+                               ", and partial states of `" + buffer.name + "` need " +
+                               std::string(print(state_dtype(buffer.dtype))));
+    }
+    if (alloc.level != Level::Home) return Ok{};
+    for (std::size_t i = 0; i < buffer.home.size(); ++i) {
+      if (buffer.radix.extents[i] > 1 && alloc.holds[i] != buffer.home[i].empty()) {
+        const DigitModel& digit = model_.digits[static_cast<std::size_t>(buffer.radix.digits[i])];
+        return bad_alloc(id, "holds " + std::string(alloc.holds[i] ? "all values" : "one value") +
+                                 " of `" + digit.name + "`, and a home of `" + buffer.name +
+                                 "` holds " + (alloc.holds[i] ? "one" : "all"));
+      }
+    }
+    return Ok{};
+  }
+
+  // D14. What a statement without a monoid stores is a value, and keeps the buffer's dtype.
+  [[nodiscard]] bool can_hold_state(DType dtype, const BufferModel& buffer) const {
+    const bool stored =
+        std::ranges::any_of(model_.statements, [&](const StatementModel& statement) {
+          return statement.monoid == Monoid::Store &&
+                 std::ranges::any_of(statement.targets, [&](const AccessModel& target) {
+                   return &model_.buffers[static_cast<std::size_t>(target.buffer)] == &buffer;
+                 });
+        });
+    if (stored && dtype == buffer.dtype) return true;
+    return is_floating(dtype) && unit_roundoff(dtype) <= unit_roundoff(state_dtype(buffer.dtype));
+  }
+
+  [[nodiscard]] Checked<Ok> check_box(const Where& where, const Owner& owner,
+                                      const Box& box) const {
+    const Radix& radix = owner.radix;
+    if (box.size() != radix.digits.size()) {
+      return make_diag(DiagCode::V205, {{"where", where.text()},
+                                        {"owner", owner.kind + (" `" + owner.name + "`")},
+                                        {"found", box.size()},
+                                        {"expected", radix.digits.size()}});
+    }
+    for (std::size_t i = 0; i < box.size(); ++i) {
+      if (box[i].lo >= 0 && box[i].lo < box[i].hi && box[i].hi <= radix.extents[i]) continue;
+      return make_diag(DiagCode::V206,
+                       {{"where", where.text()},
+                        {"owner", owner.kind + (" `" + owner.name + "`")},
+                        {"digit", model_.digits[static_cast<std::size_t>(radix.digits[i])].name},
+                        {"lo", box[i].lo},
+                        {"hi", box[i].hi},
+                        {"extent", radix.extents[i]}});
+    }
+    return Ok{};
+  }
+
+  [[nodiscard]] Checked<Ok> check_statement(const Where& where, const Task& task) const {
+    const bool combines =
+        task.kind == TaskKind::Collective && task.collective == CollectiveOp::ReduceScatter;
+    const bool needs = combines || task.kind == TaskKind::Init || task.kind == TaskKind::Compute ||
+                       task.kind == TaskKind::Fold || task.kind == TaskKind::Finalise;
+    const bool iterates = task.kind == TaskKind::Compute;
+    const int nest = model_.find_nest(task.nest);
+    const auto bad = [&](const std::string& problem) {
+      return make_diag(DiagCode::V226, {{"where", where.text()},
+                                        {"kind", print(task.kind)},
+                                        {"statement", task.nest + "." + std::to_string(task.stmt)},
+                                        {"problem", problem}});
+    };
+    if (!needs) {
+      if (!task.nest.empty() || !task.iter.empty()) return bad("a task of this kind has none");
+      return Ok{};
+    }
+    if (nest < 0) return bad("the program has no such nest");
+    const NestModel& model = model_.nests[static_cast<std::size_t>(nest)];
+    if (task.stmt < 0 || task.stmt >= model.statement_count) {
+      return bad("the nest has " + count_of(model.statement_count, "statement"));
+    }
+    if (iterates == task.iter.empty())
+      return bad(iterates ? "it runs over no iteration" : "a task of this kind does not iterate");
+    for (const Box& box : task.iter) {
+      HP_REQUIRE_OK(check_box(where, {"nest", model.name, model.space}, box));
+    }
+    return Ok{};
+  }
+
+  [[nodiscard]] Checked<Ok> check_refs(const Where& where, const std::vector<Ref>& refs,
+                                       bool reads) const {
+    for (const Ref& ref : refs) {
+      HP_REQUIRE_OK(check_id(where, "alloc", ref.alloc.value, plan_.allocs.size()));
+      const Alloc& alloc = plan_.allocs[ref.alloc.index()];
+      if (reads != (ref.mode == WriteMode::Read)) {
+        return make_diag(DiagCode::V225, {{"task", where.text()},
+                                          {"alloc", "`" + alloc.name + "`"},
+                                          {"mode", mode_word(ref.mode)},
+                                          {"expected", reads ? "read" : "init, add or set"}});
+      }
+      const BufferModel& buffer =
+          model_.buffers[static_cast<std::size_t>(buffers_[ref.alloc.index()])];
+      if (ref.when)
+        return make_diag(DiagCode::V202, {{"what", where.text() + " with a routed read"}});
+      for (const Box& box : ref.boxes) {
+        HP_REQUIRE_OK(check_box(where, {"buffer", buffer.name, buffer.radix}, box));
+      }
+    }
+    return Ok{};
+  }
+
+  const Plan& plan_;
+  const Model& model_;
+  std::vector<int> buffers_;  // per alloc
+};
+
+}  // namespace
+
+Checked<Ok> check_ids(const Plan& plan, const Model& model) {
+  IdCheck check(plan, model);
+  HP_REQUIRE_OK(check.check_allocs());
+  HP_REQUIRE_OK(check.check_tasks());
+  return check.check_edges();
+}
+
+}  // namespace harpe::verifier

@@ -1,0 +1,328 @@
+#include <algorithm>
+
+#include "verify/structure.h"
+#include "verify/words.h"
+
+namespace harpe::verifier {
+namespace {
+
+LaneKind lane_of(Via via) {
+  switch (via) {
+    case Via::Ce:
+      return LaneKind::Ce;
+    case Via::Sm:
+      return LaneKind::Sm;
+    case Via::Tma:
+      return LaneKind::Tma;
+    case Via::Nccl:
+      return LaneKind::Nccl;
+    case Via::Proxy:
+      return LaneKind::Proxy;
+    case Via::Ibgda:
+      return LaneKind::Ibgda;
+    case Via::Multimem:
+      return LaneKind::Multimem;
+  }
+  return LaneKind::Host;
+}
+
+// Where a task of this kind runs.
+LaneKind lane_of(const Task& task) {
+  switch (task.kind) {
+    case TaskKind::Entry:
+    case TaskKind::Exit:
+      return LaneKind::Host;
+    case TaskKind::Copy:
+      return lane_of(task.via);
+    case TaskKind::Collective:
+      return LaneKind::Nccl;
+    case TaskKind::Init:
+    case TaskKind::Compute:
+    case TaskKind::Pack:
+    case TaskKind::Unpack:
+    case TaskKind::Fold:
+    case TaskKind::Finalise:
+      return LaneKind::Sm;
+  }
+  return LaneKind::Host;
+}
+
+bool is_transfer(TaskKind kind) {
+  return kind == TaskKind::Copy || kind == TaskKind::Pack || kind == TaskKind::Unpack;
+}
+
+class TaskCheck {
+ public:
+  TaskCheck(const Plan& plan, const Model& model, const Resolved& resolved)
+      : plan_(plan), model_(model), resolved_(resolved), words_(plan, model) {}
+
+  // One Entry and one Exit per rank, around everything else on their lane (D11).
+  Checked<Ok> check_boundary(TaskKind kind) const {
+    std::vector<std::int64_t> found(static_cast<std::size_t>(model_.ranks), 0);
+    std::vector<std::int64_t> first(plan_.lanes.size(), -1);
+    std::vector<std::int64_t> last(plan_.lanes.size(), -1);
+    for (std::size_t id = 0; id < plan_.tasks.size(); ++id) {
+      const std::size_t lane = plan_.tasks[id].lane.index();
+      if (first[lane] < 0) first[lane] = static_cast<std::int64_t>(id);
+      last[lane] = static_cast<std::int64_t>(id);
+      if (plan_.tasks[id].kind == kind) ++found[plan_.lanes[lane].rank.index()];
+    }
+    const auto wrong = std::ranges::find_if(found, [](std::int64_t count) { return count != 1; });
+    if (wrong != found.end()) {
+      return make_diag(DiagCode::V221,
+                       {{"rank", wrong - found.begin()}, {"count", *wrong}, {"kind", print(kind)}});
+    }
+    const bool entry = kind == TaskKind::Entry;
+    for (std::size_t id = 0; id < plan_.tasks.size(); ++id) {
+      const std::size_t lane = plan_.tasks[id].lane.index();
+      const std::int64_t edge = entry ? first[lane] : last[lane];
+      if (plan_.tasks[id].kind == kind && edge != static_cast<std::int64_t>(id)) {
+        return make_diag(DiagCode::V222, {{"task", words_.task(static_cast<std::int64_t>(id))},
+                                          {"place", entry ? "first" : "last"},
+                                          {"other", words_.task(edge)},
+                                          {"side", entry ? "before" : "after"}});
+      }
+    }
+    return Ok{};
+  }
+
+  Checked<Ok> check(std::size_t id) const {
+    const Task& task = plan_.tasks[id];
+    HP_REQUIRE_OK(check_lane(id, task));
+    HP_REQUIRE_OK(check_reach(id, task));
+    HP_REQUIRE_OK(check_modes(id, task));
+    HP_REQUIRE_OK(check_levels(id, task));
+    if (is_transfer(task.kind)) return check_pairs(id, task);
+    if (task.kind == TaskKind::Compute) return check_compute(id);
+    if (resolved_.statements[id] >= 0) return check_combination(id, task);
+    const bool boundary = task.kind == TaskKind::Entry || task.kind == TaskKind::Exit;
+    if (boundary && !(task.reads.empty() && task.writes.empty())) {
+      return malformed(id, "names blocks, and owns all slots of its rank as it is");
+    }
+    return Ok{};
+  }
+
+ private:
+  [[nodiscard]] std::string name(std::size_t id) const {
+    return words_.task(static_cast<std::int64_t>(id));
+  }
+  [[nodiscard]] const std::string& buffer_name(std::int32_t buffer) const {
+    return model_.buffers[static_cast<std::size_t>(buffer)].name;
+  }
+  [[nodiscard]] Diag malformed(std::size_t id, const std::string& problem) const {
+    return make_diag(DiagCode::V228, {{"task", name(id)}, {"problem", problem}});
+  }
+  [[nodiscard]] const Alloc& alloc(const Ref& ref) const { return plan_.allocs[ref.alloc.index()]; }
+
+  [[nodiscard]] Checked<Ok> check_lane(std::size_t id, const Task& task) const {
+    const LaneKind lane = plan_.lanes[task.lane.index()].kind;
+    const LaneKind wanted = lane_of(task);
+    const bool strided = task.kind == TaskKind::Pack || task.kind == TaskKind::Unpack;
+    if (lane == wanted || (strided && (lane == LaneKind::Ce || lane == LaneKind::Tma))) return Ok{};
+    return make_diag(DiagCode::V220, {{"task", name(id)},
+                                      {"lane", print(lane)},
+                                      {"id", task.lane.value},
+                                      {"expected", print(wanted)}});
+  }
+
+  [[nodiscard]] bool is_inline(const Task& task, const std::string& buffer) const {
+    const auto nest = std::ranges::find(plan_.form.nests, task.nest, &NestForm::nest);
+    if (nest == plan_.form.nests.end()) return false;
+    return std::ranges::any_of(nest->items, [&](const NestItem& item) {
+      const auto* const move = std::get_if<Move>(&item);
+      return move != nullptr && move->kind == MoveKind::Stage && move->how == How::Inline &&
+             move->buffer == buffer;
+    });
+  }
+
+  // Only transfers and inline operands reach into another rank's memory; a copy is issued by one of
+  // its two ends.
+  [[nodiscard]] Checked<Ok> check_reach(std::size_t id, const Task& task) const {
+    const RankId rank = plan_.lanes[task.lane.index()].rank;
+    const auto refuse = [&](const Alloc& slot) {
+      return make_diag(DiagCode::V223,
+                       {{"task", name(id)}, {"alloc", slot.name}, {"rank", slot.rank.value}});
+    };
+    if (task.kind == TaskKind::Copy) {
+      for (std::size_t i = 0; i < std::min(task.reads.size(), task.writes.size()); ++i) {
+        const Alloc& to = alloc(task.writes[i]);
+        if (alloc(task.reads[i]).rank != rank && to.rank != rank) return refuse(to);
+      }
+      return Ok{};
+    }
+    for (const Ref& ref : task.writes) {
+      if (alloc(ref).rank != rank) return refuse(alloc(ref));
+    }
+    if (task.kind == TaskKind::Collective) return Ok{};
+    for (const Ref& ref : task.reads) {
+      if (alloc(ref).rank == rank) continue;
+      const bool allowed = task.kind == TaskKind::Compute && is_inline(task, alloc(ref).buffer);
+      if (!allowed) return refuse(alloc(ref));
+    }
+    return Ok{};
+  }
+
+  [[nodiscard]] Monoid monoid(std::size_t id) const {
+    const std::int32_t statement = resolved_.statements[id];
+    return statement < 0 ? Monoid::Store
+                         : model_.statements[static_cast<std::size_t>(statement)].monoid;
+  }
+
+  [[nodiscard]] bool accumulates(std::size_t id) const {
+    const TaskKind kind = plan_.tasks[id].kind;
+    return kind == TaskKind::Fold || (kind == TaskKind::Compute && monoid(id) != Monoid::Store) ||
+           (kind == TaskKind::Collective && resolved_.statements[id] >= 0);
+  }
+
+  [[nodiscard]] Checked<Ok> check_modes(std::size_t id, const Task& task) const {
+    const bool accumulate = accumulates(id);
+    const bool only_init = task.kind == TaskKind::Collective;
+    for (const Ref& ref : task.writes) {
+      const bool fits =
+          accumulate ? ref.mode == WriteMode::Init || (ref.mode == WriteMode::Add && !only_init)
+                     : ref.mode == WriteMode::Set;
+      if (fits) continue;
+      return make_diag(DiagCode::V225, {{"task", name(id)},
+                                        {"alloc", "`" + alloc(ref).name + "`"},
+                                        {"mode", mode_word(ref.mode)},
+                                        {"expected", !accumulate ? "set"
+                                                     : only_init ? "init"
+                                                                 : "init or add"}});
+    }
+    return Ok{};
+  }
+
+  // Partial states stay out of homes; what is final goes into one; inputs are the caller's.
+  [[nodiscard]] Checked<Ok> check_levels(std::size_t id, const Task& task) const {
+    const bool accumulate = accumulates(id);
+    const bool finish = task.kind == TaskKind::Finalise || task.kind == TaskKind::Init;
+    for (std::size_t i = 0; i < task.writes.size(); ++i) {
+      const Alloc& slot = alloc(task.writes[i]);
+      const BufferModel& buffer = model_.buffers[static_cast<std::size_t>(
+          resolved_.footprint(task.writes[i].alloc.value).buffer)];
+      if (slot.level == Level::Home && buffer.role == Role::In) {
+        return make_diag(DiagCode::V230, {{"task", name(id)},
+                                          {"buffer", buffer.name},
+                                          {"alloc", slot.name},
+                                          {"rank", slot.rank.value}});
+      }
+      const char* expected = nullptr;
+      if (accumulate && slot.level == Level::Home && buffer.partial.empty()) {
+        expected = "a slot for partial states";
+      }
+      if (finish && slot.level != Level::Home) expected = "a home";
+      if (task.kind == TaskKind::Pack && slot.level != Level::Pack) expected = "a pack slot";
+      if (task.kind == TaskKind::Unpack && i < task.reads.size() &&
+          alloc(task.reads[i]).level != Level::Pack) {
+        expected = "read from a pack slot";
+      }
+      if (expected == nullptr) continue;
+      return make_diag(DiagCode::V229, {{"task", name(id)},
+                                        {"alloc", slot.name},
+                                        {"level", print(slot.level)},
+                                        {"expected", expected}});
+    }
+    return Ok{};
+  }
+
+  [[nodiscard]] Checked<Ok> check_pairs(std::size_t id, const Task& task) const {
+    if (task.reads.size() != task.writes.size() || task.reads.empty()) {
+      return malformed(id, "has " + count_of(static_cast<std::int64_t>(task.reads.size()), "read") +
+                               " and " +
+                               count_of(static_cast<std::int64_t>(task.writes.size()), "write") +
+                               ", and moves each read to the write beside it");
+    }
+    for (std::size_t i = 0; i < task.reads.size(); ++i) {
+      const bool same = alloc(task.reads[i]).buffer == alloc(task.writes[i]).buffer &&
+                        task.reads[i].boxes == task.writes[i].boxes;
+      if (same) continue;
+      return make_diag(DiagCode::V224, {{"task", name(id)},
+                                        {"index", i},
+                                        {"from", alloc(task.reads[i]).name},
+                                        {"to", alloc(task.writes[i]).name}});
+    }
+    return Ok{};
+  }
+
+  [[nodiscard]] Diag stranger(std::size_t id, const std::string& verb, std::int32_t buffer,
+                              const std::string& role) const {
+    return make_diag(DiagCode::V227, {{"task", name(id)},
+                                      {"verb", verb},
+                                      {"buffer", buffer_name(buffer)},
+                                      {"role", role},
+                                      {"statement", words_.statement(resolved_.statements[id])}});
+  }
+
+  [[nodiscard]] Checked<Ok> check_compute(std::size_t id) const {
+    const StatementModel& statement =
+        model_.statements[static_cast<std::size_t>(resolved_.statements[id])];
+    for (const ResolvedRef& ref : resolved_.reads(id)) {
+      const bool known =
+          std::ranges::count(statement.operands, ref.buffer, &AccessModel::buffer) > 0;
+      if (!known) return stranger(id, "reads", ref.buffer, "operand");
+    }
+    for (const ResolvedRef& ref : resolved_.writes(id)) {
+      const bool known =
+          std::ranges::count(statement.targets, ref.buffer, &AccessModel::buffer) > 0;
+      if (!known) return stranger(id, "writes", ref.buffer, "target");
+    }
+    return Ok{};
+  }
+
+  // One ref per target of a tied state, in target order; else all refs are of one target.
+  [[nodiscard]] Checked<Ok> check_width(std::size_t id, std::span<const ResolvedRef> refs,
+                                        const std::string& verb) const {
+    const StatementModel& statement =
+        model_.statements[static_cast<std::size_t>(resolved_.statements[id])];
+    const std::size_t width = statement.tied ? 2 : 1;
+    if (refs.size() % width != 0) {
+      return malformed(id, verb + " " + std::to_string(refs.size()) + " refs of a state with " +
+                               std::to_string(width) + " targets");
+    }
+    const std::int32_t only = resolved_.writes(id).front().buffer;
+    for (std::size_t i = 0; i < refs.size(); ++i) {
+      const std::int32_t wanted = statement.tied ? statement.targets[i % width].buffer : only;
+      const bool known = std::ranges::count(statement.targets, wanted, &AccessModel::buffer) > 0;
+      if (!known) return stranger(id, verb, wanted, "target");
+      if (refs[i].buffer != wanted) {
+        return malformed(id, verb + " `" + buffer_name(refs[i].buffer) + "` where `" +
+                                 buffer_name(wanted) + "` belongs");
+      }
+    }
+    return Ok{};
+  }
+
+  [[nodiscard]] Checked<Ok> check_combination(std::size_t id, const Task& task) const {
+    if (task.writes.empty()) return malformed(id, "writes nothing");
+    const bool init = task.kind == TaskKind::Init;
+    if (init && monoid(id) == Monoid::Store) {
+      return malformed(id, "writes an identity, and its statement has no monoid");
+    }
+    if (init != task.reads.empty()) {
+      return malformed(id, init ? "reads, and writes an identity" : "has no source");
+    }
+    const bool tied = model_.statements[static_cast<std::size_t>(resolved_.statements[id])].tied;
+    if (tied && task.kind == TaskKind::Collective) {
+      return malformed(id, "reduces a state of two targets, which no collective can");
+    }
+    HP_REQUIRE_OK(check_width(id, resolved_.writes(id), "writes"));
+    return check_width(id, resolved_.reads(id), "reads");
+  }
+
+  const Plan& plan_;
+  const Model& model_;
+  const Resolved& resolved_;
+  Words words_;
+};
+
+}  // namespace
+
+Checked<Ok> check_tasks(const Plan& plan, const Model& model, const Resolved& resolved) {
+  const TaskCheck check(plan, model, resolved);
+  HP_REQUIRE_OK(check.check_boundary(TaskKind::Entry));
+  HP_REQUIRE_OK(check.check_boundary(TaskKind::Exit));
+  for (std::size_t id = 0; id < plan.tasks.size(); ++id) HP_REQUIRE_OK(check.check(id));
+  return Ok{};
+}
+
+}  // namespace harpe::verifier

@@ -1,0 +1,57 @@
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+#include <span>
+#include <vector>
+
+namespace harpe::verifier {
+
+using TermId = std::int32_t;
+constexpr TermId kNoTerm = -1;
+
+enum class TermKind : std::int32_t {
+  Input,         // buffer, block
+  Contribution,  // statement, iteration, then the terms of every operand block
+  State,         // contributions, ascending, as often as they were made
+  Value,         // statement, target, block, state: a state finalised, or a value stored
+};
+
+// Free terms, each stored once: two blocks hold the same value for all inputs and all leaf
+// functions exactly when their ids are equal. Terms are compared word by word, never by hash alone.
+class Terms {
+ public:
+  Terms();
+
+  [[nodiscard]] TermId intern(TermKind kind, std::span<const std::int32_t> words);
+  [[nodiscard]] TermId intern(TermKind kind, std::initializer_list<std::int32_t> words) {
+    return intern(kind, std::span(words.begin(), words.size()));
+  }
+  [[nodiscard]] TermKind kind(TermId id) const {
+    return static_cast<TermKind>(words_[starts_[static_cast<std::size_t>(id)]]);
+  }
+  // What follows the kind. Valid until the next intern.
+  [[nodiscard]] std::span<const std::int32_t> words(TermId id) const {
+    const auto i = static_cast<std::size_t>(id);
+    return std::span(words_).subspan(starts_[i] + 1, starts_[i + 1] - starts_[i] - 1);
+  }
+
+  // The state of these contributions; sorts them.
+  [[nodiscard]] TermId state(std::vector<TermId>& contributions);
+  [[nodiscard]] TermId combine(TermId a, TermId b);  // of two states
+  [[nodiscard]] TermId empty_state() const { return 0; }
+
+ private:
+  void grow();
+
+  std::vector<std::int32_t> words_;  // all terms one after the other, each led by its kind
+  std::vector<std::size_t> starts_;  // per term, and one past the last
+  struct Entry {
+    std::uint32_t hash = 0;
+    TermId id = kNoTerm;
+  };
+  std::vector<Entry> table_;  // open addressing; a power of two, at most half full
+  std::vector<TermId> merged_;
+};
+
+}  // namespace harpe::verifier

@@ -1,0 +1,48 @@
+#include "verify/verify.h"
+
+#include <algorithm>
+
+#include "verify/coverage.h"
+#include "verify/execution.h"
+#include "verify/meaning.h"
+#include "verify/model.h"
+#include "verify/order.h"
+#include "verify/races.h"
+#include "verify/resolved.h"
+#include "verify/structure.h"
+#include "verify/terms.h"
+
+namespace harpe {
+
+// The stages in order; each may assume what the ones above it proved (docs/math/verify.md).
+Checked<Certificate> verify(const Plan& plan, const VerifyOptions& options) {
+  HP_TRY(const verifier::Model model, verifier::Model::make(plan.program, plan.mesh, plan.form));
+
+  HP_REQUIRE_OK(verifier::check_ids(plan, model));
+  HP_TRY(const verifier::Resolved resolved, verifier::Resolved::make(plan, model));
+  HP_REQUIRE_OK(verifier::check_tasks(plan, model, resolved));
+  HP_REQUIRE_OK(verifier::check_groups(plan, model));
+  HP_REQUIRE_OK(verifier::check_signals(plan, model));
+  HP_REQUIRE_OK(verifier::check_memory(plan, model, resolved, options.memory_limit_bytes));
+
+  HP_TRY(const verifier::Order order, verifier::Order::make(plan, model));
+  HP_REQUIRE_OK(verifier::check_races(plan, model, resolved, order));
+
+  verifier::Terms terms;
+  HP_TRY(const verifier::Meaning meaning, verifier::Meaning::make(model, terms));
+  verifier::Execution execution(plan, model, resolved, meaning, terms);
+  HP_REQUIRE_OK(execution.run(order));
+  HP_TRY(const std::int64_t blocks,
+         verifier::check_outputs(plan, model, resolved, meaning, execution, terms));
+
+  std::int64_t peak = 0;
+  for (const Alloc& alloc : plan.allocs) peak = std::max(peak, alloc.offset + alloc.bytes);
+  return Certificate{
+      .level = VerifyLevel::Full,
+      .tasks = static_cast<std::int64_t>(plan.tasks.size()),
+      .happens_before_edges = static_cast<std::int64_t>(plan.syncs.size() + plan.barriers.size()),
+      .blocks_checked = blocks,
+      .peak_bytes = peak};
+}
+
+}  // namespace harpe

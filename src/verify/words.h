@@ -1,0 +1,36 @@
+#pragma once
+
+#include <string>
+
+#include "plan/plan.h"
+#include "verify/model.h"
+
+namespace harpe::verifier {
+
+// How findings name things.
+class Words {
+ public:
+  Words(const Plan& plan, const Model& model) : plan_(plan), model_(model) {}
+
+  [[nodiscard]] std::string task(TaskId id) const;  // "task 24 (compute fwd.0 on rank 3)"
+  [[nodiscard]] std::string task(std::int64_t id) const { return task(TaskId(id)); }
+  [[nodiscard]] std::string alloc(std::int64_t id) const;  // "`fwd.K.st0.1` of rank 4"
+  [[nodiscard]] std::string block(int buffer, std::int64_t block) const;    // "`K` [k0=5]"
+  [[nodiscard]] std::string iteration(int nest, std::int64_t block) const;  // "iteration [k0=5]"
+  [[nodiscard]] std::string statement(int statement) const;                 // "fwd.0"
+  [[nodiscard]] RankId rank_of(std::int64_t task) const;
+
+ private:
+  [[nodiscard]] std::string point(const Radix& radix, std::int64_t block) const;
+
+  const Plan& plan_;
+  const Model& model_;
+};
+
+// "1 contribution", "3 contributions".
+[[nodiscard]] std::string count_of(std::int64_t count, const std::string& noun);
+
+// "init", as findings say it.
+[[nodiscard]] const char* mode_word(WriteMode mode);
+
+}  // namespace harpe::verifier

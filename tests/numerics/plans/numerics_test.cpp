@@ -1,0 +1,167 @@
+// Every operator under every schedule, on meshes and shapes that do and do not divide, in every
+// type: against the f64 meaning of the program, within the bound that commir.md section 9 derives
+// for the very plan (driver/bound.h: terms printed with a failure), and bit for bit under other
+// timings.
+#include <gtest/gtest.h>
+
+#include <map>
+#include <memory>
+
+#include "driver/check.h"
+#include "driver/run.h"
+#include "driver/session.h"
+#include "exec/cpu/cpu_executor.h"
+#include "schedule/named/registry.h"
+#include "support/rng.h"
+#include "verify/verify.h"
+
+namespace harpe {
+namespace {
+
+struct Shape {
+  const char* note;
+  std::vector<std::string> parameters;
+};
+
+const std::vector<Shape> kProducts = {
+    {"divides", {"m=64", "n=48", "k=96"}},
+    {"odd", {"m=37", "n=53", "k=29"}},
+    {"smaller than the mesh", {"m=5", "n=3", "k=7"}},
+};
+const std::vector<Shape> kAttentions = {
+    {"full", {"seq=96", "heads=8", "kv_heads=8", "head_dim=16"}},
+    {"causal, grouped, odd, two in a batch",
+     {"batch=2", "seq=61", "heads=12", "kv_heads=4", "head_dim=24", "causal=true"}},
+    {"more keys than queries, five heads, narrow values",
+     {"seq=37", "kv_seq=70", "heads=5", "kv_heads=5", "head_dim=16", "v_head_dim=8",
+      "causal=true"}},
+    {"fewer keys than queries: rows that see nothing",
+     {"seq=40", "kv_seq=9", "heads=8", "kv_heads=2", "head_dim=8", "causal=true"}},
+    {"shorter than the mesh", {"seq=3", "heads=8", "kv_heads=8", "head_dim=8"}},
+};
+const std::vector<std::string> kMeshes = {"x=1",     "x=2",     "x=3",     "x=4",
+                                          "x=5",     "x=6",     "x=8",     "y=2,x=2",
+                                          "y=2,x=3", "y=2,x=4", "y=3,x=2", "z=2,y=2,x=2"};
+
+using Outputs = std::map<std::string, HostTensor>;
+
+Outputs execute(const Plan& plan, const TensorMap& inputs, const CpuOptions& options) {
+  Checked<std::unique_ptr<Executor>> executor = make_cpu_executor(plan, options);
+  if (!executor.ok()) {
+    ADD_FAILURE() << render(executor.error());
+    return {};
+  }
+  for (const auto& [name, tensor] : inputs) (*executor)->set_input(name, tensor);
+  const Result<RunStats, FaultReport> stats = (*executor)->run({.iterations = 2});
+  if (!stats.ok()) {
+    ADD_FAILURE() << render(stats.error());
+    return {};
+  }
+  Outputs outputs;
+  for (const Buffer* buffer : buffers_of(plan.program)) {
+    if (buffer->role == Role::Out) outputs[buffer->name] = (*executor)->output(buffer->name);
+  }
+  return outputs;
+}
+
+class Tally {
+ public:
+  int plans = 0;
+  int refused = 0;
+  int timings = 0;
+
+  void run(const std::string& op, const std::vector<Shape>& shapes, const std::string& dtype) {
+    for (const NamedSchedule& schedule : schedules_of(op)) {
+      for (const std::string& mesh : kMeshes) {
+        for (const Shape& shape : shapes) {
+          std::vector<std::string> parameters = shape.parameters;
+          parameters.push_back("dtype=" + dtype);
+          check({.target = op,
+                 .parameters = std::move(parameters),
+                 .mesh = mesh,
+                 .schedule = std::string(schedule.name)},
+                op + " " + std::string(schedule.name) + " on " + mesh + ", " + shape.note + ", " +
+                    dtype);
+        }
+      }
+    }
+  }
+
+ private:
+  void check(const Request& request, const std::string& what) {
+    SCOPED_TRACE(what);
+    Session session(true);
+    const Checked<Scheduled> scheduled = session.schedule(request);
+    if (!scheduled.ok()) {  // by construction only: the registry's refusals, each tested by itself
+      ++refused;
+      EXPECT_TRUE(render(scheduled.error()).starts_with("error[S6")) << render(scheduled.error());
+      return;
+    }
+    const Checked<Plan> plan = session.lower(*scheduled);
+    if (!plan.ok()) {
+      ADD_FAILURE() << render(plan.error());
+      return;
+    }
+    const Checked<Certificate> certificate = verify(*plan);
+    if (!certificate.ok()) {
+      ADD_FAILURE() << render(certificate.error());
+      return;
+    }
+    ++plans;
+    RunRequest draw;
+    draw.seed = static_cast<std::uint64_t>(plans);
+    const Checked<TensorMap> inputs = prepare_run(*plan, draw);
+    ASSERT_TRUE(inputs.ok()) << render(inputs.error());
+    const Outputs outputs = execute(*plan, *inputs, {});
+    const Checked<CheckReport> report = check_outputs(*plan, *inputs, outputs, draw.seed, 1);
+    ASSERT_TRUE(report.ok()) << render(report.error());
+    if (!report->passed()) ADD_FAILURE() << render(failure_of(*report));
+    compare_timings(*plan, *inputs, outputs);
+  }
+
+  // Another interleaving of the same plan, and now and then random delays in real threads.
+  void compare_timings(const Plan& plan, const TensorMap& inputs, const Outputs& expected) {
+    auto state = static_cast<std::uint64_t>(plans);
+    CpuOptions options{.runner = LaneRunner::Stepper};
+    options.choose = [&state](std::size_t ready) {
+      state = mix_bits(state + 0x9e3779b97f4a7c15ULL);
+      return static_cast<std::size_t>(state % ready);
+    };
+    if (plans % 23 == 0) options = {.runner = LaneRunner::Threads, .delay_seed = state};
+    const Outputs again = execute(plan, inputs, options);
+    ASSERT_EQ(again.size(), expected.size());
+    for (const auto& [name, tensor] : expected) {
+      EXPECT_EQ(again.at(name).data, tensor.data) << name << " depends on timing";
+    }
+    ++timings;
+  }
+};
+
+class Numerics : public testing::TestWithParam<std::string> {
+ protected:
+  static void report(const Tally& tally, int least) {
+    std::printf("%d plans checked, %d other timings, %d refused by construction\n", tally.plans,
+                tally.timings, tally.refused);
+    EXPECT_GE(tally.plans, least);
+  }
+};
+
+TEST_P(Numerics, products_are_right_under_every_schedule) {
+  Tally tally;
+  for (const char* op : {"gemm", "ag_gemm", "gemm_rs", "gemm_ar"}) {
+    tally.run(op, kProducts, GetParam());
+  }
+  report(tally, 400);
+}
+
+TEST_P(Numerics, attention_is_right_under_every_schedule) {
+  Tally tally;
+  tally.run("attention", kAttentions, GetParam());
+  report(tally, 300);
+}
+
+INSTANTIATE_TEST_SUITE_P(Types, Numerics, testing::Values("f32", "bf16", "f16", "f64"),
+                         [](const auto& dtype) { return dtype.param; });
+
+}  // namespace
+}  // namespace harpe

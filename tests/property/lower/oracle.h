@@ -1,0 +1,54 @@
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "ir/form.h"
+#include "ir/program.h"
+#include "machine/mesh.h"
+#include "plan/plan.h"
+
+// The executable model of the design (tests/oracle) and what it says of a form.
+namespace harpe::oracle {
+
+// One copy task: what it carries from where to where.
+struct Transfer {
+  std::int64_t source = 0;
+  std::int64_t destination = 0;
+  std::string buffer;
+  std::vector<std::int64_t> blocks;  // ascending
+  friend auto operator<=>(const Transfer&, const Transfer&) = default;
+};
+
+struct Record {
+  std::string name;
+  std::string program;  // canonical texts
+  std::string mesh;
+  std::string form;
+  bool accepted = false;            // false also where the model was not asked (--texts)
+  std::string reason;               // if refused
+  std::vector<Transfer> transfers;  // if accepted; ascending
+  std::int64_t syncs = 0;           // if accepted: neither from an entry nor to an exit
+  std::int64_t boundary = 0;        // if accepted: the others
+};
+
+// Runs tests/oracle/dump.py with these arguments.
+[[nodiscard]] std::vector<Record> read_records(const std::string& arguments);
+
+// The texts as values; HP_CHECK when one does not parse.
+[[nodiscard]] Program parse_program_text(const std::string& text);
+[[nodiscard]] Mesh parse_mesh_text(const std::string& text);
+[[nodiscard]] NormalForm parse_form_text(const std::string& text);
+
+// The copies of a plan, as the model counts them; ascending.
+[[nodiscard]] std::vector<Transfer> transfers_of(const Plan& plan);
+
+struct Edges {
+  std::int64_t inner = 0;     // neither from an entry nor to an exit
+  std::int64_t boundary = 0;  // the others; a barrier counts its arrivals and its departures
+};
+[[nodiscard]] Edges edges_of(const Plan& plan);
+
+}  // namespace harpe::oracle

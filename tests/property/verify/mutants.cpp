@@ -1,0 +1,282 @@
+#include "tests/property/verify/mutants.h"
+
+#include <algorithm>
+#include <functional>
+#include <numeric>
+#include <utility>
+
+namespace harpe::test {
+namespace {
+
+class Mutator {
+ public:
+  Mutator(const Plan& plan, std::size_t per_kind, std::mt19937_64& random)
+      : plan_(plan), per_kind_(per_kind), random_(random) {}
+
+  std::vector<Mutant> run() {
+    break_order();
+    break_transfers();
+    break_leaves();
+    break_combinations();
+    break_groups();
+    return std::move(mutants_);
+  }
+
+ private:
+  using Ids = std::vector<std::size_t>;
+
+  Ids tasks(const std::function<bool(const Task&)>& wanted) const {
+    Ids ids;
+    for (std::size_t id = 0; id < plan_.tasks.size(); ++id) {
+      if (wanted(plan_.tasks[id])) ids.push_back(id);
+    }
+    return ids;
+  }
+  Ids tasks(TaskKind kind) const {
+    return tasks([&](const Task& task) { return task.kind == kind; });
+  }
+  static Ids count_to(std::size_t count) {
+    Ids ids(count);
+    std::iota(ids.begin(), ids.end(), std::size_t{0});
+    return ids;
+  }
+  std::size_t below(std::size_t bound) { return random_() % bound; }
+
+  Ids pick(Ids ids) {
+    std::ranges::shuffle(ids, random_);
+    ids.resize(std::min(ids.size(), per_kind_));
+    return ids;
+  }
+
+  // `change` returns false where the fault cannot be made.
+  void add(const std::string& mutation, const Ids& from,
+           const std::function<bool(Plan&, std::size_t)>& change) {
+    for (const std::size_t id : pick(from)) {
+      Plan mutant = plan_;
+      if (change(mutant, id)) mutants_.push_back({mutation, std::move(mutant)});
+    }
+  }
+
+  static void idle(Plan& plan, std::size_t id) {
+    Task& task = plan.tasks[id];
+    const LaneKind lane = plan.lanes[task.lane.index()].kind;
+    constexpr std::pair<LaneKind, Via> kVias[] = {{LaneKind::Sm, Via::Sm},
+                                                  {LaneKind::Ce, Via::Ce},
+                                                  {LaneKind::Tma, Via::Tma},
+                                                  {LaneKind::Nccl, Via::Nccl},
+                                                  {LaneKind::Proxy, Via::Proxy},
+                                                  {LaneKind::Ibgda, Via::Ibgda},
+                                                  {LaneKind::Multimem, Via::Multimem}};
+    Task nothing;
+    nothing.lane = task.lane;
+    nothing.kind = TaskKind::Copy;
+    for (const auto& [kind, via] : kVias) {
+      if (kind == lane) nothing.via = via;
+    }
+    const RankId rank = plan.lanes[task.lane.index()].rank;
+    for (std::size_t a = 0; a < plan.allocs.size() && nothing.reads.empty(); ++a) {
+      const bool input = plan.allocs[a].level == Level::Home &&
+                         find_buffer(plan.program, plan.allocs[a].buffer)->role == Role::In;
+      if (plan.allocs[a].rank != rank || input) continue;
+      const AllocId slot(static_cast<std::int64_t>(a));
+      nothing.reads = {{.alloc = slot, .mode = WriteMode::Read, .boxes = {}, .when = {}}};
+      nothing.writes = {{.alloc = slot, .mode = WriteMode::Set, .boxes = {}, .when = {}}};
+    }
+    task = nothing;
+  }
+
+  void drop(const std::string& mutation, const Ids& from) {
+    add(mutation, from, [](Plan& plan, std::size_t id) {
+      idle(plan, id);
+      return true;
+    });
+  }
+
+  void break_order() {
+    add("drop-sync", count_to(plan_.syncs.size()), [](Plan& plan, std::size_t id) {
+      plan.syncs.erase(plan.syncs.begin() + static_cast<std::ptrdiff_t>(id));
+      return true;
+    });
+    add("cyclic-wait", count_to(plan_.syncs.size()), [](Plan& plan, std::size_t id) {
+      const Sync sync = plan.syncs[id];
+      plan.syncs.push_back(
+          {.from = sync.to, .to = sync.from, .kind = sync.kind, .flag = 1'000'000});
+      return true;
+    });
+    Ids members;  // (barrier, from or to, position), flattened
+    for (std::size_t b = 0; b < plan_.barriers.size(); ++b) {
+      const std::size_t all = plan_.barriers[b].from.size() + plan_.barriers[b].to.size();
+      for (std::size_t i = 0; i < all; ++i) members.push_back(b * kBarrierStride + i);
+    }
+    add("drop-barrier-member", members, [](Plan& plan, std::size_t code) {
+      Barrier& barrier = plan.barriers[code / kBarrierStride];
+      const std::size_t at = code % kBarrierStride;
+      const std::size_t from = barrier.from.size();
+      auto& side = at < from ? barrier.from : barrier.to;
+      side.erase(side.begin() + static_cast<std::ptrdiff_t>(at < from ? at : at - from));
+      return true;
+    });
+    add("swap-lane-order", tasks([](const Task& task) {
+          return task.kind != TaskKind::Entry && task.kind != TaskKind::Exit;
+        }),
+        [](Plan& plan, std::size_t id) {
+          for (std::size_t next = id + 1; next < plan.tasks.size(); ++next) {
+            if (plan.tasks[next].lane != plan.tasks[id].lane) continue;
+            std::swap(plan.tasks[id], plan.tasks[next]);
+            return true;
+          }
+          return false;
+        });
+  }
+
+  void break_transfers() {
+    drop("drop-copy", tasks(TaskKind::Copy));
+    add("wrong-source-rank", tasks(TaskKind::Copy), [this](Plan& plan, std::size_t id) {
+      Ref& ref = plan.tasks[id].reads[below(plan.tasks[id].reads.size())];
+      return redirect(plan, ref, [&](const Alloc& now, const Alloc& other) {
+        return now.name == other.name && now.rank != other.rank;
+      });
+    });
+    add("wrong-slot", tasks(TaskKind::Copy), [this](Plan& plan, std::size_t id) {
+      Ref& ref = plan.tasks[id].writes[below(plan.tasks[id].writes.size())];
+      return redirect(plan, ref, [&](const Alloc& now, const Alloc& other) {
+        return now.name != other.name && now.rank == other.rank && now.buffer == other.buffer &&
+               now.level == other.level && now.holds == other.holds;
+      });
+    });
+  }
+
+  bool redirect(Plan& plan, Ref& ref, const std::function<bool(const Alloc&, const Alloc&)>& fits) {
+    const Alloc& now = plan.allocs[ref.alloc.index()];
+    Ids others;
+    for (std::size_t a = 0; a < plan.allocs.size(); ++a) {
+      if (fits(now, plan.allocs[a])) others.push_back(a);
+    }
+    if (others.empty()) return false;
+    ref.alloc = AllocId(static_cast<std::int64_t>(others[below(others.size())]));
+    return true;
+  }
+
+  void break_leaves() {
+    drop("drop-compute", tasks(TaskKind::Compute));
+    add("repeat-iteration", tasks(TaskKind::Compute), [](Plan& plan, std::size_t id) {
+      Task& task = plan.tasks[id];
+      Box first = task.iter[0];
+      for (Range& range : first) range.hi = range.lo + 1;
+      task.iter.push_back(first);
+      return true;
+    });
+    add("wrong-iteration", tasks(TaskKind::Compute), [this](Plan& plan, std::size_t id) {
+      Task& task = plan.tasks[id];
+      const std::vector<std::int32_t> extents = extents_of(plan, task.nest);
+      Ids digits;
+      for (std::size_t d = 0; d < extents.size(); ++d) {
+        if (extents[d] > 1) digits.push_back(d);
+      }
+      if (digits.empty()) return false;
+      std::vector<Box> points = split(task.iter);
+      Range& range = points[0][digits[below(digits.size())]];
+      const std::int32_t extent = extents[static_cast<std::size_t>(&range - points[0].data())];
+      range.lo = (range.lo + 1) % extent;
+      range.hi = range.lo + 1;
+      task.iter = std::move(points);
+      return true;
+    });
+  }
+
+  static std::vector<std::int32_t> extents_of(const Plan& plan, const std::string& nest) {
+    std::vector<std::int32_t> extents;
+    for (const std::string& axis : find_nest(plan.program, nest)->over) {
+      const Split* const cut = find_split(plan.form, axis);
+      if (cut == nullptr) {
+        extents.push_back(1);
+        continue;
+      }
+      for (const Digit& digit : cut->digits) {
+        extents.push_back(static_cast<std::int32_t>(digit.extent.value_or(1)));
+      }
+    }
+    return extents;
+  }
+
+  static std::vector<Box> split(const std::vector<Box>& boxes) {
+    std::vector<Box> points;
+    for (const Box& box : boxes) {
+      std::vector<Box> cut = {{}};
+      for (const Range& range : box) {
+        std::vector<Box> longer;
+        for (const Box& head : cut) {
+          for (std::int32_t v = range.lo; v < range.hi; ++v) {
+            longer.push_back(head);
+            longer.back().push_back({.lo = v, .hi = v + 1});
+          }
+        }
+        cut = std::move(longer);
+      }
+      points.insert(points.end(), cut.begin(), cut.end());
+    }
+    return points;
+  }
+
+  void break_combinations() {
+    drop("drop-fold", tasks(TaskKind::Fold));
+    drop("drop-finalise", tasks(TaskKind::Finalise));
+    drop("drop-init", tasks(TaskKind::Init));
+    const Ids accumulating = tasks([](const Task& task) {
+      return std::ranges::any_of(task.writes, [](const Ref& ref) {
+        return ref.mode == WriteMode::Init || ref.mode == WriteMode::Add;
+      });
+    });
+    add("flip-init", accumulating, [](Plan& plan, std::size_t id) {
+      for (Ref& ref : plan.tasks[id].writes) {
+        ref.mode = ref.mode == WriteMode::Init ? WriteMode::Add : WriteMode::Init;
+      }
+      return true;
+    });
+    add("drop-source", tasks(TaskKind::Finalise), [](Plan& plan, std::size_t id) {
+      Task& task = plan.tasks[id];
+      const std::size_t width = task.writes.size();
+      if (task.reads.size() <= width) return false;
+      task.reads.resize(task.reads.size() - width);
+      return true;
+    });
+  }
+
+  void break_groups() {
+    const Ids members = tasks(TaskKind::Collective);
+    add("wrong-collective-member", members, [this](Plan& plan, std::size_t id) {
+      Ref& ref = plan.tasks[id].reads[below(plan.tasks[id].reads.size())];
+      return redirect(plan, ref, [&](const Alloc& now, const Alloc& other) {
+        return now.name == other.name && now.rank != other.rank;
+      });
+    });
+    add("drop-collective-part", members, [this](Plan& plan, std::size_t id) {
+      Task& task = plan.tasks[id];
+      const std::size_t part = below(task.reads.size());
+      task.reads[part].boxes.clear();
+      if (part < task.writes.size() && task.writes.size() == task.reads.size()) {
+        task.writes[part].boxes.clear();
+      }
+      return true;
+    });
+    add("leave-group", members, [](Plan& plan, std::size_t id) {
+      plan.tasks[id].group = 1'000'000;
+      return true;
+    });
+  }
+
+  static constexpr std::size_t kBarrierStride = 1 << 20;
+
+  const Plan& plan_;
+  std::size_t per_kind_;
+  std::mt19937_64& random_;
+  std::vector<Mutant> mutants_;
+};
+
+}  // namespace
+
+std::vector<Mutant> make_mutants(const Plan& plan, std::size_t per_kind, std::mt19937_64& random) {
+  return Mutator(plan, per_kind, random).run();
+}
+
+}  // namespace harpe::test

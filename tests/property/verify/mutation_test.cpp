@@ -1,0 +1,119 @@
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <cstdio>
+#include <map>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "ir/instantiate.h"
+#include "lower/lower.h"
+#include "tests/property/verify/mutants.h"
+#include "tests/support/example_forms.h"
+#include "tests/support/replay.h"
+#include "verify/verify.h"
+
+// A fault in a plan is found, or is none: every mutant of every example is refused, or gives the
+// right result in every legal order tried.
+namespace harpe::test {
+namespace {
+
+constexpr std::size_t kPerKind = 8;    // mutants of each kind and example
+constexpr std::uint64_t kOrders = 25;  // random legal orders a survivor has to pass
+constexpr std::uint64_t kSeed = 1;
+
+struct Lowered {
+  std::string name;
+  Plan plan;
+};
+
+// The examples that are programs of ours. The others name leaves that nothing declares.
+const std::vector<Lowered>& lowered_examples() {
+  static const std::vector<Lowered> plans = [] {
+    std::vector<Lowered> found;
+    for (const Example& example : example_forms()) {
+      if (!check_program(example.program).ok()) continue;
+      Checked<Plan> plan = lower(example.program, example.mesh, example.form);
+      if (plan.ok()) found.push_back({example.form.name, std::move(plan).value()});
+    }
+    return found;
+  }();
+  return plans;
+}
+
+TEST(Mutation, starts_from_plans_that_verify) {
+  EXPECT_GE(lowered_examples().size(), 27U);
+  for (const Lowered& lowered : lowered_examples()) {
+    const auto result = verify(lowered.plan);
+    EXPECT_TRUE(result.ok()) << lowered.name << ": " << render(result.error());
+  }
+}
+
+TEST(Mutation, starts_from_plans_that_replay) {
+  for (const Lowered& lowered : lowered_examples()) {
+    for (std::uint64_t seed = 0; seed < 4; ++seed) {
+      EXPECT_EQ(replay(lowered.plan, seed).value_or("right"), "right") << lowered.name;
+    }
+  }
+}
+
+// The judge of the survivors is no yes-man: with every order there is, it sees faults of meaning.
+TEST(Mutation, is_judged_by_a_replay_that_sees_faults) {
+  std::mt19937_64 random(kSeed);
+  const Plan& plan = lowered_examples().front().plan;
+  int seen = 0;
+  for (const Mutant& mutant : make_mutants(plan, 2, random)) {
+    const bool meaning = mutant.mutation == "drop-compute" || mutant.mutation == "drop-copy" ||
+                         mutant.mutation == "repeat-iteration" ||
+                         mutant.mutation == "drop-finalise" || mutant.mutation == "cyclic-wait";
+    if (!meaning) continue;
+    EXPECT_TRUE(replay(mutant.plan, kSeed).has_value()) << mutant.mutation;
+    ++seen;
+  }
+  EXPECT_EQ(seen, 10);
+}
+
+bool is_right_in_every_order(const Plan& plan) {
+  for (std::uint64_t seed = 0; seed < kOrders; ++seed) {
+    if (replay(plan, seed)) return false;
+  }
+  return true;
+}
+
+TEST(Mutation, leaves_no_fault_unseen) {
+  struct Count {
+    int made = 0;
+    int caught = 0;
+    int equivalent = 0;
+    std::map<std::string, int> codes;
+  };
+  std::map<std::string, Count> counts;
+  std::mt19937_64 random(kSeed);
+  for (const Lowered& lowered : lowered_examples()) {
+    for (const Mutant& mutant : make_mutants(lowered.plan, kPerKind, random)) {
+      Count& count = counts[mutant.mutation];
+      ++count.made;
+      const auto result = verify(mutant.plan);
+      if (!result.ok()) {
+        ++count.caught;
+        ++count.codes[std::string(info(result.error().code).name)];
+        continue;
+      }
+      const bool equivalent = is_right_in_every_order(mutant.plan);
+      EXPECT_TRUE(equivalent) << mutant.mutation << " in " << lowered.name << " survives";
+      if (equivalent) ++count.equivalent;
+    }
+  }
+  std::printf("%-24s %7s %7s %11s  %s\n", "mutation", "made", "caught", "equivalent", "by");
+  for (const auto& [mutation, count] : counts) {
+    std::string codes;
+    for (const auto& [code, times] : count.codes) codes += code + ":" + std::to_string(times) + " ";
+    std::printf("%-24s %7d %7d %11d  %s\n", mutation.c_str(), count.made, count.caught,
+                count.equivalent, codes.c_str());
+  }
+  EXPECT_EQ(counts.size(), 17U);
+}
+
+}  // namespace
+}  // namespace harpe::test

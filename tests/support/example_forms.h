@@ -1,0 +1,22 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "ir/form.h"
+#include "ir/program.h"
+#include "machine/mesh.h"
+
+namespace harpe::test {
+
+struct Example {
+  Program program;
+  Mesh mesh;
+  NormalForm form;
+};
+
+// The normal forms of tests/oracle/examples, in the order of the files, each with its program and
+// mesh.
+[[nodiscard]] std::vector<Example> example_forms();
+
+}  // namespace harpe::test

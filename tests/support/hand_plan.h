@@ -1,0 +1,63 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "plan/plan.h"
+
+namespace harpe::test {
+
+// A plan written by hand, task by task: what the verifier's tests start from and then break.
+// Boxes are texts with one word per digit that has more than one value, in the buffer's order:
+// `3`, `1..3`, or `*`.
+class HandPlan {
+ public:
+  // Program, mesh and normal form, one after the other.
+  explicit HandPlan(std::string_view text);
+
+  // `holds` has one character per digit with more than one value: `*` all values, `.` one at a
+  // time.
+  AllocId slot(std::int64_t rank, const std::string& name, const std::string& buffer, Level level,
+               DType dtype, std::string_view holds);
+  // Slots of one name on every rank; returns them by rank.
+  std::vector<AllocId> slots(const std::string& name, const std::string& buffer, Level level,
+                             DType dtype, std::string_view holds);
+  LaneId lane(std::int64_t rank, LaneKind kind);
+
+  TaskId entry(std::int64_t rank);
+  TaskId exit(std::int64_t rank);
+  // A task of the program's first statement if its kind belongs to one.
+  TaskId task(std::int64_t rank, LaneKind lane, TaskKind kind, std::vector<Ref> reads,
+              std::vector<Ref> writes);
+  TaskId compute(std::int64_t rank, std::string_view iter, std::vector<Ref> reads,
+                 std::vector<Ref> writes);
+  TaskId copy(std::int64_t rank, const Ref& read, AllocId to);
+  void sync(TaskId from, TaskId to);  // an event, or the waiting rank's next flag
+
+  [[nodiscard]] Ref ref(AllocId alloc, WriteMode mode, std::string_view box) const;
+  [[nodiscard]] Ref read(AllocId alloc, std::string_view box) const {
+    return ref(alloc, WriteMode::Read, box);
+  }
+  [[nodiscard]] Box box(const std::vector<std::string>& axes, std::string_view text) const;
+
+  Task& at(TaskId id) { return plan.tasks[id.index()]; }
+  Sync& signal(TaskId from, TaskId to);
+  void drop_sync(TaskId from, TaskId to);
+
+  Plan plan;
+
+ private:
+  [[nodiscard]] std::vector<std::int32_t> extents(const std::vector<std::string>& axes) const;
+  [[nodiscard]] std::vector<std::string> axes_of(AllocId alloc) const;
+
+  std::map<std::pair<std::int64_t, LaneKind>, LaneId> lanes_;
+  std::map<std::string, std::int64_t> offsets_;
+  std::map<RankId, std::int32_t> flags_;
+  std::int64_t end_ = 0;
+};
+
+}  // namespace harpe::test

@@ -1,0 +1,496 @@
+#include "tests/support/replay.h"
+
+#include <algorithm>
+#include <map>
+#include <random>
+#include <set>
+#include <vector>
+
+#include "ir/blocks.h"
+#include "ir/mask.h"
+
+namespace harpe::test {
+namespace {
+
+// A value has one symbol; a partial state the symbols of its contributions.
+struct Held {
+  bool is_state = false;
+  std::vector<int> symbols;  // ascending
+  friend bool operator==(const Held&, const Held&) = default;
+};
+
+class Symbols {
+ public:
+  int of(const std::string& text) {
+    return known_.try_emplace(text, static_cast<int>(known_.size())).first->second;
+  }
+
+ private:
+  std::map<std::string, int> known_;
+};
+
+std::string list(const std::vector<int>& numbers) {
+  std::string text;
+  for (const int n : numbers) text += std::to_string(n) + ",";
+  return text;
+}
+
+using Point = std::vector<std::int32_t>;
+
+std::vector<Point> points_in(const Box& box) {
+  std::vector<Point> points = {{}};
+  for (const Range& range : box) {
+    std::vector<Point> longer;
+    for (const Point& point : points) {
+      for (std::int32_t v = range.lo; v < range.hi; ++v) {
+        longer.push_back(point);
+        longer.back().push_back(v);
+      }
+    }
+    points = std::move(longer);
+  }
+  return points;
+}
+
+// One statement, with what each iteration touches.
+class Leaf {
+ public:
+  Leaf(const Blocks& blocks, const Nest& nest, std::size_t stmt)
+      : blocks_(blocks), nest_(nest), stmt_(nest.stmts[stmt]), index_(stmt) {
+    for (const std::string& axis : nest.over) {
+      const auto& digits = blocks.axes()[static_cast<std::size_t>(blocks.find_axis(axis))].digits;
+      digits_.insert(digits_.end(), digits.begin(), digits.end());
+    }
+  }
+
+  [[nodiscard]] const Stmt& stmt() const { return stmt_; }
+  [[nodiscard]] std::string name() const { return nest_.name + "." + std::to_string(index_); }
+  [[nodiscard]] const std::vector<int>& digits() const { return digits_; }
+
+  [[nodiscard]] bool runs(const Point& point) const {
+    for (const std::string& axis : nest_.over) {
+      if (interval(axis, point).size() == 0) return false;
+    }
+    return std::ranges::none_of(stmt_.masks, [&](const Mask& mask) {
+      const auto name = [&](std::size_t i) { return std::get<Name>(mask.call.args[i]).text; };
+      return classify(resolve_mask(blocks_, mask), interval(name(0), point),
+                      interval(name(1), point)) == Coverage::Empty;
+    });
+  }
+
+  // The blocks of an access, as points over the buffer's digits; empty ones left out.
+  [[nodiscard]] std::vector<Point> touched(const Access& access, const Point& point) const {
+    const BufferTable& buffer =
+        blocks_.buffers()[static_cast<std::size_t>(blocks_.find_buffer(access.buffer))];
+    Box box;
+    for (const int digit : buffer.digits) {
+      const DigitTable& table = blocks_.digits()[static_cast<std::size_t>(digit)];
+      const AxisTable& own = blocks_.axes()[static_cast<std::size_t>(table.axis)];
+      int followed = digit;
+      for (const Rename& rename : access.renames) {
+        if (rename.axis != own.name) continue;
+        const auto place = std::ranges::find(own.digits, digit) - own.digits.begin();
+        followed = blocks_.axes()[static_cast<std::size_t>(blocks_.find_axis(rename.source))]
+                       .digits[static_cast<std::size_t>(place)];
+      }
+      const auto found = std::ranges::find(digits_, followed);
+      if (found == digits_.end()) {
+        box.push_back({.lo = 0, .hi = table.extent});
+      } else {
+        const std::int32_t value = point[static_cast<std::size_t>(found - digits_.begin())];
+        box.push_back({.lo = value, .hi = value + 1});
+      }
+    }
+    std::vector<Point> points = points_in(box);
+    std::erase_if(points, [&](const Point& p) { return is_empty(access.buffer, p); });
+    return points;
+  }
+
+  [[nodiscard]] bool is_empty(const std::string& buffer, const Point& point) const {
+    const int id = blocks_.find_buffer(buffer);
+    const BufferTable& table = blocks_.buffers()[static_cast<std::size_t>(id)];
+    BlockId block = 0;
+    for (std::size_t i = 0; i < point.size(); ++i) block += point[i] * table.strides[i];
+    return blocks_.elements(id, block) == 0;
+  }
+
+  // The leaf's result there: everything it read, and where.
+  template <class Lookup>
+  [[nodiscard]] int contribution(Symbols& symbols, const Point& point, Lookup&& lookup) const {
+    std::string text = "leaf " + name() + " at ";
+    for (const std::int32_t v : point) text += std::to_string(v) + ",";
+    for (const Access& operand : stmt_.operands) {
+      text += " " + operand.buffer + ":";
+      for (const Point& block : touched(operand, point)) {
+        text += std::to_string(lookup(operand.buffer, block)) + ",";
+      }
+    }
+    return symbols.of(text);
+  }
+
+ private:
+  [[nodiscard]] Interval interval(const std::string& axis, const Point& point) const {
+    const int id = blocks_.find_axis(axis);
+    return blocks_.interval(id, blocks_.axis_block(id, digits_, point));
+  }
+
+  const Blocks& blocks_;
+  const Nest& nest_;
+  const Stmt& stmt_;
+  std::size_t index_;
+  std::vector<int> digits_;
+};
+
+struct Wrong {
+  std::string what;
+};
+
+using Place = std::pair<std::string, Point>;  // buffer, block
+
+class Machine {
+ public:
+  Machine(const Plan& plan, std::uint64_t seed)
+      : plan_(plan), blocks_(*Blocks::make(plan.program, plan.mesh, plan.form)), random_(seed) {}
+
+  std::optional<std::string> run() {
+    run_program();
+    try {
+      run_plan();
+    } catch (const Wrong& wrong) {
+      return wrong.what;
+    }
+    return compare();
+  }
+
+ private:
+  Held value(const std::string& stmt, const std::string& buffer, const Point& block,
+             std::vector<int> contributions) {
+    std::ranges::sort(contributions);
+    std::string text = "value " + stmt + " " + buffer + " of " + list(contributions) + " at ";
+    for (const std::int32_t v : block) text += std::to_string(v) + ",";
+    return {.is_state = false, .symbols = {symbols_.of(text)}};
+  }
+
+  Held input(const std::string& buffer, const Point& block) {
+    std::string text = "input " + buffer + " ";
+    for (const std::int32_t v : block) text += std::to_string(v) + ",";
+    return {.is_state = false, .symbols = {symbols_.of(text)}};
+  }
+
+  [[nodiscard]] std::vector<Point> all_blocks(const std::string& buffer) const {
+    const BufferTable& table =
+        blocks_.buffers()[static_cast<std::size_t>(blocks_.find_buffer(buffer))];
+    Box box;
+    for (const int digit : table.digits) {
+      box.push_back({.lo = 0, .hi = blocks_.digits()[static_cast<std::size_t>(digit)].extent});
+    }
+    std::vector<Point> points = points_in(box);
+    std::erase_if(points, [&](const Point& p) {
+      BlockId block = 0;
+      for (std::size_t i = 0; i < p.size(); ++i) block += p[i] * table.strides[i];
+      return blocks_.elements(blocks_.find_buffer(buffer), block) == 0;
+    });
+    return points;
+  }
+
+  void run_program() {
+    for (const Buffer* const buffer : buffers_of(plan_.program)) {
+      if (buffer->role != Role::In && buffer->role != Role::InOut) continue;
+      for (const Point& p : all_blocks(buffer->name)) {
+        wanted_[{buffer->name, p}] = input(buffer->name, p);
+      }
+    }
+    for (const Nest& nest : plan_.program.nests) {
+      for (std::size_t s = 0; s < nest.stmts.size(); ++s) {
+        const Leaf leaf(blocks_, nest, s);
+        std::map<Place, std::vector<int>> made;
+        Box box;
+        for (const int digit : leaf.digits()) {
+          box.push_back({.lo = 0, .hi = blocks_.digits()[static_cast<std::size_t>(digit)].extent});
+        }
+        for (const Point& p : points_in(box)) {
+          if (!leaf.runs(p)) continue;
+          const int symbol =
+              leaf.contribution(symbols_, p, [&](const std::string& b, const Point& q) {
+                return wanted_.at({b, q}).symbols.at(0);
+              });
+          for (const Access& target : leaf.stmt().targets) {
+            for (const Point& q : leaf.touched(target, p)) {
+              made[{target.buffer, q}].push_back(symbol);
+            }
+          }
+        }
+        for (const Access& target : leaf.stmt().targets) {
+          for (const Point& q : all_blocks(target.buffer)) {
+            wanted_[{target.buffer, q}] =
+                value(leaf.name(), target.buffer, q, made[{target.buffer, q}]);
+          }
+        }
+      }
+    }
+  }
+
+  // --- order
+  // --------------------------------------------------------------------------------------
+
+  [[nodiscard]] std::vector<std::set<std::size_t>> waits() const {
+    std::vector<std::set<std::size_t>> before(plan_.tasks.size());
+    std::map<LaneId, std::size_t> last;
+    for (std::size_t t = 0; t < plan_.tasks.size(); ++t) {
+      const auto [previous, first] = last.try_emplace(plan_.tasks[t].lane, t);
+      if (!first) before[t].insert(previous->second);
+      previous->second = t;
+    }
+    for (const Sync& sync : plan_.syncs) before[sync.to.index()].insert(sync.from.index());
+    for (const Barrier& barrier : plan_.barriers) {
+      for (const TaskId to : barrier.to) {
+        for (const TaskId from : barrier.from) before[to.index()].insert(from.index());
+      }
+    }
+    return before;
+  }
+
+  void run_plan() {
+    const std::vector<std::set<std::size_t>> before = waits();
+    std::vector<std::vector<std::size_t>> units;
+    std::map<std::int32_t, std::size_t> group_unit;
+    for (std::size_t t = 0; t < plan_.tasks.size(); ++t) {
+      if (plan_.tasks[t].kind != TaskKind::Collective) {
+        units.push_back({t});
+        continue;
+      }
+      const auto [unit, first] = group_unit.try_emplace(plan_.tasks[t].group, units.size());
+      if (first) units.emplace_back();
+      units[unit->second].push_back(t);
+    }
+    std::vector<bool> over(plan_.tasks.size(), false);
+    while (!units.empty()) {
+      std::vector<std::size_t> ready;
+      for (std::size_t u = 0; u < units.size(); ++u) {
+        const bool can = std::ranges::all_of(units[u], [&](std::size_t t) {
+          return std::ranges::all_of(before[t], [&](std::size_t b) { return bool{over[b]}; });
+        });
+        if (can) ready.push_back(u);
+      }
+      if (ready.empty()) throw Wrong{"no task can start"};
+      const std::size_t chosen = ready[random_() % ready.size()];
+      run_unit(units[chosen]);
+      for (const std::size_t t : units[chosen]) over[t] = true;
+      units.erase(units.begin() + static_cast<std::ptrdiff_t>(chosen));
+    }
+  }
+
+  // --- memory
+  // -------------------------------------------------------------------------------------
+
+  [[nodiscard]] Point content_of(AllocId alloc, const Point& block) const {
+    Point content = block;
+    const std::vector<bool>& holds = plan_.allocs[alloc.index()].holds;
+    for (std::size_t i = 0; i < content.size(); ++i) {
+      if (holds[i]) content[i] = 0;
+    }
+    return content;
+  }
+
+  Held read(AllocId alloc, const Point& block) {
+    const Alloc& slot = plan_.allocs[alloc.index()];
+    const Role role = find_buffer(plan_.program, slot.buffer)->role;
+    const auto found = memory_.find(alloc.value);
+    if (found != memory_.end()) {
+      const auto cell = found->second.find(block);
+      if (cell != found->second.end()) return cell->second;
+    }
+    const bool given = role == Role::In || role == Role::InOut;
+    if (slot.level == Level::Home && given) return input(slot.buffer, block);
+    throw Wrong{"`" + slot.name + "` of rank " + std::to_string(slot.rank.value) +
+                " has nothing at a block that is read"};
+  }
+
+  void write(AllocId alloc, const Point& block, Held held) {
+    auto& slot = memory_[alloc.value];
+    if (!slot.empty() && content_of(alloc, slot.begin()->first) != content_of(alloc, block)) {
+      slot.clear();
+    }
+    slot[block] = std::move(held);
+  }
+
+  [[nodiscard]] std::vector<Point> cells(const Ref& ref) const {
+    std::vector<Point> all;
+    const std::string& buffer = plan_.allocs[ref.alloc.index()].buffer;
+    const int id = blocks_.find_buffer(buffer);
+    const BufferTable& table = blocks_.buffers()[static_cast<std::size_t>(id)];
+    for (const Box& box : ref.boxes) {
+      for (const Point& p : points_in(box)) {
+        BlockId block = 0;
+        for (std::size_t i = 0; i < p.size(); ++i) block += p[i] * table.strides[i];
+        if (blocks_.elements(id, block) > 0) all.push_back(p);
+      }
+    }
+    return all;
+  }
+
+  // --- tasks
+  // --------------------------------------------------------------------------------------
+
+  void run_unit(const std::vector<std::size_t>& tasks) {
+    std::vector<std::vector<Held>> parts;
+    for (const std::size_t t : tasks) {
+      parts.emplace_back();
+      for (const Ref& ref : plan_.tasks[t].reads) {
+        for (const Point& p : cells(ref)) parts.back().push_back(read(ref.alloc, p));
+      }
+    }
+    for (std::size_t i = 0; i < tasks.size(); ++i) run_task(plan_.tasks[tasks[i]], parts[i]);
+  }
+
+  void run_task(const Task& task, const std::vector<Held>& parts) {
+    if (task.kind == TaskKind::Entry || task.kind == TaskKind::Exit) return;
+    if (task.nest.empty()) {
+      std::size_t next = 0;
+      for (const Ref& ref : task.writes) {
+        for (const Point& p : cells(ref)) write(ref.alloc, p, parts.at(next++));
+      }
+      return;
+    }
+    const Leaf leaf(blocks_, *find_nest(plan_.program, task.nest),
+                    static_cast<std::size_t>(task.stmt));
+    const std::map<Place, std::vector<int>> made =
+        task.kind == TaskKind::Compute ? compute(leaf, task, parts) : gather(leaf, task, parts);
+    const bool finish = task.kind == TaskKind::Finalise || task.kind == TaskKind::Init;
+    const bool stored = leaf.stmt().monoid == Monoid::Store;
+    for (const Ref& ref : task.writes) {
+      const std::string& buffer = plan_.allocs[ref.alloc.index()].buffer;
+      for (const Point& p : cells(ref)) {
+        const auto found = made.find({buffer, p});
+        std::vector<int> symbols = found == made.end() ? std::vector<int>{} : found->second;
+        if (found == made.end() && task.kind != TaskKind::Init) throw Wrong{"nothing to write"};
+        if (stored && task.kind != TaskKind::Compute) {
+          if (symbols.size() != 1) throw Wrong{"several values for one block"};
+          write(ref.alloc, p, {.is_state = false, .symbols = symbols});
+          continue;
+        }
+        if (ref.mode == WriteMode::Add) {
+          const Held old = read(ref.alloc, p);
+          if (!old.is_state) throw Wrong{"added to a value"};
+          symbols.insert(symbols.end(), old.symbols.begin(), old.symbols.end());
+        }
+        std::ranges::sort(symbols);
+        write(ref.alloc, p,
+              finish || stored ? value(leaf.name(), buffer, p, symbols)
+                               : Held{.is_state = true, .symbols = symbols});
+      }
+    }
+  }
+
+  std::map<Place, std::vector<int>> compute(const Leaf& leaf, const Task& task,
+                                            const std::vector<Held>& parts) {
+    std::map<Place, int> operands;
+    std::size_t next = 0;
+    for (const Ref& ref : task.reads) {
+      for (const Point& p : cells(ref)) {
+        const Held& held = parts.at(next++);
+        if (held.is_state) throw Wrong{"a state as operand"};
+        operands[{plan_.allocs[ref.alloc.index()].buffer, p}] = held.symbols.at(0);
+      }
+    }
+    std::map<Place, std::vector<int>> made;
+    for (const Box& box : task.iter) {
+      for (const Point& p : points_in(box)) {
+        if (!leaf.runs(p)) continue;  // contributes the identity
+        const int symbol =
+            leaf.contribution(symbols_, p, [&](const std::string& b, const Point& q) {
+              const auto found = operands.find({b, q});
+              if (found == operands.end()) throw Wrong{"an operand is not read"};
+              return found->second;
+            });
+        for (const Access& target : leaf.stmt().targets) {
+          for (const Point& q : leaf.touched(target, p)) {
+            made[{target.buffer, q}].push_back(symbol);
+          }
+        }
+      }
+    }
+    return made;
+  }
+
+  // Source by source. Under lse an o is only ever combined beside the l it was made with.
+  std::map<Place, std::vector<int>> gather(const Leaf& leaf, const Task& task,
+                                           const std::vector<Held>& parts) {
+    const bool stored = leaf.stmt().monoid == Monoid::Store;
+    const std::size_t width = leaf.stmt().monoid == Monoid::Lse ? leaf.stmt().targets.size() : 1;
+    std::map<Place, std::vector<int>> made;
+    std::size_t next = 0;
+    for (std::size_t first = 0; first < task.reads.size(); first += width) {
+      std::map<Place, std::vector<int>> source;
+      for (std::size_t i = first; i < first + width; ++i) {
+        const std::string& buffer = plan_.allocs[task.reads[i].alloc.index()].buffer;
+        for (const Point& p : cells(task.reads[i])) {
+          const Held& held = parts.at(next++);
+          if (held.is_state == stored) throw Wrong{"a value as state, or a state as value"};
+          source[{buffer, p}] = held.symbols;
+        }
+      }
+      if (width > 1 && !is_tied(leaf, source)) throw Wrong{"an o without its l"};
+      for (const auto& [place, symbols] : source) {
+        made[place].insert(made[place].end(), symbols.begin(), symbols.end());
+      }
+    }
+    return made;
+  }
+
+  // Every o has an l with its values of the digits they share, of the same contributions.
+  [[nodiscard]] bool is_tied(const Leaf& leaf,
+                             const std::map<Place, std::vector<int>>& source) const {
+    const std::string& o = leaf.stmt().targets[0].buffer;
+    const std::string& l = leaf.stmt().targets[1].buffer;
+    const auto digits = [&](const std::string& b) -> const std::vector<int>& {
+      return blocks_.buffers()[static_cast<std::size_t>(blocks_.find_buffer(b))].digits;
+    };
+    return std::ranges::all_of(source, [&](const auto& entry) {
+      if (entry.first.first != o) return true;
+      Point partner;
+      for (const int digit : digits(l)) {
+        const auto found = std::ranges::find(digits(o), digit) - digits(o).begin();
+        partner.push_back(entry.first.second[static_cast<std::size_t>(found)]);
+      }
+      const auto weight = source.find({l, partner});
+      return weight != source.end() && weight->second == entry.second;
+    });
+  }
+
+  std::optional<std::string> compare() {
+    for (const Alloc& alloc : plan_.allocs) {
+      const Role role = find_buffer(plan_.program, alloc.buffer)->role;
+      if (alloc.level != Level::Home || (role != Role::Out && role != Role::InOut)) continue;
+      const auto id = static_cast<std::int64_t>(&alloc - plan_.allocs.data());
+      const Region home = blocks_.home(blocks_.find_buffer(alloc.buffer), alloc.rank);
+      for (const Point& p : all_blocks(alloc.buffer)) {
+        bool mine = true;
+        for (std::size_t i = 0; i < p.size(); ++i)
+          mine = mine && (home[i] == kAll || home[i] == p[i]);
+        if (!mine) continue;
+        const auto slot = memory_.find(static_cast<std::int32_t>(id));
+        const bool there = slot != memory_.end() && slot->second.contains(p);
+        if (!there || slot->second.at(p) != wanted_.at({alloc.buffer, p})) {
+          return "`" + alloc.buffer + "` is wrong at rank " + std::to_string(alloc.rank.value);
+        }
+      }
+    }
+    return std::nullopt;
+  }
+
+  const Plan& plan_;
+  Blocks blocks_;
+  std::mt19937_64 random_;
+  Symbols symbols_;
+  std::map<Place, Held> wanted_;
+  std::map<std::int32_t, std::map<Point, Held>> memory_;  // per alloc: one content
+};
+
+}  // namespace
+
+std::optional<std::string> replay(const Plan& plan, std::uint64_t seed) {
+  return Machine(plan, seed).run();
+}
+
+}  // namespace harpe::test

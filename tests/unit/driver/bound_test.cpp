@@ -1,0 +1,55 @@
+#include "driver/bound.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "tests/unit/driver/plans.h"
+
+namespace harpe {
+namespace {
+
+ErrorBound gemm_rs(const std::string& dtype, const std::string& schedule) {
+  return bound_of(
+      make_plan("gemm_rs", {"m=64", "n=64", "k=400", "dtype=" + dtype}, "x=4", schedule), "c", {});
+}
+
+TEST(Bound, grows_with_the_square_root_of_the_contraction) {
+  EXPECT_DOUBLE_EQ(gemm_rs("f32", "bulk").leaf, 20 * unit_roundoff(DType::F32));
+  EXPECT_DOUBLE_EQ(gemm_rs("bf16", "bulk").leaf, 20 * unit_roundoff(DType::F32));
+  EXPECT_DOUBLE_EQ(gemm_rs("f64", "bulk").leaf, 20 * unit_roundoff(DType::F64));
+}
+
+TEST(Bound, counts_one_fold_per_block_of_the_contraction) {
+  EXPECT_DOUBLE_EQ(gemm_rs("f32", "bulk").states, 2 * unit_roundoff(DType::F32));
+}
+
+TEST(Bound, counts_every_hop_of_a_travelling_sum_and_one_of_a_direct_one) {
+  EXPECT_DOUBLE_EQ(gemm_rs("bf16", "ring").wire, 3 * unit_roundoff(DType::BF16));
+  EXPECT_DOUBLE_EQ(gemm_rs("bf16", "bulk").wire, unit_roundoff(DType::BF16));
+  EXPECT_DOUBLE_EQ(gemm_rs("bf16", "bulk").output, unit_roundoff(DType::BF16));
+}
+
+TEST(Bound, is_held_four_times) {
+  const ErrorBound bound = gemm_rs("bf16", "ring");
+  EXPECT_DOUBLE_EQ(bound.limit(), 4 * (bound.leaf + bound.states + bound.wire + bound.output));
+}
+
+TEST(Bound, of_attention_scales_with_scores_and_keys) {
+  const Plan plan = make_plan(
+      "attention", {"seq=64", "kv_seq=256", "heads=2", "head_dim=16", "dtype=f32"}, "cp=4", "ring");
+  const double u = unit_roundoff(DType::F32);
+  EXPECT_DOUBLE_EQ(bound_of(plan, "o", {}).leaf, (4 + 16) * u);
+  EXPECT_DOUBLE_EQ(bound_of(plan, "o", {.score = 10}).leaf, (40 + 16) * u);
+  EXPECT_DOUBLE_EQ(bound_of(plan, "o", {.score = 1, .logsum = 6}).states, 2 * 6 * u);
+  EXPECT_DOUBLE_EQ(bound_of(plan, "lse", {}).output, u);
+}
+
+TEST(Bound, of_f64_attention_knows_that_its_states_are_f64) {
+  const Plan plan = make_plan("attention", {"seq=64", "heads=2", "dtype=f64"}, "cp=2", "ring");
+  EXPECT_LT(bound_of(plan, "o", {}).limit(), 1e-13);
+  EXPECT_GT(bound_of(plan, "lse", {}).limit(), 1e-8) << "the logsumexp itself is f32";
+}
+
+}  // namespace
+}  // namespace harpe

@@ -1,0 +1,76 @@
+#include <gtest/gtest.h>
+
+#include "exec/cpu/runner.h"
+#include "support/check.h"
+#include "tests/unit/exec/plans.h"
+
+namespace harpe::cpu {
+namespace {
+
+using std::chrono::milliseconds;
+
+TEST(Crew, stops_its_threads_and_throws_again_what_one_of_them_threw) {
+  const Plan plan = test::exchange(2, 4, false);
+  Marking marking(plan, std::vector<TaskWork>(plan.tasks.size()), std::nullopt);
+  marking.begin(1, false);
+  std::atomic<bool> stopped = false;
+  Crew crew(marking, {}, [&] {
+    stopped = true;
+    stopped.notify_all();
+  });
+  crew.start([&] { stopped.wait(false); });
+  crew.start([] { raise_internal_error("false", "file", 1, "a kernel's own"); });
+  EXPECT_THROW((void)crew.watch(milliseconds(60'000)), InternalError);
+  EXPECT_TRUE(stopped);
+}
+
+TEST(Crew, ends_its_threads_when_it_goes_unwatched) {
+  const Plan plan = test::exchange(2, 4, false);
+  Marking marking(plan, std::vector<TaskWork>(plan.tasks.size()), std::nullopt);
+  std::atomic<bool> stopped = false;
+  std::atomic<bool> ended = false;
+  {
+    Crew crew(marking, {}, [&] {
+      stopped = true;
+      stopped.notify_all();
+    });
+    crew.start([&] {
+      stopped.wait(false);
+      ended = true;
+    });
+  }
+  EXPECT_TRUE(ended);
+}
+
+TEST(Marking, counts_executions_and_lets_no_lane_ahead_of_its_rank) {
+  // Lanes of rank 1 need nothing but their own Entry: without it they must not begin.
+  Plan plan = test::gather_gemm(2, 4, 4, 4, "f32");
+  Marking marking(plan, std::vector<TaskWork>(plan.tasks.size()), std::nullopt);
+  const Marking::Wake nobody = [](std::int32_t) {};
+  marking.begin(2, false);
+  std::int32_t host = -1;
+  for (std::int32_t lane = 0; lane < marking.lanes(); ++lane) {
+    const bool is_host = plan.lanes[static_cast<std::size_t>(lane)].kind == LaneKind::Host;
+    EXPECT_EQ(marking.is_ready(lane), is_host) << "lane " << lane;
+    if (is_host && plan.lanes[static_cast<std::size_t>(lane)].rank == RankId(1)) host = lane;
+  }
+  marking.step(host, nobody);
+  EXPECT_FALSE(marking.is_ready(host));  // its Exit waits
+  for (std::int32_t lane = 0; lane < marking.lanes(); ++lane) {
+    const Lane& made = plan.lanes[static_cast<std::size_t>(lane)];
+    if (made.kind != LaneKind::Sm) continue;
+    EXPECT_EQ(marking.is_ready(lane), made.rank == RankId(1));
+    if (made.rank == RankId(1)) {
+      const TaskId first = marking.head(lane);
+      marking.step(lane, nobody);  // with the block the rank owns
+      EXPECT_TRUE(marking.has_run(first, 1));
+      EXPECT_FALSE(marking.has_run(marking.head(lane), 1));
+      ASSERT_TRUE(marking.hindrance(lane).has_value());  // the next must be pulled first
+      EXPECT_EQ(marking.hindrance(lane)->expected, 1);
+      EXPECT_EQ(marking.hindrance(lane)->observed, 0);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace harpe::cpu

@@ -1,0 +1,199 @@
+// Where the lowering goes beyond the executable model (docs/lowering.md), one test per difference.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <set>
+
+#include "tests/unit/lower/fixture.h"
+
+namespace harpe::test {
+namespace {
+
+constexpr const char* kRing =
+    "  split Sq = q0:4 * q1:_\n  split Skv = k0:4 * k1:_\n"
+    "  place q[q0@x]\n  place k[k0@x]\n  place v[k0@x]\n  place o[q0@x]\n  place l[q0@x]\n"
+    "  nest fwd {\n    par q0 on x\n    for k0 skew x\n"
+    "    stage k over x relay by src depth 2\n    stage v over x relay by src depth 2\n    leaf\n  "
+    "}\n";
+
+TEST(Decisions, slots_are_memory_so_a_relay_returns_credits) {
+  const LowerOptions model{.space_time_only = true, .after_stage = {}};
+  // Six steps through two slots: the model sees six places.
+  const std::string body =
+      "  split M = m0:6 * m1:_\n  split N = n0:6 * n1:_\n"
+      "  place a[m0@x]\n  place b[n0@x]\n  place c[n0@x]\n"
+      "  nest mm {\n    par n0 on x\n    for m0 skew x\n    stage a over x relay by src depth 2\n"
+      "    leaf\n  }\n";
+  const Plan slots = expect_plan(gemm(48, 48, 8, "x:6", body));
+  const Plan places = expect_plan(gemm(48, 48, 8, "x:6", body), model);
+  EXPECT_EQ(count(slots, TaskKind::Copy), count(places, TaskKind::Copy));
+  EXPECT_GT(slots.syncs.size(), places.syncs.size());
+}
+
+TEST(Decisions, empty_blocks_are_neither_sent_nor_computed) {
+  // 3 query rows and keys on 4 ranks: the last block of each is empty (D12).
+  const Plan plan = expect_plan(attention(3, 3, false, "x:4", kRing));
+  EXPECT_EQ(count(plan, TaskKind::Compute), 9);
+  EXPECT_EQ(count(plan, TaskKind::Finalise), 3);
+}
+
+TEST(Decisions, unread_transfers_of_a_contiguous_causal_ring_are_dropped) {
+  const Plan causal = expect_plan(attention(64, 64, true, "x:4", kRing));
+  const Plan full = expect_plan(attention(64, 64, false, "x:4", kRing));
+  EXPECT_EQ(count(full, TaskKind::Copy), 12);
+  EXPECT_EQ(count(causal, TaskKind::Compute), 10);
+  EXPECT_LT(bytes_crossing(causal), bytes_crossing(full));
+}
+
+TEST(Decisions, key_and_value_travel_in_one_task) {
+  const Plan plan = expect_plan(attention(64, 64, false, "x:4", kRing));
+  for (const Task& task : plan.tasks) {
+    if (task.kind == TaskKind::Copy) {
+      EXPECT_EQ(task.writes.size(), 2U);
+    }
+  }
+}
+
+TEST(Decisions, partial_states_never_live_in_homes) {
+  const Plan plan = expect_plan(attention(64, 64, false, "x:4", kRing));
+  for (const Task& task : plan.tasks) {
+    for (const Ref& ref : task.writes) {
+      const bool home = plan.allocs[ref.alloc.index()].level == Level::Home;
+      EXPECT_TRUE(!home || ref.mode == WriteMode::Set);
+    }
+  }
+  EXPECT_EQ(count(plan, TaskKind::Finalise), 4);
+}
+
+constexpr const char* kReplicatedSum =
+    "  split K = k0:4 * k1:_\n  place a[k0@x]\n  place b[k0@x]\n  place c[]\n"
+    "  nest mm {\n    par k0 on x\n    drain c over x bulk\n    leaf\n  }\n";
+
+TEST(Decisions, a_drain_to_a_replicated_home_scatters_and_gathers) {
+  const Plan plan = expect_plan(gemm(32, 16, 64, "x:4", kReplicatedSum));
+  // Reduce-scatter and all-gather move 2 * 3/4 of c per rank, one full copy per peer would move 3.
+  EXPECT_EQ(bytes_crossing(plan), 4 * 2 * 3 * (32 * 16 * 4 / 4));
+  const Split* split = find_split(plan.form, "M");
+  ASSERT_NE(split, nullptr) << "a digit to scatter over was added";
+  EXPECT_EQ(split->digits.front().extent, 4);
+}
+
+TEST(Decisions, the_model_sends_one_full_copy_per_peer) {
+  const LowerOptions model{.space_time_only = true, .after_stage = {}};
+  const Plan plan = expect_plan(gemm(32, 16, 64, "x:4", kReplicatedSum), model);
+  EXPECT_EQ(bytes_crossing(plan), 4 * 3 * (32 * 16 * 4));
+}
+
+TEST(Decisions, contributions_fold_in_ascending_rank) {
+  const Plan plan = expect_plan(gemm(
+      32, 16, 64, "x:4",
+      "  split M = m0:4 * m1:_\n  split K = k0:4 * k1:_\n  place a[k0@x]\n  place b[k0@x]\n"
+      "  place c[m0@x]\n  nest mm {\n    par k0 on x\n    drain c over x bulk\n    leaf\n  }\n"));
+  for (const Task& task : plan.tasks) {
+    if (task.kind != TaskKind::Finalise) continue;
+    const RankId owner = plan.lanes[task.lane.index()].rank;
+    std::vector<std::int64_t> from;
+    for (const Ref& ref : task.reads) {
+      const Alloc& alloc = plan.allocs[ref.alloc.index()];
+      const std::size_t at = alloc.name.find("from");
+      const std::int64_t distance = at == std::string::npos ? 0 : alloc.name[at + 4] - '0';
+      from.push_back((owner.value + distance) % 4);
+    }
+    EXPECT_EQ(from, (std::vector<std::int64_t>{0, 1, 2, 3}));
+  }
+}
+
+TEST(Decisions, an_nccl_drain_is_a_reduce_scatter_without_inboxes) {
+  const Plan plan = expect_plan(
+      gemm(32, 16, 64, "x:4",
+           "  split M = m0:4 * m1:_\n  split K = k0:4 * k1:_\n  place a[k0@x]\n  place b[k0@x]\n"
+           "  place c[m0@x]\n"
+           "  nest mm {\n    par k0 on x\n    drain c over x bulk via nccl\n    leaf\n  }\n"));
+  EXPECT_EQ(count(plan, TaskKind::Collective), 4);
+  EXPECT_EQ(count(plan, TaskKind::Copy), 0);
+  for (const Alloc& alloc : plan.allocs) EXPECT_NE(alloc.level, Level::Inbox) << alloc.name;
+  for (const Task& task : plan.tasks) {
+    if (task.kind == TaskKind::Collective) {
+      EXPECT_EQ(task.collective, CollectiveOp::ReduceScatter);
+    }
+  }
+}
+
+TEST(Decisions, uneven_parts_stay_point_to_point) {
+  const Plan plan = expect_plan(
+      gemm(33, 16, 64, "x:4",
+           "  split M = m0:4 * m1:_\n  split K = k0:4 * k1:_\n  place a[k0@x]\n  place b[k0@x]\n"
+           "  place c[m0@x]\n"
+           "  nest mm {\n    par k0 on x\n    drain c over x bulk via nccl\n    leaf\n  }\n"));
+  EXPECT_EQ(count(plan, TaskKind::Collective), 0);
+  EXPECT_EQ(count(plan, TaskKind::Copy), 12);
+}
+
+TEST(Decisions, strided_parts_are_packed_for_nccl_only) {
+  const auto plan = [](const std::string& via) {
+    return expect_plan(gemm(32, 16, 64, "x:4",
+                            "  split N = n0:4 * n1:_\n  split K = k0:4 * k1:_\n  place a[k0@x]\n"
+                            "  place b[k0@x]\n  place c[n0@x]\n"
+                            "  nest mm {\n    par k0 on x\n    drain c over x bulk via " +
+                                via + "\n    leaf\n  }\n"));
+  };
+  EXPECT_EQ(count(plan("nccl"), TaskKind::Pack), 12) << "columns of c are strided";
+  EXPECT_EQ(count(plan("ce"), TaskKind::Pack), 0);
+}
+
+TEST(Decisions, blocks_without_contributions_are_initialised) {
+  // 8 keys for 32 queries, bottom-right causal: the first 24 queries see nothing (D16).
+  const Plan plan = expect_plan(attention(32, 8, true, "x:4", kRing));
+  EXPECT_EQ(count(plan, TaskKind::Init), 3);
+}
+
+TEST(Decisions, an_lse_state_moves_together) {
+  const std::string untied =
+      "  split Sq = q0:2 * q1:_\n  split Skv = k0:2 * k1:_\n"
+      "  place q[]\n  place k[k0@x]\n  place v[k0@x]\n  place o[q0@x]\n  place l[q0@x]\n"
+      "  nest fwd {\n    par k0 on x\n    drain o over x bulk\n    drain l over x bulk depth 2\n"
+      "    leaf\n  }\n";
+  const LowerOptions model{.space_time_only = true, .after_stage = {}};
+  EXPECT_EQ(
+      refusal(attention(16, 16, false, "x:2", untied)),
+      "error[F219]: outputs `o` and `l` are one `lse` state, but their drains differ; give both "
+      "the same placement and the same drains");
+  EXPECT_EQ(refusal(attention(16, 16, false, "x:2", untied), model), "accepted");
+}
+
+TEST(Decisions, data_still_in_a_slot_is_not_sent_again) {
+  // K and V are staged inside the query loop, but the second query step finds them where they are.
+  const std::string body =
+      "  split Sq = q0:2 * q1:_\n  split Skv = k0:2 * k1:_\n"
+      "  place q[]\n  place k[k0@x]\n  place v[k0@x]\n  place o[]\n  place l[]\n"
+      "  nest fwd {\n    for q0\n    stage k over x bulk\n    stage v over x bulk\n    leaf\n  }\n";
+  const LowerOptions model{.space_time_only = true, .after_stage = {}};
+  EXPECT_EQ(count(expect_plan(attention(16, 16, false, "x:2", body), model), TaskKind::Copy), 16);
+  const Plan plan = expect_plan(attention(16, 16, false, "x:2", body));
+  EXPECT_EQ(bytes_crossing(plan), 2 * 2 * (8 * 4 * 8 * 4))
+      << "each rank fetches half of k and v once";
+}
+
+TEST(Decisions, all_to_all_boundaries_become_barriers) {
+  const Plan plan = expect_plan(
+      gemm(64, 64, 8, "x:8",
+           "  split M = m0:8 * m1:_\n  split N = n0:8 * n1:_\n  place a[m0@x]\n  place b[n0@x]\n"
+           "  place c[n0@x]\n"
+           "  nest mm {\n    par n0 on x\n    for m0 skew x\n    stage a over x direct depth 2\n"
+           "    leaf\n  }\n"));
+  ASSERT_EQ(plan.barriers.size(), 2U);
+  EXPECT_EQ(plan.barriers[0].from.size(), 8U);
+  EXPECT_EQ(plan.barriers[1].to.size(), 8U);
+}
+
+TEST(Decisions, capabilities_are_checked) {
+  EXPECT_EQ(
+      refusal(gemm(16, 16, 16, "x:2",
+                   "  split K = k0:2 * k1:_\n  split M = m0:2 * m1:_\n  place a[k0@x]\n"
+                   "  place b[k0@x]\n  place c[m0@x]\n"
+                   "  nest mm {\n    par k0 on x\n    drain c over x inline\n    leaf\n  }\n")),
+      "error[F304]: drain of `c` over x is inline; use `direct by src`");
+}
+
+}  // namespace
+}  // namespace harpe::test

@@ -1,0 +1,44 @@
+// Refusals that no command line reaches, because an earlier stage refuses first or no shipped leaf
+// is concerned.
+#include <gtest/gtest.h>
+
+#include "tests/unit/lower/fixture.h"
+
+namespace harpe::test {
+namespace {
+
+std::string replaced(std::string text, const std::string& from, const std::string& to) {
+  const std::size_t at = text.find(from);
+  EXPECT_NE(at, std::string::npos) << from;
+  return text.replace(at, from.size(), to);
+}
+
+constexpr const char* kChunked =
+    "  split M = m0:2 * m1:_\n  place a[]\n  place b[]\n  place c[]\n"
+    "  nest mm {\n    leaf chunk m0\n  }\n";
+
+TEST(Refusals, a_leaf_without_a_waiting_kernel_takes_no_chunks) {  // F302
+  Source source = gemm(16, 16, 16, "x:1", kChunked);
+  EXPECT_EQ(refusal(source), "accepted");
+  source.program = replaced(source.program, "  nest mm", "  leaf mine\n  nest mm");
+  source.program = replaced(source.program, "matmul(", "mine(");
+  EXPECT_EQ(refusal(source),
+            "error[F302]: leaf `mine` has no kernel that takes its operands chunk by chunk; remove "
+            "`chunk`");
+}
+
+TEST(Refusals, a_mask_without_a_block_rule_cannot_be_lowered) {  // F305
+  Checked<Plan> plan = lower(attention(16, 16, true, "x:1",
+                                       "  place q[]\n  place k[]\n  place v[]\n  place o[]\n"
+                                       "  place l[]\n  nest fwd {\n    leaf\n  }\n"));
+  ASSERT_TRUE(plan.ok()) << render(plan.error());
+  Program program = plan->program;
+  program.nests[0].stmts[0].masks[0].call.function = "spiral";
+  const Checked<Plan> refused = harpe::lower(program, plan->mesh, plan->form);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(render(refused.error()),
+            "error[F305]: mask `spiral` has no block rule; the compiler knows `causal`");
+}
+
+}  // namespace
+}  // namespace harpe::test

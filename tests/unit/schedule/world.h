@@ -1,0 +1,32 @@
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <string_view>
+
+#include "schedule/primitive.h"
+#include "schedule/replay.h"
+#include "schedule/source_file.h"
+
+namespace harpe {
+
+// The programs, meshes and forms of the executable model's examples.
+[[nodiscard]] const SourceFile& example_file();
+
+// A script of steps for `program` on `mesh`, both from the examples.
+[[nodiscard]] Script script_of(std::string_view program, std::string_view mesh,
+                               std::string_view steps);
+[[nodiscard]] Checked<NormalForm> replay_example(const Script& script);
+
+// What is between the header and the last brace of the form that the steps make, or the refusal.
+[[nodiscard]] std::string form_after(std::string_view program, std::string_view mesh,
+                                     std::string_view steps);
+
+// The refusal of the last of the steps, without the note that places it; "accepted" if there is
+// none. Also holds check to its law: asked twice it answers the same, and the state stays as it
+// was.
+[[nodiscard]] std::string refusal_of(std::string_view program, std::string_view mesh,
+                                     std::string_view steps);
+
+}  // namespace harpe

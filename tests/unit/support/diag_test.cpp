@@ -1,0 +1,130 @@
+#include "support/diag.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <set>
+
+namespace harpe {
+namespace {
+
+Diag unexpected() { return make_diag(DiagCode::T001, {{"expected", "`:`"}, {"found", "`=`"}}); }
+
+std::set<std::string> placeholders_of(std::string_view text) {
+  std::set<std::string> names;
+  for (std::size_t at = text.find('{'); at != std::string_view::npos; at = text.find('{', at + 1)) {
+    names.emplace(text.substr(at + 1, text.find('}', at) - at - 1));
+  }
+  return names;
+}
+
+TEST(Diag, renders_its_code_and_message) {
+  EXPECT_EQ(render_message(unexpected()), "expected `:`, found `=`");
+  EXPECT_EQ(render(unexpected()), "error[T001]: expected `:`, found `=`");
+}
+
+TEST(Diag, renders_where_it_is) {
+  Diag diag = unexpected();
+  diag.where = SourcePosition{"a.cir", 3, 7};
+  EXPECT_EQ(render(diag), "error[T001]: a.cir:3:7: expected `:`, found `=`");
+  diag.where->file.clear();
+  EXPECT_EQ(render(diag), "error[T001]: 3:7: expected `:`, found `=`");
+}
+
+TEST(Diag, renders_remedy_and_notes_after_the_message) {
+  const Diag diag = with_note(with_note(make_diag(DiagCode::T004), "in step 3"), "in `ring`");
+  EXPECT_EQ(render(diag),
+            "error[T004]: string is not closed on its line; close it with `\"`\n"
+            "  note: in step 3\n  note: in `ring`");
+}
+
+TEST(Diag, renders_numbers_as_they_are) {
+  const Diag integer = make_diag(DiagCode::T003, {{"text", "x"}, {"bits", std::size_t{64}}});
+  EXPECT_EQ(render_message(integer), "number `x` does not fit 64 bits");
+  const Diag real = make_diag(DiagCode::T003, {{"text", 0.1}, {"bits", -1}});
+  EXPECT_EQ(render_message(real), "number `0.1` does not fit -1 bits");
+}
+
+// The first remedy that has arguments, whichever code has it.
+TEST(Diag, fills_the_remedy_too) {
+  const auto entry = std::ranges::find_if(
+      all_diags(), [](const DiagInfo& each) { return each.remedy.find('{') != each.remedy.npos; });
+  if (entry == all_diags().end()) GTEST_SKIP() << "no remedy has arguments";
+  Diag diag = make_diag(entry->code);
+  const std::set<std::string> names = placeholders_of(entry->message);
+  for (const std::string& name : names) diag.args.emplace_back(name, "VALUE");
+  const std::string rendered = render(diag);
+  EXPECT_EQ(rendered.find('{'), std::string::npos) << rendered;
+  EXPECT_NE(rendered.rfind("VALUE"), rendered.find("VALUE")) << rendered;
+}
+
+TEST(Diag, a_missing_argument_is_our_error) {
+  EXPECT_THROW((void)render(make_diag(DiagCode::T001)), InternalError);
+}
+
+TEST(Diag, codes_are_found_by_name) {
+  EXPECT_EQ(find_diag("T003"), DiagCode::T003);
+  EXPECT_EQ(find_diag("T999"), std::nullopt);
+  for (const DiagInfo& entry : all_diags()) {
+    EXPECT_EQ(find_diag(entry.name), entry.code);
+    EXPECT_EQ(info(entry.code).name, entry.name);
+  }
+}
+
+TEST(DiagTable, every_message_is_written_in_the_house_style) {
+  for (const DiagInfo& entry : all_diags()) {
+    SCOPED_TRACE(entry.name);
+    ASSERT_FALSE(entry.message.empty());
+    EXPECT_FALSE(entry.message.front() >= 'A' && entry.message.front() <= 'Z');
+    EXPECT_FALSE(entry.message.ends_with('.'));
+    EXPECT_EQ(std::ranges::count(entry.message, '{'), std::ranges::count(entry.message, '}'));
+    EXPECT_EQ(std::ranges::count(entry.message, '`') % 2, 0);
+    EXPECT_TRUE(entry.meaning.ends_with('.')) << "the meaning is made of sentences";
+    EXPECT_FALSE(entry.remedy.ends_with('.'));
+  }
+}
+
+// So that whoever can fill the message can fill the remedy.
+TEST(DiagTable, a_remedy_has_no_argument_of_its_own) {
+  for (const DiagInfo& entry : all_diags()) {
+    const std::set<std::string> known = placeholders_of(entry.message);
+    for (const std::string& name : placeholders_of(entry.remedy)) {
+      EXPECT_TRUE(known.contains(name)) << entry.name << " " << name;
+    }
+  }
+}
+
+TEST(DiagTable, every_code_is_a_family_letter_and_three_digits) {
+  std::set<std::string_view> names;
+  for (const DiagInfo& entry : all_diags()) {
+    SCOPED_TRACE(entry.name);
+    EXPECT_TRUE(names.insert(entry.name).second);
+    ASSERT_EQ(entry.name.size(), 4U);
+    EXPECT_NE(std::string_view("TPMSFVIUX").find(entry.name.front()), std::string_view::npos);
+    EXPECT_TRUE(
+        std::ranges::all_of(entry.name.substr(1), [](char c) { return c >= '0' && c <= '9'; }));
+  }
+}
+
+TEST(Nearest, finds_slips_of_the_hand) {
+  const std::vector<std::string> words = {"relay", "direct", "inline", "bulk"};
+  EXPECT_EQ(nearest("rely", words), "relay");
+  EXPECT_EQ(nearest("dierct", words), "direct");
+  EXPECT_EQ(nearest("relay", words), "relay");
+  EXPECT_EQ(nearest("allgather", words), std::nullopt);
+  EXPECT_EQ(nearest("x", std::vector<std::string>{}), std::nullopt);
+}
+
+TEST(Nearest, is_the_first_of_equally_near_ones) {
+  const std::vector<std::string> words = {"cat", "bat", "hat"};
+  EXPECT_EQ(nearest("rat", words), "cat");
+}
+
+TEST(Suggestion, is_a_question_or_nothing) {
+  const std::vector<std::string> words = {"ring"};
+  EXPECT_EQ(suggestion("rnig", words), " (did you mean `ring`?)");
+  EXPECT_EQ(suggestion("ulysses", words), "");
+}
+
+}  // namespace
+}  // namespace harpe

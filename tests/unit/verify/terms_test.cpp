@@ -1,0 +1,61 @@
+#include "verify/terms.h"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+namespace harpe::verifier {
+namespace {
+
+TEST(Terms, gives_equal_terms_equal_ids) {
+  Terms terms;
+  const TermId a = terms.intern(TermKind::Input, {3, 5});
+  const TermId b = terms.intern(TermKind::Input, {5, 3});
+  EXPECT_NE(a, b);
+  EXPECT_EQ(terms.intern(TermKind::Input, {3, 5}), a);
+  EXPECT_EQ(terms.kind(a), TermKind::Input);
+  EXPECT_EQ(terms.words(a)[1], 5);
+}
+
+TEST(Terms, tell_kinds_apart) {
+  Terms terms;
+  EXPECT_NE(terms.intern(TermKind::Input, {1, 2}), terms.intern(TermKind::State, {1, 2}));
+}
+
+TEST(Terms, stay_apart_in_great_number) {
+  Terms terms;
+  std::vector<TermId> ids;
+  for (std::int32_t i = 0; i < 20000; ++i) {
+    ids.push_back(terms.intern(TermKind::Contribution, {i % 7, i, i / 3}));
+  }
+  for (std::int32_t i = 0; i < 20000; ++i) {
+    const auto at = static_cast<std::size_t>(i);
+    EXPECT_EQ(terms.intern(TermKind::Contribution, {i % 7, i, i / 3}), ids[at]);
+    EXPECT_EQ(terms.words(ids[at])[1], i);
+  }
+}
+
+TEST(Terms, make_states_of_multisets) {
+  Terms terms;
+  std::vector<TermId> up = {4, 7, 7, 9};
+  std::vector<TermId> down = {9, 7, 4, 7};
+  std::vector<TermId> once = {4, 7, 9};
+  const TermId state = terms.state(up);
+  EXPECT_EQ(terms.state(down), state);
+  EXPECT_NE(terms.state(once), state) << "a contribution counts as often as it was made";
+}
+
+TEST(Terms, combine_states_in_any_order) {
+  Terms terms;
+  std::vector<TermId> a = {1, 5};
+  std::vector<TermId> b = {3, 5};
+  std::vector<TermId> both = {5, 1, 3, 5};
+  const TermId first = terms.state(a);
+  const TermId second = terms.state(b);
+  EXPECT_EQ(terms.combine(first, second), terms.combine(second, first));
+  EXPECT_EQ(terms.combine(first, second), terms.state(both));
+  EXPECT_EQ(terms.combine(first, terms.empty_state()), first);
+}
+
+}  // namespace
+}  // namespace harpe::verifier

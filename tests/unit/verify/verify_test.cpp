@@ -1,0 +1,41 @@
+#include "verify/verify.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/unit/verify/plans.h"
+
+namespace harpe::test {
+namespace {
+
+TEST(Verify, accepts_a_ring_of_copies) { EXPECT_EQ(finding(RingGemm().hand.plan), "verified"); }
+
+TEST(Verify, accepts_a_tied_state_folded_across_ranks) {
+  EXPECT_EQ(finding(SplitDecode().hand.plan), "verified");
+}
+
+TEST(Verify, accepts_an_all_gather) { EXPECT_EQ(finding(Gather().hand.plan), "verified"); }
+
+TEST(Verify, accepts_a_reduce_scatter) { EXPECT_EQ(finding(Reduce().hand.plan), "verified"); }
+
+TEST(Verify, accepts_the_identity_where_nothing_contributes) {
+  EXPECT_EQ(finding(Masked().hand.plan), "verified");
+}
+
+TEST(Verify, certifies_what_it_checked) {
+  const Checked<Certificate> certificate = verify(RingGemm().hand.plan);
+  ASSERT_TRUE(certificate.ok());
+  EXPECT_EQ(certificate->level, VerifyLevel::Full);
+  EXPECT_EQ(certificate->tasks, 12);
+  EXPECT_EQ(certificate->happens_before_edges, 12);
+  EXPECT_EQ(certificate->blocks_checked, 2);
+  EXPECT_EQ(certificate->peak_bytes, 5 << 20);
+}
+
+TEST(Verify, counts_replicas_of_an_output) {
+  const Checked<Certificate> certificate = verify(Gather().hand.plan);
+  ASSERT_TRUE(certificate.ok());
+  EXPECT_EQ(certificate->blocks_checked, 4);
+}
+
+}  // namespace
+}  // namespace harpe::test

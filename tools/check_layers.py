@@ -1,0 +1,133 @@
+#!/usr/bin/env python3
+"""The module law (ARCHITECTURE.md): which module may include which, and what no file may hold.
+
+CMakeLists.txt holds the same law for linking; this holds it for every #include.
+"""
+import pathlib
+import re
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+SRC = ROOT / "src"
+
+# module -> modules it may include, besides itself. `ir` and what stands on it may include one
+# header of `machine` (docs/decisions/0001-mesh-below-ir.md).
+MESH = "machine/mesh.h"
+LAW = {
+    "support": [],
+    "machine": ["support"],
+    "ir": ["support"],
+    "plan": ["ir", "support"],
+    "verify": ["plan", "ir", "support"],
+    "ops": ["ir", "support"],
+    "schedule": ["ir", "machine", "support"],
+    "lower": ["schedule", "plan", "ir", "machine", "support"],
+    "sim": ["plan", "ir", "machine", "support"],
+    "transport": ["machine", "support"],
+    "exec": ["plan", "ir", "support"],
+    "exec/cpu": ["exec", "transport", "plan", "ir", "support"],
+    "exec/cuda": ["exec", "transport", "plan", "ir", "support"],
+    "search": ["schedule", "lower", "sim", "plan", "ir", "machine", "support"],
+    "report": ["plan", "sim", "ir", "support"],
+    "driver": ["*"],
+    "cli": ["driver", "support"],
+    "python": ["driver", "support"],
+}
+EXTRA_HEADERS = {
+    "ir": {MESH, "machine/topology.h"},  # ir/text.h prints and parses every item of a text
+    "plan": {MESH},
+    "verify": {MESH},
+    "exec": {MESH},
+    "exec/cpu": {MESH},
+    "exec/cuda": {MESH},
+    "report": {MESH},
+}
+# Written by CMake into the build folder.
+GENERATED = {"ops/texts.h", "cli/examples.h"}
+# The verifier has its own model of blocks, masks and slots: a fault in ours must not hide itself.
+FORBIDDEN_HEADERS = {"verify": {"ir/blocks.h", "ir/mask.h", "plan/slots.h"}}
+
+# Exceptions cross a boundary only here: the process, and the threads that must hand one on.
+MAY_CATCH = [r"src/cli/main\.cpp", r"src/exec/cpu/runner\.cpp", r"tests/support/.*"]
+# Slow to compile or with global effects: never seen through a header of ours.
+CPP_ONLY = re.compile(r"^(fmt/|nlohmann/|CLI/|cblas|dnnl|oneapi/|iostream$|regex$|rapidcheck)")
+
+INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.M)
+COMMENT_OR_STRING = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"', re.S)
+
+
+def module_of(path):
+    """`exec/cpu/run.cpp` -> `exec/cpu`; the longest module the law knows."""
+    folders = path.split("/")[:-1]
+    for length in range(len(folders), 0, -1):
+        name = "/".join(folders[:length])
+        if name in LAW:
+            return name
+    return None
+
+
+def check_include(module, included):
+    """The sentence that says what is wrong, or None."""
+    target = module_of(included)
+    if target is None:
+        return f"`{included}` is in no module of the law"
+    if included in FORBIDDEN_HEADERS.get(module, ()):
+        return f"`{module}` keeps its own model and may not include `{included}`"
+    allowed = LAW[module]
+    if target == module or "*" in allowed or target in allowed:
+        return None
+    if included in EXTRA_HEADERS.get(module, ()):
+        return None
+    return f"`{module}` may include {', '.join(allowed) or 'nothing'}, so not `{included}`"
+
+
+def check_file(path):
+    name = path.relative_to(ROOT).as_posix()
+    text = path.read_text(encoding="utf-8")
+    code = COMMENT_OR_STRING.sub(lambda m: "\n" * m.group().count("\n"), text)
+    findings = []
+
+    def report(position, sentence, source):
+        findings.append(f"{name}:{source.count(chr(10), 0, position) + 1}: {sentence}")
+
+    in_src = name.startswith("src/")
+    module = module_of(name[len("src/"):]) if in_src else None
+    if in_src and module is None:
+        return [f"{name}: its folder is in no module of the law"]
+    first = True
+    for match in INCLUDE.finditer(text):
+        quoted, included = match.group(1) == '"', match.group(2)
+        if path.suffix == ".h" and CPP_ONLY.match(included):
+            report(match.start(), f"`{included}` belongs in a .cpp", text)
+        if in_src and quoted:
+            if included not in GENERATED and not (SRC / included).exists():
+                report(match.start(), f"`{included}` does not exist under src/", text)
+            elif (sentence := check_include(module, included)) is not None:
+                report(match.start(), sentence, text)
+        if in_src and first and path.suffix == ".cpp" and path.with_suffix(".h").exists():
+            own = path.with_suffix(".h").relative_to(SRC).as_posix()
+            if included != own:
+                report(match.start(), f"its own header `{own}` comes first", text)
+        first = False
+    if path.suffix == ".h" and "#pragma once" not in text:
+        findings.append(f"{name}:1: a header starts with `#pragma once`")
+    for match in re.finditer(r"\bcatch\s*\(", code):
+        if not any(re.fullmatch(pattern, name) for pattern in MAY_CATCH):
+            report(match.start(), "`catch` is for the boundaries alone: return a Checked<T>", code)
+    for match in re.finditer(r"\busing\s+namespace\b", code):
+        report(match.start(), "`using namespace`", code)
+    return findings
+
+
+def main():
+    findings = []
+    for folder in ("src", "tests", "bench"):
+        for path in sorted((ROOT / folder).rglob("*")):
+            if path.suffix in (".h", ".cpp", ".cuh", ".cu"):
+                findings += check_file(path)
+    print("\n".join(findings), end="\n" if findings else "")
+    return 1 if findings else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
