@@ -8,12 +8,12 @@ set_source_files_properties(src/ir/interpret_math.cpp PROPERTIES
 target_compile_options(harpe_exec_cpu_kernels PRIVATE
   $<$<NOT:$<CONFIG:Debug>>:-O3> -ffp-contract=fast)
 
-# OpenBLAS: f32 and f64 tiles where it is the fastest. The serial flavour first, so that no
-# second pool of threads competes with the executor's.
+# OpenBLAS: f32 and f64 tiles where it is the fastest. The threaded flavour, held to one thread: the
+# serial one may not be called from two threads at once.
 set(HARPE_BLAS_FOUND OFF)
 if(HARPE_OPENBLAS)
-  find_path(OPENBLAS_INCLUDE_DIR cblas.h PATH_SUFFIXES openblas-serial openblas)
-  find_library(OPENBLAS_LIBRARY openblas PATH_SUFFIXES openblas-serial)
+  find_path(OPENBLAS_INCLUDE_DIR cblas.h PATH_SUFFIXES openblas-pthread openblas)
+  find_library(OPENBLAS_LIBRARY openblas PATH_SUFFIXES openblas-pthread)
   if(OPENBLAS_INCLUDE_DIR AND OPENBLAS_LIBRARY)
     set(HARPE_BLAS_FOUND ON)
     target_include_directories(harpe_exec_cpu_kernels SYSTEM PRIVATE ${OPENBLAS_INCLUDE_DIR})

@@ -48,9 +48,11 @@ bool has_avx512_bf16() {
 
 // OpenBLAS picks by processor model, and takes AVX2 kernels for models newer than itself: half the
 // rate of oneDNN, which generates code for whatever there is, and 0.6 of our own loops (measured,
-// f32 and f64).
+// f32 and f64). Its sequential build does not lock its buffers: two callers at once get wrong
+// products.
 Library blas_or_loops() {
 #ifdef HARPE_WITH_OPENBLAS
+  if (openblas_get_parallel() == OPENBLAS_SEQUENTIAL) return Library::OwnLoops;
   const std::string_view core = openblas_get_corename();
   const bool outdated = has_avx512() && (core == "Haswell" || core == "Zen");
   return outdated ? Library::OwnLoops : Library::OpenBlas;
@@ -100,7 +102,7 @@ bool fits_blas(const Problem& p) {
 
 CBLAS_TRANSPOSE blas_flag(bool transposed) { return transposed ? CblasTrans : CblasNoTrans; }
 
-// An OpenBLAS with threads of its own must not start them inside ours.
+// Its threads must not start inside ours.
 void use_one_blas_thread() {
   static const bool done = (openblas_set_num_threads(1), true);
   static_cast<void>(done);
