@@ -65,6 +65,26 @@ std::optional<std::size_t> folder_of(const Draft& draft, const Exchange& exchang
   return at;
 }
 
+// Where a collective leaves the sums of what would have arrived in `inbox` and its like: one slot
+// for each of the drain's slots, whoever of its instances runs.
+int slot_of_sums(Draft& draft, const DraftSlot& inbox) {
+  // "nest.C.in0.from3.1" -> "nest.C.in0.scattered.1"
+  const std::size_t from = inbox.name.rfind(".from");
+  const std::string name =
+      inbox.name.substr(0, from) + ".scattered" + inbox.name.substr(inbox.name.rfind('.'));
+  const auto known = std::ranges::find_if(draft.slots, [&](const DraftSlot& slot) {
+    return slot.rank == inbox.rank && slot.name == name;
+  });
+  if (known != draft.slots.end()) return static_cast<int>(known - draft.slots.begin());
+  draft.slots.push_back({.rank = inbox.rank,
+                         .name = name,
+                         .buffer = inbox.buffer,
+                         .level = Level::Sum,
+                         .dtype = state_dtype(inbox.dtype),
+                         .holds = inbox.holds});
+  return static_cast<int>(draft.slots.size()) - 1;
+}
+
 // Rewrites one exchange of partial sums and its folds; false when it is not one.
 bool reduce_scatter(Draft& draft, const Exchange& exchange, std::size_t after, std::int32_t group,
                     std::vector<DraftTask>& out) {
@@ -95,14 +115,7 @@ bool reduce_scatter(Draft& draft, const Exchange& exchange, std::size_t after, s
         if (row[to] != nullptr && row[to]->writes[0].slot == read.slot) read = row[to]->reads[0];
       }
     }
-    const std::string& name = inbox.name;  // "nest.C.in0.from3.0" -> "nest.C.in0.scattered"
-    draft.slots.push_back({.rank = member.rank,
-                           .name = name.substr(0, name.rfind(".from")) + ".scattered",
-                           .buffer = inbox.buffer,
-                           .level = Level::Sum,
-                           .dtype = state_dtype(inbox.dtype),
-                           .holds = inbox.holds});
-    const int sum = static_cast<int>(draft.slots.size()) - 1;
+    const int sum = slot_of_sums(draft, inbox);
     member.writes = {{sum, WriteMode::Init, folder.writes[0].blocks}};
     folder.reads = {{sum, WriteMode::Read, folder.writes[0].blocks}};
     out.push_back(std::move(member));

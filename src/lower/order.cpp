@@ -122,7 +122,7 @@ class Orderer {
         for (std::size_t m = begin; m < end && draft_.tasks[i].group >= 0; ++m) {
           if (draft_.tasks[m].rank == memory) at = m;
         }
-        after[at - begin].push_back(member_near(before, draft_.tasks[at].rank));
+        after[at - begin].push_back(member_on(before, memory));
       }
     }
     for (std::size_t i = begin; i < end; ++i) record(i);
@@ -135,8 +135,8 @@ class Orderer {
     }
   }
 
-  // A collective is over for all its members at once: its own rank's member says so.
-  int member_near(int task, RankId rank) const {
+  // A collective is done with a rank's memory when that rank's member is over.
+  int member_on(int task, RankId rank) const {
     const std::int32_t group = draft_.tasks[static_cast<std::size_t>(task)].group;
     if (group < 0) return task;
     const auto found = members_.find({group, rank});
@@ -287,10 +287,10 @@ class Reducer {
     for (std::size_t l = 0; l < clock.size(); ++l) clock[l] = std::max(clock[l], other[l]);
   }
 
-  // The members of a collective start one by one, each with what its own rank knows, and are over
-  // together.
+  // The members of a collective meet: whoever waits for one knows what all of them waited for, but
+  // not that the others are over.
   std::int64_t reduce(std::size_t begin, std::size_t end) {
-    Clock over(length_.size(), -1);
+    Clock met(length_.size(), -1);
     std::int64_t edges = 0;
     for (std::size_t i = begin; i < end; ++i) {
       Clock known(length_.size(), -1);
@@ -308,11 +308,11 @@ class Reducer {
         join(known, clocks_[b]);
       }
       std::ranges::sort(draft_.tasks[i].after);
-      known[static_cast<std::size_t>(lane_[i])] = position_[i];
-      join(over, known);
+      join(met, known);
     }
     for (std::size_t i = begin; i < end; ++i) {
-      clocks_[i] = over;
+      clocks_[i] = met;
+      clocks_[i][static_cast<std::size_t>(lane_[i])] = position_[i];
       last_[static_cast<std::size_t>(lane_[i])] = static_cast<int>(i);
     }
     return edges;

@@ -171,6 +171,7 @@ class Drainer {
                                        std::int64_t position_id);
   [[nodiscard]] bool is_complete(std::size_t level) const;
 
+  void drop_replicas(std::size_t level, Time t);
   Contribution take(std::size_t level, Time t, RankId rank, const Regions& regions);
   Contribution send(const Contribution& from, RankId to, const std::string& inbox,
                     const NestMove& move, std::int64_t instance, std::int64_t position_id);

@@ -236,6 +236,7 @@ Checked<Ok> Drainer::collect(std::size_t level, Time t, std::int64_t position_id
   for (RankId rank(0); rank.value < ranks; ++rank.value) {
     sources.push_back(collect_at(level, t, rank, instance, position_id));
   }
+  drop_replicas(level, t);
   for (RankId rank(0); rank.value < ranks; ++rank.value) {
     if (sources[rank.index()].empty()) continue;
     std::vector<int> results;
@@ -246,6 +247,21 @@ Checked<Ok> Drainer::collect(std::size_t level, Time t, std::int64_t position_id
     HP_REQUIRE_OK(combine(std::move(sources[rank.index()]), rank, results, complete));
   }
   return Ok{};
+}
+
+// What no owner took is a replica of what one did: the slot is free for the next step's blocks.
+void Drainer::drop_replicas(std::size_t level, Time t) {
+  const std::int64_t ranks = writer_.blocks().ranks();
+  for (RankId rank(0); rank.value < ranks; ++rank.value) {
+    for (int target = 0; target < static_cast<int>(group_.targets.size()); ++target) {
+      const std::optional<Region> region = held(target, level, t, rank);
+      if (!region) continue;
+      const int slot = source_slot(target, level, rank, t);
+      for (const BlockId block : writer_.live_blocks(slot, *region)) {
+        consumed_.emplace_back(slot, block);
+      }
+    }
+  }
 }
 
 // What owner `rank` gets, from every rank along the drain's axes that holds a part of its own and
