@@ -78,7 +78,7 @@ class Stager {
  public:
   Stager(DraftWriter& writer, const NestSpace& space, const NestStmt& stmt);
 
-  // All stages at this loop position, at time t. Errors: F209-F213, F301.
+  // All stages at this loop position, at time t. Errors: F209-F212, F301.
   [[nodiscard]] Checked<Ok> run(int position, Time t, std::int64_t position_id);
   // The last level's copies of an operand at a rank.
   [[nodiscard]] std::vector<Source> sources(int operand, RankId rank) const;
@@ -126,7 +126,7 @@ class Drainer {
  public:
   Drainer(DraftWriter& writer, const NestSpace& space, const NestStmt& stmt, StateGroup group);
 
-  // Rules that hold before any step. Errors: F207, F208, F304.
+  // Rules that hold before any step. Errors: F207, F208, F223, F304.
   [[nodiscard]] Checked<Ok> check() const;
   // The slot `target` accumulates into at rank and time: an Acc slot, or the home under Store.
   int accumulator(int target, RankId rank, Time t);
@@ -171,6 +171,7 @@ class Drainer {
                                        std::int64_t position_id);
   [[nodiscard]] bool is_complete(std::size_t level) const;
 
+  [[nodiscard]] Checked<Ok> check_replicas(const BufferTable& out) const;
   void drop_replicas(std::size_t level, Time t);
   Contribution take(std::size_t level, Time t, RankId rank, const Regions& regions);
   Contribution send(const Contribution& from, RankId to, const std::string& inbox,

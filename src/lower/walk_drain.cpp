@@ -87,6 +87,32 @@ Checked<Ok> Drainer::check() const {
                                         {"digit", blocks.digits()[digit].name},
                                         {"axes", print_mesh_ref(names_of(blocks, axes))}});
     }
+    HP_REQUIRE_OK(check_replicas(out));
+  }
+  return Ok{};
+}
+
+// Ranks that differ only along an unbound mesh axis all make the same sums; where none is chosen to
+// hand its own to the others, they must add up in the same order.
+Checked<Ok> Drainer::check_replicas(const BufferTable& out) const {
+  if (writer_.space_time_only() || stmt_.stmt->monoid == Monoid::Store) return Ok{};
+  const Blocks& blocks = writer_.blocks();
+  for (const NestLoop& loop : space_.loops) {
+    const bool adds = std::ranges::find(out.digits, loop.digit) == out.digits.end();
+    if (!adds || loop.extent == 1) continue;
+    for (const int axis : loop.skew_axes) {
+      const std::vector<int> one{axis};
+      const auto has_axis = [&](const std::vector<int>& axes) { return meets(axes, one); };
+      const bool chosen =
+          std::ranges::any_of(space_.par, has_axis) || std::ranges::any_of(out.home, has_axis) ||
+          std::ranges::any_of(pins_, [&](const ScatterPin& pin) { return has_axis(pin.axes); });
+      if (chosen || blocks.extent(one) == 1) continue;
+      return make_diag(DiagCode::F223,
+                       {{"nest", space_.program_nest->name},
+                        {"buffer", out.name},
+                        {"digit", blocks.digits()[static_cast<std::size_t>(loop.digit)].name},
+                        {"axis", print_mesh_ref(names_of(blocks, one))}});
+    }
   }
   return Ok{};
 }

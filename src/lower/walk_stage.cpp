@@ -3,6 +3,7 @@
 #include "ir/leaf_contract.h"
 #include "ir/text.h"
 #include "lower/walk.h"
+#include "support/check.h"
 
 namespace harpe {
 namespace {
@@ -102,12 +103,8 @@ Checked<std::vector<Source>> Stager::find_parts(const Operand& operand, std::siz
       const auto fresh = static_cast<std::size_t>(std::ranges::count_if(
           found, [&](BlockId block) { return open[static_cast<std::size_t>(block)]; }));
       if (fresh == 0) continue;
-      if (fresh != found.size()) {
-        return make_diag(DiagCode::F213, {{"buffer", move.spec->buffer},
-                                          {"axes", print_mesh_ref(move.spec->over)},
-                                          {"rank", rank.value},
-                                          {"source", other.value}});
-      }
+      HP_CHECK(fresh == found.size(),
+               "copies of one stage have the same digits fixed: they are equal or disjoint");
       for (const BlockId block : found) open[static_cast<std::size_t>(block)] = false;
       left -= found.size();
       parts.push_back({candidate.slot, candidate.rank, *common, candidate.choice, candidate.value});

@@ -90,10 +90,6 @@ const std::map<std::string, std::string> kCoveredElsewhere = {
     {"F305", "tests/unit/lower/refusals_test.cpp"},
 };
 
-// A rule of the executable model that no form is known to break: regions of one stage's sources are
-// equal or disjoint in every form tried, 10^4 random ones among them.
-const std::set<std::string> kNeverProvoked = {"F213"};
-
 std::string read(const fs::path& path) {
   std::ifstream in(path, std::ios::binary);
   return {std::istreambuf_iterator<char>(in), {}};
@@ -122,7 +118,6 @@ TEST(Diagnostics, are_each_shown_by_a_golden_or_provoked_by_a_named_test) {
   const std::set<std::string> shown = codes_in_goldens();
   for (const DiagInfo& diag : all_diags()) {
     const std::string code(diag.name);
-    if (kNeverProvoked.contains(code)) continue;
     const auto exception = kCoveredElsewhere.find(code);
     if (exception == kCoveredElsewhere.end()) {
       EXPECT_TRUE(shown.contains(code)) << code << " has no fail_*.comm: " << diag.message;
