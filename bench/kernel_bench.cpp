@@ -159,8 +159,7 @@ void add_attention(DType dtype, std::int64_t length, std::int64_t dim, bool caus
                   .lse_stride = 1,
                   .scale = 0.125,
                   .carry = false,
-                  .masked = causal,
-                  .diagonal = 0});
+                  .visible = {.high = causal ? 0 : Visibility::kUnbounded}});
         };
       });
 }

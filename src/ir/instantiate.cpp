@@ -147,7 +147,9 @@ class Substitution {
 
  private:
   [[nodiscard]] bool is_off(const Mask& mask) const {
-    return !mask.condition.empty() && values_.at(mask.condition) == Scalar(Name{"false"});
+    if (mask.condition.empty()) return false;
+    const Scalar& value = values_.at(mask.condition);
+    return value == Scalar(Name{"false"}) || value == Scalar(std::int64_t{0});
   }
 
   void substitute(Scalar& scalar) const {

@@ -26,7 +26,15 @@ struct Shape {
   AxisList value_dim;
   double scale = 1;
   bool masked = false;
-  std::int64_t diagonal = 0;  // key k is visible to query q iff k <= q + diagonal
+  std::int64_t diagonal = 0;  // own key of query q: q + diagonal
+  std::int64_t window = 0;    // keys seen up to and with the own one; 0: all
+  std::int64_t prefix = 0;    // keys that everyone sees
+};
+
+// Keys [begin, end).
+struct KeyRun {
+  std::int64_t begin = 0;
+  std::int64_t end = 0;
 };
 
 bool holds(const AxisList& axes, const std::string& name) {
@@ -65,12 +73,17 @@ Checked<Ok> read_masks(const LeafCall& call, Shape& shape) {
           i < mask.call.args.size() ? std::get_if<Name>(&mask.call.args[i]) : nullptr;
       return name != nullptr && holds(axes, name->text);
     };
-    if (mask.call.function != "causal" || !is(0, shape.query) || !is(1, shape.key)) {
+    const std::string& kind = mask.call.function;
+    if (!is(0, shape.query) || !is(1, shape.key)) {
       return misfit(call, call.operands[0],
-                    "mask `" + mask.call.function + "` is not causal in queries and keys");
+                    "mask `" + kind + "` is not between its queries and its keys");
     }
     shape.masked = true;
     shape.diagonal = offset;
+    if (kind == "causal") continue;
+    const std::int64_t keys = std::get<std::int64_t>(mask.call.args.at(2));
+    if (kind == "window") shape.window = shape.window == 0 ? keys : std::min(shape.window, keys);
+    if (kind == "prefix") shape.prefix = std::max(shape.prefix, keys);
   }
   return Ok{};
 }
@@ -120,7 +133,7 @@ struct Places {
         columns(offsets_in(tensor, column_axes)) {}
 };
 
-// row = softmax(row); the logarithm of its sum. A row with nothing in it, or only -inf, becomes 0.
+// row = softmax(row); the logarithm of its sum. A row of nothing but -inf becomes 0.
 double softmax(double* row, std::int64_t n) {
   double most = kNone;
   for (std::int64_t i = 0; i < n; ++i) most = std::max(most, row[i]);  // passes over NaN
@@ -171,7 +184,7 @@ class Attention {
     fill_scores(block, q, gathered, scores);
     std::vector<double> logarithms;
     for (std::int64_t i = 0; i < rows; ++i) {
-      logarithms.push_back(softmax(scores.data + i * keys_, visible(block.rows[index(i)])));
+      logarithms.push_back(weigh(block.rows[index(i)], scores.data + i * keys_));
     }
     add_values(block, scores, gathered, o);
     for (std::int64_t i = 0; i < rows; ++i) {
@@ -202,20 +215,54 @@ class Attention {
     return std::span(values).subspan(index(first), index(count));
   }
 
-  // Keys that query sees: the first so many.
-  [[nodiscard]] std::int64_t visible(std::int64_t query) const {
-    if (!shape_.masked) return keys_;
-    return std::clamp<std::int64_t>(query + shape_.diagonal + 1, 0, keys_);
+  // What a query sees: at most two runs, ascending and apart.
+  [[nodiscard]] std::vector<KeyRun> seen_by(std::int64_t query) const {
+    if (!shape_.masked) return {{0, keys_}};
+    const auto clamped = [&](std::int64_t key) { return std::clamp<std::int64_t>(key, 0, keys_); };
+    const std::int64_t own = query + shape_.diagonal;
+    const KeyRun shown{0, clamped(shape_.prefix)};
+    const KeyRun band{shape_.window == 0 ? 0 : clamped(own - shape_.window + 1), clamped(own + 1)};
+    std::vector<KeyRun> runs;
+    if (shown.begin < shown.end) runs.push_back(shown);
+    if (band.begin >= band.end) return runs;
+    if (!runs.empty() && band.begin <= runs.back().end) {
+      runs.back().end = std::max(runs.back().end, band.end);
+    } else {
+      runs.push_back(band);
+    }
+    return runs;
   }
 
-  // scores = scale * q k^T, as far as the last row sees.
+  // Turns the scores of what the query sees into weights; the logarithm of their sum.
+  double weigh(std::int64_t query, double* scores) const {
+    const std::vector<KeyRun> runs = seen_by(query);
+    if (runs.empty()) return kNone;
+    for (std::size_t i = 1; i < runs.size(); ++i) {
+      std::fill(scores + runs[i - 1].end, scores + runs[i].begin, kNone);
+    }
+    return softmax(scores + runs.front().begin, runs.back().end - runs.front().begin);
+  }
+
+  // All the keys that any of these rows may see lie in it.
+  [[nodiscard]] KeyRun seen_by_any(const RowBlock& block) const {
+    KeyRun all{keys_, 0};
+    for (const std::int64_t row : block.rows) {
+      for (const KeyRun& run : seen_by(row)) {
+        all.begin = std::min(all.begin, run.begin);
+        all.end = std::max(all.end, run.end);
+      }
+    }
+    return all;
+  }
+
+  // scores = scale * q k^T, wherever some row sees the key.
   void fill_scores(const RowBlock& block, const Panel& q, double* gathered,
                    const Panel& scores) const {
     const std::int64_t rows = std::ssize(block.rows);
-    const std::int64_t seen = visible(block.rows.back());  // rows ascend
+    const KeyRun seen = seen_by_any(block);
     std::fill_n(scores.data, rows * keys_, 0.0);
-    for (std::int64_t key = 0; key < seen; key += kKeys) {
-      const std::int64_t count = std::min(kKeys, seen - key);
+    for (std::int64_t key = seen.begin; key < seen.end; key += kKeys) {
+      const std::int64_t count = std::min(kKeys, seen.end - key);
       const Panel transposed{gathered, count};
       gather({.tensor = call_.operands[1].tensor,
               .base = k_.batch[index(block.batch)],
@@ -232,29 +279,35 @@ class Attention {
   void add_values(const RowBlock& block, const Panel& scores, double* gathered,
                   const Panel& o) const {
     const std::int64_t rows = std::ssize(block.rows);
-    const std::int64_t by_all = visible(block.rows.front());
-    const std::int64_t seen = visible(block.rows.back());
+    const KeyRun seen = seen_by_any(block);
     std::fill_n(o.data, rows * value_dim_, 0.0);
-    for (std::int64_t key = 0; key < seen; key += kKeys) {
-      const std::int64_t count = std::min(kKeys, seen - key);
+    for (std::int64_t key = seen.begin / kKeys * kKeys; key < seen.end; key += kKeys) {
+      const std::int64_t count = std::min(kKeys, keys_ - key);
       const Panel v{gathered, value_dim_};
       gather({.tensor = call_.operands[2].tensor,
               .base = v_.batch[index(block.batch)],
               .rows = slice(v_.rows, key, count),
               .columns = v_.columns},
              v.data, v.stride);
-      // A multiple of the unit in which multiply_add sums: so a row's sum does not depend on its
-      // company.
-      const std::int64_t shared =
-          std::clamp<std::int64_t>(by_all - key, 0, count) / kSumUnit * kSumUnit;
-      multiply_add({scores.data + key, keys_}, v, o, rows, value_dim_, shared);
       for (std::int64_t i = 0; i < rows; ++i) {
-        const std::int64_t own = std::min(count, visible(block.rows[index(i)]) - key);
-        if (own <= shared) continue;
-        multiply_add({scores.data + i * keys_ + key + shared, keys_},
-                     {v.data + shared * value_dim_, value_dim_}, {o.data + i * value_dim_, 0}, 1,
-                     value_dim_, own - shared);
+        for (const KeyRun& run : seen_by(block.rows[index(i)])) {
+          add_run({scores.data + i * keys_ + key, keys_}, v, {o.data + i * value_dim_, 0},
+                  {std::max(run.begin - key, std::int64_t{0}), std::min(run.end - key, count)});
+        }
       }
+    }
+  }
+
+  // One row's sum over columns `run` of a tile, cut where multiply_add would sum them by the unit:
+  // so it does not depend on where the row sees more.
+  void add_run(const Panel& scores, const Panel& v, const Panel& o, KeyRun run) const {
+    for (std::int64_t begin = run.begin; begin < run.end;) {
+      const std::int64_t end = begin % kSumUnit == 0
+                                   ? run.end
+                                   : std::min(run.end, begin / kSumUnit * kSumUnit + kSumUnit);
+      multiply_add({scores.data + begin, scores.stride}, {v.data + begin * value_dim_, value_dim_},
+                   o, 1, value_dim_, end - begin);
+      begin = end;
     }
   }
 

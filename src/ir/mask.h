@@ -1,25 +1,27 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "ir/blocks.h"
 #include "ir/program.h"
+#include "ir/visibility.h"
 
 namespace harpe {
 
 enum class Coverage : std::uint8_t { Empty, Partial, Full };
 
-// A mask with its names resolved. Visible(q, k) for query position q of `queries`, key k of `keys`.
-//   causal(Q, K)   k - q <= |K| - |Q|   (bottom-right aligned)
+// The masks of one statement together (program.h says what each hides), names resolved.
 struct ResolvedMask {
   int query_axis = -1;  // index into Blocks::axes
   int key_axis = -1;
-  std::int64_t diagonal = 0;  // key k is visible to query q iff k <= q + diagonal
+  Visibility visible;
 };
 
-[[nodiscard]] ResolvedMask resolve_mask(const Blocks& blocks, const Mask& mask);
+// None when the statement has no mask. Requires: check_program.
+[[nodiscard]] std::optional<ResolvedMask> resolve_masks(const Blocks& blocks, const Stmt& stmt);
 
-// How much of queries x keys (logical intervals) is visible. An empty interval is Empty.
-[[nodiscard]] Coverage classify(const ResolvedMask& mask, Interval queries, Interval keys);
+// How much of queries x keys (positions) is visible. An empty interval is Empty.
+[[nodiscard]] Coverage classify(const Visibility& visible, Interval queries, Interval keys);
 
 }  // namespace harpe

@@ -88,11 +88,16 @@ struct Access {
 // How contributions to one block combine. Store: there is exactly one.
 enum class Monoid : std::uint8_t { Store, Sum, Max, Lse };
 
-// `where causal(Sq, Skv) if causal`. Masks are predicates on logical positions:
-//   causal(Q, K)      bottom-right aligned: key k is seen by query q iff k - q <= |K| - |Q|
+// `where causal(Sq, Skv) if causal`. Masks are predicates on logical positions, aligned at the last
+// query and the last key: d = k - q - (|K| - |Q|) is 0 where a query meets its own key.
+//   causal(Q, K)      seen iff d <= 0
+//   window(Q, K, n)   seen iff -n < d <= 0: the n latest keys, the query's own included
+//   prefix(Q, K, n)   the first n keys are seen by all, whatever the masks beside it say
+// A key is seen when every mask but `prefix` shows it, or `prefix` does.
 struct Mask {
   Call call;
-  std::string condition;  // in a template: the bool parameter that switches it on, or ""
+  // In a template: the parameter that switches it on, a bool or an integer other than 0; or "".
+  std::string condition;
   friend bool operator==(const Mask&, const Mask&) = default;
 };
 

@@ -18,7 +18,7 @@ constexpr std::int64_t kMaxAxisSize = std::int64_t{1} << 40;
 [[nodiscard]] Checked<Ok> check_decl(const Program& program, std::size_t index);
 // The nest's own line. Errors: P001, P002, P003, P005.
 [[nodiscard]] Checked<Ok> check_nest(const Program& program, std::size_t index);
-// All but the leaf. Errors: P002, P003, P004, P006 .. P009, P012 .. P014.
+// All but the leaf. Errors: P002, P003, P004, P006 .. P009, P010, P012 .. P014, P020, P023, P024.
 [[nodiscard]] Checked<Ok> check_stmt(const Program& program, const Nest& nest, const Stmt& stmt);
 
 // All of the above in order.

@@ -2,18 +2,27 @@
 
 #include <algorithm>
 #include <array>
+#include <span>
 
 #include "ir/text.h"
 
 namespace harpe {
 namespace {
 
-// Every mask there is, with the number of axes it relates.
+// Every mask there is: it relates two axes, queries and keys, by so many whole numbers.
 struct MaskContract {
   std::string_view name;
-  std::size_t axes;
+  std::size_t numbers;
+  bool widens;  // shows what the masks beside it hide
 };
-constexpr std::array kMasks = {MaskContract{"causal", 2}};
+constexpr std::array kMasks = {MaskContract{"causal", 0, false}, MaskContract{"window", 1, false},
+                               MaskContract{"prefix", 1, true}};
+constexpr std::size_t kMaskAxes = 2;
+
+const MaskContract* find_mask(const std::string& name) {
+  const auto found = std::ranges::find(kMasks, name, &MaskContract::name);
+  return found == kMasks.end() ? nullptr : &*found;
+}
 
 bool holds(const std::vector<std::string>& names, const std::string& name) {
   return std::ranges::find(names, name) != names.end();
@@ -34,7 +43,7 @@ class StmtChecker {
     for (const Access& operand : stmt_.operands) HP_REQUIRE_OK(check_access(operand));
     HP_REQUIRE_OK(check_lse());
     for (const Mask& mask : stmt_.masks) HP_REQUIRE_OK(check_mask(mask));
-    return Ok{};
+    return check_together();
   }
 
  private:
@@ -146,19 +155,19 @@ class StmtChecker {
 
   [[nodiscard]] Checked<Ok> check_mask(const Mask& mask) const {
     const std::string& function = mask.call.function;
-    const auto contract = std::ranges::find(kMasks, function, &MaskContract::name);
-    if (contract == kMasks.end()) {
+    const MaskContract* const contract = find_mask(function);
+    if (contract == nullptr) {
       std::vector<std::string> masks;
       for (const MaskContract& known : kMasks) masks.emplace_back(known.name);
       return unknown("mask", function, masks);
     }
-    if (mask.call.args.size() != contract->axes) {
+    if (mask.call.args.size() != kMaskAxes + contract->numbers) {
       return make_diag(DiagCode::P007, {{"nest", nest_.name},
                                         {"name", function},
-                                        {"expected", contract->axes},
+                                        {"expected", kMaskAxes + contract->numbers},
                                         {"found", mask.call.args.size()}});
     }
-    for (std::size_t i = 0; i < mask.call.args.size(); ++i) {
+    for (std::size_t i = 0; i < kMaskAxes; ++i) {
       const auto* const axis = std::get_if<Name>(&mask.call.args[i]);
       if (axis != nullptr && has_axis(axis->text)) continue;
       return make_diag(DiagCode::P008, {{"nest", nest_.name},
@@ -166,7 +175,44 @@ class StmtChecker {
                                         {"mask", function},
                                         {"name", print(mask.call.args[i])}});
     }
+    for (std::size_t i = kMaskAxes; i < mask.call.args.size(); ++i) {
+      HP_REQUIRE_OK(check_number(mask, mask.call.args[i]));
+    }
     return check_condition(mask);
+  }
+
+  // A number of a mask: in a template an integer parameter may stand for it.
+  [[nodiscard]] Checked<Ok> check_number(const Mask& mask, const Scalar& value) const {
+    const std::string where = "nest `" + nest_.name + "`";
+    if (const auto* const number = std::get_if<std::int64_t>(&value)) {
+      if (*number >= 1) return Ok{};
+      return make_diag(DiagCode::P020, {{"where", where},
+                                        {"what", "the length in mask `" + mask.call.function + "`"},
+                                        {"value", *number}});
+    }
+    const auto* const name = std::get_if<Name>(&value);
+    const Param* const param = name == nullptr ? nullptr : find_param(program_, name->text);
+    if (param != nullptr && param->kind.empty()) return Ok{};
+    if (param != nullptr) return misused(where, *param, "an integer");
+    return make_diag(DiagCode::P010,
+                     {{"where", where},
+                      {"name", print(value)},
+                      {"expected", "a length, a whole number or an integer parameter"}});
+  }
+
+  [[nodiscard]] Checked<Ok> check_together() const {
+    for (const Mask& mask : stmt_.masks) {
+      const std::span axes = std::span(mask.call.args).first(kMaskAxes);
+      if (std::ranges::equal(axes, std::span(stmt_.masks[0].call.args).first(kMaskAxes))) continue;
+      return make_diag(DiagCode::P023, {{"nest", nest_.name},
+                                        {"name", mask.call.function},
+                                        {"axes", print(axes[0]) + ", " + print(axes[1])},
+                                        {"first", stmt_.masks[0].call.function}});
+    }
+    const auto widens = [](const Mask& mask) { return find_mask(mask.call.function)->widens; };
+    if (stmt_.masks.empty() || !std::ranges::all_of(stmt_.masks, widens)) return Ok{};
+    return make_diag(DiagCode::P024,
+                     {{"nest", nest_.name}, {"name", stmt_.masks[0].call.function}});
   }
 
   [[nodiscard]] Checked<Ok> check_condition(const Mask& mask) const {
@@ -175,12 +221,12 @@ class StmtChecker {
     if (param == nullptr) {
       std::vector<std::string> switches;
       for (const Param& known : program_.params) {
-        if (known.kind == "bool") switches.push_back(known.name);
+        if (known.kind == "bool" || known.kind.empty()) switches.push_back(known.name);
       }
-      return unknown("bool parameter", mask.condition, switches);
+      return unknown("bool or integer parameter", mask.condition, switches);
     }
-    if (param->kind == "bool") return Ok{};
-    return misused("nest `" + nest_.name + "`", *param, "a bool");
+    if (param->kind == "bool" || param->kind.empty()) return Ok{};
+    return misused("nest `" + nest_.name + "`", *param, "a bool or an integer");
   }
 
   const Program& program_;

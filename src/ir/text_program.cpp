@@ -293,7 +293,7 @@ class ProgramParser {
       Mask mask;
       HP_TRY(mask.call, parse_named_call());
       if (cursor_.accept("if")) {
-        HP_TRY(mask.condition, parse_name("a bool parameter"));
+        HP_TRY(mask.condition, parse_name("a bool or integer parameter"));
       }
       stmt.masks.push_back(std::move(mask));
     } while (cursor_.accept("and"));

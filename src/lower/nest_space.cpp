@@ -185,7 +185,7 @@ class Resolver {
   }
 
   Checked<Ok> add_stmt(const Stmt& stmt) {
-    NestStmt resolved{.stmt = &stmt, .operands = {}, .targets = {}, .masks = {}};
+    NestStmt resolved{.stmt = &stmt, .operands = {}, .targets = {}, .mask = {}};
     for (const Access& access : stmt.operands) {
       HP_TRY(OperandMap map, map_operand(access));
       resolved.operands.push_back(std::move(map));
@@ -194,12 +194,7 @@ class Resolver {
       HP_REQUIRE_OK(check_target(stmt, target));
       resolved.targets.push_back(blocks_.find_buffer(target.buffer));
     }
-    for (const Mask& mask : stmt.masks) {
-      if (mask.call.function != "causal") {
-        return make_diag(DiagCode::F305, {{"mask", mask.call.function}});
-      }
-      resolved.masks.push_back(resolve_mask(blocks_, mask));
-    }
+    resolved.mask = resolve_masks(blocks_, stmt);
     space_.stmts.push_back(std::move(resolved));
     return Ok{};
   }

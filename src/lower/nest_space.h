@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -44,12 +45,12 @@ struct NestStmt {
   const Stmt* stmt = nullptr;
   std::vector<OperandMap> operands;
   std::vector<int> targets;  // buffers
-  std::vector<ResolvedMask> masks;
+  std::optional<ResolvedMask> mask;
 };
 
 class NestSpace {
  public:
-  // Errors: F101, F201-F206, F215, F218, F220-F222, F305.
+  // Errors: F101, F201-F206, F215, F218, F220-F222.
   [[nodiscard]] static Checked<NestSpace> make(const Program& program, const Blocks& blocks,
                                                int nest, const NestForm& form);
 

@@ -19,13 +19,13 @@ Computer::Computer(DraftWriter& writer, const NestSpace& space, const NestStmt& 
     if (axes_.empty() || axes_.back().axis != axis) axes_.push_back({axis, {}});
     axes_.back().digits.push_back(i);
   }
-  for (const ResolvedMask& mask : stmt.masks) {
-    const auto at = [&](int axis) {
-      return static_cast<std::size_t>(std::ranges::find(axes_, axis, &IterationAxis::axis) -
-                                      axes_.begin());
-    };
-    mask_axes_.emplace_back(at(mask.query_axis), at(mask.key_axis));
-  }
+  if (!stmt.mask) return;
+  const auto at = [&](int axis) {
+    return static_cast<std::size_t>(std::ranges::find(axes_, axis, &IterationAxis::axis) -
+                                    axes_.begin());
+  };
+  query_axis_ = at(stmt.mask->query_axis);
+  key_axis_ = at(stmt.mask->key_axis);
 }
 
 Computer::Indexing Computer::index_buffer(int buffer, const std::vector<int>& follows) const {
@@ -67,12 +67,8 @@ bool Computer::is_skipped(const std::vector<std::int32_t>& values) const {
       if (axes_[i].digits.size() > 0 && interval_of(i, values).size() == 0) return true;
     }
   }
-  for (std::size_t i = 0; i < mask_axes_.size(); ++i) {
-    const Interval queries = interval_of(mask_axes_[i].first, values);
-    const Interval keys = interval_of(mask_axes_[i].second, values);
-    if (classify(stmt_.masks[i], queries, keys) == Coverage::Empty) return true;
-  }
-  return false;
+  return stmt_.mask && classify(stmt_.mask->visible, interval_of(query_axis_, values),
+                                interval_of(key_axis_, values)) == Coverage::Empty;
 }
 
 std::vector<BlockId> Computer::run_blocks(Time t, RankId rank,

@@ -48,9 +48,10 @@ class Computer {
   const NestStmt& stmt_;
   std::vector<Indexing> indexings_;  // operands, then targets
   std::vector<IterationAxis> axes_;
-  std::vector<std::pair<std::size_t, std::size_t>> mask_axes_;  // per mask: positions in axes_
-  std::vector<std::int32_t> launch_;                            // per rank: the running kernel
-  std::vector<std::int32_t> launch_step_;                       // the scheduled time it belongs to
+  std::size_t query_axis_ = 0;  // of the mask: positions in axes_
+  std::size_t key_axis_ = 0;
+  std::vector<std::int32_t> launch_;       // per rank: the running kernel
+  std::vector<std::int32_t> launch_step_;  // the scheduled time it belongs to
 };
 
 }  // namespace harpe

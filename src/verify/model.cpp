@@ -53,15 +53,16 @@ bool Model::is_empty(const NestModel& nest, std::span<const std::int32_t> point)
 }
 
 bool Model::is_masked(const StatementModel& statement, std::span<const std::int32_t> point) const {
-  return std::ranges::any_of(statement.masks, [&](const MaskModel& mask) {
-    const AxisModel& queries = axes[static_cast<std::size_t>(mask.queries.axis)];
-    const AxisModel& keys = axes[static_cast<std::size_t>(mask.keys.axis)];
-    const std::int64_t last_query =
-        queries.end[static_cast<std::size_t>(product(mask.queries.strides, point))] - 1;
-    const std::int64_t first_key =
-        keys.begin[static_cast<std::size_t>(product(mask.keys.strides, point))];
-    return first_key > last_query + mask.diagonal;
-  });
+  if (!statement.mask) return false;
+  const MaskModel& mask = *statement.mask;
+  const AxisModel& queries = axes[static_cast<std::size_t>(mask.queries.axis)];
+  const AxisModel& keys = axes[static_cast<std::size_t>(mask.keys.axis)];
+  const auto rows = static_cast<std::size_t>(product(mask.queries.strides, point));
+  const auto columns = static_cast<std::size_t>(product(mask.keys.strides, point));
+  if (keys.begin[columns] < mask.prefix) return false;
+  const std::int64_t last_seen = queries.end[rows] - 1 + mask.diagonal;
+  if (keys.begin[columns] > last_seen) return true;
+  return mask.reach && keys.end[columns] <= queries.begin[rows] + mask.diagonal - *mask.reach + 1;
 }
 
 std::vector<std::int32_t> point_of(const Radix& radix, std::int64_t block) {

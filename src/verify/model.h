@@ -76,11 +76,14 @@ struct AccessModel {
   std::vector<std::int64_t> offsets;
 };
 
-// Key k is visible to query q iff k <= q + diagonal, on logical positions.
+// The masks of a statement, on logical positions. A query's own key is `diagonal` further on than
+// itself; it sees that one and the `reach` - 1 before it, and always the first `prefix`.
 struct MaskModel {
   AxisView queries;
   AxisView keys;
   std::int64_t diagonal = 0;
+  std::optional<std::int64_t> reach;  // none: all the way back
+  std::int64_t prefix = 0;
 };
 
 struct StatementModel {
@@ -89,7 +92,7 @@ struct StatementModel {
   Monoid monoid = Monoid::Store;
   std::vector<AccessModel> operands;
   std::vector<AccessModel> targets;
-  std::vector<MaskModel> masks;
+  std::optional<MaskModel> mask;
   // Under `lse` the targets (o, l) are one state. Per block of o: the block of l it combines with.
   bool tied = false;
   std::vector<std::int32_t> partner;

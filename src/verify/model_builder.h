@@ -35,7 +35,7 @@ class ModelBuilder {
   [[nodiscard]] Checked<std::vector<int>> mesh_axes(const MeshRef& names, std::vector<int>& used,
                                                     const std::string& owner) const;
   [[nodiscard]] Checked<AccessModel> access(const Access& access, const Radix& space) const;
-  [[nodiscard]] Checked<MaskModel> mask(const Mask& mask, const NestModel& nest) const;
+  [[nodiscard]] Checked<MaskModel> mask(const Stmt& stmt, const NestModel& nest) const;
   [[nodiscard]] Checked<StatementModel> statement(const Stmt& stmt, const NestModel& nest) const;
   [[nodiscard]] int axis_index(std::string_view name) const;  // or -1
 

@@ -178,20 +178,41 @@ Checked<AccessModel> ModelBuilder::access(const Access& line, const Radix& space
   return out;
 }
 
-Checked<MaskModel> ModelBuilder::mask(const Mask& line, const NestModel& nest) const {
-  const auto unknown = make_diag(DiagCode::V202, {{"what", "mask `" + line.call.function + "`"}});
-  if (line.call.function != "causal" || line.call.args.size() != 2) return unknown;
-  std::vector<AxisView> views;
-  for (const Scalar& scalar : line.call.args) {
-    const auto* const name = std::get_if<Name>(&scalar);
+Checked<MaskModel> ModelBuilder::mask(const Stmt& stmt, const NestModel& nest) const {
+  const auto view = [&](const Mask& line, std::size_t argument) -> const AxisView* {
+    const auto* const name =
+        argument < line.call.args.size() ? std::get_if<Name>(&line.call.args[argument]) : nullptr;
     const int axis = name == nullptr ? -1 : axis_index(name->text);
     const auto found = std::ranges::find(nest.axes, axis, &AxisView::axis);
-    if (found == nest.axes.end()) return unknown;
-    views.push_back(*found);
+    return found == nest.axes.end() ? nullptr : &*found;
+  };
+  std::optional<MaskModel> model;
+  for (const Mask& line : stmt.masks) {
+    const std::string& kind = line.call.function;
+    const AxisView* const queries = view(line, 0);
+    const AxisView* const keys = view(line, 1);
+    const auto* const number =
+        line.call.args.size() == 3 ? std::get_if<std::int64_t>(&line.call.args[2]) : nullptr;
+    const bool known = kind == "causal"
+                           ? line.call.args.size() == 2
+                           : (kind == "window" || kind == "prefix") && number != nullptr;
+    const bool together =
+        !model || (queries != nullptr && keys != nullptr && queries->axis == model->queries.axis &&
+                   keys->axis == model->keys.axis);
+    if (!known || !together || queries == nullptr || keys == nullptr) {
+      return make_diag(DiagCode::V202, {{"what", "mask `" + kind + "`"}});
+    }
+    if (!model) {
+      const auto size = [&](int axis) { return model_.axes[static_cast<std::size_t>(axis)].size; };
+      model = MaskModel{.queries = *queries,
+                        .keys = *keys,
+                        .diagonal = size(keys->axis) - size(queries->axis),
+                        .reach = std::nullopt};
+    }
+    if (kind == "window") model->reach = std::min(model->reach.value_or(*number), *number);
+    if (kind == "prefix") model->prefix = std::max(model->prefix, *number);
   }
-  const auto size = [&](int axis) { return model_.axes[static_cast<std::size_t>(axis)].size; };
-  return MaskModel{
-      .queries = views[0], .keys = views[1], .diagonal = size(views[1].axis) - size(views[0].axis)};
+  return std::move(*model);
 }
 
 Checked<StatementModel> ModelBuilder::statement(const Stmt& stmt, const NestModel& nest) const {
@@ -200,7 +221,7 @@ Checked<StatementModel> ModelBuilder::statement(const Stmt& stmt, const NestMode
                      .monoid = stmt.monoid,
                      .operands = {},
                      .targets = {},
-                     .masks = {},
+                     .mask = {},
                      .tied = stmt.monoid == Monoid::Lse && stmt.targets.size() == 2,
                      .partner = {}};
   for (const Access& operand : stmt.operands) {
@@ -209,8 +230,8 @@ Checked<StatementModel> ModelBuilder::statement(const Stmt& stmt, const NestMode
   for (const Access& target : stmt.targets) {
     HP_TRY(out.targets.emplace_back(), access(target, nest.space));
   }
-  for (const Mask& line : stmt.masks) {
-    HP_TRY(out.masks.emplace_back(), mask(line, nest));
+  if (!stmt.masks.empty()) {
+    HP_TRY(out.mask, mask(stmt, nest));
   }
   if (!out.tied) return out;
   const Radix& state = model_.buffers[static_cast<std::size_t>(out.targets[0].buffer)].radix;

@@ -87,7 +87,6 @@ const std::map<std::string, std::string> kCoveredElsewhere = {
     {"X009", "tests/unit/exec/refusals_test.cpp"},
     {"X010", "tests/unit/exec/refusals_test.cpp"},
     {"F302", "tests/unit/lower/refusals_test.cpp"},
-    {"F305", "tests/unit/lower/refusals_test.cpp"},
 };
 
 std::string read(const fs::path& path) {

@@ -71,11 +71,12 @@ class Leaf {
     for (const std::string& axis : nest_.over) {
       if (interval(axis, point).size() == 0) return false;
     }
-    return std::ranges::none_of(stmt_.masks, [&](const Mask& mask) {
-      const auto name = [&](std::size_t i) { return std::get<Name>(mask.call.args[i]).text; };
-      return classify(resolve_mask(blocks_, mask), interval(name(0), point),
-                      interval(name(1), point)) == Coverage::Empty;
-    });
+    const std::optional<ResolvedMask> mask = resolve_masks(blocks_, stmt_);
+    const auto span = [&](int resolved) {
+      return interval(blocks_.axes()[static_cast<std::size_t>(resolved)].name, point);
+    };
+    return !mask ||
+           classify(mask->visible, span(mask->query_axis), span(mask->key_axis)) != Coverage::Empty;
   }
 
   // The blocks of an access, as points over the buffer's digits; empty ones left out.

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -21,7 +22,7 @@ struct LeafSite {
   std::vector<std::vector<std::vector<std::size_t>>> dims;
   std::vector<std::int64_t> lengths;  // per axis of the space: all of it
   std::vector<std::string> names;     // per axis of the space
-  std::vector<ResolvedMask> masks;    // their axes are axes of the space
+  std::optional<ResolvedMask> mask;   // its axes are axes of the space
 
   [[nodiscard]] std::size_t operands() const { return stmt.operands.size(); }
   // All axes of a participant.
@@ -33,7 +34,6 @@ struct LeafSite {
 struct LeafCall {
   const Cell& cell;
   bool accumulate = false;  // its results have had contributions
-  bool masked = false;      // some but not all of the cell is visible
 };
 
 // A leaf with a kernel here. `elementwise`: opaque dimensions of its buffers correspond by

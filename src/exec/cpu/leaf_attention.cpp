@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <cmath>
-#include <optional>
 
 #include "exec/cpu/leaf.h"
 #include "support/check.h"
@@ -57,21 +56,15 @@ Checked<Ok> check_whole(const LeafSite& site, const Cell& cell, std::size_t axis
                                     {"whole", site.lengths[axis]}});
 }
 
-// Every mask is on (query, key) axes; the narrowest diagonal hides the most.
-Checked<std::optional<std::int64_t>> diagonal_of(const LeafSite& site, const Cell& cell,
-                                                 const Axes& axes) {
-  std::optional<std::int64_t> narrowest;
-  for (const ResolvedMask& mask : site.masks) {
-    const bool fits = mask.query_axis == static_cast<int>(axes.query) &&
-                      mask.key_axis == static_cast<int>(axes.key);
-    if (!fits) {
-      return make_diag(DiagCode::X006, {{"leaf", site.stmt.leaf}, {"nest", site.nest.name}});
-    }
-    const std::int64_t local =
-        mask.diagonal + cell.span[axes.query].begin - cell.span[axes.key].begin;
-    narrowest = std::min(narrowest.value_or(local), local);
+// What the cell's queries see of its keys.
+Checked<Visibility> visible_in(const LeafSite& site, const Cell& cell, const Axes& axes) {
+  if (!site.mask) return Visibility();
+  const bool fits = site.mask->query_axis == static_cast<int>(axes.query) &&
+                    site.mask->key_axis == static_cast<int>(axes.key);
+  if (!fits) {
+    return make_diag(DiagCode::X006, {{"leaf", site.stmt.leaf}, {"nest", site.nest.name}});
   }
-  return narrowest;
+  return seen_from(site.mask->visible, cell.span[axes.query].begin, cell.span[axes.key].begin);
 }
 
 // The second dimension of a participant runs along its rows, the fourth along its columns.
@@ -108,7 +101,7 @@ Checked<Action> call_attention(const LeafSite& site, const LeafCall& call) {
   HP_TRY(const Axes axes, axes_of(site));
   HP_REQUIRE_OK(check_whole(site, cell, axes.head_dim));
   HP_REQUIRE_OK(check_whole(site, cell, axes.value_dim));
-  HP_TRY(const std::optional<std::int64_t> diagonal, diagonal_of(site, cell, axes));
+  HP_TRY(const Visibility visible, visible_in(site, cell, axes));
   const View& o = cell.views[kO];
   HP_CHECK(o.strides[axes.value_dim] == 1, "values of an output row lie one after the other");
   Attend heads;
@@ -125,8 +118,7 @@ Checked<Action> call_attention(const LeafSite& site, const LeafCall& call) {
                  .lse_stride = cell.views[kL].strides[axes.query],
                  .scale = scale_of(site, site.lengths[axes.head_dim]),
                  .carry = call.accumulate,
-                 .masked = call.masked,
-                 .diagonal = diagonal.value_or(0)};
+                 .visible = visible};
   heads.loops = loops_of(site, cell, axes);
   return Action{std::move(heads)};
 }

@@ -53,7 +53,7 @@ class ComputeBuilder {
               .dims = {},
               .lengths = {},
               .names = {},
-              .masks = {}} {}
+              .mask = {}} {}
 
   Checked<TaskWork> build() {
     for (const std::string& name : site_.nest.over) {
@@ -63,7 +63,7 @@ class ComputeBuilder {
     }
     for (const Access& access : site_.stmt.operands) add_participant(access, task_.reads);
     for (const Access& access : site_.stmt.targets) add_participant(access, task_.writes);
-    resolve_masks();
+    resolve_mask();
     const std::vector<std::vector<Interval>> boxes = iteration_boxes();
     collect_cuts(boxes);
     for (const std::vector<Interval>& box : boxes) {
@@ -126,13 +126,11 @@ class ComputeBuilder {
     site_.dims.push_back(std::move(dims));
   }
 
-  void resolve_masks() {
-    for (const Mask& mask : site_.stmt.masks) {
-      ResolvedMask resolved = resolve_mask(setting_.blocks, mask);
-      resolved.query_axis = static_cast<int>(axis_index(resolved.query_axis));
-      resolved.key_axis = static_cast<int>(axis_index(resolved.key_axis));
-      site_.masks.push_back(resolved);
-    }
+  void resolve_mask() {
+    site_.mask = resolve_masks(setting_.blocks, site_.stmt);
+    if (!site_.mask) return;
+    site_.mask->query_axis = static_cast<int>(axis_index(site_.mask->query_axis));
+    site_.mask->key_axis = static_cast<int>(axis_index(site_.mask->key_axis));
   }
 
   // The task's boxes of blocks as boxes of elements, contiguous along every axis.
@@ -189,13 +187,10 @@ class ComputeBuilder {
   }
 
   [[nodiscard]] Coverage coverage_of(const Cell& cell) const {
-    Coverage coverage = Coverage::Full;
-    for (const ResolvedMask& mask : site_.masks) {
-      coverage =
-          std::min(coverage, classify(mask, cell.span[static_cast<std::size_t>(mask.query_axis)],
-                                      cell.span[static_cast<std::size_t>(mask.key_axis)]));
-    }
-    return coverage;
+    if (!site_.mask) return Coverage::Full;
+    return classify(site_.mask->visible,
+                    cell.span[static_cast<std::size_t>(site_.mask->query_axis)],
+                    cell.span[static_cast<std::size_t>(site_.mask->key_axis)]);
   }
 
   Checked<Ok> add_cell(const Cell& cell) {
@@ -211,9 +206,7 @@ class ComputeBuilder {
       HP_CHECK(view.data != nullptr, "a compute task names the blocks it reads");
     }
     written_.insert(target.data);
-    HP_TRY(Action action, kernel_.call(site_, {.cell = cell,
-                                               .accumulate = !first,
-                                               .masked = coverage == Coverage::Partial}));
+    HP_TRY(Action action, kernel_.call(site_, {.cell = cell, .accumulate = !first}));
     work_.actions.push_back(std::move(action));
     return Ok{};
   }

@@ -38,6 +38,10 @@ const std::vector<Shape> kAttentions = {
     {"fewer keys than queries: rows that see nothing",
      {"seq=40", "kv_seq=9", "heads=8", "kv_heads=2", "head_dim=8", "causal=true"}},
     {"shorter than the mesh", {"seq=3", "heads=8", "kv_heads=8", "head_dim=8"}},
+    {"a sliding window",
+     {"seq=67", "heads=8", "kv_heads=4", "head_dim=8", "causal=true", "window=13"}},
+    {"a window of more keys than queries, behind a prefix",
+     {"seq=30", "kv_seq=52", "heads=8", "kv_heads=8", "head_dim=8", "window=6", "prefix=11"}},
 };
 const std::vector<std::string> kMeshes = {"x=1",     "x=2",     "x=3",     "x=4",
                                           "x=5",     "x=6",     "x=8",     "y=2,x=2",

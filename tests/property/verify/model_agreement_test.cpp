@@ -78,25 +78,32 @@ TEST(ModelAgreement, holds_for_what_a_mask_hides) {
   std::mt19937_64 random(11);
   int hidden = 0;
   for (Example example : example_forms()) {
-    const Stmt& stmt = example.program.nests.back().stmts.back();
+    Stmt& stmt = example.program.nests.back().stmts.back();
     if (!check_program(example.program).ok() || stmt.masks.empty()) continue;
     for (int round = 0; round < 4; ++round) {
       set_size(example.program, "Sq", static_cast<std::int64_t>(1 + random() % 3000), 1);
       set_size(example.program, "Skv", static_cast<std::int64_t>(1 + random() % 3000), 1);
+      stmt.masks.resize(1);
+      for (const char* kind : {"window", "prefix"}) {
+        if (random() % 2 == 0) continue;
+        stmt.masks.push_back(stmt.masks[0]);
+        stmt.masks.back().call.function = kind;
+        stmt.masks.back().call.args.emplace_back(static_cast<std::int64_t>(1 + random() % 900));
+      }
       const auto model = verifier::Model::make(example.program, example.mesh, example.form);
       const auto blocks = Blocks::make(example.program, example.mesh, example.form);
       ASSERT_TRUE(model.ok() && blocks.ok());
       const verifier::StatementModel& statement = model->statements.back();
       const verifier::NestModel& nest = model->nests.back();
-      const ResolvedMask mask = resolve_mask(*blocks, stmt.masks[0]);
+      const ResolvedMask mask = resolve_masks(*blocks, stmt).value();
       for (std::int64_t i = 0; i < nest.space.blocks; ++i) {
         const std::vector<std::int32_t> point = verifier::point_of(nest.space, i);
         if (model->is_empty(nest, point)) continue;
         const auto interval = [&](int axis) {
           return blocks->interval(axis, blocks->axis_block(axis, nest.space.digits, point));
         };
-        const bool empty =
-            classify(mask, interval(mask.query_axis), interval(mask.key_axis)) == Coverage::Empty;
+        const bool empty = classify(mask.visible, interval(mask.query_axis),
+                                    interval(mask.key_axis)) == Coverage::Empty;
         ASSERT_EQ(model->is_masked(statement, point), empty);
         if (empty) ++hidden;
       }

@@ -48,12 +48,13 @@ TEST(Parameters, are_refused_when_given_twice) {
 }
 
 TEST(Parameters, are_refused_when_unknown_with_the_known_ones) {
-  const std::string text = parameters({"window=4"});
-  EXPECT_TRUE(text.starts_with("error[P101]: program `attention` has no parameter `window`"))
+  const std::string text = parameters({"dropout=4"});
+  EXPECT_TRUE(text.starts_with("error[P101]: program `attention` has no parameter `dropout`"))
       << text;
-  EXPECT_NE(text.find("note: parameters of `attention`: `batch`, `seq`, `kv_seq`, `heads`, "
-                      "`kv_heads`, `head_dim`, `v_head_dim`, `causal`, `dtype`"),
-            std::string::npos)
+  EXPECT_NE(
+      text.find("note: parameters of `attention`: `batch`, `seq`, `kv_seq`, `heads`, "
+                "`kv_heads`, `head_dim`, `v_head_dim`, `causal`, `window`, `prefix`, `dtype`"),
+      std::string::npos)
       << text;
 }
 

@@ -62,7 +62,7 @@ TEST(TextItems, a_mask_list_keeps_its_conditions) {
   expect_prints(
       "program p {\n  param c : bool = true\n  axis M = 8\n  axis N = 8\n  buffer x : f32[M] in\n"
       "  buffer y : f32[M] out\n  nest n over (M, N) {\n"
-      "    y sum= f(x) where causal(M, N) and causal(N, M) if c\n  }\n}\n");
+      "    y sum= f(x) where causal(M, N) and window(M, N, 3) if c\n  }\n}\n");
 }
 
 TEST(TextItems, a_buffer_may_have_no_dimension_or_opaque_ones) {

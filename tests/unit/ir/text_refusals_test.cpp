@@ -157,10 +157,22 @@ const std::vector<Refusal> kPrograms = {
      "error[P008]: 1:121: nest `n`: argument 2 of mask `causal` is `K`, not an axis of the nest"},
     {"program p { axis M = 8 buffer A : f32[M] in buffer C : f32[M] out nest n over (M) { C = "
      "f(A) where causal(M, M) if c } }",
-     "error[P002]: 1:116: nest `n`: no bool parameter is called `c`"},
-    {"program p { param c = 1 axis M = 8 buffer A : f32[M] in buffer C : f32[M] out nest n over "
+     "error[P002]: 1:116: nest `n`: no bool or integer parameter is called `c`"},
+    {"program p { param c : float = 1 axis M = 8 buffer A : f32[M] in buffer C : f32[M] out nest n "
+     "over "
      "(M) { C = f(A) where causal(M, M) if c } }",
-     "error[P009]: 1:128: nest `n`: parameter `c` is an integer, where a bool is needed"},
+     "error[P009]: 1:136: nest `n`: parameter `c` is a number, where a bool or an integer is "
+     "needed"},
+    {"program p { axis M = 8 axis N = 8 buffer A : f32[M] in buffer C : f32[M] out nest n over (M, "
+     "N) { C sum= f(A) where causal(M, N) and window(N, M, 2) } }",
+     "error[P023]: 1:134: nest `n`: mask `window` is on (N, M), other axes than mask `causal` "
+     "beside it"},
+    {"program p { axis M = 8 buffer A : f32[M] in buffer C : f32[M] out nest n over (M) { C = "
+     "f(A) where window(M, M, 0) } }",
+     "error[P020]: 1:85: nest `n`: the length in mask `window` is 0, below 1"},
+    {"program p { axis M = 8 buffer A : f32[M] in buffer C : f32[M] out nest n over (M) { C = "
+     "f(A) where window(M, M, M) } }",
+     "error[P010]: 1:107: nest `n`: `M` is not a length, a whole number or an integer parameter"},
     {"program p { axis M = 8 buffer A : f32[M] in buffer C : f32[M] out nest n over (M) { C = "
      "f(A; scale=1, scale=2) } }",
      "error[T006]: 1:103: `scale` is given twice for leaf `f`; drop one of the two"},

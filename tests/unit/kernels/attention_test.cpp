@@ -26,6 +26,8 @@ struct Case {
   double scale = 0.3;
   bool masked = false;
   std::int64_t diagonal = 0;
+  std::int64_t low = -Visibility::kUnbounded;
+  std::int64_t prefix = 0;
   std::uint64_t seed = 1;
 };
 
@@ -36,8 +38,10 @@ std::string describe(const Case& c) {
   }
   return out + (c.transposed ? " transposed" : "") + " gap " + std::to_string(c.gap) + " scale " +
          std::to_string(c.scale) +
-         (c.masked ? " diagonal " + std::to_string(c.diagonal) : std::string()) + " seed " +
-         std::to_string(c.seed);
+         (c.masked ? " differences " + std::to_string(c.low) + " to " + std::to_string(c.diagonal) +
+                         " prefix " + std::to_string(c.prefix)
+                   : std::string()) +
+         " seed " + std::to_string(c.seed);
 }
 
 // Operands and state of one head.
@@ -64,8 +68,10 @@ struct Head {
             .lse_stride = lse.row_stride(),
             .scale = shape.scale,
             .carry = false,
-            .masked = shape.masked,
-            .diagonal = shape.diagonal};
+            .visible =
+                shape.masked
+                    ? Visibility{.low = shape.low, .high = shape.diagonal, .prefix = shape.prefix}
+                    : Visibility()};
   }
   // Keys [first, first + count) alone, the mask moved with them.
   [[nodiscard]] AttentionProblem keys_only(std::int64_t first, std::int64_t count) {
@@ -78,12 +84,16 @@ struct Head {
     };
     p.k = moved(p.k);
     p.v = moved(p.v);
-    p.diagonal = shape.diagonal - first;
+    p.visible = seen_from(p.visible, 0, first);
     return p;
   }
-  [[nodiscard]] std::int64_t visible(std::int64_t query) const {
-    if (!shape.masked) return shape.keys;
-    return std::clamp<std::int64_t>(query + shape.diagonal + 1, 0, shape.keys);
+  [[nodiscard]] std::vector<std::int64_t> seen_by(std::int64_t query) const {
+    std::vector<std::int64_t> keys;
+    for (std::int64_t key = 0; key < shape.keys; ++key) {
+      const bool in_band = shape.low <= key - query && key - query <= shape.diagonal;
+      if (!shape.masked || key < shape.prefix || in_band) keys.push_back(key);
+    }
+    return keys;
   }
 
   Case shape;
@@ -101,11 +111,11 @@ struct Row {
 Row textbook(const Head& head, std::int64_t query) {
   const Case& c = head.shape;
   Row row{.o = std::vector<double>(static_cast<std::size_t>(c.value_dim))};
-  const std::int64_t keys = head.visible(query);
-  if (keys == 0) return row;
+  const std::vector<std::int64_t> keys = head.seen_by(query);
+  if (keys.empty()) return row;
   std::vector<double> scores;
   double magnitude = 0;  // of the largest sum of a score's terms
-  for (std::int64_t key = 0; key < keys; ++key) {
+  for (const std::int64_t key : keys) {
     double dot = 0, terms = 0;
     for (std::int64_t i = 0; i < c.head_dim; ++i) {
       dot += head.q.at(query, i) * head.k.at(key, i);
@@ -117,11 +127,11 @@ Row textbook(const Head& head, std::int64_t query) {
   const double most = *std::ranges::max_element(scores);
   double sum = 0, largest = 0;
   for (const double score : scores) sum += std::exp(score - most);
-  for (std::int64_t key = 0; key < keys; ++key) {
-    const double p = std::exp(scores[static_cast<std::size_t>(key)] - most) / sum;
+  for (std::size_t n = 0; n < keys.size(); ++n) {
+    const double p = std::exp(scores[n] - most) / sum;
     for (std::int64_t i = 0; i < c.value_dim; ++i) {
-      row.o[static_cast<std::size_t>(i)] += p * head.v.at(key, i);
-      largest = std::max(largest, std::fabs(head.v.at(key, i)));
+      row.o[static_cast<std::size_t>(i)] += p * head.v.at(keys[n], i);
+      largest = std::max(largest, std::fabs(head.v.at(keys[n], i)));
     }
   }
   row.lse = most + std::log(sum);
@@ -132,7 +142,7 @@ Row textbook(const Head& head, std::int64_t query) {
   const double u = unit_roundoff(state_dtype(c.dtype));
   const double score =
       (static_cast<double>(c.head_dim) + 3) * u * magnitude + 2 * u * std::fabs(most);
-  const double weight = score + (static_cast<double>(keys) + 12) * u;
+  const double weight = score + (static_cast<double>(keys.size()) + 12) * u;
   row.o_bound = 2 * weight * largest;
   row.lse_bound = weight + 2 * u * std::fabs(row.lse);
   return row;
@@ -163,6 +173,8 @@ void run(const Case& c) {
 Case draw(std::mt19937_64& random, DType dtype) {
   constexpr std::array<std::int64_t, 5> kSizes{1, 3, 17, 65, 129};
   constexpr std::array<std::int64_t, 4> kDiagonals{-5, 0, 7, -200};
+  constexpr std::array<std::int64_t, 4> kLows{-Visibility::kUnbounded, -9, -40, 5};
+  constexpr std::array<std::int64_t, 4> kPrefixes{-3, 0, 2, 70};
   const auto size = [&] { return kSizes[random() % kSizes.size()]; };
   return {.dtype = dtype,
           .queries = size(),
@@ -174,6 +186,8 @@ Case draw(std::mt19937_64& random, DType dtype) {
           .scale = random() % 8 == 0 ? -0.4 : 0.3,
           .masked = random() % 2 == 0,
           .diagonal = kDiagonals[random() % kDiagonals.size()],
+          .low = kLows[random() % kLows.size()],
+          .prefix = kPrefixes[random() % kPrefixes.size()],
           .seed = random()};
 }
 
@@ -191,6 +205,12 @@ TEST_P(Attention, is_within_its_bound_across_blocks_of_queries_and_keys) {
   c.masked = true;
   for (const std::int64_t diagonal : {-5, 0, 7, 505, 899, 2000}) {
     c.diagonal = diagonal;
+    for (const std::int64_t keys : {1, 20, 600}) {
+      c.low = diagonal - keys + 1;
+      c.prefix = keys == 20 ? 515 : 0;
+      run(c);
+    }
+    c.low = -Visibility::kUnbounded;
     run(c);
   }
 }
@@ -254,17 +274,16 @@ TEST_P(Attention, leaves_a_carried_row_that_sees_no_key_bit_by_bit) {
   const HostTensor o = head.o.tensor(), lse = head.lse.tensor();
   AttentionProblem p = head.problem();
   p.carry = true;
-  p.masked = true;
-  p.diagonal = -17;
+  p.visible.high = -17;
   attend(p);
   EXPECT_TRUE(same_bits(o, head.o.tensor()));
   EXPECT_TRUE(same_bits(lse, head.lse.tensor()));
-  p.diagonal = -16;  // the last query sees the first key
+  p.visible.high = -16;  // the last query sees the first key
   attend(p);
   EXPECT_FALSE(same_bits(lse, head.lse.tensor()));
   EXPECT_EQ(load(lse, 15), load(head.lse.tensor(), 15));
   p.keys = 0;
-  p.masked = false;
+  p.visible = {};
   const HostTensor later = head.lse.tensor();
   attend(p);
   EXPECT_TRUE(same_bits(later, head.lse.tensor()));

@@ -27,18 +27,5 @@ TEST(Refusals, a_leaf_without_a_waiting_kernel_takes_no_chunks) {  // F302
             "`chunk`");
 }
 
-TEST(Refusals, a_mask_without_a_block_rule_cannot_be_lowered) {  // F305
-  Checked<Plan> plan = lower(attention(16, 16, true, "x:1",
-                                       "  place q[]\n  place k[]\n  place v[]\n  place o[]\n"
-                                       "  place l[]\n  nest fwd {\n    leaf\n  }\n"));
-  ASSERT_TRUE(plan.ok()) << render(plan.error());
-  Program program = plan->program;
-  program.nests[0].stmts[0].masks[0].call.function = "spiral";
-  const Checked<Plan> refused = harpe::lower(program, plan->mesh, plan->form);
-  ASSERT_FALSE(refused.ok());
-  EXPECT_EQ(render(refused.error()),
-            "error[F305]: mask `spiral` has no block rule; the compiler knows `causal`");
-}
-
 }  // namespace
 }  // namespace harpe::test

@@ -78,6 +78,8 @@ class QueryBlock {
   // A normalised state is one key of score lse and value o.
   void begin(std::int64_t row);
   void add_values(const SoftmaxTile<Real>& tile, const DenseView<Real>& v);
+  // Sets seen_; false when no row sees any of the keys.
+  bool look(std::int64_t key, std::int64_t columns);
 
   const AttentionProblem& p_;
   std::int64_t first_;
@@ -87,6 +89,7 @@ class QueryBlock {
   Real* sum_;
   Real* o_;
   bool empty_ = true;  // o_ holds nothing
+  SeenColumns seen_;   // of the tile being added
 };
 
 template <class Real>
@@ -104,7 +107,32 @@ void QueryBlock<Real>::begin(std::int64_t row) {
 }
 
 template <class Real>
+bool QueryBlock<Real>::look(std::int64_t key, std::int64_t columns) {
+  seen_.runs.clear();
+  seen_.first.clear();
+  const Visibility visible = seen_from(p_.visible, first_, key);
+  const std::int64_t first = std::max<std::int64_t>(visible.prefix, 0);
+  const bool band_is_all = visible.low <= first - (rows_ - 1) && columns - 1 <= visible.high;
+  if (first >= columns || band_is_all) return true;
+  const auto clamped = [&](std::int64_t column) {
+    return std::clamp<std::int64_t>(column, 0, columns);
+  };
+  for (std::int64_t row = 0; row < rows_; ++row) {
+    seen_.first.push_back(seen_.runs.size());
+    const ColumnRun shown{0, clamped(visible.prefix)};
+    ColumnRun band{clamped(row + visible.low), clamped(row + visible.high + 1)};
+    const bool meet = band.begin <= shown.end && band.begin < band.end;
+    if (shown.end > 0 && meet) band = {0, std::max(band.end, shown.end)};
+    if (shown.end > 0 && !meet) seen_.runs.push_back(shown);
+    if (band.begin < band.end) seen_.runs.push_back(band);
+  }
+  seen_.first.push_back(seen_.runs.size());
+  return !seen_.runs.empty();
+}
+
+template <class Real>
 void QueryBlock<Real>::add_keys(std::int64_t key, std::int64_t columns) {
+  if (!look(key, columns)) return;
   const std::int64_t padding = softmax_padding<Real>;
   const std::int64_t stride = (columns + padding - 1) / padding * padding;
   Real* scores = scratch_of<Real>(Scratch::Scores, rows_ * stride);
@@ -123,8 +151,7 @@ void QueryBlock<Real>::add_keys(std::int64_t key, std::int64_t columns) {
                                .stride = stride,
                                .rows = rows_,
                                .columns = columns,
-                               .visible = p_.masked ? first_ + p_.diagonal + 1 - key : columns,
-                               .slope = p_.masked ? 1 : 0,
+                               .seen = &seen_,
                                .scale = static_cast<Real>(p_.scale),
                                .max = max_,
                                .sum = sum_,
@@ -142,8 +169,7 @@ void QueryBlock<Real>::add_keys(std::int64_t key, std::int64_t columns) {
 
 template <class Real>
 void QueryBlock<Real>::add_values(const SoftmaxTile<Real>& tile, const DenseView<Real>& v) {
-  const std::int64_t hidden = visible_columns(tile, 0);  // from here on some row sees them not
-  if (all_finite(v.data + hidden * v.stride, v.stride, tile.columns - hidden, p_.value_dim)) {
+  if (tile.seen->all() || all_finite(v.data, v.stride, tile.columns, p_.value_dim)) {
     multiply({.m = rows_,
               .n = p_.value_dim,
               .k = tile.columns,
@@ -158,10 +184,12 @@ void QueryBlock<Real>::add_values(const SoftmaxTile<Real>& tile, const DenseView
   for (std::int64_t row = 0; row < rows_; ++row) {
     Real* o = o_ + row * p_.value_dim;
     if (tile.first) std::fill_n(o, p_.value_dim, Real{0});
-    for (std::int64_t key = 0; key < visible_columns(tile, row); ++key) {
-      const Real weight = tile.scores[row * tile.stride + key];
-      const Real* value = v.data + key * v.stride;
-      for (std::int64_t i = 0; i < p_.value_dim; ++i) o[i] += weight * value[i];
+    for (const ColumnRun& run : tile.seen->of(row)) {
+      for (std::int64_t key = run.begin; key < run.end; ++key) {
+        const Real weight = tile.scores[row * tile.stride + key];
+        const Real* value = v.data + key * v.stride;
+        for (std::int64_t i = 0; i < p_.value_dim; ++i) o[i] += weight * value[i];
+      }
     }
   }
 }
@@ -185,19 +213,15 @@ void QueryBlock<Real>::finish() {
 
 template <class Real>
 void attend_as(const AttentionProblem& p) {
-  const std::int64_t blind = p.masked ? std::clamp<std::int64_t>(-p.diagonal, 0, p.queries) : 0;
-  const std::int64_t first = p.keys <= 0 ? p.queries : blind;
-  for (std::int64_t row = 0; row < first && !p.carry; ++row) {
-    std::fill_n(static_cast<Real*>(p.o) + row * p.o_row_stride, p.value_dim, Real{0});
-    static_cast<Real*>(p.lse)[row * p.lse_stride] = kNone<Real>;
-  }
-  for (std::int64_t query = first; query < p.queries; query += kQueryBlock) {
+  for (std::int64_t query = 0; query < p.queries; query += kQueryBlock) {
     const std::int64_t rows = std::min(kQueryBlock, p.queries - query);
-    const std::int64_t seen = query + rows + p.diagonal;  // by the last of them
-    const std::int64_t keys = p.masked ? std::min(p.keys, seen) : p.keys;
+    const Visibility visible = seen_from(p.visible, query, 0);
+    const auto clamped = [&](std::int64_t key) { return std::clamp<std::int64_t>(key, 0, p.keys); };
+    const std::int64_t begin = visible.prefix > 0 ? 0 : clamped(visible.low);
+    const std::int64_t end = clamped(std::max(visible.prefix, rows + visible.high));
     QueryBlock<Real> block(p, query, rows);
-    for (std::int64_t key = 0; key < keys; key += kKeyBlock) {
-      block.add_keys(key, std::min(kKeyBlock, keys - key));
+    for (std::int64_t key = begin; key < end; key += kKeyBlock) {
+      block.add_keys(key, std::min(kKeyBlock, end - key));
     }
     block.finish();
   }

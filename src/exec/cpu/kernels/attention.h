@@ -3,6 +3,7 @@
 #include <cstdint>
 
 #include "exec/cpu/kernels/gemm.h"
+#include "ir/visibility.h"
 
 namespace harpe {
 
@@ -21,9 +22,8 @@ struct AttentionProblem {
   void* lse = nullptr;
   std::int64_t lse_stride = 1;
   double scale = 1.0;
-  bool carry = false;   // (o, lse) hold the state of other keys, to be combined with
-  bool masked = false;  // key j is visible to query i iff j <= i + diagonal (local indices)
-  std::int64_t diagonal = 0;
+  bool carry = false;  // (o, lse) hold the state of other keys, to be combined with
+  Visibility visible;  // of rows of k to rows of q
 };
 
 // o is normalised, lse the natural logarithm of the row's sum. A query that sees no key gets o = 0

@@ -66,26 +66,44 @@ template <class Real>
   for (std::int64_t i = 0; i < n; ++i) o[i] *= factor;
 }
 
+// Everything between the runs, from column `begin` to `end`.
+template <class Real>
+void fill_hidden(Real* row, std::span<const ColumnRun> runs, std::int64_t begin, std::int64_t end,
+                 Real value) {
+  for (const ColumnRun& run : runs) {
+    std::fill(row + begin, row + run.begin, value);
+    begin = run.end;
+  }
+  std::fill(row + begin, row + end, value);
+}
+
 template <class Real>
 [[gnu::always_inline]] inline void update_row(const SoftmaxTile<Real>& tile, std::int64_t index) {
   Real* row = tile.scores + index * tile.stride;
-  const std::int64_t visible = visible_columns(tile, index);
-  std::fill(row + visible, row + tile.columns, Real{0});
-  if (visible == 0) return;
+  const ColumnRun whole{0, tile.columns};
+  const std::span<const ColumnRun> runs =
+      tile.seen->all() ? std::span(&whole, 1) : tile.seen->of(index);
+  if (runs.empty()) {
+    std::fill_n(row, tile.columns, Real{0});
+    return;
+  }
   constexpr std::int64_t kUnit = softmax_padding<Real>;
-  const std::int64_t padded = (visible + kUnit - 1) / kUnit * kUnit;
-  // The padding takes part as a score that is there anyway, then as one of weight 0. (-inf from the
-  // start would not do: a scale of 0 makes it NaN, a negative one +inf.)
-  std::fill(row + visible, row + padded, row[0]);
-  const Real most = scale_row(row, padded, tile.scale);
-  std::fill(row + visible, row + padded, kNone<Real>);
+  const std::int64_t begin = runs.front().begin / kUnit * kUnit;
+  const std::int64_t end = (runs.back().end + kUnit - 1) / kUnit * kUnit;
+  std::fill(row, row + begin, Real{0});
+  // What is hidden takes part as a score that is there anyway, then as one of weight 0. (-inf from
+  // the start would not do: a scale of 0 makes it NaN, a negative one +inf.)
+  fill_hidden(row, runs, begin, end, row[runs.front().begin]);
+  const Real most = scale_row(row + begin, end - begin, tile.scale);
+  fill_hidden(row, runs, begin, end, kNone<Real>);
 
   const Real before = tile.max[index];
   const Real after = most > before ? most : before;  // a NaN in `before` stays
   const Real shift = after == kNone<Real> ? Real{0} : after;
   const Real factor = before == kNone<Real> ? Real{0} : std::exp(before - shift);
   tile.max[index] = after;
-  tile.sum[index] = tile.sum[index] * factor + exponentiate_row(row, padded, shift);
+  tile.sum[index] = tile.sum[index] * factor + exponentiate_row(row + begin, end - begin, shift);
+  if (end < tile.columns) std::fill(row + end, row + tile.columns, Real{0});
   if (!tile.first) rescale(tile.o + index * tile.value_dim, tile.value_dim, factor);
 }
 

@@ -1,8 +1,28 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
+#include <vector>
 
 namespace harpe {
+
+// Columns [begin, end).
+struct ColumnRun {
+  std::int64_t begin = 0;
+  std::int64_t end = 0;
+};
+
+// Per row of a tile the runs of columns it sees, ascending and apart. Empty: every row sees all.
+struct SeenColumns {
+  std::vector<ColumnRun> runs;
+  std::vector<std::size_t> first;  // of each row, in `runs`; and where the last row's end
+
+  [[nodiscard]] bool all() const { return first.empty(); }
+  [[nodiscard]] std::span<const ColumnRun> of(std::int64_t row) const {
+    const auto at = static_cast<std::size_t>(row);
+    return std::span(runs).subspan(first[at], first[at + 1] - first[at]);
+  }
+};
 
 // A tile of scores on its way to probabilities, and the running state of its rows: `max` and `sum`
 // over the keys seen so far, `o` their values weighted relative to `max`.
@@ -12,8 +32,7 @@ struct SoftmaxTile {
   std::int64_t stride = 0;  // a multiple of softmax_padding<Real>
   std::int64_t rows = 0;
   std::int64_t columns = 0;
-  std::int64_t visible = 0;  // row i sees the first clamp(visible + i * slope, 0, columns)
-  std::int64_t slope = 0;
+  const SeenColumns* seen = nullptr;
   Real scale = 1;
   Real* max = nullptr;
   Real* sum = nullptr;
@@ -25,12 +44,6 @@ struct SoftmaxTile {
 // Rows are processed in units of four 64-byte vectors.
 template <class Real>
 constexpr std::int64_t softmax_padding = 256 / static_cast<std::int64_t>(sizeof(Real));
-
-template <class Real>
-[[nodiscard]] inline std::int64_t visible_columns(const SoftmaxTile<Real>& tile, std::int64_t row) {
-  const std::int64_t visible = tile.visible + row * tile.slope;
-  return visible < 0 ? 0 : (visible < tile.columns ? visible : tile.columns);
-}
 
 // Turns scores into e^(scale * score - max), 0 where not visible, and brings max, sum and o up to
 // date: then o lacks only the product of this tile's probabilities with its values.
