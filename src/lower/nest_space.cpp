@@ -148,7 +148,9 @@ class Resolver {
       const auto& digits = blocks_.buffers()[static_cast<std::size_t>(buffer)].digits;
       const bool routed = std::ranges::any_of(nest_.stmts, [&](const Stmt& stmt) {
         return std::ranges::any_of(stmt.operands, [&](const Access& access) {
-          return access.buffer == move.buffer && !access.renames.empty();
+          return access.buffer == move.buffer &&
+                 std::ranges::any_of(access.renames,
+                                     [](const Rename& rename) { return !rename.member.empty(); });
         });
       });
       const bool iterated = std::ranges::find(space_.digits, grain) != space_.digits.end();
