@@ -46,12 +46,17 @@ Checked<TermId> Execution::operand(std::size_t task, const ResolvedRef& ref, con
   if (terms_.kind(term) == TermKind::State) {
     return block_finding(DiagCode::V503, task, ref, cell.block);
   }
-  if (terms_.kind(term) != TermKind::Part) return term;
-  const std::span<const std::int32_t> part = terms_.words(term);
-  const bool nested = terms_.kind(part[0]) == TermKind::Part;
-  if (!nested && part[1] == ref.cut.digit && part[2] == ref.cut.value) return part[0];
+  TermId whole = term;
+  Cut other;  // that the block was cut by on the way
+  while (terms_.kind(whole) == TermKind::Part) {
+    const std::span<const std::int32_t> part = terms_.words(whole);
+    const Cut cut{.digit = part[1], .value = part[2]};
+    if (cut != ref.cut) other = cut;
+    whole = part[0];
+  }
+  if (other.is_whole()) return whole;
   Diag finding = block_finding(DiagCode::V514, task, ref, cell.block);
-  finding.args.emplace_back("held", words_.cut({.digit = part[1], .value = part[2]}));
+  finding.args.emplace_back("held", words_.cut(other));
   finding.args.emplace_back("wanted", words_.cut(ref.cut));
   return finding;
 }

@@ -14,7 +14,7 @@ class ModelBuilder {
   [[nodiscard]] Checked<Ok> refine_mesh(const Mesh& mesh);
   [[nodiscard]] Checked<Ok> add_axes();
   [[nodiscard]] Checked<Ok> lay_out_axes();
-  [[nodiscard]] Checked<Ok> add_routes();
+  void add_routes();
   [[nodiscard]] Checked<Ok> tie_slots();
   [[nodiscard]] Checked<Ok> add_buffers();
   [[nodiscard]] Checked<Ok> place_buffers();

@@ -6,22 +6,17 @@
 // layout ties and by the experts' own; every other digit of a routed operand has all its values.
 namespace harpe::verifier {
 
-Checked<Ok> ModelBuilder::add_routes() {
+// Those that relate (expert, slot) to (token, choice); a nest through another is V202.
+void ModelBuilder::add_routes() {
   for (const Decl& decl : program_.decls) {
     const auto* const route = std::get_if<Route>(&decl);
-    if (route == nullptr) continue;
-    if (route->slots.size() != 2 || route->choices.size() != 2) {
-      return make_diag(DiagCode::V202, {{"what", "route `" + route->name +
-                                                     "`, which does not relate (expert, slot) to "
-                                                     "(token, choice),"}});
-    }
+    if (route == nullptr || route->slots.size() != 2 || route->choices.size() != 2) continue;
     model_.routes.push_back({.name = route->name,
                              .expert = axis_index(route->slots[0]),
                              .slot = axis_index(route->slots[1]),
                              .token = axis_index(route->choices[0]),
                              .choice = axis_index(route->choices[1])});
   }
-  return Ok{};
 }
 
 // `layout C slab(c0, t0, ...)`: pairs of a slot digit and a token digit.
@@ -76,6 +71,11 @@ Checked<int> ModelBuilder::route_of(const Nest& nest) const {
         const auto route =
             static_cast<int>(std::ranges::find(model_.routes, rename.source, &RouteModel::name) -
                              model_.routes.begin());
+        if (route == static_cast<int>(model_.routes.size())) {
+          return make_diag(DiagCode::V202,
+                           {{"what", "nest `" + nest.name + "`, whose route `" + rename.source +
+                                         "` does not relate (expert, slot) to (token, choice),"}});
+        }
         if (found >= 0 && found != route) {
           return make_diag(DiagCode::V202,
                            {{"what", "nest `" + nest.name + "`, which goes through two routes,"}});
