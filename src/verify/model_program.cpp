@@ -4,6 +4,14 @@
 #include "verify/model_builder.h"
 
 namespace harpe::verifier {
+namespace {
+
+bool is_routed(const Access& access) {
+  return std::ranges::any_of(access.renames,
+                             [](const Rename& rename) { return !rename.member.empty(); });
+}
+
+}  // namespace
 
 Checked<Radix> ModelBuilder::radix_over(const std::vector<std::string>& axis_names,
                                         const std::string& owner, std::int64_t limit) const {
@@ -169,8 +177,7 @@ Checked<int> ModelBuilder::followed(const Access& line, int digit, const NestMod
 
 Checked<AccessModel> ModelBuilder::access(const Access& line, const NestModel& nest) const {
   AccessModel out{.buffer = model_.find_buffer(line.buffer),
-                  .routed = std::ranges::any_of(
-                      line.renames, [](const Rename& rename) { return !rename.member.empty(); }),
+                  .routed = is_routed(line),
                   .strides = std::vector<std::int64_t>(nest.space.digits.size(), 0),
                   .offsets = {0}};
   const BufferModel& buffer = model_.buffers[static_cast<std::size_t>(out.buffer)];
@@ -221,10 +228,11 @@ Checked<StatementModel> ModelBuilder::statement(const Stmt& stmt, const NestMode
     HP_TRY(out.operands.emplace_back(), access(operand, nest));
   }
   for (const Access& target : stmt.targets) {
+    if (is_routed(target)) {
+      return make_diag(DiagCode::V202, {{"what", "nest `" + nest.name + "`, which writes `" +
+                                                     target.buffer + "` through a route,"}});
+    }
     HP_TRY(out.targets.emplace_back(), access(target, nest));
-    if (!out.targets.back().routed) continue;
-    return make_diag(DiagCode::V202, {{"what", "nest `" + nest.name + "`, which writes `" +
-                                                   target.buffer + "` through a route,"}});
   }
   for (const Mask& line : stmt.masks) {
     HP_TRY(out.masks.emplace_back(), mask(line, nest));

@@ -85,5 +85,33 @@ TEST(Routed, forms_are_refused_or_proved_right) {
   EXPECT_GE(tally.accepted, static_cast<int>(forms) / 4);
 }
 
+// Every fault of a few routed plans is refused, or is none in 25 random legal orders.
+TEST(Routed, plans_hide_no_fault) {
+  constexpr int kPlans = 60;
+  constexpr std::uint64_t kOrders = 25;
+  int made = 0;
+  int equivalent = 0;
+  int plans = 0;
+  for (std::uint64_t i = 0; plans < kPlans; ++i) {
+    std::mt19937_64 random(setting("HARPE_FUZZ_SEED", 43) * 1'000'003 + i);
+    const Example example = draw_routed_form(random);
+    const Checked<Plan> plan = lower(example.program, example.mesh, example.form);
+    if (!plan.ok()) continue;
+    ++plans;
+    for (const Mutant& mutant : make_mutants(*plan, 2, random)) {
+      ++made;
+      if (!verify(mutant.plan).ok()) continue;
+      ++equivalent;
+      for (std::uint64_t seed = 0; seed < kOrders; ++seed) {
+        ASSERT_EQ(replay(mutant.plan, seed).value_or("right"), "right")
+            << mutant.mutation << " survives\n"
+            << text_of(example);
+      }
+    }
+  }
+  std::printf("%d faults in %d plans, %d of them none\n", made, plans, equivalent);
+  EXPECT_LT(equivalent, made / 10);
+}
+
 }  // namespace
 }  // namespace harpe::test

@@ -120,8 +120,10 @@ TEST(VerifyRoutes, refuse_what_they_have_no_rule_for) {
                      .dispatch = "over (E, C) {\n    Xe = copy(X[T=Q.T])"}),
             cannot("nest `dispatch`, whose route `Q` does not relate (expert, slot) to (token, "
                    "choice),"));
-  EXPECT_EQ(refusal({.decls = "", .dispatch = "over (E, C) {\n    Y[T=R.T] sum= pick(Xe)"}),
-            cannot("nest `dispatch`, which writes `Y` through a route,"));
+  EXPECT_EQ(refusal({.decls = "",
+                     .combine = "over (T, Kc) {\n    Y sum= pick(X)\n    Xe[E=R.E, C=R.C] sum= "
+                                "pick(X)"}),
+            cannot("nest `combine`, which writes `Xe` through a route,"));
 }
 
 // Xe gathered from X: a rank reads its own tokens at home, and the other's as they come, in one
