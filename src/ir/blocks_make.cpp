@@ -163,7 +163,7 @@ class Builder {
       const auto axis = std::ranges::find(axes, layout.axis, &AxisTable::name);
       if (axis == axes.end()) return unknown("axis", layout.axis, axis_name_list(axes));
       if (!seen.insert(layout.axis).second) return bad_layout(layout, "it has two layouts");
-      HP_REQUIRE_OK(apply_layout(layout, digits, *axis));
+      HP_REQUIRE_OK(apply_layout(layout, digits, axes, *axis));
     }
     return Ok{};
   }
@@ -259,9 +259,9 @@ class Builder {
     return args;
   }
 
-  static Checked<Ok> apply_layout(const Layout& layout, const std::vector<DigitTable>& digits,
-                                  AxisTable& axis) {
-    if (layout.map.function == "slab") return apply_slab(layout, digits, axis);
+  Checked<Ok> apply_layout(const Layout& layout, const std::vector<DigitTable>& digits,
+                           std::vector<AxisTable>& axes, AxisTable& axis) const {
+    if (layout.map.function == "slab") return apply_slab(layout, digits, axes, axis);
     HP_TRY(const LayoutArgs args, layout_args(layout, digits, axis));
     std::vector<std::int32_t> extents;
     for (const int digit : axis.digits)
@@ -295,8 +295,8 @@ class Builder {
   }
 
   // A routed axis keeps mixed-radix blocks; some of its digits are source digits by another name.
-  static Checked<Ok> apply_slab(const Layout& layout, const std::vector<DigitTable>& digits,
-                                AxisTable& axis) {
+  Checked<Ok> apply_slab(const Layout& layout, const std::vector<DigitTable>& digits,
+                         const std::vector<AxisTable>& axes, AxisTable& axis) const {
     std::vector<int> named;
     for (const Scalar& scalar : layout.map.args) {
       const auto* name = std::get_if<Name>(&scalar);
@@ -318,9 +318,26 @@ class Builder {
       if (own.extent != source.extent) {
         return bad_layout(layout, "`" + own.name + "` and `" + source.name + "` differ in extent");
       }
+      const std::string& tokens = axes[static_cast<std::size_t>(source.axis)].name;
+      if (!is_routed(layout.axis, tokens)) {
+        return bad_layout(layout, "no route has slots along it for the tokens of `" + tokens + "`");
+      }
+      const bool again = std::ranges::any_of(axis.slabs, [&](const auto& slab) {
+        return slab.first == named[i] || slab.second == named[i + 1];
+      });
+      if (again) {
+        return bad_layout(layout, "it ties `" + own.name + "` or `" + source.name + "` twice");
+      }
       axis.slabs.emplace_back(named[i], named[i + 1]);
     }
     return Ok{};
+  }
+
+  [[nodiscard]] bool is_routed(const std::string& slots, const std::string& tokens) const {
+    return std::ranges::any_of(program_.decls, [&](const Decl& decl) {
+      const auto* const route = std::get_if<Route>(&decl);
+      return route != nullptr && route->slots.back() == slots && route->choices.front() == tokens;
+    });
   }
 
   static Checked<Ok> apply_table(const Layout& layout, const LayoutArgs& args, AxisTable& axis) {

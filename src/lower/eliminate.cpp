@@ -58,8 +58,12 @@ void filter_copy(DraftTask& task, const Keep& keep) {
       if (keep(task.reads[i], task.writes[i], block)) blocks.push_back(block);
     }
     if (blocks.empty()) continue;
-    task.reads[kept] = {task.reads[i].slot, WriteMode::Read, blocks};
-    task.writes[kept] = {task.writes[i].slot, WriteMode::Set, std::move(blocks)};
+    DraftRef read = std::move(task.reads[i]);
+    DraftRef write = std::move(task.writes[i]);
+    read.blocks = blocks;
+    write.blocks = std::move(blocks);
+    task.reads[kept] = std::move(read);
+    task.writes[kept] = std::move(write);
     ++kept;
   }
   task.reads.resize(kept);

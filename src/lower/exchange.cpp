@@ -31,7 +31,8 @@ std::vector<Exchange> exchanges_of(const Draft& draft, std::size_t begin, std::s
   std::map<RankId, Exchange> groups;  // by the group's rank at coordinate 0
   for (std::size_t i = begin; i < end; ++i) {
     const DraftTask& task = draft.tasks[i];
-    if (task.writes.size() != 1) return {};
+    // What a cut leaves of a block has a length only run time knows.
+    if (task.writes.size() != 1 || task.writes[0].choice >= 0) return {};
     const RankId from = draft.slot(task.reads[0]).rank;
     const RankId to = draft.slot(task.writes[0]).rank;
     Exchange& group = groups[draft.blocks.with_coordinate(to, over, 0)];

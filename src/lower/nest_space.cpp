@@ -20,6 +20,7 @@ class Resolver {
       : program_(program), blocks_(blocks), space_(space), nest_(*space.program_nest) {}
 
   Checked<Ok> resolve() {
+    HP_REQUIRE_OK(check_routes());
     space_.digits = iteration_digits(program_, blocks_, nest_);
     std::int64_t blocks = 1;
     for (const int digit : space_.digits) {
@@ -42,6 +43,42 @@ class Resolver {
   }
 
  private:
+  [[nodiscard]] Diag not_built(const std::string& problem) const {
+    return make_diag(DiagCode::F306, {{"nest", nest_.name}, {"problem", problem}});
+  }
+
+  // One route, from (token, choice) to (expert, slot), and its targets by their own axes.
+  [[nodiscard]] Checked<Ok> check_routes() const {
+    const Route* found = nullptr;
+    for (const Stmt& stmt : nest_.stmts) {
+      for (const Access& target : stmt.targets) {
+        if (target.renames.empty()) continue;
+        return not_built("writes `" + target.buffer + "` by other axes than its own");
+      }
+      for (const Access& operand : stmt.operands) {
+        for (const Rename& rename : operand.renames) {
+          if (rename.member.empty()) continue;
+          const Route* const route = find_route(program_, rename.source);
+          if (found != nullptr && found != route) {
+            return not_built("goes through routes `" + found->name + "` and `" + route->name + "`");
+          }
+          found = route;
+        }
+      }
+    }
+    if (found == nullptr) return Ok{};
+    if (found->slots.size() != 2 || found->choices.size() != 2) {
+      return not_built("goes through route `" + found->name +
+                       "`, which does not relate (expert, slot) to (token, choice)");
+    }
+    const bool picks =
+        contains(nest_.over, found->choices[0]) && contains(nest_.over, found->choices[1]);
+    if (picks && contains(nest_.over, found->slots[0])) {
+      return not_built("runs over the choices of route `" + found->name + "` and its experts");
+    }
+    return Ok{};
+  }
+
   [[nodiscard]] Diag unknown(std::string_view what, const std::string& name) const {
     return make_diag(DiagCode::F101,
                      {{"what", what}, {"name", name}, {"form", nest_.name}, {"hint", ""}});
@@ -148,7 +185,9 @@ class Resolver {
       const auto& digits = blocks_.buffers()[static_cast<std::size_t>(buffer)].digits;
       const bool routed = std::ranges::any_of(nest_.stmts, [&](const Stmt& stmt) {
         return std::ranges::any_of(stmt.operands, [&](const Access& access) {
-          return access.buffer == move.buffer && !access.renames.empty();
+          return access.buffer == move.buffer &&
+                 std::ranges::any_of(access.renames,
+                                     [](const Rename& rename) { return !rename.member.empty(); });
         });
       });
       const bool iterated = std::ranges::find(space_.digits, grain) != space_.digits.end();
@@ -195,21 +234,37 @@ class Resolver {
       resolved.targets.push_back(blocks_.find_buffer(target.buffer));
     }
     resolved.mask = resolve_masks(blocks_, stmt);
+    for (const Mask& mask : stmt.masks) {
+      for (const Scalar& scalar : mask.call.args) {
+        const auto* const axis = std::get_if<Name>(&scalar);
+        if (axis != nullptr && !runs_over(axis->text)) {
+          return not_built("masks by `" + axis->text + "`, which it does not run over");
+        }
+      }
+    }
     space_.stmts.push_back(std::move(resolved));
     return Ok{};
+  }
+
+  [[nodiscard]] bool runs_over(const std::string& axis) const {
+    return std::ranges::any_of(space_.digits, [&](int digit) { return axis_of(digit) == axis; });
   }
 
   // commir.md 8: through a route a digit follows the one that a slab layout ties it to; expert
   // digits are the iteration's own where it runs over choices. Others are chosen at run time: all
   // values.
-  void follow_route(const Route& route, const std::string& axis_name, OperandMap& map) const {
+  void follow_route(const Route& route, const Rename& rename, OperandMap& map) const {
+    const std::string& axis_name = rename.axis;
     const int axis = blocks_.find_axis(axis_name);
     const auto& buffer = blocks_.buffers()[static_cast<std::size_t>(map.buffer)];
-    const bool expert = axis_name == route.slots.front() && !contains(nest_.over, axis_name);
+    const bool direct = rename.member == axis_name;  // else blocks of the two axes may differ
+    const bool expert =
+        direct && axis_name == route.slots.front() && !contains(nest_.over, axis_name);
     for (std::size_t i = 0; i < map.follows.size(); ++i) {
       const int digit = buffer.digits[i];
       if (blocks_.digits()[static_cast<std::size_t>(digit)].axis != axis) continue;
       map.follows[i] = expert ? digit : -1;
+      if (!direct) continue;
       for (const std::string& slot : route.slots) {
         for (const auto& [own, source] :
              blocks_.axes()[static_cast<std::size_t>(blocks_.find_axis(slot))].slabs) {
@@ -226,7 +281,7 @@ class Resolver {
     map.follows = buffer.digits;
     for (const Rename& rename : access.renames) {
       if (const Route* route = find_route(program_, rename.source)) {
-        follow_route(*route, rename.axis, map);
+        follow_route(*route, rename, map);
         continue;
       }
       const AxisTable& from =
@@ -263,6 +318,15 @@ class Resolver {
       if (contains(axes, axis) || contains(nest_.whole, axis)) continue;
       return make_diag(DiagCode::F215,
                        {{"buffer", target.buffer}, {"nest", nest_.name}, {"axis", axis}});
+    }
+    // Over the choices of a route the experts are visited too: all of them at once, or each would
+    // store the whole block.
+    for (const int digit : space_.digits) {
+      const auto d = static_cast<std::size_t>(digit);
+      const bool split = !space_.par[d].empty() || space_.loop_of[d] >= 0;
+      if (!split || blocks_.digits()[d].extent == 1 || contains(axes, axis_of(digit))) continue;
+      return make_diag(DiagCode::F215,
+                       {{"buffer", target.buffer}, {"nest", nest_.name}, {"axis", axis_of(digit)}});
     }
     return Ok{};
   }

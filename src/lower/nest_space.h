@@ -50,7 +50,7 @@ struct NestStmt {
 
 class NestSpace {
  public:
-  // Errors: F101, F201-F206, F215, F218, F220-F222.
+  // Errors: F101, F201-F206, F215, F218, F220-F222, F306.
   [[nodiscard]] static Checked<NestSpace> make(const Program& program, const Blocks& blocks,
                                                int nest, const NestForm& form);
 

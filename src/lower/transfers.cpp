@@ -49,15 +49,15 @@ class PackSlots {
 };
 
 DraftTask local_copy(const DraftTask& like, TaskKind kind, RankId rank, int from, int to,
-                     const std::vector<BlockId>& blocks) {
+                     const DraftRef& moved) {
   DraftTask task;
   task.rank = rank;
   task.lane = LaneKind::Sm;
   task.kind = kind;
   task.instance = like.instance;
   task.position = like.position;
-  task.reads = {{from, WriteMode::Read, blocks}};
-  task.writes = {{to, WriteMode::Set, blocks}};
+  task.reads = {{from, WriteMode::Read, moved.blocks}};
+  task.writes = {{to, WriteMode::Set, moved.blocks, moved.choice, moved.value}};
   return task;
 }
 
@@ -85,15 +85,15 @@ void pack_strided_transfers(Draft& draft) {
         if (!is_run(draft, task.reads[p])) {
           const int slot =
               slots.slot(task.reads[p], from, target.name + ".pack" + distance, target.dtype);
-          packs.push_back(local_copy(task, TaskKind::Pack, from, task.reads[p].slot, slot,
-                                     task.reads[p].blocks));
+          packs.push_back(
+              local_copy(task, TaskKind::Pack, from, task.reads[p].slot, slot, task.writes[p]));
           task.reads[p].slot = slot;
         }
         if (!is_run(draft, task.writes[p])) {
           const int slot =
               slots.slot(task.writes[p], to, target.name + ".unpack" + distance, target.dtype);
-          unpacks.push_back(local_copy(task, TaskKind::Unpack, to, slot, task.writes[p].slot,
-                                       task.writes[p].blocks));
+          unpacks.push_back(
+              local_copy(task, TaskKind::Unpack, to, slot, task.writes[p].slot, task.writes[p]));
           task.writes[p].slot = slot;
         }
       }

@@ -78,7 +78,7 @@ class Stager {
  public:
   Stager(DraftWriter& writer, const NestSpace& space, const NestStmt& stmt);
 
-  // All stages at this loop position, at time t. Errors: F209-F212, F301.
+  // All stages at this loop position, at time t. Errors: F209-F212, F224, F301.
   [[nodiscard]] Checked<Ok> run(int position, Time t, std::int64_t position_id);
   // The last level's copies of an operand at a rank.
   [[nodiscard]] std::vector<Source> sources(int operand, RankId rank) const;
@@ -86,6 +86,7 @@ class Stager {
  private:
   struct Level {
     const NestMove* move;
+    int cut = -1;  // digit that what arrives is cut by, here or at a level before
     std::vector<std::vector<Source>> at;  // per rank
   };
   struct Operand {
@@ -97,14 +98,17 @@ class Stager {
                                       std::int64_t position_id);
   [[nodiscard]] Region level_region(const Operand& operand, std::size_t level, Time t,
                                     RankId rank) const;
+  // Of a cut level: what serves iterations with this value.
   [[nodiscard]] Checked<std::vector<Source>> find_parts(const Operand& operand, std::size_t level,
-                                                        const Region& need, RankId rank) const;
+                                                        const Region& need, RankId rank,
+                                                        std::int32_t value) const;
   [[nodiscard]] Checked<std::vector<Source>> relay_parts(const Operand& operand, std::size_t level,
                                                          Time t, const Region& need,
                                                          RankId rank) const;
   [[nodiscard]] Checked<Ok> check_relay(const Operand& operand, const NestMove& move) const;
-  [[nodiscard]] std::vector<Source> arrival_slots(const SlotFamily& family, const NestMove& move,
-                                                  RankId rank, const Region& need);
+  [[nodiscard]] Source arrival_slot(SlotFamily family, int cut, std::int32_t value, RankId rank,
+                                    const Region& need);
+  [[nodiscard]] Checked<Ok> check_cuts(const Operand& operand, std::size_t level) const;
   void add_copies(const Operand& operand, const NestMove& move, const Source& from,
                   const Source& to, std::int64_t instance, std::int64_t position_id);
 

@@ -24,12 +24,15 @@ Stager::Stager(DraftWriter& writer, const NestSpace& space, const NestStmt& stmt
     const bool again = std::ranges::any_of(
         operands_, [&](const Operand& other) { return other.map->buffer == map.buffer; });
     if (again) operand.label += "." + std::to_string(i);
+    const auto& digits = writer.blocks().buffers()[static_cast<std::size_t>(map.buffer)].digits;
     for (const NestMove& move : space.moves) {
-      if (move.spec->kind == MoveKind::Stage && move.buffer == map.buffer) {
-        operand.levels.push_back({.move = &move,
-                                  .at = std::vector<std::vector<Source>>(
-                                      static_cast<std::size_t>(writer.blocks().ranks()))});
-      }
+      if (move.spec->kind != MoveKind::Stage || move.buffer != map.buffer) continue;
+      const bool own = move.grain >= 0 && std::ranges::find(digits, move.grain) == digits.end();
+      const int before = operand.levels.empty() ? -1 : operand.levels.back().cut;
+      operand.levels.push_back({.move = &move,
+                                .cut = own ? move.grain : before,
+                                .at = std::vector<std::vector<Source>>(
+                                    static_cast<std::size_t>(writer.blocks().ranks()))});
     }
     operands_.push_back(std::move(operand));
   }
@@ -80,7 +83,8 @@ Region Stager::level_region(const Operand& operand, std::size_t level, Time t, R
 }
 
 Checked<std::vector<Source>> Stager::find_parts(const Operand& operand, std::size_t level,
-                                                const Region& need, RankId rank) const {
+                                                const Region& need, RankId rank,
+                                                std::int32_t value) const {
   const Blocks& blocks = writer_.blocks();
   const NestMove& move = *operand.levels[level].move;
   const int buffer = operand.map->buffer;
@@ -97,6 +101,7 @@ Checked<std::vector<Source>> Stager::find_parts(const Operand& operand, std::siz
             ? operand.levels[level - 1].at[other.index()]
             : std::vector<Source>{{writer_.home(buffer, other), other, blocks.home(buffer, other)}};
     for (const Source& candidate : candidates) {
+      if (candidate.choice >= 0 && candidate.value != value) continue;
       const std::optional<Region> common = intersect(need, candidate.region);
       if (!common) continue;
       const std::vector<BlockId> found = blocks.blocks_in(digits, *common);
@@ -186,6 +191,7 @@ Checked<Ok> Stager::run_level(Operand& operand, std::size_t level, Time t,
                           .buffer = operand.map->buffer,
                           .level = harpe::Level::Stage,
                           .dtype = move.spec->wire.value_or(buffer.dtype)};
+  HP_REQUIRE_OK(check_cuts(operand, level));
   if (move.spec->how == How::Relay) HP_REQUIRE_OK(check_relay(operand, move));
   const LeafContract* leaf = find_leaf_contract(stmt_.stmt->leaf);
   if (move.spec->how == How::Inline && !writer_.space_time_only() &&
@@ -195,43 +201,54 @@ Checked<Ok> Stager::run_level(Operand& operand, std::size_t level, Time t,
   const bool passed_on = move.spec->how == How::Relay && step > 0;
   std::vector<std::vector<Source>> arrived(static_cast<std::size_t>(blocks.ranks()));
   const std::int64_t instance = writer_.next_instance();
+  const int cut = operand.levels[level].cut;
+  const std::int32_t values = cut < 0 ? 1 : blocks.digits()[static_cast<std::size_t>(cut)].extent;
   for (RankId rank(0); rank.value < blocks.ranks(); ++rank.value) {
     const Region need = level_region(operand, level, t, rank);
-    HP_TRY(std::vector<Source> parts, passed_on ? relay_parts(operand, level, t, need, rank)
-                                                : find_parts(operand, level, need, rank));
-    const bool alias = parts.size() == 1 && parts[0].rank == rank && parts[0].region == need;
-    if (move.spec->how == How::Inline || alias) {
-      arrived[rank.index()] = std::move(parts);
-      continue;
-    }
-    for (Source& copy : arrival_slots(family, move, rank, need)) {
-      for (const Source& part : parts) {
-        add_copies(operand, move, part, copy, instance, position_id);
+    std::vector<Source>& here = arrived[rank.index()];
+    for (std::int32_t value = 0; value < values; ++value) {
+      HP_TRY(std::vector<Source> parts, passed_on ? relay_parts(operand, level, t, need, rank)
+                                                  : find_parts(operand, level, need, rank, value));
+      const bool alias = parts.size() == 1 && parts[0].rank == rank && parts[0].region == need;
+      if (move.spec->how == How::Inline || alias) {
+        const bool whole = std::ranges::all_of(parts, [](const Source& p) { return p.choice < 0; });
+        here.insert(here.end(), parts.begin(), parts.end());
+        if (whole) break;  // it serves all values
+        continue;
       }
-      arrived[rank.index()].push_back(std::move(copy));
+      here.push_back(arrival_slot(family, cut, value, rank, need));
+      for (const Source& part : parts) {
+        add_copies(operand, move, part, here.back(), instance, position_id);
+      }
     }
   }
   operand.levels[level].at = std::move(arrived);
   return Ok{};
 }
 
-// One slot for what arrives; a routed transfer cut by a digit the buffer lacks has one per value,
-// each with the part of every block that those iterations need.
-std::vector<Source> Stager::arrival_slots(const SlotFamily& family, const NestMove& move,
-                                          RankId rank, const Region& need) {
-  const Blocks& blocks = writer_.blocks();
-  const auto& digits = blocks.buffers()[static_cast<std::size_t>(family.buffer)].digits;
-  if (move.grain < 0 || std::ranges::find(digits, move.grain) != digits.end()) {
-    return {{writer_.slot(family, rank, need), rank, need}};
-  }
-  const DigitTable& grain = blocks.digits()[static_cast<std::size_t>(move.grain)];
-  std::vector<Source> slots;
-  for (std::int32_t value = 0; value < grain.extent; ++value) {
-    SlotFamily part = family;
-    part.name += "." + grain.name + "." + std::to_string(value);
-    slots.push_back({writer_.slot(part, rank, need), rank, need, move.grain, value});
-  }
-  return slots;
+// What is there of a block is what the level before brought.
+Checked<Ok> Stager::check_cuts(const Operand& operand, std::size_t level) const {
+  const int before = level == 0 ? -1 : operand.levels[level - 1].cut;
+  const int here = operand.levels[level].cut;
+  if (before < 0 || before == here) return Ok{};
+  const auto name = [&](int digit) {
+    return writer_.blocks().digits()[static_cast<std::size_t>(digit)].name;
+  };
+  const Move& move = *operand.levels[level].move->spec;
+  return make_diag(DiagCode::F224, {{"buffer", move.buffer},
+                                    {"axes", print_mesh_ref(move.over)},
+                                    {"digit", name(here)},
+                                    {"before", name(before)}});
+}
+
+// A routed transfer cut by a digit the buffer lacks has a slot for each value, with the part of
+// every block that those iterations need.
+Source Stager::arrival_slot(SlotFamily family, int cut, std::int32_t value, RankId rank,
+                            const Region& need) {
+  if (cut < 0) return {writer_.slot(family, rank, need), rank, need};
+  family.name += "." + writer_.blocks().digits()[static_cast<std::size_t>(cut)].name + "." +
+                 std::to_string(value);
+  return {writer_.slot(family, rank, need), rank, need, cut, value};
 }
 
 void Stager::add_copies(const Operand& operand, const NestMove& move, const Source& from,
@@ -258,7 +275,7 @@ void Stager::add_copies(const Operand& operand, const NestMove& move, const Sour
     task.lane = lane_of(move.spec->transport());
     task.kind = TaskKind::Copy;
     task.reads = {{from.slot, WriteMode::Read, moved}};
-    task.writes = {{to.slot, WriteMode::Set, moved}};
+    task.writes = {{to.slot, WriteMode::Set, moved, to.choice, to.value}};
     task.instance = instance;
     task.position = position_id;
     task.over = move.over;

@@ -101,7 +101,7 @@ struct Ref {
   AllocId alloc;
   WriteMode mode = WriteMode::Read;
   std::vector<Box> boxes;           // disjoint
-  std::optional<RouteChoice> when;  // of an operand read
+  std::optional<RouteChoice> when;  // of an operand read, or of what a copy brings
   friend bool operator==(const Ref&, const Ref&) = default;
 };
 

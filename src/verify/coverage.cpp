@@ -143,6 +143,10 @@ class OutputCheck {
   [[nodiscard]] std::string value_text(TermId term) const {
     if (term == kNoTerm) return "nothing";
     const std::span<const std::int32_t> words = terms_.words(term);
+    if (terms_.kind(term) == TermKind::Part) {
+      return "what " + words_.cut({.digit = words[1], .value = words[2]}) + " need of " +
+             value_text(words[0]);
+    }
     if (terms_.kind(term) == TermKind::Input) return "input " + words_.block(words[0], words[1]);
     if (terms_.kind(term) != TermKind::Value) return "a partial state";
     const StatementModel& statement = model_.statements[static_cast<std::size_t>(words[0])];

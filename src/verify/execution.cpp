@@ -47,6 +47,41 @@ std::int64_t Gather::left() const {
   return found == taken_.end() ? -1 : blocks_[static_cast<std::size_t>(found - taken_.begin())];
 }
 
+Operands::Operands(const Model& model) {
+  for (const BufferModel& buffer : model.buffers) {
+    heads_.emplace_back(static_cast<std::size_t>(buffer.radix.blocks));
+  }
+}
+
+bool Operands::add(int buffer, std::int64_t block, TermId term, const Cut& cut) {
+  Head& head = heads_[static_cast<std::size_t>(buffer)][static_cast<std::size_t>(block)];
+  if (head.token != token_) head = {.token = token_, .whole = kNoTerm, .part = -1};
+  if (head.whole != kNoTerm && head.whole != term) return false;
+  for (std::int32_t at = head.part; at >= 0; at = parts_[static_cast<std::size_t>(at)].next) {
+    const Part& part = parts_[static_cast<std::size_t>(at)];
+    const bool apart = part.cut.digit == cut.digit && part.cut.value != cut.value;
+    if (!apart && part.term != term) return false;
+  }
+  if (cut.is_whole()) {
+    head.whole = term;
+  } else {
+    parts_.push_back({.cut = cut, .term = term, .next = head.part});
+    head.part = static_cast<std::int32_t>(parts_.size()) - 1;
+  }
+  return true;
+}
+
+TermId Operands::find(int buffer, std::int64_t block, std::span<const std::int32_t> point) const {
+  const Head& head = heads_[static_cast<std::size_t>(buffer)][static_cast<std::size_t>(block)];
+  if (head.token != token_) return kNoTerm;
+  if (head.whole != kNoTerm) return head.whole;
+  for (std::int32_t at = head.part; at >= 0; at = parts_[static_cast<std::size_t>(at)].next) {
+    const Part& part = parts_[static_cast<std::size_t>(at)];
+    if (point[static_cast<std::size_t>(part.cut.digit)] == part.cut.value) return part.term;
+  }
+  return kNoTerm;
+}
+
 Execution::Execution(const Plan& plan, const Model& model, const Resolved& resolved,
                      const Meaning& meaning, Terms& terms)
     : plan_(plan),
@@ -57,7 +92,8 @@ Execution::Execution(const Plan& plan, const Model& model, const Resolved& resol
       words_(plan, model),
       cells_(static_cast<std::size_t>(resolved.cell_count), kNoTerm),
       content_(plan.allocs.size(), -1),
-      last_(plan.allocs.size(), -1) {
+      last_(plan.allocs.size(), -1),
+      operands_(model) {
   for (std::size_t id = 0; id < plan.allocs.size(); ++id) {
     const Role role = model
                           .buffers[static_cast<std::size_t>(
@@ -65,9 +101,6 @@ Execution::Execution(const Plan& plan, const Model& model, const Resolved& resol
                           .role;
     is_input_.push_back(plan.allocs[id].level == Level::Home &&
                         (role == Role::In || role == Role::InOut));
-  }
-  for (const BufferModel& buffer : model.buffers) {
-    operands_.emplace_back(static_cast<std::size_t>(buffer.radix.blocks));
   }
 }
 
@@ -206,10 +239,11 @@ Checked<Ok> Execution::write_parts(std::size_t task, std::span<const TermId> par
     const bool home = plan_.allocs[static_cast<std::size_t>(ref.alloc)].level == Level::Home;
     const bool partial = !model_.buffers[static_cast<std::size_t>(ref.buffer)].partial.empty();
     for (const Cell& cell : resolved_.cells(ref)) {
-      const TermId term = parts[next++];
+      TermId term = parts[next++];
       if (home && !partial && terms_.kind(term) == TermKind::State) {
         return block_finding(DiagCode::V511, task, ref, cell.block);
       }
+      if (!ref.cut.is_whole()) term = part_term(terms_, term, ref.cut);
       write(ref, cell, term);
     }
   }

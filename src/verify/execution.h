@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "plan/plan.h"
@@ -43,6 +44,36 @@ class Gather {
   std::vector<TermId> list_;
 };
 
+// What the task at hand reads: per buffer and block a term, or one for each part of the iterations.
+class Operands {
+ public:
+  explicit Operands(const Model& model);
+  void begin() {
+    ++token_;
+    parts_.clear();
+  }
+  // False if an iteration could find another term there. `cut.digit` is a place in the space.
+  [[nodiscard]] bool add(int buffer, std::int64_t block, TermId term, const Cut& cut);
+  // What the iteration finds; kNoTerm for nothing.
+  [[nodiscard]] TermId find(int buffer, std::int64_t block,
+                            std::span<const std::int32_t> point) const;
+
+ private:
+  struct Head {
+    std::int32_t token = 0;
+    TermId whole = kNoTerm;  // for all iterations
+    std::int32_t part = -1;
+  };
+  struct Part {
+    Cut cut;
+    TermId term;
+    std::int32_t next;
+  };
+  std::int32_t token_ = 0;
+  std::vector<std::vector<Head>> heads_;  // per buffer, per block
+  std::vector<Part> parts_;
+};
+
 // Runs a plan once on free terms, in the order's sequence: legal because check_races showed that
 // all orders agree (Theorem 5).
 class Execution {
@@ -51,7 +82,7 @@ class Execution {
   Execution(const Plan& plan, const Model& model, const Resolved& resolved, const Meaning& meaning,
             Terms& terms);
 
-  // Errors: V501-V513.
+  // Errors: V501-V514.
   [[nodiscard]] Checked<Ok> run(const Order& order);
 
   // What a cell of a slot holds after the run; kNoTerm for nothing.
@@ -62,6 +93,7 @@ class Execution {
   [[nodiscard]] Checked<Ok> run_group(std::span<const std::int32_t> members);
   [[nodiscard]] Checked<Ok> compute(std::size_t task);
   [[nodiscard]] Checked<Ok> load_operands(std::size_t task);
+  [[nodiscard]] Checked<TermId> operand(std::size_t task, const ResolvedRef& ref, const Cell& cell);
   [[nodiscard]] Checked<Ok> run_iterations(std::size_t task);
   [[nodiscard]] Checked<Ok> initialise(std::size_t task);
   [[nodiscard]] Checked<Ok> gather_sources(std::size_t task);
@@ -95,12 +127,7 @@ class Execution {
   std::vector<bool> is_input_;         // per slot: the home of an input (D11)
 
   // Of the task at hand.
-  struct Operand {
-    std::int32_t token = 0;
-    TermId term = kNoTerm;
-  };
-  std::vector<std::vector<Operand>> operands_;  // per buffer, per block
-  std::int32_t token_ = 0;
+  Operands operands_;
   std::vector<Gather> gathers_;  // per target
   std::vector<TermId> parts_;
   std::vector<std::int32_t> leaf_;

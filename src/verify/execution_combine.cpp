@@ -21,31 +21,51 @@ Checked<Ok> Execution::compute(std::size_t task) {
 }
 
 Checked<Ok> Execution::load_operands(std::size_t task) {
-  ++token_;
+  const StatementModel& statement = statement_of(task);
+  const Radix& space = model_.nests[static_cast<std::size_t>(statement.nest)].space;
+  operands_.begin();
   for (const ResolvedRef& ref : resolved_.reads(task)) {
-    std::vector<Operand>& operands = operands_[static_cast<std::size_t>(ref.buffer)];
+    Cut cut = ref.cut;
+    if (!cut.is_whole()) {
+      cut.digit = static_cast<std::int32_t>(std::ranges::find(space.digits, cut.digit) -
+                                            space.digits.begin());
+    }
     for (const Cell& cell : resolved_.cells(ref)) {
-      HP_TRY(const TermId term, read(task, ref, cell));
-      if (terms_.kind(term) == TermKind::State) {
-        return block_finding(DiagCode::V503, task, ref, cell.block);
-      }
-      Operand& operand = operands[static_cast<std::size_t>(cell.block)];
-      if (operand.token == token_ && operand.term != term) {
+      HP_TRY(const TermId term, operand(task, ref, cell));
+      if (!operands_.add(ref.buffer, cell.block, term, cut)) {
         return block_finding(DiagCode::V512, task, ref, cell.block);
       }
-      operand = {.token = token_, .term = term};
     }
   }
   return Ok{};
+}
+
+// A part serves the iterations it is for, and no others.
+Checked<TermId> Execution::operand(std::size_t task, const ResolvedRef& ref, const Cell& cell) {
+  HP_TRY(const TermId term, read(task, ref, cell));
+  if (terms_.kind(term) == TermKind::State) {
+    return block_finding(DiagCode::V503, task, ref, cell.block);
+  }
+  TermId whole = term;
+  Cut other;  // that the block was cut by on the way
+  while (terms_.kind(whole) == TermKind::Part) {
+    const std::span<const std::int32_t> part = terms_.words(whole);
+    const Cut cut{.digit = part[1], .value = part[2]};
+    if (cut != ref.cut) other = cut;
+    whole = part[0];
+  }
+  if (other.is_whole()) return whole;
+  Diag finding = block_finding(DiagCode::V514, task, ref, cell.block);
+  finding.args.emplace_back("held", words_.cut(other));
+  finding.args.emplace_back("wanted", words_.cut(ref.cut));
+  return finding;
 }
 
 Checked<Ok> Execution::run_iterations(std::size_t task) {
   const StatementModel& statement = statement_of(task);
   const NestModel& nest = model_.nests[static_cast<std::size_t>(statement.nest)];
   const auto lookup = [&](int buffer, std::int64_t block) {
-    const Operand& operand =
-        operands_[static_cast<std::size_t>(buffer)][static_cast<std::size_t>(block)];
-    return operand.token == token_ ? operand.term : kNoTerm;
+    return operands_.find(buffer, block, point_);
   };
   for (const Box& box : plan_.tasks[task].iter) {
     point_.clear();
@@ -121,11 +141,10 @@ Checked<Ok> Execution::check_added(std::size_t task) {
 Checked<Ok> Execution::check_partners(std::size_t task, const ResolvedRef& states,
                                       std::span<const ResolvedRef> weights) {
   const StatementModel& statement = statement_of(task);
-  std::vector<Operand>& partners = operands_[static_cast<std::size_t>(statement.targets[1].buffer)];
-  ++token_;
+  operands_.begin();
   for (const ResolvedRef& ref : weights) {
     for (const Cell& cell : resolved_.cells(ref)) {
-      partners[static_cast<std::size_t>(cell.block)] = {.token = token_, .term = peek(ref, cell)};
+      (void)operands_.add(ref.buffer, cell.block, peek(ref, cell), {});
     }
   }
   const auto size = [&](TermId state) {
@@ -134,8 +153,7 @@ Checked<Ok> Execution::check_partners(std::size_t task, const ResolvedRef& state
   };
   for (const Cell& cell : resolved_.cells(states)) {
     const std::int32_t partner = statement.partner[static_cast<std::size_t>(cell.block)];
-    const Operand& weight = partners[static_cast<std::size_t>(partner)];
-    const TermId term = weight.token == token_ ? weight.term : kNoTerm;
+    const TermId term = operands_.find(statement.targets[1].buffer, partner, {});
     const TermId state = peek(states, cell);
     if (term == state && state != kNoTerm) continue;
     return make_diag(DiagCode::V507,

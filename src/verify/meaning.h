@@ -45,6 +45,13 @@ class Meaning {
   return terms.intern(TermKind::Value, {statement, target, block, state});
 }
 
+// A part of a whole; of a part, the same part or something nobody can read.
+[[nodiscard]] inline TermId part_term(Terms& terms, TermId whole, const Cut& cut) {
+  const bool again = terms.kind(whole) == TermKind::Part && terms.words(whole)[1] == cut.digit &&
+                     terms.words(whole)[2] == cut.value;
+  return again ? whole : terms.intern(TermKind::Part, {whole, cut.digit, cut.value});
+}
+
 struct MissingOperand {
   int buffer = -1;  // none is missing
   std::int64_t block = 0;

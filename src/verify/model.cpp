@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "ir/instantiate.h"
 #include "verify/model_builder.h"
 
 namespace harpe::verifier {
@@ -17,6 +18,7 @@ int index_of(const std::vector<Item>& items, std::string_view name) {
 
 int Model::find_buffer(std::string_view name) const { return index_of(buffers, name); }
 int Model::find_nest(std::string_view name) const { return index_of(nests, name); }
+int Model::find_digit(std::string_view name) const { return index_of(digits, name); }
 
 std::int64_t Model::coordinate(RankId rank, std::span<const int> mesh_axes) const {
   std::vector<std::int64_t> position(mesh.size());
@@ -75,12 +77,14 @@ std::vector<std::int32_t> point_of(const Radix& radix, std::int64_t block) {
 
 Checked<Model> Model::make(const Program& program, const Mesh& mesh, const NormalForm& form) {
   HP_REQUIRE_OK(check_mesh(mesh));
-  HP_REQUIRE_OK(check_known(program));
+  HP_REQUIRE_OK(check_program(program));
   Model model;
   ModelBuilder builder(program, form, model);
   HP_REQUIRE_OK(builder.refine_mesh(mesh));
   HP_REQUIRE_OK(builder.add_axes());
   HP_REQUIRE_OK(builder.lay_out_axes());
+  builder.add_routes();
+  HP_REQUIRE_OK(builder.tie_slots());
   HP_REQUIRE_OK(builder.add_buffers());
   HP_REQUIRE_OK(builder.place_buffers());
   HP_REQUIRE_OK(builder.add_nests());

@@ -26,6 +26,26 @@ struct DigitModel {
   std::string name;
   int axis = 0;
   std::int32_t extent = 1;
+  int source = -1;  // of a slot, under `slab`: the token digit whose value it has
+};
+
+// A runtime partial bijection between slots (expert, slot) and choices (token, choice): axes
+// (commir.md 8). Which slot meets which choice is unknown; that a slab's digit is its source's is
+// not.
+struct RouteModel {
+  std::string name;
+  int expert = 0;
+  int slot = 0;
+  int token = 0;
+  int choice = 0;
+};
+
+// Of the blocks referred to, what iterations with this value of the digit need.
+struct Cut {
+  std::int32_t digit = -1;  // all of them
+  std::int32_t value = 0;
+  [[nodiscard]] bool is_whole() const { return digit < 0; }
+  friend bool operator==(const Cut&, const Cut&) = default;
 };
 
 // Blocks are numbered in digit order; their elements lie where the axis' layout puts them.
@@ -72,6 +92,7 @@ struct BufferModel {
 // (the digits the point does not fix: all their values).
 struct AccessModel {
   int buffer = 0;
+  bool routed = false;
   std::vector<std::int64_t> strides;
   std::vector<std::int64_t> offsets;
 };
@@ -100,7 +121,11 @@ struct StatementModel {
 
 struct NestModel {
   std::string name;
-  Radix space;  // digits of the `over` axes, in that order
+  // Digits of the `over` axes, in that order. Through a route and over its choices, the choice axis
+  // stands for the experts chosen: a block is then (tokens) x (experts).
+  Radix space;
+  bool runs_experts = false;
+  int route = -1;  // that its operands go through, in Model::routes
   std::vector<AxisView> axes;
   int first_statement = 0;  // in Model::statements
   int statement_count = 0;
@@ -117,12 +142,14 @@ class Model {
   std::int64_t ranks = 1;
   std::vector<DigitModel> digits;
   std::vector<AxisModel> axes;
+  std::vector<RouteModel> routes;
   std::vector<BufferModel> buffers;
   std::vector<NestModel> nests;
   std::vector<StatementModel> statements;  // in program order
 
   [[nodiscard]] int find_buffer(std::string_view name) const;  // or -1
   [[nodiscard]] int find_nest(std::string_view name) const;    // or -1
+  [[nodiscard]] int find_digit(std::string_view name) const;   // or -1
   [[nodiscard]] std::int64_t coordinate(RankId rank, std::span<const int> mesh_axes) const;
   // Is this block part of the home `rank` has of the buffer?
   [[nodiscard]] bool is_home(int buffer, RankId rank, std::int64_t block) const;

@@ -4,10 +4,8 @@
 
 namespace harpe::verifier {
 
-// check_program, and V202 for what the verifier has no rule for: routes, ragged axes.
-[[nodiscard]] Checked<Ok> check_known(const Program& program);
-
-// Fills a Model, one step after the other. Each step needs the ones above it.
+// Fills a Model, one step after the other. Each step needs the ones above it, and check_program.
+// Axes of dynamic size have the blocks of their capacity.
 class ModelBuilder {
  public:
   ModelBuilder(const Program& program, const NormalForm& form, Model& model)
@@ -16,6 +14,8 @@ class ModelBuilder {
   [[nodiscard]] Checked<Ok> refine_mesh(const Mesh& mesh);
   [[nodiscard]] Checked<Ok> add_axes();
   [[nodiscard]] Checked<Ok> lay_out_axes();
+  void add_routes();
+  [[nodiscard]] Checked<Ok> tie_slots();
   [[nodiscard]] Checked<Ok> add_buffers();
   [[nodiscard]] Checked<Ok> place_buffers();
   [[nodiscard]] Checked<Ok> add_nests();
@@ -34,7 +34,15 @@ class ModelBuilder {
   [[nodiscard]] Checked<Ok> place(const Place& place);
   [[nodiscard]] Checked<std::vector<int>> mesh_axes(const MeshRef& names, std::vector<int>& used,
                                                     const std::string& owner) const;
-  [[nodiscard]] Checked<AccessModel> access(const Access& access, const Radix& space) const;
+  [[nodiscard]] Checked<Ok> tie(const std::string& slot, const std::string& source, int axis);
+  [[nodiscard]] Checked<NestModel> make_nest(const Nest& nest) const;
+  [[nodiscard]] Checked<int> route_of(const Nest& nest) const;  // or -1
+  [[nodiscard]] Checked<AccessModel> access(const Access& access, const NestModel& nest) const;
+  // The digit of the nest's space that a digit of the buffer equals at every point, or -1.
+  [[nodiscard]] Checked<int> followed(const Access& access, int digit, const NestModel& nest) const;
+  [[nodiscard]] int through_route(const Rename& rename, int digit, const NestModel& nest) const;
+  // The digit in the same place of another axis; -1 unless the two have the same blocks.
+  [[nodiscard]] int counterpart(int digit, int axis) const;
   [[nodiscard]] Checked<MaskModel> mask(const Stmt& stmt, const NestModel& nest) const;
   [[nodiscard]] Checked<StatementModel> statement(const Stmt& stmt, const NestModel& nest) const;
   [[nodiscard]] int axis_index(std::string_view name) const;  // or -1

@@ -2,7 +2,6 @@
 #include <bit>
 #include <numeric>
 
-#include "ir/instantiate.h"
 #include "verify/model_builder.h"
 
 namespace harpe::verifier {
@@ -42,19 +41,6 @@ std::int64_t compose(const std::vector<std::size_t>& order,
 }
 
 }  // namespace
-
-Checked<Ok> check_known(const Program& program) {
-  HP_REQUIRE_OK(check_program(program));
-  for (const Decl& decl : program.decls) {
-    if (const auto* const route = std::get_if<Route>(&decl)) {
-      return make_diag(DiagCode::V202, {{"what", "route `" + route->name + "`"}});
-    }
-    if (const auto* const axis = std::get_if<Axis>(&decl); axis != nullptr && axis->dynamic) {
-      return make_diag(DiagCode::V202, {{"what", "axis `" + axis->name + "` of dynamic size"}});
-    }
-  }
-  return Ok{};
-}
 
 Diag ModelBuilder::misfit(std::string reason) const {
   return make_diag(DiagCode::V201, {{"form", form_.name}, {"reason", std::move(reason)}});
@@ -170,7 +156,6 @@ Checked<ModelBuilder::LayoutArgs> ModelBuilder::layout_args(const Layout& layout
     }
   }
   const std::string& kind = layout.map.function;
-  if (kind == "slab") return make_diag(DiagCode::V202, {{"what", "layout `slab`"}});
   const std::size_t names = kind == "zigzag" ? 2 : kind == "stripe" ? 1 : 0;
   const bool known = names > 0 || kind == "table";
   const bool repeated = names == 2 && args.digits.size() == 2 && args.digits[0] == args.digits[1];
@@ -187,7 +172,8 @@ Checked<std::vector<std::int64_t>> ModelBuilder::logical_blocks(const AxisModel&
   std::vector<std::int64_t> logical(static_cast<std::size_t>(axis.blocks));
   std::iota(logical.begin(), logical.end(), std::int64_t{0});
   const auto layout = std::ranges::find(form_.layouts, axis.name, &Layout::axis);
-  if (layout == form_.layouts.end()) return logical;
+  // Slabs (tie_slots) move no block.
+  if (layout == form_.layouts.end() || layout->map.function == "slab") return logical;
   HP_TRY(const LayoutArgs args, layout_args(*layout, axis));
   if (layout->map.function == "table") {
     std::vector<std::int64_t> sorted = args.numbers;

@@ -4,6 +4,14 @@
 #include "verify/model_builder.h"
 
 namespace harpe::verifier {
+namespace {
+
+bool is_routed(const Access& access) {
+  return std::ranges::any_of(access.renames,
+                             [](const Rename& rename) { return !rename.member.empty(); });
+}
+
+}  // namespace
 
 Checked<Radix> ModelBuilder::radix_over(const std::vector<std::string>& axis_names,
                                         const std::string& owner, std::int64_t limit) const {
@@ -138,33 +146,46 @@ Checked<Ok> ModelBuilder::place(const Place& line) {
   return Ok{};
 }
 
-Checked<AccessModel> ModelBuilder::access(const Access& line, const Radix& space) const {
+int ModelBuilder::counterpart(int digit, int axis) const {
+  const AxisModel& own =
+      model_.axes[static_cast<std::size_t>(model_.digits[static_cast<std::size_t>(digit)].axis)];
+  const AxisModel& other = model_.axes[static_cast<std::size_t>(axis)];
+  const auto extent = [&](int d) { return model_.digits[static_cast<std::size_t>(d)].extent; };
+  const bool same = own.begin == other.begin && own.end == other.end &&
+                    std::ranges::equal(own.digits, other.digits, {}, extent, extent);
+  if (!same) return -1;
+  const auto place = std::ranges::find(own.digits, digit) - own.digits.begin();
+  return other.digits[static_cast<std::size_t>(place)];
+}
+
+Checked<int> ModelBuilder::followed(const Access& line, int digit, const NestModel& nest) const {
+  const AxisModel& own =
+      model_.axes[static_cast<std::size_t>(model_.digits[static_cast<std::size_t>(digit)].axis)];
+  const auto rename = std::ranges::find(line.renames, own.name, &Rename::axis);
+  int found = digit;
+  if (rename != line.renames.end() && !rename->member.empty()) {
+    found = through_route(*rename, digit, nest);
+  } else if (rename != line.renames.end()) {
+    found = counterpart(digit, axis_index(rename->source));
+    if (found < 0) {
+      return misfit("`" + line.buffer + "[" + own.name + "=" + rename->source +
+                    "]`: the two axes have different blocks");
+    }
+  }
+  return std::ranges::count(nest.space.digits, found) > 0 ? found : -1;
+}
+
+Checked<AccessModel> ModelBuilder::access(const Access& line, const NestModel& nest) const {
   AccessModel out{.buffer = model_.find_buffer(line.buffer),
-                  .strides = std::vector<std::int64_t>(space.digits.size(), 0),
+                  .routed = is_routed(line),
+                  .strides = std::vector<std::int64_t>(nest.space.digits.size(), 0),
                   .offsets = {0}};
   const BufferModel& buffer = model_.buffers[static_cast<std::size_t>(out.buffer)];
   for (std::size_t i = 0; i < buffer.radix.digits.size(); ++i) {
-    int digit = buffer.radix.digits[i];
-    const AxisModel& own =
-        model_.axes[static_cast<std::size_t>(model_.digits[static_cast<std::size_t>(digit)].axis)];
-    const auto rename = std::ranges::find(line.renames, own.name, &Rename::axis);
-    if (rename != line.renames.end()) {
-      // The j-th digit of the buffer's axis follows the j-th digit of the axis that stands for it.
-      const AxisModel& source = model_.axes[static_cast<std::size_t>(axis_index(rename->source))];
-      if (source.digits.size() != own.digits.size() || source.begin != own.begin ||
-          source.end != own.end) {
-        return misfit("`" + line.buffer + "[" + own.name + "=" + source.name +
-                      "]`: the two axes have different blocks");
-      }
-      const auto j = std::ranges::find(own.digits, digit) - own.digits.begin();
-      digit = source.digits[static_cast<std::size_t>(j)];
-      if (model_.digits[static_cast<std::size_t>(digit)].extent != buffer.radix.extents[i]) {
-        return misfit("`" + own.name + "` and `" + source.name + "` have different digits");
-      }
-    }
-    const auto found = std::ranges::find(space.digits, digit);
-    if (found != space.digits.end()) {
-      out.strides[static_cast<std::size_t>(found - space.digits.begin())] = buffer.radix.strides[i];
+    HP_TRY(const int digit, followed(line, buffer.radix.digits[i], nest));
+    if (digit >= 0) {
+      const auto at = std::ranges::find(nest.space.digits, digit) - nest.space.digits.begin();
+      out.strides[static_cast<std::size_t>(at)] += buffer.radix.strides[i];
       continue;
     }
     std::vector<std::int64_t> offsets;
@@ -225,10 +246,14 @@ Checked<StatementModel> ModelBuilder::statement(const Stmt& stmt, const NestMode
                      .tied = stmt.monoid == Monoid::Lse && stmt.targets.size() == 2,
                      .partner = {}};
   for (const Access& operand : stmt.operands) {
-    HP_TRY(out.operands.emplace_back(), access(operand, nest.space));
+    HP_TRY(out.operands.emplace_back(), access(operand, nest));
   }
   for (const Access& target : stmt.targets) {
-    HP_TRY(out.targets.emplace_back(), access(target, nest.space));
+    if (is_routed(target)) {
+      return make_diag(DiagCode::V202, {{"what", "nest `" + nest.name + "`, which writes `" +
+                                                     target.buffer + "` through a route,"}});
+    }
+    HP_TRY(out.targets.emplace_back(), access(target, nest));
   }
   if (!stmt.masks.empty()) {
     HP_TRY(out.mask, mask(stmt, nest));
@@ -252,14 +277,7 @@ Checked<StatementModel> ModelBuilder::statement(const Stmt& stmt, const NestMode
 
 Checked<Ok> ModelBuilder::add_nests() {
   for (const Nest& nest : program_.nests) {
-    NestModel out{.name = nest.name,
-                  .space = {},
-                  .axes = {},
-                  .first_statement = static_cast<int>(model_.statements.size()),
-                  .statement_count = 0};
-    HP_TRY(out.space, radix_over(nest.over, "the iteration space of nest `" + nest.name + "`",
-                                 kMaxIterations));
-    out.axes = views_of(out.space);
+    HP_TRY(NestModel out, make_nest(nest));
     for (const Stmt& stmt : nest.stmts) {
       HP_TRY(StatementModel model, statement(stmt, out));
       model_.statements.push_back(std::move(model));

@@ -22,6 +22,7 @@ class Reducer {
     ReducedCase out{.program = program_, .mesh = mesh_, .form = form_};
     cut_mesh(out);
     HP_REQUIRE_OK(bind_digits());
+    HP_REQUIRE_OK(bind_slots());
     cut_digits(out.form);
     HP_REQUIRE_OK(check_layouts());
     cut_axes(out);
@@ -109,6 +110,33 @@ class Reducer {
     return Ok{};
   }
 
+  // A slab's digit keeps the values of the token digit it stands for.
+  Checked<Ok> bind_slots() {
+    for (const Layout& layout : form_.layouts) {
+      if (layout.map.function != "slab") continue;
+      for (std::size_t i = 0; i + 1 < layout.map.args.size(); i += 2) {
+        const auto* const slot = std::get_if<Name>(&layout.map.args[i]);
+        const auto* const token = std::get_if<Name>(&layout.map.args[i + 1]);
+        if (slot == nullptr || token == nullptr) return misfit("a slab of numbers");
+        const auto from = bound_.contains(slot->text) ? slot : token;
+        const auto to = from == slot ? token : slot;
+        const auto known = bound_.find(from->text);
+        if (known == bound_.end()) {
+          const Extent turn = skewed_[slot->text].whole > skewed_[token->text].whole
+                                  ? skewed_[slot->text]
+                                  : skewed_[token->text];
+          skewed_[slot->text] = skewed_[token->text] = turn;
+        } else if (bound_.try_emplace(to->text, known->second).first->second != known->second) {
+          return make_diag(
+              DiagCode::V202,
+              {{"what", "the reduced form, whose slots `" + slot->text + "` and tokens `" +
+                            token->text + "` are spread over mesh axes of different sizes,"}});
+        }
+      }
+    }
+    return Ok{};
+  }
+
   [[nodiscard]] std::int64_t small_extent(const Digit& digit) const {
     const std::int64_t extent = digit.extent.value_or(1);
     if (const auto found = bound_.find(digit.name); found != bound_.end()) return found->second;
@@ -169,6 +197,7 @@ class Reducer {
         for (const auto* const side : {&stmt.targets, &stmt.operands}) {
           for (const Access& access : *side) {
             for (const Rename& rename : access.renames) {
+              if (!rename.member.empty()) continue;  // a route relates no lengths
               pairs.emplace_back(rename.axis, rename.source);
             }
           }

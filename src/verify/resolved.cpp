@@ -66,8 +66,12 @@ class Resolver {
                     .buffer = footprint.buffer,
                     .content = -1,
                     .mode = line.mode,
+                    .cut = {},
                     .first = out_.cells_.size(),
                     .count = 0};
+    if (line.when) {
+      ref.cut = {.digit = model_.find_digit(line.when->digit), .value = line.when->value};
+    }
     if (line.mode == WriteMode::Read) ++token_;
     for (const Box& box : line.boxes) HP_REQUIRE_OK(add_box(task, box, footprint, ref));
     ref.count = out_.cells_.size() - ref.first;

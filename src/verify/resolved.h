@@ -23,6 +23,7 @@ struct ResolvedRef {
   std::int32_t buffer = 0;
   std::int32_t content = 0;  // of the slot; meaningless when there are no cells
   WriteMode mode = WriteMode::Read;
+  Cut cut;
   std::size_t first = 0;  // cell
   std::size_t count = 0;
 };

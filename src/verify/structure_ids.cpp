@@ -49,8 +49,8 @@ class IdCheck {
       const Where where{"task", id};
       HP_REQUIRE_OK(check_id(where, "lane", task.lane.value, plan_.lanes.size()));
       HP_REQUIRE_OK(check_statement(where, task));
-      HP_REQUIRE_OK(check_refs(where, task.reads, true));
-      HP_REQUIRE_OK(check_refs(where, task.writes, false));
+      HP_REQUIRE_OK(check_refs(where, task, task.reads));
+      HP_REQUIRE_OK(check_refs(where, task, task.writes));
     }
     return Ok{};
   }
@@ -192,8 +192,39 @@ class IdCheck {
     return Ok{};
   }
 
-  [[nodiscard]] Checked<Ok> check_refs(const Where& where, const std::vector<Ref>& refs,
-                                       bool reads) const {
+  // Why this reference cannot be cut so; "" where it can.
+  [[nodiscard]] std::string cut_problem(const Task& task, const Ref& ref) const {
+    const bool operand = task.kind == TaskKind::Compute && ref.mode == WriteMode::Read;
+    const bool moved =
+        task.kind != TaskKind::Collective && ref.mode == WriteMode::Set && task.nest.empty();
+    if (!operand && !moved) return "only operands read and blocks copied can be cut";
+    const int digit = model_.find_digit(ref.when->digit);
+    if (digit < 0) return "the form has no such digit";
+    const DigitModel& model = model_.digits[static_cast<std::size_t>(digit)];
+    if (ref.when->value < 0 || ref.when->value >= model.extent) {
+      return "the digit has " + count_of(model.extent, "value");
+    }
+    if (moved) {
+      const auto routes = std::ranges::count_if(model_.routes, [&](const RouteModel& route) {
+        return model.axis == route.expert || model.axis == route.slot || model.axis == route.token;
+      });
+      return routes == 1 ? "" : count_of(routes, "route") + " could mean it";
+    }
+    const NestModel& nest = model_.nests[static_cast<std::size_t>(model_.find_nest(task.nest))];
+    const StatementModel& statement =
+        model_.statements[static_cast<std::size_t>(nest.first_statement + task.stmt)];
+    if (std::ranges::count(nest.space.digits, digit) == 0) {
+      return "nest `" + nest.name + "` does not run over the digit";
+    }
+    const bool routed = std::ranges::any_of(statement.operands, [&](const AccessModel& access) {
+      return access.routed && access.buffer == buffers_[ref.alloc.index()];
+    });
+    return routed ? "" : "the statement does not read the buffer through a route";
+  }
+
+  [[nodiscard]] Checked<Ok> check_refs(const Where& where, const Task& task,
+                                       const std::vector<Ref>& refs) const {
+    const bool reads = &refs == &task.reads;
     for (const Ref& ref : refs) {
       HP_REQUIRE_OK(check_id(where, "alloc", ref.alloc.value, plan_.allocs.size()));
       const Alloc& alloc = plan_.allocs[ref.alloc.index()];
@@ -205,8 +236,13 @@ class IdCheck {
       }
       const BufferModel& buffer =
           model_.buffers[static_cast<std::size_t>(buffers_[ref.alloc.index()])];
-      if (ref.when)
-        return make_diag(DiagCode::V202, {{"what", where.text() + " with a routed read"}});
+      if (const std::string problem = ref.when ? cut_problem(task, ref) : ""; !problem.empty()) {
+        return make_diag(DiagCode::V215, {{"task", where.text()},
+                                          {"alloc", alloc.name},
+                                          {"digit", ref.when->digit},
+                                          {"value", ref.when->value},
+                                          {"problem", problem}});
+      }
       for (const Box& box : ref.boxes) {
         HP_REQUIRE_OK(check_box(where, {"buffer", buffer.name, buffer.radix}, box));
       }

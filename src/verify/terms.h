@@ -15,6 +15,7 @@ enum class TermKind : std::int32_t {
   Contribution,  // statement, iteration, then the terms of every operand block
   State,         // contributions, ascending, as often as they were made
   Value,         // statement, target, block, state: a state finalised, or a value stored
+  Part,          // term, digit, value: of a block, what iterations with this value need of it
 };
 
 // Free terms, each stored once: two blocks hold the same value for all inputs and all leaf

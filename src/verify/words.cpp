@@ -62,6 +62,12 @@ std::string Words::iteration(int nest, std::int64_t block) const {
   return where.empty() ? "the one iteration of " + model.name : "iteration " + where;
 }
 
+std::string Words::cut(const Cut& cut) const {
+  if (cut.is_whole()) return "all iterations";
+  return "iterations with " + model_.digits[static_cast<std::size_t>(cut.digit)].name + "=" +
+         std::to_string(cut.value);
+}
+
 std::string Words::statement(int statement) const {
   const StatementModel& model = model_.statements[static_cast<std::size_t>(statement)];
   return model_.nests[static_cast<std::size_t>(model.nest)].name + "." +

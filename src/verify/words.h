@@ -18,6 +18,7 @@ class Words {
   [[nodiscard]] std::string block(int buffer, std::int64_t block) const;    // "`K` [k0=5]"
   [[nodiscard]] std::string iteration(int nest, std::int64_t block) const;  // "iteration [k0=5]"
   [[nodiscard]] std::string statement(int statement) const;                 // "fwd.0"
+  [[nodiscard]] std::string cut(const Cut& cut) const;  // "iterations with e1=2"
   [[nodiscard]] RankId rank_of(std::int64_t task) const;
 
  private:

@@ -5,6 +5,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "ir/leaf_contract.h"
 #include "ir/text.h"
 
 namespace harpe::test {
@@ -31,6 +32,19 @@ void skip_block(Cursor& cursor) {
     if (cursor.at("{")) ++depth;
     if (cursor.at("}")) --depth;
     cursor.take();
+  }
+}
+
+// Leaves that neither the compiler nor the text knows are declared: free terms need no more.
+void declare_leaves(Program& program) {
+  for (const Nest& nest : program.nests) {
+    for (const Stmt& stmt : nest.stmts) {
+      const bool known =
+          find_leaf_contract(stmt.leaf) != nullptr || find_leaf(program, stmt.leaf) != nullptr;
+      if (known) continue;
+      program.decls.emplace_back(
+          LeafDecl{.name = stmt.leaf, .flops = {}, .bytes = {}, .kernel = {}});
+    }
   }
 }
 
@@ -63,6 +77,7 @@ std::vector<Example> example_forms() {
       }
     }
   }
+  for (Program& program : programs) declare_leaves(program);
   std::vector<Example> examples;
   for (NormalForm& form : forms) {
     const auto program = std::ranges::find(programs, form.program, &Program::name);

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "ir/blocks.h"
-#include "ir/mask.h"
+#include "tests/support/replay_leaf.h"
 
 namespace harpe::test {
 namespace {
@@ -16,17 +16,8 @@ namespace {
 struct Held {
   bool is_state = false;
   std::vector<int> symbols;  // ascending
+  std::string part = "";     // "e1=2": what iterations with this value need of it; "" all of it
   friend bool operator==(const Held&, const Held&) = default;
-};
-
-class Symbols {
- public:
-  int of(const std::string& text) {
-    return known_.try_emplace(text, static_cast<int>(known_.size())).first->second;
-  }
-
- private:
-  std::map<std::string, int> known_;
 };
 
 std::string list(const std::vector<int>& numbers) {
@@ -34,113 +25,6 @@ std::string list(const std::vector<int>& numbers) {
   for (const int n : numbers) text += std::to_string(n) + ",";
   return text;
 }
-
-using Point = std::vector<std::int32_t>;
-
-std::vector<Point> points_in(const Box& box) {
-  std::vector<Point> points = {{}};
-  for (const Range& range : box) {
-    std::vector<Point> longer;
-    for (const Point& point : points) {
-      for (std::int32_t v = range.lo; v < range.hi; ++v) {
-        longer.push_back(point);
-        longer.back().push_back(v);
-      }
-    }
-    points = std::move(longer);
-  }
-  return points;
-}
-
-// One statement, with what each iteration touches.
-class Leaf {
- public:
-  Leaf(const Blocks& blocks, const Nest& nest, std::size_t stmt)
-      : blocks_(blocks), nest_(nest), stmt_(nest.stmts[stmt]), index_(stmt) {
-    for (const std::string& axis : nest.over) {
-      const auto& digits = blocks.axes()[static_cast<std::size_t>(blocks.find_axis(axis))].digits;
-      digits_.insert(digits_.end(), digits.begin(), digits.end());
-    }
-  }
-
-  [[nodiscard]] const Stmt& stmt() const { return stmt_; }
-  [[nodiscard]] std::string name() const { return nest_.name + "." + std::to_string(index_); }
-  [[nodiscard]] const std::vector<int>& digits() const { return digits_; }
-
-  [[nodiscard]] bool runs(const Point& point) const {
-    for (const std::string& axis : nest_.over) {
-      if (interval(axis, point).size() == 0) return false;
-    }
-    const std::optional<ResolvedMask> mask = resolve_masks(blocks_, stmt_);
-    const auto span = [&](int resolved) {
-      return interval(blocks_.axes()[static_cast<std::size_t>(resolved)].name, point);
-    };
-    return !mask ||
-           classify(mask->visible, span(mask->query_axis), span(mask->key_axis)) != Coverage::Empty;
-  }
-
-  // The blocks of an access, as points over the buffer's digits; empty ones left out.
-  [[nodiscard]] std::vector<Point> touched(const Access& access, const Point& point) const {
-    const BufferTable& buffer =
-        blocks_.buffers()[static_cast<std::size_t>(blocks_.find_buffer(access.buffer))];
-    Box box;
-    for (const int digit : buffer.digits) {
-      const DigitTable& table = blocks_.digits()[static_cast<std::size_t>(digit)];
-      const AxisTable& own = blocks_.axes()[static_cast<std::size_t>(table.axis)];
-      int followed = digit;
-      for (const Rename& rename : access.renames) {
-        if (rename.axis != own.name) continue;
-        const auto place = std::ranges::find(own.digits, digit) - own.digits.begin();
-        followed = blocks_.axes()[static_cast<std::size_t>(blocks_.find_axis(rename.source))]
-                       .digits[static_cast<std::size_t>(place)];
-      }
-      const auto found = std::ranges::find(digits_, followed);
-      if (found == digits_.end()) {
-        box.push_back({.lo = 0, .hi = table.extent});
-      } else {
-        const std::int32_t value = point[static_cast<std::size_t>(found - digits_.begin())];
-        box.push_back({.lo = value, .hi = value + 1});
-      }
-    }
-    std::vector<Point> points = points_in(box);
-    std::erase_if(points, [&](const Point& p) { return is_empty(access.buffer, p); });
-    return points;
-  }
-
-  [[nodiscard]] bool is_empty(const std::string& buffer, const Point& point) const {
-    const int id = blocks_.find_buffer(buffer);
-    const BufferTable& table = blocks_.buffers()[static_cast<std::size_t>(id)];
-    BlockId block = 0;
-    for (std::size_t i = 0; i < point.size(); ++i) block += point[i] * table.strides[i];
-    return blocks_.elements(id, block) == 0;
-  }
-
-  // The leaf's result there: everything it read, and where.
-  template <class Lookup>
-  [[nodiscard]] int contribution(Symbols& symbols, const Point& point, Lookup&& lookup) const {
-    std::string text = "leaf " + name() + " at ";
-    for (const std::int32_t v : point) text += std::to_string(v) + ",";
-    for (const Access& operand : stmt_.operands) {
-      text += " " + operand.buffer + ":";
-      for (const Point& block : touched(operand, point)) {
-        text += std::to_string(lookup(operand.buffer, block)) + ",";
-      }
-    }
-    return symbols.of(text);
-  }
-
- private:
-  [[nodiscard]] Interval interval(const std::string& axis, const Point& point) const {
-    const int id = blocks_.find_axis(axis);
-    return blocks_.interval(id, blocks_.axis_block(id, digits_, point));
-  }
-
-  const Blocks& blocks_;
-  const Nest& nest_;
-  const Stmt& stmt_;
-  std::size_t index_;
-  std::vector<int> digits_;
-};
 
 struct Wrong {
   std::string what;
@@ -203,7 +87,7 @@ class Machine {
     }
     for (const Nest& nest : plan_.program.nests) {
       for (std::size_t s = 0; s < nest.stmts.size(); ++s) {
-        const Leaf leaf(blocks_, nest, s);
+        const Leaf leaf(plan_.program, blocks_, nest, s);
         std::map<Place, std::vector<int>> made;
         Box box;
         for (const int digit : leaf.digits()) {
@@ -346,14 +230,8 @@ class Machine {
 
   void run_task(const Task& task, const std::vector<Held>& parts) {
     if (task.kind == TaskKind::Entry || task.kind == TaskKind::Exit) return;
-    if (task.nest.empty()) {
-      std::size_t next = 0;
-      for (const Ref& ref : task.writes) {
-        for (const Point& p : cells(ref)) write(ref.alloc, p, parts.at(next++));
-      }
-      return;
-    }
-    const Leaf leaf(blocks_, *find_nest(plan_.program, task.nest),
+    if (task.nest.empty()) return move(task, parts);
+    const Leaf leaf(plan_.program, blocks_, *find_nest(plan_.program, task.nest),
                     static_cast<std::size_t>(task.stmt));
     const std::map<Place, std::vector<int>> made =
         task.kind == TaskKind::Compute ? compute(leaf, task, parts) : gather(leaf, task, parts);
@@ -383,15 +261,51 @@ class Machine {
     }
   }
 
+  static std::string part_of(const Ref& ref) {
+    return ref.when ? ref.when->digit + "=" + std::to_string(ref.when->value) : "";
+  }
+
+  void move(const Task& task, const std::vector<Held>& parts) {
+    std::size_t next = 0;
+    for (const Ref& ref : task.writes) {
+      for (const Point& p : cells(ref)) {
+        Held held = parts.at(next++);
+        const std::string part = part_of(ref);
+        if (!part.empty() && held.part != part) held.part += part;
+        write(ref.alloc, p, std::move(held));
+      }
+    }
+  }
+
+  // Per block, and per part of the iterations it is for ("" all).
+  using Operands = std::map<Place, std::map<std::string, int>>;
+
+  [[nodiscard]] int find_operand(const Operands& operands, const Leaf& leaf, const Place& place,
+                                 const Point& point) const {
+    const auto found = operands.find(place);
+    if (found == operands.end()) throw Wrong{"an operand is not read"};
+    for (const auto& [part, symbol] : found->second) {
+      if (part.empty()) return symbol;
+      const std::string digit = part.substr(0, part.find('='));
+      const auto at = std::ranges::find(leaf.digits(), blocks_.find_digit(digit));
+      if (at == leaf.digits().end()) throw Wrong{"a part for no iteration"};
+      const std::int32_t value = point[static_cast<std::size_t>(at - leaf.digits().begin())];
+      if (part == digit + "=" + std::to_string(value)) return symbol;
+    }
+    throw Wrong{"an operand is not read for this iteration"};
+  }
+
   std::map<Place, std::vector<int>> compute(const Leaf& leaf, const Task& task,
                                             const std::vector<Held>& parts) {
-    std::map<Place, int> operands;
+    Operands operands;
     std::size_t next = 0;
     for (const Ref& ref : task.reads) {
       for (const Point& p : cells(ref)) {
         const Held& held = parts.at(next++);
         if (held.is_state) throw Wrong{"a state as operand"};
-        operands[{plan_.allocs[ref.alloc.index()].buffer, p}] = held.symbols.at(0);
+        const std::string part = part_of(ref);
+        if (!held.part.empty() && held.part != part) throw Wrong{"a part of an operand"};
+        operands[{plan_.allocs[ref.alloc.index()].buffer, p}][part] = held.symbols.at(0);
       }
     }
     std::map<Place, std::vector<int>> made;
@@ -400,9 +314,7 @@ class Machine {
         if (!leaf.runs(p)) continue;  // contributes the identity
         const int symbol =
             leaf.contribution(symbols_, p, [&](const std::string& b, const Point& q) {
-              const auto found = operands.find({b, q});
-              if (found == operands.end()) throw Wrong{"an operand is not read"};
-              return found->second;
+              return find_operand(operands, leaf, {b, q}, p);
             });
         for (const Access& target : leaf.stmt().targets) {
           for (const Point& q : leaf.touched(target, p)) {
@@ -428,6 +340,7 @@ class Machine {
         for (const Point& p : cells(task.reads[i])) {
           const Held& held = parts.at(next++);
           if (held.is_state == stored) throw Wrong{"a value as state, or a state as value"};
+          if (!held.part.empty()) throw Wrong{"a part among what is combined"};
           source[{buffer, p}] = held.symbols;
         }
       }

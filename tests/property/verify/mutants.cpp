@@ -5,6 +5,8 @@
 #include <numeric>
 #include <utility>
 
+#include "ir/blocks.h"
+
 namespace harpe::test {
 namespace {
 
@@ -16,6 +18,7 @@ class Mutator {
   std::vector<Mutant> run() {
     break_order();
     break_transfers();
+    break_parts();
     break_leaves();
     break_combinations();
     break_groups();
@@ -146,6 +149,49 @@ class Mutator {
     });
   }
 
+  // Of references cut by a digit: another value, no value, two values for each other.
+  void break_parts() {
+    const auto cut_refs = [](std::vector<Ref>& refs) {
+      std::vector<Ref*> found;
+      for (Ref& ref : refs) {
+        if (ref.when) found.push_back(&ref);
+      }
+      return found;
+    };
+    const auto is_cut = [](const std::vector<Ref>& refs) {
+      return std::ranges::any_of(refs, [](const Ref& ref) { return ref.when.has_value(); });
+    };
+    const Ids readers = tasks([&](const Task& task) { return is_cut(task.reads); });
+    const Ids bringers = tasks([&](const Task& task) { return is_cut(task.writes); });
+    const auto turn = [](const Plan& plan, RouteChoice& when) {
+      const Checked<Blocks> blocks = Blocks::make(plan.program, plan.mesh, plan.form);
+      const int digit = blocks->find_digit(when.digit);
+      const std::int32_t extent = blocks->digits()[static_cast<std::size_t>(digit)].extent;
+      when.value = (when.value + 1) % extent;
+      return extent > 1;
+    };
+    add("wrong-part-read", readers, [=, this](Plan& plan, std::size_t id) {
+      const std::vector<Ref*> refs = cut_refs(plan.tasks[id].reads);
+      return turn(plan, *refs[below(refs.size())]->when);
+    });
+    add("wrong-part-brought", bringers, [=, this](Plan& plan, std::size_t id) {
+      const std::vector<Ref*> refs = cut_refs(plan.tasks[id].writes);
+      return turn(plan, *refs[below(refs.size())]->when);
+    });
+    add("part-read-as-whole", readers, [=, this](Plan& plan, std::size_t id) {
+      const std::vector<Ref*> refs = cut_refs(plan.tasks[id].reads);
+      refs[below(refs.size())]->when.reset();
+      return true;
+    });
+    add("swapped-parts", readers, [=, this](Plan& plan, std::size_t id) {
+      const std::vector<Ref*> refs = cut_refs(plan.tasks[id].reads);
+      if (refs.size() < 2) return false;
+      const std::size_t first = below(refs.size());
+      std::swap(refs[first]->when, refs[(first + 1) % refs.size()]->when);
+      return true;
+    });
+  }
+
   bool redirect(Plan& plan, Ref& ref, const std::function<bool(const Alloc&, const Alloc&)>& fits) {
     const Alloc& now = plan.allocs[ref.alloc.index()];
     Ids others;
@@ -185,16 +231,11 @@ class Mutator {
   }
 
   static std::vector<std::int32_t> extents_of(const Plan& plan, const std::string& nest) {
+    const Checked<Blocks> blocks = Blocks::make(plan.program, plan.mesh, plan.form);
     std::vector<std::int32_t> extents;
-    for (const std::string& axis : find_nest(plan.program, nest)->over) {
-      const Split* const cut = find_split(plan.form, axis);
-      if (cut == nullptr) {
-        extents.push_back(1);
-        continue;
-      }
-      for (const Digit& digit : cut->digits) {
-        extents.push_back(static_cast<std::int32_t>(digit.extent.value_or(1)));
-      }
+    for (const int digit :
+         iteration_digits(plan.program, *blocks, *find_nest(plan.program, nest))) {
+      extents.push_back(blocks->digits()[static_cast<std::size_t>(digit)].extent);
     }
     return extents;
   }

@@ -138,10 +138,6 @@ TEST(Model, refuses_a_form_that_does_not_fit) {
 }
 
 TEST(Model, refuses_what_it_has_no_rule_for) {
-  EXPECT_EQ(refusal(copy_of("dyn 64", "gpu:2", "")),
-            "error[V202]: axis `M` of dynamic size cannot be verified");
-  EXPECT_EQ(refusal(copy_of("64", "gpu:2", "  split M = m0:2 * m1:_\n  layout M slab(m0, m1)\n")),
-            "error[V202]: layout `slab` cannot be verified");
   EXPECT_EQ(refusal(copy_of("64", "gpu:2", "  place x[] partial sum@gpu\n")),
             "error[V202]: a partial home of `x`, which is no output, cannot be verified");
 }

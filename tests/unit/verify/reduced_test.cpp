@@ -109,6 +109,48 @@ commir flat for attn on two {
   EXPECT_EQ(extent(cases[1], "Sq", 0), 16);
 }
 
+TEST(Reduced, cuts_slots_as_their_tokens) {
+  const HandPlan hand(R"(
+program moe {
+  axis T = dyn 8192
+  axis Kc = 8
+  axis E = 256
+  axis C = dyn 4096 of E
+  buffer X : bf16[T] in
+  buffer Idx : i32[T, Kc] in
+  buffer Xe : bf16[E, C] out
+  route R : (E, C) <- (T, Kc) by Idx
+  nest dispatch over (E, C) {
+    Xe = copy(X[T=R.T])
+  }
+}
+mesh two = node:5, gpu:6
+commir push for moe on two {
+  split T = t0:30 * t1:_
+  split E = e0:30 * e1:_
+  split C = c0:30 * c1:_
+  layout C slab(c0, t0)
+  place X[t0@(node, gpu)]
+  place Xe[e0@(node, gpu)]
+  nest dispatch {
+    par e0 on (node, gpu)
+    stage X over (node, gpu) direct
+    leaf
+  }
+}
+)");
+  const auto cases = reduced_cases(hand.plan.program, hand.plan.mesh, hand.plan.form);
+  ASSERT_TRUE(cases.ok()) << render(cases.error());
+  ASSERT_EQ(cases->size(), 2U);
+  EXPECT_EQ(extent(cases->at(0), "C", 0), 9);
+  EXPECT_EQ(extent(cases->at(1), "C", 0), 16);
+  for (const ReducedCase& small : *cases) {
+    const auto plan = lower(small.program, small.mesh, small.form);
+    ASSERT_TRUE(plan.ok()) << render(plan.error());
+    EXPECT_EQ(finding(*plan), "verified");
+  }
+}
+
 TEST(Reduced, turns_a_skewed_loop_a_whole_number_of_times) {
   const auto cases = cases_of(R"(
 commir turns for attn on two {

@@ -136,10 +136,12 @@ TEST(VerifyIds, refuses_a_read_that_writes) {
             "error[V225]: task 2 has a reference to `A.home` with mode set, must be read");
 }
 
-TEST(VerifyIds, refuses_a_routed_read) {
+TEST(VerifyIds, refuses_a_part_of_what_no_route_brings) {
   RingGemm p;
   p.hand.at(TaskId(6)).reads[0].when = RouteChoice{.digit = "n0", .value = 0};
-  EXPECT_EQ(finding(p.hand.plan), "error[V202]: task 6 with a routed read cannot be verified");
+  EXPECT_EQ(finding(p.hand.plan),
+            "error[V215]: task 6 refers to `mm.A.st0.0` when n0=0: the statement does not read the "
+            "buffer through a route");
 }
 
 // --- what a slot can hold
