@@ -4,6 +4,7 @@
 // timings.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 #include <memory>
 
@@ -69,6 +70,7 @@ class Tally {
   int plans = 0;
   int refused = 0;
   int timings = 0;
+  double worst = 0;  // error over bound
 
   void run(const std::string& op, const std::vector<Shape>& shapes, const std::string& dtype) {
     for (const NamedSchedule& schedule : schedules_of(op)) {
@@ -115,6 +117,7 @@ class Tally {
     const Outputs outputs = execute(*plan, *inputs, {});
     const Checked<CheckReport> report = check_outputs(*plan, *inputs, outputs, draw.seed, 1);
     ASSERT_TRUE(report.ok()) << render(report.error());
+    for (const Comparison& one : report->outputs) worst = std::max(worst, one.error / one.bound);
     if (!report->passed()) ADD_FAILURE() << render(failure_of(*report));
     compare_timings(*plan, *inputs, outputs);
   }
@@ -140,8 +143,10 @@ class Tally {
 class Numerics : public testing::TestWithParam<std::string> {
  protected:
   static void report(const Tally& tally, int least) {
-    std::printf("%d plans checked, %d other timings, %d refused by construction\n", tally.plans,
-                tally.timings, tally.refused);
+    std::printf(
+        "%d plans checked, %d other timings, %d refused by construction; errors up to %.2f of "
+        "their bounds\n",
+        tally.plans, tally.timings, tally.refused, tally.worst);
     EXPECT_GE(tally.plans, least);
   }
 };
@@ -157,6 +162,12 @@ TEST_P(Numerics, products_are_right_under_every_schedule) {
 TEST_P(Numerics, attention_is_right_under_every_schedule) {
   Tally tally;
   tally.run("attention", kAttentions, GetParam());
+  report(tally, 300);
+}
+
+TEST_P(Numerics, gradients_of_attention_are_right_under_every_schedule) {
+  Tally tally;
+  tally.run("attention_bwd", kAttentions, GetParam());
   report(tally, 300);
 }
 

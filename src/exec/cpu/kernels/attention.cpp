@@ -2,10 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <string>
-#include <type_traits>
 
+#include "exec/cpu/kernels/attention_blocks.h"
 #include "exec/cpu/kernels/panel.h"
 #include "exec/cpu/kernels/scratch.h"
 #include "exec/cpu/kernels/softmax.h"
@@ -14,42 +13,6 @@
 
 namespace harpe {
 namespace {
-
-// Scores of 128 x 512 are 256 KiB of f32: with a tile of K and V they stay in the second-level
-// cache.
-constexpr std::int64_t kQueryBlock = 128;
-constexpr std::int64_t kKeyBlock = 512;
-
-template <class Real>
-constexpr Real kNone = -std::numeric_limits<Real>::infinity();
-template <class Real>
-constexpr DType kDTypeOf = std::is_same_v<Real, double> ? DType::F64 : DType::F32;
-
-template <class Real>
-MatrixView as_view(const DenseView<Real>& dense) {
-  return {.data = dense.data,
-          .dtype = kDTypeOf<Real>,
-          .row_stride = dense.transposed ? 1 : dense.stride,
-          .column_stride = dense.transposed ? dense.stride : 1};
-}
-
-// The first rows x columns of `view`, as `multiply` takes them without widening them every time.
-template <class Real>
-MatrixView ready(const MatrixView& view, std::int64_t rows, std::int64_t columns, Scratch purpose) {
-  if (view.dtype == gemm_backend(view.dtype).operands) return view;
-  return as_view(pack(view, rows, columns, scratch_of<Real>(purpose, rows * columns)));
-}
-
-template <class Real>
-bool all_finite(const Real* data, std::int64_t stride, std::int64_t rows, std::int64_t columns) {
-  bool finite = true;
-  for (std::int64_t row = 0; row < rows; ++row) {
-    for (std::int64_t i = 0; i < columns; ++i) {
-      finite = finite && std::isfinite(data[row * stride + i]);
-    }
-  }
-  return finite;
-}
 
 // A block of queries: its rows' running state, relative to their maxima until `finish`.
 template <class Real>
@@ -109,13 +72,11 @@ void QueryBlock<Real>::add_keys(std::int64_t key, std::int64_t columns) {
   const std::int64_t stride = (columns + padding - 1) / padding * padding;
   Real* scores = scratch_of<Real>(Scratch::Scores, rows_ * stride);
   const MatrixView k = ready<Real>(part(p_.k, key, 0), columns, p_.head_dim, Scratch::Key);
-  MatrixView transposed = k;
-  std::swap(transposed.row_stride, transposed.column_stride);
   multiply({.m = rows_,
             .n = columns,
             .k = p_.head_dim,
             .a = q_,
-            .b = transposed,
+            .b = transposed(k),
             .c = scores,
             .c_row_stride = stride,
             .accumulate = false});
@@ -132,11 +93,7 @@ void QueryBlock<Real>::add_keys(std::int64_t key, std::int64_t columns) {
                                .value_dim = p_.value_dim,
                                .first = empty_};
   update_softmax(tile);
-  const MatrixView v = part(p_.v, key, 0);
-  const bool in_place = v.dtype == kDTypeOf<Real> && v.column_stride == 1;
-  add_values(tile, in_place ? DenseView<Real>{static_cast<const Real*>(v.data), v.row_stride, false}
-                            : pack_rows(v, columns, p_.value_dim,
-                                        scratch_of<Real>(Scratch::Value, columns * p_.value_dim)));
+  add_values(tile, widened<Real>(part(p_.v, key, 0), columns, p_.value_dim, Scratch::Value));
   empty_ = false;
 }
 

@@ -26,8 +26,9 @@ struct SoftmaxTile {
 template <class Real>
 constexpr std::int64_t softmax_padding = 256 / static_cast<std::int64_t>(sizeof(Real));
 
-template <class Real>
-[[nodiscard]] inline std::int64_t visible_columns(const SoftmaxTile<Real>& tile, std::int64_t row) {
+// Of a row of a tile: of scores, or of gradients (softmax_gradient.h).
+template <class Tile>
+[[nodiscard]] inline std::int64_t visible_columns(const Tile& tile, std::int64_t row) {
   const std::int64_t visible = tile.visible + row * tile.slope;
   return visible < 0 ? 0 : (visible < tile.columns ? visible : tile.columns);
 }
