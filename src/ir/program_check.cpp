@@ -108,6 +108,9 @@ Checked<Ok> check_items(const Program& program) {
     HP_REQUIRE_OK(check_nest(program, i));
     for (const Stmt& stmt : nest.stmts) HP_REQUIRE_OK(check_stmt(program, nest, stmt));
   }
+  for (const Nest& nest : program.given) {
+    for (const Stmt& stmt : nest.stmts) HP_REQUIRE_OK(check_given(program, nest, stmt));
+  }
   return program.given.empty() ? Checked<Ok>(Ok{}) : check_items(preparation_of(program));
 }
 

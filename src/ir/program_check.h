@@ -21,7 +21,10 @@ constexpr std::int64_t kMaxAxisSize = std::int64_t{1} << 40;
 // All but the leaf. Errors: P002, P003, P004, P006 .. P009, P012 .. P014.
 [[nodiscard]] Checked<Ok> check_stmt(const Program& program, const Nest& nest, const Stmt& stmt);
 
-// All of the above in order.
+// Of a `given` nest: names inputs only. Errors: P023.
+[[nodiscard]] Checked<Ok> check_given(const Program& program, const Nest& nest, const Stmt& stmt);
+
+// All of the above in order, `given` nests as those of preparation_of.
 [[nodiscard]] Checked<Ok> check_items(const Program& program);
 
 [[nodiscard]] const Param* find_param(const Program& program, std::string_view name);

@@ -328,6 +328,12 @@ class ProgramParser {
     for (std::size_t i = 0; i < program_.decls.size(); ++i) {
       HP_REQUIRE_OK(locate(check_decl(program_, i), decl_names_[i]));
     }
+    for (std::size_t i = 0; i < program_.given.size(); ++i) {
+      const Nest& nest = program_.given[i];
+      for (std::size_t s = 0; s < nest.stmts.size(); ++s) {
+        HP_REQUIRE_OK(locate(check_given(program_, nest, nest.stmts[s]), stmt_names_[i][s]));
+      }
+    }
     HP_REQUIRE_OK(check_nests(preparation_of(program_), 0));
     return check_nests(program_, program_.given.size());
   }
