@@ -11,10 +11,7 @@
 #include "driver/session.h"
 #include "exec/cpu/cpu_executor.h"
 #include "ir/interpret.h"
-#include "lower/lower.h"
-#include "ops/registry.h"
-#include "schedule/named/registry.h"
-#include "schedule/primitives/compress.h"
+#include "schedule/primitive.h"
 #include "schedule/replay.h"
 #include "verify/verify.h"
 
@@ -28,6 +25,12 @@ std::vector<std::string> with_dtype(const std::string& dtype) {
   std::vector<std::string> parameters = kSizes;
   parameters.push_back("dtype=" + dtype);
   return parameters;
+}
+
+Checked<TensorMap> draw(const Plan& plan) {
+  RunRequest request;
+  request.seed = 11;
+  return prepare_run(plan, request);
 }
 
 TensorMap execute(const Plan& plan, const TensorMap& inputs) {
@@ -51,8 +54,10 @@ double objective(const Program& forward, const TensorMap& inputs) {
 
 TEST(Gradients, of_an_executed_plan_are_finite_differences_of_attention) {
   Session session(true);
-  const Checked<Program> forward =
-      session.program({.target = "attention", .parameters = with_dtype("f64")});
+  const Checked<Program> forward = session.program({.target = "attention",
+                                                    .parameters = with_dtype("f64"),
+                                                    .mesh = std::nullopt,
+                                                    .schedule = std::nullopt});
   ASSERT_TRUE(forward.ok());
   for (const char* schedule : {"zigzag_ring", "allgather", "usp"}) {
     const Checked<Plan> plan = session.plan({.target = "attention_bwd",
@@ -60,7 +65,7 @@ TEST(Gradients, of_an_executed_plan_are_finite_differences_of_attention) {
                                              .mesh = "x=3",
                                              .schedule = schedule});
     ASSERT_TRUE(plan.ok()) << render(plan.error());
-    Checked<TensorMap> inputs = prepare_run(*plan, {.seed = 11});
+    Checked<TensorMap> inputs = draw(*plan);
     ASSERT_TRUE(inputs.ok());
     const TensorMap gradients = execute(*plan, *inputs);
     for (const char* name : {"q", "k", "v"}) {
@@ -105,7 +110,7 @@ Wired run_with_wire(const std::string& dtype, std::optional<DType> wire) {
   }
   const Checked<Plan> plan = session.lower(*scheduled);
   HP_CHECK(plan.ok() && verify(*plan).ok(), "a plan that verifies");
-  const Checked<TensorMap> inputs = prepare_run(*plan, {.seed = 3});
+  const Checked<TensorMap> inputs = draw(*plan);
   const TensorMap outputs = execute(*plan, *inputs);
   const Checked<CheckReport> report = check_outputs(*plan, *inputs, outputs, 3, 1);
   Wired out;
