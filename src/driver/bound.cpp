@@ -150,6 +150,14 @@ double state_roundoff(const Plan& plan, const Stmt& stmt) {
   return roundoff;
 }
 
+// A travelling sum is rounded at every hop, and a last one takes it home unless its loop began at
+// the next rank's block (Theorem 3).
+double count_hops(const Mesh& mesh, const Move& move, const For* loop) {
+  const double ranks = ranks_along(mesh, move.over);
+  const bool ends_home = loop != nullptr && loop->offset % static_cast<std::int64_t>(ranks) == 1;
+  return std::max(1.0, ends_home ? ranks - 1 : ranks);
+}
+
 double wire_term(const Plan& plan, const Producer& producer, double state,
                  const Magnitudes& magnitudes) {
   const NestForm* nest = find_nest(plan.form, producer.nest->name);
@@ -158,13 +166,13 @@ double wire_term(const Plan& plan, const Producer& producer, double state,
   const Stmt& stmt = *producer.stmt;
   const Buffer& output = buffer_of(plan.program, stmt.targets[producer.target]);
   double term = 0;
+  const For* loop = nullptr;  // the innermost around the move
   for (const NestItem& item : nest->items) {
+    if (const auto* inner = std::get_if<For>(&item)) loop = inner;
     const auto* move = std::get_if<Move>(&item);
     if (move == nullptr) continue;
     if (move->kind == MoveKind::Drain && move->buffer == output.name) {
-      // A travelling sum is rounded at every hop, a contribution sent to its owner once.
-      const double hops =
-          move->how == How::Relay ? std::max(1.0, ranks_along(mesh, move->over) - 1) : 1;
+      const double hops = move->how == How::Relay ? count_hops(mesh, *move, loop) : 1;
       const bool as_state = !move->wire && stmt.monoid == Monoid::Lse;
       term += hops * (as_state ? state : unit_roundoff(move->wire.value_or(output.dtype)));
     }

@@ -130,7 +130,7 @@ TEST(Gradients, travel_in_the_type_that_compress_says) {
   EXPECT_EQ(narrow.bytes * 2, whole.bytes);
   EXPECT_LT(whole.error, 1e-6);
   EXPECT_GT(narrow.error, 1e-4);
-  EXPECT_GT(narrow.bound, 4 * 3 * unit_roundoff(DType::BF16)) << "three hops";
+  EXPECT_GT(narrow.bound, 4 * 4 * unit_roundoff(DType::BF16)) << "four hops";
   EXPECT_EQ(run_with_wire("bf16", std::nullopt).bytes, whole.bytes) << "sums travel in f32";
   EXPECT_EQ(run_with_wire("bf16", DType::BF16).bytes, narrow.bytes);
 }

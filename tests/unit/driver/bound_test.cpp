@@ -69,8 +69,8 @@ TEST(Bound, of_gradients_counts_the_exponents_the_products_and_the_sum) {
 }
 
 TEST(Bound, of_gradients_knows_in_which_type_they_travel) {
-  EXPECT_DOUBLE_EQ(bound_of(backward("bf16", "ring"), "dk", {}).wire,
-                   3 * unit_roundoff(DType::F32));
+  EXPECT_DOUBLE_EQ(bound_of(backward("bf16", "ring"), "dk", {}).wire, 4 * unit_roundoff(DType::F32))
+      << "three hops and one home";
   EXPECT_DOUBLE_EQ(bound_of(backward("bf16", "allgather"), "dk", {}).wire,
                    unit_roundoff(DType::BF16));
   EXPECT_DOUBLE_EQ(bound_of(backward("bf16", "ring"), "dq", {}).wire, 0);
