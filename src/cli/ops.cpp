@@ -22,7 +22,8 @@ std::string print_description(const Description& op) {
     for (const std::string& extent : buffer.shape) {
       shape += (shape.empty() ? "" : ", ") + extent;
     }
-    buffers.push_back({buffer.name, buffer.role, buffer.dtype, "[" + shape + "]"});
+    const std::string derived = buffer.derived.empty() ? "" : "else of " + buffer.derived;
+    buffers.push_back({buffer.name, buffer.role, buffer.dtype, "[" + shape + "]", derived});
   }
   return op.name + (op.summary.empty() ? "" : ": " + op.summary) +
          "\n\nparameters and their defaults\n" + print_table(parameters) +
@@ -39,11 +40,13 @@ Json to_json(const Description& op) {
   }
   Json::Array buffers;
   for (const BufferText& buffer : op.buffers) {
-    buffers.push_back(Json::object()
-                          .set("name", buffer.name)
-                          .set("role", buffer.role)
-                          .set("dtype", buffer.dtype)
-                          .set("shape", Json::Array(buffer.shape.begin(), buffer.shape.end())));
+    Json& json = buffers.emplace_back(
+        Json::object()
+            .set("name", buffer.name)
+            .set("role", buffer.role)
+            .set("dtype", buffer.dtype)
+            .set("shape", Json::Array(buffer.shape.begin(), buffer.shape.end())));
+    if (!buffer.derived.empty()) json.set("derived", buffer.derived);
   }
   return Json::object()
       .set("name", op.name)

@@ -5,6 +5,7 @@
 #include <optional>
 #include <set>
 
+#include "ir/leaf_contract.h"
 #include "support/check.h"
 
 namespace harpe {
@@ -44,9 +45,44 @@ std::set<std::string> reduced_axes(const Program& program, const Producer& produ
   return reduced;
 }
 
+bool has_scores(const Stmt& stmt) {
+  const LeafContract* leaf = find_leaf_contract(stmt.leaf);
+  return leaf != nullptr && leaf->has_scores();
+}
+
+// By how much a relative rounding of an operand grows: scores and sums are exponents.
+double growth_of(const Stmt& stmt, std::size_t operand, const Magnitudes& magnitudes) {
+  if (!has_scores(stmt)) return 1;
+  if (operand < 2) return magnitudes.score;
+  const bool is_sums = static_cast<int>(operand) == find_leaf_contract(stmt.leaf)->sums;
+  return is_sums ? magnitudes.logsum : 1;
+}
+
+// The length of a contraction over the nest's axes `names`.
+double points_of(const Program& program, const std::set<std::string>& names) {
+  double length = 1;
+  for (const std::string& name : names) {
+    if (const Axis* axis = find_axis(program, name)) length *= static_cast<double>(size_of(*axis));
+  }
+  return length;
+}
+
+// A sum of products with weights e^(score - logsum): their exponents are dot products over the
+// features, rounded like the sums they are taken from, and what they multiply is another.
+double weighted_term(const Program& program, const Producer& producer,
+                     const Magnitudes& magnitudes) {
+  const Stmt& stmt = *producer.stmt;
+  const Buffer& query = buffer_of(program, stmt.operands[0]);
+  const Buffer& value = buffer_of(program, stmt.operands[2]);
+  const double head_dim = size_of_dim(program, query, query.dims.size() - 1);
+  const double value_dim = size_of_dim(program, value, value.dims.size() - 1);
+  return std::sqrt(head_dim) * magnitudes.score + magnitudes.logsum + std::sqrt(value_dim);
+}
+
 double leaf_term(const Program& program, const Producer& producer, double accumulator,
                  const Magnitudes& magnitudes) {
-  if (producer.stmt->monoid == Monoid::Store) return 0;
+  const std::set<std::string> reduced = reduced_axes(program, producer);
+  if (producer.stmt->monoid == Monoid::Store && reduced.empty()) return 0;
   if (producer.stmt->monoid == Monoid::Lse) {
     // Errors of the scores act on every weight; then the weights are summed over the keys.
     const Buffer& query = buffer_of(program, producer.stmt->operands[0]);
@@ -55,11 +91,18 @@ double leaf_term(const Program& program, const Producer& producer, double accumu
     const double keys = size_of_dim(program, key, 1);
     return (std::sqrt(head_dim) * magnitudes.score + std::sqrt(keys)) * accumulator;
   }
-  double length = 1;
-  for (const std::string& name : reduced_axes(program, producer)) {
-    if (const Axis* axis = find_axis(program, name)) length *= static_cast<double>(size_of(*axis));
+  if (has_scores(*producer.stmt)) {
+    // The features that other targets lack are summed inside the weights.
+    std::set<std::string> summed;
+    for (const std::string& name : reduced) {
+      if (std::ranges::find(producer.nest->over, name) != producer.nest->over.end()) {
+        summed.insert(name);
+      }
+    }
+    return (weighted_term(program, producer, magnitudes) + std::sqrt(points_of(program, summed))) *
+           accumulator;
   }
-  return std::sqrt(length) * accumulator;
+  return std::sqrt(points_of(program, reduced)) * accumulator;
 }
 
 // Contributions to one output block: the blocks of the axes it is summed over.
@@ -96,11 +139,23 @@ double state_roundoff(const Plan& plan, const Stmt& stmt) {
     }
   }
   if (roundoff > 0) return roundoff;
+  // Stored at once: what is added up on the way is as wide as the operands ask for.
+  if (stmt.monoid == Monoid::Store && !stmt.operands.empty()) {
+    return unit_roundoff(state_dtype(buffer_of(plan.program, stmt.operands[0]).dtype));
+  }
   for (const Access& target : stmt.targets) {
     roundoff =
         std::max(roundoff, unit_roundoff(state_dtype(buffer_of(plan.program, target).dtype)));
   }
   return roundoff;
+}
+
+// A travelling sum is rounded at every hop, and a last one takes it home unless its loop began at
+// the next rank's block (Theorem 3).
+double count_hops(const Mesh& mesh, const Move& move, const For* loop) {
+  const double ranks = ranks_along(mesh, move.over);
+  const bool ends_home = loop != nullptr && loop->offset % static_cast<std::int64_t>(ranks) == 1;
+  return std::max(1.0, ends_home ? ranks - 1 : ranks);
 }
 
 double wire_term(const Plan& plan, const Producer& producer, double state,
@@ -111,21 +166,20 @@ double wire_term(const Plan& plan, const Producer& producer, double state,
   const Stmt& stmt = *producer.stmt;
   const Buffer& output = buffer_of(plan.program, stmt.targets[producer.target]);
   double term = 0;
+  const For* loop = nullptr;  // the innermost around the move
   for (const NestItem& item : nest->items) {
+    if (const auto* inner = std::get_if<For>(&item)) loop = inner;
     const auto* move = std::get_if<Move>(&item);
     if (move == nullptr) continue;
     if (move->kind == MoveKind::Drain && move->buffer == output.name) {
-      // A travelling sum is rounded at every hop, a contribution sent to its owner once.
-      const double hops =
-          move->how == How::Relay ? std::max(1.0, ranks_along(mesh, move->over) - 1) : 1;
+      const double hops = move->how == How::Relay ? count_hops(mesh, *move, loop) : 1;
       const bool as_state = !move->wire && stmt.monoid == Monoid::Lse;
       term += hops * (as_state ? state : unit_roundoff(move->wire.value_or(output.dtype)));
     }
     if (move->kind == MoveKind::Stage && move->wire) {
       for (std::size_t i = 0; i < stmt.operands.size(); ++i) {
         if (stmt.operands[i].buffer != move->buffer) continue;
-        const bool scored = stmt.monoid == Monoid::Lse && i < 2;
-        term += unit_roundoff(*move->wire) * (scored ? magnitudes.score : 1);
+        term += unit_roundoff(*move->wire) * growth_of(stmt, i, magnitudes);
       }
     }
   }

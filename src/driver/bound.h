@@ -10,7 +10,7 @@ namespace harpe {
 // into one of the result. 1 where a statement has no such intermediate.
 struct Magnitudes {
   double score = 1;   // of q k^T * scale, at most
-  double logsum = 1;  // of a row's logsumexp
+  double logsum = 1;  // of a row's logsumexp, made or read
 };
 
 // What rounding may do to one output, relative to the scale of its row (commir.md 9). Every term is

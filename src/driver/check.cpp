@@ -55,9 +55,10 @@ double difference(double got, double wanted) {
 class Comparer {
  public:
   Comparer(const Plan& plan, const std::string& buffer, const TensorMap& inputs,
-           const HostTensor& wanted, const HostTensor& got)
+           const HostTensor& wanted, const HostTensor& got, const std::vector<double>& term_scales)
       : producer_(producer_of(plan.program, buffer)),
         scale_(plan.program, producer_, inputs),
+        term_scales_(term_scales),
         wanted_(wanted),
         got_(got) {
     HP_CHECK(got.shape == wanted.shape, "`" + buffer + "` has shape " + print_shape(got.shape) +
@@ -85,7 +86,7 @@ class Comparer {
  private:
   void compare_row(std::int64_t row, bool sampled) {
     ++out_.checked;
-    double scale = is_logarithm_ ? 1 : scale_.of(index_of(row, row_shape_));
+    double scale = is_logarithm_ ? 1 : expected_scale(row);
     if (!is_logarithm_) {
       for (std::int64_t i = row * length_; i < (row + 1) * length_; ++i) {
         if (const double x = std::abs(load(wanted_, i)); std::isfinite(x))
@@ -107,8 +108,14 @@ class Comparer {
     }
   }
 
+  [[nodiscard]] double expected_scale(std::int64_t row) const {
+    const double of_terms = term_scales_[static_cast<std::size_t>(row)];
+    return std::isnan(of_terms) ? scale_.of(index_of(row, row_shape_)) : of_terms;
+  }
+
   Producer producer_;
   RowScale scale_;
+  const std::vector<double>& term_scales_;  // per row, NaN where the reference does not say
   const HostTensor& wanted_;
   const HostTensor& got_;
   std::vector<std::int64_t> row_shape_;
@@ -116,29 +123,6 @@ class Comparer {
   bool is_logarithm_ = false;
   Comparison out_;
 };
-
-double largest_magnitude(const HostTensor& tensor) {
-  double largest = 0;
-  const std::int64_t elements = element_count(tensor);
-  for (std::int64_t i = 0; i < elements; ++i) {
-    if (const double x = std::abs(load(tensor, i)); std::isfinite(x))
-      largest = std::max(largest, x);
-  }
-  return largest;
-}
-
-Magnitudes magnitudes_of(const Program& program, const std::string& buffer, const TensorMap& inputs,
-                         const TensorMap& reference) {
-  const Stmt& stmt = *producer_of(program, buffer).stmt;
-  Magnitudes magnitudes{.score = largest_score(stmt, inputs)};
-  if (stmt.monoid == Monoid::Lse && stmt.targets.size() == 2) {
-    const auto logsum = reference.find(stmt.targets[1].buffer);
-    if (logsum != reference.end()) {
-      magnitudes.logsum = std::max(1.0, largest_magnitude(logsum->second));
-    }
-  }
-  return magnitudes;
-}
 
 std::string print_short(double value) {
   std::array<char, 32> buffer{};
@@ -167,11 +151,13 @@ Checked<CheckReport> check_outputs(const Plan& plan, const TensorMap& inputs,
     HP_CHECK(wanted != meaning.outputs.end(), "the reference has no `" + buffer + "`");
     const auto sampled = meaning.sampled_rows.find(buffer);
     Comparison comparison =
-        Comparer(plan, buffer, inputs, wanted->second, got)
+        Comparer(plan, buffer, inputs, wanted->second, got, meaning.scales.at(buffer))
             .compare(sampled == meaning.sampled_rows.end() ? std::vector<std::int64_t>()
                                                            : sampled->second);
-    comparison.terms =
-        bound_of(plan, buffer, magnitudes_of(plan.program, buffer, inputs, meaning.outputs));
+    const Stmt& stmt = *producer_of(plan.program, buffer).stmt;
+    comparison.terms = bound_of(plan, buffer,
+                                {.score = largest_score(stmt, inputs),
+                                 .logsum = largest_logsum(stmt, inputs, meaning.outputs)});
     comparison.bound = comparison.terms.limit();
     report.outputs.push_back(std::move(comparison));
   }

@@ -39,7 +39,8 @@ struct CheckReport {
 // Compares the outputs of `plan` with what its program means for `inputs` (already rounded to the
 // buffers' dtypes). Sampled rows include both sides of every block border of the row axis.
 // The scale of a row is the largest magnitude in its reference, but no less than what independent
-// terms of the operands' size would sum to: cancellation does not make an error larger.
+// terms of the operands' size would sum to (Meaning::scales where the leaf says, else RowScale):
+// cancellation does not make an error larger.
 [[nodiscard]] Checked<CheckReport> check_outputs(const Plan& plan, const TensorMap& inputs,
                                                  const TensorMap& outputs, std::uint64_t seed,
                                                  int threads);

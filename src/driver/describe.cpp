@@ -60,6 +60,21 @@ std::string print_extent(const Program& program, const Dim& dim) {
   return extent.text();
 }
 
+// "attn_fwd(q, k, v)": what a `given` nest makes the buffer from.
+std::string print_derivation(const Program& program, const std::string& buffer) {
+  for (const Nest& nest : program.given) {
+    for (const Stmt& stmt : nest.stmts) {
+      if (std::ranges::find(stmt.targets, buffer, &Access::buffer) == stmt.targets.end()) continue;
+      std::string operands;
+      for (const Access& operand : stmt.operands) {
+        operands += (operands.empty() ? "" : ", ") + operand.buffer;
+      }
+      return stmt.leaf + "(" + operands + ")";
+    }
+  }
+  return "";
+}
+
 }  // namespace
 
 Description describe(const Program& program) {
@@ -79,6 +94,7 @@ Description describe(const Program& program) {
     text.dtype =
         buffer->dtype_param.empty() ? std::string(print(buffer->dtype)) : buffer->dtype_param;
     for (const Dim& dim : buffer->dims) text.shape.push_back(print_extent(program, dim));
+    text.derived = print_derivation(program, buffer->name);
   }
   return out;
 }

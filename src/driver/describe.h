@@ -20,6 +20,7 @@ struct BufferText {
   std::string role;
   std::string dtype;               // or the parameter that names it
   std::vector<std::string> shape;  // per dimension, in terms of the parameters
+  std::string derived;  // of an input: what it is where the caller gives none; "" for a drawn one
 };
 
 struct Description {

@@ -10,6 +10,7 @@
 #include "driver/npy.h"
 #include "driver/trace.h"
 #include "exec/cpu/cpu_executor.h"
+#include "ir/interpret.h"
 
 namespace harpe {
 namespace {
@@ -70,6 +71,24 @@ TensorMap gather_outputs(const Executor& executor, const Program& program) {
   return outputs;
 }
 
+// Inputs that follow from others, and that no file gives, as the reference makes them.
+Checked<Ok> derive_inputs(const Program& program, const std::vector<NamedFile>& files,
+                          TensorMap& inputs) {
+  const Program preparation = preparation_of(program);
+  const std::vector<std::string> follow = names_of(preparation, Role::Out);
+  const auto is_given = [&](const std::string& name) {
+    return std::ranges::find(files, name, &NamedFile::name) != files.end();
+  };
+  if (std::ranges::all_of(follow, is_given)) return Ok{};
+  HP_TRY(const Meaning made, interpret(preparation, inputs, std::nullopt, thread_count()));
+  for (const std::string& name : follow) {
+    if (is_given(name)) continue;
+    inputs.insert_or_assign(name,
+                            convert(made.outputs.at(name), find_buffer(program, name)->dtype));
+  }
+  return Ok{};
+}
+
 }  // namespace
 
 Checked<TensorMap> prepare_run(const Plan& plan, const RunRequest& request) {
@@ -77,7 +96,8 @@ Checked<TensorMap> prepare_run(const Plan& plan, const RunRequest& request) {
   HP_REQUIRE_OK(check_names(program, request.inputs, Role::In, DiagCode::I301));
   HP_REQUIRE_OK(check_names(program, request.outputs, Role::Out, DiagCode::I305));
   HP_REQUIRE_OK(check_places(request));
-  HP_REQUIRE_OK(check_memory("this run", bytes_to_run(plan, request.check)));
+  HP_REQUIRE_OK(
+      check_memory("this run", bytes_to_run(plan, request.check || !program.given.empty())));
   TensorMap inputs;
   for (const Buffer* buffer : buffers_of(program)) {
     if (buffer->role != Role::In) continue;
@@ -91,6 +111,7 @@ Checked<TensorMap> prepare_run(const Plan& plan, const RunRequest& request) {
     HP_TRY(HostTensor fitted, fit_input(program, *buffer, tensor, file->path));
     inputs.emplace(buffer->name, std::move(fitted));
   }
+  HP_REQUIRE_OK(derive_inputs(program, request.inputs, inputs));
   return inputs;
 }
 

@@ -32,7 +32,8 @@ struct RunOutcome {
 };
 
 // Everything that can be refused before the first task: names, files, shapes, places to write,
-// memory. Inputs come back rounded to their buffers' dtypes. Errors: U118, I1xx to I3xx, I502,
+// memory. Inputs come back rounded to their buffers' dtypes; those that the program's `given` nests
+// make follow from the others where no file gives them. Errors: U118, I1xx to I3xx, I502,
 // V106.
 [[nodiscard]] Checked<TensorMap> prepare_run(const Plan& plan, const RunRequest& request);
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "ir/leaf_contract.h"
 #include "support/check.h"
 
 namespace harpe {
@@ -60,6 +61,16 @@ void for_each_element(const std::vector<std::int64_t>& sizes,
     ++at[axis - 1];
     group += strides[axis - 1];
   }
+}
+
+double largest_magnitude(const HostTensor& tensor) {
+  double largest = 0;
+  const std::int64_t elements = element_count(tensor);
+  for (std::int64_t i = 0; i < elements; ++i) {
+    if (const double x = std::abs(load(tensor, i)); std::isfinite(x))
+      largest = std::max(largest, x);
+  }
+  return largest;
 }
 
 double largest_norm(const HostTensor& tensor) {
@@ -176,7 +187,8 @@ double RowScale::of(const std::vector<std::int64_t>& coordinates) const {
 }
 
 double largest_score(const Stmt& stmt, const TensorMap& inputs) {
-  if (stmt.monoid != Monoid::Lse || stmt.operands.size() < 2) return 1;
+  const LeafContract* leaf = find_leaf_contract(stmt.leaf);
+  if (leaf == nullptr || !leaf->has_scores()) return 1;
   const auto query = inputs.find(stmt.operands[0].buffer);
   const auto key = inputs.find(stmt.operands[1].buffer);
   if (query == inputs.end() || key == inputs.end() || query->second.shape.empty()) return 1;
@@ -190,6 +202,17 @@ double largest_score(const Stmt& stmt, const TensorMap& inputs) {
     }
   }
   return std::max(1.0, scale * largest_norm(query->second) * largest_norm(key->second));
+}
+
+double largest_logsum(const Stmt& stmt, const TensorMap& inputs, const TensorMap& results) {
+  const LeafContract* leaf = find_leaf_contract(stmt.leaf);
+  if (leaf == nullptr || !leaf->has_scores()) return 1;
+  const bool own = leaf->sums == LeafContract::kOwnSums;
+  const Access& access =
+      own ? stmt.targets[1] : stmt.operands[static_cast<std::size_t>(leaf->sums)];
+  const TensorMap& tensors = own ? results : inputs;
+  const auto found = tensors.find(access.buffer);
+  return found == tensors.end() ? 1 : std::max(1.0, largest_magnitude(found->second));
 }
 
 }  // namespace harpe

@@ -42,4 +42,9 @@ class RowScale {
 // inputs.
 [[nodiscard]] double largest_score(const Stmt& stmt, const TensorMap& inputs);
 
+// The largest finite |logarithm of a sum of weights| of a leaf with scores, at least 1: an operand
+// or, where the leaf makes it, a target.
+[[nodiscard]] double largest_logsum(const Stmt& stmt, const TensorMap& inputs,
+                                    const TensorMap& results);
+
 }  // namespace harpe

@@ -100,8 +100,10 @@ Checked<Script> name_script(const std::string& name, const Program& program, con
 }  // namespace
 
 std::string schedule_family(const Program& program) {
-  if (!schedules_of(program.name).empty() || program.nests.size() != 1) return program.name;
-  const std::string& leaf = program.nests.front().stmts.front().leaf;
+  if (!schedules_of(program.name).empty()) return program.name;
+  const std::string& leaf = program.nests.back().stmts.front().leaf;
+  if (leaf == "attn_bwd") return "attention_bwd";  // whose rows have a nest of their own
+  if (program.nests.size() != 1) return program.name;
   if (leaf == "attn_fwd") return "attention";
   if (leaf == "matmul") return "gemm";
   return program.name;

@@ -186,6 +186,7 @@ Checked<Program> instantiate(const Program& program, const Bindings& bindings) {
     ground.decls.push_back(std::move(substituted));
   }
   for (const Nest& nest : program.nests) ground.nests.push_back(substitution.apply(nest));
+  for (const Nest& nest : program.given) ground.given.push_back(substitution.apply(nest));
   HP_REQUIRE_OK(check_program(ground));
   return ground;
 }

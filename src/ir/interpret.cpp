@@ -82,6 +82,7 @@ class Interpreter {
       if (buffer->role != Role::Out && buffer->role != Role::InOut) continue;
       meaning.outputs.emplace(buffer->name, std::move(values_.at(buffer->name)));
       meaning.sampled_rows.emplace(buffer->name, std::move(rows_[buffer->name]));
+      meaning.scales.emplace(buffer->name, std::move(scales_[buffer->name]));
     }
     return meaning;
   }
@@ -94,6 +95,9 @@ class Interpreter {
       HostTensor value = make_tensor(DType::F64, shape);
       std::fill_n(reinterpret_cast<double*>(value.data.data()), element_count(value),
                   std::numeric_limits<double>::quiet_NaN());
+      scales_[buffer.name].assign(
+          static_cast<std::size_t>(shape.empty() ? 1 : element_count(value) / shape.back()),
+          std::numeric_limits<double>::quiet_NaN());
       values_.emplace(buffer.name, std::move(value));
       return Ok{};
     }
@@ -121,10 +125,13 @@ class Interpreter {
 
   Checked<NamedTensor> resolve(const Nest& nest, const Access& access) {
     const Buffer& buffer = *find_buffer(program_, access.buffer);
-    NamedTensor out{.buffer = buffer.name, .tensor = nullptr, .values = nullptr, .dims = {}};
+    NamedTensor out{.buffer = buffer.name, .tensor = nullptr, .dims = {}};
     if (const auto own = values_.find(buffer.name); own != values_.end()) {
       out.tensor = &own->second;
       out.values = reinterpret_cast<double*>(own->second.data.data());
+      if (const auto scales = scales_.find(buffer.name); scales != scales_.end()) {
+        out.scales = scales->second.data();
+      }
     } else {
       out.tensor = &inputs_.at(buffer.name);
     }
@@ -209,6 +216,8 @@ class Interpreter {
   static Checked<ComputedRows> call_leaf(const LeafCall& call) {
     if (call.stmt->leaf == "matmul") return interpret_matmul(call);
     if (call.stmt->leaf == "attn_fwd") return interpret_attention(call);
+    if (call.stmt->leaf == "attn_bwd") return interpret_attention_gradient(call);
+    if (call.stmt->leaf == "rowdot") return interpret_rowdot(call);
     if (call.stmt->leaf == "copy") return interpret_copy(call);
     return unknown_leaf(*call.nest, *call.stmt);
   }
@@ -226,6 +235,7 @@ class Interpreter {
   const std::optional<RowSample>& sample_;
   int threads_;
   TensorMap values_;
+  std::map<std::string, std::vector<double>> scales_;
   std::set<std::string> written_;
   std::map<std::string, std::vector<std::int64_t>> rows_;
 };

@@ -16,7 +16,7 @@ namespace harpe {
 // reference of `--check` and of the numerics tests.
 
 // Which rows to compute. A row is one point of a leaf's row axes (matmul: an M; attn_fwd: a (b,
-// head, q)).
+// head, q); attn_bwd: that, or a (b, head, key)).
 struct RowSample {
   std::uint64_t seed = 0;
   std::int64_t rows = 256;                  // per output; block borders are always among them
@@ -28,6 +28,9 @@ struct Meaning {
   // Per output: flat indices (over all dimensions but the last) of the rows that were computed;
   // empty when all were.
   std::map<std::string, std::vector<std::int64_t>> sampled_rows;
+  // Per output and row: what the terms that were added up there would measure were they
+  // independent, per element; NaN where the leaf does not say. Terms may cancel: the sum says less.
+  std::map<std::string, std::vector<double>> scales;
 };
 
 // Requires: program is ground; `inputs` holds every `in` buffer with its whole shape.

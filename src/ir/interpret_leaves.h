@@ -22,6 +22,7 @@ struct NamedTensor {
   std::string buffer;
   const HostTensor* tensor = nullptr;
   double* values = nullptr;             // of a target: the tensor's elements
+  double* scales = nullptr;             // of a target: Meaning::scales
   std::vector<std::vector<Axis>> dims;  // opaque dimensions are axes named "#0", "#1", …
 
   [[nodiscard]] std::vector<Axis> axes() const;
@@ -44,6 +45,8 @@ using ComputedRows = std::vector<std::vector<std::int64_t>>;
 
 [[nodiscard]] Checked<ComputedRows> interpret_matmul(const LeafCall& call);
 [[nodiscard]] Checked<ComputedRows> interpret_attention(const LeafCall& call);
+[[nodiscard]] Checked<ComputedRows> interpret_attention_gradient(const LeafCall& call);
+[[nodiscard]] Checked<ComputedRows> interpret_rowdot(const LeafCall& call);
 [[nodiscard]] Checked<ComputedRows> interpret_copy(const LeafCall& call);
 
 [[nodiscard]] Diag misfit(const LeafCall& call, const NamedTensor& tensor,

@@ -16,6 +16,12 @@ namespace harpe {
 //   G), D], k[B, K, H, D], v[B, K, H, Dv];
 //                                 o like q with Dv, l[B, (H, G), Q] f32, natural log; scale = attr
 //                                 or 1/sqrt(D)
+//   attn_bwd(q, k, v, do, l, d) -> (dq, dk, dv)   sum= the gradients of attn_fwd, where do is that
+//                                 of o, l its result and d = rowdot(o, do): with p = e^(scale q k^T
+//                                 - l) and s = p (do v^T - d), dq = scale s k, dk = scale s^T q,
+//                                 dv = p^T do. Shapes as in attn_fwd, d as l. A row whose l is -inf
+//                                 sees nothing.
+//   rowdot(a, b) -> c             c = a b summed over the one axis that c lacks
 //   copy(x) -> y                  y = x
 struct LeafContract {
   std::string_view name;
@@ -25,6 +31,13 @@ struct LeafContract {
   bool takes_masks;
   bool remote_operands;  // a kernel exists that reads operands in place on another rank (`inline`)
   bool chunkable;        // a kernel exists that consumes operands chunk by chunk
+  // Of a leaf that weighs by e^(scale * a b), a and b its first operands: which operand holds the
+  // logarithms of the weights' sums, or kOwnSums where it makes them. Else kNoScores.
+  int sums = kNoScores;
+
+  static constexpr int kNoScores = -2;
+  static constexpr int kOwnSums = -1;
+  [[nodiscard]] constexpr bool has_scores() const { return sums != kNoScores; }
 };
 
 [[nodiscard]] std::span<const LeafContract> all_leaf_contracts();

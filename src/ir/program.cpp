@@ -66,6 +66,25 @@ std::vector<const Axis*> axes_of(const Program& program) { return decls_of<Axis>
 
 std::vector<const Buffer*> buffers_of(const Program& program) { return decls_of<Buffer>(program); }
 
+Program preparation_of(const Program& program) {
+  Program out{.name = program.name, .params = program.params, .decls = {}, .nests = program.given};
+  const auto is_made = [&](const Buffer& buffer) {
+    return std::ranges::any_of(program.given, [&](const Nest& nest) {
+      return std::ranges::any_of(nest.stmts, [&](const Stmt& stmt) {
+        return std::ranges::find(stmt.targets, buffer.name, &Access::buffer) != stmt.targets.end();
+      });
+    });
+  };
+  for (Decl decl : program.decls) {
+    if (auto* const buffer = std::get_if<Buffer>(&decl)) {
+      if (buffer->role != Role::In) continue;
+      if (is_made(*buffer)) buffer->role = Role::Out;
+    }
+    out.decls.push_back(std::move(decl));
+  }
+  return out;
+}
+
 std::vector<std::string> axis_names(const Buffer& buffer) {
   std::vector<std::string> names;
   for (const Dim& dim : buffer.dims) {

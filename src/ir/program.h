@@ -126,6 +126,9 @@ struct Program {
   std::vector<Param> params;
   std::vector<Decl> decls;  // in the order written
   std::vector<Nest> nests;
+  // `given nest …`: how inputs follow from other inputs where the caller gives none. Says what the
+  // program may expect of them; no rank computes it (see preparation_of).
+  std::vector<Nest> given = {};
   friend bool operator==(const Program&, const Program&) = default;
 };
 
@@ -136,6 +139,10 @@ struct Program {
 [[nodiscard]] const Nest* find_nest(const Program& program, std::string_view name);
 [[nodiscard]] std::vector<const Axis*> axes_of(const Program& program);
 [[nodiscard]] std::vector<const Buffer*> buffers_of(const Program& program);
+
+// The program that makes the inputs which `given` nests write: they are its outputs, the other
+// inputs its inputs. Templates and ground programs.
+[[nodiscard]] Program preparation_of(const Program& program);
 
 // The axes a buffer is indexed by, product dimensions flattened, in dimension order.
 [[nodiscard]] std::vector<std::string> axis_names(const Buffer& buffer);

@@ -108,7 +108,10 @@ Checked<Ok> check_items(const Program& program) {
     HP_REQUIRE_OK(check_nest(program, i));
     for (const Stmt& stmt : nest.stmts) HP_REQUIRE_OK(check_stmt(program, nest, stmt));
   }
-  return Ok{};
+  for (const Nest& nest : program.given) {
+    for (const Stmt& stmt : nest.stmts) HP_REQUIRE_OK(check_given(program, nest, stmt));
+  }
+  return program.given.empty() ? Checked<Ok>(Ok{}) : check_items(preparation_of(program));
 }
 
 Checked<Ok> check_program(const Program& program) {
@@ -121,7 +124,8 @@ Checked<Ok> check_program(const Program& program) {
     if (nest.stmts.empty()) return make_diag(DiagCode::P021, {{"nest", nest.name}});
     for (const Stmt& stmt : nest.stmts) HP_REQUIRE_OK(check_leaf(program, nest, stmt));
   }
-  return check_flow(program);
+  HP_REQUIRE_OK(check_flow(program));
+  return program.given.empty() ? Checked<Ok>(Ok{}) : check_program(preparation_of(program));
 }
 
 }  // namespace harpe

@@ -18,10 +18,13 @@ constexpr std::int64_t kMaxAxisSize = std::int64_t{1} << 40;
 [[nodiscard]] Checked<Ok> check_decl(const Program& program, std::size_t index);
 // The nest's own line. Errors: P001, P002, P003, P005.
 [[nodiscard]] Checked<Ok> check_nest(const Program& program, std::size_t index);
-// All but the leaf. Errors: P002, P003, P004, P006 .. P009, P010, P012 .. P014, P020, P023, P024.
+// All but the leaf. Errors: P002, P003, P004, P006 .. P010, P012 .. P014, P020, P023, P024.
 [[nodiscard]] Checked<Ok> check_stmt(const Program& program, const Nest& nest, const Stmt& stmt);
 
-// All of the above in order.
+// Of a `given` nest: names inputs only. Errors: P025.
+[[nodiscard]] Checked<Ok> check_given(const Program& program, const Nest& nest, const Stmt& stmt);
+
+// All of the above in order, `given` nests as those of preparation_of.
 [[nodiscard]] Checked<Ok> check_items(const Program& program);
 
 [[nodiscard]] const Param* find_param(const Program& program, std::string_view name);

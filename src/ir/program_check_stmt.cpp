@@ -240,4 +240,17 @@ Checked<Ok> check_stmt(const Program& program, const Nest& nest, const Stmt& stm
   return StmtChecker(program, nest, stmt).check();
 }
 
+Checked<Ok> check_given(const Program& program, const Nest& nest, const Stmt& stmt) {
+  for (const std::vector<Access>* accesses : {&stmt.targets, &stmt.operands}) {
+    for (const Access& access : *accesses) {
+      const Buffer* const buffer = find_buffer(program, access.buffer);
+      if (buffer == nullptr || buffer->role == Role::In) continue;
+      return make_diag(
+          DiagCode::P025,
+          {{"nest", nest.name}, {"name", buffer->name}, {"role", print(buffer->role)}});
+    }
+  }
+  return Ok{};
+}
+
 }  // namespace harpe

@@ -27,7 +27,11 @@ class ProgramParser {
            cursor_.at("leaf")) {
       HP_REQUIRE_OK(parse_decl());
     }
-    while (cursor_.at("nest")) HP_REQUIRE_OK(parse_nest());
+    while (cursor_.accept("given")) {
+      if (!cursor_.at("nest")) return cursor_.unexpected("`nest`");
+      HP_REQUIRE_OK(parse_nest(program_.given));
+    }
+    while (cursor_.at("nest")) HP_REQUIRE_OK(parse_nest(program_.nests));
     if (!cursor_.accept("}")) return unexpected_item();
     HP_REQUIRE_OK(check());
     return std::move(program_);
@@ -36,9 +40,10 @@ class ProgramParser {
  private:
   [[nodiscard]] Diag unexpected_item() const {
     if (!program_.nests.empty()) return cursor_.unexpected("`nest` or `}`");
+    if (!program_.given.empty()) return cursor_.unexpected("`given`, `nest` or `}`");
     const std::string_view param = program_.decls.empty() ? "`param`, " : "";
     return cursor_.unexpected(std::string(param) +
-                              "`axis`, `buffer`, `route`, `leaf`, `nest` or `}`");
+                              "`axis`, `buffer`, `route`, `leaf`, `given`, `nest` or `}`");
   }
 
   // The name of something the program declares or refers to.
@@ -198,7 +203,7 @@ class ProgramParser {
     return Ok{};
   }
 
-  Checked<Ok> parse_nest() {
+  Checked<Ok> parse_nest(std::vector<Nest>& nests) {
     cursor_.take();
     Nest nest;
     HP_TRY(nest.name, parse_name("the nest's name"));
@@ -218,7 +223,7 @@ class ProgramParser {
       nest.stmts.push_back(std::move(stmt));
       stmt_names_.back().push_back(take_names());
     }
-    program_.nests.push_back(std::move(nest));
+    nests.push_back(std::move(nest));
     return Ok{};
   }
 
@@ -323,11 +328,23 @@ class ProgramParser {
     for (std::size_t i = 0; i < program_.decls.size(); ++i) {
       HP_REQUIRE_OK(locate(check_decl(program_, i), decl_names_[i]));
     }
-    for (std::size_t i = 0; i < program_.nests.size(); ++i) {
-      const Nest& nest = program_.nests[i];
-      HP_REQUIRE_OK(locate(check_nest(program_, i), nest_names_[i]));
+    for (std::size_t i = 0; i < program_.given.size(); ++i) {
+      const Nest& nest = program_.given[i];
       for (std::size_t s = 0; s < nest.stmts.size(); ++s) {
-        HP_REQUIRE_OK(locate(check_stmt(program_, nest, nest.stmts[s]), stmt_names_[i][s]));
+        HP_REQUIRE_OK(locate(check_given(program_, nest, nest.stmts[s]), stmt_names_[i][s]));
+      }
+    }
+    HP_REQUIRE_OK(check_nests(preparation_of(program_), 0));
+    return check_nests(program_, program_.given.size());
+  }
+
+  // `first`: which nest of the text is the program's first.
+  [[nodiscard]] Checked<Ok> check_nests(const Program& program, std::size_t first) const {
+    for (std::size_t i = 0; i < program.nests.size(); ++i) {
+      const Nest& nest = program.nests[i];
+      HP_REQUIRE_OK(locate(check_nest(program, i), nest_names_[first + i]));
+      for (std::size_t s = 0; s < nest.stmts.size(); ++s) {
+        HP_REQUIRE_OK(locate(check_stmt(program, nest, nest.stmts[s]), stmt_names_[first + i][s]));
       }
     }
     return Ok{};
@@ -338,7 +355,7 @@ class ProgramParser {
   ItemNames names_;  // of the item being read
   std::vector<ItemNames> param_names_;
   std::vector<ItemNames> decl_names_;
-  std::vector<ItemNames> nest_names_;
+  std::vector<ItemNames> nest_names_;               // the given ones first
   std::vector<std::vector<ItemNames>> stmt_names_;  // by nest
 };
 

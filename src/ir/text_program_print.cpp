@@ -79,7 +79,7 @@ std::string print_param(const Param& param) {
 }
 
 std::string print_nest(const Nest& nest) {
-  std::string out = "  nest " + nest.name + " over " + print_axis_list(nest.over);
+  std::string out = "nest " + nest.name + " over " + print_axis_list(nest.over);
   if (!nest.whole.empty()) out += " whole " + print_axis_list(nest.whole);
   if (!nest.seq.empty()) out += " seq " + print_axis_list(nest.seq);
   out += " {\n";
@@ -95,7 +95,8 @@ std::string print(const Program& program) {
   for (const Decl& decl : program.decls) {
     out += "  " + std::visit([](const auto& item) { return print_item(item); }, decl) + "\n";
   }
-  for (const Nest& nest : program.nests) out += print_nest(nest);
+  for (const Nest& nest : program.given) out += "  given " + print_nest(nest);
+  for (const Nest& nest : program.nests) out += "  " + print_nest(nest);
   return out + "}\n";
 }
 

@@ -93,6 +93,34 @@ void run_action(const Attend& heads) {
   });
 }
 
+void run_action(const Differentiate& heads) {
+  for_each_turn(std::span<const Loop<9>>(heads.loops), [&](const auto& offsets, bool again) {
+    AttentionGradientProblem problem = heads.first;
+    problem.q.data = moved(problem.q.data, offsets[0]);
+    problem.k.data = moved(problem.k.data, offsets[1]);
+    problem.v.data = moved(problem.v.data, offsets[2]);
+    problem.d_o.data = moved(problem.d_o.data, offsets[3]);
+    problem.lse.data = moved(problem.lse.data, offsets[4]);
+    problem.delta.data = moved(problem.delta.data, offsets[5]);
+    problem.dq.data = moved(problem.dq.data, offsets[6]);
+    problem.dk.data = moved(problem.dk.data, offsets[7]);
+    problem.dv.data = moved(problem.dv.data, offsets[8]);
+    problem.dk.carry = problem.dk.carry || again;
+    problem.dv.carry = problem.dv.carry || again;
+    differentiate_attention(problem);
+  });
+}
+
+void run_action(const RowDot& products) {
+  for_each_turn(std::span<const Loop<3>>(products.loops), [&](const auto& offsets, bool) {
+    RowDotProblem problem = products.first;
+    problem.a.data = moved(problem.a.data, offsets[0]);
+    problem.b.data = moved(problem.b.data, offsets[1]);
+    problem.c = moved(problem.c, offsets[2]);
+    multiply_rows(problem);
+  });
+}
+
 }  // namespace
 
 Assign make_assign(const Cell& cell, const View& to, const View& from) {

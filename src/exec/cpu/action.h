@@ -7,7 +7,9 @@
 #include <vector>
 
 #include "exec/cpu/kernels/attention.h"
+#include "exec/cpu/kernels/attention_gradient.h"
 #include "exec/cpu/kernels/gemm.h"
+#include "exec/cpu/kernels/rowdot.h"
 #include "exec/cpu/loops.h"
 #include "exec/cpu/rows.h"
 #include "exec/cpu/view.h"
@@ -62,7 +64,20 @@ struct Attend {
   std::vector<Loop<5>> loops;
 };
 
-using Action = std::variant<Assign, Add, Fill, Combine, Multiply, Attend>;
+// The gradients of every batch entry and head; operands q, k, v, do, lse, delta, dq, dk, dv. Turns
+// of a loop that reduces share dk and dv, never dq.
+struct Differentiate {
+  AttentionGradientProblem first;
+  std::vector<Loop<9>> loops;
+};
+
+// Dot products of rows; operands a, b, c.
+struct RowDot {
+  RowDotProblem first;
+  std::vector<Loop<3>> loops;
+};
+
+using Action = std::variant<Assign, Add, Fill, Combine, Multiply, Attend, Differentiate, RowDot>;
 
 // A task, ready to run: its actions in order, and memory that belongs to it alone.
 struct TaskWork {

@@ -8,6 +8,8 @@ namespace {
 constexpr std::array kKernels = {
     LeafKernel{.leaf = "matmul", .elementwise = false, .call = call_matmul},
     LeafKernel{.leaf = "attn_fwd", .elementwise = false, .call = call_attention},
+    LeafKernel{.leaf = "attn_bwd", .elementwise = false, .call = call_attention_gradient},
+    LeafKernel{.leaf = "rowdot", .elementwise = false, .call = call_rowdot},
     LeafKernel{.leaf = "copy", .elementwise = true, .call = call_copy},
 };
 
@@ -33,21 +35,36 @@ const LeafKernel* find_leaf_kernel(std::string_view leaf) {
   return nullptr;
 }
 
-Checked<Ok> check_types(const LeafSite& site, const Cell& cell) {
+Checked<Ok> check_types(const LeafSite& site, const Cell& cell, std::size_t statistics) {
   const DType operand = cell.views[0].dtype;
-  bool known = operand == DType::F32 || operand == DType::BF16 || operand == DType::F16 ||
-               operand == DType::F64;
+  const bool known = operand == DType::F32 || operand == DType::BF16 || operand == DType::F16 ||
+                     operand == DType::F64;
   const DType state = operand == DType::F64 ? DType::F64 : DType::F32;
   for (std::size_t i = 0; i < cell.views.size(); ++i) {
-    const DType wanted = i < site.operands() ? operand : state;
-    if (known && cell.views[i].dtype == wanted) continue;
+    const bool statistic = i >= statistics && i < site.operands();
+    const DType found = cell.views[i].dtype;
+    const DType wanted = i < site.operands() && !statistic ? operand : state;
+    const bool fits = statistic ? found == DType::F32 || found == DType::F64 : found == wanted;
+    if (known && fits) continue;
     return make_diag(DiagCode::X002, {{"leaf", site.stmt.leaf},
                                       {"nest", site.nest.name},
                                       {"buffer", site.buffer_of(i)},
-                                      {"found", print(cell.views[i].dtype)},
-                                      {"wanted", known ? print(wanted) : "f32, bf16, f16 or f64"}});
+                                      {"found", print(found)},
+                                      {"wanted", !known      ? "f32, bf16, f16 or f64"
+                                                 : statistic ? "f32 or f64"
+                                                             : print(wanted)}});
   }
   return Ok{};
+}
+
+Checked<Ok> check_whole(const LeafSite& site, const Cell& cell, std::size_t axis) {
+  const std::int64_t found = cell.span[axis].size();
+  if (found == site.lengths[axis]) return Ok{};
+  return make_diag(DiagCode::X003, {{"leaf", site.stmt.leaf},
+                                    {"nest", site.nest.name},
+                                    {"axis", site.names[axis]},
+                                    {"found", found},
+                                    {"whole", site.lengths[axis]}});
 }
 
 Checked<Action> call_copy(const LeafSite&, const LeafCall& call) {

@@ -33,8 +33,10 @@ struct LeafSite {
 // One call of a leaf.
 struct LeafCall {
   const Cell& cell;
-  bool accumulate = false;  // its results have had contributions
+  std::vector<bool> accumulate;  // per target: its part of the cell has had contributions
 };
+
+constexpr std::size_t kNoStatistics = static_cast<std::size_t>(-1);
 
 // A leaf with a kernel here. `elementwise`: opaque dimensions of its buffers correspond by
 // position.
@@ -50,9 +52,16 @@ struct LeafKernel {
 [[nodiscard]] Checked<Action> call_matmul(const LeafSite& site, const LeafCall& call);
 // Errors: X002 operand types, X003 an axis cut that the leaf needs whole.
 [[nodiscard]] Checked<Action> call_attention(const LeafSite& site, const LeafCall& call);
+[[nodiscard]] Checked<Action> call_attention_gradient(const LeafSite& site, const LeafCall& call);
+// Errors: X002 operand types, X003 the summed axis cut, X011 more than one of them.
+[[nodiscard]] Checked<Action> call_rowdot(const LeafSite& site, const LeafCall& call);
 [[nodiscard]] Checked<Action> call_copy(const LeafSite& site, const LeafCall& call);
 
-// X002 unless the views' types are those `operands` and `states` of which a kernel exists.
-[[nodiscard]] Checked<Ok> check_types(const LeafSite& site, const Cell& cell);
+// X002 unless operands have one type of which a kernel exists, and targets that of its states.
+// Operands from number `statistics` on are numbers per row: f32, or f64.
+[[nodiscard]] Checked<Ok> check_types(const LeafSite& site, const Cell& cell,
+                                      std::size_t statistics = kNoStatistics);
+// X003 unless all of the axis lies in the cell.
+[[nodiscard]] Checked<Ok> check_whole(const LeafSite& site, const Cell& cell, std::size_t axis);
 
 }  // namespace harpe::cpu

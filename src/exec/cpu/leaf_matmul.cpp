@@ -34,7 +34,7 @@ class ProductBuilder {
     problem.k = extent(roles_.k);
     problem.c = view(kC).data;
     problem.c_row_stride = roles_.m ? stride(kC, *roles_.m) : problem.n;
-    problem.accumulate = call_.accumulate;
+    problem.accumulate = call_.accumulate[0];
     HP_TRY(problem.a, matrix(roles_.left, roles_.m, roles_.k));
     HP_TRY(problem.b, matrix(roles_.right, roles_.k, roles_.n));
     products.loops = loops();

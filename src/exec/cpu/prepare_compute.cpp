@@ -194,31 +194,34 @@ class ComputeBuilder {
   }
 
   Checked<Ok> add_cell(const Cell& cell) {
-    const View& target = cell.views[site_.operands()];
-    HP_CHECK(target.data != nullptr, "a compute task names the blocks it writes");
-    const bool first = target.mode == WriteMode::Init && !written_.contains(target.data);
     const Coverage coverage = coverage_of(cell);
-    if (coverage == Coverage::Empty) {
-      if (first) untouched_.emplace(target.data, cell);
-      return Ok{};
+    std::vector<bool> accumulate;
+    for (std::size_t i = site_.operands(); i < cell.views.size(); ++i) {
+      const View& target = cell.views[i];
+      HP_CHECK(target.data != nullptr, "a compute task names the blocks it writes");
+      const bool first = target.mode == WriteMode::Init && !written_.contains(target.data);
+      accumulate.push_back(!first);
+      if (coverage != Coverage::Empty) {
+        written_.insert(target.data);
+      } else if (first) {
+        untouched_.emplace(target.data, Untouched{cell, i});
+      }
     }
+    if (coverage == Coverage::Empty) return Ok{};
     for (const View& view : cell.views) {
       HP_CHECK(view.data != nullptr, "a compute task names the blocks it reads");
     }
-    written_.insert(target.data);
-    HP_TRY(Action action, kernel_.call(site_, {.cell = cell, .accumulate = !first}));
+    HP_TRY(Action action, kernel_.call(site_, {.cell = cell, .accumulate = std::move(accumulate)}));
     work_.actions.push_back(std::move(action));
     return Ok{};
   }
 
   // What is written for the first time but sees nothing here: later tasks add to it.
   void add_identities() {
-    for (const auto& [data, cell] : untouched_) {
+    for (const auto& [data, part] : untouched_) {
       if (written_.contains(data)) continue;
-      for (std::size_t t = 0; t < site_.stmt.targets.size(); ++t) {
-        work_.actions.emplace_back(
-            make_fill(cell, cell.views[site_.operands() + t], identity_of(site_.stmt, t)));
-      }
+      const double identity = identity_of(site_.stmt, part.participant - site_.operands());
+      work_.actions.emplace_back(make_fill(part.cell, part.cell.views[part.participant], identity));
     }
   }
 
@@ -231,8 +234,12 @@ class ComputeBuilder {
   std::vector<AxisKey> keys_;  // of the space: the nest's axes, then what else the buffers have
   std::vector<Participant> parts_;
   std::vector<std::vector<std::int64_t>> cuts_;
-  std::set<const std::byte*> written_;  // cells of the first target, by address
-  std::map<const std::byte*, Cell> untouched_;
+  struct Untouched {
+    Cell cell;
+    std::size_t participant;
+  };
+  std::set<const std::byte*> written_;  // targets' parts of cells, by address
+  std::map<const std::byte*, Untouched> untouched_;
   TaskWork work_;
 };
 

@@ -6,8 +6,8 @@
 
 namespace harpe {
 
-// Homes of all attention schedules unless said otherwise: q, o and lse by query positions, k and v
-// by key positions, every mesh axis used, major first.
+// Homes of all attention schedules unless said otherwise: q, o, lse and their gradients by query
+// positions, k, v and theirs by key positions, every mesh axis used, major first.
 
 // One level: all mesh axes seen as one.
 Checked<Script> attention_ring(const Program& program, const Mesh& mesh);
@@ -28,5 +28,11 @@ Checked<Script> attention_mercury_novel8(const Program& program, const Mesh& mes
 Checked<Script> attention_mercury_best_latency(const Program& program, const Mesh& mesh);
 
 [[nodiscard]] std::span<const NamedSchedule> attention_schedules();
+// The same generators where every buffer has a place: what the leaf adds to k's and v's blocks
+// leaves with them.
+[[nodiscard]] std::span<const NamedSchedule> attention_backward_schedules();
+
+[[nodiscard]] Checked<Script> choose_attention(const Program& program, const Mesh& mesh);
+[[nodiscard]] Checked<Script> choose_attention_backward(const Program& program, const Mesh& mesh);
 
 }  // namespace harpe

@@ -40,8 +40,12 @@ void parallelize_heads(ScheduleBuilder& builder, const AttentionShape& shape,
 
 // Positions to heads before the leaf, and back behind it.
 void exchange_heads(ScheduleBuilder& builder, const AttentionShape& shape, const Level& level) {
-  builder.stage(shape.nest, {shape.q, shape.k, shape.v}, level, "", kBulk);
-  builder.drain(shape.nest, {shape.o, shape.lse}, level, "", kBulk);
+  BufferNames inputs = shape.query_inputs;
+  inputs.insert(inputs.end(), shape.key_inputs.begin(), shape.key_inputs.end());
+  BufferNames results = shape.query_results;
+  results.insert(results.end(), shape.key_results.begin(), shape.key_results.end());
+  builder.stage(shape.nest, inputs, level, "", kBulk);
+  builder.drain(shape.nest, results, level, "", kBulk);
 }
 
 // On one mesh axis the Ulysses part is the largest divisor up to the square root that the heads
@@ -113,8 +117,9 @@ Checked<Script> attention_ulysses(const Program& program, const Mesh& mesh) {
   const auto queries = builder.tile(shape.queries.name, {all.ranks}, "q");
   const auto keys = builder.tile(shape.keys.name, {all.ranks}, "k");
   const HeadDigits heads = tile_heads(builder, shape, levels);
-  builder.shard({shape.q, shape.o, shape.lse}, queries[0], all);
-  builder.shard({shape.k, shape.v}, keys[0], all);
+  builder.shard(shape.by_query, queries[0], all);
+  builder.shard(shape.by_key, keys[0], all);
+  for (const std::string& nest : shape.row_nests) builder.parallelize(nest, queries[0], all);
   parallelize_heads(builder, shape, levels, heads);
   exchange_heads(builder, shape, all);
   return builder.take();
@@ -137,15 +142,20 @@ Checked<Script> attention_usp(const Program& program, const Mesh& mesh) {
   const auto queries = builder.tile(shape.queries.name, {ring.ranks, ulysses.ranks}, "q");
   const auto keys = builder.tile(shape.keys.name, {ring.ranks, ulysses.ranks}, "k");
   const HeadDigits heads = tile_heads(builder, shape, levels);
-  builder.shard({shape.q, shape.o, shape.lse}, queries[0], ring);
-  builder.shard({shape.q, shape.o, shape.lse}, queries[1], ulysses);
-  builder.shard({shape.k, shape.v}, keys[0], ring);
-  builder.shard({shape.k, shape.v}, keys[1], ulysses);
+  builder.shard(shape.by_query, queries[0], ring);
+  builder.shard(shape.by_query, queries[1], ulysses);
+  builder.shard(shape.by_key, keys[0], ring);
+  builder.shard(shape.by_key, keys[1], ulysses);
+  for (const std::string& nest : shape.row_nests) {
+    builder.parallelize(nest, queries[0], ring);
+    builder.parallelize(nest, queries[1], ulysses);
+  }
   builder.parallelize(shape.nest, queries[0], ring);
   parallelize_heads(builder, shape, levels, heads);
   exchange_heads(builder, shape, ulysses);
   builder.rotate(shape.nest, keys[0], ring);
-  builder.stage(shape.nest, {shape.k, shape.v}, ring, keys[0], kRelay);
+  builder.stage(shape.nest, shape.key_inputs, ring, keys[0], kRelay);
+  builder.drain(shape.nest, shape.key_results, ring, keys[0], kTravel);
   return builder.take();
 }
 
@@ -156,18 +166,18 @@ Checked<Script> attention_tree(const Program& program, const Mesh& mesh) {
   const Level all = plan.all();
   ScheduleBuilder builder("tree", program, plan);
   const auto keys = builder.tile(shape.keys.name, {all.ranks}, "k");
-  builder.shard({shape.k, shape.v}, keys[0], all);
+  builder.shard(shape.by_key, keys[0], all);
   if (levels.ok()) {
     const HeadDigits heads = tile_heads(builder, shape, *levels);
-    builder.shard({shape.o, shape.lse}, heads.kv, levels->kv);
-    builder.shard({shape.o, shape.lse}, heads.group, levels->group);
+    builder.shard(shape.query_results, heads.kv, levels->kv);
+    builder.shard(shape.query_results, heads.group, levels->group);
   } else {
     // A replicated result is reduced and gathered block by block (commir.md D14): the digit for it.
     const SizedAxis& widest = shape.queries.size >= shape.batch.size ? shape.queries : shape.batch;
     builder.tile(widest.name, {all.ranks}, "s");
   }
   builder.parallelize(shape.nest, keys[0], all);
-  builder.drain(shape.nest, {shape.o, shape.lse}, all, "", kFold);
+  builder.drain(shape.nest, shape.query_results, all, "", kFold);
   return builder.take();
 }
 
@@ -180,17 +190,17 @@ Checked<Script> attention_mercury_novel8(const Program& program, const Mesh& mes
   ScheduleBuilder builder("mercury_novel8", program, plan);
   const auto queries = builder.tile(shape.queries.name, {row.ranks, col.ranks}, "q");
   const auto keys = builder.tile(shape.keys.name, {col.ranks, row.ranks}, "k");
-  builder.shard({shape.q, shape.o, shape.lse}, queries[0], row);
-  builder.shard({shape.q, shape.o, shape.lse}, queries[1], col);
-  builder.shard({shape.k, shape.v}, keys[0], col);
-  builder.shard({shape.k, shape.v}, keys[1], row);
+  builder.shard(shape.by_query, queries[0], row);
+  builder.shard(shape.by_query, queries[1], col);
+  builder.shard(shape.by_key, keys[0], col);
+  builder.shard(shape.by_key, keys[1], row);
   builder.parallelize(shape.nest, keys[0], col);
   builder.parallelize(shape.nest, queries[0], row);
   builder.rotate(shape.nest, queries[1], col);
   builder.rotate(shape.nest, keys[1], row);
-  builder.stage(shape.nest, {shape.q}, col, queries[1], kRelay);
-  builder.drain(shape.nest, {shape.o, shape.lse}, col, queries[1], kRelay);
-  builder.stage(shape.nest, {shape.k, shape.v}, row, keys[1], kRelay);
+  builder.stage(shape.nest, shape.query_inputs, col, queries[1], kRelay);
+  builder.drain(shape.nest, shape.query_results, col, queries[1], kRelay);
+  builder.stage(shape.nest, shape.key_inputs, row, keys[1], kRelay);
   return builder.take();
 }
 
@@ -211,20 +221,21 @@ Checked<Script> attention_mercury_best_latency(const Program& program, const Mes
   const auto queries = builder.tile(shape.queries.name, {exchange.ranks, ring.ranks}, "q");
   const auto keys = builder.tile(shape.keys.name, {ring.ranks}, "k");
   const auto heads = builder.tile(shape.kv_heads.name, {node.ranks, exchange.ranks}, "h");
-  builder.shard({shape.q, shape.k, shape.v, shape.o, shape.lse}, heads[0], node);
-  builder.shard({shape.q, shape.o, shape.lse}, queries[0], exchange);
-  builder.shard({shape.q, shape.o, shape.lse}, queries[1], ring);
-  builder.shard({shape.k, shape.v}, heads[1], exchange);
-  builder.shard({shape.k, shape.v}, keys[0], ring);
+  builder.shard(shape.by_query, heads[0], node);
+  builder.shard(shape.by_key, heads[0], node);
+  builder.shard(shape.by_query, queries[0], exchange);
+  builder.shard(shape.by_query, queries[1], ring);
+  builder.shard(shape.by_key, heads[1], exchange);
+  builder.shard(shape.by_key, keys[0], ring);
   builder.parallelize(shape.nest, heads[0], node);
   builder.parallelize(shape.nest, heads[1], exchange);
   builder.parallelize(shape.nest, keys[0], ring);
   builder.rotate(shape.nest, queries[0], exchange);
   builder.rotate(shape.nest, queries[1], ring);
-  builder.stage(shape.nest, {shape.q}, exchange, queries[0], kExchange);
-  builder.drain(shape.nest, {shape.o, shape.lse}, exchange, queries[0], kReturn);
-  builder.stage(shape.nest, {shape.q}, ring, queries[1], kRelay);
-  builder.drain(shape.nest, {shape.o, shape.lse}, ring, queries[1], kRelay);
+  builder.stage(shape.nest, shape.query_inputs, exchange, queries[0], kExchange);
+  builder.drain(shape.nest, shape.query_results, exchange, queries[0], kReturn);
+  builder.stage(shape.nest, shape.query_inputs, ring, queries[1], kRelay);
+  builder.drain(shape.nest, shape.query_results, ring, queries[1], kRelay);
   return builder.take();
 }
 

@@ -25,8 +25,11 @@ OneLevel place_positions(std::string_view schedule, const Program& program, cons
   factors.insert(factors.end(), inner.begin(), inner.end());
   out.queries = out.builder.tile(shape.queries.name, factors, "q");
   out.keys = out.builder.tile(shape.keys.name, factors, "k");
-  out.builder.shard({shape.q, shape.o, shape.lse}, out.queries[0], out.all);
-  out.builder.shard({shape.k, shape.v}, out.keys[0], out.all);
+  out.builder.shard(shape.by_query, out.queries[0], out.all);
+  out.builder.shard(shape.by_key, out.keys[0], out.all);
+  for (const std::string& nest : shape.row_nests) {
+    out.builder.parallelize(nest, out.queries[0], out.all);
+  }
   return out;
 }
 
@@ -34,7 +37,8 @@ Script build_ring(OneLevel parts, const AttentionShape& shape) {
   ScheduleBuilder& builder = parts.builder;
   builder.parallelize(shape.nest, parts.queries[0], parts.all);
   builder.rotate(shape.nest, parts.keys[0], parts.all);
-  builder.stage(shape.nest, {shape.k, shape.v}, parts.all, parts.keys[0], kRelay);
+  builder.stage(shape.nest, shape.key_inputs, parts.all, parts.keys[0], kRelay);
+  builder.drain(shape.nest, shape.key_results, parts.all, parts.keys[0], kTravel);
   return builder.take();
 }
 
@@ -51,10 +55,14 @@ TwoLevels place_on_two(std::string_view schedule, const Program& program, MeshPl
   TwoLevels out{ScheduleBuilder(schedule, program, plan), outer, inner, {}};
   const auto queries = out.builder.tile(shape.queries.name, {outer.ranks, inner.ranks}, "q");
   out.keys = out.builder.tile(shape.keys.name, {outer.ranks, inner.ranks}, "k");
-  out.builder.shard({shape.q, shape.o, shape.lse}, queries[0], outer);
-  out.builder.shard({shape.q, shape.o, shape.lse}, queries[1], inner);
-  out.builder.shard({shape.k, shape.v}, out.keys[0], outer);
-  out.builder.shard({shape.k, shape.v}, out.keys[1], inner);
+  out.builder.shard(shape.by_query, queries[0], outer);
+  out.builder.shard(shape.by_query, queries[1], inner);
+  out.builder.shard(shape.by_key, out.keys[0], outer);
+  out.builder.shard(shape.by_key, out.keys[1], inner);
+  for (const std::string& nest : shape.row_nests) {
+    out.builder.parallelize(nest, queries[0], outer);
+    out.builder.parallelize(nest, queries[1], inner);
+  }
   out.builder.parallelize(shape.nest, queries[0], outer);
   out.builder.parallelize(shape.nest, queries[1], inner);
   return out;
@@ -90,7 +98,8 @@ Checked<Script> attention_allgather(const Program& program, const Mesh& mesh) {
   HP_TRY(const AttentionShape shape, read_attention(program));
   OneLevel parts = place_positions("allgather", program, MeshPlan(mesh), shape);
   parts.builder.parallelize(shape.nest, parts.queries[0], parts.all);
-  parts.builder.stage(shape.nest, {shape.k, shape.v}, parts.all, "", kBulk);
+  parts.builder.stage(shape.nest, shape.key_inputs, parts.all, "", kBulk);
+  parts.builder.drain(shape.nest, shape.key_results, parts.all, "", kBulk);
   return parts.builder.take();
 }
 
@@ -99,8 +108,8 @@ Checked<Script> attention_q_rotation(const Program& program, const Mesh& mesh) {
   OneLevel parts = place_positions("q_rotation", program, MeshPlan(mesh), shape);
   parts.builder.parallelize(shape.nest, parts.keys[0], parts.all);
   parts.builder.rotate(shape.nest, parts.queries[0], parts.all);
-  parts.builder.stage(shape.nest, {shape.q}, parts.all, parts.queries[0], kRelay);
-  parts.builder.drain(shape.nest, {shape.o, shape.lse}, parts.all, parts.queries[0], kRelay);
+  parts.builder.stage(shape.nest, shape.query_inputs, parts.all, parts.queries[0], kRelay);
+  parts.builder.drain(shape.nest, shape.query_results, parts.all, parts.queries[0], kTravel);
   return parts.builder.take();
 }
 
@@ -110,8 +119,10 @@ Checked<Script> attention_double_ring(const Program& program, const Mesh& mesh) 
   TwoLevels parts = place_on_two("double_ring", program, plan, shape);
   parts.builder.rotate(shape.nest, parts.keys[0], parts.outer);
   parts.builder.rotate(shape.nest, parts.keys[1], parts.inner);
-  parts.builder.stage(shape.nest, {shape.k, shape.v}, parts.outer, parts.keys[0], kRelay);
-  parts.builder.stage(shape.nest, {shape.k, shape.v}, parts.inner, parts.keys[1], kRelay);
+  parts.builder.stage(shape.nest, shape.key_inputs, parts.outer, parts.keys[0], kRelay);
+  parts.builder.drain(shape.nest, shape.key_results, parts.outer, parts.keys[0], kTravel);
+  parts.builder.stage(shape.nest, shape.key_inputs, parts.inner, parts.keys[1], kRelay);
+  parts.builder.drain(shape.nest, shape.key_results, parts.inner, parts.keys[1], kTravel);
   return parts.builder.take();
 }
 
@@ -119,9 +130,11 @@ Checked<Script> attention_hybrid(const Program& program, const Mesh& mesh) {
   HP_TRY(const AttentionShape shape, read_attention(program));
   MeshPlan plan(mesh);
   TwoLevels parts = place_on_two("hybrid", program, plan, shape);
-  parts.builder.stage(shape.nest, {shape.k, shape.v}, parts.outer, "", kBulk);
+  parts.builder.stage(shape.nest, shape.key_inputs, parts.outer, "", kBulk);
+  parts.builder.drain(shape.nest, shape.key_results, parts.outer, "", kBulk);
   parts.builder.rotate(shape.nest, parts.keys[1], parts.inner);
-  parts.builder.stage(shape.nest, {shape.k, shape.v}, parts.inner, parts.keys[1], kRelay);
+  parts.builder.stage(shape.nest, shape.key_inputs, parts.inner, parts.keys[1], kRelay);
+  parts.builder.drain(shape.nest, shape.key_results, parts.inner, parts.keys[1], kTravel);
   return parts.builder.take();
 }
 

@@ -8,8 +8,9 @@ namespace {
 Diag refuse(const Program& program) {
   return make_diag(DiagCode::S603, {{"program", program.name},
                                     {"expected",
-                                     "one nest of one `attn_fwd` statement with q [batch, queries, "
-                                     "heads, dim] and k [batch, keys, kv heads, dim]"}});
+                                     "one nest of one `attn_fwd` or `attn_bwd` statement with q "
+                                     "[batch, queries, heads, dim] and k [batch, keys, kv heads, "
+                                     "dim], and nests of queries alone"}});
 }
 
 std::optional<SizedAxis> read_axis(const Program& program, const Buffer& buffer, std::size_t dim) {
@@ -27,14 +28,39 @@ std::optional<SizedAxis> read_group(const Program& program, const Buffer& q) {
   return axis == nullptr ? std::nullopt : std::optional(SizedAxis{axis->name, size_of(*axis)});
 }
 
+// The one nest between queries and keys, none if there are several.
+const Nest* read_nest(const Program& program) {
+  const Nest* found = nullptr;
+  for (const Nest& nest : program.nests) {
+    const std::string& leaf = nest.stmts.front().leaf;
+    if (leaf != "attn_fwd" && leaf != "attn_bwd") continue;
+    if (found != nullptr || nest.stmts.size() != 1) return nullptr;
+    found = &nest;
+  }
+  return found;
+}
+
+bool has_axis(const Program& program, const std::string& buffer, const std::string& axis) {
+  const std::vector<std::string> axes = axis_names(*find_buffer(program, buffer));
+  return std::ranges::find(axes, axis) != axes.end();
+}
+
+// Of the buffers of `accesses`, those with `axis`.
+BufferNames with_axis(const Program& program, const std::vector<Access>& accesses,
+                      const std::string& axis) {
+  BufferNames names;
+  for (const Access& access : accesses) {
+    if (has_axis(program, access.buffer, axis)) names.push_back(access.buffer);
+  }
+  return names;
+}
+
 }  // namespace
 
 Checked<AttentionShape> read_attention(const Program& program) {
-  if (program.nests.size() != 1 || program.nests[0].stmts.size() != 1) return refuse(program);
-  const Stmt& stmt = program.nests[0].stmts[0];
-  if (stmt.leaf != "attn_fwd" || stmt.operands.size() != 3 || stmt.targets.size() != 2) {
-    return refuse(program);
-  }
+  const Nest* nest = read_nest(program);
+  if (nest == nullptr || nest->stmts.front().operands.size() < 3) return refuse(program);
+  const Stmt& stmt = nest->stmts.front();
   const Buffer* q = find_buffer(program, stmt.operands[0].buffer);
   const Buffer* k = find_buffer(program, stmt.operands[1].buffer);
   if (q == nullptr || k == nullptr || q->dims.size() != 4 || k->dims.size() != 4) {
@@ -46,12 +72,7 @@ Checked<AttentionShape> read_attention(const Program& program) {
   const auto kv_heads = read_axis(program, *k, 2);
   if (!batch || !queries || !keys || !kv_heads) return refuse(program);
   AttentionShape shape;
-  shape.nest = program.nests[0].name;
-  shape.q = q->name;
-  shape.k = k->name;
-  shape.v = stmt.operands[2].buffer;
-  shape.o = stmt.targets[0].buffer;
-  shape.lse = stmt.targets[1].buffer;
+  shape.nest = nest->name;
   shape.batch = *batch;
   shape.queries = *queries;
   shape.keys = *keys;
@@ -59,6 +80,23 @@ Checked<AttentionShape> read_attention(const Program& program) {
   shape.group = read_group(program, *q);
   shape.causal = std::ranges::any_of(
       stmt.masks, [](const Mask& mask) { return mask.call.function == "causal"; });
+  for (const Buffer* buffer : buffers_of(program)) {
+    const bool by_query = has_axis(program, buffer->name, queries->name);
+    const bool by_key = has_axis(program, buffer->name, keys->name);
+    if (by_query && by_key) return refuse(program);
+    if (by_query) shape.by_query.push_back(buffer->name);
+    if (by_key) shape.by_key.push_back(buffer->name);
+  }
+  shape.query_inputs = with_axis(program, stmt.operands, queries->name);
+  shape.key_inputs = with_axis(program, stmt.operands, keys->name);
+  shape.query_results = with_axis(program, stmt.targets, queries->name);
+  shape.key_results = with_axis(program, stmt.targets, keys->name);
+  for (const Nest& other : program.nests) {
+    if (&other == nest) continue;
+    if (std::ranges::find(other.over, queries->name) == other.over.end()) return refuse(program);
+    if (std::ranges::find(other.over, keys->name) != other.over.end()) return refuse(program);
+    shape.row_nests.push_back(other.name);
+  }
   return shape;
 }
 

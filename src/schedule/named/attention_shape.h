@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "ir/program.h"
 #include "schedule/named/mesh_plan.h"
@@ -16,10 +17,19 @@ struct SizedAxis {
   std::int64_t size = 1;
 };
 
-// The one statement of an attention program, `(o, lse) lse= attn_fwd(q, k, v)`, by position.
+using BufferNames = std::vector<std::string>;
+
+// What a program between queries and keys has, by position in its one statement with q, k and v:
+// `(o, lse) lse= attn_fwd(q, k, v)` or `(dq, dk, dv) sum= attn_bwd(q, k, v, do, lse, delta)`.
+// Buffers are told apart by whether they have queries' positions or keys'.
 struct AttentionShape {
   std::string nest;
-  std::string q, k, v, o, lse;
+  std::vector<std::string> row_nests;  // the other nests: they work on queries alone
+  BufferNames by_query, by_key;        // of the whole program: whose home follows which
+  BufferNames query_inputs;            // q | q, do, lse, delta
+  BufferNames key_inputs;              // k, v
+  BufferNames query_results;           // o, lse | dq
+  BufferNames key_results;             // none | dk, dv: sums of what every query contributes
   SizedAxis batch, queries, keys, kv_heads;
   std::optional<SizedAxis> group;  // query heads of one KV head, where q has them as an axis
   bool causal = false;

@@ -1,10 +1,14 @@
 #include "schedule/named/builder.h"
 
+#include <algorithm>
+
 namespace harpe {
 
 ScheduleBuilder::ScheduleBuilder(std::string_view schedule, const Program& program,
                                  const MeshPlan& plan)
-    : plan_(plan), script_{std::string(schedule), program.name, plan.mesh().name, {}} {
+    : program_(program),
+      plan_(plan),
+      script_{std::string(schedule), program.name, plan.mesh().name, {}} {
   for (const Axis* axis : axes_of(program)) taken_.insert(axis->name);
   for (const MeshAxis& axis : plan.mesh().axes) taken_.insert(axis.name);
   for (const MeshPlan::Refinement& line : plan.refinements()) {
@@ -72,6 +76,7 @@ void ScheduleBuilder::rotate(const std::string& nest, const std::string& digit,
 void ScheduleBuilder::stage(const std::string& nest, const std::vector<std::string>& buffers,
                             const MeshPlan::Level& level, const std::string& at,
                             const Transfer& transfer) {
+  if (buffers.empty()) return;
   const auto loop = at.empty() ? std::nullopt : std::optional(at);
   add(Stage{nest, buffers, axes(level), loop, transfer.how, transfer.by});
   set_attributes(nest, buffers, axes(level), transfer);
@@ -80,9 +85,25 @@ void ScheduleBuilder::stage(const std::string& nest, const std::vector<std::stri
 void ScheduleBuilder::drain(const std::string& nest, const std::vector<std::string>& buffers,
                             const MeshPlan::Level& level, const std::string& at,
                             const Transfer& transfer) {
+  if (buffers.empty()) return;
   const auto loop = at.empty() ? std::nullopt : std::optional(at);
   add(Drain{nest, buffers, axes(level), loop, transfer.how, transfer.by});
+  if (transfer.whole_states) keep_states(nest, buffers, axes(level));
   set_attributes(nest, buffers, axes(level), transfer);
+}
+
+void ScheduleBuilder::keep_states(const std::string& nest, const std::vector<std::string>& buffers,
+                                  const MeshRef& over) {
+  const Nest* found = find_nest(program_, nest);
+  for (const std::string& name : buffers) {
+    const DType dtype = find_buffer(program_, name)->dtype;
+    const bool is_sum = std::ranges::any_of(found->stmts, [&](const Stmt& stmt) {
+      return stmt.monoid == Monoid::Sum &&
+             std::ranges::find(stmt.targets, name, &Access::buffer) != stmt.targets.end();
+    });
+    if (!is_sum || state_dtype(dtype) == dtype) continue;
+    add(Compress{nest, {name}, over, std::nullopt, state_dtype(dtype)});
+  }
 }
 
 void ScheduleBuilder::set_attributes(const std::string& nest,

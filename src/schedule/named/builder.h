@@ -18,11 +18,14 @@ struct Transfer {
   std::optional<std::int64_t> depth;
   std::optional<Via> via;
   std::optional<Signal> signal;
+  bool whole_states = false;  // sums travel in the type they are kept in, not in the result's
 };
 
-// The five ways the named schedules move data.
+// The ways the named schedules move data.
 constexpr Transfer kBulk{How::Bulk, std::nullopt, std::nullopt, Via::Nccl, std::nullopt};
 constexpr Transfer kRelay{How::Relay, Initiator::Src, 2, Via::Ce, Signal::Event};
+// A sum that would else be rounded at every hop.
+constexpr Transfer kTravel{How::Relay, Initiator::Src, 2, Via::Ce, Signal::Event, true};
 constexpr Transfer kFetch{How::Direct, Initiator::Dst, 3, Via::Ce, Signal::Event};
 constexpr Transfer kPush{How::Direct, Initiator::Src, std::nullopt, Via::Ce, Signal::Flag};
 constexpr Transfer kPull{How::Inline, Initiator::Dst, std::nullopt, Via::Tma, std::nullopt};
@@ -46,7 +49,7 @@ class ScheduleBuilder {
   // `for digit skew level + offset`, innermost.
   void rotate(const std::string& nest, const std::string& digit, const MeshPlan::Level& level,
               std::int64_t offset = 0);
-  // `at`: the loop around it, or "" for the nest's top.
+  // `at`: the loop around it, or "" for the nest's top. No buffers, no move.
   void stage(const std::string& nest, const std::vector<std::string>& buffers,
              const MeshPlan::Level& level, const std::string& at, const Transfer& transfer);
   void drain(const std::string& nest, const std::vector<std::string>& buffers,
@@ -59,7 +62,10 @@ class ScheduleBuilder {
   std::string choose_name(const std::string& base);
   void set_attributes(const std::string& nest, const std::vector<std::string>& buffers,
                       const MeshRef& over, const Transfer& transfer);
+  void keep_states(const std::string& nest, const std::vector<std::string>& buffers,
+                   const MeshRef& over);
 
+  const Program& program_;
   MeshPlan plan_;
   Script script_;
   std::set<std::string> taken_;

@@ -4,9 +4,7 @@
 #include <array>
 
 #include "schedule/named/attention.h"
-#include "schedule/named/attention_shape.h"
 #include "schedule/named/gemm.h"
-#include "schedule/named/mesh_plan.h"
 #include "schedule/state.h"
 
 namespace harpe {
@@ -15,12 +13,18 @@ namespace {
 struct Entry {
   std::string_view op;
   std::span<const NamedSchedule> (*schedules)();
+  // `auto`: always the same one, or what `choose` finds.
+  std::string_view usual;
+  Checked<Script> (*choose)(const Program& program, const Mesh& mesh) = nullptr;
 };
 
 constexpr std::array kOperators = {
-    Entry{"gemm", &gemm_schedules},           Entry{"ag_gemm", &ag_gemm_schedules},
-    Entry{"gemm_rs", &gemm_rs_schedules},     Entry{"gemm_ar", &gemm_ar_schedules},
-    Entry{"attention", &attention_schedules},
+    Entry{"gemm", &gemm_schedules, "ring"},
+    Entry{"ag_gemm", &ag_gemm_schedules, "ring"},
+    Entry{"gemm_rs", &gemm_rs_schedules, "ring"},
+    Entry{"gemm_ar", &gemm_ar_schedules, "bulk"},
+    Entry{"attention", &attention_schedules, "", &choose_attention},
+    Entry{"attention_bwd", &attention_backward_schedules, "", &choose_attention_backward},
 };
 
 constexpr std::size_t kMaxAlternatives = 3;
@@ -99,16 +103,9 @@ std::vector<Applicability> find_applicable(std::string_view op, const Program& p
 
 Checked<Script> choose_auto(std::string_view op, const Program& program, const Mesh& mesh) {
   HP_REQUIRE_OK(require_operator(op));
-  if (op != "attention") {
-    return generate_named(op, op == "gemm_ar" ? "bulk" : "ring", program, mesh);
-  }
-  HP_TRY(const AttentionShape shape, read_attention(program));
-  const std::int64_t ranks = MeshPlan(mesh).all().ranks;
-  if (shape.queries.size < ranks) return attention_tree(program, mesh);
-  if (shape.causal && std::min(shape.queries.size, shape.keys.size) >= 2 * ranks) {
-    return attention_zigzag_ring(program, mesh);
-  }
-  return attention_allgather(program, mesh);
+  const auto* entry = std::ranges::find(kOperators, op, &Entry::op);
+  if (entry->choose != nullptr) return entry->choose(program, mesh);
+  return generate_named(op, entry->usual, program, mesh);
 }
 
 }  // namespace harpe

@@ -44,6 +44,7 @@ struct Applicability {
 //   attention   fewer query positions than ranks: tree; causal with two blocks of positions per
 //   rank:
 //               zigzag_ring; else allgather
+//   attention_bwd   the same, without tree
 //   gemm, ag_gemm, gemm_rs: ring; gemm_ar: bulk
 // Errors: S602, S603.
 [[nodiscard]] Checked<Script> choose_auto(std::string_view op, const Program& program,

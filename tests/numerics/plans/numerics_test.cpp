@@ -4,6 +4,7 @@
 // timings.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 #include <memory>
 
@@ -73,10 +74,12 @@ class Tally {
   int plans = 0;
   int refused = 0;
   int timings = 0;
+  double worst = 0;  // error over bound
 
-  void run(const std::string& op, const std::vector<Shape>& shapes, const std::string& dtype) {
+  void run(const std::string& op, const std::vector<Shape>& shapes, const std::string& dtype,
+           const std::vector<std::string>& meshes = kMeshes) {
     for (const NamedSchedule& schedule : schedules_of(op)) {
-      for (const std::string& mesh : kMeshes) {
+      for (const std::string& mesh : meshes) {
         for (const Shape& shape : shapes) {
           std::vector<std::string> parameters = shape.parameters;
           parameters.push_back("dtype=" + dtype);
@@ -119,6 +122,7 @@ class Tally {
     const Outputs outputs = execute(*plan, *inputs, {});
     const Checked<CheckReport> report = check_outputs(*plan, *inputs, outputs, draw.seed, 1);
     ASSERT_TRUE(report.ok()) << render(report.error());
+    for (const Comparison& one : report->outputs) worst = std::max(worst, one.error / one.bound);
     if (!report->passed()) ADD_FAILURE() << render(failure_of(*report));
     compare_timings(*plan, *inputs, outputs);
   }
@@ -144,8 +148,10 @@ class Tally {
 class Numerics : public testing::TestWithParam<std::string> {
  protected:
   static void report(const Tally& tally, int least) {
-    std::printf("%d plans checked, %d other timings, %d refused by construction\n", tally.plans,
-                tally.timings, tally.refused);
+    std::printf(
+        "%d plans checked, %d other timings, %d refused by construction; errors up to %.2f of "
+        "their bounds\n",
+        tally.plans, tally.timings, tally.refused, tally.worst);
     EXPECT_GE(tally.plans, least);
   }
 };
@@ -162,6 +168,18 @@ TEST_P(Numerics, attention_is_right_under_every_schedule) {
   Tally tally;
   tally.run("attention", kAttentions, GetParam());
   report(tally, 300);
+}
+
+TEST_P(Numerics, gradients_of_attention_are_right_under_every_schedule) {
+  // The two other types share the meshes: what they add is their kernels.
+  std::vector<std::string> meshes = kMeshes;
+  if (GetParam() == "f16" || GetParam() == "f64") {
+    std::size_t place = GetParam() == "f16" ? 0 : 1;
+    std::erase_if(meshes, [&](const std::string&) { return place++ % 2 != 0; });
+  }
+  Tally tally;
+  tally.run("attention_bwd", kAttentions, GetParam(), meshes);
+  report(tally, meshes.size() == kMeshes.size() ? 400 : 200);
 }
 
 INSTANTIATE_TEST_SUITE_P(Types, Numerics, testing::Values("f32", "bf16", "f16", "f64"),

@@ -32,7 +32,7 @@ Program instantiate_problem(const Problem& problem) {
   HP_CHECK(op != nullptr, "no operator " + problem.op);
   Bindings bindings;
   for (const auto& [name, size] : problem.sizes) bindings[name] = size;
-  if (problem.op == "attention") {
+  if (problem.op.starts_with("attention")) {
     bindings["causal"] = Name{problem.causal ? "true" : "false"};
   }
   Checked<Program> program = instantiate(template_of(*op), bindings);
@@ -56,6 +56,7 @@ std::vector<Problem> all_problems() {
   for (const Sizes& shape : shapes) {
     problems.push_back({"attention", shape, false});
     problems.push_back({"attention", shape, true});
+    problems.push_back({"attention_bwd", shape, true});
   }
   return problems;
 }

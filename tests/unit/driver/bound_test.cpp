@@ -51,5 +51,30 @@ TEST(Bound, of_f64_attention_knows_that_its_states_are_f64) {
   EXPECT_GT(bound_of(plan, "lse", {}).limit(), 1e-8) << "the logsumexp itself is f32";
 }
 
+Plan backward(const std::string& dtype, const std::string& schedule) {
+  return make_plan(
+      "attention_bwd",
+      {"seq=64", "kv_seq=256", "heads=2", "head_dim=16", "v_head_dim=9", "dtype=" + dtype}, "cp=4",
+      schedule);
+}
+
+TEST(Bound, of_gradients_counts_the_exponents_the_products_and_the_sum) {
+  const Plan plan = backward("f32", "ring");
+  const double u = unit_roundoff(DType::F32);
+  const Magnitudes magnitudes{.score = 10, .logsum = 6};
+  EXPECT_DOUBLE_EQ(bound_of(plan, "dq", magnitudes).leaf, (4 * 10 + 6 + 3 + 16) * u);
+  EXPECT_DOUBLE_EQ(bound_of(plan, "dk", magnitudes).leaf, (4 * 10 + 6 + 3 + 8) * u);
+  EXPECT_DOUBLE_EQ(bound_of(plan, "dk", magnitudes).states, 2 * u);
+  EXPECT_DOUBLE_EQ(bound_of(plan, "dk", magnitudes).operands, (3 + 1) * u) << "of delta";
+}
+
+TEST(Bound, of_gradients_knows_in_which_type_they_travel) {
+  EXPECT_DOUBLE_EQ(bound_of(backward("bf16", "ring"), "dk", {}).wire, 4 * unit_roundoff(DType::F32))
+      << "three hops and one home";
+  EXPECT_DOUBLE_EQ(bound_of(backward("bf16", "allgather"), "dk", {}).wire,
+                   unit_roundoff(DType::BF16));
+  EXPECT_DOUBLE_EQ(bound_of(backward("bf16", "ring"), "dq", {}).wire, 0);
+}
+
 }  // namespace
 }  // namespace harpe

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "driver/npy.h"
+#include "ir/interpret.h"
 #include "tests/unit/driver/plans.h"
 #include "tests/unit/driver/scratch.h"
 
@@ -54,6 +55,26 @@ TEST(Run, draws_the_inputs_that_no_file_gives_from_the_seed) {
   EXPECT_EQ(first->at("a").data, again->at("a").data);
   EXPECT_NE(first->at("a").data, other->at("a").data);
   EXPECT_NE(first->at("a").data, first->at("b").data);
+}
+
+TEST(Run, derives_the_inputs_that_follow_from_others_unless_a_file_gives_them) {
+  const Scratch scratch;
+  const std::vector<std::string> sizes = {"seq=6", "heads=1", "head_dim=4", "causal=true",
+                                          "dtype=f32"};
+  const Plan backward = make_plan("attention_bwd", sizes, "x=2", "ring");
+  const Checked<TensorMap> drawn = prepare_run(backward, {.seed = 7});
+  ASSERT_TRUE(drawn.ok()) << render(drawn.error());
+  const Plan forward = make_plan("attention", sizes, "x=1", "ring");
+  const Checked<Meaning> meaning = interpret(forward.program, *drawn, std::nullopt, 1);
+  EXPECT_EQ(drawn->at("o").data, convert(meaning->outputs.at("o"), DType::F32).data);
+  EXPECT_EQ(drawn->at("lse").data, convert(meaning->outputs.at("lse"), DType::F32).data);
+
+  const HostTensor zeros = make_tensor(DType::F32, {1, 1, 6});
+  ASSERT_TRUE(write_npy(scratch.path("lse.npy"), zeros).ok());
+  const Checked<TensorMap> mixed =
+      prepare_run(backward, {.inputs = {{"lse", scratch.path("lse.npy")}}, .seed = 7});
+  EXPECT_EQ(mixed->at("lse").data, zeros.data);
+  EXPECT_EQ(mixed->at("o").data, drawn->at("o").data);
 }
 
 TEST(Run, times_every_iteration_and_counts_bytes_like_the_plan) {

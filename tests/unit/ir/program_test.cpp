@@ -105,6 +105,40 @@ TEST(CheckProgram, every_result_is_written_and_before_it_is_read) {
             "error[P016]: nest `x` reads `t` before any statement writes it");
 }
 
+constexpr const char* kDoubled =
+    "program p {\n  axis M = 8\n  buffer a : f32[M] in\n  buffer b : f32[M] in\n"
+    "  buffer c : f32[M] out\n  given nest x over (M) {\n    b = copy(a)\n  }\n"
+    "  nest y over (M) {\n    c = copy(b)\n  }\n}\n";
+
+TEST(Program, says_how_inputs_follow_from_others) {
+  const Program program = program_of(kDoubled);
+  EXPECT_EQ(print(program), kDoubled);
+  ASSERT_EQ(program.given.size(), 1U);
+  EXPECT_EQ(program.nests.size(), 1U);
+  const Program preparation = preparation_of(program);
+  EXPECT_EQ(find_buffer(preparation, "a")->role, Role::In);
+  EXPECT_EQ(find_buffer(preparation, "b")->role, Role::Out);
+  EXPECT_EQ(find_buffer(preparation, "c"), nullptr);
+  EXPECT_EQ(preparation.nests.at(0).name, "x");
+  EXPECT_TRUE(preparation_of(preparation).nests.empty());
+}
+
+TEST(CheckProgram, holds_given_nests_to_inputs_and_to_the_rules_of_all_nests) {
+  EXPECT_EQ(check(kDoubled), "accepted");
+  Program program = program_of(kDoubled);
+  program.given[0].stmts[0].targets[0].buffer = "c";
+  EXPECT_EQ(render(check_program(program).error()),
+            "error[P025]: given nest `x` names `c`, whose role is `out`");
+  program = program_of(kDoubled);
+  program.given[0].stmts[0].leaf = "copi";
+  EXPECT_EQ(render(check_program(program).error()),
+            "error[P002]: nest `x`: no leaf is called `copi` (did you mean `copy`?)");
+  program = program_of(kDoubled);
+  program.given[0].stmts.clear();
+  EXPECT_EQ(render(check_program(program).error()),
+            "error[P021]: nest `x` has no statement; remove it");
+}
+
 TEST(CheckProgram, refuses_an_empty_nest) {
   EXPECT_EQ(check(gemm_with(kMatmul + "  nest x over (M) {\n  }\n")),
             "error[P021]: nest `x` has no statement; remove it");

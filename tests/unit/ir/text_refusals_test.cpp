@@ -69,7 +69,7 @@ const std::vector<Refusal> kPrograms = {
     {"program p { axis M = dyn 8 of E }",
      "error[P002]: 1:31: axis `M`: no axis is called `E` (did you mean `M`?)"},
     {"program p { axis M = 8 param m = 3 }",
-     "error[T001]: 1:24: expected `axis`, `buffer`, `route`, `leaf`, `nest` or `}`, found "
+     "error[T001]: 1:24: expected `axis`, `buffer`, `route`, `leaf`, `given`, `nest` or `}`, found "
      "`param`"},
     {"program p { param m : boolean = 3 }",
      "error[T005]: 1:23: unknown parameter kind `boolean`; one of `bool` `dtype` `float`"},
@@ -137,7 +137,8 @@ const std::vector<Refusal> kPrograms = {
      "error[P002]: 1:80: route `R`: no buffer is called `B` (did you mean `A`?)"},
     {"program p { axis M = 8 axis N = 2 buffer A : f32[N] in route R : (M) <- (N) by A drop lod "
      "f(1) }",
-     "error[T001]: 1:87: expected `axis`, `buffer`, `route`, `leaf`, `nest` or `}`, found `lod`"},
+     "error[T001]: 1:87: expected `axis`, `buffer`, `route`, `leaf`, `given`, `nest` or `}`, found "
+     "`lod`"},
     {"program p { axis M = 8 buffer A : f32[M] in buffer C : f32[M] out nest n over (M) { C lse= "
      "f(A) } }",
      "error[P006]: 1:85: nest `n`: `lse=` needs a pair of targets (o, l): found 1; write `(o, l) "
@@ -180,8 +181,13 @@ const std::vector<Refusal> kPrograms = {
      "f(A; 2) } }",
      "error[T001]: 1:94: expected an attribute's name, found `2`"},
     {"program p { axis M = 8",
-     "error[T001]: 1:23: expected `axis`, `buffer`, `route`, `leaf`, `nest` or `}`, found the "
+     "error[T001]: 1:23: expected `axis`, `buffer`, `route`, `leaf`, `given`, `nest` or `}`, found "
+     "the "
      "end of the text"},
+    {"program p { axis M = 8 given x }", "error[T001]: 1:30: expected `nest`, found `x`"},
+    {"program p { axis M = 8 buffer a : f32[M] in buffer c : f32[M] out given nest n over (M) { "
+     "c = copy(a) } }",
+     "error[P025]: 1:91: given nest `n` names `c`, whose role is `out`"},
     {"program p { axis M = 8 leaf f flops 2*\"x\" }",
      "error[P010]: 1:29: leaf `f`: `\"x\"` is not a number, an axis or a parameter"},
 };

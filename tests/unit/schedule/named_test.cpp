@@ -56,6 +56,21 @@ TEST(NamedSchedules, make_a_ring_that_relays_k_and_v) {
             "    stage v over cp relay by src depth 2 via ce signal event\n    leaf\n  }\n");
 }
 
+TEST(NamedSchedules, let_gradients_travel_with_their_blocks_unrounded) {
+  EXPECT_EQ(form_of("attention_bwd", "ring", make_program("attention_bwd"), one(8)),
+            "  split Sq = q0:8 * q1:_\n  split Skv = k0:8 * k1:_\n"
+            "  place q[q0@cp]\n  place k[k0@cp]\n  place v[k0@cp]\n  place o[q0@cp]\n"
+            "  place lse[q0@cp]\n  place do[q0@cp]\n  place delta[q0@cp]\n  place dq[q0@cp]\n"
+            "  place dk[k0@cp]\n  place dv[k0@cp]\n"
+            "  nest pre {\n    par q0 on cp\n    leaf\n  }\n"
+            "  nest bwd {\n    par q0 on cp\n    for k0 skew cp\n"
+            "    stage k over cp relay by src depth 2 via ce signal event\n"
+            "    stage v over cp relay by src depth 2 via ce signal event\n"
+            "    drain dk over cp relay by src depth 2 wire f32 via ce signal event\n"
+            "    drain dv over cp relay by src depth 2 wire f32 via ce signal event\n"
+            "    leaf\n  }\n");
+}
+
 TEST(NamedSchedules, see_all_mesh_axes_as_one_level_where_they_need_one) {
   EXPECT_EQ(
       form_of("gemm_rs", "ring", make_program("gemm_rs"), two(2, 3)),
@@ -141,10 +156,10 @@ TEST(NamedSchedules, refuse_names_and_programs_they_do_not_know) {
       form_of("gemm", "ring", attention, one(2)),
       "error[S603]: program `attention` is not one nest of one `matmul` statement with a [m, k] "
       "and b [k, n]; write a schedule file instead");
-  EXPECT_EQ(
-      form_of("attention", "ring", make_program("gemm"), one(2)),
-      "error[S603]: program `gemm` is not one nest of one `attn_fwd` statement with q [batch, "
-      "queries, heads, dim] and k [batch, keys, kv heads, dim]; write a schedule file instead");
+  EXPECT_EQ(form_of("attention", "ring", make_program("gemm"), one(2)),
+            "error[S603]: program `gemm` is not one nest of one `attn_fwd` or `attn_bwd` statement "
+            "with q [batch, queries, heads, dim] and k [batch, keys, kv heads, dim], and nests of "
+            "queries alone; write a schedule file instead");
 }
 
 TEST(NamedSchedules, find_buffers_and_axes_by_position) {
@@ -168,6 +183,12 @@ TEST(Auto, follows_its_rule) {
   EXPECT_EQ(name({{"causal", Name{"true"}}}, 8), "zigzag_ring");
   EXPECT_EQ(name({{"causal", Name{"true"}}, {"seq", std::int64_t{15}}}, 8), "allgather");
   EXPECT_EQ(name({{"seq", std::int64_t{1}}, {"kv_seq", std::int64_t{64}}}, 8), "tree");
+  const auto backward = [](const Bindings& bindings) {
+    return choose_auto("attention_bwd", make_program("attention_bwd", bindings), one(8))->name;
+  };
+  EXPECT_EQ(backward({}), "allgather");
+  EXPECT_EQ(backward({{"causal", Name{"true"}}}), "zigzag_ring");
+  EXPECT_EQ(backward({{"seq", std::int64_t{1}}, {"kv_seq", std::int64_t{64}}}), "allgather");
   EXPECT_EQ(generate_schedule("gemm_ar", "auto", make_program("gemm_ar"), one(3))->name, "bulk");
   EXPECT_EQ(generate_schedule("gemm_rs", "auto", make_program("gemm_rs"), one(3))->name, "ring");
 }

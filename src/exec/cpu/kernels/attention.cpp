@@ -2,10 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <string>
-#include <type_traits>
 
+#include "exec/cpu/kernels/attention_blocks.h"
 #include "exec/cpu/kernels/panel.h"
 #include "exec/cpu/kernels/scratch.h"
 #include "exec/cpu/kernels/softmax.h"
@@ -14,42 +13,6 @@
 
 namespace harpe {
 namespace {
-
-// Scores of 128 x 512 are 256 KiB of f32: with a tile of K and V they stay in the second-level
-// cache.
-constexpr std::int64_t kQueryBlock = 128;
-constexpr std::int64_t kKeyBlock = 512;
-
-template <class Real>
-constexpr Real kNone = -std::numeric_limits<Real>::infinity();
-template <class Real>
-constexpr DType kDTypeOf = std::is_same_v<Real, double> ? DType::F64 : DType::F32;
-
-template <class Real>
-MatrixView as_view(const DenseView<Real>& dense) {
-  return {.data = dense.data,
-          .dtype = kDTypeOf<Real>,
-          .row_stride = dense.transposed ? 1 : dense.stride,
-          .column_stride = dense.transposed ? dense.stride : 1};
-}
-
-// The first rows x columns of `view`, as `multiply` takes them without widening them every time.
-template <class Real>
-MatrixView ready(const MatrixView& view, std::int64_t rows, std::int64_t columns, Scratch purpose) {
-  if (view.dtype == gemm_backend(view.dtype).operands) return view;
-  return as_view(pack(view, rows, columns, scratch_of<Real>(purpose, rows * columns)));
-}
-
-template <class Real>
-bool all_finite(const Real* data, std::int64_t stride, std::int64_t rows, std::int64_t columns) {
-  bool finite = true;
-  for (std::int64_t row = 0; row < rows; ++row) {
-    for (std::int64_t i = 0; i < columns; ++i) {
-      finite = finite && std::isfinite(data[row * stride + i]);
-    }
-  }
-  return finite;
-}
 
 // A block of queries: its rows' running state, relative to their maxima until `finish`.
 template <class Real>
@@ -78,8 +41,6 @@ class QueryBlock {
   // A normalised state is one key of score lse and value o.
   void begin(std::int64_t row);
   void add_values(const SoftmaxTile<Real>& tile, const DenseView<Real>& v);
-  // Sets seen_; false when no row sees any of the keys.
-  bool look(std::int64_t key, std::int64_t columns);
 
   const AttentionProblem& p_;
   std::int64_t first_;
@@ -107,43 +68,18 @@ void QueryBlock<Real>::begin(std::int64_t row) {
 }
 
 template <class Real>
-bool QueryBlock<Real>::look(std::int64_t key, std::int64_t columns) {
-  seen_.runs.clear();
-  seen_.first.clear();
-  const Visibility visible = seen_from(p_.visible, first_, key);
-  const std::int64_t first = std::max<std::int64_t>(visible.prefix, 0);
-  const bool band_is_all = visible.low <= first - (rows_ - 1) && columns - 1 <= visible.high;
-  if (first >= columns || band_is_all) return true;
-  const auto clamped = [&](std::int64_t column) {
-    return std::clamp<std::int64_t>(column, 0, columns);
-  };
-  for (std::int64_t row = 0; row < rows_; ++row) {
-    seen_.first.push_back(seen_.runs.size());
-    const ColumnRun shown{0, clamped(visible.prefix)};
-    ColumnRun band{clamped(row + visible.low), clamped(row + visible.high + 1)};
-    const bool meet = band.begin <= shown.end && band.begin < band.end;
-    if (shown.end > 0 && meet) band = {0, std::max(band.end, shown.end)};
-    if (shown.end > 0 && !meet) seen_.runs.push_back(shown);
-    if (band.begin < band.end) seen_.runs.push_back(band);
-  }
-  seen_.first.push_back(seen_.runs.size());
-  return !seen_.runs.empty();
-}
-
-template <class Real>
 void QueryBlock<Real>::add_keys(std::int64_t key, std::int64_t columns) {
-  if (!look(key, columns)) return;
+  seen_.set(seen_from(p_.visible, first_, key), rows_, columns);
+  if (seen_.none()) return;
   const std::int64_t padding = softmax_padding<Real>;
   const std::int64_t stride = (columns + padding - 1) / padding * padding;
   Real* scores = scratch_of<Real>(Scratch::Scores, rows_ * stride);
   const MatrixView k = ready<Real>(part(p_.k, key, 0), columns, p_.head_dim, Scratch::Key);
-  MatrixView transposed = k;
-  std::swap(transposed.row_stride, transposed.column_stride);
   multiply({.m = rows_,
             .n = columns,
             .k = p_.head_dim,
             .a = q_,
-            .b = transposed,
+            .b = transposed(k),
             .c = scores,
             .c_row_stride = stride,
             .accumulate = false});
@@ -159,11 +95,7 @@ void QueryBlock<Real>::add_keys(std::int64_t key, std::int64_t columns) {
                                .value_dim = p_.value_dim,
                                .first = empty_};
   update_softmax(tile);
-  const MatrixView v = part(p_.v, key, 0);
-  const bool in_place = v.dtype == kDTypeOf<Real> && v.column_stride == 1;
-  add_values(tile, in_place ? DenseView<Real>{static_cast<const Real*>(v.data), v.row_stride, false}
-                            : pack_rows(v, columns, p_.value_dim,
-                                        scratch_of<Real>(Scratch::Value, columns * p_.value_dim)));
+  add_values(tile, widened<Real>(part(p_.v, key, 0), columns, p_.value_dim, Scratch::Value));
   empty_ = false;
 }
 
@@ -215,13 +147,10 @@ template <class Real>
 void attend_as(const AttentionProblem& p) {
   for (std::int64_t query = 0; query < p.queries; query += kQueryBlock) {
     const std::int64_t rows = std::min(kQueryBlock, p.queries - query);
-    const Visibility visible = seen_from(p.visible, query, 0);
-    const auto clamped = [&](std::int64_t key) { return std::clamp<std::int64_t>(key, 0, p.keys); };
-    const std::int64_t begin = visible.prefix > 0 ? 0 : clamped(visible.low);
-    const std::int64_t end = clamped(std::max(visible.prefix, rows + visible.high));
+    const ColumnRun seen = seen_by_rows(seen_from(p.visible, query, 0), rows, p.keys);
     QueryBlock<Real> block(p, query, rows);
-    for (std::int64_t key = begin; key < end; key += kKeyBlock) {
-      block.add_keys(key, std::min(kKeyBlock, end - key));
+    for (std::int64_t key = seen.begin; key < seen.end; key += kKeyBlock) {
+      block.add_keys(key, std::min(kKeyBlock, seen.end - key));
     }
     block.finish();
   }

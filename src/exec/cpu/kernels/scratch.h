@@ -15,6 +15,7 @@ enum class Scratch : std::uint8_t {
   Key,
   Value,
   Scores,
+  Gradients,
   Output,
   Rows
 };

@@ -66,17 +66,6 @@ template <class Real>
   for (std::int64_t i = 0; i < n; ++i) o[i] *= factor;
 }
 
-// Everything between the runs, from column `begin` to `end`.
-template <class Real>
-void fill_hidden(Real* row, std::span<const ColumnRun> runs, std::int64_t begin, std::int64_t end,
-                 Real value) {
-  for (const ColumnRun& run : runs) {
-    std::fill(row + begin, row + run.begin, value);
-    begin = run.end;
-  }
-  std::fill(row + begin, row + end, value);
-}
-
 template <class Real>
 [[gnu::always_inline]] inline void update_row(const SoftmaxTile<Real>& tile, std::int64_t index) {
   Real* row = tile.scores + index * tile.stride;

@@ -1,28 +1,10 @@
 #pragma once
 
 #include <cstdint>
-#include <span>
-#include <vector>
+
+#include "exec/cpu/kernels/seen_columns.h"
 
 namespace harpe {
-
-// Columns [begin, end).
-struct ColumnRun {
-  std::int64_t begin = 0;
-  std::int64_t end = 0;
-};
-
-// Per row of a tile the runs of columns it sees, ascending and apart. Empty: every row sees all.
-struct SeenColumns {
-  std::vector<ColumnRun> runs;
-  std::vector<std::size_t> first;  // of each row, in `runs`; and where the last row's end
-
-  [[nodiscard]] bool all() const { return first.empty(); }
-  [[nodiscard]] std::span<const ColumnRun> of(std::int64_t row) const {
-    const auto at = static_cast<std::size_t>(row);
-    return std::span(runs).subspan(first[at], first[at + 1] - first[at]);
-  }
-};
 
 // A tile of scores on its way to probabilities, and the running state of its rows: `max` and `sum`
 // over the keys seen so far, `o` their values weighted relative to `max`.

@@ -1,0 +1,52 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "ir/visibility.h"
+
+namespace harpe {
+
+// Columns [begin, end).
+struct ColumnRun {
+  std::int64_t begin = 0;
+  std::int64_t end = 0;
+};
+
+// Per row of a tile of scores the runs of columns it sees, ascending and apart.
+class SeenColumns {
+ public:
+  // Positions in `visible` are rows and columns of the tile.
+  void set(const Visibility& visible, std::int64_t rows, std::int64_t columns);
+
+  // Every row sees every column: `of` is not to be asked.
+  [[nodiscard]] bool all() const { return first_.empty(); }
+  [[nodiscard]] bool none() const { return !all() && runs_.empty(); }
+  [[nodiscard]] std::span<const ColumnRun> of(std::int64_t row) const {
+    const auto at = static_cast<std::size_t>(row);
+    return std::span(runs_).subspan(first_[at], first_[at + 1] - first_[at]);
+  }
+
+ private:
+  std::vector<ColumnRun> runs_;
+  std::vector<std::size_t> first_;  // of each row, in runs_; and where the last row's end
+};
+
+// Keys of `keys` outside of which none of the first `rows` queries sees any.
+[[nodiscard]] ColumnRun seen_by_rows(const Visibility& visible, std::int64_t rows,
+                                     std::int64_t keys);
+
+// Everything between the runs, from `begin` to `end`.
+template <class Real>
+void fill_hidden(Real* row, std::span<const ColumnRun> runs, std::int64_t begin, std::int64_t end,
+                 Real value) {
+  for (const ColumnRun& run : runs) {
+    for (; begin < run.begin; ++begin) row[begin] = value;
+    begin = run.end;
+  }
+  for (; begin < end; ++begin) row[begin] = value;
+}
+
+}  // namespace harpe

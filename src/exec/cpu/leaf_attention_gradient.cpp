@@ -1,0 +1,83 @@
+#include <algorithm>
+
+#include "exec/cpu/leaf.h"
+#include "exec/cpu/leaf_attention_site.h"
+#include "support/check.h"
+
+namespace harpe::cpu {
+namespace {
+
+// Participants of the leaf: q[B, Q, (H, G), D], k[B, K, H, D], v[B, K, H, Dv], do like q with Dv,
+// lse and delta [B, (H, G), Q], then dq, dk, dv like q, k, v.
+constexpr std::size_t kQ = 0;
+constexpr std::size_t kK = 1;
+constexpr std::size_t kV = 2;
+constexpr std::size_t kDo = 3;
+constexpr std::size_t kLse = 4;
+constexpr std::size_t kDelta = 5;
+constexpr std::size_t kDq = 6;
+constexpr std::size_t kDk = 7;
+constexpr std::size_t kDv = 8;
+constexpr std::size_t kParticipants = 9;
+
+RowValues rows_of(const View& view, const AttentionSite& axes) {
+  return {.data = view.data, .dtype = view.dtype, .stride = view.strides[axes.query]};
+}
+
+SumMatrix sums_of(const LeafCall& call, std::size_t participant, std::size_t rows,
+                  std::size_t columns) {
+  const View& view = call.cell.views[participant];
+  HP_CHECK(view.strides[columns] == 1, "features of a gradient lie one after the other");
+  return {.data = view.data,
+          .row_stride = view.strides[rows],
+          .carry = call.accumulate[participant - kDq]};
+}
+
+// Every axis of q that is in no matrix: batch entries and heads. Those that k lacks share its
+// gradients.
+std::vector<Loop<kParticipants>> loops_of(const LeafSite& site, const Cell& cell,
+                                          const AttentionSite& axes) {
+  std::vector<Loop<kParticipants>> loops;
+  const std::vector<std::size_t> of_key = site.axes_of(kDk);
+  for (const std::size_t axis : site.axes_of(kQ)) {
+    const bool inside = axis == axes.query || axis == axes.head_dim;
+    if (inside || cell.span[axis].size() == 1) continue;
+    Loop<kParticipants> loop{.length = cell.span[axis].size(),
+                             .bytes = {},
+                             .reduces = std::ranges::find(of_key, axis) == of_key.end()};
+    for (std::size_t i = 0; i < kParticipants; ++i) {
+      loop.bytes[i] = cell.views[i].strides[axis] * size_in_bytes(cell.views[i].dtype);
+    }
+    loops.push_back(loop);
+  }
+  return loops;
+}
+
+}  // namespace
+
+Checked<Action> call_attention_gradient(const LeafSite& site, const LeafCall& call) {
+  const Cell& cell = call.cell;
+  HP_REQUIRE_OK(check_types(site, cell, kLse));
+  const std::size_t matrices[] = {kQ, kK, kV, kDo, kDq, kDk, kDv};
+  HP_TRY(const AttentionSite axes, attention_site(site, cell, matrices));
+  Differentiate heads;
+  heads.first = {.queries = cell.span[axes.query].size(),
+                 .keys = cell.span[axes.key].size(),
+                 .head_dim = cell.span[axes.head_dim].size(),
+                 .value_dim = cell.span[axes.value_dim].size(),
+                 .q = matrix_of(site, cell, kQ),
+                 .k = matrix_of(site, cell, kK),
+                 .v = matrix_of(site, cell, kV),
+                 .d_o = matrix_of(site, cell, kDo),
+                 .lse = rows_of(cell.views[kLse], axes),
+                 .delta = rows_of(cell.views[kDelta], axes),
+                 .dq = sums_of(call, kDq, axes.query, axes.head_dim),
+                 .dk = sums_of(call, kDk, axes.key, axes.head_dim),
+                 .dv = sums_of(call, kDv, axes.key, axes.value_dim),
+                 .scale = axes.scale,
+                 .visible = axes.visible};
+  heads.loops = loops_of(site, cell, axes);
+  return Action{std::move(heads)};
+}
+
+}  // namespace harpe::cpu
