@@ -16,6 +16,9 @@ PROGRAMS = {
     "attn": (["Sq", "Skv", "Hkv"], {"fwd": ([["Q"], ["K", "V"]], [["O", "L"]])}),
     "attn_causal": (["Sq", "Skv", "Hkv"], {"fwd": ([["Q"], ["K", "V"]], [["O", "L"]])}),
     "flash_decode": (["Skv", "Hkv", "B"], {"dec": ([["Q"], ["K", "V"]], [["O", "L"]])}),
+    "attn_bwd": (["Sq", "Skv", "Hkv"],
+                 {"pre": ([["O"], ["DO"]], [["Delta"]]),
+                  "bwd": ([["Q", "DO"], ["L", "Delta"], ["K", "V"]], [["DQ"], ["DK", "DV"]])}),
 }
 MESHES = [Mesh("m2", [("x", 2)]), Mesh("m3", [("x", 3)]), Mesh("m4", [("x", 4)]),
           Mesh("m5", [("x", 5)]), Mesh("m22", [("x", 2), ("y", 2)]),
@@ -79,7 +82,9 @@ class Draft:
                 if own and rng.random() < 0.85:
                     picked = aligned[0] if aligned and rng.random() < 0.6 else rng.choice(own)
                     for buffer in group:
-                        self.homes.setdefault(buffer, []).append((picked, unit))
+                        homes = self.homes.setdefault(buffer, [])
+                        if all(u != unit for _, u in homes):  # not one of an earlier nest's
+                            homes.append((picked, unit))
         for axis in axes:
             if rng.random() < 0.2 and len(self.splits[axis]) < 2:
                 self.digit(axis, 2)
@@ -102,9 +107,9 @@ class Draft:
     def needs_stage(self, buffer, unit):
         return any(u == unit and self.bound.get(d) != u for d, u in self.homes.get(buffer, []))
 
-    def loops(self):
+    def loops(self, axes):
         rng, loops = self.rng, []
-        free = [d for d in self.digit_extent if d not in self.bound]
+        free = [d for d in self.digit_extent if d not in self.bound and self.axis_of[d] in axes]
         rng.shuffle(free)
         for digit in free:
             if rng.random() > 0.65:
@@ -141,7 +146,8 @@ class Draft:
         return position, [Move(kind, b, list(unit), how, list(attrs)) for b in group]
 
     def nest(self, name, reads, writes):
-        loops = self.loops()
+        axes = next(nest.over for nest in self.program.nests if nest.name == name)
+        loops = self.loops(axes)
         slots = [[] for _ in range(len(loops) + 1)]
         for kind, groups, needs in (("stage", reads, self.needs_stage),
                                     ("drain", writes, self.needs_drain)):
@@ -150,7 +156,8 @@ class Draft:
                     if needs(group[0], unit):
                         position, moves = self.move(kind, group, unit, loops)
                         slots[position] += moves
-        items = [Par(digit, list(unit)) for digit, unit in self.bound.items()] + slots[0]
+        items = [Par(digit, list(unit)) for digit, unit in self.bound.items()
+                 if self.axis_of[digit] in axes] + slots[0]
         for loop, moves in zip(loops, slots[1:]):
             items += [loop] + moves
         return CNest(name, items, Leaf([("sm", 132)]))

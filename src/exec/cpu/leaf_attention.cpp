@@ -14,22 +14,6 @@ constexpr std::size_t kO = 3;
 constexpr std::size_t kL = 4;
 constexpr std::size_t kParticipants = 5;
 
-// Every axis of q that is in no matrix: batch entries and heads.
-std::vector<Loop<kParticipants>> loops_of(const LeafSite& site, const Cell& cell,
-                                          const AttentionSite& axes) {
-  std::vector<Loop<kParticipants>> loops;
-  for (const std::size_t axis : site.axes_of(kQ)) {
-    const bool inside = axis == axes.query || axis == axes.head_dim;
-    if (inside || cell.span[axis].size() == 1) continue;
-    Loop<kParticipants> loop{.length = cell.span[axis].size(), .bytes = {}, .reduces = false};
-    for (std::size_t i = 0; i < kParticipants; ++i) {
-      loop.bytes[i] = cell.views[i].strides[axis] * size_in_bytes(cell.views[i].dtype);
-    }
-    loops.push_back(loop);
-  }
-  return loops;
-}
-
 }  // namespace
 
 Checked<Action> call_attention(const LeafSite& site, const LeafCall& call) {
@@ -54,7 +38,7 @@ Checked<Action> call_attention(const LeafSite& site, const LeafCall& call) {
                  .scale = axes.scale,
                  .carry = call.accumulate[0],
                  .visible = axes.visible};
-  heads.loops = loops_of(site, cell, axes);
+  heads.loops = loops_over_heads<kParticipants>(site, cell, axes, kO);
   return Action{std::move(heads)};
 }
 

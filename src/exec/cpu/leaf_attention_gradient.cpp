@@ -1,5 +1,3 @@
-#include <algorithm>
-
 #include "exec/cpu/leaf.h"
 #include "exec/cpu/leaf_attention_site.h"
 #include "support/check.h"
@@ -33,26 +31,6 @@ SumMatrix sums_of(const LeafCall& call, std::size_t participant, std::size_t row
           .carry = call.accumulate[participant - kDq]};
 }
 
-// Every axis of q that is in no matrix: batch entries and heads. Those that k lacks share its
-// gradients.
-std::vector<Loop<kParticipants>> loops_of(const LeafSite& site, const Cell& cell,
-                                          const AttentionSite& axes) {
-  std::vector<Loop<kParticipants>> loops;
-  const std::vector<std::size_t> of_key = site.axes_of(kDk);
-  for (const std::size_t axis : site.axes_of(kQ)) {
-    const bool inside = axis == axes.query || axis == axes.head_dim;
-    if (inside || cell.span[axis].size() == 1) continue;
-    Loop<kParticipants> loop{.length = cell.span[axis].size(),
-                             .bytes = {},
-                             .reduces = std::ranges::find(of_key, axis) == of_key.end()};
-    for (std::size_t i = 0; i < kParticipants; ++i) {
-      loop.bytes[i] = cell.views[i].strides[axis] * size_in_bytes(cell.views[i].dtype);
-    }
-    loops.push_back(loop);
-  }
-  return loops;
-}
-
 }  // namespace
 
 Checked<Action> call_attention_gradient(const LeafSite& site, const LeafCall& call) {
@@ -76,7 +54,7 @@ Checked<Action> call_attention_gradient(const LeafSite& site, const LeafCall& ca
                  .dv = sums_of(call, kDv, axes.key, axes.value_dim),
                  .scale = axes.scale,
                  .visible = axes.visible};
-  heads.loops = loops_of(site, cell, axes);
+  heads.loops = loops_over_heads<kParticipants>(site, cell, axes, kDk);
   return Action{std::move(heads)};
 }
 

@@ -1,8 +1,10 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <vector>
 
 #include "exec/cpu/leaf.h"
 
@@ -28,5 +30,28 @@ struct AttentionSite {
 // One head of a participant: its second dimension runs along the rows, the fourth along the
 // columns.
 [[nodiscard]] MatrixView matrix_of(const LeafSite& site, const Cell& cell, std::size_t participant);
+
+// Every axis of q that is in no matrix: batch entries and heads. Those that are not among the axes
+// of participant `result` have their contributions summed there.
+template <std::size_t kParticipants>
+[[nodiscard]] std::vector<Loop<kParticipants>> loops_over_heads(const LeafSite& site,
+                                                                const Cell& cell,
+                                                                const AttentionSite& axes,
+                                                                std::size_t result) {
+  std::vector<Loop<kParticipants>> loops;
+  const std::vector<std::size_t> kept = site.axes_of(result);
+  for (const std::size_t axis : site.axes_of(0)) {
+    const bool inside = axis == axes.query || axis == axes.head_dim;
+    if (inside || cell.span[axis].size() == 1) continue;
+    Loop<kParticipants> loop{.length = cell.span[axis].size(),
+                             .bytes = {},
+                             .reduces = std::ranges::find(kept, axis) == kept.end()};
+    for (std::size_t i = 0; i < kParticipants; ++i) {
+      loop.bytes[i] = cell.views[i].strides[axis] * size_in_bytes(cell.views[i].dtype);
+    }
+    loops.push_back(loop);
+  }
+  return loops;
+}
 
 }  // namespace harpe::cpu
