@@ -78,17 +78,18 @@ Checked<Ok> check_axes(const LeafCall& call, const NamedTensor& tensor,
 Checked<AttentionAxes> attention_axes(const LeafCall& call, const AttentionTensors& tensors) {
   const auto& [q, k, v, o] = tensors;
   for (const NamedTensor* tensor : {&q, &k, &v, &o}) {
-    if (tensor->dims.size() != 4) {
-      return misfit(call, *tensor,
-                    "it has " + std::to_string(tensor->dims.size()) +
-                        " dimensions, not batch, position, heads and features");
-    }
+    const bool grouped = tensor->dims.size() == 3 && tensor->dims[1].size() == 2;
+    if (tensor->dims.size() == 4 || (grouped && (tensor == &q || tensor == &o))) continue;
+    return misfit(call, *tensor,
+                  "it has " + std::to_string(tensor->dims.size()) +
+                      " dimensions, not batch, position, heads and features");
   }
+  // Queries of one position: the heads of a group are the rows.
   AttentionAxes axes{.batch = {},
-                     .query = q.dims[1],
+                     .query = q.dims.size() == 4 ? q.dims[1] : AxisList{q.dims[1].back()},
                      .key = k.dims[1],
-                     .head_dim = q.dims[3],
-                     .value_dim = v.dims[3]};
+                     .head_dim = q.dims.back(),
+                     .value_dim = v.dims.back()};
   for (const NamedTensor::Axis& axis : o.axes()) {
     if (!holds(axes.query, axis.name) && !holds(axes.value_dim, axis.name)) {
       axes.batch.push_back(axis);

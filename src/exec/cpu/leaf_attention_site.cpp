@@ -9,10 +9,22 @@ constexpr std::size_t kQ = 0;
 constexpr std::size_t kK = 1;
 constexpr std::size_t kV = 2;
 
+using Dims = std::vector<std::vector<std::size_t>>;
+
+// One new position each, [batch, (KV heads, group), features]: the heads of a group, which share
+// keys, are the rows.
+bool lacks_positions(const Dims& dims) { return dims.size() == 3; }
+
+std::size_t row_axis(const Dims& dims) {
+  return lacks_positions(dims) ? dims[1].back() : dims[1].front();
+}
+
 Checked<Ok> check_dims(const LeafSite& site, std::span<const std::size_t> matrices) {
   for (const std::size_t participant : matrices) {
-    const std::vector<std::vector<std::size_t>>& dims = site.dims[participant];
-    if (dims.size() == 4 && dims[1].size() == 1 && dims[3].size() == 1) continue;
+    const Dims& dims = site.dims[participant];
+    const bool grouped = lacks_positions(dims) && participant != kK && participant != kV &&
+                         dims[1].size() == 2 && dims[2].size() == 1;
+    if (grouped || (dims.size() == 4 && dims[1].size() == 1 && dims[3].size() == 1)) continue;
     return make_diag(DiagCode::X007, {{"leaf", site.stmt.leaf},
                                       {"nest", site.nest.name},
                                       {"buffer", site.buffer_of(participant)}});
@@ -45,10 +57,10 @@ Checked<Visibility> visible_in(const LeafSite& site, const Cell& cell, const Att
 Checked<AttentionSite> attention_site(const LeafSite& site, const Cell& cell,
                                       std::span<const std::size_t> matrices) {
   HP_REQUIRE_OK(check_dims(site, matrices));
-  AttentionSite axes{.query = site.dims[kQ][1][0],
-                     .key = site.dims[kK][1][0],
-                     .head_dim = site.dims[kQ][3][0],
-                     .value_dim = site.dims[kV][3][0]};
+  AttentionSite axes{.query = row_axis(site.dims[kQ]),
+                     .key = row_axis(site.dims[kK]),
+                     .head_dim = site.dims[kQ].back()[0],
+                     .value_dim = site.dims[kV].back()[0]};
   HP_REQUIRE_OK(check_whole(site, cell, axes.head_dim));
   HP_REQUIRE_OK(check_whole(site, cell, axes.value_dim));
   HP_TRY(axes.visible, visible_in(site, cell, axes));
@@ -58,11 +70,11 @@ Checked<AttentionSite> attention_site(const LeafSite& site, const Cell& cell,
 
 MatrixView matrix_of(const LeafSite& site, const Cell& cell, std::size_t participant) {
   const View& view = cell.views[participant];
-  const std::vector<std::vector<std::size_t>>& dims = site.dims[participant];
+  const Dims& dims = site.dims[participant];
   return {.data = view.data,
           .dtype = view.dtype,
-          .row_stride = view.strides[dims[1][0]],
-          .column_stride = view.strides[dims[3][0]]};
+          .row_stride = view.strides[row_axis(dims)],
+          .column_stride = view.strides[dims.back()[0]]};
 }
 
 }  // namespace harpe::cpu

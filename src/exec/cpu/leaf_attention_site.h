@@ -12,7 +12,8 @@ namespace harpe::cpu {
 
 // A cell of a leaf between queries and keys: which axes of the space play which part, and what is
 // visible. Tensors are [batch, positions, heads, features]: q is the first operand, k the second, v
-// the third.
+// the third. Where q has no positions, [batch, (KV heads, group), features], the group's heads play
+// the queries.
 struct AttentionSite {
   std::size_t query = 0;
   std::size_t key = 0;
@@ -27,7 +28,7 @@ struct AttentionSite {
 [[nodiscard]] Checked<AttentionSite> attention_site(const LeafSite& site, const Cell& cell,
                                                     std::span<const std::size_t> matrices);
 
-// One head of a participant: its second dimension runs along the rows, the fourth along the
+// One head of a participant, positions or a group's heads along the rows, features along the
 // columns.
 [[nodiscard]] MatrixView matrix_of(const LeafSite& site, const Cell& cell, std::size_t participant);
 

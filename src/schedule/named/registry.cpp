@@ -4,6 +4,7 @@
 #include <array>
 
 #include "schedule/named/attention.h"
+#include "schedule/named/decode.h"
 #include "schedule/named/gemm.h"
 #include "schedule/state.h"
 
@@ -25,6 +26,7 @@ constexpr std::array kOperators = {
     Entry{"gemm_ar", &gemm_ar_schedules, "bulk"},
     Entry{"attention", &attention_schedules, "", &choose_attention},
     Entry{"attention_bwd", &attention_backward_schedules, "", &choose_attention_backward},
+    Entry{"decode", &decode_schedules, "bulk"},
 };
 
 constexpr std::size_t kMaxAlternatives = 3;

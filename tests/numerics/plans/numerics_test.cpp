@@ -44,6 +44,12 @@ const std::vector<Shape> kAttentions = {
     {"a window of more keys than queries, behind a prefix",
      {"seq=30", "kv_seq=52", "heads=8", "kv_heads=8", "head_dim=8", "window=6", "prefix=11"}},
 };
+const std::vector<Shape> kDecodes = {
+    {"divides", {"batch=2", "kv=96", "heads=8", "kv_heads=8", "head_dim=16"}},
+    {"grouped, odd, narrow values",
+     {"batch=3", "kv=61", "heads=12", "kv_heads=4", "head_dim=24", "v_head_dim=10"}},
+    {"fewer keys than ranks, one head", {"batch=5", "kv=3", "heads=1", "head_dim=8"}},
+};
 const std::vector<std::string> kMeshes = {"x=1",     "x=2",     "x=3",     "x=4",
                                           "x=5",     "x=6",     "x=8",     "y=2,x=2",
                                           "y=2,x=3", "y=2,x=4", "y=3,x=2", "z=2,y=2,x=2"};
@@ -180,6 +186,12 @@ TEST_P(Numerics, gradients_of_attention_are_right_under_every_schedule) {
   Tally tally;
   tally.run("attention_bwd", kAttentions, GetParam(), meshes);
   report(tally, meshes.size() == kMeshes.size() ? 400 : 200);
+}
+
+TEST_P(Numerics, decoding_is_right_under_every_schedule) {
+  Tally tally;
+  tally.run("decode", kDecodes, GetParam(), kMeshes);
+  report(tally, 200);
 }
 
 INSTANTIATE_TEST_SUITE_P(Types, Numerics, testing::Values("f32", "bf16", "f16", "f64"),

@@ -58,6 +58,8 @@ std::vector<Problem> all_problems() {
     problems.push_back({"attention", shape, true});
     problems.push_back({"attention_bwd", shape, true});
   }
+  problems.push_back({"decode", {{"batch", 3}, {"kv", 37}, {"heads", 12}, {"kv_heads", 4}}});
+  problems.push_back({"decode", {{"batch", 1}, {"kv", 5}, {"heads", 2}, {"kv_heads", 1}}});
   return problems;
 }
 
