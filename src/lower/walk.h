@@ -154,6 +154,7 @@ class Drainer {
   [[nodiscard]] int buffer_index(int target) const;
   [[nodiscard]] DType state_type(int target) const;
   [[nodiscard]] DType wire_type(int target, const NestMove& move) const;
+  [[nodiscard]] bool only_changes_hands(const NestMove& move) const;
   [[nodiscard]] std::vector<int> pinned_axes(int target, std::size_t digit, int levels) const;
   [[nodiscard]] Region home_region(int target, RankId rank, int levels) const;
   [[nodiscard]] Region accumulated(int target, Time t, RankId rank) const;

@@ -48,10 +48,27 @@ DType Drainer::state_type(int target) const {
   return state_dtype(buffer(target).dtype);
 }
 
-// D14: sums travel in the output's dtype unless `wire` says otherwise; other states as they are.
+// D14: sums travel in the output's dtype unless `wire` says otherwise; other states as they are,
+// but for those that only change hands: their one rounding is on the way.
 DType Drainer::wire_type(int target, const NestMove& move) const {
   if (move.spec->wire) return *move.spec->wire;
-  return stmt_.stmt->monoid == Monoid::Sum ? buffer(target).dtype : state_type(target);
+  const bool as_result = stmt_.stmt->monoid == Monoid::Sum || only_changes_hands(move);
+  return as_result ? buffer(target).dtype : state_type(target);
+}
+
+// The last drain, after every loop, over axes that divide no reduction: each block comes whole from
+// one rank and goes home.
+bool Drainer::only_changes_hands(const NestMove& move) const {
+  const std::size_t last = group_.chain.size() - 1;
+  if (writer_.space_time_only() || group_.chain[last] != &move || !is_complete(last)) return false;
+  for (std::size_t digit = 0; digit < space_.par.size(); ++digit) {
+    if (!meets(space_.par[digit], move.over)) continue;
+    for (std::size_t target = 0; target < group_.targets.size(); ++target) {
+      const std::vector<int>& own = buffer(static_cast<int>(target)).digits;
+      if (std::ranges::find(own, static_cast<int>(digit)) == own.end()) return false;
+    }
+  }
+  return true;
 }
 
 // commir.md 4.3, output coverage.
