@@ -1,5 +1,9 @@
 #include "cli/report.h"
 
+#include <fmt/format.h>
+
+#include <array>
+
 #include "driver/memory.h"
 
 namespace harpe::cli {
@@ -9,6 +13,16 @@ std::string_view print_level(VerifyLevel level) {
   return level == VerifyLevel::Full ? "full" : "reduced";
 }
 
+std::string print_flops(double flops) {
+  constexpr std::array kUnits = {"FLOP", "kFLOP", "MFLOP", "GFLOP", "TFLOP", "PFLOP", "EFLOP"};
+  std::size_t unit = 0;
+  while (flops >= 1000 && unit + 1 < kUnits.size()) {
+    flops /= 1000;
+    ++unit;
+  }
+  return fmt::format("{:.3g} {}", flops, kUnits[unit]);
+}
+
 }  // namespace
 
 std::string print_title(const PlanSummary& plan) {
@@ -16,12 +30,17 @@ std::string print_title(const PlanSummary& plan) {
 }
 
 Rows rows_of(const PlanSummary& plan) {
-  return {
+  Rows rows = {
       {"ranks", std::to_string(plan.ranks)},
       {"tasks", std::to_string(plan.tasks)},
       {"syncs", std::to_string(plan.syncs) + " and " + std::to_string(plan.barriers) + " barriers"},
       {"moved", print_bytes(plan.bytes_moved)},
       {"memory", print_bytes(plan.memory_bytes) + " a rank"}};
+  if (plan.flops > 0) {
+    rows.emplace_back("work", print_flops(plan.flops) +
+                                  fmt::format(", busiest rank {:.2f} of the mean", plan.balance));
+  }
+  return rows;
 }
 
 void add_plan(Json& json, const PlanSummary& plan) {
@@ -33,7 +52,9 @@ void add_plan(Json& json, const PlanSummary& plan) {
       .set("syncs", plan.syncs)
       .set("barriers", plan.barriers)
       .set("bytes_moved", plan.bytes_moved)
-      .set("memory_bytes", plan.memory_bytes);
+      .set("memory_bytes", plan.memory_bytes)
+      .set("flops", plan.flops)
+      .set("balance", plan.balance);
 }
 
 Rows rows_of(const Certificate& certificate) {

@@ -1,5 +1,10 @@
 #include "driver/summary.h"
 
+#include <algorithm>
+#include <numeric>
+
+#include "driver/work.h"
+
 namespace harpe {
 
 PlanSummary summarise(const Plan& plan) {
@@ -17,6 +22,11 @@ PlanSummary summarise(const Plan& plan) {
     }
   }
   out.memory_bytes = arena_bytes(plan);
+  const std::vector<double> work = work_of(plan);
+  out.flops = std::accumulate(work.begin(), work.end(), 0.0);
+  if (out.flops > 0) {
+    out.balance = *std::ranges::max_element(work) * static_cast<double>(work.size()) / out.flops;
+  }
   return out;
 }
 

@@ -1,0 +1,59 @@
+#include "driver/work.h"
+
+#include <gtest/gtest.h>
+
+#include <numeric>
+
+#include "driver/session.h"
+#include "driver/summary.h"
+
+namespace harpe {
+namespace {
+
+Plan planned(const std::vector<std::string>& parameters, const std::string& mesh,
+             const std::string& schedule) {
+  Session session(false);
+  Checked<Plan> plan = session.plan(
+      {.target = "attention", .parameters = parameters, .mesh = mesh, .schedule = schedule});
+  EXPECT_TRUE(plan.ok()) << render(plan.error());
+  return std::move(plan).value();
+}
+
+// Pairs that a window of `window` keys (0: all before) behind a prefix shows, counted one by one.
+double pairs(std::int64_t positions, std::int64_t window, std::int64_t prefix) {
+  double seen = 0;
+  for (std::int64_t query = 0; query < positions; ++query) {
+    for (std::int64_t key = 0; key < positions; ++key) {
+      const bool band = key <= query && (window == 0 || key > query - window);
+      seen += band || key < prefix ? 1 : 0;
+    }
+  }
+  return seen;
+}
+
+double sum(const std::vector<double>& values) {
+  return std::accumulate(values.begin(), values.end(), 0.0);
+}
+
+TEST(Work, is_what_the_mask_shows_whatever_the_schedule) {
+  const std::vector<std::string> sizes = {"seq=300", "heads=4", "kv_heads=2", "head_dim=8"};
+  const double each = 4.0 * 4 * 8;  // two products of eight numbers, four heads
+  for (const char* schedule : {"ring", "zigzag_ring", "ulysses", "q_rotation"}) {
+    std::vector<std::string> parameters = sizes;
+    parameters.emplace_back("causal=true");
+    EXPECT_DOUBLE_EQ(sum(work_of(planned(parameters, "x=4", schedule))), each * pairs(300, 0, 0));
+    parameters.emplace_back("window=37");
+    parameters.emplace_back("prefix=21");
+    EXPECT_DOUBLE_EQ(sum(work_of(planned(parameters, "x=4", schedule))), each * pairs(300, 37, 21));
+  }
+  EXPECT_DOUBLE_EQ(sum(work_of(planned(sizes, "x=4", "ring"))), each * 300 * 300);
+}
+
+TEST(Work, of_a_causal_ring_is_balanced_by_zigzag) {
+  const std::vector<std::string> parameters = {"seq=4096", "heads=1", "head_dim=8", "causal=true"};
+  EXPECT_GT(summarise(planned(parameters, "x=8", "ring")).balance, 1.8);
+  EXPECT_LT(summarise(planned(parameters, "x=8", "zigzag_ring")).balance, 1.001);
+}
+
+}  // namespace
+}  // namespace harpe
