@@ -11,16 +11,20 @@ namespace harpe {
 // What a leaf function is, apart from any kernel: its arity, monoid and masks. Axis letters are
 // positions in the statement's buffers, so that a program may name its axes and buffers as it
 // likes.
-//   matmul(a, b) -> c        c[M, N] sum= a[M, K] * b[K, N]        axes by name; reduction = a's
-//   and b's common axis attn_fwd(q, k, v) -> (o, l)   lse= softmax(scale * q k^T) v    q[B, Q, (H,
-//   G), D], k[B, K, H, D], v[B, K, H, Dv];
-//                                 o like q with Dv, l[B, (H, G), Q] f32, natural log; scale = attr
-//                                 or 1/sqrt(D)
+//   matmul(a, b) -> c             c[M, N] sum= a[M, K] * b[K, N], axes by name; summed over what a
+//                                 and b have and c lacks
+//
+//   attn_fwd(q, k, v) -> (o, l)   lse= softmax(scale * q k^T) v, with q[B, Q, (H, G), D],
+//                                 k[B, K, H, D], v[B, K, H, Dv], o like q with Dv, l[B, (H, G), Q]
+//                                 f32, natural log; scale = attr or 1/sqrt(D). q, o and l may lack
+//                                 Q: one position each, under no mask
+//
 //   attn_bwd(q, k, v, do, l, d) -> (dq, dk, dv)   sum= the gradients of attn_fwd, where do is that
 //                                 of o, l its result and d = rowdot(o, do): with p = e^(scale q k^T
 //                                 - l) and s = p (do v^T - d), dq = scale s k, dk = scale s^T q,
 //                                 dv = p^T do. Shapes as in attn_fwd, d as l. A row whose l is -inf
 //                                 sees nothing.
+//
 //   rowdot(a, b) -> c             c = a b summed over the one axis that c lacks
 //   copy(x) -> y                  y = x
 struct LeafContract {
