@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "ir/blocks.h"
 #include "ir/interpret_leaves.h"
 #include "ir/interpret_math.h"
 #include "ir/interpret_rows.h"
@@ -123,7 +124,8 @@ class Interpreter {
     return Ok{};
   }
 
-  Checked<NamedTensor> resolve(const Nest& nest, const Access& access) {
+  // Axes by the nest's names for them; what a route leads to keeps the buffer's own.
+  NamedTensor resolve(const Access& access) {
     const Buffer& buffer = *find_buffer(program_, access.buffer);
     NamedTensor out{.buffer = buffer.name, .tensor = nullptr, .dims = {}};
     if (const auto own = values_.find(buffer.name); own != values_.end()) {
@@ -149,19 +151,14 @@ class Interpreter {
       }
       out.dims.push_back(std::move(axes));
     }
-    for (const Rename& rename : access.renames) {
-      if (!rename.member.empty()) {
-        return make_diag(DiagCode::P204,
-                         {{"nest", nest.name}, {"buffer", buffer.name}, {"route", rename.source}});
-      }
-    }
     std::int64_t stride = 1;
     for (auto dim = out.dims.rbegin(); dim != out.dims.rend(); ++dim) {
       for (auto axis = dim->rbegin(); axis != dim->rend(); ++axis) {
         axis->stride = stride;
         stride *= axis->size;
         const auto rename = std::ranges::find(access.renames, axis->name, &Rename::axis);
-        if (rename != access.renames.end()) axis->name = rename->source;
+        const bool routed = rename != access.renames.end() && !rename->member.empty();
+        if (rename != access.renames.end() && !routed) axis->name = rename->source;
       }
     }
     return out;
@@ -190,20 +187,21 @@ class Interpreter {
                   .operands = {},
                   .targets = {},
                   .accumulate = false,
+                  .routing = std::nullopt,
+                  .used = std::nullopt,
                   .sample = std::nullopt,
                   .threads = threads_};
     for (const Access& access : stmt.operands) {
-      HP_TRY(NamedTensor operand, resolve(nest, access));
-      call.operands.push_back(std::move(operand));
+      call.operands.push_back(resolve(access));
     }
     for (const Access& access : stmt.targets) {
-      HP_TRY(NamedTensor target, resolve(nest, access));
       call.accumulate = call.accumulate || written_.contains(access.buffer);
-      call.targets.push_back(std::move(target));
+      call.targets.push_back(resolve(access));
     }
     HP_CHECK(std::ssize(call.operands) == contract->operands &&
                  std::ssize(call.targets) == contract->targets,
              "the arity of `" + stmt.leaf + "` passed check_program");
+    HP_REQUIRE_OK(follow_route(*contract, call));
     if (may_sample(stmt)) call.sample = sample_;
     HP_TRY(ComputedRows rows, call_leaf(call));
     for (std::size_t i = 0; i < stmt.targets.size(); ++i) {
@@ -213,12 +211,46 @@ class Interpreter {
     return Ok{};
   }
 
+  // Which slots of ragged axes are taken is known once a leaf has filled them.
+  Checked<Ok> follow_route(const LeafContract& contract, LeafCall& call) {
+    const Stmt& stmt = *call.stmt;
+    const Route* const route = find_route_of(program_, *call.nest);
+    if (contract.index != LeafContract::kNoIndex) {
+      const auto& index = call.operands[static_cast<std::size_t>(contract.index)];
+      HP_TRY(call.routing, resolve_route(program_, *route, *index.tensor));
+      UsedSlots used{.slot = route->slots[1], .expert = route->slots[0], .counts = {}};
+      for (const auto& takers : call.routing->takers) used.counts.push_back(std::ssize(takers));
+      call.used = used_.insert_or_assign(used.slot, used).first->second;
+      return Ok{};
+    }
+    if (route != nullptr && goes_through(stmt, *route)) {
+      return make_diag(DiagCode::P204,
+                       {{"nest", call.nest->name}, {"leaf", stmt.leaf}, {"route", route->name}});
+    }
+    const Axis* const ragged =
+        find_ragged_axis(program_, *find_buffer(program_, stmt.targets[0].buffer));
+    if (ragged == nullptr) return Ok{};
+    const auto used = used_.find(ragged->name);
+    if (used != used_.end()) call.used = used->second;
+    return Ok{};
+  }
+
+  static bool goes_through(const Stmt& stmt, const Route& route) {
+    return std::ranges::any_of(stmt.operands, [&](const Access& access) {
+      return std::ranges::find(access.renames, route.name, &Rename::source) != access.renames.end();
+    });
+  }
+
   static Checked<ComputedRows> call_leaf(const LeafCall& call) {
     if (call.stmt->leaf == "matmul") return interpret_matmul(call);
     if (call.stmt->leaf == "attn_fwd") return interpret_attention(call);
     if (call.stmt->leaf == "attn_bwd") return interpret_attention_gradient(call);
     if (call.stmt->leaf == "rowdot") return interpret_rowdot(call);
     if (call.stmt->leaf == "copy") return interpret_copy(call);
+    if (call.stmt->leaf == "topk") return interpret_topk(call);
+    if (call.stmt->leaf == "gather_rows") return interpret_gather_rows(call);
+    if (call.stmt->leaf == "combine_rows") return interpret_combine_rows(call);
+    if (find_leaf_contract(call.stmt->leaf)->pointwise) return interpret_pointwise(call);
     return unknown_leaf(*call.nest, *call.stmt);
   }
 
@@ -238,6 +270,7 @@ class Interpreter {
   std::map<std::string, std::vector<double>> scales_;
   std::set<std::string> written_;
   std::map<std::string, std::vector<std::int64_t>> rows_;
+  std::map<std::string, UsedSlots> used_;  // by ragged axis
 };
 
 }  // namespace

@@ -7,6 +7,7 @@
 
 #include "ir/interpret.h"
 #include "ir/program.h"
+#include "ir/routing.h"
 #include "ir/tensor.h"
 #include "support/diag.h"
 
@@ -29,13 +30,22 @@ struct NamedTensor {
   [[nodiscard]] const Axis* find(const std::string& name) const;
 };
 
+// Slots of a ragged axis that hold something: of every expert the first so many.
+struct UsedSlots {
+  std::string slot;  // axes
+  std::string expert;
+  std::vector<std::int64_t> counts;  // per expert
+};
+
 // One statement on whole tensors.
 struct LeafCall {
   const Nest* nest = nullptr;
   const Stmt* stmt = nullptr;
   std::vector<NamedTensor> operands;
-  std::vector<NamedTensor> targets;  // f64
-  bool accumulate = false;           // the targets hold values to combine with
+  std::vector<NamedTensor> targets;               // f64
+  bool accumulate = false;                        // the targets hold values to combine with
+  std::optional<Routing> routing = std::nullopt;  // of a leaf that follows a route
+  std::optional<UsedSlots> used = std::nullopt;   // of targets with a ragged axis
   std::optional<RowSample> sample;
   int threads = 1;
 };
@@ -48,6 +58,10 @@ using ComputedRows = std::vector<std::vector<std::int64_t>>;
 [[nodiscard]] Checked<ComputedRows> interpret_attention_gradient(const LeafCall& call);
 [[nodiscard]] Checked<ComputedRows> interpret_rowdot(const LeafCall& call);
 [[nodiscard]] Checked<ComputedRows> interpret_copy(const LeafCall& call);
+[[nodiscard]] Checked<ComputedRows> interpret_pointwise(const LeafCall& call);
+[[nodiscard]] Checked<ComputedRows> interpret_topk(const LeafCall& call);
+[[nodiscard]] Checked<ComputedRows> interpret_gather_rows(const LeafCall& call);
+[[nodiscard]] Checked<ComputedRows> interpret_combine_rows(const LeafCall& call);
 
 [[nodiscard]] Diag misfit(const LeafCall& call, const NamedTensor& tensor,
                           const std::string& reason);

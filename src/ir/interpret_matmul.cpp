@@ -150,13 +150,35 @@ class Product {
   Places c_;
 };
 
+// Drops the rows of slots that hold nothing.
+Checked<std::vector<RowBlock>> keep_used(const LeafCall& call, const Axes& axes,
+                                         std::vector<RowBlock> blocks) {
+  if (!call.used) return blocks;
+  const std::optional<std::size_t> expert = place_of(axes.batch, call.used->expert);
+  const std::optional<std::size_t> slot = place_of(axes.rows, call.used->slot);
+  if (!expert || !slot) {
+    return misfit(call, call.targets[0],
+                  "its slots `" + call.used->slot + "` are not rows of a product per `" +
+                      call.used->expert + "`");
+  }
+  for (RowBlock& block : blocks) {
+    const auto e = static_cast<std::size_t>(coordinate(axes.batch, *expert, block.batch));
+    std::erase_if(block.rows, [&](std::int64_t row) {
+      return coordinate(axes.rows, *slot, row) >= call.used->counts[e];
+    });
+  }
+  std::erase_if(blocks, [](const RowBlock& block) { return block.rows.empty(); });
+  return blocks;
+}
+
 }  // namespace
 
 Checked<ComputedRows> interpret_matmul(const LeafCall& call) {
   HP_TRY(const Axes axes, axes_of(call));
   const Product product(call, axes);
   const std::int64_t batches = points_in(axes.batch);
-  const std::vector<RowBlock> blocks = choose_rows(batches, axes.rows, call.sample, kRows);
+  HP_TRY(const std::vector<RowBlock> blocks,
+         keep_used(call, axes, choose_rows(batches, axes.rows, call.sample, kRows)));
   std::vector<std::vector<double>> rooms(static_cast<std::size_t>(std::max(call.threads, 1)),
                                          std::vector<double>(Product::kRoom));
   parallel_for(call.threads, std::ssize(blocks), [&](int worker, std::int64_t item) {

@@ -71,6 +71,17 @@ std::int64_t points_in(const AxisList& axes) {
   return points;
 }
 
+std::optional<std::size_t> place_of(const AxisList& axes, const std::string& name) {
+  const auto found = std::ranges::find(axes, name, &NamedTensor::Axis::name);
+  if (found == axes.end()) return std::nullopt;
+  return static_cast<std::size_t>(found - axes.begin());
+}
+
+std::int64_t coordinate(const AxisList& axes, std::size_t axis, std::int64_t point) {
+  for (std::size_t i = axes.size() - 1; i > axis; --i) point /= axes[i].size;
+  return point % axes[axis].size;
+}
+
 std::vector<std::int64_t> offsets_in(const NamedTensor& tensor, const AxisList& axes) {
   std::vector<std::int64_t> offsets{0};
   for (const NamedTensor::Axis& axis : axes) {

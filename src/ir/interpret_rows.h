@@ -19,6 +19,9 @@ using AxisList = std::vector<NamedTensor::Axis>;  // names and sizes; strides ar
 // move.
 [[nodiscard]] std::vector<std::int64_t> offsets_in(const NamedTensor& tensor, const AxisList& axes);
 [[nodiscard]] std::int64_t points_in(const AxisList& axes);
+[[nodiscard]] std::optional<std::size_t> place_of(const AxisList& axes, const std::string& name);
+// Of point number `point` the position along axis number `axis`.
+[[nodiscard]] std::int64_t coordinate(const AxisList& axes, std::size_t axis, std::int64_t point);
 
 // Rows of one batch entry, ascending: a unit of work.
 struct RowBlock {

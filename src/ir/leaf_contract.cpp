@@ -6,6 +6,17 @@
 namespace harpe {
 namespace {
 
+constexpr LeafContract pointwise(std::string_view name, int operands) {
+  return {.name = name,
+          .operands = operands,
+          .targets = 1,
+          .monoid = Monoid::Store,
+          .takes_masks = false,
+          .remote_operands = false,
+          .chunkable = false,
+          .pointwise = true};
+}
+
 constexpr std::array kContracts = {
     LeafContract{.name = "matmul",
                  .operands = 2,
@@ -44,6 +55,36 @@ constexpr std::array kContracts = {
                  .takes_masks = false,
                  .remote_operands = true,
                  .chunkable = true},
+    pointwise("silu", 1),
+    pointwise("relu", 1),
+    pointwise("gelu", 1),
+    pointwise("add", 2),
+    pointwise("mul", 2),
+    pointwise("swiglu", 2),
+    pointwise("rms_scale", 2),
+    LeafContract{.name = "topk",
+                 .operands = 1,
+                 .targets = 2,
+                 .monoid = Monoid::Store,
+                 .takes_masks = false,
+                 .remote_operands = false,
+                 .chunkable = false},
+    LeafContract{.name = "gather_rows",
+                 .operands = 2,
+                 .targets = 1,
+                 .monoid = Monoid::Store,
+                 .takes_masks = false,
+                 .remote_operands = false,
+                 .chunkable = false,
+                 .index = 1},
+    LeafContract{.name = "combine_rows",
+                 .operands = 3,
+                 .targets = 1,
+                 .monoid = Monoid::Sum,
+                 .takes_masks = false,
+                 .remote_operands = false,
+                 .chunkable = false,
+                 .index = 1},
 };
 
 }  // namespace

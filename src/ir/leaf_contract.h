@@ -27,6 +27,21 @@ namespace harpe {
 //
 //   rowdot(a, b) -> c             c = a b summed over the one axis that c lacks
 //   copy(x) -> y                  y = x
+//   silu relu gelu (x) -> y       y = x / (1 + e^-x), max(x, 0), x Phi(x) with the normal
+//                                 distribution's Phi
+//   add mul swiglu (a, b) -> y    y = a + b, a b, silu(a) b
+//   rms_scale(x, s; length, eps) -> y   y = x / sqrt(s / length + eps): with s = rowdot(x, x) over
+//                                 `length` features the root-mean-square norm; eps = attr or 1e-6
+//                                 These are pointwise: an operand that lacks an axis of y has one
+//                                 value along it.
+//
+//   topk(x) -> (i, w)             of every x[T, E] the Kc largest, ties to the lower e, in
+//                                 descending order: i[T, Kc] their e, w[T, Kc] = softmax over them
+//   gather_rows(x, i) -> y        through route R by i: y[E, C, H] = x[T=R.T, H], with i[T=R.T,
+//   Kc];
+//                                 slots that no choice takes hold nothing
+//   combine_rows(y, i, w) -> z    sum= over the choices: z[T, H] += w[T, Kc] * y[E=R.E, C=R.C, H];
+//                                 a choice without a slot adds nothing
 struct LeafContract {
   std::string_view name;
   int operands;
@@ -38,7 +53,10 @@ struct LeafContract {
   // Of a leaf that weighs by e^(scale * a b), a and b its first operands: which operand holds the
   // logarithms of the weights' sums, or kOwnSums where it makes them. Else kNoScores.
   int sums = kNoScores;
+  bool pointwise = false;  // every element of the target from the operands' elements at its place
+  int index = kNoIndex;    // of a leaf that follows a route: which operand is the route's index
 
+  static constexpr int kNoIndex = -1;
   static constexpr int kNoScores = -2;
   static constexpr int kOwnSums = -1;
   [[nodiscard]] constexpr bool has_scores() const { return sums != kNoScores; }

@@ -125,6 +125,7 @@ Checked<Ok> check_program(const Program& program) {
     for (const Stmt& stmt : nest.stmts) HP_REQUIRE_OK(check_leaf(program, nest, stmt));
   }
   HP_REQUIRE_OK(check_flow(program));
+  HP_REQUIRE_OK(check_routing(program));
   return program.given.empty() ? Checked<Ok>(Ok{}) : check_program(preparation_of(program));
 }
 

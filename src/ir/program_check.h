@@ -24,7 +24,11 @@ constexpr std::int64_t kMaxAxisSize = std::int64_t{1} << 40;
 // Of a `given` nest: names inputs only. Errors: P025.
 [[nodiscard]] Checked<Ok> check_given(const Program& program, const Nest& nest, const Stmt& stmt);
 
-// All of the above in order, `given` nests as those of preparation_of.
+// Ragged axes, routes and the leaves that follow them. Requires: ground; the rules above.
+// Errors: P050 .. P057.
+[[nodiscard]] Checked<Ok> check_routing(const Program& program);
+
+// All of the above but routing in order, `given` nests as those of preparation_of.
 [[nodiscard]] Checked<Ok> check_items(const Program& program);
 
 [[nodiscard]] const Param* find_param(const Program& program, std::string_view name);

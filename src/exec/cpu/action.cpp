@@ -7,19 +7,32 @@
 namespace harpe::cpu {
 namespace {
 
-// Lengths of the axes that `view` runs along; the others do not count for it.
-std::vector<std::int64_t> lengths_of(const Cell& cell, const View& view) {
+// Lengths of the axes that `view` runs along; the others do not count for it, and neither does the
+// ragged one, whose rows are gone through one by one.
+std::vector<std::int64_t> lengths_of(const Cell& cell, const View& view, bool by_slots) {
   std::vector<std::int64_t> lengths;
   lengths.reserve(cell.span.size());
   for (std::size_t axis = 0; axis < cell.span.size(); ++axis) {
-    lengths.push_back(view.strides[axis] == 0 ? 1 : cell.span[axis].size());
+    const bool once = view.strides[axis] == 0 || (by_slots && axis == cell.slot_axis);
+    lengths.push_back(once ? 1 : cell.span[axis].size());
   }
   return lengths;
 }
 
 Rows rows_of(const Cell& cell, const View& to, const View& from) {
   const std::vector<std::int64_t> strides[] = {to.strides, from.strides};
-  return Rows(lengths_of(cell, to), strides);
+  return Rows(lengths_of(cell, to, true), strides);
+}
+
+// Calls body(offsets) for every row along the ragged axis; offsets in elements, per operand.
+template <std::size_t Operands, class Body>
+void for_each_slot(const SlotRows<Operands>& slots, const Body& body) {
+  const std::int64_t rows = slots.open();
+  std::array<std::int64_t, Operands> offsets{};
+  for (std::int64_t row = 0; row < rows; ++row) {
+    body(offsets);
+    for (std::size_t i = 0; i < Operands; ++i) offsets[i] += slots.strides[i];
+  }
 }
 
 template <class T>
@@ -27,29 +40,60 @@ T* at(T* data, std::int64_t offset, DType dtype) {
   return data + offset * size_in_bytes(dtype);
 }
 
+template <class T>
+T* moved(T* data, std::int64_t bytes) {
+  using Byte = std::conditional_t<std::is_const_v<T>, const std::byte, std::byte>;
+  return static_cast<Byte*>(data) + bytes;
+}
+
 void run_action(const Assign& assign) {
   const std::int64_t n = assign.rows.length();
   const auto bytes = static_cast<std::size_t>(n * size_in_bytes(assign.to.dtype));
   const bool same = assign.to.dtype == assign.from.dtype;
-  assign.rows.for_each([&](const auto& walk) {
-    std::byte* const to = at(assign.to.data, walk.offset(0), assign.to.dtype);
-    const std::byte* const from = at(assign.from.data, walk.offset(1), assign.from.dtype);
-    if (same) {
-      std::memcpy(to, from, bytes);
-    } else {
-      convert(to, assign.to.dtype, from, assign.from.dtype, n);
-    }
+  for_each_slot(assign.slots, [&](const auto& offsets) {
+    assign.rows.for_each([&](const auto& walk) {
+      std::byte* const to = at(assign.to.data, offsets[0] + walk.offset(0), assign.to.dtype);
+      const std::byte* const from =
+          at(assign.from.data, offsets[1] + walk.offset(1), assign.from.dtype);
+      if (same) {
+        std::memcpy(to, from, bytes);
+      } else {
+        convert(to, assign.to.dtype, from, assign.from.dtype, n);
+      }
+    });
   });
 }
 
 void run_action(const Add& fold) {
-  fold.rows.for_each([&](const auto& walk) {
-    add(at(fold.to.data, walk.offset(0), fold.to.dtype), fold.to.dtype,
-        at(fold.from.data, walk.offset(1), fold.from.dtype), fold.from.dtype, fold.rows.length());
+  for_each_slot(fold.slots, [&](const auto& offsets) {
+    fold.rows.for_each([&](const auto& walk) {
+      add(at(fold.to.data, offsets[0] + walk.offset(0), fold.to.dtype), fold.to.dtype,
+          at(fold.from.data, offsets[1] + walk.offset(1), fold.from.dtype), fold.from.dtype,
+          fold.rows.length());
+    });
+  });
+}
+
+void run_action(const Apply& apply) {
+  const PointwiseProblem& first = apply.first;
+  for_each_slot(apply.slots, [&](const auto& offsets) {
+    apply.rows.for_each([&](const auto& walk) {
+      PointwiseProblem problem = first;
+      const auto shift = [&](std::size_t operand, DType dtype) {
+        return (offsets[operand] + walk.offset(operand)) * size_in_bytes(dtype);
+      };
+      problem.to = moved(problem.to, shift(0, first.to_dtype));
+      problem.a.data = moved(problem.a.data, shift(1, first.a.dtype));
+      if (first.b.data != nullptr) {
+        problem.b.data = moved(problem.b.data, shift(2, first.b.dtype));
+      }
+      apply_pointwise(problem);
+    });
   });
 }
 
 void run_action(const Fill& identity) {
+  if (identity.to.used != nullptr) *identity.to.used = 0;
   identity.rows.for_each([&](const auto& walk) {
     fill(at(identity.to.data, walk.offset(0), identity.to.dtype), identity.to.dtype, identity.value,
          identity.rows.length());
@@ -64,20 +108,17 @@ void run_action(const Combine& fold) {
   });
 }
 
-template <class T>
-T* moved(T* data, std::int64_t bytes) {
-  using Byte = std::conditional_t<std::is_const_v<T>, const std::byte, std::byte>;
-  return static_cast<Byte*>(data) + bytes;
-}
-
 void run_action(const Multiply& products) {
+  if (products.result != nullptr) *products.result = *products.used.rows;
+  const std::int64_t rows = products.used.of(products.first.m);
   for_each_turn(std::span<const Loop<3>>(products.loops), [&](const auto& offsets, bool again) {
     GemmProblem problem = products.first;
+    problem.m = rows;
     problem.a.data = moved(problem.a.data, offsets[0]);
     problem.b.data = moved(problem.b.data, offsets[1]);
     problem.c = moved(problem.c, offsets[2]);
     problem.accumulate = problem.accumulate || again;
-    multiply(problem);
+    if (rows > 0) multiply(problem);
   });
 }
 
@@ -123,17 +164,39 @@ void run_action(const RowDot& products) {
 
 }  // namespace
 
+template <std::size_t Operands>
+SlotRows<Operands> slot_rows(const Cell& cell, const std::array<const View*, Operands>& views) {
+  SlotRows<Operands> slots;
+  if (!cell.slot_axis) return slots;
+  slots.capacity = cell.span[*cell.slot_axis].size();
+  for (std::size_t i = 0; i < Operands; ++i) {
+    slots.strides[i] = views[i]->strides.empty() ? 0 : views[i]->strides[*cell.slot_axis];
+    const bool first = i > 0 && slots.used.rows == nullptr && views[i]->used != nullptr;
+    if (first) slots.used = {.rows = views[i]->used, .before = cell.rows_before};
+  }
+  slots.result = views[0]->used;
+  return slots;
+}
+template SlotRows<2> slot_rows(const Cell& cell, const std::array<const View*, 2>& views);
+template SlotRows<3> slot_rows(const Cell& cell, const std::array<const View*, 3>& views);
+
 Assign make_assign(const Cell& cell, const View& to, const View& from) {
-  return {.to = to, .from = from, .rows = rows_of(cell, to, from)};
+  return {.to = to,
+          .from = from,
+          .rows = rows_of(cell, to, from),
+          .slots = slot_rows<2>(cell, {&to, &from})};
 }
 
 Add make_add(const Cell& cell, const View& to, const View& from) {
-  return {.to = to, .from = from, .rows = rows_of(cell, to, from)};
+  return {.to = to,
+          .from = from,
+          .rows = rows_of(cell, to, from),
+          .slots = slot_rows<2>(cell, {&to, &from})};
 }
 
 Fill make_fill(const Cell& cell, const View& to, double value) {
   const std::vector<std::int64_t> strides[] = {to.strides};
-  return {.to = to, .value = value, .rows = Rows(lengths_of(cell, to), strides)};
+  return {.to = to, .value = value, .rows = Rows(lengths_of(cell, to, false), strides)};
 }
 
 void run(const TaskWork& work) {

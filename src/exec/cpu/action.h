@@ -9,8 +9,10 @@
 #include "exec/cpu/kernels/attention.h"
 #include "exec/cpu/kernels/attention_gradient.h"
 #include "exec/cpu/kernels/gemm.h"
+#include "exec/cpu/kernels/pointwise.h"
 #include "exec/cpu/kernels/rowdot.h"
 #include "exec/cpu/loops.h"
+#include "exec/cpu/route_actions.h"
 #include "exec/cpu/rows.h"
 #include "exec/cpu/view.h"
 
@@ -19,11 +21,31 @@ namespace harpe::cpu {
 // What tasks are made of: every address, stride and type resolved, so that running one only
 // computes.
 
+// The rows of a cell along its ragged axis, which actions go through one by one; one turn without
+// such an axis. Operands in the action's order, the result first.
+template <std::size_t Operands>
+struct SlotRows {
+  Used used;
+  std::int64_t capacity = 1;
+  std::array<std::int64_t, Operands> strides{};  // elements
+  std::int32_t* result = nullptr;                // takes over how many rows are used
+
+  // Says how many rows there are, and notes it for the result.
+  [[nodiscard]] std::int64_t open() const {
+    if (result != nullptr && used.rows != nullptr) *result = *used.rows;
+    return used.of(capacity);
+  }
+};
+template <std::size_t Operands>
+[[nodiscard]] SlotRows<Operands> slot_rows(const Cell& cell,
+                                           const std::array<const View*, Operands>& views);
+
 // to = from, rounded to `to`'s type. Rows walk (to, from).
 struct Assign {
   View to;
   View from;
   Rows rows;
+  SlotRows<2> slots = {};
 };
 
 // to += from in the type of `to`, a partial state. Rows walk (to, from).
@@ -31,6 +53,7 @@ struct Add {
   View to;
   View from;
   Rows rows;
+  SlotRows<2> slots = {};
 };
 
 struct Fill {
@@ -56,6 +79,8 @@ struct Combine {
 struct Multiply {
   GemmProblem first;
   std::vector<Loop<3>> loops;
+  Used used = {};                  // rows of c
+  std::int32_t* result = nullptr;  // takes over how many are used
 };
 
 // Attention of every batch entry and head; operands q, k, v, o, l.
@@ -77,7 +102,15 @@ struct RowDot {
   std::vector<Loop<3>> loops;
 };
 
-using Action = std::variant<Assign, Add, Fill, Combine, Multiply, Attend, Differentiate, RowDot>;
+// to = function(a, b), element by element. Rows walk (to, a, b) around the longest axis of `to`.
+struct Apply {
+  PointwiseProblem first;
+  Rows rows;
+  SlotRows<3> slots = {};
+};
+
+using Action = std::variant<Assign, Add, Fill, Combine, Multiply, Attend, Differentiate, RowDot,
+                            Apply, ChooseExperts, GatherRows, CombineRows>;
 
 // A task, ready to run: its actions in order, and memory that belongs to it alone.
 struct TaskWork {

@@ -21,6 +21,7 @@ struct Prepared {
   Plan plan;
   Blocks blocks;
   cpu::Arenas arenas;
+  cpu::Occupancy occupancy;
 };
 
 class CpuExecutor final : public Executor {
@@ -41,6 +42,7 @@ class CpuExecutor final : public Executor {
   [[nodiscard]] Result<RunStats, FaultReport> run(const RunOptions& options) override {
     HP_CHECK(!broken_, "an executor is not run again after a fault");
     prepared_->arenas.poison(plan());
+    prepared_->occupancy.clear();
     broken_ = true;  // until this run is over
     marking_.begin(options.iterations, options.trace);
     const cpu::RunOutcome outcome = cpu::run_lanes(marking_, options_, options.wait_limit);
@@ -69,7 +71,10 @@ class CpuExecutor final : public Executor {
  private:
   [[nodiscard]] const Plan& plan() const { return prepared_->plan; }
   [[nodiscard]] cpu::Setting setting() const {
-    return {.plan = prepared_->plan, .blocks = prepared_->blocks, .arenas = prepared_->arenas};
+    return {.plan = prepared_->plan,
+            .blocks = prepared_->blocks,
+            .arenas = prepared_->arenas,
+            .occupancy = prepared_->occupancy};
   }
 
   std::unique_ptr<Prepared> prepared_;
@@ -105,9 +110,13 @@ Checked<Ok> check_size(const Plan& plan) {
 Checked<std::unique_ptr<Executor>> make_cpu_executor(const Plan& plan, const CpuOptions& options) {
   HP_REQUIRE_OK(check_size(plan));
   HP_TRY(Blocks blocks, Blocks::make(plan.program, plan.mesh, plan.form));
-  auto prepared = std::make_unique<Prepared>(Prepared{plan, std::move(blocks), cpu::Arenas(plan)});
-  const cpu::Setting setting{
-      .plan = prepared->plan, .blocks = prepared->blocks, .arenas = prepared->arenas};
+  cpu::Occupancy occupancy(plan, blocks);
+  auto prepared = std::make_unique<Prepared>(
+      Prepared{plan, std::move(blocks), cpu::Arenas(plan), std::move(occupancy)});
+  const cpu::Setting setting{.plan = prepared->plan,
+                             .blocks = prepared->blocks,
+                             .arenas = prepared->arenas,
+                             .occupancy = prepared->occupancy};
   std::vector<cpu::TaskWork> work;
   work.reserve(prepared->plan.tasks.size());
   for (const Task& task : prepared->plan.tasks) {

@@ -10,6 +10,14 @@ constexpr std::array kKernels = {
     LeafKernel{.leaf = "attn_fwd", .elementwise = false, .call = call_attention},
     LeafKernel{.leaf = "attn_bwd", .elementwise = false, .call = call_attention_gradient},
     LeafKernel{.leaf = "rowdot", .elementwise = false, .call = call_rowdot},
+    LeafKernel{.leaf = "topk", .elementwise = false, .call = call_topk},
+    LeafKernel{.leaf = "silu", .elementwise = true, .call = call_pointwise},
+    LeafKernel{.leaf = "relu", .elementwise = true, .call = call_pointwise},
+    LeafKernel{.leaf = "gelu", .elementwise = true, .call = call_pointwise},
+    LeafKernel{.leaf = "add", .elementwise = true, .call = call_pointwise},
+    LeafKernel{.leaf = "mul", .elementwise = true, .call = call_pointwise},
+    LeafKernel{.leaf = "swiglu", .elementwise = true, .call = call_pointwise},
+    LeafKernel{.leaf = "rms_scale", .elementwise = true, .call = call_pointwise},
     LeafKernel{.leaf = "copy", .elementwise = true, .call = call_copy},
 };
 

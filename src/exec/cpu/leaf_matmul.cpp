@@ -37,6 +37,7 @@ class ProductBuilder {
     problem.accumulate = call_.accumulate[0];
     HP_TRY(problem.a, matrix(roles_.left, roles_.m, roles_.k));
     HP_TRY(problem.b, matrix(roles_.right, roles_.k, roles_.n));
+    HP_REQUIRE_OK(limit_rows(products));
     products.loops = loops();
     if (roles_.left == kB) {
       for (Loop<3>& loop : products.loops) std::swap(loop.bytes[0], loop.bytes[1]);
@@ -108,6 +109,21 @@ class ProductBuilder {
     return make_diag(DiagCode::X004, {{"leaf", site_.stmt.leaf},
                                       {"nest", site_.nest.name},
                                       {"buffer", site_.buffer_of(participant)}});
+  }
+
+  // Of a ragged axis only the rows that are used are multiplied: it is c's rows, or nothing.
+  Checked<Ok> limit_rows(Multiply& products) const {
+    const Cell& cell = call_.cell;
+    if (!cell.slot_axis) return Ok{};
+    const View& left = view(roles_.left);
+    if (roles_.m != cell.slot_axis || left.used == nullptr) {
+      return make_diag(DiagCode::X013, {{"leaf", site_.stmt.leaf},
+                                        {"nest", site_.nest.name},
+                                        {"axis", site_.names[*cell.slot_axis]}});
+    }
+    products.used = {.rows = left.used, .before = cell.rows_before};
+    products.result = view(kC).used;
+    return Ok{};
   }
 
   // Everything that is not in the matrices; axes that only the operands have come last and reduce.

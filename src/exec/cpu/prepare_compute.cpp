@@ -4,6 +4,7 @@
 
 #include "exec/cpu/leaf.h"
 #include "exec/cpu/prepare.h"
+#include "ir/leaf_contract.h"
 #include "support/check.h"
 
 namespace harpe::cpu {
@@ -64,10 +65,11 @@ class ComputeBuilder {
     for (const Access& access : site_.stmt.operands) add_participant(access, task_.reads);
     for (const Access& access : site_.stmt.targets) add_participant(access, task_.writes);
     resolve_mask();
+    ragged_ = find_ragged_axis(setting_.plan, setting_.blocks, keys_);
     const std::vector<std::vector<Interval>> boxes = iteration_boxes();
     collect_cuts(boxes);
     for (const std::vector<Interval>& box : boxes) {
-      for (const Cell& cell : cut(box, parts_, cuts_)) HP_REQUIRE_OK(add_cell(cell));
+      for (const Cell& cell : cut(box, parts_, cuts_, ragged_)) HP_REQUIRE_OK(add_cell(cell));
     }
     add_identities();
     return std::move(work_);
@@ -234,6 +236,7 @@ class ComputeBuilder {
   std::vector<AxisKey> keys_;  // of the space: the nest's axes, then what else the buffers have
   std::vector<Participant> parts_;
   std::vector<std::vector<std::int64_t>> cuts_;
+  std::optional<RaggedAxis> ragged_;
   struct Untouched {
     Cell cell;
     std::size_t participant;
@@ -247,6 +250,10 @@ class ComputeBuilder {
 
 Checked<TaskWork> prepare_compute(const Setting& setting, const Task& task) {
   const Stmt& stmt = statement_of(setting.plan, task);
+  const LeafContract* const contract = find_leaf_contract(stmt.leaf);
+  if (contract != nullptr && contract->index != LeafContract::kNoIndex) {
+    return prepare_routed(setting, task);
+  }
   const LeafKernel* kernel = find_leaf_kernel(stmt.leaf);
   if (kernel == nullptr) {
     return make_diag(DiagCode::X001, {{"leaf", stmt.leaf}, {"nest", task.nest}});

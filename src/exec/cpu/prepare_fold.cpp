@@ -29,6 +29,8 @@ class StateSpace {
     return participant;
   }
 
+  [[nodiscard]] const std::vector<AxisKey>& keys() const { return keys_; }
+
  private:
   const Setting& setting_;
   std::vector<AxisKey> keys_;
@@ -83,6 +85,7 @@ class FoldBuilder {
     for (std::size_t t = 0; t < targets_; ++t) parts.push_back(space.add(task_.writes[group + t]));
     for (const Ref& ref : task_.reads) parts.push_back(space.add(ref));
     row_axes_ = parts[targets_ - 1].axes;
+    const auto ragged = find_ragged_axis(setting_.plan, setting_.blocks, space.keys());
     const bool rounds =
         (task_.kind == TaskKind::Finalise && task_.reads.size() > targets_) ||
         std::ranges::any_of(task_.reads, [&](const Ref& r) { return is_narrowed(r); });
@@ -90,7 +93,7 @@ class FoldBuilder {
       std::vector<std::vector<Interval>> boxes = {patch.span};
       if (rounds) boxes = split_rows(patch.span, row_axes_);
       for (const std::vector<Interval>& box : boxes) {
-        for (const Cell& cell : cut(box, parts, {})) build_cell(cell);
+        for (const Cell& cell : cut(box, parts, {}, ragged)) build_cell(cell);
       }
     }
   }
@@ -203,7 +206,8 @@ class FoldBuilder {
       View dense{.data = nullptr,
                  .dtype = dtype,
                  .mode = WriteMode::Read,
-                 .strides = std::vector<std::int64_t>(view.strides.size(), 0)};
+                 .strides = std::vector<std::int64_t>(view.strides.size(), 0),
+                 .used = view.used};
       std::int64_t elements = 1;
       for (std::size_t axis = view.strides.size(); axis-- > 0;) {
         if (view.strides[axis] == 0) continue;

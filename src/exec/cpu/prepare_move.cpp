@@ -4,11 +4,14 @@
 namespace harpe::cpu {
 namespace {
 
+std::vector<AxisKey> keys_of_buffer(const Setting& setting, const Ref& ref) {
+  const int buffer = setting.blocks.find_buffer(setting.plan.allocs[ref.alloc.index()].buffer);
+  return keys_of(setting.blocks.buffers()[static_cast<std::size_t>(buffer)]);
+}
+
 Participant whole_buffer(const Setting& setting, const Ref& ref) {
   const Alloc& alloc = setting.plan.allocs[ref.alloc.index()];
-  const int buffer = setting.blocks.find_buffer(alloc.buffer);
-  const std::size_t axes =
-      keys_of(setting.blocks.buffers()[static_cast<std::size_t>(buffer)]).size();
+  const std::size_t axes = keys_of_buffer(setting, ref).size();
   Participant participant{.buffer = alloc.buffer, .axes = {}, .patches = patches_of(setting, ref)};
   for (std::size_t axis = 0; axis < axes; ++axis) participant.axes.push_back(axis);
   return participant;
@@ -23,8 +26,10 @@ TaskWork prepare_moves(const Setting& setting, const Task& task) {
     const Participant parts[] = {whole_buffer(setting, task.writes[i]),
                                  whole_buffer(setting, task.reads[i])};
     HP_CHECK(parts[0].buffer == parts[1].buffer, "a copy stays within its buffer");
+    const auto ragged =
+        find_ragged_axis(setting.plan, setting.blocks, keys_of_buffer(setting, task.writes[i]));
     for (const Patch& patch : parts[0].patches) {
-      for (const Cell& cell : cut(patch.span, parts, {})) {
+      for (const Cell& cell : cut(patch.span, parts, {}, ragged)) {
         HP_CHECK(cell.views[1].data != nullptr,
                  "a copy reads the blocks of `" + parts[0].buffer + "` that it writes");
         work.actions.emplace_back(make_assign(cell, cell.views[0], cell.views[1]));
@@ -40,8 +45,10 @@ TaskWork prepare_init(const Setting& setting, const Task& task) {
   TaskWork work;
   for (std::size_t i = 0; i < task.writes.size(); ++i) {
     const Participant parts[] = {whole_buffer(setting, task.writes[i])};
+    const auto ragged =
+        find_ragged_axis(setting.plan, setting.blocks, keys_of_buffer(setting, task.writes[i]));
     for (const Patch& patch : parts[0].patches) {
-      for (const Cell& cell : cut(patch.span, parts, {})) {
+      for (const Cell& cell : cut(patch.span, parts, {}, ragged)) {
         work.actions.emplace_back(make_fill(cell, cell.views[0], identity_of(stmt, i % group)));
       }
     }

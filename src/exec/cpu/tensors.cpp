@@ -56,7 +56,7 @@ void for_each_cell(const Setting& setting, const Alloc& home, const Region& regi
       {.buffer = home.buffer, .axes = all_axes(tensor), .patches = {tensor}},
       {.buffer = home.buffer, .axes = all_axes(tensor), .patches = patches}};
   for (const Patch& patch : patches) {
-    for (const Cell& cell : cut(patch.span, parts, {})) body(cell);
+    for (const Cell& cell : cut(patch.span, parts, {}, std::nullopt)) body(cell);
   }
 }
 

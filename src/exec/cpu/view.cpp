@@ -93,7 +93,11 @@ View view_of(const Participant& participant, const std::vector<Interval>& box) {
   const auto patch = std::ranges::find_if(
       participant.patches, [&](const Patch& p) { return covers(participant, p, box); });
   if (patch == participant.patches.end()) return {};
-  View view{.data = patch->data, .dtype = patch->dtype, .mode = patch->mode, .strides = {}};
+  View view{.data = patch->data,
+            .dtype = patch->dtype,
+            .mode = patch->mode,
+            .strides = {},
+            .used = patch->occupancy};
   view.strides.assign(box.size(), 0);
   std::int64_t offset = 0;
   for (std::size_t i = 0; i < participant.axes.size(); ++i) {
@@ -166,6 +170,7 @@ std::vector<Patch> patches_of(const Setting& setting, const Ref& ref) {
   for (const auto& [region, boxes] : by_region) {
     for (Patch& patch : patches_in(setting, alloc, region, boxes)) {
       patch.mode = ref.mode;
+      patch.occupancy = setting.occupancy.of(ref.alloc);
       patches.push_back(std::move(patch));
     }
   }
@@ -186,9 +191,11 @@ std::vector<Patch> patches_of_region(const Setting& setting, const Alloc& alloc,
 }
 
 std::vector<Cell> cut(const std::vector<Interval>& box, std::span<const Participant> participants,
-                      std::span<const std::vector<std::int64_t>> cuts) {
+                      std::vector<std::vector<std::int64_t>> cuts,
+                      const std::optional<RaggedAxis>& ragged) {
   const bool empty = std::ranges::any_of(box, [](const Interval& i) { return i.size() <= 0; });
   if (empty) return {};
+  if (ragged) ragged->add_cuts(cuts, box);
   std::vector<std::vector<Interval>> spans = {{}};
   for (const std::vector<Interval>& along : segments(box, participants, cuts)) {
     std::vector<std::vector<Interval>> longer;
@@ -207,6 +214,13 @@ std::vector<Cell> cut(const std::vector<Interval>& box, std::span<const Particip
     Cell cell;
     for (const Participant& participant : participants) {
       cell.views.push_back(view_of(participant, span));
+    }
+    if (ragged) {
+      cell.slot_axis = ragged->slot;
+      cell.rows_before = ragged->rows_before(span);
+      for (View& view : cell.views) {
+        if (view.used != nullptr) view.used += ragged->number_of(span);
+      }
     }
     cell.span = std::move(span);
     cells.push_back(std::move(cell));

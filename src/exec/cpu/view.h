@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "exec/cpu/arena.h"
+#include "exec/cpu/occupancy.h"
 #include "ir/blocks.h"
 #include "plan/plan.h"
 
@@ -17,6 +18,7 @@ struct Setting {
   const Plan& plan;
   const Blocks& blocks;
   const Arenas& arenas;
+  const Occupancy& occupancy;
 };
 
 // Axes a task's data ranges over, as keys: an index into Blocks::axes, or -1, -2, … for the first,
@@ -35,6 +37,7 @@ struct Patch {
   WriteMode mode = WriteMode::Read;
   std::vector<Interval> span;
   std::vector<std::int64_t> strides;  // elements
+  std::int32_t* occupancy = nullptr;  // of the slot, where its buffer has a ragged axis
 };
 
 // Where the blocks of a reference lie, and where any block of an allocation's current region lies.
@@ -55,18 +58,24 @@ struct View {
   DType dtype = DType::F32;
   WriteMode mode = WriteMode::Read;
   std::vector<std::int64_t> strides;  // elements, per axis of the space; 0 where it does not run
+  std::int32_t* used = nullptr;       // how many rows of the cell's block are used (Occupancy)
 };
 
 // A box of the task's space in which every participant has one patch or nothing.
 struct Cell {
   std::vector<Interval> span;
   std::vector<View> views;  // per participant
+  // Of a space with a ragged axis: that axis, and the rows of its block before the cell.
+  std::optional<std::size_t> slot_axis = std::nullopt;
+  std::int64_t rows_before = 0;
 };
 
 // Cuts a box of the space into the grid of cells that the participants' patches induce, last axis
-// fastest. `cuts` (per axis, may be empty) adds positions to cut at. An empty box has no cells.
+// fastest. `cuts` (per axis, may be empty) adds positions to cut at. An empty box has no cells. Of
+// a ragged axis a cell lies in one block of one owner.
 [[nodiscard]] std::vector<Cell> cut(const std::vector<Interval>& box,
                                     std::span<const Participant> participants,
-                                    std::span<const std::vector<std::int64_t>> cuts);
+                                    std::vector<std::vector<std::int64_t>> cuts,
+                                    const std::optional<RaggedAxis>& ragged);
 
 }  // namespace harpe::cpu

@@ -6,6 +6,7 @@
 #include "schedule/named/attention.h"
 #include "schedule/named/decode.h"
 #include "schedule/named/gemm.h"
+#include "schedule/named/moe.h"
 #include "schedule/state.h"
 
 namespace harpe {
@@ -27,6 +28,7 @@ constexpr std::array kOperators = {
     Entry{"attention", &attention_schedules, "", &choose_attention},
     Entry{"attention_bwd", &attention_backward_schedules, "", &choose_attention_backward},
     Entry{"decode", &decode_schedules, "bulk"},
+    Entry{"moe", &moe_schedules, "push"},
 };
 
 constexpr std::size_t kMaxAlternatives = 3;

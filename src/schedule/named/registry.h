@@ -26,7 +26,7 @@ struct NamedSchedule {
 [[nodiscard]] std::vector<std::string> operators_with_schedules();
 
 // The script of one named schedule, or of `auto`.
-// Errors: S601, S602 (names); S603 (another kind of program); S611-S616 (does not apply here), with
+// Errors: S601, S602 (names); S603 (another kind of program); S611-S617 (does not apply here), with
 // the schedules that do.
 [[nodiscard]] Checked<Script> generate_schedule(std::string_view op, std::string_view name,
                                                 const Program& program, const Mesh& mesh);
@@ -45,7 +45,7 @@ struct Applicability {
 //   rank:
 //               zigzag_ring; else allgather
 //   attention_bwd   the same, without tree
-//   gemm, ag_gemm, gemm_rs: ring; gemm_ar: bulk
+//   gemm, ag_gemm, gemm_rs: ring; gemm_ar, decode: bulk; moe: push
 // Errors: S602, S603.
 [[nodiscard]] Checked<Script> choose_auto(std::string_view op, const Program& program,
                                           const Mesh& mesh);

@@ -33,6 +33,26 @@ template <class Real>
   });
 }
 
+template <class Real>
+[[gnu::always_inline]] inline void add_scaled_elements(Real* __restrict state, Real scale,
+                                                       const void* src, DType src_dtype,
+                                                       std::int64_t n) {
+  with_stored(src_dtype, [&]<class From>(From) __attribute__((always_inline)) {
+    const auto* __restrict from = static_cast<const typename From::Bits*>(src);
+    for (std::int64_t i = 0; i < n; ++i)
+      state[i] += scale * static_cast<Real>(From::widen(from[i]));
+  });
+}
+
+HP_CLONES void add_scaled_f32(float* state, float scale, const void* src, DType src_dtype,
+                              std::int64_t n) {
+  add_scaled_elements(state, scale, src, src_dtype, n);
+}
+HP_CLONES void add_scaled_f64(double* state, double scale, const void* src, DType src_dtype,
+                              std::int64_t n) {
+  add_scaled_elements(state, scale, src, src_dtype, n);
+}
+
 HP_CLONES void add_f32(float* state, const void* src, DType src_dtype, std::int64_t n) {
   add_elements(state, src, src_dtype, n);
 }
@@ -98,6 +118,15 @@ void add(void* state, DType state_dtype, const void* src, DType src_dtype, std::
   if (state_dtype == DType::F64) return add_f64(static_cast<double*>(state), src, src_dtype, n);
   HP_CHECK(state_dtype == DType::F32, "a state of `" + std::string(print(state_dtype)) + "`");
   add_f32(static_cast<float*>(state), src, src_dtype, n);
+}
+
+void add_scaled(void* state, DType state_dtype, double scale, const void* src, DType src_dtype,
+                std::int64_t n) {
+  if (state_dtype == DType::F64) {
+    return add_scaled_f64(static_cast<double*>(state), scale, src, src_dtype, n);
+  }
+  HP_CHECK(state_dtype == DType::F32, "a state of `" + std::string(print(state_dtype)) + "`");
+  add_scaled_f32(static_cast<float*>(state), static_cast<float>(scale), src, src_dtype, n);
 }
 
 void fill(void* dst, DType dtype, double value, std::int64_t n) {

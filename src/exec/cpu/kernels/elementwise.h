@@ -13,6 +13,10 @@ void convert(void* dst, DType dst_dtype, const void* src, DType src_dtype, std::
 // state[i] += src[i]. Requires: state is f32 or f64, src floating.
 void add(void* state, DType state_dtype, const void* src, DType src_dtype, std::int64_t n);
 
+// state[i] += scale * src[i]. Requires: as add.
+void add_scaled(void* state, DType state_dtype, double scale, const void* src, DType src_dtype,
+                std::int64_t n);
+
 // dst[i] = value, rounded once: 0 and -inf are the identities of sum and lse.
 void fill(void* dst, DType dtype, double value, std::int64_t n);
 

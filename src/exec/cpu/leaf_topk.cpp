@@ -1,0 +1,60 @@
+#include "exec/cpu/leaf.h"
+
+namespace harpe::cpu {
+namespace {
+
+// Participants of the leaf.
+constexpr std::size_t kLogits = 0;
+constexpr std::size_t kIndex = 1;
+constexpr std::size_t kWeights = 2;
+
+Checked<Ok> check_choice_types(const LeafSite& site, const Cell& cell) {
+  for (std::size_t i = 0; i < cell.views.size(); ++i) {
+    const DType found = cell.views[i].dtype;
+    const bool integer = found == DType::I32 || found == DType::I64;
+    if (i == kIndex ? integer : is_floating(found)) continue;
+    return make_diag(DiagCode::X002, {{"leaf", site.stmt.leaf},
+                                      {"nest", site.nest.name},
+                                      {"buffer", site.buffer_of(i)},
+                                      {"found", print(found)},
+                                      {"wanted", i == kIndex ? "i32 or i64" : "a floating type"}});
+  }
+  return Ok{};
+}
+
+}  // namespace
+
+Checked<Action> call_topk(const LeafSite& site, const LeafCall& call) {
+  const Cell& cell = call.cell;
+  HP_REQUIRE_OK(check_choice_types(site, cell));
+  const std::vector<std::size_t> in = site.axes_of(kLogits);
+  const std::vector<std::size_t> out = site.axes_of(kIndex);
+  if (in.size() != 2 || out.size() != 2 || in[0] != out[0]) {
+    return make_diag(
+        DiagCode::X007,
+        {{"leaf", site.stmt.leaf}, {"nest", site.nest.name}, {"buffer", site.buffer_of(kLogits)}});
+  }
+  for (const std::size_t axis : {in[1], out[1]}) HP_REQUIRE_OK(check_whole(site, cell, axis));
+  const auto bytes = [&](std::size_t participant, std::size_t axis) {
+    const View& view = cell.views[participant];
+    return view.strides[axis] * size_in_bytes(view.dtype);
+  };
+  ChooseExperts choose{.tokens = cell.span[in[0]].size(),
+                       .experts = cell.span[in[1]].size(),
+                       .choices = cell.span[out[1]].size(),
+                       .logits = cell.views[kLogits].data,
+                       .logit_dtype = cell.views[kLogits].dtype,
+                       .logit_stride = bytes(kLogits, in[0]),
+                       .expert_stride = bytes(kLogits, in[1]),
+                       .index = cell.views[kIndex].data,
+                       .index_dtype = cell.views[kIndex].dtype,
+                       .index_stride = bytes(kIndex, out[0]),
+                       .index_choice_stride = bytes(kIndex, out[1]),
+                       .weights = cell.views[kWeights].data,
+                       .weight_dtype = cell.views[kWeights].dtype,
+                       .weight_stride = bytes(kWeights, out[0]),
+                       .weight_choice_stride = bytes(kWeights, out[1])};
+  return Action{choose};
+}
+
+}  // namespace harpe::cpu

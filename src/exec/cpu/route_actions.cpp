@@ -1,0 +1,153 @@
+#include "exec/cpu/route_actions.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include "exec/cpu/kernels/elementwise.h"
+
+namespace harpe::cpu {
+namespace {
+
+std::int64_t read_index(const std::byte* data, DType dtype) {
+  if (dtype == DType::I64) {
+    std::int64_t value = 0;
+    std::memcpy(&value, data, sizeof(value));
+    return value;
+  }
+  std::int32_t value = 0;
+  std::memcpy(&value, data, sizeof(value));
+  return value;
+}
+
+void write_index(std::byte* data, DType dtype, std::int64_t value) {
+  if (dtype == DType::I64) {
+    std::memcpy(data, &value, sizeof(value));
+    return;
+  }
+  const auto narrow = static_cast<std::int32_t>(value);
+  std::memcpy(data, &narrow, sizeof(narrow));
+}
+
+double read_real(const std::byte* data, DType dtype) {
+  double value = 0;
+  convert(&value, DType::F64, data, dtype, 1);
+  return value;
+}
+
+// Calls body(run, token, choice, place, slot) for every choice whose slot is in one of the walk's
+// runs; slot counts from the first of the place.
+template <class Body>
+void for_each_choice(const SlabWalk& walk, const Body& body) {
+  const auto experts = std::ssize(walk.slots);
+  std::fill_n(walk.counts, experts, 0);
+  for (const TokenRun& run : walk.runs) {
+    for (std::int64_t token = 0; token < run.tokens; ++token) {
+      for (std::int64_t choice = 0; choice < walk.choices; ++choice) {
+        const std::int64_t expert =
+            read_index(run.index + token * run.index_stride + choice * run.choice_stride,
+                       walk.index_dtype) -
+            walk.first_expert;
+        if (expert < 0 || expert >= experts) continue;
+        const std::int64_t slot = walk.counts[expert]++;
+        for (const SlotRun& place : walk.slots[static_cast<std::size_t>(expert)]) {
+          if (slot < place.before || slot >= place.before + place.slots) continue;
+          body(run, token, choice, place, slot - place.before);
+        }
+      }
+    }
+  }
+}
+
+template <class T>
+T* at(T* data, std::int64_t elements, DType dtype) {
+  return data + elements * size_in_bytes(dtype);
+}
+
+}  // namespace
+
+void run_action(const GatherRows& gather) {
+  for_each_choice(gather.walk, [&](const TokenRun& run, std::int64_t token, std::int64_t,
+                                   const SlotRun& place, std::int64_t slot) {
+    std::byte* const to = place.data + slot * place.stride;
+    const std::byte* const from = run.rows + token * run.row_stride;
+    gather.features.for_each([&](const auto& walk) {
+      convert(at(to, walk.offset(0), gather.to), gather.to, at(from, walk.offset(1), gather.from),
+              gather.from, gather.features.length());
+    });
+  });
+  for (std::size_t expert = 0; expert < gather.walk.slots.size(); ++expert) {
+    for (const SlotRun& place : gather.walk.slots[expert]) {
+      *place.used = static_cast<std::int32_t>(
+          std::clamp<std::int64_t>(gather.walk.counts[expert] - place.before, 0, place.slots));
+    }
+  }
+}
+
+void run_action(const CombineRows& combine) {
+  for (const TokenRun& run : combine.walk.runs) {
+    if (run.accumulate || run.sums == nullptr) continue;
+    for (std::int64_t token = 0; token < run.tokens; ++token) {
+      combine.features.for_each([&](const auto& walk) {
+        fill(at(run.sums + token * run.sum_stride, walk.offset(0), combine.to), combine.to, 0,
+             combine.features.length());
+      });
+    }
+  }
+  for_each_choice(combine.walk, [&](const TokenRun& run, std::int64_t token, std::int64_t choice,
+                                    const SlotRun& place, std::int64_t slot) {
+    if (run.sums == nullptr) return;
+    const double weight =
+        read_real(run.weights + token * run.weight_stride + choice * run.weight_choice_stride,
+                  combine.weight);
+    combine.features.for_each([&](const auto& walk) {
+      add_scaled(at(run.sums + token * run.sum_stride, walk.offset(0), combine.to), combine.to,
+                 weight, at(place.data + slot * place.stride, walk.offset(1), combine.from),
+                 combine.from, combine.features.length());
+    });
+  });
+}
+
+void run_action(const ChooseExperts& choose) {
+  for (std::int64_t token = 0; token < choose.tokens; ++token) {
+    const std::byte* const logits = choose.logits + token * choose.logit_stride;
+    const auto logit = [&](std::int64_t expert) {
+      return read_real(logits + expert * choose.expert_stride, choose.logit_dtype);
+    };
+    // Each choice is the next in the order (logit descending, expert ascending).
+    double largest = 0;
+    double sum = 0;
+    double last = std::numeric_limits<double>::infinity();
+    std::int64_t previous = -1;
+    for (std::int64_t choice = 0; choice < choose.choices; ++choice) {
+      std::int64_t best = -1;
+      double best_logit = 0;
+      for (std::int64_t expert = 0; expert < choose.experts; ++expert) {
+        const double value = logit(expert);
+        const bool later = value < last || (value == last && expert > previous);
+        if (later && (best < 0 || value > best_logit)) {
+          best = expert;
+          best_logit = value;
+        }
+      }
+      if (choice == 0) largest = best_logit;
+      const double weight = best < 0 ? 0 : std::exp(best_logit - largest);
+      sum += weight;
+      last = best_logit;
+      previous = best;
+      write_index(choose.index + token * choose.index_stride + choice * choose.index_choice_stride,
+                  choose.index_dtype, best);
+      convert(choose.weights + token * choose.weight_stride + choice * choose.weight_choice_stride,
+              choose.weight_dtype, &weight, DType::F64, 1);
+    }
+    for (std::int64_t choice = 0; choice < choose.choices; ++choice) {
+      std::byte* const at =
+          choose.weights + token * choose.weight_stride + choice * choose.weight_choice_stride;
+      const double weight = read_real(at, choose.weight_dtype) / sum;
+      convert(at, choose.weight_dtype, &weight, DType::F64, 1);
+    }
+  }
+}
+
+}  // namespace harpe::cpu

@@ -1,0 +1,90 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "exec/cpu/rows.h"
+#include "ir/dtype.h"
+
+namespace harpe::cpu {
+
+// Actions whose addresses depend on a route's index (commir.md 8). A slab is the part of a ragged
+// axis that tokens of one source block fill: of every expert, slot number s of the slab belongs to
+// the s-th of these tokens, in order, that chose it.
+
+// Some tokens of a slab, one after the other in memory.
+struct TokenRun {
+  std::int64_t tokens = 0;
+  const std::byte* index = nullptr;
+  std::int64_t index_stride = 0;       // bytes, from token to token
+  std::int64_t choice_stride = 0;      // bytes
+  const std::byte* rows = nullptr;     // GatherRows: of the source
+  std::int64_t row_stride = 0;         // bytes
+  const std::byte* weights = nullptr;  // CombineRows; null: tokens of others, only counted
+  std::int64_t weight_stride = 0;      // bytes
+  std::int64_t weight_choice_stride = 0;
+  std::byte* sums = nullptr;    // CombineRows: of the result
+  std::int64_t sum_stride = 0;  // bytes
+  bool accumulate = false;      // the sums hold contributions already
+};
+
+// The slots of a slab, of one expert, that lie in one block.
+struct SlotRun {
+  std::int64_t before = 0;  // slots of the slab before these
+  std::int64_t slots = 0;
+  std::byte* data = nullptr;
+  std::int64_t stride = 0;       // bytes
+  std::int32_t* used = nullptr;  // GatherRows: says how many it filled
+};
+
+struct SlabWalk {
+  std::vector<TokenRun> runs;  // all tokens of the slab, in order
+  std::int64_t choices = 0;
+  DType index_dtype = DType::I32;
+  std::int64_t first_expert = 0;
+  std::vector<std::vector<SlotRun>> slots;  // per expert from the first on; empty: not asked for
+  std::int32_t* counts = nullptr;           // scratch: one per expert
+};
+
+// slots[expert][slot] = the token's row.
+struct GatherRows {
+  SlabWalk walk;
+  Rows features;  // of (slots, source)
+  DType to = DType::F32;
+  DType from = DType::F32;
+};
+
+// sums[token] += weight * slots[expert][slot] over the token's choices.
+struct CombineRows {
+  SlabWalk walk;
+  Rows features;  // of (sums, slots)
+  DType to = DType::F32;
+  DType from = DType::F32;
+  DType weight = DType::F32;
+};
+
+// Per token the largest logits and their softmax; strides in bytes.
+struct ChooseExperts {
+  std::int64_t tokens = 0;
+  std::int64_t experts = 0;
+  std::int64_t choices = 0;
+  const std::byte* logits = nullptr;
+  DType logit_dtype = DType::F32;
+  std::int64_t logit_stride = 0;
+  std::int64_t expert_stride = 0;
+  std::byte* index = nullptr;
+  DType index_dtype = DType::I32;
+  std::int64_t index_stride = 0;
+  std::int64_t index_choice_stride = 0;
+  std::byte* weights = nullptr;
+  DType weight_dtype = DType::F32;
+  std::int64_t weight_stride = 0;
+  std::int64_t weight_choice_stride = 0;
+};
+
+void run_action(const GatherRows& gather);
+void run_action(const CombineRows& combine);
+void run_action(const ChooseExperts& choose);
+
+}  // namespace harpe::cpu

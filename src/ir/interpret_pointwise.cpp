@@ -1,0 +1,66 @@
+#include <array>
+#include <cmath>
+#include <numbers>
+
+#include "ir/interpret_leaves.h"
+#include "ir/interpret_math.h"
+#include "ir/interpret_rows.h"
+
+namespace harpe {
+namespace {
+
+double number_of(const LeafCall& call, std::string_view name, double otherwise) {
+  for (const auto& [key, value] : call.stmt->attrs) {
+    if (key != name) continue;
+    if (const auto* const real = std::get_if<double>(&value)) return *real;
+    if (const auto* const whole = std::get_if<std::int64_t>(&value)) {
+      return static_cast<double>(*whole);
+    }
+  }
+  return otherwise;
+}
+
+double silu(double x) { return x / (1 + std::exp(-x)); }
+
+// One element; `b` of a leaf with one operand is 0.
+double evaluate(const LeafCall& call, double a, double b) {
+  const std::string& leaf = call.stmt->leaf;
+  if (leaf == "silu") return silu(a);
+  if (leaf == "relu") return std::isnan(a) ? a : std::fmax(a, 0);
+  if (leaf == "gelu") return a * std::erfc(-a / std::numbers::sqrt2) / 2;
+  if (leaf == "add") return a + b;
+  if (leaf == "mul") return a * b;
+  if (leaf == "swiglu") return silu(a) * b;
+  return a / std::sqrt(b / number_of(call, "length", 1) + number_of(call, "eps", 1e-6));
+}
+
+}  // namespace
+
+Checked<ComputedRows> interpret_pointwise(const LeafCall& call) {
+  constexpr std::int64_t kElements = 4096;  // of one turn of a worker
+  const NamedTensor& target = call.targets[0];
+  const AxisList axes = target.axes();
+  std::vector<std::vector<std::int64_t>> places;
+  for (const NamedTensor& operand : call.operands) {
+    for (const NamedTensor::Axis& axis : operand.axes()) {
+      const NamedTensor::Axis* const same = target.find(axis.name);
+      if (same != nullptr && same->size == axis.size) continue;
+      return misfit(call, operand, "`" + target.buffer + "` has no such axis `" + axis.name + "`");
+    }
+    places.push_back(offsets_in(operand, axes));
+  }
+  const std::int64_t elements = points_in(axes);
+  parallel_for(call.threads, (elements + kElements - 1) / kElements, [&](int, std::int64_t turn) {
+    const std::int64_t end = std::min(elements, (turn + 1) * kElements);
+    for (std::int64_t i = turn * kElements; i < end; ++i) {
+      std::array<double, 2> values{};
+      for (std::size_t p = 0; p < places.size(); ++p) {
+        values.at(p) = load(*call.operands[p].tensor, places[p][static_cast<std::size_t>(i)]);
+      }
+      target.values[i] = evaluate(call, values[0], values[1]);
+    }
+  });
+  return ComputedRows(1);
+}
+
+}  // namespace harpe

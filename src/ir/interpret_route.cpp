@@ -1,0 +1,171 @@
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "ir/interpret_leaves.h"
+#include "ir/interpret_rows.h"
+#include "support/check.h"
+
+namespace harpe {
+namespace {
+
+// `tensor` seen as [major, minor, the axes `features`]: where rows begin and their elements lie.
+struct Rows {
+  const NamedTensor& tensor;
+  std::int64_t major = 0;  // strides
+  std::int64_t minor = 0;
+  std::vector<std::int64_t> features;
+
+  [[nodiscard]] std::int64_t at(std::int64_t i, std::int64_t j) const {
+    return i * major + j * minor;
+  }
+};
+
+std::int64_t stride_of(const NamedTensor& tensor, const std::string& axis) {
+  const NamedTensor::Axis* const found = tensor.find(axis);
+  return found == nullptr ? 0 : found->stride;
+}
+
+// The axes of `tensor` but those of the route's two sides.
+AxisList features_of(const NamedTensor& tensor, const std::vector<std::string>& besides) {
+  AxisList features;
+  for (const NamedTensor::Axis& axis : tensor.axes()) {
+    const bool named = std::ranges::find(besides, axis.name) != besides.end();
+    if (!named) features.push_back(axis);
+  }
+  return features;
+}
+
+struct Sides {
+  std::string expert, slot, token, choice;
+};
+
+// The axes of the leaf's route, by its index operand and the operand or target with slots.
+Checked<Sides> sides_of(const LeafCall& call, const NamedTensor& slots) {
+  HP_CHECK(call.used.has_value(), "a leaf that follows a route");
+  Sides sides{.expert = call.used->expert, .slot = call.used->slot, .token = "", .choice = ""};
+  const NamedTensor& index = call.operands[1];
+  const std::vector<NamedTensor::Axis> axes = index.axes();
+  if (axes.size() != 2) return misfit(call, index, "it is not [tokens, choices]");
+  sides.token = axes[0].name;
+  sides.choice = axes[1].name;
+  for (const std::string& axis : {sides.expert, sides.slot}) {
+    if (slots.find(axis) == nullptr) return misfit(call, slots, "it lacks axis `" + axis + "`");
+  }
+  return sides;
+}
+
+Checked<Ok> check_features(const LeafCall& call, const AxisList& features,
+                           const NamedTensor& from) {
+  for (const NamedTensor::Axis& axis : features) {
+    const NamedTensor::Axis* const same = from.find(axis.name);
+    if (same != nullptr && same->size == axis.size) continue;
+    return misfit(call, from, "it has no such axis `" + axis.name + "`");
+  }
+  return Ok{};
+}
+
+}  // namespace
+
+Checked<ComputedRows> interpret_topk(const LeafCall& call) {
+  const NamedTensor& logits = call.operands[0];
+  const NamedTensor& index = call.targets[0];
+  const NamedTensor& weight = call.targets[1];
+  const std::vector<NamedTensor::Axis> in = logits.axes();
+  const std::vector<NamedTensor::Axis> out = index.axes();
+  if (in.size() != 2 || out.size() != 2 || in[0].name != out[0].name) {
+    return misfit(call, logits, "it is not [tokens, experts] beside [tokens, choices]");
+  }
+  if (index.tensor->shape != weight.tensor->shape) {
+    return misfit(call, weight, "its shape is not that of `" + index.buffer + "`");
+  }
+  if (out[1].size > in[1].size) {
+    return misfit(
+        call, index,
+        std::to_string(out[1].size) + " choices of " + std::to_string(in[1].size) + " experts");
+  }
+  std::vector<std::int64_t> order(static_cast<std::size_t>(in[1].size));
+  for (std::int64_t token = 0; token < in[0].size; ++token) {
+    const auto logit = [&](std::int64_t expert) {
+      return load(*logits.tensor, token * in[0].stride + expert * in[1].stride);
+    };
+    std::iota(order.begin(), order.end(), 0);
+    const auto chosen = order.begin() + out[1].size;
+    std::ranges::partial_sort(order, chosen, [&](std::int64_t a, std::int64_t b) {
+      return logit(a) != logit(b) ? logit(a) > logit(b) : a < b;
+    });
+    double sum = 0;
+    for (auto e = order.begin(); e != chosen; ++e) sum += std::exp(logit(*e) - logit(order[0]));
+    for (std::int64_t k = 0; k < out[1].size; ++k) {
+      const std::int64_t expert = order[static_cast<std::size_t>(k)];
+      const std::int64_t at = token * out[1].size + k;
+      index.values[at] = static_cast<double>(expert);
+      weight.values[at] = std::exp(logit(expert) - logit(order[0])) / sum;
+    }
+  }
+  return ComputedRows(2);
+}
+
+Checked<ComputedRows> interpret_gather_rows(const LeafCall& call) {
+  const NamedTensor& target = call.targets[0];
+  HP_TRY(const Sides sides, sides_of(call, target));
+  const AxisList features = features_of(target, {sides.expert, sides.slot});
+  HP_REQUIRE_OK(check_features(call, features, call.operands[0]));
+  const Rows from{call.operands[0], stride_of(call.operands[0], sides.token), 0,
+                  offsets_in(call.operands[0], features)};
+  const Rows to{target, stride_of(target, sides.expert), stride_of(target, sides.slot),
+                offsets_in(target, features)};
+  for (std::size_t e = 0; e < call.routing->takers.size(); ++e) {
+    const std::vector<std::int64_t>& takers = call.routing->takers[e];
+    for (std::size_t c = 0; c < takers.size(); ++c) {
+      const std::int64_t source = from.at(takers[c] / call.routing->choices, 0);
+      const std::int64_t place = to.at(static_cast<std::int64_t>(e), static_cast<std::int64_t>(c));
+      for (std::size_t i = 0; i < to.features.size(); ++i) {
+        target.values[place + to.features[i]] =
+            load(*from.tensor.tensor, source + from.features[i]);
+      }
+    }
+  }
+  return ComputedRows(1);
+}
+
+Checked<ComputedRows> interpret_combine_rows(const LeafCall& call) {
+  const NamedTensor& slots = call.operands[0];
+  const NamedTensor& weight = call.operands[2];
+  const NamedTensor& target = call.targets[0];
+  HP_TRY(const Sides sides, sides_of(call, slots));
+  const AxisList features = features_of(target, {sides.token});
+  HP_REQUIRE_OK(check_features(call, features, slots));
+  const Rows from{slots, stride_of(slots, sides.expert), stride_of(slots, sides.slot),
+                  offsets_in(slots, features)};
+  const Rows to{target, stride_of(target, sides.token), 0, offsets_in(target, features)};
+  const auto width = static_cast<std::int64_t>(to.features.size());
+  const std::int64_t choices = call.routing->choices;
+  const std::int64_t tokens = std::ssize(call.routing->expert) / choices;
+  std::vector<double> sum(to.features.size());
+  for (std::int64_t token = 0; token < tokens; ++token) {
+    std::ranges::fill(sum, 0);
+    double squares = 0;  // of the terms, each by itself
+    for (std::int64_t k = 0; k < choices; ++k) {
+      const auto choice = static_cast<std::size_t>(token * choices + k);
+      if (call.routing->slot[choice] < 0) continue;
+      const std::int64_t source = from.at(call.routing->expert[choice], call.routing->slot[choice]);
+      const double w = load(*weight.tensor, stride_of(weight, sides.token) * token +
+                                                stride_of(weight, sides.choice) * k);
+      for (std::size_t i = 0; i < sum.size(); ++i) {
+        const double term = w * load(*slots.tensor, source + from.features[i]);
+        sum[i] += term;
+        squares += term * term;
+      }
+    }
+    for (std::size_t i = 0; i < sum.size(); ++i) {
+      double& out = target.values[to.at(token, 0) + to.features[i]];
+      out = call.accumulate ? out + sum[i] : sum[i];
+    }
+    const std::int64_t row = to.at(token, 0) / target.tensor->shape.back();
+    target.scales[row] = std::sqrt(squares / static_cast<double>(width));
+  }
+  return ComputedRows(1);
+}
+
+}  // namespace harpe

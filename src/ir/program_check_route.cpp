@@ -1,0 +1,156 @@
+#include <algorithm>
+
+#include "ir/leaf_contract.h"
+#include "ir/program_check.h"
+#include "ir/routing.h"
+
+// Rules of dynamic routing (commir.md 8) for what is executed by this library's own leaves.
+namespace harpe {
+namespace {
+
+Checked<Ok> check_ragged_buffer(const Program& program, const Buffer& buffer) {
+  const std::vector<std::string> names = axis_names(buffer);
+  const Axis* ragged = nullptr;
+  for (const std::string& name : names) {
+    const Axis& axis = *find_axis(program, name);
+    if (axis.of.empty()) continue;
+    if (ragged != nullptr) {
+      return make_diag(DiagCode::P055,
+                       {{"buffer", buffer.name}, {"first", ragged->name}, {"second", axis.name}});
+    }
+    ragged = &axis;
+    if (std::ranges::find(names, axis.of) == names.end()) {
+      return make_diag(DiagCode::P051,
+                       {{"buffer", buffer.name}, {"axis", axis.name}, {"of", axis.of}});
+    }
+  }
+  if (ragged == nullptr || buffer.role == Role::Temp) return Ok{};
+  return make_diag(DiagCode::P052,
+                   {{"buffer", buffer.name}, {"axis", ragged->name}, {"role", print(buffer.role)}});
+}
+
+// Requires: is_expert_route.
+Checked<Ok> check_route(const Program& program, const Route& route) {
+  const Buffer& index = *find_buffer(program, route.by);
+  const auto wrong = [&](const std::string& problem) {
+    return make_diag(DiagCode::P054, {{"route", route.name},
+                                      {"buffer", index.name},
+                                      {"problem", problem},
+                                      {"tokens", route.choices[0]},
+                                      {"choices", route.choices[1]}});
+  };
+  if (index.dtype != DType::I32 && index.dtype != DType::I64) {
+    return wrong("holds `" + std::string(print(index.dtype)) + "`");
+  }
+  const bool fits = index.dims.size() == 2 && index.dims[0] == Dim(route.choices[0]) &&
+                    index.dims[1] == Dim(route.choices[1]);
+  if (!fits) return wrong("is not [" + route.choices[0] + ", " + route.choices[1] + "]");
+  const std::int64_t slots = size_of(*find_axis(program, route.slots[1]));
+  const std::int64_t tokens = size_of(*find_axis(program, route.choices[0]));
+  if (route.policy != "exact" || slots >= tokens) return Ok{};
+  return make_diag(DiagCode::P053, {{"route", route.name},
+                                    {"axis", route.slots[1]},
+                                    {"slots", slots},
+                                    {"tokens", tokens},
+                                    {"token_axis", route.choices[0]}});
+}
+
+bool goes_through(const Access& access, const Route& route, const std::string& axis) {
+  return std::ranges::any_of(access.renames, [&](const Rename& rename) {
+    return rename.axis == axis && rename.source == route.name && rename.member == axis;
+  });
+}
+
+// The statement's route, seen from a leaf that reads its index.
+const Route* route_of(const Program& program, const Stmt& stmt) {
+  for (const Rename& rename : stmt.operands[0].renames) {
+    if (!rename.member.empty()) return find_route(program, rename.source);
+  }
+  return nullptr;
+}
+
+Checked<Ok> check_routed_leaf(const Program& program, const Nest& nest, const Stmt& stmt) {
+  const auto needs = [&](const std::string& what) {
+    return make_diag(DiagCode::P050, {{"nest", nest.name}, {"leaf", stmt.leaf}, {"what", what}});
+  };
+  const Access& rows = stmt.operands[0];
+  const Access& index = stmt.operands[1];
+  const Route* const route = route_of(program, stmt);
+  if (route == nullptr) return needs("`" + rows.buffer + "` through a route");
+  if (!is_expert_route(program, *route)) {
+    return needs("a route whose slots are a ragged axis of its experts, not `" + route->name + "`");
+  }
+  HP_REQUIRE_OK(check_route(program, *route));
+  if (index.buffer != route->by) {
+    return needs("`" + route->by + "`, which route `" + route->name + "` is by, in place of `" +
+                 index.buffer + "`");
+  }
+  const bool brings_back = goes_through(rows, *route, route->slots[1]);
+  const bool through = brings_back ? goes_through(rows, *route, route->slots[0])
+                                   : goes_through(rows, *route, route->choices[0]) &&
+                                         goes_through(index, *route, route->choices[0]);
+  if (!through) return needs("both rows and index through route `" + route->name + "`");
+  const auto features = [&](const Access& access) {
+    std::vector<std::string> names;
+    for (const std::string& axis : axis_names(*find_buffer(program, access.buffer))) {
+      const bool routed =
+          axis == route->slots[0] || axis == route->slots[1] || axis == route->choices[0];
+      if (!routed) names.push_back(axis);
+    }
+    std::ranges::sort(names);
+    return names;
+  };
+  if (features(rows) != features(stmt.targets[0])) {
+    return needs("`" + rows.buffer + "` and `" + stmt.targets[0].buffer +
+                 "` to have the same features");
+  }
+  if (brings_back != (stmt.leaf == "combine_rows")) {
+    return needs(brings_back ? "rows by token, not by slot" : "rows by slot, not by token");
+  }
+  return Ok{};
+}
+
+Checked<Ok> check_ragged_target(const Program& program, const Nest& nest, const Stmt& stmt) {
+  for (const Access& target : stmt.targets) {
+    const Axis* const ragged = find_ragged_axis(program, *find_buffer(program, target.buffer));
+    if (ragged == nullptr) continue;
+    const bool known = std::ranges::any_of(stmt.operands, [&](const Access& operand) {
+      return find_ragged_axis(program, *find_buffer(program, operand.buffer)) == ragged;
+    });
+    if (known) continue;
+    return make_diag(DiagCode::P057, {{"nest", nest.name},
+                                      {"target", target.buffer},
+                                      {"axis", ragged->name},
+                                      {"leaf", stmt.leaf}});
+  }
+  return Ok{};
+}
+
+}  // namespace
+
+Checked<Ok> check_routing(const Program& program) {
+  for (const Axis* const axis : axes_of(program)) {
+    const Axis* const owner = axis->of.empty() ? nullptr : find_axis(program, axis->of);
+    if (owner == nullptr || owner->of.empty()) continue;
+    return make_diag(
+        DiagCode::P056,
+        {{"where", "program `" + program.name + "`"}, {"axis", axis->name}, {"of", axis->of}});
+  }
+  for (const Buffer* const buffer : buffers_of(program)) {
+    HP_REQUIRE_OK(check_ragged_buffer(program, *buffer));
+  }
+  for (const Nest& nest : program.nests) {
+    for (const Stmt& stmt : nest.stmts) {
+      const LeafContract* const contract = find_leaf_contract(stmt.leaf);
+      if (contract == nullptr) continue;
+      if (contract->index != LeafContract::kNoIndex) {
+        HP_REQUIRE_OK(check_routed_leaf(program, nest, stmt));
+      }
+      const bool fills = stmt.leaf == "gather_rows" || stmt.leaf == "copy";
+      if (!fills) HP_REQUIRE_OK(check_ragged_target(program, nest, stmt));
+    }
+  }
+  return Ok{};
+}
+
+}  // namespace harpe

@@ -1,0 +1,12 @@
+#pragma once
+
+#include <span>
+
+#include "schedule/named/registry.h"
+
+namespace harpe {
+
+// Expert parallelism (commir.md 8, A.5): tokens and experts divided over the same ranks.
+[[nodiscard]] std::span<const NamedSchedule> moe_schedules();
+
+}  // namespace harpe

@@ -1,0 +1,32 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "ir/program.h"
+#include "schedule/named/attention_shape.h"
+#include "support/diag.h"
+
+namespace harpe {
+
+// A program that sends rows through one route and back, by position: `slots = gather_rows(x, i)`,
+// nests over slots, `y sum= combine_rows(slots, i, w)`, and nests of tokens alone.
+struct MoeShape {
+  std::string route;
+  SizedAxis tokens, experts;
+  std::string slots;
+  BufferNames by_token;   // of the whole program: buffers along tokens
+  BufferNames by_expert;  // buffers along experts and not along tokens
+  std::vector<std::string> token_nests;
+  std::string dispatch;
+  std::vector<std::string> expert_nests;  // between dispatch and combine
+  std::string combine;
+  std::string sources, index;         // what dispatch reads
+  std::string gathered;               // what it writes
+  std::string made, weights, result;  // what combine reads beside the index, and writes
+};
+
+// Errors: S603.
+[[nodiscard]] Checked<MoeShape> read_moe(const Program& program);
+
+}  // namespace harpe
