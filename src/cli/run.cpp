@@ -6,6 +6,7 @@
 #include "cli/report.h"
 #include "cli/request.h"
 #include "cli/verbs.h"
+#include "driver/memory.h"
 #include "driver/run.h"
 #include "driver/target.h"
 
@@ -58,6 +59,7 @@ Checked<RunRequest> run_request_of(const CommandLine& line) {
     HP_TRY(const std::int64_t value, parse_count("--wait", *wait, 1, kLongestWait));
     request.wait_limit = std::chrono::milliseconds(value);
   }
+  request.load = line.value("load");
   request.check = line.has("check");
   request.trace = line.value("trace");
   return request;
@@ -117,6 +119,9 @@ Checked<int> show_outcome(const CommandLine& line, const Plan& plan, const RunRe
                           const RunOutcome& outcome) {
   const PlanSummary summary = summarise(plan);
   Rows rows = rows_of(summary);
+  if (outcome.stats.bytes_moved != summary.bytes_moved) {
+    rows.emplace_back("sent", print_bytes(outcome.stats.bytes_moved) + " under this routing");
+  }
   rows.emplace_back("time", print_times(outcome.stats));
   Json json = start_json(line);
   add_plan(json, summary);
@@ -124,7 +129,9 @@ Checked<int> show_outcome(const CommandLine& line, const Plan& plan, const RunRe
   for (const auto time : outcome.stats.iterations) {
     times.emplace_back(std::chrono::duration<double, std::micro>(time).count());
   }
-  json.set("inputs", inputs_to_json(line, request)).set("time_us", std::move(times));
+  json.set("inputs", inputs_to_json(line, request))
+      .set("time_us", std::move(times))
+      .set("bytes_sent", outcome.stats.bytes_moved);
   if (outcome.check) {
     for (const Comparison& one : outcome.check->outputs) {
       rows.emplace_back("check " + one.buffer, print_comparison(one));

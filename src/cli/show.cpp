@@ -20,10 +20,23 @@ Checked<Stage> stage_of(const CommandLine& line) {
                     {"wanted", "op, schedule or plan" + suggestion(stage, kStages)}});
 }
 
+Checked<int> show_picture(const CommandLine& line, Session& session, const Request& request) {
+  const std::string flag = line.has("svg") ? "--svg" : "--draw";
+  const std::string stage = line.value("stage").value_or("plan");
+  if (stage != "plan") {
+    return make_diag(DiagCode::U120, {{"flag", flag}, {"stage", stage}});
+  }
+  const DrawingFormat format = line.has("svg") ? DrawingFormat::Svg : DrawingFormat::Text;
+  HP_TRY(const std::string text, show_drawing(session, request, format));
+  print_out(text);
+  return kDone;
+}
+
 }  // namespace
 
 Checked<int> show_text(const CommandLine& line, Session& session) {
   HP_TRY(const Request request, operator_request_of(line));
+  if (line.has("draw") || line.has("svg")) return show_picture(line, session, request);
   HP_TRY(const Stage stage, stage_of(line));
   HP_TRY(const std::string text, show(session, request, stage));
   print_out(text);

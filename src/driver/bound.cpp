@@ -12,6 +12,7 @@ namespace harpe {
 namespace {
 
 constexpr int kAnywhere = -1;
+constexpr double kPointwise = 4;  // roundings of a pointwise leaf, an exponential among them
 
 double size_of_dim(const Program& program, const Buffer& buffer, std::size_t dim) {
   return static_cast<double>(shape_of(program, buffer)[dim]);
@@ -82,6 +83,8 @@ double weighted_term(const Program& program, const Producer& producer,
 double leaf_term(const Program& program, const Producer& producer, double accumulator,
                  const Magnitudes& magnitudes) {
   const std::set<std::string> reduced = reduced_axes(program, producer);
+  const LeafContract* const leaf = find_leaf_contract(producer.stmt->leaf);
+  if (leaf != nullptr && leaf->pointwise) return kPointwise * accumulator;
   if (producer.stmt->monoid == Monoid::Store && reduced.empty()) return 0;
   if (producer.stmt->monoid == Monoid::Lse) {
     // Errors of the scores act on every weight; then the weights are summed over the keys.
@@ -171,7 +174,8 @@ double wire_term(const Plan& plan, const Producer& producer, double state,
     if (const auto* inner = std::get_if<For>(&item)) loop = inner;
     const auto* move = std::get_if<Move>(&item);
     if (move == nullptr) continue;
-    if (move->kind == MoveKind::Drain && move->buffer == output.name) {
+    const bool sums = move->wire || stmt.monoid != Monoid::Store;  // else blocks only move
+    if (move->kind == MoveKind::Drain && move->buffer == output.name && sums) {
       const double hops = move->how == How::Relay ? count_hops(mesh, *move, loop) : 1;
       const bool as_state = !move->wire && stmt.monoid == Monoid::Lse;
       term += hops * (as_state ? state : unit_roundoff(move->wire.value_or(output.dtype)));
@@ -206,6 +210,8 @@ std::optional<Producer> find_producer(const Program& program, const std::string&
 ErrorBound bound_after(const Plan& plan, const Producer& producer, const Magnitudes& magnitudes) {
   const Stmt& stmt = *producer.stmt;
   ErrorBound bound;
+  const DType dtype = buffer_of(plan.program, stmt.targets[producer.target]).dtype;
+  if (!is_floating(dtype)) return bound;  // choices are compared, not rounded
   const double state = state_roundoff(plan, stmt);
   const double growth = stmt.monoid == Monoid::Lse ? magnitudes.logsum : 1;
   bound.leaf = leaf_term(plan.program, producer, state, magnitudes);
@@ -213,11 +219,17 @@ ErrorBound bound_after(const Plan& plan, const Producer& producer, const Magnitu
     bound.states = std::sqrt(count_folds(plan, producer)) * state * growth;
   }
   bound.wire = wire_term(plan, producer, state, magnitudes);
+  double squares = 0;  // what several operands bring with them is independent
   for (const Access& operand : stmt.operands) {
     const auto earlier = find_producer(plan.program, operand.buffer, producer.ordinal);
-    if (earlier) bound.operands += bound_after(plan, *earlier, magnitudes).expected();
+    if (!earlier) continue;
+    const double expected = bound_after(plan, *earlier, magnitudes).expected();
+    squares += expected * expected;
   }
-  bound.output = unit_roundoff(buffer_of(plan.program, stmt.targets[producer.target]).dtype);
+  bound.operands = std::sqrt(squares);
+  const bool moves = stmt.leaf == "copy" || stmt.leaf == "gather_rows";
+  const bool kept = moves && buffer_of(plan.program, stmt.operands[0]).dtype == dtype;
+  bound.output = kept ? 0 : unit_roundoff(dtype);
   return bound;
 }
 

@@ -4,6 +4,7 @@
 #include "driver/target.h"
 #include "ir/text.h"
 #include "ops/registry.h"
+#include "report/draw.h"
 #include "schedule/named/registry.h"
 
 namespace harpe {
@@ -49,6 +50,17 @@ Checked<std::string> show(Session& session, const Request& request, Stage stage)
   }
   HP_TRY(const Plan plan, session.lower(scheduled));
   return print_plan_file(plan);
+}
+
+Checked<std::string> show_drawing(Session& session, const Request& request, DrawingFormat format) {
+  constexpr std::int64_t kMostColumns = 16;
+  HP_TRY(const Scheduled scheduled, session.schedule(request));
+  if (scheduled.mesh.ranks() > kMostColumns) {
+    return make_diag(DiagCode::U121, {{"ranks", scheduled.mesh.ranks()}, {"limit", kMostColumns}});
+  }
+  HP_TRY(const Plan plan, session.lower(scheduled));
+  const Drawing drawing = draw(plan);
+  return format == DrawingFormat::Svg ? print_svg(drawing) : print_text(drawing);
 }
 
 }  // namespace harpe

@@ -35,4 +35,10 @@ enum class Stage : std::uint8_t { Operator, Schedule, Plan };
 // parameters and all. Errors: Session's, up to the stage.
 [[nodiscard]] Checked<std::string> show(Session& session, const Request& request, Stage stage);
 
+enum class DrawingFormat : std::uint8_t { Text, Svg };
+// Who holds, brings and works on what at each step of the request's plan.
+// Errors: Session's; U121 more ranks than columns.
+[[nodiscard]] Checked<std::string> show_drawing(Session& session, const Request& request,
+                                                DrawingFormat format);
+
 }  // namespace harpe

@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "driver/files.h"
+#include "driver/load.h"
 #include "driver/memory.h"
 #include "driver/npy.h"
 #include "driver/trace.h"
@@ -89,12 +90,35 @@ Checked<Ok> derive_inputs(const Program& program, const std::vector<NamedFile>& 
   return Ok{};
 }
 
+Checked<HostTensor> draw_input(const Program& program, const Buffer& buffer,
+                               const RunRequest& request) {
+  if (const Route* const route = find_route_by(program, buffer)) {
+    return draw_choices(program, *route, buffer, request.seed, request.load);
+  }
+  return random_tensor(buffer.dtype, shape_of(program, buffer), request.seed, buffer.name);
+}
+
+// A load profile is for inputs that are drawn from one.
+Checked<Ok> check_load(const Program& program, const RunRequest& request) {
+  if (!request.load) return Ok{};
+  for (const Buffer* const buffer : buffers_of(program)) {
+    const bool given =
+        std::ranges::find(request.inputs, buffer->name, &NamedFile::name) != request.inputs.end();
+    if (buffer->role != Role::In || find_route_by(program, *buffer) == nullptr) continue;
+    if (!given) return Ok{};
+    return make_diag(DiagCode::I307, {{"program", program.name},
+                                      {"reason", "`" + buffer->name + "` comes from a file"}});
+  }
+  return make_diag(DiagCode::I307, {{"program", program.name}, {"reason", "it routes nothing"}});
+}
+
 }  // namespace
 
 Checked<TensorMap> prepare_run(const Plan& plan, const RunRequest& request) {
   const Program& program = plan.program;
   HP_REQUIRE_OK(check_names(program, request.inputs, Role::In, DiagCode::I301));
   HP_REQUIRE_OK(check_names(program, request.outputs, Role::Out, DiagCode::I305));
+  HP_REQUIRE_OK(check_load(program, request));
   HP_REQUIRE_OK(check_places(request));
   HP_REQUIRE_OK(
       check_memory("this run", bytes_to_run(plan, request.check || !program.given.empty())));
@@ -103,8 +127,8 @@ Checked<TensorMap> prepare_run(const Plan& plan, const RunRequest& request) {
     if (buffer->role != Role::In) continue;
     const auto file = std::ranges::find(request.inputs, buffer->name, &NamedFile::name);
     if (file == request.inputs.end()) {
-      inputs.emplace(buffer->name, random_tensor(buffer->dtype, shape_of(program, *buffer),
-                                                 request.seed, buffer->name));
+      HP_TRY(HostTensor drawn, draw_input(program, *buffer, request));
+      inputs.emplace(buffer->name, std::move(drawn));
       continue;
     }
     HP_TRY(const HostTensor tensor, read_npy(file->path));

@@ -15,8 +15,9 @@
 namespace harpe {
 
 struct RunRequest {
-  std::vector<NamedFile> inputs;   // the others are drawn from `seed`
-  std::vector<NamedFile> outputs;  // written after the run and the check
+  std::vector<NamedFile> inputs;    // the others are drawn from `seed`
+  std::vector<NamedFile> outputs;   // written after the run and the check
+  std::optional<std::string> load;  // a file: how popular each expert is, for inputs drawn by it
   std::uint64_t seed = 0;
   std::int64_t iterations = 1;
   std::chrono::milliseconds wait_limit{10'000};

@@ -248,6 +248,7 @@ class Interpreter {
     if (call.stmt->leaf == "rowdot") return interpret_rowdot(call);
     if (call.stmt->leaf == "copy") return interpret_copy(call);
     if (call.stmt->leaf == "topk") return interpret_topk(call);
+    if (call.stmt->leaf == "limit_choices") return interpret_limit_choices(call);
     if (call.stmt->leaf == "gather_rows") return interpret_gather_rows(call);
     if (call.stmt->leaf == "combine_rows") return interpret_combine_rows(call);
     if (find_leaf_contract(call.stmt->leaf)->pointwise) return interpret_pointwise(call);

@@ -60,6 +60,7 @@ using ComputedRows = std::vector<std::vector<std::int64_t>>;
 [[nodiscard]] Checked<ComputedRows> interpret_copy(const LeafCall& call);
 [[nodiscard]] Checked<ComputedRows> interpret_pointwise(const LeafCall& call);
 [[nodiscard]] Checked<ComputedRows> interpret_topk(const LeafCall& call);
+[[nodiscard]] Checked<ComputedRows> interpret_limit_choices(const LeafCall& call);
 [[nodiscard]] Checked<ComputedRows> interpret_gather_rows(const LeafCall& call);
 [[nodiscard]] Checked<ComputedRows> interpret_combine_rows(const LeafCall& call);
 

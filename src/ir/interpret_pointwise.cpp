@@ -9,17 +9,6 @@
 namespace harpe {
 namespace {
 
-double number_of(const LeafCall& call, std::string_view name, double otherwise) {
-  for (const auto& [key, value] : call.stmt->attrs) {
-    if (key != name) continue;
-    if (const auto* const real = std::get_if<double>(&value)) return *real;
-    if (const auto* const whole = std::get_if<std::int64_t>(&value)) {
-      return static_cast<double>(*whole);
-    }
-  }
-  return otherwise;
-}
-
 double silu(double x) { return x / (1 + std::exp(-x)); }
 
 // One element; `b` of a leaf with one operand is 0.
@@ -31,7 +20,8 @@ double evaluate(const LeafCall& call, double a, double b) {
   if (leaf == "add") return a + b;
   if (leaf == "mul") return a * b;
   if (leaf == "swiglu") return silu(a) * b;
-  return a / std::sqrt(b / number_of(call, "length", 1) + number_of(call, "eps", 1e-6));
+  return a / std::sqrt(b / attribute_of(*call.stmt, "length", 1) +
+                       attribute_of(*call.stmt, "eps", 1e-6));
 }
 
 }  // namespace

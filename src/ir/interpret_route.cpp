@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <numeric>
 
 #include "ir/interpret_leaves.h"
@@ -104,6 +105,22 @@ Checked<ComputedRows> interpret_topk(const LeafCall& call) {
     }
   }
   return ComputedRows(2);
+}
+
+Checked<ComputedRows> interpret_limit_choices(const LeafCall& call) {
+  const NamedTensor& wanted = call.operands[0];
+  const NamedTensor& kept = call.targets[0];
+  if (wanted.tensor->shape != kept.tensor->shape) {
+    return misfit(call, kept, "its shape is not that of `" + wanted.buffer + "`");
+  }
+  const auto capacity = static_cast<std::int64_t>(attribute_of(*call.stmt, "capacity", 0));
+  std::map<std::int64_t, std::int64_t> taken;
+  const std::int64_t choices = element_count(*wanted.tensor);
+  for (std::int64_t i = 0; i < choices; ++i) {
+    const auto expert = static_cast<std::int64_t>(load(*wanted.tensor, i));
+    kept.values[i] = expert >= 0 && taken[expert]++ < capacity ? static_cast<double>(expert) : -1;
+  }
+  return ComputedRows(1);
 }
 
 Checked<ComputedRows> interpret_gather_rows(const LeafCall& call) {

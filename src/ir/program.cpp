@@ -41,6 +41,17 @@ bool is_ground_decl(const Decl& decl) {
 
 }  // namespace
 
+double attribute_of(const Stmt& stmt, std::string_view name, double otherwise) {
+  for (const auto& [key, value] : stmt.attrs) {
+    if (key != name) continue;
+    if (const auto* const real = std::get_if<double>(&value)) return *real;
+    if (const auto* const whole = std::get_if<std::int64_t>(&value)) {
+      return static_cast<double>(*whole);
+    }
+  }
+  return otherwise;
+}
+
 const Axis* find_axis(const Program& program, std::string_view name) {
   return find_decl<Axis>(program, name);
 }

@@ -140,6 +140,9 @@ struct Program {
 [[nodiscard]] std::vector<const Axis*> axes_of(const Program& program);
 [[nodiscard]] std::vector<const Buffer*> buffers_of(const Program& program);
 
+// A number given to the leaf, as in `rms_scale(x, s; eps=0.001)`. Requires: ground.
+[[nodiscard]] double attribute_of(const Stmt& stmt, std::string_view name, double otherwise);
+
 // The program that makes the inputs which `given` nests write: they are its outputs, the other
 // inputs its inputs. Templates and ground programs.
 [[nodiscard]] Program preparation_of(const Program& program);

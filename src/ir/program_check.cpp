@@ -39,6 +39,27 @@ Checked<Ok> check_elements(const Program& program, const Buffer& buffer) {
   return Ok{};
 }
 
+// `X[T=S]` runs along S in place of T: both are as long.
+Checked<Ok> check_renames(const Program& program, const Nest& nest, const Stmt& stmt) {
+  for (const std::vector<Access>* accesses : {&stmt.operands, &stmt.targets}) {
+    for (const Access& access : *accesses) {
+      for (const Rename& rename : access.renames) {
+        if (!rename.member.empty()) continue;
+        const std::int64_t size = size_of(*find_axis(program, rename.axis));
+        const std::int64_t other = size_of(*find_axis(program, rename.source));
+        if (size == other) continue;
+        return make_diag(DiagCode::P061, {{"nest", nest.name},
+                                          {"buffer", access.buffer},
+                                          {"axis", rename.axis},
+                                          {"source", rename.source},
+                                          {"size", size},
+                                          {"other", other}});
+      }
+    }
+  }
+  return Ok{};
+}
+
 Checked<Ok> check_leaf(const Program& program, const Nest& nest, const Stmt& stmt) {
   const LeafContract* const contract = find_leaf_contract(stmt.leaf);
   if (contract == nullptr) {
@@ -122,7 +143,10 @@ Checked<Ok> check_program(const Program& program) {
   }
   for (const Nest& nest : program.nests) {
     if (nest.stmts.empty()) return make_diag(DiagCode::P021, {{"nest", nest.name}});
-    for (const Stmt& stmt : nest.stmts) HP_REQUIRE_OK(check_leaf(program, nest, stmt));
+    for (const Stmt& stmt : nest.stmts) {
+      HP_REQUIRE_OK(check_renames(program, nest, stmt));
+      HP_REQUIRE_OK(check_leaf(program, nest, stmt));
+    }
   }
   HP_REQUIRE_OK(check_flow(program));
   HP_REQUIRE_OK(check_routing(program));

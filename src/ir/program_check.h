@@ -25,7 +25,7 @@ constexpr std::int64_t kMaxAxisSize = std::int64_t{1} << 40;
 [[nodiscard]] Checked<Ok> check_given(const Program& program, const Nest& nest, const Stmt& stmt);
 
 // Ragged axes, routes and the leaves that follow them. Requires: ground; the rules above.
-// Errors: P050 .. P057.
+// Errors: P050 .. P059.
 [[nodiscard]] Checked<Ok> check_routing(const Program& program);
 
 // All of the above but routing in order, `given` nests as those of preparation_of.

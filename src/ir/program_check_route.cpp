@@ -3,6 +3,7 @@
 #include "ir/leaf_contract.h"
 #include "ir/program_check.h"
 #include "ir/routing.h"
+#include "ir/text.h"
 
 // Rules of dynamic routing (commir.md 8) for what is executed by this library's own leaves.
 namespace harpe {
@@ -29,6 +30,23 @@ Checked<Ok> check_ragged_buffer(const Program& program, const Buffer& buffer) {
                    {{"buffer", buffer.name}, {"axis", ragged->name}, {"role", print(buffer.role)}});
 }
 
+Checked<Ok> check_load(const Route& route) {
+  if (!route.load) return Ok{};
+  const Call& load = *route.load;
+  const auto wrong = [&](std::string_view expected) {
+    return make_diag(DiagCode::P058,
+                     {{"route", route.name}, {"load", print(load)}, {"expected", expected}});
+  };
+  if (load.function == "uniform" && load.args.empty()) return Ok{};
+  if (load.function != "zipf" || load.args.size() != 1) return wrong("`uniform()` or `zipf(s)`");
+  const auto* const real = std::get_if<double>(&load.args[0]);
+  const auto* const whole = std::get_if<std::int64_t>(&load.args[0]);
+  const double exponent = real != nullptr    ? *real
+                          : whole != nullptr ? static_cast<double>(*whole)
+                                             : -1;
+  return exponent >= 0 ? Checked<Ok>(Ok{}) : wrong("`zipf(s)` with a number s of at least 0");
+}
+
 // Requires: is_expert_route.
 Checked<Ok> check_route(const Program& program, const Route& route) {
   const Buffer& index = *find_buffer(program, route.by);
@@ -45,6 +63,7 @@ Checked<Ok> check_route(const Program& program, const Route& route) {
   const bool fits = index.dims.size() == 2 && index.dims[0] == Dim(route.choices[0]) &&
                     index.dims[1] == Dim(route.choices[1]);
   if (!fits) return wrong("is not [" + route.choices[0] + ", " + route.choices[1] + "]");
+  HP_REQUIRE_OK(check_load(route));
   const std::int64_t slots = size_of(*find_axis(program, route.slots[1]));
   const std::int64_t tokens = size_of(*find_axis(program, route.choices[0]));
   if (route.policy != "exact" || slots >= tokens) return Ok{};
@@ -110,6 +129,38 @@ Checked<Ok> check_routed_leaf(const Program& program, const Nest& nest, const St
   return Ok{};
 }
 
+// `(i, w) = topk(x)`: x [T, E], i and w [T, Kc].
+Checked<Ok> check_topk(const Program& program, const Nest& nest, const Stmt& stmt) {
+  const Buffer& logits = *find_buffer(program, stmt.operands[0].buffer);
+  const Buffer& index = *find_buffer(program, stmt.targets[0].buffer);
+  const Buffer& weight = *find_buffer(program, stmt.targets[1].buffer);
+  const auto wrong = [&](const std::string& problem) {
+    return make_diag(DiagCode::P059, {{"nest", nest.name},
+                                      {"index", index.name},
+                                      {"logits", logits.name},
+                                      {"problem", problem}});
+  };
+  if (logits.dims.size() != 2 || index.dims.size() != 2 || logits.dims[0] != index.dims[0]) {
+    return wrong("one is not [tokens, experts], or the other not [tokens, choices]");
+  }
+  if (weight.dims != index.dims) return wrong("`" + weight.name + "` has other dimensions");
+  const std::int64_t choices = shape_of(program, index)[1];
+  const std::int64_t experts = shape_of(program, logits)[1];
+  if (choices <= experts) return Ok{};
+  return wrong(std::to_string(choices) + " choices of " + std::to_string(experts) + " experts");
+}
+
+Checked<Ok> check_limit(const Nest& nest, const Stmt& stmt) {
+  for (const char* const what : {"capacity", "experts"}) {
+    const double value = attribute_of(stmt, what, 0);
+    if (value >= 1) continue;
+    return make_diag(
+        DiagCode::P060,
+        {{"nest", nest.name}, {"what", what}, {"value", static_cast<std::int64_t>(value)}});
+  }
+  return Ok{};
+}
+
 Checked<Ok> check_ragged_target(const Program& program, const Nest& nest, const Stmt& stmt) {
   for (const Access& target : stmt.targets) {
     const Axis* const ragged = find_ragged_axis(program, *find_buffer(program, target.buffer));
@@ -146,6 +197,8 @@ Checked<Ok> check_routing(const Program& program) {
       if (contract->index != LeafContract::kNoIndex) {
         HP_REQUIRE_OK(check_routed_leaf(program, nest, stmt));
       }
+      if (stmt.leaf == "limit_choices") HP_REQUIRE_OK(check_limit(nest, stmt));
+      if (stmt.leaf == "topk") HP_REQUIRE_OK(check_topk(program, nest, stmt));
       const bool fills = stmt.leaf == "gather_rows" || stmt.leaf == "copy";
       if (!fills) HP_REQUIRE_OK(check_ragged_target(program, nest, stmt));
     }

@@ -286,6 +286,12 @@ class Resolver {
       }
       const AxisTable& from =
           blocks_.axes()[static_cast<std::size_t>(blocks_.find_axis(rename.axis))];
+      if (contains(nest_.whole, rename.source)) {  // all of it, whatever its digits
+        for (int& digit : map.follows) {
+          if (std::ranges::find(from.digits, digit) != from.digits.end()) digit = -1;
+        }
+        continue;
+      }
       const AxisTable& to =
           blocks_.axes()[static_cast<std::size_t>(blocks_.find_axis(rename.source))];
       const auto same = [&](int a, int b) {

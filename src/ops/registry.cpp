@@ -21,10 +21,15 @@ constexpr Operator make(std::string_view name, std::string_view text) {
 }
 
 constexpr std::array kOperators = {
-    make("gemm", op_text::gemm),           make("ag_gemm", op_text::ag_gemm),
-    make("gemm_rs", op_text::gemm_rs),     make("gemm_ar", op_text::gemm_ar),
-    make("attention", op_text::attention), make("attention_bwd", op_text::attention_bwd),
-    make("decode", op_text::decode),       make("moe", op_text::moe),
+    make("gemm", op_text::gemm),
+    make("ag_gemm", op_text::ag_gemm),
+    make("gemm_rs", op_text::gemm_rs),
+    make("gemm_ar", op_text::gemm_ar),
+    make("attention", op_text::attention),
+    make("attention_bwd", op_text::attention_bwd),
+    make("decode", op_text::decode),
+    make("moe", op_text::moe),
+    make("moe_capped", op_text::moe_capped),
 };
 
 }  // namespace

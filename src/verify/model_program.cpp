@@ -158,6 +158,10 @@ int ModelBuilder::counterpart(int digit, int axis) const {
   return other.digits[static_cast<std::size_t>(place)];
 }
 
+bool ModelBuilder::runs_over(const NestModel& nest, const std::string& axis) const {
+  return std::ranges::find(nest.axes, axis_index(axis), &AxisView::axis) != nest.axes.end();
+}
+
 Checked<int> ModelBuilder::followed(const Access& line, int digit, const NestModel& nest) const {
   const AxisModel& own =
       model_.axes[static_cast<std::size_t>(model_.digits[static_cast<std::size_t>(digit)].axis)];
@@ -165,6 +169,8 @@ Checked<int> ModelBuilder::followed(const Access& line, int digit, const NestMod
   int found = digit;
   if (rename != line.renames.end() && !rename->member.empty()) {
     found = through_route(*rename, digit, nest);
+  } else if (rename != line.renames.end() && !runs_over(nest, rename->source)) {
+    return -1;  // a whole axis: every block along it
   } else if (rename != line.renames.end()) {
     found = counterpart(digit, axis_index(rename->source));
     if (found < 0) {

@@ -110,11 +110,19 @@ struct Apply {
 };
 
 using Action = std::variant<Assign, Add, Fill, Combine, Multiply, Attend, Differentiate, RowDot,
-                            Apply, ChooseExperts, GatherRows, CombineRows>;
+                            Apply, ChooseExperts, LimitChoices, GatherRows, CombineRows>;
+
+// Of a transfer of rows: how many there are, and how many there may be.
+struct SlotShare {
+  Used used;
+  std::int64_t capacity = 0;
+  std::int64_t elements = 1;  // of a row
+};
 
 // A task, ready to run: its actions in order, and memory that belongs to it alone.
 struct TaskWork {
   std::vector<Action> actions;
+  std::vector<SlotShare> shares;  // of a transfer whose size depends on the routing
   std::vector<std::unique_ptr<std::byte[]>> scratch;
 };
 

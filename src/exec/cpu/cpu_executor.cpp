@@ -27,8 +27,9 @@ struct Prepared {
 class CpuExecutor final : public Executor {
  public:
   CpuExecutor(std::unique_ptr<Prepared> prepared, std::vector<cpu::TaskWork> work,
-              CpuOptions options)
+              std::vector<std::vector<cpu::SlotShare>> shares, CpuOptions options)
       : prepared_(std::move(prepared)),
+        shares_(std::move(shares)),
         options_(std::move(options)),
         marking_(prepared_->plan, std::move(work), options_.drop_signal_of) {}
 
@@ -56,9 +57,10 @@ class CpuExecutor final : public Executor {
     stats.cpu_time = outcome.cpu_time;
     stats.trace = marking_.trace();
     stats.peak_bytes = prepared_->arenas.bytes_per_rank();
-    for (const Task& task : plan().tasks) {
+    for (std::size_t i = 0; i < plan().tasks.size(); ++i) {
+      const Task& task = plan().tasks[i];
       const bool moves = task.kind == TaskKind::Copy || task.kind == TaskKind::Collective;
-      if (moves) stats.bytes_moved += task.bytes;
+      if (moves) stats.bytes_moved += bytes_moved(task, shares_[i]);
     }
     return stats;
   }
@@ -77,7 +79,21 @@ class CpuExecutor final : public Executor {
             .occupancy = prepared_->occupancy};
   }
 
+  // Rows that nobody chose are not sent.
+  static std::int64_t bytes_moved(const Task& task, const std::vector<cpu::SlotShare>& shares) {
+    double most = 0;
+    double used = 0;
+    for (const cpu::SlotShare& share : shares) {
+      const auto elements = static_cast<double>(share.elements);
+      most += elements * static_cast<double>(share.capacity);
+      used += elements * static_cast<double>(share.used.of(share.capacity));
+    }
+    if (most == 0) return task.bytes;
+    return static_cast<std::int64_t>(static_cast<double>(task.bytes) * (used / most));
+  }
+
   std::unique_ptr<Prepared> prepared_;
+  std::vector<std::vector<cpu::SlotShare>> shares_;  // per task
   CpuOptions options_;
   cpu::Marking marking_;
   bool broken_ = false;
@@ -118,13 +134,15 @@ Checked<std::unique_ptr<Executor>> make_cpu_executor(const Plan& plan, const Cpu
                              .arenas = prepared->arenas,
                              .occupancy = prepared->occupancy};
   std::vector<cpu::TaskWork> work;
+  std::vector<std::vector<cpu::SlotShare>> shares;
   work.reserve(prepared->plan.tasks.size());
   for (const Task& task : prepared->plan.tasks) {
     HP_TRY(cpu::TaskWork actions, cpu::prepare_task(setting, task));
+    shares.push_back(std::move(actions.shares));
     work.push_back(std::move(actions));
   }
-  return std::unique_ptr<Executor>(
-      std::make_unique<CpuExecutor>(std::move(prepared), std::move(work), options));
+  return std::unique_ptr<Executor>(std::make_unique<CpuExecutor>(
+      std::move(prepared), std::move(work), std::move(shares), options));
 }
 
 }  // namespace harpe

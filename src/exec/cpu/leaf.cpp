@@ -11,6 +11,7 @@ constexpr std::array kKernels = {
     LeafKernel{.leaf = "attn_bwd", .elementwise = false, .call = call_attention_gradient},
     LeafKernel{.leaf = "rowdot", .elementwise = false, .call = call_rowdot},
     LeafKernel{.leaf = "topk", .elementwise = false, .call = call_topk},
+    LeafKernel{.leaf = "limit_choices", .elementwise = false, .call = call_limit_choices},
     LeafKernel{.leaf = "silu", .elementwise = true, .call = call_pointwise},
     LeafKernel{.leaf = "relu", .elementwise = true, .call = call_pointwise},
     LeafKernel{.leaf = "gelu", .elementwise = true, .call = call_pointwise},

@@ -5,17 +5,6 @@
 namespace harpe::cpu {
 namespace {
 
-double number_of(const Stmt& stmt, std::string_view name, double otherwise) {
-  for (const auto& [key, value] : stmt.attrs) {
-    if (key != name) continue;
-    if (const auto* const real = std::get_if<double>(&value)) return *real;
-    if (const auto* const whole = std::get_if<std::int64_t>(&value)) {
-      return static_cast<double>(*whole);
-    }
-  }
-  return otherwise;
-}
-
 Checked<Ok> check_floats(const LeafSite& site, const Cell& cell) {
   for (std::size_t i = 0; i < cell.views.size(); ++i) {
     if (is_floating(cell.views[i].dtype)) continue;
@@ -68,8 +57,8 @@ Checked<Action> call_pointwise(const LeafSite& site, const LeafCall& call) {
                         .to_stride = to.strides[inner],
                         .a = operand(a),
                         .b = operand(b),
-                        .features = number_of(site.stmt, "length", 1),
-                        .epsilon = number_of(site.stmt, "eps", 1e-6)},
+                        .features = attribute_of(site.stmt, "length", 1),
+                        .epsilon = attribute_of(site.stmt, "eps", 1e-6)},
               .rows = Rows(lengths, strides),
               .slots = slot_rows<3>(cell, {&to, &a, &b})};
   return Action{std::move(apply)};

@@ -17,6 +17,15 @@ Participant whole_buffer(const Setting& setting, const Ref& ref) {
   return participant;
 }
 
+SlotShare share_of(const Cell& cell) {
+  SlotShare share{.used = {.rows = cell.views[1].used, .before = cell.rows_before},
+                  .capacity = cell.span[*cell.slot_axis].size()};
+  for (std::size_t axis = 0; axis < cell.span.size(); ++axis) {
+    if (axis != cell.slot_axis) share.elements *= cell.span[axis].size();
+  }
+  return share;
+}
+
 }  // namespace
 
 TaskWork prepare_moves(const Setting& setting, const Task& task) {
@@ -33,6 +42,7 @@ TaskWork prepare_moves(const Setting& setting, const Task& task) {
         HP_CHECK(cell.views[1].data != nullptr,
                  "a copy reads the blocks of `" + parts[0].buffer + "` that it writes");
         work.actions.emplace_back(make_assign(cell, cell.views[0], cell.views[1]));
+        if (cell.slot_axis) work.shares.push_back(share_of(cell));
       }
     }
   }

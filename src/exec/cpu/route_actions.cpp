@@ -109,6 +109,23 @@ void run_action(const CombineRows& combine) {
   });
 }
 
+void run_action(const LimitChoices& limit) {
+  std::fill_n(limit.taken.get(), limit.experts, 0);
+  for (std::int64_t token = 0; token < limit.first + limit.tokens; ++token) {
+    for (std::int64_t choice = 0; choice < limit.choices; ++choice) {
+      const std::int64_t expert = read_index(
+          limit.wanted + token * limit.wanted_stride + choice * limit.wanted_choice_stride,
+          limit.wanted_dtype);
+      const bool known = expert >= 0 && expert < limit.experts;
+      const bool keeps = known && limit.taken[expert]++ < limit.capacity;
+      if (token < limit.first) continue;
+      write_index(limit.kept + (token - limit.first) * limit.kept_stride +
+                      choice * limit.kept_choice_stride,
+                  limit.kept_dtype, keeps ? expert : -1);
+    }
+  }
+}
+
 void run_action(const ChooseExperts& choose) {
   for (std::int64_t token = 0; token < choose.tokens; ++token) {
     const std::byte* const logits = choose.logits + token * choose.logit_stride;

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "exec/cpu/rows.h"
@@ -64,6 +65,25 @@ struct CombineRows {
   DType weight = DType::F32;
 };
 
+// kept[token] = wanted[first + token], but -1 where an expert has more than `capacity` choices
+// before it; strides in bytes.
+struct LimitChoices {
+  const std::byte* wanted = nullptr;  // of all tokens
+  std::int64_t wanted_stride = 0;
+  std::int64_t wanted_choice_stride = 0;
+  std::byte* kept = nullptr;
+  std::int64_t kept_stride = 0;
+  std::int64_t kept_choice_stride = 0;
+  std::int64_t first = 0;
+  std::int64_t tokens = 0;
+  std::int64_t choices = 0;
+  std::int64_t experts = 0;
+  std::int64_t capacity = 0;
+  DType wanted_dtype = DType::I32;
+  DType kept_dtype = DType::I32;
+  std::unique_ptr<std::int64_t[]> taken;  // scratch: per expert
+};
+
 // Per token the largest logits and their softmax; strides in bytes.
 struct ChooseExperts {
   std::int64_t tokens = 0;
@@ -86,5 +106,6 @@ struct ChooseExperts {
 void run_action(const GatherRows& gather);
 void run_action(const CombineRows& combine);
 void run_action(const ChooseExperts& choose);
+void run_action(const LimitChoices& limit);
 
 }  // namespace harpe::cpu

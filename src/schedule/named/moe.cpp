@@ -69,6 +69,11 @@ void spread(Experts& moe, const std::string& nest, const std::vector<std::string
 
 void spread_rest(Experts& moe) {
   for (const std::string& nest : moe.shape.token_nests) spread(moe, nest, moe.tokens);
+  for (const auto& [nest, buffer] : moe.shape.whole_reads) {
+    for (std::size_t i = moe.levels.size(); i-- > 0;) {
+      moe.builder.stage(nest, {buffer}, moe.levels[i], "", kGatherSmall);
+    }
+  }
   for (const std::string& nest : moe.shape.expert_nests) {
     spread(moe, nest, moe.experts);
     if (!moe.chunk.empty()) moe.builder.add(Serialize{nest, moe.chunk});

@@ -47,6 +47,7 @@ Checked<MoeShape> read_moe(const Program& program) {
                  .by_token = {},
                  .by_expert = {},
                  .token_nests = {},
+                 .whole_reads = {},
                  .dispatch = dispatch->name,
                  .expert_nests = {},
                  .combine = combine->name,
@@ -68,6 +69,14 @@ Checked<MoeShape> read_moe(const Program& program) {
     };
     if (over(shape.tokens.name) == over(shape.experts.name)) return refused();
     (over(shape.tokens.name) ? shape.token_nests : shape.expert_nests).push_back(nest.name);
+    for (const Stmt& stmt : nest.stmts) {
+      for (const Access& operand : stmt.operands) {
+        const bool all = std::ranges::any_of(operand.renames, [&](const Rename& rename) {
+          return rename.axis == shape.tokens.name && rename.member.empty();
+        });
+        if (all) shape.whole_reads.emplace_back(nest.name, operand.buffer);
+      }
+    }
   }
   return shape;
 }

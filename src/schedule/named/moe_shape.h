@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "ir/program.h"
@@ -18,6 +19,8 @@ struct MoeShape {
   BufferNames by_token;   // of the whole program: buffers along tokens
   BufferNames by_expert;  // buffers along experts and not along tokens
   std::vector<std::string> token_nests;
+  // Of these, what a nest reads of all tokens: `j[T] = limit_choices(i[T=Ta])`, Ta whole.
+  std::vector<std::pair<std::string, std::string>> whole_reads;  // (nest, buffer)
   std::string dispatch;
   std::vector<std::string> expert_nests;  // between dispatch and combine
   std::string combine;

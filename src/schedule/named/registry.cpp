@@ -29,6 +29,7 @@ constexpr std::array kOperators = {
     Entry{"attention_bwd", &attention_backward_schedules, "", &choose_attention_backward},
     Entry{"decode", &decode_schedules, "bulk"},
     Entry{"moe", &moe_schedules, "push"},
+    Entry{"moe_capped", &moe_schedules, "push"},
 };
 
 constexpr std::size_t kMaxAlternatives = 3;
@@ -43,7 +44,7 @@ std::string list_alternatives(std::string_view op, const Program& program, const
     out += (out.empty() ? "`" : ", `") + std::string(schedule.name) + "`";
     ++listed;
   }
-  return out.empty() ? "another operator" : out;
+  return out.empty() ? "fewer ranks" : out;
 }
 
 Checked<Script> generate(std::string_view op, const NamedSchedule& schedule, const Program& program,

@@ -50,6 +50,19 @@ const std::vector<Shape> kDecodes = {
      {"batch=3", "kv=61", "heads=12", "kv_heads=4", "head_dim=24", "v_head_dim=10"}},
     {"fewer keys than ranks, one head", {"batch=5", "kv=3", "heads=1", "head_dim=8"}},
 };
+const std::vector<Shape> kExperts = {
+    {"divides", {"tokens=64", "experts=16", "topk=2", "hidden=16", "inter=24"}},
+    {"odd, three choices", {"tokens=37", "experts=13", "topk=3", "hidden=11", "inter=7"}},
+    {"fewer tokens than ranks, every expert chosen",
+     {"tokens=3", "experts=8", "topk=8", "hidden=4", "inter=5"}},
+    {"a skewed load", {"tokens=50", "experts=9", "topk=2", "hidden=8", "inter=8", "skew=3"}},
+};
+const std::vector<Shape> kCapped = {
+    {"a hot expert overflows",
+     {"tokens=50", "experts=9", "topk=2", "hidden=8", "inter=8", "skew=3", "capacity=12"}},
+    {"one token per expert, the others drop",
+     {"tokens=29", "experts=8", "topk=3", "hidden=5", "inter=4", "capacity=1"}},
+};
 const std::vector<std::string> kMeshes = {"x=1",     "x=2",     "x=3",     "x=4",
                                           "x=5",     "x=6",     "x=8",     "y=2,x=2",
                                           "y=2,x=3", "y=2,x=4", "y=3,x=2", "z=2,y=2,x=2"};
@@ -192,6 +205,13 @@ TEST_P(Numerics, decoding_is_right_under_every_schedule) {
   Tally tally;
   tally.run("decode", kDecodes, GetParam(), kMeshes);
   report(tally, 200);
+}
+
+TEST_P(Numerics, experts_are_right_under_every_schedule) {
+  Tally tally;
+  tally.run("moe", kExperts, GetParam());
+  tally.run("moe_capped", kCapped, GetParam());
+  report(tally, 400);
 }
 
 INSTANTIATE_TEST_SUITE_P(Types, Numerics, testing::Values("f32", "bf16", "f16", "f64"),

@@ -57,4 +57,42 @@ Checked<Action> call_topk(const LeafSite& site, const LeafCall& call) {
   return Action{choose};
 }
 
+Checked<Action> call_limit_choices(const LeafSite& site, const LeafCall& call) {
+  constexpr std::size_t kWanted = 0;
+  constexpr std::size_t kKept = 1;
+  const Cell& cell = call.cell;
+  for (const std::size_t i : {kWanted, kKept}) {
+    const DType found = cell.views[i].dtype;
+    if (found == DType::I32 || found == DType::I64) continue;
+    return make_diag(DiagCode::X002, {{"leaf", site.stmt.leaf},
+                                      {"nest", site.nest.name},
+                                      {"buffer", site.buffer_of(i)},
+                                      {"found", print(found)},
+                                      {"wanted", "i32 or i64"}});
+  }
+  const std::vector<std::size_t> all = site.axes_of(kWanted);
+  const std::vector<std::size_t> own = site.axes_of(kKept);
+  for (const std::size_t axis : all) HP_REQUIRE_OK(check_whole(site, cell, axis));
+  const auto bytes = [&](std::size_t participant, std::size_t axis) {
+    const View& view = cell.views[participant];
+    return view.strides[axis] * size_in_bytes(view.dtype);
+  };
+  const auto experts = static_cast<std::int64_t>(attribute_of(site.stmt, "experts", 0));
+  return Action{
+      LimitChoices{.wanted = cell.views[kWanted].data,
+                   .wanted_stride = bytes(kWanted, all[0]),
+                   .wanted_choice_stride = bytes(kWanted, all[1]),
+                   .kept = cell.views[kKept].data,
+                   .kept_stride = bytes(kKept, own[0]),
+                   .kept_choice_stride = bytes(kKept, own[1]),
+                   .first = cell.span[own[0]].begin,
+                   .tokens = cell.span[own[0]].size(),
+                   .choices = cell.span[own[1]].size(),
+                   .experts = experts,
+                   .capacity = static_cast<std::int64_t>(attribute_of(site.stmt, "capacity", 0)),
+                   .wanted_dtype = cell.views[kWanted].dtype,
+                   .kept_dtype = cell.views[kKept].dtype,
+                   .taken = std::make_unique<std::int64_t[]>(static_cast<std::size_t>(experts))}};
+}
+
 }  // namespace harpe::cpu

@@ -1,0 +1,303 @@
+#include "report/draw.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <set>
+
+#include "ir/blocks.h"
+#include "ir/text.h"
+#include "support/check.h"
+
+namespace harpe {
+namespace {
+
+// Where a compute task stands: its nest, and the turn of each of its loops.
+struct Place {
+  int nest = 0;
+  std::vector<std::int64_t> turns;
+  friend auto operator<=>(const Place&, const Place&) = default;
+};
+
+// What crosses to one rank: buffers that travel alike share a line.
+struct Line {
+  std::string blocks;
+  std::string from;
+  std::vector<std::string> buffers;
+};
+
+class Artist {
+ public:
+  Artist(const Plan& plan, const Blocks& blocks) : plan_(plan), blocks_(blocks) {}
+
+  Drawing draw() {
+    drawing_.title = plan_.program.name + " on " + print_axes(plan_.mesh);
+    draw_homes();
+    for (std::size_t task = 0; task < plan_.tasks.size(); ++task) place_compute(task);
+    for (std::size_t task = 0; task < plan_.tasks.size(); ++task) draw_task(task);
+    for (auto& [place, cells] : cells_) finish(place, cells);
+    return std::move(drawing_);
+  }
+
+ private:
+  struct Cell {
+    std::vector<Line> arrives;
+    std::vector<std::string> works;
+    std::vector<Line> receives;
+  };
+  using Cells = std::vector<Cell>;
+
+  static std::string print_axes(const Mesh& mesh) {
+    std::string out;
+    for (const MeshAxis& axis : mesh.axes) {
+      out += (out.empty() ? "" : ",") + axis.name + "=" + std::to_string(axis.size);
+    }
+    return out;
+  }
+
+  [[nodiscard]] std::size_t rank_of(const Task& task) const {
+    return plan_.lanes[task.lane.index()].rank.index();
+  }
+
+  // "k0=2 h0=0..1" of some boxes over `digits`; "" where all of it is meant.
+  [[nodiscard]] std::string label(const std::vector<int>& digits,
+                                  const std::vector<Box>& boxes) const {
+    std::string out;
+    for (std::size_t i = 0; i < digits.size(); ++i) {
+      const DigitTable& digit = blocks_.digits()[static_cast<std::size_t>(digits[i])];
+      std::set<std::int32_t> values;
+      for (const Box& box : boxes) {
+        for (std::int32_t v = box[i].lo; v < box[i].hi; ++v) values.insert(v);
+      }
+      if (std::ssize(values) == digit.extent) continue;
+      out += (out.empty() ? "" : " ") + digit.name + "=" + print_values(values);
+    }
+    return out;
+  }
+
+  static std::string print_values(const std::set<std::int32_t>& values) {
+    const std::int32_t first = *values.begin();
+    const std::int32_t last = *values.rbegin();
+    if (first == last) return std::to_string(first);
+    if (last - first + 1 == std::ssize(values)) {
+      return std::to_string(first) + ".." + std::to_string(last);
+    }
+    std::string out;
+    for (const std::int32_t value : values) {
+      out += (out.empty() ? "" : "|") + std::to_string(value);
+    }
+    return out;
+  }
+
+  [[nodiscard]] std::string label(const Ref& ref) const {
+    const int buffer = blocks_.find_buffer(plan_.allocs[ref.alloc.index()].buffer);
+    return label(blocks_.buffers()[static_cast<std::size_t>(buffer)].digits, ref.boxes);
+  }
+
+  void draw_homes() {
+    drawing_.homes.resize(static_cast<std::size_t>(plan_.mesh.ranks()));
+    for (const Alloc& alloc : plan_.allocs) {
+      if (alloc.level != Level::Home) continue;
+      const int buffer = blocks_.find_buffer(alloc.buffer);
+      const BufferTable& table = blocks_.buffers()[static_cast<std::size_t>(buffer)];
+      const Region region = blocks_.home(buffer, alloc.rank);
+      Box box;
+      for (std::size_t i = 0; i < region.size(); ++i) {
+        const auto digit = static_cast<std::size_t>(table.digits[i]);
+        box.push_back(region[i] == kAll ? Range{0, blocks_.digits()[digit].extent}
+                                        : Range{region[i], region[i] + 1});
+      }
+      std::vector<Line> line;
+      const std::string blocks = label(table.digits, {box});
+      drawing_.homes[alloc.rank.index()].push_back(alloc.buffer +
+                                                   (blocks.empty() ? "" : " " + blocks));
+    }
+  }
+
+  // The turn of a loop at which `rank` reaches `value` (commir.md 4.1, solved for time).
+  [[nodiscard]] std::int64_t turn_of(const For& loop, std::int64_t value, std::int64_t extent,
+                                     RankId rank,
+                                     const std::map<std::string, std::int64_t>& outer) const {
+    std::vector<int> axes;
+    std::int64_t turn = value - loop.offset;
+    for (const std::string& term : loop.skew) {
+      if (const int axis = find_axis(blocks_.mesh(), term); axis >= 0) {
+        axes.push_back(axis);
+      } else {
+        turn -= outer.at(term);
+      }
+    }
+    turn = ((turn - blocks_.coordinate(rank, axes)) % extent + extent) % extent;
+    return loop.reverse ? extent - 1 - turn : turn;
+  }
+
+  void place_compute(std::size_t index) {
+    const Task& task = plan_.tasks[index];
+    if (task.kind != TaskKind::Compute) return;
+    const Nest& nest = *find_nest(plan_.program, task.nest);
+    Place place{.nest = static_cast<int>(&nest - plan_.program.nests.data()), .turns = {}};
+    const std::vector<int> digits = iteration_digits(plan_.program, blocks_, nest);
+    std::map<std::string, std::int64_t> values;
+    if (const NestForm* const form = find_nest(plan_.form, task.nest)) {
+      for (const NestItem& item : form->items) {
+        const auto* const loop = std::get_if<For>(&item);
+        if (loop == nullptr) continue;
+        const int digit = blocks_.find_digit(loop->digit);
+        const auto at = std::ranges::find(digits, digit) - digits.begin();
+        const std::int64_t value = task.iter.front()[static_cast<std::size_t>(at)].lo;
+        const std::int64_t extent = blocks_.digits()[static_cast<std::size_t>(digit)].extent;
+        place.turns.push_back(
+            turn_of(*loop, value, extent, plan_.lanes[task.lane.index()].rank, values));
+        values[loop->digit] = value;
+      }
+    }
+    places_[index] = place;
+    cells_.try_emplace(std::move(place), Cells(drawing_.homes.size()));
+  }
+
+  void draw_task(std::size_t index) {
+    const Task& task = plan_.tasks[index];
+    if (task.kind == TaskKind::Compute) {
+      const Nest& nest = *find_nest(plan_.program, task.nest);
+      std::string work = label(iteration_digits(plan_.program, blocks_, nest), task.iter);
+      if (nest.stmts.size() > 1) {
+        const Stmt& stmt = nest.stmts[static_cast<std::size_t>(task.stmt)];
+        work = stmt.targets[0].buffer + (work.empty() ? "" : " " + work);
+      }
+      Cell& cell = cells_.at(places_.at(index))[rank_of(task)];
+      cell.works.push_back(work.empty() ? "all" : work);
+      return;
+    }
+    if (task.kind == TaskKind::Copy) {
+      for (std::size_t i = 0; i < task.writes.size(); ++i) {
+        draw_move(index, task.writes[i], {&task.reads[i]});
+      }
+    }
+    if (task.kind == TaskKind::Collective) draw_collective(index);
+  }
+
+  void draw_collective(std::size_t index) {
+    const Task& task = plan_.tasks[index];
+    if (task.collective == CollectiveOp::ReduceScatter) {
+      std::vector<const Ref*> sources;
+      for (const Ref& read : task.reads) sources.push_back(&read);
+      for (const Ref& write : task.writes) draw_move(index, write, sources);
+      return;
+    }
+    for (const Ref& write : task.writes) {
+      std::vector<const Ref*> sources;
+      for (std::size_t i = 0; i < task.writes.size(); ++i) {
+        if (task.writes[i].alloc == write.alloc) sources.push_back(&task.reads[i]);
+      }
+      if (&write == first_of(task, write.alloc)) draw_move(index, write, sources);
+    }
+  }
+
+  static const Ref* first_of(const Task& task, AllocId alloc) {
+    return &*std::ranges::find(task.writes, alloc, &Ref::alloc);
+  }
+
+  // One slot's data from other ranks: before the work it is for, or after the work it comes from.
+  void draw_move(std::size_t index, const Ref& write, const std::vector<const Ref*>& sources) {
+    const Alloc& to = plan_.allocs[write.alloc.index()];
+    std::set<std::int32_t> ranks;
+    std::vector<Box> boxes;
+    for (const Ref* const source : sources) {
+      const RankId from = plan_.allocs[source->alloc.index()].rank;
+      if (from == to.rank) continue;
+      ranks.insert(from.value);
+      boxes.insert(boxes.end(), source->boxes.begin(), source->boxes.end());
+    }
+    if (ranks.empty()) return;
+    const int buffer = blocks_.find_buffer(to.buffer);
+    Line line{.blocks = label(blocks_.buffers()[static_cast<std::size_t>(buffer)].digits, boxes),
+              .from = print_values(ranks),
+              .buffers = {to.buffer}};
+    const bool staged = to.level == Level::Stage;
+    const auto place = staged ? place_after(index, write.alloc) : place_before(index, sources);
+    if (!place) return;
+    Cell& cell = cells_.at(*place)[to.rank.index()];
+    add_line(staged ? cell.arrives : cell.receives, std::move(line));
+  }
+
+  static void add_line(std::vector<Line>& lines, Line line) {
+    for (Line& known : lines) {
+      if (known.blocks != line.blocks || known.from != line.from) continue;
+      if (std::ranges::find(known.buffers, line.buffers[0]) == known.buffers.end()) {
+        known.buffers.push_back(line.buffers[0]);
+      }
+      return;
+    }
+    lines.push_back(std::move(line));
+  }
+
+  // Of the work that first reads the slot afterwards; what only passes it on is of its own reader.
+  [[nodiscard]] std::optional<Place> place_after(std::size_t index, AllocId alloc) const {
+    for (std::size_t i = index + 1; i < plan_.tasks.size(); ++i) {
+      const Task& task = plan_.tasks[i];
+      const bool reads = std::ranges::find(task.reads, alloc, &Ref::alloc) != task.reads.end();
+      if (reads && task.kind == TaskKind::Compute) return places_.at(i);
+      if (!reads || task.writes.empty()) continue;
+      if (const auto place = place_after(i, task.writes[0].alloc)) return place;
+    }
+    return std::nullopt;
+  }
+
+  // Of the work on the first source's rank that came last before.
+  [[nodiscard]] std::optional<Place> place_before(std::size_t index,
+                                                  const std::vector<const Ref*>& sources) const {
+    const RankId rank = plan_.allocs[sources.front()->alloc.index()].rank;
+    for (std::size_t i = index; i-- > 0;) {
+      const bool here = plan_.lanes[plan_.tasks[i].lane.index()].rank == rank;
+      if (here && plan_.tasks[i].kind == TaskKind::Compute) return places_.at(i);
+    }
+    return std::nullopt;
+  }
+
+  static std::vector<std::string> print_lines(const std::vector<Line>& lines, bool folds) {
+    std::vector<std::string> out;
+    for (const Line& line : lines) {
+      std::string text = folds ? "+ " : "";
+      for (std::size_t i = 0; i < line.buffers.size(); ++i) {
+        text += (i > 0 ? ", " : "") + line.buffers[i];
+      }
+      if (!line.blocks.empty()) text += " " + line.blocks;
+      out.push_back(text + " < " + line.from);
+    }
+    return out;
+  }
+
+  void finish(const Place& place, const Cells& cells) {
+    const Nest& nest = plan_.program.nests[static_cast<std::size_t>(place.nest)];
+    DrawnStep step{.label = nest.name, .ranks = {}};
+    const NestForm* const form = find_nest(plan_.form, nest.name);
+    std::size_t turn = 0;
+    for (std::size_t i = 0; form != nullptr && i < form->items.size(); ++i) {
+      const auto* const loop = std::get_if<For>(&form->items[i]);
+      if (loop == nullptr) continue;
+      step.label += ", " + loop->digit + " step " + std::to_string(place.turns[turn++]);
+    }
+    for (const Cell& cell : cells) {
+      step.ranks.push_back({.arrives = print_lines(cell.arrives, false),
+                            .works = cell.works,
+                            .receives = print_lines(cell.receives, true)});
+    }
+    drawing_.steps.push_back(std::move(step));
+  }
+
+  const Plan& plan_;
+  const Blocks& blocks_;
+  Drawing drawing_;
+  std::map<std::size_t, Place> places_;  // of compute tasks
+  std::map<Place, Cells> cells_;
+};
+
+}  // namespace
+
+Drawing draw(const Plan& plan) {
+  const Checked<Blocks> blocks = Blocks::make(plan.program, plan.mesh, plan.form);
+  HP_CHECK(blocks.ok(), "a plan's form fits its program");
+  return Artist(plan, *blocks).draw();
+}
+
+}  // namespace harpe

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "plan/plan.h"
+
+namespace harpe {
+
+// A plan as one sees it on a whiteboard: a column per rank, a row per step of each nest; in every
+// cell what has arrived for the step and from where, what the rank works on, and what it receives
+// of others' results afterwards. Blocks are named by the digits that are not whole.
+struct DrawnCell {
+  std::vector<std::string> arrives;   // "k, v k0=2 < 1": from rank 1
+  std::vector<std::string> works;     // "q0=0 k0=2"; none: the mask hides it all
+  std::vector<std::string> receives;  // "+ c m0=0 < 3": folded in
+  friend bool operator==(const DrawnCell&, const DrawnCell&) = default;
+};
+
+struct DrawnStep {
+  std::string label;             // "fwd, k0 step 2"
+  std::vector<DrawnCell> ranks;  // in order
+  friend bool operator==(const DrawnStep&, const DrawnStep&) = default;
+};
+
+struct Drawing {
+  std::string title;                            // "attention on cp=4"
+  std::vector<std::vector<std::string>> homes;  // per rank: what it holds before and after
+  std::vector<DrawnStep> steps;
+  friend bool operator==(const Drawing&, const Drawing&) = default;
+};
+
+// Requires: a verified plan.
+[[nodiscard]] Drawing draw(const Plan& plan);
+
+// A table in plain characters, and the same as an SVG image; arrows lead from the rank a block
+// comes from.
+[[nodiscard]] std::string print_text(const Drawing& drawing);
+[[nodiscard]] std::string print_svg(const Drawing& drawing);
+
+}  // namespace harpe

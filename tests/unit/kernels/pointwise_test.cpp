@@ -1,0 +1,92 @@
+#include "exec/cpu/kernels/pointwise.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <numbers>
+#include <vector>
+
+#include "ir/tensor.h"
+
+namespace harpe {
+namespace {
+
+double textbook(Pointwise function, double a, double b, double features, double epsilon) {
+  const double silu = a / (1 + std::exp(-a));
+  switch (function) {
+    case Pointwise::Silu:
+      return silu;
+    case Pointwise::Relu:
+      return std::max(a, 0.0);
+    case Pointwise::Gelu:
+      return a * (1 + std::erf(a / std::numbers::sqrt2)) / 2;
+    case Pointwise::Add:
+      return a + b;
+    case Pointwise::Mul:
+      return a * b;
+    case Pointwise::Swiglu:
+      return silu * b;
+    case Pointwise::RmsScale:
+      return a / std::sqrt(b / features + epsilon);
+  }
+  return 0;
+}
+
+struct Types {
+  DType a, b, to;
+};
+
+class PointwiseTypes : public testing::TestWithParam<Types> {};
+
+// Lengths around the kernel's chunk, b dense or one number for all.
+TEST_P(PointwiseTypes, agrees_with_f64_within_its_rounding) {
+  for (const char* leaf : {"silu", "relu", "gelu", "add", "mul", "swiglu", "rms_scale"}) {
+    const Pointwise function = *find_pointwise(leaf);
+    for (const std::int64_t length : {1, 511, 512, 1300}) {
+      for (const std::int64_t b_stride : {0, 1, 3}) {
+        const HostTensor a = random_tensor(GetParam().a, {length}, 1, leaf);
+        HostTensor b = random_tensor(GetParam().b, {3 * length}, 2, leaf);
+        for (std::int64_t i = 0; i < element_count(b); ++i) {  // a sum of squares is no less than 0
+          if (function == Pointwise::RmsScale) store(b, i, std::abs(load(b, i)));
+        }
+        HostTensor to = make_tensor(GetParam().to, {length});
+        apply_pointwise({.function = function,
+                         .length = length,
+                         .to = to.data.data(),
+                         .to_dtype = to.dtype,
+                         .a = {.data = a.data.data(), .dtype = a.dtype},
+                         .b = {.data = b.data.data(), .dtype = b.dtype, .stride = b_stride},
+                         .features = 4,
+                         .epsilon = 1e-3});
+        const double roundoff = std::max(unit_roundoff(to.dtype), unit_roundoff(DType::F32));
+        for (std::int64_t i = 0; i < length; ++i) {
+          const double wanted = textbook(function, load(a, i), load(b, i * b_stride), 4, 1e-3);
+          ASSERT_NEAR(load(to, i), wanted, 4 * roundoff * std::max(1.0, std::abs(wanted)))
+              << leaf << " " << length << " " << b_stride << " at " << i;
+        }
+      }
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Some, PointwiseTypes,
+                         testing::Values(Types{DType::F32, DType::F32, DType::F32},
+                                         Types{DType::BF16, DType::BF16, DType::BF16},
+                                         Types{DType::BF16, DType::F32, DType::BF16},
+                                         Types{DType::F16, DType::F16, DType::F32},
+                                         Types{DType::F64, DType::F64, DType::F64}));
+
+TEST(Pointwise, keeps_what_is_not_a_number) {
+  const float nan = std::nanf("");
+  float out = 0;
+  apply_pointwise({.function = Pointwise::Relu, .length = 1, .to = &out, .a = {.data = &nan}});
+  EXPECT_TRUE(std::isnan(out));
+}
+
+TEST(Pointwise, finds_its_leaves_by_name) {
+  EXPECT_EQ(find_pointwise("swiglu"), Pointwise::Swiglu);
+  EXPECT_FALSE(find_pointwise("matmul").has_value());
+}
+
+}  // namespace
+}  // namespace harpe
