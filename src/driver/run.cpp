@@ -11,6 +11,7 @@
 #include "driver/trace.h"
 #include "exec/cpu/cpu_executor.h"
 #include "ir/interpret.h"
+#include "ir/mask_data.h"
 
 namespace harpe {
 namespace {
@@ -103,12 +104,15 @@ Checked<TensorMap> prepare_run(const Plan& plan, const RunRequest& request) {
     if (buffer->role != Role::In) continue;
     const auto file = std::ranges::find(request.inputs, buffer->name, &NamedFile::name);
     if (file == request.inputs.end()) {
-      inputs.emplace(buffer->name, random_tensor(buffer->dtype, shape_of(program, *buffer),
-                                                 request.seed, buffer->name));
+      inputs.emplace(buffer->name, draw_input(program, *buffer, request.seed));
       continue;
     }
     HP_TRY(const HostTensor tensor, read_npy(file->path));
     HP_TRY(HostTensor fitted, fit_input(program, *buffer, tensor, file->path));
+    Checked<Ok> checked = check_mask_data(program, *buffer, fitted);
+    if (!checked.ok()) {
+      return with_note(std::move(checked).error(), "in `" + file->path + "`");
+    }
     inputs.emplace(buffer->name, std::move(fitted));
   }
   HP_REQUIRE_OK(derive_inputs(program, request.inputs, inputs));

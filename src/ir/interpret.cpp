@@ -10,6 +10,8 @@
 #include "ir/interpret_math.h"
 #include "ir/interpret_rows.h"
 #include "ir/leaf_contract.h"
+#include "ir/mask_contract.h"
+#include "ir/mask_data.h"
 #include "support/check.h"
 
 namespace harpe {
@@ -113,6 +115,7 @@ class Interpreter {
                                         {"found", print_shape(tensor.shape)},
                                         {"wanted", print_shape(shape)}});
     }
+    HP_REQUIRE_OK(check_mask_data(program_, buffer, tensor));
     if (buffer.role == Role::In && tensor.dtype == buffer.dtype) return Ok{};  // used where it is
     HostTensor value = convert(tensor, buffer.dtype);
     if (buffer.role == Role::InOut) {
@@ -189,6 +192,7 @@ class Interpreter {
                   .stmt = &stmt,
                   .operands = {},
                   .targets = {},
+                  .mask_data = {},
                   .accumulate = false,
                   .sample = std::nullopt,
                   .threads = threads_};
@@ -200,6 +204,10 @@ class Interpreter {
       HP_TRY(NamedTensor target, resolve(nest, access));
       call.accumulate = call.accumulate || written_.contains(access.buffer);
       call.targets.push_back(std::move(target));
+    }
+    for (const Access& access : mask_reads(stmt)) {
+      HP_TRY(NamedTensor data, resolve(nest, access));
+      call.mask_data.push_back(std::move(data));
     }
     HP_CHECK(std::ssize(call.operands) == contract->operands &&
                  std::ssize(call.targets) == contract->targets,

@@ -34,8 +34,9 @@ struct LeafCall {
   const Nest* nest = nullptr;
   const Stmt* stmt = nullptr;
   std::vector<NamedTensor> operands;
-  std::vector<NamedTensor> targets;  // f64
-  bool accumulate = false;           // the targets hold values to combine with
+  std::vector<NamedTensor> targets;         // f64
+  std::vector<NamedTensor> mask_data = {};  // what masks read (mask_reads)
+  bool accumulate = false;                  // the targets hold values to combine with
   std::optional<RowSample> sample;
   int threads = 1;
 };

@@ -122,7 +122,10 @@ Checked<Ok> check_program(const Program& program) {
   }
   for (const Nest& nest : program.nests) {
     if (nest.stmts.empty()) return make_diag(DiagCode::P021, {{"nest", nest.name}});
-    for (const Stmt& stmt : nest.stmts) HP_REQUIRE_OK(check_leaf(program, nest, stmt));
+    for (const Stmt& stmt : nest.stmts) {
+      HP_REQUIRE_OK(check_leaf(program, nest, stmt));
+      HP_REQUIRE_OK(check_mask_sizes(program, nest, stmt));
+    }
   }
   HP_REQUIRE_OK(check_flow(program));
   return program.given.empty() ? Checked<Ok>(Ok{}) : check_program(preparation_of(program));
