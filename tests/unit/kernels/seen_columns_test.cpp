@@ -69,7 +69,8 @@ std::vector<std::int64_t> keys_of(const SeenLabels& labels, std::int64_t count) 
 
 TEST(MaskLabels, are_documents_by_position) {
   const std::vector<std::int32_t> documents = {7, 7, 8, 8, 8, 9};
-  MaskTables tables{.documents = {.data = documents.data()}};
+  MaskTables tables;
+  tables.documents.data = documents.data();
   tables.first_query = 1;
   tables.first_key = 3;
   const SeenLabels labels = make_labels(tables, 3, 3);
@@ -83,7 +84,9 @@ TEST(MaskLabels, are_documents_by_position) {
 TEST(MaskLabels, count_keys_of_pages_where_they_lie_and_ignore_pages_that_are_not_there) {
   const std::vector<std::int32_t> pages = {2, 0, 99, -7};  // of two slots each
   const std::int32_t length = 3;
-  MaskTables tables{.length = {.data = &length}, .pages = {.data = pages.data()}};
+  MaskTables tables;
+  tables.length.data = &length;
+  tables.pages.data = pages.data();
   tables.page = 2;
   tables.page_count = 4;
   constexpr std::int64_t kNo = kUnseenLabel;
