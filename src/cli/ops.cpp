@@ -22,8 +22,9 @@ std::string print_description(const Description& op) {
     for (const std::string& extent : buffer.shape) {
       shape += (shape.empty() ? "" : ", ") + extent;
     }
-    const std::string derived = buffer.derived.empty() ? "" : "else of " + buffer.derived;
-    buffers.push_back({buffer.name, buffer.role, buffer.dtype, "[" + shape + "]", derived});
+    std::string note = buffer.derived.empty() ? "" : "else of " + buffer.derived;
+    if (!buffer.condition.empty()) note = "if " + buffer.condition;
+    buffers.push_back({buffer.name, buffer.role, buffer.dtype, "[" + shape + "]", note});
   }
   return op.name + (op.summary.empty() ? "" : ": " + op.summary) +
          "\n\nparameters and their defaults\n" + print_table(parameters) +
@@ -46,6 +47,7 @@ Json to_json(const Description& op) {
             .set("role", buffer.role)
             .set("dtype", buffer.dtype)
             .set("shape", Json::Array(buffer.shape.begin(), buffer.shape.end())));
+    if (!buffer.condition.empty()) json.set("condition", buffer.condition);
     if (!buffer.derived.empty()) json.set("derived", buffer.derived);
   }
   return Json::object()

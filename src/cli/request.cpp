@@ -8,10 +8,14 @@ Checked<Request> request_of(const CommandLine& line) {
   if (line.words.empty()) {
     return make_diag(DiagCode::U110, {{"verb", line.verb}, {"what", "an operator or a file"}});
   }
-  return Request{.target = line.words.front(),
-                 .parameters = {line.words.begin() + 1, line.words.end()},
-                 .mesh = line.value("mesh"),
-                 .schedule = line.value("schedule")};
+  HP_TRY(const std::vector<NamedFile> files, parse_named_files("--input", line.values("input")));
+  Request request{.target = line.words.front(),
+                  .parameters = {line.words.begin() + 1, line.words.end()},
+                  .inputs = {},
+                  .mesh = line.value("mesh"),
+                  .schedule = line.value("schedule")};
+  for (const NamedFile& file : files) request.inputs.push_back(file.name);
+  return request;
 }
 
 Checked<Request> operator_request_of(const CommandLine& line) {

@@ -6,7 +6,7 @@
 
 namespace harpe::cli {
 
-// The operands and flags that say what to work on. Errors: U110 without a target.
+// The operands and flags that say what to work on. Errors: U110 without a target, U109.
 [[nodiscard]] Checked<Request> request_of(const CommandLine& line);
 
 // The same for verbs that take no plan file. Errors: U114, U110.

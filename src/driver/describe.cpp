@@ -94,6 +94,7 @@ Description describe(const Program& program) {
     text.dtype =
         buffer->dtype_param.empty() ? std::string(print(buffer->dtype)) : buffer->dtype_param;
     for (const Dim& dim : buffer->dims) text.shape.push_back(print_extent(program, dim));
+    text.condition = buffer->condition;
     text.derived = print_derivation(program, buffer->name);
   }
   return out;

@@ -20,7 +20,8 @@ struct BufferText {
   std::string role;
   std::string dtype;               // or the parameter that names it
   std::vector<std::string> shape;  // per dimension, in terms of the parameters
-  std::string derived;  // of an input: what it is where the caller gives none; "" for a drawn one
+  std::string condition;  // of an input: the parameter without which it is not there; or ""
+  std::string derived;    // of an input: what it is where the caller gives none; "" for a drawn one
 };
 
 struct Description {

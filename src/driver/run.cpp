@@ -12,6 +12,7 @@
 #include "driver/trace.h"
 #include "exec/cpu/cpu_executor.h"
 #include "ir/interpret.h"
+#include "ir/mask_data.h"
 
 namespace harpe {
 namespace {
@@ -95,7 +96,7 @@ Checked<HostTensor> draw_input(const Program& program, const Buffer& buffer,
   if (const Route* const route = find_route_by(program, buffer)) {
     return draw_choices(program, *route, buffer, request.seed, request.load);
   }
-  return random_tensor(buffer.dtype, shape_of(program, buffer), request.seed, buffer.name);
+  return draw_input(program, buffer, request.seed);
 }
 
 // A load profile is for inputs that are drawn from one.
@@ -133,6 +134,10 @@ Checked<TensorMap> prepare_run(const Plan& plan, const RunRequest& request) {
     }
     HP_TRY(const HostTensor tensor, read_npy(file->path));
     HP_TRY(HostTensor fitted, fit_input(program, *buffer, tensor, file->path));
+    Checked<Ok> checked = check_mask_data(program, *buffer, fitted);
+    if (!checked.ok()) {
+      return with_note(std::move(checked).error(), "in `" + file->path + "`");
+    }
     inputs.emplace(buffer->name, std::move(fitted));
   }
   HP_REQUIRE_OK(derive_inputs(program, request.inputs, inputs));

@@ -32,10 +32,10 @@ struct RunOutcome {
   std::optional<FaultReport> fault;
 };
 
-// Everything that can be refused before the first task: names, files, shapes, places to write,
-// memory. Inputs come back rounded to their buffers' dtypes; those that the program's `given` nests
-// make follow from the others where no file gives them. Errors: U118, I1xx to I3xx, I502,
-// V106.
+// Everything that can be refused before the first task: names, files, shapes, what masks read,
+// places to write, memory. Inputs come back rounded to their buffers' dtypes; those that the
+// program's `given` nests make follow from the others where no file gives them. Errors: U118, I1xx
+// to I3xx, I502, P220, P221, V106.
 [[nodiscard]] Checked<TensorMap> prepare_run(const Plan& plan, const RunRequest& request);
 
 // Executes a verified plan on CPU ranks, then checks and writes what was asked for. Outputs of a

@@ -111,7 +111,7 @@ std::string schedule_family(const Program& program) {
 }
 
 Checked<Program> Session::program(const Request& request) {
-  HP_TRY(Program program, load_program(request.target, request.parameters));
+  HP_TRY(Program program, load_program(request.target, request.parameters, request.inputs));
   const std::string text = print(program);
   keep(text);
   if (paranoid_)

@@ -30,6 +30,35 @@ std::string list_params(const Program& program) {
   return out.empty() ? "none" : out;
 }
 
+bool is_off(const Scalar& value) {
+  return value == Scalar(Name{"false"}) || value == Scalar(std::int64_t{0});
+}
+
+// `bindings`, and `true` for what the named inputs depend on.
+Checked<Bindings> turn_on(const Program& program, Bindings bindings,
+                          std::span<const std::string> inputs) {
+  for (const std::string& name : inputs) {
+    const Buffer* const buffer = find_buffer(program, name);
+    if (buffer == nullptr || buffer->condition.empty()) continue;
+    const auto param = std::ranges::find(program.params, buffer->condition, &Param::name);
+    const auto bound = bindings.find(buffer->condition);
+    if (bound != bindings.end() && is_off(bound->second)) {
+      return make_diag(DiagCode::X021, {{"name", name},
+                                        {"program", program.name},
+                                        {"condition", buffer->condition},
+                                        {"value", print(bound->second)}});
+    }
+    if (bound != bindings.end() || !is_off(param->value)) continue;
+    if (param->kind != "bool") {
+      return make_diag(
+          DiagCode::X020,
+          {{"name", name}, {"program", program.name}, {"condition", buffer->condition}});
+    }
+    bindings.emplace(buffer->condition, Name{"true"});
+  }
+  return bindings;
+}
+
 Checked<std::int64_t> parse_size(std::string_view spec, std::string_view text) {
   std::int64_t value = 0;
   const char* const end = text.data() + text.size();
@@ -87,9 +116,11 @@ Checked<Bindings> parse_parameters(std::span<const std::string> words) {
   return bindings;
 }
 
-Checked<Program> load_program(const std::string& target, std::span<const std::string> parameters) {
+Checked<Program> load_program(const std::string& target, std::span<const std::string> parameters,
+                              std::span<const std::string> inputs) {
   HP_TRY(const Program templated, load_template(target));
-  HP_TRY(const Bindings bindings, parse_parameters(parameters));
+  HP_TRY(Bindings given, parse_parameters(parameters));
+  HP_TRY(const Bindings bindings, turn_on(templated, std::move(given), inputs));
   Checked<Program> program = instantiate(templated, bindings);
   if (!program.ok() && program.error().code == DiagCode::P101) {
     return with_note(std::move(program).error(),

@@ -26,10 +26,12 @@ enum class TargetKind : std::uint8_t { Operator, OperatorFile, PlanFile };
 // "seq=4096" "causal=true" … Errors: U106, U107, T0xx.
 [[nodiscard]] Checked<Bindings> parse_parameters(std::span<const std::string> words);
 
-// The ground program. Errors: load_template's, parse_parameters', instantiate's; an unknown
-// parameter lists the known ones.
+// The ground program. `inputs`: buffers that the caller names; one that is there under a condition
+// turns its bool parameter on. Errors: load_template's, parse_parameters', instantiate's, X020,
+// X021; an unknown parameter lists the known ones.
 [[nodiscard]] Checked<Program> load_program(const std::string& target,
-                                            std::span<const std::string> parameters);
+                                            std::span<const std::string> parameters,
+                                            std::span<const std::string> inputs);
 
 // "node=2,gpu=4" -> `mesh node2_gpu4 = node:2, gpu:4`. Errors: U112, M1xx.
 [[nodiscard]] Checked<Mesh> parse_mesh_option(std::string_view text);

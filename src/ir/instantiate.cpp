@@ -1,7 +1,9 @@
 #include "ir/instantiate.h"
 
 #include <algorithm>
+#include <set>
 
+#include "ir/mask_contract.h"
 #include "ir/program_check.h"
 #include "ir/text.h"
 
@@ -101,8 +103,89 @@ class SizeEvaluator {
   const Values& values_;
 };
 
+bool is_off(const std::string& condition, const Values& values) {
+  if (condition.empty()) return false;
+  const Scalar& value = values.at(condition);
+  return value == Scalar(Name{"false"}) || value == Scalar(std::int64_t{0});
+}
+
+// The program without what its parameters switch off: masks, the buffers they would read, and the
+// axes that only such buffers have.
+class Reduction {
+ public:
+  Reduction(const Program& program, const Values& values) : program_(program), values_(values) {}
+
+  [[nodiscard]] Program run() const {
+    Program out = program_;
+    std::set<std::string> gone;
+    for (const Buffer* const buffer : buffers_of(program_)) {
+      if (!is_off(buffer->condition, values_)) continue;
+      for (std::string& axis : axis_names(*buffer)) gone.insert(std::move(axis));
+    }
+    std::erase_if(out.decls, [&](const Decl& decl) {
+      const auto* const buffer = std::get_if<Buffer>(&decl);
+      return buffer != nullptr && is_off(buffer->condition, values_);
+    });
+    for (Decl& decl : out.decls) {
+      if (auto* const buffer = std::get_if<Buffer>(&decl)) buffer->condition.clear();
+    }
+    for (std::vector<Nest>* const nests : {&out.nests, &out.given}) {
+      for (Nest& nest : *nests) keep_masks(nest);
+    }
+    std::erase_if(gone, [&](const std::string& axis) { return is_used(out, axis); });
+    drop_axes(out, gone);
+    return out;
+  }
+
+ private:
+  void keep_masks(Nest& nest) const {
+    for (Stmt& stmt : nest.stmts) {
+      std::erase_if(stmt.masks, [&](const Mask& mask) { return is_off(mask.condition, values_); });
+      for (Mask& mask : stmt.masks) mask.condition.clear();
+    }
+  }
+
+  static bool is_used(const Program& program, const std::string& axis) {
+    const auto has = [&](const std::vector<std::string>& names) {
+      return std::ranges::find(names, axis) != names.end();
+    };
+    const auto names = [&](const Scalar& scalar) { return scalar == Scalar(Name{axis}); };
+    const auto in_cost = [&](const std::optional<Poly>& cost) {
+      return cost &&
+             (names(cost->first) || std::ranges::any_of(cost->rest, names, &Poly::Term::value));
+    };
+    const auto in_decl = [&](const Decl& decl) {
+      if (const auto* const other = std::get_if<Axis>(&decl)) return other->of == axis;
+      if (const auto* const buffer = std::get_if<Buffer>(&decl)) return has(axis_names(*buffer));
+      if (const auto* const route = std::get_if<Route>(&decl)) {
+        return has(route->slots) || has(route->choices);
+      }
+      return in_cost(std::get<LeafDecl>(decl).flops) || in_cost(std::get<LeafDecl>(decl).bytes);
+    };
+    return std::ranges::any_of(program.decls, in_decl);
+  }
+
+  static void drop_axes(Program& program, const std::set<std::string>& gone) {
+    const auto is_gone = [&](const std::string& axis) { return gone.contains(axis); };
+    std::erase_if(program.decls, [&](const Decl& decl) {
+      const auto* const axis = std::get_if<Axis>(&decl);
+      return axis != nullptr && is_gone(axis->name);
+    });
+    for (std::vector<Nest>* const nests : {&program.nests, &program.given}) {
+      for (Nest& nest : *nests) {
+        for (std::vector<std::string>* const axes : {&nest.over, &nest.whole, &nest.seq}) {
+          std::erase_if(*axes, is_gone);
+        }
+      }
+    }
+  }
+
+  const Program& program_;
+  const Values& values_;
+};
+
 // Puts values in place of names. An axis hides a parameter of the same name, as it does in a
-// template's costs and masks.
+// template's costs and masks; so does the buffer that a mask reads.
 class Substitution {
  public:
   Substitution(const Program& program, const Values& values) : program_(program), values_(values) {}
@@ -136,22 +219,15 @@ class Substitution {
   [[nodiscard]] Nest apply(Nest nest) const {
     for (Stmt& stmt : nest.stmts) {
       for (auto& [name, value] : stmt.attrs) substitute(value);
-      std::erase_if(stmt.masks, [&](const Mask& mask) { return is_off(mask); });
       for (Mask& mask : stmt.masks) {
-        mask.condition.clear();
-        substitute(mask.call);
+        const std::size_t last = mask.call.args.size() - (data_of(mask) ? 1 : 0);
+        for (std::size_t i = 0; i < last; ++i) substitute(mask.call.args[i]);
       }
     }
     return nest;
   }
 
  private:
-  [[nodiscard]] bool is_off(const Mask& mask) const {
-    if (mask.condition.empty()) return false;
-    const Scalar& value = values_.at(mask.condition);
-    return value == Scalar(Name{"false"}) || value == Scalar(std::int64_t{0});
-  }
-
   void substitute(Scalar& scalar) const {
     const auto* const name = std::get_if<Name>(&scalar);
     if (name == nullptr || find_axis(program_, name->text) != nullptr) return;
@@ -178,15 +254,16 @@ Checked<Program> instantiate(const Program& program, const Bindings& bindings) {
   HP_REQUIRE_OK(check_items(program));
   HP_REQUIRE_OK(check_bindings_known(program, bindings));
   HP_TRY(const Values values, evaluate_params(program, bindings));
-  const Substitution substitution(program, values);
+  const Program reduced = Reduction(program, values).run();
+  const Substitution substitution(reduced, values);
   Program ground{.name = program.name, .params = {}, .decls = {}, .nests = {}};
-  for (const Decl& decl : program.decls) {
+  for (const Decl& decl : reduced.decls) {
     HP_TRY(Decl substituted,
            std::visit([&](const auto& item) { return substitution.apply(item); }, decl));
     ground.decls.push_back(std::move(substituted));
   }
-  for (const Nest& nest : program.nests) ground.nests.push_back(substitution.apply(nest));
-  for (const Nest& nest : program.given) ground.given.push_back(substitution.apply(nest));
+  for (const Nest& nest : reduced.nests) ground.nests.push_back(substitution.apply(nest));
+  for (const Nest& nest : reduced.given) ground.given.push_back(substitution.apply(nest));
   HP_REQUIRE_OK(check_program(ground));
   return ground;
 }

@@ -12,7 +12,8 @@ namespace harpe {
 using Bindings = std::map<std::string, Scalar>;
 
 // template + values -> ground program: parameters substituted (defaults for the rest), sizes
-// evaluated, conditional masks kept or dropped, then check_program.
+// evaluated, masks and inputs under conditions kept or dropped (with the axes that
+// only such inputs have), then check_program.
 // Errors: P101 unknown parameter (with the nearest name), P102 value of the wrong kind, P103 size
 // below 1 or above 2^40, P104 division with a remainder, and check_program's.
 [[nodiscard]] Checked<Program> instantiate(const Program& program, const Bindings& bindings);

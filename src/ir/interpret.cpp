@@ -11,6 +11,8 @@
 #include "ir/interpret_math.h"
 #include "ir/interpret_rows.h"
 #include "ir/leaf_contract.h"
+#include "ir/mask_contract.h"
+#include "ir/mask_data.h"
 #include "support/check.h"
 
 namespace harpe {
@@ -114,6 +116,7 @@ class Interpreter {
                                         {"found", print_shape(tensor.shape)},
                                         {"wanted", print_shape(shape)}});
     }
+    HP_REQUIRE_OK(check_mask_data(program_, buffer, tensor));
     if (buffer.role == Role::In && tensor.dtype == buffer.dtype) return Ok{};  // used where it is
     HostTensor value = convert(tensor, buffer.dtype);
     if (buffer.role == Role::InOut) {
@@ -186,6 +189,7 @@ class Interpreter {
                   .stmt = &stmt,
                   .operands = {},
                   .targets = {},
+                  .mask_data = {},
                   .accumulate = false,
                   .routing = std::nullopt,
                   .used = std::nullopt,
@@ -197,6 +201,10 @@ class Interpreter {
     for (const Access& access : stmt.targets) {
       call.accumulate = call.accumulate || written_.contains(access.buffer);
       call.targets.push_back(resolve(access));
+    }
+    for (const Access& access : mask_reads(stmt)) {
+      HP_TRY(NamedTensor data, resolve(nest, access));
+      call.mask_data.push_back(std::move(data));
     }
     HP_CHECK(std::ssize(call.operands) == contract->operands &&
                  std::ssize(call.targets) == contract->targets,

@@ -6,6 +6,7 @@
 
 #include "ir/interpret_attention_axes.h"
 #include "ir/interpret_leaves.h"
+#include "ir/interpret_masks.h"
 #include "ir/interpret_math.h"
 #include "ir/interpret_rows.h"
 
@@ -28,11 +29,14 @@ double softmax(double* row, std::int64_t n) {
   return shift + std::log(sum);
 }
 
+using KeyRuns = std::vector<KeyRun>;
+
 class Attention {
  public:
-  Attention(const LeafCall& call, const AttentionAxes& shape)
+  Attention(const LeafCall& call, const AttentionAxes& shape, const MaskData& data)
       : call_(call),
         shape_(shape),
+        data_(data),
         keys_(points_in(shape.key)),
         dim_(points_in(shape.head_dim)),
         value_dim_(points_in(shape.value_dim)),
@@ -64,12 +68,13 @@ class Attention {
             .rows = places,
             .columns = q_.columns},
            q.data, q.stride);
-    fill_scores(block, q, gathered, scores);
+    const std::vector<KeyRuns> seen = seen_by(block);
+    fill_scores(block, seen, q, gathered, scores);
     std::vector<double> logarithms;
     for (std::int64_t i = 0; i < rows; ++i) {
-      logarithms.push_back(weigh(block.rows[index(i)], scores.data + i * keys_));
+      logarithms.push_back(weigh(seen[index(i)], scores.data + i * keys_));
     }
-    add_values(block, scores, gathered, o);
+    add_values(block, seen, scores, gathered, o);
     for (std::int64_t i = 0; i < rows; ++i) {
       write(block.batch, block.rows[index(i)], o.data + i * value_dim_, logarithms[index(i)]);
     }
@@ -95,13 +100,17 @@ class Attention {
     return std::span(values).subspan(index(first), index(count));
   }
 
-  [[nodiscard]] std::vector<KeyRun> seen_by(std::int64_t query) const {
-    return shape_.seen_by(query, keys_);
+  // Per row of the block.
+  [[nodiscard]] std::vector<KeyRuns> seen_by(const RowBlock& block) const {
+    std::vector<KeyRuns> seen;
+    for (const std::int64_t row : block.rows) {
+      seen.push_back(data_.shown_of(shape_.seen_by(row, keys_), block.batch, row));
+    }
+    return seen;
   }
 
-  // Turns the scores of what the query sees into weights; the logarithm of their sum.
-  double weigh(std::int64_t query, double* scores) const {
-    const std::vector<KeyRun> runs = seen_by(query);
+  // Turns the scores of what a query sees into weights; the logarithm of their sum.
+  static double weigh(const KeyRuns& runs, double* scores) {
     if (runs.empty()) return kNoWeight;
     for (std::size_t i = 1; i < runs.size(); ++i) {
       std::fill(scores + runs[i - 1].end, scores + runs[i].begin, kNoWeight);
@@ -110,10 +119,10 @@ class Attention {
   }
 
   // All the keys that any of these rows may see lie in it.
-  [[nodiscard]] KeyRun seen_by_any(const RowBlock& block) const {
+  [[nodiscard]] KeyRun seen_by_any(const std::vector<KeyRuns>& seen) const {
     KeyRun all{keys_, 0};
-    for (const std::int64_t row : block.rows) {
-      for (const KeyRun& run : seen_by(row)) {
+    for (const KeyRuns& runs : seen) {
+      for (const KeyRun& run : runs) {
         all.begin = std::min(all.begin, run.begin);
         all.end = std::max(all.end, run.end);
       }
@@ -122,10 +131,10 @@ class Attention {
   }
 
   // scores = scale * q k^T, wherever some row sees the key.
-  void fill_scores(const RowBlock& block, const Panel& q, double* gathered,
-                   const Panel& scores) const {
+  void fill_scores(const RowBlock& block, const std::vector<KeyRuns>& seen_runs, const Panel& q,
+                   double* gathered, const Panel& scores) const {
     const std::int64_t rows = std::ssize(block.rows);
-    const KeyRun seen = seen_by_any(block);
+    const KeyRun seen = seen_by_any(seen_runs);
     std::fill_n(scores.data, rows * keys_, 0.0);
     for (std::int64_t key = seen.begin; key < seen.end; key += kKeys) {
       const std::int64_t count = std::min(kKeys, seen.end - key);
@@ -142,10 +151,10 @@ class Attention {
 
   // o = probabilities times v. Where some row does not see a key, rows are summed one by one: a
   // probability of 0 would let a NaN through.
-  void add_values(const RowBlock& block, const Panel& scores, double* gathered,
-                  const Panel& o) const {
+  void add_values(const RowBlock& block, const std::vector<KeyRuns>& seen_runs, const Panel& scores,
+                  double* gathered, const Panel& o) const {
     const std::int64_t rows = std::ssize(block.rows);
-    const KeyRun seen = seen_by_any(block);
+    const KeyRun seen = seen_by_any(seen_runs);
     std::fill_n(o.data, rows * value_dim_, 0.0);
     for (std::int64_t key = seen.begin / kKeys * kKeys; key < seen.end; key += kKeys) {
       const std::int64_t count = std::min(kKeys, keys_ - key);
@@ -156,7 +165,7 @@ class Attention {
               .columns = v_.columns},
              v.data, v.stride);
       for (std::int64_t i = 0; i < rows; ++i) {
-        for (const KeyRun& run : seen_by(block.rows[index(i)])) {
+        for (const KeyRun& run : seen_runs[index(i)]) {
           add_run({scores.data + i * keys_ + key, keys_}, v, {o.data + i * value_dim_, 0},
                   {std::max(run.begin - key, std::int64_t{0}), std::min(run.end - key, count)});
         }
@@ -199,6 +208,7 @@ class Attention {
 
   const LeafCall& call_;
   const AttentionAxes& shape_;
+  const MaskData& data_;
   std::int64_t keys_;
   std::int64_t dim_;
   std::int64_t value_dim_;
@@ -217,7 +227,8 @@ Checked<ComputedRows> interpret_attention(const LeafCall& call) {
                                                           .v = call.operands[2],
                                                           .o = call.targets[0]}));
   HP_REQUIRE_OK(check_axes(call, call.targets[1], {&shape.batch, &shape.query}));
-  const Attention attention(call, shape);
+  HP_TRY(const MaskData data, MaskData::make(call, shape, shape.batch));
+  const Attention attention(call, shape, data);
   const std::int64_t batches = points_in(shape.batch);
   const std::vector<RowBlock> blocks =
       choose_rows(batches, shape.query, call.sample, attention.rows_at_once());

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "ir/mask_contract.h"
+
 namespace harpe {
 namespace {
 
@@ -22,20 +24,17 @@ double scale_of(const LeafCall& call, std::int64_t head_dim) {
 Checked<Ok> read_masks(const LeafCall& call, AttentionAxes& axes) {
   const std::int64_t offset = points_in(axes.key) - points_in(axes.query);
   for (const Mask& mask : call.stmt->masks) {
-    const auto is = [&](std::size_t i, const AxisList& part) {
-      const auto* name =
-          i < mask.call.args.size() ? std::get_if<Name>(&mask.call.args[i]) : nullptr;
-      return name != nullptr && holds(part, name->text);
-    };
+    const MaskCall rule = read_mask(mask);
     const std::string& kind = mask.call.function;
-    if (!is(0, axes.query) || !is(1, axes.key)) {
+    const bool fits = !rule.contract->queries || holds(axes.query, rule.queries);
+    if (!fits || !holds(axes.key, rule.keys)) {
       return misfit(call, call.operands[0],
                     "mask `" + kind + "` is not between its queries and its keys");
     }
+    if (rule.contract->data) continue;
     axes.masked = true;
     axes.diagonal = offset;
-    if (kind == "causal") continue;
-    const std::int64_t keys = std::get<std::int64_t>(mask.call.args.at(2));
+    const std::int64_t keys = rule.number;
     if (kind == "window") axes.window = axes.window == 0 ? keys : std::min(axes.window, keys);
     if (kind == "prefix") axes.prefix = std::max(axes.prefix, keys);
   }

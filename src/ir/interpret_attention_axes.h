@@ -16,7 +16,8 @@ struct KeyRun {
   std::int64_t end = 0;
 };
 
-// The parts that axes play in a leaf between queries and keys, and which pairs it sees.
+// The parts that axes play in a leaf between queries and keys, and which pairs it sees by position;
+// MaskData says what else is hidden.
 struct AttentionAxes {
   AxisList batch;  // of o, but query and value: batch entries and heads
   AxisList query;
@@ -34,7 +35,7 @@ struct AttentionAxes {
     const bool in_window = window == 0 || key_position > own - window;
     return !masked || key_position < prefix || (key_position <= own && in_window);
   }
-  // What a query sees of the first `keys` keys: at most two runs, ascending and apart.
+  // What a query sees by position of the first `keys` keys: at most two runs, ascending and apart.
   [[nodiscard]] std::vector<KeyRun> seen_by(std::int64_t query_position, std::int64_t keys) const;
 };
 

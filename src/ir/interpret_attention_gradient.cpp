@@ -6,6 +6,7 @@
 
 #include "ir/interpret_attention_axes.h"
 #include "ir/interpret_leaves.h"
+#include "ir/interpret_masks.h"
 #include "ir/interpret_math.h"
 #include "ir/interpret_rows.h"
 
@@ -91,17 +92,25 @@ struct Tile {
   std::vector<std::int64_t> seen;  // per row: how many of the columns
 };
 
+// The batch entries in the order a target is made in.
+AxisList entries_of(const AttentionAxes& axes, const NamedTensor& tensor, Target target) {
+  const Sides sides = sides_of(axes, tensor, target);
+  return join(sides.kept, sides.summed);
+}
+
 // The gradient of one target, row by row: p = e^(scale q k^T - l) where the row sees the column,
 // s = p (do v^T - delta), then a product with the right side: k, q or do.
 class Gradient {
  public:
-  Gradient(const LeafCall& call, const AttentionAxes& axes, Target target)
+  // `data`: by the entries of entries_of.
+  Gradient(const LeafCall& call, const AttentionAxes& axes, const MaskData& data, Target target)
       : call_(call),
         axes_(axes),
+        data_(data),
         target_(target),
         result_(call.targets[static_cast<std::size_t>(target)]),
         sides_(sides_of(axes, result_, target)),
-        entries_(join(sides_.kept, sides_.summed)),
+        entries_(entries_of(axes, result_, target)),
         columns_(points_in(sides_.columns)),
         dim_(points_in(axes.head_dim)),
         value_dim_(points_in(axes.value_dim)),
@@ -169,7 +178,9 @@ class Gradient {
   }
   [[nodiscard]] bool sees(std::int64_t entry, std::int64_t row, std::int64_t column) const {
     const std::int64_t query = query_of(row, column);
-    return axes_.sees(query, sides_.by_query ? column : row) && at(lse_, entry, query) != kNoWeight;
+    const std::int64_t key = sides_.by_query ? column : row;
+    return axes_.sees(query, key) && data_.shows(entry, query, key) &&
+           at(lse_, entry, query) != kNoWeight;
   }
 
   [[nodiscard]] Room divide(double* memory) const {
@@ -310,6 +321,7 @@ class Gradient {
 
   const LeafCall& call_;
   const AttentionAxes& axes_;
+  const MaskData& data_;
   Target target_;
   const NamedTensor& result_;
   Sides sides_;
@@ -343,7 +355,8 @@ Checked<ComputedRows> interpret_attention_gradient(const LeafCall& call) {
     const AxisList& positions = target == Target::Dq ? axes.query : axes.key;
     const AxisList& features = target == Target::Dv ? axes.value_dim : axes.head_dim;
     HP_REQUIRE_OK(check_axes(call, result, {&axes.batch, &positions, &features}));
-    rows.push_back(Gradient(call, axes, target).run());
+    HP_TRY(const MaskData data, MaskData::make(call, axes, entries_of(axes, result, target)));
+    rows.push_back(Gradient(call, axes, data, target).run());
   }
   return rows;
 }

@@ -17,7 +17,7 @@ namespace harpe {
 //   attn_fwd(q, k, v) -> (o, l)   lse= softmax(scale * q k^T) v, with q[B, Q, (H, G), D],
 //                                 k[B, K, H, D], v[B, K, H, Dv], o like q with Dv, l[B, (H, G), Q]
 //                                 f32, natural log; scale = attr or 1/sqrt(D). q, o and l may lack
-//                                 Q: one position each, under no mask
+//                                 Q: one position each, under no mask of queries
 //
 //   attn_bwd(q, k, v, do, l, d) -> (dq, dk, dv)   sum= the gradients of attn_fwd, where do is that
 //                                 of o, l its result and d = rowdot(o, do): with p = e^(scale q k^T

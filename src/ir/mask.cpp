@@ -2,38 +2,42 @@
 
 #include <algorithm>
 
+#include "ir/mask_contract.h"
+
 namespace harpe {
 namespace {
 
-int axis_of(const Blocks& blocks, const Mask& mask, std::size_t argument) {
-  const auto* name = std::get_if<Name>(&mask.call.args.at(argument));
-  const int found = name == nullptr ? -1 : blocks.find_axis(name->text);
-  HP_CHECK(found >= 0, "an axis of mask `" + mask.call.function + "`");
+int axis_of(const Blocks& blocks, const std::string& name) {
+  const int found = blocks.find_axis(name);
+  HP_CHECK(found >= 0, "axis `" + name + "` of a mask");
   return found;
 }
+
+// Data say nothing that is known before they are read: no rule of positions.
+bool goes_by_data(const Mask& mask) { return read_mask(mask).contract->data; }
 
 }  // namespace
 
 std::optional<ResolvedMask> resolve_masks(const Blocks& blocks, const Stmt& stmt) {
-  if (stmt.masks.empty()) return std::nullopt;
-  ResolvedMask resolved{.query_axis = axis_of(blocks, stmt.masks.front(), 0),
-                        .key_axis = axis_of(blocks, stmt.masks.front(), 1),
+  const auto first = std::ranges::find_if_not(stmt.masks, goes_by_data);
+  if (first == stmt.masks.end()) return std::nullopt;
+  ResolvedMask resolved{.query_axis = axis_of(blocks, read_mask(*first).queries),
+                        .key_axis = axis_of(blocks, read_mask(*first).keys),
                         .visible = {}};
   const auto size = [&](int axis) { return blocks.axes()[static_cast<std::size_t>(axis)].size; };
   const std::int64_t diagonal = size(resolved.key_axis) - size(resolved.query_axis);
   Visibility& visible = resolved.visible;
   for (const Mask& mask : stmt.masks) {
-    const std::string& function = mask.call.function;
-    if (function == "prefix") {
-      visible.prefix = std::max(visible.prefix, std::get<std::int64_t>(mask.call.args.at(2)));
+    const MaskCall call = read_mask(mask);
+    if (call.contract->data) continue;
+    if (call.contract->kind == MaskKind::Prefix) {
+      visible.prefix = std::max(visible.prefix, call.number);
       continue;
     }
-    HP_CHECK(function == "causal" || function == "window",
-             "mask `" + function + "` passed check_program");
     visible.high = diagonal;
-    if (function == "causal") continue;
-    const std::int64_t keys = std::get<std::int64_t>(mask.call.args.at(2));
-    visible.low = std::max(visible.low, diagonal - keys + 1);
+    if (call.contract->kind == MaskKind::Causal) continue;
+    HP_CHECK(call.contract->kind == MaskKind::Window, "a rule for `" + mask.call.function + "`");
+    visible.low = std::max(visible.low, diagonal - call.number + 1);
   }
   return resolved;
 }

@@ -11,14 +11,15 @@ namespace harpe {
 
 enum class Coverage : std::uint8_t { Empty, Partial, Full };
 
-// The masks of one statement together (program.h says what each hides), names resolved.
+// What the masks of one statement hide by position (program.h), names resolved. Masks on data hide
+// more, but which pairs is known at run time only: to blocks they are everywhere partial.
 struct ResolvedMask {
   int query_axis = -1;  // index into Blocks::axes
   int key_axis = -1;
   Visibility visible;
 };
 
-// None when the statement has no mask. Requires: check_program.
+// None when no mask of the statement goes by position. Requires: check_program.
 [[nodiscard]] std::optional<ResolvedMask> resolve_masks(const Blocks& blocks, const Stmt& stmt);
 
 // How much of queries x keys (positions) is visible. An empty interval is Empty.

@@ -35,7 +35,9 @@ bool is_integer(const Poly& poly) {
 
 bool is_ground_decl(const Decl& decl) {
   if (const auto* const axis = std::get_if<Axis>(&decl)) return is_integer(axis->size);
-  if (const auto* const buffer = std::get_if<Buffer>(&decl)) return buffer->dtype_param.empty();
+  if (const auto* const buffer = std::get_if<Buffer>(&decl)) {
+    return buffer->dtype_param.empty() && buffer->condition.empty();
+  }
   return true;
 }
 

@@ -48,6 +48,8 @@ struct Buffer {
   std::string dtype_param;  // in a template: the parameter that names the dtype; "" when ground
   std::vector<Dim> dims;
   Role role = Role::In;
+  // In a template: the parameter without which an input is not there, as of a mask; or "".
+  std::string condition = {};
   friend bool operator==(const Buffer&, const Buffer&) = default;
 };
 
@@ -88,12 +90,19 @@ struct Access {
 // How contributions to one block combine. Store: there is exactly one.
 enum class Monoid : std::uint8_t { Store, Sum, Max, Lse };
 
-// `where causal(Sq, Skv) if causal`. Masks are predicates on logical positions, aligned at the last
-// query and the last key: d = k - q - (|K| - |Q|) is 0 where a query meets its own key.
+// `where causal(Sq, Skv) if causal`. Some masks are predicates on logical positions, aligned at the
+// last query and the last key: d = k - q - (|K| - |Q|) is 0 where a query meets its own key.
 //   causal(Q, K)      seen iff d <= 0
 //   window(Q, K, n)   seen iff -n < d <= 0: the n latest keys, the query's own included
-//   prefix(Q, K, n)   the first n keys are seen by all, whatever the masks beside it say
-// A key is seen when every mask but `prefix` shows it, or `prefix` does.
+//   prefix(Q, K, n)   the first n keys are seen by all, whatever the masks above say
+// Others ask data, integers that the leaf reads like an operand; b is the batch entry:
+//   doc(Q, K, seg)    seen iff seg[b, q] = seg[b, k]: documents packed into one sequence
+//   length(K, len)    seen iff k < len[b]
+//   paged(K, n, tab)  keys are kept in pages of n slots: slot p * n + r holds key i * n + r where
+//                     tab[b, i] = p, and `length` beside it counts keys, not slots. Slots of a page
+//                     that the table lacks hold no key; an entry of -1 is a page without slots.
+// A key is seen when every mask on data shows it, and by position either all others do but
+// `prefix`, or `prefix` does.
 struct Mask {
   Call call;
   // In a template: the parameter that switches it on, a bool or an integer other than 0; or "".

@@ -146,6 +146,7 @@ Checked<Ok> check_program(const Program& program) {
     for (const Stmt& stmt : nest.stmts) {
       HP_REQUIRE_OK(check_renames(program, nest, stmt));
       HP_REQUIRE_OK(check_leaf(program, nest, stmt));
+      HP_REQUIRE_OK(check_mask_sizes(program, nest, stmt));
     }
   }
   HP_REQUIRE_OK(check_flow(program));

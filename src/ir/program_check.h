@@ -14,12 +14,23 @@ constexpr std::int64_t kMaxAxisSize = std::int64_t{1} << 40;
 
 // Errors: P001, P002, P009, P102.
 [[nodiscard]] Checked<Ok> check_param(const Program& program, std::size_t index);
-// Errors: P001, P002, P003, P009, P010, P020, P103.
+// Errors: P001, P002, P003, P009, P010, P020, P030, P103.
 [[nodiscard]] Checked<Ok> check_decl(const Program& program, std::size_t index);
 // The nest's own line. Errors: P001, P002, P003, P005.
 [[nodiscard]] Checked<Ok> check_nest(const Program& program, std::size_t index);
-// All but the leaf. Errors: P002, P003, P004, P006 .. P010, P012 .. P014, P020, P023, P024.
+// All but the leaf. Errors: P002, P003, P004, P006, P012 .. P014, P031; check_masks'.
 [[nodiscard]] Checked<Ok> check_stmt(const Program& program, const Nest& nest, const Stmt& stmt);
+
+// The masks of a statement, each and together. Errors: P002, P007 .. P010, P020, P023, P024, P032
+// .. P036, P039 .. P041.
+[[nodiscard]] Checked<Ok> check_masks(const Program& program, const Nest& nest, const Stmt& stmt);
+// Tables of masks against the axes they speak of. Requires: ground, check_masks. Errors: P037,
+// P038.
+[[nodiscard]] Checked<Ok> check_mask_sizes(const Program& program, const Nest& nest,
+                                           const Stmt& stmt);
+// What switches a mask or a buffer on is a bool or integer parameter. Errors: P002, P009.
+[[nodiscard]] Checked<Ok> check_condition(const Program& program, const std::string& where,
+                                          const std::string& condition);
 
 // Of a `given` nest: names inputs only. Errors: P025.
 [[nodiscard]] Checked<Ok> check_given(const Program& program, const Nest& nest, const Stmt& stmt);

@@ -120,6 +120,10 @@ Checked<Ok> check_item(const Program& program, const Buffer& buffer) {
     }
     if (param->kind != "dtype") return misused(where, *param, "a dtype");
   }
+  if (!buffer.condition.empty() && buffer.role != Role::In) {
+    return make_diag(DiagCode::P030, {{"name", buffer.name}, {"role", print(buffer.role)}});
+  }
+  HP_REQUIRE_OK(check_condition(program, where, buffer.condition));
   HP_REQUIRE_OK(check_axis_list(program, where, axis_names(buffer)));
   for (const Dim& dim : buffer.dims) {
     const auto* const opaque = std::get_if<std::int64_t>(&dim);
@@ -184,6 +188,21 @@ Diag misused(const std::string& where, const Param& param, std::string_view expe
                                     {"name", param.name},
                                     {"found", name_kind(param.kind)},
                                     {"expected", expected}});
+}
+
+Checked<Ok> check_condition(const Program& program, const std::string& where,
+                            const std::string& condition) {
+  if (condition.empty()) return Ok{};
+  const Param* const param = find_param(program, condition);
+  if (param == nullptr) {
+    std::vector<std::string> switches;
+    for (const Param& known : program.params) {
+      if (known.kind == "bool" || known.kind.empty()) switches.push_back(known.name);
+    }
+    return unknown(where, "bool or integer parameter", condition, switches);
+  }
+  if (param->kind == "bool" || param->kind.empty()) return Ok{};
+  return misused(where, *param, "a bool or an integer");
 }
 
 Checked<Ok> check_param(const Program& program, std::size_t index) {

@@ -1,28 +1,11 @@
 #include "ir/program_check.h"
 
 #include <algorithm>
-#include <array>
-#include <span>
 
 #include "ir/text.h"
 
 namespace harpe {
 namespace {
-
-// Every mask there is: it relates two axes, queries and keys, by so many whole numbers.
-struct MaskContract {
-  std::string_view name;
-  std::size_t numbers;
-  bool widens;  // shows what the masks beside it hide
-};
-constexpr std::array kMasks = {MaskContract{"causal", 0, false}, MaskContract{"window", 1, false},
-                               MaskContract{"prefix", 1, true}};
-constexpr std::size_t kMaskAxes = 2;
-
-const MaskContract* find_mask(const std::string& name) {
-  const auto found = std::ranges::find(kMasks, name, &MaskContract::name);
-  return found == kMasks.end() ? nullptr : &*found;
-}
 
 bool holds(const std::vector<std::string>& names, const std::string& name) {
   return std::ranges::find(names, name) != names.end();
@@ -42,8 +25,7 @@ class StmtChecker {
     }
     for (const Access& operand : stmt_.operands) HP_REQUIRE_OK(check_access(operand));
     HP_REQUIRE_OK(check_lse());
-    for (const Mask& mask : stmt_.masks) HP_REQUIRE_OK(check_mask(mask));
-    return check_together();
+    return check_masks(program_, nest_, stmt_);
   }
 
  private:
@@ -96,6 +78,11 @@ class StmtChecker {
       std::vector<std::string> buffers;
       for (const Buffer* const known : buffers_of(program_)) buffers.push_back(known->name);
       return unknown("buffer", access.buffer, buffers);
+    }
+    if (!buffer->condition.empty()) {
+      return make_diag(
+          DiagCode::P031,
+          {{"nest", nest_.name}, {"name", access.buffer}, {"condition", buffer->condition}});
     }
     std::vector<std::string> axes = axis_names(*buffer);
     for (const Rename& rename : access.renames) {
@@ -151,82 +138,6 @@ class StmtChecker {
           logarithm->name);
     }
     return Ok{};
-  }
-
-  [[nodiscard]] Checked<Ok> check_mask(const Mask& mask) const {
-    const std::string& function = mask.call.function;
-    const MaskContract* const contract = find_mask(function);
-    if (contract == nullptr) {
-      std::vector<std::string> masks;
-      for (const MaskContract& known : kMasks) masks.emplace_back(known.name);
-      return unknown("mask", function, masks);
-    }
-    if (mask.call.args.size() != kMaskAxes + contract->numbers) {
-      return make_diag(DiagCode::P007, {{"nest", nest_.name},
-                                        {"name", function},
-                                        {"expected", kMaskAxes + contract->numbers},
-                                        {"found", mask.call.args.size()}});
-    }
-    for (std::size_t i = 0; i < kMaskAxes; ++i) {
-      const auto* const axis = std::get_if<Name>(&mask.call.args[i]);
-      if (axis != nullptr && has_axis(axis->text)) continue;
-      return make_diag(DiagCode::P008, {{"nest", nest_.name},
-                                        {"position", i + 1},
-                                        {"mask", function},
-                                        {"name", print(mask.call.args[i])}});
-    }
-    for (std::size_t i = kMaskAxes; i < mask.call.args.size(); ++i) {
-      HP_REQUIRE_OK(check_number(mask, mask.call.args[i]));
-    }
-    return check_condition(mask);
-  }
-
-  // A number of a mask: in a template an integer parameter may stand for it.
-  [[nodiscard]] Checked<Ok> check_number(const Mask& mask, const Scalar& value) const {
-    const std::string where = "nest `" + nest_.name + "`";
-    if (const auto* const number = std::get_if<std::int64_t>(&value)) {
-      if (*number >= 1) return Ok{};
-      return make_diag(DiagCode::P020, {{"where", where},
-                                        {"what", "the length in mask `" + mask.call.function + "`"},
-                                        {"value", *number}});
-    }
-    const auto* const name = std::get_if<Name>(&value);
-    const Param* const param = name == nullptr ? nullptr : find_param(program_, name->text);
-    if (param != nullptr && param->kind.empty()) return Ok{};
-    if (param != nullptr) return misused(where, *param, "an integer");
-    return make_diag(DiagCode::P010,
-                     {{"where", where},
-                      {"name", print(value)},
-                      {"expected", "a length, a whole number or an integer parameter"}});
-  }
-
-  [[nodiscard]] Checked<Ok> check_together() const {
-    for (const Mask& mask : stmt_.masks) {
-      const std::span axes = std::span(mask.call.args).first(kMaskAxes);
-      if (std::ranges::equal(axes, std::span(stmt_.masks[0].call.args).first(kMaskAxes))) continue;
-      return make_diag(DiagCode::P023, {{"nest", nest_.name},
-                                        {"name", mask.call.function},
-                                        {"axes", print(axes[0]) + ", " + print(axes[1])},
-                                        {"first", stmt_.masks[0].call.function}});
-    }
-    const auto widens = [](const Mask& mask) { return find_mask(mask.call.function)->widens; };
-    if (stmt_.masks.empty() || !std::ranges::all_of(stmt_.masks, widens)) return Ok{};
-    return make_diag(DiagCode::P024,
-                     {{"nest", nest_.name}, {"name", stmt_.masks[0].call.function}});
-  }
-
-  [[nodiscard]] Checked<Ok> check_condition(const Mask& mask) const {
-    if (mask.condition.empty()) return Ok{};
-    const Param* const param = find_param(program_, mask.condition);
-    if (param == nullptr) {
-      std::vector<std::string> switches;
-      for (const Param& known : program_.params) {
-        if (known.kind == "bool" || known.kind.empty()) switches.push_back(known.name);
-      }
-      return unknown("bool or integer parameter", mask.condition, switches);
-    }
-    if (param->kind == "bool" || param->kind.empty()) return Ok{};
-    return misused("nest `" + nest_.name + "`", *param, "a bool or an integer");
   }
 
   const Program& program_;

@@ -144,6 +144,12 @@ class ProgramParser {
     return Dim(std::move(axis));
   }
 
+  // `if packed`, or nothing.
+  Checked<std::string> parse_condition() {
+    if (!cursor_.accept("if")) return std::string();
+    return parse_name("a bool or integer parameter");
+  }
+
   Checked<Ok> parse_buffer() {
     Buffer buffer;
     HP_TRY(buffer.name, parse_name("the buffer's name"));
@@ -160,6 +166,7 @@ class ProgramParser {
     }
     HP_REQUIRE_OK(cursor_.expect("]"));
     HP_TRY(buffer.role, text::parse_word(cursor_, "role", parse_role, Role::Temp));
+    HP_TRY(buffer.condition, parse_condition());
     program_.decls.emplace_back(std::move(buffer));
     return Ok{};
   }
@@ -297,9 +304,7 @@ class ProgramParser {
     do {
       Mask mask;
       HP_TRY(mask.call, parse_named_call());
-      if (cursor_.accept("if")) {
-        HP_TRY(mask.condition, parse_name("a bool or integer parameter"));
-      }
+      HP_TRY(mask.condition, parse_condition());
       stmt.masks.push_back(std::move(mask));
     } while (cursor_.accept("and"));
     return stmt;

@@ -15,6 +15,10 @@ std::string print_dim(const Dim& dim) {
   return print_axis_list(std::get<std::vector<std::string>>(dim));
 }
 
+std::string print_condition(const std::string& condition) {
+  return condition.empty() ? "" : " if " + condition;
+}
+
 std::string print_item(const Axis& axis) {
   std::string out = "axis " + axis.name + " = " + (axis.dynamic ? "dyn " : "") + print(axis.size);
   if (!axis.of.empty()) out += " of " + axis.of;
@@ -26,7 +30,8 @@ std::string print_item(const Buffer& buffer) {
   const std::string_view dtype =
       buffer.dtype_param.empty() ? print(buffer.dtype) : std::string_view(buffer.dtype_param);
   return "buffer " + buffer.name + " : " + std::string(dtype) + "[" +
-         text::join(buffer.dims, ", ", print_dim) + "] " + std::string(print(buffer.role));
+         text::join(buffer.dims, ", ", print_dim) + "] " + std::string(print(buffer.role)) +
+         print_condition(buffer.condition);
 }
 
 std::string print_item(const Route& route) {
@@ -55,7 +60,7 @@ std::string print_access(const Access& access) {
 }
 
 std::string print_mask(const Mask& mask) {
-  return print(mask.call) + (mask.condition.empty() ? "" : " if " + mask.condition);
+  return print(mask.call) + print_condition(mask.condition);
 }
 
 std::string print_stmt(const Stmt& stmt) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "ir/mask_contract.h"
 #include "ir/text.h"
 
 namespace harpe {
@@ -225,7 +226,7 @@ class Resolver {
 
   Checked<Ok> add_stmt(const Stmt& stmt) {
     NestStmt resolved{.stmt = &stmt, .operands = {}, .targets = {}, .mask = {}};
-    for (const Access& access : stmt.operands) {
+    for (const Access& access : reads_of(stmt)) {
       HP_TRY(OperandMap map, map_operand(access));
       resolved.operands.push_back(std::move(map));
     }
@@ -235,11 +236,10 @@ class Resolver {
     }
     resolved.mask = resolve_masks(blocks_, stmt);
     for (const Mask& mask : stmt.masks) {
-      for (const Scalar& scalar : mask.call.args) {
-        const auto* const axis = std::get_if<Name>(&scalar);
-        if (axis != nullptr && !runs_over(axis->text)) {
-          return not_built("masks by `" + axis->text + "`, which it does not run over");
-        }
+      const MaskCall rule = read_mask(mask);
+      for (const std::string& axis : {rule.queries, rule.keys}) {
+        if (axis.empty() || runs_over(axis)) continue;
+        return not_built("masks by `" + axis + "`, which it does not run over");
       }
     }
     space_.stmts.push_back(std::move(resolved));

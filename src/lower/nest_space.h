@@ -43,8 +43,8 @@ struct OperandMap {
 
 struct NestStmt {
   const Stmt* stmt = nullptr;
-  std::vector<OperandMap> operands;
-  std::vector<int> targets;  // buffers
+  std::vector<OperandMap> operands;  // all that the leaf reads: what masks read comes last
+  std::vector<int> targets;          // buffers
   std::optional<ResolvedMask> mask;
 };
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "ir/mask_contract.h"
 #include "ir/text.h"
 
 namespace harpe {
@@ -63,7 +64,7 @@ std::string describe_move(const Move& move) {
 
 bool is_accessed(const Nest& nest, std::string_view buffer, bool reads) {
   return std::ranges::any_of(nest.stmts, [&](const Stmt& stmt) {
-    const std::vector<Access>& accesses = reads ? stmt.operands : stmt.targets;
+    const std::vector<Access> accesses = reads ? reads_of(stmt) : stmt.targets;
     return std::ranges::find(accesses, buffer, &Access::buffer) != accesses.end();
   });
 }
@@ -72,7 +73,7 @@ std::vector<std::string> access_digits(const ScheduleState& state, std::size_t n
                                        std::string_view buffer, bool reads) {
   std::vector<std::string> digits;
   for (const Stmt& stmt : nest_of(state, nest).stmts) {
-    for (const Access& access : reads ? stmt.operands : stmt.targets) {
+    for (const Access& access : reads ? reads_of(stmt) : stmt.targets) {
       if (access.buffer != buffer) continue;
       for (std::string& digit : digits_of(state, access)) digits.push_back(std::move(digit));
     }

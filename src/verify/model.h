@@ -97,8 +97,8 @@ struct AccessModel {
   std::vector<std::int64_t> offsets;
 };
 
-// The masks of a statement, on logical positions. A query's own key is `diagonal` further on than
-// itself; it sees that one and the `reach` - 1 before it, and always the first `prefix`.
+// What the masks of a statement hide by logical position. A query's own key is `diagonal` further
+// on than itself; it sees that one and the `reach` - 1 before it, and always the first `prefix`.
 struct MaskModel {
   AxisView queries;
   AxisView keys;
@@ -111,7 +111,7 @@ struct StatementModel {
   int nest = 0;
   int index = 0;  // in the nest
   Monoid monoid = Monoid::Store;
-  std::vector<AccessModel> operands;
+  std::vector<AccessModel> operands;  // and what masks read
   std::vector<AccessModel> targets;
   std::optional<MaskModel> mask;
   // Under `lse` the targets (o, l) are one state. Per block of o: the block of l it combines with.

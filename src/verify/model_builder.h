@@ -44,7 +44,9 @@ class ModelBuilder {
   // The digit in the same place of another axis; -1 unless the two have the same blocks.
   [[nodiscard]] int counterpart(int digit, int axis) const;
   [[nodiscard]] bool runs_over(const NestModel& nest, const std::string& axis) const;
-  [[nodiscard]] Checked<MaskModel> mask(const Stmt& stmt, const NestModel& nest) const;
+  // What masks hide by position, if any does.
+  [[nodiscard]] Checked<std::optional<MaskModel>> mask(const Stmt& stmt,
+                                                       const NestModel& nest) const;
   [[nodiscard]] Checked<StatementModel> statement(const Stmt& stmt, const NestModel& nest) const;
   [[nodiscard]] int axis_index(std::string_view name) const;  // or -1
 

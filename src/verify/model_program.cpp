@@ -6,6 +6,12 @@
 namespace harpe::verifier {
 namespace {
 
+// A mask that asks data names, last, the buffer it reads.
+bool asks_data(const Mask& mask) {
+  const std::string& kind = mask.call.function;
+  return kind == "doc" || kind == "length" || kind == "paged";
+}
+
 bool is_routed(const Access& access) {
   return std::ranges::any_of(access.renames,
                              [](const Rename& rename) { return !rename.member.empty(); });
@@ -205,7 +211,8 @@ Checked<AccessModel> ModelBuilder::access(const Access& line, const NestModel& n
   return out;
 }
 
-Checked<MaskModel> ModelBuilder::mask(const Stmt& stmt, const NestModel& nest) const {
+Checked<std::optional<MaskModel>> ModelBuilder::mask(const Stmt& stmt,
+                                                     const NestModel& nest) const {
   const auto view = [&](const Mask& line, std::size_t argument) -> const AxisView* {
     const auto* const name =
         argument < line.call.args.size() ? std::get_if<Name>(&line.call.args[argument]) : nullptr;
@@ -215,6 +222,7 @@ Checked<MaskModel> ModelBuilder::mask(const Stmt& stmt, const NestModel& nest) c
   };
   std::optional<MaskModel> model;
   for (const Mask& line : stmt.masks) {
+    if (asks_data(line)) continue;  // hides nothing that is known of blocks
     const std::string& kind = line.call.function;
     const AxisView* const queries = view(line, 0);
     const AxisView* const keys = view(line, 1);
@@ -239,7 +247,7 @@ Checked<MaskModel> ModelBuilder::mask(const Stmt& stmt, const NestModel& nest) c
     if (kind == "window") model->reach = std::min(model->reach.value_or(*number), *number);
     if (kind == "prefix") model->prefix = std::max(model->prefix, *number);
   }
-  return std::move(*model);
+  return model;
 }
 
 Checked<StatementModel> ModelBuilder::statement(const Stmt& stmt, const NestModel& nest) const {
@@ -254,6 +262,11 @@ Checked<StatementModel> ModelBuilder::statement(const Stmt& stmt, const NestMode
   for (const Access& operand : stmt.operands) {
     HP_TRY(out.operands.emplace_back(), access(operand, nest));
   }
+  for (const Mask& line : stmt.masks) {
+    if (!asks_data(line)) continue;
+    const std::string& buffer = std::get<Name>(line.call.args.back()).text;
+    HP_TRY(out.operands.emplace_back(), access({.buffer = buffer, .renames = {}}, nest));
+  }
   for (const Access& target : stmt.targets) {
     if (is_routed(target)) {
       return make_diag(DiagCode::V202, {{"what", "nest `" + nest.name + "`, which writes `" +
@@ -261,9 +274,7 @@ Checked<StatementModel> ModelBuilder::statement(const Stmt& stmt, const NestMode
     }
     HP_TRY(out.targets.emplace_back(), access(target, nest));
   }
-  if (!stmt.masks.empty()) {
-    HP_TRY(out.mask, mask(stmt, nest));
-  }
+  HP_TRY(out.mask, mask(stmt, nest));
   if (!out.tied) return out;
   const Radix& state = model_.buffers[static_cast<std::size_t>(out.targets[0].buffer)].radix;
   const Radix& weight = model_.buffers[static_cast<std::size_t>(out.targets[1].buffer)].radix;

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "ir/instantiate.h"
+#include "ir/mask_contract.h"
 
 namespace harpe {
 namespace {
@@ -182,17 +183,31 @@ class Reducer {
     return size % blocks.whole == 0 ? even : even - 1;
   }
 
+  // The tables of masks fit their keys again: one segment id a position; and all keys in one page,
+  // since which page holds which keys no block can tell.
+  void cut_tables(ReducedCase& out, std::map<std::string, std::int64_t>& sizes) const {
+    for (Nest& nest : out.program.nests) {
+      for (Stmt& stmt : nest.stmts) {
+        for (Mask& mask : stmt.masks) {
+          const MaskCall call = read_mask(mask);
+          if (!call.contract->table) continue;
+          const Buffer& buffer = *find_buffer(program_, call.data);
+          std::int64_t& length = sizes[std::get<std::string>(buffer.dims.back())];
+          length = call.contract->number ? 1 : sizes[call.keys];
+          if (call.contract->number) mask.call.args[call.contract->axes()] = sizes[call.keys];
+        }
+      }
+    }
+  }
+
   // Axes compared by a mask, or standing for each other in an access.
   [[nodiscard]] std::vector<std::pair<std::string, std::string>> related() const {
     std::vector<std::pair<std::string, std::string>> pairs;
     for (const Nest& nest : program_.nests) {
       for (const Stmt& stmt : nest.stmts) {
         for (const Mask& mask : stmt.masks) {
-          const auto* const a =
-              mask.call.args.empty() ? nullptr : std::get_if<Name>(&mask.call.args[0]);
-          const auto* const b =
-              mask.call.args.size() < 2 ? nullptr : std::get_if<Name>(&mask.call.args[1]);
-          if (a != nullptr && b != nullptr) pairs.emplace_back(a->text, b->text);
+          const MaskCall call = read_mask(mask);
+          if (call.contract->queries) pairs.emplace_back(call.queries, call.keys);
         }
         for (const auto* const side : {&stmt.targets, &stmt.operands}) {
           for (const Access& access : *side) {
@@ -223,6 +238,7 @@ class Reducer {
       const std::int64_t times = std::clamp<std::int64_t>(std::max(a, b) / std::min(a, b), 2, cut_);
       if (blocks_.contains(a > b ? first : second)) sizes[a > b ? first : second] = common * times;
     }
+    cut_tables(out, sizes);
     for (Decl& decl : out.program.decls) {
       if (auto* const axis = std::get_if<Axis>(&decl)) axis->size = Poly{sizes[axis->name], {}};
     }

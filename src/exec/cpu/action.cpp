@@ -122,20 +122,28 @@ void run_action(const Multiply& products) {
   });
 }
 
+MaskTables moved(MaskTables tables, std::span<const std::int64_t, kMaskTables> bytes) {
+  tables.documents.data = moved(tables.documents.data, bytes[0]);
+  tables.length.data = moved(tables.length.data, bytes[1]);
+  tables.pages.data = moved(tables.pages.data, bytes[2]);
+  return tables;
+}
+
 void run_action(const Attend& heads) {
-  for_each_turn(std::span<const Loop<5>>(heads.loops), [&](const auto& offsets, bool) {
+  for_each_turn(std::span(heads.loops), [&](const auto& offsets, bool) {
     AttentionProblem problem = heads.first;
     problem.q.data = moved(problem.q.data, offsets[0]);
     problem.k.data = moved(problem.k.data, offsets[1]);
     problem.v.data = moved(problem.v.data, offsets[2]);
     problem.o = moved(problem.o, offsets[3]);
     problem.lse = moved(problem.lse, offsets[4]);
+    problem.tables = moved(problem.tables, std::span(offsets).template last<kMaskTables>());
     attend(problem);
   });
 }
 
 void run_action(const Differentiate& heads) {
-  for_each_turn(std::span<const Loop<9>>(heads.loops), [&](const auto& offsets, bool again) {
+  for_each_turn(std::span(heads.loops), [&](const auto& offsets, bool again) {
     AttentionGradientProblem problem = heads.first;
     problem.q.data = moved(problem.q.data, offsets[0]);
     problem.k.data = moved(problem.k.data, offsets[1]);
@@ -146,6 +154,7 @@ void run_action(const Differentiate& heads) {
     problem.dq.data = moved(problem.dq.data, offsets[6]);
     problem.dk.data = moved(problem.dk.data, offsets[7]);
     problem.dv.data = moved(problem.dv.data, offsets[8]);
+    problem.tables = moved(problem.tables, std::span(offsets).template last<kMaskTables>());
     problem.dk.carry = problem.dk.carry || again;
     problem.dv.carry = problem.dv.carry || again;
     differentiate_attention(problem);

@@ -83,17 +83,20 @@ struct Multiply {
   std::int32_t* result = nullptr;  // takes over how many are used
 };
 
+// What masks on data may read, after the other operands of a loop: documents, length, pages.
+constexpr std::size_t kMaskTables = 3;
+
 // Attention of every batch entry and head; operands q, k, v, o, l.
 struct Attend {
   AttentionProblem first;
-  std::vector<Loop<5>> loops;
+  std::vector<Loop<5 + kMaskTables>> loops;
 };
 
 // The gradients of every batch entry and head; operands q, k, v, do, lse, delta, dq, dk, dv. Turns
 // of a loop that reduces share dk and dv, never dq.
 struct Differentiate {
   AttentionGradientProblem first;
-  std::vector<Loop<9>> loops;
+  std::vector<Loop<9 + kMaskTables>> loops;
 };
 
 // Dot products of rows; operands a, b, c.

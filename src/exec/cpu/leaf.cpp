@@ -1,6 +1,9 @@
 #include "exec/cpu/leaf.h"
 
+#include <algorithm>
 #include <array>
+
+#include "support/check.h"
 
 namespace harpe::cpu {
 namespace {
@@ -32,7 +35,14 @@ std::vector<std::size_t> LeafSite::axes_of(std::size_t participant) const {
   return axes;
 }
 
+std::size_t LeafSite::mask_participant(const std::string& buffer) const {
+  const auto found = std::ranges::find(mask_reads, buffer, &Access::buffer);
+  HP_CHECK(found != mask_reads.end(), "a mask reads `" + buffer + "`");
+  return targets_end() + static_cast<std::size_t>(found - mask_reads.begin());
+}
+
 const std::string& LeafSite::buffer_of(std::size_t participant) const {
+  if (participant >= targets_end()) return mask_reads[participant - targets_end()].buffer;
   return participant < operands() ? stmt.operands[participant].buffer
                                   : stmt.targets[participant - operands()].buffer;
 }
@@ -49,7 +59,7 @@ Checked<Ok> check_types(const LeafSite& site, const Cell& cell, std::size_t stat
   const bool known = operand == DType::F32 || operand == DType::BF16 || operand == DType::F16 ||
                      operand == DType::F64;
   const DType state = operand == DType::F64 ? DType::F64 : DType::F32;
-  for (std::size_t i = 0; i < cell.views.size(); ++i) {
+  for (std::size_t i = 0; i < site.targets_end(); ++i) {
     const bool statistic = i >= statistics && i < site.operands();
     const DType found = cell.views[i].dtype;
     const DType wanted = i < site.operands() && !statistic ? operand : state;

@@ -14,7 +14,8 @@
 
 namespace harpe::cpu {
 
-// A statement as its leaf's kernel sees it: participants are the operands, then the targets.
+// A statement as its leaf's kernel sees it: participants are the operands, then the
+// targets, then what its masks read.
 struct LeafSite {
   const Nest& nest;
   const Stmt& stmt;
@@ -24,7 +25,12 @@ struct LeafSite {
   std::vector<std::string> names;     // per axis of the space
   std::optional<ResolvedMask> mask;   // its axes are axes of the space
 
+  std::vector<Access> mask_reads = {};
+
   [[nodiscard]] std::size_t operands() const { return stmt.operands.size(); }
+  [[nodiscard]] std::size_t targets_end() const { return operands() + stmt.targets.size(); }
+  // Requires: a mask reads the buffer.
+  [[nodiscard]] std::size_t mask_participant(const std::string& buffer) const;
   // All axes of a participant.
   [[nodiscard]] std::vector<std::size_t> axes_of(std::size_t participant) const;
   [[nodiscard]] const std::string& buffer_of(std::size_t participant) const;

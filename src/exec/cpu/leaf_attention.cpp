@@ -37,7 +37,8 @@ Checked<Action> call_attention(const LeafSite& site, const LeafCall& call) {
                  .lse_stride = cell.views[kL].strides[axes.query],
                  .scale = axes.scale,
                  .carry = call.accumulate[0],
-                 .visible = axes.visible};
+                 .visible = axes.visible,
+                 .tables = axes.tables};
   heads.loops = loops_over_heads<kParticipants>(site, cell, axes, kO);
   return Action{std::move(heads)};
 }

@@ -53,7 +53,8 @@ Checked<Action> call_attention_gradient(const LeafSite& site, const LeafCall& ca
                  .dk = sums_of(call, kDk, axes.key, axes.head_dim),
                  .dv = sums_of(call, kDv, axes.key, axes.value_dim),
                  .scale = axes.scale,
-                 .visible = axes.visible};
+                 .visible = axes.visible,
+                 .tables = axes.tables};
   heads.loops = loops_over_heads<kParticipants>(site, cell, axes, kDk);
   return Action{std::move(heads)};
 }

@@ -1,6 +1,9 @@
 #include "exec/cpu/leaf_attention_site.h"
 
+#include <algorithm>
 #include <cmath>
+
+#include "ir/mask_contract.h"
 
 namespace harpe::cpu {
 namespace {
@@ -41,14 +44,61 @@ double scale_of(const LeafSite& site, std::int64_t head_dim) {
   return 1.0 / std::sqrt(static_cast<double>(head_dim));
 }
 
+Diag not_between(const LeafSite& site) {
+  return make_diag(DiagCode::X006, {{"leaf", site.stmt.leaf}, {"nest", site.nest.name}});
+}
+
+// One table of masks, its batch entries those of q.
+Checked<IndexTable> table_of(const LeafSite& site, const Cell& cell, const AttentionSite& axes,
+                             std::size_t participant, bool has_entries) {
+  Dims dims = site.dims[participant];
+  IndexTable table{.data = cell.views[participant].data, .stride = 1};
+  if (has_entries) {
+    const std::size_t entries = dims.back()[0];
+    HP_REQUIRE_OK(check_whole(site, cell, entries));
+    table.stride = cell.views[participant].strides[entries];
+    dims.pop_back();
+  }
+  const std::vector<std::size_t> looped = site.axes_of(kQ);
+  for (const std::vector<std::size_t>& dim : dims) {
+    for (const std::size_t axis : dim) {
+      const bool inside = axis == axes.query || axis == axes.head_dim;
+      if (inside || std::ranges::find(looped, axis) == looped.end()) return not_between(site);
+    }
+  }
+  return table;
+}
+
+Checked<Ok> read_tables(const LeafSite& site, const Cell& cell, AttentionSite& axes) {
+  axes.tables.first_query = cell.span[axes.query].begin;
+  axes.tables.first_key = cell.span[axes.key].begin;
+  for (const Mask& mask : site.stmt.masks) {
+    const MaskCall call = read_mask(mask);
+    if (!call.contract->data) continue;
+    const std::size_t participant = site.mask_participant(call.data);
+    HP_TRY(const IndexTable table, table_of(site, cell, axes, participant, call.contract->table));
+    if (call.contract->kind == MaskKind::Doc) {
+      axes.tables.documents = table;
+      axes.table_parts[0] = participant;
+    } else if (call.contract->kind == MaskKind::Length) {
+      axes.tables.length = table;
+      axes.table_parts[1] = participant;
+    } else {
+      axes.tables.pages = table;
+      axes.tables.page = call.number;
+      axes.tables.page_count = site.lengths[site.dims[participant].back()[0]];
+      axes.table_parts[2] = participant;
+    }
+  }
+  return Ok{};
+}
+
 // What the cell's queries see of its keys.
 Checked<Visibility> visible_in(const LeafSite& site, const Cell& cell, const AttentionSite& axes) {
   if (!site.mask) return Visibility();
   const bool fits = site.mask->query_axis == static_cast<int>(axes.query) &&
                     site.mask->key_axis == static_cast<int>(axes.key);
-  if (!fits) {
-    return make_diag(DiagCode::X006, {{"leaf", site.stmt.leaf}, {"nest", site.nest.name}});
-  }
+  if (!fits) return not_between(site);
   return seen_from(site.mask->visible, cell.span[axes.query].begin, cell.span[axes.key].begin);
 }
 
@@ -64,6 +114,7 @@ Checked<AttentionSite> attention_site(const LeafSite& site, const Cell& cell,
   HP_REQUIRE_OK(check_whole(site, cell, axes.head_dim));
   HP_REQUIRE_OK(check_whole(site, cell, axes.value_dim));
   HP_TRY(axes.visible, visible_in(site, cell, axes));
+  HP_REQUIRE_OK(read_tables(site, cell, axes));
   axes.scale = scale_of(site, site.lengths[axes.head_dim]);
   return axes;
 }

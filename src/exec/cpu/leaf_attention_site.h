@@ -1,6 +1,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -9,6 +10,8 @@
 #include "exec/cpu/leaf.h"
 
 namespace harpe::cpu {
+
+constexpr std::size_t kNoTable = static_cast<std::size_t>(-1);
 
 // A cell of a leaf between queries and keys: which axes of the space play which part, and what is
 // visible. Tensors are [batch, positions, heads, features]: q is the first operand, k the second, v
@@ -21,6 +24,9 @@ struct AttentionSite {
   std::size_t value_dim = 0;
   double scale = 1;
   Visibility visible = {};  // of the cell's keys to its queries
+  MaskTables tables = {};   // of the first batch entry
+  // Participants that the tables are of, in the order documents, length, pages.
+  std::array<std::size_t, kMaskTables> table_parts = {kNoTable, kNoTable, kNoTable};
 };
 
 // `matrices` are the participants that have four dimensions, q, k and v among them.
@@ -33,22 +39,27 @@ struct AttentionSite {
 [[nodiscard]] MatrixView matrix_of(const LeafSite& site, const Cell& cell, std::size_t participant);
 
 // Every axis of q that is in no matrix: batch entries and heads. Those that are not among the axes
-// of participant `result` have their contributions summed there.
+// of participant `result` have their contributions summed there. The tables of masks move along.
 template <std::size_t kParticipants>
-[[nodiscard]] std::vector<Loop<kParticipants>> loops_over_heads(const LeafSite& site,
-                                                                const Cell& cell,
-                                                                const AttentionSite& axes,
-                                                                std::size_t result) {
-  std::vector<Loop<kParticipants>> loops;
+[[nodiscard]] std::vector<Loop<kParticipants + kMaskTables>> loops_over_heads(
+    const LeafSite& site, const Cell& cell, const AttentionSite& axes, std::size_t result) {
+  std::vector<Loop<kParticipants + kMaskTables>> loops;
   const std::vector<std::size_t> kept = site.axes_of(result);
   for (const std::size_t axis : site.axes_of(0)) {
     const bool inside = axis == axes.query || axis == axes.head_dim;
     if (inside || cell.span[axis].size() == 1) continue;
-    Loop<kParticipants> loop{.length = cell.span[axis].size(),
-                             .bytes = {},
-                             .reduces = std::ranges::find(kept, axis) == kept.end()};
-    for (std::size_t i = 0; i < kParticipants; ++i) {
-      loop.bytes[i] = cell.views[i].strides[axis] * size_in_bytes(cell.views[i].dtype);
+    Loop<kParticipants + kMaskTables> loop{.length = cell.span[axis].size(),
+                                           .bytes = {},
+                                           .reduces = std::ranges::find(kept, axis) == kept.end()};
+    const auto step = [&](std::size_t participant) {
+      const View& view = cell.views[participant];
+      return view.strides[axis] * size_in_bytes(view.dtype);
+    };
+    for (std::size_t i = 0; i < kParticipants; ++i) loop.bytes[i] = step(i);
+    for (std::size_t i = 0; i < kMaskTables; ++i) {
+      if (axes.table_parts[i] != kNoTable) {
+        loop.bytes[kParticipants + i] = step(axes.table_parts[i]);
+      }
     }
     loops.push_back(loop);
   }

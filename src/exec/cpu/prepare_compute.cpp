@@ -5,6 +5,7 @@
 #include "exec/cpu/leaf.h"
 #include "exec/cpu/prepare.h"
 #include "ir/leaf_contract.h"
+#include "ir/mask_contract.h"
 #include "support/check.h"
 
 namespace harpe::cpu {
@@ -54,7 +55,8 @@ class ComputeBuilder {
               .dims = {},
               .lengths = {},
               .names = {},
-              .mask = {}} {}
+              .mask = {},
+              .mask_reads = mask_reads(statement_of(setting.plan, task))} {}
 
   Checked<TaskWork> build() {
     for (const std::string& name : site_.nest.over) {
@@ -64,6 +66,7 @@ class ComputeBuilder {
     }
     for (const Access& access : site_.stmt.operands) add_participant(access, task_.reads);
     for (const Access& access : site_.stmt.targets) add_participant(access, task_.writes);
+    for (const Access& access : site_.mask_reads) add_participant(access, task_.reads);
     resolve_mask();
     ragged_ = find_ragged_axis(setting_.plan, setting_.blocks, keys_);
     const std::vector<std::vector<Interval>> boxes = iteration_boxes();
@@ -181,7 +184,7 @@ class ComputeBuilder {
       }
     }
     cuts_.resize(keys_.size());
-    for (std::size_t part = site_.operands(); part < parts_.size(); ++part) {
+    for (std::size_t part = site_.operands(); part < site_.targets_end(); ++part) {
       for (const std::size_t axis : parts_[part].axes) {
         cuts_[axis].assign(points[axis].begin(), points[axis].end());
       }
@@ -198,7 +201,7 @@ class ComputeBuilder {
   Checked<Ok> add_cell(const Cell& cell) {
     const Coverage coverage = coverage_of(cell);
     std::vector<bool> accumulate;
-    for (std::size_t i = site_.operands(); i < cell.views.size(); ++i) {
+    for (std::size_t i = site_.operands(); i < site_.targets_end(); ++i) {
       const View& target = cell.views[i];
       HP_CHECK(target.data != nullptr, "a compute task names the blocks it writes");
       const bool first = target.mode == WriteMode::Init && !written_.contains(target.data);

@@ -63,6 +63,28 @@ const std::vector<Shape> kCapped = {
     {"one token per expert, the others drop",
      {"tokens=29", "experts=8", "topk=3", "hidden=5", "inter=4", "capacity=1"}},
 };
+// What masks read is drawn: documents of one position up to all, lengths of none up to all.
+const std::vector<Shape> kPacked = {
+    {"packed", {"seq=96", "heads=8", "kv_heads=8", "head_dim=16", "packed=true"}},
+    {"packed, causal, grouped, odd, three in a batch",
+     {"batch=3", "seq=61", "heads=12", "kv_heads=4", "head_dim=24", "causal=true", "packed=true"}},
+    {"packed behind a window and a prefix, narrow values",
+     {"batch=2", "seq=67", "heads=5", "kv_heads=5", "head_dim=16", "v_head_dim=8", "window=13",
+      "prefix=9", "packed=true"}},
+    {"packed, shorter than the mesh",
+     {"batch=2", "seq=3", "heads=8", "kv_heads=8", "head_dim=8", "packed=true"}},
+};
+const std::vector<Shape> kCaches = {
+    {"ragged", {"batch=5", "kv=96", "heads=8", "kv_heads=8", "head_dim=16", "ragged=true"}},
+    {"ragged, grouped, odd, narrow values",
+     {"batch=4", "kv=61", "heads=12", "kv_heads=4", "head_dim=24", "v_head_dim=10", "ragged=true"}},
+    {"paged", {"batch=2", "kv=60", "heads=8", "kv_heads=4", "head_dim=8", "page=4"}},
+    {"paged and ragged, pages across blocks",
+     {"batch=4", "kv=105", "heads=6", "kv_heads=2", "head_dim=8", "page=7", "ragged=true"}},
+    {"pages of one key, fewer than ranks",
+     {"batch=5", "kv=3", "heads=1", "head_dim=8", "page=1", "ragged=true"}},
+    {"one page", {"batch=3", "kv=40", "heads=2", "head_dim=8", "page=40", "ragged=true"}},
+};
 const std::vector<std::string> kMeshes = {"x=1",     "x=2",     "x=3",     "x=4",
                                           "x=5",     "x=6",     "x=8",     "y=2,x=2",
                                           "y=2,x=3", "y=2,x=4", "y=3,x=2", "z=2,y=2,x=2"};
@@ -212,6 +234,26 @@ TEST_P(Numerics, experts_are_right_under_every_schedule) {
   tally.run("moe", kExperts, GetParam());
   tally.run("moe_capped", kCapped, GetParam());
   report(tally, 400);
+}
+
+// The types share the meshes: what a mask reads has no type of theirs.
+std::vector<std::string> some_meshes(const std::string& dtype) {
+  if (dtype == "f32") return {"x=1", "x=3", "x=8", "y=2,x=2"};
+  if (dtype == "bf16") return {"x=2", "x=5", "z=2,y=2,x=2"};
+  return {dtype == "f16" ? "x=4" : "y=3,x=2"};
+}
+
+TEST_P(Numerics, packed_documents_are_right_under_every_schedule) {
+  Tally tally;
+  tally.run("attention", kPacked, GetParam(), some_meshes(GetParam()));
+  tally.run("attention_bwd", kPacked, GetParam(), some_meshes(GetParam()));
+  report(tally, 30);
+}
+
+TEST_P(Numerics, ragged_and_paged_caches_are_right_under_every_schedule) {
+  Tally tally;
+  tally.run("decode", kCaches, GetParam(), some_meshes(GetParam()));
+  report(tally, 20);
 }
 
 INSTANTIATE_TEST_SUITE_P(Types, Numerics, testing::Values("f32", "bf16", "f16", "f64"),

@@ -12,7 +12,7 @@ std::string refusal(const auto& result) {
 }
 
 std::string parameters(const std::vector<std::string>& words) {
-  return refusal(load_program("attention", words));
+  return refusal(load_program("attention", words, {}));
 }
 
 TEST(MeshOption, names_axes_major_first) {
@@ -52,8 +52,9 @@ TEST(Parameters, are_refused_when_unknown_with_the_known_ones) {
   EXPECT_TRUE(text.starts_with("error[P101]: program `attention` has no parameter `dropout`"))
       << text;
   EXPECT_NE(
-      text.find("note: parameters of `attention`: `batch`, `seq`, `kv_seq`, `heads`, "
-                "`kv_heads`, `head_dim`, `v_head_dim`, `causal`, `window`, `prefix`, `dtype`"),
+      text.find(
+          "note: parameters of `attention`: `batch`, `seq`, `kv_seq`, `heads`, "
+          "`kv_heads`, `head_dim`, `v_head_dim`, `causal`, `window`, `prefix`, `packed`, `dtype`"),
       std::string::npos)
       << text;
 }

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "exec/cpu/cpu_executor.h"
+#include "ir/mask_data.h"
 #include "ir/tensor.h"
 #include "tests/unit/exec/plans.h"
 
@@ -29,8 +30,7 @@ inline Subject prepare(const Plan& plan, const CpuOptions& options = {}, std::ui
   Subject subject{.executor = std::move(made).value(), .inputs = {}};
   for (const Buffer* buffer : buffers_of(plan.program)) {
     if (buffer->role != Role::In) continue;
-    const HostTensor tensor =
-        random_tensor(buffer->dtype, shape_of(plan.program, *buffer), seed, buffer->name);
+    const HostTensor tensor = draw_input(plan.program, *buffer, seed);
     subject.executor->set_input(buffer->name, tensor);
     subject.inputs[buffer->name] = tensor;
   }

@@ -16,6 +16,7 @@ struct Sizes {
   std::int64_t batch = 1, queries = 3, keys = 4, kv_heads = 1, group = 1, head_dim = 2,
                value_dim = 2;
   bool causal = false;
+  std::string segments = "";  // ids of packed documents, a digit a position
 };
 
 // Forward and backward of one shape: the axes and buffers of both, and the nests asked for.
@@ -25,7 +26,8 @@ Program make(const Sizes& s, const std::string& roles, const std::string& nests)
   };
   const std::string text = "program p {" + axis("B", s.batch) + axis("Sq", s.queries) +
                            axis("Skv", s.keys) + axis("H", s.kv_heads) + axis("G", s.group) +
-                           axis("D", s.head_dim) + axis("Dv", s.value_dim) +
+                           axis("D", s.head_dim) + axis("Dv", s.value_dim) + axis("S", s.keys) +
+                           (s.segments.empty() ? "" : " buffer seg : i32[B, S] in") +
                            " buffer q : f64[B, Sq, (H, G), D] in buffer k : f64[B, Skv, H, D] in"
                            " buffer v : f64[B, Skv, H, Dv] in" +
                            roles + nests + "}";
@@ -36,12 +38,18 @@ Program make(const Sizes& s, const std::string& roles, const std::string& nests)
   return std::move(program).value();
 }
 
-std::string mask(const Sizes& s) { return s.causal ? " where causal(Sq, Skv) }" : " }"; }
+std::string mask(const Sizes& s) {
+  std::string masks = s.causal ? " where causal(Sq, Skv)" : "";
+  if (!s.segments.empty())
+    masks += (s.causal ? " and" : " where") + std::string(" doc(Sq, Skv, seg)");
+  return masks + " }";
+}
 
 Program forward_of(const Sizes& s) {
-  return make(s, " buffer o : f64[B, Sq, (H, G), Dv] out buffer lse : f64[B, (H, G), Sq] out",
-              " nest fwd over (B, H, G, Sq, Skv) whole (D, Dv) { (o, lse) lse= attn_fwd(q, k, v)" +
-                  mask(s));
+  return make(
+      s, " buffer o : f64[B, Sq, (H, G), Dv] out buffer lse : f64[B, (H, G), Sq] out",
+      " nest fwd over (B, H, G, Sq, Skv) whole (D, Dv, S) { (o, lse) lse= attn_fwd(q, k, v)" +
+          mask(s));
 }
 
 Program backward_of(const Sizes& s) {
@@ -51,7 +59,7 @@ Program backward_of(const Sizes& s) {
               " buffer dq : f64[B, Sq, (H, G), D] out buffer dk : f64[B, Skv, H, D] out"
               " buffer dv : f64[B, Skv, H, Dv] out",
               " nest pre over (B, H, G, Sq) whole (Dv) { delta = rowdot(o, do) }"
-              " nest bwd over (B, H, G, Sq, Skv) whole (D, Dv) {"
+              " nest bwd over (B, H, G, Sq, Skv) whole (D, Dv, S) {"
               " (dq, dk, dv) sum= attn_bwd(q, k, v, do, lse, delta)" +
                   mask(s));
 }
@@ -70,6 +78,12 @@ TensorMap inputs_of(const Sizes& s) {
   for (const char* name : {"q", "k", "v", "do"}) {
     inputs[name] =
         random_tensor(DType::F64, shape_of(backward, *find_buffer(backward, name)), 3, name);
+  }
+  if (!s.segments.empty()) {
+    HostTensor& segments = inputs["seg"] = make_tensor(DType::I32, {s.batch, s.keys});
+    for (std::int64_t i = 0; i < s.batch * s.keys; ++i) {
+      store(segments, i, s.segments[static_cast<std::size_t>(i)] - '0');
+    }
   }
   const Meaning forward = run(forward_of(s), inputs);
   inputs["o"] = forward.outputs.at("o");
@@ -117,6 +131,17 @@ TEST(InterpretGradient, is_what_finite_differences_of_attention_give) {
                             .head_dim = 3,
                             .value_dim = 1,
                             .causal = true});
+}
+
+TEST(InterpretGradient, of_packed_documents_is_what_finite_differences_give) {
+  compare_with_differences({.queries = 5, .keys = 5, .segments = "00122"});
+  compare_with_differences({.batch = 2,
+                            .queries = 4,
+                            .keys = 4,
+                            .kv_heads = 2,
+                            .group = 2,
+                            .causal = true,
+                            .segments = "01110022"});
 }
 
 TEST(InterpretGradient, of_queries_that_see_nothing_is_zero) {

@@ -18,8 +18,10 @@ namespace {
 template <class Real>
 class QueryBlock {
  public:
-  QueryBlock(const AttentionProblem& problem, std::int64_t first, std::int64_t rows)
+  QueryBlock(const AttentionProblem& problem, const SeenLabels& labels, std::int64_t first,
+             std::int64_t rows)
       : p_(problem),
+        labels_(labels),
         first_(first),
         rows_(rows),
         q_(ready<Real>(part(problem.q, first, 0), rows, problem.head_dim, Scratch::Query)),
@@ -43,6 +45,7 @@ class QueryBlock {
   void add_values(const SoftmaxTile<Real>& tile, const DenseView<Real>& v);
 
   const AttentionProblem& p_;
+  const SeenLabels& labels_;
   std::int64_t first_;
   std::int64_t rows_;
   MatrixView q_;
@@ -69,7 +72,7 @@ void QueryBlock<Real>::begin(std::int64_t row) {
 
 template <class Real>
 void QueryBlock<Real>::add_keys(std::int64_t key, std::int64_t columns) {
-  seen_.set(seen_from(p_.visible, first_, key), rows_, columns);
+  seen_.set(seen_from(p_.visible, first_, key), labels_.from(first_, key), rows_, columns);
   if (seen_.none()) return;
   const std::int64_t padding = softmax_padding<Real>;
   const std::int64_t stride = (columns + padding - 1) / padding * padding;
@@ -145,10 +148,11 @@ void QueryBlock<Real>::finish() {
 
 template <class Real>
 void attend_as(const AttentionProblem& p) {
+  const SeenLabels labels = make_labels(p.tables, p.queries, p.keys);
   for (std::int64_t query = 0; query < p.queries; query += kQueryBlock) {
     const std::int64_t rows = std::min(kQueryBlock, p.queries - query);
     const ColumnRun seen = seen_by_rows(seen_from(p.visible, query, 0), rows, p.keys);
-    QueryBlock<Real> block(p, query, rows);
+    QueryBlock<Real> block(p, labels, query, rows);
     for (std::int64_t key = seen.begin; key < seen.end; key += kKeyBlock) {
       block.add_keys(key, std::min(kKeyBlock, seen.end - key));
     }

@@ -3,6 +3,7 @@
 #include <cstdint>
 
 #include "exec/cpu/kernels/gemm.h"
+#include "exec/cpu/kernels/mask_tables.h"
 #include "ir/visibility.h"
 
 namespace harpe {
@@ -24,6 +25,7 @@ struct AttentionProblem {
   double scale = 1.0;
   bool carry = false;  // (o, lse) hold the state of other keys, to be combined with
   Visibility visible;  // of rows of k to rows of q
+  MaskTables tables = {};
 };
 
 // o is normalised, lse the natural logarithm of the row's sum. A query that sees no key gets o = 0

@@ -49,8 +49,10 @@ void begin(const SumMatrix& sums, std::int64_t rows, std::int64_t columns) {
 template <class Real>
 class QueryGradients {
  public:
-  QueryGradients(const AttentionGradientProblem& problem, std::int64_t first, std::int64_t rows)
+  QueryGradients(const AttentionGradientProblem& problem, const SeenLabels& labels,
+                 std::int64_t first, std::int64_t rows)
       : p_(problem),
+        labels_(labels),
         first_(first),
         rows_(rows),
         q_(operand<Real>(part(problem.q, first, 0), rows, problem.head_dim, Scratch::Query)),
@@ -77,6 +79,7 @@ class QueryGradients {
   void add_pairs(const GradientTile<Real>& tile, const DenseView<Real>& k, std::int64_t key) const;
 
   const AttentionGradientProblem& p_;
+  const SeenLabels& labels_;
   std::int64_t first_;
   std::int64_t rows_;
   Operand<Real> q_;
@@ -148,7 +151,7 @@ void QueryGradients<Real>::add_pairs(const GradientTile<Real>& tile, const Dense
 
 template <class Real>
 void QueryGradients<Real>::add_keys(std::int64_t key, std::int64_t columns) {
-  seen_.set(seen_from(p_.visible, first_, key), rows_, columns);
+  seen_.set(seen_from(p_.visible, first_, key), labels_.from(first_, key), rows_, columns);
   if (seen_.none()) return;
   const std::int64_t padding = softmax_padding<Real>;
   const std::int64_t stride = (columns + padding - 1) / padding * padding;
@@ -179,6 +182,7 @@ void QueryGradients<Real>::add_keys(std::int64_t key, std::int64_t columns) {
 
 template <class Real>
 void differentiate_as(const AttentionGradientProblem& p) {
+  const SeenLabels labels = make_labels(p.tables, p.queries, p.keys);
   begin<Real>(p.dq, p.queries, p.head_dim);
   begin<Real>(p.dk, p.keys, p.head_dim);
   begin<Real>(p.dv, p.keys, p.value_dim);
@@ -186,7 +190,7 @@ void differentiate_as(const AttentionGradientProblem& p) {
     const std::int64_t rows = std::min(kQueryBlock, p.queries - query);
     const ColumnRun seen = seen_by_rows(seen_from(p.visible, query, 0), rows, p.keys);
     if (seen.begin >= seen.end) continue;
-    QueryGradients<Real> block(p, query, rows);
+    QueryGradients<Real> block(p, labels, query, rows);
     for (std::int64_t key = seen.begin; key < seen.end; key += kKeyBlock) {
       block.add_keys(key, std::min(kKeyBlock, seen.end - key));
     }

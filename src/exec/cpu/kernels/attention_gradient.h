@@ -3,6 +3,7 @@
 #include <cstdint>
 
 #include "exec/cpu/kernels/gemm.h"
+#include "exec/cpu/kernels/mask_tables.h"
 #include "ir/visibility.h"
 
 namespace harpe {
@@ -40,6 +41,7 @@ struct AttentionGradientProblem {
   SumMatrix dv;
   double scale = 1.0;
   Visibility visible;  // of rows of k to rows of q
+  MaskTables tables = {};
 };
 
 // A query that sees no key, or whose lse is -inf, has no part in any gradient. What a query does

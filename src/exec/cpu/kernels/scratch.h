@@ -17,7 +17,9 @@ enum class Scratch : std::uint8_t {
   Scores,
   Gradients,
   Output,
-  Rows
+  Rows,
+  Labels,
+  Pages
 };
 
 // `bytes` of the calling thread's own memory, aligned to 64, with unspecified content. Grown on

@@ -5,6 +5,7 @@
 #include <span>
 #include <vector>
 
+#include "exec/cpu/kernels/mask_tables.h"
 #include "ir/visibility.h"
 
 namespace harpe {
@@ -18,8 +19,9 @@ struct ColumnRun {
 // Per row of a tile of scores the runs of columns it sees, ascending and apart.
 class SeenColumns {
  public:
-  // Positions in `visible` are rows and columns of the tile.
-  void set(const Visibility& visible, std::int64_t rows, std::int64_t columns);
+  // Positions in `visible` and in `labels` are rows and columns of the tile.
+  void set(const Visibility& visible, const SeenLabels& labels, std::int64_t rows,
+           std::int64_t columns);
 
   // Every row sees every column: `of` is not to be asked.
   [[nodiscard]] bool all() const { return first_.empty(); }
@@ -30,6 +32,20 @@ class SeenColumns {
   }
 
  private:
+  struct Labelled {
+    ColumnRun run;
+    std::int64_t label;
+  };
+
+  // The columns as runs of one label; what nobody sees is in none.
+  void split(const SeenLabels& labels, std::int64_t columns);
+  // All rows and columns have one label.
+  [[nodiscard]] bool is_one(const SeenLabels& labels, std::int64_t rows,
+                            std::int64_t columns) const;
+  // What the row sees of a run.
+  void add(const ColumnRun& run, const SeenLabels& labels, std::int64_t row);
+
+  std::vector<Labelled> labelled_;
   std::vector<ColumnRun> runs_;
   std::vector<std::size_t> first_;  // of each row, in runs_; and where the last row's end
 };

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "ir/interpret_attention_axes.h"
+
+namespace harpe {
+
+// What the masks on data of one statement show: by batch entry, of queries and keys by position.
+class MaskData {
+ public:
+  // Errors: P205 for a buffer that is not by batch entry.
+  [[nodiscard]] static Checked<MaskData> make(const LeafCall& call, const AttentionAxes& axes,
+                                              const AxisList& entries);
+
+  // `entry` is a point of `entries`, row-major; `key` is where the key lies.
+  [[nodiscard]] bool shows(std::int64_t entry, std::int64_t query, std::int64_t key) const;
+  // What is left of `runs`.
+  [[nodiscard]] std::vector<KeyRun> shown_of(const std::vector<KeyRun>& runs, std::int64_t entry,
+                                             std::int64_t query) const;
+
+ private:
+  // A buffer of integers, and where the part of each entry begins.
+  struct Table {
+    std::vector<std::int64_t> values;
+    std::vector<std::int64_t> begin;
+    [[nodiscard]] std::int64_t at(std::int64_t entry, std::int64_t i) const {
+      return values[static_cast<std::size_t>(begin[static_cast<std::size_t>(entry)] + i)];
+    }
+  };
+
+  static Table read(const NamedTensor& tensor, const AxisList& entries);
+
+  std::optional<Table> documents_;
+  std::optional<Table> lengths_;
+  std::optional<Table> places_;  // per page of the storage: which page of the sequence; or -1
+  std::int64_t page_ = 0;
+};
+
+}  // namespace harpe
