@@ -44,6 +44,7 @@ inline constexpr std::array kFlags = {
          "every block of every rank, or of small likenesses (auto: above a million tasks)",
          kVerify},
     Flag{"memory", "", "BYTES", "refuse a plan whose ranks need more than this", kVerify},
+    Flag{"sms", "", "N", "SMs a rank has for kernels that wait inside (default 132)", kVerify},
     Flag{"backend", "", "cpu|cuda", "where the ranks run (default cpu)", kRun},
     Flag{"input", "", "NAME=FILE.npy",
          "a whole input tensor; without it inputs are drawn from --seed", kRun, true},

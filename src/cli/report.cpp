@@ -58,16 +58,23 @@ void add_plan(Json& json, const PlanSummary& plan) {
 }
 
 Rows rows_of(const Certificate& certificate) {
-  return {{"level", std::string(print_level(certificate.level))},
-          {"tasks", std::to_string(certificate.tasks)},
-          {"edges", std::to_string(certificate.happens_before_edges)},
-          {"blocks", std::to_string(certificate.blocks_checked) + " of outputs"},
-          {"memory", print_bytes(certificate.peak_bytes) + " a rank"}};
+  Rows rows = {{"level", std::string(print_level(certificate.level))},
+               {"covers", coverage_of(certificate)}};
+  if (certificate.has_plan) {
+    rows.emplace_back("tasks", std::to_string(certificate.tasks));
+    rows.emplace_back("edges", std::to_string(certificate.happens_before_edges));
+  }
+  rows.emplace_back("blocks", std::to_string(certificate.blocks_checked) + " of outputs");
+  if (certificate.peak_bytes > 0) {
+    rows.emplace_back("memory", print_bytes(certificate.peak_bytes) + " a rank");
+  }
+  return rows;
 }
 
 Json to_json(const Certificate& certificate) {
   return Json::object()
       .set("level", print_level(certificate.level))
+      .set("covers", coverage_of(certificate))
       .set("tasks", certificate.tasks)
       .set("edges", certificate.happens_before_edges)
       .set("blocks", certificate.blocks_checked)

@@ -8,40 +8,83 @@
 namespace harpe::cli {
 namespace {
 
-Checked<VerifyLevel> level_of(const CommandLine& line, const Plan& plan) {
+// `--level`; nothing for auto.
+Checked<std::optional<VerifyLevel>> level_of(const CommandLine& line) {
   static const std::vector<std::string> kLevels = {"auto", "full", "reduced"};
   const std::string level = line.value("level").value_or("auto");
-  if (level == "auto") return level_for(plan);
-  if (level == "full") return VerifyLevel::Full;
-  if (level == "reduced") return VerifyLevel::Reduced;
+  if (level == "auto") return std::optional<VerifyLevel>();
+  if (level == "full") return std::optional(VerifyLevel::Full);
+  if (level == "reduced") return std::optional(VerifyLevel::Reduced);
   return make_diag(DiagCode::U109,
                    {{"flag", "--level"},
                     {"text", level},
                     {"wanted", "auto, full or reduced" + suggestion(level, kLevels)}});
 }
 
-}  // namespace
-
-Checked<int> verify_plan(const CommandLine& line, Session& session) {
-  HP_REQUIRE_OK(check_json(line));
+Checked<VerifyOptions> options_of(const CommandLine& line) {
   VerifyOptions options;
   if (const std::optional<std::string> limit = line.value("memory")) {
     HP_TRY(options.memory_limit_bytes,
            parse_count("--memory", *limit, 1, std::numeric_limits<std::int64_t>::max()));
   }
-  HP_TRY(const Request request, request_of(line));
-  show_progress("lowering");
-  HP_TRY(const Plan plan, session.plan(request));
-  HP_TRY(const VerifyLevel level, level_of(line, plan));
-  show_progress("verifying");
-  HP_TRY(const Certificate certificate, certify(plan, level, options));
-  const PlanSummary summary = summarise(plan);
-  Json json = start_json(line);
-  add_plan(json, summary);
+  if (const std::optional<std::string> count = line.value("sms")) {
+    HP_TRY(options.sm_count, parse_count("--sms", *count, 1, 1024));
+  }
+  return options;
+}
+
+Checked<int> show(const CommandLine& line, const PlanSummary& summary, Json json,
+                  const Certificate& certificate) {
   json.set("certificate", to_json(certificate));
   HP_REQUIRE_OK(show_results(
       line, "verified: " + print_title(summary) + print_rows(rows_of(certificate)), json));
   return kDone;
+}
+
+// A schedule whose plan is too large to be made.
+Checked<int> verify_schedule(const CommandLine& line, const Scheduled& scheduled,
+                             const VerifyOptions& options) {
+  show_progress("verifying");
+  HP_TRY(const Certificate certificate,
+         certify_schedule(scheduled.program, scheduled.mesh, scheduled.form, options));
+  PlanSummary summary;
+  summary.program = scheduled.program.name;
+  summary.mesh = print_mesh_option(scheduled.mesh);
+  summary.schedule = scheduled.form.name;
+  summary.ranks = scheduled.mesh.ranks();
+  Json json = start_json(line);
+  json.set("operator", summary.program)
+      .set("mesh", summary.mesh)
+      .set("schedule", summary.schedule)
+      .set("ranks", summary.ranks);
+  return show(line, summary, std::move(json), certificate);
+}
+
+}  // namespace
+
+Checked<int> verify_plan(const CommandLine& line, Session& session) {
+  HP_REQUIRE_OK(check_json(line));
+  HP_TRY(const VerifyOptions options, options_of(line));
+  HP_TRY(const Request request, request_of(line));
+  HP_TRY(const std::optional<VerifyLevel> level, level_of(line));
+  show_progress("lowering");
+  std::optional<Plan> plan;
+  if (kind_of(request.target) == TargetKind::PlanFile) {
+    HP_TRY(plan, session.plan(request));
+  } else {
+    HP_TRY(const Scheduled scheduled, session.schedule(request));
+    const bool may_reduce = level.value_or(VerifyLevel::Reduced) == VerifyLevel::Reduced;
+    if (may_reduce && !Session::check_steps(scheduled).ok()) {
+      return verify_schedule(line, scheduled, options);
+    }
+    HP_TRY(plan, session.lower(scheduled));
+  }
+  show_progress("verifying");
+  HP_TRY(const Certificate certificate, certify(*plan, level.value_or(level_for(*plan)), options));
+  const PlanSummary summary = summarise(*plan);
+  Json json = start_json(line);
+  add_plan(json, summary);
+  return show(line, summary, std::move(json), certificate);
 }
 
 }  // namespace harpe::cli

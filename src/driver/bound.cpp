@@ -190,6 +190,14 @@ double wire_term(const Plan& plan, const Producer& producer, double state,
   return term;
 }
 
+// Homes that keep partial states round each of them before they are combined.
+double part_term(const Plan& plan, const Producer& producer) {
+  const Buffer& output = buffer_of(plan.program, producer.stmt->targets[producer.target]);
+  const Place* const home = find_place(plan.form, output.name);
+  const bool keeps_parts = home != nullptr && !home->partial.empty();
+  return keeps_parts ? unit_roundoff(output.dtype) : 0;
+}
+
 std::optional<Producer> find_producer(const Program& program, const std::string& buffer,
                                       int before) {
   std::optional<Producer> last;
@@ -218,7 +226,7 @@ ErrorBound bound_after(const Plan& plan, const Producer& producer, const Magnitu
   if (stmt.monoid != Monoid::Store) {
     bound.states = std::sqrt(count_folds(plan, producer)) * state * growth;
   }
-  bound.wire = wire_term(plan, producer, state, magnitudes);
+  bound.wire = wire_term(plan, producer, state, magnitudes) + part_term(plan, producer);
   double squares = 0;  // what several operands bring with them is independent
   for (const Access& operand : stmt.operands) {
     const auto earlier = find_producer(plan.program, operand.buffer, producer.ordinal);

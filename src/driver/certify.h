@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 #include "plan/plan.h"
 #include "support/diag.h"
@@ -14,10 +15,20 @@ constexpr std::int64_t kFullTasks = 1'000'000;
 
 [[nodiscard]] VerifyLevel level_for(const Plan& plan);
 
-// Full: verify. Reduced: the plan's structure, acyclicity and memory at full size, and every block
-// of the same schedule on meshes cut to at most 3 and at most 4 ranks an axis. Errors: verify's;
-// for a reduced case with a note that names its mesh.
+// Full: verify. Reduced: the plan's structure, acyclicity, residency and memory at full size, and
+// every block of the same schedule on meshes cut to at most 3 and at most 4 ranks an axis. Errors:
+// verify's; for a reduced case with a note that names its mesh.
 [[nodiscard]] Checked<Certificate> certify(const Plan& plan, VerifyLevel level,
                                            const VerifyOptions& options = {});
+
+// The same for a schedule whose plan is too large to be made: every block of its small likenesses,
+// and of itself what `check_rules` asks at full size. Memory where the likenesses have the same
+// slots, whatever their sizes: then so has it. Errors: certify's; check_rules'.
+[[nodiscard]] Checked<Certificate> certify_schedule(const Program& program, const Mesh& mesh,
+                                                    const NormalForm& form,
+                                                    const VerifyOptions& options = {});
+
+// What a certificate speaks of, in words: "every block of every rank".
+[[nodiscard]] std::string coverage_of(const Certificate& certificate);
 
 }  // namespace harpe

@@ -68,20 +68,6 @@ double count_tasks(const Scheduled& scheduled, const NestForm& nest) {
   return steps + transfers;
 }
 
-// Refuses what would be lowered for minutes into a plan that nothing takes.
-Checked<Ok> check_steps(const Scheduled& scheduled) {
-  const auto ranks = static_cast<double>(scheduled.mesh.ranks());
-  for (const NestForm& nest : scheduled.form.nests) {
-    const double tasks = ranks * count_tasks(scheduled, nest);
-    if (tasks <= kMostTasks) continue;
-    return make_diag(DiagCode::I503, {{"nest", nest.nest},
-                                      {"tasks", static_cast<std::int64_t>(std::min(tasks, 1e18))},
-                                      {"ranks", scheduled.mesh.ranks()},
-                                      {"limit", static_cast<std::int64_t>(kMostTasks)}});
-  }
-  return Ok{};
-}
-
 Checked<Script> name_script(const std::string& name, const Program& program, const Mesh& mesh) {
   const std::string family = schedule_family(program);
   if (name == kAuto) return choose_auto(family, program, mesh);
@@ -162,6 +148,20 @@ Checked<Scheduled> Session::schedule(const Request& request) {
   if (paranoid_)
     check_round_trip(out.form, text, [](Cursor& cursor) { return parse_form(cursor); });
   return out;
+}
+
+// Refuses what would be lowered for minutes into a plan that nothing takes.
+Checked<Ok> Session::check_steps(const Scheduled& scheduled) {
+  const auto ranks = static_cast<double>(scheduled.mesh.ranks());
+  for (const NestForm& nest : scheduled.form.nests) {
+    const double tasks = ranks * count_tasks(scheduled, nest);
+    if (tasks <= kMostTasks) continue;
+    return make_diag(DiagCode::I503, {{"nest", nest.nest},
+                                      {"tasks", static_cast<std::int64_t>(std::min(tasks, 1e18))},
+                                      {"ranks", scheduled.mesh.ranks()},
+                                      {"limit", static_cast<std::int64_t>(kMostTasks)}});
+  }
+  return Ok{};
 }
 
 Checked<Plan> Session::lower(const Scheduled& scheduled, const LowerOptions& options) {

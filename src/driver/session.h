@@ -50,6 +50,9 @@ class Session {
   // Errors: program's and mesh's; U113, I101, I103 to I105, T0xx, S0xx, F1xx of the schedule.
   [[nodiscard]] Checked<Scheduled> schedule(const Request& request);
 
+  // May its plan be made? Errors: I503 more than a million tasks.
+  [[nodiscard]] static Checked<Ok> check_steps(const Scheduled& scheduled);
+
   // Errors: I503; lower's.
   [[nodiscard]] Checked<Plan> lower(const Scheduled& scheduled, const LowerOptions& options = {});
 

@@ -403,14 +403,44 @@ class Builder {
     return table;
   }
 
+  // `partial m@a`: mesh axes along which homes hold parts of a state under `m`.
+  Checked<Ok> apply_partial(const std::string& buffer, const PartialHome& partial, const Mesh& mesh,
+                            std::set<std::string>& used, BufferTable& table) const {
+    const auto refuse = [&](const std::string& reason) {
+      return make_diag(
+          DiagCode::F242,
+          {{"buffer", buffer}, {"axes", print_mesh_ref(partial.axes)}, {"reason", reason}});
+    };
+    if (table.role != Role::Out) return refuse("it is no output");
+    for (const Nest& nest : program_.nests) {
+      for (const Stmt& stmt : nest.stmts) {
+        if (std::ranges::find(stmt.targets, buffer, &Access::buffer) == stmt.targets.end())
+          continue;
+        if (stmt.monoid == partial.monoid) continue;
+        return refuse(stmt.monoid == Monoid::Store
+                          ? "nest `" + nest.name + "` stores it"
+                          : "nest `" + nest.name + "` combines it by `" +
+                                std::string(print(stmt.monoid)) + "`, not `" +
+                                std::string(print(partial.monoid)) + "`");
+      }
+    }
+    for (const std::string& name : partial.axes) {
+      const int axis = harpe::find_axis(mesh, name);
+      if (axis < 0) return unknown("mesh axis", name, mesh_names(mesh));
+      if (!used.insert(name).second) {
+        return make_diag(DiagCode::F112, {{"buffer", buffer}, {"axis", name}});
+      }
+      table.partial_axes.push_back(axis);
+    }
+    return Ok{};
+  }
+
   Checked<Ok> apply_place(const Place& place, const Mesh& mesh,
                           const std::vector<DigitTable>& digits, BufferTable& table) const {
-    if (!place.partial.empty()) {
-      return make_diag(DiagCode::F114, {{"buffer", place.buffer},
-                                        {"monoid", print(place.partial[0].monoid)},
-                                        {"axes", print_mesh_ref(place.partial[0].axes)}});
-    }
     std::set<std::string> used;
+    for (const PartialHome& partial : place.partial) {
+      HP_REQUIRE_OK(apply_partial(place.buffer, partial, mesh, used, table));
+    }
     for (const Placement& at : place.at) {
       const auto digit = std::ranges::find_if(table.digits, [&](int d) {
         return digits[static_cast<std::size_t>(d)].name == at.digit;

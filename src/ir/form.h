@@ -105,6 +105,7 @@ struct Move {
   }
   [[nodiscard]] std::int64_t slots() const { return depth.value_or(1); }
   [[nodiscard]] Via transport() const { return via.value_or(Via::Ce); }
+  [[nodiscard]] Fence fence_policy() const { return fence.value_or(Fence::Put); }
 };
 
 struct LeafChoice {

@@ -52,6 +52,7 @@ struct LeafContract {
   Monoid monoid;
   bool takes_masks;
   bool remote_operands;  // a kernel exists that reads operands in place on another rank (`inline`)
+  bool remote_targets;   // a kernel exists that writes or adds in place on another rank (`inline`)
   bool chunkable;        // a kernel exists that consumes operands chunk by chunk
   // Of a leaf that weighs by e^(scale * a b), a and b its first operands: which operand holds the
   // logarithms of the weights' sums, or kOwnSums where it makes them. Else kNoScores.

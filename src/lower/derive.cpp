@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include "ir/leaf_contract.h"
+#include "lower/fuse.h"
+#include "lower/transport_rules.h"
 #include "lower/walk_compute.h"
 
 namespace harpe {
@@ -18,18 +20,31 @@ class StatementWalk {
         stager_(writer, space, stmt),
         computer_(writer, space, stmt) {}
 
+  // What holds before any step.
+  Checked<Ok> check() {
+    HP_REQUIRE_OK(begin());
+    HP_REQUIRE_OK(stager_.check());
+    for (const Drainer& drainer : drainers_) HP_REQUIRE_OK(drainer.check_relays());
+    return Ok{};
+  }
+
   Checked<Ok> run() {
-    HP_TRY(std::vector<StateGroup> groups,
-           state_groups(writer_.blocks(), space_, stmt_, !writer_.space_time_only()));
-    for (StateGroup& group : groups)
-      drainers_.emplace_back(writer_, space_, stmt_, std::move(group));
-    for (const Drainer& drainer : drainers_) HP_REQUIRE_OK(drainer.check());
+    HP_REQUIRE_OK(begin());
     HP_REQUIRE_OK(visit());
     for (Drainer& drainer : drainers_) HP_REQUIRE_OK(drainer.finish());
     return Ok{};
   }
 
  private:
+  Checked<Ok> begin() {
+    HP_TRY(std::vector<StateGroup> groups,
+           state_groups(writer_.blocks(), space_, stmt_, !writer_.space_time_only()));
+    for (StateGroup& group : groups)
+      drainers_.emplace_back(writer_, space_, stmt_, std::move(group));
+    for (const Drainer& drainer : drainers_) HP_REQUIRE_OK(drainer.check());
+    return Ok{};
+  }
+
   Checked<Ok> visit() {
     const int position = static_cast<int>(time_.size());
     const bool scheduled = time_.size() <= space_.scheduled_loops;
@@ -60,19 +75,29 @@ class StatementWalk {
   std::vector<std::int32_t> time_;
 };
 
-// `fuse` makes the launches of its nests on one rank a single one.
-void fuse_kernels(Draft& draft) {
-  for (const Fuse& fuse : draft.form.fuses) {
-    if (!fuse.persistent) continue;
-    std::vector<std::int32_t> launch(static_cast<std::size_t>(draft.blocks.ranks()), -1);
-    for (DraftTask& task : draft.tasks) {
-      if (task.kind != TaskKind::Compute) continue;
-      const std::string& nest = draft.program.nests[static_cast<std::size_t>(task.nest)].name;
-      if (std::ranges::find(fuse.nests, nest) == fuse.nests.end()) continue;
-      if (launch[task.rank.index()] < 0) launch[task.rank.index()] = task.kernel;
-      task.kernel = launch[task.rank.index()];
+// Calls visit(space, stmt) for every statement of every nest, in the program's order.
+template <class Visit>
+Checked<Ok> for_each_statement(Draft& draft, bool space_time_only, const Visit& visit) {
+  for (std::size_t nest = 0; nest < draft.program.nests.size(); ++nest) {
+    const NestForm* form = find_nest(draft.form, draft.program.nests[nest].name);
+    if (form == nullptr) {
+      return make_diag(DiagCode::F115,
+                       {{"nest", draft.program.nests[nest].name}, {"form", draft.form.name}});
+    }
+    HP_TRY(const NestSpace space,
+           NestSpace::make(draft.program, draft.blocks, static_cast<int>(nest), *form));
+    for (const NestMove& move : space.moves) {
+      if (!space_time_only) HP_REQUIRE_OK(check_transport(*move.spec));
+    }
+    for (const NestStmt& stmt : space.stmts) {
+      const LeafContract* leaf = find_leaf_contract(stmt.stmt->leaf);
+      if (!space_time_only && form->leaf.chunk && (leaf == nullptr || !leaf->chunkable)) {
+        return make_diag(DiagCode::F302, {{"leaf", stmt.stmt->leaf}});
+      }
+      HP_REQUIRE_OK(visit(space, stmt));
     }
   }
+  return Ok{};
 }
 
 }  // namespace
@@ -84,24 +109,19 @@ Checked<Ok> derive(Draft& draft, bool space_time_only) {
       writer.home(static_cast<int>(buffer), rank);
     }
   }
-  for (std::size_t nest = 0; nest < draft.program.nests.size(); ++nest) {
-    const NestForm* form = find_nest(draft.form, draft.program.nests[nest].name);
-    if (form == nullptr) {
-      return make_diag(DiagCode::F115,
-                       {{"nest", draft.program.nests[nest].name}, {"form", draft.form.name}});
-    }
-    HP_TRY(const NestSpace space,
-           NestSpace::make(draft.program, draft.blocks, static_cast<int>(nest), *form));
-    for (const NestStmt& stmt : space.stmts) {
-      const LeafContract* leaf = find_leaf_contract(stmt.stmt->leaf);
-      if (!space_time_only && form->leaf.chunk && (leaf == nullptr || !leaf->chunkable)) {
-        return make_diag(DiagCode::F302, {{"leaf", stmt.stmt->leaf}});
-      }
-      HP_REQUIRE_OK(StatementWalk(writer, space, stmt).run());
-    }
-  }
-  fuse_kernels(draft);
-  return Ok{};
+  HP_REQUIRE_OK(
+      for_each_statement(draft, space_time_only, [&](const NestSpace& space, const NestStmt& stmt) {
+        return StatementWalk(writer, space, stmt).run();
+      }));
+  return fuse_kernels(draft);
+}
+
+Checked<Ok> check_nests(Draft& draft) {
+  DraftWriter writer(draft, false);
+  HP_REQUIRE_OK(for_each_statement(draft, false, [&](const NestSpace& space, const NestStmt& stmt) {
+    return StatementWalk(writer, space, stmt).check();
+  }));
+  return fuse_kernels(draft);
 }
 
 }  // namespace harpe

@@ -11,4 +11,7 @@ namespace harpe {
 // meaning. Keeps: draft.tasks before it (the entries). Errors: F2xx, F3xx.
 [[nodiscard]] Checked<Ok> derive(Draft& draft, bool space_time_only);
 
+// The rules that hold before any step. Errors: F2xx and F3xx but F211, F212, F214, F217.
+[[nodiscard]] Checked<Ok> check_nests(Draft& draft);
+
 }  // namespace harpe

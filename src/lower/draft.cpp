@@ -6,6 +6,15 @@
 
 namespace harpe {
 
+bool is_put(const DraftTask& task) {
+  const bool through_nic = task.lane == LaneKind::Proxy || task.lane == LaneKind::Ibgda;
+  return task.kind == TaskKind::Copy && through_nic;
+}
+
+RankId destination_of(const Draft& draft, const DraftTask& put) {
+  return draft.slot(put.writes.front()).rank;
+}
+
 LaneKind lane_of(Via via) {
   switch (via) {
     case Via::Ce:

@@ -47,6 +47,7 @@ struct DraftTask {
   int piece = 0;          // which part of a transfer cut by `grain`
   How how = How::Bulk;
   Via via = Via::Sm;
+  Fence fence = Fence::Put;  // of a put: which puts a word raised behind it is ordered after
   CollectiveOp collective = CollectiveOp::AllGather;
   std::optional<DType> wire;  // of a ReduceScatter
   std::int32_t group = -1;
@@ -72,6 +73,10 @@ struct Draft {
     return slots[static_cast<std::size_t>(ref.slot)];
   }
 };
+
+// A transfer handed to a NIC (plan/plan.h).
+[[nodiscard]] bool is_put(const DraftTask& task);
+[[nodiscard]] RankId destination_of(const Draft& draft, const DraftTask& put);
 
 // The lane a transport's tasks run on: copies by SMs share the compute lane.
 [[nodiscard]] LaneKind lane_of(Via via);

@@ -10,9 +10,6 @@
 namespace harpe {
 namespace {
 
-constexpr std::int64_t kAlignment =
-    256;  // bytes; what TMA, copy engines and vector loads ask for at most
-
 class Emitter {
  public:
   explicit Emitter(const Draft& draft) : draft_(draft) {
@@ -62,7 +59,7 @@ class Emitter {
       if (!placed.insert(draft_.slots[s].name).second) continue;
       Extent& extent = extents[draft_.slots[s].name];
       extent.offset = end;
-      end += (extent.bytes + kAlignment - 1) / kAlignment * kAlignment;
+      end += (extent.bytes + kSlotAlignment - 1) / kSlotAlignment * kSlotAlignment;
     }
     std::ranges::stable_sort(order, {}, [&](std::size_t s) { return draft_.slots[s].rank; });
     alloc_of_.resize(draft_.slots.size());
@@ -148,6 +145,13 @@ class Emitter {
     return bytes;
   }
 
+  // A word to a third rank takes another way than the put: the NIC cannot order the two.
+  std::optional<Fence> fence_of(const DraftTask& from, const DraftTask& to) const {
+    if (!is_put(from)) return std::nullopt;
+    const bool same_way = destination_of(draft_, from) == to.rank;
+    return from.fence == Fence::Nic && !same_way ? Fence::Dest : from.fence;
+  }
+
   std::int32_t next_flag(RankId rank) { return flags_[rank]++; }
 
   void make_signals() {
@@ -161,10 +165,13 @@ class Emitter {
           barriers[before].to.push_back(ids_.at(static_cast<int>(i)));
         } else {
           const bool local = draft_.tasks[static_cast<std::size_t>(before)].rank == task.rank;
-          plan_.syncs.push_back({.from = ids_.at(before),
-                                 .to = ids_.at(static_cast<int>(i)),
-                                 .kind = local ? SyncKind::Event : SyncKind::Flag,
-                                 .flag = next_flag(task.rank)});
+          plan_.syncs.push_back(
+              {.from = ids_.at(before),
+               .to = ids_.at(static_cast<int>(i)),
+               .kind = local ? SyncKind::Event : SyncKind::Flag,
+               .flag = next_flag(task.rank),
+               .fence = local ? std::nullopt
+                              : fence_of(draft_.tasks[static_cast<std::size_t>(before)], task)});
         }
       }
     }

@@ -35,6 +35,10 @@ std::vector<Exchange> exchanges_of(const Draft& draft, std::size_t begin, std::s
     if (task.writes.size() != 1 || task.writes[0].choice >= 0) return {};
     const RankId from = draft.slot(task.reads[0]).rank;
     const RankId to = draft.slot(task.writes[0]).rank;
+    // Behind an inline stage a source may lie with ranks outside the group.
+    if (draft.blocks.with_coordinate(from, over, draft.blocks.coordinate(to, over)) != to) {
+      return {};
+    }
     Exchange& group = groups[draft.blocks.with_coordinate(to, over, 0)];
     if (group.members.empty()) {
       for (std::size_t c = 0; c < size; ++c) {

@@ -91,6 +91,12 @@ class Pipeline {
 
 }  // namespace
 
+Checked<Ok> check_rules(const Program& program, const Mesh& mesh, const NormalForm& form) {
+  HP_TRY(const NormalForm finer, add_scatter_digits(program, mesh, form));
+  HP_TRY(Draft draft, begin_draft(program, mesh, finer));
+  return check_nests(draft);
+}
+
 Checked<Plan> lower(const Program& program, const Mesh& mesh, const NormalForm& form,
                     const LowerOptions& options) {
   Pipeline pipeline(options);

@@ -32,4 +32,11 @@ struct LowerOptions {
 [[nodiscard]] Checked<Plan> lower(const Program& program, const Mesh& mesh, const NormalForm& form,
                                   const LowerOptions& options = {});
 
+// What can be refused without walking ranks and steps: names and digits, capabilities, and the
+// rules of commir.md 4 that speak of homes, loops and moves. For schedules whose plans are too
+// large to be made (10.6). Errors: those of lower, but F211, F212, F214 and F217, which need the
+// walk.
+[[nodiscard]] Checked<Ok> check_rules(const Program& program, const Mesh& mesh,
+                                      const NormalForm& form);
+
 }  // namespace harpe

@@ -15,6 +15,18 @@ bool contains(const std::vector<std::string>& names, std::string_view name) {
   return std::ranges::find(names, name) != names.end();
 }
 
+}  // namespace
+
+MeshRef names_of(const Blocks& blocks, const std::vector<int>& axes) {
+  MeshRef names;
+  for (const int axis : axes) {
+    names.push_back(blocks.mesh().axes[static_cast<std::size_t>(axis)].name);
+  }
+  return names;
+}
+
+namespace {
+
 class Resolver {
  public:
   Resolver(const Program& program, const Blocks& blocks, NestSpace& space)
@@ -278,6 +290,12 @@ class Resolver {
   Checked<OperandMap> map_operand(const Access& access) const {
     OperandMap map{.buffer = blocks_.find_buffer(access.buffer), .follows = {}};
     const BufferTable& buffer = blocks_.buffers()[static_cast<std::size_t>(map.buffer)];
+    if (!buffer.partial_axes.empty()) {
+      return make_diag(DiagCode::F243,
+                       {{"nest", nest_.name},
+                        {"buffer", buffer.name},
+                        {"axes", print_mesh_ref(names_of(blocks_, buffer.partial_axes))}});
+    }
     map.follows = buffer.digits;
     for (const Rename& rename : access.renames) {
       if (const Route* route = find_route(program_, rename.source)) {

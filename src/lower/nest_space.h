@@ -48,9 +48,12 @@ struct NestStmt {
   std::optional<ResolvedMask> mask;
 };
 
+// The names of these mesh axes, for findings.
+[[nodiscard]] MeshRef names_of(const Blocks& blocks, const std::vector<int>& axes);
+
 class NestSpace {
  public:
-  // Errors: F101, F201-F206, F215, F218, F220-F222, F306.
+  // Errors: F101, F201-F206, F215, F218, F220-F222, F243, F306.
   [[nodiscard]] static Checked<NestSpace> make(const Program& program, const Blocks& blocks,
                                                int nest, const NestForm& form);
 

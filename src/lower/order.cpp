@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <tuple>
 #include <unordered_map>
 
 namespace harpe {
@@ -244,28 +245,32 @@ void fold_exit(Draft& draft) {
   draft.tasks[static_cast<std::size_t>(barrier)].after = std::move(all);
 }
 
-// Vector clocks over lanes: clock[l] = position of the last task of lane l known to be over.
+// Vector clocks over strands (verify/order.h): clock[s] = position of the last task of strand s
+// known to be over. A lane is one strand; puts to different ranks are several, and puts that are
+// signalled one by one each their own.
 class Reducer {
  public:
   explicit Reducer(Draft& draft) : draft_(draft) {
     std::map<std::pair<RankId, LaneKind>, int> lanes;
-    for (std::size_t i = 0; i < draft.tasks.size(); ++i) {
-      const DraftTask& task = draft.tasks[i];
-      int lane = 0;
-      if (task.is_barrier) {
-        lane = static_cast<int>(length_.size());
-        length_.push_back(0);
-      } else {
-        const auto [it, fresh] =
-            lanes.try_emplace({task.rank, task.lane}, static_cast<int>(length_.size()));
-        if (fresh) length_.push_back(0);
-        lane = it->second;
-      }
-      lane_.push_back(lane);
-      position_.push_back(length_[static_cast<std::size_t>(lane)]++);
+    std::map<std::tuple<RankId, LaneKind, RankId>, int> strands;
+    for (const DraftTask& task : draft.tasks) {
+      const auto fresh = static_cast<int>(length_.size());
+      const bool alone = task.is_barrier || (is_put(task) && task.fence == Fence::Put);
+      const RankId to = is_put(task) ? destination_of(draft, task) : task.rank;
+      const int strand =
+          alone ? fresh : strands.try_emplace({task.rank, task.lane, to}, fresh).first->second;
+      if (strand == fresh) length_.push_back(0);
+      strand_.push_back(strand);
+      position_.push_back(length_[static_cast<std::size_t>(strand)]++);
+      const auto lane_count = static_cast<int>(lanes.size());
+      lane_.push_back(task.is_barrier
+                          ? -1
+                          : lanes.try_emplace({task.rank, task.lane}, lane_count).first->second);
     }
-    last_.assign(length_.size(), -1);
+    last_.assign(lanes.size(), -1);
+    puts_.resize(lanes.size());
     clocks_.resize(draft.tasks.size());
+    before_put_.assign(draft.tasks.size(), -1);
   }
 
   std::int64_t run() {
@@ -284,7 +289,27 @@ class Reducer {
   using Clock = std::vector<std::int32_t>;
 
   static void join(Clock& clock, const Clock& other) {
-    for (std::size_t l = 0; l < clock.size(); ++l) clock[l] = std::max(clock[l], other[l]);
+    for (std::size_t s = 0; s < clock.size(); ++s) clock[s] = std::max(clock[s], other[s]);
+  }
+
+  // What the next task of its lane knows of a put is that it was posted, not that it has arrived.
+  void join_posted(Clock& clock, std::size_t put) const {
+    const auto strand = static_cast<std::size_t>(strand_[put]);
+    const std::int32_t own = std::max(clock[strand], before_put_[put]);
+    join(clock, clocks_[put]);
+    clock[strand] = own;
+  }
+
+  // Events and barriers behind a put drain its lane; a word does what its fence says.
+  void join_signalled(Clock& clock, std::size_t from, const DraftTask& to) const {
+    join(clock, clocks_[from]);
+    const bool drains = to.is_barrier || to.rank == draft_.tasks[from].rank;
+    if (!drains || !is_put(draft_.tasks[from])) return;
+    for (const std::size_t put : puts_[static_cast<std::size_t>(lane_[from])]) {
+      if (put > from) break;
+      std::int32_t& known = clock[static_cast<std::size_t>(strand_[put])];
+      known = std::max(known, position_[put]);
+    }
   }
 
   // The members of a collective meet: whoever waits for one knows what all of them waited for, but
@@ -294,8 +319,8 @@ class Reducer {
     std::int64_t edges = 0;
     for (std::size_t i = begin; i < end; ++i) {
       Clock known(length_.size(), -1);
-      const int previous = last_[static_cast<std::size_t>(lane_[i])];
-      if (previous >= 0) join(known, clocks_[static_cast<std::size_t>(previous)]);
+      const int previous = lane_[i] < 0 ? -1 : last_[static_cast<std::size_t>(lane_[i])];
+      if (previous >= 0) join_previous(known, static_cast<std::size_t>(previous));
       std::vector<int> after = std::move(draft_.tasks[i].after);
       draft_.tasks[i].after.clear();
       edges += static_cast<std::int64_t>(after.size());
@@ -303,27 +328,44 @@ class Reducer {
       std::ranges::sort(after, std::ranges::greater{});
       for (const int before : after) {
         const auto b = static_cast<std::size_t>(before);
-        if (known[static_cast<std::size_t>(lane_[b])] >= position_[b]) continue;
+        if (known[static_cast<std::size_t>(strand_[b])] >= position_[b]) continue;
         draft_.tasks[i].after.push_back(before);
-        join(known, clocks_[b]);
+        join_signalled(known, b, draft_.tasks[i]);
       }
       std::ranges::sort(draft_.tasks[i].after);
       join(met, known);
     }
-    for (std::size_t i = begin; i < end; ++i) {
-      clocks_[i] = met;
-      clocks_[i][static_cast<std::size_t>(lane_[i])] = position_[i];
-      last_[static_cast<std::size_t>(lane_[i])] = static_cast<int>(i);
-    }
+    for (std::size_t i = begin; i < end; ++i) finish(i, met);
     return edges;
   }
 
+  void join_previous(Clock& known, std::size_t previous) const {
+    if (is_put(draft_.tasks[previous])) {
+      join_posted(known, previous);
+    } else {
+      join(known, clocks_[previous]);
+    }
+  }
+
+  void finish(std::size_t i, const Clock& met) {
+    const auto strand = static_cast<std::size_t>(strand_[i]);
+    clocks_[i] = met;
+    before_put_[i] = met[strand];
+    clocks_[i][strand] = position_[i];
+    if (lane_[i] < 0) return;
+    last_[static_cast<std::size_t>(lane_[i])] = static_cast<int>(i);
+    if (is_put(draft_.tasks[i])) puts_[static_cast<std::size_t>(lane_[i])].push_back(i);
+  }
+
   Draft& draft_;
-  std::vector<int> lane_;
-  std::vector<std::int32_t> position_;
+  std::vector<int> lane_;  // of barriers: -1
+  std::vector<int> strand_;
+  std::vector<std::int32_t> position_;  // in its strand
   std::vector<std::int32_t> length_;
-  std::vector<int> last_;
+  std::vector<int> last_;                       // per lane
+  std::vector<std::vector<std::size_t>> puts_;  // per lane, so far
   std::vector<Clock> clocks_;
+  std::vector<std::int32_t> before_put_;  // per task: what it knew of its own strand when it began
 };
 
 }  // namespace

@@ -102,7 +102,9 @@ std::string difference(const Blocks& blocks, const NestSpace& space, const NestS
     }
     return at;
   };
-  return placed(first) == placed(second) ? "" : "their homes differ";
+  const bool same_parts =
+      table(blocks, stmt, first).partial_axes == table(blocks, stmt, second).partial_axes;
+  return placed(first) == placed(second) && same_parts ? "" : "their homes differ";
 }
 
 }  // namespace

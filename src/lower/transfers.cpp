@@ -110,7 +110,7 @@ void pack_strided_transfers(Draft& draft) {
 
 void merge_transfers(Draft& draft) {
   using Key =
-      std::tuple<std::int64_t, RankId, LaneKind, RankId, RankId, How, int, std::vector<int>>;
+      std::tuple<std::int64_t, RankId, LaneKind, Fence, RankId, RankId, How, int, std::vector<int>>;
   std::map<Key, std::size_t> known;
   std::vector<DraftTask> out;
   // Per slot: the last task of `out` that reads or writes it. A copy that joins task k happens
@@ -143,6 +143,7 @@ void merge_transfers(Draft& draft) {
       const Key key{task.position,
                     task.rank,
                     task.lane,
+                    task.fence,
                     draft.slot(task.reads[0]).rank,
                     draft.slot(task.writes[0]).rank,
                     task.how,

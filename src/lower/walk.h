@@ -78,6 +78,8 @@ class Stager {
  public:
   Stager(DraftWriter& writer, const NestSpace& space, const NestStmt& stmt);
 
+  // Rules that hold before any step. Errors: F209, F210, F224, F301.
+  [[nodiscard]] Checked<Ok> check() const;
   // All stages at this loop position, at time t. Errors: F209-F212, F224, F301.
   [[nodiscard]] Checked<Ok> run(int position, Time t, std::int64_t position_id);
   // The last level's copies of an operand at a rank.
@@ -105,6 +107,7 @@ class Stager {
   [[nodiscard]] Checked<std::vector<Source>> relay_parts(const Operand& operand, std::size_t level,
                                                          Time t, const Region& need,
                                                          RankId rank) const;
+  [[nodiscard]] Checked<Ok> check_level(const Operand& operand, std::size_t level) const;
   [[nodiscard]] Checked<Ok> check_relay(const Operand& operand, const NestMove& move) const;
   [[nodiscard]] Source arrival_slot(SlotFamily family, int cut, std::int32_t value, RankId rank,
                                     const Region& need);
@@ -130,10 +133,17 @@ class Drainer {
  public:
   Drainer(DraftWriter& writer, const NestSpace& space, const NestStmt& stmt, StateGroup group);
 
-  // Rules that hold before any step. Errors: F207, F208, F223, F304.
+  // Rules that hold before any step. Errors: F207, F208, F223, F240-F242.
   [[nodiscard]] Checked<Ok> check() const;
-  // The slot `target` accumulates into at rank and time: an Acc slot, or the home under Store.
-  int accumulator(int target, RankId rank, Time t);
+  [[nodiscard]] Checked<Ok> check_relays() const;  // Errors: F209, F210, F216.
+  // Where what `rank` contributes to `target` now goes: its own Acc slot, or the home under Store;
+  // under an inline drain the owners' slots, each with the region it owns.
+  struct Deposit {
+    int slot = -1;
+    Region region;
+  };
+  [[nodiscard]] std::vector<Deposit> deposits(int target, RankId rank, Time t);
+  [[nodiscard]] const NestMove* inline_drain() const;  // or null
   // The group's drain at this loop position, if any. Errors: F209-F211, F216, F217, F219.
   [[nodiscard]] Checked<Ok> run(int position, Time t, std::int64_t position_id);
   // After the last iteration: finalise what is pending, init what got nothing, gather replicas.
@@ -164,6 +174,7 @@ class Drainer {
                                            RankId rank) const;
   [[nodiscard]] std::optional<Region> destination(int target, std::size_t level, Time t,
                                                   RankId rank) const;
+  int accumulator(int target, RankId rank, Time t);
   int source_slot(int target, std::size_t level, RankId rank, Time t);
   int result_slot(int target, std::size_t level, RankId rank, Time t);
 
@@ -176,6 +187,10 @@ class Drainer {
                                        std::int64_t position_id);
   [[nodiscard]] bool is_complete(std::size_t level) const;
 
+  [[nodiscard]] std::vector<int> drained_axes() const;
+  [[nodiscard]] Checked<Ok> check_coverage(const BufferTable& out) const;
+  [[nodiscard]] Checked<Ok> check_partial(const BufferTable& out) const;
+  [[nodiscard]] Checked<Ok> check_inline() const;
   [[nodiscard]] Checked<Ok> check_replicas(const BufferTable& out) const;
   void drop_replicas(std::size_t level, Time t);
   Contribution take(std::size_t level, Time t, RankId rank, const Regions& regions);

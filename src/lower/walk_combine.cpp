@@ -82,6 +82,7 @@ Drainer::Contribution Drainer::send(const Contribution& from, RankId to, const s
     task.piece = static_cast<int>(piece);
     task.how = move.spec->how;
     task.via = move.spec->transport();
+    task.fence = move.spec->fence_policy();
     writer_.add(std::move(task));
   }
   return arrived;
@@ -148,7 +149,8 @@ Checked<Ok> Drainer::finish() {
 }
 
 Checked<Ok> Drainer::finalise_pending() {
-  if (group_.chain.empty() && stmt_.stmt->monoid == Monoid::Store) return Ok{};
+  const bool in_place = group_.chain.empty() || inline_drain() != nullptr;
+  if (in_place && stmt_.stmt->monoid == Monoid::Store) return Ok{};
   if (!group_.chain.empty() && is_complete(group_.chain.size() - 1)) return Ok{};
   const int levels = static_cast<int>(group_.chain.size());
   for (RankId rank(0); rank.value < writer_.blocks().ranks(); ++rank.value) {
@@ -226,6 +228,7 @@ void Drainer::gather_replicas() {
           task.over = axes;
           task.how = How::Bulk;
           task.via = move.spec->transport();
+          task.fence = move.spec->fence_policy();
           writer_.add(std::move(task));
         }
       }

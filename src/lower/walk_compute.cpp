@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "ir/text.h"
+
 namespace harpe {
 
 Computer::Computer(DraftWriter& writer, const NestSpace& space, const NestStmt& stmt)
@@ -168,26 +170,46 @@ Checked<Ok> Computer::add_reads(DraftTask& task, std::size_t operand,
                                     {"nest", space_.program_nest->name}});
 }
 
-void Computer::add_writes(DraftTask& task, Drainer& drainer, Time t,
-                          const std::vector<std::vector<std::uint8_t>>& touched) {
-  const std::size_t operands = stmt_.operands.size();
+Checked<Ok> Computer::add_writes(DraftTask& task, Drainer& drainer, Time t,
+                                 const std::vector<std::vector<std::uint8_t>>& touched) {
+  const Blocks& blocks = writer_.blocks();
   for (std::size_t i = 0; i < drainer.group().targets.size(); ++i) {
     const auto target = static_cast<std::size_t>(drainer.group().targets[i]);
-    const int slot = drainer.accumulator(static_cast<int>(i), task.rank, t);
-    const bool store = stmt_.stmt->monoid == Monoid::Store;
-    DraftRef first{.slot = slot, .mode = store ? WriteMode::Set : WriteMode::Init, .blocks = {}};
-    DraftRef further{.slot = slot, .mode = WriteMode::Add, .blocks = {}};
-    const std::vector<std::uint8_t>& marks = touched[operands + target];
-    for (std::size_t block = 0; block < marks.size(); ++block) {
-      const auto id = static_cast<BlockId>(block);
-      if (marks[block] == 0 || writer_.is_empty(stmt_.targets[target], id)) continue;
-      const bool live = !store && writer_.is_live(slot, id);
-      (live ? further : first).blocks.push_back(id);
-      writer_.set_live(slot, id, true);
+    const int buffer = stmt_.targets[target];
+    std::vector<std::uint8_t> owners(touched[stmt_.operands.size() + target].size(), 0);
+    for (const Drainer::Deposit& deposit : drainer.deposits(static_cast<int>(i), task.rank, t)) {
+      std::vector<BlockId> made = writer_.blocks_in(buffer, deposit.region);
+      std::erase_if(made, [&](BlockId block) {
+        return touched[stmt_.operands.size() + target][static_cast<std::size_t>(block)] == 0;
+      });
+      for (const BlockId block : made) ++owners[static_cast<std::size_t>(block)];
+      add_write(task, deposit.slot, made);
     }
-    if (!first.blocks.empty()) task.writes.push_back(std::move(first));
-    if (!further.blocks.empty()) task.writes.push_back(std::move(further));
+    const NestMove* const move = drainer.inline_drain();
+    for (std::size_t block = 0; move != nullptr && block < owners.size(); ++block) {
+      const bool missed = touched[stmt_.operands.size() + target][block] != 0 &&
+                          !writer_.is_empty(buffer, static_cast<BlockId>(block));
+      if (owners[block] == 1 || (owners[block] == 0 && !missed)) continue;
+      return make_diag(DiagCode::F241, {{"buffer", move->spec->buffer},
+                                        {"axes", print_mesh_ref(names_of(blocks, move->over))},
+                                        {"reason", "a block has " + std::to_string(owners[block]) +
+                                                       " homes along them instead of one"}});
+    }
   }
+  return Ok{};
+}
+
+void Computer::add_write(DraftTask& task, int slot, const std::vector<BlockId>& made) {
+  const bool store = stmt_.stmt->monoid == Monoid::Store;
+  DraftRef first{.slot = slot, .mode = store ? WriteMode::Set : WriteMode::Init, .blocks = {}};
+  DraftRef further{.slot = slot, .mode = WriteMode::Add, .blocks = {}};
+  for (const BlockId block : made) {
+    const bool live = !store && writer_.is_live(slot, block);
+    (live ? further : first).blocks.push_back(block);
+    writer_.set_live(slot, block, true);
+  }
+  if (!first.blocks.empty()) task.writes.push_back(std::move(first));
+  if (!further.blocks.empty()) task.writes.push_back(std::move(further));
 }
 
 // Steps of the leaf's own visiting loops share the launch of the scheduled step they are in.
@@ -226,7 +248,9 @@ Checked<Ok> Computer::run(Time t, const Stager& stager, std::vector<Drainer>& dr
     for (std::size_t operand = 0; operand < stmt_.operands.size(); ++operand) {
       HP_REQUIRE_OK(add_reads(task, operand, touched[operand], stager));
     }
-    for (Drainer& drainer : drainers) add_writes(task, drainer, t, touched);
+    for (Drainer& drainer : drainers) {
+      HP_REQUIRE_OK(add_writes(task, drainer, t, touched));
+    }
     writer_.add(std::move(task));
   }
   return Ok{};

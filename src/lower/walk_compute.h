@@ -39,8 +39,10 @@ class Computer {
   [[nodiscard]] Checked<Ok> add_reads(DraftTask& task, std::size_t operand,
                                       const std::vector<std::uint8_t>& touched,
                                       const Stager& stager) const;
-  void add_writes(DraftTask& task, Drainer& drainer, Time t,
-                  const std::vector<std::vector<std::uint8_t>>& touched);
+  // Errors: F241.
+  [[nodiscard]] Checked<Ok> add_writes(DraftTask& task, Drainer& drainer, Time t,
+                                       const std::vector<std::vector<std::uint8_t>>& touched);
+  void add_write(DraftTask& task, int slot, const std::vector<BlockId>& made);
   [[nodiscard]] std::int32_t kernel_of(Time t, RankId rank);
 
   DraftWriter& writer_;

@@ -15,13 +15,6 @@ bool is_subset(const std::vector<int>& part, const std::vector<int>& whole) {
                              [&](int x) { return std::ranges::find(whole, x) != whole.end(); });
 }
 
-MeshRef names_of(const Blocks& blocks, const std::vector<int>& axes) {
-  MeshRef names;
-  for (const int axis : axes)
-    names.push_back(blocks.mesh().axes[static_cast<std::size_t>(axis)].name);
-  return names;
-}
-
 }  // namespace
 
 Drainer::Drainer(DraftWriter& writer, const NestSpace& space, const NestStmt& stmt,
@@ -69,69 +62,6 @@ bool Drainer::only_changes_hands(const NestMove& move) const {
     }
   }
   return true;
-}
-
-// commir.md 4.3, output coverage.
-Checked<Ok> Drainer::check() const {
-  const Blocks& blocks = writer_.blocks();
-  std::vector<int> drained;
-  for (const NestMove* move : group_.chain) {
-    drained.insert(drained.end(), move->over.begin(), move->over.end());
-    if (move->spec->how == How::Inline) {
-      return make_diag(DiagCode::F304, {{"buffer", move->spec->buffer},
-                                        {"axes", print_mesh_ref(move->spec->over)}});
-    }
-  }
-  for (std::size_t target = 0; target < group_.targets.size(); ++target) {
-    const BufferTable& out = buffer(static_cast<int>(target));
-    for (std::size_t digit = 0; digit < space_.par.size(); ++digit) {
-      const std::vector<int>& axes = space_.par[digit];
-      if (axes.empty() || is_subset(axes, drained)) continue;
-      const auto at = std::ranges::find(out.digits, static_cast<int>(digit));
-      const bool follows = at != out.digits.end() &&
-                           out.home[static_cast<std::size_t>(at - out.digits.begin())] == axes;
-      if (!follows) {
-        return make_diag(DiagCode::F207, {{"buffer", out.name},
-                                          {"digit", blocks.digits()[digit].name},
-                                          {"axes", print_mesh_ref(names_of(blocks, axes))}});
-      }
-    }
-    for (std::size_t i = 0; i < out.digits.size(); ++i) {
-      const std::vector<int>& axes = out.home[i];
-      const auto digit = static_cast<std::size_t>(out.digits[i]);
-      if (axes.empty() || space_.par[digit] == axes || is_subset(axes, drained)) continue;
-      return make_diag(DiagCode::F208, {{"buffer", out.name},
-                                        {"digit", blocks.digits()[digit].name},
-                                        {"axes", print_mesh_ref(names_of(blocks, axes))}});
-    }
-    HP_REQUIRE_OK(check_replicas(out));
-  }
-  return Ok{};
-}
-
-// Ranks that differ only along an unbound mesh axis all make the same sums; where none is chosen to
-// hand its own to the others, they must add up in the same order.
-Checked<Ok> Drainer::check_replicas(const BufferTable& out) const {
-  if (writer_.space_time_only() || stmt_.stmt->monoid == Monoid::Store) return Ok{};
-  const Blocks& blocks = writer_.blocks();
-  for (const NestLoop& loop : space_.loops) {
-    const bool adds = std::ranges::find(out.digits, loop.digit) == out.digits.end();
-    if (!adds || loop.extent == 1) continue;
-    for (const int axis : loop.skew_axes) {
-      const std::vector<int> one{axis};
-      const auto has_axis = [&](const std::vector<int>& axes) { return meets(axes, one); };
-      const bool chosen =
-          std::ranges::any_of(space_.par, has_axis) || std::ranges::any_of(out.home, has_axis) ||
-          std::ranges::any_of(pins_, [&](const ScatterPin& pin) { return has_axis(pin.axes); });
-      if (chosen || blocks.extent(one) == 1) continue;
-      return make_diag(DiagCode::F223,
-                       {{"nest", space_.program_nest->name},
-                        {"buffer", out.name},
-                        {"digit", blocks.digits()[static_cast<std::size_t>(loop.digit)].name},
-                        {"axis", print_mesh_ref(names_of(blocks, one))}});
-    }
-  }
-  return Ok{};
 }
 
 std::vector<int> Drainer::pinned_axes(int target, std::size_t digit, int levels) const {
@@ -221,6 +151,29 @@ int Drainer::accumulator(int target, RankId rank, Time t) {
                       rank, accumulated(target, t.first(position), rank));
 }
 
+const NestMove* Drainer::inline_drain() const {
+  const auto found = std::ranges::find(group_.chain, How::Inline,
+                                       [](const NestMove* move) { return move->spec->how; });
+  return found == group_.chain.end() ? nullptr : *found;
+}
+
+std::vector<Drainer::Deposit> Drainer::deposits(int target, RankId rank, Time t) {
+  const Region made = accumulated(target, t, rank);
+  const NestMove* const move = inline_drain();
+  if (move == nullptr) return {{accumulator(target, rank, t), made}};
+  std::vector<Deposit> owners;
+  for (const RankId peer : ranks_along(writer_.blocks(), rank, move->over)) {
+    const std::optional<Region> owned =
+        intersect(home_region(target, peer, static_cast<int>(group_.chain.size())), made);
+    if (!owned) continue;
+    const bool stores = stmt_.stmt->monoid == Monoid::Store;
+    owners.push_back(
+        {stores ? writer_.home(buffer_index(target), peer) : result_slot(target, 0, peer, t),
+         *owned});
+  }
+  return owners;
+}
+
 int Drainer::source_slot(int target, std::size_t level, RankId rank, Time t) {
   return level == 0 ? accumulator(target, rank, t) : result_slot(target, level - 1, rank, t);
 }
@@ -254,12 +207,14 @@ int Drainer::result_slot(int target, std::size_t level, RankId rank, Time t) {
 bool Drainer::is_complete(std::size_t level) const {
   if (level + 1 != group_.chain.size()) return false;
   const NestMove& move = *group_.chain[level];
+  if (move.spec->how == How::Inline) return false;  // its owners' sums are finalised at the end
   return move.position == (move.spec->how == How::Relay ? 1 : 0);
 }
 
 Checked<Ok> Drainer::run(int position, Time t, std::int64_t position_id) {
   for (std::size_t level = 0; level < group_.chain.size(); ++level) {
     if (group_.chain[level]->position != position) continue;
+    if (group_.chain[level]->spec->how == How::Inline) continue;  // the leaf does it: deposits
     if (group_.chain[level]->spec->how == How::Relay) {
       HP_REQUIRE_OK(relay(level, t, position_id));
     } else {

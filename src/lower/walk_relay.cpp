@@ -35,6 +35,13 @@ Checked<Ok> Drainer::check_relay(std::size_t level) const {
   return Ok{};
 }
 
+Checked<Ok> Drainer::check_relays() const {
+  for (std::size_t level = 0; level < group_.chain.size(); ++level) {
+    if (group_.chain[level]->spec->how == How::Relay) HP_REQUIRE_OK(check_relay(level));
+  }
+  return Ok{};
+}
+
 // The travelling accumulator: what the successor accumulated one step ago arrives, is added to what
 // this rank made meanwhile, and after the last step goes home (Theorem 3).
 Checked<Ok> Drainer::relay(std::size_t level, Time t, std::int64_t position_id) {

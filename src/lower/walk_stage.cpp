@@ -191,13 +191,7 @@ Checked<Ok> Stager::run_level(Operand& operand, std::size_t level, Time t,
                           .buffer = operand.map->buffer,
                           .level = harpe::Level::Stage,
                           .dtype = move.spec->wire.value_or(buffer.dtype)};
-  HP_REQUIRE_OK(check_cuts(operand, level));
-  if (move.spec->how == How::Relay) HP_REQUIRE_OK(check_relay(operand, move));
-  const LeafContract* leaf = find_leaf_contract(stmt_.stmt->leaf);
-  if (move.spec->how == How::Inline && !writer_.space_time_only() &&
-      (leaf == nullptr || !leaf->remote_operands)) {
-    return make_diag(DiagCode::F301, {{"leaf", stmt_.stmt->leaf}, {"buffer", move.spec->buffer}});
-  }
+  HP_REQUIRE_OK(check_level(operand, level));
   const bool passed_on = move.spec->how == How::Relay && step > 0;
   std::vector<std::vector<Source>> arrived(static_cast<std::size_t>(blocks.ranks()));
   const std::int64_t instance = writer_.next_instance();
@@ -223,6 +217,27 @@ Checked<Ok> Stager::run_level(Operand& operand, std::size_t level, Time t,
     }
   }
   operand.levels[level].at = std::move(arrived);
+  return Ok{};
+}
+
+Checked<Ok> Stager::check() const {
+  for (const Operand& operand : operands_) {
+    for (std::size_t level = 0; level < operand.levels.size(); ++level) {
+      HP_REQUIRE_OK(check_level(operand, level));
+    }
+  }
+  return Ok{};
+}
+
+Checked<Ok> Stager::check_level(const Operand& operand, std::size_t level) const {
+  const NestMove& move = *operand.levels[level].move;
+  HP_REQUIRE_OK(check_cuts(operand, level));
+  if (move.spec->how == How::Relay) HP_REQUIRE_OK(check_relay(operand, move));
+  const LeafContract* leaf = find_leaf_contract(stmt_.stmt->leaf);
+  if (move.spec->how == How::Inline && !writer_.space_time_only() &&
+      (leaf == nullptr || !leaf->remote_operands)) {
+    return make_diag(DiagCode::F301, {{"leaf", stmt_.stmt->leaf}, {"buffer", move.spec->buffer}});
+  }
   return Ok{};
 }
 
@@ -282,6 +297,7 @@ void Stager::add_copies(const Operand& operand, const NestMove& move, const Sour
     task.piece = static_cast<int>(piece) + to.value;
     task.how = move.spec->how;
     task.via = move.spec->transport();
+    task.fence = move.spec->fence_policy();
     writer_.add(std::move(task));
   }
 }

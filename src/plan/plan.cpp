@@ -110,6 +110,16 @@ std::string_view print(SyncKind kind) {
   return "";
 }
 
+bool is_put(const Plan& plan, const Task& task) {
+  const LaneKind lane = plan.lanes[task.lane.index()].kind;
+  const bool through_nic = lane == LaneKind::Proxy || lane == LaneKind::Ibgda;
+  return task.kind == TaskKind::Copy && through_nic;
+}
+
+RankId destination_of(const Plan& plan, const Task& task) {
+  return plan.allocs[task.writes.front().alloc.index()].rank;
+}
+
 std::int64_t arena_bytes(const Plan& plan) {
   std::int64_t bytes = 0;
   for (const Alloc& alloc : plan.allocs) bytes = std::max(bytes, alloc.offset + alloc.bytes);

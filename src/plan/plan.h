@@ -139,6 +139,9 @@ struct Sync {
   TaskId to;
   SyncKind kind = SyncKind::Event;
   std::int32_t flag = -1;  // index in the waiting rank's flag page
+  // Of a word raised behind a put (is_put): which puts it is ordered after (commir.md 7.3). None:
+  // no put at all.
+  std::optional<Fence> fence = std::nullopt;
   friend bool operator==(const Sync&, const Sync&) = default;
 };
 
@@ -169,6 +172,13 @@ struct Plan {
 [[nodiscard]] std::string_view print(CollectiveOp op);
 [[nodiscard]] std::string_view print(WriteMode mode);  // "r", "init", "add", "set"
 [[nodiscard]] std::string_view print(SyncKind kind);
+
+// A transfer handed to a NIC: the next task of its lane starts when it is posted, not when it has
+// arrived, and a word raised behind it may overtake it. An event or a barrier waits until its lane
+// is drained; other words are ordered by their fence.
+[[nodiscard]] bool is_put(const Plan& plan, const Task& task);
+// Where it puts. Requires: is_put and a write.
+[[nodiscard]] RankId destination_of(const Plan& plan, const Task& task);
 
 // Bytes of one rank's arena: the largest end of an allocation. Equal on all ranks.
 [[nodiscard]] std::int64_t arena_bytes(const Plan& plan);

@@ -32,6 +32,9 @@ struct SlotShape {
                                  BlockId block);
 [[nodiscard]] SlotShape slot_shape(const Blocks& blocks, int buffer, const Region& region);
 
+// Where slots begin in an arena, in bytes: what TMA, copy engines and vector loads ask for at most.
+constexpr std::int64_t kSlotAlignment = 256;
+
 // Elements of the largest region a slot that holds `holds` whole can have.
 [[nodiscard]] std::int64_t max_elements(const Blocks& blocks, int buffer,
                                         const std::vector<bool>& holds);

@@ -226,6 +226,10 @@ class Printer {
     word("via");
     word(harpe::print(sync.kind));
     if (sync.flag != -1) number(sync.flag);
+    if (sync.fence) {
+      word("fence");
+      word(harpe::print(*sync.fence));
+    }
     out_ += '\n';
   }
 

@@ -85,6 +85,7 @@ class OutputCheck {
       const TermId got = ranks.size() == 1 && model.partial.empty()
                              ? held(buffer, ranks.front(), block, point)
                              : held_together(buffer, ranks, block, point);
+      if (!model.partial.empty()) HP_REQUIRE_OK(check_partners(buffer, ranks, block, point));
       const TermId want = meaning_.value(buffer, block);
       if (want == kNoTerm || got != want) {
         return describe(buffer, ranks.front(), block, want, got);
@@ -123,6 +124,45 @@ class OutputCheck {
       state = terms_.combine(state, part);
     }
     return value_term(terms_, statement, target, static_cast<std::int32_t>(block), state);
+  }
+
+  // Which contributions the home's part of a block is made of; kNoTerm if it is no such part.
+  [[nodiscard]] TermId part_state(int buffer, std::int64_t rank, std::int64_t block,
+                                  std::span<const std::int32_t> point) {
+    const TermId part = held(buffer, rank, block, point);
+    if (part == kNoTerm) return kNoTerm;
+    if (terms_.kind(part) == TermKind::State) return part;
+    return terms_.kind(part) == TermKind::Value ? terms_.words(part)[3] : kNoTerm;
+  }
+
+  // Of a tied state every rank's part of o lies beside the same part of l.
+  Checked<Ok> check_partners(int buffer, const std::vector<std::int64_t>& ranks, std::int64_t block,
+                             std::span<const std::int32_t> point) {
+    const TermId want = meaning_.value(buffer, block);
+    if (want == kNoTerm || terms_.kind(want) != TermKind::Value) return Ok{};
+    const StatementModel& statement =
+        model_.statements[static_cast<std::size_t>(terms_.words(want)[0])];
+    if (!statement.tied || terms_.words(want)[1] != 0) return Ok{};
+    const int weight = statement.targets[1].buffer;
+    const std::int64_t partner = statement.partner[static_cast<std::size_t>(block)];
+    const std::vector<std::int32_t> at =
+        point_of(model_.buffers[static_cast<std::size_t>(weight)].radix, partner);
+    for (const std::int64_t rank : ranks) {
+      const TermId state = part_state(buffer, rank, block, point);
+      const TermId beside = part_state(weight, rank, partner, at);
+      if (state == beside && state != kNoTerm) continue;
+      return make_diag(DiagCode::V550, {{"rank", rank},
+                                        {"block", words_.block(buffer, block)},
+                                        {"state_size", size_of_state(state)},
+                                        {"weight", words_.block(weight, partner)},
+                                        {"weight_size", size_of_state(beside)}});
+    }
+    return Ok{};
+  }
+
+  [[nodiscard]] std::string size_of_state(TermId state) const {
+    if (state == kNoTerm) return "nothing";
+    return count_of(static_cast<std::int64_t>(terms_.words(state).size()), "contribution");
   }
 
   [[nodiscard]] std::string iteration_of(TermId contribution) const {

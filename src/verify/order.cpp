@@ -9,8 +9,12 @@
 namespace harpe::verifier {
 namespace {
 
-std::span<const std::int32_t> row(const std::vector<std::int32_t>& start,
-                                  const std::vector<std::int32_t>& items, std::int32_t index) {
+// Clocks have an entry for every strand.
+constexpr std::int32_t kMaxStrands = 1 << 16;
+
+template <class Item>
+std::span<const Item> row(const std::vector<std::int32_t>& start, const std::vector<Item>& items,
+                          std::int32_t index) {
   const auto i = static_cast<std::size_t>(index);
   return std::span(items).subspan(static_cast<std::size_t>(start[i]),
                                   static_cast<std::size_t>(start[i + 1] - start[i]));
@@ -25,7 +29,6 @@ class OrderBuilder {
   void number_tasks() {
     const auto tasks = static_cast<std::int32_t>(plan_.tasks.size());
     out_.tasks_ = tasks;
-    out_.lanes = static_cast<std::int32_t>(plan_.lanes.size());
     std::vector<std::int32_t> length(plan_.lanes.size(), 0);
     for (const Task& task : plan_.tasks) {
       out_.lane_.push_back(task.lane.value);
@@ -41,6 +44,34 @@ class OrderBuilder {
       const auto lane = static_cast<std::size_t>(out_.lane_[at]);
       out_.by_lane_[static_cast<std::size_t>(out_.lane_start_[lane] + out_.position_[at])] = task;
     }
+  }
+
+  // Requires: number_tasks.
+  void number_strands() {
+    std::vector<bool> singly(plan_.lanes.size(), false);  // some signal covers one put of the lane
+    for (const Task& task : plan_.tasks) {
+      const bool puts = is_put(plan_, task) && !task.writes.empty();
+      out_.destination_.push_back(puts ? harpe::destination_of(plan_, task).value : -1);
+    }
+    for (const Sync& sync : plan_.syncs) {
+      const bool one = sync.kind != SyncKind::Event && sync.fence == Fence::Put;
+      if (one && out_.is_put(sync.from.value)) singly[lane_of(sync.from)] = true;
+    }
+    std::map<std::pair<std::size_t, std::int32_t>, std::int32_t> known;  // (lane, destination)
+    std::vector<std::int32_t> length(plan_.lanes.size(), 0);  // a lane's strand has its number
+    for (std::int32_t task = 0; task < out_.tasks_; ++task) {
+      const std::size_t lane = plan_.tasks[static_cast<std::size_t>(task)].lane.index();
+      const std::int32_t destination = out_.destination_of(task);
+      const auto fresh = static_cast<std::int32_t>(length.size());
+      std::int32_t strand = destination < 0 ? static_cast<std::int32_t>(lane) : fresh;
+      if (destination >= 0 && !singly[lane]) {
+        strand = known.try_emplace({lane, destination}, fresh).first->second;
+      }
+      if (strand == fresh) length.push_back(0);
+      out_.strand_.push_back(strand);
+      out_.strand_position_.push_back(length[static_cast<std::size_t>(strand)]++);
+    }
+    out_.strands = static_cast<std::int32_t>(length.size());
   }
 
   void number_units() {
@@ -70,16 +101,21 @@ class OrderBuilder {
     for (std::size_t task = 0; task < plan_.tasks.size(); ++task) {
       const std::int32_t position = out_.position_[task];
       if (position > 0) {
-        add(out_.task_at(out_.lane_[task], position - 1), static_cast<std::int32_t>(task));
+        const std::int32_t previous = out_.task_at(out_.lane_[task], position - 1);
+        add(previous, static_cast<std::int32_t>(task),
+            out_.is_put(previous) ? Covers::Nothing : Covers::Completion);
       }
     }
-    for (const Sync& sync : plan_.syncs) add(sync.from.value, sync.to.value);
+    for (const Sync& sync : plan_.syncs) add(sync.from.value, sync.to.value, covers_of(sync));
     for (std::size_t id = 0; id < plan_.barriers.size(); ++id) {
       const auto node = static_cast<std::int32_t>(plan_.tasks.size() + id);
-      for (const TaskId from : plan_.barriers[id].from) add(from.value, node);
-      for (const TaskId to : plan_.barriers[id].to) add(node, to.value);
+      for (const TaskId from : plan_.barriers[id].from) {
+        add(from.value, node, out_.is_put(from.value) ? Covers::Lane : Covers::Completion);
+      }
+      for (const TaskId to : plan_.barriers[id].to) add(node, to.value, Covers::Completion);
     }
     bucket(to_, from_, out_.before_start_, out_.before_);
+    bucket(to_, covers_, out_.before_start_, out_.covers_);
     bucket(from_, to_, out_.after_start_, out_.after_);
   }
 
@@ -112,14 +148,31 @@ class OrderBuilder {
     return std::span(out_.self_).subspan(static_cast<std::size_t>(unit), 1);
   }
 
-  void add(std::int32_t from, std::int32_t to) {
+  [[nodiscard]] std::size_t lane_of(TaskId task) const {
+    return plan_.tasks[task.index()].lane.index();
+  }
+
+  // `nic` delegates the order to the connection to one rank: a word to another takes another way.
+  [[nodiscard]] Covers covers_of(const Sync& sync) const {
+    if (!out_.is_put(sync.from.value)) return Covers::Completion;
+    if (sync.kind == SyncKind::Event) return Covers::Lane;
+    if (!sync.fence) return Covers::Nothing;
+    if (*sync.fence == Fence::Put) return Covers::Put;
+    const bool same_way =
+        plan_.lanes[lane_of(sync.to)].rank.value == out_.destination_of(sync.from.value);
+    return *sync.fence == Fence::Dest || same_way ? Covers::Destination : Covers::Nothing;
+  }
+
+  void add(std::int32_t from, std::int32_t to, Covers covers) {
     from_.push_back(from);
     to_.push_back(to);
+    covers_.push_back(covers);
   }
 
   // Per key, the values of the edges that have it.
-  void bucket(const std::vector<std::int32_t>& keys, const std::vector<std::int32_t>& values,
-              std::vector<std::int32_t>& start, std::vector<std::int32_t>& items) const {
+  template <class Value>
+  void bucket(const std::vector<std::int32_t>& keys, const std::vector<Value>& values,
+              std::vector<std::int32_t>& start, std::vector<Value>& items) const {
     start.assign(out_.unit_.size() + 1, 0);
     for (const std::int32_t key : keys) ++start[static_cast<std::size_t>(key) + 1];
     std::partial_sum(start.begin(), start.end(), start.begin());
@@ -134,6 +187,7 @@ class OrderBuilder {
   Order& out_;
   std::vector<std::int32_t> from_;
   std::vector<std::int32_t> to_;
+  std::vector<Covers> covers_;
 };
 
 std::span<const std::int32_t> Order::members(std::int32_t unit) const {
@@ -141,8 +195,18 @@ std::span<const std::int32_t> Order::members(std::int32_t unit) const {
   return std::span(self_).subspan(static_cast<std::size_t>(unit), is_task(unit) ? 1 : 0);
 }
 
+std::int32_t Order::task_on(std::int32_t strand, std::int32_t position) const {
+  std::int32_t task = 0;
+  while (strand_of(task) != strand || strand_position_of(task) != position) ++task;
+  return task;
+}
+
 std::span<const std::int32_t> Order::before(std::int32_t node) const {
   return row(before_start_, before_, node);
+}
+
+std::span<const Covers> Order::covers(std::int32_t node) const {
+  return row(before_start_, covers_, node);
 }
 
 std::span<const std::int32_t> Order::after(std::int32_t node) const {
@@ -153,6 +217,11 @@ Checked<Order> Order::make(const Plan& plan, const Model& model) {
   Order order;
   OrderBuilder builder(plan, order);
   builder.number_tasks();
+  builder.number_strands();
+  if (order.strands > kMaxStrands) {
+    return make_diag(DiagCode::V203,
+                     {{"what", "the puts that are signalled one by one"}, {"limit", kMaxStrands}});
+  }
   builder.number_units();
   builder.add_edges();
   const std::vector<std::int32_t> left = builder.sort_units();
@@ -174,27 +243,39 @@ Clocks::Clocks(const Order& order) : order_(order) {
       if (order.is_group(unit)) edges += static_cast<std::int32_t>(order.after(member).size());
     }
   }
-  joined_.assign(static_cast<std::size_t>(order.lanes), -1);
+  joined_.assign(static_cast<std::size_t>(order.strands), -1);
 }
 
-void Clocks::join(std::vector<std::int32_t>& row, std::int32_t node) const {
+void Clocks::note(std::vector<std::int32_t>& row, std::int32_t task) const {
+  std::int32_t& own = row[static_cast<std::size_t>(order_.strand_of(task))];
+  own = std::max(own, order_.strand_position_of(task));
+}
+
+void Clocks::join(std::vector<std::int32_t>& row, std::int32_t node, Covers covers) const {
   const std::vector<std::int32_t>& known = rows_[static_cast<std::size_t>(order_.unit_of(node))];
-  for (std::size_t lane = 0; lane < row.size(); ++lane)
-    row[lane] = std::max(row[lane], known[lane]);
-  if (!order_.is_task(node)) return;
-  std::int32_t& own = row[static_cast<std::size_t>(order_.lane_of(node))];
-  own = std::max(own, order_.position_of(node));
+  for (std::size_t strand = 0; strand < row.size(); ++strand)
+    row[strand] = std::max(row[strand], known[strand]);
+  if (!order_.is_task(node) || covers == Covers::Nothing) return;
+  note(row, node);
+  if (covers == Covers::Completion || covers == Covers::Put) return;
+  for (std::int32_t at = order_.position_of(node); at-- > 0;) {
+    const std::int32_t earlier = order_.task_at(order_.lane_of(node), at);
+    const bool same = order_.destination_of(earlier) == order_.destination_of(node);
+    if (same || covers == Covers::Lane) note(row, earlier);
+  }
 }
 
 std::span<const std::int32_t> Clocks::start(std::int32_t node) {
-  current_.assign(static_cast<std::size_t>(order_.lanes), -1);
-  for (const std::int32_t before : order_.before(node)) {
-    join(current_, before);
-    const auto unit = static_cast<std::size_t>(order_.unit_of(before));
+  current_.assign(static_cast<std::size_t>(order_.strands), -1);
+  const std::span<const std::int32_t> edges = order_.before(node);
+  const std::span<const Covers> covers = order_.covers(node);
+  for (std::size_t edge = 0; edge < edges.size(); ++edge) {
+    join(current_, edges[edge], covers[edge]);
+    const auto unit = static_cast<std::size_t>(order_.unit_of(edges[edge]));
     if (--waiting_[unit] == 0) free_.push_back(std::move(rows_[unit]));
   }
-  for (std::size_t lane = 0; lane < joined_.size(); ++lane) {
-    joined_[lane] = std::max(joined_[lane], current_[lane]);
+  for (std::size_t strand = 0; strand < joined_.size(); ++strand) {
+    joined_[strand] = std::max(joined_[strand], current_[strand]);
   }
   return current_;
 }

@@ -10,6 +10,17 @@
 
 namespace harpe::verifier {
 
+// What whoever waits along an edge knows to be over, besides what the edge's origin waited for
+// itself (commir.md 7.3). All but the first only behind a put.
+enum class Covers : std::uint8_t {
+  Completion,   // the origin, and all before it on its lane
+  Lane,         // an event or a barrier behind a put: all puts of the lane so far have arrived
+  Destination,  // `fence dest`, `nic`: the put and all earlier ones of its lane to the same rank
+                // have
+  Put,          // `fence put`: that one has
+  Nothing,      // lane order, or a word without a fence: it was posted
+};
+
 // What happens before what (commir.md 10.3): lane order, syncs, barriers and collective groups.
 //
 // A *unit* is a task by itself, a barrier, or all members of one collective group: they meet, so
@@ -19,11 +30,13 @@ namespace harpe::verifier {
 class Order {
  public:
   // Requires: check_ids.
-  // Errors: V301 the shortest cycle.
+  // Errors: V203 too many strands, V301 the shortest cycle.
   [[nodiscard]] static Checked<Order> make(const Plan& plan, const Model& model);
 
   std::vector<std::int32_t> sequence;  // all units, in one legal order
-  std::int32_t lanes = 0;
+  // A *strand* is tasks of which each is over when a later one is known to be: a lane, or of a lane
+  // of puts those to one rank; a put by itself where a signal covers just that.
+  std::int32_t strands = 0;
 
   // The tasks of a unit: one, a group's members, or none (a barrier).
   [[nodiscard]] std::span<const std::int32_t> members(std::int32_t unit) const;
@@ -41,9 +54,29 @@ class Order {
     return by_lane_[static_cast<std::size_t>(lane_start_[static_cast<std::size_t>(lane)] +
                                              position)];
   }
+  [[nodiscard]] std::int32_t lane_length(std::int32_t lane) const {
+    const auto at = static_cast<std::size_t>(lane);
+    return lane_start_[at + 1] - lane_start_[at];
+  }
+  [[nodiscard]] std::int32_t strand_of(std::int32_t task) const {
+    return strand_[static_cast<std::size_t>(task)];
+  }
+  [[nodiscard]] std::int32_t strand_position_of(std::int32_t task) const {  // from 0
+    return strand_position_[static_cast<std::size_t>(task)];
+  }
+  // Looks through all tasks: for findings.
+  [[nodiscard]] std::int32_t task_on(std::int32_t strand, std::int32_t position) const;
+  [[nodiscard]] bool is_put(std::int32_t task) const {
+    return destination_[static_cast<std::size_t>(task)] >= 0;
+  }
+  [[nodiscard]] std::int32_t destination_of(std::int32_t put) const {
+    return destination_[static_cast<std::size_t>(put)];
+  }
   [[nodiscard]] bool is_task(std::int32_t node) const { return node < tasks_; }
   // Nodes that complete before this one starts, its own edges only (not those of its group).
   [[nodiscard]] std::span<const std::int32_t> before(std::int32_t node) const;
+  // What each of them covers.
+  [[nodiscard]] std::span<const Covers> covers(std::int32_t node) const;
   [[nodiscard]] std::span<const std::int32_t> after(std::int32_t node) const;
 
  private:
@@ -53,10 +86,14 @@ class Order {
   std::vector<std::int32_t> unit_;
   std::vector<std::int32_t> lane_;
   std::vector<std::int32_t> position_;
+  std::vector<std::int32_t> strand_;
+  std::vector<std::int32_t> strand_position_;
+  std::vector<std::int32_t> destination_;  // per task: the rank a put goes to, or -1
   std::vector<std::int32_t> lane_start_;
   std::vector<std::int32_t> by_lane_;
   std::vector<std::int32_t> before_start_;
   std::vector<std::int32_t> before_;
+  std::vector<Covers> covers_;  // beside before_
   std::vector<std::int32_t> after_start_;
   std::vector<std::int32_t> after_;
   std::vector<std::int32_t> group_start_;
@@ -64,8 +101,8 @@ class Order {
   std::vector<std::int32_t> self_;  // 0, 1, …: members() of a task by itself
 };
 
-// What is known to be over when a task starts: per lane the position of its last completed task, or
-// -1. Visits units in the order's sequence; clocks nobody needs any more are dropped.
+// What is known to be over when a task starts: per strand the position of its last completed task,
+// or -1. Visits units in the order's sequence; clocks nobody needs any more are dropped.
 class Clocks {
  public:
   explicit Clocks(const Order& order);
@@ -76,7 +113,8 @@ class Clocks {
   void finish(std::int32_t unit);
 
  private:
-  void join(std::vector<std::int32_t>& row, std::int32_t node) const;
+  void join(std::vector<std::int32_t>& row, std::int32_t node, Covers covers) const;
+  void note(std::vector<std::int32_t>& row, std::int32_t task) const;
 
   const Order& order_;
   std::vector<std::vector<std::int32_t>> rows_;  // per unit: joined start clocks of its members

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "verify/fences.h"
 #include "verify/words.h"
 
 namespace harpe::verifier {
@@ -15,7 +16,7 @@ class RaceCheck {
       : plan_(plan), resolved_(resolved), order_(order), words_(plan, model) {
     cells_.resize(static_cast<std::size_t>(resolved.cell_count));
     slots_.resize(plan.allocs.size());
-    touched_.assign(static_cast<std::size_t>(model.ranks * order.lanes), -1);
+    touched_.assign(static_cast<std::size_t>(model.ranks * order.strands), -1);
     entry_.resize(static_cast<std::size_t>(model.ranks));
     member_at_.resize(static_cast<std::size_t>(model.ranks));
     for (std::size_t id = 0; id < plan.tasks.size(); ++id) {
@@ -51,7 +52,7 @@ class RaceCheck {
     std::int32_t content = -1;
     std::int32_t block = -1;           // one of the content, for words
     std::vector<std::int32_t> now;     // tasks that touched this content
-    std::vector<std::int32_t> before;  // last ones, per lane, that touched the one before
+    std::vector<std::int32_t> before;  // last ones, per strand, that touched the one before
     std::int32_t block_before = -1;
   };
   struct Send {
@@ -92,7 +93,8 @@ class RaceCheck {
   }
 
   [[nodiscard]] bool is_over(std::int32_t task, Clock clock) const {
-    return clock[static_cast<std::size_t>(order_.lane_of(task))] >= order_.position_of(task);
+    return clock[static_cast<std::size_t>(order_.strand_of(task))] >=
+           order_.strand_position_of(task);
   }
 
   Checked<Ok> touch(std::int32_t task, const ResolvedRef& ref, Clock clock) {
@@ -103,9 +105,9 @@ class RaceCheck {
                                         {"alloc", words_.alloc(ref.alloc)},
                                         {"entry", words_.task(entry_[rank.index()])}});
     }
-    std::int32_t& last = touched_[rank.index() * static_cast<std::size_t>(order_.lanes) +
-                                  static_cast<std::size_t>(order_.lane_of(task))];
-    last = std::max(last, order_.position_of(task));
+    std::int32_t& last = touched_[rank.index() * static_cast<std::size_t>(order_.strands) +
+                                  static_cast<std::size_t>(order_.strand_of(task))];
+    last = std::max(last, order_.strand_position_of(task));
     if (resolved_.footprint(ref.alloc).contents > 1)
       HP_REQUIRE_OK(change_content(task, ref, clock));
     for (const Cell& cell : resolved_.cells(ref)) {
@@ -120,7 +122,7 @@ class RaceCheck {
   Checked<Ok> change_content(std::int32_t task, const ResolvedRef& ref, Clock clock) {
     SlotHistory& slot = slots_[static_cast<std::size_t>(ref.alloc)];
     if (slot.content != ref.content) {
-      slot.before = last_per_lane(slot.now);
+      slot.before = last_per_strand(slot.now);
       slot.block_before = slot.block;
       slot.now.clear();
       slot.content = ref.content;
@@ -132,6 +134,10 @@ class RaceCheck {
     }
     for (const std::int32_t earlier : slot.before) {
       if (is_over(earlier, clock)) continue;
+      if (auto finding = overtaken(earlier, task, ref.mode == WriteMode::Read ? "reads" : "writes",
+                                   words_.block(ref.buffer, slot.block), ref.alloc)) {
+        return *finding;
+      }
       return make_diag(DiagCode::V404, {{"task", words_.task(task)},
                                         {"verb", ref.mode == WriteMode::Read ? "reads" : "writes"},
                                         {"block", words_.block(ref.buffer, slot.block)},
@@ -143,14 +149,14 @@ class RaceCheck {
     return Ok{};
   }
 
-  // Of tasks in one lane only the last matters: when it is over, the others are.
-  [[nodiscard]] std::vector<std::int32_t> last_per_lane(std::vector<std::int32_t> tasks) const {
+  // Of tasks in one strand only the last matters: when it is over, the others are.
+  [[nodiscard]] std::vector<std::int32_t> last_per_strand(std::vector<std::int32_t> tasks) const {
     std::ranges::sort(tasks, [&](std::int32_t a, std::int32_t b) {
-      return std::pair(order_.lane_of(a), -order_.position_of(a)) <
-             std::pair(order_.lane_of(b), -order_.position_of(b));
+      return std::pair(order_.strand_of(a), -order_.strand_position_of(a)) <
+             std::pair(order_.strand_of(b), -order_.strand_position_of(b));
     });
     const auto tail =
-        std::ranges::unique(tasks, {}, [&](std::int32_t t) { return order_.lane_of(t); });
+        std::ranges::unique(tasks, {}, [&](std::int32_t t) { return order_.strand_of(t); });
     tasks.erase(tail.begin(), tail.end());
     return tasks;
   }
@@ -182,9 +188,32 @@ class RaceCheck {
     return Ok{};
   }
 
+  // V540 where `task` waits for a word that went out behind the put and does not cover it.
+  [[nodiscard]] std::optional<Diag> overtaken(std::int32_t put, std::int32_t task,
+                                              const std::string& verb, const std::string& block,
+                                              std::int32_t alloc) const {
+    if (!order_.is_put(put)) return std::nullopt;
+    const std::optional<std::string> reason = why_uncovered(plan_, words_, order_, put, task);
+    if (!reason) return std::nullopt;
+    return make_diag(DiagCode::V540, {{"task", words_.task(task)},
+                                      {"verb", verb},
+                                      {"block", block},
+                                      {"alloc", words_.alloc(alloc)},
+                                      {"put", words_.task(put)},
+                                      {"reason", *reason}});
+  }
+
   [[nodiscard]] Diag conflict(DiagCode code, const ResolvedRef& ref, const Cell& cell,
                               std::int32_t writer, std::int32_t other) const {
-    return make_diag(code, {{"block", words_.block(ref.buffer, cell.block)},
+    const std::string block = words_.block(ref.buffer, cell.block);
+    // Of a write after a read the reader came first.
+    const auto [earlier, later] =
+        code == DiagCode::V402 ? std::pair(other, writer) : std::pair(writer, other);
+    if (auto finding = overtaken(earlier, later, code == DiagCode::V401 ? "reads" : "writes", block,
+                                 ref.alloc)) {
+      return *finding;
+    }
+    return make_diag(code, {{"block", block},
                             {"alloc", words_.alloc(ref.alloc)},
                             {"writer", words_.task(writer)},
                             {"other", words_.task(other)}});
@@ -193,11 +222,11 @@ class RaceCheck {
   Checked<Ok> check_exits() const {
     for (std::size_t i = 0; i < exits_seen_.size(); ++i) {
       const std::size_t rank = words_.rank_of(exits_seen_[i]).index();
-      for (std::int32_t lane = 0; lane < order_.lanes; ++lane) {
-        const std::int32_t last = touched_[rank * static_cast<std::size_t>(order_.lanes) +
-                                           static_cast<std::size_t>(lane)];
-        if (last <= exit_clocks_[i][static_cast<std::size_t>(lane)]) continue;
-        return unfinished(exits_seen_[i], order_.task_at(lane, last), rank);
+      for (std::int32_t strand = 0; strand < order_.strands; ++strand) {
+        const std::int32_t last = touched_[rank * static_cast<std::size_t>(order_.strands) +
+                                           static_cast<std::size_t>(strand)];
+        if (last <= exit_clocks_[i][static_cast<std::size_t>(strand)]) continue;
+        return unfinished(exits_seen_[i], order_.task_on(strand, last), rank);
       }
       if (!is_over(entry_[rank], exit_clocks_[i])) {
         return make_diag(DiagCode::V406, {{"exit", words_.task(exits_seen_[i])},
@@ -231,8 +260,9 @@ class RaceCheck {
   std::vector<CellHistory> cells_;
   std::vector<SlotHistory> slots_;
   std::vector<Reader> readers_;
-  std::vector<std::int32_t> touched_;  // per rank and lane: last position that touched a slot of it
-  std::vector<std::int32_t> entry_;    // per rank
+  std::vector<std::int32_t>
+      touched_;                      // per rank and strand: last position that touched a slot of it
+  std::vector<std::int32_t> entry_;  // per rank
   std::vector<std::int32_t> member_at_;  // per rank: of the group at hand
   std::vector<std::int32_t> exits_seen_;
   std::vector<std::vector<std::int32_t>> exit_clocks_;

@@ -125,18 +125,20 @@ class TaskCheck {
                                       {"expected", print(wanted)}});
   }
 
-  [[nodiscard]] bool is_inline(const Task& task, const std::string& buffer) const {
+  // Does the schedule let the leaf reach into other ranks' memory for this buffer?
+  [[nodiscard]] bool is_inline(const Task& task, const std::string& buffer, MoveKind kind) const {
+    if (task.kind != TaskKind::Compute) return false;
     const auto nest = std::ranges::find(plan_.form.nests, task.nest, &NestForm::nest);
     if (nest == plan_.form.nests.end()) return false;
     return std::ranges::any_of(nest->items, [&](const NestItem& item) {
       const auto* const move = std::get_if<Move>(&item);
-      return move != nullptr && move->kind == MoveKind::Stage && move->how == How::Inline &&
+      return move != nullptr && move->kind == kind && move->how == How::Inline &&
              move->buffer == buffer;
     });
   }
 
-  // Only transfers and inline operands reach into another rank's memory; a copy is issued by one of
-  // its two ends.
+  // Only transfers and inline operands and targets reach into another rank's memory; a copy is
+  // issued by one of its two ends.
   [[nodiscard]] Checked<Ok> check_reach(std::size_t id, const Task& task) const {
     const RankId rank = plan_.lanes[task.lane.index()].rank;
     const auto refuse = [&](const Alloc& slot) {
@@ -151,13 +153,13 @@ class TaskCheck {
       return Ok{};
     }
     for (const Ref& ref : task.writes) {
-      if (alloc(ref).rank != rank) return refuse(alloc(ref));
+      if (alloc(ref).rank == rank || is_inline(task, alloc(ref).buffer, MoveKind::Drain)) continue;
+      return refuse(alloc(ref));
     }
     if (task.kind == TaskKind::Collective) return Ok{};
     for (const Ref& ref : task.reads) {
-      if (alloc(ref).rank == rank) continue;
-      const bool allowed = task.kind == TaskKind::Compute && is_inline(task, alloc(ref).buffer);
-      if (!allowed) return refuse(alloc(ref));
+      if (alloc(ref).rank == rank || is_inline(task, alloc(ref).buffer, MoveKind::Stage)) continue;
+      return refuse(alloc(ref));
     }
     return Ok{};
   }

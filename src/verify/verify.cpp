@@ -4,13 +4,16 @@
 
 #include "verify/coverage.h"
 #include "verify/execution.h"
+#include "verify/fences.h"
 #include "verify/meaning.h"
 #include "verify/model.h"
 #include "verify/order.h"
 #include "verify/races.h"
+#include "verify/residency.h"
 #include "verify/resolved.h"
 #include "verify/structure.h"
 #include "verify/terms.h"
+#include "verify/words.h"
 
 namespace harpe {
 
@@ -23,9 +26,12 @@ Checked<Certificate> verify(const Plan& plan, const VerifyOptions& options) {
   HP_REQUIRE_OK(verifier::check_tasks(plan, model, resolved));
   HP_REQUIRE_OK(verifier::check_groups(plan, model));
   HP_REQUIRE_OK(verifier::check_signals(plan, model));
+  const verifier::Words words(plan, model);
+  HP_REQUIRE_OK(verifier::check_fences(plan, words));
   HP_REQUIRE_OK(verifier::check_memory(plan, model, resolved, options.memory_limit_bytes));
 
   HP_TRY(const verifier::Order order, verifier::Order::make(plan, model));
+  HP_REQUIRE_OK(verifier::check_residency(plan, words, order, options.sm_count));
   HP_REQUIRE_OK(verifier::check_races(plan, model, resolved, order));
 
   verifier::Terms terms;
@@ -39,6 +45,8 @@ Checked<Certificate> verify(const Plan& plan, const VerifyOptions& options) {
   for (const Alloc& alloc : plan.allocs) peak = std::max(peak, alloc.offset + alloc.bytes);
   return Certificate{
       .level = VerifyLevel::Full,
+      .cases = {},
+      .has_plan = true,
       .tasks = static_cast<std::int64_t>(plan.tasks.size()),
       .happens_before_edges = static_cast<std::int64_t>(plan.syncs.size() + plan.barriers.size()),
       .blocks_checked = blocks,

@@ -53,7 +53,9 @@ class Machine {
     std::ranges::sort(contributions);
     std::string text = "value " + stmt + " " + buffer + " of " + list(contributions) + " at ";
     for (const std::int32_t v : block) text += std::to_string(v) + ",";
-    return {.is_state = false, .symbols = {symbols_.of(text)}};
+    const int symbol = symbols_.of(text);
+    finalised_[symbol] = contributions;
+    return {.is_state = false, .symbols = {symbol}};
   }
 
   Held input(const std::string& buffer, const Point& block) {
@@ -372,20 +374,50 @@ class Machine {
     });
   }
 
+  // What the home of `alloc` holds of a block, or null.
+  [[nodiscard]] const Held* held_at(const Alloc& alloc, const Point& p) const {
+    const auto slot = memory_.find(static_cast<std::int32_t>(&alloc - plan_.allocs.data()));
+    if (slot == memory_.end()) return nullptr;
+    const auto cell = slot->second.find(p);
+    return cell == slot->second.end() ? nullptr : &cell->second;
+  }
+
+  // Homes of equal region and different coordinates along the buffer's partial axes hold the parts
+  // of one state: what they were finalised from, put together.
+  [[nodiscard]] bool is_right(const Alloc& alloc, const Point& p) {
+    const BufferTable& table =
+        blocks_.buffers()[static_cast<std::size_t>(blocks_.find_buffer(alloc.buffer))];
+    const Held& wanted = wanted_.at({alloc.buffer, p});
+    const Held* const own = held_at(alloc, p);
+    if (own == nullptr) return false;
+    if (table.partial_axes.empty()) return *own == wanted;
+    std::vector<int> symbols;
+    const std::int64_t parts = blocks_.extent(table.partial_axes);
+    for (std::int64_t part = 0; part < parts; ++part) {
+      const RankId rank = blocks_.with_coordinate(alloc.rank, table.partial_axes, part);
+      const auto home = std::ranges::find_if(plan_.allocs, [&](const Alloc& other) {
+        return other.level == Level::Home && other.buffer == alloc.buffer && other.rank == rank;
+      });
+      const Held* const held = home == plan_.allocs.end() ? nullptr : held_at(*home, p);
+      if (held == nullptr || held->is_state) return false;
+      const auto made = finalised_.find(held->symbols.at(0));
+      if (made == finalised_.end()) return false;
+      symbols.insert(symbols.end(), made->second.begin(), made->second.end());
+    }
+    std::ranges::sort(symbols);
+    return finalised_.at(wanted.symbols.at(0)) == symbols;
+  }
+
   std::optional<std::string> compare() {
     for (const Alloc& alloc : plan_.allocs) {
       const Role role = find_buffer(plan_.program, alloc.buffer)->role;
       if (alloc.level != Level::Home || (role != Role::Out && role != Role::InOut)) continue;
-      const auto id = static_cast<std::int64_t>(&alloc - plan_.allocs.data());
       const Region home = blocks_.home(blocks_.find_buffer(alloc.buffer), alloc.rank);
       for (const Point& p : all_blocks(alloc.buffer)) {
         bool mine = true;
         for (std::size_t i = 0; i < p.size(); ++i)
           mine = mine && (home[i] == kAll || home[i] == p[i]);
-        if (!mine) continue;
-        const auto slot = memory_.find(static_cast<std::int32_t>(id));
-        const bool there = slot != memory_.end() && slot->second.contains(p);
-        if (!there || slot->second.at(p) != wanted_.at({alloc.buffer, p})) {
+        if (mine && !is_right(alloc, p)) {
           return "`" + alloc.buffer + "` is wrong at rank " + std::to_string(alloc.rank.value);
         }
       }
@@ -398,6 +430,7 @@ class Machine {
   std::mt19937_64 random_;
   Symbols symbols_;
   std::map<Place, Held> wanted_;
+  std::map<int, std::vector<int>> finalised_;  // per symbol of a value: the contributions in it
   std::map<std::int32_t, std::map<Point, Held>> memory_;  // per alloc: one content
 };
 

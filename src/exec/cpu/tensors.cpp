@@ -4,6 +4,7 @@
 #include <set>
 
 #include "exec/cpu/action.h"
+#include "exec/cpu/partials.h"
 #include "support/check.h"
 
 namespace harpe::cpu {
@@ -100,7 +101,7 @@ void scatter(const Setting& setting, const std::string& buffer, const HostTensor
   }
 }
 
-HostTensor gather(const Setting& setting, const std::string& buffer) {
+HostTensor gather_part(const Setting& setting, const std::string& buffer, std::int64_t part) {
   const int index = buffer_index(setting, buffer);
   const BufferTable& table = setting.blocks.buffers()[static_cast<std::size_t>(index)];
   const Buffer* declared = find_buffer(setting.plan.program, buffer);
@@ -110,6 +111,7 @@ HostTensor gather(const Setting& setting, const std::string& buffer) {
   std::int64_t elements = 0;
   for (const Alloc& alloc : setting.plan.allocs) {
     if (alloc.level != Level::Home || alloc.buffer != buffer) continue;
+    if (setting.blocks.coordinate(alloc.rank, table.partial_axes) != part) continue;
     const Region region = setting.blocks.home(index, alloc.rank);
     const bool is_new = gathered.insert(region).second;
     for_each_cell(setting, alloc, region, whole, [&](const Cell& cell) {
@@ -126,6 +128,13 @@ HostTensor gather(const Setting& setting, const std::string& buffer) {
   }
   HP_CHECK(elements == element_count(tensor), "the homes of `" + buffer + "` hold all of it");
   return tensor;
+}
+
+HostTensor gather(const Setting& setting, const std::string& buffer) {
+  const BufferTable& table =
+      setting.blocks.buffers()[static_cast<std::size_t>(buffer_index(setting, buffer))];
+  if (table.partial_axes.empty()) return gather_part(setting, buffer, 0);
+  return combine_parts(setting, buffer);
 }
 
 }  // namespace harpe::cpu

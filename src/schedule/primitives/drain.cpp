@@ -1,5 +1,8 @@
 #include "schedule/primitives/drain.h"
 
+#include <algorithm>
+
+#include "ir/leaf_contract.h"
 #include "schedule/primitives/parallelize.h"
 #include "schedule/primitives/shard.h"
 
@@ -30,6 +33,14 @@ Checked<Ok> check_relay(const ScheduleState& state, const NewMoves& added, const
   return Ok{};
 }
 
+// Has every leaf of the nest a kernel that puts its results straight into another rank's memory?
+bool writes_in_place(const Nest& nest) {
+  return std::ranges::all_of(nest.stmts, [](const Stmt& stmt) {
+    const LeafContract* const leaf = find_leaf_contract(stmt.leaf);
+    return leaf != nullptr && leaf->remote_targets;
+  });
+}
+
 }  // namespace
 
 Checked<DrainFacts> check(const ScheduleState& state, const Drain& step) {
@@ -43,7 +54,9 @@ Checked<DrainFacts> check(const ScheduleState& state, const Drain& step) {
     if (!is_accessed(nest_of(state, added.nest), move.buffer, false)) {
       return make_diag(DiagCode::S411, {{"nest", step.nest}, {"buffer", move.buffer}});
     }
-    if (step.how == How::Inline) return make_diag(DiagCode::S415, {{"buffer", move.buffer}});
+    if (step.how == How::Inline && !writes_in_place(nest_of(state, added.nest))) {
+      return make_diag(DiagCode::S415, {{"buffer", move.buffer}});
+    }
     if (step.how == How::Relay) HP_REQUIRE_OK(check_relay(state, added, move));
   }
   return DrainFacts{std::move(added)};

@@ -15,8 +15,8 @@ namespace harpe {
 //           (S014-S016) over which they are not drained yet (S026);
 //           relay: `for d skew A`, forwards, |d| = |A|, d a digit of X (S412); every axis of A
 //           carries a par digit that is not X's, so that the travelling sums are disjoint (S413);
-//           X's home has one tile along every axis of A (S414); not inline: no leaf kernel writes
-//           its result on another rank (S415).
+//           X's home has one tile along every axis of A (S414); inline: a leaf that writes
+//           its result in another rank's memory (S415).
 // Keeps:    what is computed, if the output coverage rule (commir.md 4.3) holds at the end of the
 // script.
 struct Drain {

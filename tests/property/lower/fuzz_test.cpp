@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <map>
@@ -67,6 +68,108 @@ void extend(Mesh& mesh, NormalForm& form, Random& random) {
   }
 }
 
+template <class Change>
+void for_each_move(NormalForm& form, const Change& change) {
+  for (NestForm& nest : form.nests) {
+    for (NestItem& item : nest.items) {
+      if (auto* move = std::get_if<Move>(&item)) change(nest, *move);
+    }
+  }
+}
+
+// The model draws transports without their capabilities.
+void make_capable(NormalForm& form) {
+  for_each_move(form, [](const NestForm&, Move& move) {
+    if (move.how == How::Inline && move.via) move.via = Via::Sm;
+  });
+}
+
+// Through NICs, with every fence policy there is and with none stated.
+void put_through_nics(NormalForm& form, Random& random) {
+  for_each_move(form, [&](const NestForm&, Move& move) {
+    if (move.how == How::Inline || chance(random, 0.4)) return;
+    move.via = chance(random, 0.7) ? Via::Proxy : Via::Ibgda;
+    move.by = Initiator::Src;
+    const std::int64_t policy = draw(random, 0, 3);
+    move.fence = policy == 3 ? std::nullopt : std::optional(static_cast<Fence>(policy));
+  });
+}
+
+void drain_inline(NormalForm& form, Random& random) {
+  for_each_move(form, [&](const NestForm&, Move& move) {
+    if (move.kind != MoveKind::Drain || chance(random, 0.2)) return;
+    move.how = How::Inline;
+    move.via = Via::Sm;
+    move.wire.reset();
+    move.grain.reset();
+  });
+}
+
+bool crosses(const Move& move, const std::string& axis) {
+  return std::ranges::find(move.over, axis) != move.over.end();
+}
+
+// The outputs of one statement keep partial states along a mesh axis, and nothing drains them.
+void keep_partial(const Program& program, NormalForm& form, Random& random) {
+  const NestForm& nest = form.nests[static_cast<std::size_t>(
+      draw(random, 0, static_cast<std::int64_t>(form.nests.size()) - 1))];
+  std::vector<std::string> axes;
+  for (const NestItem& item : nest.items) {
+    if (const auto* par = std::get_if<Par>(&item)) {
+      axes.insert(axes.end(), par->axes.begin(), par->axes.end());
+    }
+  }
+  const Nest* const subject = find_nest(program, nest.nest);
+  if (axes.empty() || subject == nullptr || subject->stmts.empty()) return;
+  const std::string axis =
+      axes[static_cast<std::size_t>(draw(random, 0, static_cast<std::int64_t>(axes.size()) - 1))];
+  const Stmt& stmt = subject->stmts.front();
+  for (const Access& target : stmt.targets) {
+    const auto place = std::ranges::find(form.places, target.buffer, &Place::buffer);
+    if (place == form.places.end()) continue;
+    place->partial.push_back({.monoid = stmt.monoid, .axes = {axis}});
+    if (!chance(random, 0.9)) continue;  // else refused: a drain combines the parts
+    for (NestForm& each : form.nests) {
+      std::erase_if(each.items, [&](const NestItem& item) {
+        const auto* move = std::get_if<Move>(&item);
+        return move != nullptr && move->kind == MoveKind::Drain && move->buffer == target.buffer &&
+               crosses(*move, axis);
+      });
+    }
+    if (chance(random, 0.95)) {  // nor is it placed there
+      std::erase_if(place->at, [&](const Placement& at) {
+        return std::ranges::find(at.axes, axis) != at.axes.end();
+      });
+    }
+  }
+}
+
+// One persistent kernel of some of the nests, and transfers that need SMs beside it.
+void fuse_nests(NormalForm& form, Random& random) {
+  Fuse fuse{.name = "together", .nests = {}, .persistent = true, .sm = {}, .warps = {}};
+  for (const NestForm& nest : form.nests) {
+    if (chance(random, 0.8)) fuse.nests.push_back(nest.nest);
+  }
+  if (fuse.nests.empty()) return;
+  if (chance(random, 0.7)) fuse.sm = draw(random, 100, 132);
+  form.fuses.push_back(std::move(fuse));
+  if (!chance(random, 0.5)) return;
+  for_each_move(form, [&](const NestForm&, Move& move) {
+    if (move.how == How::Inline || chance(random, 0.5)) return;
+    move.via = Via::Tma;
+    move.fence.reset();
+  });
+}
+
+// What the model lacks altogether.
+void extend_further(const Program& program, NormalForm& form, Random& random) {
+  make_capable(form);
+  if (chance(random, 0.2)) put_through_nics(form, random);
+  if (chance(random, 0.2)) drain_inline(form, random);
+  if (chance(random, 0.2)) keep_partial(program, form, random);
+  if (chance(random, 0.2)) fuse_nests(form, random);
+}
+
 std::string describe(const Program& program, const Mesh& mesh, const NormalForm& form) {
   return print(program) + print(mesh) + print(form);
 }
@@ -88,6 +191,7 @@ class Fuzz {
     NormalForm form = oracle::parse_form_text(record.form);
     make_odd(program, random_);
     extend(mesh, form, random_);
+    extend_further(program, form, random_);
     const std::string what = record.name + "\n" + describe(program, mesh, form);
     const std::optional<std::string> broken =
         testing_support::internal_error_of([&] { prove(program, mesh, form, what); });
@@ -99,6 +203,10 @@ class Fuzz {
   void report(const std::string& title) const {
     std::printf("%s: %d accepted; refused", title.c_str(), accepted_);
     for (const auto& [code, count] : refused_) std::printf(" %s %d", code.c_str(), count);
+    std::printf("; of those accepted");
+    for (const auto& [feature, count] : features_) {
+      std::printf(" %s %d", feature.c_str(), count);
+    }
     std::printf("\n");
   }
 
@@ -112,12 +220,38 @@ class Fuzz {
     }
     ++accepted_;
     const Checked<Certificate> certificate = verify(*plan);
+    if (!certificate.ok() && certificate.error().code == DiagCode::V530) {
+      ++refused_["V530"];  // kernels that do not fit together are the schedule's fault
+      return;
+    }
+    count_features(*plan);
     ASSERT_TRUE(certificate.ok()) << render(certificate.error()) << "\n" << what;
     if (accepted_ % 8 == 0) expect_round_trip(*plan, what);
   }
 
+  void count_features(const Plan& plan) {
+    for (const Place& place : plan.form.places) {
+      if (!place.partial.empty()) ++features_["partial home"];
+    }
+    const bool fused = std::ranges::any_of(plan.form.fuses, &Fuse::persistent);
+    if (fused) ++features_["fused"];
+    bool remote = false;
+    for (const Task& task : plan.tasks) {
+      for (const Ref& ref : task.writes) {
+        remote =
+            remote || (task.kind == TaskKind::Compute &&
+                       plan.allocs[ref.alloc.index()].rank != plan.lanes[task.lane.index()].rank);
+      }
+    }
+    if (remote) ++features_["inline drain"];
+    const bool fenced =
+        std::ranges::any_of(plan.syncs, [](const Sync& sync) { return sync.fence.has_value(); });
+    if (fenced) ++features_["fence"];
+  }
+
   Random random_;
   int accepted_ = 0;
+  std::map<std::string, int> features_;  // plans that have them
   std::map<std::string, int> refused_;
 };
 

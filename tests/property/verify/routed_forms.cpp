@@ -348,6 +348,11 @@ class Producer {
     move.depth = static_cast<std::int64_t>(1 + below(3));
     if (move.how == How::Relay) move.depth = std::max<std::int64_t>(2, *move.depth);
     move.via = any(std::vector<Via>{Via::Ce, Via::Ce, Via::Sm, Via::Nccl, Via::Proxy});
+    if (move.via == Via::Proxy) {
+      move.by = Initiator::Src;
+      move.fence = any(std::vector<Fence>{Fence::Put, Fence::Dest, Fence::Nic});
+    }
+    if (move.how == How::Inline) move.via = Via::Sm;
     if (kind == MoveKind::Drain || !chance(0.35)) return move;
     std::vector<std::string> grains = digits_of(axis_names(*find_buffer(program_, access.buffer)));
     if (!access.renames.empty()) {

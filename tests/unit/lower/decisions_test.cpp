@@ -186,13 +186,79 @@ TEST(Decisions, all_to_all_boundaries_become_barriers) {
   EXPECT_EQ(plan.barriers[1].to.size(), 8U);
 }
 
-TEST(Decisions, capabilities_are_checked) {
-  EXPECT_EQ(
-      refusal(gemm(16, 16, 16, "x:2",
-                   "  split K = k0:2 * k1:_\n  split M = m0:2 * m1:_\n  place a[k0@x]\n"
-                   "  place b[k0@x]\n  place c[m0@x]\n"
-                   "  nest mm {\n    par k0 on x\n    drain c over x inline\n    leaf\n  }\n")),
-      "error[F304]: drain of `c` over x is inline; use `direct by src`");
+constexpr const char* kInline =
+    "  split K = k0:2 * k1:_\n  split M = m0:2 * m1:_\n  place a[k0@x]\n  place b[k0@x]\n"
+    "  place c[m0@x]\n  nest mm {\n    par k0 on x\n    for m0 skew x\n"
+    "    drain c over x inline via sm\n    leaf\n  }\n";
+
+TEST(Decisions, an_inline_drain_adds_in_the_owners_memory) {
+  const Plan plan = expect_plan(gemm(16, 16, 16, "x:2", kInline));
+  EXPECT_EQ(count(plan, TaskKind::Copy), 0);
+  int remote = 0;
+  for (const Task& task : plan.tasks) {
+    for (const Ref& ref : task.writes) {
+      const bool own = plan.allocs[ref.alloc.index()].rank == plan.lanes[task.lane.index()].rank;
+      remote += own ? 0 : 1;
+    }
+  }
+  EXPECT_EQ(remote, 2);
+}
+
+constexpr const char* kOpen =
+    "  split K = k0:2 * k1:_\n  place a[k0@x]\n  place b[k0@x]\n  place c[] partial sum@x\n"
+    "  nest mm {\n    par k0 on x\n    leaf\n  }\n";
+
+TEST(Decisions, a_partial_home_leaves_the_sum_open) {
+  const Plan plan = expect_plan(gemm(16, 16, 16, "x:2", kOpen));
+  EXPECT_EQ(count(plan, TaskKind::Copy), 0);
+  EXPECT_EQ(count(plan, TaskKind::Finalise), 2);
+}
+
+constexpr const char* kPush =
+    "  split M = m0:3 * m1:_\n  split N = n0:3 * n1:_\n  place a[m0@x]\n  place b[n0@x]\n"
+    "  place c[n0@x]\n  nest mm {\n    par n0 on x\n    for m0 skew x\n"
+    "    stage a over x direct by src depth 3 via proxy signal flag";
+
+// A lane of puts is no order of arrivals: what waits for two puts to two ranks waits for both.
+TEST(Decisions, words_behind_puts_state_their_fence) {
+  for (const auto& [text, fence] :
+       {std::pair(" fence dest", Fence::Dest), std::pair(" fence nic", Fence::Nic),
+        std::pair("", Fence::Put)}) {
+    const Plan plan =
+        expect_plan(gemm(12, 12, 8, "x:3", kPush + std::string(text) + "\n    leaf\n  }\n"));
+    int words = 0;
+    for (const Sync& sync : plan.syncs) {
+      const bool behind_put =
+          is_put(plan, plan.tasks[sync.from.index()]) && sync.kind != SyncKind::Event;
+      EXPECT_EQ(sync.fence.has_value(), behind_put);
+      if (!behind_put) continue;
+      EXPECT_EQ(*sync.fence, fence);
+      ++words;
+    }
+    EXPECT_EQ(words, 6);
+  }
+}
+
+TEST(Decisions, a_fusion_of_fusions_is_one_launch) {
+  const Source source{.program =
+                          "program three {\n  axis M = 8\n  buffer x : f32[M] in\n"
+                          "  buffer y : f32[M] temp\n  buffer z : f32[M] temp\n"
+                          "  buffer w : f32[M] out\n"
+                          "  nest one over (M) {\n    y = copy(x)\n  }\n"
+                          "  nest two over (M) {\n    z = copy(y)\n  }\n"
+                          "  nest last over (M) {\n    w = copy(z)\n  }\n}\n",
+                      .mesh = "mesh m = x:1\n",
+                      .form =
+                          "commir f for three on m {\n  nest one {\n    leaf\n  }\n"
+                          "  nest two {\n    leaf\n  }\n  nest last {\n    leaf\n  }\n"
+                          "  fuse inner = two, last\n"
+                          "  fuse all = one, inner persistent\n}\n"};
+  const Plan plan = expect_plan(source);
+  std::set<std::int32_t> kernels;
+  for (const Task& task : plan.tasks) {
+    if (task.kind == TaskKind::Compute) kernels.insert(task.kernel);
+  }
+  EXPECT_EQ(kernels.size(), 1U);
 }
 
 }  // namespace

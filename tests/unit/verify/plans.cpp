@@ -34,6 +34,34 @@ commir ring for gemm on one {
 }
 )";
 
+constexpr std::string_view kPush = R"(
+program gemm {
+  axis M = 64
+  axis N = 96
+  axis K = 96
+  buffer A : bf16[M, K] in
+  buffer B : bf16[K, N] in
+  buffer C : bf16[M, N] out
+  nest mm over (M, N, K) {
+    C sum= matmul(A, B)
+  }
+}
+mesh one = node:3
+commir push for gemm on one {
+  split N = n0:3 * n1:_
+  split K = c0:3 * c1:_
+  place A[c0@node]
+  place B[n0@node]
+  place C[n0@node]
+  nest mm {
+    par n0 on node
+    for c0 skew node
+    stage A over node direct by src depth 3 via proxy signal flag fence dest
+    leaf
+  }
+}
+)";
+
 constexpr std::string_view kScatter = R"(
 commir scatter for gemm on one {
   split N = n0:2 * n1:_
@@ -219,6 +247,56 @@ RingGemm::RingGemm() : hand(std::string(kGemm) + std::string(kRing)) {
   const std::pair<int, int> edges[] = {{0, 2}, {1, 2}, {1, 3},  {0, 3},  {0, 4},  {1, 5},
                                        {2, 6}, {3, 7}, {8, 10}, {9, 11}, {2, 11}, {3, 10}};
   for (const auto& [from, to] : edges) p.sync(TaskId(from), TaskId(to));
+}
+
+PushGemm::PushGemm() : hand(kPush) {
+  HandPlan& p = hand;
+  const auto a = p.slots("A.home", "A", Level::Home, DType::BF16, ".");
+  const auto b = p.slots("B.home", "B", Level::Home, DType::BF16, "*.");
+  const auto c = p.slots("C.home", "C", Level::Home, DType::BF16, ".");
+  const auto next = p.slots("mm.A.st0.1", "A", Level::Stage, DType::BF16, ".");
+  const auto after = p.slots("mm.A.st0.2", "A", Level::Stage, DType::BF16, ".");
+  const auto acc = p.slots("mm.C.acc0", "C", Level::Acc, DType::F32, ".");
+  const std::string own[] = {"0", "1", "2"};
+  const auto put = [&](std::size_t from, std::size_t to, AllocId slot) {
+    const Ref read = p.read(a[from], own[from]);
+    const Ref write{.alloc = slot, .mode = WriteMode::Set, .boxes = read.boxes, .when = {}};
+    const TaskId id =
+        p.task(static_cast<std::int64_t>(from), LaneKind::Proxy, TaskKind::Copy, {read}, {write});
+    p.at(id).via = Via::Proxy;
+    p.sync(TaskId(static_cast<std::int64_t>(from)), id);
+    p.sync(TaskId(static_cast<std::int64_t>(to)), id);
+  };
+  const auto compute = [&](std::size_t r, std::size_t part, AllocId from, WriteMode mode) {
+    return p.compute(static_cast<std::int64_t>(r), own[r] + " " + own[part],
+                     {p.read(from, own[part]), p.read(b[r], own[part] + " " + own[r])},
+                     {p.ref(acc[r], mode, own[r])});
+  };
+  for (std::int64_t r = 0; r < 3; ++r) p.entry(r);
+  for (std::size_t r = 0; r < 3; ++r) put(r, (r + 1) % 3, after[(r + 1) % 3]);
+  for (std::size_t r = 0; r < 3; ++r) put(r, (r + 2) % 3, next[(r + 2) % 3]);
+  for (std::size_t r = 0; r < 3; ++r) {
+    p.sync(TaskId(static_cast<std::int64_t>(r)), compute(r, r, a[r], WriteMode::Init));
+  }
+  for (std::size_t r = 0; r < 3; ++r) {
+    const TaskId task = compute(r, (r + 1) % 3, next[r], WriteMode::Add);
+    p.sync(TaskId(static_cast<std::int64_t>(6 + (r + 1) % 3)), task);
+    p.plan.syncs.back().fence = Fence::Dest;
+  }
+  for (std::size_t r = 0; r < 3; ++r) {
+    const TaskId task = compute(r, (r + 2) % 3, after[r], WriteMode::Add);
+    p.sync(TaskId(static_cast<std::int64_t>(3 + (r + 2) % 3)), task);
+    p.plan.syncs.back().fence = Fence::Dest;
+  }
+  for (std::size_t r = 0; r < 3; ++r) {
+    p.task(static_cast<std::int64_t>(r), LaneKind::Sm, TaskKind::Finalise, {p.read(acc[r], own[r])},
+           {p.ref(c[r], WriteMode::Set, own[r])});
+  }
+  for (std::int64_t r = 0; r < 3; ++r) {
+    const TaskId exit = p.exit(r);
+    p.sync(TaskId(18 + r), exit);
+    p.sync(TaskId(6 + r), exit);
+  }
 }
 
 SplitDecode::SplitDecode() : hand(attention(16, 64, "") + std::string(kSplitDecode)) {

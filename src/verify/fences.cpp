@@ -1,0 +1,67 @@
+#include "verify/fences.h"
+
+#include <vector>
+
+namespace harpe::verifier {
+namespace {
+
+// Of a word that does not cover `put`, though it went out behind it.
+std::string describe(const Plan& plan, const Words& words, const Order& order, std::int32_t put,
+                     std::size_t id) {
+  const Sync& sync = plan.syncs[id];
+  const std::string signal = "sync " + std::to_string(id) + " from " + words.task(sync.from);
+  if (!sync.fence) return signal + " has no fence";
+  const std::string policy = " has `fence " + std::string(print(*sync.fence)) + "`";
+  if (*sync.fence == Fence::Put) return signal + policy + ", which covers that put alone";
+  const std::string own = std::to_string(order.destination_of(sync.from.value));
+  if (order.destination_of(put) != order.destination_of(sync.from.value)) {
+    return signal + policy + ", which covers puts to rank " + own + ", and this one goes to rank " +
+           std::to_string(order.destination_of(put));
+  }
+  return signal + policy + ", which covers puts to the rank that waits, and " +
+         words.task(sync.to) + " waits for a put to rank " + own;
+}
+
+}  // namespace
+
+Checked<Ok> check_fences(const Plan& plan, const Words& words) {
+  for (std::size_t id = 0; id < plan.syncs.size(); ++id) {
+    const Sync& sync = plan.syncs[id];
+    if (!sync.fence) continue;
+    const bool behind_put = is_put(plan, plan.tasks[sync.from.index()]);
+    if (behind_put && sync.kind != SyncKind::Event) continue;
+    return make_diag(DiagCode::V541,
+                     {{"id", id},
+                      {"from", words.task(sync.from)},
+                      {"to", words.task(sync.to)},
+                      {"problem", behind_put ? "and is an event" : "and the task is no put"}});
+  }
+  return Ok{};
+}
+
+std::optional<std::string> why_uncovered(const Plan& plan, const Words& words, const Order& order,
+                                         std::int32_t put, std::int32_t task) {
+  const std::size_t nodes = plan.tasks.size() + plan.barriers.size();
+  constexpr std::size_t kNone = static_cast<std::size_t>(-1);
+  std::vector<std::size_t> word(nodes, kNone);  // per node: a word behind the put that it waits for
+  for (std::size_t id = 0; id < plan.syncs.size(); ++id) {
+    const std::int32_t from = plan.syncs[id].from.value;
+    const bool behind = order.is_put(from) && order.lane_of(from) == order.lane_of(put) &&
+                        order.position_of(from) >= order.position_of(put);
+    if (behind) word[plan.syncs[id].to.index()] = id;
+  }
+  std::vector<bool> seen(nodes, false);
+  std::vector<std::int32_t> found = {task};
+  for (std::size_t next = 0; next < found.size(); ++next) {
+    const auto node = static_cast<std::size_t>(found[next]);
+    if (word[node] != kNone) return describe(plan, words, order, put, word[node]);
+    for (const std::int32_t before : order.before(found[next])) {
+      if (seen[static_cast<std::size_t>(before)]) continue;
+      seen[static_cast<std::size_t>(before)] = true;
+      found.push_back(before);
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace harpe::verifier

@@ -1,0 +1,24 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "plan/plan.h"
+#include "support/diag.h"
+#include "verify/order.h"
+#include "verify/words.h"
+
+namespace harpe::verifier {
+
+// A fence is stated for words raised behind puts and for nothing else. Requires: check_ids.
+// Errors: V541.
+[[nodiscard]] Checked<Ok> check_fences(const Plan& plan, const Words& words);
+
+// Which word behind `put` the task waits for, directly or not, and why that word does not cover it;
+// none where it waits for none. Requires: `put` does not happen before `task`.
+[[nodiscard]] std::optional<std::string> why_uncovered(const Plan& plan, const Words& words,
+                                                       const Order& order, std::int32_t put,
+                                                       std::int32_t task);
+
+}  // namespace harpe::verifier

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "plan/plan.h"
+#include "support/diag.h"
+#include "verify/order.h"
+#include "verify/words.h"
+
+namespace harpe::verifier {
+
+// What one launch puts on a rank's SMs: the tasks of a lane from the first to the last of one
+// kernel number, whatever lies between included; a task without a number by itself.
+struct Launch {
+  RankId rank;
+  std::int32_t lane = 0;
+  std::int32_t begin = 0;      // position in the lane
+  std::int32_t end = 0;        // one past the last
+  std::int32_t kernel = -1;    // as Task::kernel
+  std::int64_t sms = 0;        // what it is given
+  bool is_collective = false;  // its members wait for each other inside
+};
+
+// SMs of a transfer whose move does not say: what the matrix of commir.md 7.4 gives kernels that
+// copy.
+constexpr std::int64_t kTransferSms = 16;
+
+// The launches of every lane that works on SMs, lane by lane in their order.
+// Requires: check_ids. Errors: V531.
+[[nodiscard]] Checked<std::vector<Launch>> find_launches(const Plan& plan, const Order& order,
+                                                         const Words& words, std::int64_t sm_count);
+
+// "kernel 3 (tasks 10 to 14, fwd.0)"
+[[nodiscard]] std::string name_of(const Launch& launch, const Plan& plan, const Order& order,
+                                  const Words& words);
+
+}  // namespace harpe::verifier
