@@ -203,8 +203,7 @@ class Interpreter {
       call.targets.push_back(resolve(access));
     }
     for (const Access& access : mask_reads(stmt)) {
-      HP_TRY(NamedTensor data, resolve(nest, access));
-      call.mask_data.push_back(std::move(data));
+      call.mask_data.push_back(resolve(access));
     }
     HP_CHECK(std::ssize(call.operands) == contract->operands &&
                  std::ssize(call.targets) == contract->targets,

@@ -95,7 +95,7 @@ class Artist {
   }
 
   void draw_homes() {
-    drawing_.homes.resize(static_cast<std::size_t>(plan_.mesh.ranks()));
+    std::vector<std::vector<Line>> homes(static_cast<std::size_t>(plan_.mesh.ranks()));
     for (const Alloc& alloc : plan_.allocs) {
       if (alloc.level != Level::Home) continue;
       const int buffer = blocks_.find_buffer(alloc.buffer);
@@ -107,10 +107,12 @@ class Artist {
         box.push_back(region[i] == kAll ? Range{0, blocks_.digits()[digit].extent}
                                         : Range{region[i], region[i] + 1});
       }
-      std::vector<Line> line;
-      const std::string blocks = label(table.digits, {box});
-      drawing_.homes[alloc.rank.index()].push_back(alloc.buffer +
-                                                   (blocks.empty() ? "" : " " + blocks));
+      add_line(homes[alloc.rank.index()],
+               {.blocks = label(table.digits, {box}), .from = "", .buffers = {alloc.buffer}});
+    }
+    for (const std::vector<Line>& lines : homes) {
+      std::vector<std::string>& home = drawing_.homes.emplace_back();
+      for (const Line& line : lines) home.push_back(print_blocks(line));
     }
   }
 
@@ -254,15 +256,16 @@ class Artist {
     return std::nullopt;
   }
 
+  static std::string print_blocks(const Line& line) {
+    std::string text;
+    for (const std::string& buffer : line.buffers) text += (text.empty() ? "" : ", ") + buffer;
+    return text + (line.blocks.empty() ? "" : " " + line.blocks);
+  }
+
   static std::vector<std::string> print_lines(const std::vector<Line>& lines, bool folds) {
     std::vector<std::string> out;
     for (const Line& line : lines) {
-      std::string text = folds ? "+ " : "";
-      for (std::size_t i = 0; i < line.buffers.size(); ++i) {
-        text += (i > 0 ? ", " : "") + line.buffers[i];
-      }
-      if (!line.blocks.empty()) text += " " + line.blocks;
-      out.push_back(text + " < " + line.from);
+      out.push_back((folds ? "+ " : "") + print_blocks(line) + " < " + line.from);
     }
     return out;
   }

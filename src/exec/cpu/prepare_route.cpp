@@ -62,9 +62,10 @@ class RouteBuilder {
     }
     index_ = index;
     HP_REQUIRE_OK(check_features());
+    HP_REQUIRE_OK(check_strides());
     for (const Slab& slab : slabs_of(setting_.blocks, route_)) {
       HP_REQUIRE_OK(check_room(slab));
-      for (const Interval& experts : expert_groups()) HP_REQUIRE_OK(add(slab, experts));
+      for (const Group& group : groups_of(slab)) HP_REQUIRE_OK(add(slab, group));
     }
     return std::move(work_);
   }
@@ -118,6 +119,21 @@ class RouteBuilder {
     return Ok{};
   }
 
+  // One walk over a row serves all rows of a side: features lie alike wherever they come from.
+  [[nodiscard]] Checked<Ok> check_strides() const {
+    for (const Side* const side : {&tokens_, &slots_}) {
+      for (const Side::Source& source : side->sources) {
+        for (const std::size_t axis : side->features()) {
+          if (source.patch.strides[axis] == side->sources.front().patch.strides[axis]) continue;
+          return make_diag(
+              DiagCode::X004,
+              {{"leaf", stmt_.leaf}, {"nest", nest_.name}, {"buffer", side->table->name}});
+        }
+      }
+    }
+    return Ok{};
+  }
+
   // An expert may be chosen by every token of a slab.
   [[nodiscard]] Checked<Ok> check_room(const Slab& slab) const {
     std::int64_t tokens = 0;
@@ -130,98 +146,156 @@ class RouteBuilder {
         {{"route", route_.name}, {"axis", route_.slots[1]}, {"slots", slots}, {"tokens", tokens}});
   }
 
-  // All experts at once, or one by one where each has transfers of its own.
-  [[nodiscard]] std::vector<Interval> expert_groups() const {
+  // What one action covers: a transfer that is cut by a digit (`when`) serves the experts, slots or
+  // tokens with one value of it, so where there are such, each has an action of its own.
+  struct Group {
+    Interval experts;
+    std::optional<std::size_t> part;     // of the slab's slots; none: all
+    std::optional<std::int32_t> tokens;  // value of the digit that cuts by token; none: all
+    bool first = true;                   // of those with the same tokens
+  };
+
+  [[nodiscard]] bool is_cut_by(const std::string& axis) const { return cutting_digit(axis) >= 0; }
+
+  // A digit of the axis that a transfer read here is cut by, or -1.
+  [[nodiscard]] int cutting_digit(const std::string& axis) const {
+    for (const Side* const side : {&tokens_, &slots_, &index_, &weights_}) {
+      for (const Side::Source& source : side->sources) {
+        if (!source.when) continue;
+        const int digit = setting_.blocks.find_digit(source.when->digit);
+        const auto owner = static_cast<std::size_t>(digit);
+        if (setting_.blocks.digits()[owner].axis == setting_.blocks.find_axis(axis)) return digit;
+      }
+    }
+    return -1;
+  }
+
+  [[nodiscard]] std::vector<Group> groups_of(const Slab& slab) const {
     const int axis = setting_.blocks.find_axis(route_.slots[0]);
     const std::int64_t experts = setting_.blocks.axes()[static_cast<std::size_t>(axis)].size;
-    const bool cut = std::ranges::any_of(
-        tokens_.sources, [](const Side::Source& source) { return source.when.has_value(); });
-    if (!cut) return {{.begin = 0, .end = experts}};
-    std::vector<Interval> groups;
-    for (std::int64_t e = 0; e < experts; ++e) groups.push_back({.begin = e, .end = e + 1});
+    const std::int64_t step = is_cut_by(route_.slots[0]) ? 1 : experts;
+    const std::size_t parts = is_cut_by(route_.slots[1]) ? slab.parts.size() : 1;
+    const int digit = cutting_digit(route_.choices[0]);
+    const std::int32_t values =
+        digit < 0 ? 1 : setting_.blocks.digits()[static_cast<std::size_t>(digit)].extent;
+    std::vector<Group> groups;
+    for (std::int32_t value = 0; value < values; ++value) {
+      for (std::int64_t expert = 0; expert < experts; expert += step) {
+        for (std::size_t part = 0; part < parts; ++part) {
+          Group group{.experts = {.begin = expert, .end = expert + step}, .part = {}, .tokens = {}};
+          if (is_cut_by(route_.slots[1])) group.part = part;
+          if (digit >= 0) group.tokens = value;
+          group.first = expert == 0 && part == 0;
+          groups.push_back(group);
+        }
+      }
+    }
     return groups;
   }
 
-  // A transfer cut by a digit of the experts serves those with its value.
-  [[nodiscard]] bool serves(const Side::Source& source, std::int64_t expert) const {
-    if (!source.when) return true;
-    const int digit = setting_.blocks.find_digit(source.when->digit);
-    const int axis = setting_.blocks.find_axis(route_.slots[0]);
-    if (setting_.blocks.digits()[static_cast<std::size_t>(digit)].axis != axis) return true;
-    return digit_at(setting_.blocks, axis, digit, expert) == source.when->value;
+  [[nodiscard]] std::int32_t value_of(int digit, const std::string& axis,
+                                      std::int64_t position) const {
+    return digit_at(setting_.blocks, setting_.blocks.find_axis(axis), digit, position);
   }
 
-  // The source that holds [from, …) of an axis, for this group of experts.
-  [[nodiscard]] const Patch* patch_at(const Side& part, std::size_t axis, std::int64_t position,
-                                      std::int64_t expert) const {
-    for (const Side::Source& source : part.sources) {
-      const Interval& span = source.patch.span[axis];
-      if (span.begin <= position && position < span.end && serves(source, expert)) {
+  [[nodiscard]] bool serves(const Side::Source& source, const Slab& slab,
+                            const Group& group) const {
+    if (!source.when) return true;
+    const int digit = setting_.blocks.find_digit(source.when->digit);
+    const int axis = setting_.blocks.digits()[static_cast<std::size_t>(digit)].axis;
+    const auto along = [&](const std::string& name) {
+      return axis == setting_.blocks.find_axis(name);
+    };
+    std::int32_t value = source.when->value;
+    if (along(route_.slots[0])) value = value_of(digit, route_.slots[0], group.experts.begin);
+    if (along(route_.slots[1])) {
+      value = value_of(digit, route_.slots[1], slab.parts[*group.part].slots.begin);
+    }
+    if (along(route_.choices[0])) value = *group.tokens;
+    return value == source.when->value;
+  }
+
+  // The source that holds `position` of an axis, for this group.
+  [[nodiscard]] const Patch* patch_at(const Side& side, std::int64_t position, const Slab& slab,
+                                      const Group& group) const {
+    for (const Side::Source& source : side.sources) {
+      const Interval& span = source.patch.span[side.major];
+      if (span.begin <= position && position < span.end && serves(source, slab, group)) {
         return &source.patch;
       }
     }
     return nullptr;
   }
 
-  Checked<Ok> add(const Slab& slab, const Interval& experts) {
+  // The group's tokens: all of the slab, or those with its value of the cutting digit.
+  [[nodiscard]] bool is_asked_for(std::int64_t token, const Group& group) const {
+    return !group.tokens ||
+           value_of(cutting_digit(route_.choices[0]), route_.choices[0], token) == *group.tokens;
+  }
+
+  Checked<Ok> add(const Slab& slab, const Group& group) {
     SlabWalk walk;
-    walk.first_expert = experts.begin;
+    walk.first_expert = group.experts.begin;
     walk.index_dtype = index_.table->dtype;
-    const bool any = add_slots(slab, experts, walk);
+    const bool any = add_slots(slab, group, walk);
     if (gathers_ && !any) return Ok{};
-    HP_TRY(const bool mine, add_tokens(slab, experts.begin, walk));
+    HP_TRY(const bool mine, add_tokens(slab, group, walk));
     if (!mine) return Ok{};
-    walk.counts = reserve(experts.size());
-    const Patch& row = tokens_.sources.front().patch;
+    walk.counts = reserve(group.experts.size());
     if (gathers_) {
       work_.actions.emplace_back(GatherRows{.walk = std::move(walk),
                                             .features = features(slots_, tokens_),
-                                            .to = slots_.sources.front().patch.dtype,
-                                            .from = row.dtype});
+                                            .pads = route_.policy == "pad"});
     } else {
-      work_.actions.emplace_back(CombineRows{
-          .walk = std::move(walk),
-          .features = features(tokens_, slots_),
-          .to = row.dtype,
-          .from = slots_.sources.empty() ? row.dtype : slots_.sources.front().patch.dtype,
-          .weight = weights_.table->dtype});
+      work_.actions.emplace_back(
+          CombineRows{.walk = std::move(walk), .features = features(tokens_, slots_)});
     }
     return Ok{};
   }
 
-  // The slots of the slab that this task has, of each expert.
-  bool add_slots(const Slab& slab, const Interval& experts, SlabWalk& walk) const {
+  // The slots of the slab that this task has for the group, of each expert.
+  bool add_slots(const Slab& slab, const Group& group, SlabWalk& walk) const {
     bool any = false;
-    walk.slots.resize(static_cast<std::size_t>(experts.size()));
-    for (const Side::Source& source : slots_.sources) {
-      const Patch& patch = source.patch;
-      const Interval& owned = patch.span[slots_.major];
-      for (const SlabPart& part : slab.parts) {
-        const Interval& span = patch.span[*slots_.minor];
-        if (span.begin > part.slots.begin || span.end < part.slots.end) continue;
-        for (std::int64_t e = std::max(owned.begin, experts.begin);
-             e < std::min(owned.end, experts.end); ++e) {
-          any = true;
-          walk.slots[static_cast<std::size_t>(e - experts.begin)].push_back(
-              {.before = part.before,
-               .slots = part.slots.size(),
-               .data = patch.data + bytes_to(patch, slots_.major, e) +
-                       bytes_to(patch, *slots_.minor, part.slots.begin),
-               .stride = bytes_along(patch, *slots_.minor),
-               .used = patch.occupancy + e * part.blocks + part.block});
-        }
+    walk.slots.resize(static_cast<std::size_t>(group.experts.size()));
+    for (std::size_t i = 0; i < slab.parts.size(); ++i) {
+      if (group.part && *group.part != i) continue;
+      const SlabPart& part = slab.parts[i];
+      for (std::int64_t e = group.experts.begin; e < group.experts.end; ++e) {
+        const Patch* const patch = slots_at(slab, group, e, part.slots);
+        if (patch == nullptr) continue;
+        any = true;
+        walk.slots[static_cast<std::size_t>(e - group.experts.begin)].push_back(
+            {.before = part.before,
+             .slots = part.slots.size(),
+             .data = patch->data + bytes_to(*patch, slots_.major, e) +
+                     bytes_to(*patch, *slots_.minor, part.slots.begin),
+             .stride = bytes_along(*patch, *slots_.minor),
+             .dtype = patch->dtype,
+             .used = patch->occupancy + e * part.blocks + part.block});
       }
     }
     return any;
   }
 
+  [[nodiscard]] const Patch* slots_at(const Slab& slab, const Group& group, std::int64_t expert,
+                                      const Interval& slots) const {
+    for (const Side::Source& source : slots_.sources) {
+      const Interval& owned = source.patch.span[slots_.major];
+      const Interval& span = source.patch.span[*slots_.minor];
+      const bool holds = owned.begin <= expert && expert < owned.end && span.begin <= slots.begin &&
+                         slots.end <= span.end;
+      if (holds && serves(source, slab, group)) return &source.patch;
+    }
+    return nullptr;
+  }
+
   // All tokens of the slab in order. False when none of them is this task's.
-  Checked<bool> add_tokens(const Slab& slab, std::int64_t expert, SlabWalk& walk) const {
+  Checked<bool> add_tokens(const Slab& slab, const Group& group, SlabWalk& walk) const {
     bool mine = false;
     for (const Interval& tokens : slab.tokens) {
       for (std::int64_t at = tokens.begin; at < tokens.end;) {
-        const Patch* const index = patch_at(index_, index_.major, at, expert);
-        const Patch* const rows = patch_at(tokens_, tokens_.major, at, expert);
+        const Patch* const index = patch_at(index_, at, slab, group);
+        const Patch* rows = patch_at(tokens_, at, slab, group);
         if (index == nullptr || (gathers_ && rows == nullptr)) {
           if (!has_tokens_of(slab)) return false;
           return make_diag(DiagCode::X012,
@@ -230,21 +304,37 @@ class RouteBuilder {
                             {"buffer", (index == nullptr ? index_ : tokens_).table->name},
                             {"token", at}});
         }
-        std::int64_t end = std::min(tokens.end, index->span[index_.major].end);
-        for (const Side* const part : {&tokens_, &weights_}) {
-          for (const Side::Source& source : part->sources) {
-            for (const std::int64_t border :
-                 {source.patch.span[part->major].begin, source.patch.span[part->major].end}) {
-              if (border > at) end = std::min(end, border);
-            }
-          }
-        }
-        walk.runs.push_back(token_run(at, end, *index, rows, expert, walk));
+        const std::int64_t end = end_of_run(at, tokens.end);
+        if (!gathers_ && !is_asked_for(at, group)) rows = nullptr;
+        HP_TRY(TokenRun run, token_run(at, end, *index, rows, slab, group));
+        walk.choices = index->span[*index_.minor].size();
+        walk.runs.push_back(run);
         mine = mine || rows != nullptr;
         at = end;
       }
     }
     return mine;
+  }
+
+  // Where the first patch of a token's data ends, or another begins.
+  [[nodiscard]] std::int64_t end_of_run(std::int64_t begin, std::int64_t end) const {
+    const auto cut_at = [&](std::int64_t border) {
+      if (border > begin) end = std::min(end, border);
+    };
+    for (const Side* const side : {&tokens_, &weights_, &index_}) {
+      for (const Side::Source& source : side->sources) {
+        cut_at(source.patch.span[side->major].begin);
+        cut_at(source.patch.span[side->major].end);
+      }
+    }
+    if (is_cut_by(route_.choices[0])) {
+      const int axis = setting_.blocks.find_axis(route_.choices[0]);
+      for (const std::int64_t start :
+           setting_.blocks.axes()[static_cast<std::size_t>(axis)].starts) {
+        cut_at(start);
+      }
+    }
+    return end;
   }
 
   [[nodiscard]] bool has_tokens_of(const Slab& slab) const {
@@ -256,29 +346,26 @@ class RouteBuilder {
            });
   }
 
-  TokenRun token_run(std::int64_t begin, std::int64_t end, const Patch& index, const Patch* rows,
-                     std::int64_t expert, SlabWalk& walk) const {
-    walk.choices = index.span[*index_.minor].size();
+  // `rows` null: tokens that are only counted.
+  Checked<TokenRun> token_run(std::int64_t begin, std::int64_t end, const Patch& index,
+                              const Patch* rows, const Slab& slab, const Group& group) const {
     TokenRun run;
     run.tokens = end - begin;
     run.index = index.data + bytes_to(index, index_.major, begin);
     run.index_stride = bytes_along(index, index_.major);
     run.choice_stride = bytes_along(index, *index_.minor);
     if (rows == nullptr) return run;
-    std::byte* const data = rows->data + bytes_to(*rows, tokens_.major, begin);
-    if (gathers_) {
-      run.rows = data;
-      run.row_stride = bytes_along(*rows, tokens_.major);
-      return run;
-    }
-    const Patch* const weights = patch_at(weights_, weights_.major, begin, expert);
+    run.rows = rows->data + bytes_to(*rows, tokens_.major, begin);
+    run.row_stride = bytes_along(*rows, tokens_.major);
+    run.row_dtype = rows->dtype;
+    if (gathers_) return run;
+    const Patch* const weights = patch_at(weights_, begin, slab, group);
     HP_CHECK(weights != nullptr, "a compute task names the blocks it reads");
     run.weights = weights->data + bytes_to(*weights, weights_.major, begin);
     run.weight_stride = bytes_along(*weights, weights_.major);
     run.weight_choice_stride = bytes_along(*weights, *weights_.minor);
-    run.sums = data;
-    run.sum_stride = bytes_along(*rows, tokens_.major);
-    run.accumulate = rows->mode == WriteMode::Add;
+    run.weight_dtype = weights->dtype;
+    run.accumulate = rows->mode == WriteMode::Add || !group.first;
     return run;
   }
 

@@ -68,43 +68,53 @@ T* at(T* data, std::int64_t elements, DType dtype) {
 }  // namespace
 
 void run_action(const GatherRows& gather) {
+  const Rows& features = gather.features;
   for_each_choice(gather.walk, [&](const TokenRun& run, std::int64_t token, std::int64_t,
                                    const SlotRun& place, std::int64_t slot) {
     std::byte* const to = place.data + slot * place.stride;
     const std::byte* const from = run.rows + token * run.row_stride;
-    gather.features.for_each([&](const auto& walk) {
-      convert(at(to, walk.offset(0), gather.to), gather.to, at(from, walk.offset(1), gather.from),
-              gather.from, gather.features.length());
+    features.for_each([&](const auto& walk) {
+      convert(at(to, walk.offset(0), place.dtype), place.dtype,
+              at(from, walk.offset(1), run.row_dtype), run.row_dtype, features.length());
     });
   });
   for (std::size_t expert = 0; expert < gather.walk.slots.size(); ++expert) {
     for (const SlotRun& place : gather.walk.slots[expert]) {
-      *place.used = static_cast<std::int32_t>(
-          std::clamp<std::int64_t>(gather.walk.counts[expert] - place.before, 0, place.slots));
+      const std::int64_t used =
+          std::clamp<std::int64_t>(gather.walk.counts[expert] - place.before, 0, place.slots);
+      *place.used = static_cast<std::int32_t>(gather.pads ? place.slots : used);
+      for (std::int64_t slot = used; gather.pads && slot < place.slots; ++slot) {
+        features.for_each([&](const auto& walk) {
+          fill(at(place.data + slot * place.stride, walk.offset(0), place.dtype), place.dtype, 0,
+               features.length());
+        });
+      }
     }
   }
 }
 
 void run_action(const CombineRows& combine) {
+  const Rows& features = combine.features;
   for (const TokenRun& run : combine.walk.runs) {
-    if (run.accumulate || run.sums == nullptr) continue;
+    if (run.accumulate || run.rows == nullptr) continue;
     for (std::int64_t token = 0; token < run.tokens; ++token) {
-      combine.features.for_each([&](const auto& walk) {
-        fill(at(run.sums + token * run.sum_stride, walk.offset(0), combine.to), combine.to, 0,
-             combine.features.length());
+      features.for_each([&](const auto& walk) {
+        fill(at(run.rows + token * run.row_stride, walk.offset(0), run.row_dtype), run.row_dtype, 0,
+             features.length());
       });
     }
   }
   for_each_choice(combine.walk, [&](const TokenRun& run, std::int64_t token, std::int64_t choice,
                                     const SlotRun& place, std::int64_t slot) {
-    if (run.sums == nullptr) return;
+    if (run.rows == nullptr) return;
     const double weight =
         read_real(run.weights + token * run.weight_stride + choice * run.weight_choice_stride,
-                  combine.weight);
-    combine.features.for_each([&](const auto& walk) {
-      add_scaled(at(run.sums + token * run.sum_stride, walk.offset(0), combine.to), combine.to,
-                 weight, at(place.data + slot * place.stride, walk.offset(1), combine.from),
-                 combine.from, combine.features.length());
+                  run.weight_dtype);
+    features.for_each([&](const auto& walk) {
+      add_scaled(at(run.rows + token * run.row_stride, walk.offset(0), run.row_dtype),
+                 run.row_dtype, weight,
+                 at(place.data + slot * place.stride, walk.offset(1), place.dtype), place.dtype,
+                 features.length());
     });
   });
 }

@@ -14,20 +14,20 @@ namespace harpe::cpu {
 // axis that tokens of one source block fill: of every expert, slot number s of the slab belongs to
 // the s-th of these tokens, in order, that chose it.
 
-// Some tokens of a slab, one after the other in memory.
+// Some tokens of a slab, one after the other in memory. Strides in bytes.
 struct TokenRun {
   std::int64_t tokens = 0;
   const std::byte* index = nullptr;
-  std::int64_t index_stride = 0;       // bytes, from token to token
-  std::int64_t choice_stride = 0;      // bytes
-  const std::byte* rows = nullptr;     // GatherRows: of the source
-  std::int64_t row_stride = 0;         // bytes
-  const std::byte* weights = nullptr;  // CombineRows; null: tokens of others, only counted
-  std::int64_t weight_stride = 0;      // bytes
+  std::int64_t index_stride = 0;  // from token to token
+  std::int64_t choice_stride = 0;
+  std::byte* rows = nullptr;  // GatherRows: sources; CombineRows: sums; null: only counted
+  std::int64_t row_stride = 0;
+  DType row_dtype = DType::F32;
+  const std::byte* weights = nullptr;  // CombineRows
+  std::int64_t weight_stride = 0;
   std::int64_t weight_choice_stride = 0;
-  std::byte* sums = nullptr;    // CombineRows: of the result
-  std::int64_t sum_stride = 0;  // bytes
-  bool accumulate = false;      // the sums hold contributions already
+  DType weight_dtype = DType::F32;
+  bool accumulate = false;  // the sums hold contributions already
 };
 
 // The slots of a slab, of one expert, that lie in one block.
@@ -35,7 +35,8 @@ struct SlotRun {
   std::int64_t before = 0;  // slots of the slab before these
   std::int64_t slots = 0;
   std::byte* data = nullptr;
-  std::int64_t stride = 0;       // bytes
+  std::int64_t stride = 0;  // bytes
+  DType dtype = DType::F32;
   std::int32_t* used = nullptr;  // GatherRows: says how many it filled
 };
 
@@ -51,18 +52,14 @@ struct SlabWalk {
 // slots[expert][slot] = the token's row.
 struct GatherRows {
   SlabWalk walk;
-  Rows features;  // of (slots, source)
-  DType to = DType::F32;
-  DType from = DType::F32;
+  Rows features;      // of (slots, sources)
+  bool pads = false;  // slots that no choice takes hold zeros, and count as used
 };
 
 // sums[token] += weight * slots[expert][slot] over the token's choices.
 struct CombineRows {
   SlabWalk walk;
   Rows features;  // of (sums, slots)
-  DType to = DType::F32;
-  DType from = DType::F32;
-  DType weight = DType::F32;
 };
 
 // kept[token] = wanted[first + token], but -1 where an expert has more than `capacity` choices

@@ -89,7 +89,7 @@ TEST_P(Models, are_right_on_4_and_8_ranks_under_zipf_loads) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Layers, Models, testing::ValuesIn(kModels),
-                         [](const auto& info) { return std::string(info.param.name); });
+                         [](const auto& layer) { return std::string(layer.param.name); });
 
 const std::vector<std::string> kSmall = {"tokens=21", "experts=8", "topk=2",
                                          "hidden=6",  "inter=10",  "dtype=f32"};
@@ -99,7 +99,7 @@ template <class Logit>
 TensorMap logits(std::int64_t tokens, std::int64_t experts, const Logit& logit) {
   HostTensor router = make_tensor(DType::F32, {tokens, experts});
   for (std::int64_t i = 0; i < element_count(router); ++i) {
-    store(router, i, logit(i / experts, i % experts));
+    store(router, i, static_cast<double>(logit(i / experts, i % experts)));
   }
   TensorMap inputs;
   inputs.emplace("router", std::move(router));

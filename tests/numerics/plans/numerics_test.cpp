@@ -50,6 +50,12 @@ const std::vector<Shape> kDecodes = {
      {"batch=3", "kv=61", "heads=12", "kv_heads=4", "head_dim=24", "v_head_dim=10"}},
     {"fewer keys than ranks, one head", {"batch=5", "kv=3", "heads=1", "head_dim=8"}},
 };
+// Multi-head latent attention: keys longer than values, expanded and absorbed.
+const std::vector<Shape> kLatent = {
+    {"192/128 per head", {"seq=24", "heads=4", "head_dim=192", "v_head_dim=128", "causal=true"}},
+    {"576/512, one latent head for all",
+     {"seq=11", "heads=8", "kv_heads=1", "head_dim=576", "v_head_dim=512", "causal=true"}},
+};
 const std::vector<Shape> kExperts = {
     {"divides", {"tokens=64", "experts=16", "topk=2", "hidden=16", "inter=24"}},
     {"odd, three choices", {"tokens=37", "experts=13", "topk=3", "hidden=11", "inter=7"}},
@@ -229,18 +235,25 @@ TEST_P(Numerics, decoding_is_right_under_every_schedule) {
   report(tally, 200);
 }
 
-TEST_P(Numerics, experts_are_right_under_every_schedule) {
-  Tally tally;
-  tally.run("moe", kExperts, GetParam());
-  tally.run("moe_capped", kCapped, GetParam());
-  report(tally, 400);
-}
-
 // The types share the meshes: what a mask reads has no type of theirs.
 std::vector<std::string> some_meshes(const std::string& dtype) {
   if (dtype == "f32") return {"x=1", "x=3", "x=8", "y=2,x=2"};
   if (dtype == "bf16") return {"x=2", "x=5", "z=2,y=2,x=2"};
   return {dtype == "f16" ? "x=4" : "y=3,x=2"};
+}
+
+TEST_P(Numerics, latent_attention_is_right_under_every_schedule) {
+  Tally tally;
+  tally.run("attention", kLatent, GetParam(), some_meshes(GetParam()));
+  tally.run("attention_bwd", kLatent, GetParam(), some_meshes(GetParam()));
+  report(tally, 10);
+}
+
+TEST_P(Numerics, experts_are_right_under_every_schedule) {
+  Tally tally;
+  tally.run("moe", kExperts, GetParam());
+  tally.run("moe_capped", kCapped, GetParam());
+  report(tally, 400);
 }
 
 TEST_P(Numerics, packed_documents_are_right_under_every_schedule) {

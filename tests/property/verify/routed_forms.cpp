@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <span>
 #include <utility>
 
 #include "ir/text.h"
@@ -91,6 +92,39 @@ program other {
 }
 )"};
 
+// Its index is an input, so that any choices may be drawn.
+constexpr std::array<std::string_view, 1> kExperts = {R"(
+program experts {
+  axis T = 64
+  axis Kc = 2
+  axis E = 8
+  axis C = dyn 64 of E
+  axis H = 8
+  axis F = 8
+  buffer x : f32[T, H] in
+  buffer index : i32[T, Kc] in
+  buffer weight : f32[T, Kc] in
+  buffer w : f32[E, H, F] in
+  buffer y : f32[T, F] out
+  route R : (E, C) <- (T, Kc) by index load zipf(1)
+  buffer rows : f32[E, C, H] temp
+  buffer made : f32[E, C, F] temp
+  buffer act : f32[E, C, F] temp
+  nest dispatch over (E, C) whole (H, Kc) {
+    rows = gather_rows(x[T=R.T], index[T=R.T])
+  }
+  nest expand over (E, C, F, H) {
+    made sum= matmul(rows, w)
+  }
+  nest activate over (E, C, F) {
+    act = relu(made)
+  }
+  nest combine over (T, Kc) whole (F) {
+    y sum= combine_rows(act[E=R.E, C=R.C], index, weight)
+  }
+}
+)"};
+
 template <class T>
 T must(Checked<T> result) {
   HP_CHECK(result.ok(), render(result.error()));
@@ -104,10 +138,11 @@ struct Unit {  // mesh axes that digits are spread over together
 
 class Producer {
  public:
-  explicit Producer(Random& random) : random_(random) {}
+  Producer(Random& random, std::span<const std::string_view> programs)
+      : random_(random), programs_(programs) {}
 
   Example draw() {
-    Cursor cursor = must(Cursor::open(kPrograms[below(kPrograms.size())]));
+    Cursor cursor = must(Cursor::open(programs_[below(programs_.size())]));
     program_ = must(parse_program(cursor));
     draw_mesh();
     draw_digits();
@@ -378,9 +413,27 @@ class Producer {
       axis->size = tokens->size;
       axis->grain = tokens->grain;
     }
+    if (program_.name == "experts") draw_choices(*tokens);
+  }
+
+  // An exact route has a slot for every token, and no token chooses an expert twice.
+  void draw_choices(const Axis& tokens) {
+    const std::int64_t experts = size_of(*find_axis(program_, "E"));
+    for (Decl& decl : program_.decls) {
+      auto* const axis = std::get_if<Axis>(&decl);
+      if (axis == nullptr) continue;
+      if (axis->name == "Kc") {
+        const auto most = static_cast<std::size_t>(std::min<std::int64_t>(experts, 3));
+        axis->size = Poly{static_cast<std::int64_t>(1 + below(most)), {}};
+      }
+      if (axis->name != "C") continue;
+      axis->size = tokens.size;
+      axis->grain = tokens.grain;
+    }
   }
 
   Random& random_;
+  std::span<const std::string_view> programs_;
   Program program_;
   Mesh mesh_;
   NormalForm form_;
@@ -394,6 +447,7 @@ class Producer {
 
 }  // namespace
 
-Example draw_routed_form(Random& random) { return Producer(random).draw(); }
+Example draw_routed_form(Random& random) { return Producer(random, kPrograms).draw(); }
+Example draw_expert_form(Random& random) { return Producer(random, kExperts).draw(); }
 
 }  // namespace harpe::test

@@ -10,4 +10,7 @@ namespace harpe::test {
 // and empty: digits, slabs, homes, loops and moves that mostly suit each other.
 [[nodiscard]] Example draw_routed_form(std::mt19937_64& random);
 
+// The same of a layer that can be run: `experts`, whose leaves follow the route.
+[[nodiscard]] Example draw_expert_form(std::mt19937_64& random);
+
 }  // namespace harpe::test

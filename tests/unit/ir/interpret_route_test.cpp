@@ -123,8 +123,8 @@ INSTANTIATE_TEST_SUITE_P(
                     std::pair("gelu(a)", -0.10021080190328713), std::pair("add(a, b)", -0.75),
                     std::pair("mul(a, b)", -1.125), std::pair("swiglu(a, b)", -0.2052287142821509),
                     std::pair("rms_scale(a, b; length=3, eps=0.0)", -3.0)),
-    [](const auto& info) {
-      const std::string call = info.param.first;
+    [](const auto& leaf) {
+      const std::string call = leaf.param.first;
       return call.substr(0, call.find('('));
     });
 

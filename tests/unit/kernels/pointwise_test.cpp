@@ -79,7 +79,12 @@ INSTANTIATE_TEST_SUITE_P(Some, PointwiseTypes,
 TEST(Pointwise, keeps_what_is_not_a_number) {
   const float nan = std::nanf("");
   float out = 0;
-  apply_pointwise({.function = Pointwise::Relu, .length = 1, .to = &out, .a = {.data = &nan}});
+  PointwiseProblem problem;
+  problem.function = Pointwise::Relu;
+  problem.length = 1;
+  problem.to = &out;
+  problem.a.data = &nan;
+  apply_pointwise(problem);
   EXPECT_TRUE(std::isnan(out));
 }
 

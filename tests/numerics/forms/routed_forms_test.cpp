@@ -1,0 +1,72 @@
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <map>
+#include <random>
+#include <string>
+
+#include "driver/run.h"
+#include "ir/text.h"
+#include "lower/lower.h"
+#include "tests/property/verify/routed_forms.h"
+#include "tests/support/internal_error.h"
+#include "verify/verify.h"
+
+// Random forms of a layer of experts: what is accepted, proved and taken by the executor gives the
+// right result, whoever sends rows to whom and however often.
+namespace harpe::test {
+namespace {
+
+constexpr int kForms = 2500;
+constexpr int kLeast = 600;  // of them executed
+
+struct Tally {
+  int right = 0;
+  std::map<std::string, int> refused;
+};
+
+void count(const Diag& refusal, Tally& tally) {
+  ++tally.refused[std::string(info(refusal.code).name)];
+}
+
+void execute(const Example& example, std::uint64_t seed, Tally& tally) {
+  ASSERT_TRUE(check_program(example.program).ok())
+      << render(check_program(example.program).error());
+  const Checked<Plan> plan = lower(example.program, example.mesh, example.form);
+  if (!plan.ok()) return count(plan.error(), tally);
+  const Checked<Certificate> certificate = verify(*plan);
+  ASSERT_TRUE(certificate.ok()) << render(certificate.error());
+  RunRequest request;
+  request.seed = seed;
+  request.check = true;
+  const Checked<TensorMap> inputs = prepare_run(*plan, request);
+  ASSERT_TRUE(inputs.ok()) << render(inputs.error());
+  const Checked<RunOutcome> outcome = harpe::run(*plan, request, *inputs);
+  if (!outcome.ok()) {
+    ASSERT_EQ(info(outcome.error().code).name[0], 'X') << render(outcome.error());
+    return count(outcome.error(), tally);
+  }
+  ASSERT_FALSE(outcome->fault);
+  ASSERT_TRUE(outcome->check->passed()) << render(failure_of(*outcome->check));
+  ++tally.right;
+}
+
+TEST(RoutedForms, that_are_accepted_run_with_the_right_result) {
+  Tally tally;
+  for (std::uint64_t i = 0; i < kForms && !testing::Test::HasFailure(); ++i) {
+    std::mt19937_64 random(77 * 1'000'003 + i);
+    const Example example = draw_expert_form(random);
+    SCOPED_TRACE(std::to_string(i) + "\n" + print(example.program) + print(example.mesh) +
+                 print(example.form));
+    const std::optional<std::string> broken =
+        testing_support::internal_error_of([&] { execute(example, random(), tally); });
+    EXPECT_FALSE(broken) << *broken;
+  }
+  std::printf("%d right, wrong 0; refused", tally.right);
+  for (const auto& [code, times] : tally.refused) std::printf(" %s %d", code.c_str(), times);
+  std::printf("\n");
+  EXPECT_GE(tally.right, kLeast);
+}
+
+}  // namespace
+}  // namespace harpe::test
