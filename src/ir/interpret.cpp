@@ -202,6 +202,7 @@ class Interpreter {
       call.accumulate = call.accumulate || written_.contains(access.buffer);
       call.targets.push_back(resolve(access));
     }
+    call.measured = find_buffer(program_, stmt.targets[0].buffer)->role == Role::Temp;
     for (const Access& access : mask_reads(stmt)) {
       call.mask_data.push_back(resolve(access));
     }

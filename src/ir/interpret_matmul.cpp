@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 #include <vector>
 
 #include "ir/interpret_leaves.h"
@@ -91,6 +92,7 @@ class Product {
     const Panel left{room, kDepth};
     const Panel right{room + kRows * kDepth, kColumns};
     const Panel sum{room + kRows * kDepth + kDepth * kColumns, kColumns};
+    if (call_.measured) measure(block);
     for (std::int64_t j = 0; j < std::ssize(c_.columns); j += kColumns) {
       const std::int64_t columns = std::min(kColumns, std::ssize(c_.columns) - j);
       std::fill_n(sum.data, rows * kColumns, 0.0);
@@ -130,6 +132,26 @@ class Product {
  private:
   [[nodiscard]] std::int64_t at(std::int64_t batch, std::int64_t row) const {
     return c_.batch[static_cast<std::size_t>(batch)] + c_.rows[static_cast<std::size_t>(row)];
+  }
+
+  // sqrt(K) rms(row of a) rms(b), per row of c and of the batch entry.
+  void measure(const RowBlock& block) const {
+    const auto batch = static_cast<std::size_t>(block.batch);
+    const NamedTensor& c = call_.targets[0];
+    double squares = 0;
+    for (const std::int64_t column : b_.columns) {
+      const double scale = scale_of_row(call_.operands[1], b_.batch[batch] + column, b_.depth);
+      squares += scale * scale;
+    }
+    const double of_b = std::sqrt(squares / static_cast<double>(b_.columns.size()));
+    for (const std::int64_t row : block.rows) {
+      const std::int64_t from = a_.batch[batch] + a_.rows[static_cast<std::size_t>(row)];
+      const double scale = std::sqrt(static_cast<double>(a_.depth.size())) * of_b *
+                           scale_of_row(call_.operands[0], from, a_.depth);
+      for (const std::int64_t column : c_.columns) {
+        c.scales[(at(block.batch, row) + column) / c.tensor->shape.back()] = scale;
+      }
+    }
   }
 
   void write(const RowBlock& block, const Panel& sum, std::int64_t j, std::int64_t columns) const {

@@ -24,6 +24,29 @@ double evaluate(const LeafCall& call, double a, double b) {
                        attribute_of(*call.stmt, "eps", 1e-6));
 }
 
+// Scales of the target's rows from those of the operands' rows at their place.
+void measure(const LeafCall& call, const AxisList& axes) {
+  const NamedTensor& target = call.targets[0];
+  AxisList rows(axes.begin(), axes.end() - static_cast<std::ptrdiff_t>(target.dims.back().size()));
+  const AxisList columns(axes.begin() + std::ssize(rows), axes.end());
+  std::vector<std::vector<double>> scales;
+  for (const NamedTensor& operand : call.operands) {
+    const std::vector<std::int64_t> bases = offsets_in(operand, rows);
+    const std::vector<std::int64_t> places = offsets_in(operand, columns);
+    std::vector<double>& of_rows = scales.emplace_back();
+    for (const std::int64_t base : bases) of_rows.push_back(scale_of_row(operand, base, places));
+  }
+  const std::vector<std::int64_t> bases = offsets_in(target, rows);
+  for (std::size_t row = 0; row < bases.size(); ++row) {
+    const std::string& leaf = call.stmt->leaf;
+    double scale = scales[0][row];
+    if (leaf == "add") scale += scales[1][row];
+    if (leaf == "mul" || leaf == "swiglu") scale *= scales[1][row];
+    if (leaf == "rms_scale") scale = std::abs(evaluate(call, scale, scales[1][row]));
+    target.scales[bases[row] / target.tensor->shape.back()] = scale;
+  }
+}
+
 }  // namespace
 
 Checked<ComputedRows> interpret_pointwise(const LeafCall& call) {
@@ -50,6 +73,7 @@ Checked<ComputedRows> interpret_pointwise(const LeafCall& call) {
       target.values[i] = evaluate(call, values[0], values[1]);
     }
   });
+  if (call.measured) measure(call, axes);
   return ComputedRows(1);
 }
 

@@ -156,7 +156,6 @@ Checked<ComputedRows> interpret_combine_rows(const LeafCall& call) {
   const Rows from{slots, stride_of(slots, sides.expert), stride_of(slots, sides.slot),
                   offsets_in(slots, features)};
   const Rows to{target, stride_of(target, sides.token), 0, offsets_in(target, features)};
-  const auto width = static_cast<std::int64_t>(to.features.size());
   const std::int64_t choices = call.routing->choices;
   const std::int64_t tokens = std::ssize(call.routing->expert) / choices;
   std::vector<double> sum(to.features.size());
@@ -172,15 +171,16 @@ Checked<ComputedRows> interpret_combine_rows(const LeafCall& call) {
       for (std::size_t i = 0; i < sum.size(); ++i) {
         const double term = w * load(*slots.tensor, source + from.features[i]);
         sum[i] += term;
-        squares += term * term;
       }
+      const double scale = w * scale_of_row(slots, source, from.features);
+      squares += scale * scale;
     }
     for (std::size_t i = 0; i < sum.size(); ++i) {
       double& out = target.values[to.at(token, 0) + to.features[i]];
       out = call.accumulate ? out + sum[i] : sum[i];
     }
     const std::int64_t row = to.at(token, 0) / target.tensor->shape.back();
-    target.scales[row] = std::sqrt(squares / static_cast<double>(width));
+    target.scales[row] = std::sqrt(squares);
   }
   return ComputedRows(1);
 }

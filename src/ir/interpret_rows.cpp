@@ -1,6 +1,7 @@
 #include "ir/interpret_rows.h"
 
 #include <algorithm>
+#include <cmath>
 #include <set>
 #include <utility>
 
@@ -116,6 +117,20 @@ std::vector<RowBlock> choose_rows(std::int64_t batches, const AxisList& row_axes
     for (std::int64_t row = 0; row < rows; ++row) append(blocks, batch, row, block);
   }
   return blocks;
+}
+
+double scale_of_row(const NamedTensor& tensor, std::int64_t base,
+                    std::span<const std::int64_t> places) {
+  double squares = 0;
+  double scale = 0;
+  for (const std::int64_t place : places) {
+    const double x = load(*tensor.tensor, base + place);
+    if (std::isfinite(x)) squares += x * x;
+    if (tensor.scales == nullptr) continue;
+    const double known = tensor.scales[(base + place) / tensor.tensor->shape.back()];
+    if (!std::isnan(known)) scale = std::max(scale, known);
+  }
+  return std::max(scale, std::sqrt(squares / static_cast<double>(places.size())));
 }
 
 std::vector<std::int64_t> ascending(std::vector<std::int64_t> values) {

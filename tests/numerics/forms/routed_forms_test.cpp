@@ -17,8 +17,8 @@
 namespace harpe::test {
 namespace {
 
-constexpr int kForms = 2500;
-constexpr int kLeast = 600;  // of them executed
+constexpr int kForms = 1600;
+constexpr int kLeast = 400;  // of them executed
 
 struct Tally {
   int right = 0;
