@@ -7,7 +7,7 @@ namespace harpe {
 namespace {
 
 constexpr std::array kKernels = {
-    LeafKernel{"cpu_gemm", "matmul", true, true},
+    LeafKernel{"cpu_gemm", "matmul", true, true, true},
     LeafKernel{"gemm_sm90", "matmul", true, false},
     LeafKernel{"gemm_sm90_remoteA", "matmul", false, true},
     LeafKernel{"cpu_attention", "attn_fwd", true, true},

@@ -9,8 +9,9 @@ namespace harpe {
 struct LeafKernel {
   std::string_view name;
   std::string_view leaf;
-  bool chunk;            // visits operands chunk by chunk and waits for each
-  bool remote_operands;  // reads operands in place on another rank
+  bool chunk;                   // visits operands chunk by chunk and waits for each
+  bool remote_operands;         // reads operands in place on another rank
+  bool remote_targets = false;  // writes or adds its results in place on another rank
 };
 
 [[nodiscard]] std::span<const LeafKernel> all_leaf_kernels();

@@ -120,28 +120,62 @@ class Machine {
   // --- order
   // --------------------------------------------------------------------------------------
 
+  // Events are the ends of tasks; of a put, which ends when it is posted, also its arrival,
+  // numbered from the last task on.
+  [[nodiscard]] std::size_t arrival_of(std::size_t put) const { return plan_.tasks.size() + put; }
+
+  // Puts of the same lane up to this one; to the same rank only, or to any.
+  [[nodiscard]] std::set<std::size_t> arrivals_up_to(std::size_t put, bool same_rank) const {
+    std::set<std::size_t> found;
+    for (std::size_t t = 0; t <= put; ++t) {
+      const Task& task = plan_.tasks[t];
+      if (task.lane != plan_.tasks[put].lane || !is_put(plan_, task)) continue;
+      const bool same = destination_of(plan_, task) == destination_of(plan_, plan_.tasks[put]);
+      if (same || !same_rank) found.insert(arrival_of(t));
+    }
+    return found;
+  }
+
+  // What has happened when the task behind `from` sees its signal.
+  [[nodiscard]] std::set<std::size_t> seen_by(std::size_t from, std::size_t to, bool drains,
+                                              std::optional<Fence> fence) const {
+    if (!is_put(plan_, plan_.tasks[from])) return {from};
+    if (drains) return arrivals_up_to(from, false);
+    const RankId rank = plan_.lanes[plan_.tasks[to].lane.index()].rank;
+    const bool same_way = destination_of(plan_, plan_.tasks[from]) == rank;
+    if (!fence || (*fence == Fence::Nic && !same_way)) return {from};
+    return *fence == Fence::Put ? std::set{arrival_of(from)} : arrivals_up_to(from, true);
+  }
+
   [[nodiscard]] std::vector<std::set<std::size_t>> waits() const {
-    std::vector<std::set<std::size_t>> before(plan_.tasks.size());
+    std::vector<std::set<std::size_t>> before(2 * plan_.tasks.size());
     std::map<LaneId, std::size_t> last;
     for (std::size_t t = 0; t < plan_.tasks.size(); ++t) {
+      before[arrival_of(t)].insert(t);
       const auto [previous, first] = last.try_emplace(plan_.tasks[t].lane, t);
       if (!first) before[t].insert(previous->second);
       previous->second = t;
     }
-    for (const Sync& sync : plan_.syncs) before[sync.to.index()].insert(sync.from.index());
+    for (const Sync& sync : plan_.syncs) {
+      before[sync.to.index()].merge(
+          seen_by(sync.from.index(), sync.to.index(), sync.kind == SyncKind::Event, sync.fence));
+    }
     for (const Barrier& barrier : plan_.barriers) {
       for (const TaskId to : barrier.to) {
-        for (const TaskId from : barrier.from) before[to.index()].insert(from.index());
+        for (const TaskId from : barrier.from) {
+          before[to.index()].merge(seen_by(from.index(), to.index(), true, {}));
+        }
       }
     }
     return before;
   }
 
-  void run_plan() {
-    const std::vector<std::set<std::size_t>> before = waits();
+  // Tasks that run together: the members of a group, or one by itself; then the arrivals of puts.
+  [[nodiscard]] std::vector<std::vector<std::size_t>> units() const {
     std::vector<std::vector<std::size_t>> units;
     std::map<std::int32_t, std::size_t> group_unit;
     for (std::size_t t = 0; t < plan_.tasks.size(); ++t) {
+      if (is_put(plan_, plan_.tasks[t])) units.push_back({arrival_of(t)});
       if (plan_.tasks[t].kind != TaskKind::Collective) {
         units.push_back({t});
         continue;
@@ -150,20 +184,26 @@ class Machine {
       if (first) units.emplace_back();
       units[unit->second].push_back(t);
     }
-    std::vector<bool> over(plan_.tasks.size(), false);
-    while (!units.empty()) {
+    return units;
+  }
+
+  void run_plan() {
+    const std::vector<std::set<std::size_t>> before = waits();
+    std::vector<std::vector<std::size_t>> left = units();
+    std::vector<bool> over(before.size(), false);
+    while (!left.empty()) {
       std::vector<std::size_t> ready;
-      for (std::size_t u = 0; u < units.size(); ++u) {
-        const bool can = std::ranges::all_of(units[u], [&](std::size_t t) {
+      for (std::size_t u = 0; u < left.size(); ++u) {
+        const bool can = std::ranges::all_of(left[u], [&](std::size_t t) {
           return std::ranges::all_of(before[t], [&](std::size_t b) { return bool{over[b]}; });
         });
         if (can) ready.push_back(u);
       }
       if (ready.empty()) throw Wrong{"no task can start"};
       const std::size_t chosen = ready[random_() % ready.size()];
-      run_unit(units[chosen]);
-      for (const std::size_t t : units[chosen]) over[t] = true;
-      units.erase(units.begin() + static_cast<std::ptrdiff_t>(chosen));
+      run_unit(left[chosen]);
+      for (const std::size_t t : left[chosen]) over[t] = true;
+      left.erase(left.begin() + static_cast<std::ptrdiff_t>(chosen));
     }
   }
 
@@ -219,7 +259,14 @@ class Machine {
   // --- tasks
   // --------------------------------------------------------------------------------------
 
-  void run_unit(const std::vector<std::size_t>& tasks) {
+  // What a put moves is there, and was read, when it arrives.
+  void run_unit(const std::vector<std::size_t>& events) {
+    std::vector<std::size_t> tasks = events;
+    if (events.front() >= plan_.tasks.size()) {
+      tasks = {events.front() - plan_.tasks.size()};
+    } else if (is_put(plan_, plan_.tasks[events.front()])) {
+      return;
+    }
     std::vector<std::vector<Held>> parts;
     for (const std::size_t t : tasks) {
       parts.emplace_back();

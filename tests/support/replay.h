@@ -8,7 +8,8 @@
 
 namespace harpe::test {
 
-// Runs a plan once on symbolic values, taking at every turn any task that may start, and compares
+// Runs a plan once on symbolic values, taking at every turn any task that may start or any put that
+// may arrive, and compares
 // what the homes hold with the sequential program. Knows what waits for what, and nothing of clocks
 // or races: a plan without a race gives the same answer for every seed, and a plan for which all
 // seeds give the right answer is one that a finding of the verifier would wrong. Shares no code

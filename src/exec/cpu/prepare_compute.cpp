@@ -71,6 +71,7 @@ class ComputeBuilder {
     ragged_ = find_ragged_axis(setting_.plan, setting_.blocks, keys_);
     const std::vector<std::vector<Interval>> boxes = iteration_boxes();
     collect_cuts(boxes);
+    if (is_replicated()) cut_at_blocks();
     for (const std::vector<Interval>& box : boxes) {
       for (const Cell& cell : cut(box, parts_, cuts_, ragged_)) HP_REQUIRE_OK(add_cell(cell));
     }
@@ -188,6 +189,30 @@ class ComputeBuilder {
       for (const std::size_t axis : parts_[part].axes) {
         cuts_[axis].assign(points[axis].begin(), points[axis].end());
       }
+    }
+  }
+
+  // Ranks along a mesh axis that no digit is spread over compute the same, and replicas are equal
+  // bit for bit (D9). What one has at home another may have in a slot, where rectangles are others.
+  [[nodiscard]] bool is_replicated() const {
+    std::set<std::string> used;
+    if (const NestForm* const form = find_nest(setting_.plan.form, site_.nest.name)) {
+      for (const NestItem& item : form->items) {
+        if (const auto* const par = std::get_if<Par>(&item)) {
+          used.insert(par->axes.begin(), par->axes.end());
+        }
+      }
+    }
+    return std::ranges::any_of(setting_.blocks.mesh().axes, [&](const MeshAxis& axis) {
+      return axis.size > 1 && !used.contains(axis.name);
+    });
+  }
+
+  // The same calls of the leaf on every replica: one per block, wherever operands lie.
+  void cut_at_blocks() {
+    for (std::size_t axis = 0; axis < site_.nest.over.size(); ++axis) {
+      const auto& starts = setting_.blocks.axes()[static_cast<std::size_t>(keys_[axis])].starts;
+      cuts_[axis].insert(cuts_[axis].end(), starts.begin(), starts.end());
     }
   }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "ir/leaf_contract.h"
+#include "schedule/kernels.h"
 #include "schedule/primitives/parallelize.h"
 #include "schedule/primitives/shard.h"
 
@@ -33,9 +34,13 @@ Checked<Ok> check_relay(const ScheduleState& state, const NewMoves& added, const
   return Ok{};
 }
 
-// Has every leaf of the nest a kernel that puts its results straight into another rank's memory?
-bool writes_in_place(const Nest& nest) {
-  return std::ranges::all_of(nest.stmts, [](const Stmt& stmt) {
+// Have all leaves of the nest, and the kernel chosen for them, epilogues that reach other ranks?
+bool writes_in_place(const ScheduleState& state, std::size_t nest) {
+  if (const auto& chosen = state.form.nests[nest].leaf.kernel) {
+    const LeafKernel* const kernel = find_leaf_kernel(*chosen);
+    if (kernel == nullptr || !kernel->remote_targets) return false;
+  }
+  return std::ranges::all_of(nest_of(state, nest).stmts, [](const Stmt& stmt) {
     const LeafContract* const leaf = find_leaf_contract(stmt.leaf);
     return leaf != nullptr && leaf->remote_targets;
   });
@@ -54,7 +59,7 @@ Checked<DrainFacts> check(const ScheduleState& state, const Drain& step) {
     if (!is_accessed(nest_of(state, added.nest), move.buffer, false)) {
       return make_diag(DiagCode::S411, {{"nest", step.nest}, {"buffer", move.buffer}});
     }
-    if (step.how == How::Inline && !writes_in_place(nest_of(state, added.nest))) {
+    if (step.how == How::Inline && !writes_in_place(state, added.nest)) {
       return make_diag(DiagCode::S415, {{"buffer", move.buffer}});
     }
     if (step.how == How::Relay) HP_REQUIRE_OK(check_relay(state, added, move));

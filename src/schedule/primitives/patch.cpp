@@ -35,9 +35,12 @@ Checked<Ok> check_kernel(const ScheduleState& state, std::size_t nest, const std
   }
   for (const NestItem& item : form.items) {
     const auto* move = std::get_if<Move>(&item);
-    if (move != nullptr && move->how == How::Inline && !kernel->remote_operands) {
-      return make_diag(DiagCode::S505, {{"kernel", name}, {"buffer", move->buffer}});
-    }
+    if (move == nullptr || move->how != How::Inline) continue;
+    const bool stage = move->kind == MoveKind::Stage;
+    if (stage ? kernel->remote_operands : kernel->remote_targets) continue;
+    return make_diag(
+        DiagCode::S505,
+        {{"kernel", name}, {"buffer", move->buffer}, {"used", stage ? "read" : "written"}});
   }
   return Ok{};
 }

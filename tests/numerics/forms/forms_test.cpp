@@ -49,7 +49,8 @@ class Tally {
   void run(const Record& record) {
     const Program program = make_small(oracle::parse_program_text(record.program), random_);
     const Mesh mesh = oracle::parse_mesh_text(record.mesh);
-    const NormalForm form = oracle::parse_form_text(record.form);
+    NormalForm form = oracle::parse_form_text(record.form);
+    oracle::make_capable(form);
     const std::string what = print(program) + print(mesh) + print(form);
     if (!texts_.insert(what).second) return;
     const Checked<Plan> plan = lower(program, mesh, form);

@@ -77,13 +77,6 @@ void for_each_move(NormalForm& form, const Change& change) {
   }
 }
 
-// The model draws transports without their capabilities.
-void make_capable(NormalForm& form) {
-  for_each_move(form, [](const NestForm&, Move& move) {
-    if (move.how == How::Inline && move.via) move.via = Via::Sm;
-  });
-}
-
 // Through NICs, with every fence policy there is and with none stated.
 void put_through_nics(NormalForm& form, Random& random) {
   for_each_move(form, [&](const NestForm&, Move& move) {
@@ -163,7 +156,7 @@ void fuse_nests(NormalForm& form, Random& random) {
 
 // What the model lacks altogether.
 void extend_further(const Program& program, NormalForm& form, Random& random) {
-  make_capable(form);
+  oracle::make_capable(form);
   if (chance(random, 0.2)) put_through_nics(form, random);
   if (chance(random, 0.2)) drain_inline(form, random);
   if (chance(random, 0.2)) keep_partial(program, form, random);

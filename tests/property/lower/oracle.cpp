@@ -83,6 +83,15 @@ Program parse_program_text(const std::string& text) { return parse_text(text, &p
 Mesh parse_mesh_text(const std::string& text) { return parse_text(text, &parse_mesh); }
 NormalForm parse_form_text(const std::string& text) { return parse_text(text, &parse_form); }
 
+void make_capable(NormalForm& form) {
+  for (NestForm& nest : form.nests) {
+    for (NestItem& item : nest.items) {
+      auto* const move = std::get_if<Move>(&item);
+      if (move != nullptr && move->how == How::Inline && move->via) move->via = Via::Sm;
+    }
+  }
+}
+
 std::vector<Transfer> transfers_of(const Plan& plan) {
   const Checked<Blocks> blocks = Blocks::make(plan.program, plan.mesh, plan.form);
   HP_CHECK(blocks.ok(), render(blocks.error()));

@@ -42,6 +42,9 @@ struct Record {
 [[nodiscard]] Mesh parse_mesh_text(const std::string& text);
 [[nodiscard]] NormalForm parse_form_text(const std::string& text);
 
+// The model draws transports without their capabilities: inline moves become such that SMs can do.
+void make_capable(NormalForm& form);
+
 // The copies of a plan, as the model counts them; ascending.
 [[nodiscard]] std::vector<Transfer> transfers_of(const Plan& plan);
 

@@ -22,6 +22,9 @@ class Mutator {
     break_leaves();
     break_combinations();
     break_groups();
+    break_fences();
+    break_launches();
+    break_homes();
     return std::move(mutants_);
   }
 
@@ -303,6 +306,82 @@ class Mutator {
     add("leave-group", members, [](Plan& plan, std::size_t id) {
       plan.tasks[id].group = 1'000'000;
       return true;
+    });
+  }
+
+  // Words behind puts: without a fence, with the least one, and raised behind a later put.
+  void break_fences() {
+    Ids words;
+    for (std::size_t id = 0; id < plan_.syncs.size(); ++id) {
+      if (plan_.syncs[id].fence) words.push_back(id);
+    }
+    add("drop-fence", words, [](Plan& plan, std::size_t id) {
+      plan.syncs[id].fence.reset();
+      return true;
+    });
+    add("weaken-fence", words, [](Plan& plan, std::size_t id) {
+      const bool is_least = plan.syncs[id].fence == Fence::Put;
+      plan.syncs[id].fence = Fence::Put;
+      return !is_least;
+    });
+    add("signal-behind-a-later-put", words, [](Plan& plan, std::size_t id) {
+      const TaskId from = plan.syncs[id].from;
+      for (std::size_t next = from.index() + 1; next < plan.tasks.size(); ++next) {
+        if (plan.tasks[next].lane != plan.tasks[from.index()].lane) continue;
+        plan.syncs[id].from = TaskId(static_cast<std::int64_t>(next));
+        return true;
+      }
+      return false;
+    });
+  }
+
+  // Launches: more SMs than were left for what they wait for, and another launch in the middle.
+  void break_launches() {
+    const Ids fused = count_to(plan_.form.fuses.size());
+    add("larger-budget", fused, [](Plan& plan, std::size_t id) {
+      plan.form.fuses[id].sm = 132;
+      return plan.form.fuses[id].persistent;
+    });
+    add("another-kernel", tasks(TaskKind::Compute), [](Plan& plan, std::size_t id) {
+      const Task& task = plan.tasks[id];
+      const auto same = std::ranges::count_if(plan.tasks, [&](const Task& other) {
+        return other.lane == task.lane && other.kernel == task.kernel;
+      });
+      plan.tasks[id].kernel = 1'000'000;
+      return same > 2;
+    });
+  }
+
+  // Homes: parts said to be whole, and contributions put in another owner's memory.
+  void break_homes() {
+    Ids parts;
+    for (std::size_t id = 0; id < plan_.form.places.size(); ++id) {
+      if (!plan_.form.places[id].partial.empty()) parts.push_back(id);
+    }
+    add("close-partial-home", parts, [](Plan& plan, std::size_t id) {
+      plan.form.places[id].partial.clear();
+      return true;
+    });
+    const Ids wholes = count_to(plan_.form.places.size());
+    add("open-whole-home", wholes, [](Plan& plan, std::size_t id) {
+      Place& place = plan.form.places[id];
+      const bool is_output = find_buffer(plan.program, place.buffer)->role == Role::Out;
+      if (!is_output || !place.partial.empty() || !place.at.empty()) return false;
+      place.partial.push_back(
+          {.monoid = Monoid::Sum, .axes = {refined(plan.mesh, plan.form).axes.front().name}});
+      return true;
+    });
+    const Ids givers = tasks([&](const Task& task) {
+      return task.kind == TaskKind::Compute &&
+             std::ranges::any_of(task.writes, [&](const Ref& ref) {
+               return plan_.allocs[ref.alloc.index()].rank != plan_.lanes[task.lane.index()].rank;
+             });
+    });
+    add("wrong-owner", givers, [this](Plan& plan, std::size_t id) {
+      Ref& ref = plan.tasks[id].writes[below(plan.tasks[id].writes.size())];
+      return redirect(plan, ref, [&](const Alloc& now, const Alloc& other) {
+        return now.name == other.name && now.rank != other.rank;
+      });
     });
   }
 

@@ -119,6 +119,23 @@ TEST(Certify, says_how_much_was_checked) {
   EXPECT_EQ(level_for(plan), VerifyLevel::Full);
 }
 
+// What it says of memory without the plan is what the plan has.
+TEST(Certify, speaks_of_a_schedule_without_its_plan) {
+  const Plan plan = make_plan("attention", {"seq=2048"}, "cp=8", "ring");
+  const Checked<Certificate> certificate = certify_schedule(plan.program, plan.mesh, plan.form);
+  ASSERT_TRUE(certificate.ok()) << render(certificate.error());
+  EXPECT_EQ(certificate->level, VerifyLevel::Reduced);
+  EXPECT_FALSE(certificate->has_plan);
+  EXPECT_EQ(certificate->cases, (std::vector<std::string>{"cp=3", "cp=4"}));
+  EXPECT_EQ(certificate->peak_bytes, arena_bytes(plan));
+  EXPECT_EQ(coverage_of(*certificate),
+            "every block on cp=3 and cp=4; at full size the rules of the schedule and memory");
+  const Checked<Certificate> small =
+      certify_schedule(plan.program, plan.mesh, plan.form, {.memory_limit_bytes = 1000});
+  ASSERT_FALSE(small.ok());
+  EXPECT_EQ(small.error().code, DiagCode::V601);
+}
+
 TEST(Certify, at_the_reduced_level_finds_what_is_wrong_at_full_size) {
   Plan plan = make_plan("attention", {"seq=2048"}, "cp=8", "ring");
   const Checked<Certificate> certificate =
