@@ -65,9 +65,10 @@ def draw_schedule(harpe, name, schedule, words):
     plan = json.loads(ask(harpe, "lower", name, *about, "-o", "/dev/null", "--json", "-"))
     drawing = ask(harpe, "show", name, *about, "--draw").split("\n", 2)[2]
     image = f"{name}_{schedule['name']}.svg"
-    text = (f"### `{schedule['name']}`\n\n{schedule['summary'][0].upper()}{schedule['summary'][1:]}. "
-            f"Moves {plan['plan']['bytes_moved']} bytes in all; a rank holds "
-            f"{plan['plan']['memory_bytes']}. [As an image]({image})\n\n```\n{drawing}```\n")
+    summary = schedule["summary"]
+    text = (f"### `{schedule['name']}`\n\n{summary[0].upper()}{summary[1:]}. Moves "
+            f"{plan['bytes_moved']} bytes in all; a rank holds {plan['memory_bytes']}. "
+            f"[As an image]({image})\n\n```\n{drawing}```\n")
     return text, {image: ask(harpe, "show", name, *about, "--svg")}
 
 
@@ -78,7 +79,8 @@ def make_operator(harpe, name):
     listed = json.loads(ask(harpe, "schedules", name, *words, "--mesh", MESH, "--json", "-"))
     text = (f"## Program\n\n```\n{ask(harpe, 'show', name)}```\n\n## Schedules\n\n"
             f"On `{MESH}` with `{SHAPES[name]}`. A column per rank; `k k0=2 < 1` is block 2 of k "
-            "coming from rank 1, `[…]` what the rank works on, `+` what it folds in afterwards.\n")
+            "coming from rank 1, `[…]` what the rank works on, `+` what it folds in afterwards, `=` "
+            "what comes to stay.\n")
     made = {}
     for schedule in listed["schedules"]:
         if not schedule["applies"]:

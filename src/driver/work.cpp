@@ -38,9 +38,10 @@ class StatementWork {
     alone.nests = {nest};
     alone.nests[0].stmts = {stmt};
     cost_ = flops_of(alone);
+    const Route* const route = find_route_of(program, nest);
     for (const std::string& name : nest.over) {
-      axes_.push_back(blocks.find_axis(name));
-      cost_ /= static_cast<double>(table(axes_.back()).size);
+      axes_.push_back(extent_of(program, nest, route, name));
+      cost_ /= static_cast<double>(table(axes_.back().axis).size) * axes_.back().share;
     }
   }
 
@@ -51,6 +52,36 @@ class StatementWork {
   }
 
  private:
+  // An axis of the iteration space, and which share of its positions counts.
+  struct Extent {
+    int axis = 0;
+    double share = 1;
+  };
+
+  // Over the choices of a route a token meets Kc of the experts; of an expert's slots, T Kc / E are
+  // taken when all are chosen alike.
+  [[nodiscard]] Extent extent_of(const Program& program, const Nest& nest, const Route* route,
+                                 const std::string& name) const {
+    const auto size = [&](const std::string& axis) {
+      return static_cast<double>(size_of(*find_axis(program, axis)));
+    };
+    const auto over = [&](const std::string& axis) {
+      return std::ranges::find(nest.over, axis) != nest.over.end();
+    };
+    if (route != nullptr && name == route->choices.back() && over(route->choices.front())) {
+      return {.axis = blocks_.find_axis(route->slots.front()),
+              .share = size(name) / size(route->slots.front())};
+    }
+    Extent extent{.axis = blocks_.find_axis(name)};
+    for (const Decl& decl : program.decls) {
+      const auto* const fills = std::get_if<Route>(&decl);
+      if (fills == nullptr || fills->slots.back() != name) continue;
+      extent.share = size(fills->choices.front()) * size(fills->choices.back()) /
+                     (size(fills->slots.front()) * size(name));
+    }
+    return extent;
+  }
+
   [[nodiscard]] const AxisTable& table(int axis) const {
     return blocks_.axes()[static_cast<std::size_t>(axis)];
   }
@@ -77,7 +108,7 @@ class StatementWork {
     std::map<int, std::vector<Interval>> along;
     double points = 1;
     std::size_t first = 0;
-    for (const int axis : axes_) {
+    for (const auto& [axis, share] : axes_) {
       const std::size_t count = table(axis).digits.size();
       HP_CHECK(first + count <= box.size(), "digits of an iteration box");
       std::vector<Interval> intervals = intervals_of(axis, std::span(box).subspan(first, count));
@@ -88,7 +119,7 @@ class StatementWork {
       }
       double length = 0;
       for (const Interval& interval : intervals) length += static_cast<double>(interval.size());
-      points *= length;
+      points *= length * share;
     }
     if (!mask_) return points;
     double pairs = 0;
@@ -102,19 +133,13 @@ class StatementWork {
 
   const Blocks& blocks_;
   std::optional<ResolvedMask> mask_;
-  std::vector<int> axes_;
+  std::vector<Extent> axes_;
   double cost_ = 0;
 };
-
-bool is_routed(const Program& program) {
-  return std::ranges::any_of(program.decls,
-                             [](const Decl& decl) { return std::holds_alternative<Route>(decl); });
-}
 
 }  // namespace
 
 std::vector<double> work_of(const Plan& plan) {
-  if (is_routed(plan.program)) return {};
   const Checked<Blocks> blocks = Blocks::make(plan.program, plan.mesh, plan.form);
   HP_CHECK(blocks.ok(), "a plan's form fits its program");
   std::map<std::pair<std::string, std::int32_t>, StatementWork> statements;

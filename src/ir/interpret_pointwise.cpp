@@ -19,7 +19,7 @@ double evaluate(const LeafCall& call, double a, double b) {
   if (leaf == "gelu") return a * std::erfc(-a / std::numbers::sqrt2) / 2;
   if (leaf == "add") return a + b;
   if (leaf == "mul") return a * b;
-  if (leaf == "swiglu") return silu(a) * b;
+  if (leaf == "silu_mul") return silu(a) * b;
   return a / std::sqrt(b / attribute_of(*call.stmt, "length", 1) +
                        attribute_of(*call.stmt, "eps", 1e-6));
 }
@@ -41,7 +41,7 @@ void measure(const LeafCall& call, const AxisList& axes) {
     const std::string& leaf = call.stmt->leaf;
     double scale = scales[0][row];
     if (leaf == "add") scale += scales[1][row];
-    if (leaf == "mul" || leaf == "swiglu") scale *= scales[1][row];
+    if (leaf == "mul" || leaf == "silu_mul") scale *= scales[1][row];
     if (leaf == "rms_scale") scale = std::abs(evaluate(call, scale, scales[1][row]));
     target.scales[bases[row] / target.tensor->shape.back()] = scale;
   }

@@ -66,7 +66,7 @@ constexpr std::array kContracts = {
     pointwise("gelu", 1),
     pointwise("add", 2),
     pointwise("mul", 2),
-    pointwise("swiglu", 2),
+    pointwise("silu_mul", 2),
     pointwise("rms_scale", 2),
     LeafContract{.name = "topk",
                  .operands = 1,

@@ -29,7 +29,7 @@ namespace harpe {
 //   copy(x) -> y                  y = x
 //   silu relu gelu (x) -> y       y = x / (1 + e^-x), max(x, 0), x Phi(x) with the normal
 //                                 distribution's Phi
-//   add mul swiglu (a, b) -> y    y = a + b, a b, silu(a) b
+//   add mul silu_mul (a, b) -> y    y = a + b, a b, silu(a) b
 //   rms_scale(x, s; length, eps) -> y   y = x / sqrt(s / length + eps): with s = rowdot(x, x) over
 //                                 `length` features the root-mean-square norm; eps = attr or 1e-6
 //                                 These are pointwise: an operand that lacks an axis of y has one

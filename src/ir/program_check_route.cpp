@@ -25,9 +25,7 @@ Checked<Ok> check_ragged_buffer(const Program& program, const Buffer& buffer) {
                        {{"buffer", buffer.name}, {"axis", axis.name}, {"of", axis.of}});
     }
   }
-  if (ragged == nullptr || buffer.role == Role::Temp) return Ok{};
-  return make_diag(DiagCode::P052,
-                   {{"buffer", buffer.name}, {"axis", ragged->name}, {"role", print(buffer.role)}});
+  return Ok{};
 }
 
 Checked<Ok> check_load(const Route& route) {
@@ -51,11 +49,8 @@ Checked<Ok> check_load(const Route& route) {
 Checked<Ok> check_route(const Program& program, const Route& route) {
   const Buffer& index = *find_buffer(program, route.by);
   const auto wrong = [&](const std::string& problem) {
-    return make_diag(DiagCode::P054, {{"route", route.name},
-                                      {"buffer", index.name},
-                                      {"problem", problem},
-                                      {"tokens", route.choices[0]},
-                                      {"choices", route.choices[1]}});
+    return make_diag(DiagCode::P054,
+                     {{"route", route.name}, {"buffer", index.name}, {"problem", problem}});
   };
   if (index.dtype != DType::I32 && index.dtype != DType::I64) {
     return wrong("holds `" + std::string(print(index.dtype)) + "`");
@@ -67,11 +62,9 @@ Checked<Ok> check_route(const Program& program, const Route& route) {
   const std::int64_t slots = size_of(*find_axis(program, route.slots[1]));
   const std::int64_t tokens = size_of(*find_axis(program, route.choices[0]));
   if (route.policy != "exact" || slots >= tokens) return Ok{};
-  return make_diag(DiagCode::P053, {{"route", route.name},
-                                    {"axis", route.slots[1]},
-                                    {"slots", slots},
-                                    {"tokens", tokens},
-                                    {"token_axis", route.choices[0]}});
+  return make_diag(
+      DiagCode::P053,
+      {{"route", route.name}, {"axis", route.slots[1]}, {"slots", slots}, {"tokens", tokens}});
 }
 
 bool goes_through(const Access& access, const Route& route, const std::string& axis) {

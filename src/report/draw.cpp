@@ -24,6 +24,7 @@ struct Line {
   std::string blocks;
   std::string from;
   std::vector<std::string> buffers;
+  std::string_view kind = "";  // of what is received: "+ " to fold in, "= " as it stays
 };
 
 class Artist {
@@ -216,15 +217,28 @@ class Artist {
               .from = print_values(ranks),
               .buffers = {to.buffer}};
     const bool staged = to.level == Level::Stage;
+    if (!staged) line.kind = to.level == Level::Home || is_stored(to.buffer) ? "= " : "+ ";
     const auto place = staged ? place_after(index, write.alloc) : place_before(index, sources);
     if (!place) return;
     Cell& cell = cells_.at(*place)[to.rank.index()];
     add_line(staged ? cell.arrives : cell.receives, std::move(line));
   }
 
+  // Contributions to it are not added up: each block is made once.
+  [[nodiscard]] bool is_stored(const std::string& buffer) const {
+    return std::ranges::any_of(plan_.program.nests, [&](const Nest& nest) {
+      return std::ranges::any_of(nest.stmts, [&](const Stmt& stmt) {
+        return stmt.monoid == Monoid::Store &&
+               std::ranges::find(stmt.targets, buffer, &Access::buffer) != stmt.targets.end();
+      });
+    });
+  }
+
   static void add_line(std::vector<Line>& lines, Line line) {
     for (Line& known : lines) {
-      if (known.blocks != line.blocks || known.from != line.from) continue;
+      const bool alike =
+          known.blocks == line.blocks && known.from == line.from && known.kind == line.kind;
+      if (!alike) continue;
       if (std::ranges::find(known.buffers, line.buffers[0]) == known.buffers.end()) {
         known.buffers.push_back(line.buffers[0]);
       }
@@ -262,10 +276,10 @@ class Artist {
     return text + (line.blocks.empty() ? "" : " " + line.blocks);
   }
 
-  static std::vector<std::string> print_lines(const std::vector<Line>& lines, bool folds) {
+  static std::vector<std::string> print_lines(const std::vector<Line>& lines) {
     std::vector<std::string> out;
     for (const Line& line : lines) {
-      out.push_back((folds ? "+ " : "") + print_blocks(line) + " < " + line.from);
+      out.push_back(std::string(line.kind) + print_blocks(line) + " < " + line.from);
     }
     return out;
   }
@@ -281,9 +295,9 @@ class Artist {
       step.label += ", " + loop->digit + " step " + std::to_string(place.turns[turn++]);
     }
     for (const Cell& cell : cells) {
-      step.ranks.push_back({.arrives = print_lines(cell.arrives, false),
+      step.ranks.push_back({.arrives = print_lines(cell.arrives),
                             .works = cell.works,
-                            .receives = print_lines(cell.receives, true)});
+                            .receives = print_lines(cell.receives)});
     }
     drawing_.steps.push_back(std::move(step));
   }

@@ -13,7 +13,7 @@ namespace harpe {
 struct DrawnCell {
   std::vector<std::string> arrives;   // "k, v k0=2 < 1": from rank 1
   std::vector<std::string> works;     // "q0=0 k0=2"; none: the mask hides it all
-  std::vector<std::string> receives;  // "+ c m0=0 < 3": folded in
+  std::vector<std::string> receives;  // "+ c m0=0 < 3": folded in; "= c m0=0 < 3": as it stays
   friend bool operator==(const DrawnCell&, const DrawnCell&) = default;
 };
 

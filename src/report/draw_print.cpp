@@ -122,7 +122,8 @@ class Image {
   static std::string_view style_of(std::size_t row, const std::string& text) {
     if (row == 0) return "home";
     if (text.front() == '[') return "works";
-    return text.front() == '+' ? "receives" : "arrives";
+    const bool received = text.starts_with("+ ") || text.starts_with("= ");
+    return received ? "receives" : "arrives";
   }
 
   // From the column of the one rank that a block comes from, over the row above.

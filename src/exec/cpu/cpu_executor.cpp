@@ -9,6 +9,7 @@
 #include "exec/cpu/prepare.h"
 #include "exec/cpu/runner.h"
 #include "exec/cpu/tensors.h"
+#include "ir/routing.h"
 #include "support/check.h"
 
 namespace harpe {
@@ -121,10 +122,22 @@ Checked<Ok> check_size(const Plan& plan) {
   return Ok{};
 }
 
+Checked<Ok> check_ragged(const Program& program) {
+  for (const Buffer* const buffer : buffers_of(program)) {
+    const Axis* const ragged = find_ragged_axis(program, *buffer);
+    if (ragged == nullptr || buffer->role == Role::Temp) continue;
+    return make_diag(
+        DiagCode::X015,
+        {{"buffer", buffer->name}, {"axis", ragged->name}, {"role", print(buffer->role)}});
+  }
+  return Ok{};
+}
+
 }  // namespace
 
 Checked<std::unique_ptr<Executor>> make_cpu_executor(const Plan& plan, const CpuOptions& options) {
   HP_REQUIRE_OK(check_size(plan));
+  HP_REQUIRE_OK(check_ragged(plan.program));
   HP_TRY(Blocks blocks, Blocks::make(plan.program, plan.mesh, plan.form));
   cpu::Occupancy occupancy(plan, blocks);
   auto prepared = std::make_unique<Prepared>(

@@ -20,7 +20,7 @@ constexpr std::array kKernels = {
     LeafKernel{.leaf = "gelu", .elementwise = true, .call = call_pointwise},
     LeafKernel{.leaf = "add", .elementwise = true, .call = call_pointwise},
     LeafKernel{.leaf = "mul", .elementwise = true, .call = call_pointwise},
-    LeafKernel{.leaf = "swiglu", .elementwise = true, .call = call_pointwise},
+    LeafKernel{.leaf = "silu_mul", .elementwise = true, .call = call_pointwise},
     LeafKernel{.leaf = "rms_scale", .elementwise = true, .call = call_pointwise},
     LeafKernel{.leaf = "copy", .elementwise = true, .call = call_copy},
 };

@@ -8,7 +8,7 @@
 namespace harpe::cpu {
 
 // A task's actions. Entry and Exit have none.
-// Errors: X001-X004, X006, X012, X013 what no kernel here computes.
+// Errors: X001-X004, X006, X012-X014 what no kernel here computes.
 [[nodiscard]] Checked<TaskWork> prepare_task(const Setting& setting, const Task& task);
 
 // By kind. Copy, Pack, Unpack, AllGather, AllToAll:

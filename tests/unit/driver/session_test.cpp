@@ -19,6 +19,7 @@ namespace {
 std::vector<std::string> small_parameters(std::string_view op) {
   if (op == "decode") return {"kv=50", "heads=4"};
   if (op.starts_with("attention")) return {"seq=50", "heads=4"};
+  if (op.starts_with("moe")) return {"tokens=50", "hidden=6", "experts=9", "inter=4"};
   return {"m=50", "n=22", "k=31"};
 }
 

@@ -11,10 +11,10 @@ namespace harpe {
 namespace {
 
 Plan planned(const std::vector<std::string>& parameters, const std::string& mesh,
-             const std::string& schedule) {
+             const std::string& schedule, const char* target = "attention") {
   Session session(false);
   Checked<Plan> plan = session.plan(
-      {.target = "attention", .parameters = parameters, .mesh = mesh, .schedule = schedule});
+      {.target = target, .parameters = parameters, .mesh = mesh, .schedule = schedule});
   EXPECT_TRUE(plan.ok()) << render(plan.error());
   return std::move(plan).value();
 }
@@ -53,6 +53,19 @@ TEST(Work, of_a_causal_ring_is_balanced_by_zigzag) {
   const std::vector<std::string> parameters = {"seq=4096", "heads=1", "head_dim=8", "causal=true"};
   EXPECT_GT(summarise(planned(parameters, "x=8", "ring")).balance, 1.8);
   EXPECT_LT(summarise(planned(parameters, "x=8", "zigzag_ring")).balance, 1.001);
+}
+
+// Every leaf's own count, whoever sends rows to whom and however long its loops.
+TEST(Work, of_experts_is_that_of_the_choices_there_are) {
+  const std::vector<std::string> sizes = {"tokens=60", "experts=8", "topk=3", "hidden=10",
+                                          "inter=14"};
+  const double choices = 60 * 3;
+  const double wanted =
+      60 * 8 + choices + 3 * 2 * choices * 10 * 14 + 4 * choices * 14 + 2 * choices * 10;
+  for (const char* schedule : {"push", "bulk", "allgather", "hierarchical_reduce"}) {
+    EXPECT_NEAR(sum(work_of(planned(sizes, "x=4", schedule, "moe"))), wanted, 1e-6 * wanted)
+        << schedule;
+  }
 }
 
 }  // namespace

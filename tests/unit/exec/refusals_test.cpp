@@ -135,7 +135,10 @@ TEST(Refusals, X009_routed_operands) {
   Plan plan = single(kMatrices, "M, N, K", "c sum= matmul(a, b)");
   plan.program.nests[0].stmts[0].operands[0].renames = {
       {.axis = "M", .source = "R", .member = "T"}};
-  EXPECT_EQ(refusal(plan), "error[X009]: leaf `matmul` of nest `n` reads `a` through route `R`");
+  EXPECT_EQ(
+      refusal(plan),
+      "error[X009]: leaf `matmul` of nest `n` reads `a` through route `R`; use `gather_rows` or "
+      "`combine_rows`");
 }
 
 TEST(Refusals, X010_more_tasks_than_executors_take) {

@@ -117,7 +117,7 @@ TEST(ProgramBuilder, writes_routes_and_ragged_axes) {
   p.leaf_cost("topk", Size(T) * E);
   p.leaf_cost("gather_rows", Size(T) * Kc);
   p.leaf_cost("matmul", Size(2) * T * Kc * H * F);
-  p.leaf_cost("swiglu", Size(4) * T * Kc * F);
+  p.leaf_cost("silu_mul", Size(4) * T * Kc * F);
   p.leaf_cost("combine_rows", Size(2) * T * Kc * H);
   p.nest("choose").over({T}).whole({E, Kc}).store({index, weight}, "topk", {router});
   p.nest("dispatch")
@@ -128,7 +128,7 @@ TEST(ProgramBuilder, writes_routes_and_ragged_axes) {
       .over({E, C, F, H})
       .sum({gate}, "matmul", {rows, w1})
       .sum({up}, "matmul", {rows, w3});
-  p.nest("activate").over({E, C, F}).store({act}, "swiglu", {gate, up});
+  p.nest("activate").over({E, C, F}).store({act}, "silu_mul", {gate, up});
   p.nest("reduce").over({E, C, H, F}).sum({made}, "matmul", {act, w2});
   p.nest("combine").over({T, Kc}).whole({H}).sum({y}, "combine_rows",
                                                  {made.at(E, R).at(C, R), index, weight});

@@ -428,7 +428,9 @@ TEST(Interpret, refuses_routed_accesses) {
       program, {{"x", make_tensor(DType::F32, {4, 3})}, {"idx", make_tensor(DType::I32, {4, 1})}},
       std::nullopt, 1);
   ASSERT_FALSE(meaning.ok());
-  EXPECT_EQ(render(meaning.error()), "error[P204]: nest `n`: `x` is accessed through route `R`");
+  EXPECT_EQ(render(meaning.error()),
+            "error[P204]: nest `n`: leaf `copy` does not follow route `R`; use `gather_rows` or "
+            "`combine_rows`");
 }
 
 TEST(FlopsOf, evaluates_the_leaf_polynomial_or_counts_two_per_point) {

@@ -24,7 +24,7 @@ double textbook(Pointwise function, double a, double b, double features, double 
       return a + b;
     case Pointwise::Mul:
       return a * b;
-    case Pointwise::Swiglu:
+    case Pointwise::SiluMul:
       return silu * b;
     case Pointwise::RmsScale:
       return a / std::sqrt(b / features + epsilon);
@@ -40,7 +40,7 @@ class PointwiseTypes : public testing::TestWithParam<Types> {};
 
 // Lengths around the kernel's chunk, b dense or one number for all.
 TEST_P(PointwiseTypes, agrees_with_f64_within_its_rounding) {
-  for (const char* leaf : {"silu", "relu", "gelu", "add", "mul", "swiglu", "rms_scale"}) {
+  for (const char* leaf : {"silu", "relu", "gelu", "add", "mul", "silu_mul", "rms_scale"}) {
     const Pointwise function = *find_pointwise(leaf);
     for (const std::int64_t length : {1, 511, 512, 1300}) {
       for (const std::int64_t b_stride : {0, 1, 3}) {
@@ -89,7 +89,7 @@ TEST(Pointwise, keeps_what_is_not_a_number) {
 }
 
 TEST(Pointwise, finds_its_leaves_by_name) {
-  EXPECT_EQ(find_pointwise("swiglu"), Pointwise::Swiglu);
+  EXPECT_EQ(find_pointwise("silu_mul"), Pointwise::SiluMul);
   EXPECT_FALSE(find_pointwise("matmul").has_value());
 }
 

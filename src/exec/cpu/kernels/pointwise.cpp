@@ -21,7 +21,7 @@ constexpr std::array<std::pair<std::string_view, Pointwise>, 7> kNames = {{
     {"gelu", Pointwise::Gelu},
     {"add", Pointwise::Add},
     {"mul", Pointwise::Mul},
-    {"swiglu", Pointwise::Swiglu},
+    {"silu_mul", Pointwise::SiluMul},
     {"rms_scale", Pointwise::RmsScale},
 }};
 
@@ -75,7 +75,7 @@ template <class Real>
       return each([](Real x, Real y) { return x + y; });
     case Pointwise::Mul:
       return each([](Real x, Real y) { return x * y; });
-    case Pointwise::Swiglu:
+    case Pointwise::SiluMul:
       return each([&](Real x, Real y) { return silu(x) * y; });
     case Pointwise::RmsScale:
       return each([&](Real x, Real y) {

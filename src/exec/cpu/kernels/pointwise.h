@@ -8,7 +8,7 @@
 
 namespace harpe {
 
-enum class Pointwise : std::uint8_t { Silu, Relu, Gelu, Add, Mul, Swiglu, RmsScale };
+enum class Pointwise : std::uint8_t { Silu, Relu, Gelu, Add, Mul, SiluMul, RmsScale };
 
 [[nodiscard]] std::optional<Pointwise> find_pointwise(std::string_view leaf);
 
