@@ -79,8 +79,8 @@ def make_operator(harpe, name):
     listed = json.loads(ask(harpe, "schedules", name, *words, "--mesh", MESH, "--json", "-"))
     text = (f"## Program\n\n```\n{ask(harpe, 'show', name)}```\n\n## Schedules\n\n"
             f"On `{MESH}` with `{SHAPES[name]}`. A column per rank; `k k0=2 < 1` is block 2 of k "
-            "coming from rank 1, `[…]` what the rank works on, `+` what it folds in afterwards, `=` "
-            "what comes to stay.\n")
+            "coming from rank 1, `[…]` what the rank works on, `+` what it folds in afterwards, "
+            "`=` what comes to stay.\n")
     made = {}
     for schedule in listed["schedules"]:
         if not schedule["applies"]:
