@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "driver/npy.h"
+#include "ir/leaf_contract.h"
 #include "support/check.h"
 
 namespace harpe {
@@ -40,8 +41,8 @@ std::vector<double> profile_of(const Route& route, std::int64_t experts, std::ui
   return logs;
 }
 
-Checked<std::vector<double>> read_profile(const std::string& path, const Route& route,
-                                          std::int64_t experts) {
+Checked<std::vector<double>> read_profile(const std::string& path, const Program& program,
+                                          const Route& route, std::int64_t experts) {
   HP_TRY(const HostTensor tensor, read_npy(path));
   const std::string name = "the load of route " + route.name;
   if (tensor.shape != std::vector<std::int64_t>{experts}) {
@@ -59,7 +60,21 @@ Checked<std::vector<double>> read_profile(const std::string& path, const Route& 
     }
     logs.push_back(popularity == 0 ? kNever : std::log(popularity));
   }
-  return logs;
+  const auto positive = std::ranges::count_if(logs, [](double log) { return log > kNever; });
+  const std::int64_t choices = size_of(*find_axis(program, route.choices[1]));
+  if (positive >= choices) return logs;
+  return make_diag(DiagCode::I308, {{"path", path}, {"positive", positive}, {"choices", choices}});
+}
+
+// A leaf finds its rows through it: its index has been checked.
+bool is_followed(const Program& program, const Route& route) {
+  return std::ranges::any_of(program.nests, [&](const Nest& nest) {
+    return std::ranges::any_of(nest.stmts, [&](const Stmt& stmt) {
+      const LeafContract* const leaf = find_leaf_contract(stmt.leaf);
+      return leaf != nullptr && leaf->index != LeafContract::kNoIndex &&
+             stmt.operands[static_cast<std::size_t>(leaf->index)].buffer == route.by;
+    });
+  });
 }
 
 // The statement that makes `buffer` by one of the leaves that choose, or null.
@@ -87,7 +102,7 @@ bool chooses(const Program& program, const Route& route, const Buffer& input) {
 const Route* find_route_by(const Program& program, const Buffer& input) {
   for (const Decl& decl : program.decls) {
     const auto* const route = std::get_if<Route>(&decl);
-    if (route == nullptr || route->slots.size() != 2 || route->choices.size() != 2) continue;
+    if (route == nullptr || !is_followed(program, *route)) continue;
     if (route->by == input.name || chooses(program, *route, input)) return route;
   }
   return nullptr;
@@ -101,7 +116,7 @@ Checked<HostTensor> draw_choices(const Program& program, const Route& route, con
   const std::int64_t choices = size(route.choices[1]);
   std::vector<double> logs = profile_of(route, experts, seed);
   if (file) {
-    HP_TRY(logs, read_profile(*file, route, experts));
+    HP_TRY(logs, read_profile(*file, program, route, experts));
   }
   const HostTensor noise = random_tensor(DType::F64, {tokens, experts}, seed, input.name);
   const bool is_index = !is_floating(input.dtype);

@@ -17,7 +17,7 @@ namespace harpe {
 // profile, without choosing one twice: `uniform()`, `zipf(s)` with popularities (i + 1)^-s dealt to
 // the experts at random, or the popularities in a file [experts]. Gumbel's trick: the topk largest
 // of ln p + noise are such a draw. Reproducible like random_tensor. Errors: I201 to I209 and I101
-// of the file, I302, I303 its shape and type, I306 a popularity below 0.
+// of the file, I302 its shape, I306 a popularity below 0, I308 too few above it.
 [[nodiscard]] Checked<HostTensor> draw_choices(const Program& program, const Route& route,
                                                const Buffer& input, std::uint64_t seed,
                                                const std::optional<std::string>& file);

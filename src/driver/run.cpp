@@ -13,6 +13,7 @@
 #include "exec/cpu/cpu_executor.h"
 #include "ir/interpret.h"
 #include "ir/mask_data.h"
+#include "ir/routing.h"
 
 namespace harpe {
 namespace {
@@ -99,6 +100,16 @@ Checked<HostTensor> draw_input(const Program& program, const Buffer& buffer,
   return draw_input(program, buffer, request.seed);
 }
 
+// A route's index from a file names experts that there are, none more often than it has slots.
+Checked<Ok> check_choices(const Program& program, const Buffer& buffer, const HostTensor& tensor,
+                          const std::string& path) {
+  const Route* const route = find_route_by(program, buffer);
+  if (route == nullptr || route->by != buffer.name) return Ok{};
+  Checked<Routing> routing = resolve_route(program, *route, tensor);
+  if (routing.ok()) return Ok{};
+  return with_note(std::move(routing).error(), "in `" + path + "`");
+}
+
 // A load profile is for inputs that are drawn from one.
 Checked<Ok> check_load(const Program& program, const RunRequest& request) {
   if (!request.load) return Ok{};
@@ -138,6 +149,7 @@ Checked<TensorMap> prepare_run(const Plan& plan, const RunRequest& request) {
     if (!checked.ok()) {
       return with_note(std::move(checked).error(), "in `" + file->path + "`");
     }
+    HP_REQUIRE_OK(check_choices(program, *buffer, fitted, file->path));
     inputs.emplace(buffer->name, std::move(fitted));
   }
   HP_REQUIRE_OK(derive_inputs(program, request.inputs, inputs));

@@ -38,10 +38,14 @@ class StatementWork {
     alone.nests = {nest};
     alone.nests[0].stmts = {stmt};
     cost_ = flops_of(alone);
+    // Over the choices of a route blocks are those of the experts that are chosen.
     const Route* const route = find_route_of(program, nest);
+    const bool over_choices =
+        route != nullptr && std::ranges::find(nest.over, route->choices[0]) != nest.over.end();
     for (const std::string& name : nest.over) {
-      axes_.push_back(extent_of(program, nest, route, name));
-      cost_ /= static_cast<double>(table(axes_.back().axis).size) * axes_.back().share;
+      const bool picks = over_choices && name == route->choices.back();
+      axes_.push_back(blocks.find_axis(picks ? route->slots.front() : name));
+      cost_ /= static_cast<double>(table(axes_.back()).size);
     }
   }
 
@@ -52,36 +56,6 @@ class StatementWork {
   }
 
  private:
-  // An axis of the iteration space, and which share of its positions counts.
-  struct Extent {
-    int axis = 0;
-    double share = 1;
-  };
-
-  // Over the choices of a route a token meets Kc of the experts; of an expert's slots, T Kc / E are
-  // taken when all are chosen alike.
-  [[nodiscard]] Extent extent_of(const Program& program, const Nest& nest, const Route* route,
-                                 const std::string& name) const {
-    const auto size = [&](const std::string& axis) {
-      return static_cast<double>(size_of(*find_axis(program, axis)));
-    };
-    const auto over = [&](const std::string& axis) {
-      return std::ranges::find(nest.over, axis) != nest.over.end();
-    };
-    if (route != nullptr && name == route->choices.back() && over(route->choices.front())) {
-      return {.axis = blocks_.find_axis(route->slots.front()),
-              .share = size(name) / size(route->slots.front())};
-    }
-    Extent extent{.axis = blocks_.find_axis(name)};
-    for (const Decl& decl : program.decls) {
-      const auto* const fills = std::get_if<Route>(&decl);
-      if (fills == nullptr || fills->slots.back() != name) continue;
-      extent.share = size(fills->choices.front()) * size(fills->choices.back()) /
-                     (size(fills->slots.front()) * size(name));
-    }
-    return extent;
-  }
-
   [[nodiscard]] const AxisTable& table(int axis) const {
     return blocks_.axes()[static_cast<std::size_t>(axis)];
   }
@@ -108,7 +82,7 @@ class StatementWork {
     std::map<int, std::vector<Interval>> along;
     double points = 1;
     std::size_t first = 0;
-    for (const auto& [axis, share] : axes_) {
+    for (const int axis : axes_) {
       const std::size_t count = table(axis).digits.size();
       HP_CHECK(first + count <= box.size(), "digits of an iteration box");
       std::vector<Interval> intervals = intervals_of(axis, std::span(box).subspan(first, count));
@@ -119,7 +93,7 @@ class StatementWork {
       }
       double length = 0;
       for (const Interval& interval : intervals) length += static_cast<double>(interval.size());
-      points *= length * share;
+      points *= length;
     }
     if (!mask_) return points;
     double pairs = 0;
@@ -133,7 +107,7 @@ class StatementWork {
 
   const Blocks& blocks_;
   std::optional<ResolvedMask> mask_;
-  std::vector<Extent> axes_;
+  std::vector<int> axes_;
   double cost_ = 0;
 };
 

@@ -1,5 +1,6 @@
 #include <array>
 #include <cmath>
+#include <functional>
 #include <numbers>
 
 #include "ir/interpret_leaves.h"
@@ -11,21 +12,25 @@ namespace {
 
 double silu(double x) { return x / (1 + std::exp(-x)); }
 
-// One element; `b` of a leaf with one operand is 0.
-double evaluate(const LeafCall& call, double a, double b) {
-  const std::string& leaf = call.stmt->leaf;
-  if (leaf == "silu") return silu(a);
-  if (leaf == "relu") return std::isnan(a) ? a : std::fmax(a, 0);
-  if (leaf == "gelu") return a * std::erfc(-a / std::numbers::sqrt2) / 2;
-  if (leaf == "add") return a + b;
-  if (leaf == "mul") return a * b;
-  if (leaf == "silu_mul") return silu(a) * b;
-  return a / std::sqrt(b / attribute_of(*call.stmt, "length", 1) +
-                       attribute_of(*call.stmt, "eps", 1e-6));
+// Of one element; `b` of a leaf with one operand is 0.
+using Formula = std::function<double(double a, double b)>;
+
+Formula formula_of(const Stmt& stmt) {
+  if (stmt.leaf == "silu") return [](double a, double) { return silu(a); };
+  if (stmt.leaf == "relu") return [](double a, double) { return a < 0 ? 0 : a; };
+  if (stmt.leaf == "gelu") {
+    return [](double a, double) { return a * std::erfc(-a / std::numbers::sqrt2) / 2; };
+  }
+  if (stmt.leaf == "add") return [](double a, double b) { return a + b; };
+  if (stmt.leaf == "mul") return [](double a, double b) { return a * b; };
+  if (stmt.leaf == "silu_mul") return [](double a, double b) { return silu(a) * b; };
+  const double length = attribute_of(stmt, "length", 1);
+  const double epsilon = attribute_of(stmt, "eps", 1e-6);
+  return [=](double a, double b) { return a / std::sqrt(b / length + epsilon); };
 }
 
 // Scales of the target's rows from those of the operands' rows at their place.
-void measure(const LeafCall& call, const AxisList& axes) {
+void measure(const LeafCall& call, const AxisList& axes, const Formula& formula) {
   const NamedTensor& target = call.targets[0];
   AxisList rows(axes.begin(), axes.end() - static_cast<std::ptrdiff_t>(target.dims.back().size()));
   const AxisList columns(axes.begin() + std::ssize(rows), axes.end());
@@ -42,7 +47,7 @@ void measure(const LeafCall& call, const AxisList& axes) {
     double scale = scales[0][row];
     if (leaf == "add") scale += scales[1][row];
     if (leaf == "mul" || leaf == "silu_mul") scale *= scales[1][row];
-    if (leaf == "rms_scale") scale = std::abs(evaluate(call, scale, scales[1][row]));
+    if (leaf == "rms_scale") scale = std::abs(formula(scale, scales[1][row]));
     target.scales[bases[row] / target.tensor->shape.back()] = scale;
   }
 }
@@ -53,6 +58,7 @@ Checked<ComputedRows> interpret_pointwise(const LeafCall& call) {
   constexpr std::int64_t kElements = 4096;  // of one turn of a worker
   const NamedTensor& target = call.targets[0];
   const AxisList axes = target.axes();
+  const Formula formula = formula_of(*call.stmt);
   std::vector<std::vector<std::int64_t>> places;
   for (const NamedTensor& operand : call.operands) {
     for (const NamedTensor::Axis& axis : operand.axes()) {
@@ -70,10 +76,10 @@ Checked<ComputedRows> interpret_pointwise(const LeafCall& call) {
       for (std::size_t p = 0; p < places.size(); ++p) {
         values.at(p) = load(*call.operands[p].tensor, places[p][static_cast<std::size_t>(i)]);
       }
-      target.values[i] = evaluate(call, values[0], values[1]);
+      target.values[i] = formula(values[0], values[1]);
     }
   });
-  if (call.measured) measure(call, axes);
+  if (call.measured) measure(call, axes, formula);
   return ComputedRows(1);
 }
 

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <map>
 #include <numeric>
 
@@ -88,7 +89,8 @@ Checked<ComputedRows> interpret_topk(const LeafCall& call) {
   std::vector<std::int64_t> order(static_cast<std::size_t>(in[1].size));
   for (std::int64_t token = 0; token < in[0].size; ++token) {
     const auto logit = [&](std::int64_t expert) {
-      return load(*logits.tensor, token * in[0].stride + expert * in[1].stride);
+      const double value = load(*logits.tensor, token * in[0].stride + expert * in[1].stride);
+      return std::isnan(value) ? -std::numeric_limits<double>::infinity() : value;
     };
     std::iota(order.begin(), order.end(), 0);
     const auto chosen = order.begin() + out[1].size;
@@ -114,11 +116,13 @@ Checked<ComputedRows> interpret_limit_choices(const LeafCall& call) {
     return misfit(call, kept, "its shape is not that of `" + wanted.buffer + "`");
   }
   const auto capacity = static_cast<std::int64_t>(attribute_of(*call.stmt, "capacity", 0));
+  const auto experts = static_cast<std::int64_t>(attribute_of(*call.stmt, "experts", 0));
   std::map<std::int64_t, std::int64_t> taken;
   const std::int64_t choices = element_count(*wanted.tensor);
   for (std::int64_t i = 0; i < choices; ++i) {
     const auto expert = static_cast<std::int64_t>(load(*wanted.tensor, i));
-    kept.values[i] = expert >= 0 && taken[expert]++ < capacity ? static_cast<double>(expert) : -1;
+    const bool known = expert >= 0 && expert < experts;
+    kept.values[i] = known && taken[expert]++ < capacity ? static_cast<double>(expert) : -1;
   }
   return ComputedRows(1);
 }

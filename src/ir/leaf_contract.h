@@ -39,7 +39,8 @@ namespace harpe {
 //                                 descending order: i[T, Kc] their e, w[T, Kc] = softmax over them
 //   limit_choices(i; capacity, experts) -> j   with i[Ta, Kc] of all tokens and j[T, Kc]: of every
 //                                 expert the first `capacity` choices, by token, then by k; the
-//                                 others become -1, which is no choice
+//                                 others, and experts from `experts`
+//                                 on, become -1, which is no choice
 //   gather_rows(x, i) -> y        through route R by i: y[E, C, H] = x[T=R.T, H], with i[T=R.T,
 //   Kc];
 //                                 slots that no choice takes hold nothing

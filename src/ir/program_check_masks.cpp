@@ -226,8 +226,10 @@ class MaskChecker {
       if (!kinds.insert(mask.call.function).second) {
         return make_diag(DiagCode::P040, {{"nest", nest_.name}, {"name", mask.call.function}});
       }
-      for (const Nest& nest : program_.nests) {
-        for (const Stmt& stmt : nest.stmts) HP_REQUIRE_OK(check_same_use(mask, *buffer, stmt));
+      for (const std::vector<Nest>* const nests : {&program_.nests, &program_.given}) {
+        for (const Nest& nest : *nests) {
+          for (const Stmt& stmt : nest.stmts) HP_REQUIRE_OK(check_same_use(mask, *buffer, stmt));
+        }
       }
     }
     return Ok{};
@@ -272,7 +274,8 @@ Checked<Ok> check_mask_sizes(const Program& program, const Nest& nest, const Stm
                                         {"queries", size(call.queries)},
                                         {"keys", keys}});
     }
-    if (call.contract->kind == MaskKind::Paged && table * call.number != keys) {
+    if (call.contract->kind == MaskKind::Paged &&
+        (keys % call.number != 0 || keys / call.number != table)) {
       return make_diag(DiagCode::P038, {{"nest", nest.name},
                                         {"name", call.data},
                                         {"pages", table},

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 
 #include "ir/leaf_contract.h"
 #include "ir/program_check.h"
@@ -8,6 +9,8 @@
 // Rules of dynamic routing (commir.md 8) for what is executed by this library's own leaves.
 namespace harpe {
 namespace {
+
+constexpr std::int64_t kMostExperts = std::int64_t{1} << 24;
 
 Checked<Ok> check_ragged_buffer(const Program& program, const Buffer& buffer) {
   const std::vector<std::string> names = axis_names(buffer);
@@ -58,6 +61,11 @@ Checked<Ok> check_route(const Program& program, const Route& route) {
   const bool fits = index.dims.size() == 2 && index.dims[0] == Dim(route.choices[0]) &&
                     index.dims[1] == Dim(route.choices[1]);
   if (!fits) return wrong("is not [" + route.choices[0] + ", " + route.choices[1] + "]");
+  const auto size = [&](const std::string& axis) { return size_of(*find_axis(program, axis)); };
+  if (size(route.choices[1]) > size(route.slots[0])) {
+    return wrong("has " + std::to_string(size(route.choices[1])) + " choices of " +
+                 std::to_string(size(route.slots[0])) + " experts");
+  }
   HP_REQUIRE_OK(check_load(route));
   const std::int64_t slots = size_of(*find_axis(program, route.slots[1]));
   const std::int64_t tokens = size_of(*find_axis(program, route.choices[0]));
@@ -81,6 +89,17 @@ const Route* route_of(const Program& program, const Stmt& stmt) {
   return nullptr;
 }
 
+// What a row consists of: the dimensions beside the route's, in order.
+std::vector<Dim> features_of(const Program& program, const Access& access, const Route& route) {
+  std::vector<Dim> features;
+  for (const Dim& dim : find_buffer(program, access.buffer)->dims) {
+    const bool routed =
+        dim == Dim(route.slots[0]) || dim == Dim(route.slots[1]) || dim == Dim(route.choices[0]);
+    if (!routed) features.push_back(dim);
+  }
+  return features;
+}
+
 Checked<Ok> check_routed_leaf(const Program& program, const Nest& nest, const Stmt& stmt) {
   const auto needs = [&](const std::string& what) {
     return make_diag(DiagCode::P050, {{"nest", nest.name}, {"leaf", stmt.leaf}, {"what", what}});
@@ -102,24 +121,20 @@ Checked<Ok> check_routed_leaf(const Program& program, const Nest& nest, const St
                                    : goes_through(rows, *route, route->choices[0]) &&
                                          goes_through(index, *route, route->choices[0]);
   if (!through) return needs("both rows and index through route `" + route->name + "`");
-  const auto features = [&](const Access& access) {
-    std::vector<std::string> names;
-    for (const std::string& axis : axis_names(*find_buffer(program, access.buffer))) {
-      const bool routed =
-          axis == route->slots[0] || axis == route->slots[1] || axis == route->choices[0];
-      if (!routed) names.push_back(axis);
-    }
-    std::ranges::sort(names);
-    return names;
-  };
-  if (features(rows) != features(stmt.targets[0])) {
+  if (features_of(program, rows, *route) != features_of(program, stmt.targets[0], *route)) {
     return needs("`" + rows.buffer + "` and `" + stmt.targets[0].buffer +
                  "` to have the same features");
   }
   if (brings_back != (stmt.leaf == "combine_rows")) {
     return needs(brings_back ? "rows by token, not by slot" : "rows by slot, not by token");
   }
-  return Ok{};
+  if (!brings_back) return Ok{};
+  const Buffer& weights = *find_buffer(program, stmt.operands[2].buffer);
+  const bool fits =
+      is_floating(weights.dtype) && weights.dims == find_buffer(program, route->by)->dims;
+  return fits ? Checked<Ok>(Ok{})
+              : needs("`" + weights.name + "` to hold a number per choice, [" + route->choices[0] +
+                      ", " + route->choices[1] + "]");
 }
 
 // `(i, w) = topk(x)`: x [T, E], i and w [T, Kc].
@@ -143,13 +158,51 @@ Checked<Ok> check_topk(const Program& program, const Nest& nest, const Stmt& stm
   return wrong(std::to_string(choices) + " choices of " + std::to_string(experts) + " experts");
 }
 
-Checked<Ok> check_limit(const Nest& nest, const Stmt& stmt) {
+// `j = limit_choices(i[T=Ta])`: i as j, of all tokens.
+Checked<Ok> check_limit(const Program& program, const Nest& nest, const Stmt& stmt) {
+  const Buffer& wanted = *find_buffer(program, stmt.operands[0].buffer);
+  const Buffer& kept = *find_buffer(program, stmt.targets[0].buffer);
+  const auto wrong = [&](const std::string& what) {
+    return make_diag(DiagCode::P060, {{"nest", nest.name}, {"what", what}});
+  };
   for (const char* const what : {"capacity", "experts"}) {
     const double value = attribute_of(stmt, what, 0);
-    if (value >= 1) continue;
-    return make_diag(
-        DiagCode::P060,
-        {{"nest", nest.name}, {"what", what}, {"value", static_cast<std::int64_t>(value)}});
+    if (value >= 1 && value <= kMostExperts && value == std::floor(value)) continue;
+    return wrong("a whole number `" + std::string(what) + "` from 1 to " +
+                 std::to_string(kMostExperts));
+  }
+  for (const Buffer* const buffer : {&wanted, &kept}) {
+    if (buffer->dtype == DType::I32 || buffer->dtype == DType::I64) continue;
+    return wrong("`" + buffer->name + "` to hold i32 or i64");
+  }
+  const bool pairs = kept.dims.size() == 2 && std::holds_alternative<std::string>(kept.dims[0]) &&
+                     std::holds_alternative<std::string>(kept.dims[1]);
+  const std::vector<Rename>& renames = stmt.operands[0].renames;
+  const bool whole = pairs && wanted.dims == kept.dims && renames.size() == 1 &&
+                     Dim(renames[0].axis) == kept.dims[0] &&
+                     std::ranges::find(nest.whole, renames[0].source) != nest.whole.end();
+  if (whole) return Ok{};
+  return wrong("`" + wanted.name + "` and `" + kept.name +
+               "` over [tokens, choices], and all tokens of the first by a whole axis");
+}
+
+// Opaque dimensions correspond by position: an operand has those of the target, or none.
+Checked<Ok> check_opaque(const Program& program, const Nest& nest, const Stmt& stmt) {
+  const auto opaque = [&](const Access& access) {
+    std::vector<std::int64_t> extents;
+    for (const Dim& dim : find_buffer(program, access.buffer)->dims) {
+      if (const auto* const extent = std::get_if<std::int64_t>(&dim)) extents.push_back(*extent);
+    }
+    return extents;
+  };
+  for (const Access& operand : stmt.operands) {
+    const std::vector<std::int64_t> extents = opaque(operand);
+    const bool broadcast = extents.empty() && stmt.leaf != "copy";
+    if (broadcast || extents == opaque(stmt.targets[0])) continue;
+    return make_diag(DiagCode::P062, {{"nest", nest.name},
+                                      {"leaf", stmt.leaf},
+                                      {"buffer", operand.buffer},
+                                      {"target", stmt.targets[0].buffer}});
   }
   return Ok{};
 }
@@ -190,7 +243,10 @@ Checked<Ok> check_routing(const Program& program) {
       if (contract->index != LeafContract::kNoIndex) {
         HP_REQUIRE_OK(check_routed_leaf(program, nest, stmt));
       }
-      if (stmt.leaf == "limit_choices") HP_REQUIRE_OK(check_limit(nest, stmt));
+      if (contract->pointwise || stmt.leaf == "copy") {
+        HP_REQUIRE_OK(check_opaque(program, nest, stmt));
+      }
+      if (stmt.leaf == "limit_choices") HP_REQUIRE_OK(check_limit(program, nest, stmt));
       if (stmt.leaf == "topk") HP_REQUIRE_OK(check_topk(program, nest, stmt));
       const bool fills = stmt.leaf == "gather_rows" || stmt.leaf == "copy";
       if (!fills) HP_REQUIRE_OK(check_ragged_target(program, nest, stmt));

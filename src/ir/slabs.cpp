@@ -80,12 +80,12 @@ std::vector<Slab> slabs_of(const Blocks& blocks, const Route& route) {
 
 std::int32_t digit_at(const Blocks& blocks, int axis, int digit, std::int64_t position) {
   const AxisTable& table = blocks.axes()[static_cast<std::size_t>(axis)];
-  for (const AxisBlock& block : blocks_of(blocks, axis)) {
-    if (position < block.interval.begin || position >= block.interval.end) continue;
-    return values_of(table, block, {digit}).front();
-  }
-  HP_CHECK(false, "a position of axis `" + table.name + "`");
-  return 0;
+  const auto next = std::ranges::upper_bound(table.starts, position);
+  const std::int64_t logical = next - table.starts.begin() - 1;
+  const auto block = std::ranges::find(table.logical, logical) - table.logical.begin();
+  const auto at = std::ranges::find(table.digits, digit);
+  HP_CHECK(at != table.digits.end(), "a digit of axis `" + table.name + "`");
+  return blocks.region_of(table.digits, block)[static_cast<std::size_t>(at - table.digits.begin())];
 }
 
 }  // namespace harpe

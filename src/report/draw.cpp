@@ -218,7 +218,7 @@ class Artist {
               .buffers = {to.buffer}};
     const bool staged = to.level == Level::Stage;
     if (!staged) line.kind = to.level == Level::Home || is_stored(to.buffer) ? "= " : "+ ";
-    const auto place = staged ? place_after(index, write.alloc) : place_before(index, sources);
+    const auto place = staged ? place_after(index, write) : place_before(index, sources);
     if (!place) return;
     Cell& cell = cells_.at(*place)[to.rank.index()];
     add_line(staged ? cell.arrives : cell.receives, std::move(line));
@@ -247,27 +247,47 @@ class Artist {
     lines.push_back(std::move(line));
   }
 
-  // Of the work that first reads the slot afterwards; what only passes it on is of its own reader.
-  [[nodiscard]] std::optional<Place> place_after(std::size_t index, AllocId alloc) const {
-    for (std::size_t i = index + 1; i < plan_.tasks.size(); ++i) {
-      const Task& task = plan_.tasks[i];
-      const bool reads = std::ranges::find(task.reads, alloc, &Ref::alloc) != task.reads.end();
-      if (reads && task.kind == TaskKind::Compute) return places_.at(i);
-      if (!reads || task.writes.empty()) continue;
-      if (const auto place = place_after(i, task.writes[0].alloc)) return place;
-    }
-    return std::nullopt;
+  static bool meet(const Ref& one, const Ref& other) {
+    const auto overlap = [](const Box& a, const Box& b) {
+      return std::ranges::equal(
+          a, b, [](const Range& x, const Range& y) { return x.lo < y.hi && y.lo < x.hi; });
+    };
+    return one.alloc == other.alloc && std::ranges::any_of(one.boxes, [&](const Box& box) {
+             return std::ranges::any_of(other.boxes,
+                                        [&](const Box& second) { return overlap(box, second); });
+           });
   }
 
-  // Of the work on the first source's rank that came last before.
+  // Of the work that reads these blocks next; else of what reads the slot they are passed on to.
+  [[nodiscard]] std::optional<Place> place_after(std::size_t index, const Ref& written) const {
+    std::optional<std::pair<std::size_t, const Ref*>> passed_on;
+    for (std::size_t i = index + 1; i < plan_.tasks.size(); ++i) {
+      const Task& task = plan_.tasks[i];
+      const auto read =
+          std::ranges::find_if(task.reads, [&](const Ref& ref) { return meet(ref, written); });
+      if (read == task.reads.end()) continue;
+      if (task.kind == TaskKind::Compute) return places_.at(i);
+      const auto pair = static_cast<std::size_t>(read - task.reads.begin());
+      if (!passed_on && pair < task.writes.size()) passed_on.emplace(i, &task.writes[pair]);
+    }
+    return passed_on ? place_after(passed_on->first, *passed_on->second) : std::nullopt;
+  }
+
+  // Of the work that made what the first source holds: the last there that wrote it, or, where it
+  // was passed on, the last there at all.
   [[nodiscard]] std::optional<Place> place_before(std::size_t index,
                                                   const std::vector<const Ref*>& sources) const {
-    const RankId rank = plan_.allocs[sources.front()->alloc.index()].rank;
+    const AllocId alloc = sources.front()->alloc;
+    const RankId rank = plan_.allocs[alloc.index()].rank;
+    std::optional<Place> last;
     for (std::size_t i = index; i-- > 0;) {
-      const bool here = plan_.lanes[plan_.tasks[i].lane.index()].rank == rank;
-      if (here && plan_.tasks[i].kind == TaskKind::Compute) return places_.at(i);
+      const Task& task = plan_.tasks[i];
+      if (task.kind != TaskKind::Compute || plan_.lanes[task.lane.index()].rank != rank) continue;
+      const bool makes = std::ranges::find(task.writes, alloc, &Ref::alloc) != task.writes.end();
+      if (makes) return places_.at(i);
+      if (!last) last = places_.at(i);
     }
-    return std::nullopt;
+    return last;
   }
 
   static std::string print_blocks(const Line& line) {

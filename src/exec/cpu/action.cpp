@@ -93,7 +93,6 @@ void run_action(const Apply& apply) {
 }
 
 void run_action(const Fill& identity) {
-  if (identity.to.used != nullptr) *identity.to.used = 0;
   identity.rows.for_each([&](const auto& walk) {
     fill(at(identity.to.data, walk.offset(0), identity.to.dtype), identity.to.dtype, identity.value,
          identity.rows.length());
@@ -109,7 +108,7 @@ void run_action(const Combine& fold) {
 }
 
 void run_action(const Multiply& products) {
-  if (products.result != nullptr) *products.result = *products.used.rows;
+  note_used(products.result, products.used);
   const std::int64_t rows = products.used.of(products.first.m);
   for_each_turn(std::span<const Loop<3>>(products.loops), [&](const auto& offsets, bool again) {
     GemmProblem problem = products.first;
@@ -183,7 +182,7 @@ SlotRows<Operands> slot_rows(const Cell& cell, const std::array<const View*, Ope
     const bool first = i > 0 && slots.used.rows == nullptr && views[i]->used != nullptr;
     if (first) slots.used = {.rows = views[i]->used, .before = cell.rows_before};
   }
-  slots.result = views[0]->used;
+  slots.result = views[0]->mode == WriteMode::Read ? nullptr : views[0]->used;  // scratch
   return slots;
 }
 template SlotRows<2> slot_rows(const Cell& cell, const std::array<const View*, 2>& views);

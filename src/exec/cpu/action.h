@@ -32,7 +32,7 @@ struct SlotRows {
 
   // Says how many rows there are, and notes it for the result.
   [[nodiscard]] std::int64_t open() const {
-    if (result != nullptr && used.rows != nullptr) *result = *used.rows;
+    note_used(result, used);
     return used.of(capacity);
   }
 };

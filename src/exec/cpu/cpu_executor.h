@@ -13,8 +13,8 @@ namespace harpe {
 // partial states, and f64. Signals are release/acquire atomics that count executions, as on a
 // device. Results are bitwise the same whatever the runner, the number of workers and the timing.
 // Requires: a verified plan. It is copied.
-// Errors: X001-X004, X006-X009 what no kernel here computes; X005 memory; X010 tasks; F1xx of
-// Blocks::make.
+// Errors: X001-X004, X006-X009, X011-X015 what no kernel here computes; X005 memory; X010 tasks;
+// F1xx of Blocks::make.
 [[nodiscard]] Checked<std::unique_ptr<Executor>> make_cpu_executor(const Plan& plan,
                                                                    const CpuOptions& options);
 

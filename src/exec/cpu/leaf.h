@@ -61,7 +61,7 @@ struct LeafKernel {
 [[nodiscard]] Checked<Action> call_attention_gradient(const LeafSite& site, const LeafCall& call);
 // Errors: X002 operand types, X003 the summed axis cut, X011 more than one of them.
 [[nodiscard]] Checked<Action> call_rowdot(const LeafSite& site, const LeafCall& call);
-// Errors: X002 operand types, X003 experts or choices cut, X007 dimensions.
+// Errors: X002 operand types, X003 experts, tokens or choices cut.
 [[nodiscard]] Checked<Action> call_limit_choices(const LeafSite& site, const LeafCall& call);
 [[nodiscard]] Checked<Action> call_topk(const LeafSite& site, const LeafCall& call);
 // Every leaf of kernels/pointwise.h. Errors: X002 operand types.

@@ -1,4 +1,5 @@
 #include "exec/cpu/leaf.h"
+#include "support/check.h"
 
 namespace harpe::cpu {
 namespace {
@@ -29,11 +30,7 @@ Checked<Action> call_topk(const LeafSite& site, const LeafCall& call) {
   HP_REQUIRE_OK(check_choice_types(site, cell));
   const std::vector<std::size_t> in = site.axes_of(kLogits);
   const std::vector<std::size_t> out = site.axes_of(kIndex);
-  if (in.size() != 2 || out.size() != 2 || in[0] != out[0]) {
-    return make_diag(
-        DiagCode::X007,
-        {{"leaf", site.stmt.leaf}, {"nest", site.nest.name}, {"buffer", site.buffer_of(kLogits)}});
-  }
+  HP_CHECK(in.size() == 2 && out.size() == 2 && in[0] == out[0], "dimensions of `topk`");
   for (const std::size_t axis : {in[1], out[1]}) HP_REQUIRE_OK(check_whole(site, cell, axis));
   const auto bytes = [&](std::size_t participant, std::size_t axis) {
     const View& view = cell.views[participant];
@@ -72,6 +69,7 @@ Checked<Action> call_limit_choices(const LeafSite& site, const LeafCall& call) {
   }
   const std::vector<std::size_t> all = site.axes_of(kWanted);
   const std::vector<std::size_t> own = site.axes_of(kKept);
+  HP_CHECK(all.size() == 2 && own.size() == 2, "dimensions of `limit_choices`");
   for (const std::size_t axis : all) HP_REQUIRE_OK(check_whole(site, cell, axis));
   const auto bytes = [&](std::size_t participant, std::size_t axis) {
     const View& view = cell.views[participant];

@@ -11,7 +11,7 @@ Occupancy::Occupancy(const Plan& plan, const Blocks& blocks) : rows_(plan.allocs
   for (std::size_t i = 0; i < plan.allocs.size(); ++i) {
     const Buffer* const buffer = find_buffer(plan.program, plan.allocs[i].buffer);
     HP_CHECK(buffer != nullptr, "buffer of `" + plan.allocs[i].name + "`");
-    const Axis* const ragged = harpe::find_ragged_axis(plan.program, *buffer);
+    const Axis* const ragged = find_ragged_axis(plan.program, *buffer);
     if (ragged == nullptr) continue;
     const auto slots = static_cast<std::size_t>(blocks.find_axis(ragged->name));
     is_ragged[i] = true;
@@ -46,8 +46,8 @@ std::int64_t RaggedAxis::rows_before(const std::vector<Interval>& span) const {
   return span[slot].begin - *(next - 1);
 }
 
-std::optional<RaggedAxis> find_ragged_axis(const Plan& plan, const Blocks& blocks,
-                                           std::span<const int> keys) {
+std::optional<RaggedAxis> ragged_axis_of_space(const Plan& plan, const Blocks& blocks,
+                                               std::span<const int> keys) {
   for (std::size_t i = 0; i < keys.size(); ++i) {
     if (keys[i] < 0) continue;
     const AxisTable& table = blocks.axes()[static_cast<std::size_t>(keys[i])];

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <algorithm>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -48,16 +49,30 @@ struct RaggedAxis {
 };
 
 // `keys` are the space's axes (AxisKey: index into Blocks::axes, or negative).
-[[nodiscard]] std::optional<RaggedAxis> find_ragged_axis(const Plan& plan, const Blocks& blocks,
-                                                         std::span<const int> keys);
+[[nodiscard]] std::optional<RaggedAxis> ragged_axis_of_space(const Plan& plan, const Blocks& blocks,
+                                                             std::span<const int> keys);
+
+// Tasks that make different features of one block write the same number, in no order: atomically.
+[[nodiscard]] inline std::int64_t read_used(const std::int32_t* rows) {
+  return std::atomic_ref(*const_cast<std::int32_t*>(rows)).load(std::memory_order_relaxed);
+}
+inline void write_used(std::int32_t* rows, std::int64_t count) {
+  std::atomic_ref(*rows).store(static_cast<std::int32_t>(count), std::memory_order_relaxed);
+}
 
 // How many rows an action has, when that is known only as it runs.
 struct Used {
   const std::int32_t* rows = nullptr;  // of the block; null: all rows are used
   std::int64_t before = 0;             // rows of the block before the action's first
+  [[nodiscard]] std::int64_t count() const { return read_used(rows); }
   [[nodiscard]] std::int64_t of(std::int64_t capacity) const {
-    return rows == nullptr ? capacity : std::clamp(*rows - before, std::int64_t{0}, capacity);
+    return rows == nullptr ? capacity : std::clamp(count() - before, std::int64_t{0}, capacity);
   }
 };
+
+// A block's result takes over how many rows its operand has, where both are known.
+inline void note_used(std::int32_t* result, const Used& operand) {
+  if (result != nullptr && operand.rows != nullptr) write_used(result, operand.count());
+}
 
 }  // namespace harpe::cpu

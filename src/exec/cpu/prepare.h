@@ -8,14 +8,15 @@
 namespace harpe::cpu {
 
 // A task's actions. Entry and Exit have none.
-// Errors: X001-X004, X006, X012-X014 what no kernel here computes.
+// Errors: X001-X009, X011-X014 what no kernel here computes.
 [[nodiscard]] Checked<TaskWork> prepare_task(const Setting& setting, const Task& task);
 
 // By kind. Copy, Pack, Unpack, AllGather, AllToAll:
 [[nodiscard]] TaskWork prepare_moves(const Setting& setting, const Task& task);
 [[nodiscard]] Checked<TaskWork> prepare_compute(const Setting& setting, const Task& task);
 // Compute, of a leaf that follows a route (gather_rows, combine_rows).
-// Errors: X003 features cut, X012 tokens of a slab that are not here, X014 too few slots.
+// Errors: X003 features cut, X004 features apart, X012 tokens of a slab that are not here, X014 too
+// few slots.
 [[nodiscard]] Checked<TaskWork> prepare_routed(const Setting& setting, const Task& task);
 [[nodiscard]] TaskWork prepare_init(const Setting& setting, const Task& task);
 // Fold, Finalise, ReduceScatter:

@@ -68,7 +68,7 @@ class ComputeBuilder {
     for (const Access& access : site_.stmt.targets) add_participant(access, task_.writes);
     for (const Access& access : site_.mask_reads) add_participant(access, task_.reads);
     resolve_mask();
-    ragged_ = find_ragged_axis(setting_.plan, setting_.blocks, keys_);
+    ragged_ = ragged_axis_of_space(setting_.plan, setting_.blocks, keys_);
     const std::vector<std::vector<Interval>> boxes = iteration_boxes();
     collect_cuts(boxes);
     if (is_replicated()) cut_at_blocks();

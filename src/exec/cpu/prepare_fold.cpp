@@ -85,7 +85,7 @@ class FoldBuilder {
     for (std::size_t t = 0; t < targets_; ++t) parts.push_back(space.add(task_.writes[group + t]));
     for (const Ref& ref : task_.reads) parts.push_back(space.add(ref));
     row_axes_ = parts[targets_ - 1].axes;
-    const auto ragged = find_ragged_axis(setting_.plan, setting_.blocks, space.keys());
+    const auto ragged = ragged_axis_of_space(setting_.plan, setting_.blocks, space.keys());
     const bool rounds =
         (task_.kind == TaskKind::Finalise && task_.reads.size() > targets_) ||
         std::ranges::any_of(task_.reads, [&](const Ref& r) { return is_narrowed(r); });
@@ -124,7 +124,9 @@ class FoldBuilder {
       return;
     }
     const bool in_place = sources.size() == 1 || to[0].mode == WriteMode::Init;
-    const State state = in_place ? to : make_wide(cell, to);
+    State state = in_place ? to : make_wide(cell, to);
+    // Scratch has as many rows as what it is made of.
+    for (std::size_t t = 0; !in_place && t < targets_; ++t) state[t].used = sources[0][t].used;
     assign(cell, state, sources[0]);
     for (std::size_t i = 1; i < sources.size(); ++i) combine(cell, state, sources[i]);
     if (!in_place) assign(cell, to, state);

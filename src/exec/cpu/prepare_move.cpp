@@ -36,7 +36,7 @@ TaskWork prepare_moves(const Setting& setting, const Task& task) {
                                  whole_buffer(setting, task.reads[i])};
     HP_CHECK(parts[0].buffer == parts[1].buffer, "a copy stays within its buffer");
     const auto ragged =
-        find_ragged_axis(setting.plan, setting.blocks, keys_of_buffer(setting, task.writes[i]));
+        ragged_axis_of_space(setting.plan, setting.blocks, keys_of_buffer(setting, task.writes[i]));
     for (const Patch& patch : parts[0].patches) {
       for (const Cell& cell : cut(patch.span, parts, {}, ragged)) {
         HP_CHECK(cell.views[1].data != nullptr,
@@ -56,7 +56,7 @@ TaskWork prepare_init(const Setting& setting, const Task& task) {
   for (std::size_t i = 0; i < task.writes.size(); ++i) {
     const Participant parts[] = {whole_buffer(setting, task.writes[i])};
     const auto ragged =
-        find_ragged_axis(setting.plan, setting.blocks, keys_of_buffer(setting, task.writes[i]));
+        ragged_axis_of_space(setting.plan, setting.blocks, keys_of_buffer(setting, task.writes[i]));
     for (const Patch& patch : parts[0].patches) {
       for (const Cell& cell : cut(patch.span, parts, {}, ragged)) {
         work.actions.emplace_back(make_fill(cell, cell.views[0], identity_of(stmt, i % group)));

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <map>
 
 #include "exec/cpu/prepare.h"
 #include "ir/leaf_contract.h"
@@ -157,7 +156,7 @@ class RouteBuilder {
 
   [[nodiscard]] bool is_cut_by(const std::string& axis) const { return cutting_digit(axis) >= 0; }
 
-  // A digit of the axis that a transfer read here is cut by, or -1.
+  // The digit of the axis that transfers read here are cut by, or -1 (one stage: one digit, F224).
   [[nodiscard]] int cutting_digit(const std::string& axis) const {
     for (const Side* const side : {&tokens_, &slots_, &index_, &weights_}) {
       for (const Side::Source& source : side->sources) {

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "exec/cpu/kernels/elementwise.h"
+#include "exec/cpu/occupancy.h"
 
 namespace harpe::cpu {
 namespace {
@@ -82,7 +83,7 @@ void run_action(const GatherRows& gather) {
     for (const SlotRun& place : gather.walk.slots[expert]) {
       const std::int64_t used =
           std::clamp<std::int64_t>(gather.walk.counts[expert] - place.before, 0, place.slots);
-      *place.used = static_cast<std::int32_t>(gather.pads ? place.slots : used);
+      write_used(place.used, gather.pads ? place.slots : used);
       for (std::int64_t slot = used; gather.pads && slot < place.slots; ++slot) {
         features.for_each([&](const auto& walk) {
           fill(at(place.data + slot * place.stride, walk.offset(0), place.dtype), place.dtype, 0,
@@ -137,11 +138,14 @@ void run_action(const LimitChoices& limit) {
 }
 
 void run_action(const ChooseExperts& choose) {
+  constexpr double kLeast = -std::numeric_limits<double>::infinity();
   for (std::int64_t token = 0; token < choose.tokens; ++token) {
     const std::byte* const logits = choose.logits + token * choose.logit_stride;
     const auto logit = [&](std::int64_t expert) {
-      return read_real(logits + expert * choose.expert_stride, choose.logit_dtype);
+      const double value = read_real(logits + expert * choose.expert_stride, choose.logit_dtype);
+      return std::isnan(value) ? kLeast : value;
     };
+    std::byte* const index = choose.index + token * choose.index_stride;
     // Each choice is the next in the order (logit descending, expert ascending).
     double largest = 0;
     double sum = 0;
@@ -149,7 +153,7 @@ void run_action(const ChooseExperts& choose) {
     std::int64_t previous = -1;
     for (std::int64_t choice = 0; choice < choose.choices; ++choice) {
       std::int64_t best = -1;
-      double best_logit = 0;
+      double best_logit = kLeast;
       for (std::int64_t expert = 0; expert < choose.experts; ++expert) {
         const double value = logit(expert);
         const bool later = value < last || (value == last && expert > previous);
@@ -159,20 +163,18 @@ void run_action(const ChooseExperts& choose) {
         }
       }
       if (choice == 0) largest = best_logit;
-      const double weight = best < 0 ? 0 : std::exp(best_logit - largest);
-      sum += weight;
+      sum += std::exp(best_logit - largest);
       last = best_logit;
       previous = best;
-      write_index(choose.index + token * choose.index_stride + choice * choose.index_choice_stride,
-                  choose.index_dtype, best);
-      convert(choose.weights + token * choose.weight_stride + choice * choose.weight_choice_stride,
-              choose.weight_dtype, &weight, DType::F64, 1);
+      write_index(index + choice * choose.index_choice_stride, choose.index_dtype, best);
     }
+    std::byte* const weights = choose.weights + token * choose.weight_stride;
     for (std::int64_t choice = 0; choice < choose.choices; ++choice) {
-      std::byte* const at =
-          choose.weights + token * choose.weight_stride + choice * choose.weight_choice_stride;
-      const double weight = read_real(at, choose.weight_dtype) / sum;
-      convert(at, choose.weight_dtype, &weight, DType::F64, 1);
+      const std::int64_t expert =
+          read_index(index + choice * choose.index_choice_stride, choose.index_dtype);
+      const double weight = std::exp(logit(expert) - largest) / sum;
+      convert(weights + choice * choose.weight_choice_stride, choose.weight_dtype, &weight,
+              DType::F64, 1);
     }
   }
 }

@@ -66,6 +66,10 @@ TEST(Work, of_experts_is_that_of_the_choices_there_are) {
     EXPECT_NEAR(sum(work_of(planned(sizes, "x=4", schedule, "moe"))), wanted, 1e-6 * wanted)
         << schedule;
   }
+  // Seven experts on three ranks: 2, 2 and 3 of them.
+  const std::vector<double> ranks = work_of(
+      planned({"tokens=60", "experts=7", "topk=1", "hidden=10", "inter=90"}, "x=3", "push", "moe"));
+  EXPECT_NEAR(ranks[2] / ranks[0], 1.5, 0.1);
 }
 
 }  // namespace

@@ -44,24 +44,27 @@ TEST_P(PointwiseTypes, agrees_with_f64_within_its_rounding) {
     const Pointwise function = *find_pointwise(leaf);
     for (const std::int64_t length : {1, 511, 512, 1300}) {
       for (const std::int64_t b_stride : {0, 1, 3}) {
-        const HostTensor a = random_tensor(GetParam().a, {length}, 1, leaf);
+        const std::int64_t stride = 1 + b_stride % 2 * 2;  // of a and of the result
+        const HostTensor a = random_tensor(GetParam().a, {stride * length}, 1, leaf);
         HostTensor b = random_tensor(GetParam().b, {3 * length}, 2, leaf);
         for (std::int64_t i = 0; i < element_count(b); ++i) {  // a sum of squares is no less than 0
           if (function == Pointwise::RmsScale) store(b, i, std::abs(load(b, i)));
         }
-        HostTensor to = make_tensor(GetParam().to, {length});
+        HostTensor to = make_tensor(GetParam().to, {stride * length});
         apply_pointwise({.function = function,
                          .length = length,
                          .to = to.data.data(),
                          .to_dtype = to.dtype,
-                         .a = {.data = a.data.data(), .dtype = a.dtype},
+                         .to_stride = stride,
+                         .a = {.data = a.data.data(), .dtype = a.dtype, .stride = stride},
                          .b = {.data = b.data.data(), .dtype = b.dtype, .stride = b_stride},
                          .features = 4,
                          .epsilon = 1e-3});
         const double roundoff = std::max(unit_roundoff(to.dtype), unit_roundoff(DType::F32));
         for (std::int64_t i = 0; i < length; ++i) {
-          const double wanted = textbook(function, load(a, i), load(b, i * b_stride), 4, 1e-3);
-          ASSERT_NEAR(load(to, i), wanted, 4 * roundoff * std::max(1.0, std::abs(wanted)))
+          const double wanted =
+              textbook(function, load(a, i * stride), load(b, i * b_stride), 4, 1e-3);
+          ASSERT_NEAR(load(to, i * stride), wanted, 4 * roundoff * std::max(1.0, std::abs(wanted)))
               << leaf << " " << length << " " << b_stride << " at " << i;
         }
       }
