@@ -23,6 +23,19 @@ std::string print_flops(double flops) {
   return fmt::format("{:.3g} {}", flops, kUnits[unit]);
 }
 
+constexpr double kUneven = 1.005;         // as a balance
+constexpr std::int64_t kMostListed = 16;  // ranks that fit a line
+
+// The work of each rank relative to the mean.
+std::string print_shares(const PlanSummary& plan) {
+  std::string out;
+  for (const double work : plan.work) {
+    const double share = work * static_cast<double>(plan.ranks) / plan.flops;
+    out += (out.empty() ? "" : " ") + fmt::format("{:.2f}", share);
+  }
+  return out;
+}
+
 }  // namespace
 
 std::string print_title(const PlanSummary& plan) {
@@ -39,6 +52,9 @@ Rows rows_of(const PlanSummary& plan) {
   if (plan.flops > 0) {
     rows.emplace_back("work", print_flops(plan.flops) +
                                   fmt::format(", busiest rank {:.2f} of the mean", plan.balance));
+    if (plan.balance > kUneven && plan.ranks <= kMostListed) {
+      rows.emplace_back("by rank", print_shares(plan));
+    }
   }
   return rows;
 }
@@ -54,6 +70,7 @@ void add_plan(Json& json, const PlanSummary& plan) {
       .set("bytes_moved", plan.bytes_moved)
       .set("memory_bytes", plan.memory_bytes)
       .set("flops", plan.flops)
+      .set("work", Json::Array(plan.work.begin(), plan.work.end()))
       .set("balance", plan.balance);
 }
 

@@ -22,10 +22,11 @@ PlanSummary summarise(const Plan& plan) {
     }
   }
   out.memory_bytes = arena_bytes(plan);
-  const std::vector<double> work = work_of(plan);
-  out.flops = std::accumulate(work.begin(), work.end(), 0.0);
+  out.work = work_of(plan);
+  out.flops = std::accumulate(out.work.begin(), out.work.end(), 0.0);
   if (out.flops > 0) {
-    out.balance = *std::ranges::max_element(work) * static_cast<double>(work.size()) / out.flops;
+    out.balance =
+        *std::ranges::max_element(out.work) * static_cast<double>(out.work.size()) / out.flops;
   }
   return out;
 }

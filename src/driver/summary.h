@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "machine/mesh.h"
 #include "plan/plan.h"
@@ -19,8 +20,9 @@ struct PlanSummary {
   std::int64_t barriers = 0;
   std::int64_t bytes_moved = 0;   // by copies and collectives of one execution, over all ranks
   std::int64_t memory_bytes = 0;  // of one rank's arena
-  double flops = 0;    // over all ranks, of what a mask shows; 0 where work_of says nothing
-  double balance = 1;  // the busiest rank's share of them, relative to the mean
+  std::vector<double> work;       // floating-point operations by rank (work_of)
+  double flops = 0;               // over all ranks
+  double balance = 1;             // the busiest rank's share of them, relative to the mean
 };
 
 [[nodiscard]] PlanSummary summarise(const Plan& plan);
