@@ -7,6 +7,7 @@
 #include "ir/blocks.h"
 #include "ir/interpret.h"
 #include "ir/mask.h"
+#include "plan/slots.h"
 #include "support/check.h"
 
 namespace harpe {
@@ -60,21 +61,11 @@ class StatementWork {
     return blocks_.axes()[static_cast<std::size_t>(axis)];
   }
 
-  // Of every axis the blocks that the box selects.
   [[nodiscard]] std::vector<Interval> intervals_of(int axis, std::span<const Range> digits) const {
-    std::vector<std::int64_t> selected = {0};
-    for (std::size_t i = 0; i < digits.size(); ++i) {
-      const auto digit = static_cast<std::size_t>(table(axis).digits[i]);
-      std::vector<std::int64_t> longer;
-      for (const std::int64_t block : selected) {
-        for (std::int32_t value = digits[i].lo; value < digits[i].hi; ++value) {
-          longer.push_back(block * blocks_.digits()[digit].extent + value);
-        }
-      }
-      selected = std::move(longer);
-    }
     std::vector<Interval> intervals;
-    for (const std::int64_t block : selected) intervals.push_back(blocks_.interval(axis, block));
+    for (const std::int64_t block : blocks_along(blocks_, axis, digits)) {
+      intervals.push_back(blocks_.interval(axis, block));
+    }
     return intervals;
   }
 

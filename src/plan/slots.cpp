@@ -32,19 +32,13 @@ std::vector<AxisDigits> axis_digits(const Blocks& blocks, int buffer) {
 // The axis blocks a region selects along one axis, in logical order.
 std::vector<std::int64_t> blocks_along(const Blocks& blocks, const AxisDigits& slice,
                                        const Region& region) {
-  std::vector<std::int64_t> selected = {0};
+  std::vector<Range> ranges;
   for (std::size_t i = 0; i < slice.extents.size(); ++i) {
-    const std::int32_t extent = slice.extents[i];
     const std::int32_t pinned = region[slice.first + i];
-    std::vector<std::int64_t> longer;
-    for (const std::int64_t prefix : selected) {
-      if (pinned != kAll) longer.push_back(prefix * extent + pinned);
-      for (std::int32_t value = 0; pinned == kAll && value < extent; ++value) {
-        longer.push_back(prefix * extent + value);
-      }
-    }
-    selected = std::move(longer);
+    ranges.push_back(pinned == kAll ? Range{.lo = 0, .hi = slice.extents[i]}
+                                    : Range{.lo = pinned, .hi = pinned + 1});
   }
+  std::vector<std::int64_t> selected = blocks_along(blocks, slice.axis, ranges);
   const std::vector<std::int64_t>& logical = blocks.axes()[index_of(slice.axis)].logical;
   std::ranges::sort(selected, {},
                     [&](std::int64_t block) { return logical[static_cast<std::size_t>(block)]; });
@@ -170,6 +164,23 @@ Region slot_region(const Blocks& blocks, int buffer, const std::vector<bool>& ho
     if (holds[i]) region[i] = kAll;
   }
   return region;
+}
+
+std::vector<std::int64_t> blocks_along(const Blocks& blocks, int axis,
+                                       std::span<const Range> digits) {
+  const std::vector<int>& own = blocks.axes()[index_of(axis)].digits;
+  std::vector<std::int64_t> selected = {0};
+  for (std::size_t i = 0; i < digits.size(); ++i) {
+    const std::int32_t extent = blocks.digits()[index_of(own[i])].extent;
+    std::vector<std::int64_t> longer;
+    for (const std::int64_t prefix : selected) {
+      for (std::int32_t value = digits[i].lo; value < digits[i].hi; ++value) {
+        longer.push_back(prefix * extent + value);
+      }
+    }
+    selected = std::move(longer);
+  }
+  return selected;
 }
 
 SlotShape slot_shape(const Blocks& blocks, int buffer, const Region& region) {

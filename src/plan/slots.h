@@ -27,6 +27,11 @@ struct SlotShape {
   std::int64_t elements = 0;
 };
 
+// The blocks of an axis that ranges of its digits select, one range per digit, in the digits'
+// order.
+[[nodiscard]] std::vector<std::int64_t> blocks_along(const Blocks& blocks, int axis,
+                                                     std::span<const Range> digits);
+
 // The region (whole digits kAll) a slot that holds `holds` whole has while `block` is in it.
 [[nodiscard]] Region slot_region(const Blocks& blocks, int buffer, const std::vector<bool>& holds,
                                  BlockId block);

@@ -6,27 +6,16 @@
 #include "exec/cpu/prepare.h"
 #include "ir/leaf_contract.h"
 #include "ir/mask_contract.h"
+#include "plan/slots.h"
 #include "support/check.h"
 
 namespace harpe::cpu {
 namespace {
 
 // What a box of blocks covers of one axis: intervals that do not touch, ascending.
-std::vector<Interval> runs_along(const Blocks& blocks, const AxisTable& table, int axis,
-                                 std::span<const Range> digits) {
-  std::vector<std::int64_t> selected = {0};
-  for (std::size_t i = 0; i < digits.size(); ++i) {
-    const auto digit = static_cast<std::size_t>(table.digits[i]);
-    std::vector<std::int64_t> longer;
-    for (const std::int64_t prefix : selected) {
-      for (std::int32_t value = digits[i].lo; value < digits[i].hi; ++value) {
-        longer.push_back(prefix * blocks.digits()[digit].extent + value);
-      }
-    }
-    selected = std::move(longer);
-  }
+std::vector<Interval> runs_along(const Blocks& blocks, int axis, std::span<const Range> digits) {
   std::vector<Interval> intervals;
-  for (const std::int64_t block : selected) {
+  for (const std::int64_t block : blocks_along(blocks, axis, digits)) {
     const Interval interval = blocks.interval(axis, block);
     if (interval.size() > 0) intervals.push_back(interval);
   }
@@ -150,7 +139,7 @@ class ComputeBuilder {
         if (i < site_.nest.over.size()) {
           const AxisTable& table = setting_.blocks.axes()[static_cast<std::size_t>(keys_[i])];
           HP_CHECK(first + table.digits.size() <= box.size(), "digits of an iteration box");
-          along = runs_along(setting_.blocks, table, keys_[i],
+          along = runs_along(setting_.blocks, keys_[i],
                              std::span(box).subspan(first, table.digits.size()));
           first += table.digits.size();
         }
