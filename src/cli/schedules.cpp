@@ -17,8 +17,9 @@ std::string print_list(const ScheduleList& list) {
       applies.push_back({entry.name, entry.summary});
     }
   }
-  std::string text = list.program + " on " + print_mesh_option(list.mesh) + "\n\napplies\n" +
-                     print_table(applies) + "`auto` means `" + list.chosen + "` here\n";
+  std::string text = list.program + " on " + print_mesh_option(list.mesh) + "\n";
+  if (!applies.empty()) text += "\napplies\n" + print_table(applies);
+  if (!list.chosen.empty()) text += "`auto` means `" + list.chosen + "` here\n";
   if (!refused.empty()) text += "\ndoes not apply\n" + refused;
   return text;
 }

@@ -24,10 +24,12 @@ Checked<ScheduleList> list_schedules(Session& session, const Request& request) {
   HP_TRY(const Program program, session.program(request));
   HP_TRY(Mesh mesh, session.mesh(request));
   const std::string family = schedule_family(program);
-  HP_TRY(const Script chosen, choose_auto(family, program, mesh));
+  const Checked<Script> chosen = choose_auto(family, program, mesh);
+  const bool has_schedules = !schedules_of(family).empty();
+  if (!has_schedules && !chosen.ok()) return chosen.error();
   ScheduleList out;
   out.program = program.name;
-  out.chosen = chosen.name;
+  if (chosen.ok()) out.chosen = chosen->name;
   for (const Applicability& each : find_applicable(family, program, mesh)) {
     ScheduleEntry& entry = out.entries.emplace_back();
     entry.name = each.name;

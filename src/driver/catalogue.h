@@ -24,10 +24,10 @@ struct ScheduleEntry {
 struct ScheduleList {
   std::string program;
   Mesh mesh;
-  std::string chosen;  // what `auto` means here
+  std::string chosen;  // what `auto` means here; "" where nothing applies
   std::vector<ScheduleEntry> entries;
 };
-// Errors: Session::program's and Session::mesh's; S602, S603 where no schedule has a name.
+// Errors: Session::program's and Session::mesh's; S602 where no schedule has a name.
 [[nodiscard]] Checked<ScheduleList> list_schedules(Session& session, const Request& request);
 
 enum class Stage : std::uint8_t { Operator, Schedule, Plan };
