@@ -138,6 +138,12 @@ Index ProgramBuilder::axis(const std::string& name, const Size& size, std::int64
   return {name};
 }
 
+Index ProgramBuilder::dynamic_axis(const std::string& name, const Size& size, std::int64_t grain) {
+  program_.decls.emplace_back(
+      Axis{.name = name, .size = size.poly, .dynamic = true, .of = "", .grain = grain});
+  return {name};
+}
+
 Index ProgramBuilder::ragged_axis(const std::string& name, const Size& size, const Index& owner,
                                   std::int64_t grain) {
   program_.decls.emplace_back(
@@ -165,6 +171,9 @@ Array ProgramBuilder::input(const std::string& name, const Type& type, Extents d
 Array ProgramBuilder::output(const std::string& name, const Type& type, Extents dims) {
   return buffer(name, type, dims, Role::Out, "");
 }
+Array ProgramBuilder::in_out(const std::string& name, const Type& type, Extents dims) {
+  return buffer(name, type, dims, Role::InOut, "");
+}
 Array ProgramBuilder::temporary(const std::string& name, const Type& type, Extents dims) {
   return buffer(name, type, dims, Role::Temp, "");
 }
@@ -183,9 +192,10 @@ Route ProgramBuilder::route(const std::string& name, std::initializer_list<Index
 }
 
 void ProgramBuilder::leaf_cost(const std::string& leaf, const Size& flops) {
-  program_.decls.emplace_back(
-      LeafDecl{.name = leaf, .flops = flops.poly, .bytes = std::nullopt, .kernel = std::nullopt});
+  this->leaf({.name = leaf, .flops = flops.poly, .bytes = std::nullopt, .kernel = std::nullopt});
 }
+
+void ProgramBuilder::leaf(LeafDecl leaf) { program_.decls.emplace_back(std::move(leaf)); }
 
 NestBuilder ProgramBuilder::add_nest(std::vector<Nest>& nests, const std::string& name) {
   nests.push_back({.name = name, .over = {}, .whole = {}, .seq = {}, .stmts = {}});

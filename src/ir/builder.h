@@ -111,6 +111,8 @@ class ProgramBuilder {
   Type type(const std::string& name, DType value);
 
   Index axis(const std::string& name, const Size& size, std::int64_t grain = 1);
+  // `dyn size`: as long as the caller says at run time, at most `size`.
+  Index dynamic_axis(const std::string& name, const Size& size, std::int64_t grain = 1);
   // `dyn size of owner`: for each position of the owner a length of its own, at most `size`.
   Index ragged_axis(const std::string& name, const Size& size, const Index& owner,
                     std::int64_t grain = 1);
@@ -119,6 +121,7 @@ class ProgramBuilder {
   Array input(const std::string& name, const Type& type, Extents dims,
               const std::string& condition = "");
   Array output(const std::string& name, const Type& type, Extents dims);
+  Array in_out(const std::string& name, const Type& type, Extents dims);
   Array temporary(const std::string& name, const Type& type, Extents dims);
 
   // `route name : (slots) <- (choices) by index policy load`.
@@ -126,6 +129,7 @@ class ProgramBuilder {
               std::initializer_list<Index> choices, const Array& index,
               const std::string& policy = "exact", std::optional<Call> load = std::nullopt);
   void leaf_cost(const std::string& leaf, const Size& flops);
+  void leaf(LeafDecl leaf);  // also with its bytes and the kernel that computes it
 
   NestBuilder nest(const std::string& name) { return add_nest(program_.nests, name); }
   NestBuilder given(const std::string& name) { return add_nest(program_.given, name); }

@@ -135,6 +135,35 @@ TEST(ProgramBuilder, writes_routes_and_ragged_axes) {
   expect_like(p.take(), "moe");
 }
 
+TEST(ProgramBuilder, writes_what_shipped_operators_do_not_need) {
+  ProgramBuilder p("other");
+  const Index T = p.dynamic_axis("T", 64, 8);
+  const Index S = p.axis("S", 64, 8);
+  const Index K = p.axis("K", 4);
+  const Array x = p.in_out("x", DType::F32, {T, 3});
+  const Array m = p.output("m", DType::F32, {T});
+  p.leaf({.name = "peak", .flops = (Size(3) * T + K).poly, .bytes = Size(T).poly, .kernel = "p"});
+  p.nest("n").over({T, K}).seq({K}).max({m}, "peak", {x}, {{"slope", 0.5}});
+  p.nest("o").over({T}).whole({S}).store({x}, "peak", {x.at(T, S)});
+  const Checked<Program> program = p.take();
+  ASSERT_TRUE(program.ok()) << render(program.error());
+  EXPECT_EQ(print(*program), R"(program other {
+  axis T = dyn 64 grain 8
+  axis S = 64 grain 8
+  axis K = 4
+  buffer x : f32[T, 3] inout
+  buffer m : f32[T] out
+  leaf peak flops 3*T + K bytes T kernel "p"
+  nest n over (T, K) seq (K) {
+    m max= peak(x; slope=0.5)
+  }
+  nest o over (T) whole (S) {
+    x = peak(x[T=S])
+  }
+}
+)");
+}
+
 TEST(ProgramBuilder, refuses_what_a_parser_would_refuse) {
   ProgramBuilder p("twice");
   p.axis("M", 4);
