@@ -6,16 +6,28 @@
 namespace harpe {
 namespace {
 
-constexpr LeafContract pointwise(std::string_view name, int operands) {
+// A leaf without masks, whose kernels take whole operands on their own rank.
+constexpr LeafContract plain(std::string_view name, int operands, int targets, Monoid monoid) {
   return {.name = name,
           .operands = operands,
-          .targets = 1,
-          .monoid = Monoid::Store,
+          .targets = targets,
+          .monoid = monoid,
           .takes_masks = false,
           .remote_operands = false,
           .remote_targets = false,
-          .chunkable = false,
-          .pointwise = true};
+          .chunkable = false};
+}
+
+constexpr LeafContract pointwise(std::string_view name, int operands) {
+  LeafContract leaf = plain(name, operands, 1, Monoid::Store);
+  leaf.pointwise = true;
+  return leaf;
+}
+
+constexpr LeafContract routed(std::string_view name, int operands, Monoid monoid) {
+  LeafContract leaf = plain(name, operands, 1, monoid);
+  leaf.index = 1;
+  return leaf;
 }
 
 constexpr std::array kContracts = {
@@ -45,14 +57,7 @@ constexpr std::array kContracts = {
                  .remote_targets = false,
                  .chunkable = false,
                  .sums = 4},
-    LeafContract{.name = "rowdot",
-                 .operands = 2,
-                 .targets = 1,
-                 .monoid = Monoid::Store,
-                 .takes_masks = false,
-                 .remote_operands = false,
-                 .remote_targets = false,
-                 .chunkable = false},
+    plain("rowdot", 2, 1, Monoid::Store),
     LeafContract{.name = "copy",
                  .operands = 1,
                  .targets = 1,
@@ -68,40 +73,10 @@ constexpr std::array kContracts = {
     pointwise("mul", 2),
     pointwise("silu_mul", 2),
     pointwise("rms_scale", 2),
-    LeafContract{.name = "topk",
-                 .operands = 1,
-                 .targets = 2,
-                 .monoid = Monoid::Store,
-                 .takes_masks = false,
-                 .remote_operands = false,
-                 .remote_targets = false,
-                 .chunkable = false},
-    LeafContract{.name = "limit_choices",
-                 .operands = 1,
-                 .targets = 1,
-                 .monoid = Monoid::Store,
-                 .takes_masks = false,
-                 .remote_operands = false,
-                 .remote_targets = false,
-                 .chunkable = false},
-    LeafContract{.name = "gather_rows",
-                 .operands = 2,
-                 .targets = 1,
-                 .monoid = Monoid::Store,
-                 .takes_masks = false,
-                 .remote_operands = false,
-                 .remote_targets = false,
-                 .chunkable = false,
-                 .index = 1},
-    LeafContract{.name = "combine_rows",
-                 .operands = 3,
-                 .targets = 1,
-                 .monoid = Monoid::Sum,
-                 .takes_masks = false,
-                 .remote_operands = false,
-                 .remote_targets = false,
-                 .chunkable = false,
-                 .index = 1},
+    plain("topk", 1, 2, Monoid::Store),
+    plain("limit_choices", 1, 1, Monoid::Store),
+    routed("gather_rows", 2, Monoid::Store),
+    routed("combine_rows", 3, Monoid::Sum),
 };
 
 }  // namespace

@@ -36,11 +36,6 @@ void for_each_slot(const SlotRows<Operands>& slots, const Body& body) {
 }
 
 template <class T>
-T* at(T* data, std::int64_t offset, DType dtype) {
-  return data + offset * size_in_bytes(dtype);
-}
-
-template <class T>
 T* moved(T* data, std::int64_t bytes) {
   using Byte = std::conditional_t<std::is_const_v<T>, const std::byte, std::byte>;
   return static_cast<Byte*>(data) + bytes;
@@ -52,9 +47,10 @@ void run_action(const Assign& assign) {
   const bool same = assign.to.dtype == assign.from.dtype;
   for_each_slot(assign.slots, [&](const auto& offsets) {
     assign.rows.for_each([&](const auto& walk) {
-      std::byte* const to = at(assign.to.data, offsets[0] + walk.offset(0), assign.to.dtype);
+      std::byte* const to =
+          element_at(assign.to.data, offsets[0] + walk.offset(0), assign.to.dtype);
       const std::byte* const from =
-          at(assign.from.data, offsets[1] + walk.offset(1), assign.from.dtype);
+          element_at(assign.from.data, offsets[1] + walk.offset(1), assign.from.dtype);
       if (same) {
         std::memcpy(to, from, bytes);
       } else {
@@ -67,8 +63,8 @@ void run_action(const Assign& assign) {
 void run_action(const Add& fold) {
   for_each_slot(fold.slots, [&](const auto& offsets) {
     fold.rows.for_each([&](const auto& walk) {
-      add(at(fold.to.data, offsets[0] + walk.offset(0), fold.to.dtype), fold.to.dtype,
-          at(fold.from.data, offsets[1] + walk.offset(1), fold.from.dtype), fold.from.dtype,
+      add(element_at(fold.to.data, offsets[0] + walk.offset(0), fold.to.dtype), fold.to.dtype,
+          element_at(fold.from.data, offsets[1] + walk.offset(1), fold.from.dtype), fold.from.dtype,
           fold.rows.length());
     });
   });
@@ -94,8 +90,8 @@ void run_action(const Apply& apply) {
 
 void run_action(const Fill& identity) {
   identity.rows.for_each([&](const auto& walk) {
-    fill(at(identity.to.data, walk.offset(0), identity.to.dtype), identity.to.dtype, identity.value,
-         identity.rows.length());
+    fill(element_at(identity.to.data, walk.offset(0), identity.to.dtype), identity.to.dtype,
+         identity.value, identity.rows.length());
   });
 }
 

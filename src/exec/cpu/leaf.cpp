@@ -15,15 +15,11 @@ constexpr std::array kKernels = {
     LeafKernel{.leaf = "rowdot", .elementwise = false, .call = call_rowdot},
     LeafKernel{.leaf = "topk", .elementwise = false, .call = call_topk},
     LeafKernel{.leaf = "limit_choices", .elementwise = false, .call = call_limit_choices},
-    LeafKernel{.leaf = "silu", .elementwise = true, .call = call_pointwise},
-    LeafKernel{.leaf = "relu", .elementwise = true, .call = call_pointwise},
-    LeafKernel{.leaf = "gelu", .elementwise = true, .call = call_pointwise},
-    LeafKernel{.leaf = "add", .elementwise = true, .call = call_pointwise},
-    LeafKernel{.leaf = "mul", .elementwise = true, .call = call_pointwise},
-    LeafKernel{.leaf = "silu_mul", .elementwise = true, .call = call_pointwise},
-    LeafKernel{.leaf = "rms_scale", .elementwise = true, .call = call_pointwise},
     LeafKernel{.leaf = "copy", .elementwise = true, .call = call_copy},
 };
+
+// Every leaf that kernels/pointwise.h computes.
+constexpr LeafKernel kPointwise{.leaf = "", .elementwise = true, .call = call_pointwise};
 
 }  // namespace
 
@@ -51,7 +47,7 @@ const LeafKernel* find_leaf_kernel(std::string_view leaf) {
   for (const LeafKernel& kernel : kKernels) {
     if (kernel.leaf == leaf) return &kernel;
   }
-  return nullptr;
+  return find_pointwise(leaf) ? &kPointwise : nullptr;
 }
 
 Checked<Ok> check_types(const LeafSite& site, const Cell& cell, std::size_t statistics) {
@@ -64,16 +60,27 @@ Checked<Ok> check_types(const LeafSite& site, const Cell& cell, std::size_t stat
     const DType found = cell.views[i].dtype;
     const DType wanted = i < site.operands() && !statistic ? operand : state;
     const bool fits = statistic ? found == DType::F32 || found == DType::F64 : found == wanted;
-    if (known && fits) continue;
-    return make_diag(DiagCode::X002, {{"leaf", site.stmt.leaf},
-                                      {"nest", site.nest.name},
-                                      {"buffer", site.buffer_of(i)},
-                                      {"found", print(found)},
-                                      {"wanted", !known      ? "f32, bf16, f16 or f64"
-                                                 : statistic ? "f32 or f64"
-                                                             : print(wanted)}});
+    const std::string_view types = !known      ? "f32, bf16, f16 or f64"
+                                   : statistic ? "f32 or f64"
+                                               : print(wanted);
+    HP_REQUIRE_OK(require_type(site, cell, i, known && fits, types));
   }
   return Ok{};
+}
+
+Checked<Ok> require_type(const LeafSite& site, const Cell& cell, std::size_t participant, bool fits,
+                         std::string_view wanted) {
+  if (fits) return Ok{};
+  return make_diag(DiagCode::X002, {{"leaf", site.stmt.leaf},
+                                    {"nest", site.nest.name},
+                                    {"buffer", site.buffer_of(participant)},
+                                    {"found", print(cell.views[participant].dtype)},
+                                    {"wanted", wanted}});
+}
+
+std::int64_t byte_stride(const Cell& cell, std::size_t participant, std::size_t axis) {
+  const View& view = cell.views[participant];
+  return view.strides[axis] * size_in_bytes(view.dtype);
 }
 
 Checked<Ok> check_whole(const LeafSite& site, const Cell& cell, std::size_t axis) {

@@ -72,6 +72,14 @@ struct LeafKernel {
 // Operands from number `statistics` on are numbers per row: f32, or f64.
 [[nodiscard]] Checked<Ok> check_types(const LeafSite& site, const Cell& cell,
                                       std::size_t statistics = kNoStatistics);
+// X002 for a participant whose type does not fit; `wanted` says which do.
+[[nodiscard]] Checked<Ok> require_type(const LeafSite& site, const Cell& cell,
+                                       std::size_t participant, bool fits, std::string_view wanted);
+[[nodiscard]] constexpr bool is_index(DType dtype) {
+  return dtype == DType::I32 || dtype == DType::I64;
+}
+// How far a step along an axis of the space moves in a participant's part.
+[[nodiscard]] std::int64_t byte_stride(const Cell& cell, std::size_t participant, std::size_t axis);
 // X003 unless all of the axis lies in the cell.
 [[nodiscard]] Checked<Ok> check_whole(const LeafSite& site, const Cell& cell, std::size_t axis);
 

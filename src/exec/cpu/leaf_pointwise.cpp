@@ -3,25 +3,11 @@
 #include "exec/cpu/leaf.h"
 
 namespace harpe::cpu {
-namespace {
-
-Checked<Ok> check_floats(const LeafSite& site, const Cell& cell) {
-  for (std::size_t i = 0; i < cell.views.size(); ++i) {
-    if (is_floating(cell.views[i].dtype)) continue;
-    return make_diag(DiagCode::X002, {{"leaf", site.stmt.leaf},
-                                      {"nest", site.nest.name},
-                                      {"buffer", site.buffer_of(i)},
-                                      {"found", print(cell.views[i].dtype)},
-                                      {"wanted", "a floating type"}});
-  }
-  return Ok{};
-}
-
-}  // namespace
-
 Checked<Action> call_pointwise(const LeafSite& site, const LeafCall& call) {
-  HP_REQUIRE_OK(check_floats(site, call.cell));
   const Cell& cell = call.cell;
+  for (std::size_t i = 0; i < cell.views.size(); ++i) {
+    HP_REQUIRE_OK(require_type(site, cell, i, is_floating(cell.views[i].dtype), "a floating type"));
+  }
   const View& to = cell.views.back();
   const bool binary = cell.views.size() == 3;
   const View absent{};

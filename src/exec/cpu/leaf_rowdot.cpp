@@ -14,13 +14,8 @@ Checked<Ok> check_floats(const LeafSite& site, const Cell& cell) {
   for (std::size_t i = 0; i < cell.views.size(); ++i) {
     const DType found = cell.views[i].dtype;
     const bool fits = i == kB ? found == cell.views[kA].dtype : is_floating(found);
-    if (fits) continue;
-    return make_diag(DiagCode::X002,
-                     {{"leaf", site.stmt.leaf},
-                      {"nest", site.nest.name},
-                      {"buffer", site.buffer_of(i)},
-                      {"found", print(found)},
-                      {"wanted", i == kB ? print(cell.views[kA].dtype) : "a floating type"}});
+    const DType same = cell.views[kA].dtype;
+    HP_REQUIRE_OK(require_type(site, cell, i, fits, i == kB ? print(same) : "a floating type"));
   }
   return Ok{};
 }

@@ -61,11 +61,6 @@ void for_each_choice(const SlabWalk& walk, const Body& body) {
   }
 }
 
-template <class T>
-T* at(T* data, std::int64_t elements, DType dtype) {
-  return data + elements * size_in_bytes(dtype);
-}
-
 }  // namespace
 
 void run_action(const GatherRows& gather) {
@@ -75,8 +70,8 @@ void run_action(const GatherRows& gather) {
     std::byte* const to = place.data + slot * place.stride;
     const std::byte* const from = run.rows + token * run.row_stride;
     features.for_each([&](const auto& walk) {
-      convert(at(to, walk.offset(0), place.dtype), place.dtype,
-              at(from, walk.offset(1), run.row_dtype), run.row_dtype, features.length());
+      convert(element_at(to, walk.offset(0), place.dtype), place.dtype,
+              element_at(from, walk.offset(1), run.row_dtype), run.row_dtype, features.length());
     });
   });
   for (std::size_t expert = 0; expert < gather.walk.slots.size(); ++expert) {
@@ -86,8 +81,8 @@ void run_action(const GatherRows& gather) {
       write_used(place.used, gather.pads ? place.slots : used);
       for (std::int64_t slot = used; gather.pads && slot < place.slots; ++slot) {
         features.for_each([&](const auto& walk) {
-          fill(at(place.data + slot * place.stride, walk.offset(0), place.dtype), place.dtype, 0,
-               features.length());
+          fill(element_at(place.data + slot * place.stride, walk.offset(0), place.dtype),
+               place.dtype, 0, features.length());
         });
       }
     }
@@ -100,8 +95,8 @@ void run_action(const CombineRows& combine) {
     if (run.accumulate || run.rows == nullptr) continue;
     for (std::int64_t token = 0; token < run.tokens; ++token) {
       features.for_each([&](const auto& walk) {
-        fill(at(run.rows + token * run.row_stride, walk.offset(0), run.row_dtype), run.row_dtype, 0,
-             features.length());
+        fill(element_at(run.rows + token * run.row_stride, walk.offset(0), run.row_dtype),
+             run.row_dtype, 0, features.length());
       });
     }
   }
@@ -112,10 +107,10 @@ void run_action(const CombineRows& combine) {
         read_real(run.weights + token * run.weight_stride + choice * run.weight_choice_stride,
                   run.weight_dtype);
     features.for_each([&](const auto& walk) {
-      add_scaled(at(run.rows + token * run.row_stride, walk.offset(0), run.row_dtype),
+      add_scaled(element_at(run.rows + token * run.row_stride, walk.offset(0), run.row_dtype),
                  run.row_dtype, weight,
-                 at(place.data + slot * place.stride, walk.offset(1), place.dtype), place.dtype,
-                 features.length());
+                 element_at(place.data + slot * place.stride, walk.offset(1), place.dtype),
+                 place.dtype, features.length());
     });
   });
 }

@@ -6,7 +6,15 @@
 #include <span>
 #include <vector>
 
+#include "ir/dtype.h"
+
 namespace harpe::cpu {
+
+// `elements` of a type from where `data` begins.
+template <class Byte>
+[[nodiscard]] Byte* element_at(Byte* data, std::int64_t elements, DType dtype) {
+  return data + elements * size_in_bytes(dtype);
+}
 
 // A walk over equal boxes of several operands in memory, row by row. Loops of length one are gone
 // and neighbours that continue each other in every operand are one, so a row is as long as can be.
