@@ -11,7 +11,6 @@
 namespace harpe {
 namespace {
 
-constexpr int kAnywhere = -1;
 constexpr double kPointwise = 4;  // roundings of a pointwise leaf, an exponential among them
 
 double size_of_dim(const Program& program, const Buffer& buffer, std::size_t dim) {
@@ -198,23 +197,6 @@ double part_term(const Plan& plan, const Producer& producer) {
   return keeps_parts ? unit_roundoff(output.dtype) : 0;
 }
 
-std::optional<Producer> find_producer(const Program& program, const std::string& buffer,
-                                      int before) {
-  std::optional<Producer> last;
-  int ordinal = 0;
-  for (const Nest& nest : program.nests) {
-    for (const Stmt& stmt : nest.stmts) {
-      if (ordinal == before) return last;
-      for (std::size_t i = 0; i < stmt.targets.size(); ++i) {
-        if (stmt.targets[i].buffer != buffer) continue;
-        last = Producer{.nest = &nest, .stmt = &stmt, .target = i, .ordinal = ordinal};
-      }
-      ++ordinal;
-    }
-  }
-  return last;
-}
-
 ErrorBound bound_after(const Plan& plan, const Producer& producer, const Magnitudes& magnitudes) {
   const Stmt& stmt = *producer.stmt;
   ErrorBound bound;
@@ -242,12 +224,6 @@ ErrorBound bound_after(const Plan& plan, const Producer& producer, const Magnitu
 }
 
 }  // namespace
-
-Producer producer_of(const Program& program, const std::string& buffer) {
-  const std::optional<Producer> producer = find_producer(program, buffer, kAnywhere);
-  HP_CHECK(producer.has_value(), "no statement writes `" + buffer + "`");
-  return *producer;
-}
 
 ErrorBound bound_of(const Plan& plan, const std::string& buffer, const Magnitudes& magnitudes) {
   return bound_after(plan, producer_of(plan.program, buffer), magnitudes);

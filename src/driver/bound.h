@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include "ir/producer.h"
 #include "plan/plan.h"
 
 namespace harpe {
@@ -30,14 +31,5 @@ struct ErrorBound {
 // statement.
 [[nodiscard]] ErrorBound bound_of(const Plan& plan, const std::string& buffer,
                                   const Magnitudes& magnitudes);
-
-// The last statement that writes `buffer`, and which of its targets the buffer is.
-struct Producer {
-  const Nest* nest = nullptr;
-  const Stmt* stmt = nullptr;
-  std::size_t target = 0;
-  int ordinal = 0;  // of the statement in the program
-};
-[[nodiscard]] Producer producer_of(const Program& program, const std::string& buffer);
 
 }  // namespace harpe

@@ -6,31 +6,13 @@
 #include <vector>
 
 #include "exec/cpu/tensors.h"
+#include "ir/producer.h"
 #include "support/check.h"
 
 namespace harpe::cpu {
 namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
-
-struct State {
-  const Stmt* stmt = nullptr;
-  std::size_t target = 0;
-};
-
-// The last statement that makes the buffer, and which of its targets the buffer is.
-State state_of(const Program& program, const std::string& buffer) {
-  State state;
-  for (const Nest& nest : program.nests) {
-    for (const Stmt& stmt : nest.stmts) {
-      const auto target = std::ranges::find(stmt.targets, buffer, &Access::buffer);
-      if (target == stmt.targets.end()) continue;
-      state = {.stmt = &stmt, .target = static_cast<std::size_t>(target - stmt.targets.begin())};
-    }
-  }
-  HP_CHECK(state.stmt != nullptr, "a statement that writes `" + buffer + "`");
-  return state;
-}
 
 const BufferTable& table_of(const Setting& setting, const std::string& buffer) {
   return setting.blocks.buffers()[static_cast<std::size_t>(setting.blocks.find_buffer(buffer))];
@@ -117,7 +99,7 @@ std::vector<HostTensor> parts_of(const Setting& setting, const std::string& buff
 }  // namespace
 
 HostTensor combine_parts(const Setting& setting, const std::string& buffer) {
-  const State state = state_of(setting.plan.program, buffer);
+  const Producer state = producer_of(setting.plan.program, buffer);
   const std::vector<HostTensor> parts = parts_of(setting, buffer);
   HostTensor out = parts.front();
   const bool weighed = state.stmt->monoid == Monoid::Lse && state.target == 0;
