@@ -1,0 +1,160 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "support/diag.h"
+#include "support/units.h"
+
+namespace harpe {
+
+// What a plan runs on, as data: a `.machine` file (docs/machine.md). Bandwidths are bytes per
+// second and direction, rates operations per second. Every line says where its figures come from.
+
+enum class Origin : std::uint8_t { Measured, Published, Assumed };
+struct Provenance {
+  Origin origin = Origin::Assumed;
+  std::string note;  // "copy engines, 8 x H200, 2026-11-21"
+  friend bool operator==(const Provenance&, const Provenance&) = default;
+};
+
+// One rank's processor.
+struct Processor {
+  std::string name;
+  std::int64_t sms = 1;         // units that compute in parallel; kernels may take some of them
+  double memory_bytes = 0;      // that a plan may use
+  double memory_bandwidth = 0;  // HBM, or a core's share of the host's
+  double cache_bytes = 0;       // intermediates up to this size do not reach memory
+  Picoseconds kernel_start;     // from a kernel being ready to its first instruction (in a graph)
+  Picoseconds kernel_issue;     // of the host, per launch, where launches are not replayed
+  Picoseconds event;            // from a task's end to its waiter's start, another lane, same rank
+  Provenance from;
+  friend bool operator==(const Processor&, const Processor&) = default;
+};
+
+enum class LevelKind : std::uint8_t {
+  Switch,  // every processor has its own port; no contention but at the ports
+  Rail,    // processors with the same index within the level below share a network of their own
+  Ring,    // neighbours only; distance costs links
+  Bus,     // all share one
+};
+
+// How processors are connected, innermost first: level l joins `size` groups of level l-1.
+struct MachineLevel {
+  std::string name;  // "nvlink", "rail"
+  LevelKind kind = LevelKind::Switch;
+  std::int64_t size = 1;
+  double bandwidth = 0;            // of one processor's port, per direction; of a Bus: in all
+  Picoseconds latency;             // of one hop, as of a flag written and seen
+  double messages_per_second = 0;  // of one processor's NIC; 0: no limit
+  Picoseconds proxy_post;          // of the proxy thread, per transfer; 0: no proxy in the way
+  Picoseconds proxy_fence;         // of the proxy thread, per outstanding transfer it drains
+  Provenance from;
+  friend bool operator==(const MachineLevel&, const MachineLevel&) = default;
+};
+
+// How data crosses a level: transfer time = start + bytes / bandwidth, alone.
+struct TransportRate {
+  std::string via;    // as a schedule names it: ce, sm, tma, nccl, proxy
+  std::string level;  // a MachineLevel's name
+  Picoseconds start;
+  double bandwidth = 0;
+  std::int64_t sms = 0;  // that it takes while it runs, on the side that drives it
+  Provenance from;
+  friend bool operator==(const TransportRate&, const TransportRate&) = default;
+};
+
+// One point of a library collective's curve: `bytes` are what one rank puts in.
+enum class CollectiveKind : std::uint8_t {
+  AllGather,
+  ReduceScatter,
+  AllReduce,
+  AllToAll,
+  SendRecv
+};
+struct CollectiveSample {
+  CollectiveKind kind = CollectiveKind::AllGather;
+  std::string level;
+  std::int64_t ranks = 1;
+  double bytes = 0;
+  Picoseconds time;
+  Provenance from;
+  friend bool operator==(const CollectiveSample&, const CollectiveSample&) = default;
+};
+
+// What a leaf's time depends on. A product has `batch` problems of rows x columns x depth;
+// attention `batch` heads of rows queries, columns keys and head dimension depth. Leaves that only
+// touch memory have bytes alone.
+struct LeafShape {
+  double batch = 1;
+  double rows = 1;
+  double columns = 1;
+  double depth = 1;
+  double flops = 0;  // of what is computed: hidden pairs of a mask do not count
+  double bytes = 0;  // read and written at least
+  friend bool operator==(const LeafShape&, const LeafShape&) = default;
+};
+
+// A leaf's rate by shape: the larger of work in whole tiles at `peak` and bytes at the memory's
+// bandwidth, plus `start`; samples, where there are any near, correct it (docs/machine.md).
+struct LeafRate {
+  std::string leaf;   // a leaf contract's name, or "*"
+  std::string dtype;  // "bf16", or "*"
+  double peak = 0;    // operations per second with all SMs; 0: memory alone
+  double tile_rows = 1;
+  double tile_columns = 1;
+  double half_depth = 0;    // depth at which a tile reaches half its rate
+  double memory_share = 1;  // of the memory bandwidth that it reaches
+  Picoseconds start;
+  Provenance from;
+  friend bool operator==(const LeafRate&, const LeafRate&) = default;
+};
+struct LeafSample {
+  std::string leaf;
+  std::string dtype;
+  LeafShape shape;
+  bool causal = false;
+  Picoseconds time;
+  Provenance from;
+  friend bool operator==(const LeafSample&, const LeafSample&) = default;
+};
+
+struct Machine {
+  std::string name;
+  std::string summary;
+  Processor processor;
+  std::vector<MachineLevel> levels;
+  std::vector<TransportRate> transports;
+  std::vector<CollectiveSample> collectives;
+  std::vector<LeafRate> rates;
+  std::vector<LeafSample> samples;
+  friend bool operator==(const Machine&, const Machine&) = default;
+
+  [[nodiscard]] std::int64_t processors() const;  // product of the levels' sizes
+};
+
+[[nodiscard]] std::string_view print(Origin origin);
+[[nodiscard]] std::string_view print(LevelKind kind);
+[[nodiscard]] std::string_view print(CollectiveKind kind);  // "all_gather"
+
+// `machine NAME { … }`. parse_machine(print(m)) == m. Errors: T0xx; M110 to M116.
+[[nodiscard]] std::string print(const Machine& machine);
+[[nodiscard]] Checked<Machine> parse_machine(std::string_view text, const std::string& file);
+// Figures in range, names known, levels there, a rate for some leaf. Errors: M113 to M116.
+[[nodiscard]] Checked<Ok> check_machine(const Machine& machine);
+
+// 128 bits over the canonical text without provenance, as hexadecimal: keys of plan caches.
+[[nodiscard]] std::string fingerprint(const Machine& machine);
+
+// The shipped machines.
+struct MachinePreset {
+  std::string_view name;
+  std::string_view text;
+};
+[[nodiscard]] std::span<const MachinePreset> all_machine_presets();
+[[nodiscard]] const MachinePreset* find_machine_preset(std::string_view name);
+
+}  // namespace harpe

@@ -1,0 +1,38 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+#include "machine/machine.h"
+
+namespace harpe {
+
+// Times of single things on a machine, each alone on it. docs/machine.md derives the models.
+
+// The innermost level at which two processors meet: 0 within one level-0 group. Processors are
+// numbered row-major, the outermost level first. Requires: different, both on the machine.
+[[nodiscard]] int level_between(const Machine& machine, std::int64_t first, std::int64_t second);
+// The innermost level whose groups hold all of `first` .. `first + (count - 1) * stride`.
+[[nodiscard]] int level_of_group(const Machine& machine, std::int64_t first, std::int64_t stride,
+                                 std::int64_t count);
+
+// The line for a transport at a level, or null where the machine has none there.
+[[nodiscard]] const TransportRate* find_transport(const Machine& machine, std::string_view via,
+                                                  int level);
+
+// A leaf alone on a processor, without its launch. Never 0; the rate "*" stands in for a leaf or
+// dtype without its own. Requires: check_machine.
+[[nodiscard]] Picoseconds leaf_time(const Machine& machine, std::string_view leaf,
+                                    std::string_view dtype, const LeafShape& shape, bool causal);
+// No leaf of this kind is ever faster: its operations at peak, its bytes at full bandwidth.
+[[nodiscard]] Picoseconds leaf_bound(const Machine& machine, std::string_view leaf,
+                                     std::string_view dtype, double flops, double bytes);
+
+// A library collective over `ranks` processors that meet at `level`; `bytes` are what one puts in.
+// Interpolated between samples of that level and kind, scaled by (ranks - 1) / ranks where only
+// other numbers of ranks were sampled; where none was, from the transport `nccl`.
+[[nodiscard]] Picoseconds collective_time(const Machine& machine, CollectiveKind kind, int level,
+                                          std::int64_t ranks, double bytes);
+
+}  // namespace harpe

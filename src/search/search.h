@@ -1,0 +1,85 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "ir/form.h"
+#include "ir/program.h"
+#include "machine/machine.h"
+#include "machine/mesh.h"
+#include "support/diag.h"
+#include "support/units.h"
+
+namespace harpe {
+
+// Where inputs and outputs live: part of the contract with the caller (commir.md Q1, D13).
+enum class Contract : std::uint8_t {
+  Standard,  // the operator's own homes (docs/schedules.md); sequence layouts as they suit
+  Free,      // every placement is searched; the best per placement is kept
+};
+
+// Which results a schedule may give (commir.md 9).
+enum class NumericsClass : std::uint8_t {
+  Exact,     // no partial state is rounded on the way, folds in a fixed order
+  Rounded,   // partial sums may travel in the output's type
+  Reordered  // library reductions may choose their own order
+};
+
+struct SearchOptions {
+  Contract contract = Contract::Standard;
+  std::vector<Place> fixed;  // homes that stay as given, under either contract
+  NumericsClass numerics = NumericsClass::Rounded;
+  std::optional<std::int64_t> memory_limit;  // bytes per rank; none: the machine's
+  std::int64_t top = 8;
+  std::optional<std::chrono::milliseconds> budget;
+  std::vector<NormalForm> seeds;  // from a plan cache
+  bool exhaustive = false;        // simulate every candidate
+  std::function<void(std::string_view stage, std::int64_t done, std::int64_t of)> progress;
+  std::function<bool()> interrupted;  // asked often; true ends the search with what it has
+};
+
+// A candidate as evaluated.
+struct Evaluated {
+  NormalForm form;
+  std::string label;     // "ring", a named schedule's; or a description of its parts
+  bool named = false;    // one of the hand-written baselines
+  Picoseconds bound;     // lower bound
+  Picoseconds estimate;  // of the outline
+  std::optional<Picoseconds> simulated;
+  std::int64_t memory_bytes = 0;
+  [[nodiscard]] Picoseconds time() const { return simulated.value_or(estimate); }
+};
+
+struct Refused {
+  std::string reason;  // a diagnostic's code and text
+  std::int64_t count = 0;
+};
+
+struct SearchResult {
+  std::int64_t candidates = 0;  // in the space, as enumerated, before anything was dropped
+  std::int64_t unique = 0;      // after canonical hashing
+  std::int64_t duplicates = 0;  // evaluated twice: always 0, counted to show it
+  std::int64_t feasible = 0;    // within memory
+  std::int64_t pruned = 0;      // by lower bound
+  std::int64_t estimated = 0;
+  std::int64_t simulated = 0;
+  std::vector<Evaluated> top;        // best first
+  std::vector<Evaluated> front;      // time-memory Pareto front, fastest first
+  std::vector<Evaluated> baselines;  // named schedules, best first
+  std::vector<Refused> refused;
+  std::optional<Evaluated> nearest;  // where nothing fits: what misses by least
+  bool complete = true;              // false: budget or interrupt ended it
+  double seconds = 0;
+};
+
+// The best schedules of a program on a mesh of a machine's processors. Deterministic.
+// Errors: M117; S701 nothing fits the memory, with the nearest miss; S702 the budget ended before
+// any candidate was evaluated.
+[[nodiscard]] Checked<SearchResult> search(const Program& program, const Mesh& mesh,
+                                           const Machine& machine, const SearchOptions& options);
+
+}  // namespace harpe

@@ -1,0 +1,34 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "sim/workload.h"
+
+namespace harpe {
+
+// When one activity ran, and what it waited for and was held back by.
+struct Span {
+  Picoseconds ready;  // everything it waits for is over, its lane included
+  Picoseconds begin;  // of its work: ready + start
+  Picoseconds end;
+  std::int32_t cause = -1;         // the activity whose end made it ready; -1: time 0
+  WaitKind kind = WaitKind::Lane;  // how `cause` did
+  std::int32_t bound = -1;  // the resource that held it back longest; -1: it ran at full speed
+  friend bool operator==(const Span&, const Span&) = default;
+};
+
+struct EngineRun {
+  Picoseconds total;
+  std::vector<Span> spans;    // per activity
+  std::vector<double> units;  // per resource: what was taken of it
+  friend bool operator==(const EngineRun&, const EngineRun&) = default;
+};
+
+// Runs the workload: lanes are FIFO, an activity starts when its dependencies are over, and running
+// ones share resources max-min fairly on the fraction of their full speed (progressive filling),
+// shares changing at every start and end. Deterministic; equal inputs give equal picoseconds.
+// Requires: dependencies and lane order have no cycle (HP_CHECK).
+[[nodiscard]] EngineRun run_workload(const Workload& workload);
+
+}  // namespace harpe

@@ -1,0 +1,91 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "machine/machine.h"
+#include "plan/plan.h"
+#include "sim/engine.h"
+#include "support/diag.h"
+
+namespace harpe {
+
+enum class Launch : std::uint8_t {
+  Graph,  // replayed: kernels start `kernel_start` after they are ready
+  Host,   // each is issued by its rank's host thread, `kernel_issue` apart
+};
+
+// What successive idealisation removes (sim/taxes.h); simulations of the plan itself remove
+// nothing.
+struct Idealisation {
+  bool no_launch = false;       // kernels, copies and signals start the moment they can
+  bool tile_edges = false;      // a task starts when the first part of what it reads is there
+  bool no_round_trips = false;  // intermediates do not pass through memory
+  friend bool operator==(const Idealisation&, const Idealisation&) = default;
+};
+
+struct SimulateOptions {
+  Launch launch = Launch::Graph;
+  Idealisation ideal;
+  struct Delay {
+    RankId rank;
+    Picoseconds time;
+  };
+  std::optional<Delay> delay;  // a rank that starts late
+};
+
+// What a stretch of the critical path is spent on.
+enum class Spending : std::uint8_t {
+  Compute,
+  Memory,
+  Link,
+  Message,
+  Launch,
+  Signal,
+  Barrier,
+  Fold,
+};
+struct Segment {
+  Spending spending = Spending::Compute;
+  Picoseconds begin, end;
+  TaskId task;       // that it belongs to
+  std::string what;  // "compute fwd, rank 3", "link into rank 2"
+  friend bool operator==(const Segment&, const Segment&) = default;
+};
+
+struct ResourceShare {
+  Resource resource;
+  std::string name;        // "rank 3 nvlink in"
+  double utilisation = 0;  // of capacity x total time
+  friend bool operator==(const ResourceShare&, const ResourceShare&) = default;
+};
+
+struct MemoryPoint {
+  Picoseconds time;
+  std::int64_t bytes = 0;  // of the fullest rank
+  friend bool operator==(const MemoryPoint&, const MemoryPoint&) = default;
+};
+
+struct Simulation {
+  Picoseconds total;
+  std::vector<Span> tasks;             // per task of the plan; Span::cause is a task
+  std::vector<Segment> critical_path;  // in time order, without gaps
+  std::vector<ResourceShare> shares;
+  Picoseconds exposed_communication;  // of the worst rank: its SMs idle while it waits for data
+  std::vector<MemoryPoint> memory;    // of the fullest rank over time
+  std::int64_t peak_bytes = 0;        // arena and homes of one rank
+  std::vector<std::int64_t> bytes_per_level;  // that cross it, over all ranks
+  std::int64_t activities = 0;
+};
+
+// Can the plan's ranks be laid out on the machine? Rank r is processor r. Errors: M117 too few
+// processors, M118 a transport that no level between two ranks has.
+[[nodiscard]] Checked<Ok> check_fits(const Plan& plan, const Machine& machine);
+
+// Requires: a verified plan; check_fits.
+[[nodiscard]] Simulation simulate(const Plan& plan, const Machine& machine,
+                                  const SimulateOptions& options = {});
+
+}  // namespace harpe

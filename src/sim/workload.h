@@ -1,0 +1,62 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "support/units.h"
+
+namespace harpe {
+
+// What the engine runs: activities in lanes, dependencies, and resources they share. Knows neither
+// plans nor machines. Made from a plan (sim/build.h) or from a normal form (search/outline.h).
+
+enum class ResourceKind : std::uint8_t { Sm, Memory, Egress, Ingress, Message, Proxy, Bus };
+
+struct Resource {
+  ResourceKind kind = ResourceKind::Sm;
+  std::int32_t rank = 0;   // whose
+  std::int32_t level = 0;  // of the machine, for links
+  double capacity = 0;     // units per second: SMs, bytes per second, messages per second
+  friend bool operator==(const Resource&, const Resource&) = default;
+};
+
+// What an activity takes of a resource while it runs at full speed, in units per second.
+struct Use {
+  std::int32_t resource = 0;
+  double rate = 0;
+  friend bool operator==(const Use&, const Use&) = default;
+};
+
+// Why an activity could not start earlier.
+enum class WaitKind : std::uint8_t {
+  Lane,     // its lane was busy with the one before
+  Event,    // an event of the same rank
+  Signal,   // a word that another rank writes
+  Barrier,  // all ranks' words
+  Member,   // a collective's other members
+};
+struct Dependency {
+  std::int32_t before = 0;
+  std::int32_t after = 0;
+  WaitKind kind = WaitKind::Event;
+  Picoseconds delay;  // from the end of `before` until `after` knows of it
+  friend bool operator==(const Dependency&, const Dependency&) = default;
+};
+
+struct Activity {
+  std::int32_t lane = 0;
+  Picoseconds start;  // fixed, at its beginning: a launch, a copy's set-up; holds the lane
+  Picoseconds work;   // at full speed; shares of resources make it longer
+  std::vector<Use> uses;
+  friend bool operator==(const Activity&, const Activity&) = default;
+};
+
+struct Workload {
+  std::vector<Resource> resources;
+  std::vector<Activity> activities;  // those of one lane run in the order of their indices
+  std::vector<Dependency> dependencies;
+  std::int32_t lanes = 0;
+};
+
+}  // namespace harpe
