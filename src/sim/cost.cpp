@@ -179,6 +179,22 @@ void add_use(Activity& activity, std::int32_t resource, double rate) {
   }
 }
 
+void add_crossing(const Machine& machine, const ResourceMap& map, Activity& activity,
+                  const TransferCost& cost) {
+  for (const Hop& hop : path_between(machine, cost.from, cost.to)) {
+    spread_use(activity, find_resource(map, ResourceKind::Egress, hop.from, hop.level), cost.bytes);
+    const std::int32_t in = find_resource(map, ResourceKind::Ingress, hop.to, hop.level);
+    if (map.first_buses[static_cast<std::size_t>(hop.level)] < 0) {
+      spread_use(activity, in, cost.bytes);
+    }
+    spread_use(activity, find_resource(map, ResourceKind::Memory, hop.from), cost.bytes);
+    spread_use(activity, find_resource(map, ResourceKind::Memory, hop.to), cost.bytes);
+    if (level_at(machine, hop.level).messages_per_second > 0) {
+      spread_use(activity, find_resource(map, ResourceKind::Message, hop.from, hop.level), 1);
+    }
+  }
+}
+
 Activity transfer_activity(const Machine& machine, const ResourceMap& map,
                            const TransferCost& cost) {
   Activity activity;
@@ -186,29 +202,15 @@ Activity transfer_activity(const Machine& machine, const ResourceMap& map,
   const int level = local ? 0 : level_between(machine, cost.from.value, cost.to.value);
   const TransportRate* const rate = find_transport(machine, cost.via, level);
   activity.start = rate != nullptr ? rate->start : machine.processor.kernel_start;
-  const auto memory_of = [&](RankId rank) {
-    return find_resource(map, ResourceKind::Memory, rank);
-  };
   if (local) {
     activity.work = duration(2 * cost.bytes, machine.processor.memory_bandwidth);
-    spread_use(activity, memory_of(cost.from), 2 * cost.bytes);
+    spread_use(activity, find_resource(map, ResourceKind::Memory, cost.from), 2 * cost.bytes);
     return activity;
   }
   HP_CHECK(rate != nullptr, "a transport between the ranks");
   activity.work = duration(cost.bytes, rate->bandwidth);
   if (activity.work.value == 0) return activity;
-  for (const Hop& hop : path_between(machine, cost.from, cost.to)) {
-    spread_use(activity, find_resource(map, ResourceKind::Egress, hop.from, hop.level), cost.bytes);
-    const std::int32_t in = find_resource(map, ResourceKind::Ingress, hop.to, hop.level);
-    if (map.first_buses[static_cast<std::size_t>(hop.level)] < 0) {
-      spread_use(activity, in, cost.bytes);
-    }
-    spread_use(activity, memory_of(hop.from), cost.bytes);
-    spread_use(activity, memory_of(hop.to), cost.bytes);
-    if (level_at(machine, hop.level).messages_per_second > 0) {
-      spread_use(activity, find_resource(map, ResourceKind::Message, hop.from, hop.level), 1);
-    }
-  }
+  add_crossing(machine, map, activity, cost);
   if (rate->sms > 0) {
     add_use(activity, find_resource(map, ResourceKind::Sm, cost.driver),
             static_cast<double>(rate->sms));

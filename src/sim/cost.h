@@ -48,17 +48,20 @@ struct Hop {
 [[nodiscard]] Picoseconds barrier_delay(const Machine& machine, const std::vector<RankId>& ranks);
 
 struct TransferCost {
-  std::string_view via;
+  std::string_view via = {};
   RankId from;
   RankId to;
   double bytes = 0;
-  RankId driver;  // whose SMs it takes, where it takes some
+  RankId driver = {};  // whose SMs it takes, where it takes some
 };
 // start + bytes / bandwidth alone; takes ports along its way, memory at both ends, a message of
 // each NIC. Within a rank: a copy in memory, after the transport's start at the innermost level.
 // Requires: has_transport.
 [[nodiscard]] Activity transfer_activity(const Machine& machine, const ResourceMap& map,
                                          const TransferCost& cost);
+// The uses of a transfer alone: `bytes` spread over the activity's work. Requires: work above 0.
+void add_crossing(const Machine& machine, const ResourceMap& map, Activity& activity,
+                  const TransferCost& cost);
 [[nodiscard]] bool has_transport(const Machine& machine, std::string_view via, RankId from,
                                  RankId to);
 
