@@ -31,6 +31,8 @@ constexpr std::array kVerbs = {
          "  harpe run ring.plan --iters 5 --trace ring.json --json -"},
     Verb{"explain", "CODE", "what a diagnostic means and what to do about it",
          "  harpe explain F205\n  harpe explain --all"},
+    Verb{"machines", "[NAME|FILE.machine]", "list the shipped machines, or print one as text",
+         "  harpe machines\n  harpe machines h200x8 > mine.machine"},
 };
 
 // Verbs of the command line contract that no version has yet.

@@ -15,6 +15,7 @@ enum VerbBit : std::uint32_t {
   kVerify = 1U << 4U,
   kRun = 1U << 5U,
   kExplain = 1U << 6U,
+  kMachines = 1U << 7U,
 };
 
 struct Flag {
@@ -59,11 +60,11 @@ inline constexpr std::array kFlags = {
          kRun},
     Flag{"all", "", "", "every diagnostic, as the text of docs/errors.md", kExplain},
     Flag{"json", "", "FILE|-", "write one JSON object with inputs and results",
-         kOps | kSchedules | kLower | kVerify | kRun},
+         kOps | kSchedules | kLower | kVerify | kRun | kMachines},
     Flag{"paranoid", "", "", "read every text form back and compare",
          kShow | kSchedules | kLower | kVerify | kRun},
     Flag{"help", "-h", "", "this text",
-         kOps | kShow | kSchedules | kLower | kVerify | kRun | kExplain},
+         kOps | kShow | kSchedules | kLower | kVerify | kRun | kExplain | kMachines},
 };
 
 }  // namespace harpe::cli

@@ -18,6 +18,7 @@ namespace {
 Checked<int> dispatch(const CommandLine& line, Session& session) {
   if (line.verb == "ops") return list_operators(line);
   if (line.verb == "explain") return explain_diagnostic(line);
+  if (line.verb == "machines") return list_machines(line);
   if (line.verb == "show") return show_text(line, session);
   if (line.verb == "schedules") return print_schedules(line, session);
   if (line.verb == "lower") return lower_schedule(line, session);
