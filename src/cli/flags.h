@@ -16,6 +16,7 @@ enum VerbBit : std::uint32_t {
   kRun = 1U << 5U,
   kExplain = 1U << 6U,
   kMachines = 1U << 7U,
+  kProfile = 1U << 8U,
 };
 
 struct Flag {
@@ -38,6 +39,9 @@ inline constexpr std::array kFlags = {
     Flag{"svg", "", "", "the same as an SVG image", kShow},
     Flag{"output-file", "-o", "FILE.plan", "write the plan here instead of standard output",
          kLower},
+    Flag{"output-file", "-o", "FILE.machine", "write the machine here, and show a summary",
+         kProfile},
+    Flag{"ranks", "", "N", "how many ranks work at once (default: one per core)", kProfile},
     Flag{"stop-after", "", "STAGE", "print the draft as this stage left it, and stop", kLower},
     Flag{"print-after", "", "STAGE|all", "print the draft after this stage, to standard error",
          kLower},
@@ -60,11 +64,11 @@ inline constexpr std::array kFlags = {
          kRun},
     Flag{"all", "", "", "every diagnostic, as the text of docs/errors.md", kExplain},
     Flag{"json", "", "FILE|-", "write one JSON object with inputs and results",
-         kOps | kSchedules | kLower | kVerify | kRun | kMachines},
+         kOps | kSchedules | kLower | kVerify | kRun | kMachines | kProfile},
     Flag{"paranoid", "", "", "read every text form back and compare",
          kShow | kSchedules | kLower | kVerify | kRun},
     Flag{"help", "-h", "", "this text",
-         kOps | kShow | kSchedules | kLower | kVerify | kRun | kExplain | kMachines},
+         kOps | kShow | kSchedules | kLower | kVerify | kRun | kExplain | kMachines | kProfile},
 };
 
 }  // namespace harpe::cli
