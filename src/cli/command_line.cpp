@@ -43,6 +43,8 @@ constexpr std::array kVerbs = {
          "  harpe machines\n  harpe machines h200x8 > mine.machine"},
     Verb{"profile", "", "measure this computer as a machine for simulate and tune",
          "  harpe profile -o here.machine\n  harpe profile --ranks 8 -o eight.machine"},
+    Verb{"validate", "", "compare predicted times with measured ones",
+         "  harpe validate --measured measured/ --machine h200x8"},
 };
 
 // Verbs of the command line contract that no version has yet.
