@@ -33,6 +33,7 @@ struct BuiltWorkload {
   ResourceMap map;
   std::vector<BuiltActivity> of;            // per activity
   std::vector<std::int32_t> first_of_task;  // per task: the activity that its waits hold up
+  std::vector<std::int32_t> begin_of_task;  // per task: the first of its Work
   std::vector<std::int32_t> work_of_task;   // per task: the activity whose end is its own
   std::vector<double> level_bytes;          // per level of the machine: what crosses it
 };

@@ -222,8 +222,7 @@ Activity compute_activity(const Machine& machine, const ResourceMap& map, RankId
                           const ComputeCost& cost) {
   const std::int64_t all = machine.processor.sms;
   const std::int64_t sms = cost.sms > 0 ? std::min(cost.sms, all) : all;
-  Activity activity;
-  activity.start = machine.processor.kernel_start;
+  Activity activity = launch_activity(machine);
   activity.work = leaf_time(machine, cost.leaf, cost.dtype, cost.shape, cost.causal);
   const Picoseconds computing = leaf_bound(machine, cost.leaf, cost.dtype, cost.shape.flops, 0);
   const Picoseconds moving = duration(cost.shape.bytes, machine.processor.memory_bandwidth);
@@ -240,9 +239,14 @@ Activity compute_activity(const Machine& machine, const ResourceMap& map, RankId
   return activity;
 }
 
-Activity fold_activity(const Machine& machine, const ResourceMap& map, RankId rank, double bytes) {
+Activity launch_activity(const Machine& machine) {
   Activity activity;
   activity.start = machine.processor.kernel_start;
+  return activity;
+}
+
+Activity fold_activity(const Machine& machine, const ResourceMap& map, RankId rank, double bytes) {
+  Activity activity = launch_activity(machine);
   activity.work = duration(bytes, machine.processor.memory_bandwidth);
   spread_use(activity, find_resource(map, ResourceKind::Memory, rank), bytes);
   return activity;
@@ -250,9 +254,9 @@ Activity fold_activity(const Machine& machine, const ResourceMap& map, RankId ra
 
 Activity collective_activity(const Machine& machine, const ResourceMap& map, RankId rank,
                              const CollectiveCost& cost) {
-  Activity activity;
-  activity.start = machine.processor.kernel_start;
-  activity.work = collective_time(machine, cost.kind, cost.level, cost.members, cost.bytes);
+  Activity activity = launch_activity(machine);
+  activity.work =
+      collective_time(machine, cost.kind, cost.level, cost.members, cost.bytes, cost.groups);
   const auto members = static_cast<double>(cost.members);
   double sent = cost.bytes * (members - 1) / members;
   if (cost.kind == CollectiveKind::AllGather) sent = cost.bytes * (members - 1);

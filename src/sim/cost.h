@@ -76,6 +76,9 @@ struct ComputeCost {
 [[nodiscard]] Activity compute_activity(const Machine& machine, const ResourceMap& map, RankId rank,
                                         const ComputeCost& cost);
 
+// A launch that finds nothing to do.
+[[nodiscard]] Activity launch_activity(const Machine& machine);
+
 // One launch that only touches memory: fold, finalise, init, pack, unpack. `bytes` read + written.
 [[nodiscard]] Activity fold_activity(const Machine& machine, const ResourceMap& map, RankId rank,
                                      double bytes);
@@ -83,8 +86,9 @@ struct ComputeCost {
 struct CollectiveCost {
   CollectiveKind kind = CollectiveKind::AllGather;
   std::int64_t members = 1;
-  int level = 0;     // at which they meet: level_of_group
-  double bytes = 0;  // that one rank puts in
+  int level = 0;            // at which they meet: level_of_group
+  std::int64_t groups = 0;  // below it among which they are spread; 0: as few as hold them
+  double bytes = 0;         // that one rank puts in
 };
 // One member's part of a library collective: a launch, then collective_time. The caller lets the
 // members start together. Traffic of the ports is spread evenly over the time.

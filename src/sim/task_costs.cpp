@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <set>
 #include <string_view>
 
 #include "support/check.h"
@@ -152,6 +153,7 @@ Activity TaskCosts::compute(TaskId id) const {
   const Task& task = plan_.tasks[id.index()];
   const LeafShape& own = shapes_[id.index()];
   const Stmt& stmt = statement_of(task);
+  if (own.batch * own.rows * own.columns * own.depth == 0) return launch_activity(machine_);
   LeafShape shape = own;
   double share = 1;
   if (task.kernel >= 0) {
@@ -264,6 +266,15 @@ Activity TaskCosts::collective(TaskId id, const std::vector<TaskId>& members) co
     for (const Crossing& crossing : crossings(member)) entering += crossing.bytes;
     most = std::max(most, entering);
   }
+  std::int64_t inner = 1;  // processors that meet below the level
+  for (int level = 0; level < cost.level; ++level) {
+    inner *= machine_.levels[static_cast<std::size_t>(level)].size;
+  }
+  std::set<std::int64_t> groups;
+  for (const TaskId member : members) {
+    groups.insert(rank_of(plan_.tasks[member.index()]).value / inner);
+  }
+  cost.groups = static_cast<std::int64_t>(groups.size());
   const double others = std::max(1.0, count - 1);
   switch (task.collective) {
     case CollectiveOp::AllGather:
