@@ -132,18 +132,24 @@ std::string draw_critical_path(const ReportPage& page) {
   const Picoseconds first = page.critical_path.front().begin;
   const Picoseconds total = page.critical_path.back().end - first;
   if (total <= Picoseconds()) return {};
-  std::array<Bars, kSpendings.size()> bars;
+  std::array<Bars, kSpendings.size()> wide;
+  std::array<Bars, kSpendings.size()> thin;
   for (const Segment& segment : page.critical_path) {
     if (segment.end == segment.begin) continue;
     const auto at = [&](Picoseconds time) {
       return static_cast<double>((time - first).value) / static_cast<double>(total.value);
     };
-    bars[static_cast<std::size_t>(std::ranges::find(kSpendings, segment.spending) -
-                                  kSpendings.begin())]
-        .add(at(segment.begin), at(segment.end), 0, kHeight);
+    const double begin = at(segment.begin);
+    const double end = at(segment.end);
+    const auto spending = static_cast<std::size_t>(std::ranges::find(kSpendings, segment.spending) -
+                                                   kSpendings.begin());
+    (end - begin > 0.006 ? wide : thin)[spending].add(begin, end, 0, kHeight);
   }
   std::string body;
-  for (std::size_t i = 0; i < bars.size(); ++i) body += bars[i].draw(style_of(kSpendings[i]));
+  for (std::size_t i = 0; i < kSpendings.size(); ++i) {
+    body += wide[i].draw(style_of(kSpendings[i]));
+    body += thin[i].draw("thin " + std::string(style_of(kSpendings[i])));
+  }
   const Unit unit = time_unit(total);
   const Scale scale{.low = 0, .high = static_cast<double>(total.value)};
   std::string ticks;

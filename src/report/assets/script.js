@@ -78,6 +78,7 @@
       || ["ns", 1e3];
     const byRow = rows.map(() => []);
     tasks.forEach((task, index) => byRow[task[0]].push(index));
+    const written = [...names.children];
     let low = 0;
     let high = total;
     let grabbed = null;
@@ -235,5 +236,11 @@
       keys[event.key]();
     });
     new ResizeObserver(draw).observe(svg);
+    // Paper is narrower than the screen: the names that fit everywhere are those made without us.
+    addEventListener("beforeprint", () => {
+      show(0, total);
+      names.replaceChildren(...written);
+    });
+    addEventListener("afterprint", draw);
   }
 })();
