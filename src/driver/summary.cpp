@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "driver/work.h"
+#include "plan/work.h"
 
 namespace harpe {
 

@@ -29,10 +29,12 @@ namespace harpe {
 [[nodiscard]] Picoseconds leaf_bound(const Machine& machine, std::string_view leaf,
                                      std::string_view dtype, double flops, double bytes);
 
-// A library collective over `ranks` processors that meet at `level`; `bytes` are what one puts in.
-// Interpolated between samples of that level and kind, scaled by (ranks - 1) / ranks where only
-// other numbers of ranks were sampled; where none was, from the transport `nccl`.
+// A library collective over `ranks` processors that meet at `level`, in `groups` of equally many
+// that meet below it; 0: as few groups as hold them. `bytes` are what one puts in. Interpolated
+// between samples of that level and kind, and of the nearest number of ranks, at bytes that give
+// ports as much to carry; where there is none, from the transport `nccl`.
 [[nodiscard]] Picoseconds collective_time(const Machine& machine, CollectiveKind kind, int level,
-                                          std::int64_t ranks, double bytes);
+                                          std::int64_t ranks, double bytes,
+                                          std::int64_t groups = 0);
 
 }  // namespace harpe

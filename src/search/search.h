@@ -30,6 +30,7 @@ enum class NumericsClass : std::uint8_t {
 };
 
 struct SearchOptions {
+  std::string family;  // the operator whose named schedules are the baselines; "": none
   Contract contract = Contract::Standard;
   std::vector<Place> fixed;  // homes that stay as given, under either contract
   NumericsClass numerics = NumericsClass::Rounded;
@@ -37,7 +38,8 @@ struct SearchOptions {
   std::int64_t top = 8;
   std::optional<std::chrono::milliseconds> budget;
   std::vector<NormalForm> seeds;  // from a plan cache
-  bool exhaustive = false;        // simulate every candidate
+  int cuts = 1;             // parts that the mesh is cut into, beyond its axes, at most
+  bool exhaustive = false;  // simulate every candidate
   std::function<void(std::string_view stage, std::int64_t done, std::int64_t of)> progress;
   std::function<bool()> interrupted;  // asked often; true ends the search with what it has
 };

@@ -26,6 +26,9 @@ struct Idealisation {
   friend bool operator==(const Idealisation&, const Idealisation&) = default;
 };
 
+// Ranks that do the same at the same time are simulated once (sim/fold.h).
+enum class Fold : std::uint8_t { Auto, Off };
+
 struct SimulateOptions {
   Launch launch = Launch::Graph;
   Idealisation ideal;
@@ -34,6 +37,7 @@ struct SimulateOptions {
     Picoseconds time;
   };
   std::optional<Delay> delay;  // a rank that starts late
+  Fold fold = Fold::Auto;
 };
 
 // What a stretch of the critical path is spent on.
@@ -78,6 +82,7 @@ struct Simulation {
   std::int64_t peak_bytes = 0;        // arena and homes of one rank
   std::vector<std::int64_t> bytes_per_level;  // that cross it, over all ranks
   std::int64_t activities = 0;
+  std::int64_t ranks_simulated = 0;  // the others do what one of these does
 };
 
 // Can the plan's ranks be laid out on the machine? Rank r is processor r. Errors: M117 too few

@@ -44,11 +44,15 @@ struct Dependency {
   friend bool operator==(const Dependency&, const Dependency&) = default;
 };
 
+constexpr std::int32_t kNoLane = -1;  // waits for its dependencies alone
+
 struct Activity {
-  std::int32_t lane = 0;
-  Picoseconds start;  // fixed, at its beginning: a launch, a copy's set-up; holds the lane
-  Picoseconds work;   // at full speed; shares of resources make it longer
-  std::vector<Use> uses;
+  std::int32_t lane = kNoLane;
+  Picoseconds start;      // fixed, at its beginning: a launch, a copy's set-up; holds the lane
+  Picoseconds work;       // at full speed; shares of resources make it longer
+  std::vector<Use> uses;  // of different resources
+  // Of a running kernel: while it waits, its lane free, it keeps what it uses of the SMs.
+  bool resident = false;
   friend bool operator==(const Activity&, const Activity&) = default;
 };
 

@@ -1,4 +1,4 @@
-#include "driver/work.h"
+#include "plan/work.h"
 
 #include <gtest/gtest.h>
 

@@ -1,0 +1,112 @@
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "machine/rates.h"
+#include "support/check.h"
+
+namespace harpe {
+namespace {
+
+// The most particular line there is: of the leaf and type, of the leaf, of the type, of all.
+const LeafRate& find_rate(const Machine& machine, std::string_view leaf, std::string_view dtype) {
+  constexpr std::string_view kAll = "*";
+  const LeafRate* best = nullptr;
+  int best_rank = -1;
+  for (const LeafRate& rate : machine.rates) {
+    const bool of_leaf = rate.leaf == leaf;
+    const bool of_dtype = rate.dtype == dtype;
+    if ((!of_leaf && rate.leaf != kAll) || (!of_dtype && rate.dtype != kAll)) continue;
+    const int rank = (of_leaf ? 2 : 0) + (of_dtype ? 1 : 0);
+    if (rank > best_rank) best = &rate;
+    best_rank = std::max(best_rank, rank);
+  }
+  HP_CHECK(best != nullptr, "machine `" + machine.name + "` has no rate for all leaves");
+  return *best;
+}
+
+// How much more work whole tiles in whole waves of SMs are than the shape has.
+double waste(const LeafRate& rate, const Processor& processor, const LeafShape& shape) {
+  const auto sms = static_cast<double>(processor.sms);
+  const double rows = std::ceil(shape.rows / rate.tile_rows);
+  const double padding = rows * rate.tile_rows / shape.rows;
+  if (rate.tile_columns == 0) {
+    // Columns are a loop, which a kernel splits where there are fewer tiles than SMs.
+    const double tiles = shape.batch * rows;
+    return tiles < sms ? padding : padding * std::ceil(tiles / sms) * sms / tiles;
+  }
+  const double columns = std::ceil(shape.columns / rate.tile_columns);
+  const double tiles = shape.batch * rows * columns;
+  return padding * (columns * rate.tile_columns / shape.columns) * std::ceil(tiles / sms) * sms /
+         tiles;
+}
+
+// In seconds, before samples correct it.
+double modelled(const LeafRate& rate, const Processor& processor, const LeafShape& shape) {
+  double compute = 0;
+  if (rate.peak > 0) {
+    compute = shape.flops * waste(rate, processor, shape) / rate.peak *
+              (1 + rate.half_depth / shape.depth);
+  }
+  const double memory = shape.bytes / (processor.memory_bandwidth * rate.memory_share);
+  return rate.start.seconds() + std::max(compute, memory);
+}
+
+double distance(const LeafShape& first, const LeafShape& second) {
+  const std::array ratios = {first.batch / second.batch, first.rows / second.rows,
+                             first.columns / second.columns, first.depth / second.depth};
+  double sum = 0;
+  for (const double ratio : ratios) sum += std::log(ratio) * std::log(ratio);
+  return std::sqrt(sum);
+}
+
+bool is_within(const LeafShape& inner, const LeafShape& outer) {
+  return inner.batch <= outer.batch && inner.rows <= outer.rows && inner.columns <= outer.columns &&
+         inner.depth <= outer.depth && inner.flops <= outer.flops && inner.bytes <= outer.bytes;
+}
+
+// What samples make of the modelled time: their own ratio to the model, weighted by the inverse
+// square of the distance, 1 being one more sample a factor of e away. Between samples that a shape
+// holds and samples that hold it, its time is between theirs.
+double corrected(const Machine& machine, const LeafRate& rate, const LeafShape& shape,
+                 std::string_view leaf, std::string_view dtype, bool causal) {
+  const double model = modelled(rate, machine.processor, shape);
+  double logarithms = 0;
+  double weights = 1;
+  double least = 0;
+  double most = HUGE_VAL;
+  for (const LeafSample& sample : machine.samples) {
+    if (sample.leaf != leaf || sample.dtype != dtype || sample.causal != causal) continue;
+    const double time = sample.time.seconds();
+    if (sample.shape == shape) return time;
+    if (is_within(sample.shape, shape)) least = std::max(least, time);
+    if (is_within(shape, sample.shape)) most = std::min(most, time);
+    constexpr double kNear = 1e-6;  // the same shape in all but its bytes or masks
+    const double apart = std::max(kNear, distance(shape, sample.shape));
+    const double weight = 1 / (apart * apart);
+    logarithms += weight * std::log(time / modelled(rate, machine.processor, sample.shape));
+    weights += weight;
+  }
+  return std::max(least, std::min(most, model * std::exp(logarithms / weights)));
+}
+
+}  // namespace
+
+Picoseconds leaf_time(const Machine& machine, std::string_view leaf, std::string_view dtype,
+                      const LeafShape& shape, bool causal) {
+  const LeafRate& rate = find_rate(machine, leaf, dtype);
+  const double seconds = corrected(machine, rate, shape, leaf, dtype, causal);
+  return std::max({Picoseconds(1), leaf_bound(machine, leaf, dtype, shape.flops, shape.bytes),
+                   from_seconds(seconds)});
+}
+
+Picoseconds leaf_bound(const Machine& machine, std::string_view leaf, std::string_view dtype,
+                       double flops, double bytes) {
+  const LeafRate& rate = find_rate(machine, leaf, dtype);
+  const double compute = rate.peak > 0 ? flops / rate.peak : 0;
+  const double seconds = std::max(compute, bytes / machine.processor.memory_bandwidth);
+  // Rounded down: a bound, whatever the rounding of the time.
+  return Picoseconds(static_cast<std::int64_t>(seconds * 1e12));
+}
+
+}  // namespace harpe

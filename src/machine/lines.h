@@ -1,0 +1,36 @@
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "machine/figures.h"
+#include "machine/machine.h"
+
+namespace harpe {
+
+// What one line of a machine's text says, bound to the value it is read into or printed from.
+struct Line {
+  std::string head;  // "transport ce at nvlink"
+  std::vector<Figure> figures;
+  std::size_t keys = 0;  // leading figures that tell lines of one head apart
+  Provenance* from = nullptr;
+
+  // "collective all_gather at nvlink ranks=8 bytes=64kib": no two of a machine are alike.
+  [[nodiscard]] std::string name() const;
+};
+
+[[nodiscard]] Line line_of(Processor& processor);
+[[nodiscard]] Line line_of(MachineLevel& level);
+[[nodiscard]] Line line_of(TransportRate& transport);
+[[nodiscard]] Line line_of(CollectiveSample& collective);
+[[nodiscard]] Line line_of(LeafRate& rate);
+[[nodiscard]] Line line_of(LeafSample& sample);
+
+// The lines of a machine in the order of its text. They refer to it.
+[[nodiscard]] std::vector<Line> lines_of(Machine& machine);
+
+// What a schedule may name as a transport.
+[[nodiscard]] std::span<const std::string_view> all_transport_names();
+
+}  // namespace harpe

@@ -1,0 +1,171 @@
+#include "machine/rates.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "support/check.h"
+
+namespace harpe {
+namespace {
+
+// Processors in one group of a level: those of all levels up to it.
+std::int64_t group_size(const Machine& machine, int level) {
+  std::int64_t count = 1;
+  for (int inner = 0; inner <= level; ++inner) {
+    count *= machine.levels[static_cast<std::size_t>(inner)].size;
+  }
+  return count;
+}
+
+// What one member sends over its own port in a collective without waste, in units of its input.
+double traffic(CollectiveKind kind, std::int64_t ranks) {
+  const auto all = static_cast<double>(ranks);
+  switch (kind) {
+    case CollectiveKind::AllGather:
+      return all - 1;
+    case CollectiveKind::ReduceScatter:
+    case CollectiveKind::AllToAll:
+      return (all - 1) / all;
+    case CollectiveKind::AllReduce:
+      return 2 * (all - 1) / all;
+    case CollectiveKind::SendRecv:
+      return 1;
+  }
+  return 1;
+}
+
+// What crosses between `groups` of equally many members, per member: reductions are done within a
+// group first, and gathered parts are spread over its members.
+double crossing(CollectiveKind kind, std::int64_t ranks, std::int64_t groups) {
+  const double within = static_cast<double>(ranks) / static_cast<double>(groups);
+  switch (kind) {
+    case CollectiveKind::AllGather:
+    case CollectiveKind::AllToAll:
+    case CollectiveKind::SendRecv:
+      return traffic(kind, groups);
+    case CollectiveKind::ReduceScatter:
+    case CollectiveKind::AllReduce:
+      return traffic(kind, groups) / within;
+  }
+  return 1;
+}
+
+// Samples of one kind, level and number of ranks, in order of their bytes. Smaller ones never take
+// longer than larger ones: what a library loses on them its user would not accept.
+std::vector<CollectiveSample> curve_of(const Machine& machine, CollectiveKind kind,
+                                       const std::string& level, std::int64_t ranks) {
+  std::vector<CollectiveSample> curve;
+  for (const CollectiveSample& sample : machine.collectives) {
+    if (sample.kind == kind && sample.level == level && sample.ranks == ranks) {
+      curve.push_back(sample);
+    }
+  }
+  std::ranges::sort(curve, {}, &CollectiveSample::bytes);
+  for (std::size_t i = curve.size(); i-- > 1;) {
+    curve[i - 1].time = std::min(curve[i - 1].time, curve[i].time);
+  }
+  return curve;
+}
+
+// The sampled number of ranks nearest to `ranks`, the smaller of two; 0: none.
+std::int64_t nearest_ranks(const Machine& machine, CollectiveKind kind, const std::string& level,
+                           std::int64_t ranks) {
+  std::int64_t best = 0;
+  for (const CollectiveSample& sample : machine.collectives) {
+    if (sample.kind != kind || sample.level != level || sample.ranks < 2) continue;
+    const std::int64_t far = std::abs(sample.ranks - ranks);
+    const std::int64_t near = std::abs(best - ranks);
+    if (best == 0 || far < near || (far == near && sample.ranks < best)) best = sample.ranks;
+  }
+  return best;
+}
+
+// On straight lines between neighbours; below the first sample its time, above the last the slope
+// of the last two.
+double seconds_at(const std::vector<CollectiveSample>& curve, double bytes) {
+  if (bytes <= curve.front().bytes) return curve.front().time.seconds();
+  if (curve.size() == 1) return curve.front().time.seconds() * bytes / curve.front().bytes;
+  std::size_t upper = 1;
+  while (upper + 1 < curve.size() && curve[upper].bytes < bytes) ++upper;
+  const CollectiveSample& from = curve[upper - 1];
+  const CollectiveSample& to = curve[upper];
+  const double slope = (to.time - from.time).seconds() / (to.bytes - from.bytes);
+  return from.time.seconds() + slope * (bytes - from.bytes);
+}
+
+// start + the busiest of the ports on the way, all at the rate of the library's kernels.
+double seconds_of_ports(const Machine& machine, CollectiveKind kind, int level, std::int64_t ranks,
+                        std::int64_t groups, double bytes) {
+  const auto rate_at = [&](int at) {
+    const TransportRate* const nccl = find_transport(machine, "nccl", at);
+    return nccl != nullptr ? nccl->bandwidth
+                           : machine.levels[static_cast<std::size_t>(at)].bandwidth;
+  };
+  const MachineLevel& line = machine.levels[static_cast<std::size_t>(level)];
+  const TransportRate* const nccl = find_transport(machine, "nccl", level);
+  const Picoseconds start = nccl != nullptr ? nccl->start : line.latency;
+  double seconds = crossing(kind, ranks, groups) * bytes / rate_at(level);
+  if (line.kind == LevelKind::Bus) seconds *= static_cast<double>(groups);
+  if (level > 0 && groups < ranks) {
+    seconds = std::max(seconds, traffic(kind, ranks) * bytes / rate_at(level - 1));
+  }
+  return start.seconds() + static_cast<double>(groups - 1) * line.latency.seconds() + seconds;
+}
+
+}  // namespace
+
+int level_between(const Machine& machine, std::int64_t first, std::int64_t second) {
+  HP_CHECK(first != second, "a processor meets itself at no level");
+  HP_CHECK(std::min(first, second) >= 0 && std::max(first, second) < machine.processors(),
+           "processor " + std::to_string(std::max(first, second)) + " is not on the machine");
+  std::int64_t within = 1;
+  for (std::size_t level = 0; level < machine.levels.size(); ++level) {
+    within *= machine.levels[level].size;
+    if (first / within == second / within) return static_cast<int>(level);
+  }
+  HP_CHECK(false, "processors that meet at no level");
+  return 0;
+}
+
+int level_of_group(const Machine& machine, std::int64_t first, std::int64_t stride,
+                   std::int64_t count) {
+  if (count <= 1 || stride == 0) return 0;
+  // Every group of processors is contiguous, so the ends decide.
+  return level_between(machine, first, first + (count - 1) * stride);
+}
+
+const TransportRate* find_transport(const Machine& machine, std::string_view via, int level) {
+  if (level < 0 || level >= static_cast<int>(machine.levels.size())) return nullptr;
+  const std::string& name = machine.levels[static_cast<std::size_t>(level)].name;
+  for (const TransportRate& transport : machine.transports) {
+    if (transport.via == via && transport.level == name) return &transport;
+  }
+  return nullptr;
+}
+
+Picoseconds collective_time(const Machine& machine, CollectiveKind kind, int level,
+                            std::int64_t ranks, double bytes, std::int64_t groups) {
+  HP_CHECK(level >= 0 && level < static_cast<int>(machine.levels.size()),
+           "a collective at level " + std::to_string(level));
+  if (ranks < 2) return Picoseconds(1);
+  if (groups == 0) {
+    // As many as the level joins, and no more than the members: full groups where they are many.
+    const std::int64_t inner = level == 0 ? 1 : group_size(machine, level - 1);
+    groups = ranks > inner ? std::max<std::int64_t>(2, (ranks + inner - 1) / inner) : ranks;
+  }
+  const MachineLevel& line = machine.levels[static_cast<std::size_t>(level)];
+  const std::int64_t sampled = nearest_ranks(machine, kind, line.name, ranks);
+  double seconds = 0;
+  if (sampled == 0) {
+    seconds = seconds_of_ports(machine, kind, level, ranks, groups, bytes);
+  } else {
+    // As of the sampled members when their ports carry the same; more members pass on in more hops.
+    const double equal = bytes * traffic(kind, ranks) / traffic(kind, sampled);
+    seconds =
+        seconds_at(curve_of(machine, kind, line.name, sampled), equal) +
+        static_cast<double>(std::max<std::int64_t>(0, ranks - sampled)) * line.latency.seconds();
+  }
+  return std::max(Picoseconds(1), from_seconds(seconds));
+}
+
+}  // namespace harpe

@@ -1,0 +1,345 @@
+#include "search/search.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "schedule/named/registry.h"
+#include "schedule/replay.h"
+#include "search/canonical.h"
+#include "search/evaluator.h"
+#include "search/outline.h"
+#include "search/space.h"
+#include "support/check.h"
+
+namespace harpe {
+namespace {
+
+// How much is simulated: plans of about this many tasks in all, within these numbers of plans. A
+// number, not a time, so that equal searches give equal answers on any machine.
+constexpr std::int64_t kSimulatedTasks = 60'000;
+constexpr std::int64_t kFewestSimulated = 12;
+constexpr std::int64_t kMostSimulated = 256;
+// Estimates that are kept for simulation, and of one skeleton.
+constexpr std::size_t kKept = 512;
+constexpr int kKeptOfOne = 8;
+// Ranks beyond which plans are not made to be simulated: outlines say the time.
+constexpr std::int64_t kMostSimulatedRanks = 64;
+// Refined further: this many of the best.
+constexpr std::size_t kRefined = 4;
+
+struct Kept {
+  Candidate candidate;
+  Outline outline;
+  Picoseconds bound;
+  std::int64_t order = 0;  // of enumeration: breaks ties
+};
+
+bool comes_first(const Kept& a, const Kept& b) {
+  if (a.outline.time != b.outline.time) return a.outline.time < b.outline.time;
+  if (a.outline.memory_bytes != b.outline.memory_bytes) {
+    return a.outline.memory_bytes < b.outline.memory_bytes;
+  }
+  return a.order < b.order;
+}
+
+bool is_better(const Evaluated& a, const Evaluated& b) {
+  if (a.time() != b.time()) return a.time() < b.time();
+  if (a.memory_bytes != b.memory_bytes) return a.memory_bytes < b.memory_bytes;
+  return a.named && !b.named;  // what has a name is said more shortly
+}
+
+class Searcher {
+ public:
+  Searcher(const Program& program, const Mesh& mesh, const Machine& machine,
+           const SearchOptions& options)
+      : program_(program),
+        mesh_(mesh),
+        machine_(machine),
+        options_(options),
+        evaluator_(program, mesh, machine),
+        simulates_(mesh.ranks() <= kMostSimulatedRanks),
+        begun_(std::chrono::steady_clock::now()),
+        limit_(options.memory_limit.value_or(
+            static_cast<std::int64_t>(machine.processor.memory_bytes))) {}
+
+  Checked<SearchResult> run() {
+    add_baselines();
+    add_seeds();
+    if (standard_) {
+      const Checked<Problem> problem = make_problem(program_, mesh_, *standard_, options_);
+      if (problem.ok()) {
+        walk_space(*problem);
+        simulate_kept(*problem);
+        refine(*problem);
+      } else if (evaluated_.empty()) {
+        return problem.error();
+      }
+    }
+    return conclude();
+  }
+
+ private:
+  [[nodiscard]] bool is_over() {
+    if (over_) return true;
+    const auto spent = std::chrono::steady_clock::now() - begun_;
+    over_ = (options_.budget && spent > *options_.budget) ||
+            (options_.interrupted && options_.interrupted());
+    return over_;
+  }
+
+  void show(std::string_view stage, std::int64_t done, std::int64_t of) const {
+    if (options_.progress) options_.progress(stage, done, of);
+  }
+
+  [[nodiscard]] Picoseconds best_time() const {
+    return best_ ? *best_ : Picoseconds(INT64_MAX);
+  }
+
+  void refuse(const Diag& diag) { ++refused_[render_message(diag)]; }
+
+  // Evaluates a form that was not seen before; true where it was new.
+  bool add(const NormalForm& form, std::string label, bool named, Picoseconds bound,
+           std::optional<Outline> outline) {
+    if (!seen_.insert(canonical_text(program_, form)).second) return false;
+    Evaluated one{.form = form,
+                  .label = std::move(label),
+                  .named = named,
+                  .bound = bound,
+                  .estimate = outline ? outline->time : Picoseconds(),
+                  .simulated = std::nullopt,
+                  .memory_bytes = outline ? outline->memory_bytes : 0};
+    if (simulates_) {
+      const Checked<Evaluation> evaluation = evaluator_.evaluate(form);
+      if (!evaluation.ok()) {
+        refuse(evaluation.error());
+        return true;
+      }
+      one.simulated = evaluation->time;
+      one.memory_bytes = evaluation->memory_bytes;
+      if (!outline) one.estimate = evaluation->time;
+      if (tasks_ == 0) tasks_ = evaluation->tasks;
+      ++result_.simulated;
+    } else if (!outline) {
+      return true;
+    }
+    const bool fits = one.memory_bytes <= limit_;
+    if (fits) {
+      ++result_.feasible;
+      best_ = std::min(best_time(), one.time());
+    }
+    (fits ? evaluated_ : too_large_).push_back(std::move(one));
+    return true;
+  }
+
+  void add_baselines() {
+    if (options_.family.empty()) return;
+    const auto all = find_applicable(options_.family, program_, mesh_);
+    std::int64_t done = 0;
+    for (const Applicability& schedule : all) {
+      show("named schedules", done++, static_cast<std::int64_t>(all.size()));
+      if (!schedule.script.ok()) continue;
+      const Checked<NormalForm> form = replay(program_, mesh_, *schedule.script);
+      if (!form.ok()) continue;
+      if (!standard_) standard_ = *form;
+      add(*form, std::string(schedule.name), true, {}, std::nullopt);
+      if (is_over()) return;
+    }
+  }
+
+  void add_seeds() {
+    for (const NormalForm& seed : options_.seeds) {
+      if (is_over()) return;
+      add(seed, "from the cache", false, {}, std::nullopt);
+    }
+  }
+
+  // Skeletons in the order of their bounds; those that cannot be better than what is known already
+  // are left, and all behind them.
+  void walk_space(const Problem& problem) {
+    const std::vector<Candidate> skeletons =
+        enumerate_skeletons(problem, {.contract = options_.contract, .cuts = options_.cuts});
+    std::vector<std::pair<Picoseconds, std::size_t>> order;
+    order.reserve(skeletons.size());
+    for (std::size_t i = 0; i < skeletons.size(); ++i) {
+      order.emplace_back(bound_of(problem, machine_, skeletons[i]), i);
+    }
+    std::ranges::sort(order);
+    std::int64_t done = 0;
+    for (const auto& [bound, index] : order) {
+      const std::int64_t variants = count_variants(problem, skeletons[index]);
+      result_.candidates += variants;
+      if ((++done & 63) == 0) show("schedules", done, static_cast<std::int64_t>(order.size()));
+      if (bound >= best_time() && !options_.exhaustive) {
+        result_.pruned += variants;
+        continue;
+      }
+      if (is_over()) continue;
+      estimate(problem, skeletons[index], bound);
+    }
+  }
+
+  void estimate(const Problem& problem, const Candidate& skeleton, Picoseconds bound) {
+    std::vector<Kept> found;
+    for_each_variant(problem, skeleton, [&](const Candidate& candidate) {
+      ++result_.estimated;
+      const Outline one = outline(problem, machine_, candidate);
+      if (!simulates_ && one.memory_bytes > limit_) {
+        miss(problem, candidate, one, bound);
+        return;
+      }
+      if (!simulates_) best_ = std::min(best_time(), one.time);
+      found.push_back({candidate, one, bound, result_.estimated});
+    });
+    std::ranges::sort(found, comes_first);
+    if (!options_.exhaustive && found.size() > kKeptOfOne) found.resize(kKeptOfOne);
+    std::ranges::move(found, std::back_inserter(kept_));
+    if (options_.exhaustive || kept_.size() < 2 * kKept) return;
+    shrink();
+  }
+
+  void shrink() {
+    std::ranges::sort(kept_, comes_first);
+    if (kept_.size() > kKept) kept_.resize(kKept);
+  }
+
+  void miss(const Problem& problem, const Candidate& candidate, const Outline& one,
+            Picoseconds bound) {
+    if (nearest_bytes_ && one.memory_bytes >= *nearest_bytes_) return;
+    nearest_bytes_ = one.memory_bytes;
+    too_large_ = {{.form = form_of(problem, machine_, candidate),
+                   .label = describe(problem, candidate),
+                   .named = false,
+                   .bound = bound,
+                   .estimate = one.time,
+                   .simulated = std::nullopt,
+                   .memory_bytes = one.memory_bytes}};
+  }
+
+  [[nodiscard]] std::int64_t simulations() const {
+    if (options_.exhaustive) return INT64_MAX;
+    if (!simulates_) return kMostSimulated;
+    return std::clamp(kSimulatedTasks / std::max<std::int64_t>(tasks_, 1), kFewestSimulated,
+                      kMostSimulated);
+  }
+
+  void simulate_kept(const Problem& problem) {
+    if (!options_.exhaustive) shrink();
+    const std::int64_t most = simulations();
+    std::int64_t done = 0;
+    for (const Kept& one : kept_) {
+      if (done >= most || is_over()) break;
+      if (one.bound >= best_time() && !options_.exhaustive) continue;
+      show("simulating", done, std::min(most, static_cast<std::int64_t>(kept_.size())));
+      if (add(one, problem)) ++done;
+    }
+  }
+
+  bool add(const Kept& one, const Problem& problem) {
+    const std::size_t before = evaluated_.size();
+    const bool is_new = add(form_of(problem, machine_, one.candidate),
+                            describe(problem, one.candidate), false, one.bound, one.outline);
+    if (evaluated_.size() > before) candidates_[evaluated_.size() - 1] = one.candidate;
+    return is_new;
+  }
+
+  // Other depths and transports of the best: what does not change the schedule's shape.
+  void refine(const Problem& problem) {
+    if (options_.exhaustive) return;
+    std::vector<std::size_t> best;
+    for (const auto& [index, candidate] : candidates_) best.push_back(index);
+    std::ranges::sort(best, [&](std::size_t a, std::size_t b) {
+      return is_better(evaluated_[a], evaluated_[b]);
+    });
+    if (best.size() > kRefined) best.resize(kRefined);
+    std::int64_t done = 0;
+    const std::int64_t most = std::max<std::int64_t>(simulations() / 4, 4);
+    for (const std::size_t index : best) {
+      const Candidate from = candidates_.at(index);
+      const Picoseconds bound = evaluated_[index].bound;
+      for (const Candidate& changed : refinements_of(problem, machine_, from)) {
+        if (done >= most || is_over()) return;
+        const Outline one = outline(problem, machine_, changed);
+        if (one.time.value > best_time().value / 20 * 21) continue;
+        show("refining", done, most);
+        if (add(Kept{changed, one, bound, 0}, problem)) ++done;
+      }
+    }
+  }
+
+  Checked<SearchResult> conclude() {
+    result_.seconds =
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - begun_).count();
+    result_.complete = !over_;
+    result_.unique = result_.candidates;
+    for (const auto& [reason, count] : refused_) result_.refused.push_back({reason, count});
+    std::ranges::stable_sort(evaluated_, is_better);
+    if (evaluated_.empty()) return refuse_all();
+    add_front();
+    for (const Evaluated& one : evaluated_) {
+      if (one.named) result_.baselines.push_back(one);
+      if (static_cast<std::int64_t>(result_.top.size()) < options_.top) result_.top.push_back(one);
+    }
+    return std::move(result_);
+  }
+
+  void add_front() {
+    std::int64_t least = INT64_MAX;
+    for (const Evaluated& one : evaluated_) {
+      if (one.memory_bytes >= least) continue;
+      least = one.memory_bytes;
+      result_.front.push_back(one);
+    }
+  }
+
+  [[nodiscard]] Diag refuse_all() const {
+    if (!too_large_.empty()) {
+      const auto nearest = std::ranges::min_element(too_large_, {}, &Evaluated::memory_bytes);
+      return make_diag(DiagCode::S701, {{"count", result_.estimated + result_.simulated},
+                                        {"program", program_.name},
+                                        {"limit", limit_},
+                                        {"nearest", nearest->label},
+                                        {"needed", nearest->memory_bytes}});
+    }
+    if (over_) {
+      return make_diag(DiagCode::S702, {{"program", program_.name}, {"seconds", result_.seconds}});
+    }
+    std::string reasons;
+    for (const auto& [reason, count] : refused_) {
+      reasons += (reasons.empty() ? "" : "; ") + std::to_string(count) + " " + reason;
+    }
+    return make_diag(DiagCode::S704,
+                     {{"program", program_.name}, {"mesh", mesh_.name}, {"reasons", reasons}});
+  }
+
+  const Program& program_;
+  const Mesh& mesh_;
+  const Machine& machine_;
+  const SearchOptions& options_;
+  SimulationEvaluator evaluator_;
+  bool simulates_;
+  std::chrono::steady_clock::time_point begun_;
+  std::int64_t limit_;
+
+  SearchResult result_;
+  std::optional<NormalForm> standard_;  // whose homes are the standard contract
+  std::vector<Kept> kept_;
+  std::vector<Evaluated> evaluated_;
+  std::vector<Evaluated> too_large_;
+  std::map<std::size_t, Candidate> candidates_;  // of entries of evaluated_
+  std::set<std::string> seen_;
+  std::map<std::string, std::int64_t> refused_;
+  std::optional<Picoseconds> best_;
+  std::optional<std::int64_t> nearest_bytes_;
+  std::int64_t tasks_ = 0;  // of the first plan made
+  bool over_ = false;
+};
+
+}  // namespace
+
+Checked<SearchResult> search(const Program& program, const Mesh& mesh, const Machine& machine,
+                             const SearchOptions& options) {
+  return Searcher(program, mesh, machine, options).run();
+}
+
+}  // namespace harpe

@@ -1,0 +1,324 @@
+#include "sim/build.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "sim/task_costs.h"
+#include "support/check.h"
+
+namespace harpe {
+namespace {
+
+class Builder {
+ public:
+  Builder(const Plan& plan, const Machine& machine, const SimulateOptions& options)
+      : plan_(plan),
+        machine_(machine),
+        options_(options),
+        ideal_(options.ideal),
+        costs_(plan, machine, built_.map = map_resources(machine, plan.mesh.ranks()),
+               options.ideal) {
+    const std::int64_t issues = options.launch == Launch::Host ? plan.mesh.ranks() : 0;
+    built_.workload.lanes =
+        static_cast<std::int32_t>(plan.lanes.size()) + static_cast<std::int32_t>(issues);
+    built_.first_of_task.resize(plan.tasks.size(), -1);
+    built_.work_of_task.resize(plan.tasks.size(), -1);
+    built_.level_bytes.resize(machine.levels.size());
+    puts_.resize(plan.lanes.size());
+  }
+
+  BuiltWorkload run() {
+    learn_groups();
+    learn_fences();
+    for (std::int64_t i = 0; i < static_cast<std::int64_t>(plan_.tasks.size()); ++i) {
+      add_task(TaskId(i));
+    }
+    for (std::size_t lane = 0; lane < puts_.size(); ++lane) end_batch(lane);
+    for (const auto& [group, members] : groups_) join_members(members);
+    for (const Sync& sync : plan_.syncs) add_sync(sync);
+    for (const Barrier& barrier : plan_.barriers) add_barrier(barrier);
+    built_.begin_of_task = built_.work_of_task;
+    built_.workload.resources = built_.map.list;
+    return std::move(built_);
+  }
+
+ private:
+  // The puts of one proxy's lane.
+  struct Puts {
+    std::vector<TaskId> batch;                   // that the next fence covers
+    std::vector<std::int32_t> flights;           // in order
+    std::map<std::int32_t, std::int32_t> joins;  // by a flight: when it and all before it are over
+  };
+
+  [[nodiscard]] const Task& task_at(TaskId id) const { return plan_.tasks[id.index()]; }
+  [[nodiscard]] RankId rank_of(TaskId id) const {
+    return plan_.lanes[task_at(id).lane.index()].rank;
+  }
+  [[nodiscard]] std::int32_t first_of(TaskId id) const { return built_.first_of_task[id.index()]; }
+  [[nodiscard]] std::int32_t work_of(TaskId id) const { return built_.work_of_task[id.index()]; }
+  [[nodiscard]] LaneKind lane_kind(TaskId id) const {
+    return plan_.lanes[task_at(id).lane.index()].kind;
+  }
+
+  void learn_groups() {
+    for (std::size_t i = 0; i < plan_.tasks.size(); ++i) {
+      if (plan_.tasks[i].kind == TaskKind::Collective) {
+        groups_[plan_.tasks[i].group].push_back(TaskId(static_cast<std::int64_t>(i)));
+      }
+    }
+    for (auto& [group, members] : groups_) {
+      std::ranges::sort(members, {}, [&](TaskId id) { return rank_of(id); });
+    }
+  }
+
+  // The strictest fence of the words behind each put; a batch ends where a put waits for others.
+  void learn_fences() {
+    fences_.resize(plan_.tasks.size());
+    waits_.resize(plan_.tasks.size(), 0);
+    for (const Sync& sync : plan_.syncs) {
+      waits_[sync.to.index()] = 1;
+      std::optional<Fence>& fence = fences_[sync.from.index()];
+      if (sync.fence && (!fence || *sync.fence < *fence)) fence = sync.fence;
+    }
+    for (const Barrier& barrier : plan_.barriers) {
+      for (const TaskId to : barrier.to) waits_[to.index()] = 1;
+    }
+  }
+
+  std::int32_t add(Activity activity, std::int32_t lane, TaskId task, ActivityRole role) {
+    activity.lane = lane;
+    if (ideal_.no_launch) activity.start = {};
+    built_.workload.activities.push_back(std::move(activity));
+    built_.of.push_back({task, role});
+    return static_cast<std::int32_t>(built_.of.size()) - 1;
+  }
+
+  void depend(std::int32_t before, std::int32_t after, WaitKind kind, Picoseconds delay) {
+    built_.workload.dependencies.push_back(
+        {before, after, kind, ideal_.no_launch ? Picoseconds() : delay});
+  }
+
+  void add_task(TaskId id) {
+    const Task& task = task_at(id);
+    const std::int32_t lane = task.lane.value;
+    count_bytes(id);
+    if (is_put(plan_, task)) {
+      add_put(id);
+      return;
+    }
+    Activity activity;
+    if (task.kind == TaskKind::Collective) {
+      built_.first_of_task[id.index()] = add({}, lane, id, ActivityRole::Arrive);
+      activity = costs_.collective(id, groups_.at(task.group));
+    } else {
+      activity = costs_.activity_of(id);
+    }
+    if (task.kind == TaskKind::Entry && options_.delay && options_.delay->rank == rank_of(id)) {
+      activity.work = options_.delay->time;
+    }
+    const std::int32_t work = add(std::move(activity), lane, id, ActivityRole::Work);
+    built_.work_of_task[id.index()] = work;
+    if (first_of(id) < 0) built_.first_of_task[id.index()] = work;
+    if (options_.launch == Launch::Host && !ideal_.no_launch && is_launched(id)) issue(id);
+  }
+
+  [[nodiscard]] bool is_launched(TaskId id) const {
+    const LaneKind kind = lane_kind(id);
+    return kind != LaneKind::Host && kind != LaneKind::Proxy && kind != LaneKind::Ibgda &&
+           !costs_.continues_kernel(id);
+  }
+
+  void issue(TaskId id) {
+    Activity activity;
+    activity.start = machine_.processor.kernel_issue;
+    const std::int32_t lane = static_cast<std::int32_t>(plan_.lanes.size()) + rank_of(id).value;
+    depend(add(activity, lane, id, ActivityRole::Issue), first_of(id), WaitKind::Event, {});
+  }
+
+  void count_bytes(TaskId id) {
+    const TaskKind kind = task_at(id).kind;
+    if (kind == TaskKind::Entry || kind == TaskKind::Exit) return;
+    for (const Crossing& crossing : costs_.crossings(id)) {
+      for (const Hop& hop : path_between(machine_, crossing.from, crossing.to)) {
+        built_.level_bytes[static_cast<std::size_t>(hop.level)] += crossing.bytes;
+      }
+    }
+  }
+
+  // Posted in the proxy's lane, then on its way beside it.
+  void add_put(TaskId id) {
+    const Task& task = task_at(id);
+    const std::int32_t lane = task.lane.value;
+    Puts& puts = puts_[task.lane.index()];
+    const bool joins =
+        !puts.batch.empty() && waits_[id.index()] == 0 && fences_[id.index()] == Fence::Dest &&
+        destination_of(plan_, task_at(puts.batch.back())) == destination_of(plan_, task);
+    if (!joins) end_batch(task.lane.index());
+    Activity post;
+    if (lane_kind(id) == LaneKind::Proxy && !ideal_.no_launch) {
+      post = post_activity(machine_, built_.map, rank_of(id), level_of(task));
+    }
+    const std::int32_t posted = add(std::move(post), lane, id, ActivityRole::Post);
+    built_.first_of_task[id.index()] = posted;
+    const std::int32_t flight = add(costs_.activity_of(id), kNoLane, id, ActivityRole::Work);
+    built_.work_of_task[id.index()] = flight;
+    depend(posted, flight, WaitKind::Event, {});
+    puts.flights.push_back(flight);
+    if (ideal_.tile_edges || lane_kind(id) != LaneKind::Proxy) return;
+    if (fences_[id.index()] == Fence::Put || fences_[id.index()] == Fence::Dest) {
+      puts.batch.push_back(id);
+    }
+    if (fences_[id.index()] == Fence::Put) end_batch(task.lane.index());
+  }
+
+  [[nodiscard]] int level_of(const Task& task) const {
+    const RankId from = plan_.allocs[task.reads.front().alloc.index()].rank;
+    const RankId to = destination_of(plan_, task);
+    return from == to ? 0 : level_between(machine_, from.value, to.value);
+  }
+
+  // The proxy drains what it has posted, once for all puts of the batch.
+  void end_batch(std::size_t lane) {
+    std::vector<TaskId>& batch = puts_[lane].batch;
+    if (batch.empty()) return;
+    const TaskId last = batch.back();
+    const std::int32_t fence =
+        add(fence_activity(machine_, built_.map, rank_of(last), level_of(task_at(last)), 1),
+            static_cast<std::int32_t>(lane), last, ActivityRole::Fence);
+    for (const TaskId put : batch) {
+      depend(work_of(put), fence, WaitKind::Event, {});
+      word_of_[put] = fence;
+    }
+    batch.clear();
+  }
+
+  // All members wait until the last is there; where tiles are waited for, for one source after the
+  // other, each beginning behind itself.
+  void join_members(const std::vector<TaskId>& members) {
+    const std::size_t count = members.size();
+    if (ideal_.tile_edges) {
+      for (std::size_t to = 0; to < count; ++to) {
+        for (std::size_t step = 1; step < count; ++step) {
+          depend(first_of(members[(to + step) % count]), work_of(members[to]), WaitKind::Member,
+                 {});
+        }
+      }
+      return;
+    }
+    const std::int32_t join = add({}, kNoLane, {}, ActivityRole::Join);
+    for (const TaskId member : members) {
+      depend(first_of(member), join, WaitKind::Member, {});
+      depend(join, work_of(member), WaitKind::Member, {});
+    }
+  }
+
+  // What is over when a task's words are raised: of a put without a fence, itself.
+  [[nodiscard]] std::int32_t raised_by(const Sync& sync) {
+    if (!is_put(plan_, task_at(sync.from))) return work_of(sync.from);
+    if (sync.kind == SyncKind::Event) return drained(sync.from);
+    const auto fence = word_of_.find(sync.from);
+    return fence == word_of_.end() ? work_of(sync.from) : fence->second;
+  }
+
+  // An event or a barrier behind a put waits until its lane is drained: of all puts so far.
+  std::int32_t drained(TaskId put) {
+    Puts& puts = puts_[task_at(put).lane.index()];
+    const std::int32_t last = work_of(put);
+    const auto known = puts.joins.find(last);
+    if (known != puts.joins.end()) return known->second;
+    auto next = puts.flights.begin();
+    const auto later = puts.joins.lower_bound(last);
+    const std::int32_t join = add({}, kNoLane, {}, ActivityRole::Join);
+    if (later != puts.joins.begin()) {
+      const auto& [flight, before] = *std::prev(later);
+      depend(before, join, WaitKind::Event, {});
+      next = std::ranges::upper_bound(puts.flights, flight);
+    }
+    for (; next != puts.flights.end() && *next <= last; ++next) {
+      depend(*next, join, WaitKind::Event, {});
+    }
+    puts.joins.emplace(last, join);
+    return join;
+  }
+
+  void add_sync(const Sync& sync) {
+    const RankId from = rank_of(sync.from);
+    const RankId to = rank_of(sync.to);
+    const std::int32_t before = raised_by(sync);
+    const std::int32_t after = first_of(sync.to);
+    if (from != to) {
+      depend(before, after, WaitKind::Signal, signal_delay(machine_, from, to));
+      return;
+    }
+    // Nothing is launched at an entry or exit but the first and after the last kernels.
+    const bool hosted =
+        lane_kind(sync.from) == LaneKind::Host || lane_kind(sync.to) == LaneKind::Host;
+    depend(before, after, WaitKind::Event, hosted ? Picoseconds() : machine_.processor.event);
+  }
+
+  void add_barrier(const Barrier& barrier) {
+    if (ideal_.tile_edges) {
+      relax_barrier(barrier);
+      return;
+    }
+    std::vector<RankId> ranks;
+    for (const TaskId id : barrier.from) ranks.push_back(rank_of(id));
+    for (const TaskId id : barrier.to) ranks.push_back(rank_of(id));
+    const std::int32_t join = add({}, kNoLane, {}, ActivityRole::Join);
+    const Picoseconds delay = barrier_delay(machine_, ranks);
+    for (const TaskId id : barrier.from) {
+      const bool put = is_put(plan_, task_at(id));
+      depend(put ? drained(id) : work_of(id), join, WaitKind::Barrier, {});
+    }
+    for (const TaskId id : barrier.to) depend(join, first_of(id), WaitKind::Barrier, delay);
+  }
+
+  // Only what touches the same memory need wait.
+  void relax_barrier(const Barrier& barrier) {
+    std::map<AllocId, std::vector<TaskId>> touched_by;
+    for (const TaskId id : barrier.from) {
+      for (const AllocId alloc : touched(id)) touched_by[alloc].push_back(id);
+    }
+    for (const TaskId to : barrier.to) {
+      std::set<TaskId> before;
+      for (const AllocId alloc : touched(to)) {
+        const auto found = touched_by.find(alloc);
+        if (found != touched_by.end()) before.insert(found->second.begin(), found->second.end());
+      }
+      for (const TaskId from : before) {
+        depend(work_of(from), first_of(to), WaitKind::Barrier,
+               rank_of(from) == rank_of(to) ? machine_.processor.event
+                                            : signal_delay(machine_, rank_of(from), rank_of(to)));
+      }
+    }
+  }
+
+  [[nodiscard]] std::set<AllocId> touched(TaskId id) const {
+    std::set<AllocId> allocs;
+    for (const Ref& ref : task_at(id).reads) allocs.insert(ref.alloc);
+    for (const Ref& ref : task_at(id).writes) allocs.insert(ref.alloc);
+    return allocs;
+  }
+
+  const Plan& plan_;
+  const Machine& machine_;
+  const SimulateOptions& options_;
+  Idealisation ideal_;
+  BuiltWorkload built_;
+  TaskCosts costs_;
+  std::map<std::int32_t, std::vector<TaskId>> groups_;
+  std::vector<std::optional<Fence>> fences_;  // per task: of the words behind a put
+  std::vector<char> waits_;                   // per task: for others than its lane
+  std::vector<Puts> puts_;                    // per lane
+  std::map<TaskId, std::int32_t> word_of_;    // of a put: the fence that its words wait for
+};
+
+}  // namespace
+
+BuiltWorkload build_workload(const Plan& plan, const Machine& machine,
+                             const SimulateOptions& options) {
+  return Builder(plan, machine, options).run();
+}
+
+}  // namespace harpe

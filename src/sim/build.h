@@ -1,0 +1,45 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "machine/machine.h"
+#include "plan/plan.h"
+#include "sim/cost.h"
+#include "sim/simulate.h"
+#include "sim/workload.h"
+
+namespace harpe {
+
+// What an activity is to the task it belongs to.
+enum class ActivityRole : std::uint8_t {
+  Work,    // the task itself; its end is the task's
+  Issue,   // the host thread launches it
+  Post,    // the proxy thread hands a put to the NIC, which does the Work
+  Fence,   // the proxy thread drains puts before it raises words behind them
+  Arrive,  // a collective's member is there
+  Join,    // several things are over: a barrier's words, a lane's puts
+};
+
+struct BuiltActivity {
+  TaskId task;  // invalid: of a Join
+  ActivityRole role = ActivityRole::Work;
+  friend bool operator==(const BuiltActivity&, const BuiltActivity&) = default;
+};
+
+// A plan on a machine as the engine runs it.
+struct BuiltWorkload {
+  Workload workload;
+  ResourceMap map;
+  std::vector<BuiltActivity> of;            // per activity
+  std::vector<std::int32_t> first_of_task;  // per task: the activity that its waits hold up
+  std::vector<std::int32_t> begin_of_task;  // per task: the first of its Work
+  std::vector<std::int32_t> work_of_task;   // per task: the activity whose end is its own
+  std::vector<double> level_bytes;          // per level of the machine: what crosses it
+};
+
+// Requires: check_fits.
+[[nodiscard]] BuiltWorkload build_workload(const Plan& plan, const Machine& machine,
+                                           const SimulateOptions& options);
+
+}  // namespace harpe

@@ -1,0 +1,287 @@
+#include "sim/cost.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "support/check.h"
+
+namespace harpe {
+namespace {
+
+constexpr double kUnlimited = 1e30;  // of a resource that the machine does not limit
+
+enum : std::int32_t { kSmAt, kMemoryAt, kPerRank };
+enum : std::int32_t { kEgressAt, kIngressAt, kMessageAt, kProxyAt, kPerLevel };
+
+const MachineLevel& level_at(const Machine& machine, int level) {
+  return machine.levels[static_cast<std::size_t>(level)];
+}
+
+// Processors inside one of the groups that a level joins.
+std::int64_t inner_size(const Machine& machine, int level) {
+  std::int64_t size = 1;
+  for (int l = 0; l < level; ++l) size *= level_at(machine, l).size;
+  return size;
+}
+
+Picoseconds duration(double units, double rate) {
+  if (units <= 0) return {};
+  return std::max(Picoseconds(1), from_seconds(units / rate));
+}
+
+// The units spread evenly over the activity's work.
+void spread_use(Activity& activity, std::int32_t resource, double units) {
+  if (units <= 0 || activity.work.value == 0) return;
+  add_use(activity, resource, units / activity.work.seconds());
+}
+
+// What the proxy thread is busy with for `time`.
+Activity proxy_activity(const ResourceMap& map, RankId rank, int level, Picoseconds time) {
+  Activity activity;
+  activity.work = time;
+  if (time.value > 0) add_use(activity, find_resource(map, ResourceKind::Proxy, rank, level), 1);
+  return activity;
+}
+
+std::vector<Hop> round_ring(const Machine& machine, RankId from, RankId to, int level) {
+  const std::int64_t step = inner_size(machine, level);
+  const std::int64_t size = level_at(machine, level).size;
+  const std::int64_t first = from.value / step % size;
+  const std::int64_t last = to.value / step % size;
+  const std::int64_t ahead = (last - first + size) % size;
+  const std::int64_t direction = ahead <= size - ahead ? 1 : size - 1;
+  std::vector<Hop> hops;
+  RankId here = from;
+  for (std::int64_t at = first; at != last;) {
+    const std::int64_t next = (at + direction) % size;
+    const RankId there = next == last ? to : RankId(here.value + (next - at) * step);
+    hops.push_back({here, there, level});
+    here = there;
+    at = next;
+  }
+  return hops;
+}
+
+}  // namespace
+
+ResourceMap map_resources(const Machine& machine, std::int64_t ranks) {
+  HP_CHECK(ranks <= machine.processors(), "ranks are processors of the machine");
+  ResourceMap map{.ranks = ranks,
+                  .levels = static_cast<std::int64_t>(machine.levels.size()),
+                  .list = {},
+                  .first_buses = {},
+                  .group_sizes = {}};
+  for (std::int32_t rank = 0; rank < ranks; ++rank) {
+    map.list.push_back({.kind = ResourceKind::Sm,
+                        .rank = rank,
+                        .capacity = static_cast<double>(machine.processor.sms)});
+    map.list.push_back({.kind = ResourceKind::Memory,
+                        .rank = rank,
+                        .capacity = machine.processor.memory_bandwidth});
+    for (std::int32_t level = 0; level < map.levels; ++level) {
+      const MachineLevel& line = level_at(machine, level);
+      const double messages = line.messages_per_second > 0 ? line.messages_per_second : kUnlimited;
+      map.list.push_back({ResourceKind::Egress, rank, level, line.bandwidth});
+      map.list.push_back({ResourceKind::Ingress, rank, level, line.bandwidth});
+      map.list.push_back({ResourceKind::Message, rank, level, messages});
+      map.list.push_back({ResourceKind::Proxy, rank, level, 1});
+    }
+  }
+  std::int64_t processors = 1;
+  for (std::int32_t level = 0; level < map.levels; ++level) {
+    const MachineLevel& line = level_at(machine, level);
+    processors *= line.size;
+    map.group_sizes.push_back(processors);
+    const bool bus = line.kind == LevelKind::Bus;
+    map.first_buses.push_back(bus ? static_cast<std::int32_t>(map.list.size()) : -1);
+    for (std::int64_t first = 0; bus && first < ranks; first += processors) {
+      map.list.push_back(
+          {ResourceKind::Bus, static_cast<std::int32_t>(first), level, line.bandwidth});
+    }
+  }
+  return map;
+}
+
+std::int32_t find_resource(const ResourceMap& map, ResourceKind kind, RankId rank, int level) {
+  const auto width = kPerRank + kPerLevel * static_cast<std::int32_t>(map.levels);
+  const std::int32_t first = rank.value * width;
+  const std::int32_t links = first + kPerRank + kPerLevel * level;
+  const auto at = static_cast<std::size_t>(level);
+  const bool link = kind == ResourceKind::Egress || kind == ResourceKind::Ingress;
+  if (kind == ResourceKind::Bus || (link && map.first_buses[at] >= 0)) {
+    return map.first_buses[at] + static_cast<std::int32_t>(rank.value / map.group_sizes[at]);
+  }
+  switch (kind) {
+    case ResourceKind::Sm:
+      return first + kSmAt;
+    case ResourceKind::Memory:
+      return first + kMemoryAt;
+    case ResourceKind::Egress:
+      return links + kEgressAt;
+    case ResourceKind::Ingress:
+      return links + kIngressAt;
+    case ResourceKind::Message:
+      return links + kMessageAt;
+    case ResourceKind::Proxy:
+      return links + kProxyAt;
+    case ResourceKind::Bus:
+      break;
+  }
+  return -1;
+}
+
+std::vector<Hop> path_between(const Machine& machine, RankId from, RankId to) {
+  const int level = level_between(machine, from.value, to.value);
+  const LevelKind kind = level_at(machine, level).kind;
+  if (kind == LevelKind::Ring) return round_ring(machine, from, to, level);
+  if (kind == LevelKind::Rail) {
+    const std::int64_t inner = inner_size(machine, level);
+    const RankId peer(to.value - to.value % inner + from.value % inner);
+    if (peer != to) {
+      std::vector<Hop> hops = {{from, peer, level}};
+      for (const Hop& hop : path_between(machine, peer, to)) hops.push_back(hop);
+      return hops;
+    }
+  }
+  return {{from, to, level}};
+}
+
+Picoseconds signal_delay(const Machine& machine, RankId from, RankId to) {
+  Picoseconds delay;
+  for (const Hop& hop : path_between(machine, from, to)) {
+    delay += level_at(machine, hop.level).latency;
+  }
+  return delay;
+}
+
+Picoseconds barrier_delay(const Machine& machine, const std::vector<RankId>& ranks) {
+  // Ranks that meet at an outer level go through it; which two of them hardly matters but on a
+  // ring, where the farthest are half of it apart.
+  Picoseconds delay;
+  for (const RankId rank : ranks) {
+    if (rank == ranks.front()) continue;
+    delay = std::max(delay, signal_delay(machine, ranks.front(), rank));
+  }
+  return delay;
+}
+
+bool has_transport(const Machine& machine, std::string_view via, RankId from, RankId to) {
+  if (from == to) return true;
+  return find_transport(machine, via, level_between(machine, from.value, to.value)) != nullptr;
+}
+
+void add_use(Activity& activity, std::int32_t resource, double rate) {
+  const auto found = std::ranges::find(activity.uses, resource, &Use::resource);
+  if (found != activity.uses.end()) {
+    found->rate += rate;
+  } else {
+    activity.uses.push_back({resource, rate});
+  }
+}
+
+void add_crossing(const Machine& machine, const ResourceMap& map, Activity& activity,
+                  const TransferCost& cost) {
+  for (const Hop& hop : path_between(machine, cost.from, cost.to)) {
+    spread_use(activity, find_resource(map, ResourceKind::Egress, hop.from, hop.level), cost.bytes);
+    const std::int32_t in = find_resource(map, ResourceKind::Ingress, hop.to, hop.level);
+    if (map.first_buses[static_cast<std::size_t>(hop.level)] < 0) {
+      spread_use(activity, in, cost.bytes);
+    }
+    spread_use(activity, find_resource(map, ResourceKind::Memory, hop.from), cost.bytes);
+    spread_use(activity, find_resource(map, ResourceKind::Memory, hop.to), cost.bytes);
+    if (level_at(machine, hop.level).messages_per_second > 0) {
+      spread_use(activity, find_resource(map, ResourceKind::Message, hop.from, hop.level), 1);
+    }
+  }
+}
+
+Activity transfer_activity(const Machine& machine, const ResourceMap& map,
+                           const TransferCost& cost) {
+  Activity activity;
+  const bool local = cost.from == cost.to;
+  const int level = local ? 0 : level_between(machine, cost.from.value, cost.to.value);
+  const TransportRate* const rate = find_transport(machine, cost.via, level);
+  activity.start = rate != nullptr ? rate->start : machine.processor.kernel_start;
+  if (local) {
+    activity.work = duration(2 * cost.bytes, machine.processor.memory_bandwidth);
+    spread_use(activity, find_resource(map, ResourceKind::Memory, cost.from), 2 * cost.bytes);
+    return activity;
+  }
+  HP_CHECK(rate != nullptr, "a transport between the ranks");
+  activity.work = duration(cost.bytes, rate->bandwidth);
+  if (activity.work.value == 0) return activity;
+  add_crossing(machine, map, activity, cost);
+  if (rate->sms > 0) {
+    add_use(activity, find_resource(map, ResourceKind::Sm, cost.driver),
+            static_cast<double>(rate->sms));
+  }
+  return activity;
+}
+
+Activity compute_activity(const Machine& machine, const ResourceMap& map, RankId rank,
+                          const ComputeCost& cost) {
+  const std::int64_t all = machine.processor.sms;
+  const std::int64_t sms = cost.sms > 0 ? std::min(cost.sms, all) : all;
+  Activity activity = launch_activity(machine);
+  activity.work = leaf_time(machine, cost.leaf, cost.dtype, cost.shape, cost.causal);
+  const Picoseconds computing = leaf_bound(machine, cost.leaf, cost.dtype, cost.shape.flops, 0);
+  const Picoseconds moving = duration(cost.shape.bytes, machine.processor.memory_bandwidth);
+  // Fewer SMs compute slower; the memory they keep busy all the same.
+  if (sms < all && computing >= moving) {
+    activity.work =
+        from_seconds(activity.work.seconds() * static_cast<double>(all) / static_cast<double>(sms));
+  }
+  add_use(activity, find_resource(map, ResourceKind::Sm, rank), static_cast<double>(sms));
+  // What a leaf reads from a cache may exceed the memory's bandwidth.
+  const double reached = machine.processor.memory_bandwidth * activity.work.seconds();
+  spread_use(activity, find_resource(map, ResourceKind::Memory, rank),
+             std::min(cost.shape.bytes, reached));
+  return activity;
+}
+
+Activity launch_activity(const Machine& machine) {
+  Activity activity;
+  activity.start = machine.processor.kernel_start;
+  return activity;
+}
+
+Activity fold_activity(const Machine& machine, const ResourceMap& map, RankId rank, double bytes) {
+  Activity activity = launch_activity(machine);
+  activity.work = duration(bytes, machine.processor.memory_bandwidth);
+  spread_use(activity, find_resource(map, ResourceKind::Memory, rank), bytes);
+  return activity;
+}
+
+Activity collective_activity(const Machine& machine, const ResourceMap& map, RankId rank,
+                             const CollectiveCost& cost) {
+  Activity activity = launch_activity(machine);
+  activity.work =
+      collective_time(machine, cost.kind, cost.level, cost.members, cost.bytes, cost.groups);
+  const auto members = static_cast<double>(cost.members);
+  double sent = cost.bytes * (members - 1) / members;
+  if (cost.kind == CollectiveKind::AllGather) sent = cost.bytes * (members - 1);
+  if (cost.kind == CollectiveKind::AllReduce) sent *= 2;
+  if (cost.kind == CollectiveKind::SendRecv) sent = cost.bytes;
+  spread_use(activity, find_resource(map, ResourceKind::Egress, rank, cost.level), sent);
+  if (map.first_buses[static_cast<std::size_t>(cost.level)] < 0) {
+    spread_use(activity, find_resource(map, ResourceKind::Ingress, rank, cost.level), sent);
+  }
+  spread_use(activity, find_resource(map, ResourceKind::Memory, rank), 2 * sent);
+  const TransportRate* const rate = find_transport(machine, "nccl", cost.level);
+  if (rate != nullptr && rate->sms > 0 && activity.work.value > 0) {
+    add_use(activity, find_resource(map, ResourceKind::Sm, rank), static_cast<double>(rate->sms));
+  }
+  return activity;
+}
+
+Activity post_activity(const Machine& machine, const ResourceMap& map, RankId rank, int level) {
+  return proxy_activity(map, rank, level, level_at(machine, level).proxy_post);
+}
+
+Activity fence_activity(const Machine& machine, const ResourceMap& map, RankId rank, int level,
+                        std::int64_t outstanding) {
+  return proxy_activity(map, rank, level,
+                        Picoseconds(level_at(machine, level).proxy_fence.value * outstanding));
+}
+
+}  // namespace harpe

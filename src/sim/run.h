@@ -1,0 +1,23 @@
+#pragma once
+
+#include <cstdint>
+
+#include "machine/machine.h"
+#include "plan/plan.h"
+#include "sim/build.h"
+#include "sim/engine.h"
+#include "sim/simulate.h"
+
+namespace harpe {
+
+// A plan as it was built and run: what simulations and taxes are read from.
+struct BuiltRun {
+  BuiltWorkload built;
+  EngineRun engine;
+  std::int64_t ranks_simulated = 0;
+};
+// Requires: check_fits.
+[[nodiscard]] BuiltRun run_plan(const Plan& plan, const Machine& machine,
+                                const SimulateOptions& options);
+
+}  // namespace harpe

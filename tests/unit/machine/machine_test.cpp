@@ -1,0 +1,120 @@
+#include "machine/machine.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <limits>
+
+namespace harpe {
+namespace {
+
+// A machine of two lines and whatever more is given.
+std::string text_with(const std::string& more) {
+  return "machine m {\n"
+         "  processor p sms=4 memory=1gib bandwidth=100gbs from assumed \"t\"\n"
+         "  level link switch size=2 bandwidth=10gbs from assumed \"t\"\n" +
+         more + "  rate * * from assumed \"t\"\n}\n";
+}
+
+Machine parsed(std::string_view text) {
+  Checked<Machine> machine = parse_machine(text, "m.machine");
+  EXPECT_TRUE(machine.ok()) << (machine.ok() ? "" : render(machine.error()));
+  return machine.ok() ? std::move(machine).value() : Machine{};
+}
+
+Machine preset(std::string_view name) {
+  const MachinePreset* const found = find_machine_preset(name);
+  EXPECT_NE(found, nullptr) << name;
+  return found == nullptr ? Machine{} : parsed(found->text);
+}
+
+TEST(Machine, presets_read_back_as_they_are_printed) {
+  for (const MachinePreset& shipped : all_machine_presets()) {
+    const Machine machine = parsed(shipped.text);
+    EXPECT_EQ(machine.name, shipped.name);
+    EXPECT_FALSE(machine.summary.empty()) << shipped.name;
+    const std::string text = print(machine);
+    const Machine again = parsed(text);
+    EXPECT_EQ(again, machine) << shipped.name;
+    EXPECT_EQ(print(again), text) << shipped.name;
+  }
+}
+
+TEST(Machine, measured_preset_is_canonical) {
+  const Machine machine = preset("h200x8");
+  EXPECT_EQ(print(machine), find_machine_preset("h200x8")->text);
+}
+
+TEST(Machine, presets_have_the_processors_of_their_names) {
+  EXPECT_EQ(preset("h200x8").processors(), 8);
+  EXPECT_EQ(preset("h200x8x2").processors(), 16);
+  EXPECT_EQ(preset("h200x8x128").processors(), 1024);
+  EXPECT_EQ(preset("h200x8x16x8").processors(), 1024);
+  EXPECT_EQ(preset("h200x8x16x8").levels.size(), 3U);
+}
+
+TEST(Machine, every_line_of_every_preset_says_where_it_is_from) {
+  for (const MachinePreset& shipped : all_machine_presets()) {
+    const std::string text = print(parsed(shipped.text));
+    EXPECT_EQ(text.find("\"\""), std::string::npos) << shipped.name;
+  }
+}
+
+// Figures that no unit divides evenly still come back bit by bit.
+TEST(Machine, odd_figures_read_back_exactly) {
+  Machine machine = parsed(text_with(""));
+  const double odd = 1e9 / 3;
+  machine.processor.memory_bandwidth = odd;
+  machine.processor.memory_bytes = 12345678.5;
+  machine.processor.kernel_start = Picoseconds(1234567);
+  machine.processor.event = Picoseconds(1);
+  machine.levels.front().bandwidth = 0.1 + 0.2;
+  machine.levels.front().messages_per_second = 1e300;
+  machine.rates.front().peak = std::numeric_limits<double>::denorm_min();
+  machine.rates.front().half_depth = 1e-7;
+  machine.rates.front().tile_columns = 0;
+  EXPECT_EQ(parsed(print(machine)), machine) << print(machine);
+}
+
+TEST(Machine, reads_every_unit) {
+  const Machine machine = parsed(
+      text_with("  transport ce at link start=2ms bandwidth=1.5tbs from published \"a\"\n"
+                "  transport sm at link start=250ns bandwidth=3mbs sms=2 from measured \"b\"\n"
+                "  collective all_to_all at link ranks=2 bytes=3kib time=1s from assumed \"c\"\n"));
+  EXPECT_EQ(machine.transports[0].start, from_microseconds(2000));
+  EXPECT_EQ(machine.transports[0].bandwidth, 1.5e12);
+  EXPECT_EQ(machine.transports[0].from, (Provenance{Origin::Published, "a"}));
+  EXPECT_EQ(machine.transports[1].start, Picoseconds(250000));
+  EXPECT_EQ(machine.transports[1].sms, 2);
+  EXPECT_EQ(machine.collectives[0].bytes, 3072);
+  EXPECT_EQ(machine.collectives[0].time, from_seconds(1));
+}
+
+TEST(Machine, one_like_another_has_its_lines_but_those_it_writes) {
+  const Machine base = preset("h200x8");
+  const Machine machine = parsed(
+      "machine mine like h200x8 {\n"
+      "  transport ce at nvlink start=9us bandwidth=100gbs from assumed \"slower\"\n"
+      "  level rail rail size=3 bandwidth=50gbs from assumed \"t\"\n}\n");
+  EXPECT_EQ(machine.name, "mine");
+  EXPECT_EQ(machine.summary, "");
+  EXPECT_EQ(machine.transports.size(), base.transports.size());
+  EXPECT_EQ(machine.transports.front().bandwidth, 100e9);
+  EXPECT_EQ(machine.processors(), 24);
+  EXPECT_EQ(machine.samples, base.samples);
+}
+
+TEST(Machine, fingerprint_is_of_figures_and_not_of_where_they_are_from) {
+  const Machine machine = preset("h200x8");
+  Machine told = machine;
+  told.summary = "another";
+  told.samples.front().from.note = "elsewhere";
+  EXPECT_EQ(fingerprint(told), fingerprint(machine));
+  EXPECT_EQ(fingerprint(machine).size(), 32U);
+  Machine changed = machine;
+  changed.samples.front().time += Picoseconds(1);
+  EXPECT_NE(fingerprint(changed), fingerprint(machine));
+}
+
+}  // namespace
+}  // namespace harpe

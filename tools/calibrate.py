@@ -1,0 +1,203 @@
+#!/usr/bin/env python3
+"""Writes h200x8.machine from a folder of measurements (docs/machine.md#calibration).
+
+    tools/calibrate.py FOLDER > src/machine/presets/h200x8.machine
+
+Reads `h200x8_ceilings.jsonl` (links, launches) and, of `h200x8_peers.jsonl`, the rows of single
+kernels and single collectives. Rows of whole schedules are left for `harpe validate`.
+"""
+import json
+import math
+import pathlib
+import sys
+
+NOTE = "8 x H200, 2026-11-21"
+SMS = 132
+HEADS, HEAD_DIM = 32, 128  # of the attention rows
+BYTES = 2  # of a bf16
+
+
+def read(path):
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line]
+
+
+def time(us):
+    return f"{us:.6f}".rstrip("0").rstrip(".") + "us"
+
+
+def size(count):
+    for unit, factor in (("gib", 2**30), ("mib", 2**20), ("kib", 2**10)):
+        if count % factor == 0:
+            return f"{count // factor}{unit}"
+    return f"{count}b"
+
+
+def source(note, origin="measured"):
+    return f'from {origin} "{note}"'
+
+
+def fit_line(points):
+    """(start, bandwidth in GB/s) of `start + bytes / bandwidth` with the least relative error."""
+    best = None
+    for step in range(0, 200):
+        start = step / 10
+        slope = sum((us - start) * size / us**2 for size, us in points) / sum(
+            (size / us) ** 2 for size, us in points)
+        error = sum(((start + slope * size) / us - 1) ** 2 for size, us in points)
+        if slope > 0 and (best is None or error < best[0]):
+            best = (error, start, 1e-3 / slope)
+    return best[1], round(best[2], 1)
+
+
+def matmul_model(shape, peak, half_depth, start):
+    _, rows, columns, depth = shape
+    tiles = math.ceil(rows / 128) * math.ceil(columns / 128)
+    padded = math.ceil(tiles / SMS) * SMS * 128 * 128
+    return start + 2e-6 * padded * depth * (1 + half_depth / depth) / peak
+
+
+def attention_model(shape, flops, peak, start):
+    return start + 1e-6 * flops / peak
+
+
+def fit(samples, model, candidates):
+    """The candidate with the least squared logarithmic error."""
+    def error(candidate):
+        return sum(math.log(model(sample, *candidate) / sample["us"]) ** 2 for sample in samples)
+    return min(candidates, key=error)
+
+
+def transports(ceilings):
+    ring = [(row["ce_ring_bytes"], row["us"]) for row in ceilings if "ce_ring_bytes" in row]
+    (few, few_us), (many, many_us) = ring[-2:]
+    bandwidth = round((many - few) / (many_us - few_us) * 1e-3, 1)
+    # Alone a copy starts in about 6 us, one after another in 3.7: between them.
+    spread = min(row["us"] for row in ceilings if "ce_a2a_bytes_total" in row) / 7
+    start = round((fit_line(ring)[0] + spread) / 2, 1)
+    push = [(row["sm_push_ring_bytes"], row["us"]) for row in ceilings
+            if row.get("sm_push_ring_bytes") and row["ctas"] == 8]
+    sm_start, sm_bandwidth = fit_line(push)
+    yield (f"transport ce at nvlink start={time(start)} bandwidth={bandwidth:g}gbs "
+           + source(f"copies to the neighbour and to all, {NOTE}"))
+    yield (f"transport sm at nvlink start={time(sm_start)} bandwidth={sm_bandwidth:g}gbs sms=8 "
+           + source(f"push by 8 blocks, {NOTE}"))
+    yield (f"transport tma at nvlink start={time(sm_start)} bandwidth={sm_bandwidth:g}gbs sms=16 "
+           + source("as sm; about 15 SMs fill a link with bulk copies", "assumed"))
+
+
+def collectives(peers):
+    columns = (("all_gather", "ag_us"), ("reduce_scatter", "rs_us"), ("all_reduce", "ar_us"),
+               ("all_to_all", "a2a_us"), ("send_recv", "ring_p2p_us"))
+    rows = [row for row in peers if row["kind"] == "nccl"]
+    large = rows[-1]
+    yield ("transport nccl at nvlink start=40us "
+           f"bandwidth={round(large['ag_GBs'])}gbs sms=20 "
+           + source(f"all-gather, NCCL 2.28, {NOTE}; SMs published"))
+    for name, column in columns:
+        for row in rows:
+            yield (f"collective {name} at nvlink ranks=8 bytes={size(row['bytes_in'])} "
+                   f"time={time(row[column])} " + source(f"NCCL 2.28, {NOTE}"))
+
+
+def product(rows):
+    samples = []
+    for row in rows:
+        if row["kind"] == "gemm":
+            shape = (1, row["m"], row["n"], row["k"])
+            samples.append({"shape": shape, "us": row["us"], "causal": False,
+                            "flops": 2 * row["m"] * row["n"] * row["k"],
+                            "bytes": BYTES * (row["m"] * row["k"] + row["k"] * row["n"]
+                                              + row["m"] * row["n"])})
+    def model(sample, *candidate):
+        return matmul_model(sample["shape"], *candidate)
+    candidates = [(peak, half, 2) for peak in range(800, 1000, 5) for half in range(0, 400, 16)]
+    return samples, fit(samples, model, candidates)
+
+
+def attention(rows, kind, multiplier, tensors):
+    samples = []
+    for row in rows:
+        if row["kind"] == kind:
+            length = row["s"]
+            pairs = length * (length + 1) // 2 if row["causal"] else length * length
+            samples.append({"shape": (HEADS, length, length, HEAD_DIM), "us": row["cudnn_us"],
+                            "causal": row["causal"], "flops": multiplier * HEADS * HEAD_DIM * pairs,
+                            "bytes": BYTES * tensors * HEADS * length * HEAD_DIM})
+    whole = [sample for sample in samples if not sample["causal"]]
+    fastest = max(sample["flops"] / sample["us"] for sample in samples) * 1e-6
+    first = 5 * math.ceil(fastest / 5)  # a bound that every sample keeps
+    candidates = [(peak, start) for peak in range(first, first + 100, 5) for start in range(0, 41)]
+    def model(sample, *candidate):
+        return attention_model(sample["shape"], sample["flops"], *candidate)
+    return samples, fit(whole, model, candidates)
+
+
+# Head dimension at which attention reaches half of what it would with an endless one.
+ATTENTION_RAMP = 16
+
+
+def rates(peers):
+    """Lines of rates and of samples."""
+    samples, (peak, half_depth, start) = product(peers)
+    shown = [("matmul", samples)]
+    lines = [f"rate matmul bf16 peak={peak}tflops tile_rows=128 tile_columns=128 "
+             f"half_depth={half_depth} memory_share=0.9 start={time(start)} "
+             + source(f"fit to cuBLAS, {NOTE}"),
+             f"rate matmul f16 peak={peak}tflops tile_rows=128 tile_columns=128 "
+             f"half_depth={half_depth} memory_share=0.9 start={time(start)} "
+             + source("as bf16", "assumed"),
+             f"rate matmul f8e4m3 peak={round(1.8 * peak)}tflops tile_rows=128 tile_columns=128 "
+             f"half_depth={2 * half_depth} memory_share=0.9 start={time(start)} "
+             + source("1.8 x bf16; the data sheet has twice", "assumed"),
+             f"rate matmul * peak=52tflops tile_rows=128 tile_columns=128 half_depth=64 "
+             f"memory_share=0.9 start={time(start)} "
+             + source("four fifths of the data sheet's 67 in f32 and f64", "assumed")]
+    for leaf, kind, multiplier, tensors in (("attn_fwd", "sdpa_fwd", 4, 4),
+                                            ("attn_bwd", "sdpa_bwd", 10, 8)):
+        samples, (peak, start) = attention(peers, kind, multiplier, tensors)
+        shown.append((leaf, samples))
+        peak = round(peak * (1 + ATTENTION_RAMP / HEAD_DIM), 2)
+        form = (f"tile_rows=16 tile_columns=0 half_depth={ATTENTION_RAMP} memory_share=0.9 "
+                f"start={time(start)} ")
+        lines.append(f"rate {leaf} bf16 peak={peak:g}tflops {form}"
+                     + source(f"fit to cuDNN 9.19, {NOTE}"))
+        lines.append(f"rate {leaf} f16 peak={peak:g}tflops {form}" + source("as bf16", "assumed"))
+        lines.append(f"rate {leaf} * peak=40tflops {form}" + source("below a product's", "assumed"))
+    lines.append("rate gather_rows * memory_share=0.6 start=2us "
+                 + source("rows in random order", "assumed"))
+    lines.append("rate combine_rows * memory_share=0.6 start=2us "
+                 + source("rows in random order", "assumed"))
+    lines.append("rate * * memory_share=0.9 start=1us "
+                 + source("4.3 of 4.8 TB/s, streaming", "assumed"))
+    for leaf, samples in shown:
+        library = "cuBLAS" if leaf == "matmul" else "cuDNN 9.19"
+        for sample in samples:
+            extents = " ".join(f"{name}={extent}" for name, extent in zip(
+                ("batch", "rows", "columns", "depth"), sample["shape"]) if extent != 1)
+            causal = " causal" if sample["causal"] else ""
+            lines.append(f"sample {leaf} bf16{causal} {extents} flops={sample['flops']} "
+                         f"bytes={size(sample['bytes'])} time={time(sample['us'])} "
+                         + source(f"{library}, {NOTE}"))
+    return lines
+
+
+def main():
+    folder = pathlib.Path(sys.argv[1])
+    ceilings = read(folder / "h200x8_ceilings.jsonl")
+    peers = read(folder / "h200x8_peers.jsonl")
+    one = {key: value for row in ceilings for key, value in row.items()}
+    port = max(row["GBs"] for row in ceilings if "ce_uni_bytes" in row)
+    lines = ['about "one host of 8 NVIDIA H200, NVLink 4 through NVSwitch"',
+             "processor h200 sms=132 memory=134gib bandwidth=4800gbs cache=50mib "
+             "kernel_start=1.2us "
+             f"kernel_issue={time(one['launch_throughput_us'])} event={time(one['graph_node_us'])} "
+             + source(f"data sheet; issue and event measured, {NOTE}; start assumed", "published"),
+             f"level nvlink switch size=8 bandwidth={port:g}gbs "
+             f"latency={time(one['signal_oneway_us'])} "
+             + source(f"copy engine of one pair, flag one way, {NOTE}")]
+    lines += list(transports(ceilings)) + list(collectives(peers)) + rates(peers)
+    print("machine h200x8 {\n  " + "\n  ".join(lines) + "\n}")
+
+
+if __name__ == "__main__":
+    main()
