@@ -1,11 +1,13 @@
 """A headless Chromium, spoken to over its debugging pipe; the standard library alone."""
+import base64
 import json
 import os
+import select
 import shutil
 import subprocess
 import tempfile
-import time
 
+SECONDS = 60  # that an answer may take
 NAMES = ("chromium", "chromium-browser", "google-chrome")
 
 
@@ -58,6 +60,8 @@ class Browser:
 
     def _receive(self):
         while b"\0" not in self._buffer:
+            if not select.select([self._read], [], [], SECONDS)[0]:
+                raise RuntimeError(f"the browser is silent for {SECONDS} seconds")
             part = os.read(self._read, 1 << 16)
             if not part:
                 raise RuntimeError("the browser has ended")
@@ -89,14 +93,12 @@ class Browser:
             {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}]})
         self._call("Emulation.setScriptExecutionDisabled", {"value": not script})
         self._call("Page.navigate", {"url": "file://" + os.path.abspath(path)})
-        deadline = time.monotonic() + 30
         while not any(e["method"] == "Page.loadEventFired" for e in self.events):
-            if time.monotonic() > deadline:
-                raise RuntimeError(f"{path} does not load")
             message = self._receive()
             if "method" in message:
                 self.events.append(message)
-        self.evaluate("new Promise(done => requestAnimationFrame(() => setTimeout(done, 50)))")
+        if script:
+            self.evaluate("new Promise(done => requestAnimationFrame(() => setTimeout(done, 50)))")
 
     def evaluate(self, expression):
         """The value of a JavaScript expression; waits for a promise."""
@@ -111,12 +113,10 @@ class Browser:
 
     def screenshot(self, clip=None):
         """PNG bytes of the whole page, or of a rectangle (x, y, width, height)."""
-        import base64
         arguments = {"captureBeyondViewport": True}
         if clip:
             arguments["clip"] = dict(zip(("x", "y", "width", "height"), clip), scale=1)
         return base64.b64decode(self._call("Page.captureScreenshot", arguments)["data"])
 
     def pdf(self):
-        import base64
         return base64.b64decode(self._call("Page.printToPDF", {"printBackground": True})["data"])
