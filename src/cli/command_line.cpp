@@ -29,12 +29,22 @@ constexpr std::array kVerbs = {
          "  harpe run attention seq=1024 --mesh cp=4 --schedule ring --check\n"
          "  harpe run gemm m=512 n=512 k=512 --mesh r=2,c=2 --input a=a.npy --output c=c.npy\n"
          "  harpe run ring.plan --iters 5 --trace ring.json --json -"},
+    Verb{"simulate", "OP|FILE.op|FILE.plan [P=V ...]", "predict how long a plan takes on a machine",
+         "  harpe simulate attention seq=65536 heads=32 head_dim=128 --mesh cp=8 --schedule ring\n"
+         "  harpe simulate gemm_rs m=8192 n=8192 k=8192 --mesh tp=8 --machine h200x8 --trace "
+         "t.json"},
+    Verb{"taxes", "OP|FILE.op|FILE.plan [P=V ...]",
+         "what launches, waiting and memory add to the roofline, by schedule",
+         "  harpe taxes ag_gemm m=8192 n=8192 k=8192 --mesh tp=8\n"
+         "  harpe taxes ring.plan --machine h200x8 --launch host"},
     Verb{"explain", "CODE", "what a diagnostic means and what to do about it",
          "  harpe explain F205\n  harpe explain --all"},
+    Verb{"machines", "[NAME|FILE.machine]", "list the shipped machines, or print one as text",
+         "  harpe machines\n  harpe machines h200x8 > mine.machine"},
 };
 
 // Verbs of the command line contract that no version has yet.
-constexpr std::array kLaterVerbs = {"simulate", "tune", "taxes", "bench", "profile"};
+constexpr std::array kLaterVerbs = {"tune", "bench", "profile"};
 
 std::uint32_t bit_of(std::string_view verb) {
   const auto found = std::ranges::find(kVerbs, verb, &Verb::name);

@@ -14,7 +14,10 @@ enum VerbBit : std::uint32_t {
   kLower = 1U << 3U,
   kVerify = 1U << 4U,
   kRun = 1U << 5U,
-  kExplain = 1U << 6U,
+  kSimulate = 1U << 6U,
+  kTaxes = 1U << 7U,
+  kExplain = 1U << 8U,
+  kMachines = 1U << 9U,
 };
 
 struct Flag {
@@ -28,9 +31,15 @@ struct Flag {
 
 inline constexpr std::array kFlags = {
     Flag{"mesh", "", "NAME=SIZE,...", "the ranks, major axis first: cp=8, node=2,gpu=4",
-         kShow | kSchedules | kLower | kVerify | kRun},
-    Flag{"schedule", "", "S", "a name of `harpe schedules`, FILE.sched, or auto (default)",
-         kShow | kLower | kVerify | kRun},
+         kShow | kSchedules | kLower | kVerify | kRun | kSimulate | kTaxes},
+    Flag{"schedule", "", "S",
+         "a name of `harpe schedules`, FILE.sched, or auto (default; taxes: all that apply)",
+         kShow | kLower | kVerify | kRun | kSimulate | kTaxes},
+    Flag{"machine", "", "X", "a name of `harpe machines`, or FILE.machine (default by the mesh)",
+         kSimulate | kTaxes},
+    Flag{"launch", "", "graph|host", "how kernels are launched: replayed (default), or one by one",
+         kSimulate | kTaxes},
+    Flag{"delay", "", "RANK=MICROSECONDS", "this rank starts late", kSimulate},
     Flag{"stage", "", "op|schedule|plan", "what to print (default: schedule with --mesh, else op)",
          kShow},
     Flag{"draw", "", "", "draw the plan: a column per rank, a row per step", kShow},
@@ -45,7 +54,7 @@ inline constexpr std::array kFlags = {
          kVerify},
     Flag{"memory", "", "BYTES", "refuse a plan whose ranks need more than this", kVerify},
     Flag{"sms", "", "N", "SMs a rank has for kernels that wait inside (default 132)", kVerify},
-    Flag{"backend", "", "cpu|cuda", "where the ranks run (default cpu)", kRun},
+    Flag{"backend", "", "cpu|cuda", "where the ranks run (default cpu)", kRun | kTaxes},
     Flag{"input", "", "NAME=FILE.npy",
          "a whole input tensor; without it inputs are drawn from --seed", kRun, true},
     Flag{"output", "", "NAME=FILE.npy", "write a whole output tensor, as f32", kRun, true},
@@ -54,16 +63,18 @@ inline constexpr std::array kFlags = {
     Flag{"seed", "", "N", "of drawn inputs (default 0)", kRun},
     Flag{"iters", "", "N", "executions; times are of each (default 1)", kRun},
     Flag{"wait", "", "MILLISECONDS", "how long a rank waits for another (default 10000)", kRun},
-    Flag{"trace", "", "FILE.json", "write a timeline for Perfetto or chrome://tracing", kRun},
+    Flag{"trace", "", "FILE.json", "write a timeline for Perfetto or chrome://tracing",
+         kRun | kSimulate},
     Flag{"inject", "", "lose=TASK|bug", "end the worker that reaches a task, or break an invariant",
          kRun},
     Flag{"all", "", "", "every diagnostic, as the text of docs/errors.md", kExplain},
     Flag{"json", "", "FILE|-", "write one JSON object with inputs and results",
-         kOps | kSchedules | kLower | kVerify | kRun},
+         kOps | kSchedules | kLower | kVerify | kRun | kSimulate | kTaxes | kMachines},
     Flag{"paranoid", "", "", "read every text form back and compare",
-         kShow | kSchedules | kLower | kVerify | kRun},
+         kShow | kSchedules | kLower | kVerify | kRun | kSimulate | kTaxes},
     Flag{"help", "-h", "", "this text",
-         kOps | kShow | kSchedules | kLower | kVerify | kRun | kExplain},
+         kOps | kShow | kSchedules | kLower | kVerify | kRun | kSimulate | kTaxes | kExplain |
+             kMachines},
 };
 
 }  // namespace harpe::cli

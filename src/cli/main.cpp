@@ -18,11 +18,14 @@ namespace {
 Checked<int> dispatch(const CommandLine& line, Session& session) {
   if (line.verb == "ops") return list_operators(line);
   if (line.verb == "explain") return explain_diagnostic(line);
+  if (line.verb == "machines") return list_machines(line);
   if (line.verb == "show") return show_text(line, session);
   if (line.verb == "schedules") return print_schedules(line, session);
   if (line.verb == "lower") return lower_schedule(line, session);
   if (line.verb == "verify") return verify_plan(line, session);
   if (line.verb == "run") return run_plan(line, session);
+  if (line.verb == "simulate") return simulate_plan(line, session);
+  if (line.verb == "taxes") return list_taxes_of(line, session);
   HP_CHECK(false, "verb `" + line.verb + "` has no function");
 }
 

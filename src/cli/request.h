@@ -12,4 +12,7 @@ namespace harpe::cli {
 // The same for verbs that take no plan file. Errors: U114, U110.
 [[nodiscard]] Checked<Request> operator_request_of(const CommandLine& line);
 
+// Can `--backend` run here? Errors: I501, U109.
+[[nodiscard]] Checked<Ok> check_backend(const CommandLine& line);
+
 }  // namespace harpe::cli

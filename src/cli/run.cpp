@@ -16,18 +16,6 @@ namespace {
 constexpr std::int64_t kMostIterations = 1'000'000;
 constexpr std::int64_t kLongestWait = 3'600'000;  // milliseconds
 
-Checked<Ok> check_backend(const CommandLine& line) {
-  static const std::vector<std::string> kBackends = {"cpu", "cuda"};
-  const std::string backend = line.value("backend").value_or("cpu");
-  if (backend == "cpu") return Ok{};
-  if (backend == "cuda") {
-    return make_diag(DiagCode::I501, {{"missing", "this version has no CUDA executor"}});
-  }
-  return make_diag(DiagCode::U109, {{"flag", "--backend"},
-                                    {"text", backend},
-                                    {"wanted", "cpu or cuda" + suggestion(backend, kBackends)}});
-}
-
 // `lose=TASK`, or `bug`: an invariant of ours that does not hold, to see how one is reported.
 Checked<TaskId> parse_fault(const std::string& text, const Plan& plan) {
   constexpr std::string_view kLose = "lose=";

@@ -9,10 +9,13 @@ namespace harpe::cli {
 // One verb a file. Each returns the exit status of what it did, or why it refused.
 [[nodiscard]] Checked<int> list_operators(const CommandLine& line);
 [[nodiscard]] Checked<int> explain_diagnostic(const CommandLine& line);
+[[nodiscard]] Checked<int> list_machines(const CommandLine& line);
 [[nodiscard]] Checked<int> show_text(const CommandLine& line, Session& session);
 [[nodiscard]] Checked<int> print_schedules(const CommandLine& line, Session& session);
 [[nodiscard]] Checked<int> lower_schedule(const CommandLine& line, Session& session);
 [[nodiscard]] Checked<int> verify_plan(const CommandLine& line, Session& session);
 [[nodiscard]] Checked<int> run_plan(const CommandLine& line, Session& session);
+[[nodiscard]] Checked<int> simulate_plan(const CommandLine& line, Session& session);
+[[nodiscard]] Checked<int> list_taxes_of(const CommandLine& line, Session& session);
 
 }  // namespace harpe::cli

@@ -1,5 +1,6 @@
 #include "driver/trace.h"
 
+#include <algorithm>
 #include <sstream>
 
 #include "driver/files.h"
@@ -29,6 +30,113 @@ double microseconds(std::chrono::nanoseconds time) {
   return static_cast<double>(time.count()) / 1000.0;
 }
 
+std::string_view name_of(WaitKind kind) {
+  switch (kind) {
+    case WaitKind::Lane:
+      return "lane";
+    case WaitKind::Event:
+      return "event";
+    case WaitKind::Signal:
+      return "signal";
+    case WaitKind::Barrier:
+      return "barrier";
+    case WaitKind::Member:
+      return "member";
+  }
+  return "";
+}
+
+std::vector<TaskId> puts_in_order(const Plan& plan, const Simulation& simulation) {
+  std::vector<TaskId> puts;
+  for (std::size_t i = 0; i < plan.tasks.size(); ++i) {
+    if (is_put(plan, plan.tasks[i])) puts.push_back(TaskId(static_cast<std::int64_t>(i)));
+  }
+  std::ranges::stable_sort(puts, {}, [&](TaskId id) { return simulation.tasks[id.index()].ready; });
+  return puts;
+}
+
+// Lines of one JSON array; each is put out when the next is known, for the last has no comma.
+class Timeline {
+ public:
+  explicit Timeline(const Plan& plan) : plan_(plan), lines_(task_lines(plan)) {
+    for (const Task& task : plan.tasks) threads_.push_back(task.lane.value);
+  }
+
+  // Puts of one lane are on their way side by side: each gets a row where nothing else is.
+  // Requires: in the order in which they start.
+  void spread_put(TaskId id, Picoseconds start, Picoseconds end) {
+    const RankId rank = plan_.lanes[plan_.tasks[id.index()].lane.index()].rank;
+    std::size_t row = 0;
+    while (row < rows_.size() && (rows_[row].rank != rank || rows_[row].end > start)) ++row;
+    const auto thread = static_cast<std::int64_t>(plan_.lanes.size() + row);
+    if (row == rows_.size()) {
+      rows_.push_back({rank, end});
+      add(metadata("thread_name", rank.value, thread, Json::object().set("name", "puts")));
+    }
+    rows_[row].end = end;
+    threads_[id.index()] = thread;
+  }
+
+  void add_names() {
+    for (std::int64_t rank = 0; rank < plan_.mesh.ranks(); ++rank) {
+      add(metadata("process_name", rank, 0,
+                   Json::object().set("name", "rank " + std::to_string(rank))));
+    }
+    for (std::size_t i = 0; i < plan_.lanes.size(); ++i) {
+      const Lane& lane = plan_.lanes[i];
+      add(metadata("thread_name", lane.rank.value, static_cast<std::int64_t>(i),
+                   Json::object().set("name", print(lane.kind))));
+    }
+  }
+
+  // A task, from and for microseconds.
+  void add_task(TaskId id, double start, double duration, Json more = Json::object()) {
+    const Task& task = plan_.tasks[id.index()];
+    add(at(id, "X", name_of(task), start)
+            .set("cat", print(task.kind))
+            .set("dur", duration)
+            .set("args", more.set("task", lines_[id.index()]).set("bytes", task.bytes)));
+  }
+
+  // An arrow from the end of one task to the start of another.
+  void add_arrow(TaskId from, double end, TaskId to, double start, WaitKind kind) {
+    add(at(from, "s", name_of(kind), end).set("cat", "wait").set("id", to.value));
+    add(at(to, "f", name_of(kind), start).set("cat", "wait").set("id", to.value).set("bp", "e"));
+  }
+
+  Checked<Ok> write(const std::string& path) {
+    HP_TRY(AtomicFile file, AtomicFile::open(path));
+    HP_REQUIRE_OK(file.write("{\"displayTimeUnit\": \"ns\", \"traceEvents\": [\n"));
+    HP_REQUIRE_OK(file.write(text_));
+    HP_REQUIRE_OK(file.write("\n]}\n"));
+    return file.commit();
+  }
+
+ private:
+  [[nodiscard]] Json at(TaskId id, const char* phase, std::string_view name, double time) const {
+    const Task& task = plan_.tasks[id.index()];
+    return Json::object()
+        .set("ph", phase)
+        .set("name", name)
+        .set("pid", plan_.lanes[task.lane.index()].rank.value)
+        .set("tid", threads_[id.index()])
+        .set("ts", time);
+  }
+
+  void add(const Json& line) { text_ += (text_.empty() ? "" : ",\n") + line.print_line(); }
+
+  struct Row {
+    RankId rank;
+    Picoseconds end;
+  };
+
+  const Plan& plan_;
+  std::vector<std::string> lines_;
+  std::vector<std::int64_t> threads_;  // per task
+  std::vector<Row> rows_;              // of puts
+  std::string text_;
+};
+
 }  // namespace
 
 std::vector<std::string> task_lines(const Plan& plan) {
@@ -44,40 +152,32 @@ std::vector<std::string> task_lines(const Plan& plan) {
 
 Checked<Ok> write_trace(const std::string& path, const Plan& plan,
                         const std::vector<TraceEvent>& events) {
-  const std::vector<std::string> lines = task_lines(plan);
-  HP_TRY(AtomicFile file, AtomicFile::open(path));
-  HP_REQUIRE_OK(file.write("{\"displayTimeUnit\": \"ns\", \"traceEvents\": [\n"));
-  for (std::int64_t rank = 0; rank < plan.mesh.ranks(); ++rank) {
-    const Json line = metadata("process_name", rank, 0,
-                               Json::object().set("name", "rank " + std::to_string(rank)));
-    HP_REQUIRE_OK(file.write(line.print_line() + ",\n"));
+  Timeline timeline(plan);
+  timeline.add_names();
+  for (const TraceEvent& event : events) {
+    timeline.add_task(event.task, microseconds(event.start), microseconds(event.end - event.start));
   }
-  for (std::size_t i = 0; i < plan.lanes.size(); ++i) {
-    const Lane& lane = plan.lanes[i];
-    const Json line = metadata("thread_name", lane.rank.value, static_cast<std::int64_t>(i),
-                               Json::object().set("name", print(lane.kind)));
-    HP_REQUIRE_OK(file.write(line.print_line() +
-                             (events.empty() && i + 1 == plan.lanes.size() ? "\n" : ",\n")));
+  return timeline.write(path);
+}
+
+Checked<Ok> write_trace(const std::string& path, const Plan& plan, const Simulation& simulation) {
+  Timeline timeline(plan);
+  timeline.add_names();
+  for (const TaskId put : puts_in_order(plan, simulation)) {
+    const Span& span = simulation.tasks[put.index()];
+    timeline.spread_put(put, span.ready, span.end);
   }
-  for (std::size_t i = 0; i < events.size(); ++i) {
-    const TraceEvent& event = events[i];
-    const Task& task = plan.tasks[event.task.index()];
-    const Lane& lane = plan.lanes[task.lane.index()];
-    const Json line =
-        Json::object()
-            .set("ph", "X")
-            .set("name", name_of(task))
-            .set("cat", print(task.kind))
-            .set("pid", lane.rank.value)
-            .set("tid", task.lane.value)
-            .set("ts", microseconds(event.start))
-            .set("dur", microseconds(event.end - event.start))
-            .set("args",
-                 Json::object().set("task", lines[event.task.index()]).set("bytes", task.bytes));
-    HP_REQUIRE_OK(file.write(line.print_line() + (i + 1 == events.size() ? "\n" : ",\n")));
+  for (std::size_t i = 0; i < simulation.tasks.size(); ++i) {
+    const Span& span = simulation.tasks[i];
+    const TaskId id(static_cast<std::int64_t>(i));
+    timeline.add_task(id, span.ready.microseconds(), (span.end - span.ready).microseconds(),
+                      Json::object().set("start_us", (span.begin - span.ready).microseconds()));
+    if (span.cause < 0 || span.kind == WaitKind::Lane) continue;
+    const TaskId cause(span.cause);
+    const Picoseconds end = simulation.tasks[cause.index()].end;
+    timeline.add_arrow(cause, end.microseconds(), id, span.ready.microseconds(), span.kind);
   }
-  HP_REQUIRE_OK(file.write("]}\n"));
-  return file.commit();
+  return timeline.write(path);
 }
 
 }  // namespace harpe

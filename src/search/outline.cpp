@@ -225,25 +225,20 @@ PartCoordinates corner(const Problem& problem, const Candidate& candidate, bool 
   return rank;
 }
 
+double walk_corners(const Problem& problem, const Machine& machine, const Candidate& candidate,
+                    const std::vector<CandidateLoop>& loops, const OutlineMoves& moves) {
+  Walk latest(problem, machine, candidate, loops, moves);
+  const double time = latest.run(corner(problem, candidate, true));
+  if (!problem.mask) return time;
+  Walk earliest(problem, machine, candidate, loops, moves);
+  return std::max(time, earliest.run(corner(problem, candidate, false)));
+}
+
 }  // namespace
 
 Picoseconds bound_of(const Problem& problem, const Machine& machine, const Candidate& skeleton) {
-  double ranks = 1;
-  for (int part = 0; part < skeleton.parts; ++part) {
-    ranks *= skeleton.part[static_cast<std::size_t>(part)].size;
-  }
-  double seen = 1;
-  if (problem.mask) {
-    const auto whole = [&](int axis) {
-      return std::vector<Stretch>{
-          {0, static_cast<double>(problem.axes[static_cast<std::size_t>(axis)].size)}};
-    };
-    seen =
-        seen_pairs(problem.mask->visible, whole(problem.mask->queries), whole(problem.mask->keys));
-  }
-  double bound =
-      leaf_bound(machine, problem.leaf, problem.dtype, problem.flops * seen / ranks, 0).seconds();
   const auto loops = loops_of(problem, skeleton);
+  double bound = walk_corners(problem, machine, skeleton, loops, {});
   std::vector<double> bytes(machine.levels.size());
   // What a window hides is not sent; under a causal mask some rank still needs everything.
   const bool all_needed = !problem.mask || problem.mask->visible.low <= -Visibility::kUnbounded / 2;
@@ -280,12 +275,7 @@ Outline outline(const Problem& problem, const Machine& machine, const Candidate&
   Outline out;
   const auto loops = loops_of(problem, candidate);
   const OutlineMoves moves = make_outline_moves(problem, machine, candidate, loops);
-  double time =
-      Walk(problem, machine, candidate, loops, moves).run(corner(problem, candidate, true));
-  if (problem.mask) {
-    Walk other(problem, machine, candidate, loops, moves);
-    time = std::max(time, other.run(corner(problem, candidate, false)));
-  }
+  const double time = walk_corners(problem, machine, candidate, loops, moves);
   out.time = from_seconds(time);
   out.memory_bytes = static_cast<std::int64_t>(moves.memory_bytes);
   return out;

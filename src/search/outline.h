@@ -15,11 +15,11 @@ namespace harpe {
 // most and least, and the slower counts. Microseconds per candidate, whatever the mesh.
 struct Outline {
   Picoseconds time;
-  Picoseconds bound;  // no plan of the candidate is faster (see bound_of)
   std::int64_t memory_bytes = 0;
 };
 
-// What of a candidate does not depend on how its groups move.
+// No plan of these candidates is faster: what one rank computes, launches included, and what must
+// arrive there at the fastest rate of each level. The same for all that differ in how groups move.
 [[nodiscard]] Picoseconds bound_of(const Problem& problem, const Machine& machine,
                                    const Candidate& skeleton);
 

@@ -17,12 +17,20 @@ namespace {
 
 // How much is simulated: plans of about this many tasks in all, within these numbers of plans. A
 // number, not a time, so that equal searches give equal answers on any machine.
-constexpr std::int64_t kSimulatedTasks = 60'000;
+constexpr std::int64_t kSimulatedTasks = 24'000;
 constexpr std::int64_t kFewestSimulated = 12;
-constexpr std::int64_t kMostSimulated = 256;
+constexpr std::int64_t kMostSimulated = 128;
 // Estimates that are kept for simulation, and of one skeleton.
 constexpr std::size_t kKept = 512;
-constexpr int kKeptOfOne = 8;
+constexpr std::size_t kKeptOfOne = 4;
+// Outlines are near to simulations (docs/search.md): a skeleton whose usual variant is slower by
+// more than the first, and a candidate slower by more than the second, in percent, are left.
+constexpr std::int64_t kSkeletonMargin = 25;
+constexpr std::int64_t kCandidateMargin = 10;
+// A bound this near to the best, in parts of a thousand, is as good as reached.
+constexpr std::int64_t kGap = 1;
+// Variants up to this number are all looked at; of more, those one change away from the best.
+constexpr std::int64_t kAllVariants = 96;
 // Ranks beyond which plans are not made to be simulated: outlines say the time.
 constexpr std::int64_t kMostSimulatedRanks = 64;
 // Refined further: this many of the best.
@@ -92,9 +100,7 @@ class Searcher {
     if (options_.progress) options_.progress(stage, done, of);
   }
 
-  [[nodiscard]] Picoseconds best_time() const {
-    return best_ ? *best_ : Picoseconds(INT64_MAX);
-  }
+  [[nodiscard]] Picoseconds best_time() const { return best_ ? *best_ : Picoseconds(INT64_MAX); }
 
   void refuse(const Diag& diag) { ++refused_[render_message(diag)]; }
 
@@ -170,32 +176,65 @@ class Searcher {
       const std::int64_t variants = count_variants(problem, skeletons[index]);
       result_.candidates += variants;
       if ((++done & 63) == 0) show("schedules", done, static_cast<std::int64_t>(order.size()));
-      if (bound >= best_time() && !options_.exhaustive) {
+      const bool hopeless = bound.value >= best_time().value / 1000 * (1000 - kGap);
+      if (hopeless && !options_.exhaustive) {
         result_.pruned += variants;
         continue;
       }
       if (is_over()) continue;
-      estimate(problem, skeletons[index], bound);
+      estimate(problem, skeletons[index], bound, variants);
     }
   }
 
-  void estimate(const Problem& problem, const Candidate& skeleton, Picoseconds bound) {
-    std::vector<Kept> found;
-    for_each_variant(problem, skeleton, [&](const Candidate& candidate) {
-      ++result_.estimated;
-      const Outline one = outline(problem, machine_, candidate);
-      if (!simulates_ && one.memory_bytes > limit_) {
-        miss(problem, candidate, one, bound);
-        return;
+  // Looks at the variants of one skeleton and keeps the best few.
+  void estimate(const Problem& problem, const Candidate& skeleton, Picoseconds bound,
+                std::int64_t variants) {
+    found_.clear();
+    bound_ = bound;
+    if (options_.exhaustive) {
+      for_each_variant(problem, skeleton, [&](const Candidate& one) { consider(problem, one); });
+    } else {
+      consider(problem, usual_variant(problem, skeleton));
+      const Picoseconds usual = found_.empty() ? Picoseconds() : found_.front().outline.time;
+      least_ = std::min(least_, usual.value > 0 ? usual : least_);
+      if (usual.value / (100 + kSkeletonMargin) <= least_.value / 100) {
+        found_.clear();
+        look_around(problem, skeleton, variants);
       }
-      if (!simulates_) best_ = std::min(best_time(), one.time);
-      found.push_back({candidate, one, bound, result_.estimated});
-    });
-    std::ranges::sort(found, comes_first);
-    if (!options_.exhaustive && found.size() > kKeptOfOne) found.resize(kKeptOfOne);
-    std::ranges::move(found, std::back_inserter(kept_));
-    if (options_.exhaustive || kept_.size() < 2 * kKept) return;
-    shrink();
+    }
+    std::ranges::sort(found_, comes_first);
+    if (!options_.exhaustive && found_.size() > kKeptOfOne) found_.resize(kKeptOfOne);
+    if (!found_.empty()) least_ = std::min(least_, found_.front().outline.time);
+    std::ranges::move(found_, std::back_inserter(kept_));
+    if (!options_.exhaustive && kept_.size() >= 2 * kKept) shrink();
+  }
+
+  void look_around(const Problem& problem, const Candidate& skeleton, std::int64_t variants) {
+    if (variants <= kAllVariants) {
+      for_each_variant(problem, skeleton, [&](const Candidate& one) { consider(problem, one); });
+      return;
+    }
+    Candidate best = usual_variant(problem, skeleton);
+    consider(problem, best);
+    for (bool better = true; better;) {
+      better = false;
+      for (const Candidate& other : neighbours_of(problem, best)) consider(problem, other);
+      if (found_.empty()) return;
+      const auto& first = *std::ranges::min_element(found_, comes_first);
+      better = !(first.candidate == best);
+      best = first.candidate;
+    }
+  }
+
+  void consider(const Problem& problem, const Candidate& candidate) {
+    ++result_.estimated;
+    const Outline one = outline(problem, machine_, candidate);
+    if (!simulates_ && one.memory_bytes > limit_) {
+      miss(problem, candidate, one, bound_);
+      return;
+    }
+    if (!simulates_) best_ = std::min(best_time(), one.time);
+    found_.push_back({candidate, one, bound_, result_.estimated});
   }
 
   void shrink() {
@@ -229,7 +268,8 @@ class Searcher {
     std::int64_t done = 0;
     for (const Kept& one : kept_) {
       if (done >= most || is_over()) break;
-      if (one.bound >= best_time() && !options_.exhaustive) continue;
+      const bool slow = one.outline.time.value / (100 + kCandidateMargin) > best_time().value / 100;
+      if ((slow || one.bound >= best_time()) && !options_.exhaustive) continue;
       show("simulating", done, std::min(most, static_cast<std::int64_t>(kept_.size())));
       if (add(one, problem)) ++done;
     }
@@ -324,6 +364,9 @@ class Searcher {
   SearchResult result_;
   std::optional<NormalForm> standard_;  // whose homes are the standard contract
   std::vector<Kept> kept_;
+  std::vector<Kept> found_;                           // of the skeleton being looked at
+  Picoseconds bound_;                                 // of it
+  Picoseconds least_ = Picoseconds(INT64_MAX / 256);  // the best estimate
   std::vector<Evaluated> evaluated_;
   std::vector<Evaluated> too_large_;
   std::map<std::size_t, Candidate> candidates_;  // of entries of evaluated_

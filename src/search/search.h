@@ -38,8 +38,8 @@ struct SearchOptions {
   std::int64_t top = 8;
   std::optional<std::chrono::milliseconds> budget;
   std::vector<NormalForm> seeds;  // from a plan cache
-  int cuts = 1;             // parts that the mesh is cut into, beyond its axes, at most
-  bool exhaustive = false;  // simulate every candidate
+  int cuts = 1;                   // parts that the mesh is cut into, beyond its axes, at most
+  bool exhaustive = false;        // simulate every candidate
   std::function<void(std::string_view stage, std::int64_t done, std::int64_t of)> progress;
   std::function<bool()> interrupted;  // asked often; true ends the search with what it has
 };

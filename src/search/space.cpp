@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "search/regions.h"
+
 namespace harpe {
 namespace {
 
@@ -214,10 +216,9 @@ std::vector<Way> ways_of(const Problem& problem, const Candidate& skeleton, int 
   const CandidatePart& at = skeleton.part[static_cast<std::size_t>(part)];
   const int home = home_at(problem, skeleton, part, g);
   const bool rotates = home >= 0 && at.follow[static_cast<std::size_t>(home)] == Follow::Rotate;
-  if (!rotates) return {Way::Bulk, Way::Direct};
-  // A travelling sum needs ranks with different contributions (commir.md 4.4).
-  const bool replicas = group.written && std::ranges::find(group.axes, at.par) != group.axes.end();
-  if (replicas) return {Way::Bulk, Way::Direct};
+  // A relay hands on what its neighbour held, which is another block where the ranks differ in what
+  // they take of it, or add to the same (commir.md 4.4).
+  if (!rotates || is_indexed(group, at.par)) return {Way::Bulk, Way::Direct};
   return {Way::Bulk, Way::Direct, Way::Relay};
 }
 
@@ -255,10 +256,57 @@ std::vector<Candidate> enumerate_skeletons(const Problem& problem, const SpaceOp
   return SkeletonWalk(problem, options).run();
 }
 
+// Ways are free of each other, but for the loops' condition: of the groups that a loop's home
+// turns, not all may move in bulk.
 std::int64_t count_variants(const Problem& problem, const Candidate& skeleton) {
-  std::int64_t count = 0;
-  for_each_variant(problem, skeleton, [&](const Candidate&) { ++count; });
+  std::int64_t count = 1;
+  for (int part = 0; part < skeleton.parts; ++part) {
+    std::array<std::int64_t, kMostAxes> turning{};
+    for (int g = 0; g < static_cast<int>(problem.groups.size()); ++g) {
+      const auto ways = static_cast<std::int64_t>(ways_of(problem, skeleton, part, g).size());
+      const int home = home_at(problem, skeleton, part, g);
+      if (home >= 0 && needs_move(problem, skeleton, part, g) &&
+          skeleton.part[static_cast<std::size_t>(part)].follow[static_cast<std::size_t>(home)] ==
+              Follow::Rotate) {
+        std::int64_t& all = turning[static_cast<std::size_t>(home)];
+        all = std::max<std::int64_t>(all, 1) * ways;
+      } else {
+        count *= ways;
+      }
+    }
+    for (const std::int64_t all : turning) count *= all > 0 ? all - 1 : 1;
+  }
   return count;
+}
+
+Candidate usual_variant(const Problem& problem, const Candidate& skeleton) {
+  Candidate candidate = skeleton;
+  for (int part = 0; part < skeleton.parts; ++part) {
+    CandidatePart& at = candidate.part[static_cast<std::size_t>(part)];
+    for (int g = 0; g < static_cast<int>(problem.groups.size()); ++g) {
+      const auto ways = ways_of(problem, skeleton, part, g);
+      const int home = home_at(problem, skeleton, part, g);
+      const bool turns = home >= 0 && at.follow[static_cast<std::size_t>(home)] == Follow::Rotate;
+      at.way[static_cast<std::size_t>(g)] = turns ? ways.back() : ways.front();
+    }
+  }
+  return candidate;
+}
+
+std::vector<Candidate> neighbours_of(const Problem& problem, const Candidate& candidate) {
+  std::vector<Candidate> found;
+  for (int part = 0; part < candidate.parts; ++part) {
+    for (int g = 0; g < static_cast<int>(problem.groups.size()); ++g) {
+      const auto at = static_cast<std::size_t>(part);
+      for (const Way way : ways_of(problem, candidate, part, g)) {
+        if (candidate.part[at].way[static_cast<std::size_t>(g)] == way) continue;
+        Candidate other = candidate;
+        other.part[at].way[static_cast<std::size_t>(g)] = way;
+        if (loops_have_moves(problem, other)) found.push_back(other);
+      }
+    }
+  }
+  return found;
 }
 
 void for_each_variant(const Problem& problem, const Candidate& skeleton,

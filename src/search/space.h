@@ -25,6 +25,11 @@ struct SpaceOptions {
 [[nodiscard]] std::int64_t count_variants(const Problem& problem, const Candidate& skeleton);
 void for_each_variant(const Problem& problem, const Candidate& skeleton,
                       const std::function<void(const Candidate&)>& visit);
+// The variant that moves as is usual: relays in loops, collectives elsewhere.
+[[nodiscard]] Candidate usual_variant(const Problem& problem, const Candidate& skeleton);
+// Those that differ in the way of one group at one part.
+[[nodiscard]] std::vector<Candidate> neighbours_of(const Problem& problem,
+                                                   const Candidate& candidate);
 
 // The same schedule with other depths and transports, one change at a time.
 [[nodiscard]] std::vector<Candidate> refinements_of(const Problem& problem, const Machine& machine,

@@ -6,20 +6,20 @@
 namespace harpe {
 namespace {
 
-struct Use {
+struct Lifetime {
   Picoseconds first;
   Picoseconds last;
   bool touched = false;
 };
 
-std::vector<Use> uses_of(const Plan& plan, const std::vector<Span>& tasks) {
-  std::vector<Use> uses(plan.allocs.size());
+std::vector<Lifetime> uses_of(const Plan& plan, const std::vector<Span>& tasks) {
+  std::vector<Lifetime> uses(plan.allocs.size());
   for (std::size_t i = 0; i < plan.tasks.size(); ++i) {
     const Task& task = plan.tasks[i];
     // Entry and exit name all allocations of their rank, needed or not.
     if (task.kind == TaskKind::Entry || task.kind == TaskKind::Exit) continue;
     const auto touch = [&](const Ref& ref) {
-      Use& use = uses[ref.alloc.index()];
+      Lifetime& use = uses[ref.alloc.index()];
       use.first = use.touched ? std::min(use.first, tasks[i].begin) : tasks[i].begin;
       use.last = std::max(use.last, tasks[i].end);
       use.touched = true;
@@ -33,7 +33,7 @@ std::vector<Use> uses_of(const Plan& plan, const std::vector<Span>& tasks) {
 }  // namespace
 
 std::vector<MemoryPoint> memory_over_time(const Plan& plan, const std::vector<Span>& tasks) {
-  const std::vector<Use> uses = uses_of(plan, tasks);
+  const std::vector<Lifetime> uses = uses_of(plan, tasks);
   const auto ranks = static_cast<std::size_t>(plan.mesh.ranks());
   std::vector<std::map<Picoseconds, std::int64_t>> changes(ranks);  // per rank, by time
   for (std::size_t i = 0; i < uses.size(); ++i) {

@@ -12,8 +12,8 @@ struct Picoseconds {
 
   constexpr Picoseconds() = default;
   constexpr explicit Picoseconds(std::int64_t v) : value(v) {}
-  [[nodiscard]] constexpr double microseconds() const { return static_cast<double>(value) * 1e-6; }
-  [[nodiscard]] constexpr double seconds() const { return static_cast<double>(value) * 1e-12; }
+  [[nodiscard]] constexpr double microseconds() const { return static_cast<double>(value) / 1e6; }
+  [[nodiscard]] constexpr double seconds() const { return static_cast<double>(value) / 1e12; }
 
   friend constexpr auto operator<=>(const Picoseconds&, const Picoseconds&) = default;
   friend constexpr Picoseconds operator+(Picoseconds a, Picoseconds b) {

@@ -1,0 +1,61 @@
+#include "driver/machines.h"
+
+#include "cli/terminal.h"
+#include "cli/verbs.h"
+
+namespace harpe::cli {
+namespace {
+
+std::string print_list(const std::vector<Machine>& machines) {
+  std::vector<std::vector<std::string>> lines;
+  for (const Machine& machine : machines) {
+    lines.push_back({machine.name, std::to_string(machine.processors()) + " ranks",
+                     print_levels(machine), machine.summary});
+  }
+  return print_table(lines) + "\n`harpe machines NAME` prints one as a text that reads back.\n";
+}
+
+Json to_json(const Machine& machine) {
+  Json::Array levels;
+  for (const MachineLevel& level : machine.levels) {
+    levels.push_back(Json::object()
+                         .set("name", level.name)
+                         .set("kind", print(level.kind))
+                         .set("size", level.size)
+                         .set("bandwidth", level.bandwidth));
+  }
+  return Json::object()
+      .set("name", machine.name)
+      .set("summary", machine.summary)
+      .set("processors", machine.processors())
+      .set("levels", std::move(levels))
+      .set("fingerprint", fingerprint(machine));
+}
+
+}  // namespace
+
+Checked<int> list_machines(const CommandLine& line) {
+  if (line.words.size() > 1) {
+    return make_diag(DiagCode::U111,
+                     {{"verb", line.verb}, {"what", "machine"}, {"text", line.words[1]}});
+  }
+  HP_REQUIRE_OK(check_json(line));
+  std::vector<Machine> machines;
+  std::string text;
+  Json json = start_json(line);
+  if (line.words.empty()) {
+    machines = harpe::list_machines();
+    text = print_list(machines);
+  } else {
+    HP_TRY(Machine machine, load_machine(line.words.front()));
+    text = print(machine);
+    json.set("text", text);
+    machines.push_back(std::move(machine));
+  }
+  Json::Array all;
+  for (const Machine& machine : machines) all.push_back(to_json(machine));
+  HP_REQUIRE_OK(show_results(line, text, json.set("machines", std::move(all))));
+  return kDone;
+}
+
+}  // namespace harpe::cli

@@ -1,0 +1,167 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "cli/report.h"
+#include "cli/request.h"
+#include "cli/verbs.h"
+#include "driver/memory.h"
+#include "driver/simulation.h"
+#include "driver/trace.h"
+
+namespace harpe::cli {
+namespace {
+
+constexpr std::size_t kMostShown = 6;  // resources in a table
+
+double percent(Picoseconds part, Picoseconds whole) {
+  return whole.value == 0 ? 0 : 100 * part.seconds() / whole.seconds();
+}
+
+std::string print_time(Picoseconds time) { return print_seconds(time.seconds()); }
+
+std::string_view print_launch(Launch launch) { return launch == Launch::Graph ? "graph" : "host"; }
+
+// By what it is spent on, most first.
+std::vector<std::pair<Spending, Picoseconds>> spent(const Simulation& simulation) {
+  std::map<Spending, Picoseconds> sums;
+  for (const Segment& segment : simulation.critical_path) {
+    sums[segment.spending] += segment.end - segment.begin;
+  }
+  std::vector<std::pair<Spending, Picoseconds>> all(sums.begin(), sums.end());
+  std::ranges::stable_sort(all, std::ranges::greater(), &std::pair<Spending, Picoseconds>::second);
+  return all;
+}
+
+std::int64_t most_in_use(const Simulation& simulation) {
+  std::int64_t bytes = 0;
+  for (const MemoryPoint& point : simulation.memory) bytes = std::max(bytes, point.bytes);
+  return bytes;
+}
+
+Rows rows_of(const PlanSummary& plan, const Machine& machine, const SimulateOptions& options,
+             const Simulation& simulation) {
+  Rows rows = {{"machine", machine.name + ": " + machine.summary},
+               {"time", fmt::format("{}, launched by {}", print_time(simulation.total),
+                                    print_launch(options.launch))}};
+  if (plan.flops > 0 && simulation.total.value > 0) {
+    rows.emplace_back(
+        "rate", fmt::format("{:.1f} TFLOP/s a rank", plan.flops / static_cast<double>(plan.ranks) /
+                                                         simulation.total.seconds() * 1e-12));
+  }
+  rows.emplace_back(
+      "exposed",
+      fmt::format("{} of communication, {:.1f} %", print_time(simulation.exposed_communication),
+                  percent(simulation.exposed_communication, simulation.total)));
+  rows.emplace_back("memory",
+                    fmt::format("{} a rank, {} in use at most", print_bytes(simulation.peak_bytes),
+                                print_bytes(most_in_use(simulation))));
+  for (std::size_t level = 0; level < simulation.bytes_per_level.size(); ++level) {
+    rows.emplace_back(machine.levels[level].name,
+                      print_bytes(simulation.bytes_per_level[level]) + " cross it");
+  }
+  rows.emplace_back("simulated", fmt::format("{} activities of {} ranks", simulation.activities,
+                                             simulation.ranks_simulated));
+  return rows;
+}
+
+std::string print_path(const Simulation& simulation) {
+  std::vector<std::vector<std::string>> lines;
+  for (const auto& [spending, time] : spent(simulation)) {
+    lines.push_back({std::string(print(spending)), print_time(time),
+                     fmt::format("{:.1f} %", percent(time, simulation.total))});
+  }
+  return "\ncritical path\n" + print_table(lines);
+}
+
+std::string print_shares(const Simulation& simulation) {
+  std::vector<std::vector<std::string>> lines;
+  for (const ResourceShare& share : simulation.shares) {
+    if (lines.size() == kMostShown) break;
+    lines.push_back({share.name, fmt::format("{:.1f} %", 100 * share.utilisation)});
+  }
+  return "\nbusiest\n" + print_table(lines);
+}
+
+Json path_to_json(const Simulation& simulation) {
+  Json::Array segments;
+  for (const Segment& segment : simulation.critical_path) {
+    segments.push_back(Json::object()
+                           .set("spent_on", print(segment.spending))
+                           .set("begin_us", segment.begin.microseconds())
+                           .set("end_us", segment.end.microseconds())
+                           .set("task", segment.task.value)
+                           .set("what", segment.what));
+  }
+  return {std::move(segments)};
+}
+
+Json to_json(const Machine& machine, const Simulation& simulation) {
+  Json sums = Json::object();
+  for (const auto& [spending, time] : spent(simulation)) {
+    sums.set(std::string(print(spending)), time.microseconds());
+  }
+  Json::Array shares;
+  for (const ResourceShare& share : simulation.shares) {
+    shares.push_back(
+        Json::object().set("resource", share.name).set("utilisation", share.utilisation));
+  }
+  Json::Array memory;
+  for (const MemoryPoint& point : simulation.memory) {
+    memory.push_back(
+        Json::object().set("time_us", point.time.microseconds()).set("bytes", point.bytes));
+  }
+  Json levels = Json::object();
+  for (std::size_t level = 0; level < simulation.bytes_per_level.size(); ++level) {
+    levels.set(machine.levels[level].name, simulation.bytes_per_level[level]);
+  }
+  return Json::object()
+      .set("time_us", simulation.total.microseconds())
+      .set("exposed_communication_us", simulation.exposed_communication.microseconds())
+      .set("spent_us", std::move(sums))
+      .set("critical_path", path_to_json(simulation))
+      .set("utilisation", std::move(shares))
+      .set("level_bytes", std::move(levels))
+      .set("peak_bytes", simulation.peak_bytes)
+      .set("memory", std::move(memory))
+      .set("activities", simulation.activities)
+      .set("ranks_simulated", simulation.ranks_simulated);
+}
+
+}  // namespace
+
+Checked<int> simulate_plan(const CommandLine& line, Session& session) {
+  HP_REQUIRE_OK(check_json(line));
+  SimulateOptions options;
+  HP_TRY(options.launch, parse_launch(line.value("launch").value_or("graph")));
+  HP_TRY(const Request request, request_of(line));
+  show_progress("lowering");
+  HP_TRY(const Plan plan, session.plan(request));
+  if (const auto delay = line.value("delay")) {
+    HP_TRY(options.delay, parse_delay(*delay, plan.mesh.ranks()));
+  }
+  HP_TRY(const Machine machine, machine_for(line.value("machine"), plan.mesh));
+  HP_REQUIRE_OK(check_fits(plan, machine));
+  show_progress("verifying");
+  HP_REQUIRE_OK(certify(plan, level_for(plan)));
+  show_progress("simulating");
+  const Simulation simulation = simulate(plan, machine, options);
+  if (const auto trace = line.value("trace")) {
+    HP_REQUIRE_OK(write_trace(*trace, plan, simulation));
+  }
+  const PlanSummary summary = summarise(plan);
+  Json json = start_json(line);
+  add_plan(json, summary);
+  json.set("machine", machine.name)
+      .set("launch", print_launch(options.launch))
+      .set("simulation", to_json(machine, simulation));
+  HP_REQUIRE_OK(show_results(line,
+                             print_title(summary) +
+                                 print_rows(rows_of(summary, machine, options, simulation)) +
+                                 print_path(simulation) + print_shares(simulation),
+                             json));
+  return kDone;
+}
+
+}  // namespace harpe::cli

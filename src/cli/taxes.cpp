@@ -1,0 +1,84 @@
+#include <fmt/format.h>
+
+#include "cli/report.h"
+#include "cli/request.h"
+#include "cli/verbs.h"
+#include "driver/simulation.h"
+
+namespace harpe::cli {
+namespace {
+
+std::string print_time(Picoseconds time) { return print_seconds(time.seconds()); }
+
+std::string print_rows_of(const std::vector<TaxRow>& rows) {
+  std::vector<std::vector<std::string>> lines = {{"schedule", "time", "roofline", "launch",
+                                                  "synchronization", "locality", "residual",
+                                                  "skew"}};
+  std::string refused;
+  for (const TaxRow& row : rows) {
+    if (row.refusal) {
+      refused += "  " + row.schedule + "\n    " + render(*row.refusal) + "\n";
+      continue;
+    }
+    const Taxes& taxes = *row.taxes;
+    lines.push_back({row.schedule, print_time(taxes.total), print_time(taxes.roofline),
+                     print_time(taxes.launch), print_time(taxes.synchronization),
+                     print_time(taxes.locality), print_time(taxes.residual),
+                     fmt::format("{:.2f}", taxes.skew_sensitivity)});
+  }
+  std::string text;
+  if (lines.size() > 1) text += print_table(lines);
+  if (!refused.empty()) text += "\nnot on this machine\n" + refused;
+  return text;
+}
+
+Json to_json(const TaxRow& row) {
+  Json json = Json::object();
+  json.set("schedule", row.schedule).set("applies", row.taxes.has_value());
+  if (row.refusal) {
+    return json.set("code", info(row.refusal->code).name)
+        .set("reason", render_message(*row.refusal));
+  }
+  const Taxes& taxes = *row.taxes;
+  return json.set("time_us", taxes.total.microseconds())
+      .set("roofline_us", taxes.roofline.microseconds())
+      .set("launch_us", taxes.launch.microseconds())
+      .set("synchronization_us", taxes.synchronization.microseconds())
+      .set("locality_us", taxes.locality.microseconds())
+      .set("residual_us", taxes.residual.microseconds())
+      .set("skew_sensitivity", taxes.skew_sensitivity)
+      .set("bound", row.bound);
+}
+
+// The machine that stands for a back end, where none is named. Times are simulated all the same.
+Checked<std::optional<std::string>> machine_of(const CommandLine& line) {
+  HP_REQUIRE_OK(check_backend(line));
+  if (const auto machine = line.value("machine")) return machine;
+  return line.value("backend");
+}
+
+}  // namespace
+
+Checked<int> list_taxes_of(const CommandLine& line, Session& session) {
+  HP_REQUIRE_OK(check_json(line));
+  HP_TRY(const std::optional<std::string> machine, machine_of(line));
+  HP_TRY(const Launch launch, parse_launch(line.value("launch").value_or("graph")));
+  HP_TRY(const Request request, request_of(line));
+  show_progress("simulating");
+  HP_TRY(const TaxList list, list_taxes(session, request, machine, launch));
+  Json::Array all;
+  for (const TaxRow& row : list.rows) all.push_back(to_json(row));
+  Json json = start_json(line);
+  json.set("operator", list.program)
+      .set("parameters", Json::Array(request.parameters.begin(), request.parameters.end()))
+      .set("mesh", print_mesh_option(list.mesh))
+      .set("machine", list.machine.name)
+      .set("launch", launch == Launch::Graph ? "graph" : "host")
+      .set("schedules", std::move(all));
+  const std::string title = list.program + " on " + print_mesh_option(list.mesh) + ", machine " +
+                            list.machine.name + "\n";
+  HP_REQUIRE_OK(show_results(line, title + print_rows_of(list.rows), json));
+  return kDone;
+}
+
+}  // namespace harpe::cli

@@ -1,0 +1,87 @@
+#include "driver/machines.h"
+
+#include "driver/files.h"
+#include "ir/leaf_contract.h"
+#include "support/check.h"
+
+namespace harpe {
+namespace {
+
+constexpr std::string_view kSuffix = ".machine";
+
+// Whose size grows from one to the next: the machines that stand in where none is named.
+constexpr std::string_view kDefaults = "h200x8";
+
+Machine shipped(const MachinePreset& preset) {
+  Checked<Machine> machine =
+      parse_machine(preset.text, std::string(preset.name) + std::string(kSuffix));
+  HP_CHECK(machine.ok(), "shipped machine does not parse: " + render(machine.error()));
+  return std::move(machine).value();
+}
+
+Diag unknown_machine(const std::string& name) {
+  std::vector<std::string> known;
+  std::string words;
+  for (const MachinePreset& preset : all_machine_presets()) {
+    known.emplace_back(preset.name);
+    words += (words.empty() ? "`" : ", `") + known.back() + "`";
+  }
+  return make_diag(DiagCode::U130,
+                   {{"name", name}, {"hint", suggestion(name, known)}, {"known", words}});
+}
+
+Checked<Ok> check_leaf(const std::string& leaf, std::string_view subject, const std::string& path) {
+  if (leaf == "*" || find_leaf_contract(leaf) != nullptr) return Ok{};
+  std::vector<std::string> known;
+  for (const LeafContract& contract : all_leaf_contracts()) known.emplace_back(contract.name);
+  return with_note(make_diag(DiagCode::M119, {{"line", std::string(subject) + " " + leaf},
+                                              {"leaf", leaf},
+                                              {"hint", suggestion(leaf, known)}}),
+                   "in `" + path + "`");
+}
+
+}  // namespace
+
+Checked<Machine> load_machine(const std::string& name_or_file) {
+  if (!name_or_file.ends_with(kSuffix)) {
+    const MachinePreset* const preset = find_machine_preset(name_or_file);
+    if (preset == nullptr) return unknown_machine(name_or_file);
+    return shipped(*preset);
+  }
+  HP_TRY(const std::string text, read_text(name_or_file));
+  HP_TRY(Machine machine, parse_machine(text, name_or_file));
+  for (const LeafRate& rate : machine.rates)
+    HP_REQUIRE_OK(check_leaf(rate.leaf, "rate", name_or_file));
+  for (const LeafSample& sample : machine.samples)
+    HP_REQUIRE_OK(check_leaf(sample.leaf, "sample", name_or_file));
+  return machine;
+}
+
+Checked<Machine> default_machine(const Mesh& mesh) {
+  std::string largest;
+  std::int64_t most = 0;
+  for (const MachinePreset& preset : all_machine_presets()) {
+    if (!preset.name.starts_with(kDefaults)) continue;
+    Machine machine = shipped(preset);
+    if (machine.processors() >= mesh.ranks()) return machine;
+    if (machine.processors() > most) largest = preset.name;
+    most = std::max(most, machine.processors());
+  }
+  return make_diag(DiagCode::U133, {{"ranks", mesh.ranks()}, {"name", largest}, {"most", most}});
+}
+
+std::vector<Machine> list_machines() {
+  std::vector<Machine> machines;
+  for (const MachinePreset& preset : all_machine_presets()) machines.push_back(shipped(preset));
+  return machines;
+}
+
+std::string print_levels(const Machine& machine) {
+  std::string out;
+  for (const MachineLevel& level : machine.levels) {
+    out += (out.empty() ? "" : " x ") + std::to_string(level.size) + " " + level.name;
+  }
+  return out.empty() ? "1" : out;
+}
+
+}  // namespace harpe

@@ -1,0 +1,25 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "machine/machine.h"
+#include "machine/mesh.h"
+#include "support/diag.h"
+
+namespace harpe {
+
+// A shipped machine by its name, or one from a file that ends in `.machine`. Errors: U130; I101,
+// parse_machine's, M119 a leaf that no operator has.
+[[nodiscard]] Checked<Machine> load_machine(const std::string& name_or_file);
+
+// The smallest shipped machine of H200 hosts on which the mesh has a place. Errors: U133.
+[[nodiscard]] Checked<Machine> default_machine(const Mesh& mesh);
+
+// The shipped ones, as they are loaded.
+[[nodiscard]] std::vector<Machine> list_machines();
+
+// "8 nvlink x 16 rail": what its levels join, innermost first.
+[[nodiscard]] std::string print_levels(const Machine& machine);
+
+}  // namespace harpe

@@ -1,0 +1,92 @@
+#include "sim/taxes.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "sim/run.h"
+
+namespace harpe {
+namespace {
+
+struct Roofline {
+  Picoseconds time;
+  Resource bound;
+};
+
+// No schedule of these activities is faster than the busiest resource lets it be: what is taken of
+// it, over the most that lanes, one activity at a time each, can take at once.
+Roofline roofline_of(const Workload& workload) {
+  const std::size_t count = workload.resources.size();
+  std::vector<double> units(count);
+  std::vector<double> beside(count);  // rates of activities in no lane
+  std::vector<std::map<std::int32_t, double>> in_lanes(count);
+  for (const Activity& activity : workload.activities) {
+    for (const Use& use : activity.uses) {
+      const auto at = static_cast<std::size_t>(use.resource);
+      units[at] += use.rate * activity.work.seconds();
+      if (activity.lane == kNoLane) {
+        beside[at] += use.rate;
+      } else {
+        double& most = in_lanes[at][activity.lane];
+        most = std::max(most, use.rate);
+      }
+    }
+  }
+  Roofline best;
+  for (std::size_t i = 0; i < count; ++i) {
+    if (units[i] <= 0) continue;
+    double rate = beside[i];
+    for (const auto& [lane, most] : in_lanes[i]) rate += most;
+    const Picoseconds time =
+        from_seconds(units[i] / std::min(rate, workload.resources[i].capacity));
+    if (time > best.time) best = {time, workload.resources[i]};
+  }
+  return best;
+}
+
+// How much of a delay of one rank reaches the end; the largest over a few ranks.
+double skew_sensitivity(const Plan& plan, const Machine& machine, const SimulateOptions& options,
+                        Picoseconds total) {
+  constexpr std::int64_t kShare = 10;
+  const Picoseconds delay(total.value / kShare);
+  if (delay.value == 0) return 0;
+  const std::int64_t ranks = plan.mesh.ranks();
+  double most = 0;
+  for (const std::int64_t rank : std::set{std::int64_t{0}, ranks / 3, ranks / 2, ranks - 1}) {
+    SimulateOptions late = options;
+    late.delay = SimulateOptions::Delay{RankId(rank), delay};
+    const Picoseconds time = run_plan(plan, machine, late).engine.total;
+    most = std::max(most,
+                    static_cast<double>((time - total).value) / static_cast<double>(delay.value));
+  }
+  return most;
+}
+
+}  // namespace
+
+Taxes tax(const Plan& plan, const Machine& machine, Launch launch) {
+  SimulateOptions options{.launch = launch, .ideal = {}, .delay = {}};
+  const auto time = [&] { return run_plan(plan, machine, options).engine.total; };
+  Taxes taxes;
+  taxes.total = time();
+  taxes.skew_sensitivity = skew_sensitivity(plan, machine, options, taxes.total);
+  // An anomaly may make an idealised run slower: that tax is none then, and nobody's gain.
+  options.ideal.no_launch = true;
+  const Picoseconds launched = std::min(taxes.total, time());
+  options.ideal.tile_edges = true;
+  const Picoseconds tiled = std::min(launched, time());
+  options.ideal.no_round_trips = true;
+  const BuiltRun last = run_plan(plan, machine, options);
+  const Picoseconds direct = std::min(tiled, last.engine.total);
+  const Roofline roofline = roofline_of(last.built.workload);
+  taxes.launch = taxes.total - launched;
+  taxes.synchronization = launched - tiled;
+  taxes.locality = tiled - direct;
+  taxes.roofline = std::min(direct, roofline.time);
+  taxes.residual = direct - taxes.roofline;
+  taxes.bound = roofline.bound;
+  return taxes;
+}
+
+}  // namespace harpe
