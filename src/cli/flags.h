@@ -20,6 +20,7 @@ enum VerbBit : std::uint32_t {
   kMachines = 1U << 9U,
   kProfile = 1U << 10U,
   kValidate = 1U << 11U,
+  kTune = 1U << 12U,
 };
 
 struct Flag {
@@ -33,12 +34,24 @@ struct Flag {
 
 inline constexpr std::array kFlags = {
     Flag{"mesh", "", "NAME=SIZE,...", "the ranks, major axis first: cp=8, node=2,gpu=4",
-         kShow | kSchedules | kLower | kVerify | kRun | kSimulate | kTaxes},
+         kShow | kSchedules | kLower | kVerify | kRun | kSimulate | kTaxes | kTune},
     Flag{"schedule", "", "S",
          "a name of `harpe schedules`, FILE.sched, or auto (default; taxes: all that apply)",
          kShow | kLower | kVerify | kRun | kSimulate | kTaxes},
     Flag{"machine", "", "X", "a name of `harpe machines`, or FILE.machine (default by the mesh)",
-         kSimulate | kTaxes | kValidate},
+         kShow | kLower | kVerify | kRun | kSimulate | kTaxes | kValidate | kTune},
+    Flag{"top", "", "K", "how many schedules to show (default 8)", kTune},
+    Flag{"budget", "", "SECONDS", "end the search after this, with what it has", kTune},
+    Flag{"contract", "", "standard|free",
+         "homes of inputs and outputs: the operator's (default), or searched too", kTune},
+    Flag{"numerics", "", "exact|rounded|reordered",
+         "what partial sums may suffer on the way (default rounded)", kTune},
+    Flag{"cuts", "", "N",
+         "parts the mesh may be cut into beyond its axes (default 1 on up to two axes, else 0)",
+         kTune},
+    Flag{"exhaustive", "", "", "simulate every candidate", kTune},
+    Flag{"measure", "", "", "execute the best on CPU ranks, and show the times", kTune},
+    Flag{"verify-all", "", "", "execute every candidate on CPU ranks against the reference", kTune},
     Flag{"launch", "", "graph|host", "how kernels are launched: replayed (default), or one by one",
          kSimulate | kTaxes},
     Flag{"delay", "", "RANK=MICROSECONDS", "this rank starts late", kSimulate},
@@ -48,6 +61,7 @@ inline constexpr std::array kFlags = {
     Flag{"svg", "", "", "the same as an SVG image", kShow},
     Flag{"output-file", "-o", "FILE.plan", "write the plan here instead of standard output",
          kLower},
+    Flag{"output-file", "-o", "FILE.plan", "write the best schedule's plan here", kTune},
     Flag{"output-file", "-o", "FILE.machine", "write the machine here, and show a summary",
          kProfile},
     Flag{"measured", "", "FOLDER", "where files of measurements are, NAME_peers.jsonl", kValidate},
@@ -58,7 +72,7 @@ inline constexpr std::array kFlags = {
     Flag{"level", "", "auto|full|reduced",
          "every block of every rank, or of small likenesses (auto: above a million tasks)",
          kVerify},
-    Flag{"memory", "", "BYTES", "refuse a plan whose ranks need more than this", kVerify},
+    Flag{"memory", "", "BYTES", "refuse a plan whose ranks need more than this", kVerify | kTune},
     Flag{"sms", "", "N", "SMs a rank has for kernels that wait inside (default 132)", kVerify},
     Flag{"backend", "", "cpu|cuda", "where the ranks run (default cpu)", kRun | kTaxes},
     Flag{"input", "", "NAME=FILE.npy",
@@ -66,7 +80,7 @@ inline constexpr std::array kFlags = {
     Flag{"output", "", "NAME=FILE.npy", "write a whole output tensor, as f32", kRun, true},
     Flag{"check", "", "", "compare with the independent reference", kRun},
     Flag{"load", "", "FILE.npy", "how popular each expert is, where choices are drawn", kRun},
-    Flag{"seed", "", "N", "of drawn inputs (default 0)", kRun},
+    Flag{"seed", "", "N", "of drawn inputs (default 0)", kRun | kTune},
     Flag{"iters", "", "N", "executions; times are of each (default 1)", kRun},
     Flag{"wait", "", "MILLISECONDS", "how long a rank waits for another (default 10000)", kRun},
     Flag{"trace", "", "FILE.json", "write a timeline for Perfetto or chrome://tracing",
@@ -76,12 +90,12 @@ inline constexpr std::array kFlags = {
     Flag{"all", "", "", "every diagnostic, as the text of docs/errors.md", kExplain},
     Flag{"json", "", "FILE|-", "write one JSON object with inputs and results",
          kOps | kSchedules | kLower | kVerify | kRun | kSimulate | kTaxes | kMachines | kProfile |
-             kValidate},
+             kValidate | kTune},
     Flag{"paranoid", "", "", "read every text form back and compare",
-         kShow | kSchedules | kLower | kVerify | kRun | kSimulate | kTaxes},
+         kShow | kSchedules | kLower | kVerify | kRun | kSimulate | kTaxes | kTune},
     Flag{"help", "-h", "", "this text",
          kOps | kShow | kSchedules | kLower | kVerify | kRun | kSimulate | kTaxes | kExplain |
-             kMachines | kProfile | kValidate},
+             kMachines | kProfile | kValidate | kTune},
 };
 
 }  // namespace harpe::cli

@@ -57,6 +57,23 @@ bool is_better(const Evaluated& a, const Evaluated& b) {
   return a.named && !b.named;  // what has a name is said more shortly
 }
 
+// More parts make more candidates than a search of a second can look at.
+int cuts_for(const Mesh& mesh, const SearchOptions& options) {
+  return options.cuts.value_or(mesh.axes.size() <= 2 ? 1 : 0);
+}
+
+// The form whose homes are the operator's own: that of its first schedule.
+std::optional<NormalForm> standard_form(const std::string& family, const Program& program,
+                                        const Mesh& mesh) {
+  if (family.empty()) return std::nullopt;
+  for (const Applicability& schedule : find_applicable(family, program, mesh)) {
+    if (!schedule.script.ok()) continue;
+    Checked<NormalForm> form = replay(program, mesh, *schedule.script);
+    if (form.ok()) return *std::move(form);
+  }
+  return std::nullopt;
+}
+
 class Searcher {
  public:
   Searcher(const Program& program, const Mesh& mesh, const Machine& machine,
@@ -163,8 +180,8 @@ class Searcher {
   // Skeletons in the order of their bounds; those that cannot be better than what is known already
   // are left, and all behind them.
   void walk_space(const Problem& problem) {
-    const std::vector<Candidate> skeletons =
-        enumerate_skeletons(problem, {.contract = options_.contract, .cuts = options_.cuts});
+    const std::vector<Candidate> skeletons = enumerate_skeletons(
+        problem, {.contract = options_.contract, .cuts = cuts_for(mesh_, options_)});
     std::vector<std::pair<Picoseconds, std::size_t>> order;
     order.reserve(skeletons.size());
     for (std::size_t i = 0; i < skeletons.size(); ++i) {
@@ -379,6 +396,27 @@ class Searcher {
 };
 
 }  // namespace
+
+Checked<CandidateForms> list_candidates(const Program& program, const Mesh& mesh,
+                                        const Machine& machine, const SearchOptions& options) {
+  const auto standard = standard_form(options.family, program, mesh);
+  if (!standard) {
+    return make_diag(DiagCode::S703,
+                     {{"program", program.name}, {"reason", "nothing says where its homes are"}});
+  }
+  HP_TRY(const Problem problem, make_problem(program, mesh, *standard, options));
+  CandidateForms all;
+  std::set<std::string> seen;
+  const SpaceOptions space{.contract = options.contract, .cuts = cuts_for(mesh, options)};
+  for (const Candidate& skeleton : enumerate_skeletons(problem, space)) {
+    for_each_variant(problem, skeleton, [&](const Candidate& candidate) {
+      ++all.candidates;
+      NormalForm form = form_of(problem, machine, candidate);
+      if (seen.insert(canonical_text(program, form)).second) all.forms.push_back(std::move(form));
+    });
+  }
+  return all;
+}
 
 Checked<SearchResult> search(const Program& program, const Mesh& mesh, const Machine& machine,
                              const SearchOptions& options) {

@@ -38,8 +38,9 @@ struct SearchOptions {
   std::int64_t top = 8;
   std::optional<std::chrono::milliseconds> budget;
   std::vector<NormalForm> seeds;  // from a plan cache
-  int cuts = 1;                   // parts that the mesh is cut into, beyond its axes, at most
-  bool exhaustive = false;        // simulate every candidate
+  // Parts that the mesh is cut into beyond its axes, at most; none: 1 on up to two axes, else 0.
+  std::optional<int> cuts;
+  bool exhaustive = false;  // simulate every candidate
   std::function<void(std::string_view stage, std::int64_t done, std::int64_t of)> progress;
   std::function<bool()> interrupted;  // asked often; true ends the search with what it has
 };
@@ -83,5 +84,15 @@ struct SearchResult {
 // any candidate was evaluated.
 [[nodiscard]] Checked<SearchResult> search(const Program& program, const Mesh& mesh,
                                            const Machine& machine, const SearchOptions& options);
+
+// Every candidate of the space, each once, for checks of all of them.
+struct CandidateForms {
+  std::vector<NormalForm> forms;
+  std::int64_t candidates = 0;
+};
+// Errors: S703.
+[[nodiscard]] Checked<CandidateForms> list_candidates(const Program& program, const Mesh& mesh,
+                                                      const Machine& machine,
+                                                      const SearchOptions& options);
 
 }  // namespace harpe
