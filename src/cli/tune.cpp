@@ -130,7 +130,8 @@ std::string print_comparisons(const Tuned& tuned) {
                          print_time(Picoseconds(std::abs(time))));
     }
     lines.push_back({one.schedule, fmt::format("{:.2f} x", one.ratio),
-                     why.empty() ? "the same critical path" : why});
+                     (why.empty() ? "the same critical path" : why) +
+                         (one.elsewhere ? "; its inputs or outputs live elsewhere" : "")});
   }
   return "\nnamed schedules against it, and what their critical paths spend more on\n" +
          print_table(lines);
@@ -173,6 +174,7 @@ Json comparisons_to_json(const Tuned& tuned) {
     out.push_back(Json::object()
                       .set("schedule", one.schedule)
                       .set("ratio", one.ratio)
+                      .set("elsewhere", one.elsewhere)
                       .set("critical_path_us", std::move(differences)));
   }
   return {std::move(out)};

@@ -147,6 +147,12 @@ class Searcher {
       return true;
     }
     const bool fits = one.memory_bytes <= limit_;
+    one.elsewhere = options_.contract == Contract::Standard && standard_ &&
+                    homes_of(program_, mesh_, form) != homes_of(program_, mesh_, *standard_);
+    if (one.elsewhere) {
+      elsewhere_.push_back(std::move(one));
+      return true;
+    }
     if (fits) {
       ++result_.feasible;
       best_ = std::min(best_time(), one.time());
@@ -333,11 +339,21 @@ class Searcher {
     std::ranges::stable_sort(evaluated_, is_better);
     if (evaluated_.empty()) return refuse_all();
     add_front();
+    result_.baselines = elsewhere_;
     for (const Evaluated& one : evaluated_) {
       if (one.named) result_.baselines.push_back(one);
-      if (static_cast<std::int64_t>(result_.top.size()) < options_.top) result_.top.push_back(one);
+      const bool full = static_cast<std::int64_t>(result_.top.size()) >= options_.top;
+      if (!full && !repeats_last(one)) result_.top.push_back(one);
     }
+    std::ranges::stable_sort(result_.baselines, is_better);
     return std::move(result_);
+  }
+
+  // Takes the same in every figure: the same schedule but for what does not matter here.
+  [[nodiscard]] bool repeats_last(const Evaluated& one) const {
+    if (result_.top.empty()) return false;
+    const Evaluated& last = result_.top.back();
+    return !one.named && one.time() == last.time() && one.memory_bytes == last.memory_bytes;
   }
 
   void add_front() {
@@ -385,6 +401,7 @@ class Searcher {
   Picoseconds bound_;                                 // of it
   Picoseconds least_ = Picoseconds(INT64_MAX / 256);  // the best estimate
   std::vector<Evaluated> evaluated_;
+  std::vector<Evaluated> elsewhere_;
   std::vector<Evaluated> too_large_;
   std::map<std::size_t, Candidate> candidates_;  // of entries of evaluated_
   std::set<std::string> seen_;

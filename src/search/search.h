@@ -48,10 +48,11 @@ struct SearchOptions {
 // A candidate as evaluated.
 struct Evaluated {
   NormalForm form;
-  std::string label;     // "ring", a named schedule's; or a description of its parts
-  bool named = false;    // one of the hand-written baselines
-  Picoseconds bound;     // lower bound
-  Picoseconds estimate;  // of the outline
+  std::string label;       // "ring", a named schedule's; or a description of its parts
+  bool named = false;      // one of the hand-written baselines
+  bool elsewhere = false;  // its homes are not the contract's: shown, but never chosen
+  Picoseconds bound;       // lower bound; 0: of a form that is no candidate of the space
+  Picoseconds estimate;    // of the outline
   std::optional<Picoseconds> simulated;
   std::int64_t memory_bytes = 0;
   [[nodiscard]] Picoseconds time() const { return simulated.value_or(estimate); }
@@ -65,7 +66,7 @@ struct Refused {
 struct SearchResult {
   std::int64_t candidates = 0;  // in the space, as enumerated, before anything was dropped
   std::int64_t unique = 0;      // after canonical hashing
-  std::int64_t duplicates = 0;  // evaluated twice: always 0, counted to show it
+  std::int64_t duplicates = 0;  // came up again as another candidate, and was not evaluated twice
   std::int64_t feasible = 0;    // within memory
   std::int64_t pruned = 0;      // by lower bound
   std::int64_t estimated = 0;
