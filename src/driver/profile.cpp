@@ -66,6 +66,10 @@ double streamed(const std::vector<Measured>& measured, std::string_view leaf) {
   return rate;
 }
 
+double share_of(const Machine& machine, double bandwidth) {
+  return std::min(1.0, rounded(bandwidth / machine.processor.memory_bandwidth));
+}
+
 void add_sample(Machine& machine, const Measured& measured, const Provenance& from) {
   machine.samples.push_back({.leaf = measured.leaf.leaf,
                              .dtype = std::string(print(measured.leaf.dtype)),
@@ -91,8 +95,9 @@ double error_of(const Machine& machine, const LeafRate& rate) {
 }
 
 // The line of a leaf and type: its peak is that of its fastest sample, so that the bound holds.
-LeafRate fit_rate(const Machine& machine, const LeafSample& like) {
+LeafRate fit_rate(const Machine& machine, const LeafSample& like, double memory_share) {
   LeafRate best;
+  best.memory_share = memory_share;
   best.leaf = like.leaf;
   best.dtype = like.dtype;
   best.from = like.from;
@@ -118,14 +123,14 @@ LeafRate fit_rate(const Machine& machine, const LeafSample& like) {
 }
 
 // A rate for every leaf and type that has samples; the fastest type's stands in for others.
-void add_rates(Machine& machine) {
+void add_rates(Machine& machine, double memory_share) {
   std::map<std::string, LeafRate> slowest;
   for (const LeafSample& sample : machine.samples) {
     const auto is_same = [&](const LeafRate& rate) {
       return rate.leaf == sample.leaf && rate.dtype == sample.dtype;
     };
     if (std::ranges::any_of(machine.rates, is_same)) continue;
-    const LeafRate rate = fit_rate(machine, sample);
+    const LeafRate rate = fit_rate(machine, sample, memory_share);
     machine.rates.push_back(rate);
     const auto [known, is_new] = slowest.emplace(rate.leaf, rate);
     if (!is_new && rate.peak < known->second.peak) known->second = rate;
@@ -143,8 +148,7 @@ void add_memory_rates(Machine& machine, const std::vector<Measured>& measured,
     LeafRate rate;
     rate.leaf = leaf;
     rate.dtype = "*";
-    const double share = streamed(measured, like) / machine.processor.memory_bandwidth;
-    rate.memory_share = std::min(1.0, rounded(share));
+    rate.memory_share = share_of(machine, streamed(measured, like));
     rate.start = from_microseconds(0.2);
     rate.from = from;
     return rate;
@@ -190,7 +194,9 @@ Machine profile_cpu(const ProfileOptions& options) {
   processor.name = "core";
   processor.kernel_start = processor.kernel_issue = rounded_time(seconds_between_tasks());
   processor.event = signal;
-  processor.cache_bytes = bytes_of_cache();
+  processor.cache_bytes =
+      std::floor(bytes_of_cache() * static_cast<double>(std::min(cores, crew.ranks)) /
+                 static_cast<double>(crew.ranks));
   constexpr double kUsable = 0.9;
   const double bytes = static_cast<double>(available_bytes().value_or(std::int64_t{1} << 30));
   constexpr double kMebibyte = 1024 * 1024;
@@ -223,7 +229,7 @@ Machine profile_cpu(const ProfileOptions& options) {
         std::max(processor.memory_bandwidth, 1.002 * one.leaf.shape.bytes / one.seconds);
   }
   processor.memory_bandwidth = rounded_in(kGiga, processor.memory_bandwidth);
-  add_rates(machine);
+  add_rates(machine, share_of(machine, streamed(measured, "add")));
   add_memory_rates(machine, measured, from);
   const Checked<Ok> checked = check_machine(machine);
   HP_CHECK(checked.ok(), "the measured machine: " + render(checked.error()));
