@@ -113,7 +113,8 @@ class Builder {
     }
     Activity activity;
     if (task.kind == TaskKind::Collective) {
-      built_.first_of_task[id.index()] = add({}, lane, id, ActivityRole::Arrive);
+      const std::int32_t where = ideal_.tile_edges ? kNoLane : lane;
+      built_.first_of_task[id.index()] = add({}, where, id, ActivityRole::Arrive);
       activity = costs_.collective(id, groups_.at(task.group));
     } else {
       activity = costs_.activity_of(id);
