@@ -62,8 +62,8 @@ Checked<SearchOptions> search_options_of(const CommandLine& line) {
   std::size_t contract = 0;
   HP_REQUIRE_OK(read_choice(line, "contract", {"standard", "free"}, contract));
   options.contract = static_cast<Contract>(contract);
-  std::size_t numerics = 1;
-  HP_REQUIRE_OK(read_choice(line, "numerics", {"exact", "rounded", "reordered"}, numerics));
+  std::size_t numerics = 2;
+  HP_REQUIRE_OK(read_choice(line, "numerics", {"exact", "reassociated", "rounded"}, numerics));
   options.numerics = static_cast<NumericsClass>(numerics);
   HP_TRY(const auto top, read_count(line, "top", 1, kMostTop));
   options.top = top.value_or(options.top);
@@ -131,7 +131,7 @@ std::string print_comparisons(const Tuned& tuned) {
     }
     lines.push_back({one.schedule, fmt::format("{:.2f} x", one.ratio),
                      (why.empty() ? "the same critical path" : why) +
-                         (one.elsewhere ? "; its inputs or outputs live elsewhere" : "")});
+                         (one.excluded.empty() ? "" : "; " + one.excluded)});
   }
   return "\nnamed schedules against it, and what their critical paths spend more on\n" +
          print_table(lines);
@@ -174,7 +174,7 @@ Json comparisons_to_json(const Tuned& tuned) {
     out.push_back(Json::object()
                       .set("schedule", one.schedule)
                       .set("ratio", one.ratio)
-                      .set("elsewhere", one.elsewhere)
+                      .set("excluded", one.excluded)
                       .set("critical_path_us", std::move(differences)));
   }
   return {std::move(out)};
