@@ -26,6 +26,7 @@ constexpr std::int64_t kMostTop = 1000;
 constexpr std::int64_t kMostSeconds = 1'000'000;
 constexpr std::int64_t kMeasuredRounds = 5;
 constexpr std::size_t kDifferencesShown = 3;
+constexpr std::size_t kMostRows = 8;
 
 // An interrupt ends the search, which then answers with what it has; a second one ends harpe.
 volatile std::sig_atomic_t interrupts = 0;
@@ -99,6 +100,10 @@ Rows rows_of(const Tuned& tuned) {
        print_seconds(result.seconds) + (result.complete ? "" : ", ended before it was done")},
       {"best",
        fmt::format("{}, {} a rank", print_time(best.time()), print_bytes(best.memory_bytes))}};
+  for (const Refused& one : result.refused) {
+    if (rows.size() > kMostRows) break;
+    rows.emplace_back("refused", fmt::format("{} x {}", one.count, one.reason));
+  }
   if (!best.simulated) rows.emplace_back("time", "estimated: too many ranks to make the plan");
   return rows;
 }

@@ -63,7 +63,7 @@ bool Pool::add(const NormalForm& form, std::string label, bool named, Picosecond
     one.simulated = evaluation->time;
     one.memory_bytes = evaluation->memory_bytes;
     if (!outline) one.estimate = evaluation->time;
-    if (tasks_ == 0) tasks_ = evaluation->tasks;
+    tasks_ = std::max(tasks_, evaluation->tasks);
     ++simulated_;
   } else if (!outline) {
     return true;

@@ -36,7 +36,7 @@ class Pool {
   [[nodiscard]] bool simulates() const { return simulates_; }
   [[nodiscard]] Picoseconds best_time() const { return best_; }
   [[nodiscard]] std::int64_t memory_limit() const { return limit_; }
-  [[nodiscard]] std::int64_t tasks() const { return tasks_; }  // of the first plan made
+  [[nodiscard]] std::int64_t tasks() const { return tasks_; }  // of the largest plan made
   [[nodiscard]] const std::vector<Evaluated>& evaluated() const { return evaluated_; }
   [[nodiscard]] std::optional<std::int64_t> nearest_bytes() const;
 

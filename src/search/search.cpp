@@ -12,6 +12,7 @@
 #include "search/pool.h"
 #include "search/regions.h"
 #include "search/space.h"
+#include "search/transports.h"
 #include "support/check.h"
 
 namespace harpe {
@@ -137,13 +138,14 @@ class Searcher {
     for (const Applicability& schedule : all) {
       show("named schedules", done++, static_cast<std::int64_t>(all.size()));
       if (!schedule.script.ok()) continue;
-      const Checked<NormalForm> form = replay(program_, mesh_, *schedule.script);
-      if (!form.ok()) continue;
+      const Checked<NormalForm> made = replay(program_, mesh_, *schedule.script);
+      if (!made.ok()) continue;
+      const NormalForm form = fit_transports(mesh_, machine_, *made);
       if (!standard_) {
-        standard_ = *form;
-        pool_.set_standard(*form);
+        standard_ = form;
+        pool_.set_standard(form);
       }
-      pool_.add(*form, std::string(schedule.name), true, {}, std::nullopt);
+      pool_.add(form, std::string(schedule.name), true, {}, std::nullopt);
       if (is_over()) return;
     }
   }
@@ -318,7 +320,8 @@ class Searcher {
         if (done >= most || is_over()) return;
         show("varying", done, most);
         ++result_.candidates;
-        if (!pool_.add(variant.form, best.label + ", " + variant.change, false, {}, std::nullopt)) {
+        if (!pool_.add(fit_transports(mesh_, machine_, variant.form),
+                       best.label + ", " + variant.change, false, {}, std::nullopt)) {
           ++result_.duplicates;
           continue;
         }
