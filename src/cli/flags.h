@@ -65,6 +65,8 @@ inline constexpr std::array kFlags = {
     Flag{"wait", "", "MILLISECONDS", "how long a rank waits for another (default 10000)", kRun},
     Flag{"trace", "", "FILE.json", "write a timeline for Perfetto or chrome://tracing",
          kRun | kSimulate},
+    Flag{"report", "", "FILE.html", "write a page with charts; a browser opens it from disk",
+         kSimulate},
     Flag{"inject", "", "lose=TASK|bug", "end the worker that reaches a task, or break an invariant",
          kRun},
     Flag{"all", "", "", "every diagnostic, as the text of docs/errors.md", kExplain},
