@@ -71,12 +71,11 @@ std::optional<PageRoofline> make_roofline(const std::vector<ReportedPlan>& plans
         roof.slopes.push_back({brought.name, brought.bandwidth});
         slope = roof.slopes.end() - 1;
       }
-      roof.points.push_back(
-          {.label = plan.label + (key.first == ResourceKind::Memory ? ", memory" : ""),
-           .slope = static_cast<std::int32_t>(slope - roof.slopes.begin()),
-           .intensity = flops / brought.bytes,
-           .rate = flops / plan.simulation.total.seconds(),
-           .winner = chosen});
+      roof.points.push_back({.label = key.first == ResourceKind::Memory ? brought.name : plan.label,
+                             .slope = static_cast<std::int32_t>(slope - roof.slopes.begin()),
+                             .intensity = flops / brought.bytes,
+                             .rate = flops / plan.simulation.total.seconds(),
+                             .winner = chosen});
     }
   }
   if (roof.points.empty()) return std::nullopt;
