@@ -41,10 +41,14 @@ constexpr std::array kVerbs = {
          "  harpe explain F205\n  harpe explain --all"},
     Verb{"machines", "[NAME|FILE.machine]", "list the shipped machines, or print one as text",
          "  harpe machines\n  harpe machines h200x8 > mine.machine"},
+    Verb{"profile", "", "measure this computer as a machine for simulate and tune",
+         "  harpe profile -o here.machine\n  harpe profile --ranks 8 -o eight.machine"},
+    Verb{"validate", "", "compare predicted times with measured ones",
+         "  harpe validate --measured measured/ --machine h200x8"},
 };
 
 // Verbs of the command line contract that no version has yet.
-constexpr std::array kLaterVerbs = {"tune", "bench", "profile"};
+constexpr std::array kLaterVerbs = {"tune", "bench"};
 
 std::uint32_t bit_of(std::string_view verb) {
   const auto found = std::ranges::find(kVerbs, verb, &Verb::name);

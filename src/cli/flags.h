@@ -18,6 +18,8 @@ enum VerbBit : std::uint32_t {
   kTaxes = 1U << 7U,
   kExplain = 1U << 8U,
   kMachines = 1U << 9U,
+  kProfile = 1U << 10U,
+  kValidate = 1U << 11U,
 };
 
 struct Flag {
@@ -36,7 +38,7 @@ inline constexpr std::array kFlags = {
          "a name of `harpe schedules`, FILE.sched, or auto (default; taxes: all that apply)",
          kShow | kLower | kVerify | kRun | kSimulate | kTaxes},
     Flag{"machine", "", "X", "a name of `harpe machines`, or FILE.machine (default by the mesh)",
-         kSimulate | kTaxes},
+         kSimulate | kTaxes | kValidate},
     Flag{"launch", "", "graph|host", "how kernels are launched: replayed (default), or one by one",
          kSimulate | kTaxes},
     Flag{"delay", "", "RANK=MICROSECONDS", "this rank starts late", kSimulate},
@@ -46,6 +48,10 @@ inline constexpr std::array kFlags = {
     Flag{"svg", "", "", "the same as an SVG image", kShow},
     Flag{"output-file", "-o", "FILE.plan", "write the plan here instead of standard output",
          kLower},
+    Flag{"output-file", "-o", "FILE.machine", "write the machine here, and show a summary",
+         kProfile},
+    Flag{"measured", "", "FOLDER", "where files of measurements are, NAME_peers.jsonl", kValidate},
+    Flag{"ranks", "", "N", "how many ranks work at once (default: one per core)", kProfile},
     Flag{"stop-after", "", "STAGE", "print the draft as this stage left it, and stop", kLower},
     Flag{"print-after", "", "STAGE|all", "print the draft after this stage, to standard error",
          kLower},
@@ -71,12 +77,13 @@ inline constexpr std::array kFlags = {
          kRun},
     Flag{"all", "", "", "every diagnostic, as the text of docs/errors.md", kExplain},
     Flag{"json", "", "FILE|-", "write one JSON object with inputs and results",
-         kOps | kSchedules | kLower | kVerify | kRun | kSimulate | kTaxes | kMachines},
+         kOps | kSchedules | kLower | kVerify | kRun | kSimulate | kTaxes | kMachines | kProfile |
+             kValidate},
     Flag{"paranoid", "", "", "read every text form back and compare",
          kShow | kSchedules | kLower | kVerify | kRun | kSimulate | kTaxes},
     Flag{"help", "-h", "", "this text",
          kOps | kShow | kSchedules | kLower | kVerify | kRun | kSimulate | kTaxes | kExplain |
-             kMachines},
+             kMachines | kProfile | kValidate},
 };
 
 }  // namespace harpe::cli

@@ -10,6 +10,8 @@ namespace harpe::cli {
 [[nodiscard]] Checked<int> list_operators(const CommandLine& line);
 [[nodiscard]] Checked<int> explain_diagnostic(const CommandLine& line);
 [[nodiscard]] Checked<int> list_machines(const CommandLine& line);
+[[nodiscard]] Checked<int> profile_host(const CommandLine& line);
+[[nodiscard]] Checked<int> validate_predictions(const CommandLine& line, Session& session);
 [[nodiscard]] Checked<int> show_text(const CommandLine& line, Session& session);
 [[nodiscard]] Checked<int> print_schedules(const CommandLine& line, Session& session);
 [[nodiscard]] Checked<int> lower_schedule(const CommandLine& line, Session& session);

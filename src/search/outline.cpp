@@ -13,6 +13,8 @@
 namespace harpe {
 namespace {
 
+constexpr std::int64_t kMostSteps = 64;  // of a masked nest that are looked at one by one
+
 double at_least(double x, double low) { return x < low ? low : x; }
 
 // The list schedule of one rank.
@@ -23,12 +25,24 @@ class Walk {
       : problem_(problem), machine_(machine), candidate_(candidate), loops_(loops), moves_(moves) {
     for (const CandidateLoop& loop : loops) {
       extents_.push_back(candidate.part[static_cast<std::size_t>(loop.part)].size);
+      steps_ *= extents_.back();
     }
     measure_call();
     if (problem.mask) {
       queries_.emplace(problem, candidate, loops, problem.mask->queries);
       keys_.emplace(problem, candidate, loops, problem.mask->keys);
     }
+  }
+
+  // What the rank computes, launches included, without ever waiting.
+  double busy(const PartCoordinates& rank) {
+    rank_ = rank;
+    const double launch = machine_.processor.kernel_start.seconds();
+    if (!problem_.mask || steps_ > kMostSteps) {
+      const double call = call_time({});
+      return call == 0 ? 0 : static_cast<double>(steps_) * (launch + call);
+    }
+    return run(rank);
   }
 
   // Ranks along a part all have this coordinate there.
@@ -128,11 +142,14 @@ class Walk {
     free = at_least(free, until);
   }
 
+  // Of many steps all count alike: what the rank sees in all, shared out.
   [[nodiscard]] double call_time(const LoopTimes& time) {
     double seen = 1;
+    if (problem_.mask && steps_ > kMostSteps && !known_.empty()) return known_.front().second;
     if (problem_.mask) {
-      queries_->stretches(rank_, time, query_stretches_);
-      keys_->stretches(rank_, time, key_stretches_);
+      const LoopTimes* const step = steps_ <= kMostSteps ? &time : nullptr;
+      queries_->stretches(rank_, step, query_stretches_);
+      keys_->stretches(rank_, step, key_stretches_);
       seen = seen_pairs(problem_.mask->visible, query_stretches_, key_stretches_);
     }
     if (seen <= 0) return 0;
@@ -202,6 +219,7 @@ class Walk {
   const std::vector<CandidateLoop>& loops_;
   OutlineMoves moves_;
   std::vector<std::int64_t> extents_;
+  std::int64_t steps_ = 1;
   LeafShape shape_;
   double points_ = 1;
   std::optional<Positions> queries_;
@@ -225,20 +243,20 @@ PartCoordinates corner(const Problem& problem, const Candidate& candidate, bool 
   return rank;
 }
 
-double walk_corners(const Problem& problem, const Machine& machine, const Candidate& candidate,
-                    const std::vector<CandidateLoop>& loops, const OutlineMoves& moves) {
-  Walk latest(problem, machine, candidate, loops, moves);
-  const double time = latest.run(corner(problem, candidate, true));
-  if (!problem.mask) return time;
-  Walk earliest(problem, machine, candidate, loops, moves);
-  return std::max(time, earliest.run(corner(problem, candidate, false)));
+// The largest of what `measure` says of the ranks in the corners of the mask.
+template <class Measure>
+double slowest_corner(const Problem& problem, const Candidate& candidate, const Measure& measure) {
+  const double time = measure(corner(problem, candidate, true));
+  return problem.mask ? std::max(time, measure(corner(problem, candidate, false))) : time;
 }
 
 }  // namespace
 
 Picoseconds bound_of(const Problem& problem, const Machine& machine, const Candidate& skeleton) {
   const auto loops = loops_of(problem, skeleton);
-  double bound = walk_corners(problem, machine, skeleton, loops, {});
+  double bound = slowest_corner(problem, skeleton, [&](const PartCoordinates& rank) {
+    return Walk(problem, machine, skeleton, loops, {}).busy(rank);
+  });
   std::vector<double> bytes(machine.levels.size());
   // What a window hides is not sent; under a causal mask some rank still needs everything.
   const bool all_needed = !problem.mask || problem.mask->visible.low <= -Visibility::kUnbounded / 2;
@@ -275,7 +293,9 @@ Outline outline(const Problem& problem, const Machine& machine, const Candidate&
   Outline out;
   const auto loops = loops_of(problem, candidate);
   const OutlineMoves moves = make_outline_moves(problem, machine, candidate, loops);
-  const double time = walk_corners(problem, machine, candidate, loops, moves);
+  const double time = slowest_corner(problem, candidate, [&](const PartCoordinates& rank) {
+    return Walk(problem, machine, candidate, loops, moves).run(rank);
+  });
   out.time = from_seconds(time);
   out.memory_bytes = static_cast<std::int64_t>(moves.memory_bytes);
   return out;

@@ -6,6 +6,9 @@
 namespace harpe {
 namespace {
 
+constexpr std::int64_t kMostRuns = 64;
+constexpr std::size_t kMostStretches = 16;
+
 // Area of k <= q + shift over queries x keys.
 double area_below(double shift, const Stretch& queries, const Stretch& keys) {
   const double height = keys.end - keys.begin;
@@ -42,52 +45,64 @@ Positions::Positions(const Problem& problem, const Candidate& candidate,
   if (zigzag_) blocks_ *= 2;
 }
 
-void Positions::stretches(const PartCoordinates& rank, const LoopTimes& time,
+std::int64_t Positions::value_of(const Digit& digit, const PartCoordinates& rank,
+                                 const LoopTimes* time) const {
+  const int own = rank[static_cast<std::size_t>(digit.part)];
+  if (digit.parallel) return own;
+  if (digit.loop < 0 || time == nullptr) return -1;
+  return (own + (*time)[static_cast<std::size_t>(digit.loop)]) % digit.extent;
+}
+
+void Positions::stretches(const PartCoordinates& rank, const LoopTimes* time,
                           std::vector<Stretch>& out) const {
+  std::vector<Run> runs;
+  collect(rank, time, 0, 0, 1, runs);
+  std::ranges::sort(runs, {}, &Run::begin);
   out.clear();
-  std::vector<std::int64_t> blocks;
-  collect(rank, time, 0, 0, blocks);
-  std::ranges::sort(blocks);
   const double unit = size_ / static_cast<double>(blocks_);
-  for (const std::int64_t block : blocks) {
-    const double begin = static_cast<double>(block) * unit;
-    if (!out.empty() && std::abs(out.back().end - begin) < unit * 1e-6) {
-      out.back().end = begin + unit;
+  std::int64_t end = -1;
+  for (const Run& run : runs) {
+    if (run.begin == end) {
+      out.back().end = static_cast<double>(run.end) * unit;
     } else {
-      out.push_back({begin, begin + unit});
+      out.push_back({static_cast<double>(run.begin) * unit, static_cast<double>(run.end) * unit});
     }
+    end = run.end;
   }
 }
 
-void Positions::collect(const PartCoordinates& rank, const LoopTimes& time, std::size_t digit,
-                        std::int64_t value, std::vector<std::int64_t>& out) const {
-  if (digit == digits_.size()) {
-    add_block(value, out);
+void Positions::collect(const PartCoordinates& rank, const LoopTimes* time, std::size_t digit,
+                        std::int64_t value, std::int64_t runs, std::vector<Run>& out) const {
+  std::int64_t inner = 1;
+  bool fixed = false;
+  for (std::size_t i = digit; i < digits_.size(); ++i) {
+    inner *= digits_[i].extent;
+    fixed = fixed || value_of(digits_[i], rank, time) >= 0;
+  }
+  const std::int64_t at = fixed ? value_of(digits_[digit], rank, time) : -1;
+  const std::int64_t extent = digits_.empty() || !fixed ? 1 : digits_[digit].extent;
+  if (at < 0) runs *= extent;
+  if (!fixed || runs > kMostRuns) {  // many evenly spread runs are as good as all between them
+    add_run({value * inner, (value + 1) * inner}, out);
     return;
   }
-  const Digit& d = digits_[digit];
-  const int own = rank[static_cast<std::size_t>(d.part)];
-  if (d.parallel || d.loop >= 0) {
-    const std::int64_t at =
-        d.parallel ? own : (own + time[static_cast<std::size_t>(d.loop)]) % d.extent;
-    collect(rank, time, digit + 1, value * d.extent + at, out);
-    return;
-  }
-  for (std::int64_t v = 0; v < d.extent; ++v) {
-    collect(rank, time, digit + 1, value * d.extent + v, out);
+  for (std::int64_t v = at < 0 ? 0 : at; v < (at < 0 ? extent : at + 1); ++v) {
+    collect(rank, time, digit + 1, value * extent + v, runs, out);
   }
 }
 
 // A zigzag's two halves lie mirrored; digits behind the homes lie inside each.
-void Positions::add_block(std::int64_t value, std::vector<std::int64_t>& out) const {
+void Positions::add_run(Run run, std::vector<Run>& out) const {
   if (!zigzag_) {
-    out.push_back(value);
+    out.push_back(run);
     return;
   }
   const std::int64_t inner = blocks_ / 2 / homes_;
-  const std::int64_t home = value / inner;
-  out.push_back(home * inner + value % inner);
-  out.push_back((2 * homes_ - 1 - home) * inner + value % inner);
+  const std::int64_t last = (run.end - 1) / inner;  // the same home, or whole homes
+  out.push_back(run);
+  const std::int64_t mirrored = (2 * homes_ - 1 - last) * inner;
+  out.push_back(
+      {mirrored + run.begin % inner, mirrored + run.begin % inner + (run.end - run.begin)});
 }
 
 double seen_pairs(const Visibility& visible, const std::vector<Stretch>& queries,
@@ -95,8 +110,13 @@ double seen_pairs(const Visibility& visible, const std::vector<Stretch>& queries
   double seen = 0;
   double all = 0;
   const auto prefix = static_cast<double>(visible.prefix);
-  for (const Stretch& q : queries) {
-    for (const Stretch& k : keys) {
+  // Many equal stretches lie evenly spread: some of them stand for all.
+  const std::size_t query_step = (queries.size() + kMostStretches - 1) / kMostStretches;
+  const std::size_t key_step = (keys.size() + kMostStretches - 1) / kMostStretches;
+  for (std::size_t i = query_step / 2; i < queries.size(); i += query_step) {
+    const Stretch& q = queries[i];
+    for (std::size_t j = key_step / 2; j < keys.size(); j += key_step) {
+      const Stretch& k = keys[j];
       all += (q.end - q.begin) * (k.end - k.begin);
       const double shown = std::clamp(prefix, k.begin, k.end);
       seen += (q.end - q.begin) * (shown - k.begin);

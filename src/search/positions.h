@@ -24,8 +24,8 @@ class Positions {
   Positions(const Problem& problem, const Candidate& candidate,
             const std::vector<CandidateLoop>& loops, int axis);
 
-  // Ascending, neighbours joined; `out` is overwritten.
-  void stretches(const PartCoordinates& rank, const LoopTimes& time,
+  // Ascending, neighbours joined; `out` is overwritten. Without a time: over all steps.
+  void stretches(const PartCoordinates& rank, const LoopTimes* time,
                  std::vector<Stretch>& out) const;
 
  private:
@@ -35,9 +35,17 @@ class Positions {
     int loop;  // or -1
     bool parallel;
   };
-  void collect(const PartCoordinates& rank, const LoopTimes& time, std::size_t digit,
-               std::int64_t value, std::vector<std::int64_t>& out) const;
-  void add_block(std::int64_t value, std::vector<std::int64_t>& out) const;
+  // Blocks [begin, end).
+  struct Run {
+    std::int64_t begin;
+    std::int64_t end;
+  };
+  // The digits' value at the step, or none where all their values belong to it.
+  [[nodiscard]] std::int64_t value_of(const Digit& digit, const PartCoordinates& rank,
+                                      const LoopTimes* time) const;
+  void collect(const PartCoordinates& rank, const LoopTimes* time, std::size_t digit,
+               std::int64_t value, std::int64_t runs, std::vector<Run>& out) const;
+  void add_run(Run run, std::vector<Run>& out) const;
 
   double size_;
   std::vector<Digit> digits_;

@@ -136,9 +136,11 @@ void Shares::settle_at(std::int32_t activity, double level, std::int32_t use) {
     --pool.rising;
   }
   double& speed = at(speed_, activity);
-  at(bound_, activity) = use;
-  if (std::abs(level - speed) <= kEqual * speed) return;
-  speed = level;
+  std::int32_t& bound = at(bound_, activity);
+  const bool same = std::abs(level - speed) <= kEqual * speed;
+  if (same && bound == use) return;
+  if (!same) speed = level;
+  bound = use;
   changed_.push_back(activity);
 }
 

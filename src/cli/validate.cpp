@@ -1,0 +1,84 @@
+#include <fmt/format.h>
+
+#include "cli/terminal.h"
+#include "cli/verbs.h"
+#include "driver/machines.h"
+#include "driver/validation.h"
+
+namespace harpe::cli {
+namespace {
+
+std::string print_validation(const Validation& validation, const Machine& machine) {
+  std::vector<std::vector<std::string>> lines = {
+      {"schedule", "of", "predicted", "measured", "ratio", ""}};
+  for (const Prediction& one : validation.predictions) {
+    lines.push_back({one.measured.request.target + " " + *one.measured.request.schedule,
+                     one.measured.label, print_seconds(one.predicted.seconds()),
+                     print_seconds(one.measured.microseconds * 1e-6),
+                     fmt::format("{:.2f}", one.ratio()), one.measured.counts ? "" : "not counted"});
+  }
+  std::string text = machine.name + "\n" + print_table(lines) + "\n";
+  std::vector<std::vector<std::string>> rows = {
+      {"", "cases", "median error", "90 % within", "mean ratio", "Spearman", "Kendall"}};
+  for (const Agreement& one : validation.agreements) {
+    rows.push_back(
+        {one.family, std::to_string(one.count), fmt::format("{:.1f} %", 100 * one.median_error),
+         fmt::format("{:.1f} %", 100 * one.error_90), fmt::format("{:.2f}", one.mean_ratio),
+         fmt::format("{:.3f}", one.spearman), fmt::format("{:.3f}", one.kendall)});
+  }
+  return text + print_table(rows);
+}
+
+Json to_json(const CommandLine& line, const Validation& validation, const Machine& machine) {
+  Json::Array cases;
+  for (const Prediction& one : validation.predictions) {
+    cases.push_back(Json::object()
+                        .set("operator", one.measured.request.target)
+                        .set("schedule", *one.measured.request.schedule)
+                        .set("parameters", one.measured.label)
+                        .set("predicted_us", one.predicted.microseconds())
+                        .set("measured_us", one.measured.microseconds)
+                        .set("ratio", one.ratio())
+                        .set("counts", one.measured.counts));
+  }
+  Json::Array agreements;
+  for (const Agreement& one : validation.agreements) {
+    agreements.push_back(Json::object()
+                             .set("family", one.family)
+                             .set("cases", one.count)
+                             .set("median_error", one.median_error)
+                             .set("error_90", one.error_90)
+                             .set("mean_ratio", one.mean_ratio)
+                             .set("spearman", one.spearman)
+                             .set("kendall", one.kendall));
+  }
+  return start_json(line)
+      .set("machine", machine.name)
+      .set("fingerprint", fingerprint(machine))
+      .set("cases", std::move(cases))
+      .set("agreement", std::move(agreements));
+}
+
+}  // namespace
+
+Checked<int> validate_predictions(const CommandLine& line, Session& session) {
+  if (!line.words.empty()) {
+    return make_diag(DiagCode::U111, {{"verb", line.verb},
+                                      {"what", "folder, as `--measured FOLDER`"},
+                                      {"text", line.words.front()}});
+  }
+  HP_REQUIRE_OK(check_json(line));
+  const std::optional<std::string> folder = line.value("measured");
+  if (!folder) {
+    return make_diag(DiagCode::U110,
+                     {{"verb", line.verb}, {"what", "measurements: `--measured FOLDER`"}});
+  }
+  HP_TRY(const Machine machine, load_machine(line.value("machine").value_or("h200x8")));
+  HP_TRY(const Validation validation,
+         validate(session, *folder, machine, [](std::string_view what) { show_progress(what); }));
+  HP_REQUIRE_OK(show_results(line, print_validation(validation, machine),
+                             to_json(line, validation, machine)));
+  return kDone;
+}
+
+}  // namespace harpe::cli

@@ -1,0 +1,143 @@
+#include "driver/measured.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <sstream>
+
+#include "driver/files.h"
+
+namespace harpe {
+namespace {
+
+namespace fs = std::filesystem;
+using Row = nlohmann::json;
+
+constexpr std::string_view kSuffix = "_peers.jsonl";
+
+// One line of a file, for what is wrong with it.
+struct LineOfFile {
+  const std::string& path;
+  std::int64_t line = 0;
+};
+
+Diag wrong(const LineOfFile& place, const std::string& what) {
+  return make_diag(DiagCode::U132, {{"path", place.path}, {"line", place.line}, {"what", what}});
+}
+
+Checked<std::int64_t> size_in(const Row& row, const char* name, const LineOfFile& place) {
+  const auto found = row.find(name);
+  if (found == row.end() || !found->is_number_integer()) {
+    return wrong(place, std::string("`") + name + "` is not an integer");
+  }
+  return found->get<std::int64_t>();
+}
+
+// A time, or nothing where the row has none: what failed then has null or a word.
+std::optional<double> time_in(const Row& row, const char* name) {
+  const auto found = row.find(name);
+  if (found == row.end() || !found->is_number()) return std::nullopt;
+  return found->get<double>();
+}
+
+std::string join(const std::vector<std::string>& words) {
+  std::string out;
+  for (const std::string& word : words) out += (out.empty() ? "" : " ") + word;
+  return out;
+}
+
+struct Column {
+  const char* time;
+  std::string family;
+  std::string schedule;
+  bool counts = true;
+};
+
+void add_case(std::vector<MeasuredCase>& cases, const Row& row, const Column& column,
+              const Request& request) {
+  const std::optional<double> time = time_in(row, column.time);
+  if (!time) return;
+  MeasuredCase one;
+  one.family = column.family;
+  one.label = join(request.parameters);
+  one.request = request;
+  one.request.schedule = column.schedule;
+  one.microseconds = *time;
+  one.counts = column.counts;
+  cases.push_back(std::move(one));
+}
+
+Checked<Ok> read_product(std::vector<MeasuredCase>& cases, const Row& row, const std::string& kind,
+                         const LineOfFile& place) {
+  Request request{.target = kind, .parameters = {}, .mesh = "tp=8", .schedule = {}};
+  for (const auto& [parameter, name] : {std::pair{"m", "M"}, {"n", "N"}, {"k", "K"}}) {
+    HP_TRY(const std::int64_t size, size_in(row, name, place));
+    request.parameters.push_back(std::string(parameter) + "=" + std::to_string(size));
+  }
+  add_case(cases, row, {.time = "nccl_us", .family = kind, .schedule = "bulk"}, request);
+  return Ok{};
+}
+
+Checked<Ok> read_attention(std::vector<MeasuredCase>& cases, const Row& row,
+                           const LineOfFile& place) {
+  Request request{.target = "attention", .parameters = {}, .mesh = "cp=8", .schedule = {}};
+  for (const auto& [parameter, name] :
+       {std::pair{"batch", "b"}, {"seq", "S"}, {"heads", "h"}, {"kv_heads", "kh"}}) {
+    HP_TRY(const std::int64_t size, size_in(row, name, place));
+    request.parameters.push_back(std::string(parameter) + "=" + std::to_string(size));
+  }
+  const auto causal = row.find("causal");
+  if (causal == row.end() || !causal->is_boolean()) {
+    return wrong(place, "`causal` is not true or false");
+  }
+  request.parameters.emplace_back("head_dim=128");
+  request.parameters.emplace_back(causal->get<bool>() ? "causal=true" : "causal=false");
+  add_case(cases, row,
+           {.time = "allgather_kv_graph", .family = "attention", .schedule = "allgather"}, request);
+  add_case(cases, row,
+           {.time = "ulysses_graph", .family = "ulysses", .schedule = "ulysses", .counts = false},
+           request);
+  return Ok{};
+}
+
+Checked<Ok> read_line(std::vector<MeasuredCase>& cases, const std::string& text,
+                      const LineOfFile& place) {
+  const Row row = Row::parse(text, nullptr, false);
+  if (row.is_discarded() || !row.is_object()) return wrong(place, "no JSON object");
+  const auto found = row.find("kind");
+  if (found == row.end() || !found->is_string()) return wrong(place, "`kind` is not a string");
+  const auto kind = found->get<std::string>();
+  if (kind == "ag_gemm" || kind == "gemm_rs") return read_product(cases, row, kind, place);
+  if (kind == "attn_fwd") return read_attention(cases, row, place);
+  return Ok{};
+}
+
+std::vector<std::string> files_in(const std::string& folder) {
+  std::vector<std::string> paths;
+  std::error_code error;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder, error)) {
+    if (entry.path().filename().string().ends_with(kSuffix)) paths.push_back(entry.path().string());
+  }
+  std::ranges::sort(paths);
+  return paths;
+}
+
+}  // namespace
+
+Checked<std::vector<MeasuredCase>> read_measurements(const std::string& folder) {
+  std::vector<MeasuredCase> cases;
+  for (const std::string& path : files_in(folder)) {
+    HP_TRY(const std::string text, read_text(path));
+    std::istringstream lines(text);
+    LineOfFile place{.path = path};
+    for (std::string line; std::getline(lines, line);) {
+      ++place.line;
+      if (!line.empty()) HP_REQUIRE_OK(read_line(cases, line, place));
+    }
+  }
+  if (cases.empty()) return make_diag(DiagCode::U131, {{"path", folder}});
+  return cases;
+}
+
+}  // namespace harpe

@@ -1,0 +1,233 @@
+#include "driver/profile.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <thread>
+#include <vector>
+
+#include "driver/memory.h"
+#include "driver/profile_host.h"
+#include "driver/profile_leaves.h"
+#include "machine/rates.h"
+#include "support/check.h"
+
+namespace harpe {
+namespace {
+
+constexpr std::string_view kLevel = "host";
+
+// Figures to four digits: what is beyond them is noise.
+double rounded(double value) {
+  if (value == 0) return 0;
+  const double scale = std::pow(10, 3 - std::floor(std::log10(value)));
+  return std::round(value * scale) / scale;
+}
+
+// The same of a rate or bandwidth, in the unit that is printed.
+double rounded_in(double unit, double value) { return rounded(value / unit) * unit; }
+
+constexpr double kGiga = 1e9;
+constexpr double kTera = 1e12;
+
+Picoseconds rounded_time(double seconds) {
+  return std::max(Picoseconds(1), from_seconds(rounded(seconds)));
+}
+
+struct Measured {
+  ProfileLeaf leaf;
+  double seconds = 0;
+};
+
+std::vector<Measured> measure_leaves(const ProfileCrew& crew, const ProfileOptions& options) {
+  std::vector<Measured> out;
+  std::string shown;
+  for (ProfileLeaf& leaf : profile_leaves(options.quick)) {
+    const std::string stage = leaf.leaf + " in " + std::string(print(leaf.dtype));
+    if (stage != shown && options.progress) options.progress("measuring " + stage);
+    shown = stage;
+    const double seconds = crew.seconds_per_call(leaf.make);
+    out.push_back({std::move(leaf), rounded_time(seconds).seconds()});
+  }
+  return out;
+}
+
+bool is_pointwise(const Measured& measured) { return measured.leaf.shape.flops == 0; }
+
+// Bytes a second of the longest pointwise leaf of this name.
+double streamed(const std::vector<Measured>& measured, std::string_view leaf) {
+  double longest = 0;
+  double rate = 0;
+  for (const Measured& one : measured) {
+    if (one.leaf.leaf != leaf || one.seconds <= longest) continue;
+    longest = one.seconds;
+    rate = one.leaf.shape.bytes / one.seconds;
+  }
+  return rate;
+}
+
+void add_sample(Machine& machine, const Measured& measured, const Provenance& from) {
+  machine.samples.push_back({.leaf = measured.leaf.leaf,
+                             .dtype = std::string(print(measured.leaf.dtype)),
+                             .shape = measured.leaf.shape,
+                             .causal = measured.leaf.causal,
+                             .time = from_seconds(measured.seconds),
+                             .from = from});
+}
+
+// Squared logarithmic error of a rate line alone over the samples it is for.
+double error_of(const Machine& machine, const LeafRate& rate) {
+  Machine bare = machine;
+  bare.samples.clear();
+  bare.rates = {rate};
+  double sum = 0;
+  for (const LeafSample& sample : machine.samples) {
+    if (sample.leaf != rate.leaf || sample.dtype != rate.dtype || sample.causal) continue;
+    const Picoseconds time = leaf_time(bare, sample.leaf, sample.dtype, sample.shape, false);
+    const double error = std::log(time.seconds() / sample.time.seconds());
+    sum += error * error;
+  }
+  return sum;
+}
+
+// The line of a leaf and type: its peak is that of its fastest sample, so that the bound holds.
+LeafRate fit_rate(const Machine& machine, const LeafSample& like) {
+  LeafRate best;
+  best.leaf = like.leaf;
+  best.dtype = like.dtype;
+  best.from = like.from;
+  best.tile_columns = like.leaf == "matmul" ? 1 : 0;
+  for (const LeafSample& sample : machine.samples) {
+    if (sample.leaf != best.leaf || sample.dtype != best.dtype) continue;
+    best.peak =
+        std::max(best.peak, rounded_in(kTera, 1.002 * sample.shape.flops / sample.time.seconds()));
+  }
+  double least = HUGE_VAL;
+  LeafRate candidate = best;
+  for (const double half_depth : {0, 4, 8, 16, 32, 64, 128, 256}) {
+    for (const double start : {0.1, 0.2, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0}) {
+      candidate.half_depth = half_depth;
+      candidate.start = from_microseconds(start);
+      const double error = error_of(machine, candidate);
+      if (error >= least) continue;
+      least = error;
+      best = candidate;
+    }
+  }
+  return best;
+}
+
+// A rate for every leaf and type that has samples; the fastest type's stands in for others.
+void add_rates(Machine& machine) {
+  std::map<std::string, LeafRate> slowest;
+  for (const LeafSample& sample : machine.samples) {
+    const auto is_same = [&](const LeafRate& rate) {
+      return rate.leaf == sample.leaf && rate.dtype == sample.dtype;
+    };
+    if (std::ranges::any_of(machine.rates, is_same)) continue;
+    const LeafRate rate = fit_rate(machine, sample);
+    machine.rates.push_back(rate);
+    const auto [known, is_new] = slowest.emplace(rate.leaf, rate);
+    if (!is_new && rate.peak < known->second.peak) known->second = rate;
+  }
+  for (auto& [leaf, rate] : slowest) {
+    rate.dtype = "*";
+    rate.from = {Origin::Assumed, "as the slower of f32 and bf16"};
+    machine.rates.push_back(rate);
+  }
+}
+
+void add_memory_rates(Machine& machine, const std::vector<Measured>& measured,
+                      const Provenance& from) {
+  const auto rate_of = [&](std::string_view leaf, std::string_view like) {
+    LeafRate rate;
+    rate.leaf = leaf;
+    rate.dtype = "*";
+    const double share = streamed(measured, like) / machine.processor.memory_bandwidth;
+    rate.memory_share = std::min(1.0, rounded(share));
+    rate.start = from_microseconds(0.2);
+    rate.from = from;
+    return rate;
+  };
+  for (const char* const leaf : {"silu_mul", "silu", "gelu"}) {
+    machine.rates.push_back(rate_of(leaf, "silu_mul"));
+  }
+  machine.rates.push_back(rate_of("*", "add"));
+}
+
+void add_transports(Machine& machine, const CopyRate& copies, const Provenance& from) {
+  // A copy is a task like any other.
+  const Picoseconds start = machine.processor.kernel_start + from_seconds(copies.start);
+  for (const char* const via : {"ce", "sm", "tma", "nccl", "proxy"}) {
+    machine.transports.push_back({.via = via,
+                                  .level = std::string(kLevel),
+                                  .start = start,
+                                  .bandwidth = rounded_in(kGiga, copies.bandwidth),
+                                  .sms = 0,
+                                  .from = from});
+  }
+}
+
+}  // namespace
+
+Machine profile_cpu(const ProfileOptions& options) {
+  const auto say = [&](std::string_view stage) {
+    if (options.progress) options.progress(stage);
+  };
+  const std::int64_t cores = std::max(1U, std::thread::hardware_concurrency());
+  ProfileCrew crew{.ranks = options.ranks > 0 ? options.ranks : cores, .cores = cores};
+  if (options.quick) crew.budget = std::chrono::milliseconds(1);
+  const std::string host = describe_host();
+  const std::string together = std::to_string(crew.ranks) + " ranks at once";
+  const Provenance from{Origin::Measured, host + ", " + together + ", " + today()};
+
+  Machine machine;
+  machine.name = "cpu";
+  machine.summary = together + " on " + host;
+  say("measuring signals and tasks");
+  const Picoseconds signal = rounded_time(seconds_per_signal(crew.budget));
+  Processor& processor = machine.processor;
+  processor.name = "core";
+  processor.kernel_start = processor.kernel_issue = rounded_time(seconds_between_tasks());
+  processor.event = signal;
+  processor.cache_bytes = bytes_of_cache();
+  constexpr double kUsable = 0.9;
+  const double bytes = static_cast<double>(available_bytes().value_or(std::int64_t{1} << 30));
+  constexpr double kMebibyte = 1024 * 1024;
+  processor.memory_bytes =
+      std::max(1.0, std::floor(kUsable * bytes / static_cast<double>(crew.ranks) / kMebibyte)) *
+      kMebibyte;
+  processor.from = from;
+
+  say("measuring copies");
+  const CopyRate copies =
+      profile_copies(crew, std::int64_t{1} << (options.quick || crew.ranks > 64 ? 16 : 24));
+  add_transports(machine, copies, from);
+  machine.levels.push_back(
+      {.name = std::string(kLevel),
+       .kind = LevelKind::Bus,
+       .size = crew.ranks,
+       .bandwidth = rounded_in(kGiga, copies.bandwidth * static_cast<double>(crew.ranks)),
+       .latency = signal,
+       .proxy_post = {},
+       .proxy_fence = {},
+       .from = from});
+
+  const std::vector<Measured> measured = measure_leaves(crew, options);
+  processor.memory_bandwidth = streamed(measured, "add");
+  for (const Measured& one : measured) {
+    if (is_pointwise(one)) continue;
+    add_sample(machine, one, from);
+    // No less than any leaf got, from a cache or not: the bound holds.
+    processor.memory_bandwidth =
+        std::max(processor.memory_bandwidth, 1.002 * one.leaf.shape.bytes / one.seconds);
+  }
+  processor.memory_bandwidth = rounded_in(kGiga, processor.memory_bandwidth);
+  add_rates(machine);
+  add_memory_rates(machine, measured, from);
+  const Checked<Ok> checked = check_machine(machine);
+  HP_CHECK(checked.ok(), "the measured machine: " + render(checked.error()));
+  return machine;
+}
+
+}  // namespace harpe

@@ -1,0 +1,142 @@
+#include "driver/profile_host.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <ctime>
+#include <fstream>
+#include <limits>
+#include <map>
+#include <memory>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "driver/session.h"
+#include "exec/cpu/cpu_executor.h"
+#include "support/check.h"
+
+namespace harpe {
+namespace {
+
+// The line through (bytes, seconds) with the least squared relative error.
+CopyRate fit_line(const std::vector<std::pair<double, double>>& points) {
+  // Minimises sum of (start / t + slope b / t - 1)^2: two equations in two unknowns.
+  double aa = 0;
+  double ab = 0;
+  double bb = 0;
+  double a = 0;
+  double b = 0;
+  for (const auto& [bytes, seconds] : points) {
+    const double u = 1 / seconds;
+    const double v = bytes / seconds;
+    aa += u * u;
+    ab += u * v;
+    bb += v * v;
+    a += u;
+    b += v;
+  }
+  const double determinant = aa * bb - ab * ab;
+  const double start = std::max(0.0, (a * bb - b * ab) / determinant);
+  const double slope = (b - start * ab) / bb;
+  return {.start = start, .bandwidth = 1 / slope};
+}
+
+// A plan of many small tasks: what they compute takes no time beside starting them.
+Plan small_plan() {
+  Session session(false);
+  const Checked<Plan> plan = session.plan({.target = "ag_gemm",
+                                           .parameters = {"m=16", "n=16", "k=16", "dtype=f32"},
+                                           .mesh = "x=4",
+                                           .schedule = "ring"});
+  HP_CHECK(plan.ok(), "the plan that tasks are timed on: " + render(plan.error()));
+  return *plan;
+}
+
+}  // namespace
+
+CopyRate profile_copies(const ProfileCrew& crew, std::int64_t largest) {
+  std::vector<std::vector<char>> sources;
+  for (std::int64_t rank = 0; rank < crew.ranks; ++rank) {
+    sources.emplace_back(static_cast<std::size_t>(largest), '\1');
+  }
+  std::vector<std::pair<double, double>> points;
+  for (std::int64_t bytes = 4096; bytes <= largest; bytes *= 16) {
+    const double seconds = crew.seconds_per_call([&](std::int64_t rank) -> ProfileBody {
+      const char* const from = sources[static_cast<std::size_t>((rank + 1) % crew.ranks)].data();
+      const auto count = static_cast<std::size_t>(bytes);
+      const auto to = std::make_shared<std::vector<char>>(count);
+      return [=] { std::memcpy(to->data(), from, count); };
+    });
+    points.emplace_back(static_cast<double>(bytes), seconds);
+  }
+  return fit_line(points);
+}
+
+double seconds_between_tasks() {
+  const Plan plan = small_plan();
+  Checked<std::unique_ptr<Executor>> executor = make_cpu_executor(plan, {});
+  HP_CHECK(executor.ok(), "the plan that tasks are timed on: " + render(executor.error()));
+  for (const char* const input : {"a", "b"}) {
+    (*executor)->set_input(input, random_tensor(DType::F32, {16, 16}, 1, input));
+  }
+  std::vector<double> gaps;
+  for (int run = 0; run < 20; ++run) {
+    const Result<RunStats, FaultReport> stats = (*executor)->run({.iterations = 5, .trace = true});
+    if (!stats.ok()) break;
+    std::vector<TraceEvent> events = stats->trace;
+    std::ranges::sort(events, {}, &TraceEvent::start);
+    std::map<std::int64_t, std::chrono::nanoseconds> ends;  // by lane
+    for (const TraceEvent& event : events) {
+      const auto lane = plan.tasks[static_cast<std::size_t>(event.task.value)].lane.value;
+      if (const auto last = ends.find(lane); last != ends.end()) {
+        gaps.push_back(std::chrono::duration<double>(event.start - last->second).count());
+      }
+      ends[lane] = event.end;
+    }
+  }
+  if (gaps.empty()) return 1e-6;
+  // Most of the longer ones wait for other ranks.
+  const auto quarter = gaps.begin() + static_cast<std::ptrdiff_t>(gaps.size() / 4);
+  std::ranges::nth_element(gaps, quarter);
+  return std::max(1e-8, *quarter);
+}
+
+std::string describe_host() {
+  std::ifstream file("/proc/cpuinfo");
+  std::string name = "CPU";
+  for (std::string line; std::getline(file, line);) {
+    const std::size_t colon = line.find(": ");
+    if (!line.starts_with("model name") || colon == std::string::npos) continue;
+    name = line.substr(colon + 2);
+    break;
+  }
+  std::erase(name, '"');
+  const unsigned cores = std::max(1U, std::thread::hardware_concurrency());
+  return name + ", " + std::to_string(cores) + (cores == 1 ? " core" : " cores");
+}
+
+double bytes_of_cache() {
+  double largest = 0;
+  for (int index = 0; index < 8; ++index) {
+    const std::string folder =
+        "/sys/devices/system/cpu/cpu0/cache/index" + std::to_string(index) + "/";
+    std::int64_t kibibytes = 0;
+    std::string sharers;
+    std::ifstream(folder + "size") >> kibibytes;
+    std::ifstream(folder + "shared_cpu_list") >> sharers;
+    if (sharers == "0") largest = std::max(largest, 1024.0 * static_cast<double>(kibibytes));
+  }
+  return largest;
+}
+
+std::string today() {
+  const std::time_t now = std::time(nullptr);
+  std::tm parts{};
+  gmtime_r(&now, &parts);
+  std::string text(11, '\0');
+  text.resize(std::strftime(text.data(), text.size(), "%Y-%m-%d", &parts));
+  return text;
+}
+
+}  // namespace harpe

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <string>
+
+#include "driver/profile_crew.h"
+#include "support/units.h"
+
+namespace harpe {
+
+// start + bytes / bandwidth, fitted.
+struct CopyRate {
+  double start = 0;      // seconds
+  double bandwidth = 0;  // bytes per second
+};
+// Copies out of a neighbour's buffer, all ranks at once; `largest` bytes at most.
+[[nodiscard]] CopyRate profile_copies(const ProfileCrew& crew, std::int64_t largest);
+
+// From the end of a task of the CPU executor to the start of the next of its lane, where that waits
+// for nothing else.
+[[nodiscard]] double seconds_between_tasks();
+
+// "AMD EPYC, 2 cores", as the system says.
+[[nodiscard]] std::string describe_host();
+// Bytes of a core's own cache, or 0 where the system does not say.
+[[nodiscard]] double bytes_of_cache();
+// "2026-11-21".
+[[nodiscard]] std::string today();
+
+}  // namespace harpe
