@@ -45,6 +45,10 @@ constexpr std::array kVerbs = {
          "  harpe profile -o here.machine\n  harpe profile --ranks 8 -o eight.machine"},
     Verb{"validate", "", "compare predicted times with measured ones",
          "  harpe validate --measured measured/ --machine h200x8"},
+    Verb{"cache", "list|export FILE|import FILE|prune",
+         "what earlier searches found: list it, carry it elsewhere, tidy up",
+         "  harpe cache list\n  harpe cache export found.txt\n"
+         "  harpe cache import found.txt --dir /shared/harpe\n  harpe cache prune --older 90"},
 };
 
 // Verbs of the command line contract that no version has yet.

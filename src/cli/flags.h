@@ -20,6 +20,7 @@ enum VerbBit : std::uint32_t {
   kMachines = 1U << 9U,
   kProfile = 1U << 10U,
   kValidate = 1U << 11U,
+  kCache = 1U << 12U,
 };
 
 struct Flag {
@@ -75,15 +76,18 @@ inline constexpr std::array kFlags = {
          kSimulate},
     Flag{"inject", "", "lose=TASK|bug", "end the worker that reaches a task, or break an invariant",
          kRun},
+    Flag{"dir", "", "FOLDER", "of the plan cache (default $XDG_CACHE_HOME/harpe, ~/.cache/harpe)",
+         kCache},
+    Flag{"older", "", "DAYS", "prune: also what was found longer ago", kCache},
     Flag{"all", "", "", "every diagnostic, as the text of docs/errors.md", kExplain},
     Flag{"json", "", "FILE|-", "write one JSON object with inputs and results",
          kOps | kSchedules | kLower | kVerify | kRun | kSimulate | kTaxes | kMachines | kProfile |
-             kValidate},
+             kValidate | kCache},
     Flag{"paranoid", "", "", "read every text form back and compare",
          kShow | kSchedules | kLower | kVerify | kRun | kSimulate | kTaxes},
     Flag{"help", "-h", "", "this text",
          kOps | kShow | kSchedules | kLower | kVerify | kRun | kSimulate | kTaxes | kExplain |
-             kMachines | kProfile | kValidate},
+             kMachines | kProfile | kValidate | kCache},
 };
 
 }  // namespace harpe::cli

@@ -112,6 +112,8 @@ Checked<std::vector<std::string>> names_in(const std::string& folder) {
 
 void add(CacheListing& listing, const std::string& path) {
   Checked<CacheEntry> entry = read_entry(path);
+  // Replaced while it was read: over NFS that ends the old file's life, and the new one is there.
+  if (!entry.ok() && entry.error().code == DiagCode::I101) entry = read_entry(path);
   if (entry.ok()) {
     listing.files.push_back({path, *std::move(entry)});
     return;
