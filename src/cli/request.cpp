@@ -13,7 +13,8 @@ Checked<Request> request_of(const CommandLine& line) {
                   .parameters = {line.words.begin() + 1, line.words.end()},
                   .inputs = {},
                   .mesh = line.value("mesh"),
-                  .schedule = line.value("schedule")};
+                  .schedule = line.value("schedule"),
+                  .machine = line.value("machine")};
   for (const NamedFile& file : files) request.inputs.push_back(file.name);
   return request;
 }

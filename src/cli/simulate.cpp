@@ -43,7 +43,7 @@ std::int64_t most_in_use(const Simulation& simulation) {
 }
 
 Rows rows_of(const PlanSummary& plan, const Machine& machine, const SimulateOptions& options,
-             const Simulation& simulation) {
+             const std::vector<Refit>& refits, const Simulation& simulation) {
   Rows rows = {{"machine", machine.name + ": " + machine.summary},
                {"time", fmt::format("{}, launched by {}", print_time(simulation.total),
                                     print_launch(options.launch))}};
@@ -63,6 +63,7 @@ Rows rows_of(const PlanSummary& plan, const Machine& machine, const SimulateOpti
     rows.emplace_back(machine.levels[level].name,
                       print_bytes(simulation.bytes_per_level[level]) + " cross it");
   }
+  for (const Refit& refit : refits) rows.emplace_back("sent", print(refit));
   rows.emplace_back("simulated", fmt::format("{} activities of {} ranks", simulation.activities,
                                              simulation.ranks_simulated));
   return rows;
@@ -140,13 +141,13 @@ Checked<int> simulate_plan(const CommandLine& line, Session& session) {
   SimulateOptions options;
   HP_TRY(options.launch, parse_launch(line.value("launch").value_or("graph")));
   HP_TRY(const Request request, request_of(line));
+  HP_TRY(const Machine machine, machine_of(session, request, line.value("machine")));
   show_progress("lowering");
-  HP_TRY(const Plan plan, session.plan(request));
+  HP_TRY(const FittedPlan fitted, plan_for(session, request, machine));
+  const Plan& plan = fitted.plan;
   if (const auto delay = line.value("delay")) {
     HP_TRY(options.delay, parse_delay(*delay, plan.mesh.ranks()));
   }
-  HP_TRY(const Machine machine, machine_for(line.value("machine"), plan.mesh));
-  HP_REQUIRE_OK(check_fits(plan, machine));
   show_progress("verifying");
   HP_REQUIRE_OK(certify(plan, level_for(plan)));
   show_progress("simulating");
@@ -165,14 +166,18 @@ Checked<int> simulate_plan(const CommandLine& line, Session& session) {
   const PlanSummary summary = summarise(plan);
   Json json = start_json(line);
   add_plan(json, summary);
+  Json::Array refits;
+  for (const Refit& refit : fitted.refits) refits.emplace_back(print(refit));
   json.set("machine", machine.name)
+      .set("refits", std::move(refits))
       .set("launch", print_launch(options.launch))
       .set("simulation", to_json(machine, simulation));
-  HP_REQUIRE_OK(show_results(line,
-                             print_title(summary) +
-                                 print_rows(rows_of(summary, machine, options, simulation)) +
-                                 print_path(simulation) + print_shares(simulation),
-                             json));
+  HP_REQUIRE_OK(
+      show_results(line,
+                   print_title(summary) +
+                       print_rows(rows_of(summary, machine, options, fitted.refits, simulation)) +
+                       print_path(simulation) + print_shares(simulation),
+                   json));
   return kDone;
 }
 

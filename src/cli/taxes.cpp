@@ -26,10 +26,22 @@ std::string print_rows_of(const std::vector<TaxRow>& rows) {
                      print_time(taxes.locality), print_time(taxes.residual),
                      fmt::format("{:.2f}", taxes.skew_sensitivity)});
   }
+  std::string refitted;
+  for (const TaxRow& row : rows) {
+    for (const Refit& refit : row.refits)
+      refitted += "  " + row.schedule + ": " + print(refit) + "\n";
+  }
   std::string text;
   if (lines.size() > 1) text += print_table(lines);
+  if (!refitted.empty()) text += "\nas the machine allows\n" + refitted;
   if (!refused.empty()) text += "\nnot on this machine\n" + refused;
   return text;
+}
+
+Json to_json(const std::vector<Refit>& refits) {
+  Json::Array all;
+  for (const Refit& refit : refits) all.emplace_back(print(refit));
+  return {std::move(all)};
 }
 
 Json to_json(const TaxRow& row) {
@@ -47,7 +59,8 @@ Json to_json(const TaxRow& row) {
       .set("locality_us", taxes.locality.microseconds())
       .set("residual_us", taxes.residual.microseconds())
       .set("skew_sensitivity", taxes.skew_sensitivity)
-      .set("bound", row.bound);
+      .set("bound", row.bound)
+      .set("refits", to_json(row.refits));
 }
 
 // The machine that stands for a back end, where none is named. Times are simulated all the same.
@@ -69,14 +82,15 @@ Checked<int> list_taxes_of(const CommandLine& line, Session& session) {
   Json::Array all;
   for (const TaxRow& row : list.rows) all.push_back(to_json(row));
   Json json = start_json(line);
-  json.set("operator", list.program)
+  json.set("target", request.target)
       .set("parameters", Json::Array(request.parameters.begin(), request.parameters.end()))
-      .set("mesh", print_mesh_option(list.mesh))
+      .set("mesh", request.mesh ? Json(*request.mesh) : Json())
       .set("machine", list.machine.name)
       .set("launch", launch == Launch::Graph ? "graph" : "host")
       .set("schedules", std::move(all));
-  const std::string title = list.program + " on " + print_mesh_option(list.mesh) + ", machine " +
-                            list.machine.name + "\n";
+  std::string title = request.target;
+  if (request.mesh) title += " on " + *request.mesh;
+  title += ", machine " + list.machine.name + "\n";
   HP_REQUIRE_OK(show_results(line, title + print_rows_of(list.rows), json));
   return kDone;
 }

@@ -8,13 +8,18 @@
 namespace harpe::cli {
 namespace {
 
+// One case has no order.
+std::string print_correlation(const Agreement& of, double value) {
+  return of.count < 2 ? "-" : fmt::format("{:.3f}", value);
+}
+
 std::string print_validation(const Validation& validation, const Machine& machine) {
   std::vector<std::vector<std::string>> lines = {
       {"schedule", "of", "predicted", "measured", "ratio", ""}};
   for (const Prediction& one : validation.predictions) {
     lines.push_back({one.measured.request.target + " " + *one.measured.request.schedule,
-                     one.measured.label, print_seconds(one.predicted.seconds()),
-                     print_seconds(one.measured.microseconds * 1e-6),
+                     one.measured.label, fmt::format("{:.1f} us", one.predicted.microseconds()),
+                     fmt::format("{:.1f} us", one.measured.microseconds),
                      fmt::format("{:.2f}", one.ratio()), one.measured.counts ? "" : "not counted"});
   }
   std::string text = machine.name + "\n" + print_table(lines) + "\n";
@@ -24,7 +29,7 @@ std::string print_validation(const Validation& validation, const Machine& machin
     rows.push_back(
         {one.family, std::to_string(one.count), fmt::format("{:.1f} %", 100 * one.median_error),
          fmt::format("{:.1f} %", 100 * one.error_90), fmt::format("{:.2f}", one.mean_ratio),
-         fmt::format("{:.3f}", one.spearman), fmt::format("{:.3f}", one.kendall)});
+         print_correlation(one, one.spearman), print_correlation(one, one.kendall)});
   }
   return text + print_table(rows);
 }
@@ -45,6 +50,7 @@ Json to_json(const CommandLine& line, const Validation& validation, const Machin
   for (const Agreement& one : validation.agreements) {
     agreements.push_back(Json::object()
                              .set("family", one.family)
+                             .set("counts", one.counts)
                              .set("cases", one.count)
                              .set("median_error", one.median_error)
                              .set("error_90", one.error_90)

@@ -14,7 +14,8 @@ namespace {
 namespace fs = std::filesystem;
 using Row = nlohmann::json;
 
-constexpr std::string_view kSuffix = "_peers.jsonl";
+constexpr std::string_view kPeers = "_peers.jsonl";
+constexpr std::string_view kOverlap = "_overlap.jsonl";
 
 // One line of a file, for what is wrong with it.
 struct LineOfFile {
@@ -76,6 +77,42 @@ Checked<Ok> read_product(std::vector<MeasuredCase>& cases, const Row& row, const
     request.parameters.push_back(std::string(parameter) + "=" + std::to_string(size));
   }
   add_case(cases, row, {.time = "nccl_us", .family = kind, .schedule = "bulk"}, request);
+  request.target = "gemm_ar";
+  add_case(cases, row,
+           {.time = "gemm_ar_nccl_us", .family = "gemm_ar", .schedule = "bulk", .counts = false},
+           request);
+  return Ok{};
+}
+
+Checked<Ok> read_decode(std::vector<MeasuredCase>& cases, const Row& row, const LineOfFile& place) {
+  Request request{.target = "decode", .parameters = {}, .mesh = "cp=8", .schedule = {}};
+  for (const auto& [parameter, name] :
+       {std::pair{"batch", "B"}, {"kv", "kv"}, {"heads", "h"}, {"kv_heads", "kh"}}) {
+    HP_TRY(const std::int64_t size, size_in(row, name, place));
+    request.parameters.push_back(std::string(parameter) + "=" + std::to_string(size));
+  }
+  request.parameters.emplace_back("head_dim=128");
+  add_case(cases, row,
+           {.time = "nccl_graph_us", .family = "decode", .schedule = "bulk", .counts = false},
+           request);
+  return Ok{};
+}
+
+// Copies by copy engines and a product per part as it arrives, on 4 ranks: `variant` 1.
+Checked<Ok> read_overlap(std::vector<MeasuredCase>& cases, const Row& row,
+                         const LineOfFile& place) {
+  HP_TRY(const std::int64_t variant, size_in(row, "variant", place));
+  if (variant != 1) return Ok{};
+  constexpr std::int64_t kRanks = 4;
+  Request request{.target = "ag_gemm", .parameters = {}, .mesh = "tp=4", .schedule = {}};
+  for (const auto& [parameter, name] : {std::pair{"m", "m"}, {"n", "n_local"}, {"k", "k"}}) {
+    HP_TRY(const std::int64_t size, size_in(row, name, place));
+    const std::int64_t whole = std::string_view(parameter) == "n" ? kRanks * size : size;
+    request.parameters.push_back(std::string(parameter) + "=" + std::to_string(whole));
+  }
+  add_case(cases, row,
+           {.time = "us_single", .family = "overlap", .schedule = "fetch", .counts = false},
+           request);
   return Ok{};
 }
 
@@ -105,11 +142,13 @@ Checked<Ok> read_line(std::vector<MeasuredCase>& cases, const std::string& text,
                       const LineOfFile& place) {
   const Row row = Row::parse(text, nullptr, false);
   if (row.is_discarded() || !row.is_object()) return wrong(place, "no JSON object");
+  if (place.path.ends_with(kOverlap)) return read_overlap(cases, row, place);
   const auto found = row.find("kind");
   if (found == row.end() || !found->is_string()) return wrong(place, "`kind` is not a string");
   const auto kind = found->get<std::string>();
   if (kind == "ag_gemm" || kind == "gemm_rs") return read_product(cases, row, kind, place);
   if (kind == "attn_fwd") return read_attention(cases, row, place);
+  if (kind == "decode") return read_decode(cases, row, place);
   return Ok{};
 }
 
@@ -117,7 +156,8 @@ std::vector<std::string> files_in(const std::string& folder) {
   std::vector<std::string> paths;
   std::error_code error;
   for (const fs::directory_entry& entry : fs::directory_iterator(folder, error)) {
-    if (entry.path().filename().string().ends_with(kSuffix)) paths.push_back(entry.path().string());
+    std::string path = entry.path().string();
+    if (path.ends_with(kPeers) || path.ends_with(kOverlap)) paths.push_back(std::move(path));
   }
   std::ranges::sort(paths);
   return paths;

@@ -10,15 +10,16 @@ namespace harpe {
 
 // One measured time of a whole schedule, and the request that predicts it.
 struct MeasuredCase {
-  std::string family;  // "ag_gemm", "gemm_rs", "attention", "ulysses"
+  std::string family;  // "ag_gemm", "gemm_rs", "attention", "ulysses", …
   std::string label;   // "llama70b_qkv m=512 n=10240 k=8192"
   Request request;
   double microseconds = 0;
   bool counts = true;  // towards the statistics; others are only shown
 };
 
-// The cases in the files of a folder whose names end in `_peers.jsonl`, in order of their names and
-// lines. Errors: I101; U131 there is none, U132 a line that cannot be read.
+// The cases in the files of a folder whose names end in `_peers.jsonl` or `_overlap.jsonl`, in
+// order of their names and lines. Errors: I101; U131 there is none, U132 a line that cannot be
+// read.
 [[nodiscard]] Checked<std::vector<MeasuredCase>> read_measurements(const std::string& folder);
 
 }  // namespace harpe

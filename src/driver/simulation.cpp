@@ -6,17 +6,20 @@
 #include "driver/catalogue.h"
 #include "driver/machines.h"
 #include "driver/target.h"
+#include "ir/text.h"
 #include "sim/critical_path.h"
 
 namespace harpe {
 namespace {
 
-Checked<TaxRow> row_of(const Plan& plan, const Machine& machine, Launch launch) {
-  HP_REQUIRE_OK(check_fits(plan, machine));
-  const Taxes taxes = tax(plan, machine, launch);
-  return TaxRow{.schedule = plan.form.name,
+Checked<TaxRow> row_of(Session& session, const Request& request, const Machine& machine,
+                       Launch launch) {
+  HP_TRY(const FittedPlan fitted, plan_for(session, request, machine));
+  const Taxes taxes = tax(fitted.plan, machine, launch);
+  return TaxRow{.schedule = fitted.plan.form.name,
                 .taxes = taxes,
                 .bound = name_of(machine, taxes.bound),
+                .refits = fitted.refits,
                 .refusal = std::nullopt};
 }
 
@@ -24,27 +27,16 @@ Checked<TaxRow> row_of(const Plan& plan, const Machine& machine, Launch launch) 
 TaxRow row_among(Session& session, Request request, const std::string& schedule,
                  const Machine& machine, Launch launch) {
   request.schedule = schedule;
-  const Checked<Plan> plan = session.plan(request);
-  TaxRow row{.schedule = schedule, .taxes = std::nullopt, .refusal = std::nullopt};
-  if (!plan.ok()) {
-    row.refusal = plan.error();
-    return row;
-  }
-  Checked<TaxRow> found = row_of(*plan, machine, launch);
+  Checked<TaxRow> found = row_of(session, request, machine, launch);
   if (found.ok()) return *std::move(found);
-  row.refusal = found.error();
-  return row;
+  return {.schedule = schedule, .taxes = std::nullopt, .refusal = found.error()};
 }
 
-// The one schedule that a plan file, a flag or `auto` says.
-Checked<TaxList> list_one(Session& session, const Request& request,
-                          const std::optional<std::string>& machine, Launch launch) {
-  HP_TRY(const Plan plan, session.plan(request));
-  TaxList list{.program = plan.program.name, .mesh = plan.mesh, .machine = {}, .rows = {}};
-  HP_TRY(list.machine, machine_for(machine, plan.mesh));
-  HP_TRY(TaxRow row, row_of(plan, list.machine, launch));
-  list.rows.push_back(std::move(row));
-  return list;
+Checked<Ok> check_ranks(const Mesh& mesh, const Machine& machine) {
+  if (mesh.ranks() <= machine.processors()) return Ok{};
+  return make_diag(
+      DiagCode::M117,
+      {{"ranks", mesh.ranks()}, {"machine", machine.name}, {"processors", machine.processors()}});
 }
 
 bool is_faster(const TaxRow& a, const TaxRow& b) {
@@ -86,26 +78,64 @@ Checked<Launch> parse_launch(const std::string& text) {
                                     {"wanted", "graph or host" + suggestion(text, kWays)}});
 }
 
+Checked<FittedPlan> plan_for(Session& session, const Request& request, const Machine& machine) {
+  FittedPlan fitted;
+  if (kind_of(request.target) == TargetKind::PlanFile) {
+    HP_TRY(fitted.plan, session.plan(request));
+    HP_REQUIRE_OK(check_fits(fitted.plan, machine));
+    return fitted;
+  }
+  HP_TRY(Scheduled scheduled, session.schedule(request));
+  HP_REQUIRE_OK(check_ranks(scheduled.mesh, machine));
+  FittedForm form = fit_transports(scheduled.form, scheduled.mesh, machine);
+  if (!form.refits.empty()) {
+    Scheduled other = scheduled;
+    other.form = std::move(form.form);
+    Checked<Plan> plan = session.lower(other);
+    if (plan.ok()) {
+      HP_REQUIRE_OK(check_fits(*plan, machine));
+      return FittedPlan{.plan = *std::move(plan), .refits = std::move(form.refits)};
+    }
+  }
+  HP_TRY(fitted.plan, session.lower(scheduled));
+  HP_REQUIRE_OK(check_fits(fitted.plan, machine));
+  return fitted;
+}
+
+Checked<Machine> machine_of(Session& session, const Request& request,
+                            const std::optional<std::string>& name) {
+  if (kind_of(request.target) == TargetKind::PlanFile) {
+    HP_TRY(const Plan plan, session.plan(request));
+    return machine_for(name, plan.mesh);
+  }
+  HP_TRY(const Mesh mesh, session.mesh(request));
+  return machine_for(name, mesh);
+}
+
 Checked<TaxList> list_taxes(Session& session, const Request& request,
                             const std::optional<std::string>& machine, Launch launch) {
-  if (request.schedule || kind_of(request.target) == TargetKind::PlanFile) {
-    return list_one(session, request, machine, launch);
+  TaxList list;
+  HP_TRY(list.machine, machine_of(session, request, machine));
+  const bool one = request.schedule || kind_of(request.target) == TargetKind::PlanFile;
+  if (!one) {
+    HP_TRY(const ScheduleList schedules, list_schedules(session, request));
+    HP_REQUIRE_OK(check_ranks(schedules.mesh, list.machine));
+    for (const ScheduleEntry& entry : schedules.entries) {
+      if (entry.refusal) continue;
+      list.rows.push_back(row_among(session, request, entry.name, list.machine, launch));
+    }
   }
-  HP_TRY(const ScheduleList schedules, list_schedules(session, request));
-  TaxList list{.program = schedules.program, .mesh = schedules.mesh, .machine = {}, .rows = {}};
-  HP_TRY(list.machine, machine_for(machine, list.mesh));
-  if (list.mesh.ranks() > list.machine.processors()) {
-    return make_diag(DiagCode::M117, {{"ranks", list.mesh.ranks()},
-                                      {"machine", list.machine.name},
-                                      {"processors", list.machine.processors()}});
+  if (list.rows.empty()) {
+    HP_TRY(TaxRow row, row_of(session, request, list.machine, launch));
+    list.rows.push_back(std::move(row));
   }
-  for (const ScheduleEntry& entry : schedules.entries) {
-    if (entry.refusal) continue;
-    list.rows.push_back(row_among(session, request, entry.name, list.machine, launch));
-  }
-  if (list.rows.empty()) return list_one(session, request, machine, launch);
   std::ranges::stable_sort(list.rows, is_faster);
   return list;
+}
+
+std::string print(const Refit& refit) {
+  return refit.buffer + " over " + print_mesh_ref(refit.over) + " by " +
+         std::string(print(refit.to)) + " instead of " + std::string(print(refit.from));
 }
 
 std::string_view print(Spending spending) {

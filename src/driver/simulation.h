@@ -6,6 +6,7 @@
 
 #include "driver/session.h"
 #include "machine/machine.h"
+#include "schedule/fit.h"
 #include "sim/simulate.h"
 #include "sim/taxes.h"
 #include "support/diag.h"
@@ -23,16 +24,30 @@ namespace harpe {
 // "graph", "host". Errors: U109.
 [[nodiscard]] Checked<Launch> parse_launch(const std::string& text);
 
+// A plan made for a machine.
+struct FittedPlan {
+  Plan plan;
+  std::vector<Refit> refits;  // moves that its schedule sends by transports the machine lacks
+};
+// The request's plan; of an operator, with transports that the machine has, where it lowers with
+// them (schedule/fit.h). Errors: Session's; check_fits'.
+[[nodiscard]] Checked<FittedPlan> plan_for(Session& session, const Request& request,
+                                           const Machine& machine);
+// The machine of a request: its plan file's mesh or its own. Errors: Session's, machine_for's.
+[[nodiscard]] Checked<Machine> machine_of(Session& session, const Request& request,
+                                          const std::optional<std::string>& name);
+// "k over node by proxy instead of ce"
+[[nodiscard]] std::string print(const Refit& refit);
+
 // How one schedule's time divides; or why it does not apply, or does not fit the machine.
 struct TaxRow {
   std::string schedule;
   std::optional<Taxes> taxes;
   std::string bound = {};  // the name of Taxes::bound
+  std::vector<Refit> refits = {};
   std::optional<Diag> refusal;
 };
 struct TaxList {
-  std::string program;
-  Mesh mesh;
   Machine machine;
   std::vector<TaxRow> rows;
 };

@@ -92,16 +92,15 @@ class Timeline {
   // A task, from and for microseconds.
   void add_task(TaskId id, double start, double duration, Json more = Json::object()) {
     const Task& task = plan_.tasks[id.index()];
-    add(at(id, "X", name_of(task), start)
-            .set("cat", print(task.kind))
+    add(at(id, "X", name_of(task), print(task.kind), start)
             .set("dur", duration)
             .set("args", more.set("task", lines_[id.index()]).set("bytes", task.bytes)));
   }
 
   // An arrow from the end of one task to the start of another.
   void add_arrow(TaskId from, double end, TaskId to, double start, WaitKind kind) {
-    add(at(from, "s", name_of(kind), end).set("cat", "wait").set("id", to.value));
-    add(at(to, "f", name_of(kind), start).set("cat", "wait").set("id", to.value).set("bp", "e"));
+    add(at(from, "s", name_of(kind), "wait", end).set("id", to.value));
+    add(at(to, "f", name_of(kind), "wait", start).set("id", to.value).set("bp", "e"));
   }
 
   Checked<Ok> write(const std::string& path) {
@@ -113,11 +112,13 @@ class Timeline {
   }
 
  private:
-  [[nodiscard]] Json at(TaskId id, const char* phase, std::string_view name, double time) const {
+  [[nodiscard]] Json at(TaskId id, const char* phase, std::string_view name,
+                        std::string_view category, double time) const {
     const Task& task = plan_.tasks[id.index()];
     return Json::object()
         .set("ph", phase)
         .set("name", name)
+        .set("cat", category)
         .set("pid", plan_.lanes[task.lane.index()].rank.value)
         .set("tid", threads_[id.index()])
         .set("ts", time);

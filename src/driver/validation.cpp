@@ -11,14 +11,19 @@ namespace harpe {
 namespace {
 
 constexpr std::string_view kAll = "all";
+constexpr std::string_view kShown = "all that are shown";
 
-Agreement agreement_of(const std::string& family, const std::vector<Prediction>& predictions) {
+// Of one family, of all cases that count, or of all.
+Agreement agreement_of(const std::string& family, bool counts,
+                       const std::vector<Prediction>& predictions) {
   std::vector<double> predicted;
   std::vector<double> measured;
   std::vector<double> errors;
   double logarithms = 0;
   for (const Prediction& one : predictions) {
-    if (!one.measured.counts || (family != kAll && one.measured.family != family)) continue;
+    const bool within = family == kShown || (family == kAll && one.measured.counts) ||
+                        one.measured.family == family;
+    if (!within) continue;
     predicted.push_back(one.predicted.microseconds());
     measured.push_back(one.measured.microseconds);
     errors.push_back(std::abs(one.ratio() - 1));
@@ -26,6 +31,7 @@ Agreement agreement_of(const std::string& family, const std::vector<Prediction>&
   }
   const auto count = static_cast<std::int64_t>(errors.size());
   return {.family = family,
+          .counts = counts,
           .count = count,
           .median_error = quantile(errors, 0.5),
           .error_90 = quantile(errors, 0.9),
@@ -34,16 +40,20 @@ Agreement agreement_of(const std::string& family, const std::vector<Prediction>&
           .kendall = kendall(predicted, measured)};
 }
 
-// Of every family that counts, in order of appearance, and of all where there is more than one.
+// Of every family in order of appearance, then of all that count, then of all if there are others.
 std::vector<Agreement> agreements_of(const std::vector<Prediction>& predictions) {
-  std::vector<std::string> families;
-  for (const Prediction& one : predictions) {
-    const bool known = std::ranges::find(families, one.measured.family) != families.end();
-    if (one.measured.counts && !known) families.push_back(one.measured.family);
-  }
   std::vector<Agreement> out;
-  for (const std::string& family : families) out.push_back(agreement_of(family, predictions));
-  if (families.size() > 1) out.push_back(agreement_of(std::string(kAll), predictions));
+  bool any = false;
+  bool others = false;
+  for (const Prediction& one : predictions) {
+    any |= one.measured.counts;
+    others |= !one.measured.counts;
+    const std::string& family = one.measured.family;
+    if (std::ranges::find(out, family, &Agreement::family) != out.end()) continue;
+    out.push_back(agreement_of(family, one.measured.counts, predictions));
+  }
+  if (any) out.push_back(agreement_of(std::string(kAll), true, predictions));
+  if (others) out.push_back(agreement_of(std::string(kShown), false, predictions));
   return out;
 }
 

@@ -20,9 +20,10 @@ struct Prediction {
   [[nodiscard]] double ratio() const { return predicted.microseconds() / measured.microseconds; }
 };
 
-// Of all predictions of a family that count, or of all families.
+// Of all predictions of a family, or of all that count.
 struct Agreement {
   std::string family;
+  bool counts = true;
   std::int64_t count = 0;
   double median_error = 0;  // |predicted / measured - 1|
   double error_90 = 0;      // that nine of ten do not exceed

@@ -37,8 +37,10 @@ double waste(const LeafRate& rate, const Processor& processor, const LeafShape& 
   }
   const double columns = std::ceil(shape.columns / rate.tile_columns);
   const double tiles = shape.batch * rows * columns;
-  return padding * (columns * rate.tile_columns / shape.columns) * std::ceil(tiles / sms) * sms /
-         tiles;
+  // Where half the SMs would idle, parts of the depth go to several; adding them up costs half of
+  // what that gains, on the logarithm.
+  const double waves = 2 * tiles < sms ? std::sqrt(2 * tiles / sms) : std::ceil(tiles / sms);
+  return padding * (columns * rate.tile_columns / shape.columns) * waves * sms / tiles;
 }
 
 // In seconds, before samples correct it.
@@ -48,7 +50,8 @@ double modelled(const LeafRate& rate, const Processor& processor, const LeafShap
     compute = shape.flops * waste(rate, processor, shape) / rate.peak *
               (1 + rate.half_depth / shape.depth);
   }
-  const double memory = shape.bytes / (processor.memory_bandwidth * rate.memory_share);
+  const double share = shape.bytes <= processor.cache_bytes ? 1 : rate.memory_share;
+  const double memory = shape.bytes / (processor.memory_bandwidth * share);
   return rate.start.seconds() + std::max(compute, memory);
 }
 

@@ -51,7 +51,7 @@ struct MachineLevel {
   Picoseconds latency;             // of one hop, as of a flag written and seen
   double messages_per_second = 0;  // of one processor's NIC; 0: no limit
   Picoseconds proxy_post;          // of the proxy thread, per transfer; 0: no proxy in the way
-  Picoseconds proxy_fence;         // of the proxy thread, per outstanding transfer it drains
+  Picoseconds proxy_fence;         // of the proxy thread, to drain what is outstanding
   Provenance from;
   friend bool operator==(const MachineLevel&, const MachineLevel&) = default;
 };

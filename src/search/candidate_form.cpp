@@ -257,6 +257,11 @@ std::string describe(const Problem& problem, const Candidate& candidate) {
         out += " " + buffer;
       }
       if (move.depth > 0 && !move.rotates) out += " (each)";
+      const auto group = static_cast<std::size_t>(move.group);
+      if (part.depth[group] > 0) out += " depth " + std::to_string(part.depth[group]);
+      if (part.via[group] > 0) {
+        out += " via " + std::string(print(static_cast<Via>(part.via[group] - 1)));
+      }
       out += ",";
     }
     if (out.ends_with(',')) out.pop_back();

@@ -1,6 +1,7 @@
 #include "search/problem.h"
 
 #include <algorithm>
+#include <set>
 
 #include "ir/blocks.h"
 #include "ir/interpret.h"
@@ -261,6 +262,29 @@ class ProblemMaker {
 };
 
 }  // namespace
+
+std::string homes_of(const Program& program, const Mesh& mesh, const NormalForm& form) {
+  const HomeReader reader{program, mesh, form};
+  std::string out;
+  for (const Buffer* buffer : buffers_of(program)) {
+    if (buffer->role == Role::Temp) continue;
+    std::vector<std::set<std::string>> axes(mesh.axes.size());
+    const Place* place = find_place(form, buffer->name);
+    for (const Placement& at : place == nullptr ? std::vector<Placement>() : place->at) {
+      for (const std::string& part : at.axes) {
+        axes[static_cast<std::size_t>(reader.whole_axis(part))].insert(
+            reader.axis_of_digit(at.digit));
+      }
+    }
+    out += buffer->name + "[";
+    for (const auto& along : axes) {
+      for (const std::string& axis : along) out += axis + " ";
+      out += "|";
+    }
+    out += "]";
+  }
+  return out;
+}
 
 Checked<Problem> make_problem(const Program& program, const Mesh& mesh, const NormalForm& standard,
                               const SearchOptions& options) {

@@ -66,6 +66,11 @@ struct Problem {
   [[nodiscard]] bool is_balanced_by_zigzag() const { return mask.has_value(); }
 };
 
+// Where every buffer of a form lives, as text: per mesh axis, as given, the axes of the buffer that
+// are divided along it. Equal texts, equal contracts but for layouts.
+[[nodiscard]] std::string homes_of(const Program& program, const Mesh& mesh,
+                                   const NormalForm& form);
+
 // `standard` gives the homes; places of `options.fixed` take precedence. Errors: S703 a program the
 // search has no space for: routes, renamed accesses, several statements; its named schedules
 // remain.

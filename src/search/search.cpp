@@ -57,6 +57,23 @@ bool is_better(const Evaluated& a, const Evaluated& b) {
   return a.named && !b.named;  // what has a name is said more shortly
 }
 
+// More parts make more candidates than a search of a second can look at.
+int cuts_for(const Mesh& mesh, const SearchOptions& options) {
+  return options.cuts.value_or(mesh.axes.size() <= 2 ? 1 : 0);
+}
+
+// The form whose homes are the operator's own: that of its first schedule.
+std::optional<NormalForm> standard_form(const std::string& family, const Program& program,
+                                        const Mesh& mesh) {
+  if (family.empty()) return std::nullopt;
+  for (const Applicability& schedule : find_applicable(family, program, mesh)) {
+    if (!schedule.script.ok()) continue;
+    Checked<NormalForm> form = replay(program, mesh, *schedule.script);
+    if (form.ok()) return *std::move(form);
+  }
+  return std::nullopt;
+}
+
 class Searcher {
  public:
   Searcher(const Program& program, const Mesh& mesh, const Machine& machine,
@@ -130,6 +147,12 @@ class Searcher {
       return true;
     }
     const bool fits = one.memory_bytes <= limit_;
+    one.elsewhere = options_.contract == Contract::Standard && standard_ &&
+                    homes_of(program_, mesh_, form) != homes_of(program_, mesh_, *standard_);
+    if (one.elsewhere) {
+      elsewhere_.push_back(std::move(one));
+      return true;
+    }
     if (fits) {
       ++result_.feasible;
       best_ = std::min(best_time(), one.time());
@@ -163,8 +186,8 @@ class Searcher {
   // Skeletons in the order of their bounds; those that cannot be better than what is known already
   // are left, and all behind them.
   void walk_space(const Problem& problem) {
-    const std::vector<Candidate> skeletons =
-        enumerate_skeletons(problem, {.contract = options_.contract, .cuts = options_.cuts});
+    const std::vector<Candidate> skeletons = enumerate_skeletons(
+        problem, {.contract = options_.contract, .cuts = cuts_for(mesh_, options_)});
     std::vector<std::pair<Picoseconds, std::size_t>> order;
     order.reserve(skeletons.size());
     for (std::size_t i = 0; i < skeletons.size(); ++i) {
@@ -316,11 +339,21 @@ class Searcher {
     std::ranges::stable_sort(evaluated_, is_better);
     if (evaluated_.empty()) return refuse_all();
     add_front();
+    result_.baselines = elsewhere_;
     for (const Evaluated& one : evaluated_) {
       if (one.named) result_.baselines.push_back(one);
-      if (static_cast<std::int64_t>(result_.top.size()) < options_.top) result_.top.push_back(one);
+      const bool full = static_cast<std::int64_t>(result_.top.size()) >= options_.top;
+      if (!full && !repeats_last(one)) result_.top.push_back(one);
     }
+    std::ranges::stable_sort(result_.baselines, is_better);
     return std::move(result_);
+  }
+
+  // Takes the same in every figure: the same schedule but for what does not matter here.
+  [[nodiscard]] bool repeats_last(const Evaluated& one) const {
+    if (result_.top.empty()) return false;
+    const Evaluated& last = result_.top.back();
+    return !one.named && one.time() == last.time() && one.memory_bytes == last.memory_bytes;
   }
 
   void add_front() {
@@ -368,6 +401,7 @@ class Searcher {
   Picoseconds bound_;                                 // of it
   Picoseconds least_ = Picoseconds(INT64_MAX / 256);  // the best estimate
   std::vector<Evaluated> evaluated_;
+  std::vector<Evaluated> elsewhere_;
   std::vector<Evaluated> too_large_;
   std::map<std::size_t, Candidate> candidates_;  // of entries of evaluated_
   std::set<std::string> seen_;
@@ -379,6 +413,27 @@ class Searcher {
 };
 
 }  // namespace
+
+Checked<CandidateForms> list_candidates(const Program& program, const Mesh& mesh,
+                                        const Machine& machine, const SearchOptions& options) {
+  const auto standard = standard_form(options.family, program, mesh);
+  if (!standard) {
+    return make_diag(DiagCode::S703,
+                     {{"program", program.name}, {"reason", "nothing says where its homes are"}});
+  }
+  HP_TRY(const Problem problem, make_problem(program, mesh, *standard, options));
+  CandidateForms all;
+  std::set<std::string> seen;
+  const SpaceOptions space{.contract = options.contract, .cuts = cuts_for(mesh, options)};
+  for (const Candidate& skeleton : enumerate_skeletons(problem, space)) {
+    for_each_variant(problem, skeleton, [&](const Candidate& candidate) {
+      ++all.candidates;
+      NormalForm form = form_of(problem, machine, candidate);
+      if (seen.insert(canonical_text(program, form)).second) all.forms.push_back(std::move(form));
+    });
+  }
+  return all;
+}
 
 Checked<SearchResult> search(const Program& program, const Mesh& mesh, const Machine& machine,
                              const SearchOptions& options) {

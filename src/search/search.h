@@ -38,8 +38,9 @@ struct SearchOptions {
   std::int64_t top = 8;
   std::optional<std::chrono::milliseconds> budget;
   std::vector<NormalForm> seeds;  // from a plan cache
-  int cuts = 1;                   // parts that the mesh is cut into, beyond its axes, at most
-  bool exhaustive = false;        // simulate every candidate
+  // Parts that the mesh is cut into beyond its axes, at most; none: 1 on up to two axes, else 0.
+  std::optional<int> cuts;
+  bool exhaustive = false;  // simulate every candidate
   std::function<void(std::string_view stage, std::int64_t done, std::int64_t of)> progress;
   std::function<bool()> interrupted;  // asked often; true ends the search with what it has
 };
@@ -47,10 +48,11 @@ struct SearchOptions {
 // A candidate as evaluated.
 struct Evaluated {
   NormalForm form;
-  std::string label;     // "ring", a named schedule's; or a description of its parts
-  bool named = false;    // one of the hand-written baselines
-  Picoseconds bound;     // lower bound
-  Picoseconds estimate;  // of the outline
+  std::string label;       // "ring", a named schedule's; or a description of its parts
+  bool named = false;      // one of the hand-written baselines
+  bool elsewhere = false;  // its homes are not the contract's: shown, but never chosen
+  Picoseconds bound;       // lower bound; 0: of a form that is no candidate of the space
+  Picoseconds estimate;    // of the outline
   std::optional<Picoseconds> simulated;
   std::int64_t memory_bytes = 0;
   [[nodiscard]] Picoseconds time() const { return simulated.value_or(estimate); }
@@ -64,7 +66,7 @@ struct Refused {
 struct SearchResult {
   std::int64_t candidates = 0;  // in the space, as enumerated, before anything was dropped
   std::int64_t unique = 0;      // after canonical hashing
-  std::int64_t duplicates = 0;  // evaluated twice: always 0, counted to show it
+  std::int64_t duplicates = 0;  // came up again as another candidate, and was not evaluated twice
   std::int64_t feasible = 0;    // within memory
   std::int64_t pruned = 0;      // by lower bound
   std::int64_t estimated = 0;
@@ -83,5 +85,15 @@ struct SearchResult {
 // any candidate was evaluated.
 [[nodiscard]] Checked<SearchResult> search(const Program& program, const Mesh& mesh,
                                            const Machine& machine, const SearchOptions& options);
+
+// Every candidate of the space, each once, for checks of all of them.
+struct CandidateForms {
+  std::vector<NormalForm> forms;
+  std::int64_t candidates = 0;
+};
+// Errors: S703.
+[[nodiscard]] Checked<CandidateForms> list_candidates(const Program& program, const Mesh& mesh,
+                                                      const Machine& machine,
+                                                      const SearchOptions& options);
 
 }  // namespace harpe

@@ -26,6 +26,7 @@ class Builder {
     built_.work_of_task.resize(plan.tasks.size(), -1);
     built_.level_bytes.resize(machine.levels.size());
     puts_.resize(plan.lanes.size());
+    last_of_lane_.resize(plan.lanes.size());
   }
 
   BuiltWorkload run() {
@@ -76,13 +77,16 @@ class Builder {
   void learn_fences() {
     fences_.resize(plan_.tasks.size());
     waits_.resize(plan_.tasks.size(), 0);
+    begins_group_.resize(plan_.tasks.size(), 0);
     for (const Sync& sync : plan_.syncs) {
       waits_[sync.to.index()] = 1;
+      const bool packs = task_at(sync.from).kind == TaskKind::Pack;
+      if (!packs || rank_of(sync.from) != rank_of(sync.to)) begins_group_[sync.to.index()] = 1;
       std::optional<Fence>& fence = fences_[sync.from.index()];
       if (sync.fence && (!fence || *sync.fence < *fence)) fence = sync.fence;
     }
     for (const Barrier& barrier : plan_.barriers) {
-      for (const TaskId to : barrier.to) waits_[to.index()] = 1;
+      for (const TaskId to : barrier.to) waits_[to.index()] = begins_group_[to.index()] = 1;
     }
   }
 
@@ -109,18 +113,33 @@ class Builder {
     }
     Activity activity;
     if (task.kind == TaskKind::Collective) {
-      built_.first_of_task[id.index()] = add({}, lane, id, ActivityRole::Arrive);
+      const std::int32_t where = ideal_.tile_edges ? kNoLane : lane;
+      built_.first_of_task[id.index()] = add({}, where, id, ActivityRole::Arrive);
       activity = costs_.collective(id, groups_.at(task.group));
     } else {
       activity = costs_.activity_of(id);
     }
+    const bool grouped = continues_group(id);
+    if (grouped) activity.start = {};
+    last_of_lane_[task.lane.index()] = id;
     if (task.kind == TaskKind::Entry && options_.delay && options_.delay->rank == rank_of(id)) {
       activity.work = options_.delay->time;
     }
     const std::int32_t work = add(std::move(activity), lane, id, ActivityRole::Work);
     built_.work_of_task[id.index()] = work;
     if (first_of(id) < 0) built_.first_of_task[id.index()] = work;
-    if (options_.launch == Launch::Host && !ideal_.no_launch && is_launched(id)) issue(id);
+    if (options_.launch == Launch::Host && !ideal_.no_launch && !grouped && is_launched(id)) {
+      issue(id);
+    }
+  }
+
+  // A library takes sends that wait for nothing but their packing as one group: one launch for all.
+  [[nodiscard]] bool continues_group(TaskId id) const {
+    const auto is_send = [&](TaskId task) {
+      return task_at(task).kind == TaskKind::Copy && task_at(task).via == Via::Nccl;
+    };
+    const std::optional<TaskId> last = last_of_lane_[task_at(id).lane.index()];
+    return last && is_send(*last) && is_send(id) && begins_group_[id.index()] == 0;
   }
 
   [[nodiscard]] bool is_launched(TaskId id) const {
@@ -310,8 +329,10 @@ class Builder {
   std::map<std::int32_t, std::vector<TaskId>> groups_;
   std::vector<std::optional<Fence>> fences_;  // per task: of the words behind a put
   std::vector<char> waits_;                   // per task: for others than its lane
+  std::vector<char> begins_group_;            // per task: the same, packing apart
   std::vector<Puts> puts_;                    // per lane
-  std::map<TaskId, std::int32_t> word_of_;    // of a put: the fence that its words wait for
+  std::vector<std::optional<TaskId>> last_of_lane_;
+  std::map<TaskId, std::int32_t> word_of_;  // of a put: the fence that its words wait for
 };
 
 }  // namespace

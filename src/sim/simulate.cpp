@@ -60,6 +60,16 @@ std::string transports_at(const Machine& machine, int level) {
   return known.empty() ? "none" : known;
 }
 
+Diag no_transport(const Machine& machine, Via via, RankId from, RankId to) {
+  const int level = level_between(machine, from.value, to.value);
+  return make_diag(DiagCode::M118, {{"machine", machine.name},
+                                    {"via", print(via)},
+                                    {"level", machine.levels[static_cast<std::size_t>(level)].name},
+                                    {"from", from.value},
+                                    {"to", to.value},
+                                    {"known", transports_at(machine, level)}});
+}
+
 }  // namespace
 
 Checked<Ok> check_fits(const Plan& plan, const Machine& machine) {
@@ -70,20 +80,23 @@ Checked<Ok> check_fits(const Plan& plan, const Machine& machine) {
   }
   std::set<std::pair<Via, int>> known;
   for (const Task& task : plan.tasks) {
-    if (task.kind != TaskKind::Copy) continue;
-    const RankId from = plan.allocs[task.reads.front().alloc.index()].rank;
-    const RankId to = plan.allocs[task.writes.front().alloc.index()].rank;
-    if (from == to) continue;
-    const int level = level_between(machine, from.value, to.value);
-    if (!known.emplace(task.via, level).second) continue;
-    if (find_transport(machine, print(task.via), level) != nullptr) continue;
-    return make_diag(DiagCode::M118,
-                     {{"machine", machine.name},
-                      {"via", print(task.via)},
-                      {"level", machine.levels[static_cast<std::size_t>(level)].name},
-                      {"from", from.value},
-                      {"to", to.value},
-                      {"known", transports_at(machine, level)}});
+    if (task.kind == TaskKind::Entry || task.kind == TaskKind::Exit) continue;
+    if (task.kind == TaskKind::Collective) continue;  // collective_time has its own ways
+    const RankId own = plan.lanes[task.lane.index()].rank;
+    const bool copies = task.kind == TaskKind::Copy;
+    const RankId to = copies ? plan.allocs[task.writes.front().alloc.index()].rank : own;
+    const Via via = copies ? task.via : Via::Sm;
+    for (const auto* refs : {&task.reads, &task.writes}) {
+      for (const Ref& ref : *refs) {
+        const RankId from = plan.allocs[ref.alloc.index()].rank;
+        if (from == to) continue;
+        const int level = level_between(machine, from.value, to.value);
+        if (!known.emplace(via, level).second) continue;
+        if (find_transport(machine, print(via), level) != nullptr) continue;
+        if (!copies && find_transport(machine, "tma", level) != nullptr) continue;
+        return no_transport(machine, via, from, to);
+      }
+    }
   }
   return Ok{};
 }

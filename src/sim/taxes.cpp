@@ -14,15 +14,26 @@ struct Roofline {
   Resource bound;
 };
 
+// SMs that a transport takes are its schedule's choice, not work to be done.
+bool counts(const Plan& plan, const BuiltWorkload& built, std::size_t activity, const Use& use) {
+  const Resource& resource = built.workload.resources[static_cast<std::size_t>(use.resource)];
+  const TaskId task = built.of[activity].task;
+  if (resource.kind != ResourceKind::Sm || !task.valid()) return true;
+  return plan.tasks[task.index()].kind == TaskKind::Compute;
+}
+
 // No schedule of these activities is faster than the busiest resource lets it be: what is taken of
 // it, over the most that lanes, one activity at a time each, can take at once.
-Roofline roofline_of(const Workload& workload) {
+Roofline roofline_of(const Plan& plan, const BuiltWorkload& built) {
+  const Workload& workload = built.workload;
   const std::size_t count = workload.resources.size();
   std::vector<double> units(count);
   std::vector<double> beside(count);  // rates of activities in no lane
   std::vector<std::map<std::int32_t, double>> in_lanes(count);
-  for (const Activity& activity : workload.activities) {
+  for (std::size_t i = 0; i < workload.activities.size(); ++i) {
+    const Activity& activity = workload.activities[i];
     for (const Use& use : activity.uses) {
+      if (!counts(plan, built, i, use)) continue;
       const auto at = static_cast<std::size_t>(use.resource);
       units[at] += use.rate * activity.work.seconds();
       if (activity.lane == kNoLane) {
@@ -79,7 +90,7 @@ Taxes tax(const Plan& plan, const Machine& machine, Launch launch) {
   options.ideal.no_round_trips = true;
   const BuiltRun last = run_plan(plan, machine, options);
   const Picoseconds direct = std::min(tiled, last.engine.total);
-  const Roofline roofline = roofline_of(last.built.workload);
+  const Roofline roofline = roofline_of(plan, last.built);
   taxes.launch = taxes.total - launched;
   taxes.synchronization = launched - tiled;
   taxes.locality = tiled - direct;

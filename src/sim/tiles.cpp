@@ -49,7 +49,8 @@ class Tiler {
     const Activity& whole = from_.workload.activities[i];
     first_.push_back(static_cast<std::int32_t>(out_.of.size()));
     const std::int64_t work = whole.work.value;
-    const std::int64_t parts = work < parts_ ? 1 : parts_;
+    const bool arrives = from_.of[i].role == ActivityRole::Arrive;  // tile by tile
+    const std::int64_t parts = work < parts_ && !arrives ? 1 : parts_;
     for (std::int64_t part = 0; part < parts; ++part) {
       Activity activity = whole;
       activity.work = Picoseconds(work / parts * (part + 1) + work % parts * (part + 1) / parts -
@@ -72,9 +73,7 @@ class Tiler {
     const std::int32_t first = first_part(edge.after);
     const std::int32_t parts = last_part(edge.after) - first + 1;
     if (edge.kind == WaitKind::Member) {
-      Sources& sources = sources_[static_cast<std::size_t>(edge.after)];
-      const std::int64_t part = sources.seen++ * parts / sources.count;
-      join(last_part(edge.before), first + static_cast<std::int32_t>(part), edge.kind, edge.delay);
+      connect_source(edge, first, parts);
       return;
     }
     if (parts == 1 || last_part(edge.before) == first_part(edge.before)) {
@@ -83,6 +82,19 @@ class Tiler {
     }
     for (std::int32_t part = 0; part < parts; ++part) {
       join(first_part(edge.before) + part, first + part, edge.kind, edge.delay);
+    }
+  }
+
+  // The parts that bring what this source has, each when the source has got as far.
+  void connect_source(const Dependency& edge, std::int32_t first, std::int32_t parts) {
+    Sources& sources = sources_[static_cast<std::size_t>(edge.after)];
+    const std::int64_t seen = sources.seen++;
+    const std::int64_t begin = seen * parts / sources.count;
+    const std::int64_t end = std::max(begin + 1, (seen + 1) * parts / sources.count);
+    for (std::int64_t part = begin; part < end; ++part) {
+      const auto at = static_cast<std::int32_t>(part);
+      join(parts == 1 ? last_part(edge.before) : first_part(edge.before) + at, first + at,
+           edge.kind, edge.delay);
     }
   }
 

@@ -2,7 +2,8 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
+#include <fstream>
+#include <iterator>
 #include <limits>
 
 namespace harpe {
@@ -43,6 +44,17 @@ TEST(Machine, presets_read_back_as_they_are_printed) {
 TEST(Machine, measured_preset_is_canonical) {
   const Machine machine = preset("h200x8");
   EXPECT_EQ(print(machine), find_machine_preset("h200x8")->text);
+}
+
+TEST(Machine, the_example_of_its_page_reads_and_is_canonical) {
+  std::ifstream file(HARPE_SOURCE_DIR "/docs/machine.md");
+  const std::string page{std::istreambuf_iterator<char>(file), {}};
+  const std::size_t begin = page.find("machine mine {");
+  ASSERT_NE(begin, std::string::npos);
+  const std::string example = page.substr(begin, page.find("```", begin) - begin);
+  const Machine machine = parsed(example);
+  EXPECT_EQ(machine.processors(), 8);
+  EXPECT_EQ(print(machine), example);
 }
 
 TEST(Machine, presets_have_the_processors_of_their_names) {

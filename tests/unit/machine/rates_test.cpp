@@ -100,9 +100,11 @@ TEST(Rates, whole_tiles_and_waves) {
   };
   // 132 tiles of 128 x 128 fill the SMs once; one more begins a second wave.
   const double wave = 2e-6 * 132 * 128 * 128 * 4096 / 880 * (1 + 256.0 / 4096);
-  EXPECT_NEAR(time(1), 2 + wave, 1e-3);
+  EXPECT_NEAR(time(66), 2 + wave, 1e-3);
   EXPECT_NEAR(time(132), 2 + wave, 1e-3);
   EXPECT_NEAR(time(133), 2 + 2 * wave, 1e-3);
+  // Few tiles share the SMs by parts of their depth.
+  EXPECT_NEAR(time(1), 2 + wave * std::sqrt(1.0 / 66), 1e-3);
 }
 
 TEST(Rates, a_leaf_without_rate_takes_its_bytes) {
