@@ -21,6 +21,7 @@ enum VerbBit : std::uint32_t {
   kProfile = 1U << 10U,
   kValidate = 1U << 11U,
   kTune = 1U << 12U,
+  kCache = 1U << 13U,
 };
 
 struct Flag {
@@ -90,17 +91,22 @@ inline constexpr std::array kFlags = {
     Flag{"wait", "", "MILLISECONDS", "how long a rank waits for another (default 10000)", kRun},
     Flag{"trace", "", "FILE.json", "write a timeline for Perfetto or chrome://tracing",
          kRun | kSimulate},
+    Flag{"report", "", "FILE.html", "write a page with charts; a browser opens it from disk",
+         kSimulate},
     Flag{"inject", "", "lose=TASK|bug", "end the worker that reaches a task, or break an invariant",
          kRun},
+    Flag{"dir", "", "FOLDER", "of the plan cache (default $XDG_CACHE_HOME/harpe, ~/.cache/harpe)",
+         kCache},
+    Flag{"older", "", "DAYS", "prune: also what was found longer ago", kCache},
     Flag{"all", "", "", "every diagnostic, as the text of docs/errors.md", kExplain},
     Flag{"json", "", "FILE|-", "write one JSON object with inputs and results",
          kOps | kSchedules | kLower | kVerify | kRun | kSimulate | kTaxes | kMachines | kProfile |
-             kValidate | kTune},
+             kValidate | kTune | kCache},
     Flag{"paranoid", "", "", "read every text form back and compare",
          kShow | kSchedules | kLower | kVerify | kRun | kSimulate | kTaxes | kTune},
     Flag{"help", "-h", "", "this text",
          kOps | kShow | kSchedules | kLower | kVerify | kRun | kSimulate | kTaxes | kExplain |
-             kMachines | kProfile | kValidate | kTune},
+             kMachines | kProfile | kValidate | kTune | kCache},
 };
 
 }  // namespace harpe::cli

@@ -107,9 +107,10 @@ def check_sample(tab, path):
 
 
 def centre(tab, selector):
-    return tab.evaluate(f"""(() => {{
+    return tab.evaluate(f"""(async () => {{
       const element = document.querySelector({selector!r});
       element.scrollIntoView({{block: 'center'}});
+      await new Promise(done => setTimeout(done, 100));  // scrolling hides what hovering shows
       const box = element.getBoundingClientRect();
       return [box.left + box.width / 2, box.top + box.height / 2];
     }})()""")

@@ -115,12 +115,13 @@
         const left = Math.max(0, at(begin));
         const right = Math.min(1, at(end));
         const text = data.texts[name];
-        if ((right - left) * wide < text.length * 6.2 + 8) continue;
+        const room = Math.floor(((right - left) * wide - 8) / 6.9);
+        if (Math.min(6, text.length) > room) continue;
         const bright = !["compute", "collective"].includes(data.texts[kind]);
         make(names, "text", {
           class: bright ? "bar-name on-bright" : "bar-name", "text-anchor": "middle", x: 50 * (left + right) + "%",
           y: rows[row][0] + rows[row][1] / 2 + 4,
-        }, text);
+        }, text.length > room ? text.slice(0, room - 1) + "…" : text);
       }
     }
     function draw() {
