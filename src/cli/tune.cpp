@@ -235,7 +235,9 @@ Checked<Ok> write_best(const CommandLine& line, const Tuned& tuned) {
 
 Checked<int> tune_schedule(const CommandLine& line, Session& session) {
   HP_REQUIRE_OK(check_json(line));
-  if (const auto path = line.value("output-file")) HP_REQUIRE_OK(check_writable(*path));
+  for (const std::string_view flag : {"output-file", "report"}) {
+    if (const auto path = line.value(flag)) HP_REQUIRE_OK(check_writable(*path));
+  }
   TuneRequest request;
   HP_TRY(request.subject, operator_request_of(line));
   HP_TRY(request.search, search_options_of(line));
@@ -263,6 +265,11 @@ Checked<int> tune_schedule(const CommandLine& line, Session& session) {
     add_verified(json, rows, *all);
   }
   HP_REQUIRE_OK(write_best(line, tuned));
+  for (const Diag& diag : tuned.passed_over) print_error("warning: " + render_message(diag) + "\n");
+  if (const auto path = line.value("report")) {
+    show_progress("writing the report");
+    HP_REQUIRE_OK(write_report(*path, print_command(line), HARPE_VERSION, tuned));
+  }
   const std::string title =
       tuned.program.name + " on " + print_mesh_option(tuned.mesh) + ", searched\n";
   HP_REQUIRE_OK(show_results(line,
