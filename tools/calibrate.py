@@ -90,9 +90,10 @@ def collectives(peers):
                ("all_to_all", "a2a_us"), ("send_recv", "ring_p2p_us"))
     rows = [row for row in peers if row["kind"] == "nccl"]
     large = rows[-1]
-    yield ("transport nccl at nvlink start=40us "
+    start = min(row["ring_p2p_us"] for row in rows)
+    yield (f"transport nccl at nvlink start={time(start)} "
            f"bandwidth={round(large['ag_GBs'])}gbs sms=20 "
-           + source(f"all-gather, NCCL 2.28, {NOTE}; SMs published"))
+           + source(f"NCCL 2.28, least send and largest all-gather, {NOTE}; SMs published"))
     for name, column in columns:
         for row in rows:
             yield (f"collective {name} at nvlink ranks=8 bytes={size(row['bytes_in'])} "

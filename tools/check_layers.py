@@ -43,7 +43,7 @@ EXTRA_HEADERS = {
     "report": {MESH},
 }
 # Written by CMake into the build folder.
-GENERATED = {"machine/texts.h", "ops/texts.h", "cli/examples.h"}
+GENERATED = {"machine/texts.h", "ops/texts.h", "cli/examples.h", "report/assets.h"}
 # The verifier has its own model of blocks, masks and slots: a fault in ours must not hide itself.
 FORBIDDEN_HEADERS = {"verify": {"ir/blocks.h", "ir/mask.h", "plan/slots.h"}}
 

@@ -9,8 +9,10 @@ namespace harpe::cli {
 // One verb a file. Each returns the exit status of what it did, or why it refused.
 [[nodiscard]] Checked<int> list_operators(const CommandLine& line);
 [[nodiscard]] Checked<int> explain_diagnostic(const CommandLine& line);
+[[nodiscard]] Checked<int> use_cache(const CommandLine& line);
 [[nodiscard]] Checked<int> list_machines(const CommandLine& line);
 [[nodiscard]] Checked<int> profile_host(const CommandLine& line);
+[[nodiscard]] Checked<int> tune_schedule(const CommandLine& line, Session& session);
 [[nodiscard]] Checked<int> validate_predictions(const CommandLine& line, Session& session);
 [[nodiscard]] Checked<int> show_text(const CommandLine& line, Session& session);
 [[nodiscard]] Checked<int> print_schedules(const CommandLine& line, Session& session);

@@ -66,6 +66,10 @@ double streamed(const std::vector<Measured>& measured, std::string_view leaf) {
   return rate;
 }
 
+double share_of(const Machine& machine, double bandwidth) {
+  return std::min(1.0, rounded(bandwidth / machine.processor.memory_bandwidth));
+}
+
 void add_sample(Machine& machine, const Measured& measured, const Provenance& from) {
   machine.samples.push_back({.leaf = measured.leaf.leaf,
                              .dtype = std::string(print(measured.leaf.dtype)),
@@ -91,8 +95,9 @@ double error_of(const Machine& machine, const LeafRate& rate) {
 }
 
 // The line of a leaf and type: its peak is that of its fastest sample, so that the bound holds.
-LeafRate fit_rate(const Machine& machine, const LeafSample& like) {
+LeafRate fit_rate(const Machine& machine, const LeafSample& like, double memory_share) {
   LeafRate best;
+  best.memory_share = memory_share;
   best.leaf = like.leaf;
   best.dtype = like.dtype;
   best.from = like.from;
@@ -118,14 +123,14 @@ LeafRate fit_rate(const Machine& machine, const LeafSample& like) {
 }
 
 // A rate for every leaf and type that has samples; the fastest type's stands in for others.
-void add_rates(Machine& machine) {
+void add_rates(Machine& machine, double memory_share) {
   std::map<std::string, LeafRate> slowest;
   for (const LeafSample& sample : machine.samples) {
     const auto is_same = [&](const LeafRate& rate) {
       return rate.leaf == sample.leaf && rate.dtype == sample.dtype;
     };
     if (std::ranges::any_of(machine.rates, is_same)) continue;
-    const LeafRate rate = fit_rate(machine, sample);
+    const LeafRate rate = fit_rate(machine, sample, memory_share);
     machine.rates.push_back(rate);
     const auto [known, is_new] = slowest.emplace(rate.leaf, rate);
     if (!is_new && rate.peak < known->second.peak) known->second = rate;
@@ -143,8 +148,7 @@ void add_memory_rates(Machine& machine, const std::vector<Measured>& measured,
     LeafRate rate;
     rate.leaf = leaf;
     rate.dtype = "*";
-    const double share = streamed(measured, like) / machine.processor.memory_bandwidth;
-    rate.memory_share = std::min(1.0, rounded(share));
+    rate.memory_share = share_of(machine, streamed(measured, like));
     rate.start = from_microseconds(0.2);
     rate.from = from;
     return rate;
@@ -168,6 +172,37 @@ void add_transports(Machine& machine, const CopyRate& copies, const Provenance& 
   }
 }
 
+// What a rank has of the host, without what leaves reach.
+Processor measure_processor(const ProfileCrew& crew) {
+  Processor processor;
+  processor.name = "core";
+  processor.kernel_start = processor.kernel_issue = rounded_time(seconds_between_tasks());
+  processor.event = rounded_time(seconds_per_signal(crew.budget));
+  const auto ranks = static_cast<double>(crew.ranks);
+  const auto busy = static_cast<double>(std::min(crew.cores, crew.ranks));
+  processor.cache_bytes = std::floor(bytes_of_cache() * busy / ranks);
+  constexpr double kUsable = 0.9;
+  constexpr double kMebibyte = 1024 * 1024;
+  const auto free = static_cast<double>(available_bytes().value_or(std::int64_t{1} << 30));
+  processor.memory_bytes =
+      kMebibyte * std::max(1.0, std::floor(kUsable * free / ranks / kMebibyte));
+  return processor;
+}
+
+void add_leaves(Machine& machine, const std::vector<Measured>& measured, const Provenance& from) {
+  double& bandwidth = machine.processor.memory_bandwidth;
+  bandwidth = streamed(measured, "add");
+  for (const Measured& one : measured) {
+    if (is_pointwise(one)) continue;
+    add_sample(machine, one, from);
+    // No less than any leaf got, from a cache or not: the bound holds.
+    bandwidth = std::max(bandwidth, 1.002 * one.leaf.shape.bytes / one.seconds);
+  }
+  bandwidth = rounded_in(kGiga, bandwidth);
+  add_rates(machine, share_of(machine, streamed(measured, "add")));
+  add_memory_rates(machine, measured, from);
+}
+
 }  // namespace
 
 Machine profile_cpu(const ProfileOptions& options) {
@@ -185,46 +220,20 @@ Machine profile_cpu(const ProfileOptions& options) {
   machine.name = "cpu";
   machine.summary = together + " on " + host;
   say("measuring signals and tasks");
-  const Picoseconds signal = rounded_time(seconds_per_signal(crew.budget));
-  Processor& processor = machine.processor;
-  processor.name = "core";
-  processor.kernel_start = processor.kernel_issue = rounded_time(seconds_between_tasks());
-  processor.event = signal;
-  processor.cache_bytes = bytes_of_cache();
-  constexpr double kUsable = 0.9;
-  const double bytes = static_cast<double>(available_bytes().value_or(std::int64_t{1} << 30));
-  constexpr double kMebibyte = 1024 * 1024;
-  processor.memory_bytes =
-      std::max(1.0, std::floor(kUsable * bytes / static_cast<double>(crew.ranks) / kMebibyte)) *
-      kMebibyte;
-  processor.from = from;
-
+  machine.processor = measure_processor(crew);
+  machine.processor.from = from;
   say("measuring copies");
   const CopyRate copies =
       profile_copies(crew, std::int64_t{1} << (options.quick || crew.ranks > 64 ? 16 : 24));
   add_transports(machine, copies, from);
-  machine.levels.push_back(
-      {.name = std::string(kLevel),
-       .kind = LevelKind::Bus,
-       .size = crew.ranks,
-       .bandwidth = rounded_in(kGiga, copies.bandwidth * static_cast<double>(crew.ranks)),
-       .latency = signal,
-       .proxy_post = {},
-       .proxy_fence = {},
-       .from = from});
-
-  const std::vector<Measured> measured = measure_leaves(crew, options);
-  processor.memory_bandwidth = streamed(measured, "add");
-  for (const Measured& one : measured) {
-    if (is_pointwise(one)) continue;
-    add_sample(machine, one, from);
-    // No less than any leaf got, from a cache or not: the bound holds.
-    processor.memory_bandwidth =
-        std::max(processor.memory_bandwidth, 1.002 * one.leaf.shape.bytes / one.seconds);
-  }
-  processor.memory_bandwidth = rounded_in(kGiga, processor.memory_bandwidth);
-  add_rates(machine);
-  add_memory_rates(machine, measured, from);
+  MachineLevel& level = machine.levels.emplace_back();
+  level.name = kLevel;
+  level.kind = LevelKind::Bus;
+  level.size = crew.ranks;
+  level.bandwidth = rounded_in(kGiga, copies.bandwidth * static_cast<double>(crew.ranks));
+  level.latency = machine.processor.event;
+  level.from = from;
+  add_leaves(machine, measure_leaves(crew, options), from);
   const Checked<Ok> checked = check_machine(machine);
   HP_CHECK(checked.ok(), "the measured machine: " + render(checked.error()));
   return machine;

@@ -8,6 +8,7 @@
 #include <limits>
 #include <map>
 #include <memory>
+#include <sstream>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -40,6 +41,21 @@ CopyRate fit_line(const std::vector<std::pair<double, double>>& points) {
   const double start = std::max(0.0, (a * bb - b * ab) / determinant);
   const double slope = (b - start * ab) / bb;
   return {.start = start, .bandwidth = 1 / slope};
+}
+
+// Of a list such as "0-3,8-11"; 1 of what is none.
+std::int64_t count_cores(const std::string& list) {
+  std::istringstream ranges(list);
+  std::int64_t count = 0;
+  for (std::string range; std::getline(ranges, range, ',');) {
+    std::istringstream ends(range);
+    std::int64_t first = 0;
+    std::int64_t last = 0;
+    char dash = 0;
+    ends >> first;
+    count += ends >> dash >> last ? last - first + 1 : 1;
+  }
+  return std::max<std::int64_t>(1, count);
 }
 
 // A plan of many small tasks: what they compute takes no time beside starting them.
@@ -125,9 +141,10 @@ double bytes_of_cache() {
     std::string sharers;
     std::ifstream(folder + "size") >> kibibytes;
     std::ifstream(folder + "shared_cpu_list") >> sharers;
-    if (sharers == "0") largest = std::max(largest, 1024.0 * static_cast<double>(kibibytes));
+    const auto count = static_cast<double>(count_cores(sharers));
+    largest = std::max(largest, 1024.0 * static_cast<double>(kibibytes) / count);
   }
-  return largest;
+  return std::floor(largest);
 }
 
 std::string today() {

@@ -21,7 +21,7 @@ struct CopyRate {
 
 // "AMD EPYC, 2 cores", as the system says.
 [[nodiscard]] std::string describe_host();
-// Bytes of a core's own cache, or 0 where the system does not say.
+// Bytes of a core's share of the largest cache it has, or 0 where the system does not say.
 [[nodiscard]] double bytes_of_cache();
 // "2026-11-21".
 [[nodiscard]] std::string today();

@@ -6,6 +6,7 @@
 #include "driver/plan_file.h"
 #include "driver/schedule_file.h"
 #include "driver/target.h"
+#include "driver/tune.h"
 #include "ir/text.h"
 #include "plan/text.h"
 #include "schedule/named/registry.h"
@@ -70,7 +71,6 @@ double count_tasks(const Scheduled& scheduled, const NestForm& nest) {
 
 Checked<Script> name_script(const std::string& name, const Program& program, const Mesh& mesh) {
   const std::string family = schedule_family(program);
-  if (name == kAuto) return choose_auto(family, program, mesh);
   std::vector<std::string> known;
   for (const NamedSchedule& schedule : schedules_of(family)) known.emplace_back(schedule.name);
   known.emplace_back(kAuto);
@@ -132,6 +132,9 @@ Checked<Scheduled> Session::schedule(const Request& request) {
       HP_TRY(const NormalForm made, replay(out.program, out.mesh, *out.script));
       if (made != *file.form) return make_diag(DiagCode::I105, {{"path", name}});
     }
+  } else if (name == kAuto) {
+    HP_TRY(const NormalForm chosen, choose_schedule(out.program, out.mesh, request));
+    out.script = derive_script(out.program, out.mesh, chosen);
   } else {
     HP_TRY(out.script, name_script(name, out.program, out.mesh));
   }

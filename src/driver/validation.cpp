@@ -11,8 +11,9 @@ namespace harpe {
 namespace {
 
 constexpr std::string_view kAll = "all";
+constexpr std::string_view kShown = "all that are shown";
 
-// Of one family, or of all cases that count.
+// Of one family, of all cases that count, or of all.
 Agreement agreement_of(const std::string& family, bool counts,
                        const std::vector<Prediction>& predictions) {
   std::vector<double> predicted;
@@ -20,7 +21,9 @@ Agreement agreement_of(const std::string& family, bool counts,
   std::vector<double> errors;
   double logarithms = 0;
   for (const Prediction& one : predictions) {
-    if (family == kAll ? !one.measured.counts : one.measured.family != family) continue;
+    const bool within = family == kShown || (family == kAll && one.measured.counts) ||
+                        one.measured.family == family;
+    if (!within) continue;
     predicted.push_back(one.predicted.microseconds());
     measured.push_back(one.measured.microseconds);
     errors.push_back(std::abs(one.ratio() - 1));
@@ -37,17 +40,20 @@ Agreement agreement_of(const std::string& family, bool counts,
           .kendall = kendall(predicted, measured)};
 }
 
-// Of every family in order of appearance, then of all that count.
+// Of every family in order of appearance, then of all that count, then of all if there are others.
 std::vector<Agreement> agreements_of(const std::vector<Prediction>& predictions) {
   std::vector<Agreement> out;
   bool any = false;
+  bool others = false;
   for (const Prediction& one : predictions) {
     any |= one.measured.counts;
+    others |= !one.measured.counts;
     const std::string& family = one.measured.family;
     if (std::ranges::find(out, family, &Agreement::family) != out.end()) continue;
     out.push_back(agreement_of(family, one.measured.counts, predictions));
   }
   if (any) out.push_back(agreement_of(std::string(kAll), true, predictions));
+  if (others) out.push_back(agreement_of(std::string(kShown), false, predictions));
   return out;
 }
 

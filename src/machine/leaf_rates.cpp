@@ -50,7 +50,8 @@ double modelled(const LeafRate& rate, const Processor& processor, const LeafShap
     compute = shape.flops * waste(rate, processor, shape) / rate.peak *
               (1 + rate.half_depth / shape.depth);
   }
-  const double memory = shape.bytes / (processor.memory_bandwidth * rate.memory_share);
+  const double share = shape.bytes <= processor.cache_bytes ? 1 : rate.memory_share;
+  const double memory = shape.bytes / (processor.memory_bandwidth * share);
   return rate.start.seconds() + std::max(compute, memory);
 }
 

@@ -83,12 +83,15 @@ class Image {
     y += kGap / 2;
     for (std::size_t i = 0; i < rows_.size(); ++i) y = draw_row(i, y);
     const int width = left_of(drawing_.homes.size()) + kMargin;
-    return "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"" + std::to_string(width) +
-           "\" height=\"" + std::to_string(y + kMargin) +
+    // Its rules hold inside it alone: it may stand in a page.
+    return "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"plan\" width=\"" +
+           std::to_string(width) + "\" height=\"" + std::to_string(y + kMargin) +
            "\" font-family=\"monospace\" font-size=\"11\">\n"
-           "  <style>.title{font-size:13px;font-weight:bold}.head{fill:#555}.home{fill:#555}"
-           ".arrives{fill:#1a5fb4}.works{font-weight:bold}.receives{fill:#a51d2d}"
-           "rect{fill:#f6f6f4;stroke:#bbb}line{stroke:#1a5fb4;stroke-opacity:.5}</style>\n" +
+           "  <style>.plan .title{font-size:13px;font-weight:bold}.plan .head,.plan "
+           ".home{fill:#555}"
+           ".plan .arrives{fill:#1a5fb4}.plan .works{font-weight:bold}.plan .receives{fill:#a51d2d}"
+           ".plan rect{fill:#f6f6f4;stroke:#bbb}.plan line{stroke:#1a5fb4;stroke-opacity:.5}"
+           "</style>\n" +
            body_ + "</svg>\n";
   }
 

@@ -22,14 +22,19 @@ enum class Contract : std::uint8_t {
   Free,      // every placement is searched; the best per placement is kept
 };
 
-// Which results a schedule may give (commir.md 9).
+// What a schedule may do to sums, the weakest class allowed last (commir.md 9). A plan fixes its
+// fold order, so all are the same from run to run.
 enum class NumericsClass : std::uint8_t {
-  Exact,     // no partial state is rounded on the way, folds in a fixed order
-  Rounded,   // partial sums may travel in the output's type
-  Reordered  // library reductions may choose their own order
+  Exact,         // every sum is folded as the program says: no rank has a part of one
+  Reassociated,  // in any tree, partial states whole
+  Rounded,       // partial sums may travel in the output's type
 };
+// Of a schedule.
+[[nodiscard]] NumericsClass numerics_of(const Program& program, const NormalForm& form);
+[[nodiscard]] std::string_view print(NumericsClass numerics);  // "exact", …
 
 struct SearchOptions {
+  std::string family;  // the operator whose named schedules are the baselines; "": none
   Contract contract = Contract::Standard;
   std::vector<Place> fixed;  // homes that stay as given, under either contract
   NumericsClass numerics = NumericsClass::Rounded;
@@ -37,7 +42,9 @@ struct SearchOptions {
   std::int64_t top = 8;
   std::optional<std::chrono::milliseconds> budget;
   std::vector<NormalForm> seeds;  // from a plan cache
-  bool exhaustive = false;        // simulate every candidate
+  // Parts that the mesh is cut into beyond its axes, at most; none: 1 on up to two axes, else 0.
+  std::optional<int> cuts;
+  bool exhaustive = false;  // simulate every candidate
   std::function<void(std::string_view stage, std::int64_t done, std::int64_t of)> progress;
   std::function<bool()> interrupted;  // asked often; true ends the search with what it has
 };
@@ -47,7 +54,8 @@ struct Evaluated {
   NormalForm form;
   std::string label;     // "ring", a named schedule's; or a description of its parts
   bool named = false;    // one of the hand-written baselines
-  Picoseconds bound;     // lower bound
+  std::string excluded;  // why it is shown but never chosen: its homes, its sums; or ""
+  Picoseconds bound;     // lower bound; 0: of a form that is no candidate of the space
   Picoseconds estimate;  // of the outline
   std::optional<Picoseconds> simulated;
   std::int64_t memory_bytes = 0;
@@ -62,7 +70,7 @@ struct Refused {
 struct SearchResult {
   std::int64_t candidates = 0;  // in the space, as enumerated, before anything was dropped
   std::int64_t unique = 0;      // after canonical hashing
-  std::int64_t duplicates = 0;  // evaluated twice: always 0, counted to show it
+  std::int64_t duplicates = 0;  // came up again as another candidate, and was not evaluated twice
   std::int64_t feasible = 0;    // within memory
   std::int64_t pruned = 0;      // by lower bound
   std::int64_t estimated = 0;
@@ -81,5 +89,15 @@ struct SearchResult {
 // any candidate was evaluated.
 [[nodiscard]] Checked<SearchResult> search(const Program& program, const Mesh& mesh,
                                            const Machine& machine, const SearchOptions& options);
+
+// Every candidate of the space, each once, for checks of all of them.
+struct CandidateForms {
+  std::vector<NormalForm> forms;
+  std::int64_t candidates = 0;
+};
+// Errors: S703.
+[[nodiscard]] Checked<CandidateForms> list_candidates(const Program& program, const Mesh& mesh,
+                                                      const Machine& machine,
+                                                      const SearchOptions& options);
 
 }  // namespace harpe

@@ -119,7 +119,8 @@ class Builder {
     } else {
       activity = costs_.activity_of(id);
     }
-    if (continues_group(id)) activity.start = {};
+    const bool grouped = continues_group(id);
+    if (grouped) activity.start = {};
     last_of_lane_[task.lane.index()] = id;
     if (task.kind == TaskKind::Entry && options_.delay && options_.delay->rank == rank_of(id)) {
       activity.work = options_.delay->time;
@@ -127,7 +128,9 @@ class Builder {
     const std::int32_t work = add(std::move(activity), lane, id, ActivityRole::Work);
     built_.work_of_task[id.index()] = work;
     if (first_of(id) < 0) built_.first_of_task[id.index()] = work;
-    if (options_.launch == Launch::Host && !ideal_.no_launch && is_launched(id)) issue(id);
+    if (options_.launch == Launch::Host && !ideal_.no_launch && !grouped && is_launched(id)) {
+      issue(id);
+    }
   }
 
   // A library takes sends that wait for nothing but their packing as one group: one launch for all.

@@ -82,8 +82,8 @@ std::optional<DiagCode> find_diag(std::string_view name) {
 
 std::string render_message(const Diag& diag) { return fill(info(diag.code).message, diag); }
 
-std::string render(const Diag& diag) {
-  std::string out = "error[" + std::string(info(diag.code).name) + "]: ";
+std::string render(const Diag& diag, std::string_view severity) {
+  std::string out = std::string(severity) + "[" + std::string(info(diag.code).name) + "]: ";
   if (diag.where) {
     if (!diag.where->file.empty()) out += diag.where->file + ":";
     out += std::to_string(diag.where->line) + ":" + std::to_string(diag.where->column) + ": ";

@@ -80,8 +80,9 @@ using Checked = Result<T, Diag>;
 [[nodiscard]] const DiagInfo& info(DiagCode code);
 [[nodiscard]] std::optional<DiagCode> find_diag(std::string_view name);
 
-// "error[S102]: file:3:7: message; remedy" and one "  note: …" line per note.
-[[nodiscard]] std::string render(const Diag& diag);
+// "error[S102]: file:3:7: message; remedy" and one "  note: …" line per note. What is passed over
+// and not refused is a "warning".
+[[nodiscard]] std::string render(const Diag& diag, std::string_view severity = "error");
 // The message alone, placeholders filled.
 [[nodiscard]] std::string render_message(const Diag& diag);
 

@@ -7,7 +7,7 @@ namespace {
 
 std::string default_of(std::int64_t ranks) {
   const Checked<Machine> machine = default_machine(Mesh{.name = "m", .axes = {{"x", ranks}}});
-  return machine.ok() ? machine->name : render_message(machine.error());
+  return machine.ok() ? machine->name : render(machine.error());
 }
 
 TEST(Machines, the_default_is_the_smallest_that_holds_the_mesh) {
@@ -17,7 +17,8 @@ TEST(Machines, the_default_is_the_smallest_that_holds_the_mesh) {
   EXPECT_EQ(default_of(64), "h200x8x8");
   EXPECT_EQ(default_of(1024), "h200x8x128");
   EXPECT_EQ(default_of(1025),
-            "no shipped machine has 1025 processors; the largest, `h200x8x128`, has 1024");
+            "error[U133]: no shipped machine has 1025 processors; the largest, `h200x8x128`, has "
+            "1024; name one: `--machine FILE.machine`");
 }
 
 TEST(Machines, shipped_ones_load_by_name) {

@@ -1,0 +1,287 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <csignal>
+#include <cstdlib>
+#include <limits>
+
+#include "cli/report.h"
+#include "cli/request.h"
+#include "cli/verbs.h"
+#include "driver/certify.h"
+#include "driver/files.h"
+#include "driver/memory.h"
+#include "driver/plan_file.h"
+#include "driver/simulation.h"
+#include "driver/target.h"
+#include "driver/tune.h"
+#include "ir/text.h"
+#include "lower/lower.h"
+#include "schedule/replay.h"
+
+namespace harpe::cli {
+namespace {
+
+constexpr std::int64_t kMostTop = 1000;
+constexpr std::int64_t kMostSeconds = 1'000'000;
+constexpr std::int64_t kMeasuredRounds = 5;
+constexpr std::size_t kDifferencesShown = 3;
+constexpr std::size_t kMostRows = 8;
+
+// An interrupt ends the search, which then answers with what it has; a second one ends harpe.
+volatile std::sig_atomic_t interrupts = 0;
+void count_interrupt(int) {
+  interrupts = interrupts + 1;
+  if (interrupts > 1) std::_Exit(130);
+}
+
+Checked<Ok> read_choice(const CommandLine& line, std::string_view flag,
+                        const std::vector<std::string>& choices, std::size_t& chosen) {
+  const std::string text = line.value(flag).value_or(choices[chosen]);
+  const auto found = std::ranges::find(choices, text);
+  if (found == choices.end()) {
+    std::string wanted;
+    for (const std::string& choice : choices) wanted += (wanted.empty() ? "" : " or ") + choice;
+    return make_diag(DiagCode::U109, {{"flag", "--" + std::string(flag)},
+                                      {"text", text},
+                                      {"wanted", wanted + suggestion(text, choices)}});
+  }
+  chosen = static_cast<std::size_t>(found - choices.begin());
+  return Ok{};
+}
+
+Checked<std::optional<std::int64_t>> read_count(const CommandLine& line, const std::string& flag,
+                                                std::int64_t low, std::int64_t high) {
+  const auto text = line.value(flag);
+  if (!text) return std::optional<std::int64_t>();
+  HP_TRY(const std::int64_t value, parse_count("--" + flag, *text, low, high));
+  return std::optional(value);
+}
+
+Checked<SearchOptions> search_options_of(const CommandLine& line) {
+  SearchOptions options;
+  std::size_t contract = 0;
+  HP_REQUIRE_OK(read_choice(line, "contract", {"standard", "free"}, contract));
+  options.contract = static_cast<Contract>(contract);
+  std::size_t numerics = 2;
+  HP_REQUIRE_OK(read_choice(line, "numerics", {"exact", "reassociated", "rounded"}, numerics));
+  options.numerics = static_cast<NumericsClass>(numerics);
+  HP_TRY(const auto top, read_count(line, "top", 1, kMostTop));
+  options.top = top.value_or(options.top);
+  HP_TRY(const auto budget, read_count(line, "budget", 1, kMostSeconds));
+  if (budget) options.budget = std::chrono::seconds(*budget);
+  HP_TRY(options.memory_limit,
+         read_count(line, "memory", 1, std::numeric_limits<std::int64_t>::max()));
+  HP_TRY(const auto cuts, read_count(line, "cuts", 0, 3));
+  if (cuts) options.cuts = static_cast<int>(*cuts);
+  options.exhaustive = line.has("exhaustive");
+  options.interrupted = [] { return interrupts > 0; };
+  options.progress = [](std::string_view stage, std::int64_t done, std::int64_t of) {
+    show_progress(fmt::format("{} {} of {}", stage, done, of));
+  };
+  return options;
+}
+
+std::string print_time(Picoseconds time) { return print_seconds(time.seconds()); }
+
+std::string script_of(const Tuned& tuned, const Evaluated& one) {
+  return print(derive_script(tuned.program, tuned.mesh, one.form));
+}
+
+Rows rows_of(const Tuned& tuned) {
+  const SearchResult& result = tuned.result;
+  const Evaluated& best = result.top.front();
+  Rows rows = {
+      {"machine", tuned.machine.name + ": " + tuned.machine.summary},
+      {"space", fmt::format("{} candidates, each once; {} out by their bounds, {} "
+                            "estimated, {} simulated",
+                            result.candidates, result.pruned, result.estimated, result.simulated)},
+      {"search",
+       print_seconds(result.seconds) + (result.complete ? "" : ", ended before it was done")},
+      {"best",
+       fmt::format("{}, {} a rank", print_time(best.time()), print_bytes(best.memory_bytes))}};
+  for (const Refused& one : result.refused) {
+    if (rows.size() > kMostRows) break;
+    rows.emplace_back("refused", fmt::format("{} x {}", one.count, one.reason));
+  }
+  if (!best.simulated) rows.emplace_back("time", "estimated: too many ranks to make the plan");
+  return rows;
+}
+
+std::string print_candidates(const Tuned& tuned, const std::vector<double>& measured) {
+  std::vector<std::vector<std::string>> lines;
+  lines.push_back({"", "time", "bound", "memory", "schedule"});
+  if (!measured.empty()) lines.front().insert(lines.front().begin() + 2, "measured");
+  std::size_t index = 0;
+  for (const Evaluated& one : tuned.result.top) {
+    lines.push_back({std::to_string(++index), print_time(one.time()),
+                     one.bound.value > 0 ? print_time(one.bound) : "-",
+                     print_bytes(one.memory_bytes), one.label});
+    if (measured.empty()) continue;
+    lines.back().insert(lines.back().begin() + 2,
+                        index <= measured.size() ? print_seconds(measured[index - 1]) : "-");
+  }
+  return "\nbest schedules\n" + print_table(lines);
+}
+
+std::string print_comparisons(const Tuned& tuned) {
+  if (tuned.comparisons.empty()) return "";
+  std::vector<std::vector<std::string>> lines;
+  for (const SearchComparison& one : tuned.comparisons) {
+    std::string why;
+    for (std::size_t i = 0; i < std::min(kDifferencesShown, one.differences.size()); ++i) {
+      const auto& [spending, time] = one.differences[i];
+      why += fmt::format("{}{} {}{}", i == 0 ? "" : ", ", print(spending), time < 0 ? "-" : "+",
+                         print_time(Picoseconds(std::abs(time))));
+    }
+    lines.push_back({one.schedule, fmt::format("{:.2f} x", one.ratio),
+                     (why.empty() ? "the same critical path" : why) +
+                         (one.excluded.empty() ? "" : "; " + one.excluded)});
+  }
+  return "\nnamed schedules against it, and what their critical paths spend more on\n" +
+         print_table(lines);
+}
+
+Json to_json(const Tuned& tuned, const Evaluated& one) {
+  Json json = Json::object()
+                  .set("label", one.label)
+                  .set("named", one.named)
+                  .set("schedule", script_of(tuned, one))
+                  .set("time_us", one.time().microseconds())
+                  .set("simulated", one.simulated.has_value())
+                  .set("estimate_us", one.estimate.microseconds())
+                  .set("memory_bytes", one.memory_bytes);
+  if (one.bound.value > 0) json.set("bound_us", one.bound.microseconds());
+  return json;
+}
+
+Json list_to_json(const Tuned& tuned, const std::vector<Evaluated>& list) {
+  Json::Array out;
+  for (const Evaluated& one : list) out.push_back(to_json(tuned, one));
+  return {std::move(out)};
+}
+
+Json refused_to_json(const std::vector<Refused>& refused) {
+  Json::Array out;
+  for (const Refused& one : refused) {
+    out.push_back(Json::object().set("reason", one.reason).set("count", one.count));
+  }
+  return {std::move(out)};
+}
+
+Json comparisons_to_json(const Tuned& tuned) {
+  Json::Array out;
+  for (const SearchComparison& one : tuned.comparisons) {
+    Json differences = Json::object();
+    for (const auto& [spending, time] : one.differences) {
+      differences.set(std::string(print(spending)), Picoseconds(time).microseconds());
+    }
+    out.push_back(Json::object()
+                      .set("schedule", one.schedule)
+                      .set("ratio", one.ratio)
+                      .set("excluded", one.excluded)
+                      .set("critical_path_us", std::move(differences)));
+  }
+  return {std::move(out)};
+}
+
+void add_search(Json& json, const Tuned& tuned) {
+  const SearchResult& result = tuned.result;
+  json.set("program", tuned.program.name)
+      .set("mesh", print_mesh_option(tuned.mesh))
+      .set("machine", tuned.machine.name)
+      .set("candidates", result.candidates)
+      .set("unique", result.unique)
+      .set("duplicates", result.duplicates)
+      .set("feasible", result.feasible)
+      .set("pruned", result.pruned)
+      .set("estimated", result.estimated)
+      .set("simulated", result.simulated)
+      .set("search_s", result.seconds)
+      .set("complete", result.complete)
+      .set("best", to_json(tuned, result.top.front()))
+      .set("top", list_to_json(tuned, result.top))
+      .set("front", list_to_json(tuned, result.front))
+      .set("baselines", list_to_json(tuned, result.baselines))
+      .set("comparisons", comparisons_to_json(tuned))
+      .set("refused", refused_to_json(result.refused));
+}
+
+void add_verified(Json& json, Rows& rows, const VerifiedAll& all) {
+  json.set("candidates", all.candidates)
+      .set("unique", all.unique)
+      .set("verified", all.verified)
+      .set("wrong", all.wrong)
+      .set("verify_s", all.seconds)
+      .set("not_lowered", refused_to_json(all.refused));
+  rows.emplace_back("verified",
+                    fmt::format("{} of {} unique candidates executed, {} wrong, {}", all.verified,
+                                all.unique, all.wrong, print_seconds(all.seconds)));
+  for (const Refused& one : all.refused) {
+    rows.emplace_back("no plan", fmt::format("{} x {}", one.count, one.reason));
+  }
+}
+
+Checked<Ok> write_best(const CommandLine& line, const Tuned& tuned) {
+  const auto path = line.value("output-file");
+  if (!path) return Ok{};
+  show_progress("lowering the best");
+  HP_TRY(const Plan plan, lower(tuned.program, tuned.mesh, tuned.result.top.front().form));
+  HP_REQUIRE_OK(certify(plan, level_for(plan)));
+  return write_text(*path, print_plan_file(plan));
+}
+
+}  // namespace
+
+Checked<int> tune_schedule(const CommandLine& line, Session& session) {
+  HP_REQUIRE_OK(check_json(line));
+  for (const std::string_view flag : {"output-file", "report"}) {
+    if (const auto path = line.value(flag)) HP_REQUIRE_OK(check_writable(*path));
+  }
+  TuneRequest request;
+  HP_TRY(request.subject, operator_request_of(line));
+  HP_TRY(request.search, search_options_of(line));
+  HP_TRY(const auto seed, read_count(line, "seed", 0, std::numeric_limits<std::int64_t>::max()));
+  std::signal(SIGINT, count_interrupt);
+  HP_TRY(const Tuned tuned, tune(session, request));
+  Json json = start_json(line);
+  add_search(json, tuned);
+  Rows rows = rows_of(tuned);
+  std::vector<double> measured;
+  if (line.has("measure")) {
+    HP_TRY(measured,
+           measure_top(tuned, request.search.top, kMeasuredRounds,
+                       static_cast<std::uint64_t>(seed.value_or(0)), request.search.progress));
+    json.set("measured_us", [&] {
+      Json::Array times;
+      for (const double time : measured) times.emplace_back(time * 1e6);
+      return Json(std::move(times));
+    }());
+  }
+  std::optional<VerifiedAll> all;
+  if (line.has("verify-all")) {
+    HP_TRY(all, verify_all(tuned, request.search, static_cast<std::uint64_t>(seed.value_or(0)),
+                           request.search.progress));
+    add_verified(json, rows, *all);
+  }
+  HP_REQUIRE_OK(write_best(line, tuned));
+  for (const Diag& diag : tuned.passed_over) print_error("warning: " + render_message(diag) + "\n");
+  if (const auto path = line.value("report")) {
+    show_progress("writing the report");
+    HP_REQUIRE_OK(write_report(*path, print_command(line), HARPE_VERSION, tuned));
+  }
+  const std::string title =
+      tuned.program.name + " on " + print_mesh_option(tuned.mesh) + ", searched\n";
+  HP_REQUIRE_OK(show_results(line,
+                             title + print_rows(rows) + print_candidates(tuned, measured) +
+                                 print_comparisons(tuned) + "\n" +
+                                 script_of(tuned, tuned.result.top.front()),
+                             json));
+  if (all && all->wrong > 0) {
+    for (const std::string& failure : all->failures) print_error(failure);
+    return kRefused;
+  }
+  return kDone;
+}
+
+}  // namespace harpe::cli

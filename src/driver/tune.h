@@ -1,0 +1,82 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "driver/session.h"
+#include "machine/machine.h"
+#include "search/search.h"
+#include "sim/simulate.h"
+#include "support/diag.h"
+
+namespace harpe {
+
+// The search for a command line: a program, ranks and a machine in, the best schedules out.
+struct TuneRequest {
+  Request subject;
+  SearchOptions search;  // `family` is filled in
+};
+
+// What a candidate's critical path is spent on.
+struct PathSums {
+  Picoseconds total;
+  std::vector<std::pair<Spending, Picoseconds>> spent;  // most first
+};
+[[nodiscard]] PathSums sum_path(const Simulation& simulation);
+
+// A named schedule against the best: how much longer, and where the difference lies.
+struct SearchComparison {
+  std::string schedule;
+  double ratio = 1;                                            // its time over the best's
+  std::string excluded;                                        // as Evaluated::excluded
+  std::vector<std::pair<Spending, std::int64_t>> differences;  // picoseconds, largest first
+};
+
+struct Tuned {
+  Program program;
+  Mesh mesh;
+  Machine machine;
+  SearchResult result;
+  std::vector<SearchComparison> comparisons;  // of the named ones, best first
+  bool known = false;                         // the cache had an answer already
+  std::vector<Diag> passed_over;              // of the cache's files: to be shown as warnings
+};
+// Errors: Session's; machine_for's; search's.
+[[nodiscard]] Checked<Tuned> tune(Session& session, const TuneRequest& request);
+
+// What `auto` means: what an earlier search of the same found, or the search's choice on the
+// machine; where there is no space or no machine large enough, the rule of the operator
+// (schedule/named/registry.h, choose_auto). Errors: load_machine's; S701; choose_auto's.
+[[nodiscard]] Checked<NormalForm> choose_schedule(const Program& program, const Mesh& mesh,
+                                                  const Request& request);
+
+// The report page of a search: the best schedule and the nearest named ones. Errors: lower's;
+// check_fits'; I102.
+[[nodiscard]] Checked<Ok> write_report(const std::string& path, const std::string& command,
+                                       const std::string& version, const Tuned& tuned);
+
+// Executes every candidate on CPU ranks, at the given (small) sizes, against the reference.
+struct VerifiedAll {
+  std::int64_t candidates = 0;
+  std::int64_t unique = 0;
+  std::int64_t verified = 0;  // proved, executed and compared
+  std::int64_t wrong = 0;
+  std::vector<Refused> refused;       // that lower to no plan, by reason
+  std::vector<std::string> failures;  // the first few wrong ones, with their schedules
+  double seconds = 0;
+};
+using Progress = std::function<void(std::string_view stage, std::int64_t done, std::int64_t of)>;
+// Errors: list_candidates'; prepare_run's.
+[[nodiscard]] Checked<VerifiedAll> verify_all(const Tuned& tuned, const SearchOptions& options,
+                                              std::uint64_t seed, const Progress& progress);
+
+// Executes the best `count` on CPU ranks, in turns, `rounds` times each: medians, in seconds.
+[[nodiscard]] Checked<std::vector<double>> measure_top(const Tuned& tuned, std::int64_t count,
+                                                       std::int64_t rounds, std::uint64_t seed,
+                                                       const Progress& progress);
+
+}  // namespace harpe

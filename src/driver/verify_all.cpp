@@ -1,0 +1,108 @@
+#include <algorithm>
+#include <chrono>
+#include <map>
+
+#include "driver/certify.h"
+#include "driver/run.h"
+#include "driver/tune.h"
+#include "ir/text.h"
+#include "lower/lower.h"
+
+namespace harpe {
+namespace {
+
+constexpr std::size_t kMostFailures = 8;
+
+// What is wrong with one plan; "" if nothing.
+Checked<std::string> find_fault(const Plan& plan, const RunRequest& request,
+                                const TensorMap& inputs) {
+  const Checked<Certificate> proved = certify(plan, VerifyLevel::Full);
+  if (!proved.ok()) return render(proved.error());
+  HP_TRY(const RunOutcome outcome, run(plan, request, inputs));
+  if (outcome.fault) return render(*outcome.fault);
+  if (!outcome.check->passed()) return render(failure_of(*outcome.check));
+  return std::string();
+}
+
+double seconds_since(std::chrono::steady_clock::time_point begun) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count();
+}
+
+}  // namespace
+
+Checked<VerifiedAll> verify_all(const Tuned& tuned, const SearchOptions& options,
+                                std::uint64_t seed, const Progress& progress) {
+  const auto begun = std::chrono::steady_clock::now();
+  SearchOptions same = options;
+  same.family = schedule_family(tuned.program);
+  HP_TRY(const CandidateForms all, list_candidates(tuned.program, tuned.mesh, tuned.machine, same));
+  VerifiedAll out{.candidates = all.candidates,
+                  .unique = static_cast<std::int64_t>(all.forms.size()),
+                  .refused = {},
+                  .failures = {}};
+  std::map<std::string, std::int64_t> refused;
+  RunRequest request;
+  request.check = true;
+  request.seed = seed;
+  std::optional<TensorMap> inputs;
+  std::int64_t done = 0;
+  for (const NormalForm& form : all.forms) {
+    if (progress) progress("executing", done++, out.unique);
+    const Checked<Plan> plan = lower(tuned.program, tuned.mesh, form);
+    if (!plan.ok()) {
+      ++refused[render_message(plan.error())];
+      continue;
+    }
+    if (!inputs) {
+      HP_TRY(inputs, prepare_run(*plan, request));
+    }
+    const Checked<std::string> fault = find_fault(*plan, request, *inputs);
+    if (!fault.ok()) {
+      ++refused[render_message(fault.error())];
+      continue;
+    }
+    ++out.verified;
+    if (fault->empty()) continue;
+    ++out.wrong;
+    if (out.failures.size() < kMostFailures) out.failures.push_back(*fault + "\n" + print(form));
+  }
+  for (const auto& [reason, count] : refused) out.refused.push_back({reason, count});
+  out.seconds = seconds_since(begun);
+  return out;
+}
+
+Checked<std::vector<double>> measure_top(const Tuned& tuned, std::int64_t count,
+                                         std::int64_t rounds, std::uint64_t seed,
+                                         const Progress& progress) {
+  std::vector<Plan> plans;
+  for (const Evaluated& one : tuned.result.top) {
+    if (static_cast<std::int64_t>(plans.size()) == count) break;
+    HP_TRY(Plan plan, lower(tuned.program, tuned.mesh, one.form));
+    HP_REQUIRE_OK(certify(plan, level_for(plan)));
+    plans.push_back(std::move(plan));
+  }
+  RunRequest request;
+  request.seed = seed;
+  std::vector<std::vector<double>> times(plans.size());
+  for (std::int64_t round = 0; round < rounds; ++round) {
+    for (std::size_t i = 0; i < plans.size(); ++i) {
+      if (progress) {
+        progress("measuring",
+                 round * static_cast<std::int64_t>(plans.size()) + static_cast<std::int64_t>(i),
+                 rounds * static_cast<std::int64_t>(plans.size()));
+      }
+      HP_TRY(const TensorMap inputs, prepare_run(plans[i], request));
+      HP_TRY(const RunOutcome outcome, run(plans[i], request, inputs));
+      if (outcome.fault) continue;
+      times[i].push_back(std::chrono::duration<double>(outcome.stats.iterations.front()).count());
+    }
+  }
+  std::vector<double> medians;
+  for (std::vector<double>& own : times) {
+    std::ranges::sort(own);
+    medians.push_back(own.empty() ? 0 : own[own.size() / 2]);
+  }
+  return medians;
+}
+
+}  // namespace harpe

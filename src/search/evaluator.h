@@ -1,0 +1,42 @@
+#pragma once
+
+#include <cstdint>
+
+#include "ir/form.h"
+#include "ir/program.h"
+#include "machine/machine.h"
+#include "machine/mesh.h"
+#include "support/diag.h"
+#include "support/units.h"
+
+namespace harpe {
+
+struct Evaluation {
+  Picoseconds time;
+  std::int64_t memory_bytes = 0;  // of one rank's arena
+  std::int64_t tasks = 0;
+};
+
+// Says what a schedule takes. One of the two open sets (style.md): the simulator is one evaluator,
+// measuring on real ranks, which the driver knows how to do, another.
+class Evaluator {
+ public:
+  virtual ~Evaluator() = default;
+  // Errors: lower's.
+  [[nodiscard]] virtual Checked<Evaluation> evaluate(const NormalForm& form) = 0;
+};
+
+// Lowers and simulates.
+class SimulationEvaluator final : public Evaluator {
+ public:
+  SimulationEvaluator(const Program& program, const Mesh& mesh, const Machine& machine)
+      : program_(program), mesh_(mesh), machine_(machine) {}
+  [[nodiscard]] Checked<Evaluation> evaluate(const NormalForm& form) override;
+
+ private:
+  const Program& program_;
+  const Mesh& mesh_;
+  const Machine& machine_;
+};
+
+}  // namespace harpe

@@ -1,0 +1,378 @@
+#include "search/search.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "schedule/fit.h"
+#include "schedule/named/registry.h"
+#include "schedule/replay.h"
+#include "search/canonical.h"
+#include "search/form_variants.h"
+#include "search/outline.h"
+#include "search/pool.h"
+#include "search/regions.h"
+#include "search/space.h"
+#include "support/check.h"
+
+namespace harpe {
+namespace {
+
+// How much is simulated: plans of about this many tasks in all, within these numbers of plans. A
+// number, not a time, so that equal searches give equal answers on any machine.
+constexpr std::int64_t kSimulatedTasks = 24'000;
+constexpr std::int64_t kFewestSimulated = 12;
+constexpr std::int64_t kMostSimulated = 128;
+// Estimates that are kept for simulation, and of one skeleton.
+constexpr std::size_t kKept = 512;
+constexpr std::size_t kKeptOfOne = 4;
+// Outlines are near to simulations (docs/search.md): a skeleton whose usual variant is slower by
+// more than the first, and a candidate slower by more than the second, in percent, are left.
+constexpr std::int64_t kSkeletonMargin = 25;
+constexpr std::int64_t kCandidateMargin = 10;
+// A bound this near to the best, in parts of a thousand, is as good as reached.
+constexpr std::int64_t kGap = 1;
+// Variants up to this number are all looked at; of more, those one change away from the best.
+constexpr std::int64_t kAllVariants = 96;
+// Refined further: this many of the best.
+constexpr std::size_t kRefined = 4;
+
+struct Kept {
+  Candidate candidate;
+  Outline outline;
+  Picoseconds bound;
+  std::int64_t order = 0;  // of enumeration: breaks ties
+};
+
+bool comes_first(const Kept& a, const Kept& b) {
+  if (a.outline.time != b.outline.time) return a.outline.time < b.outline.time;
+  if (a.outline.memory_bytes != b.outline.memory_bytes) {
+    return a.outline.memory_bytes < b.outline.memory_bytes;
+  }
+  return a.order < b.order;
+}
+
+// More parts make more candidates than a search of a second can look at.
+int cuts_for(const Mesh& mesh, const SearchOptions& options) {
+  return options.cuts.value_or(mesh.axes.size() <= 2 ? 1 : 0);
+}
+
+// The form whose homes are the operator's own: that of its first schedule.
+std::optional<NormalForm> standard_form(const std::string& family, const Program& program,
+                                        const Mesh& mesh) {
+  if (family.empty()) return std::nullopt;
+  for (const Applicability& schedule : find_applicable(family, program, mesh)) {
+    if (!schedule.script.ok()) continue;
+    Checked<NormalForm> form = replay(program, mesh, *schedule.script);
+    if (form.ok()) return *std::move(form);
+  }
+  return std::nullopt;
+}
+
+class Searcher {
+ public:
+  Searcher(const Program& program, const Mesh& mesh, const Machine& machine,
+           const SearchOptions& options)
+      : program_(program),
+        mesh_(mesh),
+        machine_(machine),
+        options_(options),
+        begun_(std::chrono::steady_clock::now()),
+        pool_(program, mesh, machine, options) {}
+
+  Checked<SearchResult> run() {
+    add_baselines();
+    add_seeds();
+    if (standard_) {
+      const Checked<Problem> problem = make_problem(program_, mesh_, *standard_, options_);
+      if (problem.ok()) {
+        walk_space(*problem);
+        simulate_kept(*problem);
+        refine(*problem);
+      } else if (!pool_.simulates()) {
+        return problem.error();
+      } else {
+        climb();
+      }
+    }
+    result_.seconds =
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - begun_).count();
+    result_.complete = !over_;
+    result_.unique = result_.candidates;
+    return pool_.conclude(std::move(result_));
+  }
+
+ private:
+  [[nodiscard]] bool is_over() {
+    if (over_) return true;
+    const auto spent = std::chrono::steady_clock::now() - begun_;
+    over_ = (options_.budget && spent > *options_.budget) ||
+            (options_.interrupted && options_.interrupted());
+    return over_;
+  }
+
+  void show(std::string_view stage, std::int64_t done, std::int64_t of) const {
+    if (options_.progress) options_.progress(stage, done, of);
+  }
+
+  // A sum that stays in one place is folded as the program says.
+  [[nodiscard]] bool is_allowed(const Problem& problem, const Candidate& skeleton) const {
+    if (options_.numerics != NumericsClass::Exact) return true;
+    const auto in_all_results = [&](int axis) {
+      return std::ranges::all_of(problem.groups, [&](const SearchGroup& group) {
+        return !group.written || is_indexed(group, axis);
+      });
+    };
+    for (int part = 0; part < skeleton.parts; ++part) {
+      if (!in_all_results(skeleton.part[static_cast<std::size_t>(part)].par)) return false;
+    }
+    return std::ranges::all_of(loops_of(problem, skeleton), [&](const CandidateLoop& loop) {
+      return in_all_results(loop.axis);
+    });
+  }
+
+  void add_baselines() {
+    if (options_.family.empty()) return;
+    const auto all = find_applicable(options_.family, program_, mesh_);
+    std::int64_t done = 0;
+    for (const Applicability& schedule : all) {
+      show("named schedules", done++, static_cast<std::int64_t>(all.size()));
+      if (!schedule.script.ok()) continue;
+      const Checked<NormalForm> made = replay(program_, mesh_, *schedule.script);
+      if (!made.ok()) continue;
+      const NormalForm form = fit_transports(*made, mesh_, machine_).form;
+      if (!standard_) {
+        standard_ = form;
+        pool_.set_standard(form);
+      }
+      pool_.add(form, std::string(schedule.name), true, {}, std::nullopt);
+      if (is_over()) return;
+    }
+  }
+
+  void add_seeds() {
+    for (const NormalForm& seed : options_.seeds) {
+      if (is_over()) return;
+      pool_.add(seed, "from the cache", false, {}, std::nullopt);
+    }
+  }
+
+  // Skeletons in the order of their bounds; those that cannot be better than what is known already
+  // are left, and all behind them.
+  void walk_space(const Problem& problem) {
+    std::vector<Candidate> skeletons = enumerate_skeletons(
+        problem, {.contract = options_.contract, .cuts = cuts_for(mesh_, options_)});
+    std::erase_if(skeletons, [&](const Candidate& one) { return !is_allowed(problem, one); });
+    std::vector<std::pair<Picoseconds, std::size_t>> order;
+    order.reserve(skeletons.size());
+    for (std::size_t i = 0; i < skeletons.size(); ++i) {
+      order.emplace_back(bound_of(problem, machine_, skeletons[i]), i);
+    }
+    std::ranges::sort(order);
+    std::int64_t done = 0;
+    for (const auto& [bound, index] : order) {
+      const std::int64_t variants = count_variants(problem, skeletons[index]);
+      result_.candidates += variants;
+      if ((++done & 63) == 0) show("schedules", done, static_cast<std::int64_t>(order.size()));
+      const bool hopeless = bound.value >= pool_.best_time().value / 1000 * (1000 - kGap);
+      if (hopeless && !options_.exhaustive) {
+        result_.pruned += variants;
+        continue;
+      }
+      if (is_over()) continue;
+      estimate(problem, skeletons[index], bound, variants);
+    }
+  }
+
+  // Looks at the variants of one skeleton and keeps the best few.
+  void estimate(const Problem& problem, const Candidate& skeleton, Picoseconds bound,
+                std::int64_t variants) {
+    found_.clear();
+    bound_ = bound;
+    if (options_.exhaustive) {
+      for_each_variant(problem, skeleton, [&](const Candidate& one) { consider(problem, one); });
+    } else {
+      consider(problem, usual_variant(problem, skeleton));
+      const Picoseconds usual = found_.empty() ? Picoseconds() : found_.front().outline.time;
+      least_ = std::min(least_, usual.value > 0 ? usual : least_);
+      if (usual.value / (100 + kSkeletonMargin) <= least_.value / 100) {
+        found_.clear();
+        look_around(problem, skeleton, variants);
+      }
+    }
+    std::ranges::sort(found_, comes_first);
+    if (!options_.exhaustive && found_.size() > kKeptOfOne) found_.resize(kKeptOfOne);
+    if (!found_.empty()) least_ = std::min(least_, found_.front().outline.time);
+    std::ranges::move(found_, std::back_inserter(kept_));
+    if (!options_.exhaustive && kept_.size() >= 2 * kKept) shrink();
+  }
+
+  void look_around(const Problem& problem, const Candidate& skeleton, std::int64_t variants) {
+    if (variants <= kAllVariants) {
+      for_each_variant(problem, skeleton, [&](const Candidate& one) { consider(problem, one); });
+      return;
+    }
+    Candidate best = usual_variant(problem, skeleton);
+    consider(problem, best);
+    for (bool better = true; better;) {
+      better = false;
+      for (const Candidate& other : neighbours_of(problem, best)) consider(problem, other);
+      if (found_.empty()) return;
+      const auto& first = *std::ranges::min_element(found_, comes_first);
+      better = !(first.candidate == best);
+      best = first.candidate;
+    }
+  }
+
+  void consider(const Problem& problem, const Candidate& candidate) {
+    ++result_.estimated;
+    const Outline one = outline(problem, machine_, candidate);
+    if (!pool_.simulates() && one.memory_bytes > pool_.memory_limit()) {
+      miss(problem, candidate, one, bound_);
+      return;
+    }
+    if (!pool_.simulates()) pool_.reach(one.time);
+    found_.push_back({candidate, one, bound_, result_.estimated});
+  }
+
+  void shrink() {
+    std::ranges::sort(kept_, comes_first);
+    if (kept_.size() > kKept) kept_.resize(kKept);
+  }
+
+  void miss(const Problem& problem, const Candidate& candidate, const Outline& one,
+            Picoseconds bound) {
+    const auto nearest = pool_.nearest_bytes();
+    if (nearest && one.memory_bytes >= *nearest) return;
+    pool_.miss({.form = form_of(problem, machine_, candidate),
+                .label = describe(problem, candidate),
+                .named = false,
+                .excluded = {},
+                .bound = bound,
+                .estimate = one.time,
+                .simulated = std::nullopt,
+                .memory_bytes = one.memory_bytes});
+  }
+
+  [[nodiscard]] std::int64_t simulations() const {
+    if (options_.exhaustive) return INT64_MAX;
+    if (!pool_.simulates()) return kMostSimulated;
+    return std::clamp(kSimulatedTasks / std::max<std::int64_t>(pool_.tasks(), 1), kFewestSimulated,
+                      kMostSimulated);
+  }
+
+  void simulate_kept(const Problem& problem) {
+    if (!options_.exhaustive) shrink();
+    const std::int64_t most = simulations();
+    std::int64_t done = 0;
+    for (const Kept& one : kept_) {
+      if (done >= most || is_over()) break;
+      const bool slow =
+          one.outline.time.value / (100 + kCandidateMargin) > pool_.best_time().value / 100;
+      if ((slow || one.bound >= pool_.best_time()) && !options_.exhaustive) continue;
+      show("simulating", done, std::min(most, static_cast<std::int64_t>(kept_.size())));
+      if (add(one, problem)) ++done;
+    }
+  }
+
+  bool add(const Kept& one, const Problem& problem) {
+    const std::size_t before = pool_.evaluated().size();
+    const bool is_new = pool_.add(form_of(problem, machine_, one.candidate),
+                                  describe(problem, one.candidate), false, one.bound, one.outline);
+    if (pool_.evaluated().size() > before) candidates_[before] = one.candidate;
+    return is_new;
+  }
+
+  // Other depths and transports of the best: what does not change the schedule's shape.
+  void refine(const Problem& problem) {
+    if (options_.exhaustive) return;
+    std::vector<std::size_t> best;
+    for (const auto& [index, candidate] : candidates_) best.push_back(index);
+    std::ranges::sort(best, [&](std::size_t a, std::size_t b) {
+      return is_better(pool_.evaluated()[a], pool_.evaluated()[b]);
+    });
+    if (best.size() > kRefined) best.resize(kRefined);
+    std::int64_t done = 0;
+    const std::int64_t most = std::max<std::int64_t>(simulations() / 4, 4);
+    for (const std::size_t index : best) {
+      const Candidate from = candidates_.at(index);
+      const Picoseconds bound = pool_.evaluated()[index].bound;
+      for (const Candidate& changed : refinements_of(problem, machine_, from)) {
+        if (done >= most || is_over()) return;
+        const Outline one = outline(problem, machine_, changed);
+        if (one.time.value > pool_.best_time().value / 20 * 21) continue;
+        show("refining", done, most);
+        if (add(Kept{changed, one, bound, 0}, problem)) ++done;
+      }
+    }
+  }
+
+  // Without a space of its own, a program's is what one change after the other makes of its best
+  // named schedule.
+  void climb() {
+    const std::int64_t most = simulations();
+    std::int64_t done = 0;
+    for (bool better = true; better;) {
+      better = false;
+      if (pool_.evaluated().empty()) return;
+      const Evaluated best = *std::ranges::min_element(pool_.evaluated(), is_better);
+      for (const FormVariant& variant : variants_of(best.form)) {
+        if (done >= most || is_over()) return;
+        show("varying", done, most);
+        ++result_.candidates;
+        if (!pool_.add(fit_transports(variant.form, mesh_, machine_).form,
+                       best.label + ", " + variant.change, false, {}, std::nullopt)) {
+          ++result_.duplicates;
+          continue;
+        }
+        ++done;
+      }
+      better = std::ranges::min_element(pool_.evaluated(), is_better)->time() < best.time();
+    }
+  }
+
+  const Program& program_;
+  const Mesh& mesh_;
+  const Machine& machine_;
+  const SearchOptions& options_;
+  std::chrono::steady_clock::time_point begun_;
+  Pool pool_;
+  SearchResult result_;
+  std::optional<NormalForm> standard_;  // whose homes are the standard contract
+  std::vector<Kept> kept_;
+  std::vector<Kept> found_;                           // of the skeleton being looked at
+  Picoseconds bound_;                                 // of it
+  Picoseconds least_ = Picoseconds(INT64_MAX / 256);  // the best estimate
+  std::map<std::size_t, Candidate> candidates_;       // of the pool's entries
+  bool over_ = false;
+};
+
+}  // namespace
+
+Checked<CandidateForms> list_candidates(const Program& program, const Mesh& mesh,
+                                        const Machine& machine, const SearchOptions& options) {
+  const auto standard = standard_form(options.family, program, mesh);
+  if (!standard) {
+    return make_diag(DiagCode::S703,
+                     {{"program", program.name}, {"reason", "nothing says where its homes are"}});
+  }
+  HP_TRY(const Problem problem, make_problem(program, mesh, *standard, options));
+  CandidateForms all;
+  std::set<std::string> seen;
+  const SpaceOptions space{.contract = options.contract, .cuts = cuts_for(mesh, options)};
+  for (const Candidate& skeleton : enumerate_skeletons(problem, space)) {
+    for_each_variant(problem, skeleton, [&](const Candidate& candidate) {
+      ++all.candidates;
+      NormalForm form = form_of(problem, machine, candidate);
+      if (seen.insert(canonical_text(program, form)).second) all.forms.push_back(std::move(form));
+    });
+  }
+  return all;
+}
+
+Checked<SearchResult> search(const Program& program, const Mesh& mesh, const Machine& machine,
+                             const SearchOptions& options) {
+  return Searcher(program, mesh, machine, options).run();
+}
+
+}  // namespace harpe

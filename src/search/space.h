@@ -1,0 +1,38 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "search/candidate.h"
+
+namespace harpe {
+
+// The space of candidates (commir.md 11.1), factored: a skeleton deals axes to parts and says how
+// home digits are visited; its variants say how each group moves. Enumeration is injective: no two
+// candidates are the same schedule (tested on their canonical texts).
+
+struct SpaceOptions {
+  Contract contract = Contract::Standard;
+  int cuts = 1;  // more parts than the mesh has axes, at most
+};
+
+// Every skeleton, `way` left empty, in a fixed order.
+[[nodiscard]] std::vector<Candidate> enumerate_skeletons(const Problem& problem,
+                                                         const SpaceOptions& options);
+
+// The candidates of one skeleton; none where a rotation would move nothing.
+[[nodiscard]] std::int64_t count_variants(const Problem& problem, const Candidate& skeleton);
+void for_each_variant(const Problem& problem, const Candidate& skeleton,
+                      const std::function<void(const Candidate&)>& visit);
+// The variant that moves as is usual: relays in loops, collectives elsewhere.
+[[nodiscard]] Candidate usual_variant(const Problem& problem, const Candidate& skeleton);
+// Those that differ in the way of one group at one part.
+[[nodiscard]] std::vector<Candidate> neighbours_of(const Problem& problem,
+                                                   const Candidate& candidate);
+
+// The same schedule with other depths and transports, one change at a time.
+[[nodiscard]] std::vector<Candidate> refinements_of(const Problem& problem, const Machine& machine,
+                                                    const Candidate& candidate);
+
+}  // namespace harpe
