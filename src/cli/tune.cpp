@@ -11,7 +11,9 @@
 #include "driver/certify.h"
 #include "driver/files.h"
 #include "driver/memory.h"
+#include "driver/options.h"
 #include "driver/plan_file.h"
+#include "driver/report_page.h"
 #include "driver/simulation.h"
 #include "driver/target.h"
 #include "driver/tune.h"
@@ -99,6 +101,12 @@ Rows rows_of(const Tuned& tuned) {
        print_seconds(result.seconds) + (result.complete ? "" : ", ended before it was done")},
       {"best",
        fmt::format("{}, {} a rank", print_time(best.time()), print_bytes(best.memory_bytes))}};
+  if (tuned.seeds > 0) {
+    rows.emplace_back(
+        "cache", tuned.known_since
+                     ? "began with what the same search found on " + *tuned.known_since
+                     : fmt::format("began with {} schedules found for other sizes", tuned.seeds));
+  }
   if (!best.simulated) rows.emplace_back("time", "estimated: too many ranks to make the plan");
   return rows;
 }
@@ -194,6 +202,8 @@ void add_search(Json& json, const Tuned& tuned) {
       .set("simulated", result.simulated)
       .set("search_s", result.seconds)
       .set("complete", result.complete)
+      .set("known_since", tuned.known_since ? Json(*tuned.known_since) : Json())
+      .set("seeds", tuned.seeds)
       .set("best", to_json(tuned, result.top.front()))
       .set("top", list_to_json(tuned, result.top))
       .set("front", list_to_json(tuned, result.front))
@@ -226,17 +236,35 @@ Checked<Ok> write_best(const CommandLine& line, const Tuned& tuned) {
   return write_text(*path, print_plan_file(plan));
 }
 
+Checked<Ok> write_page(const CommandLine& line, const Tuned& tuned) {
+  const auto path = line.value("report");
+  if (!path) return Ok{};
+  show_progress("writing the report");
+  HP_TRY(std::vector<ReportedPlan> plans,
+         report_search(tuned.program, tuned.mesh, tuned.machine, tuned.result));
+  return write_report(*path, {.title = tuned.program.name + " on " + print_mesh_option(tuned.mesh),
+                              .command = print_command(line),
+                              .version = HARPE_VERSION,
+                              .machine = &tuned.machine,
+                              .plans = std::move(plans),
+                              .search = &tuned.result});
+}
+
 }  // namespace
 
 Checked<int> tune_schedule(const CommandLine& line, Session& session) {
   HP_REQUIRE_OK(check_json(line));
   if (const auto path = line.value("output-file")) HP_REQUIRE_OK(check_writable(*path));
+  if (const auto path = line.value("report")) HP_REQUIRE_OK(check_writable(*path));
   TuneRequest request;
+  request.version = HARPE_VERSION;
+  HP_TRY(request.cache, cache_of(line.value("cache"), "--cache"));
   HP_TRY(request.subject, operator_request_of(line));
   HP_TRY(request.search, search_options_of(line));
   HP_TRY(const auto seed, read_count(line, "seed", 0, std::numeric_limits<std::int64_t>::max()));
   std::signal(SIGINT, count_interrupt);
   HP_TRY(const Tuned tuned, tune(session, request));
+  for (const Diag& diag : tuned.warnings) print_error(render(diag, "warning") + "\n");
   Json json = start_json(line);
   add_search(json, tuned);
   Rows rows = rows_of(tuned);
@@ -258,6 +286,7 @@ Checked<int> tune_schedule(const CommandLine& line, Session& session) {
     add_verified(json, rows, *all);
   }
   HP_REQUIRE_OK(write_best(line, tuned));
+  HP_REQUIRE_OK(write_page(line, tuned));
   const std::string title =
       tuned.program.name + " on " + print_mesh_option(tuned.mesh) + ", searched\n";
   HP_REQUIRE_OK(show_results(line,

@@ -4,8 +4,8 @@
 
 #include "driver/files.h"
 #include "driver/report_roofline.h"
-#include "driver/summary.h"
 #include "ir/text.h"
+#include "lower/lower.h"
 #include "report/block_names.h"
 #include "report/draw.h"
 #include "report/page_text.h"
@@ -14,6 +14,7 @@
 namespace harpe {
 namespace {
 
+constexpr std::size_t kMostCompared = 5;
 constexpr std::int64_t kMostDrawnRanks = 16;
 constexpr std::size_t kLongestDrawing = 400'000;  // characters
 
@@ -120,15 +121,16 @@ std::vector<PageCandidate> candidates_of(const SearchResult& search, const Norma
     const std::string schedule = print(evaluated.form);
     auto known = std::ranges::find(all, schedule, &PageCandidate::schedule);
     if (known == all.end()) {
-      all.push_back({.label = evaluated.label,
-                     .schedule = schedule,
-                     .time = evaluated.time(),
-                     .bound = evaluated.bound,
-                     .memory_bytes = evaluated.memory_bytes,
-                     .named = false,
-                     .front = false,
-                     .winner = evaluated.form == chosen,
-                     .simulated = evaluated.simulated.has_value()});
+      all.push_back(
+          {.label = evaluated.label,
+           .schedule = schedule,
+           .time = evaluated.time(),
+           .bound = evaluated.bound > Picoseconds() ? std::optional(evaluated.bound) : std::nullopt,
+           .memory_bytes = evaluated.memory_bytes,
+           .named = false,
+           .front = false,
+           .winner = evaluated.form == chosen,
+           .simulated = evaluated.simulated.has_value()});
       known = all.end() - 1;
     }
     known->front = known->front || front;
@@ -154,25 +156,59 @@ std::string describe(const SearchResult& search) {
          ". Best first; a name opens its schedule.";
 }
 
-std::vector<PageFigure> figures_of(const ReportSource& source) {
-  const ReportedPlan& chosen = source.plans.front();
-  const double total =
-      static_cast<double>(std::max<std::int64_t>(1, chosen.simulation.total.value));
-  std::vector<PageFigure> figures = {
-      {page::print_time(chosen.simulation.total), "simulated time", "of one execution"}};
-  if (source.search != nullptr && !source.search->baselines.empty()) {
-    const Evaluated& named = source.search->baselines.front();
-    const double ratio = static_cast<double>(named.time().value) / total;
-    figures.push_back(
-        {page::print_figure(ratio) + "×", "of " + named.label, "the best named schedule's speed"});
+// What the page is about: the first plan, or where no plan could be made the search's best.
+struct Subject {
+  std::string label;
+  const NormalForm* form = nullptr;
+  Picoseconds time;
+  std::int64_t memory_bytes = 0;
+};
+
+Subject subject_of(const ReportSource& source) {
+  if (!source.plans.empty()) {
+    const ReportedPlan& plan = source.plans.front();
+    return {.label = plan.label,
+            .form = &plan.plan.form,
+            .time = plan.simulation.total,
+            .memory_bytes = plan.simulation.peak_bytes};
   }
-  figures.push_back({page::print_share(static_cast<double>(chosen.taxes.roofline.value) / total),
-                     "of the roofline", name_of(*source.machine, chosen.taxes.bound)});
-  figures.push_back(
-      {page::print_share(static_cast<double>(chosen.simulation.exposed_communication.value) /
-                         total),
-       "of the time waits for data", "on the worst rank"});
-  figures.push_back({page::print_bytes(static_cast<double>(chosen.simulation.peak_bytes)),
+  HP_CHECK(source.search != nullptr, "a report is of a plan or of a search");
+  const Evaluated& best = source.search->top.front();
+  return {.label = best.label,
+          .form = &best.form,
+          .time = best.time(),
+          .memory_bytes = best.memory_bytes};
+}
+
+// The best named schedule that keeps the contract.
+const Evaluated* best_named(const ReportSource& source) {
+  if (source.search == nullptr) return nullptr;
+  const auto& all = source.search->baselines;
+  const auto found = std::ranges::find(all, false, &Evaluated::elsewhere);
+  return found == all.end() ? nullptr : &*found;
+}
+
+std::vector<PageFigure> figures_of(const ReportSource& source) {
+  const Subject subject = subject_of(source);
+  const auto total = static_cast<double>(std::max<std::int64_t>(1, subject.time.value));
+  std::vector<PageFigure> figures = {{page::print_time(subject.time),
+                                      source.plans.empty() ? "estimated time" : "simulated time",
+                                      "of one execution"}};
+  if (const Evaluated* const named = best_named(source);
+      named != nullptr && named->form != *subject.form) {
+    const double ratio = static_cast<double>(named->time().value) / total;
+    figures.push_back({page::print_figure(ratio) + "×", "the speed of " + named->label,
+                       "the best named schedule"});
+  }
+  if (!source.plans.empty()) {
+    const ReportedPlan& chosen = source.plans.front();
+    figures.push_back({page::print_share(static_cast<double>(chosen.taxes.roofline.value) / total),
+                       "of the roofline", name_of(*source.machine, chosen.taxes.bound)});
+    const auto exposed = static_cast<double>(chosen.simulation.exposed_communication.value);
+    figures.push_back(
+        {page::print_share(exposed / total), "of the time waits for data", "on the worst rank"});
+  }
+  figures.push_back({page::print_bytes(static_cast<double>(subject.memory_bytes)),
                      "memory per rank",
                      "of " + page::print_bytes(source.machine->processor.memory_bytes)});
   if (source.search != nullptr) {
@@ -184,15 +220,16 @@ std::vector<PageFigure> figures_of(const ReportSource& source) {
 }
 
 std::string verdict_of(const ReportSource& source) {
-  const ReportedPlan& chosen = source.plans.front();
-  std::string verdict = "`" + chosen.label + "` takes " + page::print_time(chosen.simulation.total);
-  if (source.search == nullptr || source.search->baselines.empty()) return verdict + ".";
-  const Evaluated& named = source.search->baselines.front();
-  const auto before = static_cast<double>(named.time().value);
-  const double less = 1 - static_cast<double>(chosen.simulation.total.value) / before;
-  if (named.form == chosen.plan.form) return verdict + ": the best of all, and a named schedule.";
-  if (less < 0.005) return verdict + ", as long as `" + named.label + "`, the best named schedule.";
-  return verdict + ", " + page::print_share(less) + " less than `" + named.label +
+  const Subject subject = subject_of(source);
+  const std::string verdict = "`" + subject.label + "` takes " + page::print_time(subject.time);
+  const Evaluated* const named = best_named(source);
+  if (named == nullptr) return verdict + ".";
+  if (named->form == *subject.form) return verdict + ": a named schedule, and the best of all.";
+  const double less = 1 - static_cast<double>(subject.time.value) /
+                              static_cast<double>(std::max<std::int64_t>(1, named->time().value));
+  if (less < 0.005)
+    return verdict + ", as long as `" + named->label + "`, the best named schedule.";
+  return verdict + ", " + page::print_share(less) + " less than `" + named->label +
          "`, the best named schedule.";
 }
 
@@ -219,6 +256,25 @@ PageMemory memory_of(const Simulation& simulation, const Machine& machine) {
   return memory;
 }
 
+// The sections that are about plans.
+ReportPage with_plans(ReportPage out, const std::vector<ReportedPlan>& plans,
+                      const Machine& machine) {
+  const ReportedPlan& chosen = plans.front();
+  for (const ReportedPlan& plan : plans) {
+    out.taxes.push_back(taxes_of(plan, machine, &plan == &chosen));
+  }
+  out.timeline = Timeline(chosen.plan, machine, chosen.simulation).make();
+  out.critical_path = chosen.simulation.critical_path;
+  out.roofline = make_roofline(plans, machine);
+  out.memory = memory_of(chosen.simulation, machine);
+  out.utilisation = chosen.simulation.shares;
+  if (chosen.plan.mesh.ranks() <= kMostDrawnRanks) {
+    out.drawing = print_svg(draw(chosen.plan));
+    if (out.drawing.size() > kLongestDrawing) out.drawing.clear();
+  }
+  return out;
+}
+
 }  // namespace
 
 Checked<ReportedPlan> report_plan(std::string label, Plan plan, const Machine& machine,
@@ -232,37 +288,45 @@ Checked<ReportedPlan> report_plan(std::string label, Plan plan, const Machine& m
                       .taxes = taxes};
 }
 
+Checked<std::vector<ReportedPlan>> report_search(const Program& program, const Mesh& mesh,
+                                                 const Machine& machine,
+                                                 const SearchResult& result) {
+  std::vector<ReportedPlan> plans;
+  const Evaluated& best = result.top.front();
+  if (!best.simulated) return plans;
+  HP_TRY(Plan plan, lower(program, mesh, best.form));
+  HP_TRY(ReportedPlan chosen, report_plan(best.label, std::move(plan), machine, {}));
+  plans.push_back(std::move(chosen));
+  for (const Evaluated& named : result.baselines) {
+    if (plans.size() > kMostCompared) break;
+    if (!named.simulated || named.form == best.form) continue;
+    Checked<Plan> other = lower(program, mesh, named.form);
+    if (!other.ok()) continue;
+    Checked<ReportedPlan> reported = report_plan(named.label, *std::move(other), machine, {});
+    if (reported.ok()) plans.push_back(*std::move(reported));
+  }
+  return plans;
+}
+
 ReportPage make_report_page(const ReportSource& source) {
-  const ReportedPlan& chosen = source.plans.front();
   const Machine& machine = *source.machine;
+  const Subject subject = subject_of(source);
   ReportPage out;
-  out.title = chosen.plan.program.name + " on " + print_mesh_option(chosen.plan.mesh);
+  out.title = source.title;
   out.verdict = verdict_of(source);
   out.command = source.command;
   out.machine = machine.name + ": " + machine.summary;
   out.version = source.version;
   out.figures = figures_of(source);
+  out.schedule = print(*subject.form);
   if (source.search != nullptr) {
-    out.candidates = candidates_of(*source.search, chosen.plan.form);
+    out.candidates = candidates_of(*source.search, *subject.form);
     out.search = describe(*source.search);
     for (const Refused& refused : source.search->refused) {
       out.refused.push_back({refused.reason, refused.count});
     }
   }
-  for (const ReportedPlan& plan : source.plans) {
-    out.taxes.push_back(taxes_of(plan, machine, &plan == &chosen));
-  }
-  out.timeline = Timeline(chosen.plan, machine, chosen.simulation).make();
-  out.critical_path = chosen.simulation.critical_path;
-  out.roofline = make_roofline(source.plans, machine);
-  out.memory = memory_of(chosen.simulation, machine);
-  out.utilisation = chosen.simulation.shares;
-  out.schedule = print(chosen.plan.form);
-  if (chosen.plan.mesh.ranks() <= kMostDrawnRanks) {
-    out.drawing = print_svg(draw(chosen.plan));
-    if (out.drawing.size() > kLongestDrawing) out.drawing.clear();
-  }
-  return out;
+  return source.plans.empty() ? out : with_plans(std::move(out), source.plans, machine);
 }
 
 Checked<Ok> write_report(const std::string& path, const ReportSource& source) {

@@ -4,6 +4,7 @@
 #include <map>
 
 #include "driver/machines.h"
+#include "driver/plan_cache.h"
 #include "driver/simulation.h"
 #include "lower/lower.h"
 #include "schedule/named/registry.h"
@@ -69,7 +70,20 @@ Checked<Tuned> tune(Session& session, const TuneRequest& request) {
   HP_TRY(tuned.machine, machine_for(request.subject.machine, tuned.mesh));
   SearchOptions options = request.search;
   options.family = schedule_family(tuned.program);
+  std::optional<CacheKey> key;
+  if (request.cache) {
+    key = make_cache_key(tuned.program, tuned.mesh, tuned.machine, options, request.version);
+    CacheAnswer answer = consult_cache(*request.cache, *key);
+    if (answer.exact) tuned.known_since = answer.exact->date;
+    tuned.warnings = std::move(answer.passed_over);
+    tuned.seeds = std::ssize(answer.seeds);
+    options.seeds = std::move(answer.seeds);
+  }
   HP_TRY(tuned.result, search(tuned.program, tuned.mesh, tuned.machine, options));
+  if (key && tuned.result.complete) {
+    const Checked<Ok> stored = store(*request.cache, make_cache_entry(*key, tuned.result));
+    if (!stored.ok()) tuned.warnings.push_back(stored.error());
+  }
   add_comparisons(tuned);
   return tuned;
 }

@@ -18,7 +18,9 @@ namespace harpe {
 // The search for a command line: a program, ranks and a machine in, the best schedules out.
 struct TuneRequest {
   Request subject;
-  SearchOptions search;  // `family` is filled in
+  SearchOptions search;              // `family` and `seeds` are filled in
+  std::optional<std::string> cache;  // folder of the plan cache
+  std::string version;               // of Harpe, for its keys
 };
 
 // What a candidate's critical path is spent on.
@@ -42,6 +44,9 @@ struct Tuned {
   Machine machine;
   SearchResult result;
   std::vector<SearchComparison> comparisons;  // of the named ones, best first
+  std::optional<std::string> known_since;     // when the plan cache was told the same question
+  std::int64_t seeds = 0;                     // schedules that it began with
+  std::vector<Diag> warnings;                 // of the plan cache: never in the way
 };
 // Errors: Session's; machine_for's; search's.
 [[nodiscard]] Checked<Tuned> tune(Session& session, const TuneRequest& request);

@@ -177,9 +177,9 @@ class Searcher {
   }
 
   void add_seeds() {
-    for (const NormalForm& seed : options_.seeds) {
+    for (const Seed& seed : options_.seeds) {
       if (is_over()) return;
-      add(seed, "from the cache", false, {}, std::nullopt);
+      add(seed.form, seed.label, false, {}, std::nullopt);
     }
   }
 

@@ -72,6 +72,27 @@ void add_step(ReportPage& page, double begin, double work, double step, TaskId c
   add(Spending::Signal, 3, copy, "signal of rank 7");
 }
 
+// What all ranks do together, and what the last of it waits for.
+template <class Add>
+void add_end(const Add& add, std::int32_t lane) {
+  add({.lane = lane + 2,
+       .kind = PageTaskKind::Collective,
+       .name = "all_gather o",
+       .ready = us(400),
+       .begin = us(402),
+       .end = us(409),
+       .wait = WaitKind::Member,
+       .bound = {}});
+  add({.lane = lane,
+       .kind = PageTaskKind::Fold,
+       .name = "fold",
+       .ready = us(409.5),
+       .begin = us(410),
+       .end = us(412.3),
+       .wait = WaitKind::Barrier,
+       .bound = {}});
+}
+
 // Every rank computes on one lane and copies on another; a step waits for the copy before it.
 void add_timeline(ReportPage& page, int ranks, int steps) {
   const double step = 400.0 / steps;
@@ -115,22 +136,7 @@ void add_timeline(ReportPage& page, int ranks, int steps) {
                   .bound = "rank " + std::to_string((rank + 1) % ranks) + " nvlink in"});
       if (rank == 0) add_step(page, begin, work, step, TaskId(compute), TaskId(copy));
     }
-    add({.lane = lane + 2,
-         .kind = PageTaskKind::Collective,
-         .name = "all_gather o",
-         .ready = us(400),
-         .begin = us(402),
-         .end = us(409),
-         .wait = WaitKind::Member,
-         .bound = {}});
-    add({.lane = lane,
-         .kind = PageTaskKind::Fold,
-         .name = "fold",
-         .ready = us(409.5),
-         .begin = us(410),
-         .end = us(412.3),
-         .wait = WaitKind::Barrier,
-         .bound = {}});
+    add_end(add, lane);
   }
   page.timeline = std::move(timeline);
 }
