@@ -46,8 +46,10 @@ inline constexpr std::array kFlags = {
     Flag{"budget", "", "SECONDS", "end the search after this, with what it has", kTune},
     Flag{"contract", "", "standard|free",
          "homes of inputs and outputs: the operator's (default), or searched too", kTune},
-    Flag{"numerics", "", "exact|rounded|reordered",
-         "what partial sums may suffer on the way (default rounded)", kTune},
+    Flag{"numerics", "", "exact|reassociated|rounded",
+         "what may happen to sums: order kept, partial states whole, or in the output's type "
+         "(default)",
+         kTune},
     Flag{"cuts", "", "N",
          "parts the mesh may be cut into beyond its axes (default 1 on up to two axes, else 0)",
          kTune},

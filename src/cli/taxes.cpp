@@ -76,7 +76,8 @@ Checked<int> list_taxes_of(const CommandLine& line, Session& session) {
   HP_REQUIRE_OK(check_json(line));
   HP_TRY(const std::optional<std::string> machine, machine_of(line));
   HP_TRY(const Launch launch, parse_launch(line.value("launch").value_or("graph")));
-  HP_TRY(const Request request, request_of(line));
+  HP_TRY(Request request, request_of(line));
+  request.on_machine = true;
   show_progress("simulating");
   HP_TRY(const TaxList list, list_taxes(session, request, machine, launch));
   Json::Array all;

@@ -28,6 +28,7 @@ constexpr std::int64_t kMostTop = 1000;
 constexpr std::int64_t kMostSeconds = 1'000'000;
 constexpr std::int64_t kMeasuredRounds = 5;
 constexpr std::size_t kDifferencesShown = 3;
+constexpr std::size_t kMostRows = 8;
 
 // An interrupt ends the search, which then answers with what it has; a second one ends harpe.
 volatile std::sig_atomic_t interrupts = 0;
@@ -64,8 +65,8 @@ Checked<SearchOptions> search_options_of(const CommandLine& line) {
   std::size_t contract = 0;
   HP_REQUIRE_OK(read_choice(line, "contract", {"standard", "free"}, contract));
   options.contract = static_cast<Contract>(contract);
-  std::size_t numerics = 1;
-  HP_REQUIRE_OK(read_choice(line, "numerics", {"exact", "rounded", "reordered"}, numerics));
+  std::size_t numerics = 2;
+  HP_REQUIRE_OK(read_choice(line, "numerics", {"exact", "reassociated", "rounded"}, numerics));
   options.numerics = static_cast<NumericsClass>(numerics);
   HP_TRY(const auto top, read_count(line, "top", 1, kMostTop));
   options.top = top.value_or(options.top);
@@ -107,6 +108,10 @@ Rows rows_of(const Tuned& tuned) {
                      ? "began with what the same search found on " + *tuned.known_since
                      : fmt::format("began with {} schedules found for other sizes", tuned.seeds));
   }
+  for (const Refused& one : result.refused) {
+    if (rows.size() > kMostRows) break;
+    rows.emplace_back("refused", fmt::format("{} x {}", one.count, one.reason));
+  }
   if (!best.simulated) rows.emplace_back("time", "estimated: too many ranks to make the plan");
   return rows;
 }
@@ -139,7 +144,7 @@ std::string print_comparisons(const Tuned& tuned) {
     }
     lines.push_back({one.schedule, fmt::format("{:.2f} x", one.ratio),
                      (why.empty() ? "the same critical path" : why) +
-                         (one.elsewhere ? "; its inputs or outputs live elsewhere" : "")});
+                         (one.excluded.empty() ? "" : "; " + one.excluded)});
   }
   return "\nnamed schedules against it, and what their critical paths spend more on\n" +
          print_table(lines);
@@ -182,7 +187,7 @@ Json comparisons_to_json(const Tuned& tuned) {
     out.push_back(Json::object()
                       .set("schedule", one.schedule)
                       .set("ratio", one.ratio)
-                      .set("elsewhere", one.elsewhere)
+                      .set("excluded", one.excluded)
                       .set("critical_path_us", std::move(differences)));
   }
   return {std::move(out)};

@@ -26,7 +26,7 @@ std::optional<PathSums> path_of(const Program& program, const Mesh& mesh, const 
 SearchComparison compare(const Evaluated& other, const PathSums& best, const PathSums& its) {
   SearchComparison out{.schedule = other.label,
                        .ratio = its.total.seconds() / best.total.seconds(),
-                       .elsewhere = other.elsewhere,
+                       .excluded = other.excluded,
                        .differences = {}};
   std::map<Spending, std::int64_t> sums;
   for (const auto& [spending, time] : its.spent) sums[spending] += time.value;

@@ -34,7 +34,7 @@ struct PathSums {
 struct SearchComparison {
   std::string schedule;
   double ratio = 1;                                            // its time over the best's
-  bool elsewhere = false;                                      // its homes are not the contract's
+  std::string excluded;                                        // as Evaluated::excluded
   std::vector<std::pair<Spending, std::int64_t>> differences;  // picoseconds, largest first
 };
 
