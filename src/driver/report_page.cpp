@@ -127,6 +127,7 @@ std::vector<PageCandidate> candidates_of(const SearchResult& search, const Norma
            .time = evaluated.time(),
            .bound = evaluated.bound > Picoseconds() ? std::optional(evaluated.bound) : std::nullopt,
            .memory_bytes = evaluated.memory_bytes,
+           .excluded = evaluated.excluded,
            .named = false,
            .front = false,
            .winner = evaluated.form == chosen,
@@ -180,11 +181,12 @@ Subject subject_of(const ReportSource& source) {
           .memory_bytes = best.memory_bytes};
 }
 
-// The best named schedule that keeps the contract.
+// The best named schedule that might have been chosen.
 const Evaluated* best_named(const ReportSource& source) {
   if (source.search == nullptr) return nullptr;
   const auto& all = source.search->baselines;
-  const auto found = std::ranges::find(all, false, &Evaluated::elsewhere);
+  const auto found =
+      std::ranges::find_if(all, [](const Evaluated& one) { return one.excluded.empty(); });
   return found == all.end() ? nullptr : &*found;
 }
 

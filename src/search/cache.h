@@ -83,6 +83,5 @@ struct CacheEntry {
 [[nodiscard]] std::vector<std::string_view> split_cache_entries(std::string_view text);
 
 [[nodiscard]] std::string_view print(Contract contract);
-[[nodiscard]] std::string_view print(NumericsClass numerics);
 
 }  // namespace harpe

@@ -54,18 +54,6 @@ std::string_view print(Contract contract) {
   return contract == Contract::Standard ? "standard" : "free";
 }
 
-std::string_view print(NumericsClass numerics) {
-  switch (numerics) {
-    case NumericsClass::Exact:
-      return "exact";
-    case NumericsClass::Rounded:
-      return "rounded";
-    case NumericsClass::Reordered:
-      return "reordered";
-  }
-  return "";
-}
-
 CacheKey make_cache_key(const Program& program, const Mesh& mesh, const Machine& machine,
                         const SearchOptions& options, std::string_view version) {
   CacheKey key{.program = program.name,

@@ -79,10 +79,10 @@ Checked<CacheKey> parse_key(Cursor& cursor) {
   HP_REQUIRE_OK(cursor.expect("contract"));
   HP_TRY(key.contract, parse_word(cursor, {Contract::Standard, Contract::Free}, "a contract"));
   HP_REQUIRE_OK(cursor.expect("numerics"));
-  HP_TRY(
-      key.numerics,
-      parse_word(cursor, {NumericsClass::Exact, NumericsClass::Rounded, NumericsClass::Reordered},
-                 "a class of numerics"));
+  HP_TRY(key.numerics,
+         parse_word(cursor,
+                    {NumericsClass::Exact, NumericsClass::Reassociated, NumericsClass::Rounded},
+                    "a class of numerics"));
   HP_TRY(key.mesh, parse_quoted(cursor, "mesh"));
   HP_TRY(key.machine, parse_quoted(cursor, "machine"));
   HP_TRY(key.machine_hash, cursor.expect_string("the machine's hash"));

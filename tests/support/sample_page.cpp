@@ -39,6 +39,7 @@ void add_candidates(ReportPage& page) {
                                .time = us(known.time),
                                .bound = us(known.time * 0.9),
                                .memory_bytes = mib(known.memory),
+                               .excluded = known.time > 900 ? "its inputs live elsewhere" : "",
                                .named = known.named,
                                .front = known.front,
                                .winner = known.winner,
@@ -51,6 +52,7 @@ void add_candidates(ReportPage& page) {
                                .time = us(430 + 31 * i + 200 * wave),
                                .bound = {},
                                .memory_bytes = mib(1000 + 2400 * std::abs(std::cos(2.3 * i))),
+                               .excluded = "",
                                .named = false,
                                .front = false,
                                .winner = false,
@@ -203,7 +205,9 @@ ReportPage hostile_page() {
     *field = text;
   }
   for (PageFigure& figure : page.figures) figure = {text, text, text};
-  for (PageCandidate& candidate : page.candidates) candidate.label = candidate.schedule = text;
+  for (PageCandidate& candidate : page.candidates) {
+    candidate.label = candidate.schedule = candidate.excluded = text;
+  }
   for (PageTaxes& taxes : page.taxes) taxes.label = taxes.bound = text;
   for (PageLane& lane : page.timeline->lanes) lane.name = text;
   for (PageTask& task : page.timeline->tasks) task.name = task.bound = text;
