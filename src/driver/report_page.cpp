@@ -4,10 +4,9 @@
 
 #include "driver/files.h"
 #include "driver/report_roofline.h"
+#include "driver/report_timeline.h"
 #include "ir/text.h"
 #include "lower/lower.h"
-#include "report/block_names.h"
-#include "report/draw.h"
 #include "report/page_text.h"
 #include "sim/critical_path.h"
 
@@ -15,104 +14,18 @@ namespace harpe {
 namespace {
 
 constexpr std::size_t kMostCompared = 5;
-constexpr std::int64_t kMostDrawnRanks = 16;
-constexpr std::size_t kLongestDrawing = 400'000;  // characters
 
-PageTaskKind kind_of(TaskKind kind) {
-  switch (kind) {
-    case TaskKind::Compute:
-      return PageTaskKind::Compute;
-    case TaskKind::Copy:
-    case TaskKind::Pack:
-    case TaskKind::Unpack:
-      return PageTaskKind::Copy;
-    case TaskKind::Collective:
-      return PageTaskKind::Collective;
-    case TaskKind::Fold:
-    case TaskKind::Finalise:
-      return PageTaskKind::Fold;
-    case TaskKind::Entry:
-    case TaskKind::Exit:
-    case TaskKind::Init:
-      return PageTaskKind::Other;
+// What held each task back, where it was not the SMs: those are always in use.
+std::vector<std::string> bounds_of(const Simulation& simulation, const Machine& machine) {
+  std::vector<std::string> bounds;
+  for (const Span& span : simulation.tasks) {
+    bounds.emplace_back();
+    if (span.bound < 0) continue;
+    const Resource& resource = simulation.resources[static_cast<std::size_t>(span.bound)];
+    if (resource.kind != ResourceKind::Sm) bounds.back() = name_of(machine, resource);
   }
-  return PageTaskKind::Other;
+  return bounds;
 }
-
-// Puts of one lane are on their way side by side: each goes to a row of its rank where nothing else
-// is. Lanes in order of ranks, rows of puts behind a rank's others.
-class Timeline {
- public:
-  Timeline(const Plan& plan, const Machine& machine, const Simulation& simulation)
-      : plan_(plan), machine_(machine), simulation_(simulation), names_(name_tasks(plan)) {
-    out_.total = simulation.total;
-  }
-
-  PageTimeline make() {
-    for (const Lane& lane : plan_.lanes) {
-      out_.lanes.push_back({lane.rank.value, std::string(print(lane.kind))});
-    }
-    for (std::size_t i = 0; i < plan_.tasks.size(); ++i) order_.push_back(i);
-    std::ranges::stable_sort(order_, {}, [&](std::size_t i) { return simulation_.tasks[i].ready; });
-    std::vector<std::int32_t> place(plan_.tasks.size(), -1);
-    for (const std::size_t i : order_) {
-      place[i] = static_cast<std::int32_t>(out_.tasks.size());
-      out_.tasks.push_back(task(i));
-    }
-    for (PageTask& made : out_.tasks) {
-      if (made.cause >= 0) made.cause = place[static_cast<std::size_t>(made.cause)];
-    }
-    return std::move(out_);
-  }
-
- private:
-  PageTask task(std::size_t i) {
-    const Task& task = plan_.tasks[i];
-    const Span& span = simulation_.tasks[i];
-    PageTask made{.lane = is_put(plan_, task) ? row_of_put(task, span) : task.lane.value,
-                  .kind = kind_of(task.kind),
-                  .name = names_[i],
-                  .id = static_cast<std::int32_t>(i),
-                  .ready = span.ready,
-                  .begin = span.begin,
-                  .end = span.end,
-                  .cause = span.cause,
-                  .wait = span.kind,
-                  .bound = ""};
-    if (span.bound >= 0) {
-      const Resource& resource = simulation_.resources[static_cast<std::size_t>(span.bound)];
-      if (resource.kind != ResourceKind::Sm) made.bound = name_of(machine_, resource);
-    }
-    return made;
-  }
-
-  std::int32_t row_of_put(const Task& task, const Span& span) {
-    const std::int32_t rank = plan_.lanes[task.lane.index()].rank.value;
-    auto row = std::ranges::find_if(
-        puts_, [&](const Row& known) { return known.rank == rank && known.end <= span.ready; });
-    if (row == puts_.end()) {
-      puts_.push_back({rank, static_cast<std::int32_t>(out_.lanes.size()), {}});
-      row = puts_.end() - 1;
-      out_.lanes.push_back({rank, "puts"});
-    }
-    row->end = span.end;
-    return row->lane;
-  }
-
-  struct Row {
-    std::int32_t rank = 0;
-    std::int32_t lane = 0;
-    Picoseconds end;
-  };
-
-  const Plan& plan_;
-  const Machine& machine_;
-  const Simulation& simulation_;
-  std::vector<std::string> names_;
-  std::vector<std::size_t> order_;
-  std::vector<Row> puts_;
-  PageTimeline out_;
-};
 
 // Once each: a schedule may be among the best, on the front and named.
 std::vector<PageCandidate> candidates_of(const SearchResult& search, const NormalForm& chosen) {
@@ -221,18 +134,27 @@ std::vector<PageFigure> figures_of(const ReportSource& source) {
   return figures;
 }
 
+// How much less `time` is than what it is compared with, as a clause.
+std::string print_less(Picoseconds time, Picoseconds than, const std::string& label,
+                       const std::string& role) {
+  const double less = 1 - static_cast<double>(time.value) /
+                              static_cast<double>(std::max<std::int64_t>(1, than.value));
+  const std::string other = "`" + label + "`, " + role + ".";
+  if (less < 0.005) return ", as long as " + other;
+  return ", " + page::print_share(less) + " less than " + other;
+}
+
 std::string verdict_of(const ReportSource& source) {
   const Subject subject = subject_of(source);
   const std::string verdict = "`" + subject.label + "` takes " + page::print_time(subject.time);
-  const Evaluated* const named = best_named(source);
-  if (named == nullptr) return verdict + ".";
-  if (named->form == *subject.form) return verdict + ": a named schedule, and the best of all.";
-  const double less = 1 - static_cast<double>(subject.time.value) /
-                              static_cast<double>(std::max<std::int64_t>(1, named->time().value));
-  if (less < 0.005)
-    return verdict + ", as long as `" + named->label + "`, the best named schedule.";
-  return verdict + ", " + page::print_share(less) + " less than `" + named->label +
-         "`, the best named schedule.";
+  if (const Evaluated* const named = best_named(source)) {
+    if (named->form == *subject.form) return verdict + ": a named schedule, and the best of all.";
+    return verdict +
+           print_less(subject.time, named->time(), named->label, "the best named schedule");
+  }
+  if (source.plans.size() < 2) return verdict + ".";
+  const ReportedPlan& next = source.plans[1];
+  return verdict + print_less(subject.time, next.simulation.total, next.label, "the next best");
 }
 
 PageTaxes taxes_of(const ReportedPlan& plan, const Machine& machine, bool chosen) {
@@ -265,15 +187,13 @@ ReportPage with_plans(ReportPage out, const std::vector<ReportedPlan>& plans,
   for (const ReportedPlan& plan : plans) {
     out.taxes.push_back(taxes_of(plan, machine, &plan == &chosen));
   }
-  out.timeline = Timeline(chosen.plan, machine, chosen.simulation).make();
+  out.timeline = make_timeline(chosen.plan, chosen.simulation.total, chosen.simulation.tasks,
+                               bounds_of(chosen.simulation, machine));
   out.critical_path = chosen.simulation.critical_path;
   out.roofline = make_roofline(plans, machine);
   out.memory = memory_of(chosen.simulation, machine);
   out.utilisation = chosen.simulation.shares;
-  if (chosen.plan.mesh.ranks() <= kMostDrawnRanks) {
-    out.drawing = print_svg(draw(chosen.plan));
-    if (out.drawing.size() > kLongestDrawing) out.drawing.clear();
-  }
+  out.drawing = make_drawing(chosen.plan);
   return out;
 }
 
@@ -328,6 +248,7 @@ ReportPage make_report_page(const ReportSource& source) {
       out.refused.push_back({refused.reason, refused.count});
     }
   }
+  out.refused.insert(out.refused.end(), source.refused.begin(), source.refused.end());
   return source.plans.empty() ? out : with_plans(std::move(out), source.plans, machine);
 }
 

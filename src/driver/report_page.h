@@ -40,7 +40,8 @@ struct ReportSource {
   std::string version;
   const Machine* machine = nullptr;
   std::vector<ReportedPlan> plans;
-  const SearchResult* search = nullptr;  // that found the first
+  const SearchResult* search = nullptr;   // that found the first
+  std::vector<PageRefusal> refused = {};  // besides the search's
 };
 
 // The page of one or more simulated plans, and of the search between them. Requires: a plan or a
