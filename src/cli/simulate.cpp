@@ -140,8 +140,7 @@ Checked<int> simulate_plan(const CommandLine& line, Session& session) {
   if (report) HP_REQUIRE_OK(check_writable(*report));
   SimulateOptions options;
   HP_TRY(options.launch, parse_launch(line.value("launch").value_or("graph")));
-  HP_TRY(Request request, request_of(line));
-  request.on_machine = true;
+  HP_TRY(const Request request, request_of(line));
   HP_TRY(const Machine machine, machine_of(session, request, line.value("machine")));
   show_progress("lowering");
   HP_TRY(const FittedPlan fitted, plan_for(session, request, machine));

@@ -110,8 +110,7 @@ Checked<int> list_taxes_of(const CommandLine& line, Session& session) {
   if (const auto path = line.value("report")) HP_REQUIRE_OK(check_writable(*path));
   HP_TRY(const std::optional<std::string> machine, machine_of(line));
   HP_TRY(const Launch launch, parse_launch(line.value("launch").value_or("graph")));
-  HP_TRY(Request request, request_of(line));
-  request.on_machine = true;
+  HP_TRY(const Request request, request_of(line));
   show_progress("simulating");
   HP_TRY(const TaxList list, list_taxes(session, request, machine, launch));
   HP_REQUIRE_OK(write_page(line, session, request, list, launch));

@@ -11,9 +11,7 @@
 #include "driver/certify.h"
 #include "driver/files.h"
 #include "driver/memory.h"
-#include "driver/options.h"
 #include "driver/plan_file.h"
-#include "driver/report_page.h"
 #include "driver/simulation.h"
 #include "driver/target.h"
 #include "driver/tune.h"
@@ -241,35 +239,19 @@ Checked<Ok> write_best(const CommandLine& line, const Tuned& tuned) {
   return write_text(*path, print_plan_file(plan));
 }
 
-Checked<Ok> write_page(const CommandLine& line, const Tuned& tuned) {
-  const auto path = line.value("report");
-  if (!path) return Ok{};
-  show_progress("writing the report");
-  HP_TRY(std::vector<ReportedPlan> plans,
-         report_search(tuned.program, tuned.mesh, tuned.machine, tuned.result));
-  return write_report(*path, {.title = tuned.program.name + " on " + print_mesh_option(tuned.mesh),
-                              .command = print_command(line),
-                              .version = HARPE_VERSION,
-                              .machine = &tuned.machine,
-                              .plans = std::move(plans),
-                              .search = &tuned.result});
-}
-
 }  // namespace
 
 Checked<int> tune_schedule(const CommandLine& line, Session& session) {
   HP_REQUIRE_OK(check_json(line));
-  if (const auto path = line.value("output-file")) HP_REQUIRE_OK(check_writable(*path));
-  if (const auto path = line.value("report")) HP_REQUIRE_OK(check_writable(*path));
+  for (const std::string_view flag : {"output-file", "report"}) {
+    if (const auto path = line.value(flag)) HP_REQUIRE_OK(check_writable(*path));
+  }
   TuneRequest request;
-  request.version = HARPE_VERSION;
-  HP_TRY(request.cache, cache_of(line.value("cache"), "--cache"));
   HP_TRY(request.subject, operator_request_of(line));
   HP_TRY(request.search, search_options_of(line));
   HP_TRY(const auto seed, read_count(line, "seed", 0, std::numeric_limits<std::int64_t>::max()));
   std::signal(SIGINT, count_interrupt);
   HP_TRY(const Tuned tuned, tune(session, request));
-  for (const Diag& diag : tuned.warnings) print_error(render(diag, "warning") + "\n");
   Json json = start_json(line);
   add_search(json, tuned);
   Rows rows = rows_of(tuned);
@@ -291,7 +273,11 @@ Checked<int> tune_schedule(const CommandLine& line, Session& session) {
     add_verified(json, rows, *all);
   }
   HP_REQUIRE_OK(write_best(line, tuned));
-  HP_REQUIRE_OK(write_page(line, tuned));
+  for (const Diag& diag : tuned.passed_over) print_error(render(diag, "warning") + "\n");
+  if (const auto path = line.value("report")) {
+    show_progress("writing the report");
+    HP_REQUIRE_OK(write_report(*path, print_command(line), HARPE_VERSION, tuned));
+  }
   const std::string title =
       tuned.program.name + " on " + print_mesh_option(tuned.mesh) + ", searched\n";
   HP_REQUIRE_OK(show_results(line,

@@ -5,14 +5,12 @@
 #include "driver/files.h"
 #include "driver/plan_file.h"
 #include "driver/schedule_file.h"
-#include "driver/simulation.h"
 #include "driver/target.h"
 #include "driver/tune.h"
 #include "ir/text.h"
 #include "plan/text.h"
 #include "schedule/named/registry.h"
 #include "schedule/replay.h"
-#include "search/transports.h"
 
 namespace harpe {
 namespace {
@@ -85,18 +83,6 @@ Checked<Script> name_script(const std::string& name, const Program& program, con
   return generate_schedule(family, name, program, mesh);
 }
 
-// A schedule by name is written for one host.
-Checked<Ok> fit_to_machine(const Request& request, Scheduled& scheduled) {
-  if (!request.machine && !request.on_machine) return Ok{};
-  HP_TRY(const Machine machine, machine_for(request.machine, scheduled.mesh));
-  if (scheduled.mesh.ranks() > machine.processors()) return Ok{};  // for check_fits to refuse
-  NormalForm fitted = fit_transports(scheduled.mesh, machine, scheduled.form);
-  if (fitted == scheduled.form) return Ok{};
-  scheduled.form = std::move(fitted);
-  scheduled.script = derive_script(scheduled.program, scheduled.mesh, scheduled.form);
-  return Ok{};
-}
-
 }  // namespace
 
 std::string schedule_family(const Program& program) {
@@ -147,7 +133,7 @@ Checked<Scheduled> Session::schedule(const Request& request) {
       if (made != *file.form) return make_diag(DiagCode::I105, {{"path", name}});
     }
   } else if (name == kAuto) {
-    HP_TRY(const NormalForm chosen, choose_schedule(out.program, out.mesh, request.machine));
+    HP_TRY(const NormalForm chosen, choose_schedule(out.program, out.mesh, request));
     out.script = derive_script(out.program, out.mesh, chosen);
   } else {
     HP_TRY(out.script, name_script(name, out.program, out.mesh));
@@ -159,7 +145,6 @@ Checked<Scheduled> Session::schedule(const Request& request) {
       check_round_trip(*out.script, text, [](Cursor& cursor) { return parse_script(cursor); });
     }
     HP_TRY(out.form, replay(out.program, out.mesh, *out.script));
-    if (!name.ends_with(".sched")) HP_REQUIRE_OK(fit_to_machine(request, out));
   }
   const std::string text = print(out.form);
   keep(text);

@@ -17,15 +17,16 @@ namespace harpe {
 
 // What a command line asks for: an operator or file, sizes, ranks and a schedule, as written.
 struct Request {
-  std::string target;                    // operator, FILE.op or FILE.plan
-  std::vector<std::string> parameters;   // "seq=4096"
-  std::vector<std::string> inputs = {};  // that files give: what they depend on is turned on
-  std::optional<std::string> mesh;       // "node=2,gpu=4"
-  std::optional<std::string> schedule;   // a name, FILE.sched or "auto"; none is "auto"
-  // That `auto` searches for, and whose transports the moves of a named schedule take; none: by the
-  // mesh, and moves as they are written.
-  std::optional<std::string> machine = {};
-  bool on_machine = false;  // without `machine`, moves are fitted to the one by the mesh
+  std::string target;                       // operator, FILE.op or FILE.plan
+  std::vector<std::string> parameters;      // "seq=4096"
+  std::vector<std::string> inputs = {};     // that files give: what they depend on is turned on
+  std::optional<std::string> mesh;          // "node=2,gpu=4"
+  std::optional<std::string> schedule;      // a name, FILE.sched or "auto"; none is "auto"
+  std::optional<std::string> machine = {};  // that `auto` searches for; none: by the mesh
+  // Folder of earlier searches' answers, of this version of Harpe, that `auto` takes where it asks
+  // the same; none: it always searches.
+  std::optional<std::string> cache = {};
+  std::string version = {};
 };
 
 // A program with its schedule on a mesh: everything above the plan.

@@ -18,9 +18,7 @@ namespace harpe {
 // The search for a command line: a program, ranks and a machine in, the best schedules out.
 struct TuneRequest {
   Request subject;
-  SearchOptions search;              // `family` and `seeds` are filled in
-  std::optional<std::string> cache;  // folder of the plan cache
-  std::string version;               // of Harpe, for its keys
+  SearchOptions search;  // `family` is filled in
 };
 
 // What a candidate's critical path is spent on.
@@ -44,18 +42,23 @@ struct Tuned {
   Machine machine;
   SearchResult result;
   std::vector<SearchComparison> comparisons;  // of the named ones, best first
-  std::optional<std::string> known_since;     // when the plan cache was told the same question
-  std::int64_t seeds = 0;                     // schedules that it began with
-  std::vector<Diag> warnings;                 // of the plan cache: never in the way
+  std::optional<std::string> known_since;     // the date of an answer that the cache had already
+  std::int64_t seeds = 0;                     // schedules of the cache that it began with
+  std::vector<Diag> passed_over;              // of the cache's files: to be shown as warnings
 };
 // Errors: Session's; machine_for's; search's.
 [[nodiscard]] Checked<Tuned> tune(Session& session, const TuneRequest& request);
 
-// What `auto` means: the search's choice on the machine; where there is no space or no machine
-// large enough, the rule of the operator (schedule/named/registry.h, choose_auto).
-// Errors: load_machine's; S701; choose_auto's.
+// What `auto` means: what an earlier search of the same found, or the search's choice on the
+// machine; where there is no space or no machine large enough, the rule of the operator
+// (schedule/named/registry.h, choose_auto). Errors: load_machine's; S701; choose_auto's.
 [[nodiscard]] Checked<NormalForm> choose_schedule(const Program& program, const Mesh& mesh,
-                                                  const std::optional<std::string>& machine);
+                                                  const Request& request);
+
+// The report page of a search: the best schedule and the nearest named ones. Errors: lower's;
+// check_fits'; I102.
+[[nodiscard]] Checked<Ok> write_report(const std::string& path, const std::string& command,
+                                       const std::string& version, const Tuned& tuned);
 
 // Executes every candidate on CPU ranks, at the given (small) sizes, against the reference.
 struct VerifiedAll {

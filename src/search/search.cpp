@@ -4,6 +4,7 @@
 #include <map>
 #include <set>
 
+#include "schedule/fit.h"
 #include "schedule/named/registry.h"
 #include "schedule/replay.h"
 #include "search/canonical.h"
@@ -12,7 +13,6 @@
 #include "search/pool.h"
 #include "search/regions.h"
 #include "search/space.h"
-#include "search/transports.h"
 #include "support/check.h"
 
 namespace harpe {
@@ -140,7 +140,7 @@ class Searcher {
       if (!schedule.script.ok()) continue;
       const Checked<NormalForm> made = replay(program_, mesh_, *schedule.script);
       if (!made.ok()) continue;
-      const NormalForm form = fit_transports(mesh_, machine_, *made);
+      const NormalForm form = fit_transports(*made, mesh_, machine_).form;
       if (!standard_) {
         standard_ = form;
         pool_.set_standard(form);
@@ -320,7 +320,7 @@ class Searcher {
         if (done >= most || is_over()) return;
         show("varying", done, most);
         ++result_.candidates;
-        if (!pool_.add(fit_transports(mesh_, machine_, variant.form),
+        if (!pool_.add(fit_transports(variant.form, mesh_, machine_).form,
                        best.label + ", " + variant.change, false, {}, std::nullopt)) {
           ++result_.duplicates;
           continue;
