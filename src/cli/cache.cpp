@@ -3,7 +3,7 @@
 
 #include "cli/terminal.h"
 #include "cli/verbs.h"
-#include "driver/files.h"
+#include "driver/build.h"
 #include "driver/memory.h"
 #include "driver/options.h"
 #include "driver/plan_cache.h"
@@ -154,7 +154,7 @@ Checked<int> prune(const CommandLine& line, const std::string& folder) {
   if (const auto older = line.value("older")) {
     HP_TRY(days, parse_count("--older", *older, 0, kMostDays));
   }
-  HP_TRY(const Pruned pruned, prune_cache(folder, HARPE_VERSION, days));
+  HP_TRY(const Pruned pruned, prune_cache(folder, identify_build(HARPE_VERSION), days));
   const Rows rows = {{"unreadable", std::to_string(pruned.unreadable)},
                      {"of other versions", std::to_string(pruned.foreign)},
                      {"old", std::to_string(pruned.old)},

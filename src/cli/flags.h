@@ -94,7 +94,7 @@ inline constexpr std::array kFlags = {
     Flag{"trace", "", "FILE.json", "write a timeline for Perfetto or chrome://tracing",
          kRun | kSimulate},
     Flag{"report", "", "FILE.html", "write a page with charts; a browser opens it from disk",
-         kSimulate | kTune},
+         kRun | kSimulate | kTaxes | kTune},
     Flag{"inject", "", "lose=TASK|bug", "end the worker that reaches a task, or break an invariant",
          kRun},
     Flag{"dir", "", "FOLDER", "of the plan cache (default $XDG_CACHE_HOME/harpe, ~/.cache/harpe)",

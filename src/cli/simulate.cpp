@@ -157,7 +157,8 @@ Checked<int> simulate_plan(const CommandLine& line, Session& session) {
   }
   if (report) {
     HP_TRY(ReportedPlan reported, report_plan(plan.form.name, plan, machine, options));
-    const ReportSource source{.command = print_command(line),
+    const ReportSource source{.title = plan.program.name + " on " + print_mesh_option(plan.mesh),
+                              .command = print_command(line),
                               .version = HARPE_VERSION,
                               .machine = &machine,
                               .plans = {std::move(reported)}};

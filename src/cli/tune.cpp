@@ -100,6 +100,12 @@ Rows rows_of(const Tuned& tuned) {
        print_seconds(result.seconds) + (result.complete ? "" : ", ended before it was done")},
       {"best",
        fmt::format("{}, {} a rank", print_time(best.time()), print_bytes(best.memory_bytes))}};
+  if (tuned.seeds > 0) {
+    rows.emplace_back(
+        "cache", tuned.known_since
+                     ? "began with what the same search found on " + *tuned.known_since
+                     : fmt::format("began with {} schedules found for other sizes", tuned.seeds));
+  }
   for (const Refused& one : result.refused) {
     if (rows.size() > kMostRows) break;
     rows.emplace_back("refused", fmt::format("{} x {}", one.count, one.reason));
@@ -199,6 +205,8 @@ void add_search(Json& json, const Tuned& tuned) {
       .set("simulated", result.simulated)
       .set("search_s", result.seconds)
       .set("complete", result.complete)
+      .set("known_since", tuned.known_since ? Json(*tuned.known_since) : Json())
+      .set("seeds", tuned.seeds)
       .set("best", to_json(tuned, result.top.front()))
       .set("top", list_to_json(tuned, result.top))
       .set("front", list_to_json(tuned, result.front))
@@ -265,7 +273,7 @@ Checked<int> tune_schedule(const CommandLine& line, Session& session) {
     add_verified(json, rows, *all);
   }
   HP_REQUIRE_OK(write_best(line, tuned));
-  for (const Diag& diag : tuned.passed_over) print_error("warning: " + render_message(diag) + "\n");
+  for (const Diag& diag : tuned.passed_over) print_error(render(diag, "warning") + "\n");
   if (const auto path = line.value("report")) {
     show_progress("writing the report");
     HP_REQUIRE_OK(write_report(*path, print_command(line), HARPE_VERSION, tuned));

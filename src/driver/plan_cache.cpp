@@ -9,15 +9,19 @@
 namespace harpe {
 
 CacheAnswer consult_cache(const std::string& folder, const CacheKey& key) {
-  CacheListing known = find_exact(folder, key);
   CacheAnswer answer;
-  if (!known.files.empty()) answer.exact = known.files.front().entry;
-  CacheListing near = find_near(folder, key);
-  known.files.insert(known.files.end(), near.files.begin(), near.files.end());
-  answer.seeds = forms_of(known);
+  CacheListing known = find_exact(folder, key);
   answer.passed_over = std::move(known.passed_over);
-  answer.passed_over.insert(answer.passed_over.end(), near.passed_over.begin(),
-                            near.passed_over.end());
+  if (!known.files.empty()) {
+    answer.exact = std::move(known.files.front().entry);
+    const CachedSchedule& best = answer.exact->schedules.front();
+    answer.seeds = {{best.label, best.form}};
+    return answer;
+  }
+  known = find_near(folder, key);
+  answer.seeds = seeds_of(known);
+  answer.passed_over.insert(answer.passed_over.end(), known.passed_over.begin(),
+                            known.passed_over.end());
   return answer;
 }
 

@@ -14,7 +14,7 @@ namespace harpe {
 // What earlier searches know of a question.
 struct CacheAnswer {
   std::optional<CacheEntry> exact;
-  std::vector<NormalForm> seeds;  // of it, then of the same question with other sizes
+  std::vector<Seed> seeds;        // its best; else those of the same question with other sizes
   std::vector<Diag> passed_over;  // to be shown as warnings
 };
 [[nodiscard]] CacheAnswer consult_cache(const std::string& folder, const CacheKey& key);

@@ -7,6 +7,7 @@
 #include "driver/plan_cache.h"
 #include "driver/report_page.h"
 #include "driver/simulation.h"
+#include "driver/summary.h"
 #include "lower/lower.h"
 #include "schedule/named/registry.h"
 #include "schedule/replay.h"
@@ -15,7 +16,6 @@ namespace harpe {
 namespace {
 
 constexpr std::size_t kMostCompared = 12;
-constexpr std::size_t kMostReported = 5;  // named schedules beside the best
 
 std::optional<PathSums> path_of(const Program& program, const Mesh& mesh, const Machine& machine,
                                 const Evaluated& one) {
@@ -77,7 +77,8 @@ Checked<Tuned> tune(Session& session, const TuneRequest& request) {
     key =
         make_cache_key(tuned.program, tuned.mesh, tuned.machine, options, request.subject.version);
     CacheAnswer answer = consult_cache(*request.subject.cache, *key);
-    tuned.known = answer.exact.has_value();
+    if (answer.exact) tuned.known_since = answer.exact->date;
+    tuned.seeds = std::ssize(answer.seeds);
     tuned.passed_over = std::move(answer.passed_over);
     options.seeds = std::move(answer.seeds);
   }
@@ -119,22 +120,14 @@ Checked<NormalForm> choose_schedule(const Program& program, const Mesh& mesh,
 
 Checked<Ok> write_report(const std::string& path, const std::string& command,
                          const std::string& version, const Tuned& tuned) {
-  ReportSource source{.command = command,
-                      .version = version,
-                      .machine = &tuned.machine,
-                      .plans = {},
-                      .search = &tuned.result};
-  std::vector<const Evaluated*> shown = {&tuned.result.top.front()};
-  for (const Evaluated& named : tuned.result.baselines) {
-    if (shown.size() > kMostReported) break;
-    if (named.form != shown.front()->form && named.simulated) shown.push_back(&named);
-  }
-  for (const Evaluated* one : shown) {
-    HP_TRY(Plan plan, lower(tuned.program, tuned.mesh, one->form));
-    HP_TRY(ReportedPlan reported, report_plan(one->label, std::move(plan), tuned.machine, {}));
-    source.plans.push_back(std::move(reported));
-  }
-  return write_report(path, source);
+  HP_TRY(std::vector<ReportedPlan> plans,
+         report_search(tuned.program, tuned.mesh, tuned.machine, tuned.result));
+  return write_report(path, {.title = tuned.program.name + " on " + print_mesh_option(tuned.mesh),
+                             .command = command,
+                             .version = version,
+                             .machine = &tuned.machine,
+                             .plans = std::move(plans),
+                             .search = &tuned.result});
 }
 
 }  // namespace harpe

@@ -42,7 +42,8 @@ struct Tuned {
   Machine machine;
   SearchResult result;
   std::vector<SearchComparison> comparisons;  // of the named ones, best first
-  bool known = false;                         // the cache had an answer already
+  std::optional<std::string> known_since;     // the date of an answer that the cache had already
+  std::int64_t seeds = 0;                     // schedules of the cache that it began with
   std::vector<Diag> passed_over;              // of the cache's files: to be shown as warnings
 };
 // Errors: Session's; machine_for's; search's.

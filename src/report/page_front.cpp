@@ -131,8 +131,9 @@ std::string draw_front(const ReportPage& page) {
   return draw_section(
       {.id = "front",
        .title = "Time and memory",
-       .lead = "Each point is a schedule; down and to the left is better. No schedule lies below "
-               "the line."},
+       .lead =
+           "Each point is a schedule; down and to the left is better. The line is the best time "
+           "for a given memory."},
       draw_legend(legend) + draw_frame({.id = "front-chart",
                                         .title = "Time and memory of the candidates",
                                         .height = kHeight},

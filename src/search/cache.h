@@ -36,6 +36,7 @@ struct CacheKey {
   std::string machine;
   std::string machine_hash;                  // fingerprint
   std::optional<std::int64_t> memory_limit;  // where the caller set one
+  std::optional<int> cuts;                   // of the mesh, where the caller said so
   std::string fixed;                         // homes that stay as given: "place q[q0@cp]; …"
   std::string version;                       // of Harpe
   friend bool operator==(const CacheKey&, const CacheKey&) = default;

@@ -212,15 +212,18 @@ Checked<Pruned> prune_cache(const std::string& folder, const std::string& versio
   return pruned;
 }
 
-std::vector<NormalForm> forms_of(const CacheListing& listing, std::size_t most) {
-  std::vector<NormalForm> forms;
-  for (const CacheFile& file : listing.files) {
-    for (const CachedSchedule& schedule : file.entry.schedules) {
-      if (forms.size() == most) return forms;
-      if (std::ranges::find(forms, schedule.form) == forms.end()) forms.push_back(schedule.form);
+std::vector<Seed> seeds_of(const CacheListing& listing, std::size_t most) {
+  std::vector<Seed> seeds;
+  for (std::size_t place = 0; place < kMostCached; ++place) {
+    for (const CacheFile& file : listing.files) {
+      if (place >= file.entry.schedules.size() || seeds.size() == most) continue;
+      const CachedSchedule& schedule = file.entry.schedules[place];
+      if (std::ranges::find(seeds, schedule.form, &Seed::form) == seeds.end()) {
+        seeds.push_back({schedule.label, schedule.form});
+      }
     }
   }
-  return forms;
+  return seeds;
 }
 
 }  // namespace harpe

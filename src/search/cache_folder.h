@@ -53,7 +53,7 @@ struct Pruned {
                                           const std::optional<std::string>& oldest,
                                           std::chrono::system_clock::time_point now);
 
-// The schedules of entries, each form once, in their order: seeds of a search.
-[[nodiscard]] std::vector<NormalForm> forms_of(const CacheListing& listing, std::size_t most = 8);
+// The best schedules of all entries in their order, then the second ones, …; each form once.
+[[nodiscard]] std::vector<Seed> seeds_of(const CacheListing& listing, std::size_t most = 8);
 
 }  // namespace harpe

@@ -42,6 +42,8 @@ std::string family_text(const CacheKey& key) {
                      "\n" + key.mesh + "\n" + key.machine_hash + "\n" + key.fixed + "\n" +
                      key.version + "\n";
   if (key.memory_limit) text += std::to_string(*key.memory_limit);
+  text += "\n";
+  if (key.cuts) text += std::to_string(*key.cuts);
   for (const auto& [axis, size] : key.sizes) text += "\n" + axis;
   return text;
 }
@@ -64,6 +66,7 @@ CacheKey make_cache_key(const Program& program, const Mesh& mesh, const Machine&
                .machine = machine.name,
                .machine_hash = fingerprint(machine),
                .memory_limit = options.memory_limit,
+               .cuts = options.cuts,
                .fixed = print_places(options.fixed),
                .version = std::string(version)};
   Program sizeless = program;

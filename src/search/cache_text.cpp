@@ -28,6 +28,7 @@ std::string print_key(const CacheKey& key) {
          "\n  numerics " + std::string(print(key.numerics)) + "\n  mesh " + quote(key.mesh) +
          "\n  machine " + quote(key.machine) + " " + quote(key.machine_hash) + "\n";
   if (key.memory_limit) out += "  memory_limit " + std::to_string(*key.memory_limit) + "\n";
+  if (key.cuts) out += "  cuts " + std::to_string(*key.cuts) + "\n";
   if (!key.fixed.empty()) out += "  fixed " + quote(key.fixed) + "\n";
   return out + "  harpe " + quote(key.version) + "\n";
 }
@@ -87,6 +88,10 @@ Checked<CacheKey> parse_key(Cursor& cursor) {
   HP_TRY(key.machine_hash, cursor.expect_string("the machine's hash"));
   if (cursor.accept("memory_limit")) {
     HP_TRY(key.memory_limit, cursor.expect_integer("bytes"));
+  }
+  if (cursor.accept("cuts")) {
+    HP_TRY(const std::int64_t cuts, cursor.expect_integer("how often the mesh is cut"));
+    key.cuts = static_cast<int>(cuts);
   }
   if (cursor.at("fixed")) {
     HP_TRY(key.fixed, parse_quoted(cursor, "fixed"));

@@ -151,9 +151,9 @@ class Searcher {
   }
 
   void add_seeds() {
-    for (const NormalForm& seed : options_.seeds) {
+    for (const Seed& seed : options_.seeds) {
       if (is_over()) return;
-      pool_.add(seed, "from the cache", false, {}, std::nullopt);
+      pool_.add(seed.form, seed.label, false, {}, std::nullopt);
     }
   }
 

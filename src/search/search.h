@@ -33,6 +33,13 @@ enum class NumericsClass : std::uint8_t {
 [[nodiscard]] NumericsClass numerics_of(const Program& program, const NormalForm& form);
 [[nodiscard]] std::string_view print(NumericsClass numerics);  // "exact", …
 
+// A schedule to begin with, as from a plan cache.
+struct Seed {
+  std::string label;
+  NormalForm form;
+  friend bool operator==(const Seed&, const Seed&) = default;
+};
+
 struct SearchOptions {
   std::string family;  // the operator whose named schedules are the baselines; "": none
   Contract contract = Contract::Standard;
@@ -41,7 +48,7 @@ struct SearchOptions {
   std::optional<std::int64_t> memory_limit;  // bytes per rank; none: the machine's
   std::int64_t top = 8;
   std::optional<std::chrono::milliseconds> budget;
-  std::vector<NormalForm> seeds;  // from a plan cache
+  std::vector<Seed> seeds;
   // Parts that the mesh is cut into beyond its axes, at most; none: 1 on up to two axes, else 0.
   std::optional<int> cuts;
   bool exhaustive = false;  // simulate every candidate

@@ -61,7 +61,8 @@ CONTRAST = """(() => {
     const style = getComputedStyle(element);
     const front = element instanceof SVGElement ? style.fill : style.color;
     let behind = element;
-    while (behind && !solid(getComputedStyle(behind).backgroundColor)) behind = behind.parentElement;
+    while (behind && !solid(getComputedStyle(behind).backgroundColor))
+      behind = behind.parentElement;
     if (!solid(front) || !behind) continue;
     const [a, b] = [light(parse(front)), light(parse(getComputedStyle(behind).backgroundColor))];
     const ratio = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
@@ -84,8 +85,9 @@ def check_quiet(tab, name):
         method, values = event["method"], event["params"]
         if method in ("Runtime.exceptionThrown", "Runtime.consoleAPICalled", "Log.entryAdded"):
             failures.append(f"{name}: {method}: {values}")
-        if method == "Network.requestWillBeSent" and not values["request"]["url"].startswith("file:"):
-            failures.append(f"{name}: asks for {values['request']['url']}")
+        if method == "Network.requestWillBeSent":
+            address = values["request"]["url"]
+            expect(address.startswith("file:"), f"{name}: asks for {address}")
 
 
 def check_sample(tab, path):
@@ -118,7 +120,7 @@ def centre(tab, selector):
 
 def check_hovering(tab, path):
     tab.open(path)
-    tip = "(() => { const t = document.getElementById('tip'); return t.hidden ? '' : t.innerText })()"
+    tip = "document.querySelector('#tip:not([hidden])')?.innerText ?? ''"
     tab.move(*centre(tab, "#front-chart .point.winner circle"))
     expect("commir attention" in tab.evaluate(tip), "a point does not show its schedule")
     tab.move(*centre(tab, "#path-chart svg"))

@@ -40,9 +40,10 @@
   const points = document.querySelectorAll("#front-chart [data-tip]");
   for (const point of points) {
     point.querySelector("title")?.remove();
-    const [label, time, memory, schedule] = data.candidates[Number(point.dataset.tip)];
-    point.addEventListener("pointermove", (event) =>
-      showTip(event, label, [["time", time], ["memory", memory]], schedule));
+    const [label, time, memory, schedule, excluded] = data.candidates[Number(point.dataset.tip)];
+    const figures = [["time", time], ["memory", memory]];
+    if (excluded) figures.push(["not to choose", excluded]);
+    point.addEventListener("pointermove", (event) => showTip(event, label, figures, schedule));
     point.addEventListener("pointerleave", hideTip);
   }
 

@@ -66,14 +66,14 @@ TEST(CacheFolder, finds_near_keys_of_the_family_nearest_first) {
   EXPECT_THAT(rows_of(find_near(folder, key_of(128), 2)), ElementsAre(100, 300));
 }
 
-TEST(CacheFolder, seeds_are_forms_once_each) {
+TEST(CacheFolder, seeds_are_schedules_once_each) {
   const Scratch scratch;
   const std::string folder = scratch.path("c");
   ASSERT_TRUE(store(folder, entry_of(key_of(64), "ring")).ok());
   ASSERT_TRUE(store(folder, entry_of(key_of(32), "ring")).ok());
   ASSERT_TRUE(store(folder, entry_of(key_of(16), "fetch")).ok());
-  EXPECT_EQ(forms_of(find_near(folder, key_of(128))).size(), 2U);
-  EXPECT_EQ(forms_of(find_near(folder, key_of(128)), 1).size(), 1U);
+  EXPECT_EQ(seeds_of(find_near(folder, key_of(128))).size(), 2U);
+  EXPECT_EQ(seeds_of(find_near(folder, key_of(128)), 1).size(), 1U);
 }
 
 TEST(CacheFolder, passes_over_what_it_cannot_use_and_says_so) {

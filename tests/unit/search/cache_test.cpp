@@ -28,7 +28,7 @@ TEST(CacheKey, of_other_sizes_is_another_key_of_the_same_family) {
 
 TEST(CacheKey, of_anything_else_is_another_family) {
   const CacheKey key = key_of(128);
-  std::vector<CacheKey> others(9, key);
+  std::vector<CacheKey> others(10, key);
   others[0].program_hash = "0";
   others[1].dtype = "f32";
   others[2].contract = Contract::Free;
@@ -38,6 +38,7 @@ TEST(CacheKey, of_anything_else_is_another_family) {
   others[6].memory_limit = 1 << 20;
   others[7].fixed = "place a[m0@tp]";
   others[8].version = "0.2.0";
+  others[9].cuts = 2;
   for (const CacheKey& other : others) {
     EXPECT_NE(family_hash(other), family_hash(key)) << print(entry_of(other, "x"));
   }
@@ -62,6 +63,7 @@ TEST(CacheEntry, reads_back_as_it_was) {
   CacheEntry entry = entry_of(key_of(128), "ring");
   EXPECT_EQ(parse_cache_entry(print(entry), "f").value(), entry);
   entry.key.memory_limit = 1 << 30;
+  entry.key.cuts = 2;
   entry.key.fixed = "place a[m0@tp]";
   entry.key.contract = Contract::Free;
   entry.key.numerics = NumericsClass::Exact;
