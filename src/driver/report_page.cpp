@@ -62,9 +62,8 @@ std::vector<PageCandidate> candidates_of(const SearchResult& search, const Norma
 
 std::string describe(const SearchResult& search) {
   using page::print_count;
-  return print_count(search.candidates) + " candidates, " + print_count(search.unique) +
-         " of them different, " + print_count(search.feasible) + " within memory; " +
-         print_count(search.pruned) + " ruled out by their bounds, " +
+  return print_count(search.candidates) + " candidates, each once; " + print_count(search.pruned) +
+         " out by their bounds, " + print_count(search.estimated) + " estimated, " +
          print_count(search.simulated) + " simulated" +
          (search.complete ? "" : "; the time given ended the search") +
          ". Best first; a name opens its schedule.";
@@ -127,7 +126,7 @@ std::vector<PageFigure> figures_of(const ReportSource& source) {
                      "memory per rank",
                      "of " + page::print_bytes(source.machine->processor.memory_bytes)});
   if (source.search != nullptr) {
-    figures.push_back({page::print_count(source.search->candidates), "candidates",
+    figures.push_back({page::print_short_count(source.search->candidates), "candidates",
                        "in " + page::print_figure(source.search->seconds, 2) + " s, " +
                            page::print_count(source.search->simulated) + " simulated"});
   }
@@ -148,7 +147,10 @@ std::string verdict_of(const ReportSource& source) {
   const Subject subject = subject_of(source);
   const std::string verdict = "`" + subject.label + "` takes " + page::print_time(subject.time);
   if (const Evaluated* const named = best_named(source)) {
-    if (named->form == *subject.form) return verdict + ": a named schedule, and the best of all.";
+    if (named->form == *subject.form) {
+      return verdict + ": a named schedule, and the best " +
+             (source.search->complete ? "of all." : "found in the time given.");
+    }
     return verdict +
            print_less(subject.time, named->time(), named->label, "the best named schedule");
   }

@@ -52,6 +52,16 @@ std::map<Key, Brought> brought_by(const Simulation& simulation, const Machine& m
   return all;
 }
 
+const Brought* busiest_link(const std::map<Key, Brought>& all) {
+  const Brought* found = nullptr;
+  for (const auto& [key, brought] : all) {
+    if (key.first == ResourceKind::Memory) continue;
+    const double time = brought.bytes / brought.bandwidth;
+    if (found == nullptr || time > found->bytes / found->bandwidth) found = &brought;
+  }
+  return found;
+}
+
 }  // namespace
 
 std::optional<PageRoofline> make_roofline(const std::vector<ReportedPlan>& plans,
@@ -62,16 +72,17 @@ std::optional<PageRoofline> make_roofline(const std::vector<ReportedPlan>& plans
     const std::vector<double> work = work_of(plan.plan);
     const double flops = work.empty() ? 0 : std::ranges::max(work);
     if (flops <= 0 || plan.simulation.total <= Picoseconds()) continue;
-    for (const auto& [key, brought] : brought_by(plan.simulation, machine)) {
-      const bool chosen = &plan == &plans.front();
-      // Of those compared, what the links bring is what differs.
-      if (!chosen && key.first == ResourceKind::Memory) continue;
+    const bool chosen = &plan == &plans.front();
+    const std::map<Key, Brought> all = brought_by(plan.simulation, machine);
+    for (const auto& [key, brought] : all) {
+      // Of those compared, what the busiest link brings is what differs.
+      if (!chosen && &brought != busiest_link(all)) continue;
       auto slope = std::ranges::find(roof.slopes, brought.name, &PageSlope::name);
       if (slope == roof.slopes.end()) {
         roof.slopes.push_back({brought.name, brought.bandwidth});
         slope = roof.slopes.end() - 1;
       }
-      roof.points.push_back({.label = key.first == ResourceKind::Memory ? brought.name : plan.label,
+      roof.points.push_back({.label = chosen ? brought.name : plan.label,
                              .slope = static_cast<std::int32_t>(slope - roof.slopes.begin()),
                              .intensity = flops / brought.bytes,
                              .rate = flops / plan.simulation.total.seconds(),

@@ -150,10 +150,10 @@ void add_curves(ReportPage& page) {
                 {"ring", false, us(331), us(19), us(97), us(9), us(415.9), "rank 7 SMs", {}}};
   page.roofline = PageRoofline{.peak = 989e12,
                                .slopes = {{"HBM", 4.8e12}, {"nvlink", 450e9}},
-                               .points = {{"hybrid 4x2", 1, 4100, 690e12, true},
+                               .points = {{"nvlink", 1, 4100, 690e12, true},
                                           {"zigzag_ring", 1, 2900, 585e12, false},
                                           {"ring", 1, 2900, 326e12, false},
-                                          {"gemm of the projection", 0, 130, 410e12, false}}};
+                                          {"HBM", 0, 1300, 690e12, true}}};
   PageMemory memory{
       .total = us(412.3), .points = {}, .peak_bytes = mib(1480), .limit_bytes = mib(2200)};
   for (int i = 0; i < 40; ++i) {

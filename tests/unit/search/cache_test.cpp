@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "support/hash.h"
 #include "tests/unit/search/cache_fixture.h"
 
 namespace harpe {
@@ -94,6 +95,24 @@ TEST(CacheEntry, with_any_byte_changed_is_refused) {
     changed[i] = changed[i] == '7' ? '8' : '7';
     ASSERT_FALSE(parse_cache_entry(changed, "f").ok()) << i;
   }
+}
+
+// As one who edits a file and its hash would see it.
+TEST(CacheEntry, with_a_wrong_word_says_where) {
+  const std::string whole = print(entry_of(key_of(128), "ring"));
+  const auto refusal_with = [&](const std::string& from, const std::string& to) {
+    std::string body = whole.substr(whole.find('\n') + 1);
+    body.replace(body.find(from), from.size(), to);
+    const Checked<CacheEntry> entry =
+        parse_cache_entry("cache version 1 hash \"" + hash_text(body) + "\"\n" + body, "f");
+    return entry.ok() ? "" : render(entry.error());
+  };
+  EXPECT_THAT(refusal_with("contract standard", "contract any"),
+              HasSubstr("error[I410]: `f` is no plan cache entry: line 6: expected a contract"));
+  EXPECT_THAT(refusal_with("2026-11-21", "yesterday"), HasSubstr("line 11: expected a date"));
+  EXPECT_THAT(refusal_with("nest mm", "nest"),
+              HasSubstr("error[I410]: `f` is no plan cache entry"));
+  EXPECT_EQ(refusal_with("ring", "rung"), "");
 }
 
 TEST(CacheEntry, of_another_version_is_told_apart_from_a_damaged_one) {
