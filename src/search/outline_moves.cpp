@@ -70,6 +70,7 @@ class MoveMaker {
     for (std::size_t i = 0; i < chain.size(); ++i) {
       const double region = of.bytes * stage_share(problem_, candidate_, loops_, chain, i);
       OutlineMove timed = time_transfer(chain[i], region, of.buffers.size());
+      timed.chosen_by = loops_that_choose(problem_, candidate_, loops_, chain, i);
       timed.before = before;
       out_.memory_bytes += region * timed.slots;
       before = static_cast<int>(out_.moves.size());

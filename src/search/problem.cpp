@@ -249,7 +249,14 @@ class ProblemMaker {
         return no_space(program_, "nest `" + nest.name + "` makes nothing that `" + main.name +
                                       "` reads or makes");
       }
-      problem_.side_nests.push_back({nest.name, static_cast<int>(found - problem_.groups.begin())});
+      SideNest side{nest.name, static_cast<int>(found - problem_.groups.begin()), {}};
+      for (const Access& access : nest.stmts.front().operands) {
+        const auto has_it = [&](const SearchGroup& group) {
+          return has(group.buffers, access.buffer);
+        };
+        if (std::ranges::none_of(problem_.groups, has_it)) side.buffers.push_back(access.buffer);
+      }
+      problem_.side_nests.push_back(std::move(side));
     }
     return Ok{};
   }

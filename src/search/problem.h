@@ -38,10 +38,11 @@ struct SearchGroup {
   bool is_sum = false;     // by a sum: it may travel in the output's type, or in f32
 };
 
-// Another nest: it works where the home of its target is.
+// Another nest: it works where the home of its target is, and what it alone reads lives there too.
 struct SideNest {
   std::string name;
   int group = 0;
+  std::vector<std::string> buffers;  // that no group has
 };
 
 struct Problem {

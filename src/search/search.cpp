@@ -25,8 +25,8 @@ constexpr std::size_t kKept = 512;
 constexpr std::size_t kKeptOfOne = 4;
 // Outlines are near to simulations (docs/search.md): a skeleton whose usual variant is slower by
 // more than the first, and a candidate slower by more than the second, in percent, are left.
-constexpr std::int64_t kSkeletonMargin = 25;
-constexpr std::int64_t kCandidateMargin = 10;
+constexpr std::int64_t kSkeletonMargin = 60;
+constexpr std::int64_t kCandidateMargin = 30;
 // A bound this near to the best, in parts of a thousand, is as good as reached.
 constexpr std::int64_t kGap = 1;
 // Variants up to this number are all looked at; of more, those one change away from the best.
@@ -60,6 +60,11 @@ bool is_better(const Evaluated& a, const Evaluated& b) {
 // More parts make more candidates than a search of a second can look at.
 int cuts_for(const Mesh& mesh, const SearchOptions& options) {
   return options.cuts.value_or(mesh.axes.size() <= 2 ? 1 : 0);
+}
+
+Diag no_homes(const Program& program) {
+  return make_diag(DiagCode::S703,
+                   {{"program", program.name}, {"reason", "nothing says where its homes are"}});
 }
 
 // The form whose homes are the operator's own: that of its first schedule.
@@ -100,6 +105,8 @@ class Searcher {
       } else if (evaluated_.empty()) {
         return problem.error();
       }
+    } else if (evaluated_.empty() && !over_) {
+      return no_homes(program_);
     }
     return conclude();
   }
@@ -417,10 +424,7 @@ class Searcher {
 Checked<CandidateForms> list_candidates(const Program& program, const Mesh& mesh,
                                         const Machine& machine, const SearchOptions& options) {
   const auto standard = standard_form(options.family, program, mesh);
-  if (!standard) {
-    return make_diag(DiagCode::S703,
-                     {{"program", program.name}, {"reason", "nothing says where its homes are"}});
-  }
+  if (!standard) return no_homes(program);
   HP_TRY(const Problem problem, make_problem(program, mesh, *standard, options));
   CandidateForms all;
   std::set<std::string> seen;
