@@ -208,6 +208,7 @@ class ProblemMaker {
     SearchGroup group;
     group.buffers = {name};
     group.written = written;
+    group.fixed = std::ranges::find(options_.fixed, name, &Place::buffer) != options_.fixed.end();
     const Names dims = axis_names(buffer);
     const Names home = home_of(name);
     for (std::size_t i = 0; i < problem_.axes.size(); ++i) {
@@ -230,7 +231,7 @@ class ProblemMaker {
   void join(SearchGroup group) {
     for (SearchGroup& other : problem_.groups) {
       if (other.written != group.written || other.home != group.home) continue;
-      if (other.axes != group.axes) continue;
+      if (other.axes != group.axes || other.fixed != group.fixed) continue;
       other.buffers.push_back(group.buffers.front());
       other.bytes += group.bytes;
       other.state_bytes += group.state_bytes;

@@ -29,6 +29,7 @@ struct SearchAxis {
 // Buffers with the same axes, homes and direction: k with v, o with lse.
 struct SearchGroup {
   std::vector<std::string> buffers;
+  bool fixed = false;      // its home stays under any contract
   bool written = false;    // results: they leave by drains; operands come by stages
   std::vector<int> axes;   // of the nest, that index them
   std::vector<int> home;   // per mesh axis: the nest's axis it divides, or -1

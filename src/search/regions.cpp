@@ -121,8 +121,9 @@ double drain_share(const Problem& problem, const Candidate& candidate,
     const auto own = std::ranges::find(chain, part, &CandidateMove::part);
     const bool left =
         own != chain.end() && own - chain.begin() < static_cast<std::ptrdiff_t>(index);
-    if (left) {  // already where its home is along this part
-      if (home >= 0) share /= size;
+    if (left) {  // already where its home is along this part; a sum for all is spread until the end
+      const bool added = par >= 0 && !is_indexed(group, par);
+      if (home >= 0 || added) share /= size;
       continue;
     }
     if (par >= 0 && is_indexed(group, par)) share /= size;

@@ -4,6 +4,8 @@
 #include <map>
 #include <set>
 
+#include "lower/lower.h"
+#include "schedule/fit.h"
 #include "schedule/named/registry.h"
 #include "schedule/replay.h"
 #include "search/canonical.h"
@@ -21,11 +23,11 @@ constexpr std::int64_t kSimulatedTasks = 24'000;
 constexpr std::int64_t kFewestSimulated = 12;
 constexpr std::int64_t kMostSimulated = 128;
 // Estimates that are kept for simulation, and of one skeleton.
-constexpr std::size_t kKept = 512;
-constexpr std::size_t kKeptOfOne = 4;
+constexpr std::size_t kKept = 1024;
+constexpr std::size_t kKeptOfOne = 16;
 // Outlines are near to simulations (docs/search.md): a skeleton whose usual variant is slower by
 // more than the first, and a candidate slower by more than the second, in percent, are left.
-constexpr std::int64_t kSkeletonMargin = 60;
+constexpr std::int64_t kSkeletonMargin = 35;
 constexpr std::int64_t kCandidateMargin = 30;
 // A bound this near to the best, in parts of a thousand, is as good as reached.
 constexpr std::int64_t kGap = 1;
@@ -62,6 +64,13 @@ int cuts_for(const Mesh& mesh, const SearchOptions& options) {
   return options.cuts.value_or(mesh.axes.size() <= 2 ? 1 : 0);
 }
 
+Checked<Ok> check_ranks(const Mesh& mesh, const Machine& machine) {
+  if (mesh.ranks() <= machine.processors()) return Ok{};
+  return make_diag(
+      DiagCode::M117,
+      {{"ranks", mesh.ranks()}, {"machine", machine.name}, {"processors", machine.processors()}});
+}
+
 Diag no_homes(const Program& program) {
   return make_diag(DiagCode::S703,
                    {{"program", program.name}, {"reason", "nothing says where its homes are"}});
@@ -94,16 +103,19 @@ class Searcher {
             static_cast<std::int64_t>(machine.processor.memory_bytes))) {}
 
   Checked<SearchResult> run() {
+    standard_ = standard_form(options_.family, program_, mesh_);
+    std::optional<Checked<Problem>> problem;
+    if (standard_) problem = make_problem(program_, mesh_, *standard_, options_);
+    if (standard_) read_contract(*problem);
     add_baselines();
     add_seeds();
-    if (standard_) {
-      const Checked<Problem> problem = make_problem(program_, mesh_, *standard_, options_);
-      if (problem.ok()) {
-        walk_space(*problem);
-        simulate_kept(*problem);
-        refine(*problem);
+    if (problem) {
+      if (problem->ok()) {
+        walk_space(**problem);
+        simulate_kept(**problem);
+        refine(**problem);
       } else if (evaluated_.empty()) {
-        return problem.error();
+        return problem->error();
       }
     } else if (evaluated_.empty() && !over_) {
       return no_homes(program_);
@@ -118,6 +130,17 @@ class Searcher {
     over_ = (options_.budget && spent > *options_.budget) ||
             (options_.interrupted && options_.interrupted());
     return over_;
+  }
+
+  // The homes that a choice must have: the operator's own, but for what the caller fixes.
+  void read_contract(const Checked<Problem>& problem) {
+    if (options_.contract != Contract::Standard) return;
+    contract_ = homes_of(program_, mesh_, *standard_);
+    if (options_.fixed.empty() || !problem.ok()) return;
+    const auto skeletons =
+        enumerate_skeletons(*problem, {.contract = options_.contract, .cuts = 0});
+    if (skeletons.empty()) return;
+    contract_ = homes_of(program_, mesh_, form_of(*problem, machine_, skeletons.front()));
   }
 
   void show(std::string_view stage, std::int64_t done, std::int64_t of) const {
@@ -154,8 +177,7 @@ class Searcher {
       return true;
     }
     const bool fits = one.memory_bytes <= limit_;
-    one.elsewhere = options_.contract == Contract::Standard && standard_ &&
-                    homes_of(program_, mesh_, form) != homes_of(program_, mesh_, *standard_);
+    one.elsewhere = contract_ && homes_of(program_, mesh_, form) != *contract_;
     if (one.elsewhere) {
       elsewhere_.push_back(std::move(one));
       return true;
@@ -177,16 +199,23 @@ class Searcher {
       if (!schedule.script.ok()) continue;
       const Checked<NormalForm> form = replay(program_, mesh_, *schedule.script);
       if (!form.ok()) continue;
-      if (!standard_) standard_ = *form;
-      add(*form, std::string(schedule.name), true, {}, std::nullopt);
+      add(fit(*form), std::string(schedule.name), true, {}, std::nullopt);
       if (is_over()) return;
     }
+  }
+
+  // With transports that the machine has, where it lowers with them.
+  [[nodiscard]] NormalForm fit(const NormalForm& form) const {
+    FittedForm fitted = fit_transports(form, mesh_, machine_);
+    const bool lowers =
+        fitted.refits.empty() || !simulates_ || lower(program_, mesh_, fitted.form).ok();
+    return lowers ? std::move(fitted.form) : form;
   }
 
   void add_seeds() {
     for (const NormalForm& seed : options_.seeds) {
       if (is_over()) return;
-      add(seed, "from the cache", false, {}, std::nullopt);
+      add(fit(seed), "from the cache", false, {}, std::nullopt);
     }
   }
 
@@ -402,7 +431,8 @@ class Searcher {
   std::int64_t limit_;
 
   SearchResult result_;
-  std::optional<NormalForm> standard_;  // whose homes are the standard contract
+  std::optional<NormalForm> standard_;   // whose homes are the operator's own
+  std::optional<std::string> contract_;  // homes_of what may be chosen; none: anything
   std::vector<Kept> kept_;
   std::vector<Kept> found_;                           // of the skeleton being looked at
   Picoseconds bound_;                                 // of it
@@ -423,6 +453,7 @@ class Searcher {
 
 Checked<CandidateForms> list_candidates(const Program& program, const Mesh& mesh,
                                         const Machine& machine, const SearchOptions& options) {
+  HP_REQUIRE_OK(check_ranks(mesh, machine));
   const auto standard = standard_form(options.family, program, mesh);
   if (!standard) return no_homes(program);
   HP_TRY(const Problem problem, make_problem(program, mesh, *standard, options));
@@ -441,6 +472,7 @@ Checked<CandidateForms> list_candidates(const Program& program, const Mesh& mesh
 
 Checked<SearchResult> search(const Program& program, const Mesh& mesh, const Machine& machine,
                              const SearchOptions& options) {
+  HP_REQUIRE_OK(check_ranks(mesh, machine));
   return Searcher(program, mesh, machine, options).run();
 }
 

@@ -103,7 +103,7 @@ class SkeletonWalk {
     for (int g = 0; g < groups() && options_.contract == Contract::Free; ++g) {
       const SearchGroup& group = problem_.groups[static_cast<std::size_t>(g)];
       const bool has_axis = std::ranges::find(group.axes, at.par) != group.axes.end();
-      if (has_axis && group.home[at.mesh_axis] != at.par)
+      if (has_axis && !group.fixed && group.home[at.mesh_axis] != at.par)
         movable |= static_cast<std::uint8_t>(1U << g);
     }
     // All subsets of the movable groups, none first.

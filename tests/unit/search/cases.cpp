@@ -1,5 +1,7 @@
 #include "tests/unit/search/cases.h"
 
+#include <algorithm>
+
 #include "driver/machines.h"
 #include "driver/session.h"
 #include "schedule/named/registry.h"
@@ -21,6 +23,22 @@ NormalForm first_form(const Case& one) {
   }
   HP_CHECK(false, print(one.text) + " has no schedule");
   return {};
+}
+
+// A form's homes with axes for digits.
+std::vector<Place> homes_in(const NormalForm& form) {
+  std::vector<Place> places = form.places;
+  for (Place& place : places) {
+    for (Placement& at : place.at) {
+      for (const Split& split : form.splits) {
+        const auto found = std::ranges::find(split.digits, at.digit, &Digit::name);
+        if (found == split.digits.end()) continue;
+        at.digit = split.axis;
+        break;
+      }
+    }
+  }
+  return places;
 }
 
 std::string level_line(const std::string& name, const std::string& kind, int size,
@@ -65,6 +83,7 @@ SearchOptions Case::options() const {
   options.family = text.op;
   options.contract = text.contract;
   options.cuts = text.cuts;
+  options.fixed = fixed;
   return options;
 }
 
@@ -94,6 +113,7 @@ std::unique_ptr<Case> make_named_case(const CaseText& text, const Machine& machi
 
 std::unique_ptr<Case> make_case(const CaseText& text, const Machine& machine) {
   auto one = make_named_case(text, machine);
+  if (!text.homes_of.empty()) one->fixed = homes_in(named_form(*one, text.homes_of));
   one->problem = expect(make_problem(one->program, one->mesh, one->standard, one->options()));
   return one;
 }

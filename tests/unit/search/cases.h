@@ -22,6 +22,7 @@ struct CaseText {
   std::string machine = "h200x8";
   Contract contract = Contract::Standard;
   int cuts = 1;
+  std::string homes_of = "";  // the named schedule whose homes the caller fixes
 };
 
 [[nodiscard]] std::string print(const CaseText& text);
@@ -34,6 +35,7 @@ struct Case {
   Machine machine;
   NormalForm standard;
   Problem problem;
+  std::vector<Place> fixed;  // as SearchOptions has it
   [[nodiscard]] SearchOptions options() const;
 };
 [[nodiscard]] std::unique_ptr<Case> make_case(const CaseText& text);
