@@ -8,16 +8,11 @@
 #include "cli/report.h"
 #include "cli/request.h"
 #include "cli/verbs.h"
-#include "driver/certify.h"
 #include "driver/files.h"
 #include "driver/memory.h"
-#include "driver/plan_file.h"
 #include "driver/simulation.h"
 #include "driver/target.h"
 #include "driver/tune.h"
-#include "ir/text.h"
-#include "lower/lower.h"
-#include "schedule/replay.h"
 
 namespace harpe::cli {
 namespace {
@@ -83,10 +78,6 @@ Checked<SearchOptions> search_options_of(const CommandLine& line) {
 }
 
 std::string print_time(Picoseconds time) { return print_seconds(time.seconds()); }
-
-std::string script_of(const Tuned& tuned, const Evaluated& one) {
-  return print(derive_script(tuned.program, tuned.mesh, one.form));
-}
 
 Rows rows_of(const Tuned& tuned) {
   const SearchResult& result = tuned.result;
@@ -230,15 +221,6 @@ void add_verified(Json& json, Rows& rows, const VerifiedAll& all) {
   }
 }
 
-Checked<Ok> write_best(const CommandLine& line, const Tuned& tuned) {
-  const auto path = line.value("output-file");
-  if (!path) return Ok{};
-  show_progress("lowering the best");
-  HP_TRY(const Plan plan, lower(tuned.program, tuned.mesh, tuned.result.top.front().form));
-  HP_REQUIRE_OK(certify(plan, level_for(plan)));
-  return write_text(*path, print_plan_file(plan));
-}
-
 }  // namespace
 
 Checked<int> tune_schedule(const CommandLine& line, Session& session) {
@@ -272,7 +254,10 @@ Checked<int> tune_schedule(const CommandLine& line, Session& session) {
                            request.search.progress));
     add_verified(json, rows, *all);
   }
-  HP_REQUIRE_OK(write_best(line, tuned));
+  if (const auto path = line.value("output-file")) {
+    show_progress("lowering the best");
+    HP_REQUIRE_OK(write_best(*path, tuned));
+  }
   for (const Diag& diag : tuned.passed_over) print_error(render(diag, "warning") + "\n");
   if (const auto path = line.value("report")) {
     show_progress("writing the report");

@@ -3,8 +3,11 @@
 #include <algorithm>
 #include <map>
 
+#include "driver/certify.h"
+#include "driver/files.h"
 #include "driver/machines.h"
 #include "driver/plan_cache.h"
+#include "driver/plan_file.h"
 #include "driver/report_page.h"
 #include "driver/simulation.h"
 #include "driver/summary.h"
@@ -116,6 +119,16 @@ Checked<NormalForm> choose_schedule(const Program& program, const Mesh& mesh,
   if (result.ok()) return result->top.front().form;
   if (result.error().code == DiagCode::S701) return result.error();
   return by_rule();
+}
+
+std::string script_of(const Tuned& tuned, const Evaluated& one) {
+  return print(derive_script(tuned.program, tuned.mesh, one.form));
+}
+
+Checked<Ok> write_best(const std::string& path, const Tuned& tuned) {
+  HP_TRY(const Plan plan, lower(tuned.program, tuned.mesh, tuned.result.top.front().form));
+  HP_REQUIRE_OK(certify(plan, level_for(plan)));
+  return write_text(path, print_plan_file(plan));
 }
 
 Checked<Ok> write_report(const std::string& path, const std::string& command,

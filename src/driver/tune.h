@@ -55,6 +55,12 @@ struct Tuned {
 [[nodiscard]] Checked<NormalForm> choose_schedule(const Program& program, const Mesh& mesh,
                                                   const Request& request);
 
+// The script of one of the schedules found: reads back as a `.sched` file.
+[[nodiscard]] std::string script_of(const Tuned& tuned, const Evaluated& one);
+
+// The best schedule's plan, proved. Errors: lower's, certify's; I102.
+[[nodiscard]] Checked<Ok> write_best(const std::string& path, const Tuned& tuned);
+
 // The report page of a search: the best schedule and the nearest named ones. Errors: lower's;
 // check_fits'; I102.
 [[nodiscard]] Checked<Ok> write_report(const std::string& path, const std::string& command,

@@ -31,7 +31,7 @@ class FormWriter {
     form_.mesh = problem_.mesh->name;
     name_parts();
     for (int axis = 0; axis < count(problem_.axes); ++axis) split_axis(axis);
-    for (int group = 0; group < count(problem_.groups); ++group) place_group(group);
+    place_groups();
     NestForm main{.nest = problem_.nest, .items = {}, .leaf = {}};
     write_main(main);
     std::vector<NestForm> sides;
@@ -144,15 +144,29 @@ class FormWriter {
     form_.layouts.push_back(std::move(layout));
   }
 
-  void place_group(int group) {
-    for (const std::string& buffer : problem_.groups[static_cast<std::size_t>(group)].buffers) {
-      Place place{.buffer = buffer, .at = {}, .partial = {}};
-      for (int p = 0; p < candidate_.parts; ++p) {
-        const int home = home_at(problem_, candidate_, p, group);
-        if (home >= 0) place.at.push_back({digits_.at({p, home}), {parts_.at(p)}});
+  void place_groups() {
+    for (int group = 0; group < count(problem_.groups); ++group) {
+      for (const std::string& buffer : problem_.groups[static_cast<std::size_t>(group)].buffers) {
+        place(buffer, group);
       }
-      form_.places.push_back(std::move(place));
     }
+    for (const SideNest& side : problem_.side_nests) {
+      for (const std::string& buffer : side.buffers) place(buffer, side.group);
+    }
+  }
+
+  // Where the group lives, as far as the buffer has its axes.
+  void place(const std::string& buffer, int group) {
+    const std::vector<std::string> dims = axis_names(*find_buffer(*problem_.program, buffer));
+    Place place{.buffer = buffer, .at = {}, .partial = {}};
+    for (int p = 0; p < candidate_.parts; ++p) {
+      const int home = home_at(problem_, candidate_, p, group);
+      if (home < 0) continue;
+      const std::string& axis = problem_.axes[static_cast<std::size_t>(home)].name;
+      if (std::ranges::find(dims, axis) == dims.end()) continue;
+      place.at.push_back({digits_.at({p, home}), {parts_.at(p)}});
+    }
+    form_.places.push_back(std::move(place));
   }
 
   [[nodiscard]] NestForm write_side(const SideNest& side) const {

@@ -14,6 +14,8 @@ namespace harpe {
 namespace {
 
 constexpr std::int64_t kMostSteps = 64;  // of a masked nest that are looked at one by one
+// Of the pairs that a mask shows, counted as areas and, of many stretches, by samples.
+constexpr double kCertain = 0.99;
 
 double at_least(double x, double low) { return x < low ? low : x; }
 
@@ -34,9 +36,10 @@ class Walk {
     }
   }
 
-  // What the rank computes, launches included, without ever waiting.
+  // The least that the rank computes, launches included, without ever waiting.
   double busy(const PartCoordinates& rank) {
     rank_ = rank;
+    least_ = problem_.mask.has_value();
     const double launch = machine_.processor.kernel_start.seconds();
     if (!problem_.mask || steps_ > kMostSteps) {
       const double call = call_time({});
@@ -100,7 +103,8 @@ class Walk {
     }
   }
 
-  // Stages that stand at the top, or inside the loops from `advanced` on.
+  // Stages that stand at the top, or inside the loops from `advanced` on, unless the same blocks
+  // are there still.
   void bring(std::size_t advanced, const LoopTimes& time) {
     auto& moves = moves_.moves;
     for (std::size_t i = 0; i < moves.size(); ++i) {
@@ -108,7 +112,7 @@ class Walk {
       if (move.written) continue;
       const auto depth = static_cast<std::size_t>(move.move.depth);
       const bool first = advanced == 0;
-      if (!first && depth < advanced) continue;
+      if (!first && (depth < advanced || move.chosen_by >> (advanced - 1) == 0)) continue;
       bring_one(move, depth == 0 ? 0 : time[depth - 1]);
     }
   }
@@ -159,7 +163,9 @@ class Walk {
     LeafShape shape = shape_;
     shape.flops *= seen;
     const double cost =
-        leaf_time(machine_, problem_.leaf, problem_.dtype, shape, seen < 0.999).seconds();
+        least_ ? leaf_bound(machine_, problem_.leaf, problem_.dtype, kCertain * shape.flops, 0)
+                     .seconds()
+               : leaf_time(machine_, problem_.leaf, problem_.dtype, shape, seen < 0.999).seconds();
     known_.emplace_back(seen, cost);
     return cost;
   }
@@ -230,6 +236,7 @@ class Walk {
   PartCoordinates rank_{};
   std::array<double, kOutlineLanes> lanes_{};
   double sm_ = 0;
+  bool least_ = false;  // calls at the leaf's peak: hidden parts of a call change its shape
 };
 
 // The rank that sees most when rows of later positions see more, or the opposite one.
@@ -254,39 +261,10 @@ double slowest_corner(const Problem& problem, const Candidate& candidate, const 
 
 Picoseconds bound_of(const Problem& problem, const Machine& machine, const Candidate& skeleton) {
   const auto loops = loops_of(problem, skeleton);
-  double bound = slowest_corner(problem, skeleton, [&](const PartCoordinates& rank) {
+  const double busy = slowest_corner(problem, skeleton, [&](const PartCoordinates& rank) {
     return Walk(problem, machine, skeleton, loops, {}).busy(rank);
   });
-  std::vector<double> bytes(machine.levels.size());
-  // What a window hides is not sent; under a causal mask some rank still needs everything.
-  const bool all_needed = !problem.mask || problem.mask->visible.low <= -Visibility::kUnbounded / 2;
-  if (all_needed) {
-    const auto moves = moves_of(problem, skeleton, loops);
-    for (std::size_t g = 0; g < problem.groups.size(); ++g) {
-      const SearchGroup& group = problem.groups[g];
-      std::vector<CandidateMove> chain;
-      for (const CandidateMove& move : moves) {
-        if (move.group == static_cast<int>(g)) chain.push_back(move);
-      }
-      if (group.written) continue;
-      for (std::size_t i = 0; i < chain.size(); ++i) {
-        const double share = stage_share(problem, skeleton, loops, chain, i);
-        const double size = skeleton.part[static_cast<std::size_t>(chain[i].part)].size;
-        const double arriving = chain[i].rotates ? share : share * (size - 1) / size;
-        const int level = level_of(problem, machine, skeleton, chain[i].part);
-        bytes[static_cast<std::size_t>(level)] +=
-            group.bytes * arriving * distinct_steps(problem, skeleton, loops, chain[i]);
-      }
-    }
-  }
-  for (std::size_t level = 0; level < bytes.size(); ++level) {
-    double fastest = machine.levels[level].bandwidth;
-    for (const TransportRate& rate : machine.transports) {
-      if (rate.level == machine.levels[level].name) fastest = std::max(fastest, rate.bandwidth);
-    }
-    bound = std::max(bound, bytes[level] / fastest);
-  }
-  return from_seconds(bound);
+  return from_seconds(std::max(busy, arrival_bound(problem, machine, skeleton)));
 }
 
 Outline outline(const Problem& problem, const Machine& machine, const Candidate& candidate) {

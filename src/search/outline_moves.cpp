@@ -70,6 +70,7 @@ class MoveMaker {
     for (std::size_t i = 0; i < chain.size(); ++i) {
       const double region = of.bytes * stage_share(problem_, candidate_, loops_, chain, i);
       OutlineMove timed = time_transfer(chain[i], region, of.buffers.size());
+      timed.chosen_by = loops_that_choose(problem_, candidate_, loops_, chain, i);
       timed.before = before;
       out_.memory_bytes += region * timed.slots;
       before = static_cast<int>(out_.moves.size());
@@ -126,19 +127,28 @@ class MoveMaker {
     timed.delay = machine_.levels[static_cast<std::size_t>(level)].latency.seconds();
     const double size = at.size;
     if (way == Way::Bulk) {
-      timed.time = collective(move, level, region, static_cast<double>(buffers));
+      timed.time = std::max(collective(move, level, region, static_cast<double>(buffers)),
+                            region * (size - 1) / size / bus_share(level));
       timed.delay = machine_.processor.event.seconds();
       return timed;
     }
     const TransportRate* rate = find_transport(machine_, print(via), level);
     const double start = rate == nullptr ? 0 : rate->start.seconds();
-    const double bandwidth = rate == nullptr
-                                 ? machine_.levels[static_cast<std::size_t>(level)].bandwidth
-                                 : rate->bandwidth;
+    const double fastest = bus_share(level);
+    const double bandwidth = rate == nullptr ? fastest : std::min(rate->bandwidth, fastest);
     const double copies = move.rotates ? 1 : size - 1;
     const double bytes = move.rotates ? region : region * (size - 1) / size;
     timed.time = copies * start + bytes / bandwidth;
     return timed;
+  }
+
+  // Of a level's bandwidth when all ranks send at once, as they do.
+  [[nodiscard]] double bus_share(int level) const {
+    const MachineLevel& at = machine_.levels[static_cast<std::size_t>(level)];
+    if (at.kind != LevelKind::Bus) return at.bandwidth;
+    std::int64_t ranks = 1;
+    for (int l = 0; l <= level; ++l) ranks *= machine_.levels[static_cast<std::size_t>(l)].size;
+    return at.bandwidth / static_cast<double>(std::min(ranks, problem_.mesh->ranks()));
   }
 
   [[nodiscard]] double collective(const CandidateMove& move, int level, double region,

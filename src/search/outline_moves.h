@@ -29,7 +29,8 @@ struct OutlineMove {
   double delay = 0;  // from its end until another lane or rank knows
   double fold = 0;   // at the receiver, on its SMs
   int slots = 1;
-  int before = -1;  // the move that brings what this one sends on, by index
+  std::uint32_t chosen_by = 0;  // bit per loop around it: another step of it, another block
+  int before = -1;              // the move that brings what this one sends on, by index
   bool written = false;
   bool relays = false;
   // While the walk runs:

@@ -31,11 +31,8 @@ Pool::Pool(const Program& program, const Mesh& mesh, const Machine& machine,
       limit_(options.memory_limit.value_or(
           static_cast<std::int64_t>(machine.processor.memory_bytes))) {}
 
-void Pool::set_standard(const NormalForm& form) { homes_ = homes_of(program_, mesh_, form); }
-
 std::string Pool::find_exclusion(const NormalForm& form) const {
-  if (options_.contract == Contract::Standard && !homes_.empty() &&
-      homes_of(program_, mesh_, form) != homes_) {
+  if (!homes_.empty() && homes_of(program_, mesh_, form) != homes_) {
     return "its inputs or outputs live elsewhere";
   }
   const NumericsClass numerics = numerics_of(program_, form);

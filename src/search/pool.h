@@ -21,8 +21,8 @@ class Pool {
   Pool(const Program& program, const Mesh& mesh, const Machine& machine,
        const SearchOptions& options);
 
-  // Whose homes the standard contract takes from here on.
-  void set_standard(const NormalForm& form);
+  // What homes_of says of all schedules that may be chosen from here on.
+  void set_contract(std::string homes) { homes_ = std::move(homes); }
 
   // Evaluates a form unless it was seen; true where it was new. Without an outline it must be
   // simulated, or is passed over.
@@ -53,7 +53,7 @@ class Pool {
   SimulationEvaluator evaluator_;
   bool simulates_;
   std::int64_t limit_;
-  std::string homes_;  // of the standard contract; "" before it is set
+  std::string homes_;  // of the contract; "": any
   std::vector<Evaluated> evaluated_;
   std::vector<Evaluated> excluded_;
   std::vector<Evaluated> too_large_;

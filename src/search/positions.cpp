@@ -8,6 +8,9 @@ namespace {
 
 constexpr std::int64_t kMostRuns = 64;
 constexpr std::size_t kMostStretches = 16;
+// An area at a corner of the mask that holds no pair: half a position by half of one, on both
+// sides.
+constexpr double kCorner = 0.26;
 
 // Area of k <= q + shift over queries x keys.
 double area_below(double shift, const Stretch& queries, const Stretch& keys) {
@@ -122,8 +125,9 @@ double seen_pairs(const Visibility& visible, const std::vector<Stretch>& queries
       seen += (q.end - q.begin) * (shown - k.begin);
       const Stretch rest{shown, k.end};
       if (rest.end <= rest.begin) continue;
-      seen += area_below(static_cast<double>(visible.high) + 0.5, q, rest);
-      seen -= area_below(static_cast<double>(visible.low) - 0.5, q, rest);
+      const double area = area_below(static_cast<double>(visible.high) + 0.5, q, rest) -
+                          area_below(static_cast<double>(visible.low) - 0.5, q, rest);
+      if (area > kCorner) seen += area;
     }
   }
   return all > 0 ? seen / all : 0;

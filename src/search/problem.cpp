@@ -207,6 +207,7 @@ class ProblemMaker {
     SearchGroup group;
     group.buffers = {name};
     group.written = written;
+    group.fixed = std::ranges::find(options_.fixed, name, &Place::buffer) != options_.fixed.end();
     const Names dims = axis_names(buffer);
     const Names home = home_of(name);
     for (std::size_t i = 0; i < problem_.axes.size(); ++i) {
@@ -229,7 +230,7 @@ class ProblemMaker {
   void join(SearchGroup group) {
     for (SearchGroup& other : problem_.groups) {
       if (other.written != group.written || other.home != group.home) continue;
-      if (other.axes != group.axes) continue;
+      if (other.axes != group.axes || other.fixed != group.fixed) continue;
       other.buffers.push_back(group.buffers.front());
       other.bytes += group.bytes;
       other.state_bytes += group.state_bytes;
@@ -248,7 +249,14 @@ class ProblemMaker {
         return no_space(program_, "nest `" + nest.name + "` makes nothing that `" + main.name +
                                       "` reads or makes");
       }
-      problem_.side_nests.push_back({nest.name, static_cast<int>(found - problem_.groups.begin())});
+      SideNest side{nest.name, static_cast<int>(found - problem_.groups.begin()), {}};
+      for (const Access& access : nest.stmts.front().operands) {
+        const auto has_it = [&](const SearchGroup& group) {
+          return has(group.buffers, access.buffer);
+        };
+        if (std::ranges::none_of(problem_.groups, has_it)) side.buffers.push_back(access.buffer);
+      }
+      problem_.side_nests.push_back(std::move(side));
     }
     return Ok{};
   }

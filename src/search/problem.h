@@ -29,6 +29,7 @@ struct SearchAxis {
 // Buffers with the same axes, homes and direction: k with v, o with lse.
 struct SearchGroup {
   std::vector<std::string> buffers;
+  bool fixed = false;      // its home stays under any contract
   bool written = false;    // results: they leave by drains; operands come by stages
   std::vector<int> axes;   // of the nest, that index them
   std::vector<int> home;   // per mesh axis: the nest's axis it divides, or -1
@@ -38,10 +39,11 @@ struct SearchGroup {
   bool is_sum = false;     // by a sum: it may travel in the output's type, or in f32
 };
 
-// Another nest: it works where the home of its target is.
+// Another nest: it works where the home of its target is, and what it alone reads lives there too.
 struct SideNest {
   std::string name;
   int group = 0;
+  std::vector<std::string> buffers;  // that no group has
 };
 
 struct Problem {

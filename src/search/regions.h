@@ -1,7 +1,9 @@
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
+#include "machine/machine.h"
 #include "search/candidate.h"
 
 namespace harpe {
@@ -27,10 +29,18 @@ namespace harpe {
 [[nodiscard]] double call_extent(const Problem& problem, const Candidate& candidate,
                                  const std::vector<CandidateLoop>& loops, int axis);
 
-// How often a move happens, but steps that only repeat what is there already.
-[[nodiscard]] double distinct_steps(const Problem& problem, const Candidate& candidate,
-                                    const std::vector<CandidateLoop>& loops,
-                                    const CandidateMove& move);
+// The loops around stage number `index` of a chain on which it depends which block it brings, a bit
+// each. A home digit turns nothing before the stage over its own part.
+[[nodiscard]] std::uint32_t loops_that_choose(const Problem& problem, const Candidate& candidate,
+                                              const std::vector<CandidateLoop>& loops,
+                                              const std::vector<CandidateMove>& chain,
+                                              std::size_t index);
+
+// Seconds in which what a rank needs and does not hold can have arrived, however it moves: for the
+// ranks that differ in the last parts alone, what all of them need less what they hold, evenly
+// shared, at the fastest rate of the levels beyond them.
+[[nodiscard]] double arrival_bound(const Problem& problem, const Machine& machine,
+                                   const Candidate& candidate);
 
 [[nodiscard]] bool is_indexed(const SearchGroup& group, int axis);
 

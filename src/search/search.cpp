@@ -4,6 +4,7 @@
 #include <map>
 #include <set>
 
+#include "lower/lower.h"
 #include "schedule/fit.h"
 #include "schedule/named/registry.h"
 #include "schedule/replay.h"
@@ -24,12 +25,12 @@ constexpr std::int64_t kSimulatedTasks = 24'000;
 constexpr std::int64_t kFewestSimulated = 12;
 constexpr std::int64_t kMostSimulated = 128;
 // Estimates that are kept for simulation, and of one skeleton.
-constexpr std::size_t kKept = 512;
-constexpr std::size_t kKeptOfOne = 4;
+constexpr std::size_t kKept = 1024;
+constexpr std::size_t kKeptOfOne = 16;
 // Outlines are near to simulations (docs/search.md): a skeleton whose usual variant is slower by
 // more than the first, and a candidate slower by more than the second, in percent, are left.
-constexpr std::int64_t kSkeletonMargin = 25;
-constexpr std::int64_t kCandidateMargin = 10;
+constexpr std::int64_t kSkeletonMargin = 35;
+constexpr std::int64_t kCandidateMargin = 30;
 // A bound this near to the best, in parts of a thousand, is as good as reached.
 constexpr std::int64_t kGap = 1;
 // Variants up to this number are all looked at; of more, those one change away from the best.
@@ -69,6 +70,18 @@ std::optional<NormalForm> standard_form(const std::string& family, const Program
   return std::nullopt;
 }
 
+Checked<Ok> check_ranks(const Mesh& mesh, const Machine& machine) {
+  if (mesh.ranks() <= machine.processors()) return Ok{};
+  return make_diag(
+      DiagCode::M117,
+      {{"ranks", mesh.ranks()}, {"machine", machine.name}, {"processors", machine.processors()}});
+}
+
+Diag no_homes(const Program& program) {
+  return make_diag(DiagCode::S703,
+                   {{"program", program.name}, {"reason", "nothing says where its homes are"}});
+}
+
 class Searcher {
  public:
   Searcher(const Program& program, const Mesh& mesh, const Machine& machine,
@@ -81,19 +94,20 @@ class Searcher {
         pool_(program, mesh, machine, options) {}
 
   Checked<SearchResult> run() {
+    standard_ = standard_form(options_.family, program_, mesh_);
+    if (!standard_) return no_homes(program_);
+    const Checked<Problem> problem = make_problem(program_, mesh_, *standard_, options_);
+    read_contract(problem);
     add_baselines();
     add_seeds();
-    if (standard_) {
-      const Checked<Problem> problem = make_problem(program_, mesh_, *standard_, options_);
-      if (problem.ok()) {
-        walk_space(*problem);
-        simulate_kept(*problem);
-        refine(*problem);
-      } else if (!pool_.simulates()) {
-        return problem.error();
-      } else {
-        climb();
-      }
+    if (problem.ok()) {
+      walk_space(*problem);
+      simulate_kept(*problem);
+      refine(*problem);
+    } else if (!pool_.simulates()) {
+      return problem.error();
+    } else {
+      climb();
     }
     result_.seconds =
         std::chrono::duration<double>(std::chrono::steady_clock::now() - begun_).count();
@@ -113,6 +127,25 @@ class Searcher {
 
   void show(std::string_view stage, std::int64_t done, std::int64_t of) const {
     if (options_.progress) options_.progress(stage, done, of);
+  }
+
+  // The homes that a choice must have: the operator's own, but for what the caller fixes.
+  void read_contract(const Checked<Problem>& problem) {
+    if (options_.contract != Contract::Standard) return;
+    pool_.set_contract(homes_of(program_, mesh_, *standard_));
+    if (options_.fixed.empty() || !problem.ok()) return;
+    const auto skeletons =
+        enumerate_skeletons(*problem, {.contract = options_.contract, .cuts = 0});
+    if (skeletons.empty()) return;
+    pool_.set_contract(homes_of(program_, mesh_, form_of(*problem, machine_, skeletons.front())));
+  }
+
+  // With transports that the machine has, where it lowers with them.
+  [[nodiscard]] NormalForm fit(const NormalForm& form) const {
+    FittedForm fitted = fit_transports(form, mesh_, machine_);
+    const bool lowers =
+        fitted.refits.empty() || !pool_.simulates() || lower(program_, mesh_, fitted.form).ok();
+    return lowers ? std::move(fitted.form) : form;
   }
 
   // A sum that stays in one place is folded as the program says.
@@ -138,14 +171,9 @@ class Searcher {
     for (const Applicability& schedule : all) {
       show("named schedules", done++, static_cast<std::int64_t>(all.size()));
       if (!schedule.script.ok()) continue;
-      const Checked<NormalForm> made = replay(program_, mesh_, *schedule.script);
-      if (!made.ok()) continue;
-      const NormalForm form = fit_transports(*made, mesh_, machine_).form;
-      if (!standard_) {
-        standard_ = form;
-        pool_.set_standard(form);
-      }
-      pool_.add(form, std::string(schedule.name), true, {}, std::nullopt);
+      const Checked<NormalForm> form = replay(program_, mesh_, *schedule.script);
+      if (!form.ok()) continue;
+      pool_.add(fit(*form), std::string(schedule.name), true, {}, std::nullopt);
       if (is_over()) return;
     }
   }
@@ -153,7 +181,7 @@ class Searcher {
   void add_seeds() {
     for (const Seed& seed : options_.seeds) {
       if (is_over()) return;
-      pool_.add(seed.form, seed.label, false, {}, std::nullopt);
+      pool_.add(fit(seed.form), seed.label, false, {}, std::nullopt);
     }
   }
 
@@ -192,9 +220,12 @@ class Searcher {
     if (options_.exhaustive) {
       for_each_variant(problem, skeleton, [&](const Candidate& one) { consider(problem, one); });
     } else {
-      consider(problem, usual_variant(problem, skeleton));
-      const Picoseconds usual = found_.empty() ? Picoseconds() : found_.front().outline.time;
-      least_ = std::min(least_, usual.value > 0 ? usual : least_);
+      for (const Candidate& one : usual_variants(problem, skeleton)) consider(problem, one);
+      Picoseconds usual;
+      if (!found_.empty()) {
+        usual = std::ranges::min_element(found_, comes_first)->outline.time;
+        least_ = std::min(least_, usual);
+      }
       if (usual.value / (100 + kSkeletonMargin) <= least_.value / 100) {
         found_.clear();
         look_around(problem, skeleton, variants);
@@ -212,12 +243,12 @@ class Searcher {
       for_each_variant(problem, skeleton, [&](const Candidate& one) { consider(problem, one); });
       return;
     }
-    Candidate best = usual_variant(problem, skeleton);
-    consider(problem, best);
+    for (const Candidate& one : usual_variants(problem, skeleton)) consider(problem, one);
+    if (found_.empty()) return;
+    Candidate best = std::ranges::min_element(found_, comes_first)->candidate;
     for (bool better = true; better;) {
       better = false;
       for (const Candidate& other : neighbours_of(problem, best)) consider(problem, other);
-      if (found_.empty()) return;
       const auto& first = *std::ranges::min_element(found_, comes_first);
       better = !(first.candidate == best);
       best = first.candidate;
@@ -320,8 +351,8 @@ class Searcher {
         if (done >= most || is_over()) return;
         show("varying", done, most);
         ++result_.candidates;
-        if (!pool_.add(fit_transports(variant.form, mesh_, machine_).form,
-                       best.label + ", " + variant.change, false, {}, std::nullopt)) {
+        if (!pool_.add(fit(variant.form), best.label + ", " + variant.change, false, {},
+                       std::nullopt)) {
           ++result_.duplicates;
           continue;
         }
@@ -338,7 +369,7 @@ class Searcher {
   std::chrono::steady_clock::time_point begun_;
   Pool pool_;
   SearchResult result_;
-  std::optional<NormalForm> standard_;  // whose homes are the standard contract
+  std::optional<NormalForm> standard_;  // whose homes are the operator's own
   std::vector<Kept> kept_;
   std::vector<Kept> found_;                           // of the skeleton being looked at
   Picoseconds bound_;                                 // of it
@@ -352,10 +383,8 @@ class Searcher {
 Checked<CandidateForms> list_candidates(const Program& program, const Mesh& mesh,
                                         const Machine& machine, const SearchOptions& options) {
   const auto standard = standard_form(options.family, program, mesh);
-  if (!standard) {
-    return make_diag(DiagCode::S703,
-                     {{"program", program.name}, {"reason", "nothing says where its homes are"}});
-  }
+  if (!standard) return no_homes(program);
+  HP_REQUIRE_OK(check_ranks(mesh, machine));
   HP_TRY(const Problem problem, make_problem(program, mesh, *standard, options));
   CandidateForms all;
   std::set<std::string> seen;
@@ -372,6 +401,7 @@ Checked<CandidateForms> list_candidates(const Program& program, const Mesh& mesh
 
 Checked<SearchResult> search(const Program& program, const Mesh& mesh, const Machine& machine,
                              const SearchOptions& options) {
+  HP_REQUIRE_OK(check_ranks(mesh, machine));
   return Searcher(program, mesh, machine, options).run();
 }
 
