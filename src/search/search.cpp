@@ -254,6 +254,8 @@ class Searcher {
       for_each_variant(problem, skeleton, [&](const Candidate& one) { consider(problem, one); });
     } else {
       consider(problem, usual_variant(problem, skeleton));
+      consider(problem, usual_variant(problem, skeleton, Way::Direct));
+      std::ranges::sort(found_, comes_first);
       const Picoseconds usual = found_.empty() ? Picoseconds() : found_.front().outline.time;
       least_ = std::min(least_, usual.value > 0 ? usual : least_);
       if (usual.value / (100 + kSkeletonMargin) <= least_.value / 100) {

@@ -279,7 +279,7 @@ std::int64_t count_variants(const Problem& problem, const Candidate& skeleton) {
   return count;
 }
 
-Candidate usual_variant(const Problem& problem, const Candidate& skeleton) {
+Candidate usual_variant(const Problem& problem, const Candidate& skeleton, Way elsewhere) {
   Candidate candidate = skeleton;
   for (int part = 0; part < skeleton.parts; ++part) {
     CandidatePart& at = candidate.part[static_cast<std::size_t>(part)];
@@ -287,7 +287,8 @@ Candidate usual_variant(const Problem& problem, const Candidate& skeleton) {
       const auto ways = ways_of(problem, skeleton, part, g);
       const int home = home_at(problem, skeleton, part, g);
       const bool turns = home >= 0 && at.follow[static_cast<std::size_t>(home)] == Follow::Rotate;
-      at.way[static_cast<std::size_t>(g)] = turns ? ways.back() : ways.front();
+      const bool still = ways.front() == Way::None;
+      at.way[static_cast<std::size_t>(g)] = still ? Way::None : turns ? ways.back() : elsewhere;
     }
   }
   return candidate;

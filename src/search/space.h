@@ -25,8 +25,10 @@ struct SpaceOptions {
 [[nodiscard]] std::int64_t count_variants(const Problem& problem, const Candidate& skeleton);
 void for_each_variant(const Problem& problem, const Candidate& skeleton,
                       const std::function<void(const Candidate&)>& visit);
-// The variant that moves as is usual: relays in loops, collectives elsewhere.
-[[nodiscard]] Candidate usual_variant(const Problem& problem, const Candidate& skeleton);
+// The variant that moves as is usual: relays in loops, elsewhere collectives, or else straight from
+// and to homes.
+[[nodiscard]] Candidate usual_variant(const Problem& problem, const Candidate& skeleton,
+                                      Way elsewhere = Way::Bulk);
 // Those that differ in the way of one group at one part.
 [[nodiscard]] std::vector<Candidate> neighbours_of(const Problem& problem,
                                                    const Candidate& candidate);

@@ -91,12 +91,12 @@ std::vector<Sample> all_samples() {
   std::vector<Sample> all;
   for (const char* machine : {"h200x8", "l4x8"}) {
     all.push_back({{"attention", attention({"seq=8192"}), "cp=4", machine, Contract::Standard, 0}});
-    all.push_back({{"attention", attention({"seq=8192", "kv_heads=2"}), "cp=4", machine}, 7});
+    all.push_back({{"attention", attention({"seq=8192", "kv_heads=2"}), "cp=4", machine}, 15});
     all.push_back({{"attention", attention({"seq=8192", "causal=true"}), "cp=4", machine,
                     Contract::Standard, 0}});
-    all.push_back({{"attention", attention({"seq=16384", "causal=true"}), "cp=8", machine}, 17});
+    all.push_back({{"attention", attention({"seq=16384", "causal=true"}), "cp=8", machine}, 37});
     all.push_back({{"ag_gemm", {"m=4096", "n=4096", "k=4096"}, "tp=4", machine}, 5});
-    all.push_back({{"gemm_rs", {"m=4096", "n=4096", "k=4096"}, "tp=8", machine}, 13});
+    all.push_back({{"gemm_rs", {"m=4096", "n=4096", "k=4096"}, "tp=8", machine}, 29});
     all.push_back({{"gemm_ar", {"m=1024", "n=4096", "k=4096"}, "tp=4", machine}, 5});
     all.push_back(
         {{"decode", {"batch=8", "kv=8192", "heads=16", "kv_heads=4"}, "tp=4", machine}, 3});
@@ -105,16 +105,16 @@ std::vector<Sample> all_samples() {
   }
   const std::string pods = "h200x8x2";
   all.push_back(
-      {{"attention", attention({"seq=16384"}), "node=2,gpu=8", pods, Contract::Standard, 0}, 11});
+      {{"attention", attention({"seq=16384"}), "node=2,gpu=8", pods, Contract::Standard, 0}, 23});
   all.push_back({{"attention", attention({"seq=16384", "causal=true"}), "node=2,gpu=8", pods,
                   Contract::Standard, 0},
-                 23});
+                 47});
   all.push_back(
       {{"ag_gemm", {"m=8192", "n=8192", "k=8192"}, "node=2,gpu=8", pods, Contract::Standard, 0},
-       7});
+       15});
   all.push_back(
       {{"gemm_rs", {"m=8192", "n=8192", "k=8192"}, "node=2,gpu=8", pods, Contract::Standard, 0},
-       7});
+       15});
   all.push_back(
       {{"decode", {"batch=8", "kv=8192", "heads=16"}, "node=2,gpu=8", pods, Contract::Standard, 0},
        3});
@@ -192,7 +192,7 @@ TEST(Outline, counts_memory_roughly_as_plans_do) {
     std::vector<double> errors;
     for (const Timed& one : all) errors.push_back(std::abs(one.outlined_bytes / one.bytes - 1));
     EXPECT_LE(quantile(errors, 0.5), 0.4) << print(sample.text);
-    EXPECT_LE(quantile(errors, 0.9), 0.6) << print(sample.text);
+    EXPECT_LE(quantile(errors, 0.9), 0.7) << print(sample.text);
   }
 }
 
