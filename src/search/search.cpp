@@ -419,6 +419,7 @@ class Searcher {
     for (const auto& [reason, count] : refused_) {
       reasons += (reasons.empty() ? "" : "; ") + std::to_string(count) + " " + reason;
     }
+    if (reasons.empty()) reasons = "no axis has a part for every rank";
     return make_diag(DiagCode::S704,
                      {{"program", program_.name}, {"mesh", mesh_.name}, {"reasons", reasons}});
   }
