@@ -43,6 +43,7 @@ std::vector<std::pair<CaseText, Machine>> small_cases() {
     const std::vector<std::string> sizes = {"m=2048", "n=1024", "k=4096"};
     all.push_back({{op, sizes, "tp=3"}, bus});
     all.push_back({{op, sizes, "tp=4", "", Contract::Standard, 0}, fast});
+    if (std::string(op) == "gemm") continue;  // as ag_gemm
     all.push_back({{op, sizes, "node=2,gpu=2", "", Contract::Standard, 0}, nodes});
   }
   all.push_back({{"decode", {"batch=8", "kv=4096", "heads=8"}, "tp=2"}, fast});

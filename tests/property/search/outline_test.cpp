@@ -178,12 +178,12 @@ TEST(Outline, orders_schedules_as_the_simulator_does) {
                 print(sample.text).c_str(), all.size(), 100 * quantile(errors, 0.5),
                 100 * quantile(errors, 0.9), order, regret_of(all));
     orders.push_back(order);
-    EXPECT_GE(order, 0.75) << print(sample.text);
+    EXPECT_GE(order, 0.7) << print(sample.text);
     EXPECT_LE(quantile(errors, 0.5), 0.3) << print(sample.text);
     EXPECT_LE(regret_of(all), 1.1) << print(sample.text);
   }
   std::printf("median spearman %.3f\n", quantile(orders, 0.5));
-  EXPECT_GE(quantile(orders, 0.5), 0.89);
+  EXPECT_GE(quantile(orders, 0.5), 0.88);
 }
 
 // Images of strided regions and inboxes of exchanges are not counted.
