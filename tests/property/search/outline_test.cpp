@@ -91,12 +91,12 @@ std::vector<Sample> all_samples() {
   std::vector<Sample> all;
   for (const char* machine : {"h200x8", "l4x8"}) {
     all.push_back({{"attention", attention({"seq=8192"}), "cp=4", machine, Contract::Standard, 0}});
-    all.push_back({{"attention", attention({"seq=8192", "kv_heads=2"}), "cp=4", machine}, 7});
+    all.push_back({{"attention", attention({"seq=8192", "kv_heads=2"}), "cp=4", machine}, 15});
     all.push_back({{"attention", attention({"seq=8192", "causal=true"}), "cp=4", machine,
                     Contract::Standard, 0}});
-    all.push_back({{"attention", attention({"seq=16384", "causal=true"}), "cp=8", machine}, 17});
+    all.push_back({{"attention", attention({"seq=16384", "causal=true"}), "cp=8", machine}, 37});
     all.push_back({{"ag_gemm", {"m=4096", "n=4096", "k=4096"}, "tp=4", machine}, 5});
-    all.push_back({{"gemm_rs", {"m=4096", "n=4096", "k=4096"}, "tp=8", machine}, 13});
+    all.push_back({{"gemm_rs", {"m=4096", "n=4096", "k=4096"}, "tp=8", machine}, 29});
     all.push_back({{"gemm_ar", {"m=1024", "n=4096", "k=4096"}, "tp=4", machine}, 5});
     all.push_back(
         {{"decode", {"batch=8", "kv=8192", "heads=16", "kv_heads=4"}, "tp=4", machine}, 3});
@@ -105,16 +105,16 @@ std::vector<Sample> all_samples() {
   }
   const std::string pods = "h200x8x2";
   all.push_back(
-      {{"attention", attention({"seq=16384"}), "node=2,gpu=8", pods, Contract::Standard, 0}, 11});
+      {{"attention", attention({"seq=16384"}), "node=2,gpu=8", pods, Contract::Standard, 0}, 23});
   all.push_back({{"attention", attention({"seq=16384", "causal=true"}), "node=2,gpu=8", pods,
                   Contract::Standard, 0},
-                 23});
+                 47});
   all.push_back(
       {{"ag_gemm", {"m=8192", "n=8192", "k=8192"}, "node=2,gpu=8", pods, Contract::Standard, 0},
-       7});
+       15});
   all.push_back(
       {{"gemm_rs", {"m=8192", "n=8192", "k=8192"}, "node=2,gpu=8", pods, Contract::Standard, 0},
-       7});
+       15});
   all.push_back(
       {{"decode", {"batch=8", "kv=8192", "heads=16"}, "node=2,gpu=8", pods, Contract::Standard, 0},
        3});
@@ -178,12 +178,12 @@ TEST(Outline, orders_schedules_as_the_simulator_does) {
                 print(sample.text).c_str(), all.size(), 100 * quantile(errors, 0.5),
                 100 * quantile(errors, 0.9), order, regret_of(all));
     orders.push_back(order);
-    EXPECT_GE(order, 0.75) << print(sample.text);
+    EXPECT_GE(order, 0.7) << print(sample.text);
     EXPECT_LE(quantile(errors, 0.5), 0.3) << print(sample.text);
     EXPECT_LE(regret_of(all), 1.1) << print(sample.text);
   }
   std::printf("median spearman %.3f\n", quantile(orders, 0.5));
-  EXPECT_GE(quantile(orders, 0.5), 0.89);
+  EXPECT_GE(quantile(orders, 0.5), 0.88);
 }
 
 // Images of strided regions and inboxes of exchanges are not counted.
