@@ -48,6 +48,9 @@ inline constexpr std::array kFlags = {
     Flag{"budget", "", "SECONDS", "end the search after this, with what it has", kTune},
     Flag{"contract", "", "standard|free",
          "homes of inputs and outputs: the operator's (default), or searched too", kTune},
+    Flag{"home", "", "BUFFER=AXIS@MESHAXIS,...",
+         "where an input or output lives, under either contract: k=Skv@cp; q= is everywhere", kTune,
+         true},
     Flag{"numerics", "", "exact|reassociated|rounded",
          "what may happen to sums: order kept, partial states whole, or in the output's type "
          "(default)",

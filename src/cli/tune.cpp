@@ -231,6 +231,7 @@ Checked<int> tune_schedule(const CommandLine& line, Session& session) {
   TuneRequest request;
   HP_TRY(request.subject, operator_request_of(line));
   HP_TRY(request.search, search_options_of(line));
+  request.homes = line.values("home");
   HP_TRY(const auto seed, read_count(line, "seed", 0, std::numeric_limits<std::int64_t>::max()));
   std::signal(SIGINT, count_interrupt);
   HP_TRY(const Tuned tuned, tune(session, request));

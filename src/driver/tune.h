@@ -18,7 +18,8 @@ namespace harpe {
 // The search for a command line: a program, ranks and a machine in, the best schedules out.
 struct TuneRequest {
   Request subject;
-  SearchOptions search;  // `family` is filled in
+  SearchOptions search;            // `family` and `fixed` are filled in
+  std::vector<std::string> homes;  // "k=Skv@node,Skv@gpu", "q=": of buffers that stay as given
 };
 
 // What a candidate's critical path is spent on.

@@ -1,6 +1,7 @@
 #include "search/pool.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "search/canonical.h"
 #include "search/problem.h"
@@ -108,14 +109,18 @@ Checked<SearchResult> Pool::conclude(SearchResult result) {
 Diag Pool::refuse_all(const SearchResult& result) const {
   if (!too_large_.empty()) {
     const auto nearest = std::ranges::min_element(too_large_, {}, &Evaluated::memory_bytes);
+    const std::int64_t times =
+        (nearest->memory_bytes + limit_ - 1) / std::max<std::int64_t>(limit_, 1);
     return make_diag(DiagCode::S701, {{"count", result.estimated + result.simulated},
                                       {"program", program_.name},
                                       {"limit", limit_},
                                       {"nearest", nearest->label},
-                                      {"needed", nearest->memory_bytes}});
+                                      {"needed", nearest->memory_bytes},
+                                      {"ranks", mesh_.ranks() * times}});
   }
   if (!result.complete) {
-    return make_diag(DiagCode::S702, {{"program", program_.name}, {"seconds", result.seconds}});
+    return make_diag(DiagCode::S702, {{"program", program_.name},
+                                      {"seconds", std::round(10 * result.seconds) / 10}});
   }
   std::string reasons;
   for (const Refused& one : result.refused) {

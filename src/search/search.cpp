@@ -185,15 +185,29 @@ class Searcher {
     }
   }
 
+  // The few skeletons of few parts first: a search that ends early has looked at those, and their
+  // best bounds the others.
+  void walk_space(const Problem& problem) {
+    const int axes = divided_axes(mesh_);
+    for (int cuts = 0; cuts <= cuts_for(mesh_, options_); ++cuts) {
+      std::vector<Candidate> skeletons =
+          enumerate_skeletons(problem, {.contract = options_.contract, .cuts = cuts});
+      std::erase_if(skeletons, [&](const Candidate& one) {
+        return (cuts > 0 && one.parts < axes + cuts) || !is_allowed(problem, one);
+      });
+      walk(problem, skeletons);
+      if (is_over() || axes + cuts >= kMostParts) return;
+    }
+  }
+
   // Skeletons in the order of their bounds; those that cannot be better than what is known already
   // are left, and all behind them.
-  void walk_space(const Problem& problem) {
-    std::vector<Candidate> skeletons = enumerate_skeletons(
-        problem, {.contract = options_.contract, .cuts = cuts_for(mesh_, options_)});
-    std::erase_if(skeletons, [&](const Candidate& one) { return !is_allowed(problem, one); });
+  void walk(const Problem& problem, const std::vector<Candidate>& skeletons) {
     std::vector<std::pair<Picoseconds, std::size_t>> order;
     order.reserve(skeletons.size());
     for (std::size_t i = 0; i < skeletons.size(); ++i) {
+      if ((i & 255) == 0) show("bounds", static_cast<std::int64_t>(i), std::ssize(skeletons));
+      if ((i & 63) == 0 && is_over()) break;
       order.emplace_back(bound_of(problem, machine_, skeletons[i]), i);
     }
     std::ranges::sort(order);

@@ -25,7 +25,7 @@ void factorise(std::int64_t size, int most, std::vector<std::int64_t>& prefix,
 
 // Every way to cut the mesh's axes into parts.
 std::vector<std::vector<CandidatePart>> cut_mesh(const Mesh& mesh, int cuts) {
-  const int most = std::min(kMostParts, static_cast<int>(mesh.axes.size()) + cuts);
+  const int most = std::min(kMostParts, divided_axes(mesh) + cuts);
   std::vector<std::vector<CandidatePart>> shapes{{}};
   for (std::size_t axis = 0; axis < mesh.axes.size(); ++axis) {
     std::vector<std::vector<std::int64_t>> factors;
@@ -251,6 +251,11 @@ void choose_ways(const Problem& problem, Candidate& candidate, int slot,
 }
 
 }  // namespace
+
+int divided_axes(const Mesh& mesh) {
+  return static_cast<int>(
+      std::ranges::count_if(mesh.axes, [](const MeshAxis& axis) { return axis.size > 1; }));
+}
 
 std::vector<Candidate> enumerate_skeletons(const Problem& problem, const SpaceOptions& options) {
   return SkeletonWalk(problem, options).run();

@@ -18,6 +18,9 @@ struct SpaceOptions {
   int cuts = 1;  // more parts than the mesh has axes, at most
 };
 
+// Axes of more than one rank.
+[[nodiscard]] int divided_axes(const Mesh& mesh);
+
 // Every skeleton, `way` left empty, in a fixed order.
 [[nodiscard]] std::vector<Candidate> enumerate_skeletons(const Problem& problem,
                                                          const SpaceOptions& options);
