@@ -15,7 +15,6 @@ struct Evaluation {
   Picoseconds time;
   std::int64_t memory_bytes = 0;  // of one rank's arena
   std::int64_t tasks = 0;
-  bool exact = true;  // no partial state is rounded, or added up by a library, on the way
 };
 
 // Says what a schedule takes. One of the two open sets (style.md): the simulator is one evaluator,

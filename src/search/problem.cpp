@@ -100,7 +100,6 @@ class ProblemMaker {
       : program_(program), options_(options), reader_{program, mesh, standard} {
     problem_.program = &program;
     problem_.mesh = &mesh;
-    problem_.exact = options.numerics == NumericsClass::Exact;
   }
 
   Checked<Problem> make() {

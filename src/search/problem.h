@@ -57,7 +57,6 @@ struct Problem {
   std::vector<SideNest> side_nests;
   double flops = 0;              // of the nest, nothing hidden
   double depth = 1;              // extent of a product's whole axes, as of a head dimension
-  bool exact = false;            // sums are neither rounded nor added up by a library on the way
   bool remote_operands = false;  // a kernel reads operands in place on another rank
   struct Mask {
     int queries = 0, keys = 0;  // axes of the nest

@@ -168,10 +168,6 @@ class Searcher {
         refuse(evaluation.error());
         return true;
       }
-      if (options_.numerics == NumericsClass::Exact && !evaluation->exact) {
-        ++refused_["partial sums are rounded, or added up by a library, on the way"];
-        return true;
-      }
       one.simulated = evaluation->time;
       one.memory_bytes = evaluation->memory_bytes;
       if (!outline) one.estimate = evaluation->time;

@@ -218,11 +218,8 @@ std::vector<Way> ways_of(const Problem& problem, const Candidate& skeleton, int 
   const bool rotates = home >= 0 && at.follow[static_cast<std::size_t>(home)] == Follow::Rotate;
   // A relay hands on what its neighbour held, which is another block where the ranks differ in what
   // they take of it, or add to the same (commir.md 4.4).
-  const bool by_owner = problem.exact && group.written && group.is_sum && group.reduced;
-  std::vector<Way> ways = {Way::Direct};
-  if (!by_owner || is_indexed(group, at.par)) ways.insert(ways.begin(), Way::Bulk);
-  if (rotates && !is_indexed(group, at.par)) ways.push_back(Way::Relay);
-  return ways;
+  if (!rotates || is_indexed(group, at.par)) return {Way::Bulk, Way::Direct};
+  return {Way::Bulk, Way::Direct, Way::Relay};
 }
 
 // Every loop moves something: else it only cuts the leaf into pieces.
@@ -265,25 +262,19 @@ std::int64_t count_variants(const Problem& problem, const Candidate& skeleton) {
   std::int64_t count = 1;
   for (int part = 0; part < skeleton.parts; ++part) {
     std::array<std::int64_t, kMostAxes> turning{};
-    std::array<bool, kMostAxes> may_rest{};
-    may_rest.fill(true);
     for (int g = 0; g < static_cast<int>(problem.groups.size()); ++g) {
-      const std::vector<Way> all_ways = ways_of(problem, skeleton, part, g);
-      const auto ways = static_cast<std::int64_t>(all_ways.size());
+      const auto ways = static_cast<std::int64_t>(ways_of(problem, skeleton, part, g).size());
       const int home = home_at(problem, skeleton, part, g);
       if (home >= 0 && needs_move(problem, skeleton, part, g) &&
           skeleton.part[static_cast<std::size_t>(part)].follow[static_cast<std::size_t>(home)] ==
               Follow::Rotate) {
         std::int64_t& all = turning[static_cast<std::size_t>(home)];
         all = std::max<std::int64_t>(all, 1) * ways;
-        if (all_ways.front() != Way::Bulk) may_rest[static_cast<std::size_t>(home)] = false;
       } else {
         count *= ways;
       }
     }
-    for (std::size_t axis = 0; axis < kMostAxes; ++axis) {
-      if (turning[axis] > 0) count *= turning[axis] - (may_rest[axis] ? 1 : 0);
-    }
+    for (const std::int64_t all : turning) count *= all > 0 ? all - 1 : 1;
   }
   return count;
 }
@@ -296,8 +287,8 @@ Candidate usual_variant(const Problem& problem, const Candidate& skeleton, Way e
       const auto ways = ways_of(problem, skeleton, part, g);
       const int home = home_at(problem, skeleton, part, g);
       const bool turns = home >= 0 && at.follow[static_cast<std::size_t>(home)] == Follow::Rotate;
-      const bool has = std::ranges::find(ways, elsewhere) != ways.end();
-      at.way[static_cast<std::size_t>(g)] = turns ? ways.back() : has ? elsewhere : ways.front();
+      const bool still = ways.front() == Way::None;
+      at.way[static_cast<std::size_t>(g)] = still ? Way::None : turns ? ways.back() : elsewhere;
     }
   }
   return candidate;

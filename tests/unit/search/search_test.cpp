@@ -245,38 +245,6 @@ TEST(Search, refuses_more_ranks_than_the_machine_has) {
   EXPECT_FALSE(list_candidates(one->program, one->mesh, small, one->options()).ok());
 }
 
-TEST(Search, rounds_no_partial_sum_where_numerics_are_exact) {
-  for (const CaseText& text :
-       {CaseText{"gemm_rs", {"m=2048", "n=2048", "k=2048", "dtype=bf16"}, "tp=4"},
-        CaseText{"gemm_ar", {"m=2048", "n=2048", "k=2048", "dtype=bf16"}, "tp=4"},
-        CaseText{"attention_bwd", {"seq=2048", "heads=4", "dtype=bf16"}, "cp=4"}}) {
-    const auto one = make_case(text);
-    SearchOptions options = one->options();
-    const SearchResult rounded = expect_result(*one, options);
-    options.numerics = NumericsClass::Exact;
-    const SearchResult exact = expect_result(*one, options);
-    SimulationEvaluator evaluator(one->program, one->mesh, one->machine);
-    for (const auto* list : {&exact.top, &exact.front, &exact.baselines}) {
-      for (const Evaluated& each : *list) {
-        EXPECT_TRUE(evaluator.evaluate(each.form)->exact) << print(text) << ": " << each.label;
-      }
-    }
-    EXPECT_GE(time_of(exact), time_of(rounded) * 0.99) << print(text);
-    EXPECT_FALSE(
-        evaluator.evaluate(named_form(*one, text.op == "attention_bwd" ? "allgather" : "bulk"))
-            ->exact);
-    std::int64_t counted = 0;
-    const auto problem = make_problem(one->program, one->mesh, one->standard, options);
-    for (const Candidate& skeleton : enumerate_skeletons(*problem, {})) {
-      std::int64_t variants = 0;
-      for_each_variant(*problem, skeleton, [&](const Candidate&) { ++variants; });
-      ASSERT_EQ(count_variants(*problem, skeleton), variants);
-      counted += variants;
-    }
-    EXPECT_GT(counted, 100);
-  }
-}
-
 TEST(Search, starts_from_seeds) {
   const auto one = causal_case();
   SearchOptions options = one->options();
