@@ -49,6 +49,10 @@ constexpr std::array kVerbs = {
          "  harpe tune attention seq=65536 heads=32 head_dim=128 causal=true --mesh cp=8\n"
          "  harpe tune gemm_rs m=8192 n=8192 k=28672 --mesh tp=8 --machine h200x8 -o best.plan\n"
          "  harpe tune attention seq=64 heads=4 --mesh cp=4 --verify-all --json -"},
+    Verb{"cache", "list|export FILE|import FILE|prune",
+         "what earlier searches found: list it, carry it elsewhere, tidy up",
+         "  harpe cache list\n  harpe cache export found.txt\n"
+         "  harpe cache import found.txt --dir /shared/harpe\n  harpe cache prune --older 90"},
 };
 
 // Verbs of the command line contract that no version has yet.

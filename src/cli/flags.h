@@ -21,6 +21,7 @@ enum VerbBit : std::uint32_t {
   kProfile = 1U << 10U,
   kValidate = 1U << 11U,
   kTune = 1U << 12U,
+  kCache = 1U << 13U,
 };
 
 struct Flag {
@@ -41,12 +42,16 @@ inline constexpr std::array kFlags = {
          kTaxes},
     Flag{"machine", "", "X", "a name of `harpe machines`, or FILE.machine (default by the mesh)",
          kShow | kLower | kVerify | kRun | kSimulate | kTaxes | kValidate | kTune},
+    Flag{"cache", "", "DIR|off", "where searches keep their answers (default ~/.cache/harpe)",
+         kShow | kLower | kVerify | kRun | kSimulate | kTaxes | kTune},
     Flag{"top", "", "K", "how many schedules to show (default 8)", kTune},
     Flag{"budget", "", "SECONDS", "end the search after this, with what it has", kTune},
     Flag{"contract", "", "standard|free",
          "homes of inputs and outputs: the operator's (default), or searched too", kTune},
-    Flag{"numerics", "", "exact|rounded|reordered",
-         "what partial sums may suffer on the way (default rounded)", kTune},
+    Flag{"numerics", "", "exact|reassociated|rounded",
+         "what may happen to sums: order kept, partial states whole, or in the output's type "
+         "(default)",
+         kTune},
     Flag{"cuts", "", "N",
          "parts the mesh may be cut into beyond its axes (default 1 on up to two axes, else 0)",
          kTune},
@@ -88,17 +93,22 @@ inline constexpr std::array kFlags = {
     Flag{"wait", "", "MILLISECONDS", "how long a rank waits for another (default 10000)", kRun},
     Flag{"trace", "", "FILE.json", "write a timeline for Perfetto or chrome://tracing",
          kRun | kSimulate},
+    Flag{"report", "", "FILE.html", "write a page with charts; a browser opens it from disk",
+         kRun | kSimulate | kTaxes | kTune},
     Flag{"inject", "", "lose=TASK|bug", "end the worker that reaches a task, or break an invariant",
          kRun},
+    Flag{"dir", "", "FOLDER", "of the plan cache (default $XDG_CACHE_HOME/harpe, ~/.cache/harpe)",
+         kCache},
+    Flag{"older", "", "DAYS", "prune: also what was found longer ago", kCache},
     Flag{"all", "", "", "every diagnostic, as the text of docs/errors.md", kExplain},
     Flag{"json", "", "FILE|-", "write one JSON object with inputs and results",
          kOps | kSchedules | kLower | kVerify | kRun | kSimulate | kTaxes | kMachines | kProfile |
-             kValidate | kTune},
+             kValidate | kTune | kCache},
     Flag{"paranoid", "", "", "read every text form back and compare",
          kShow | kSchedules | kLower | kVerify | kRun | kSimulate | kTaxes | kTune},
     Flag{"help", "-h", "", "this text",
          kOps | kShow | kSchedules | kLower | kVerify | kRun | kSimulate | kTaxes | kExplain |
-             kMachines | kProfile | kValidate | kTune},
+             kMachines | kProfile | kValidate | kTune | kCache},
 };
 
 }  // namespace harpe::cli

@@ -1,5 +1,7 @@
 #include "cli/request.h"
 
+#include "driver/build.h"
+#include "driver/options.h"
 #include "driver/target.h"
 
 namespace harpe::cli {
@@ -16,6 +18,14 @@ Checked<Request> request_of(const CommandLine& line) {
                   .schedule = line.value("schedule"),
                   .machine = line.value("machine")};
   for (const NamedFile& file : files) request.inputs.push_back(file.name);
+  request.version = identify_build(HARPE_VERSION);
+  const auto given = line.value("cache");
+  Checked<std::optional<std::string>> cache = cache_of(given, "--cache");
+  if (cache.ok()) {
+    request.cache = *std::move(cache);
+  } else if (given) {
+    return cache.error();
+  }
   return request;
 }
 

@@ -7,6 +7,7 @@
 #include "cli/request.h"
 #include "cli/verbs.h"
 #include "driver/memory.h"
+#include "driver/report_run.h"
 #include "driver/run.h"
 #include "driver/target.h"
 
@@ -50,6 +51,7 @@ Checked<RunRequest> run_request_of(const CommandLine& line) {
   request.load = line.value("load");
   request.check = line.has("check");
   request.trace = line.value("trace");
+  request.report = line.value("report");
   return request;
 }
 
@@ -127,6 +129,14 @@ Checked<int> show_outcome(const CommandLine& line, const Plan& plan, const RunRe
     json.set("check", to_json(*outcome.check));
   }
   HP_REQUIRE_OK(show_results(line, print_title(summary) + print_rows(rows), json));
+  if (request.report) {
+    HP_REQUIRE_OK(
+        write_run_report(*request.report, {.title = summary.program + " on " + summary.mesh,
+                                           .command = print_command(line),
+                                           .version = HARPE_VERSION,
+                                           .plan = &plan,
+                                           .outcome = &outcome}));
+  }
   if (outcome.check && !outcome.check->passed()) return failure_of(*outcome.check);
   return kDone;
 }

@@ -6,7 +6,9 @@
 #include "cli/report.h"
 #include "cli/request.h"
 #include "cli/verbs.h"
+#include "driver/files.h"
 #include "driver/memory.h"
+#include "driver/report_page.h"
 #include "driver/simulation.h"
 #include "driver/trace.h"
 
@@ -134,6 +136,8 @@ Json to_json(const Machine& machine, const Simulation& simulation) {
 
 Checked<int> simulate_plan(const CommandLine& line, Session& session) {
   HP_REQUIRE_OK(check_json(line));
+  const std::optional<std::string> report = line.value("report");
+  if (report) HP_REQUIRE_OK(check_writable(*report));
   SimulateOptions options;
   HP_TRY(options.launch, parse_launch(line.value("launch").value_or("graph")));
   HP_TRY(const Request request, request_of(line));
@@ -150,6 +154,15 @@ Checked<int> simulate_plan(const CommandLine& line, Session& session) {
   const Simulation simulation = simulate(plan, machine, options);
   if (const auto trace = line.value("trace")) {
     HP_REQUIRE_OK(write_trace(*trace, plan, simulation));
+  }
+  if (report) {
+    HP_TRY(ReportedPlan reported, report_plan(plan.form.name, plan, machine, options));
+    const ReportSource source{.title = plan.program.name + " on " + print_mesh_option(plan.mesh),
+                              .command = print_command(line),
+                              .version = HARPE_VERSION,
+                              .machine = &machine,
+                              .plans = {std::move(reported)}};
+    HP_REQUIRE_OK(write_report(*report, source));
   }
   const PlanSummary summary = summarise(plan);
   Json json = start_json(line);

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "cli/flags.h"
 #include "driver/files.h"
 
 namespace harpe::cli {
@@ -19,6 +20,21 @@ bool has_terminal() { return ::isatty(STDERR_FILENO) == 1; }
 void write(std::FILE* stream, std::string_view text) {
   std::fwrite(text.data(), 1, text.size(), stream);
   std::fflush(stream);
+}
+
+// As a shell takes it for one word.
+std::string quote(const std::string& word) {
+  if (!word.empty() && word.find_first_of(" \t\n'\"\\$`&|;<>()*?[]#~!{}") == std::string::npos) {
+    return word;
+  }
+  std::string out = "'";
+  for (const char c : word) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return out + "'";
+}
+
+bool is_switch(std::string_view name) {
+  const auto flag = std::ranges::find(kFlags, name, &Flag::name);
+  return flag != kFlags.end() && flag->value.empty();
 }
 
 }  // namespace
@@ -68,6 +84,18 @@ std::string print_seconds(double seconds) {
   if (seconds < 1e-3) return fmt::format("{:.1f} us", seconds * 1e6);
   if (seconds < 1) return fmt::format("{:.1f} ms", seconds * 1e3);
   return fmt::format("{:.2f} s", seconds);
+}
+
+std::string print_command(const CommandLine& line) {
+  std::string out = "harpe " + line.verb;
+  for (const std::string& word : line.words) out += " " + quote(word);
+  for (const auto& [flag, values] : line.flags) {
+    for (const std::string& value : values) {
+      out += " --" + flag;
+      if (!is_switch(flag)) out += " " + quote(value);
+    }
+  }
+  return out;
 }
 
 Json start_json(const CommandLine& line) {

@@ -33,6 +33,9 @@ using Rows = std::vector<std::pair<std::string, std::string>>;
 
 [[nodiscard]] std::string print_seconds(double seconds);  // "12.3 ms"
 
+// The command as it may be typed again: operands, then flags by name, quoted for a shell.
+[[nodiscard]] std::string print_command(const CommandLine& line);
+
 // The object `--json` writes: schema version and command, then what the verb adds.
 [[nodiscard]] Json start_json(const CommandLine& line);
 // Refuses a `--json` file that cannot be written, before any work. Errors: I102.

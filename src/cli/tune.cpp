@@ -8,16 +8,11 @@
 #include "cli/report.h"
 #include "cli/request.h"
 #include "cli/verbs.h"
-#include "driver/certify.h"
 #include "driver/files.h"
 #include "driver/memory.h"
-#include "driver/plan_file.h"
 #include "driver/simulation.h"
 #include "driver/target.h"
 #include "driver/tune.h"
-#include "ir/text.h"
-#include "lower/lower.h"
-#include "schedule/replay.h"
 
 namespace harpe::cli {
 namespace {
@@ -26,6 +21,7 @@ constexpr std::int64_t kMostTop = 1000;
 constexpr std::int64_t kMostSeconds = 1'000'000;
 constexpr std::int64_t kMeasuredRounds = 5;
 constexpr std::size_t kDifferencesShown = 3;
+constexpr std::size_t kMostRows = 8;
 
 // An interrupt ends the search, which then answers with what it has; a second one ends harpe.
 volatile std::sig_atomic_t interrupts = 0;
@@ -62,8 +58,8 @@ Checked<SearchOptions> search_options_of(const CommandLine& line) {
   std::size_t contract = 0;
   HP_REQUIRE_OK(read_choice(line, "contract", {"standard", "free"}, contract));
   options.contract = static_cast<Contract>(contract);
-  std::size_t numerics = 1;
-  HP_REQUIRE_OK(read_choice(line, "numerics", {"exact", "rounded", "reordered"}, numerics));
+  std::size_t numerics = 2;
+  HP_REQUIRE_OK(read_choice(line, "numerics", {"exact", "reassociated", "rounded"}, numerics));
   options.numerics = static_cast<NumericsClass>(numerics);
   HP_TRY(const auto top, read_count(line, "top", 1, kMostTop));
   options.top = top.value_or(options.top);
@@ -83,10 +79,6 @@ Checked<SearchOptions> search_options_of(const CommandLine& line) {
 
 std::string print_time(Picoseconds time) { return print_seconds(time.seconds()); }
 
-std::string script_of(const Tuned& tuned, const Evaluated& one) {
-  return print(derive_script(tuned.program, tuned.mesh, one.form));
-}
-
 Rows rows_of(const Tuned& tuned) {
   const SearchResult& result = tuned.result;
   const Evaluated& best = result.top.front();
@@ -99,6 +91,16 @@ Rows rows_of(const Tuned& tuned) {
        print_seconds(result.seconds) + (result.complete ? "" : ", ended before it was done")},
       {"best",
        fmt::format("{}, {} a rank", print_time(best.time()), print_bytes(best.memory_bytes))}};
+  if (tuned.seeds > 0) {
+    rows.emplace_back(
+        "cache", tuned.known_since
+                     ? "began with what the same search found on " + *tuned.known_since
+                     : fmt::format("began with {} schedules found for other sizes", tuned.seeds));
+  }
+  for (const Refused& one : result.refused) {
+    if (rows.size() > kMostRows) break;
+    rows.emplace_back("refused", fmt::format("{} x {}", one.count, one.reason));
+  }
   if (!best.simulated) rows.emplace_back("time", "estimated: too many ranks to make the plan");
   return rows;
 }
@@ -131,7 +133,7 @@ std::string print_comparisons(const Tuned& tuned) {
     }
     lines.push_back({one.schedule, fmt::format("{:.2f} x", one.ratio),
                      (why.empty() ? "the same critical path" : why) +
-                         (one.elsewhere ? "; its inputs or outputs live elsewhere" : "")});
+                         (one.excluded.empty() ? "" : "; " + one.excluded)});
   }
   return "\nnamed schedules against it, and what their critical paths spend more on\n" +
          print_table(lines);
@@ -174,7 +176,7 @@ Json comparisons_to_json(const Tuned& tuned) {
     out.push_back(Json::object()
                       .set("schedule", one.schedule)
                       .set("ratio", one.ratio)
-                      .set("elsewhere", one.elsewhere)
+                      .set("excluded", one.excluded)
                       .set("critical_path_us", std::move(differences)));
   }
   return {std::move(out)};
@@ -194,6 +196,8 @@ void add_search(Json& json, const Tuned& tuned) {
       .set("simulated", result.simulated)
       .set("search_s", result.seconds)
       .set("complete", result.complete)
+      .set("known_since", tuned.known_since ? Json(*tuned.known_since) : Json())
+      .set("seeds", tuned.seeds)
       .set("best", to_json(tuned, result.top.front()))
       .set("top", list_to_json(tuned, result.top))
       .set("front", list_to_json(tuned, result.front))
@@ -217,20 +221,13 @@ void add_verified(Json& json, Rows& rows, const VerifiedAll& all) {
   }
 }
 
-Checked<Ok> write_best(const CommandLine& line, const Tuned& tuned) {
-  const auto path = line.value("output-file");
-  if (!path) return Ok{};
-  show_progress("lowering the best");
-  HP_TRY(const Plan plan, lower(tuned.program, tuned.mesh, tuned.result.top.front().form));
-  HP_REQUIRE_OK(certify(plan, level_for(plan)));
-  return write_text(*path, print_plan_file(plan));
-}
-
 }  // namespace
 
 Checked<int> tune_schedule(const CommandLine& line, Session& session) {
   HP_REQUIRE_OK(check_json(line));
-  if (const auto path = line.value("output-file")) HP_REQUIRE_OK(check_writable(*path));
+  for (const std::string_view flag : {"output-file", "report"}) {
+    if (const auto path = line.value(flag)) HP_REQUIRE_OK(check_writable(*path));
+  }
   TuneRequest request;
   HP_TRY(request.subject, operator_request_of(line));
   HP_TRY(request.search, search_options_of(line));
@@ -257,7 +254,15 @@ Checked<int> tune_schedule(const CommandLine& line, Session& session) {
                            request.search.progress));
     add_verified(json, rows, *all);
   }
-  HP_REQUIRE_OK(write_best(line, tuned));
+  if (const auto path = line.value("output-file")) {
+    show_progress("lowering the best");
+    HP_REQUIRE_OK(write_best(*path, tuned));
+  }
+  for (const Diag& diag : tuned.passed_over) print_error(render(diag, "warning") + "\n");
+  if (const auto path = line.value("report")) {
+    show_progress("writing the report");
+    HP_REQUIRE_OK(write_report(*path, print_command(line), HARPE_VERSION, tuned));
+  }
   const std::string title =
       tuned.program.name + " on " + print_mesh_option(tuned.mesh) + ", searched\n";
   HP_REQUIRE_OK(show_results(line,

@@ -9,6 +9,7 @@ namespace harpe::cli {
 // One verb a file. Each returns the exit status of what it did, or why it refused.
 [[nodiscard]] Checked<int> list_operators(const CommandLine& line);
 [[nodiscard]] Checked<int> explain_diagnostic(const CommandLine& line);
+[[nodiscard]] Checked<int> use_cache(const CommandLine& line);
 [[nodiscard]] Checked<int> list_machines(const CommandLine& line);
 [[nodiscard]] Checked<int> profile_host(const CommandLine& line);
 [[nodiscard]] Checked<int> tune_schedule(const CommandLine& line, Session& session);

@@ -61,6 +61,7 @@ Checked<Ok> check_places(const RunRequest& request) {
     HP_REQUIRE_OK(check("--output " + file.name, file.path));
   }
   if (request.trace) HP_REQUIRE_OK(check("--trace", *request.trace));
+  if (request.report) HP_REQUIRE_OK(check("--report", *request.report));
   return Ok{};
 }
 
@@ -164,7 +165,7 @@ Checked<RunOutcome> run(const Plan& plan, const RunRequest& request, const Tenso
   RunOutcome outcome;
   Result<RunStats, FaultReport> stats = executor->run({.iterations = request.iterations,
                                                        .wait_limit = request.wait_limit,
-                                                       .trace = request.trace.has_value()});
+                                                       .trace = request.trace || request.report});
   if (!stats.ok()) {
     outcome.fault = std::move(stats).error();
     return outcome;

@@ -22,7 +22,8 @@ struct RunRequest {
   std::int64_t iterations = 1;
   std::chrono::milliseconds wait_limit{10'000};
   bool check = false;
-  std::optional<std::string> trace;  // a file
+  std::optional<std::string> trace;   // a file
+  std::optional<std::string> report;  // a file, which the caller writes from the timeline
   std::optional<TaskId> lose_worker_at;
 };
 

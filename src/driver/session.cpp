@@ -133,7 +133,7 @@ Checked<Scheduled> Session::schedule(const Request& request) {
       if (made != *file.form) return make_diag(DiagCode::I105, {{"path", name}});
     }
   } else if (name == kAuto) {
-    HP_TRY(const NormalForm chosen, choose_schedule(out.program, out.mesh, request.machine));
+    HP_TRY(const NormalForm chosen, choose_schedule(out.program, out.mesh, request));
     out.script = derive_script(out.program, out.mesh, chosen);
   } else {
     HP_TRY(out.script, name_script(name, out.program, out.mesh));

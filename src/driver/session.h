@@ -23,6 +23,10 @@ struct Request {
   std::optional<std::string> mesh;          // "node=2,gpu=4"
   std::optional<std::string> schedule;      // a name, FILE.sched or "auto"; none is "auto"
   std::optional<std::string> machine = {};  // that `auto` searches for; none: by the mesh
+  // Folder of earlier searches' answers, of this version of Harpe, that `auto` takes where it asks
+  // the same; none: it always searches.
+  std::optional<std::string> cache = {};
+  std::string version = {};
 };
 
 // A program with its schedule on a mesh: everything above the plan.

@@ -97,9 +97,13 @@ class Timeline {
             .set("args", more.set("task", lines_[id.index()]).set("bytes", task.bytes)));
   }
 
-  // An arrow from the end of one task to the start of another.
-  void add_arrow(TaskId from, double end, TaskId to, double start, WaitKind kind) {
-    add(at(from, "s", name_of(kind), "wait", end).set("id", to.value));
+  // An arrow from the end of one task to the start of another. It leaves just before the end, for a
+  // slice does not hold its end.
+  void add_arrow(TaskId from, const Span& span, TaskId to, double start, WaitKind kind) {
+    constexpr std::int64_t kBefore = 1000;  // picoseconds
+    const std::int64_t leaves = std::max(span.ready.value, span.end.value - kBefore);
+    add(at(from, "s", name_of(kind), "wait", Picoseconds(leaves).microseconds())
+            .set("id", to.value));
     add(at(to, "f", name_of(kind), "wait", start).set("id", to.value).set("bp", "e"));
   }
 
@@ -175,8 +179,8 @@ Checked<Ok> write_trace(const std::string& path, const Plan& plan, const Simulat
                       Json::object().set("start_us", (span.begin - span.ready).microseconds()));
     if (span.cause < 0 || span.kind == WaitKind::Lane) continue;
     const TaskId cause(span.cause);
-    const Picoseconds end = simulation.tasks[cause.index()].end;
-    timeline.add_arrow(cause, end.microseconds(), id, span.ready.microseconds(), span.kind);
+    timeline.add_arrow(cause, simulation.tasks[cause.index()], id, span.ready.microseconds(),
+                       span.kind);
   }
   return timeline.write(path);
 }

@@ -32,7 +32,7 @@ struct PathSums {
 struct SearchComparison {
   std::string schedule;
   double ratio = 1;                                            // its time over the best's
-  bool elsewhere = false;                                      // its homes are not the contract's
+  std::string excluded;                                        // as Evaluated::excluded
   std::vector<std::pair<Spending, std::int64_t>> differences;  // picoseconds, largest first
 };
 
@@ -42,15 +42,29 @@ struct Tuned {
   Machine machine;
   SearchResult result;
   std::vector<SearchComparison> comparisons;  // of the named ones, best first
+  std::optional<std::string> known_since;     // the date of an answer that the cache had already
+  std::int64_t seeds = 0;                     // schedules of the cache that it began with
+  std::vector<Diag> passed_over;              // of the cache's files: to be shown as warnings
 };
 // Errors: Session's; machine_for's; search's.
 [[nodiscard]] Checked<Tuned> tune(Session& session, const TuneRequest& request);
 
-// What `auto` means: the search's choice on the machine; where there is no space or no machine
-// large enough, the rule of the operator (schedule/named/registry.h, choose_auto).
-// Errors: load_machine's; S701; choose_auto's.
+// What `auto` means: what an earlier search of the same found, or the search's choice on the
+// machine; where there is no space or no machine large enough, the rule of the operator
+// (schedule/named/registry.h, choose_auto). Errors: load_machine's; S701; choose_auto's.
 [[nodiscard]] Checked<NormalForm> choose_schedule(const Program& program, const Mesh& mesh,
-                                                  const std::optional<std::string>& machine);
+                                                  const Request& request);
+
+// The script of one of the schedules found: reads back as a `.sched` file.
+[[nodiscard]] std::string script_of(const Tuned& tuned, const Evaluated& one);
+
+// The best schedule's plan, proved. Errors: lower's, certify's; I102.
+[[nodiscard]] Checked<Ok> write_best(const std::string& path, const Tuned& tuned);
+
+// The report page of a search: the best schedule and the nearest named ones. Errors: lower's;
+// check_fits'; I102.
+[[nodiscard]] Checked<Ok> write_report(const std::string& path, const std::string& command,
+                                       const std::string& version, const Tuned& tuned);
 
 // Executes every candidate on CPU ranks, at the given (small) sizes, against the reference.
 struct VerifiedAll {

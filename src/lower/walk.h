@@ -73,6 +73,11 @@ class DraftWriter {
 [[nodiscard]] std::vector<RankId> ranks_along(const Blocks& blocks, RankId rank,
                                               const std::vector<int>& over);
 
+// Puts the copies from task `first` on, that their sources push, in the order of their distance
+// along `over`: every source begins with itself and its successor, and no two sources send to one
+// destination at a time.
+void spread_pushes(DraftWriter& writer, std::size_t first, const std::vector<int>& over);
+
 // Where an operand is after each of its stages; runs the stages of one statement.
 class Stager {
  public:

@@ -229,11 +229,15 @@ Checked<Ok> Drainer::collect(std::size_t level, Time t, std::int64_t position_id
   const std::int64_t instance = writer_.next_instance();
   const std::int64_t ranks = writer_.blocks().ranks();
   const bool complete = is_complete(level);
+  const std::size_t first = writer_.draft().tasks.size();
   std::vector<std::vector<Contribution>>
       sources;  // all sends first, so that they can be one collective
   for (RankId rank(0); rank.value < ranks; ++rank.value) {
     sources.push_back(collect_at(level, t, rank, instance, position_id));
   }
+  const NestMove& move = *group_.chain[level];
+  const bool pushed = move.spec->how == How::Direct && move.spec->initiator() == Initiator::Src;
+  if (pushed && !writer_.space_time_only()) spread_pushes(writer_, first, move.over);
   drop_replicas(level, t);
   for (RankId rank(0); rank.value < ranks; ++rank.value) {
     if (sources[rank.index()].empty()) continue;

@@ -195,6 +195,7 @@ Checked<Ok> Stager::run_level(Operand& operand, std::size_t level, Time t,
   const bool passed_on = move.spec->how == How::Relay && step > 0;
   std::vector<std::vector<Source>> arrived(static_cast<std::size_t>(blocks.ranks()));
   const std::int64_t instance = writer_.next_instance();
+  const std::size_t first = writer_.draft().tasks.size();
   const int cut = operand.levels[level].cut;
   const std::int32_t values = cut < 0 ? 1 : blocks.digits()[static_cast<std::size_t>(cut)].extent;
   for (RankId rank(0); rank.value < blocks.ranks(); ++rank.value) {
@@ -217,6 +218,8 @@ Checked<Ok> Stager::run_level(Operand& operand, std::size_t level, Time t,
     }
   }
   operand.levels[level].at = std::move(arrived);
+  const bool pushed = move.spec->how == How::Direct && move.spec->initiator() == Initiator::Src;
+  if (pushed && !writer_.space_time_only()) spread_pushes(writer_, first, move.over);
   return Ok{};
 }
 

@@ -94,6 +94,19 @@ DraftTask& DraftWriter::add(DraftTask task) {
   return draft_.tasks.back();
 }
 
+void spread_pushes(DraftWriter& writer, std::size_t first, const std::vector<int>& over) {
+  const Blocks& blocks = writer.blocks();
+  const std::int64_t size = blocks.extent(over);
+  const auto distance = [&](const DraftTask& task) {
+    const RankId to = writer.draft().slot(task.writes.front()).rank;
+    return (blocks.coordinate(to, over) - blocks.coordinate(task.rank, over) + size) % size;
+  };
+  std::vector<DraftTask>& tasks = writer.draft().tasks;
+  std::stable_sort(
+      tasks.begin() + static_cast<std::ptrdiff_t>(first), tasks.end(),
+      [&](const DraftTask& a, const DraftTask& b) { return distance(a) < distance(b); });
+}
+
 std::vector<RankId> ranks_along(const Blocks& blocks, RankId rank, const std::vector<int>& over) {
   const std::int64_t count = blocks.extent(over);
   const std::int64_t own = blocks.coordinate(rank, over);

@@ -7,6 +7,7 @@
 
 #include "ir/blocks.h"
 #include "ir/text.h"
+#include "report/block_names.h"
 #include "support/check.h"
 
 namespace harpe {
@@ -29,7 +30,8 @@ struct Line {
 
 class Artist {
  public:
-  Artist(const Plan& plan, const Blocks& blocks) : plan_(plan), blocks_(blocks) {}
+  Artist(const Plan& plan, const Blocks& blocks)
+      : plan_(plan), blocks_(blocks), names_(plan, blocks) {}
 
   Drawing draw() {
     drawing_.title = plan_.program.name + " on " + print_axes(plan_.mesh);
@@ -60,41 +62,6 @@ class Artist {
     return plan_.lanes[task.lane.index()].rank.index();
   }
 
-  // "k0=2 h0=0..1" of some boxes over `digits`; "" where all of it is meant.
-  [[nodiscard]] std::string label(const std::vector<int>& digits,
-                                  const std::vector<Box>& boxes) const {
-    std::string out;
-    for (std::size_t i = 0; i < digits.size(); ++i) {
-      const DigitTable& digit = blocks_.digits()[static_cast<std::size_t>(digits[i])];
-      std::set<std::int32_t> values;
-      for (const Box& box : boxes) {
-        for (std::int32_t v = box[i].lo; v < box[i].hi; ++v) values.insert(v);
-      }
-      if (std::ssize(values) == digit.extent) continue;
-      out += (out.empty() ? "" : " ") + digit.name + "=" + print_values(values);
-    }
-    return out;
-  }
-
-  static std::string print_values(const std::set<std::int32_t>& values) {
-    const std::int32_t first = *values.begin();
-    const std::int32_t last = *values.rbegin();
-    if (first == last) return std::to_string(first);
-    if (last - first + 1 == std::ssize(values)) {
-      return std::to_string(first) + ".." + std::to_string(last);
-    }
-    std::string out;
-    for (const std::int32_t value : values) {
-      out += (out.empty() ? "" : "|") + std::to_string(value);
-    }
-    return out;
-  }
-
-  [[nodiscard]] std::string label(const Ref& ref) const {
-    const int buffer = blocks_.find_buffer(plan_.allocs[ref.alloc.index()].buffer);
-    return label(blocks_.buffers()[static_cast<std::size_t>(buffer)].digits, ref.boxes);
-  }
-
   void draw_homes() {
     std::vector<std::vector<Line>> homes(static_cast<std::size_t>(plan_.mesh.ranks()));
     for (const Alloc& alloc : plan_.allocs) {
@@ -109,7 +76,7 @@ class Artist {
                                         : Range{region[i], region[i] + 1});
       }
       add_line(homes[alloc.rank.index()],
-               {.blocks = label(table.digits, {box}), .from = "", .buffers = {alloc.buffer}});
+               {.blocks = names_.of(table.digits, {box}), .from = "", .buffers = {alloc.buffer}});
     }
     for (const std::vector<Line>& lines : homes) {
       std::vector<std::string>& home = drawing_.homes.emplace_back();
@@ -161,12 +128,7 @@ class Artist {
   void draw_task(std::size_t index) {
     const Task& task = plan_.tasks[index];
     if (task.kind == TaskKind::Compute) {
-      const Nest& nest = *find_nest(plan_.program, task.nest);
-      std::string work = label(iteration_digits(plan_.program, blocks_, nest), task.iter);
-      if (nest.stmts.size() > 1) {
-        const Stmt& stmt = nest.stmts[static_cast<std::size_t>(task.stmt)];
-        work = stmt.targets[0].buffer + (work.empty() ? "" : " " + work);
-      }
+      const std::string work = names_.of_work(task);
       Cell& cell = cells_.at(places_.at(index))[rank_of(task)];
       cell.works.push_back(work.empty() ? "all" : work);
       return;
@@ -213,9 +175,10 @@ class Artist {
     }
     if (ranks.empty()) return;
     const int buffer = blocks_.find_buffer(to.buffer);
-    Line line{.blocks = label(blocks_.buffers()[static_cast<std::size_t>(buffer)].digits, boxes),
-              .from = print_values(ranks),
-              .buffers = {to.buffer}};
+    Line line{
+        .blocks = names_.of(blocks_.buffers()[static_cast<std::size_t>(buffer)].digits, boxes),
+        .from = print_values(ranks),
+        .buffers = {to.buffer}};
     const bool staged = to.level == Level::Stage;
     if (!staged) line.kind = to.level == Level::Home || is_stored(to.buffer) ? "= " : "+ ";
     const auto place = staged ? place_after(index, write) : place_before(index, sources);
@@ -324,6 +287,7 @@ class Artist {
 
   const Plan& plan_;
   const Blocks& blocks_;
+  BlockNames names_;
   Drawing drawing_;
   std::map<std::size_t, Place> places_;  // of compute tasks
   std::map<Place, Cells> cells_;

@@ -28,6 +28,7 @@ struct PageCandidate {
   Picoseconds time;
   std::optional<Picoseconds> bound;  // no schedule of its kind is faster
   std::int64_t memory_bytes = 0;
+  std::string excluded;    // why it is shown and was not to be chosen; or ""
   bool named = false;      // one of the hand-written baselines
   bool front = false;      // no other is faster and smaller
   bool winner = false;     // the one the rest of the page is about

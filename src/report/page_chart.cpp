@@ -138,23 +138,21 @@ bool Labels::is_free(const Box& box) const {
   });
 }
 
-std::string Labels::draw(double x, double y, std::string_view style, std::string_view text) {
-  struct Place {
-    std::string_view anchor;
-    double dx, dy;
-  };
+Labels::Box Labels::box_of(double x, double y, const Place& place, std::string_view text) {
+  const double width = kLabelCharacter * static_cast<double>(text.size());
+  const double shift = place.anchor == "start" ? 0 : place.anchor == "end" ? width : width / 2;
+  const double left = x * kNarrow + place.dx - shift;
+  const double base = y + place.dy;
+  return {left, base - kLabelLine + 3, left + width, base + 3};
+}
+
+std::string Labels::draw(double x, double y, std::string_view style, std::string_view text,
+                         bool must) {
   constexpr std::array<Place, 8> kPlaces = {
       Place{"start", 11, 4}, {"start", 9, -9}, {"end", -11, 4}, {"middle", 0, -13},
       {"middle", 0, 22},     {"start", 9, 18}, {"end", -9, -9}, {"end", -9, 18}};
-  const std::string shown = shorten(text, 28);
-  const double width = kLabelCharacter * static_cast<double>(shown.size());
-  for (const Place& place : kPlaces) {
-    const double shift = place.anchor == "start" ? 0 : place.anchor == "end" ? width : width / 2;
-    const double left = x * kNarrow + place.dx - shift;
-    const double base = y + place.dy;
-    const Box box{left, base - kLabelLine + 3, left + width, base + 3};
-    if (!is_free(box)) continue;
-    taken_.push_back(box);
+  const auto at = [&](const Place& place, const std::string& shown) {
+    taken_.push_back(box_of(x, y, place, shown));
     return draw_text({.x = percent(x),
                       .y = print_number(y),
                       .style = style,
@@ -162,8 +160,15 @@ std::string Labels::draw(double x, double y, std::string_view style, std::string
                       .dx = place.dx,
                       .dy = place.dy},
                      shown);
+  };
+  for (const std::size_t most : {28U, 20U, 13U}) {
+    const std::string shown = shorten(text, most);
+    for (const Place& place : kPlaces) {
+      if (is_free(box_of(x, y, place, shown))) return at(place, shown);
+    }
+    if (!must) return {};
   }
-  return {};
+  return at(x < 0.5 ? kPlaces[1] : kPlaces[6], shorten(text, 20));
 }
 
 std::string draw_frame(const Frame& frame, const std::string& body) {

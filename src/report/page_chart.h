@@ -59,14 +59,21 @@ class Labels {
   // Positions as in the drawing: `x` of 0 to 1, `y` in pixels.
   void keep_clear(double x, double y, double radius);
   void keep_clear_line(double x1, double y1, double x2, double y2);  // level or upright
-  // "" where there is no room: the point still tells on hovering.
-  [[nodiscard]] std::string draw(double x, double y, std::string_view style, std::string_view text);
+  // "" where there is no room: the point still tells on hovering. What must be shown is shortened,
+  // and in the end put over others.
+  [[nodiscard]] std::string draw(double x, double y, std::string_view style, std::string_view text,
+                                 bool must = false);
 
  private:
   struct Box {
     double left, top, right, bottom;
   };
+  struct Place {
+    std::string_view anchor;
+    double dx, dy;
+  };
   [[nodiscard]] bool is_free(const Box& box) const;
+  [[nodiscard]] static Box box_of(double x, double y, const Place& place, std::string_view text);
   double height_;
   std::vector<Box> taken_;
 };

@@ -53,7 +53,11 @@ class Roof {
       labels_.keep_clear(x_.position(point.intensity), kRoofHeight * (1 - y_.position(point.rate)),
                          6);
     }
-    for (const PageRoofPoint& point : roof_.points) out += draw_point(point);
+    for (const bool chosen : {false, true}) {
+      for (const PageRoofPoint& point : roof_.points) {
+        if (point.winner == chosen) out += draw_point(point);
+      }
+    }
     return out;
   }
 
@@ -102,7 +106,8 @@ class Roof {
            "\" r=\"5\"/></g>" +
            labels_.draw(x_.position(point.intensity), kRoofHeight * (1 - y_.position(point.rate)),
                         point.winner ? "label winner-label" : "label",
-                        shorten(point.label, 20) + ", " + print_share(point.rate / under));
+                        shorten(point.label, 20) + ", " + print_share(point.rate / under),
+                        point.winner);
   }
 
   const PageRoofline& roof_;
@@ -118,8 +123,8 @@ std::string draw_roofline(const ReportPage& page) {
   return draw_section(
       {.id = "roofline",
        .title = "Roofline",
-       .lead = "The rate reached over operations per byte brought; the share is of what the roof "
-               "above allows."},
+       .lead = "The rate over operations per byte: of the chosen schedule for all that brings "
+               "bytes, of others for their busiest link. Shares are of the roof above."},
       draw_frame({.id = "roofline-chart",
                   .title = "Rates reached under the roofs of memory, links and computation",
                   .height = kRoofHeight},

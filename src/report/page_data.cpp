@@ -40,7 +40,8 @@ std::string candidates_of(const ReportPage& page) {
     out += std::string(out.empty() ? "" : ",\n") + "[" + quote_json(candidate.label) + "," +
            quote_json(print_time(candidate.time) + (candidate.simulated ? "" : " (estimated)")) +
            "," + quote_json(print_bytes(static_cast<double>(candidate.memory_bytes))) + "," +
-           quote_json(kept <= kMostScheduleBytes ? candidate.schedule : "") + "]";
+           quote_json(kept <= kMostScheduleBytes ? candidate.schedule : "") + "," +
+           quote_json(candidate.excluded) + "]";
   }
   return "[" + out + "]";
 }

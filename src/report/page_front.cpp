@@ -35,7 +35,13 @@ class Front {
 
   std::string draw() {
     std::string points;
-    for (std::size_t i = 0; i < std::min(all_.size(), kMostPoints); ++i) points += draw_point(i);
+    // Later elements lie over earlier ones: the named over others, the chosen over all.
+    for (const int layer : {0, 1, 2}) {
+      for (std::size_t i = 0; i < std::min(all_.size(), kMostPoints); ++i) {
+        const int own = all_[i].winner ? 2 : all_[i].named ? 1 : 0;
+        if (own == layer) points += draw_point(i);
+      }
+    }
     const std::string steps = draw_steps();
     for (std::size_t i = 0; i < std::min<std::size_t>(all_.size(), 200); ++i) {
       labels_.keep_clear(x_of(i), y_of(i), all_[i].winner ? 9 : all_[i].named ? 6 : 3);
@@ -44,8 +50,8 @@ class Front {
     for (const bool winner : {true, false}) {
       for (std::size_t i = 0; i < all_.size(); ++i) {
         if (all_[i].winner != winner || !(winner || all_[i].named)) continue;
-        labels +=
-            labels_.draw(x_of(i), y_of(i), winner ? "label winner-label" : "label", all_[i].label);
+        labels += labels_.draw(x_of(i), y_of(i), winner ? "label winner-label" : "label",
+                               all_[i].label, winner);
       }
     }
     return axes_ + steps + points + labels;
@@ -131,8 +137,9 @@ std::string draw_front(const ReportPage& page) {
   return draw_section(
       {.id = "front",
        .title = "Time and memory",
-       .lead = "Each point is a schedule; down and to the left is better. No schedule lies below "
-               "the line."},
+       .lead =
+           "Each point is a schedule; down and to the left is better. The line is the best time "
+           "for a given memory."},
       draw_legend(legend) + draw_frame({.id = "front-chart",
                                         .title = "Time and memory of the candidates",
                                         .height = kHeight},

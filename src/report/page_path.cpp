@@ -12,6 +12,9 @@ constexpr std::array kSpendings = {Spending::Compute, Spending::Memory, Spending
                                    Spending::Message, Spending::Launch, Spending::Signal,
                                    Spending::Barrier, Spending::Fold};
 
+// Parts are smaller than what they are parts of, and shown in one unit.
+Unit unit_of_parts(Picoseconds whole) { return time_unit(Picoseconds(whole.value / 10)); }
+
 struct Sum {
   Spending spending = Spending::Compute;
   Picoseconds time;
@@ -38,8 +41,8 @@ std::vector<Sum> sums_of(const std::vector<Segment>& path) {
 }
 
 std::string print_table(const std::vector<Sum>& sums, Picoseconds total) {
-  const Unit unit = time_unit(total);
-  const Column column = column_of(unit, static_cast<double>(total.value));
+  const Unit unit = unit_of_parts(total);
+  const Column column = column_of(unit, static_cast<double>(total.value), 4);
   std::string out =
       "<table><thead><tr><th scope=\"col\">Spent on</th><th scope=\"col\" class=\"number\">Time (" +
       std::string(unit.name) +
@@ -98,8 +101,8 @@ std::string draw_bar(const PageTaxes& taxes, Picoseconds longest) {
 }
 
 std::string print_taxes(const std::vector<PageTaxes>& all, Picoseconds longest) {
-  const Unit unit = time_unit(longest);
-  const Column column = column_of(unit, static_cast<double>(longest.value));
+  const Unit unit = unit_of_parts(longest);
+  const Column column = column_of(unit, static_cast<double>(longest.value), 4);
   std::string out =
       "<table><thead><tr><th scope=\"col\">Time (" + std::string(unit.name) + ")</th>";
   for (const Part& part : parts_of(all.front())) {

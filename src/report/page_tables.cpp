@@ -52,6 +52,9 @@ std::string print_candidate(const PageCandidate& candidate, std::size_t place,
   if (candidate.winner) tags += " <b class=\"tag chosen-tag\">chosen</b>";
   if (candidate.named) tags += " <b class=\"tag\">named</b>";
   if (candidate.front) tags += " <b class=\"tag\">front</b>";
+  if (!candidate.excluded.empty()) {
+    tags += " <b class=\"tag\" title=\"" + escape(candidate.excluded) + "\">not to choose</b>";
+  }
   if (!candidate.simulated) tags += " <b class=\"tag\">estimated</b>";
   std::string name = escape(candidate.label) + tags;
   if (!candidate.schedule.empty()) {

@@ -114,6 +114,12 @@ std::string print_in(const Column& column, double value) {
 
 std::string print_count(std::int64_t value) { return print_figure(static_cast<double>(value), 19); }
 
+std::string print_short_count(std::int64_t value) {
+  if (value >= 1'000'000'000) return print_figure(static_cast<double>(value) * 1e-9) + " G";
+  if (value >= 1'000'000) return print_figure(static_cast<double>(value) * 1e-6) + " M";
+  return print_count(value);
+}
+
 std::string print_share(double share) {
   const double percent = 100 * share;
   return (std::abs(percent) < 9.95 ? print_figure(percent, percent < 0.95 ? 1 : 2)

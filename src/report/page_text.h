@@ -19,7 +19,8 @@ namespace harpe::page {
 // `digits` significant digits, no exponent, thousands apart: "1,532", "0.042".
 [[nodiscard]] std::string print_figure(double value, int digits = 3);
 [[nodiscard]] std::string print_count(std::int64_t value);
-[[nodiscard]] std::string print_share(double share);  // "26 %", "0.4 %"
+[[nodiscard]] std::string print_short_count(std::int64_t value);  // "9,204", "1.12 M"
+[[nodiscard]] std::string print_share(double share);              // "26 %", "0.4 %"
 
 // A unit and what one of it is; one unit serves a whole axis or column.
 struct Unit {

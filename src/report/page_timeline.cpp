@@ -15,7 +15,8 @@ constexpr std::size_t kMostLanes = 96;
 constexpr double kTallest = 560;  // of all rows, where they fit
 // The narrowest plot that names inside bars must fit in; the script fits them to the real width.
 constexpr double kWidth = 520;
-constexpr double kCharacter = 6.2;
+constexpr double kCharacter = 6.9;
+constexpr std::int64_t kFewest = 6;  // characters of a shortened name
 constexpr std::array kKinds = {PageTaskKind::Compute, PageTaskKind::Copy, PageTaskKind::Collective,
                                PageTaskKind::Fold, PageTaskKind::Other};
 constexpr std::array kWaits = {WaitKind::Event, WaitKind::Signal, WaitKind::Barrier,
@@ -98,16 +99,14 @@ class Timeline {
     (wide ? wide_ : thin_)[kind].add(begin, end, top + 1, shown_.row - 2);
     if (!wide) styles_.insert(style_of(task.kind));
     if (critical_.contains(task.id)) marks_.add(begin, end, top + shown_.row - 3, 2);
-    const double width = kCharacter * static_cast<double>(task.name.size()) + 8;
-    if (shown_.row < 13 || (end - begin) * kWidth < width) return;
-    names_ += draw_text(
-        {.x = percent((begin + end) / 2),
-         .y = print_number(top + shown_.row / 2 + 4),
-         .style = task.kind == PageTaskKind::Compute || task.kind == PageTaskKind::Collective
-                      ? "bar-name"
-                      : "bar-name on-bright",
-         .anchor = "middle"},
-        task.name);
+    const auto room = static_cast<std::int64_t>(((end - begin) * kWidth - 8) / kCharacter);
+    if (shown_.row < 13 || room < std::min<std::int64_t>(kFewest, std::ssize(task.name))) return;
+    const bool dark = task.kind == PageTaskKind::Compute || task.kind == PageTaskKind::Collective;
+    names_ += draw_text({.x = percent((begin + end) / 2),
+                         .y = print_number(top + shown_.row / 2 + 4),
+                         .style = dark ? "bar-name" : "bar-name on-bright",
+                         .anchor = "middle"},
+                        shorten(task.name, static_cast<std::size_t>(room)));
   }
 
   std::string draw_axis() const {

@@ -48,7 +48,8 @@ void send_by(Move& move, Via via) {
   if (move.signal && !can_signal(via, *move.signal)) {
     move.signal = can_signal(via, Signal::Flag) ? std::optional(Signal::Flag) : std::nullopt;
   }
-  if (!takes_fence(via)) move.fence = std::nullopt;
+  // One fence per destination: one per put would drain the NIC each time (Perseus).
+  move.fence = takes_fence(via) ? std::optional(move.fence.value_or(Fence::Dest)) : std::nullopt;
 }
 
 }  // namespace

@@ -228,7 +228,7 @@ class FormWriter {
         if (const int slots = slots_of(problem_, candidate_, at); slots > 1) move.depth = slots;
       }
       const DType dtype = find_buffer(*problem_.program, buffer)->dtype;
-      if (relays && group.written && group.is_sum && state_dtype(dtype) != dtype) {
+      if (problem_.whole_states && group.written && group.is_sum && state_dtype(dtype) != dtype) {
         move.wire = state_dtype(dtype);
       }
       nest.items.emplace_back(std::move(move));

@@ -91,7 +91,7 @@ class MoveMaker {
       const double share = drain_share(problem_, candidate_, loops_, chain, i);
       const Way way = part(chain[i].part).way[static_cast<std::size_t>(g)];
       const bool adds = !is_indexed(of, part(chain[i].part).par);
-      const bool whole_states = way == Way::Relay || !of.is_sum;
+      const bool whole_states = problem_.whole_states || !of.is_sum;
       const double sent = share * (adds && whole_states ? of.state_bytes : of.bytes);
       OutlineMove timed = time_transfer(chain[i], sent, of.buffers.size());
       timed.written = true;

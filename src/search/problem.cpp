@@ -109,8 +109,7 @@ class ProblemMaker {
     problem_.leaf = stmt.leaf;
     problem_.flops = flops_of_nest(program_, *nest);
     problem_.dtype = std::string(print(find_buffer(program_, stmt.operands.front().buffer)->dtype));
-    const LeafContract* contract = find_leaf_contract(stmt.leaf);
-    problem_.remote_operands = contract != nullptr && contract->remote_operands;
+    problem_.whole_states = options_.numerics != NumericsClass::Rounded;
     for (const std::string& axis : nest->over) {
       problem_.axes.push_back({axis, size_of(*find_axis(program_, axis)), AxisRole::Batch});
     }

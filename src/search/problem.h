@@ -55,9 +55,9 @@ struct Problem {
   std::vector<SearchAxis> axes;
   std::vector<SearchGroup> groups;
   std::vector<SideNest> side_nests;
-  double flops = 0;              // of the nest, nothing hidden
-  double depth = 1;              // extent of a product's whole axes, as of a head dimension
-  bool remote_operands = false;  // a kernel reads operands in place on another rank
+  double flops = 0;           // of the nest, nothing hidden
+  double depth = 1;           // extent of a product's whole axes, as of a head dimension
+  bool whole_states = false;  // partial sums travel as they are kept
   struct Mask {
     int queries = 0, keys = 0;  // axes of the nest
     Visibility visible;

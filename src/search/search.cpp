@@ -9,8 +9,10 @@
 #include "schedule/named/registry.h"
 #include "schedule/replay.h"
 #include "search/canonical.h"
-#include "search/evaluator.h"
+#include "search/form_variants.h"
 #include "search/outline.h"
+#include "search/pool.h"
+#include "search/regions.h"
 #include "search/space.h"
 #include "support/check.h"
 
@@ -33,8 +35,6 @@ constexpr std::int64_t kCandidateMargin = 30;
 constexpr std::int64_t kGap = 1;
 // Variants up to this number are all looked at; of more, those one change away from the best.
 constexpr std::int64_t kAllVariants = 96;
-// Ranks beyond which plans are not made to be simulated: outlines say the time.
-constexpr std::int64_t kMostSimulatedRanks = 64;
 // Refined further: this many of the best.
 constexpr std::size_t kRefined = 4;
 
@@ -53,27 +53,9 @@ bool comes_first(const Kept& a, const Kept& b) {
   return a.order < b.order;
 }
 
-bool is_better(const Evaluated& a, const Evaluated& b) {
-  if (a.time() != b.time()) return a.time() < b.time();
-  if (a.memory_bytes != b.memory_bytes) return a.memory_bytes < b.memory_bytes;
-  return a.named && !b.named;  // what has a name is said more shortly
-}
-
 // More parts make more candidates than a search of a second can look at.
 int cuts_for(const Mesh& mesh, const SearchOptions& options) {
   return options.cuts.value_or(mesh.axes.size() <= 2 ? 1 : 0);
-}
-
-Checked<Ok> check_ranks(const Mesh& mesh, const Machine& machine) {
-  if (mesh.ranks() <= machine.processors()) return Ok{};
-  return make_diag(
-      DiagCode::M117,
-      {{"ranks", mesh.ranks()}, {"machine", machine.name}, {"processors", machine.processors()}});
-}
-
-Diag no_homes(const Program& program) {
-  return make_diag(DiagCode::S703,
-                   {{"program", program.name}, {"reason", "nothing says where its homes are"}});
 }
 
 // The form whose homes are the operator's own: that of its first schedule.
@@ -88,6 +70,18 @@ std::optional<NormalForm> standard_form(const std::string& family, const Program
   return std::nullopt;
 }
 
+Checked<Ok> check_ranks(const Mesh& mesh, const Machine& machine) {
+  if (mesh.ranks() <= machine.processors()) return Ok{};
+  return make_diag(
+      DiagCode::M117,
+      {{"ranks", mesh.ranks()}, {"machine", machine.name}, {"processors", machine.processors()}});
+}
+
+Diag no_homes(const Program& program) {
+  return make_diag(DiagCode::S703,
+                   {{"program", program.name}, {"reason", "nothing says where its homes are"}});
+}
+
 class Searcher {
  public:
   Searcher(const Program& program, const Mesh& mesh, const Machine& machine,
@@ -96,31 +90,30 @@ class Searcher {
         mesh_(mesh),
         machine_(machine),
         options_(options),
-        evaluator_(program, mesh, machine),
-        simulates_(mesh.ranks() <= kMostSimulatedRanks),
         begun_(std::chrono::steady_clock::now()),
-        limit_(options.memory_limit.value_or(
-            static_cast<std::int64_t>(machine.processor.memory_bytes))) {}
+        pool_(program, mesh, machine, options) {}
 
   Checked<SearchResult> run() {
     standard_ = standard_form(options_.family, program_, mesh_);
-    std::optional<Checked<Problem>> problem;
-    if (standard_) problem = make_problem(program_, mesh_, *standard_, options_);
-    if (standard_) read_contract(*problem);
+    if (!standard_) return no_homes(program_);
+    const Checked<Problem> problem = make_problem(program_, mesh_, *standard_, options_);
+    read_contract(problem);
     add_baselines();
     add_seeds();
-    if (problem) {
-      if (problem->ok()) {
-        walk_space(**problem);
-        simulate_kept(**problem);
-        refine(**problem);
-      } else if (evaluated_.empty()) {
-        return problem->error();
-      }
-    } else if (evaluated_.empty() && !over_) {
-      return no_homes(program_);
+    if (problem.ok()) {
+      walk_space(*problem);
+      simulate_kept(*problem);
+      refine(*problem);
+    } else if (!pool_.simulates()) {
+      return problem.error();
+    } else {
+      climb();
     }
-    return conclude();
+    result_.seconds =
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - begun_).count();
+    result_.complete = !over_;
+    result_.unique = result_.candidates;
+    return pool_.conclude(std::move(result_));
   }
 
  private:
@@ -132,62 +125,43 @@ class Searcher {
     return over_;
   }
 
-  // The homes that a choice must have: the operator's own, but for what the caller fixes.
-  void read_contract(const Checked<Problem>& problem) {
-    if (options_.contract != Contract::Standard) return;
-    contract_ = homes_of(program_, mesh_, *standard_);
-    if (options_.fixed.empty() || !problem.ok()) return;
-    const auto skeletons =
-        enumerate_skeletons(*problem, {.contract = options_.contract, .cuts = 0});
-    if (skeletons.empty()) return;
-    contract_ = homes_of(program_, mesh_, form_of(*problem, machine_, skeletons.front()));
-  }
-
   void show(std::string_view stage, std::int64_t done, std::int64_t of) const {
     if (options_.progress) options_.progress(stage, done, of);
   }
 
-  [[nodiscard]] Picoseconds best_time() const { return best_ ? *best_ : Picoseconds(INT64_MAX); }
+  // The homes that a choice must have: the operator's own, but for what the caller fixes.
+  void read_contract(const Checked<Problem>& problem) {
+    if (options_.contract != Contract::Standard) return;
+    pool_.set_contract(homes_of(program_, mesh_, *standard_));
+    if (options_.fixed.empty() || !problem.ok()) return;
+    const auto skeletons =
+        enumerate_skeletons(*problem, {.contract = options_.contract, .cuts = 0});
+    if (skeletons.empty()) return;
+    pool_.set_contract(homes_of(program_, mesh_, form_of(*problem, machine_, skeletons.front())));
+  }
 
-  void refuse(const Diag& diag) { ++refused_[render_message(diag)]; }
+  // With transports that the machine has, where it lowers with them.
+  [[nodiscard]] NormalForm fit(const NormalForm& form) const {
+    FittedForm fitted = fit_transports(form, mesh_, machine_);
+    const bool lowers =
+        fitted.refits.empty() || !pool_.simulates() || lower(program_, mesh_, fitted.form).ok();
+    return lowers ? std::move(fitted.form) : form;
+  }
 
-  // Evaluates a form that was not seen before; true where it was new.
-  bool add(const NormalForm& form, std::string label, bool named, Picoseconds bound,
-           std::optional<Outline> outline) {
-    if (!seen_.insert(canonical_text(program_, form)).second) return false;
-    Evaluated one{.form = form,
-                  .label = std::move(label),
-                  .named = named,
-                  .bound = bound,
-                  .estimate = outline ? outline->time : Picoseconds(),
-                  .simulated = std::nullopt,
-                  .memory_bytes = outline ? outline->memory_bytes : 0};
-    if (simulates_) {
-      const Checked<Evaluation> evaluation = evaluator_.evaluate(form);
-      if (!evaluation.ok()) {
-        refuse(evaluation.error());
-        return true;
-      }
-      one.simulated = evaluation->time;
-      one.memory_bytes = evaluation->memory_bytes;
-      if (!outline) one.estimate = evaluation->time;
-      if (tasks_ == 0) tasks_ = evaluation->tasks;
-      ++result_.simulated;
-    } else if (!outline) {
-      return true;
+  // A sum that stays in one place is folded as the program says.
+  [[nodiscard]] bool is_allowed(const Problem& problem, const Candidate& skeleton) const {
+    if (options_.numerics != NumericsClass::Exact) return true;
+    const auto in_all_results = [&](int axis) {
+      return std::ranges::all_of(problem.groups, [&](const SearchGroup& group) {
+        return !group.written || is_indexed(group, axis);
+      });
+    };
+    for (int part = 0; part < skeleton.parts; ++part) {
+      if (!in_all_results(skeleton.part[static_cast<std::size_t>(part)].par)) return false;
     }
-    const bool fits = one.memory_bytes <= limit_;
-    one.elsewhere = contract_ && homes_of(program_, mesh_, form) != *contract_;
-    if (one.elsewhere) {
-      elsewhere_.push_back(std::move(one));
-      return true;
-    }
-    if (fits) {
-      ++result_.feasible;
-      best_ = std::min(best_time(), one.time());
-    }
-    (fits ? evaluated_ : too_large_).push_back(std::move(one));
-    return true;
+    return std::ranges::all_of(loops_of(problem, skeleton), [&](const CandidateLoop& loop) {
+      return in_all_results(loop.axis);
+    });
   }
 
   void add_baselines() {
@@ -199,31 +173,24 @@ class Searcher {
       if (!schedule.script.ok()) continue;
       const Checked<NormalForm> form = replay(program_, mesh_, *schedule.script);
       if (!form.ok()) continue;
-      add(fit(*form), std::string(schedule.name), true, {}, std::nullopt);
+      pool_.add(fit(*form), std::string(schedule.name), true, {}, std::nullopt);
       if (is_over()) return;
     }
   }
 
-  // With transports that the machine has, where it lowers with them.
-  [[nodiscard]] NormalForm fit(const NormalForm& form) const {
-    FittedForm fitted = fit_transports(form, mesh_, machine_);
-    const bool lowers =
-        fitted.refits.empty() || !simulates_ || lower(program_, mesh_, fitted.form).ok();
-    return lowers ? std::move(fitted.form) : form;
-  }
-
   void add_seeds() {
-    for (const NormalForm& seed : options_.seeds) {
+    for (const Seed& seed : options_.seeds) {
       if (is_over()) return;
-      add(fit(seed), "from the cache", false, {}, std::nullopt);
+      pool_.add(fit(seed.form), seed.label, false, {}, std::nullopt);
     }
   }
 
   // Skeletons in the order of their bounds; those that cannot be better than what is known already
   // are left, and all behind them.
   void walk_space(const Problem& problem) {
-    const std::vector<Candidate> skeletons = enumerate_skeletons(
+    std::vector<Candidate> skeletons = enumerate_skeletons(
         problem, {.contract = options_.contract, .cuts = cuts_for(mesh_, options_)});
+    std::erase_if(skeletons, [&](const Candidate& one) { return !is_allowed(problem, one); });
     std::vector<std::pair<Picoseconds, std::size_t>> order;
     order.reserve(skeletons.size());
     for (std::size_t i = 0; i < skeletons.size(); ++i) {
@@ -235,7 +202,7 @@ class Searcher {
       const std::int64_t variants = count_variants(problem, skeletons[index]);
       result_.candidates += variants;
       if ((++done & 63) == 0) show("schedules", done, static_cast<std::int64_t>(order.size()));
-      const bool hopeless = bound.value >= best_time().value / 1000 * (1000 - kGap);
+      const bool hopeless = bound.value >= pool_.best_time().value / 1000 * (1000 - kGap);
       if (hopeless && !options_.exhaustive) {
         result_.pruned += variants;
         continue;
@@ -253,11 +220,12 @@ class Searcher {
     if (options_.exhaustive) {
       for_each_variant(problem, skeleton, [&](const Candidate& one) { consider(problem, one); });
     } else {
-      consider(problem, usual_variant(problem, skeleton));
-      consider(problem, usual_variant(problem, skeleton, Way::Direct));
-      std::ranges::sort(found_, comes_first);
-      const Picoseconds usual = found_.empty() ? Picoseconds() : found_.front().outline.time;
-      least_ = std::min(least_, usual.value > 0 ? usual : least_);
+      for (const Candidate& one : usual_variants(problem, skeleton)) consider(problem, one);
+      Picoseconds usual;
+      if (!found_.empty()) {
+        usual = std::ranges::min_element(found_, comes_first)->outline.time;
+        least_ = std::min(least_, usual);
+      }
       if (usual.value / (100 + kSkeletonMargin) <= least_.value / 100) {
         found_.clear();
         look_around(problem, skeleton, variants);
@@ -275,12 +243,12 @@ class Searcher {
       for_each_variant(problem, skeleton, [&](const Candidate& one) { consider(problem, one); });
       return;
     }
-    Candidate best = usual_variant(problem, skeleton);
-    consider(problem, best);
+    for (const Candidate& one : usual_variants(problem, skeleton)) consider(problem, one);
+    if (found_.empty()) return;
+    Candidate best = std::ranges::min_element(found_, comes_first)->candidate;
     for (bool better = true; better;) {
       better = false;
       for (const Candidate& other : neighbours_of(problem, best)) consider(problem, other);
-      if (found_.empty()) return;
       const auto& first = *std::ranges::min_element(found_, comes_first);
       better = !(first.candidate == best);
       best = first.candidate;
@@ -290,11 +258,11 @@ class Searcher {
   void consider(const Problem& problem, const Candidate& candidate) {
     ++result_.estimated;
     const Outline one = outline(problem, machine_, candidate);
-    if (!simulates_ && one.memory_bytes > limit_) {
+    if (!pool_.simulates() && one.memory_bytes > pool_.memory_limit()) {
       miss(problem, candidate, one, bound_);
       return;
     }
-    if (!simulates_) best_ = std::min(best_time(), one.time);
+    if (!pool_.simulates()) pool_.reach(one.time);
     found_.push_back({candidate, one, bound_, result_.estimated});
   }
 
@@ -305,21 +273,22 @@ class Searcher {
 
   void miss(const Problem& problem, const Candidate& candidate, const Outline& one,
             Picoseconds bound) {
-    if (nearest_bytes_ && one.memory_bytes >= *nearest_bytes_) return;
-    nearest_bytes_ = one.memory_bytes;
-    too_large_ = {{.form = form_of(problem, machine_, candidate),
-                   .label = describe(problem, candidate),
-                   .named = false,
-                   .bound = bound,
-                   .estimate = one.time,
-                   .simulated = std::nullopt,
-                   .memory_bytes = one.memory_bytes}};
+    const auto nearest = pool_.nearest_bytes();
+    if (nearest && one.memory_bytes >= *nearest) return;
+    pool_.miss({.form = form_of(problem, machine_, candidate),
+                .label = describe(problem, candidate),
+                .named = false,
+                .excluded = {},
+                .bound = bound,
+                .estimate = one.time,
+                .simulated = std::nullopt,
+                .memory_bytes = one.memory_bytes});
   }
 
   [[nodiscard]] std::int64_t simulations() const {
     if (options_.exhaustive) return INT64_MAX;
-    if (!simulates_) return kMostSimulated;
-    return std::clamp(kSimulatedTasks / std::max<std::int64_t>(tasks_, 1), kFewestSimulated,
+    if (!pool_.simulates()) return kMostSimulated;
+    return std::clamp(kSimulatedTasks / std::max<std::int64_t>(pool_.tasks(), 1), kFewestSimulated,
                       kMostSimulated);
   }
 
@@ -329,18 +298,19 @@ class Searcher {
     std::int64_t done = 0;
     for (const Kept& one : kept_) {
       if (done >= most || is_over()) break;
-      const bool slow = one.outline.time.value / (100 + kCandidateMargin) > best_time().value / 100;
-      if ((slow || one.bound >= best_time()) && !options_.exhaustive) continue;
+      const bool slow =
+          one.outline.time.value / (100 + kCandidateMargin) > pool_.best_time().value / 100;
+      if ((slow || one.bound >= pool_.best_time()) && !options_.exhaustive) continue;
       show("simulating", done, std::min(most, static_cast<std::int64_t>(kept_.size())));
       if (add(one, problem)) ++done;
     }
   }
 
   bool add(const Kept& one, const Problem& problem) {
-    const std::size_t before = evaluated_.size();
-    const bool is_new = add(form_of(problem, machine_, one.candidate),
-                            describe(problem, one.candidate), false, one.bound, one.outline);
-    if (evaluated_.size() > before) candidates_[evaluated_.size() - 1] = one.candidate;
+    const std::size_t before = pool_.evaluated().size();
+    const bool is_new = pool_.add(form_of(problem, machine_, one.candidate),
+                                  describe(problem, one.candidate), false, one.bound, one.outline);
+    if (pool_.evaluated().size() > before) candidates_[before] = one.candidate;
     return is_new;
   }
 
@@ -350,105 +320,61 @@ class Searcher {
     std::vector<std::size_t> best;
     for (const auto& [index, candidate] : candidates_) best.push_back(index);
     std::ranges::sort(best, [&](std::size_t a, std::size_t b) {
-      return is_better(evaluated_[a], evaluated_[b]);
+      return is_better(pool_.evaluated()[a], pool_.evaluated()[b]);
     });
     if (best.size() > kRefined) best.resize(kRefined);
     std::int64_t done = 0;
     const std::int64_t most = std::max<std::int64_t>(simulations() / 4, 4);
     for (const std::size_t index : best) {
       const Candidate from = candidates_.at(index);
-      const Picoseconds bound = evaluated_[index].bound;
+      const Picoseconds bound = pool_.evaluated()[index].bound;
       for (const Candidate& changed : refinements_of(problem, machine_, from)) {
         if (done >= most || is_over()) return;
         const Outline one = outline(problem, machine_, changed);
-        if (one.time.value > best_time().value / 20 * 21) continue;
+        if (one.time.value > pool_.best_time().value / 20 * 21) continue;
         show("refining", done, most);
         if (add(Kept{changed, one, bound, 0}, problem)) ++done;
       }
     }
   }
 
-  Checked<SearchResult> conclude() {
-    result_.seconds =
-        std::chrono::duration<double>(std::chrono::steady_clock::now() - begun_).count();
-    result_.complete = !over_;
-    result_.unique = result_.candidates;
-    for (const auto& [reason, count] : refused_) result_.refused.push_back({reason, count});
-    std::ranges::stable_sort(evaluated_, is_better);
-    if (evaluated_.empty()) return refuse_all();
-    add_front();
-    result_.baselines = elsewhere_;
-    for (const Evaluated& one : evaluated_) {
-      if (one.named) result_.baselines.push_back(one);
-      const bool full = static_cast<std::int64_t>(result_.top.size()) >= options_.top;
-      if (!full && !repeats_last(one)) result_.top.push_back(one);
+  // Without a space of its own, a program's is what one change after the other makes of its best
+  // named schedule.
+  void climb() {
+    const std::int64_t most = simulations();
+    std::int64_t done = 0;
+    for (bool better = true; better;) {
+      better = false;
+      if (pool_.evaluated().empty()) return;
+      const Evaluated best = *std::ranges::min_element(pool_.evaluated(), is_better);
+      for (const FormVariant& variant : variants_of(best.form)) {
+        if (done >= most || is_over()) return;
+        show("varying", done, most);
+        ++result_.candidates;
+        if (!pool_.add(fit(variant.form), best.label + ", " + variant.change, false, {},
+                       std::nullopt)) {
+          ++result_.duplicates;
+          continue;
+        }
+        ++done;
+      }
+      better = std::ranges::min_element(pool_.evaluated(), is_better)->time() < best.time();
     }
-    std::ranges::stable_sort(result_.baselines, is_better);
-    return std::move(result_);
-  }
-
-  // Takes the same in every figure: the same schedule but for what does not matter here.
-  [[nodiscard]] bool repeats_last(const Evaluated& one) const {
-    if (result_.top.empty()) return false;
-    const Evaluated& last = result_.top.back();
-    return !one.named && one.time() == last.time() && one.memory_bytes == last.memory_bytes;
-  }
-
-  void add_front() {
-    std::int64_t least = INT64_MAX;
-    for (const Evaluated& one : evaluated_) {
-      if (one.memory_bytes >= least) continue;
-      least = one.memory_bytes;
-      result_.front.push_back(one);
-    }
-  }
-
-  [[nodiscard]] Diag refuse_all() const {
-    if (!too_large_.empty()) {
-      const auto nearest = std::ranges::min_element(too_large_, {}, &Evaluated::memory_bytes);
-      return make_diag(DiagCode::S701, {{"count", result_.estimated + result_.simulated},
-                                        {"program", program_.name},
-                                        {"limit", limit_},
-                                        {"nearest", nearest->label},
-                                        {"needed", nearest->memory_bytes}});
-    }
-    if (over_) {
-      return make_diag(DiagCode::S702, {{"program", program_.name}, {"seconds", result_.seconds}});
-    }
-    std::string reasons;
-    for (const auto& [reason, count] : refused_) {
-      reasons += (reasons.empty() ? "" : "; ") + std::to_string(count) + " " + reason;
-    }
-    if (reasons.empty()) reasons = "no axis has a part for every rank";
-    return make_diag(DiagCode::S704,
-                     {{"program", program_.name}, {"mesh", mesh_.name}, {"reasons", reasons}});
   }
 
   const Program& program_;
   const Mesh& mesh_;
   const Machine& machine_;
   const SearchOptions& options_;
-  SimulationEvaluator evaluator_;
-  bool simulates_;
   std::chrono::steady_clock::time_point begun_;
-  std::int64_t limit_;
-
+  Pool pool_;
   SearchResult result_;
-  std::optional<NormalForm> standard_;   // whose homes are the operator's own
-  std::optional<std::string> contract_;  // homes_of what may be chosen; none: anything
+  std::optional<NormalForm> standard_;  // whose homes are the operator's own
   std::vector<Kept> kept_;
   std::vector<Kept> found_;                           // of the skeleton being looked at
   Picoseconds bound_;                                 // of it
   Picoseconds least_ = Picoseconds(INT64_MAX / 256);  // the best estimate
-  std::vector<Evaluated> evaluated_;
-  std::vector<Evaluated> elsewhere_;
-  std::vector<Evaluated> too_large_;
-  std::map<std::size_t, Candidate> candidates_;  // of entries of evaluated_
-  std::set<std::string> seen_;
-  std::map<std::string, std::int64_t> refused_;
-  std::optional<Picoseconds> best_;
-  std::optional<std::int64_t> nearest_bytes_;
-  std::int64_t tasks_ = 0;  // of the first plan made
+  std::map<std::size_t, Candidate> candidates_;       // of the pool's entries
   bool over_ = false;
 };
 
@@ -456,9 +382,9 @@ class Searcher {
 
 Checked<CandidateForms> list_candidates(const Program& program, const Mesh& mesh,
                                         const Machine& machine, const SearchOptions& options) {
-  HP_REQUIRE_OK(check_ranks(mesh, machine));
   const auto standard = standard_form(options.family, program, mesh);
   if (!standard) return no_homes(program);
+  HP_REQUIRE_OK(check_ranks(mesh, machine));
   HP_TRY(const Problem problem, make_problem(program, mesh, *standard, options));
   CandidateForms all;
   std::set<std::string> seen;

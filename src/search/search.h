@@ -22,11 +22,22 @@ enum class Contract : std::uint8_t {
   Free,      // every placement is searched; the best per placement is kept
 };
 
-// Which results a schedule may give (commir.md 9).
+// What a schedule may do to sums, the weakest class allowed last (commir.md 9). A plan fixes its
+// fold order, so all are the same from run to run.
 enum class NumericsClass : std::uint8_t {
-  Exact,     // no partial state is rounded on the way, folds in a fixed order
-  Rounded,   // partial sums may travel in the output's type
-  Reordered  // library reductions may choose their own order
+  Exact,         // every sum is folded as the program says: no rank has a part of one
+  Reassociated,  // in any tree, partial states whole
+  Rounded,       // partial sums may travel in the output's type
+};
+// Of a schedule.
+[[nodiscard]] NumericsClass numerics_of(const Program& program, const NormalForm& form);
+[[nodiscard]] std::string_view print(NumericsClass numerics);  // "exact", …
+
+// A schedule to begin with, as from a plan cache.
+struct Seed {
+  std::string label;
+  NormalForm form;
+  friend bool operator==(const Seed&, const Seed&) = default;
 };
 
 struct SearchOptions {
@@ -37,7 +48,7 @@ struct SearchOptions {
   std::optional<std::int64_t> memory_limit;  // bytes per rank; none: the machine's
   std::int64_t top = 8;
   std::optional<std::chrono::milliseconds> budget;
-  std::vector<NormalForm> seeds;  // from a plan cache
+  std::vector<Seed> seeds;
   // Parts that the mesh is cut into beyond its axes, at most; none: 1 on up to two axes, else 0.
   std::optional<int> cuts;
   bool exhaustive = false;  // simulate every candidate
@@ -48,11 +59,11 @@ struct SearchOptions {
 // A candidate as evaluated.
 struct Evaluated {
   NormalForm form;
-  std::string label;       // "ring", a named schedule's; or a description of its parts
-  bool named = false;      // one of the hand-written baselines
-  bool elsewhere = false;  // its homes are not the contract's: shown, but never chosen
-  Picoseconds bound;       // lower bound; 0: of a form that is no candidate of the space
-  Picoseconds estimate;    // of the outline
+  std::string label;     // "ring", a named schedule's; or a description of its parts
+  bool named = false;    // one of the hand-written baselines
+  std::string excluded;  // why it is shown but never chosen: its homes, its sums; or ""
+  Picoseconds bound;     // lower bound; 0: of a form that is no candidate of the space
+  Picoseconds estimate;  // of the outline
   std::optional<Picoseconds> simulated;
   std::int64_t memory_bytes = 0;
   [[nodiscard]] Picoseconds time() const { return simulated.value_or(estimate); }

@@ -279,19 +279,22 @@ std::int64_t count_variants(const Problem& problem, const Candidate& skeleton) {
   return count;
 }
 
-Candidate usual_variant(const Problem& problem, const Candidate& skeleton, Way elsewhere) {
-  Candidate candidate = skeleton;
+std::array<Candidate, 2> usual_variants(const Problem& problem, const Candidate& skeleton) {
+  std::array<Candidate, 2> usual = {skeleton, skeleton};
   for (int part = 0; part < skeleton.parts; ++part) {
-    CandidatePart& at = candidate.part[static_cast<std::size_t>(part)];
+    const auto at = static_cast<std::size_t>(part);
     for (int g = 0; g < static_cast<int>(problem.groups.size()); ++g) {
       const auto ways = ways_of(problem, skeleton, part, g);
       const int home = home_at(problem, skeleton, part, g);
-      const bool turns = home >= 0 && at.follow[static_cast<std::size_t>(home)] == Follow::Rotate;
-      const bool still = ways.front() == Way::None;
-      at.way[static_cast<std::size_t>(g)] = still ? Way::None : turns ? ways.back() : elsewhere;
+      const bool turns =
+          home >= 0 && skeleton.part[at].follow[static_cast<std::size_t>(home)] == Follow::Rotate;
+      usual[0].part[at].way[static_cast<std::size_t>(g)] = turns ? ways.back() : ways.front();
+      const bool direct = !turns && ways.size() > 1;
+      usual[1].part[at].way[static_cast<std::size_t>(g)] =
+          direct ? Way::Direct : usual[0].part[at].way[static_cast<std::size_t>(g)];
     }
   }
-  return candidate;
+  return usual;
 }
 
 std::vector<Candidate> neighbours_of(const Problem& problem, const Candidate& candidate) {

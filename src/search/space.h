@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <vector>
@@ -25,10 +26,10 @@ struct SpaceOptions {
 [[nodiscard]] std::int64_t count_variants(const Problem& problem, const Candidate& skeleton);
 void for_each_variant(const Problem& problem, const Candidate& skeleton,
                       const std::function<void(const Candidate&)>& visit);
-// The variant that moves as is usual: relays in loops, elsewhere collectives, or else straight from
-// and to homes.
-[[nodiscard]] Candidate usual_variant(const Problem& problem, const Candidate& skeleton,
-                                      Way elsewhere = Way::Bulk);
+// The variants that move as is usual: relays in loops, and elsewhere library collectives (good for
+// much) or direct copies (good for little).
+[[nodiscard]] std::array<Candidate, 2> usual_variants(const Problem& problem,
+                                                      const Candidate& skeleton);
 // Those that differ in the way of one group at one part.
 [[nodiscard]] std::vector<Candidate> neighbours_of(const Problem& problem,
                                                    const Candidate& candidate);

@@ -106,6 +106,7 @@ Simulation simulate(const Plan& plan, const Machine& machine, const SimulateOpti
   Simulation simulation;
   simulation.total = run.engine.total;
   simulation.tasks = spans_of_tasks(run.built, run.engine);
+  simulation.resources = run.built.workload.resources;
   simulation.critical_path = critical_path(plan, machine, run.built, run.engine);
   simulation.shares = shares_of(machine, run.built, run.engine);
   simulation.exposed_communication = exposed_communication(plan, run.built, run.engine);

@@ -75,6 +75,7 @@ struct MemoryPoint {
 struct Simulation {
   Picoseconds total;
   std::vector<Span> tasks;             // per task of the plan; Span::cause is a task
+  std::vector<Resource> resources;     // that Span::bound counts in
   std::vector<Segment> critical_path;  // in time order, without gaps
   std::vector<ResourceShare> shares;
   Picoseconds exposed_communication;  // of the worst rank: its SMs idle while it waits for data

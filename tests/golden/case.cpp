@@ -62,8 +62,8 @@ Run run(const std::string& command, const fs::path& folder) {
   const std::string out = folder.string() + ".out";
   const std::string err = folder.string() + ".err";
   write(folder.string() + ".sh", command + "\n");
-  const std::string line = "cd '" + folder.string() +
-                           "' && PATH='" HARPE_BINARY_DIR ":'\"$PATH\" /bin/sh '" +
+  const std::string line = "cd '" + folder.string() + "' && XDG_CACHE_HOME='" + folder.string() +
+                           ".cache' PATH='" HARPE_BINARY_DIR ":'\"$PATH\" /bin/sh '" +
                            folder.string() + ".sh' >'" + out + "' 2>'" + err + "' </dev/null";
   const int status = std::system(line.c_str());
   return {.command = command,

@@ -19,8 +19,9 @@ namespace harpe::golden {
 //   --- stdout               everything it wrote to standard output; left out: nothing
 //   --- stderr               the same for standard error
 //
-// `run` may repeat, each with its expectations; all run in one fresh folder. Compared text is exact
-// but for one masking: a number followed by a unit of time or of free memory (see mask()).
+// `run` may repeat, each with its expectations; all run in one fresh folder, with a fresh cache.
+// Compared text is exact but for one masking: a number followed by a unit of time or of free memory
+// (see mask()).
 struct Run {
   std::string command;
   int exit = 0;

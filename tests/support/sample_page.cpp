@@ -39,6 +39,7 @@ void add_candidates(ReportPage& page) {
                                .time = us(known.time),
                                .bound = us(known.time * 0.9),
                                .memory_bytes = mib(known.memory),
+                               .excluded = known.time > 900 ? "its inputs live elsewhere" : "",
                                .named = known.named,
                                .front = known.front,
                                .winner = known.winner,
@@ -51,6 +52,7 @@ void add_candidates(ReportPage& page) {
                                .time = us(430 + 31 * i + 200 * wave),
                                .bound = {},
                                .memory_bytes = mib(1000 + 2400 * std::abs(std::cos(2.3 * i))),
+                               .excluded = "",
                                .named = false,
                                .front = false,
                                .winner = false,
@@ -70,6 +72,27 @@ void add_step(ReportPage& page, double begin, double work, double step, TaskId c
   add(Spending::Compute, 1, compute, "fwd, rank 0");
   add(Spending::Link, 2, copy, "link into rank 1");
   add(Spending::Signal, 3, copy, "signal of rank 7");
+}
+
+// What all ranks do together, and what the last of it waits for.
+template <class Add>
+void add_end(const Add& add, std::int32_t lane) {
+  add({.lane = lane + 2,
+       .kind = PageTaskKind::Collective,
+       .name = "all_gather o",
+       .ready = us(400),
+       .begin = us(402),
+       .end = us(409),
+       .wait = WaitKind::Member,
+       .bound = {}});
+  add({.lane = lane,
+       .kind = PageTaskKind::Fold,
+       .name = "fold",
+       .ready = us(409.5),
+       .begin = us(410),
+       .end = us(412.3),
+       .wait = WaitKind::Barrier,
+       .bound = {}});
 }
 
 // Every rank computes on one lane and copies on another; a step waits for the copy before it.
@@ -115,22 +138,7 @@ void add_timeline(ReportPage& page, int ranks, int steps) {
                   .bound = "rank " + std::to_string((rank + 1) % ranks) + " nvlink in"});
       if (rank == 0) add_step(page, begin, work, step, TaskId(compute), TaskId(copy));
     }
-    add({.lane = lane + 2,
-         .kind = PageTaskKind::Collective,
-         .name = "all_gather o",
-         .ready = us(400),
-         .begin = us(402),
-         .end = us(409),
-         .wait = WaitKind::Member,
-         .bound = {}});
-    add({.lane = lane,
-         .kind = PageTaskKind::Fold,
-         .name = "fold",
-         .ready = us(409.5),
-         .begin = us(410),
-         .end = us(412.3),
-         .wait = WaitKind::Barrier,
-         .bound = {}});
+    add_end(add, lane);
   }
   page.timeline = std::move(timeline);
 }
@@ -142,10 +150,10 @@ void add_curves(ReportPage& page) {
                 {"ring", false, us(331), us(19), us(97), us(9), us(415.9), "rank 7 SMs", {}}};
   page.roofline = PageRoofline{.peak = 989e12,
                                .slopes = {{"HBM", 4.8e12}, {"nvlink", 450e9}},
-                               .points = {{"hybrid 4x2", 1, 4100, 690e12, true},
+                               .points = {{"nvlink", 1, 4100, 690e12, true},
                                           {"zigzag_ring", 1, 2900, 585e12, false},
                                           {"ring", 1, 2900, 326e12, false},
-                                          {"gemm of the projection", 0, 130, 410e12, false}}};
+                                          {"HBM", 0, 1300, 690e12, true}}};
   PageMemory memory{
       .total = us(412.3), .points = {}, .peak_bytes = mib(1480), .limit_bytes = mib(2200)};
   for (int i = 0; i < 40; ++i) {
@@ -197,7 +205,9 @@ ReportPage hostile_page() {
     *field = text;
   }
   for (PageFigure& figure : page.figures) figure = {text, text, text};
-  for (PageCandidate& candidate : page.candidates) candidate.label = candidate.schedule = text;
+  for (PageCandidate& candidate : page.candidates) {
+    candidate.label = candidate.schedule = candidate.excluded = text;
+  }
   for (PageTaxes& taxes : page.taxes) taxes.label = taxes.bound = text;
   for (PageLane& lane : page.timeline->lanes) lane.name = text;
   for (PageTask& task : page.timeline->tasks) task.name = task.bound = text;

@@ -40,9 +40,10 @@
   const points = document.querySelectorAll("#front-chart [data-tip]");
   for (const point of points) {
     point.querySelector("title")?.remove();
-    const [label, time, memory, schedule] = data.candidates[Number(point.dataset.tip)];
-    point.addEventListener("pointermove", (event) =>
-      showTip(event, label, [["time", time], ["memory", memory]], schedule));
+    const [label, time, memory, schedule, excluded] = data.candidates[Number(point.dataset.tip)];
+    const figures = [["time", time], ["memory", memory]];
+    if (excluded) figures.push(["not to choose", excluded]);
+    point.addEventListener("pointermove", (event) => showTip(event, label, figures, schedule));
     point.addEventListener("pointerleave", hideTip);
   }
 
@@ -115,12 +116,13 @@
         const left = Math.max(0, at(begin));
         const right = Math.min(1, at(end));
         const text = data.texts[name];
-        if ((right - left) * wide < text.length * 6.2 + 8) continue;
+        const room = Math.floor(((right - left) * wide - 8) / 6.9);
+        if (Math.min(6, text.length) > room) continue;
         const bright = !["compute", "collective"].includes(data.texts[kind]);
         make(names, "text", {
           class: bright ? "bar-name on-bright" : "bar-name", "text-anchor": "middle", x: 50 * (left + right) + "%",
           y: rows[row][0] + rows[row][1] / 2 + 4,
-        }, text);
+        }, text.length > room ? text.slice(0, room - 1) + "…" : text);
       }
     }
     function draw() {

@@ -72,5 +72,74 @@ TEST(Work, of_experts_is_that_of_the_choices_there_are) {
   EXPECT_NEAR(ranks[2] / ranks[0], 1.5, 0.1);
 }
 
+TaskWork first_compute(const Plan& plan) {
+  const PlanWork works(plan);
+  for (const Task& task : plan.tasks) {
+    if (task.kind == TaskKind::Compute) return works.of(task);
+  }
+  ADD_FAILURE() << "nothing is computed";
+  return {};
+}
+
+TEST(Work, of_a_product_is_its_rows_columns_and_depth) {
+  const Plan plan = planned({"m=512", "n=256", "k=128"}, "tp=4", "ring", "ag_gemm");
+  EXPECT_EQ(first_compute(plan), (TaskWork{.batch = 1,
+                                           .rows = 128,
+                                           .columns = 64,
+                                           .depth = 128,
+                                           .flops = 2.0 * 128 * 64 * 128,
+                                           .masked = false}));
+}
+
+TEST(Work, of_attention_is_its_heads_queries_keys_and_head_dimension) {
+  const std::vector<std::string> sizes = {"batch=2", "seq=256", "heads=8", "kv_heads=2",
+                                          "head_dim=16"};
+  const TaskWork work = first_compute(planned(sizes, "cp=4", "ring"));
+  EXPECT_EQ(work, (TaskWork{.batch = 16,
+                            .rows = 64,
+                            .columns = 64,
+                            .depth = 16,
+                            .flops = 4.0 * 16 * 64 * 64 * 16,
+                            .masked = false}));
+  std::vector<std::string> causal = sizes;
+  causal.emplace_back("causal=true");
+  const TaskWork masked = first_compute(planned(causal, "cp=4", "ring"));
+  EXPECT_TRUE(masked.masked);
+  EXPECT_EQ(masked.flops, 4.0 * 16 * (64 * 65 / 2) * 16);
+}
+
+TEST(Work, of_decode_has_a_query_per_sequence_and_head) {
+  const TaskWork work = first_compute(planned(
+      {"batch=3", "kv=512", "heads=8", "kv_heads=2", "head_dim=16"}, "tp=4", "fetch", "decode"));
+  EXPECT_EQ(work.rows, 1);
+  EXPECT_EQ(work.depth, 16);
+  EXPECT_EQ(work.flops, 4 * work.batch * work.columns * work.depth);
+}
+
+// Experts' rows are those of the choices there are, not of the slots there may be.
+TEST(Work, of_experts_has_the_rows_that_choices_take) {
+  const Plan plan =
+      planned({"tokens=64", "experts=8", "topk=2", "hidden=16", "inter=32"}, "ep=4", "bulk", "moe");
+  const PlanWork works(plan);
+  double rows = 0;
+  for (const Task& task : plan.tasks) {
+    if (task.kind != TaskKind::Compute || task.nest != "expand" || task.stmt != 0) continue;
+    const TaskWork work = works.of(task);
+    EXPECT_EQ(work.columns, 32);
+    EXPECT_EQ(work.depth, 16);
+    rows += work.batch * work.rows;
+  }
+  EXPECT_NEAR(rows, 64 * 2, 1e-9);
+}
+
+TEST(Work, bytes_of_refs_are_those_of_their_blocks) {
+  const Plan plan = planned({"m=512", "n=256", "k=128"}, "tp=4", "ring", "ag_gemm");
+  const PlanWork works(plan);
+  for (const Task& task : plan.tasks) {
+    if (task.kind != TaskKind::Copy) continue;
+    EXPECT_EQ(works.bytes_of(task.reads.front()), static_cast<double>(task.bytes));
+  }
+}
+
 }  // namespace
 }  // namespace harpe

@@ -43,7 +43,8 @@ TEST(PageChart, labels_keep_off_points_and_each_other) {
   Labels labels(300);
   labels.keep_clear(0.5, 150, 6);
   EXPECT_THAT(labels.draw(0.5, 150, "label", "first"), HasSubstr("dx=\"11\" dy=\"4\""));
-  EXPECT_THAT(labels.draw(0.5, 150, "label", "second"), HasSubstr("dx=\"9\" dy=\"-9\""));
+  EXPECT_THAT(labels.draw(0.5, 150, "label", "second"),
+              HasSubstr("text-anchor=\"end\" dx=\"-11\""));
   Labels full(20);
   full.keep_clear_line(0, 0, 1, 20);
   EXPECT_EQ(full.draw(0.5, 10, "label", "hidden"), "");

@@ -125,9 +125,7 @@ TEST(ReportPage, survives_values_at_their_ends) {
   page.memory->peak_bytes = 0;
   page.memory->points = {{Picoseconds(), 0}};
   page.memory->total = Picoseconds();
-  for (PageTaxes& taxes : page.taxes) {
-    taxes = {.label = "none", .bound = {}, .skew_sensitivity = {}};
-  }
+  page.taxes.assign(2, PageTaxes());
   const std::string text = print_html(page);
   EXPECT_THAT(text, Not(HasSubstr("nan")));
   EXPECT_THAT(text, Not(HasSubstr("inf%")));

@@ -30,6 +30,8 @@ TEST(PageText, prints_significant_digits_with_thousands_apart) {
   EXPECT_EQ(print_figure(-1234), "-1,234");
   EXPECT_EQ(print_count(15320), "15,320");
   EXPECT_EQ(print_count(100), "100");
+  EXPECT_EQ(print_short_count(559322), "559,322");
+  EXPECT_EQ(print_short_count(1115526), "1.12 M");
 }
 
 TEST(PageText, chooses_the_largest_unit_of_which_there_is_one) {

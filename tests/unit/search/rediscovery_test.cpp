@@ -208,7 +208,7 @@ TEST(Rediscovery, finds_shift_reduce_which_has_no_name) {
 // faster, at most, that is.
 struct Ground {
   Wanted wanted;
-  double near = 1.7;
+  double near = 2;
 };
 
 std::vector<std::string> attention(std::vector<std::string> more) {
@@ -304,7 +304,7 @@ TEST(Rediscovery, adds_up_inside_the_node_before_rows_cross_slow_rails) {
     std::printf("%s %.1f us\n", each.label.c_str(), each.time().microseconds());
   }
   const std::string& best = result->top.front().label;
-  EXPECT_TRUE(best == "hierarchical_reduce" || best == "dedup") << best;
+  EXPECT_TRUE(best.starts_with("hierarchical_reduce") || best.starts_with("dedup")) << best;
 }
 
 }  // namespace

@@ -110,7 +110,7 @@ TEST(Space, is_left_neither_by_neighbours_nor_by_the_usual_variant) {
       for_each_variant(one->problem, skeleton,
                        [&](const Candidate& each) { variants.push_back(each); });
       if (variants.empty() || variants.size() > 500) continue;
-      const Candidate usual = usual_variant(one->problem, skeleton);
+      const Candidate usual = usual_variants(one->problem, skeleton)[0];
       EXPECT_TRUE(std::ranges::find(variants, usual) != variants.end()) << print(text);
       for (const Candidate& other : neighbours_of(one->problem, usual)) {
         EXPECT_FALSE(other == usual);

@@ -87,6 +87,8 @@ TEST(Simulate, what_hides_behind_compute_costs_nothing) {
   EXPECT_LT(simulation.exposed_communication.microseconds(), 0.001 * 8 * step);
 }
 
+constexpr double kAnomaly = 1.15;  // docs/simulator.md
+
 class EverySchedule : public testing::Test {
  protected:
   std::vector<Plan> plans = {
@@ -204,7 +206,6 @@ TEST(Simulate, a_ring_s_ranks_are_few) {
 
 // Faster links, more bandwidth, quicker launches: never slower here beyond the anomaly bound.
 TEST_F(EverySchedule, a_better_machine_is_not_slower) {
-  constexpr double kAnomaly = 1.15;
   for (const Plan& plan : plans) {
     const double before = time_of(plan, plain_machine());
     Machine links = plain_machine();
@@ -223,8 +224,8 @@ TEST_F(EverySchedule, a_better_machine_is_not_slower) {
 
 TEST_F(EverySchedule, launches_by_the_host_are_not_faster) {
   for (const Plan& plan : plans) {
-    EXPECT_GE(time_of(plan, plain_machine(), {.launch = Launch::Host, .ideal = {}, .delay = {}}),
-              time_of(plan, plain_machine()))
+    const SimulateOptions by_host{.launch = Launch::Host, .ideal = {}, .delay = {}};
+    EXPECT_GE(time_of(plan, plain_machine(), by_host) * kAnomaly, time_of(plan, plain_machine()))
         << plan.form.name;
   }
 }
@@ -287,7 +288,7 @@ TEST(CheckFits, tells_what_does_not_fit) {
             "smaller mesh or a machine with more processors");
   EXPECT_EQ(refusal(plan, paired_machine()),
             "error[M118]: machine `plain` has no transport `ce` at level `rail`, over which rank 2 "
-            "and rank 1 meet; move it by a transport that the machine has there: proxy, nccl");
+            "and rank 1 meet; it has there: proxy, nccl; move it by one of these");
 }
 
 }  // namespace

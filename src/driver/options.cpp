@@ -1,0 +1,43 @@
+#include "driver/options.h"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <cstdlib>
+
+namespace harpe {
+namespace {
+
+// A relative path there is no path (XDG base directory specification), nor is an empty one.
+std::string folder_in(const char* variable) {
+  const char* const value = std::getenv(variable);
+  return value != nullptr && value[0] == '/' ? value : "";
+}
+
+}  // namespace
+
+Checked<std::string> cache_folder(const std::optional<std::string>& given, std::string_view flag) {
+  if (given) return *given;
+  if (const std::string cache = folder_in("XDG_CACHE_HOME"); !cache.empty())
+    return cache + "/harpe";
+  if (const std::string home = folder_in("HOME"); !home.empty()) return home + "/.cache/harpe";
+  return make_diag(
+      DiagCode::U152,
+      {{"reason", "neither `XDG_CACHE_HOME` nor `HOME` is an absolute path"}, {"flag", flag}});
+}
+
+Checked<std::optional<std::string>> cache_of(const std::optional<std::string>& given,
+                                             std::string_view flag) {
+  if (given == "off") return std::optional<std::string>();
+  HP_TRY(std::string folder, cache_folder(given, flag));
+  return std::optional<std::string>(std::move(folder));
+}
+
+std::string date_before(std::int64_t days) {
+  const auto today = std::chrono::floor<std::chrono::days>(std::chrono::system_clock::now());
+  const std::chrono::year_month_day date(today - std::chrono::days(days));
+  return fmt::format("{:04}-{:02}-{:02}", static_cast<int>(date.year()),
+                     static_cast<unsigned>(date.month()), static_cast<unsigned>(date.day()));
+}
+
+}  // namespace harpe

@@ -1,0 +1,24 @@
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "support/diag.h"
+
+namespace harpe {
+
+// What the environment says: the one place that reads it.
+
+// The folder of the plan cache: `given` where there is one, else `$XDG_CACHE_HOME/harpe`, else
+// `$HOME/.cache/harpe`. `flag` is what names another. Errors: U152.
+[[nodiscard]] Checked<std::string> cache_folder(const std::optional<std::string>& given,
+                                                std::string_view flag);
+
+// The same for a flag that may also be `off`: then there is none.
+[[nodiscard]] Checked<std::optional<std::string>> cache_of(const std::optional<std::string>& given,
+                                                           std::string_view flag);
+
+// "2026-11-21", in UTC, `days` before now.
+[[nodiscard]] std::string date_before(std::int64_t days);
+
+}  // namespace harpe

@@ -1,0 +1,71 @@
+#include "driver/plan_cache.h"
+
+#include <algorithm>
+#include <chrono>
+
+#include "driver/files.h"
+#include "driver/options.h"
+
+namespace harpe {
+
+CacheAnswer consult_cache(const std::string& folder, const CacheKey& key) {
+  CacheAnswer answer;
+  CacheListing known = find_exact(folder, key);
+  answer.passed_over = std::move(known.passed_over);
+  if (!known.files.empty()) {
+    answer.exact = std::move(known.files.front().entry);
+    const CachedSchedule& best = answer.exact->schedules.front();
+    answer.seeds = {{best.label, best.form}};
+    return answer;
+  }
+  known = find_near(folder, key);
+  answer.seeds = seeds_of(known);
+  answer.passed_over.insert(answer.passed_over.end(), known.passed_over.begin(),
+                            known.passed_over.end());
+  return answer;
+}
+
+CacheEntry make_cache_entry(CacheKey key, const SearchResult& found) {
+  CacheEntry entry{.key = std::move(key), .date = date_before(0), .schedules = {}};
+  for (std::size_t i = 0; i < std::min(found.top.size(), kMostCached); ++i) {
+    const Evaluated& evaluated = found.top[i];
+    entry.schedules.push_back({.label = evaluated.label,
+                               .predicted = evaluated.time(),
+                               .measured = std::nullopt,
+                               .memory_bytes = evaluated.memory_bytes,
+                               .form = evaluated.form});
+  }
+  return entry;
+}
+
+Checked<CacheListing> export_cache(const std::string& folder, const std::string& path) {
+  HP_TRY(CacheListing listing, list_cache(folder));
+  std::string text;
+  for (const CacheFile& file : listing.files) text += print(file.entry);
+  HP_REQUIRE_OK(write_text(path, text));
+  return listing;
+}
+
+Checked<std::int64_t> import_cache(const std::string& folder, const std::string& path) {
+  HP_TRY(const std::string text, read_text(path));
+  std::vector<CacheEntry> entries;
+  for (const std::string_view part : split_cache_entries(text)) {
+    Checked<CacheEntry> entry = parse_cache_entry(part, path);
+    if (!entry.ok()) {
+      return with_note(entry.error(), "in entry " + std::to_string(entries.size() + 1) +
+                                          " of the file; nothing is imported");
+    }
+    entries.push_back(*std::move(entry));
+  }
+  for (const CacheEntry& entry : entries) HP_REQUIRE_OK(store(folder, entry));
+  return std::ssize(entries);
+}
+
+Checked<Pruned> prune_cache(const std::string& folder, std::string_view version,
+                            const std::optional<std::int64_t>& days) {
+  std::optional<std::string> oldest;
+  if (days) oldest = date_before(*days);
+  return prune_cache(folder, std::string(version), oldest, std::chrono::system_clock::now());
+}
+
+}  // namespace harpe

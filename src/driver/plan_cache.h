@@ -1,0 +1,36 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "search/cache_folder.h"
+#include "search/search.h"
+#include "support/diag.h"
+
+namespace harpe {
+
+// What earlier searches know of a question.
+struct CacheAnswer {
+  std::optional<CacheEntry> exact;
+  std::vector<Seed> seeds;        // its best; else those of the same question with other sizes
+  std::vector<Diag> passed_over;  // to be shown as warnings
+};
+[[nodiscard]] CacheAnswer consult_cache(const std::string& folder, const CacheKey& key);
+
+// What a search found, found today. Requires: it found something.
+[[nodiscard]] CacheEntry make_cache_entry(CacheKey key, const SearchResult& found);
+
+// All entries into one file, which the other reads back: all of them or, where one is no entry,
+// none. Errors: list_cache's; I102; I101, I410, I411.
+[[nodiscard]] Checked<CacheListing> export_cache(const std::string& folder,
+                                                 const std::string& path);
+[[nodiscard]] Checked<std::int64_t> import_cache(const std::string& folder,
+                                                 const std::string& path);
+
+// Errors: prune_cache's.
+[[nodiscard]] Checked<Pruned> prune_cache(const std::string& folder, std::string_view version,
+                                          const std::optional<std::int64_t>& days);
+
+}  // namespace harpe

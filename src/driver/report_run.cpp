@@ -1,0 +1,140 @@
+#include "driver/report_run.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <thread>
+
+#include "driver/files.h"
+#include "driver/report_timeline.h"
+#include "ir/text.h"
+#include "report/page_text.h"
+
+namespace harpe {
+namespace {
+
+Picoseconds picoseconds(std::chrono::nanoseconds time) {
+  return Picoseconds(static_cast<std::int64_t>(time.count()) * 1000);
+}
+
+// What a task waited for: of its lane, events, words and barriers the last to be over.
+class Causes {
+ public:
+  Causes(const Plan& plan, const std::vector<Span>& spans) : spans_(spans) {
+    std::vector<std::int32_t> last(plan.lanes.size(), -1);
+    for (std::size_t i = 0; i < plan.tasks.size(); ++i) {
+      std::int32_t& before = last[plan.tasks[i].lane.index()];
+      waits_.push_back({{before, WaitKind::Lane}});
+      before = static_cast<std::int32_t>(i);
+    }
+    for (const Sync& sync : plan.syncs) {
+      const WaitKind kind = sync.kind == SyncKind::Event ? WaitKind::Event : WaitKind::Signal;
+      waits_[sync.to.index()].push_back({sync.from.value, kind});
+    }
+    for (const Barrier& barrier : plan.barriers) {
+      for (const TaskId to : barrier.to) {
+        for (const TaskId from : barrier.from) {
+          waits_[to.index()].push_back({from.value, WaitKind::Barrier});
+        }
+      }
+    }
+  }
+
+  // The span with what it waited for; what came of the waits after its own start was not waited
+  // for.
+  [[nodiscard]] Span explain(std::size_t task) const {
+    Span span = spans_[task];
+    span.ready = Picoseconds();
+    for (const auto& [from, kind] : waits_[task]) {
+      if (from < 0) continue;
+      const Picoseconds end = std::min(spans_[static_cast<std::size_t>(from)].end, span.begin);
+      if (end < span.ready || (end == span.ready && span.cause >= 0)) continue;
+      span.ready = end;
+      span.cause = from;
+      span.kind = kind;
+    }
+    return span;
+  }
+
+ private:
+  struct Wait {
+    std::int32_t from = -1;
+    WaitKind kind = WaitKind::Lane;
+  };
+
+  const std::vector<Span>& spans_;
+  std::vector<std::vector<Wait>> waits_;  // per task
+};
+
+// Times from the first task's start: executions before the last are over by then.
+std::vector<Span> spans_of(const Plan& plan, const std::vector<TraceEvent>& events) {
+  std::vector<Span> spans(plan.tasks.size());
+  if (events.empty()) return spans;
+  const auto first = std::ranges::min(events, {}, &TraceEvent::start).start;
+  for (const TraceEvent& event : events) {
+    Span& span = spans[event.task.index()];
+    span.ready = span.begin = picoseconds(event.start - first);
+    span.end = picoseconds(event.end - first);
+  }
+  return spans;
+}
+
+std::vector<PageFigure> figures_of(const RunOutcome& outcome) {
+  std::vector<std::chrono::nanoseconds> times = outcome.stats.iterations;
+  std::ranges::sort(times);
+  std::vector<PageFigure> figures;
+  if (!times.empty()) {
+    figures.push_back({page::print_time(picoseconds(times[times.size() / 2])),
+                       times.size() == 1 ? "one execution" : "median of executions",
+                       times.size() == 1 ? "on CPU ranks"
+                                         : page::print_count(std::ssize(times)) + " on CPU ranks"});
+  }
+  figures.push_back({page::print_bytes(static_cast<double>(outcome.stats.bytes_moved)), "sent",
+                     "in one execution, by all ranks"});
+  figures.push_back(
+      {page::print_bytes(static_cast<double>(outcome.stats.peak_bytes)), "memory per rank", ""});
+  if (!outcome.check) return figures;
+  for (const Comparison& one : outcome.check->outputs) {
+    figures.push_back({fmt::format("{:.1e}", one.error), "error of " + one.buffer,
+                       fmt::format("bound {:.1e}", one.bound)});
+  }
+  return figures;
+}
+
+std::string verdict_of(const ReportedRun& run) {
+  std::string verdict = "`" + run.plan->form.name + "` executed on " +
+                        page::print_count(run.plan->mesh.ranks()) + " CPU ranks";
+  if (!run.outcome->check) return verdict + ", its results not checked.";
+  return verdict + (run.outcome->check->passed()
+                        ? ": its results are within the bounds of rounding."
+                        : ": its results are wrong.");
+}
+
+}  // namespace
+
+ReportPage make_run_page(const ReportedRun& run) {
+  const Plan& plan = *run.plan;
+  std::vector<Span> spans = spans_of(plan, run.outcome->stats.trace);
+  Picoseconds total;
+  for (const Span& span : spans) total = std::max(total, span.end);
+  const Causes causes(plan, spans);
+  std::vector<Span> explained;
+  for (std::size_t i = 0; i < spans.size(); ++i) explained.push_back(causes.explain(i));
+  ReportPage page;
+  page.title = run.title;
+  page.verdict = verdict_of(run);
+  page.command = run.command;
+  page.machine = "this computer, " + std::to_string(std::thread::hardware_concurrency()) + " cores";
+  page.version = run.version;
+  page.figures = figures_of(*run.outcome);
+  page.timeline = make_timeline(plan, total, explained, {});
+  page.schedule = print(plan.form);
+  page.drawing = make_drawing(plan);
+  return page;
+}
+
+Checked<Ok> write_run_report(const std::string& path, const ReportedRun& run) {
+  return write_text(path, print_html(make_run_page(run)));
+}
+
+}  // namespace harpe

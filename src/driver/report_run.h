@@ -1,0 +1,23 @@
+#pragma once
+
+#include <string>
+
+#include "driver/run.h"
+#include "plan/plan.h"
+#include "report/page.h"
+
+namespace harpe {
+
+// What an execution left: the timeline of the last one, how long all took, what the check found.
+struct ReportedRun {
+  std::string title;
+  std::string command;
+  std::string version;
+  const Plan* plan = nullptr;
+  const RunOutcome* outcome = nullptr;  // traced, without a fault
+};
+[[nodiscard]] ReportPage make_run_page(const ReportedRun& run);
+// Errors: I102.
+[[nodiscard]] Checked<Ok> write_run_report(const std::string& path, const ReportedRun& run);
+
+}  // namespace harpe

@@ -1,0 +1,229 @@
+#include "search/cache_folder.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+
+#include "ir/text.h"
+
+namespace harpe {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kExtension = ".entry";
+constexpr std::string_view kTemporary = ".writing-";
+
+Diag cannot(DiagCode code, const std::string& path, int error) {
+  return make_diag(code, {{"path", path}, {"reason", std::strerror(error)}});
+}
+
+// A descriptor that closes itself.
+class Descriptor {
+ public:
+  explicit Descriptor(int value) : value_(value) {}
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  ~Descriptor() {
+    if (value_ >= 0) ::close(value_);
+  }
+  [[nodiscard]] int value() const { return value_; }
+  // 0, or what went wrong: over NFS, writing may fail only here.
+  int close() { return ::close(std::exchange(value_, -1)) == 0 ? 0 : errno; }
+
+ private:
+  int value_;
+};
+
+// The text of a file, or why not.
+Checked<std::string> read(const std::string& path) {
+  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (file.value() < 0) return cannot(DiagCode::I101, path, errno);
+  std::string text;
+  std::array<char, 65536> buffer{};
+  while (true) {
+    const ssize_t got = ::read(file.value(), buffer.data(), buffer.size());
+    if (got == 0) return text;
+    if (got > 0) text.append(buffer.data(), static_cast<std::size_t>(got));
+    if (got < 0 && errno != EINTR) return cannot(DiagCode::I101, path, errno);
+  }
+}
+
+int write_all(int file, std::string_view text) {
+  while (!text.empty()) {
+    const ssize_t put = ::write(file, text.data(), text.size());
+    if (put < 0 && errno != EINTR) return errno;
+    if (put > 0) text.remove_prefix(static_cast<std::size_t>(put));
+  }
+  return 0;
+}
+
+// Whole, flushed to where the file is kept, then renamed; or 0 files more than before.
+int write_whole(const std::string& folder, const std::string& path, const std::string& text) {
+  std::string temporary = folder + "/" + std::string(kTemporary) + "XXXXXX";
+  Descriptor file(::mkstemp(temporary.data()));  // its name is nobody else's, on any host
+  if (file.value() < 0) return errno;
+  const mode_t mask = ::umask(0);
+  ::umask(mask);
+  ::fchmod(file.value(), 0666 & ~mask);
+  int error = write_all(file.value(), text);
+  if (error == 0 && ::fsync(file.value()) != 0) error = errno;
+  if (const int late = file.close(); error == 0) error = late;
+  if (error == 0 && ::rename(temporary.c_str(), path.c_str()) != 0) error = errno;
+  if (error != 0) {
+    ::unlink(temporary.c_str());
+    return error;
+  }
+  // The name is kept too. Where a folder cannot be flushed, the entry may be lost with the power.
+  const Descriptor parent(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (parent.value() >= 0) ::fsync(parent.value());
+  return 0;
+}
+
+Checked<CacheEntry> read_entry(const std::string& path) {
+  HP_TRY(const std::string text, read(path));
+  HP_TRY(CacheEntry entry, parse_cache_entry(text, path));
+  if (fs::path(path).filename() != entry_name(entry.key)) {
+    return make_diag(DiagCode::I412, {{"path", path}, {"found", entry_name(entry.key)}});
+  }
+  return entry;
+}
+
+// Names in the folder, in order. Errors: I101.
+Checked<std::vector<std::string>> names_in(const std::string& folder) {
+  std::vector<std::string> names;
+  std::error_code error;
+  fs::directory_iterator at(folder, error);
+  if (error == std::errc::no_such_file_or_directory) return names;
+  while (!error && at != fs::directory_iterator()) {
+    names.push_back(at->path().filename().string());
+    at.increment(error);
+  }
+  if (error) return cannot(DiagCode::I101, folder, error.value());
+  std::ranges::sort(names);
+  return names;
+}
+
+void add(CacheListing& listing, const std::string& path) {
+  Checked<CacheEntry> entry = read_entry(path);
+  // Replaced while it was read: over NFS that ends the old file's life, and the new one is there.
+  if (!entry.ok() && entry.error().code == DiagCode::I101) entry = read_entry(path);
+  if (entry.ok()) {
+    listing.files.push_back({path, *std::move(entry)});
+    return;
+  }
+  struct stat status{};  // what another process has just removed was never there
+  if (::lstat(path.c_str(), &status) == 0) listing.passed_over.push_back(entry.error());
+}
+
+bool is_leftover(const std::string& path, std::chrono::system_clock::time_point now) {
+  struct stat status{};
+  if (::lstat(path.c_str(), &status) != 0) return false;
+  return now - std::chrono::system_clock::from_time_t(status.st_mtime) >= std::chrono::hours(1);
+}
+
+}  // namespace
+
+Checked<CacheListing> list_cache(const std::string& folder) {
+  HP_TRY(const std::vector<std::string> names, names_in(folder));
+  CacheListing listing;
+  for (const std::string& name : names) {
+    if (name.ends_with(kExtension)) add(listing, folder + "/" + name);
+  }
+  return listing;
+}
+
+CacheListing find_exact(const std::string& folder, const CacheKey& key) {
+  CacheListing listing;
+  add(listing, folder + "/" + entry_name(key));
+  if (!listing.files.empty() && listing.files.front().entry.key != key) listing.files.clear();
+  return listing;
+}
+
+CacheListing find_near(const std::string& folder, const CacheKey& key, std::size_t most) {
+  CacheListing listing;
+  const Checked<std::vector<std::string>> names = names_in(folder);
+  if (!names.ok()) {
+    listing.passed_over.push_back(names.error());
+    return listing;
+  }
+  const std::string own = entry_name(key);
+  const std::string family = own.substr(0, own.rfind('-') + 1);
+  for (const std::string& name : *names) {
+    if (!name.starts_with(family) || !name.ends_with(kExtension) || name == own) continue;
+    add(listing, folder + "/" + name);
+  }
+  const std::string hash = family_hash(key);
+  std::erase_if(listing.files, [&](const CacheFile& file) {
+    return family_hash(file.entry.key) != hash || file.entry.key == key;
+  });
+  std::ranges::stable_sort(listing.files, {},
+                           [&](const CacheFile& file) { return distance(key, file.entry.key); });
+  if (listing.files.size() > most) {
+    listing.files.erase(listing.files.begin() + static_cast<std::ptrdiff_t>(most),
+                        listing.files.end());
+  }
+  return listing;
+}
+
+Checked<Ok> store(const std::string& folder, const CacheEntry& entry) {
+  std::error_code error;
+  fs::create_directories(folder, error);
+  if (error) return cannot(DiagCode::I102, folder, error.value());
+  const std::string path = folder + "/" + entry_name(entry.key);
+  if (const int failed = write_whole(folder, path, print(entry)); failed != 0) {
+    return cannot(DiagCode::I102, path, failed);
+  }
+  return Ok{};
+}
+
+Checked<Pruned> prune_cache(const std::string& folder, const std::string& version,
+                            const std::optional<std::string>& oldest,
+                            std::chrono::system_clock::time_point now) {
+  HP_TRY(const std::vector<std::string> names, names_in(folder));
+  Pruned pruned;
+  for (const std::string& name : names) {
+    const std::string path = folder + "/" + name;
+    std::int64_t* reason = nullptr;
+    if (name.starts_with(kTemporary)) {
+      if (is_leftover(path, now)) reason = &pruned.leftovers;
+    } else if (name.ends_with(kExtension)) {
+      const Checked<CacheEntry> entry = read_entry(path);
+      reason = &pruned.kept;
+      if (!entry.ok()) {
+        reason = &pruned.unreadable;
+      } else if (entry->key.version != version) {
+        reason = &pruned.foreign;
+      } else if (oldest && entry->date < *oldest) {
+        reason = &pruned.old;
+      }
+    }
+    if (reason == nullptr) continue;
+    ++*reason;
+    if (reason == &pruned.kept) continue;
+    if (::unlink(path.c_str()) != 0 && errno != ENOENT) return cannot(DiagCode::I102, path, errno);
+  }
+  return pruned;
+}
+
+std::vector<Seed> seeds_of(const CacheListing& listing, std::size_t most) {
+  std::vector<Seed> seeds;
+  for (std::size_t place = 0; place < kMostCached; ++place) {
+    for (const CacheFile& file : listing.files) {
+      if (place >= file.entry.schedules.size() || seeds.size() == most) continue;
+      const CachedSchedule& schedule = file.entry.schedules[place];
+      if (std::ranges::find(seeds, schedule.form, &Seed::form) == seeds.end()) {
+        seeds.push_back({schedule.label, schedule.form});
+      }
+    }
+  }
+  return seeds;
+}
+
+}  // namespace harpe

@@ -1,0 +1,69 @@
+#pragma once
+
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "search/evaluator.h"
+#include "search/outline.h"
+#include "search/search.h"
+
+namespace harpe {
+
+// What a search has evaluated so far, each schedule once.
+class Pool {
+ public:
+  // Ranks beyond which plans are not made to be simulated: outlines say the time.
+  static constexpr std::int64_t kMostSimulatedRanks = 64;
+
+  Pool(const Program& program, const Mesh& mesh, const Machine& machine,
+       const SearchOptions& options);
+
+  // What homes_of says of all schedules that may be chosen from here on.
+  void set_contract(std::string homes) { homes_ = std::move(homes); }
+
+  // Evaluates a form unless it was seen; true where it was new. Without an outline it must be
+  // simulated, or is passed over.
+  bool add(const NormalForm& form, std::string label, bool named, Picoseconds bound,
+           const std::optional<Outline>& outline);
+  // A candidate that needs too much memory to be looked at further.
+  void miss(Evaluated one);
+  // A time that some schedule is known to reach.
+  void reach(Picoseconds time) { best_ = std::min(best_, time); }
+
+  [[nodiscard]] bool simulates() const { return simulates_; }
+  [[nodiscard]] Picoseconds best_time() const { return best_; }
+  [[nodiscard]] std::int64_t memory_limit() const { return limit_; }
+  [[nodiscard]] std::int64_t tasks() const { return tasks_; }  // of the largest plan made
+  [[nodiscard]] const std::vector<Evaluated>& evaluated() const { return evaluated_; }
+  [[nodiscard]] std::optional<std::int64_t> nearest_bytes() const;
+
+  // Fills in everything but the counts of the walk. Errors: S701, S702, S704.
+  [[nodiscard]] Checked<SearchResult> conclude(SearchResult result);
+
+ private:
+  [[nodiscard]] std::string find_exclusion(const NormalForm& form) const;
+  [[nodiscard]] Diag refuse_all(const SearchResult& result) const;
+
+  const Program& program_;
+  const Mesh& mesh_;
+  const SearchOptions& options_;
+  SimulationEvaluator evaluator_;
+  bool simulates_;
+  std::int64_t limit_;
+  std::string homes_;  // of the contract; "": any
+  std::vector<Evaluated> evaluated_;
+  std::vector<Evaluated> excluded_;
+  std::vector<Evaluated> too_large_;
+  std::set<std::string> seen_;
+  std::map<std::string, std::int64_t> refused_;
+  Picoseconds best_ = Picoseconds(INT64_MAX);
+  std::int64_t tasks_ = 0;
+  std::int64_t simulated_ = 0;
+};
+
+[[nodiscard]] bool is_better(const Evaluated& a, const Evaluated& b);
+
+}  // namespace harpe

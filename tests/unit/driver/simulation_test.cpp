@@ -1,0 +1,128 @@
+#include "driver/simulation.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "driver/machines.h"
+#include "driver/trace.h"
+#include "tests/unit/driver/scratch.h"
+
+namespace harpe {
+namespace {
+
+Request request(const std::string& target, const std::vector<std::string>& parameters,
+                const std::string& mesh, const std::optional<std::string>& schedule) {
+  return {
+      .target = target, .parameters = parameters, .inputs = {}, .mesh = mesh, .schedule = schedule};
+}
+
+struct Slice {
+  double begin = 0;
+  double end = 0;
+};
+
+// Slices by process and thread, in order.
+std::map<std::pair<int, int>, std::vector<Slice>> slices_of(const nlohmann::json& trace) {
+  std::map<std::pair<int, int>, std::vector<Slice>> slices;
+  for (const auto& event : trace["traceEvents"]) {
+    if (event["ph"] != "X") continue;
+    const double begin = event["ts"].get<double>();
+    slices[{event["pid"].get<int>(), event["tid"].get<int>()}].push_back(
+        {begin, begin + event["dur"].get<double>()});
+  }
+  for (auto& [thread, all] : slices) std::ranges::sort(all, {}, &Slice::begin);
+  return slices;
+}
+
+// Puts of one proxy travel side by side, and a viewer shows one slice of a thread at a time.
+TEST(SimulationTrace, no_two_slices_of_a_thread_overlap) {
+  Session session(false);
+  const Machine machine = *load_machine("h200x8x2");
+  const Checked<FittedPlan> fitted = plan_for(
+      session,
+      request("attention", {"seq=65536", "heads=8", "batch=2"}, "node=2,gpu=8", "double_ring"),
+      machine);
+  ASSERT_TRUE(fitted.ok()) << render(fitted.error());
+  const Simulation simulation = simulate(fitted->plan, machine);
+  const Scratch scratch;
+  ASSERT_TRUE(write_trace(scratch.path("t.json"), fitted->plan, simulation).ok());
+  const nlohmann::json trace = nlohmann::json::parse(scratch.read("t.json"));
+  std::size_t tasks = 0;
+  for (const auto& [thread, slices] : slices_of(trace)) {
+    tasks += slices.size();
+    for (std::size_t i = 1; i < slices.size(); ++i) {
+      EXPECT_LE(slices[i - 1].end, slices[i].begin + 1e-6);
+    }
+  }
+  EXPECT_EQ(tasks, fitted->plan.tasks.size());
+}
+
+TEST(SimulationTrace, every_arrow_leads_from_a_slice_to_a_slice) {
+  Session session(false);
+  const Machine machine = *load_machine("h200x8");
+  const Checked<FittedPlan> fitted =
+      plan_for(session, request("attention", {"seq=65536", "heads=8"}, "cp=8", "ulysses"), machine);
+  ASSERT_TRUE(fitted.ok()) << render(fitted.error());
+  const Scratch scratch;
+  ASSERT_TRUE(
+      write_trace(scratch.path("t.json"), fitted->plan, simulate(fitted->plan, machine)).ok());
+  const nlohmann::json trace = nlohmann::json::parse(scratch.read("t.json"));
+  const auto slices = slices_of(trace);
+  std::map<int, int> ends;  // of arrows, by id
+  for (const auto& event : trace["traceEvents"]) {
+    if (event["ph"] != "s" && event["ph"] != "f") continue;
+    ends[event["id"].get<int>()] += event["ph"] == "s" ? 1 : 10;
+    const double time = event["ts"].get<double>();
+    const auto& thread = slices.at({event["pid"].get<int>(), event["tid"].get<int>()});
+    EXPECT_TRUE(std::ranges::any_of(thread, [&](const Slice& slice) {
+      return slice.begin <= time + 1e-6 && time <= slice.end + 1e-6;
+    }));
+  }
+  EXPECT_FALSE(ends.empty());
+  for (const auto& [id, count] : ends) EXPECT_EQ(count, 11) << id;
+}
+
+TEST(Taxes, of_all_schedules_are_listed_fastest_first) {
+  Session session(false);
+  const Checked<TaxList> list = list_taxes(
+      session, request("attention", {"seq=65536", "heads=8"}, "node=2,gpu=4", std::nullopt),
+      "h200x8x2", Launch::Graph);
+  ASSERT_TRUE(list.ok()) << render(list.error());
+  ASSERT_GT(list->rows.size(), 5U);
+  for (std::size_t i = 1; i < list->rows.size(); ++i) {
+    const auto& before = list->rows[i - 1];
+    const auto& after = list->rows[i];
+    if (!after.taxes) continue;
+    ASSERT_TRUE(before.taxes.has_value());
+    EXPECT_LE(before.taxes->total, after.taxes->total);
+  }
+}
+
+TEST(PlanFor, moves_between_hosts_go_as_the_machine_allows) {
+  Session session(false);
+  const Checked<FittedPlan> fitted = plan_for(
+      session, request("attention", {"seq=65536", "heads=8"}, "node=2,gpu=8", "double_ring"),
+      *load_machine("h200x8x2"));
+  ASSERT_TRUE(fitted.ok()) << render(fitted.error());
+  ASSERT_EQ(fitted->refits.size(), 2U);
+  EXPECT_EQ(print(fitted->refits[0]), "k over node by proxy instead of ce");
+  std::int64_t puts = 0;
+  for (const Task& task : fitted->plan.tasks) puts += is_put(fitted->plan, task) ? 1 : 0;
+  EXPECT_GT(puts, 0);
+}
+
+TEST(ParseDelay, takes_a_rank_and_a_time) {
+  const Checked<SimulateOptions::Delay> delay = parse_delay("3=25.5", 8);
+  ASSERT_TRUE(delay.ok());
+  EXPECT_EQ(delay->rank, RankId(3));
+  EXPECT_EQ(delay->time, from_microseconds(25.5));
+  for (const char* text : {"", "3", "=5", "8=5", "-1=5", "3=", "3=x", "3=-1", "3=1e10", "3=inf"}) {
+    EXPECT_FALSE(parse_delay(text, 8).ok()) << text;
+  }
+}
+
+}  // namespace
+}  // namespace harpe

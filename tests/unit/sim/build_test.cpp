@@ -1,0 +1,225 @@
+#include "sim/build.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <set>
+
+#include "sim/run.h"
+#include "sim/tiles.h"
+#include "tests/unit/sim/plans.h"
+
+namespace harpe {
+namespace {
+
+Picoseconds us(double time) { return from_microseconds(time); }
+
+std::int64_t count(const BuiltWorkload& built, ActivityRole role) {
+  return std::ranges::count(built.of, role, &BuiltActivity::role);
+}
+
+const Activity& work_of(const BuiltWorkload& built, std::size_t task) {
+  return built.workload.activities[static_cast<std::size_t>(built.work_of_task[task])];
+}
+
+std::size_t first_task(const Plan& plan, TaskKind kind) {
+  return static_cast<std::size_t>(std::ranges::find(plan.tasks, kind, &Task::kind) -
+                                  plan.tasks.begin());
+}
+
+TEST(Build, every_task_has_its_work_in_its_lane) {
+  const Plan plan = plan_of("ag_gemm", {"m=512", "n=512", "k=512"}, "tp=4", "ring");
+  const BuiltWorkload built = build_workload(plan, plain_machine(), {});
+  ASSERT_EQ(built.work_of_task.size(), plan.tasks.size());
+  for (std::size_t i = 0; i < plan.tasks.size(); ++i) {
+    EXPECT_EQ(work_of(built, i).lane, plan.tasks[i].lane.value);
+  }
+  EXPECT_EQ(count(built, ActivityRole::Work), static_cast<std::int64_t>(plan.tasks.size()));
+}
+
+TEST(Build, the_host_issues_every_launch_of_its_rank_in_order) {
+  const Plan plan = plan_of("ag_gemm", {"m=512", "n=512", "k=512"}, "tp=4", "ring");
+  const BuiltWorkload built =
+      build_workload(plan, plain_machine(), {.launch = Launch::Host, .ideal = {}, .delay = {}});
+  std::int64_t launched = 0;
+  for (const Task& task : plan.tasks) {
+    launched += plan.lanes[task.lane.index()].kind == LaneKind::Host ? 0 : 1;
+  }
+  EXPECT_EQ(count(built, ActivityRole::Issue), launched);
+  for (std::size_t i = 0; i < built.of.size(); ++i) {
+    if (built.of[i].role != ActivityRole::Issue) continue;
+    EXPECT_EQ(built.workload.activities[i].start, us(3));
+  }
+}
+
+TEST(Build, tasks_of_one_kernel_are_launched_once_and_stay) {
+  const Plan plan = plan_of("ag_gemm", {"m=512", "n=512", "k=512"}, "tp=4", "push");
+  const BuiltWorkload built = build_workload(plan, plain_machine(), {});
+  std::set<std::pair<std::int32_t, std::int32_t>> seen;
+  for (std::size_t i = 0; i < plan.tasks.size(); ++i) {
+    const Task& task = plan.tasks[i];
+    if (task.kind != TaskKind::Compute) continue;
+    const bool first = seen.emplace(task.lane.value, task.kernel).second;
+    EXPECT_EQ(work_of(built, i).start, first ? us(2) : us(0));
+    EXPECT_EQ(work_of(built, i).resident, !first);
+  }
+  EXPECT_EQ(seen.size(), 4U) << "a kernel per rank";
+}
+
+// However a kernel is cut, its tasks take together what it takes whole.
+TEST(Build, tasks_of_one_kernel_share_its_time) {
+  const Machine machine = plain_machine(10);
+  const std::vector<std::string> sizes = {"m=4096", "n=4096", "k=4096"};
+  const auto sum = [&](const Plan& plan) {
+    const BuiltWorkload built = build_workload(plan, machine, {});
+    double seconds = 0;
+    for (std::size_t i = 0; i < plan.tasks.size(); ++i) {
+      if (plan.tasks[i].kind == TaskKind::Compute) seconds += work_of(built, i).work.seconds();
+    }
+    return seconds;
+  };
+  const double whole = sum(plan_of("ag_gemm", sizes, "tp=4", "bulk"));
+  EXPECT_NEAR(sum(plan_of("ag_gemm", sizes, "tp=4", "push")), whole, 0.001 * whole);
+}
+
+TEST(Build, members_of_a_collective_start_together) {
+  const Plan plan = plan_of("ag_gemm", {"m=512", "n=512", "k=512"}, "tp=4", "bulk");
+  const BuiltRun run = run_plan(
+      plan, plain_machine(),
+      {.launch = Launch::Graph, .ideal = {}, .delay = SimulateOptions::Delay{RankId(1), us(100)}});
+  EXPECT_EQ(count(run.built, ActivityRole::Arrive), 4);
+  std::set<Picoseconds> begins;
+  for (std::size_t i = 0; i < plan.tasks.size(); ++i) {
+    if (plan.tasks[i].kind != TaskKind::Collective) continue;
+    begins.insert(run.engine.spans[static_cast<std::size_t>(run.built.work_of_task[i])].begin);
+  }
+  EXPECT_EQ(begins.size(), 1U);
+  EXPECT_GE(*begins.begin(), us(100));
+}
+
+// Two puts of a proxy behind each other, and what their words wait for.
+class Puts : public testing::Test {
+ protected:
+  Plan plan = [] {
+    Plan made = plan_of("ag_gemm", {"m=4096", "n=512", "k=4096"}, "node=4,gpu=1", "push");
+    for (Lane& lane : made.lanes) {
+      if (lane.kind == LaneKind::Ce) lane.kind = LaneKind::Proxy;
+    }
+    for (Task& task : made.tasks) {
+      if (task.kind == TaskKind::Copy) task.via = Via::Proxy;
+    }
+    return made;
+  }();
+  // Single processors on a switch that only proxies cross.
+  Machine machine = [] {
+    Machine made = paired_machine(1e6);
+    made.levels[0].size = 1;
+    made.processor.memory_bandwidth = 1e18;
+    return made;
+  }();
+
+  // That leave their rank: others are copies in memory, which nobody posts.
+  [[nodiscard]] std::int64_t puts() const {
+    return std::ranges::count_if(
+        plan.tasks, [&](const Task& task) { return is_put(plan, task) && task.bytes > 0; });
+  }
+
+  void set_fences(Fence fence) {
+    for (Sync& sync : plan.syncs) {
+      const bool put = is_put(plan, plan.tasks[sync.from.index()]);
+      if (put && sync.kind != SyncKind::Event) sync.fence = fence;
+    }
+  }
+};
+
+TEST_F(Puts, are_posted_one_by_one_and_travel_beside_each_other) {
+  set_fences(Fence::Nic);
+  const BuiltWorkload built = build_workload(plan, machine, {});
+  EXPECT_EQ(count(built, ActivityRole::Fence), 0);
+  std::int64_t posted = 0;
+  for (std::size_t i = 0; i < built.of.size(); ++i) {
+    if (built.of[i].role != ActivityRole::Post) continue;
+    posted += built.workload.activities[i].work == us(1) ? 1 : 0;
+  }
+  EXPECT_EQ(posted, puts());
+  EXPECT_EQ(work_of(built, first_task(plan, TaskKind::Copy)).lane, kNoLane);
+}
+
+TEST_F(Puts, cost_what_their_fences_do) {
+  std::map<Fence, Picoseconds> times;
+  std::map<Fence, std::int64_t> fences;
+  for (const Fence fence : {Fence::Put, Fence::Dest, Fence::Nic}) {
+    set_fences(fence);
+    const BuiltRun run = run_plan(plan, machine, {});
+    times[fence] = run.engine.total;
+    fences[fence] = count(run.built, ActivityRole::Fence);
+  }
+  EXPECT_EQ(fences[Fence::Put], puts());
+  EXPECT_LT(fences[Fence::Dest], puts());
+  EXPECT_GE(fences[Fence::Dest], 4);
+  EXPECT_EQ(fences[Fence::Nic], 0);
+  EXPECT_LT(times[Fence::Nic], times[Fence::Dest]);
+  EXPECT_LT(times[Fence::Dest], times[Fence::Put]);
+}
+
+TEST(Build, without_launches_nothing_starts_late) {
+  const Plan plan = plan_of("attention", {"seq=1024", "heads=4"}, "cp=4", "ring");
+  SimulateOptions options{.launch = Launch::Host, .ideal = {.no_launch = true}, .delay = {}};
+  const BuiltWorkload built = build_workload(plan, plain_machine(), options);
+  EXPECT_EQ(count(built, ActivityRole::Issue), 0);
+  for (const Activity& activity : built.workload.activities) EXPECT_EQ(activity.start, us(0));
+  for (const Dependency& edge : built.workload.dependencies) EXPECT_EQ(edge.delay, us(0));
+}
+
+TEST(Build, without_round_trips_only_homes_are_read_and_written) {
+  const Plan plan = plan_of("gemm_rs", {"m=1024", "n=1024", "k=1024"}, "tp=4", "ring");
+  SimulateOptions options{.launch = Launch::Graph, .ideal = {.no_round_trips = true}, .delay = {}};
+  const BuiltWorkload built = build_workload(plan, plain_machine(), options);
+  for (std::size_t i = 0; i < plan.tasks.size(); ++i) {
+    if (plan.tasks[i].kind == TaskKind::Fold) {
+      EXPECT_EQ(work_of(built, i).work, us(0));
+    }
+    if (plan.tasks[i].kind == TaskKind::Finalise) {
+      const double home = 1024.0 * 1024 * 2 / 4;
+      EXPECT_NEAR(work_of(built, i).work.seconds(), home / 1000e9, 1e-12);
+    }
+  }
+}
+
+TEST(Tiles, parts_add_up_and_keep_their_order) {
+  const Plan plan = plan_of("attention", {"seq=1024", "heads=4"}, "cp=4", "ulysses");
+  const BuiltWorkload whole = build_workload(plan, plain_machine(), {});
+  const BuiltWorkload parts = in_tiles(whole, 7);
+  ASSERT_EQ(parts.work_of_task.size(), plan.tasks.size());
+  Picoseconds before;
+  Picoseconds after;
+  for (const Activity& activity : whole.workload.activities) {
+    before += activity.start + activity.work;
+  }
+  for (const Activity& activity : parts.workload.activities) {
+    after += activity.start + activity.work;
+  }
+  EXPECT_EQ(before, after);
+  for (std::size_t i = 0; i < plan.tasks.size(); ++i) {
+    EXPECT_LE(parts.first_of_task[i], parts.begin_of_task[i]);
+    EXPECT_LE(parts.begin_of_task[i], parts.work_of_task[i]);
+    EXPECT_EQ(parts.of[static_cast<std::size_t>(parts.work_of_task[i])].task.index(), i);
+  }
+}
+
+// A chain of two: the second begins when the first part of the first is over.
+TEST(Tiles, a_consumer_begins_when_the_first_part_is_there) {
+  BuiltWorkload chain;
+  chain.workload.lanes = 2;
+  chain.workload.activities = {{.lane = 0, .start = {}, .work = us(100), .uses = {}},
+                               {.lane = 1, .start = {}, .work = us(100), .uses = {}}};
+  chain.workload.dependencies = {{0, 1, WaitKind::Event, {}}};
+  chain.of = {{TaskId(0), ActivityRole::Work}, {TaskId(1), ActivityRole::Work}};
+  chain.first_of_task = chain.begin_of_task = chain.work_of_task = {0, 1};
+  EXPECT_EQ(run_workload(chain.workload).total, us(200));
+  EXPECT_EQ(run_workload(in_tiles(chain, 10).workload).total, us(110));
+  EXPECT_EQ(run_workload(in_tiles(chain, 100).workload).total, us(101));
+}
+
+}  // namespace
+}  // namespace harpe
