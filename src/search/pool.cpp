@@ -121,6 +121,7 @@ Diag Pool::refuse_all(const SearchResult& result) const {
   for (const Refused& one : result.refused) {
     reasons += (reasons.empty() ? "" : "; ") + std::to_string(one.count) + " " + one.reason;
   }
+  if (reasons.empty()) reasons = "no axis has a part for every rank";
   return make_diag(DiagCode::S704,
                    {{"program", program_.name}, {"mesh", mesh_.name}, {"reasons", reasons}});
 }
