@@ -245,6 +245,33 @@ TEST(Search, refuses_more_ranks_than_the_machine_has) {
   EXPECT_FALSE(list_candidates(one->program, one->mesh, small, one->options()).ok());
 }
 
+TEST(Search, keeps_to_the_numerics_asked_for) {
+  for (const CaseText& text :
+       {CaseText{"gemm_rs", {"m=2048", "n=2048", "k=2048", "dtype=bf16"}, "tp=4"},
+        CaseText{"attention_bwd", {"seq=2048", "heads=4", "dtype=bf16"}, "cp=4"}}) {
+    const auto one = make_case(text);
+    SearchOptions options = one->options();
+    for (const NumericsClass most :
+         {NumericsClass::Exact, NumericsClass::Reassociated, NumericsClass::Rounded}) {
+      options.numerics = most;
+      const Checked<SearchResult> found = search_case(*one, options);
+      if (!found.ok()) {
+        EXPECT_EQ(found.error().code, DiagCode::S704) << render(found.error());
+        continue;
+      }
+      for (const auto* list : {&found->top, &found->front}) {
+        for (const Evaluated& each : *list) {
+          EXPECT_LE(numerics_of(one->program, each.form), most) << print(text) << each.label;
+        }
+      }
+    }
+  }
+  const auto one = make_case({"gemm_rs", {"m=2048", "n=2048", "k=2048", "dtype=bf16"}, "tp=4"});
+  EXPECT_EQ(numerics_of(one->program, named_form(*one, "bulk")), NumericsClass::Rounded);
+  const auto gather = make_case({"ag_gemm", {"m=2048", "n=2048", "k=2048"}, "tp=4"});
+  EXPECT_EQ(numerics_of(gather->program, named_form(*gather, "ring")), NumericsClass::Exact);
+}
+
 TEST(Search, starts_from_seeds) {
   const auto one = causal_case();
   SearchOptions options = one->options();
