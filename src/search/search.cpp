@@ -221,7 +221,7 @@ class Searcher {
         result_.pruned += variants;
         continue;
       }
-      if (is_over()) continue;
+      if (is_over() && result_.estimated > 0) continue;  // one is an answer
       estimate(problem, skeletons[index], bound, variants);
     }
   }
@@ -311,7 +311,7 @@ class Searcher {
     const std::int64_t most = simulations();
     std::int64_t done = 0;
     for (const Kept& one : kept_) {
-      if (done >= most || is_over()) break;
+      if (done >= most || (is_over() && pool_.simulates())) break;
       const bool slow =
           one.outline.time.value / (100 + kCandidateMargin) > pool_.best_time().value / 100;
       if ((slow || one.bound >= pool_.best_time()) && !options_.exhaustive) continue;
