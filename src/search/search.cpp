@@ -322,7 +322,7 @@ class Searcher {
 
   bool add(const Kept& one, const Problem& problem) {
     const std::size_t before = pool_.evaluated().size();
-    const bool is_new = pool_.add(form_of(problem, machine_, one.candidate),
+    const bool is_new = pool_.add(fit(form_of(problem, machine_, one.candidate)),
                                   describe(problem, one.candidate), false, one.bound, one.outline);
     if (pool_.evaluated().size() > before) candidates_[before] = one.candidate;
     return is_new;

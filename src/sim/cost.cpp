@@ -64,6 +64,21 @@ std::vector<Hop> round_ring(const Machine& machine, RankId from, RankId to, int 
 
 }  // namespace
 
+namespace {
+
+// A way round a ring may lead through processors that have no rank.
+std::int64_t processors_in_use(const Machine& machine, std::int64_t ranks) {
+  std::int64_t processors = 1;
+  std::int64_t used = ranks;
+  for (const MachineLevel& level : machine.levels) {
+    processors *= level.size;
+    if (level.kind == LevelKind::Ring) used = (used + processors - 1) / processors * processors;
+  }
+  return used;
+}
+
+}  // namespace
+
 ResourceMap map_resources(const Machine& machine, std::int64_t ranks) {
   HP_CHECK(ranks <= machine.processors(), "ranks are processors of the machine");
   ResourceMap map{.ranks = ranks,
@@ -71,7 +86,8 @@ ResourceMap map_resources(const Machine& machine, std::int64_t ranks) {
                   .list = {},
                   .first_buses = {},
                   .group_sizes = {}};
-  for (std::int32_t rank = 0; rank < ranks; ++rank) {
+  const std::int64_t used = processors_in_use(machine, ranks);
+  for (std::int32_t rank = 0; rank < used; ++rank) {
     map.list.push_back({.kind = ResourceKind::Sm,
                         .rank = rank,
                         .capacity = static_cast<double>(machine.processor.sms)});
@@ -94,7 +110,7 @@ ResourceMap map_resources(const Machine& machine, std::int64_t ranks) {
     map.group_sizes.push_back(processors);
     const bool bus = line.kind == LevelKind::Bus;
     map.first_buses.push_back(bus ? static_cast<std::int32_t>(map.list.size()) : -1);
-    for (std::int64_t first = 0; bus && first < ranks; first += processors) {
+    for (std::int64_t first = 0; bus && first < used; first += processors) {
       map.list.push_back(
           {ResourceKind::Bus, static_cast<std::int32_t>(first), level, line.bandwidth});
     }

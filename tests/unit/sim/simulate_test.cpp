@@ -26,6 +26,17 @@ Machine links_alone() {
   return machine;
 }
 
+// Three ranks on a ring of four: the way from the last to the first leads through a processor
+// without a rank, and takes two links.
+TEST(Simulate, ways_may_lead_through_processors_without_ranks) {
+  Machine ring = links_alone();
+  ring.levels.front().kind = LevelKind::Ring;
+  ring.levels.front().size = 4;
+  const Plan plan = plan_of("ag_gemm", sizes(3072, 1024, 16384), "tp=3", "ring");
+  ASSERT_TRUE(check_fits(plan, ring).ok());
+  EXPECT_GE(time_of(plan, ring), time_of(plan, links_alone()));
+}
+
 // What travels round a ring: all parts but one's own, one after the other; each begins when the one
 // before it is known to have come.
 TEST(Simulate, a_ring_of_copies_takes_its_formula) {
