@@ -108,18 +108,16 @@ std::vector<CandidateMove> moves_of(const Problem& problem, const Candidate& can
   return moves;
 }
 
-std::int64_t stride_of(const Problem& problem, const Candidate& candidate, int part) {
+std::int64_t stride_of(const Candidate& candidate, int part) {
   std::int64_t stride = 1;
   for (int later = part + 1; later < candidate.parts; ++later) {
     stride *= part_of(candidate, later).size;
   }
-  HP_CHECK(problem.mesh != nullptr, "a problem has a mesh");
   return stride;
 }
 
-int level_of(const Problem& problem, const Machine& machine, const Candidate& candidate, int part) {
-  return level_of_group(machine, 0, stride_of(problem, candidate, part),
-                        part_of(candidate, part).size);
+int level_of(const Machine& machine, const Candidate& candidate, int part) {
+  return level_of_group(machine, 0, stride_of(candidate, part), part_of(candidate, part).size);
 }
 
 Via via_of(const Candidate& candidate, const CandidateMove& move, int level) {

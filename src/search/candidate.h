@@ -76,10 +76,9 @@ struct CandidateMove {
                                                   const std::vector<CandidateLoop>& loops);
 
 // Ranks between neighbours of a part.
-[[nodiscard]] std::int64_t stride_of(const Problem& problem, const Candidate& candidate, int part);
+[[nodiscard]] std::int64_t stride_of(const Candidate& candidate, int part);
 // The machine's level at which a part's ranks meet.
-[[nodiscard]] int level_of(const Problem& problem, const Machine& machine,
-                           const Candidate& candidate, int part);
+[[nodiscard]] int level_of(const Machine& machine, const Candidate& candidate, int part);
 
 // The transport a move takes: what the candidate says, else copy engines and NCCL inside a node,
 // proxies and NCCL beyond.

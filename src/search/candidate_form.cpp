@@ -211,7 +211,7 @@ class FormWriter {
   void write_move(NestForm& nest, const CandidateMove& at) const {
     const SearchGroup& group = problem_.groups[static_cast<std::size_t>(at.group)];
     const Way way = part(at.part).way[static_cast<std::size_t>(at.group)];
-    const int level = level_of(problem_, machine_, candidate_, at.part);
+    const int level = level_of(machine_, candidate_, at.part);
     for (const std::string& buffer : group.buffers) {
       Move move;
       move.kind = group.written ? MoveKind::Drain : MoveKind::Stage;

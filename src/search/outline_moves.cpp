@@ -119,7 +119,7 @@ class MoveMaker {
     timed.move = move;
     const CandidatePart& at = part(move.part);
     const Way way = at.way[static_cast<std::size_t>(move.group)];
-    const int level = level_of(problem_, machine_, candidate_, move.part);
+    const int level = level_of(machine_, candidate_, move.part);
     const Via via = via_of(candidate_, move, level);
     timed.lane = lane_of_via(via);
     timed.relays = way == Way::Relay;

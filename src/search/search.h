@@ -43,7 +43,9 @@ struct Seed {
 struct SearchOptions {
   std::string family;  // the operator whose named schedules are the baselines; "": none
   Contract contract = Contract::Standard;
-  std::vector<Place> fixed;  // homes that stay as given, under either contract
+  // Homes that stay as given, under either contract. `digit` names an axis, not a digit: the search
+  // makes those.
+  std::vector<Place> fixed;
   NumericsClass numerics = NumericsClass::Rounded;
   std::optional<std::int64_t> memory_limit;  // bytes per rank; none: the machine's
   std::int64_t top = 8;

@@ -340,7 +340,7 @@ std::vector<Candidate> refinements_of(const Problem& problem, const Machine& mac
         found.back().part[part].depth[group] = static_cast<std::uint8_t>(depth);
       }
     }
-    const int level = level_of(problem, machine, candidate, move.part);
+    const int level = level_of(machine, candidate, move.part);
     for (const Via via : {Via::Ce, Via::Tma}) {
       if (level > 0 || via_of(candidate, move, level) == via) continue;
       found.push_back(candidate);
