@@ -97,11 +97,13 @@ Rows rows_of(const Tuned& tuned) {
                      ? "began with what the same search found on " + *tuned.known_since
                      : fmt::format("began with {} schedules found for other sizes", tuned.seeds));
   }
+  if (tuned.certificate) rows.emplace_back("proved", coverage_of(*tuned.certificate));
   for (const Refused& one : result.refused) {
     if (rows.size() > kMostRows) break;
     rows.emplace_back("refused", fmt::format("{} x {}", one.count, one.reason));
   }
-  if (!best.simulated) rows.emplace_back("time", "estimated: too many ranks to make the plan");
+  if (!best.simulated)
+    rows.emplace_back("time", "estimated, and not proved: too many ranks to make the plan");
   return rows;
 }
 

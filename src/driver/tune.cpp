@@ -124,6 +124,10 @@ Checked<Tuned> tune(Session& session, const TuneRequest& request) {
     options.seeds = std::move(answer.seeds);
   }
   HP_TRY(tuned.result, search(tuned.program, tuned.mesh, tuned.machine, options));
+  if (tuned.result.top.front().simulated) {
+    HP_TRY(const Plan best, lower(tuned.program, tuned.mesh, tuned.result.top.front().form));
+    HP_TRY(tuned.certificate, certify(best, level_for(best)));
+  }
   add_comparisons(tuned);
   // What was cut short is no answer to keep.
   if (key && tuned.result.complete) {

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "driver/certify.h"
 #include "driver/session.h"
 #include "machine/machine.h"
 #include "search/search.h"
@@ -42,12 +43,13 @@ struct Tuned {
   Mesh mesh;
   Machine machine;
   SearchResult result;
+  std::optional<Certificate> certificate;     // of the best, where its plan is made
   std::vector<SearchComparison> comparisons;  // of the named ones, best first
   std::optional<std::string> known_since;     // the date of an answer that the cache had already
   std::int64_t seeds = 0;                     // schedules of the cache that it began with
   std::vector<Diag> passed_over;              // of the cache's files: to be shown as warnings
 };
-// Errors: Session's; machine_for's; search's.
+// The best schedule's plan is proved. Errors: Session's; machine_for's; search's; certify's.
 [[nodiscard]] Checked<Tuned> tune(Session& session, const TuneRequest& request);
 
 // What `auto` means: what an earlier search of the same found, or the search's choice on the
