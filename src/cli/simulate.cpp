@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
 
 #include "cli/report.h"
 #include "cli/request.h"
@@ -11,6 +10,7 @@
 #include "driver/report_page.h"
 #include "driver/simulation.h"
 #include "driver/trace.h"
+#include "driver/tune.h"
 
 namespace harpe::cli {
 namespace {
@@ -24,17 +24,6 @@ double percent(Picoseconds part, Picoseconds whole) {
 std::string print_time(Picoseconds time) { return print_seconds(time.seconds()); }
 
 std::string_view print_launch(Launch launch) { return launch == Launch::Graph ? "graph" : "host"; }
-
-// By what it is spent on, most first.
-std::vector<std::pair<Spending, Picoseconds>> spent(const Simulation& simulation) {
-  std::map<Spending, Picoseconds> sums;
-  for (const Segment& segment : simulation.critical_path) {
-    sums[segment.spending] += segment.end - segment.begin;
-  }
-  std::vector<std::pair<Spending, Picoseconds>> all(sums.begin(), sums.end());
-  std::ranges::stable_sort(all, std::ranges::greater(), &std::pair<Spending, Picoseconds>::second);
-  return all;
-}
 
 std::int64_t most_in_use(const Simulation& simulation) {
   std::int64_t bytes = 0;
@@ -70,8 +59,9 @@ Rows rows_of(const PlanSummary& plan, const Machine& machine, const SimulateOpti
 }
 
 std::string print_path(const Simulation& simulation) {
+  const PathSums path = sum_path(simulation);
   std::vector<std::vector<std::string>> lines;
-  for (const auto& [spending, time] : spent(simulation)) {
+  for (const auto& [spending, time] : path.spent) {
     lines.push_back({std::string(print(spending)), print_time(time),
                      fmt::format("{:.1f} %", percent(time, simulation.total))});
   }
@@ -101,8 +91,9 @@ Json path_to_json(const Simulation& simulation) {
 }
 
 Json to_json(const Machine& machine, const Simulation& simulation) {
+  const PathSums path = sum_path(simulation);
   Json sums = Json::object();
-  for (const auto& [spending, time] : spent(simulation)) {
+  for (const auto& [spending, time] : path.spent) {
     sums.set(std::string(print(spending)), time.microseconds());
   }
   Json::Array shares;

@@ -32,13 +32,6 @@ TaxRow row_among(Session& session, Request request, const std::string& schedule,
   return {.schedule = schedule, .taxes = std::nullopt, .refusal = found.error()};
 }
 
-Checked<Ok> check_ranks(const Mesh& mesh, const Machine& machine) {
-  if (mesh.ranks() <= machine.processors()) return Ok{};
-  return make_diag(
-      DiagCode::M117,
-      {{"ranks", mesh.ranks()}, {"machine", machine.name}, {"processors", machine.processors()}});
-}
-
 bool is_faster(const TaxRow& a, const TaxRow& b) {
   if (a.taxes.has_value() != b.taxes.has_value()) return a.taxes.has_value();
   return a.taxes && a.taxes->total < b.taxes->total;

@@ -14,6 +14,7 @@
 #include "search/pool.h"
 #include "search/regions.h"
 #include "search/space.h"
+#include "sim/simulate.h"
 #include "support/check.h"
 
 namespace harpe {
@@ -68,13 +69,6 @@ std::optional<NormalForm> standard_form(const std::string& family, const Program
     if (form.ok()) return *std::move(form);
   }
   return std::nullopt;
-}
-
-Checked<Ok> check_ranks(const Mesh& mesh, const Machine& machine) {
-  if (mesh.ranks() <= machine.processors()) return Ok{};
-  return make_diag(
-      DiagCode::M117,
-      {{"ranks", mesh.ranks()}, {"machine", machine.name}, {"processors", machine.processors()}});
 }
 
 Diag no_homes(const Program& program) {

@@ -72,12 +72,15 @@ Diag no_transport(const Machine& machine, Via via, RankId from, RankId to) {
 
 }  // namespace
 
+Checked<Ok> check_ranks(const Mesh& mesh, const Machine& machine) {
+  if (mesh.ranks() <= machine.processors()) return Ok{};
+  return make_diag(
+      DiagCode::M117,
+      {{"ranks", mesh.ranks()}, {"machine", machine.name}, {"processors", machine.processors()}});
+}
+
 Checked<Ok> check_fits(const Plan& plan, const Machine& machine) {
-  if (plan.mesh.ranks() > machine.processors()) {
-    return make_diag(DiagCode::M117, {{"ranks", plan.mesh.ranks()},
-                                      {"machine", machine.name},
-                                      {"processors", machine.processors()}});
-  }
+  HP_REQUIRE_OK(check_ranks(plan.mesh, machine));
   std::set<std::pair<Via, int>> known;
   for (const Task& task : plan.tasks) {
     if (task.kind == TaskKind::Entry || task.kind == TaskKind::Exit) continue;

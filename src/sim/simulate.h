@@ -86,6 +86,9 @@ struct Simulation {
   std::int64_t ranks_simulated = 0;  // the others do what one of these does
 };
 
+// Errors: M117 too few processors.
+[[nodiscard]] Checked<Ok> check_ranks(const Mesh& mesh, const Machine& machine);
+
 // Can the plan's ranks be laid out on the machine? Rank r is processor r. Errors: M117 too few
 // processors, M118 a transport that no level between two ranks has.
 [[nodiscard]] Checked<Ok> check_fits(const Plan& plan, const Machine& machine);
