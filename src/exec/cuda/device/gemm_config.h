@@ -47,7 +47,7 @@ struct GemmConfig {
   // Barriers, then what needs 1,024 bytes of alignment.
   static constexpr int kBarrierBytes = 1024;
   HP_SHARED_CODE int shared_bytes() const {
-    return 1024 + kBarrierBytes + stages * stage_bytes() + kConsumers * staged_boxes() * kBoxBytes;
+    return kBarrierBytes + stages * stage_bytes() + kConsumers * staged_boxes() * kBoxBytes;
   }
   // How often GemmPanel::done grows per tile of C.
   HP_SHARED_CODE int arrivals_per_tile() const { return ping_pong ? 1 : kConsumers; }

@@ -40,8 +40,6 @@ HP_SHARED_CODE int unit_count(int tiles, int full_tiles, int parts) {
 }
 
 // K blocks [first, last) of part `part`.
-HP_SHARED_CODE int part_begin(int blocks, int part, int parts) {
-  return static_cast<int>(static_cast<std::int64_t>(blocks) * part / parts);
-}
+HP_SHARED_CODE int part_begin(int blocks, int part, int parts) { return blocks * part / parts; }
 
 }  // namespace harpe::device
