@@ -1,0 +1,81 @@
+#pragma once
+
+#include "exec/cuda/device/types.h"
+
+// Loads, stores and fences with their scope in the name. Rules (PTX memory model):
+// - data written by generic stores and read by the copy engine (or the reverse) needs a proxy fence
+//   between the write and the read, besides the ordering of the flag that announces it;
+// - a flag between GPUs, or written by a copy engine, is released and acquired at system scope.
+namespace harpe::device {
+
+// Acquire at system scope: what was released before this value was stored is visible after it.
+HP_DEVICE std::uint32_t load_acquire_system(const std::uint32_t* address) {
+  std::uint32_t value;
+  asm volatile("ld.acquire.sys.global.u32 %0, [%1];" : "=r"(value) : "l"(address) : "memory");
+  return value;
+}
+
+// Orders nothing; for polling.
+HP_DEVICE std::uint32_t load_relaxed_system(const std::uint32_t* address) {
+  std::uint32_t value;
+  asm volatile("ld.relaxed.sys.global.u32 %0, [%1];" : "=r"(value) : "l"(address) : "memory");
+  return value;
+}
+
+HP_DEVICE void store_release_system(std::uint32_t* address, std::uint32_t value) {
+  asm volatile("st.release.sys.global.u32 [%0], %1;" ::"l"(address), "r"(value) : "memory");
+}
+
+HP_DEVICE void store_relaxed_system(std::uint32_t* address, std::uint32_t value) {
+  asm volatile("st.relaxed.sys.global.u32 [%0], %1;" ::"l"(address), "r"(value) : "memory");
+}
+
+// What this thread wrote or acquired before is visible to who acquires the sum.
+HP_DEVICE void add_release_system(std::uint32_t* address, std::uint32_t value) {
+  asm volatile("red.release.sys.global.add.u32 [%0], %1;" ::"l"(address), "r"(value) : "memory");
+}
+
+// Returns the value before; releases and acquires among the blocks of one GPU.
+HP_DEVICE std::uint32_t add_acquire_release_gpu(std::uint32_t* address, std::uint32_t value) {
+  std::uint32_t before;
+  asm volatile("atom.acq_rel.gpu.global.add.u32 %0, [%1], %2;"
+               : "=r"(before)
+               : "l"(address), "r"(value)
+               : "memory");
+  return before;
+}
+
+HP_DEVICE std::uint32_t compare_exchange_system(std::uint32_t* address, std::uint32_t expected,
+                                                std::uint32_t desired) {
+  std::uint32_t before;
+  asm volatile("atom.acq_rel.sys.global.cas.b32 %0, [%1], %2, %3;"
+               : "=r"(before)
+               : "l"(address), "r"(expected), "r"(desired)
+               : "memory");
+  return before;
+}
+
+HP_DEVICE void fence_system() { asm volatile("fence.acq_rel.sys;" ::: "memory"); }
+
+HP_DEVICE void fence_gpu() { asm volatile("fence.acq_rel.gpu;" ::: "memory"); }
+
+// Generic and asynchronous accesses of global memory, in both directions.
+HP_DEVICE void fence_proxy_async() { asm volatile("fence.proxy.async.global;" ::: "memory"); }
+
+// Generic stores to shared memory before; copy engine and tensor cores read it after a barrier.
+HP_DEVICE void fence_proxy_async_shared() {
+  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+}
+
+// Nanoseconds, the same clock on all multiprocessors of one GPU; ticks coarsely.
+HP_DEVICE std::uint64_t global_timer() {
+  std::uint64_t now;
+  asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
+  return now;
+}
+
+HP_DEVICE void pause(std::uint32_t nanoseconds) {
+  asm volatile("nanosleep.u32 %0;" ::"r"(nanoseconds));
+}
+
+}  // namespace harpe::device

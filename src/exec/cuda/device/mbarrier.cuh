@@ -1,0 +1,123 @@
+#pragma once
+
+#include "exec/cuda/device/types.h"
+
+// Barriers in shared memory (mbarrier) and among the threads of a block. A phase completes when all
+// arrivals and all announced bytes are in. Arrivals release and completed waits acquire at the
+// scope of the block: enough for shared memory, which is all they guard. (At the scope of the
+// cluster each wait also empties the first-level cache: measured, a third of a GEMM's rate.)
+namespace harpe::device {
+
+using Barrier = std::uint64_t;
+
+HP_DEVICE std::uint32_t shared_address(const void* pointer) {
+  return static_cast<std::uint32_t>(__cvta_generic_to_shared(pointer));
+}
+
+HP_DEVICE void init_barrier(Barrier* barrier, std::uint32_t arrivals) {
+  asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(shared_address(barrier)),
+               "r"(arrivals)
+               : "memory");
+}
+
+// Inits before, other threads, blocks of the cluster and the copy engine after (and a barrier).
+HP_DEVICE void fence_barrier_init() {
+  asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+}
+
+HP_DEVICE void arrive(Barrier* barrier) {
+  asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(shared_address(barrier))
+               : "memory");
+}
+
+// Arrives at the same barrier of block `block` of the cluster.
+HP_DEVICE void arrive_at(Barrier* barrier, std::uint32_t block) {
+  asm volatile(
+      "{\n"
+      ".reg .b32 remote;\n"
+      "mapa.shared::cluster.u32 remote, %0, %1;\n"
+      "mbarrier.arrive.shared::cluster.b64 _, [remote];\n"
+      "}\n" ::"r"(shared_address(barrier)),
+      "r"(block)
+      : "memory");
+}
+
+// One arrival, and `bytes` more that the copy engine will bring in this phase.
+HP_DEVICE void arrive_expecting(Barrier* barrier, std::uint32_t bytes) {
+  asm volatile(
+      "mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(shared_address(barrier)),
+      "r"(bytes)
+      : "memory");
+}
+
+// Waits until the phase of parity `parity` is over. Bounded because every arriving role goes on
+// even when a wait of its own expired (wait.cuh).
+HP_DEVICE void wait_barrier(Barrier* barrier, std::uint32_t parity) {
+  asm volatile(
+      "{\n"
+      ".reg .pred done;\n"
+      "again:\n"
+      "mbarrier.try_wait.parity.shared::cta.b64 done, [%0], %1;\n"
+      "@done bra.uni over;\n"
+      "bra.uni again;\n"
+      "over:\n"
+      "}\n" ::"r"(shared_address(barrier)),
+      "r"(parity)
+      : "memory");
+}
+
+// Named barrier `id` (1 to 15) of the block, over `threads` threads.
+HP_DEVICE void sync_threads(int id, int threads) {
+  asm volatile("bar.sync %0, %1;" ::"r"(id), "r"(threads) : "memory");
+}
+
+HP_DEVICE void arrive_threads(int id, int threads) {
+  asm volatile("bar.arrive %0, %1;" ::"r"(id), "r"(threads) : "memory");
+}
+
+// True for one thread of the warp, all of whose threads call it.
+HP_DEVICE bool elected() {
+  std::uint32_t chosen;
+  asm volatile(
+      "{\n"
+      ".reg .pred p;\n"
+      "elect.sync _|p, 0xffffffff;\n"
+      "selp.u32 %0, 1, 0, p;\n"
+      "}\n"
+      : "=r"(chosen));
+  return chosen != 0;
+}
+
+HP_DEVICE std::uint32_t block_in_cluster() {
+  std::uint32_t rank;
+  asm volatile("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
+  return rank;
+}
+
+HP_DEVICE void sync_cluster() {
+  asm volatile("barrier.cluster.arrive.release.aligned;\nbarrier.cluster.wait.acquire.aligned;" ::
+                   : "memory");
+}
+
+// A ring of `Stages` slots: the slot in turn and the parity of its phase.
+template <int Stages>
+struct Ring {
+  int slot = 0;
+  std::uint32_t parity = 0;
+
+  HP_DEVICE void advance() {
+    if (++slot == Stages) {
+      slot = 0;
+      parity ^= 1;
+    }
+  }
+
+  HP_DEVICE void advance(int count) {
+    const int position = slot + count;
+    parity ^= static_cast<std::uint32_t>(position / Stages) & 1;
+    slot = position % Stages;
+  }
+};
+
+}  // namespace harpe::device

@@ -1,0 +1,95 @@
+#pragma once
+
+#include "exec/cuda/device/mbarrier.cuh"
+
+// Copies by the bulk copy engine (TMA). Loads complete on a barrier in shared memory, counted in
+// bytes; boxes beyond a tensor's edge are filled with zeros and count in full. Stores and
+// reductions complete in groups of the issuing thread; beyond the edge nothing is written.
+namespace harpe::device {
+
+HP_DEVICE void prefetch_map(const TensorMap* map) {
+  asm volatile("prefetch.tensormap [%0];" ::"l"(map) : "memory");
+}
+
+HP_DEVICE void load_tile(void* to, const TensorMap* map, Barrier* barrier, int x, int y) {
+  asm volatile(
+      "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes"
+      " [%0], [%1, {%3, %4}], [%2];" ::"r"(shared_address(to)),
+      "l"(map), "r"(shared_address(barrier)), "r"(x), "r"(y)
+      : "memory");
+}
+
+// The same box lands at the same offset in every block of `blocks` (a bit each), and counts at the
+// same barrier there.
+HP_DEVICE void load_tile_multicast(void* to, const TensorMap* map, Barrier* barrier, int x, int y,
+                                   std::uint16_t blocks) {
+  asm volatile(
+      "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes"
+      ".multicast::cluster [%0], [%1, {%4, %5}], [%2], %3;" ::"r"(shared_address(to)),
+      "l"(map), "r"(shared_address(barrier)), "h"(blocks), "r"(x), "r"(y)
+      : "memory");
+}
+
+HP_DEVICE void load_tile(void* to, const TensorMap* map, Barrier* barrier, int x, int y, int z,
+                         int w) {
+  asm volatile(
+      "cp.async.bulk.tensor.4d.shared::cluster.global.mbarrier::complete_tx::bytes"
+      " [%0], [%1, {%3, %4, %5, %6}], [%2];" ::"r"(shared_address(to)),
+      "l"(map), "r"(shared_address(barrier)), "r"(x), "r"(y), "r"(z), "r"(w)
+      : "memory");
+}
+
+HP_DEVICE void store_tile(const TensorMap* map, const void* from, int x, int y) {
+  asm volatile(
+      "cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%0, {%2, %3}], [%1];" ::"l"(map),
+      "r"(shared_address(from)), "r"(x), "r"(y)
+      : "memory");
+}
+
+HP_DEVICE void store_tile(const TensorMap* map, const void* from, int x, int y, int z, int w) {
+  asm volatile(
+      "cp.async.bulk.tensor.4d.global.shared::cta.bulk_group [%0, {%2, %3, %4, %5}], [%1];" ::"l"(
+          map),
+      "r"(shared_address(from)), "r"(x), "r"(y), "r"(z), "r"(w)
+      : "memory");
+}
+
+// Adds the box to what is there, element by element, in no particular order among tiles.
+HP_DEVICE void add_tile(const TensorMap* map, const void* from, int x, int y) {
+  asm volatile(
+      "cp.reduce.async.bulk.tensor.2d.global.shared::cta.add.tile.bulk_group [%0, {%2, %3}], "
+      "[%1];" ::"l"(map),
+      "r"(shared_address(from)), "r"(x), "r"(y)
+      : "memory");
+}
+
+// `bytes` is a multiple of 16, and so are both addresses.
+HP_DEVICE void load_bytes(void* to, const void* from, std::uint32_t bytes, Barrier* barrier) {
+  asm volatile(
+      "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::
+          "r"(shared_address(to)),
+      "l"(from), "r"(bytes), "r"(shared_address(barrier))
+      : "memory");
+}
+
+HP_DEVICE void store_bytes(void* to, const void* from, std::uint32_t bytes) {
+  asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;" ::"l"(to),
+               "r"(shared_address(from)), "r"(bytes)
+               : "memory");
+}
+
+HP_DEVICE void commit_stores() { asm volatile("cp.async.bulk.commit_group;" ::: "memory"); }
+
+// All but the last `Pending` groups have *read* their shared memory: it may be written again.
+template <int Pending>
+HP_DEVICE void wait_stores_read() {
+  asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(Pending) : "memory");
+}
+
+// All but the last `Pending` groups have written their destination.
+template <int Pending>
+HP_DEVICE void wait_stores() {
+  asm volatile("cp.async.bulk.wait_group %0;" ::"n"(Pending) : "memory");
+}
+
+}  // namespace harpe::device

@@ -1,0 +1,42 @@
+#pragma once
+
+// Plain types that host and device share. Compiled by NVRTC, which has no standard headers, by nvcc
+// and by the host compiler.
+
+#ifdef __CUDACC_RTC__
+namespace std {
+using int32_t = int;
+using int64_t = long long;
+using uint8_t = unsigned char;
+using uint16_t = unsigned short;
+using uint32_t = unsigned int;
+using uint64_t = unsigned long long;
+}  // namespace std
+#else
+#include <cstdint>
+#endif
+
+#ifdef __CUDACC__
+#define HP_DEVICE __device__ __forceinline__
+#define HP_SHARED_CODE __host__ __device__ constexpr
+#else
+#define HP_SHARED_CODE constexpr
+#endif
+
+namespace harpe::device {
+
+enum class Element : std::uint8_t { BF16, F16, F32 };
+
+HP_SHARED_CODE int bytes_of(Element element) { return element == Element::F32 ? 4 : 2; }
+
+HP_SHARED_CODE int ceil_div(int value, int by) { return (value + by - 1) / by; }
+
+// What cuTensorMapEncodeTiled writes: opaque, read by the copy engine alone.
+struct alignas(64) TensorMap {
+  std::uint8_t bytes[128];
+};
+
+// The most shared memory that one block may have on sm_90.
+inline constexpr int kSharedMemoryLimit = 227 * 1024;
+
+}  // namespace harpe::device

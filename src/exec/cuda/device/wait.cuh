@@ -1,0 +1,97 @@
+#pragma once
+
+#include "exec/cuda/device/fences.cuh"
+#include "exec/cuda/device/wait_args.h"
+
+// Bounded waits without traps (commir.md D19). A producer whose wait expired records the fault,
+// sets the poison word and goes on *without waiting*: it still fills and completes every barrier,
+// with whatever lies at the addresses, so that no other role of its block can hang. Who stores
+// results asks `Waiter::poisoned` through shared memory and stores and publishes nothing more.
+namespace harpe::device {
+
+HP_DEVICE std::uint32_t current_epoch(const WaitContext& context) {
+  return context.epoch == nullptr ? 1 : load_relaxed_system(context.epoch);
+}
+
+HP_DEVICE bool reached(std::uint32_t seen, std::uint32_t target) {
+  return static_cast<std::int32_t>(seen - target) >= 0;
+}
+
+// The first to fail claims the record; its last store releases the rest to the host.
+HP_DEVICE void record_fault(const WaitContext& context, const FlagWait& wait, std::uint32_t target,
+                            std::uint32_t seen, std::uint64_t elapsed_ns) {
+  store_relaxed_system(context.poison, 1);
+  if (compare_exchange_system(&context.fault->state, 0, 1) != 0) return;
+  context.fault->name = wait.name;
+  context.fault->expected = target;
+  context.fault->seen = seen;
+  context.fault->block = blockIdx.x;
+  context.fault->task = context.task;
+  context.fault->elapsed_ns = elapsed_ns;
+  fence_system();
+  store_release_system(&context.fault->state, 2);
+}
+
+// Polls until `wait` is reached in `epoch`; false where that took longer than the limit, or another
+// waiter failed before. After true, data that was released before the flag may be read, generically
+// and by the copy engine.
+HP_DEVICE bool poll_flag(const WaitContext& context, const FlagWait& wait, std::uint32_t target) {
+  constexpr std::uint64_t kEagerNs = 1000;
+  const std::uint64_t start = global_timer();
+  std::uint32_t seen = load_acquire_system(wait.flag);
+  while (!reached(seen, target)) {
+    const std::uint64_t elapsed = global_timer() - start;
+    if (load_relaxed_system(context.poison) != 0) return false;
+    if (elapsed > context.limit_ns) {
+      record_fault(context, wait, target, seen, elapsed);
+      return false;
+    }
+    if (elapsed > kEagerNs) pause(32);
+    seen = load_acquire_system(wait.flag);
+  }
+  fence_proxy_async();
+  return true;
+}
+
+// One thread's waits: remembers in a register which of the first 64 arrivals were seen, so that a
+// wait for them costs nothing, and that a wait failed, after which none waits any more.
+class Waiter {
+ public:
+  HP_DEVICE Waiter(const WaitContext& context, std::uint32_t epoch)
+      : context_(context), epoch_(epoch) {}
+
+  [[nodiscard]] HP_DEVICE bool poisoned() const { return poisoned_; }
+
+  // Whether `wait`, the `index`-th of this kernel, needs no look at its flag any more.
+  [[nodiscard]] HP_DEVICE bool known(const FlagWait& wait, int index) const {
+    return wait.flag == nullptr || poisoned_ || (index < 64 && ((seen_ >> index) & 1) != 0);
+  }
+
+  HP_DEVICE void wait(const FlagWait& wait, int index) {
+    if (known(wait, index)) return;
+    const std::uint32_t target = epoch_ * wait.arrivals;
+    if (reached(load_acquire_system(wait.flag), target)) {
+      fence_proxy_async();
+    } else if (!poll_flag(context_, wait, target)) {
+      poisoned_ = true;
+      return;
+    }
+    if (index < 64) seen_ |= std::uint64_t{1} << index;
+  }
+
+ private:
+  const WaitContext& context_;
+  std::uint32_t epoch_;
+  std::uint64_t seen_ = 0;
+  bool poisoned_ = false;
+};
+
+// After copies out of shared memory to `count`'s GPU were committed and *completed* by this thread:
+// makes them visible to who acquires the counter at system scope.
+HP_DEVICE void publish(std::uint32_t* counter) {
+  fence_proxy_async();
+  fence_system();
+  add_release_system(counter, 1);
+}
+
+}  // namespace harpe::device

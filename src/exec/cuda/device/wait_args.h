@@ -1,0 +1,36 @@
+#pragma once
+
+#include "exec/cuda/device/types.h"
+
+namespace harpe::device {
+
+// The first wait that expired, in pinned host memory. `state` goes 0 -> 1 (claimed) -> 2 (whole):
+// the host reads the rest only where it sees 2.
+struct FaultRecord {
+  std::uint32_t state;
+  std::uint32_t name;      // which arrival: FlagWait::name
+  std::uint32_t expected;  // what the flag had to reach
+  std::uint32_t seen;      // what it was at last
+  std::uint32_t block;     // of the kernel's grid
+  std::uint32_t task;      // WaitContext::task
+  std::uint64_t elapsed_ns;
+};
+
+// How a kernel waits and what it does when a wait expires (commir.md D19).
+struct WaitContext {
+  const std::uint32_t* epoch;  // monotone, in device memory; null: every epoch is 1
+  std::uint32_t* poison;       // set when a wait expires; waiters that see it leave
+  FaultRecord* fault;          // pinned host memory
+  std::uint64_t limit_ns;      // of one wait
+  std::uint32_t task;          // what a fault calls this kernel
+};
+
+// A flag that grows by `arrivals` each epoch: ready in epoch e once it is at least e * arrivals, as
+// a difference of 32 bits, so that it may wrap.
+struct FlagWait {
+  const std::uint32_t* flag;  // null: there from the start
+  std::uint32_t arrivals;
+  std::uint32_t name;
+};
+
+}  // namespace harpe::device

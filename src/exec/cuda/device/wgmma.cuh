@@ -1,0 +1,90 @@
+#pragma once
+
+#include "exec/cuda/device/mbarrier.cuh"
+#include "exec/cuda/device/wgmma_instructions.cuh"
+
+// Matrix products of a warpgroup (wgmma, PTX ISA 9.7.15). They run asynchronously: registers of an
+// accumulator may be touched only after `wait_products`, and shared memory they read may be written
+// only after it too. All operands lie in 128-byte swizzled boxes as the copy engine lays them:
+// rows of 128 bytes, boxes aligned to 1,024.
+namespace harpe::device {
+
+// Before the first product after registers were written by other instructions.
+HP_DEVICE void begin_products() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
+
+HP_DEVICE void commit_products() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
+
+// All but the last `Pending` committed groups are done.
+template <int Pending>
+HP_DEVICE void wait_products() {
+  asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(Pending) : "memory");
+}
+
+// Keeps the compiler from moving accesses of an accumulator across a wait.
+template <int N>
+HP_DEVICE void pin(float (&values)[N]) {
+#pragma unroll
+  for (int i = 0; i < N; ++i) asm volatile("" : "+f"(values[i])::"memory");
+}
+
+// The matrix descriptor: addresses and strides in units of 16 bytes, 128-byte swizzle.
+HP_DEVICE std::uint64_t descriptor(const void* box, std::uint32_t leading_bytes,
+                                   std::uint32_t stride_bytes) {
+  constexpr std::uint64_t kSwizzle128 = std::uint64_t{1} << 62;
+  return kSwizzle128 | (std::uint64_t{stride_bytes >> 4} << 32) |
+         (std::uint64_t{leading_bytes >> 4} << 16) | ((shared_address(box) & 0x3FFFF) >> 4);
+}
+
+// K-major: a row of the box is 64 values along K. Eight rows are 1,024 bytes.
+HP_DEVICE std::uint64_t k_major(const void* box) { return descriptor(box, 16, 1024); }
+
+// N-major: a row of the box is 64 values along N, boxes follow each other along N every
+// `box_bytes`. Eight values along K are 1,024 bytes.
+HP_DEVICE std::uint64_t n_major(const void* box, std::uint32_t box_bytes) {
+  return descriptor(box, box_bytes, 1024);
+}
+
+// Sixteen values further along K, in units of the descriptor's address.
+inline constexpr std::uint64_t kKMajorStep = 32 >> 4;
+inline constexpr std::uint64_t kNMajorStep = 2048 >> 4;
+
+template <int Count>
+HP_DEVICE void grow_registers() {
+  asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(Count));
+}
+
+template <int Count>
+HP_DEVICE void shrink_registers() {
+  asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(Count));
+}
+
+// Two f32 to a pair of the narrower type, `low` in the lower half.
+template <Element To>
+HP_DEVICE std::uint32_t pack(float low, float high) {
+  std::uint32_t pair;
+  if constexpr (To == Element::BF16) {
+    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
+  } else {
+    asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
+  }
+  return pair;
+}
+
+// Four 8x8 matrices of 16-bit values; lane l gives the address of row l % 8 of matrix l / 8.
+HP_DEVICE void store_matrices(std::uint32_t address, std::uint32_t a, std::uint32_t b,
+                              std::uint32_t c, std::uint32_t d) {
+  asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(address),
+               "r"(a), "r"(b), "r"(c), "r"(d)
+               : "memory");
+}
+
+HP_DEVICE void store_pair(std::uint32_t address, float low, float high) {
+  asm volatile("st.shared.v2.f32 [%0], {%1, %2};" ::"r"(address), "f"(low), "f"(high) : "memory");
+}
+
+// Where byte `column` of row `row` lies in a 128-byte swizzled box at `box`.
+HP_DEVICE std::uint32_t swizzled(std::uint32_t box, int row, int column) {
+  return box + static_cast<std::uint32_t>(row * 128 + (column ^ ((row & 7) << 4)));
+}
+
+}  // namespace harpe::device

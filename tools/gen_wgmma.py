@@ -1,0 +1,87 @@
+#!/usr/bin/env python3
+"""Writes src/exec/cuda/device/wgmma_instructions.cuh: one wrapper per tile width, since inline
+assembly must name every accumulator register. `--check` compares instead of writing."""
+import pathlib
+import sys
+
+OUT = pathlib.Path(__file__).resolve().parent.parent / "src/exec/cuda/device/wgmma_instructions.cuh"
+WIDTHS_SHARED = [64, 128, 160, 192, 256]  # A in shared memory
+WIDTHS_REGISTERS = [64, 128]  # A in registers: the second product of attention
+
+HEAD = """\
+#pragma once
+
+// Written by tools/gen_wgmma.py; do not edit.
+
+#include "exec/cuda/device/types.h"
+
+// D[64, N] += A[64, 16] B[16, N] for one warpgroup, bf16 or f16 in, f32 accumulate. With
+// `accumulate` false D is overwritten. B in shared memory is K-major, or N-major where `NMajor`.
+namespace harpe::device {
+
+// clang-format off
+template <int N, Element In, bool NMajor>
+struct Wgmma;
+"""
+
+
+def registers(first, count, per_line=20):
+    names = [f"%{i}" for i in range(first, first + count)]
+    return ['"' + ", ".join(names[i:i + per_line]) + (", " if i + per_line < count else "") + '"'
+            for i in range(0, count, per_line)]
+
+
+def operands(count, per_line=8):
+    names = [f'"+f"(d[{i}])' for i in range(count)]
+    return ["        " + ", ".join(names[i:i + per_line]) for i in range(0, count, per_line)]
+
+
+def statement(n, kind, from_registers):
+    count = n // 2
+    if from_registers:
+        a = ", {" + ", ".join(f"%{count + i}" for i in range(4)) + "}, "
+        rest, inputs = count + 4, '"r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b)'
+        tail = f'{a}%{rest}, p, 1, 1, %{rest + 2};'
+    else:
+        rest, inputs = count + 1, '"l"(a), "l"(b)'
+        tail = f", %{count}, %{rest}, p, 1, 1, 0, %{rest + 2};"
+    lines = ['    asm volatile("{ .reg .pred p; setp.ne.b32 p, %%%d, 0;"' % (rest + 1)]
+    lines.append(f'        "wgmma.mma_async.sync.aligned.m64n{n}k16.f32.{kind}.{kind} {{"')
+    lines += ["        " + line for line in registers(0, count)]
+    lines.append(f'        "}}{tail} }}"')
+    lines.append("        :" + ",\n".join(operands(count))[7:])
+    lines.append(f'        : {inputs}, "r"(static_cast<int>(accumulate)), "n"(NMajor ? 1 : 0));')
+    return lines
+
+
+def function(n, from_registers):
+    a = "const std::uint32_t (&a)[4]" if from_registers else "std::uint64_t a"
+    lines = [f"  HP_DEVICE static void multiply(float (&d)[{n // 2}], {a}, std::uint64_t b, "
+             "bool accumulate) {"]
+    lines.append("   if constexpr (In == Element::BF16) {")
+    lines += statement(n, "bf16", from_registers)
+    lines.append("   } else {")
+    lines += statement(n, "f16", from_registers)
+    lines += ["   }", "  }"]
+    return lines
+
+
+def main():
+    lines = [HEAD]
+    for n in sorted(set(WIDTHS_SHARED + WIDTHS_REGISTERS)):
+        lines += ["template <Element In, bool NMajor>", f"struct Wgmma<{n}, In, NMajor> {{"]
+        if n in WIDTHS_SHARED:
+            lines += function(n, False)
+        if n in WIDTHS_REGISTERS:
+            lines += function(n, True)
+        lines += ["};", ""]
+    lines += ["// clang-format on", "", "}  // namespace harpe::device", ""]
+    text = "\n".join(lines)
+    if "--check" in sys.argv[1:]:
+        if OUT.read_text() != text:
+            sys.exit(f"{OUT}: not what tools/gen_wgmma.py writes")
+        return
+    OUT.write_text(text)
+
+
+main()
