@@ -117,11 +117,18 @@ Checked<Nvrtc> Nvrtc::open(const std::optional<std::string>& file,
                            std::span<const std::string> folders) {
   HP_TRY(const Library library, Library::open(nvrtc_places(file, folders)));
   Functions functions;
-#define HP_NVRTC(FUNCTION)                                            \
-  HP_TRY(void* const address_of_##FUNCTION, library.find(#FUNCTION)); \
-  functions.FUNCTION = reinterpret_cast<decltype(&::FUNCTION)>(address_of_##FUNCTION);
+  std::optional<Diag> lacking;  // the first that is not there
+  const auto find = [&](const char* symbol) -> void* {
+    const Checked<void*> found = library.find(symbol);
+    if (found.ok()) return *found;
+    if (!lacking) lacking = found.error();
+    return nullptr;
+  };
+#define HP_NVRTC(FUNCTION) \
+  functions.FUNCTION = reinterpret_cast<decltype(&::FUNCTION)>(find(#FUNCTION));
 #include "exec/cuda/nvrtc.def"
 #undef HP_NVRTC
+  if (lacking) return *lacking;
   int major = 0;
   int minor = 0;
   functions.nvrtcVersion(&major, &minor);
