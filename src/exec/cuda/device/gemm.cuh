@@ -52,7 +52,7 @@ HP_DEVICE void load_stages(const GemmArgs& args, const GemmShared<kConfig>& shar
     int blocks = walk.blocks();
     int skip = walk.first_block();
     for (int piece = walk.panel().first_piece; blocks > 0; ++piece) {
-      const GemmPiece& from = args.pieces[piece];
+      const GemmPiece& from = piece_of(args, piece);
       const int in_piece = ceil_div(from.k_count, GemmConfig::kTileK);
       const int last = skip + blocks < in_piece ? skip + blocks : in_piece;
       const int k_begin = from.k_begin;
@@ -116,7 +116,7 @@ HP_DEVICE void multiply_tiles(const GemmArgs& args, const GemmShared<kConfig>& s
                               int consumer) {
   constexpr int kTurn = 3;  // named barriers: 1 and 2 belong to the sums of parts
   Ring<kConfig.stages> ring;
-  Ring<2> boxes;
+  Ring<kConfig.boxes> boxes;
   if (kConfig.ping_pong && consumer == 1) arrive_threads(kTurn, 256);
   for (GemmWalk<kConfig> walk(args); walk.valid(); walk.next()) {
     if (!walk.mine(consumer)) {
@@ -158,7 +158,7 @@ HP_DEVICE void init_control(const GemmShared<kConfig>& shared) {
     init_barrier(&control.emptied[stage], kWarps * kReaders * kConfig.cluster);
   }
   for (int consumer = 0; consumer < GemmConfig::kConsumers; ++consumer) {
-    for (int box = 0; box < 2; ++box) {
+    for (int box = 0; box < kConfig.boxes; ++box) {
       init_barrier(&control.staged[consumer][box], kWarps);
       init_barrier(&control.stored[consumer][box], 1);
       control.skipped[consumer][box] = 0;
@@ -171,7 +171,7 @@ HP_DEVICE void init_control(const GemmShared<kConfig>& shared) {
 // A block that copies, one thread: all its shared memory is the ring.
 template <GemmConfig kConfig>
 HP_DEVICE void copy_granules(const GemmArgs& args, const GemmShared<kConfig>& shared) {
-  static_assert(kCopySlots <= kConfig.stages + GemmConfig::kConsumers * 2);
+  static_assert(kCopySlots <= kConfig.stages + GemmConfig::kConsumers * kConfig.boxes);
   static_assert(kCopySlots * kCopyGranule + GemmConfig::kBarrierBytes <= kConfig.shared_bytes());
   auto* filled = reinterpret_cast<Barrier*>(shared.base);
   for (int slot = 0; slot < kCopySlots; ++slot) init_barrier(&filled[slot], 1);
@@ -206,6 +206,7 @@ HP_DEVICE void gemm(const GemmArgs& args, char* memory) {
   const int warp = __shfl_sync(0xffffffff, static_cast<int>(threadIdx.x) / 32, 0);
   if (threadIdx.x == 0 && !copies) {
     prefetch_map(&args.b);
+    prefetch_map(&piece_of(args, 0).a);
     init_control<kConfig>(shared);
   }
   __syncthreads();

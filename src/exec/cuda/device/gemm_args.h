@@ -33,8 +33,11 @@ struct GemmPanel {
 
 struct GemmArgs {
   TensorMap b;
-  const GemmPanel* panels;
-  const GemmPiece* pieces;
+  static constexpr int kFew = 8;
+  GemmPanel few_panels[kFew];
+  GemmPiece few_pieces[kFew];
+  const GemmPanel* panels;  // null: few_panels
+  const GemmPiece* pieces;  // null: few_pieces
   WaitContext wait;
   std::int32_t panel_count;
   std::int32_t n;

@@ -21,6 +21,7 @@ struct GemmConfig {
   int tile_n = 256;
   int stages = 4;
   int cluster = 2;  // blocks along M that load B together
+  int boxes = 2;    // of C that a consumer may have staged
   bool ping_pong = false;
   GemmLayout layout = GemmLayout::NMajor;
   Element in = Element::BF16;
@@ -41,7 +42,7 @@ struct GemmConfig {
   HP_SHARED_CODE int stage_bytes() const { return a_bytes() + b_bytes(); }
   // Columns of a staged box of C: rows of 128 bytes.
   HP_SHARED_CODE int store_columns() const { return 128 / bytes_of(out); }
-  HP_SHARED_CODE int staged_boxes() const { return store == GemmStore::Direct ? 0 : 2; }
+  HP_SHARED_CODE int staged_boxes() const { return store == GemmStore::Direct ? 0 : boxes; }
   static constexpr int kBoxBytes = 64 * 128;
 
   // Barriers, then what needs 1,024 bytes of alignment.
@@ -58,7 +59,7 @@ HP_SHARED_CODE bool legal(const GemmConfig& config) {
   const int block = config.block_m();
   return block % 64 == 0 && (block / 64) * config.tile_n <= 256 && config.tile_n % 64 == 0 &&
          config.tile_n % (config.cluster * (config.layout == GemmLayout::NMajor ? 64 : 8)) == 0 &&
-         (config.cluster == 1 || config.cluster == 2) && config.stages >= 2 &&
+         (config.cluster == 1 || config.cluster == 2) && config.stages >= 2 && config.boxes >= 2 &&
          (config.store != GemmStore::Add || config.out == Element::F32) &&
          config.shared_bytes() <= kSharedMemoryLimit;
 }

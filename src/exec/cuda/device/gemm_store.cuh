@@ -113,7 +113,8 @@ HP_DEVICE void write_box(std::uint32_t box, const float (&sums)[kConfig.tile_n /
 
 // The consumer's warps have written the box in turn, or say that nothing is to be stored.
 template <GemmConfig kConfig>
-HP_DEVICE void pass_box(const GemmShared<kConfig>& shared, int consumer, Ring<2>& boxes) {
+HP_DEVICE void pass_box(const GemmShared<kConfig>& shared, int consumer,
+                        Ring<kConfig.boxes>& boxes) {
   fence_proxy_async_shared();
   __syncwarp();
   if (threadIdx.x % 32 == 0) arrive(&shared.control().staged[consumer][boxes.slot]);
@@ -123,7 +124,7 @@ HP_DEVICE void pass_box(const GemmShared<kConfig>& shared, int consumer, Ring<2>
 template <GemmConfig kConfig>
 HP_DEVICE void stage_boxes(const GemmShared<kConfig>& shared, int consumer, bool skip,
                            const float (&sums)[kConfig.slices()][kConfig.tile_n / 2],
-                           Ring<2>& boxes) {
+                           Ring<kConfig.boxes>& boxes) {
   auto& control = shared.control();
   if (skip) {
     wait_barrier(&control.stored[consumer][boxes.slot], boxes.parity ^ 1);
@@ -182,7 +183,8 @@ HP_DEVICE void store_direct(const GemmArgs& args, const GemmWalk<kConfig>& walk,
 template <GemmConfig kConfig>
 HP_DEVICE void hand_on(const GemmArgs& args, const GemmShared<kConfig>& shared,
                        const GemmWalk<kConfig>& walk, int consumer,
-                       float (&sums)[kConfig.slices()][kConfig.tile_n / 2], Ring<2>& boxes) {
+                       float (&sums)[kConfig.slices()][kConfig.tile_n / 2],
+                       Ring<kConfig.boxes>& boxes) {
   bool skip = *static_cast<volatile std::uint32_t*>(&shared.control().poisoned) != 0;
   if constexpr (kConfig.cuts) {
     if (walk.unit().parts > 1) {
@@ -207,12 +209,14 @@ HP_DEVICE void store_box(const TensorMap* map, const char* box, int column, int 
 }
 
 // The store warp of a consumer, one thread. A box's memory is free again once the copy engine has
-// read it; the block of C is there, and published, once all its boxes are written.
+// read it, which is known one box later; the block of C is there, and published, once all its boxes
+// are written.
 template <GemmConfig kConfig>
 HP_DEVICE void store_boxes(const GemmArgs& args, const GemmShared<kConfig>& shared, int consumer) {
   constexpr int kPerSlice = kConfig.tile_n / kConfig.store_columns();
   auto& control = shared.control();
-  Ring<2> boxes;
+  Ring<kConfig.boxes> boxes;
+  int unread = -1;  // the slot before, where the copy engine may still be reading
   for (GemmWalk<kConfig> walk(args); walk.valid(); walk.next()) {
     if (!walk.mine(consumer)) continue;
     const GemmPanel& panel = walk.panel();
@@ -223,13 +227,16 @@ HP_DEVICE void store_boxes(const GemmArgs& args, const GemmShared<kConfig>& shar
       skip = control.skipped[consumer][boxes.slot] != 0;
       if (skip) {
         control.skipped[consumer][boxes.slot] = 0;
+        wait_stores_read<0>();
       } else {
         store_box<kConfig>(&panel.c, shared.box(consumer, boxes.slot),
                            walk.column() + box % kPerSlice * kConfig.store_columns(),
                            row + box / kPerSlice * 64);
-        wait_stores_read<0>();
+        wait_stores_read<1>();
       }
-      arrive(&control.stored[consumer][boxes.slot]);
+      if (unread >= 0) arrive(&control.stored[consumer][unread]);
+      unread = skip ? -1 : boxes.slot;
+      if (skip) arrive(&control.stored[consumer][boxes.slot]);
       boxes.advance();
     }
     if (!skip && panel.done != nullptr && walk.row() < panel.rows) {

@@ -6,6 +6,16 @@
 
 namespace harpe::device {
 
+// Few panels and pieces travel with the arguments: reading them costs nothing, where a table in
+// global memory costs two misses before the first load.
+HP_DEVICE const GemmPanel& panel_of(const GemmArgs& args, int panel) {
+  return args.panels == nullptr ? args.few_panels[panel] : args.panels[panel];
+}
+
+HP_DEVICE const GemmPiece& piece_of(const GemmArgs& args, int piece) {
+  return args.pieces == nullptr ? args.few_pieces[piece] : args.pieces[piece];
+}
+
 // The units of one cluster in order. Every role of a block holds one and they stay in step, since
 // they depend on nothing but the arguments.
 template <GemmConfig kConfig>
@@ -25,7 +35,7 @@ class GemmWalk {
     locate();
   }
 
-  [[nodiscard]] HP_DEVICE const GemmPanel& panel() const { return args_.panels[panel_]; }
+  [[nodiscard]] HP_DEVICE const GemmPanel& panel() const { return panel_of(args_, panel_); }
   // First row of this block's tile in the panel, and first column in C.
   [[nodiscard]] HP_DEVICE int row() const { return row_; }
   [[nodiscard]] HP_DEVICE int column() const { return column_; }
@@ -42,10 +52,10 @@ class GemmWalk {
     at_ = unit_at(unit_, args_.full_tiles, args_.parts);
     valid_ = at_.tile < args_.tiles;
     if (!valid_) return;
-    while (panel_ + 1 < args_.panel_count && at_.tile >= args_.panels[panel_ + 1].first_tile) {
+    while (panel_ + 1 < args_.panel_count && at_.tile >= panel_of(args_, panel_ + 1).first_tile) {
       ++panel_;
     }
-    const GemmPanel& panel = args_.panels[panel_];
+    const GemmPanel& panel = panel_of(args_, panel_);
     const int rows = ceil_div(panel.rows, kConfig.tile_m * kConfig.cluster);
     const TilePlace place = place_of(at_.tile - panel.first_tile, rows, args_.n_tiles, args_.group);
     const int in_cluster = kConfig.cluster == 1 ? 0 : static_cast<int>(block_in_cluster());
@@ -73,12 +83,12 @@ class GemmWalk {
 template <GemmConfig kConfig>
 struct GemmShared {
   struct Control {
-    Barrier filled[kConfig.stages];                    // by the copy engine
-    Barrier emptied[kConfig.stages];                   // by all who read the stage
-    Barrier staged[GemmConfig::kConsumers][2];         // a box of C is written
-    Barrier stored[GemmConfig::kConsumers][2];         // and read by the copy engine
-    std::uint32_t skipped[GemmConfig::kConsumers][2];  // there is nothing to store
-    std::uint32_t last[GemmConfig::kConsumers];        // this part was the last of its tile
+    Barrier filled[kConfig.stages];                                // by the copy engine
+    Barrier emptied[kConfig.stages];                               // by all who read the stage
+    Barrier staged[GemmConfig::kConsumers][kConfig.boxes];         // a box of C is written
+    Barrier stored[GemmConfig::kConsumers][kConfig.boxes];         // and read by the copy engine
+    std::uint32_t skipped[GemmConfig::kConsumers][kConfig.boxes];  // there is nothing to store
+    std::uint32_t last[GemmConfig::kConsumers];  // this part was the last of its tile
     std::uint32_t poisoned;
   };
   static_assert(sizeof(Control) <= GemmConfig::kBarrierBytes);
@@ -91,7 +101,7 @@ struct GemmShared {
   }
   [[nodiscard]] HP_DEVICE char* b(int stage) const { return a(stage) + kConfig.a_bytes(); }
   [[nodiscard]] HP_DEVICE char* box(int consumer, int index) const {
-    return a(kConfig.stages) + (consumer * 2 + index) * GemmConfig::kBoxBytes;
+    return a(kConfig.stages) + (consumer * kConfig.boxes + index) * GemmConfig::kBoxBytes;
   }
 };
 
