@@ -1,7 +1,9 @@
 #include "exec/cuda/kernel_variant.h"
 
+#include "exec/cuda/gemm_variants.h"
+
 namespace harpe::cuda {
 
-std::vector<KernelVariant> shipped_variants() { return {}; }
+std::vector<KernelVariant> shipped_variants() { return gemm_variants(); }
 
 }  // namespace harpe::cuda
