@@ -65,8 +65,8 @@ class KernelLibrary {
   std::map<std::string, std::shared_ptr<Slot>> slots_;
 };
 
-// Orders a run of the kernel in the stream of the kernel's GPU. `arguments` is the kernel's one
-// parameter, copied before this returns.
+// Orders a run of the kernel in a stream of its GPU. `arguments` is the kernel's one parameter,
+// copied before this returns. Requires: the GPU is current for the calling thread.
 [[nodiscard]] Result<Ok, CudaError> launch_bytes(const DriverApi& driver,
                                                  const LoadedKernel& kernel,
                                                  const LaunchShape& shape, CUstream stream,

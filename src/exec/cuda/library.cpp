@@ -2,6 +2,8 @@
 
 #include <dlfcn.h>
 
+#include <filesystem>
+
 namespace harpe::cuda {
 namespace {
 
@@ -10,7 +12,8 @@ std::vector<std::string> files_of(const LibraryPlaces& places) {
   std::vector<std::string> files = places.names;
   for (const std::string& folder : places.folders) {
     for (const std::string& name : places.names) {
-      if (name.find('/') == std::string::npos) files.push_back(folder + "/" + name);
+      if (name.find('/') == std::string::npos)
+        files.push_back(std::filesystem::path(folder) / name);
     }
   }
   return files;

@@ -74,8 +74,9 @@ TEST(DeviceMemory, that_is_not_there_is_told_with_the_call_and_its_place) {
   const auto memory = DeviceMemory::allocate(*device, 64);
   ASSERT_FALSE(memory.ok());
   EXPECT_EQ(memory.error().code, DiagCode::G005);
-  EXPECT_EQ(render_message(memory.error()),
-            "CUDA call `cuMemAlloc` failed with CUDA_ERROR_OUT_OF_MEMORY: out of memory");
+  EXPECT_EQ(
+      render_message(memory.error()),
+      "call `cuMemAlloc` of the CUDA driver failed with CUDA_ERROR_OUT_OF_MEMORY: out of memory");
   ASSERT_EQ(memory.error().notes.size(), 1U);
   EXPECT_TRUE(memory.error().notes.front().starts_with("called in device_memory.cpp:"));
 }
