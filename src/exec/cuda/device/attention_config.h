@@ -21,6 +21,7 @@ struct AttentionConfig {
   bool overlap = true;   // the scores of the next tile beside the sums of the last one
   bool turns = true;     // warpgroups issue products in turn: one's softmax beside the others'
   bool lazy = true;      // rescale only where a maximum grew by more than AttentionArgs::slack
+  bool settle = true;    // weights are done before their warpgroup waits for the sums in flight
   bool carried = false;  // starts from a given (output, lse)
   int producer_registers = 40;
   int consumer_registers = 232;

@@ -62,7 +62,7 @@ class AttentionConsumer {
   }
 
   HP_DEVICE void wait_queries() {
-    wait_barrier(&sync_.query_full[queries_.slot], queries_.parity);
+    wait_in_block(&sync_.query_full[queries_.slot], queries_.parity);
   }
 
   HP_DEVICE void start_tile() {
@@ -119,7 +119,7 @@ class AttentionConsumer {
   }
 
   HP_DEVICE void issue_scores() {
-    wait_barrier(&sync_.key_full[keys_.slot], keys_.parity);
+    wait_in_block(&sync_.key_full[keys_.slot], keys_.parity);
     std::uint64_t queries = k_major(shared_.queries(queries_.slot, warpgroup_));
     std::uint64_t keys = k_major(shared_.keys(keys_.slot));
     pin(scores_);
@@ -136,7 +136,7 @@ class AttentionConsumer {
   }
 
   HP_DEVICE void issue_sums() {
-    wait_barrier(&sync_.value_full[values_.slot], values_.parity);
+    wait_in_block(&sync_.value_full[values_.slot], values_.parity);
     const std::uint64_t values = n_major(shared_.values(values_.slot), shared_.kKvBox);
     pin(output_);
     begin_products();
@@ -166,6 +166,8 @@ class AttentionConsumer {
                                                          maxima[1] > rows_.limit[1]);
     if (moved_) move_references(rows_, maxima, args_.scale_log2, args_.slack, factors_);
     exponentiate(scores_, rows_, args_.scale_log2);
+    pin(scores_);
+    if constexpr (kConfig.settle) settle(rows_.sum[0] + rows_.sum[1]);
   }
 
   template <int kPending>
