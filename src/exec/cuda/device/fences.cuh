@@ -59,8 +59,8 @@ HP_DEVICE void fence_system() { asm volatile("fence.acq_rel.sys;" ::: "memory");
 
 HP_DEVICE void fence_gpu() { asm volatile("fence.acq_rel.gpu;" ::: "memory"); }
 
-// Generic and asynchronous accesses of all state spaces, in both directions.
-HP_DEVICE void fence_proxy_async() { asm volatile("fence.proxy.async;" ::: "memory"); }
+// Generic and asynchronous accesses of global memory, in both directions.
+HP_DEVICE void fence_proxy_async() { asm volatile("fence.proxy.async.global;" ::: "memory"); }
 
 // Generic stores to shared memory before; copy engine and tensor cores read it after a barrier.
 HP_DEVICE void fence_proxy_async_shared() {

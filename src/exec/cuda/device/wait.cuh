@@ -35,8 +35,7 @@ HP_DEVICE void record_fault(const WaitContext& context, const FlagWait& wait, st
 // Polls until `wait` is reached in `epoch`; false where that took longer than the limit, or another
 // waiter failed before. After true, data that was released before the flag may be read, generically
 // and by the copy engine.
-__device__ __noinline__ bool poll_flag(const WaitContext& context, const FlagWait& wait,
-                                       std::uint32_t target) {
+HP_DEVICE bool poll_flag(const WaitContext& context, const FlagWait& wait, std::uint32_t target) {
   constexpr std::uint64_t kEagerNs = 1000;
   const std::uint64_t start = global_timer();
   std::uint32_t seen = load_acquire_system(wait.flag);

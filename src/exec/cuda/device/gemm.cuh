@@ -1,0 +1,226 @@
+#pragma once
+
+#include "exec/cuda/device/copy.cuh"
+#include "exec/cuda/device/gemm_store.cuh"
+#include "exec/cuda/device/gemm_walk.cuh"
+#include "exec/cuda/device/tma.cuh"
+#include "exec/cuda/device/wait.cuh"
+#include "exec/cuda/device/wgmma.cuh"
+
+// Persistent, warp-specialised C = A B for sm_90a (gemm_args.h says what it can wait for and where
+// it can write). Of a block's three warpgroups the first moves data: warp 0 loads stages of A and B
+// once what they hold has arrived, warps 1 and 2 hand boxes of C to the copy engine; the other two
+// multiply. Blocks of a cluster work on tiles one above the other and load B together.
+namespace harpe::device {
+
+template <GemmConfig kConfig>
+HP_DEVICE void load_b(const GemmArgs& args, const GemmShared<kConfig>& shared, int stage, int n,
+                      int k) {
+  constexpr bool kRows = kConfig.layout == GemmLayout::KMajor;  // of 64 values along K
+  constexpr int kShare = kConfig.tile_n / kConfig.cluster;      // columns that this block loads
+  constexpr int kBoxes = kRows ? 1 : kShare / 64;
+  Barrier* filled = &shared.control().filled[stage];
+  const int first = kConfig.cluster == 1 ? 0 : static_cast<int>(block_in_cluster()) * kShare;
+#pragma unroll
+  for (int box = 0; box < kBoxes; ++box) {
+    const int column = first + box * 64;
+    char* to = shared.b(stage) + column * 128;
+    const int x = kRows ? k : n + column;
+    const int y = kRows ? n + column : k;
+    if constexpr (kConfig.cluster == 1) {
+      load_tile(to, &args.b, filled, x, y);
+    } else {
+      load_tile_multicast(to, &args.b, filled, x, y, (1 << kConfig.cluster) - 1);
+    }
+  }
+}
+
+// For the roles of this block that store: what is loaded from now on never arrived.
+HP_DEVICE void mark_poisoned(std::uint32_t& poisoned) {
+  *static_cast<volatile std::uint32_t*>(&poisoned) = 1;
+  fence_proxy_async_shared();
+}
+
+// Warp 0, one thread: fills stage after stage. B does not wait for A's flag, so that a stage of it
+// is under way meanwhile.
+template <GemmConfig kConfig>
+HP_DEVICE void load_stages(const GemmArgs& args, const GemmShared<kConfig>& shared) {
+  auto& control = shared.control();
+  Waiter waiter(args.wait, current_epoch(args.wait));
+  Ring<kConfig.stages> ring;
+  for (GemmWalk<kConfig> walk(args); walk.valid(); walk.next()) {
+    int blocks = walk.blocks();
+    int skip = walk.first_block();
+    for (int piece = walk.panel().first_piece; blocks > 0; ++piece) {
+      const GemmPiece& from = piece_of(args, piece);
+      const int in_piece = ceil_div(from.k_count, GemmConfig::kTileK);
+      const int last = skip + blocks < in_piece ? skip + blocks : in_piece;
+      const int k_begin = from.k_begin;
+      bool here = waiter.known(from.ready, piece);
+      for (int block = skip; block < last; ++block, ring.advance()) {
+        const int k = block * GemmConfig::kTileK;
+        wait_barrier(&control.emptied[ring.slot], ring.parity ^ 1);
+        arrive_expecting(&control.filled[ring.slot], kConfig.stage_bytes());
+        load_b<kConfig>(args, shared, ring.slot, walk.column(), k_begin + k);
+        if (!here) {
+          waiter.wait(from.ready, piece);
+          if (waiter.poisoned()) mark_poisoned(control.poisoned);
+          here = true;
+        }
+        load_tile(shared.a(ring.slot), &from.a, &control.filled[ring.slot], k, walk.row());
+      }
+      blocks -= last > skip ? last - skip : 0;
+      skip = skip > in_piece ? skip - in_piece : 0;
+    }
+  }
+}
+
+// One stage of one consumer's block: four steps of 16 along K.
+template <GemmConfig kConfig>
+HP_DEVICE void multiply_stage(float (&sums)[kConfig.slices()][kConfig.tile_n / 2],
+                              const GemmShared<kConfig>& shared, int stage, int consumer,
+                              bool accumulate) {
+  constexpr bool kNMajor = kConfig.layout == GemmLayout::NMajor;
+  constexpr int kRowBytes = GemmConfig::kTileK * 2;
+  const int first_row = kConfig.ping_pong ? 0 : consumer * kConfig.block_m();
+  const std::uint64_t a = k_major(shared.a(stage) + first_row * kRowBytes);
+  const std::uint64_t b =
+      kNMajor ? n_major(shared.b(stage), 64 * kRowBytes) : k_major(shared.b(stage));
+  begin_products();
+#pragma unroll
+  for (int step = 0; step < GemmConfig::kTileK / 16; ++step) {
+#pragma unroll
+    for (int slice = 0; slice < kConfig.slices(); ++slice) {
+      Wgmma<kConfig.tile_n, kConfig.in, kNMajor>::multiply(
+          sums[slice], a + slice * (64 * kRowBytes >> 4) + step * kKMajorStep,
+          b + step * (kNMajor ? kNMajorStep : kKMajorStep), accumulate || step != 0);
+    }
+  }
+  commit_products();
+}
+
+// A consumer's warp has read the stage, in every block that fills it.
+template <GemmConfig kConfig>
+HP_DEVICE void release_stage(const GemmShared<kConfig>& shared, int stage) {
+  const int lane = threadIdx.x % 32;
+  if constexpr (kConfig.cluster == 1) {
+    if (lane == 0) arrive(&shared.control().emptied[stage]);
+  } else {
+    if (lane < kConfig.cluster) arrive_at(&shared.control().emptied[stage], lane);
+  }
+}
+
+// Consumer warpgroup `consumer`: multiplies its blocks and hands them on.
+template <GemmConfig kConfig>
+HP_DEVICE void multiply_tiles(const GemmArgs& args, const GemmShared<kConfig>& shared,
+                              int consumer) {
+  constexpr int kTurn = 3;  // named barriers: 1 and 2 belong to the sums of parts
+  Ring<kConfig.stages> ring;
+  Ring<kConfig.boxes> boxes;
+  if (kConfig.ping_pong && consumer == 1) arrive_threads(kTurn, 256);
+  for (GemmWalk<kConfig> walk(args); walk.valid(); walk.next()) {
+    if (!walk.mine(consumer)) {
+      ring.advance(walk.blocks());
+      continue;
+    }
+    float sums[kConfig.slices()][kConfig.tile_n / 2];
+    int before = 0;
+    if constexpr (kConfig.ping_pong) sync_threads(kTurn + consumer, 256);
+    for (int block = 0; block < walk.blocks(); ++block, ring.advance()) {
+      wait_barrier(&shared.control().filled[ring.slot], ring.parity);
+      // A barrier's parity says nothing about phases further ahead than one: the other consumer may
+      // look at its first stage only now.
+      if (kConfig.ping_pong && block + 1 == walk.blocks()) {
+        arrive_threads(kTurn + (consumer ^ 1), 256);
+      }
+      multiply_stage<kConfig>(sums, shared, ring.slot, consumer, block != 0);
+      if (block != 0) {
+        wait_products<1>();
+        release_stage<kConfig>(shared, before);
+      }
+      before = ring.slot;
+    }
+    wait_products<0>();
+#pragma unroll
+    for (int slice = 0; slice < kConfig.slices(); ++slice) pin(sums[slice]);
+    release_stage<kConfig>(shared, before);
+    hand_on<kConfig>(args, shared, walk, consumer, sums, boxes);
+  }
+}
+
+template <GemmConfig kConfig>
+HP_DEVICE void init_control(const GemmShared<kConfig>& shared) {
+  auto& control = shared.control();
+  constexpr int kWarps = 4;
+  constexpr int kReaders = kConfig.ping_pong ? 1 : GemmConfig::kConsumers;
+  for (int stage = 0; stage < kConfig.stages; ++stage) {
+    init_barrier(&control.filled[stage], 1);
+    init_barrier(&control.emptied[stage], kWarps * kReaders * kConfig.cluster);
+  }
+  for (int consumer = 0; consumer < GemmConfig::kConsumers; ++consumer) {
+    for (int box = 0; box < kConfig.boxes; ++box) {
+      init_barrier(&control.staged[consumer][box], kWarps);
+      init_barrier(&control.stored[consumer][box], 1);
+      control.skipped[consumer][box] = 0;
+    }
+  }
+  control.poisoned = 0;
+  fence_barrier_init();
+}
+
+// A block that copies, one thread: all its shared memory is the ring.
+template <GemmConfig kConfig>
+HP_DEVICE void copy_granules(const GemmArgs& args, const GemmShared<kConfig>& shared) {
+  static_assert(kCopySlots <= kConfig.stages + GemmConfig::kConsumers * kConfig.boxes);
+  static_assert(kCopySlots * kCopyGranule + GemmConfig::kBarrierBytes <= kConfig.shared_bytes());
+  auto* filled = reinterpret_cast<Barrier*>(shared.base);
+  for (int slot = 0; slot < kCopySlots; ++slot) init_barrier(&filled[slot], 1);
+  fence_barrier_init();
+  Waiter waiter(args.wait, current_epoch(args.wait));
+  run_copies(args.copies, args.copy_count, static_cast<int>(blockIdx.x), args.copy_blocks, waiter,
+             shared.a(0), filled);
+}
+
+// The warpgroup that moves data, a thread of each of its warps.
+template <GemmConfig kConfig>
+HP_DEVICE void move_data(const GemmArgs& args, const GemmShared<kConfig>& shared, bool copies,
+                         int warp) {
+  if (copies) {
+    if constexpr (kConfig.copies) {
+      if (warp == 0) copy_granules<kConfig>(args, shared);
+    }
+  } else if (warp == 0) {
+    load_stages<kConfig>(args, shared);
+  } else if (kConfig.store != GemmStore::Direct && warp <= GemmConfig::kConsumers) {
+    store_boxes<kConfig>(args, shared, warp - 1);
+  }
+}
+
+// The whole kernel. The first args.copy_blocks blocks copy, the others work on tiles. `memory` is
+// the dynamic shared memory: GemmConfig::shared_bytes of it, aligned to 1,024.
+template <GemmConfig kConfig>
+HP_DEVICE void gemm(const GemmArgs& args, char* memory) {
+  static_assert(legal(kConfig));
+  const GemmShared<kConfig> shared{memory};
+  const bool copies = kConfig.copies && static_cast<int>(blockIdx.x) < args.copy_blocks;
+  const int warp = __shfl_sync(0xffffffff, static_cast<int>(threadIdx.x) / 32, 0);
+  if (threadIdx.x == 0 && !copies) {
+    prefetch_map(&args.b);
+    prefetch_map(&piece_of(args, 0).a);
+    init_control<kConfig>(shared);
+  }
+  __syncthreads();
+  if constexpr (kConfig.cluster > 1) sync_cluster();
+  if (warp < 4) {
+    shrink_registers<56>();
+    if (elected()) move_data<kConfig>(args, shared, copies, warp);
+    __syncwarp();
+  } else {
+    grow_registers<224>();
+    if (!copies) multiply_tiles<kConfig>(args, shared, warp / 4 - 1);
+  }
+  // No block leaves while another may still write to its shared memory.
+  if constexpr (kConfig.cluster > 1) sync_cluster();
+}
+
+}  // namespace harpe::device

@@ -1,0 +1,56 @@
+#pragma once
+
+#include "exec/cuda/device/copy_args.h"
+
+// C[M, N] = A[M, K] B[K, N], f32 accumulate. The rows of C are cut into panels, visited in the
+// order given; the columns of a panel's A into pieces, used in the order given. So one kernel
+// serves
+// - a plain product: one panel of one piece without a flag;
+// - rows that arrive: a panel per chunk, its piece has the chunk's address and flag;
+// - columns of A that arrive: a panel of several pieces;
+// - rows that leave: a panel per destination, its C at the peer's address, its counter there.
+namespace harpe::device {
+
+// Columns [k_begin, k_begin + k_count) of a panel's A, at an address of their own.
+struct GemmPiece {
+  TensorMap a;  // k_count x rows, box 64 x GemmConfig::tile_m
+  FlagWait ready;
+  std::int32_t k_begin;  // a multiple of 64, in B
+  std::int32_t k_count;  // a multiple of 64 but for the last of B
+};
+
+struct GemmPanel {
+  TensorMap c;  // n x rows, box GemmConfig::store_columns() x 64
+  void* c_address;
+  std::int64_t c_stride;  // elements from row to row
+  std::uint32_t* done;    // grows by one per stored block of a consumer; null: nobody waits
+  std::int32_t rows;
+  std::int32_t first_tile;  // cluster tiles of the panels before
+  std::int32_t first_piece;
+  std::int32_t pieces;
+  std::int32_t k_blocks;  // of 64, of all pieces
+};
+
+struct GemmArgs {
+  TensorMap b;
+  static constexpr int kFew = 8;
+  GemmPanel few_panels[kFew];
+  GemmPiece few_pieces[kFew];
+  const GemmPanel* panels;  // null: few_panels
+  const GemmPiece* pieces;  // null: few_pieces
+  WaitContext wait;
+  std::int32_t panel_count;
+  std::int32_t n;
+  std::int32_t n_tiles;     // ceil(n / tile_n)
+  std::int32_t tiles;       // cluster tiles of all panels
+  std::int32_t full_tiles;  // the rest are cut along K into `parts` and summed in order
+  std::int32_t parts;
+  std::int32_t group;      // tile rows that are walked together, for the L2 cache
+  float* partials;         // of cut tiles: [tile][part][block of a consumer]
+  std::uint32_t* tickets;  // of cut tiles, zero before and after: [tile][block of the cluster]
+  const CopyJob* copies;
+  std::int32_t copy_count;
+  std::int32_t copy_blocks;  // the first blocks of the grid copy; a multiple of the cluster
+};
+
+}  // namespace harpe::device

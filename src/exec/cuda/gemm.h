@@ -1,0 +1,68 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "exec/cuda/device/gemm_args.h"
+#include "exec/cuda/device/gemm_config.h"
+
+namespace harpe::cuda {
+
+using DeviceAddress = std::uint64_t;
+
+// Columns [k_begin, k_begin + k_count) of a panel's A, row-major.
+struct GemmPieceSpec {
+  DeviceAddress a = 0;
+  std::int64_t stride = 0;  // elements from row to row
+  std::int64_t k_begin = 0;
+  std::int64_t k_count = 0;
+  device::FlagWait ready{};
+};
+
+// Consecutive rows of C with their A. Both may lie on a peer GPU.
+struct GemmPanelSpec {
+  std::int64_t rows = 0;
+  std::vector<GemmPieceSpec> pieces;  // together the columns 0 .. k, in the order of use
+  DeviceAddress c = 0;
+  std::int64_t c_stride = 0;
+  DeviceAddress done = 0;  // u32 counter; 0: none
+};
+
+// C[m, n] = A[m, k] B[k, n]; with `add`, C += (f32). Addresses of A and B are multiples of 16 bytes
+// and so are their strides; C may have any (then it is written element by element).
+struct GemmSpec {
+  std::int64_t n = 0;
+  std::int64_t k = 0;
+  device::Element in = device::Element::BF16;
+  device::Element out = device::Element::BF16;
+  bool add = false;
+  device::GemmLayout layout = device::GemmLayout::NMajor;
+  DeviceAddress b = 0;
+  std::int64_t b_stride = 0;
+  std::vector<GemmPanelSpec> panels;  // in the order of use
+  device::WaitContext wait{};
+  std::vector<device::CopyJob> copies;
+  int copy_blocks = 0;
+};
+
+// What runs for a spec: the variant, and how its last tiles are cut.
+struct GemmChoice {
+  device::GemmConfig config;
+  int full_tiles = 0;
+  int parts = 1;
+  int group = 8;
+};
+
+// Which variant, by a model of waves of tiles; a pure function. `blocks` is how many run at once.
+[[nodiscard]] GemmChoice choose_gemm(const GemmSpec& spec, int blocks);
+
+// The same with the variant given.
+[[nodiscard]] GemmChoice cut_gemm(const GemmSpec& spec, const device::GemmConfig& config,
+                                  int blocks);
+
+// How much a panel's counter grows in one launch.
+[[nodiscard]] std::uint32_t arrivals(const GemmPanelSpec& panel, std::int64_t n,
+                                     const device::GemmConfig& config);
+
+}  // namespace harpe::cuda
