@@ -43,7 +43,8 @@ EXTRA_HEADERS = {
     "report": {MESH},
 }
 # Written by CMake into the build folder.
-GENERATED = {"machine/texts.h", "ops/texts.h", "cli/examples.h", "report/assets.h"}
+GENERATED = {"machine/texts.h", "ops/texts.h", "cli/examples.h", "report/assets.h",
+             "exec/cuda/device_texts.h"}
 # The verifier has its own model of blocks, masks and slots: a fault in ours must not hide itself.
 FORBIDDEN_HEADERS = {"verify": {"ir/blocks.h", "ir/mask.h", "plan/slots.h"}}
 

@@ -53,6 +53,9 @@ constexpr std::array kVerbs = {
          "what earlier searches found: list it, carry it elsewhere, tidy up",
          "  harpe cache list\n  harpe cache export found.txt\n"
          "  harpe cache import found.txt --dir /shared/harpe\n  harpe cache prune --older 90"},
+    Verb{"kernels", "[NAME|FAMILY ...]", "list the GPU kernels, or compile and check them",
+         "  harpe kernels\n  harpe kernels --compile\n  harpe kernels gemm --compile --cache off "
+         "--json -"},
 };
 
 // Verbs of the command line contract that no version has yet.

@@ -22,6 +22,7 @@ enum VerbBit : std::uint32_t {
   kValidate = 1U << 11U,
   kTune = 1U << 12U,
   kCache = 1U << 13U,
+  kKernels = 1U << 14U,
 };
 
 struct Flag {
@@ -44,6 +45,12 @@ inline constexpr std::array kFlags = {
          kShow | kLower | kVerify | kRun | kSimulate | kTaxes | kValidate | kTune},
     Flag{"cache", "", "DIR|off", "where searches keep their answers (default ~/.cache/harpe)",
          kShow | kLower | kVerify | kRun | kSimulate | kTaxes | kTune},
+    Flag{"cache", "", "DIR|off", "where compiled kernels are kept (default ~/.cache/harpe)",
+         kKernels},
+    Flag{"compile", "", "", "compile the kernels, without a GPU, and check what came of it",
+         kKernels},
+    Flag{"nvrtc", "", "FILE",
+         "the library of the CUDA run-time compiler (default: where it usually is)", kKernels},
     Flag{"top", "", "K", "how many schedules to show (default 8)", kTune},
     Flag{"budget", "", "SECONDS", "end the search after this, with what it has", kTune},
     Flag{"contract", "", "standard|free",
@@ -106,12 +113,12 @@ inline constexpr std::array kFlags = {
     Flag{"all", "", "", "every diagnostic, as the text of docs/errors.md", kExplain},
     Flag{"json", "", "FILE|-", "write one JSON object with inputs and results",
          kOps | kSchedules | kLower | kVerify | kRun | kSimulate | kTaxes | kMachines | kProfile |
-             kValidate | kTune | kCache},
+             kValidate | kTune | kCache | kKernels},
     Flag{"paranoid", "", "", "read every text form back and compare",
          kShow | kSchedules | kLower | kVerify | kRun | kSimulate | kTaxes | kTune},
     Flag{"help", "-h", "", "this text",
          kOps | kShow | kSchedules | kLower | kVerify | kRun | kSimulate | kTaxes | kExplain |
-             kMachines | kProfile | kValidate | kTune | kCache},
+             kMachines | kProfile | kValidate | kTune | kCache | kKernels},
 };
 
 }  // namespace harpe::cli

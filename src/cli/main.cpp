@@ -19,6 +19,7 @@ Checked<int> dispatch(const CommandLine& line, Session& session) {
   if (line.verb == "ops") return list_operators(line);
   if (line.verb == "explain") return explain_diagnostic(line);
   if (line.verb == "cache") return use_cache(line);
+  if (line.verb == "kernels") return list_kernels(line);
   if (line.verb == "machines") return list_machines(line);
   if (line.verb == "profile") return profile_host(line);
   if (line.verb == "tune") return tune_schedule(line, session);

@@ -33,6 +33,18 @@ Checked<std::optional<std::string>> cache_of(const std::optional<std::string>& g
   return std::optional<std::string>(std::move(folder));
 }
 
+std::vector<std::string> cuda_folders() {
+  std::vector<std::string> folders;
+  for (const char* variable : {"CUDA_HOME", "CUDA_PATH"}) {
+    if (const std::string home = folder_in(variable); !home.empty()) {
+      folders.push_back(home + "/lib64");
+      folders.push_back(home + "/lib");
+    }
+  }
+  folders.emplace_back("/usr/local/cuda/lib64");
+  return folders;
+}
+
 std::string date_before(std::int64_t days) {
   const auto today = std::chrono::floor<std::chrono::days>(std::chrono::system_clock::now());
   const std::chrono::year_month_day date(today - std::chrono::days(days));

@@ -2,6 +2,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "support/diag.h"
 
@@ -17,6 +18,11 @@ namespace harpe {
 // The same for a flag that may also be `off`: then there is none.
 [[nodiscard]] Checked<std::optional<std::string>> cache_of(const std::optional<std::string>& given,
                                                            std::string_view flag);
+
+// Where CUDA's libraries are on this machine, besides the loader's own places: those of
+// `$CUDA_HOME`,
+// `$CUDA_PATH` and of an ordinary installation.
+[[nodiscard]] std::vector<std::string> cuda_folders();
 
 // "2026-11-21", in UTC, `days` before now.
 [[nodiscard]] std::string date_before(std::int64_t days);

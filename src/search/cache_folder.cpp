@@ -1,16 +1,15 @@
 #include "search/cache_folder.h"
 
-#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
 
 #include "ir/text.h"
+#include "support/whole_file.h"
 
 namespace harpe {
 namespace {
@@ -18,76 +17,13 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view kExtension = ".entry";
-constexpr std::string_view kTemporary = ".writing-";
 
 Diag cannot(DiagCode code, const std::string& path, int error) {
   return make_diag(code, {{"path", path}, {"reason", std::strerror(error)}});
 }
 
-// A descriptor that closes itself.
-class Descriptor {
- public:
-  explicit Descriptor(int value) : value_(value) {}
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  ~Descriptor() {
-    if (value_ >= 0) ::close(value_);
-  }
-  [[nodiscard]] int value() const { return value_; }
-  // 0, or what went wrong: over NFS, writing may fail only here.
-  int close() { return ::close(std::exchange(value_, -1)) == 0 ? 0 : errno; }
-
- private:
-  int value_;
-};
-
-// The text of a file, or why not.
-Checked<std::string> read(const std::string& path) {
-  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (file.value() < 0) return cannot(DiagCode::I101, path, errno);
-  std::string text;
-  std::array<char, 65536> buffer{};
-  while (true) {
-    const ssize_t got = ::read(file.value(), buffer.data(), buffer.size());
-    if (got == 0) return text;
-    if (got > 0) text.append(buffer.data(), static_cast<std::size_t>(got));
-    if (got < 0 && errno != EINTR) return cannot(DiagCode::I101, path, errno);
-  }
-}
-
-int write_all(int file, std::string_view text) {
-  while (!text.empty()) {
-    const ssize_t put = ::write(file, text.data(), text.size());
-    if (put < 0 && errno != EINTR) return errno;
-    if (put > 0) text.remove_prefix(static_cast<std::size_t>(put));
-  }
-  return 0;
-}
-
-// Whole, flushed to where the file is kept, then renamed; or 0 files more than before.
-int write_whole(const std::string& folder, const std::string& path, const std::string& text) {
-  std::string temporary = folder + "/" + std::string(kTemporary) + "XXXXXX";
-  Descriptor file(::mkstemp(temporary.data()));  // its name is nobody else's, on any host
-  if (file.value() < 0) return errno;
-  const mode_t mask = ::umask(0);
-  ::umask(mask);
-  ::fchmod(file.value(), 0666 & ~mask);
-  int error = write_all(file.value(), text);
-  if (error == 0 && ::fsync(file.value()) != 0) error = errno;
-  if (const int late = file.close(); error == 0) error = late;
-  if (error == 0 && ::rename(temporary.c_str(), path.c_str()) != 0) error = errno;
-  if (error != 0) {
-    ::unlink(temporary.c_str());
-    return error;
-  }
-  // The name is kept too. Where a folder cannot be flushed, the entry may be lost with the power.
-  const Descriptor parent(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (parent.value() >= 0) ::fsync(parent.value());
-  return 0;
-}
-
 Checked<CacheEntry> read_entry(const std::string& path) {
-  HP_TRY(const std::string text, read(path));
+  HP_TRY(const std::string text, read_whole(path));
   HP_TRY(CacheEntry entry, parse_cache_entry(text, path));
   if (fs::path(path).filename() != entry_name(entry.key)) {
     return make_diag(DiagCode::I412, {{"path", path}, {"found", entry_name(entry.key)}});
@@ -173,14 +109,7 @@ CacheListing find_near(const std::string& folder, const CacheKey& key, std::size
 }
 
 Checked<Ok> store(const std::string& folder, const CacheEntry& entry) {
-  std::error_code error;
-  fs::create_directories(folder, error);
-  if (error) return cannot(DiagCode::I102, folder, error.value());
-  const std::string path = folder + "/" + entry_name(entry.key);
-  if (const int failed = write_whole(folder, path, print(entry)); failed != 0) {
-    return cannot(DiagCode::I102, path, failed);
-  }
-  return Ok{};
+  return write_whole(folder, entry_name(entry.key), print(entry));
 }
 
 Checked<Pruned> prune_cache(const std::string& folder, const std::string& version,
@@ -191,7 +120,7 @@ Checked<Pruned> prune_cache(const std::string& folder, const std::string& versio
   for (const std::string& name : names) {
     const std::string path = folder + "/" + name;
     std::int64_t* reason = nullptr;
-    if (name.starts_with(kTemporary)) {
+    if (name.starts_with(kUnfinishedPrefix)) {
       if (is_leftover(path, now)) reason = &pruned.leftovers;
     } else if (name.ends_with(kExtension)) {
       const Checked<CacheEntry> entry = read_entry(path);

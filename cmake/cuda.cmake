@@ -1,0 +1,28 @@
+# The CUDA back end. It needs CUDA's headers alone: the driver and the run-time compiler are opened
+# when they are used, and a machine without them builds and runs everything else.
+set(HARPE_CUDA_FOUND OFF)
+if(NOT HARPE_CUDA STREQUAL "OFF")
+  find_path(HARPE_CUDA_INCLUDE_DIR NAMES cuda.h HINTS ENV CUDA_HOME ENV CUDA_PATH
+            PATHS /usr/local/cuda PATH_SUFFIXES include)
+  if(HARPE_CUDA_INCLUDE_DIR AND EXISTS ${HARPE_CUDA_INCLUDE_DIR}/nvrtc.h)
+    file(STRINGS ${HARPE_CUDA_INCLUDE_DIR}/cuda.h version REGEX "^#define CUDA_VERSION [0-9]+")
+    string(REGEX REPLACE "[^0-9]" "" version "${version}")
+    if(version GREATER_EQUAL 12000)
+      set(HARPE_CUDA_FOUND ON)
+    endif()
+  endif()
+  if(HARPE_CUDA STREQUAL "ON" AND NOT HARPE_CUDA_FOUND)
+    message(FATAL_ERROR "HARPE_CUDA=ON, and there is no cuda.h of CUDA 12 or newer with nvrtc.h beside it; "
+      "set CUDA_HOME or HARPE_CUDA_INCLUDE_DIR")
+  endif()
+endif()
+
+if(HARPE_CUDA_FOUND)
+  harpe_module(exec/cuda exec plan ir)
+  target_include_directories(harpe_exec_cuda SYSTEM PUBLIC ${HARPE_CUDA_INCLUDE_DIR})
+  target_compile_definitions(harpe_exec_cuda PUBLIC HARPE_WITH_CUDA)
+  target_link_libraries(harpe_exec_cuda PUBLIC ${CMAKE_DL_LIBS})
+  file(GLOB device_headers CONFIGURE_DEPENDS src/exec/cuda/device/*.cuh src/exec/cuda/device/*.h)
+  harpe_embed_headers(harpe_exec_cuda exec/cuda/device_texts.h device_text ${device_headers})
+endif()
+message(STATUS "CUDA back end: ${HARPE_CUDA_FOUND} (wanted ${HARPE_CUDA})")

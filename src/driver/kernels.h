@@ -1,0 +1,39 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "exec/cuda/kernel_cache.h"
+#include "exec/cuda/kernel_variant.h"
+#include "exec/cuda/resources.h"
+#include "support/diag.h"
+
+namespace harpe {
+
+struct KernelRequest {
+  std::vector<std::string> names;    // of kernels or families; none: all
+  bool compile = false;              // and check
+  std::optional<std::string> nvrtc;  // the compiler's library; else where it usually is
+  std::optional<std::string> cache;  // a folder
+};
+
+// A shipped kernel and, where it was compiled, what came of it.
+struct KernelRow {
+  cuda::KernelVariant variant;
+  std::optional<cuda::KernelReport> report = {};
+  cuda::CacheUse use = cuda::CacheUse::Off;
+  std::vector<Diag> problems = {};  // of the cache: to be shown as warnings
+  std::vector<Diag> findings = {};  // what it may not be (G030 to G036), or why it does not compile
+};
+
+struct KernelListing {
+  std::string compiler;  // "NVRTC 13.0 (libnvrtc.so.13)"; "" where nothing was compiled
+  std::vector<KernelRow> rows;
+};
+
+// Compiles on all processors at once; needs no GPU. Errors: G001; G020 a name is none; G002, G003
+// there is no compiler.
+[[nodiscard]] Checked<KernelListing> list_kernels(const KernelRequest& request);
+
+}  // namespace harpe

@@ -1,0 +1,79 @@
+#include "exec/cuda/device.h"
+
+#include <array>
+
+namespace harpe::cuda {
+namespace {
+
+Checked<int> attribute(const DriverApi& driver, CUdevice handle, CUdevice_attribute which) {
+  int value = 0;
+  HP_REQUIRE_OK(driver_call(driver, "cuDeviceGetAttribute",
+                            driver.cuDeviceGetAttribute(&value, which, handle)));
+  return value;
+}
+
+Checked<DeviceFacts> facts_of(const DriverApi& driver, DeviceId id, CUdevice handle) {
+  std::array<char, 256> name{};
+  HP_REQUIRE_OK(
+      driver_call(driver, "cuDeviceGetName",
+                  driver.cuDeviceGetName(name.data(), static_cast<int>(name.size()), handle)));
+  std::size_t memory = 0;
+  HP_REQUIRE_OK(driver_call(driver, "cuDeviceTotalMem", driver.cuDeviceTotalMem(&memory, handle)));
+  DeviceFacts facts{.id = id, .name = name.data()};
+  facts.memory_bytes = static_cast<std::int64_t>(memory);
+  HP_TRY(facts.compute_major,
+         attribute(driver, handle, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR));
+  HP_TRY(facts.compute_minor,
+         attribute(driver, handle, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR));
+  HP_TRY(facts.multiprocessors,
+         attribute(driver, handle, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT));
+  HP_TRY(facts.cache_bytes, attribute(driver, handle, CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE));
+  HP_TRY(facts.shared_bytes,
+         attribute(driver, handle, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN));
+  return facts;
+}
+
+}  // namespace
+
+Checked<int> count_devices(const DriverApi& driver) {
+  int count = 0;
+  HP_REQUIRE_OK(driver_call(driver, "cuDeviceGetCount", driver.cuDeviceGetCount(&count)));
+  return count;
+}
+
+Checked<Device> Device::open(std::shared_ptr<const DriverApi> driver, DeviceId id) {
+  HP_TRY(const int count, count_devices(*driver));
+  if (id.value < 0 || id.value >= count) {
+    return make_diag(DiagCode::G007, {{"ordinal", id.value}, {"count", count}});
+  }
+  CUdevice handle{};
+  HP_REQUIRE_OK(driver_call(*driver, "cuDeviceGet", driver->cuDeviceGet(&handle, id.value)));
+  HP_TRY(DeviceFacts facts, facts_of(*driver, id, handle));
+  if (facts.compute_major != 9 || facts.compute_minor != 0) {
+    const std::string found =
+        std::to_string(facts.compute_major) + "." + std::to_string(facts.compute_minor);
+    return make_diag(DiagCode::G006, {{"what", facts.name}, {"found", found}});
+  }
+  CUcontext raw = nullptr;
+  HP_REQUIRE_OK(driver_call(*driver, "cuDevicePrimaryCtxRetain",
+                            driver->cuDevicePrimaryCtxRetain(&raw, handle)));
+  const std::shared_ptr<CUctx_st> context(
+      raw, [driver, handle](CUcontext) { driver->cuDevicePrimaryCtxRelease(handle); });
+  Device device(std::move(driver), context, std::move(facts));
+  const Result<Ok, CudaError> current = device.make_current();
+  if (!current.ok()) return to_diag(current.error());
+  return device;
+}
+
+Result<Ok, CudaError> Device::make_current() const {
+  return cuda_call(*driver_, "cuCtxSetCurrent", driver_->cuCtxSetCurrent(context_.get()));
+}
+
+Checked<Ok> Device::reach(const Device& peer) const {
+  HP_REQUIRE_OK(driver_call(*driver_, "cuCtxSetCurrent", driver_->cuCtxSetCurrent(context_.get())));
+  const CUresult status = driver_->cuCtxEnablePeerAccess(peer.context(), 0);
+  if (status == CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED) return Ok{};
+  return driver_call(*driver_, "cuCtxEnablePeerAccess", status);
+}
+
+}  // namespace harpe::cuda

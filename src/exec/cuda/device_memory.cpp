@@ -1,0 +1,152 @@
+#include "exec/cuda/device_memory.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace harpe::cuda {
+namespace {
+
+// What is freed belongs to a context; which one is current, the calling thread's business stays.
+class Current {
+ public:
+  explicit Current(const Device& device) : driver_(device.driver()) {
+    driver_.cuCtxGetCurrent(&before_);
+    driver_.cuCtxSetCurrent(device.context());
+  }
+  Current(const Current&) = delete;
+  Current& operator=(const Current&) = delete;
+  ~Current() { driver_.cuCtxSetCurrent(before_); }
+
+ private:
+  const DriverApi& driver_;
+  CUcontext before_ = nullptr;
+};
+
+}  // namespace
+
+Checked<DeviceMemory> DeviceMemory::allocate(const Device& device, std::int64_t bytes) {
+  const Current current(device);
+  CUdeviceptr address = 0;
+  HP_REQUIRE_OK(driver_call(device.driver(), "cuMemAlloc",
+                            device.driver().cuMemAlloc(&address, static_cast<std::size_t>(bytes))));
+  return DeviceMemory(device, address, bytes);
+}
+
+DeviceMemory::DeviceMemory(DeviceMemory&& other) noexcept
+    : device_(other.device_),
+      address_(std::exchange(other.address_, 0)),
+      bytes_(std::exchange(other.bytes_, 0)) {}
+
+DeviceMemory& DeviceMemory::operator=(DeviceMemory&& other) noexcept {
+  std::swap(device_, other.device_);
+  std::swap(address_, other.address_);
+  std::swap(bytes_, other.bytes_);
+  return *this;
+}
+
+DeviceMemory::~DeviceMemory() {
+  if (address_ == 0) return;
+  const Current current(device_);
+  device_.driver().cuMemFree(address_);
+}
+
+Checked<MappedMemory> MappedMemory::allocate(const Device& device, std::int64_t bytes) {
+  const Current current(device);
+  const DriverApi& driver = device.driver();
+  void* host = nullptr;
+  HP_REQUIRE_OK(
+      driver_call(driver, "cuMemHostAlloc",
+                  driver.cuMemHostAlloc(&host, static_cast<std::size_t>(bytes),
+                                        CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP)));
+  const std::span span(static_cast<std::byte*>(host), static_cast<std::size_t>(bytes));
+  MappedMemory memory(device, span, 0);
+  CUdeviceptr address = 0;
+  HP_REQUIRE_OK(driver_call(driver, "cuMemHostGetDevicePointer",
+                            driver.cuMemHostGetDevicePointer(&address, host, 0)));
+  memory.address_ = address;
+  std::ranges::fill(span, std::byte{0});
+  return memory;
+}
+
+MappedMemory::MappedMemory(MappedMemory&& other) noexcept
+    : device_(other.device_),
+      host_(std::exchange(other.host_, {})),
+      address_(std::exchange(other.address_, 0)) {}
+
+MappedMemory& MappedMemory::operator=(MappedMemory&& other) noexcept {
+  std::swap(device_, other.device_);
+  std::swap(host_, other.host_);
+  std::swap(address_, other.address_);
+  return *this;
+}
+
+MappedMemory::~MappedMemory() {
+  if (host_.empty()) return;
+  const Current current(device_);
+  device_.driver().cuMemFreeHost(host_.data());
+}
+
+Checked<Stream> Stream::create(const Device& device, bool is_urgent) {
+  const Current current(device);
+  // Lower numbers are more urgent; what is out of range means the nearest that is in it.
+  constexpr int kMostUrgent = -5;
+  CUstream handle = nullptr;
+  HP_REQUIRE_OK(driver_call(device.driver(), "cuStreamCreateWithPriority",
+                            device.driver().cuStreamCreateWithPriority(
+                                &handle, CU_STREAM_NON_BLOCKING, is_urgent ? kMostUrgent : 0)));
+  return Stream(device, handle);
+}
+
+Stream::Stream(Stream&& other) noexcept
+    : device_(other.device_), handle_(std::exchange(other.handle_, nullptr)) {}
+
+Stream& Stream::operator=(Stream&& other) noexcept {
+  std::swap(device_, other.device_);
+  std::swap(handle_, other.handle_);
+  return *this;
+}
+
+Stream::~Stream() {
+  if (handle_ != nullptr) device_.driver().cuStreamDestroy(handle_);
+}
+
+Result<Ok, CudaError> Stream::synchronize() const {
+  return cuda_call(device_.driver(), "cuStreamSynchronize",
+                   device_.driver().cuStreamSynchronize(handle_));
+}
+
+Checked<Event> Event::create(const Device& device) {
+  const Current current(device);
+  CUevent handle = nullptr;
+  HP_REQUIRE_OK(driver_call(device.driver(), "cuEventCreate",
+                            device.driver().cuEventCreate(&handle, CU_EVENT_DEFAULT)));
+  return Event(device, handle);
+}
+
+Event::Event(Event&& other) noexcept
+    : device_(other.device_), handle_(std::exchange(other.handle_, nullptr)) {}
+
+Event& Event::operator=(Event&& other) noexcept {
+  std::swap(device_, other.device_);
+  std::swap(handle_, other.handle_);
+  return *this;
+}
+
+Event::~Event() {
+  if (handle_ != nullptr) device_.driver().cuEventDestroy(handle_);
+}
+
+Result<Ok, CudaError> Event::record(const Stream& stream) const {
+  return cuda_call(device_.driver(), "cuEventRecord",
+                   device_.driver().cuEventRecord(handle_, stream.handle()));
+}
+
+Result<double, CudaError> Event::milliseconds_since(const Event& start) const {
+  float milliseconds = 0;
+  HP_REQUIRE_OK(
+      cuda_call(device_.driver(), "cuEventElapsedTime",
+                device_.driver().cuEventElapsedTime(&milliseconds, start.handle_, handle_)));
+  return static_cast<double>(milliseconds);
+}
+
+}  // namespace harpe::cuda

@@ -1,0 +1,97 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "exec/cuda/device.h"
+
+namespace harpe::cuda {
+
+using DeviceAddress = std::uint64_t;
+
+// Memory of a GPU, aligned to 512 bytes, freed with this.
+class DeviceMemory {
+ public:
+  // Errors: G005.
+  [[nodiscard]] static Checked<DeviceMemory> allocate(const Device& device, std::int64_t bytes);
+  DeviceMemory(DeviceMemory&& other) noexcept;
+  DeviceMemory& operator=(DeviceMemory&& other) noexcept;
+  ~DeviceMemory();
+
+  [[nodiscard]] DeviceAddress address() const { return address_; }
+  [[nodiscard]] std::int64_t bytes() const { return bytes_; }
+
+ private:
+  DeviceMemory(Device device, DeviceAddress address, std::int64_t bytes)
+      : device_(std::move(device)), address_(address), bytes_(bytes) {}
+
+  Device device_;
+  DeviceAddress address_ = 0;
+  std::int64_t bytes_ = 0;
+};
+
+// Pinned memory of the host that every GPU of the process reaches too: what kernels report while
+// they run. The host sees what a kernel wrote before a release at system scope that it has read.
+class MappedMemory {
+ public:
+  // Filled with zeros. Errors: G005.
+  [[nodiscard]] static Checked<MappedMemory> allocate(const Device& device, std::int64_t bytes);
+  MappedMemory(MappedMemory&& other) noexcept;
+  MappedMemory& operator=(MappedMemory&& other) noexcept;
+  ~MappedMemory();
+
+  [[nodiscard]] std::span<std::byte> host() const { return host_; }
+  [[nodiscard]] DeviceAddress address() const { return address_; }  // of the same, for kernels
+
+ private:
+  MappedMemory(Device device, std::span<std::byte> host, DeviceAddress address)
+      : device_(std::move(device)), host_(host), address_(address) {}
+
+  Device device_;
+  std::span<std::byte> host_;
+  DeviceAddress address_ = 0;
+};
+
+// An order of work on a GPU. Does not wait for the stream that calls without one use.
+class Stream {
+ public:
+  // The higher the priority, the sooner its blocks get a place. Errors: G005.
+  [[nodiscard]] static Checked<Stream> create(const Device& device, bool is_urgent = false);
+  Stream(Stream&& other) noexcept;
+  Stream& operator=(Stream&& other) noexcept;
+  ~Stream();
+
+  [[nodiscard]] CUstream handle() const { return handle_; }
+  // Waits on the host for all that was ordered.
+  [[nodiscard]] Result<Ok, CudaError> synchronize() const;
+
+ private:
+  Stream(Device device, CUstream handle) : device_(std::move(device)), handle_(handle) {}
+
+  Device device_;
+  CUstream handle_ = nullptr;
+};
+
+// A point in a stream, with the time it was reached.
+class Event {
+ public:
+  // Errors: G005.
+  [[nodiscard]] static Checked<Event> create(const Device& device);
+  Event(Event&& other) noexcept;
+  Event& operator=(Event&& other) noexcept;
+  ~Event();
+
+  [[nodiscard]] CUevent handle() const { return handle_; }
+  [[nodiscard]] Result<Ok, CudaError> record(const Stream& stream) const;
+  // From `start` to here. Requires: both were reached.
+  [[nodiscard]] Result<double, CudaError> milliseconds_since(const Event& start) const;
+
+ private:
+  Event(Device device, CUevent handle) : device_(std::move(device)), handle_(handle) {}
+
+  Device device_;
+  CUevent handle_ = nullptr;
+};
+
+}  // namespace harpe::cuda

@@ -1,0 +1,51 @@
+#pragma once
+
+#include <cuda.h>
+
+#include <memory>
+#include <optional>
+#include <source_location>
+#include <string>
+#include <string_view>
+
+#include "support/diag.h"
+#include "support/result.h"
+
+namespace harpe::cuda {
+
+// The driver's functions, under their own names: `driver.cuMemAlloc(…)`. cuda.h renames some to the
+// version it declares, and the same here.
+struct DriverApi {
+#define HP_CUDA(FUNCTION) decltype(&::FUNCTION) FUNCTION = nullptr;
+#include "exec/cuda/driver_api.def"
+#undef HP_CUDA
+};
+
+// Opens and initialises NVIDIA's driver; `file` names another library for it. Errors: G002, G003;
+// G005 there is no GPU, or the driver is not fit to run.
+[[nodiscard]] Checked<std::shared_ptr<const DriverApi>> open_driver(
+    const std::optional<std::string>& file = std::nullopt);
+
+// What a call of the driver came to, where that was not success.
+struct CudaError {
+  std::string call;  // "cuMemAlloc"
+  CUresult status = CUDA_SUCCESS;
+  std::string name;    // "CUDA_ERROR_OUT_OF_MEMORY"
+  std::string reason;  // "out of memory"
+  std::source_location where;
+};
+
+// The one place that reads what the driver's calls return:
+//   HP_REQUIRE_OK(cuda_call(driver, "cuMemAlloc", driver.cuMemAlloc(&address, bytes)));
+[[nodiscard]] Result<Ok, CudaError> cuda_call(
+    const DriverApi& driver, std::string_view call, CUresult status,
+    std::source_location where = std::source_location::current());
+
+// G005.
+[[nodiscard]] Diag to_diag(const CudaError& error);
+// The same as a refusal, for work that may fail in other ways too.
+[[nodiscard]] Checked<Ok> driver_call(const DriverApi& driver, std::string_view call,
+                                      CUresult status,
+                                      std::source_location where = std::source_location::current());
+
+}  // namespace harpe::cuda

@@ -1,0 +1,83 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "exec/cuda/device.h"
+#include "exec/cuda/kernel_cache.h"
+#include "exec/cuda/kernel_variant.h"
+#include "exec/cuda/nvrtc.h"
+#include "exec/cuda/resources.h"
+
+namespace harpe::cuda {
+
+// A kernel on a GPU, ready to run. Lives as long as the library it is of.
+struct LoadedKernel {
+  CUfunction function = nullptr;
+  std::int32_t threads = 0;       // of a block
+  std::int64_t shared_bytes = 0;  // dynamic, of a block
+  int blocks_per_multiprocessor = 0;
+  KernelReport report;
+  CacheUse use = CacheUse::Off;
+  std::vector<Diag> problems;  // of the cache: to be shown as warnings
+};
+
+// How often and in what groups the blocks of one launch run.
+struct LaunchShape {
+  std::array<std::uint32_t, 3> grid = {1, 1, 1};     // blocks
+  std::array<std::uint32_t, 3> cluster = {1, 1, 1};  // blocks that run together; divides the grid
+};
+
+// Kernels of one GPU, each compiled or taken from the cache when it is first asked for. May be used
+// from several threads at once; two that ask for one kernel wait for each other, others do not.
+class KernelLibrary {
+ public:
+  // `headers` must outlive this. `cache` is a folder, or none.
+  KernelLibrary(Device device, Nvrtc compiler, std::optional<std::string> cache,
+                std::span<const HeaderText> headers = device_headers());
+  KernelLibrary(const KernelLibrary&) = delete;
+  KernelLibrary& operator=(const KernelLibrary&) = delete;
+  ~KernelLibrary();
+
+  [[nodiscard]] const Device& device() const { return device_; }
+
+  // Requires: a name stands for one source. Errors: G004, G005, G010, G036; a refusal is not kept,
+  // the next call tries again.
+  [[nodiscard]] Checked<const LoadedKernel*> load(const KernelVariant& variant);
+
+ private:
+  struct Slot;
+  [[nodiscard]] std::shared_ptr<Slot> slot_of(const KernelVariant& variant);
+  [[nodiscard]] Checked<Ok> fill(Slot& slot, const KernelVariant& variant) const;
+
+  Device device_;
+  Nvrtc compiler_;
+  std::optional<std::string> cache_;
+  std::span<const HeaderText> headers_;
+  std::mutex mutex_;  // of the map alone
+  std::map<std::string, std::shared_ptr<Slot>> slots_;
+};
+
+// Orders a run of the kernel in the stream of the kernel's GPU. `arguments` is the kernel's one
+// parameter, copied before this returns.
+[[nodiscard]] Result<Ok, CudaError> launch_bytes(const DriverApi& driver,
+                                                 const LoadedKernel& kernel,
+                                                 const LaunchShape& shape, CUstream stream,
+                                                 const void* arguments);
+
+template <class Arguments>
+[[nodiscard]] Result<Ok, CudaError> launch(const DriverApi& driver, const LoadedKernel& kernel,
+                                           const LaunchShape& shape, CUstream stream,
+                                           const Arguments& arguments) {
+  static_assert(std::is_trivially_copyable_v<Arguments>);
+  return launch_bytes(driver, kernel, shape, stream, &arguments);
+}
+
+}  // namespace harpe::cuda

@@ -1,0 +1,155 @@
+#include "exec/cuda/nvrtc.h"
+
+#include <nvrtc.h>
+
+#include <ctime>
+
+#include "exec/cuda/library.h"
+
+namespace harpe::cuda {
+
+struct Nvrtc::Functions {
+#define HP_NVRTC(FUNCTION) decltype(&::FUNCTION) FUNCTION = nullptr;
+#include "exec/cuda/nvrtc.def"
+#undef HP_NVRTC
+};
+
+namespace {
+
+LibraryPlaces nvrtc_places(const std::optional<std::string>& file,
+                           std::span<const std::string> folders) {
+  LibraryPlaces places{
+      .what = "NVRTC, the CUDA run-time compiler,",
+      .names = {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"},
+      .folders = {folders.begin(), folders.end()},
+      .remedy =
+          "install CUDA 12 or 13 (the Python package `nvidia-cuda-nvrtc` is enough), and set "
+          "`CUDA_HOME` or name the library with `--nvrtc FILE`"};
+  if (file) {
+    places.names = {*file};
+    places.folders.clear();
+  }
+  return places;
+}
+
+// Processor time of this thread: a compilation's, whatever else the machine does.
+double thread_seconds() {
+  timespec now{};
+  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * 1e-9;
+}
+
+std::vector<const char*> pointers_to(std::span<const std::string> texts) {
+  std::vector<const char*> pointers;
+  for (const std::string& text : texts) pointers.push_back(text.c_str());
+  return pointers;
+}
+
+}  // namespace
+
+// One translation unit inside the compiler.
+class Nvrtc::Unit {
+ public:
+  Unit(const Functions& functions, const KernelSource& source)
+      : functions_(functions), name_(source.name) {
+    std::vector<std::string> names;
+    std::vector<std::string> texts;
+    for (const HeaderText& header : source.headers) {
+      names.emplace_back(header.name);
+      texts.emplace_back(header.text);
+    }
+    status_ = functions_.nvrtcCreateProgram(&program_, source.text.c_str(), (name_ + ".cu").c_str(),
+                                            static_cast<int>(names.size()),
+                                            pointers_to(texts).data(), pointers_to(names).data());
+  }
+  Unit(const Unit&) = delete;
+  Unit& operator=(const Unit&) = delete;
+  ~Unit() {
+    if (program_ != nullptr) functions_.nvrtcDestroyProgram(&program_);
+  }
+
+  void compile(std::span<const std::string> options) {
+    if (status_ != NVRTC_SUCCESS) return;
+    status_ = functions_.nvrtcCompileProgram(program_, static_cast<int>(options.size()),
+                                             pointers_to(options).data());
+  }
+  [[nodiscard]] std::string log() {
+    std::string text = read(functions_.nvrtcGetProgramLogSize, functions_.nvrtcGetProgramLog);
+    while (!text.empty() && (text.back() == '\0' || text.back() == '\n')) text.pop_back();
+    return text;
+  }
+  [[nodiscard]] std::string cubin() {
+    if (status_ != NVRTC_SUCCESS) return "";
+    return read(functions_.nvrtcGetCUBINSize, functions_.nvrtcGetCUBIN);
+  }
+  // Why there is no cubin, once one was asked for.
+  [[nodiscard]] std::optional<Diag> failure(const std::string& log) const {
+    if (status_ == NVRTC_SUCCESS) return std::nullopt;
+    Diag diag = make_diag(DiagCode::G004,
+                          {{"name", name_}, {"reason", functions_.nvrtcGetErrorString(status_)}});
+    return log.empty() ? diag : with_note(std::move(diag), "the compiler says\n" + log);
+  }
+
+ private:
+  // A text whose length is asked for first. Keeps the first failure.
+  template <class Size, class Get>
+  std::string read(Size size, Get get) {
+    if (program_ == nullptr) return "";
+    std::size_t bytes = 0;
+    nvrtcResult status = size(program_, &bytes);
+    std::string text(bytes, '\0');
+    if (status == NVRTC_SUCCESS) status = get(program_, text.data());
+    if (status_ == NVRTC_SUCCESS) status_ = status;
+    return status == NVRTC_SUCCESS ? text : "";
+  }
+
+  const Functions& functions_;
+  std::string name_;
+  nvrtcProgram program_ = nullptr;
+  nvrtcResult status_ = NVRTC_SUCCESS;
+};
+
+std::vector<std::string> compile_options() {
+  return {"--std=c++20", "--gpu-architecture=sm_90a", "--ptxas-options=-v"};
+}
+
+Checked<Nvrtc> Nvrtc::open(const std::optional<std::string>& file,
+                           std::span<const std::string> folders) {
+  HP_TRY(const Library library, Library::open(nvrtc_places(file, folders)));
+  Functions functions;
+  std::optional<Diag> lacking;  // the first that is not there
+  const auto find = [&](const char* symbol) -> void* {
+    const Checked<void*> found = library.find(symbol);
+    if (found.ok()) return *found;
+    if (!lacking) lacking = found.error();
+    return nullptr;
+  };
+#define HP_NVRTC(FUNCTION) \
+  functions.FUNCTION = reinterpret_cast<decltype(&::FUNCTION)>(find(#FUNCTION));
+#include "exec/cuda/nvrtc.def"
+#undef HP_NVRTC
+  if (lacking) return *lacking;
+  int major = 0;
+  int minor = 0;
+  functions.nvrtcVersion(&major, &minor);
+  Nvrtc compiler;
+  compiler.functions_ = std::make_shared<const Functions>(functions);
+  compiler.version_ = std::to_string(major) + "." + std::to_string(minor);
+  compiler.path_ = library.path();
+  return compiler;
+}
+
+Checked<CompiledKernel> Nvrtc::compile(const KernelSource& source,
+                                       std::span<const std::string> options) const {
+  const double start = thread_seconds();
+  Unit unit(*functions_, source);
+  unit.compile(options);
+  CompiledKernel kernel;
+  kernel.log = unit.log();
+  kernel.cubin = unit.cubin();
+  kernel.seconds = thread_seconds() - start;
+  if (const std::optional<Diag> failure = unit.failure(kernel.log)) return *failure;
+  return kernel;
+}
+
+}  // namespace harpe::cuda

@@ -1,0 +1,50 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "exec/cuda/kernel_source.h"
+#include "support/diag.h"
+
+namespace harpe::cuda {
+
+// What a compiler made of a kernel.
+struct CompiledKernel {
+  std::string cubin;
+  std::string log;     // of the compiler and of ptxas, with registers and spills
+  double seconds = 0;  // of the compiling thread's processor time
+  friend bool operator==(const CompiledKernel&, const CompiledKernel&) = default;
+};
+
+// How kernels are compiled: sm_90a, with ptxas' report in the log.
+[[nodiscard]] std::vector<std::string> compile_options();
+
+// The CUDA run-time compiler, found at run time. May be used from several threads at once.
+class Nvrtc {
+ public:
+  // `file` names the library; without it the known names are tried, then the same in `folders`.
+  // Errors: G002, G003.
+  [[nodiscard]] static Checked<Nvrtc> open(const std::optional<std::string>& file,
+                                           std::span<const std::string> folders);
+
+  [[nodiscard]] const std::string& version() const { return version_; }  // "13.0"
+  [[nodiscard]] const std::string& path() const { return path_; }        // the library's
+
+  // Errors: G004 with the compiler's log.
+  [[nodiscard]] Checked<CompiledKernel> compile(const KernelSource& source,
+                                                std::span<const std::string> options) const;
+
+ private:
+  struct Functions;
+  class Unit;
+  Nvrtc() = default;
+
+  std::shared_ptr<const Functions> functions_;
+  std::string version_;
+  std::string path_;
+};
+
+}  // namespace harpe::cuda

@@ -1,0 +1,87 @@
+#include "exec/cuda/resources.h"
+
+#include <cctype>
+#include <charconv>
+#include <cmath>
+#include <optional>
+#include <string>
+
+namespace harpe::cuda {
+namespace {
+
+bool is_digit(char c) { return std::isdigit(static_cast<unsigned char>(c)) != 0; }
+
+// The number that stands right before `words`: "38" of "Used 38 registers" before " registers".
+std::optional<std::int64_t> number_before(std::string_view text, std::string_view words) {
+  const std::size_t end = text.find(words);
+  if (end == std::string_view::npos) return std::nullopt;
+  std::size_t start = end;
+  while (start > 0 && is_digit(text[start - 1])) --start;
+  std::int64_t number = 0;
+  const auto [last, error] = std::from_chars(text.data() + start, text.data() + end, number);
+  if (error != std::errc() || last != text.data() + end) return std::nullopt;
+  return number;
+}
+
+// What ptxas says of the entry point; it may say something of other functions before and after.
+std::string_view part_of_entry(std::string_view log) {
+  constexpr std::string_view kHead = "Compiling entry function '";
+  const std::size_t start = log.find(std::string(kHead) + kEntryPoint + "'");
+  if (start == std::string_view::npos) return "";
+  log.remove_prefix(start + kHead.size());
+  return log.substr(0, log.find(kHead));
+}
+
+double rounded(double seconds) { return std::round(seconds * 100) / 100; }
+
+}  // namespace
+
+Checked<KernelResources> read_resources(std::string_view name, std::string_view log) {
+  const std::string_view part = part_of_entry(log);
+  const auto registers = number_before(part, " registers");
+  const auto stores = number_before(part, " bytes spill stores");
+  const auto loads = number_before(part, " bytes spill loads");
+  const auto stack = number_before(part, " bytes stack frame");
+  if (!registers || !stores || !loads || !stack) {
+    return make_diag(DiagCode::G036, {{"what", "registers and spills"}, {"name", name}});
+  }
+  return KernelResources{
+      .registers = *registers,
+      .spill_bytes = *stores + *loads,
+      .stack_bytes = *stack,
+      .shared_bytes =
+          number_before(part, " bytes smem").value_or(0),  // left out where there is none
+      .is_serialised = log.find("wgmma.mma_async instructions are serialized") != log.npos};
+}
+
+Checked<KernelReport> inspect(const KernelVariant& variant, const CompiledKernel& kernel) {
+  KernelReport report{.resources = {},
+                      .instructions = {},
+                      .seconds = kernel.seconds,
+                      .cubin_bytes = std::ssize(kernel.cubin)};
+  HP_TRY(report.resources, read_resources(variant.name, kernel.log));
+  HP_TRY(report.instructions, count_instructions(variant.name, kernel.cubin));
+  return report;
+}
+
+std::vector<Diag> check(const KernelVariant& variant, const KernelReport& report) {
+  std::vector<Diag> findings;
+  const auto find = [&](bool wrong, DiagCode code, std::vector<DiagArg> args) {
+    if (!wrong) return;
+    Diag diag = make_diag(code, {{"name", variant.name}});
+    diag.args.insert(diag.args.end(), args.begin(), args.end());
+    findings.push_back(std::move(diag));
+  };
+  const KernelResources& resources = report.resources;
+  const std::int64_t shared = resources.shared_bytes + variant.shared_bytes;
+  find(resources.spill_bytes > 0, DiagCode::G030, {{"bytes", resources.spill_bytes}});
+  find(shared > kMostSharedBytes, DiagCode::G031, {{"bytes", shared}, {"limit", kMostSharedBytes}});
+  find(report.seconds > kMostCompileSeconds, DiagCode::G032,
+       {{"seconds", rounded(report.seconds)}, {"limit", kMostCompileSeconds}});
+  find(resources.is_serialised, DiagCode::G033, {});
+  find(variant.uses_wgmma && report.instructions.matrix == 0, DiagCode::G034, {});
+  find(report.instructions.local > 0, DiagCode::G035, {{"count", report.instructions.local}});
+  return findings;
+}
+
+}  // namespace harpe::cuda

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "exec/cuda/instructions.h"
+#include "exec/cuda/kernel_variant.h"
+#include "exec/cuda/nvrtc.h"
+#include "support/diag.h"
+
+namespace harpe::cuda {
+
+// What ptxas reports of a kernel.
+struct KernelResources {
+  std::int64_t registers = 0;     // of a thread
+  std::int64_t spill_bytes = 0;   // stored and loaded, of a thread
+  std::int64_t stack_bytes = 0;   // of a thread
+  std::int64_t shared_bytes = 0;  // static, of a block
+  bool is_serialised = false;     // its wgmma wait after each instruction
+  friend bool operator==(const KernelResources&, const KernelResources&) = default;
+};
+
+// From the compiler's log; `name` is for what is said. Errors: G036.
+[[nodiscard]] Checked<KernelResources> read_resources(std::string_view name, std::string_view log);
+
+// All there is to know of a compiled kernel without a GPU.
+struct KernelReport {
+  KernelResources resources;
+  InstructionCounts instructions;
+  double seconds = 0;  // CompiledKernel's
+  std::int64_t cubin_bytes = 0;
+};
+[[nodiscard]] Checked<KernelReport> inspect(const KernelVariant& variant,
+                                            const CompiledKernel& kernel);
+
+// What shipped kernels may not be: G030 to G035.
+constexpr double kMostCompileSeconds = 3.0;
+[[nodiscard]] std::vector<Diag> check(const KernelVariant& variant, const KernelReport& report);
+
+}  // namespace harpe::cuda
