@@ -1,7 +1,7 @@
 #pragma once
 
+#include "exec/cuda/device/copy_args.h"
 #include "exec/cuda/device/kv_walk.h"
-#include "exec/cuda/device/wait_args.h"
 
 // What an attention kernel is launched with. Host and device.
 namespace harpe::device {
@@ -27,7 +27,7 @@ struct AttentionPanel {
   AttentionStrides strides;
   AttentionStrides carried_strides;
   AttentionStrides lse_strides;
-  FlagWait wait;        // until the queries are there
+  FlagWait ready;       // until the queries are there
   std::uint32_t* done;  // may be null; grows by 1 for each warpgroup of each finished tile
   int rows;
   int position;  // logical, of the first row
@@ -37,15 +37,18 @@ struct AttentionPanel {
 struct AttentionChunk {
   TensorMap keys;    // query_dim, kv_heads, rows, batch; boxes of 64 columns by kv_tile rows
   TensorMap values;  // value_dim, likewise
-  FlagWait wait;
+  FlagWait ready;
 };
 
 struct AttentionArgs {
   AttentionPanel panels[kMaxAttentionPanels];
   AttentionChunk chunks[kMaxAttentionChunks];
   KvExtent extents[kMaxAttentionChunks];
-  WaitContext waits;
+  WaitContext wait;
   std::uint32_t* ticket;  // 0 at the start, and at the end again
+  const CopyJob* copies;
+  int copy_count;
+  int copy_blocks;  // the first blocks of the grid copy
   KvMask mask;
   int panel_count;
   int chunk_count;
@@ -54,7 +57,6 @@ struct AttentionArgs {
   int slices;            // batch x heads
   int slices_per_group;  // that are worked on at a time, so that their keys stay in the cache
   int tiles;             // of query rows, over all panels
-  int first_block;       // blocks below have another role
   float scale_log2;      // scale of the scores x log2(e), positive
   float slack;           // see AttentionConfig::lazy; in units of unscaled scores
 };

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "exec/cuda/device/types.h"
+#include "exec/cuda/device/copy_args.h"
 
 // What is fixed when an attention kernel is compiled.
 namespace harpe::device {
@@ -45,15 +45,19 @@ HP_SHARED_CODE int value_bytes(const AttentionConfig& config) {
   return config.kv_tile * config.value_dim * 2;
 }
 
-// Room for barriers and descriptions of tiles (AttentionSync), and for aligning the start.
+// Room for barriers and descriptions of tiles (AttentionSync).
 inline constexpr int kAttentionSyncBytes = 1024;
 
 HP_SHARED_CODE int tile_bytes(const AttentionConfig& config) {
   return config.query_stages * query_bytes(config) +
          config.kv_stages * (key_bytes(config) + value_bytes(config));
 }
+// What a block that copies needs for its granules, in place of tiles (copy.cuh).
+inline constexpr int kAttentionCopyBytes = 6 * static_cast<int>(kCopyGranule);
+
 HP_SHARED_CODE int shared_bytes(const AttentionConfig& config) {
-  return tile_bytes(config) + kAttentionSyncBytes;
+  const int tiles = tile_bytes(config);
+  return (tiles > kAttentionCopyBytes ? tiles : kAttentionCopyBytes) + kAttentionSyncBytes;
 }
 
 HP_SHARED_CODE bool valid(const AttentionConfig& config) {

@@ -28,12 +28,12 @@ class AttentionProducer {
       : args_(args),
         shared_(shared),
         sync_(shared.sync()),
-        waiter_(args.waits, current_epoch(args.waits)) {}
+        waiter_(args.wait, current_epoch(args.wait)) {}
 
   HP_DEVICE void run() {
-    const int blocks = static_cast<int>(gridDim.x) - args_.first_block;
+    const int blocks = static_cast<int>(gridDim.x) - args_.copy_blocks;
     const int total = args_.tiles * args_.slices;
-    int ticket = static_cast<int>(blockIdx.x) - args_.first_block;
+    int ticket = static_cast<int>(blockIdx.x) - args_.copy_blocks;
     while (ticket < total) {
       const QueryTile tile = place(
           attention_ticket(ticket, args_.tiles, args_.slices, args_.slices_per_group));
@@ -68,7 +68,7 @@ class AttentionProducer {
     constexpr int kBoxes = kConfig.query_dim / kBoxColumns;
     const AttentionPanel& panel = args_.panels[tile.panel];
     const int slot = tiles_ % kConfig.query_stages;
-    waiter_.wait(panel.wait, kMaxAttentionChunks + tile.panel);
+    waiter_.wait(panel.ready, kMaxAttentionChunks + tile.panel);
     wait_in_block(&sync_.query_empty[slot], tiles_ / kConfig.query_stages % 2 ^ 1);
     sync_.tiles[tiles_ % kQueryTiles] = tile;
     ++tiles_;
@@ -103,7 +103,7 @@ class AttentionProducer {
       int next_chunk = 0;
       int next_row = 0;
       if (more) {
-        if (walk.chunk() >= 0) waiter_.wait(args_.chunks[walk.chunk()].wait, walk.chunk());
+        if (walk.chunk() >= 0) waiter_.wait(args_.chunks[walk.chunk()].ready, walk.chunk());
         const KvTile keys = walk.tile();
         next_chunk = keys.chunk;
         next_row = keys.row;

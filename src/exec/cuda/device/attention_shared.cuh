@@ -96,7 +96,7 @@ class AttentionShared {
     return base_ + kStart + stage * value_bytes(kConfig);
   }
   HP_DEVICE AttentionSync& sync() const {
-    return *reinterpret_cast<AttentionSync*>(base_ + tile_bytes(kConfig));
+    return *reinterpret_cast<AttentionSync*>(base_ + shared_bytes(kConfig) - kAttentionSyncBytes);
   }
 
   // By one thread. A slot is empty once every consuming warp said so.
