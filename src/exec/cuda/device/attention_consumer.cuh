@@ -162,8 +162,8 @@ class AttentionConsumer {
     if ((flags_ & KvStep::kMasked) != 0) mask(keys);
     float maxima[2];
     row_maxima(scores_, maxima);
-    moved_ = !kConfig.lazy || __any_sync(0xFFFFFFFF, maxima[0] > rows_.limit[0] ||
-                                                         maxima[1] > rows_.limit[1]);
+    moved_ = !kConfig.lazy ||
+             __any_sync(0xFFFFFFFF, maxima[0] > rows_.limit[0] || maxima[1] > rows_.limit[1]);
     if (moved_) move_references(rows_, maxima, args_.scale_log2, args_.slack, factors_);
     exponentiate(scores_, rows_, args_.scale_log2);
     pin(scores_);
@@ -197,8 +197,8 @@ class AttentionConsumer {
 #pragma unroll
     for (int row = 0; row < 2; ++row) {
       const int distance = position_ + 8 * row - keys.position;
-      visible[row].high = (args_.mask.bounded() ? smaller(keys.columns, distance + 1)
-                                                : keys.columns) - lane;
+      visible[row].high =
+          (args_.mask.bounded() ? smaller(keys.columns, distance + 1) : keys.columns) - lane;
       visible[row].low = distance - args_.mask.window + 1 - lane;
     }
     hide(scores_, visible, args_.mask.window > 0);

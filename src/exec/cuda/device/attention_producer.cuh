@@ -1,25 +1,12 @@
 #pragma once
 
+#include "exec/cuda/device/attention_order.h"
 #include "exec/cuda/device/attention_shared.cuh"
 #include "exec/cuda/device/tma.cuh"
 #include "exec/cuda/device/wait.cuh"
 
 // The one thread of an attention block that brings queries, keys and values, and decides which.
 namespace harpe::device {
-
-// Which query tile the `ticket`-th is: groups of slices one after the other, in a group the last
-// rows first (under a causal mask they see most), the slices of a group side by side.
-struct AttentionTicket {
-  int tile;
-  int slice;
-};
-
-HP_SHARED_CODE AttentionTicket attention_ticket(int ticket, int tiles, int slices, int per_group) {
-  const int group = ticket / (tiles * per_group);
-  const int rest = ticket - group * tiles * per_group;
-  const int here = smaller(per_group, slices - group * per_group);
-  return {tiles - 1 - rest / here, group * per_group + rest % here};
-}
 
 template <AttentionConfig kConfig>
 class AttentionProducer {
@@ -35,8 +22,8 @@ class AttentionProducer {
     const int total = args_.tiles * args_.slices;
     int ticket = static_cast<int>(blockIdx.x) - args_.copy_blocks;
     while (ticket < total) {
-      const QueryTile tile = place(
-          attention_ticket(ticket, args_.tiles, args_.slices, args_.slices_per_group));
+      const QueryTile tile =
+          place(attention_ticket(ticket, args_.tiles, args_.slices, args_.slices_per_group));
       load_queries(tile);
       ticket = blocks + draw(total);
       set_slice(tile, ticket >= total ? KvStep::kLast | KvStep::kFinal : KvStep::kLast);

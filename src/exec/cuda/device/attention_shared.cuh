@@ -29,7 +29,7 @@ struct alignas(16) KvStep {
 
 struct alignas(16) QueryTile {
   int panel;
-  int row;    // in the panel
+  int row;  // in the panel
   int head;
   int batch;
 };

@@ -81,8 +81,7 @@ HP_DEVICE void move_references(SoftmaxRows& rows, const float (&maxima)[2], floa
     const float maximum = fmaxf(quad_max(maxima[row]), before - slack);
     const bool any = maximum > minus_infinity();
     const float reference = any ? maximum * scale_log2 : 0.0F;
-    factors[row] =
-        before > minus_infinity() ? exp2_fast(rows.reference[row] - reference) : 0.0F;
+    factors[row] = before > minus_infinity() ? exp2_fast(rows.reference[row] - reference) : 0.0F;
     rows.reference[row] = reference;
     rows.limit[row] = maximum + slack;
     rows.sum[row] *= factors[row];

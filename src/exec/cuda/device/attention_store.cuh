@@ -29,8 +29,8 @@ HP_DEVICE void transpose_quad(std::uint32_t (&pieces)[4]) {
   }
 }
 
-// The thread's row `row` (0 or 1) of an accumulator times `factor`; `to` is the row's first element.
-// A quad writes 64 bytes at once.
+// The thread's row `row` (0 or 1) of an accumulator times `factor`; `to` is the row's first
+// element. A quad writes 64 bytes at once.
 template <Element kTo, int N>
 HP_DEVICE void store_row(void* to, const float (&values)[N], int row, float factor, bool exists) {
   const int lane = static_cast<int>(threadIdx.x) % 4;

@@ -67,8 +67,7 @@ HP_SHARED_CODE KvRange visible_rows(const KvExtent& chunk, const KvMask& mask,
 // Reads `chunks` and `view` anew each time: these need not be kept in registers.
 class KvWalk {
  public:
-  HP_SHARED_CODE KvWalk(const KvExtent* chunks, const KvView& view)
-      : chunks_(chunks), view_(view) {
+  HP_SHARED_CODE KvWalk(const KvExtent* chunks, const KvView& view) : chunks_(chunks), view_(view) {
     seek();
     if (done()) chunk_ = kNothing;
   }
