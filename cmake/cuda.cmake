@@ -12,15 +12,14 @@ if(NOT HARPE_CUDA STREQUAL "OFF")
     endif()
   endif()
   if(HARPE_CUDA STREQUAL "ON" AND NOT HARPE_CUDA_FOUND)
-    message(FATAL_ERROR "HARPE_CUDA=ON, and there is no cuda.h of CUDA 12 or newer with nvrtc.h beside it; "
-      "set CUDA_HOME or HARPE_CUDA_INCLUDE_DIR")
+    message(FATAL_ERROR "HARPE_CUDA=ON, and there is no cuda.h of CUDA 12 or newer with nvrtc.h "
+      "beside it; set CUDA_HOME or HARPE_CUDA_INCLUDE_DIR")
   endif()
 endif()
 
 if(HARPE_CUDA_FOUND)
   harpe_module(exec/cuda exec plan ir)
   target_include_directories(harpe_exec_cuda SYSTEM PUBLIC ${HARPE_CUDA_INCLUDE_DIR})
-  target_compile_definitions(harpe_exec_cuda PUBLIC HARPE_WITH_CUDA)
   target_link_libraries(harpe_exec_cuda PUBLIC ${CMAKE_DL_LIBS})
   file(GLOB device_headers CONFIGURE_DEPENDS src/exec/cuda/device/*.cuh src/exec/cuda/device/*.h)
   harpe_embed_headers(harpe_exec_cuda exec/cuda/device_texts.h device_text ${device_headers})

@@ -36,7 +36,7 @@ std::string print_rows_of(const KernelListing& listing, bool compiled) {
                                std::to_string(row.report->instructions.matrix),
                                std::to_string(row.report->instructions.local),
                                print_bytes(row.report->cubin_bytes),
-                               print_seconds(row.report->seconds), std::string(print(row.use))});
+                               print_seconds(row.report->seconds), std::string(row.cache)});
     } else {
       line.insert(line.end(), 7, "-");
     }
@@ -64,7 +64,7 @@ Json to_json(const KernelRow& row) {
         .set("local_instructions", instructions.local)
         .set("cubin_bytes", cubin_bytes)
         .set("compile_seconds", seconds)
-        .set("cache", print(row.use));
+        .set("cache", row.cache);
   }
   Json::Array findings;
   for (const Diag& diag : row.findings) findings.push_back(render_message(diag));

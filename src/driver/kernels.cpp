@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "driver/options.h"
+#include "exec/cuda/kernel_cache.h"
 
 namespace harpe {
 namespace {
@@ -41,7 +42,7 @@ Checked<Ok> compile_row(const cuda::Nvrtc& compiler, const std::optional<std::st
                         KernelRow& row) {
   HP_TRY(cuda::CachedKernel made,
          cuda::compile_variant(compiler, cache, row.variant, cuda::device_headers()));
-  row.use = made.use;
+  row.cache = cuda::print(made.use);
   row.problems = std::move(made.problems);
   HP_TRY(row.report, cuda::inspect(row.variant, made.kernel));
   row.findings = cuda::check(row.variant, *row.report);

@@ -2,9 +2,9 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
-#include "exec/cuda/kernel_cache.h"
 #include "exec/cuda/kernel_variant.h"
 #include "exec/cuda/resources.h"
 #include "support/diag.h"
@@ -22,7 +22,7 @@ struct KernelRequest {
 struct KernelRow {
   cuda::KernelVariant variant;
   std::optional<cuda::KernelReport> report = {};
-  cuda::CacheUse use = cuda::CacheUse::Off;
+  std::string_view cache = "";      // what it did: cuda::CacheUse
   std::vector<Diag> problems = {};  // of the cache: to be shown as warnings
   std::vector<Diag> findings = {};  // what it may not be (G030 to G036), or why it does not compile
 };

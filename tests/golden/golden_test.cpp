@@ -17,11 +17,19 @@ namespace fs = std::filesystem;
 
 const fs::path kCases = fs::path(HARPE_SOURCE_DIR) / "tests" / "golden";
 
+// Folders of what is told where the CUDA back end is in the binary, and where it is not.
+#ifdef HARPE_WITH_CUDA
+constexpr std::string_view kOfOtherBuilds = "without_cuda/";
+#else
+constexpr std::string_view kOfOtherBuilds = "cuda/";
+#endif
+
 std::vector<std::string> all_cases() {
   std::vector<std::string> names;
   for (const fs::directory_entry& entry : fs::recursive_directory_iterator(kCases)) {
     if (entry.path().extension() == ".comm") {
       names.push_back(fs::relative(entry.path(), kCases).replace_extension().string());
+      if (names.back().starts_with(kOfOtherBuilds)) names.pop_back();
     }
   }
   std::ranges::sort(names);

@@ -70,7 +70,7 @@ std::optional<CompiledKernel> find_kernel(const std::string& path, std::string_v
     return std::nullopt;
   }
   Checked<CompiledKernel> kernel = parse_kernel_entry(*text, key, path);
-  if (kernel.ok()) return *std::move(kernel);
+  if (kernel.ok()) return std::move(kernel).value();
   problems.push_back(kernel.error());
   return std::nullopt;
 }
@@ -103,7 +103,7 @@ Checked<CompiledKernel> parse_kernel_entry(std::string_view text, std::string_vi
   if (checksum != hash_text(text)) return damaged("its checksum is not that of its content");
   std::optional<CompiledKernel> kernel = parse_body(text);
   if (!kernel) return damaged("its lengths are not those of its content");
-  return *std::move(kernel);
+  return std::move(kernel).value();
 }
 
 std::string_view print(CacheUse use) {

@@ -44,11 +44,12 @@ HP_DEVICE void mark_poisoned(std::uint32_t& poisoned) {
 // Warp 0, one thread: fills stage after stage. B does not wait for A's flag, so that a stage of it
 // is under way meanwhile.
 template <GemmConfig kConfig>
-HP_DEVICE void load_stages(const GemmArgs& args, const GemmShared<kConfig>& shared) {
+HP_DEVICE void load_stages(const GemmArgs& args, const GemmShared<kConfig>& shared,
+                           GemmWalk<kConfig> walk) {
   auto& control = shared.control();
   Waiter waiter(args.wait, current_epoch(args.wait));
   Ring<kConfig.stages> ring;
-  for (GemmWalk<kConfig> walk(args); walk.valid(); walk.next()) {
+  for (; walk.valid(); walk.next()) {
     int blocks = walk.blocks();
     int skip = walk.first_block();
     for (int piece = walk.panel().first_piece; blocks > 0; ++piece) {
@@ -148,23 +149,24 @@ HP_DEVICE void multiply_tiles(const GemmArgs& args, const GemmShared<kConfig>& s
   }
 }
 
+// One warp: a barrier a lane.
 template <GemmConfig kConfig>
 HP_DEVICE void init_control(const GemmShared<kConfig>& shared) {
   auto& control = shared.control();
   constexpr int kWarps = 4;
   constexpr int kReaders = kConfig.ping_pong ? 1 : GemmConfig::kConsumers;
-  for (int stage = 0; stage < kConfig.stages; ++stage) {
-    init_barrier(&control.filled[stage], 1);
-    init_barrier(&control.emptied[stage], kWarps * kReaders * kConfig.cluster);
+  static_assert(kConfig.stages <= 32 && GemmConfig::kConsumers * kConfig.boxes <= 32);
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  if (lane < kConfig.stages) {
+    init_barrier(&control.filled[lane], 1);
+    init_barrier(&control.emptied[lane], kWarps * kReaders * kConfig.cluster);
   }
-  for (int consumer = 0; consumer < GemmConfig::kConsumers; ++consumer) {
-    for (int box = 0; box < kConfig.boxes; ++box) {
-      init_barrier(&control.staged[consumer][box], kWarps);
-      init_barrier(&control.stored[consumer][box], 1);
-      control.skipped[consumer][box] = 0;
-    }
+  if (lane < GemmConfig::kConsumers * kConfig.boxes) {
+    init_barrier(&control.staged[0][0] + lane, kWarps);
+    init_barrier(&control.stored[0][0] + lane, 1);
+    (&control.skipped[0][0])[lane] = 0;
   }
-  control.poisoned = 0;
+  if (lane == 0) control.poisoned = 0;
   fence_barrier_init();
 }
 
@@ -183,16 +185,16 @@ HP_DEVICE void copy_granules(const GemmArgs& args, const GemmShared<kConfig>& sh
 
 // The warpgroup that moves data, a thread of each of its warps.
 template <GemmConfig kConfig>
-HP_DEVICE void move_data(const GemmArgs& args, const GemmShared<kConfig>& shared, bool copies,
-                         int warp) {
+HP_DEVICE void move_data(const GemmArgs& args, const GemmShared<kConfig>& shared,
+                         const GemmWalk<kConfig>& walk, bool copies, int warp) {
   if (copies) {
     if constexpr (kConfig.copies) {
       if (warp == 0) copy_granules<kConfig>(args, shared);
     }
   } else if (warp == 0) {
-    load_stages<kConfig>(args, shared);
+    load_stages<kConfig>(args, shared, walk);
   } else if (kConfig.store != GemmStore::Direct && warp <= GemmConfig::kConsumers) {
-    store_boxes<kConfig>(args, shared, warp - 1);
+    store_boxes<kConfig>(args, shared, walk, warp - 1);
   }
 }
 
@@ -204,19 +206,21 @@ HP_DEVICE void gemm(const GemmArgs& args, char* memory) {
   const GemmShared<kConfig> shared{memory};
   const bool copies = kConfig.copies && static_cast<int>(blockIdx.x) < args.copy_blocks;
   const int warp = __shfl_sync(0xffffffff, static_cast<int>(threadIdx.x) / 32, 0);
-  if (threadIdx.x == 0 && !copies) {
+  if (warp == 0 && elected()) {
     prefetch_map(&args.b);
     prefetch_map(&piece_of(args, 0).a);
-    init_control<kConfig>(shared);
+    if constexpr (kConfig.store != GemmStore::Direct) prefetch_map(&panel_of(args, 0).c);
   }
+  if (warp == 3 && !copies) init_control<kConfig>(shared);
+  const GemmWalk<kConfig> walk(args);  // while the barriers are made
   __syncthreads();
   if constexpr (kConfig.cluster > 1) sync_cluster();
   if (warp < 4) {
-    shrink_registers<56>();
-    if (elected()) move_data<kConfig>(args, shared, copies, warp);
+    shrink_registers<kConfig.mover_registers()>();
+    if (elected()) move_data<kConfig>(args, shared, walk, copies, warp);
     __syncwarp();
   } else {
-    grow_registers<224>();
+    grow_registers<kConfig.consumer_registers()>();
     if (!copies) multiply_tiles<kConfig>(args, shared, warp / 4 - 1);
   }
   // No block leaves while another may still write to its shared memory.

@@ -50,6 +50,9 @@ struct GemmConfig {
   HP_SHARED_CODE int shared_bytes() const {
     return kBarrierBytes + stages * stage_bytes() + kConsumers * staged_boxes() * kBoxBytes;
   }
+  // Registers of a thread; together what the block has at its start, 168 each.
+  HP_SHARED_CODE int mover_registers() const { return copies ? 64 : 56; }
+  HP_SHARED_CODE int consumer_registers() const { return copies ? 216 : 224; }
   // How often GemmPanel::done grows per tile of C.
   HP_SHARED_CODE int arrivals_per_tile() const { return ping_pong ? 1 : kConsumers; }
 };

@@ -208,21 +208,24 @@ HP_DEVICE void store_box(const TensorMap* map, const char* box, int column, int 
   commit_stores();
 }
 
-// The store warp of a consumer, one thread. A box's memory is free again once the copy engine has
-// read it, which is known one box later; the block of C is there, and published, once all its boxes
-// are written.
+// The store warp of a consumer, one thread. The copy engine has all but one of the boxes at a time:
+// the memory of the oldest is free again once it has been read. The block of C is there, and
+// published, once all its boxes are written.
 template <GemmConfig kConfig>
-HP_DEVICE void store_boxes(const GemmArgs& args, const GemmShared<kConfig>& shared, int consumer) {
+HP_DEVICE void store_boxes(const GemmArgs& args, const GemmShared<kConfig>& shared,
+                           GemmWalk<kConfig> walk, int consumer) {
   constexpr int kPerSlice = kConfig.tile_n / kConfig.store_columns();
+  constexpr int kReading = kConfig.boxes - 1;
   auto& control = shared.control();
   Ring<kConfig.boxes> boxes;
-  int unread = -1;  // the slot before, where the copy engine may still be reading
-  for (GemmWalk<kConfig> walk(args); walk.valid(); walk.next()) {
+  Ring<kConfig.boxes> oldest;
+  int reading = 0;  // boxes from `oldest` on
+  for (; walk.valid(); walk.next()) {
     if (!walk.mine(consumer)) continue;
     const GemmPanel& panel = walk.panel();
     const int row = walk.row() + (kConfig.ping_pong ? 0 : consumer * kConfig.block_m());
     bool skip = false;
-    for (int box = 0; box < kConfig.slices() * kPerSlice && !skip; ++box) {
+    for (int box = 0; box < kConfig.slices() * kPerSlice && !skip; ++box, boxes.advance()) {
       wait_barrier(&control.staged[consumer][boxes.slot], boxes.parity);
       skip = control.skipped[consumer][boxes.slot] != 0;
       if (skip) {
@@ -232,12 +235,11 @@ HP_DEVICE void store_boxes(const GemmArgs& args, const GemmShared<kConfig>& shar
         store_box<kConfig>(&panel.c, shared.box(consumer, boxes.slot),
                            walk.column() + box % kPerSlice * kConfig.store_columns(),
                            row + box / kPerSlice * 64);
-        wait_stores_read<1>();
+        wait_stores_read<kReading>();
       }
-      if (unread >= 0) arrive(&control.stored[consumer][unread]);
-      unread = skip ? -1 : boxes.slot;
-      if (skip) arrive(&control.stored[consumer][boxes.slot]);
-      boxes.advance();
+      for (++reading; reading > (skip ? 0 : kReading); --reading, oldest.advance()) {
+        arrive(&control.stored[consumer][oldest.slot]);
+      }
     }
     if (!skip && panel.done != nullptr && walk.row() < panel.rows) {
       wait_stores<0>();

@@ -1,0 +1,84 @@
+#include "exec/cuda/device.h"
+
+#include <gtest/gtest.h>
+
+#include "exec/cuda/device_memory.h"
+#include "tests/support/fake_driver.h"
+
+namespace harpe::cuda {
+namespace {
+
+using testing_support::fake_gpu;
+using testing_support::make_fake_driver;
+using Calls = std::vector<std::string>;
+
+TEST(Driver, that_is_nowhere_is_refused) {
+  const auto driver = open_driver("libno-such-driver.so");
+  ASSERT_FALSE(driver.ok());
+  EXPECT_EQ(driver.error().code, DiagCode::G002);
+}
+
+TEST(Driver, that_is_another_library_is_refused) {
+  const auto driver = open_driver("libc.so.6");
+  ASSERT_FALSE(driver.ok());
+  EXPECT_EQ(render_message(driver.error()), "`libc.so.6` lacks `cuGetProcAddress_v2`");
+}
+
+TEST(Device, keeps_its_context_until_its_last_copy_is_gone) {
+  {
+    const auto device = Device::open(make_fake_driver(), DeviceId(0));
+    ASSERT_TRUE(device.ok());
+    EXPECT_EQ(device->facts().name, "Fake GPU");
+    EXPECT_EQ(device->facts().multiprocessors, 132);
+    const auto copy = std::make_unique<Device>(*device);
+    EXPECT_EQ(fake_gpu().calls, Calls{"cuDevicePrimaryCtxRetain"});
+  }
+  EXPECT_EQ(fake_gpu().calls, (Calls{"cuDevicePrimaryCtxRetain", "cuDevicePrimaryCtxRelease"}));
+}
+
+TEST(Device, is_one_that_is_there) {
+  const auto device = Device::open(make_fake_driver(), DeviceId(1));
+  ASSERT_FALSE(device.ok());
+  EXPECT_EQ(device.error().code, DiagCode::G007);
+  EXPECT_EQ(render_message(device.error()), "there is no GPU 1: this machine has 1");
+}
+
+TEST(Device, is_one_the_kernels_are_for) {
+  const auto driver = make_fake_driver();
+  fake_gpu().compute_major = 8;
+  const auto device = Device::open(driver, DeviceId(0));
+  ASSERT_FALSE(device.ok());
+  EXPECT_EQ(device.error().code, DiagCode::G006);
+  EXPECT_EQ(render_message(device.error()),
+            "`Fake GPU` is no GPU these kernels run on: it is of compute capability 8.0");
+}
+
+TEST(DeviceMemory, is_freed_once_wherever_it_was_moved) {
+  const auto device = Device::open(make_fake_driver(), DeviceId(0));
+  ASSERT_TRUE(device.ok());
+  fake_gpu().calls.clear();
+  {
+    auto memory = DeviceMemory::allocate(*device, 64);
+    ASSERT_TRUE(memory.ok());
+    DeviceMemory moved = std::move(memory).value();
+    EXPECT_EQ(moved.address(), 512U);
+    moved = DeviceMemory(std::move(moved));
+  }
+  EXPECT_EQ(fake_gpu().calls, (Calls{"cuMemAlloc", "cuMemFree"}));
+}
+
+TEST(DeviceMemory, that_is_not_there_is_told_with_the_call_and_its_place) {
+  const auto device = Device::open(make_fake_driver(), DeviceId(0));
+  ASSERT_TRUE(device.ok());
+  fake_gpu().allocation = CUDA_ERROR_OUT_OF_MEMORY;
+  const auto memory = DeviceMemory::allocate(*device, 64);
+  ASSERT_FALSE(memory.ok());
+  EXPECT_EQ(memory.error().code, DiagCode::G005);
+  EXPECT_EQ(render_message(memory.error()),
+            "CUDA call `cuMemAlloc` failed with CUDA_ERROR_OUT_OF_MEMORY: out of memory");
+  ASSERT_EQ(memory.error().notes.size(), 1U);
+  EXPECT_TRUE(memory.error().notes.front().starts_with("called in device_memory.cpp:"));
+}
+
+}  // namespace
+}  // namespace harpe::cuda
