@@ -22,6 +22,16 @@ HP_DEVICE void copy_granules(const AttentionArgs& args, std::uint8_t* memory) {
              reinterpret_cast<char*>(memory), filled);
 }
 
+// By all threads of a block: of each table the first maps that it will use.
+HP_DEVICE void prefetch_maps(const AttentionArgs& args) {
+  const int thread = static_cast<int>(threadIdx.x) - 32;
+  if (thread < 0) return;
+  if (thread < args.panel_count) prefetch_map(&args.panels[thread].queries);
+  if (thread >= args.chunk_count) return;
+  prefetch_map(&args.chunks[thread].keys);
+  prefetch_map(&args.chunks[thread].values);
+}
+
 // The whole kernel. The first args.copy_blocks blocks copy. `memory` is the dynamic shared memory:
 // shared_bytes(kConfig) of it, aligned to 1,024.
 template <AttentionConfig kConfig>
@@ -35,6 +45,7 @@ HP_DEVICE void attention(const AttentionArgs& args, std::uint8_t* memory) {
   }
   if (block >= args.tiles * args.slices) return;
   if (threadIdx.x == 0) shared.init_barriers();
+  prefetch_maps(args);
   __syncthreads();
   const int warpgroup = __shfl_sync(0xFFFFFFFF, static_cast<int>(threadIdx.x) / kWarpgroup, 0);
   if (warpgroup == 0) {

@@ -65,7 +65,8 @@ HP_SHARED_CODE bool valid(const AttentionConfig& config) {
   const bool shapes = config.query_dim % kBoxColumns == 0 && config.value_dim % kBoxColumns == 0 &&
                       config.kv_tile % 16 == 0 && config.kv_tile <= 256;
   const bool rings = config.kv_stages >= 1 && config.kv_stages <= 4 && config.query_stages >= 1 &&
-                     config.query_stages <= 2 && config.consumers >= 1 && config.consumers <= 3;
+                     config.query_stages <= 2 && config.consumers >= (config.turns ? 2 : 1) &&
+                     config.consumers <= 3;
   return shapes && rings && shared_bytes(config) <= kSharedMemoryLimit &&
          registers * kWarpgroup <= 64 * 1024 && config.element != Element::F32 &&
          config.producer_registers % 8 == 0 && config.consumer_registers % 8 == 0 &&

@@ -26,6 +26,7 @@ class AttentionConsumer {
     issue_scores();
     pass_turn();
     take_scores<0>();
+    rescale_carried();
     pack_weights();
     for (;;) {
       while ((flags_ & KvStep::kLast) == 0) step();
@@ -115,6 +116,7 @@ class AttentionConsumer {
     end_tile();
     start_tile();
     take_scores<0>();
+    rescale_carried();
     pack_weights();
   }
 
@@ -182,6 +184,11 @@ class AttentionConsumer {
     if (!moved_) return;
 #pragma unroll
     for (int i = 0; i < kOutputs; ++i) output_[i] *= factors_[i / 2 % 2];
+  }
+
+  // At the first keys of a tile there is nothing else to rescale.
+  HP_DEVICE void rescale_carried() {
+    if constexpr (kConfig.carried) rescale();
   }
 
   HP_DEVICE void pack_weights() {

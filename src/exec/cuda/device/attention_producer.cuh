@@ -25,20 +25,18 @@ class AttentionProducer {
       const QueryTile tile =
           place(attention_ticket(ticket, args_.tiles, args_.slices, args_.slices_per_group));
       load_queries(tile);
-      ticket = blocks + draw(total);
-      set_slice(tile, ticket >= total ? KvStep::kLast | KvStep::kFinal : KvStep::kLast);
-      load_keys_and_values();
+      // On its way while keys are loaded; looked at when the last ones are.
+      const int drawn = static_cast<int>(atomicAdd(args_.ticket, 1U));
+      set_slice(tile);
+      load_keys_and_values(blocks + drawn);
+      // Each block draws until what it draws is beyond the end: the last to draw at all starts
+      // anew.
+      if (drawn == total - 1) store_relaxed_system(args_.ticket, 0);
+      ticket = blocks + drawn;
     }
   }
 
  private:
-  // Every block draws until what it draws is beyond the end; the last to draw at all starts anew.
-  HP_DEVICE int draw(int total) {
-    const int drawn = static_cast<int>(add_acquire_release_gpu(args_.ticket, 1));
-    if (drawn == total - 1) store_relaxed_system(args_.ticket, 0);
-    return drawn;
-  }
-
   HP_DEVICE QueryTile place(const AttentionTicket& work) const {
     int panel = 0;
     int tile = work.tile;
@@ -72,18 +70,22 @@ class AttentionProducer {
     }
   }
 
-  HP_DEVICE void set_slice(const QueryTile& tile, int flags_of_last) {
+  HP_DEVICE void set_slice(const QueryTile& tile) {
     const AttentionPanel& panel = args_.panels[tile.panel];
     const int rows = smaller(query_rows(kConfig), panel.rows - tile.row);
     const int first = panel.position + tile.row;
     sync_.slice = {{args_.mask, {first, first + rows - 1}, args_.chunk_count, kConfig.kv_tile},
                    tile.head / args_.heads_per_kv_head,
-                   tile.batch,
-                   flags_of_last};
+                   tile.batch};
+  }
+
+  HP_DEVICE int flags_of_last(int next_ticket) const {
+    const bool more = next_ticket < args_.tiles * args_.slices;
+    return more ? KvStep::kLast : KvStep::kLast | KvStep::kFinal;
   }
 
   // Values follow one tile behind their keys, as they are used.
-  HP_DEVICE void load_keys_and_values() {
+  HP_DEVICE void load_keys_and_values(int next_ticket) {
     KvWalk walk(args_.extents, sync_.slice.view);
     for (int chunk = -1, row = 0;;) {
       const bool more = !walk.done();
@@ -95,7 +97,7 @@ class AttentionProducer {
         next_chunk = keys.chunk;
         next_row = keys.row;
         walk.advance();
-        load_keys(keys, walk.done() ? sync_.slice.flags_of_last : 0);
+        load_keys(keys, walk.done() ? flags_of_last(next_ticket) : 0);
       }
       if (chunk >= 0) load_values(chunk, row);
       if (!more) return;

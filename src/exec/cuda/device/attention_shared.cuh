@@ -39,7 +39,6 @@ struct KvSlice {
   KvView view;
   int head;  // of keys
   int batch;
-  int flags_of_last;
 };
 
 struct AttentionSync {

@@ -87,9 +87,10 @@ HP_DEVICE void store_results(const AttentionPanel& panel, const QueryTile& tile,
 // After the warpgroup's stores: visible to who acquires the counter at system scope. `barrier` is
 // the warpgroup's own.
 HP_DEVICE void publish_stores(std::uint32_t* counter, int barrier) {
-  fence_system();
   sync_threads(barrier, kWarpgroup);
-  if (threadIdx.x % kWarpgroup == 0) add_release_system(counter, 1);
+  if (threadIdx.x % kWarpgroup != 0) return;
+  fence_system();
+  add_release_system(counter, 1);
 }
 
 // The state to go on from; rows that do not exist start empty.
