@@ -26,7 +26,7 @@ struct AttentionConfig {
   int producer_registers = 40;
   int consumer_registers = 232;
 
-  friend bool operator==(const AttentionConfig&, const AttentionConfig&) = default;
+  friend HP_SHARED_CODE bool operator==(const AttentionConfig&, const AttentionConfig&) = default;
 };
 
 HP_SHARED_CODE int threads_of(const AttentionConfig& config) {
