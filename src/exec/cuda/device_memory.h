@@ -5,10 +5,9 @@
 #include <span>
 
 #include "exec/cuda/device.h"
+#include "exec/cuda/tensor_map.h"
 
 namespace harpe::cuda {
-
-using DeviceAddress = std::uint64_t;
 
 // Memory of a GPU, aligned to 512 bytes, freed with this.
 class DeviceMemory {

@@ -136,6 +136,7 @@ Checked<Nvrtc> Nvrtc::open(const std::optional<std::string>& file,
   compiler.functions_ = std::make_shared<const Functions>(functions);
   compiler.version_ = std::to_string(major) + "." + std::to_string(minor);
   compiler.path_ = library.path();
+  compiler.keeps_a_cache_ = major > 12 || (major == 12 && minor >= 9);
   return compiler;
 }
 
@@ -143,7 +144,10 @@ Checked<CompiledKernel> Nvrtc::compile(const KernelSource& source,
                                        std::span<const std::string> options) const {
   const double start = thread_seconds();
   Unit unit(*functions_, source);
-  unit.compile(options);
+  std::vector<std::string> all(options.begin(), options.end());
+  // What comes from its cache has no log, and ours is the one that is looked after.
+  if (keeps_a_cache_) all.emplace_back("--no-cache");
+  unit.compile(all);
   CompiledKernel kernel;
   kernel.log = unit.log();
   kernel.cubin = unit.cubin();

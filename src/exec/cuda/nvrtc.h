@@ -44,6 +44,7 @@ class Nvrtc {
 
   std::shared_ptr<const Functions> functions_;
   std::string version_;
+  bool keeps_a_cache_ = false;  // of its own, from 12.9 on
   std::string path_;
 };
 

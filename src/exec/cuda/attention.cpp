@@ -1,0 +1,224 @@
+#include "exec/cuda/attention.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numbers>
+#include <string>
+
+#include "exec/cuda/attention_variants.h"
+
+namespace harpe::cuda {
+
+using device::AttentionArgs;
+using device::AttentionConfig;
+using device::AttentionStrides;
+using device::Element;
+
+namespace {
+
+constexpr int kMapBoxRows = device::kRowsOfWarpgroup;
+
+// How far a reference may lie below its row's maximum, as a power of 2: weights stay below 2^8, far
+// from the largest f16.
+constexpr double kSlackLog2 = 8;
+
+double scale_of(const AttentionSpec& spec) {
+  return spec.scale != 0 ? spec.scale : 1 / std::sqrt(static_cast<double>(spec.query_dim));
+}
+
+bool fits(const AttentionConfig& config, const AttentionSpec& spec) {
+  return config.query_dim == spec.query_dim && config.value_dim == spec.value_dim &&
+         config.element == spec.element && config.carried == spec.carried &&
+         (config.output == Element::F32) == spec.to_state;
+}
+
+Checked<Ok> check_aligned(const std::string& what, const HeadTensor& tensor, std::int64_t bytes,
+                          std::int64_t alignment) {
+  const auto is_aligned = [&](std::int64_t value) { return value % alignment == 0; };
+  const AttentionStrides& strides = tensor.strides;
+  if (is_aligned(static_cast<std::int64_t>(tensor.address)) && is_aligned(strides.batch * bytes) &&
+      is_aligned(strides.row * bytes) && is_aligned(strides.head * bytes)) {
+    return Ok{};
+  }
+  return make_diag(DiagCode::G061, {{"what", what}, {"bytes", alignment}});
+}
+
+Checked<Ok> check_count(const char* what, std::int64_t count, std::int64_t least,
+                        std::int64_t most) {
+  if (count >= least && count <= most) return Ok{};
+  return make_diag(DiagCode::G062,
+                   {{"what", what}, {"count", count}, {"least", least}, {"most", most}});
+}
+
+Checked<Ok> check_panel(const AttentionSpec& spec, const AttentionPanelSpec& panel,
+                        const std::string& name) {
+  HP_REQUIRE_OK(check_aligned(name + ".queries", panel.queries, 2, 16));
+  HP_REQUIRE_OK(check_aligned(name + ".output", panel.output, spec.to_state ? 4 : 2, 16));
+  if (spec.carried) {
+    HP_REQUIRE_OK(check_aligned(name + ".carried_output", panel.carried_output, 4, 16));
+  }
+  HP_REQUIRE_OK(check_aligned(name + ".lse", panel.lse, 4, 4));
+  if (spec.carried && panel.lse.address == 0) {
+    return make_diag(DiagCode::G062,
+                     {{"what", "carried lse"}, {"count", 0}, {"least", 1}, {"most", 1}});
+  }
+  return check_count("rows of a panel", panel.rows, 1,
+                     std::numeric_limits<std::int32_t>::max() / 2);
+}
+
+Checked<Ok> check_chunk(const AttentionChunkSpec& chunk, const std::string& name) {
+  HP_REQUIRE_OK(check_aligned(name + ".keys", chunk.keys, 2, 16));
+  HP_REQUIRE_OK(check_aligned(name + ".values", chunk.values, 2, 16));
+  return check_count("rows of a chunk", chunk.rows, 1,
+                     std::numeric_limits<std::int32_t>::max() / 2);
+}
+
+Checked<Ok> check_heads(const AttentionSpec& spec) {
+  const auto& configs = attention_configs();
+  if (std::none_of(configs.begin(), configs.end(),
+                   [&](const AttentionConfig& config) { return fits(config, spec); })) {
+    return make_diag(DiagCode::G060,
+                     {{"query_dim", spec.query_dim}, {"value_dim", spec.value_dim}});
+  }
+  HP_REQUIRE_OK(check_count("batch entries", spec.batch, 1, 65535));
+  HP_REQUIRE_OK(check_count("key heads", spec.kv_heads, 1, 65535));
+  HP_REQUIRE_OK(check_count("heads", spec.heads, spec.kv_heads, 65535));
+  if (spec.heads % spec.kv_heads == 0) return Ok{};
+  const std::int64_t near = spec.heads / spec.kv_heads * spec.kv_heads;
+  return make_diag(DiagCode::G062,
+                   {{"what", "heads"}, {"count", spec.heads}, {"least", near}, {"most", near}});
+}
+
+TensorBoxes boxes_of(const HeadTensor& tensor, const AttentionSpec& spec, std::int64_t columns,
+                     std::int64_t heads, std::int64_t rows, int box_rows) {
+  const auto bytes = [](std::int64_t stride) { return static_cast<std::uint64_t>(stride) * 2; };
+  const auto size = [](std::int64_t value) { return static_cast<std::uint64_t>(value); };
+  // A dimension of size 1 may have any stride, but the copy engine wants one that is not 0.
+  const auto stride_of = [&](std::int64_t stride, std::int64_t count) {
+    return count == 1 ? bytes(columns) : bytes(stride);
+  };
+  return {
+      .address = tensor.address,
+      .element = spec.element,
+      .sizes = {size(columns), size(heads), size(rows), size(spec.batch)},
+      .stride_bytes = {stride_of(tensor.strides.head, heads), stride_of(tensor.strides.row, rows),
+                       stride_of(tensor.strides.batch, spec.batch)},
+      .box = {device::kBoxColumns, 1, static_cast<std::uint32_t>(box_rows), 1}};
+}
+
+template <class T>
+T* pointer_to(DeviceAddress address) {
+  return reinterpret_cast<T*>(address);
+}
+
+device::AttentionPanel panel_of(const AttentionPanelSpec& panel) {
+  return {.queries = {},
+          .output = pointer_to<void>(panel.output.address),
+          .lse = pointer_to<float>(panel.lse.address),
+          .carried_output = pointer_to<const float>(panel.carried_output.address),
+          .carried_lse = pointer_to<const float>(panel.lse.address),
+          .strides = panel.output.strides,
+          .carried_strides = panel.carried_output.strides,
+          .lse_strides = panel.lse.strides,
+          .ready = panel.ready,
+          .done = pointer_to<std::uint32_t>(panel.done),
+          .rows = static_cast<int>(panel.rows),
+          .position = static_cast<int>(panel.position)};
+}
+
+std::int64_t tiles_of(const AttentionPanelSpec& panel, const AttentionConfig& config) {
+  return (panel.rows + query_rows(config) - 1) / query_rows(config);
+}
+
+int slices_per_group(const AttentionSpec& spec) {
+  std::int64_t rows = 0;
+  for (const AttentionChunkSpec& chunk : spec.chunks) rows += chunk.rows;
+  const std::int64_t bytes = rows * (spec.query_dim + spec.value_dim) * 2;
+  const std::int64_t together = std::max<std::int64_t>(1, kAttentionCacheBytes / bytes);
+  const std::int64_t slices = together * (spec.heads / spec.kv_heads);
+  return static_cast<int>(std::min(slices, spec.batch * spec.heads));
+}
+
+}  // namespace
+
+Checked<Ok> check(const AttentionSpec& spec) {
+  HP_REQUIRE_OK(check_heads(spec));
+  HP_REQUIRE_OK(check_count("panels", static_cast<std::int64_t>(spec.panels.size()), 1,
+                            device::kMaxAttentionPanels));
+  HP_REQUIRE_OK(check_count("chunks", static_cast<std::int64_t>(spec.chunks.size()), 1,
+                            device::kMaxAttentionChunks));
+  for (std::size_t i = 0; i < spec.panels.size(); ++i) {
+    HP_REQUIRE_OK(check_panel(spec, spec.panels[i], "panels[" + std::to_string(i) + "]"));
+  }
+  for (std::size_t i = 0; i < spec.chunks.size(); ++i) {
+    HP_REQUIRE_OK(check_chunk(spec.chunks[i], "chunks[" + std::to_string(i) + "]"));
+  }
+  const double scale = scale_of(spec);
+  if (!(scale > 0) || !std::isfinite(scale)) return make_diag(DiagCode::G063, {{"scale", scale}});
+  return Ok{};
+}
+
+AttentionConfig choose_attention(const AttentionSpec& spec) {
+  const bool cut = spec.causal || spec.window > 0;
+  const AttentionConfig* best = nullptr;
+  for (const AttentionConfig& config : attention_configs()) {
+    if (!fits(config, spec)) continue;
+    if (best == nullptr || (!cut && config.kv_tile > best->kv_tile)) best = &config;
+  }
+  HP_CHECK(best != nullptr, "check() was not asked");
+  return *best;
+}
+
+AttentionPlan plan_attention(const AttentionSpec& spec, const AttentionConfig& config, int blocks) {
+  HP_CHECK(fits(config, spec), "the kernel is for other heads");
+  AttentionPlan plan;
+  plan.config = config;
+  AttentionArgs& args = plan.args;
+  for (const AttentionPanelSpec& panel : spec.panels) {
+    args.panels[args.panel_count++] = panel_of(panel);
+    args.tiles += static_cast<int>(tiles_of(panel, config));
+    plan.maps.push_back(
+        boxes_of(panel.queries, spec, spec.query_dim, spec.heads, panel.rows, kMapBoxRows));
+  }
+  for (const AttentionChunkSpec& chunk : spec.chunks) {
+    const int at = args.chunk_count++;
+    args.extents[at] = {static_cast<int>(chunk.rows), static_cast<int>(chunk.position)};
+    args.chunks[at].ready = chunk.ready;
+    plan.maps.push_back(
+        boxes_of(chunk.keys, spec, spec.query_dim, spec.kv_heads, chunk.rows, config.kv_tile));
+    plan.maps.push_back(
+        boxes_of(chunk.values, spec, spec.value_dim, spec.kv_heads, chunk.rows, config.kv_tile));
+  }
+  const double scale_log2 = scale_of(spec) * std::numbers::log2e;
+  args.wait = spec.wait;
+  args.ticket = pointer_to<std::uint32_t>(spec.ticket);
+  args.copies = pointer_to<const device::CopyJob>(spec.copies);
+  args.copy_count = spec.copy_count;
+  args.copy_blocks = spec.copy_blocks;
+  args.mask = {spec.causal, static_cast<int>(spec.window)};
+  args.heads = static_cast<int>(spec.heads);
+  args.heads_per_kv_head = static_cast<int>(spec.heads / spec.kv_heads);
+  args.slices = static_cast<int>(spec.batch * spec.heads);
+  args.slices_per_group = slices_per_group(spec);
+  args.scale_log2 = static_cast<float>(scale_log2);
+  args.slack = config.lazy ? static_cast<float>(kSlackLog2 / scale_log2) : 0;
+  const int working = std::min(blocks - spec.copy_blocks, args.tiles * args.slices);
+  plan.blocks = spec.copy_blocks + std::max(1, working);
+  return plan;
+}
+
+device::TensorMap& map_of(AttentionArgs& args, std::size_t index) {
+  const auto panels = static_cast<std::size_t>(args.panel_count);
+  if (index < panels) return args.panels[index].queries;
+  device::AttentionChunk& chunk = args.chunks[(index - panels) / 2];
+  return (index - panels) % 2 == 0 ? chunk.keys : chunk.values;
+}
+
+std::uint32_t arrivals(const AttentionSpec& spec, const AttentionPanelSpec& panel,
+                       const AttentionConfig& config) {
+  return static_cast<std::uint32_t>(tiles_of(panel, config) * spec.batch * spec.heads *
+                                    config.consumers);
+}
+
+}  // namespace harpe::cuda

@@ -1,0 +1,107 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "exec/cuda/device/attention_args.h"
+#include "exec/cuda/device/attention_config.h"
+#include "support/diag.h"
+
+namespace harpe::cuda {
+
+using DeviceAddress = std::uint64_t;
+
+// Values [batch, row, head, column] whose columns lie side by side; strides in elements.
+struct HeadTensor {
+  DeviceAddress address = 0;  // of the first row meant
+  device::AttentionStrides strides{};
+};
+
+// Consecutive query rows and where their results go, which may be a peer GPU.
+struct AttentionPanelSpec {
+  std::int64_t rows = 0;
+  std::int64_t position = 0;  // logical, of the first row
+  HeadTensor queries;
+  HeadTensor output;
+  HeadTensor lse;             // f32, natural logarithm; address 0: not wanted
+  HeadTensor carried_output;  // f32, with `carried` alone; may be `output`
+  device::FlagWait ready{};
+  DeviceAddress done = 0;  // u32 counter, see `arrivals`; 0: none
+};
+
+// Consecutive keys and values that arrive together.
+struct AttentionChunkSpec {
+  std::int64_t rows = 0;
+  std::int64_t position = 0;  // logical, of the first row
+  HeadTensor keys;
+  HeadTensor values;
+  device::FlagWait ready{};
+};
+
+// output = softmax(scale Q K^T + mask) V for every head and batch entry, and lse. Where `carried`,
+// as if the keys behind (carried_output, what `lse` holds) had come first; where `to_state`, the
+// output is f32, to be carried on. Addresses and strides of tensors are multiples of 16 bytes,
+// those of lse of 4.
+struct AttentionSpec {
+  std::int64_t batch = 1;
+  std::int64_t heads = 0;
+  std::int64_t kv_heads = 0;
+  std::int64_t query_dim = 0;
+  std::int64_t value_dim = 0;
+  device::Element element = device::Element::BF16;
+  bool carried = false;
+  bool to_state = false;
+  bool causal = false;                     // position p sees positions <= p
+  std::int64_t window = 0;                 // > 0: p sees p - window + 1 to p
+  double scale = 0;                        // 0: 1 / sqrt(query_dim)
+  std::vector<AttentionPanelSpec> panels;  // ascending in position, for balance
+  std::vector<AttentionChunkSpec> chunks;  // in the order of use
+  device::WaitContext wait{};
+  DeviceAddress ticket = 0;  // u32, 0 before and after each run; of one run at a time
+  DeviceAddress copies = 0;  // of CopyJob
+  int copy_count = 0;
+  int copy_blocks = 0;
+};
+
+// Errors: G060 no kernel for such heads; G061 an address or stride is not aligned; G062 too many or
+// too few of something; G063 the scale.
+[[nodiscard]] Checked<Ok> check(const AttentionSpec& spec);
+
+// The best configuration for a spec. Requires: check(spec) is ok.
+[[nodiscard]] device::AttentionConfig choose_attention(const AttentionSpec& spec);
+
+// A tensor as the copy engine is told of it: innermost dimension first.
+struct TensorBoxes {
+  DeviceAddress address = 0;
+  device::Element element = device::Element::BF16;
+  std::array<std::uint64_t, 4> sizes{};
+  std::array<std::uint64_t, 3> stride_bytes{};  // of all but the innermost
+  std::array<std::uint32_t, 4> box{};
+};
+
+// All that a launch needs but the encoded maps, which are in the order panels' queries, then each
+// chunk's keys and values.
+struct AttentionPlan {
+  device::AttentionConfig config;
+  device::AttentionArgs args{};
+  std::vector<TensorBoxes> maps;
+  int blocks = 0;  // of the grid, copying ones included
+};
+
+// What is worked on at a time should stay in a cache of this size.
+inline constexpr std::int64_t kAttentionCacheBytes = std::int64_t{32} << 20;
+
+// `blocks` is how many can be resident. Requires: check(spec) is ok, and the configuration is for
+// such heads.
+[[nodiscard]] AttentionPlan plan_attention(const AttentionSpec& spec,
+                                           const device::AttentionConfig& config, int blocks);
+
+// Where map `index` of a plan goes.
+[[nodiscard]] device::TensorMap& map_of(device::AttentionArgs& args, std::size_t index);
+
+// How much a panel's `done` grows in one run.
+[[nodiscard]] std::uint32_t arrivals(const AttentionSpec& spec, const AttentionPanelSpec& panel,
+                                     const device::AttentionConfig& config);
+
+}  // namespace harpe::cuda

@@ -1,0 +1,18 @@
+#pragma once
+
+#include <vector>
+
+#include "exec/cuda/device/attention_config.h"
+#include "exec/cuda/kernel_variant.h"
+
+namespace harpe::cuda {
+
+// The kernel of a configuration. Requires: valid(config).
+[[nodiscard]] KernelVariant attention_variant(const device::AttentionConfig& config);
+
+// What `choose_attention` chooses from.
+[[nodiscard]] const std::vector<device::AttentionConfig>& attention_configs();
+
+[[nodiscard]] std::vector<KernelVariant> attention_variants();
+
+}  // namespace harpe::cuda

@@ -1,0 +1,122 @@
+#pragma once
+
+#include "exec/cuda/device/attention_args.h"
+#include "exec/cuda/device/attention_config.h"
+#include "exec/cuda/device/mbarrier.cuh"
+
+// The shared memory of an attention block, and what its roles tell each other there.
+namespace harpe::device {
+
+inline constexpr int kMaxKvStages = 4;
+inline constexpr int kMaxQueryStages = 2;
+// A description of a query tile is read until its results are stored, which is after its slot of
+// queries, and that of the next tile, were given back.
+inline constexpr int kQueryTiles = 4;
+
+// One tile of keys, described by the producer to the consumers. Written before the arrival that
+// lets the keys through, read before the slot is given back.
+struct alignas(16) KvStep {
+  static constexpr int kMasked = 1;
+  static constexpr int kLast = 2;      // of its query tile
+  static constexpr int kFinal = 4;     // of the last query tile of the block
+  static constexpr int kPoisoned = 8;  // a wait expired: store and publish nothing
+
+  int position;
+  int columns;
+  int flags;
+  int unused;
+};
+
+struct alignas(16) QueryTile {
+  int panel;
+  int row;  // in the panel
+  int head;
+  int batch;
+};
+
+// Of the producer alone, between the tiles of keys: it has few registers.
+struct KvSlice {
+  KvView view;
+  int head;  // of keys
+  int batch;
+};
+
+struct AttentionSync {
+  KvStep steps[kMaxKvStages];
+  QueryTile tiles[kQueryTiles];
+  KvSlice slice;
+  Barrier query_full[kMaxQueryStages];
+  Barrier query_empty[kMaxQueryStages];
+  Barrier key_full[kMaxKvStages];
+  Barrier key_empty[kMaxKvStages];
+  Barrier value_full[kMaxKvStages];
+  Barrier value_empty[kMaxKvStages];
+};
+
+static_assert(sizeof(AttentionSync) <= kAttentionSyncBytes);
+
+// As `wait_barrier`, but acquires within the block only, which needs no invalidation of the first
+// cache: for barriers at which no other block arrives.
+HP_DEVICE void wait_in_block(Barrier* barrier, std::uint32_t parity) {
+  asm volatile(
+      "{\n"
+      ".reg .pred done;\n"
+      "again:\n"
+      "mbarrier.try_wait.parity.shared::cta.b64 done, [%0], %1;\n"
+      "@done bra.uni over;\n"
+      "bra.uni again;\n"
+      "over:\n"
+      "}\n" ::"r"(shared_address(barrier)),
+      "r"(parity)
+      : "memory");
+}
+
+// Queries first: [stage][warpgroup][64 columns][64 rows of 128 bytes]; then keys and values:
+// [stage][64 columns][kv_tile rows of 128 bytes].
+template <AttentionConfig kConfig>
+class AttentionShared {
+ public:
+  static constexpr int kQueryBox = kRowsOfWarpgroup * 128;
+  static constexpr int kKvBox = kConfig.kv_tile * 128;
+
+  HP_DEVICE explicit AttentionShared(std::uint8_t* base) : base_(base) {}
+
+  HP_DEVICE std::uint8_t* queries(int stage, int warpgroup) const {
+    constexpr int kBytes = kRowsOfWarpgroup * kConfig.query_dim * 2;
+    return base_ + stage * query_bytes(kConfig) + warpgroup * kBytes;
+  }
+  HP_DEVICE std::uint8_t* keys(int stage) const {
+    constexpr int kStart = kConfig.query_stages * query_bytes(kConfig);
+    return base_ + kStart + stage * key_bytes(kConfig);
+  }
+  HP_DEVICE std::uint8_t* values(int stage) const {
+    constexpr int kStart =
+        kConfig.query_stages * query_bytes(kConfig) + kConfig.kv_stages * key_bytes(kConfig);
+    return base_ + kStart + stage * value_bytes(kConfig);
+  }
+  HP_DEVICE AttentionSync& sync() const {
+    return *reinterpret_cast<AttentionSync*>(base_ + shared_bytes(kConfig) - kAttentionSyncBytes);
+  }
+
+  // By one thread. A slot is empty once every consuming warp said so.
+  HP_DEVICE void init_barriers() const {
+    constexpr int kWarps = kConfig.consumers * 4;
+    AttentionSync& shared = sync();
+    for (int stage = 0; stage < kConfig.query_stages; ++stage) {
+      init_barrier(&shared.query_full[stage], 1);
+      init_barrier(&shared.query_empty[stage], kWarps);
+    }
+    for (int stage = 0; stage < kConfig.kv_stages; ++stage) {
+      init_barrier(&shared.key_full[stage], 1);
+      init_barrier(&shared.key_empty[stage], kWarps);
+      init_barrier(&shared.value_full[stage], 1);
+      init_barrier(&shared.value_empty[stage], kWarps);
+    }
+    fence_barrier_init();
+  }
+
+ private:
+  std::uint8_t* base_;
+};
+
+}  // namespace harpe::device

@@ -1,0 +1,175 @@
+#include "exec/cuda/gemm_variants.h"
+
+#include <array>
+#include <string>
+
+namespace harpe::cuda {
+namespace {
+
+using device::Element;
+using device::GemmConfig;
+using device::GemmLayout;
+using device::GemmStore;
+
+// docs/kernels.md has what each was measured at.
+constexpr std::array kTiles = {
+    GemmConfig{
+        .tile_m = 128, .tile_n = 256, .stages = 4, .cluster = 2, .cuts = true, .copies = true},
+    GemmConfig{.tile_m = 128,
+               .tile_n = 128,
+               .stages = 6,
+               .cluster = 2,
+               .ping_pong = true,
+               .cuts = true,
+               .copies = true},
+    GemmConfig{.tile_m = 128, .tile_n = 256, .stages = 4, .cluster = 1, .cuts = true},
+    GemmConfig{
+        .tile_m = 128, .tile_n = 128, .stages = 6, .cluster = 1, .ping_pong = true, .cuts = true},
+    GemmConfig{.tile_m = 128, .tile_n = 128, .stages = 6, .cluster = 2, .cuts = true},
+    GemmConfig{.tile_m = 128, .tile_n = 192, .stages = 4, .cluster = 1, .cuts = true},
+    GemmConfig{.tile_m = 128, .tile_n = 64, .stages = 8, .cluster = 1, .cuts = true},
+};
+
+const char* word(Element element) {
+  switch (element) {
+    case Element::BF16:
+      return "bf16";
+    case Element::F16:
+      return "f16";
+    case Element::F32:
+      return "f32";
+  }
+  return "";
+}
+
+const char* enumerator(Element element) {
+  switch (element) {
+    case Element::BF16:
+      return "BF16";
+    case Element::F16:
+      return "F16";
+    case Element::F32:
+      return "F32";
+  }
+  return "";
+}
+
+const char* word(GemmStore store) {
+  switch (store) {
+    case GemmStore::Bulk:
+      return "";
+    case GemmStore::Add:
+      return "_add";
+    case GemmStore::Direct:
+      return "_direct";
+  }
+  return "";
+}
+
+const char* enumerator(GemmStore store) {
+  switch (store) {
+    case GemmStore::Bulk:
+      return "Bulk";
+    case GemmStore::Add:
+      return "Add";
+    case GemmStore::Direct:
+      return "Direct";
+  }
+  return "";
+}
+
+std::string tile_text(const GemmConfig& config) {
+  return std::to_string(config.tile_m) + "x" + std::to_string(config.tile_n) + "x" +
+         std::to_string(GemmConfig::kTileK);
+}
+
+std::string name_of(const GemmConfig& config) {
+  const char* layout = config.layout == GemmLayout::NMajor ? "kn" : "nk";
+  return std::string("gemm_") + word(config.in) + "_" + word(config.out) + "_" + layout + "_" +
+         tile_text(config) + "_c" + std::to_string(config.cluster) +
+         (config.ping_pong ? "_pingpong" : "") + word(config.store);
+}
+
+const char* text(bool value) { return value ? "true" : "false"; }
+
+std::string config_text(const GemmConfig& config) {
+  const char* layout = config.layout == GemmLayout::NMajor ? "NMajor" : "KMajor";
+  return std::string("{.tile_m = ") + std::to_string(config.tile_m) +
+         ", .tile_n = " + std::to_string(config.tile_n) +
+         ", .stages = " + std::to_string(config.stages) +
+         ", .cluster = " + std::to_string(config.cluster) +
+         ", .boxes = " + std::to_string(config.boxes) + ", .ping_pong = " + text(config.ping_pong) +
+         ", .layout = GemmLayout::" + layout + ", .in = Element::" + enumerator(config.in) +
+         ", .out = Element::" + enumerator(config.out) +
+         ", .store = GemmStore::" + enumerator(config.store) + ", .cuts = " + text(config.cuts) +
+         ", .copies = " + text(config.copies) + "}";
+}
+
+bool same_tile(const GemmConfig& one, const GemmConfig& other) {
+  return one.tile_m == other.tile_m && one.tile_n == other.tile_n && one.cluster == other.cluster &&
+         one.ping_pong == other.ping_pong;
+}
+
+}  // namespace
+
+std::span<const GemmConfig> gemm_tiles() { return kTiles; }
+
+bool ships(const GemmConfig& config) {
+  if (!device::legal(config)) return false;
+  if (config.out != Element::F32 && config.out != config.in) return false;
+  switch (config.store) {
+    case GemmStore::Bulk:
+      return true;
+    case GemmStore::Add:
+      return config.out == Element::F32 && config.copies;
+    // Element by element the store decides, not the tile.
+    case GemmStore::Direct:
+      return same_tile(config, kTiles[3]);
+  }
+  return false;
+}
+
+KernelVariant gemm_variant(const GemmConfig& config) {
+  const std::string source =
+      "#include \"exec/cuda/device/gemm.cuh\"\n\n"
+      "using namespace harpe::device;\n\n"
+      "extern __shared__ __align__(1024) char memory[];\n\n"
+      "extern \"C\" __global__ void __launch_bounds__(" +
+      std::to_string(GemmConfig::kThreads) +
+      ", 1)\n"
+      "harpe_kernel(const __grid_constant__ GemmArgs args) {\n"
+      "  constexpr GemmConfig kConfig" +
+      config_text(config) +
+      ";\n"
+      "  gemm<kConfig>(args, memory);\n"
+      "}\n";
+  return {.name = name_of(config),
+          .family = "gemm",
+          .tile = tile_text(config),
+          .source = source,
+          .threads = GemmConfig::kThreads,
+          .shared_bytes = config.shared_bytes(),
+          .uses_wgmma = true};
+}
+
+std::vector<KernelVariant> gemm_variants() {
+  std::vector<KernelVariant> variants;
+  for (const Element in : {Element::BF16, Element::F16}) {
+    for (const Element out : {in, Element::F32}) {
+      for (const GemmLayout layout : {GemmLayout::NMajor, GemmLayout::KMajor}) {
+        for (const GemmStore store : {GemmStore::Bulk, GemmStore::Add, GemmStore::Direct}) {
+          for (GemmConfig config : kTiles) {
+            config.in = in;
+            config.out = out;
+            config.layout = layout;
+            config.store = store;
+            if (ships(config)) variants.push_back(gemm_variant(config));
+          }
+        }
+      }
+    }
+  }
+  return variants;
+}
+
+}  // namespace harpe::cuda

@@ -1,0 +1,204 @@
+#include "exec/cuda/prepared_gemm.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <vector>
+
+#include "exec/cuda/device/gemm_order.h"
+#include "exec/cuda/gemm_variants.h"
+#include "exec/cuda/tensor_map.h"
+
+namespace harpe::cuda {
+namespace {
+
+using device::GemmArgs;
+using device::GemmConfig;
+using device::GemmLayout;
+using device::GemmPanel;
+using device::GemmPiece;
+
+struct Tables {
+  std::vector<GemmPanel> panels;
+  std::vector<GemmPiece> pieces;
+};
+
+Diag not_a_partition(std::int64_t begin, std::int64_t end, std::int64_t covered, std::int64_t k) {
+  return make_diag(DiagCode::G042,
+                   {{"begin", begin}, {"end", end}, {"covered", covered}, {"k", k}});
+}
+
+// Together the columns 0 .. k once, cut at multiples of a stage.
+Checked<Ok> check_pieces(const GemmPanelSpec& panel, std::int64_t k) {
+  std::vector<std::pair<std::int64_t, std::int64_t>> ranges;
+  for (const GemmPieceSpec& piece : panel.pieces) ranges.emplace_back(piece.k_begin, piece.k_count);
+  std::ranges::sort(ranges);
+  std::int64_t covered = 0;
+  for (const auto& [begin, count] : ranges) {
+    if (begin != covered || begin % GemmConfig::kTileK != 0 || count <= 0) {
+      return not_a_partition(begin, begin + count, covered, k);
+    }
+    covered += count;
+  }
+  if (covered != k) return not_a_partition(covered, k, covered, k);
+  return Ok{};
+}
+
+Checked<device::TensorMap> map_a(const DriverApi& driver, const GemmSpec& spec,
+                                 const GemmPieceSpec& piece, std::int64_t rows,
+                                 const GemmConfig& config) {
+  return encode_map(driver, {.address = piece.a,
+                             .element = spec.in,
+                             .sizes = {piece.k_count, rows},
+                             .strides = {1, piece.stride},
+                             .box = {GemmConfig::kTileK, config.tile_m}});
+}
+
+Checked<device::TensorMap> map_b(const DriverApi& driver, const GemmSpec& spec,
+                                 const GemmConfig& config) {
+  const bool rows_of_k = spec.layout == GemmLayout::KMajor;
+  return encode_map(driver, {.address = spec.b,
+                             .element = spec.in,
+                             .sizes = {rows_of_k ? spec.k : spec.n, rows_of_k ? spec.n : spec.k},
+                             .strides = {1, spec.b_stride},
+                             .box = {GemmConfig::kTileK, rows_of_k ? config.tile_n / config.cluster
+                                                                   : GemmConfig::kTileK}});
+}
+
+Checked<Ok> add_panel(const DriverApi& driver, const GemmSpec& spec, const GemmPanelSpec& from,
+                      const GemmConfig& config, Tables& tables) {
+  HP_REQUIRE_OK(check_pieces(from, spec.k));
+  GemmPanel panel{};
+  panel.c_address = reinterpret_cast<void*>(from.c);
+  panel.c_stride = from.c_stride;
+  panel.done = reinterpret_cast<std::uint32_t*>(from.done);
+  panel.rows = static_cast<std::int32_t>(from.rows);
+  panel.first_piece = static_cast<std::int32_t>(tables.pieces.size());
+  panel.pieces = static_cast<std::int32_t>(from.pieces.size());
+  if (config.store != device::GemmStore::Direct) {
+    HP_TRY(panel.c, encode_map(driver, {.address = from.c,
+                                        .element = spec.out,
+                                        .sizes = {spec.n, from.rows},
+                                        .strides = {1, from.c_stride},
+                                        .box = {config.store_columns(), 64}}));
+  }
+  for (const GemmPieceSpec& piece : from.pieces) {
+    GemmPiece to{};
+    HP_TRY(to.a, map_a(driver, spec, piece, from.rows, config));
+    to.ready = piece.ready;
+    to.k_begin = static_cast<std::int32_t>(piece.k_begin);
+    to.k_count = static_cast<std::int32_t>(piece.k_count);
+    panel.k_blocks += device::ceil_div(to.k_count, GemmConfig::kTileK);
+    tables.pieces.push_back(to);
+  }
+  tables.panels.push_back(panel);
+  return Ok{};
+}
+
+// Cluster tiles before each panel; all of them in the end.
+int count_tiles(std::vector<GemmPanel>& panels, const GemmConfig& config, int columns) {
+  int tiles = 0;
+  for (GemmPanel& panel : panels) {
+    panel.first_tile = tiles;
+    tiles += device::ceil_div(panel.rows, config.tile_m * config.cluster) * columns;
+  }
+  return tiles;
+}
+
+template <class Value>
+Checked<Ok> upload(const DriverApi& driver, DeviceAddress to, const std::vector<Value>& from) {
+  const std::size_t bytes = from.size() * sizeof(Value);
+  HP_REQUIRE_OK(driver_call(driver, "cuMemcpyHtoDAsync",
+                            driver.cuMemcpyHtoDAsync(to, from.data(), bytes, nullptr)));
+  return driver_call(driver, "cuStreamSynchronize", driver.cuStreamSynchronize(nullptr));
+}
+
+// Into the arguments where both tables are short, else into memory of the GPU.
+Checked<std::optional<DeviceMemory>> place_tables(const Device& device, const Tables& tables,
+                                                  GemmArgs& args) {
+  args.panel_count = static_cast<std::int32_t>(tables.panels.size());
+  if (tables.panels.size() <= GemmArgs::kFew && tables.pieces.size() <= GemmArgs::kFew) {
+    std::ranges::copy(tables.panels, args.few_panels);
+    std::ranges::copy(tables.pieces, args.few_pieces);
+    return std::optional<DeviceMemory>();
+  }
+  const std::size_t panel_bytes = tables.panels.size() * sizeof(GemmPanel);
+  static_assert(sizeof(GemmPanel) % alignof(GemmPiece) == 0);
+  HP_TRY(DeviceMemory memory,
+         DeviceMemory::allocate(
+             device,
+             static_cast<std::int64_t>(panel_bytes + tables.pieces.size() * sizeof(GemmPiece))));
+  const DeviceAddress pieces = memory.address() + panel_bytes;
+  HP_REQUIRE_OK(upload(device.driver(), memory.address(), tables.panels));
+  HP_REQUIRE_OK(upload(device.driver(), pieces, tables.pieces));
+  args.panels = reinterpret_cast<const GemmPanel*>(memory.address());
+  args.pieces = reinterpret_cast<const GemmPiece*>(pieces);
+  return std::optional<DeviceMemory>(std::move(memory));
+}
+
+// Sums of cut tiles and their tickets, which start at zero.
+Checked<std::optional<DeviceMemory>> place_sums(const Device& device, const GemmConfig& config,
+                                                GemmArgs& args) {
+  const std::int64_t cut = args.tiles - args.full_tiles;
+  if (cut == 0) return std::optional<DeviceMemory>();
+  const std::int64_t tickets = cut * config.cluster * config.arrivals_per_tile();
+  const std::int64_t tile_bytes = std::int64_t{4} * config.tile_m * config.tile_n * config.cluster;
+  const std::int64_t partial_bytes = cut * args.parts * tile_bytes;
+  HP_TRY(DeviceMemory memory, DeviceMemory::allocate(device, partial_bytes + tickets * 4));
+  const DeviceAddress at = memory.address() + static_cast<DeviceAddress>(partial_bytes);
+  const DriverApi& driver = device.driver();
+  HP_REQUIRE_OK(
+      driver_call(driver, "cuMemsetD32Async",
+                  driver.cuMemsetD32Async(at, 0, static_cast<std::size_t>(tickets), nullptr)));
+  HP_REQUIRE_OK(driver_call(driver, "cuStreamSynchronize", driver.cuStreamSynchronize(nullptr)));
+  args.partials = reinterpret_cast<float*>(memory.address());
+  args.tickets = reinterpret_cast<std::uint32_t*>(at);
+  return std::optional<DeviceMemory>(std::move(memory));
+}
+
+}  // namespace
+
+Checked<PreparedGemm> PreparedGemm::make(KernelLibrary& library, const GemmSpec& spec,
+                                         const GemmChoice& choice) {
+  const GemmConfig& config = choice.config;
+  const Device& device = library.device();
+  if (auto current = device.make_current(); !current.ok()) return to_diag(current.error());
+  HP_TRY(const LoadedKernel* kernel, library.load(gemm_variant(config)));
+  PreparedGemm gemm(library, *kernel, choice);
+  Tables tables;
+  for (const GemmPanelSpec& panel : spec.panels) {
+    HP_REQUIRE_OK(add_panel(device.driver(), spec, panel, config, tables));
+  }
+  GemmArgs& args = gemm.args_;
+  HP_TRY(args.b, map_b(device.driver(), spec, config));
+  args.wait = spec.wait;
+  args.n = static_cast<std::int32_t>(spec.n);
+  args.n_tiles = device::ceil_div(args.n, config.tile_n);
+  args.tiles = count_tiles(tables.panels, config, args.n_tiles);
+  args.full_tiles = choice.full_tiles;
+  args.parts = choice.parts;
+  args.group = choice.group;
+  args.copy_count = static_cast<std::int32_t>(spec.copies.size());
+  args.copy_blocks = spec.copy_blocks;
+  HP_TRY(gemm.tables_, place_tables(device, tables, args));
+  HP_TRY(gemm.sums_, place_sums(device, config, args));
+  if (!spec.copies.empty()) {
+    HP_TRY(DeviceMemory jobs,
+           DeviceMemory::allocate(
+               device, static_cast<std::int64_t>(spec.copies.size() * sizeof(device::CopyJob))));
+    HP_REQUIRE_OK(upload(device.driver(), jobs.address(), spec.copies));
+    args.copies = reinterpret_cast<const device::CopyJob*>(jobs.address());
+    gemm.jobs_ = std::move(jobs);
+  }
+  const int units = device::unit_count(args.tiles, args.full_tiles, args.parts);
+  const int clusters = (device.facts().multiprocessors - spec.copy_blocks) / config.cluster;
+  const int blocks = std::min(units, clusters) * config.cluster + spec.copy_blocks;
+  gemm.shape_ = {.grid = {static_cast<std::uint32_t>(blocks), 1, 1},
+                 .cluster = {static_cast<std::uint32_t>(config.cluster), 1, 1}};
+  return gemm;
+}
+
+Result<Ok, CudaError> PreparedGemm::launch(CUstream stream) const {
+  return cuda::launch(library_->device().driver(), *kernel_, shape_, stream, args_);
+}
+
+}  // namespace harpe::cuda

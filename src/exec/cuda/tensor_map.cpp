@@ -1,0 +1,54 @@
+#include "exec/cuda/tensor_map.h"
+
+#include <cstring>
+
+namespace harpe::cuda {
+namespace {
+
+CUtensorMapDataType data_type(device::Element element) {
+  switch (element) {
+    case device::Element::BF16:
+      return CU_TENSOR_MAP_DATA_TYPE_BFLOAT16;
+    case device::Element::F16:
+      return CU_TENSOR_MAP_DATA_TYPE_FLOAT16;
+    case device::Element::F32:
+      return CU_TENSOR_MAP_DATA_TYPE_FLOAT32;
+  }
+  return CU_TENSOR_MAP_DATA_TYPE_UINT8;
+}
+
+}  // namespace
+
+Checked<device::TensorMap> encode_map(const DriverApi& driver, const TensorMapSpec& spec) {
+  constexpr std::uint64_t kAlignment = 16;
+  if (spec.address % kAlignment != 0) {
+    return make_diag(DiagCode::G041, {{"what", "address"}, {"bytes", spec.address}});
+  }
+  const auto rank = static_cast<std::size_t>(spec.dimensions);
+  std::array<cuuint64_t, 4> sizes{};
+  std::array<cuuint64_t, 4> strides{};
+  std::array<cuuint32_t, 4> box{};
+  constexpr std::array<cuuint32_t, 4> kDense{1, 1, 1, 1};
+  for (std::size_t at = 0; at < rank; ++at) {
+    sizes[at] = static_cast<cuuint64_t>(spec.sizes[at]);
+    box[at] = static_cast<cuuint32_t>(spec.box[at]);
+    strides[at] = static_cast<cuuint64_t>(spec.strides[at] * device::bytes_of(spec.element));
+    if (at > 0 && strides[at] % kAlignment != 0) {
+      return make_diag(DiagCode::G041, {{"what", "step between rows"}, {"bytes", strides[at]}});
+    }
+  }
+  CUtensorMap map{};
+  HP_REQUIRE_OK(driver_call(
+      driver, "cuTensorMapEncodeTiled",
+      driver.cuTensorMapEncodeTiled(
+          &map, data_type(spec.element), static_cast<cuuint32_t>(rank),
+          reinterpret_cast<void*>(spec.address), sizes.data(), strides.data() + 1, box.data(),
+          kDense.data(), CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
+          CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE)));
+  device::TensorMap copy;
+  static_assert(sizeof copy == sizeof map);
+  std::memcpy(&copy, &map, sizeof copy);
+  return copy;
+}
+
+}  // namespace harpe::cuda

@@ -1,0 +1,28 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "exec/cuda/device/types.h"
+#include "exec/cuda/driver_api.h"
+
+namespace harpe::cuda {
+
+using DeviceAddress = std::uint64_t;
+
+// A tensor in a GPU's memory as the copy engine sees it: up to four dimensions, the innermost first
+// and contiguous. Boxes of it land in shared memory with rows of at most 128 bytes, swizzled.
+struct TensorMapSpec {
+  DeviceAddress address = 0;  // a multiple of 16
+  device::Element element = device::Element::BF16;
+  int dimensions = 2;
+  std::array<std::int64_t, 4> sizes{1, 1, 1, 1};
+  std::array<std::int64_t, 4> strides{1, 1, 1, 1};  // elements; bytes are multiples of 16
+  std::array<int, 4> box{1, 1, 1, 1};
+};
+
+// Errors: G041 an address or stride the copy engine cannot take; G005.
+[[nodiscard]] Checked<device::TensorMap> encode_map(const DriverApi& driver,
+                                                    const TensorMapSpec& spec);
+
+}  // namespace harpe::cuda

@@ -1,0 +1,123 @@
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <set>
+
+#include "exec/cuda/attention.h"
+#include "exec/cuda/attention_variants.h"
+
+namespace harpe::cuda {
+namespace {
+
+using device::AttentionConfig;
+using device::Element;
+
+HeadTensor packed(DeviceAddress address, std::int64_t rows, std::int64_t heads,
+                  std::int64_t columns) {
+  return {address, {rows * heads * columns, heads * columns, columns}};
+}
+
+AttentionSpec some_spec() {
+  AttentionSpec spec{.batch = 2, .heads = 8, .kv_heads = 2, .query_dim = 128, .value_dim = 128};
+  AttentionPanelSpec panel{.rows = 300, .position = 100};
+  panel.queries = packed(4096, 300, 8, 128);
+  panel.output = packed(8192, 300, 8, 128);
+  panel.lse = {12288, {8 * 300, 1, 300}};
+  AttentionChunkSpec chunk{.rows = 400};
+  chunk.keys = packed(16384, 400, 2, 128);
+  chunk.values = packed(32768, 400, 2, 128);
+  spec.panels = {panel, panel};
+  spec.chunks = {chunk};
+  return spec;
+}
+
+DiagCode refusal_of(const AttentionSpec& spec) {
+  const Checked<Ok> checked = check(spec);
+  EXPECT_FALSE(checked.ok());
+  return checked.ok() ? DiagCode{} : checked.error().code;
+}
+
+TEST(Attention, refuses_heads_that_no_kernel_is_for) {
+  AttentionSpec spec = some_spec();
+  spec.query_dim = 80;
+  EXPECT_EQ(refusal_of(spec), DiagCode::G060);
+}
+
+TEST(Attention, refuses_what_the_copy_engine_cannot_reach) {
+  AttentionSpec spec = some_spec();
+  spec.panels[1].queries.address += 2;
+  EXPECT_EQ(refusal_of(spec), DiagCode::G061);
+  spec = some_spec();
+  spec.chunks[0].values.strides.row += 4;
+  EXPECT_EQ(refusal_of(spec), DiagCode::G061);
+}
+
+TEST(Attention, refuses_tables_that_do_not_fit_and_groups_that_do_not_divide) {
+  AttentionSpec spec = some_spec();
+  spec.chunks.clear();
+  EXPECT_EQ(refusal_of(spec), DiagCode::G062);
+  spec = some_spec();
+  spec.kv_heads = 3;
+  EXPECT_EQ(refusal_of(spec), DiagCode::G062);
+  spec = some_spec();
+  spec.panels.resize(device::kMaxAttentionPanels + 1, spec.panels[0]);
+  EXPECT_EQ(refusal_of(spec), DiagCode::G062);
+  spec = some_spec();
+  spec.carried = true;
+  spec.panels[0].lse.address = 0;
+  EXPECT_EQ(refusal_of(spec), DiagCode::G062);
+}
+
+TEST(Attention, refuses_scales_that_turn_maxima_round) {
+  AttentionSpec spec = some_spec();
+  spec.scale = -1;
+  EXPECT_EQ(refusal_of(spec), DiagCode::G063);
+}
+
+TEST(Attention, takes_wide_tiles_of_keys_where_no_mask_cuts_them) {
+  AttentionSpec spec = some_spec();
+  EXPECT_EQ(choose_attention(spec).kv_tile, 176);
+  spec.causal = true;
+  EXPECT_EQ(choose_attention(spec).kv_tile, 128);
+  spec.to_state = true;
+  EXPECT_EQ(choose_attention(spec).output, Element::F32);
+}
+
+TEST(Attention, plans_tiles_maps_and_blocks) {
+  const AttentionSpec spec = some_spec();
+  const AttentionPlan plan = plan_attention(spec, AttentionConfig{}, 132);
+  EXPECT_EQ(plan.args.tiles, 6);
+  EXPECT_EQ(plan.args.slices, 16);
+  EXPECT_EQ(plan.blocks, 96);
+  EXPECT_EQ(plan.args.heads_per_kv_head, 4);
+  EXPECT_EQ(plan.maps.size(), 4U);
+  EXPECT_EQ(plan.maps[2].sizes, (std::array<std::uint64_t, 4>{128, 2, 400, 2}));
+  EXPECT_EQ(plan.maps[2].stride_bytes, (std::array<std::uint64_t, 3>{256, 512, 204800}));
+  EXPECT_EQ(plan.maps[2].box, (std::array<std::uint32_t, 4>{64, 1, 128, 1}));
+  EXPECT_FLOAT_EQ(plan.args.scale_log2,
+                  static_cast<float>(std::log2(std::exp(1.0)) / std::sqrt(128.0)));
+  EXPECT_EQ(arrivals(spec, spec.panels[0], plan.config), 3U * 16U * 2U);
+  EXPECT_EQ(plan_attention(spec, AttentionConfig{}, 50).blocks, 50);
+}
+
+TEST(Attention, puts_each_map_where_the_kernel_reads_it) {
+  AttentionPlan plan = plan_attention(some_spec(), AttentionConfig{}, 132);
+  EXPECT_EQ(&map_of(plan.args, 1), &plan.args.panels[1].queries);
+  EXPECT_EQ(&map_of(plan.args, 2), &plan.args.chunks[0].keys);
+  EXPECT_EQ(&map_of(plan.args, 3), &plan.args.chunks[0].values);
+}
+
+TEST(AttentionVariants, have_names_of_their_own_and_fit_a_multiprocessor) {
+  std::set<std::string> names;
+  std::set<std::string> sources;
+  for (const KernelVariant& variant : attention_variants()) {
+    names.insert(variant.name);
+    sources.insert(variant.source);
+    EXPECT_LE(variant.shared_bytes, kMostSharedBytes);
+  }
+  EXPECT_EQ(names.size(), attention_configs().size());
+  EXPECT_EQ(sources.size(), attention_configs().size());
+}
+
+}  // namespace
+}  // namespace harpe::cuda
