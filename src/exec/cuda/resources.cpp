@@ -32,6 +32,20 @@ std::string_view part_of_entry(std::string_view log) {
   return log.substr(0, log.find(kHead));
 }
 
+// ptxas' messages of matrix work in order, each once: C7506 to C7519 tell that `wgmma` are
+// serialised, that waits are added between them, or that `setmaxnreg` is ignored.
+std::string losses_in(std::string_view log) {
+  constexpr std::string_view kCode = "(C75";
+  std::string losses;
+  for (std::size_t at = log.find(kCode); at != log.npos; at = log.find(kCode, at + 1)) {
+    const std::string_view line = log.substr(at, log.find('\n', at) - at);
+    // The same is often said of many lines: its code tells it apart.
+    if (losses.find(line.substr(0, line.find(')'))) != losses.npos) continue;
+    losses += (losses.empty() ? "" : "; ") + std::string(line);
+  }
+  return losses;
+}
+
 double rounded(double seconds) { return std::round(seconds * 100) / 100; }
 
 }  // namespace
@@ -51,7 +65,7 @@ Checked<KernelResources> read_resources(std::string_view name, std::string_view 
       .stack_bytes = *stack,
       .shared_bytes =
           number_before(part, " bytes smem").value_or(0),  // left out where there is none
-      .is_serialised = log.find("wgmma.mma_async instructions are serialized") != log.npos};
+      .losses = losses_in(log)};
 }
 
 Checked<KernelReport> inspect(const KernelVariant& variant, const CompiledKernel& kernel) {
@@ -78,7 +92,7 @@ std::vector<Diag> check(const KernelVariant& variant, const KernelReport& report
   find(shared > kMostSharedBytes, DiagCode::G031, {{"bytes", shared}, {"limit", kMostSharedBytes}});
   find(report.seconds > kMostCompileSeconds, DiagCode::G032,
        {{"seconds", rounded(report.seconds)}, {"limit", kMostCompileSeconds}});
-  find(resources.is_serialised, DiagCode::G033, {});
+  find(!resources.losses.empty(), DiagCode::G033, {{"reason", resources.losses}});
   find(variant.uses_wgmma && report.instructions.matrix == 0, DiagCode::G034, {});
   find(report.instructions.local > 0, DiagCode::G035, {{"count", report.instructions.local}});
   return findings;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -17,7 +18,7 @@ struct KernelResources {
   std::int64_t spill_bytes = 0;   // stored and loaded, of a thread
   std::int64_t stack_bytes = 0;   // of a thread
   std::int64_t shared_bytes = 0;  // static, of a block
-  bool is_serialised = false;     // its wgmma wait after each instruction
+  std::string losses;             // where ptxas says that it waits or ignores more than is asked
   friend bool operator==(const KernelResources&, const KernelResources&) = default;
 };
 

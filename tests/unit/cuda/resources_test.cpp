@@ -39,16 +39,19 @@ TEST(KernelResources, are_read_from_the_log) {
                                          .spill_bytes = 20,
                                          .stack_bytes = 256,
                                          .shared_bytes = 1024,
-                                         .is_serialised = false}));
+                                         .losses = ""}));
 }
 
-TEST(KernelResources, tell_serialised_matrix_instructions) {
-  const auto resources =
-      read_resources("one", std::string(kLog) +
-                                "\nptxas info    : (C7510) Potential Performance Loss: "
-                                "wgmma.mma_async instructions are serialized due to …");
+TEST(KernelResources, tell_once_what_ptxas_says_of_matrix_work) {
+  const std::string said =
+      "ptxas info    : (C7517) warpgroup.wait is injected in around line 63\n"
+      "ptxas info    : (C7517) warpgroup.wait is injected in around line 73\n"
+      "ptxas info    : (C7511) Potential Performance Loss: wgmma.mma_async are serialized\n";
+  const auto resources = read_resources("one", said + std::string(kLog));
   ASSERT_TRUE(resources.ok());
-  EXPECT_TRUE(resources->is_serialised);
+  EXPECT_EQ(resources->losses,
+            "(C7517) warpgroup.wait is injected in around line 63; "
+            "(C7511) Potential Performance Loss: wgmma.mma_async are serialized");
 }
 
 TEST(KernelResources, are_not_guessed_where_the_log_lacks_them) {
@@ -65,7 +68,7 @@ TEST(KernelCheck, finds_nothing_in_a_sound_kernel) {
 
 TEST(KernelCheck, finds_everything_a_shipped_kernel_may_not_be) {
   const KernelReport report{
-      .resources = {.spill_bytes = 8, .shared_bytes = 16, .is_serialised = true},
+      .resources = {.spill_bytes = 8, .shared_bytes = 16, .losses = "(C7510) slow"},
       .instructions = {.all = 10, .matrix = 0, .local = 3},
       .seconds = 3.254,
       .cubin_bytes = 0};
@@ -74,7 +77,7 @@ TEST(KernelCheck, finds_everything_a_shipped_kernel_may_not_be) {
                 "G030 kernel `one` spills 8 bytes of registers",
                 "G031 kernel `one` needs 232464 bytes of shared memory, and a block has 232448",
                 "G032 kernel `one` compiles in 3.25 s, longer than 3 s",
-                "G033 kernel `one` has its matrix instructions serialised",
+                "G033 kernel `one` is not what its source says: (C7510) slow",
                 "G034 kernel `one` has no HGMMA instruction",
                 "G035 kernel `one` has 3 instructions on local memory"}));
 }

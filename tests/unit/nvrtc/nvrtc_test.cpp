@@ -95,6 +95,24 @@ TEST_F(CountedInstructions, see_every_matrix_instruction_with_either_kind_of_ope
   EXPECT_EQ(report.instructions.local, 0);
 }
 
+TEST_F(CountedInstructions, that_wait_for_each_other_are_told) {
+  const KernelReport report = inspect_body(R"(
+    float a = 1, b = 2, c = 3, e = 4;
+    for (int i = 0; i < n; ++i) {
+      asm volatile("wgmma.fence.sync.aligned;");
+      asm volatile("wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%0, %1, %2, %3}, "
+                   "%4, %4, 1, 1, 1, 0, 0;"
+                   : "+f"(a), "+f"(b), "+f"(c), "+f"(e) : "l"(d));
+      asm volatile("wgmma.commit_group.sync.aligned;");
+      a += b;
+    }
+    asm volatile("wgmma.wait_group.sync.aligned 0;");
+    x[threadIdx.x] = a + b + c + e;
+  )");
+  EXPECT_NE(report.resources.losses.find("warpgroup.wait is injected"), std::string::npos)
+      << report.resources.losses;
+}
+
 TEST_F(CountedInstructions, see_an_array_in_local_memory) {
   const KernelReport report = inspect_body(R"(
     int t[64];
