@@ -14,6 +14,7 @@ namespace harpe::cuda {
 namespace {
 
 using device::GemmConfig;
+using device::GemmStore;
 
 constexpr std::int64_t kTileK = GemmConfig::kTileK;
 constexpr int kMostParts = 12;
@@ -94,11 +95,9 @@ Estimate estimate(const GemmSpec& spec, const GemmConfig& config, int blocks) {
           .clocks = static_cast<double>(tiles / clusters) * tile + tail.clocks};
 }
 
-// Rows of C that the copy engine can write.
-bool stores_in_bulk(const GemmSpec& spec) {
-  return std::ranges::all_of(spec.panels, [&](const GemmPanelSpec& panel) {
-    return panel.c % 16 == 0 && panel.c_stride * device::bytes_of(spec.out) % 16 == 0;
-  });
+device::GemmStore store_of(const GemmSpec& spec) {
+  if (spec.add) return stores_in_bulk(spec) ? GemmStore::Add : GemmStore::DirectAdd;
+  return stores_in_bulk(spec) ? GemmStore::Bulk : GemmStore::Direct;
 }
 
 Diag not_a_partition(std::int64_t begin, std::int64_t end, std::int64_t covered, std::int64_t k) {
@@ -136,6 +135,13 @@ Checked<Ok> check_aligned(const GemmSpec& spec, std::string_view what, DeviceAdd
 
 }  // namespace
 
+bool stores_in_bulk(const GemmSpec& spec) {
+  return std::ranges::all_of(spec.panels, [&](const GemmPanelSpec& panel) {
+    const std::int64_t bytes = device::bytes_of(spec.out);
+    return panel.c % 16 == 0 && panel.c_stride * bytes % 16 == 0 && spec.n * bytes % 16 == 0;
+  });
+}
+
 Checked<Ok> check(const GemmSpec& spec) {
   HP_REQUIRE_OK(check_aligned(spec, "B", spec.b, spec.b_stride));
   for (const GemmPanelSpec& panel : spec.panels) {
@@ -158,9 +164,7 @@ GemmChoice choose_gemm(const GemmSpec& spec, int blocks) {
     config.in = spec.in;
     config.out = spec.out;
     config.layout = spec.layout;
-    config.store = spec.add               ? device::GemmStore::Add
-                   : stores_in_bulk(spec) ? device::GemmStore::Bulk
-                                          : device::GemmStore::Direct;
+    config.store = store_of(spec);
     if (!ships(config)) continue;
     const Estimate found = estimate(spec, config, blocks);
     if (found.clocks < best.clocks) best = found;

@@ -51,6 +51,9 @@ struct GemmSpec {
 // or are cut inside 64.
 [[nodiscard]] Checked<Ok> check(const GemmSpec& spec);
 
+// Whether the copy engine can write C.
+[[nodiscard]] bool stores_in_bulk(const GemmSpec& spec);
+
 // What runs for a spec: the variant, and how its last tiles are cut.
 struct GemmChoice {
   device::GemmConfig config;

@@ -52,7 +52,7 @@ Checked<Ok> add_panel(const DriverApi& driver, const GemmSpec& spec, const GemmP
   panel.rows = static_cast<std::int32_t>(from.rows);
   panel.first_piece = static_cast<std::int32_t>(tables.pieces.size());
   panel.pieces = static_cast<std::int32_t>(from.pieces.size());
-  if (config.store != device::GemmStore::Direct) {
+  if (device::in_bulk(config.store)) {
     HP_TRY(panel.c, encode_map(driver, {.address = from.c,
                                         .element = spec.out,
                                         .sizes = {spec.n, from.rows},
@@ -138,6 +138,10 @@ Checked<std::optional<DeviceMemory>> place_sums(const Device& device, const Gemm
 Checked<PreparedGemm> PreparedGemm::make(KernelLibrary& library, const GemmSpec& spec,
                                          const GemmChoice& choice) {
   HP_REQUIRE_OK(check(spec));
+  if (device::in_bulk(choice.config.store) && !stores_in_bulk(spec)) {
+    return make_diag(DiagCode::G041,
+                     {{"what", "rows of C"}, {"bytes", spec.n * device::bytes_of(spec.out)}});
+  }
   const GemmConfig& config = choice.config;
   const Device& device = library.device();
   if (auto current = device.make_current(); !current.ok()) return to_diag(current.error());

@@ -193,7 +193,7 @@ HP_DEVICE void move_data(const GemmArgs& args, const GemmShared<kConfig>& shared
     }
   } else if (warp == 0) {
     load_stages<kConfig>(args, shared, walk);
-  } else if (kConfig.store != GemmStore::Direct && warp <= GemmConfig::kConsumers) {
+  } else if (in_bulk(kConfig.store) && warp <= GemmConfig::kConsumers) {
     store_boxes<kConfig>(args, shared, walk, warp - 1);
   }
 }
@@ -209,7 +209,7 @@ HP_DEVICE void gemm(const GemmArgs& args, char* memory) {
   if (warp == 0 && elected()) {
     prefetch_map(&args.b);
     prefetch_map(&piece_of(args, 0).a);
-    if constexpr (kConfig.store != GemmStore::Direct) prefetch_map(&panel_of(args, 0).c);
+    if constexpr (in_bulk(kConfig.store)) prefetch_map(&panel_of(args, 0).c);
   }
   if (warp == 3 && !copies) init_control<kConfig>(shared);
   const GemmWalk<kConfig> walk(args);  // while the barriers are made

@@ -9,10 +9,20 @@ enum class GemmLayout : std::uint8_t { NMajor, KMajor };
 
 // What happens to finished values of C.
 enum class GemmStore : std::uint8_t {
-  Bulk,    // the copy engine writes boxes; rows of C are multiples of 16 bytes
-  Add,     // the copy engine adds boxes to f32 values
-  Direct,  // threads write elements; any stride
+  Bulk,    // the copy engine writes boxes; n and strides of C are multiples of 16 bytes, since it
+           // writes no less
+  Add,     // the same adds boxes to f32 values
+  Direct,  // threads write elements of any shape
+  DirectAdd,  // threads add elements
 };
+
+HP_SHARED_CODE bool in_bulk(GemmStore store) {
+  return store == GemmStore::Bulk || store == GemmStore::Add;
+}
+
+HP_SHARED_CODE bool adds(GemmStore store) {
+  return store == GemmStore::Add || store == GemmStore::DirectAdd;
+}
 
 // One variant of the kernel. Two consumer warpgroups multiply: both halves of one tile's rows, or,
 // with `ping_pong`, every second tile each, so that one stores while the other multiplies.
@@ -42,7 +52,7 @@ struct GemmConfig {
   HP_SHARED_CODE int stage_bytes() const { return a_bytes() + b_bytes(); }
   // Columns of a staged box of C: rows of 128 bytes.
   HP_SHARED_CODE int store_columns() const { return 128 / bytes_of(out); }
-  HP_SHARED_CODE int staged_boxes() const { return store == GemmStore::Direct ? 0 : boxes; }
+  HP_SHARED_CODE int staged_boxes() const { return in_bulk(store) ? boxes : 0; }
   static constexpr int kBoxBytes = 64 * 128;
 
   // Barriers, then what needs 1,024 bytes of alignment.
@@ -63,7 +73,7 @@ HP_SHARED_CODE bool legal(const GemmConfig& config) {
   return block % 64 == 0 && (block / 64) * config.tile_n <= 256 && config.tile_n % 64 == 0 &&
          config.tile_n % (config.cluster * (config.layout == GemmLayout::NMajor ? 64 : 8)) == 0 &&
          (config.cluster == 1 || config.cluster == 2) && config.stages >= 2 && config.boxes >= 2 &&
-         (config.store != GemmStore::Add || config.out == Element::F32) &&
+         (!adds(config.store) || config.out == Element::F32) &&
          config.shared_bytes() <= kSharedMemoryLimit;
 }
 

@@ -143,12 +143,15 @@ HP_DEVICE void stage_boxes(const GemmShared<kConfig>& shared, int consumer, bool
   }
 }
 
-template <Element kOut>
+template <GemmConfig kConfig>
 HP_DEVICE void store_element(void* row, int column, float value) {
-  if constexpr (kOut == Element::F32) {
+  if constexpr (kConfig.store == GemmStore::DirectAdd) {
+    atomicAdd_system(static_cast<float*>(row) + column, value);
+  } else if constexpr (kConfig.out == Element::F32) {
     static_cast<float*>(row)[column] = value;
   } else {
-    static_cast<std::uint16_t*>(row)[column] = static_cast<std::uint16_t>(pack<kOut>(value, 0.0F));
+    static_cast<std::uint16_t*>(row)[column] =
+        static_cast<std::uint16_t>(pack<kConfig.out>(value, 0.0F));
   }
 }
 
@@ -169,8 +172,8 @@ HP_DEVICE void store_direct(const GemmArgs& args, const GemmWalk<kConfig>& walk,
     for (int pair = 0; pair < kConfig.tile_n / 8; ++pair) {
       const int column = walk.column() + pair * 8 + lane % 4 * 2;
       const float* from = &sums[half / 2][pair * 4 + half % 2 * 2];
-      if (column < args.n) store_element<kConfig.out>(to, column, from[0]);
-      if (column + 1 < args.n) store_element<kConfig.out>(to, column + 1, from[1]);
+      if (column < args.n) store_element<kConfig>(to, column, from[0]);
+      if (column + 1 < args.n) store_element<kConfig>(to, column + 1, from[1]);
     }
   }
   sync_threads(1 + consumer, 128);
@@ -191,7 +194,7 @@ HP_DEVICE void hand_on(const GemmArgs& args, const GemmShared<kConfig>& shared,
       skip = !sum_parts<kConfig>(args, shared, walk.unit(), consumer, sums) || skip;
     }
   }
-  if constexpr (kConfig.store == GemmStore::Direct) {
+  if constexpr (!in_bulk(kConfig.store)) {
     if (!skip) store_direct<kConfig>(args, walk, consumer, sums);
   } else {
     stage_boxes<kConfig>(shared, consumer, skip, sums, boxes);
