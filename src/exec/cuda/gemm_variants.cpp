@@ -62,6 +62,8 @@ const char* word(GemmStore store) {
       return "_add";
     case GemmStore::Direct:
       return "_direct";
+    case GemmStore::DirectAdd:
+      return "_direct_add";
   }
   return "";
 }
@@ -74,6 +76,8 @@ const char* enumerator(GemmStore store) {
       return "Add";
     case GemmStore::Direct:
       return "Direct";
+    case GemmStore::DirectAdd:
+      return "DirectAdd";
   }
   return "";
 }
@@ -124,6 +128,7 @@ bool ships(const GemmConfig& config) {
       return config.out == Element::F32 && config.copies;
     // Element by element the store decides, not the tile.
     case GemmStore::Direct:
+    case GemmStore::DirectAdd:
       return same_tile(config, kTiles[3]);
   }
   return false;
@@ -157,7 +162,8 @@ std::vector<KernelVariant> gemm_variants() {
   for (const Element in : {Element::BF16, Element::F16}) {
     for (const Element out : {in, Element::F32}) {
       for (const GemmLayout layout : {GemmLayout::NMajor, GemmLayout::KMajor}) {
-        for (const GemmStore store : {GemmStore::Bulk, GemmStore::Add, GemmStore::Direct}) {
+        for (const GemmStore store :
+             {GemmStore::Bulk, GemmStore::Add, GemmStore::Direct, GemmStore::DirectAdd}) {
           for (GemmConfig config : kTiles) {
             config.in = in;
             config.out = out;

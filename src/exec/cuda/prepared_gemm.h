@@ -13,8 +13,8 @@ namespace harpe::cuda {
 class PreparedGemm {
  public:
   // Requires: `library` outlives this; where flags are waited for, spec.wait has a poison word and
-  // a fault record. Errors: G041 an operand the copy engine cannot read; G042 pieces that are not
-  // the columns 0 .. k, or cut inside 64; those of loading.
+  // a fault record. Errors: those of check(spec) and of `library.load`; G041 too where the choice
+  // stores in bulk and C cannot be.
   [[nodiscard]] static Checked<PreparedGemm> make(KernelLibrary& library, const GemmSpec& spec,
                                                   const GemmChoice& choice);
 
