@@ -2,10 +2,6 @@
 
 #include <algorithm>
 #include <limits>
-#include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
 
 #include "exec/cuda/device/gemm_order.h"
 #include "exec/cuda/gemm_variants.h"
@@ -101,51 +97,7 @@ bool stores_in_bulk(const GemmSpec& spec) {
   });
 }
 
-Diag not_a_partition(std::int64_t begin, std::int64_t end, std::int64_t covered, std::int64_t k) {
-  return make_diag(DiagCode::G042,
-                   {{"begin", begin}, {"end", end}, {"covered", covered}, {"k", k}});
-}
-
-// Together the columns 0 .. k once, cut at multiples of a stage.
-Checked<Ok> check_pieces(const GemmPanelSpec& panel, std::int64_t k) {
-  std::vector<std::pair<std::int64_t, std::int64_t>> ranges;
-  for (const GemmPieceSpec& piece : panel.pieces) ranges.emplace_back(piece.k_begin, piece.k_count);
-  std::ranges::sort(ranges);
-  std::int64_t covered = 0;
-  for (const auto& [begin, count] : ranges) {
-    if (begin != covered || begin % GemmConfig::kTileK != 0 || count <= 0) {
-      return not_a_partition(begin, begin + count, covered, k);
-    }
-    covered += count;
-  }
-  if (covered != k) return not_a_partition(covered, k, covered, k);
-  return Ok{};
-}
-
-// What the copy engine reads.
-Checked<Ok> check_aligned(const GemmSpec& spec, std::string_view what, DeviceAddress address,
-                          std::int64_t stride) {
-  constexpr std::int64_t kAlignment = 16;
-  const auto at = static_cast<std::int64_t>(address);
-  const std::int64_t step = stride * device::bytes_of(spec.in);
-  if (at % kAlignment == 0 && step % kAlignment == 0) return Ok{};
-  const std::string part = at % kAlignment != 0 ? "address of " : "step between rows of ";
-  return make_diag(DiagCode::G041, {{"what", part + std::string(what)},
-                                    {"bytes", at % kAlignment != 0 ? at : step}});
-}
-
 }  // namespace
-
-Checked<Ok> check(const GemmSpec& spec) {
-  HP_REQUIRE_OK(check_aligned(spec, "B", spec.b, spec.b_stride));
-  for (const GemmPanelSpec& panel : spec.panels) {
-    HP_REQUIRE_OK(check_pieces(panel, spec.k));
-    for (const GemmPieceSpec& piece : panel.pieces) {
-      HP_REQUIRE_OK(check_aligned(spec, "A", piece.a, piece.stride));
-    }
-  }
-  return Ok{};
-}
 
 GemmChoice cut_gemm(const GemmSpec& spec, const GemmConfig& config, int blocks) {
   return estimate(spec, config, blocks).choice;

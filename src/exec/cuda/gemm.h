@@ -6,7 +6,6 @@
 
 #include "exec/cuda/device/gemm_args.h"
 #include "exec/cuda/device/gemm_config.h"
-#include "support/diag.h"
 
 namespace harpe::cuda {
 
@@ -46,10 +45,6 @@ struct GemmSpec {
   std::vector<device::CopyJob> copies;
   int copy_blocks = 0;
 };
-
-// Errors: G041 an operand the copy engine cannot read; G042 pieces that are not the columns 0 .. k,
-// or are cut inside 64.
-[[nodiscard]] Checked<Ok> check(const GemmSpec& spec);
 
 // What runs for a spec: the variant, and how its last tiles are cut.
 struct GemmChoice {

@@ -22,6 +22,27 @@ struct Tables {
   std::vector<GemmPiece> pieces;
 };
 
+Diag not_a_partition(std::int64_t begin, std::int64_t end, std::int64_t covered, std::int64_t k) {
+  return make_diag(DiagCode::G042,
+                   {{"begin", begin}, {"end", end}, {"covered", covered}, {"k", k}});
+}
+
+// Together the columns 0 .. k once, cut at multiples of a stage.
+Checked<Ok> check_pieces(const GemmPanelSpec& panel, std::int64_t k) {
+  std::vector<std::pair<std::int64_t, std::int64_t>> ranges;
+  for (const GemmPieceSpec& piece : panel.pieces) ranges.emplace_back(piece.k_begin, piece.k_count);
+  std::ranges::sort(ranges);
+  std::int64_t covered = 0;
+  for (const auto& [begin, count] : ranges) {
+    if (begin != covered || begin % GemmConfig::kTileK != 0 || count <= 0) {
+      return not_a_partition(begin, begin + count, covered, k);
+    }
+    covered += count;
+  }
+  if (covered != k) return not_a_partition(covered, k, covered, k);
+  return Ok{};
+}
+
 Checked<device::TensorMap> map_a(const DriverApi& driver, const GemmSpec& spec,
                                  const GemmPieceSpec& piece, std::int64_t rows,
                                  const GemmConfig& config) {
@@ -45,6 +66,7 @@ Checked<device::TensorMap> map_b(const DriverApi& driver, const GemmSpec& spec,
 
 Checked<Ok> add_panel(const DriverApi& driver, const GemmSpec& spec, const GemmPanelSpec& from,
                       const GemmConfig& config, Tables& tables) {
+  HP_REQUIRE_OK(check_pieces(from, spec.k));
   GemmPanel panel{};
   panel.c_address = reinterpret_cast<void*>(from.c);
   panel.c_stride = from.c_stride;
@@ -137,7 +159,6 @@ Checked<std::optional<DeviceMemory>> place_sums(const Device& device, const Gemm
 
 Checked<PreparedGemm> PreparedGemm::make(KernelLibrary& library, const GemmSpec& spec,
                                          const GemmChoice& choice) {
-  HP_REQUIRE_OK(check(spec));
   const GemmConfig& config = choice.config;
   const Device& device = library.device();
   if (auto current = device.make_current(); !current.ok()) return to_diag(current.error());
