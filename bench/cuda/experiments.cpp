@@ -1,3 +1,4 @@
+#include "bench/cuda/attention_experiments.h"
 #include "bench/cuda/bench.h"
 #include "bench/cuda/gemm_experiments.h"
 #include "bench/cuda/reference_checks.h"
@@ -14,6 +15,10 @@ const std::vector<Experiment>& experiments() {
       {"wait", "gemm", "flags that were raised before, beside none", time_gemm_wait},
       {"arrival", "gemm", "chunks of A that arrive while it runs (--source)", time_gemm_arrival},
       {"departure", "gemm", "C stored to a peer, beside C stored here", time_gemm_departure},
+      {"check", "attention", "right numbers, whatever arrives when, and bounded waits",
+       check_attention},
+      {"attention", "attention", "forward, full and causal, beside cuDNN", time_attention},
+      {"wait", "attention", "flags that were raised before, beside none", time_attention_wait},
   };
   return all;
 }
