@@ -1,0 +1,11 @@
+#pragma once
+
+#include "bench/cuda/bench.h"
+
+namespace harpe::bench {
+
+void check_attention(Bench& bench);
+void time_attention(Bench& bench);
+void time_attention_wait(Bench& bench);
+
+}  // namespace harpe::bench

@@ -1,0 +1,57 @@
+#pragma once
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "bench/cuda/cublaslt.h"
+#include "bench/cuda/cudnn.h"
+#include "bench/cuda/gpu.h"
+#include "bench/cuda/options.h"
+#include "bench/cuda/report.h"
+#include "bench/cuda/timing.h"
+
+namespace harpe::bench {
+
+// What every experiment is given.
+class Bench {
+ public:
+  explicit Bench(const Options& options);
+
+  [[nodiscard]] const Options& options() const { return options_; }
+  [[nodiscard]] Report& report() { return report_; }
+  [[nodiscard]] Gpu& gpu() { return *gpus_.front(); }
+  // The second GPU, each reaching the other; null where there is none.
+  [[nodiscard]] Gpu* peer() { return gpus_.size() > 1 ? gpus_[1].get() : nullptr; }
+  [[nodiscard]] const Stopwatch& stopwatch() const { return *stopwatch_; }
+  // In this stream, work on the first GPU.
+  [[nodiscard]] CUstream stream() const { return stopwatch_->stream(); }
+  [[nodiscard]] const Result<CublasLt, Missing>& cublaslt();
+  [[nodiscard]] const Result<Cudnn, Missing>& cudnn();
+  // How many times to do what is done `full` times, or a few where the run is to be quick.
+  [[nodiscard]] int times(int full) const {
+    return std::max(1, options_.quick ? (full + 4) / 5 : full);
+  }
+
+ private:
+  Options options_;
+  Report report_;
+  std::vector<std::unique_ptr<Gpu>> gpus_;
+  std::unique_ptr<Stopwatch> stopwatch_;
+  std::optional<cuda::DeviceMemory> workspace_;
+  std::optional<Result<CublasLt, Missing>> cublaslt_;
+  std::optional<Result<Cudnn, Missing>> cudnn_;
+};
+
+// An experiment of a kernel family: what `harpe-kernel-bench NAME` runs.
+struct Experiment {
+  const char* name;
+  const char* family;
+  const char* help;
+  void (*run)(Bench& bench);
+};
+
+[[nodiscard]] const std::vector<Experiment>& experiments();
+
+}  // namespace harpe::bench

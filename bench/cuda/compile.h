@@ -1,0 +1,11 @@
+#pragma once
+
+#include "bench/cuda/options.h"
+
+namespace harpe::bench {
+
+// Compiles every kernel an experiment may launch into the folder of `--cache`, on all cores,
+// without a GPU; 1 where one does not compile.
+[[nodiscard]] int compile_all(const Options& options);
+
+}  // namespace harpe::bench

@@ -1,0 +1,187 @@
+#include "bench/cuda/cublaslt.h"
+
+#include <cublasLt.h>
+
+#include <array>
+#include <optional>
+
+#include "exec/cuda/library.h"
+
+namespace harpe::bench {
+namespace {
+
+constexpr int kMostAlgorithms = 16;
+
+// What is asked of the library, by its own declarations.
+struct Functions {
+#define HP_CUBLASLT(FUNCTION) decltype(&::FUNCTION) FUNCTION = nullptr;
+#include "bench/cuda/cublaslt.def"
+#undef HP_CUBLASLT
+};
+
+Checked<Functions> find_functions(const cuda::Library& library) {
+  Functions functions;
+#define HP_CUBLASLT(FUNCTION)                                                     \
+  {                                                                               \
+    HP_TRY(void* const address, library.find(#FUNCTION));                         \
+    functions.FUNCTION = reinterpret_cast<decltype(functions.FUNCTION)>(address); \
+  }
+#include "bench/cuda/cublaslt.def"
+#undef HP_CUBLASLT
+  return functions;
+}
+
+cudaDataType_t data_type(device::Element element) {
+  if (element == device::Element::F32) return CUDA_R_32F;
+  return element == device::Element::F16 ? CUDA_R_16F : CUDA_R_16BF;
+}
+
+std::string status_text(cublasStatus_t status) {
+  return "cuBLASLt refused with status " + std::to_string(static_cast<int>(status));
+}
+
+}  // namespace
+
+struct CublasLtState {
+  cuda::Library library;
+  Functions functions;
+  cublasLtHandle_t handle = nullptr;
+  std::uint64_t workspace = 0;
+  std::int64_t workspace_bytes = 0;
+
+  CublasLtState(cuda::Library opened, const Functions& found)
+      : library(std::move(opened)), functions(found) {}
+  CublasLtState(const CublasLtState&) = delete;
+  CublasLtState& operator=(const CublasLtState&) = delete;
+  ~CublasLtState() {
+    if (handle != nullptr) functions.cublasLtDestroy(handle);
+  }
+};
+
+namespace {
+
+// Row-major C = A B is column-major C' = B' A': their first operand is our B.
+class Product final : public LibraryProduct {
+ public:
+  explicit Product(std::shared_ptr<const CublasLtState> state) : state_(std::move(state)) {}
+  Product(const Product&) = delete;
+  Product& operator=(const Product&) = delete;
+  ~Product() override {
+    const Functions& call = state_->functions;
+    for (cublasLtMatrixLayout_t layout : {a_, b_, c_}) {
+      if (layout != nullptr) call.cublasLtMatrixLayoutDestroy(layout);
+    }
+    if (operation_ != nullptr) call.cublasLtMatmulDescDestroy(operation_);
+  }
+
+  [[nodiscard]] cublasStatus_t describe(const ProductShape& shape) {
+    const Functions& call = state_->functions;
+    const auto unsigned_of = [](std::int64_t value) { return static_cast<std::uint64_t>(value); };
+    const bool transposed = shape.layout == device::GemmLayout::KMajor;
+    const cublasOperation_t operation = transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
+    cublasStatus_t status =
+        call.cublasLtMatmulDescCreate(&operation_, CUBLAS_COMPUTE_32F, CUDA_R_32F);
+    if (status != CUBLAS_STATUS_SUCCESS) return status;
+    status = call.cublasLtMatmulDescSetAttribute(operation_, CUBLASLT_MATMUL_DESC_TRANSA,
+                                                 &operation, sizeof(operation));
+    if (status != CUBLAS_STATUS_SUCCESS) return status;
+    status = call.cublasLtMatrixLayoutCreate(
+        &b_, data_type(shape.in), unsigned_of(transposed ? shape.k : shape.n),
+        unsigned_of(transposed ? shape.n : shape.k), shape.b_stride);
+    if (status != CUBLAS_STATUS_SUCCESS) return status;
+    status = call.cublasLtMatrixLayoutCreate(&a_, data_type(shape.in), unsigned_of(shape.k),
+                                             unsigned_of(shape.m), shape.a_stride);
+    if (status != CUBLAS_STATUS_SUCCESS) return status;
+    return call.cublasLtMatrixLayoutCreate(&c_, data_type(shape.out), unsigned_of(shape.n),
+                                           unsigned_of(shape.m), shape.c_stride);
+  }
+
+  [[nodiscard]] cublasStatus_t ask_heuristics() {
+    const Functions& call = state_->functions;
+    cublasLtMatmulPreference_t preference = nullptr;
+    cublasStatus_t status = call.cublasLtMatmulPreferenceCreate(&preference);
+    if (status != CUBLAS_STATUS_SUCCESS) return status;
+    const auto bytes = static_cast<std::size_t>(state_->workspace_bytes);
+    status = call.cublasLtMatmulPreferenceSetAttribute(
+        preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &bytes, sizeof(bytes));
+    if (status == CUBLAS_STATUS_SUCCESS) {
+      status =
+          call.cublasLtMatmulAlgoGetHeuristic(state_->handle, operation_, b_, a_, c_, c_,
+                                              preference, kMostAlgorithms, found_.data(), &count_);
+    }
+    call.cublasLtMatmulPreferenceDestroy(preference);
+    return status;
+  }
+
+  [[nodiscard]] int algorithms() const override { return count_; }
+
+  [[nodiscard]] bool launch(int algorithm, std::uint64_t a, std::uint64_t b, std::uint64_t c,
+                            void* stream) const override {
+    const float one = 1;
+    const float zero = 0;
+    const auto& algo = found_[static_cast<std::size_t>(algorithm)].algo;
+    void* const out = reinterpret_cast<void*>(c);
+    return state_->functions.cublasLtMatmul(
+               state_->handle, operation_, &one, reinterpret_cast<const void*>(b), b_,
+               reinterpret_cast<const void*>(a), a_, &zero, out, c_, out, c_, &algo,
+               reinterpret_cast<void*>(state_->workspace),
+               static_cast<std::size_t>(state_->workspace_bytes),
+               static_cast<cudaStream_t>(stream)) == CUBLAS_STATUS_SUCCESS;
+  }
+
+ private:
+  std::shared_ptr<const CublasLtState> state_;
+  cublasLtMatmulDesc_t operation_ = nullptr;
+  cublasLtMatrixLayout_t a_ = nullptr;
+  cublasLtMatrixLayout_t b_ = nullptr;
+  cublasLtMatrixLayout_t c_ = nullptr;
+  std::array<cublasLtMatmulHeuristicResult_t, kMostAlgorithms> found_{};
+  int count_ = 0;
+};
+
+}  // namespace
+
+Result<CublasLt, Missing> CublasLt::open(const std::string& file, std::uint64_t workspace,
+                                         std::int64_t workspace_bytes) {
+  cuda::LibraryPlaces places = {
+      .what = "cuBLASLt",
+      .names = {"libcublasLt.so.13", "/usr/local/cuda/lib64/libcublasLt.so.13",
+                "libcublasLt.so.12"},
+      .folders = {},
+      .remedy = "install the CUDA toolkit, or name the library with --cublaslt"};
+  if (!file.empty()) places.names = {file};
+  auto library = cuda::Library::open(places);
+  if (!library.ok()) return Missing{render_message(library.error())};
+  const Checked<Functions> functions = find_functions(*library);
+  if (!functions.ok()) return Missing{render_message(functions.error())};
+  auto state = std::make_shared<CublasLtState>(std::move(library).value(), *functions);
+  if (const auto status = state->functions.cublasLtCreate(&state->handle);
+      status != CUBLAS_STATUS_SUCCESS) {
+    return Missing{status_text(status)};
+  }
+  state->workspace = workspace;
+  state->workspace_bytes = workspace_bytes;
+  CublasLt opened;
+  opened.state_ = std::move(state);
+  return opened;
+}
+
+Result<std::unique_ptr<LibraryProduct>, Missing> CublasLt::prepare(
+    const ProductShape& shape) const {
+  auto product = std::make_unique<Product>(state_);
+  if (const auto status = product->describe(shape); status != CUBLAS_STATUS_SUCCESS) {
+    return Missing{status_text(status)};
+  }
+  if (const auto status = product->ask_heuristics(); status != CUBLAS_STATUS_SUCCESS) {
+    return Missing{status_text(status)};
+  }
+  return std::unique_ptr<LibraryProduct>(std::move(product));
+}
+
+std::string CublasLt::version() const {
+  const std::size_t number = state_->functions.cublasLtGetVersion();
+  return std::to_string(number / 10000) + "." + std::to_string(number / 100 % 100) + "." +
+         std::to_string(number % 100);
+}
+
+}  // namespace harpe::bench

@@ -1,0 +1,54 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "bench/cuda/baseline.h"
+#include "exec/cuda/device/gemm_config.h"
+#include "support/result.h"
+
+namespace harpe::bench {
+
+// C[m, n] = A[m, k] B, all row-major; B as `layout` says. Strides in elements.
+struct ProductShape {
+  std::int64_t m = 0;
+  std::int64_t n = 0;
+  std::int64_t k = 0;
+  device::Element in = device::Element::BF16;
+  device::Element out = device::Element::BF16;
+  device::GemmLayout layout = device::GemmLayout::NMajor;
+  std::int64_t a_stride = 0;
+  std::int64_t b_stride = 0;
+  std::int64_t c_stride = 0;
+};
+
+// One way of cuBLASLt to compute a shape.
+class LibraryProduct {
+ public:
+  virtual ~LibraryProduct() = default;
+  // How many algorithms its heuristics named for the shape, best first by its own estimate.
+  [[nodiscard]] virtual int algorithms() const = 0;
+  // f32 accumulation; addresses on the current device. False where the library refused.
+  [[nodiscard]] virtual bool launch(int algorithm, std::uint64_t a, std::uint64_t b,
+                                    std::uint64_t c, void* stream) const = 0;
+};
+
+struct CublasLtState;
+
+class CublasLt {
+ public:
+  // `file` names the library; "" tries the known names. The workspace lies on the current device.
+  [[nodiscard]] static Result<CublasLt, Missing> open(const std::string& file,
+                                                      std::uint64_t workspace,
+                                                      std::int64_t workspace_bytes);
+  [[nodiscard]] Result<std::unique_ptr<LibraryProduct>, Missing> prepare(
+      const ProductShape& shape) const;
+  [[nodiscard]] std::string version() const;
+
+ private:
+  std::shared_ptr<const CublasLtState> state_;
+};
+
+}  // namespace harpe::bench

@@ -1,0 +1,156 @@
+#include "bench/cuda/cudnn.h"
+
+#include "exec/cuda/library.h"
+
+#ifdef HARPE_WITH_CUDNN_FRONTEND
+#define NV_CUDNN_FRONTEND_USE_DYNAMIC_LOADING
+#include <cudnn_frontend.h>
+
+#include <cmath>
+#include <unordered_map>
+
+// The frontend's own interface: where it looks symbols up. Written once, by Cudnn::open.
+namespace cudnn_frontend {
+void* cudnn_dlhandle = nullptr;
+}
+#endif
+
+namespace harpe::bench {
+
+#ifdef HARPE_WITH_CUDNN_FRONTEND
+namespace {
+
+namespace fe = cudnn_frontend;
+
+enum Uid : std::int64_t { kQ = 1, kK, kV, kO, kLse };
+
+using Dims = std::vector<std::int64_t>;
+
+// Dimensions are [batch, head, row, column], whatever the layout.
+std::shared_ptr<fe::graph::Tensor_attributes> describe(fe::graph::Graph& graph, const char* name,
+                                                       Uid uid, const Dims& dims) {
+  return graph.tensor(
+      fe::graph::Tensor_attributes().set_name(name).set_uid(uid).set_dim(dims).set_stride(
+          {dims[1] * dims[2] * dims[3], dims[3], dims[1] * dims[3], 1}));
+}
+
+class Attention final : public LibraryAttention {
+ public:
+  Attention(std::shared_ptr<void> handle, bool statistics)
+      : handle_(std::move(handle)), statistics_(statistics) {}
+
+  [[nodiscard]] fe::error_t build(const AttentionShape& shape) {
+    graph_
+        .set_io_data_type(shape.in == device::Element::F16 ? fe::DataType_t::HALF
+                                                           : fe::DataType_t::BFLOAT16)
+        .set_intermediate_data_type(fe::DataType_t::FLOAT)
+        .set_compute_data_type(fe::DataType_t::FLOAT);
+    const auto& s = shape;
+    auto q = describe(graph_, "q", kQ, {s.batch, s.heads, s.rows, s.columns});
+    auto k = describe(graph_, "k", kK, {s.batch, s.kv_heads, s.keys, s.columns});
+    auto v = describe(graph_, "v", kV, {s.batch, s.kv_heads, s.keys, s.v_columns});
+    auto options = fe::graph::SDPA_attributes().set_name("attention");
+    options.set_generate_stats(statistics_);
+    options.set_attn_scale(1.0F / std::sqrt(static_cast<float>(shape.columns)));
+    if (shape.causal && shape.rows == shape.keys) options.set_causal_mask(true);
+    if (shape.causal && shape.rows != shape.keys) options.set_causal_mask_bottom_right(true);
+    auto [o, lse] = graph_.sdpa(q, k, v, options);
+    o->set_output(true).set_uid(kO).set_dim({s.batch, s.heads, s.rows, s.v_columns});
+    o->set_stride({s.rows * s.heads * s.v_columns, s.v_columns, s.heads * s.v_columns, 1});
+    if (statistics_) {
+      lse->set_output(true).set_uid(kLse).set_data_type(fe::DataType_t::FLOAT);
+    }
+    if (auto status = graph_.build(static_cast<cudnnHandle_t>(handle_.get()), {fe::HeurMode_t::A});
+        status.is_bad()) {
+      return status;
+    }
+    return graph_.get_workspace_size(workspace_bytes_);
+  }
+
+  [[nodiscard]] std::int64_t workspace_bytes() const override { return workspace_bytes_; }
+
+  [[nodiscard]] bool launch(const AttentionAddresses& at, std::uint64_t workspace,
+                            void* stream) const override {
+    auto* const handle = static_cast<cudnnHandle_t>(handle_.get());
+    if (fe::detail::set_stream(handle, static_cast<cudaStream_t>(stream)) != CUDNN_STATUS_SUCCESS) {
+      return false;
+    }
+    std::unordered_map<std::int64_t, void*> pack = {{kQ, reinterpret_cast<void*>(at.q)},
+                                                    {kK, reinterpret_cast<void*>(at.k)},
+                                                    {kV, reinterpret_cast<void*>(at.v)},
+                                                    {kO, reinterpret_cast<void*>(at.o)}};
+    if (statistics_) pack[kLse] = reinterpret_cast<void*>(at.lse);
+    return graph_.execute(handle, pack, reinterpret_cast<void*>(workspace)).is_good();
+  }
+
+ private:
+  std::shared_ptr<void> handle_;
+  bool statistics_;
+  fe::graph::Graph graph_;
+  std::int64_t workspace_bytes_ = 0;
+};
+
+// The runtime that the frontend asks for by a bare name is found in the toolkit's folder too.
+Result<Ok, Missing> open_runtime() {
+  const auto runtime = cuda::Library::open(
+      {.what = "the CUDA runtime",
+       .names = {"libcudart.so.13", "/usr/local/cuda/lib64/libcudart.so.13", "libcudart.so.12"},
+       .folders = {},
+       .remedy = "install the CUDA toolkit"});
+  if (!runtime.ok()) return Missing{render_message(runtime.error())};
+  return Ok{};
+}
+
+}  // namespace
+
+Result<Cudnn, Missing> Cudnn::open(const std::string& file) {
+  HP_REQUIRE_OK(open_runtime());
+  cuda::LibraryPlaces places = {.what = "cuDNN",
+                                .names = {"libcudnn.so.9"},
+                                .folders = {},
+                                .remedy = "install cuDNN 9, or name it with --cudnn"};
+  if (!file.empty()) places.names = {file};
+  const auto library = cuda::Library::open(places);
+  if (!library.ok()) return Missing{render_message(library.error())};
+  fe::cudnn_dlhandle = ::dlopen(library->path().c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (fe::cudnn_dlhandle == nullptr) return Missing{"cuDNN could not be opened again"};
+  cudnnHandle_t handle = nullptr;
+  if (const auto status = fe::detail::create_handle(&handle); status != CUDNN_STATUS_SUCCESS) {
+    return Missing{std::string("cuDNN: ") + fe::detail::get_error_string(status)};
+  }
+  const std::size_t number = fe::detail::get_backend_version();
+  Cudnn opened;
+  opened.handle_ = std::shared_ptr<void>(
+      handle, [](void* held) { fe::detail::destroy_handle(static_cast<cudnnHandle_t>(held)); });
+  opened.version_ = std::to_string(number / 10000) + "." + std::to_string(number / 100 % 100) +
+                    "." + std::to_string(number % 100);
+  return opened;
+}
+
+Result<std::unique_ptr<LibraryAttention>, Missing> Cudnn::prepare(const AttentionShape& shape,
+                                                                  bool statistics) const {
+  auto attention = std::make_unique<Attention>(handle_, statistics);
+  if (auto status = attention->build(shape); status.is_bad()) {
+    return Missing{"cuDNN: " + status.get_message()};
+  }
+  return std::unique_ptr<LibraryAttention>(std::move(attention));
+}
+
+#else
+
+namespace {
+
+Missing not_built() { return Missing{"built without cudnn-frontend's headers"}; }
+
+}  // namespace
+
+Result<Cudnn, Missing> Cudnn::open(const std::string&) { return not_built(); }
+
+Result<std::unique_ptr<LibraryAttention>, Missing> Cudnn::prepare(const AttentionShape&,
+                                                                  bool) const {
+  return not_built();
+}
+
+#endif
+
+}  // namespace harpe::bench

@@ -1,0 +1,59 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "bench/cuda/baseline.h"
+#include "exec/cuda/device/types.h"
+#include "support/result.h"
+
+namespace harpe::bench {
+
+// q and o lie [batch, rows, heads, columns], k and v [batch, keys, kv_heads, columns], all packed;
+// lse [batch, heads, rows].
+struct AttentionShape {
+  std::int64_t batch = 1;
+  std::int64_t rows = 0;
+  std::int64_t keys = 0;
+  std::int64_t heads = 0;
+  std::int64_t kv_heads = 0;
+  std::int64_t columns = 128;
+  std::int64_t v_columns = 128;
+  bool causal = false;  // the last row sees all keys
+  device::Element in = device::Element::BF16;
+};
+
+struct AttentionAddresses {
+  std::uint64_t q = 0;
+  std::uint64_t k = 0;
+  std::uint64_t v = 0;
+  std::uint64_t o = 0;
+  std::uint64_t lse = 0;
+};
+
+// cuDNN's fused forward for one shape.
+class LibraryAttention {
+ public:
+  virtual ~LibraryAttention() = default;
+  [[nodiscard]] virtual std::int64_t workspace_bytes() const = 0;
+  // False where the library refused.
+  [[nodiscard]] virtual bool launch(const AttentionAddresses& at, std::uint64_t workspace,
+                                    void* stream) const = 0;
+};
+
+class Cudnn {
+ public:
+  // `file` names the library; "" tries the known names.
+  [[nodiscard]] static Result<Cudnn, Missing> open(const std::string& file);
+  // With `statistics` it writes lse too.
+  [[nodiscard]] Result<std::unique_ptr<LibraryAttention>, Missing> prepare(
+      const AttentionShape& shape, bool statistics) const;
+  [[nodiscard]] const std::string& version() const { return version_; }
+
+ private:
+  std::shared_ptr<void> handle_;
+  std::string version_;
+};
+
+}  // namespace harpe::bench

@@ -1,0 +1,112 @@
+#pragma once
+
+#include "exec/cuda/device/types.h"
+
+// What the harness' own kernels are given. They share nothing with the kernels under test but the
+// names of the element types.
+namespace harpe::bench {
+
+using device::Element;
+
+// Rows of elements; `stride` elements from row to row.
+struct Rows {
+  void* address;
+  std::int64_t rows;
+  std::int64_t columns;
+  std::int64_t stride;
+  Element element;
+};
+
+enum class Distribution : std::uint8_t { Normal, Uniform };  // variance 1; [-1, 1)
+
+struct FillArgs {
+  Rows to;
+  std::uint64_t seed;
+  Distribution distribution;
+  float shift;  // added to each
+};
+
+struct SpinArgs {
+  std::uint64_t nanoseconds;
+};
+
+// Row `i` of a reference is row (first + i * step) % all of the whole.
+struct RowSample {
+  std::int64_t first;
+  std::int64_t step;
+  std::int64_t all;
+  std::int64_t count;
+};
+
+struct GemmReferenceArgs {
+  Rows a;
+  Rows b;              // k x n, or n x k where `b_k_major`
+  const float* start;  // what C held, where it is added to; else null. Rows of n
+  double* value;       // sample.count x n
+  double* bound;
+  RowSample sample;
+  std::int64_t n;
+  std::int64_t k;
+  bool b_k_major;
+  Element out;
+  double roundings;  // f32 additions one after another in one element
+};
+
+struct AttentionReferenceArgs {
+  const void* q;
+  const void* k;
+  const void* v;
+  const float* start_o;    // carried state: [batch, rows, heads, v_columns], normalised; or null
+  const float* start_lse;  // [batch, heads, rows]
+  double* value;           // [batch, sample.count, heads, v_columns]
+  double* bound;
+  double* lse;  // [batch, heads, sample.count]
+  double* lse_bound;
+  RowSample sample;
+  std::int64_t keys;
+  std::int32_t batch;
+  std::int32_t heads;
+  std::int32_t kv_heads;
+  std::int32_t columns;  // of q and k
+  std::int32_t v_columns;
+  std::int64_t q_strides[3];  // elements from batch to batch, row to row, head to head
+  std::int64_t k_strides[3];
+  std::int64_t v_strides[3];
+  std::int64_t first_position;  // of q's row 0, where key 0 is at position 0
+  std::int64_t window;          // keys a row sees at most, its own included; 0: all
+  bool causal;
+  double scale;
+  Element in;
+  Element out;
+};
+
+// What comparing found. A NaN is wrong by an infinite factor.
+struct Verdict {
+  std::uint64_t worst;    // bits of the largest |out - value| / bound
+  std::uint64_t wrong;    // elements beyond their bound
+  std::uint64_t first;    // least index of a wrong element: row * columns + column
+  std::uint64_t altered;  // bytes changed that are not of the output
+  std::uint64_t compared;
+};
+
+struct CompareArgs {
+  Rows out;
+  RowSample sample;
+  const double* value;
+  const double* bound;
+  Verdict* verdict;
+};
+
+// Everything in [begin, begin + bytes) but rows of `row_bytes` from `offset` on holds `pattern`.
+struct GuardArgs {
+  const std::uint8_t* begin;
+  std::int64_t bytes;
+  std::int64_t offset;
+  std::int64_t rows;
+  std::int64_t row_bytes;
+  std::int64_t stride_bytes;
+  std::uint8_t pattern;
+  Verdict* verdict;
+};
+
+}  // namespace harpe::bench

@@ -1,0 +1,26 @@
+#include "bench/cuda/attention_experiments.h"
+#include "bench/cuda/bench.h"
+#include "bench/cuda/gemm_experiments.h"
+#include "bench/cuda/reference_checks.h"
+
+namespace harpe::bench {
+
+// A new family of kernels adds its lines here.
+const std::vector<Experiment>& experiments() {
+  static const std::vector<Experiment> all = {
+      {"check", "reference", "what kernels are compared with, beside the host", check_references},
+      {"check", "gemm", "right numbers, whatever arrives when, and bounded waits", check_gemm},
+      {"gemm", "gemm", "8192 cubed and the local products of a large model, beside cuBLASLt",
+       time_gemm},
+      {"wait", "gemm", "flags that were raised before, beside none", time_gemm_wait},
+      {"arrival", "gemm", "chunks of A that arrive while it runs (--source)", time_gemm_arrival},
+      {"departure", "gemm", "C stored to a peer, beside C stored here", time_gemm_departure},
+      {"check", "attention", "right numbers, whatever arrives when, and bounded waits",
+       check_attention},
+      {"attention", "attention", "forward, full and causal, beside cuDNN", time_attention},
+      {"wait", "attention", "flags that were raised before, beside none", time_attention_wait},
+  };
+  return all;
+}
+
+}  // namespace harpe::bench

@@ -1,0 +1,92 @@
+#include "bench/cuda/gemm_case.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace harpe::bench {
+namespace {
+
+// [0, size) in up to `most` ranges, each a multiple of `unit` but for the last; ends only.
+std::vector<std::int64_t> random_ends(Draw& draw, std::int64_t size, std::int64_t unit, int most) {
+  const std::int64_t units = (size + unit - 1) / unit;
+  std::vector<std::int64_t> ends;
+  for (std::int64_t cut = draw.below(most); cut > 0 && units > 1; --cut) {
+    ends.push_back(unit * draw.between(1, units - 1));
+  }
+  ends.push_back(size);
+  std::ranges::sort(ends);
+  const auto repeated = std::ranges::unique(ends);
+  ends.erase(repeated.begin(), repeated.end());
+  return ends;
+}
+
+// Half the time anything, half the time near a multiple of 64.
+std::int64_t random_size(Draw& draw, std::int64_t most) {
+  if (draw.coin()) return draw.between(1, most);
+  return std::max<std::int64_t>(1, 64 * draw.between(1, most / 64) + draw.between(-1, 1));
+}
+
+}  // namespace
+
+std::vector<PanelCut> uncut(std::int64_t m, std::int64_t k) {
+  return {{.row_begin = 0, .rows = m, .pieces = {{.k_begin = 0, .k_count = k}}}};
+}
+
+std::vector<PanelCut> random_cuts(Draw& draw, std::int64_t m, std::int64_t k, int most_panels,
+                                  int most_pieces) {
+  std::vector<PanelCut> panels;
+  std::int64_t row = 0;
+  for (const std::int64_t row_end : random_ends(draw, m, 1, most_panels)) {
+    PanelCut panel = {.row_begin = row, .rows = row_end - row, .pieces = {}};
+    std::int64_t column = 0;
+    for (const std::int64_t column_end : random_ends(draw, k, 64, most_pieces)) {
+      panel.pieces.push_back({.k_begin = column, .k_count = column_end - column});
+      column = column_end;
+    }
+    draw.shuffle(panel.pieces);
+    panels.push_back(std::move(panel));
+    row = row_end;
+  }
+  draw.shuffle(panels);
+  return panels;
+}
+
+std::int64_t columns_for(const device::GemmConfig& config, std::int64_t n) {
+  const std::int64_t step = device::in_bulk(config.store) ? 16 / device::bytes_of(config.out) : 1;
+  return (n + step - 1) / step * step;
+}
+
+GemmCase random_case(Draw& draw, const device::GemmConfig& config, std::int64_t most) {
+  GemmCase random = {.name = "",
+                     .m = random_size(draw, most),
+                     .n = columns_for(config, random_size(draw, most)),
+                     .k = random_size(draw, 2 * most),
+                     .in = config.in,
+                     .out = config.out,
+                     .layout = config.layout,
+                     .store = config.store,
+                     .panels = {}};
+  random.panels = uncut(random.m, random.k);
+  random.name = fmt::format("{} {}x{}x{}", describe(config), random.m, random.n, random.k);
+  return random;
+}
+
+std::string_view name_of(device::Element element) {
+  if (element == device::Element::F32) return "f32";
+  return element == device::Element::F16 ? "f16" : "bf16";
+}
+
+std::string describe(const device::GemmConfig& config) {
+  std::string text = fmt::format("{}x{}s{}c{}{} {} {}->{}", config.tile_m, config.tile_n,
+                                 config.stages, config.cluster, config.ping_pong ? "p" : "",
+                                 config.layout == device::GemmLayout::KMajor ? "nk" : "kn",
+                                 name_of(config.in), name_of(config.out));
+  if (!device::in_bulk(config.store)) text += " direct";
+  if (device::adds(config.store)) text += " add";
+  if (config.cuts) text += " cuts";
+  if (config.copies) text += " copies";
+  return text;
+}
+
+}  // namespace harpe::bench

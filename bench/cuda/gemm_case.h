@@ -1,0 +1,60 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "bench/cuda/draw.h"
+#include "exec/cuda/device/gemm_config.h"
+
+namespace harpe::bench {
+
+// Columns of A that come together.
+struct PieceCut {
+  std::int64_t k_begin = 0;
+  std::int64_t k_count = 0;
+};
+
+// Rows of A and C that come and go together, and their pieces in the order of use.
+struct PanelCut {
+  std::int64_t row_begin = 0;
+  std::int64_t rows = 0;
+  std::vector<PieceCut> pieces;
+};
+
+// A product to be computed: its shape and types, and how it is cut.
+struct GemmCase {
+  std::string name;
+  std::int64_t m = 0;
+  std::int64_t n = 0;
+  std::int64_t k = 0;
+  device::Element in = device::Element::BF16;
+  device::Element out = device::Element::BF16;
+  device::GemmLayout layout = device::GemmLayout::NMajor;
+  device::GemmStore store = device::GemmStore::Bulk;
+  std::vector<PanelCut> panels;  // in the order of use
+  bool packed = false;           // rows without room between them
+
+  [[nodiscard]] std::size_t pieces() const {
+    std::size_t count = 0;
+    for (const PanelCut& panel : panels) count += panel.pieces.size();
+    return count;
+  }
+};
+
+// One panel of one piece.
+[[nodiscard]] std::vector<PanelCut> uncut(std::int64_t m, std::int64_t k);
+// Panels of any rows in any order, pieces of any multiple of 64 columns in any order.
+[[nodiscard]] std::vector<PanelCut> random_cuts(Draw& draw, std::int64_t m, std::int64_t k,
+                                                int most_panels, int most_pieces);
+// Types and layout of the variant; sizes up to `most`, odd ones among them.
+// The next number of columns that the store of a variant takes.
+[[nodiscard]] std::int64_t columns_for(const device::GemmConfig& config, std::int64_t n);
+
+[[nodiscard]] GemmCase random_case(Draw& draw, const device::GemmConfig& config, std::int64_t most);
+
+// "128x256x64s4c2 nk bf16->f32 add"
+[[nodiscard]] std::string describe(const device::GemmConfig& config);
+[[nodiscard]] std::string_view name_of(device::Element element);
+
+}  // namespace harpe::bench

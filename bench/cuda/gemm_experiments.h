@@ -1,0 +1,13 @@
+#pragma once
+
+#include "bench/cuda/bench.h"
+
+namespace harpe::bench {
+
+void check_gemm(Bench& bench);
+void time_gemm(Bench& bench);
+void time_gemm_wait(Bench& bench);
+void time_gemm_arrival(Bench& bench);
+void time_gemm_departure(Bench& bench);
+
+}  // namespace harpe::bench

@@ -1,0 +1,231 @@
+#include "bench/cuda/gemm_problem.h"
+
+#include <algorithm>
+
+namespace harpe::bench {
+namespace {
+
+using device::GemmLayout;
+using device::GemmStore;
+
+// The next multiple of 16 bytes, and then some: rows do not touch.
+std::int64_t spaced(std::int64_t columns) { return (columns + 7) / 8 * 8 + 8; }
+
+std::int64_t stride_of(const GemmCase& what, std::int64_t columns) {
+  return what.packed ? columns : spaced(columns);
+}
+
+std::int64_t c_stride(const GemmCase& what) {
+  return !device::in_bulk(what.store) ? what.n + 3 : stride_of(what, what.n);
+}
+
+std::int64_t b_columns(const GemmCase& what) {
+  return what.layout == GemmLayout::KMajor ? what.k : what.n;
+}
+
+// A product adds 16 terms at once; cut tiles add their parts, at most this many.
+constexpr double kParts = 16;
+
+}  // namespace
+
+GemmProblem::GemmProblem(Gpu& gpu, Gpu& home, GemmCase problem, std::uint64_t seed, CUstream stream)
+    : gpu_(&gpu),
+      home_(&home),
+      home_stream_(home.new_stream()),
+      case_(std::move(problem)),
+      seed_(seed),
+      a_(gpu, case_.m, case_.k, stride_of(case_, case_.k), case_.in),
+      b_(gpu, case_.layout == GemmLayout::KMajor ? case_.n : case_.k, b_columns(case_),
+         stride_of(case_, b_columns(case_)), case_.in),
+      c_(home, case_.m, case_.n, c_stride(case_), case_.out) {
+  a_.poison(stream);
+  b_.poison(stream);
+  a_.fill(mix_bits(seed), Distribution::Normal, stream);
+  b_.fill(mix_bits(seed + 1), Distribution::Normal, stream);
+  if (device::adds(case_.store)) {
+    start_ = gpu.memory(case_.m * case_.n * 4);
+    fill_random(gpu,
+                {.to = {.address = at<void>(start_->address()),
+                        .rows = case_.m,
+                        .columns = case_.n,
+                        .stride = case_.n,
+                        .element = Element::F32},
+                 .seed = mix_bits(seed + 2),
+                 .distribution = Distribution::Normal,
+                 .shift = 0},
+                stream);
+  }
+}
+
+cuda::GemmSpec GemmProblem::spec() const {
+  cuda::GemmSpec spec;
+  spec.n = case_.n;
+  spec.k = case_.k;
+  spec.in = case_.in;
+  spec.out = case_.out;
+  spec.add = device::adds(case_.store);
+  spec.layout = case_.layout;
+  spec.b = b_.address();
+  spec.b_stride = b_.stride();
+  for (const PanelCut& panel : case_.panels) {
+    cuda::GemmPanelSpec made;
+    made.rows = panel.rows;
+    made.c = c_.row(panel.row_begin);
+    made.c_stride = c_.stride();
+    for (const PieceCut& piece : panel.pieces) {
+      made.pieces.push_back({.a = a_.cell(panel.row_begin, piece.k_begin),
+                             .stride = a_.stride(),
+                             .k_begin = piece.k_begin,
+                             .k_count = piece.k_count,
+                             .ready = {}});
+    }
+    spec.panels.push_back(std::move(made));
+  }
+  return spec;
+}
+
+// Each piece's place, and what is copied there from the host.
+const std::vector<GuardedRows>& GemmProblem::landings() {
+  if (!landings_.empty()) return landings_;
+  source_ = gpu_->host_memory(a_.count() * a_.stride_bytes());
+  gpu_->enter();
+  CUstream const stream = gpu_->new_stream();
+  gpu_->copy(source_->address(), a_.address(), a_.count() * a_.stride_bytes(), stream);
+  gpu_->synchronise(stream);
+  for (const PanelCut& panel : case_.panels) {
+    for (const PieceCut& piece : panel.pieces) {
+      const GuardedRows& landing = landings_.emplace_back(
+          *gpu_, panel.rows, piece.k_count, stride_of(case_, piece.k_count), case_.in);
+      const std::int64_t from = panel.row_begin * a_.stride() + piece.k_begin;
+      parcels_.push_back({.copies = {{.to = landing.address(),
+                                      .to_stride = landing.stride_bytes(),
+                                      .from = source_->address() + static_cast<Address>(from * 2),
+                                      .from_stride = a_.stride_bytes(),
+                                      .row_bytes = landing.row_bytes(),
+                                      .rows = panel.rows}},
+                          .flag = static_cast<int>(parcels_.size())});
+    }
+  }
+  return landings_;
+}
+
+cuda::GemmSpec GemmProblem::arriving_spec(const Signals& signals, std::uint32_t arrivals) {
+  cuda::GemmSpec arriving = spec();
+  const std::vector<GuardedRows>& places = landings();
+  int flag = 0;
+  for (cuda::GemmPanelSpec& panel : arriving.panels) {
+    for (cuda::GemmPieceSpec& piece : panel.pieces) {
+      const GuardedRows& place = places[static_cast<std::size_t>(flag)];
+      piece.a = place.address();
+      piece.stride = place.stride();
+      piece.ready = signals.wait(flag, arrivals);
+      ++flag;
+    }
+  }
+  arriving.wait = signals.context();
+  return arriving;
+}
+
+cuda::GemmSpec GemmProblem::fetching_spec(const Signals& signals, int copy_blocks) {
+  cuda::GemmSpec fetching = spec();
+  fetching.copy_blocks = copy_blocks;
+  fetching.wait = signals.context();
+  for (std::size_t i = 0; i < fetching.panels.size(); ++i) {
+    const std::int64_t rows = case_.panels[i].rows;
+    const GuardedRows& landing =
+        landings_.emplace_back(*gpu_, rows, case_.k, a_.stride(), case_.in);
+    const std::int64_t bytes = rows * a_.stride_bytes();
+    const auto flag = static_cast<int>(i);
+    cuda::GemmPieceSpec& piece = fetching.panels[i].pieces.front();
+    fetching.copies.push_back({.from = at<const void>(piece.a),
+                               .to = at<void>(landing.address()),
+                               .bytes = bytes,
+                               .ready = {},
+                               .done = at<std::uint32_t>(signals.address(flag))});
+    piece.a = landing.address();
+    piece.ready = signals.wait(flag, device::copy_arrivals(bytes));
+  }
+  return fetching;
+}
+
+void GemmProblem::count_into(const Signals& counters, cuda::GemmSpec& spec) const {
+  for (std::size_t panel = 0; panel < spec.panels.size(); ++panel) {
+    spec.panels[panel].done = counters.address(static_cast<int>(panel));
+  }
+}
+
+void GemmProblem::reset(CUstream stream) const {
+  if (home_ == gpu_) {
+    c_.poison(stream);
+  } else {
+    gpu_->synchronise(stream);
+    c_.poison(home_stream_);
+    home_->synchronise(home_stream_);
+  }
+  for (const GuardedRows& landing : landings_) landing.poison(stream);
+  if (!start_) return;
+  gpu_->copy_rows({.to = c_.address(),
+                   .to_stride = c_.stride_bytes(),
+                   .from = start_->address(),
+                   .from_stride = case_.n * 4,
+                   .row_bytes = case_.n * 4,
+                   .rows = case_.m},
+                  stream);
+}
+
+RowSample GemmProblem::sample() const {
+  if (sampled_ == 0 || sampled_ >= case_.m) {
+    return {.first = 0, .step = 1, .all = case_.m, .count = case_.m};
+  }
+  return {.first = static_cast<std::int64_t>(seed_ % static_cast<std::uint64_t>(case_.m)),
+          .step = case_.m / sampled_,
+          .all = case_.m,
+          .count = sampled_};
+}
+
+void GemmProblem::take_reference(CUstream stream) {
+  if (value_) return;
+  const RowSample rows = sample();
+  value_ = gpu_->memory(rows.count * case_.n * 8);
+  bound_ = gpu_->memory(rows.count * case_.n * 8);
+  gemm_reference(*gpu_,
+                 {.a = a_.rows(),
+                  .b = b_.rows(),
+                  .start = start_ ? at<const float>(start_->address()) : nullptr,
+                  .value = at<double>(value_->address()),
+                  .bound = at<double>(bound_->address()),
+                  .sample = rows,
+                  .n = case_.n,
+                  .k = case_.k,
+                  .b_k_major = case_.layout == GemmLayout::KMajor,
+                  .out = case_.out,
+                  .roundings = static_cast<double>(case_.k / 16 + 2) + kParts},
+                 stream);
+}
+
+void GemmProblem::check(Verdict* verdict, CUstream stream) {
+  take_reference(stream);
+  compare(*gpu_,
+          {.out = c_.rows(),
+           .sample = sample(),
+           .value = at<const double>(value_->address()),
+           .bound = at<const double>(bound_->address()),
+           .verdict = verdict},
+          stream);
+  c_.check(*gpu_, verdict, stream);
+}
+
+void GemmProblem::check_copy(Address copy, Verdict* verdict, CUstream stream) {
+  take_reference(stream);
+  Rows rows = c_.rows();
+  rows.address = at<void>(copy);
+  compare(*gpu_,
+          {.out = rows,
+           .sample = sample(),
+           .value = at<const double>(value_->address()),
+           .bound = at<const double>(bound_->address()),
+           .verdict = verdict},
+          stream);
+}
+
+}  // namespace harpe::bench

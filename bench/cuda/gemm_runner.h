@@ -1,0 +1,25 @@
+#pragma once
+
+#include <vector>
+
+#include "bench/cuda/gpu.h"
+#include "exec/cuda/prepared_gemm.h"
+
+namespace harpe::bench {
+
+// Every shipped configuration.
+[[nodiscard]] std::vector<device::GemmConfig> shipped_gemm_configs();
+// Blocks of the configuration that run at once.
+[[nodiscard]] int blocks_at_once(Gpu& gpu, const device::GemmConfig& config);
+
+// A product of ours, ready to be launched any number of times.
+class GemmRunner {
+ public:
+  GemmRunner(Gpu& gpu, const cuda::GemmSpec& spec, const cuda::GemmChoice& choice);
+  void launch(CUstream stream) const;
+
+ private:
+  cuda::PreparedGemm prepared_;
+};
+
+}  // namespace harpe::bench

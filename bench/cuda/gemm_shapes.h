@@ -1,0 +1,13 @@
+#pragma once
+
+#include <vector>
+
+#include "bench/cuda/gemm_case.h"
+
+namespace harpe::bench {
+
+// 8192 cubed, and what one of 8 GPUs computes in the products of a large model: after an all-gather
+// (N is cut) or before a reduce-scatter (K is cut). bf16.
+[[nodiscard]] std::vector<GemmCase> gemm_shapes();
+
+}  // namespace harpe::bench

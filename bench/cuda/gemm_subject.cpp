@@ -1,0 +1,82 @@
+#include "bench/cuda/gemm_subject.h"
+
+#include <algorithm>
+
+namespace harpe::bench {
+namespace {
+
+class GemmSubject final : public Subject {
+ public:
+  GemmSubject(const GemmCase& what, const device::GemmConfig& config, const TrialOptions& options,
+              const TrialPlaces& places, Draw& draw)
+      : problem_(*places.gpu, *places.home, what, draw.bits(), places.stream) {
+    cuda::GemmSpec spec = problem_.spec();
+    if (options.arrivals > 0) {
+      spec = problem_.arriving_spec(*places.signals, options.arrivals);
+    } else if (options.copy_blocks > 0) {
+      spec = problem_.fetching_spec(*places.signals, options.copy_blocks);
+    }
+    spec.wait = places.signals->context();
+    if (options.counters) {
+      problem_.count_into(*places.counters, spec);
+      make_parts(spec, config);
+    }
+    make_runners(std::move(spec), config, *places.gpu, draw);
+  }
+
+  void reset(CUstream stream) override { problem_.reset(stream); }
+  void launch(Draw& draw, CUstream stream) override { draw.one_of(runners_).launch(stream); }
+  [[nodiscard]] const std::vector<Parcel>& parcels() const override { return problem_.parcels(); }
+  [[nodiscard]] const std::vector<CountedPart>& parts() const override { return parts_; }
+  [[nodiscard]] std::int64_t result_bytes() const override {
+    return problem_.what().m * problem_.c().stride_bytes();
+  }
+  void check(Verdict* verdict, CUstream stream) override { problem_.check(verdict, stream); }
+  void check_copy(Address copy, Verdict* verdict, CUstream stream) override {
+    problem_.check_copy(copy, verdict, stream);
+  }
+  [[nodiscard]] std::int64_t columns() const override { return problem_.what().n; }
+
+ private:
+  // Panels, like `spec.panels`; rows of the copy lie as those of C.
+  void make_parts(const cuda::GemmSpec& spec, const device::GemmConfig& config) {
+    const GuardedRows& c = problem_.c();
+    for (std::size_t i = 0; i < spec.panels.size(); ++i) {
+      const PanelCut& panel = problem_.what().panels[i];
+      const std::int64_t offset = panel.row_begin * c.stride_bytes();
+      parts_.push_back({.growth = arrivals(spec.panels[i], spec.n, config),
+                        .read_out = {{.to = static_cast<Address>(offset),
+                                      .to_stride = c.stride_bytes(),
+                                      .from = c.row(panel.row_begin),
+                                      .from_stride = c.stride_bytes(),
+                                      .row_bytes = c.row_bytes(),
+                                      .rows = panel.rows}}});
+    }
+  }
+
+  // Each panel keeps its flags and its counter wherever it stands.
+  void make_runners(cuda::GemmSpec spec, const device::GemmConfig& config, Gpu& gpu, Draw& draw) {
+    const std::size_t orders = std::min<std::size_t>(spec.panels.size(), 3);
+    const int blocks = blocks_at_once(gpu, config);
+    for (std::size_t made = 0; made < orders; ++made) {
+      // As if for fewer blocks than there are, tiles are cut elsewhere.
+      const int cut_for = draw.coin() ? blocks : static_cast<int>(draw.between(2, blocks));
+      runners_.emplace_back(gpu, spec, cuda::cut_gemm(spec, config, cut_for));
+      std::rotate(spec.panels.begin(), spec.panels.begin() + 1, spec.panels.end());
+    }
+  }
+
+  GemmProblem problem_;
+  std::vector<CountedPart> parts_;
+  std::vector<GemmRunner> runners_;
+};
+
+}  // namespace
+
+std::unique_ptr<Subject> make_gemm_subject(const GemmCase& what, const device::GemmConfig& config,
+                                           const TrialOptions& options, const TrialPlaces& places,
+                                           Draw& draw) {
+  return std::make_unique<GemmSubject>(what, config, options, places, draw);
+}
+
+}  // namespace harpe::bench

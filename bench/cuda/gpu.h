@@ -1,0 +1,99 @@
+#pragma once
+
+#include <cuda.h>
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <string>
+
+#include "bench/cuda/options.h"
+#include "exec/cuda/device_memory.h"
+#include "exec/cuda/kernel_library.h"
+
+namespace harpe::bench {
+
+using Address = cuda::DeviceAddress;
+
+// What lies at an address: of the GPU's memory for kernels' arguments, of the host's to be read.
+template <class T>
+[[nodiscard]] T* at(Address address) {
+  return reinterpret_cast<T*>(address);
+}
+
+// Rows of bytes from one place to another.
+struct RowCopy {
+  Address to = 0;
+  std::int64_t to_stride = 0;
+  Address from = 0;
+  std::int64_t from_stride = 0;
+  std::int64_t row_bytes = 0;
+  std::int64_t rows = 1;
+};
+
+[[nodiscard]] cuda::Nvrtc open_compiler(const Options& options);
+
+struct Grid {
+  std::uint32_t x = 1;
+  std::uint32_t y = 1;
+  std::uint32_t z = 1;
+};
+
+// One GPU as the harness drives it. A call of the driver that fails ends the program (exit code 3):
+// a harness has nobody to hand a fault to. Everything but `synchronise` and `elapsed_us` only
+// enqueues. Host memory is pinned and has one address for all.
+class Gpu {
+ public:
+  Gpu(int ordinal, const Options& options);
+  Gpu(const Gpu&) = delete;
+  Gpu& operator=(const Gpu&) = delete;
+
+  [[nodiscard]] static int count();
+
+  [[nodiscard]] const cuda::Device& device() const { return library_->device(); }
+  [[nodiscard]] cuda::KernelLibrary& library() const { return *library_; }
+  [[nodiscard]] int processors() const { return device().facts().multiprocessors; }
+  // Calls that name no stream mean this GPU from here on.
+  void enter() const;
+  // From here on, kernels here may address memory there.
+  void reach(const Gpu& peer) const;
+
+  [[nodiscard]] cuda::DeviceMemory memory(std::int64_t bytes) const;
+  [[nodiscard]] cuda::MappedMemory host_memory(std::int64_t bytes) const;
+
+  // Streams and events live as long as this.
+  [[nodiscard]] CUstream new_stream();
+  [[nodiscard]] CUevent new_event();
+  void record(CUevent event, CUstream stream) const;
+  void wait_for(CUstream stream, CUevent event) const;
+  [[nodiscard]] double elapsed_us(CUevent from, CUevent to) const;
+  void synchronise(CUstream stream) const;
+
+  void fill_bytes(Address to, std::uint8_t value, std::int64_t bytes, CUstream stream) const;
+  void fill_words(Address to, std::uint32_t value, std::int64_t words, CUstream stream) const;
+  void copy(Address to, Address from, std::int64_t bytes, CUstream stream) const;
+  void copy_rows(const RowCopy& rows, CUstream stream) const;
+  // Once everything before it in the stream is visible to the whole system.
+  void write_word(Address to, std::uint32_t value, CUstream stream) const;
+  // Holds the stream until the word is at least `value`, as a difference of 32 bits.
+  void wait_for_word(Address word, std::uint32_t value, CUstream stream) const;
+
+  // Launches a kernel of the harness' own, compiled at its first use.
+  template <class Args>
+  void launch(const cuda::KernelVariant& kernel, Grid grid, const Args& args,
+              CUstream stream) const {
+    launch_bytes(kernel, grid, &args, stream);
+  }
+
+ private:
+  void launch_bytes(const cuda::KernelVariant& kernel, Grid grid, const void* args,
+                    CUstream stream) const;
+  void call(const char* name, CUresult status) const;
+
+  std::unique_ptr<cuda::KernelLibrary> library_;
+  const cuda::DriverApi* driver_;
+  std::deque<cuda::Stream> streams_;
+  std::deque<cuda::Event> events_;
+};
+
+}  // namespace harpe::bench

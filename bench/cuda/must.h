@@ -1,0 +1,27 @@
+#pragma once
+
+#include <string>
+#include <utility>
+
+#include "exec/cuda/driver_api.h"
+#include "support/diag.h"
+
+namespace harpe::bench {
+
+// Prints and ends the program with exit code 3.
+[[noreturn]] void give_up(const std::string& reason);
+
+// The value, or the end of the program: a harness has nobody to hand an error to.
+template <class T>
+T must(Checked<T> result) {
+  if (!result.ok()) give_up(render(result.error()));
+  return std::move(result).value();
+}
+
+template <class T>
+T must(Result<T, cuda::CudaError> result) {
+  if (!result.ok()) give_up(render(cuda::to_diag(result.error())));
+  return std::move(result).value();
+}
+
+}  // namespace harpe::bench

@@ -1,0 +1,28 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace harpe::bench {
+
+// What the command line says.
+struct Options {
+  std::string command;  // an experiment, or `all`
+  std::string family;   // "": all
+  std::string filter;   // cases whose name holds this text
+  std::string json;     // file of JSON lines
+  std::string cache;    // folder of compiled kernels
+  std::string nvrtc;    // libraries by name; "": where they are known to be
+  std::string cublaslt;
+  std::string cudnn;
+  std::string source = "host";  // where arriving chunks come from
+  std::uint64_t seed = 1;
+  int device = 0;
+  int rounds = 20;     // timed calls of each contender
+  int repeat = 1000;   // launches of a repeated check
+  double budget = 0;   // seconds; 0: no limit
+  bool quick = false;  // a few cases of each check
+  bool all_variants = false;
+};
+
+}  // namespace harpe::bench
