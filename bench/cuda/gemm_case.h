@@ -47,10 +47,10 @@ struct GemmCase {
 // Panels of any rows in any order, pieces of any multiple of 64 columns in any order.
 [[nodiscard]] std::vector<PanelCut> random_cuts(Draw& draw, std::int64_t m, std::int64_t k,
                                                 int most_panels, int most_pieces);
-// Types and layout of the variant; sizes up to `most`, odd ones among them.
 // The next number of columns that the store of a variant takes.
 [[nodiscard]] std::int64_t columns_for(const device::GemmConfig& config, std::int64_t n);
 
+// Types and layout of the variant; sizes up to `most`, odd ones among them.
 [[nodiscard]] GemmCase random_case(Draw& draw, const device::GemmConfig& config, std::int64_t most);
 
 // "128x256x64s4c2 nk bf16->f32 add"
