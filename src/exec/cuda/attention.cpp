@@ -131,10 +131,23 @@ std::int64_t tiles_of(const AttentionPanelSpec& panel, const AttentionConfig& co
   return (panel.rows + query_rows(config) - 1) / query_rows(config);
 }
 
-int slices_per_group(const AttentionSpec& spec) {
+std::int64_t kv_rows(const AttentionSpec& spec) {
   std::int64_t rows = 0;
   for (const AttentionChunkSpec& chunk : spec.chunks) rows += chunk.rows;
-  const std::int64_t bytes = rows * (spec.query_dim + spec.value_dim) * 2;
+  return rows;
+}
+
+// Wide tiles keep the tensor cores busier; of those that a mask cuts, more is computed in vain,
+// which weighs little only among many. Measured (docs/kernels.md).
+int best_kv_tile(const AttentionSpec& spec) {
+  constexpr std::int64_t kManyRows = 16384;
+  const bool is_cut = spec.causal || spec.window > 0;
+  const bool is_wide = spec.query_dim == 128 && (!is_cut || kv_rows(spec) >= kManyRows);
+  return is_wide ? 160 : 128;
+}
+
+int slices_per_group(const AttentionSpec& spec) {
+  const std::int64_t bytes = kv_rows(spec) * (spec.query_dim + spec.value_dim) * 2;
   const std::int64_t together = std::max<std::int64_t>(1, kAttentionCacheBytes / bytes);
   const std::int64_t slices = together * (spec.heads / spec.kv_heads);
   return static_cast<int>(std::min(slices, spec.batch * spec.heads));
@@ -160,11 +173,11 @@ Checked<Ok> check(const AttentionSpec& spec) {
 }
 
 AttentionConfig choose_attention(const AttentionSpec& spec) {
-  const bool cut = spec.causal || spec.window > 0;
+  const int columns = best_kv_tile(spec);
   const AttentionConfig* best = nullptr;
   for (const AttentionConfig& config : attention_configs()) {
     if (!fits(config, spec)) continue;
-    if (best == nullptr || (!cut && config.kv_tile > best->kv_tile)) best = &config;
+    if (best == nullptr || config.kv_tile == columns) best = &config;
   }
   HP_CHECK(best != nullptr, "check() was not asked");
   return *best;
@@ -202,7 +215,7 @@ AttentionPlan plan_attention(const AttentionSpec& spec, const AttentionConfig& c
   args.slices = static_cast<int>(spec.batch * spec.heads);
   args.slices_per_group = slices_per_group(spec);
   args.scale_log2 = static_cast<float>(scale_log2);
-  args.slack = config.lazy ? static_cast<float>(kSlackLog2 / scale_log2) : 0;
+  args.slack = static_cast<float>(kSlackLog2 / scale_log2);
   const int working = std::min(blocks - spec.copy_blocks, args.tiles * args.slices);
   plan.blocks = spec.copy_blocks + std::max(1, working);
   return plan;

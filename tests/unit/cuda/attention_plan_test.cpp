@@ -74,11 +74,14 @@ TEST(Attention, refuses_scales_that_turn_maxima_round) {
   EXPECT_EQ(refusal_of(spec), DiagCode::G063);
 }
 
-TEST(Attention, takes_wide_tiles_of_keys_where_no_mask_cuts_them) {
+TEST(Attention, takes_wide_tiles_of_keys_where_a_mask_cuts_few) {
   AttentionSpec spec = some_spec();
-  EXPECT_EQ(choose_attention(spec).kv_tile, 176);
+  EXPECT_EQ(choose_attention(spec).kv_tile, 160);
   spec.causal = true;
   EXPECT_EQ(choose_attention(spec).kv_tile, 128);
+  spec.chunks.resize(device::kMaxAttentionChunks, spec.chunks[0]);
+  spec.chunks[0].rows = 8192;
+  EXPECT_EQ(choose_attention(spec).kv_tile, 160);
   spec.to_state = true;
   EXPECT_EQ(choose_attention(spec).output, Element::F32);
 }

@@ -58,7 +58,7 @@ struct AttentionArgs {
   int slices_per_group;  // that are worked on at a time, so that their keys stay in the cache
   int tiles;             // of query rows, over all panels
   float scale_log2;      // scale of the scores x log2(e), positive
-  float slack;           // see AttentionConfig::lazy; in units of unscaled scores
+  float slack;           // how far a row's reference may lie below its maximum, in scores
 };
 
 }  // namespace harpe::device

@@ -54,7 +54,7 @@ class AttentionProducer {
     const AttentionPanel& panel = args_.panels[tile.panel];
     const int slot = tiles_ % kConfig.query_stages;
     waiter_.wait(panel.ready, kMaxAttentionChunks + tile.panel);
-    wait_in_block(&sync_.query_empty[slot], tiles_ / kConfig.query_stages % 2 ^ 1);
+    wait_barrier(&sync_.query_empty[slot], tiles_ / kConfig.query_stages % 2 ^ 1);
     sync_.tiles[tiles_ % kQueryTiles] = tile;
     ++tiles_;
     Barrier* const full = &sync_.query_full[slot];
@@ -108,7 +108,7 @@ class AttentionProducer {
 
   HP_DEVICE void load_keys(const KvTile& tile, int flags) {
     const AttentionChunk& chunk = args_.chunks[tile.chunk];
-    wait_in_block(&sync_.key_empty[keys_.slot], keys_.parity ^ 1);
+    wait_barrier(&sync_.key_empty[keys_.slot], keys_.parity ^ 1);
     flags |= (tile.masked ? KvStep::kMasked : 0) | (waiter_.poisoned() ? KvStep::kPoisoned : 0);
     sync_.steps[keys_.slot] = {tile.position, tile.columns, flags, 0};
     Barrier* const full = &sync_.key_full[keys_.slot];
@@ -123,7 +123,7 @@ class AttentionProducer {
   }
 
   HP_DEVICE void load_values(int chunk, int row) {
-    wait_in_block(&sync_.value_empty[values_.slot], values_.parity ^ 1);
+    wait_barrier(&sync_.value_empty[values_.slot], values_.parity ^ 1);
     Barrier* const full = &sync_.value_full[values_.slot];
     arrive_expecting(full, value_bytes(kConfig));
     std::uint8_t* const to = shared_.values(values_.slot);

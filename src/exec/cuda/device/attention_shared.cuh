@@ -55,22 +55,6 @@ struct AttentionSync {
 
 static_assert(sizeof(AttentionSync) <= kAttentionSyncBytes);
 
-// As `wait_barrier`, but acquires within the block only, which needs no invalidation of the first
-// cache: for barriers at which no other block arrives.
-HP_DEVICE void wait_in_block(Barrier* barrier, std::uint32_t parity) {
-  asm volatile(
-      "{\n"
-      ".reg .pred done;\n"
-      "again:\n"
-      "mbarrier.try_wait.parity.shared::cta.b64 done, [%0], %1;\n"
-      "@done bra.uni over;\n"
-      "bra.uni again;\n"
-      "over:\n"
-      "}\n" ::"r"(shared_address(barrier)),
-      "r"(parity)
-      : "memory");
-}
-
 // Queries first: [stage][warpgroup][64 columns][64 rows of 128 bytes]; then keys and values:
 // [stage][64 columns][kv_tile rows of 128 bytes].
 template <AttentionConfig kConfig>

@@ -102,18 +102,6 @@ HP_DEVICE void exponentiate(float (&scores)[N], SoftmaxRows& rows, float scale_l
   for (int row = 0; row < 2; ++row) rows.sum[row] = sums[row][0] + sums[row][1];
 }
 
-// Does nothing, but not before `positive` is known: the assembler moves the wait for products that
-// comes next no further up than this.
-HP_DEVICE void settle(float positive) {
-  asm volatile(
-      "{\n"
-      ".reg .pred never;\n"
-      "setp.lt.f32 never, %0, 0f00000000;\n"
-      "@never nanosleep.u32 0;\n"
-      "}\n" ::"f"(positive)
-      : "memory");
-}
-
 // Columns of which the thread's rows see [low, high), counted from the thread's first column.
 struct VisibleColumns {
   int low;
