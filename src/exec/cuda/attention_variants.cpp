@@ -48,6 +48,7 @@ std::string name_of(const AttentionConfig& config) {
                      std::to_string(config.query_stages);
   if (config.carried) name += "_from_state";
   if (config.output == Element::F32) name += "_to_state";
+  if (config.polynomial_share > 0) name += "_poly" + std::to_string(config.polynomial_share);
   if (config.consumer_registers != AttentionConfig{}.consumer_registers) {
     name += "_r" + std::to_string(config.producer_registers) + "_" +
             std::to_string(config.consumer_registers);
@@ -65,6 +66,7 @@ std::string config_text(const AttentionConfig& config) {
          ", .query_stages = " + std::to_string(config.query_stages) +
          ", .consumers = " + std::to_string(config.consumers) +
          ", .carried = " + (config.carried ? "true" : "false") +
+         ", .polynomial_share = " + std::to_string(config.polynomial_share) +
          ", .producer_registers = " + std::to_string(config.producer_registers) +
          ", .consumer_registers = " + std::to_string(config.consumer_registers) + "}";
 }

@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cmath>
 #include <set>
 
@@ -46,10 +47,10 @@ TEST(Attention, refuses_heads_that_no_kernel_is_for) {
 TEST(Attention, refuses_what_the_copy_engine_cannot_reach) {
   AttentionSpec spec = some_spec();
   spec.panels[1].queries.address += 2;
-  EXPECT_EQ(refusal_of(spec), DiagCode::G061);
+  EXPECT_EQ(refusal_of(spec), DiagCode::G041);
   spec = some_spec();
   spec.chunks[0].values.strides.row += 4;
-  EXPECT_EQ(refusal_of(spec), DiagCode::G061);
+  EXPECT_EQ(refusal_of(spec), DiagCode::G041);
 }
 
 TEST(Attention, refuses_tables_that_do_not_fit_and_groups_that_do_not_divide) {
@@ -94,9 +95,9 @@ TEST(Attention, plans_tiles_maps_and_blocks) {
   EXPECT_EQ(plan.blocks, 96);
   EXPECT_EQ(plan.args.heads_per_kv_head, 4);
   EXPECT_EQ(plan.maps.size(), 4U);
-  EXPECT_EQ(plan.maps[2].sizes, (std::array<std::uint64_t, 4>{128, 2, 400, 2}));
-  EXPECT_EQ(plan.maps[2].stride_bytes, (std::array<std::uint64_t, 3>{256, 512, 204800}));
-  EXPECT_EQ(plan.maps[2].box, (std::array<std::uint32_t, 4>{64, 1, 128, 1}));
+  EXPECT_EQ(plan.maps[2].sizes, (std::array<std::int64_t, 4>{128, 2, 400, 2}));
+  EXPECT_EQ(plan.maps[2].strides, (std::array<std::int64_t, 4>{1, 128, 256, 102400}));
+  EXPECT_EQ(plan.maps[2].box, (std::array<int, 4>{64, 1, 128, 1}));
   EXPECT_FLOAT_EQ(plan.args.scale_log2,
                   static_cast<float>(std::log2(std::exp(1.0)) / std::sqrt(128.0)));
   EXPECT_EQ(arrivals(spec, spec.panels[0], plan.config), 3U * 16U * 2U);

@@ -40,11 +40,8 @@ struct AttentionChunk {
   FlagWait ready;
 };
 
+// In the order of first use: what is read together shares lines of the constant cache.
 struct AttentionArgs {
-  AttentionPanel panels[kMaxAttentionPanels];
-  AttentionChunk chunks[kMaxAttentionChunks];
-  KvExtent extents[kMaxAttentionChunks];
-  WaitContext wait;
   std::uint32_t* ticket;  // 0 at the start, and at the end again
   const CopyJob* copies;
   int copy_count;
@@ -59,6 +56,10 @@ struct AttentionArgs {
   int tiles;             // of query rows, over all panels
   float scale_log2;      // scale of the scores x log2(e), positive
   float slack;           // how far a row's reference may lie below its maximum, in scores
+  WaitContext wait;
+  KvExtent extents[kMaxAttentionChunks];
+  AttentionPanel panels[kMaxAttentionPanels];
+  AttentionChunk chunks[kMaxAttentionChunks];
 };
 
 }  // namespace harpe::device
