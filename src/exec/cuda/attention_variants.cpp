@@ -97,10 +97,15 @@ std::vector<AttentionConfig> make_configs() {
   AttentionConfig small_wide = small;
   small_wide.kv_tile = 192;
   small_wide.kv_stages = 2;
+  AttentionConfig small_tall = small;
+  small_tall.kv_tile = 112;
+  small_tall.consumers = 3;
+  small_tall.producer_registers = 56;
+  small_tall.consumer_registers = 152;
   AttentionConfig latent;  // queries and keys with a part for positions
   latent.query_dim = 192;
   latent.query_stages = 1;
-  std::vector<AttentionConfig> configs{narrow, wide, small, small_wide, latent};
+  std::vector<AttentionConfig> configs{narrow, wide, small, small_wide, small_tall, latent};
   for (const AttentionConfig& shape : {narrow, small, latent}) {
     AttentionConfig half = shape;
     half.element = half.output = Element::F16;

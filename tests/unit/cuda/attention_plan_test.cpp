@@ -87,6 +87,16 @@ TEST(Attention, takes_wide_tiles_of_keys_where_a_mask_cuts_few) {
   EXPECT_EQ(choose_attention(spec).output, Element::F32);
 }
 
+TEST(Attention, takes_the_measured_tiles_of_other_heads) {
+  AttentionSpec spec = some_spec();
+  spec.query_dim = spec.value_dim = 64;
+  EXPECT_EQ(choose_attention(spec).kv_tile, 128);
+  EXPECT_EQ(choose_attention(spec).consumers, 2);
+  spec.query_dim = 192;
+  spec.value_dim = 128;
+  EXPECT_EQ(choose_attention(spec).kv_tile, 128);
+}
+
 TEST(Attention, plans_tiles_maps_and_blocks) {
   const AttentionSpec spec = some_spec();
   const AttentionPlan plan = plan_attention(spec, AttentionConfig{}, 132);
