@@ -5,7 +5,7 @@ import pathlib
 import sys
 
 OUT = pathlib.Path(__file__).resolve().parent.parent / "src/exec/cuda/device/wgmma_instructions.cuh"
-WIDTHS_SHARED = [64, 96, 128, 144, 160, 176, 192, 256]  # A in shared memory
+WIDTHS_SHARED = [64, 96, 112, 128, 144, 160, 176, 192, 256]  # A in shared memory
 WIDTHS_REGISTERS = [64, 128]  # A in registers: the second product of attention
 
 HEAD = """\

@@ -33,15 +33,18 @@ bool fits(const AttentionConfig& config, const AttentionSpec& spec) {
          (config.output == Element::F32) == spec.to_state;
 }
 
-Checked<Ok> check_aligned(const std::string& what, const HeadTensor& tensor, std::int64_t bytes,
-                          std::int64_t alignment) {
-  const auto is_aligned = [&](std::int64_t value) { return value % alignment == 0; };
-  const AttentionStrides& strides = tensor.strides;
-  if (is_aligned(static_cast<std::int64_t>(tensor.address)) && is_aligned(strides.batch * bytes) &&
-      is_aligned(strides.row * bytes) && is_aligned(strides.head * bytes)) {
-    return Ok{};
+Checked<Ok> check_aligned(const std::string& name, const HeadTensor& tensor, Element element) {
+  constexpr std::int64_t kAlignment = 16;
+  if (tensor.address % kAlignment != 0) {
+    return make_diag(DiagCode::G041, {{"what", "address of " + name}, {"bytes", tensor.address}});
   }
-  return make_diag(DiagCode::G061, {{"what", what}, {"bytes", alignment}});
+  const AttentionStrides& strides = tensor.strides;
+  for (const std::int64_t stride : {strides.batch, strides.row, strides.head}) {
+    const std::int64_t bytes = stride * device::bytes_of(element);
+    if (bytes % kAlignment == 0) continue;
+    return make_diag(DiagCode::G041, {{"what", "stride of " + name}, {"bytes", bytes}});
+  }
+  return Ok{};
 }
 
 Checked<Ok> check_count(const char* what, std::int64_t count, std::int64_t least,
@@ -53,12 +56,12 @@ Checked<Ok> check_count(const char* what, std::int64_t count, std::int64_t least
 
 Checked<Ok> check_panel(const AttentionSpec& spec, const AttentionPanelSpec& panel,
                         const std::string& name) {
-  HP_REQUIRE_OK(check_aligned(name + ".queries", panel.queries, 2, 16));
-  HP_REQUIRE_OK(check_aligned(name + ".output", panel.output, spec.to_state ? 4 : 2, 16));
+  HP_REQUIRE_OK(check_aligned(name + ".queries", panel.queries, spec.element));
+  HP_REQUIRE_OK(
+      check_aligned(name + ".output", panel.output, spec.to_state ? Element::F32 : spec.element));
   if (spec.carried) {
-    HP_REQUIRE_OK(check_aligned(name + ".carried_output", panel.carried_output, 4, 16));
+    HP_REQUIRE_OK(check_aligned(name + ".carried_output", panel.carried_output, Element::F32));
   }
-  HP_REQUIRE_OK(check_aligned(name + ".lse", panel.lse, 4, 4));
   if (spec.carried && panel.lse.address == 0) {
     return make_diag(DiagCode::G062,
                      {{"what", "carried lse"}, {"count", 0}, {"least", 1}, {"most", 1}});
@@ -67,9 +70,10 @@ Checked<Ok> check_panel(const AttentionSpec& spec, const AttentionPanelSpec& pan
                      std::numeric_limits<std::int32_t>::max() / 2);
 }
 
-Checked<Ok> check_chunk(const AttentionChunkSpec& chunk, const std::string& name) {
-  HP_REQUIRE_OK(check_aligned(name + ".keys", chunk.keys, 2, 16));
-  HP_REQUIRE_OK(check_aligned(name + ".values", chunk.values, 2, 16));
+Checked<Ok> check_chunk(const AttentionSpec& spec, const AttentionChunkSpec& chunk,
+                        const std::string& name) {
+  HP_REQUIRE_OK(check_aligned(name + ".keys", chunk.keys, spec.element));
+  HP_REQUIRE_OK(check_aligned(name + ".values", chunk.values, spec.element));
   return check_count("rows of a chunk", chunk.rows, 1,
                      std::numeric_limits<std::int32_t>::max() / 2);
 }
@@ -90,21 +94,19 @@ Checked<Ok> check_heads(const AttentionSpec& spec) {
                    {{"what", "heads"}, {"count", spec.heads}, {"least", near}, {"most", near}});
 }
 
-TensorBoxes boxes_of(const HeadTensor& tensor, const AttentionSpec& spec, std::int64_t columns,
-                     std::int64_t heads, std::int64_t rows, int box_rows) {
-  const auto bytes = [](std::int64_t stride) { return static_cast<std::uint64_t>(stride) * 2; };
-  const auto size = [](std::int64_t value) { return static_cast<std::uint64_t>(value); };
+TensorMapSpec map_spec(const HeadTensor& tensor, const AttentionSpec& spec, std::int64_t columns,
+                       std::int64_t heads, std::int64_t rows, int box_rows) {
   // A dimension of size 1 may have any stride, but the copy engine wants one that is not 0.
   const auto stride_of = [&](std::int64_t stride, std::int64_t count) {
-    return count == 1 ? bytes(columns) : bytes(stride);
+    return count == 1 ? columns : stride;
   };
-  return {
-      .address = tensor.address,
-      .element = spec.element,
-      .sizes = {size(columns), size(heads), size(rows), size(spec.batch)},
-      .stride_bytes = {stride_of(tensor.strides.head, heads), stride_of(tensor.strides.row, rows),
-                       stride_of(tensor.strides.batch, spec.batch)},
-      .box = {device::kBoxColumns, 1, static_cast<std::uint32_t>(box_rows), 1}};
+  return {.address = tensor.address,
+          .element = spec.element,
+          .dimensions = 4,
+          .sizes = {columns, heads, rows, spec.batch},
+          .strides = {1, stride_of(tensor.strides.head, heads), stride_of(tensor.strides.row, rows),
+                      stride_of(tensor.strides.batch, spec.batch)},
+          .box = {device::kBoxColumns, 1, box_rows, 1}};
 }
 
 template <class T>
@@ -131,10 +133,23 @@ std::int64_t tiles_of(const AttentionPanelSpec& panel, const AttentionConfig& co
   return (panel.rows + query_rows(config) - 1) / query_rows(config);
 }
 
-int slices_per_group(const AttentionSpec& spec) {
+std::int64_t kv_rows(const AttentionSpec& spec) {
   std::int64_t rows = 0;
   for (const AttentionChunkSpec& chunk : spec.chunks) rows += chunk.rows;
-  const std::int64_t bytes = rows * (spec.query_dim + spec.value_dim) * 2;
+  return rows;
+}
+
+// Wide tiles keep the tensor cores busier; of those that a mask cuts, more is computed in vain,
+// which weighs little only among many. Measured (docs/kernels.md).
+int best_kv_tile(const AttentionSpec& spec) {
+  constexpr std::int64_t kManyRows = 16384;
+  const bool is_cut = spec.causal || spec.window > 0;
+  const bool is_wide = spec.query_dim == 128 && (!is_cut || kv_rows(spec) >= kManyRows);
+  return is_wide ? 160 : 128;
+}
+
+int slices_per_group(const AttentionSpec& spec) {
+  const std::int64_t bytes = kv_rows(spec) * (spec.query_dim + spec.value_dim) * 2;
   const std::int64_t together = std::max<std::int64_t>(1, kAttentionCacheBytes / bytes);
   const std::int64_t slices = together * (spec.heads / spec.kv_heads);
   return static_cast<int>(std::min(slices, spec.batch * spec.heads));
@@ -152,7 +167,7 @@ Checked<Ok> check(const AttentionSpec& spec) {
     HP_REQUIRE_OK(check_panel(spec, spec.panels[i], "panels[" + std::to_string(i) + "]"));
   }
   for (std::size_t i = 0; i < spec.chunks.size(); ++i) {
-    HP_REQUIRE_OK(check_chunk(spec.chunks[i], "chunks[" + std::to_string(i) + "]"));
+    HP_REQUIRE_OK(check_chunk(spec, spec.chunks[i], "chunks[" + std::to_string(i) + "]"));
   }
   const double scale = scale_of(spec);
   if (!(scale > 0) || !std::isfinite(scale)) return make_diag(DiagCode::G063, {{"scale", scale}});
@@ -160,11 +175,11 @@ Checked<Ok> check(const AttentionSpec& spec) {
 }
 
 AttentionConfig choose_attention(const AttentionSpec& spec) {
-  const bool cut = spec.causal || spec.window > 0;
+  const int columns = best_kv_tile(spec);
   const AttentionConfig* best = nullptr;
   for (const AttentionConfig& config : attention_configs()) {
     if (!fits(config, spec)) continue;
-    if (best == nullptr || (!cut && config.kv_tile > best->kv_tile)) best = &config;
+    if (best == nullptr || config.kv_tile == columns) best = &config;
   }
   HP_CHECK(best != nullptr, "check() was not asked");
   return *best;
@@ -179,22 +194,20 @@ AttentionPlan plan_attention(const AttentionSpec& spec, const AttentionConfig& c
     args.panels[args.panel_count++] = panel_of(panel);
     args.tiles += static_cast<int>(tiles_of(panel, config));
     plan.maps.push_back(
-        boxes_of(panel.queries, spec, spec.query_dim, spec.heads, panel.rows, kMapBoxRows));
+        map_spec(panel.queries, spec, spec.query_dim, spec.heads, panel.rows, kMapBoxRows));
   }
   for (const AttentionChunkSpec& chunk : spec.chunks) {
     const int at = args.chunk_count++;
     args.extents[at] = {static_cast<int>(chunk.rows), static_cast<int>(chunk.position)};
     args.chunks[at].ready = chunk.ready;
     plan.maps.push_back(
-        boxes_of(chunk.keys, spec, spec.query_dim, spec.kv_heads, chunk.rows, config.kv_tile));
+        map_spec(chunk.keys, spec, spec.query_dim, spec.kv_heads, chunk.rows, config.kv_tile));
     plan.maps.push_back(
-        boxes_of(chunk.values, spec, spec.value_dim, spec.kv_heads, chunk.rows, config.kv_tile));
+        map_spec(chunk.values, spec, spec.value_dim, spec.kv_heads, chunk.rows, config.kv_tile));
   }
   const double scale_log2 = scale_of(spec) * std::numbers::log2e;
   args.wait = spec.wait;
-  args.ticket = pointer_to<std::uint32_t>(spec.ticket);
-  args.copies = pointer_to<const device::CopyJob>(spec.copies);
-  args.copy_count = spec.copy_count;
+  args.copy_count = static_cast<int>(spec.copies.size());
   args.copy_blocks = spec.copy_blocks;
   args.mask = {spec.causal, static_cast<int>(spec.window)};
   args.heads = static_cast<int>(spec.heads);
@@ -202,7 +215,7 @@ AttentionPlan plan_attention(const AttentionSpec& spec, const AttentionConfig& c
   args.slices = static_cast<int>(spec.batch * spec.heads);
   args.slices_per_group = slices_per_group(spec);
   args.scale_log2 = static_cast<float>(scale_log2);
-  args.slack = config.lazy ? static_cast<float>(kSlackLog2 / scale_log2) : 0;
+  args.slack = static_cast<float>(kSlackLog2 / scale_log2);
   const int working = std::min(blocks - spec.copy_blocks, args.tiles * args.slices);
   plan.blocks = spec.copy_blocks + std::max(1, working);
   return plan;

@@ -1,16 +1,14 @@
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <vector>
 
 #include "exec/cuda/device/attention_args.h"
 #include "exec/cuda/device/attention_config.h"
+#include "exec/cuda/tensor_map.h"
 #include "support/diag.h"
 
 namespace harpe::cuda {
-
-using DeviceAddress = std::uint64_t;
 
 // Values [batch, row, head, column] whose columns lie side by side; strides in elements.
 struct HeadTensor {
@@ -41,8 +39,8 @@ struct AttentionChunkSpec {
 
 // output = softmax(scale Q K^T + mask) V for every head and batch entry, and lse. Where `carried`,
 // as if the keys behind (carried_output, what `lse` holds) had come first; where `to_state`, the
-// output is f32, to be carried on. Addresses and strides of tensors are multiples of 16 bytes,
-// those of lse of 4.
+// output is f32, to be carried on. Addresses and strides of tensors are multiples of 16 bytes;
+// those of lse need not be.
 struct AttentionSpec {
   std::int64_t batch = 1;
   std::int64_t heads = 0;
@@ -58,34 +56,23 @@ struct AttentionSpec {
   std::vector<AttentionPanelSpec> panels;  // ascending in position, for balance
   std::vector<AttentionChunkSpec> chunks;  // in the order of use
   device::WaitContext wait{};
-  DeviceAddress ticket = 0;  // u32, 0 before and after each run; of one run at a time
-  DeviceAddress copies = 0;  // of CopyJob
-  int copy_count = 0;
+  std::vector<device::CopyJob> copies;
   int copy_blocks = 0;
 };
 
-// Errors: G060 no kernel for such heads; G061 an address or stride is not aligned; G062 too many or
-// too few of something; G063 the scale.
+// Errors: G060 no kernel for such heads; G041 an address or stride that kernels cannot take; G062
+// too many or too few of something; G063 the scale.
 [[nodiscard]] Checked<Ok> check(const AttentionSpec& spec);
 
 // The best configuration for a spec. Requires: check(spec) is ok.
 [[nodiscard]] device::AttentionConfig choose_attention(const AttentionSpec& spec);
 
-// A tensor as the copy engine is told of it: innermost dimension first.
-struct TensorBoxes {
-  DeviceAddress address = 0;
-  device::Element element = device::Element::BF16;
-  std::array<std::uint64_t, 4> sizes{};
-  std::array<std::uint64_t, 3> stride_bytes{};  // of all but the innermost
-  std::array<std::uint32_t, 4> box{};
-};
-
-// All that a launch needs but the encoded maps, which are in the order panels' queries, then each
-// chunk's keys and values.
+// All that a launch needs but what is made on a GPU: the maps, encoded, in the order panels'
+// queries, then each chunk's keys and values; the ticket; the jobs of blocks that copy.
 struct AttentionPlan {
   device::AttentionConfig config;
   device::AttentionArgs args{};
-  std::vector<TensorBoxes> maps;
+  std::vector<TensorMapSpec> maps;
   int blocks = 0;  // of the grid, copying ones included
 };
 

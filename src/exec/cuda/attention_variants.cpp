@@ -26,11 +26,11 @@ const char* word_of(Element element) {
 const char* enumerator_of(Element element) {
   switch (element) {
     case Element::BF16:
-      return "Element::BF16";
+      return "BF16";
     case Element::F16:
-      return "Element::F16";
+      return "F16";
     case Element::F32:
-      return "Element::F32";
+      return "F32";
   }
   return "";
 }
@@ -48,10 +48,7 @@ std::string name_of(const AttentionConfig& config) {
                      std::to_string(config.query_stages);
   if (config.carried) name += "_from_state";
   if (config.output == Element::F32) name += "_to_state";
-  if (!config.overlap) name += "_serial";
-  if (!config.turns) name += "_free";
-  if (!config.lazy) name += "_eager";
-  if (!config.settle) name += "_unsettled";
+  if (config.polynomial_share > 0) name += "_poly" + std::to_string(config.polynomial_share);
   if (config.consumer_registers != AttentionConfig{}.consumer_registers) {
     name += "_r" + std::to_string(config.producer_registers) + "_" +
             std::to_string(config.consumer_registers);
@@ -59,25 +56,19 @@ std::string name_of(const AttentionConfig& config) {
   return name;
 }
 
-// The fields in the order of their declaration: a positional initialiser.
-std::string initialiser_of(const AttentionConfig& config) {
-  std::string text;
-  const auto add = [&text](const std::string& field) {
-    text += (text.empty() ? "" : ", ") + field;
-  };
-  add(enumerator_of(config.element));
-  add(enumerator_of(config.output));
-  for (const int field : {config.query_dim, config.value_dim, config.kv_tile, config.kv_stages,
-                          config.query_stages, config.consumers}) {
-    add(std::to_string(field));
-  }
-  for (const bool field :
-       {config.overlap, config.turns, config.lazy, config.settle, config.carried}) {
-    add(field ? "true" : "false");
-  }
-  add(std::to_string(config.producer_registers));
-  add(std::to_string(config.consumer_registers));
-  return text;
+std::string config_text(const AttentionConfig& config) {
+  return std::string("{.element = Element::") + enumerator_of(config.element) +
+         ", .output = Element::" + enumerator_of(config.output) +
+         ", .query_dim = " + std::to_string(config.query_dim) +
+         ", .value_dim = " + std::to_string(config.value_dim) +
+         ", .kv_tile = " + std::to_string(config.kv_tile) +
+         ", .kv_stages = " + std::to_string(config.kv_stages) +
+         ", .query_stages = " + std::to_string(config.query_stages) +
+         ", .consumers = " + std::to_string(config.consumers) +
+         ", .carried = " + (config.carried ? "true" : "false") +
+         ", .polynomial_share = " + std::to_string(config.polynomial_share) +
+         ", .producer_registers = " + std::to_string(config.producer_registers) +
+         ", .consumer_registers = " + std::to_string(config.consumer_registers) + "}";
 }
 
 std::string source_of(const AttentionConfig& config) {
@@ -89,24 +80,32 @@ std::string source_of(const AttentionConfig& config) {
          ", 1)\n"
          "    harpe_kernel(const __grid_constant__ AttentionArgs args) {\n"
          "  extern __shared__ __align__(1024) std::uint8_t memory[];\n"
-         "  attention<AttentionConfig{" +
-         initialiser_of(config) +
-         "}>(args, memory);\n"
+         "  constexpr AttentionConfig kConfig" +
+         config_text(config) +
+         ";\n"
+         "  attention<kConfig>(args, memory);\n"
          "}\n";
 }
 
 std::vector<AttentionConfig> make_configs() {
   const AttentionConfig narrow{};
-  AttentionConfig wide;  // fewer, larger tiles of keys, where none is cut by a mask
-  wide.kv_tile = 176;
-  wide.query_stages = 1;
+  AttentionConfig wide;  // fewer, larger tiles of keys, where few are cut by a mask
+  wide.kv_tile = 160;
   AttentionConfig small;
   small.query_dim = small.value_dim = 64;
   small.kv_stages = 3;
+  AttentionConfig small_wide = small;
+  small_wide.kv_tile = 192;
+  small_wide.kv_stages = 2;
+  AttentionConfig small_tall = small;
+  small_tall.kv_tile = 112;
+  small_tall.consumers = 3;
+  small_tall.producer_registers = 56;
+  small_tall.consumer_registers = 152;
   AttentionConfig latent;  // queries and keys with a part for positions
   latent.query_dim = 192;
   latent.query_stages = 1;
-  std::vector<AttentionConfig> configs{narrow, wide, small, latent};
+  std::vector<AttentionConfig> configs{narrow, wide, small, small_wide, small_tall, latent};
   for (const AttentionConfig& shape : {narrow, small, latent}) {
     AttentionConfig half = shape;
     half.element = half.output = Element::F16;

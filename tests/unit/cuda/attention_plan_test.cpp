@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cmath>
 #include <set>
 
@@ -46,10 +47,10 @@ TEST(Attention, refuses_heads_that_no_kernel_is_for) {
 TEST(Attention, refuses_what_the_copy_engine_cannot_reach) {
   AttentionSpec spec = some_spec();
   spec.panels[1].queries.address += 2;
-  EXPECT_EQ(refusal_of(spec), DiagCode::G061);
+  EXPECT_EQ(refusal_of(spec), DiagCode::G041);
   spec = some_spec();
   spec.chunks[0].values.strides.row += 4;
-  EXPECT_EQ(refusal_of(spec), DiagCode::G061);
+  EXPECT_EQ(refusal_of(spec), DiagCode::G041);
 }
 
 TEST(Attention, refuses_tables_that_do_not_fit_and_groups_that_do_not_divide) {
@@ -74,13 +75,26 @@ TEST(Attention, refuses_scales_that_turn_maxima_round) {
   EXPECT_EQ(refusal_of(spec), DiagCode::G063);
 }
 
-TEST(Attention, takes_wide_tiles_of_keys_where_no_mask_cuts_them) {
+TEST(Attention, takes_wide_tiles_of_keys_where_a_mask_cuts_few) {
   AttentionSpec spec = some_spec();
-  EXPECT_EQ(choose_attention(spec).kv_tile, 176);
+  EXPECT_EQ(choose_attention(spec).kv_tile, 160);
   spec.causal = true;
   EXPECT_EQ(choose_attention(spec).kv_tile, 128);
+  spec.chunks.resize(device::kMaxAttentionChunks, spec.chunks[0]);
+  spec.chunks[0].rows = 8192;
+  EXPECT_EQ(choose_attention(spec).kv_tile, 160);
   spec.to_state = true;
   EXPECT_EQ(choose_attention(spec).output, Element::F32);
+}
+
+TEST(Attention, takes_the_measured_tiles_of_other_heads) {
+  AttentionSpec spec = some_spec();
+  spec.query_dim = spec.value_dim = 64;
+  EXPECT_EQ(choose_attention(spec).kv_tile, 128);
+  EXPECT_EQ(choose_attention(spec).consumers, 2);
+  spec.query_dim = 192;
+  spec.value_dim = 128;
+  EXPECT_EQ(choose_attention(spec).kv_tile, 128);
 }
 
 TEST(Attention, plans_tiles_maps_and_blocks) {
@@ -91,9 +105,9 @@ TEST(Attention, plans_tiles_maps_and_blocks) {
   EXPECT_EQ(plan.blocks, 96);
   EXPECT_EQ(plan.args.heads_per_kv_head, 4);
   EXPECT_EQ(plan.maps.size(), 4U);
-  EXPECT_EQ(plan.maps[2].sizes, (std::array<std::uint64_t, 4>{128, 2, 400, 2}));
-  EXPECT_EQ(plan.maps[2].stride_bytes, (std::array<std::uint64_t, 3>{256, 512, 204800}));
-  EXPECT_EQ(plan.maps[2].box, (std::array<std::uint32_t, 4>{64, 1, 128, 1}));
+  EXPECT_EQ(plan.maps[2].sizes, (std::array<std::int64_t, 4>{128, 2, 400, 2}));
+  EXPECT_EQ(plan.maps[2].strides, (std::array<std::int64_t, 4>{1, 128, 256, 102400}));
+  EXPECT_EQ(plan.maps[2].box, (std::array<int, 4>{64, 1, 128, 1}));
   EXPECT_FLOAT_EQ(plan.args.scale_log2,
                   static_cast<float>(std::log2(std::exp(1.0)) / std::sqrt(128.0)));
   EXPECT_EQ(arrivals(spec, spec.panels[0], plan.config), 3U * 16U * 2U);

@@ -22,14 +22,26 @@ HP_DEVICE void copy_granules(const AttentionArgs& args, std::uint8_t* memory) {
              reinterpret_cast<char*>(memory), filled);
 }
 
-// By all threads of a block: of each table the first maps that it will use.
-HP_DEVICE void prefetch_maps(const AttentionArgs& args) {
-  const int thread = static_cast<int>(threadIdx.x) - 32;
-  if (thread < 0) return;
-  if (thread < args.panel_count) prefetch_map(&args.panels[thread].queries);
-  if (thread >= args.chunk_count) return;
-  prefetch_map(&args.chunks[thread].keys);
-  prefetch_map(&args.chunks[thread].values);
+// By one thread: the maps of the first loads, where all keys are in one chunk.
+HP_DEVICE void prefetch_first_maps(const AttentionArgs& args) {
+  prefetch_map(&args.panels[args.panel_count - 1].queries);
+  prefetch_map(&args.chunks[0].keys);
+  prefetch_map(&args.chunks[0].values);
+}
+
+// By one thread of each of the three warps beside the one that loads: all the others. They follow
+// each other, so this is for no one to wait for.
+HP_DEVICE void prefetch_maps(const AttentionArgs& args, int warp) {
+  if (warp == 1) {
+#pragma unroll 1
+    for (int i = 1; i < args.chunk_count; ++i) prefetch_map(&args.chunks[i].keys);
+  } else if (warp == 2) {
+#pragma unroll 1
+    for (int i = 1; i < args.chunk_count; ++i) prefetch_map(&args.chunks[i].values);
+  } else {
+#pragma unroll 1
+    for (int i = 0; i < args.panel_count - 1; ++i) prefetch_map(&args.panels[i].queries);
+  }
 }
 
 // The whole kernel. The first args.copy_blocks blocks copy. `memory` is the dynamic shared memory:
@@ -44,16 +56,24 @@ HP_DEVICE void attention(const AttentionArgs& args, std::uint8_t* memory) {
     return;
   }
   if (block >= args.tiles * args.slices) return;
-  if (threadIdx.x == 0) shared.init_barriers();
-  prefetch_maps(args);
+  const int warp = __shfl_sync(0xFFFFFFFF, static_cast<int>(threadIdx.x) / 32, 0);
+  QueryTile first{};
+  if (threadIdx.x == 0) {
+    prefetch_first_maps(args);
+    first = query_tile<kConfig>(args, block);
+  }
+  if (warp == 1) shared.init_barriers();
   __syncthreads();
-  const int warpgroup = __shfl_sync(0xFFFFFFFF, static_cast<int>(threadIdx.x) / kWarpgroup, 0);
-  if (warpgroup == 0) {
+  if (warp < kWarpgroup / 32) {
     shrink_registers<kConfig.producer_registers>();
-    if (threadIdx.x == 0) AttentionProducer<kConfig>(args, shared).run();
+    if (threadIdx.x == 0) {
+      AttentionProducer<kConfig>(args, shared).run(first);
+    } else if (threadIdx.x % 32 == 0) {
+      prefetch_maps(args, warp);
+    }
   } else {
     grow_registers<kConfig.consumer_registers>();
-    AttentionConsumer<kConfig>(args, shared, warpgroup - 1).run();
+    AttentionConsumer<kConfig>(args, shared, warp * 32 / kWarpgroup - 1).run();
   }
 }
 

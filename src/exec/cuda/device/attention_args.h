@@ -40,11 +40,8 @@ struct AttentionChunk {
   FlagWait ready;
 };
 
+// In the order of first use: what is read together shares lines of the constant cache.
 struct AttentionArgs {
-  AttentionPanel panels[kMaxAttentionPanels];
-  AttentionChunk chunks[kMaxAttentionChunks];
-  KvExtent extents[kMaxAttentionChunks];
-  WaitContext wait;
   std::uint32_t* ticket;  // 0 at the start, and at the end again
   const CopyJob* copies;
   int copy_count;
@@ -58,7 +55,11 @@ struct AttentionArgs {
   int slices_per_group;  // that are worked on at a time, so that their keys stay in the cache
   int tiles;             // of query rows, over all panels
   float scale_log2;      // scale of the scores x log2(e), positive
-  float slack;           // see AttentionConfig::lazy; in units of unscaled scores
+  float slack;           // how far a row's reference may lie below its maximum, in scores
+  WaitContext wait;
+  KvExtent extents[kMaxAttentionChunks];
+  AttentionPanel panels[kMaxAttentionPanels];
+  AttentionChunk chunks[kMaxAttentionChunks];
 };
 
 }  // namespace harpe::device

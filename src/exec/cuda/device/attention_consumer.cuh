@@ -49,22 +49,18 @@ class AttentionConsumer {
 
   // A warpgroup's turn has come once the one before it has issued its products.
   HP_DEVICE void start_turns() {
-    if (kConfig.turns && warpgroup_ == kConfig.consumers - 1) pass_turn();
+    if (warpgroup_ == kConfig.consumers - 1) pass_turn();
   }
-  HP_DEVICE void take_turn() {
-    if constexpr (kConfig.turns) sync_threads(kFirstTurn + warpgroup_, 2 * kWarpgroup);
-  }
+  HP_DEVICE void take_turn() { sync_threads(kFirstTurn + warpgroup_, 2 * kWarpgroup); }
   HP_DEVICE void pass_turn() {
     const int next = warpgroup_ + 1 == kConfig.consumers ? 0 : warpgroup_ + 1;
-    if constexpr (kConfig.turns) arrive_threads(kFirstTurn + next, 2 * kWarpgroup);
+    arrive_threads(kFirstTurn + next, 2 * kWarpgroup);
   }
   HP_DEVICE void end_turns() {
     if (warpgroup_ == 0) take_turn();
   }
 
-  HP_DEVICE void wait_queries() {
-    wait_in_block(&sync_.query_full[queries_.slot], queries_.parity);
-  }
+  HP_DEVICE void wait_queries() { wait_barrier(&sync_.query_full[queries_.slot], queries_.parity); }
 
   HP_DEVICE void start_tile() {
     ++tile_;
@@ -85,21 +81,12 @@ class AttentionConsumer {
 
   // One tile of keys further within a tile of queries.
   HP_DEVICE void step() {
-    if constexpr (kConfig.overlap) {
-      take_turn();
-      issue_scores();
-      issue_sums();
-      pass_turn();
-      take_scores<1>();
-      take_sums<0>();
-    } else {
-      take_turn();
-      issue_sums();
-      take_sums<0>();
-      issue_scores();
-      pass_turn();
-      take_scores<0>();
-    }
+    take_turn();
+    issue_scores();
+    issue_sums();
+    pass_turn();
+    take_scores<1>();
+    take_sums<0>();
     rescale();
     pack_weights();
   }
@@ -121,7 +108,7 @@ class AttentionConsumer {
   }
 
   HP_DEVICE void issue_scores() {
-    wait_in_block(&sync_.key_full[keys_.slot], keys_.parity);
+    wait_barrier(&sync_.key_full[keys_.slot], keys_.parity);
     std::uint64_t queries = k_major(shared_.queries(queries_.slot, warpgroup_));
     std::uint64_t keys = k_major(shared_.keys(keys_.slot));
     pin(scores_);
@@ -138,7 +125,7 @@ class AttentionConsumer {
   }
 
   HP_DEVICE void issue_sums() {
-    wait_in_block(&sync_.value_full[values_.slot], values_.parity);
+    wait_barrier(&sync_.value_full[values_.slot], values_.parity);
     const std::uint64_t values = n_major(shared_.values(values_.slot), shared_.kKvBox);
     pin(output_);
     begin_products();
@@ -164,12 +151,10 @@ class AttentionConsumer {
     if ((flags_ & KvStep::kMasked) != 0) mask(keys);
     float maxima[2];
     row_maxima(scores_, maxima);
-    moved_ = !kConfig.lazy ||
-             __any_sync(0xFFFFFFFF, maxima[0] > rows_.limit[0] || maxima[1] > rows_.limit[1]);
+    moved_ = __any_sync(0xFFFFFFFF, maxima[0] > rows_.limit[0] || maxima[1] > rows_.limit[1]);
     if (moved_) move_references(rows_, maxima, args_.scale_log2, args_.slack, factors_);
-    exponentiate(scores_, rows_, args_.scale_log2);
+    exponentiate<kConfig.polynomial_share>(scores_, rows_, args_.scale_log2);
     pin(scores_);
-    if constexpr (kConfig.settle) settle(rows_.sum[0] + rows_.sum[1]);
   }
 
   template <int kPending>

@@ -8,6 +8,22 @@
 // The one thread of an attention block that brings queries, keys and values, and decides which.
 namespace harpe::device {
 
+// Where the `ticket`-th query tile of all lies.
+template <AttentionConfig kConfig>
+HP_DEVICE QueryTile query_tile(const AttentionArgs& args, int ticket) {
+  const AttentionTicket work =
+      attention_ticket(ticket, args.tiles, args.slices, args.slices_per_group);
+  int panel = 0;
+  int tile = work.tile;
+  for (;; ++panel) {
+    const int tiles = ceil_div(args.panels[panel].rows, query_rows(kConfig));
+    if (tile < tiles) break;
+    tile -= tiles;
+  }
+  const int batch = work.slice / args.heads;
+  return {panel, tile * query_rows(kConfig), work.slice - batch * args.heads, batch};
+}
+
 template <AttentionConfig kConfig>
 class AttentionProducer {
  public:
@@ -17,13 +33,11 @@ class AttentionProducer {
         sync_(shared.sync()),
         waiter_(args.wait, current_epoch(args.wait)) {}
 
-  HP_DEVICE void run() {
+  // From the block's first tile on.
+  HP_DEVICE void run(QueryTile tile) {
     const int blocks = static_cast<int>(gridDim.x) - args_.copy_blocks;
     const int total = args_.tiles * args_.slices;
-    int ticket = static_cast<int>(blockIdx.x) - args_.copy_blocks;
-    while (ticket < total) {
-      const QueryTile tile =
-          place(attention_ticket(ticket, args_.tiles, args_.slices, args_.slices_per_group));
+    for (;;) {
       load_queries(tile);
       // On its way while keys are loaded; looked at when the last ones are.
       const int drawn = static_cast<int>(atomicAdd(args_.ticket, 1U));
@@ -32,29 +46,18 @@ class AttentionProducer {
       // Each block draws until what it draws is beyond the end: the last to draw at all starts
       // anew.
       if (drawn == total - 1) store_relaxed_system(args_.ticket, 0);
-      ticket = blocks + drawn;
+      if (blocks + drawn >= total) return;
+      tile = query_tile<kConfig>(args_, blocks + drawn);
     }
   }
 
  private:
-  HP_DEVICE QueryTile place(const AttentionTicket& work) const {
-    int panel = 0;
-    int tile = work.tile;
-    for (;; ++panel) {
-      const int tiles = ceil_div(args_.panels[panel].rows, query_rows(kConfig));
-      if (tile < tiles) break;
-      tile -= tiles;
-    }
-    const int batch = work.slice / args_.heads;
-    return {panel, tile * query_rows(kConfig), work.slice - batch * args_.heads, batch};
-  }
-
   HP_DEVICE void load_queries(const QueryTile& tile) {
     constexpr int kBoxes = kConfig.query_dim / kBoxColumns;
     const AttentionPanel& panel = args_.panels[tile.panel];
     const int slot = tiles_ % kConfig.query_stages;
     waiter_.wait(panel.ready, kMaxAttentionChunks + tile.panel);
-    wait_in_block(&sync_.query_empty[slot], tiles_ / kConfig.query_stages % 2 ^ 1);
+    wait_barrier(&sync_.query_empty[slot], tiles_ / kConfig.query_stages % 2 ^ 1);
     sync_.tiles[tiles_ % kQueryTiles] = tile;
     ++tiles_;
     Barrier* const full = &sync_.query_full[slot];
@@ -108,7 +111,7 @@ class AttentionProducer {
 
   HP_DEVICE void load_keys(const KvTile& tile, int flags) {
     const AttentionChunk& chunk = args_.chunks[tile.chunk];
-    wait_in_block(&sync_.key_empty[keys_.slot], keys_.parity ^ 1);
+    wait_barrier(&sync_.key_empty[keys_.slot], keys_.parity ^ 1);
     flags |= (tile.masked ? KvStep::kMasked : 0) | (waiter_.poisoned() ? KvStep::kPoisoned : 0);
     sync_.steps[keys_.slot] = {tile.position, tile.columns, flags, 0};
     Barrier* const full = &sync_.key_full[keys_.slot];
@@ -123,7 +126,7 @@ class AttentionProducer {
   }
 
   HP_DEVICE void load_values(int chunk, int row) {
-    wait_in_block(&sync_.value_empty[values_.slot], values_.parity ^ 1);
+    wait_barrier(&sync_.value_empty[values_.slot], values_.parity ^ 1);
     Barrier* const full = &sync_.value_full[values_.slot];
     arrive_expecting(full, value_bytes(kConfig));
     std::uint8_t* const to = shared_.values(values_.slot);

@@ -55,22 +55,6 @@ struct AttentionSync {
 
 static_assert(sizeof(AttentionSync) <= kAttentionSyncBytes);
 
-// As `wait_barrier`, but acquires within the block only, which needs no invalidation of the first
-// cache: for barriers at which no other block arrives.
-HP_DEVICE void wait_in_block(Barrier* barrier, std::uint32_t parity) {
-  asm volatile(
-      "{\n"
-      ".reg .pred done;\n"
-      "again:\n"
-      "mbarrier.try_wait.parity.shared::cta.b64 done, [%0], %1;\n"
-      "@done bra.uni over;\n"
-      "bra.uni again;\n"
-      "over:\n"
-      "}\n" ::"r"(shared_address(barrier)),
-      "r"(parity)
-      : "memory");
-}
-
 // Queries first: [stage][warpgroup][64 columns][64 rows of 128 bytes]; then keys and values:
 // [stage][64 columns][kv_tile rows of 128 bytes].
 template <AttentionConfig kConfig>
@@ -98,19 +82,20 @@ class AttentionShared {
     return *reinterpret_cast<AttentionSync*>(base_ + shared_bytes(kConfig) - kAttentionSyncBytes);
   }
 
-  // By one thread. A slot is empty once every consuming warp said so.
+  // By one warp: those of a stage by a lane. A slot is empty once every consuming warp said so.
   HP_DEVICE void init_barriers() const {
     constexpr int kWarps = kConfig.consumers * 4;
+    const int lane = static_cast<int>(threadIdx.x) % 32;
     AttentionSync& shared = sync();
-    for (int stage = 0; stage < kConfig.query_stages; ++stage) {
-      init_barrier(&shared.query_full[stage], 1);
-      init_barrier(&shared.query_empty[stage], kWarps);
+    if (lane < kConfig.query_stages) {
+      init_barrier(&shared.query_full[lane], 1);
+      init_barrier(&shared.query_empty[lane], kWarps);
     }
-    for (int stage = 0; stage < kConfig.kv_stages; ++stage) {
-      init_barrier(&shared.key_full[stage], 1);
-      init_barrier(&shared.key_empty[stage], kWarps);
-      init_barrier(&shared.value_full[stage], 1);
-      init_barrier(&shared.value_empty[stage], kWarps);
+    if (lane < kConfig.kv_stages) {
+      init_barrier(&shared.key_full[lane], 1);
+      init_barrier(&shared.key_empty[lane], kWarps);
+      init_barrier(&shared.value_full[lane], 1);
+      init_barrier(&shared.value_empty[lane], kWarps);
     }
     fence_barrier_init();
   }

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+
+#include "exec/cuda/attention.h"
+#include "exec/cuda/device_memory.h"
+#include "exec/cuda/kernel_library.h"
+
+namespace harpe::cuda {
+
+// Attention with everything it needs on the GPU: kernel, maps, the ticket counter. Launches follow
+// each other in one stream; each does the whole of it, on data that may change while the addresses
+// stay.
+class PreparedAttention {
+ public:
+  // Requires: `library` outlives this; the configuration is for such heads; where flags are waited
+  // for, spec.wait has a poison word and a fault record. Errors: those of check(spec) and of
+  // loading; G005.
+  [[nodiscard]] static Checked<PreparedAttention> make(KernelLibrary& library,
+                                                       const AttentionSpec& spec,
+                                                       const device::AttentionConfig& config);
+
+  [[nodiscard]] Result<Ok, CudaError> launch(CUstream stream) const;
+
+  [[nodiscard]] const device::AttentionConfig& config() const { return config_; }
+
+ private:
+  PreparedAttention(const KernelLibrary& library, const LoadedKernel& kernel,
+                    const device::AttentionConfig& config)
+      : library_(&library), kernel_(&kernel), config_(config) {}
+
+  const KernelLibrary* library_;
+  const LoadedKernel* kernel_;
+  device::AttentionConfig config_;
+  std::unique_ptr<device::AttentionArgs> args_;  // large
+  LaunchShape shape_;
+  std::optional<DeviceMemory> ticket_;
+  std::optional<DeviceMemory> jobs_;
+};
+
+}  // namespace harpe::cuda
