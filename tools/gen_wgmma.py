@@ -3,9 +3,10 @@
 assembly must name every accumulator register. `--check` compares instead of writing."""
 import pathlib
 import sys
+import textwrap
 
 OUT = pathlib.Path(__file__).resolve().parent.parent / "src/exec/cuda/device/wgmma_instructions.cuh"
-WIDTHS_SHARED = [64, 96, 112, 128, 144, 160, 176, 192, 256]  # A in shared memory
+WIDTHS_SHARED = [64, 112, 128, 160, 192, 256]  # A in shared memory
 WIDTHS_REGISTERS = [64, 128]  # A in registers: the second product of attention
 
 HEAD = """\
@@ -25,15 +26,14 @@ struct Wgmma;
 """
 
 
-def registers(first, count, per_line=20):
-    names = [f"%{i}" for i in range(first, first + count)]
-    return ['"' + ", ".join(names[i:i + per_line]) + (", " if i + per_line < count else "") + '"'
-            for i in range(0, count, per_line)]
+def registers(first, count):
+    text = ", ".join(f"%{i}" for i in range(first, first + count))
+    return [f'"{line} "' for line in textwrap.wrap(text, 88)]
 
 
-def operands(count, per_line=8):
-    names = [f'"+f"(d[{i}])' for i in range(count)]
-    return ["        " + ", ".join(names[i:i + per_line]) for i in range(0, count, per_line)]
+def operands(count):
+    text = ", ".join(f'"+f"(d[{i}])' for i in range(count))
+    return textwrap.wrap(text, 100, initial_indent=" " * 8, subsequent_indent=" " * 8)
 
 
 def statement(n, kind, from_registers):
@@ -49,15 +49,16 @@ def statement(n, kind, from_registers):
     lines.append(f'        "wgmma.mma_async.sync.aligned.m64n{n}k16.f32.{kind}.{kind} {{"')
     lines += ["        " + line for line in registers(0, count)]
     lines.append(f'        "}}{tail} }}"')
-    lines.append("        :" + ",\n".join(operands(count))[7:])
-    lines.append(f'        : {inputs}, "r"(static_cast<int>(accumulate)), "n"(NMajor ? 1 : 0));')
+    lines.append("        :" + "\n".join(operands(count))[7:])
+    lines.append(f'        : {inputs}, "r"(use), "n"(NMajor ? 1 : 0));')
     return lines
 
 
 def function(n, from_registers):
     a = "const std::uint32_t (&a)[4]" if from_registers else "std::uint64_t a"
-    lines = [f"  HP_DEVICE static void multiply(float (&d)[{n // 2}], {a}, std::uint64_t b, "
-             "bool accumulate) {"]
+    lines = [f"  HP_DEVICE static void multiply(float (&d)[{n // 2}], {a},",
+             "                                 std::uint64_t b, bool accumulate) {"]
+    lines.append("   const int use = accumulate ? 1 : 0;")
     lines.append("   if constexpr (In == Element::BF16) {")
     lines += statement(n, "bf16", from_registers)
     lines.append("   } else {")

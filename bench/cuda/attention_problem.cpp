@@ -38,13 +38,11 @@ AttentionProblem::AttentionProblem(Gpu& gpu, Gpu& home, AttentionCase problem, s
       v_(make_rows(gpu, case_, case_.keys, case_.kv_heads * case_.value_dim, case_.in)),
       o_(make_rows(home, case_, case_.rows, case_.heads * case_.value_dim, case_.out)),
       lse_(home, case_.batch * case_.heads, case_.rows, case_.rows + (case_.packed ? 0 : 5),
-           Element::F32),
-      ticket_(gpu.memory(4)) {
+           Element::F32) {
   for (const GuardedRows* rows : {&q_, &k_, &v_}) {
     rows->poison(stream);
     rows->fill(mix_bits(++seed), Distribution::Normal, stream);
   }
-  gpu.fill_words(ticket_.address(), 0, 1, stream);
   if (case_.carried) make_state(mix_bits(seed + 1), stream);
 }
 
@@ -77,7 +75,6 @@ cuda::AttentionSpec AttentionProblem::spec() const {
   spec.to_state = case_.out == Element::F32;
   spec.causal = case_.causal;
   spec.window = case_.window;
-  spec.ticket = ticket_.address();
   for (const RowRange& panel : case_.panels) {
     cuda::AttentionPanelSpec made;
     made.rows = panel.rows;

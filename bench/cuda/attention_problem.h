@@ -66,7 +66,6 @@ class AttentionProblem {
   GuardedRows lse_;  // batch x heads rows
   std::optional<GuardedRows> start_o_;
   std::optional<GuardedRows> start_lse_;
-  cuda::DeviceMemory ticket_;
   std::vector<cuda::MappedMemory> sources_;
   std::vector<GuardedRows> landings_;
   std::vector<Parcel> parcels_;

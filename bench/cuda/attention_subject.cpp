@@ -4,7 +4,7 @@
 
 #include "bench/cuda/attention_problem.h"
 #include "bench/cuda/must.h"
-#include "exec/cuda/attention_launch.h"
+#include "exec/cuda/prepared_attention.h"
 
 namespace harpe::bench {
 namespace {
@@ -21,15 +21,13 @@ class AttentionSubject final : public Subject {
     if (options.counters) count(spec, config, *places.counters);
     const std::size_t orders = std::min<std::size_t>(spec.chunks.size(), 3);
     for (std::size_t made = 0; made < orders; ++made) {
-      runs_.push_back(must(cuda::prepare_attention(gpu_->library(), spec, config)));
+      runs_.push_back(must(cuda::PreparedAttention::make(gpu_->library(), spec, config)));
       std::rotate(spec.chunks.begin(), spec.chunks.begin() + 1, spec.chunks.end());
     }
   }
 
   void reset(CUstream stream) override { problem_.reset(stream); }
-  void launch(Draw& draw, CUstream stream) override {
-    must(cuda::launch(gpu_->device().driver(), draw.one_of(runs_), stream));
-  }
+  void launch(Draw& draw, CUstream stream) override { must(draw.one_of(runs_).launch(stream)); }
   [[nodiscard]] const std::vector<Parcel>& parcels() const override { return problem_.parcels(); }
   [[nodiscard]] const std::vector<CountedPart>& parts() const override { return parts_; }
   [[nodiscard]] std::int64_t result_bytes() const override {
@@ -81,7 +79,7 @@ class AttentionSubject final : public Subject {
   Gpu* gpu_;
   AttentionProblem problem_;
   std::vector<CountedPart> parts_;
-  std::vector<cuda::AttentionRun> runs_;
+  std::vector<cuda::PreparedAttention> runs_;
 };
 
 }  // namespace

@@ -9,8 +9,8 @@
 #include "bench/cuda/attention_experiments.h"
 #include "bench/cuda/attention_problem.h"
 #include "bench/cuda/must.h"
-#include "exec/cuda/attention_launch.h"
 #include "exec/cuda/attention_variants.h"
+#include "exec/cuda/prepared_attention.h"
 
 namespace harpe::bench {
 namespace {
@@ -93,12 +93,11 @@ class AttentionMatch {
     auto& runs = runs_.emplace_back();
     cuda::KernelLibrary& library = bench_->gpu().library();
     for (const auto& problem : problems_) {
-      runs.push_back(must(cuda::prepare_attention(library, problem->spec(), config)));
+      runs.push_back(must(cuda::PreparedAttention::make(library, problem->spec(), config)));
     }
-    const cuda::DriverApi& driver = bench_->gpu().device().driver();
     return {.name = cuda::attention_variant(config).name,
-            .call = [&runs, &driver](int set, CUstream stream) {
-              must(cuda::launch(driver, runs[static_cast<std::size_t>(set)], stream));
+            .call = [&runs](int set, CUstream stream) {
+              must(runs[static_cast<std::size_t>(set)].launch(stream));
             }};
   }
 
@@ -156,7 +155,7 @@ class AttentionMatch {
   Bench* bench_;
   AttentionCase what_;
   std::vector<std::unique_ptr<AttentionProblem>> problems_;
-  std::deque<std::vector<cuda::AttentionRun>> runs_;
+  std::deque<std::vector<cuda::PreparedAttention>> runs_;
   std::vector<std::unique_ptr<LibraryAttention>> libraries_;
   std::vector<cuda::DeviceMemory> workspaces_;
 };
@@ -230,15 +229,15 @@ void time_wait(Bench& bench, AttentionCase what) {
   cuda::AttentionSpec whole = bare;
   whole.chunks.resize(1);
   whole.chunks.front().rows = what.keys;
-  std::vector<cuda::AttentionRun> runs;
+  std::vector<cuda::PreparedAttention> runs;
   for (const cuda::AttentionSpec& spec : {flagged, bare, whole}) {
-    runs.push_back(must(cuda::prepare_attention(gpu.library(), spec)));
+    runs.push_back(
+        must(cuda::PreparedAttention::make(gpu.library(), spec, cuda::choose_attention(spec))));
   }
   std::vector<Contender> contenders;
-  for (const cuda::AttentionRun& run : runs) {
-    contenders.push_back({.name = "", .call = [&gpu, &run](int, CUstream stream) {
-                            must(cuda::launch(gpu.device().driver(), run, stream));
-                          }});
+  for (const cuda::PreparedAttention& run : runs) {
+    contenders.push_back(
+        {.name = "", .call = [&run](int, CUstream stream) { must(run.launch(stream)); }});
   }
   const auto timings = bench.stopwatch().time(contenders, bench.options().rounds, 1);
   bench.report().add({.experiment = kWait,

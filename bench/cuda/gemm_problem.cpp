@@ -6,7 +6,6 @@ namespace harpe::bench {
 namespace {
 
 using device::GemmLayout;
-using device::GemmStore;
 
 // The next multiple of 16 bytes, and then some: rows do not touch.
 std::int64_t spaced(std::int64_t columns) { return (columns + 7) / 8 * 8 + 8; }

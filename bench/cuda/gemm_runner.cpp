@@ -13,7 +13,8 @@ using device::GemmStore;
 std::vector<GemmConfig> shipped_gemm_configs() {
   std::vector<GemmConfig> configs;
   for (GemmConfig config : cuda::gemm_tiles()) {
-    for (const GemmStore store : {GemmStore::Bulk, GemmStore::Add, GemmStore::Direct, GemmStore::DirectAdd}) {
+    for (const GemmStore store :
+         {GemmStore::Bulk, GemmStore::Add, GemmStore::Direct, GemmStore::DirectAdd}) {
       for (const GemmLayout layout : {GemmLayout::NMajor, GemmLayout::KMajor}) {
         for (const Element in : {Element::BF16, Element::F16}) {
           for (const Element out : {in, Element::F32}) {

@@ -1,0 +1,134 @@
+#include <gtest/gtest.h>
+
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "exec/cuda/device/gemm_order.h"
+#include "exec/cuda/gemm.h"
+#include "exec/cuda/gemm_variants.h"
+
+namespace harpe::cuda {
+namespace {
+
+constexpr int kMultiprocessors = 132;
+
+GemmSpec product(std::int64_t m, std::int64_t n, std::int64_t k) {
+  GemmSpec spec{.n = n, .k = k, .b = 4096, .b_stride = n};
+  spec.panels = {{.rows = m,
+                  .pieces = {{.a = 4096, .stride = k, .k_begin = 0, .k_count = k}},
+                  .c = 4096,
+                  .c_stride = n}};
+  return spec;
+}
+
+int tiles_of(const GemmSpec& spec, const device::GemmConfig& config) {
+  int tiles = 0;
+  for (const GemmPanelSpec& panel : spec.panels) {
+    tiles += device::ceil_div(static_cast<int>(panel.rows), config.tile_m * config.cluster) *
+             device::ceil_div(static_cast<int>(spec.n), config.tile_n);
+  }
+  return tiles;
+}
+
+TEST(GemmChoice, is_shipped_for_every_type_layout_and_store) {
+  std::set<std::string> shipped;
+  for (const KernelVariant& variant : gemm_variants()) shipped.insert(variant.name);
+  for (const auto in : {device::Element::BF16, device::Element::F16}) {
+    for (const auto out : {in, device::Element::F32}) {
+      for (const auto layout : {device::GemmLayout::NMajor, device::GemmLayout::KMajor}) {
+        for (const bool add : {false, true}) {
+          for (const std::int64_t n : {64, 1000, 1001, 8192}) {
+            if (add && (out != device::Element::F32 || n == 1001)) continue;
+            GemmSpec spec = product(512, n, 1024);
+            spec.in = in;
+            spec.out = out;
+            spec.layout = layout;
+            spec.add = add;
+            const KernelVariant chosen = gemm_variant(choose_gemm(spec, kMultiprocessors).config);
+            EXPECT_TRUE(shipped.contains(chosen.name)) << chosen.name;
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(GemmChoice, names_stand_for_one_source_each) {
+  std::set<std::string> names;
+  for (const KernelVariant& variant : gemm_variants()) names.insert(variant.name);
+  EXPECT_EQ(names.size(), gemm_variants().size());
+}
+
+TEST(GemmChoice, few_tiles_are_cut_until_the_gpu_is_full) {
+  const GemmSpec spec = product(512, 1280, 8192);
+  const GemmChoice choice = choose_gemm(spec, kMultiprocessors);
+  const int tiles = tiles_of(spec, choice.config);
+  const int units = device::unit_count(tiles, choice.full_tiles, choice.parts);
+  EXPECT_GT(choice.parts, 1);
+  EXPECT_GE(units * choice.config.cluster, kMultiprocessors * 3 / 4);
+}
+
+TEST(GemmChoice, many_tiles_are_cut_only_behind_the_last_whole_wave) {
+  const GemmSpec spec = product(8192, 8192, 8192);
+  const GemmChoice choice = choose_gemm(spec, kMultiprocessors);
+  const int clusters = kMultiprocessors / choice.config.cluster;
+  EXPECT_TRUE(choice.parts == 1 || choice.full_tiles % clusters == 0);
+  EXPECT_GE(choice.config.tile_m * choice.config.tile_n * choice.config.cluster, 128 * 128 * 2);
+}
+
+TEST(GemmChoice, rows_that_are_no_multiple_of_16_bytes_are_stored_by_element) {
+  EXPECT_EQ(choose_gemm(product(512, 1001, 1024), kMultiprocessors).config.store,
+            device::GemmStore::Direct);
+  EXPECT_EQ(choose_gemm(product(512, 1008, 1024), kMultiprocessors).config.store,
+            device::GemmStore::Bulk);
+}
+
+TEST(GemmChoice, blocks_that_copy_are_given_to_variants_that_can) {
+  GemmSpec spec = product(8192, 1280, 8192);
+  spec.copy_blocks = 8;
+  EXPECT_TRUE(choose_gemm(spec, kMultiprocessors).config.copies);
+}
+
+TEST(GemmChoice, a_counter_grows_once_for_every_block_of_c) {
+  const device::GemmConfig together{.tile_m = 128, .tile_n = 256};
+  const device::GemmConfig in_turn{.tile_m = 128, .tile_n = 128, .ping_pong = true};
+  EXPECT_EQ(arrivals({.rows = 129}, 257, together), 2U * 2 * 2);
+  EXPECT_EQ(arrivals({.rows = 129}, 257, in_turn), 2U * 3);
+}
+
+DiagCode refusal_of(const GemmSpec& spec) {
+  const Checked<Ok> checked = check(spec);
+  EXPECT_FALSE(checked.ok());
+  return checked.ok() ? DiagCode{} : checked.error().code;
+}
+
+TEST(Gemm, takes_a_plain_product) { EXPECT_TRUE(check(product(77, 64, 1032)).ok()); }
+
+TEST(Gemm, refuses_what_the_copy_engine_cannot_read) {
+  GemmSpec spec = product(77, 64, 1032);
+  spec.b = 4100;
+  EXPECT_EQ(refusal_of(spec), DiagCode::G041);
+  spec = product(77, 64, 1031);  // rows of 2,062 bytes
+  EXPECT_EQ(refusal_of(spec), DiagCode::G041);
+}
+
+TEST(Gemm, refuses_pieces_that_are_no_partition_of_the_columns) {
+  const auto with = [](std::vector<std::pair<int, int>> ranges) {
+    GemmSpec spec = product(77, 64, 320);
+    spec.panels[0].pieces.clear();
+    for (const auto& [begin, count] : ranges) {
+      spec.panels[0].pieces.push_back(
+          {.a = 4096, .stride = 320, .k_begin = begin, .k_count = count});
+    }
+    return spec;
+  };
+  EXPECT_TRUE(check(with({{128, 192}, {0, 128}})).ok());
+  EXPECT_EQ(refusal_of(with({{0, 128}})), DiagCode::G042);
+  EXPECT_EQ(refusal_of(with({{0, 128}, {64, 256}})), DiagCode::G042);
+  EXPECT_EQ(refusal_of(with({{0, 100}, {100, 220}})), DiagCode::G042);
+}
+
+}  // namespace
+}  // namespace harpe::cuda
