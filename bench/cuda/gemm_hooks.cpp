@@ -16,12 +16,12 @@ namespace {
 constexpr std::int64_t kChunks = 8;
 constexpr std::uint64_t kLimitNs = 200'000'000;
 
-std::vector<PanelCut> chunks(std::int64_t m, std::int64_t k) {
+std::vector<PanelCut> chunks(std::int64_t m, std::int64_t k, std::int64_t count = kChunks) {
   std::vector<PanelCut> panels;
-  for (std::int64_t chunk = 0; chunk < kChunks; ++chunk) {
-    const std::int64_t begin = m * chunk / kChunks;
+  for (std::int64_t chunk = 0; chunk < count; ++chunk) {
+    const std::int64_t begin = m * chunk / count;
     panels.push_back({.row_begin = begin,
-                      .rows = m * (chunk + 1) / kChunks - begin,
+                      .rows = m * (chunk + 1) / count - begin,
                       .pieces = {{.k_begin = 0, .k_count = k}}});
   }
   return panels;
@@ -75,7 +75,7 @@ class ArrivingGemm {
   ArrivingGemm(Bench& bench, const GemmCase& what, Gpu& from)
       : gpu_(&bench.gpu()),
         problem_(bench.gpu(), bench.gpu(), what, bench.options().seed, bench.stream()),
-        signals_(bench.gpu(), static_cast<int>(kChunks), kLimitNs),
+        signals_(bench.gpu(), static_cast<int>(what.panels.size()), kLimitNs),
         begun_(bench.gpu().new_event()),
         ended_(bench.gpu().new_event()),
         stream_(bench.gpu().new_stream()),
@@ -145,8 +145,9 @@ class ArrivingGemm {
   std::optional<cuda::MappedMemory> host_;
 };
 
+// What arrives last is computed after all else: chunks are as small as tiles allow, eight at least.
 void time_arrival(Bench& bench, GemmCase what, Gpu& from) {
-  what.panels = chunks(what.m, what.k);
+  what.panels = chunks(what.m, what.k, std::clamp<std::int64_t>(what.m / 256, kChunks, 32));
   ArrivingGemm arriving(bench, what, from);
   const cuda::GemmSpec spec = arriving.spec();
   const GemmRunner runner(bench.gpu(), spec, choice_of(bench, spec));
@@ -173,6 +174,7 @@ void time_arrival(Bench& bench, GemmCase what, Gpu& from) {
   bench.report().add({.experiment = "arrival gemm",
                       .name = what.name,
                       .cells = {{"from", bench.options().source},
+                                {"chunks", static_cast<std::int64_t>(what.panels.size())},
                                 {"compute us", timings[0].median_us},
                                 {"arrival us", timings[1].median_us},
                                 {"both us", timings[2].median_us},
@@ -216,6 +218,7 @@ void time_gemm_wait(Bench& bench) {
 }
 
 void time_gemm_arrival(Bench& bench) {
+  // Copies within one GPU would need the multiprocessors that the kernel holds.
   Gpu* const from = bench.options().source == "peer" ? bench.peer() : &bench.gpu();
   if (from == nullptr) {
     bench.report().skip("arrival gemm", "from a peer", "one GPU");

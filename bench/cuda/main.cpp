@@ -47,7 +47,7 @@ void add_options(CLI::App& app, Options& options) {
   app.add_option("--cublaslt", options.cublaslt, "file of cuBLASLt");
   app.add_option("--cudnn", options.cudnn, "file of cuDNN 9");
   app.add_option("--source", options.source, "where arriving chunks come from")
-      ->check(CLI::IsMember({"host", "device", "peer"}));
+      ->check(CLI::IsMember({"host", "peer"}));
   app.add_flag("--quick", options.quick, "a fifth of the cases and repetitions");
   app.add_flag("--all-variants", options.all_variants,
                "time every shipped variant, and compare the choice with the best");

@@ -139,13 +139,31 @@ std::int64_t kv_rows(const AttentionSpec& spec) {
   return rows;
 }
 
-// Wide tiles keep the tensor cores busier; of those that a mask cuts, more is computed in vain,
-// which weighs little only among many. Measured (docs/kernels.md).
+// Rows of keys that are loaded for those there are: the last tile of a chunk is loaded whole.
+double loaded_rows(const AttentionSpec& spec, int tile) {
+  std::int64_t rows = 0;
+  for (const AttentionChunkSpec& chunk : spec.chunks) {
+    rows += (chunk.rows + tile - 1) / tile * tile;
+  }
+  return static_cast<double>(rows);
+}
+
+// Measured (docs/kernels.md). Wide tiles keep the tensor cores busier; of those that a mask cuts,
+// more is computed in vain, which weighs little only among many. Heads of 64 gain from a third
+// warpgroup, which has registers for 112 columns.
 int best_kv_tile(const AttentionSpec& spec) {
+  if (spec.query_dim == 64) {
+    constexpr std::int64_t kFewRows = 4096;
+    constexpr double kGain = 0.87;
+    const bool gains = kGain * loaded_rows(spec, 112) < loaded_rows(spec, 128);
+    return kv_rows(spec) >= kFewRows && gains ? 112 : 128;
+  }
   constexpr std::int64_t kManyRows = 16384;
+  constexpr double kGain = 0.985;
   const bool is_cut = spec.causal || spec.window > 0;
+  const bool gains = kGain * loaded_rows(spec, 160) < loaded_rows(spec, 128);
   const bool is_wide = spec.query_dim == 128 && (!is_cut || kv_rows(spec) >= kManyRows);
-  return is_wide ? 160 : 128;
+  return is_wide && gains ? 160 : 128;
 }
 
 int slices_per_group(const AttentionSpec& spec) {

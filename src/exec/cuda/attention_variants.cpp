@@ -94,9 +94,6 @@ std::vector<AttentionConfig> make_configs() {
   AttentionConfig small;
   small.query_dim = small.value_dim = 64;
   small.kv_stages = 3;
-  AttentionConfig small_wide = small;
-  small_wide.kv_tile = 192;
-  small_wide.kv_stages = 2;
   AttentionConfig small_tall = small;
   small_tall.kv_tile = 112;
   small_tall.consumers = 3;
@@ -105,7 +102,7 @@ std::vector<AttentionConfig> make_configs() {
   AttentionConfig latent;  // queries and keys with a part for positions
   latent.query_dim = 192;
   latent.query_stages = 1;
-  std::vector<AttentionConfig> configs{narrow, wide, small, small_wide, small_tall, latent};
+  std::vector<AttentionConfig> configs{narrow, wide, small, small_tall, latent};
   for (const AttentionConfig& shape : {narrow, small, latent}) {
     AttentionConfig half = shape;
     half.element = half.output = Element::F16;

@@ -40,12 +40,15 @@ std::int64_t least_blocks(const GemmSpec& spec) {
   return least;
 }
 
-// Clocks of a block's stage: the tensor cores take 32 values of C an element of K each, the second
-// level of cache gives 48 bytes to each multiprocessor. Both measured (docs/kernels.md).
-double stage_clocks(const GemmConfig& config) {
-  const double multiply = config.tile_m * config.tile_n / 32.0;
-  const double load = (config.a_bytes() + config.b_bytes() / config.cluster) / 48.0;
-  return std::max(multiply * 1.04, load);
+// What a multiprocessor takes, in clocks, measured on an H200 (docs/kernels.md). The tensor cores
+// do 32 values of C, an element of K each, per clock, narrow tiles a little less. The second level
+// of cache gives all blocks together 5,900 bytes a clock, and one 80.
+double stage_clocks(const GemmConfig& config, std::int64_t active_blocks) {
+  const double narrow = config.ping_pong ? 1.08 : 1.11;
+  const double loss = config.tile_n > 128 ? 1.04 : narrow;
+  const double multiply = config.tile_m * config.tile_n / 32.0 * loss;
+  const double rate = std::min(80.0, 5900.0 / static_cast<double>(active_blocks));
+  return std::max(multiply, (config.a_bytes() + config.b_bytes() / config.cluster) / rate);
 }
 
 // What is not hidden of storing a tile; with ping_pong the other consumer multiplies meanwhile.
@@ -53,9 +56,13 @@ double store_clocks(const GemmConfig& config) {
   return config.ping_pong ? 400.0 : 8.0 * config.tile_n;
 }
 
-// Writing one's sums, and for the last of a tile reading everybody's.
-double cut_clocks(const GemmConfig& config, int parts) {
-  return parts == 1 ? 0.0 : 1500.0 + (1 + parts) * config.tile_m * config.tile_n * 4 / 48.0;
+// Blocks of a cluster wait for each other once.
+double start_clocks(const GemmConfig& config) { return config.cluster == 1 ? 0.0 : 800.0; }
+
+// `rounds` times writing one's sums, then for the last of a tile reading everybody's.
+double cut_clocks(const GemmConfig& config, int parts, std::int64_t rounds) {
+  return 8000.0 * static_cast<double>(rounds) + 3000.0 +
+         (1 + parts) * config.tile_m * config.tile_n * 4 / 48.0;
 }
 
 struct Tail {
@@ -69,8 +76,9 @@ Tail best_tail(const GemmConfig& config, std::int64_t rest, std::int64_t cluster
   Tail best{.parts = 1, .clocks = rest == 0 ? 0.0 : tile};
   if (!config.cuts) return best;
   for (int parts = 2; parts <= kMostParts && blocks / parts >= 4 && rest > 0; ++parts) {
-    const std::int64_t waves = (rest * parts + clusters - 1) / clusters;
-    const double clocks = static_cast<double>(waves) * tile / parts + cut_clocks(config, parts);
+    const std::int64_t rounds = (rest * parts + clusters - 1) / clusters;
+    const double clocks =
+        static_cast<double>(rounds) * tile / parts + cut_clocks(config, parts, rounds);
     if (clocks < best.clocks) best = {.parts = parts, .clocks = clocks};
   }
   return best;
@@ -85,14 +93,17 @@ Estimate estimate(const GemmSpec& spec, const GemmConfig& config, int blocks) {
   const std::int64_t clusters = (blocks - spec.copy_blocks) / config.cluster;
   const std::int64_t tiles = cluster_tiles(spec, config);
   const std::int64_t least = least_blocks(spec);
-  const double tile = static_cast<double>(least) * stage_clocks(config) + store_clocks(config);
+  const std::int64_t active = std::min(clusters, tiles) * config.cluster;
+  const double tile =
+      static_cast<double>(least) * stage_clocks(config, active) + store_clocks(config);
   const std::int64_t rest = tiles % clusters;
   const Tail tail = best_tail(config, rest, clusters, tile, least);
-  return {.choice = {.config = config,
-                     .full_tiles = static_cast<int>(tail.parts == 1 ? tiles : tiles - rest),
-                     .parts = tail.parts,
-                     .group = config.cluster == 2 ? 8 : 16},
-          .clocks = static_cast<double>(tiles / clusters) * tile + tail.clocks};
+  return {
+      .choice = {.config = config,
+                 .full_tiles = static_cast<int>(tail.parts == 1 ? tiles : tiles - rest),
+                 .parts = tail.parts,
+                 .group = config.cluster == 2 ? 8 : 16},
+      .clocks = start_clocks(config) + static_cast<double>(tiles / clusters) * tile + tail.clocks};
 }
 
 device::GemmStore store_of(const GemmSpec& spec) {

@@ -17,7 +17,7 @@ HP_DEVICE void copy_granules(const AttentionArgs& args, std::uint8_t* memory) {
       reinterpret_cast<Barrier*>(memory + shared_bytes(kConfig) - kAttentionSyncBytes);
   for (int slot = 0; slot < kCopySlots; ++slot) init_barrier(&filled[slot], 1);
   fence_barrier_init();
-  Waiter waiter(args.wait, current_epoch(args.wait));
+  Waiter waiter(args.wait);
   run_copies(args.copies, args.copy_count, static_cast<int>(blockIdx.x), args.copy_blocks, waiter,
              reinterpret_cast<char*>(memory), filled);
 }

@@ -28,10 +28,7 @@ template <AttentionConfig kConfig>
 class AttentionProducer {
  public:
   HP_DEVICE AttentionProducer(const AttentionArgs& args, AttentionShared<kConfig> shared)
-      : args_(args),
-        shared_(shared),
-        sync_(shared.sync()),
-        waiter_(args.wait, current_epoch(args.wait)) {}
+      : args_(args), shared_(shared), sync_(shared.sync()), waiter_(args.wait) {}
 
   // From the block's first tile on.
   HP_DEVICE void run(QueryTile tile) {

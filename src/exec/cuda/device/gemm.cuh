@@ -45,9 +45,8 @@ HP_DEVICE void mark_poisoned(std::uint32_t& poisoned) {
 // is under way meanwhile.
 template <GemmConfig kConfig>
 HP_DEVICE void load_stages(const GemmArgs& args, const GemmShared<kConfig>& shared,
-                           GemmWalk<kConfig> walk) {
+                           GemmWalk<kConfig> walk, Waiter& waiter) {
   auto& control = shared.control();
-  Waiter waiter(args.wait, current_epoch(args.wait));
   Ring<kConfig.stages> ring;
   for (; walk.valid(); walk.next()) {
     int blocks = walk.blocks();
@@ -178,7 +177,7 @@ HP_DEVICE void copy_granules(const GemmArgs& args, const GemmShared<kConfig>& sh
   auto* filled = reinterpret_cast<Barrier*>(shared.base);
   for (int slot = 0; slot < kCopySlots; ++slot) init_barrier(&filled[slot], 1);
   fence_barrier_init();
-  Waiter waiter(args.wait, current_epoch(args.wait));
+  Waiter waiter(args.wait);
   run_copies(args.copies, args.copy_count, static_cast<int>(blockIdx.x), args.copy_blocks, waiter,
              shared.a(0), filled);
 }
@@ -186,13 +185,13 @@ HP_DEVICE void copy_granules(const GemmArgs& args, const GemmShared<kConfig>& sh
 // The warpgroup that moves data, a thread of each of its warps.
 template <GemmConfig kConfig>
 HP_DEVICE void move_data(const GemmArgs& args, const GemmShared<kConfig>& shared,
-                         const GemmWalk<kConfig>& walk, bool copies, int warp) {
+                         const GemmWalk<kConfig>& walk, Waiter& waiter, bool copies, int warp) {
   if (copies) {
     if constexpr (kConfig.copies) {
       if (warp == 0) copy_granules<kConfig>(args, shared);
     }
   } else if (warp == 0) {
-    load_stages<kConfig>(args, shared, walk);
+    load_stages<kConfig>(args, shared, walk, waiter);
   } else if (in_bulk(kConfig.store) && warp <= GemmConfig::kConsumers) {
     store_boxes<kConfig>(args, shared, walk, warp - 1);
   }
@@ -206,18 +205,24 @@ HP_DEVICE void gemm(const GemmArgs& args, char* memory) {
   const GemmShared<kConfig> shared{memory};
   const bool copies = kConfig.copies && static_cast<int>(blockIdx.x) < args.copy_blocks;
   const int warp = __shfl_sync(0xffffffff, static_cast<int>(threadIdx.x) / 32, 0);
+  // What needs no barrier is begun while they are made.
+  const GemmWalk<kConfig> walk(args);
+  Waiter waiter(args.wait);
+  if (warp == 3 && !copies) init_control<kConfig>(shared);
   if (warp == 0 && elected()) {
     prefetch_map(&args.b);
     prefetch_map(&piece_of(args, 0).a);
     if constexpr (in_bulk(kConfig.store)) prefetch_map(&panel_of(args, 0).c);
+    if (walk.valid()) {
+      const int first = walk.panel().first_piece;
+      waiter.look(piece_of(args, first).ready, first);
+    }
   }
-  if (warp == 3 && !copies) init_control<kConfig>(shared);
-  const GemmWalk<kConfig> walk(args);  // while the barriers are made
   __syncthreads();
   if constexpr (kConfig.cluster > 1) sync_cluster();
   if (warp < 4) {
     shrink_registers<kConfig.mover_registers()>();
-    if (elected()) move_data<kConfig>(args, shared, walk, copies, warp);
+    if (elected()) move_data<kConfig>(args, shared, walk, waiter, copies, warp);
     __syncwarp();
   } else {
     grow_registers<kConfig.consumer_registers()>();

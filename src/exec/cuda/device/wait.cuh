@@ -57,8 +57,7 @@ HP_DEVICE bool poll_flag(const WaitContext& context, const FlagWait& wait, std::
 // wait for them costs nothing, and that a wait failed, after which none waits any more.
 class Waiter {
  public:
-  HP_DEVICE Waiter(const WaitContext& context, std::uint32_t epoch)
-      : context_(context), epoch_(epoch) {}
+  HP_DEVICE explicit Waiter(const WaitContext& context) : context_(context) {}
 
   [[nodiscard]] HP_DEVICE bool poisoned() const { return poisoned_; }
 
@@ -67,21 +66,36 @@ class Waiter {
     return wait.flag == nullptr || poisoned_ || (index < 64 && ((seen_ >> index) & 1) != 0);
   }
 
+  // True if the arrival is there, which is remembered; does not wait for it.
+  HP_DEVICE bool look(const FlagWait& wait, int index) {
+    if (known(wait, index)) return true;
+    if (!reached(load_acquire_system(wait.flag), target_of(wait))) return false;
+    fence_proxy_async();
+    remember(index);
+    return true;
+  }
+
   HP_DEVICE void wait(const FlagWait& wait, int index) {
-    if (known(wait, index)) return;
-    const std::uint32_t target = epoch_ * wait.arrivals;
-    if (reached(load_acquire_system(wait.flag), target)) {
-      fence_proxy_async();
-    } else if (!poll_flag(context_, wait, target)) {
+    if (look(wait, index)) return;
+    if (poll_flag(context_, wait, target_of(wait))) {
+      remember(index);
+    } else {
       poisoned_ = true;
-      return;
     }
-    if (index < 64) seen_ |= std::uint64_t{1} << index;
   }
 
  private:
+  HP_DEVICE std::uint32_t target_of(const FlagWait& wait) {
+    if (epoch_ == 0) epoch_ = current_epoch(context_);
+    return epoch_ * wait.arrivals;
+  }
+
+  HP_DEVICE void remember(int index) {
+    if (index < 64) seen_ |= std::uint64_t{1} << index;
+  }
+
   const WaitContext& context_;
-  std::uint32_t epoch_;
+  std::uint32_t epoch_ = 0;  // not read yet: who waits for nothing need not
   std::uint64_t seen_ = 0;
   bool poisoned_ = false;
 };
