@@ -102,7 +102,7 @@ class ArrivingGemm {
     for (std::size_t i = 0; i < spec.panels.size(); ++i) {
       cuda::GemmPieceSpec& piece = spec.panels[i].pieces.front();
       piece.a = landing_->address() + offset(i);
-      if (i > 0) piece.ready = signals_.wait(static_cast<int>(i), 1);
+      if (i >= local()) piece.ready = signals_.wait(static_cast<int>(i), 1);
     }
     return spec;
   }
@@ -116,7 +116,7 @@ class ArrivingGemm {
   void send(CUstream stream) const {
     gpu_->record(begun_, stream);
     gpu_->wait_for(stream_, begun_);
-    for (std::size_t i = 1; i < problem_.what().panels.size(); ++i) {
+    for (std::size_t i = local(); i < problem_.what().panels.size(); ++i) {
       const std::int64_t bytes = problem_.what().panels[i].rows * problem_.a().stride_bytes();
       gpu_->copy(landing_->address() + offset(i), from_ + offset(i), bytes, stream_);
       gpu_->write_word(signals_.address(static_cast<int>(i)), signals_.epoch(), stream_);
@@ -127,6 +127,8 @@ class ArrivingGemm {
   [[nodiscard]] std::string fault() const { return signals_.fault(); }
 
  private:
+  // What need not arrive: the share of one rank of eight.
+  [[nodiscard]] std::size_t local() const { return problem_.what().panels.size() / 8; }
   [[nodiscard]] Address offset(std::size_t panel) const {
     return static_cast<Address>(problem_.what().panels[panel].row_begin *
                                 problem_.a().stride_bytes());

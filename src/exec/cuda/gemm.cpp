@@ -169,9 +169,13 @@ GemmChoice cut_gemm(const GemmSpec& spec, const GemmConfig& config, int blocks) 
 }
 
 GemmChoice choose_gemm(const GemmSpec& spec, int blocks) {
+  const bool departs =
+      std::ranges::any_of(spec.panels, [](const GemmPanelSpec& panel) { return panel.done != 0; });
   Estimate best{.choice = {}, .clocks = std::numeric_limits<double>::infinity()};
   for (GemmConfig config : gemm_tiles()) {
     if (spec.copy_blocks > 0 && !config.copies) continue;
+    // Stores to a peer take their time: one consumer multiplies meanwhile.
+    if (departs && !config.ping_pong) continue;
     config.in = spec.in;
     config.out = spec.out;
     config.layout = spec.layout;

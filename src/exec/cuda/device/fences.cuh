@@ -55,6 +55,17 @@ HP_DEVICE std::uint32_t compare_exchange_system(std::uint32_t* address, std::uin
   return before;
 }
 
+// Among the threads of a block, in its shared memory.
+HP_DEVICE std::uint32_t load_acquire_block(const std::uint32_t* address) {
+  std::uint32_t value;
+  asm volatile("ld.acquire.cta.u32 %0, [%1];" : "=r"(value) : "l"(address) : "memory");
+  return value;
+}
+
+HP_DEVICE void store_release_block(std::uint32_t* address, std::uint32_t value) {
+  asm volatile("st.release.cta.u32 [%0], %1;" ::"l"(address), "r"(value) : "memory");
+}
+
 HP_DEVICE void fence_system() { asm volatile("fence.acq_rel.sys;" ::: "memory"); }
 
 HP_DEVICE void fence_gpu() { asm volatile("fence.acq_rel.gpu;" ::: "memory"); }

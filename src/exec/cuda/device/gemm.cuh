@@ -9,8 +9,9 @@
 
 // Persistent, warp-specialised C = A B for sm_90a (gemm_args.h says what it can wait for and where
 // it can write). Of a block's three warpgroups the first moves data: warp 0 loads stages of A and B
-// once what they hold has arrived, warps 1 and 2 hand boxes of C to the copy engine; the other two
-// multiply. Blocks of a cluster work on tiles one above the other and load B together.
+// once what they hold has arrived, which warp 3 watches for, warps 1 and 2 hand boxes of C to the
+// copy engine; the other two multiply. Blocks of a cluster work on tiles one above the other and
+// load B together.
 namespace harpe::device {
 
 template <GemmConfig kConfig>
@@ -41,38 +42,63 @@ HP_DEVICE void mark_poisoned(std::uint32_t& poisoned) {
   fence_proxy_async_shared();
 }
 
+// Warp 3, one thread: acquires the flags in the order of their use, ahead of the warp that loads,
+// which finds in shared memory how many are there: a look at memory costs a stage and more.
+template <GemmConfig kConfig>
+HP_DEVICE void watch_arrivals(const GemmArgs& args, const GemmShared<kConfig>& shared,
+                              GemmWalk<kConfig> walk) {
+  auto& control = shared.control();
+  Waiter waiter(args.wait);
+  std::uint32_t arrived = 0;
+  for (; walk.valid(); walk.next()) {
+    for_each_piece(args, walk, [&](const GemmPiece& from, int piece, int, int) {
+      if (from.ready.flag == nullptr) return;
+      waiter.wait(from.ready, piece);
+      if (waiter.poisoned()) mark_poisoned(control.poisoned);
+      store_release_block(&control.arrived, ++arrived);
+    });
+  }
+}
+
 // Warp 0, one thread: fills stage after stage. B does not wait for A's flag, so that a stage of it
 // is under way meanwhile.
 template <GemmConfig kConfig>
 HP_DEVICE void load_stages(const GemmArgs& args, const GemmShared<kConfig>& shared,
-                           GemmWalk<kConfig> walk, Waiter& waiter) {
+                           GemmWalk<kConfig> walk) {
   auto& control = shared.control();
   Ring<kConfig.stages> ring;
+  std::uint32_t arrived = control.early;
+  std::uint32_t needed = 0;
   for (; walk.valid(); walk.next()) {
-    int blocks = walk.blocks();
-    int skip = walk.first_block();
-    for (int piece = walk.panel().first_piece; blocks > 0; ++piece) {
-      const GemmPiece& from = piece_of(args, piece);
-      const int in_piece = ceil_div(from.k_count, GemmConfig::kTileK);
-      const int last = skip + blocks < in_piece ? skip + blocks : in_piece;
+    for_each_piece(args, walk, [&](const GemmPiece& from, int, int first, int last) {
       const int k_begin = from.k_begin;
-      bool here = waiter.known(from.ready, piece);
-      for (int block = skip; block < last; ++block, ring.advance()) {
+      if (from.ready.flag != nullptr) ++needed;
+      for (int block = first; block < last; ++block, ring.advance()) {
         const int k = block * GemmConfig::kTileK;
         wait_barrier(&control.emptied[ring.slot], ring.parity ^ 1);
         arrive_expecting(&control.filled[ring.slot], kConfig.stage_bytes());
         load_b<kConfig>(args, shared, ring.slot, walk.column(), k_begin + k);
-        if (!here) {
-          waiter.wait(from.ready, piece);
-          if (waiter.poisoned()) mark_poisoned(control.poisoned);
-          here = true;
+        if (arrived < needed) {
+          while (arrived < needed) arrived = load_acquire_block(&control.arrived);
+          fence_proxy_async();
         }
         load_tile(shared.a(ring.slot), &from.a, &control.filled[ring.slot], k, walk.row());
       }
-      blocks -= last > skip ? last - skip : 0;
-      skip = skip > in_piece ? skip - in_piece : 0;
-    }
+    });
   }
+}
+
+// One thread, before the others are let go: whether the first flag is up already.
+template <GemmConfig kConfig>
+HP_DEVICE void look_early(const GemmArgs& args, const GemmShared<kConfig>& shared,
+                          const GemmWalk<kConfig>& walk) {
+  bool here = false;
+  if (walk.valid()) {
+    const GemmPiece& from = piece_of(args, walk.panel().first_piece);
+    Waiter waiter(args.wait);
+    here = from.ready.flag != nullptr && walk.unit().part == 0 && waiter.look(from.ready, 0);
+  }
+  shared.control().early = here ? 1 : 0;
 }
 
 // One stage of one consumer's block: four steps of 16 along K.
@@ -165,7 +191,7 @@ HP_DEVICE void init_control(const GemmShared<kConfig>& shared) {
     init_barrier(&control.stored[0][0] + lane, 1);
     (&control.skipped[0][0])[lane] = 0;
   }
-  if (lane == 0) control.poisoned = 0;
+  if (lane == 0) control.poisoned = control.arrived = 0;
   fence_barrier_init();
 }
 
@@ -185,14 +211,16 @@ HP_DEVICE void copy_granules(const GemmArgs& args, const GemmShared<kConfig>& sh
 // The warpgroup that moves data, a thread of each of its warps.
 template <GemmConfig kConfig>
 HP_DEVICE void move_data(const GemmArgs& args, const GemmShared<kConfig>& shared,
-                         const GemmWalk<kConfig>& walk, Waiter& waiter, bool copies, int warp) {
+                         const GemmWalk<kConfig>& walk, bool copies, int warp) {
   if (copies) {
     if constexpr (kConfig.copies) {
       if (warp == 0) copy_granules<kConfig>(args, shared);
     }
   } else if (warp == 0) {
-    load_stages<kConfig>(args, shared, walk, waiter);
-  } else if (in_bulk(kConfig.store) && warp <= GemmConfig::kConsumers) {
+    load_stages<kConfig>(args, shared, walk);
+  } else if (warp == 3) {
+    watch_arrivals<kConfig>(args, shared, walk);
+  } else if (in_bulk(kConfig.store)) {
     store_boxes<kConfig>(args, shared, walk, warp - 1);
   }
 }
@@ -207,22 +235,18 @@ HP_DEVICE void gemm(const GemmArgs& args, char* memory) {
   const int warp = __shfl_sync(0xffffffff, static_cast<int>(threadIdx.x) / 32, 0);
   // What needs no barrier is begun while they are made.
   const GemmWalk<kConfig> walk(args);
-  Waiter waiter(args.wait);
   if (warp == 3 && !copies) init_control<kConfig>(shared);
+  if (warp == 1 && !copies && elected()) look_early<kConfig>(args, shared, walk);
   if (warp == 0 && elected()) {
     prefetch_map(&args.b);
     prefetch_map(&piece_of(args, 0).a);
     if constexpr (in_bulk(kConfig.store)) prefetch_map(&panel_of(args, 0).c);
-    if (walk.valid()) {
-      const int first = walk.panel().first_piece;
-      waiter.look(piece_of(args, first).ready, first);
-    }
   }
   __syncthreads();
   if constexpr (kConfig.cluster > 1) sync_cluster();
   if (warp < 4) {
     shrink_registers<kConfig.mover_registers()>();
-    if (elected()) move_data<kConfig>(args, shared, walk, waiter, copies, warp);
+    if (elected()) move_data<kConfig>(args, shared, walk, copies, warp);
     __syncwarp();
   } else {
     grow_registers<kConfig.consumer_registers()>();

@@ -78,6 +78,24 @@ class GemmWalk {
   int end_ = 0;
 };
 
+// Calls visit(piece, its index, first, last) for the blocks [first, last) of each piece that the
+// unit uses, in order.
+template <GemmConfig kConfig, class Visit>
+HP_DEVICE void for_each_piece(const GemmArgs& args, const GemmWalk<kConfig>& walk, Visit visit) {
+  int blocks = walk.blocks();
+  int skip = walk.first_block();
+  for (int piece = walk.panel().first_piece; blocks > 0; ++piece) {
+    const GemmPiece& from = piece_of(args, piece);
+    const int in_piece = ceil_div(from.k_count, GemmConfig::kTileK);
+    const int last = skip + blocks < in_piece ? skip + blocks : in_piece;
+    if (last > skip) {
+      visit(from, piece, skip, last);
+      blocks -= last - skip;
+    }
+    skip = skip > in_piece ? skip - in_piece : 0;
+  }
+}
+
 // Shared memory of a block, aligned to 1,024 bytes: barriers, then boxes aligned to 1,024 bytes.
 // Only their sizes differ between variants.
 template <GemmConfig kConfig>
@@ -90,6 +108,8 @@ struct GemmShared {
     std::uint32_t skipped[GemmConfig::kConsumers][kConfig.boxes];  // there is nothing to store
     std::uint32_t last[GemmConfig::kConsumers];  // this part was the last of its tile
     std::uint32_t poisoned;
+    std::uint32_t arrived;  // flags that were acquired, in the order of their use
+    std::uint32_t early;    // 1: the first of them before anything else
   };
   static_assert(sizeof(Control) <= GemmConfig::kBarrierBytes);
 
