@@ -73,7 +73,6 @@ device::FaultRecord Signals::record() const {
 std::string Signals::fault() const {
   const device::FaultRecord found = record();
   if (found.state == 0) return "";
-  if (found.state != 2) return "a fault was claimed and never written";
   return fmt::format("block {} waited {:.3f} s on flag {} for {}, saw {}", found.block,
                      static_cast<double>(found.elapsed_ns) * 1e-9, found.name, found.expected,
                      found.seen);

@@ -117,7 +117,7 @@ std::string Trial::run(int launches) {
 std::string Trial::look_at_fault(int missing, double seconds) const {
   const device::FaultRecord fault = signals_.record();
   const std::uint32_t expected = signals_.epoch() * options_.arrivals;
-  if (fault.state != 2) return "the kernel ended without a whole fault record";
+  if (fault.state != 1) return "the kernel ended without a whole fault record";
   if (fault.name != static_cast<std::uint32_t>(missing) || fault.expected != expected ||
       fault.seen != expected - options_.arrivals) {
     return fmt::format("the fault names flag {} for {}, saw {}; it is flag {} for {}, at {}",

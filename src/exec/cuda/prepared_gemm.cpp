@@ -20,6 +20,7 @@ using device::GemmPiece;
 struct Tables {
   std::vector<GemmPanel> panels;
   std::vector<GemmPiece> pieces;
+  int waits = 0;  // pieces with a flag
 };
 
 Checked<device::TensorMap> map_a(const DriverApi& driver, const GemmSpec& spec,
@@ -66,6 +67,7 @@ Checked<Ok> add_panel(const DriverApi& driver, const GemmSpec& spec, const GemmP
     to.k_begin = static_cast<std::int32_t>(piece.k_begin);
     to.k_count = static_cast<std::int32_t>(piece.k_count);
     panel.k_blocks += device::ceil_div(to.k_count, GemmConfig::kTileK);
+    if (to.ready.flag != nullptr) ++tables.waits;
     tables.pieces.push_back(to);
   }
   tables.panels.push_back(panel);
@@ -94,6 +96,7 @@ Checked<Ok> upload(const DriverApi& driver, DeviceAddress to, const std::vector<
 Checked<std::optional<DeviceMemory>> place_tables(const Device& device, const Tables& tables,
                                                   GemmArgs& args) {
   args.panel_count = static_cast<std::int32_t>(tables.panels.size());
+  args.waits = tables.waits;
   if (tables.panels.size() <= GemmArgs::kFew && tables.pieces.size() <= GemmArgs::kFew) {
     std::ranges::copy(tables.panels, args.few_panels);
     std::ranges::copy(tables.pieces, args.few_pieces);

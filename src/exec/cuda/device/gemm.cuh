@@ -93,7 +93,7 @@ template <GemmConfig kConfig>
 HP_DEVICE void look_early(const GemmArgs& args, const GemmShared<kConfig>& shared,
                           const GemmWalk<kConfig>& walk) {
   bool here = false;
-  if (walk.valid()) {
+  if (args.waits > 0 && walk.valid()) {
     const GemmPiece& from = piece_of(args, walk.panel().first_piece);
     Waiter waiter(args.wait);
     here = from.ready.flag != nullptr && walk.unit().part == 0 && waiter.look(from.ready, 0);
@@ -219,7 +219,7 @@ HP_DEVICE void move_data(const GemmArgs& args, const GemmShared<kConfig>& shared
   } else if (warp == 0) {
     load_stages<kConfig>(args, shared, walk);
   } else if (warp == 3) {
-    watch_arrivals<kConfig>(args, shared, walk);
+    if (args.waits > 0) watch_arrivals<kConfig>(args, shared, walk);
   } else if (in_bulk(kConfig.store)) {
     store_boxes<kConfig>(args, shared, walk, warp - 1);
   }

@@ -40,6 +40,7 @@ struct GemmArgs {
   const GemmPiece* pieces;  // null: few_pieces
   WaitContext wait;
   std::int32_t panel_count;
+  std::int32_t waits;  // pieces that have a flag; 0: nothing is watched for
   std::int32_t n;
   std::int32_t n_tiles;     // ceil(n / tile_n)
   std::int32_t tiles;       // cluster tiles of all panels

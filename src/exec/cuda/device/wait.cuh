@@ -20,8 +20,7 @@ HP_DEVICE bool reached(std::uint32_t seen, std::uint32_t target) {
 // The first to fail claims the record; its last store releases the rest to the host.
 HP_DEVICE void record_fault(const WaitContext& context, const FlagWait& wait, std::uint32_t target,
                             std::uint32_t seen, std::uint64_t elapsed_ns) {
-  store_relaxed_system(context.poison, 1);
-  if (compare_exchange_system(&context.fault->state, 0, 1) != 0) return;
+  if (compare_exchange_system(context.poison, 0, 1) != 0) return;
   context.fault->name = wait.name;
   context.fault->expected = target;
   context.fault->seen = seen;
@@ -29,7 +28,7 @@ HP_DEVICE void record_fault(const WaitContext& context, const FlagWait& wait, st
   context.fault->task = context.task;
   context.fault->elapsed_ns = elapsed_ns;
   fence_system();
-  store_release_system(&context.fault->state, 2);
+  store_release_system(&context.fault->state, 1);
 }
 
 // Polls until `wait` is reached in `epoch`; false where that took longer than the limit, or another

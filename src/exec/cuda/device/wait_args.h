@@ -4,8 +4,9 @@
 
 namespace harpe::device {
 
-// The first wait that expired, in pinned host memory. `state` goes 0 -> 1 (claimed) -> 2 (whole):
-// the host reads the rest only where it sees 2.
+// The first wait that expired, in pinned host memory. The host reads the rest only where `state` is
+// 1: it is stored last. Which waiter was first the poison word decides, since atomics on the host's
+// memory are not to be had everywhere.
 struct FaultRecord {
   std::uint32_t state;
   std::uint32_t name;      // which arrival: FlagWait::name
@@ -19,7 +20,7 @@ struct FaultRecord {
 // How a kernel waits and what it does when a wait expires (commir.md D19).
 struct WaitContext {
   const std::uint32_t* epoch;  // monotone, in device memory; null: every epoch is 1
-  std::uint32_t* poison;       // set when a wait expires; waiters that see it leave
+  std::uint32_t* poison;       // in device memory; 1 once a wait expired: waiters leave
   FaultRecord* fault;          // pinned host memory
   std::uint64_t limit_ns;      // of one wait
   std::uint32_t task;          // what a fault calls this kernel
