@@ -54,28 +54,26 @@ def statement(n, kind, from_registers):
     return lines
 
 
-def function(n, from_registers):
+def function(n, kind, from_registers):
     a = "const std::uint32_t (&a)[4]" if from_registers else "std::uint64_t a"
     lines = [f"  HP_DEVICE static void multiply(float (&d)[{n // 2}], {a},",
              "                                 std::uint64_t b, bool accumulate) {"]
-    lines.append("   const int use = accumulate ? 1 : 0;")
-    lines.append("   if constexpr (In == Element::BF16) {")
-    lines += statement(n, "bf16", from_registers)
-    lines.append("   } else {")
-    lines += statement(n, "f16", from_registers)
-    lines += ["   }", "  }"]
+    lines.append("    const int use = accumulate ? 1 : 0;")
+    lines += statement(n, kind, from_registers)
+    lines.append("  }")
     return lines
 
 
 def main():
     lines = [HEAD]
     for n in sorted(set(WIDTHS_SHARED + WIDTHS_REGISTERS)):
-        lines += ["template <Element In, bool NMajor>", f"struct Wgmma<{n}, In, NMajor> {{"]
-        if n in WIDTHS_SHARED:
-            lines += function(n, False)
-        if n in WIDTHS_REGISTERS:
-            lines += function(n, True)
-        lines += ["};", ""]
+        for element, kind in (("BF16", "bf16"), ("F16", "f16")):
+            lines += ["template <bool NMajor>", f"struct Wgmma<{n}, Element::{element}, NMajor> {{"]
+            if n in WIDTHS_SHARED:
+                lines += function(n, kind, False)
+            if n in WIDTHS_REGISTERS:
+                lines += function(n, kind, True)
+            lines += ["};", ""]
     lines += ["// clang-format on", "", "}  // namespace harpe::device", ""]
     text = "\n".join(lines)
     if "--check" in sys.argv[1:]:

@@ -12,12 +12,11 @@ namespace harpe::device {
 template <int N, Element In, bool NMajor>
 struct Wgmma;
 
-template <Element In, bool NMajor>
-struct Wgmma<64, In, NMajor> {
+template <bool NMajor>
+struct Wgmma<64, Element::BF16, NMajor> {
   HP_DEVICE static void multiply(float (&d)[32], std::uint64_t a,
                                  std::uint64_t b, bool accumulate) {
-   const int use = accumulate ? 1 : 0;
-   if constexpr (In == Element::BF16) {
+    const int use = accumulate ? 1 : 0;
     asm volatile("{ .reg .pred p; setp.ne.b32 p, %34, 0;"
         "wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 {"
         "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, "
@@ -29,24 +28,10 @@ struct Wgmma<64, In, NMajor> {
         "+f"(d[21]), "+f"(d[22]), "+f"(d[23]), "+f"(d[24]), "+f"(d[25]), "+f"(d[26]), "+f"(d[27]),
         "+f"(d[28]), "+f"(d[29]), "+f"(d[30]), "+f"(d[31])
         : "l"(a), "l"(b), "r"(use), "n"(NMajor ? 1 : 0));
-   } else {
-    asm volatile("{ .reg .pred p; setp.ne.b32 p, %34, 0;"
-        "wgmma.mma_async.sync.aligned.m64n64k16.f32.f16.f16 {"
-        "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, "
-        "%19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31 "
-        "}, %32, %33, p, 1, 1, 0, %35; }"
-        : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]), "+f"(d[6]),
-        "+f"(d[7]), "+f"(d[8]), "+f"(d[9]), "+f"(d[10]), "+f"(d[11]), "+f"(d[12]), "+f"(d[13]),
-        "+f"(d[14]), "+f"(d[15]), "+f"(d[16]), "+f"(d[17]), "+f"(d[18]), "+f"(d[19]), "+f"(d[20]),
-        "+f"(d[21]), "+f"(d[22]), "+f"(d[23]), "+f"(d[24]), "+f"(d[25]), "+f"(d[26]), "+f"(d[27]),
-        "+f"(d[28]), "+f"(d[29]), "+f"(d[30]), "+f"(d[31])
-        : "l"(a), "l"(b), "r"(use), "n"(NMajor ? 1 : 0));
-   }
   }
   HP_DEVICE static void multiply(float (&d)[32], const std::uint32_t (&a)[4],
                                  std::uint64_t b, bool accumulate) {
-   const int use = accumulate ? 1 : 0;
-   if constexpr (In == Element::BF16) {
+    const int use = accumulate ? 1 : 0;
     asm volatile("{ .reg .pred p; setp.ne.b32 p, %37, 0;"
         "wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 {"
         "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, "
@@ -58,7 +43,29 @@ struct Wgmma<64, In, NMajor> {
         "+f"(d[21]), "+f"(d[22]), "+f"(d[23]), "+f"(d[24]), "+f"(d[25]), "+f"(d[26]), "+f"(d[27]),
         "+f"(d[28]), "+f"(d[29]), "+f"(d[30]), "+f"(d[31])
         : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(use), "n"(NMajor ? 1 : 0));
-   } else {
+  }
+};
+
+template <bool NMajor>
+struct Wgmma<64, Element::F16, NMajor> {
+  HP_DEVICE static void multiply(float (&d)[32], std::uint64_t a,
+                                 std::uint64_t b, bool accumulate) {
+    const int use = accumulate ? 1 : 0;
+    asm volatile("{ .reg .pred p; setp.ne.b32 p, %34, 0;"
+        "wgmma.mma_async.sync.aligned.m64n64k16.f32.f16.f16 {"
+        "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, "
+        "%19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31 "
+        "}, %32, %33, p, 1, 1, 0, %35; }"
+        : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]), "+f"(d[6]),
+        "+f"(d[7]), "+f"(d[8]), "+f"(d[9]), "+f"(d[10]), "+f"(d[11]), "+f"(d[12]), "+f"(d[13]),
+        "+f"(d[14]), "+f"(d[15]), "+f"(d[16]), "+f"(d[17]), "+f"(d[18]), "+f"(d[19]), "+f"(d[20]),
+        "+f"(d[21]), "+f"(d[22]), "+f"(d[23]), "+f"(d[24]), "+f"(d[25]), "+f"(d[26]), "+f"(d[27]),
+        "+f"(d[28]), "+f"(d[29]), "+f"(d[30]), "+f"(d[31])
+        : "l"(a), "l"(b), "r"(use), "n"(NMajor ? 1 : 0));
+  }
+  HP_DEVICE static void multiply(float (&d)[32], const std::uint32_t (&a)[4],
+                                 std::uint64_t b, bool accumulate) {
+    const int use = accumulate ? 1 : 0;
     asm volatile("{ .reg .pred p; setp.ne.b32 p, %37, 0;"
         "wgmma.mma_async.sync.aligned.m64n64k16.f32.f16.f16 {"
         "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, "
@@ -70,16 +77,14 @@ struct Wgmma<64, In, NMajor> {
         "+f"(d[21]), "+f"(d[22]), "+f"(d[23]), "+f"(d[24]), "+f"(d[25]), "+f"(d[26]), "+f"(d[27]),
         "+f"(d[28]), "+f"(d[29]), "+f"(d[30]), "+f"(d[31])
         : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(use), "n"(NMajor ? 1 : 0));
-   }
   }
 };
 
-template <Element In, bool NMajor>
-struct Wgmma<112, In, NMajor> {
+template <bool NMajor>
+struct Wgmma<112, Element::BF16, NMajor> {
   HP_DEVICE static void multiply(float (&d)[56], std::uint64_t a,
                                  std::uint64_t b, bool accumulate) {
-   const int use = accumulate ? 1 : 0;
-   if constexpr (In == Element::BF16) {
+    const int use = accumulate ? 1 : 0;
     asm volatile("{ .reg .pred p; setp.ne.b32 p, %58, 0;"
         "wgmma.mma_async.sync.aligned.m64n112k16.f32.bf16.bf16 {"
         "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, "
@@ -96,7 +101,14 @@ struct Wgmma<112, In, NMajor> {
         "+f"(d[42]), "+f"(d[43]), "+f"(d[44]), "+f"(d[45]), "+f"(d[46]), "+f"(d[47]), "+f"(d[48]),
         "+f"(d[49]), "+f"(d[50]), "+f"(d[51]), "+f"(d[52]), "+f"(d[53]), "+f"(d[54]), "+f"(d[55])
         : "l"(a), "l"(b), "r"(use), "n"(NMajor ? 1 : 0));
-   } else {
+  }
+};
+
+template <bool NMajor>
+struct Wgmma<112, Element::F16, NMajor> {
+  HP_DEVICE static void multiply(float (&d)[56], std::uint64_t a,
+                                 std::uint64_t b, bool accumulate) {
+    const int use = accumulate ? 1 : 0;
     asm volatile("{ .reg .pred p; setp.ne.b32 p, %58, 0;"
         "wgmma.mma_async.sync.aligned.m64n112k16.f32.f16.f16 {"
         "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, "
@@ -113,16 +125,14 @@ struct Wgmma<112, In, NMajor> {
         "+f"(d[42]), "+f"(d[43]), "+f"(d[44]), "+f"(d[45]), "+f"(d[46]), "+f"(d[47]), "+f"(d[48]),
         "+f"(d[49]), "+f"(d[50]), "+f"(d[51]), "+f"(d[52]), "+f"(d[53]), "+f"(d[54]), "+f"(d[55])
         : "l"(a), "l"(b), "r"(use), "n"(NMajor ? 1 : 0));
-   }
   }
 };
 
-template <Element In, bool NMajor>
-struct Wgmma<128, In, NMajor> {
+template <bool NMajor>
+struct Wgmma<128, Element::BF16, NMajor> {
   HP_DEVICE static void multiply(float (&d)[64], std::uint64_t a,
                                  std::uint64_t b, bool accumulate) {
-   const int use = accumulate ? 1 : 0;
-   if constexpr (In == Element::BF16) {
+    const int use = accumulate ? 1 : 0;
     asm volatile("{ .reg .pred p; setp.ne.b32 p, %66, 0;"
         "wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16 {"
         "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, "
@@ -141,31 +151,10 @@ struct Wgmma<128, In, NMajor> {
         "+f"(d[56]), "+f"(d[57]), "+f"(d[58]), "+f"(d[59]), "+f"(d[60]), "+f"(d[61]), "+f"(d[62]),
         "+f"(d[63])
         : "l"(a), "l"(b), "r"(use), "n"(NMajor ? 1 : 0));
-   } else {
-    asm volatile("{ .reg .pred p; setp.ne.b32 p, %66, 0;"
-        "wgmma.mma_async.sync.aligned.m64n128k16.f32.f16.f16 {"
-        "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, "
-        "%19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, %32, %33, %34, %35, "
-        "%36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, %48, %49, %50, %51, %52, "
-        "%53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63 "
-        "}, %64, %65, p, 1, 1, 0, %67; }"
-        : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]), "+f"(d[6]),
-        "+f"(d[7]), "+f"(d[8]), "+f"(d[9]), "+f"(d[10]), "+f"(d[11]), "+f"(d[12]), "+f"(d[13]),
-        "+f"(d[14]), "+f"(d[15]), "+f"(d[16]), "+f"(d[17]), "+f"(d[18]), "+f"(d[19]), "+f"(d[20]),
-        "+f"(d[21]), "+f"(d[22]), "+f"(d[23]), "+f"(d[24]), "+f"(d[25]), "+f"(d[26]), "+f"(d[27]),
-        "+f"(d[28]), "+f"(d[29]), "+f"(d[30]), "+f"(d[31]), "+f"(d[32]), "+f"(d[33]), "+f"(d[34]),
-        "+f"(d[35]), "+f"(d[36]), "+f"(d[37]), "+f"(d[38]), "+f"(d[39]), "+f"(d[40]), "+f"(d[41]),
-        "+f"(d[42]), "+f"(d[43]), "+f"(d[44]), "+f"(d[45]), "+f"(d[46]), "+f"(d[47]), "+f"(d[48]),
-        "+f"(d[49]), "+f"(d[50]), "+f"(d[51]), "+f"(d[52]), "+f"(d[53]), "+f"(d[54]), "+f"(d[55]),
-        "+f"(d[56]), "+f"(d[57]), "+f"(d[58]), "+f"(d[59]), "+f"(d[60]), "+f"(d[61]), "+f"(d[62]),
-        "+f"(d[63])
-        : "l"(a), "l"(b), "r"(use), "n"(NMajor ? 1 : 0));
-   }
   }
   HP_DEVICE static void multiply(float (&d)[64], const std::uint32_t (&a)[4],
                                  std::uint64_t b, bool accumulate) {
-   const int use = accumulate ? 1 : 0;
-   if constexpr (In == Element::BF16) {
+    const int use = accumulate ? 1 : 0;
     asm volatile("{ .reg .pred p; setp.ne.b32 p, %69, 0;"
         "wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16 {"
         "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, "
@@ -184,7 +173,36 @@ struct Wgmma<128, In, NMajor> {
         "+f"(d[56]), "+f"(d[57]), "+f"(d[58]), "+f"(d[59]), "+f"(d[60]), "+f"(d[61]), "+f"(d[62]),
         "+f"(d[63])
         : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(use), "n"(NMajor ? 1 : 0));
-   } else {
+  }
+};
+
+template <bool NMajor>
+struct Wgmma<128, Element::F16, NMajor> {
+  HP_DEVICE static void multiply(float (&d)[64], std::uint64_t a,
+                                 std::uint64_t b, bool accumulate) {
+    const int use = accumulate ? 1 : 0;
+    asm volatile("{ .reg .pred p; setp.ne.b32 p, %66, 0;"
+        "wgmma.mma_async.sync.aligned.m64n128k16.f32.f16.f16 {"
+        "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, "
+        "%19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, %32, %33, %34, %35, "
+        "%36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, %48, %49, %50, %51, %52, "
+        "%53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63 "
+        "}, %64, %65, p, 1, 1, 0, %67; }"
+        : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]), "+f"(d[6]),
+        "+f"(d[7]), "+f"(d[8]), "+f"(d[9]), "+f"(d[10]), "+f"(d[11]), "+f"(d[12]), "+f"(d[13]),
+        "+f"(d[14]), "+f"(d[15]), "+f"(d[16]), "+f"(d[17]), "+f"(d[18]), "+f"(d[19]), "+f"(d[20]),
+        "+f"(d[21]), "+f"(d[22]), "+f"(d[23]), "+f"(d[24]), "+f"(d[25]), "+f"(d[26]), "+f"(d[27]),
+        "+f"(d[28]), "+f"(d[29]), "+f"(d[30]), "+f"(d[31]), "+f"(d[32]), "+f"(d[33]), "+f"(d[34]),
+        "+f"(d[35]), "+f"(d[36]), "+f"(d[37]), "+f"(d[38]), "+f"(d[39]), "+f"(d[40]), "+f"(d[41]),
+        "+f"(d[42]), "+f"(d[43]), "+f"(d[44]), "+f"(d[45]), "+f"(d[46]), "+f"(d[47]), "+f"(d[48]),
+        "+f"(d[49]), "+f"(d[50]), "+f"(d[51]), "+f"(d[52]), "+f"(d[53]), "+f"(d[54]), "+f"(d[55]),
+        "+f"(d[56]), "+f"(d[57]), "+f"(d[58]), "+f"(d[59]), "+f"(d[60]), "+f"(d[61]), "+f"(d[62]),
+        "+f"(d[63])
+        : "l"(a), "l"(b), "r"(use), "n"(NMajor ? 1 : 0));
+  }
+  HP_DEVICE static void multiply(float (&d)[64], const std::uint32_t (&a)[4],
+                                 std::uint64_t b, bool accumulate) {
+    const int use = accumulate ? 1 : 0;
     asm volatile("{ .reg .pred p; setp.ne.b32 p, %69, 0;"
         "wgmma.mma_async.sync.aligned.m64n128k16.f32.f16.f16 {"
         "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, "
@@ -203,16 +221,14 @@ struct Wgmma<128, In, NMajor> {
         "+f"(d[56]), "+f"(d[57]), "+f"(d[58]), "+f"(d[59]), "+f"(d[60]), "+f"(d[61]), "+f"(d[62]),
         "+f"(d[63])
         : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(use), "n"(NMajor ? 1 : 0));
-   }
   }
 };
 
-template <Element In, bool NMajor>
-struct Wgmma<160, In, NMajor> {
+template <bool NMajor>
+struct Wgmma<160, Element::BF16, NMajor> {
   HP_DEVICE static void multiply(float (&d)[80], std::uint64_t a,
                                  std::uint64_t b, bool accumulate) {
-   const int use = accumulate ? 1 : 0;
-   if constexpr (In == Element::BF16) {
+    const int use = accumulate ? 1 : 0;
     asm volatile("{ .reg .pred p; setp.ne.b32 p, %82, 0;"
         "wgmma.mma_async.sync.aligned.m64n160k16.f32.bf16.bf16 {"
         "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, "
@@ -234,7 +250,14 @@ struct Wgmma<160, In, NMajor> {
         "+f"(d[70]), "+f"(d[71]), "+f"(d[72]), "+f"(d[73]), "+f"(d[74]), "+f"(d[75]), "+f"(d[76]),
         "+f"(d[77]), "+f"(d[78]), "+f"(d[79])
         : "l"(a), "l"(b), "r"(use), "n"(NMajor ? 1 : 0));
-   } else {
+  }
+};
+
+template <bool NMajor>
+struct Wgmma<160, Element::F16, NMajor> {
+  HP_DEVICE static void multiply(float (&d)[80], std::uint64_t a,
+                                 std::uint64_t b, bool accumulate) {
+    const int use = accumulate ? 1 : 0;
     asm volatile("{ .reg .pred p; setp.ne.b32 p, %82, 0;"
         "wgmma.mma_async.sync.aligned.m64n160k16.f32.f16.f16 {"
         "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, "
@@ -256,16 +279,14 @@ struct Wgmma<160, In, NMajor> {
         "+f"(d[70]), "+f"(d[71]), "+f"(d[72]), "+f"(d[73]), "+f"(d[74]), "+f"(d[75]), "+f"(d[76]),
         "+f"(d[77]), "+f"(d[78]), "+f"(d[79])
         : "l"(a), "l"(b), "r"(use), "n"(NMajor ? 1 : 0));
-   }
   }
 };
 
-template <Element In, bool NMajor>
-struct Wgmma<192, In, NMajor> {
+template <bool NMajor>
+struct Wgmma<192, Element::BF16, NMajor> {
   HP_DEVICE static void multiply(float (&d)[96], std::uint64_t a,
                                  std::uint64_t b, bool accumulate) {
-   const int use = accumulate ? 1 : 0;
-   if constexpr (In == Element::BF16) {
+    const int use = accumulate ? 1 : 0;
     asm volatile("{ .reg .pred p; setp.ne.b32 p, %98, 0;"
         "wgmma.mma_async.sync.aligned.m64n192k16.f32.bf16.bf16 {"
         "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, "
@@ -290,7 +311,14 @@ struct Wgmma<192, In, NMajor> {
         "+f"(d[84]), "+f"(d[85]), "+f"(d[86]), "+f"(d[87]), "+f"(d[88]), "+f"(d[89]), "+f"(d[90]),
         "+f"(d[91]), "+f"(d[92]), "+f"(d[93]), "+f"(d[94]), "+f"(d[95])
         : "l"(a), "l"(b), "r"(use), "n"(NMajor ? 1 : 0));
-   } else {
+  }
+};
+
+template <bool NMajor>
+struct Wgmma<192, Element::F16, NMajor> {
+  HP_DEVICE static void multiply(float (&d)[96], std::uint64_t a,
+                                 std::uint64_t b, bool accumulate) {
+    const int use = accumulate ? 1 : 0;
     asm volatile("{ .reg .pred p; setp.ne.b32 p, %98, 0;"
         "wgmma.mma_async.sync.aligned.m64n192k16.f32.f16.f16 {"
         "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, "
@@ -315,16 +343,14 @@ struct Wgmma<192, In, NMajor> {
         "+f"(d[84]), "+f"(d[85]), "+f"(d[86]), "+f"(d[87]), "+f"(d[88]), "+f"(d[89]), "+f"(d[90]),
         "+f"(d[91]), "+f"(d[92]), "+f"(d[93]), "+f"(d[94]), "+f"(d[95])
         : "l"(a), "l"(b), "r"(use), "n"(NMajor ? 1 : 0));
-   }
   }
 };
 
-template <Element In, bool NMajor>
-struct Wgmma<256, In, NMajor> {
+template <bool NMajor>
+struct Wgmma<256, Element::BF16, NMajor> {
   HP_DEVICE static void multiply(float (&d)[128], std::uint64_t a,
                                  std::uint64_t b, bool accumulate) {
-   const int use = accumulate ? 1 : 0;
-   if constexpr (In == Element::BF16) {
+    const int use = accumulate ? 1 : 0;
     asm volatile("{ .reg .pred p; setp.ne.b32 p, %130, 0;"
         "wgmma.mma_async.sync.aligned.m64n256k16.f32.bf16.bf16 {"
         "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, "
@@ -356,7 +382,14 @@ struct Wgmma<256, In, NMajor> {
         "+f"(d[116]), "+f"(d[117]), "+f"(d[118]), "+f"(d[119]), "+f"(d[120]), "+f"(d[121]),
         "+f"(d[122]), "+f"(d[123]), "+f"(d[124]), "+f"(d[125]), "+f"(d[126]), "+f"(d[127])
         : "l"(a), "l"(b), "r"(use), "n"(NMajor ? 1 : 0));
-   } else {
+  }
+};
+
+template <bool NMajor>
+struct Wgmma<256, Element::F16, NMajor> {
+  HP_DEVICE static void multiply(float (&d)[128], std::uint64_t a,
+                                 std::uint64_t b, bool accumulate) {
+    const int use = accumulate ? 1 : 0;
     asm volatile("{ .reg .pred p; setp.ne.b32 p, %130, 0;"
         "wgmma.mma_async.sync.aligned.m64n256k16.f32.f16.f16 {"
         "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, "
@@ -388,7 +421,6 @@ struct Wgmma<256, In, NMajor> {
         "+f"(d[116]), "+f"(d[117]), "+f"(d[118]), "+f"(d[119]), "+f"(d[120]), "+f"(d[121]),
         "+f"(d[122]), "+f"(d[123]), "+f"(d[124]), "+f"(d[125]), "+f"(d[126]), "+f"(d[127])
         : "l"(a), "l"(b), "r"(use), "n"(NMajor ? 1 : 0));
-   }
   }
 };
 
