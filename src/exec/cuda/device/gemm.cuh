@@ -159,7 +159,10 @@ HP_DEVICE void multiply_tiles(const GemmArgs& args, const GemmShared<kConfig>& s
       if (kConfig.ping_pong && block + 1 == walk.blocks()) {
         arrive_threads(kTurn + (consumer ^ 1), 256);
       }
-      multiply_stage<kConfig>(sums, shared, ring.slot, consumer, block != 0);
+      // Said to be the same in all lanes, so that what describes the operands stays in uniform
+      // registers and products follow each other without moves between them.
+      const int stage = __shfl_sync(0xffffffff, ring.slot, 0);
+      multiply_stage<kConfig>(sums, shared, stage, consumer, block != 0);
       if (block != 0) {
         wait_products<1>();
         release_stage<kConfig>(shared, before);
