@@ -7,5 +7,6 @@ namespace harpe::bench {
 void check_attention(Bench& bench);
 void time_attention(Bench& bench);
 void time_attention_wait(Bench& bench);
+void time_attention_arrival(Bench& bench);
 
 }  // namespace harpe::bench

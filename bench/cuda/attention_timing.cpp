@@ -8,7 +8,9 @@
 
 #include "bench/cuda/attention_experiments.h"
 #include "bench/cuda/attention_problem.h"
+#include "bench/cuda/courier.h"
 #include "bench/cuda/must.h"
+#include "bench/cuda/signals.h"
 #include "exec/cuda/attention_variants.h"
 #include "exec/cuda/prepared_attention.h"
 
@@ -17,6 +19,7 @@ namespace {
 
 constexpr const char* kAttention = "attention";
 constexpr const char* kWait = "wait attention";
+constexpr const char* kArrival = "arrival attention";
 constexpr int kSets = 2;            // of inputs, in rotation
 constexpr int kTryRounds = 5;       // of what is only to be ranked
 constexpr std::int64_t kRows = 32;  // checked of each head
@@ -250,6 +253,99 @@ void time_wait(Bench& bench, AttentionCase what) {
                                 {"fault", signals.fault()}}});
 }
 
+// Keys and values that come from the host's memory chunk by chunk while the kernel runs; the
+// queries and the first chunk are there before.
+class ArrivingAttention {
+ public:
+  ArrivingAttention(Bench& bench, const AttentionCase& what)
+      : gpu_(&bench.gpu()),
+        problem_(*gpu_, *gpu_, what, bench.options().seed, bench.stream()),
+        signals_(*gpu_, static_cast<int>(what.chunks.size() + what.panels.size()), kLimitNs),
+        spec_(problem_.arriving_spec(signals_, 1)),
+        run_(must(
+            cuda::PreparedAttention::make(gpu_->library(), spec_, cuda::choose_attention(spec_)))),
+        courier_(*gpu_, signals_, 1),
+        delivered_(gpu_->new_event()),
+        draw_(bench.options().seed) {
+    for (const Parcel& parcel : problem_.parcels()) {
+      const bool is_late = parcel.flag > 0 && parcel.flag < static_cast<int>(what.chunks.size());
+      (is_late ? late_ : early_).push_back(parcel.flag);
+    }
+  }
+
+  [[nodiscard]] Contender alone() {
+    return {.name = "compute",
+            .call = [this](int, CUstream stream) { must(run_.launch(stream)); },
+            .prepare =
+                [this](CUstream stream) {
+                  begin_epoch(stream);
+                  deliver(late_, stream);
+                  wait_for_parcels(stream);
+                }};
+  }
+  [[nodiscard]] Contender copies() {
+    return {.name = "arrival",
+            .call =
+                [this](int, CUstream stream) {
+                  deliver(late_, stream);
+                  wait_for_parcels(stream);
+                },
+            .prepare = [this](CUstream stream) { begin_epoch(stream); }};
+  }
+  [[nodiscard]] Contender both() {
+    return {.name = "both",
+            .call =
+                [this](int, CUstream stream) {
+                  deliver(late_, stream);
+                  must(run_.launch(stream));
+                  wait_for_parcels(stream);
+                },
+            .prepare = [this](CUstream stream) { begin_epoch(stream); }};
+  }
+  [[nodiscard]] std::string fault() const { return signals_.fault(); }
+
+ private:
+  void begin_epoch(CUstream stream) {
+    signals_.begin_epoch(stream);
+    deliver(early_, stream);
+    wait_for_parcels(stream);
+  }
+  void deliver(const std::vector<int>& order, CUstream stream) {
+    courier_.follow(stream);
+    courier_.deliver(problem_.parcels(), order, draw_, 0);
+    gpu_->record(delivered_, courier_.stream());
+  }
+  void wait_for_parcels(CUstream stream) { gpu_->wait_for(stream, delivered_); }
+
+  Gpu* gpu_;
+  AttentionProblem problem_;
+  Signals signals_;
+  cuda::AttentionSpec spec_;
+  cuda::PreparedAttention run_;
+  Courier courier_;
+  CUevent delivered_;
+  Draw draw_;
+  std::vector<int> early_;
+  std::vector<int> late_;
+};
+
+void time_arrival(Bench& bench, AttentionCase what) {
+  cut_evenly(what);
+  ArrivingAttention arriving(bench, what);
+  const auto timings = bench.stopwatch().time(
+      {arriving.alone(), arriving.copies(), arriving.both()}, bench.options().rounds, 1);
+  const double bound = std::max(timings[0].median_us, timings[1].median_us);
+  bench.report().add({.experiment = kArrival,
+                      .name = what.name,
+                      .cells = {{"from", "host"},
+                                {"chunks", kChunks},
+                                {"compute us", timings[0].median_us},
+                                {"arrival us", timings[1].median_us},
+                                {"both us", timings[2].median_us},
+                                {"both / max", timings[2].median_us / bound},
+                                {"fault", arriving.fault()}}});
+}
+
 }  // namespace
 
 void time_attention(Bench& bench) {
@@ -261,6 +357,12 @@ void time_attention(Bench& bench) {
 void time_attention_wait(Bench& bench) {
   for (const AttentionCase& what : shapes()) {
     if (what.rows >= 8192 && bench.report().begins(kWait, what.name)) time_wait(bench, what);
+  }
+}
+
+void time_attention_arrival(Bench& bench) {
+  for (const AttentionCase& what : shapes()) {
+    if (bench.report().begins(kArrival, what.name)) time_arrival(bench, what);
   }
 }
 

@@ -19,6 +19,8 @@ const std::vector<Experiment>& experiments() {
        check_attention},
       {"attention", "attention", "forward, full and causal, beside cuDNN", time_attention},
       {"wait", "attention", "flags that were raised before, beside none", time_attention_wait},
+      {"arrival", "attention", "keys and values that arrive from the host while it runs",
+       time_attention_arrival},
   };
   return all;
 }
