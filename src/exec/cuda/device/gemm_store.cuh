@@ -6,12 +6,12 @@
 #include "exec/cuda/device/wgmma.cuh"
 
 // From the accumulators to memory. A consumer writes boxes of 64 rows of 128 bytes into shared
-// memory, two in turn; a warp of its own hands them to the copy engine and, once a whole block of C
-// has arrived, publishes it. Tiles that were cut along K are summed by whoever finishes last, in
-// the order of the parts: the result does not depend on who that is.
+// memory, GemmConfig::boxes in turn; a warp of its own hands them to the copy engine and, once a
+// whole block of C has arrived, publishes it. Tiles that were cut along K are summed by whoever
+// finishes last, in the order of the parts: the result does not depend on who that is.
 namespace harpe::device {
 
-// In `index`-th place, four accumulators of a thread as they lie in args.partials.
+// Where the sums of this thread lie in args.partials: four at a time, 128 threads side by side.
 template <GemmConfig kConfig>
 HP_DEVICE float4* partial_of(const GemmArgs& args, const GemmUnit& unit, int part, int consumer) {
   constexpr int kBlocks = kConfig.arrivals_per_tile() * kConfig.cluster;
