@@ -1,12 +1,14 @@
 #include "exec/cuda/attention.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <numbers>
 #include <string>
 
 #include "exec/cuda/attention_variants.h"
+#include "exec/cuda/spec_checks.h"
 
 namespace harpe::cuda {
 
@@ -33,34 +35,19 @@ bool fits(const AttentionConfig& config, const AttentionSpec& spec) {
          (config.output == Element::F32) == spec.to_state;
 }
 
-Checked<Ok> check_aligned(const std::string& name, const HeadTensor& tensor, Element element) {
-  constexpr std::int64_t kAlignment = 16;
-  if (tensor.address % kAlignment != 0) {
-    return make_diag(DiagCode::G041, {{"what", "address of " + name}, {"bytes", tensor.address}});
-  }
+Checked<Ok> check_tensor(const std::string& name, const HeadTensor& tensor, Element element) {
   const AttentionStrides& strides = tensor.strides;
-  for (const std::int64_t stride : {strides.batch, strides.row, strides.head}) {
-    const std::int64_t bytes = stride * device::bytes_of(element);
-    if (bytes % kAlignment == 0) continue;
-    return make_diag(DiagCode::G041, {{"what", "stride of " + name}, {"bytes", bytes}});
-  }
-  return Ok{};
-}
-
-Checked<Ok> check_count(const char* what, std::int64_t count, std::int64_t least,
-                        std::int64_t most) {
-  if (count >= least && count <= most) return Ok{};
-  return make_diag(DiagCode::G062,
-                   {{"what", what}, {"count", count}, {"least", least}, {"most", most}});
+  return check_aligned(name, tensor.address, std::array{strides.batch, strides.row, strides.head},
+                       element);
 }
 
 Checked<Ok> check_panel(const AttentionSpec& spec, const AttentionPanelSpec& panel,
                         const std::string& name) {
-  HP_REQUIRE_OK(check_aligned(name + ".queries", panel.queries, spec.element));
+  HP_REQUIRE_OK(check_tensor(name + ".queries", panel.queries, spec.element));
   HP_REQUIRE_OK(
-      check_aligned(name + ".output", panel.output, spec.to_state ? Element::F32 : spec.element));
+      check_tensor(name + ".output", panel.output, spec.to_state ? Element::F32 : spec.element));
   if (spec.carried) {
-    HP_REQUIRE_OK(check_aligned(name + ".carried_output", panel.carried_output, Element::F32));
+    HP_REQUIRE_OK(check_tensor(name + ".carried_output", panel.carried_output, Element::F32));
   }
   if (spec.carried && panel.lse.address == 0) {
     return make_diag(DiagCode::G062,
@@ -72,8 +59,8 @@ Checked<Ok> check_panel(const AttentionSpec& spec, const AttentionPanelSpec& pan
 
 Checked<Ok> check_chunk(const AttentionSpec& spec, const AttentionChunkSpec& chunk,
                         const std::string& name) {
-  HP_REQUIRE_OK(check_aligned(name + ".keys", chunk.keys, spec.element));
-  HP_REQUIRE_OK(check_aligned(name + ".values", chunk.values, spec.element));
+  HP_REQUIRE_OK(check_tensor(name + ".keys", chunk.keys, spec.element));
+  HP_REQUIRE_OK(check_tensor(name + ".values", chunk.values, spec.element));
   return check_count("rows of a chunk", chunk.rows, 1,
                      std::numeric_limits<std::int32_t>::max() / 2);
 }
@@ -83,7 +70,9 @@ Checked<Ok> check_heads(const AttentionSpec& spec) {
   if (std::none_of(configs.begin(), configs.end(),
                    [&](const AttentionConfig& config) { return fits(config, spec); })) {
     return make_diag(DiagCode::G060,
-                     {{"query_dim", spec.query_dim}, {"value_dim", spec.value_dim}});
+                     {{"family", "attention"},
+                      {"what", "heads of " + std::to_string(spec.query_dim) + " and values of " +
+                                   std::to_string(spec.value_dim)}});
   }
   HP_REQUIRE_OK(check_count("batch entries", spec.batch, 1, 65535));
   HP_REQUIRE_OK(check_count("key heads", spec.kv_heads, 1, 65535));

@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include "exec/cuda/element_words.h"
 #include "support/check.h"
 
 namespace harpe::cuda {
@@ -10,30 +11,6 @@ using device::AttentionConfig;
 using device::Element;
 
 namespace {
-
-const char* word_of(Element element) {
-  switch (element) {
-    case Element::BF16:
-      return "bf16";
-    case Element::F16:
-      return "f16";
-    case Element::F32:
-      return "f32";
-  }
-  return "";
-}
-
-const char* enumerator_of(Element element) {
-  switch (element) {
-    case Element::BF16:
-      return "BF16";
-    case Element::F16:
-      return "F16";
-    case Element::F32:
-      return "F32";
-  }
-  return "";
-}
 
 std::string tile_of(const AttentionConfig& config) {
   return std::to_string(query_rows(config)) + "x" + std::to_string(config.kv_tile) + "x" +
@@ -48,7 +25,6 @@ std::string name_of(const AttentionConfig& config) {
                      std::to_string(config.query_stages);
   if (config.carried) name += "_from_state";
   if (config.output == Element::F32) name += "_to_state";
-  if (config.polynomial_share > 0) name += "_poly" + std::to_string(config.polynomial_share);
   if (config.consumer_registers != AttentionConfig{}.consumer_registers) {
     name += "_r" + std::to_string(config.producer_registers) + "_" +
             std::to_string(config.consumer_registers);
@@ -66,7 +42,6 @@ std::string config_text(const AttentionConfig& config) {
          ", .query_stages = " + std::to_string(config.query_stages) +
          ", .consumers = " + std::to_string(config.consumers) +
          ", .carried = " + (config.carried ? "true" : "false") +
-         ", .polynomial_share = " + std::to_string(config.polynomial_share) +
          ", .producer_registers = " + std::to_string(config.producer_registers) +
          ", .consumer_registers = " + std::to_string(config.consumer_registers) + "}";
 }

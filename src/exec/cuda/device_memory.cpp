@@ -32,6 +32,29 @@ Checked<DeviceMemory> DeviceMemory::allocate(const Device& device, std::int64_t 
   return DeviceMemory(device, address, bytes);
 }
 
+Checked<DeviceMemory> DeviceMemory::zeros(const Device& device, std::int64_t words) {
+  HP_TRY(DeviceMemory memory, allocate(device, words * 4));
+  const Current current(device);
+  const DriverApi& driver = device.driver();
+  HP_REQUIRE_OK(driver_call(
+      driver, "cuMemsetD32Async",
+      driver.cuMemsetD32Async(memory.address(), 0, static_cast<std::size_t>(words), nullptr)));
+  HP_REQUIRE_OK(driver_call(driver, "cuStreamSynchronize", driver.cuStreamSynchronize(nullptr)));
+  return memory;
+}
+
+Checked<DeviceMemory> DeviceMemory::copy_of(const Device& device,
+                                            std::span<const std::byte> bytes) {
+  HP_TRY(DeviceMemory memory, allocate(device, static_cast<std::int64_t>(bytes.size())));
+  const Current current(device);
+  const DriverApi& driver = device.driver();
+  HP_REQUIRE_OK(
+      driver_call(driver, "cuMemcpyHtoDAsync",
+                  driver.cuMemcpyHtoDAsync(memory.address(), bytes.data(), bytes.size(), nullptr)));
+  HP_REQUIRE_OK(driver_call(driver, "cuStreamSynchronize", driver.cuStreamSynchronize(nullptr)));
+  return memory;
+}
+
 DeviceMemory::DeviceMemory(DeviceMemory&& other) noexcept
     : device_(other.device_),
       address_(std::exchange(other.address_, 0)),

@@ -14,6 +14,11 @@ class DeviceMemory {
  public:
   // Errors: G005.
   [[nodiscard]] static Checked<DeviceMemory> allocate(const Device& device, std::int64_t bytes);
+  // `words` of 32 bits, all zero. Errors: G005.
+  [[nodiscard]] static Checked<DeviceMemory> zeros(const Device& device, std::int64_t words);
+  // A copy of the bytes. Errors: G005.
+  [[nodiscard]] static Checked<DeviceMemory> copy_of(const Device& device,
+                                                     std::span<const std::byte> bytes);
   DeviceMemory(DeviceMemory&& other) noexcept;
   DeviceMemory& operator=(DeviceMemory&& other) noexcept;
   ~DeviceMemory();

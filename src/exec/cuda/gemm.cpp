@@ -1,14 +1,18 @@
 #include "exec/cuda/gemm.h"
 
 #include <algorithm>
+#include <array>
+#include <cmath>
 #include <limits>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "exec/cuda/device/gemm_order.h"
+#include "exec/cuda/element_words.h"
 #include "exec/cuda/gemm_variants.h"
+#include "exec/cuda/spec_checks.h"
+#include "support/check.h"
 
 namespace harpe::cuda {
 namespace {
@@ -91,6 +95,7 @@ struct Estimate {
 
 Estimate estimate(const GemmSpec& spec, const GemmConfig& config, int blocks) {
   const std::int64_t clusters = (blocks - spec.copy_blocks) / config.cluster;
+  HP_CHECK(clusters > 0, "check() was not asked");
   const std::int64_t tiles = cluster_tiles(spec, config);
   const std::int64_t least = least_blocks(spec);
   const std::int64_t active = std::min(clusters, tiles) * config.cluster;
@@ -132,16 +137,43 @@ Checked<Ok> check_pieces(const GemmPanelSpec& panel, std::int64_t k) {
   return Ok{};
 }
 
-// What the copy engine reads.
-Checked<Ok> check_aligned(const GemmSpec& spec, std::string_view what, DeviceAddress address,
-                          std::int64_t stride) {
-  constexpr std::int64_t kAlignment = 16;
-  const auto at = static_cast<std::int64_t>(address);
-  const std::int64_t step = stride * device::bytes_of(spec.in);
-  if (at % kAlignment == 0 && step % kAlignment == 0) return Ok{};
-  const std::string part = at % kAlignment != 0 ? "address of " : "step between rows of ";
-  return make_diag(DiagCode::G041, {{"what", part + std::string(what)},
-                                    {"bytes", at % kAlignment != 0 ? at : step}});
+// The tile as a variant for the spec; whether it is shipped is to be asked.
+GemmConfig config_for(const GemmSpec& spec, GemmConfig tile) {
+  tile.in = spec.in;
+  tile.out = spec.out;
+  tile.layout = spec.layout;
+  tile.store = store_of(spec);
+  return tile;
+}
+
+bool serves(const GemmSpec& spec, const GemmConfig& config) {
+  return ships(config) && (spec.copy_blocks == 0 || config.copies);
+}
+
+Checked<Ok> check_kernel(const GemmSpec& spec) {
+  for (const GemmConfig& tile : gemm_tiles()) {
+    if (serves(spec, config_for(spec, tile))) return Ok{};
+  }
+  std::string what = std::string(word_of(spec.in)) + " to " + word_of(spec.out);
+  if (spec.add) what += ", added";
+  if (!stores_in_bulk(spec)) what += ", rows of C that are no multiples of 16 bytes";
+  if (spec.copy_blocks > 0) what += ", blocks that copy";
+  return make_diag(DiagCode::G060, {{"family", "gemm"}, {"what", what}});
+}
+
+// Sizes that the kernel's arithmetic holds, and blocks left for products. Copying blocks are pairs,
+// as clusters are.
+Checked<Ok> check_counts(const GemmSpec& spec, int blocks) {
+  constexpr std::int64_t kMost = std::numeric_limits<std::int32_t>::max() / 2;
+  HP_REQUIRE_OK(check_count("columns of C", spec.n, 1, kMost));
+  HP_REQUIRE_OK(check_count("columns of A", spec.k, 1, kMost));
+  HP_REQUIRE_OK(check_count("panels", static_cast<std::int64_t>(spec.panels.size()), 1, kMost));
+  for (const GemmPanelSpec& panel : spec.panels) {
+    HP_REQUIRE_OK(check_count("rows of a panel", panel.rows, 1, kMost));
+  }
+  HP_REQUIRE_OK(check_count("copying blocks", spec.copy_blocks, 0, blocks - 2));
+  const int pairs = (spec.copy_blocks + 1) / 2 * 2;
+  return check_count("copying blocks", spec.copy_blocks, pairs, pairs);
 }
 
 }  // namespace
@@ -153,12 +185,14 @@ bool stores_in_bulk(const GemmSpec& spec) {
   });
 }
 
-Checked<Ok> check(const GemmSpec& spec) {
-  HP_REQUIRE_OK(check_aligned(spec, "B", spec.b, spec.b_stride));
+Checked<Ok> check(const GemmSpec& spec, int blocks) {
+  HP_REQUIRE_OK(check_counts(spec, blocks));
+  HP_REQUIRE_OK(check_kernel(spec));
+  HP_REQUIRE_OK(check_aligned("B", spec.b, std::array{spec.b_stride}, spec.in));
   for (const GemmPanelSpec& panel : spec.panels) {
     HP_REQUIRE_OK(check_pieces(panel, spec.k));
     for (const GemmPieceSpec& piece : panel.pieces) {
-      HP_REQUIRE_OK(check_aligned(spec, "A", piece.a, piece.stride));
+      HP_REQUIRE_OK(check_aligned("A", piece.a, std::array{piece.stride}, spec.in));
     }
   }
   return Ok{};
@@ -172,18 +206,14 @@ GemmChoice choose_gemm(const GemmSpec& spec, int blocks) {
   const bool departs =
       std::ranges::any_of(spec.panels, [](const GemmPanelSpec& panel) { return panel.done != 0; });
   Estimate best{.choice = {}, .clocks = std::numeric_limits<double>::infinity()};
-  for (GemmConfig config : gemm_tiles()) {
-    if (spec.copy_blocks > 0 && !config.copies) continue;
+  for (const GemmConfig& tile : gemm_tiles()) {
+    const GemmConfig config = config_for(spec, tile);
     // Stores to a peer take their time: one consumer multiplies meanwhile.
-    if (departs && !config.ping_pong) continue;
-    config.in = spec.in;
-    config.out = spec.out;
-    config.layout = spec.layout;
-    config.store = store_of(spec);
-    if (!ships(config)) continue;
+    if (!serves(spec, config) || (departs && !config.ping_pong)) continue;
     const Estimate found = estimate(spec, config, blocks);
     if (found.clocks < best.clocks) best = found;
   }
+  HP_CHECK(std::isfinite(best.clocks), "check() was not asked");
   return best.choice;
 }
 

@@ -6,11 +6,10 @@
 
 #include "exec/cuda/device/gemm_args.h"
 #include "exec/cuda/device/gemm_config.h"
+#include "exec/cuda/tensor_map.h"
 #include "support/diag.h"
 
 namespace harpe::cuda {
-
-using DeviceAddress = std::uint64_t;
 
 // Columns [k_begin, k_begin + k_count) of a panel's A, row-major.
 struct GemmPieceSpec {
@@ -47,9 +46,10 @@ struct GemmSpec {
   int copy_blocks = 0;
 };
 
-// Errors: G041 an operand the copy engine cannot read; G042 pieces that are not the columns 0 .. k,
-// or are cut inside 64.
-[[nodiscard]] Checked<Ok> check(const GemmSpec& spec);
+// `blocks` is how many run at once. Errors: G041 an operand the copy engine cannot read; G042
+// pieces that are not the columns 0 .. k, or are cut inside 64; G060 no kernel for such types and
+// stores; G062 too many or too few of something.
+[[nodiscard]] Checked<Ok> check(const GemmSpec& spec, int blocks);
 
 // Whether the copy engine can write C.
 [[nodiscard]] bool stores_in_bulk(const GemmSpec& spec);
@@ -62,7 +62,8 @@ struct GemmChoice {
   int group = 8;
 };
 
-// Which variant, by a model of waves of tiles; a pure function. `blocks` is how many run at once.
+// Which variant, by a model of waves of tiles; a pure function. Requires: check(spec, blocks) is
+// ok.
 [[nodiscard]] GemmChoice choose_gemm(const GemmSpec& spec, int blocks);
 
 // The same with the variant given.

@@ -3,6 +3,8 @@
 #include <array>
 #include <string>
 
+#include "exec/cuda/element_words.h"
+
 namespace harpe::cuda {
 namespace {
 
@@ -30,31 +32,7 @@ constexpr std::array kTiles = {
     GemmConfig{.tile_m = 128, .tile_n = 64, .stages = 8, .cluster = 1, .cuts = true},
 };
 
-const char* word(Element element) {
-  switch (element) {
-    case Element::BF16:
-      return "bf16";
-    case Element::F16:
-      return "f16";
-    case Element::F32:
-      return "f32";
-  }
-  return "";
-}
-
-const char* enumerator(Element element) {
-  switch (element) {
-    case Element::BF16:
-      return "BF16";
-    case Element::F16:
-      return "F16";
-    case Element::F32:
-      return "F32";
-  }
-  return "";
-}
-
-const char* word(GemmStore store) {
+const char* suffix_of(GemmStore store) {
   switch (store) {
     case GemmStore::Bulk:
       return "";
@@ -68,7 +46,7 @@ const char* word(GemmStore store) {
   return "";
 }
 
-const char* enumerator(GemmStore store) {
+const char* store_name_of(GemmStore store) {
   switch (store) {
     case GemmStore::Bulk:
       return "Bulk";
@@ -89,9 +67,9 @@ std::string tile_text(const GemmConfig& config) {
 
 std::string name_of(const GemmConfig& config) {
   const char* layout = config.layout == GemmLayout::NMajor ? "kn" : "nk";
-  return std::string("gemm_") + word(config.in) + "_" + word(config.out) + "_" + layout + "_" +
-         tile_text(config) + "_c" + std::to_string(config.cluster) +
-         (config.ping_pong ? "_pingpong" : "") + word(config.store);
+  return std::string("gemm_") + word_of(config.in) + "_" + word_of(config.out) + "_" + layout +
+         "_" + tile_text(config) + "_c" + std::to_string(config.cluster) +
+         (config.ping_pong ? "_pingpong" : "") + suffix_of(config.store);
 }
 
 const char* text(bool value) { return value ? "true" : "false"; }
@@ -103,9 +81,9 @@ std::string config_text(const GemmConfig& config) {
          ", .stages = " + std::to_string(config.stages) +
          ", .cluster = " + std::to_string(config.cluster) +
          ", .boxes = " + std::to_string(config.boxes) + ", .ping_pong = " + text(config.ping_pong) +
-         ", .layout = GemmLayout::" + layout + ", .in = Element::" + enumerator(config.in) +
-         ", .out = Element::" + enumerator(config.out) +
-         ", .store = GemmStore::" + enumerator(config.store) + ", .cuts = " + text(config.cuts) +
+         ", .layout = GemmLayout::" + layout + ", .in = Element::" + enumerator_of(config.in) +
+         ", .out = Element::" + enumerator_of(config.out) +
+         ", .store = GemmStore::" + store_name_of(config.store) + ", .cuts = " + text(config.cuts) +
          ", .copies = " + text(config.copies) + "}";
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <span>
 #include <vector>
 
 #include "exec/cuda/device/gemm_order.h"
@@ -52,7 +53,6 @@ Checked<Ok> add_panel(const DriverApi& driver, const GemmSpec& spec, const GemmP
   panel.done = reinterpret_cast<std::uint32_t*>(from.done);
   panel.rows = static_cast<std::int32_t>(from.rows);
   panel.first_piece = static_cast<std::int32_t>(tables.pieces.size());
-  panel.pieces = static_cast<std::int32_t>(from.pieces.size());
   if (device::in_bulk(config.store)) {
     HP_TRY(panel.c, encode_map(driver, {.address = from.c,
                                         .element = spec.out,
@@ -84,63 +84,52 @@ int count_tiles(std::vector<GemmPanel>& panels, const GemmConfig& config, int co
   return tiles;
 }
 
-template <class Value>
-Checked<Ok> upload(const DriverApi& driver, DeviceAddress to, const std::vector<Value>& from) {
-  const std::size_t bytes = from.size() * sizeof(Value);
-  HP_REQUIRE_OK(driver_call(driver, "cuMemcpyHtoDAsync",
-                            driver.cuMemcpyHtoDAsync(to, from.data(), bytes, nullptr)));
-  return driver_call(driver, "cuStreamSynchronize", driver.cuStreamSynchronize(nullptr));
-}
-
 // Into the arguments where both tables are short, else into memory of the GPU.
-Checked<std::optional<DeviceMemory>> place_tables(const Device& device, const Tables& tables,
-                                                  GemmArgs& args) {
+Checked<Ok> place_tables(const Device& device, const Tables& tables, GemmArgs& args,
+                         GemmMemory& memory) {
   args.panel_count = static_cast<std::int32_t>(tables.panels.size());
   args.waits = tables.waits;
   if (tables.panels.size() <= GemmArgs::kFew && tables.pieces.size() <= GemmArgs::kFew) {
     std::ranges::copy(tables.panels, args.few_panels);
     std::ranges::copy(tables.pieces, args.few_pieces);
-    return std::optional<DeviceMemory>();
+    return Ok{};
   }
-  const std::size_t panel_bytes = tables.panels.size() * sizeof(GemmPanel);
-  static_assert(sizeof(GemmPanel) % alignof(GemmPiece) == 0);
-  HP_TRY(DeviceMemory memory,
-         DeviceMemory::allocate(
-             device,
-             static_cast<std::int64_t>(panel_bytes + tables.pieces.size() * sizeof(GemmPiece))));
-  const DeviceAddress pieces = memory.address() + panel_bytes;
-  HP_REQUIRE_OK(upload(device.driver(), memory.address(), tables.panels));
-  HP_REQUIRE_OK(upload(device.driver(), pieces, tables.pieces));
-  args.panels = reinterpret_cast<const GemmPanel*>(memory.address());
-  args.pieces = reinterpret_cast<const GemmPiece*>(pieces);
-  return std::optional<DeviceMemory>(std::move(memory));
+  HP_TRY(memory.panels, DeviceMemory::copy_of(device, std::as_bytes(std::span(tables.panels))));
+  HP_TRY(memory.pieces, DeviceMemory::copy_of(device, std::as_bytes(std::span(tables.pieces))));
+  args.panels = reinterpret_cast<const GemmPanel*>(memory.panels->address());
+  args.pieces = reinterpret_cast<const GemmPiece*>(memory.pieces->address());
+  return Ok{};
 }
 
 // Sums of cut tiles and their tickets, which start at zero.
-Checked<std::optional<DeviceMemory>> place_sums(const Device& device, const GemmConfig& config,
-                                                GemmArgs& args) {
+Checked<Ok> place_sums(const Device& device, const GemmConfig& config, GemmArgs& args,
+                       GemmMemory& memory) {
   const std::int64_t cut = args.tiles - args.full_tiles;
-  if (cut == 0) return std::optional<DeviceMemory>();
-  const std::int64_t tickets = cut * config.cluster * config.arrivals_per_tile();
+  if (cut == 0) return Ok{};
   const std::int64_t tile_bytes = std::int64_t{4} * config.tile_m * config.tile_n * config.cluster;
-  const std::int64_t partial_bytes = cut * args.parts * tile_bytes;
-  HP_TRY(DeviceMemory memory, DeviceMemory::allocate(device, partial_bytes + tickets * 4));
-  const DeviceAddress at = memory.address() + static_cast<DeviceAddress>(partial_bytes);
-  const DriverApi& driver = device.driver();
-  HP_REQUIRE_OK(
-      driver_call(driver, "cuMemsetD32Async",
-                  driver.cuMemsetD32Async(at, 0, static_cast<std::size_t>(tickets), nullptr)));
-  HP_REQUIRE_OK(driver_call(driver, "cuStreamSynchronize", driver.cuStreamSynchronize(nullptr)));
-  args.partials = reinterpret_cast<float*>(memory.address());
-  args.tickets = reinterpret_cast<std::uint32_t*>(at);
-  return std::optional<DeviceMemory>(std::move(memory));
+  HP_TRY(memory.partials, DeviceMemory::allocate(device, cut * args.parts * tile_bytes));
+  HP_TRY(memory.tickets,
+         DeviceMemory::zeros(device, cut * config.cluster * config.arrivals_per_tile()));
+  args.partials = reinterpret_cast<float*>(memory.partials->address());
+  args.tickets = reinterpret_cast<std::uint32_t*>(memory.tickets->address());
+  return Ok{};
+}
+
+Checked<Ok> place_copies(const Device& device, const GemmSpec& spec, GemmArgs& args,
+                         GemmMemory& memory) {
+  args.copy_count = static_cast<std::int32_t>(spec.copies.size());
+  args.copy_blocks = spec.copy_blocks;
+  if (spec.copies.empty()) return Ok{};
+  HP_TRY(memory.jobs, DeviceMemory::copy_of(device, std::as_bytes(std::span(spec.copies))));
+  args.copies = reinterpret_cast<const device::CopyJob*>(memory.jobs->address());
+  return Ok{};
 }
 
 }  // namespace
 
 Checked<PreparedGemm> PreparedGemm::make(KernelLibrary& library, const GemmSpec& spec,
                                          const GemmChoice& choice) {
-  HP_REQUIRE_OK(check(spec));
+  HP_REQUIRE_OK(check(spec, library.device().facts().multiprocessors));
   if (device::in_bulk(choice.config.store) && !stores_in_bulk(spec)) {
     return make_diag(DiagCode::G041,
                      {{"what", "rows of C"}, {"bytes", spec.n * device::bytes_of(spec.out)}});
@@ -163,18 +152,9 @@ Checked<PreparedGemm> PreparedGemm::make(KernelLibrary& library, const GemmSpec&
   args.full_tiles = choice.full_tiles;
   args.parts = choice.parts;
   args.group = choice.group;
-  args.copy_count = static_cast<std::int32_t>(spec.copies.size());
-  args.copy_blocks = spec.copy_blocks;
-  HP_TRY(gemm.tables_, place_tables(device, tables, args));
-  HP_TRY(gemm.sums_, place_sums(device, config, args));
-  if (!spec.copies.empty()) {
-    HP_TRY(DeviceMemory jobs,
-           DeviceMemory::allocate(
-               device, static_cast<std::int64_t>(spec.copies.size() * sizeof(device::CopyJob))));
-    HP_REQUIRE_OK(upload(device.driver(), jobs.address(), spec.copies));
-    args.copies = reinterpret_cast<const device::CopyJob*>(jobs.address());
-    gemm.jobs_ = std::move(jobs);
-  }
+  HP_REQUIRE_OK(place_tables(device, tables, args, gemm.memory_));
+  HP_REQUIRE_OK(place_sums(device, config, args, gemm.memory_));
+  HP_REQUIRE_OK(place_copies(device, spec, args, gemm.memory_));
   const int units = device::unit_count(args.tiles, args.full_tiles, args.parts);
   const int clusters = (device.facts().multiprocessors - spec.copy_blocks) / config.cluster;
   const int blocks = std::min(units, clusters) * config.cluster + spec.copy_blocks;

@@ -8,13 +8,23 @@
 
 namespace harpe::cuda {
 
+// What a product needs on the GPU besides its operands.
+struct GemmMemory {
+  std::optional<DeviceMemory> panels;
+  std::optional<DeviceMemory> pieces;
+  std::optional<DeviceMemory> partials;  // sums of cut tiles
+  std::optional<DeviceMemory> tickets;
+  std::optional<DeviceMemory> jobs;
+};
+
 // A product with everything it needs on the GPU: kernel, tables, memory for cut tiles. Launches
 // follow each other in one stream; each does the whole product.
 class PreparedGemm {
  public:
-  // Requires: `library` outlives this; where flags are waited for, spec.wait has a poison word and
-  // a fault record. Errors: those of check(spec) and of `library.load`; G041 too where the choice
-  // stores in bulk and C cannot be.
+  // Requires: `library` outlives this; the choice is choose_gemm's or cut_gemm's for the spec;
+  // where flags are waited for, spec.wait has a poison word and a fault record. Errors: those of
+  // check(spec, blocks) and of `library.load`; G041 too where the choice stores in bulk and C
+  // cannot be.
   [[nodiscard]] static Checked<PreparedGemm> make(KernelLibrary& library, const GemmSpec& spec,
                                                   const GemmChoice& choice);
 
@@ -31,9 +41,7 @@ class PreparedGemm {
   GemmChoice choice_;
   device::GemmArgs args_{};
   LaunchShape shape_;
-  std::optional<DeviceMemory> tables_;
-  std::optional<DeviceMemory> sums_;  // partials, then tickets
-  std::optional<DeviceMemory> jobs_;
+  GemmMemory memory_;
 };
 
 }  // namespace harpe::cuda

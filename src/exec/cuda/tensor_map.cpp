@@ -1,6 +1,7 @@
 #include "exec/cuda/tensor_map.h"
 
 #include <cstring>
+#include <string>
 
 namespace harpe::cuda {
 namespace {
@@ -19,12 +20,26 @@ CUtensorMapDataType data_type(device::Element element) {
 
 }  // namespace
 
-Checked<device::TensorMap> encode_map(const DriverApi& driver, const TensorMapSpec& spec) {
-  constexpr std::uint64_t kAlignment = 16;
-  if (spec.address % kAlignment != 0) {
-    return make_diag(DiagCode::G041, {{"what", "address"}, {"bytes", spec.address}});
+Checked<Ok> check_aligned(std::string_view name, DeviceAddress address,
+                          std::span<const std::int64_t> strides, device::Element element) {
+  constexpr std::int64_t kAlignment = 16;
+  if (address % kAlignment != 0) {
+    return make_diag(DiagCode::G041,
+                     {{"what", "address of " + std::string(name)}, {"bytes", address}});
   }
+  for (const std::int64_t stride : strides) {
+    const std::int64_t bytes = stride * device::bytes_of(element);
+    if (bytes % kAlignment == 0) continue;
+    return make_diag(DiagCode::G041,
+                     {{"what", "stride of " + std::string(name)}, {"bytes", bytes}});
+  }
+  return Ok{};
+}
+
+Checked<device::TensorMap> encode_map(const DriverApi& driver, const TensorMapSpec& spec) {
   const auto rank = static_cast<std::size_t>(spec.dimensions);
+  HP_REQUIRE_OK(check_aligned("a tensor", spec.address,
+                              std::span(spec.strides).subspan(1, rank - 1), spec.element));
   std::array<cuuint64_t, 4> sizes{};
   std::array<cuuint64_t, 4> strides{};
   std::array<cuuint32_t, 4> box{};
@@ -33,9 +48,6 @@ Checked<device::TensorMap> encode_map(const DriverApi& driver, const TensorMapSp
     sizes[at] = static_cast<cuuint64_t>(spec.sizes[at]);
     box[at] = static_cast<cuuint32_t>(spec.box[at]);
     strides[at] = static_cast<cuuint64_t>(spec.strides[at] * device::bytes_of(spec.element));
-    if (at > 0 && strides[at] % kAlignment != 0) {
-      return make_diag(DiagCode::G041, {{"what", "step between rows"}, {"bytes", strides[at]}});
-    }
   }
   CUtensorMap map{};
   HP_REQUIRE_OK(driver_call(

@@ -2,6 +2,8 @@
 
 #include <array>
 #include <cstdint>
+#include <span>
+#include <string_view>
 
 #include "exec/cuda/device/types.h"
 #include "exec/cuda/driver_api.h"
@@ -20,6 +22,12 @@ struct TensorMapSpec {
   std::array<std::int64_t, 4> strides{1, 1, 1, 1};  // elements; bytes are multiples of 16
   std::array<int, 4> box{1, 1, 1, 1};
 };
+
+// Errors: G041 the address, or a stride (in elements), is no multiple of 16 bytes. `name` is what
+// the user calls it.
+[[nodiscard]] Checked<Ok> check_aligned(std::string_view name, DeviceAddress address,
+                                        std::span<const std::int64_t> strides,
+                                        device::Element element);
 
 // Errors: G041 an address or stride the copy engine cannot take; G005.
 [[nodiscard]] Checked<device::TensorMap> encode_map(const DriverApi& driver,

@@ -2,6 +2,7 @@
 
 #include <set>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -99,12 +100,14 @@ TEST(GemmChoice, a_counter_grows_once_for_every_block_of_c) {
 }
 
 DiagCode refusal_of(const GemmSpec& spec) {
-  const Checked<Ok> checked = check(spec);
+  const Checked<Ok> checked = check(spec, kMultiprocessors);
   EXPECT_FALSE(checked.ok());
   return checked.ok() ? DiagCode{} : checked.error().code;
 }
 
-TEST(Gemm, takes_a_plain_product) { EXPECT_TRUE(check(product(77, 64, 1032)).ok()); }
+TEST(Gemm, takes_a_plain_product) {
+  EXPECT_TRUE(check(product(77, 64, 1032), kMultiprocessors).ok());
+}
 
 TEST(Gemm, refuses_what_the_copy_engine_cannot_read) {
   GemmSpec spec = product(77, 64, 1032);
@@ -112,6 +115,33 @@ TEST(Gemm, refuses_what_the_copy_engine_cannot_read) {
   EXPECT_EQ(refusal_of(spec), DiagCode::G041);
   spec = product(77, 64, 1031);  // rows of 2,062 bytes
   EXPECT_EQ(refusal_of(spec), DiagCode::G041);
+}
+
+TEST(Gemm, refuses_what_there_is_no_kernel_for) {
+  GemmSpec spec = product(512, 1024, 1024);
+  spec.add = true;  // into bf16
+  EXPECT_EQ(refusal_of(spec), DiagCode::G060);
+  spec = product(512, 1001, 1024);
+  spec.b_stride = 1008;
+  spec.copy_blocks = 8;  // beside rows that are stored by element
+  EXPECT_EQ(refusal_of(spec), DiagCode::G060);
+}
+
+TEST(Gemm, refuses_empty_products_and_blocks_that_leave_none_to_multiply) {
+  for (const auto& [m, n, k] : {std::tuple{0, 64, 64}, {64, 0, 64}, {64, 64, 0}}) {
+    EXPECT_EQ(refusal_of(product(m, n, k)), DiagCode::G062) << m << " " << n << " " << k;
+  }
+  GemmSpec spec = product(512, 1024, 1024);
+  spec.panels.clear();
+  EXPECT_EQ(refusal_of(spec), DiagCode::G062);
+  spec = product(512, 1024, 1024);
+  for (const int blocks : {-2, 3, 132}) {
+    spec.copy_blocks = blocks;
+    EXPECT_EQ(refusal_of(spec), DiagCode::G062) << blocks;
+  }
+  spec.copy_blocks = 130;
+  EXPECT_TRUE(check(spec, kMultiprocessors).ok());
+  EXPECT_TRUE(choose_gemm(spec, kMultiprocessors).config.copies);
 }
 
 TEST(Gemm, refuses_pieces_that_are_no_partition_of_the_columns) {
@@ -124,7 +154,7 @@ TEST(Gemm, refuses_pieces_that_are_no_partition_of_the_columns) {
     }
     return spec;
   };
-  EXPECT_TRUE(check(with({{128, 192}, {0, 128}})).ok());
+  EXPECT_TRUE(check(with({{128, 192}, {0, 128}}), kMultiprocessors).ok());
   EXPECT_EQ(refusal_of(with({{0, 128}})), DiagCode::G042);
   EXPECT_EQ(refusal_of(with({{0, 128}, {64, 256}})), DiagCode::G042);
   EXPECT_EQ(refusal_of(with({{0, 100}, {100, 220}})), DiagCode::G042);

@@ -17,9 +17,8 @@ struct AttentionConfig {
   int kv_tile = 128;
   int kv_stages = 2;
   int query_stages = 2;
-  int consumers = 2;         // warpgroups of 64 query rows each
-  bool carried = false;      // starts from a given (output, lse)
-  int polynomial_share = 0;  // of 16 weights, how many come from FMA units (exp2_polynomial)
+  int consumers = 2;     // warpgroups of 64 query rows each
+  bool carried = false;  // starts from a given (output, lse)
   int producer_registers = 40;
   int consumer_registers = 232;
 
@@ -62,8 +61,7 @@ HP_SHARED_CODE bool valid(const AttentionConfig& config) {
   const bool shapes = config.query_dim % kBoxColumns == 0 && config.value_dim % kBoxColumns == 0 &&
                       config.kv_tile % 16 == 0 && config.kv_tile <= 256;
   const bool rings = config.kv_stages >= 1 && config.kv_stages <= 4 && config.query_stages >= 1 &&
-                     config.query_stages <= 2 && config.consumers >= 2 && config.consumers <= 3 &&
-                     config.polynomial_share >= 0 && config.polynomial_share <= 16;
+                     config.query_stages <= 2 && config.consumers >= 2 && config.consumers <= 3;
   return shapes && rings && shared_bytes(config) <= kSharedMemoryLimit &&
          registers * kWarpgroup <= 64 * 1024 && config.element != Element::F32 &&
          config.producer_registers % 8 == 0 && config.consumer_registers % 8 == 0 &&

@@ -153,7 +153,7 @@ class AttentionConsumer {
     row_maxima(scores_, maxima);
     moved_ = __any_sync(0xFFFFFFFF, maxima[0] > rows_.limit[0] || maxima[1] > rows_.limit[1]);
     if (moved_) move_references(rows_, maxima, args_.scale_log2, args_.slack, factors_);
-    exponentiate<kConfig.polynomial_share>(scores_, rows_, args_.scale_log2);
+    exponentiate(scores_, rows_, args_.scale_log2);
     pin(scores_);
   }
 

@@ -18,21 +18,6 @@ HP_DEVICE float exp2_fast(float x) {
   return y;
 }
 
-// 2^x for x <= 127 without the special function units: relative error below 2^-18, exactly 1 at 0
-// and exactly 0 from -127 down. x = n + f, |f| <= 1/2; n goes to the exponent of a polynomial in f,
-// which is 1 at f = 0, so that at the least x the exponent field of the result is empty.
-HP_DEVICE float exp2_polynomial(float x) {
-  constexpr float kRound = 12582912.0F;  // 1.5 x 2^23: its low bits are n, the others shift out
-  x = fmaxf(x, -127.0F);
-  const float rounded = x + kRound;
-  const float f = x - (rounded - kRound);
-  float power = fmaf(f, 0.00958285388F, 0.0559064299F);
-  power = fmaf(f, power, 0.240240991F);
-  power = fmaf(f, power, 0.693124175F);
-  power = fmaf(f, power, 1.0F);
-  return __uint_as_float(__float_as_uint(power) + (__float_as_uint(rounded) << 23));
-}
-
 HP_DEVICE float log2_fast(float x) {
   float y;
   asm("lg2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
@@ -103,15 +88,15 @@ HP_DEVICE void move_references(SoftmaxRows& rows, const float (&maxima)[2], floa
   }
 }
 
-// Scores to weights, in place; adds them to the sums. Of 16 weights kShare are from FMA units.
-template <int kShare, int N>
+// Scores to weights, in place; adds them to the sums.
+template <int N>
 HP_DEVICE void exponentiate(float (&scores)[N], SoftmaxRows& rows, float scale_log2) {
   float sums[2][2] = {{rows.sum[0], 0}, {rows.sum[1], 0}};
 #pragma unroll
   for (int i = 0; i < N; ++i) {
     const int row = i / 2 % 2;
     const float exponent = fmaf(scores[i], scale_log2, -rows.reference[row]);
-    scores[i] = i * kShare % 16 < kShare ? exp2_polynomial(exponent) : exp2_fast(exponent);
+    scores[i] = exp2_fast(exponent);
     sums[row][i % 2] += scores[i];
   }
 #pragma unroll

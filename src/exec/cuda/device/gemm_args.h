@@ -27,7 +27,6 @@ struct GemmPanel {
   std::int32_t rows;
   std::int32_t first_tile;  // cluster tiles of the panels before
   std::int32_t first_piece;
-  std::int32_t pieces;
   std::int32_t k_blocks;  // of 64, of all pieces
 };
 
