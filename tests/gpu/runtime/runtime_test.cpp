@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <span>
 
 #include "exec/cuda/device_memory.h"
 #include "exec/cuda/kernel_library.h"
@@ -89,6 +90,26 @@ TEST_F(Runtime, runs_a_kernel_in_clusters_and_times_it) {
   const auto time = end->milliseconds_since(*start);
   ASSERT_TRUE(time.ok());
   EXPECT_GT(*time, 0);
+}
+
+TEST_F(Runtime, places_zeros_and_copies) {
+  std::vector<std::uint32_t> values(kElements);
+  for (std::uint32_t at = 0; at < kElements; ++at) values[at] = at * 3 + 1;
+  const auto copy = DeviceMemory::copy_of(device(), std::as_bytes(std::span(values)));
+  const auto zeros = DeviceMemory::zeros(device(), kElements);
+  ASSERT_TRUE(copy.ok() && zeros.ok());
+  const auto read = [&](const DeviceMemory& memory) {
+    std::vector<std::uint32_t> back(kElements, 7);
+    EXPECT_TRUE(driver_call(driver(), "cuMemcpyDtoHAsync",
+                            driver().cuMemcpyDtoHAsync(back.data(), memory.address(), kElements * 4,
+                                                       nullptr))
+                    .ok());
+    EXPECT_TRUE(
+        driver_call(driver(), "cuStreamSynchronize", driver().cuStreamSynchronize(nullptr)).ok());
+    return back;
+  };
+  EXPECT_EQ(read(*copy), values);
+  EXPECT_EQ(read(*zeros), std::vector<std::uint32_t>(kElements, 0));
 }
 
 TEST_F(Runtime, tells_what_a_refused_launch_was) {
