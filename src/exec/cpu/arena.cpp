@@ -20,15 +20,8 @@ Arenas::Arenas(const Plan& plan) : bytes_(arena_bytes(plan)) {
     const auto size = static_cast<std::size_t>(bytes_);
     memory_.emplace_back(static_cast<std::byte*>(::operator new[](size, kAlignment)));
     std::memset(memory_.back().get(), 0xff, size);
+    bases_.arenas.push_back(memory_.back().get());
   }
-}
-
-std::byte* Arenas::address(const Alloc& alloc) const {
-  HP_CHECK(alloc.rank.valid() && alloc.rank.index() < memory_.size(),
-           "rank of `" + alloc.name + "`");
-  HP_CHECK(alloc.offset >= 0 && alloc.offset % size_in_bytes(alloc.dtype) == 0,
-           "`" + alloc.name + "` begins at an element");
-  return memory_[alloc.rank.index()].get() + alloc.offset;
 }
 
 void Arenas::poison(const Plan& plan) const {
@@ -37,7 +30,7 @@ void Arenas::poison(const Plan& plan) const {
     HP_CHECK(buffer != nullptr, "buffer of `" + alloc.name + "`");
     const bool given = buffer->role == Role::In || buffer->role == Role::InOut;
     if (alloc.level == Level::Home && given) continue;
-    std::memset(address(alloc), 0xff, static_cast<std::size_t>(alloc.bytes));
+    std::memset(bases_.address(alloc), 0xff, static_cast<std::size_t>(alloc.bytes));
   }
 }
 

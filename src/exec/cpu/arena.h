@@ -5,6 +5,7 @@
 #include <memory>
 #include <vector>
 
+#include "exec/actions/view.h"
 #include "plan/plan.h"
 
 namespace harpe::cpu {
@@ -15,7 +16,7 @@ class Arenas {
  public:
   explicit Arenas(const Plan& plan);
 
-  [[nodiscard]] std::byte* address(const Alloc& alloc) const;
+  [[nodiscard]] const actions::Bases& bases() const { return bases_; }
   [[nodiscard]] std::int64_t bytes_per_rank() const { return bytes_; }
 
   // Fills with 0xff, a NaN in every floating type, whatever no caller has put there: all slots, and
@@ -28,6 +29,7 @@ class Arenas {
   };
   std::int64_t bytes_ = 0;
   std::vector<std::unique_ptr<std::byte[], Free>> memory_;
+  actions::Bases bases_;
 };
 
 }  // namespace harpe::cpu

@@ -4,9 +4,10 @@
 
 #include <algorithm>
 
+#include "exec/actions/prepare.h"
+#include "exec/cpu/arena.h"
 #include "exec/cpu/faults.h"
 #include "exec/cpu/marking.h"
-#include "exec/cpu/prepare.h"
 #include "exec/cpu/runner.h"
 #include "exec/cpu/tensors.h"
 #include "ir/routing.h"
@@ -16,19 +17,31 @@ namespace harpe {
 namespace {
 
 constexpr std::int64_t kMaxTasks = 1'000'000;  // D17
+// A fold's state stays in cache between its sources.
+constexpr std::int64_t kScratchElements = std::int64_t{1} << 14;
 
 // The plan and its index algebra, at addresses that stay: everything prepared points into them.
 struct Prepared {
   Plan plan;
   Blocks blocks;
   cpu::Arenas arenas;
-  cpu::Occupancy occupancy;
+  actions::Occupancy occupancy;
+  std::vector<std::unique_ptr<std::byte[]>> pieces;  // of scratch
+  actions::Scratch scratch = {};
+
+  [[nodiscard]] actions::Setting setting() const {
+    return {.plan = plan,
+            .blocks = blocks,
+            .bases = arenas.bases(),
+            .occupancy = occupancy,
+            .scratch = scratch};
+  }
 };
 
 class CpuExecutor final : public Executor {
  public:
-  CpuExecutor(std::unique_ptr<Prepared> prepared, std::vector<cpu::TaskWork> work,
-              std::vector<std::vector<cpu::SlotShare>> shares, CpuOptions options)
+  CpuExecutor(std::unique_ptr<Prepared> prepared, std::vector<actions::TaskWork> work,
+              std::vector<std::vector<actions::SlotShare>> shares, CpuOptions options)
       : prepared_(std::move(prepared)),
         shares_(std::move(shares)),
         options_(std::move(options)),
@@ -38,7 +51,7 @@ class CpuExecutor final : public Executor {
     const Buffer* declared = find_buffer(plan().program, buffer);
     HP_CHECK(declared != nullptr, "input `" + buffer + "`");
     HP_CHECK(tensor.shape == shape_of(plan().program, *declared), "shape of `" + buffer + "`");
-    cpu::scatter(setting(), buffer, tensor);
+    cpu::scatter(prepared_->setting(), buffer, tensor);
   }
 
   [[nodiscard]] Result<RunStats, FaultReport> run(const RunOptions& options) override {
@@ -68,23 +81,16 @@ class CpuExecutor final : public Executor {
 
   [[nodiscard]] HostTensor output(const std::string& buffer) const override {
     HP_CHECK(has_run_ && !broken_, "an output is read after a run that succeeded");
-    return cpu::gather(setting(), buffer);
+    return cpu::gather(prepared_->setting(), buffer);
   }
 
  private:
   [[nodiscard]] const Plan& plan() const { return prepared_->plan; }
-  [[nodiscard]] cpu::Setting setting() const {
-    return {.plan = prepared_->plan,
-            .blocks = prepared_->blocks,
-            .arenas = prepared_->arenas,
-            .occupancy = prepared_->occupancy};
-  }
-
   // Rows that nobody chose are not sent.
-  static std::int64_t bytes_moved(const Task& task, const std::vector<cpu::SlotShare>& shares) {
+  static std::int64_t bytes_moved(const Task& task, const std::vector<actions::SlotShare>& shares) {
     double most = 0;
     double used = 0;
-    for (const cpu::SlotShare& share : shares) {
+    for (const actions::SlotShare& share : shares) {
       const auto elements = static_cast<double>(share.elements);
       most += elements * static_cast<double>(share.capacity);
       used += elements * static_cast<double>(share.used.of(share.capacity));
@@ -94,7 +100,7 @@ class CpuExecutor final : public Executor {
   }
 
   std::unique_ptr<Prepared> prepared_;
-  std::vector<std::vector<cpu::SlotShare>> shares_;  // per task
+  std::vector<std::vector<actions::SlotShare>> shares_;  // per task
   CpuOptions options_;
   cpu::Marking marking_;
   bool broken_ = false;
@@ -139,18 +145,22 @@ Checked<std::unique_ptr<Executor>> make_cpu_executor(const Plan& plan, const Cpu
   HP_REQUIRE_OK(check_size(plan));
   HP_REQUIRE_OK(check_ragged(plan.program));
   HP_TRY(Blocks blocks, Blocks::make(plan.program, plan.mesh, plan.form));
-  cpu::Occupancy occupancy(plan, blocks);
+  actions::Occupancy occupancy(plan, blocks);
   auto prepared = std::make_unique<Prepared>(
-      Prepared{plan, std::move(blocks), cpu::Arenas(plan), std::move(occupancy)});
-  const cpu::Setting setting{.plan = prepared->plan,
-                             .blocks = prepared->blocks,
-                             .arenas = prepared->arenas,
-                             .occupancy = prepared->occupancy};
-  std::vector<cpu::TaskWork> work;
-  std::vector<std::vector<cpu::SlotShare>> shares;
+      Prepared{plan, std::move(blocks), cpu::Arenas(plan), std::move(occupancy), {}});
+  prepared->scratch = {
+      .reserve =
+          [&pieces = prepared->pieces](std::int64_t bytes) {
+            pieces.push_back(std::make_unique<std::byte[]>(static_cast<std::size_t>(bytes)));
+            return pieces.back().get();
+          },
+      .elements = kScratchElements};
+  const actions::Setting setting = prepared->setting();
+  std::vector<actions::TaskWork> work;
+  std::vector<std::vector<actions::SlotShare>> shares;
   work.reserve(prepared->plan.tasks.size());
   for (const Task& task : prepared->plan.tasks) {
-    HP_TRY(cpu::TaskWork actions, cpu::prepare_task(setting, task));
+    HP_TRY(actions::TaskWork actions, actions::prepare_task(setting, task));
     shares.push_back(std::move(actions.shares));
     work.push_back(std::move(actions));
   }

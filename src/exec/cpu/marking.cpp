@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "exec/cpu/run_action.h"
 #include "support/check.h"
 
 namespace harpe::cpu {
@@ -16,7 +17,8 @@ void add_unique(std::vector<std::int32_t>& lanes, std::int32_t lane) {
 
 }  // namespace
 
-Marking::Marking(const Plan& plan, std::vector<TaskWork> work, std::optional<TaskId> drop_signal_of)
+Marking::Marking(const Plan& plan, std::vector<actions::TaskWork> work,
+                 std::optional<TaskId> drop_signal_of)
     : plan_(plan),
       work_(std::move(work)),
       drop_signal_of_(drop_signal_of),

@@ -8,7 +8,7 @@
 #include <optional>
 #include <vector>
 
-#include "exec/cpu/action.h"
+#include "exec/actions/action.h"
 #include "exec/executor.h"
 #include "plan/plan.h"
 
@@ -40,7 +40,8 @@ class Marking {
  public:
   using Wake = std::function<void(std::int32_t lane)>;
 
-  Marking(const Plan& plan, std::vector<TaskWork> work, std::optional<TaskId> drop_signal_of);
+  Marking(const Plan& plan, std::vector<actions::TaskWork> work,
+          std::optional<TaskId> drop_signal_of);
 
   // Lanes, empty ones included.
   [[nodiscard]] std::int32_t lanes() const { return static_cast<std::int32_t>(lanes_.size()); }
@@ -99,7 +100,7 @@ class Marking {
   [[nodiscard]] bool is_over(const Wait& wait, std::int64_t epoch) const;
 
   const Plan& plan_;
-  std::vector<TaskWork> work_;
+  std::vector<actions::TaskWork> work_;
   std::optional<TaskId> drop_signal_of_;
   std::vector<Lane> lanes_;
   std::vector<std::size_t> positions_;  // per task: its place in its lane

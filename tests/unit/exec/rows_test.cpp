@@ -1,10 +1,10 @@
-#include "exec/cpu/rows.h"
+#include "exec/actions/rows.h"
 
 #include <gtest/gtest.h>
 
 #include <map>
 
-namespace harpe::cpu {
+namespace harpe::actions {
 namespace {
 
 // Pairs of element offsets that a walk visits, by the first operand's.
@@ -59,4 +59,4 @@ TEST(Rows, have_one_element_without_axes_and_none_with_an_empty_one) {
 }
 
 }  // namespace
-}  // namespace harpe::cpu
+}  // namespace harpe::actions

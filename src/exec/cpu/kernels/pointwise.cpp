@@ -15,16 +15,6 @@ namespace {
 
 constexpr std::int64_t kChunk = 512;  // elements worked on at a time, in registers' types
 
-constexpr std::array<std::pair<std::string_view, Pointwise>, 7> kNames = {{
-    {"silu", Pointwise::Silu},
-    {"relu", Pointwise::Relu},
-    {"gelu", Pointwise::Gelu},
-    {"add", Pointwise::Add},
-    {"mul", Pointwise::Mul},
-    {"silu_mul", Pointwise::SiluMul},
-    {"rms_scale", Pointwise::RmsScale},
-}};
-
 // values[i] = operand[first + i], widened.
 template <class Real>
 void widen(const PointwiseProblem::Operand& operand, std::int64_t first, std::int64_t n,
@@ -106,13 +96,6 @@ void apply_in(const PointwiseProblem& p,
 }
 
 }  // namespace
-
-std::optional<Pointwise> find_pointwise(std::string_view leaf) {
-  for (const auto& [name, function] : kNames) {
-    if (name == leaf) return function;
-  }
-  return std::nullopt;
-}
 
 void apply_pointwise(const PointwiseProblem& problem) {
   const bool wide =

@@ -1,0 +1,131 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <variant>
+#include <vector>
+
+#include "exec/actions/loops.h"
+#include "exec/actions/problems.h"
+#include "exec/actions/route_actions.h"
+#include "exec/actions/rows.h"
+#include "exec/actions/view.h"
+
+namespace harpe::actions {
+
+// What tasks are made of: every address, stride and type resolved, so that running one only
+// computes.
+
+// The rows of a cell along its ragged axis, which actions go through one by one; one turn without
+// such an axis. Operands in the action's order, the result first.
+template <std::size_t Operands>
+struct SlotRows {
+  Used used;
+  std::int64_t capacity = 1;
+  std::array<std::int64_t, Operands> strides{};  // elements
+  std::int32_t* result = nullptr;                // takes over how many rows are used
+
+  // Says how many rows there are, and notes it for the result.
+  [[nodiscard]] std::int64_t open() const {
+    note_used(result, used);
+    return used.of(capacity);
+  }
+};
+template <std::size_t Operands>
+[[nodiscard]] SlotRows<Operands> slot_rows(const Cell& cell,
+                                           const std::array<const View*, Operands>& views);
+
+// to = from, rounded to `to`'s type. Rows walk (to, from).
+struct Assign {
+  View to;
+  View from;
+  Rows rows;
+  SlotRows<2> slots = {};
+};
+
+// to += from in the type of `to`, a partial state. Rows walk (to, from).
+struct Add {
+  View to;
+  View from;
+  Rows rows;
+  SlotRows<2> slots = {};
+};
+
+struct Fill {
+  View to;
+  double value = 0;
+  Rows rows;
+};
+
+// (o, l) = (o, l) combined with (o2, l2); operands of a loop in this order.
+struct Combine {
+  std::byte* o = nullptr;
+  std::byte* l = nullptr;
+  const std::byte* o2 = nullptr;
+  const std::byte* l2 = nullptr;
+  DType dtype = DType::F32;
+  std::int64_t rows = 1;
+  std::int64_t value_dim = 1;
+  std::array<std::int64_t, 4> row_strides{};  // elements
+  std::vector<Loop<4>> loops;
+};
+
+// Matrix products around which axes that are in no matrix run; operands a, b, c.
+struct Multiply {
+  GemmProblem first;
+  std::vector<Loop<3>> loops;
+  Used used = {};                  // rows of c
+  std::int32_t* result = nullptr;  // takes over how many are used
+};
+
+// What masks on data may read, after the other operands of a loop: documents, length, pages.
+constexpr std::size_t kMaskTables = 3;
+
+// Attention of every batch entry and head; operands q, k, v, o, l.
+struct Attend {
+  AttentionProblem first;
+  std::vector<Loop<5 + kMaskTables>> loops;
+};
+
+// The gradients of every batch entry and head; operands q, k, v, do, lse, delta, dq, dk, dv. Turns
+// of a loop that reduces share dk and dv, never dq.
+struct Differentiate {
+  AttentionGradientProblem first;
+  std::vector<Loop<9 + kMaskTables>> loops;
+};
+
+// Dot products of rows; operands a, b, c.
+struct RowDot {
+  RowDotProblem first;
+  std::vector<Loop<3>> loops;
+};
+
+// to = function(a, b), element by element. Rows walk (to, a, b) around the longest axis of `to`.
+struct Apply {
+  PointwiseProblem first;
+  Rows rows;
+  SlotRows<3> slots = {};
+};
+
+using Action = std::variant<Assign, Add, Fill, Combine, Multiply, Attend, Differentiate, RowDot,
+                            Apply, ChooseExperts, LimitChoices, GatherRows, CombineRows>;
+
+// Of a transfer of rows: how many there are, and how many there may be.
+struct SlotShare {
+  Used used;
+  std::int64_t capacity = 0;
+  std::int64_t elements = 1;  // of a row
+};
+
+// A task, ready to run: its actions in order.
+struct TaskWork {
+  std::vector<Action> actions;
+  std::vector<SlotShare> shares;  // of a transfer whose size depends on the routing
+};
+
+[[nodiscard]] Assign make_assign(const Cell& cell, const View& to, const View& from);
+[[nodiscard]] Add make_add(const Cell& cell, const View& to, const View& from);
+[[nodiscard]] Fill make_fill(const Cell& cell, const View& to, double value);
+
+}  // namespace harpe::actions

@@ -1,0 +1,69 @@
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "exec/actions/leaf.h"
+
+namespace harpe::actions {
+
+constexpr std::size_t kNoTable = static_cast<std::size_t>(-1);
+
+// A cell of a leaf between queries and keys: which axes of the space play which part, and what is
+// visible. Tensors are [batch, positions, heads, features]: q is the first operand, k the second, v
+// the third. Where q has no positions, [batch, (KV heads, group), features], the group's heads play
+// the queries.
+struct AttentionSite {
+  std::size_t query = 0;
+  std::size_t key = 0;
+  std::size_t head_dim = 0;
+  std::size_t value_dim = 0;
+  double scale = 1;
+  Visibility visible = {};  // of the cell's keys to its queries
+  MaskTables tables = {};   // of the first batch entry
+  // Participants that the tables are of, in the order documents, length, pages.
+  std::array<std::size_t, kMaskTables> table_parts = {kNoTable, kNoTable, kNoTable};
+};
+
+// `matrices` are the participants that have four dimensions, q, k and v among them.
+// Errors: X003 features cut, X006 masks, X007 dimensions.
+[[nodiscard]] Checked<AttentionSite> attention_site(const LeafSite& site, const Cell& cell,
+                                                    std::span<const std::size_t> matrices);
+
+// One head of a participant, positions or a group's heads along the rows, features along the
+// columns.
+[[nodiscard]] MatrixView matrix_of(const LeafSite& site, const Cell& cell, std::size_t participant);
+
+// Every axis of q that is in no matrix: batch entries and heads. Those that are not among the axes
+// of participant `result` have their contributions summed there. The tables of masks move along.
+template <std::size_t kParticipants>
+[[nodiscard]] std::vector<Loop<kParticipants + kMaskTables>> loops_over_heads(
+    const LeafSite& site, const Cell& cell, const AttentionSite& axes, std::size_t result) {
+  std::vector<Loop<kParticipants + kMaskTables>> loops;
+  const std::vector<std::size_t> kept = site.axes_of(result);
+  for (const std::size_t axis : site.axes_of(0)) {
+    const bool inside = axis == axes.query || axis == axes.head_dim;
+    if (inside || cell.span[axis].size() == 1) continue;
+    Loop<kParticipants + kMaskTables> loop{.length = cell.span[axis].size(),
+                                           .bytes = {},
+                                           .reduces = std::ranges::find(kept, axis) == kept.end()};
+    const auto step = [&](std::size_t participant) {
+      const View& view = cell.views[participant];
+      return view.strides[axis] * size_in_bytes(view.dtype);
+    };
+    for (std::size_t i = 0; i < kParticipants; ++i) loop.bytes[i] = step(i);
+    for (std::size_t i = 0; i < kMaskTables; ++i) {
+      if (axes.table_parts[i] != kNoTable) {
+        loop.bytes[kParticipants + i] = step(axes.table_parts[i]);
+      }
+    }
+    loops.push_back(loop);
+  }
+  return loops;
+}
+
+}  // namespace harpe::actions

@@ -1,0 +1,290 @@
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "exec/actions/leaf.h"
+#include "exec/actions/prepare.h"
+#include "ir/leaf_contract.h"
+#include "ir/mask_contract.h"
+#include "plan/slots.h"
+#include "support/check.h"
+
+namespace harpe::actions {
+namespace {
+
+// What a box of blocks covers of one axis: intervals that do not touch, ascending.
+std::vector<Interval> runs_along(const Blocks& blocks, int axis, std::span<const Range> digits) {
+  std::vector<Interval> intervals;
+  for (const std::int64_t block : blocks_along(blocks, axis, digits)) {
+    const Interval interval = blocks.interval(axis, block);
+    if (interval.size() > 0) intervals.push_back(interval);
+  }
+  std::ranges::sort(intervals, {}, &Interval::begin);
+  std::vector<Interval> runs;
+  for (const Interval& interval : intervals) {
+    if (!runs.empty() && runs.back().end == interval.begin) {
+      runs.back().end = interval.end;
+    } else {
+      runs.push_back(interval);
+    }
+  }
+  return runs;
+}
+
+// Turns one Compute task into leaf calls: one per logically contiguous box whose operands and
+// targets each lie in one slot (commir.md D12).
+class ComputeBuilder {
+ public:
+  ComputeBuilder(const Setting& setting, const Task& task, const LeafKernel& kernel)
+      : setting_(setting),
+        task_(task),
+        kernel_(kernel),
+        site_{.nest = *find_nest(setting.plan.program, task.nest),
+              .stmt = statement_of(setting.plan, task),
+              .dims = {},
+              .lengths = {},
+              .names = {},
+              .mask = {},
+              .mask_reads = mask_reads(statement_of(setting.plan, task))} {}
+
+  Checked<TaskWork> build() {
+    for (const std::string& name : site_.nest.over) {
+      const int axis = setting_.blocks.find_axis(name);
+      HP_CHECK(axis >= 0, "axis `" + name + "` of nest `" + site_.nest.name + "`");
+      axis_index(axis);
+    }
+    for (const Access& access : site_.stmt.operands) add_participant(access, task_.reads);
+    for (const Access& access : site_.stmt.targets) add_participant(access, task_.writes);
+    for (const Access& access : site_.mask_reads) add_participant(access, task_.reads);
+    resolve_mask();
+    ragged_ = ragged_axis_of_space(setting_.plan, setting_.blocks, keys_);
+    const std::vector<std::vector<Interval>> boxes = iteration_boxes();
+    collect_cuts(boxes);
+    if (is_replicated()) cut_at_blocks();
+    for (const std::vector<Interval>& box : boxes) {
+      for (const Cell& cell : cut(box, parts_, cuts_, ragged_)) HP_REQUIRE_OK(add_cell(cell));
+    }
+    add_identities();
+    return std::move(work_);
+  }
+
+ private:
+  // Opaque dimensions are axes of their own, but for a leaf that matches them by position.
+  std::size_t axis_index(AxisKey key) {
+    const auto found = std::ranges::find(keys_, key);
+    if (found != keys_.end()) return static_cast<std::size_t>(found - keys_.begin());
+    keys_.push_back(key);
+    const bool opaque = key < 0;  // its length is the buffer's to say
+    const auto axis = static_cast<std::size_t>(opaque ? 0 : key);
+    site_.lengths.push_back(opaque ? 0 : setting_.blocks.axes()[axis].size);
+    site_.names.push_back(opaque ? "features" : setting_.blocks.axes()[axis].name);
+    return keys_.size() - 1;
+  }
+
+  // The nest's axis that a buffer's axis runs along, its renames applied.
+  [[nodiscard]] AxisKey renamed(const Access& access, AxisKey axis) const {
+    const std::string& name = setting_.blocks.axes()[static_cast<std::size_t>(axis)].name;
+    for (const Rename& rename : access.renames) {
+      if (rename.axis == name && rename.member.empty()) {
+        return setting_.blocks.find_axis(rename.source);
+      }
+    }
+    return axis;
+  }
+
+  void add_participant(const Access& access, const std::vector<Ref>& refs) {
+    const int buffer = setting_.blocks.find_buffer(access.buffer);
+    HP_CHECK(buffer >= 0, "buffer `" + access.buffer + "`");
+    const BufferTable& table = setting_.blocks.buffers()[static_cast<std::size_t>(buffer)];
+    Participant part{.buffer = access.buffer, .axes = {}, .patches = {}};
+    std::vector<std::vector<std::size_t>> dims;
+    std::vector<std::size_t> opaque;
+    AxisKey ordinal = 0;
+    for (const DimTable& dim : table.dims) {
+      dims.emplace_back();
+      for (const int axis : dim.axes) {
+        dims.back().push_back(axis_index(renamed(access, axis)));
+        part.axes.push_back(dims.back().back());
+      }
+      if (!dim.axes.empty()) continue;
+      const AxisKey participant = kernel_.elementwise ? 0 : static_cast<AxisKey>(parts_.size());
+      dims.back().push_back(axis_index(--ordinal - participant * kMaxOpaque));
+      site_.lengths[dims.back().back()] = dim.opaque;
+      opaque.push_back(dims.back().back());
+    }
+    part.axes.insert(part.axes.end(), opaque.begin(), opaque.end());
+    for (const Ref& ref : refs) {
+      if (setting_.plan.allocs[ref.alloc.index()].buffer != access.buffer) continue;
+      for (Patch& patch : patches_of(setting_, ref)) part.patches.push_back(std::move(patch));
+    }
+    parts_.push_back(std::move(part));
+    site_.dims.push_back(std::move(dims));
+  }
+
+  void resolve_mask() {
+    site_.mask = resolve_masks(setting_.blocks, site_.stmt);
+    if (!site_.mask) return;
+    site_.mask->query_axis = static_cast<int>(axis_index(site_.mask->query_axis));
+    site_.mask->key_axis = static_cast<int>(axis_index(site_.mask->key_axis));
+  }
+
+  // The task's boxes of blocks as boxes of elements, contiguous along every axis.
+  [[nodiscard]] std::vector<std::vector<Interval>> iteration_boxes() const {
+    std::vector<std::vector<Interval>> result;
+    for (const Box& box : task_.iter) {
+      std::vector<std::vector<Interval>> product = {{}};
+      std::size_t first = 0;
+      for (std::size_t i = 0; i < keys_.size(); ++i) {
+        std::vector<Interval> along = {{.begin = 0, .end = site_.lengths[i]}};
+        if (i < site_.nest.over.size()) {
+          const AxisTable& table = setting_.blocks.axes()[static_cast<std::size_t>(keys_[i])];
+          HP_CHECK(first + table.digits.size() <= box.size(), "digits of an iteration box");
+          along = runs_along(setting_.blocks, keys_[i],
+                             std::span(box).subspan(first, table.digits.size()));
+          first += table.digits.size();
+        }
+        std::vector<std::vector<Interval>> longer;
+        for (const std::vector<Interval>& prefix : product) {
+          for (const Interval& run : along) {
+            longer.push_back(prefix);
+            longer.back().push_back(run);
+          }
+        }
+        product = std::move(longer);
+      }
+      result.insert(result.end(), product.begin(), product.end());
+    }
+    return result;
+  }
+
+  // Along the targets' axes every box is cut at every border there is, so that what two cells
+  // contribute to is the same or disjoint: only then is "the first contribution" well defined.
+  void collect_cuts(const std::vector<std::vector<Interval>>& boxes) {
+    std::vector<std::set<std::int64_t>> points(keys_.size());
+    for (const std::vector<Interval>& box : boxes) {
+      for (std::size_t axis = 0; axis < box.size(); ++axis) {
+        points[axis].insert({box[axis].begin, box[axis].end});
+      }
+    }
+    for (const Participant& part : parts_) {
+      for (const Patch& patch : part.patches) {
+        for (std::size_t i = 0; i < part.axes.size(); ++i) {
+          points[part.axes[i]].insert({patch.span[i].begin, patch.span[i].end});
+        }
+      }
+    }
+    cuts_.resize(keys_.size());
+    for (std::size_t part = site_.operands(); part < site_.targets_end(); ++part) {
+      for (const std::size_t axis : parts_[part].axes) {
+        cuts_[axis].assign(points[axis].begin(), points[axis].end());
+      }
+    }
+  }
+
+  // Ranks along a mesh axis that no digit is spread over compute the same, and replicas are equal
+  // bit for bit (D9). What one has at home another may have in a slot, where rectangles are others.
+  [[nodiscard]] bool is_replicated() const {
+    std::set<std::string> used;
+    if (const NestForm* const form = find_nest(setting_.plan.form, site_.nest.name)) {
+      for (const NestItem& item : form->items) {
+        if (const auto* const par = std::get_if<Par>(&item)) {
+          used.insert(par->axes.begin(), par->axes.end());
+        }
+      }
+    }
+    return std::ranges::any_of(setting_.blocks.mesh().axes, [&](const MeshAxis& axis) {
+      return axis.size > 1 && !used.contains(axis.name);
+    });
+  }
+
+  // The same calls of the leaf on every replica: one per block, wherever operands lie.
+  void cut_at_blocks() {
+    for (std::size_t axis = 0; axis < site_.nest.over.size(); ++axis) {
+      const auto& starts = setting_.blocks.axes()[static_cast<std::size_t>(keys_[axis])].starts;
+      cuts_[axis].insert(cuts_[axis].end(), starts.begin(), starts.end());
+    }
+  }
+
+  [[nodiscard]] Coverage coverage_of(const Cell& cell) const {
+    if (!site_.mask) return Coverage::Full;
+    return classify(site_.mask->visible,
+                    cell.span[static_cast<std::size_t>(site_.mask->query_axis)],
+                    cell.span[static_cast<std::size_t>(site_.mask->key_axis)]);
+  }
+
+  Checked<Ok> add_cell(const Cell& cell) {
+    const Coverage coverage = coverage_of(cell);
+    std::vector<bool> accumulate;
+    for (std::size_t i = site_.operands(); i < site_.targets_end(); ++i) {
+      const View& target = cell.views[i];
+      HP_CHECK(target.data != nullptr, "a compute task names the blocks it writes");
+      const bool first = target.mode == WriteMode::Init && !written_.contains(target.data);
+      accumulate.push_back(!first);
+      if (coverage != Coverage::Empty) {
+        written_.insert(target.data);
+      } else if (first) {
+        untouched_.emplace(target.data, Untouched{cell, i});
+      }
+    }
+    if (coverage == Coverage::Empty) return Ok{};
+    for (const View& view : cell.views) {
+      HP_CHECK(view.data != nullptr, "a compute task names the blocks it reads");
+    }
+    HP_TRY(Action action, kernel_.call(site_, {.cell = cell, .accumulate = std::move(accumulate)}));
+    work_.actions.push_back(std::move(action));
+    return Ok{};
+  }
+
+  // What is written for the first time but sees nothing here: later tasks add to it.
+  void add_identities() {
+    for (const auto& [data, part] : untouched_) {
+      if (written_.contains(data)) continue;
+      const double identity = identity_of(site_.stmt, part.participant - site_.operands());
+      work_.actions.emplace_back(make_fill(part.cell, part.cell.views[part.participant], identity));
+    }
+  }
+
+  static constexpr AxisKey kMaxOpaque = 64;  // dimensions of a buffer
+
+  const Setting& setting_;
+  const Task& task_;
+  const LeafKernel& kernel_;
+  LeafSite site_;
+  std::vector<AxisKey> keys_;  // of the space: the nest's axes, then what else the buffers have
+  std::vector<Participant> parts_;
+  std::vector<std::vector<std::int64_t>> cuts_;
+  std::optional<RaggedAxis> ragged_;
+  struct Untouched {
+    Cell cell;
+    std::size_t participant;
+  };
+  std::set<const std::byte*> written_;  // targets' parts of cells, by address
+  std::map<const std::byte*, Untouched> untouched_;
+  TaskWork work_;
+};
+
+}  // namespace
+
+Checked<TaskWork> prepare_compute(const Setting& setting, const Task& task) {
+  const Stmt& stmt = statement_of(setting.plan, task);
+  const LeafContract* const contract = find_leaf_contract(stmt.leaf);
+  if (contract != nullptr && contract->index != LeafContract::kNoIndex) {
+    return prepare_routed(setting, task);
+  }
+  const LeafKernel* kernel = find_leaf_kernel(stmt.leaf);
+  if (kernel == nullptr) {
+    return make_diag(DiagCode::X001, {{"leaf", stmt.leaf}, {"nest", task.nest}});
+  }
+  for (const Access& access : stmt.operands) {
+    for (const Rename& rename : access.renames) {
+      if (rename.member.empty()) continue;
+      return make_diag(DiagCode::X009, {{"leaf", stmt.leaf},
+                                        {"nest", task.nest},
+                                        {"buffer", access.buffer},
+                                        {"route", rename.source}});
+    }
+  }
+  return ComputeBuilder(setting, task, *kernel).build();
+}
+
+}  // namespace harpe::actions

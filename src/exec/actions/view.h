@@ -1,0 +1,94 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "exec/actions/occupancy.h"
+#include "ir/blocks.h"
+#include "plan/plan.h"
+
+namespace harpe::actions {
+
+// Where each rank's arena begins in the memory of whoever computes. A peer's is in reach too.
+struct Bases {
+  std::vector<std::byte*> arenas;  // per rank
+  [[nodiscard]] std::byte* address(const Alloc& alloc) const;
+};
+
+// Memory for what lies between the actions of one task, as long as the actions live.
+struct Scratch {
+  std::function<std::byte*(std::int64_t bytes)> reserve;
+  std::int64_t elements = 0;  // the most that a fold should hold at a time
+};
+
+// A plan with its index algebra and its memory: what preparing a task needs.
+struct Setting {
+  const Plan& plan;
+  const Blocks& blocks;
+  const Bases& bases;
+  const Occupancy& occupancy;
+  const Scratch& scratch;
+};
+
+// Axes a task's data ranges over, as keys: an index into Blocks::axes, or -1, -2, … for the first,
+// second, … opaque dimension of a buffer.
+using AxisKey = int;
+
+// The keys of a buffer's axes: the flattened ones, then the opaque ones.
+[[nodiscard]] std::vector<AxisKey> keys_of(const BufferTable& buffer);
+[[nodiscard]] std::int64_t length_of(const Blocks& blocks, const BufferTable& buffer, AxisKey key);
+
+// A rectangle of one slot in memory, contiguous in logical positions along every axis of its buffer
+// (order of keys_of).
+struct Patch {
+  std::byte* data = nullptr;  // its first element
+  DType dtype = DType::F32;
+  WriteMode mode = WriteMode::Read;
+  std::vector<Interval> span;
+  std::vector<std::int64_t> strides;  // elements
+  std::int32_t* occupancy = nullptr;  // of the slot, where its buffer has a ragged axis
+};
+
+// Where the blocks of a reference lie, and where any block of an allocation's current region lies.
+[[nodiscard]] std::vector<Patch> patches_of(const Setting& setting, const Ref& ref);
+[[nodiscard]] std::vector<Patch> patches_of_region(const Setting& setting, const Alloc& alloc,
+                                                   const Region& region);
+
+// One buffer's patches in a task; each of its axes runs along an axis of the task's space.
+struct Participant {
+  std::string buffer;
+  std::vector<std::size_t> axes;  // per axis of the buffer: index into the space
+  std::vector<Patch> patches;
+};
+
+// One participant's part of a cell; no data where it has nothing of the cell.
+struct View {
+  std::byte* data = nullptr;
+  DType dtype = DType::F32;
+  WriteMode mode = WriteMode::Read;
+  std::vector<std::int64_t> strides;  // elements, per axis of the space; 0 where it does not run
+  std::int32_t* used = nullptr;       // how many rows of the cell's block are used (Occupancy)
+};
+
+// A box of the task's space in which every participant has one patch or nothing.
+struct Cell {
+  std::vector<Interval> span;
+  std::vector<View> views;  // per participant
+  // Of a space with a ragged axis: that axis, and the rows of its block before the cell.
+  std::optional<std::size_t> slot_axis = std::nullopt;
+  std::int64_t rows_before = 0;
+};
+
+// Cuts a box of the space into the grid of cells that the participants' patches induce, last axis
+// fastest. `cuts` (per axis, may be empty) adds positions to cut at. An empty box has no cells. Of
+// a ragged axis a cell lies in one block of one owner.
+[[nodiscard]] std::vector<Cell> cut(const std::vector<Interval>& box,
+                                    std::span<const Participant> participants,
+                                    std::vector<std::vector<std::int64_t>> cuts,
+                                    const std::optional<RaggedAxis>& ragged);
+
+}  // namespace harpe::actions

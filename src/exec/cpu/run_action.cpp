@@ -1,0 +1,183 @@
+#include "exec/cpu/run_action.h"
+
+#include <cstring>
+
+#include "exec/cpu/kernels/attention.h"
+#include "exec/cpu/kernels/attention_gradient.h"
+#include "exec/cpu/kernels/elementwise.h"
+#include "exec/cpu/kernels/gemm.h"
+#include "exec/cpu/kernels/pointwise.h"
+#include "exec/cpu/kernels/rowdot.h"
+
+namespace harpe::cpu {
+namespace {
+
+using actions::Action;
+using actions::Add;
+using actions::Apply;
+using actions::Assign;
+using actions::Attend;
+using actions::Combine;
+using actions::Differentiate;
+using actions::element_at;
+using actions::Fill;
+using actions::for_each_turn;
+using actions::kMaskTables;
+using actions::Loop;
+using actions::Multiply;
+using actions::note_used;
+using actions::RowDot;
+using actions::SlotRows;
+using actions::TaskWork;
+
+// Calls body(offsets) for every row along the ragged axis; offsets in elements, per operand.
+template <std::size_t Operands, class Body>
+void for_each_slot(const SlotRows<Operands>& slots, const Body& body) {
+  const std::int64_t rows = slots.open();
+  std::array<std::int64_t, Operands> offsets{};
+  for (std::int64_t row = 0; row < rows; ++row) {
+    body(offsets);
+    for (std::size_t i = 0; i < Operands; ++i) offsets[i] += slots.strides[i];
+  }
+}
+
+template <class T>
+T* moved(T* data, std::int64_t bytes) {
+  using Byte = std::conditional_t<std::is_const_v<T>, const std::byte, std::byte>;
+  return static_cast<Byte*>(data) + bytes;
+}
+
+void run_action(const Assign& assign) {
+  const std::int64_t n = assign.rows.length();
+  const auto bytes = static_cast<std::size_t>(n * size_in_bytes(assign.to.dtype));
+  const bool same = assign.to.dtype == assign.from.dtype;
+  for_each_slot(assign.slots, [&](const auto& offsets) {
+    assign.rows.for_each([&](const auto& walk) {
+      std::byte* const to =
+          element_at(assign.to.data, offsets[0] + walk.offset(0), assign.to.dtype);
+      const std::byte* const from =
+          element_at(assign.from.data, offsets[1] + walk.offset(1), assign.from.dtype);
+      if (same) {
+        std::memcpy(to, from, bytes);
+      } else {
+        convert(to, assign.to.dtype, from, assign.from.dtype, n);
+      }
+    });
+  });
+}
+
+void run_action(const Add& fold) {
+  for_each_slot(fold.slots, [&](const auto& offsets) {
+    fold.rows.for_each([&](const auto& walk) {
+      add(element_at(fold.to.data, offsets[0] + walk.offset(0), fold.to.dtype), fold.to.dtype,
+          element_at(fold.from.data, offsets[1] + walk.offset(1), fold.from.dtype), fold.from.dtype,
+          fold.rows.length());
+    });
+  });
+}
+
+void run_action(const Apply& apply) {
+  const PointwiseProblem& first = apply.first;
+  for_each_slot(apply.slots, [&](const auto& offsets) {
+    apply.rows.for_each([&](const auto& walk) {
+      PointwiseProblem problem = first;
+      const auto shift = [&](std::size_t operand, DType dtype) {
+        return (offsets[operand] + walk.offset(operand)) * size_in_bytes(dtype);
+      };
+      problem.to = moved(problem.to, shift(0, first.to_dtype));
+      problem.a.data = moved(problem.a.data, shift(1, first.a.dtype));
+      if (first.b.data != nullptr) {
+        problem.b.data = moved(problem.b.data, shift(2, first.b.dtype));
+      }
+      apply_pointwise(problem);
+    });
+  });
+}
+
+void run_action(const Fill& identity) {
+  identity.rows.for_each([&](const auto& walk) {
+    fill(element_at(identity.to.data, walk.offset(0), identity.to.dtype), identity.to.dtype,
+         identity.value, identity.rows.length());
+  });
+}
+
+void run_action(const Combine& fold) {
+  for_each_turn(std::span<const Loop<4>>(fold.loops), [&](const auto& offsets, bool) {
+    lse_combine(fold.o + offsets[0], fold.row_strides[0], fold.l + offsets[1], fold.row_strides[1],
+                fold.o2 + offsets[2], fold.row_strides[2], fold.l2 + offsets[3],
+                fold.row_strides[3], fold.rows, fold.value_dim, fold.dtype);
+  });
+}
+
+void run_action(const Multiply& products) {
+  note_used(products.result, products.used);
+  const std::int64_t rows = products.used.of(products.first.m);
+  for_each_turn(std::span<const Loop<3>>(products.loops), [&](const auto& offsets, bool again) {
+    GemmProblem problem = products.first;
+    problem.m = rows;
+    problem.a.data = moved(problem.a.data, offsets[0]);
+    problem.b.data = moved(problem.b.data, offsets[1]);
+    problem.c = moved(problem.c, offsets[2]);
+    problem.accumulate = problem.accumulate || again;
+    if (rows > 0) multiply(problem);
+  });
+}
+
+MaskTables moved(MaskTables tables, std::span<const std::int64_t, kMaskTables> bytes) {
+  tables.documents.data = moved(tables.documents.data, bytes[0]);
+  tables.length.data = moved(tables.length.data, bytes[1]);
+  tables.pages.data = moved(tables.pages.data, bytes[2]);
+  return tables;
+}
+
+void run_action(const Attend& heads) {
+  for_each_turn(std::span(heads.loops), [&](const auto& offsets, bool) {
+    AttentionProblem problem = heads.first;
+    problem.q.data = moved(problem.q.data, offsets[0]);
+    problem.k.data = moved(problem.k.data, offsets[1]);
+    problem.v.data = moved(problem.v.data, offsets[2]);
+    problem.o = moved(problem.o, offsets[3]);
+    problem.lse = moved(problem.lse, offsets[4]);
+    problem.tables = moved(problem.tables, std::span(offsets).template last<kMaskTables>());
+    attend(problem);
+  });
+}
+
+void run_action(const Differentiate& heads) {
+  for_each_turn(std::span(heads.loops), [&](const auto& offsets, bool again) {
+    AttentionGradientProblem problem = heads.first;
+    problem.q.data = moved(problem.q.data, offsets[0]);
+    problem.k.data = moved(problem.k.data, offsets[1]);
+    problem.v.data = moved(problem.v.data, offsets[2]);
+    problem.d_o.data = moved(problem.d_o.data, offsets[3]);
+    problem.lse.data = moved(problem.lse.data, offsets[4]);
+    problem.delta.data = moved(problem.delta.data, offsets[5]);
+    problem.dq.data = moved(problem.dq.data, offsets[6]);
+    problem.dk.data = moved(problem.dk.data, offsets[7]);
+    problem.dv.data = moved(problem.dv.data, offsets[8]);
+    problem.tables = moved(problem.tables, std::span(offsets).template last<kMaskTables>());
+    problem.dk.carry = problem.dk.carry || again;
+    problem.dv.carry = problem.dv.carry || again;
+    differentiate_attention(problem);
+  });
+}
+
+void run_action(const RowDot& products) {
+  for_each_turn(std::span<const Loop<3>>(products.loops), [&](const auto& offsets, bool) {
+    RowDotProblem problem = products.first;
+    problem.a.data = moved(problem.a.data, offsets[0]);
+    problem.b.data = moved(problem.b.data, offsets[1]);
+    problem.c = moved(problem.c, offsets[2]);
+    multiply_rows(problem);
+  });
+}
+
+}  // namespace
+
+void run(const TaskWork& work) {
+  for (const Action& action : work.actions) {
+    std::visit([](const auto& a) { run_action(a); }, action);
+  }
+}
+
+}  // namespace harpe::cpu
