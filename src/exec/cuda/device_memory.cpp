@@ -3,29 +3,12 @@
 #include <algorithm>
 #include <utility>
 
+#include "exec/cuda/current_device.h"
+
 namespace harpe::cuda {
-namespace {
-
-// What is freed belongs to a context; which one is current, the calling thread's business stays.
-class Current {
- public:
-  explicit Current(const Device& device) : driver_(device.driver()) {
-    driver_.cuCtxGetCurrent(&before_);
-    driver_.cuCtxSetCurrent(device.context());
-  }
-  Current(const Current&) = delete;
-  Current& operator=(const Current&) = delete;
-  ~Current() { driver_.cuCtxSetCurrent(before_); }
-
- private:
-  const DriverApi& driver_;
-  CUcontext before_ = nullptr;
-};
-
-}  // namespace
 
 Checked<DeviceMemory> DeviceMemory::allocate(const Device& device, std::int64_t bytes) {
-  const Current current(device);
+  const CurrentDevice current(device);
   CUdeviceptr address = 0;
   HP_REQUIRE_OK(driver_call(device.driver(), "cuMemAlloc",
                             device.driver().cuMemAlloc(&address, static_cast<std::size_t>(bytes))));
@@ -34,7 +17,7 @@ Checked<DeviceMemory> DeviceMemory::allocate(const Device& device, std::int64_t 
 
 Checked<DeviceMemory> DeviceMemory::zeros(const Device& device, std::int64_t words) {
   HP_TRY(DeviceMemory memory, allocate(device, words * 4));
-  const Current current(device);
+  const CurrentDevice current(device);
   const DriverApi& driver = device.driver();
   HP_REQUIRE_OK(driver_call(
       driver, "cuMemsetD32Async",
@@ -46,7 +29,7 @@ Checked<DeviceMemory> DeviceMemory::zeros(const Device& device, std::int64_t wor
 Checked<DeviceMemory> DeviceMemory::copy_of(const Device& device,
                                             std::span<const std::byte> bytes) {
   HP_TRY(DeviceMemory memory, allocate(device, static_cast<std::int64_t>(bytes.size())));
-  const Current current(device);
+  const CurrentDevice current(device);
   const DriverApi& driver = device.driver();
   HP_REQUIRE_OK(
       driver_call(driver, "cuMemcpyHtoDAsync",
@@ -69,12 +52,12 @@ DeviceMemory& DeviceMemory::operator=(DeviceMemory&& other) noexcept {
 
 DeviceMemory::~DeviceMemory() {
   if (address_ == 0) return;
-  const Current current(device_);
+  const CurrentDevice current(device_);
   device_.driver().cuMemFree(address_);
 }
 
 Checked<MappedMemory> MappedMemory::allocate(const Device& device, std::int64_t bytes) {
-  const Current current(device);
+  const CurrentDevice current(device);
   const DriverApi& driver = device.driver();
   void* host = nullptr;
   HP_REQUIRE_OK(
@@ -105,12 +88,12 @@ MappedMemory& MappedMemory::operator=(MappedMemory&& other) noexcept {
 
 MappedMemory::~MappedMemory() {
   if (host_.empty()) return;
-  const Current current(device_);
+  const CurrentDevice current(device_);
   device_.driver().cuMemFreeHost(host_.data());
 }
 
 Checked<Stream> Stream::create(const Device& device, bool is_urgent) {
-  const Current current(device);
+  const CurrentDevice current(device);
   // Lower numbers are more urgent; what is out of range means the nearest that is in it.
   constexpr int kMostUrgent = -5;
   CUstream handle = nullptr;
@@ -138,11 +121,22 @@ Result<Ok, CudaError> Stream::synchronize() const {
                    device_.driver().cuStreamSynchronize(handle_));
 }
 
-Checked<Event> Event::create(const Device& device) {
-  const Current current(device);
+Result<Ok, CudaError> Stream::wait_for(const Event& event) const {
+  return cuda_call(device_.driver(), "cuStreamWaitEvent",
+                   device_.driver().cuStreamWaitEvent(handle_, event.handle(), 0));
+}
+
+Checked<Event> Event::create(const Device& device) { return create_with(device, CU_EVENT_DEFAULT); }
+
+Checked<Event> Event::create_untimed(const Device& device) {
+  return create_with(device, CU_EVENT_DISABLE_TIMING);
+}
+
+Checked<Event> Event::create_with(const Device& device, unsigned flags) {
+  const CurrentDevice current(device);
   CUevent handle = nullptr;
-  HP_REQUIRE_OK(driver_call(device.driver(), "cuEventCreate",
-                            device.driver().cuEventCreate(&handle, CU_EVENT_DEFAULT)));
+  HP_REQUIRE_OK(
+      driver_call(device.driver(), "cuEventCreate", device.driver().cuEventCreate(&handle, flags)));
   return Event(device, handle);
 }
 

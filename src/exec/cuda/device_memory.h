@@ -57,6 +57,8 @@ class MappedMemory {
   DeviceAddress address_ = 0;
 };
 
+class Event;
+
 // An order of work on a GPU. Does not wait for the stream that calls without one use.
 class Stream {
  public:
@@ -67,6 +69,8 @@ class Stream {
   ~Stream();
 
   [[nodiscard]] CUstream handle() const { return handle_; }
+  // What is ordered from here on runs after the event was reached, as it was last recorded.
+  [[nodiscard]] Result<Ok, CudaError> wait_for(const Event& event) const;
   // Waits on the host for all that was ordered.
   [[nodiscard]] Result<Ok, CudaError> synchronize() const;
 
@@ -77,21 +81,24 @@ class Stream {
   CUstream handle_ = nullptr;
 };
 
-// A point in a stream, with the time it was reached.
+// A point in a stream, with the time it was reached where it is timed.
 class Event {
  public:
   // Errors: G005.
   [[nodiscard]] static Checked<Event> create(const Device& device);
+  // Costs less, for orders between streams alone. Errors: G005.
+  [[nodiscard]] static Checked<Event> create_untimed(const Device& device);
   Event(Event&& other) noexcept;
   Event& operator=(Event&& other) noexcept;
   ~Event();
 
   [[nodiscard]] CUevent handle() const { return handle_; }
   [[nodiscard]] Result<Ok, CudaError> record(const Stream& stream) const;
-  // From `start` to here. Requires: both were reached.
+  // From `start` to here. Requires: both are timed and were reached.
   [[nodiscard]] Result<double, CudaError> milliseconds_since(const Event& start) const;
 
  private:
+  [[nodiscard]] static Checked<Event> create_with(const Device& device, unsigned flags);
   Event(Device device, CUevent handle) : device_(std::move(device)), handle_(handle) {}
 
   Device device_;

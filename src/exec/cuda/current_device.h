@@ -1,0 +1,23 @@
+#pragma once
+
+#include "exec/cuda/device.h"
+
+namespace harpe::cuda {
+
+// Makes a GPU current while this lives: which one is current, the calling thread's business stays.
+class CurrentDevice {
+ public:
+  explicit CurrentDevice(const Device& device) : driver_(device.driver()) {
+    driver_.cuCtxGetCurrent(&before_);
+    driver_.cuCtxSetCurrent(device.context());
+  }
+  CurrentDevice(const CurrentDevice&) = delete;
+  CurrentDevice& operator=(const CurrentDevice&) = delete;
+  ~CurrentDevice() { driver_.cuCtxSetCurrent(before_); }
+
+ private:
+  const DriverApi& driver_;
+  CUcontext before_ = nullptr;
+};
+
+}  // namespace harpe::cuda

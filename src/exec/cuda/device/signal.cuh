@@ -1,0 +1,55 @@
+#pragma once
+
+#include "exec/cuda/device/signal_args.h"
+#include "exec/cuda/device/wait.cuh"
+
+// Signals between ranks from kernels of one warp that stand between others in a stream: what was
+// done before them in the stream is done, and what follows sees what they acquired.
+namespace harpe::device {
+
+HP_DEVICE void begin_epoch(const BeginEpochArgs& args) {
+  if (threadIdx.x != 0) return;
+  store_relaxed_system(args.epoch, load_relaxed_system(args.epoch) + 1);
+}
+
+// All that the stream did before is visible to who acquires a signal of these. A poisoned rank
+// raises nothing: it poisons those that wait for it.
+HP_DEVICE void raise_signals(const RaiseArgs& args) {
+  const int lane = static_cast<int>(threadIdx.x);
+  if (lane >= args.count) return;
+  const RaiseTarget& target = args.targets[lane];
+  fence_system();
+  if (load_relaxed_system(args.poison) != 0) {
+    compare_exchange_system(target.peer_poison, 0, kPoisonedByPeer);
+  } else if (target.is_counter != 0) {
+    add_release_system(target.word, 1);
+  } else {
+    store_release_system(target.word, load_relaxed_system(args.epoch));
+  }
+}
+
+// Ends once all waits are reached, one took longer than the limit or the rank is poisoned; lanes
+// agree on which after every look.
+HP_DEVICE void await_signals(const AwaitArgs& args) {
+  constexpr std::uint32_t kWarp = 0xffffffff;
+  constexpr std::uint64_t kEagerNs = 1000;
+  const int lane = static_cast<int>(threadIdx.x);
+  const SignalWait& own = args.waits[lane < args.count ? lane : 0];
+  const std::uint32_t target = (current_epoch(args.context) - own.epochs_back) * own.wait.arrivals;
+  const std::uint64_t start = global_timer();
+  while (true) {
+    const std::uint32_t seen = load_acquire_system(own.wait.flag);
+    const bool is_there = reached(seen, target);
+    if (__all_sync(kWarp, is_there)) break;
+    if (__any_sync(kWarp, load_relaxed_system(args.context.poison) != 0)) return;
+    const std::uint64_t elapsed = global_timer() - start;
+    if (__any_sync(kWarp, elapsed > args.context.limit_ns)) {
+      if (!is_there) record_fault(args.context, own.wait, target, seen, elapsed);
+      return;
+    }
+    if (elapsed > kEagerNs) pause(32);
+  }
+  fence_proxy_async();
+}
+
+}  // namespace harpe::device

@@ -1,0 +1,45 @@
+#pragma once
+
+#include "exec/cuda/device/wait_args.h"
+
+namespace harpe::device {
+
+// What one launch raises or awaits at most: one lane of a warp for each.
+inline constexpr int kMostSignals = 32;
+
+// `poison` of a rank whose peer failed; its own fault makes it 1.
+inline constexpr std::uint32_t kPoisonedByPeer = 2;
+
+struct BeginEpochArgs {
+  std::uint32_t* epoch;
+};
+
+// A word in the waiting rank's page: a flag, which becomes the raiser's epoch, or a counter, which
+// every arrival increments.
+struct RaiseTarget {
+  std::uint32_t* word;
+  std::uint32_t* peer_poison;  // of the waiting rank
+  std::uint32_t is_counter;
+};
+
+struct RaiseArgs {
+  const std::uint32_t* epoch;  // of the raising rank, like `poison`
+  const std::uint32_t* poison;
+  std::int32_t count;
+  RaiseTarget targets[kMostSignals];
+};
+
+// Waits for what was raised `epochs_back` epochs ago: 0 this epoch's, 1 the one before, which is
+// there from the start in the first.
+struct SignalWait {
+  FlagWait wait;
+  std::uint32_t epochs_back;
+};
+
+struct AwaitArgs {
+  WaitContext context;
+  std::int32_t count;
+  SignalWait waits[kMostSignals];
+};
+
+}  // namespace harpe::device

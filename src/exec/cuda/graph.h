@@ -1,0 +1,55 @@
+#pragma once
+
+#include <cstdint>
+
+#include "exec/cuda/device_memory.h"
+
+namespace harpe::cuda {
+
+// Work of a GPU that was captured once, to be run again and again.
+class Graph {
+ public:
+  Graph(Graph&& other) noexcept;
+  Graph& operator=(Graph&& other) noexcept;
+  ~Graph();
+
+  [[nodiscard]] std::int64_t nodes() const { return nodes_; }  // kernels, copies and the like
+  // Prepares the first run, which otherwise does it. Errors: G005.
+  [[nodiscard]] Checked<Ok> upload(const Stream& stream) const;
+  // Orders a run in a stream of its GPU: after what the stream holds, a run before included.
+  [[nodiscard]] Result<Ok, CudaError> launch(const Stream& stream) const;
+
+ private:
+  friend class GraphCapture;
+  Graph(Device device, CUgraphExec handle, std::int64_t nodes)
+      : device_(std::move(device)), handle_(handle), nodes_(nodes) {}
+
+  Device device_;
+  CUgraphExec handle_ = nullptr;
+  std::int64_t nodes_ = 0;
+};
+
+// While one is under way, what is ordered in `origin`, and in streams that wait for events recorded
+// there, is not run but kept. All of these streams are joined, by events that `origin` waits for,
+// before the end. Only the thread that began may order and end; others go on undisturbed.
+class GraphCapture {
+ public:
+  // Requires: `origin` outlives this. Errors: G005.
+  [[nodiscard]] static Checked<GraphCapture> begin(const Device& device, const Stream& origin);
+  GraphCapture(GraphCapture&& other) noexcept;
+  GraphCapture& operator=(GraphCapture&& other) = delete;
+  // Without an end: gives up what was kept.
+  ~GraphCapture();
+
+  // Requires: not ended. Errors: G005, what was wrong within the capture too; `origin` is free
+  // again either way.
+  [[nodiscard]] Checked<Graph> end();
+
+ private:
+  GraphCapture(Device device, CUstream origin) : device_(std::move(device)), origin_(origin) {}
+
+  Device device_;
+  CUstream origin_ = nullptr;
+};
+
+}  // namespace harpe::cuda

@@ -1,0 +1,77 @@
+#include "exec/cuda/signal_kernels.h"
+
+#include <algorithm>
+
+#include "exec/cuda/signal_variants.h"
+
+namespace harpe::cuda {
+namespace {
+
+std::uint32_t* word_at(DeviceAddress address) { return reinterpret_cast<std::uint32_t*>(address); }
+
+// The next at most kMostSignals of `rest`, which loses them, copied to a launch's arguments.
+template <class Signal>
+std::int32_t take(std::span<const Signal>& rest, Signal* to) {
+  const std::size_t count = std::min<std::size_t>(rest.size(), device::kMostSignals);
+  std::ranges::copy(rest.first(count), to);
+  rest = rest.subspan(count);
+  return static_cast<std::int32_t>(count);
+}
+
+}  // namespace
+
+Checked<SignalKernels> SignalKernels::load(KernelLibrary& library) {
+  HP_TRY(const LoadedKernel* const begin_epoch, library.load(begin_epoch_variant()));
+  HP_TRY(const LoadedKernel* const raise, library.load(raise_variant()));
+  HP_TRY(const LoadedKernel* const await, library.load(await_variant()));
+  return SignalKernels(library.device().driver(), begin_epoch, raise, await);
+}
+
+Result<Ok, CudaError> SignalKernels::begin_epoch(const Stream& stream,
+                                                 const SignalAddresses& own) const {
+  const device::BeginEpochArgs args{.epoch = word_at(own.epoch())};
+  return launch(*driver_, *begin_epoch_, LaunchShape{}, stream.handle(), args);
+}
+
+Result<Ok, CudaError> SignalKernels::raise(const Stream& stream, const SignalAddresses& own,
+                                           std::span<const device::RaiseTarget> targets) const {
+  while (!targets.empty()) {
+    device::RaiseArgs args{};
+    args.epoch = word_at(own.epoch());
+    args.poison = word_at(own.poison());
+    args.count = take(targets, args.targets);
+    HP_REQUIRE_OK(launch(*driver_, *raise_, LaunchShape{}, stream.handle(), args));
+  }
+  return Ok{};
+}
+
+Result<Ok, CudaError> SignalKernels::await(const Stream& stream, const device::WaitContext& context,
+                                           std::span<const device::SignalWait> waits) const {
+  while (!waits.empty()) {
+    device::AwaitArgs args{};
+    args.context = context;
+    args.count = take(waits, args.waits);
+    HP_REQUIRE_OK(launch(*driver_, *await_, LaunchShape{}, stream.handle(), args));
+  }
+  return Ok{};
+}
+
+device::RaiseTarget flag_of(const SignalAddresses& peer, std::int32_t index) {
+  return {
+      .word = word_at(peer.flag(index)), .peer_poison = word_at(peer.poison()), .is_counter = 0};
+}
+
+device::RaiseTarget counter_of(const SignalAddresses& peer, std::int32_t index) {
+  return {
+      .word = word_at(peer.flag(index)), .peer_poison = word_at(peer.poison()), .is_counter = 1};
+}
+
+device::SignalWait wait_on(const SignalAddresses& own, std::int32_t index, std::uint32_t arrivals,
+                           std::uint32_t epochs_back) {
+  const device::FlagWait wait{.flag = word_at(own.flag(index)),
+                              .arrivals = arrivals,
+                              .name = static_cast<std::uint32_t>(index)};
+  return {.wait = wait, .epochs_back = epochs_back};
+}
+
+}  // namespace harpe::cuda

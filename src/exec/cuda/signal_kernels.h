@@ -1,0 +1,51 @@
+#pragma once
+
+#include <span>
+
+#include "exec/cuda/device/signal_args.h"
+#include "exec/cuda/kernel_library.h"
+#include "exec/cuda/signal_page.h"
+
+namespace harpe::cuda {
+
+// Orders signals between other work of a stream, by kernels of one warp that fit beside any other.
+// Copies are cheap; all live as long as the library. Requires, of every order: the GPU is current
+// for the calling thread.
+class SignalKernels {
+ public:
+  // Errors: as of `KernelLibrary::load`.
+  [[nodiscard]] static Checked<SignalKernels> load(KernelLibrary& library);
+
+  // The rank's next epoch: before all else of an iteration.
+  [[nodiscard]] Result<Ok, CudaError> begin_epoch(const Stream& stream,
+                                                  const SignalAddresses& own) const;
+  // Raises all once what the stream holds is done, and releases it to who awaits them; `own` are
+  // the raising rank's. A poisoned rank poisons those who wait instead.
+  [[nodiscard]] Result<Ok, CudaError> raise(const Stream& stream, const SignalAddresses& own,
+                                            std::span<const device::RaiseTarget> targets) const;
+  // What is ordered next sees what was released before every one of the signals; or, after a
+  // fault of this rank or a peer's, runs on without them. Requires: no flag is null.
+  [[nodiscard]] Result<Ok, CudaError> await(const Stream& stream,
+                                            const device::WaitContext& context,
+                                            std::span<const device::SignalWait> waits) const;
+
+ private:
+  SignalKernels(const DriverApi& driver, const LoadedKernel* begin_epoch, const LoadedKernel* raise,
+                const LoadedKernel* await)
+      : driver_(&driver), begin_epoch_(begin_epoch), raise_(raise), await_(await) {}
+
+  const DriverApi* driver_;
+  const LoadedKernel* begin_epoch_;
+  const LoadedKernel* raise_;
+  const LoadedKernel* await_;
+};
+
+// The flag or counter of that index in a peer's page, as the target of a raise.
+[[nodiscard]] device::RaiseTarget flag_of(const SignalAddresses& peer, std::int32_t index);
+[[nodiscard]] device::RaiseTarget counter_of(const SignalAddresses& peer, std::int32_t index);
+// The flag (`arrivals` 1) or counter of that index in the rank's own page; a fault names it by its
+// index.
+[[nodiscard]] device::SignalWait wait_on(const SignalAddresses& own, std::int32_t index,
+                                         std::uint32_t arrivals = 1, std::uint32_t epochs_back = 0);
+
+}  // namespace harpe::cuda

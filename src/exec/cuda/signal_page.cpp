@@ -1,0 +1,71 @@
+#include "exec/cuda/signal_page.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <vector>
+
+#include "exec/cuda/current_device.h"
+
+namespace harpe::cuda {
+
+DeviceAddress SignalAddresses::flag(std::int32_t index) const {
+  HP_CHECK(index >= 0 && index < flags, "no such flag in the page");
+  return base + static_cast<DeviceAddress>((index + 2) * kLine);
+}
+
+Checked<SignalPage> SignalPage::create(const Device& device, std::int32_t flags,
+                                       std::int64_t bytes) {
+  const std::int64_t whole = std::max(bytes, SignalAddresses::bytes_for(flags));
+  HP_TRY(DeviceMemory words, DeviceMemory::zeros(device, (whole + 3) / 4));
+  HP_TRY(MappedMemory record, MappedMemory::allocate(device, sizeof(device::FaultRecord)));
+  const SignalAddresses addresses{.base = words.address(), .flags = flags};
+  return SignalPage(device, std::move(words), std::move(record), addresses);
+}
+
+device::WaitContext SignalPage::context(std::chrono::nanoseconds limit, std::uint32_t task) const {
+  return {.epoch = reinterpret_cast<const std::uint32_t*>(addresses_.epoch()),
+          .poison = reinterpret_cast<std::uint32_t*>(addresses_.poison()),
+          .fault = reinterpret_cast<device::FaultRecord*>(record_.address()),
+          .limit_ns = static_cast<std::uint64_t>(limit.count()),
+          .task = task};
+}
+
+std::optional<device::FaultRecord> SignalPage::fault() const {
+  auto* const state = reinterpret_cast<std::uint32_t*>(record_.host().data());
+  if (std::atomic_ref(*state).load(std::memory_order_acquire) != 1) return std::nullopt;
+  device::FaultRecord record{};
+  std::memcpy(&record, record_.host().data(), sizeof(record));
+  return record;
+}
+
+Checked<bool> SignalPage::is_poisoned() const {
+  const CurrentDevice current(device_);
+  const DriverApi& driver = device_.driver();
+  std::uint32_t word = 0;
+  HP_REQUIRE_OK(
+      driver_call(driver, "cuMemcpyDtoHAsync",
+                  driver.cuMemcpyDtoHAsync(&word, addresses_.poison(), sizeof(word), nullptr)));
+  HP_REQUIRE_OK(driver_call(driver, "cuStreamSynchronize", driver.cuStreamSynchronize(nullptr)));
+  return word != 0;
+}
+
+Checked<Ok> SignalPage::clear() { return start_at(0); }
+
+Checked<Ok> SignalPage::start_at(std::uint32_t epoch, std::span<const std::uint32_t> arrivals) {
+  constexpr std::size_t kWords = SignalAddresses::kLine / sizeof(std::uint32_t);
+  std::vector<std::uint32_t> image(static_cast<std::size_t>(addresses_.flags + 2) * kWords, 0);
+  image[0] = epoch;
+  for (std::size_t index = 0; index < static_cast<std::size_t>(addresses_.flags); ++index) {
+    image[(index + 2) * kWords] = epoch * (index < arrivals.size() ? arrivals[index] : 1);
+  }
+  std::ranges::fill(record_.host(), std::byte{0});
+  const CurrentDevice current(device_);
+  const DriverApi& driver = device_.driver();
+  HP_REQUIRE_OK(driver_call(driver, "cuMemcpyHtoDAsync",
+                            driver.cuMemcpyHtoDAsync(addresses_.base, image.data(),
+                                                     image.size() * sizeof(image[0]), nullptr)));
+  return driver_call(driver, "cuStreamSynchronize", driver.cuStreamSynchronize(nullptr));
+}
+
+}  // namespace harpe::cuda

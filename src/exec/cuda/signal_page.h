@@ -1,0 +1,68 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <span>
+
+#include "exec/cuda/device/signal_args.h"
+#include "exec/cuda/device_memory.h"
+
+namespace harpe::cuda {
+
+// Where the words of a rank's page lie: in its GPU's memory, each in 128 bytes of its own, so that
+// polling one does not slow the others' arrival. Of a peer's page in another process too.
+struct SignalAddresses {
+  static constexpr std::int64_t kLine = 128;
+
+  DeviceAddress base = 0;
+  std::int32_t flags = 0;  // how many
+
+  [[nodiscard]] DeviceAddress epoch() const { return base; }
+  [[nodiscard]] DeviceAddress poison() const { return base + kLine; }
+  // Requires: 0 <= index < flags.
+  [[nodiscard]] DeviceAddress flag(std::int32_t index) const;
+
+  [[nodiscard]] static std::int64_t bytes_for(std::int32_t flags) { return (flags + 2) * kLine; }
+};
+
+// What one rank waits on: flags and counters that others raise, its epoch, whether it is poisoned,
+// and its first fault.
+class SignalPage {
+ public:
+  // All zero: before the first epoch. The memory is at least `bytes` long, for who shares whole
+  // allocations alone. Errors: G005.
+  [[nodiscard]] static Checked<SignalPage> create(const Device& device, std::int32_t flags,
+                                                  std::int64_t bytes = 0);
+
+  [[nodiscard]] const SignalAddresses& addresses() const { return addresses_; }
+  // For kernels of this rank.
+  [[nodiscard]] device::WaitContext context(std::chrono::nanoseconds limit,
+                                            std::uint32_t task = 0) const;
+
+  // The wait of this rank that expired. Requires, like all below: no kernel that uses the page, of
+  // any rank, is under way.
+  [[nodiscard]] std::optional<device::FaultRecord> fault() const;
+  // Whether waits of this rank were given up: for its own fault, or for a peer's.
+  [[nodiscard]] Checked<bool> is_poisoned() const;
+  // As after `create`. Errors: G005.
+  [[nodiscard]] Checked<Ok> clear();
+  // As after so many epochs; what a flag grows by in each is 1 or, where given, `arrivals` of its
+  // index. Errors: G005.
+  [[nodiscard]] Checked<Ok> start_at(std::uint32_t epoch,
+                                     std::span<const std::uint32_t> arrivals = {});
+
+ private:
+  SignalPage(Device device, DeviceMemory words, MappedMemory record, SignalAddresses addresses)
+      : device_(std::move(device)),
+        words_(std::move(words)),
+        record_(std::move(record)),
+        addresses_(addresses) {}
+
+  Device device_;
+  DeviceMemory words_;
+  MappedMemory record_;
+  SignalAddresses addresses_;
+};
+
+}  // namespace harpe::cuda

@@ -1,0 +1,44 @@
+#include "exec/cuda/signal_variants.h"
+
+namespace harpe::cuda {
+namespace {
+
+// `call` is a function of device/signal.cuh, `arguments` the type of its one parameter.
+KernelVariant variant_of(const std::string& name, const std::string& call,
+                         const std::string& arguments) {
+  KernelVariant variant;
+  variant.name = "signal_" + name;
+  variant.family = "signal";
+  variant.tile = "1 warp";
+  variant.source =
+      "#include \"exec/cuda/device/signal.cuh\"\n"
+      "using namespace harpe::device;\n"
+      "extern \"C\" __global__ void __launch_bounds__(32)\n"
+      "    harpe_kernel(const __grid_constant__ " +
+      arguments +
+      " args) {\n"
+      "  " +
+      call +
+      "(args);\n"
+      "}\n";
+  variant.threads = 32;
+  variant.shared_bytes = 0;
+  variant.uses_wgmma = false;
+  return variant;
+}
+
+}  // namespace
+
+KernelVariant begin_epoch_variant() {
+  return variant_of("begin_epoch", "begin_epoch", "BeginEpochArgs");
+}
+
+KernelVariant raise_variant() { return variant_of("raise", "raise_signals", "RaiseArgs"); }
+
+KernelVariant await_variant() { return variant_of("await", "await_signals", "AwaitArgs"); }
+
+std::vector<KernelVariant> signal_variants() {
+  return {begin_epoch_variant(), raise_variant(), await_variant()};
+}
+
+}  // namespace harpe::cuda

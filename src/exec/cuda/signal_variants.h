@@ -1,0 +1,16 @@
+#pragma once
+
+#include <vector>
+
+#include "exec/cuda/kernel_variant.h"
+
+namespace harpe::cuda {
+
+// Kernels of one warp, arguments in device/signal_args.h.
+[[nodiscard]] KernelVariant begin_epoch_variant();
+[[nodiscard]] KernelVariant raise_variant();
+[[nodiscard]] KernelVariant await_variant();
+
+[[nodiscard]] std::vector<KernelVariant> signal_variants();
+
+}  // namespace harpe::cuda
