@@ -62,7 +62,7 @@ class Runner {
     expect(verify(plan));
     executor_ = expect(make_cpu_executor(plan, {.runner = LaneRunner::Pool, .workers = 1}));
     for (const auto& [name, tensor] : expect(prepare_run(plan, RunRequest()))) {
-      executor_->set_input(name, tensor);
+      (void)executor_->set_input(name, tensor).value();
     }
     run();  // warm caches and scratch
   }

@@ -67,10 +67,11 @@ Checked<Ok> check_places(const RunRequest& request) {
 
 int thread_count() { return static_cast<int>(std::max(1U, std::thread::hardware_concurrency())); }
 
-TensorMap gather_outputs(const Executor& executor, const Program& program) {
+Checked<TensorMap> gather_outputs(const Executor& executor, const Program& program) {
   TensorMap outputs;
   for (const std::string& name : names_of(program, Role::Out)) {
-    outputs.emplace(name, executor.output(name));
+    HP_TRY(HostTensor output, executor.output(name));
+    outputs.emplace(name, std::move(output));
   }
   return outputs;
 }
@@ -161,7 +162,7 @@ Checked<RunOutcome> run(const Plan& plan, const RunRequest& request, const Tenso
   CpuOptions options;
   options.lose_worker_at = request.lose_worker_at;
   HP_TRY(const std::unique_ptr<Executor> executor, make_cpu_executor(plan, options));
-  for (const auto& [name, tensor] : inputs) executor->set_input(name, tensor);
+  for (const auto& [name, tensor] : inputs) HP_REQUIRE_OK(executor->set_input(name, tensor));
   RunOutcome outcome;
   Result<RunStats, FaultReport> stats = executor->run({.iterations = request.iterations,
                                                        .wait_limit = request.wait_limit,
@@ -173,7 +174,7 @@ Checked<RunOutcome> run(const Plan& plan, const RunRequest& request, const Tenso
   outcome.stats = std::move(stats).value();
   if (request.trace) HP_REQUIRE_OK(write_trace(*request.trace, plan, outcome.stats.trace));
   if (!request.check && request.outputs.empty()) return outcome;
-  const TensorMap outputs = gather_outputs(*executor, plan.program);
+  HP_TRY(const TensorMap outputs, gather_outputs(*executor, plan.program));
   if (request.check) {
     HP_TRY(outcome.check, check_outputs(plan, inputs, outputs, request.seed, thread_count()));
   }

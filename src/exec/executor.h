@@ -44,12 +44,13 @@ class Executor {
   virtual ~Executor() = default;
 
   // Scatters whole tensors to the homes (rounded to the buffer's dtype). Every `in` buffer once
-  // before the first run. Requires: shape matches the program's.
-  virtual void set_input(const std::string& buffer, const HostTensor& tensor) = 0;
+  // before the first run. Requires: shape matches the program's. Errors: G005.
+  [[nodiscard]] virtual Checked<Ok> set_input(const std::string& buffer,
+                                              const HostTensor& tensor) = 0;
   [[nodiscard]] virtual Result<RunStats, FaultReport> run(const RunOptions& options) = 0;
   // Gathers an output's homes into a whole tensor of the buffer's dtype. Requires: a run succeeded,
-  // and all replicas are bitwise equal (HP_CHECK).
-  [[nodiscard]] virtual HostTensor output(const std::string& buffer) const = 0;
+  // and all replicas are bitwise equal (HP_CHECK). Errors: G005.
+  [[nodiscard]] virtual Checked<HostTensor> output(const std::string& buffer) const = 0;
 };
 
 }  // namespace harpe

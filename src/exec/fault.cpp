@@ -34,6 +34,8 @@ std::string render_fault(const Fault& fault) {
       return rank + " stopped before " + task + ", because a peer faulted";
     case FaultKind::OutOfMemory:
       return rank + " has no memory for " + task;
+    case FaultKind::DeviceFailed:
+      return rank + " lost its GPU: " + fault.signal;
   }
   return rank;
 }

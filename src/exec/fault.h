@@ -11,7 +11,13 @@ namespace harpe {
 
 // Something the world did at run time (style.md 3). Names who waited for what, and who should have
 // said it.
-enum class FaultKind : std::uint8_t { WaitTimedOut, PeerFaulted, WorkerLost, OutOfMemory };
+enum class FaultKind : std::uint8_t {
+  WaitTimedOut,
+  PeerFaulted,
+  WorkerLost,
+  OutOfMemory,
+  DeviceFailed,  // `signal` is the call and what it said
+};
 
 struct Fault {
   FaultKind kind = FaultKind::WaitTimedOut;

@@ -47,11 +47,13 @@ class CpuExecutor final : public Executor {
         options_(std::move(options)),
         marking_(prepared_->plan, std::move(work), options_.drop_signal_of) {}
 
-  void set_input(const std::string& buffer, const HostTensor& tensor) override {
+  [[nodiscard]] Checked<Ok> set_input(const std::string& buffer,
+                                      const HostTensor& tensor) override {
     const Buffer* declared = find_buffer(plan().program, buffer);
     HP_CHECK(declared != nullptr, "input `" + buffer + "`");
     HP_CHECK(tensor.shape == shape_of(plan().program, *declared), "shape of `" + buffer + "`");
     cpu::scatter(prepared_->setting(), buffer, tensor);
+    return Ok{};
   }
 
   [[nodiscard]] Result<RunStats, FaultReport> run(const RunOptions& options) override {
@@ -79,7 +81,7 @@ class CpuExecutor final : public Executor {
     return stats;
   }
 
-  [[nodiscard]] HostTensor output(const std::string& buffer) const override {
+  [[nodiscard]] Checked<HostTensor> output(const std::string& buffer) const override {
     HP_CHECK(has_run_ && !broken_, "an output is read after a run that succeeded");
     return cpu::gather(prepared_->setting(), buffer);
   }

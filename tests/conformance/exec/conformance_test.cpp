@@ -100,7 +100,7 @@ void check_plan(const Plan& plan, const Program& program) {
   ASSERT_TRUE(made.ok()) << render(made.error());
   Executor& executor = **made;
   const TensorMap inputs = draw_inputs(program);
-  for (const auto& [name, tensor] : inputs) executor.set_input(name, tensor);
+  for (const auto& [name, tensor] : inputs) (void)executor.set_input(name, tensor).value();
   const Checked<Meaning> meaning = interpret(program, inputs, std::nullopt, 1);
   ASSERT_TRUE(meaning.ok()) << render(meaning.error());
   std::map<std::string, std::vector<std::byte>> first;

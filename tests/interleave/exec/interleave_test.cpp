@@ -52,7 +52,7 @@ std::set<Bits> sample(const Plan& plan, std::int64_t runs, std::int64_t iteratio
                                    }});
   for (std::int64_t i = 0; i < runs; ++i) {
     run(subject, {.iterations = iterations});
-    results.insert(subject.executor->output("c").data);
+    results.insert(subject.executor->output("c").value().data);
   }
   return results;
 }

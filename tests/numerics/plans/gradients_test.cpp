@@ -36,10 +36,10 @@ Checked<TensorMap> draw(const Plan& plan) {
 TensorMap execute(const Plan& plan, const TensorMap& inputs) {
   Checked<std::unique_ptr<Executor>> executor = make_cpu_executor(plan, {});
   HP_CHECK(executor.ok(), render(executor.error()));
-  for (const auto& [name, tensor] : inputs) (*executor)->set_input(name, tensor);
+  for (const auto& [name, tensor] : inputs) (void)(*executor)->set_input(name, tensor).value();
   HP_CHECK((*executor)->run({}).ok(), "a run without faults");
   TensorMap outputs;
-  for (const char* name : {"dq", "dk", "dv"}) outputs[name] = (*executor)->output(name);
+  for (const char* name : {"dq", "dk", "dv"}) outputs[name] = (*executor)->output(name).value();
   return outputs;
 }
 

@@ -59,10 +59,10 @@ class Schedules {
   void check(const Plan& plan, const TensorMap& inputs) {
     Checked<std::unique_ptr<Executor>> executor = make_cpu_executor(plan, {});
     ASSERT_TRUE(executor.ok()) << render(executor.error());
-    for (const auto& [name, tensor] : inputs) (*executor)->set_input(name, tensor);
+    for (const auto& [name, tensor] : inputs) (void)(*executor)->set_input(name, tensor).value();
     const Result<RunStats, FaultReport> stats = (*executor)->run({.iterations = 2});
     ASSERT_TRUE(stats.ok()) << render(stats.error());
-    HostTensor y = (*executor)->output("y");
+    HostTensor y = (*executor)->output("y").value();
     const Checked<CheckReport> report = check_outputs(plan, inputs, {{"y", y}}, 0, 2);
     ASSERT_TRUE(report.ok()) << render(report.error());
     if (!report->passed()) ADD_FAILURE() << render(failure_of(*report));

@@ -103,7 +103,7 @@ Outputs execute(const Plan& plan, const TensorMap& inputs, const CpuOptions& opt
     ADD_FAILURE() << render(executor.error());
     return {};
   }
-  for (const auto& [name, tensor] : inputs) (*executor)->set_input(name, tensor);
+  for (const auto& [name, tensor] : inputs) (void)(*executor)->set_input(name, tensor).value();
   const Result<RunStats, FaultReport> stats = (*executor)->run({.iterations = 2});
   if (!stats.ok()) {
     ADD_FAILURE() << render(stats.error());
@@ -111,7 +111,7 @@ Outputs execute(const Plan& plan, const TensorMap& inputs, const CpuOptions& opt
   }
   Outputs outputs;
   for (const Buffer* buffer : buffers_of(plan.program)) {
-    if (buffer->role == Role::Out) outputs[buffer->name] = (*executor)->output(buffer->name);
+    if (buffer->role == Role::Out) outputs[buffer->name] = (*executor)->output(buffer->name).value();
   }
   return outputs;
 }

@@ -27,11 +27,11 @@ Executed execute(Plan plan, std::uint64_t seed = 1) {
   out.inputs = *inputs;
   const auto executor = make_cpu_executor(out.plan, {});
   HP_CHECK(executor.ok(), render(executor.error()));
-  for (const auto& [name, tensor] : out.inputs) (*executor)->set_input(name, tensor);
+  for (const auto& [name, tensor] : out.inputs) (void)(*executor)->set_input(name, tensor).value();
   HP_CHECK((*executor)->run({}).ok(), "fault");
   for (const Buffer* buffer : buffers_of(out.plan.program)) {
     if (buffer->role == Role::Out) {
-      out.outputs.emplace(buffer->name, (*executor)->output(buffer->name));
+      out.outputs.emplace(buffer->name, (*executor)->output(buffer->name).value());
     }
   }
   return out;
@@ -106,9 +106,9 @@ TEST(Check, follows_nan_and_infinity_of_the_inputs) {
   const auto executor = make_cpu_executor(run.plan, {});
   ASSERT_TRUE(executor.ok());
   store(run.inputs.at("a"), 0, std::numeric_limits<double>::quiet_NaN());
-  for (const auto& [name, tensor] : run.inputs) (*executor)->set_input(name, tensor);
+  for (const auto& [name, tensor] : run.inputs) (void)(*executor)->set_input(name, tensor).value();
   ASSERT_TRUE((*executor)->run({}).ok());
-  run.outputs.at("c") = (*executor)->output("c");
+  run.outputs.at("c") = (*executor)->output("c").value();
   EXPECT_TRUE(std::isnan(load(run.outputs.at("c"), 0)));
   EXPECT_TRUE(check(run).passed());
 }
@@ -135,9 +135,9 @@ TEST(Check, is_not_misled_by_cancellation) {
   }
   const auto executor = make_cpu_executor(run.plan, {});
   ASSERT_TRUE(executor.ok());
-  for (const auto& [name, tensor] : run.inputs) (*executor)->set_input(name, tensor);
+  for (const auto& [name, tensor] : run.inputs) (void)(*executor)->set_input(name, tensor).value();
   ASSERT_TRUE((*executor)->run({}).ok());
-  run.outputs.at("c") = (*executor)->output("c");
+  run.outputs.at("c") = (*executor)->output("c").value();
   const CheckReport report = check(run);
   EXPECT_TRUE(report.passed()) << report.outputs[0].error << " " << report.outputs[0].bound;
 }

@@ -31,7 +31,7 @@ inline Subject prepare(const Plan& plan, const CpuOptions& options = {}, std::ui
   for (const Buffer* buffer : buffers_of(plan.program)) {
     if (buffer->role != Role::In) continue;
     const HostTensor tensor = draw_input(plan.program, *buffer, seed);
-    subject.executor->set_input(buffer->name, tensor);
+    (void)subject.executor->set_input(buffer->name, tensor).value();
     subject.inputs[buffer->name] = tensor;
   }
   return subject;
@@ -51,7 +51,7 @@ inline std::vector<std::byte> bits_of(const Plan& plan, const CpuOptions& option
   std::vector<std::byte> bits;
   for (const Buffer* buffer : buffers_of(plan.program)) {
     if (buffer->role != Role::Out) continue;
-    const HostTensor tensor = subject.executor->output(buffer->name);
+    const HostTensor tensor = subject.executor->output(buffer->name).value();
     bits.insert(bits.end(), tensor.data.begin(), tensor.data.end());
   }
   return bits;

@@ -56,7 +56,7 @@ void expect_product(const std::string& a, const std::string& b, const std::strin
   const Plan plan = product_of(a, b, c, form);
   Subject subject = prepare(plan);
   run(subject);
-  const HostTensor found = subject.executor->output("c");
+  const HostTensor found = subject.executor->output("c").value();
   std::vector<double> wanted(static_cast<std::size_t>(element_count(found)), 0);
   for (std::int64_t e = 0; e < 3; ++e) {
     for (std::int64_t m = 0; m < 5; ++m) {

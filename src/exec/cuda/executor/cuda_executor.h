@@ -1,0 +1,35 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "exec/executor.h"
+#include "plan/plan.h"
+#include "support/diag.h"
+
+namespace harpe {
+
+struct CudaOptions {
+  // Ranks may share a GPU: rank r runs on GPU r modulo their number. Its kernels then take turns
+  // with other ranks', which says nothing about speed.
+  bool share_gpus = false;
+  std::optional<std::string> kernel_cache = std::nullopt;  // a folder; none: compile anew
+  std::optional<std::string> nvrtc = std::nullopt;         // the compiler's library
+  std::vector<std::string> cuda_folders = {};              // else where to look for it
+  // Tests: the task runs, but raises no signal.
+  std::optional<TaskId> drop_signal_of = std::nullopt;
+};
+
+// Runs each rank on a GPU of this machine: lanes are streams of one captured graph, which is
+// replayed for every execution without the host waiting in between; ranks signal each other by
+// words in device memory. A fault names who waited for what; the GPUs stay usable.
+// Requires: a verified plan. It is copied.
+// Errors: G002, G003, G005 to G007 no driver, compiler or fit GPU; G070 too few GPUs; G071 no peers;
+// G072, G074, G075 what does not run on GPUs; G073 memory; X0xx what no executor computes; X010
+// tasks; F1xx of Blocks::make.
+[[nodiscard]] Checked<std::unique_ptr<Executor>> make_cuda_executor(const Plan& plan,
+                                                                    const CudaOptions& options);
+
+}  // namespace harpe

@@ -1,0 +1,106 @@
+#include "exec/cuda/executor/rank_program.h"
+
+#include "support/check.h"
+
+namespace harpe::cuda {
+
+Checked<RankProgram> RankProgram::make(int rank, Parts parts) {
+  RankProgram program(rank, std::move(parts));
+  const Device& device = program.device();
+  for (const TaskId task : program.sequence()) {
+    const LaneId lane = program.lane_of(task);
+    if (!program.streams_.contains(lane)) {
+      HP_TRY(Stream stream, Stream::create(device));
+      program.streams_.emplace(lane, std::move(stream));
+    }
+    if (program.parts_.plan->tasks[task.index()].kind == TaskKind::Entry) program.origin_ = lane;
+    program.lasts_[lane] = task;
+  }
+  HP_CHECK(program.origin_.valid(), "every rank has an Entry");
+  const auto add_event = [&](TaskId task) -> Checked<Ok> {
+    if (program.events_.contains(task)) return Ok{};
+    HP_TRY(Event event, Event::create_untimed(device));
+    program.events_.emplace(task, std::move(event));
+    return Ok{};
+  };
+  for (const TaskId task : program.sequence()) {
+    for (const TaskId from : program.wiring_of(task).after) HP_REQUIRE_OK(add_event(from));
+  }
+  for (const auto& [lane, last] : program.lasts_) HP_REQUIRE_OK(add_event(last));
+  return program;
+}
+
+Checked<Ok> RankProgram::capture(std::chrono::nanoseconds limit) {
+  graph_.reset();
+  HP_TRY(GraphCapture capture, GraphCapture::begin(device(), origin()));
+  const Result<Ok, CudaError> ordered = order_all(limit);
+  if (!ordered.ok()) return to_diag(ordered.error());
+  HP_TRY(Graph graph, capture.end());
+  HP_REQUIRE_OK(graph.upload(origin()));
+  graph_ = std::move(graph);
+  return Ok{};
+}
+
+Result<Ok, CudaError> RankProgram::order_all(std::chrono::nanoseconds limit) const {
+  for (const TaskId task : sequence()) HP_REQUIRE_OK(order(task, limit));
+  for (const auto& [lane, last] : lasts_) {
+    if (lane != origin_) HP_REQUIRE_OK(origin().wait_for(events_.at(last)));
+  }
+  return Ok{};
+}
+
+Result<Ok, CudaError> RankProgram::order(TaskId task, std::chrono::nanoseconds limit) const {
+  const Stream& stream = streams_.at(lane_of(task));
+  const TaskWiring& wiring = wiring_of(task);
+  const device::WaitContext context =
+      parts_.peers->page(rank_).context(limit, static_cast<std::uint32_t>(task.value));
+  for (const TaskId from : wiring.after) HP_REQUIRE_OK(stream.wait_for(events_.at(from)));
+  HP_REQUIRE_OK(await(wiring.waits, context, stream));
+  HP_REQUIRE_OK(order_work(task, context, stream));
+  if (parts_.drop_signal_of != task) HP_REQUIRE_OK(raise(wiring.raises, stream));
+  const auto event = events_.find(task);
+  if (event == events_.end()) return Ok{};
+  return event->second.record(stream);
+}
+
+Result<Ok, CudaError> RankProgram::order_work(TaskId task, const device::WaitContext& context,
+                                              const Stream& stream) const {
+  const TaskWiring& wiring = wiring_of(task);
+  if (parts_.plan->tasks[task.index()].kind == TaskKind::Entry) {
+    HP_REQUIRE_OK(parts_.kernels.begin_epoch(stream, parts_.peers->signals(rank_)));
+  }
+  HP_REQUIRE_OK(raise(wiring.arrivals, stream));
+  if (wiring.arrival) HP_REQUIRE_OK(await({*wiring.arrival}, context, stream));
+  HP_REQUIRE_OK(parts_.work[task.index()].enqueue(stream.handle()));
+  HP_REQUIRE_OK(raise(wiring.departures, stream));
+  if (wiring.pulled) HP_REQUIRE_OK(await({*wiring.pulled}, context, stream));
+  return Ok{};
+}
+
+Result<Ok, CudaError> RankProgram::raise(const std::vector<Raise>& raises,
+                                         const Stream& stream) const {
+  if (raises.empty()) return Ok{};
+  std::vector<device::RaiseTarget> targets;
+  targets.reserve(raises.size());
+  for (const Raise& raise : raises) {
+    const SignalAddresses& page = parts_.peers->signals(static_cast<int>(raise.rank.value));
+    targets.push_back(raise.is_counter ? counter_of(page, raise.word) : flag_of(page, raise.word));
+  }
+  return parts_.kernels.raise(stream, parts_.peers->signals(rank_), targets);
+}
+
+Result<Ok, CudaError> RankProgram::await(const std::vector<std::int32_t>& words,
+                                         const device::WaitContext& context,
+                                         const Stream& stream) const {
+  if (words.empty()) return Ok{};
+  const std::vector<Word>& page = parts_.wiring->pages[static_cast<std::size_t>(rank_)];
+  std::vector<device::SignalWait> waits;
+  waits.reserve(words.size());
+  for (const std::int32_t word : words) {
+    const auto arrivals = static_cast<std::uint32_t>(page[static_cast<std::size_t>(word)].arrivals);
+    waits.push_back(wait_on(parts_.peers->signals(rank_), word, arrivals));
+  }
+  return parts_.kernels.await(stream, context, waits);
+}
+
+}  // namespace harpe::cuda

@@ -1,0 +1,166 @@
+#include "exec/cuda/executor/wiring.h"
+
+#include <algorithm>
+#include <map>
+
+#include "exec/describe.h"
+#include "support/check.h"
+
+namespace harpe::cuda {
+namespace {
+
+class Wirer {
+ public:
+  explicit Wirer(const Plan& plan) : plan_(plan) {
+    wiring_.tasks.resize(plan.tasks.size());
+    wiring_.pages.resize(static_cast<std::size_t>(plan.mesh.ranks()));
+    wiring_.sequence.resize(wiring_.pages.size());
+  }
+
+  Wiring wire() {
+    wire_entries();
+    wire_syncs();
+    wire_barriers();
+    wire_collectives();
+    for (std::size_t rank = 0; rank < wiring_.sequence.size(); ++rank) put_in_order(rank);
+    return std::move(wiring_);
+  }
+
+ private:
+  [[nodiscard]] TaskWiring& at(TaskId task) { return wiring_.tasks[task.index()]; }
+  [[nodiscard]] LaneId lane_of(TaskId task) const { return plan_.tasks[task.index()].lane; }
+
+  std::int32_t add_word(RankId rank, Word word) {
+    std::vector<Word>& page = wiring_.pages[rank.index()];
+    page.push_back(std::move(word));
+    return static_cast<std::int32_t>(page.size()) - 1;
+  }
+
+  void add_edge(TaskId from, TaskId to) {
+    std::vector<TaskId>& after = at(to).after;
+    if (lane_of(from) != lane_of(to) && std::ranges::find(after, from) == after.end()) {
+      after.push_back(from);
+    }
+  }
+
+  // Every lane of a rank begins an execution behind its Entry, which begins the epoch.
+  void wire_entries() {
+    std::map<RankId, TaskId> entries;
+    std::map<LaneId, TaskId> firsts;
+    for (std::size_t i = 0; i < plan_.tasks.size(); ++i) {
+      const TaskId task(static_cast<std::int64_t>(i));
+      if (plan_.tasks[i].kind == TaskKind::Entry) entries.emplace(rank_of(plan_, task), task);
+      firsts.emplace(plan_.tasks[i].lane, task);
+    }
+    for (const auto& [lane, first] : firsts) {
+      const auto entry = entries.find(plan_.lanes[lane.index()].rank);
+      HP_CHECK(entry != entries.end(), "every rank has an Entry");
+      if (entry->second != first) add_edge(entry->second, first);
+    }
+  }
+
+  void wire_syncs() {
+    for (std::size_t i = 0; i < plan_.syncs.size(); ++i) {
+      const Sync& sync = plan_.syncs[i];
+      const RankId to = rank_of(plan_, sync.to);
+      if (rank_of(plan_, sync.from) == to) {
+        add_edge(sync.from, sync.to);
+        continue;
+      }
+      const std::int32_t word = add_word(to, {.kind = WordKind::Sync,
+                                              .index = static_cast<std::int32_t>(i),
+                                              .arrivals = 1,
+                                              .producers = {sync.from}});
+      at(sync.from).raises.push_back({.rank = to, .word = word, .is_counter = false});
+      at(sync.to).waits.push_back(word);
+    }
+  }
+
+  // A word on every rank that waits; each `from` counts on all of them.
+  void wire_barriers() {
+    for (std::size_t i = 0; i < plan_.barriers.size(); ++i) {
+      const Barrier& barrier = plan_.barriers[i];
+      std::map<RankId, std::int32_t> words;
+      for (const TaskId to : barrier.to) {
+        const RankId rank = rank_of(plan_, to);
+        if (!words.contains(rank)) {
+          words[rank] =
+              add_word(rank, {.kind = WordKind::Barrier,
+                              .index = static_cast<std::int32_t>(i),
+                              .arrivals = static_cast<std::int32_t>(barrier.from.size()),
+                              .producers = barrier.from});
+        }
+        at(to).waits.push_back(words[rank]);
+      }
+      for (const TaskId from : barrier.from) {
+        for (const auto& [rank, word] : words) {
+          at(from).raises.push_back({.rank = rank, .word = word, .is_counter = true});
+        }
+      }
+    }
+  }
+
+  void wire_collectives() {
+    std::map<std::int32_t, std::vector<TaskId>> groups;
+    for (std::size_t i = 0; i < plan_.tasks.size(); ++i) {
+      if (plan_.tasks[i].kind != TaskKind::Collective) continue;
+      groups[plan_.tasks[i].group].emplace_back(static_cast<std::int64_t>(i));
+    }
+    for (const auto& [group, members] : groups) {
+      Word word{.kind = WordKind::Arrival,
+                .index = group,
+                .arrivals = static_cast<std::int32_t>(members.size()),
+                .producers = members};
+      for (const TaskId member : members) {
+        const RankId rank = rank_of(plan_, member);
+        word.kind = WordKind::Arrival;
+        const std::int32_t arrival = add_word(rank, word);
+        word.kind = WordKind::Pulled;
+        const std::int32_t pulled = add_word(rank, word);
+        at(member).arrival = arrival;
+        at(member).pulled = pulled;
+        for (const TaskId other : members) {
+          at(other).arrivals.push_back({.rank = rank, .word = arrival, .is_counter = true});
+          at(other).departures.push_back({.rank = rank, .word = pulled, .is_counter = true});
+        }
+      }
+    }
+  }
+
+  // A lane's tasks in their order, each once everything it is `after` stands before it.
+  void put_in_order(std::size_t rank) {
+    std::map<LaneId, std::vector<TaskId>> lanes;
+    std::size_t left = 0;
+    for (std::size_t i = 0; i < plan_.tasks.size(); ++i) {
+      const TaskId task(static_cast<std::int64_t>(i));
+      if (rank_of(plan_, task).index() != rank) continue;
+      lanes[plan_.tasks[i].lane].push_back(task);
+      ++left;
+    }
+    std::vector<bool> placed(plan_.tasks.size(), false);
+    std::map<LaneId, std::size_t> heads;
+    while (left > 0) {
+      const std::size_t before = left;
+      for (const auto& [lane, tasks] : lanes) {
+        std::size_t& head = heads[lane];
+        while (head < tasks.size() &&
+               std::ranges::all_of(at(tasks[head]).after,
+                                   [&](TaskId from) { return placed[from.index()]; })) {
+          placed[tasks[head].index()] = true;
+          wiring_.sequence[rank].push_back(tasks[head++]);
+          --left;
+        }
+      }
+      HP_CHECK(left < before, "a verified plan has no cycle within a rank");
+    }
+  }
+
+  const Plan& plan_;
+  Wiring wiring_;
+};
+
+}  // namespace
+
+Wiring wire(const Plan& plan) { return Wirer(plan).wire(); }
+
+}  // namespace harpe::cuda

@@ -1,0 +1,60 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "plan/plan.h"
+
+namespace harpe::cuda {
+
+// What a word of a rank's page is for.
+enum class WordKind : std::uint8_t {
+  Sync,     // a flag: the sync's `from` is over
+  Barrier,  // a counter of the barrier's `from` tasks
+  Arrival,  // a counter: members of a collective whose parts are ready
+  Pulled,   // a counter: members of a collective that have taken what they need
+};
+
+struct Word {
+  WordKind kind = WordKind::Sync;
+  std::int32_t index = 0;     // of the sync, barrier or group
+  std::int32_t arrivals = 1;  // per execution; of a flag 1
+  std::vector<TaskId> producers;
+  friend bool operator==(const Word&, const Word&) = default;
+};
+
+// A word that a task raises, in the page of the rank that waits for it.
+struct Raise {
+  RankId rank;
+  std::int32_t word = 0;
+  bool is_counter = false;
+  friend bool operator==(const Raise&, const Raise&) = default;
+};
+
+// What surrounds a task. A collective raises `arrivals` before it pulls and waits for `arrival`,
+// raises `departures` behind and waits for `pulled`, so that nobody's part changes under a peer.
+struct TaskWiring {
+  std::vector<TaskId> after;        // tasks of the same rank in other lanes
+  std::vector<std::int32_t> waits;  // words of the own page
+  std::vector<Raise> arrivals;
+  std::optional<std::int32_t> arrival;
+  std::vector<Raise> departures;
+  std::optional<std::int32_t> pulled;
+  std::vector<Raise> raises;  // when it is over
+  friend bool operator==(const TaskWiring&, const TaskWiring&) = default;
+};
+
+// A plan's synchronization as streams and words have it (commir.md 7.3, D18): a lane is a stream,
+// an event within a rank an edge between streams, everything across ranks a word in the waiting
+// rank's page that is monotone over executions.
+struct Wiring {
+  std::vector<TaskWiring> tasks;
+  std::vector<std::vector<Word>> pages;       // per rank
+  std::vector<std::vector<TaskId>> sequence;  // per rank: its tasks, each after what it is `after`
+};
+
+// Requires: a verified plan.
+[[nodiscard]] Wiring wire(const Plan& plan);
+
+}  // namespace harpe::cuda
