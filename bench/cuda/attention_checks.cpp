@@ -81,6 +81,26 @@ void check_arrivals(Bench& bench) {
   }
 }
 
+// A few blocks, or all but a few, which then have many tiles each.
+int random_copy_blocks(Draw& draw, int blocks) {
+  return static_cast<int>(draw.coin() ? draw.between(1, 8) : blocks - draw.between(1, 16));
+}
+
+// Blocks of the kernel fetch all inputs while the others compute.
+void check_fetches(Bench& bench) {
+  Draw draw(bench.options().seed + 25);
+  for (const AttentionConfig& config : chosen_configs(bench, draw, 8)) {
+    AttentionCase what = random_case(draw, config, 900);
+    cut_randomly(what, draw, 4, 6);
+    const int blocks = random_copy_blocks(draw, bench.gpu().processors());
+    run(bench, what, config,
+        {.name = fmt::format("{}, {} blocks fetch", cuts_text(what), blocks),
+         .options = {.counters = true, .copy_blocks = blocks},
+         .launches = bench.times(bench.options().repeat / 2)},
+        draw.bits());
+  }
+}
+
 void check_departures(Bench& bench) {
   if (bench.peer() == nullptr) {
     bench.report().skip(kCheck, "departure to a peer", "one GPU");
@@ -122,6 +142,7 @@ void check_attention(Bench& bench) {
   check_variants(bench);
   check_edges(bench);
   check_arrivals(bench);
+  check_fetches(bench);
   check_faults(bench);
   check_departures(bench);
 }

@@ -97,56 +97,88 @@ cuda::AttentionSpec AttentionProblem::spec() const {
   return spec;
 }
 
-Address AttentionProblem::host_copy(const GuardedRows& rows, CUstream stream) {
+// Of all rows, in the memory of `on`; null: of the host.
+Address AttentionProblem::copy_of(const GuardedRows& rows, const Gpu* on, CUstream stream) {
   const std::int64_t bytes = rows.count() * rows.stride_bytes();
-  const Address to = sources_.emplace_back(gpu_->host_memory(bytes)).address();
+  const Address to = on == nullptr ? host_sources_.emplace_back(gpu_->host_memory(bytes)).address()
+                                   : peer_sources_.emplace_back(on->memory(bytes)).address();
+  gpu_->enter();
   gpu_->copy(to, rows.address(), bytes, stream);
   gpu_->synchronise(stream);
   return to;
 }
 
-// A place for `rows` of each batch entry, filled by what is added to the parcel.
-cuda::HeadTensor AttentionProblem::land(const GuardedRows& from, Address source,
-                                        const RowRange& rows, std::int64_t all, std::int64_t head,
-                                        Parcel& parcel) {
+// A place for `rows` of each batch entry, and what has to be copied there.
+cuda::HeadTensor AttentionProblem::land(const GuardedRows& like, Address from, const RowRange& rows,
+                                        std::int64_t head, std::vector<RowCopy>& copies) {
   const GuardedRows& place = landings_.emplace_back(*gpu_, case_.batch * rows.rows,
-                                                    from.rows().columns, from.stride(), case_.in);
+                                                    like.rows().columns, like.stride(), case_.in);
+  const std::int64_t all = like.count() / case_.batch;
   for (std::int64_t batch = 0; batch < case_.batch; ++batch) {
-    const std::int64_t offset = (batch * all + rows.begin) * from.stride_bytes();
-    parcel.copies.push_back({.to = place.row(batch * rows.rows),
-                             .to_stride = place.stride_bytes(),
-                             .from = source + static_cast<Address>(offset),
-                             .from_stride = from.stride_bytes(),
-                             .row_bytes = from.row_bytes(),
-                             .rows = rows.rows});
+    const std::int64_t offset = (batch * all + rows.begin) * like.stride_bytes();
+    copies.push_back({.to = place.row(batch * rows.rows),
+                      .to_stride = place.stride_bytes(),
+                      .from = from + static_cast<Address>(offset),
+                      .from_stride = like.stride_bytes(),
+                      .row_bytes = like.row_bytes(),
+                      .rows = rows.rows});
   }
   return tensor(place, 0, rows.rows, head);
 }
 
-cuda::AttentionSpec AttentionProblem::arriving_spec(const Signals& signals,
-                                                    std::uint32_t arrivals) {
-  cuda::AttentionSpec arriving = spec();
+cuda::AttentionSpec AttentionProblem::landing_spec(const Sources& from, const Bring& bring) {
+  cuda::AttentionSpec landing = spec();
+  int flag = 0;
+  for (std::size_t i = 0; i < landing.chunks.size(); ++i) {
+    std::vector<RowCopy> copies;
+    cuda::AttentionChunkSpec& chunk = landing.chunks[i];
+    chunk.keys = land(k_, from.k, case_.chunks[i], case_.query_dim, copies);
+    chunk.values = land(v_, from.v, case_.chunks[i], case_.value_dim, copies);
+    chunk.ready = bring(flag++, std::move(copies));
+  }
+  for (std::size_t i = 0; i < landing.panels.size(); ++i) {
+    std::vector<RowCopy> copies;
+    cuda::AttentionPanelSpec& panel = landing.panels[i];
+    panel.queries = land(q_, from.q, case_.panels[i], case_.query_dim, copies);
+    panel.ready = bring(flag++, std::move(copies));
+  }
+  return landing;
+}
+
+cuda::AttentionSpec AttentionProblem::arriving_spec(const Signals& signals, std::uint32_t arrivals,
+                                                    const Gpu* source) {
   CUstream const stream = gpu_->new_stream();
-  const Address q = host_copy(q_, stream);
-  const Address k = host_copy(k_, stream);
-  const Address v = host_copy(v_, stream);
-  for (std::size_t i = 0; i < arriving.chunks.size(); ++i) {
-    Parcel parcel = {.copies = {}, .flag = static_cast<int>(parcels_.size())};
-    cuda::AttentionChunkSpec& chunk = arriving.chunks[i];
-    chunk.keys = land(k_, k, case_.chunks[i], case_.keys, case_.query_dim, parcel);
-    chunk.values = land(v_, v, case_.chunks[i], case_.keys, case_.value_dim, parcel);
-    chunk.ready = signals.wait(parcel.flag, arrivals);
-    parcels_.push_back(std::move(parcel));
-  }
-  for (std::size_t i = 0; i < arriving.panels.size(); ++i) {
-    Parcel parcel = {.copies = {}, .flag = static_cast<int>(parcels_.size())};
-    cuda::AttentionPanelSpec& panel = arriving.panels[i];
-    panel.queries = land(q_, q, case_.panels[i], case_.rows, case_.query_dim, parcel);
-    panel.ready = signals.wait(parcel.flag, arrivals);
-    parcels_.push_back(std::move(parcel));
-  }
+  const Sources from = {.q = copy_of(q_, source, stream),
+                        .k = copy_of(k_, source, stream),
+                        .v = copy_of(v_, source, stream)};
+  cuda::AttentionSpec arriving = landing_spec(from, [&](int flag, std::vector<RowCopy> copies) {
+    parcels_.push_back({.copies = std::move(copies), .flag = flag});
+    return signals.wait(flag, arrivals);
+  });
   arriving.wait = signals.context();
   return arriving;
+}
+
+cuda::AttentionSpec AttentionProblem::fetching_spec(const Signals& signals, int copy_blocks) {
+  const Sources from = {.q = q_.address(), .k = k_.address(), .v = v_.address()};
+  std::vector<device::CopyJob> jobs;
+  cuda::AttentionSpec fetching = landing_spec(from, [&](int flag, std::vector<RowCopy> copies) {
+    std::uint32_t granules = 0;
+    for (const RowCopy& rows : copies) {
+      const std::int64_t bytes = rows.rows * rows.from_stride;
+      jobs.push_back({.from = at<const void>(rows.from),
+                      .to = at<void>(rows.to),
+                      .bytes = bytes,
+                      .ready = {},
+                      .done = at<std::uint32_t>(signals.address(flag))});
+      granules += device::copy_arrivals(bytes);
+    }
+    return signals.wait(flag, granules);
+  });
+  fetching.copies = std::move(jobs);
+  fetching.copy_blocks = copy_blocks;
+  fetching.wait = signals.context();
+  return fetching;
 }
 
 void AttentionProblem::reset(CUstream stream) const {

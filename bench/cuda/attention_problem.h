@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <vector>
 
@@ -27,9 +28,13 @@ class AttentionProblem {
   // All inputs at their places, no flags.
   [[nodiscard]] cuda::AttentionSpec spec() const;
   // As `spec`, with every chunk and every panel's queries in places of their own where nothing is
-  // until `parcels` were delivered; flags are numbered chunks first.
-  [[nodiscard]] cuda::AttentionSpec arriving_spec(const Signals& signals, std::uint32_t arrivals);
+  // until `parcels` were delivered from `source`'s memory (null: the host's); flags are numbered
+  // chunks first.
+  [[nodiscard]] cuda::AttentionSpec arriving_spec(const Signals& signals, std::uint32_t arrivals,
+                                                  const Gpu* source);
   [[nodiscard]] const std::vector<Parcel>& parcels() const { return parcels_; }
+  // As `spec`, with the same places filled by blocks of the kernel itself.
+  [[nodiscard]] cuda::AttentionSpec fetching_spec(const Signals& signals, int copy_blocks);
 
   // Poison, or the carried state, in results; poison where inputs arrive.
   void reset(CUstream stream) const;
@@ -40,15 +45,20 @@ class AttentionProblem {
   void sample_rows(std::int64_t rows) { sampled_ = rows; }
 
  private:
-  // Consecutive rows of one tensor in every batch entry, moved to a place of their own.
-  struct Landing {
-    GuardedRows rows;
-    std::int64_t batch_stride;
+  // Where copies of the inputs come from.
+  struct Sources {
+    Address q;
+    Address k;
+    Address v;
   };
+  // Has copies made before a flag is raised: how to wait for it.
+  using Bring = std::function<device::FlagWait(int flag, std::vector<RowCopy> copies)>;
+
   void make_state(std::uint64_t seed, CUstream stream);
-  [[nodiscard]] cuda::HeadTensor land(const GuardedRows& from, Address source, const RowRange& rows,
-                                      std::int64_t all, std::int64_t head, Parcel& parcel);
-  [[nodiscard]] Address host_copy(const GuardedRows& rows, CUstream stream);
+  [[nodiscard]] cuda::AttentionSpec landing_spec(const Sources& from, const Bring& bring);
+  [[nodiscard]] cuda::HeadTensor land(const GuardedRows& like, Address from, const RowRange& rows,
+                                      std::int64_t head, std::vector<RowCopy>& copies);
+  [[nodiscard]] Address copy_of(const GuardedRows& rows, const Gpu* on, CUstream stream);
   void take_reference(CUstream stream);
   void compare_all(Address o, Address lse, Verdict* verdict, CUstream stream);
   [[nodiscard]] RowSample sample() const;
@@ -66,7 +76,8 @@ class AttentionProblem {
   GuardedRows lse_;  // batch x heads rows
   std::optional<GuardedRows> start_o_;
   std::optional<GuardedRows> start_lse_;
-  std::vector<cuda::MappedMemory> sources_;
+  std::vector<cuda::MappedMemory> host_sources_;
+  std::vector<cuda::DeviceMemory> peer_sources_;
   std::vector<GuardedRows> landings_;
   std::vector<Parcel> parcels_;
   std::optional<cuda::DeviceMemory> reference_;  // value, bound, lse, lse bound

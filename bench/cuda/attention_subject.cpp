@@ -14,9 +14,12 @@ class AttentionSubject final : public Subject {
   AttentionSubject(const AttentionCase& what, const device::AttentionConfig& config,
                    const TrialOptions& options, const TrialPlaces& places, Draw& draw)
       : gpu_(places.gpu), problem_(*places.gpu, *places.home, what, draw.bits(), places.stream) {
-    cuda::AttentionSpec spec = options.arrivals > 0
-                                   ? problem_.arriving_spec(*places.signals, options.arrivals)
-                                   : problem_.spec();
+    cuda::AttentionSpec spec = problem_.spec();
+    if (options.arrivals > 0) {
+      spec = problem_.arriving_spec(*places.signals, options.arrivals, nullptr);
+    } else if (options.copy_blocks > 0) {
+      spec = problem_.fetching_spec(*places.signals, options.copy_blocks);
+    }
     spec.wait = places.signals->context();
     if (options.counters) count(spec, config, *places.counters);
     const std::size_t orders = std::min<std::size_t>(spec.chunks.size(), 3);

@@ -3,14 +3,12 @@
 #include <algorithm>
 #include <deque>
 #include <memory>
-#include <optional>
 #include <vector>
 
 #include "bench/cuda/attention_experiments.h"
 #include "bench/cuda/attention_problem.h"
-#include "bench/cuda/courier.h"
+#include "bench/cuda/attention_shapes.h"
 #include "bench/cuda/must.h"
-#include "bench/cuda/signals.h"
 #include "exec/cuda/attention_variants.h"
 #include "exec/cuda/prepared_attention.h"
 
@@ -18,44 +16,11 @@ namespace harpe::bench {
 namespace {
 
 constexpr const char* kAttention = "attention";
-constexpr const char* kWait = "wait attention";
-constexpr const char* kArrival = "arrival attention";
 constexpr int kSets = 2;            // of inputs, in rotation
 constexpr int kTryRounds = 5;       // of what is only to be ranked
 constexpr std::int64_t kRows = 32;  // checked of each head
-constexpr std::int64_t kChunks = 8;
-constexpr std::uint64_t kLimitNs = 200'000'000;
 
 using device::AttentionConfig;
-
-AttentionCase shape(std::int64_t rows, std::int64_t kv_heads, std::int64_t dim, bool causal) {
-  AttentionCase made;
-  made.rows = rows;
-  made.keys = rows;
-  made.heads = 32;
-  made.kv_heads = kv_heads;
-  made.query_dim = dim;
-  made.value_dim = dim;
-  made.causal = causal;
-  made.packed = true;
-  leave_whole(made);
-  made.name = fmt::format("S {} d {} 32/{} {}", rows, dim, kv_heads, causal ? "causal" : "full");
-  return made;
-}
-
-std::vector<AttentionCase> shapes() {
-  std::vector<AttentionCase> all;
-  for (const std::int64_t dim : {128, 64}) {
-    for (const std::int64_t kv_heads : {8, 32}) {
-      for (const bool causal : {false, true}) {
-        for (const std::int64_t rows : {2048, 8192, 16384}) {
-          all.push_back(shape(rows, kv_heads, dim, causal));
-        }
-      }
-    }
-  }
-  return all;
-}
 
 double flops_of(const AttentionCase& what) {
   const double all = 4.0 * static_cast<double>(what.heads) * static_cast<double>(what.rows) *
@@ -207,162 +172,11 @@ void time_shape(Bench& bench, const AttentionCase& what) {
                            std::move(row.cells));
 }
 
-void cut_evenly(AttentionCase& what) {
-  what.chunks.clear();
-  for (std::int64_t chunk = 0; chunk < kChunks; ++chunk) {
-    const std::int64_t begin = what.keys * chunk / kChunks;
-    what.chunks.push_back({.begin = begin, .rows = what.keys * (chunk + 1) / kChunks - begin});
-  }
-}
-
-// Chunks with flags that were raised long ago, chunks without flags, and one chunk.
-void time_wait(Bench& bench, AttentionCase what) {
-  cut_evenly(what);
-  Gpu& gpu = bench.gpu();
-  AttentionProblem problem(gpu, gpu, what, bench.options().seed, bench.stream());
-  Signals signals(gpu, static_cast<int>(kChunks), kLimitNs);
-  signals.begin_epoch(bench.stream());
-  signals.raise_all(1, bench.stream());
-  const cuda::AttentionSpec bare = problem.spec();
-  cuda::AttentionSpec flagged = bare;
-  flagged.wait = signals.context();
-  for (std::size_t i = 0; i < flagged.chunks.size(); ++i) {
-    flagged.chunks[i].ready = signals.wait(static_cast<int>(i), 1);
-  }
-  cuda::AttentionSpec whole = bare;
-  whole.chunks.resize(1);
-  whole.chunks.front().rows = what.keys;
-  std::vector<cuda::PreparedAttention> runs;
-  for (const cuda::AttentionSpec& spec : {flagged, bare, whole}) {
-    runs.push_back(
-        must(cuda::PreparedAttention::make(gpu.library(), spec, cuda::choose_attention(spec))));
-  }
-  std::vector<Contender> contenders;
-  for (const cuda::PreparedAttention& run : runs) {
-    contenders.push_back(
-        {.name = "", .call = [&run](int, CUstream stream) { must(run.launch(stream)); }});
-  }
-  const auto timings = bench.stopwatch().time(contenders, bench.options().rounds, 1);
-  bench.report().add({.experiment = kWait,
-                      .name = what.name,
-                      .cells = {{"flags us", timings[0].median_us},
-                                {"chunks us", timings[1].median_us},
-                                {"one chunk us", timings[2].median_us},
-                                {"flags / chunks", timings[0].median_us / timings[1].median_us},
-                                {"flags / one", timings[0].median_us / timings[2].median_us},
-                                {"fault", signals.fault()}}});
-}
-
-// Keys and values that come from the host's memory chunk by chunk while the kernel runs; the
-// queries and the first chunk are there before.
-class ArrivingAttention {
- public:
-  ArrivingAttention(Bench& bench, const AttentionCase& what)
-      : gpu_(&bench.gpu()),
-        problem_(*gpu_, *gpu_, what, bench.options().seed, bench.stream()),
-        signals_(*gpu_, static_cast<int>(what.chunks.size() + what.panels.size()), kLimitNs),
-        spec_(problem_.arriving_spec(signals_, 1)),
-        run_(must(
-            cuda::PreparedAttention::make(gpu_->library(), spec_, cuda::choose_attention(spec_)))),
-        courier_(*gpu_, signals_, 1),
-        delivered_(gpu_->new_event()),
-        draw_(bench.options().seed) {
-    for (const Parcel& parcel : problem_.parcels()) {
-      const bool is_late = parcel.flag > 0 && parcel.flag < static_cast<int>(what.chunks.size());
-      (is_late ? late_ : early_).push_back(parcel.flag);
-    }
-  }
-
-  [[nodiscard]] Contender alone() {
-    return {.name = "compute",
-            .call = [this](int, CUstream stream) { must(run_.launch(stream)); },
-            .prepare =
-                [this](CUstream stream) {
-                  begin_epoch(stream);
-                  deliver(late_, stream);
-                  wait_for_parcels(stream);
-                }};
-  }
-  [[nodiscard]] Contender copies() {
-    return {.name = "arrival",
-            .call =
-                [this](int, CUstream stream) {
-                  deliver(late_, stream);
-                  wait_for_parcels(stream);
-                },
-            .prepare = [this](CUstream stream) { begin_epoch(stream); }};
-  }
-  [[nodiscard]] Contender both() {
-    return {.name = "both",
-            .call =
-                [this](int, CUstream stream) {
-                  deliver(late_, stream);
-                  must(run_.launch(stream));
-                  wait_for_parcels(stream);
-                },
-            .prepare = [this](CUstream stream) { begin_epoch(stream); }};
-  }
-  [[nodiscard]] std::string fault() const { return signals_.fault(); }
-
- private:
-  void begin_epoch(CUstream stream) {
-    signals_.begin_epoch(stream);
-    deliver(early_, stream);
-    wait_for_parcels(stream);
-  }
-  void deliver(const std::vector<int>& order, CUstream stream) {
-    courier_.follow(stream);
-    courier_.deliver(problem_.parcels(), order, draw_, 0);
-    gpu_->record(delivered_, courier_.stream());
-  }
-  void wait_for_parcels(CUstream stream) { gpu_->wait_for(stream, delivered_); }
-
-  Gpu* gpu_;
-  AttentionProblem problem_;
-  Signals signals_;
-  cuda::AttentionSpec spec_;
-  cuda::PreparedAttention run_;
-  Courier courier_;
-  CUevent delivered_;
-  Draw draw_;
-  std::vector<int> early_;
-  std::vector<int> late_;
-};
-
-void time_arrival(Bench& bench, AttentionCase what) {
-  cut_evenly(what);
-  ArrivingAttention arriving(bench, what);
-  const auto timings = bench.stopwatch().time(
-      {arriving.alone(), arriving.copies(), arriving.both()}, bench.options().rounds, 1);
-  const double bound = std::max(timings[0].median_us, timings[1].median_us);
-  bench.report().add({.experiment = kArrival,
-                      .name = what.name,
-                      .cells = {{"from", "host"},
-                                {"chunks", kChunks},
-                                {"compute us", timings[0].median_us},
-                                {"arrival us", timings[1].median_us},
-                                {"both us", timings[2].median_us},
-                                {"both / max", timings[2].median_us / bound},
-                                {"fault", arriving.fault()}}});
-}
-
 }  // namespace
 
 void time_attention(Bench& bench) {
-  for (const AttentionCase& what : shapes()) {
+  for (const AttentionCase& what : attention_shapes()) {
     if (bench.report().begins(kAttention, what.name)) time_shape(bench, what);
-  }
-}
-
-void time_attention_wait(Bench& bench) {
-  for (const AttentionCase& what : shapes()) {
-    if (what.rows >= 8192 && bench.report().begins(kWait, what.name)) time_wait(bench, what);
-  }
-}
-
-void time_attention_arrival(Bench& bench) {
-  for (const AttentionCase& what : shapes()) {
-    if (bench.report().begins(kArrival, what.name)) time_arrival(bench, what);
   }
 }
 

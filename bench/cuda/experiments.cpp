@@ -19,8 +19,10 @@ const std::vector<Experiment>& experiments() {
        check_attention},
       {"attention", "attention", "forward, full and causal, beside cuDNN", time_attention},
       {"wait", "attention", "flags that were raised before, beside none", time_attention_wait},
-      {"arrival", "attention", "keys and values that arrive from the host while it runs",
+      {"arrival", "attention", "keys and values that arrive while it runs (--source)",
        time_attention_arrival},
+      {"departure", "attention", "o stored to a peer, beside o stored here",
+       time_attention_departure},
   };
   return all;
 }

@@ -164,12 +164,13 @@ int slices_per_group(const AttentionSpec& spec) {
 
 }  // namespace
 
-Checked<Ok> check(const AttentionSpec& spec) {
+Checked<Ok> check(const AttentionSpec& spec, int blocks) {
   HP_REQUIRE_OK(check_heads(spec));
   HP_REQUIRE_OK(check_count("panels", static_cast<std::int64_t>(spec.panels.size()), 1,
                             device::kMaxAttentionPanels));
   HP_REQUIRE_OK(check_count("chunks", static_cast<std::int64_t>(spec.chunks.size()), 1,
                             device::kMaxAttentionChunks));
+  HP_REQUIRE_OK(check_count("copying blocks", spec.copy_blocks, 0, blocks - 1));
   for (std::size_t i = 0; i < spec.panels.size(); ++i) {
     HP_REQUIRE_OK(check_panel(spec, spec.panels[i], "panels[" + std::to_string(i) + "]"));
   }
@@ -224,7 +225,7 @@ AttentionPlan plan_attention(const AttentionSpec& spec, const AttentionConfig& c
   args.scale_log2 = static_cast<float>(scale_log2);
   args.slack = static_cast<float>(kSlackLog2 / scale_log2);
   const int working = std::min(blocks - spec.copy_blocks, args.tiles * args.slices);
-  plan.blocks = spec.copy_blocks + std::max(1, working);
+  plan.blocks = spec.copy_blocks + working;
   return plan;
 }
 

@@ -60,11 +60,11 @@ struct AttentionSpec {
   int copy_blocks = 0;
 };
 
-// Errors: G060 no kernel for such heads; G041 an address or stride that kernels cannot take; G062
-// too many or too few of something; G063 the scale.
-[[nodiscard]] Checked<Ok> check(const AttentionSpec& spec);
+// `blocks` is how many can be resident. Errors: G060 no kernel for such heads; G041 an address or
+// stride that kernels cannot take; G062 too many or too few of something; G063 the scale.
+[[nodiscard]] Checked<Ok> check(const AttentionSpec& spec, int blocks);
 
-// The best configuration for a spec. Requires: check(spec) is ok.
+// The best configuration for a spec. Requires: check(spec, blocks) is ok.
 [[nodiscard]] device::AttentionConfig choose_attention(const AttentionSpec& spec);
 
 // All that a launch needs but what is made on a GPU: the maps, encoded, in the order panels'
@@ -79,8 +79,7 @@ struct AttentionPlan {
 // What is worked on at a time should stay in a cache of this size.
 inline constexpr std::int64_t kAttentionCacheBytes = std::int64_t{32} << 20;
 
-// `blocks` is how many can be resident. Requires: check(spec) is ok, and the configuration is for
-// such heads.
+// Requires: check(spec, blocks) is ok, and the configuration is for such heads.
 [[nodiscard]] AttentionPlan plan_attention(const AttentionSpec& spec,
                                            const device::AttentionConfig& config, int blocks);
 

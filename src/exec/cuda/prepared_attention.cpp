@@ -16,8 +16,8 @@ using device::AttentionConfig;
 Checked<PreparedAttention> PreparedAttention::make(KernelLibrary& library,
                                                    const AttentionSpec& spec,
                                                    const AttentionConfig& config) {
-  HP_REQUIRE_OK(check(spec));
   const Device& device = library.device();
+  HP_REQUIRE_OK(check(spec, device.facts().multiprocessors));
   if (auto current = device.make_current(); !current.ok()) return to_diag(current.error());
   HP_TRY(const LoadedKernel* kernel, library.load(attention_variant(config)));
   PreparedAttention attention(library, *kernel, config);

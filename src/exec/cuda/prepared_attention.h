@@ -15,7 +15,7 @@ namespace harpe::cuda {
 class PreparedAttention {
  public:
   // Requires: `library` outlives this; the configuration is for such heads; where flags are waited
-  // for, spec.wait has a poison word and a fault record. Errors: those of check(spec) and of
+  // for, spec.wait has a poison word and a fault record. Errors: those of check and of
   // loading; G005.
   [[nodiscard]] static Checked<PreparedAttention> make(KernelLibrary& library,
                                                        const AttentionSpec& spec,

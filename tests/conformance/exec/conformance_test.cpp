@@ -109,7 +109,7 @@ void check_plan(const Plan& plan, const Program& program) {
     ASSERT_TRUE(stats.ok()) << render(stats.error());
     for (const Buffer* buffer : buffers_of(program)) {
       if (buffer->role != Role::Out) continue;
-      const HostTensor found = executor.output(buffer->name);
+      const HostTensor found = executor.output(buffer->name).value();
       if (iterations > 1) {
         EXPECT_EQ(found.data, first[buffer->name]) << "executions differ";
       } else {

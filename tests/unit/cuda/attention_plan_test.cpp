@@ -13,6 +13,8 @@ namespace {
 using device::AttentionConfig;
 using device::Element;
 
+constexpr int kMultiprocessors = 132;
+
 HeadTensor packed(DeviceAddress address, std::int64_t rows, std::int64_t heads,
                   std::int64_t columns) {
   return {address, {rows * heads * columns, heads * columns, columns}};
@@ -33,7 +35,7 @@ AttentionSpec some_spec() {
 }
 
 DiagCode refusal_of(const AttentionSpec& spec) {
-  const Checked<Ok> checked = check(spec);
+  const Checked<Ok> checked = check(spec, kMultiprocessors);
   EXPECT_FALSE(checked.ok());
   return checked.ok() ? DiagCode{} : checked.error().code;
 }
@@ -69,6 +71,17 @@ TEST(Attention, refuses_tables_that_do_not_fit_and_groups_that_do_not_divide) {
   EXPECT_EQ(refusal_of(spec), DiagCode::G062);
 }
 
+TEST(Attention, refuses_copying_blocks_that_leave_none_to_compute) {
+  AttentionSpec spec = some_spec();
+  for (const int blocks : {-1, kMultiprocessors}) {
+    spec.copy_blocks = blocks;
+    EXPECT_EQ(refusal_of(spec), DiagCode::G062) << blocks;
+  }
+  spec.copy_blocks = kMultiprocessors - 1;
+  EXPECT_TRUE(check(spec, kMultiprocessors).ok());
+  EXPECT_EQ(plan_attention(spec, AttentionConfig{}, kMultiprocessors).blocks, kMultiprocessors);
+}
+
 TEST(Attention, refuses_scales_that_turn_maxima_round) {
   AttentionSpec spec = some_spec();
   spec.scale = -1;
@@ -99,7 +112,7 @@ TEST(Attention, takes_the_measured_tiles_of_other_heads) {
 
 TEST(Attention, plans_tiles_maps_and_blocks) {
   const AttentionSpec spec = some_spec();
-  const AttentionPlan plan = plan_attention(spec, AttentionConfig{}, 132);
+  const AttentionPlan plan = plan_attention(spec, AttentionConfig{}, kMultiprocessors);
   EXPECT_EQ(plan.args.tiles, 6);
   EXPECT_EQ(plan.args.slices, 16);
   EXPECT_EQ(plan.blocks, 96);
@@ -115,7 +128,7 @@ TEST(Attention, plans_tiles_maps_and_blocks) {
 }
 
 TEST(Attention, puts_each_map_where_the_kernel_reads_it) {
-  AttentionPlan plan = plan_attention(some_spec(), AttentionConfig{}, 132);
+  AttentionPlan plan = plan_attention(some_spec(), AttentionConfig{}, kMultiprocessors);
   EXPECT_EQ(&map_of(plan.args, 1), &plan.args.panels[1].queries);
   EXPECT_EQ(&map_of(plan.args, 2), &plan.args.chunks[0].keys);
   EXPECT_EQ(&map_of(plan.args, 3), &plan.args.chunks[0].values);

@@ -204,8 +204,10 @@ class AttentionConsumer {
     if (panel.done != nullptr) publish_stores(panel.done, kFirstPublish + warpgroup_);
   }
 
-  // The warp no longer reads what the barrier's slot holds.
+  // The warp no longer reads what the barrier's slot holds. One lane arrives: what the others read
+  // comes before that by the warp's barrier alone.
   HP_DEVICE void release(Barrier* empty, bool really) const {
+    __syncwarp();
     if (really && thread_ % 32 == 0) arrive(empty);
   }
 

@@ -10,11 +10,13 @@ namespace harpe::device {
 inline constexpr int kMaxKvStages = 4;
 inline constexpr int kMaxQueryStages = 2;
 // A description of a query tile is read until its results are stored, which is after its slot of
-// queries, and that of the next tile, were given back.
+// queries was given back. It is overwritten once that of the tile after the next was, too: by then
+// each warpgroup has stored and taken another turn (bar.sync).
 inline constexpr int kQueryTiles = 4;
 
 // One tile of keys, described by the producer to the consumers. Written before the arrival that
-// lets the keys through, read before the slot is given back.
+// lets the keys through (a wait acquires what was before every arrival of the phase, whoever
+// completes it), read before the slot is given back.
 struct alignas(16) KvStep {
   static constexpr int kMasked = 1;
   static constexpr int kLast = 2;      // of its query tile
