@@ -43,6 +43,19 @@ HP_DEVICE void arrive_at(Barrier* barrier, std::uint32_t block) {
       : "memory");
 }
 
+// The same, and what the thread wrote or acquired before, in any block's shared memory, is visible
+// to who waits with wait_barrier_cluster.
+HP_DEVICE void arrive_release_at(Barrier* barrier, std::uint32_t block) {
+  asm volatile(
+      "{\n"
+      ".reg .b32 remote;\n"
+      "mapa.shared::cluster.u32 remote, %0, %1;\n"
+      "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [remote];\n"
+      "}\n" ::"r"(shared_address(barrier)),
+      "r"(block)
+      : "memory");
+}
+
 // One arrival, and `bytes` more that the copy engine will bring in this phase.
 HP_DEVICE void arrive_expecting(Barrier* barrier, std::uint32_t bytes) {
   asm volatile(
@@ -67,6 +80,49 @@ HP_DEVICE void wait_barrier(Barrier* barrier, std::uint32_t parity) {
       : "memory");
 }
 
+// The same, and acquires what other blocks of the cluster released: see arrive_release_at.
+HP_DEVICE void wait_barrier_cluster(Barrier* barrier, std::uint32_t parity) {
+  asm volatile(
+      "{\n"
+      ".reg .pred done;\n"
+      "again:\n"
+      "mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 done, [%0], %1;\n"
+      "@done bra.uni over;\n"
+      "bra.uni again;\n"
+      "over:\n"
+      "}\n" ::"r"(shared_address(barrier)),
+      "r"(parity)
+      : "memory");
+}
+
+// Where `address` of this block's shared memory lies in block `block` of the cluster.
+HP_DEVICE std::uint32_t address_in(std::uint32_t address, std::uint32_t block) {
+  std::uint32_t there;
+  asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"(address), "r"(block));
+  return there;
+}
+
+HP_DEVICE std::uint32_t load_cluster(std::uint32_t address) {
+  std::uint32_t value;
+  asm volatile("ld.volatile.shared::cluster.u32 %0, [%1];" : "=r"(value) : "r"(address) : "memory");
+  return value;
+}
+
+HP_DEVICE float4 load_quad_cluster(std::uint32_t address) {
+  float4 value;
+  asm volatile("ld.shared::cluster.v4.f32 {%0, %1, %2, %3}, [%4];"
+               : "=f"(value.x), "=f"(value.y), "=f"(value.z), "=f"(value.w)
+               : "r"(address)
+               : "memory");
+  return value;
+}
+
+HP_DEVICE void store_quad(std::uint32_t address, float x, float y, float z, float w) {
+  asm volatile("st.shared.v4.f32 [%0], {%1, %2, %3, %4};" ::"r"(address), "f"(x), "f"(y), "f"(z),
+               "f"(w)
+               : "memory");
+}
+
 // Named barrier `id` (1 to 15) of the block, over `threads` threads.
 HP_DEVICE void sync_threads(int id, int threads) {
   asm volatile("bar.sync %0, %1;" ::"r"(id), "r"(threads) : "memory");
@@ -74,6 +130,23 @@ HP_DEVICE void sync_threads(int id, int threads) {
 
 HP_DEVICE void arrive_threads(int id, int threads) {
   asm volatile("bar.arrive %0, %1;" ::"r"(id), "r"(threads) : "memory");
+}
+
+// The same as sync_threads; whether `value` holds for any of the threads.
+HP_DEVICE bool any_of_threads(int id, int threads, bool value) {
+  std::uint32_t any;
+  asm volatile(
+      "{\n"
+      ".reg .pred one;\n"
+      ".reg .pred all;\n"
+      "setp.ne.u32 one, %1, 0;\n"
+      "barrier.cta.red.or.aligned.pred all, %2, %3, one;\n"
+      "selp.u32 %0, 1, 0, all;\n"
+      "}\n"
+      : "=r"(any)
+      : "r"(value ? 1U : 0U), "r"(id), "r"(threads)
+      : "memory");
+  return any != 0;
 }
 
 // True for one thread of the warp, all of whose threads call it.
@@ -95,9 +168,18 @@ HP_DEVICE std::uint32_t block_in_cluster() {
   return rank;
 }
 
+// All threads of the cluster's blocks, warp by warp: one wait follows each arrival.
+HP_DEVICE void arrive_cluster() {
+  asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory");
+}
+
+HP_DEVICE void wait_cluster() {
+  asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
+}
+
 HP_DEVICE void sync_cluster() {
-  asm volatile("barrier.cluster.arrive.release.aligned;\nbarrier.cluster.wait.acquire.aligned;" ::
-                   : "memory");
+  arrive_cluster();
+  wait_cluster();
 }
 
 // A ring of `Stages` slots: the slot in turn and the parity of its phase.
