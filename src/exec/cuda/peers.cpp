@@ -1,6 +1,7 @@
 #include "exec/cuda/peers.h"
 
 #include <algorithm>
+#include <cstring>
 #include <string>
 
 #include "exec/cuda/current_device.h"
@@ -76,7 +77,54 @@ Checked<Ok> check_memory(const Device& device, std::int64_t needed) {
   return too_little_memory(device.facts().id, static_cast<std::int64_t>(free), needed);
 }
 
+// What is shared between processes is shared in whole pages of the GPU: such memory is not a part
+// of an allocation that holds other things too.
+constexpr std::int64_t kSharedGranule = 2 * kMebibyte;
+
+std::int64_t round_up(std::int64_t bytes, std::int64_t granule) {
+  return (bytes + granule - 1) / granule * granule;
+}
+
 }  // namespace
+
+// What a rank tells the others of itself.
+struct Peers::Handles {
+  CUipcMemHandle arena{};
+  CUipcMemHandle page{};
+  std::int64_t arena_bytes = 0;
+  std::int32_t flags = 0;
+};
+
+const Peers::View& Peers::view(int rank) const {
+  HP_CHECK(rank >= 0 && rank < ranks(), "there is no such rank");
+  return views_[static_cast<std::size_t>(rank)];
+}
+
+const Peers::Own& Peers::own(int rank) const {
+  const auto found = own_.find(rank);
+  HP_CHECK(found != own_.end(), "the rank is in another process");
+  return found->second;
+}
+
+SignalPage& Peers::page(int rank) {
+  const auto found = own_.find(rank);
+  HP_CHECK(found != own_.end(), "the rank is in another process");
+  return found->second.page;
+}
+
+void Peers::add_own(int rank, Own own) {
+  View& view = views_[static_cast<std::size_t>(rank)];
+  view = {.arena = own.arena.address(), .signals = own.page.addresses()};
+  own_.emplace(rank, std::move(own));
+}
+
+Checked<Peers::Own> Peers::make_own(const Device& device, std::int64_t arena_bytes,
+                                    std::int32_t flags, std::int64_t granule) {
+  HP_TRY(DeviceMemory arena, DeviceMemory::allocate(device, round_up(arena_bytes, granule)));
+  HP_TRY(SignalPage page,
+         SignalPage::create(device, flags, round_up(SignalAddresses::bytes_for(flags), granule)));
+  return Own{.device = device, .arena = std::move(arena), .page = std::move(page)};
+}
 
 Checked<Peers> Peers::open(const std::shared_ptr<const DriverApi>& driver,
                            const PeersRequest& request) {
@@ -87,15 +135,72 @@ Checked<Peers> Peers::open(const std::shared_ptr<const DriverApi>& driver,
     const auto sharing = std::ranges::count(request.gpus, device.facts().id);
     HP_REQUIRE_OK(check_memory(device, of_a_rank * sharing));
   }
-  std::vector<Rank> ranks;
-  for (const DeviceId gpu : request.gpus) {
+  Peers peers;
+  peers.views_.resize(request.gpus.size());
+  for (int rank = 0; rank < peers.ranks(); ++rank) {
+    const DeviceId gpu = request.gpus[static_cast<std::size_t>(rank)];
     const auto device =
         std::ranges::find_if(devices, [&](const Device& each) { return each.facts().id == gpu; });
-    HP_TRY(DeviceMemory arena, DeviceMemory::allocate(*device, request.arena_bytes));
-    HP_TRY(SignalPage page, SignalPage::create(*device, request.flags));
-    ranks.push_back({.device = *device, .arena = std::move(arena), .page = std::move(page)});
+    HP_TRY(Own own, make_own(*device, request.arena_bytes, request.flags, 1));
+    peers.add_own(rank, std::move(own));
   }
-  return Peers(std::move(ranks));
+  return peers;
+}
+
+Checked<Peers> Peers::join(const std::shared_ptr<const DriverApi>& driver,
+                           const OwnRankRequest& request, Bootstrap& bootstrap) {
+  HP_TRY(const Device device, Device::open(driver, request.gpu));
+  HP_REQUIRE_OK(check_memory(
+      device, round_up(request.arena_bytes, kSharedGranule) +
+                  round_up(SignalAddresses::bytes_for(request.flags), kSharedGranule)));
+  HP_TRY(Own own, make_own(device, request.arena_bytes, request.flags, kSharedGranule));
+  Handles handles{.arena_bytes = request.arena_bytes, .flags = request.flags};
+  HP_TRY(handles.arena, export_memory(device, own.arena));
+  HP_TRY(handles.page, export_memory(device, own.page.memory()));
+  const auto blobs = bootstrap.all_gather(std::as_bytes(std::span(&handles, 1)));
+  if (!blobs.ok()) return to_diag(blobs.error());
+  Peers peers;
+  peers.views_.resize(blobs->size());
+  peers.add_own(bootstrap.rank(), std::move(own));
+  HP_REQUIRE_OK(peers.import(device, *blobs, request));
+  return peers;
+}
+
+Checked<Ok> Peers::import(const Device& device, const std::vector<Blob>& blobs,
+                          const OwnRankRequest& request) {
+  for (int rank = 0; rank < ranks(); ++rank) {
+    if (is_own(rank)) continue;
+    const Blob& blob = blobs[static_cast<std::size_t>(rank)];
+    Handles handles;
+    if (blob.size() == sizeof(handles)) std::memcpy(&handles, blob.data(), sizeof(handles));
+    if (handles.arena_bytes != request.arena_bytes || handles.flags != request.flags) {
+      return to_diag(BootstrapError{.rank = own_.begin()->first,
+                                    .address = "rank " + std::to_string(rank),
+                                    .reason = "it runs something else"});
+    }
+    const auto open = [&](const CUipcMemHandle& handle) -> Checked<DeviceAddress> {
+      auto memory = ImportedMemory::open(device, handle);
+      if (!memory.ok()) {
+        return with_note(memory.error(), "for memory of rank " + std::to_string(rank));
+      }
+      imports_.push_back(std::move(memory).value());
+      return imports_.back().address();
+    };
+    View& view = views_[static_cast<std::size_t>(rank)];
+    HP_TRY(view.arena, open(handles.arena));
+    HP_TRY(view.signals.base, open(handles.page));
+    view.signals.flags = handles.flags;
+  }
+  return Ok{};
+}
+
+Checked<Ok> Peers::leave(Bootstrap& bootstrap) {
+  const auto done = bootstrap.all_gather({});
+  if (!done.ok()) return to_diag(done.error());
+  imports_.clear();
+  const auto left = bootstrap.all_gather({});
+  if (!left.ok()) return to_diag(left.error());
+  return Ok{};
 }
 
 }  // namespace harpe::cuda

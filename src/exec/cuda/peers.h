@@ -1,9 +1,12 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <vector>
 
+#include "exec/cuda/bootstrap.h"
+#include "exec/cuda/ipc_memory.h"
 #include "exec/cuda/signal_page.h"
 
 namespace harpe::cuda {
@@ -14,31 +17,64 @@ struct PeersRequest {
   std::int32_t flags = 0;        // in the page of each
 };
 
+// What one rank in a process of its own brings along.
+struct OwnRankRequest {
+  DeviceId gpu;
+  std::int64_t arena_bytes = 0;  // like `flags`, equal in all ranks
+  std::int32_t flags = 0;
+};
+
 // The ranks of a run, with the memory that they write for each other: an arena and a page of
-// signals each, at addresses that every GPU of this process may use.
+// signals each, at addresses that the GPUs of this process may use.
 class Peers {
  public:
-  // Errors: G005, G006, G007; G071 two of the GPUs are no peers; G073 the memory is not there.
+  // All ranks in this process. Errors: G005, G006, G007; G071 two of the GPUs are no peers; G073
+  // the memory is not there.
   [[nodiscard]] static Checked<Peers> open(const std::shared_ptr<const DriverApi>& driver,
                                            const PeersRequest& request);
+  // One rank in this process, the others in processes of the same machine, which call this too.
+  // Errors: as of `open`, and where the others do not come.
+  [[nodiscard]] static Checked<Peers> join(const std::shared_ptr<const DriverApi>& driver,
+                                           const OwnRankRequest& request, Bootstrap& bootstrap);
+  // After `join`, once this rank's work is done: waits until that of all is, and lets go of their
+  // memory, so that each may free its own.
+  [[nodiscard]] Checked<Ok> leave(Bootstrap& bootstrap);
 
-  [[nodiscard]] int ranks() const { return static_cast<int>(ranks_.size()); }
-  [[nodiscard]] const Device& device(int rank) const { return at(rank).device; }
-  [[nodiscard]] DeviceAddress arena(int rank) const { return at(rank).arena.address(); }
-  [[nodiscard]] const SignalAddresses& signals(int rank) const { return at(rank).page.addresses(); }
-  [[nodiscard]] SignalPage& page(int rank) { return ranks_[static_cast<std::size_t>(rank)].page; }
-  [[nodiscard]] const SignalPage& page(int rank) const { return at(rank).page; }
+  [[nodiscard]] int ranks() const { return static_cast<int>(views_.size()); }
+  [[nodiscard]] DeviceAddress arena(int rank) const { return view(rank).arena; }
+  [[nodiscard]] const SignalAddresses& signals(int rank) const { return view(rank).signals; }
+
+  [[nodiscard]] bool is_own(int rank) const { return own_.contains(rank); }
+  // Requires: the rank is in this process.
+  [[nodiscard]] const Device& device(int rank) const { return own(rank).device; }
+  [[nodiscard]] const SignalPage& page(int rank) const { return own(rank).page; }
+  [[nodiscard]] SignalPage& page(int rank);
 
  private:
-  struct Rank {
+  // A rank of this process.
+  struct Own {
     Device device;
     DeviceMemory arena;
     SignalPage page;
   };
-  explicit Peers(std::vector<Rank> ranks) : ranks_(std::move(ranks)) {}
-  [[nodiscard]] const Rank& at(int rank) const { return ranks_[static_cast<std::size_t>(rank)]; }
+  // Any rank.
+  struct View {
+    DeviceAddress arena = 0;
+    SignalAddresses signals;
+  };
+  struct Handles;
+  Peers() = default;
+  void add_own(int rank, Own own);
+  [[nodiscard]] static Checked<Own> make_own(const Device& device, std::int64_t arena_bytes,
+                                             std::int32_t flags, std::int64_t granule);
+  [[nodiscard]] Checked<Ok> import(const Device& device, const std::vector<Blob>& blobs,
+                                   const OwnRankRequest& request);
+  [[nodiscard]] const View& view(int rank) const;
+  [[nodiscard]] const Own& own(int rank) const;
 
-  std::vector<Rank> ranks_;
+  std::map<int, Own> own_;  // by rank
+  std::vector<View> views_;
+  std::vector<ImportedMemory> imports_;
 };
 
 }  // namespace harpe::cuda

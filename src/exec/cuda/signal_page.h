@@ -36,6 +36,7 @@ class SignalPage {
                                                   std::int64_t bytes = 0);
 
   [[nodiscard]] const SignalAddresses& addresses() const { return addresses_; }
+  [[nodiscard]] const DeviceMemory& memory() const { return words_; }
   // For kernels of this rank.
   [[nodiscard]] device::WaitContext context(std::chrono::nanoseconds limit,
                                             std::uint32_t task = 0) const;

@@ -1,0 +1,32 @@
+#pragma once
+
+#include "exec/cuda/device_memory.h"
+
+namespace harpe::cuda {
+
+// How another process names memory of a GPU. Errors: G005.
+[[nodiscard]] Checked<CUipcMemHandle> export_memory(const Device& device,
+                                                    const DeviceMemory& memory);
+
+// Memory of another process on this machine, at an address for this one. Requires: that process
+// keeps it while this lives.
+class ImportedMemory {
+ public:
+  // For kernels and copies of `device`, from its peers and from itself. Errors: G005.
+  [[nodiscard]] static Checked<ImportedMemory> open(const Device& device,
+                                                    const CUipcMemHandle& handle);
+  ImportedMemory(ImportedMemory&& other) noexcept;
+  ImportedMemory& operator=(ImportedMemory&& other) noexcept;
+  ~ImportedMemory();
+
+  [[nodiscard]] DeviceAddress address() const { return address_; }
+
+ private:
+  ImportedMemory(Device device, DeviceAddress address)
+      : device_(std::move(device)), address_(address) {}
+
+  Device device_;
+  DeviceAddress address_ = 0;
+};
+
+}  // namespace harpe::cuda

@@ -1,0 +1,106 @@
+#include "exec/cuda/launch_environment.h"
+
+#include <charconv>
+
+namespace harpe::cuda {
+namespace {
+
+using Number = Result<int, LaunchError>;
+
+Number number_in(const ReadVariable& read, const std::string& variable) {
+  const std::optional<std::string> text = read(variable);
+  if (!text) return LaunchError{.variable = variable, .reason = "is not set"};
+  int value = 0;
+  const char* const end = text->data() + text->size();
+  const auto [stop, status] = std::from_chars(text->data(), end, value);
+  if (status != std::errc() || stop != end || value < 0) {
+    return LaunchError{.variable = variable, .reason = "is `" + *text + "`, which is no number"};
+  }
+  return value;
+}
+
+struct Names {
+  std::string rank;
+  std::string ranks;
+  std::string local_rank;
+};
+
+Result<Launch, LaunchError> read_numbers(const ReadVariable& read, const Names& names) {
+  Launch launch;
+  HP_TRY(launch.rank, number_in(read, names.rank));
+  HP_TRY(launch.ranks, number_in(read, names.ranks));
+  HP_TRY(launch.local_rank, number_in(read, names.local_rank));
+  if (launch.rank >= launch.ranks) {
+    return LaunchError{.variable = names.rank,
+                       .reason = "is " + std::to_string(launch.rank) + ", and there are " +
+                                 std::to_string(launch.ranks) + " ranks"};
+  }
+  return launch;
+}
+
+// MASTER_ADDR and MASTER_PORT, where they are set. torchrun itself listens at that port, and says
+// so: the next one is ours.
+Result<std::optional<std::string>, LaunchError> master(const ReadVariable& read) {
+  const std::optional<std::string> host = read("MASTER_ADDR");
+  if (!host) return std::optional<std::string>();
+  HP_TRY(int port, number_in(read, "MASTER_PORT"));
+  if (read("TORCHELASTIC_USE_AGENT_STORE") == "True") ++port;
+  if (port < 1 || port > 65535) {
+    return LaunchError{.variable = "MASTER_PORT", .reason = "leaves no port to meet at"};
+  }
+  return std::optional(*host + ":" + std::to_string(port));
+}
+
+// A name that the processes of one job share and those of others do not; for one machine.
+Result<Launch, LaunchError> with_address(const ReadVariable& read, Launch launch,
+                                         const std::string& job) {
+  HP_TRY(const std::optional<std::string> address, master(read));
+  launch.address = address.value_or("unix:@harpe-" + job);
+  return launch;
+}
+
+Result<Launch, LaunchError> torchrun(const ReadVariable& read) {
+  HP_TRY(Launch launch,
+         read_numbers(read, {.rank = "RANK", .ranks = "WORLD_SIZE", .local_rank = "LOCAL_RANK"}));
+  if (launch.ranks > 1 && !read("MASTER_ADDR")) {
+    return LaunchError{.variable = "MASTER_ADDR", .reason = "is not set"};
+  }
+  return with_address(read, launch, "alone");
+}
+
+Result<Launch, LaunchError> open_mpi(const ReadVariable& read) {
+  HP_TRY(Launch launch, read_numbers(read, {.rank = "OMPI_COMM_WORLD_RANK",
+                                            .ranks = "OMPI_COMM_WORLD_SIZE",
+                                            .local_rank = "OMPI_COMM_WORLD_LOCAL_RANK"}));
+  return with_address(
+      read, launch,
+      "mpi-" + read("PMIX_NAMESPACE").value_or(read("OMPI_MCA_ess_base_jobid").value_or("job")));
+}
+
+Result<Launch, LaunchError> slurm(const ReadVariable& read) {
+  const bool has_step = read("SLURM_STEP_NUM_TASKS").has_value();
+  HP_TRY(Launch launch,
+         read_numbers(read, {.rank = "SLURM_PROCID",
+                             .ranks = has_step ? "SLURM_STEP_NUM_TASKS" : "SLURM_NTASKS",
+                             .local_rank = "SLURM_LOCALID"}));
+  return with_address(read, launch,
+                      "slurm-" + read("SLURM_JOB_ID").value_or("job") + "-" +
+                          read("SLURM_STEP_ID").value_or("step"));
+}
+
+}  // namespace
+
+Result<std::optional<Launch>, LaunchError> find_launch(const ReadVariable& read) {
+  const auto some =
+      [](Result<Launch, LaunchError> launch) -> Result<std::optional<Launch>, LaunchError> {
+    if (!launch.ok()) return launch.error();
+    return std::optional(*launch);
+  };
+  if (read("WORLD_SIZE")) return some(torchrun(read));
+  if (read("OMPI_COMM_WORLD_SIZE")) return some(open_mpi(read));
+  // A batch script has a rank and a size too; only what srun starts has a step.
+  if (read("SLURM_PROCID") && read("SLURM_STEP_ID")) return some(slurm(read));
+  return std::optional<Launch>();
+}
+
+}  // namespace harpe::cuda

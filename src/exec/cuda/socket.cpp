@@ -1,0 +1,158 @@
+#include "exec/cuda/socket.h"
+
+#include <netdb.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <thread>
+#include <utility>
+
+namespace harpe::cuda {
+namespace {
+
+SocketError failed(const std::string& call, int number) {
+  return {.reason = call + ": " + std::strerror(number)};
+}
+
+// Where to bind or connect.
+struct Place {
+  int family = AF_UNSPEC;
+  sockaddr_storage storage{};
+  socklen_t length = 0;
+
+  [[nodiscard]] const sockaddr* address() const {
+    return reinterpret_cast<const sockaddr*>(&storage);
+  }
+};
+
+Result<Place, SocketError> unix_place(const std::string& name) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  if (name.empty() || name.size() >= sizeof(address.sun_path)) {
+    return SocketError{"a name of " + std::to_string(name.size()) + " bytes is none of a socket"};
+  }
+  std::ranges::copy(name, address.sun_path);
+  const bool is_abstract = name[0] == '@';
+  if (is_abstract) address.sun_path[0] = '\0';
+  Place place;
+  place.family = AF_UNIX;
+  // An abstract name ends with the address, a path with a zero.
+  place.length =
+      static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + name.size() + (is_abstract ? 0 : 1));
+  std::memcpy(&place.storage, &address, sizeof(address));
+  return place;
+}
+
+Result<Place, SocketError> network_place(const std::string& address) {
+  const std::size_t colon = address.rfind(':');
+  if (colon == std::string::npos) return SocketError{"there is no port after a colon"};
+  const std::string host = address.substr(0, colon);
+  const std::string port = address.substr(colon + 1);
+  addrinfo hints{};
+  hints.ai_family = AF_UNSPEC;
+  hints.ai_socktype = SOCK_STREAM;
+  addrinfo* found = nullptr;
+  const int status = ::getaddrinfo(host.c_str(), port.c_str(), &hints, &found);
+  if (status != 0) return SocketError{std::string("getaddrinfo: ") + ::gai_strerror(status)};
+  Place place;
+  place.family = found->ai_family;
+  place.length = found->ai_addrlen;
+  std::memcpy(&place.storage, found->ai_addr, found->ai_addrlen);
+  ::freeaddrinfo(found);
+  return place;
+}
+
+Result<Place, SocketError> place_of(const std::string& address) {
+  constexpr std::string_view kUnix = "unix:";
+  if (address.starts_with(kUnix)) return unix_place(address.substr(kUnix.size()));
+  return network_place(address);
+}
+
+// Until the file may be read or written without waiting.
+Result<Ok, SocketError> ready(int file, short events, Deadline deadline) {
+  while (true) {
+    const auto rest = std::chrono::duration_cast<std::chrono::milliseconds>(
+        deadline - std::chrono::steady_clock::now());
+    if (rest.count() <= 0) return SocketError{"the time is over"};
+    pollfd waited{.fd = file, .events = events, .revents = 0};
+    const int count =
+        ::poll(&waited, 1, static_cast<int>(std::min<std::int64_t>(rest.count(), 60'000)));
+    if (count > 0) return Ok{};
+    if (count < 0 && errno != EINTR) return failed("poll", errno);
+  }
+}
+
+bool try_again() { return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR; }
+
+}  // namespace
+
+Result<Socket, SocketError> Socket::listen(const std::string& address) {
+  HP_TRY(const Place place, place_of(address));
+  Socket socket(::socket(place.family, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  if (socket.file_ < 0) return failed("socket", errno);
+  const int yes = 1;
+  ::setsockopt(socket.file_, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes));
+  if (::bind(socket.file_, place.address(), place.length) != 0) return failed("bind", errno);
+  if (::listen(socket.file_, SOMAXCONN) != 0) return failed("listen", errno);
+  return socket;
+}
+
+Result<Socket, SocketError> Socket::connect(const std::string& address, Deadline deadline) {
+  HP_TRY(const Place place, place_of(address));
+  while (true) {
+    Socket socket(::socket(place.family, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    if (socket.file_ < 0) return failed("socket", errno);
+    if (::connect(socket.file_, place.address(), place.length) == 0) return socket;
+    const int number = errno;
+    if (number != ECONNREFUSED && number != ENOENT && !try_again())
+      return failed("connect", number);
+    if (std::chrono::steady_clock::now() >= deadline) return failed("connect", number);
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+}
+
+Socket::Socket(Socket&& other) noexcept : file_(std::exchange(other.file_, -1)) {}
+
+Socket& Socket::operator=(Socket&& other) noexcept {
+  std::swap(file_, other.file_);
+  return *this;
+}
+
+Socket::~Socket() {
+  if (file_ >= 0) ::close(file_);
+}
+
+Result<Socket, SocketError> Socket::accept(Deadline deadline) const {
+  HP_REQUIRE_OK(ready(file_, POLLIN, deadline));
+  Socket socket(::accept4(file_, nullptr, nullptr, SOCK_CLOEXEC));
+  if (socket.file_ < 0) return failed("accept", errno);
+  return socket;
+}
+
+Result<Ok, SocketError> Socket::send(std::span<const std::byte> bytes, Deadline deadline) const {
+  while (!bytes.empty()) {
+    HP_REQUIRE_OK(ready(file_, POLLOUT, deadline));
+    const ssize_t count = ::send(file_, bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (count < 0 && !try_again()) return failed("send", errno);
+    if (count > 0) bytes = bytes.subspan(static_cast<std::size_t>(count));
+  }
+  return Ok{};
+}
+
+Result<Ok, SocketError> Socket::receive(std::span<std::byte> bytes, Deadline deadline) const {
+  while (!bytes.empty()) {
+    HP_REQUIRE_OK(ready(file_, POLLIN, deadline));
+    const ssize_t count = ::recv(file_, bytes.data(), bytes.size(), MSG_DONTWAIT);
+    if (count == 0) return SocketError{"the other end is gone"};
+    if (count < 0 && !try_again()) return failed("recv", errno);
+    if (count > 0) bytes = bytes.subspan(static_cast<std::size_t>(count));
+  }
+  return Ok{};
+}
+
+}  // namespace harpe::cuda

@@ -1,0 +1,45 @@
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <span>
+#include <string>
+
+#include "support/result.h"
+
+namespace harpe::cuda {
+
+// What a socket could not do.
+struct SocketError {
+  std::string reason;  // "connect: Connection refused"
+};
+
+using Deadline = std::chrono::steady_clock::time_point;
+
+// One end of a connection between processes, or a place where others connect. An address is
+// `HOST:PORT`, or `unix:PATH`, or `unix:@NAME` for a name that needs no file; of one machine, or of
+// a network whose machines are trusted.
+class Socket {
+ public:
+  [[nodiscard]] static Result<Socket, SocketError> listen(const std::string& address);
+  // Tries until somebody listens there.
+  [[nodiscard]] static Result<Socket, SocketError> connect(const std::string& address,
+                                                           Deadline deadline);
+  Socket(Socket&& other) noexcept;
+  Socket& operator=(Socket&& other) noexcept;
+  ~Socket();
+
+  [[nodiscard]] Result<Socket, SocketError> accept(Deadline deadline) const;
+  // All of the bytes.
+  [[nodiscard]] Result<Ok, SocketError> send(std::span<const std::byte> bytes,
+                                             Deadline deadline) const;
+  [[nodiscard]] Result<Ok, SocketError> receive(std::span<std::byte> bytes,
+                                                Deadline deadline) const;
+
+ private:
+  explicit Socket(int file) : file_(file) {}
+
+  int file_ = -1;
+};
+
+}  // namespace harpe::cuda
