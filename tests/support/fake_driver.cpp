@@ -1,5 +1,6 @@
 #include "tests/support/fake_driver.h"
 
+#include <cstdlib>
 #include <cstring>
 #include <mutex>
 
@@ -74,6 +75,71 @@ void add_memory(cuda::DriverApi& driver) {
     return note("cuMemAlloc");
   };
   driver.cuMemFree = [](CUdeviceptr) { return note("cuMemFree"); };
+  driver.cuMemGetInfo = [](std::size_t* free, std::size_t* total) {
+    *free = *total = fake_gpu().free_bytes;
+    return CUDA_SUCCESS;
+  };
+  driver.cuMemHostAlloc = [](void** host, std::size_t bytes, unsigned) {
+    *host = std::malloc(bytes);
+    return CUDA_SUCCESS;
+  };
+  driver.cuMemFreeHost = [](void* host) {
+    std::free(host);
+    return CUDA_SUCCESS;
+  };
+  driver.cuMemHostGetDevicePointer = [](CUdeviceptr* address, void* host, unsigned) {
+    *address = reinterpret_cast<CUdeviceptr>(host);
+    return CUDA_SUCCESS;
+  };
+  driver.cuMemsetD32Async = [](CUdeviceptr, unsigned, std::size_t, CUstream) {
+    return CUDA_SUCCESS;
+  };
+  driver.cuMemcpyHtoDAsync = [](CUdeviceptr, const void*, std::size_t, CUstream) {
+    return CUDA_SUCCESS;
+  };
+}
+
+void add_peers(cuda::DriverApi& driver) {
+  driver.cuDeviceCanAccessPeer = [](int* can, CUdevice, CUdevice) {
+    *can = fake_gpu().are_peers ? 1 : 0;
+    return CUDA_SUCCESS;
+  };
+  driver.cuCtxEnablePeerAccess = [](CUcontext, unsigned) { return note("cuCtxEnablePeerAccess"); };
+}
+
+void add_streams(cuda::DriverApi& driver) {
+  driver.cuStreamCreateWithPriority = [](CUstream* stream, unsigned, int) {
+    static int place = 0;
+    *stream = reinterpret_cast<CUstream>(&place);
+    return CUDA_SUCCESS;
+  };
+  driver.cuStreamDestroy = [](CUstream) { return CUDA_SUCCESS; };
+  driver.cuStreamSynchronize = [](CUstream) { return CUDA_SUCCESS; };
+  driver.cuStreamBeginCapture = [](CUstream, CUstreamCaptureMode) {
+    return note("cuStreamBeginCapture");
+  };
+  driver.cuStreamEndCapture = [](CUstream, CUgraph* graph) {
+    static int place = 0;
+    const CUresult result = fake_gpu().capture;
+    *graph = result == CUDA_SUCCESS ? reinterpret_cast<CUgraph>(&place) : nullptr;
+    note("cuStreamEndCapture");
+    return result;
+  };
+}
+
+void add_graphs(cuda::DriverApi& driver) {
+  driver.cuGraphGetNodes = [](CUgraph, CUgraphNode*, std::size_t* nodes) {
+    *nodes = 3;
+    return CUDA_SUCCESS;
+  };
+  driver.cuGraphInstantiateWithFlags = [](CUgraphExec* graph, CUgraph, unsigned long long) {
+    static int place = 0;
+    *graph = reinterpret_cast<CUgraphExec>(&place);
+    return note("cuGraphInstantiateWithFlags");
+  };
+  driver.cuGraphDestroy = [](CUgraph) { return note("cuGraphDestroy"); };
+  driver.cuGraphExecDestroy = [](CUgraphExec) { return note("cuGraphExecDestroy"); };
+  driver.cuGraphLaunch = [](CUgraphExec, CUstream) { return note("cuGraphLaunch"); };
 }
 
 void add_kernels(cuda::DriverApi& driver) {
@@ -111,6 +177,9 @@ std::shared_ptr<const cuda::DriverApi> make_fake_driver() {
   cuda::DriverApi driver;
   add_devices(driver);
   add_memory(driver);
+  add_peers(driver);
+  add_streams(driver);
+  add_graphs(driver);
   add_kernels(driver);
   return std::make_shared<const cuda::DriverApi>(driver);
 }

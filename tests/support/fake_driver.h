@@ -15,6 +15,9 @@ struct FakeGpu {
   int devices = 1;
   int compute_major = 9;
   CUresult allocation = CUDA_SUCCESS;  // what asking for memory comes to
+  CUresult capture = CUDA_SUCCESS;     // what the end of a capture comes to
+  bool are_peers = true;
+  std::size_t free_bytes = std::size_t{1} << 40;
 
   std::vector<std::string> calls;  // names, in order, of those that change something
   std::int64_t shared_bytes = 0;   // allowed to the last kernel

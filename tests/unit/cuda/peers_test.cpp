@@ -1,0 +1,94 @@
+#include "exec/cuda/peers.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "exec/cuda/signal_kernels.h"
+#include "tests/support/fake_driver.h"
+
+namespace harpe::cuda {
+namespace {
+
+using testing_support::fake_gpu;
+using testing_support::make_fake_driver;
+
+constexpr std::int64_t kMebibyte = 1024 * 1024;
+
+Checked<Peers> open(const std::shared_ptr<const DriverApi>& driver, const std::vector<int>& gpus,
+                    std::int64_t arena_bytes = 4096) {
+  PeersRequest request{.gpus = {}, .arena_bytes = arena_bytes, .flags = 5};
+  for (const int gpu : gpus) request.gpus.emplace_back(gpu);
+  return Peers::open(driver, request);
+}
+
+TEST(Peers, each_have_an_arena_and_reach_every_other_gpu_once) {
+  const auto driver = make_fake_driver();
+  fake_gpu().devices = 2;
+  const auto peers = open(driver, {0, 1, 0, 1});
+  ASSERT_TRUE(peers.ok()) << render(peers.error());
+  EXPECT_EQ(peers->ranks(), 4);
+  EXPECT_TRUE(peers->is_own(3));
+  EXPECT_EQ(peers->device(3).facts().id, DeviceId(1));
+  const auto& calls = fake_gpu().calls;
+  EXPECT_EQ(std::ranges::count(calls, "cuMemAlloc"), 8);
+  EXPECT_EQ(std::ranges::count(calls, "cuCtxEnablePeerAccess"), 2);
+  EXPECT_EQ(std::ranges::count(calls, "cuDevicePrimaryCtxRetain"), 2);
+}
+
+TEST(Peers, that_cannot_reach_each_other_are_refused) {
+  const auto driver = make_fake_driver();
+  fake_gpu().devices = 2;
+  fake_gpu().are_peers = false;
+  EXPECT_TRUE(open(driver, {0, 0}).ok());
+  const auto peers = open(driver, {0, 1});
+  ASSERT_FALSE(peers.ok());
+  EXPECT_THAT(render_message(peers.error()),
+              testing::HasSubstr("GPU 0 cannot reach the memory of GPU 1"));
+}
+
+TEST(Peers, that_share_a_gpu_need_memory_for_all) {
+  const auto driver = make_fake_driver();
+  fake_gpu().free_bytes = 10 * kMebibyte;
+  EXPECT_TRUE(open(driver, {0}, 4 * kMebibyte).ok());
+  const auto peers = open(driver, {0, 0, 0}, 4 * kMebibyte);
+  ASSERT_FALSE(peers.ok());
+  EXPECT_THAT(render_message(peers.error()), testing::HasSubstr("GPU 0 has 10 MiB free"));
+}
+
+TEST(SignalPage, gives_every_word_a_line_of_its_own) {
+  const auto device = Device::open(make_fake_driver(), DeviceId(0));
+  ASSERT_TRUE(device.ok());
+  auto page = SignalPage::create(*device, 3);
+  ASSERT_TRUE(page.ok());
+  const SignalAddresses& at = page->addresses();
+  EXPECT_EQ(at.epoch(), 512U);
+  EXPECT_EQ(at.poison(), 640U);
+  EXPECT_EQ(at.flag(0), 768U);
+  EXPECT_EQ(at.flag(2), 1024U);
+  EXPECT_EQ(page->memory().bytes(), 5 * 128);
+  EXPECT_EQ(wait_on(at, 2, 7).wait.name, 2U);
+  EXPECT_EQ(counter_of(at, 1).is_counter, 1U);
+}
+
+// The record is the host's memory here too: written as a kernel does.
+TEST(SignalPage, shows_a_fault_once_its_state_is_stored_until_it_is_cleared) {
+  const auto device = Device::open(make_fake_driver(), DeviceId(0));
+  ASSERT_TRUE(device.ok());
+  auto page = SignalPage::create(*device, 1);
+  ASSERT_TRUE(page.ok());
+  device::FaultRecord* const record = page->context(std::chrono::nanoseconds(5)).fault;
+  record->name = 4;
+  record->seen = 9;
+  EXPECT_FALSE(page->fault().has_value());
+  record->state = 1;
+  ASSERT_TRUE(page->fault().has_value());
+  EXPECT_EQ(page->fault()->name, 4U);
+  EXPECT_EQ(page->fault()->seen, 9U);
+  ASSERT_TRUE(page->clear().ok());
+  EXPECT_FALSE(page->fault().has_value());
+}
+
+}  // namespace
+}  // namespace harpe::cuda
