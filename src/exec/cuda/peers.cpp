@@ -9,24 +9,10 @@
 namespace harpe::cuda {
 namespace {
 
-Diag cannot_reach(DeviceId one, DeviceId other) {
-  return make_diag(DiagCode::G005, {{"call", "cuDeviceCanAccessPeer"},
-                                    {"name", "no peers"},
-                                    {"reason", "GPU " + std::to_string(one.value) +
-                                                   " cannot reach the memory of GPU " +
-                                                   std::to_string(other.value)}});
-}
-
 constexpr std::int64_t kMebibyte = 1024 * 1024;
 
-Diag too_little_memory(DeviceId gpu, std::int64_t free, std::int64_t needed) {
-  return make_diag(
-      DiagCode::G005,
-      {{"call", "cuMemGetInfo"},
-       {"name", "too little memory"},
-       {"reason", "GPU " + std::to_string(gpu.value) + " has " + std::to_string(free / kMebibyte) +
-                      " MiB free, and " + std::to_string((needed + kMebibyte - 1) / kMebibyte) +
-                      " MiB are needed there"}});
+std::int64_t round_up(std::int64_t bytes, std::int64_t granule) {
+  return (bytes + granule - 1) / granule * granule;
 }
 
 // Each GPU once, in the order of the first rank that has it.
@@ -54,7 +40,10 @@ Checked<Ok> make_peers(const Device& one, const Device& other) {
       driver_call(driver, "cuDeviceGet", driver.cuDeviceGet(&to, other.facts().id.value)));
   HP_REQUIRE_OK(
       driver_call(driver, "cuDeviceCanAccessPeer", driver.cuDeviceCanAccessPeer(&can, from, to)));
-  if (can == 0) return cannot_reach(one.facts().id, other.facts().id);
+  if (can == 0) {
+    return make_diag(DiagCode::G071,
+                     {{"one", one.facts().id.value}, {"other", other.facts().id.value}});
+  }
   return one.reach(other);
 }
 
@@ -73,17 +62,16 @@ Checked<Ok> check_memory(const Device& device, std::int64_t needed) {
   std::size_t total = 0;
   HP_REQUIRE_OK(
       driver_call(device.driver(), "cuMemGetInfo", device.driver().cuMemGetInfo(&free, &total)));
-  if (needed <= static_cast<std::int64_t>(free)) return Ok{};
-  return too_little_memory(device.facts().id, static_cast<std::int64_t>(free), needed);
+  const auto left = static_cast<std::int64_t>(free);
+  if (needed <= left) return Ok{};
+  return make_diag(DiagCode::G073, {{"gpu", device.facts().id.value},
+                                    {"free", left / kMebibyte},
+                                    {"needed", round_up(needed, kMebibyte) / kMebibyte}});
 }
 
 // What is shared between processes is shared in whole pages of the GPU: such memory is not a part
 // of an allocation that holds other things too.
 constexpr std::int64_t kSharedGranule = 2 * kMebibyte;
-
-std::int64_t round_up(std::int64_t bytes, std::int64_t granule) {
-  return (bytes + granule - 1) / granule * granule;
-}
 
 }  // namespace
 

@@ -149,6 +149,7 @@ TEST_F(Signals, of_peers_that_are_not_there_are_refused) {
       tools().driver,
       {.gpus = {DeviceId(0), DeviceId(0)}, .arena_bytes = std::int64_t{1} << 40, .flags = 1});
   ASSERT_FALSE(large.ok());
+  EXPECT_EQ(large.error().code, DiagCode::G073);
 }
 
 using Graphs = OnGpus;

@@ -1,6 +1,5 @@
 #include "exec/cuda/peers.h"
 
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -44,8 +43,8 @@ TEST(Peers, that_cannot_reach_each_other_are_refused) {
   EXPECT_TRUE(open(driver, {0, 0}).ok());
   const auto peers = open(driver, {0, 1});
   ASSERT_FALSE(peers.ok());
-  EXPECT_THAT(render_message(peers.error()),
-              testing::HasSubstr("GPU 0 cannot reach the memory of GPU 1"));
+  EXPECT_EQ(peers.error().code, DiagCode::G071);
+  EXPECT_EQ(render_message(peers.error()), "GPU 0 cannot reach the memory of GPU 1");
 }
 
 TEST(Peers, that_share_a_gpu_need_memory_for_all) {
@@ -54,7 +53,9 @@ TEST(Peers, that_share_a_gpu_need_memory_for_all) {
   EXPECT_TRUE(open(driver, {0}, 4 * kMebibyte).ok());
   const auto peers = open(driver, {0, 0, 0}, 4 * kMebibyte);
   ASSERT_FALSE(peers.ok());
-  EXPECT_THAT(render_message(peers.error()), testing::HasSubstr("GPU 0 has 10 MiB free"));
+  EXPECT_EQ(peers.error().code, DiagCode::G073);
+  EXPECT_EQ(render_message(peers.error()),
+            "GPU 0 has 10 MiB free, and this plan needs 13 MiB there");
 }
 
 TEST(SignalPage, gives_every_word_a_line_of_its_own) {
