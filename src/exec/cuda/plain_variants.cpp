@@ -37,12 +37,10 @@ KernelVariant plain_variant(PlainKernel kernel, bool wide) {
       ".cuh\"\n\n"
       "using namespace harpe::device;\n\n"
       "extern \"C\" __global__ void __launch_bounds__(" +
-      std::to_string(entry.threads) + ")\nharpe_kernel(const __grid_constant__ " +
-      entry.arguments + " args) {\n  harpe::device::" + name + (computes ? "<" + real + ">" : "") +
-      "(args);\n}\n";
+      std::to_string(entry.threads) + ")\nharpe_kernel(const __grid_constant__ " + entry.arguments +
+      " args) {\n  harpe::device::" + name + (computes ? "<" + real + ">" : "") + "(args);\n}\n";
   const bool prefixed = name.starts_with("plain_");
-  return {.name =
-              (prefixed ? "" : "plain_") + name + (computes ? (wide ? "_f64" : "_f32") : ""),
+  return {.name = (prefixed ? "" : "plain_") + name + (computes ? (wide ? "_f64" : "_f32") : ""),
           .family = "plain",
           .tile = "",
           .source = source,
@@ -53,9 +51,9 @@ KernelVariant plain_variant(PlainKernel kernel, bool wide) {
 
 std::vector<KernelVariant> plain_variants() {
   std::vector<KernelVariant> variants = {plain_variant(PlainKernel::Move, false)};
-  for (const PlainKernel kernel : {PlainKernel::Map, PlainKernel::Combine, PlainKernel::RowDot,
-                                   PlainKernel::Gemm, PlainKernel::Attention,
-                                   PlainKernel::Gradient}) {
+  for (const PlainKernel kernel :
+       {PlainKernel::Map, PlainKernel::Combine, PlainKernel::RowDot, PlainKernel::Gemm,
+        PlainKernel::Attention, PlainKernel::Gradient}) {
     for (const bool wide : {false, true}) variants.push_back(plain_variant(kernel, wide));
   }
   return variants;

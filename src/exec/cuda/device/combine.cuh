@@ -2,8 +2,8 @@
 
 #include "exec/cuda/device/numbers.cuh"
 
-// (o, l) = (o, l) combined with (o2, l2): o normalised rows, l natural logarithms. A side whose l is
-// -inf is the identity, whatever its o holds.
+// (o, l) = (o, l) combined with (o2, l2): o normalised rows, l natural logarithms. A side whose l
+// is -inf is the identity, whatever its o holds.
 namespace harpe::device {
 
 HP_DEVICE std::int64_t warp_of_grid() { return thread_of_grid() / 32; }

@@ -104,8 +104,8 @@ HP_DEVICE void load_numbers(const void* data, Number number, Real (&values)[kCou
     const auto words = *static_cast<const Words<2 * kCount>*>(data);
 #pragma unroll
     for (int i = 0; i < kCount; ++i) {
-      values[i] = static_cast<Real>(
-          __hiloint2double(static_cast<int>(words.at[2 * i + 1]), static_cast<int>(words.at[2 * i])));
+      values[i] = static_cast<Real>(__hiloint2double(static_cast<int>(words.at[2 * i + 1]),
+                                                     static_cast<int>(words.at[2 * i])));
     }
   } else if (number == Number::F32) {
     const auto words = *static_cast<const Words<kCount>*>(data);

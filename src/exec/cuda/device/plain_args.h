@@ -22,7 +22,7 @@ template <int kOperands>
 struct LoopNest {
   std::int32_t count;
   std::int32_t kept;
-  std::int64_t lengths[kMaxLoops + 1];  // one more where a row is a loop too
+  std::int64_t lengths[kMaxLoops + 1];           // one more where a row is a loop too
   std::int64_t bytes[kMaxLoops + 1][kOperands];  // how far an operand moves per turn
 };
 

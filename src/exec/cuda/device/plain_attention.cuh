@@ -73,8 +73,7 @@ HP_DEVICE void weigh(const std::uint32_t (&seen)[kRowsOfWarp], Real scale,
 
 template <class Real>
 HP_DEVICE void store_state(const PlainAttentionArgs& args, const PlainResults<Real>& results,
-                           std::int64_t query, std::int64_t column,
-                           const PlainState<Real>& state) {
+                           std::int64_t query, std::int64_t column, const PlainState<Real>& state) {
   const bool last = column + kPlainSlice >= args.value_dim;  // nobody reads lse any more
 #pragma unroll
   for (int i = 0; i < kRowsOfWarp; ++i) {
@@ -89,8 +88,7 @@ HP_DEVICE void store_state(const PlainAttentionArgs& args, const PlainResults<Re
       results.o[row * args.o_row_stride + at] = any ? state.output[i][j] * inverse : Real(0);
     }
     if (!last || lane_index() != 0) continue;
-    const double lse =
-        static_cast<double>(state.max[i]) + log(static_cast<double>(state.sum[i]));
+    const double lse = static_cast<double>(state.max[i]) + log(static_cast<double>(state.sum[i]));
     results.lse[row * args.lse_stride] = any ? static_cast<Real>(lse) : none<Real>();
   }
 }
@@ -118,8 +116,8 @@ HP_DEVICE void attend_tile(const PlainAttentionArgs& args, std::int64_t query, s
 #pragma unroll
       for (int i = 0; i < kRowsOfWarp; ++i) {
         const std::int64_t mine = key + lane_index();
-        seen[i] = __ballot_sync(
-            ~0U, mine < range.end && args.mask.shows(query + warp_row() + i, mine));
+        seen[i] =
+            __ballot_sync(~0U, mine < range.end && args.mask.shows(query + warp_row() + i, mine));
       }
       weigh(seen, static_cast<Real>(args.scale), scores, state);
       add_weighted(tiles, band_of(args.v, offsets[2], key, args.keys), column, args.value_dim,

@@ -80,8 +80,12 @@ HP_DEVICE void plain_gemm_tile(const PlainGemmArgs& args, std::int64_t tile, std
     add_offsets(args.nest, args.nest.kept, args.nest.count, sum, offsets);
     const PlainPanel a{moved(args.a.data, offsets[0]), args.a.number, args.a.row_stride,
                        args.a.column_stride,           first_row,     args.m};
-    const PlainPanel b{moved(args.b.data, offsets[1]), args.b.number, args.b.column_stride,
-                       args.b.row_stride,              first_column,  args.n};
+    const PlainPanel b{moved(args.b.data, offsets[1]),
+                       args.b.number,
+                       args.b.column_stride,
+                       args.b.row_stride,
+                       first_column,
+                       args.n};
 #pragma unroll 1
     for (std::int64_t depth = 0; depth < args.k; depth += kPlainDepth) {
       load_panel(a, depth, args.k, tiles.a);

@@ -63,8 +63,8 @@ HP_DEVICE Real load_value(const PlainValues& values, std::int64_t offset, std::i
   return load_number<Real>(moved(values.data, offset), values.number, at * values.stride);
 }
 
-// Of the pairs of the warp's rows with the lane's inner row: scores to p, or to the gradients of the
-// scores; which pairs there are, as bits of inner rows.
+// Of the pairs of the warp's rows with the lane's inner row: scores to p, or to the gradients of
+// the scores; which pairs there are, as bits of inner rows.
 template <class Real>
 HP_DEVICE void weigh_pairs(const PlainGradientArgs& args, const PlainJob& job,
                            const PlainOffsets& offsets, std::int64_t inner, std::int64_t end,
@@ -120,7 +120,7 @@ HP_DEVICE void add_turn(const PlainGradientArgs& args, const PlainJob& job,
     if (!of_values) multiply_rows(tiles, do_or_v, v_or_do, args.value_dim, products);
     std::uint32_t seen[kRowsOfWarp];
     weigh_pairs(args, job, offsets, inner, range.end, products, scores, seen);
-    const PlainBand values = of_values ? band_of(args.d_o, offsets.d_o, inner, inner_rows)
+    const PlainBand values = of_values    ? band_of(args.d_o, offsets.d_o, inner, inner_rows)
                              : by_queries ? band_of(args.k, offsets.k, inner, inner_rows)
                                           : band_of(args.q, offsets.q, inner, inner_rows);
     add_weighted(tiles, values, job.column, of_values ? args.value_dim : args.head_dim, scores,

@@ -71,8 +71,8 @@ HP_DEVICE void multiply_rows(PlainTiles<Real>& tiles, const PlainBand& rows, con
   }
 }
 
-// sums[i] += the sum of weight x value over the inner rows that row i sees; the others are left out,
-// whatever their values are. By the whole block.
+// sums[i] += the sum of weight x value over the inner rows that row i sees; the others are left
+// out, whatever their values are. By the whole block.
 template <class Real>
 HP_DEVICE void add_weighted(PlainTiles<Real>& tiles, const PlainBand& inner, std::int64_t column,
                             std::int64_t columns, const Real (&weights)[kRowsOfWarp],

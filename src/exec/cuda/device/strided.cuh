@@ -85,8 +85,7 @@ HP_DEVICE void evaluate(const MapArgs& args, Real (&a)[kCount], const Real (&b)[
     case MapFunction::RmsScale: {
       const auto features = static_cast<Real>(args.features);
       const auto epsilon = static_cast<Real>(args.epsilon);
-      return each(a, b,
-                  [&](Real x, Real y) { return x / square_root(y / features + epsilon); });
+      return each(a, b, [&](Real x, Real y) { return x / square_root(y / features + epsilon); });
     }
   }
 }
