@@ -13,16 +13,17 @@ struct Entry {
   const char* header;
   const char* arguments;
   std::int32_t threads;
+  std::int32_t blocks;  // of a multiprocessor, at least: what registers are left for
 };
 
 constexpr std::array<Entry, 7> kEntries = {{
-    {"move", "strided", "MoveArgs", device::kStridedThreads},
-    {"map", "strided", "MapArgs", device::kStridedThreads},
-    {"combine", "combine", "CombineArgs", device::kRowThreads},
-    {"row_dot", "row_dot", "RowDotArgs", device::kRowThreads},
-    {"plain_gemm", "plain_gemm", "PlainGemmArgs", device::kPlainGemmThreads},
-    {"plain_attention", "plain_attention", "PlainAttentionArgs", device::kPlainAttentionThreads},
-    {"plain_gradient", "plain_gradient", "PlainGradientArgs", device::kPlainAttentionThreads},
+    {"move", "strided", "MoveArgs", device::kStridedThreads, 4},
+    {"map", "strided", "MapArgs", device::kStridedThreads, 4},
+    {"combine", "combine", "CombineArgs", device::kRowThreads, 4},
+    {"row_dot", "row_dot", "RowDotArgs", device::kRowThreads, 4},
+    {"plain_gemm", "plain_gemm", "PlainGemmArgs", device::kPlainGemmThreads, 2},
+    {"plain_attention", "plain_attention", "PlainAttentionArgs", device::kPlainAttentionThreads, 2},
+    {"plain_gradient", "plain_gradient", "PlainGradientArgs", device::kPlainAttentionThreads, 2},
 }};
 
 }  // namespace
@@ -32,13 +33,14 @@ KernelVariant plain_variant(PlainKernel kernel, bool wide) {
   const std::string name = entry.name;
   const bool computes = kernel != PlainKernel::Move;
   const std::string real = wide ? "double" : "float";
-  const std::string source =
-      std::string("#include \"exec/cuda/device/") + entry.header +
-      ".cuh\"\n\n"
-      "using namespace harpe::device;\n\n"
-      "extern \"C\" __global__ void __launch_bounds__(" +
-      std::to_string(entry.threads) + ")\nharpe_kernel(const __grid_constant__ " + entry.arguments +
-      " args) {\n  harpe::device::" + name + (computes ? "<" + real + ">" : "") + "(args);\n}\n";
+  const std::string source = std::string("#include \"exec/cuda/device/") + entry.header +
+                             ".cuh\"\n\n"
+                             "using namespace harpe::device;\n\n"
+                             "extern \"C\" __global__ void __launch_bounds__(" +
+                             std::to_string(entry.threads) + ", " + std::to_string(entry.blocks) +
+                             ")\nharpe_kernel(const __grid_constant__ " + entry.arguments +
+                             " args) {\n  harpe::device::" + name +
+                             (computes ? "<" + real + ">" : "") + "(args);\n}\n";
   const bool prefixed = name.starts_with("plain_");
   return {.name = (prefixed ? "" : "plain_") + name + (computes ? (wide ? "_f64" : "_f32") : ""),
           .family = "plain",

@@ -146,12 +146,12 @@ TEST_F(Attention, is_the_hosts) {
   int fast = 0;
   for (unsigned seed = 0; seed < 64; ++seed) {
     Arena arena(seed);
-    const Heads h = draw_heads(arena, kTypes[seed % 4], seed % 8 < 4);
+    const Heads h = draw_heads(arena, kTypes[seed % 4], seed % 12 < 8);
     check_attention(arena, h, seed % 3 == 0, fast,
                     [&](const MakeAction& make) { return check(arena, make); });
     if (HasFailure()) FAIL() << "seed " << seed;
   }
-  EXPECT_GT(fast, 8);
+  EXPECT_GT(fast, 4);
 }
 
 // With scores up to 1 and lse from -1 to 1 weights are below e^2, products with values below their
