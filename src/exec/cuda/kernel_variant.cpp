@@ -2,13 +2,15 @@
 
 #include "exec/cuda/attention_variants.h"
 #include "exec/cuda/gemm_variants.h"
+#include "exec/cuda/plain_variants.h"
 #include "exec/cuda/signal_variants.h"
 
 namespace harpe::cuda {
 
 std::vector<KernelVariant> shipped_variants() {
   std::vector<KernelVariant> all = gemm_variants();
-  for (const std::vector<KernelVariant>& family : {attention_variants(), signal_variants()}) {
+  for (const std::vector<KernelVariant>& family :
+       {attention_variants(), signal_variants(), plain_variants()}) {
     all.insert(all.end(), family.begin(), family.end());
   }
   return all;

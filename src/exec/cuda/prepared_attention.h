@@ -14,12 +14,14 @@ namespace harpe::cuda {
 // stay.
 class PreparedAttention {
  public:
+  // `blocks` run at once: one on each multiprocessor unless said otherwise.
   // Requires: `library` outlives this; the configuration is for such heads; where flags are waited
   // for, spec.wait has a poison word and a fault record. Errors: those of check and of
   // loading; G005.
   [[nodiscard]] static Checked<PreparedAttention> make(KernelLibrary& library,
                                                        const AttentionSpec& spec,
-                                                       const device::AttentionConfig& config);
+                                                       const device::AttentionConfig& config,
+                                                       std::optional<int> blocks = std::nullopt);
 
   [[nodiscard]] Result<Ok, CudaError> launch(CUstream stream) const;
 

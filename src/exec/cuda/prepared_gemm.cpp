@@ -127,8 +127,9 @@ Checked<Ok> place_copies(const Device& device, const GemmSpec& spec, GemmArgs& a
 }  // namespace
 
 Checked<PreparedGemm> PreparedGemm::make(KernelLibrary& library, const GemmSpec& spec,
-                                         const GemmChoice& choice) {
-  HP_REQUIRE_OK(check(spec, library.device().facts().multiprocessors));
+                                         const GemmChoice& choice, std::optional<int> blocks) {
+  const int at_once = blocks.value_or(library.device().facts().multiprocessors);
+  HP_REQUIRE_OK(check(spec, at_once));
   if (device::in_bulk(choice.config.store) && !stores_in_bulk(spec)) {
     return make_diag(DiagCode::G041,
                      {{"what", "rows of C"}, {"bytes", spec.n * device::bytes_of(spec.out)}});
@@ -155,9 +156,9 @@ Checked<PreparedGemm> PreparedGemm::make(KernelLibrary& library, const GemmSpec&
   HP_REQUIRE_OK(place_sums(device, config, args, gemm.memory_));
   HP_REQUIRE_OK(place_copies(device, spec, args, gemm.memory_));
   const int units = device::unit_count(args.tiles, args.full_tiles, args.parts);
-  const int clusters = clusters_at_once(config, device.facts().multiprocessors - spec.copy_blocks);
-  const int blocks = std::min(units, clusters) * config.cluster_blocks() + spec.copy_blocks;
-  gemm.shape_ = {.grid = {static_cast<std::uint32_t>(blocks), 1, 1},
+  const int clusters = clusters_at_once(config, at_once - spec.copy_blocks);
+  const int grid = std::min(units, clusters) * config.cluster_blocks() + spec.copy_blocks;
+  gemm.shape_ = {.grid = {static_cast<std::uint32_t>(grid), 1, 1},
                  .cluster = {static_cast<std::uint32_t>(config.cluster_blocks()), 1, 1}};
   return gemm;
 }

@@ -22,11 +22,13 @@ struct GemmMemory {
 class PreparedGemm {
  public:
   // Requires: `library` outlives this; the choice is choose_gemm's or cut_gemm's for the spec;
+  // `blocks` run at once, or one on each multiprocessor;
   // where flags are waited for, spec.wait has a poison word and a fault record. Errors: those of
   // check(spec, blocks) and of `library.load`; G041 too where the choice stores in bulk and C
   // cannot be.
   [[nodiscard]] static Checked<PreparedGemm> make(KernelLibrary& library, const GemmSpec& spec,
-                                                  const GemmChoice& choice);
+                                                  const GemmChoice& choice,
+                                                  std::optional<int> blocks = std::nullopt);
 
   [[nodiscard]] Result<Ok, CudaError> launch(CUstream stream) const;
 

@@ -245,8 +245,12 @@ Checked<cuda::Launches> launches_of(Prepared& prepared, TaskId id) {
   cuda::Launches launches;
   cuda::ActionContext context{
       .library = library,
-      .nest = task.nest,
-      .by_copy_engine = task.kind == TaskKind::Copy && task.via == Via::Ce};
+      .choice = {.nest = task.nest,
+                 .buffer = task.writes.empty()
+                               ? ""
+                               : prepared.plan.allocs[task.writes.front().alloc.index()].buffer,
+                 .by_copy_engine = task.kind == TaskKind::Copy && task.via == Via::Ce,
+                 .multiprocessors = library.device().facts().multiprocessors}};
   for (const actions::Action& action : work.actions) {
     HP_REQUIRE_OK(cuda::add_launches(context, action, launches));
   }

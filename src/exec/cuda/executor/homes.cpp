@@ -28,7 +28,7 @@ Checked<Ok> run_moves(KernelLibrary& library, const std::string& buffer, const H
   if (!current.ok()) return to_diag(current.error());
   HP_TRY(const Stream stream, Stream::create(device));
   Launches launches;
-  ActionContext context{.library = library, .nest = buffer};
+  ActionContext context{.library = library, .choice = {.nest = "", .buffer = buffer}};
   for (const actions::Assign& assign : home.assigns) {
     HP_REQUIRE_OK(add_launches(context, assign, launches));
   }

@@ -1,0 +1,73 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "exec/actions/action.h"
+#include "exec/cuda/attention.h"
+#include "exec/cuda/device/plain_args.h"
+#include "exec/cuda/gemm.h"
+#include "exec/cuda/plain_variants.h"
+
+namespace harpe::cuda {
+
+// A run of a plain kernel.
+using PlainArgs =
+    std::variant<device::MoveArgs, device::MapArgs, device::CombineArgs, device::RowDotArgs,
+                 device::PlainGemmArgs, device::PlainAttentionArgs, device::PlainGradientArgs>;
+struct PlainLaunch {
+  PlainKernel kernel = PlainKernel::Move;
+  bool wide = false;
+  std::int64_t blocks = 1;
+  PlainArgs args;
+};
+
+// A copy by the copy engine: rows of `bytes`, so far apart.
+struct CopyLaunch {
+  DeviceAddress to = 0;
+  DeviceAddress from = 0;
+  std::int64_t bytes = 0;
+  std::int64_t rows = 1;
+  std::int64_t to_pitch = 0;
+  std::int64_t from_pitch = 0;
+};
+
+// What one launch does. GemmSpec and AttentionSpec are of the kernels for tensor cores.
+using LaunchSpec = std::variant<PlainLaunch, CopyLaunch, GemmSpec, AttentionSpec>;
+
+// What the choice of launches depends on, besides the action.
+struct LaunchChoice {
+  std::string nest;    // whose action it is, and
+  std::string buffer;  // what it makes, for what is said
+  bool by_copy_engine = false;
+  int multiprocessors = 132;  // that may work at once
+};
+
+// What an action becomes, in order; pure. Addresses of the action are those of the GPU.
+// Errors: G072 no kernel for it; G075 more loops than kernels walk and launches can be.
+[[nodiscard]] Checked<std::vector<LaunchSpec>> plan_launches(const LaunchChoice& choice,
+                                                             const actions::Action& action);
+
+// The same of each kind that needs more than a few lines.
+[[nodiscard]] Checked<std::vector<LaunchSpec>> plan(const LaunchChoice& choice,
+                                                    const actions::Assign& assign);
+[[nodiscard]] Checked<std::vector<LaunchSpec>> plan(const LaunchChoice& choice,
+                                                    const actions::Add& add);
+[[nodiscard]] Checked<std::vector<LaunchSpec>> plan(const LaunchChoice& choice,
+                                                    const actions::Fill& fill);
+[[nodiscard]] Checked<std::vector<LaunchSpec>> plan(const LaunchChoice& choice,
+                                                    const actions::Apply& apply);
+[[nodiscard]] Checked<std::vector<LaunchSpec>> plan(const LaunchChoice& choice,
+                                                    const actions::Combine& combine);
+[[nodiscard]] Checked<std::vector<LaunchSpec>> plan(const LaunchChoice& choice,
+                                                    const actions::RowDot& products);
+[[nodiscard]] Checked<std::vector<LaunchSpec>> plan(const LaunchChoice& choice,
+                                                    const actions::Multiply& products);
+[[nodiscard]] Checked<std::vector<LaunchSpec>> plan(const LaunchChoice& choice,
+                                                    const actions::Attend& heads);
+[[nodiscard]] Checked<std::vector<LaunchSpec>> plan(const LaunchChoice& choice,
+                                                    const actions::Differentiate& heads);
+
+}  // namespace harpe::cuda

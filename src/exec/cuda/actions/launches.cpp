@@ -1,0 +1,109 @@
+#include "exec/cuda/actions/launches.h"
+
+#include <type_traits>
+
+#include "exec/cuda/actions/loop_nests.h"
+
+namespace harpe::cuda {
+namespace {
+
+CUresult enqueue_copy(const DriverApi& driver, const CopyLaunch& copy, CUstream stream) {
+  CUDA_MEMCPY2D rows{};
+  rows.srcMemoryType = CU_MEMORYTYPE_UNIFIED;
+  rows.srcDevice = copy.from;
+  rows.srcPitch = static_cast<std::size_t>(copy.from_pitch);
+  rows.dstMemoryType = CU_MEMORYTYPE_UNIFIED;
+  rows.dstDevice = copy.to;
+  rows.dstPitch = static_cast<std::size_t>(copy.to_pitch);
+  rows.WidthInBytes = static_cast<std::size_t>(copy.bytes);
+  rows.Height = static_cast<std::size_t>(copy.rows);
+  return driver.cuMemcpy2DAsync(&rows, stream);
+}
+
+}  // namespace
+
+Checked<std::vector<LaunchSpec>> plan_launches(const LaunchChoice& choice,
+                                               const actions::Action& action) {
+  return std::visit(
+      [&](const auto& one) -> Checked<std::vector<LaunchSpec>> {
+        using Kind = std::decay_t<decltype(one)>;
+        constexpr bool kRouting = std::is_same_v<Kind, actions::ChooseExperts> ||
+                                  std::is_same_v<Kind, actions::LimitChoices> ||
+                                  std::is_same_v<Kind, actions::GatherRows> ||
+                                  std::is_same_v<Kind, actions::CombineRows>;
+        if constexpr (kRouting) {
+          return no_kernel(choice, "the routing of rows");
+        } else {
+          return plan(choice, one);
+        }
+      },
+      action);
+}
+
+Checked<Launches::Run> Launches::prepare(KernelLibrary& library, const LaunchSpec& spec,
+                                         int multiprocessors) const {
+  if (const auto* plain = std::get_if<PlainLaunch>(&spec)) {
+    HP_TRY(const LoadedKernel* kernel, library.load(plain_variant(plain->kernel, plain->wide)));
+    PlainRun run{.kernel = kernel, .shape = {}, .args = plain->args};
+    run.shape.grid[0] = static_cast<std::uint32_t>(plain->blocks);
+    return Run{std::move(run)};
+  }
+  if (const auto* copy = std::get_if<CopyLaunch>(&spec)) return Run{*copy};
+  if (const auto* product = std::get_if<GemmSpec>(&spec)) {
+    const GemmChoice choice = choose_gemm(*product, multiprocessors);
+    HP_TRY(PreparedGemm gemm, PreparedGemm::make(library, *product, choice, multiprocessors));
+    return Run{std::make_unique<PreparedGemm>(std::move(gemm))};
+  }
+  const auto& heads = std::get<AttentionSpec>(spec);
+  HP_TRY(PreparedAttention attention,
+         PreparedAttention::make(library, heads, choose_attention(heads), multiprocessors));
+  return Run{std::make_unique<PreparedAttention>(std::move(attention))};
+}
+
+Checked<Ok> Launches::add(KernelLibrary& library, const LaunchSpec& spec, int multiprocessors) {
+  driver_ = &library.device().driver();
+  HP_TRY(Run run, prepare(library, spec, multiprocessors));
+  runs_.push_back(std::move(run));
+  return Ok{};
+}
+
+Result<Ok, CudaError> Launches::enqueue(const Run& run, CUstream stream) const {
+  if (const auto* plain = std::get_if<PlainRun>(&run)) {
+    return std::visit(
+        [&](const auto& args) {
+          return launch(*driver_, *plain->kernel, plain->shape, stream, args);
+        },
+        plain->args);
+  }
+  if (const auto* gemm = std::get_if<std::unique_ptr<PreparedGemm>>(&run)) {
+    return (*gemm)->launch(stream);
+  }
+  if (const auto* attention = std::get_if<std::unique_ptr<PreparedAttention>>(&run)) {
+    return (*attention)->launch(stream);
+  }
+  const auto& copy = std::get<CopyLaunch>(run);
+  if (copy.rows > 1) {
+    return cuda_call(*driver_, "cuMemcpy2DAsync", enqueue_copy(*driver_, copy, stream));
+  }
+  return cuda_call(
+      *driver_, "cuMemcpyAsync",
+      driver_->cuMemcpyAsync(copy.to, copy.from, static_cast<std::size_t>(copy.bytes), stream));
+}
+
+Result<Ok, CudaError> Launches::enqueue(CUstream stream) const {
+  for (const Run& run : runs_) {
+    if (auto done = enqueue(run, stream); !done.ok()) return done;
+  }
+  return Ok{};
+}
+
+Checked<Ok> add_launches(ActionContext& context, const actions::Action& action,
+                         Launches& launches) {
+  HP_TRY(const std::vector<LaunchSpec> specs, plan_launches(context.choice, action));
+  for (const LaunchSpec& spec : specs) {
+    HP_REQUIRE_OK(launches.add(context.library, spec, context.choice.multiprocessors));
+  }
+  return Ok{};
+}
+
+}  // namespace harpe::cuda

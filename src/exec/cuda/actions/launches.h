@@ -1,0 +1,56 @@
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <variant>
+#include <vector>
+
+#include "exec/cuda/actions/launch_spec.h"
+#include "exec/cuda/kernel_library.h"
+#include "exec/cuda/prepared_attention.h"
+#include "exec/cuda/prepared_gemm.h"
+
+namespace harpe::cuda {
+
+// Launches and copies in order, made once and enqueued any number of times, into a stream or a
+// graph that is captured. Enqueueing allocates nothing.
+class Launches {
+ public:
+  // Requires: `library` outlives this. `multiprocessors` may work at once. Errors: G005 and those
+  // of loading kernels.
+  [[nodiscard]] Checked<Ok> add(KernelLibrary& library, const LaunchSpec& spec,
+                                int multiprocessors);
+
+  // Orders all of it. Requires: the GPU is current for the calling thread.
+  [[nodiscard]] Result<Ok, CudaError> enqueue(CUstream stream) const;
+
+  [[nodiscard]] std::size_t size() const { return runs_.size(); }
+
+ private:
+  struct PlainRun {
+    const LoadedKernel* kernel;
+    LaunchShape shape;
+    PlainArgs args;
+  };
+  using Run = std::variant<PlainRun, CopyLaunch, std::unique_ptr<PreparedGemm>,
+                           std::unique_ptr<PreparedAttention>>;
+
+  [[nodiscard]] Checked<Run> prepare(KernelLibrary& library, const LaunchSpec& spec,
+                                     int multiprocessors) const;
+  [[nodiscard]] Result<Ok, CudaError> enqueue(const Run& run, CUstream stream) const;
+
+  const DriverApi* driver_ = nullptr;
+  std::vector<Run> runs_;
+};
+
+// Where and for whom actions are made ready.
+struct ActionContext {
+  KernelLibrary& library;  // of the rank's GPU
+  LaunchChoice choice;
+};
+
+// Appends what the action becomes. Errors: those of plan_launches and of Launches::add.
+[[nodiscard]] Checked<Ok> add_launches(ActionContext& context, const actions::Action& action,
+                                       Launches& launches);
+
+}  // namespace harpe::cuda

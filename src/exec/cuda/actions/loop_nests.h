@@ -1,0 +1,135 @@
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "exec/actions/loops.h"
+#include "exec/cuda/actions/launch_spec.h"
+#include "support/check.h"
+
+namespace harpe::cuda {
+
+// Loops around kernels, on their way to what kernels walk.
+template <std::size_t kOperands>
+using Loops = std::vector<actions::Loop<kOperands>>;
+
+// More loops than a kernel walks are gone through here, in at most so many launches.
+constexpr std::int64_t kMostLaunches = 4096;
+
+template <std::size_t kOperands>
+[[nodiscard]] std::int64_t turns_of(std::span<const actions::Loop<kOperands>> loops) {
+  std::int64_t turns = 1;
+  for (const actions::Loop<kOperands>& loop : loops) turns *= loop.length;
+  return turns;
+}
+
+template <std::size_t kOperands>
+[[nodiscard]] std::size_t count_kept(const Loops<kOperands>& loops) {
+  return static_cast<std::size_t>(
+      std::ranges::count(loops, false, &actions::Loop<kOperands>::reduces));
+}
+
+// The same turns in fewer loops: none of one turn, those that reduce last, and neighbours one where
+// a step of the outer is a whole turn of the inner.
+template <std::size_t kOperands>
+[[nodiscard]] Loops<kOperands> joined(Loops<kOperands> loops) {
+  std::erase_if(loops, [](const auto& loop) { return loop.length == 1; });
+  std::ranges::stable_sort(loops, {}, &actions::Loop<kOperands>::reduces);
+  Loops<kOperands> result;
+  for (const actions::Loop<kOperands>& loop : loops) {
+    bool continues = !result.empty() && result.back().reduces == loop.reduces;
+    for (std::size_t i = 0; continues && i < kOperands; ++i) {
+      continues = result.back().bytes[i] == loop.bytes[i] * loop.length;
+    }
+    if (!continues) {
+      result.push_back(loop);
+      continue;
+    }
+    result.back().length *= loop.length;
+    result.back().bytes = loop.bytes;
+  }
+  return result;
+}
+
+// The first operands of each loop.
+template <std::size_t kOperands, std::size_t kAll>
+[[nodiscard]] Loops<kOperands> first_operands(const std::vector<actions::Loop<kAll>>& loops) {
+  Loops<kOperands> result;
+  for (const actions::Loop<kAll>& loop : loops) {
+    actions::Loop<kOperands> part{.length = loop.length, .bytes = {}, .reduces = loop.reduces};
+    std::copy_n(loop.bytes.begin(), kOperands, part.bytes.begin());
+    result.push_back(part);
+  }
+  return result;
+}
+
+template <std::size_t kOperands>
+[[nodiscard]] device::LoopNest<static_cast<int>(kOperands)> nest_of(
+    std::span<const actions::Loop<kOperands>> loops) {
+  device::LoopNest<static_cast<int>(kOperands)> nest{};
+  HP_CHECK(loops.size() <= std::size(nest.lengths), "more loops than kernels walk");
+  for (std::size_t at = 0; at < loops.size(); ++at) {
+    nest.lengths[at] = loops[at].length;
+    std::ranges::copy(loops[at].bytes, nest.bytes[at]);
+    if (!loops[at].reduces) nest.kept = static_cast<std::int32_t>(at + 1);
+  }
+  nest.count = static_cast<std::int32_t>(loops.size());
+  return nest;
+}
+
+// Calls body(offsets, inner loops) once per launch, offsets in bytes. Requires: `loops` are joined.
+// Errors: G075.
+template <std::size_t kOperands, class Body>
+[[nodiscard]] Checked<Ok> for_each_launch(const LaunchChoice& choice, const Loops<kOperands>& loops,
+                                          std::size_t limit, const Body& body) {
+  const std::size_t outer = loops.size() > limit ? loops.size() - limit : 0;
+  const std::span<const actions::Loop<kOperands>> all(loops);
+  if (outer > count_kept(loops) || turns_of(all.first(outer)) > kMostLaunches) {
+    return make_diag(DiagCode::G075, {{"buffer", choice.buffer},
+                                      {"loops", static_cast<std::int64_t>(loops.size())},
+                                      {"limit", static_cast<std::int64_t>(limit)}});
+  }
+  actions::for_each_turn(all.first(outer),
+                         [&](const auto& offsets, bool) { body(offsets, all.subspan(outer)); });
+  return Ok{};
+}
+
+[[nodiscard]] inline Diag no_kernel(const LaunchChoice& choice, std::string_view what) {
+  return make_diag(DiagCode::G072, {{"what", what}, {"nest", choice.nest}});
+}
+
+// None for types that nothing is computed in.
+[[nodiscard]] std::optional<device::Number> number_of(DType dtype);
+
+template <class T>
+[[nodiscard]] T* moved(T* data, std::int64_t bytes) {
+  using Byte = std::conditional_t<std::is_const_v<T>, const std::byte, std::byte>;
+  return reinterpret_cast<T*>(reinterpret_cast<Byte*>(data) + bytes);
+}
+
+[[nodiscard]] inline DeviceAddress address_of(const void* data) {
+  return reinterpret_cast<DeviceAddress>(data);
+}
+
+[[nodiscard]] constexpr std::int64_t divide_up(std::int64_t value, std::int64_t by) {
+  return (value + by - 1) / by;
+}
+
+// So many blocks, but no more than a grid has.
+[[nodiscard]] constexpr std::int64_t as_grid(std::int64_t blocks) {
+  constexpr std::int64_t kMost = (std::int64_t{1} << 31) - 1;
+  return std::clamp(blocks, std::int64_t{1}, kMost);
+}
+
+// For threads that stride over the grid: enough to fill the multiprocessors.
+[[nodiscard]] inline std::int64_t few_blocks(const LaunchChoice& choice, std::int64_t blocks) {
+  constexpr std::int64_t kBlocksOfOne = 8;
+  return std::clamp(blocks, std::int64_t{1}, kBlocksOfOne * choice.multiprocessors);
+}
+
+}  // namespace harpe::cuda

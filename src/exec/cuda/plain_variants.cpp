@@ -1,0 +1,64 @@
+#include "exec/cuda/plain_variants.h"
+
+#include <array>
+#include <string>
+
+#include "exec/cuda/device/plain_args.h"
+
+namespace harpe::cuda {
+namespace {
+
+struct Entry {
+  const char* name;
+  const char* header;
+  const char* arguments;
+  std::int32_t threads;
+  std::int32_t blocks;  // of a multiprocessor, at least: what registers are left for
+};
+
+constexpr std::array<Entry, 7> kEntries = {{
+    {"move", "strided", "MoveArgs", device::kStridedThreads, 4},
+    {"map", "strided", "MapArgs", device::kStridedThreads, 4},
+    {"combine", "combine", "CombineArgs", device::kRowThreads, 4},
+    {"row_dot", "row_dot", "RowDotArgs", device::kRowThreads, 4},
+    {"plain_gemm", "plain_gemm", "PlainGemmArgs", device::kPlainGemmThreads, 2},
+    {"plain_attention", "plain_attention", "PlainAttentionArgs", device::kPlainAttentionThreads, 2},
+    {"plain_gradient", "plain_gradient", "PlainGradientArgs", device::kPlainAttentionThreads, 2},
+}};
+
+}  // namespace
+
+KernelVariant plain_variant(PlainKernel kernel, bool wide) {
+  const Entry& entry = kEntries[static_cast<std::size_t>(kernel)];
+  const std::string name = entry.name;
+  const bool computes = kernel != PlainKernel::Move;
+  const std::string real = wide ? "double" : "float";
+  const std::string source = std::string("#include \"exec/cuda/device/") + entry.header +
+                             ".cuh\"\n\n"
+                             "using namespace harpe::device;\n\n"
+                             "extern \"C\" __global__ void __launch_bounds__(" +
+                             std::to_string(entry.threads) + ", " + std::to_string(entry.blocks) +
+                             ")\nharpe_kernel(const __grid_constant__ " + entry.arguments +
+                             " args) {\n  harpe::device::" + name +
+                             (computes ? "<" + real + ">" : "") + "(args);\n}\n";
+  const bool prefixed = name.starts_with("plain_");
+  return {.name = (prefixed ? "" : "plain_") + name + (computes ? (wide ? "_f64" : "_f32") : ""),
+          .family = "plain",
+          .tile = "",
+          .source = source,
+          .threads = entry.threads,
+          .shared_bytes = 0,
+          .uses_wgmma = false};
+}
+
+std::vector<KernelVariant> plain_variants() {
+  std::vector<KernelVariant> variants = {plain_variant(PlainKernel::Move, false)};
+  for (const PlainKernel kernel :
+       {PlainKernel::Map, PlainKernel::Combine, PlainKernel::RowDot, PlainKernel::Gemm,
+        PlainKernel::Attention, PlainKernel::Gradient}) {
+    for (const bool wide : {false, true}) variants.push_back(plain_variant(kernel, wide));
+  }
+  return variants;
+}
+
+}  // namespace harpe::cuda

@@ -1,0 +1,18 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "exec/cuda/kernel_variant.h"
+
+namespace harpe::cuda {
+
+// Kernels that take any strides and types; see device/plain_args.h.
+enum class PlainKernel : std::uint8_t { Move, Map, Combine, RowDot, Gemm, Attention, Gradient };
+
+// `wide`: computes in f64, else in f32. Moves compute nothing.
+[[nodiscard]] KernelVariant plain_variant(PlainKernel kernel, bool wide);
+
+[[nodiscard]] std::vector<KernelVariant> plain_variants();
+
+}  // namespace harpe::cuda

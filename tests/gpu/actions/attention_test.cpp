@@ -1,0 +1,217 @@
+#include <array>
+#include <cmath>
+
+#include "tests/gpu/actions/on_gpu.h"
+
+namespace harpe::testing_support {
+namespace {
+
+using Attention = OnGpu;
+using actions::Loop;
+
+constexpr std::array kTypes = {DType::BF16, DType::F16, DType::F32, DType::F64};
+
+// Heads that share keys: [batch, position, (key head, group), features].
+struct Heads {
+  std::int64_t batch, queries, keys, kv_heads, group, head_dim, value_dim;
+  DType dtype;
+  Visibility visible;
+
+  [[nodiscard]] std::int64_t heads() const { return kv_heads * group; }
+  [[nodiscard]] double scale() const { return 1 / static_cast<double>(head_dim); }
+};
+
+Visibility draw_mask(Arena& arena, std::int64_t queries, std::int64_t keys) {
+  Visibility visible;
+  const std::int64_t kind = arena.draw(0, 4);
+  if (kind == 1) visible.high = arena.draw(-queries / 2, keys - 1);
+  if (kind == 2) visible.high = keys - queries;
+  if (kind >= 3) {
+    visible.high = arena.draw(-3, keys);
+    visible.low = visible.high - arena.draw(0, keys);
+  }
+  if (kind == 4) visible.prefix = arena.draw(0, keys);
+  return visible;
+}
+
+Heads draw_heads(Arena& arena, DType dtype, bool usual) {
+  constexpr std::array<std::array<std::int64_t, 2>, 3> kUsual = {
+      {{64, 64}, {128, 128}, {192, 128}}};
+  const auto& dims = kUsual[static_cast<std::size_t>(arena.draw(0, 2))];
+  Heads h{.batch = arena.draw(1, 2),
+          .queries = arena.draw(1, 150),
+          .keys = arena.draw(1, 200),
+          .kv_heads = arena.draw(1, 3),
+          .group = arena.draw(1, 3),
+          .head_dim = usual ? dims[0] : arena.draw(1, 150),
+          .value_dim = usual ? dims[1] : arena.draw(1, 150),
+          .dtype = dtype,
+          .visible = {}};
+  h.visible = draw_mask(arena, h.queries, h.keys);
+  return h;
+}
+
+// A tensor [batch, rows, heads, columns].
+struct Tensor {
+  std::int64_t at, rows, heads, columns;
+  DType dtype;
+
+  [[nodiscard]] std::int64_t size() const { return size_in_bytes(dtype); }
+  [[nodiscard]] std::int64_t row_stride() const { return heads * columns; }
+  [[nodiscard]] MatrixView view(std::byte* base) const {
+    return {.data = base + at, .dtype = dtype, .row_stride = row_stride(), .column_stride = 1};
+  }
+};
+
+Tensor add_tensor(Arena& arena, const Heads& h, std::int64_t rows, std::int64_t heads,
+                  std::int64_t columns, DType dtype, double bound) {
+  return {.at = arena.add(dtype, h.batch * rows * heads * columns, bound),
+          .rows = rows,
+          .heads = heads,
+          .columns = columns,
+          .dtype = dtype};
+}
+
+// How far a tensor moves in a loop over batch entries, key heads or a group's heads.
+std::int64_t step_of(const Tensor& tensor, const Heads& h, int loop) {
+  if (loop == 0) return tensor.rows * tensor.row_stride() * tensor.size();
+  const bool shared = tensor.heads == h.kv_heads && h.group > 1;
+  if (loop == 1) return (shared ? 1 : h.group) * tensor.columns * tensor.size();
+  return shared ? 0 : tensor.columns * tensor.size();
+}
+
+template <std::size_t kOperands, std::size_t kAll>
+void add_loops(const Heads& h, const std::array<Tensor, kOperands>& tensors, bool shares_sums,
+               std::vector<Loop<kAll>>& loops) {
+  const std::array<std::int64_t, 3> lengths = {h.batch, h.kv_heads, h.group};
+  for (int at = 0; at < 3; ++at) {
+    Loop<kAll> loop{.length = lengths[static_cast<std::size_t>(at)], .bytes = {}};
+    for (std::size_t i = 0; i < kOperands; ++i) loop.bytes[i] = step_of(tensors[i], h, at);
+    loop.reduces = shares_sums && at == 2;
+    loops.push_back(loop);
+  }
+}
+
+struct Bounds {
+  double o;
+  double lse;
+};
+
+// Scores are off by `score`, weights by twice that, relatively; kernels for tensor cores round them
+// to the operands' type too, and take powers of 2 that are off by 2^-22.
+Bounds bounds_of(const Heads& h) {
+  const double unit = unit_roundoff(state_dtype(h.dtype));
+  const double score = 2 * static_cast<double>(h.head_dim + 4) * unit;
+  const bool half = size_in_bytes(h.dtype) == 2;
+  const double weights = half ? 2 * unit_roundoff(h.dtype) + 0x1p-19 : 0;
+  return {.o = 4 * score + 2 * static_cast<double>(h.keys + 8) * unit + weights,
+          .lse = 2 * score + static_cast<double>(h.keys + 8) * unit + (half ? 0x1p-16 : 0)};
+}
+
+void check_attention(Arena& arena, const Heads& h, bool carry, int& fast,
+                     const std::function<std::vector<cuda::LaunchSpec>(const MakeAction&)>& check) {
+  const Bounds bounds = bounds_of(h);
+  const DType state = state_dtype(h.dtype);
+  const std::array<Tensor, 5> tensors = {
+      add_tensor(arena, h, h.queries, h.heads(), h.head_dim, h.dtype, 0),
+      add_tensor(arena, h, h.keys, h.kv_heads, h.head_dim, h.dtype, 0),
+      add_tensor(arena, h, h.keys, h.kv_heads, h.value_dim, h.dtype, 0),
+      add_tensor(arena, h, h.queries, h.heads(), h.value_dim, state, bounds.o),
+      add_tensor(arena, h, h.queries, h.heads(), 1, state, bounds.lse)};
+  const auto specs = check([&](std::byte* base) {
+    actions::Attend attend;
+    attend.first = {.queries = h.queries,
+                    .keys = h.keys,
+                    .head_dim = h.head_dim,
+                    .value_dim = h.value_dim,
+                    .q = tensors[0].view(base),
+                    .k = tensors[1].view(base),
+                    .v = tensors[2].view(base),
+                    .o = base + tensors[3].at,
+                    .o_row_stride = tensors[3].row_stride(),
+                    .lse = base + tensors[4].at,
+                    .lse_stride = tensors[4].row_stride(),
+                    .scale = h.scale(),
+                    .carry = carry,
+                    .visible = h.visible};
+    add_loops(h, tensors, false, attend.loops);
+    return actions::Action{std::move(attend)};
+  });
+  for (const cuda::LaunchSpec& spec : specs) {
+    if (std::holds_alternative<cuda::AttentionSpec>(spec)) ++fast;
+  }
+}
+
+TEST_F(Attention, is_the_hosts) {
+  int fast = 0;
+  for (unsigned seed = 0; seed < 64; ++seed) {
+    Arena arena(seed);
+    const Heads h = draw_heads(arena, kTypes[seed % 4], seed % 12 < 8);
+    check_attention(arena, h, seed % 3 == 0, fast,
+                    [&](const MakeAction& make) { return check(arena, make); });
+    if (HasFailure()) FAIL() << "seed " << seed;
+  }
+  EXPECT_GT(fast, 4);
+}
+
+// With scores up to 1 and lse from -1 to 1 weights are below e^2, products with values below their
+// count: what is summed, and the error of each in units of its size.
+double gradient_bound(const Heads& h) {
+  const double most = static_cast<double>(std::max(h.queries * h.group, h.keys));
+  const double product = std::max(1.0, static_cast<double>(h.value_dim + 1) * h.scale());
+  const auto operations = static_cast<double>(2 * h.head_dim + h.value_dim + 32) + most;
+  return most * 7.4 * product * operations * unit_roundoff(state_dtype(h.dtype));
+}
+
+TEST_F(Attention, has_the_hosts_gradients) {
+  for (unsigned seed = 0; seed < 48; ++seed) {
+    Arena arena(seed);
+    const DType dtype = kTypes[seed % 4];
+    const DType state = state_dtype(dtype);
+    const Heads h = draw_heads(arena, dtype, false);
+    const double bound = gradient_bound(h);
+    const std::array<Tensor, 9> tensors = {
+        add_tensor(arena, h, h.queries, h.heads(), h.head_dim, dtype, 0),
+        add_tensor(arena, h, h.keys, h.kv_heads, h.head_dim, dtype, 0),
+        add_tensor(arena, h, h.keys, h.kv_heads, h.value_dim, dtype, 0),
+        add_tensor(arena, h, h.queries, h.heads(), h.value_dim, dtype, 0),
+        add_tensor(arena, h, h.queries, h.heads(), 1, DType::F32, 0),
+        add_tensor(arena, h, h.queries, h.heads(), 1, DType::F64, 0),
+        add_tensor(arena, h, h.queries, h.heads(), h.head_dim, state, bound),
+        add_tensor(arena, h, h.keys, h.kv_heads, h.head_dim, state, bound),
+        add_tensor(arena, h, h.keys, h.kv_heads, h.value_dim, state, bound)};
+    const auto sums = [&](std::byte* base, std::size_t i, bool carry) {
+      return SumMatrix{
+          .data = base + tensors[i].at, .row_stride = tensors[i].row_stride(), .carry = carry};
+    };
+    const auto values = [&](std::byte* base, std::size_t i) {
+      return RowValues{.data = base + tensors[i].at,
+                       .dtype = tensors[i].dtype,
+                       .stride = tensors[i].row_stride()};
+    };
+    check(arena, [&](std::byte* base) {
+      actions::Differentiate gradients;
+      gradients.first = {.queries = h.queries,
+                         .keys = h.keys,
+                         .head_dim = h.head_dim,
+                         .value_dim = h.value_dim,
+                         .q = tensors[0].view(base),
+                         .k = tensors[1].view(base),
+                         .v = tensors[2].view(base),
+                         .d_o = tensors[3].view(base),
+                         .lse = values(base, 4),
+                         .delta = values(base, 5),
+                         .dq = sums(base, 6, seed % 2 == 0),
+                         .dk = sums(base, 7, seed % 3 == 0),
+                         .dv = sums(base, 8, seed % 5 == 0),
+                         .scale = h.scale(),
+                         .visible = h.visible};
+      add_loops(h, tensors, true, gradients.loops);
+      return gradients;
+    });
+    if (HasFailure()) FAIL() << "seed " << seed;
+  }
+}
+
+}  // namespace
+}  // namespace harpe::testing_support

@@ -1,0 +1,74 @@
+#include "tests/gpu/actions/on_gpu.h"
+
+#include <cstdlib>
+
+#include "exec/cpu/run_action.h"
+#include "exec/cuda/device_memory.h"
+
+namespace harpe::testing_support {
+namespace {
+
+constexpr std::size_t kAlignment = 512;  // as on GPUs, so that both take the same ways
+
+struct Free {
+  void operator()(std::byte* memory) const { std::free(memory); }
+};
+
+}  // namespace
+
+void OnGpu::SetUp() {
+  const auto driver = cuda::open_driver();
+  if (!driver.ok()) GTEST_SKIP() << "skipped: " << render(driver.error());
+  const std::vector<std::string> folders = {"/usr/local/cuda/lib64"};
+  const auto compiler = cuda::Nvrtc::open(std::nullopt, folders);
+  if (!compiler.ok()) GTEST_SKIP() << "skipped: " << render(compiler.error());
+  auto device = cuda::Device::open(*driver, cuda::DeviceId(0));
+  ASSERT_TRUE(device.ok()) << render(device.error());
+  library_ = std::make_unique<cuda::KernelLibrary>(*device, *compiler, std::nullopt);
+}
+
+std::vector<std::byte> OnGpu::run_on_host(const Arena&, const MakeAction& make,
+                                          std::vector<std::byte> bytes) const {
+  const std::size_t size = (bytes.size() + kAlignment - 1) / kAlignment * kAlignment;
+  const std::unique_ptr<std::byte, Free> memory(
+      static_cast<std::byte*>(std::aligned_alloc(kAlignment, size)));
+  std::ranges::copy(bytes, memory.get());
+  actions::TaskWork work;
+  work.actions.push_back(make(memory.get()));
+  cpu::run(work);
+  std::copy_n(memory.get(), bytes.size(), bytes.begin());
+  return bytes;
+}
+
+std::vector<cuda::LaunchSpec> OnGpu::check(Arena& arena, const MakeAction& make,
+                                           bool by_copy_engine) {
+  const cuda::Device& device = library_->device();
+  const auto memory = cuda::DeviceMemory::copy_of(device, arena.bytes());
+  const auto stream = cuda::Stream::create(device);
+  EXPECT_TRUE(memory.ok() && stream.ok());
+  if (!memory.ok() || !stream.ok()) return {};
+  cuda::ActionContext context{.library = *library_,
+                              .choice = {.nest = "nest",
+                                         .buffer = "buffer",
+                                         .by_copy_engine = by_copy_engine,
+                                         .multiprocessors = device.facts().multiprocessors}};
+  const actions::Action action = make(reinterpret_cast<std::byte*>(memory->address()));
+  const auto specs = cuda::plan_launches(context.choice, action);
+  cuda::Launches launches;
+  const auto added = cuda::add_launches(context, action, launches);
+  EXPECT_TRUE(added.ok()) << render(added.error());
+  if (!added.ok()) return {};
+  EXPECT_EQ(launches.size(), specs->size());
+  EXPECT_TRUE(launches.enqueue(stream->handle()).ok());
+  std::vector<std::byte> found(arena.bytes().size());
+  EXPECT_TRUE(cuda::driver_call(device.driver(), "cuMemcpyDtoHAsync",
+                                device.driver().cuMemcpyDtoHAsync(found.data(), memory->address(),
+                                                                  found.size(), stream->handle()))
+                  .ok());
+  const auto done = stream->synchronize();
+  EXPECT_TRUE(done.ok()) << render(to_diag(done.error()));
+  EXPECT_EQ(arena.compare(run_on_host(arena, make, arena.bytes()), found), "");
+  return *specs;
+}
+
+}  // namespace harpe::testing_support
