@@ -37,13 +37,11 @@ Checked<Request> operator_request_of(const CommandLine& line) {
   return request;
 }
 
-Checked<Ok> check_backend(const CommandLine& line) {
+Checked<Backend> backend_of(const CommandLine& line) {
   static const std::vector<std::string> kBackends = {"cpu", "cuda"};
   const std::string backend = line.value("backend").value_or("cpu");
-  if (backend == "cpu") return Ok{};
-  if (backend == "cuda") {
-    return make_diag(DiagCode::I501, {{"missing", "this version has no CUDA executor"}});
-  }
+  if (backend == "cpu") return Backend::Cpu;
+  if (backend == "cuda") return Backend::Cuda;
   return make_diag(DiagCode::U109, {{"flag", "--backend"},
                                     {"text", backend},
                                     {"wanted", "cpu or cuda" + suggestion(backend, kBackends)}});

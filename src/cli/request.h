@@ -1,6 +1,7 @@
 #pragma once
 
 #include "cli/command_line.h"
+#include "driver/backend.h"
 #include "driver/session.h"
 #include "support/diag.h"
 
@@ -12,7 +13,7 @@ namespace harpe::cli {
 // The same for verbs that take no plan file. Errors: U114, U110.
 [[nodiscard]] Checked<Request> operator_request_of(const CommandLine& line);
 
-// Can `--backend` run here? Errors: I501, U109.
-[[nodiscard]] Checked<Ok> check_backend(const CommandLine& line);
+// `--backend`, by default CPU ranks. Errors: U109.
+[[nodiscard]] Checked<Backend> backend_of(const CommandLine& line);
 
 }  // namespace harpe::cli

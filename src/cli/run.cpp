@@ -7,6 +7,7 @@
 #include "cli/request.h"
 #include "cli/verbs.h"
 #include "driver/memory.h"
+#include "driver/options.h"
 #include "driver/report_run.h"
 #include "driver/run.h"
 #include "driver/target.h"
@@ -32,6 +33,21 @@ Checked<TaskId> parse_fault(const std::string& text, const Plan& plan) {
   return TaskId(task);
 }
 
+Checked<BackendRequest> backend_request_of(const CommandLine& line) {
+  BackendRequest request;
+  HP_TRY(request.backend, backend_of(line));
+  request.share_gpus = line.has("share-gpus");
+  if (request.backend != Backend::Cuda) return request;
+  if (line.has("trace") || line.has("report")) {
+    return make_diag(DiagCode::I501, {{"missing", "it keeps no timeline for `--trace` and "
+                                                  "`--report` in this version"}});
+  }
+  request.nvrtc = line.value("nvrtc");
+  HP_TRY(request.kernel_cache, cache_of(line.value("cache"), "--cache"));
+  if (request.kernel_cache) *request.kernel_cache += "/kernels";
+  return request;
+}
+
 Checked<RunRequest> run_request_of(const CommandLine& line) {
   RunRequest request;
   HP_TRY(request.inputs, parse_named_files("--input", line.values("input")));
@@ -48,6 +64,7 @@ Checked<RunRequest> run_request_of(const CommandLine& line) {
     HP_TRY(const std::int64_t value, parse_count("--wait", *wait, 1, kLongestWait));
     request.wait_limit = std::chrono::milliseconds(value);
   }
+  HP_TRY(request.backend, backend_request_of(line));
   request.load = line.value("load");
   request.check = line.has("check");
   request.trace = line.value("trace");
@@ -98,7 +115,7 @@ Json inputs_to_json(const CommandLine& line, const RunRequest& request) {
   return Json::object()
       .set("target", line.words.front())
       .set("parameters", Json::Array(line.words.begin() + 1, line.words.end()))
-      .set("backend", "cpu")
+      .set("backend", print(request.backend.backend))
       .set("seed", static_cast<std::int64_t>(request.seed))
       .set("iterations", request.iterations)
       .set("files", std::move(files));
@@ -144,14 +161,13 @@ Checked<int> show_outcome(const CommandLine& line, const Plan& plan, const RunRe
 }  // namespace
 
 Checked<int> run_plan(const CommandLine& line, Session& session) {
-  HP_REQUIRE_OK(check_backend(line));
   HP_TRY(RunRequest request, run_request_of(line));
   HP_REQUIRE_OK(check_json(line));
   HP_TRY(const Request subject, request_of(line));
   show_progress("lowering");
   HP_TRY(const Plan plan, session.plan(subject));
   if (const auto fault = line.value("inject")) {
-    HP_TRY(request.lose_worker_at, parse_fault(*fault, plan));
+    HP_TRY(request.backend.lose_at, parse_fault(*fault, plan));
   }
   show_progress("verifying");
   HP_REQUIRE_OK(certify(plan, level_for(plan)));

@@ -69,7 +69,10 @@ Json to_json(const TaxRow& row) {
 
 // The machine that stands for a back end, where none is named. Times are simulated all the same.
 Checked<std::optional<std::string>> machine_of(const CommandLine& line) {
-  HP_REQUIRE_OK(check_backend(line));
+  HP_TRY(const Backend backend, backend_of(line));
+  if (backend == Backend::Cuda) {
+    return make_diag(DiagCode::I501, {{"missing", "this version measures no taxes on GPUs"}});
+  }
   if (const auto machine = line.value("machine")) return machine;
   return line.value("backend");
 }

@@ -45,6 +45,12 @@ std::vector<std::string> cuda_folders() {
   return folders;
 }
 
+void prepare_cuda_environment() {
+  constexpr int kKeep = 0;
+  setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", kKeep);
+  setenv("CUDA_MODULE_LOADING", "EAGER", kKeep);
+}
+
 std::string date_before(std::int64_t days) {
   const auto today = std::chrono::floor<std::chrono::days>(std::chrono::system_clock::now());
   const std::chrono::year_month_day date(today - std::chrono::days(days));

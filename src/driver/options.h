@@ -24,6 +24,10 @@ namespace harpe {
 // `$CUDA_PATH` and of an ordinary installation.
 [[nodiscard]] std::vector<std::string> cuda_folders();
 
+// Before the driver is opened: streams of ranks that share a GPU get queues of their own, and
+// kernels are loaded whole before any waits. What the user has set stays.
+void prepare_cuda_environment();
+
 // "2026-11-21", in UTC, `days` before now.
 [[nodiscard]] std::string date_before(std::int64_t days);
 

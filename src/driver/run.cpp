@@ -10,7 +10,6 @@
 #include "driver/memory.h"
 #include "driver/npy.h"
 #include "driver/trace.h"
-#include "exec/cpu/cpu_executor.h"
 #include "ir/interpret.h"
 #include "ir/mask_data.h"
 #include "ir/routing.h"
@@ -159,9 +158,7 @@ Checked<TensorMap> prepare_run(const Plan& plan, const RunRequest& request) {
 }
 
 Checked<RunOutcome> run(const Plan& plan, const RunRequest& request, const TensorMap& inputs) {
-  CpuOptions options;
-  options.lose_worker_at = request.lose_worker_at;
-  HP_TRY(const std::unique_ptr<Executor> executor, make_cpu_executor(plan, options));
+  HP_TRY(const std::unique_ptr<Executor> executor, make_executor(plan, request.backend));
   for (const auto& [name, tensor] : inputs) HP_REQUIRE_OK(executor->set_input(name, tensor));
   RunOutcome outcome;
   Result<RunStats, FaultReport> stats = executor->run({.iterations = request.iterations,

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "driver/backend.h"
 #include "driver/check.h"
 #include "driver/target.h"
 #include "exec/executor.h"
@@ -24,7 +25,7 @@ struct RunRequest {
   bool check = false;
   std::optional<std::string> trace;   // a file
   std::optional<std::string> report;  // a file, which the caller writes from the timeline
-  std::optional<TaskId> lose_worker_at;
+  BackendRequest backend;
 };
 
 struct RunOutcome {
@@ -39,7 +40,7 @@ struct RunOutcome {
 // to I3xx, I502, P220, P221, V106.
 [[nodiscard]] Checked<TensorMap> prepare_run(const Plan& plan, const RunRequest& request);
 
-// Executes a verified plan on CPU ranks, then checks and writes what was asked for. Outputs of a
+// Executes a verified plan, then checks and writes what was asked for. Outputs of a
 // run whose check failed are written too: they show what is wrong.
 [[nodiscard]] Checked<RunOutcome> run(const Plan& plan, const RunRequest& request,
                                       const TensorMap& inputs);

@@ -1,0 +1,38 @@
+#include "driver/backend.h"
+
+#include "driver/options.h"
+#include "exec/cpu/cpu_executor.h"
+#ifdef HARPE_WITH_CUDA
+#include "exec/cuda/executor/cuda_executor.h"
+#endif
+
+namespace harpe {
+namespace {
+
+#ifdef HARPE_WITH_CUDA
+Checked<std::unique_ptr<Executor>> make_on_gpus(const Plan& plan, const BackendRequest& request) {
+  prepare_cuda_environment();
+  return make_cuda_executor(plan, {.share_gpus = request.share_gpus,
+                                   .kernel_cache = request.kernel_cache,
+                                   .nvrtc = request.nvrtc,
+                                   .cuda_folders = cuda_folders(),
+                                   .drop_signal_of = request.lose_at});
+}
+#else
+Checked<std::unique_ptr<Executor>> make_on_gpus(const Plan&, const BackendRequest&) {
+  return make_diag(DiagCode::G001, {});
+}
+#endif
+
+}  // namespace
+
+std::string_view print(Backend backend) { return backend == Backend::Cuda ? "cuda" : "cpu"; }
+
+Checked<std::unique_ptr<Executor>> make_executor(const Plan& plan, const BackendRequest& request) {
+  if (request.backend == Backend::Cuda) return make_on_gpus(plan, request);
+  CpuOptions options;
+  options.lose_worker_at = request.lose_at;
+  return make_cpu_executor(plan, options);
+}
+
+}  // namespace harpe

@@ -1,0 +1,32 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "exec/executor.h"
+#include "plan/plan.h"
+#include "support/diag.h"
+
+namespace harpe {
+
+// Where the ranks of a run are.
+enum class Backend : std::uint8_t { Cpu, Cuda };
+[[nodiscard]] std::string_view print(Backend backend);  // "cpu", "cuda"
+
+struct BackendRequest {
+  Backend backend = Backend::Cpu;
+  bool share_gpus = false;                  // ranks may share a GPU
+  std::optional<std::string> kernel_cache;  // folder of compiled kernels
+  std::optional<std::string> nvrtc;         // the compiler's library; else where it usually is
+  // Tests: CPU ranks lose the worker that reaches the task; on a GPU its signals never come.
+  std::optional<TaskId> lose_at;
+};
+
+// The one place that knows every executor. Errors: make_cpu_executor's, make_cuda_executor's; G001
+// a build without CUDA.
+[[nodiscard]] Checked<std::unique_ptr<Executor>> make_executor(const Plan& plan,
+                                                               const BackendRequest& request);
+
+}  // namespace harpe
