@@ -108,7 +108,7 @@ HeadTensor tensor_of(const void* data, DType dtype, std::int64_t row_stride,
 
 // Attention for tensor cores, where its heads, mask and strides are such as they take.
 std::optional<AttentionSpec> fast_attention(const AttentionProblem& p,
-                                            const Loops<kOperands>& loops) {
+                                            const Loops<kOperands>& loops, int multiprocessors) {
   const bool half = p.q.dtype == DType::BF16 || p.q.dtype == DType::F16;
   const bool dense = p.q.column_stride == 1 && p.k.column_stride == 1 && p.v.column_stride == 1;
   const std::optional<Heads> heads = heads_of(loops);
@@ -141,7 +141,7 @@ std::optional<AttentionSpec> fast_attention(const AttentionProblem& p,
   chunk.values = tensor_of(p.v.data, p.v.dtype, p.v.row_stride, batch, kv, kV);
   spec.panels = {panel};
   spec.chunks = {chunk};
-  if (!check(spec).ok()) return std::nullopt;
+  if (!check(spec, multiprocessors).ok()) return std::nullopt;
   return spec;
 }
 
@@ -223,7 +223,9 @@ Checked<std::vector<LaunchSpec>> plan(const LaunchChoice& choice, const actions:
   Loops<kOperands> loops = first_operands<kOperands>(heads.loops);
   for (Loop<kOperands>& loop : loops) loop.reduces = false;  // every turn has a state of its own
   loops = joined(std::move(loops));
-  if (const auto spec = fast_attention(p, loops)) return std::vector<LaunchSpec>{*spec};
+  if (const auto spec = fast_attention(p, loops, choice.multiprocessors)) {
+    return std::vector<LaunchSpec>{*spec};
+  }
   device::PlainAttentionArgs args = plain_attention(p, *number);
   HP_REQUIRE_OK(for_each_launch(
       choice, loops, device::kMaxLoops, [&](const auto& offsets, const auto& inner) {
