@@ -18,12 +18,12 @@ Checked<PreparedAttention> PreparedAttention::make(KernelLibrary& library,
                                                    const AttentionConfig& config,
                                                    std::optional<int> blocks) {
   const Device& device = library.device();
-  HP_REQUIRE_OK(check(spec, blocks.value_or(device.facts().multiprocessors)));
+  const int at_once = blocks.value_or(device.facts().multiprocessors);
+  HP_REQUIRE_OK(check(spec, at_once));
   if (auto current = device.make_current(); !current.ok()) return to_diag(current.error());
   HP_TRY(const LoadedKernel* kernel, library.load(attention_variant(config)));
   PreparedAttention attention(library, *kernel, config);
-  AttentionPlan plan =
-      plan_attention(spec, config, blocks.value_or(device.facts().multiprocessors));
+  AttentionPlan plan = plan_attention(spec, config, at_once);
   AttentionArgs& args = plan.args;
   for (std::size_t i = 0; i < plan.maps.size(); ++i) {
     HP_TRY(map_of(args, i), encode_map(device.driver(), plan.maps[i]));
