@@ -10,28 +10,26 @@ namespace {
 
 class Diagnosis {
  public:
-  Diagnosis(const Plan& plan, const Blocks& blocks, const Wiring& wiring, const Peers& peers,
-            const std::vector<RankEnd>& ends)
-      : plan_(plan), blocks_(blocks), wiring_(wiring), ends_(ends) {
-    for (int rank = 0; rank < peers.ranks(); ++rank) {
-      const bool failed = ends[static_cast<std::size_t>(rank)].has_value();
-      // A GPU that failed answers no more questions.
-      records_.push_back(failed ? std::nullopt : peers.page(rank).fault());
-      const Checked<bool> poisoned = failed ? Checked<bool>(false) : peers.page(rank).is_poisoned();
-      poisoned_.push_back(poisoned.ok() && *poisoned);
-    }
-  }
+  Diagnosis(const Plan& plan, const Blocks& blocks, const Wiring& wiring,
+            const std::vector<RankReport>& reports)
+      : plan_(plan), blocks_(blocks), wiring_(wiring), reports_(reports) {}
 
   FaultReport report() const {
     std::vector<std::pair<int, Fault>> found;
-    for (std::size_t rank = 0; rank < records_.size(); ++rank) {
-      if (ends_[rank]) {
+    for (std::size_t rank = 0; rank < reports_.size(); ++rank) {
+      const RankReport& said = reports_[rank];
+      if (said.is_lost) {
+        Fault fault;
+        fault.kind = FaultKind::PeerLost;
+        fault.rank = id_of(rank);
+        found.emplace_back(0, fault);
+      } else if (said.end) {
         found.emplace_back(0, failed(rank));
-      } else if (records_[rank]) {
+      } else if (said.record) {
         const Fault fault = expired(rank);
         const bool is_root = !fault.producer_rank.valid() || !has_fault(fault.producer_rank);
         found.emplace_back(is_root ? 1 : 2, fault);
-      } else if (poisoned_[rank]) {
+      } else if (said.is_poisoned) {
         found.emplace_back(3, stopped(rank));
       }
     }
@@ -43,7 +41,8 @@ class Diagnosis {
 
  private:
   [[nodiscard]] bool has_fault(RankId rank) const {
-    return ends_[rank.index()].has_value() || records_[rank.index()].has_value();
+    const RankReport& said = reports_[rank.index()];
+    return said.end || said.record || said.is_lost;
   }
 
   [[nodiscard]] static RankId id_of(std::size_t rank) {
@@ -54,7 +53,8 @@ class Diagnosis {
     Fault fault;
     fault.kind = FaultKind::DeviceFailed;
     fault.rank = id_of(rank);
-    fault.signal = ends_[rank]->call + ": " + ends_[rank]->name + ", " + ends_[rank]->reason;
+    const CudaError& end = *reports_[rank].end;
+    fault.signal = end.call + ": " + end.name + ", " + end.reason;
     return fault;
   }
 
@@ -68,7 +68,7 @@ class Diagnosis {
   }
 
   [[nodiscard]] Fault expired(std::size_t rank) const {
-    const device::FaultRecord& record = *records_[rank];
+    const device::FaultRecord& record = *reports_[rank].record;
     Fault fault;
     fault.kind = FaultKind::WaitTimedOut;
     fault.rank = id_of(rank);
@@ -85,17 +85,16 @@ class Diagnosis {
     return fault;
   }
 
-  // Of several, one on a rank that says nothing itself: the others are waiting too.
+  // Of several, one of a rank that is lost, else of one that says nothing itself: the others are
+  // waiting too.
   [[nodiscard]] TaskId producer_of(const Word& word, std::size_t waiter) const {
-    const auto silent = [&](TaskId task) {
+    const auto likely = [&](TaskId task) {
       const RankId rank = rank_of(plan_, task);
-      return rank.index() != waiter && !has_fault(rank);
+      if (rank.index() == waiter) return 3;
+      if (reports_[rank.index()].is_lost) return 0;
+      return has_fault(rank) ? 2 : 1;
     };
-    const auto found = std::ranges::find_if(word.producers, silent);
-    if (found != word.producers.end()) return *found;
-    const auto other = std::ranges::find_if(
-        word.producers, [&](TaskId task) { return rank_of(plan_, task).index() != waiter; });
-    return other != word.producers.end() ? *other : word.producers.front();
+    return *std::ranges::min_element(word.producers, {}, likely);
   }
 
   [[nodiscard]] static std::string name_of(const Word& word, std::size_t rank) {
@@ -117,16 +116,23 @@ class Diagnosis {
   const Plan& plan_;
   const Blocks& blocks_;
   const Wiring& wiring_;
-  const std::vector<RankEnd>& ends_;
-  std::vector<std::optional<device::FaultRecord>> records_;
-  std::vector<bool> poisoned_;
+  const std::vector<RankReport>& reports_;
 };
 
 }  // namespace
 
+RankReport report_of(const Peers& peers, int rank, RankEnd end) {
+  // A GPU that failed answers no more questions.
+  if (end) return {.end = std::move(end), .record = {}};
+  const Checked<bool> poisoned = peers.page(rank).is_poisoned();
+  return {.end = std::nullopt,
+          .record = peers.page(rank).fault(),
+          .is_poisoned = poisoned.ok() && *poisoned};
+}
+
 FaultReport collect_gpu_faults(const Plan& plan, const Blocks& blocks, const Wiring& wiring,
-                               const Peers& peers, const std::vector<RankEnd>& ends) {
-  return Diagnosis(plan, blocks, wiring, peers, ends).report();
+                               const std::vector<RankReport>& reports) {
+  return Diagnosis(plan, blocks, wiring, reports).report();
 }
 
 }  // namespace harpe::cuda

@@ -57,7 +57,7 @@ Result<Ok, CudaError> RankProgram::order(TaskId task, std::chrono::nanoseconds l
   for (const TaskId from : wiring.after) HP_REQUIRE_OK(stream.wait_for(events_.at(from)));
   HP_REQUIRE_OK(await(wiring.waits, context, stream));
   HP_REQUIRE_OK(order_work(task, context, stream));
-  if (parts_.drop_signal_of != task) HP_REQUIRE_OK(raise(wiring.raises, stream));
+  HP_REQUIRE_OK(raise(kept(task, wiring.raises), stream));
   const auto event = events_.find(task);
   if (event == events_.end()) return Ok{};
   return event->second.record(stream);
@@ -69,12 +69,18 @@ Result<Ok, CudaError> RankProgram::order_work(TaskId task, const device::WaitCon
   if (parts_.plan->tasks[task.index()].kind == TaskKind::Entry) {
     HP_REQUIRE_OK(parts_.kernels.begin_epoch(stream, parts_.peers->signals(rank_)));
   }
-  HP_REQUIRE_OK(raise(wiring.arrivals, stream));
+  HP_REQUIRE_OK(raise(kept(task, wiring.arrivals), stream));
   if (wiring.arrival) HP_REQUIRE_OK(await({*wiring.arrival}, context, stream));
   HP_REQUIRE_OK(parts_.work[task.index()].enqueue(stream.handle()));
-  HP_REQUIRE_OK(raise(wiring.departures, stream));
+  HP_REQUIRE_OK(raise(kept(task, wiring.departures), stream));
   if (wiring.pulled) HP_REQUIRE_OK(await({*wiring.pulled}, context, stream));
   return Ok{};
+}
+
+std::vector<Raise> RankProgram::kept(TaskId task, std::vector<Raise> raises) const {
+  if (parts_.drop_signal_of != task) return raises;
+  std::erase_if(raises, [&](const Raise& raise) { return raise.rank != RankId(rank_); });
+  return raises;
 }
 
 Result<Ok, CudaError> RankProgram::raise(const std::vector<Raise>& raises,

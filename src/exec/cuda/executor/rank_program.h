@@ -18,7 +18,7 @@ namespace harpe::cuda {
 class RankProgram {
  public:
   struct Parts {
-    const Plan* plan = nullptr;      // these outlive the program
+    const Plan* plan = nullptr;  // these outlive the program
     const Wiring* wiring = nullptr;
     const Peers* peers = nullptr;
     SignalKernels kernels;
@@ -53,6 +53,8 @@ class RankProgram {
   [[nodiscard]] Result<Ok, CudaError> order(TaskId task, std::chrono::nanoseconds limit) const;
   [[nodiscard]] Result<Ok, CudaError> order_work(TaskId task, const device::WaitContext& context,
                                                  const Stream& stream) const;
+  // Without those to other ranks, where the task's signals are to be lost.
+  [[nodiscard]] std::vector<Raise> kept(TaskId task, std::vector<Raise> raises) const;
   [[nodiscard]] Result<Ok, CudaError> raise(const std::vector<Raise>& raises,
                                             const Stream& stream) const;
   [[nodiscard]] Result<Ok, CudaError> await(const std::vector<std::int32_t>& words,
@@ -61,9 +63,9 @@ class RankProgram {
 
   int rank_;
   Parts parts_;
-  LaneId origin_;                    // of the Entry
+  LaneId origin_;  // of the Entry
   std::map<LaneId, Stream> streams_;
-  std::map<TaskId, Event> events_;   // of tasks that others are after, and of every lane's last
+  std::map<TaskId, Event> events_;  // of tasks that others are after, and of every lane's last
   std::map<LaneId, TaskId> lasts_;
   std::optional<Graph> graph_;
 };

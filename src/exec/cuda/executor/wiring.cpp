@@ -84,11 +84,10 @@ class Wirer {
       for (const TaskId to : barrier.to) {
         const RankId rank = rank_of(plan_, to);
         if (!words.contains(rank)) {
-          words[rank] =
-              add_word(rank, {.kind = WordKind::Barrier,
-                              .index = static_cast<std::int32_t>(i),
-                              .arrivals = static_cast<std::int32_t>(barrier.from.size()),
-                              .producers = barrier.from});
+          words[rank] = add_word(rank, {.kind = WordKind::Barrier,
+                                        .index = static_cast<std::int32_t>(i),
+                                        .arrivals = static_cast<std::int32_t>(barrier.from.size()),
+                                        .producers = barrier.from});
         }
         at(to).waits.push_back(words[rank]);
       }
@@ -144,8 +143,8 @@ class Wirer {
       for (const auto& [lane, tasks] : lanes) {
         std::size_t& head = heads[lane];
         while (head < tasks.size() &&
-               std::ranges::all_of(at(tasks[head]).after,
-                                   [&](TaskId from) { return placed[from.index()]; })) {
+               std::ranges::all_of(
+                   at(tasks[head]).after, [&](TaskId from) { return placed[from.index()]; })) {
           placed[tasks[head].index()] = true;
           wiring_.sequence[rank].push_back(tasks[head++]);
           --left;
