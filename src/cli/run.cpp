@@ -39,8 +39,9 @@ Checked<BackendRequest> backend_request_of(const CommandLine& line) {
   request.share_gpus = line.has("share-gpus");
   if (request.backend != Backend::Cuda) return request;
   if (line.has("trace") || line.has("report")) {
-    return make_diag(DiagCode::I501, {{"missing", "it keeps no timeline for `--trace` and "
-                                                  "`--report` in this version"}});
+    return make_diag(DiagCode::I501, {{"missing",
+                                       "it keeps no timeline for `--trace` and "
+                                       "`--report` in this version"}});
   }
   request.nvrtc = line.value("nvrtc");
   HP_TRY(request.kernel_cache, cache_of(line.value("cache"), "--cache"));
@@ -65,6 +66,7 @@ Checked<RunRequest> run_request_of(const CommandLine& line) {
     request.wait_limit = std::chrono::milliseconds(value);
   }
   HP_TRY(request.backend, backend_request_of(line));
+  request.backend.wait_limit = request.wait_limit;
   request.load = line.value("load");
   request.check = line.has("check");
   request.trace = line.value("trace");

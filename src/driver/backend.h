@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -20,6 +21,7 @@ struct BackendRequest {
   bool share_gpus = false;                  // ranks may share a GPU
   std::optional<std::string> kernel_cache;  // folder of compiled kernels
   std::optional<std::string> nvrtc;         // the compiler's library; else where it usually is
+  std::chrono::milliseconds wait_limit{10'000};
   // Tests: CPU ranks lose the worker that reaches the task; on a GPU its signals never come.
   std::optional<TaskId> lose_at;
 };

@@ -9,6 +9,7 @@
 #include "exec/cuda/executor/gpu_faults.h"
 #include "exec/cuda/executor/homes.h"
 #include "exec/cuda/executor/rank_program.h"
+#include "exec/cuda/executor/units.h"
 #include "support/check.h"
 
 namespace harpe {
@@ -26,6 +27,7 @@ constexpr std::int64_t kScratchElements = std::int64_t{1} << 30;
 struct Prepared {
   Plan plan;
   Blocks blocks;
+  cuda::Groups groups;
   cuda::Wiring wiring;
   cuda::Peers peers;
   std::vector<std::unique_ptr<cuda::KernelLibrary>> libraries;  // per GPU
@@ -36,11 +38,8 @@ struct Prepared {
   std::vector<cuda::DeviceMemory> pieces;  // of scratch
 
   [[nodiscard]] actions::Setting setting(const actions::Scratch& scratch) const {
-    return {.plan = plan,
-            .blocks = blocks,
-            .bases = bases,
-            .occupancy = occupancy,
-            .scratch = scratch};
+    return {
+        .plan = plan, .blocks = blocks, .bases = bases, .occupancy = occupancy, .scratch = scratch};
   }
   [[nodiscard]] actions::Setting setting() const { return setting(no_scratch); }
 };
@@ -69,8 +68,9 @@ struct RankRun {
 
 class CudaExecutor final : public Executor {
  public:
-  CudaExecutor(std::unique_ptr<Prepared> prepared, std::vector<RankProgram> programs)
-      : prepared_(std::move(prepared)), programs_(std::move(programs)) {}
+  CudaExecutor(std::unique_ptr<Prepared> prepared, std::vector<RankProgram> programs,
+               std::chrono::milliseconds wait_limit)
+      : prepared_(std::move(prepared)), programs_(std::move(programs)), wait_limit_(wait_limit) {}
 
   [[nodiscard]] Checked<Ok> set_input(const std::string& buffer,
                                       const HostTensor& tensor) override {
@@ -82,13 +82,14 @@ class CudaExecutor final : public Executor {
 
   [[nodiscard]] Result<RunStats, FaultReport> run(const RunOptions& options) override {
     HP_CHECK(!broken_, "an executor is not run again after a fault");
+    HP_CHECK(options.wait_limit == wait_limit_, "kernels were made for another limit of waits");
     broken_ = true;  // until this run is over
     std::vector<RankRun> runs(programs_.size());
     for (std::size_t rank = 0; rank < programs_.size(); ++rank) {
-      const Checked<Ok> is_ready = ready(rank, options, runs[rank]);
+      const Checked<Ok> is_ready = ready(rank, options.iterations, runs[rank]);
       if (!is_ready.ok()) return not_ready(rank, is_ready.error());
     }
-    limit_ = options.wait_limit;
+    is_captured_ = true;
     std::vector<std::thread> threads;
     for (std::size_t rank = 0; rank < programs_.size(); ++rank) {
       threads.emplace_back([&, rank] { runs[rank].go(programs_[rank]); });
@@ -113,12 +114,12 @@ class CudaExecutor final : public Executor {
   [[nodiscard]] const Plan& plan() const { return prepared_->plan; }
 
   // The graph, events for the times, and memory that no caller has filled full of NaNs.
-  [[nodiscard]] Checked<Ok> ready(std::size_t rank, const RunOptions& options, RankRun& run) {
+  [[nodiscard]] Checked<Ok> ready(std::size_t rank, std::int64_t iterations, RankRun& run) {
     RankProgram& program = programs_[rank];
     const Result<Ok, CudaError> current = program.device().make_current();
     if (!current.ok()) return to_diag(current.error());
-    if (limit_ != options.wait_limit) HP_REQUIRE_OK(program.capture(options.wait_limit));
-    for (std::int64_t i = 0; i <= options.iterations; ++i) {
+    if (!is_captured_) HP_REQUIRE_OK(program.capture(wait_limit_));
+    for (std::int64_t i = 0; i <= iterations; ++i) {
       HP_TRY(cuda::Event event, cuda::Event::create(program.device()));
       run.ends.push_back(std::move(event));
     }
@@ -144,12 +145,12 @@ class CudaExecutor final : public Executor {
       HP_CHECK(buffer != nullptr, "buffer of `" + alloc.name + "`");
       const bool given = buffer->role == Role::In || buffer->role == Role::InOut;
       if (alloc.level == Level::Home && given) continue;
-      const auto at = static_cast<CUdeviceptr>(
-          prepared_->peers.arena(rank) + static_cast<std::uint64_t>(alloc.offset));
-      HP_REQUIRE_OK(cuda_call(driver, "cuMemsetD8Async",
-                              driver.cuMemsetD8Async(at, 0xff,
-                                                     static_cast<std::size_t>(alloc.bytes),
-                                                     program.origin().handle())));
+      const auto at = static_cast<CUdeviceptr>(prepared_->peers.arena(rank) +
+                                               static_cast<std::uint64_t>(alloc.offset));
+      HP_REQUIRE_OK(
+          cuda_call(driver, "cuMemsetD8Async",
+                    driver.cuMemsetD8Async(at, 0xff, static_cast<std::size_t>(alloc.bytes),
+                                           program.origin().handle())));
     }
     return program.origin().synchronize();
   }
@@ -175,7 +176,8 @@ class CudaExecutor final : public Executor {
 
   std::unique_ptr<Prepared> prepared_;
   std::vector<RankProgram> programs_;
-  std::optional<std::chrono::milliseconds> limit_;  // of what was captured
+  std::chrono::milliseconds wait_limit_;
+  bool is_captured_ = false;
   bool broken_ = false;
   bool has_run_ = false;
 };
@@ -188,7 +190,8 @@ Checked<Ok> check_size(const Plan& plan) {
 
 Checked<Ok> check_transport(TaskId id, const Task& task) {
   const bool moves = task.kind == TaskKind::Copy || task.kind == TaskKind::Collective;
-  const bool crosses = task.via == Via::Proxy || task.via == Via::Ibgda || task.via == Via::Multimem;
+  const bool crosses =
+      task.via == Via::Proxy || task.via == Via::Ibgda || task.via == Via::Multimem;
   if (!moves || !crosses) return Ok{};
   return make_diag(DiagCode::G074, {{"task", id.value}, {"via", print(task.via)}});
 }
@@ -221,17 +224,16 @@ void add_libraries(Prepared& prepared, const cuda::Nvrtc& compiler, const CudaOp
   }
 }
 
-// What a task launches on its rank's GPU.
-Checked<cuda::Launches> launches_of(Prepared& prepared, TaskId id) {
+// What a task becomes on its rank's GPU.
+Checked<cuda::TaskSpecs> specs_of(Prepared& prepared, TaskId id) {
   const Task& task = prepared.plan.tasks[id.index()];
   const auto rank = prepared.plan.lanes[task.lane.index()].rank;
-  cuda::KernelLibrary& library = *prepared.of_rank[rank.index()];
+  const cuda::Device& device = prepared.of_rank[rank.index()]->device();
   std::optional<Diag> failed;
   const actions::Scratch scratch{
       .reserve =
           [&](std::int64_t bytes) {
-            Checked<cuda::DeviceMemory> piece =
-                cuda::DeviceMemory::allocate(library.device(), bytes);
+            Checked<cuda::DeviceMemory> piece = cuda::DeviceMemory::allocate(device, bytes);
             if (!piece.ok()) {
               failed = piece.error();
               return static_cast<std::byte*>(nullptr);
@@ -240,45 +242,76 @@ Checked<cuda::Launches> launches_of(Prepared& prepared, TaskId id) {
             return reinterpret_cast<std::byte*>(prepared.pieces.back().address());
           },
       .elements = kScratchElements};
-  HP_TRY(const actions::TaskWork work, actions::prepare_task(prepared.setting(scratch), task));
+  HP_TRY(actions::TaskWork work, actions::prepare_task(prepared.setting(scratch), task));
   if (failed) return *failed;
-  cuda::Launches launches;
-  cuda::ActionContext context{
-      .library = library,
-      .choice = {.nest = task.nest,
-                 .buffer = task.writes.empty()
-                               ? ""
-                               : prepared.plan.allocs[task.writes.front().alloc.index()].buffer,
-                 .by_copy_engine = task.kind == TaskKind::Copy && task.via == Via::Ce,
-                 .multiprocessors = library.device().facts().multiprocessors}};
+  const cuda::LaunchChoice choice{
+      .nest = task.nest,
+      .buffer =
+          task.writes.empty() ? "" : prepared.plan.allocs[task.writes.front().alloc.index()].buffer,
+      .by_copy_engine = task.kind == TaskKind::Copy && task.via == Via::Ce,
+      .multiprocessors = device.facts().multiprocessors};
+  cuda::TaskSpecs specs;
   for (const actions::Action& action : work.actions) {
-    HP_REQUIRE_OK(cuda::add_launches(context, action, launches));
+    HP_TRY(const std::vector<cuda::LaunchSpec> launches, cuda::plan_launches(choice, action));
+    specs.launches.insert(specs.launches.end(), launches.begin(), launches.end());
   }
-  return launches;
+  specs.actions = std::move(work.actions);
+  return specs;
+}
+
+cuda::WaitSource waits_of(const Prepared& prepared, int rank, const CudaOptions& options) {
+  cuda::WaitSource source;
+  source.context = prepared.peers.page(rank).context(options.wait_limit);
+  std::int32_t index = 0;
+  for (const cuda::Word& word : prepared.wiring.pages[static_cast<std::size_t>(rank)]) {
+    source.words.push_back(cuda::wait_on(prepared.peers.signals(rank), index++,
+                                         static_cast<std::uint32_t>(word.arrivals))
+                               .wait);
+  }
+  return source;
+}
+
+Checked<std::vector<cuda::Unit>> units_of(const Prepared& prepared, int rank,
+                                          const std::vector<cuda::TaskSpecs>& specs,
+                                          const CudaOptions& options) {
+  cuda::KernelLibrary& library = *prepared.of_rank[static_cast<std::size_t>(rank)];
+  const Result<Ok, CudaError> current = library.device().make_current();
+  if (!current.ok()) return to_diag(current.error());
+  std::vector<cuda::Unit> units;
+  for (cuda::UnitSpec& spec :
+       cuda::make_units(prepared.plan, prepared.wiring, prepared.groups, RankId(rank), specs,
+                        waits_of(prepared, rank, options))) {
+    cuda::Unit& unit = units.emplace_back();
+    unit.tasks = std::move(spec.tasks);
+    unit.waits_inside = spec.waits_inside;
+    const int multiprocessors = library.device().facts().multiprocessors - spec.spared;
+    for (const cuda::LaunchSpec& launch : spec.launches) {
+      HP_REQUIRE_OK(unit.work.add(library, launch, multiprocessors));
+    }
+  }
+  return units;
 }
 
 Checked<std::vector<RankProgram>> make_programs(Prepared& prepared, const CudaOptions& options) {
-  const std::size_t ranks = prepared.of_rank.size();
-  std::vector<std::vector<cuda::Launches>> work(ranks);
-  for (std::vector<cuda::Launches>& each : work) each.resize(prepared.plan.tasks.size());
+  std::vector<cuda::TaskSpecs> specs;
   for (std::size_t i = 0; i < prepared.plan.tasks.size(); ++i) {
     const TaskId id(static_cast<std::int64_t>(i));
     HP_REQUIRE_OK(check_transport(id, prepared.plan.tasks[i]));
-    const RankId rank = prepared.plan.lanes[prepared.plan.tasks[i].lane.index()].rank;
-    const Result<Ok, CudaError> current = prepared.of_rank[rank.index()]->device().make_current();
-    if (!current.ok()) return to_diag(current.error());
-    HP_TRY(work[rank.index()][i], launches_of(prepared, id));
+    HP_TRY(cuda::TaskSpecs own, specs_of(prepared, id));
+    specs.push_back(std::move(own));
   }
   std::vector<RankProgram> programs;
-  for (std::size_t rank = 0; rank < ranks; ++rank) {
-    HP_TRY(cuda::SignalKernels kernels, cuda::SignalKernels::load(*prepared.of_rank[rank]));
+  for (int rank = 0; rank < prepared.peers.ranks(); ++rank) {
+    HP_TRY(std::vector<cuda::Unit> units, units_of(prepared, rank, specs, options));
+    HP_TRY(cuda::SignalKernels kernels,
+           cuda::SignalKernels::load(*prepared.of_rank[static_cast<std::size_t>(rank)]));
     HP_TRY(RankProgram program,
-           RankProgram::make(static_cast<int>(rank), {.plan = &prepared.plan,
-                                                      .wiring = &prepared.wiring,
-                                                      .peers = &prepared.peers,
-                                                      .kernels = kernels,
-                                                      .work = std::move(work[rank]),
-                                                      .drop_signal_of = options.drop_signal_of}));
+           RankProgram::make(rank, {.plan = &prepared.plan,
+                                    .wiring = &prepared.wiring,
+                                    .peers = &prepared.peers,
+                                    .kernels = kernels,
+                                    .units = std::move(units),
+                                    .drop_signal_of = options.drop_signal_of}));
     programs.push_back(std::move(program));
   }
   return programs;
@@ -299,13 +332,15 @@ Checked<std::unique_ptr<Executor>> make_cuda_executor(const Plan& plan,
   HP_TRY(const std::shared_ptr<const cuda::DriverApi> driver, cuda::open_driver());
   HP_TRY(std::vector<cuda::DeviceId> gpus, gpus_of(*driver, plan, options));
   HP_TRY(const cuda::Nvrtc compiler, cuda::Nvrtc::open(options.nvrtc, options.cuda_folders));
-  cuda::Wiring wiring = cuda::wire(plan);
+  cuda::Groups groups = cuda::find_groups(plan);
+  cuda::Wiring wiring = cuda::wire(plan, groups);
   HP_TRY(cuda::Peers peers, cuda::Peers::open(driver, {.gpus = std::move(gpus),
                                                        .arena_bytes = arena_bytes(plan),
                                                        .flags = most_words(wiring)}));
   actions::Occupancy occupancy(plan, blocks);
   auto prepared = std::make_unique<Prepared>(Prepared{.plan = plan,
                                                       .blocks = std::move(blocks),
+                                                      .groups = std::move(groups),
                                                       .wiring = std::move(wiring),
                                                       .peers = std::move(peers),
                                                       .libraries = {},
@@ -317,7 +352,7 @@ Checked<std::unique_ptr<Executor>> make_cuda_executor(const Plan& plan,
   add_libraries(*prepared, compiler, options);
   HP_TRY(std::vector<RankProgram> programs, make_programs(*prepared, options));
   return std::unique_ptr<Executor>(
-      std::make_unique<CudaExecutor>(std::move(prepared), std::move(programs)));
+      std::make_unique<CudaExecutor>(std::move(prepared), std::move(programs), options.wait_limit));
 }
 
 }  // namespace harpe

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <memory>
 #include <optional>
 #include <string>
@@ -18,6 +19,8 @@ struct CudaOptions {
   std::optional<std::string> kernel_cache = std::nullopt;  // a folder; none: compile anew
   std::optional<std::string> nvrtc = std::nullopt;         // the compiler's library
   std::vector<std::string> cuda_folders = {};              // else where to look for it
+  // Of a wait; kernels that wait inside are made for it, and RunOptions must say the same.
+  std::chrono::milliseconds wait_limit{10'000};
   // Tests: the task runs, but raises no signal.
   std::optional<TaskId> drop_signal_of = std::nullopt;
 };
@@ -26,9 +29,9 @@ struct CudaOptions {
 // replayed for every execution without the host waiting in between; ranks signal each other by
 // words in device memory. A fault names who waited for what; the GPUs stay usable.
 // Requires: a verified plan. It is copied.
-// Errors: G002, G003, G005 to G007 no driver, compiler or fit GPU; G070 too few GPUs; G071 no peers;
-// G072, G074, G075 what does not run on GPUs; G073 memory; X0xx what no executor computes; X010
-// tasks; F1xx of Blocks::make.
+// Errors: G002, G003, G005 to G007 no driver, compiler or fit GPU; G070 too few GPUs; G071 no
+// peers; G072, G074, G075 what does not run on GPUs; G073 memory; X0xx what no executor computes;
+// X010 tasks; F1xx of Blocks::make.
 [[nodiscard]] Checked<std::unique_ptr<Executor>> make_cuda_executor(const Plan& plan,
                                                                     const CudaOptions& options);
 
