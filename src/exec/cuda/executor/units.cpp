@@ -5,6 +5,7 @@
 #include <set>
 
 #include "exec/cuda/actions/merge.h"
+#include "exec/cuda/actions/read_in_place.h"
 #include "exec/cuda/actions/relocate.h"
 #include "exec/describe.h"
 
@@ -13,8 +14,6 @@ namespace {
 
 // Left to kernels that must run beside one that waits for what they make.
 constexpr int kSpared = 8;
-
-bool is_copy(const LaunchSpec& launch) { return std::holds_alternative<CopyLaunch>(launch); }
 
 class UnitMaker {
  public:
@@ -25,12 +24,16 @@ class UnitMaker {
   std::vector<UnitSpec> make(RankId rank) {
     const std::vector<TaskId>& sequence = wiring_.sequence[rank.index()];
     find_neighbours(sequence);
+    for (const TaskId task : sequence) find_moves(task);
     for (const TaskId task : sequence) {
       if (done_.contains(task)) continue;
       UnitSpec unit = begin(task);
       finish_at_home(unit);
       done_.insert(unit.tasks.begin(), unit.tasks.end());
       units_.push_back(std::move(unit));
+    }
+    for (UnitSpec& unit : units_) {
+      if (idle_.contains(unit.tasks.front())) unit.launches.clear();
     }
     return std::move(units_);
   }
@@ -49,7 +52,32 @@ class UnitMaker {
     }
   }
 
-  [[nodiscard]] UnitSpec begin(TaskId task) const {
+  // Copies of this rank's own inputs, which lie as still as the copies do.
+  void find_moves(TaskId id) {
+    const Task& task = plan_.tasks[id.index()];
+    if (task.kind != TaskKind::Copy || !is_local(id)) return;
+    for (const Ref& ref : task.reads) {
+      const Alloc& from = plan_.allocs[ref.alloc.index()];
+      if (from.level != Level::Home || find_buffer(plan_.program, from.buffer)->role != Role::In) {
+        return;
+      }
+    }
+    for (const actions::Action& action : specs_[id.index()].actions) {
+      const auto* const move = std::get_if<actions::Assign>(&action);
+      if (move == nullptr || move->to.dtype != move->from.dtype || move->slots.used.rows) return;
+      moves_.emplace_back(*move, PlaceMap::Way::Against);
+    }
+    movers_.push_back(id);
+  }
+
+  [[nodiscard]] bool is_local(TaskId id) const {
+    const Task& task = plan_.tasks[id.index()];
+    const RankId rank = rank_of(plan_, id);
+    const auto own = [&](const Ref& ref) { return plan_.allocs[ref.alloc.index()].rank == rank; };
+    return std::ranges::all_of(task.reads, own) && std::ranges::all_of(task.writes, own);
+  }
+
+  [[nodiscard]] UnitSpec begin(TaskId task) {
     if (const int group = groups_.of(task); group >= 0) {
       std::optional<UnitSpec> merged =
           merge_group(groups_.members[static_cast<std::size_t>(group)]);
@@ -58,7 +86,7 @@ class UnitMaker {
     return {.tasks = {task}, .launches = specs_[task.index()].launches};
   }
 
-  [[nodiscard]] std::optional<UnitSpec> merge_group(const std::vector<TaskId>& members) const {
+  [[nodiscard]] std::optional<UnitSpec> merge_group(const std::vector<TaskId>& members) {
     std::vector<ArrivingLaunch> launches;
     for (const TaskId task : members) {
       const std::vector<LaunchSpec>& own = specs_[task.index()].launches;
@@ -73,24 +101,58 @@ class UnitMaker {
     context.task = static_cast<std::uint32_t>(members.front().value);
     std::optional<LaunchSpec> merged = merge(launches, context);
     if (!merged) return std::nullopt;
+    std::vector<TaskId> waiting;
+    const std::vector<bool> in_place = read_in_place(*merged, moves_);
+    for (std::size_t i = 0; i < members.size(); ++i) {
+      if (!in_place[i]) waiting.push_back(members[i]);
+    }
+    if (waiting.size() < members.size()) note_idle(members);
     return UnitSpec{.tasks = members,
                     .launches = {*std::move(merged)},
                     .waits_inside = true,
-                    .spared = needs_room(members) ? kSpared : 0};
+                    .spared = needs_room(waiting) ? kSpared : 0};
   }
 
-  // Whether anything but copy engines makes what the members wait for.
-  [[nodiscard]] bool needs_room(const std::vector<TaskId>& members) const {
-    const RankId rank = rank_of(plan_, members.front());
-    for (const TaskId task : members) {
+  // Copies that only these tasks would have read are not made.
+  void note_idle(const std::vector<TaskId>& members) {
+    for (const TaskId mover : movers_) {
+      const bool unread =
+          std::ranges::all_of(plan_.tasks[mover.index()].writes,
+                              [&](const Ref& ref) { return is_read_by(ref.alloc, members); });
+      if (unread) idle_.insert(mover);
+    }
+  }
+
+  [[nodiscard]] bool is_read_by(AllocId alloc, const std::vector<TaskId>& members) const {
+    for (std::size_t i = 0; i < plan_.tasks.size(); ++i) {
+      const TaskId task(static_cast<std::int64_t>(i));
+      if (std::ranges::find(members, task) != members.end()) continue;
+      if (std::ranges::any_of(plan_.tasks[i].reads,
+                              [&](const Ref& ref) { return ref.alloc == alloc; })) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+  // Whether anything but copy engines makes what these wait for: a copy within a GPU is a kernel's.
+  [[nodiscard]] bool needs_room(const std::vector<TaskId>& waiting) const {
+    for (const TaskId task : waiting) {
+      const std::vector<Word>& page = wiring_.pages[rank_of(plan_, task).index()];
       for (const std::int32_t word : wiring_of(task).waits) {
-        const std::vector<Word>& page = wiring_.pages[rank.index()];
         for (const TaskId producer : page[static_cast<std::size_t>(word)].producers) {
-          if (!std::ranges::all_of(specs_[producer.index()].launches, is_copy)) return true;
+          if (!is_by_engine(producer)) return true;
         }
       }
     }
     return false;
+  }
+
+  [[nodiscard]] bool is_by_engine(TaskId task) const {
+    const std::vector<LaunchSpec>& launches = specs_[task.index()].launches;
+    return !is_local(task) && std::ranges::all_of(launches, [](const LaunchSpec& launch) {
+      return std::holds_alternative<CopyLaunch>(launch);
+    });
   }
 
   // A Finalise right behind, of nothing but what the unit has made.
@@ -130,6 +192,9 @@ class UnitMaker {
   const std::vector<TaskSpecs>& specs_;
   const WaitSource& waits_;
   std::map<TaskId, TaskId> next_;  // of the same lane
+  std::vector<TaskId> movers_;     // copies of the rank's own inputs
+  std::vector<PlaceMap> moves_;    // theirs
+  std::set<TaskId> idle_;          // of these, copies that nobody reads
   std::set<TaskId> done_;
   std::vector<UnitSpec> units_;
 };
