@@ -46,27 +46,27 @@ std::int64_t least_blocks(const GemmSpec& spec) {
 
 // What a multiprocessor takes, in clocks, measured on an H200 (docs/kernels.md). The tensor cores
 // do 32 values of C, an element of K each, per clock, narrow tiles a little less. The second level
-// of cache gives all blocks together 5,900 bytes a clock, and one 80.
+// of cache gives all blocks together 7,400 bytes a clock, and one 68.
 double stage_clocks(const GemmConfig& config, std::int64_t active_blocks) {
-  const double narrow = config.ping_pong ? 1.08 : 1.11;
-  const double loss = config.tile_n > 128 ? 1.04 : narrow;
+  const double narrow = config.ping_pong || config.tile_n > 128 ? 1.05 : 1.07;
+  const double loss = config.tile_n > 192 ? 1.04 : narrow;
   const double multiply = config.tile_m * config.tile_n / 32.0 * loss;
-  const double rate = std::min(80.0, 5900.0 / static_cast<double>(active_blocks));
+  const double rate = std::min(68.0, 7400.0 / static_cast<double>(active_blocks));
   return std::max(multiply, (config.a_bytes() + config.b_bytes() / config.cluster) / rate);
 }
 
 // What is not hidden of storing a tile; with ping_pong the other consumer multiplies meanwhile.
 double store_clocks(const GemmConfig& config) {
-  return config.ping_pong ? 400.0 : 8.0 * config.tile_n;
+  return config.ping_pong ? 700.0 : 8.5 * config.tile_n;
 }
 
 // Blocks of a cluster wait for each other once.
-double start_clocks(const GemmConfig& config) { return config.cluster == 1 ? 0.0 : 800.0; }
+double start_clocks(const GemmConfig& config) { return config.cluster == 1 ? 0.0 : 3500.0; }
 
 // `rounds` times writing one's sums, then for the last of a tile reading everybody's.
 double cut_clocks(const GemmConfig& config, int parts, std::int64_t rounds) {
-  return 8000.0 * static_cast<double>(rounds) + 3000.0 +
-         (1 + parts) * config.tile_m * config.tile_n * 4 / 48.0;
+  return 13000.0 * static_cast<double>(rounds) +
+         (1 + parts) * config.tile_m * config.tile_n * 4 / 96.0;
 }
 
 struct Tail {
