@@ -82,9 +82,6 @@ std::string describe(const device::GemmConfig& config) {
                                  config.stages, config.cluster, config.ping_pong ? "p" : "",
                                  config.layout == device::GemmLayout::KMajor ? "nk" : "kn",
                                  name_of(config.in), name_of(config.out));
-  if (config.k_cluster > 1) text += fmt::format(" k{}", config.k_cluster);
-  if (config.lag > 0) text += fmt::format(" lag {}", config.lag);
-  if (config.early) text += " early";
   if (!device::in_bulk(config.store)) text += " direct";
   if (device::adds(config.store)) text += " add";
   if (config.cuts) text += " cuts";

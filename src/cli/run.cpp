@@ -68,6 +68,7 @@ Checked<RunRequest> run_request_of(const CommandLine& line) {
     request.wait_limit = std::chrono::milliseconds(value);
   }
   HP_TRY(request.backend, backend_request_of(line));
+  request.backend.wait_limit = request.wait_limit;
   request.load = line.value("load");
   request.check = line.has("check");
   request.trace = line.value("trace");

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -23,6 +24,7 @@ struct BackendRequest {
   std::optional<std::string> nvrtc;         // the compiler's library; else where it usually is
   // CUDA: this process has one rank, and others that run the same have the others.
   std::optional<cuda::Launch> launch;
+  std::chrono::milliseconds wait_limit{10'000};
   // Tests: CPU ranks lose the worker that reaches the task; on a GPU its signals never come.
   std::optional<TaskId> lose_at;
 };

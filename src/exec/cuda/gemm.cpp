@@ -46,29 +46,27 @@ std::int64_t least_blocks(const GemmSpec& spec) {
 
 // What a multiprocessor takes, in clocks, measured on an H200 (docs/kernels.md). The tensor cores
 // do 32 values of C, an element of K each, per clock, narrow tiles a little less. The second level
-// of cache gives all blocks together 7,300 bytes a clock, and one 68.
+// of cache gives all blocks together 7,400 bytes a clock, and one 68.
 double stage_clocks(const GemmConfig& config, std::int64_t active_blocks) {
-  const double narrow = config.ping_pong || config.tile_n > 128 ? 1.05 : 1.06;
+  const double narrow = config.ping_pong || config.tile_n > 128 ? 1.05 : 1.07;
   const double loss = config.tile_n > 192 ? 1.04 : narrow;
   const double multiply = config.tile_m * config.tile_n / 32.0 * loss;
-  const double rate = std::min(68.0, 7300.0 / static_cast<double>(active_blocks));
+  const double rate = std::min(68.0, 7400.0 / static_cast<double>(active_blocks));
   return std::max(multiply, (config.a_bytes() + config.b_bytes() / config.cluster) / rate);
 }
 
 // What is not hidden of storing a tile; with ping_pong the other consumer multiplies meanwhile.
 double store_clocks(const GemmConfig& config) {
-  // The next tile's loads have to wait for the sums of this one.
-  if (config.k_cluster > 1) return 3500.0 + 8.0 * config.tile_n / config.k_cluster;
-  return config.ping_pong ? 720.0 : 8.0 * config.tile_n;
+  return config.ping_pong ? 700.0 : 8.5 * config.tile_n;
 }
 
-// Blocks that load together wait for each other once.
-double start_clocks(const GemmConfig& config) { return config.cluster == 1 ? 0.0 : 2500.0; }
+// Blocks of a cluster wait for each other once.
+double start_clocks(const GemmConfig& config) { return config.cluster == 1 ? 0.0 : 3500.0; }
 
 // `rounds` times writing one's sums, then for the last of a tile reading everybody's.
 double cut_clocks(const GemmConfig& config, int parts, std::int64_t rounds) {
-  return 10500.0 * static_cast<double>(rounds) + 1000.0 +
-         (1 + parts) * config.tile_m * config.tile_n * 4 / 88.0;
+  return 13000.0 * static_cast<double>(rounds) +
+         (1 + parts) * config.tile_m * config.tile_n * 4 / 96.0;
 }
 
 struct Tail {
@@ -96,14 +94,13 @@ struct Estimate {
 };
 
 Estimate estimate(const GemmSpec& spec, const GemmConfig& config, int blocks) {
-  const std::int64_t clusters = clusters_at_once(config, blocks - spec.copy_blocks);
+  const std::int64_t clusters = (blocks - spec.copy_blocks) / config.cluster;
   HP_CHECK(clusters > 0, "check() was not asked");
   const std::int64_t tiles = cluster_tiles(spec, config);
   const std::int64_t least = least_blocks(spec);
-  const std::int64_t active = std::min(clusters, tiles) * config.cluster_blocks();
-  const std::int64_t share = (least + config.k_cluster - 1) / config.k_cluster;
+  const std::int64_t active = std::min(clusters, tiles) * config.cluster;
   const double tile =
-      static_cast<double>(share) * stage_clocks(config, active) + store_clocks(config);
+      static_cast<double>(least) * stage_clocks(config, active) + store_clocks(config);
   const std::int64_t rest = tiles % clusters;
   const Tail tail = best_tail(config, rest, clusters, tile, least);
   return {
@@ -218,13 +215,6 @@ GemmChoice choose_gemm(const GemmSpec& spec, int blocks) {
   }
   HP_CHECK(std::isfinite(best.clocks), "check() was not asked");
   return best.choice;
-}
-
-// A cluster lies within a group of 16 or 18 multiprocessors, which larger ones do not fill.
-int clusters_at_once(const GemmConfig& config, int blocks) {
-  constexpr int kGroup = 16;
-  const int size = config.cluster_blocks();
-  return size <= 2 ? blocks / size : std::max(1, blocks / kGroup * (kGroup / size));
 }
 
 std::uint32_t arrivals(const GemmPanelSpec& panel, std::int64_t n, const GemmConfig& config) {

@@ -70,9 +70,6 @@ struct GemmChoice {
 [[nodiscard]] GemmChoice cut_gemm(const GemmSpec& spec, const device::GemmConfig& config,
                                   int blocks);
 
-// Clusters that run at once where `blocks` blocks do.
-[[nodiscard]] int clusters_at_once(const device::GemmConfig& config, int blocks);
-
 // How much a panel's counter grows in one launch.
 [[nodiscard]] std::uint32_t arrivals(const GemmPanelSpec& panel, std::int64_t n,
                                      const device::GemmConfig& config);

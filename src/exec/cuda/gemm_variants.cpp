@@ -30,23 +30,6 @@ constexpr std::array kTiles = {
     GemmConfig{.tile_m = 128, .tile_n = 128, .stages = 6, .cluster = 2, .cuts = true},
     GemmConfig{.tile_m = 128, .tile_n = 192, .stages = 4, .cluster = 1, .cuts = true},
     GemmConfig{.tile_m = 128, .tile_n = 64, .stages = 8, .cluster = 1, .cuts = true},
-    GemmConfig{.tile_m = 128, .tile_n = 192, .stages = 4, .cluster = 2, .cuts = true},
-    GemmConfig{
-        .tile_m = 128, .tile_n = 128, .stages = 6, .cluster = 1, .k_cluster = 3, .early = true},
-    GemmConfig{
-        .tile_m = 128, .tile_n = 192, .stages = 4, .cluster = 1, .k_cluster = 4, .early = true},
-    GemmConfig{
-        .tile_m = 128, .tile_n = 256, .stages = 4, .cluster = 1, .k_cluster = 2, .early = true},
-    GemmConfig{.tile_m = 128,
-               .tile_n = 256,
-               .stages = 4,
-               .cluster = 2,
-               .lag = 2,
-               .cuts = true,
-               .copies = true},
-    GemmConfig{.tile_m = 128, .tile_n = 256, .stages = 4, .cluster = 1, .lag = 2, .cuts = true},
-    GemmConfig{
-        .tile_m = 128, .tile_n = 256, .stages = 4, .cluster = 1, .early = true, .cuts = true},
 };
 
 const char* suffix_of(GemmStore store) {
@@ -82,17 +65,11 @@ std::string tile_text(const GemmConfig& config) {
          std::to_string(GemmConfig::kTileK);
 }
 
-std::string numbered(const char* what, int number) {
-  return number == 0 ? "" : what + std::to_string(number);
-}
-
 std::string name_of(const GemmConfig& config) {
   const char* layout = config.layout == GemmLayout::NMajor ? "kn" : "nk";
   return std::string("gemm_") + word_of(config.in) + "_" + word_of(config.out) + "_" + layout +
          "_" + tile_text(config) + "_c" + std::to_string(config.cluster) +
-         (config.k_cluster > 1 ? numbered("_k", config.k_cluster) : "") +
-         (config.ping_pong ? "_pingpong" : "") + numbered("_lag", config.lag) +
-         (config.early ? "_early" : "") + suffix_of(config.store);
+         (config.ping_pong ? "_pingpong" : "") + suffix_of(config.store);
 }
 
 const char* text(bool value) { return value ? "true" : "false"; }
@@ -103,9 +80,7 @@ std::string config_text(const GemmConfig& config) {
          ", .tile_n = " + std::to_string(config.tile_n) +
          ", .stages = " + std::to_string(config.stages) +
          ", .cluster = " + std::to_string(config.cluster) +
-         ", .k_cluster = " + std::to_string(config.k_cluster) +
          ", .boxes = " + std::to_string(config.boxes) + ", .ping_pong = " + text(config.ping_pong) +
-         ", .lag = " + std::to_string(config.lag) + ", .early = " + text(config.early) +
          ", .layout = GemmLayout::" + layout + ", .in = Element::" + enumerator_of(config.in) +
          ", .out = Element::" + enumerator_of(config.out) +
          ", .store = GemmStore::" + store_name_of(config.store) + ", .cuts = " + text(config.cuts) +
@@ -114,8 +89,7 @@ std::string config_text(const GemmConfig& config) {
 
 bool same_tile(const GemmConfig& one, const GemmConfig& other) {
   return one.tile_m == other.tile_m && one.tile_n == other.tile_n && one.cluster == other.cluster &&
-         one.k_cluster == other.k_cluster && one.ping_pong == other.ping_pong &&
-         one.lag == other.lag && one.early == other.early;
+         one.ping_pong == other.ping_pong;
 }
 
 }  // namespace

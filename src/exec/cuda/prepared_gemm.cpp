@@ -41,7 +41,8 @@ Checked<device::TensorMap> map_b(const DriverApi& driver, const GemmSpec& spec,
                              .element = spec.in,
                              .sizes = {rows_of_k ? spec.k : spec.n, rows_of_k ? spec.n : spec.k},
                              .strides = {1, spec.b_stride},
-                             .box = {GemmConfig::kTileK, config.b_box_rows()}});
+                             .box = {GemmConfig::kTileK, rows_of_k ? config.tile_n / config.cluster
+                                                                   : GemmConfig::kTileK}});
 }
 
 Checked<Ok> add_panel(const DriverApi& driver, const GemmSpec& spec, const GemmPanelSpec& from,
@@ -156,10 +157,10 @@ Checked<PreparedGemm> PreparedGemm::make(KernelLibrary& library, const GemmSpec&
   HP_REQUIRE_OK(place_sums(device, config, args, gemm.memory_));
   HP_REQUIRE_OK(place_copies(device, spec, args, gemm.memory_));
   const int units = device::unit_count(args.tiles, args.full_tiles, args.parts);
-  const int clusters = clusters_at_once(config, at_once - spec.copy_blocks);
-  const int grid = std::min(units, clusters) * config.cluster_blocks() + spec.copy_blocks;
+  const int clusters = (at_once - spec.copy_blocks) / config.cluster;
+  const int grid = std::min(units, clusters) * config.cluster + spec.copy_blocks;
   gemm.shape_ = {.grid = {static_cast<std::uint32_t>(grid), 1, 1},
-                 .cluster = {static_cast<std::uint32_t>(config.cluster_blocks()), 1, 1}};
+                 .cluster = {static_cast<std::uint32_t>(config.cluster), 1, 1}};
   return gemm;
 }
 

@@ -18,7 +18,7 @@ std::int64_t rank_in(const Plan& plan, std::size_t task) {
 
 // The first task of a kind on a rank that signals another rank.
 TaskId signalling(const Plan& plan, TaskKind kind, std::int64_t rank) {
-  const cuda::Wiring wiring = cuda::wire(plan);
+  const cuda::Wiring wiring = cuda::wire(plan, cuda::find_groups(plan));
   for (std::size_t task = 0; task < plan.tasks.size(); ++task) {
     if (plan.tasks[task].kind != kind || rank_in(plan, task) != rank) continue;
     const cuda::TaskWiring& each = wiring.tasks[task];
@@ -53,7 +53,7 @@ class Faults : public OnGpus {
   static void expect_named(const Plan& plan, TaskId task) {
     SCOPED_TRACE("task " + std::to_string(task.value));
     {
-      auto executor = make_ready(plan, {.drop_signal_of = task});
+      auto executor = make_ready(plan, {.wait_limit = kLimit, .drop_signal_of = task});
       ASSERT_TRUE(executor.ok()) << render(executor.error());
       const auto start = steady_clock::now();
       const auto stats = (*executor)->run({.iterations = 20, .wait_limit = kLimit});

@@ -67,8 +67,14 @@ TEST(GemmChoice, few_tiles_are_cut_until_the_gpu_is_full) {
   const GemmChoice choice = choose_gemm(spec, kMultiprocessors);
   const int tiles = tiles_of(spec, choice.config);
   const int units = device::unit_count(tiles, choice.full_tiles, choice.parts);
-  EXPECT_GT(choice.parts * choice.config.k_cluster, 1);
-  EXPECT_GE(units * choice.config.cluster_blocks(), kMultiprocessors * 3 / 4);
+  EXPECT_GT(choice.parts, 1);
+  EXPECT_GE(units * choice.config.cluster, kMultiprocessors * 3 / 4);
+}
+
+TEST(GemmChoice, a_wave_that_is_nearly_full_is_not_cut) {
+  const GemmChoice choice = choose_gemm(product(2048, 1280, 8192), kMultiprocessors);
+  EXPECT_EQ(choice.config.tile_n, 192);
+  EXPECT_EQ(choice.parts, 1);
 }
 
 TEST(GemmChoice, many_tiles_are_cut_only_behind_the_last_whole_wave) {
@@ -97,21 +103,6 @@ TEST(GemmChoice, a_counter_grows_once_for_every_block_of_c) {
   const device::GemmConfig in_turn{.tile_m = 128, .tile_n = 128, .ping_pong = true};
   EXPECT_EQ(arrivals({.rows = 129}, 257, together), 2U * 2 * 2);
   EXPECT_EQ(arrivals({.rows = 129}, 257, in_turn), 2U * 3);
-}
-
-TEST(GemmChoice, blocks_that_share_k_count_where_they_store) {
-  // Two boxes of 64 columns for three blocks; in f32 four of 32.
-  device::GemmConfig config{.tile_m = 128, .tile_n = 128, .cluster = 1, .k_cluster = 3};
-  EXPECT_EQ(arrivals({.rows = 128}, 128, config), 2U * 2);
-  config.out = device::Element::F32;
-  EXPECT_EQ(arrivals({.rows = 128}, 128, config), 2U * 3);
-}
-
-TEST(GemmChoice, clusters_stay_within_groups_of_multiprocessors) {
-  device::GemmConfig config{.cluster = 1, .k_cluster = 3};
-  EXPECT_EQ(clusters_at_once(config, kMultiprocessors), 40);
-  config.k_cluster = 2;
-  EXPECT_EQ(clusters_at_once(config, kMultiprocessors), 66);
 }
 
 DiagCode refusal_of(const GemmSpec& spec) {

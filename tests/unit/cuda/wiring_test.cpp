@@ -24,7 +24,7 @@ std::vector<Plan> plans() {
 
 TEST(Wiring, makes_events_of_syncs_within_a_rank_and_flags_of_others) {
   for (const Plan& plan : plans()) {
-    const Wiring wiring = wire(plan);
+    const Wiring wiring = wire(plan, find_groups(plan));
     for (std::size_t index = 0; index < plan.syncs.size(); ++index) {
       const Sync& sync = plan.syncs[index];
       const TaskWiring& to = wiring.tasks[sync.to.index()];
@@ -48,7 +48,7 @@ TEST(Wiring, makes_events_of_syncs_within_a_rank_and_flags_of_others) {
 // runs ahead.
 TEST(Wiring, raises_every_word_as_often_as_it_says) {
   for (const Plan& plan : plans()) {
-    const Wiring wiring = wire(plan);
+    const Wiring wiring = wire(plan, find_groups(plan));
     std::vector<std::vector<std::int32_t>> raised;
     for (const std::vector<Word>& page : wiring.pages) raised.emplace_back(page.size(), 0);
     for (std::size_t task = 0; task < wiring.tasks.size(); ++task) {
@@ -73,7 +73,7 @@ TEST(Wiring, raises_every_word_as_often_as_it_says) {
 
 TEST(Wiring, has_each_task_of_a_rank_once_after_what_it_is_after) {
   for (const Plan& plan : plans()) {
-    const Wiring wiring = wire(plan);
+    const Wiring wiring = wire(plan, find_groups(plan));
     std::size_t placed = 0;
     for (std::size_t rank = 0; rank < wiring.sequence.size(); ++rank) {
       const std::vector<TaskId>& sequence = wiring.sequence[rank];
@@ -96,7 +96,7 @@ TEST(Wiring, has_each_task_of_a_rank_once_after_what_it_is_after) {
 
 TEST(Wiring, begins_every_lane_behind_the_entry_of_its_rank) {
   const Plan plan = test::gather_gemm(3, 6, 6, 6, "f32");
-  const Wiring wiring = wire(plan);
+  const Wiring wiring = wire(plan, find_groups(plan));
   std::vector<bool> has_begun(plan.lanes.size(), false);
   for (std::size_t task = 0; task < plan.tasks.size(); ++task) {
     const LaneId lane = plan.tasks[task].lane;
@@ -121,7 +121,7 @@ TEST(Wiring, makes_a_barrier_one_counter_on_each_rank_that_waits) {
     }
   }
   plan.barriers = {barrier};
-  const Wiring wiring = wire(plan);
+  const Wiring wiring = wire(plan, find_groups(plan));
   const Word counter{
       .kind = WordKind::Barrier, .index = 0, .arrivals = 3, .producers = barrier.from};
   EXPECT_EQ(wiring.pages[0], std::vector{counter});
@@ -137,7 +137,7 @@ TEST(Wiring, makes_a_barrier_one_counter_on_each_rank_that_waits) {
 
 TEST(Wiring, lets_members_of_a_collective_arrive_and_leave_together) {
   const Plan plan = test::exchange(3, 12, true);
-  const Wiring wiring = wire(plan);
+  const Wiring wiring = wire(plan, find_groups(plan));
   std::vector<TaskId> members;
   for (std::size_t task = 0; task < plan.tasks.size(); ++task) {
     if (plan.tasks[task].kind == TaskKind::Collective) members.push_back(id_of(task));

@@ -1,7 +1,6 @@
 #pragma once
 
 #include "exec/cuda/device/copy.cuh"
-#include "exec/cuda/device/gemm_cluster.cuh"
 #include "exec/cuda/device/gemm_store.cuh"
 #include "exec/cuda/device/gemm_walk.cuh"
 #include "exec/cuda/device/tma.cuh"
@@ -18,20 +17,17 @@ namespace harpe::device {
 template <GemmConfig kConfig>
 HP_DEVICE void load_b(const GemmArgs& args, const GemmShared<kConfig>& shared, int stage, int n,
                       int k) {
-  constexpr bool kRows = kConfig.layout == GemmLayout::KMajor;               // of 64 values along K
-  constexpr bool kDivided = kConfig.divides_rows();                          // not the columns
-  constexpr int kShare = kConfig.tile_n / (kDivided ? 1 : kConfig.cluster);  // this block's columns
+  constexpr bool kRows = kConfig.layout == GemmLayout::KMajor;  // of 64 values along K
+  constexpr int kShare = kConfig.tile_n / kConfig.cluster;      // columns that this block loads
   constexpr int kBoxes = kRows ? 1 : kShare / 64;
   Barrier* filled = &shared.control().filled[stage];
-  const int block = kConfig.cluster == 1 ? 0 : static_cast<int>(block_in_cluster());
-  const int first = kDivided ? 0 : block * kShare;
-  const int row = kDivided ? block * kConfig.b_box_rows() : 0;
+  const int first = kConfig.cluster == 1 ? 0 : static_cast<int>(block_in_cluster()) * kShare;
 #pragma unroll
   for (int box = 0; box < kBoxes; ++box) {
     const int column = first + box * 64;
-    char* to = shared.b(stage) + column * 128 + row * 128;
+    char* to = shared.b(stage) + column * 128;
     const int x = kRows ? k : n + column;
-    const int y = kRows ? n + column : k + row;
+    const int y = kRows ? n + column : k;
     if constexpr (kConfig.cluster == 1) {
       load_tile(to, &args.b, filled, x, y);
     } else {
@@ -71,14 +67,9 @@ HP_DEVICE void load_stages(const GemmArgs& args, const GemmShared<kConfig>& shar
                            GemmWalk<kConfig> walk) {
   auto& control = shared.control();
   Ring<kConfig.stages> ring;
-  std::uint32_t arrived = args.waits > 0 ? control.early : 0;
+  std::uint32_t arrived = control.early;
   std::uint32_t needed = 0;
-  std::uint32_t taken = 1;  // parity of the tile before
   for (; walk.valid(); walk.next()) {
-    if constexpr (kConfig.k_cluster > 1) {
-      wait_barrier_cluster(&control.taken, taken);
-      taken ^= 1;
-    }
     for_each_piece(args, walk, [&](const GemmPiece& from, int, int first, int last) {
       const int k_begin = from.k_begin;
       if (from.ready.flag != nullptr) ++needed;
@@ -94,8 +85,6 @@ HP_DEVICE void load_stages(const GemmArgs& args, const GemmShared<kConfig>& shar
         load_tile(shared.a(ring.slot), &from.a, &control.filled[ring.slot], k, walk.row());
       }
     });
-    // Even where this part had nothing to load the barrier stays in step.
-    if constexpr (kConfig.k_cluster > 1) arrive(&control.taken);
   }
 }
 
@@ -151,11 +140,9 @@ HP_DEVICE void release_stage(const GemmShared<kConfig>& shared, int stage) {
 template <GemmConfig kConfig>
 HP_DEVICE void multiply_tiles(const GemmArgs& args, const GemmShared<kConfig>& shared,
                               int consumer) {
-  constexpr int kTurn = 3;  // named barriers: 1 and 2 belong to the sums of parts
-  constexpr int kLag = 3;
+  constexpr int kTurn = 3;  // named barriers: 1 and 2 belong to hand_on
   Ring<kConfig.stages> ring;
   Ring<kConfig.boxes> boxes;
-  std::uint32_t left = 0;  // parity
   if (kConfig.ping_pong && consumer == 1) arrive_threads(kTurn, 256);
   for (GemmWalk<kConfig> walk(args); walk.valid(); walk.next()) {
     if (!walk.mine(consumer)) {
@@ -165,9 +152,6 @@ HP_DEVICE void multiply_tiles(const GemmArgs& args, const GemmShared<kConfig>& s
     float sums[kConfig.slices()][kConfig.tile_n / 2];
     int before = 0;
     if constexpr (kConfig.ping_pong) sync_threads(kTurn + consumer, 256);
-    // The first consumer is never `stages` blocks ahead, so that it says so once at a time.
-    const bool lags = kConfig.lag > 0 && walk.blocks() >= kConfig.stages;
-    if (lags && consumer == 1) sync_threads(kLag, 256);
     for (int block = 0; block < walk.blocks(); ++block, ring.advance()) {
       wait_barrier(&shared.control().filled[ring.slot], ring.parity);
       // A barrier's parity says nothing about phases further ahead than one: the other consumer may
@@ -179,7 +163,6 @@ HP_DEVICE void multiply_tiles(const GemmArgs& args, const GemmShared<kConfig>& s
       // registers and products follow each other without moves between them.
       const int stage = __shfl_sync(0xffffffff, ring.slot, 0);
       multiply_stage<kConfig>(sums, shared, stage, consumer, block != 0);
-      if (lags && consumer == 0 && block == kConfig.lag) arrive_threads(kLag, 256);
       if (block != 0) {
         wait_products<1>();
         release_stage<kConfig>(shared, before);
@@ -189,17 +172,12 @@ HP_DEVICE void multiply_tiles(const GemmArgs& args, const GemmShared<kConfig>& s
     wait_products<0>();
 #pragma unroll
     for (int slice = 0; slice < kConfig.slices(); ++slice) pin(sums[slice]);
-    if (kConfig.k_cluster == 1 || walk.blocks() > 0) release_stage<kConfig>(shared, before);
-    if constexpr (kConfig.k_cluster > 1) {
-      share_sums<kConfig>(args, shared, walk, consumer, sums, left, boxes);
-      left ^= 1;
-    } else {
-      hand_on<kConfig>(args, shared, walk, consumer, sums, boxes);
-    }
+    release_stage<kConfig>(shared, before);
+    hand_on<kConfig>(args, shared, walk, consumer, sums, boxes);
   }
 }
 
-// One thread of warp 0, which goes on to use them: the barriers of stages.
+// The thread that goes on to load: the barriers of stages.
 template <GemmConfig kConfig>
 HP_DEVICE void init_stages(const GemmShared<kConfig>& shared) {
   auto& control = shared.control();
@@ -210,13 +188,12 @@ HP_DEVICE void init_stages(const GemmShared<kConfig>& shared) {
     init_barrier(&control.filled[stage], 1);
     init_barrier(&control.emptied[stage], kWarps * kReaders * kConfig.cluster);
   }
-  init_barrier(&control.taken, kWarps * kReaders * kConfig.k_cluster + 1);
   fence_barrier_init();
 }
 
-// Warp 3: all others, one a lane.
+// One warp: the barriers of boxes, one a lane.
 template <GemmConfig kConfig>
-HP_DEVICE void init_control(const GemmShared<kConfig>& shared) {
+HP_DEVICE void init_boxes(const GemmShared<kConfig>& shared) {
   auto& control = shared.control();
   constexpr int kWarps = 4;
   static_assert(GemmConfig::kConsumers * kConfig.boxes <= 32);
@@ -226,10 +203,7 @@ HP_DEVICE void init_control(const GemmShared<kConfig>& shared) {
     init_barrier(&control.stored[0][0] + lane, 1);
     (&control.skipped[0][0])[lane] = 0;
   }
-  if (lane == 0) {
-    control.poisoned = control.arrived = 0;
-    for (Barrier& left : control.left) init_barrier(&left, kWarps * kConfig.k_cluster);
-  }
+  if (lane == 0) control.poisoned = control.arrived = 0;
   fence_barrier_init();
 }
 
@@ -271,26 +245,20 @@ HP_DEVICE void gemm(const GemmArgs& args, char* memory) {
   const GemmShared<kConfig> shared{memory};
   const bool copies = kConfig.copies && static_cast<int>(blockIdx.x) < args.copy_blocks;
   const int warp = __shfl_sync(0xffffffff, static_cast<int>(threadIdx.x) / 32, 0);
-  constexpr int kMet = 5;  // a named barrier
   // What needs no barrier is begun while they are made.
   if (warp == 0 && elected()) {
     prefetch_map(&args.b);
     prefetch_map(&piece_of(args, 0).a);
     if (!copies) init_stages<kConfig>(shared);
   }
-  if (warp == 3 && !copies) init_control<kConfig>(shared);
+  if (warp == 3 && !copies) init_boxes<kConfig>(shared);
   const GemmWalk<kConfig> walk(args);
   if (warp == 1 && !copies && elected()) look_early<kConfig>(args, shared, walk);
   if (warp == 2 && elected() && in_bulk(kConfig.store)) prefetch_map(&panel_of(args, 0).c);
-  // Who loads made the barriers it needs itself, and the flags' are of no use to it.
-  const bool ahead = kConfig.early && warp == 0 && !copies && args.waits == 0;
-  if constexpr (kConfig.cluster_blocks() > 1) {
-    arrive_cluster();
-    if (!ahead) wait_cluster();
-  } else if (ahead) {
-    arrive_threads(kMet, GemmConfig::kThreads);
+  if constexpr (kConfig.cluster > 1) {
+    sync_cluster();
   } else {
-    sync_threads(kMet, GemmConfig::kThreads);
+    __syncthreads();
   }
   // In this order the compiler lays what loads in front, where it is fetched soonest.
   if (warp >= 4) {
@@ -299,13 +267,10 @@ HP_DEVICE void gemm(const GemmArgs& args, char* memory) {
   } else {
     shrink_registers<kConfig.mover_registers()>();
     if (elected()) move_data<kConfig>(args, shared, walk, copies, warp);
+    __syncwarp();
   }
-  __syncwarp();
-  // No block leaves while another may still use its shared memory.
-  if constexpr (kConfig.cluster_blocks() > 1) {
-    if (ahead) wait_cluster();
-    sync_cluster();
-  }
+  // No block leaves while another may still write to its shared memory.
+  if constexpr (kConfig.cluster > 1) sync_cluster();
 }
 
 }  // namespace harpe::device

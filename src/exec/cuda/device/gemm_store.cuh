@@ -86,7 +86,7 @@ HP_DEVICE bool sum_parts(const GemmArgs& args, const GemmShared<kConfig>& shared
 // Box `index` of a slice into shared memory: the accumulators of thread t hold rows t / 4 and
 // t / 4 + 8 of its warp's sixteen, columns 8 j + 2 (t % 4) and the next.
 template <GemmConfig kConfig>
-HP_DEVICE void write_box(std::uint32_t box, const float* sums, int index) {
+HP_DEVICE void write_box(std::uint32_t box, const float (&sums)[kConfig.tile_n / 2], int index) {
   constexpr int kPerBox = kConfig.store_columns() / 2;
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const int first_row = static_cast<int>(threadIdx.x) % 128 / 32 * 16;
@@ -135,7 +135,7 @@ HP_DEVICE void stage_boxes(const GemmShared<kConfig>& shared, int consumer, bool
 #pragma unroll
   for (int slice = 0; slice < kConfig.slices(); ++slice) {
 #pragma unroll
-    for (int index = 0; index < kConfig.boxes_per_slice(); ++index) {
+    for (int index = 0; index < kConfig.tile_n / kConfig.store_columns(); ++index) {
       wait_barrier(&control.stored[consumer][boxes.slot], boxes.parity ^ 1);
       write_box<kConfig>(shared_address(shared.box(consumer, boxes.slot)), sums[slice], index);
       pass_box<kConfig>(shared, consumer, boxes);
@@ -218,20 +218,18 @@ HP_DEVICE void store_box(const TensorMap* map, const char* box, int column, int 
 template <GemmConfig kConfig>
 HP_DEVICE void store_boxes(const GemmArgs& args, const GemmShared<kConfig>& shared,
                            GemmWalk<kConfig> walk, int consumer) {
-  constexpr int kPerSlice = kConfig.boxes_per_slice();
+  constexpr int kPerSlice = kConfig.tile_n / kConfig.store_columns();
   constexpr int kReading = kConfig.boxes - 1;
   auto& control = shared.control();
   Ring<kConfig.boxes> boxes;
   Ring<kConfig.boxes> oldest;
   int reading = 0;  // boxes from `oldest` on
-  const int first = first_box<kConfig>(consumer);
   for (; walk.valid(); walk.next()) {
-    if (!walk.mine(consumer) || first >= kPerSlice) continue;
+    if (!walk.mine(consumer)) continue;
     const GemmPanel& panel = walk.panel();
     const int row = walk.row() + (kConfig.ping_pong ? 0 : consumer * kConfig.block_m());
     bool skip = false;
-    for (int box = first; box < kConfig.slices() * kPerSlice && !skip;
-         box += kConfig.k_cluster, boxes.advance()) {
+    for (int box = 0; box < kConfig.slices() * kPerSlice && !skip; ++box, boxes.advance()) {
       wait_barrier(&control.staged[consumer][boxes.slot], boxes.parity);
       skip = control.skipped[consumer][boxes.slot] != 0;
       if (skip) {

@@ -23,8 +23,8 @@ class GemmWalk {
  public:
   HP_DEVICE explicit GemmWalk(const GemmArgs& args)
       : args_(args),
-        stride_((static_cast<int>(gridDim.x) - args.copy_blocks) / kConfig.cluster_blocks()),
-        unit_((static_cast<int>(blockIdx.x) - args.copy_blocks) / kConfig.cluster_blocks()) {
+        stride_((static_cast<int>(gridDim.x) - args.copy_blocks) / kConfig.cluster),
+        unit_((static_cast<int>(blockIdx.x) - args.copy_blocks) / kConfig.cluster) {
     locate();
   }
 
@@ -49,12 +49,7 @@ class GemmWalk {
 
  private:
   HP_DEVICE void locate() {
-    if constexpr (kConfig.k_cluster > 1) {
-      at_ = {
-          .tile = unit_, .part = static_cast<int>(block_in_cluster()), .parts = kConfig.k_cluster};
-    } else {
-      at_ = unit_at(unit_, args_.full_tiles, args_.parts);
-    }
+    at_ = unit_at(unit_, args_.full_tiles, args_.parts);
     valid_ = at_.tile < args_.tiles;
     if (!valid_) return;
     while (panel_ + 1 < args_.panel_count && at_.tile >= panel_of(args_, panel_ + 1).first_tile) {
@@ -101,28 +96,15 @@ HP_DEVICE void for_each_piece(const GemmArgs& args, const GemmWalk<kConfig>& wal
   }
 }
 
-// With blocks that share K: the first of the boxes of a consumer's rows that this block stores, and
-// then every k_cluster-th.
-template <GemmConfig kConfig>
-HP_DEVICE int first_box(int consumer) {
-  if constexpr (kConfig.k_cluster == 1) return 0;
-  constexpr int kBlocks = kConfig.k_cluster;
-  const int before = consumer * kConfig.boxes_per_slice() % kBlocks;
-  return (static_cast<int>(block_in_cluster()) + kBlocks - before) % kBlocks;
-}
-
 // Shared memory of a block, aligned to 1,024 bytes: barriers, then boxes aligned to 1,024 bytes.
 // Only their sizes differ between variants.
 template <GemmConfig kConfig>
 struct GemmShared {
   struct Control {
-    Barrier filled[kConfig.stages];                         // by the copy engine
-    Barrier emptied[kConfig.stages];                        // by all who read the stage
-    Barrier staged[GemmConfig::kConsumers][kConfig.boxes];  // a box of C is written
-    Barrier stored[GemmConfig::kConsumers][kConfig.boxes];  // and read by the copy engine
-    // Where blocks share K:
-    Barrier left[GemmConfig::kConsumers];  // all parts' sums are in shared memory
-    Barrier taken;                         // and read: stages may be loaded there
+    Barrier filled[kConfig.stages];                                // by the copy engine
+    Barrier emptied[kConfig.stages];                               // by all who read the stage
+    Barrier staged[GemmConfig::kConsumers][kConfig.boxes];         // a box of C is written
+    Barrier stored[GemmConfig::kConsumers][kConfig.boxes];         // and read by the copy engine
     std::uint32_t skipped[GemmConfig::kConsumers][kConfig.boxes];  // there is nothing to store
     std::uint32_t last[GemmConfig::kConsumers];  // this part was the last of its tile
     std::uint32_t poisoned;

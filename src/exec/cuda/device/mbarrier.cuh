@@ -43,19 +43,6 @@ HP_DEVICE void arrive_at(Barrier* barrier, std::uint32_t block) {
       : "memory");
 }
 
-// The same, and what the thread wrote or acquired before, in any block's shared memory, is visible
-// to who waits with wait_barrier_cluster.
-HP_DEVICE void arrive_release_at(Barrier* barrier, std::uint32_t block) {
-  asm volatile(
-      "{\n"
-      ".reg .b32 remote;\n"
-      "mapa.shared::cluster.u32 remote, %0, %1;\n"
-      "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [remote];\n"
-      "}\n" ::"r"(shared_address(barrier)),
-      "r"(block)
-      : "memory");
-}
-
 // One arrival, and `bytes` more that the copy engine will bring in this phase.
 HP_DEVICE void arrive_expecting(Barrier* barrier, std::uint32_t bytes) {
   asm volatile(
@@ -78,49 +65,6 @@ HP_DEVICE void wait_barrier(Barrier* barrier, std::uint32_t parity) {
       "}\n" ::"r"(shared_address(barrier)),
       "r"(parity)
       : "memory");
-}
-
-// The same, and acquires what other blocks of the cluster released: see arrive_release_at.
-HP_DEVICE void wait_barrier_cluster(Barrier* barrier, std::uint32_t parity) {
-  asm volatile(
-      "{\n"
-      ".reg .pred done;\n"
-      "again:\n"
-      "mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 done, [%0], %1;\n"
-      "@done bra.uni over;\n"
-      "bra.uni again;\n"
-      "over:\n"
-      "}\n" ::"r"(shared_address(barrier)),
-      "r"(parity)
-      : "memory");
-}
-
-// Where `address` of this block's shared memory lies in block `block` of the cluster.
-HP_DEVICE std::uint32_t address_in(std::uint32_t address, std::uint32_t block) {
-  std::uint32_t there;
-  asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"(address), "r"(block));
-  return there;
-}
-
-HP_DEVICE std::uint32_t load_cluster(std::uint32_t address) {
-  std::uint32_t value;
-  asm volatile("ld.volatile.shared::cluster.u32 %0, [%1];" : "=r"(value) : "r"(address) : "memory");
-  return value;
-}
-
-HP_DEVICE float4 load_quad_cluster(std::uint32_t address) {
-  float4 value;
-  asm volatile("ld.shared::cluster.v4.f32 {%0, %1, %2, %3}, [%4];"
-               : "=f"(value.x), "=f"(value.y), "=f"(value.z), "=f"(value.w)
-               : "r"(address)
-               : "memory");
-  return value;
-}
-
-HP_DEVICE void store_quad(std::uint32_t address, float x, float y, float z, float w) {
-  asm volatile("st.shared.v4.f32 [%0], {%1, %2, %3, %4};" ::"r"(address), "f"(x), "f"(y), "f"(z),
-               "f"(w)
-               : "memory");
 }
 
 // Named barrier `id` (1 to 15) of the block, over `threads` threads.
@@ -168,18 +112,9 @@ HP_DEVICE std::uint32_t block_in_cluster() {
   return rank;
 }
 
-// All threads of the cluster's blocks, warp by warp: one wait follows each arrival.
-HP_DEVICE void arrive_cluster() {
-  asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory");
-}
-
-HP_DEVICE void wait_cluster() {
-  asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
-}
-
 HP_DEVICE void sync_cluster() {
-  arrive_cluster();
-  wait_cluster();
+  asm volatile("barrier.cluster.arrive.release.aligned;\nbarrier.cluster.wait.acquire.aligned;" ::
+                   : "memory");
 }
 
 // A ring of `Stages` slots: the slot in turn and the parity of its phase.

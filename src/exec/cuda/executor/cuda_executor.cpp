@@ -11,6 +11,7 @@
 #include "exec/cuda/executor/homes.h"
 #include "exec/cuda/executor/process_group.h"
 #include "exec/cuda/executor/rank_program.h"
+#include "exec/cuda/executor/units.h"
 #include "plan/text.h"
 #include "support/check.h"
 #include "support/hash.h"
@@ -34,6 +35,7 @@ constexpr std::size_t kWindow = 32;
 struct Prepared {
   Plan plan;
   Blocks blocks;
+  cuda::Groups groups;
   cuda::Wiring wiring;
   cuda::Peers peers;
   std::vector<std::unique_ptr<cuda::KernelLibrary>> libraries;  // per GPU
@@ -80,8 +82,11 @@ struct RankRun {
 class CudaExecutor final : public Executor {
  public:
   CudaExecutor(std::unique_ptr<Prepared> prepared, std::vector<RankProgram> programs,
-               std::optional<ProcessGroup> group)
-      : prepared_(std::move(prepared)), programs_(std::move(programs)), group_(std::move(group)) {}
+               std::optional<ProcessGroup> group, std::chrono::milliseconds wait_limit)
+      : prepared_(std::move(prepared)),
+        programs_(std::move(programs)),
+        group_(std::move(group)),
+        wait_limit_(wait_limit) {}
   CudaExecutor(const CudaExecutor&) = delete;
   CudaExecutor& operator=(const CudaExecutor&) = delete;
   // Others may still read this rank's outputs. Who is gone is not waited for.
@@ -104,11 +109,12 @@ class CudaExecutor final : public Executor {
 
   [[nodiscard]] Result<RunStats, FaultReport> run(const RunOptions& options) override {
     HP_CHECK(!broken_, "an executor is not run again after a fault");
+    HP_CHECK(options.wait_limit == wait_limit_, "kernels were made for another limit of waits");
     broken_ = true;  // until this run is over
     std::vector<RankRun> runs(programs_.size());
-    std::optional<FaultReport> unready = all_ready(options, runs);
+    std::optional<FaultReport> unready = all_ready(options.iterations, runs);
     if (unready) return *std::move(unready);
-    limit_ = options.wait_limit;
+    is_captured_ = true;
     std::vector<std::thread> threads;
     for (std::size_t i = 0; i < programs_.size(); ++i) {
       threads.emplace_back([&, i] { runs[i].go(programs_[i]); });
@@ -136,7 +142,7 @@ class CudaExecutor final : public Executor {
 
   // All ranks, those of other processes too: nobody clears what another still reads, or waits
   // while another still prepares.
-  [[nodiscard]] std::optional<FaultReport> all_ready(const RunOptions& options,
+  [[nodiscard]] std::optional<FaultReport> all_ready(std::int64_t iterations,
                                                      std::vector<RankRun>& runs) {
     if (group_) {
       const Checked<Ok> is_idle = group_->wait_for_all();
@@ -145,7 +151,7 @@ class CudaExecutor final : public Executor {
     std::optional<Diag> failure;
     std::size_t at = 0;
     for (; at < programs_.size(); ++at) {
-      const Checked<Ok> is_ready = ready(programs_[at], options, runs[at]);
+      const Checked<Ok> is_ready = ready(programs_[at], iterations, runs[at]);
       if (is_ready.ok()) continue;
       failure = is_ready.error();
       break;
@@ -168,11 +174,11 @@ class CudaExecutor final : public Executor {
   }
 
   // The graph, events for the times, and memory that no caller has filled full of NaNs.
-  [[nodiscard]] Checked<Ok> ready(RankProgram& program, const RunOptions& options, RankRun& run) {
+  [[nodiscard]] Checked<Ok> ready(RankProgram& program, std::int64_t iterations, RankRun& run) {
     const Result<Ok, CudaError> current = program.device().make_current();
     if (!current.ok()) return to_diag(current.error());
-    if (limit_ != options.wait_limit) HP_REQUIRE_OK(program.capture(options.wait_limit));
-    for (std::int64_t i = 0; i <= options.iterations; ++i) {
+    if (!is_captured_) HP_REQUIRE_OK(program.capture(wait_limit_));
+    for (std::int64_t i = 0; i <= iterations; ++i) {
       HP_TRY(cuda::Event event, cuda::Event::create(program.device()));
       run.ends.push_back(std::move(event));
     }
@@ -236,9 +242,10 @@ class CudaExecutor final : public Executor {
   }
 
   std::unique_ptr<Prepared> prepared_;
-  std::vector<RankProgram> programs_;               // of the ranks of this process
-  std::optional<ProcessGroup> group_;               // where others have the other ranks
-  std::optional<std::chrono::milliseconds> limit_;  // of what was captured
+  std::vector<RankProgram> programs_;  // of the ranks of this process
+  std::optional<ProcessGroup> group_;  // where others have the other ranks
+  std::chrono::milliseconds wait_limit_;
+  bool is_captured_ = false;
   bool broken_ = false;
   bool has_run_ = false;
 };
@@ -261,17 +268,16 @@ void add_libraries(Prepared& prepared, const cuda::Nvrtc& compiler, const CudaOp
   }
 }
 
-// What a task launches on its rank's GPU.
-Checked<cuda::Launches> launches_of(Prepared& prepared, TaskId id) {
+// What a task becomes on its rank's GPU.
+Checked<cuda::TaskSpecs> specs_of(Prepared& prepared, TaskId id) {
   const Task& task = prepared.plan.tasks[id.index()];
   const auto rank = prepared.plan.lanes[task.lane.index()].rank;
-  cuda::KernelLibrary& library = *prepared.of_rank[rank.index()];
+  const cuda::Device& device = prepared.of_rank[rank.index()]->device();
   std::optional<Diag> failed;
   const actions::Scratch scratch{
       .reserve =
           [&](std::int64_t bytes) {
-            Checked<cuda::DeviceMemory> piece =
-                cuda::DeviceMemory::allocate(library.device(), bytes);
+            Checked<cuda::DeviceMemory> piece = cuda::DeviceMemory::allocate(device, bytes);
             if (!piece.ok()) {
               failed = piece.error();
               return static_cast<std::byte*>(nullptr);
@@ -280,46 +286,82 @@ Checked<cuda::Launches> launches_of(Prepared& prepared, TaskId id) {
             return reinterpret_cast<std::byte*>(prepared.pieces.back().address());
           },
       .elements = kScratchElements};
-  HP_TRY(const actions::TaskWork work, actions::prepare_task(prepared.setting(scratch), task));
+  HP_TRY(actions::TaskWork work, actions::prepare_task(prepared.setting(scratch), task));
   if (failed) return *failed;
-  cuda::Launches launches;
-  cuda::ActionContext context{
-      .library = library,
-      .choice = {.nest = task.nest,
-                 .buffer = task.writes.empty()
-                               ? ""
-                               : prepared.plan.allocs[task.writes.front().alloc.index()].buffer,
-                 .by_copy_engine = task.kind == TaskKind::Copy && task.via == Via::Ce,
-                 .multiprocessors = library.device().facts().multiprocessors}};
+  const cuda::LaunchChoice choice{
+      .nest = task.nest,
+      .buffer =
+          task.writes.empty() ? "" : prepared.plan.allocs[task.writes.front().alloc.index()].buffer,
+      .by_copy_engine = task.kind == TaskKind::Copy && task.via == Via::Ce,
+      .multiprocessors = device.facts().multiprocessors};
+  cuda::TaskSpecs specs;
   for (const actions::Action& action : work.actions) {
-    HP_REQUIRE_OK(cuda::add_launches(context, action, launches));
+    HP_TRY(const std::vector<cuda::LaunchSpec> launches, cuda::plan_launches(choice, action));
+    specs.launches.insert(specs.launches.end(), launches.begin(), launches.end());
   }
-  return launches;
+  specs.actions = std::move(work.actions);
+  return specs;
+}
+
+cuda::WaitSource waits_of(const Prepared& prepared, int rank, const CudaOptions& options) {
+  cuda::WaitSource source;
+  source.context = prepared.peers.page(rank).context(options.wait_limit);
+  std::int32_t index = 0;
+  for (const cuda::Word& word : prepared.wiring.pages[static_cast<std::size_t>(rank)]) {
+    source.words.push_back(cuda::wait_on(prepared.peers.signals(rank), index++,
+                                         static_cast<std::uint32_t>(word.arrivals))
+                               .wait);
+  }
+  return source;
+}
+
+Checked<std::vector<cuda::Unit>> units_of(const Prepared& prepared, int rank,
+                                          const std::vector<cuda::TaskSpecs>& specs,
+                                          const CudaOptions& options) {
+  cuda::KernelLibrary& library = *prepared.of_rank[static_cast<std::size_t>(rank)];
+  const Result<Ok, CudaError> current = library.device().make_current();
+  if (!current.ok()) return to_diag(current.error());
+  std::vector<cuda::Unit> units;
+  for (cuda::UnitSpec& spec :
+       cuda::make_units(prepared.plan, prepared.wiring, prepared.groups, RankId(rank), specs,
+                        waits_of(prepared, rank, options))) {
+    cuda::Unit& unit = units.emplace_back();
+    unit.tasks = std::move(spec.tasks);
+    unit.waits_inside = spec.waits_inside;
+    const int multiprocessors = library.device().facts().multiprocessors - spec.spared;
+    for (const cuda::LaunchSpec& launch : spec.launches) {
+      HP_REQUIRE_OK(unit.work.add(library, launch, multiprocessors));
+    }
+  }
+  return units;
 }
 
 Checked<std::vector<RankProgram>> make_programs(Prepared& prepared, const CudaOptions& options) {
-  const std::size_t ranks = prepared.of_rank.size();
-  std::vector<std::vector<cuda::Launches>> work(ranks);
-  for (std::vector<cuda::Launches>& each : work) each.resize(prepared.plan.tasks.size());
+  std::vector<cuda::TaskSpecs> specs;
   for (std::size_t i = 0; i < prepared.plan.tasks.size(); ++i) {
     const TaskId id(static_cast<std::int64_t>(i));
+    // Of a rank in another process nothing is launched here.
     const RankId rank = prepared.plan.lanes[prepared.plan.tasks[i].lane.index()].rank;
-    if (!prepared.peers.is_own(static_cast<int>(rank.value))) continue;
-    const Result<Ok, CudaError> current = prepared.of_rank[rank.index()]->device().make_current();
-    if (!current.ok()) return to_diag(current.error());
-    HP_TRY(work[rank.index()][i], launches_of(prepared, id));
+    if (!prepared.peers.is_own(static_cast<int>(rank.value))) {
+      specs.emplace_back();
+      continue;
+    }
+    HP_TRY(cuda::TaskSpecs own, specs_of(prepared, id));
+    specs.push_back(std::move(own));
   }
   std::vector<RankProgram> programs;
-  for (std::size_t rank = 0; rank < ranks; ++rank) {
-    if (!prepared.peers.is_own(static_cast<int>(rank))) continue;
-    HP_TRY(cuda::SignalKernels kernels, cuda::SignalKernels::load(*prepared.of_rank[rank]));
+  for (int rank = 0; rank < prepared.peers.ranks(); ++rank) {
+    if (!prepared.peers.is_own(rank)) continue;
+    HP_TRY(std::vector<cuda::Unit> units, units_of(prepared, rank, specs, options));
+    HP_TRY(cuda::SignalKernels kernels,
+           cuda::SignalKernels::load(*prepared.of_rank[static_cast<std::size_t>(rank)]));
     HP_TRY(RankProgram program,
-           RankProgram::make(static_cast<int>(rank), {.plan = &prepared.plan,
-                                                      .wiring = &prepared.wiring,
-                                                      .peers = &prepared.peers,
-                                                      .kernels = kernels,
-                                                      .work = std::move(work[rank]),
-                                                      .drop_signal_of = options.drop_signal_of}));
+           RankProgram::make(rank, {.plan = &prepared.plan,
+                                    .wiring = &prepared.wiring,
+                                    .peers = &prepared.peers,
+                                    .kernels = kernels,
+                                    .units = std::move(units),
+                                    .drop_signal_of = options.drop_signal_of}));
     programs.push_back(std::move(program));
   }
   return programs;
@@ -377,12 +419,14 @@ Checked<std::unique_ptr<Executor>> make_cuda_executor(const Plan& plan,
     HP_REQUIRE_OK(group->compare(hash_text(print_plan(plan))));
   }
   HP_TRY(const Tools tools, agreed(group, open_tools(plan, options)));
-  cuda::Wiring wiring = cuda::wire(plan);
+  cuda::Groups groups = cuda::find_groups(plan);
+  cuda::Wiring wiring = cuda::wire(plan, groups);
   HP_TRY(cuda::Peers peers,
          agreed(group, peers_of(tools, group, arena_bytes(plan), most_words(wiring))));
   actions::Occupancy occupancy(plan, blocks);
   auto prepared = std::make_unique<Prepared>(Prepared{.plan = plan,
                                                       .blocks = std::move(blocks),
+                                                      .groups = std::move(groups),
                                                       .wiring = std::move(wiring),
                                                       .peers = std::move(peers),
                                                       .libraries = {},
@@ -393,8 +437,8 @@ Checked<std::unique_ptr<Executor>> make_cuda_executor(const Plan& plan,
                                                       .pieces = {}});
   add_libraries(*prepared, tools.compiler, options);
   HP_TRY(std::vector<RankProgram> programs, agreed(group, make_programs(*prepared, options)));
-  return std::unique_ptr<Executor>(
-      std::make_unique<CudaExecutor>(std::move(prepared), std::move(programs), std::move(group)));
+  return std::unique_ptr<Executor>(std::make_unique<CudaExecutor>(
+      std::move(prepared), std::move(programs), std::move(group), options.wait_limit));
 }
 
 }  // namespace harpe

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <memory>
 #include <optional>
 #include <string>
@@ -21,6 +22,8 @@ struct CudaOptions {
   std::vector<std::string> cuda_folders = {};              // else where to look for it
   // This process is one of several that call this with the same plan, and has one of its ranks.
   std::optional<cuda::Launch> launch = std::nullopt;
+  // Of a wait; kernels that wait inside are made for it, and RunOptions must say the same.
+  std::chrono::milliseconds wait_limit{10'000};
   // Tests: the task runs, but its signals reach no other rank.
   std::optional<TaskId> drop_signal_of = std::nullopt;
 };

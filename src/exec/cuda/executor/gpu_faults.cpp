@@ -78,6 +78,11 @@ class Diagnosis {
     fault.observed = record.seen;
     fault.elapsed = std::chrono::milliseconds(record.elapsed_ns / 1'000'000);
     const Word& word = wiring_.pages[rank][record.name];
+    // A kernel that waits inside says its first task.
+    if (word.kind == WordKind::Sync) {
+      fault.task = plan_.syncs[static_cast<std::size_t>(word.index)].to;
+      fault.task_text = describe(plan_, blocks_, fault.task);
+    }
     fault.signal = name_of(word, rank);
     fault.producer = producer_of(word, rank);
     fault.producer_rank = rank_of(plan_, fault.producer);

@@ -42,36 +42,46 @@ Checked<Ok> RankProgram::capture(std::chrono::nanoseconds limit) {
 }
 
 Result<Ok, CudaError> RankProgram::order_all(std::chrono::nanoseconds limit) const {
-  for (const TaskId task : sequence()) HP_REQUIRE_OK(order(task, limit));
+  for (const Unit& unit : parts_.units) HP_REQUIRE_OK(order(unit, limit));
   for (const auto& [lane, last] : lasts_) {
     if (lane != origin_) HP_REQUIRE_OK(origin().wait_for(events_.at(last)));
   }
   return Ok{};
 }
 
-Result<Ok, CudaError> RankProgram::order(TaskId task, std::chrono::nanoseconds limit) const {
-  const Stream& stream = streams_.at(lane_of(task));
-  const TaskWiring& wiring = wiring_of(task);
+Result<Ok, CudaError> RankProgram::order(const Unit& unit, std::chrono::nanoseconds limit) const {
+  const TaskId first = unit.tasks.front();
+  const Stream& stream = streams_.at(lane_of(first));
   const device::WaitContext context =
-      parts_.peers->page(rank_).context(limit, static_cast<std::uint32_t>(task.value));
-  for (const TaskId from : wiring.after) HP_REQUIRE_OK(stream.wait_for(events_.at(from)));
-  HP_REQUIRE_OK(await(wiring.waits, context, stream));
-  HP_REQUIRE_OK(order_work(task, context, stream));
-  HP_REQUIRE_OK(raise(kept(task, wiring.raises), stream));
-  const auto event = events_.find(task);
-  if (event == events_.end()) return Ok{};
-  return event->second.record(stream);
+      parts_.peers->page(rank_).context(limit, static_cast<std::uint32_t>(first.value));
+  for (const TaskId from : wiring_of(first).after) {
+    HP_REQUIRE_OK(stream.wait_for(events_.at(from)));
+  }
+  if (!unit.waits_inside) HP_REQUIRE_OK(await(wiring_of(first).waits, context, stream));
+  HP_REQUIRE_OK(order_work(unit, context, stream));
+  std::vector<Raise> raises;
+  for (const TaskId task : unit.tasks) {
+    const std::vector<Raise> own = kept(task, wiring_of(task).raises);
+    raises.insert(raises.end(), own.begin(), own.end());
+  }
+  HP_REQUIRE_OK(raise(raises, stream));
+  for (const TaskId task : unit.tasks) {
+    const auto event = events_.find(task);
+    if (event != events_.end()) HP_REQUIRE_OK(event->second.record(stream));
+  }
+  return Ok{};
 }
 
-Result<Ok, CudaError> RankProgram::order_work(TaskId task, const device::WaitContext& context,
+Result<Ok, CudaError> RankProgram::order_work(const Unit& unit, const device::WaitContext& context,
                                               const Stream& stream) const {
+  const TaskId task = unit.tasks.front();
   const TaskWiring& wiring = wiring_of(task);
   if (parts_.plan->tasks[task.index()].kind == TaskKind::Entry) {
     HP_REQUIRE_OK(parts_.kernels.begin_epoch(stream, parts_.peers->signals(rank_)));
   }
   HP_REQUIRE_OK(raise(kept(task, wiring.arrivals), stream));
   if (wiring.arrival) HP_REQUIRE_OK(await({*wiring.arrival}, context, stream));
-  HP_REQUIRE_OK(parts_.work[task.index()].enqueue(stream.handle()));
+  HP_REQUIRE_OK(unit.work.enqueue(stream.handle()));
   HP_REQUIRE_OK(raise(kept(task, wiring.departures), stream));
   if (wiring.pulled) HP_REQUIRE_OK(await({*wiring.pulled}, context, stream));
   return Ok{};

@@ -13,6 +13,13 @@
 
 namespace harpe::cuda {
 
+// Tasks that run as one (executor/units.h), ready to be ordered.
+struct Unit {
+  std::vector<TaskId> tasks;
+  Launches work;
+  bool waits_inside = false;
+};
+
 // One rank's part of a plan on its GPU: a stream for every lane, captured into one graph that is
 // replayed as a whole. Nothing is allocated, and the host waits for nothing, between replays.
 class RankProgram {
@@ -22,7 +29,7 @@ class RankProgram {
     const Wiring* wiring = nullptr;
     const Peers* peers = nullptr;
     SignalKernels kernels;
-    std::vector<Launches> work;              // per task of the plan; of other ranks empty
+    std::vector<Unit> units;                 // of the rank, in order
     std::optional<TaskId> drop_signal_of{};  // for tests
   };
 
@@ -50,8 +57,9 @@ class RankProgram {
     return parts_.wiring->sequence[static_cast<std::size_t>(rank_)];
   }
   [[nodiscard]] Result<Ok, CudaError> order_all(std::chrono::nanoseconds limit) const;
-  [[nodiscard]] Result<Ok, CudaError> order(TaskId task, std::chrono::nanoseconds limit) const;
-  [[nodiscard]] Result<Ok, CudaError> order_work(TaskId task, const device::WaitContext& context,
+  [[nodiscard]] Result<Ok, CudaError> order(const Unit& unit, std::chrono::nanoseconds limit) const;
+  [[nodiscard]] Result<Ok, CudaError> order_work(const Unit& unit,
+                                                 const device::WaitContext& context,
                                                  const Stream& stream) const;
   // Without those to other ranks, where the task's signals are to be lost.
   [[nodiscard]] std::vector<Raise> kept(TaskId task, std::vector<Raise> raises) const;

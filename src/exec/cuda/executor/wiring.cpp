@@ -11,7 +11,7 @@ namespace {
 
 class Wirer {
  public:
-  explicit Wirer(const Plan& plan) : plan_(plan) {
+  Wirer(const Plan& plan, const Groups& groups) : plan_(plan), groups_(groups) {
     wiring_.tasks.resize(plan.tasks.size());
     wiring_.pages.resize(static_cast<std::size_t>(plan.mesh.ranks()));
     wiring_.sequence.resize(wiring_.pages.size());
@@ -63,7 +63,8 @@ class Wirer {
     for (std::size_t i = 0; i < plan_.syncs.size(); ++i) {
       const Sync& sync = plan_.syncs[i];
       const RankId to = rank_of(plan_, sync.to);
-      if (rank_of(plan_, sync.from) == to) {
+      const bool within = rank_of(plan_, sync.from) == to;
+      if (within && (!groups_.is_inside(sync.to) || lane_of(sync.from) == lane_of(sync.to))) {
         add_edge(sync.from, sync.to);
         continue;
       }
@@ -155,11 +156,12 @@ class Wirer {
   }
 
   const Plan& plan_;
+  const Groups& groups_;
   Wiring wiring_;
 };
 
 }  // namespace
 
-Wiring wire(const Plan& plan) { return Wirer(plan).wire(); }
+Wiring wire(const Plan& plan, const Groups& groups) { return Wirer(plan, groups).wire(); }
 
 }  // namespace harpe::cuda

@@ -4,6 +4,7 @@
 #include <optional>
 #include <vector>
 
+#include "exec/cuda/executor/groups.h"
 #include "plan/plan.h"
 
 namespace harpe::cuda {
@@ -47,14 +48,15 @@ struct TaskWiring {
 
 // A plan's synchronization as streams and words have it (commir.md 7.3, D18): a lane is a stream,
 // an event within a rank an edge between streams, everything across ranks a word in the waiting
-// rank's page that is monotone over executions.
+// rank's page that is monotone over executions. So is what
+// members of a group wait for, whoever makes it: a kernel looks at words alone.
 struct Wiring {
   std::vector<TaskWiring> tasks;
   std::vector<std::vector<Word>> pages;       // per rank
   std::vector<std::vector<TaskId>> sequence;  // per rank: its tasks, each after what it is `after`
 };
 
-// Requires: a verified plan.
-[[nodiscard]] Wiring wire(const Plan& plan);
+// Requires: a verified plan, and its groups.
+[[nodiscard]] Wiring wire(const Plan& plan, const Groups& groups);
 
 }  // namespace harpe::cuda

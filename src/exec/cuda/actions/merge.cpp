@@ -1,0 +1,144 @@
+#include "exec/cuda/actions/merge.h"
+
+#include <algorithm>
+
+namespace harpe::cuda {
+namespace {
+
+// Products in turn, as panels of rows with pieces of columns.
+class ProductMerger {
+ public:
+  std::optional<GemmSpec> merge(std::span<const ArrivingLaunch> launches) {
+    for (const ArrivingLaunch& launch : launches) {
+      const auto* spec = std::get_if<GemmSpec>(&launch.spec);
+      if (spec == nullptr || !add(*spec, launch.ready)) return std::nullopt;
+    }
+    std::int64_t k = 0;
+    for (const GemmPieceSpec& piece : merged_.panels.front().pieces) k += piece.k_count;
+    merged_.k = k;
+    const bool even = std::ranges::all_of(merged_.panels, [&](const GemmPanelSpec& panel) {
+      return panel.pieces.back().k_begin + panel.pieces.back().k_count == k;
+    });
+    if (!even) return std::nullopt;
+    return merged_;
+  }
+
+ private:
+  [[nodiscard]] bool add(const GemmSpec& spec, const device::FlagWait& ready) {
+    GemmPanelSpec panel = spec.panels.front();
+    panel.pieces.front().ready = ready;
+    if (merged_.panels.empty()) {
+      merged_ = spec;
+      merged_.panels = {panel};
+      return true;
+    }
+    const bool alike = spec.n == merged_.n && spec.in == merged_.in && spec.out == merged_.out &&
+                       spec.layout == merged_.layout && spec.b_stride == merged_.b_stride;
+    if (!alike) return false;
+    const GemmPanelSpec& last = merged_.panels.back();
+    if (panel.c == last.c && panel.rows == last.rows && panel.c_stride == last.c_stride) {
+      return spec.add && add_piece(spec, panel.pieces.front());
+    }
+    if (spec.b != merged_.b || spec.add != merged_.add) return false;
+    merged_.panels.push_back(panel);
+    return true;
+  }
+
+  // Further columns of A with the rows of B behind those before.
+  [[nodiscard]] bool add_piece(const GemmSpec& spec, GemmPieceSpec piece) {
+    GemmPanelSpec& panel = merged_.panels.back();
+    const std::int64_t begin = panel.pieces.back().k_begin + panel.pieces.back().k_count;
+    const std::int64_t step =
+        spec.layout == device::GemmLayout::NMajor ? spec.b_stride : std::int64_t{1};
+    const auto moved = static_cast<DeviceAddress>(begin * step * device::bytes_of(spec.in));
+    if (spec.b != merged_.b + moved) return false;
+    piece.k_begin = begin;
+    panel.pieces.push_back(piece);
+    return true;
+  }
+
+  GemmSpec merged_;
+};
+
+bool same(const HeadTensor& one, const HeadTensor& other) {
+  return one.address == other.address && one.strides.batch == other.strides.batch &&
+         one.strides.row == other.strides.row && one.strides.head == other.strides.head;
+}
+
+bool alike(const AttentionSpec& one, const AttentionSpec& other) {
+  const AttentionPanelSpec& panel = one.panels.front();
+  const AttentionPanelSpec& first = other.panels.front();
+  return one.batch == other.batch && one.heads == other.heads && one.kv_heads == other.kv_heads &&
+         one.scale == other.scale && one.query_dim == other.query_dim &&
+         one.value_dim == other.value_dim && one.element == other.element &&
+         panel.rows == first.rows && same(panel.queries, first.queries) &&
+         same(panel.output, first.output) && same(panel.lse, first.lse);
+}
+
+// Keys in turn, with the state carried from one launch to the next.
+class AttentionMerger {
+ public:
+  std::optional<AttentionSpec> merge(std::span<const ArrivingLaunch> launches) {
+    for (const ArrivingLaunch& launch : launches) {
+      const auto* spec = std::get_if<AttentionSpec>(&launch.spec);
+      if (spec == nullptr) return std::nullopt;
+      if (merged_.panels.empty()) {
+        merged_ = *spec;
+        merged_.chunks.clear();
+      } else if (!alike(*spec, merged_) || !spec->carried) {
+        return std::nullopt;
+      }
+      if (!add(*spec, launch.ready)) return std::nullopt;
+    }
+    place();
+    return merged_;
+  }
+
+ private:
+  // Positions relative to the first query; keys that all queries see lie before it.
+  [[nodiscard]] bool add(const AttentionSpec& spec, const device::FlagWait& ready) {
+    AttentionChunkSpec chunk = spec.chunks.front();
+    chunk.ready = ready;
+    if (spec.causal) {
+      if (masked_ && spec.window != merged_.window) return false;
+      masked_ = true;
+      merged_.causal = true;
+      merged_.window = spec.window;
+      chunk.position -= spec.panels.front().position;
+    } else {
+      unmasked_ = true;
+      chunk.position = 1 - chunk.rows;
+    }
+    merged_.chunks.push_back(chunk);
+    return !(masked_ && unmasked_ && merged_.window > 0);
+  }
+
+  void place() {
+    std::int64_t least = 0;
+    for (const AttentionChunkSpec& chunk : merged_.chunks) least = std::min(least, chunk.position);
+    for (AttentionChunkSpec& chunk : merged_.chunks) chunk.position -= least;
+    merged_.panels.front().position = -least;
+  }
+
+  AttentionSpec merged_;
+  bool masked_ = false;
+  bool unmasked_ = false;
+};
+
+}  // namespace
+
+std::optional<LaunchSpec> merge(std::span<const ArrivingLaunch> launches,
+                                const device::WaitContext& wait) {
+  if (std::holds_alternative<GemmSpec>(launches.front().spec)) {
+    std::optional<GemmSpec> product = ProductMerger().merge(launches);
+    if (!product) return std::nullopt;
+    product->wait = wait;
+    return LaunchSpec{*std::move(product)};
+  }
+  std::optional<AttentionSpec> heads = AttentionMerger().merge(launches);
+  if (!heads) return std::nullopt;
+  heads->wait = wait;
+  return LaunchSpec{*std::move(heads)};
+}
+
+}  // namespace harpe::cuda

@@ -1,0 +1,91 @@
+#include "exec/cuda/actions/relocate.h"
+
+#include <optional>
+
+#include "exec/cuda/actions/place_map.h"
+
+namespace harpe::cuda {
+namespace {
+
+using actions::Assign;
+
+class Relocator {
+ public:
+  explicit Relocator(std::span<const actions::Action> moves) {
+    for (const actions::Action& action : moves) {
+      const auto* const move = std::get_if<Assign>(&action);
+      usable_ = usable_ && move != nullptr && move->slots.used.rows == nullptr;
+      if (!usable_) return;
+      maps_.emplace_back(*move, PlaceMap::Way::Along);
+      left_ += maps_.back().elements();
+    }
+  }
+
+  bool relocate(std::vector<LaunchSpec>& launches) {
+    std::vector<LaunchSpec> changed = launches;
+    for (LaunchSpec& launch : changed) {
+      if (!usable_) return false;
+      auto* const product = std::get_if<GemmSpec>(&launch);
+      auto* const heads = std::get_if<AttentionSpec>(&launch);
+      usable_ = product != nullptr ? change(*product) : heads != nullptr && change(*heads);
+    }
+    if (!usable_ || left_ != 0) return false;
+    launches = std::move(changed);
+    return true;
+  }
+
+ private:
+  [[nodiscard]] bool change(GemmSpec& spec) {
+    if (spec.add || spec.out != device::Element::F32) return false;
+    const DType in = spec.in == device::Element::BF16 ? DType::BF16 : DType::F16;
+    for (GemmPanelSpec& panel : spec.panels) {
+      const Extent extents[] = {{panel.rows, panel.c_stride}, {spec.n, 1}};
+      const std::optional<MovedArray> there = find_moved(maps_, panel.c, extents);
+      if (!there || there->map->target().dtype != in || there->strides[1] != 1) return false;
+      left_ -= panel.rows * spec.n;
+      panel.c = there->address;
+      panel.c_stride = there->strides[0];
+    }
+    spec.out = spec.in;
+    return true;
+  }
+
+  [[nodiscard]] bool change(AttentionSpec& spec) {
+    if (spec.carried || !spec.to_state) return false;
+    const DType element = spec.element == device::Element::BF16 ? DType::BF16 : DType::F16;
+    for (AttentionPanelSpec& panel : spec.panels) {
+      const bool moved = change(panel.output, spec, panel.rows, spec.value_dim, element) &&
+                         change(panel.lse, spec, panel.rows, 1, DType::F32);
+      if (!moved) return false;
+    }
+    spec.to_state = false;
+    return true;
+  }
+
+  [[nodiscard]] bool change(HeadTensor& tensor, const AttentionSpec& spec, std::int64_t rows,
+                            std::int64_t columns, DType wanted) {
+    const Extent extents[] = {{spec.batch, tensor.strides.batch},
+                              {rows, tensor.strides.row},
+                              {spec.heads, tensor.strides.head},
+                              {columns, 1}};
+    const std::optional<MovedArray> there = find_moved(maps_, tensor.address, extents);
+    if (!there || there->map->target().dtype != wanted || there->strides[3] != 1) return false;
+    left_ -= spec.batch * rows * spec.heads * columns;
+    tensor.address = there->address;
+    tensor.strides = {
+        .batch = there->strides[0], .row = there->strides[1], .head = there->strides[2]};
+    return true;
+  }
+
+  std::vector<PlaceMap> maps_;
+  std::int64_t left_ = 0;  // elements that no launch writes yet
+  bool usable_ = true;
+};
+
+}  // namespace
+
+bool relocate(std::vector<LaunchSpec>& launches, std::span<const actions::Action> moves) {
+  return Relocator(moves).relocate(launches);
+}
+
+}  // namespace harpe::cuda

@@ -1,0 +1,210 @@
+#include "exec/cuda/executor/units.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "exec/cuda/actions/merge.h"
+#include "exec/cuda/actions/read_in_place.h"
+#include "exec/cuda/actions/relocate.h"
+#include "exec/describe.h"
+
+namespace harpe::cuda {
+namespace {
+
+// Left to kernels that must run beside one that waits for what they make.
+constexpr int kSpared = 8;
+
+class UnitMaker {
+ public:
+  UnitMaker(const Plan& plan, const Wiring& wiring, const Groups& groups,
+            const std::vector<TaskSpecs>& specs, const WaitSource& waits)
+      : plan_(plan), wiring_(wiring), groups_(groups), specs_(specs), waits_(waits) {}
+
+  std::vector<UnitSpec> make(RankId rank) {
+    const std::vector<TaskId>& sequence = wiring_.sequence[rank.index()];
+    find_neighbours(sequence);
+    for (const TaskId task : sequence) find_moves(task);
+    for (const TaskId task : sequence) {
+      if (done_.contains(task)) continue;
+      UnitSpec unit = begin(task);
+      finish_at_home(unit);
+      done_.insert(unit.tasks.begin(), unit.tasks.end());
+      units_.push_back(std::move(unit));
+    }
+    for (UnitSpec& unit : units_) {
+      if (idle_.contains(unit.tasks.front())) unit.launches.clear();
+    }
+    return std::move(units_);
+  }
+
+ private:
+  [[nodiscard]] const TaskWiring& wiring_of(TaskId task) const {
+    return wiring_.tasks[task.index()];
+  }
+
+  void find_neighbours(const std::vector<TaskId>& sequence) {
+    std::map<LaneId, TaskId> last;
+    for (const TaskId task : sequence) {
+      const LaneId lane = plan_.tasks[task.index()].lane;
+      if (const auto before = last.find(lane); before != last.end()) next_[before->second] = task;
+      last[lane] = task;
+    }
+  }
+
+  // Copies of this rank's own inputs, which lie as still as the copies do.
+  void find_moves(TaskId id) {
+    const Task& task = plan_.tasks[id.index()];
+    if (task.kind != TaskKind::Copy || !is_local(id)) return;
+    for (const Ref& ref : task.reads) {
+      const Alloc& from = plan_.allocs[ref.alloc.index()];
+      if (from.level != Level::Home || find_buffer(plan_.program, from.buffer)->role != Role::In) {
+        return;
+      }
+    }
+    for (const actions::Action& action : specs_[id.index()].actions) {
+      const auto* const move = std::get_if<actions::Assign>(&action);
+      if (move == nullptr || move->to.dtype != move->from.dtype || move->slots.used.rows) return;
+      moves_.emplace_back(*move, PlaceMap::Way::Against);
+    }
+    movers_.push_back(id);
+  }
+
+  [[nodiscard]] bool is_local(TaskId id) const {
+    const Task& task = plan_.tasks[id.index()];
+    const RankId rank = rank_of(plan_, id);
+    const auto own = [&](const Ref& ref) { return plan_.allocs[ref.alloc.index()].rank == rank; };
+    return std::ranges::all_of(task.reads, own) && std::ranges::all_of(task.writes, own);
+  }
+
+  [[nodiscard]] UnitSpec begin(TaskId task) {
+    if (const int group = groups_.of(task); group >= 0) {
+      std::optional<UnitSpec> merged =
+          merge_group(groups_.members[static_cast<std::size_t>(group)]);
+      if (merged) return *std::move(merged);
+    }
+    return {.tasks = {task}, .launches = specs_[task.index()].launches};
+  }
+
+  [[nodiscard]] std::optional<UnitSpec> merge_group(const std::vector<TaskId>& members) {
+    std::vector<ArrivingLaunch> launches;
+    for (const TaskId task : members) {
+      const std::vector<LaunchSpec>& own = specs_[task.index()].launches;
+      const bool first = task == members.front();
+      if (own.size() != 1 || (!first && !wiring_of(task).after.empty())) return std::nullopt;
+      ArrivingLaunch launch{.spec = own.front()};
+      const std::vector<std::int32_t>& words = wiring_of(task).waits;
+      if (!words.empty()) launch.ready = waits_.words[static_cast<std::size_t>(words.front())];
+      launches.push_back(std::move(launch));
+    }
+    device::WaitContext context = waits_.context;
+    context.task = static_cast<std::uint32_t>(members.front().value);
+    std::optional<LaunchSpec> merged = merge(launches, context);
+    if (!merged) return std::nullopt;
+    std::vector<TaskId> waiting;
+    const std::vector<bool> in_place = read_in_place(*merged, moves_);
+    for (std::size_t i = 0; i < members.size(); ++i) {
+      if (!in_place[i]) waiting.push_back(members[i]);
+    }
+    if (waiting.size() < members.size()) note_idle(members);
+    return UnitSpec{.tasks = members,
+                    .launches = {*std::move(merged)},
+                    .waits_inside = true,
+                    .spared = needs_room(waiting) ? kSpared : 0};
+  }
+
+  // Copies that only these tasks would have read are not made.
+  void note_idle(const std::vector<TaskId>& members) {
+    for (const TaskId mover : movers_) {
+      const bool unread =
+          std::ranges::all_of(plan_.tasks[mover.index()].writes,
+                              [&](const Ref& ref) { return is_read_by(ref.alloc, members); });
+      if (unread) idle_.insert(mover);
+    }
+  }
+
+  [[nodiscard]] bool is_read_by(AllocId alloc, const std::vector<TaskId>& members) const {
+    for (std::size_t i = 0; i < plan_.tasks.size(); ++i) {
+      const TaskId task(static_cast<std::int64_t>(i));
+      if (std::ranges::find(members, task) != members.end()) continue;
+      if (std::ranges::any_of(plan_.tasks[i].reads,
+                              [&](const Ref& ref) { return ref.alloc == alloc; })) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+  // Whether anything but copy engines makes what these wait for: a copy within a GPU is a kernel's.
+  [[nodiscard]] bool needs_room(const std::vector<TaskId>& waiting) const {
+    for (const TaskId task : waiting) {
+      const std::vector<Word>& page = wiring_.pages[rank_of(plan_, task).index()];
+      for (const std::int32_t word : wiring_of(task).waits) {
+        for (const TaskId producer : page[static_cast<std::size_t>(word)].producers) {
+          if (!is_by_engine(producer)) return true;
+        }
+      }
+    }
+    return false;
+  }
+
+  [[nodiscard]] bool is_by_engine(TaskId task) const {
+    const std::vector<LaunchSpec>& launches = specs_[task.index()].launches;
+    return !is_local(task) && std::ranges::all_of(launches, [](const LaunchSpec& launch) {
+      return std::holds_alternative<CopyLaunch>(launch);
+    });
+  }
+
+  // A Finalise right behind, of nothing but what the unit has made.
+  void finish_at_home(UnitSpec& unit) const {
+    const Task& last = plan_.tasks[unit.tasks.back().index()];
+    const auto next = next_.find(unit.tasks.back());
+    if (last.kind != TaskKind::Compute || next == next_.end()) return;
+    const TaskId finalise = next->second;
+    const Task& task = plan_.tasks[finalise.index()];
+    const TaskWiring& wiring = wiring_of(finalise);
+    const bool fits = task.kind == TaskKind::Finalise && task.reads.size() == task.writes.size() &&
+                      wiring.waits.empty() && wiring.after.empty() &&
+                      std::ranges::all_of(task.reads, [&](const Ref& ref) {
+                        return is_only(ref.alloc, unit, finalise);
+                      });
+    if (!fits || !relocate(unit.launches, specs_[finalise.index()].actions)) return;
+    unit.tasks.push_back(finalise);
+  }
+
+  // Nobody but the unit and the task behind has to do with the allocation.
+  [[nodiscard]] bool is_only(AllocId alloc, const UnitSpec& unit, TaskId finalise) const {
+    for (std::size_t i = 0; i < plan_.tasks.size(); ++i) {
+      const TaskId task(static_cast<std::int64_t>(i));
+      if (task == finalise || std::ranges::find(unit.tasks, task) != unit.tasks.end()) continue;
+      const auto names = [&](const Ref& ref) { return ref.alloc == alloc; };
+      if (std::ranges::any_of(plan_.tasks[i].reads, names) ||
+          std::ranges::any_of(plan_.tasks[i].writes, names)) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+  const Plan& plan_;
+  const Wiring& wiring_;
+  const Groups& groups_;
+  const std::vector<TaskSpecs>& specs_;
+  const WaitSource& waits_;
+  std::map<TaskId, TaskId> next_;  // of the same lane
+  std::vector<TaskId> movers_;     // copies of the rank's own inputs
+  std::vector<PlaceMap> moves_;    // theirs
+  std::set<TaskId> idle_;          // of these, copies that nobody reads
+  std::set<TaskId> done_;
+  std::vector<UnitSpec> units_;
+};
+
+}  // namespace
+
+std::vector<UnitSpec> make_units(const Plan& plan, const Wiring& wiring, const Groups& groups,
+                                 RankId rank, const std::vector<TaskSpecs>& specs,
+                                 const WaitSource& waits) {
+  return UnitMaker(plan, wiring, groups, specs, waits).make(rank);
+}
+
+}  // namespace harpe::cuda
