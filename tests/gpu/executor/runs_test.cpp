@@ -63,7 +63,7 @@ TEST_F(Runs, follow_each_other_ten_thousand_times) {
 // From where nothing fits to where all does: each refusal is one, and leaves no memory behind.
 TEST_F(Runs, need_memory_and_give_it_back) {
   const Plan plan = gather_gemm(2, 64, 64, 64, "f32");
-  const Plan large = exchange(2, std::int64_t{1} << 27, false);  // 2.5 GiB a rank
+  const Plan large = exchange(2, std::int64_t{1} << 27, false);  // 1.25 GiB a rank
   {
     const auto executor = make_ready(plan);
     ASSERT_TRUE(executor.ok()) << render(executor.error());
