@@ -56,6 +56,9 @@ constexpr std::array kVerbs = {
     Verb{"kernels", "[NAME|FAMILY ...]", "list the GPU kernels, or compile and check them",
          "  harpe kernels\n  harpe kernels --compile\n  harpe kernels gemm --compile --cache off "
          "--json -"},
+    Verb{"doctor", "", "what this machine can do: processors, GPUs, libraries, and what is missing",
+         "  harpe doctor\n  harpe doctor --libraries venv/lib/python3.12/site-packages\n"
+         "  harpe doctor --json -"},
 };
 
 // Verbs of the command line contract that no version has yet.

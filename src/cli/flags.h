@@ -23,6 +23,7 @@ enum VerbBit : std::uint32_t {
   kTune = 1U << 12U,
   kCache = 1U << 13U,
   kKernels = 1U << 14U,
+  kDoctor = 1U << 15U,
 };
 
 struct Flag {
@@ -51,7 +52,9 @@ inline constexpr std::array kFlags = {
          kKernels},
     Flag{"nvrtc", "", "FILE",
          "the library of the CUDA run-time compiler (default: where it usually is)",
-         kRun | kKernels},
+         kRun | kKernels | kDoctor},
+    Flag{"libraries", "", "FOLDER,...",
+         "where NCCL, cuBLASLt and cuDNN are, or a site-packages with their wheels", kDoctor},
     Flag{"top", "", "K", "how many schedules to show (default 8)", kTune},
     Flag{"budget", "", "SECONDS", "end the search after this, with what it has", kTune},
     Flag{"contract", "", "standard|free",
@@ -94,6 +97,7 @@ inline constexpr std::array kFlags = {
     Flag{"backend", "", "cpu|cuda", "where the ranks run (default cpu)", kRun},
     Flag{"share-gpus", "", "", "with fewer GPUs than ranks, let ranks share them (not for timing)",
          kRun},
+    Flag{"launch", "", "N", "with `--backend cuda`: N processes of one rank and GPU each", kRun},
     Flag{"backend", "", "cpu|cuda", "simulate the machine `cpu`; this version measures no taxes",
          kTaxes},
     Flag{"input", "", "NAME=FILE.npy",
@@ -116,12 +120,12 @@ inline constexpr std::array kFlags = {
     Flag{"all", "", "", "every diagnostic, as the text of docs/errors.md", kExplain},
     Flag{"json", "", "FILE|-", "write one JSON object with inputs and results",
          kOps | kSchedules | kLower | kVerify | kRun | kSimulate | kTaxes | kMachines | kProfile |
-             kValidate | kTune | kCache | kKernels},
+             kValidate | kTune | kCache | kKernels | kDoctor},
     Flag{"paranoid", "", "", "read every text form back and compare",
          kShow | kSchedules | kLower | kVerify | kRun | kSimulate | kTaxes | kTune},
     Flag{"help", "-h", "", "this text",
          kOps | kShow | kSchedules | kLower | kVerify | kRun | kSimulate | kTaxes | kExplain |
-             kMachines | kProfile | kValidate | kTune | kCache | kKernels},
+             kMachines | kProfile | kValidate | kTune | kCache | kKernels | kDoctor},
 };
 
 }  // namespace harpe::cli

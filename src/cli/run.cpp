@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "cli/launch.h"
 #include "cli/report.h"
 #include "cli/request.h"
 #include "cli/verbs.h"
@@ -44,6 +45,7 @@ Checked<BackendRequest> backend_request_of(const CommandLine& line) {
                                        "`--report` in this version"}});
   }
   request.nvrtc = line.value("nvrtc");
+  HP_TRY(request.launch, launch_of_environment());
   HP_TRY(request.kernel_cache, cache_of(line.value("cache"), "--cache"));
   if (request.kernel_cache) *request.kernel_cache += "/kernels";
   return request;
@@ -160,27 +162,52 @@ Checked<int> show_outcome(const CommandLine& line, const Plan& plan, const RunRe
   return kDone;
 }
 
-}  // namespace
+// Of processes that run together the first tells what came of it, which it learns from the others;
+// they tell what they know where it is gone.
+bool is_told_by_first(const FaultReport& report) {
+  return std::ranges::none_of(report, [](const Fault& fault) {
+    return fault.kind == FaultKind::PeerLost && fault.rank == RankId(0);
+  });
+}
 
-Checked<int> run_plan(const CommandLine& line, Session& session) {
-  HP_TRY(RunRequest request, run_request_of(line));
+void progress(const RunRequest& request, std::string_view text) {
+  if (is_first(request.backend)) show_progress(text);
+}
+
+Checked<int> run_as_asked(const CommandLine& line, Session& session, RunRequest request) {
   HP_REQUIRE_OK(check_json(line));
   HP_TRY(const Request subject, request_of(line));
-  show_progress("lowering");
+  progress(request, "lowering");
   HP_TRY(const Plan plan, session.plan(subject));
   if (const auto fault = line.value("inject")) {
     HP_TRY(request.backend.lose_at, parse_fault(*fault, plan));
   }
-  show_progress("verifying");
+  progress(request, "verifying");
   HP_REQUIRE_OK(certify(plan, level_for(plan)));
   HP_TRY(const TensorMap inputs, prepare_run(plan, request));
-  show_progress("running");
+  progress(request, "running");
   HP_TRY(const RunOutcome outcome, run(plan, request, inputs));
   if (outcome.fault) {
-    print_error("fault: " + print_title(summarise(plan)) + render(*outcome.fault));
+    if (is_first(request.backend) || !is_told_by_first(*outcome.fault)) {
+      print_error("fault: " + print_title(summarise(plan)) + render(*outcome.fault));
+    }
     return kFault;
   }
+  if (!is_first(request.backend)) return kDone;
   return show_outcome(line, plan, request, outcome);
+}
+
+}  // namespace
+
+Checked<int> run_plan(const CommandLine& line, Session& session) {
+  if (const auto ranks = line.value("launch")) return launch_ranks(line, *ranks);
+  HP_TRY(const RunRequest request, run_request_of(line));
+  Checked<int> status = run_as_asked(line, session, request);
+  // What is refused is refused in every process; who is not met may not tell.
+  const bool is_silent =
+      !status.ok() && !is_first(request.backend) && status.error().code != DiagCode::G077;
+  if (is_silent) return exit_status_of(status.error());
+  return status;
 }
 
 }  // namespace harpe::cli

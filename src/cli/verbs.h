@@ -11,6 +11,7 @@ namespace harpe::cli {
 [[nodiscard]] Checked<int> explain_diagnostic(const CommandLine& line);
 [[nodiscard]] Checked<int> use_cache(const CommandLine& line);
 [[nodiscard]] Checked<int> list_kernels(const CommandLine& line);
+[[nodiscard]] Checked<int> examine_machine(const CommandLine& line);
 [[nodiscard]] Checked<int> list_machines(const CommandLine& line);
 [[nodiscard]] Checked<int> profile_host(const CommandLine& line);
 [[nodiscard]] Checked<int> tune_schedule(const CommandLine& line, Session& session);

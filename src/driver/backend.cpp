@@ -16,6 +16,7 @@ Checked<std::unique_ptr<Executor>> make_on_gpus(const Plan& plan, const BackendR
                                    .kernel_cache = request.kernel_cache,
                                    .nvrtc = request.nvrtc,
                                    .cuda_folders = cuda_folders(),
+                                   .launch = request.launch,
                                    .wait_limit = request.wait_limit,
                                    .drop_signal_of = request.lose_at});
 }

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 
+#include "exec/cuda/launch_environment.h"
 #include "exec/executor.h"
 #include "plan/plan.h"
 #include "support/diag.h"
@@ -21,10 +22,17 @@ struct BackendRequest {
   bool share_gpus = false;                  // ranks may share a GPU
   std::optional<std::string> kernel_cache;  // folder of compiled kernels
   std::optional<std::string> nvrtc;         // the compiler's library; else where it usually is
+  // CUDA: this process has one rank, and others that run the same have the others.
+  std::optional<cuda::Launch> launch;
   std::chrono::milliseconds wait_limit{10'000};
   // Tests: CPU ranks lose the worker that reaches the task; on a GPU its signals never come.
   std::optional<TaskId> lose_at;
 };
+
+// Of processes that run together, whether this one shows and writes what came of it.
+[[nodiscard]] inline bool is_first(const BackendRequest& request) {
+  return !request.launch || request.launch->rank == 0;
+}
 
 // The one place that knows every executor. Errors: make_cpu_executor's, make_cuda_executor's; G001
 // a build without CUDA.

@@ -2,8 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdlib>
+#include <filesystem>
+#include <sstream>
 
 namespace harpe {
 namespace {
@@ -45,11 +48,55 @@ std::vector<std::string> cuda_folders() {
   return folders;
 }
 
+std::vector<std::string> python_folders() {
+  namespace fs = std::filesystem;
+  std::vector<fs::path> roots;
+  for (const char* variable : {"VIRTUAL_ENV", "CONDA_PREFIX"}) {
+    if (const std::string root = folder_in(variable); !root.empty()) roots.emplace_back(root);
+  }
+  const char* const path = std::getenv("PATH");
+  std::istringstream places(path == nullptr ? "" : path);
+  for (std::string place; std::getline(places, place, ':');) {
+    if (fs::path(place).filename() == "bin") roots.push_back(fs::path(place).parent_path());
+  }
+  std::vector<std::string> folders;
+  std::error_code ignored;
+  for (const fs::path& root : roots) {
+    for (const fs::directory_entry& entry : fs::directory_iterator(root / "lib", ignored)) {
+      const fs::path folder = entry.path() / "site-packages";
+      const bool is_python = entry.path().filename().string().starts_with("python3");
+      if (!is_python || !fs::exists(folder, ignored)) continue;
+      if (std::ranges::find(folders, folder.string()) == folders.end()) folders.push_back(folder);
+    }
+  }
+  return folders;
+}
+
 void prepare_cuda_environment() {
   constexpr int kKeep = 0;
   setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", kKeep);
   setenv("CUDA_MODULE_LOADING", "EAGER", kKeep);
 }
+
+#ifdef HARPE_WITH_CUDA
+Checked<std::optional<cuda::Launch>> launch_of_environment() {
+  const auto read = [](const std::string& name) -> std::optional<std::string> {
+    const char* const value = std::getenv(name.c_str());
+    return value == nullptr ? std::nullopt : std::optional<std::string>(value);
+  };
+  const auto launch = cuda::find_launch(read);
+  if (!launch.ok()) {
+    return make_diag(DiagCode::G078,
+                     {{"variable", launch.error().variable}, {"reason", launch.error().reason}});
+  }
+  if (*launch && (*launch)->ranks == 1) return std::optional<cuda::Launch>();
+  return *launch;
+}
+#else
+Checked<std::optional<cuda::Launch>> launch_of_environment() {
+  return std::optional<cuda::Launch>();
+}
+#endif
 
 std::string date_before(std::int64_t days) {
   const auto today = std::chrono::floor<std::chrono::days>(std::chrono::system_clock::now());

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "exec/cuda/launch_environment.h"
 #include "support/diag.h"
 
 namespace harpe {
@@ -24,9 +25,17 @@ namespace harpe {
 // `$CUDA_PATH` and of an ordinary installation.
 [[nodiscard]] std::vector<std::string> cuda_folders();
 
+// Folders of Python packages: of the environment that is active, and of those that PATH names.
+// Wheels of NVIDIA keep their libraries there.
+[[nodiscard]] std::vector<std::string> python_folders();
+
 // Before the driver is opened: streams of ranks that share a GPU get queues of their own, and
 // kernels are loaded whole before any waits. What the user has set stays.
 void prepare_cuda_environment();
+
+// What a launcher says that started this process as one of several; none where no launcher did, or
+// for one process alone. Errors: G078.
+[[nodiscard]] Checked<std::optional<cuda::Launch>> launch_of_environment();
 
 // "2026-11-21", in UTC, `days` before now.
 [[nodiscard]] std::string date_before(std::int64_t days);

@@ -41,7 +41,8 @@ struct RunOutcome {
 [[nodiscard]] Checked<TensorMap> prepare_run(const Plan& plan, const RunRequest& request);
 
 // Executes a verified plan, then checks and writes what was asked for. Outputs of a
-// run whose check failed are written too: they show what is wrong.
+// run whose check failed are written too: they show what is wrong. Of several processes the first
+// checks and writes.
 [[nodiscard]] Checked<RunOutcome> run(const Plan& plan, const RunRequest& request,
                                       const TensorMap& inputs);
 

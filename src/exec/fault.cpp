@@ -36,6 +36,8 @@ std::string render_fault(const Fault& fault) {
       return rank + " has no memory for " + task;
     case FaultKind::DeviceFailed:
       return rank + " lost its GPU: " + fault.signal;
+    case FaultKind::PeerLost:
+      return rank + " answers no more: its process ended or hangs";
   }
   return rank;
 }

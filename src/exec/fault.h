@@ -17,6 +17,7 @@ enum class FaultKind : std::uint8_t {
   WorkerLost,
   OutOfMemory,
   DeviceFailed,  // `signal` is the call and what it said
+  PeerLost,      // another process, which answers no more
 };
 
 struct Fault {

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <chrono>
 #include <cstddef>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -17,7 +19,7 @@ struct BootstrapError {
   std::string address;  // where they meet
   std::string reason;
 };
-// G005.
+// G077.
 [[nodiscard]] Diag to_diag(const BootstrapError& error);
 
 // How ranks in processes of their own exchange a few bytes before they reach each other's memory.
@@ -34,6 +36,10 @@ class Bootstrap {
   // have called, or after a limit with an error.
   [[nodiscard]] virtual Result<std::vector<Blob>, BootstrapError> all_gather(
       std::span<const std::byte> own) = 0;
+  // The same among those that are left: none of who is gone, or says nothing within the limit;
+  // where rank 0 is gone, of nobody else.
+  [[nodiscard]] virtual std::vector<std::optional<Blob>> gather_left(
+      std::span<const std::byte> own, std::chrono::milliseconds limit) = 0;
 };
 
 }  // namespace harpe::cuda

@@ -54,6 +54,10 @@ Result<std::optional<std::string>, LaunchError> master(const ReadVariable& read)
 // A name that the processes of one job share and those of others do not; for one machine.
 Result<Launch, LaunchError> with_address(const ReadVariable& read, Launch launch,
                                          const std::string& job) {
+  if (const auto address = read("HARPE_ADDRESS")) {
+    launch.address = *address;
+    return launch;
+  }
   HP_TRY(const std::optional<std::string> address, master(read));
   launch.address = address.value_or("unix:@harpe-" + job);
   return launch;
@@ -62,7 +66,7 @@ Result<Launch, LaunchError> with_address(const ReadVariable& read, Launch launch
 Result<Launch, LaunchError> torchrun(const ReadVariable& read) {
   HP_TRY(Launch launch,
          read_numbers(read, {.rank = "RANK", .ranks = "WORLD_SIZE", .local_rank = "LOCAL_RANK"}));
-  if (launch.ranks > 1 && !read("MASTER_ADDR")) {
+  if (launch.ranks > 1 && !read("MASTER_ADDR") && !read("HARPE_ADDRESS")) {
     return LaunchError{.variable = "MASTER_ADDR", .reason = "is not set"};
   }
   return with_address(read, launch, "alone");

@@ -27,7 +27,7 @@ struct LaunchError {
 using ReadVariable = std::function<std::optional<std::string>(const std::string&)>;
 
 // What torchrun (and whoever sets the same by hand), mpirun of Open MPI or Slurm's srun say; none
-// where no launcher started this process.
+// where no launcher started this process. `HARPE_ADDRESS` names another place to meet.
 [[nodiscard]] Result<std::optional<Launch>, LaunchError> find_launch(const ReadVariable& read);
 
 }  // namespace harpe::cuda

@@ -83,6 +83,12 @@ struct Peers::Handles {
   std::int32_t flags = 0;
 };
 
+// A rank in a process of its own, with what the others need to reach it.
+struct Peers::Shared {
+  Own own;
+  Handles handles;
+};
+
 const Peers::View& Peers::view(int rank) const {
   HP_CHECK(rank >= 0 && rank < ranks(), "there is no such rank");
   return views_[static_cast<std::size_t>(rank)];
@@ -137,6 +143,26 @@ Checked<Peers> Peers::open(const std::shared_ptr<const DriverApi>& driver,
 
 Checked<Peers> Peers::join(const std::shared_ptr<const DriverApi>& driver,
                            const OwnRankRequest& request, Bootstrap& bootstrap) {
+  Checked<Shared> made = make_shared(driver, request);
+  if (!made.ok()) {
+    // The others wait for this rank's handles, and learn why there are none.
+    std::string failure = render_message(made.error());
+    if (failure.size() == sizeof(Handles)) failure += ' ';
+    static_cast<void>(bootstrap.all_gather(std::as_bytes(std::span(failure))));
+    return std::move(made).error();
+  }
+  const auto blobs = bootstrap.all_gather(std::as_bytes(std::span(&made->handles, 1)));
+  if (!blobs.ok()) return to_diag(blobs.error());
+  Peers peers;
+  peers.views_.resize(blobs->size());
+  const Device device = made->own.device;
+  peers.add_own(bootstrap.rank(), std::move(made->own));
+  HP_REQUIRE_OK(peers.import(device, *blobs, request));
+  return peers;
+}
+
+Checked<Peers::Shared> Peers::make_shared(const std::shared_ptr<const DriverApi>& driver,
+                                          const OwnRankRequest& request) {
   HP_TRY(const Device device, Device::open(driver, request.gpu));
   HP_REQUIRE_OK(check_memory(
       device, round_up(request.arena_bytes, kSharedGranule) +
@@ -145,13 +171,7 @@ Checked<Peers> Peers::join(const std::shared_ptr<const DriverApi>& driver,
   Handles handles{.arena_bytes = request.arena_bytes, .flags = request.flags};
   HP_TRY(handles.arena, export_memory(device, own.arena));
   HP_TRY(handles.page, export_memory(device, own.page.memory()));
-  const auto blobs = bootstrap.all_gather(std::as_bytes(std::span(&handles, 1)));
-  if (!blobs.ok()) return to_diag(blobs.error());
-  Peers peers;
-  peers.views_.resize(blobs->size());
-  peers.add_own(bootstrap.rank(), std::move(own));
-  HP_REQUIRE_OK(peers.import(device, *blobs, request));
-  return peers;
+  return Shared{.own = std::move(own), .handles = handles};
 }
 
 Checked<Ok> Peers::import(const Device& device, const std::vector<Blob>& blobs,
@@ -160,7 +180,11 @@ Checked<Ok> Peers::import(const Device& device, const std::vector<Blob>& blobs,
     if (is_own(rank)) continue;
     const Blob& blob = blobs[static_cast<std::size_t>(rank)];
     Handles handles;
-    if (blob.size() == sizeof(handles)) std::memcpy(&handles, blob.data(), sizeof(handles));
+    if (blob.size() != sizeof(handles)) {
+      const std::string reason(reinterpret_cast<const char*>(blob.data()), blob.size());
+      return make_diag(DiagCode::G079, {{"rank", rank}, {"reason", reason}});
+    }
+    std::memcpy(&handles, blob.data(), sizeof(handles));
     if (handles.arena_bytes != request.arena_bytes || handles.flags != request.flags) {
       return to_diag(BootstrapError{.rank = own_.begin()->first,
                                     .address = "rank " + std::to_string(rank),

@@ -33,7 +33,7 @@ class Peers {
   [[nodiscard]] static Checked<Peers> open(const std::shared_ptr<const DriverApi>& driver,
                                            const PeersRequest& request);
   // One rank in this process, the others in processes of the same machine, which call this too.
-  // Errors: as of `open`, and where the others do not come.
+  // Errors: as of `open`; G077 the others do not come; G079 one of them cannot join.
   [[nodiscard]] static Checked<Peers> join(const std::shared_ptr<const DriverApi>& driver,
                                            const OwnRankRequest& request, Bootstrap& bootstrap);
   // After `join`, once this rank's work is done: waits until that of all is, and lets go of their
@@ -63,10 +63,13 @@ class Peers {
     SignalAddresses signals;
   };
   struct Handles;
+  struct Shared;
   Peers() = default;
   void add_own(int rank, Own own);
   [[nodiscard]] static Checked<Own> make_own(const Device& device, std::int64_t arena_bytes,
                                              std::int32_t flags, std::int64_t granule);
+  [[nodiscard]] static Checked<Shared> make_shared(const std::shared_ptr<const DriverApi>& driver,
+                                                   const OwnRankRequest& request);
   [[nodiscard]] Checked<Ok> import(const Device& device, const std::vector<Blob>& blobs,
                                    const OwnRankRequest& request);
   [[nodiscard]] const View& view(int rank) const;

@@ -1,5 +1,6 @@
 #include "exec/cuda/socket_bootstrap.h"
 
+#include <algorithm>
 #include <cstring>
 #include <optional>
 
@@ -40,9 +41,8 @@ Result<Blob, SocketError> receive_blob(const Socket& socket, Deadline deadline) 
 }  // namespace
 
 Diag to_diag(const BootstrapError& error) {
-  return make_diag(DiagCode::G005, {{"call", "all_gather"},
-                                    {"name", "rank " + std::to_string(error.rank)},
-                                    {"reason", error.address + ": " + error.reason}});
+  return make_diag(DiagCode::G077,
+                   {{"rank", error.rank}, {"address", error.address}, {"reason", error.reason}});
 }
 
 BootstrapError SocketBootstrap::wrong(const std::string& reason) const {
@@ -136,6 +136,54 @@ Result<std::vector<Blob>, BootstrapError> SocketBootstrap::gather_as_guest(
     if (!blob.ok()) return wrong("rank 0: " + blob.error().reason);
     all.push_back(std::move(blob).value());
   }
+  return all;
+}
+
+std::vector<std::optional<Blob>> SocketBootstrap::gather_left(std::span<const std::byte> own,
+                                                              std::chrono::milliseconds limit) {
+  HP_CHECK(own.size() < kMostBytes, "what ranks exchange here is small");
+  const Deadline end = std::chrono::steady_clock::now() + limit;
+  // Who asks rank 0 gives it time to ask all the others first.
+  constexpr std::chrono::milliseconds kAnswer{500};
+  return meeting_.rank == 0 ? gather_left_as_host(own, end)
+                            : gather_left_as_guest(own, end + kAnswer);
+}
+
+std::vector<std::optional<Blob>> SocketBootstrap::gather_left_as_host(
+    std::span<const std::byte> own, Deadline end) const {
+  std::vector<std::optional<Blob>> all = {Blob(own.begin(), own.end())};
+  for (const Socket& guest : others_) {
+    auto blob = receive_blob(guest, end);
+    all.push_back(blob.ok() ? std::optional(std::move(blob).value()) : std::nullopt);
+  }
+  for (std::size_t at = 0; at < others_.size(); ++at) {
+    if (!all[at + 1]) continue;
+    for (const std::optional<Blob>& blob : all) {
+      // A first byte tells a blob from none.
+      Blob framed(1 + (blob ? blob->size() : 0), std::byte{0});
+      if (blob) {
+        framed[0] = std::byte{1};
+        std::ranges::copy(*blob, framed.begin() + 1);
+      }
+      const Deadline soon = std::chrono::steady_clock::now() + std::chrono::milliseconds(200);
+      if (!send_blob(others_[at], framed, soon).ok()) break;
+    }
+  }
+  return all;
+}
+
+std::vector<std::optional<Blob>> SocketBootstrap::gather_left_as_guest(
+    std::span<const std::byte> own, Deadline end) const {
+  std::vector<std::optional<Blob>> all(static_cast<std::size_t>(meeting_.ranks));
+  const auto self = static_cast<std::size_t>(meeting_.rank);
+  if (send_blob(others_.front(), own, end).ok()) {
+    for (std::optional<Blob>& each : all) {
+      const auto framed = receive_blob(others_.front(), end);
+      if (!framed.ok() || framed->empty()) break;
+      if (framed->front() == std::byte{1}) each = Blob(framed->begin() + 1, framed->end());
+    }
+  }
+  all[self] = Blob(own.begin(), own.end());
   return all;
 }
 

@@ -25,6 +25,10 @@ class SocketBootstrap final : public Bootstrap {
   [[nodiscard]] int ranks() const override { return meeting_.ranks; }
   [[nodiscard]] Result<std::vector<Blob>, BootstrapError> all_gather(
       std::span<const std::byte> own) override;
+  [[nodiscard]] std::vector<std::optional<Blob>> gather_left(
+      std::span<const std::byte> own, std::chrono::milliseconds limit) override;
+  // Of each exchange from here on.
+  void set_limit(std::chrono::milliseconds limit) { meeting_.limit = limit; }
 
  private:
   explicit SocketBootstrap(Meeting meeting) : meeting_(std::move(meeting)) {}
@@ -34,6 +38,10 @@ class SocketBootstrap final : public Bootstrap {
       std::span<const std::byte> own) const;
   [[nodiscard]] Result<std::vector<Blob>, BootstrapError> gather_as_guest(
       std::span<const std::byte> own) const;
+  [[nodiscard]] std::vector<std::optional<Blob>> gather_left_as_host(std::span<const std::byte> own,
+                                                                     Deadline end) const;
+  [[nodiscard]] std::vector<std::optional<Blob>> gather_left_as_guest(
+      std::span<const std::byte> own, Deadline end) const;
   [[nodiscard]] BootstrapError wrong(const std::string& reason) const;
   [[nodiscard]] Deadline deadline() const;
 

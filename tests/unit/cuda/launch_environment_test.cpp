@@ -51,6 +51,13 @@ TEST(Launch, is_what_torchrun_says) {
   expect_launch(agent, {.rank = 3, .ranks = 8, .local_rank = 1, .address = "127.0.0.1:29501"});
 }
 
+TEST(Launch, meets_where_the_user_says) {
+  Variables elsewhere = kTorchrun;
+  elsewhere.erase("MASTER_ADDR");
+  elsewhere["HARPE_ADDRESS"] = "unix:@here";
+  expect_launch(elsewhere, {.rank = 3, .ranks = 8, .local_rank = 1, .address = "unix:@here"});
+}
+
 TEST(Launch, is_what_open_mpi_says) {
   const Variables mpi = {{"OMPI_COMM_WORLD_RANK", "1"},
                          {"OMPI_COMM_WORLD_SIZE", "2"},

@@ -6,22 +6,30 @@
 #include <utility>
 
 #include "exec/actions/prepare.h"
+#include "exec/cuda/executor/checks.h"
 #include "exec/cuda/executor/gpu_faults.h"
 #include "exec/cuda/executor/homes.h"
+#include "exec/cuda/executor/process_group.h"
 #include "exec/cuda/executor/rank_program.h"
 #include "exec/cuda/executor/units.h"
+#include "plan/text.h"
 #include "support/check.h"
+#include "support/hash.h"
 
 namespace harpe {
 namespace {
 
 using cuda::CudaError;
+using cuda::ProcessGroup;
 using cuda::RankEnd;
 using cuda::RankProgram;
+using cuda::RankReport;
 
-constexpr std::int64_t kMaxTasks = 1'000'000;  // D17
 // A fold holds whole regions: a launch costs more than a pass over memory.
 constexpr std::int64_t kScratchElements = std::int64_t{1} << 30;
+// At most two windows of executions are ordered ahead: a driver's queue that is full of one rank's
+// holds up others that share the GPU.
+constexpr std::size_t kWindow = 32;
 
 // The plan, its index algebra and its memory, at addresses that stay.
 struct Prepared {
@@ -31,7 +39,7 @@ struct Prepared {
   cuda::Wiring wiring;
   cuda::Peers peers;
   std::vector<std::unique_ptr<cuda::KernelLibrary>> libraries;  // per GPU
-  cuda::RankLibraries of_rank;
+  cuda::RankLibraries of_rank;  // of ranks in other processes this one's own
   actions::Bases bases;
   actions::Occupancy occupancy;
   actions::Scratch no_scratch;
@@ -57,8 +65,13 @@ struct RankRun {
  private:
   [[nodiscard]] Result<Ok, CudaError> replay_all(const RankProgram& program) const {
     HP_REQUIRE_OK(program.device().make_current());
+    const cuda::DriverApi& driver = program.device().driver();
     HP_REQUIRE_OK(ends.front().record(program.origin()));
     for (std::size_t i = 1; i < ends.size(); ++i) {
+      if (i % kWindow == 0 && i > 2 * kWindow) {
+        const CUevent past = ends[i - 2 * kWindow].handle();
+        HP_REQUIRE_OK(cuda_call(driver, "cuEventSynchronize", driver.cuEventSynchronize(past)));
+      }
       HP_REQUIRE_OK(program.replay());
       HP_REQUIRE_OK(ends[i].record(program.origin()));
     }
@@ -69,15 +82,29 @@ struct RankRun {
 class CudaExecutor final : public Executor {
  public:
   CudaExecutor(std::unique_ptr<Prepared> prepared, std::vector<RankProgram> programs,
-               std::chrono::milliseconds wait_limit)
-      : prepared_(std::move(prepared)), programs_(std::move(programs)), wait_limit_(wait_limit) {}
+               std::optional<ProcessGroup> group, std::chrono::milliseconds wait_limit)
+      : prepared_(std::move(prepared)),
+        programs_(std::move(programs)),
+        group_(std::move(group)),
+        wait_limit_(wait_limit) {}
+  CudaExecutor(const CudaExecutor&) = delete;
+  CudaExecutor& operator=(const CudaExecutor&) = delete;
+  // Others may still read this rank's outputs. Who is gone is not waited for.
+  ~CudaExecutor() override {
+    if (group_ && !broken_) static_cast<void>(prepared_->peers.leave(group_->bootstrap()));
+  }
 
   [[nodiscard]] Checked<Ok> set_input(const std::string& buffer,
                                       const HostTensor& tensor) override {
     const Buffer* declared = find_buffer(plan().program, buffer);
     HP_CHECK(declared != nullptr, "input `" + buffer + "`");
     HP_CHECK(tensor.shape == shape_of(plan().program, *declared), "shape of `" + buffer + "`");
-    return cuda::scatter(prepared_->setting(), prepared_->of_rank, buffer, tensor);
+    cuda::RankLibraries here(prepared_->of_rank.size(), nullptr);
+    for (const RankProgram& program : programs_) {
+      const auto rank = static_cast<std::size_t>(program.rank());
+      here[rank] = prepared_->of_rank[rank];
+    }
+    return cuda::scatter(prepared_->setting(), here, buffer, tensor);
   }
 
   [[nodiscard]] Result<RunStats, FaultReport> run(const RunOptions& options) override {
@@ -85,24 +112,24 @@ class CudaExecutor final : public Executor {
     HP_CHECK(options.wait_limit == wait_limit_, "kernels were made for another limit of waits");
     broken_ = true;  // until this run is over
     std::vector<RankRun> runs(programs_.size());
-    for (std::size_t rank = 0; rank < programs_.size(); ++rank) {
-      const Checked<Ok> is_ready = ready(rank, options.iterations, runs[rank]);
-      if (!is_ready.ok()) return not_ready(rank, is_ready.error());
-    }
+    std::optional<FaultReport> unready = all_ready(options.iterations, runs);
+    if (unready) return *std::move(unready);
     is_captured_ = true;
     std::vector<std::thread> threads;
-    for (std::size_t rank = 0; rank < programs_.size(); ++rank) {
-      threads.emplace_back([&, rank] { runs[rank].go(programs_[rank]); });
+    for (std::size_t i = 0; i < programs_.size(); ++i) {
+      threads.emplace_back([&, i] { runs[i].go(programs_[i]); });
     }
     for (std::thread& thread : threads) thread.join();
-    std::vector<RankEnd> ends;
-    for (RankRun& each : runs) ends.push_back(std::move(each.end));
-    FaultReport faults = cuda::collect_gpu_faults(plan(), prepared_->blocks, prepared_->wiring,
-                                                  prepared_->peers, ends);
-    if (!faults.empty()) return faults;
-    broken_ = false;
-    has_run_ = true;
-    return stats_of(runs);
+    FaultReport faults =
+        cuda::collect_gpu_faults(plan(), prepared_->blocks, prepared_->wiring, reports_of(runs));
+    if (faults.empty()) {
+      Checked<RunStats> stats = stats_of(runs);
+      if (!stats.ok()) return not_ready(programs_.front().rank(), stats.error());
+      broken_ = false;
+      has_run_ = true;
+      return std::move(stats).value();
+    }
+    return faults;
   }
 
   [[nodiscard]] Checked<HostTensor> output(const std::string& buffer) const override {
@@ -113,9 +140,41 @@ class CudaExecutor final : public Executor {
  private:
   [[nodiscard]] const Plan& plan() const { return prepared_->plan; }
 
+  // All ranks, those of other processes too: nobody clears what another still reads, or waits
+  // while another still prepares.
+  [[nodiscard]] std::optional<FaultReport> all_ready(std::int64_t iterations,
+                                                     std::vector<RankRun>& runs) {
+    if (group_) {
+      const Checked<Ok> is_idle = group_->wait_for_all();
+      if (!is_idle.ok()) return not_ready(group_->rank(), is_idle.error());
+    }
+    std::optional<Diag> failure;
+    std::size_t at = 0;
+    for (; at < programs_.size(); ++at) {
+      const Checked<Ok> is_ready = ready(programs_[at], iterations, runs[at]);
+      if (is_ready.ok()) continue;
+      failure = is_ready.error();
+      break;
+    }
+    if (group_) {
+      const Checked<Ok> is_agreed = group_->agree(failure);
+      if (!is_agreed.ok()) failure = is_agreed.error();
+    }
+    if (!failure) return std::nullopt;
+    return not_ready(programs_[std::min(at, programs_.size() - 1)].rank(), *failure);
+  }
+
+  [[nodiscard]] std::vector<RankReport> reports_of(std::vector<RankRun>& runs) {
+    std::vector<RankReport> reports;
+    for (std::size_t i = 0; i < runs.size(); ++i) {
+      reports.push_back(
+          cuda::report_of(prepared_->peers, programs_[i].rank(), std::move(runs[i].end)));
+    }
+    return group_ ? group_->exchange(reports.front()) : reports;
+  }
+
   // The graph, events for the times, and memory that no caller has filled full of NaNs.
-  [[nodiscard]] Checked<Ok> ready(std::size_t rank, std::int64_t iterations, RankRun& run) {
-    RankProgram& program = programs_[rank];
+  [[nodiscard]] Checked<Ok> ready(RankProgram& program, std::int64_t iterations, RankRun& run) {
     const Result<Ok, CudaError> current = program.device().make_current();
     if (!current.ok()) return to_diag(current.error());
     if (!is_captured_) HP_REQUIRE_OK(program.capture(wait_limit_));
@@ -123,21 +182,26 @@ class CudaExecutor final : public Executor {
       HP_TRY(cuda::Event event, cuda::Event::create(program.device()));
       run.ends.push_back(std::move(event));
     }
-    const Result<Ok, CudaError> poisoned = poison(static_cast<int>(rank));
+    const Result<Ok, CudaError> poisoned = poison(program);
     if (!poisoned.ok()) return to_diag(poisoned.error());
     return Ok{};
   }
 
-  [[nodiscard]] FaultReport not_ready(std::size_t rank, const Diag& why) const {
+  [[nodiscard]] static FaultReport not_ready(int rank, const Diag& why) {
     Fault fault;
+    if (why.code == DiagCode::G077 && rank != 0) {
+      fault.kind = FaultKind::PeerLost;
+      fault.rank = RankId(0);
+      return {fault};
+    }
     fault.kind = FaultKind::DeviceFailed;
-    fault.rank = RankId(static_cast<std::int64_t>(rank));
-    fault.signal = render(why);
+    fault.rank = RankId(rank);
+    fault.signal = render_message(why);
     return {fault};
   }
 
-  [[nodiscard]] Result<Ok, CudaError> poison(int rank) const {
-    const RankProgram& program = programs_[static_cast<std::size_t>(rank)];
+  [[nodiscard]] Result<Ok, CudaError> poison(const RankProgram& program) const {
+    const int rank = program.rank();
     const cuda::DriverApi& driver = program.device().driver();
     for (const Alloc& alloc : plan().allocs) {
       if (alloc.rank.value != rank || alloc.bytes == 0) continue;
@@ -156,7 +220,7 @@ class CudaExecutor final : public Executor {
   }
 
   // An execution takes as long as on the rank that took longest.
-  [[nodiscard]] RunStats stats_of(const std::vector<RankRun>& runs) const {
+  [[nodiscard]] Checked<RunStats> stats_of(const std::vector<RankRun>& runs) {
     RunStats stats;
     for (std::size_t i = 1; i < runs.front().ends.size(); ++i) {
       double longest = 0;
@@ -165,6 +229,9 @@ class CudaExecutor final : public Executor {
         if (took.ok()) longest = std::max(longest, *took);
       }
       stats.iterations.emplace_back(std::llround(longest * 1e6));
+    }
+    if (group_) {
+      HP_TRY(stats.iterations, group_->longest_of(std::move(stats.iterations)));
     }
     stats.peak_bytes = arena_bytes(plan());
     for (const Task& task : plan().tasks) {
@@ -175,44 +242,21 @@ class CudaExecutor final : public Executor {
   }
 
   std::unique_ptr<Prepared> prepared_;
-  std::vector<RankProgram> programs_;
+  std::vector<RankProgram> programs_;  // of the ranks of this process
+  std::optional<ProcessGroup> group_;  // where others have the other ranks
   std::chrono::milliseconds wait_limit_;
   bool is_captured_ = false;
   bool broken_ = false;
   bool has_run_ = false;
 };
 
-Checked<Ok> check_size(const Plan& plan) {
-  const auto tasks = static_cast<std::int64_t>(plan.tasks.size());
-  if (tasks <= kMaxTasks) return Ok{};
-  return make_diag(DiagCode::X010, {{"tasks", tasks}, {"limit", kMaxTasks}});
-}
-
-Checked<Ok> check_transport(TaskId id, const Task& task) {
-  const bool moves = task.kind == TaskKind::Copy || task.kind == TaskKind::Collective;
-  const bool crosses =
-      task.via == Via::Proxy || task.via == Via::Ibgda || task.via == Via::Multimem;
-  if (!moves || !crosses) return Ok{};
-  return make_diag(DiagCode::G074, {{"task", id.value}, {"via", print(task.via)}});
-}
-
-Checked<std::vector<cuda::DeviceId>> gpus_of(const cuda::DriverApi& driver, const Plan& plan,
-                                             const CudaOptions& options) {
-  HP_TRY(const int gpus, cuda::count_devices(driver));
-  const std::int64_t ranks = plan.mesh.ranks();
-  if (gpus == 0 || (gpus < ranks && !options.share_gpus)) {
-    return make_diag(DiagCode::G070, {{"ranks", ranks}, {"gpus", gpus}});
-  }
-  std::vector<cuda::DeviceId> ids;
-  for (std::int64_t rank = 0; rank < ranks; ++rank) ids.emplace_back(rank % gpus);
-  return ids;
-}
-
-// One library of kernels for each GPU, in the order of ranks.
+// One library of kernels for each GPU, in the order of ranks. Other processes' memory is reached
+// from the GPU of this one's rank.
 void add_libraries(Prepared& prepared, const cuda::Nvrtc& compiler, const CudaOptions& options) {
   std::map<std::int64_t, cuda::KernelLibrary*> known;
   for (int rank = 0; rank < prepared.peers.ranks(); ++rank) {
-    const cuda::Device& device = prepared.peers.device(rank);
+    const cuda::Device& device =
+        prepared.peers.device(options.launch ? options.launch->rank : rank);
     cuda::KernelLibrary*& library = known[device.facts().id.value];
     if (library == nullptr) {
       prepared.libraries.push_back(
@@ -296,12 +340,18 @@ Checked<std::vector<RankProgram>> make_programs(Prepared& prepared, const CudaOp
   std::vector<cuda::TaskSpecs> specs;
   for (std::size_t i = 0; i < prepared.plan.tasks.size(); ++i) {
     const TaskId id(static_cast<std::int64_t>(i));
-    HP_REQUIRE_OK(check_transport(id, prepared.plan.tasks[i]));
+    // Of a rank in another process nothing is launched here.
+    const RankId rank = prepared.plan.lanes[prepared.plan.tasks[i].lane.index()].rank;
+    if (!prepared.peers.is_own(static_cast<int>(rank.value))) {
+      specs.emplace_back();
+      continue;
+    }
     HP_TRY(cuda::TaskSpecs own, specs_of(prepared, id));
     specs.push_back(std::move(own));
   }
   std::vector<RankProgram> programs;
   for (int rank = 0; rank < prepared.peers.ranks(); ++rank) {
+    if (!prepared.peers.is_own(rank)) continue;
     HP_TRY(std::vector<cuda::Unit> units, units_of(prepared, rank, specs, options));
     HP_TRY(cuda::SignalKernels kernels,
            cuda::SignalKernels::load(*prepared.of_rank[static_cast<std::size_t>(rank)]));
@@ -323,20 +373,56 @@ std::int32_t most_words(const cuda::Wiring& wiring) {
   return static_cast<std::int32_t>(most);
 }
 
+// What this process runs its ranks with.
+struct Tools {
+  std::shared_ptr<const cuda::DriverApi> driver;
+  std::vector<cuda::DeviceId> gpus;
+  cuda::Nvrtc compiler;
+};
+
+Checked<Tools> open_tools(const Plan& plan, const CudaOptions& options) {
+  HP_TRY(std::shared_ptr<const cuda::DriverApi> driver, cuda::open_driver());
+  HP_TRY(std::vector<cuda::DeviceId> gpus, cuda::gpus_of(*driver, plan.mesh.ranks(), options));
+  HP_TRY(cuda::Nvrtc compiler, cuda::Nvrtc::open(options.nvrtc, options.cuda_folders));
+  return Tools{
+      .driver = std::move(driver), .gpus = std::move(gpus), .compiler = std::move(compiler)};
+}
+
+// Where there are other processes, what one of them could not do is an error of all.
+template <class T>
+Checked<T> agreed(std::optional<ProcessGroup>& group, Checked<T> own) {
+  if (!group) return own;
+  HP_REQUIRE_OK(group->agree(own.ok() ? std::nullopt : std::optional(own.error())));
+  return own;
+}
+
+Checked<cuda::Peers> peers_of(const Tools& tools, std::optional<ProcessGroup>& group,
+                              std::int64_t bytes, std::int32_t words) {
+  if (group) {
+    return cuda::Peers::join(tools.driver,
+                             {.gpu = tools.gpus.front(), .arena_bytes = bytes, .flags = words},
+                             group->bootstrap());
+  }
+  return cuda::Peers::open(tools.driver,
+                           {.gpus = tools.gpus, .arena_bytes = bytes, .flags = words});
+}
+
 }  // namespace
 
 Checked<std::unique_ptr<Executor>> make_cuda_executor(const Plan& plan,
                                                       const CudaOptions& options) {
-  HP_REQUIRE_OK(check_size(plan));
+  HP_REQUIRE_OK(cuda::check_tasks(plan));
   HP_TRY(Blocks blocks, Blocks::make(plan.program, plan.mesh, plan.form));
-  HP_TRY(const std::shared_ptr<const cuda::DriverApi> driver, cuda::open_driver());
-  HP_TRY(std::vector<cuda::DeviceId> gpus, gpus_of(*driver, plan, options));
-  HP_TRY(const cuda::Nvrtc compiler, cuda::Nvrtc::open(options.nvrtc, options.cuda_folders));
+  std::optional<ProcessGroup> group;
+  if (options.launch) {
+    HP_TRY(group, ProcessGroup::meet(*options.launch, plan));
+    HP_REQUIRE_OK(group->compare(hash_text(print_plan(plan))));
+  }
+  HP_TRY(const Tools tools, agreed(group, open_tools(plan, options)));
   cuda::Groups groups = cuda::find_groups(plan);
   cuda::Wiring wiring = cuda::wire(plan, groups);
-  HP_TRY(cuda::Peers peers, cuda::Peers::open(driver, {.gpus = std::move(gpus),
-                                                       .arena_bytes = arena_bytes(plan),
-                                                       .flags = most_words(wiring)}));
+  HP_TRY(cuda::Peers peers,
+         agreed(group, peers_of(tools, group, arena_bytes(plan), most_words(wiring))));
   actions::Occupancy occupancy(plan, blocks);
   auto prepared = std::make_unique<Prepared>(Prepared{.plan = plan,
                                                       .blocks = std::move(blocks),
@@ -349,10 +435,10 @@ Checked<std::unique_ptr<Executor>> make_cuda_executor(const Plan& plan,
                                                       .occupancy = std::move(occupancy),
                                                       .no_scratch = {},
                                                       .pieces = {}});
-  add_libraries(*prepared, compiler, options);
-  HP_TRY(std::vector<RankProgram> programs, make_programs(*prepared, options));
-  return std::unique_ptr<Executor>(
-      std::make_unique<CudaExecutor>(std::move(prepared), std::move(programs), options.wait_limit));
+  add_libraries(*prepared, tools.compiler, options);
+  HP_TRY(std::vector<RankProgram> programs, agreed(group, make_programs(*prepared, options)));
+  return std::unique_ptr<Executor>(std::make_unique<CudaExecutor>(
+      std::move(prepared), std::move(programs), std::move(group), options.wait_limit));
 }
 
 }  // namespace harpe

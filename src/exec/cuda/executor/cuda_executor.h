@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "exec/cuda/launch_environment.h"
 #include "exec/executor.h"
 #include "plan/plan.h"
 #include "support/diag.h"
@@ -19,19 +20,23 @@ struct CudaOptions {
   std::optional<std::string> kernel_cache = std::nullopt;  // a folder; none: compile anew
   std::optional<std::string> nvrtc = std::nullopt;         // the compiler's library
   std::vector<std::string> cuda_folders = {};              // else where to look for it
+  // This process is one of several that call this with the same plan, and has one of its ranks.
+  std::optional<cuda::Launch> launch = std::nullopt;
   // Of a wait; kernels that wait inside are made for it, and RunOptions must say the same.
   std::chrono::milliseconds wait_limit{10'000};
-  // Tests: the task runs, but raises no signal.
+  // Tests: the task runs, but its signals reach no other rank.
   std::optional<TaskId> drop_signal_of = std::nullopt;
 };
 
 // Runs each rank on a GPU of this machine: lanes are streams of one captured graph, which is
 // replayed for every execution without the host waiting in between; ranks signal each other by
 // words in device memory. A fault names who waited for what; the GPUs stay usable.
+// With `launch`, each rank in a process of its own: all of them make an executor, give it the same
+// inputs, run it as often and destroy it, and any may ask it for outputs, which are whole.
 // Requires: a verified plan. It is copied.
 // Errors: G002, G003, G005 to G007 no driver, compiler or fit GPU; G070 too few GPUs; G071 no
-// peers; G072, G074, G075 what does not run on GPUs; G073 memory; X0xx what no executor computes;
-// X010 tasks; F1xx of Blocks::make.
+// peers; G072, G074, G075 what does not run on GPUs; G073 memory; G076 to G079 other processes;
+// X0xx what no executor computes; X010 tasks; F1xx of Blocks::make.
 [[nodiscard]] Checked<std::unique_ptr<Executor>> make_cuda_executor(const Plan& plan,
                                                                     const CudaOptions& options);
 

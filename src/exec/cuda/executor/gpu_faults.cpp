@@ -1,7 +1,7 @@
 #include "exec/cuda/executor/gpu_faults.h"
 
 #include <algorithm>
-#include <tuple>
+#include <set>
 
 #include "exec/describe.h"
 
@@ -10,29 +10,28 @@ namespace {
 
 class Diagnosis {
  public:
-  Diagnosis(const Plan& plan, const Blocks& blocks, const Wiring& wiring, const Peers& peers,
-            const std::vector<RankEnd>& ends)
-      : plan_(plan), blocks_(blocks), wiring_(wiring), ends_(ends) {
-    for (int rank = 0; rank < peers.ranks(); ++rank) {
-      const bool failed = ends[static_cast<std::size_t>(rank)].has_value();
-      // A GPU that failed answers no more questions.
-      records_.push_back(failed ? std::nullopt : peers.page(rank).fault());
-      const Checked<bool> poisoned = failed ? Checked<bool>(false) : peers.page(rank).is_poisoned();
-      poisoned_.push_back(poisoned.ok() && *poisoned);
-    }
-  }
+  Diagnosis(const Plan& plan, const Blocks& blocks, const Wiring& wiring,
+            const std::vector<RankReport>& reports)
+      : plan_(plan), blocks_(blocks), wiring_(wiring), reports_(reports) {}
 
   FaultReport report() const {
     std::vector<std::pair<int, Fault>> found;
-    for (std::size_t rank = 0; rank < records_.size(); ++rank) {
-      if (ends_[rank]) {
+    for (std::size_t rank = 0; rank < reports_.size(); ++rank) {
+      const RankReport& said = reports_[rank];
+      if (said.is_lost) {
+        Fault fault;
+        fault.kind = FaultKind::PeerLost;
+        fault.rank = id_of(rank);
+        found.emplace_back(0, fault);
+      } else if (said.end) {
         found.emplace_back(0, failed(rank));
-      } else if (records_[rank]) {
+      } else if (said.record) {
         const Fault fault = expired(rank);
-        const bool is_root = !fault.producer_rank.valid() || !has_fault(fault.producer_rank);
-        found.emplace_back(is_root ? 1 : 2, fault);
-      } else if (poisoned_[rank]) {
-        found.emplace_back(3, stopped(rank));
+        const RankReport& other = reports_[fault.producer_rank.index()];
+        const int doubt = other.is_poisoned && !other.record ? 2 : 1;
+        found.emplace_back(is_explained(rank, fault.producer) ? 3 : doubt, fault);
+      } else if (said.is_poisoned) {
+        found.emplace_back(4, stopped(rank));
       }
     }
     std::ranges::stable_sort(found, {}, [](const auto& entry) { return entry.first; });
@@ -42,8 +41,66 @@ class Diagnosis {
   }
 
  private:
-  [[nodiscard]] bool has_fault(RankId rank) const {
-    return ends_[rank.index()].has_value() || records_[rank.index()].has_value();
+  // Where a rank's wait expired.
+  struct Stop {
+    const Word* word = nullptr;
+    TaskId task;
+    std::uint32_t epoch = 0;
+  };
+
+  [[nodiscard]] Stop stop_of(std::size_t rank) const {
+    const device::FaultRecord& record = *reports_[rank].record;
+    const Word& word = wiring_.pages[rank][record.name];
+    Stop stop{.word = &word,
+              .task = TaskId(static_cast<std::int64_t>(record.task)),
+              .epoch = record.expected / static_cast<std::uint32_t>(word.arrivals)};
+    // A kernel that waits inside says its first task.
+    if (word.kind == WordKind::Sync) {
+      stop.task = plan_.syncs[static_cast<std::size_t>(word.index)].to;
+    }
+    return stop;
+  }
+
+  // How far a task is when it waits for such a word, and what it must have got through to raise
+  // one.
+  [[nodiscard]] static int stage_of_wait(WordKind kind) {
+    if (kind == WordKind::Arrival) return 1;
+    return kind == WordKind::Pulled ? 2 : 0;
+  }
+  [[nodiscard]] static int stage_of_raise(WordKind kind) {
+    if (kind == WordKind::Arrival) return 1;
+    return kind == WordKind::Pulled ? 2 : 3;
+  }
+
+  // Whether what `waiter` missed of the producer was never raised because the producer's own rank
+  // was stopped before: then the cause lies elsewhere.
+  [[nodiscard]] bool is_explained(std::size_t waiter, TaskId producer) const {
+    const RankReport& said = reports_[rank_of(plan_, producer).index()];
+    if (said.is_lost || said.end) return true;
+    if (!said.record) return false;
+    const Stop missed = stop_of(waiter);
+    const Stop stop = stop_of(rank_of(plan_, producer).index());
+    if (stop.epoch != missed.epoch) return stop.epoch < missed.epoch;
+    if (stop.task == producer) {
+      return stage_of_wait(stop.word->kind) < stage_of_raise(missed.word->kind);
+    }
+    return is_behind(producer, stop.task);
+  }
+
+  // Whether a task waits for another of its rank to be over.
+  [[nodiscard]] bool is_behind(TaskId task, TaskId other) const {
+    const std::vector<TaskId>& sequence = wiring_.sequence[rank_of(plan_, task).index()];
+    std::set<TaskId> behind = {other};
+    std::set<LaneId> lanes = {plan_.tasks[other.index()].lane};
+    for (auto each = std::ranges::find(sequence, other); each != sequence.end(); ++each) {
+      const LaneId lane = plan_.tasks[each->index()].lane;
+      const bool is_after = std::ranges::any_of(wiring_.tasks[each->index()].after,
+                                                [&](TaskId from) { return behind.contains(from); });
+      if (!is_after && !lanes.contains(lane)) continue;
+      behind.insert(*each);
+      lanes.insert(lane);
+    }
+    return behind.contains(task);
   }
 
   [[nodiscard]] static RankId id_of(std::size_t rank) {
@@ -54,7 +111,8 @@ class Diagnosis {
     Fault fault;
     fault.kind = FaultKind::DeviceFailed;
     fault.rank = id_of(rank);
-    fault.signal = ends_[rank]->call + ": " + ends_[rank]->name + ", " + ends_[rank]->reason;
+    const CudaError& end = *reports_[rank].end;
+    fault.signal = end.call + ": " + end.name + ", " + end.reason;
     return fault;
   }
 
@@ -68,21 +126,16 @@ class Diagnosis {
   }
 
   [[nodiscard]] Fault expired(std::size_t rank) const {
-    const device::FaultRecord& record = *records_[rank];
+    const device::FaultRecord& record = *reports_[rank].record;
     Fault fault;
     fault.kind = FaultKind::WaitTimedOut;
     fault.rank = id_of(rank);
-    fault.task = TaskId(static_cast<std::int64_t>(record.task));
+    fault.task = stop_of(rank).task;
     fault.task_text = describe(plan_, blocks_, fault.task);
     fault.expected = record.expected;
     fault.observed = record.seen;
     fault.elapsed = std::chrono::milliseconds(record.elapsed_ns / 1'000'000);
     const Word& word = wiring_.pages[rank][record.name];
-    // A kernel that waits inside says its first task.
-    if (word.kind == WordKind::Sync) {
-      fault.task = plan_.syncs[static_cast<std::size_t>(word.index)].to;
-      fault.task_text = describe(plan_, blocks_, fault.task);
-    }
     fault.signal = name_of(word, rank);
     fault.producer = producer_of(word, rank);
     fault.producer_rank = rank_of(plan_, fault.producer);
@@ -90,17 +143,20 @@ class Diagnosis {
     return fault;
   }
 
-  // Of several, one on a rank that says nothing itself: the others are waiting too.
+  // Of several, the likeliest: of a rank that is lost; that ended well; that got further than the
+  // waiter, so that its own signal reached itself; that was stopped by others.
   [[nodiscard]] TaskId producer_of(const Word& word, std::size_t waiter) const {
-    const auto silent = [&](TaskId task) {
-      const RankId rank = rank_of(plan_, task);
-      return rank.index() != waiter && !has_fault(rank);
+    const auto doubt = [&](TaskId task) {
+      const std::size_t rank = rank_of(plan_, task).index();
+      const RankReport& said = reports_[rank];
+      if (rank == waiter) return 6;
+      if (said.is_lost || said.end) return 0;
+      if (!said.record) return said.is_poisoned ? 3 : 1;
+      if (is_explained(waiter, task)) return 5;
+      const Word& missed = *stop_of(rank).word;
+      return missed.kind == word.kind && missed.index == word.index ? 4 : 2;
     };
-    const auto found = std::ranges::find_if(word.producers, silent);
-    if (found != word.producers.end()) return *found;
-    const auto other = std::ranges::find_if(
-        word.producers, [&](TaskId task) { return rank_of(plan_, task).index() != waiter; });
-    return other != word.producers.end() ? *other : word.producers.front();
+    return *std::ranges::min_element(word.producers, {}, doubt);
   }
 
   [[nodiscard]] static std::string name_of(const Word& word, std::size_t rank) {
@@ -122,16 +178,23 @@ class Diagnosis {
   const Plan& plan_;
   const Blocks& blocks_;
   const Wiring& wiring_;
-  const std::vector<RankEnd>& ends_;
-  std::vector<std::optional<device::FaultRecord>> records_;
-  std::vector<bool> poisoned_;
+  const std::vector<RankReport>& reports_;
 };
 
 }  // namespace
 
+RankReport report_of(const Peers& peers, int rank, RankEnd end) {
+  // A GPU that failed answers no more questions.
+  if (end) return {.end = std::move(end), .record = {}};
+  const Checked<bool> poisoned = peers.page(rank).is_poisoned();
+  return {.end = std::nullopt,
+          .record = peers.page(rank).fault(),
+          .is_poisoned = poisoned.ok() && *poisoned};
+}
+
 FaultReport collect_gpu_faults(const Plan& plan, const Blocks& blocks, const Wiring& wiring,
-                               const Peers& peers, const std::vector<RankEnd>& ends) {
-  return Diagnosis(plan, blocks, wiring, peers, ends).report();
+                               const std::vector<RankReport>& reports) {
+  return Diagnosis(plan, blocks, wiring, reports).report();
 }
 
 }  // namespace harpe::cuda

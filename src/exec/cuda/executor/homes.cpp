@@ -39,6 +39,12 @@ Checked<Ok> run_moves(KernelLibrary& library, const std::string& buffer, const H
   return Ok{};
 }
 
+const Device& any_device(const RankLibraries& libraries) {
+  const auto found = std::ranges::find_if(libraries, [](auto* each) { return each != nullptr; });
+  HP_CHECK(found != libraries.end(), "some rank is here");
+  return (*found)->device();
+}
+
 KernelLibrary& library_of(const RankLibraries& libraries, RankId rank) {
   return *libraries[rank.index()];
 }
@@ -77,10 +83,11 @@ Checked<Ok> scatter(const Setting& setting, const RankLibraries& libraries,
                     const std::string& buffer, const HostTensor& tensor) {
   const HostTensor rounded = convert(tensor, actions::table_of(setting, buffer).dtype);
   HP_TRY(const MappedMemory whole,
-         MappedMemory::allocate(libraries[0]->device(),
+         MappedMemory::allocate(any_device(libraries),
                                 static_cast<std::int64_t>(rounded.data.size())));
   std::memcpy(whole.host().data(), rounded.data.data(), rounded.data.size());
   for (const HomeMoves& home : home_moves(setting, buffer, bytes_at(whole), Direction::ToHomes)) {
+    if (libraries[home.rank.index()] == nullptr) continue;
     HP_REQUIRE_OK(run_moves(library_of(libraries, home.rank), buffer, home));
   }
   return Ok{};

@@ -61,8 +61,7 @@ Result<Ok, CudaError> RankProgram::order(const Unit& unit, std::chrono::nanoseco
   HP_REQUIRE_OK(order_work(unit, context, stream));
   std::vector<Raise> raises;
   for (const TaskId task : unit.tasks) {
-    if (parts_.drop_signal_of == task) continue;
-    const std::vector<Raise>& own = wiring_of(task).raises;
+    const std::vector<Raise> own = kept(task, wiring_of(task).raises);
     raises.insert(raises.end(), own.begin(), own.end());
   }
   HP_REQUIRE_OK(raise(raises, stream));
@@ -80,12 +79,18 @@ Result<Ok, CudaError> RankProgram::order_work(const Unit& unit, const device::Wa
   if (parts_.plan->tasks[task.index()].kind == TaskKind::Entry) {
     HP_REQUIRE_OK(parts_.kernels.begin_epoch(stream, parts_.peers->signals(rank_)));
   }
-  HP_REQUIRE_OK(raise(wiring.arrivals, stream));
+  HP_REQUIRE_OK(raise(kept(task, wiring.arrivals), stream));
   if (wiring.arrival) HP_REQUIRE_OK(await({*wiring.arrival}, context, stream));
   HP_REQUIRE_OK(unit.work.enqueue(stream.handle()));
-  HP_REQUIRE_OK(raise(wiring.departures, stream));
+  HP_REQUIRE_OK(raise(kept(task, wiring.departures), stream));
   if (wiring.pulled) HP_REQUIRE_OK(await({*wiring.pulled}, context, stream));
   return Ok{};
+}
+
+std::vector<Raise> RankProgram::kept(TaskId task, std::vector<Raise> raises) const {
+  if (parts_.drop_signal_of != task) return raises;
+  std::erase_if(raises, [&](const Raise& raise) { return raise.rank != RankId(rank_); });
+  return raises;
 }
 
 Result<Ok, CudaError> RankProgram::raise(const std::vector<Raise>& raises,

@@ -61,6 +61,8 @@ class RankProgram {
   [[nodiscard]] Result<Ok, CudaError> order_work(const Unit& unit,
                                                  const device::WaitContext& context,
                                                  const Stream& stream) const;
+  // Without those to other ranks, where the task's signals are to be lost.
+  [[nodiscard]] std::vector<Raise> kept(TaskId task, std::vector<Raise> raises) const;
   [[nodiscard]] Result<Ok, CudaError> raise(const std::vector<Raise>& raises,
                                             const Stream& stream) const;
   [[nodiscard]] Result<Ok, CudaError> await(const std::vector<std::int32_t>& words,

@@ -1,0 +1,124 @@
+#include "driver/doctor.h"
+
+#include <sstream>
+
+#include "cli/terminal.h"
+#include "cli/verbs.h"
+#include "driver/memory.h"
+
+namespace harpe::cli {
+namespace {
+
+std::string join(const std::vector<std::string>& words) {
+  std::string out;
+  for (const std::string& word : words) out += (out.empty() ? "" : ", ") + word;
+  return out.empty() ? "none" : out;
+}
+
+Rows rows_of(const HostFacts& host) {
+  std::vector<std::string> products;
+  for (const auto& [type, who] : host.products) products.push_back(type + " by " + who);
+  Rows rows = {{"CPU", host.name}, {"vectors", join(host.vectors)}, {"products", join(products)}};
+  if (host.free_bytes) rows.emplace_back("memory", print_bytes(*host.free_bytes) + " free");
+  return rows;
+}
+
+std::string print_gpus(const std::vector<GpuFacts>& gpus) {
+  std::vector<std::vector<std::string>> lines = {
+      {"GPU", "name", "memory", "free", "SMs", "capability", "reaches"}};
+  for (const GpuFacts& gpu : gpus) {
+    std::vector<std::string> reached;
+    for (std::size_t other = 0; other < gpu.peers.size(); ++other) {
+      const bool is_other = static_cast<std::int64_t>(other) != gpu.id;
+      if (is_other && gpu.peers[other]) reached.push_back(std::to_string(other));
+    }
+    lines.push_back({std::to_string(gpu.id), gpu.name, print_bytes(gpu.memory_bytes),
+                     gpu.free_bytes ? print_bytes(*gpu.free_bytes) : "-",
+                     std::to_string(gpu.multiprocessors), gpu.capability, join(reached)});
+  }
+  std::string out = print_table(lines);
+  for (const GpuFacts& gpu : gpus) {
+    if (gpu.problem) out += "  GPU " + std::to_string(gpu.id) + ": " + *gpu.problem + "\n";
+  }
+  return out;
+}
+
+std::string print_libraries(const std::vector<LibraryFacts>& libraries) {
+  std::vector<std::vector<std::string>> lines = {{"library", "version", "where"}};
+  std::string missing;
+  for (const LibraryFacts& library : libraries) {
+    lines.push_back({library.name, library.version.empty() ? "-" : library.version,
+                     library.path.empty() ? "-" : library.path});
+    if (library.problem)
+      missing += "no " + library.name + ": " + library.cost + "\n  " + *library.problem + "\n";
+  }
+  return print_table(lines) + (missing.empty() ? "" : "\n" + missing);
+}
+
+Json to_json(const HostFacts& host) {
+  Json products = Json::object();
+  for (const auto& [type, who] : host.products) products.set(type, who);
+  return Json::object()
+      .set("name", host.name)
+      .set("cores", host.cores)
+      .set("vectors", Json::Array(host.vectors.begin(), host.vectors.end()))
+      .set("free_bytes", host.free_bytes ? Json(*host.free_bytes) : Json())
+      .set("products", std::move(products));
+}
+
+Json to_json(const GpuFacts& gpu) {
+  Json::Array peers;
+  for (const bool can : gpu.peers) peers.emplace_back(can);
+  return Json::object()
+      .set("gpu", gpu.id)
+      .set("name", gpu.name)
+      .set("capability", gpu.capability)
+      .set("multiprocessors", gpu.multiprocessors)
+      .set("memory_bytes", gpu.memory_bytes)
+      .set("free_bytes", gpu.free_bytes ? Json(*gpu.free_bytes) : Json())
+      .set("peers", std::move(peers))
+      .set("problem", gpu.problem ? Json(*gpu.problem) : Json());
+}
+
+Json to_json(const LibraryFacts& library) {
+  return Json::object()
+      .set("name", library.name)
+      .set("path", library.path.empty() ? Json() : Json(library.path))
+      .set("version", library.version.empty() ? Json() : Json(library.version))
+      .set("problem", library.problem ? Json(*library.problem) : Json())
+      .set("tried", Json::Array(library.tried.begin(), library.tried.end()))
+      .set("cost", library.cost);
+}
+
+template <class Facts>
+Json::Array all_to_json(const std::vector<Facts>& all) {
+  Json::Array out;
+  for (const Facts& each : all) out.push_back(to_json(each));
+  return out;
+}
+
+}  // namespace
+
+Checked<int> examine_machine(const CommandLine& line) {
+  if (!line.words.empty()) {
+    return make_diag(DiagCode::U111,
+                     {{"verb", line.verb}, {"what", "machine"}, {"text", line.words.front()}});
+  }
+  HP_REQUIRE_OK(check_json(line));
+  DoctorRequest request{.nvrtc = line.value("nvrtc"), .libraries = {}};
+  std::istringstream folders(line.value("libraries").value_or(""));
+  for (std::string folder; std::getline(folders, folder, ',');) {
+    request.libraries.push_back(folder);
+  }
+  const Examination found = examine(request);
+  Json json = start_json(line);
+  json.set("cpu", to_json(found.host))
+      .set("gpus", all_to_json(found.gpus))
+      .set("libraries", all_to_json(found.libraries));
+  std::string text = print_rows(rows_of(found.host)) + "\n";
+  if (!found.gpus.empty()) text += print_gpus(found.gpus) + "\n";
+  HP_REQUIRE_OK(show_results(line, text + print_libraries(found.libraries), json));
+  return kDone;
+}
+
+}  // namespace harpe::cli

@@ -1,0 +1,70 @@
+#include "cli/launch.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "cli/request.h"
+#include "cli/terminal.h"
+#include "driver/launch.h"
+#include "driver/target.h"
+
+namespace harpe::cli {
+namespace {
+
+constexpr std::int64_t kMostRanks = 1024;
+constexpr std::int64_t kUsualWait = 10'000;  // milliseconds, of RunRequest
+constexpr std::int64_t kLongestWait = 3'600'000;
+constexpr std::chrono::milliseconds kToReport{5'000};  // after the last wait has expired
+
+// The command line again, without `--launch`.
+std::vector<std::string> arguments_of(const CommandLine& line) {
+  std::vector<std::string> arguments = {line.verb};
+  arguments.insert(arguments.end(), line.words.begin(), line.words.end());
+  for (const auto& [flag, values] : line.flags) {
+    if (flag == "launch") continue;
+    for (const std::string& value : values) arguments.push_back("--" + flag + "=" + value);
+  }
+  return arguments;
+}
+
+std::string tell(const ProcessEnd& end) {
+  const std::string who = "the process of rank " + std::to_string(end.rank);
+  if (end.was_stopped) return who + " did not end by itself, and was stopped";
+  return who + " ended first: killed by signal " + std::to_string(*end.signal) + " (" +
+         ::strsignal(*end.signal) + ")";
+}
+
+// Of the first that ended badly.
+int status_of(const std::vector<ProcessEnd>& ends) {
+  const auto bad =
+      std::ranges::find_if(ends, [](const ProcessEnd& end) { return end.status != 0; });
+  if (bad == ends.end()) return kDone;
+  return bad->signal ? kFault : bad->status;
+}
+
+}  // namespace
+
+Checked<int> launch_ranks(const CommandLine& line, const std::string& ranks) {
+  LaunchRequest request{.arguments = arguments_of(line)};
+  HP_TRY(const std::int64_t count, parse_count("--launch", ranks, 1, kMostRanks));
+  HP_TRY(const Backend backend, backend_of(line));
+  if (backend != Backend::Cuda) {
+    return make_diag(
+        DiagCode::U109,
+        {{"flag", "--launch"}, {"text", ranks}, {"wanted", "given with `--backend cuda`"}});
+  }
+  const std::string limit = line.value("wait").value_or(std::to_string(kUsualWait));
+  HP_TRY(const std::int64_t wait, parse_count("--wait", limit, 1, kLongestWait));
+  request.ranks = static_cast<int>(count);
+  request.grace = std::chrono::milliseconds(wait) + kToReport;
+  HP_TRY(const std::vector<ProcessEnd> ends, launch(request));
+  bool is_told = false;  // who was killed first; the others then end because of it
+  for (const ProcessEnd& end : ends) {
+    if (!end.was_stopped && (!end.signal || is_told)) continue;
+    is_told = true;
+    print_error("fault: " + tell(end) + "\n");
+  }
+  return status_of(ends);
+}
+
+}  // namespace harpe::cli

@@ -1,0 +1,14 @@
+#pragma once
+
+#include <string>
+
+#include "cli/command_line.h"
+#include "support/diag.h"
+
+namespace harpe::cli {
+
+// Runs the command in `ranks` processes of one rank each, and tells how they ended where they do
+// not tell themselves. Errors: U109, G079.
+[[nodiscard]] Checked<int> launch_ranks(const CommandLine& line, const std::string& ranks);
+
+}  // namespace harpe::cli

@@ -1,0 +1,282 @@
+#include "driver/doctor.h"
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <thread>
+
+#include "driver/memory.h"
+#include "driver/options.h"
+#include "driver/profile_host.h"
+#include "exec/cpu/kernels/gemm.h"
+#ifdef HARPE_WITH_CUDA
+#include "exec/cuda/current_device.h"
+#include "exec/cuda/device.h"
+#include "exec/cuda/library.h"
+#include "exec/cuda/nvrtc.h"
+#endif
+
+namespace harpe {
+namespace {
+
+std::vector<std::string> vectors_of_host() {
+  std::vector<std::string> vectors;
+#if defined(__x86_64__)
+  __builtin_cpu_init();
+  if (__builtin_cpu_supports("avx2")) vectors.emplace_back("avx2");
+  if (__builtin_cpu_supports("fma")) vectors.emplace_back("fma");
+  if (__builtin_cpu_supports("avx512f")) vectors.emplace_back("avx512f");
+  if (__builtin_cpu_supports("avx512bw")) vectors.emplace_back("avx512bw");
+  if (__builtin_cpu_supports("avx512bf16")) vectors.emplace_back("avx512bf16");
+#endif
+  return vectors;
+}
+
+HostFacts examine_host() {
+  HostFacts host;
+  host.name = describe_host();
+  host.cores = std::max(1U, std::thread::hardware_concurrency());
+  host.vectors = vectors_of_host();
+  host.free_bytes = available_bytes();
+  for (const DType dtype : {DType::F64, DType::F32, DType::BF16, DType::F16}) {
+    const GemmBackend backend = gemm_backend(dtype);
+    std::string who(backend.library);
+    if (backend.operands != dtype) who += " as " + std::string(print(backend.operands));
+    host.products.emplace_back(print(dtype), who);
+  }
+  return host;
+}
+
+constexpr const char* kNoRuns = "`harpe run --backend cuda` does not run";
+
+#ifdef HARPE_WITH_CUDA
+
+// Major, minor and patch in one number, each below `step`.
+std::string print_version(std::int64_t number, std::int64_t step) {
+  return std::to_string(number / (step * step)) + "." + std::to_string(number / step % step) + "." +
+         std::to_string(number % step);
+}
+
+LibraryFacts refused(LibraryFacts facts, const Diag& why) {
+  facts.problem = render_message(why);
+  facts.tried = why.notes;
+  return facts;
+}
+
+// A library that is only asked which version it is.
+struct Candidate {
+  std::string name;
+  std::vector<std::string> files;  // in order of preference
+  std::string cost;
+  std::string symbol;
+  std::string (*version)(void* function);
+};
+
+std::string nccl_version(void* function) {
+  int version = 0;
+  reinterpret_cast<int (*)(int*)>(function)(&version);
+  return print_version(version, 100);
+}
+std::string blas_version(void* function) {
+  const auto version = static_cast<std::int64_t>(reinterpret_cast<std::size_t (*)()>(function)());
+  return print_version(version, 100);
+}
+std::string fabric_version(void* function) {
+  const std::uint32_t version = reinterpret_cast<std::uint32_t (*)()>(function)();
+  return std::to_string(version >> 16) + "." + std::to_string(version & 0xffffU);
+}
+
+const std::vector<Candidate>& candidates() {
+  static const std::vector<Candidate> kAll = {
+      {"NCCL",
+       {"libnccl.so.2"},
+       "bulk baselines of `harpe bench --backend cuda` do not run",
+       "ncclGetVersion",
+       nccl_version},
+      {"cuBLASLt",
+       {"libcublasLt.so.13", "libcublasLt.so.12"},
+       "matrix products have no baseline in `harpe bench --backend cuda`",
+       "cublasLtGetVersion",
+       blas_version},
+      {"cuDNN",
+       {"libcudnn.so.9"},
+       "attention has no baseline in `harpe bench --backend cuda`",
+       "cudnnGetVersion",
+       blas_version},
+      {"libfabric",
+       {"libfabric.so.1"},
+       "nothing in this version: ranks are on one machine",
+       "fi_version",
+       fabric_version},
+  };
+  return kAll;
+}
+
+// The folders with what wheels keep in each: FOLDER/nvidia/NAME/lib.
+std::vector<std::string> with_wheels(const std::vector<std::string>& folders) {
+  namespace fs = std::filesystem;
+  std::vector<std::string> all;
+  for (const std::string& folder : folders) {
+    all.push_back(folder);
+    std::vector<std::string> wheels;
+    std::error_code ignored;
+    for (const fs::directory_entry& wheel :
+         fs::directory_iterator(fs::path(folder) / "nvidia", ignored)) {
+      wheels.push_back((wheel.path() / "lib").string());
+    }
+    std::ranges::sort(wheels);
+    all.insert(all.end(), wheels.begin(), wheels.end());
+  }
+  return all;
+}
+
+// What the caller names first, then wheels, then what the loader finds and the toolkit's.
+LibraryFacts examine_library(const Candidate& candidate, const std::vector<std::string>& folders) {
+  cuda::LibraryPlaces places{.what = candidate.name,
+                             .names = {},
+                             .folders = cuda_folders(),
+                             .remedy = "name its folder with `--libraries FOLDER`"};
+  for (const std::string& folder : folders) {
+    for (const std::string& file : candidate.files) {
+      const std::filesystem::path path = std::filesystem::path(folder) / file;
+      std::error_code ignored;
+      if (std::filesystem::exists(path, ignored)) places.names.push_back(path.string());
+    }
+  }
+  places.names.insert(places.names.end(), candidate.files.begin(), candidate.files.end());
+  LibraryFacts facts{.name = candidate.name,
+                     .path = "",
+                     .version = "",
+                     .problem = std::nullopt,
+                     .tried = {},
+                     .cost = candidate.cost};
+  const Checked<cuda::Library> library = cuda::Library::open(places);
+  if (!library.ok()) return refused(std::move(facts), library.error());
+  facts.path = library->path();
+  const Checked<void*> function = library->find(candidate.symbol);
+  if (!function.ok()) return refused(std::move(facts), function.error());
+  facts.version = candidate.version(*function);
+  return facts;
+}
+
+LibraryFacts examine_compiler(const DoctorRequest& request,
+                              const std::vector<std::string>& wheels) {
+  LibraryFacts facts{.name = "NVRTC",
+                     .path = "",
+                     .version = "",
+                     .problem = std::nullopt,
+                     .tried = {},
+                     .cost = kNoRuns};
+  std::vector<std::string> folders = cuda_folders();
+  folders.insert(folders.end(), wheels.begin(), wheels.end());
+  const Checked<cuda::Nvrtc> compiler = cuda::Nvrtc::open(request.nvrtc, folders);
+  if (!compiler.ok()) return refused(std::move(facts), compiler.error());
+  facts.path = compiler->path();
+  facts.version = compiler->version();
+  return facts;
+}
+
+// What the driver says of a GPU without a context; 0 where it says nothing.
+int attribute(const cuda::DriverApi& driver, CUdevice device, CUdevice_attribute which) {
+  int value = 0;
+  return driver.cuDeviceGetAttribute(&value, which, device) == CUDA_SUCCESS ? value : 0;
+}
+
+GpuFacts examine_gpu(const std::shared_ptr<const cuda::DriverApi>& driver, int id, int count) {
+  GpuFacts gpu;
+  gpu.id = id;
+  CUdevice handle{};
+  std::array<char, 256> name{};
+  std::size_t memory = 0;
+  driver->cuDeviceGet(&handle, id);
+  driver->cuDeviceGetName(name.data(), static_cast<int>(name.size()) - 1, handle);
+  driver->cuDeviceTotalMem(&memory, handle);
+  gpu.name = name.data();
+  gpu.memory_bytes = static_cast<std::int64_t>(memory);
+  gpu.multiprocessors = attribute(*driver, handle, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
+  gpu.capability =
+      std::to_string(attribute(*driver, handle, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)) +
+      "." +
+      std::to_string(attribute(*driver, handle, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR));
+  for (int other = 0; other < count; ++other) {
+    CUdevice peer{};
+    int can = other == id ? 1 : 0;
+    if (other != id && driver->cuDeviceGet(&peer, other) == CUDA_SUCCESS) {
+      driver->cuDeviceCanAccessPeer(&can, handle, peer);
+    }
+    gpu.peers.push_back(can != 0);
+  }
+  const Checked<cuda::Device> device = cuda::Device::open(driver, cuda::DeviceId(id));
+  if (!device.ok()) {
+    gpu.problem = render_message(device.error());
+    return gpu;
+  }
+  const cuda::CurrentDevice current(*device);
+  std::size_t free = 0;
+  if (driver->cuMemGetInfo(&free, &memory) == CUDA_SUCCESS) {
+    gpu.free_bytes = static_cast<std::int64_t>(free);
+  }
+  return gpu;
+}
+
+void examine_gpus(Examination& examination) {
+  LibraryFacts facts{.name = "driver",
+                     .path = "",
+                     .version = "",
+                     .problem = std::nullopt,
+                     .tried = {},
+                     .cost = kNoRuns};
+  const auto driver = cuda::open_driver();
+  if (!driver.ok()) {
+    examination.libraries.push_back(refused(std::move(facts), driver.error()));
+    return;
+  }
+  facts.path = "libcuda.so.1";
+  int version = 0;
+  if ((*driver)->cuDriverGetVersion(&version) == CUDA_SUCCESS) {
+    facts.version =
+        "CUDA " + std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
+  }
+  const Checked<int> count = cuda::count_devices(**driver);
+  if (!count.ok()) facts.problem = render_message(count.error());
+  examination.libraries.push_back(std::move(facts));
+  for (int id = 0; count.ok() && id < *count; ++id) {
+    examination.gpus.push_back(examine_gpu(*driver, id, *count));
+  }
+}
+
+void examine_cuda(Examination& examination, const DoctorRequest& request) {
+  std::vector<std::string> folders = request.libraries;
+  const std::vector<std::string> python = python_folders();
+  folders.insert(folders.end(), python.begin(), python.end());
+  folders = with_wheels(folders);
+  prepare_cuda_environment();
+  examine_gpus(examination);
+  examination.libraries.push_back(examine_compiler(request, folders));
+  for (const Candidate& candidate : candidates()) {
+    examination.libraries.push_back(examine_library(candidate, folders));
+  }
+}
+
+#else
+
+void examine_cuda(Examination& examination, const DoctorRequest& /*request*/) {
+  LibraryFacts facts;
+  facts.name = "driver";
+  facts.problem = render_message(make_diag(DiagCode::G001));
+  facts.cost = kNoRuns;
+  examination.libraries.push_back(std::move(facts));
+}
+
+#endif
+
+}  // namespace
+
+Examination examine(const DoctorRequest& request) {
+  Examination examination;
+  examination.host = examine_host();
+  examine_cuda(examination, request);
+  return examination;
+}
+
+}  // namespace harpe

@@ -1,0 +1,135 @@
+#include "driver/launch.h"
+
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <random>
+#include <thread>
+#include <utility>
+
+namespace harpe {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using std::chrono::milliseconds;
+
+constexpr milliseconds kLook{20};        // how often ends are looked for
+constexpr milliseconds kLastWords{500};  // between being told to end and being killed
+
+// Where the processes of one launch meet: a name on this machine that needs no file.
+std::string meeting_place() {
+  std::random_device device;
+  return "unix:@harpe-" + std::to_string(::getpid()) + "-" + std::to_string(device());
+}
+
+// In the child: becomes this program again, or ends.
+[[noreturn]] void become(const LaunchRequest& request, int rank, const std::string& address,
+                         pid_t parent) {
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (::getppid() != parent) ::_exit(127);  // it ended before
+  const std::string number = std::to_string(rank);
+  constexpr int kReplace = 1;
+  ::setenv("RANK", number.c_str(), kReplace);
+  ::setenv("LOCAL_RANK", number.c_str(), kReplace);
+  ::setenv("WORLD_SIZE", std::to_string(request.ranks).c_str(), kReplace);
+  ::setenv("HARPE_ADDRESS", address.c_str(), kReplace);
+  std::vector<std::string> words = {"harpe"};
+  words.insert(words.end(), request.arguments.begin(), request.arguments.end());
+  std::vector<char*> pointers;
+  for (std::string& word : words) pointers.push_back(word.data());
+  pointers.push_back(nullptr);
+  ::execv("/proc/self/exe", pointers.data());
+  ::_exit(127);
+}
+
+// The processes under way; killed with it.
+class Crew {
+ public:
+  Crew() = default;
+  Crew(const Crew&) = delete;
+  Crew& operator=(const Crew&) = delete;
+  ~Crew() {
+    send(SIGKILL);
+    for (const auto& [rank, id] : left_) ::waitpid(id, nullptr, 0);
+  }
+
+  Checked<Ok> start(const LaunchRequest& request) {
+    const std::string address = meeting_place();
+    const pid_t parent = ::getpid();
+    for (int rank = 0; rank < request.ranks; ++rank) {
+      const pid_t id = ::fork();
+      if (id == 0) become(request, rank, address, parent);
+      if (id < 0) {
+        return make_diag(
+            DiagCode::G079,
+            {{"rank", rank}, {"reason", std::string("fork: ") + std::strerror(errno)}});
+      }
+      left_.emplace_back(rank, id);
+    }
+    return Ok{};
+  }
+
+  [[nodiscard]] bool is_empty() const { return left_.empty(); }
+
+  void send(int signal) const {
+    for (const auto& [rank, id] : left_) ::kill(id, signal);
+  }
+
+  // Those that ended since.
+  std::vector<ProcessEnd> take_ended() {
+    std::vector<ProcessEnd> ended;
+    std::erase_if(left_, [&](const std::pair<int, pid_t>& process) {
+      int status = 0;
+      if (::waitpid(process.second, &status, WNOHANG) != process.second) return false;
+      ProcessEnd end{.rank = process.first, .status = 0, .signal = std::nullopt};
+      if (WIFSIGNALED(status)) {
+        end.signal = WTERMSIG(status);
+        end.status = 128 + *end.signal;
+      } else {
+        end.status = WEXITSTATUS(status);
+      }
+      ended.push_back(end);
+      return true;
+    });
+    return ended;
+  }
+
+ private:
+  std::vector<std::pair<int, pid_t>> left_;  // rank and process
+};
+
+}  // namespace
+
+Checked<std::vector<ProcessEnd>> launch(const LaunchRequest& request) {
+  Crew crew;
+  HP_REQUIRE_OK(crew.start(request));
+  std::vector<ProcessEnd> ends;
+  std::optional<Clock::time_point> stop;  // once one ended badly
+  std::optional<Clock::time_point> kill;  // once the others were told to end
+  while (!crew.is_empty()) {
+    std::vector<ProcessEnd> ended = crew.take_ended();
+    // Of those that ended at once, the one that was killed comes first: the others answer to it.
+    std::ranges::stable_sort(ended, {}, [](const ProcessEnd& end) { return !end.signal; });
+    for (ProcessEnd& end : ended) {
+      end.was_stopped = kill.has_value();
+      if (end.status != 0 && !stop) stop = Clock::now() + request.grace;
+      ends.push_back(end);
+    }
+    if (stop && !kill && Clock::now() >= *stop) {
+      crew.send(SIGTERM);
+      kill = Clock::now() + kLastWords;
+    } else if (kill && Clock::now() >= *kill) {
+      crew.send(SIGKILL);
+    }
+    if (!crew.is_empty()) std::this_thread::sleep_for(kLook);
+  }
+  return ends;
+}
+
+}  // namespace harpe

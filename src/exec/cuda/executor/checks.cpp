@@ -1,0 +1,39 @@
+#include "exec/cuda/executor/checks.h"
+
+namespace harpe::cuda {
+namespace {
+
+constexpr std::int64_t kMaxTasks = 1'000'000;  // D17
+
+bool crosses_a_network(const Task& task) {
+  if (task.kind != TaskKind::Copy && task.kind != TaskKind::Collective) return false;
+  return task.via == Via::Proxy || task.via == Via::Ibgda || task.via == Via::Multimem;
+}
+
+}  // namespace
+
+Checked<Ok> check_tasks(const Plan& plan) {
+  const auto tasks = static_cast<std::int64_t>(plan.tasks.size());
+  if (tasks > kMaxTasks) {
+    return make_diag(DiagCode::X010, {{"tasks", tasks}, {"limit", kMaxTasks}});
+  }
+  for (std::size_t id = 0; id < plan.tasks.size(); ++id) {
+    if (!crosses_a_network(plan.tasks[id])) continue;
+    return make_diag(DiagCode::G074, {{"task", id}, {"via", print(plan.tasks[id].via)}});
+  }
+  return Ok{};
+}
+
+Checked<std::vector<DeviceId>> gpus_of(const DriverApi& driver, std::int64_t ranks,
+                                       const CudaOptions& options) {
+  HP_TRY(const int gpus, count_devices(driver));
+  if (gpus == 0 || (gpus < ranks && !options.share_gpus)) {
+    return make_diag(DiagCode::G070, {{"ranks", ranks}, {"gpus", gpus}});
+  }
+  if (options.launch) return std::vector{DeviceId(options.launch->local_rank % gpus)};
+  std::vector<DeviceId> ids;
+  for (std::int64_t rank = 0; rank < ranks; ++rank) ids.emplace_back(rank % gpus);
+  return ids;
+}
+
+}  // namespace harpe::cuda

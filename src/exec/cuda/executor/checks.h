@@ -1,0 +1,19 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "exec/cuda/device.h"
+#include "exec/cuda/executor/cuda_executor.h"
+#include "plan/plan.h"
+
+namespace harpe::cuda {
+
+// What a plan may not have on GPUs, whatever they are. Errors: G074, X010.
+[[nodiscard]] Checked<Ok> check_tasks(const Plan& plan);
+
+// The GPU of each rank of this process. Errors: G005, G070.
+[[nodiscard]] Checked<std::vector<DeviceId>> gpus_of(const DriverApi& driver, std::int64_t ranks,
+                                                     const CudaOptions& options);
+
+}  // namespace harpe::cuda

@@ -1,0 +1,64 @@
+#include "tests/support/cuda_executor.h"
+
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+
+#include "exec/cuda/nvrtc.h"
+
+namespace harpe::test {
+namespace {
+
+const std::vector<std::string> kFolders = {"/usr/local/cuda/lib64"};
+
+// Compiled kernels, gone afterwards unless the environment names a folder for them.
+class KernelFolder {
+ public:
+  KernelFolder() {
+    if (const char* const named = std::getenv("HARPE_TEST_KERNEL_CACHE"); named != nullptr) {
+      path_ = named;
+      return;
+    }
+    path_ = (std::filesystem::temp_directory_path() / "harpe-kernels-XXXXXX").string();
+    if (::mkdtemp(path_.data()) != nullptr) is_own_ = true;
+  }
+  KernelFolder(const KernelFolder&) = delete;
+  KernelFolder& operator=(const KernelFolder&) = delete;
+  ~KernelFolder() {
+    std::error_code ignored;
+    if (is_own_) std::filesystem::remove_all(path_, ignored);
+  }
+  [[nodiscard]] const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+  bool is_own_ = false;
+};
+
+Checked<cuda::Device> open_first() {
+  // Queues of their own for ranks that share a GPU; read by the driver once.
+  ::setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
+  ::setenv("CUDA_MODULE_LOADING", "EAGER", 0);
+  HP_TRY(const auto driver, cuda::open_driver());
+  HP_TRY(const auto compiler, cuda::Nvrtc::open(std::nullopt, kFolders));
+  return cuda::Device::open(driver, cuda::DeviceId(0));
+}
+
+}  // namespace
+
+Checked<std::unique_ptr<Executor>> make_test_executor(const Plan& plan, CudaOptions options) {
+  static const KernelFolder kernels;
+  options.share_gpus = true;
+  options.kernel_cache = kernels.path();
+  options.cuda_folders = kFolders;
+  return make_cuda_executor(plan, options);
+}
+
+std::optional<std::string> missing_for_gpus() {
+  static const Checked<cuda::Device> first = open_first();
+  if (first.ok()) return std::nullopt;
+  return render(first.error());
+}
+
+}  // namespace harpe::test

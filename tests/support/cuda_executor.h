@@ -1,0 +1,20 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "exec/cuda/device.h"
+#include "exec/cuda/executor/cuda_executor.h"
+
+namespace harpe::test {
+
+// For plans of a few ranks, which share the GPUs there are; kernels are compiled once for all
+// executors of this program, into the folder that HARPE_TEST_KERNEL_CACHE names or one of its own.
+[[nodiscard]] Checked<std::unique_ptr<Executor>> make_test_executor(const Plan& plan,
+                                                                    CudaOptions options = {});
+
+// Why nothing runs on GPUs here, where that is so. Keeps the first GPU's context from there on.
+[[nodiscard]] std::optional<std::string> missing_for_gpus();
+
+}  // namespace harpe::test

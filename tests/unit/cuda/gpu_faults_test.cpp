@@ -1,0 +1,140 @@
+#include "exec/cuda/executor/gpu_faults.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/unit/exec/plans.h"
+
+namespace harpe::cuda {
+namespace {
+
+// A plan with what is known of its ranks, to be told.
+struct Told {
+  explicit Told(Plan of)
+      : plan(std::move(of)),
+        blocks(Blocks::make(plan.program, plan.mesh, plan.form).value()),
+        wiring(wire(plan, find_groups(plan))),
+        reports(static_cast<std::size_t>(plan.mesh.ranks())) {}
+
+  [[nodiscard]] std::size_t rank_of(TaskId task) const {
+    return plan.lanes[plan.tasks[task.index()].lane.index()].rank.index();
+  }
+  [[nodiscard]] TaskId find(TaskKind kind, std::size_t rank) const {
+    for (std::size_t task = 0; task < plan.tasks.size(); ++task) {
+      const TaskId id(static_cast<std::int64_t>(task));
+      if (plan.tasks[task].kind == kind && rank_of(id) == rank) return id;
+    }
+    return {};
+  }
+
+  // The task's wait for a word of that kind expired in an epoch.
+  void expire(TaskId task, WordKind kind, std::uint32_t epoch = 1) {
+    const std::size_t rank = rank_of(task);
+    const TaskWiring& each = wiring.tasks[task.index()];
+    std::int32_t name = 0;
+    if (kind == WordKind::Arrival) name = *each.arrival;
+    if (kind == WordKind::Pulled) name = *each.pulled;
+    if (kind == WordKind::Sync || kind == WordKind::Barrier) name = each.waits.front();
+    const Word& word = wiring.pages[rank][static_cast<std::size_t>(name)];
+    const std::uint32_t expected = epoch * static_cast<std::uint32_t>(word.arrivals);
+    reports[rank].record = device::FaultRecord{.state = 1,
+                                               .name = static_cast<std::uint32_t>(name),
+                                               .expected = expected,
+                                               .seen = expected - 1,
+                                               .block = 0,
+                                               .task = static_cast<std::uint32_t>(task.value),
+                                               .elapsed_ns = 300'000'000};
+    reports[rank].is_poisoned = true;
+  }
+
+  [[nodiscard]] FaultReport collect() const {
+    return collect_gpu_faults(plan, blocks, wiring, reports);
+  }
+
+  Plan plan;
+  Blocks blocks;
+  Wiring wiring;
+  std::vector<RankReport> reports;
+};
+
+TEST(GpuFaults, are_none_where_all_is_well) {
+  EXPECT_TRUE(Told(test::exchange(3, 12, false)).collect().empty());
+}
+
+TEST(GpuFaults, name_the_producer_of_what_did_not_come_and_who_stopped) {
+  Told told(test::scatter_gemm(2, 8, 8, 8, "f32", false));
+  const TaskId finalise = told.find(TaskKind::Finalise, 0);
+  told.expire(finalise, WordKind::Sync, 7);
+  told.reports[1].is_poisoned = true;
+  const FaultReport report = told.collect();
+  ASSERT_EQ(report.size(), 2U);
+  EXPECT_EQ(report[0].kind, FaultKind::WaitTimedOut);
+  EXPECT_EQ(report[0].task, finalise);
+  EXPECT_EQ(report[0].producer, told.find(TaskKind::Copy, 1));
+  EXPECT_EQ(report[0].producer_rank, RankId(1));
+  EXPECT_EQ(report[0].expected, 7);
+  EXPECT_EQ(report[0].observed, 6);
+  EXPECT_EQ(report[0].elapsed, std::chrono::milliseconds(300));
+  EXPECT_EQ(report[1].kind, FaultKind::PeerFaulted);
+}
+
+TEST(GpuFaults, begin_with_a_rank_that_is_lost) {
+  Told told(test::exchange(3, 12, true));
+  told.reports[1].is_lost = true;
+  for (const std::size_t rank : {std::size_t{0}, std::size_t{2}}) {
+    told.expire(told.find(TaskKind::Collective, rank), WordKind::Arrival);
+  }
+  const FaultReport report = told.collect();
+  ASSERT_EQ(report.size(), 3U);
+  EXPECT_EQ(report[0].kind, FaultKind::PeerLost);
+  EXPECT_EQ(report[0].rank, RankId(1));
+  EXPECT_EQ(report[1].producer_rank, RankId(1));
+  EXPECT_EQ(report[2].producer_rank, RankId(1));
+  EXPECT_TRUE(render(report).starts_with("rank 1 answers no more: its process ended or hangs\n"));
+}
+
+TEST(GpuFaults, begin_with_a_gpu_that_failed) {
+  Told told(test::exchange(2, 12, false));
+  told.expire(told.find(TaskKind::Copy, 0), WordKind::Sync);
+  told.reports[1].end = CudaError{.call = "cuGraphLaunch",
+                                  .status = CUDA_ERROR_ILLEGAL_ADDRESS,
+                                  .name = "CUDA_ERROR_ILLEGAL_ADDRESS",
+                                  .reason = "an illegal memory access was encountered",
+                                  .where = {}};
+  const FaultReport report = told.collect();
+  ASSERT_EQ(report.size(), 2U);
+  EXPECT_EQ(report[0].kind, FaultKind::DeviceFailed);
+  EXPECT_EQ(report[0].rank, RankId(1));
+}
+
+// Rank 2's signals reach nobody else: the others never see it arrive, it gets on and then waits for
+// them.
+TEST(GpuFaults, of_a_collective_name_the_member_that_got_further) {
+  Told told(test::exchange(4, 16, true));
+  for (std::size_t rank = 0; rank < 4; ++rank) {
+    told.expire(told.find(TaskKind::Collective, rank),
+                rank == 2 ? WordKind::Pulled : WordKind::Arrival);
+  }
+  const FaultReport report = told.collect();
+  ASSERT_EQ(report.size(), 4U);
+  for (std::size_t at = 0; at < 3; ++at) EXPECT_EQ(report[at].producer_rank, RankId(2));
+  EXPECT_EQ(report[3].rank, RankId(2));
+}
+
+// Rank 0 waits for rank 1's computation, which ran: its signal is lost. That rank 1 waits later for
+// what rank 0 never did is no cause.
+TEST(GpuFaults, are_not_explained_by_waits_that_came_later) {
+  Told told(test::exchange(2, 12, false));
+  const TaskId copy = told.find(TaskKind::Copy, 0);
+  for (const TaskId task : {copy, TaskId(copy.value + 1)}) {
+    if (!told.wiring.tasks[task.index()].waits.empty()) told.expire(task, WordKind::Sync);
+  }
+  told.expire(told.find(TaskKind::Exit, 1), WordKind::Sync);
+  const FaultReport report = told.collect();
+  ASSERT_EQ(report.size(), 2U);
+  EXPECT_EQ(report[0].rank, RankId(0));
+  EXPECT_EQ(report[0].producer, told.find(TaskKind::Entry, 1));
+  EXPECT_EQ(report[1].rank, RankId(1));
+}
+
+}  // namespace
+}  // namespace harpe::cuda

@@ -1,0 +1,162 @@
+#include "exec/cuda/executor/wiring.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "tests/unit/exec/plans.h"
+
+namespace harpe::cuda {
+namespace {
+
+std::size_t rank_of(const Plan& plan, TaskId task) {
+  return plan.lanes[plan.tasks[task.index()].lane.index()].rank.index();
+}
+
+TaskId id_of(std::size_t index) { return TaskId(static_cast<std::int64_t>(index)); }
+
+// Every plan here.
+std::vector<Plan> plans() {
+  return {test::exchange(3, 12, false), test::exchange(3, 12, true),
+          test::gather_gemm(4, 8, 8, 8, "f32"), test::scatter_gemm(2, 8, 8, 8, "f32", true),
+          test::split_keys(2, 8, 8, false, "f32")};
+}
+
+TEST(Wiring, makes_events_of_syncs_within_a_rank_and_flags_of_others) {
+  for (const Plan& plan : plans()) {
+    const Wiring wiring = wire(plan, find_groups(plan));
+    for (std::size_t index = 0; index < plan.syncs.size(); ++index) {
+      const Sync& sync = plan.syncs[index];
+      const TaskWiring& to = wiring.tasks[sync.to.index()];
+      const std::size_t rank = rank_of(plan, sync.to);
+      if (rank_of(plan, sync.from) == rank) {
+        EXPECT_EQ(std::ranges::count(to.after, sync.from), 1);
+        continue;
+      }
+      const auto word = std::ranges::find_if(to.waits, [&](std::int32_t each) {
+        const Word& found = wiring.pages[rank][static_cast<std::size_t>(each)];
+        return found.kind == WordKind::Sync && found.index == static_cast<std::int32_t>(index);
+      });
+      ASSERT_NE(word, to.waits.end());
+      const Raise raise{.rank = RankId(static_cast<std::int64_t>(rank)), .word = *word};
+      EXPECT_EQ(std::ranges::count(wiring.tasks[sync.from.index()].raises, raise), 1);
+    }
+  }
+}
+
+// What waits for nobody waits for a word that nobody raises; what is raised more often than it says
+// runs ahead.
+TEST(Wiring, raises_every_word_as_often_as_it_says) {
+  for (const Plan& plan : plans()) {
+    const Wiring wiring = wire(plan, find_groups(plan));
+    std::vector<std::vector<std::int32_t>> raised;
+    for (const std::vector<Word>& page : wiring.pages) raised.emplace_back(page.size(), 0);
+    for (std::size_t task = 0; task < wiring.tasks.size(); ++task) {
+      const TaskWiring& each = wiring.tasks[task];
+      for (const std::vector<Raise>* raises : {&each.arrivals, &each.departures, &each.raises}) {
+        for (const Raise& raise : *raises) {
+          const auto word = static_cast<std::size_t>(raise.word);
+          const Word& target = wiring.pages[raise.rank.index()][word];
+          ++raised[raise.rank.index()][word];
+          EXPECT_EQ(raise.is_counter, target.kind != WordKind::Sync);
+          EXPECT_EQ(std::ranges::count(target.producers, id_of(task)), 1);
+        }
+      }
+    }
+    for (std::size_t rank = 0; rank < raised.size(); ++rank) {
+      for (std::size_t word = 0; word < raised[rank].size(); ++word) {
+        EXPECT_EQ(raised[rank][word], wiring.pages[rank][word].arrivals);
+      }
+    }
+  }
+}
+
+TEST(Wiring, has_each_task_of_a_rank_once_after_what_it_is_after) {
+  for (const Plan& plan : plans()) {
+    const Wiring wiring = wire(plan, find_groups(plan));
+    std::size_t placed = 0;
+    for (std::size_t rank = 0; rank < wiring.sequence.size(); ++rank) {
+      const std::vector<TaskId>& sequence = wiring.sequence[rank];
+      placed += sequence.size();
+      for (auto task = sequence.begin(); task != sequence.end(); ++task) {
+        EXPECT_EQ(rank_of(plan, *task), rank);
+        EXPECT_EQ(std::ranges::count(sequence, *task), 1);
+        for (const TaskId before : wiring.tasks[task->index()].after) {
+          EXPECT_NE(std::find(sequence.begin(), task, before), task);
+        }
+        for (auto later = task + 1; later != sequence.end(); ++later) {
+          const bool one_lane = plan.tasks[task->index()].lane == plan.tasks[later->index()].lane;
+          EXPECT_TRUE(!one_lane || *task < *later) << "a lane keeps its order";
+        }
+      }
+    }
+    EXPECT_EQ(placed, plan.tasks.size());
+  }
+}
+
+TEST(Wiring, begins_every_lane_behind_the_entry_of_its_rank) {
+  const Plan plan = test::gather_gemm(3, 6, 6, 6, "f32");
+  const Wiring wiring = wire(plan, find_groups(plan));
+  std::vector<bool> has_begun(plan.lanes.size(), false);
+  for (std::size_t task = 0; task < plan.tasks.size(); ++task) {
+    const LaneId lane = plan.tasks[task].lane;
+    if (has_begun[lane.index()] || plan.tasks[task].kind == TaskKind::Entry) {
+      has_begun[lane.index()] = true;
+      continue;
+    }
+    has_begun[lane.index()] = true;
+    const TaskId entry = id_of(rank_of(plan, id_of(task)));
+    EXPECT_EQ(std::ranges::count(wiring.tasks[task].after, entry), 1);
+  }
+}
+
+TEST(Wiring, makes_a_barrier_one_counter_on_each_rank_that_waits) {
+  Plan plan = test::exchange(3, 12, false);
+  plan.syncs.clear();
+  Barrier barrier;
+  for (std::int64_t rank = 0; rank < 3; ++rank) barrier.from.emplace_back(rank);  // entries
+  for (std::size_t task = 3; task < plan.tasks.size(); ++task) {
+    if (plan.tasks[task].kind == TaskKind::Copy && rank_of(plan, id_of(task)) != 2) {
+      barrier.to.push_back(id_of(task));
+    }
+  }
+  plan.barriers = {barrier};
+  const Wiring wiring = wire(plan, find_groups(plan));
+  const Word counter{
+      .kind = WordKind::Barrier, .index = 0, .arrivals = 3, .producers = barrier.from};
+  EXPECT_EQ(wiring.pages[0], std::vector{counter});
+  EXPECT_EQ(wiring.pages[1], std::vector{counter});
+  EXPECT_TRUE(wiring.pages[2].empty());
+  for (const TaskId to : barrier.to) {
+    EXPECT_EQ(wiring.tasks[to.index()].waits, std::vector<std::int32_t>{0});
+  }
+  const std::vector<Raise> both = {{.rank = RankId(0), .word = 0, .is_counter = true},
+                                   {.rank = RankId(1), .word = 0, .is_counter = true}};
+  for (const TaskId from : barrier.from) EXPECT_EQ(wiring.tasks[from.index()].raises, both);
+}
+
+TEST(Wiring, lets_members_of_a_collective_arrive_and_leave_together) {
+  const Plan plan = test::exchange(3, 12, true);
+  const Wiring wiring = wire(plan, find_groups(plan));
+  std::vector<TaskId> members;
+  for (std::size_t task = 0; task < plan.tasks.size(); ++task) {
+    if (plan.tasks[task].kind == TaskKind::Collective) members.push_back(id_of(task));
+  }
+  ASSERT_EQ(members.size(), 3U);
+  for (const TaskId member : members) {
+    const TaskWiring& each = wiring.tasks[member.index()];
+    const std::vector<Word>& page = wiring.pages[rank_of(plan, member)];
+    ASSERT_TRUE(each.arrival && each.pulled);
+    const Word& arrival = page[static_cast<std::size_t>(*each.arrival)];
+    const Word& pulled = page[static_cast<std::size_t>(*each.pulled)];
+    EXPECT_EQ(arrival.kind, WordKind::Arrival);
+    EXPECT_EQ(pulled.kind, WordKind::Pulled);
+    EXPECT_EQ(arrival.arrivals, 3);
+    EXPECT_EQ(pulled.producers, members);
+    EXPECT_EQ(each.arrivals.size(), 3U);
+    EXPECT_EQ(each.departures.size(), 3U);
+  }
+}
+
+}  // namespace
+}  // namespace harpe::cuda
