@@ -11,6 +11,8 @@ namespace {
 constexpr std::array kSchedules = {
     NamedSchedule{"allgather", "k and v gathered once over all ranks; heads and shapes of any kind",
                   &attention_allgather},
+    NamedSchedule{"push", "k and v pushed in chunks to all ranks; one kernel waits chunk by chunk",
+                  &attention_push},
     NamedSchedule{"ring", "k and v travel round all ranks, one block per step", &attention_ring},
     NamedSchedule{
         "zigzag_ring",

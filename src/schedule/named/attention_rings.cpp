@@ -10,6 +10,9 @@ namespace {
 
 using Level = MeshPlan::Level;
 
+// Of each rank's keys: the first query rows wait for no more than this part of them.
+constexpr std::int64_t kPushChunks = 2;
+
 // What the one-level schedules have in common: positions over all ranks.
 struct OneLevel {
   ScheduleBuilder builder;
@@ -101,6 +104,24 @@ Checked<Script> attention_allgather(const Program& program, const Mesh& mesh) {
   parts.builder.stage(shape.nest, shape.key_inputs, parts.all, "", kBulk);
   parts.builder.drain(shape.nest, shape.key_results, parts.all, "", kBulk);
   return parts.builder.take();
+}
+
+Checked<Script> attention_push(const Program& program, const Mesh& mesh) {
+  HP_TRY(const AttentionShape shape, read_attention(program));
+  const MeshPlan plan(mesh);
+  const std::int64_t chunks =
+      std::clamp<std::int64_t>(shape.keys.size / plan.all().ranks, 1, kPushChunks);
+  OneLevel parts = place_positions("push", program, plan, shape, {chunks});
+  ScheduleBuilder& builder = parts.builder;
+  const MeshRef over = builder.axes(parts.all);
+  builder.parallelize(shape.nest, parts.queries[0], parts.all);
+  builder.stage(shape.nest, shape.key_inputs, parts.all, "", kPush);
+  builder.add(ChunkMove{shape.nest, shape.key_inputs, over, std::nullopt, parts.keys[1]});
+  std::vector<std::string> order{parts.keys[0]};
+  order.insert(order.end(), over.begin(), over.end());
+  builder.add(ChunkLeaf{shape.nest, "leaf", parts.keys[1], order});
+  builder.add(FuseNests{shape.nest + "_fused", {shape.nest}, true, std::nullopt, std::nullopt});
+  return builder.take();
 }
 
 Checked<Script> attention_q_rotation(const Program& program, const Mesh& mesh) {

@@ -22,6 +22,16 @@ std::optional<std::int64_t> moved_stride(const PlaceMap& map, std::int64_t first
   return step;
 }
 
+// Where the map's source has the address, if it moves that.
+std::optional<std::int64_t> place_in(const PlaceMap& map, DeviceAddress address) {
+  const DeviceAddress base = address_of(map.source().data);
+  const auto size = static_cast<DeviceAddress>(size_in_bytes(map.source().dtype));
+  if (address < base || (address - base) % size != 0) return std::nullopt;
+  const auto first = static_cast<std::int64_t>((address - base) / size);
+  if (!map.to(first)) return std::nullopt;
+  return first;
+}
+
 std::optional<MovedArray> move_array(const PlaceMap& map, std::int64_t first,
                                      std::span<const Extent> extents) {
   MovedArray array{.map = &map, .address = 0, .strides = {}};
@@ -71,15 +81,15 @@ std::optional<std::int64_t> PlaceMap::to(std::int64_t from) const {
   return to;
 }
 
+bool is_moved(std::span<const PlaceMap> maps, DeviceAddress address) {
+  return std::ranges::any_of(
+      maps, [&](const PlaceMap& map) { return place_in(map, address).has_value(); });
+}
+
 std::optional<MovedArray> find_moved(std::span<const PlaceMap> maps, DeviceAddress address,
                                      std::span<const Extent> extents) {
   for (const PlaceMap& map : maps) {
-    const DeviceAddress base = address_of(map.source().data);
-    const auto size = static_cast<DeviceAddress>(size_in_bytes(map.source().dtype));
-    if (address < base || (address - base) % size != 0) continue;
-    const auto first = static_cast<std::int64_t>((address - base) / size);
-    if (!map.to(first)) continue;
-    return move_array(map, first, extents);
+    if (const auto first = place_in(map, address)) return move_array(map, *first, extents);
   }
   return std::nullopt;
 }

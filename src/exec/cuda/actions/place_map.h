@@ -50,6 +50,8 @@ struct MovedArray {
   DeviceAddress address = 0;
   std::vector<std::int64_t> strides;
 };
+// Whether one of the maps takes what is there.
+[[nodiscard]] bool is_moved(std::span<const PlaceMap> maps, DeviceAddress address);
 [[nodiscard]] std::optional<MovedArray> find_moved(std::span<const PlaceMap> maps,
                                                    DeviceAddress address,
                                                    std::span<const Extent> extents);

@@ -1,5 +1,6 @@
 #include "exec/cuda/actions/read_in_place.h"
 
+#include <algorithm>
 #include <optional>
 
 namespace harpe::cuda {
@@ -16,14 +17,17 @@ bool is_aligned(const MovedArray& array) {
   return true;
 }
 
-bool redirect(GemmPieceSpec& piece, std::int64_t rows, std::span<const PlaceMap> moves) {
+enum class Reads : std::uint8_t { Elsewhere, InPlace, Unfit };
+
+Reads redirect(GemmPieceSpec& piece, std::int64_t rows, std::span<const PlaceMap> moves) {
+  if (!is_moved(moves, piece.a)) return Reads::Elsewhere;
   const Extent extents[] = {{rows, piece.stride}, {piece.k_count, 1}};
   const std::optional<MovedArray> there = find_moved(moves, piece.a, extents);
-  if (!there || !is_aligned(*there)) return false;
+  if (!there || !is_aligned(*there)) return Reads::Unfit;
   piece.a = there->address;
   piece.stride = there->strides[0];
   piece.ready = {};
-  return true;
+  return Reads::InPlace;
 }
 
 std::optional<HeadTensor> find_tensor(const HeadTensor& tensor, const AttentionSpec& spec,
@@ -40,32 +44,44 @@ std::optional<HeadTensor> find_tensor(const HeadTensor& tensor, const AttentionS
       .strides = {.batch = there->strides[0], .row = there->strides[1], .head = there->strides[2]}};
 }
 
-bool redirect(AttentionChunkSpec& chunk, const AttentionSpec& spec,
-              std::span<const PlaceMap> moves) {
+Reads redirect(AttentionChunkSpec& chunk, const AttentionSpec& spec,
+               std::span<const PlaceMap> moves) {
+  const bool keys_moved = is_moved(moves, chunk.keys.address);
+  if (!keys_moved && !is_moved(moves, chunk.values.address)) return Reads::Elsewhere;
   const auto keys = find_tensor(chunk.keys, spec, chunk.rows, spec.query_dim, moves);
   const auto values = find_tensor(chunk.values, spec, chunk.rows, spec.value_dim, moves);
-  if (!keys || !values) return false;
+  if (!keys || !values) return Reads::Unfit;
   chunk.keys = *keys;
   chunk.values = *values;
   chunk.ready = {};
-  return true;
+  return Reads::InPlace;
+}
+
+std::vector<Reads> redirect_all(LaunchSpec& launch, std::span<const PlaceMap> moves) {
+  std::vector<Reads> reads;
+  if (auto* const product = std::get_if<GemmSpec>(&launch)) {
+    for (GemmPanelSpec& panel : product->panels) {
+      for (GemmPieceSpec& piece : panel.pieces) {
+        reads.push_back(redirect(piece, panel.rows, moves));
+      }
+    }
+  } else if (auto* const heads = std::get_if<AttentionSpec>(&launch)) {
+    for (AttentionChunkSpec& chunk : heads->chunks) {
+      reads.push_back(redirect(chunk, *heads, moves));
+    }
+  }
+  return reads;
 }
 
 }  // namespace
 
 std::vector<bool> read_in_place(LaunchSpec& launch, std::span<const PlaceMap> moves) {
-  std::vector<bool> in_place;
-  if (auto* const product = std::get_if<GemmSpec>(&launch)) {
-    for (GemmPanelSpec& panel : product->panels) {
-      for (GemmPieceSpec& piece : panel.pieces) {
-        in_place.push_back(redirect(piece, panel.rows, moves));
-      }
-    }
-  } else if (auto* const heads = std::get_if<AttentionSpec>(&launch)) {
-    for (AttentionChunkSpec& chunk : heads->chunks) {
-      in_place.push_back(redirect(chunk, *heads, moves));
-    }
-  }
+  LaunchSpec changed = launch;
+  const std::vector<Reads> reads = redirect_all(changed, moves);
+  std::vector<bool> in_place(reads.size(), false);
+  if (std::ranges::find(reads, Reads::Unfit) != reads.end()) return in_place;
+  launch = std::move(changed);
+  for (std::size_t i = 0; i < reads.size(); ++i) in_place[i] = reads[i] == Reads::InPlace;
   return in_place;
 }
 

@@ -12,8 +12,11 @@
 namespace harpe::cuda {
 namespace {
 
-// Left to kernels that must run beside one that waits for what they make.
-constexpr int kSpared = 8;
+// Multiprocessors that a kernel which waits leaves alone: signals are raised by kernels of a warp,
+// which did not run beside blocks that fill a multiprocessor (measured, an H200); and to kernels
+// that make what it waits for.
+constexpr int kForSignals = 2;
+constexpr int kForKernels = 8;
 
 class UnitMaker {
  public:
@@ -110,7 +113,7 @@ class UnitMaker {
     return UnitSpec{.tasks = members,
                     .launches = {*std::move(merged)},
                     .waits_inside = true,
-                    .spared = needs_room(waiting) ? kSpared : 0};
+                    .spared = room_for(waiting)};
   }
 
   // Copies that only these tasks would have read are not made.
@@ -135,17 +138,18 @@ class UnitMaker {
     return true;
   }
 
-  // Whether anything but copy engines makes what these wait for: a copy within a GPU is a kernel's.
-  [[nodiscard]] bool needs_room(const std::vector<TaskId>& waiting) const {
+  // What those need that make what these wait for: a copy within a GPU is a kernel's work too.
+  [[nodiscard]] int room_for(const std::vector<TaskId>& waiting) const {
+    int room = 0;
     for (const TaskId task : waiting) {
       const std::vector<Word>& page = wiring_.pages[rank_of(plan_, task).index()];
       for (const std::int32_t word : wiring_of(task).waits) {
         for (const TaskId producer : page[static_cast<std::size_t>(word)].producers) {
-          if (!is_by_engine(producer)) return true;
+          room = std::max(room, is_by_engine(producer) ? kForSignals : kForKernels);
         }
       }
     }
-    return false;
+    return room;
   }
 
   [[nodiscard]] bool is_by_engine(TaskId task) const {

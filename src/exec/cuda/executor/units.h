@@ -31,8 +31,9 @@ struct WaitSource {
 };
 
 // A rank's tasks as units, in the order of its sequence. A group becomes one launch where its tasks
-// are of a kind that can be (actions/merge.h), and results that are made whole by one unit and then
-// only rounded into their home are written there at once (actions/relocate.h). `specs` are by task.
+// are of a kind that can be (actions/merge.h); it reads the rank's own inputs in place
+// (actions/read_in_place.h). Results that one unit makes whole and that are then only rounded into
+// their home are written there at once (actions/relocate.h). `specs` are by task.
 // Requires: wiring and groups are the plan's.
 [[nodiscard]] std::vector<UnitSpec> make_units(const Plan& plan, const Wiring& wiring,
                                                const Groups& groups, RankId rank,

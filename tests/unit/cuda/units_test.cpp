@@ -1,0 +1,236 @@
+#include "exec/cuda/executor/units.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <fstream>
+#include <sstream>
+
+#include "exec/cuda/actions/merge.h"
+#include "exec/cuda/actions/read_in_place.h"
+#include "exec/cuda/actions/relocate.h"
+#include "plan/text.h"
+
+namespace harpe::cuda {
+namespace {
+
+using actions::Assign;
+using actions::Rows;
+using actions::View;
+
+constexpr DeviceAddress kState = 0x1000'0000;
+constexpr DeviceAddress kHome = 0x2000'0000;
+constexpr DeviceAddress kSlot = 0x3000'0000;
+
+std::byte* at(DeviceAddress address) { return reinterpret_cast<std::byte*>(address); }
+
+// Rows of a dense array into rows of another, which lie further apart.
+Assign move_rows(DeviceAddress to, DType to_dtype, std::int64_t to_stride, DeviceAddress from,
+                 DType from_dtype, std::int64_t rows, std::int64_t columns) {
+  Assign move;
+  move.to = View{.data = at(to), .dtype = to_dtype, .strides = {to_stride, 1}};
+  move.from = View{.data = at(from), .dtype = from_dtype, .strides = {columns, 1}};
+  const std::int64_t lengths[] = {rows, columns};
+  const std::vector<std::int64_t> strides[] = {{to_stride, 1}, {columns, 1}};
+  move.rows = Rows(lengths, strides);
+  return move;
+}
+
+GemmSpec product(DeviceAddress a, std::int64_t rows, DeviceAddress c) {
+  GemmSpec spec;
+  spec.n = 64;
+  spec.k = 128;
+  spec.out = device::Element::F32;
+  spec.b = 0x100;
+  spec.b_stride = 64;
+  spec.panels = {{.rows = rows,
+                  .pieces = {{.a = a, .stride = 128, .k_begin = 0, .k_count = 128}},
+                  .c = c,
+                  .c_stride = 64}};
+  return spec;
+}
+
+device::FlagWait flag(std::uint32_t name) {
+  return {
+      .flag = reinterpret_cast<const std::uint32_t*>(0x40ULL + name), .arrivals = 1, .name = name};
+}
+
+TEST(Merge, makes_panels_of_products_of_other_rows) {
+  const ArrivingLaunch launches[] = {{product(0x1000, 32, kState), {}},
+                                     {product(0x9000, 16, kState + 32 * 64 * 4), flag(7)}};
+  const auto merged = merge(launches, {});
+  ASSERT_TRUE(merged.has_value());
+  const auto& spec = std::get<GemmSpec>(*merged);
+  ASSERT_EQ(spec.panels.size(), 2U);
+  EXPECT_EQ(spec.panels[0].pieces[0].ready.flag, nullptr);
+  EXPECT_EQ(spec.panels[1].pieces[0].ready.name, 7U);
+  EXPECT_EQ(spec.panels[1].rows, 16);
+  EXPECT_EQ(spec.k, 128);
+}
+
+TEST(Merge, makes_pieces_of_products_that_add_up) {
+  GemmSpec second = product(0x9000, 32, kState);
+  second.add = true;
+  second.b = 0x100 + 128 * 64 * 2;  // the next 128 rows of B
+  const ArrivingLaunch launches[] = {{product(0x1000, 32, kState), {}}, {second, flag(3)}};
+  const auto merged = merge(launches, {});
+  ASSERT_TRUE(merged.has_value());
+  const auto& spec = std::get<GemmSpec>(*merged);
+  ASSERT_EQ(spec.panels.size(), 1U);
+  ASSERT_EQ(spec.panels[0].pieces.size(), 2U);
+  EXPECT_EQ(spec.panels[0].pieces[1].k_begin, 128);
+  EXPECT_EQ(spec.panels[0].pieces[1].ready.name, 3U);
+  EXPECT_EQ(spec.k, 256);
+  EXPECT_FALSE(spec.add);
+}
+
+TEST(Merge, leaves_products_of_other_weights_apart) {
+  GemmSpec second = product(0x9000, 32, kState + 32 * 64 * 4);
+  second.b = 0x100'0000;
+  const ArrivingLaunch launches[] = {{product(0x1000, 32, kState), {}}, {second, {}}};
+  EXPECT_FALSE(merge(launches, {}).has_value());
+}
+
+AttentionSpec attention(std::int64_t position, bool causal, std::int64_t rows, bool carried) {
+  AttentionSpec spec;
+  spec.heads = 4;
+  spec.kv_heads = 2;
+  spec.query_dim = 64;
+  spec.value_dim = 64;
+  spec.to_state = true;
+  spec.carried = carried;
+  spec.causal = causal;
+  AttentionPanelSpec panel;
+  panel.rows = 100;
+  panel.position = position;
+  panel.output.address = kState;
+  spec.panels = {panel};
+  spec.chunks = {{.rows = rows, .position = 0}};
+  return spec;
+}
+
+TEST(Merge, places_keys_that_all_see_before_the_queries) {
+  const ArrivingLaunch launches[] = {{attention(0, true, 100, false), {}},
+                                     {attention(0, false, 50, true), flag(1)}};
+  const auto merged = merge(launches, {});
+  ASSERT_TRUE(merged.has_value());
+  const auto& spec = std::get<AttentionSpec>(*merged);
+  ASSERT_EQ(spec.chunks.size(), 2U);
+  const std::int64_t first = spec.panels[0].position;
+  EXPECT_EQ(spec.chunks[0].position, first);                            // the diagonal
+  EXPECT_LE(spec.chunks[1].position + spec.chunks[1].rows - 1, first);  // all of it is seen
+  EXPECT_GE(spec.chunks[1].position, 0);
+  EXPECT_TRUE(spec.causal);
+  EXPECT_FALSE(spec.carried);
+  EXPECT_EQ(spec.chunks[1].ready.name, 1U);
+}
+
+TEST(Merge, leaves_attention_apart_that_begins_anew) {
+  const ArrivingLaunch launches[] = {{attention(0, false, 50, false), {}},
+                                     {attention(0, false, 50, false), {}}};
+  EXPECT_FALSE(merge(launches, {}).has_value());
+}
+
+TEST(Relocate, writes_whole_products_into_their_homes) {
+  std::vector<LaunchSpec> launches = {product(0x1000, 32, kState),
+                                      product(0x9000, 16, kState + 32 * 64 * 4)};
+  const actions::Action moves[] = {move_rows(kHome, DType::BF16, 96, kState, DType::F32, 48, 64)};
+  ASSERT_TRUE(relocate(launches, moves));
+  const auto& second = std::get<GemmSpec>(launches[1]);
+  EXPECT_EQ(second.out, device::Element::BF16);
+  EXPECT_EQ(second.panels[0].c, kHome + 32 * 96 * 2);
+  EXPECT_EQ(second.panels[0].c_stride, 96);
+}
+
+TEST(Relocate, changes_nothing_where_a_part_is_made_elsewhere) {
+  std::vector<LaunchSpec> launches = {product(0x1000, 32, kState)};
+  const actions::Action moves[] = {move_rows(kHome, DType::BF16, 96, kState, DType::F32, 48, 64)};
+  EXPECT_FALSE(relocate(launches, moves));
+  EXPECT_EQ(std::get<GemmSpec>(launches[0]).panels[0].c, kState);
+}
+
+TEST(Relocate, keeps_sums_that_are_added_to) {
+  GemmSpec adding = product(0x1000, 48, kState);
+  adding.add = true;
+  std::vector<LaunchSpec> launches = {adding};
+  const actions::Action moves[] = {move_rows(kHome, DType::BF16, 64, kState, DType::F32, 48, 64)};
+  EXPECT_FALSE(relocate(launches, moves));
+}
+
+TEST(ReadInPlace, reads_copies_where_they_come_from_and_waits_for_none) {
+  const ArrivingLaunch launches[] = {{product(kSlot, 32, kState), flag(1)},
+                                     {product(0x9000, 16, kState + 32 * 64 * 4), flag(2)}};
+  std::optional<LaunchSpec> merged = merge(launches, {});
+  ASSERT_TRUE(merged.has_value());
+  // The slot is dense; the home's rows lie 256 apart.
+  Assign move = move_rows(kSlot, DType::BF16, 128, kHome, DType::BF16, 32, 128);
+  const std::int64_t lengths[] = {32, 128};
+  const std::vector<std::int64_t> strides[] = {{128, 1}, {256, 1}};
+  move.rows = Rows(lengths, strides);
+  const PlaceMap map(move, PlaceMap::Way::Against);
+  EXPECT_EQ(read_in_place(*merged, std::span(&map, 1)), (std::vector<bool>{true, false}));
+  const auto& spec = std::get<GemmSpec>(*merged);
+  EXPECT_EQ(spec.panels[0].pieces[0].a, kHome);
+  EXPECT_EQ(spec.panels[0].pieces[0].stride, 256);
+  EXPECT_EQ(spec.panels[0].pieces[0].ready.flag, nullptr);
+  EXPECT_EQ(spec.panels[1].pieces[0].ready.name, 2U);
+}
+
+TEST(ReadInPlace, reads_all_or_nothing) {
+  const ArrivingLaunch launches[] = {{product(kSlot, 32, kState), flag(1)}};
+  std::optional<LaunchSpec> merged = merge(launches, {});
+  ASSERT_TRUE(merged.has_value());
+  const Assign half = move_rows(kSlot, DType::BF16, 128, kHome, DType::BF16, 16, 128);
+  const PlaceMap map(half, PlaceMap::Way::Against);
+  EXPECT_EQ(read_in_place(*merged, std::span(&map, 1)), (std::vector<bool>{false}));
+  EXPECT_EQ(std::get<GemmSpec>(*merged).panels[0].pieces[0].a, kSlot);
+}
+
+// All-gather + GEMM on two ranks: chunks are pushed, one kernel a rank waits for each.
+Plan push_plan() {
+  std::ifstream file(HARPE_SOURCE_DIR "/tests/unit/cuda/push.plan");
+  std::stringstream text;
+  text << file.rdbuf();
+  return parse_plan(text.str(), "push.plan").value();
+}
+
+TEST(Groups, are_the_tasks_of_one_kernel) {
+  const Plan plan = push_plan();
+  const Groups groups = find_groups(plan);
+  ASSERT_EQ(groups.members.size(), 2U);
+  for (const std::vector<TaskId>& members : groups.members) {
+    EXPECT_EQ(members.size(), 8U);
+    for (const TaskId task : members) {
+      EXPECT_EQ(plan.tasks[task.index()].kind, TaskKind::Compute);
+      EXPECT_TRUE(groups.is_inside(task));
+    }
+  }
+}
+
+TEST(Groups, wait_for_words_alone) {
+  const Plan plan = push_plan();
+  const Groups groups = find_groups(plan);
+  const Wiring wiring = wire(plan, groups);
+  for (const std::vector<TaskId>& members : groups.members) {
+    for (const TaskId task : members) {
+      EXPECT_EQ(wiring.tasks[task.index()].waits.size(), 1U);
+      EXPECT_TRUE(task == members.front() || wiring.tasks[task.index()].after.empty());
+    }
+  }
+}
+
+// A kernel cannot raise a signal before its end that it needs an answer to.
+TEST(Groups, fall_apart_where_their_end_would_close_a_circle) {
+  Plan plan = push_plan();
+  const std::vector<TaskId> members = find_groups(plan).members.front();
+  const auto copy = std::ranges::find_if(plan.syncs, [&](const Sync& sync) {
+    return sync.to == members.back() && sync.kind == SyncKind::Flag;
+  });
+  ASSERT_NE(copy, plan.syncs.end());
+  plan.syncs.push_back(
+      {.from = members.front(), .to = copy->from, .kind = SyncKind::Flag, .flag = 99});
+  EXPECT_TRUE(find_groups(plan).members.empty());
+}
+
+}  // namespace
+}  // namespace harpe::cuda
