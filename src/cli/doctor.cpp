@@ -101,8 +101,9 @@ Json::Array all_to_json(const std::vector<Facts>& all) {
 
 Checked<int> examine_machine(const CommandLine& line) {
   if (!line.words.empty()) {
-    return make_diag(DiagCode::U111,
-                     {{"verb", line.verb}, {"what", "machine"}, {"text", line.words.front()}});
+    return make_diag(DiagCode::U111, {{"verb", line.verb},
+                                      {"what", "machine, the one it runs on"},
+                                      {"text", line.words.front()}});
   }
   HP_REQUIRE_OK(check_json(line));
   DoctorRequest request{.nvrtc = line.value("nvrtc"), .libraries = {}};

@@ -10,6 +10,9 @@
 #include "driver/profile_host.h"
 #include "exec/cpu/kernels/gemm.h"
 #ifdef HARPE_WITH_CUDA
+#include <dlfcn.h>
+#include <link.h>
+
 #include "exec/cuda/current_device.h"
 #include "exec/cuda/device.h"
 #include "exec/cuda/library.h"
@@ -55,6 +58,14 @@ constexpr const char* kNoRuns = "`harpe run --backend cuda` does not run";
 std::string print_version(std::int64_t number, std::int64_t step) {
   return std::to_string(number / (step * step)) + "." + std::to_string(number / step % step) + "." +
          std::to_string(number % step);
+}
+
+// Of a library that is open, by the name it was opened by.
+std::string file_of(const std::string& name) {
+  void* const handle = ::dlopen(name.c_str(), RTLD_NOW | RTLD_NOLOAD);
+  link_map* map = nullptr;
+  const bool is_known = handle != nullptr && ::dlinfo(handle, RTLD_DI_LINKMAP, &map) == 0;
+  return is_known && map->l_name[0] != '\0' ? map->l_name : name;
 }
 
 LibraryFacts refused(LibraryFacts facts, const Diag& why) {
@@ -105,7 +116,7 @@ const std::vector<Candidate>& candidates() {
        blas_version},
       {"libfabric",
        {"libfabric.so.1"},
-       "nothing in this version: ranks are on one machine",
+       "nothing is lost in this version: ranks are on one machine",
        "fi_version",
        fabric_version},
   };
@@ -152,7 +163,7 @@ LibraryFacts examine_library(const Candidate& candidate, const std::vector<std::
                      .cost = candidate.cost};
   const Checked<cuda::Library> library = cuda::Library::open(places);
   if (!library.ok()) return refused(std::move(facts), library.error());
-  facts.path = library->path();
+  facts.path = file_of(library->path());
   const Checked<void*> function = library->find(candidate.symbol);
   if (!function.ok()) return refused(std::move(facts), function.error());
   facts.version = candidate.version(*function);
@@ -171,7 +182,7 @@ LibraryFacts examine_compiler(const DoctorRequest& request,
   folders.insert(folders.end(), wheels.begin(), wheels.end());
   const Checked<cuda::Nvrtc> compiler = cuda::Nvrtc::open(request.nvrtc, folders);
   if (!compiler.ok()) return refused(std::move(facts), compiler.error());
-  facts.path = compiler->path();
+  facts.path = file_of(compiler->path());
   facts.version = compiler->version();
   return facts;
 }
@@ -231,7 +242,7 @@ void examine_gpus(Examination& examination) {
     examination.libraries.push_back(refused(std::move(facts), driver.error()));
     return;
   }
-  facts.path = "libcuda.so.1";
+  facts.path = file_of("libcuda.so.1");
   int version = 0;
   if ((*driver)->cuDriverGetVersion(&version) == CUDA_SUCCESS) {
     facts.version =
