@@ -22,6 +22,12 @@ constexpr std::int64_t kMaxTasks = 1'000'000;  // D17
 // A fold holds whole regions: a launch costs more than a pass over memory.
 constexpr std::int64_t kScratchElements = std::int64_t{1} << 30;
 
+// Where the numbers of Occupancy lie in a rank's arena: behind the data.
+struct Numbers {
+  std::int64_t offset = 0;
+  std::int64_t bytes = 0;
+};
+
 // The plan, its index algebra and its memory, at addresses that stay.
 struct Prepared {
   Plan plan;
@@ -31,6 +37,7 @@ struct Prepared {
   std::vector<std::unique_ptr<cuda::KernelLibrary>> libraries;  // per GPU
   cuda::RankLibraries of_rank;
   actions::Bases bases;
+  Numbers numbers;
   actions::Occupancy occupancy;
   actions::Scratch no_scratch;
   std::vector<cuda::DeviceMemory> pieces;  // of scratch
@@ -150,6 +157,13 @@ class CudaExecutor final : public Executor {
                               driver.cuMemsetD8Async(at, 0xff,
                                                      static_cast<std::size_t>(alloc.bytes),
                                                      program.origin().handle())));
+    }
+    if (prepared_->numbers.bytes > 0) {
+      const auto at = static_cast<CUdeviceptr>(
+          prepared_->peers.arena(rank) + static_cast<std::uint64_t>(prepared_->numbers.offset));
+      const auto bytes = static_cast<std::size_t>(prepared_->numbers.bytes);
+      HP_REQUIRE_OK(cuda_call(driver, "cuMemsetD8Async",
+                              driver.cuMemsetD8Async(at, 0, bytes, program.origin().handle())));
     }
     return program.origin().synchronize();
   }
@@ -284,6 +298,20 @@ Checked<std::vector<RankProgram>> make_programs(Prepared& prepared, const CudaOp
   return programs;
 }
 
+Numbers numbers_of(const Plan& plan, const Blocks& blocks) {
+  constexpr std::int64_t kAlign = 512;
+  return {.offset = (arena_bytes(plan) + kAlign - 1) / kAlign * kAlign,
+          .bytes = actions::Occupancy::bytes_per_rank(plan, blocks)};
+}
+
+std::vector<std::byte*> places_of(const cuda::Peers& peers, const Numbers& numbers) {
+  std::vector<std::byte*> places;
+  for (int rank = 0; rank < peers.ranks(); ++rank) {
+    places.push_back(reinterpret_cast<std::byte*>(peers.arena(rank)) + numbers.offset);
+  }
+  return places;
+}
+
 std::int32_t most_words(const cuda::Wiring& wiring) {
   std::size_t most = 0;
   for (const std::vector<cuda::Word>& page : wiring.pages) most = std::max(most, page.size());
@@ -295,15 +323,17 @@ std::int32_t most_words(const cuda::Wiring& wiring) {
 Checked<std::unique_ptr<Executor>> make_cuda_executor(const Plan& plan,
                                                       const CudaOptions& options) {
   HP_REQUIRE_OK(check_size(plan));
+  HP_REQUIRE_OK(actions::check_ragged(plan.program));
   HP_TRY(Blocks blocks, Blocks::make(plan.program, plan.mesh, plan.form));
   HP_TRY(const std::shared_ptr<const cuda::DriverApi> driver, cuda::open_driver());
   HP_TRY(std::vector<cuda::DeviceId> gpus, gpus_of(*driver, plan, options));
   HP_TRY(const cuda::Nvrtc compiler, cuda::Nvrtc::open(options.nvrtc, options.cuda_folders));
   cuda::Wiring wiring = cuda::wire(plan);
+  const Numbers numbers = numbers_of(plan, blocks);
   HP_TRY(cuda::Peers peers, cuda::Peers::open(driver, {.gpus = std::move(gpus),
-                                                       .arena_bytes = arena_bytes(plan),
+                                                       .arena_bytes = numbers.offset + numbers.bytes,
                                                        .flags = most_words(wiring)}));
-  actions::Occupancy occupancy(plan, blocks);
+  actions::Occupancy occupancy(plan, blocks, places_of(peers, numbers));
   auto prepared = std::make_unique<Prepared>(Prepared{.plan = plan,
                                                       .blocks = std::move(blocks),
                                                       .wiring = std::move(wiring),
@@ -311,6 +341,7 @@ Checked<std::unique_ptr<Executor>> make_cuda_executor(const Plan& plan,
                                                       .libraries = {},
                                                       .of_rank = {},
                                                       .bases = {},
+                                                      .numbers = numbers,
                                                       .occupancy = std::move(occupancy),
                                                       .no_scratch = {},
                                                       .pieces = {}});
