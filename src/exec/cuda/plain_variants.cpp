@@ -13,7 +13,7 @@ struct Entry {
   const char* header;
   const char* arguments;
   std::int32_t threads;
-  std::int32_t blocks;  // of a multiprocessor, at least: what registers are left for
+  std::int32_t blocks;   // of a multiprocessor, at least: what registers are left for
   bool computes = true;  // in f32 or f64
 };
 

@@ -130,8 +130,7 @@ HeadTensor tensor_of(const void* data, DType dtype, std::int64_t row_stride,
 
 // Attention for tensor cores, where its heads, mask and strides are such as they take.
 std::optional<AttentionSpec> fast_attention(const AttentionProblem& p,
-                                            const Loops<kOperands>& loops,
-                                            int multiprocessors) {
+                                            const Loops<kOperands>& loops, int multiprocessors) {
   const bool half = p.q.dtype == DType::BF16 || p.q.dtype == DType::F16;
   const bool dense = p.q.column_stride == 1 && p.k.column_stride == 1 && p.v.column_stride == 1;
   const std::optional<Heads> heads = heads_of(loops);
@@ -260,8 +259,7 @@ Checked<std::vector<LaunchSpec>> plan(const LaunchChoice& choice, const actions:
         args.v.data = moved(p.v.data, offsets[kV]);
         args.o = moved(p.o, offsets[kO]);
         args.lse = moved(p.lse, offsets[kL]);
-        args.tables =
-            tables_of(p.tables, std::span(offsets).template last<actions::kMaskTables>());
+        args.tables = tables_of(p.tables, std::span(offsets).template last<actions::kMaskTables>());
         args.nest = nest_of(inner);
         args.turns = turns_of(inner);
         const std::int64_t blocks = divide_up(p.queries, device::kPlainRows) * args.turns;

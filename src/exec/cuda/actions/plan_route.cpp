@@ -35,7 +35,7 @@ struct Side {
 struct Walk {
   device::RouteArgs args{};
   std::vector<std::byte> table;
-  Side rows;   // of tokens
+  Side rows;  // of tokens
   Side slots;
   DType weight_dtype = DType::F32;
   bool uniform = true;  // each side has one type
@@ -110,8 +110,8 @@ Walk walk_of(const LaunchChoice& choice, const SlabWalk& walk) {
   args.wide_index = walk.index_dtype == DType::I64;
   const std::int64_t most = device::kRouteEntries / std::max<std::int64_t>(walk.choices, 1);
   const std::int64_t few = divide_up(args.tokens, kBlocksOfOne * choice.multiprocessors);
-  args.tokens_of_block = static_cast<std::int32_t>(
-      std::clamp<std::int64_t>(few, 1, std::max<std::int64_t>(most, 1)));
+  args.tokens_of_block =
+      static_cast<std::int32_t>(std::clamp<std::int64_t>(few, 1, std::max<std::int64_t>(most, 1)));
   return result;
 }
 

@@ -160,8 +160,8 @@ struct PlainTable {
   std::int64_t stride;
 };
 
-// As MaskTables (exec/actions/problems.h): a query sees a key iff their documents are equal, and the
-// key is there.
+// As MaskTables (exec/actions/problems.h): a query sees a key iff their documents are equal, and
+// the key is there.
 struct PlainTables {
   PlainTable documents;
   PlainTable length;

@@ -87,8 +87,8 @@ HP_DEVICE PlainPairs pairs_of(const PlainGradientArgs& args, const PlainJob& job
   return pairs;
 }
 
-// Of the pairs of the warp's rows with the lane's inner row: which there are, as bits of inner rows.
-// Whether the block has any, as far as masks on data say.
+// Of the pairs of the warp's rows with the lane's inner row: which there are, as bits of inner
+// rows. Whether the block has any, as far as masks on data say.
 HP_DEVICE bool find_pairs(const PlainGradientArgs& args, const PlainJob& job,
                           const PlainPairs& pairs, std::int64_t inner, std::int64_t end,
                           std::uint32_t (&seen)[kRowsOfWarp]) {

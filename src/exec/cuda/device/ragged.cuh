@@ -5,7 +5,8 @@
 // Rows whose number is known as a kernel runs. Launches are made for all there may be.
 namespace harpe::device {
 
-// Of so many rows those that are used. The number was written by an earlier kernel, maybe of a peer.
+// Of so many rows those that are used. The number was written by an earlier kernel, maybe of a
+// peer.
 HP_DEVICE std::int64_t used_of(const UsedRows& used, std::int64_t capacity) {
   if (used.rows == nullptr) return capacity;
   const std::int64_t count = *static_cast<const volatile std::int32_t*>(used.rows) - used.before;

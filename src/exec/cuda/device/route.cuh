@@ -12,7 +12,7 @@ struct RouteTiles {
   std::int32_t counts[kRouteMostExperts];  // choices of each expert so far
   std::int32_t experts[kRouteEntries];     // of the block's choices; -1: of none here
   std::int32_t slots[kRouteEntries];
-  void* places[kRouteEntries];   // where the slot is; null: not here
+  void* places[kRouteEntries];  // where the slot is; null: not here
   double weights[kRouteEntries];
   const RouteRun* runs[kRouteEntries];  // of the block's tokens
 };

@@ -7,7 +7,7 @@
 namespace harpe::device {
 
 inline constexpr int kRouteThreads = 256;
-inline constexpr int kRouteEntries = 512;     // choices that a block has slots for at a time
+inline constexpr int kRouteEntries = 512;       // choices that a block has slots for at a time
 inline constexpr int kRouteMostExperts = 2048;  // that a walk counts
 
 // Choices in memory: 32-bit integers, or 64-bit ones.

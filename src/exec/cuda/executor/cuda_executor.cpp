@@ -43,11 +43,8 @@ struct Prepared {
   std::vector<cuda::DeviceMemory> pieces;  // of scratch
 
   [[nodiscard]] actions::Setting setting(const actions::Scratch& scratch) const {
-    return {.plan = plan,
-            .blocks = blocks,
-            .bases = bases,
-            .occupancy = occupancy,
-            .scratch = scratch};
+    return {
+        .plan = plan, .blocks = blocks, .bases = bases, .occupancy = occupancy, .scratch = scratch};
   }
   [[nodiscard]] actions::Setting setting() const { return setting(no_scratch); }
 };
@@ -151,12 +148,12 @@ class CudaExecutor final : public Executor {
       HP_CHECK(buffer != nullptr, "buffer of `" + alloc.name + "`");
       const bool given = buffer->role == Role::In || buffer->role == Role::InOut;
       if (alloc.level == Level::Home && given) continue;
-      const auto at = static_cast<CUdeviceptr>(
-          prepared_->peers.arena(rank) + static_cast<std::uint64_t>(alloc.offset));
-      HP_REQUIRE_OK(cuda_call(driver, "cuMemsetD8Async",
-                              driver.cuMemsetD8Async(at, 0xff,
-                                                     static_cast<std::size_t>(alloc.bytes),
-                                                     program.origin().handle())));
+      const auto at = static_cast<CUdeviceptr>(prepared_->peers.arena(rank) +
+                                               static_cast<std::uint64_t>(alloc.offset));
+      HP_REQUIRE_OK(
+          cuda_call(driver, "cuMemsetD8Async",
+                    driver.cuMemsetD8Async(at, 0xff, static_cast<std::size_t>(alloc.bytes),
+                                           program.origin().handle())));
     }
     if (prepared_->numbers.bytes > 0) {
       const auto at = static_cast<CUdeviceptr>(
@@ -202,7 +199,8 @@ Checked<Ok> check_size(const Plan& plan) {
 
 Checked<Ok> check_transport(TaskId id, const Task& task) {
   const bool moves = task.kind == TaskKind::Copy || task.kind == TaskKind::Collective;
-  const bool crosses = task.via == Via::Proxy || task.via == Via::Ibgda || task.via == Via::Multimem;
+  const bool crosses =
+      task.via == Via::Proxy || task.via == Via::Ibgda || task.via == Via::Multimem;
   if (!moves || !crosses) return Ok{};
   return make_diag(DiagCode::G074, {{"task", id.value}, {"via", print(task.via)}});
 }
@@ -330,9 +328,10 @@ Checked<std::unique_ptr<Executor>> make_cuda_executor(const Plan& plan,
   HP_TRY(const cuda::Nvrtc compiler, cuda::Nvrtc::open(options.nvrtc, options.cuda_folders));
   cuda::Wiring wiring = cuda::wire(plan);
   const Numbers numbers = numbers_of(plan, blocks);
-  HP_TRY(cuda::Peers peers, cuda::Peers::open(driver, {.gpus = std::move(gpus),
-                                                       .arena_bytes = numbers.offset + numbers.bytes,
-                                                       .flags = most_words(wiring)}));
+  HP_TRY(cuda::Peers peers,
+         cuda::Peers::open(driver, {.gpus = std::move(gpus),
+                                    .arena_bytes = numbers.offset + numbers.bytes,
+                                    .flags = most_words(wiring)}));
   actions::Occupancy occupancy(plan, blocks, places_of(peers, numbers));
   auto prepared = std::make_unique<Prepared>(Prepared{.plan = plan,
                                                       .blocks = std::move(blocks),
