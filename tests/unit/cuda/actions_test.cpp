@@ -253,12 +253,14 @@ actions::SlabWalk walk_of(std::int64_t tokens, std::int64_t choices, std::size_t
 TEST(PlanLaunches, follows_a_route_in_one_launch) {
   const std::vector<std::int64_t> strides[] = {{1}, {1}};
   const Rows row(std::vector<std::int64_t>{256}, strides);
-  const auto gathered = plan_of(actions::GatherRows{.walk = walk_of(512, 4, 16), .features = row});
+  const auto gathered =
+      plan_of(actions::GatherRows{.walk = walk_of(512, 4, 16), .features = row, .pads = true});
   ASSERT_EQ(gathered.size(), 1U);
   const auto& gather = std::get<PlainLaunch>(gathered[0]);
   const auto& args = std::get<device::RouteArgs>(gather.args);
   EXPECT_EQ(args.word_bytes, 16);
   EXPECT_EQ(args.turns, 256 * 2 / 16);
+  EXPECT_TRUE(args.pads);
   EXPECT_EQ(args.tokens, 512);
   EXPECT_EQ(gather.blocks * args.tokens_of_block, 512);
   const auto* const runs = reinterpret_cast<const device::RouteRun*>(gather.table.data());

@@ -176,6 +176,7 @@ Checked<std::vector<LaunchSpec>> plan(const LaunchChoice& choice,
                                       const actions::GatherRows& gather) {
   Walk walk = walk_of(choice, gather.walk);
   HP_REQUIRE_OK(check(choice, gather.walk, walk));
+  walk.args.pads = gather.pads;
   const std::int64_t size = size_in_bytes(walk.slots.dtype);
   const std::int64_t from_size = size_in_bytes(walk.rows.dtype);
   const Loops<2> loops = loops_over(gather.features, size, from_size);
