@@ -5,27 +5,52 @@
 
 namespace harpe::actions {
 
-Occupancy::Occupancy(const Plan& plan, const Blocks& blocks) : rows_(plan.allocs.size(), nullptr) {
-  std::vector<std::size_t> offsets(plan.allocs.size());
-  std::vector<bool> is_ragged(plan.allocs.size());
-  for (std::size_t i = 0; i < plan.allocs.size(); ++i) {
-    const Buffer* const buffer = find_buffer(plan.program, plan.allocs[i].buffer);
-    HP_CHECK(buffer != nullptr, "buffer of `" + plan.allocs[i].name + "`");
-    const Axis* const ragged = find_ragged_axis(plan.program, *buffer);
-    if (ragged == nullptr) continue;
-    const auto slots = static_cast<std::size_t>(blocks.find_axis(ragged->name));
-    is_ragged[i] = true;
-    offsets[i] = size_;
-    size_ += static_cast<std::size_t>(size_of(*find_axis(plan.program, ragged->of)) *
-                                      blocks.axes()[slots].blocks);
-  }
-  memory_ = std::make_unique<std::int32_t[]>(size_);
+namespace {
+
+// How many numbers an allocation has; none without a ragged axis.
+std::int64_t count_numbers(const Plan& plan, const Blocks& blocks, const Alloc& alloc) {
+  const Buffer* const buffer = find_buffer(plan.program, alloc.buffer);
+  HP_CHECK(buffer != nullptr, "buffer of `" + alloc.name + "`");
+  const Axis* const ragged = find_ragged_axis(plan.program, *buffer);
+  if (ragged == nullptr) return 0;
+  const auto slots = static_cast<std::size_t>(blocks.find_axis(ragged->name));
+  return size_of(*find_axis(plan.program, ragged->of)) * blocks.axes()[slots].blocks;
+}
+
+}  // namespace
+
+Occupancy::Occupancy(const Plan& plan, const Blocks& blocks, std::span<std::byte* const> memory)
+    : rows_(plan.allocs.size(), nullptr) {
+  std::vector<std::int32_t*> next;
+  for (std::byte* const bytes : memory) next.push_back(reinterpret_cast<std::int32_t*>(bytes));
   for (std::size_t i = 0; i < rows_.size(); ++i) {
-    if (is_ragged[i]) rows_[i] = memory_.get() + offsets[i];
+    const std::int64_t numbers = count_numbers(plan, blocks, plan.allocs[i]);
+    if (numbers == 0) continue;
+    std::int32_t*& at = next[plan.allocs[i].rank.index()];
+    rows_[i] = at;
+    at += numbers;
   }
 }
 
-void Occupancy::clear() const { std::fill_n(memory_.get(), size_, 0); }
+std::int64_t Occupancy::bytes_per_rank(const Plan& plan, const Blocks& blocks) {
+  std::vector<std::int64_t> numbers(static_cast<std::size_t>(plan.mesh.ranks()));
+  for (const Alloc& alloc : plan.allocs) {
+    numbers[alloc.rank.index()] += count_numbers(plan, blocks, alloc);
+  }
+  const std::int64_t most = numbers.empty() ? 0 : std::ranges::max(numbers);
+  return most * static_cast<std::int64_t>(sizeof(std::int32_t));
+}
+
+Checked<Ok> check_ragged(const Program& program) {
+  for (const Buffer* const buffer : buffers_of(program)) {
+    const Axis* const ragged = find_ragged_axis(program, *buffer);
+    if (ragged == nullptr || buffer->role == Role::Temp) continue;
+    return make_diag(
+        DiagCode::X015,
+        {{"buffer", buffer->name}, {"axis", ragged->name}, {"role", print(buffer->role)}});
+  }
+  return Ok{};
+}
 
 void RaggedAxis::add_cuts(std::vector<std::vector<std::int64_t>>& cuts,
                           const std::vector<Interval>& box) const {

@@ -4,13 +4,13 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <span>
 #include <vector>
 
 #include "ir/blocks.h"
 #include "plan/plan.h"
+#include "support/diag.h"
 
 namespace harpe::actions {
 
@@ -18,20 +18,24 @@ namespace harpe::actions {
 // e of its owner, the first so many rows. Known only at run time, so every allocation of a ragged
 // buffer carries these numbers beside its data, and whatever moves or makes rows of a block moves
 // or makes the block's number. Numbers stand by (e, b), not by slot: contents that take turns in a
-// slot do not share them.
+// slot do not share them. They are where the rank's data are, whose owner sets them to zero before
+// a run: nothing is there.
 class Occupancy {
  public:
-  Occupancy(const Plan& plan, const Blocks& blocks);
+  // `memory` per rank: so many bytes where whoever computes can read and write, aligned to words.
+  Occupancy(const Plan& plan, const Blocks& blocks, std::span<std::byte* const> memory);
+  // Of each rank; equal on all.
+  [[nodiscard]] static std::int64_t bytes_per_rank(const Plan& plan, const Blocks& blocks);
 
   // The allocation's numbers, [owner][block]; null where its buffer has no ragged axis.
   [[nodiscard]] std::int32_t* of(AllocId alloc) const { return rows_[alloc.index()]; }
-  void clear() const;  // every number: nothing there
 
  private:
   std::vector<std::int32_t*> rows_;  // per allocation
-  std::size_t size_ = 0;
-  std::unique_ptr<std::int32_t[]> memory_;
 };
+
+// Ragged buffers live within a plan: no caller gives or takes their numbers. Errors: X015.
+[[nodiscard]] Checked<Ok> check_ragged(const Program& program);
 
 // The ragged axis of a task's space, where it has one.
 struct RaggedAxis {

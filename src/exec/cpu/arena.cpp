@@ -1,5 +1,6 @@
 #include "exec/cpu/arena.h"
 
+#include <algorithm>
 #include <cstring>
 #include <new>
 
@@ -33,5 +34,16 @@ void Arenas::poison(const Plan& plan) const {
     std::memset(bases_.address(alloc), 0xff, static_cast<std::size_t>(alloc.bytes));
   }
 }
+
+Numbers::Numbers(const Plan& plan, std::int64_t bytes_per_rank) {
+  const std::int64_t of_rank = bytes_per_rank / static_cast<std::int64_t>(sizeof(std::int32_t));
+  count_ = of_rank * plan.mesh.ranks();
+  memory_ = std::make_unique<std::int32_t[]>(static_cast<std::size_t>(count_));
+  for (std::int64_t rank = 0; rank < plan.mesh.ranks(); ++rank) {
+    of_ranks_.push_back(reinterpret_cast<std::byte*>(memory_.get() + rank * of_rank));
+  }
+}
+
+void Numbers::clear() const { std::fill_n(memory_.get(), count_, 0); }
 
 }  // namespace harpe::cpu

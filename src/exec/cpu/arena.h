@@ -32,4 +32,18 @@ class Arenas {
   actions::Bases bases_;
 };
 
+// What Occupancy keeps, of all ranks of a plan.
+class Numbers {
+ public:
+  Numbers(const Plan& plan, std::int64_t bytes_per_rank);
+
+  [[nodiscard]] const std::vector<std::byte*>& of_ranks() const { return of_ranks_; }
+  void clear() const;
+
+ private:
+  std::int64_t count_;
+  std::unique_ptr<std::int32_t[]> memory_;
+  std::vector<std::byte*> of_ranks_;
+};
+
 }  // namespace harpe::cpu

@@ -10,7 +10,6 @@
 #include "exec/cpu/marking.h"
 #include "exec/cpu/runner.h"
 #include "exec/cpu/tensors.h"
-#include "ir/routing.h"
 #include "support/check.h"
 
 namespace harpe {
@@ -25,6 +24,7 @@ struct Prepared {
   Plan plan;
   Blocks blocks;
   cpu::Arenas arenas;
+  cpu::Numbers numbers;
   actions::Occupancy occupancy;
   std::vector<std::unique_ptr<std::byte[]>> pieces;  // of scratch
   actions::Scratch scratch = {};
@@ -59,7 +59,7 @@ class CpuExecutor final : public Executor {
   [[nodiscard]] Result<RunStats, FaultReport> run(const RunOptions& options) override {
     HP_CHECK(!broken_, "an executor is not run again after a fault");
     prepared_->arenas.poison(plan());
-    prepared_->occupancy.clear();
+    prepared_->numbers.clear();
     broken_ = true;  // until this run is over
     marking_.begin(options.iterations, options.trace);
     const cpu::RunOutcome outcome = cpu::run_lanes(marking_, options_, options.wait_limit);
@@ -130,26 +130,20 @@ Checked<Ok> check_size(const Plan& plan) {
   return Ok{};
 }
 
-Checked<Ok> check_ragged(const Program& program) {
-  for (const Buffer* const buffer : buffers_of(program)) {
-    const Axis* const ragged = find_ragged_axis(program, *buffer);
-    if (ragged == nullptr || buffer->role == Role::Temp) continue;
-    return make_diag(
-        DiagCode::X015,
-        {{"buffer", buffer->name}, {"axis", ragged->name}, {"role", print(buffer->role)}});
-  }
-  return Ok{};
-}
-
 }  // namespace
 
 Checked<std::unique_ptr<Executor>> make_cpu_executor(const Plan& plan, const CpuOptions& options) {
   HP_REQUIRE_OK(check_size(plan));
-  HP_REQUIRE_OK(check_ragged(plan.program));
+  HP_REQUIRE_OK(actions::check_ragged(plan.program));
   HP_TRY(Blocks blocks, Blocks::make(plan.program, plan.mesh, plan.form));
-  actions::Occupancy occupancy(plan, blocks);
-  auto prepared = std::make_unique<Prepared>(
-      Prepared{plan, std::move(blocks), cpu::Arenas(plan), std::move(occupancy), {}});
+  cpu::Numbers numbers(plan, actions::Occupancy::bytes_per_rank(plan, blocks));
+  actions::Occupancy occupancy(plan, blocks, numbers.of_ranks());
+  auto prepared = std::make_unique<Prepared>(Prepared{.plan = plan,
+                                                      .blocks = std::move(blocks),
+                                                      .arenas = cpu::Arenas(plan),
+                                                      .numbers = std::move(numbers),
+                                                      .occupancy = std::move(occupancy),
+                                                      .pieces = {}});
   prepared->scratch = {
       .reserve =
           [&pieces = prepared->pieces](std::int64_t bytes) {

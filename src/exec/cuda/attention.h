@@ -40,7 +40,10 @@ struct AttentionChunkSpec {
 // output = softmax(scale Q K^T + mask) V for every head and batch entry, and lse. Where `carried`,
 // as if the keys behind (carried_output, what `lse` holds) had come first; where `to_state`, the
 // output is f32, to be carried on. Addresses and strides of tensors are multiples of 16 bytes;
-// those of lse need not be.
+// those of lse need not be. A key that the mask hides from a query still meets it with weight 0
+// where it shares a tile with one that is seen: values of chunks are finite, seen or not, or NaN
+// reach rows that see none of them. Keys may be anything where they are hidden. Memory behind a
+// chunk's or a panel's rows is not read: boxes that reach beyond them are filled with zeros.
 struct AttentionSpec {
   std::int64_t batch = 1;
   std::int64_t heads = 0;

@@ -3,7 +3,7 @@
 #include <array>
 #include <string>
 
-#include "exec/cuda/device/plain_args.h"
+#include "exec/cuda/device/route_args.h"
 
 namespace harpe::cuda {
 namespace {
@@ -13,17 +13,22 @@ struct Entry {
   const char* header;
   const char* arguments;
   std::int32_t threads;
-  std::int32_t blocks;  // of a multiprocessor, at least: what registers are left for
+  std::int32_t blocks;   // of a multiprocessor, at least: what registers are left for
+  bool computes = true;  // in f32 or f64
 };
 
-constexpr std::array<Entry, 7> kEntries = {{
-    {"move", "strided", "MoveArgs", device::kStridedThreads, 4},
+constexpr std::array<Entry, 11> kEntries = {{
+    {"move", "strided", "MoveArgs", device::kStridedThreads, 4, false},
     {"map", "strided", "MapArgs", device::kStridedThreads, 4},
     {"combine", "combine", "CombineArgs", device::kRowThreads, 4},
     {"row_dot", "row_dot", "RowDotArgs", device::kRowThreads, 4},
     {"plain_gemm", "plain_gemm", "PlainGemmArgs", device::kPlainGemmThreads, 2},
     {"plain_attention", "plain_attention", "PlainAttentionArgs", device::kPlainAttentionThreads, 2},
     {"plain_gradient", "plain_gradient", "PlainGradientArgs", device::kPlainAttentionThreads, 2},
+    {"choose_experts", "choices", "ChooseArgs", device::kRouteThreads, 4, false},
+    {"limit_choices", "choices", "LimitArgs", device::kRouteThreads, 4, false},
+    {"gather_rows", "route", "RouteArgs", device::kRouteThreads, 4, false},
+    {"combine_rows", "route", "RouteArgs", device::kRouteThreads, 4},
 }};
 
 }  // namespace
@@ -31,7 +36,7 @@ constexpr std::array<Entry, 7> kEntries = {{
 KernelVariant plain_variant(PlainKernel kernel, bool wide) {
   const Entry& entry = kEntries[static_cast<std::size_t>(kernel)];
   const std::string name = entry.name;
-  const bool computes = kernel != PlainKernel::Move;
+  const bool computes = entry.computes;
   const std::string real = wide ? "double" : "float";
   const std::string source = std::string("#include \"exec/cuda/device/") + entry.header +
                              ".cuh\"\n\n"
@@ -52,11 +57,10 @@ KernelVariant plain_variant(PlainKernel kernel, bool wide) {
 }
 
 std::vector<KernelVariant> plain_variants() {
-  std::vector<KernelVariant> variants = {plain_variant(PlainKernel::Move, false)};
-  for (const PlainKernel kernel :
-       {PlainKernel::Map, PlainKernel::Combine, PlainKernel::RowDot, PlainKernel::Gemm,
-        PlainKernel::Attention, PlainKernel::Gradient}) {
-    for (const bool wide : {false, true}) variants.push_back(plain_variant(kernel, wide));
+  std::vector<KernelVariant> variants;
+  for (std::size_t i = 0; i < kEntries.size(); ++i) {
+    variants.push_back(plain_variant(static_cast<PlainKernel>(i), false));
+    if (kEntries[i].computes) variants.push_back(plain_variant(static_cast<PlainKernel>(i), true));
   }
   return variants;
 }

@@ -7,10 +7,22 @@
 
 namespace harpe::cuda {
 
-// Kernels that take any strides and types; see device/plain_args.h.
-enum class PlainKernel : std::uint8_t { Move, Map, Combine, RowDot, Gemm, Attention, Gradient };
+// Kernels that take any strides and types; see device/plain_args.h and route_args.h.
+enum class PlainKernel : std::uint8_t {
+  Move,
+  Map,
+  Combine,
+  RowDot,
+  Gemm,
+  Attention,
+  Gradient,
+  ChooseExperts,
+  LimitChoices,
+  GatherRows,
+  CombineRows
+};
 
-// `wide`: computes in f64, else in f32. Moves compute nothing.
+// `wide`: computes in f64, else in f32; of kernels that have one way only, false.
 [[nodiscard]] KernelVariant plain_variant(PlainKernel kernel, bool wide);
 
 [[nodiscard]] std::vector<KernelVariant> plain_variants();

@@ -51,6 +51,75 @@ Heads draw_heads(Arena& arena, DType dtype, bool usual) {
   return h;
 }
 
+// Integers that masks read, of each batch entry; some do not exist.
+struct Masks {
+  std::int64_t documents = -1;
+  std::int64_t length = -1;
+  std::int64_t pages = -1;
+  std::int64_t positions = 0;  // of documents
+  std::int64_t page = 1;
+  std::int64_t page_count = 0;
+  std::int64_t first_query = 0;
+  std::int64_t first_key = 0;
+
+  [[nodiscard]] MaskTables tables(std::byte* base) const {
+    const auto table = [&](std::int64_t at) {
+      return IndexTable{.data = at < 0 ? nullptr : base + at};
+    };
+    return {.documents = table(documents),
+            .length = table(length),
+            .pages = table(pages),
+            .page_count = page_count,
+            .page = page,
+            .first_query = first_query,
+            .first_key = first_key};
+  }
+  // Steps of tables, the last operands, from batch entry to batch entry.
+  template <std::size_t kAll>
+  void add_steps(Loop<kAll>& batch) const {
+    if (documents >= 0) batch.bytes[kAll - 3] = positions * 4;
+    if (length >= 0) batch.bytes[kAll - 2] = 4;
+    if (pages >= 0) batch.bytes[kAll - 1] = page_count * 4;
+  }
+};
+
+std::int64_t add_integers(Arena& arena, const std::vector<std::int64_t>& values) {
+  const std::int64_t at = arena.add(DType::I32, static_cast<std::int64_t>(values.size()));
+  auto* place = reinterpret_cast<std::int32_t*>(arena.bytes().data() + at);
+  for (const std::int64_t value : values) *place++ = static_cast<std::int32_t>(value);
+  return at;
+}
+
+Masks draw_masks(Arena& arena, const Heads& h) {
+  Masks masks;
+  masks.first_query = arena.draw(0, 9);
+  masks.first_key = arena.draw(0, 9);
+  masks.positions = std::max(h.queries + masks.first_query, h.keys + masks.first_key);
+  const std::int64_t kind = arena.draw(1, 5);
+  if (kind % 2 == 1) {
+    std::vector<std::int64_t> documents;
+    for (std::int64_t i = 0; i < h.batch * masks.positions; ++i) {
+      documents.push_back(i / arena.draw(20, 30));
+    }
+    masks.documents = add_integers(arena, documents);
+  }
+  if (kind >= 2) {
+    std::vector<std::int64_t> lengths;
+    for (std::int64_t i = 0; i < h.batch; ++i) lengths.push_back(arena.draw(0, h.keys + 5));
+    masks.length = add_integers(arena, lengths);
+  }
+  if (kind >= 4) {
+    masks.page = arena.draw(1, 40);
+    masks.page_count = (h.keys + masks.first_key + masks.page - 1) / masks.page;
+    std::vector<std::int64_t> pages;
+    for (std::int64_t i = 0; i < h.batch * masks.page_count; ++i) {
+      pages.push_back(arena.draw(-1, masks.page_count - 1));  // some twice, some nowhere
+    }
+    masks.pages = add_integers(arena, pages);
+  }
+  return masks;
+}
+
 // A tensor [batch, rows, heads, columns].
 struct Tensor {
   std::int64_t at, rows, heads, columns;
@@ -108,7 +177,20 @@ Bounds bounds_of(const Heads& h) {
           .lse = 2 * score + static_cast<double>(h.keys + 8) * unit + (half ? 0x1p-16 : 0)};
 }
 
-void check_attention(Arena& arena, const Heads& h, bool carry, int& fast,
+// NaN in the keys and values that no query sees for the lengths' sake.
+void poison_unseen(Arena& arena, const Heads& h, const Masks& masks, const Tensor& tensor) {
+  if (masks.length < 0 || masks.pages >= 0) return;
+  for (std::int64_t entry = 0; entry < h.batch; ++entry) {
+    const std::int64_t length =
+        reinterpret_cast<const std::int32_t*>(arena.bytes().data() + masks.length)[entry];
+    const std::int64_t row = tensor.row_stride() * tensor.size();
+    const std::int64_t seen = std::clamp<std::int64_t>(length - masks.first_key, 0, h.keys);
+    std::byte* const begin = arena.bytes().data() + tensor.at + entry * h.keys * row;
+    std::fill(begin + seen * row, begin + h.keys * row, std::byte{0xff});
+  }
+}
+
+void check_attention(Arena& arena, const Heads& h, const Masks& masks, bool carry, int& fast,
                      const std::function<std::vector<cuda::LaunchSpec>(const MakeAction&)>& check) {
   const Bounds bounds = bounds_of(h);
   const DType state = state_dtype(h.dtype);
@@ -118,6 +200,8 @@ void check_attention(Arena& arena, const Heads& h, bool carry, int& fast,
       add_tensor(arena, h, h.keys, h.kv_heads, h.value_dim, h.dtype, 0),
       add_tensor(arena, h, h.queries, h.heads(), h.value_dim, state, bounds.o),
       add_tensor(arena, h, h.queries, h.heads(), 1, state, bounds.lse)};
+  poison_unseen(arena, h, masks, tensors[1]);
+  poison_unseen(arena, h, masks, tensors[2]);
   const auto specs = check([&](std::byte* base) {
     actions::Attend attend;
     attend.first = {.queries = h.queries,
@@ -133,8 +217,10 @@ void check_attention(Arena& arena, const Heads& h, bool carry, int& fast,
                     .lse_stride = tensors[4].row_stride(),
                     .scale = h.scale(),
                     .carry = carry,
-                    .visible = h.visible};
+                    .visible = h.visible,
+                    .tables = masks.tables(base)};
     add_loops(h, tensors, false, attend.loops);
+    masks.add_steps(attend.loops.front());
     return actions::Action{std::move(attend)};
   });
   for (const cuda::LaunchSpec& spec : specs) {
@@ -147,11 +233,23 @@ TEST_F(Attention, is_the_hosts) {
   for (unsigned seed = 0; seed < 64; ++seed) {
     Arena arena(seed);
     const Heads h = draw_heads(arena, kTypes[seed % 4], seed % 12 < 8);
-    check_attention(arena, h, seed % 3 == 0, fast,
+    check_attention(arena, h, {}, seed % 3 == 0, fast,
                     [&](const MakeAction& make) { return check(arena, make); });
     if (HasFailure()) FAIL() << "seed " << seed;
   }
   EXPECT_GT(fast, 4);
+}
+
+TEST_F(Attention, sees_what_data_let_it_see) {
+  int fast = 0;
+  for (unsigned seed = 0; seed < 64; ++seed) {
+    Arena arena(seed);
+    const Heads h = draw_heads(arena, kTypes[seed % 4], seed % 3 == 0);
+    check_attention(arena, h, draw_masks(arena, h), seed % 5 == 0, fast,
+                    [&](const MakeAction& make) { return check(arena, make); });
+    if (HasFailure()) FAIL() << "seed " << seed;
+  }
+  EXPECT_EQ(fast, 0);
 }
 
 // With scores up to 1 and lse from -1 to 1 weights are below e^2, products with values below their
@@ -169,6 +267,7 @@ TEST_F(Attention, has_the_hosts_gradients) {
     const DType dtype = kTypes[seed % 4];
     const DType state = state_dtype(dtype);
     const Heads h = draw_heads(arena, dtype, false);
+    const Masks masks = seed % 2 == 0 ? draw_masks(arena, h) : Masks();
     const double bound = gradient_bound(h);
     const std::array<Tensor, 9> tensors = {
         add_tensor(arena, h, h.queries, h.heads(), h.head_dim, dtype, 0),
@@ -205,8 +304,10 @@ TEST_F(Attention, has_the_hosts_gradients) {
                          .dk = sums(base, 7, seed % 3 == 0),
                          .dv = sums(base, 8, seed % 5 == 0),
                          .scale = h.scale(),
-                         .visible = h.visible};
+                         .visible = h.visible,
+                         .tables = masks.tables(base)};
       add_loops(h, tensors, true, gradients.loops);
+      masks.add_steps(gradients.loops.front());
       return gradients;
     });
     if (HasFailure()) FAIL() << "seed " << seed;

@@ -181,19 +181,111 @@ TEST(PlanLaunches, turns_bands_into_positions) {
   EXPECT_TRUE(std::holds_alternative<PlainLaunch>(prefix[0]));
 }
 
-TEST(PlanLaunches, refuses_routing_and_masks_on_data) {
+TEST(PlanLaunches, leaves_masks_on_data_to_plain_kernels) {
+  std::int32_t length = 0;
+  actions::Attend masked = attention(64, 64, {});
+  masked.first.tables.length.data = &length;
+  for (auto& loop : masked.loops) loop.bytes[6] = loop.length == 2 && loop.bytes[1] > 0 ? 4 : 0;
+  const auto launches = plan_of(masked);
+  ASSERT_EQ(launches.size(), 1U);
+  const auto& args = std::get<device::PlainAttentionArgs>(std::get<PlainLaunch>(launches[0]).args);
+  EXPECT_TRUE(args.tables.any);
+  EXPECT_EQ(args.tables.length.data, &length);
+  EXPECT_EQ(args.nest.bytes[0][6], 4);
+  EXPECT_EQ(args.turns, 16);
+}
+
+TEST(PlanLaunches, keeps_the_loop_over_ragged_rows_outermost) {
+  std::int32_t used = 0;
+  std::int32_t result = 0;
+  actions::Assign ragged = assign(DType::BF16, DType::BF16, {64}, {1}, {1});
+  ragged.slots = {
+      .used = {.rows = &used, .before = 3}, .capacity = 7, .strides = {64, 80}, .result = &result};
+  for (const LaunchChoice& choice : {kCompute, kCopy}) {
+    const auto launches = plan_of(ragged, choice);
+    ASSERT_EQ(launches.size(), 1U);
+    const auto& args = std::get<device::MoveArgs>(std::get<PlainLaunch>(launches[0]).args);
+    EXPECT_EQ(args.used.rows, &used);
+    EXPECT_EQ(args.used.result, &result);
+    EXPECT_EQ(args.used.before, 3);
+    EXPECT_EQ(args.used.capacity, 7);
+    EXPECT_EQ(args.words, 7 * 8);
+    EXPECT_EQ(args.nest.lengths[0], 7);
+  }
+}
+
+TEST(PlanLaunches, multiplies_ragged_rows_to_their_capacity_or_their_number) {
+  std::int32_t used = 0;
+  std::int32_t result = 0;
+  actions::Multiply ragged = product(DType::BF16, 64, 64, 64);
+  ragged.used.rows = &used;
+  ragged.result = &result;
+  const auto fast = plan_of(ragged);
+  ASSERT_EQ(fast.size(), 2U);
+  EXPECT_EQ(std::get<GemmSpec>(fast[0]).panels[0].rows, 64);
+  const auto& number = std::get<device::MoveArgs>(std::get<PlainLaunch>(fast[1]).args);
+  EXPECT_EQ(number.to, &result);
+  EXPECT_EQ(number.from, &used);
+  ragged.first.a.dtype = ragged.first.b.dtype = DType::F32;
+  const auto plain = plan_of(ragged);
+  ASSERT_EQ(plain.size(), 1U);
+  const auto& args = std::get<device::PlainGemmArgs>(std::get<PlainLaunch>(plain[0]).args);
+  EXPECT_EQ(args.used.rows, &used);
+  EXPECT_EQ(args.used.result, &result);
+}
+
+actions::SlabWalk walk_of(std::int64_t tokens, std::int64_t choices, std::size_t experts) {
+  actions::SlabWalk walk;
+  walk.choices = choices;
+  walk.runs.resize(2);
+  for (actions::TokenRun& run : walk.runs) {
+    run.tokens = tokens / 2;
+    run.rows = at(1 << 20);
+    run.row_stride = 512;
+    run.row_dtype = DType::BF16;
+  }
+  walk.slots.resize(experts);
+  walk.slots.back().push_back(
+      {.before = 0, .slots = tokens, .data = at(1 << 22), .stride = 512, .dtype = DType::BF16});
+  return walk;
+}
+
+TEST(PlanLaunches, follows_a_route_in_one_launch) {
+  const std::vector<std::int64_t> strides[] = {{1}, {1}};
+  const Rows row(std::vector<std::int64_t>{256}, strides);
+  const auto gathered =
+      plan_of(actions::GatherRows{.walk = walk_of(512, 4, 16), .features = row, .pads = true});
+  ASSERT_EQ(gathered.size(), 1U);
+  const auto& gather = std::get<PlainLaunch>(gathered[0]);
+  const auto& args = std::get<device::RouteArgs>(gather.args);
+  EXPECT_EQ(args.word_bytes, 16);
+  EXPECT_EQ(args.turns, 256 * 2 / 16);
+  EXPECT_TRUE(args.pads);
+  EXPECT_EQ(args.tokens, 512);
+  EXPECT_EQ(gather.blocks * args.tokens_of_block, 512);
+  const auto* const runs = reinterpret_cast<const device::RouteRun*>(gather.table.data());
+  EXPECT_EQ(runs[1].first, 256);
+  const auto* const firsts =
+      reinterpret_cast<const std::int32_t*>(gather.table.data() + args.first_places_at);
+  EXPECT_EQ(firsts[15], 0);
+  EXPECT_EQ(firsts[16], 1);
+  actions::CombineRows combine{.walk = walk_of(512, 4, 16), .features = row};
+  for (actions::TokenRun& run : combine.walk.runs) {
+    run.row_dtype = DType::F32;
+    run.weights = at(1 << 23);
+  }
+  const auto combined = plan_of(combine);
+  ASSERT_EQ(combined.size(), 1U);
+  EXPECT_TRUE(std::get<device::RouteArgs>(std::get<PlainLaunch>(combined[0]).args).vectors);
+}
+
+TEST(PlanLaunches, refuses_routes_beyond_a_blocks_memory) {
   const auto code = [](const Action& action) {
     const auto launches = plan_launches(kCompute, action);
     return launches.ok() ? DiagCode::G005 : launches.error().code;
   };
-  EXPECT_EQ(code(actions::GatherRows{}), DiagCode::G072);
-  std::int32_t used = 0;
-  actions::Multiply ragged = product(DType::BF16, 64, 64, 64);
-  ragged.used.rows = &used;
-  EXPECT_EQ(code(ragged), DiagCode::G072);
-  actions::Attend masked = attention(64, 64, {});
-  masked.first.tables.length.data = &used;
-  EXPECT_EQ(code(masked), DiagCode::G072);
+  EXPECT_EQ(code(actions::GatherRows{.walk = walk_of(64, 4, 4096)}), DiagCode::G072);
+  EXPECT_EQ(code(actions::GatherRows{.walk = walk_of(64, 1024, 4)}), DiagCode::G072);
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <variant>
@@ -8,6 +9,7 @@
 #include "exec/actions/action.h"
 #include "exec/cuda/attention.h"
 #include "exec/cuda/device/plain_args.h"
+#include "exec/cuda/device/route_args.h"
 #include "exec/cuda/gemm.h"
 #include "exec/cuda/plain_variants.h"
 
@@ -16,12 +18,14 @@ namespace harpe::cuda {
 // A run of a plain kernel.
 using PlainArgs =
     std::variant<device::MoveArgs, device::MapArgs, device::CombineArgs, device::RowDotArgs,
-                 device::PlainGemmArgs, device::PlainAttentionArgs, device::PlainGradientArgs>;
+                 device::PlainGemmArgs, device::PlainAttentionArgs, device::PlainGradientArgs,
+                 device::ChooseArgs, device::LimitArgs, device::RouteArgs>;
 struct PlainLaunch {
   PlainKernel kernel = PlainKernel::Move;
   bool wide = false;
   std::int64_t blocks = 1;
   PlainArgs args;
+  std::vector<std::byte> table = {};  // what RouteArgs points at, to be put into GPU memory
 };
 
 // A copy by the copy engine: rows of `bytes`, so far apart.
@@ -69,5 +73,13 @@ struct LaunchChoice {
                                                     const actions::Attend& heads);
 [[nodiscard]] Checked<std::vector<LaunchSpec>> plan(const LaunchChoice& choice,
                                                     const actions::Differentiate& heads);
+[[nodiscard]] Checked<std::vector<LaunchSpec>> plan(const LaunchChoice& choice,
+                                                    const actions::ChooseExperts& choose);
+[[nodiscard]] Checked<std::vector<LaunchSpec>> plan(const LaunchChoice& choice,
+                                                    const actions::LimitChoices& limit);
+[[nodiscard]] Checked<std::vector<LaunchSpec>> plan(const LaunchChoice& choice,
+                                                    const actions::GatherRows& gather);
+[[nodiscard]] Checked<std::vector<LaunchSpec>> plan(const LaunchChoice& choice,
+                                                    const actions::CombineRows& combine);
 
 }  // namespace harpe::cuda

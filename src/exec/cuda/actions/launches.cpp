@@ -1,7 +1,5 @@
 #include "exec/cuda/actions/launches.h"
 
-#include <type_traits>
-
 #include "exec/cuda/actions/loop_nests.h"
 
 namespace harpe::cuda {
@@ -24,28 +22,20 @@ CUresult enqueue_copy(const DriverApi& driver, const CopyLaunch& copy, CUstream 
 
 Checked<std::vector<LaunchSpec>> plan_launches(const LaunchChoice& choice,
                                                const actions::Action& action) {
-  return std::visit(
-      [&](const auto& one) -> Checked<std::vector<LaunchSpec>> {
-        using Kind = std::decay_t<decltype(one)>;
-        constexpr bool kRouting = std::is_same_v<Kind, actions::ChooseExperts> ||
-                                  std::is_same_v<Kind, actions::LimitChoices> ||
-                                  std::is_same_v<Kind, actions::GatherRows> ||
-                                  std::is_same_v<Kind, actions::CombineRows>;
-        if constexpr (kRouting) {
-          return no_kernel(choice, "the routing of rows");
-        } else {
-          return plan(choice, one);
-        }
-      },
-      action);
+  return std::visit([&](const auto& one) { return plan(choice, one); }, action);
 }
 
 Checked<Launches::Run> Launches::prepare(KernelLibrary& library, const LaunchSpec& spec,
                                          int multiprocessors) const {
   if (const auto* plain = std::get_if<PlainLaunch>(&spec)) {
     HP_TRY(const LoadedKernel* kernel, library.load(plain_variant(plain->kernel, plain->wide)));
-    PlainRun run{.kernel = kernel, .shape = {}, .args = plain->args};
+    PlainRun run{.kernel = kernel, .shape = {}, .args = plain->args, .table = {}};
     run.shape.grid[0] = static_cast<std::uint32_t>(plain->blocks);
+    if (auto* const route = std::get_if<device::RouteArgs>(&run.args)) {
+      HP_TRY(DeviceMemory table, DeviceMemory::copy_of(library.device(), plain->table));
+      route->table = reinterpret_cast<const void*>(table.address());
+      run.table = std::make_unique<DeviceMemory>(std::move(table));
+    }
     return Run{std::move(run)};
   }
   if (const auto* copy = std::get_if<CopyLaunch>(&spec)) return Run{*copy};

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "exec/cuda/actions/launch_spec.h"
+#include "exec/cuda/device_memory.h"
 #include "exec/cuda/kernel_library.h"
 #include "exec/cuda/prepared_attention.h"
 #include "exec/cuda/prepared_gemm.h"
@@ -31,6 +32,7 @@ class Launches {
     const LoadedKernel* kernel;
     LaunchShape shape;
     PlainArgs args;
+    std::unique_ptr<DeviceMemory> table;  // where the arguments point at one
   };
   using Run = std::variant<PlainRun, CopyLaunch, std::unique_ptr<PreparedGemm>,
                            std::unique_ptr<PreparedAttention>>;

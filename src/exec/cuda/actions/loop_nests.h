@@ -82,6 +82,13 @@ template <std::size_t kOperands>
   return nest;
 }
 
+[[nodiscard]] inline Diag too_many_loops(const LaunchChoice& choice, std::size_t loops,
+                                         std::size_t limit) {
+  return make_diag(DiagCode::G075, {{"buffer", choice.buffer},
+                                    {"loops", static_cast<std::int64_t>(loops)},
+                                    {"limit", static_cast<std::int64_t>(limit)}});
+}
+
 // Calls body(offsets, inner loops) once per launch, offsets in bytes. Requires: `loops` are joined.
 // Errors: G075.
 template <std::size_t kOperands, class Body>
@@ -90,9 +97,7 @@ template <std::size_t kOperands, class Body>
   const std::size_t outer = loops.size() > limit ? loops.size() - limit : 0;
   const std::span<const actions::Loop<kOperands>> all(loops);
   if (outer > count_kept(loops) || turns_of(all.first(outer)) > kMostLaunches) {
-    return make_diag(DiagCode::G075, {{"buffer", choice.buffer},
-                                      {"loops", static_cast<std::int64_t>(loops.size())},
-                                      {"limit", static_cast<std::int64_t>(limit)}});
+    return too_many_loops(choice, loops.size(), limit);
   }
   actions::for_each_turn(all.first(outer),
                          [&](const auto& offsets, bool) { body(offsets, all.subspan(outer)); });
@@ -110,6 +115,11 @@ template <class T>
 [[nodiscard]] T* moved(T* data, std::int64_t bytes) {
   using Byte = std::conditional_t<std::is_const_v<T>, const std::byte, std::byte>;
   return reinterpret_cast<T*>(reinterpret_cast<Byte*>(data) + bytes);
+}
+
+[[nodiscard]] inline device::UsedRows used_rows(const actions::Used& used, std::int32_t* result,
+                                                std::int64_t capacity) {
+  return {.rows = used.rows, .result = result, .before = used.before, .capacity = capacity};
 }
 
 [[nodiscard]] inline DeviceAddress address_of(const void* data) {

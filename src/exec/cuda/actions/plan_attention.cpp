@@ -10,8 +10,6 @@ namespace {
 
 using actions::Loop;
 
-constexpr std::string_view kDataMasks = "masks that are read from data";
-
 device::PlainMatrix plain(const MatrixView& matrix, device::Number number) {
   return {.data = matrix.data,
           .number = number,
@@ -23,8 +21,32 @@ device::PlainMask plain(const Visibility& visible) {
   return {.low = visible.low, .high = visible.high, .prefix = visible.prefix};
 }
 
-// Operands of Attend's loops.
+device::PlainTable plain(const IndexTable& table) {
+  return {.data = static_cast<const std::int32_t*>(table.data), .stride = table.stride};
+}
+
+// For one launch, whose tables begin so many bytes on.
+device::PlainTables tables_of(const MaskTables& tables,
+                              std::span<const std::int64_t, actions::kMaskTables> bytes) {
+  device::PlainTables result{.documents = plain(tables.documents),
+                             .length = plain(tables.length),
+                             .pages = plain(tables.pages),
+                             .page_count = tables.page_count,
+                             .page = tables.page,
+                             .first_query = tables.first_query,
+                             .first_key = tables.first_key,
+                             .any = tables.any()};
+  std::size_t at = 0;
+  for (device::PlainTable* const table : {&result.documents, &result.length, &result.pages}) {
+    if (table->data != nullptr) table->data = moved(table->data, bytes[at]);
+    ++at;
+  }
+  return result;
+}
+
+// Operands of Attend's loops, but for the mask's tables.
 enum Operand : std::uint8_t { kQ, kK, kV, kO, kL, kOperands };
+constexpr std::size_t kAllOperands = kOperands + actions::kMaskTables;
 
 // Loops as the kernels for tensor cores walk them: steps of a batch entry and of a head in bytes,
 // and how many heads share their keys.
@@ -193,7 +215,7 @@ device::PlainGradientArgs plain_gradient(const AttentionGradientProblem& p, devi
 }
 
 void move_operands(device::PlainGradientArgs& args, const AttentionGradientProblem& p,
-                   const std::array<std::int64_t, 9>& offsets) {
+                   const std::array<std::int64_t, 9 + actions::kMaskTables>& offsets) {
   args.q.data = moved(p.q.data, offsets[0]);
   args.k.data = moved(p.k.data, offsets[1]);
   args.v.data = moved(p.v.data, offsets[2]);
@@ -203,6 +225,7 @@ void move_operands(device::PlainGradientArgs& args, const AttentionGradientProbl
   args.dq.data = moved(p.dq.data, offsets[6]);
   args.dk.data = moved(p.dk.data, offsets[7]);
   args.dv.data = moved(p.dv.data, offsets[8]);
+  args.tables = tables_of(p.tables, std::span(offsets).last<actions::kMaskTables>());
 }
 
 // Blocks that make a result of so many rows and columns, a turn.
@@ -215,17 +238,19 @@ std::int64_t blocks_of(std::int64_t rows, std::int64_t columns) {
 Checked<std::vector<LaunchSpec>> plan(const LaunchChoice& choice, const actions::Attend& heads) {
   std::vector<LaunchSpec> launches;
   const AttentionProblem& p = heads.first;
-  if (p.tables.any()) return no_kernel(choice, kDataMasks);
   const auto number = number_of(p.q.dtype);
   if (!number || p.k.dtype != p.q.dtype || p.v.dtype != p.q.dtype) {
     return no_kernel(choice, "attention on `" + std::string(print(p.q.dtype)) + "`");
   }
-  Loops<kOperands> loops = first_operands<kOperands>(heads.loops);
-  for (Loop<kOperands>& loop : loops) loop.reduces = false;  // every turn has a state of its own
-  loops = joined(std::move(loops));
-  if (const auto spec = fast_attention(p, loops, choice.multiprocessors)) {
-    return std::vector<LaunchSpec>{*spec};
+  Loops<kAllOperands> loops = heads.loops;
+  for (Loop<kAllOperands>& loop : loops) loop.reduces = false;  // every turn has its own state
+  if (!p.tables.any()) {
+    const Loops<kOperands> plain_loops = joined(first_operands<kOperands>(loops));
+    if (const auto spec = fast_attention(p, plain_loops, choice.multiprocessors)) {
+      return std::vector<LaunchSpec>{*spec};
+    }
   }
+  loops = joined(std::move(loops));
   device::PlainAttentionArgs args = plain_attention(p, *number);
   HP_REQUIRE_OK(for_each_launch(
       choice, loops, device::kMaxLoops, [&](const auto& offsets, const auto& inner) {
@@ -234,6 +259,7 @@ Checked<std::vector<LaunchSpec>> plan(const LaunchChoice& choice, const actions:
         args.v.data = moved(p.v.data, offsets[kV]);
         args.o = moved(p.o, offsets[kO]);
         args.lse = moved(p.lse, offsets[kL]);
+        args.tables = tables_of(p.tables, std::span(offsets).template last<actions::kMaskTables>());
         args.nest = nest_of(inner);
         args.turns = turns_of(inner);
         const std::int64_t blocks = divide_up(p.queries, device::kPlainRows) * args.turns;
@@ -250,12 +276,11 @@ Checked<std::vector<LaunchSpec>> plan(const LaunchChoice& choice,
                                       const actions::Differentiate& heads) {
   std::vector<LaunchSpec> launches;
   const AttentionGradientProblem& p = heads.first;
-  if (p.tables.any()) return no_kernel(choice, kDataMasks);
   const auto number = number_of(p.q.dtype);
   if (!number || p.k.dtype != p.q.dtype || p.v.dtype != p.q.dtype || p.d_o.dtype != p.q.dtype) {
     return no_kernel(choice, "gradients of `" + std::string(print(p.q.dtype)) + "`");
   }
-  const Loops<9> loops = joined(first_operands<9>(heads.loops));
+  const Loops<9 + actions::kMaskTables> loops = joined(heads.loops);
   device::PlainGradientArgs args = plain_gradient(p, *number);
   HP_REQUIRE_OK(for_each_launch(
       choice, loops, device::kMaxLoops, [&](const auto& offsets, const auto& inner) {

@@ -55,7 +55,8 @@ std::optional<GemmSpec> fast_product(const GemmProblem& p, int multiprocessors) 
   return spec;
 }
 
-// All of them, or none.
+// All of them, or none. Where only some rows are used, all there may be are multiplied: each row of
+// C depends on the same row of A alone, and those that are not used are nobody's to read.
 std::optional<std::vector<LaunchSpec>> fast_products(const LaunchChoice& choice,
                                                      const GemmProblem& first,
                                                      const Loops<3>& loops) {
@@ -96,6 +97,15 @@ device::PlainGemmArgs plain_product(const GemmProblem& p) {
   args.k = p.k;
   args.accumulate = p.accumulate;
   return args;
+}
+
+PlainLaunch copy_of_number(std::int32_t* to, const std::int32_t* from) {
+  device::MoveArgs args{};
+  args.to = to;
+  args.from = from;
+  args.words = 1;
+  args.word_bytes = sizeof(std::int32_t);
+  return {.kernel = PlainKernel::Move, .wide = false, .blocks = 1, .args = args};
 }
 
 bool is_state(DType dtype) { return dtype == DType::F32 || dtype == DType::F64; }
@@ -188,16 +198,19 @@ Checked<std::vector<LaunchSpec>> plan(const LaunchChoice& choice,
                                       const actions::Multiply& products) {
   std::vector<LaunchSpec> launches;
   const GemmProblem& p = products.first;
-  if (products.used.rows != nullptr) {
-    return no_kernel(choice, "products of rows whose number the routing decides");
-  }
   if (!number_of(p.a.dtype) || p.a.dtype != p.b.dtype) {
     return no_kernel(choice, "products of `" + std::string(print(p.a.dtype)) + "`");
   }
   const Loops<3> loops = joined(products.loops);
   if (p.m <= 0 || p.n <= 0 || turns_of(std::span<const Loop<3>>(loops)) == 0) return launches;
-  if (auto fast = fast_products(choice, p, loops)) return std::move(*fast);
+  if (auto fast = fast_products(choice, p, loops)) {
+    if (products.result != nullptr && products.used.rows != nullptr) {
+      fast->emplace_back(copy_of_number(products.result, products.used.rows));
+    }
+    return std::move(*fast);
+  }
   device::PlainGemmArgs args = plain_product(p);
+  args.used = used_rows(products.used, products.result, p.m);
   const std::int64_t tiles =
       divide_up(p.m, device::kPlainTile) * divide_up(p.n, device::kPlainTile);
   HP_REQUIRE_OK(for_each_launch(

@@ -11,8 +11,6 @@ namespace {
 using device::MapFunction;
 using device::Number;
 
-constexpr std::string_view kRaggedRows = "rows whose number the routing decides";
-
 // The copy engine takes narrow rows one by one.
 constexpr std::int64_t kLeastCopyBytes = 64;
 
@@ -55,12 +53,28 @@ bool is_pitched(const Loops<2>& loops, std::int64_t row_bytes) {
          std::ranges::min(bytes) >= row_bytes && std::ranges::max(bytes) <= kMostPitch;
 }
 
+// The rows that a launch goes through are its outermost loop's, so that loop is no launches' where
+// only some are used. Errors: G075.
+template <std::size_t kOperands>
+Checked<Ok> check_used(const LaunchChoice& choice, const device::UsedRows& used,
+                       const Loops<kOperands>& loops) {
+  constexpr auto kLimit = static_cast<std::size_t>(device::kMaxLoops + 1);
+  if (used.rows == nullptr || loops.size() <= kLimit) return Ok{};
+  return too_many_loops(choice, loops.size(), kLimit);
+}
+
+template <std::size_t kOperands>
+device::UsedRows used_rows(const actions::SlotRows<kOperands>& slots) {
+  return cuda::used_rows(slots.used, slots.result, slots.capacity);
+}
+
 struct Move {
   void* to = nullptr;
   const void* from = nullptr;  // null: the pattern
   std::array<std::uint32_t, 4> pattern{};
   std::int64_t row_bytes = 0;
   Loops<2> loops;
+  device::UsedRows used{};
 };
 
 Checked<std::vector<LaunchSpec>> plan_move(const LaunchChoice& choice, const Move& move) {
@@ -71,12 +85,14 @@ Checked<std::vector<LaunchSpec>> plan_move(const LaunchChoice& choice, const Mov
   loops.push_back({.length = move.row_bytes / word, .bytes = {word, word}});
   loops = joined(std::move(loops));
   if (turns_of(std::span<const actions::Loop<2>>(loops)) == 0) return launches;
+  HP_REQUIRE_OK(check_used(choice, move.used, loops));
   HP_REQUIRE_OK(for_each_launch(
       choice, loops, device::kMaxLoops + 1, [&](const auto& offsets, const auto& inner) {
         device::MoveArgs args{};
         args.to = moved(move.to, offsets[0]);
         args.from = move.from == nullptr ? nullptr : moved(move.from, offsets[1]);
         args.nest = nest_of(inner);
+        args.used = move.used;
         args.words = turns_of(inner);
         args.word_bytes = static_cast<std::int32_t>(word);
         std::ranges::copy(move.pattern, args.pattern);
@@ -102,6 +118,7 @@ struct Map {
   std::array<MapOperand, 3> operands;  // to, a, b
   std::int64_t length = 0;             // of a row
   Loops<3> loops;
+  device::UsedRows used{};
   double features = 1;
   double epsilon = 0;
 };
@@ -134,6 +151,7 @@ device::MapArgs map_args(const Map& map, bool vectors) {
   args.a_dense = a.stride == 1;
   args.b_dense = b.stride == 1;
   args.features = map.features;
+  args.used = map.used;
   args.epsilon = map.epsilon;
   return args;
 }
@@ -158,6 +176,7 @@ Checked<std::vector<LaunchSpec>> plan_map(const LaunchChoice& choice, const Map&
   Loops<3> loops = map.loops;
   loops.push_back(row);
   loops = joined(std::move(loops));
+  HP_REQUIRE_OK(check_used(choice, map.used, loops));
   device::MapArgs args = map_args(map, width > 1);
   HP_REQUIRE_OK(for_each_launch(
       choice, loops, device::kMaxLoops + 1, [&](const auto& offsets, const auto& inner) {
@@ -183,6 +202,7 @@ Map map_of(const actions::View& to, const actions::View& from, const actions::Ro
   map.operands[0] = {.data = to.data, .dtype = to.dtype};
   map.operands[1] = {.data = from.data, .dtype = from.dtype};
   map.length = rows.length();
+  map.used = used_rows(slots);
   const Loops<2> loops =
       loops_around<2>(rows, &slots, {size_in_bytes(to.dtype), size_in_bytes(from.dtype)});
   for (const actions::Loop<2>& loop : loops) {
@@ -242,7 +262,6 @@ MapFunction function_of(Pointwise function) {
 }  // namespace
 
 Checked<std::vector<LaunchSpec>> plan(const LaunchChoice& choice, const actions::Assign& assign) {
-  if (assign.slots.used.rows != nullptr) return no_kernel(choice, kRaggedRows);
   if (assign.rows.count() == 0) return std::vector<LaunchSpec>{};
   if (assign.to.dtype != assign.from.dtype) {
     Map map = map_of(assign.to, assign.from, assign.rows, assign.slots);
@@ -254,8 +273,10 @@ Checked<std::vector<LaunchSpec>> plan(const LaunchChoice& choice, const actions:
                   .from = assign.from.data,
                   .pattern = {},
                   .row_bytes = assign.rows.length() * size,
-                  .loops = loops_around<2>(assign.rows, &assign.slots, {size, size})};
-  if (!choice.by_copy_engine || !is_pitched(move.loops, move.row_bytes)) {
+                  .loops = loops_around<2>(assign.rows, &assign.slots, {size, size}),
+                  .used = used_rows(assign.slots)};
+  const bool all_rows = move.used.rows == nullptr;  // the copy engine knows no other
+  if (!choice.by_copy_engine || !all_rows || !is_pitched(move.loops, move.row_bytes)) {
     return plan_move(choice, move);
   }
   CopyLaunch copy{
@@ -270,7 +291,6 @@ Checked<std::vector<LaunchSpec>> plan(const LaunchChoice& choice, const actions:
 }
 
 Checked<std::vector<LaunchSpec>> plan(const LaunchChoice& choice, const actions::Add& add) {
-  if (add.slots.used.rows != nullptr) return no_kernel(choice, kRaggedRows);
   if (add.rows.count() == 0) return std::vector<LaunchSpec>{};
   Map map = map_of(add.to, add.from, add.rows, add.slots);
   map.function = MapFunction::Accumulate;
@@ -298,7 +318,6 @@ Checked<std::vector<LaunchSpec>> plan(const LaunchChoice& choice, const actions:
 
 Checked<std::vector<LaunchSpec>> plan(const LaunchChoice& choice, const actions::Apply& apply) {
   const PointwiseProblem& first = apply.first;
-  if (apply.slots.used.rows != nullptr) return no_kernel(choice, kRaggedRows);
   if (apply.rows.count() == 0 || first.length <= 0) return std::vector<LaunchSpec>{};
   const auto operand = [](const PointwiseProblem::Operand& from) {
     return MapOperand{
@@ -314,6 +333,7 @@ Checked<std::vector<LaunchSpec>> plan(const LaunchChoice& choice, const actions:
       .loops = loops_around<3>(apply.rows, &apply.slots,
                                {size_in_bytes(first.to_dtype), size_in_bytes(first.a.dtype),
                                 size_in_bytes(first.b.dtype)}),
+      .used = used_rows(apply.slots),
       .features = first.features,
       .epsilon = first.epsilon};
   // The walk around the kernel's own axis may have a dense row: it is one more loop here.

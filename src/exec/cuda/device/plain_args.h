@@ -26,6 +26,14 @@ struct LoopNest {
   std::int64_t bytes[kMaxLoops + 1][kOperands];  // how far an operand moves per turn
 };
 
+// How many rows are used of those that the outermost loop goes through (exec/actions/occupancy.h).
+struct UsedRows {
+  const std::int32_t* rows;  // of the block; null: all rows are used
+  std::int32_t* result;      // takes the number over; null: nobody does
+  std::int64_t before;       // rows of the block before these
+  std::int64_t capacity;
+};
+
 inline constexpr int kStridedThreads = 256;
 
 // Words from here to there, bit by bit; the last loop goes along a row. Operands: to, from.
@@ -33,6 +41,7 @@ struct MoveArgs {
   void* to;
   const void* from;  // null: the pattern's first bytes, everywhere
   LoopNest<2> nest;
+  UsedRows used;
   std::int64_t words;       // of all turns
   std::int32_t word_bytes;  // 16, 8, 4, 2 or 1: divides every address and step
   alignas(16) std::uint32_t pattern[4];
@@ -66,6 +75,7 @@ struct MapArgs {
   bool a_dense;
   bool b_dense;
   LoopNest<3> nest;
+  UsedRows used;
   std::int64_t turns;
   double features;
   double epsilon;
@@ -127,6 +137,7 @@ struct PlainGemmArgs {
   std::int64_t n;
   std::int64_t k;
   bool accumulate;
+  UsedRows used;  // of C
   LoopNest<3> nest;
   std::int64_t turns;  // of the loops that are kept
   std::int64_t sums;   // of the others
@@ -143,13 +154,32 @@ struct PlainMask {
   }
 };
 
+// A mask's data, by position: 32-bit integers, so many apart.
+struct PlainTable {
+  const std::int32_t* data;  // null: no mask reads it
+  std::int64_t stride;
+};
+
+// As MaskTables (exec/actions/problems.h): a query sees a key iff their documents are equal, and
+// the key is there.
+struct PlainTables {
+  PlainTable documents;
+  PlainTable length;
+  PlainTable pages;
+  std::int64_t page_count;
+  std::int64_t page;
+  std::int64_t first_query;
+  std::int64_t first_key;
+  bool any;
+};
+
 inline constexpr int kPlainRows = 16;    // of a result, of a block: four of each warp
 inline constexpr int kPlainInner = 32;   // what they meet at a time: one of each lane
 inline constexpr int kPlainSlice = 128;  // columns of a result at a time
 inline constexpr int kPlainAttentionThreads = 128;
 
 // softmax(scale q k^T) v of one head after the other, into the state (o, lse): f32, or f64 for f64
-// operands. Operands q, k, v, o, lse.
+// operands. Operands q, k, v, o, lse, and the mask's tables.
 struct PlainAttentionArgs {
   PlainMatrix q;
   PlainMatrix k;
@@ -164,8 +194,9 @@ struct PlainAttentionArgs {
   std::int64_t value_dim;
   double scale;
   PlainMask mask;
+  PlainTables tables;
   bool carry;
-  LoopNest<5> nest;
+  LoopNest<8> nest;
   std::int64_t turns;
 };
 
@@ -182,7 +213,8 @@ struct PlainSums {
   bool carry;  // is to be added to
 };
 
-// The gradients of one head after the other. Operands q, k, v, do, lse, delta, dq, dk, dv.
+// The gradients of one head after the other. Operands q, k, v, do, lse, delta, dq, dk, dv,
+// and the mask's tables.
 struct PlainGradientArgs {
   PlainMatrix q;
   PlainMatrix k;
@@ -199,7 +231,8 @@ struct PlainGradientArgs {
   std::int64_t value_dim;
   double scale;
   PlainMask mask;
-  LoopNest<9> nest;
+  PlainTables tables;
+  LoopNest<12> nest;
   std::int64_t turns;      // of the loops that are kept
   std::int64_t sums;       // of the others, which share dk and dv
   std::int64_t dq_blocks;  // the first so many make dq, the next dk, the rest dv

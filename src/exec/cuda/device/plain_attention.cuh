@@ -1,5 +1,6 @@
 #pragma once
 
+#include "exec/cuda/device/plain_labels.cuh"
 #include "exec/cuda/device/plain_rows.cuh"
 
 // Attention with heads of any size, on the ordinary cores: a block has 16 queries of a head. Wide
@@ -93,32 +94,57 @@ HP_DEVICE void store_state(const PlainAttentionArgs& args, const PlainResults<Re
   }
 }
 
+// Labels of the warp's queries.
+HP_DEVICE void label_queries(const PlainAttentionArgs& args, const PlainTables& tables,
+                             std::int64_t query, std::int64_t (&labels)[kRowsOfWarp]) {
+#pragma unroll
+  for (int i = 0; i < kRowsOfWarp; ++i) {
+    const std::int64_t row = query + warp_row() + i;
+    labels[i] = args.tables.any ? query_label(tables, row, row < args.queries) : 0;
+  }
+}
+
+// Which of the keys from `key` on, up to `end`, the warp's queries see, as bits. Whether any of the
+// block's sees any, as far as masks on data say.
+HP_DEVICE bool find_seen(const PlainAttentionArgs& args, const PlainTables& tables,
+                         const std::int64_t (&labels)[kRowsOfWarp], std::int64_t query,
+                         std::int64_t key, std::int64_t end, std::uint32_t (&seen)[kRowsOfWarp]) {
+  const std::int64_t mine = key + lane_index();
+  const std::int64_t label = args.tables.any ? key_label(tables, mine, mine < end) : 0;
+  std::uint32_t any = 0;
+#pragma unroll
+  for (int i = 0; i < kRowsOfWarp; ++i) {
+    const bool shown = mine < end && args.mask.shows(query + warp_row() + i, mine);
+    seen[i] = __ballot_sync(~0U, shown && label == labels[i]);
+    any |= seen[i];
+  }
+  return !args.tables.any || __syncthreads_or(static_cast<int>(any)) != 0;
+}
+
 template <class Real>
 HP_DEVICE void attend_tile(const PlainAttentionArgs& args, std::int64_t query, std::int64_t turn,
                            PlainTiles<Real>& tiles) {
-  std::int64_t offsets[5] = {};
+  std::int64_t offsets[8] = {};
   add_offsets(args.nest, 0, args.nest.count, turn, offsets);
   const PlainResults<Real> results{static_cast<Real*>(moved(args.o, offsets[3])),
                                    static_cast<Real*>(moved(args.lse, offsets[4]))};
+  const PlainTables tables = tables_at(args.tables, offsets[5], offsets[6], offsets[7]);
   const PlainBand q = band_of(args.q, offsets[0], query, args.queries);
   const std::int64_t last =
       query + kPlainRows < args.queries ? query + kPlainRows - 1 : args.queries - 1;
   const PlainRange range = seen_keys(args.mask, query, last, args.keys);
+  std::int64_t labels[kRowsOfWarp];
+  label_queries(args, tables, query, labels);
 #pragma unroll 1
   for (std::int64_t column = 0; column < args.value_dim; column += kPlainSlice) {
     PlainState<Real> state;
     begin_state(args, results, query, column, state);
 #pragma unroll 1
     for (std::int64_t key = range.begin; key < range.end; key += kPlainInner) {
+      std::uint32_t seen[kRowsOfWarp];
+      if (!find_seen(args, tables, labels, query, key, range.end, seen)) continue;
       Real scores[kRowsOfWarp];
       multiply_rows(tiles, q, band_of(args.k, offsets[1], key, args.keys), args.head_dim, scores);
-      std::uint32_t seen[kRowsOfWarp];
-#pragma unroll
-      for (int i = 0; i < kRowsOfWarp; ++i) {
-        const std::int64_t mine = key + lane_index();
-        seen[i] =
-            __ballot_sync(~0U, mine < range.end && args.mask.shows(query + warp_row() + i, mine));
-      }
       weigh(seen, static_cast<Real>(args.scale), scores, state);
       add_weighted(tiles, band_of(args.v, offsets[2], key, args.keys), column, args.value_dim,
                    scores, seen, state.output);

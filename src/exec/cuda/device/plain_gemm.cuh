@@ -1,6 +1,6 @@
 #pragma once
 
-#include "exec/cuda/device/numbers.cuh"
+#include "exec/cuda/device/ragged.cuh"
 
 // Products of matrices as they lie, on the ordinary cores: 256 threads make 64 x 64 of C, 4 x 4
 // each, from operands widened in shared memory. The sums of an element are taken in one order.
@@ -64,8 +64,8 @@ HP_DEVICE void multiply_tiles(const PlainGemmTiles<Real>& tiles, int row, int co
 }
 
 template <class Real>
-HP_DEVICE void plain_gemm_tile(const PlainGemmArgs& args, std::int64_t tile, std::int64_t turn,
-                               PlainGemmTiles<Real>& tiles) {
+HP_DEVICE void plain_gemm_tile(const PlainGemmArgs& args, std::int64_t rows, std::int64_t tile,
+                               std::int64_t turn, PlainGemmTiles<Real>& tiles) {
   const std::int64_t across = (args.n + kPlainTile - 1) / kPlainTile;
   const std::int64_t first_row = tile / across * kPlainTile;
   const std::int64_t first_column = tile % across * kPlainTile;
@@ -79,7 +79,7 @@ HP_DEVICE void plain_gemm_tile(const PlainGemmArgs& args, std::int64_t tile, std
     std::int64_t offsets[3] = {base[0], base[1], 0};
     add_offsets(args.nest, args.nest.kept, args.nest.count, sum, offsets);
     const PlainPanel a{moved(args.a.data, offsets[0]), args.a.number, args.a.row_stride,
-                       args.a.column_stride,           first_row,     args.m};
+                       args.a.column_stride,           first_row,     rows};
     const PlainPanel b{moved(args.b.data, offsets[1]),
                        args.b.number,
                        args.b.column_stride,
@@ -102,7 +102,7 @@ HP_DEVICE void plain_gemm_tile(const PlainGemmArgs& args, std::int64_t tile, std
     for (int j = 0; j < 4; ++j) {
       const std::int64_t m = first_row + row + i;
       const std::int64_t n = first_column + column + j;
-      if (m >= args.m || n >= args.n) continue;
+      if (m >= rows || n >= args.n) continue;
       Real* const to = c + m * args.c_row_stride + n;
       *to = args.accumulate ? *to + sums[i][j] : sums[i][j];
     }
@@ -113,12 +113,14 @@ HP_DEVICE void plain_gemm_tile(const PlainGemmArgs& args, std::int64_t tile, std
 template <class Real>
 HP_DEVICE void plain_gemm(const PlainGemmArgs& args) {
   __shared__ PlainGemmTiles<Real> tiles;
+  note_used(args.used);
+  const std::int64_t rows = used_of(args.used, args.m);
   const std::int64_t count =
-      (args.m + kPlainTile - 1) / kPlainTile * ((args.n + kPlainTile - 1) / kPlainTile);
+      (rows + kPlainTile - 1) / kPlainTile * ((args.n + kPlainTile - 1) / kPlainTile);
 #pragma unroll 1
   for (std::int64_t at = blockIdx.x; at < count * args.turns; at += gridDim.x) {
     const std::int64_t turn = at / count;
-    plain_gemm_tile<Real>(args, at - turn * count, turn, tiles);
+    plain_gemm_tile<Real>(args, rows, at - turn * count, turn, tiles);
   }
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "exec/cuda/device/plain_labels.cuh"
 #include "exec/cuda/device/plain_rows.cuh"
 
 // The gradients of attention, on the ordinary cores: with p = e^(scale q k^T - lse) and
@@ -20,16 +21,16 @@ struct PlainJob {
 
 // Where a turn's operands begin, in bytes from the first turn's.
 struct PlainOffsets {
-  std::int64_t q, k, v, d_o, lse, delta, dq, dk, dv;
+  std::int64_t q, k, v, d_o, lse, delta, dq, dk, dv, documents, length, pages;
 };
 
 // Turn `outer` of the first `loops` loops and turn `inner` of the rest.
 HP_DEVICE PlainOffsets offsets_of(const PlainGradientArgs& args, int loops, std::int64_t outer,
                                   std::int64_t inner) {
-  std::int64_t at[9] = {};
+  std::int64_t at[12] = {};
   add_offsets(args.nest, 0, loops, outer, at);
   add_offsets(args.nest, loops, args.nest.count, inner, at);
-  return {at[0], at[1], at[2], at[3], at[4], at[5], at[6], at[7], at[8]};
+  return {at[0], at[1], at[2], at[3], at[4], at[5], at[6], at[7], at[8], at[9], at[10], at[11]};
 }
 
 HP_DEVICE std::int64_t tiles_of(std::int64_t count, std::int64_t size) {
@@ -63,23 +64,63 @@ HP_DEVICE Real load_value(const PlainValues& values, std::int64_t offset, std::i
   return load_number<Real>(moved(values.data, offset), values.number, at * values.stride);
 }
 
-// Of the pairs of the warp's rows with the lane's inner row: scores to p, or to the gradients of
-// the scores; which pairs there are, as bits of inner rows.
+// One turn's pairs of the warp's rows and inner rows.
+struct PlainPairs {
+  PlainTables tables;
+  std::int64_t labels[kRowsOfWarp];  // of the rows
+
+  [[nodiscard]] HP_DEVICE std::int64_t label(bool of_query, std::int64_t at, bool exists) const {
+    return of_query ? query_label(tables, at, exists) : key_label(tables, at, exists);
+  }
+};
+
+HP_DEVICE PlainPairs pairs_of(const PlainGradientArgs& args, const PlainJob& job,
+                              const PlainOffsets& offsets) {
+  PlainPairs pairs{tables_at(args.tables, offsets.documents, offsets.length, offsets.pages), {}};
+  if (!args.tables.any) return pairs;
+  const bool by_queries = job.of == PlainGradient::Query;
+  const std::int64_t mine = job.first + warp_row() + lane_index() % kRowsOfWarp;
+  const bool exists = mine < (by_queries ? args.queries : args.keys);
+  const std::int64_t label = pairs.label(by_queries, mine, exists);
+#pragma unroll
+  for (int i = 0; i < kRowsOfWarp; ++i) pairs.labels[i] = __shfl_sync(~0U, label, i);
+  return pairs;
+}
+
+// Of the pairs of the warp's rows with the lane's inner row: which there are, as bits of inner
+// rows. Whether the block has any, as far as masks on data say.
+HP_DEVICE bool find_pairs(const PlainGradientArgs& args, const PlainJob& job,
+                          const PlainPairs& pairs, std::int64_t inner, std::int64_t end,
+                          std::uint32_t (&seen)[kRowsOfWarp]) {
+  const bool by_queries = job.of == PlainGradient::Query;
+  const std::int64_t mine = inner + lane_index();
+  const std::int64_t rows = by_queries ? args.queries : args.keys;
+  const std::int64_t label = args.tables.any ? pairs.label(!by_queries, mine, mine < end) : 0;
+  std::uint32_t any = 0;
+#pragma unroll
+  for (int i = 0; i < kRowsOfWarp; ++i) {
+    const std::int64_t row = job.first + warp_row() + i;
+    const bool shown = row < rows && mine < end && label == pairs.labels[i] &&
+                       (by_queries ? args.mask.shows(row, mine) : args.mask.shows(mine, row));
+    seen[i] = __ballot_sync(~0U, shown);
+    any |= seen[i];
+  }
+  return !args.tables.any || __syncthreads_or(static_cast<int>(any)) != 0;
+}
+
+// Scores to p, or to the gradients of the scores. A query that sees nothing has no pairs.
 template <class Real>
 HP_DEVICE void weigh_pairs(const PlainGradientArgs& args, const PlainJob& job,
-                           const PlainOffsets& offsets, std::int64_t inner, std::int64_t end,
+                           const PlainOffsets& offsets, std::int64_t inner,
                            const Real (&products)[kRowsOfWarp], Real (&scores)[kRowsOfWarp],
                            std::uint32_t (&seen)[kRowsOfWarp]) {
   const bool by_queries = job.of == PlainGradient::Query;
   const auto scale = static_cast<Real>(args.scale);
-  const std::int64_t mine = inner + lane_index();
-  const std::int64_t rows = by_queries ? args.queries : args.keys;
 #pragma unroll
   for (int i = 0; i < kRowsOfWarp; ++i) {
-    const std::int64_t row = job.first + warp_row() + i;
-    const std::int64_t query = by_queries ? row : mine;
-    const std::int64_t key = by_queries ? mine : row;
-    bool shown = row < rows && mine < end && args.mask.shows(query, key);
+    const std::int64_t query =
+        by_queries ? job.first + warp_row() + i : inner + static_cast<std::int64_t>(lane_index());
+    bool shown = (seen[i] >> lane_index() & 1U) != 0;
     const Real lse = shown ? load_value<Real>(args.lse, offsets.lse, query) : Real(0);
     shown = shown && lse != none<Real>();
     seen[i] = __ballot_sync(~0U, shown);
@@ -107,8 +148,11 @@ HP_DEVICE void add_turn(const PlainGradientArgs& args, const PlainJob& job,
                                       : band_of(args.k, offsets.k, job.first, rows);
   const PlainBand do_or_v = by_queries ? band_of(args.d_o, offsets.d_o, job.first, rows)
                                        : band_of(args.v, offsets.v, job.first, rows);
+  const PlainPairs pairs = pairs_of(args, job, offsets);
 #pragma unroll 1
   for (std::int64_t inner = range.begin; inner < range.end; inner += kPlainInner) {
+    std::uint32_t seen[kRowsOfWarp];
+    if (!find_pairs(args, job, pairs, inner, range.end, seen)) continue;
     const PlainBand k_or_q = by_queries ? band_of(args.k, offsets.k, inner, inner_rows)
                                         : band_of(args.q, offsets.q, inner, inner_rows);
     const PlainBand v_or_do = by_queries ? band_of(args.v, offsets.v, inner, inner_rows)
@@ -118,8 +162,7 @@ HP_DEVICE void add_turn(const PlainGradientArgs& args, const PlainJob& job,
     const bool of_values = job.of == PlainGradient::Value;
     multiply_rows(tiles, q_or_k, k_or_q, args.head_dim, scores);
     if (!of_values) multiply_rows(tiles, do_or_v, v_or_do, args.value_dim, products);
-    std::uint32_t seen[kRowsOfWarp];
-    weigh_pairs(args, job, offsets, inner, range.end, products, scores, seen);
+    weigh_pairs(args, job, offsets, inner, products, scores, seen);
     const PlainBand values = of_values    ? band_of(args.d_o, offsets.d_o, inner, inner_rows)
                              : by_queries ? band_of(args.k, offsets.k, inner, inner_rows)
                                           : band_of(args.q, offsets.q, inner, inner_rows);

@@ -1,16 +1,22 @@
 #pragma once
 
-#include "exec/cuda/device/numbers.cuh"
+#include "exec/cuda/device/ragged.cuh"
 
 // Moves and functions element by element over strided boxes. Every thread strides over the grid.
 namespace harpe::device {
+
+// Of what the turns of the outermost loop, each as long, go through, that which is used.
+HP_DEVICE std::int64_t used_turns(const UsedRows& used, std::int64_t turns) {
+  if (used.rows == nullptr) return turns;
+  return used_of(used, used.capacity) * (turns / used.capacity);
+}
 
 // 32 bits where they can number what there is: divisions take a fraction of the time.
 HP_DEVICE bool is_short(std::int64_t count) { return count < (std::int64_t{1} << 31); }
 
 template <class Word, class Index>
 HP_DEVICE void move_words(const MoveArgs& args) {
-  const auto count = static_cast<Index>(args.words);
+  const auto count = static_cast<Index>(used_turns(args.used, args.words));
   const auto step = static_cast<Index>(threads_of_grid());
   Word pattern{};
   if (args.from == nullptr) pattern = *reinterpret_cast<const Word*>(args.pattern);
@@ -40,6 +46,7 @@ HP_DEVICE void move_by(const MoveArgs& args) {
 }
 
 HP_DEVICE void move(const MoveArgs& args) {
+  note_used(args.used);
   if (is_short(args.words)) return move_by<std::uint32_t>(args);
   move_by<std::uint64_t>(args);
 }
@@ -100,7 +107,7 @@ HP_DEVICE void load_operand(const void* data, Number number, bool dense, Real (&
 
 template <class Real, int kCount, class Index>
 HP_DEVICE void map_turns(const MapArgs& args) {
-  const auto count = static_cast<Index>(args.turns);
+  const auto count = static_cast<Index>(used_turns(args.used, args.turns));
   const auto step = static_cast<Index>(threads_of_grid());
   for (auto at = static_cast<Index>(thread_of_grid()); at < count; at += step) {
     std::int64_t offsets[3] = {};
@@ -129,6 +136,7 @@ HP_DEVICE void map_turns(const MapArgs& args) {
 // Real is what is computed in.
 template <class Real>
 HP_DEVICE void map(const MapArgs& args) {
+  note_used(args.used);
   constexpr int kWidth = map_width(sizeof(Real) == 8);
   if (!is_short(args.turns)) return map_turns<Real, 1, std::uint64_t>(args);
   if (args.vectors) return map_turns<Real, kWidth, std::uint32_t>(args);

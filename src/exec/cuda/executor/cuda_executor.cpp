@@ -31,6 +31,12 @@ constexpr std::int64_t kScratchElements = std::int64_t{1} << 30;
 // holds up others that share the GPU.
 constexpr std::size_t kWindow = 32;
 
+// Where the numbers of Occupancy lie in a rank's arena: behind the data.
+struct Numbers {
+  std::int64_t offset = 0;
+  std::int64_t bytes = 0;
+};
+
 // The plan, its index algebra and its memory, at addresses that stay.
 struct Prepared {
   Plan plan;
@@ -41,6 +47,7 @@ struct Prepared {
   std::vector<std::unique_ptr<cuda::KernelLibrary>> libraries;  // per GPU
   cuda::RankLibraries of_rank;  // of ranks in other processes this one's own
   actions::Bases bases;
+  Numbers numbers;
   actions::Occupancy occupancy;
   actions::Scratch no_scratch;
   std::vector<cuda::DeviceMemory> pieces;  // of scratch
@@ -216,6 +223,13 @@ class CudaExecutor final : public Executor {
                     driver.cuMemsetD8Async(at, 0xff, static_cast<std::size_t>(alloc.bytes),
                                            program.origin().handle())));
     }
+    if (prepared_->numbers.bytes > 0) {
+      const auto at = static_cast<CUdeviceptr>(
+          prepared_->peers.arena(rank) + static_cast<std::uint64_t>(prepared_->numbers.offset));
+      const auto bytes = static_cast<std::size_t>(prepared_->numbers.bytes);
+      HP_REQUIRE_OK(cuda_call(driver, "cuMemsetD8Async",
+                              driver.cuMemsetD8Async(at, 0, bytes, program.origin().handle())));
+    }
     return program.origin().synchronize();
   }
 
@@ -367,6 +381,20 @@ Checked<std::vector<RankProgram>> make_programs(Prepared& prepared, const CudaOp
   return programs;
 }
 
+Numbers numbers_of(const Plan& plan, const Blocks& blocks) {
+  constexpr std::int64_t kAlign = 512;
+  return {.offset = (arena_bytes(plan) + kAlign - 1) / kAlign * kAlign,
+          .bytes = actions::Occupancy::bytes_per_rank(plan, blocks)};
+}
+
+std::vector<std::byte*> places_of(const cuda::Peers& peers, const Numbers& numbers) {
+  std::vector<std::byte*> places;
+  for (int rank = 0; rank < peers.ranks(); ++rank) {
+    places.push_back(reinterpret_cast<std::byte*>(peers.arena(rank)) + numbers.offset);
+  }
+  return places;
+}
+
 std::int32_t most_words(const cuda::Wiring& wiring) {
   std::size_t most = 0;
   for (const std::vector<cuda::Word>& page : wiring.pages) most = std::max(most, page.size());
@@ -412,6 +440,7 @@ Checked<cuda::Peers> peers_of(const Tools& tools, std::optional<ProcessGroup>& g
 Checked<std::unique_ptr<Executor>> make_cuda_executor(const Plan& plan,
                                                       const CudaOptions& options) {
   HP_REQUIRE_OK(cuda::check_tasks(plan));
+  HP_REQUIRE_OK(actions::check_ragged(plan.program));
   HP_TRY(Blocks blocks, Blocks::make(plan.program, plan.mesh, plan.form));
   std::optional<ProcessGroup> group;
   if (options.launch) {
@@ -421,9 +450,10 @@ Checked<std::unique_ptr<Executor>> make_cuda_executor(const Plan& plan,
   HP_TRY(const Tools tools, agreed(group, open_tools(plan, options)));
   cuda::Groups groups = cuda::find_groups(plan);
   cuda::Wiring wiring = cuda::wire(plan, groups);
+  const Numbers numbers = numbers_of(plan, blocks);
   HP_TRY(cuda::Peers peers,
-         agreed(group, peers_of(tools, group, arena_bytes(plan), most_words(wiring))));
-  actions::Occupancy occupancy(plan, blocks);
+         agreed(group, peers_of(tools, group, numbers.offset + numbers.bytes, most_words(wiring))));
+  actions::Occupancy occupancy(plan, blocks, places_of(peers, numbers));
   auto prepared = std::make_unique<Prepared>(Prepared{.plan = plan,
                                                       .blocks = std::move(blocks),
                                                       .groups = std::move(groups),
@@ -432,6 +462,7 @@ Checked<std::unique_ptr<Executor>> make_cuda_executor(const Plan& plan,
                                                       .libraries = {},
                                                       .of_rank = {},
                                                       .bases = {},
+                                                      .numbers = numbers,
                                                       .occupancy = std::move(occupancy),
                                                       .no_scratch = {},
                                                       .pieces = {}});
