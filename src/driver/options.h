@@ -24,6 +24,10 @@ namespace harpe {
 // `$CUDA_PATH` and of an ordinary installation.
 [[nodiscard]] std::vector<std::string> cuda_folders();
 
+// Where NCCL, cuBLASLt and cuDNN may be besides the loader's places: folders of the list (commas
+// between), else of `HARPE_LIBRARIES`; then the packages of the active Python environment.
+[[nodiscard]] std::vector<std::string> library_folders(const std::optional<std::string>& given);
+
 // Before the driver is opened: streams of ranks that share a GPU get queues of their own, and
 // kernels are loaded whole before any waits. What the user has set stays.
 void prepare_cuda_environment();
