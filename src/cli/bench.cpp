@@ -1,5 +1,3 @@
-#include "driver/bench.h"
-
 #include <fmt/format.h>
 
 #include <limits>
@@ -7,6 +5,8 @@
 #include "cli/request.h"
 #include "cli/terminal.h"
 #include "cli/verbs.h"
+#include "driver/bench.h"
+#include "driver/files.h"
 #include "driver/options.h"
 #include "driver/target.h"
 
@@ -178,8 +178,15 @@ Json to_json(const CommandLine& line, const BenchRequest& request, const BenchRe
 Checked<int> run_bench(const CommandLine& line, Session& session) {
   HP_REQUIRE_OK(check_json(line));
   HP_TRY(const BenchRequest request, bench_request_of(line));
+  // A run that is cut short leaves the cases that were done.
+  const std::string path = line.value("json").value_or("-");
+  const auto keep = [&](const BenchReport& report) {
+    if (path != "-") {
+      static_cast<void>(write_text(path, to_json(line, request, report).print() + "\n"));
+    }
+  };
   HP_TRY(const BenchReport report,
-         bench(session, request, [](const std::string& what) { show_progress(what); }));
+         bench(session, request, [](const std::string& what) { show_progress(what); }, keep));
   HP_REQUIRE_OK(show_results(line, print_report(request, report), to_json(line, request, report)));
   return report.is_wrong() || !report.is_whole() ? kRefused : kDone;
 }

@@ -279,7 +279,7 @@ Checked<Baselines> open_baselines(const BenchRequest& request, std::int64_t rank
 }  // namespace
 
 Checked<BenchReport> bench(Session& session, const BenchRequest& request,
-                           const BenchProgress& progress) {
+                           const BenchProgress& progress, const BenchSoFar& so_far) {
   HP_TRY(std::vector<BenchCase> cases, bench_cases(request.suite, request.backend.backend));
   if (!request.parameters.empty()) {
     BenchCase own{.name = "", .parameters = request.parameters};
@@ -302,6 +302,7 @@ Checked<BenchReport> bench(Session& session, const BenchRequest& request,
     }
     HP_TRY(BenchRow row, Contest(session, request, report.mesh, baselines).hold(what, progress));
     report.rows.push_back(std::move(row));
+    so_far(report);
   }
   return report;
 }

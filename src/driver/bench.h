@@ -78,10 +78,12 @@ struct BenchReport {
 };
 
 using BenchProgress = std::function<void(const std::string& what)>;
+// What there is after each case.
+using BenchSoFar = std::function<void(const BenchReport& report)>;
 
 // Ours and the baselines, case by case, in turns in one process. A schedule that cannot run is an
 // entry with its reason. Errors: U160; program's and mesh's of Session; count_gpus'; G070.
 [[nodiscard]] Checked<BenchReport> bench(Session& session, const BenchRequest& request,
-                                         const BenchProgress& progress);
+                                         const BenchProgress& progress, const BenchSoFar& so_far);
 
 }  // namespace harpe
