@@ -19,6 +19,8 @@ using Clock = std::chrono::steady_clock;
 constexpr double kLinkBytesPerUs = 389e3;                      // NVLink, each way
 constexpr std::int64_t kMostCompared = std::int64_t{1} << 28;  // elements of outputs
 constexpr std::int64_t kWarmUps = 3;
+constexpr double kLongestTurnUs = 300e3;
+constexpr std::int64_t kLeastIterations = 2;
 constexpr std::int64_t kCpuRanks = 4;
 
 // One that takes its turns.
@@ -28,6 +30,7 @@ struct Contender {
   std::optional<Plan> plan;            // of ours
   std::function<double()> arithmetic_us;
   std::vector<double> times;
+  double expected_us = 0;  // of an execution
 
   void refuse(const Diag& diag) {
     entry.reason = render_message(diag);
@@ -72,7 +75,8 @@ class Contest {
     add_schedules(mesh, progress);
     for (Contender& one : all_) {
       progress(what.name + ": warming up " + one.entry.name);
-      static_cast<void>(turn(one, kWarmUps));
+      const std::vector<double> times = turn(one, kWarmUps);
+      if (!times.empty()) one.expected_us = times.back();
     }
     compare();
     for (std::int64_t round = 0; round < request_.rounds; ++round) {
@@ -169,9 +173,13 @@ class Contest {
     return times;
   }
 
-  // The first execution of a turn waits for ranks that begin later: it does not count.
+  // The first execution of a turn waits for ranks that begin later: it does not count. Long ones
+  // need fewer.
   void measure(Contender& one) {
-    const std::vector<double> times = turn(one, request_.iterations + 1);
+    const auto fitting = static_cast<std::int64_t>(kLongestTurnUs / std::max(1.0, one.expected_us));
+    const std::int64_t iterations =
+        std::min(request_.iterations, std::max(kLeastIterations, fitting));
+    const std::vector<double> times = turn(one, iterations + 1);
     if (!times.empty()) one.times.insert(one.times.end(), times.begin() + 1, times.end());
   }
 
