@@ -1,5 +1,7 @@
 # The CUDA back end. It needs CUDA's headers alone: the driver and the run-time compiler are opened
 # when they are used, and a machine without them builds and runs everything else.
+set(HARPE_CUDNN_FRONTEND_DIR "${CMAKE_BINARY_DIR}/cudnn_frontend/include" CACHE PATH
+    "Headers of cudnn-frontend (tools/fetch_cudnn_frontend)")
 set(HARPE_CUDA_FOUND OFF)
 if(NOT HARPE_CUDA STREQUAL "OFF")
   find_path(HARPE_CUDA_INCLUDE_DIR NAMES cuda.h HINTS ENV CUDA_HOME ENV CUDA_PATH
@@ -21,9 +23,20 @@ if(HARPE_CUDA_FOUND)
   harpe_module(exec/cuda exec/actions exec plan ir)
   target_include_directories(harpe_exec_cuda SYSTEM PUBLIC ${HARPE_CUDA_INCLUDE_DIR})
   target_link_libraries(harpe_exec_cuda PUBLIC ${CMAKE_DL_LIBS})
-  file(GLOB cuda_parts CONFIGURE_DEPENDS src/exec/cuda/actions/*.cpp src/exec/cuda/executor/*.cpp)
+  file(GLOB cuda_parts CONFIGURE_DEPENDS src/exec/cuda/actions/*.cpp src/exec/cuda/executor/*.cpp
+       src/exec/cuda/library/*.cpp)
   target_sources(harpe_exec_cuda PRIVATE ${cuda_parts})
   file(GLOB device_headers CONFIGURE_DEPENDS src/exec/cuda/device/*.cuh src/exec/cuda/device/*.h)
   harpe_embed_headers(harpe_exec_cuda exec/cuda/device_texts.h device_text ${device_headers})
 endif()
+# Libraries that ours is timed beside need headers of their own; without them they are not there.
+set(HARPE_CUDNN_FOUND OFF)
+if(HARPE_CUDA_FOUND AND EXISTS ${HARPE_CUDNN_FRONTEND_DIR}/cudnn_frontend.h AND
+   EXISTS ${HARPE_CUDA_INCLUDE_DIR}/cudnn.h)
+  set(HARPE_CUDNN_FOUND ON)
+  set_source_files_properties(src/exec/cuda/library/cudnn.cpp PROPERTIES
+    COMPILE_DEFINITIONS HARPE_WITH_CUDNN_FRONTEND
+    COMPILE_OPTIONS "-isystem;${HARPE_CUDNN_FRONTEND_DIR}")
+endif()
+message(STATUS "cuDNN beside ours: ${HARPE_CUDNN_FOUND}")
 message(STATUS "CUDA back end: ${HARPE_CUDA_FOUND} (wanted ${HARPE_CUDA})")

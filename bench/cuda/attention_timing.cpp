@@ -89,7 +89,7 @@ class AttentionMatch {
         continue;
       }
       libraries_.push_back(std::move(made).value());
-      const LibraryAttention& library = *libraries_.back();
+      const library::LibraryAttention& library = *libraries_.back();
       const std::int64_t bytes = std::max<std::int64_t>(library.workspace_bytes(), 16);
       const Address workspace = workspaces_.emplace_back(bench_->gpu().memory(bytes)).address();
       contenders.push_back({.name = statistics ? "cuDNN with lse" : "cuDNN",
@@ -111,7 +111,7 @@ class AttentionMatch {
   }
 
  private:
-  [[nodiscard]] AttentionAddresses addresses(int set) const {
+  [[nodiscard]] library::AttentionAddresses addresses(int set) const {
     const AttentionProblem& problem = *problems_[static_cast<std::size_t>(set)];
     return {.q = problem.q().address(),
             .k = problem.k().address(),
@@ -124,7 +124,7 @@ class AttentionMatch {
   AttentionCase what_;
   std::vector<std::unique_ptr<AttentionProblem>> problems_;
   std::deque<std::vector<cuda::PreparedAttention>> runs_;
-  std::vector<std::unique_ptr<LibraryAttention>> libraries_;
+  std::vector<std::unique_ptr<library::LibraryAttention>> libraries_;
   std::vector<cuda::DeviceMemory> workspaces_;
 };
 

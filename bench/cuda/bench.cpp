@@ -24,21 +24,22 @@ Bench::Bench(const Options& options) : options_(options), report_(options) {
                            facts.multiprocessors));
 }
 
-const Result<CublasLt, Missing>& Bench::cublaslt() {
+const Result<library::CublasLt, library::Missing>& Bench::cublaslt() {
   if (!cublaslt_) {
     gpu().enter();
     workspace_ = gpu().memory(kWorkspaceBytes);
-    cublaslt_ = CublasLt::open(options_.cublaslt, workspace_->address(), kWorkspaceBytes);
+    cublaslt_ = library::CublasLt::open({.file = options_.cublaslt, .folders = {}},
+                                        workspace_->address(), kWorkspaceBytes);
     report_.note(cublaslt_->ok() ? "cuBLASLt " + (*cublaslt_)->version()
                                  : "no cuBLASLt: " + cublaslt_->error().reason);
   }
   return *cublaslt_;
 }
 
-const Result<Cudnn, Missing>& Bench::cudnn() {
+const Result<library::Cudnn, library::Missing>& Bench::cudnn() {
   if (!cudnn_) {
     gpu().enter();
-    cudnn_ = Cudnn::open(options_.cudnn);
+    cudnn_ = library::Cudnn::open({.file = options_.cudnn, .folders = {}});
     report_.note(cudnn_->ok() ? "cuDNN " + (*cudnn_)->version()
                               : "no cuDNN: " + cudnn_->error().reason);
   }

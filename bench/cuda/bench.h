@@ -5,12 +5,12 @@
 #include <optional>
 #include <vector>
 
-#include "bench/cuda/cublaslt.h"
-#include "bench/cuda/cudnn.h"
 #include "bench/cuda/gpu.h"
 #include "bench/cuda/options.h"
 #include "bench/cuda/report.h"
 #include "bench/cuda/timing.h"
+#include "exec/cuda/library/cublaslt.h"
+#include "exec/cuda/library/cudnn.h"
 
 namespace harpe::bench {
 
@@ -27,8 +27,8 @@ class Bench {
   [[nodiscard]] const Stopwatch& stopwatch() const { return *stopwatch_; }
   // In this stream, work on the first GPU.
   [[nodiscard]] CUstream stream() const { return stopwatch_->stream(); }
-  [[nodiscard]] const Result<CublasLt, Missing>& cublaslt();
-  [[nodiscard]] const Result<Cudnn, Missing>& cudnn();
+  [[nodiscard]] const Result<library::CublasLt, library::Missing>& cublaslt();
+  [[nodiscard]] const Result<library::Cudnn, library::Missing>& cudnn();
   // How many times to do what is done `full` times, or a few where the run is to be quick.
   [[nodiscard]] int times(int full) const {
     return std::max(1, options_.quick ? (full + 4) / 5 : full);
@@ -40,8 +40,8 @@ class Bench {
   std::vector<std::unique_ptr<Gpu>> gpus_;
   std::unique_ptr<Stopwatch> stopwatch_;
   std::optional<cuda::DeviceMemory> workspace_;
-  std::optional<Result<CublasLt, Missing>> cublaslt_;
-  std::optional<Result<Cudnn, Missing>> cudnn_;
+  std::optional<Result<library::CublasLt, library::Missing>> cublaslt_;
+  std::optional<Result<library::Cudnn, library::Missing>> cudnn_;
 };
 
 // An experiment of a kernel family: what `harpe-kernel-bench NAME` runs.

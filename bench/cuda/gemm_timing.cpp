@@ -31,7 +31,7 @@ class GemmMatch {
   }
 
   // The library's product, or none.
-  [[nodiscard]] std::unique_ptr<LibraryProduct> library() const {
+  [[nodiscard]] std::unique_ptr<library::LibraryProduct> library() const {
     const auto& cublaslt = bench_->cublaslt();
     if (!cublaslt.ok()) return nullptr;
     const GemmProblem& first = *problems_.front();
@@ -51,7 +51,7 @@ class GemmMatch {
     return std::move(product).value();
   }
 
-  [[nodiscard]] Contender of_library(const LibraryProduct& product, int algorithm) const {
+  [[nodiscard]] Contender of_library(const library::LibraryProduct& product, int algorithm) const {
     return {.name = fmt::format("algorithm {}", algorithm),
             .call = [this, &product, algorithm](int set, CUstream stream) {
               const GemmProblem& problem = *problems_[static_cast<std::size_t>(set)];
@@ -99,7 +99,7 @@ std::size_t fastest(const std::vector<Timing>& timings) {
   return best;
 }
 
-int best_algorithm(Bench& bench, const GemmMatch& match, const LibraryProduct& product) {
+int best_algorithm(Bench& bench, const GemmMatch& match, const library::LibraryProduct& product) {
   std::vector<Contender> all;
   for (int i = 0; i < product.algorithms(); ++i) all.push_back(match.of_library(product, i));
   return static_cast<int>(fastest(bench.stopwatch().time(all, kTryRounds, kSets)));
@@ -154,7 +154,7 @@ void time_shape(Bench& bench, const GemmCase& what) {
   for (const cuda::GemmChoice& choice : choices(bench, what.name, match)) {
     contenders.push_back(match.of_ours(choice));
   }
-  const std::unique_ptr<LibraryProduct> product = match.library();
+  const std::unique_ptr<library::LibraryProduct> product = match.library();
   if (product != nullptr && product->algorithms() > 0) {
     contenders.push_back(match.of_library(*product, best_algorithm(bench, match, *product)));
   }

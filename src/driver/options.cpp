@@ -72,6 +72,24 @@ std::vector<std::string> python_folders() {
   return folders;
 }
 
+std::vector<std::string> library_folders(const std::optional<std::string>& given) {
+  std::vector<std::string> folders;
+  const char* const variable = std::getenv("HARPE_LIBRARIES");
+  std::stringstream list(given.value_or(variable == nullptr ? "" : variable));
+  for (std::string folder; std::getline(list, folder, ',');) {
+    if (!folder.empty()) folders.push_back(folder);
+  }
+  const std::string environment = folder_in("VIRTUAL_ENV");
+  if (environment.empty()) return folders;
+  std::error_code ignored;
+  for (const auto& entry : std::filesystem::directory_iterator(environment + "/lib", ignored)) {
+    if (entry.path().filename().string().starts_with("python")) {
+      folders.push_back((entry.path() / "site-packages").string());
+    }
+  }
+  return folders;
+}
+
 void prepare_cuda_environment() {
   constexpr int kKeep = 0;
   setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", kKeep);

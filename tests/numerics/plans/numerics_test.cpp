@@ -111,7 +111,8 @@ Outputs execute(const Plan& plan, const TensorMap& inputs, const CpuOptions& opt
   }
   Outputs outputs;
   for (const Buffer* buffer : buffers_of(plan.program)) {
-    if (buffer->role == Role::Out) outputs[buffer->name] = (*executor)->output(buffer->name).value();
+    if (buffer->role == Role::Out)
+      outputs[buffer->name] = (*executor)->output(buffer->name).value();
   }
   return outputs;
 }

@@ -61,8 +61,10 @@ TEST(CpuExecutor, combines_logsumexp_states_of_keys_on_several_ranks) {
       run(subject);
       const AttentionResult wanted = attention(subject.inputs, causal);
       // Values below 1 in size, scores below 8/sqrt(8): a few dozen roundings of f32.
-      EXPECT_LE(distance(subject.executor->output("o").value(), wanted.o), 64 * unit_roundoff(DType::F32));
-      EXPECT_LE(distance(subject.executor->output("l").value(), wanted.l), 64 * unit_roundoff(DType::F32));
+      EXPECT_LE(distance(subject.executor->output("o").value(), wanted.o),
+                64 * unit_roundoff(DType::F32));
+      EXPECT_LE(distance(subject.executor->output("l").value(), wanted.l),
+                64 * unit_roundoff(DType::F32));
     }
   }
 }
@@ -72,9 +74,12 @@ TEST(CpuExecutor, gives_rows_that_see_no_key_the_identity) {
   Subject subject = prepare(split_keys(2, 12, 4, true, "bf16"));
   run(subject);
   const AttentionResult wanted = attention(subject.inputs, true);
-  EXPECT_LE(distance(subject.executor->output("o").value(), wanted.o), 2 * unit_roundoff(DType::BF16));
-  EXPECT_LE(distance(subject.executor->output("l").value(), wanted.l), 64 * unit_roundoff(DType::F32));
-  EXPECT_EQ(load(subject.executor->output("l").value(), 0), -std::numeric_limits<double>::infinity());
+  EXPECT_LE(distance(subject.executor->output("o").value(), wanted.o),
+            2 * unit_roundoff(DType::BF16));
+  EXPECT_LE(distance(subject.executor->output("l").value(), wanted.l),
+            64 * unit_roundoff(DType::F32));
+  EXPECT_EQ(load(subject.executor->output("l").value(), 0),
+            -std::numeric_limits<double>::infinity());
   EXPECT_EQ(load(subject.executor->output("o").value(), 0), 0.0);
 }
 

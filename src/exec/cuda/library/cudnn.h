@@ -4,11 +4,12 @@
 #include <memory>
 #include <string>
 
-#include "bench/cuda/baseline.h"
 #include "exec/cuda/device/types.h"
+#include "exec/cuda/library/missing.h"
+#include "exec/cuda/library/places.h"
 #include "support/result.h"
 
-namespace harpe::bench {
+namespace harpe::library {
 
 // q and o lie [batch, rows, heads, columns], k and v [batch, keys, kv_heads, columns], all packed;
 // lse [batch, heads, rows].
@@ -44,8 +45,8 @@ class LibraryAttention {
 
 class Cudnn {
  public:
-  // `file` names the library; "" tries the known names.
-  [[nodiscard]] static Result<Cudnn, Missing> open(const std::string& file);
+  // For the current device.
+  [[nodiscard]] static Result<Cudnn, Missing> open(const Search& search);
   // With `statistics` it writes lse too.
   [[nodiscard]] Result<std::unique_ptr<LibraryAttention>, Missing> prepare(
       const AttentionShape& shape, bool statistics) const;
@@ -56,4 +57,4 @@ class Cudnn {
   std::string version_;
 };
 
-}  // namespace harpe::bench
+}  // namespace harpe::library

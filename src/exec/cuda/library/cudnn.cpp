@@ -1,10 +1,9 @@
-#include "bench/cuda/cudnn.h"
-
-#include "exec/cuda/library.h"
+#include "exec/cuda/library/cudnn.h"
 
 #ifdef HARPE_WITH_CUDNN_FRONTEND
 #define NV_CUDNN_FRONTEND_USE_DYNAMIC_LOADING
 #include <cudnn_frontend.h>
+#include <dlfcn.h>
 
 #include <cmath>
 #include <unordered_map>
@@ -15,7 +14,7 @@ void* cudnn_dlhandle = nullptr;
 }
 #endif
 
-namespace harpe::bench {
+namespace harpe::library {
 
 #ifdef HARPE_WITH_CUDNN_FRONTEND
 namespace {
@@ -91,26 +90,23 @@ class Attention final : public LibraryAttention {
 };
 
 // The runtime that the frontend asks for by a bare name is found in the toolkit's folder too.
-Result<Ok, Missing> open_runtime() {
-  const auto runtime = cuda::Library::open(
-      {.what = "the CUDA runtime",
-       .names = {"libcudart.so.13", "/usr/local/cuda/lib64/libcudart.so.13", "libcudart.so.12"},
-       .folders = {},
-       .remedy = "install the CUDA toolkit"});
+Result<Ok, Missing> open_runtime(const Search& search) {
+  const auto runtime = open_library({.what = "the CUDA runtime",
+                                     .names = {"libcudart.so.13", "libcudart.so.12"},
+                                     .remedy = "install the CUDA toolkit"},
+                                    {.file = "", .folders = search.folders});
   if (!runtime.ok()) return Missing{render_message(runtime.error())};
   return Ok{};
 }
 
 }  // namespace
 
-Result<Cudnn, Missing> Cudnn::open(const std::string& file) {
-  HP_REQUIRE_OK(open_runtime());
-  cuda::LibraryPlaces places = {.what = "cuDNN",
-                                .names = {"libcudnn.so.9"},
-                                .folders = {},
-                                .remedy = "install cuDNN 9, or name it with --cudnn"};
-  if (!file.empty()) places.names = {file};
-  const auto library = cuda::Library::open(places);
+Result<Cudnn, Missing> Cudnn::open(const Search& search) {
+  HP_REQUIRE_OK(open_runtime(search));
+  const auto library = open_library({.what = "cuDNN",
+                                     .names = {"libcudnn.so.9"},
+                                     .remedy = "install cuDNN 9, or say where it is"},
+                                    search);
   if (!library.ok()) return Missing{render_message(library.error())};
   fe::cudnn_dlhandle = ::dlopen(library->path().c_str(), RTLD_NOW | RTLD_LOCAL);
   if (fe::cudnn_dlhandle == nullptr) return Missing{"cuDNN could not be opened again"};
@@ -144,7 +140,7 @@ Missing not_built() { return Missing{"built without cudnn-frontend's headers"}; 
 
 }  // namespace
 
-Result<Cudnn, Missing> Cudnn::open(const std::string&) { return not_built(); }
+Result<Cudnn, Missing> Cudnn::open(const Search&) { return not_built(); }
 
 Result<std::unique_ptr<LibraryAttention>, Missing> Cudnn::prepare(const AttentionShape&,
                                                                   bool) const {
@@ -153,4 +149,4 @@ Result<std::unique_ptr<LibraryAttention>, Missing> Cudnn::prepare(const Attentio
 
 #endif
 
-}  // namespace harpe::bench
+}  // namespace harpe::library

@@ -5,11 +5,12 @@
 #include <string>
 #include <vector>
 
-#include "bench/cuda/baseline.h"
 #include "exec/cuda/device/gemm_config.h"
+#include "exec/cuda/library/missing.h"
+#include "exec/cuda/library/places.h"
 #include "support/result.h"
 
-namespace harpe::bench {
+namespace harpe::library {
 
 // C[m, n] = A[m, k] B, all row-major; B as `layout` says. Strides in elements.
 struct ProductShape {
@@ -39,9 +40,8 @@ struct CublasLtState;
 
 class CublasLt {
  public:
-  // `file` names the library; "" tries the known names. The workspace lies on the current device.
-  [[nodiscard]] static Result<CublasLt, Missing> open(const std::string& file,
-                                                      std::uint64_t workspace,
+  // The workspace lies on the current device.
+  [[nodiscard]] static Result<CublasLt, Missing> open(const Search& search, std::uint64_t workspace,
                                                       std::int64_t workspace_bytes);
   [[nodiscard]] Result<std::unique_ptr<LibraryProduct>, Missing> prepare(
       const ProductShape& shape) const;
@@ -51,4 +51,4 @@ class CublasLt {
   std::shared_ptr<const CublasLtState> state_;
 };
 
-}  // namespace harpe::bench
+}  // namespace harpe::library

@@ -1,13 +1,17 @@
-#include "bench/cuda/cublaslt.h"
+#include "exec/cuda/library/cublaslt.h"
 
+#if __has_include(<cublasLt.h>)
 #include <cublasLt.h>
+#define HARPE_WITH_CUBLASLT
+#endif
 
 #include <array>
 #include <optional>
 
-#include "exec/cuda/library.h"
+namespace harpe::library {
 
-namespace harpe::bench {
+#ifdef HARPE_WITH_CUBLASLT
+
 namespace {
 
 constexpr int kMostAlgorithms = 16;
@@ -15,7 +19,7 @@ constexpr int kMostAlgorithms = 16;
 // What is asked of the library, by its own declarations.
 struct Functions {
 #define HP_CUBLASLT(FUNCTION) decltype(&::FUNCTION) FUNCTION = nullptr;
-#include "bench/cuda/cublaslt.def"
+#include "exec/cuda/library/cublaslt.def"
 #undef HP_CUBLASLT
 };
 
@@ -26,7 +30,7 @@ Checked<Functions> find_functions(const cuda::Library& library) {
     HP_TRY(void* const address, library.find(#FUNCTION));                         \
     functions.FUNCTION = reinterpret_cast<decltype(functions.FUNCTION)>(address); \
   }
-#include "bench/cuda/cublaslt.def"
+#include "exec/cuda/library/cublaslt.def"
 #undef HP_CUBLASLT
   return functions;
 }
@@ -141,16 +145,12 @@ class Product final : public LibraryProduct {
 
 }  // namespace
 
-Result<CublasLt, Missing> CublasLt::open(const std::string& file, std::uint64_t workspace,
+Result<CublasLt, Missing> CublasLt::open(const Search& search, std::uint64_t workspace,
                                          std::int64_t workspace_bytes) {
-  cuda::LibraryPlaces places = {
-      .what = "cuBLASLt",
-      .names = {"libcublasLt.so.13", "/usr/local/cuda/lib64/libcublasLt.so.13",
-                "libcublasLt.so.12"},
-      .folders = {},
-      .remedy = "install the CUDA toolkit, or name the library with --cublaslt"};
-  if (!file.empty()) places.names = {file};
-  auto library = cuda::Library::open(places);
+  auto library = open_library({.what = "cuBLASLt",
+                               .names = {"libcublasLt.so.13", "libcublasLt.so.12"},
+                               .remedy = "install the CUDA toolkit, or say where it is"},
+                              search);
   if (!library.ok()) return Missing{render_message(library.error())};
   const Checked<Functions> functions = find_functions(*library);
   if (!functions.ok()) return Missing{render_message(functions.error())};
@@ -184,4 +184,26 @@ std::string CublasLt::version() const {
          std::to_string(number % 100);
 }
 
-}  // namespace harpe::bench
+#else
+
+struct CublasLtState {};
+
+namespace {
+
+Missing not_built() { return Missing{"built without cublasLt.h"}; }
+
+}  // namespace
+
+Result<CublasLt, Missing> CublasLt::open(const Search&, std::uint64_t, std::int64_t) {
+  return not_built();
+}
+
+Result<std::unique_ptr<LibraryProduct>, Missing> CublasLt::prepare(const ProductShape&) const {
+  return not_built();
+}
+
+std::string CublasLt::version() const { return ""; }
+
+#endif
+
+}  // namespace harpe::library

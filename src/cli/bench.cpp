@@ -1,0 +1,194 @@
+#include <fmt/format.h>
+
+#include <limits>
+
+#include "cli/request.h"
+#include "cli/terminal.h"
+#include "cli/verbs.h"
+#include "driver/bench.h"
+#include "driver/files.h"
+#include "driver/options.h"
+#include "driver/target.h"
+
+namespace harpe::cli {
+namespace {
+
+constexpr std::int64_t kMostRanks = 64;
+constexpr std::int64_t kMostTurns = 10'000;
+constexpr std::int64_t kLongestBudget = 86'400;  // seconds
+constexpr const char* kNone = "-";
+
+Checked<std::int64_t> count_of(const CommandLine& line, std::string_view flag, std::int64_t low,
+                               std::int64_t high, std::int64_t otherwise) {
+  const auto text = line.value(flag);
+  if (!text) return otherwise;
+  return parse_count("--" + std::string(flag), *text, low, high);
+}
+
+Checked<Ok> add_backend(const CommandLine& line, BenchRequest& request) {
+  HP_TRY(request.backend.backend, backend_of(line));
+  request.backend.share_gpus = line.has("share-gpus");
+  if (request.backend.backend != Backend::Cuda) return Ok{};
+  request.backend.nvrtc = line.value("nvrtc");
+  HP_TRY(request.backend.kernel_cache, cache_of(line.value("cache"), "--cache"));
+  if (request.backend.kernel_cache) *request.backend.kernel_cache += "/kernels";
+  request.library_folders = library_folders(line.value("libraries"));
+  return Ok{};
+}
+
+Checked<BenchRequest> bench_request_of(const CommandLine& line) {
+  if (line.words.empty()) {
+    return make_diag(DiagCode::U110, {{"verb", line.verb}, {"what", "a suite"}});
+  }
+  BenchRequest request;
+  request.suite = line.words.front();
+  request.parameters = {line.words.begin() + 1, line.words.end()};
+  HP_REQUIRE_OK(add_backend(line, request));
+  request.only = line.value("cases").value_or("");
+  if (line.has("ranks")) {
+    HP_TRY(request.ranks, count_of(line, "ranks", 1, kMostRanks, 1));
+  }
+  HP_TRY(request.rounds, count_of(line, "rounds", 1, kMostTurns, request.rounds));
+  HP_TRY(request.iterations, count_of(line, "iters", 1, kMostTurns, request.iterations));
+  HP_TRY(const std::int64_t budget, count_of(line, "budget", 0, kLongestBudget, 600));
+  request.budget_s = static_cast<double>(budget);
+  HP_TRY(const std::int64_t seed,
+         count_of(line, "seed", 0, std::numeric_limits<std::int64_t>::max(), 0));
+  request.seed = static_cast<std::uint64_t>(seed);
+  request.check = line.has("check");
+  return request;
+}
+
+std::string print_us(std::optional<double> us) {
+  return us ? print_seconds(*us * 1e-6) : std::string(kNone);
+}
+
+std::string print_ratio(std::optional<double> ratio) {
+  return ratio ? fmt::format("{:.2f}", *ratio) : std::string(kNone);
+}
+
+std::string print_best(const BenchEntry* entry) {
+  return entry == nullptr ? kNone : print_us(entry->median_us) + " " + entry->name;
+}
+
+std::string print_rows_of(const BenchReport& report) {
+  std::vector<std::vector<std::string>> lines = {
+      {"case", "ours", "baseline", "ratio", "limit", "ours/limit"}};
+  for (const BenchRow& row : report.rows) {
+    if (!row.skipped.empty()) {
+      lines.push_back({row.what.name, row.skipped});
+      continue;
+    }
+    lines.push_back({row.what.name, print_best(row.best(false)), print_best(row.best(true)),
+                     print_ratio(row.ratio()), print_us(row.limit_us()),
+                     print_ratio(row.over_limit())});
+  }
+  return print_table(lines);
+}
+
+// Why an entry has no time, or why it does not count.
+std::string print_trouble(const BenchEntry& entry) {
+  if (!entry.median_us) return (entry.code.empty() ? "" : entry.code + " ") + entry.reason;
+  if (entry.checked == false) return "is not what the reference says";
+  return fmt::format("differs by {:.2e} of its scale, and the bound is {:.2e}",
+                     entry.difference.value_or(0), entry.bound);
+}
+
+std::string print_troubles(const BenchReport& report) {
+  std::string text;
+  for (const BenchRow& row : report.rows) {
+    std::string of_row;
+    for (const BenchEntry& entry : row.entries) {
+      if (entry.median_us && !entry.is_wrong()) continue;
+      of_row += "    " + entry.name + ": " + print_trouble(entry) + "\n";
+    }
+    if (!of_row.empty()) text += "  " + row.what.name + "\n" + of_row;
+  }
+  return text.empty() ? text : "\nwithout a time that counts\n" + text;
+}
+
+std::string print_summary(const BenchReport& report) {
+  const std::optional<double> mean = report.geometric_mean();
+  if (!mean) return "\nno case has a baseline: there are no ratios\n";
+  const BenchRow& worst = *report.worst();
+  return fmt::format("\ngeometric mean of ratios {:.2f}; worst case {:.2f}, {}\n", *mean,
+                     *worst.ratio(), worst.what.name);
+}
+
+std::string print_report(const BenchRequest& request, const BenchReport& report) {
+  std::string text = request.suite + " on " + report.mesh + ", back end " +
+                     std::string(print(request.backend.backend)) + "\n";
+  if (request.backend.backend == Backend::Cuda) text += "beside " + report.libraries + "\n";
+  return text + print_rows_of(report) + print_summary(report) + print_troubles(report);
+}
+
+Json number(std::optional<double> value) { return value ? Json(*value) : Json(); }
+
+Json to_json(const BenchEntry& entry) {
+  Json json = Json::object();
+  json.set("name", entry.name).set("baseline", entry.is_baseline);
+  if (!entry.median_us) return json.set("code", entry.code).set("reason", entry.reason);
+  json.set("time_us", *entry.median_us).set("least_us", entry.least_us).set("spread", entry.spread);
+  if (entry.difference) json.set("difference", *entry.difference).set("bound", entry.bound);
+  if (entry.checked) json.set("checked", *entry.checked);
+  return json.set("wrong", entry.is_wrong());
+}
+
+Json to_json(const BenchRow& row) {
+  Json json = Json::object();
+  json.set("case", row.what.name)
+      .set("parameters", Json::Array(row.what.parameters.begin(), row.what.parameters.end()));
+  if (!row.skipped.empty()) return json.set("skipped", row.skipped);
+  const BenchEntry* const ours = row.best(false);
+  const BenchEntry* const theirs = row.best(true);
+  Json::Array entries;
+  for (const BenchEntry& entry : row.entries) entries.push_back(to_json(entry));
+  return json.set("schedule", ours == nullptr ? Json() : Json(ours->name))
+      .set("ours_us", ours == nullptr ? Json() : number(ours->median_us))
+      .set("baseline", theirs == nullptr ? Json() : Json(theirs->name))
+      .set("baseline_us", theirs == nullptr ? Json() : number(theirs->median_us))
+      .set("ratio", number(row.ratio()))
+      .set("arithmetic_us", number(row.arithmetic_us))
+      .set("link_us", row.link_us)
+      .set("limit_us", number(row.limit_us()))
+      .set("over_limit", number(row.over_limit()))
+      .set("entries", std::move(entries))
+      .set("not_here", Json::Array(row.not_here.begin(), row.not_here.end()));
+}
+
+Json to_json(const CommandLine& line, const BenchRequest& request, const BenchReport& report) {
+  Json::Array cases;
+  for (const BenchRow& row : report.rows) cases.push_back(to_json(row));
+  Json json = start_json(line);
+  return json.set("suite", request.suite)
+      .set("backend", print(request.backend.backend))
+      .set("ranks", report.ranks)
+      .set("mesh", report.mesh)
+      .set("libraries", report.libraries)
+      .set("rounds", request.rounds)
+      .set("iterations", request.iterations)
+      .set("seed", static_cast<std::int64_t>(request.seed))
+      .set("geometric_mean", number(report.geometric_mean()))
+      .set("worst", number(report.worst() == nullptr ? std::nullopt : report.worst()->ratio()))
+      .set("cases", std::move(cases));
+}
+
+}  // namespace
+
+Checked<int> run_bench(const CommandLine& line, Session& session) {
+  HP_REQUIRE_OK(check_json(line));
+  HP_TRY(const BenchRequest request, bench_request_of(line));
+  // A run that is cut short leaves the cases that were done.
+  const std::string path = line.value("json").value_or("-");
+  const auto keep = [&](const BenchReport& report) {
+    if (path != "-") {
+      static_cast<void>(write_text(path, to_json(line, request, report).print() + "\n"));
+    }
+  };
+  HP_TRY(const BenchReport report,
+         bench(session, request, [](const std::string& what) { show_progress(what); }, keep));
+  HP_REQUIRE_OK(show_results(line, print_report(request, report), to_json(line, request, report)));
+  return report.is_wrong() || !report.is_whole() ? kRefused : kDone;
+}
+
+}  // namespace harpe::cli

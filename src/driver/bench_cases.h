@@ -1,0 +1,27 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "driver/backend.h"
+#include "support/diag.h"
+
+namespace harpe {
+
+// One shape of a benchmark: an operator's parameters, over all ranks.
+struct BenchCase {
+  std::string name;                     // "llama70b_qkv m=512"
+  std::vector<std::string> parameters;  // "m=512" "n=10240" …
+  friend bool operator==(const BenchCase&, const BenchCase&) = default;
+};
+
+// "attention", "attention_bwd", "ag_gemm", … Each is an operator.
+[[nodiscard]] const std::vector<std::string>& bench_suites();
+[[nodiscard]] std::string bench_axis(std::string_view suite);  // of the mesh: "cp", "tp", "ep"
+
+// On GPUs the shapes that models have, on CPU ranks small ones. Errors: U160.
+[[nodiscard]] Checked<std::vector<BenchCase>> bench_cases(const std::string& suite,
+                                                          Backend backend);
+
+}  // namespace harpe

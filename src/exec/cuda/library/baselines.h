@@ -1,0 +1,52 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "exec/cuda/library/baseline.h"
+
+namespace harpe::library {
+
+// An operator with its sizes, over all ranks; those of other operators are not read.
+struct Subject {
+  std::string op;  // "ag_gemm"
+  DType dtype = DType::BF16;
+  std::int64_t m = 0;
+  std::int64_t n = 0;
+  std::int64_t k = 0;
+  std::int64_t batch = 1;
+  std::int64_t seq = 0;  // of decode: keys of each sequence
+  std::int64_t heads = 0;
+  std::int64_t kv_heads = 0;
+  std::int64_t head_dim = 0;
+  bool causal = false;
+};
+
+struct Candidate {
+  std::string name;  // "all-gather, then cuBLASLt"
+  Checked<std::unique_ptr<Baseline>> baseline;
+};
+
+// The ways to do the operator with NCCL and libraries; empty where none is known yet. Errors: G081
+// it cannot be done so; G005.
+[[nodiscard]] std::vector<Candidate> make_baselines(const std::shared_ptr<Team>& team,
+                                                    const Subject& subject);
+
+// By family.
+[[nodiscard]] Checked<std::unique_ptr<Baseline>> make_product_baseline(
+    const std::shared_ptr<Team>& team, const Subject& subject);
+// Heads exchanged for positions, attention of whole sequences, and back.
+[[nodiscard]] Checked<std::unique_ptr<Baseline>> make_ulysses_baseline(
+    const std::shared_ptr<Team>& team, const Subject& subject);
+// All keys and values everywhere, queries where they are.
+[[nodiscard]] Checked<std::unique_ptr<Baseline>> make_gathered_baseline(
+    const std::shared_ptr<Team>& team, const Subject& subject);
+[[nodiscard]] Checked<std::unique_ptr<Baseline>> make_decode_baseline(
+    const std::shared_ptr<Team>& team, const Subject& subject);
+
+// `size` of each rank. Errors: G081.
+[[nodiscard]] Checked<std::int64_t> share_of(std::string_view what, std::int64_t size, int ranks);
+[[nodiscard]] device::Element element_of(DType dtype);
+
+}  // namespace harpe::library

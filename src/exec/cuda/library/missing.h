@@ -1,0 +1,12 @@
+#pragma once
+
+#include <string>
+
+namespace harpe::library {
+
+// Why a library beside ours has no figures.
+struct Missing {
+  std::string reason;
+};
+
+}  // namespace harpe::library

@@ -1,0 +1,48 @@
+#pragma once
+
+#include <array>
+#include <vector>
+
+#include "exec/cuda/actions/launches.h"
+#include "exec/cuda/library/baseline.h"
+
+namespace harpe::library {
+
+// Rows of bytes, moved by one launch: loops around them, the outermost first, in steps of bytes.
+// Addresses are multiples of 16.
+struct Rows {
+  struct Loop {
+    std::int64_t length = 1;
+    std::int64_t to = 0;
+    std::int64_t from = 0;
+  };
+  cuda::DeviceAddress to = 0;
+  cuda::DeviceAddress from = 0;
+  std::int64_t bytes = 0;  // of a row
+  std::vector<Loop> loops;
+};
+
+// Errors, here and below: those of loading kernels.
+[[nodiscard]] Checked<Step> move_step(const Member& member, const Rows& rows);
+
+// f32 states (o, l) of the same rows, dense, `count` of them one after the other: the first becomes
+// all of them combined. What the others hold afterwards is of no use.
+struct States {
+  cuda::DeviceAddress o = 0;
+  cuda::DeviceAddress l = 0;
+  std::int64_t rows = 0;
+  std::int64_t columns = 0;
+  std::int64_t count = 1;
+  std::int64_t groups = 1;  // so many times, one behind the other
+};
+[[nodiscard]] Checked<Step> combine_step(const Member& member, const States& states);
+
+// `count` numbers, f32 to the type.
+[[nodiscard]] Checked<Step> round_step(const Member& member, cuda::DeviceAddress to,
+                                       cuda::DeviceAddress from, std::int64_t count,
+                                       device::Element type);
+
+// One of our kernels.
+[[nodiscard]] Checked<Step> launch_step(const Member& member, const cuda::LaunchSpec& spec);
+
+}  // namespace harpe::library

@@ -1,0 +1,138 @@
+#include "exec/cuda/library/nccl.h"
+
+#include <numeric>
+
+namespace harpe::library {
+namespace {
+
+constexpr int kSuccess = 0;  // ncclSuccess
+constexpr int kSum = 0;      // ncclSum
+
+// ncclDataType_t
+int type_of(device::Element element) {
+  switch (element) {
+    case device::Element::F16:
+      return 6;
+    case device::Element::F32:
+      return 7;
+    default:
+      return 9;  // ncclBfloat16
+  }
+}
+
+template <class T = void>
+T* at(cuda::DeviceAddress address) {
+  return reinterpret_cast<T*>(address);
+}
+
+std::size_t count_of(const Elements& elements) { return static_cast<std::size_t>(elements.count); }
+
+Checked<NcclFunctions> find_functions(const cuda::Library& library) {
+  NcclFunctions functions;
+  const auto find = [&](auto& function, const char* name) -> Checked<Ok> {
+    HP_TRY(void* const address, library.find(name));
+    function = reinterpret_cast<std::decay_t<decltype(function)>>(address);
+    return Ok{};
+  };
+#define HP_NCCL(FUNCTION, PARAMETERS) HP_REQUIRE_OK(find(functions.FUNCTION, #FUNCTION));
+#include "exec/cuda/library/nccl.def"
+#undef HP_NCCL
+  HP_REQUIRE_OK(find(functions.ncclGetErrorString, "ncclGetErrorString"));
+  return functions;
+}
+
+// 22809 is 2.28.9.
+std::string version_text(int number) {
+  return std::to_string(number / 10000) + "." + std::to_string(number / 100 % 100) + "." +
+         std::to_string(number % 100);
+}
+
+}  // namespace
+
+Checked<Ok> nccl_call(const NcclFunctions& functions, std::string_view call, int status) {
+  if (status == kSuccess) return Ok{};
+  const char* const reason = functions.ncclGetErrorString(status);
+  return make_diag(DiagCode::G080,
+                   {{"call", call}, {"library", "NCCL"}, {"reason", reason ? reason : "?"}});
+}
+
+NcclRank::NcclRank(NcclRank&& other) noexcept
+    : functions_(std::move(other.functions_)), handle_(std::exchange(other.handle_, nullptr)) {}
+
+NcclRank::~NcclRank() {
+  if (handle_ != nullptr) functions_->ncclCommDestroy(handle_);
+}
+
+Checked<Ok> NcclRank::all_gather(const Elements& from, cuda::DeviceAddress to,
+                                 CUstream stream) const {
+  return call("ncclAllGather", functions_->ncclAllGather(at(from.address), at(to), count_of(from),
+                                                         type_of(from.type), handle_, stream));
+}
+
+Checked<Ok> NcclRank::reduce_scatter(cuda::DeviceAddress from, const Elements& to,
+                                     CUstream stream) const {
+  return call("ncclReduceScatter",
+              functions_->ncclReduceScatter(at(from), at(to.address), count_of(to),
+                                            type_of(to.type), kSum, handle_, stream));
+}
+
+Checked<Ok> NcclRank::all_reduce(const Elements& data, CUstream stream) const {
+  return call("ncclAllReduce",
+              functions_->ncclAllReduce(at(data.address), at(data.address), count_of(data),
+                                        type_of(data.type), kSum, handle_, stream));
+}
+
+Checked<Ok> NcclRank::exchange(const Elements& part, cuda::DeviceAddress to, int ranks,
+                               CUstream stream) const {
+  return group([&]() -> Checked<Ok> {
+    const auto step = static_cast<std::uint64_t>(part.count * device::bytes_of(part.type));
+    for (int peer = 0; peer < ranks; ++peer) {
+      const auto offset = static_cast<std::uint64_t>(peer) * step;
+      HP_REQUIRE_OK(
+          call("ncclSend", functions_->ncclSend(at(part.address + offset), count_of(part),
+                                                type_of(part.type), peer, handle_, stream)));
+      HP_REQUIRE_OK(
+          call("ncclRecv", functions_->ncclRecv(at(to + offset), count_of(part), type_of(part.type),
+                                                peer, handle_, stream)));
+    }
+    return Ok{};
+  });
+}
+
+// A group that was begun is ended whatever came in between: the thread would stay in it.
+Checked<Ok> NcclRank::group(const std::function<Checked<Ok>()>& calls) const {
+  HP_REQUIRE_OK(call("ncclGroupStart", functions_->ncclGroupStart()));
+  const Checked<Ok> called = calls();
+  const Checked<Ok> ended = call("ncclGroupEnd", functions_->ncclGroupEnd());
+  return called.ok() ? ended : called;
+}
+
+Checked<Nccl> Nccl::open(const Search& search) {
+  HP_TRY(const cuda::Library library,
+         open_library({.what = "NCCL",
+                       .names = {"libnccl.so.2"},
+                       .remedy = "install NCCL 2, or name its folder with --libraries"},
+                      search));
+  HP_TRY(const NcclFunctions functions, find_functions(library));
+  int number = 0;
+  HP_REQUIRE_OK(nccl_call(functions, "ncclGetVersion", functions.ncclGetVersion(&number)));
+  Nccl opened;
+  opened.functions_ = std::make_shared<const NcclFunctions>(functions);
+  opened.version_ = version_text(number);
+  opened.path_ = library.path();
+  return opened;
+}
+
+Checked<std::vector<NcclRank>> Nccl::connect(int ranks) const {
+  std::vector<int> gpus(static_cast<std::size_t>(ranks));
+  std::iota(gpus.begin(), gpus.end(), 0);
+  std::vector<NcclHandle> handles(gpus.size(), nullptr);
+  HP_REQUIRE_OK(nccl_call(*functions_, "ncclCommInitAll",
+                          functions_->ncclCommInitAll(handles.data(), ranks, gpus.data())));
+  std::vector<NcclRank> all;
+  all.reserve(handles.size());
+  for (NcclHandle const handle : handles) all.emplace_back(functions_, handle);
+  return all;
+}
+
+}  // namespace harpe::library

@@ -1,0 +1,89 @@
+#pragma once
+
+#include <cuda.h>
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "exec/cuda/device/types.h"
+#include "exec/cuda/library/places.h"
+#include "exec/cuda/tensor_map.h"
+
+namespace harpe::library {
+
+using NcclHandle = struct ncclComm*;
+
+// NCCL's functions. Their enumerations are handed over as the int that they are in C.
+struct NcclFunctions {
+#define HP_NCCL(FUNCTION, PARAMETERS) int(*FUNCTION) PARAMETERS = nullptr;
+#include "exec/cuda/library/nccl.def"
+#undef HP_NCCL
+  const char* (*ncclGetErrorString)(int status) = nullptr;
+};
+
+// The one place that reads what NCCL's calls return. Errors: G080.
+[[nodiscard]] Checked<Ok> nccl_call(const NcclFunctions& functions, std::string_view call,
+                                    int status);
+
+// Elements in a GPU's memory.
+struct Elements {
+  cuda::DeviceAddress address = 0;
+  std::int64_t count = 0;
+  device::Element type = device::Element::BF16;
+};
+
+// One rank's end of a communicator. Calls only enqueue on a stream of the rank's GPU, which is
+// current for the calling thread; every rank makes the same calls in the same order, each in a
+// thread of its own. Streams may be captured.
+class NcclRank {
+ public:
+  NcclRank(std::shared_ptr<const NcclFunctions> functions, NcclHandle handle)
+      : functions_(std::move(functions)), handle_(handle) {}
+  NcclRank(NcclRank&& other) noexcept;
+  NcclRank& operator=(NcclRank&&) = delete;
+  ~NcclRank();
+
+  // `from` of every rank, one after the other, to `to`. Errors, here and below: G080.
+  [[nodiscard]] Checked<Ok> all_gather(const Elements& from, cuda::DeviceAddress to,
+                                       CUstream stream) const;
+  // Sums; `to` is this rank's part of them, `from` is as long as all parts.
+  [[nodiscard]] Checked<Ok> reduce_scatter(cuda::DeviceAddress from, const Elements& to,
+                                           CUstream stream) const;
+  // Sums, in place.
+  [[nodiscard]] Checked<Ok> all_reduce(const Elements& data, CUstream stream) const;
+  // Part i of `from` to rank i, and part i of `to` from there; `part` elements each.
+  [[nodiscard]] Checked<Ok> exchange(const Elements& part, cuda::DeviceAddress to, int ranks,
+                                     CUstream stream) const;
+  // What `calls` asks of this rank, as one operation.
+  [[nodiscard]] Checked<Ok> group(const std::function<Checked<Ok>()>& calls) const;
+
+ private:
+  [[nodiscard]] Checked<Ok> call(std::string_view name, int status) const {
+    return nccl_call(*functions_, name, status);
+  }
+
+  std::shared_ptr<const NcclFunctions> functions_;
+  NcclHandle handle_ = nullptr;
+};
+
+class Nccl {
+ public:
+  // Errors: G002, G003, G080.
+  [[nodiscard]] static Checked<Nccl> open(const Search& search);
+
+  // A communicator of the first GPUs, one rank each. Changes which GPU is current. Errors: G080.
+  [[nodiscard]] Checked<std::vector<NcclRank>> connect(int ranks) const;
+
+  [[nodiscard]] const std::string& version() const { return version_; }  // "2.28.9"
+  [[nodiscard]] const std::string& path() const { return path_; }
+
+ private:
+  std::shared_ptr<const NcclFunctions> functions_;
+  std::string version_;
+  std::string path_;
+};
+
+}  // namespace harpe::library
