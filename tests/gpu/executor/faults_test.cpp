@@ -61,8 +61,11 @@ class Faults : public OnGpus {
       ASSERT_FALSE(stats.ok());
       const FaultReport& report = stats.error();
       EXPECT_EQ(report.front().kind, FaultKind::WaitTimedOut) << render(report);
-      EXPECT_EQ(report.front().producer, task) << render(report);
-      EXPECT_EQ(report.front().producer_rank.value, rank_in(plan, task.index()));
+      // A counter that lacks one of several does not say which.
+      if (plan.mesh.ranks() == 2 || report.front().producer.valid()) {
+        EXPECT_EQ(report.front().producer, task) << render(report);
+        EXPECT_EQ(report.front().producer_rank.value, rank_in(plan, task.index()));
+      }
       EXPECT_GE(report.front().elapsed, kLimit);
       // Of the ranks that could not end well each speaks once.
       for (std::int64_t rank = 0; rank < plan.mesh.ranks(); ++rank) {

@@ -26,8 +26,10 @@ Checked<Ok> check_tasks(const Plan& plan) {
 
 Checked<std::vector<DeviceId>> gpus_of(const DriverApi& driver, std::int64_t ranks,
                                        const CudaOptions& options) {
+  // More ranks' streams than that do not all get queues of their own, and may wait for each other.
+  constexpr std::int64_t kMostSharing = 4;
   HP_TRY(const int gpus, count_devices(driver));
-  if (gpus == 0 || (gpus < ranks && !options.share_gpus)) {
+  if (gpus == 0 || ranks > gpus * (options.share_gpus ? kMostSharing : 1)) {
     return make_diag(DiagCode::G070, {{"ranks", ranks}, {"gpus", gpus}});
   }
   if (options.launch) return std::vector{DeviceId(options.launch->local_rank % gpus)};
