@@ -108,8 +108,9 @@ TEST(Run, traces_every_task_once) {
 TEST(Run, reports_a_lost_worker_as_a_fault) {
   const Plan plan = gemm();
   const Checked<TensorMap> inputs = prepare_run(plan, {});
-  const Checked<RunOutcome> outcome = run(
-      plan, {.wait_limit = std::chrono::milliseconds(100), .backend = {.lose_at = TaskId(0)}}, *inputs);
+  const Checked<RunOutcome> outcome =
+      run(plan, {.wait_limit = std::chrono::milliseconds(100), .backend = {.lose_at = TaskId(0)}},
+          *inputs);
   ASSERT_TRUE(outcome.ok());
   ASSERT_TRUE(outcome->fault.has_value());
   EXPECT_EQ(outcome->fault->front().kind, FaultKind::WorkerLost);
