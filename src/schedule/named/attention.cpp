@@ -11,8 +11,6 @@ namespace {
 constexpr std::array kSchedules = {
     NamedSchedule{"allgather", "k and v gathered once over all ranks; heads and shapes of any kind",
                   &attention_allgather},
-    NamedSchedule{"push", "k and v pushed in chunks to all ranks; one kernel waits chunk by chunk",
-                  &attention_push},
     NamedSchedule{"ring", "k and v travel round all ranks, one block per step", &attention_ring},
     NamedSchedule{
         "zigzag_ring",
@@ -41,6 +39,8 @@ constexpr std::array kSchedules = {
         "k and v stay, q is everywhere; partial (o, lse) are combined at the heads' owners, "
         "or everywhere",
         &attention_tree},
+    NamedSchedule{"push", "k and v pushed in chunks to all ranks; one kernel waits chunk by chunk",
+                  &attention_push},
     NamedSchedule{"mercury_novel8",
                   "q and (o, lse) travel along the second mesh axis, k and v along the first; one "
                   "axis of P ranks is P/u x u (8: 4x2)",

@@ -61,8 +61,8 @@ class Faults : public OnGpus {
       ASSERT_FALSE(stats.ok());
       const FaultReport& report = stats.error();
       EXPECT_EQ(report.front().kind, FaultKind::WaitTimedOut) << render(report);
-      // A counter that lacks one of several does not say which.
-      if (plan.mesh.ranks() == 2 || report.front().producer.valid()) {
+      // A counter that lacks one of several does not say which: the likeliest is named.
+      if (plan.mesh.ranks() == 2) {
         EXPECT_EQ(report.front().producer, task) << render(report);
         EXPECT_EQ(report.front().producer_rank.value, rank_in(plan, task.index()));
       }

@@ -44,7 +44,7 @@ TEST(Peers, that_cannot_reach_each_other_are_refused) {
   const auto peers = open(driver, {0, 1});
   ASSERT_FALSE(peers.ok());
   EXPECT_EQ(peers.error().code, DiagCode::G071);
-  EXPECT_EQ(render_message(peers.error()), "GPU 0 cannot reach the memory of GPU 1");
+  EXPECT_EQ(render_message(peers.error()), "memory of GPU 1 is out of the reach of GPU 0");
 }
 
 TEST(Peers, that_share_a_gpu_need_memory_for_all) {
@@ -55,7 +55,7 @@ TEST(Peers, that_share_a_gpu_need_memory_for_all) {
   ASSERT_FALSE(peers.ok());
   EXPECT_EQ(peers.error().code, DiagCode::G073);
   EXPECT_EQ(render_message(peers.error()),
-            "GPU 0 has 10 MiB free, and this plan needs 13 MiB there");
+            "this plan needs 13 MiB on GPU 0, and 10 MiB are free there");
 }
 
 TEST(SignalPage, gives_every_word_a_line_of_its_own) {

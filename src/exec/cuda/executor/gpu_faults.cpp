@@ -27,7 +27,9 @@ class Diagnosis {
         found.emplace_back(0, failed(rank));
       } else if (said.record) {
         const Fault fault = expired(rank);
-        found.emplace_back(doubt_of(rank, fault), fault);
+        const RankReport& other = reports_[fault.producer_rank.index()];
+        const int doubt = other.is_poisoned && !other.record ? 2 : 1;
+        found.emplace_back(is_explained(rank, fault.producer) ? 3 : doubt, fault);
       } else if (said.is_poisoned) {
         found.emplace_back(4, stopped(rank));
       }
@@ -68,14 +70,6 @@ class Diagnosis {
   [[nodiscard]] static int stage_of_raise(WordKind kind) {
     if (kind == WordKind::Arrival) return 1;
     return kind == WordKind::Pulled ? 2 : 3;
-  }
-
-  // How little a rank's own wait explains of what went wrong first.
-  [[nodiscard]] int doubt_of(std::size_t rank, const Fault& fault) const {
-    if (!fault.producer.valid()) return 1;
-    if (is_explained(rank, fault.producer)) return 3;
-    const RankReport& other = reports_[fault.producer_rank.index()];
-    return other.is_poisoned && !other.record ? 2 : 1;
   }
 
   // Whether what `waiter` missed of the producer was never raised because the producer's own rank
@@ -144,15 +138,13 @@ class Diagnosis {
     const Word& word = wiring_.pages[rank][record.name];
     fault.signal = name_of(word, rank);
     fault.producer = producer_of(word, rank);
-    if (!fault.producer.valid()) return fault;
     fault.producer_rank = rank_of(plan_, fault.producer);
     fault.producer_text = describe(plan_, blocks_, fault.producer);
     return fault;
   }
 
   // Of several, the likeliest: of a rank that is lost; that ended well; that got further than the
-  // waiter, so that its own signal reached itself; that was stopped by others. None where a counter
-  // lacks one of several that are as likely: it says how many came, not who.
+  // waiter, so that its own signal reached itself; that was stopped by others.
   [[nodiscard]] TaskId producer_of(const Word& word, std::size_t waiter) const {
     const auto doubt = [&](TaskId task) {
       const std::size_t rank = rank_of(plan_, task).index();
@@ -164,8 +156,7 @@ class Diagnosis {
       const Word& missed = *stop_of(rank).word;
       return missed.kind == word.kind && missed.index == word.index ? 4 : 2;
     };
-    const TaskId likeliest = *std::ranges::min_element(word.producers, {}, doubt);
-    return std::ranges::count(word.producers, doubt(likeliest), doubt) == 1 ? likeliest : TaskId();
+    return *std::ranges::min_element(word.producers, {}, doubt);
   }
 
   [[nodiscard]] static std::string name_of(const Word& word, std::size_t rank) {
