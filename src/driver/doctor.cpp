@@ -170,17 +170,15 @@ LibraryFacts examine_library(const Candidate& candidate, const std::vector<std::
   return facts;
 }
 
-LibraryFacts examine_compiler(const DoctorRequest& request,
-                              const std::vector<std::string>& wheels) {
+// Where runs look for it, and nowhere else.
+LibraryFacts examine_compiler(const DoctorRequest& request) {
   LibraryFacts facts{.name = "NVRTC",
                      .path = "",
                      .version = "",
                      .problem = std::nullopt,
                      .tried = {},
                      .cost = kNoRuns};
-  std::vector<std::string> folders = cuda_folders();
-  folders.insert(folders.end(), wheels.begin(), wheels.end());
-  const Checked<cuda::Nvrtc> compiler = cuda::Nvrtc::open(request.nvrtc, folders);
+  const Checked<cuda::Nvrtc> compiler = cuda::Nvrtc::open(request.nvrtc, cuda_folders());
   if (!compiler.ok()) return refused(std::move(facts), compiler.error());
   facts.path = file_of(compiler->path());
   facts.version = compiler->version();
@@ -263,7 +261,7 @@ void examine_cuda(Examination& examination, const DoctorRequest& request) {
   folders = with_wheels(folders);
   prepare_cuda_environment();
   examine_gpus(examination);
-  examination.libraries.push_back(examine_compiler(request, folders));
+  examination.libraries.push_back(examine_compiler(request));
   for (const Candidate& candidate : candidates()) {
     examination.libraries.push_back(examine_library(candidate, folders));
   }

@@ -79,14 +79,8 @@ std::vector<std::string> library_folders(const std::optional<std::string>& given
   for (std::string folder; std::getline(list, folder, ',');) {
     if (!folder.empty()) folders.push_back(folder);
   }
-  const std::string environment = folder_in("VIRTUAL_ENV");
-  if (environment.empty()) return folders;
-  std::error_code ignored;
-  for (const auto& entry : std::filesystem::directory_iterator(environment + "/lib", ignored)) {
-    if (entry.path().filename().string().starts_with("python")) {
-      folders.push_back((entry.path() / "site-packages").string());
-    }
-  }
+  const std::vector<std::string> packages = python_folders();
+  folders.insert(folders.end(), packages.begin(), packages.end());
   return folders;
 }
 

@@ -29,7 +29,7 @@ namespace harpe {
 // Wheels of NVIDIA keep their libraries there.
 [[nodiscard]] std::vector<std::string> python_folders();
 // Where NCCL, cuBLASLt and cuDNN may be besides the loader's places: folders of the list (commas
-// between), else of `HARPE_LIBRARIES`; then the packages of the active Python environment.
+// between), else of `HARPE_LIBRARIES`; then python_folders().
 [[nodiscard]] std::vector<std::string> library_folders(const std::optional<std::string>& given);
 
 // Before the driver is opened: streams of ranks that share a GPU get queues of their own, and

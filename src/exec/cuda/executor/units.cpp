@@ -113,7 +113,7 @@ class UnitMaker {
     return UnitSpec{.tasks = members,
                     .launches = {*std::move(merged)},
                     .waits_inside = true,
-                    .spared = room_for(waiting)};
+                    .spared = room_beside(members, waiting)};
   }
 
   // Copies that only these tasks would have read are not made.
@@ -138,14 +138,21 @@ class UnitMaker {
     return true;
   }
 
-  // What those need that make what these wait for: a copy within a GPU is a kernel's work too.
-  [[nodiscard]] int room_for(const std::vector<TaskId>& waiting) const {
+  // What this rank's GPU must have free while the kernel of `members` runs, for what it makes that
+  // kernels wait for inside, its own and those of peers: a signal is raised where it is made. A
+  // copy within a GPU is a kernel's work too.
+  [[nodiscard]] int room_beside(const std::vector<TaskId>& members,
+                                const std::vector<TaskId>& waiting) const {
+    const RankId here = rank_of(plan_, members.front());
     int room = 0;
-    for (const TaskId task : waiting) {
-      const std::vector<Word>& page = wiring_.pages[rank_of(plan_, task).index()];
-      for (const std::int32_t word : wiring_of(task).waits) {
-        for (const TaskId producer : page[static_cast<std::size_t>(word)].producers) {
-          room = std::max(room, is_by_engine(producer) ? kForSignals : kForKernels);
+    for (const std::vector<TaskId>& group : groups_.members) {
+      for (const TaskId task : group == members ? waiting : group) {
+        const std::vector<Word>& page = wiring_.pages[rank_of(plan_, task).index()];
+        for (const std::int32_t word : wiring_of(task).waits) {
+          for (const TaskId producer : page[static_cast<std::size_t>(word)].producers) {
+            if (rank_of(plan_, producer) != here) continue;
+            room = std::max(room, is_by_engine(producer) ? kForSignals : kForKernels);
+          }
         }
       }
     }
@@ -154,9 +161,10 @@ class UnitMaker {
 
   [[nodiscard]] bool is_by_engine(TaskId task) const {
     const std::vector<LaunchSpec>& launches = specs_[task.index()].launches;
-    return !is_local(task) && std::ranges::all_of(launches, [](const LaunchSpec& launch) {
+    const bool copies = std::ranges::all_of(launches, [](const LaunchSpec& launch) {
       return std::holds_alternative<CopyLaunch>(launch);
     });
+    return launches.empty() || (copies && !is_local(task));
   }
 
   // A Finalise right behind, of nothing but what the unit has made.
