@@ -19,19 +19,28 @@ namespace {
 constexpr std::int64_t kMostIterations = 1'000'000;
 constexpr std::int64_t kLongestWait = 3'600'000;  // milliseconds
 
-// `lose=TASK`, or `bug`: an invariant of ours that does not hold, to see how one is reported.
-Checked<TaskId> parse_fault(const std::string& text, const Plan& plan) {
-  constexpr std::string_view kLose = "lose=";
+constexpr std::int64_t kMostSeed = std::numeric_limits<std::uint32_t>::max();
+
+// `lose=TASK`, `delay=SEED`, or `bug`: an invariant of ours that does not hold, to see how one is
+// reported.
+Checked<Ok> inject(const std::string& text, const Plan& plan, BackendRequest& backend) {
+  static const std::vector<std::string> kFaults = {"lose", "delay", "bug"};
   HP_CHECK(text != "bug", "injected");
-  if (!text.starts_with(kLose)) {
-    static const std::vector<std::string> kFaults = {"lose", "bug"};
-    const std::string name = text.substr(0, text.find('='));
-    return make_diag(DiagCode::U117, {{"text", text}, {"hint", suggestion(name, kFaults)}});
+  const std::size_t end = text.find('=');
+  const std::string name = text.substr(0, end);
+  const std::string value = end == std::string::npos ? "" : text.substr(end + 1);
+  if (name == "lose" && end != std::string::npos) {
+    HP_TRY(const std::int64_t task, parse_count("--inject lose", value, 0,
+                                                static_cast<std::int64_t>(plan.tasks.size()) - 1));
+    backend.lose_at = TaskId(task);
+    return Ok{};
   }
-  HP_TRY(const std::int64_t task,
-         parse_count("--inject lose", std::string_view(text).substr(kLose.size()), 0,
-                     static_cast<std::int64_t>(plan.tasks.size()) - 1));
-  return TaskId(task);
+  if (name == "delay" && end != std::string::npos) {
+    HP_TRY(const std::int64_t seed, parse_count("--inject delay", value, 0, kMostSeed));
+    backend.delay_seed = static_cast<std::uint32_t>(seed);
+    return Ok{};
+  }
+  return make_diag(DiagCode::U117, {{"text", text}, {"hint", suggestion(name, kFaults)}});
 }
 
 Checked<BackendRequest> backend_request_of(const CommandLine& line) {
@@ -180,7 +189,7 @@ Checked<int> run_as_asked(const CommandLine& line, Session& session, RunRequest 
   progress(request, "lowering");
   HP_TRY(const Plan plan, session.plan(subject));
   if (const auto fault = line.value("inject")) {
-    HP_TRY(request.backend.lose_at, parse_fault(*fault, plan));
+    HP_REQUIRE_OK(inject(*fault, plan, request.backend));
   }
   progress(request, "verifying");
   HP_REQUIRE_OK(certify(plan, level_for(plan)));

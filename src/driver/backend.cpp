@@ -18,7 +18,8 @@ Checked<std::unique_ptr<Executor>> make_on_gpus(const Plan& plan, const BackendR
                                    .cuda_folders = cuda_folders(),
                                    .launch = request.launch,
                                    .wait_limit = request.wait_limit,
-                                   .drop_signal_of = request.lose_at});
+                                   .drop_signal_of = request.lose_at,
+                                   .delay_seed = request.delay_seed});
 }
 #else
 Checked<std::unique_ptr<Executor>> make_on_gpus(const Plan&, const BackendRequest&) {
@@ -34,6 +35,7 @@ Checked<std::unique_ptr<Executor>> make_executor(const Plan& plan, const Backend
   if (request.backend == Backend::Cuda) return make_on_gpus(plan, request);
   CpuOptions options;
   options.lose_worker_at = request.lose_at;
+  if (request.delay_seed) options.delay_seed = *request.delay_seed;
   return make_cpu_executor(plan, options);
 }
 

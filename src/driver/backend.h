@@ -27,6 +27,7 @@ struct BackendRequest {
   std::chrono::milliseconds wait_limit{10'000};
   // Tests: CPU ranks lose the worker that reaches the task; on a GPU its signals never come.
   std::optional<TaskId> lose_at;
+  std::optional<std::uint32_t> delay_seed;  // tests: tasks begin after random delays
 };
 
 // Of processes that run together, whether this one shows and writes what came of it.

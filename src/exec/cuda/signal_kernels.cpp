@@ -24,7 +24,8 @@ Checked<SignalKernels> SignalKernels::load(KernelLibrary& library) {
   HP_TRY(const LoadedKernel* const begin_epoch, library.load(begin_epoch_variant()));
   HP_TRY(const LoadedKernel* const raise, library.load(raise_variant()));
   HP_TRY(const LoadedKernel* const await, library.load(await_variant()));
-  return SignalKernels(library.device().driver(), begin_epoch, raise, await);
+  HP_TRY(const LoadedKernel* const linger, library.load(linger_variant()));
+  return SignalKernels(library.device().driver(), begin_epoch, raise, await, linger);
 }
 
 Result<Ok, CudaError> SignalKernels::begin_epoch(const Stream& stream,
@@ -54,6 +55,12 @@ Result<Ok, CudaError> SignalKernels::await(const Stream& stream, const device::W
     HP_REQUIRE_OK(launch(*driver_, *await_, LaunchShape{}, stream.handle(), args));
   }
   return Ok{};
+}
+
+Result<Ok, CudaError> SignalKernels::linger(const Stream& stream, const SignalAddresses& own,
+                                            std::uint32_t seed, std::uint32_t most_ns) const {
+  const device::LingerArgs args{.epoch = word_at(own.epoch()), .seed = seed, .most_ns = most_ns};
+  return launch(*driver_, *linger_, LaunchShape{}, stream.handle(), args);
 }
 
 device::RaiseTarget flag_of(const SignalAddresses& peer, std::int32_t index) {

@@ -28,16 +28,24 @@ class SignalKernels {
   [[nodiscard]] Result<Ok, CudaError> await(const Stream& stream,
                                             const device::WaitContext& context,
                                             std::span<const device::SignalWait> waits) const;
+  // Tests: the stream rests, for another time up to `most_ns` in every epoch.
+  [[nodiscard]] Result<Ok, CudaError> linger(const Stream& stream, const SignalAddresses& own,
+                                             std::uint32_t seed, std::uint32_t most_ns) const;
 
  private:
   SignalKernels(const DriverApi& driver, const LoadedKernel* begin_epoch, const LoadedKernel* raise,
-                const LoadedKernel* await)
-      : driver_(&driver), begin_epoch_(begin_epoch), raise_(raise), await_(await) {}
+                const LoadedKernel* await, const LoadedKernel* linger)
+      : driver_(&driver),
+        begin_epoch_(begin_epoch),
+        raise_(raise),
+        await_(await),
+        linger_(linger) {}
 
   const DriverApi* driver_;
   const LoadedKernel* begin_epoch_;
   const LoadedKernel* raise_;
   const LoadedKernel* await_;
+  const LoadedKernel* linger_;
 };
 
 // The flag or counter of that index in a peer's page, as the target of a raise.

@@ -37,8 +37,10 @@ KernelVariant raise_variant() { return variant_of("raise", "raise_signals", "Rai
 
 KernelVariant await_variant() { return variant_of("await", "await_signals", "AwaitArgs"); }
 
+KernelVariant linger_variant() { return variant_of("linger", "linger", "LingerArgs"); }
+
 std::vector<KernelVariant> signal_variants() {
-  return {begin_epoch_variant(), raise_variant(), await_variant()};
+  return {begin_epoch_variant(), raise_variant(), await_variant(), linger_variant()};
 }
 
 }  // namespace harpe::cuda

@@ -10,6 +10,7 @@ namespace harpe::cuda {
 [[nodiscard]] KernelVariant begin_epoch_variant();
 [[nodiscard]] KernelVariant raise_variant();
 [[nodiscard]] KernelVariant await_variant();
+[[nodiscard]] KernelVariant linger_variant();
 
 [[nodiscard]] std::vector<KernelVariant> signal_variants();
 

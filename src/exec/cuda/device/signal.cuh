@@ -52,4 +52,16 @@ HP_DEVICE void await_signals(const AwaitArgs& args) {
   fence_proxy_async();
 }
 
+// Rests up to `most_ns`: most often hardly at all, now and then long.
+HP_DEVICE void linger(const LingerArgs& args) {
+  if (threadIdx.x != 0) return;
+  std::uint32_t bits = load_relaxed_system(args.epoch) * 0x9e3779b9U ^ args.seed * 0x85ebca6bU;
+  bits = (bits ^ (bits >> 15)) * 0x2c1b3c6dU;
+  bits ^= bits >> 12;
+  const std::uint64_t most = args.most_ns >> (bits >> 24) % 8;
+  const std::uint64_t rest = (bits & 0xffff) * most >> 16;
+  const std::uint64_t start = global_timer();
+  while (global_timer() - start < rest) pause(64);
+}
+
 }  // namespace harpe::device

@@ -36,6 +36,13 @@ struct SignalWait {
   std::uint32_t epochs_back;
 };
 
+// Tests: how long a stream rests depends on these and on the epoch.
+struct LingerArgs {
+  const std::uint32_t* epoch;
+  std::uint32_t seed;
+  std::uint32_t most_ns;
+};
+
 struct AwaitArgs {
   WaitContext context;
   std::int32_t count;

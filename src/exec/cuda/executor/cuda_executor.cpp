@@ -369,13 +369,13 @@ Checked<std::vector<RankProgram>> make_programs(Prepared& prepared, const CudaOp
     HP_TRY(std::vector<cuda::Unit> units, units_of(prepared, rank, specs, options));
     HP_TRY(cuda::SignalKernels kernels,
            cuda::SignalKernels::load(*prepared.of_rank[static_cast<std::size_t>(rank)]));
-    HP_TRY(RankProgram program,
-           RankProgram::make(rank, {.plan = &prepared.plan,
-                                    .wiring = &prepared.wiring,
-                                    .peers = &prepared.peers,
-                                    .kernels = kernels,
-                                    .units = std::move(units),
-                                    .drop_signal_of = options.drop_signal_of}));
+    HP_TRY(RankProgram program, RankProgram::make(rank, {.plan = &prepared.plan,
+                                                         .wiring = &prepared.wiring,
+                                                         .peers = &prepared.peers,
+                                                         .kernels = kernels,
+                                                         .units = std::move(units),
+                                                         .drop_signal_of = options.drop_signal_of,
+                                                         .delay_seed = options.delay_seed}));
     programs.push_back(std::move(program));
   }
   return programs;

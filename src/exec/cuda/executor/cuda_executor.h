@@ -26,6 +26,8 @@ struct CudaOptions {
   std::chrono::milliseconds wait_limit{10'000};
   // Tests: the task runs, but its signals reach no other rank.
   std::optional<TaskId> drop_signal_of = std::nullopt;
+  // Tests: streams rest before their tasks, each time for another time.
+  std::optional<std::uint32_t> delay_seed = std::nullopt;
 };
 
 // Runs each rank on a GPU of this machine: lanes are streams of one captured graph, which is

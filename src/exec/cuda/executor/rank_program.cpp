@@ -3,6 +3,11 @@
 #include "support/check.h"
 
 namespace harpe::cuda {
+namespace {
+
+constexpr std::uint32_t kMostDelayNs = 20'000;
+
+}  // namespace
 
 Checked<RankProgram> RankProgram::make(int rank, Parts parts) {
   RankProgram program(rank, std::move(parts));
@@ -76,6 +81,11 @@ Result<Ok, CudaError> RankProgram::order_work(const Unit& unit, const device::Wa
                                               const Stream& stream) const {
   const TaskId task = unit.tasks.front();
   const TaskWiring& wiring = wiring_of(task);
+  if (parts_.delay_seed) {
+    const std::uint32_t seed =
+        *parts_.delay_seed + context.task * 64 + static_cast<std::uint32_t>(rank_);
+    HP_REQUIRE_OK(parts_.kernels.linger(stream, parts_.peers->signals(rank_), seed, kMostDelayNs));
+  }
   if (parts_.plan->tasks[task.index()].kind == TaskKind::Entry) {
     HP_REQUIRE_OK(parts_.kernels.begin_epoch(stream, parts_.peers->signals(rank_)));
   }

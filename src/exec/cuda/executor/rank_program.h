@@ -31,6 +31,7 @@ class RankProgram {
     SignalKernels kernels;
     std::vector<Unit> units;                 // of the rank, in order
     std::optional<TaskId> drop_signal_of{};  // for tests
+    std::optional<std::uint32_t> delay_seed{};
   };
 
   // Errors: G005.
