@@ -37,7 +37,7 @@ std::int64_t k_blocks(const GemmPanelSpec& panel) {
   return blocks;
 }
 
-// The shortest panel's: what all can be cut into.
+// The shortest panel's without its addends: what all can be cut into.
 std::int64_t least_blocks(const GemmSpec& spec) {
   std::int64_t least = std::numeric_limits<std::int64_t>::max();
   for (const GemmPanelSpec& panel : spec.panels) least = std::min(least, k_blocks(panel));
@@ -146,8 +146,10 @@ GemmConfig config_for(const GemmSpec& spec, GemmConfig tile) {
   return tile;
 }
 
+// Addends lie as B does where that has rows along N. Sums of f16 may be beyond its range.
 bool serves(const GemmSpec& spec, const GemmConfig& config) {
-  return ships(config) && (spec.copy_blocks == 0 || config.copies);
+  const bool adds = spec.layout == device::GemmLayout::NMajor && spec.in == device::Element::BF16;
+  return ships(config) && (spec.copy_blocks == 0 || config.copies) && (adds || !has_addends(spec));
 }
 
 Checked<Ok> check_kernel(const GemmSpec& spec) {
@@ -157,6 +159,7 @@ Checked<Ok> check_kernel(const GemmSpec& spec) {
   std::string what = std::string(word_of(spec.in)) + " to " + word_of(spec.out);
   if (spec.add) what += ", added";
   if (!stores_in_bulk(spec)) what += ", rows of C that are no multiples of 16 bytes";
+  if (has_addends(spec)) what += ", addends";
   if (spec.copy_blocks > 0) what += ", blocks that copy";
   return make_diag(DiagCode::G060, {{"family", "gemm"}, {"what", what}});
 }
@@ -194,6 +197,9 @@ Checked<Ok> check(const GemmSpec& spec, int blocks) {
     for (const GemmPieceSpec& piece : panel.pieces) {
       HP_REQUIRE_OK(check_aligned("A", piece.a, std::array{piece.stride}, spec.in));
     }
+    for (const GemmAddendSpec& addend : panel.addends) {
+      HP_REQUIRE_OK(check_aligned("addend", addend.address, std::array{addend.stride}, spec.in));
+    }
   }
   return Ok{};
 }
@@ -202,9 +208,15 @@ GemmChoice cut_gemm(const GemmSpec& spec, const GemmConfig& config, int blocks) 
   return estimate(spec, config, blocks).choice;
 }
 
+bool has_addends(const GemmSpec& spec) {
+  return std::ranges::any_of(spec.panels,
+                             [](const GemmPanelSpec& panel) { return !panel.addends.empty(); });
+}
+
+bool is_awaited(const GemmPanelSpec& panel) { return panel.done != 0 || panel.departure >= 0; }
+
 GemmChoice choose_gemm(const GemmSpec& spec, int blocks) {
-  const bool departs =
-      std::ranges::any_of(spec.panels, [](const GemmPanelSpec& panel) { return panel.done != 0; });
+  const bool departs = std::ranges::any_of(spec.panels, is_awaited);
   Estimate best{.choice = {}, .clocks = std::numeric_limits<double>::infinity()};
   for (const GemmConfig& tile : gemm_tiles()) {
     const GemmConfig config = config_for(spec, tile);

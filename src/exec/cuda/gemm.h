@@ -20,6 +20,15 @@ struct GemmPieceSpec {
   device::FlagWait ready{};
 };
 
+// Values of C's shape in the type of A, to be added: as a product with the identity, so that they
+// are loaded and waited for like operands. An infinity among them makes NaNs of the up to 255 rows
+// that share its tile.
+struct GemmAddendSpec {
+  DeviceAddress address = 0;
+  std::int64_t stride = 0;  // elements from row to row
+  device::FlagWait ready{};
+};
+
 // Consecutive rows of C with their A. Both may lie on a peer GPU.
 struct GemmPanelSpec {
   std::int64_t rows = 0;
@@ -27,6 +36,8 @@ struct GemmPanelSpec {
   DeviceAddress c = 0;
   std::int64_t c_stride = 0;
   DeviceAddress done = 0;  // u32 counter; 0: none
+  std::vector<GemmAddendSpec> addends = {};
+  int departure = -1;  // one of GemmSpec::departures; then `done` is 0
 };
 
 // C[m, n] = A[m, k] B[k, n]; with `add`, C += (f32). Addresses of A and B are multiples of 16 bytes
@@ -40,15 +51,16 @@ struct GemmSpec {
   device::GemmLayout layout = device::GemmLayout::NMajor;
   DeviceAddress b = 0;
   std::int64_t b_stride = 0;
-  std::vector<GemmPanelSpec> panels;  // in the order of use
+  std::vector<GemmPanelSpec> panels;            // in the order of use
+  std::vector<device::RaiseTarget> departures = {};  // raised once all their panels are stored
   device::WaitContext wait{};
   std::vector<device::CopyJob> copies;
   int copy_blocks = 0;
 };
 
 // `blocks` is how many run at once. Errors: G041 an operand the copy engine cannot read; G042
-// pieces that are not the columns 0 .. k, or are cut inside 64; G060 no kernel for such types and
-// stores; G062 too many or too few of something.
+// pieces that are not the columns 0 .. k, or are cut inside 64; G060 no kernel for such types,
+// stores and addends; G062 too many or too few of something.
 [[nodiscard]] Checked<Ok> check(const GemmSpec& spec, int blocks);
 
 // Whether the copy engine can write C.
@@ -61,6 +73,10 @@ struct GemmChoice {
   int parts = 1;
   int group = 8;
 };
+
+[[nodiscard]] bool has_addends(const GemmSpec& spec);
+// Whether somebody waits for the panel to be stored.
+[[nodiscard]] bool is_awaited(const GemmPanelSpec& panel);
 
 // Which variant, by a model of waves of tiles; a pure function. Requires: check(spec, blocks) is
 // ok.

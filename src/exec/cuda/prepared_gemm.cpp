@@ -45,6 +45,15 @@ Checked<device::TensorMap> map_b(const DriverApi& driver, const GemmSpec& spec,
                                                                    : GemmConfig::kTileK}});
 }
 
+Checked<device::TensorMap> map_addend(const DriverApi& driver, const GemmSpec& spec,
+                                      const GemmAddendSpec& addend, std::int64_t rows) {
+  return encode_map(driver, {.address = addend.address,
+                             .element = spec.in,
+                             .sizes = {spec.n, rows},
+                             .strides = {1, addend.stride},
+                             .box = {GemmConfig::kTileK, GemmConfig::kTileK}});
+}
+
 Checked<Ok> add_panel(const DriverApi& driver, const GemmSpec& spec, const GemmPanelSpec& from,
                       const GemmConfig& config, Tables& tables) {
   GemmPanel panel{};
@@ -62,11 +71,21 @@ Checked<Ok> add_panel(const DriverApi& driver, const GemmSpec& spec, const GemmP
   }
   for (const GemmPieceSpec& piece : from.pieces) {
     GemmPiece to{};
-    HP_TRY(to.a, map_a(driver, spec, piece, from.rows, config));
+    HP_TRY(to.map, map_a(driver, spec, piece, from.rows, config));
     to.ready = piece.ready;
     to.k_begin = static_cast<std::int32_t>(piece.k_begin);
     to.k_count = static_cast<std::int32_t>(piece.k_count);
     panel.k_blocks += device::ceil_div(to.k_count, GemmConfig::kTileK);
+    if (to.ready.flag != nullptr) ++tables.waits;
+    tables.pieces.push_back(to);
+  }
+  for (const GemmAddendSpec& addend : from.addends) {
+    GemmPiece to{};
+    HP_TRY(to.map, map_addend(driver, spec, addend, from.rows));
+    to.ready = addend.ready;
+    to.k_count = config.tile_m * config.cluster;
+    to.is_addend = 1;
+    panel.k_blocks += to.k_count / GemmConfig::kTileK;
     if (to.ready.flag != nullptr) ++tables.waits;
     tables.pieces.push_back(to);
   }
@@ -115,6 +134,47 @@ Checked<Ok> place_sums(const Device& device, const GemmConfig& config, GemmArgs&
   return Ok{};
 }
 
+// Of bf16, as large as a cluster's tile has rows.
+Checked<Ok> place_identity(const Device& device, const GemmSpec& spec, const GemmConfig& config,
+                           GemmArgs& args, GemmMemory& memory) {
+  constexpr std::uint16_t kOne = 0x3f80;
+  if (!has_addends(spec)) return Ok{};
+  const int size = config.tile_m * config.cluster;
+  std::vector<std::uint16_t> values(static_cast<std::size_t>(size) * size);
+  for (int i = 0; i < size; ++i) values[static_cast<std::size_t>(i) * (size + 1)] = kOne;
+  HP_TRY(memory.identity, DeviceMemory::copy_of(device, std::as_bytes(std::span(values))));
+  HP_TRY(args.identity, encode_map(device.driver(), {.address = memory.identity->address(),
+                                                     .element = spec.in,
+                                                     .sizes = {size, size},
+                                                     .strides = {1, size},
+                                                     .box = {GemmConfig::kTileK, config.tile_m}}));
+  return Ok{};
+}
+
+// Counters of departures, zero before and after, and how far their panels' blocks count them.
+Checked<Ok> place_departures(const Device& device, const GemmSpec& spec, const GemmConfig& config,
+                             Tables& tables, GemmMemory& memory) {
+  if (spec.departures.empty()) return Ok{};
+  const auto count = static_cast<std::int64_t>(spec.departures.size());
+  HP_TRY(memory.departures, DeviceMemory::zeros(device, count));
+  std::vector<std::uint32_t> blocks(spec.departures.size());
+  const auto of = [](const GemmPanelSpec& panel) {
+    return static_cast<std::size_t>(panel.departure);
+  };
+  for (const GemmPanelSpec& panel : spec.panels) {
+    if (panel.departure >= 0) blocks[of(panel)] += arrivals(panel, spec.n, config);
+  }
+  for (std::size_t i = 0; i < spec.panels.size(); ++i) {
+    const GemmPanelSpec& from = spec.panels[i];
+    if (from.departure < 0) continue;
+    GemmPanel& panel = tables.panels[i];
+    panel.done = reinterpret_cast<std::uint32_t*>(memory.departures->address()) + from.departure;
+    panel.arrivals = blocks[of(from)];
+    panel.raise = spec.departures[of(from)];
+  }
+  return Ok{};
+}
+
 Checked<Ok> place_copies(const Device& device, const GemmSpec& spec, GemmArgs& args,
                          GemmMemory& memory) {
   args.copy_count = static_cast<std::int32_t>(spec.copies.size());
@@ -144,6 +204,7 @@ Checked<PreparedGemm> PreparedGemm::make(KernelLibrary& library, const GemmSpec&
   for (const GemmPanelSpec& panel : spec.panels) {
     HP_REQUIRE_OK(add_panel(device.driver(), spec, panel, config, tables));
   }
+  HP_REQUIRE_OK(place_departures(device, spec, config, tables, gemm.memory_));
   GemmArgs& args = gemm.args_;
   HP_TRY(args.b, map_b(device.driver(), spec, config));
   args.wait = spec.wait;
@@ -155,6 +216,7 @@ Checked<PreparedGemm> PreparedGemm::make(KernelLibrary& library, const GemmSpec&
   args.group = choice.group;
   HP_REQUIRE_OK(place_tables(device, tables, args, gemm.memory_));
   HP_REQUIRE_OK(place_sums(device, config, args, gemm.memory_));
+  HP_REQUIRE_OK(place_identity(device, spec, config, args, gemm.memory_));
   HP_REQUIRE_OK(place_copies(device, spec, args, gemm.memory_));
   const int units = device::unit_count(args.tiles, args.full_tiles, args.parts);
   const int clusters = (at_once - spec.copy_blocks) / config.cluster;

@@ -15,6 +15,8 @@ struct GemmMemory {
   std::optional<DeviceMemory> partials;  // sums of cut tiles
   std::optional<DeviceMemory> tickets;
   std::optional<DeviceMemory> jobs;
+  std::optional<DeviceMemory> identity;
+  std::optional<DeviceMemory> departures;
 };
 
 // A product with everything it needs on the GPU: kernel, tables, memory for cut tiles. Launches

@@ -7,7 +7,7 @@ namespace {
 
 using Level = MeshPlan::Level;
 
-constexpr Transfer kPushSums{How::Direct, Initiator::Src, 2, Via::Sm, Signal::Counter};
+constexpr Transfer kPushSums{How::Direct, Initiator::Src, {}, Via::Sm, Signal::Counter};
 constexpr Transfer kFetchSums{How::Direct, Initiator::Dst, 2, Via::Ce, Signal::Event};
 
 // A result that ends everywhere is reduced block by block and gathered (commir.md D14), along its
@@ -65,7 +65,13 @@ Checked<Script> reduce_fetch(const Program& program, const Mesh& mesh, Reduced r
 }
 
 Checked<Script> reduce_push(const Program& program, const Mesh& mesh, Reduced result) {
-  return rotate_result("push", program, mesh, result, kPushSums);
+  HP_TRY(const GemmShape shape, read_gemm(program));
+  Reduction reduction = place_operands("push", program, mesh, shape, result);
+  ScheduleBuilder& builder = reduction.builder;
+  builder.drain(shape.nest, {shape.c}, reduction.all, "", kPushSums);
+  builder.add(ChunkLeaf{shape.nest, "leaf", reduction.block, std::nullopt});
+  builder.add(FuseNests{shape.nest + "_fused", {shape.nest}, true, std::nullopt, std::nullopt});
+  return builder.take();
 }
 
 Checked<Script> reduce_hierarchical(const Program& program, const Mesh& mesh, Reduced result) {

@@ -15,7 +15,7 @@
 namespace harpe::device {
 
 template <GemmConfig kConfig>
-HP_DEVICE void load_b(const GemmArgs& args, const GemmShared<kConfig>& shared, int stage, int n,
+HP_DEVICE void load_b(const TensorMap* map, const GemmShared<kConfig>& shared, int stage, int n,
                       int k) {
   constexpr bool kRows = kConfig.layout == GemmLayout::KMajor;  // of 64 values along K
   constexpr int kShare = kConfig.tile_n / kConfig.cluster;      // columns that this block loads
@@ -29,9 +29,9 @@ HP_DEVICE void load_b(const GemmArgs& args, const GemmShared<kConfig>& shared, i
     const int x = kRows ? k : n + column;
     const int y = kRows ? n + column : k;
     if constexpr (kConfig.cluster == 1) {
-      load_tile(to, &args.b, filled, x, y);
+      load_tile(to, map, filled, x, y);
     } else {
-      load_tile_multicast(to, &args.b, filled, x, y, (1 << kConfig.cluster) - 1);
+      load_tile_multicast(to, map, filled, x, y, (1 << kConfig.cluster) - 1);
     }
   }
 }
@@ -60,6 +60,16 @@ HP_DEVICE void watch_arrivals(const GemmArgs& args, const GemmShared<kConfig>& s
   }
 }
 
+// One stage of an addend: 64 rows of it, for the rows of C that they are added to.
+template <GemmConfig kConfig>
+HP_DEVICE void load_addend(const GemmArgs& args, const GemmShared<kConfig>& shared,
+                           const GemmWalk<kConfig>& walk, const TensorMap* map, int stage, int k) {
+  const int in_cluster = kConfig.cluster == 1 ? 0 : static_cast<int>(block_in_cluster());
+  const int first_row = in_cluster * kConfig.tile_m;
+  load_b<kConfig>(map, shared, stage, walk.column(), walk.row() - first_row + k);
+  load_tile(shared.a(stage), &args.identity, &shared.control().filled[stage], k, first_row);
+}
+
 // Warp 0, one thread: fills stage after stage. B does not wait for A's flag, so that a stage of it
 // is under way meanwhile.
 template <GemmConfig kConfig>
@@ -77,12 +87,17 @@ HP_DEVICE void load_stages(const GemmArgs& args, const GemmShared<kConfig>& shar
         const int k = block * GemmConfig::kTileK;
         wait_barrier(&control.emptied[ring.slot], ring.parity ^ 1);
         arrive_expecting(&control.filled[ring.slot], kConfig.stage_bytes());
-        load_b<kConfig>(args, shared, ring.slot, walk.column(), k_begin + k);
+        const bool is_addend = kConfig.layout == GemmLayout::NMajor && from.is_addend != 0;
+        if (!is_addend) load_b<kConfig>(&args.b, shared, ring.slot, walk.column(), k_begin + k);
         if (arrived < needed) {
           while (arrived < needed) arrived = load_acquire_block(&control.arrived);
           fence_proxy_async();
         }
-        load_tile(shared.a(ring.slot), &from.a, &control.filled[ring.slot], k, walk.row());
+        if (is_addend) {
+          load_addend<kConfig>(args, shared, walk, &from.map, ring.slot, k);
+        } else {
+          load_tile(shared.a(ring.slot), &from.map, &control.filled[ring.slot], k, walk.row());
+        }
       }
     });
   }
@@ -248,7 +263,7 @@ HP_DEVICE void gemm(const GemmArgs& args, char* memory) {
   // What needs no barrier is begun while they are made.
   if (warp == 0 && elected()) {
     prefetch_map(&args.b);
-    prefetch_map(&piece_of(args, 0).a);
+    prefetch_map(&piece_of(args, 0).map);
     if (!copies) init_stages<kConfig>(shared);
   }
   if (warp == 3 && !copies) init_boxes<kConfig>(shared);

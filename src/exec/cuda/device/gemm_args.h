@@ -1,6 +1,7 @@
 #pragma once
 
 #include "exec/cuda/device/copy_args.h"
+#include "exec/cuda/device/signal_args.h"
 
 // C[M, N] = A[M, K] B[K, N], f32 accumulate. The rows of C are cut into panels, visited in the
 // order given; the columns of a panel's A into pieces, used in the order given. So one kernel
@@ -8,15 +9,19 @@
 // - a plain product: one panel of one piece without a flag;
 // - rows that arrive: a panel per chunk, its piece has the chunk's address and flag;
 // - columns of A that arrive: a panel of several pieces;
-// - rows that leave: a panel per destination, its C at the peer's address, its counter there.
+// - rows that leave: a panel per destination, its C at the peer's address, its counter there, or a
+//   signal once all of it is there;
+// - sums that arrive: blocks of C's shape are further pieces, whose A is the identity.
 namespace harpe::device {
 
 // Columns [k_begin, k_begin + k_count) of a panel's A, at an address of their own.
+// Or, as an addend, X of C's shape: rows of it are B, where A is the identity.
 struct GemmPiece {
-  TensorMap a;  // k_count x rows, box 64 x GemmConfig::tile_m
+  TensorMap map;  // A: k_count x rows, box 64 x GemmConfig::tile_m; X: n x rows, boxes as of B
   FlagWait ready;
   std::int32_t k_begin;  // a multiple of 64, in B
-  std::int32_t k_count;  // a multiple of 64 but for the last of B
+  std::int32_t k_count;  // a multiple of 64 but for the last of B; of an addend a cluster's rows
+  std::int32_t is_addend;
 };
 
 struct GemmPanel {
@@ -24,6 +29,8 @@ struct GemmPanel {
   void* c_address;
   std::int64_t c_stride;  // elements from row to row
   std::uint32_t* done;    // grows by one per stored block of a consumer; null: nobody waits
+  std::uint32_t arrivals;  // not 0: when it has grown so far, it is 0 again and `raise` is raised
+  RaiseTarget raise;
   std::int32_t rows;
   std::int32_t first_tile;  // cluster tiles of the panels before
   std::int32_t first_piece;
@@ -32,6 +39,7 @@ struct GemmPanel {
 
 struct GemmArgs {
   TensorMap b;
+  TensorMap identity;  // of addends: a cluster's rows, box 64 x GemmConfig::tile_m
   static constexpr int kFew = 8;
   GemmPanel few_panels[kFew];
   GemmPiece few_pieces[kFew];

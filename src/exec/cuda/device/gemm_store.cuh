@@ -1,6 +1,7 @@
 #pragma once
 
 #include "exec/cuda/device/gemm_walk.cuh"
+#include "exec/cuda/device/signal.cuh"
 #include "exec/cuda/device/tma.cuh"
 #include "exec/cuda/device/wait.cuh"
 #include "exec/cuda/device/wgmma.cuh"
@@ -143,6 +144,22 @@ HP_DEVICE void stage_boxes(const GemmShared<kConfig>& shared, int consumer, bool
   }
 }
 
+// After stores of a block of the panel were completed by this thread: counts it, and with the last
+// one raises the panel's signal, after all blocks' stores.
+HP_DEVICE void publish_block(const GemmArgs& args, const GemmPanel& panel) {
+  if (panel.arrivals == 0) return publish(panel.done);
+  fence_proxy_async();
+  fence_system();
+  if (add_acquire_release_gpu(panel.done, 1) + 1 != panel.arrivals) return;
+  *panel.done = 0;
+  raise_signal(panel.raise, args.wait.epoch);
+}
+
+// Nothing of a poisoned kernel's is stored: who waits for the panel learns it.
+HP_DEVICE void give_up_block(const GemmPanel& panel) {
+  if (panel.arrivals != 0) poison_peer(panel.raise);
+}
+
 template <GemmConfig kConfig>
 HP_DEVICE void store_element(void* row, int column, float value) {
   if constexpr (kConfig.store == GemmStore::DirectAdd) {
@@ -178,7 +195,7 @@ HP_DEVICE void store_direct(const GemmArgs& args, const GemmWalk<kConfig>& walk,
   }
   sync_threads(1 + consumer, 128);
   if (threadIdx.x % 128 == 0 && panel.done != nullptr && walk.row() < panel.rows) {
-    publish(panel.done);
+    publish_block(args, panel);
   }
 }
 
@@ -197,6 +214,7 @@ HP_DEVICE void hand_on(const GemmArgs& args, const GemmShared<kConfig>& shared,
   }
   if constexpr (!in_bulk(kConfig.store)) {
     if (!skip) store_direct<kConfig>(args, walk, consumer, sums);
+    if (shared.poisoned() && threadIdx.x % 128 == 0) give_up_block(walk.panel());
   } else {
     stage_boxes<kConfig>(shared, consumer, skip, sums, boxes);
   }
@@ -245,9 +263,12 @@ HP_DEVICE void store_boxes(const GemmArgs& args, const GemmShared<kConfig>& shar
         arrive(&control.stored[consumer][oldest.slot]);
       }
     }
-    if (!skip && panel.done != nullptr && walk.row() < panel.rows) {
+    if (panel.done == nullptr || walk.row() >= panel.rows) continue;
+    if (skip) {
+      if (shared.poisoned()) give_up_block(panel);
+    } else {
       wait_stores<0>();
-      publish(panel.done);
+      publish_block(args, panel);
     }
   }
   wait_stores<0>();

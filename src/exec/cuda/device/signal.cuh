@@ -12,19 +12,30 @@ HP_DEVICE void begin_epoch(const BeginEpochArgs& args) {
   store_relaxed_system(args.epoch, load_relaxed_system(args.epoch) + 1);
 }
 
+// Releases what this thread did, and what it saw done, to who acquires the signal.
+HP_DEVICE void raise_signal(const RaiseTarget& target, const std::uint32_t* epoch) {
+  fence_system();
+  if (target.is_counter != 0) {
+    add_release_system(target.word, 1);
+  } else {
+    store_release_system(target.word, load_relaxed_system(epoch));
+  }
+}
+
+// Who waits for the signal need not any more.
+HP_DEVICE void poison_peer(const RaiseTarget& target) {
+  compare_exchange_system(target.peer_poison, 0, kPoisonedByPeer);
+}
+
 // All that the stream did before is visible to who acquires a signal of these. A poisoned rank
 // raises nothing: it poisons those that wait for it.
 HP_DEVICE void raise_signals(const RaiseArgs& args) {
   const int lane = static_cast<int>(threadIdx.x);
   if (lane >= args.count) return;
-  const RaiseTarget& target = args.targets[lane];
-  fence_system();
   if (load_relaxed_system(args.poison) != 0) {
-    compare_exchange_system(target.peer_poison, 0, kPoisonedByPeer);
-  } else if (target.is_counter != 0) {
-    add_release_system(target.word, 1);
+    poison_peer(args.targets[lane]);
   } else {
-    store_release_system(target.word, load_relaxed_system(args.epoch));
+    raise_signal(args.targets[lane], args.epoch);
   }
 }
 

@@ -317,8 +317,8 @@ Checked<cuda::TaskSpecs> specs_of(Prepared& prepared, TaskId id) {
   return specs;
 }
 
-cuda::WaitSource waits_of(const Prepared& prepared, int rank, const CudaOptions& options) {
-  cuda::WaitSource source;
+cuda::SignalSource signals_of(const Prepared& prepared, int rank, const CudaOptions& options) {
+  cuda::SignalSource source;
   source.context = prepared.peers.page(rank).context(options.wait_limit);
   std::int32_t index = 0;
   for (const cuda::Word& word : prepared.wiring.pages[static_cast<std::size_t>(rank)]) {
@@ -326,6 +326,16 @@ cuda::WaitSource waits_of(const Prepared& prepared, int rank, const CudaOptions&
                                          static_cast<std::uint32_t>(word.arrivals))
                                .wait);
   }
+  source.arena = prepared.peers.arena(rank);
+  source.is_alone = prepared.libraries.size() == prepared.of_rank.size() || options.launch;
+  source.target = [&prepared, &options](TaskId task, const cuda::Raise& raise) {
+    std::optional<device::RaiseTarget> target;
+    if (options.drop_signal_of == task) return target;
+    const cuda::SignalAddresses& page = prepared.peers.signals(static_cast<int>(raise.rank.value));
+    target =
+        raise.is_counter ? cuda::counter_of(page, raise.word) : cuda::flag_of(page, raise.word);
+    return target;
+  };
   return source;
 }
 
@@ -338,10 +348,14 @@ Checked<std::vector<cuda::Unit>> units_of(const Prepared& prepared, int rank,
   std::vector<cuda::Unit> units;
   for (cuda::UnitSpec& spec :
        cuda::make_units(prepared.plan, prepared.wiring, prepared.groups, RankId(rank), specs,
-                        waits_of(prepared, rank, options))) {
+                        signals_of(prepared, rank, options))) {
     cuda::Unit& unit = units.emplace_back();
     unit.tasks = std::move(spec.tasks);
     unit.waits_inside = spec.waits_inside;
+    unit.raised_by = spec.raised_by;
+    unit.silent = std::move(spec.silent);
+    unit.behind = std::move(spec.behind);
+    unit.awaited = std::move(spec.awaited);
     const int multiprocessors = library.device().facts().multiprocessors - spec.spared;
     for (const cuda::LaunchSpec& launch : spec.launches) {
       HP_REQUIRE_OK(unit.work.add(library, launch, multiprocessors));

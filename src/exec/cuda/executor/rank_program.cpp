@@ -1,5 +1,7 @@
 #include "exec/cuda/executor/rank_program.h"
 
+#include <algorithm>
+
 #include "support/check.h"
 
 namespace harpe::cuda {
@@ -32,6 +34,12 @@ Checked<RankProgram> RankProgram::make(int rank, Parts parts) {
     for (const TaskId from : program.wiring_of(task).after) HP_REQUIRE_OK(add_event(from));
   }
   for (const auto& [lane, last] : program.lasts_) HP_REQUIRE_OK(add_event(last));
+  for (const Unit& unit : program.parts_.units) {
+    for (const TaskId task : unit.behind) {
+      HP_TRY(Event event, Event::create_untimed(device));
+      program.arrived_.emplace(task, std::move(event));
+    }
+  }
   return program;
 }
 
@@ -62,14 +70,14 @@ Result<Ok, CudaError> RankProgram::order(const Unit& unit, std::chrono::nanoseco
   for (const TaskId from : wiring_of(first).after) {
     HP_REQUIRE_OK(stream.wait_for(events_.at(from)));
   }
+  for (const TaskId task : unit.behind) HP_REQUIRE_OK(stream.wait_for(arrived_.at(task)));
   if (!unit.waits_inside) HP_REQUIRE_OK(await(wiring_of(first).waits, context, stream));
-  HP_REQUIRE_OK(order_work(unit, context, stream));
-  std::vector<Raise> raises;
-  for (const TaskId task : unit.tasks) {
-    const std::vector<Raise> own = kept(task, wiring_of(task).raises);
-    raises.insert(raises.end(), own.begin(), own.end());
+  HP_REQUIRE_OK(await(unit.awaited, context, stream));
+  if (const auto arrived = arrived_.find(first); arrived != arrived_.end()) {
+    HP_REQUIRE_OK(arrived->second.record(stream));
   }
-  HP_REQUIRE_OK(raise(raises, stream));
+  HP_REQUIRE_OK(order_work(unit, context, stream));
+  HP_REQUIRE_OK(raise_all(unit, stream));
   for (const TaskId task : unit.tasks) {
     const auto event = events_.find(task);
     if (event != events_.end()) HP_REQUIRE_OK(event->second.record(stream));
@@ -94,6 +102,32 @@ Result<Ok, CudaError> RankProgram::order_work(const Unit& unit, const device::Wa
   HP_REQUIRE_OK(unit.work.enqueue(stream.handle()));
   HP_REQUIRE_OK(raise(kept(task, wiring.departures), stream));
   if (wiring.pulled) HP_REQUIRE_OK(await({*wiring.pulled}, context, stream));
+  return Ok{};
+}
+
+Result<Ok, CudaError> RankProgram::raise_all(const Unit& unit, const Stream& stream) const {
+  std::vector<Raise> raises;
+  for (const TaskId task : unit.tasks) {
+    if (std::ranges::find(unit.silent, task) != unit.silent.end()) continue;
+    const std::vector<Raise> own = kept(task, wiring_of(task).raises);
+    raises.insert(raises.end(), own.begin(), own.end());
+  }
+  if (unit.raised_by == RaisedBy::Engine) return raise_by_engine(raises, stream);
+  return raise(raises, stream);
+}
+
+// The epoch into the flags, behind what the stream copied before: no multiprocessor is needed. That
+// a poisoned rank raises them too does no harm, since the execution has failed.
+Result<Ok, CudaError> RankProgram::raise_by_engine(const std::vector<Raise>& raises,
+                                                   const Stream& stream) const {
+  const DriverApi& driver = device().driver();
+  for (const Raise& raise : raises) {
+    const SignalAddresses& page = parts_.peers->signals(static_cast<int>(raise.rank.value));
+    const DeviceAddress epoch = parts_.peers->signals(rank_).epoch();
+    HP_REQUIRE_OK(cuda_call(driver, "cuMemcpyAsync",
+                            driver.cuMemcpyAsync(page.flag(raise.word), epoch,
+                                                 sizeof(std::uint32_t), stream.handle())));
+  }
   return Ok{};
 }
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "exec/cuda/actions/launches.h"
+#include "exec/cuda/executor/units.h"
 #include "exec/cuda/executor/wiring.h"
 #include "exec/cuda/graph.h"
 #include "exec/cuda/peers.h"
@@ -18,6 +19,10 @@ struct Unit {
   std::vector<TaskId> tasks;
   Launches work;
   bool waits_inside = false;
+  RaisedBy raised_by = RaisedBy::Kernel;
+  std::vector<TaskId> silent = {};  // as of UnitSpec, like the next
+  std::vector<TaskId> behind = {};
+  std::vector<std::int32_t> awaited = {};
 };
 
 // One rank's part of a plan on its GPU: a stream for every lane, captured into one graph that is
@@ -62,8 +67,11 @@ class RankProgram {
   [[nodiscard]] Result<Ok, CudaError> order_work(const Unit& unit,
                                                  const device::WaitContext& context,
                                                  const Stream& stream) const;
+  [[nodiscard]] Result<Ok, CudaError> raise_all(const Unit& unit, const Stream& stream) const;
   // Without those to other ranks, where the task's signals are to be lost.
   [[nodiscard]] std::vector<Raise> kept(TaskId task, std::vector<Raise> raises) const;
+  [[nodiscard]] Result<Ok, CudaError> raise_by_engine(const std::vector<Raise>& raises,
+                                                      const Stream& stream) const;
   [[nodiscard]] Result<Ok, CudaError> raise(const std::vector<Raise>& raises,
                                             const Stream& stream) const;
   [[nodiscard]] Result<Ok, CudaError> await(const std::vector<std::int32_t>& words,
@@ -74,7 +82,8 @@ class RankProgram {
   Parts parts_;
   LaneId origin_;  // of the Entry
   std::map<LaneId, Stream> streams_;
-  std::map<TaskId, Event> events_;  // of tasks that others are after, and of every lane's last
+  std::map<TaskId, Event> events_;   // of tasks that others are after, and of every lane's last
+  std::map<TaskId, Event> arrived_;  // of tasks whose waits others are behind: those are over
   std::map<LaneId, TaskId> lasts_;
   std::optional<Graph> graph_;
 };

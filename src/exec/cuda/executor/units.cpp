@@ -7,36 +7,45 @@
 #include "exec/cuda/actions/merge.h"
 #include "exec/cuda/actions/read_in_place.h"
 #include "exec/cuda/actions/relocate.h"
+#include "exec/cuda/executor/departures.h"
+#include "exec/cuda/executor/room.h"
 #include "exec/describe.h"
 
 namespace harpe::cuda {
 namespace {
 
-// Multiprocessors that a kernel which waits leaves alone: signals are raised by kernels of a warp,
-// which did not run beside blocks that fill a multiprocessor (measured, an H200); and to kernels
-// that make what it waits for.
-constexpr int kForSignals = 2;
-constexpr int kForKernels = 8;
-
 class UnitMaker {
  public:
-  UnitMaker(const Plan& plan, const Wiring& wiring, const Groups& groups,
-            const std::vector<TaskSpecs>& specs, const WaitSource& waits)
-      : plan_(plan), wiring_(wiring), groups_(groups), specs_(specs), waits_(waits) {}
+  UnitMaker(const Plan& plan, const Wiring& wiring, const Groups& groups, RankId rank,
+            const std::vector<TaskSpecs>& specs, const SignalSource& signals)
+      : plan_(plan),
+        wiring_(wiring),
+        groups_(groups),
+        specs_(specs),
+        signals_(signals),
+        rank_(rank),
+        room_(plan, wiring, groups, specs, rank, signals.is_alone) {}
 
-  std::vector<UnitSpec> make(RankId rank) {
-    const std::vector<TaskId>& sequence = wiring_.sequence[rank.index()];
+  std::vector<UnitSpec> make() {
+    const std::vector<TaskId>& sequence = wiring_.sequence[rank_.index()];
+    const Departures departures(plan_, wiring_, specs_, signals_);
     find_neighbours(sequence);
     for (const TaskId task : sequence) find_moves(task);
     for (const TaskId task : sequence) {
       if (done_.contains(task)) continue;
       UnitSpec unit = begin(task);
+      departures.send_at_once(unit, next_);
       finish_at_home(unit);
       done_.insert(unit.tasks.begin(), unit.tasks.end());
       units_.push_back(std::move(unit));
     }
     for (UnitSpec& unit : units_) {
-      if (idle_.contains(unit.tasks.front())) unit.launches.clear();
+      const TaskId first = unit.tasks.front();
+      if (idle_.contains(first)) unit.launches.clear();
+      if (silent_.contains(first)) unit.silent = unit.tasks;
+      if (!idle_.contains(first) && room_.is_raised_by_engine(first)) {
+        unit.raised_by = RaisedBy::Engine;
+      }
     }
     return std::move(units_);
   }
@@ -97,32 +106,46 @@ class UnitMaker {
       if (own.size() != 1 || (!first && !wiring_of(task).after.empty())) return std::nullopt;
       ArrivingLaunch launch{.spec = own.front()};
       const std::vector<std::int32_t>& words = wiring_of(task).waits;
-      if (!words.empty()) launch.ready = waits_.words[static_cast<std::size_t>(words.front())];
+      if (!words.empty()) launch.ready = signals_.words[static_cast<std::size_t>(words.front())];
       launches.push_back(std::move(launch));
     }
-    device::WaitContext context = waits_.context;
+    device::WaitContext context = signals_.context;
     context.task = static_cast<std::uint32_t>(members.front().value);
     std::optional<LaunchSpec> merged = merge(launches, context);
     if (!merged) return std::nullopt;
     std::vector<TaskId> waiting;
+    std::set<std::int32_t> unheard;  // words
     const std::vector<bool> in_place = read_in_place(*merged, moves_);
     for (std::size_t i = 0; i < members.size(); ++i) {
-      if (!in_place[i]) waiting.push_back(members[i]);
+      const std::vector<std::int32_t>& words = wiring_of(members[i]).waits;
+      if (in_place[i]) {
+        unheard.insert(words.begin(), words.end());
+      } else {
+        waiting.push_back(members[i]);
+      }
     }
-    if (waiting.size() < members.size()) note_idle(members);
+    if (waiting.size() < members.size()) note_idle(members, unheard);
+    Room::Need need = room_.beside(members, waiting, silent_);
     return UnitSpec{.tasks = members,
                     .launches = {*std::move(merged)},
                     .waits_inside = true,
-                    .spared = room_beside(members, waiting)};
+                    .spared = need.multiprocessors,
+                    .behind = std::move(need.behind)};
   }
 
-  // Copies that only these tasks would have read are not made.
-  void note_idle(const std::vector<TaskId>& members) {
+  // Copies that only these tasks would have read are not made, and are silent where all that they
+  // raise is unheard.
+  void note_idle(const std::vector<TaskId>& members, const std::set<std::int32_t>& unheard) {
     for (const TaskId mover : movers_) {
       const bool unread =
           std::ranges::all_of(plan_.tasks[mover.index()].writes,
                               [&](const Ref& ref) { return is_read_by(ref.alloc, members); });
-      if (unread) idle_.insert(mover);
+      if (!unread) continue;
+      idle_.insert(mover);
+      const bool is_silent = std::ranges::all_of(wiring_of(mover).raises, [&](const Raise& raise) {
+        return raise.rank == rank_ && unheard.contains(raise.word);
+      });
+      if (is_silent && wiring_of(mover).waits.empty()) silent_.insert(mover);
     }
   }
 
@@ -136,35 +159,6 @@ class UnitMaker {
       }
     }
     return true;
-  }
-
-  // What this rank's GPU must have free while the kernel of `members` runs, for what it makes that
-  // kernels wait for inside, its own and those of peers: a signal is raised where it is made. A
-  // copy within a GPU is a kernel's work too.
-  [[nodiscard]] int room_beside(const std::vector<TaskId>& members,
-                                const std::vector<TaskId>& waiting) const {
-    const RankId here = rank_of(plan_, members.front());
-    int room = 0;
-    for (const std::vector<TaskId>& group : groups_.members) {
-      for (const TaskId task : group == members ? waiting : group) {
-        const std::vector<Word>& page = wiring_.pages[rank_of(plan_, task).index()];
-        for (const std::int32_t word : wiring_of(task).waits) {
-          for (const TaskId producer : page[static_cast<std::size_t>(word)].producers) {
-            if (rank_of(plan_, producer) != here) continue;
-            room = std::max(room, is_by_engine(producer) ? kForSignals : kForKernels);
-          }
-        }
-      }
-    }
-    return room;
-  }
-
-  [[nodiscard]] bool is_by_engine(TaskId task) const {
-    const std::vector<LaunchSpec>& launches = specs_[task.index()].launches;
-    const bool copies = std::ranges::all_of(launches, [](const LaunchSpec& launch) {
-      return std::holds_alternative<CopyLaunch>(launch);
-    });
-    return launches.empty() || (copies && !is_local(task));
   }
 
   // A Finalise right behind, of nothing but what the unit has made.
@@ -202,11 +196,14 @@ class UnitMaker {
   const Wiring& wiring_;
   const Groups& groups_;
   const std::vector<TaskSpecs>& specs_;
-  const WaitSource& waits_;
+  const SignalSource& signals_;
+  RankId rank_;
+  Room room_;
   std::map<TaskId, TaskId> next_;  // of the same lane
   std::vector<TaskId> movers_;     // copies of the rank's own inputs
   std::vector<PlaceMap> moves_;    // theirs
   std::set<TaskId> idle_;          // of these, copies that nobody reads
+  std::set<TaskId> silent_;        // of those, the ones that nobody waits for either
   std::set<TaskId> done_;
   std::vector<UnitSpec> units_;
 };
@@ -215,8 +212,8 @@ class UnitMaker {
 
 std::vector<UnitSpec> make_units(const Plan& plan, const Wiring& wiring, const Groups& groups,
                                  RankId rank, const std::vector<TaskSpecs>& specs,
-                                 const WaitSource& waits) {
-  return UnitMaker(plan, wiring, groups, specs, waits).make(rank);
+                                 const SignalSource& signals) {
+  return UnitMaker(plan, wiring, groups, rank, specs, signals).make();
 }
 
 }  // namespace harpe::cuda

@@ -64,6 +64,8 @@ class Wirer {
       const Sync& sync = plan_.syncs[i];
       const RankId to = rank_of(plan_, sync.to);
       const bool within = rank_of(plan_, sync.from) == to;
+      // Every lane is behind its Entry.
+      if (within && plan_.tasks[sync.from.index()].kind == TaskKind::Entry) continue;
       if (within && (!groups_.is_inside(sync.to) || lane_of(sync.from) == lane_of(sync.to))) {
         add_edge(sync.from, sync.to);
         continue;
@@ -127,22 +129,25 @@ class Wirer {
     }
   }
 
-  // A lane's tasks in their order, each once everything it is `after` stands before it.
+  // A lane's tasks in their order, each once everything it is `after` stands before it; lanes of
+  // copy engines first, for what else waits inside kernels for them.
   void put_in_order(std::size_t rank) {
-    std::map<LaneId, std::vector<TaskId>> lanes;
+    using Place = std::pair<bool, LaneId>;  // whether behind lanes of copy engines
+    std::map<Place, std::vector<TaskId>> lanes;
     std::size_t left = 0;
     for (std::size_t i = 0; i < plan_.tasks.size(); ++i) {
       const TaskId task(static_cast<std::int64_t>(i));
       if (rank_of(plan_, task).index() != rank) continue;
-      lanes[plan_.tasks[i].lane].push_back(task);
+      const LaneId lane = plan_.tasks[i].lane;
+      lanes[{plan_.lanes[lane.index()].kind != LaneKind::Ce, lane}].push_back(task);
       ++left;
     }
     std::vector<bool> placed(plan_.tasks.size(), false);
-    std::map<LaneId, std::size_t> heads;
+    std::map<Place, std::size_t> heads;
     while (left > 0) {
       const std::size_t before = left;
-      for (const auto& [lane, tasks] : lanes) {
-        std::size_t& head = heads[lane];
+      for (const auto& [place, tasks] : lanes) {
+        std::size_t& head = heads[place];
         while (head < tasks.size() &&
                std::ranges::all_of(
                    at(tasks[head]).after, [&](TaskId from) { return placed[from.index()]; })) {
@@ -161,6 +166,15 @@ class Wirer {
 };
 
 }  // namespace
+
+bool waits_for_entries(const Plan& plan, const Wiring& wiring, TaskId task) {
+  const std::vector<Word>& page = wiring.pages[rank_of(plan, task).index()];
+  return std::ranges::all_of(wiring.tasks[task.index()].waits, [&](std::int32_t word) {
+    return std::ranges::all_of(page[static_cast<std::size_t>(word)].producers, [&](TaskId from) {
+      return plan.tasks[from.index()].kind == TaskKind::Entry;
+    });
+  });
+}
 
 Wiring wire(const Plan& plan, const Groups& groups) { return Wirer(plan, groups).wire(); }
 

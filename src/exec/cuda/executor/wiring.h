@@ -56,6 +56,9 @@ struct Wiring {
   std::vector<std::vector<TaskId>> sequence;  // per rank: its tasks, each after what it is `after`
 };
 
+// Whether the task waits for nothing that comes later than the beginnings of executions.
+[[nodiscard]] bool waits_for_entries(const Plan& plan, const Wiring& wiring, TaskId task);
+
 // Requires: a verified plan, and its groups.
 [[nodiscard]] Wiring wire(const Plan& plan, const Groups& groups);
 

@@ -1,0 +1,124 @@
+#include "exec/cuda/executor/departures.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "exec/cuda/actions/depart.h"
+#include "exec/describe.h"
+
+namespace harpe::cuda {
+namespace {
+
+bool meet(const Box& one, const Box& other) {
+  for (std::size_t digit = 0; digit < one.size(); ++digit) {
+    if (one[digit].lo >= other[digit].hi || other[digit].lo >= one[digit].hi) return false;
+  }
+  return true;
+}
+
+bool meet(const Ref& one, const Ref& other) {
+  return one.alloc == other.alloc && std::ranges::any_of(one.boxes, [&](const Box& box) {
+           return std::ranges::any_of(other.boxes, [&](const Box& at) { return meet(box, at); });
+         });
+}
+
+}  // namespace
+
+void Departures::send_at_once(UnitSpec& unit, const std::map<TaskId, TaskId>& next) const {
+  const auto* const spec =
+      unit.launches.size() == 1 ? std::get_if<GemmSpec>(&unit.launches.front()) : nullptr;
+  if (spec == nullptr) return;
+  std::vector<TaskId> copies;
+  std::vector<Transfer> transfers;
+  auto behind = next.find(unit.tasks.back());
+  for (; behind != next.end() && can_leave(behind->second); behind = next.find(behind->second)) {
+    const TaskId copy = behind->second;
+    Transfer transfer{.moves = specs_[copy.index()].actions, .raise = {}};
+    for (const Raise& raise : wiring_of(copy).raises) transfer.raise = signals_.target(copy, raise);
+    copies.push_back(copy);
+    transfers.push_back(transfer);
+  }
+  if (copies.empty()) return;
+  std::optional<Departed> departed = depart(*spec, transfers);
+  if (!departed) return;
+  departed->leaving.wait = signals_.context;
+  departed->leaving.wait.task = static_cast<std::uint32_t>(unit.tasks.front().value);
+  unit.tasks.insert(unit.tasks.end(), copies.begin(), copies.end());
+  unit.silent.insert(unit.silent.end(), copies.begin(), copies.end());
+  for (const TaskId copy : copies) {
+    const std::vector<std::int32_t>& words = wiring_of(copy).waits;
+    unit.awaited.insert(unit.awaited.end(), words.begin(), words.end());
+  }
+  unit.launches = {std::move(departed->leaving)};
+  if (!departed->staying) return;
+  if (behind != next.end() && takes_total(unit, *departed->staying, behind->second)) return;
+  unit.launches.emplace_back(*std::move(departed->staying));
+}
+
+// Nothing but a transfer of what nobody else reads, which waits for beginnings alone, and for which
+// one waits at most.
+bool Departures::can_leave(TaskId copy) const {
+  const Task& task = plan_.tasks[copy.index()];
+  const TaskWiring& wiring = wiring_of(copy);
+  return task.kind == TaskKind::Copy && task.via == Via::Sm &&
+         waits_for_entries(plan_, wiring_, copy) && wiring.after.empty() &&
+         wiring.raises.size() <= 1 &&
+         std::ranges::all_of(task.reads, [&](const Ref& ref) { return is_sole_reader(copy, ref); });
+}
+
+bool Departures::is_sole_reader(TaskId copy, const Ref& ref) const {
+  for (std::size_t i = 0; i < plan_.tasks.size(); ++i) {
+    if (i == copy.index()) continue;
+    const bool reads = std::ranges::any_of(plan_.tasks[i].reads,
+                                           [&](const Ref& other) { return meet(ref, other); });
+    if (reads) return false;
+  }
+  return true;
+}
+
+// The kernel waits inside for what others store: where ranks share a GPU, theirs could not run.
+bool Departures::takes_total(UnitSpec& unit, GemmSpec staying, TaskId finalise) const {
+  const Task& task = plan_.tasks[finalise.index()];
+  if (!signals_.is_alone || task.kind != TaskKind::Finalise || !wiring_of(finalise).after.empty()) {
+    return false;
+  }
+  std::set<std::int32_t> awaited;
+  const ReadyAt ready = [&](DeviceAddress address) -> std::optional<device::FlagWait> {
+    const std::optional<std::int32_t> word = word_of(finalise, address);
+    if (!word) return std::nullopt;
+    awaited.insert(*word);
+    return signals_.words[static_cast<std::size_t>(*word)];
+  };
+  if (!sum_at_home(staying, specs_[finalise.index()].actions, ready)) return false;
+  const std::vector<std::int32_t>& words = wiring_of(finalise).waits;
+  if (!std::ranges::all_of(words, [&](std::int32_t word) { return awaited.contains(word); })) {
+    return false;
+  }
+  auto& leaving = std::get<GemmSpec>(unit.launches.front());
+  leaving.panels.insert(leaving.panels.end(), staying.panels.begin(), staying.panels.end());
+  unit.tasks.push_back(finalise);
+  return true;
+}
+
+std::optional<std::int32_t> Departures::word_of(TaskId finalise, DeviceAddress address) const {
+  const RankId rank = rank_of(plan_, finalise);
+  std::optional<std::int32_t> found;
+  for (const Ref& ref : plan_.tasks[finalise.index()].reads) {
+    const Alloc& alloc = plan_.allocs[ref.alloc.index()];
+    const DeviceAddress begin = signals_.arena + static_cast<DeviceAddress>(alloc.offset);
+    if (address < begin || address >= begin + static_cast<DeviceAddress>(alloc.bytes)) continue;
+    for (const std::int32_t word : wiring_of(finalise).waits) {
+      const Word& what = wiring_.pages[rank.index()][static_cast<std::size_t>(word)];
+      const bool fills = std::ranges::any_of(what.producers, [&](TaskId from) {
+        return std::ranges::any_of(plan_.tasks[from.index()].writes,
+                                   [&](const Ref& to) { return meet(to, ref); });
+      });
+      if (!fills) continue;
+      if (found) return std::nullopt;
+      found = word;
+    }
+  }
+  return found;
+}
+
+}  // namespace harpe::cuda

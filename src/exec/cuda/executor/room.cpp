@@ -1,0 +1,86 @@
+#include "exec/cuda/executor/room.h"
+
+#include <algorithm>
+
+#include "exec/describe.h"
+
+namespace harpe::cuda {
+namespace {
+
+// For kernels of a warp, which did not run beside blocks that fill a multiprocessor (measured, an
+// H200); and for kernels that make what is waited for.
+constexpr int kForSignals = 2;
+constexpr int kForKernels = 8;
+
+}  // namespace
+
+Room::Room(const Plan& plan, const Wiring& wiring, const Groups& groups,
+           const std::vector<TaskSpecs>& specs, RankId rank, bool is_alone)
+    : plan_(plan),
+      wiring_(wiring),
+      groups_(groups),
+      specs_(specs),
+      rank_(rank),
+      is_alone_(is_alone) {
+  for (const TaskId task : wiring.sequence[rank.index()]) places_.emplace(task, places_.size());
+}
+
+// A copy within a GPU is a kernel's work.
+bool Room::is_by_engine(TaskId task) const {
+  const std::vector<LaunchSpec>& launches = specs_[task.index()].launches;
+  const auto own = [&](const Ref& ref) { return plan_.allocs[ref.alloc.index()].rank == rank_; };
+  const Task& what = plan_.tasks[task.index()];
+  const bool is_local =
+      std::ranges::all_of(what.reads, own) && std::ranges::all_of(what.writes, own);
+  const bool copies = std::ranges::all_of(launches, [](const LaunchSpec& launch) {
+    return std::holds_alternative<CopyLaunch>(launch);
+  });
+  return launches.empty() || (copies && !is_local);
+}
+
+bool Room::is_raised_by_engine(TaskId task) const {
+  const TaskWiring& wiring = wiring_of(task);
+  return is_alone_ && !specs_[task.index()].launches.empty() && is_by_engine(task) &&
+         wiring.arrivals.empty() && !wiring.raises.empty() &&
+         std::ranges::all_of(wiring.raises, [&](const Raise& raise) {
+           return !raise.is_counter && raise.rank != rank_;
+         });
+}
+
+// Once what it and the tasks before it in its lane wait for is there.
+bool Room::needs_no_kernel(TaskId producer, const std::set<TaskId>& silent) const {
+  const LaneId lane = plan_.tasks[producer.index()].lane;
+  for (const TaskId task : wiring_.sequence[rank_.index()]) {
+    if (plan_.tasks[task.index()].lane != lane || silent.contains(task)) continue;
+    if (!is_raised_by_engine(task) || !waits_for_entries(plan_, wiring_, task)) return false;
+    if (task == producer) return true;
+  }
+  return false;
+}
+
+Room::Need Room::beside(const std::vector<TaskId>& members, const std::vector<TaskId>& waiting,
+                        const std::set<TaskId>& silent) const {
+  std::set<TaskId> producers;
+  for (const std::vector<TaskId>& group : groups_.members) {
+    for (const TaskId task : group == members ? waiting : group) {
+      const std::vector<Word>& page = wiring_.pages[rank_of(plan_, task).index()];
+      for (const std::int32_t word : wiring_of(task).waits) {
+        for (const TaskId from : page[static_cast<std::size_t>(word)].producers) {
+          if (rank_of(plan_, from) == rank_) producers.insert(from);
+        }
+      }
+    }
+  }
+  Need need;
+  for (const TaskId producer : producers) {
+    if (places_.at(producer) > places_.at(members.front()) || !needs_no_kernel(producer, silent)) {
+      need.multiprocessors =
+          std::max(need.multiprocessors, is_by_engine(producer) ? kForSignals : kForKernels);
+    } else if (!wiring_of(producer).waits.empty()) {
+      need.behind.push_back(producer);
+    }
+  }
+  return need;
+}
+
+}  // namespace harpe::cuda
