@@ -29,8 +29,8 @@ struct TraceEvent {
 struct RunStats {
   std::vector<std::chrono::nanoseconds> iterations;  // wall time of each execution
   std::chrono::nanoseconds cpu_time{0};              // all workers, all executions
-  std::int64_t bytes_moved = 0;   // Copy and Collective bytes of one execution, all ranks
-  std::int64_t peak_bytes = 0;    // arena of one rank
+  std::int64_t bytes_moved = 0;  // Copy and Collective bytes of one execution, all ranks
+  std::int64_t peak_bytes = 0;   // arena of one rank
   // Of the last execution, or on GPUs of one more; empty unless asked for.
   std::vector<TraceEvent> trace;
   // By how much its times on one rank may be off against those on another.
