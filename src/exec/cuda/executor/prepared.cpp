@@ -1,5 +1,6 @@
 #include "exec/cuda/executor/prepared.h"
 
+#include <algorithm>
 #include <map>
 #include <utility>
 
@@ -67,7 +68,8 @@ Checked<Launches> launches_of(KernelLibrary& library, const UnitSpec& spec) {
   return launches;
 }
 
-// Kernels that wait inside are there twice where there is a trace: with and without one.
+// Where there is a trace all is there twice: with it, kernels note the words they see, and leave
+// room for stamps.
 Checked<std::vector<Unit>> units_of(const Prepared& prepared, int rank,
                                     const std::vector<TaskSpecs>& specs, const CudaOptions& options,
                                     const std::optional<RankTrace>& trace) {
@@ -85,9 +87,9 @@ Checked<std::vector<Unit>> units_of(const Prepared& prepared, int rank,
   }
   if (!trace) return units;
   waits.context.sightings = trace->sightings();
-  const std::vector<UnitSpec> noting = make(waits);
+  std::vector<UnitSpec> noting = make(waits);
   for (std::size_t i = 0; i < units.size(); ++i) {
-    if (!units[i].waits_inside) continue;
+    noting[i].spared = std::max(noting[i].spared, kForSignals);
     HP_TRY(units[i].traced_work, launches_of(library, noting[i]));
   }
   return units;

@@ -122,8 +122,7 @@ Result<Ok, CudaError> RankProgram::order_work(const Place& place) const {
 
 Result<Ok, CudaError> RankProgram::order_launches(const Place& place) const {
   const Unit& unit = parts_.units[place.unit];
-  const bool is_noting = place.trace != nullptr && unit.traced_work.size() > 0;
-  const Launches& work = is_noting ? unit.traced_work : unit.work;
+  const Launches& work = place.trace != nullptr ? unit.traced_work : unit.work;
   if (work.size() == 0) return Ok{};
   HP_REQUIRE_OK(work.enqueue(place.stream->handle()));
   if (wiring_of(unit.tasks.front()).pulled) return Ok{};

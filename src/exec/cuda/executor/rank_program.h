@@ -19,7 +19,7 @@ struct Unit {
   std::vector<TaskId> tasks;
   Launches work;
   bool waits_inside = false;
-  Launches traced_work{};  // where it waits inside and is traced: the same, noting what it sees
+  Launches traced_work{};  // the same as part of a trace, where there is one
 };
 
 // One rank's part of a plan on its GPU: a stream for every lane, captured into one graph that is

@@ -12,10 +12,7 @@
 namespace harpe::cuda {
 namespace {
 
-// Multiprocessors that a kernel which waits leaves alone: signals are raised by kernels of a warp,
-// which did not run beside blocks that fill a multiprocessor (measured, an H200); and to kernels
-// that make what it waits for.
-constexpr int kForSignals = 2;
+// Multiprocessors that a kernel which waits leaves to kernels that make what it waits for.
 constexpr int kForKernels = 8;
 
 class UnitMaker {
