@@ -25,17 +25,6 @@ Checked<std::int64_t> count_of(const CommandLine& line, std::string_view flag, s
   return parse_count("--" + std::string(flag), *text, low, high);
 }
 
-Checked<Ok> add_backend(const CommandLine& line, BenchRequest& request) {
-  HP_TRY(request.backend.backend, backend_of(line));
-  request.backend.share_gpus = line.has("share-gpus");
-  if (request.backend.backend != Backend::Cuda) return Ok{};
-  request.backend.nvrtc = line.value("nvrtc");
-  HP_TRY(request.backend.kernel_cache, cache_of(line.value("cache"), "--cache"));
-  if (request.backend.kernel_cache) *request.backend.kernel_cache += "/kernels";
-  request.library_folders = library_folders(line.value("libraries"));
-  return Ok{};
-}
-
 Checked<BenchRequest> bench_request_of(const CommandLine& line) {
   if (line.words.empty()) {
     return make_diag(DiagCode::U110, {{"verb", line.verb}, {"what", "a suite"}});
@@ -43,7 +32,10 @@ Checked<BenchRequest> bench_request_of(const CommandLine& line) {
   BenchRequest request;
   request.suite = line.words.front();
   request.parameters = {line.words.begin() + 1, line.words.end()};
-  HP_REQUIRE_OK(add_backend(line, request));
+  HP_TRY(request.backend, backend_request_of(line));
+  if (request.backend.backend == Backend::Cuda) {
+    request.library_folders = library_folders(line.value("libraries"));
+  }
   request.only = line.value("cases").value_or("");
   if (line.has("ranks")) {
     HP_TRY(request.ranks, count_of(line, "ranks", 1, kMostRanks, 1));

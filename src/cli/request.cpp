@@ -47,4 +47,15 @@ Checked<Backend> backend_of(const CommandLine& line) {
                                     {"wanted", "cpu or cuda" + suggestion(backend, kBackends)}});
 }
 
+Checked<BackendRequest> backend_request_of(const CommandLine& line) {
+  BackendRequest request;
+  HP_TRY(request.backend, backend_of(line));
+  request.share_gpus = line.has("share-gpus");
+  if (request.backend != Backend::Cuda) return request;
+  request.nvrtc = line.value("nvrtc");
+  HP_TRY(request.kernel_cache, cache_of(line.value("cache"), "--cache"));
+  if (request.kernel_cache) *request.kernel_cache += "/kernels";
+  return request;
+}
+
 }  // namespace harpe::cli

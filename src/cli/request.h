@@ -15,5 +15,7 @@ namespace harpe::cli {
 
 // `--backend`, by default CPU ranks. Errors: U109.
 [[nodiscard]] Checked<Backend> backend_of(const CommandLine& line);
+// The same with the flags that say how GPUs are used. Errors: U109, and cache_of's.
+[[nodiscard]] Checked<BackendRequest> backend_request_of(const CommandLine& line);
 
 }  // namespace harpe::cli

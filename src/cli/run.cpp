@@ -43,23 +43,6 @@ Checked<Ok> inject(const std::string& text, const Plan& plan, BackendRequest& ba
   return make_diag(DiagCode::U117, {{"text", text}, {"hint", suggestion(name, kFaults)}});
 }
 
-Checked<BackendRequest> backend_request_of(const CommandLine& line) {
-  BackendRequest request;
-  HP_TRY(request.backend, backend_of(line));
-  request.share_gpus = line.has("share-gpus");
-  if (request.backend != Backend::Cuda) return request;
-  if (line.has("trace") || line.has("report")) {
-    return make_diag(DiagCode::I501, {{"missing",
-                                       "it keeps no timeline for `--trace` and "
-                                       "`--report` in this version"}});
-  }
-  request.nvrtc = line.value("nvrtc");
-  HP_TRY(request.launch, launch_of_environment());
-  HP_TRY(request.kernel_cache, cache_of(line.value("cache"), "--cache"));
-  if (request.kernel_cache) *request.kernel_cache += "/kernels";
-  return request;
-}
-
 Checked<RunRequest> run_request_of(const CommandLine& line) {
   RunRequest request;
   HP_TRY(request.inputs, parse_named_files("--input", line.values("input")));
@@ -77,6 +60,9 @@ Checked<RunRequest> run_request_of(const CommandLine& line) {
     request.wait_limit = std::chrono::milliseconds(value);
   }
   HP_TRY(request.backend, backend_request_of(line));
+  if (request.backend.backend == Backend::Cuda) {
+    HP_TRY(request.backend.launch, launch_of_environment());
+  }
   request.backend.wait_limit = request.wait_limit;
   request.load = line.value("load");
   request.check = line.has("check");
@@ -143,6 +129,12 @@ Checked<int> show_outcome(const CommandLine& line, const Plan& plan, const RunRe
     rows.emplace_back("sent", print_bytes(outcome.stats.bytes_moved) + " under this routing");
   }
   rows.emplace_back("time", print_times(outcome.stats));
+  const auto uncertainty = outcome.stats.clock_uncertainty;
+  if (uncertainty.count() > 0) {
+    rows.emplace_back(
+        "clocks",
+        "agree within " + print_seconds(std::chrono::duration<double>(uncertainty).count()));
+  }
   Json json = start_json(line);
   add_plan(json, summary);
   Json::Array times;
@@ -152,6 +144,10 @@ Checked<int> show_outcome(const CommandLine& line, const Plan& plan, const RunRe
   json.set("inputs", inputs_to_json(line, request))
       .set("time_us", std::move(times))
       .set("bytes_sent", outcome.stats.bytes_moved);
+  if (uncertainty.count() > 0) {
+    json.set("clock_uncertainty_us",
+             std::chrono::duration<double, std::micro>(uncertainty).count());
+  }
   if (outcome.check) {
     for (const Comparison& one : outcome.check->outputs) {
       rows.emplace_back("check " + one.buffer, print_comparison(one));
@@ -165,7 +161,8 @@ Checked<int> show_outcome(const CommandLine& line, const Plan& plan, const RunRe
                                            .command = print_command(line),
                                            .version = HARPE_VERSION,
                                            .plan = &plan,
-                                           .outcome = &outcome}));
+                                           .outcome = &outcome,
+                                           .backend = request.backend.backend}));
   }
   if (outcome.check && !outcome.check->passed()) return failure_of(*outcome.check);
   return kDone;

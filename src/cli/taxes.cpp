@@ -1,25 +1,37 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <limits>
+
 #include "cli/report.h"
 #include "cli/request.h"
 #include "cli/verbs.h"
+#include "driver/baselines.h"
 #include "driver/files.h"
 #include "driver/report_page.h"
 #include "driver/simulation.h"
+#include "driver/target.h"
+#include "driver/taxes_on_gpus.h"
 
 namespace harpe::cli {
 namespace {
 
 constexpr std::size_t kMostReported = 8;
+constexpr std::int64_t kMostIterations = 1'000'000;
 
 std::string print_time(Picoseconds time) { return print_seconds(time.seconds()); }
 
-std::string print_rows_of(const std::vector<TaxRow>& rows) {
-  std::vector<std::vector<std::string>> lines = {{"schedule", "time", "roofline", "launch",
-                                                  "synchronization", "locality", "residual",
-                                                  "skew"}};
+// A measured time stands alone: how delays are passed on is simulated.
+std::string print_rows_of(const std::vector<TaxRow>& rows, bool is_measured) {
+  std::vector<std::vector<std::string>> lines = {
+      {"schedule", "time", "roofline", "launch", "synchronization", "locality", "residual"}};
+  if (!is_measured) lines.front().emplace_back("skew");
   std::string refused;
   for (const TaxRow& row : rows) {
+    if (row.fault) {
+      refused += "  " + row.schedule + "\n    fault: " + render(*row.fault) + "\n";
+      continue;
+    }
     if (row.refusal) {
       refused += "  " + row.schedule + "\n    " + render(*row.refusal) + "\n";
       continue;
@@ -27,8 +39,8 @@ std::string print_rows_of(const std::vector<TaxRow>& rows) {
     const Taxes& taxes = *row.taxes;
     lines.push_back({row.schedule, print_time(taxes.total), print_time(taxes.roofline),
                      print_time(taxes.launch), print_time(taxes.synchronization),
-                     print_time(taxes.locality), print_time(taxes.residual),
-                     fmt::format("{:.2f}", taxes.skew_sensitivity)});
+                     print_time(taxes.locality), print_time(taxes.residual)});
+    if (!is_measured) lines.back().push_back(fmt::format("{:.2f}", taxes.skew_sensitivity));
   }
   std::string refitted;
   for (const TaxRow& row : rows) {
@@ -38,7 +50,8 @@ std::string print_rows_of(const std::vector<TaxRow>& rows) {
   std::string text;
   if (lines.size() > 1) text += print_table(lines);
   if (!refitted.empty()) text += "\nas the machine allows\n" + refitted;
-  if (!refused.empty()) text += "\nnot on this machine\n" + refused;
+  if (!refused.empty())
+    text += (is_measured ? "\nnot measured\n" : "\nnot on this machine\n") + refused;
   return text;
 }
 
@@ -51,30 +64,54 @@ Json to_json(const std::vector<Refit>& refits) {
 Json to_json(const TaxRow& row) {
   Json json = Json::object();
   json.set("schedule", row.schedule).set("applies", row.taxes.has_value());
+  if (row.fault) return json.set("fault", render(*row.fault));
   if (row.refusal) {
     return json.set("code", info(row.refusal->code).name)
         .set("reason", render_message(*row.refusal));
   }
   const Taxes& taxes = *row.taxes;
-  return json.set("time_us", taxes.total.microseconds())
+  json.set("time_us", taxes.total.microseconds())
       .set("roofline_us", taxes.roofline.microseconds())
       .set("launch_us", taxes.launch.microseconds())
       .set("synchronization_us", taxes.synchronization.microseconds())
       .set("locality_us", taxes.locality.microseconds())
-      .set("residual_us", taxes.residual.microseconds())
-      .set("skew_sensitivity", taxes.skew_sensitivity)
-      .set("bound", row.bound)
-      .set("refits", to_json(row.refits));
+      .set("residual_us", taxes.residual.microseconds());
+  if (row.clock_uncertainty) {
+    json.set("clock_uncertainty_us",
+             std::chrono::duration<double, std::micro>(*row.clock_uncertainty).count());
+  } else {
+    json.set("skew_sensitivity", taxes.skew_sensitivity);
+  }
+  return json.set("bound", row.bound).set("refits", to_json(row.refits));
 }
 
-// The machine that stands for a back end, where none is named. Times are simulated all the same.
+// The machine that stands for a back end, where none is named: on GPUs that of the mesh.
 Checked<std::optional<std::string>> machine_of(const CommandLine& line) {
   HP_TRY(const Backend backend, backend_of(line));
-  if (backend == Backend::Cuda) {
-    return make_diag(DiagCode::I501, {{"missing", "this version measures no taxes on GPUs"}});
-  }
-  if (const auto machine = line.value("machine")) return machine;
+  if (backend == Backend::Cuda || line.has("machine")) return line.value("machine");
   return line.value("backend");
+}
+
+// What is asked of one schedule: simulated, or measured on GPUs.
+Checked<TaxMaker> maker_of(const CommandLine& line, Session& session, Launch launch) {
+  TaxRunRequest request;
+  HP_TRY(request.backend, backend_request_of(line));
+  if (request.backend.backend != Backend::Cuda) return simulated_taxes(session, launch);
+  if (launch != Launch::Graph || line.has("report")) {
+    return make_diag(DiagCode::I501, {{"missing",
+                                       "taxes are measured of replayed graphs alone, and are not "
+                                       "part of a page by `--report`"}});
+  }
+  if (const auto iterations = line.value("iters")) {
+    HP_TRY(request.iterations, parse_count("--iters", *iterations, 1, kMostIterations));
+  }
+  if (const auto seed = line.value("seed")) {
+    HP_TRY(const std::int64_t value,
+           parse_count("--seed", *seed, 0, std::numeric_limits<std::int64_t>::max()));
+    request.seed = static_cast<std::uint64_t>(value);
+  }
+  HP_REQUIRE_OK(count_gpus());  // where there are none, that is not each schedule's own refusal
+  return taxes_on_gpus(session, request);
 }
 
 // The fastest in full, and the next ones beside it.
@@ -94,7 +131,7 @@ Checked<Ok> write_page(const CommandLine& line, Session& session, Request reques
       source.refused.push_back({row.schedule + ": " + std::string(info(row.refusal->code).name) +
                                     " " + render_message(*row.refusal),
                                 1});
-    if (row.refusal || source.plans.size() == kMostReported) continue;
+    if (!row.taxes || source.plans.size() == kMostReported) continue;
     if (list.rows.size() > 1) request.schedule = row.schedule;
     HP_TRY(Plan plan, session.plan(request));
     source.title = plan.program.name + " on " + print_mesh_option(plan.mesh);
@@ -106,6 +143,44 @@ Checked<Ok> write_page(const CommandLine& line, Session& session, Request reques
   return write_report(*path, source);
 }
 
+// How the times came about.
+struct Origin {
+  Launch launch = Launch::Graph;
+  bool is_measured = false;
+};
+
+std::string title_of(const Request& request, const TaxList& list, const Origin& origin) {
+  std::string title = request.target;
+  if (request.mesh) title += " on " + *request.mesh;
+  if (!origin.is_measured) return title + ", machine " + list.machine.name + "\n";
+  title += ", measured on GPUs, roofline of machine " + list.machine.name;
+  std::chrono::nanoseconds uncertainty{0};
+  for (const TaxRow& row : list.rows) {
+    uncertainty = std::max(uncertainty, row.clock_uncertainty.value_or(uncertainty));
+  }
+  if (uncertainty.count() > 0) {
+    title += ", clocks agree within " +
+             print_seconds(std::chrono::duration<double>(uncertainty).count());
+  }
+  return title + "\n";
+}
+
+Checked<Ok> show_list(const CommandLine& line, const Request& request, const TaxList& list,
+                      const Origin& origin) {
+  Json::Array all;
+  for (const TaxRow& row : list.rows) all.push_back(to_json(row));
+  Json json = start_json(line);
+  json.set("target", request.target)
+      .set("parameters", Json::Array(request.parameters.begin(), request.parameters.end()))
+      .set("mesh", request.mesh ? Json(*request.mesh) : Json())
+      .set("machine", list.machine.name);
+  if (origin.is_measured) json.set("backend", "cuda");
+  json.set("launch", origin.launch == Launch::Graph ? "graph" : "host")
+      .set("schedules", std::move(all));
+  return show_results(
+      line, title_of(request, list, origin) + print_rows_of(list.rows, origin.is_measured), json);
+}
+
 }  // namespace
 
 Checked<int> list_taxes_of(const CommandLine& line, Session& session) {
@@ -113,24 +188,17 @@ Checked<int> list_taxes_of(const CommandLine& line, Session& session) {
   if (const auto path = line.value("report")) HP_REQUIRE_OK(check_writable(*path));
   HP_TRY(const std::optional<std::string> machine, machine_of(line));
   HP_TRY(const Launch launch, parse_launch(line.value("launch").value_or("graph")));
+  HP_TRY(const TaxMaker make, maker_of(line, session, launch));
   HP_TRY(const Request request, request_of(line));
-  show_progress("simulating");
-  HP_TRY(const TaxList list, list_taxes(session, request, machine, launch));
+  HP_TRY(const Backend backend, backend_of(line));
+  const bool is_measured = backend == Backend::Cuda;
+  show_progress(is_measured ? "measuring" : "simulating");
+  HP_TRY(const TaxList list, list_taxes(session, request, machine, make));
   HP_REQUIRE_OK(write_page(line, session, request, list, launch));
-  Json::Array all;
-  for (const TaxRow& row : list.rows) all.push_back(to_json(row));
-  Json json = start_json(line);
-  json.set("target", request.target)
-      .set("parameters", Json::Array(request.parameters.begin(), request.parameters.end()))
-      .set("mesh", request.mesh ? Json(*request.mesh) : Json())
-      .set("machine", list.machine.name)
-      .set("launch", launch == Launch::Graph ? "graph" : "host")
-      .set("schedules", std::move(all));
-  std::string title = request.target;
-  if (request.mesh) title += " on " + *request.mesh;
-  title += ", machine " + list.machine.name + "\n";
-  HP_REQUIRE_OK(show_results(line, title + print_rows_of(list.rows), json));
-  return kDone;
+  HP_REQUIRE_OK(show_list(line, request, list, {.launch = launch, .is_measured = is_measured}));
+  const bool has_fault =
+      std::ranges::any_of(list.rows, [](const TaxRow& row) { return row.fault.has_value(); });
+  return has_fault ? kFault : kDone;
 }
 
 }  // namespace harpe::cli

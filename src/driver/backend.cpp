@@ -18,6 +18,7 @@ Checked<std::unique_ptr<Executor>> make_on_gpus(const Plan& plan, const BackendR
                                    .cuda_folders = cuda_folders(),
                                    .launch = request.launch,
                                    .wait_limit = request.wait_limit,
+                                   .trace = request.trace,
                                    .drop_signal_of = request.lose_at,
                                    .delay_seed = request.delay_seed});
 }

@@ -25,6 +25,7 @@ struct BackendRequest {
   // CUDA: this process has one rank, and others that run the same have the others.
   std::optional<cuda::Launch> launch;
   std::chrono::milliseconds wait_limit{10'000};
+  bool trace = false;  // RunOptions may ask for one
   // Tests: CPU ranks lose the worker that reaches the task; on a GPU its signals never come.
   std::optional<TaskId> lose_at;
   std::optional<std::uint32_t> delay_seed;  // tests: tasks begin after random delays

@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "driver/files.h"
+#include "driver/plan_waits.h"
 #include "driver/report_timeline.h"
 #include "ir/text.h"
 #include "report/page_text.h"
@@ -20,25 +21,8 @@ Picoseconds picoseconds(std::chrono::nanoseconds time) {
 // What a task waited for: of its lane, events, words and barriers the last to be over.
 class Causes {
  public:
-  Causes(const Plan& plan, const std::vector<Span>& spans) : spans_(spans) {
-    std::vector<std::int32_t> last(plan.lanes.size(), -1);
-    for (std::size_t i = 0; i < plan.tasks.size(); ++i) {
-      std::int32_t& before = last[plan.tasks[i].lane.index()];
-      waits_.push_back({{before, WaitKind::Lane}});
-      before = static_cast<std::int32_t>(i);
-    }
-    for (const Sync& sync : plan.syncs) {
-      const WaitKind kind = sync.kind == SyncKind::Event ? WaitKind::Event : WaitKind::Signal;
-      waits_[sync.to.index()].push_back({sync.from.value, kind});
-    }
-    for (const Barrier& barrier : plan.barriers) {
-      for (const TaskId to : barrier.to) {
-        for (const TaskId from : barrier.from) {
-          waits_[to.index()].push_back({from.value, WaitKind::Barrier});
-        }
-      }
-    }
-  }
+  Causes(const Plan& plan, const std::vector<Span>& spans)
+      : spans_(spans), waits_(waits_of(plan)) {}
 
   // The span with what it waited for; what came of the waits after its own start was not waited
   // for.
@@ -46,24 +30,18 @@ class Causes {
     Span span = spans_[task];
     span.ready = Picoseconds();
     for (const auto& [from, kind] : waits_[task]) {
-      if (from < 0) continue;
-      const Picoseconds end = std::min(spans_[static_cast<std::size_t>(from)].end, span.begin);
+      const Picoseconds end = std::min(spans_[from.index()].end, span.begin);
       if (end < span.ready || (end == span.ready && span.cause >= 0)) continue;
       span.ready = end;
-      span.cause = from;
+      span.cause = from.value;
       span.kind = kind;
     }
     return span;
   }
 
  private:
-  struct Wait {
-    std::int32_t from = -1;
-    WaitKind kind = WaitKind::Lane;
-  };
-
   const std::vector<Span>& spans_;
-  std::vector<std::vector<Wait>> waits_;  // per task
+  std::vector<std::vector<PlanWait>> waits_;
 };
 
 // Times from the first task's start: executions before the last are over by then.
@@ -79,15 +57,17 @@ std::vector<Span> spans_of(const Plan& plan, const std::vector<TraceEvent>& even
   return spans;
 }
 
-std::vector<PageFigure> figures_of(const RunOutcome& outcome) {
+std::string ranks_of(Backend backend) { return backend == Backend::Cpu ? "CPU ranks" : "GPUs"; }
+
+std::vector<PageFigure> figures_of(const RunOutcome& outcome, Backend backend) {
   std::vector<std::chrono::nanoseconds> times = outcome.stats.iterations;
   std::ranges::sort(times);
   std::vector<PageFigure> figures;
   if (!times.empty()) {
     figures.push_back({page::print_time(picoseconds(times[times.size() / 2])),
                        times.size() == 1 ? "one execution" : "median of executions",
-                       times.size() == 1 ? "on CPU ranks"
-                                         : page::print_count(std::ssize(times)) + " on CPU ranks"});
+                       (times.size() == 1 ? "on " : page::print_count(std::ssize(times)) + " on ") +
+                           ranks_of(backend)});
   }
   figures.push_back({page::print_bytes(static_cast<double>(outcome.stats.bytes_moved)), "sent",
                      "in one execution, by all ranks"});
@@ -103,11 +83,16 @@ std::vector<PageFigure> figures_of(const RunOutcome& outcome) {
 
 std::string verdict_of(const ReportedRun& run) {
   std::string verdict = "`" + run.plan->form.name + "` executed on " +
-                        page::print_count(run.plan->mesh.ranks()) + " CPU ranks";
+                        page::print_count(run.plan->mesh.ranks()) + " " + ranks_of(run.backend);
   if (!run.outcome->check) return verdict + ", its results not checked.";
   return verdict + (run.outcome->check->passed()
                         ? ": its results are within the bounds of rounding."
                         : ": its results are wrong.");
+}
+
+std::string machine_of(const ReportedRun& run) {
+  if (run.backend == Backend::Cuda) return "the GPUs of this computer";
+  return "this computer, " + std::to_string(std::thread::hardware_concurrency()) + " cores";
 }
 
 }  // namespace
@@ -124,9 +109,9 @@ ReportPage make_run_page(const ReportedRun& run) {
   page.title = run.title;
   page.verdict = verdict_of(run);
   page.command = run.command;
-  page.machine = "this computer, " + std::to_string(std::thread::hardware_concurrency()) + " cores";
+  page.machine = machine_of(run);
   page.version = run.version;
-  page.figures = figures_of(*run.outcome);
+  page.figures = figures_of(*run.outcome, run.backend);
   page.timeline = make_timeline(plan, total, explained, {});
   page.schedule = print(plan.form);
   page.drawing = make_drawing(plan);

@@ -15,6 +15,7 @@ struct ReportedRun {
   std::string version;
   const Plan* plan = nullptr;
   const RunOutcome* outcome = nullptr;  // traced, without a fault
+  Backend backend = Backend::Cpu;
 };
 [[nodiscard]] ReportPage make_run_page(const ReportedRun& run);
 // Errors: I102.

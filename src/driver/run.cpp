@@ -158,19 +158,20 @@ Checked<TensorMap> prepare_run(const Plan& plan, const RunRequest& request) {
 }
 
 Checked<RunOutcome> run(const Plan& plan, const RunRequest& request, const TensorMap& inputs) {
-  HP_TRY(const std::unique_ptr<Executor> executor, make_executor(plan, request.backend));
+  BackendRequest backend = request.backend;
+  backend.trace = request.trace || request.report;
+  HP_TRY(const std::unique_ptr<Executor> executor, make_executor(plan, backend));
   for (const auto& [name, tensor] : inputs) HP_REQUIRE_OK(executor->set_input(name, tensor));
   RunOutcome outcome;
-  Result<RunStats, FaultReport> stats = executor->run({.iterations = request.iterations,
-                                                       .wait_limit = request.wait_limit,
-                                                       .trace = request.trace || request.report});
+  Result<RunStats, FaultReport> stats = executor->run(
+      {.iterations = request.iterations, .wait_limit = request.wait_limit, .trace = backend.trace});
   if (!stats.ok()) {
     outcome.fault = std::move(stats).error();
     return outcome;
   }
   outcome.stats = std::move(stats).value();
-  if (request.trace) HP_REQUIRE_OK(write_trace(*request.trace, plan, outcome.stats.trace));
   if (!is_first(request.backend)) return outcome;
+  if (request.trace) HP_REQUIRE_OK(write_trace(*request.trace, plan, outcome.stats.trace));
   if (!request.check && request.outputs.empty()) return outcome;
   HP_TRY(const TensorMap outputs, gather_outputs(*executor, plan.program));
   if (request.check) {

@@ -12,22 +12,11 @@
 namespace harpe {
 namespace {
 
-Checked<TaxRow> row_of(Session& session, const Request& request, const Machine& machine,
-                       Launch launch) {
-  HP_TRY(const FittedPlan fitted, plan_for(session, request, machine));
-  const Taxes taxes = tax(fitted.plan, machine, launch);
-  return TaxRow{.schedule = fitted.plan.form.name,
-                .taxes = taxes,
-                .bound = name_of(machine, taxes.bound),
-                .refits = fitted.refits,
-                .refusal = std::nullopt};
-}
-
 // One of several schedules: where it is refused, that is its row.
-TaxRow row_among(Session& session, Request request, const std::string& schedule,
-                 const Machine& machine, Launch launch) {
+TaxRow row_among(Request request, const std::string& schedule, const Machine& machine,
+                 const TaxMaker& make) {
   request.schedule = schedule;
-  Checked<TaxRow> found = row_of(session, request, machine, launch);
+  Checked<TaxRow> found = make(request, machine);
   if (found.ok()) return *std::move(found);
   return {.schedule = schedule, .taxes = std::nullopt, .refusal = found.error()};
 }
@@ -105,8 +94,19 @@ Checked<Machine> machine_of(Session& session, const Request& request,
   return machine_for(name, mesh);
 }
 
+TaxMaker simulated_taxes(Session& session, Launch launch) {
+  return [&session, launch](const Request& request, const Machine& machine) -> Checked<TaxRow> {
+    HP_TRY(const FittedPlan fitted, plan_for(session, request, machine));
+    const Taxes taxes = tax(fitted.plan, machine, launch);
+    return TaxRow{.schedule = fitted.plan.form.name,
+                  .taxes = taxes,
+                  .bound = name_of(machine, taxes.bound),
+                  .refits = fitted.refits};
+  };
+}
+
 Checked<TaxList> list_taxes(Session& session, const Request& request,
-                            const std::optional<std::string>& machine, Launch launch) {
+                            const std::optional<std::string>& machine, const TaxMaker& make) {
   TaxList list;
   HP_TRY(list.machine, machine_of(session, request, machine));
   const bool one = request.schedule || kind_of(request.target) == TargetKind::PlanFile;
@@ -115,11 +115,11 @@ Checked<TaxList> list_taxes(Session& session, const Request& request,
     HP_REQUIRE_OK(check_ranks(schedules.mesh, list.machine));
     for (const ScheduleEntry& entry : schedules.entries) {
       if (entry.refusal) continue;
-      list.rows.push_back(row_among(session, request, entry.name, list.machine, launch));
+      list.rows.push_back(row_among(request, entry.name, list.machine, make));
     }
   }
   if (list.rows.empty()) {
-    HP_TRY(TaxRow row, row_of(session, request, list.machine, launch));
+    HP_TRY(TaxRow row, make(request, list.machine));
     list.rows.push_back(std::move(row));
   }
   std::ranges::stable_sort(list.rows, is_faster);

@@ -97,6 +97,14 @@ class Timeline {
             .set("args", more.set("task", lines_[id.index()]).set("bytes", task.bytes)));
   }
 
+  // What a task waited before it began.
+  void add_wait(const TraceEvent& event) {
+    if (event.waited.count() == 0) return;
+    add(at(event.task, "X", "wait", "wait", microseconds(event.start - event.waited))
+            .set("dur", microseconds(event.waited))
+            .set("args", Json::object().set("task", lines_[event.task.index()])));
+  }
+
   // An arrow from the end of one task to the start of another. It leaves just before the end, for a
   // slice does not hold its end.
   void add_arrow(TaskId from, const Span& span, TaskId to, double start, WaitKind kind) {
@@ -160,6 +168,7 @@ Checked<Ok> write_trace(const std::string& path, const Plan& plan,
   Timeline timeline(plan);
   timeline.add_names();
   for (const TraceEvent& event : events) {
+    timeline.add_wait(event);
     timeline.add_task(event.task, microseconds(event.start), microseconds(event.end - event.start));
   }
   return timeline.write(path);

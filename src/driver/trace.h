@@ -13,7 +13,7 @@ namespace harpe {
 // Timelines in the trace event format that Perfetto and chrome://tracing read: a process per rank,
 // a thread per lane, one complete event per task with its plan line and its bytes. Errors: I102.
 
-// Of one execution.
+// Of one execution; what a task waited for others is a slice of its own before it.
 [[nodiscard]] Checked<Ok> write_trace(const std::string& path, const Plan& plan,
                                       const std::vector<TraceEvent>& events);
 

@@ -15,19 +15,26 @@
 
 namespace harpe {
 
-// One executed task, for traces.
+// One executed task, for traces. Times are since the first execution began; on GPUs, since the
+// traced one did.
 struct TraceEvent {
   TaskId task;
-  std::chrono::nanoseconds start{0};  // since the first execution began
+  std::chrono::nanoseconds start{0};
   std::chrono::nanoseconds end{0};
+  // Up to the start, for words, events and other members; 0 on CPU ranks, which do not tell it from
+  // waiting for a core.
+  std::chrono::nanoseconds waited{0};
 };
 
 struct RunStats {
   std::vector<std::chrono::nanoseconds> iterations;  // wall time of each execution
   std::chrono::nanoseconds cpu_time{0};              // all workers, all executions
-  std::int64_t bytes_moved = 0;   // Copy and Collective bytes of one execution, all ranks
-  std::int64_t peak_bytes = 0;    // arena of one rank
-  std::vector<TraceEvent> trace;  // of the last execution; empty unless asked for
+  std::int64_t bytes_moved = 0;  // Copy and Collective bytes of one execution, all ranks
+  std::int64_t peak_bytes = 0;   // arena of one rank
+  // Of the last execution, or on GPUs of one more; empty unless asked for.
+  std::vector<TraceEvent> trace;
+  // By how much its times on one rank may be off against those on another.
+  std::chrono::nanoseconds clock_uncertainty{0};
 };
 
 struct RunOptions {

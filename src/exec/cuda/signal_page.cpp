@@ -28,7 +28,8 @@ device::WaitContext SignalPage::context(std::chrono::nanoseconds limit, std::uin
           .poison = reinterpret_cast<std::uint32_t*>(addresses_.poison()),
           .fault = reinterpret_cast<device::FaultRecord*>(record_.address()),
           .limit_ns = static_cast<std::uint64_t>(limit.count()),
-          .task = task};
+          .task = task,
+          .sightings = nullptr};
 }
 
 std::optional<device::FaultRecord> SignalPage::fault() const {

@@ -3,24 +3,25 @@
 namespace harpe::cuda {
 namespace {
 
-// `call` is a function of device/signal.cuh, `arguments` the type of its one parameter.
-KernelVariant variant_of(const std::string& name, const std::string& call,
-                         const std::string& arguments) {
+// `call` is a function of the family's header under device/, `arguments` the type of its one
+// parameter.
+KernelVariant variant_of(const std::string& family, const std::string& name,
+                         const std::string& call, const std::string& arguments) {
   KernelVariant variant;
-  variant.name = "signal_" + name;
-  variant.family = "signal";
+  variant.name = family + "_" + name;
+  variant.family = family;
   variant.tile = "1 warp";
-  variant.source =
-      "#include \"exec/cuda/device/signal.cuh\"\n"
-      "using namespace harpe::device;\n"
-      "extern \"C\" __global__ void __launch_bounds__(32)\n"
-      "    harpe_kernel(const __grid_constant__ " +
-      arguments +
-      " args) {\n"
-      "  " +
-      call +
-      "(args);\n"
-      "}\n";
+  variant.source = "#include \"exec/cuda/device/" + family +
+                   ".cuh\"\n"
+                   "using namespace harpe::device;\n"
+                   "extern \"C\" __global__ void __launch_bounds__(32)\n"
+                   "    harpe_kernel(const __grid_constant__ " +
+                   arguments +
+                   " args) {\n"
+                   "  " +
+                   call +
+                   "(args);\n"
+                   "}\n";
   variant.threads = 32;
   variant.shared_bytes = 0;
   variant.uses_wgmma = false;
@@ -30,17 +31,28 @@ KernelVariant variant_of(const std::string& name, const std::string& call,
 }  // namespace
 
 KernelVariant begin_epoch_variant() {
-  return variant_of("begin_epoch", "begin_epoch", "BeginEpochArgs");
+  return variant_of("signal", "begin_epoch", "begin_epoch", "BeginEpochArgs");
 }
 
-KernelVariant raise_variant() { return variant_of("raise", "raise_signals", "RaiseArgs"); }
+KernelVariant raise_variant() {
+  return variant_of("signal", "raise", "raise_signals", "RaiseArgs");
+}
 
-KernelVariant await_variant() { return variant_of("await", "await_signals", "AwaitArgs"); }
+KernelVariant await_variant() {
+  return variant_of("signal", "await", "await_signals", "AwaitArgs");
+}
 
-KernelVariant linger_variant() { return variant_of("linger", "linger", "LingerArgs"); }
+KernelVariant stamp_variant() { return variant_of("clock", "stamp", "stamp", "StampArgs"); }
+
+KernelVariant answer_clock_variant() {
+  return variant_of("clock", "answer", "answer_clock", "AnswerClockArgs");
+}
+
+KernelVariant linger_variant() { return variant_of("signal", "linger", "linger", "LingerArgs"); }
 
 std::vector<KernelVariant> signal_variants() {
-  return {begin_epoch_variant(), raise_variant(), await_variant(), linger_variant()};
+  return {begin_epoch_variant(), raise_variant(), await_variant(),
+          linger_variant(),      stamp_variant(), answer_clock_variant()};
 }
 
 }  // namespace harpe::cuda

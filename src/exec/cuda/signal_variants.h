@@ -6,11 +6,13 @@
 
 namespace harpe::cuda {
 
-// Kernels of one warp, arguments in device/signal_args.h.
+// Kernels of one warp, arguments in device/signal_args.h and device/clock_args.h.
 [[nodiscard]] KernelVariant begin_epoch_variant();
 [[nodiscard]] KernelVariant raise_variant();
 [[nodiscard]] KernelVariant await_variant();
 [[nodiscard]] KernelVariant linger_variant();
+[[nodiscard]] KernelVariant stamp_variant();
+[[nodiscard]] KernelVariant answer_clock_variant();
 
 [[nodiscard]] std::vector<KernelVariant> signal_variants();
 

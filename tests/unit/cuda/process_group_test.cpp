@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <functional>
 #include <thread>
 
@@ -10,6 +11,8 @@
 
 namespace harpe::cuda {
 namespace {
+
+using std::chrono::nanoseconds;
 
 constexpr int kRanks = 3;
 
@@ -113,7 +116,6 @@ TEST(ProcessGroup, knows_which_rank_is_gone) {
 }
 
 TEST(ProcessGroup, counts_the_longest_time_of_each_execution) {
-  using std::chrono::nanoseconds;
   in_every_rank([](ProcessGroup& group) {
     std::vector<nanoseconds> times(100'000, nanoseconds(5));
     times[static_cast<std::size_t>(group.rank())] = nanoseconds(10 + group.rank());
@@ -124,6 +126,23 @@ TEST(ProcessGroup, counts_the_longest_time_of_each_execution) {
     EXPECT_EQ((*longest)[2], nanoseconds(12));
     EXPECT_EQ((*longest)[50'000], nanoseconds(5));
     EXPECT_EQ((*longest)[99'999], nanoseconds(2));
+  });
+}
+
+TEST(ProcessGroup, gathers_the_tasks_of_all_ranks) {
+  constexpr std::size_t kTasks = 40'000;  // more than one exchange holds
+  in_every_rank([](ProcessGroup& group) {
+    std::vector<TraceEvent> own;
+    if (group.rank() == 1) own.resize(30'000, {.task = TaskId(1), .waited = nanoseconds(7)});
+    if (group.rank() == 2) own.push_back({.task = TaskId(2), .end = nanoseconds(9)});
+    const auto all = group.events_of_all(own, kTasks);
+    ASSERT_TRUE(all.ok()) << render(all.error());
+    ASSERT_EQ(all->size(), 30'001U);
+    EXPECT_EQ(std::ranges::count(*all, TaskId(1), &TraceEvent::task), 30'000);
+    const auto last = std::ranges::find(*all, TaskId(2), &TraceEvent::task);
+    ASSERT_NE(last, all->end());
+    EXPECT_EQ(last->end, nanoseconds(9));
+    EXPECT_EQ(all->front().waited, nanoseconds(7));
   });
 }
 

@@ -89,7 +89,7 @@ TEST(Taxes, of_all_schedules_are_listed_fastest_first) {
   Session session(false);
   const Checked<TaxList> list = list_taxes(
       session, request("attention", {"seq=65536", "heads=8"}, "node=2,gpu=4", std::nullopt),
-      "h200x8x2", Launch::Graph);
+      "h200x8x2", simulated_taxes(session, Launch::Graph));
   ASSERT_TRUE(list.ok()) << render(list.error());
   ASSERT_GT(list->rows.size(), 5U);
   for (std::size_t i = 1; i < list->rows.size(); ++i) {

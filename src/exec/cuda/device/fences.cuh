@@ -55,6 +55,11 @@ HP_DEVICE std::uint32_t compare_exchange_system(std::uint32_t* address, std::uin
   return before;
 }
 
+// The smaller of what is there and `value`, among the blocks of one GPU; orders nothing.
+HP_DEVICE void min_relaxed_gpu(std::uint64_t* address, std::uint64_t value) {
+  asm volatile("red.relaxed.gpu.global.min.u64 [%0], %1;" ::"l"(address), "l"(value) : "memory");
+}
+
 // Among the threads of a block, in its shared memory.
 HP_DEVICE std::uint32_t load_acquire_block(const std::uint32_t* address) {
   std::uint32_t value;

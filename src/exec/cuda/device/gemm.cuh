@@ -53,7 +53,7 @@ HP_DEVICE void watch_arrivals(const GemmArgs& args, const GemmShared<kConfig>& s
   for (; walk.valid(); walk.next()) {
     for_each_piece(args, walk, [&](const GemmPiece& from, int piece, int, int) {
       if (from.ready.flag == nullptr) return;
-      waiter.wait(from.ready, piece);
+      waiter.watch(from.ready, piece);
       if (waiter.poisoned()) mark_poisoned(control.poisoned);
       store_release_block(&control.arrived, ++arrived);
     });
@@ -90,6 +90,7 @@ HP_DEVICE void load_stages(const GemmArgs& args, const GemmShared<kConfig>& shar
         const bool is_addend = kConfig.layout == GemmLayout::NMajor && from.is_addend != 0;
         if (!is_addend) load_b<kConfig>(&args.b, shared, ring.slot, walk.column(), k_begin + k);
         if (arrived < needed) {
+          note_awaited(args.wait, from.ready);
           while (arrived < needed) arrived = load_acquire_block(&control.arrived);
           fence_proxy_async();
         }

@@ -31,6 +31,17 @@ HP_DEVICE void record_fault(const WaitContext& context, const FlagWait& wait, st
   store_release_system(&context.fault->state, 1);
 }
 
+// For traces, where the context keeps sightings.
+HP_DEVICE void note_seen(const WaitContext& context, const FlagWait& wait) {
+  if (context.sightings == nullptr) return;
+  min_relaxed_gpu(&context.sightings[wait.name].seen_ns, global_timer());
+}
+
+HP_DEVICE void note_awaited(const WaitContext& context, const FlagWait& wait) {
+  if (context.sightings == nullptr) return;
+  min_relaxed_gpu(&context.sightings[wait.name].awaited_ns, global_timer());
+}
+
 // Polls until `wait` is reached in `epoch`; false where that took longer than the limit, or another
 // waiter failed before. After true, data that was released before the flag may be read, generically
 // and by the copy engine.
@@ -70,26 +81,37 @@ class Waiter {
     if (known(wait, index)) return true;
     if (!reached(load_acquire_system(wait.flag), target_of(wait))) return false;
     fence_proxy_async();
-    remember(index);
+    remember(wait, index);
     return true;
   }
 
   HP_DEVICE void wait(const FlagWait& wait, int index) {
     if (look(wait, index)) return;
+    note_awaited(context_, wait);
+    poll(wait, index);
+  }
+
+  // The same, by a thread that looks ahead of who needs the arrival.
+  HP_DEVICE void watch(const FlagWait& wait, int index) {
+    if (!look(wait, index)) poll(wait, index);
+  }
+
+ private:
+  HP_DEVICE void poll(const FlagWait& wait, int index) {
     if (poll_flag(context_, wait, target_of(wait))) {
-      remember(index);
+      remember(wait, index);
     } else {
       poisoned_ = true;
     }
   }
 
- private:
   HP_DEVICE std::uint32_t target_of(const FlagWait& wait) {
     if (epoch_ == 0) epoch_ = current_epoch(context_);
     return epoch_ * wait.arrivals;
   }
 
-  HP_DEVICE void remember(int index) {
+  HP_DEVICE void remember(const FlagWait& wait, int index) {
+    note_seen(context_, wait);
     if (index < 64) seen_ |= std::uint64_t{1} << index;
   }
 

@@ -17,6 +17,14 @@ struct FaultRecord {
   std::uint64_t elapsed_ns;
 };
 
+// When a word of a rank's page was seen in an execution that is traced, by the GPU's clock; kNever
+// where it was not.
+struct Sighting {
+  std::uint64_t seen_ns;     // at first, by any block
+  std::uint64_t awaited_ns;  // from here on a block had nothing to do but wait for it
+};
+inline constexpr std::uint64_t kNever = ~std::uint64_t{0};
+
 // How a kernel waits and what it does when a wait expires (commir.md D19).
 struct WaitContext {
   const std::uint32_t* epoch;  // monotone, in device memory; null: every epoch is 1
@@ -24,6 +32,7 @@ struct WaitContext {
   FaultRecord* fault;          // pinned host memory
   std::uint64_t limit_ns;      // of one wait
   std::uint32_t task;          // what a fault calls this kernel
+  Sighting* sightings;         // by FlagWait::name, in device memory; null: none are kept
 };
 
 // A flag that grows by `arrivals` each epoch: ready in epoch e once it is at least e * arrivals, as

@@ -5,13 +5,11 @@
 #include <thread>
 #include <utility>
 
-#include "exec/actions/prepare.h"
 #include "exec/cuda/executor/checks.h"
 #include "exec/cuda/executor/gpu_faults.h"
-#include "exec/cuda/executor/homes.h"
+#include "exec/cuda/executor/prepared.h"
 #include "exec/cuda/executor/process_group.h"
-#include "exec/cuda/executor/rank_program.h"
-#include "exec/cuda/executor/units.h"
+#include "exec/cuda/executor/timeline.h"
 #include "plan/text.h"
 #include "support/check.h"
 #include "support/hash.h"
@@ -20,48 +18,36 @@ namespace harpe {
 namespace {
 
 using cuda::CudaError;
+using cuda::Prepared;
 using cuda::ProcessGroup;
 using cuda::RankEnd;
 using cuda::RankProgram;
 using cuda::RankReport;
 
-// A fold holds whole regions: a launch costs more than a pass over memory.
-constexpr std::int64_t kScratchElements = std::int64_t{1} << 30;
 // At most two windows of executions are ordered ahead: a driver's queue that is full of one rank's
 // holds up others that share the GPU.
 constexpr std::size_t kWindow = 32;
+// Of these executions the last counts.
+constexpr std::int64_t kTraced = 4;
 
-// Where the numbers of Occupancy lie in a rank's arena: behind the data.
-struct Numbers {
-  std::int64_t offset = 0;
-  std::int64_t bytes = 0;
-};
+// Where there are other processes, what one of them could not do is an error of all.
+template <class T>
+Checked<T> agreed(std::optional<ProcessGroup>& group, Checked<T> own) {
+  if (!group) return own;
+  HP_REQUIRE_OK(group->agree(own.ok() ? std::nullopt : std::optional(own.error())));
+  return own;
+}
 
-// The plan, its index algebra and its memory, at addresses that stay.
-struct Prepared {
-  Plan plan;
-  Blocks blocks;
-  cuda::Groups groups;
-  cuda::Wiring wiring;
-  cuda::Peers peers;
-  std::vector<std::unique_ptr<cuda::KernelLibrary>> libraries;  // per GPU
-  cuda::RankLibraries of_rank;  // of ranks in other processes this one's own
-  actions::Bases bases;
-  Numbers numbers;
-  actions::Occupancy occupancy;
-  actions::Scratch no_scratch;
-  std::vector<cuda::DeviceMemory> pieces;  // of scratch
-
-  [[nodiscard]] actions::Setting setting(const actions::Scratch& scratch) const {
-    return {
-        .plan = plan, .blocks = blocks, .bases = bases, .occupancy = occupancy, .scratch = scratch};
-  }
-  [[nodiscard]] actions::Setting setting() const { return setting(no_scratch); }
+// A traced execution's tasks, and how well the ranks' clocks are known against each other.
+struct Timeline {
+  std::vector<TraceEvent> events;
+  std::chrono::nanoseconds uncertainty{0};
 };
 
 // One rank's executions, by a thread of its own: a full queue of one rank holds up no other.
 struct RankRun {
   std::vector<cuda::Event> ends;  // the start, then the end of each execution
+  bool is_traced = false;
   RankEnd end;
 
   void go(const RankProgram& program) {
@@ -79,7 +65,7 @@ struct RankRun {
         const CUevent past = ends[i - 2 * kWindow].handle();
         HP_REQUIRE_OK(cuda_call(driver, "cuEventSynchronize", driver.cuEventSynchronize(past)));
       }
-      HP_REQUIRE_OK(program.replay());
+      HP_REQUIRE_OK(is_traced ? program.replay_traced() : program.replay());
       HP_REQUIRE_OK(ends[i].record(program.origin()));
     }
     return program.origin().synchronize();
@@ -122,21 +108,18 @@ class CudaExecutor final : public Executor {
     std::optional<FaultReport> unready = all_ready(options.iterations, runs);
     if (unready) return *std::move(unready);
     is_captured_ = true;
-    std::vector<std::thread> threads;
-    for (std::size_t i = 0; i < programs_.size(); ++i) {
-      threads.emplace_back([&, i] { runs[i].go(programs_[i]); });
+    FaultReport faults = play(runs);
+    if (!faults.empty()) return faults;
+    Checked<RunStats> stats = stats_of(runs);
+    if (!stats.ok()) return not_ready(programs_.front().rank(), stats.error());
+    if (options.trace) {
+      HP_TRY(Timeline timeline, trace());
+      stats->trace = std::move(timeline.events);
+      stats->clock_uncertainty = timeline.uncertainty;
     }
-    for (std::thread& thread : threads) thread.join();
-    FaultReport faults =
-        cuda::collect_gpu_faults(plan(), prepared_->blocks, prepared_->wiring, reports_of(runs));
-    if (faults.empty()) {
-      Checked<RunStats> stats = stats_of(runs);
-      if (!stats.ok()) return not_ready(programs_.front().rank(), stats.error());
-      broken_ = false;
-      has_run_ = true;
-      return std::move(stats).value();
-    }
-    return faults;
+    broken_ = false;
+    has_run_ = true;
+    return std::move(stats).value();
   }
 
   [[nodiscard]] Checked<HostTensor> output(const std::string& buffer) const override {
@@ -171,6 +154,82 @@ class CudaExecutor final : public Executor {
     return not_ready(programs_[std::min(at, programs_.size() - 1)].rank(), *failure);
   }
 
+  // Replays on all ranks at once; empty where all went well.
+  [[nodiscard]] FaultReport play(std::vector<RankRun>& runs) {
+    std::vector<std::thread> threads;
+    for (std::size_t i = 0; i < programs_.size(); ++i) {
+      threads.emplace_back([&, i] { runs[i].go(programs_[i]); });
+    }
+    for (std::thread& thread : threads) thread.join();
+    return cuda::collect_gpu_faults(plan(), prepared_->blocks, prepared_->wiring, reports_of(runs));
+  }
+
+  // After the executions whose times count, which nothing was added to.
+  [[nodiscard]] Result<Timeline, FaultReport> trace() {
+    std::vector<RankRun> runs(programs_.size());
+    const auto before = agreed(group_, ready_to_trace(runs));
+    if (!before.ok()) return not_ready(programs_.front().rank(), before.error());
+    FaultReport faults = play(runs);
+    if (!faults.empty()) return faults;
+    Checked<Timeline> timeline = whole(agreed(group_, timeline_since(*before)));
+    if (!timeline.ok()) return not_ready(programs_.front().rank(), timeline.error());
+    return std::move(timeline).value();
+  }
+
+  [[nodiscard]] Checked<std::vector<cuda::ClockOffset>> ready_to_trace(
+      std::vector<RankRun>& runs) const {
+    std::vector<cuda::ClockOffset> offsets;
+    for (std::size_t i = 0; i < programs_.size(); ++i) {
+      runs[i].is_traced = true;
+      HP_TRY(runs[i].ends, events_for(programs_[i], kTraced));
+      HP_TRY(const cuda::ClockOffset offset, programs_[i].trace().look(programs_[i].origin()));
+      offsets.push_back(offset);
+    }
+    return offsets;
+  }
+
+  // Of the ranks of this process.
+  [[nodiscard]] Checked<Timeline> timeline_since(
+      const std::vector<cuda::ClockOffset>& before) const {
+    Timeline timeline;
+    for (std::size_t i = 0; i < programs_.size(); ++i) {
+      const RankProgram& program = programs_[i];
+      HP_TRY(const cuda::ClockOffset after, program.trace().look(program.origin()));
+      HP_TRY(const cuda::RankTimes times, program.trace().read());
+      const cuda::ClockFit clock{.before = before[i], .after = after};
+      const std::vector<TraceEvent> events =
+          cuda::events_of(plan(), prepared_->wiring, program.units(), times, clock);
+      timeline.events.insert(timeline.events.end(), events.begin(), events.end());
+      // Of two ranks each may be off by so much.
+      timeline.uncertainty =
+          std::max(timeline.uncertainty, std::chrono::nanoseconds(2 * clock.uncertainty()));
+    }
+    return timeline;
+  }
+
+  // With the ranks of other processes, which share the host's clock.
+  [[nodiscard]] Checked<Timeline> whole(Checked<Timeline> own) {
+    HP_TRY(Timeline timeline, std::move(own));
+    if (group_) {
+      HP_TRY(timeline.events,
+             group_->events_of_all(std::move(timeline.events), plan().tasks.size()));
+      HP_TRY(const auto uncertainty, group_->longest_of({timeline.uncertainty}));
+      timeline.uncertainty = uncertainty.front();
+    }
+    timeline.events = cuda::from_the_first(std::move(timeline.events));
+    return timeline;
+  }
+
+  [[nodiscard]] static Checked<std::vector<cuda::Event>> events_for(const RankProgram& program,
+                                                                    std::int64_t iterations) {
+    std::vector<cuda::Event> events;
+    for (std::int64_t i = 0; i <= iterations; ++i) {
+      HP_TRY(cuda::Event event, cuda::Event::create(program.device()));
+      events.push_back(std::move(event));
+    }
+    return events;
+  }
+
   [[nodiscard]] std::vector<RankReport> reports_of(std::vector<RankRun>& runs) {
     std::vector<RankReport> reports;
     for (std::size_t i = 0; i < runs.size(); ++i) {
@@ -185,10 +244,7 @@ class CudaExecutor final : public Executor {
     const Result<Ok, CudaError> current = program.device().make_current();
     if (!current.ok()) return to_diag(current.error());
     if (!is_captured_) HP_REQUIRE_OK(program.capture(wait_limit_));
-    for (std::int64_t i = 0; i <= iterations; ++i) {
-      HP_TRY(cuda::Event event, cuda::Event::create(program.device()));
-      run.ends.push_back(std::move(event));
-    }
+    HP_TRY(run.ends, events_for(program, iterations));
     const Result<Ok, CudaError> poisoned = poison(program);
     if (!poisoned.ok()) return to_diag(poisoned.error());
     return Ok{};
@@ -264,151 +320,6 @@ class CudaExecutor final : public Executor {
   bool has_run_ = false;
 };
 
-// One library of kernels for each GPU, in the order of ranks. Other processes' memory is reached
-// from the GPU of this one's rank.
-void add_libraries(Prepared& prepared, const cuda::Nvrtc& compiler, const CudaOptions& options) {
-  std::map<std::int64_t, cuda::KernelLibrary*> known;
-  for (int rank = 0; rank < prepared.peers.ranks(); ++rank) {
-    const cuda::Device& device =
-        prepared.peers.device(options.launch ? options.launch->rank : rank);
-    cuda::KernelLibrary*& library = known[device.facts().id.value];
-    if (library == nullptr) {
-      prepared.libraries.push_back(
-          std::make_unique<cuda::KernelLibrary>(device, compiler, options.kernel_cache));
-      library = prepared.libraries.back().get();
-    }
-    prepared.of_rank.push_back(library);
-    prepared.bases.arenas.push_back(reinterpret_cast<std::byte*>(prepared.peers.arena(rank)));
-  }
-}
-
-// What a task becomes on its rank's GPU.
-Checked<cuda::TaskSpecs> specs_of(Prepared& prepared, TaskId id) {
-  const Task& task = prepared.plan.tasks[id.index()];
-  const auto rank = prepared.plan.lanes[task.lane.index()].rank;
-  const cuda::Device& device = prepared.of_rank[rank.index()]->device();
-  std::optional<Diag> failed;
-  const actions::Scratch scratch{
-      .reserve =
-          [&](std::int64_t bytes) {
-            Checked<cuda::DeviceMemory> piece = cuda::DeviceMemory::allocate(device, bytes);
-            if (!piece.ok()) {
-              failed = piece.error();
-              return static_cast<std::byte*>(nullptr);
-            }
-            prepared.pieces.push_back(std::move(piece).value());
-            return reinterpret_cast<std::byte*>(prepared.pieces.back().address());
-          },
-      .elements = kScratchElements};
-  HP_TRY(actions::TaskWork work, actions::prepare_task(prepared.setting(scratch), task));
-  if (failed) return *failed;
-  const cuda::LaunchChoice choice{
-      .nest = task.nest,
-      .buffer =
-          task.writes.empty() ? "" : prepared.plan.allocs[task.writes.front().alloc.index()].buffer,
-      .by_copy_engine = task.kind == TaskKind::Copy && task.via == Via::Ce,
-      .multiprocessors = device.facts().multiprocessors};
-  cuda::TaskSpecs specs;
-  for (const actions::Action& action : work.actions) {
-    HP_TRY(const std::vector<cuda::LaunchSpec> launches, cuda::plan_launches(choice, action));
-    specs.launches.insert(specs.launches.end(), launches.begin(), launches.end());
-  }
-  specs.actions = std::move(work.actions);
-  return specs;
-}
-
-cuda::SignalSource signals_of(const Prepared& prepared, int rank, const CudaOptions& options) {
-  cuda::SignalSource source;
-  source.context = prepared.peers.page(rank).context(options.wait_limit);
-  std::int32_t index = 0;
-  for (const cuda::Word& word : prepared.wiring.pages[static_cast<std::size_t>(rank)]) {
-    source.words.push_back(cuda::wait_on(prepared.peers.signals(rank), index++,
-                                         static_cast<std::uint32_t>(word.arrivals))
-                               .wait);
-  }
-  source.arena = prepared.peers.arena(rank);
-  source.is_alone = prepared.libraries.size() == prepared.of_rank.size() || options.launch;
-  source.target = [&prepared, &options](TaskId task, const cuda::Raise& raise) {
-    std::optional<device::RaiseTarget> target;
-    if (options.drop_signal_of == task) return target;
-    const cuda::SignalAddresses& page = prepared.peers.signals(static_cast<int>(raise.rank.value));
-    target =
-        raise.is_counter ? cuda::counter_of(page, raise.word) : cuda::flag_of(page, raise.word);
-    return target;
-  };
-  return source;
-}
-
-Checked<std::vector<cuda::Unit>> units_of(const Prepared& prepared, int rank,
-                                          const std::vector<cuda::TaskSpecs>& specs,
-                                          const CudaOptions& options) {
-  cuda::KernelLibrary& library = *prepared.of_rank[static_cast<std::size_t>(rank)];
-  const Result<Ok, CudaError> current = library.device().make_current();
-  if (!current.ok()) return to_diag(current.error());
-  std::vector<cuda::Unit> units;
-  for (cuda::UnitSpec& spec :
-       cuda::make_units(prepared.plan, prepared.wiring, prepared.groups, RankId(rank), specs,
-                        signals_of(prepared, rank, options))) {
-    cuda::Unit& unit = units.emplace_back();
-    unit.tasks = std::move(spec.tasks);
-    unit.waits_inside = spec.waits_inside;
-    unit.raised_by = spec.raised_by;
-    unit.silent = std::move(spec.silent);
-    unit.behind = std::move(spec.behind);
-    unit.awaited = std::move(spec.awaited);
-    const int multiprocessors = library.device().facts().multiprocessors - spec.spared;
-    for (const cuda::LaunchSpec& launch : spec.launches) {
-      HP_REQUIRE_OK(unit.work.add(library, launch, multiprocessors));
-    }
-  }
-  return units;
-}
-
-Checked<std::vector<RankProgram>> make_programs(Prepared& prepared, const CudaOptions& options) {
-  std::vector<cuda::TaskSpecs> specs;
-  for (std::size_t i = 0; i < prepared.plan.tasks.size(); ++i) {
-    const TaskId id(static_cast<std::int64_t>(i));
-    // Of a rank in another process nothing is launched here.
-    const RankId rank = prepared.plan.lanes[prepared.plan.tasks[i].lane.index()].rank;
-    if (!prepared.peers.is_own(static_cast<int>(rank.value))) {
-      specs.emplace_back();
-      continue;
-    }
-    HP_TRY(cuda::TaskSpecs own, specs_of(prepared, id));
-    specs.push_back(std::move(own));
-  }
-  std::vector<RankProgram> programs;
-  for (int rank = 0; rank < prepared.peers.ranks(); ++rank) {
-    if (!prepared.peers.is_own(rank)) continue;
-    HP_TRY(std::vector<cuda::Unit> units, units_of(prepared, rank, specs, options));
-    HP_TRY(cuda::SignalKernels kernels,
-           cuda::SignalKernels::load(*prepared.of_rank[static_cast<std::size_t>(rank)]));
-    HP_TRY(RankProgram program, RankProgram::make(rank, {.plan = &prepared.plan,
-                                                         .wiring = &prepared.wiring,
-                                                         .peers = &prepared.peers,
-                                                         .kernels = kernels,
-                                                         .units = std::move(units),
-                                                         .drop_signal_of = options.drop_signal_of,
-                                                         .delay_seed = options.delay_seed}));
-    programs.push_back(std::move(program));
-  }
-  return programs;
-}
-
-Numbers numbers_of(const Plan& plan, const Blocks& blocks) {
-  constexpr std::int64_t kAlign = 512;
-  return {.offset = (arena_bytes(plan) + kAlign - 1) / kAlign * kAlign,
-          .bytes = actions::Occupancy::bytes_per_rank(plan, blocks)};
-}
-
-std::vector<std::byte*> places_of(const cuda::Peers& peers, const Numbers& numbers) {
-  std::vector<std::byte*> places;
-  for (int rank = 0; rank < peers.ranks(); ++rank) {
-    places.push_back(reinterpret_cast<std::byte*>(peers.arena(rank)) + numbers.offset);
-  }
-  return places;
-}
-
 std::int32_t most_words(const cuda::Wiring& wiring) {
   std::size_t most = 0;
   for (const std::vector<cuda::Word>& page : wiring.pages) most = std::max(most, page.size());
@@ -428,14 +339,6 @@ Checked<Tools> open_tools(const Plan& plan, const CudaOptions& options) {
   HP_TRY(cuda::Nvrtc compiler, cuda::Nvrtc::open(options.nvrtc, options.cuda_folders));
   return Tools{
       .driver = std::move(driver), .gpus = std::move(gpus), .compiler = std::move(compiler)};
-}
-
-// Where there are other processes, what one of them could not do is an error of all.
-template <class T>
-Checked<T> agreed(std::optional<ProcessGroup>& group, Checked<T> own) {
-  if (!group) return own;
-  HP_REQUIRE_OK(group->agree(own.ok() ? std::nullopt : std::optional(own.error())));
-  return own;
 }
 
 Checked<cuda::Peers> peers_of(const Tools& tools, std::optional<ProcessGroup>& group,
@@ -464,10 +367,10 @@ Checked<std::unique_ptr<Executor>> make_cuda_executor(const Plan& plan,
   HP_TRY(const Tools tools, agreed(group, open_tools(plan, options)));
   cuda::Groups groups = cuda::find_groups(plan);
   cuda::Wiring wiring = cuda::wire(plan, groups);
-  const Numbers numbers = numbers_of(plan, blocks);
+  const cuda::Numbers numbers = cuda::numbers_of(plan, blocks);
   HP_TRY(cuda::Peers peers,
          agreed(group, peers_of(tools, group, numbers.offset + numbers.bytes, most_words(wiring))));
-  actions::Occupancy occupancy(plan, blocks, places_of(peers, numbers));
+  actions::Occupancy occupancy(plan, blocks, cuda::places_of(peers, numbers));
   auto prepared = std::make_unique<Prepared>(Prepared{.plan = plan,
                                                       .blocks = std::move(blocks),
                                                       .groups = std::move(groups),
@@ -480,8 +383,8 @@ Checked<std::unique_ptr<Executor>> make_cuda_executor(const Plan& plan,
                                                       .occupancy = std::move(occupancy),
                                                       .no_scratch = {},
                                                       .pieces = {}});
-  add_libraries(*prepared, tools.compiler, options);
-  HP_TRY(std::vector<RankProgram> programs, agreed(group, make_programs(*prepared, options)));
+  cuda::add_libraries(*prepared, tools.compiler, options);
+  HP_TRY(std::vector<RankProgram> programs, agreed(group, cuda::make_programs(*prepared, options)));
   return std::unique_ptr<Executor>(std::make_unique<CudaExecutor>(
       std::move(prepared), std::move(programs), std::move(group), options.wait_limit));
 }

@@ -24,6 +24,7 @@ struct CudaOptions {
   std::optional<cuda::Launch> launch = std::nullopt;
   // Of a wait; kernels that wait inside are made for it, and RunOptions must say the same.
   std::chrono::milliseconds wait_limit{10'000};
+  bool trace = false;  // RunOptions may ask for one
   // Tests: the task runs, but its signals reach no other rank.
   std::optional<TaskId> drop_signal_of = std::nullopt;
   // Tests: streams rest before their tasks, each time for another time.

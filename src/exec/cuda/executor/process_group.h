@@ -10,6 +10,7 @@
 #include "exec/cuda/executor/gpu_faults.h"
 #include "exec/cuda/launch_environment.h"
 #include "exec/cuda/socket_bootstrap.h"
+#include "exec/executor.h"
 #include "plan/plan.h"
 
 namespace harpe::cuda {
@@ -39,6 +40,9 @@ class ProcessGroup {
   // Each execution's time on the rank where it took longest.
   [[nodiscard]] Checked<std::vector<std::chrono::nanoseconds>> longest_of(
       std::vector<std::chrono::nanoseconds> times);
+  // A traced execution's tasks, of all ranks. Requires: a plan of so many tasks.
+  [[nodiscard]] Checked<std::vector<TraceEvent>> events_of_all(std::vector<TraceEvent> own,
+                                                               std::size_t tasks);
 
  private:
   ProcessGroup(std::unique_ptr<SocketBootstrap> bootstrap, int local_rank)

@@ -44,39 +44,43 @@ Checked<RankProgram> RankProgram::make(int rank, Parts parts) {
 }
 
 Checked<Ok> RankProgram::capture(std::chrono::nanoseconds limit) {
-  graph_.reset();
-  HP_TRY(GraphCapture capture, GraphCapture::begin(device(), origin()));
-  const Result<Ok, CudaError> ordered = order_all(limit);
-  if (!ordered.ok()) return to_diag(ordered.error());
-  HP_TRY(Graph graph, capture.end());
-  HP_REQUIRE_OK(graph.upload(origin()));
-  graph_ = std::move(graph);
+  HP_TRY(graph_, capture_pass({.limit = limit}));
+  if (!parts_.trace) return Ok{};
+  HP_TRY(traced_, capture_pass({.limit = limit, .trace = &*parts_.trace}));
   return Ok{};
 }
 
-Result<Ok, CudaError> RankProgram::order_all(std::chrono::nanoseconds limit) const {
-  for (const Unit& unit : parts_.units) HP_REQUIRE_OK(order(unit, limit));
+Checked<Graph> RankProgram::capture_pass(const Pass& pass) const {
+  HP_TRY(GraphCapture capture, GraphCapture::begin(device(), origin()));
+  const Result<Ok, CudaError> ordered = order_all(pass);
+  if (!ordered.ok()) return to_diag(ordered.error());
+  HP_TRY(Graph graph, capture.end());
+  HP_REQUIRE_OK(graph.upload(origin()));
+  return graph;
+}
+
+Result<Ok, CudaError> RankProgram::order_all(const Pass& pass) const {
+  if (pass.trace != nullptr) HP_REQUIRE_OK(pass.trace->begin(origin()));
+  for (std::size_t unit = 0; unit < parts_.units.size(); ++unit) {
+    HP_REQUIRE_OK(order(unit, pass));
+  }
   for (const auto& [lane, last] : lasts_) {
     if (lane != origin_) HP_REQUIRE_OK(origin().wait_for(events_.at(last)));
   }
   return Ok{};
 }
 
-Result<Ok, CudaError> RankProgram::order(const Unit& unit, std::chrono::nanoseconds limit) const {
+Result<Ok, CudaError> RankProgram::order(std::size_t index, const Pass& pass) const {
+  const Unit& unit = parts_.units[index];
   const TaskId first = unit.tasks.front();
   const Stream& stream = streams_.at(lane_of(first));
-  const device::WaitContext context =
-      parts_.peers->page(rank_).context(limit, static_cast<std::uint32_t>(first.value));
-  for (const TaskId from : wiring_of(first).after) {
-    HP_REQUIRE_OK(stream.wait_for(events_.at(from)));
-  }
-  for (const TaskId task : unit.behind) HP_REQUIRE_OK(stream.wait_for(arrived_.at(task)));
-  if (!unit.waits_inside) HP_REQUIRE_OK(await(wiring_of(first).waits, context, stream));
-  HP_REQUIRE_OK(await(unit.awaited, context, stream));
-  if (const auto arrived = arrived_.find(first); arrived != arrived_.end()) {
-    HP_REQUIRE_OK(arrived->second.record(stream));
-  }
-  HP_REQUIRE_OK(order_work(unit, context, stream));
+  const Place place{.unit = index,
+                    .stream = &stream,
+                    .context = parts_.peers->page(rank_).context(
+                        pass.limit, static_cast<std::uint32_t>(first.value)),
+                    .trace = pass.trace};
+  HP_REQUIRE_OK(order_waits(place));
+  HP_REQUIRE_OK(order_work(place));
   HP_REQUIRE_OK(raise_all(unit, stream));
   for (const TaskId task : unit.tasks) {
     const auto event = events_.find(task);
@@ -85,24 +89,65 @@ Result<Ok, CudaError> RankProgram::order(const Unit& unit, std::chrono::nanoseco
   return Ok{};
 }
 
-Result<Ok, CudaError> RankProgram::order_work(const Unit& unit, const device::WaitContext& context,
-                                              const Stream& stream) const {
-  const TaskId task = unit.tasks.front();
+bool RankProgram::may_wait(const Unit& unit) const {
+  const TaskWiring& wiring = wiring_of(unit.tasks.front());
+  return wiring.arrival || (!wiring.waits.empty() && !unit.waits_inside) || !unit.awaited.empty() ||
+         !unit.behind.empty() ||
+         !std::ranges::all_of(wiring.after, [&](TaskId from) { return is_entry(from); });
+}
+
+Result<Ok, CudaError> RankProgram::order_waits(const Place& place) const {
+  const Unit& unit = parts_.units[place.unit];
+  const TaskWiring& wiring = wiring_of(unit.tasks.front());
+  // A lane joins the capture behind its rank's Entry: it is not stamped before.
+  for (const bool entries : {true, false}) {
+    for (const TaskId from : wiring.after) {
+      if (is_entry(from) == entries) HP_REQUIRE_OK(place.stream->wait_for(events_.at(from)));
+    }
+    if (entries && may_wait(unit)) HP_REQUIRE_OK(stamp(place, Moment::Reached));
+  }
+  for (const TaskId task : unit.behind) HP_REQUIRE_OK(place.stream->wait_for(arrived_.at(task)));
+  if (!unit.waits_inside) HP_REQUIRE_OK(await(wiring.waits, place.context, *place.stream));
+  HP_REQUIRE_OK(await(unit.awaited, place.context, *place.stream));
+  const auto arrived = arrived_.find(unit.tasks.front());
+  return arrived == arrived_.end() ? Result<Ok, CudaError>(Ok{})
+                                   : arrived->second.record(*place.stream);
+}
+
+Result<Ok, CudaError> RankProgram::order_work(const Place& place) const {
+  const TaskId task = parts_.units[place.unit].tasks.front();
   const TaskWiring& wiring = wiring_of(task);
+  const Stream& stream = *place.stream;
   if (parts_.delay_seed) {
     const std::uint32_t seed =
-        *parts_.delay_seed + context.task * 64 + static_cast<std::uint32_t>(rank_);
+        *parts_.delay_seed + place.context.task * 64 + static_cast<std::uint32_t>(rank_);
     HP_REQUIRE_OK(parts_.kernels.linger(stream, parts_.peers->signals(rank_), seed, kMostDelayNs));
   }
-  if (parts_.plan->tasks[task.index()].kind == TaskKind::Entry) {
+  if (is_entry(task)) {
     HP_REQUIRE_OK(parts_.kernels.begin_epoch(stream, parts_.peers->signals(rank_)));
   }
   HP_REQUIRE_OK(raise(kept(task, wiring.arrivals), stream));
-  if (wiring.arrival) HP_REQUIRE_OK(await({*wiring.arrival}, context, stream));
-  HP_REQUIRE_OK(unit.work.enqueue(stream.handle()));
+  if (wiring.arrival) HP_REQUIRE_OK(await({*wiring.arrival}, place.context, stream));
+  HP_REQUIRE_OK(stamp(place, Moment::Start));
+  HP_REQUIRE_OK(order_launches(place));
   HP_REQUIRE_OK(raise(kept(task, wiring.departures), stream));
-  if (wiring.pulled) HP_REQUIRE_OK(await({*wiring.pulled}, context, stream));
-  return Ok{};
+  if (!wiring.pulled) return Ok{};
+  HP_REQUIRE_OK(await({*wiring.pulled}, place.context, stream));
+  return stamp(place, Moment::End);
+}
+
+Result<Ok, CudaError> RankProgram::order_launches(const Place& place) const {
+  const Unit& unit = parts_.units[place.unit];
+  const Launches& work = place.trace != nullptr ? unit.traced_work : unit.work;
+  if (work.size() == 0) return Ok{};
+  HP_REQUIRE_OK(work.enqueue(place.stream->handle()));
+  if (wiring_of(unit.tasks.front()).pulled) return Ok{};
+  return stamp(place, Moment::End);
+}
+
+Result<Ok, CudaError> RankProgram::stamp(const Place& place, Moment moment) {
+  if (place.trace == nullptr) return Ok{};
+  return place.trace->stamp(*place.stream, place.unit, moment);
 }
 
 Result<Ok, CudaError> RankProgram::raise_all(const Unit& unit, const Stream& stream) const {

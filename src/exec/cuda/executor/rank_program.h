@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "exec/cuda/actions/launches.h"
+#include "exec/cuda/executor/rank_trace.h"
 #include "exec/cuda/executor/units.h"
 #include "exec/cuda/executor/wiring.h"
 #include "exec/cuda/graph.h"
@@ -23,6 +24,7 @@ struct Unit {
   std::vector<TaskId> silent = {};  // as of UnitSpec, like the next
   std::vector<TaskId> behind = {};
   std::vector<std::int32_t> awaited = {};
+  Launches traced_work{};  // the same as part of a trace, where there is one
 };
 
 // One rank's part of a plan on its GPU: a stream for every lane, captured into one graph that is
@@ -35,6 +37,7 @@ class RankProgram {
     const Peers* peers = nullptr;
     SignalKernels kernels;
     std::vector<Unit> units;                 // of the rank, in order
+    std::optional<RankTrace> trace{};        // where executions are to be traced
     std::optional<TaskId> drop_signal_of{};  // for tests
     std::optional<std::uint32_t> delay_seed{};
   };
@@ -42,14 +45,20 @@ class RankProgram {
   // Errors: G005.
   [[nodiscard]] static Checked<RankProgram> make(int rank, Parts parts);
 
-  // Prepares replays whose waits take at most `limit`. Errors: G005.
+  // Prepares replays whose waits take at most `limit`; with a trace also those that leave their
+  // times there, which take longer. Errors: G005.
   [[nodiscard]] Checked<Ok> capture(std::chrono::nanoseconds limit);
   // Requires: captured; the GPU is current for the calling thread.
   [[nodiscard]] Result<Ok, CudaError> replay() const { return graph_->launch(origin()); }
+  // The same. Requires: there is a trace.
+  [[nodiscard]] Result<Ok, CudaError> replay_traced() const { return traced_->launch(origin()); }
 
   [[nodiscard]] int rank() const { return rank_; }
   [[nodiscard]] const Device& device() const { return parts_.peers->device(rank_); }
   [[nodiscard]] const Stream& origin() const { return streams_.at(origin_); }
+  [[nodiscard]] const std::vector<Unit>& units() const { return parts_.units; }
+  // Requires: there is one.
+  [[nodiscard]] const RankTrace& trace() const { return *parts_.trace; }
   [[nodiscard]] std::int64_t nodes() const { return graph_ ? graph_->nodes() : 0; }
 
  private:
@@ -62,12 +71,30 @@ class RankProgram {
   [[nodiscard]] const std::vector<TaskId>& sequence() const {
     return parts_.wiring->sequence[static_cast<std::size_t>(rank_)];
   }
-  [[nodiscard]] Result<Ok, CudaError> order_all(std::chrono::nanoseconds limit) const;
-  [[nodiscard]] Result<Ok, CudaError> order(const Unit& unit, std::chrono::nanoseconds limit) const;
-  [[nodiscard]] Result<Ok, CudaError> order_work(const Unit& unit,
-                                                 const device::WaitContext& context,
-                                                 const Stream& stream) const;
+  // A graph as it is captured.
+  struct Pass {
+    std::chrono::nanoseconds limit{0};  // of waits
+    const RankTrace* trace = nullptr;   // none: nothing is stamped
+  };
+  // A unit's place in a pass.
+  struct Place {
+    std::size_t unit = 0;
+    const Stream* stream = nullptr;
+    device::WaitContext context{};
+    const RankTrace* trace = nullptr;
+  };
+  [[nodiscard]] Checked<Graph> capture_pass(const Pass& pass) const;
+  [[nodiscard]] Result<Ok, CudaError> order_all(const Pass& pass) const;
+  [[nodiscard]] Result<Ok, CudaError> order(std::size_t unit, const Pass& pass) const;
+  [[nodiscard]] bool is_entry(TaskId task) const {
+    return parts_.plan->tasks[task.index()].kind == TaskKind::Entry;
+  }
+  [[nodiscard]] bool may_wait(const Unit& unit) const;
+  [[nodiscard]] Result<Ok, CudaError> order_waits(const Place& place) const;
+  [[nodiscard]] Result<Ok, CudaError> order_work(const Place& place) const;
+  [[nodiscard]] Result<Ok, CudaError> order_launches(const Place& place) const;
   [[nodiscard]] Result<Ok, CudaError> raise_all(const Unit& unit, const Stream& stream) const;
+  [[nodiscard]] static Result<Ok, CudaError> stamp(const Place& place, Moment moment);
   // Without those to other ranks, where the task's signals are to be lost.
   [[nodiscard]] std::vector<Raise> kept(TaskId task, std::vector<Raise> raises) const;
   [[nodiscard]] Result<Ok, CudaError> raise_by_engine(const std::vector<Raise>& raises,
@@ -86,6 +113,7 @@ class RankProgram {
   std::map<TaskId, Event> arrived_;  // of tasks whose waits others are behind: those are over
   std::map<LaneId, TaskId> lasts_;
   std::optional<Graph> graph_;
+  std::optional<Graph> traced_;
 };
 
 }  // namespace harpe::cuda

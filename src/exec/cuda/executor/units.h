@@ -12,6 +12,10 @@
 
 namespace harpe::cuda {
 
+// Multiprocessors that a kernel which fills the others leaves to kernels of a warp, such as raise
+// signals: these did not run beside blocks that fill a multiprocessor (measured, an H200).
+constexpr int kForSignals = 2;
+
 // What a task becomes on its own.
 struct TaskSpecs {
   std::vector<actions::Action> actions;

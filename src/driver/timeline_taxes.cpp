@@ -1,0 +1,182 @@
+#include "driver/timeline_taxes.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <tuple>
+
+#include "driver/plan_waits.h"
+#include "exec/describe.h"
+#include "support/check.h"
+
+namespace harpe {
+namespace {
+
+using std::chrono::nanoseconds;
+
+PathPart part_of(const Task& task) {
+  switch (task.kind) {
+    case TaskKind::Entry:
+    case TaskKind::Exit:
+      return PathPart::Launch;
+    case TaskKind::Compute:
+      return PathPart::Compute;
+    case TaskKind::Collective:
+      return PathPart::Transfer;
+    case TaskKind::Copy:
+      return task.bytes > 0 ? PathPart::Transfer : PathPart::Local;
+    case TaskKind::Init:
+    case TaskKind::Pack:
+    case TaskKind::Unpack:
+    case TaskKind::Fold:
+    case TaskKind::Finalise:
+      return PathPart::Local;
+  }
+  return PathPart::Launch;
+}
+
+PathPart part_of(WaitKind kind) {
+  return kind == WaitKind::Lane || kind == WaitKind::Event ? PathPart::Launch : PathPart::Signal;
+}
+
+// Why a task began when it did: another was over by `end`.
+struct Cause {
+  TaskId task;  // none: nothing came before
+  WaitKind kind = WaitKind::Lane;
+  nanoseconds end{0};
+};
+
+class Walk {
+ public:
+  Walk(const Plan& plan, std::span<const TraceEvent> events)
+      : plan_(plan), events_(events), waits_(waits_of(plan)), seen_(plan.tasks.size(), false) {
+    for (std::size_t i = 0; i < plan.tasks.size(); ++i) {
+      const Task& task = plan.tasks[i];
+      const TaskId id(static_cast<std::int64_t>(i));
+      if (task.kind == TaskKind::Entry) entries_[rank_of(plan, id)] = id;
+      if (task.kind == TaskKind::Collective) members_[task.group].push_back(id);
+      lanes_[task.lane].push_back(id);
+    }
+  }
+
+  std::vector<PathStretch> back_from_the_end() {
+    const auto order = [](const TraceEvent& event) { return std::tuple(event.end, event.start); };
+    TaskId at = std::ranges::max(events_, {}, order).task;
+    nanoseconds until = event_of(at).end;
+    // What clocks that are off say could lead round in a circle.
+    while (at.valid() && !seen_[at.index()]) {
+      seen_[at.index()] = true;
+      nanoseconds start = std::min(event_of(at).start, until);
+      add(at, part_of(plan_.tasks[at.index()]), start, until);
+      const TaskId last = last_to_come(at);
+      if (last != at) {
+        const nanoseconds came = std::min(cause_of(last).end, start);
+        add(at, PathPart::Signal, came, start);
+        start = came;
+      }
+      const Cause cause = cause_of(last);
+      until = cause.task.valid() ? std::min(cause.end, start) : start;
+      add(last, part_of(cause.kind), until, start);
+      at = cause.task;
+    }
+    std::ranges::reverse(path_);
+    return std::move(path_);
+  }
+
+ private:
+  [[nodiscard]] const TraceEvent& event_of(TaskId task) const { return events_[task.index()]; }
+
+  void add(TaskId task, PathPart part, nanoseconds begin, nanoseconds end) {
+    if (begin < end) path_.push_back({.task = task, .part = part, .begin = begin, .end = end});
+  }
+
+  // Of a collective the member that all others waited for; else the task.
+  [[nodiscard]] TaskId last_to_come(TaskId task) const {
+    const Task& one = plan_.tasks[task.index()];
+    if (one.kind != TaskKind::Collective) return task;
+    return std::ranges::max(members_.at(one.group), {},
+                            [&](TaskId member) { return cause_of(member).end; });
+  }
+
+  // A kernel's task that was at work in the lane when this one's part of it began.
+  [[nodiscard]] std::optional<TaskId> beside(TaskId task) const {
+    const auto began = [&](TaskId id) { return std::tuple(event_of(id).start, id); };
+    std::optional<TaskId> latest;
+    for (const TaskId other : lanes_.at(plan_.tasks[task.index()].lane)) {
+      const bool was_at_work =
+          began(other) < began(task) && event_of(other).end > event_of(task).start;
+      if (was_at_work && (!latest || began(*latest) < began(other))) latest = other;
+    }
+    return latest;
+  }
+
+  [[nodiscard]] Cause cause_of(TaskId task) const {
+    const nanoseconds start = event_of(task).start;
+    const std::optional<TaskId> fellow = beside(task);
+    if (fellow && event_of(task).waited == nanoseconds(0)) return {.task = *fellow, .end = start};
+    Cause latest;
+    for (const auto& [from, kind] : waits_[task.index()]) {
+      if (fellow && kind == WaitKind::Lane) continue;
+      const nanoseconds end = std::min(event_of(from).end, start);
+      if (!latest.task.valid() || end > latest.end) latest = {from, kind, end};
+    }
+    if (latest.task.valid() || plan_.tasks[task.index()].kind == TaskKind::Entry) return latest;
+    const TaskId entry = entries_.at(rank_of(plan_, task));
+    return {.task = entry, .kind = WaitKind::Event, .end = std::min(event_of(entry).end, start)};
+  }
+
+  const Plan& plan_;
+  std::span<const TraceEvent> events_;
+  std::vector<std::vector<PlanWait>> waits_;
+  std::vector<bool> seen_;
+  std::map<RankId, TaskId> entries_;
+  std::map<std::int32_t, std::vector<TaskId>> members_;  // of collectives
+  std::map<LaneId, std::vector<TaskId>> lanes_;
+  std::vector<PathStretch> path_;  // backwards
+};
+
+Picoseconds picoseconds(nanoseconds time) {
+  return Picoseconds(static_cast<std::int64_t>(time.count()) * 1000);
+}
+
+bool is_of_links(ResourceKind kind) {
+  return kind != ResourceKind::Sm && kind != ResourceKind::Memory;
+}
+
+}  // namespace
+
+std::vector<PathStretch> measured_path(const Plan& plan, std::span<const TraceEvent> events) {
+  HP_CHECK(events.size() == plan.tasks.size() && !events.empty(), "an event of every task");
+  return Walk(plan, events).back_from_the_end();
+}
+
+Taxes measured_taxes(std::span<const PathStretch> path, nanoseconds total, const Taxes& predicted) {
+  std::map<PathPart, Picoseconds> sums;
+  Picoseconds whole;
+  for (const PathStretch& stretch : path) {
+    const Picoseconds took = picoseconds(stretch.end - stretch.begin);
+    sums[stretch.part] = sums[stretch.part] + took;
+    whole = whole + took;
+  }
+  Taxes taxes;
+  taxes.total = picoseconds(total);
+  taxes.bound = predicted.bound;
+  const PathPart hidden =
+      is_of_links(predicted.bound.kind) ? PathPart::Compute : PathPart::Transfer;
+  // What the stamps add stands between tasks; what an execution takes before its first task and
+  // behind its last, too.
+  Picoseconds rest = taxes.total;
+  const auto take = [&](Picoseconds part) {
+    const Picoseconds taken = std::clamp(part, Picoseconds(), rest);
+    rest = rest - taken;
+    return taken;
+  };
+  taxes.launch = take(sums[PathPart::Launch] + taxes.total - whole);
+  taxes.synchronization = take(sums[PathPart::Signal] + sums[hidden]);
+  taxes.locality = take(sums[PathPart::Local]);
+  taxes.roofline = take(predicted.roofline);
+  taxes.residual = rest;
+  return taxes;
+}
+
+}  // namespace harpe

@@ -1,0 +1,33 @@
+#pragma once
+
+#include "exec/cuda/clock.h"
+#include "exec/cuda/device_memory.h"
+#include "exec/cuda/kernel_library.h"
+
+namespace harpe::cuda {
+
+// Reads a GPU's clock: between other work of a stream, and against the host's steady clock, which
+// all processes of a machine share. Lives as long as the library it is of.
+class ClockKernels {
+ public:
+  // Errors: as of `KernelLibrary::load`.
+  [[nodiscard]] static Checked<ClockKernels> load(KernelLibrary& library);
+
+  // Writes the GPU's time, in nanoseconds and 64 bits, once what the stream holds is done.
+  // Requires: the GPU is current for the calling thread.
+  [[nodiscard]] Result<Ok, CudaError> stamp(const Stream& stream, DeviceAddress at) const;
+
+  // Asks the GPU often, within a second. Best while it does nothing else. Errors: G005, no answer
+  // too.
+  [[nodiscard]] Checked<ClockOffset> look(const Stream& stream) const;
+
+ private:
+  ClockKernels(const Device& device, const LoadedKernel* stamp, const LoadedKernel* answer)
+      : device_(&device), stamp_(stamp), answer_(answer) {}
+
+  const Device* device_;
+  const LoadedKernel* stamp_;
+  const LoadedKernel* answer_;
+};
+
+}  // namespace harpe::cuda

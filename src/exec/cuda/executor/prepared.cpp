@@ -1,0 +1,193 @@
+#include "exec/cuda/executor/prepared.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "exec/cuda/executor/units.h"
+
+namespace harpe::cuda {
+namespace {
+
+// A fold holds whole regions: a launch costs more than a pass over memory.
+constexpr std::int64_t kScratchElements = std::int64_t{1} << 30;
+
+// What a task becomes on its rank's GPU.
+Checked<TaskSpecs> specs_of(Prepared& prepared, TaskId id) {
+  const Task& task = prepared.plan.tasks[id.index()];
+  const auto rank = prepared.plan.lanes[task.lane.index()].rank;
+  const Device& device = prepared.of_rank[rank.index()]->device();
+  std::optional<Diag> failed;
+  const actions::Scratch scratch{
+      .reserve =
+          [&](std::int64_t bytes) {
+            Checked<DeviceMemory> piece = DeviceMemory::allocate(device, bytes);
+            if (!piece.ok()) {
+              failed = piece.error();
+              return static_cast<std::byte*>(nullptr);
+            }
+            prepared.pieces.push_back(std::move(piece).value());
+            return reinterpret_cast<std::byte*>(prepared.pieces.back().address());
+          },
+      .elements = kScratchElements};
+  HP_TRY(actions::TaskWork work, actions::prepare_task(prepared.setting(scratch), task));
+  if (failed) return *failed;
+  const LaunchChoice choice{
+      .nest = task.nest,
+      .buffer =
+          task.writes.empty() ? "" : prepared.plan.allocs[task.writes.front().alloc.index()].buffer,
+      .by_copy_engine = task.kind == TaskKind::Copy && task.via == Via::Ce,
+      .multiprocessors = device.facts().multiprocessors};
+  TaskSpecs specs;
+  for (const actions::Action& action : work.actions) {
+    HP_TRY(const std::vector<LaunchSpec> launches, plan_launches(choice, action));
+    specs.launches.insert(specs.launches.end(), launches.begin(), launches.end());
+  }
+  specs.actions = std::move(work.actions);
+  return specs;
+}
+
+SignalSource signals_of(const Prepared& prepared, int rank, const CudaOptions& options) {
+  SignalSource source;
+  source.context = prepared.peers.page(rank).context(options.wait_limit);
+  std::int32_t index = 0;
+  for (const Word& word : prepared.wiring.pages[static_cast<std::size_t>(rank)]) {
+    source.words.push_back(
+        wait_on(prepared.peers.signals(rank), index++, static_cast<std::uint32_t>(word.arrivals))
+            .wait);
+  }
+  source.arena = prepared.peers.arena(rank);
+  source.is_alone = options.launch || prepared.libraries.size() == prepared.of_rank.size();
+  source.target = [&prepared, &options](TaskId task, const Raise& raise) {
+    std::optional<device::RaiseTarget> target;
+    if (options.drop_signal_of == task) return target;
+    const SignalAddresses& page = prepared.peers.signals(static_cast<int>(raise.rank.value));
+    target = raise.is_counter ? counter_of(page, raise.word) : flag_of(page, raise.word);
+    return target;
+  };
+  return source;
+}
+
+Checked<Launches> launches_of(KernelLibrary& library, const UnitSpec& spec) {
+  const int multiprocessors = library.device().facts().multiprocessors - spec.spared;
+  Launches launches;
+  for (const LaunchSpec& launch : spec.launches) {
+    HP_REQUIRE_OK(launches.add(library, launch, multiprocessors));
+  }
+  return launches;
+}
+
+// Where there is a trace all is there twice: with it, kernels note the words they see, and leave
+// room for stamps.
+Checked<std::vector<Unit>> units_of(const Prepared& prepared, int rank,
+                                    const std::vector<TaskSpecs>& specs, const CudaOptions& options,
+                                    const std::optional<RankTrace>& trace) {
+  KernelLibrary& library = *prepared.of_rank[static_cast<std::size_t>(rank)];
+  const auto make = [&](const SignalSource& signals) {
+    return make_units(prepared.plan, prepared.wiring, prepared.groups, RankId(rank), specs,
+                      signals);
+  };
+  SignalSource signals = signals_of(prepared, rank, options);
+  std::vector<Unit> units;
+  for (UnitSpec& spec : make(signals)) {
+    HP_TRY(Launches work, launches_of(library, spec));
+    units.push_back({.tasks = std::move(spec.tasks),
+                     .work = std::move(work),
+                     .waits_inside = spec.waits_inside,
+                     .raised_by = spec.raised_by,
+                     .silent = std::move(spec.silent),
+                     .behind = std::move(spec.behind),
+                     .awaited = std::move(spec.awaited)});
+  }
+  if (!trace) return units;
+  signals.context.sightings = trace->sightings();
+  std::vector<UnitSpec> noting = make(signals);
+  for (std::size_t i = 0; i < units.size(); ++i) {
+    noting[i].spared = std::max(noting[i].spared, kForSignals);
+    HP_TRY(units[i].traced_work, launches_of(library, noting[i]));
+  }
+  return units;
+}
+
+Checked<std::optional<RankTrace>> trace_of(const Prepared& prepared, int rank,
+                                           const CudaOptions& options) {
+  if (!options.trace) return std::optional<RankTrace>();
+  const auto at = static_cast<std::size_t>(rank);
+  HP_TRY(RankTrace trace,
+         RankTrace::make(*prepared.of_rank[at], prepared.wiring.sequence[at].size(),
+                         prepared.wiring.pages[at].size()));
+  return std::optional<RankTrace>(std::move(trace));
+}
+
+Checked<RankProgram> make_program(const Prepared& prepared, int rank,
+                                  const std::vector<TaskSpecs>& specs, const CudaOptions& options) {
+  KernelLibrary& library = *prepared.of_rank[static_cast<std::size_t>(rank)];
+  const Result<Ok, CudaError> current = library.device().make_current();
+  if (!current.ok()) return to_diag(current.error());
+  HP_TRY(std::optional<RankTrace> trace, trace_of(prepared, rank, options));
+  HP_TRY(std::vector<Unit> units, units_of(prepared, rank, specs, options, trace));
+  HP_TRY(SignalKernels kernels, SignalKernels::load(library));
+  return RankProgram::make(rank, {.plan = &prepared.plan,
+                                  .wiring = &prepared.wiring,
+                                  .peers = &prepared.peers,
+                                  .kernels = kernels,
+                                  .units = std::move(units),
+                                  .trace = std::move(trace),
+                                  .drop_signal_of = options.drop_signal_of,
+                                  .delay_seed = options.delay_seed});
+}
+
+}  // namespace
+
+void add_libraries(Prepared& prepared, const Nvrtc& compiler, const CudaOptions& options) {
+  std::map<std::int64_t, KernelLibrary*> known;
+  for (int rank = 0; rank < prepared.peers.ranks(); ++rank) {
+    const Device& device = prepared.peers.device(options.launch ? options.launch->rank : rank);
+    KernelLibrary*& library = known[device.facts().id.value];
+    if (library == nullptr) {
+      prepared.libraries.push_back(
+          std::make_unique<KernelLibrary>(device, compiler, options.kernel_cache));
+      library = prepared.libraries.back().get();
+    }
+    prepared.of_rank.push_back(library);
+    prepared.bases.arenas.push_back(reinterpret_cast<std::byte*>(prepared.peers.arena(rank)));
+  }
+}
+
+Checked<std::vector<RankProgram>> make_programs(Prepared& prepared, const CudaOptions& options) {
+  std::vector<TaskSpecs> specs;
+  for (std::size_t i = 0; i < prepared.plan.tasks.size(); ++i) {
+    const TaskId id(static_cast<std::int64_t>(i));
+    // Of a rank in another process nothing is launched here.
+    const RankId rank = prepared.plan.lanes[prepared.plan.tasks[i].lane.index()].rank;
+    if (!prepared.peers.is_own(static_cast<int>(rank.value))) {
+      specs.emplace_back();
+      continue;
+    }
+    HP_TRY(TaskSpecs own, specs_of(prepared, id));
+    specs.push_back(std::move(own));
+  }
+  std::vector<RankProgram> programs;
+  for (int rank = 0; rank < prepared.peers.ranks(); ++rank) {
+    if (!prepared.peers.is_own(rank)) continue;
+    HP_TRY(RankProgram program, make_program(prepared, rank, specs, options));
+    programs.push_back(std::move(program));
+  }
+  return programs;
+}
+
+Numbers numbers_of(const Plan& plan, const Blocks& blocks) {
+  constexpr std::int64_t kAlign = 512;
+  return {.offset = (arena_bytes(plan) + kAlign - 1) / kAlign * kAlign,
+          .bytes = actions::Occupancy::bytes_per_rank(plan, blocks)};
+}
+
+std::vector<std::byte*> places_of(const Peers& peers, const Numbers& numbers) {
+  std::vector<std::byte*> places;
+  for (int rank = 0; rank < peers.ranks(); ++rank) {
+    places.push_back(reinterpret_cast<std::byte*>(peers.arena(rank)) + numbers.offset);
+  }
+  return places;
+}
+
+}  // namespace harpe::cuda

@@ -1,0 +1,56 @@
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "exec/actions/prepare.h"
+#include "exec/cuda/executor/cuda_executor.h"
+#include "exec/cuda/executor/homes.h"
+#include "exec/cuda/executor/rank_program.h"
+#include "exec/cuda/nvrtc.h"
+#include "ir/blocks.h"
+
+namespace harpe::cuda {
+
+// Where the numbers of Occupancy lie in a rank's arena: behind the data.
+struct Numbers {
+  std::int64_t offset = 0;
+  std::int64_t bytes = 0;
+};
+
+// The plan, its index algebra and its memory, at addresses that stay.
+struct Prepared {
+  Plan plan;
+  Blocks blocks;
+  Groups groups;
+  Wiring wiring;
+  Peers peers;
+  std::vector<std::unique_ptr<KernelLibrary>> libraries;  // per GPU
+  RankLibraries of_rank;  // of ranks in other processes this one's own
+  actions::Bases bases;
+  Numbers numbers;
+  actions::Occupancy occupancy;
+  actions::Scratch no_scratch;
+  std::vector<DeviceMemory> pieces;  // of scratch
+
+  [[nodiscard]] actions::Setting setting(const actions::Scratch& scratch) const {
+    return {
+        .plan = plan, .blocks = blocks, .bases = bases, .occupancy = occupancy, .scratch = scratch};
+  }
+  [[nodiscard]] actions::Setting setting() const { return setting(no_scratch); }
+};
+
+[[nodiscard]] Numbers numbers_of(const Plan& plan, const Blocks& blocks);
+// The places of the numbers of each rank.
+[[nodiscard]] std::vector<std::byte*> places_of(const Peers& peers, const Numbers& numbers);
+
+// One library of kernels for each GPU, in the order of ranks. Other processes' memory is reached
+// from the GPU of this one's rank.
+void add_libraries(Prepared& prepared, const Nvrtc& compiler, const CudaOptions& options);
+
+// Of the ranks of this process. Requires: libraries, and `prepared` outlives them. Errors: those of
+// preparing tasks and launches; G005.
+[[nodiscard]] Checked<std::vector<RankProgram>> make_programs(Prepared& prepared,
+                                                              const CudaOptions& options);
+
+}  // namespace harpe::cuda

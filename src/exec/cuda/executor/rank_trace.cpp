@@ -1,0 +1,72 @@
+#include "exec/cuda/executor/rank_trace.h"
+
+#include <cstring>
+
+#include "exec/cuda/current_device.h"
+
+namespace harpe::cuda {
+namespace {
+
+// Stamps back to back, for what one costs.
+constexpr std::size_t kBare = 9;
+constexpr std::size_t kMoments = 3;
+constexpr std::size_t kWordsOfSighting = sizeof(device::Sighting) / sizeof(std::uint64_t);
+
+}  // namespace
+
+Checked<RankTrace> RankTrace::make(KernelLibrary& library, std::size_t most_units,
+                                   std::size_t words) {
+  HP_TRY(const ClockKernels clock, ClockKernels::load(library));
+  const std::size_t count = kBare + most_units * kMoments + words * kWordsOfSighting;
+  HP_TRY(DeviceMemory memory,
+         DeviceMemory::zeros(library.device(), static_cast<std::int64_t>(count) * 2));
+  return RankTrace(library.device(), clock, std::move(memory), most_units);
+}
+
+device::Sighting* RankTrace::sightings() const {
+  const std::size_t before = kBare + units_ * kMoments;
+  return reinterpret_cast<device::Sighting*>(words_.address() + before * sizeof(std::uint64_t));
+}
+
+Result<Ok, CudaError> RankTrace::stamp_word(const Stream& stream, std::size_t word) const {
+  return clock_.stamp(stream, words_.address() + word * sizeof(std::uint64_t));
+}
+
+Result<Ok, CudaError> RankTrace::begin(const Stream& stream) const {
+  const DriverApi& driver = device_->driver();
+  HP_REQUIRE_OK(
+      cuda_call(driver, "cuMemsetD8Async",
+                driver.cuMemsetD8Async(words_.address(), 0xff,
+                                       static_cast<std::size_t>(words_.bytes()), stream.handle())));
+  for (std::size_t word = 0; word < kBare; ++word) HP_REQUIRE_OK(stamp_word(stream, word));
+  return Ok{};
+}
+
+Result<Ok, CudaError> RankTrace::stamp(const Stream& stream, std::size_t unit,
+                                       Moment moment) const {
+  return stamp_word(stream, kBare + unit * kMoments + static_cast<std::size_t>(moment));
+}
+
+Checked<RankTimes> RankTrace::read() const {
+  const CurrentDevice current(*device_);
+  const DriverApi& driver = device_->driver();
+  std::vector<std::uint64_t> words(static_cast<std::size_t>(words_.bytes()) /
+                                   sizeof(std::uint64_t));
+  HP_REQUIRE_OK(driver_call(driver, "cuMemcpyDtoHAsync",
+                            driver.cuMemcpyDtoHAsync(words.data(), words_.address(),
+                                                     words.size() * sizeof(words[0]), nullptr)));
+  HP_REQUIRE_OK(driver_call(driver, "cuStreamSynchronize", driver.cuStreamSynchronize(nullptr)));
+  RankTimes times;
+  times.stamp_ns = static_cast<std::int64_t>((words[kBare - 1] - words[0]) / (kBare - 1));
+  for (std::size_t unit = 0; unit < units_; ++unit) {
+    const std::uint64_t* const at = &words[kBare + unit * kMoments];
+    times.units.push_back({.reached = at[0], .start = at[1], .end = at[2]});
+  }
+  const std::size_t before = kBare + units_ * kMoments;
+  times.sightings.resize((words.size() - before) / kWordsOfSighting);
+  std::memcpy(times.sightings.data(), words.data() + before,
+              times.sightings.size() * sizeof(device::Sighting));
+  return times;
+}
+
+}  // namespace harpe::cuda

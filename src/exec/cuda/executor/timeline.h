@@ -1,0 +1,23 @@
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "exec/cuda/executor/rank_program.h"
+#include "exec/executor.h"
+
+namespace harpe::cuda {
+
+// A rank's tasks in a traced execution, on the host's clock. Tasks of a unit begin together, those
+// whose words its kernel awaits inside when the kernel first saw theirs, and end with it; what a
+// unit writes home at once ends with it, too, and takes no time of its own. A stamp is as far from
+// the work it stands beside as from another stamp: so much is taken off.
+// Requires: what `times` holds is of these units.
+[[nodiscard]] std::vector<TraceEvent> events_of(const Plan& plan, const Wiring& wiring,
+                                                std::span<const Unit> units, const RankTimes& times,
+                                                const ClockFit& clock);
+
+// The same with the first of all at 0, by task.
+[[nodiscard]] std::vector<TraceEvent> from_the_first(std::vector<TraceEvent> events);
+
+}  // namespace harpe::cuda

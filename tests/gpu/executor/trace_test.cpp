@@ -1,0 +1,86 @@
+#include <fstream>
+#include <sstream>
+
+#include "exec/describe.h"
+#include "plan/text.h"
+#include "tests/gpu/executor/gpu_fixture.h"
+
+namespace harpe::test {
+namespace {
+
+using std::chrono::nanoseconds;
+
+// Sums of at most 96 products of values below 1, in f32.
+constexpr double kBound = 1e-4;
+
+// Chunks are pushed, one kernel a rank waits inside for each.
+Plan push_plan() {
+  std::ifstream file(HARPE_SOURCE_DIR "/tests/unit/cuda/push.plan");
+  std::stringstream text;
+  text << file.rdbuf();
+  return parse_plan(text.str(), "push.plan").value();
+}
+
+class Traces : public OnGpus {
+ protected:
+  static RunStats traced(const Plan& plan, Executor& executor) {
+    const auto stats = executor.run({.iterations = 3, .trace = true});
+    EXPECT_TRUE(stats.ok()) << render(stats.error());
+    EXPECT_EQ(stats->iterations.size(), 3U);
+    EXPECT_EQ(stats->trace.size(), plan.tasks.size());
+    return *stats;
+  }
+
+  // What a sync orders is in order, as far as clocks on two ranks can tell.
+  static void expect_in_order(const Plan& plan, const RunStats& stats) {
+    for (std::size_t task = 0; task < stats.trace.size(); ++task) {
+      const TraceEvent& event = stats.trace[task];
+      EXPECT_EQ(event.task.index(), task);
+      EXPECT_LE(event.start, event.end) << task;
+      EXPECT_GE(event.waited, nanoseconds(0)) << task;
+      EXPECT_GE(event.start, event.waited) << task;
+    }
+    for (const Sync& sync : plan.syncs) {
+      // A kernel may read the rank's own inputs in place, and wait for no copy of them.
+      const bool is_within = rank_of(plan, sync.from) == rank_of(plan, sync.to);
+      if (is_within && plan.tasks[sync.to.index()].kernel >= 0) continue;
+      EXPECT_GE(stats.trace[sync.to.index()].start + stats.clock_uncertainty,
+                stats.trace[sync.from.index()].end)
+          << sync.from.value << " before " << sync.to.value;
+    }
+    EXPECT_GT(stats.clock_uncertainty, nanoseconds(0));
+  }
+};
+
+TEST_F(Traces, have_an_event_of_every_task_in_the_order_of_the_plan) {
+  for (const Plan& plan :
+       {exchange(2, 1000, false), exchange(4, 1000, true), gather_gemm(2, 50, 37, 43, "f32"),
+        split_keys(2, 20, 30, true, "f32"), scatter_gemm(4, 50, 37, 43, "f32", true)}) {
+    auto executor = make_ready(plan, {.trace = true});
+    ASSERT_TRUE(executor.ok()) << render(executor.error());
+    expect_in_order(plan, traced(plan, **executor));
+    expect_right(**executor, plan, kBound);
+  }
+}
+
+TEST_F(Traces, say_when_a_kernel_saw_what_it_waits_for) {
+  const Plan plan = push_plan();
+  auto executor = make_ready(plan, {.trace = true});
+  ASSERT_TRUE(executor.ok()) << render(executor.error());
+  expect_in_order(plan, traced(plan, **executor));
+}
+
+TEST_F(Traces, are_kept_when_asked_for) {
+  const Plan plan = gather_gemm(2, 64, 64, 64, "f32");
+  auto executor = make_ready(plan, {.trace = true});
+  ASSERT_TRUE(executor.ok()) << render(executor.error());
+  const auto plain = (*executor)->run({.iterations = 2});
+  ASSERT_TRUE(plain.ok()) << render(plain.error());
+  EXPECT_TRUE(plain->trace.empty());
+  static_cast<void>(traced(plan, **executor));
+  static_cast<void>(traced(plan, **executor));
+  expect_right(**executor, plan, kBound);
+}
+
+}  // namespace
+}  // namespace harpe::test

@@ -1,0 +1,101 @@
+#include "exec/cuda/executor/timeline.h"
+
+#include <gtest/gtest.h>
+
+namespace harpe::cuda {
+namespace {
+
+using std::chrono::nanoseconds;
+
+constexpr std::int64_t kStamp = 10;
+const ClockFit kSame{};  // the host's clock
+
+// Tasks of one rank, each with a word of its own.
+struct Rank {
+  Plan plan;
+  Wiring wiring;
+  std::vector<Unit> units;
+  RankTimes times;
+
+  explicit Rank(std::vector<TaskKind> kinds) {
+    times.stamp_ns = kStamp;
+    for (const TaskKind kind : kinds) {
+      Task task;
+      task.kind = kind;
+      const auto word = static_cast<std::int32_t>(plan.tasks.size());
+      plan.tasks.push_back(task);
+      TaskWiring& own = wiring.tasks.emplace_back();
+      own.waits = {word};
+      times.sightings.push_back({.seen_ns = device::kNever, .awaited_ns = device::kNever});
+    }
+  }
+
+  void add_unit(std::vector<TaskId> tasks, bool waits_inside, const UnitTimes& unit) {
+    units.push_back({.tasks = std::move(tasks), .waits_inside = waits_inside});
+    times.units.push_back(unit);
+  }
+  [[nodiscard]] std::vector<TraceEvent> events() const {
+    return events_of(plan, wiring, units, times, kSame);
+  }
+};
+
+TEST(Timeline, tells_waiting_from_working) {
+  Rank rank({TaskKind::Compute});
+  rank.add_unit({TaskId(0)}, false, {.reached = 100, .start = 150, .end = 400});
+  const std::vector<TraceEvent> events = rank.events();
+  ASSERT_EQ(events.size(), 1U);
+  EXPECT_EQ(events[0].start, nanoseconds(150));
+  EXPECT_EQ(events[0].end, nanoseconds(400));
+  // A stamp's distance is no wait.
+  EXPECT_EQ(events[0].waited, nanoseconds(50 - kStamp));
+}
+
+TEST(Timeline, has_no_time_for_what_launches_nothing) {
+  Rank rank({TaskKind::Entry});
+  rank.add_unit({TaskId(0)}, false, {.start = 150});
+  const std::vector<TraceEvent> events = rank.events();
+  EXPECT_EQ(events[0].start, nanoseconds(150));
+  EXPECT_EQ(events[0].end, nanoseconds(150));
+  EXPECT_EQ(events[0].waited, nanoseconds(0));
+}
+
+TEST(Timeline, begins_tasks_of_a_kernel_when_it_sees_their_words) {
+  Rank rank({TaskKind::Compute, TaskKind::Compute, TaskKind::Compute, TaskKind::Finalise});
+  rank.times.sightings[1] = {.seen_ns = 300, .awaited_ns = 260};
+  rank.times.sightings[2] = {.seen_ns = 350, .awaited_ns = device::kNever};
+  rank.add_unit({TaskId(0), TaskId(1), TaskId(2), TaskId(3)}, true, {.start = 100, .end = 500});
+  const std::vector<TraceEvent> events = rank.events();
+  ASSERT_EQ(events.size(), 4U);
+  const std::int64_t starts[] = {100, 300, 350, 500};
+  const std::int64_t waited[] = {0, 40, 0, 0};
+  for (std::size_t i = 0; i < 4; ++i) {
+    EXPECT_EQ(events[i].start, nanoseconds(starts[i])) << i;
+    EXPECT_EQ(events[i].end, nanoseconds(500)) << i;
+    EXPECT_EQ(events[i].waited, nanoseconds(waited[i])) << i;
+  }
+}
+
+// A word that was there before the kernel was is not waited for.
+TEST(Timeline, begins_no_task_before_its_kernel) {
+  Rank rank({TaskKind::Compute});
+  rank.times.sightings[0] = {.seen_ns = 90, .awaited_ns = 80};
+  rank.add_unit({TaskId(0)}, true, {.start = 100, .end = 500});
+  EXPECT_EQ(rank.events()[0].start, nanoseconds(100));
+  EXPECT_EQ(rank.events()[0].waited, nanoseconds(0));
+}
+
+TEST(Timeline, begins_at_the_first_wait) {
+  const std::vector<TraceEvent> events =
+      from_the_first({{.task = TaskId(1), .start = nanoseconds(700), .end = nanoseconds(900)},
+                      {.task = TaskId(0),
+                       .start = nanoseconds(720),
+                       .end = nanoseconds(730),
+                       .waited = nanoseconds(120)}});
+  EXPECT_EQ(events[0].task, TaskId(0));
+  EXPECT_EQ(events[0].start, nanoseconds(120));
+  EXPECT_EQ(events[1].start, nanoseconds(100));
+  EXPECT_EQ(events[1].end, nanoseconds(300));
+}
+
+}  // namespace
+}  // namespace harpe::cuda

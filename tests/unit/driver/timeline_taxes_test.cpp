@@ -1,0 +1,196 @@
+#include "driver/timeline_taxes.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+namespace harpe {
+namespace {
+
+using std::chrono::nanoseconds;
+
+// A plan of two ranks with a timeline, in microseconds.
+class Timeline {
+ public:
+  Timeline() {
+    for (std::int64_t rank = 0; rank < 2; ++rank) {
+      for (const LaneKind kind : {LaneKind::Host, LaneKind::Sm, LaneKind::Ce}) {
+        plan_.lanes.push_back({.rank = RankId(rank), .kind = kind});
+      }
+    }
+    add(0, LaneKind::Host, TaskKind::Entry, 0, 0);
+    add(1, LaneKind::Host, TaskKind::Entry, 0, 0);
+  }
+
+  TaskId add(std::int64_t rank, LaneKind lane, TaskKind kind, std::int64_t start, std::int64_t end,
+             std::int64_t waited = 0) {
+    Task task;
+    for (std::size_t i = 0; i < plan_.lanes.size(); ++i) {
+      if (plan_.lanes[i] == Lane{RankId(rank), lane}) {
+        task.lane = LaneId(static_cast<std::int64_t>(i));
+      }
+    }
+    task.kind = kind;
+    const TaskId id(std::ssize(plan_.tasks));
+    plan_.tasks.push_back(task);
+    events_.push_back({.task = id,
+                       .start = nanoseconds(start * 1000),
+                       .end = nanoseconds(end * 1000),
+                       .waited = nanoseconds(waited * 1000)});
+    return id;
+  }
+  void sync(TaskId from, TaskId to, SyncKind kind) {
+    plan_.syncs.push_back({.from = from, .to = to, .kind = kind});
+  }
+  Task& at(TaskId task) { return plan_.tasks[task.index()]; }
+
+  // "Compute 2 [5, 30]", in the order of time.
+  [[nodiscard]] std::string path() const {
+    static const char* const kNames[] = {"launch", "signal", "local", "compute", "transfer"};
+    std::string text;
+    for (const PathStretch& stretch : measured_path(plan_, events_)) {
+      text += std::string(kNames[static_cast<int>(stretch.part)]) + " " +
+              std::to_string(stretch.task.value) + " [" +
+              std::to_string(stretch.begin.count() / 1000) + ", " +
+              std::to_string(stretch.end.count() / 1000) + "]\n";
+    }
+    return text;
+  }
+
+  [[nodiscard]] Taxes taxes(std::int64_t total, std::int64_t roofline, ResourceKind bound) const {
+    Taxes predicted;
+    predicted.roofline = from_microseconds(static_cast<double>(roofline));
+    predicted.bound.kind = bound;
+    return measured_taxes(measured_path(plan_, events_), nanoseconds(total * 1000), predicted);
+  }
+
+ private:
+  Plan plan_;
+  std::vector<TraceEvent> events_;
+};
+
+Picoseconds us(std::int64_t time) { return from_microseconds(static_cast<double>(time)); }
+
+// A gather on rank 1 and its product, behind a product of rank 0 that it waits for.
+Timeline across_ranks() {
+  Timeline line;
+  const TaskId made = line.add(0, LaneKind::Sm, TaskKind::Compute, 5, 30);
+  const TaskId copied = line.add(1, LaneKind::Ce, TaskKind::Copy, 34, 50, 30);
+  line.at(copied).bytes = 100;
+  const TaskId idle = line.add(1, LaneKind::Sm, TaskKind::Compute, 4, 20);
+  const TaskId packed = line.add(1, LaneKind::Sm, TaskKind::Pack, 53, 60, 30);
+  line.add(1, LaneKind::Sm, TaskKind::Compute, 62, 100);
+  line.sync(made, copied, SyncKind::Flag);
+  line.sync(copied, packed, SyncKind::Event);
+  EXPECT_TRUE(idle.valid());
+  return line;
+}
+
+TEST(MeasuredPath, goes_from_rank_to_rank_by_what_was_waited_for) {
+  EXPECT_EQ(across_ranks().path(),
+            "launch 2 [0, 5]\n"
+            "compute 2 [5, 30]\n"
+            "signal 3 [30, 34]\n"
+            "transfer 3 [34, 50]\n"
+            "launch 5 [50, 53]\n"
+            "local 5 [53, 60]\n"
+            "launch 6 [60, 62]\n"
+            "compute 6 [62, 100]\n");
+}
+
+TEST(MeasuredTaxes, divide_the_path_and_add_up) {
+  // 4 us lie outside of it.
+  const Taxes taxes = across_ranks().taxes(104, 50, ResourceKind::Sm);
+  EXPECT_EQ(taxes.total, us(104));
+  EXPECT_EQ(taxes.launch, us(5 + 3 + 2 + 4));
+  EXPECT_EQ(taxes.synchronization, us(4 + 16));
+  EXPECT_EQ(taxes.locality, us(7));
+  EXPECT_EQ(taxes.roofline, us(50));
+  EXPECT_EQ(taxes.residual, us(25 + 38 - 50));
+}
+
+// What the links bound, they are the roofline of; what computes meanwhile is waited for.
+TEST(MeasuredTaxes, of_links_count_the_computing_between_as_waiting) {
+  const Taxes taxes = across_ranks().taxes(100, 10, ResourceKind::Ingress);
+  EXPECT_EQ(taxes.synchronization, us(4 + 25 + 38));
+  EXPECT_EQ(taxes.roofline, us(10));
+  EXPECT_EQ(taxes.residual, us(6));
+}
+
+// Stamps make a traced execution longer: that is no launch's fault, nor does anything become
+// negative.
+TEST(MeasuredTaxes, take_what_stamps_add_off_the_launches) {
+  const Taxes taxes = across_ranks().taxes(94, 50, ResourceKind::Sm);
+  EXPECT_EQ(taxes.launch, us(10 - 6));
+  EXPECT_EQ(taxes.residual, us(13));
+  const Taxes faster = across_ranks().taxes(40, 50, ResourceKind::Sm);
+  EXPECT_EQ(faster.launch, us(0));
+  EXPECT_EQ(faster.synchronization, us(20));
+  EXPECT_EQ(faster.locality, us(7));
+  EXPECT_EQ(faster.roofline, us(13));
+  EXPECT_EQ(faster.residual, us(0));
+}
+
+// Three parts of one kernel, which awaits the words of the last two.
+Timeline one_kernel(std::int64_t last_waited) {
+  Timeline line;
+  const TaskId own = line.add(1, LaneKind::Sm, TaskKind::Compute, 2, 60);
+  const TaskId second = line.add(1, LaneKind::Sm, TaskKind::Compute, 20, 60);
+  const TaskId third = line.add(1, LaneKind::Sm, TaskKind::Compute, 45, 60, last_waited);
+  for (const TaskId task : {own, second, third}) line.at(task).kernel = 0;
+  const TaskId one = line.add(0, LaneKind::Ce, TaskKind::Copy, 3, 18);
+  const TaskId other = line.add(0, LaneKind::Ce, TaskKind::Copy, 19, 43);
+  line.at(one).bytes = line.at(other).bytes = 1;
+  line.sync(one, second, SyncKind::Flag);
+  line.sync(other, third, SyncKind::Flag);
+  return line;
+}
+
+TEST(MeasuredPath, stays_in_a_kernel_that_was_busy) {
+  EXPECT_EQ(one_kernel(0).path(),
+            "launch 2 [0, 2]\n"
+            "compute 2 [2, 20]\n"
+            "compute 3 [20, 45]\n"
+            "compute 4 [45, 60]\n");
+}
+
+TEST(MeasuredPath, leaves_a_kernel_that_stood_still) {
+  EXPECT_EQ(one_kernel(5).path(),
+            "launch 5 [0, 3]\n"
+            "transfer 5 [3, 18]\n"
+            "launch 6 [18, 19]\n"
+            "transfer 6 [19, 43]\n"
+            "signal 4 [43, 45]\n"
+            "compute 4 [45, 60]\n");
+}
+
+TEST(MeasuredPath, leads_to_the_last_member_of_a_collective) {
+  Timeline line;
+  const TaskId early = line.add(0, LaneKind::Sm, TaskKind::Compute, 1, 10);
+  const TaskId late = line.add(1, LaneKind::Sm, TaskKind::Compute, 1, 40);
+  const TaskId first = line.add(0, LaneKind::Ce, TaskKind::Collective, 44, 71, 33);
+  const TaskId second = line.add(1, LaneKind::Ce, TaskKind::Collective, 44, 70, 3);
+  line.at(first).group = line.at(second).group = 0;
+  line.sync(early, first, SyncKind::Event);
+  line.sync(late, second, SyncKind::Event);
+  EXPECT_EQ(line.path(),
+            "launch 3 [0, 1]\n"
+            "compute 3 [1, 40]\n"
+            "signal 4 [40, 44]\n"
+            "transfer 4 [44, 71]\n");
+}
+
+// Clocks that are off show a word before it is raised.
+TEST(MeasuredPath, has_no_overlaps_where_clocks_are_off) {
+  Timeline line;
+  const TaskId made = line.add(0, LaneKind::Sm, TaskKind::Compute, 1, 31);
+  const TaskId used = line.add(1, LaneKind::Sm, TaskKind::Compute, 30, 50, 20);
+  line.sync(made, used, SyncKind::Flag);
+  EXPECT_EQ(line.path(),
+            "launch 2 [0, 1]\n"
+            "compute 2 [1, 30]\n"
+            "compute 3 [30, 50]\n");
+}
+
+}  // namespace
+}  // namespace harpe
