@@ -112,7 +112,7 @@ const std::vector<Candidate>& candidates() {
   return kAll;
 }
 
-// Where runs look for it, and nowhere else.
+// Where baselines look for it.
 LibraryFacts examine_library(const Candidate& candidate, const library::Search& search) {
   LibraryFacts facts{.name = candidate.wanted.what,
                      .path = "",
@@ -129,6 +129,7 @@ LibraryFacts examine_library(const Candidate& candidate, const library::Search& 
   return facts;
 }
 
+// Where runs look for it, and nowhere else.
 LibraryFacts examine_compiler(const DoctorRequest& request) {
   LibraryFacts facts{.name = "NVRTC",
                      .path = "",
