@@ -43,8 +43,10 @@ Checked<std::optional<Graph>> capture_one(const Member& member, const Order& ord
 
 Diag lost_signal(int gpu, const device::FaultRecord& record) {
   constexpr std::uint64_t kSecond = 1'000'000'000;
-  return make_diag(DiagCode::G082,
-                   {{"gpu", gpu}, {"seconds", static_cast<int>(record.elapsed_ns / kSecond)}});
+  const std::string waited = std::to_string(record.elapsed_ns / kSecond);
+  return make_diag(
+      DiagCode::G079,
+      {{"rank", gpu}, {"reason", "it waited " + waited + " s for a signal that did not come"}});
 }
 
 Checked<Ok> fork(const Member& member, std::size_t lanes) {
