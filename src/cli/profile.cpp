@@ -39,7 +39,10 @@ Rows rows_of(const Machine& machine) {
                {"task", print_seconds(machine.processor.kernel_start.seconds())}};
   for (const LeafRate& rate : machine.rates) {
     if (rate.peak == 0 || rate.dtype == "*" || rate.from.origin != Origin::Measured) continue;
-    rows.emplace_back(rate.leaf + " " + rate.dtype, fmt::format("{:.0f} GF/s", rate.peak * 1e-9));
+    constexpr double kMany = 1e13;
+    rows.emplace_back(rate.leaf + " " + rate.dtype,
+                      rate.peak < kMany ? fmt::format("{:.0f} GF/s", rate.peak * 1e-9)
+                                        : fmt::format("{:.0f} TF/s", rate.peak * 1e-12));
   }
   return rows;
 }

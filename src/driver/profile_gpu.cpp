@@ -73,7 +73,7 @@ Processor processor_of(const GpuFigures& figures, const Provenance& from) {
   processor.cache_bytes = figures.starts.cache_bytes;
   processor.kernel_start = rounded_time(figures.starts.kernel);
   processor.kernel_issue = rounded_time(figures.starts.issue);
-  processor.event = rounded_time(figures.starts.event);
+  processor.event = from_seconds(rounded(figures.starts.event));
   // No less than any sample got: the bound holds.
   double bandwidth = streamed(figures, "add");
   for (const LeafFigure& one : figures.leaves) {

@@ -135,6 +135,12 @@ TEST(ProfileGpu, gives_each_transport_its_line) {
   EXPECT_EQ(machine.collectives[0].time, from_microseconds(28.7));
 }
 
+TEST(ProfileGpu, takes_what_does_not_show_as_nothing) {
+  GpuFigures figures = figures_of(2);
+  figures.starts.event = 0;
+  EXPECT_EQ(machine_of(figures, "2026-11-22").processor.event, Picoseconds(0));
+}
+
 TEST(ProfileGpu, says_that_links_of_one_gpu_are_assumed) {
   const Machine machine = machine_of(figures_of(1), "2026-11-22");
   EXPECT_TRUE(machine.collectives.empty());

@@ -48,7 +48,7 @@ Checked<Interference> measure_interference(Crew& crew, bool quick) {
   const auto reach = [&](double seconds, double of) {
     return static_cast<std::int64_t>(std::ceil(kLonger * seconds / of));
   };
-  const std::int64_t many = reach(1e-3, own[1]);  // copies that are timed
+  const std::int64_t many = reach(1e-3, own[1]);  // copies that are timed: some milliseconds
   std::vector<Trial> beside;
   HP_TRY(Trial product_beside, crew.capture(kProducts, products(kProducts)));
   HP_REQUIRE_OK(crew.add_background(product_beside, copies(reach(kProducts * own[0], own[1]))));
