@@ -86,6 +86,7 @@ Processor processor_of(const GpuFigures& figures, const Provenance& from) {
 
 CopyRate fit(const std::vector<cuda::profile::TimedBytes>& times) {
   std::vector<std::pair<double, double>> points;
+  points.reserve(times.size());
   for (const auto& one : times) points.emplace_back(one.bytes, one.seconds);
   return fit_line(points);
 }

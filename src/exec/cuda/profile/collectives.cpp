@@ -117,6 +117,7 @@ Checked<std::vector<TimedCollective>> measure_collectives(Crew& crew, bool quick
   }
   HP_TRY(const std::vector<double> seconds, crew.time(trials));
   std::vector<TimedCollective> figures;
+  figures.reserve(kinds.size());
   for (std::size_t i = 0; i < kinds.size(); ++i) {
     figures.push_back({kinds[i].pattern, static_cast<double>(kinds[i].bytes), seconds[i]});
   }

@@ -206,6 +206,7 @@ Checked<std::vector<double>> Crew::time(const std::vector<Trial>& trials) {
   std::vector<Checked<Ok>> results(members_.size(), Ok{});
   {
     std::vector<std::jthread> threads;
+    threads.reserve(members_.size());
     for (std::size_t rank = 0; rank < members_.size(); ++rank) {
       threads.emplace_back(
           [&, rank] { results[rank] = take_turns(trials, members_[rank], together, times[rank]); });
