@@ -42,7 +42,8 @@ constexpr std::array kVerbs = {
     Verb{"machines", "[NAME|FILE.machine]", "list the shipped machines, or print one as text",
          "  harpe machines\n  harpe machines h200x8 > mine.machine"},
     Verb{"profile", "", "measure this computer as a machine for simulate and tune",
-         "  harpe profile -o here.machine\n  harpe profile --ranks 8 -o eight.machine"},
+         "  harpe profile -o here.machine\n  harpe profile --ranks 8 -o eight.machine\n"
+         "  harpe profile --backend cuda -o gpus.machine"},
     Verb{"validate", "", "compare predicted times with measured ones",
          "  harpe validate --measured measured/ --machine h200x8"},
     Verb{"tune", "OP|FILE.op [P=V ...]", "search for the best schedules on a machine, and say why",

@@ -1,10 +1,9 @@
 #include "driver/doctor.h"
 
-#include <sstream>
-
 #include "cli/terminal.h"
 #include "cli/verbs.h"
 #include "driver/memory.h"
+#include "driver/options.h"
 
 namespace harpe::cli {
 namespace {
@@ -106,12 +105,8 @@ Checked<int> examine_machine(const CommandLine& line) {
                                       {"text", line.words.front()}});
   }
   HP_REQUIRE_OK(check_json(line));
-  DoctorRequest request{.nvrtc = line.value("nvrtc"), .libraries = {}};
-  std::istringstream folders(line.value("libraries").value_or(""));
-  for (std::string folder; std::getline(folders, folder, ',');) {
-    request.libraries.push_back(folder);
-  }
-  const Examination found = examine(request);
+  const Examination found = examine(
+      {.nvrtc = line.value("nvrtc"), .library_folders = library_folders(line.value("libraries"))});
   Json json = start_json(line);
   json.set("cpu", to_json(found.host))
       .set("gpus", all_to_json(found.gpus))

@@ -1,9 +1,14 @@
 #include "driver/profile.h"
 
+#include <fmt/format.h>
+
 #include "cli/report.h"
+#include "cli/request.h"
 #include "cli/verbs.h"
 #include "driver/files.h"
 #include "driver/machines.h"
+#include "driver/options.h"
+#include "driver/profile_gpu.h"
 
 namespace harpe::cli {
 namespace {
@@ -21,22 +26,109 @@ Checked<std::int64_t> ranks_of(const CommandLine& line) {
                                     {"wanted", "from 1 to " + std::to_string(kMostRanks)}});
 }
 
-std::string print_summary(const Machine& machine, const std::string& path) {
-  const auto in_gbs = [](double rate) {
-    std::string text = std::to_string(rate * 1e-9);
-    return text.substr(0, text.find('.') + 2) + " GB/s";
-  };
+std::string in_gbs(double rate) { return fmt::format("{:.1f} GB/s", rate * 1e-9); }
+
+std::string print_start(const TransportRate& copies) {
+  return in_gbs(copies.bandwidth) + " a rank, start " + print_seconds(copies.start.seconds());
+}
+
+Rows rows_of(const Machine& machine) {
   Rows rows = {{"memory", in_gbs(machine.processor.memory_bandwidth) + " a rank"},
-               {"copies", in_gbs(machine.transports.front().bandwidth) + " a rank, start " +
-                              print_seconds(machine.transports.front().start.seconds())},
+               {"copies", print_start(machine.transports.front())},
                {"signal", print_seconds(machine.levels.front().latency.seconds())},
                {"task", print_seconds(machine.processor.kernel_start.seconds())}};
   for (const LeafRate& rate : machine.rates) {
-    if (rate.peak == 0 || rate.dtype == "*") continue;
-    const std::string text = std::to_string(rate.peak * 1e-9);
-    rows.emplace_back(rate.leaf + " " + rate.dtype, text.substr(0, text.find('.')) + " GF/s");
+    if (rate.peak == 0 || rate.dtype == "*" || rate.from.origin != Origin::Measured) continue;
+    constexpr double kMany = 1e13;
+    rows.emplace_back(rate.leaf + " " + rate.dtype,
+                      rate.peak < kMany ? fmt::format("{:.0f} GF/s", rate.peak * 1e-9)
+                                        : fmt::format("{:.0f} TF/s", rate.peak * 1e-12));
   }
-  return machine.summary + "\n" + print_rows(rows) + "written to `" + path + "`\n";
+  return rows;
+}
+
+// What the GPUs' machine has no line for.
+Rows rows_of(const cuda::profile::GpuFigures& figures) {
+  if (!figures.links) return {{"links", "assumed: one GPU has none to measure"}};
+  const cuda::profile::LinkFigures& links = *figures.links;
+  const auto largest = [](const std::vector<cuda::profile::TimedBytes>& times) {
+    return in_gbs(times.back().bytes / times.back().seconds);
+  };
+  Rows rows = {
+      {"one pair", largest(links.engine_pair) + " written, " + in_gbs(links.engine_pull) +
+                       " read, by a copy engine"},
+      {"ring", largest(links.engine_ring) + " by copy engines, " + largest(links.push_ring) +
+                   " written and " + largest(links.pull_ring) + " read by kernels"},
+      {"all to all", in_gbs(links.engine_all_to_all) + " a port"},
+      {"all to one", in_gbs(links.engine_incast) + " into its port"}};
+  std::string curve;
+  for (const auto& [blocks, rate] : links.push_blocks) {
+    curve += fmt::format("{}{}: {:.0f}", curve.empty() ? "" : ", ", blocks, rate * 1e-9);
+  }
+  rows.emplace_back("by blocks", curve + " GB/s");
+  rows.emplace_back("at once", fmt::format("a product at {:.0f} % of its rate beside copies, "
+                                           "copies at {:.0f} % beside a product",
+                                           100 * figures.interference->product,
+                                           100 * figures.interference->copies));
+  return rows;
+}
+
+Json to_json(const cuda::profile::GpuFigures& figures) {
+  Json json = Json::object();
+  json.set("gpu", figures.gpu).set("gpus", figures.gpus);
+  if (!figures.links) return json;
+  const cuda::profile::LinkFigures& links = *figures.links;
+  const auto times = [](const std::vector<cuda::profile::TimedBytes>& all) {
+    Json::Array points;
+    for (const auto& [bytes, seconds] : all) {
+      points.push_back(Json::object().set("bytes", bytes).set("us", seconds * 1e6));
+    }
+    return points;
+  };
+  Json::Array blocks;
+  for (const auto& [count, rate] : links.push_blocks) {
+    blocks.push_back(Json::object().set("blocks", count).set("gbs", rate * 1e-9));
+  }
+  return json.set("engine_pair", times(links.engine_pair))
+      .set("engine_ring", times(links.engine_ring))
+      .set("push_ring", times(links.push_ring))
+      .set("pull_ring", times(links.pull_ring))
+      .set("push_blocks", std::move(blocks))
+      .set("engine_pull_gbs", links.engine_pull * 1e-9)
+      .set("engine_all_to_all_gbs", links.engine_all_to_all * 1e-9)
+      .set("engine_incast_gbs", links.engine_incast * 1e-9)
+      .set("product_beside_copies", figures.interference->product)
+      .set("copies_beside_product", figures.interference->copies);
+}
+
+// What was measured: the machine, more rows of the summary, and more of the JSON object.
+struct Profiled {
+  Machine machine;
+  Rows rows;
+  std::optional<Json> figures = {};
+};
+
+Checked<Profiled> profile_backend(const CommandLine& line) {
+  HP_TRY(const Backend backend, backend_of(line));
+  HP_TRY(const std::int64_t ranks, ranks_of(line));
+  const auto progress = [](std::string_view stage) { show_progress(stage); };
+  if (backend == Backend::Cpu) {
+    const Machine machine =
+        profile_cpu({.ranks = ranks, .quick = line.has("quick"), .progress = progress});
+    return Profiled{.machine = machine, .rows = rows_of(machine)};
+  }
+  GpuProfileRequest request{.gpus = ranks,
+                            .quick = line.has("quick"),
+                            .kernel_cache = {},
+                            .nvrtc = line.value("nvrtc"),
+                            .progress = progress};
+  HP_TRY(request.kernel_cache, cache_of(line.value("cache"), "--cache"));
+  if (request.kernel_cache) *request.kernel_cache += "/kernels";
+  HP_TRY(const GpuProfile profile, profile_gpus(request));
+  Rows rows = rows_of(profile.machine);
+  for (auto& row : rows_of(profile.figures)) rows.push_back(std::move(row));
+  return Profiled{
+      .machine = profile.machine, .rows = std::move(rows), .figures = to_json(profile.figures)};
 }
 
 }  // namespace
@@ -50,14 +142,17 @@ Checked<int> profile_host(const CommandLine& line) {
   HP_REQUIRE_OK(check_json(line));
   const std::optional<std::string> path = line.value("output-file");
   if (path) HP_REQUIRE_OK(check_writable(*path));
-  HP_TRY(const std::int64_t ranks, ranks_of(line));
-  const Machine machine = profile_cpu(
-      {.ranks = ranks, .progress = [](std::string_view stage) { show_progress(stage); }});
+  HP_TRY(const Profiled profiled, profile_backend(line));
+  const Machine& machine = profiled.machine;
   const std::string text = print(machine);
   if (path) HP_REQUIRE_OK(write_text(*path, text));
   Json json = start_json(line);
   json.set("fingerprint", fingerprint(machine)).set(path ? "file" : "machine", path ? *path : text);
-  HP_REQUIRE_OK(show_results(line, path ? print_summary(machine, *path) : text, json));
+  if (profiled.figures) json.set("figures", *profiled.figures);
+  const std::string summary =
+      path ? machine.summary + "\n" + print_rows(profiled.rows) + "written to `" + *path + "`\n"
+           : text;
+  HP_REQUIRE_OK(show_results(line, summary, json));
   return kDone;
 }
 

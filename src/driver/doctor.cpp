@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <filesystem>
 #include <thread>
 
 #include "driver/memory.h"
@@ -15,7 +14,7 @@
 
 #include "exec/cuda/current_device.h"
 #include "exec/cuda/device.h"
-#include "exec/cuda/library.h"
+#include "exec/cuda/library/places.h"
 #include "exec/cuda/nvrtc.h"
 #endif
 
@@ -76,8 +75,7 @@ LibraryFacts refused(LibraryFacts facts, const Diag& why) {
 
 // A library that is only asked which version it is.
 struct Candidate {
-  std::string name;
-  std::vector<std::string> files;  // in order of preference
+  library::Wanted wanted;
   std::string cost;
   std::string symbol;
   std::string (*version)(void* function);
@@ -99,23 +97,14 @@ std::string fabric_version(void* function) {
 
 const std::vector<Candidate>& candidates() {
   static const std::vector<Candidate> kAll = {
-      {"NCCL",
-       {"libnccl.so.2"},
-       "bulk baselines of `harpe bench --backend cuda` do not run",
-       "ncclGetVersion",
-       nccl_version},
-      {"cuBLASLt",
-       {"libcublasLt.so.13", "libcublasLt.so.12"},
-       "matrix products have no baseline in `harpe bench --backend cuda`",
-       "cublasLtGetVersion",
+      {library::wanted_nccl(), "bulk baselines of `harpe bench --backend cuda` do not run",
+       "ncclGetVersion", nccl_version},
+      {library::wanted_cublaslt(),
+       "matrix products have no baseline in `harpe bench --backend cuda`", "cublasLtGetVersion",
        blas_version},
-      {"cuDNN",
-       {"libcudnn.so.9"},
-       "attention has no baseline in `harpe bench --backend cuda`",
-       "cudnnGetVersion",
-       blas_version},
-      {"libfabric",
-       {"libfabric.so.1"},
+      {library::wanted_cudnn(), "attention has no baseline in `harpe bench --backend cuda`",
+       "cudnnGetVersion", blas_version},
+      {{.what = "libfabric", .names = {"libfabric.so.1"}, .remedy = "install libfabric 1"},
        "nothing is lost in this version: ranks are on one machine",
        "fi_version",
        fabric_version},
@@ -123,48 +112,18 @@ const std::vector<Candidate>& candidates() {
   return kAll;
 }
 
-// The folders with what wheels keep in each: FOLDER/nvidia/NAME/lib.
-std::vector<std::string> with_wheels(const std::vector<std::string>& folders) {
-  namespace fs = std::filesystem;
-  std::vector<std::string> all;
-  for (const std::string& folder : folders) {
-    all.push_back(folder);
-    std::vector<std::string> wheels;
-    std::error_code ignored;
-    for (const fs::directory_entry& wheel :
-         fs::directory_iterator(fs::path(folder) / "nvidia", ignored)) {
-      wheels.push_back((wheel.path() / "lib").string());
-    }
-    std::ranges::sort(wheels);
-    all.insert(all.end(), wheels.begin(), wheels.end());
-  }
-  return all;
-}
-
-// What the caller names first, then wheels, then what the loader finds and the toolkit's.
-LibraryFacts examine_library(const Candidate& candidate, const std::vector<std::string>& folders) {
-  cuda::LibraryPlaces places{.what = candidate.name,
-                             .names = {},
-                             .folders = cuda_folders(),
-                             .remedy = "name its folder with `--libraries FOLDER`"};
-  for (const std::string& folder : folders) {
-    for (const std::string& file : candidate.files) {
-      const std::filesystem::path path = std::filesystem::path(folder) / file;
-      std::error_code ignored;
-      if (std::filesystem::exists(path, ignored)) places.names.push_back(path.string());
-    }
-  }
-  places.names.insert(places.names.end(), candidate.files.begin(), candidate.files.end());
-  LibraryFacts facts{.name = candidate.name,
+// Where baselines look for it.
+LibraryFacts examine_library(const Candidate& candidate, const library::Search& search) {
+  LibraryFacts facts{.name = candidate.wanted.what,
                      .path = "",
                      .version = "",
                      .problem = std::nullopt,
                      .tried = {},
                      .cost = candidate.cost};
-  const Checked<cuda::Library> library = cuda::Library::open(places);
-  if (!library.ok()) return refused(std::move(facts), library.error());
-  facts.path = file_of(library->path());
-  const Checked<void*> function = library->find(candidate.symbol);
+  const Checked<cuda::Library> opened = library::open_library(candidate.wanted, search);
+  if (!opened.ok()) return refused(std::move(facts), opened.error());
+  facts.path = file_of(opened->path());
+  const Checked<void*> function = opened->find(candidate.symbol);
   if (!function.ok()) return refused(std::move(facts), function.error());
   facts.version = candidate.version(*function);
   return facts;
@@ -255,15 +214,13 @@ void examine_gpus(Examination& examination) {
 }
 
 void examine_cuda(Examination& examination, const DoctorRequest& request) {
-  std::vector<std::string> folders = request.libraries;
-  const std::vector<std::string> python = python_folders();
-  folders.insert(folders.end(), python.begin(), python.end());
-  folders = with_wheels(folders);
+  const library::Search search{
+      .file = "", .folders = request.library_folders, .toolkits = cuda_folders()};
   prepare_cuda_environment();
   examine_gpus(examination);
   examination.libraries.push_back(examine_compiler(request));
   for (const Candidate& candidate : candidates()) {
-    examination.libraries.push_back(examine_library(candidate, folders));
+    examination.libraries.push_back(examine_library(candidate, search));
   }
 }
 

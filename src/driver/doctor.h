@@ -10,8 +10,9 @@
 namespace harpe {
 
 struct DoctorRequest {
-  std::optional<std::string> nvrtc;    // the compiler's library; else where it usually is
-  std::vector<std::string> libraries;  // folders with NVIDIA's libraries, or with their wheels
+  std::optional<std::string> nvrtc;  // the compiler's library; else where it usually is
+  // Folders with NVIDIA's libraries, or with their wheels, before the loader's places.
+  std::vector<std::string> library_folders;
 };
 
 struct HostFacts {

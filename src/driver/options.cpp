@@ -17,6 +17,32 @@ std::string folder_in(const char* variable) {
   return value != nullptr && value[0] == '/' ? value : "";
 }
 
+// Folders of Python packages: of the environment that is active, and of those that PATH names.
+// Wheels of NVIDIA keep their libraries there.
+std::vector<std::string> python_folders() {
+  namespace fs = std::filesystem;
+  std::vector<fs::path> roots;
+  for (const char* variable : {"VIRTUAL_ENV", "CONDA_PREFIX"}) {
+    if (const std::string root = folder_in(variable); !root.empty()) roots.emplace_back(root);
+  }
+  const char* const path = std::getenv("PATH");
+  std::istringstream places(path == nullptr ? "" : path);
+  for (std::string place; std::getline(places, place, ':');) {
+    if (fs::path(place).filename() == "bin") roots.push_back(fs::path(place).parent_path());
+  }
+  std::vector<std::string> folders;
+  std::error_code ignored;
+  for (const fs::path& root : roots) {
+    for (const fs::directory_entry& entry : fs::directory_iterator(root / "lib", ignored)) {
+      const fs::path folder = entry.path() / "site-packages";
+      const bool is_python = entry.path().filename().string().starts_with("python3");
+      if (!is_python || !fs::exists(folder, ignored)) continue;
+      if (std::ranges::find(folders, folder.string()) == folders.end()) folders.push_back(folder);
+    }
+  }
+  return folders;
+}
+
 }  // namespace
 
 Checked<std::string> cache_folder(const std::optional<std::string>& given, std::string_view flag) {
@@ -45,30 +71,6 @@ std::vector<std::string> cuda_folders() {
     }
   }
   folders.emplace_back("/usr/local/cuda/lib64");
-  return folders;
-}
-
-std::vector<std::string> python_folders() {
-  namespace fs = std::filesystem;
-  std::vector<fs::path> roots;
-  for (const char* variable : {"VIRTUAL_ENV", "CONDA_PREFIX"}) {
-    if (const std::string root = folder_in(variable); !root.empty()) roots.emplace_back(root);
-  }
-  const char* const path = std::getenv("PATH");
-  std::istringstream places(path == nullptr ? "" : path);
-  for (std::string place; std::getline(places, place, ':');) {
-    if (fs::path(place).filename() == "bin") roots.push_back(fs::path(place).parent_path());
-  }
-  std::vector<std::string> folders;
-  std::error_code ignored;
-  for (const fs::path& root : roots) {
-    for (const fs::directory_entry& entry : fs::directory_iterator(root / "lib", ignored)) {
-      const fs::path folder = entry.path() / "site-packages";
-      const bool is_python = entry.path().filename().string().starts_with("python3");
-      if (!is_python || !fs::exists(folder, ignored)) continue;
-      if (std::ranges::find(folders, folder.string()) == folders.end()) folders.push_back(folder);
-    }
-  }
   return folders;
 }
 

@@ -25,11 +25,8 @@ namespace harpe {
 // `$CUDA_PATH` and of an ordinary installation.
 [[nodiscard]] std::vector<std::string> cuda_folders();
 
-// Folders of Python packages: of the environment that is active, and of those that PATH names.
-// Wheels of NVIDIA keep their libraries there.
-[[nodiscard]] std::vector<std::string> python_folders();
 // Where NCCL, cuBLASLt and cuDNN may be besides the loader's places: folders of the list (commas
-// between), else of `HARPE_LIBRARIES`; then python_folders().
+// between), else of `HARPE_LIBRARIES`; then those of Python packages.
 [[nodiscard]] std::vector<std::string> library_folders(const std::optional<std::string>& given);
 
 // Before the driver is opened: streams of ranks that share a GPU get queues of their own, and

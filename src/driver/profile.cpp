@@ -2,37 +2,21 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
+#include <set>
+#include <string>
 #include <thread>
 #include <vector>
 
 #include "driver/memory.h"
+#include "driver/profile_fit.h"
 #include "driver/profile_host.h"
 #include "driver/profile_leaves.h"
-#include "machine/rates.h"
 #include "support/check.h"
 
 namespace harpe {
 namespace {
 
 constexpr std::string_view kLevel = "host";
-
-// Figures to four digits: what is beyond them is noise.
-double rounded(double value) {
-  if (value == 0) return 0;
-  const double scale = std::pow(10, 3 - std::floor(std::log10(value)));
-  return std::round(value * scale) / scale;
-}
-
-// The same of a rate or bandwidth, in the unit that is printed.
-double rounded_in(double unit, double value) { return rounded(value / unit) * unit; }
-
-constexpr double kGiga = 1e9;
-constexpr double kTera = 1e12;
-
-Picoseconds rounded_time(double seconds) {
-  return std::max(Picoseconds(1), from_seconds(rounded(seconds)));
-}
 
 struct Measured {
   ProfileLeaf leaf;
@@ -79,66 +63,21 @@ void add_sample(Machine& machine, const Measured& measured, const Provenance& fr
                              .from = from});
 }
 
-// Squared logarithmic error of a rate line alone over the samples it is for.
-double error_of(const Machine& machine, const LeafRate& rate) {
-  Machine bare = machine;
-  bare.samples.clear();
-  bare.rates = {rate};
-  double sum = 0;
-  for (const LeafSample& sample : machine.samples) {
-    if (sample.leaf != rate.leaf || sample.dtype != rate.dtype || sample.causal) continue;
-    const Picoseconds time = leaf_time(bare, sample.leaf, sample.dtype, sample.shape, false);
-    const double error = std::log(time.seconds() / sample.time.seconds());
-    sum += error * error;
-  }
-  return sum;
-}
-
-// The line of a leaf and type: its peak is that of its fastest sample, so that the bound holds.
-LeafRate fit_rate(const Machine& machine, const LeafSample& like, double memory_share) {
-  LeafRate best;
-  best.memory_share = memory_share;
-  best.leaf = like.leaf;
-  best.dtype = like.dtype;
-  best.from = like.from;
-  best.tile_columns = like.leaf == "matmul" ? 1 : 0;
-  for (const LeafSample& sample : machine.samples) {
-    if (sample.leaf != best.leaf || sample.dtype != best.dtype) continue;
-    best.peak =
-        std::max(best.peak, rounded_in(kTera, 1.002 * sample.shape.flops / sample.time.seconds()));
-  }
-  double least = HUGE_VAL;
-  LeafRate candidate = best;
-  for (const double half_depth : {0, 4, 8, 16, 32, 64, 128, 256}) {
-    for (const double start : {0.1, 0.2, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0}) {
-      candidate.half_depth = half_depth;
-      candidate.start = from_microseconds(start);
-      const double error = error_of(machine, candidate);
-      if (error >= least) continue;
-      least = error;
-      best = candidate;
-    }
-  }
-  return best;
-}
-
-// A rate for every leaf and type that has samples; the fastest type's stands in for others.
+// A rate for every leaf and type that has samples; the slowest type's stands in for others.
 void add_rates(Machine& machine, double memory_share) {
-  std::map<std::string, LeafRate> slowest;
+  std::set<std::string> leaves;
   for (const LeafSample& sample : machine.samples) {
     const auto is_same = [&](const LeafRate& rate) {
       return rate.leaf == sample.leaf && rate.dtype == sample.dtype;
     };
     if (std::ranges::any_of(machine.rates, is_same)) continue;
-    const LeafRate rate = fit_rate(machine, sample, memory_share);
-    machine.rates.push_back(rate);
-    const auto [known, is_new] = slowest.emplace(rate.leaf, rate);
-    if (!is_new && rate.peak < known->second.peak) known->second = rate;
+    // Columns are a loop of attention's kernels, as of a GPU's.
+    const RateGrid grid{.tile_columns = {sample.leaf == "matmul" ? 1.0 : 0.0}};
+    machine.rates.push_back(fit_rate(machine, sample, grid, memory_share));
+    leaves.insert(sample.leaf);
   }
-  for (auto& [leaf, rate] : slowest) {
-    rate.dtype = "*";
-    rate.from = {Origin::Assumed, "as the slower of f32 and bf16"};
-    machine.rates.push_back(rate);
+  for (const std::string& leaf : leaves) {
+    machine.rates.push_back(stand_in(machine, leaf, "as the slower of f32 and bf16"));
   }
 }
 

@@ -20,29 +20,6 @@
 namespace harpe {
 namespace {
 
-// The line through (bytes, seconds) with the least squared relative error.
-CopyRate fit_line(const std::vector<std::pair<double, double>>& points) {
-  // Minimises sum of (start / t + slope b / t - 1)^2: two equations in two unknowns.
-  double aa = 0;
-  double ab = 0;
-  double bb = 0;
-  double a = 0;
-  double b = 0;
-  for (const auto& [bytes, seconds] : points) {
-    const double u = 1 / seconds;
-    const double v = bytes / seconds;
-    aa += u * u;
-    ab += u * v;
-    bb += v * v;
-    a += u;
-    b += v;
-  }
-  const double determinant = aa * bb - ab * ab;
-  const double start = std::max(0.0, (a * bb - b * ab) / determinant);
-  const double slope = (b - start * ab) / bb;
-  return {.start = start, .bandwidth = 1 / slope};
-}
-
 // Of a list such as "0-3,8-11"; 1 of what is none.
 std::int64_t count_cores(const std::string& list) {
   std::istringstream ranges(list);

@@ -3,15 +3,11 @@
 #include <string>
 
 #include "driver/profile_crew.h"
+#include "driver/profile_fit.h"
 #include "support/units.h"
 
 namespace harpe {
 
-// start + bytes / bandwidth, fitted.
-struct CopyRate {
-  double start = 0;      // seconds
-  double bandwidth = 0;  // bytes per second
-};
 // Copies out of a neighbour's buffer, all ranks at once; `largest` bytes at most.
 [[nodiscard]] CopyRate profile_copies(const ProfileCrew& crew, std::int64_t largest);
 

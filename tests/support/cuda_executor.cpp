@@ -47,10 +47,14 @@ Checked<cuda::Device> open_first() {
 
 }  // namespace
 
-Checked<std::unique_ptr<Executor>> make_test_executor(const Plan& plan, CudaOptions options) {
+const std::string& kernel_folder() {
   static const KernelFolder kernels;
+  return kernels.path();
+}
+
+Checked<std::unique_ptr<Executor>> make_test_executor(const Plan& plan, CudaOptions options) {
   options.share_gpus = true;
-  options.kernel_cache = kernels.path();
+  options.kernel_cache = kernel_folder();
   options.cuda_folders = kFolders;
   return make_cuda_executor(plan, options);
 }

@@ -14,6 +14,9 @@ namespace harpe::test {
 [[nodiscard]] Checked<std::unique_ptr<Executor>> make_test_executor(const Plan& plan,
                                                                     CudaOptions options = {});
 
+// Where they are compiled to.
+[[nodiscard]] const std::string& kernel_folder();
+
 // Why nothing runs on GPUs here, where that is so. Keeps the first GPU's context from there on.
 [[nodiscard]] std::optional<std::string> missing_for_gpus();
 

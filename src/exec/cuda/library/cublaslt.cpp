@@ -147,10 +147,7 @@ class Product final : public LibraryProduct {
 
 Result<CublasLt, Missing> CublasLt::open(const Search& search, std::uint64_t workspace,
                                          std::int64_t workspace_bytes) {
-  auto library = open_library({.what = "cuBLASLt",
-                               .names = {"libcublasLt.so.13", "libcublasLt.so.12"},
-                               .remedy = "install the CUDA toolkit, or say where it is"},
-                              search);
+  auto library = open_library(wanted_cublaslt(), search);
   if (!library.ok()) return Missing{render_message(library.error())};
   const Checked<Functions> functions = find_functions(*library);
   if (!functions.ok()) return Missing{render_message(functions.error())};

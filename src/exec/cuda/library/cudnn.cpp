@@ -91,10 +91,11 @@ class Attention final : public LibraryAttention {
 
 // The runtime that the frontend asks for by a bare name is found in the toolkit's folder too.
 Result<Ok, Missing> open_runtime(const Search& search) {
-  const auto runtime = open_library({.what = "the CUDA runtime",
-                                     .names = {"libcudart.so.13", "libcudart.so.12"},
-                                     .remedy = "install the CUDA toolkit"},
-                                    {.file = "", .folders = search.folders});
+  const auto runtime =
+      open_library({.what = "the CUDA runtime",
+                    .names = {"libcudart.so.13", "libcudart.so.12"},
+                    .remedy = "install the CUDA toolkit"},
+                   {.file = "", .folders = search.folders, .toolkits = search.toolkits});
   if (!runtime.ok()) return Missing{render_message(runtime.error())};
   return Ok{};
 }
@@ -103,10 +104,7 @@ Result<Ok, Missing> open_runtime(const Search& search) {
 
 Result<Cudnn, Missing> Cudnn::open(const Search& search) {
   HP_REQUIRE_OK(open_runtime(search));
-  const auto library = open_library({.what = "cuDNN",
-                                     .names = {"libcudnn.so.9"},
-                                     .remedy = "install cuDNN 9, or say where it is"},
-                                    search);
+  const auto library = open_library(wanted_cudnn(), search);
   if (!library.ok()) return Missing{render_message(library.error())};
   fe::cudnn_dlhandle = ::dlopen(library->path().c_str(), RTLD_NOW | RTLD_LOCAL);
   if (fe::cudnn_dlhandle == nullptr) return Missing{"cuDNN could not be opened again"};

@@ -108,11 +108,7 @@ Checked<Ok> NcclRank::group(const std::function<Checked<Ok>()>& calls) const {
 }
 
 Checked<Nccl> Nccl::open(const Search& search) {
-  HP_TRY(const cuda::Library library,
-         open_library({.what = "NCCL",
-                       .names = {"libnccl.so.2"},
-                       .remedy = "install NCCL 2, or name its folder with --libraries"},
-                      search));
+  HP_TRY(const cuda::Library library, open_library(wanted_nccl(), search));
   HP_TRY(const NcclFunctions functions, find_functions(library));
   int number = 0;
   HP_REQUIRE_OK(nccl_call(functions, "ncclGetVersion", functions.ncclGetVersion(&number)));

@@ -10,8 +10,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kToolkit = "/usr/local/cuda/lib64";
-
 // The folder and, where wheels are installed in it, the folders of their libraries.
 std::vector<fs::path> expand(const fs::path& folder) {
   std::vector<fs::path> folders = {folder};
@@ -43,10 +41,28 @@ std::vector<std::string> files_of(const Wanted& wanted, const Search& search) {
 
 }  // namespace
 
+Wanted wanted_nccl() {
+  return {.what = "NCCL",
+          .names = {"libnccl.so.2"},
+          .remedy = "install NCCL 2, or name its folder with `--libraries`"};
+}
+
+Wanted wanted_cublaslt() {
+  return {.what = "cuBLASLt",
+          .names = {"libcublasLt.so.13", "libcublasLt.so.12"},
+          .remedy = "install the CUDA toolkit, or name its folder with `--libraries`"};
+}
+
+Wanted wanted_cudnn() {
+  return {.what = "cuDNN",
+          .names = {"libcudnn.so.9"},
+          .remedy = "install cuDNN 9, or name its folder with `--libraries`"};
+}
+
 Checked<cuda::Library> open_library(const Wanted& wanted, const Search& search) {
   return cuda::Library::open({.what = wanted.what,
                               .names = files_of(wanted, search),
-                              .folders = {kToolkit},
+                              .folders = search.toolkits,
                               .remedy = wanted.remedy});
 }
 

@@ -7,8 +7,7 @@ namespace {
 
 constexpr std::int64_t kWorkspaceBytes = std::int64_t{64} << 20;
 
-Checked<Ok> open_libraries(Member& member, const TeamRequest& request) {
-  const Search search{.file = "", .folders = request.library_folders};
+Checked<Ok> open_libraries(Member& member, const Search& search) {
   HP_TRY(cuda::DeviceMemory workspace,
          cuda::DeviceMemory::allocate(member.device, kWorkspaceBytes));
   member.products.emplace(CublasLt::open(search, workspace.address(), kWorkspaceBytes));
@@ -32,7 +31,9 @@ Checked<std::shared_ptr<Team>> Team::open(const TeamRequest& request) {
     return make_diag(DiagCode::G070, {{"ranks", request.ranks}, {"gpus", gpus}});
   }
   HP_TRY(const cuda::Nvrtc compiler, cuda::Nvrtc::open(request.nvrtc, request.cuda_folders));
-  HP_TRY(const Nccl nccl, Nccl::open({.file = "", .folders = request.library_folders}));
+  const Search search{
+      .file = "", .folders = request.library_folders, .toolkits = request.cuda_folders};
+  HP_TRY(const Nccl nccl, Nccl::open(search));
   const std::shared_ptr<Team> team(new Team);
   team->nccl_version_ = nccl.version();
   team->members_.reserve(static_cast<std::size_t>(request.ranks));
@@ -42,7 +43,7 @@ Checked<std::shared_ptr<Team>> Team::open(const TeamRequest& request) {
     Member& member = team->members_.emplace_back(rank, std::move(device), std::move(stream));
     member.kernels =
         std::make_unique<cuda::KernelLibrary>(member.device, compiler, request.kernel_cache);
-    HP_REQUIRE_OK(open_libraries(member, request));
+    HP_REQUIRE_OK(open_libraries(member, search));
   }
   HP_TRY(std::vector<NcclRank> ends, nccl.connect(request.ranks));
   for (int rank = 0; rank < request.ranks; ++rank) {

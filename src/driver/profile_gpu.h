@@ -1,0 +1,35 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "exec/cuda/profile/figures.h"
+#include "machine/machine.h"
+
+namespace harpe {
+
+struct GpuProfileRequest {
+  std::int64_t gpus = 0;                    // that work at once; 0: all there are
+  bool quick = false;                       // few and small shapes: figures are rough
+  std::optional<std::string> kernel_cache;  // folder of compiled kernels
+  std::optional<std::string> nvrtc;         // the compiler's library; else where it usually is
+  std::function<void(std::string_view stage)> progress = {};
+};
+
+struct GpuProfile {
+  Machine machine;
+  cuda::profile::GpuFigures figures;  // what the machine has no place for is here alone
+};
+
+// Measures the GPUs of this computer with the kernels and copies of the CUDA executor. Takes one to
+// two minutes. docs/machine.md says what is measured and what is fitted. Errors: G001; G002 to
+// G007; G070, G071, G073, G079.
+[[nodiscard]] Checked<GpuProfile> profile_gpus(const GpuProfileRequest& request);
+
+// The machine that figures describe; pure. Of one GPU the links are assumed.
+[[nodiscard]] Machine machine_of(const cuda::profile::GpuFigures& figures, const std::string& day);
+
+}  // namespace harpe

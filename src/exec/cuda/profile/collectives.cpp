@@ -1,0 +1,127 @@
+#include <array>
+
+#include "exec/actions/action.h"
+#include "exec/cuda/profile/measure.h"
+#include "exec/cuda/profile/orders.h"
+
+namespace harpe::cuda::profile {
+namespace {
+
+constexpr std::chrono::seconds kWait{5};
+constexpr std::int64_t kMostTimes = kWords / 2;  // two words of each
+
+struct Kind {
+  Pattern pattern;
+  std::int64_t bytes;  // of one rank
+};
+
+// Bytes that a rank takes from each other one.
+std::int64_t part_of(const Kind& kind, int size) {
+  constexpr std::int64_t kGrain = 128;
+  if (kind.pattern == Pattern::AllGather) return kind.bytes;
+  return std::max<std::int64_t>(kGrain, kind.bytes / size / kGrain * kGrain);
+}
+
+// sums += what lies at `from`, in f32.
+Checked<LaunchSpec> sum_spec(const Member& member, DeviceAddress to, DeviceAddress from,
+                             std::int64_t bytes) {
+  const std::vector<std::int64_t> lengths = {bytes / size_in_bytes(DType::F32)};
+  const std::vector<std::vector<std::int64_t>> strides = {{1}, {1}};
+  actions::Add sum;
+  sum.to.data = reinterpret_cast<std::byte*>(to);
+  sum.from.data = reinterpret_cast<std::byte*>(from);
+  sum.rows = actions::Rows(lengths, strides);
+  HP_TRY(std::vector<LaunchSpec> specs, plan_launches(choice_of(member), sum));
+  return specs.front();
+}
+
+// What one rank takes, its own part first, then from the next rank round to the one before: sums
+// begin with the own part.
+Checked<SharedLaunches> pulls_of(const Crew& crew, const Member& member, const Kind& kind) {
+  const std::int64_t part = part_of(kind, crew.size());
+  const bool sums = kind.pattern == Pattern::ReduceScatter;
+  std::vector<LaunchSpec> specs;
+  for (int step = 0; step < crew.size(); ++step) {
+    const Member& peer = crew.member((member.rank + step) % crew.size());
+    const std::int64_t at = kind.pattern == Pattern::AllGather ? 0 : part * member.rank;
+    const DeviceAddress from = peer.source + static_cast<DeviceAddress>(at);
+    const DeviceAddress to =
+        member.target + static_cast<DeviceAddress>(sums ? 0 : part * peer.rank);
+    if (sums && step > 0) {
+      HP_TRY(LaunchSpec spec, sum_spec(member, to, from, part));
+      specs.push_back(std::move(spec));
+    } else {
+      HP_TRY(LaunchSpec spec, copy_spec(member, Way::Kernel, to, from, part));
+      specs.push_back(std::move(spec));
+    }
+  }
+  return make_ready(member, specs);
+}
+
+// Tells all others, and waits for all of them.
+Checked<Ok> meet(Crew& crew, const Member& member, std::int32_t word) {
+  const SignalAddresses own = crew.peers().signals(member.rank);
+  std::vector<device::RaiseTarget> targets;
+  for (int rank = 0; rank < crew.size(); ++rank) {
+    if (rank != member.rank) targets.push_back(counter_of(crew.peers().signals(rank), word));
+  }
+  const auto others = static_cast<std::uint32_t>(crew.size() - 1);
+  const device::WaitContext context = crew.peers().page(member.rank).context(kWait);
+  HP_REQUIRE_OK(checked(member.signals->raise(member.lane(), own, targets)));
+  return checked(
+      member.signals->await(member.lane(), context, std::array{wait_on(own, word, others)}));
+}
+
+Checked<Order> collective_of(Crew& crew, const Member& member, const Kind& kind,
+                             std::int64_t times) {
+  HP_TRY(const SharedLaunches pulls, pulls_of(crew, member, kind));
+  return Order([&crew, pulls, times](const Member& at) -> Checked<Ok> {
+    HP_REQUIRE_OK(checked(at.signals->begin_epoch(at.lane(), crew.peers().signals(at.rank))));
+    for (std::int32_t i = 0; i < static_cast<std::int32_t>(times); ++i) {
+      HP_REQUIRE_OK(meet(crew, at, 2 * i));
+      HP_REQUIRE_OK(enqueue(at, pulls));
+      HP_REQUIRE_OK(meet(crew, at, 2 * i + 1));
+    }
+    return Ok{};
+  });
+}
+
+std::vector<Kind> kinds_of(int size, bool quick) {
+  const std::vector<std::int64_t> sizes =
+      quick ? std::vector<std::int64_t>{64 << 10, 8 << 20}
+            : std::vector<std::int64_t>{64 << 10, 1 << 20, 8 << 20, 32 << 20, 256 << 20};
+  std::vector<Kind> kinds;
+  for (const Pattern pattern : {Pattern::AllGather, Pattern::AllToAll, Pattern::ReduceScatter}) {
+    for (const std::int64_t bytes : sizes) {
+      const bool gathers = pattern == Pattern::AllGather;
+      if (!gathers || bytes * size <= kTargetBytes) kinds.push_back({pattern, bytes});
+    }
+  }
+  return kinds;
+}
+
+}  // namespace
+
+Checked<std::vector<TimedCollective>> measure_collectives(Crew& crew, bool quick) {
+  constexpr double kGuess = 250e9;
+  const std::vector<Kind> kinds = kinds_of(crew.size(), quick);
+  std::vector<Trial> trials;
+  for (const Kind& kind : kinds) {
+    const double pulled =
+        static_cast<double>(part_of(kind, crew.size())) * static_cast<double>(crew.size() - 1);
+    const std::int64_t times = times_of(20e-6 + pulled / kGuess, kMostTimes);
+    HP_TRY(Trial trial, crew.capture(static_cast<double>(times), [&](const Member& member) {
+      return collective_of(crew, member, kind, times);
+    }));
+    trials.push_back(std::move(trial));
+  }
+  HP_TRY(const std::vector<double> seconds, crew.time(trials));
+  std::vector<TimedCollective> figures;
+  figures.reserve(kinds.size());
+  for (std::size_t i = 0; i < kinds.size(); ++i) {
+    figures.push_back({kinds[i].pattern, static_cast<double>(kinds[i].bytes), seconds[i]});
+  }
+  return figures;
+}
+
+}  // namespace harpe::cuda::profile

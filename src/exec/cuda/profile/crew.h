@@ -1,0 +1,107 @@
+#pragma once
+
+#include <barrier>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "exec/cuda/actions/launches.h"
+#include "exec/cuda/graph.h"
+#include "exec/cuda/peers.h"
+#include "exec/cuda/signal_kernels.h"
+
+namespace harpe::cuda::profile {
+
+struct CrewRequest {
+  int gpus = 0;  // 0: all there are
+  std::optional<std::string> kernel_cache;
+  std::optional<std::string> nvrtc;
+  std::vector<std::string> cuda_folders;
+};
+
+// Parts of a GPU's arena: what is read, which holds random numbers, and what is written.
+inline constexpr std::int64_t kSourceBytes = std::int64_t{2} << 30;
+inline constexpr std::int64_t kTargetBytes = std::int64_t{2} << 30;
+inline constexpr std::int32_t kWords = 512;  // of a page of signals
+
+// One GPU with what orders its work.
+struct Member {
+  int rank = 0;
+  const Device* device = nullptr;
+  std::unique_ptr<KernelLibrary> kernels;
+  std::optional<SignalKernels> signals;
+  std::vector<Stream> lanes;  // the first is timed
+  DeviceAddress source = 0;
+  DeviceAddress target = 0;
+
+  [[nodiscard]] const Stream& lane(std::size_t index = 0) const { return lanes[index]; }
+};
+
+// Orders a GPU's part of a measurement in its lanes: all joins the first lane again. Keeps alive
+// what it orders.
+using Order = std::function<Checked<Ok>(const Member&)>;
+
+// A measurement, captured: a graph on each GPU that takes part.
+struct Trial {
+  double units = 1;  // that a graph holds: times are of one
+  std::vector<std::optional<Graph>> work;
+  std::vector<std::optional<Graph>> background;  // goes on beside it, and longer
+  std::vector<Order> orders;                     // what the graphs use
+};
+
+// The GPUs that are measured, in reach of each other.
+class Crew {
+ public:
+  // Errors: G070 fewer GPUs than asked for; those of Peers::open, Nvrtc::open and loading kernels.
+  [[nodiscard]] static Checked<std::unique_ptr<Crew>> open(const CrewRequest& request);
+
+  [[nodiscard]] int size() const { return static_cast<int>(members_.size()); }
+  [[nodiscard]] const Member& member(int rank) const {
+    return members_[static_cast<std::size_t>(rank)];
+  }
+  [[nodiscard]] Peers& peers() { return peers_; }
+  [[nodiscard]] std::int64_t free_bytes() const { return free_bytes_; }
+
+  // What `prepare` returns for a GPU is captured; nothing where it is empty. Errors: prepare's;
+  // G005.
+  using Prepare = std::function<Checked<Order>(const Member&)>;
+  [[nodiscard]] Checked<Trial> capture(double units, const Prepare& prepare) const;
+  // The same as background of a trial.
+  [[nodiscard]] Checked<Ok> add_background(Trial& trial, const Prepare& prepare) const;
+
+  // Seconds of a unit of each: the slowest GPU's, the median of rounds in which all have their
+  // turn, after one that does not count. Signals begin anew in each turn. Errors: G005; G079.
+  [[nodiscard]] Checked<std::vector<double>> time(const std::vector<Trial>& trials);
+
+ private:
+  explicit Crew(Peers peers) : peers_(std::move(peers)) {}
+  [[nodiscard]] Checked<Ok> add_member(int rank, const Nvrtc& compiler, const CrewRequest& request);
+  [[nodiscard]] Checked<Ok> fill(const Member& member, std::span<const std::byte> block) const;
+  using Times = std::vector<std::vector<double>>;  // by trial, then by round
+  [[nodiscard]] Checked<Ok> take_turns(const std::vector<Trial>& trials, const Member& member,
+                                       std::barrier<>& together, Times& times);
+  [[nodiscard]] Checked<double> turn(const Trial& trial, const Member& member, const Event& begin,
+                                     const Event& end) const;
+
+  Peers peers_;
+  std::vector<Member> members_;
+  std::int64_t free_bytes_ = 0;
+};
+
+// The first so many lanes: the others behind what the first holds, or the first behind what they
+// do.
+[[nodiscard]] Checked<Ok> fork(const Member& member, std::size_t lanes);
+[[nodiscard]] Checked<Ok> join(const Member& member, std::size_t lanes);
+
+// G079: of a wait that expired.
+[[nodiscard]] Diag lost_signal(int gpu, const device::FaultRecord& record);
+
+// What the driver's calls return, as a refusal.
+[[nodiscard]] inline Checked<Ok> checked(const Result<Ok, CudaError>& result) {
+  if (!result.ok()) return to_diag(result.error());
+  return Ok{};
+}
+
+}  // namespace harpe::cuda::profile

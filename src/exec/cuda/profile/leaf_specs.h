@@ -1,0 +1,56 @@
+#pragma once
+
+#include <vector>
+
+#include "exec/cuda/profile/figures.h"
+#include "exec/cuda/profile/orders.h"
+
+namespace harpe::cuda::profile {
+
+// Where a leaf's operands lie, one after the other, and its result.
+struct Operands {
+  DeviceAddress in = 0;
+  DeviceAddress out = 0;
+};
+
+// One leaf of a shape: what plans make of it.
+struct LeafCase {
+  LeafFigure figure;  // but for its time
+  std::int64_t in_bytes = 0;
+  std::int64_t out_bytes = 0;
+  double guess = 0;  // of its seconds
+  std::function<Checked<std::vector<LaunchSpec>>(const Member&, const Operands&)> plan;
+};
+
+// A product of bf16, all dense and row-major.
+struct ProductShape {
+  std::int64_t m = 1;
+  std::int64_t n = 1;
+  std::int64_t k = 1;
+};
+[[nodiscard]] LaunchSpec product_spec(const Operands& at, const ProductShape& shape);
+
+// Of whole heads, all dense: [batch, row, head, dim].
+struct HeadsShape {
+  std::int64_t batch = 1;
+  std::int64_t heads = 1;
+  std::int64_t kv_heads = 1;
+  std::int64_t queries = 1;
+  std::int64_t keys = 1;
+  std::int64_t dim = 128;
+  std::int64_t value_dim = 128;
+  bool causal = false;
+};
+
+// By the kernels for tensor cores, in bf16.
+[[nodiscard]] LeafCase product_case(const ProductShape& shape);
+[[nodiscard]] LeafCase attention_case(const HeadsShape& shape);
+// By the plain kernels, in any floating type; `heads` of keys of their own, of dimension `dim`.
+[[nodiscard]] LeafCase plain_product_case(DType dtype, const ProductShape& shape);
+[[nodiscard]] LeafCase plain_attention_case(DType dtype, const HeadsShape& shape);
+[[nodiscard]] LeafCase gradient_case(DType dtype, const HeadsShape& shape);
+[[nodiscard]] LeafCase pointwise_case(Pointwise function, std::string_view leaf,
+                                      std::int64_t length);
+[[nodiscard]] LeafCase row_dot_case(std::int64_t rows, std::int64_t length);
+
+}  // namespace harpe::cuda::profile

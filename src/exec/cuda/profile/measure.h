@@ -1,0 +1,29 @@
+#pragma once
+
+#include <functional>
+#include <string_view>
+
+#include "exec/cuda/profile/crew.h"
+#include "exec/cuda/profile/figures.h"
+
+namespace harpe::cuda::profile {
+
+struct MeasureRequest {
+  CrewRequest crew;
+  bool quick = false;  // few and small shapes: figures are rough
+  std::function<void(std::string_view stage)> progress = {};
+};
+
+// Everything there is to measure of the GPUs. Errors: Crew's; those of preparing launches.
+[[nodiscard]] Checked<GpuFigures> measure_gpus(const MeasureRequest& request);
+
+// The parts of it, each by itself. All but the first and last require two GPUs or more.
+[[nodiscard]] Checked<StartFigures> measure_starts(Crew& crew);
+[[nodiscard]] Checked<LinkFigures> measure_links(Crew& crew, bool quick);
+[[nodiscard]] Checked<std::vector<TimedCollective>> measure_collectives(Crew& crew, bool quick);
+[[nodiscard]] Checked<Interference> measure_interference(Crew& crew, bool quick);
+// `kernel`: what a small kernel takes, which is no part of a leaf's time.
+[[nodiscard]] Checked<std::vector<LeafFigure>> measure_leaves(Crew& crew, bool quick,
+                                                              double kernel);
+
+}  // namespace harpe::cuda::profile

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "exec/cuda/profile/crew.h"
+
+namespace harpe::cuda::profile {
+
+// The ways that copies go, as plans name them.
+enum class Way : std::uint8_t { Engine, Kernel };
+
+// What plans make of copying bytes, which are a multiple of 16. `blocks` of the kernel, 0: as plans
+// have it.
+[[nodiscard]] Checked<LaunchSpec> copy_spec(const Member& member, Way way, DeviceAddress to,
+                                            DeviceAddress from, std::int64_t bytes,
+                                            std::int64_t blocks = 0);
+[[nodiscard]] LaunchChoice choice_of(const Member& member);
+
+using SharedLaunches = std::shared_ptr<const Launches>;
+// Ready to be captured. Errors: those of loading kernels.
+[[nodiscard]] Checked<SharedLaunches> make_ready(const Member& member,
+                                                 const std::vector<LaunchSpec>& specs);
+// `times` over, in a lane.
+[[nodiscard]] Checked<Ok> enqueue(const Member& member, const SharedLaunches& launches,
+                                  std::int64_t times = 1, std::size_t lane = 0);
+
+// So many of what takes `seconds` each as fill a graph that is timed.
+[[nodiscard]] std::int64_t times_of(double seconds, std::int64_t most);
+
+}  // namespace harpe::cuda::profile
