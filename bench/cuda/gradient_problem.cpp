@@ -162,6 +162,18 @@ cuda::GradientSpec GradientProblem::spec() const {
   return spec;
 }
 
+library::GradientAddresses GradientProblem::addresses() const {
+  return {.inputs = {.q = q_.address(),
+                     .k = k_.address(),
+                     .v = v_.address(),
+                     .o = q_.address(),
+                     .lse = lse_.address()},
+          .d_o = d_o_.address(),
+          .dq = dq_.address(),
+          .dk = dk_.address(),
+          .dv = dv_.address()};
+}
+
 void GradientProblem::reset(CUstream stream) const {
   std::uint64_t seed = seed_ + 100;
   for (const GuardedRows* rows : results()) {

@@ -8,6 +8,7 @@
 #include "bench/cuda/gradient_reference.h"
 #include "bench/cuda/guarded.h"
 #include "exec/cuda/gradient.h"
+#include "exec/cuda/library/cudnn.h"
 
 namespace harpe::bench {
 
@@ -26,11 +27,8 @@ class GradientProblem {
   GradientProblem(Gpu& gpu, const AttentionCase& what, std::uint64_t seed, CUstream stream);
 
   [[nodiscard]] cuda::GradientSpec spec() const;
-  [[nodiscard]] const GuardedRows& q() const { return q_; }
-  [[nodiscard]] const GuardedRows& k() const { return k_; }
-  [[nodiscard]] const GuardedRows& v() const { return v_; }
-  [[nodiscard]] const GuardedRows& d_o() const { return d_o_; }
-  [[nodiscard]] const GuardedRows& lse() const { return lse_; }
+  // For the library, which computes other numbers from them: what it takes for o are queries.
+  [[nodiscard]] library::GradientAddresses addresses() const;
 
   // What results hold before a launch.
   void reset(CUstream stream) const;

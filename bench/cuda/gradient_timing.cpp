@@ -1,7 +1,9 @@
 #include <fmt/format.h>
 
-#include <deque>
+#include <algorithm>
 #include <memory>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "bench/cuda/attention_shapes.h"
@@ -9,6 +11,7 @@
 #include "bench/cuda/gradient_problem.h"
 #include "bench/cuda/must.h"
 #include "exec/cuda/prepared_gradient.h"
+#include "support/check.h"
 
 namespace harpe::bench {
 namespace {
@@ -41,6 +44,40 @@ class GradientMatch {
             }};
   }
 
+  // cuDNN's, with the same bits every time and without; or none. Its gradients are of the inputs'
+  // type, and it adds to nothing.
+  void add_library(const AttentionCase& what, std::vector<Contender>& contenders) {
+    const auto& cudnn = bench_->cudnn();
+    if (!cudnn.ok() || what.carried) return;
+    for (const bool deterministic : {true, false}) {
+      auto made = cudnn->prepare_gradient({.batch = what.batch,
+                                           .rows = what.rows,
+                                           .keys = what.keys,
+                                           .heads = what.heads,
+                                           .kv_heads = what.kv_heads,
+                                           .columns = what.query_dim,
+                                           .v_columns = what.value_dim,
+                                           .causal = what.causal,
+                                           .in = what.in},
+                                          deterministic);
+      if (!made.ok()) {
+        bench_->report().note(made.error().reason);
+        continue;
+      }
+      libraries_.push_back(std::move(made).value());
+      const library::LibraryGradient& library = *libraries_.back();
+      const std::int64_t bytes = std::max<std::int64_t>(library.workspace_bytes(), 16);
+      const Address workspace = workspaces_.emplace_back(bench_->gpu().memory(bytes)).address();
+      contenders.push_back({.name = deterministic ? "cuDNN deterministic" : "cuDNN",
+                            .call = [this, &library, workspace](int set, CUstream stream) {
+                              const GradientProblem& problem =
+                                  *problems_[static_cast<std::size_t>(set)];
+                              HP_CHECK(library.launch(problem.addresses(), workspace, stream),
+                                       "cuDNN refused a graph it had built");
+                            }});
+    }
+  }
+
   [[nodiscard]] GradientProblem::Comparison compare() const {
     CUstream const stream = bench_->stream();
     const GradientProblem& problem = *problems_.front();
@@ -53,19 +90,26 @@ class GradientMatch {
   Bench* bench_;
   std::vector<std::unique_ptr<GradientProblem>> problems_;
   std::vector<cuda::PreparedGradient> runs_;
+  std::vector<std::unique_ptr<library::LibraryGradient>> libraries_;
+  std::vector<cuda::DeviceMemory> workspaces_;
 };
 
 void time_shape(Bench& bench, const AttentionCase& what) {
   GradientMatch match(bench, what);
-  const std::vector<Contender> contenders = {match.of_ours()};
+  std::vector<Contender> contenders = {match.of_ours()};
+  match.add_library(what, contenders);
   const auto timings = bench.stopwatch().time(contenders, bench.options().rounds, kSets);
   const double own_us = timings.front().median_us;
   const GradientProblem::Comparison comparison = match.compare();
-  bench.report().add_check(kBackward, what.name, comparison.wrong,
-                           {{"us", own_us},
-                            {"TFLOP/s", flops_of(what) / own_us * 1e-6},
-                            {"spread", timings.front().spread},
-                            {"worst / bound", comparison.worst}});
+  std::vector<std::pair<std::string, Cell>> cells = {{"us", own_us},
+                                                     {"TFLOP/s", flops_of(what) / own_us * 1e-6},
+                                                     {"spread", timings.front().spread},
+                                                     {"worst / bound", comparison.worst}};
+  for (std::size_t i = 1; i < contenders.size(); ++i) {
+    cells.emplace_back(contenders[i].name + " us", timings[i].median_us);
+    cells.emplace_back(contenders[i].name + " ratio", timings[i].median_us / own_us);
+  }
+  bench.report().add_check(kBackward, what.name, comparison.wrong, std::move(cells));
 }
 
 // What a rank of a ring computes at a time, onto what it has.
