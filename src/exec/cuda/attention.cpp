@@ -1,7 +1,6 @@
 #include "exec/cuda/attention.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <limits>
 #include <numbers>
@@ -14,7 +13,6 @@ namespace harpe::cuda {
 
 using device::AttentionArgs;
 using device::AttentionConfig;
-using device::AttentionStrides;
 using device::Element;
 
 namespace {
@@ -35,19 +33,13 @@ bool fits(const AttentionConfig& config, const AttentionSpec& spec) {
          (config.output == Element::F32) == spec.to_state;
 }
 
-Checked<Ok> check_tensor(const std::string& name, const HeadTensor& tensor, Element element) {
-  const AttentionStrides& strides = tensor.strides;
-  return check_aligned(name, tensor.address, std::array{strides.batch, strides.row, strides.head},
-                       element);
-}
-
 Checked<Ok> check_panel(const AttentionSpec& spec, const AttentionPanelSpec& panel,
                         const std::string& name) {
-  HP_REQUIRE_OK(check_tensor(name + ".queries", panel.queries, spec.element));
+  HP_REQUIRE_OK(check_aligned(name + ".queries", panel.queries, spec.element));
   HP_REQUIRE_OK(
-      check_tensor(name + ".output", panel.output, spec.to_state ? Element::F32 : spec.element));
+      check_aligned(name + ".output", panel.output, spec.to_state ? Element::F32 : spec.element));
   if (spec.carried) {
-    HP_REQUIRE_OK(check_tensor(name + ".carried_output", panel.carried_output, Element::F32));
+    HP_REQUIRE_OK(check_aligned(name + ".carried_output", panel.carried_output, Element::F32));
   }
   if (spec.carried && panel.lse.address == 0) {
     return make_diag(DiagCode::G062,
@@ -59,8 +51,8 @@ Checked<Ok> check_panel(const AttentionSpec& spec, const AttentionPanelSpec& pan
 
 Checked<Ok> check_chunk(const AttentionSpec& spec, const AttentionChunkSpec& chunk,
                         const std::string& name) {
-  HP_REQUIRE_OK(check_tensor(name + ".keys", chunk.keys, spec.element));
-  HP_REQUIRE_OK(check_tensor(name + ".values", chunk.values, spec.element));
+  HP_REQUIRE_OK(check_aligned(name + ".keys", chunk.keys, spec.element));
+  HP_REQUIRE_OK(check_aligned(name + ".values", chunk.values, spec.element));
   return check_count("rows of a chunk", chunk.rows, 1,
                      std::numeric_limits<std::int32_t>::max() / 2);
 }
@@ -81,21 +73,6 @@ Checked<Ok> check_heads(const AttentionSpec& spec) {
   const std::int64_t near = spec.heads / spec.kv_heads * spec.kv_heads;
   return make_diag(DiagCode::G062,
                    {{"what", "heads"}, {"count", spec.heads}, {"least", near}, {"most", near}});
-}
-
-TensorMapSpec map_spec(const HeadTensor& tensor, const AttentionSpec& spec, std::int64_t columns,
-                       std::int64_t heads, std::int64_t rows, int box_rows) {
-  // A dimension of size 1 may have any stride, but the copy engine wants one that is not 0.
-  const auto stride_of = [&](std::int64_t stride, std::int64_t count) {
-    return count == 1 ? columns : stride;
-  };
-  return {.address = tensor.address,
-          .element = spec.element,
-          .dimensions = 4,
-          .sizes = {columns, heads, rows, spec.batch},
-          .strides = {1, stride_of(tensor.strides.head, heads), stride_of(tensor.strides.row, rows),
-                      stride_of(tensor.strides.batch, spec.batch)},
-          .box = {device::kBoxColumns, 1, box_rows, 1}};
 }
 
 template <class T>
@@ -201,17 +178,20 @@ AttentionPlan plan_attention(const AttentionSpec& spec, const AttentionConfig& c
   for (const AttentionPanelSpec& panel : spec.panels) {
     args.panels[args.panel_count++] = panel_of(panel);
     args.tiles += static_cast<int>(tiles_of(panel, config));
-    plan.maps.push_back(
-        map_spec(panel.queries, spec, spec.query_dim, spec.heads, panel.rows, kMapBoxRows));
+    plan.maps.push_back(map_of_heads(
+        panel.queries,
+        {.batch = spec.batch, .rows = panel.rows, .heads = spec.heads, .columns = spec.query_dim},
+        spec.element, kMapBoxRows));
   }
   for (const AttentionChunkSpec& chunk : spec.chunks) {
     const int at = args.chunk_count++;
     args.extents[at] = {static_cast<int>(chunk.rows), static_cast<int>(chunk.position)};
     args.chunks[at].ready = chunk.ready;
-    plan.maps.push_back(
-        map_spec(chunk.keys, spec, spec.query_dim, spec.kv_heads, chunk.rows, config.kv_tile));
-    plan.maps.push_back(
-        map_spec(chunk.values, spec, spec.value_dim, spec.kv_heads, chunk.rows, config.kv_tile));
+    HeadSizes sizes{
+        .batch = spec.batch, .rows = chunk.rows, .heads = spec.kv_heads, .columns = spec.query_dim};
+    plan.maps.push_back(map_of_heads(chunk.keys, sizes, spec.element, config.kv_tile));
+    sizes.columns = spec.value_dim;
+    plan.maps.push_back(map_of_heads(chunk.values, sizes, spec.element, config.kv_tile));
   }
   const double scale_log2 = scale_of(spec) * std::numbers::log2e;
   args.wait = spec.wait;

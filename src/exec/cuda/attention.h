@@ -5,16 +5,10 @@
 
 #include "exec/cuda/device/attention_args.h"
 #include "exec/cuda/device/attention_config.h"
-#include "exec/cuda/tensor_map.h"
+#include "exec/cuda/head_tensor.h"
 #include "support/diag.h"
 
 namespace harpe::cuda {
-
-// Values [batch, row, head, column] whose columns lie side by side; strides in elements.
-struct HeadTensor {
-  DeviceAddress address = 0;  // of the first row meant
-  device::AttentionStrides strides{};
-};
 
 // Consecutive query rows and where their results go, which may be a peer GPU.
 struct AttentionPanelSpec {

@@ -261,55 +261,97 @@ double gradient_bound(const Heads& h) {
   return most * 7.4 * product * operations * unit_roundoff(state_dtype(h.dtype));
 }
 
+// What a test draws, besides the heads.
+struct GradientCase {
+  Heads heads;
+  Masks masks;
+  DType delta = DType::F32;
+  std::array<bool, 3> carry = {};  // of dq, dk, dv
+  double bound = 0;
+};
+
+actions::Differentiate gradients_of(const GradientCase& what, const std::array<Tensor, 9>& tensors,
+                                    std::byte* base) {
+  const Heads& h = what.heads;
+  const auto sums = [&](std::size_t i) {
+    return SumMatrix{.data = base + tensors[i].at,
+                     .row_stride = tensors[i].row_stride(),
+                     .carry = what.carry[i - 6]};
+  };
+  const auto values = [&](std::size_t i) {
+    return RowValues{
+        .data = base + tensors[i].at, .dtype = tensors[i].dtype, .stride = tensors[i].row_stride()};
+  };
+  actions::Differentiate gradients;
+  gradients.first = {.queries = h.queries,
+                     .keys = h.keys,
+                     .head_dim = h.head_dim,
+                     .value_dim = h.value_dim,
+                     .q = tensors[0].view(base),
+                     .k = tensors[1].view(base),
+                     .v = tensors[2].view(base),
+                     .d_o = tensors[3].view(base),
+                     .lse = values(4),
+                     .delta = values(5),
+                     .dq = sums(6),
+                     .dk = sums(7),
+                     .dv = sums(8),
+                     .scale = h.scale(),
+                     .visible = h.visible,
+                     .tables = what.masks.tables(base)};
+  add_loops(h, tensors, true, gradients.loops);
+  what.masks.add_steps(gradients.loops.front());
+  return gradients;
+}
+
+std::array<Tensor, 9> add_gradients(Arena& arena, const GradientCase& what) {
+  const Heads& h = what.heads;
+  const DType state = state_dtype(h.dtype);
+  return {add_tensor(arena, h, h.queries, h.heads(), h.head_dim, h.dtype, 0),
+          add_tensor(arena, h, h.keys, h.kv_heads, h.head_dim, h.dtype, 0),
+          add_tensor(arena, h, h.keys, h.kv_heads, h.value_dim, h.dtype, 0),
+          add_tensor(arena, h, h.queries, h.heads(), h.value_dim, h.dtype, 0),
+          add_tensor(arena, h, h.queries, h.heads(), 1, DType::F32, 0),
+          add_tensor(arena, h, h.queries, h.heads(), 1, what.delta, 0),
+          add_tensor(arena, h, h.queries, h.heads(), h.head_dim, state, what.bound),
+          add_tensor(arena, h, h.keys, h.kv_heads, h.head_dim, state, what.bound),
+          add_tensor(arena, h, h.keys, h.kv_heads, h.value_dim, state, what.bound)};
+}
+
 TEST_F(Attention, has_the_hosts_gradients) {
   for (unsigned seed = 0; seed < 48; ++seed) {
     Arena arena(seed);
-    const DType dtype = kTypes[seed % 4];
-    const DType state = state_dtype(dtype);
-    const Heads h = draw_heads(arena, dtype, false);
-    const Masks masks = seed % 2 == 0 ? draw_masks(arena, h) : Masks();
-    const double bound = gradient_bound(h);
-    const std::array<Tensor, 9> tensors = {
-        add_tensor(arena, h, h.queries, h.heads(), h.head_dim, dtype, 0),
-        add_tensor(arena, h, h.keys, h.kv_heads, h.head_dim, dtype, 0),
-        add_tensor(arena, h, h.keys, h.kv_heads, h.value_dim, dtype, 0),
-        add_tensor(arena, h, h.queries, h.heads(), h.value_dim, dtype, 0),
-        add_tensor(arena, h, h.queries, h.heads(), 1, DType::F32, 0),
-        add_tensor(arena, h, h.queries, h.heads(), 1, DType::F64, 0),
-        add_tensor(arena, h, h.queries, h.heads(), h.head_dim, state, bound),
-        add_tensor(arena, h, h.keys, h.kv_heads, h.head_dim, state, bound),
-        add_tensor(arena, h, h.keys, h.kv_heads, h.value_dim, state, bound)};
-    const auto sums = [&](std::byte* base, std::size_t i, bool carry) {
-      return SumMatrix{
-          .data = base + tensors[i].at, .row_stride = tensors[i].row_stride(), .carry = carry};
-    };
-    const auto values = [&](std::byte* base, std::size_t i) {
-      return RowValues{.data = base + tensors[i].at,
-                       .dtype = tensors[i].dtype,
-                       .stride = tensors[i].row_stride()};
-    };
-    check(arena, [&](std::byte* base) {
-      actions::Differentiate gradients;
-      gradients.first = {.queries = h.queries,
-                         .keys = h.keys,
-                         .head_dim = h.head_dim,
-                         .value_dim = h.value_dim,
-                         .q = tensors[0].view(base),
-                         .k = tensors[1].view(base),
-                         .v = tensors[2].view(base),
-                         .d_o = tensors[3].view(base),
-                         .lse = values(base, 4),
-                         .delta = values(base, 5),
-                         .dq = sums(base, 6, seed % 2 == 0),
-                         .dk = sums(base, 7, seed % 3 == 0),
-                         .dv = sums(base, 8, seed % 5 == 0),
-                         .scale = h.scale(),
-                         .visible = h.visible,
-                         .tables = masks.tables(base)};
-      add_loops(h, tensors, true, gradients.loops);
-      masks.add_steps(gradients.loops.front());
-      return gradients;
-    });
+    GradientCase what;
+    what.heads = draw_heads(arena, kTypes[seed % 4], false);
+    if (seed % 2 == 0) what.masks = draw_masks(arena, what.heads);
+    what.delta = DType::F64;
+    what.carry = {seed % 2 == 0, seed % 3 == 0, seed % 5 == 0};
+    what.bound = gradient_bound(what.heads);
+    const std::array<Tensor, 9> tensors = add_gradients(arena, what);
+    check(arena, [&](std::byte* base) { return gradients_of(what, tensors, base); });
+    if (HasFailure()) FAIL() << "seed " << seed;
+  }
+}
+
+// The kernel for tensor cores rounds weights and gradients of scores to the operands' type.
+TEST_F(Attention, has_the_hosts_gradients_on_tensor_cores) {
+  for (unsigned seed = 0; seed < 24; ++seed) {
+    Arena arena(seed);
+    GradientCase what;
+    what.heads = draw_heads(arena, DType::BF16, true);
+    what.heads.head_dim = what.heads.value_dim = seed % 2 == 0 ? 64 : 128;
+    what.heads.visible.prefix = 0;
+    what.carry = {seed % 2 == 0, seed % 3 == 0, seed % 5 == 0};
+    const Heads& h = what.heads;
+    const double most = static_cast<double>(std::max(h.queries * h.group, h.keys));
+    const double product = std::max(1.0, static_cast<double>(h.value_dim + 1) * h.scale());
+    what.bound = gradient_bound(h) + most * 7.4 * product * unit_roundoff(DType::BF16);
+    const std::array<Tensor, 9> tensors = add_gradients(arena, what);
+    const auto specs =
+        check(arena, [&](std::byte* base) { return gradients_of(what, tensors, base); });
+    for (const cuda::LaunchSpec& spec : specs) {
+      EXPECT_TRUE(std::holds_alternative<cuda::GradientSpec>(spec));
+    }
     if (HasFailure()) FAIL() << "seed " << seed;
   }
 }

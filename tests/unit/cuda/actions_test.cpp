@@ -195,6 +195,83 @@ TEST(PlanLaunches, leaves_masks_on_data_to_plain_kernels) {
   EXPECT_EQ(args.turns, 16);
 }
 
+// [batch 2, position, (key heads 4, group 2), 128]
+actions::Differentiate gradients(std::int64_t queries, std::int64_t keys) {
+  actions::Differentiate result;
+  const auto matrix = [](std::uint64_t address, std::int64_t stride) {
+    return MatrixView{
+        .data = at(address), .dtype = DType::BF16, .row_stride = stride, .column_stride = 1};
+  };
+  const auto numbers = [](std::uint64_t address) {
+    return RowValues{.data = at(address), .dtype = DType::F32, .stride = 1};
+  };
+  result.first = {.queries = queries,
+                  .keys = keys,
+                  .head_dim = 128,
+                  .value_dim = 128,
+                  .q = matrix(1 << 20, 1024),
+                  .k = matrix(1 << 22, 512),
+                  .v = matrix(1 << 23, 512),
+                  .d_o = matrix(1 << 24, 1024),
+                  .lse = numbers(1 << 25),
+                  .delta = numbers(1 << 26),
+                  .dq = {.data = at(1 << 27), .row_stride = 1024},
+                  .dk = {.data = at(1 << 28), .row_stride = 512, .carry = true},
+                  .dv = {.data = at(1 << 29), .row_stride = 512},
+                  .scale = 0.125};
+  const std::int64_t q = queries * 2048;
+  const std::int64_t k = keys * 1024;
+  const std::int64_t l = queries * 4;
+  result.loops = {{.length = 2, .bytes = {q, k, k, q, 8 * l, 8 * l, 2 * q, 2 * k, 2 * k}},
+                  {.length = 4, .bytes = {512, 256, 256, 512, 2 * l, 2 * l, 1024, 512, 512}},
+                  {.length = 2, .bytes = {256, 0, 0, 256, l, l, 512, 0, 0}, .reduces = true}};
+  return result;
+}
+
+TEST(PlanLaunches, differentiates_on_tensor_cores_where_operands_suit) {
+  actions::Differentiate banded = gradients(256, 384);
+  banded.first.visible = {.low = -7, .high = 9, .prefix = -3};
+  const auto launches = plan_of(banded);
+  ASSERT_EQ(launches.size(), 1U);
+  const auto& spec = std::get<GradientSpec>(launches[0]);
+  EXPECT_EQ(spec.batch, 2);
+  EXPECT_EQ(spec.heads, 8);
+  EXPECT_EQ(spec.kv_heads, 4);
+  EXPECT_EQ(spec.q.strides.head, 128);
+  EXPECT_EQ(spec.delta.strides.head, 256);
+  EXPECT_EQ(spec.delta.strides.batch, 8 * 256);
+  EXPECT_EQ(spec.dk.to.strides.head, 128);
+  EXPECT_EQ(spec.dv.to.strides.batch, 384 * 512);
+  EXPECT_TRUE(spec.dk.carry);
+  EXPECT_FALSE(spec.dq.carry);
+  EXPECT_EQ(spec.low, -7);
+  EXPECT_EQ(spec.high, 9);
+}
+
+TEST(PlanLaunches, differentiates_plainly_what_tensor_cores_do_not_take) {
+  const auto is_fast = [](const auto& change) {
+    actions::Differentiate action = gradients(256, 384);
+    change(action);
+    return std::holds_alternative<GradientSpec>(plan_of(action)[0]);
+  };
+  std::int32_t length = 0;
+  EXPECT_TRUE(is_fast([](auto&) {}));
+  EXPECT_TRUE(is_fast([](auto& one) { one.first.visible.prefix = 384; }));
+  EXPECT_FALSE(is_fast([](auto& one) { one.first.visible = {.low = 0, .high = 0, .prefix = 5}; }));
+  EXPECT_FALSE(is_fast([&](auto& one) { one.first.tables.length.data = &length; }));
+  EXPECT_FALSE(is_fast([](auto& one) { one.first.delta.dtype = DType::F64; }));
+  EXPECT_FALSE(is_fast([](auto& one) { one.first.value_dim = 64; }));
+  EXPECT_FALSE(is_fast([](auto& one) { one.first.head_dim = one.first.value_dim = 96; }));
+  EXPECT_FALSE(is_fast([](auto& one) { one.first.dq.row_stride = 1025; }));
+  // Sums over other turns than those of heads that share keys.
+  EXPECT_FALSE(is_fast([](auto& one) { one.loops[0].reduces = true; }));
+  EXPECT_FALSE(is_fast([](auto& one) {
+    for (MatrixView* view : {&one.first.q, &one.first.k, &one.first.v, &one.first.d_o}) {
+      view->dtype = DType::F16;
+    }
+  }));
+}
+
 TEST(PlanLaunches, keeps_the_loop_over_ragged_rows_outermost) {
   std::int32_t used = 0;
   std::int32_t result = 0;

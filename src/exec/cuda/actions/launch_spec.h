@@ -11,6 +11,7 @@
 #include "exec/cuda/device/plain_args.h"
 #include "exec/cuda/device/route_args.h"
 #include "exec/cuda/gemm.h"
+#include "exec/cuda/gradient.h"
 #include "exec/cuda/plain_variants.h"
 
 namespace harpe::cuda {
@@ -38,8 +39,9 @@ struct CopyLaunch {
   std::int64_t from_pitch = 0;
 };
 
-// What one launch does. GemmSpec and AttentionSpec are of the kernels for tensor cores.
-using LaunchSpec = std::variant<PlainLaunch, CopyLaunch, GemmSpec, AttentionSpec>;
+// What one launch does. GemmSpec, AttentionSpec and GradientSpec are of the kernels for tensor
+// cores.
+using LaunchSpec = std::variant<PlainLaunch, CopyLaunch, GemmSpec, AttentionSpec, GradientSpec>;
 
 // What the choice of launches depends on, besides the action.
 struct LaunchChoice {

@@ -44,6 +44,10 @@ Checked<Launches::Run> Launches::prepare(KernelLibrary& library, const LaunchSpe
     HP_TRY(PreparedGemm gemm, PreparedGemm::make(library, *product, choice, multiprocessors));
     return Run{std::make_unique<PreparedGemm>(std::move(gemm))};
   }
+  if (const auto* gradients = std::get_if<GradientSpec>(&spec)) {
+    HP_TRY(PreparedGradient gradient, PreparedGradient::make(library, *gradients));
+    return Run{std::make_unique<PreparedGradient>(std::move(gradient))};
+  }
   const auto& heads = std::get<AttentionSpec>(spec);
   HP_TRY(PreparedAttention attention,
          PreparedAttention::make(library, heads, choose_attention(heads), multiprocessors));
@@ -70,6 +74,9 @@ Result<Ok, CudaError> Launches::enqueue(const Run& run, CUstream stream) const {
   }
   if (const auto* attention = std::get_if<std::unique_ptr<PreparedAttention>>(&run)) {
     return (*attention)->launch(stream);
+  }
+  if (const auto* gradient = std::get_if<std::unique_ptr<PreparedGradient>>(&run)) {
+    return (*gradient)->launch(stream);
   }
   const auto& copy = std::get<CopyLaunch>(run);
   if (copy.rows > 1) {

@@ -10,6 +10,7 @@
 #include "exec/cuda/kernel_library.h"
 #include "exec/cuda/prepared_attention.h"
 #include "exec/cuda/prepared_gemm.h"
+#include "exec/cuda/prepared_gradient.h"
 
 namespace harpe::cuda {
 
@@ -35,7 +36,7 @@ class Launches {
     std::unique_ptr<DeviceMemory> table;  // where the arguments point at one
   };
   using Run = std::variant<PlainRun, CopyLaunch, std::unique_ptr<PreparedGemm>,
-                           std::unique_ptr<PreparedAttention>>;
+                           std::unique_ptr<PreparedAttention>, std::unique_ptr<PreparedGradient>>;
 
   [[nodiscard]] Checked<Run> prepare(KernelLibrary& library, const LaunchSpec& spec,
                                      int multiprocessors) const;

@@ -21,7 +21,7 @@ namespace {
 
 namespace fe = cudnn_frontend;
 
-enum Uid : std::int64_t { kQ = 1, kK, kV, kO, kLse };
+enum Uid : std::int64_t { kQ = 1, kK, kV, kO, kLse, kDo, kDq, kDk, kDv };
 
 using Dims = std::vector<std::int64_t>;
 
@@ -33,32 +33,21 @@ std::shared_ptr<fe::graph::Tensor_attributes> describe(fe::graph::Graph& graph, 
           {dims[1] * dims[2] * dims[3], dims[3], dims[1] * dims[3], 1}));
 }
 
-class Attention final : public LibraryAttention {
+// A graph that is built once and run any number of times.
+class Fused {
  public:
-  Attention(std::shared_ptr<void> handle, bool statistics)
-      : handle_(std::move(handle)), statistics_(statistics) {}
-
-  [[nodiscard]] fe::error_t build(const AttentionShape& shape) {
+  Fused(std::shared_ptr<void> handle, device::Element in) : handle_(std::move(handle)) {
     graph_
-        .set_io_data_type(shape.in == device::Element::F16 ? fe::DataType_t::HALF
-                                                           : fe::DataType_t::BFLOAT16)
+        .set_io_data_type(in == device::Element::F16 ? fe::DataType_t::HALF
+                                                     : fe::DataType_t::BFLOAT16)
         .set_intermediate_data_type(fe::DataType_t::FLOAT)
         .set_compute_data_type(fe::DataType_t::FLOAT);
-    const auto& s = shape;
-    auto q = describe(graph_, "q", kQ, {s.batch, s.heads, s.rows, s.columns});
-    auto k = describe(graph_, "k", kK, {s.batch, s.kv_heads, s.keys, s.columns});
-    auto v = describe(graph_, "v", kV, {s.batch, s.kv_heads, s.keys, s.v_columns});
-    auto options = fe::graph::SDPA_attributes().set_name("attention");
-    options.set_generate_stats(statistics_);
-    options.set_attn_scale(1.0F / std::sqrt(static_cast<float>(shape.columns)));
-    if (shape.causal && shape.rows == shape.keys) options.set_causal_mask(true);
-    if (shape.causal && shape.rows != shape.keys) options.set_causal_mask_bottom_right(true);
-    auto [o, lse] = graph_.sdpa(q, k, v, options);
-    o->set_output(true).set_uid(kO).set_dim({s.batch, s.heads, s.rows, s.v_columns});
-    o->set_stride({s.rows * s.heads * s.v_columns, s.v_columns, s.heads * s.v_columns, 1});
-    if (statistics_) {
-      lse->set_output(true).set_uid(kLse).set_data_type(fe::DataType_t::FLOAT);
-    }
+  }
+
+  [[nodiscard]] fe::graph::Graph& graph() { return graph_; }
+  [[nodiscard]] std::int64_t workspace_bytes() const { return workspace_bytes_; }
+
+  [[nodiscard]] fe::error_t build() {
     if (auto status = graph_.build(static_cast<cudnnHandle_t>(handle_.get()), {fe::HeurMode_t::A});
         status.is_bad()) {
       return status;
@@ -66,27 +55,122 @@ class Attention final : public LibraryAttention {
     return graph_.get_workspace_size(workspace_bytes_);
   }
 
-  [[nodiscard]] std::int64_t workspace_bytes() const override { return workspace_bytes_; }
-
-  [[nodiscard]] bool launch(const AttentionAddresses& at, std::uint64_t workspace,
-                            void* stream) const override {
+  [[nodiscard]] bool launch(const std::vector<std::pair<Uid, std::uint64_t>>& at,
+                            std::uint64_t workspace, void* stream) const {
     auto* const handle = static_cast<cudnnHandle_t>(handle_.get());
     if (fe::detail::set_stream(handle, static_cast<cudaStream_t>(stream)) != CUDNN_STATUS_SUCCESS) {
       return false;
     }
-    std::unordered_map<std::int64_t, void*> pack = {{kQ, reinterpret_cast<void*>(at.q)},
-                                                    {kK, reinterpret_cast<void*>(at.k)},
-                                                    {kV, reinterpret_cast<void*>(at.v)},
-                                                    {kO, reinterpret_cast<void*>(at.o)}};
-    if (statistics_) pack[kLse] = reinterpret_cast<void*>(at.lse);
+    std::unordered_map<std::int64_t, void*> pack;
+    for (const auto& [uid, address] : at) pack[uid] = reinterpret_cast<void*>(address);
     return graph_.execute(handle, pack, reinterpret_cast<void*>(workspace)).is_good();
   }
 
  private:
   std::shared_ptr<void> handle_;
-  bool statistics_;
   fe::graph::Graph graph_;
   std::int64_t workspace_bytes_ = 0;
+};
+
+// Of fe::graph::SDPA_attributes and of its backward.
+template <class Attributes>
+void set_options(const AttentionShape& shape, Attributes& options) {
+  options.set_name("attention");
+  options.set_attn_scale(1.0F / std::sqrt(static_cast<float>(shape.columns)));
+  if (shape.causal && shape.rows == shape.keys) options.set_causal_mask(true);
+  if (shape.causal && shape.rows != shape.keys) options.set_causal_mask_bottom_right(true);
+}
+
+class Attention final : public LibraryAttention {
+ public:
+  Attention(std::shared_ptr<void> handle, const AttentionShape& shape, bool statistics)
+      : fused_(std::move(handle), shape.in), statistics_(statistics) {}
+
+  [[nodiscard]] fe::error_t build(const AttentionShape& s) {
+    fe::graph::Graph& graph = fused_.graph();
+    auto q = describe(graph, "q", kQ, {s.batch, s.heads, s.rows, s.columns});
+    auto k = describe(graph, "k", kK, {s.batch, s.kv_heads, s.keys, s.columns});
+    auto v = describe(graph, "v", kV, {s.batch, s.kv_heads, s.keys, s.v_columns});
+    fe::graph::SDPA_attributes options;
+    set_options(s, options);
+    options.set_generate_stats(statistics_);
+    auto [o, lse] = graph.sdpa(q, k, v, options);
+    o->set_output(true).set_uid(kO).set_dim({s.batch, s.heads, s.rows, s.v_columns});
+    o->set_stride({s.rows * s.heads * s.v_columns, s.v_columns, s.heads * s.v_columns, 1});
+    if (statistics_) {
+      lse->set_output(true).set_uid(kLse).set_data_type(fe::DataType_t::FLOAT);
+    }
+    return fused_.build();
+  }
+
+  [[nodiscard]] std::int64_t workspace_bytes() const override { return fused_.workspace_bytes(); }
+
+  [[nodiscard]] bool launch(const AttentionAddresses& at, std::uint64_t workspace,
+                            void* stream) const override {
+    std::vector<std::pair<Uid, std::uint64_t>> all = {
+        {kQ, at.q}, {kK, at.k}, {kV, at.v}, {kO, at.o}};
+    if (statistics_) all.emplace_back(kLse, at.lse);
+    return fused_.launch(all, workspace, stream);
+  }
+
+ private:
+  Fused fused_;
+  bool statistics_;
+};
+
+class Gradient final : public LibraryGradient {
+ public:
+  Gradient(std::shared_ptr<void> handle, const AttentionShape& shape)
+      : fused_(std::move(handle), shape.in) {}
+
+  [[nodiscard]] fe::error_t build(const AttentionShape& s, bool deterministic) {
+    fe::graph::Graph& graph = fused_.graph();
+    const Dims of_queries = {s.batch, s.heads, s.rows, s.columns};
+    const Dims of_keys = {s.batch, s.kv_heads, s.keys, s.columns};
+    auto q = describe(graph, "q", kQ, of_queries);
+    auto k = describe(graph, "k", kK, of_keys);
+    auto v = describe(graph, "v", kV, of_keys);
+    auto o = describe(graph, "o", kO, of_queries);
+    auto d_o = describe(graph, "do", kDo, of_queries);
+    auto lse = graph.tensor(fe::graph::Tensor_attributes()
+                                .set_name("lse")
+                                .set_uid(kLse)
+                                .set_dim({s.batch, s.heads, s.rows, 1})
+                                .set_stride({s.heads * s.rows, s.rows, 1, 1})
+                                .set_data_type(fe::DataType_t::FLOAT));
+    fe::graph::SDPA_backward_attributes options;
+    set_options(s, options);
+    options.set_deterministic_algorithm(deterministic);
+    auto [dq, dk, dv] = graph.sdpa_backward(q, k, v, o, d_o, lse, options);
+    const auto give = [](const auto& tensor, Uid uid, const Dims& dims) {
+      tensor->set_output(true).set_uid(uid).set_dim(dims).set_stride(
+          {dims[1] * dims[2] * dims[3], dims[3], dims[1] * dims[3], 1});
+    };
+    give(dq, kDq, of_queries);
+    give(dk, kDk, of_keys);
+    give(dv, kDv, of_keys);
+    return fused_.build();
+  }
+
+  [[nodiscard]] std::int64_t workspace_bytes() const override { return fused_.workspace_bytes(); }
+
+  [[nodiscard]] bool launch(const GradientAddresses& at, std::uint64_t workspace,
+                            void* stream) const override {
+    const AttentionAddresses& in = at.inputs;
+    return fused_.launch({{kQ, in.q},
+                          {kK, in.k},
+                          {kV, in.v},
+                          {kO, in.o},
+                          {kLse, in.lse},
+                          {kDo, at.d_o},
+                          {kDq, at.dq},
+                          {kDk, at.dk},
+                          {kDv, at.dv}},
+                         workspace, stream);
+  }
+
+ private:
+  Fused fused_;
 };
 
 // The runtime that the frontend asks for by a bare name is found in the toolkit's folder too.
@@ -123,11 +207,20 @@ Result<Cudnn, Missing> Cudnn::open(const Search& search) {
 
 Result<std::unique_ptr<LibraryAttention>, Missing> Cudnn::prepare(const AttentionShape& shape,
                                                                   bool statistics) const {
-  auto attention = std::make_unique<Attention>(handle_, statistics);
+  auto attention = std::make_unique<Attention>(handle_, shape, statistics);
   if (auto status = attention->build(shape); status.is_bad()) {
     return Missing{"cuDNN: " + status.get_message()};
   }
   return std::unique_ptr<LibraryAttention>(std::move(attention));
+}
+
+Result<std::unique_ptr<LibraryGradient>, Missing> Cudnn::prepare_gradient(
+    const AttentionShape& shape, bool deterministic) const {
+  auto gradient = std::make_unique<Gradient>(handle_, shape);
+  if (auto status = gradient->build(shape, deterministic); status.is_bad()) {
+    return Missing{"cuDNN: " + status.get_message()};
+  }
+  return std::unique_ptr<LibraryGradient>(std::move(gradient));
 }
 
 #else
@@ -142,6 +235,11 @@ Result<Cudnn, Missing> Cudnn::open(const Search&) { return not_built(); }
 
 Result<std::unique_ptr<LibraryAttention>, Missing> Cudnn::prepare(const AttentionShape&,
                                                                   bool) const {
+  return not_built();
+}
+
+Result<std::unique_ptr<LibraryGradient>, Missing> Cudnn::prepare_gradient(const AttentionShape&,
+                                                                          bool) const {
   return not_built();
 }
 

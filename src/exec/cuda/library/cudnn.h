@@ -43,6 +43,24 @@ class LibraryAttention {
                                     void* stream) const = 0;
 };
 
+struct GradientAddresses {
+  AttentionAddresses inputs;
+  std::uint64_t d_o = 0;
+  std::uint64_t dq = 0;
+  std::uint64_t dk = 0;
+  std::uint64_t dv = 0;
+};
+
+// cuDNN's fused backward for one shape; gradients are of the type of the inputs.
+class LibraryGradient {
+ public:
+  virtual ~LibraryGradient() = default;
+  [[nodiscard]] virtual std::int64_t workspace_bytes() const = 0;
+  // False where the library refused.
+  [[nodiscard]] virtual bool launch(const GradientAddresses& at, std::uint64_t workspace,
+                                    void* stream) const = 0;
+};
+
 class Cudnn {
  public:
   // For the current device.
@@ -50,6 +68,9 @@ class Cudnn {
   // With `statistics` it writes lse too.
   [[nodiscard]] Result<std::unique_ptr<LibraryAttention>, Missing> prepare(
       const AttentionShape& shape, bool statistics) const;
+  // `deterministic`: the same bits every time.
+  [[nodiscard]] Result<std::unique_ptr<LibraryGradient>, Missing> prepare_gradient(
+      const AttentionShape& shape, bool deterministic) const;
   [[nodiscard]] const std::string& version() const { return version_; }
 
  private:

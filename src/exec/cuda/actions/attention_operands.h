@@ -1,0 +1,77 @@
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+
+#include "exec/cuda/actions/loop_nests.h"
+
+// What plans of attention and of its gradients have in common.
+namespace harpe::cuda {
+
+[[nodiscard]] device::PlainMatrix plain(const MatrixView& matrix, device::Number number);
+
+[[nodiscard]] device::PlainMask plain(const Visibility& visible);
+
+// For one launch, whose tables begin so many bytes on.
+[[nodiscard]] device::PlainTables tables_of(
+    const MaskTables& tables, std::span<const std::int64_t, actions::kMaskTables> bytes);
+
+// Loops as the kernels for tensor cores walk them: steps of a batch entry and of a head in bytes,
+// and how many heads share their keys.
+template <std::size_t kOperands>
+struct Heads {
+  actions::Loop<kOperands> batch;
+  actions::Loop<kOperands> heads;     // of what queries have
+  actions::Loop<kOperands> kv_heads;  // of what keys have
+};
+
+// None where the loops are others than a batch, heads, and heads that share keys.
+template <std::size_t kOperands>
+[[nodiscard]] std::optional<Heads<kOperands>> heads_of(Loops<kOperands> loops,
+                                                       std::span<const std::size_t> of_queries,
+                                                       std::span<const std::size_t> of_keys) {
+  using Loop = actions::Loop<kOperands>;
+  Heads<kOperands> result;
+  const auto shares = [&](const Loop& loop) {
+    return std::ranges::all_of(of_keys, [&](std::size_t i) { return loop.bytes[i] == 0; });
+  };
+  // Whether `outer` goes on where a turn of the group ends, in what queries have.
+  const auto continues = [&](const Loop& outer) {
+    return std::ranges::all_of(of_queries, [&](std::size_t i) {
+      return outer.bytes[i] == result.heads.bytes[i] * result.heads.length;
+    });
+  };
+  if (const auto group = std::ranges::find_if(loops, shares); group != loops.end()) {
+    result.heads = *group;
+    loops.erase(group);
+    if (std::ranges::any_of(loops, shares)) return std::nullopt;
+  }
+  const auto kv = std::ranges::find_if(loops, continues);
+  if (result.heads.length > 1 && kv != loops.end()) {
+    result.kv_heads = *kv;
+    result.heads.length *= kv->length;
+    loops.erase(kv);
+  } else if (result.heads.length == 1 && !loops.empty()) {
+    result.heads = result.kv_heads = loops.back();
+    loops.pop_back();
+  }
+  if (loops.size() > 1) return std::nullopt;
+  if (!loops.empty()) result.batch = loops.front();
+  return result;
+}
+
+// The operand whose first head `first` is.
+template <std::size_t kOperands>
+[[nodiscard]] HeadTensor tensor_of(const MatrixView& first, const actions::Loop<kOperands>& batch,
+                                   const actions::Loop<kOperands>& heads, std::size_t operand) {
+  const std::int64_t size = size_in_bytes(first.dtype);
+  return {.address = address_of(first.data),
+          .strides = {.batch = batch.bytes[operand] / size,
+                      .row = first.row_stride,
+                      .head = heads.bytes[operand] / size}};
+}
+
+}  // namespace harpe::cuda

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "exec/cuda/device/attention_args.h"
+#include "exec/cuda/tensor_map.h"
+
+namespace harpe::cuda {
+
+// Values [batch, row, head, column] whose columns lie side by side; strides in elements.
+struct HeadTensor {
+  DeviceAddress address = 0;  // of the first row meant
+  device::AttentionStrides strides{};
+};
+
+// How many there are of each.
+struct HeadSizes {
+  std::int64_t batch = 1;
+  std::int64_t rows = 0;
+  std::int64_t heads = 0;
+  std::int64_t columns = 0;
+};
+
+// Errors: G041, as check_aligned.
+[[nodiscard]] Checked<Ok> check_aligned(std::string_view name, const HeadTensor& tensor,
+                                        device::Element element);
+
+// Dimensions columns, heads, rows, batch; boxes of kBoxColumns by `box_rows`.
+[[nodiscard]] TensorMapSpec map_of_heads(const HeadTensor& tensor, const HeadSizes& sizes,
+                                         device::Element element, int box_rows);
+
+}  // namespace harpe::cuda

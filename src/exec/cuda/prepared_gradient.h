@@ -1,0 +1,29 @@
+#pragma once
+
+#include "exec/cuda/gradient.h"
+#include "exec/cuda/kernel_library.h"
+
+namespace harpe::cuda {
+
+// Gradients of attention with everything they need on the GPU: kernel and maps. Launches follow
+// each other in one stream; each does the whole of it, on data that may change while the addresses
+// stay.
+class PreparedGradient {
+ public:
+  // Requires: `library` outlives this. Errors: those of check and of loading; G005.
+  [[nodiscard]] static Checked<PreparedGradient> make(KernelLibrary& library,
+                                                      const GradientSpec& spec);
+
+  [[nodiscard]] Result<Ok, CudaError> launch(CUstream stream) const;
+
+ private:
+  PreparedGradient(const KernelLibrary& library, const LoadedKernel& kernel)
+      : library_(&library), kernel_(&kernel) {}
+
+  const KernelLibrary* library_;
+  const LoadedKernel* kernel_;
+  device::GradientArgs args_{};
+  LaunchShape shape_;
+};
+
+}  // namespace harpe::cuda
