@@ -108,9 +108,7 @@ inline constexpr std::array kFlags = {
          kRun | kTaxes | kBench},
     Flag{"launch", "", "N", "with `--backend cuda`: N processes of one rank and GPU each", kRun},
     Flag{"backend", "", "cpu|cuda",
-         "cuda: measure them on GPUs, against the machine's roofline; cpu: simulate the machine "
-         "`cpu` (default: simulate)",
-         kTaxes},
+         "cuda: measured on GPUs; cpu: of the machine `cpu` (default: simulated)", kTaxes},
     Flag{"input", "", "NAME=FILE.npy",
          "a whole input tensor; without it inputs are drawn from --seed", kRun, true},
     Flag{"output", "", "NAME=FILE.npy", "write a whole output tensor, as f32", kRun, true},

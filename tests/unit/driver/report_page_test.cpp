@@ -177,7 +177,12 @@ TEST(ReportPageOfARun, says_what_tasks_waited_for) {
   }
   EXPECT_TRUE(waits.contains(WaitKind::Event));
   EXPECT_THAT(page.verdict, HasSubstr("within the bounds of rounding"));
+  EXPECT_THAT(page.verdict, HasSubstr("2 CPU ranks"));
   EXPECT_THAT(print_html(page), Not(HasSubstr("nan")));
+  const ReportPage of_gpus =
+      make_run_page({.title = "", .plan = &plan, .outcome = &outcome, .backend = Backend::Cuda});
+  EXPECT_THAT(of_gpus.verdict, HasSubstr("2 GPUs"));
+  EXPECT_THAT(of_gpus.machine, HasSubstr("GPUs"));
 }
 
 TEST(Tune, begins_with_what_it_found_before) {

@@ -85,6 +85,34 @@ TEST(SimulationTrace, every_arrow_leads_from_a_slice_to_a_slice) {
   for (const auto& [id, count] : ends) EXPECT_EQ(count, 11) << id;
 }
 
+// What a task waited ends where it begins, on the task's own thread.
+TEST(RunTrace, shows_waiting_as_a_slice_before_the_task) {
+  Session session(false);
+  const Checked<Plan> plan = session.plan(request("gemm", {"m=64", "n=64", "k=64"}, "x=2", "ring"));
+  ASSERT_TRUE(plan.ok()) << render(plan.error());
+  using std::chrono::nanoseconds;
+  const std::vector<TraceEvent> events = {
+      {.task = TaskId(0), .start = nanoseconds(0), .end = nanoseconds(500)},
+      {.task = TaskId(1),
+       .start = nanoseconds(4000),
+       .end = nanoseconds(9000),
+       .waited = nanoseconds(3000)}};
+  const Scratch scratch;
+  ASSERT_TRUE(write_trace(scratch.path("t.json"), *plan, events).ok());
+  const nlohmann::json trace = nlohmann::json::parse(scratch.read("t.json"));
+  std::vector<nlohmann::json> slices;
+  for (const auto& event : trace["traceEvents"]) {
+    if (event["ph"] == "X") slices.push_back(event);
+  }
+  ASSERT_EQ(slices.size(), 3U);
+  EXPECT_EQ(slices[1]["name"], "wait");
+  EXPECT_EQ(slices[1]["ts"], 1.0);
+  EXPECT_EQ(slices[1]["dur"], 3.0);
+  EXPECT_EQ(slices[2]["ts"], 4.0);
+  EXPECT_EQ(slices[1]["tid"], slices[2]["tid"]);
+  EXPECT_EQ(slices[1]["args"]["task"], slices[2]["args"]["task"]);
+}
+
 TEST(Taxes, of_all_schedules_are_listed_fastest_first) {
   Session session(false);
   const Checked<TaxList> list = list_taxes(
