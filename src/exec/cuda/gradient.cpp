@@ -59,11 +59,6 @@ std::int64_t blocks_of(const GradientSpec& spec, int parts) {
   return spec.batch * (tiles(spec.keys) * spec.kv_heads * parts + tiles(spec.queries) * spec.heads);
 }
 
-template <class T>
-T* pointer_to(DeviceAddress address) {
-  return reinterpret_cast<T*>(address);
-}
-
 device::RowNumbers numbers_of(const HeadTensor& tensor) {
   return {pointer_to<const float>(tensor.address), tensor.strides};
 }

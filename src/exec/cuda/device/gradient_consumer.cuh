@@ -33,7 +33,9 @@ class GradientConsumer {
     }
     if constexpr (!kOfKeys) take_numbers();
     if (work_.steps > 0) go_over_columns();
-    if (work_.parts > 1) gather_parts();
+    if constexpr (kOfKeys) {
+      if (work_.parts > 1) gather_parts();
+    }
     if (work_.part == 0) store();
   }
 
@@ -211,7 +213,7 @@ class GradientConsumer {
 #pragma unroll
     for (int i = 0; i < kSums; ++i) {
       place[i * kWarpgroup] = sums_[i];
-      if constexpr (kOfKeys) place[(kSums + i) * kWarpgroup] = value_sums_[i];
+      place[(kSums + i) * kWarpgroup] = value_sums_[i];
     }
   }
 
@@ -221,7 +223,7 @@ class GradientConsumer {
     for (int i = 0; i < kSums; ++i) {
       constexpr std::uint32_t kBytes = kWarpgroup * sizeof(float);
       sums_[i] += load_from_block(place + i * kBytes);
-      if constexpr (kOfKeys) value_sums_[i] += load_from_block(place + (kSums + i) * kBytes);
+      value_sums_[i] += load_from_block(place + (kSums + i) * kBytes);
     }
   }
 
