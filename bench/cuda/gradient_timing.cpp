@@ -112,16 +112,20 @@ void time_shape(Bench& bench, const AttentionCase& what) {
   bench.report().add_check(kBackward, what.name, comparison.wrong, std::move(cells));
 }
 
-// What a rank of a ring computes at a time, onto what it has.
+// What a rank computes at a time, onto what it has: in a ring, or where it has a part of the heads.
 std::vector<AttentionCase> block_pairs() {
+  struct Size {
+    std::int64_t rows, heads, kv_heads;
+  };
   std::vector<AttentionCase> pairs;
-  for (const std::int64_t rows : {1024, 4096}) {
+  for (const Size& size : {Size{1024, 32, 8}, {4096, 32, 8}, {1024, 4, 1}, {4096, 4, 1}}) {
     AttentionCase pair;
-    pair.rows = pair.keys = rows;
-    pair.heads = 32;
-    pair.kv_heads = 8;
+    pair.rows = pair.keys = size.rows;
+    pair.heads = size.heads;
+    pair.kv_heads = size.kv_heads;
     pair.carried = pair.packed = true;
-    pair.name = fmt::format("pair {} d 128 32/8 full, carried", rows);
+    pair.name =
+        fmt::format("pair {} d 128 {}/{} full, carried", size.rows, size.heads, size.kv_heads);
     pairs.push_back(pair);
   }
   return pairs;

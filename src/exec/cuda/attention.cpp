@@ -75,11 +75,6 @@ Checked<Ok> check_heads(const AttentionSpec& spec) {
                    {{"what", "heads"}, {"count", spec.heads}, {"least", near}, {"most", near}});
 }
 
-template <class T>
-T* pointer_to(DeviceAddress address) {
-  return reinterpret_cast<T*>(address);
-}
-
 device::AttentionPanel panel_of(const AttentionPanelSpec& panel) {
   return {.queries = {},
           .output = pointer_to<void>(panel.output.address),

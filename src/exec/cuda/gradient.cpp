@@ -18,6 +18,8 @@ using device::GradientRows;
 
 namespace {
 
+constexpr int kMostParts = 4;  // of a tile of keys
+
 // Sums of two and of a position stay in 32 bits.
 constexpr std::int64_t kMostRows = std::numeric_limits<std::int32_t>::max() / 4;
 
@@ -50,16 +52,11 @@ Checked<Ok> check_tensors(const GradientSpec& spec) {
   return check_aligned("dv", spec.dv.to, Element::F32);
 }
 
-std::int64_t blocks_of(const GradientSpec& spec) {
+std::int64_t blocks_of(const GradientSpec& spec, int parts) {
   const auto tiles = [](std::int64_t rows) {
     return (rows + device::kGradientRows - 1) / device::kGradientRows;
   };
-  return spec.batch * (tiles(spec.keys) * spec.kv_heads + tiles(spec.queries) * spec.heads);
-}
-
-template <class T>
-T* pointer_to(DeviceAddress address) {
-  return reinterpret_cast<T*>(address);
+  return spec.batch * (tiles(spec.keys) * spec.kv_heads * parts + tiles(spec.queries) * spec.heads);
 }
 
 device::RowNumbers numbers_of(const HeadTensor& tensor) {
@@ -97,20 +94,53 @@ GradientRows rows_of(const GradientSpec& spec, device::GradientSide side) {
   return rows;
 }
 
+// What a step of a block costs: the columns of its products.
+constexpr std::int64_t kKeyStep = std::int64_t{4} * column_tile(device::GradientSide::Keys);
+constexpr std::int64_t kQueryStep = std::int64_t{3} * column_tile(device::GradientSide::Queries);
+
+struct GradientCost {
+  std::int64_t longest = 0;  // of a block
+  std::int64_t all = 0;
+};
+
+GradientCost cost_of(const GradientRows& side, int tile, std::int64_t step) {
+  GradientCost cost;
+  for (int at = 0; at < side.tiles; ++at) {
+    const auto seen = seen_columns(side, at * device::kGradientRows, device::kGradientRows);
+    const std::int64_t one = step * device::ceil_div(seen.end - seen.begin, tile);
+    cost.longest = std::max(cost.longest, one);
+    cost.all += one * side.slices;
+  }
+  return cost;
+}
+
+// Blocks that share a tile of keys: so many that none of them outlasts all the others, who have
+// that and the queries to do.
+int key_parts(const device::GradientArgs& args, int multiprocessors) {
+  const GradientCost keys = cost_of(args.keys, column_tile(device::GradientSide::Keys),
+                                    kKeyStep * args.heads_per_kv_head);
+  const GradientCost queries =
+      cost_of(args.queries, column_tile(device::GradientSide::Queries), kQueryStep);
+  const std::int64_t even = (keys.all + queries.all) / multiprocessors;
+  int parts = 1;
+  while (parts < kMostParts && keys.longest / parts > even) parts *= 2;
+  return parts;
+}
+
 }  // namespace
 
 Checked<Ok> check(const GradientSpec& spec) {
   HP_REQUIRE_OK(check_heads(spec));
   HP_REQUIRE_OK(check_count("queries", spec.queries, 1, kMostRows));
   HP_REQUIRE_OK(check_count("keys", spec.keys, 1, kMostRows));
-  HP_REQUIRE_OK(
-      check_count("blocks", blocks_of(spec), 1, std::numeric_limits<std::int32_t>::max()));
+  HP_REQUIRE_OK(check_count("blocks", blocks_of(spec, kMostParts), 1,
+                            std::numeric_limits<std::int32_t>::max()));
   HP_REQUIRE_OK(check_tensors(spec));
   if (spec.scale > 0 && std::isfinite(spec.scale)) return Ok{};
   return make_diag(DiagCode::G063, {{"scale", spec.scale}});
 }
 
-GradientPlan plan_gradient(const GradientSpec& spec) {
+GradientPlan plan_gradient(const GradientSpec& spec, int multiprocessors) {
   const auto& configs = gradient_configs();
   const auto config =
       std::ranges::find_if(configs, [&](const auto& one) { return fits(one, spec); });
@@ -128,7 +158,9 @@ GradientPlan plan_gradient(const GradientSpec& spec) {
   args.heads_per_kv_head = static_cast<int>(spec.heads / spec.kv_heads);
   args.scale = static_cast<float>(spec.scale);
   args.scale_log2 = static_cast<float>(spec.scale * std::numbers::log2e);
-  plan.blocks = static_cast<int>(blocks_of(spec));
+  args.key_parts = key_parts(args, multiprocessors);
+  const int blocks = static_cast<int>(blocks_of(spec, args.key_parts));
+  plan.blocks = device::ceil_div(blocks, args.key_parts) * args.key_parts;
   const HeadSizes of_queries{
       .batch = spec.batch, .rows = spec.queries, .heads = spec.heads, .columns = spec.head_dim};
   const HeadSizes of_keys{

@@ -22,7 +22,8 @@ struct GradientSumSpec {
 // Key k is seen by query q iff low <= k - q <= high, both counted from the first rows meant. A
 // query whose lse is -inf contributes nothing. Addresses and strides of matrices are multiples of
 // 16 bytes; those of lse and delta need not be. Pairs that do not see each other have weight 0:
-// operands are finite, or NaN reach rows that share a tile. Results are the same bits every time.
+// operands are finite, or NaN reach rows that share a tile. Results are the same bits
+// every time on one kind of GPU.
 struct GradientSpec {
   std::int64_t batch = 1;
   std::int64_t heads = 0;
@@ -54,10 +55,10 @@ struct GradientPlan {
   device::GradientConfig config;
   device::GradientArgs args{};
   std::vector<TensorMapSpec> maps;
-  int blocks = 0;
+  int blocks = 0;  // in clusters of args.key_parts
 };
 
-// Requires: check(spec) is ok.
-[[nodiscard]] GradientPlan plan_gradient(const GradientSpec& spec);
+// For a GPU of so many multiprocessors. Requires: check(spec) is ok.
+[[nodiscard]] GradientPlan plan_gradient(const GradientSpec& spec, int multiprocessors);
 
 }  // namespace harpe::cuda

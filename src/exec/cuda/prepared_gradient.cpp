@@ -6,11 +6,13 @@
 
 namespace harpe::cuda {
 
-Checked<PreparedGradient> PreparedGradient::make(KernelLibrary& library, const GradientSpec& spec) {
+Checked<PreparedGradient> PreparedGradient::make(KernelLibrary& library, const GradientSpec& spec,
+                                                 std::optional<int> multiprocessors) {
   HP_REQUIRE_OK(check(spec));
   const Device& device = library.device();
   if (auto current = device.make_current(); !current.ok()) return to_diag(current.error());
-  const GradientPlan plan = plan_gradient(spec);
+  const GradientPlan plan =
+      plan_gradient(spec, multiprocessors.value_or(device.facts().multiprocessors));
   HP_TRY(const LoadedKernel* kernel, library.load(gradient_variant(plan.config)));
   PreparedGradient gradient(library, *kernel);
   device::GradientArgs& args = gradient.args_;
@@ -20,6 +22,7 @@ Checked<PreparedGradient> PreparedGradient::make(KernelLibrary& library, const G
     HP_TRY(*maps[i], encode_map(device.driver(), plan.maps[i]));
   }
   gradient.shape_.grid[0] = static_cast<std::uint32_t>(plan.blocks);
+  gradient.shape_.cluster[0] = static_cast<std::uint32_t>(args.key_parts);
   return gradient;
 }
 

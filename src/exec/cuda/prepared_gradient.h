@@ -1,5 +1,7 @@
 #pragma once
 
+#include <optional>
+
 #include "exec/cuda/gradient.h"
 #include "exec/cuda/kernel_library.h"
 
@@ -10,9 +12,11 @@ namespace harpe::cuda {
 // stay.
 class PreparedGradient {
  public:
-  // Requires: `library` outlives this. Errors: those of check and of loading; G005.
-  [[nodiscard]] static Checked<PreparedGradient> make(KernelLibrary& library,
-                                                      const GradientSpec& spec);
+  // `multiprocessors` work on it: all unless said otherwise. Requires: `library` outlives this.
+  // Errors: those of check and of loading; G005.
+  [[nodiscard]] static Checked<PreparedGradient> make(
+      KernelLibrary& library, const GradientSpec& spec,
+      std::optional<int> multiprocessors = std::nullopt);
 
   [[nodiscard]] Result<Ok, CudaError> launch(CUstream stream) const;
 

@@ -14,6 +14,7 @@ namespace {
 using device::GradientRows;
 using device::GradientSide;
 
+constexpr int kMultiprocessors = 132;
 constexpr int kRows = device::kGradientRows;
 
 HeadTensor packed(DeviceAddress address, std::int64_t rows, std::int64_t heads) {
@@ -71,7 +72,8 @@ TEST(Gradient, refuses_what_no_kernel_takes) {
 }
 
 TEST(Gradient, plans_blocks_maps_and_sums) {
-  const GradientPlan plan = plan_gradient(some_spec());
+  const GradientPlan plan = plan_gradient(some_spec(), 1);
+  EXPECT_EQ(plan.args.key_parts, 1);
   EXPECT_EQ(plan.blocks, 2 * (4 * 2 + 3 * 8));
   EXPECT_EQ(plan.args.keys.tiles * plan.args.keys.slices, 16);
   EXPECT_EQ(plan.args.queries.tiles * plan.args.queries.slices, 48);
@@ -115,7 +117,7 @@ TEST(Gradient, meets_every_pair_that_sees_each_other) {
   for (const std::int64_t low : {-100000, -301, -77, 0, 130, 399, 500}) {
     for (const std::int64_t high : {-300, -129, 0, 100, 399, 100000}) {
       const GradientSpec spec = some_spec(low, high);
-      const GradientPlan plan = plan_gradient(spec);
+      const GradientPlan plan = plan_gradient(spec, kMultiprocessors);
       check_side(plan.args.keys, true, spec);
       check_side(plan.args.queries, false, spec);
     }
@@ -123,16 +125,16 @@ TEST(Gradient, meets_every_pair_that_sees_each_other) {
 }
 
 TEST(Gradient, cuts_no_tile_that_all_see) {
-  const GradientRows side = plan_gradient(some_spec()).args.keys;
+  const GradientRows side = plan_gradient(some_spec(), kMultiprocessors).args.keys;
   EXPECT_FALSE(is_cut(side, 0, 64, 0, 64));
   EXPECT_TRUE(is_cut(side, 0, 64, 256, 64));  // 300 queries
-  const GradientRows causal = plan_gradient(some_spec(-1000, 0)).args.queries;
+  const GradientRows causal = plan_gradient(some_spec(-1000, 0), kMultiprocessors).args.queries;
   EXPECT_FALSE(is_cut(causal, 128, 64, 0, 128));
   EXPECT_TRUE(is_cut(causal, 128, 64, 128, 128));
 }
 
 TEST(Gradient, makes_every_tile_once_and_begins_with_those_that_see_most) {
-  const GradientPlan plan = plan_gradient(some_spec(-1000, 0));
+  const GradientPlan plan = plan_gradient(some_spec(-1000, 0), kMultiprocessors);
   EXPECT_TRUE(plan.args.keys.first_sees_most);
   EXPECT_FALSE(plan.args.queries.first_sees_most);
   for (const GradientRows& side : {plan.args.keys, plan.args.queries}) {
@@ -148,6 +150,39 @@ TEST(Gradient, makes_every_tile_once_and_begins_with_those_that_see_most) {
   }
   EXPECT_EQ(gradient_tile(plan.args.keys, 0, kRows).row, 0);
   EXPECT_EQ(gradient_tile(plan.args.queries, 0, kRows).row, 256);
+}
+
+TEST(Gradient, shares_keys_where_they_would_outlast_the_rest) {
+  GradientSpec spec = some_spec(-100000, 100000);
+  spec.batch = 1;
+  const auto parts = [&](std::int64_t rows, std::int64_t heads, std::int64_t kv_heads) {
+    spec.queries = spec.keys = rows;
+    spec.heads = heads;
+    spec.kv_heads = kv_heads;
+    const GradientPlan plan = plan_gradient(spec, kMultiprocessors);
+    EXPECT_EQ(plan.blocks % plan.args.key_parts, 0);
+    return plan.args.key_parts;
+  };
+  EXPECT_EQ(parts(8192, 32, 8), 1);
+  EXPECT_EQ(parts(2048, 32, 32), 1);
+  EXPECT_EQ(parts(1024, 32, 8), 2);
+  EXPECT_EQ(parts(4096, 4, 1), 4);
+  EXPECT_EQ(parts(128, 8, 1), 4);
+}
+
+TEST(Gradient, parts_of_a_tile_take_every_step_once) {
+  for (const int steps : {0, 1, 3, 4, 257}) {
+    for (const int parts : {1, 2, 4}) {
+      int next = 0;
+      for (int part = 0; part < parts; ++part) {
+        const device::StepRange range = device::steps_of_part(steps, part, parts);
+        EXPECT_EQ(range.begin, next);
+        EXPECT_LE(range.end - range.begin, (steps + parts - 1) / parts);
+        next = range.end;
+      }
+      EXPECT_EQ(next, steps);
+    }
+  }
 }
 
 TEST(GradientVariants, have_names_of_their_own_and_fit_a_multiprocessor) {

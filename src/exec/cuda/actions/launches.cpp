@@ -45,7 +45,7 @@ Checked<Launches::Run> Launches::prepare(KernelLibrary& library, const LaunchSpe
     return Run{std::make_unique<PreparedGemm>(std::move(gemm))};
   }
   if (const auto* gradients = std::get_if<GradientSpec>(&spec)) {
-    HP_TRY(PreparedGradient gradient, PreparedGradient::make(library, *gradients));
+    HP_TRY(PreparedGradient gradient, PreparedGradient::make(library, *gradients, multiprocessors));
     return Run{std::make_unique<PreparedGradient>(std::move(gradient))};
   }
   const auto& heads = std::get<AttentionSpec>(spec);

@@ -21,7 +21,8 @@ struct GradientSums {
 
 // With p = 2^(scale_log2 q k^T - lse log2(e)) and s = p (do v^T - delta): dq += scale s k,
 // dk += scale s^T q, dv += p^T do. Maps are query_dim, heads, rows, batch; boxes of 64 columns by
-// kGradientBoxRows rows. Blocks of keys come before those of queries.
+// kGradientBoxRows rows. Blocks of keys come before those of queries; the `key_parts` blocks that
+// make the same keys are a cluster.
 struct GradientArgs {
   TensorMap q;
   TensorMap k;
@@ -35,6 +36,7 @@ struct GradientArgs {
   GradientRows keys;
   GradientRows queries;
   int heads_per_kv_head;
+  int key_parts;
   float scale;
   float scale_log2;  // scale x log2(e), positive
 };

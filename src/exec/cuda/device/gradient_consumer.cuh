@@ -23,7 +23,7 @@ class GradientConsumer {
         warpgroup_(warpgroup),
         thread_(static_cast<int>(threadIdx.x) % kWarpgroup),
         row_(work.tile.row + warpgroup * kRowsOfWarpgroup),
-        column_(work.columns.begin) {}
+        column_(work.column) {}
 
   HP_DEVICE void run() {
 #pragma unroll
@@ -32,8 +32,11 @@ class GradientConsumer {
       if constexpr (kOfKeys) value_sums_[i] = 0;
     }
     if constexpr (!kOfKeys) take_numbers();
-    if (const int steps = work_.steps(kColumns); steps > 0) go_over_columns(steps);
-    store();
+    if (work_.steps > 0) go_over_columns();
+    if constexpr (kOfKeys) {
+      if (work_.parts > 1) gather_parts();
+    }
+    if (work_.part == 0) store();
   }
 
  private:
@@ -42,6 +45,8 @@ class GradientConsumer {
   static constexpr int kColumns = Shared::kColumns;
   static constexpr int kScores = kColumns / 2;
   static constexpr int kSums = kConfig.head_dim / 2;
+  static constexpr int kGather = 1;  // named barrier
+  static_assert(!kOfKeys || row_bytes(kConfig) * 2 <= kGradientRing, "sums of a block fit there");
   using Fragments = std::uint32_t[kColumns / 16][4];
 
   [[nodiscard]] HP_DEVICE int row_of_thread() const {
@@ -62,15 +67,15 @@ class GradientConsumer {
     }
   }
 
-  HP_DEVICE void go_over_columns(int steps) {
+  HP_DEVICE void go_over_columns() {
     wait_barrier(&sync_.rows_full, 0);
     int before = 0;  // the slot of the tile before
 #pragma unroll 1
-    for (int left = steps; left > 0; --left) {
+    for (int left = work_.steps; left > 0; --left) {
       wait_barrier(&sync_.column_full[slots_.slot], slots_.parity);
       multiply_columns(0, scores_);
       end_sums<1>();
-      if (left < steps) release(before);
+      if (left < work_.steps) release(before);
       multiply_columns(1, products_);
       take_scores();
       if constexpr (kOfKeys) {
@@ -183,6 +188,43 @@ class GradientConsumer {
   HP_DEVICE void release(int slot) const {
     __syncwarp();
     if (thread_ % 32 == 0) arrive(&sync_.column_empty[slot]);
+  }
+
+  // The first block adds up what the others of its cluster have, in their order. Sums lie where
+  // columns did.
+  HP_DEVICE void gather_parts() {
+    sync_threads(kGather, kGradientConsumers * kWarpgroup);  // nobody reads columns any more
+    if (work_.part > 0) leave_sums();
+    sync_cluster();
+    if (work_.part == 0) {
+#pragma unroll 1
+      for (int part = 1; part < work_.parts; ++part) add_sums(part);
+    }
+    sync_cluster();  // a block stays until its sums are read
+  }
+
+  [[nodiscard]] HP_DEVICE float* place_of_sums() const {
+    auto* const ring = reinterpret_cast<float*>(shared_.columns(0, 0));
+    return ring + warpgroup_ * 2 * kSums * kWarpgroup + thread_;
+  }
+
+  HP_DEVICE void leave_sums() {
+    float* const place = place_of_sums();
+#pragma unroll
+    for (int i = 0; i < kSums; ++i) {
+      place[i * kWarpgroup] = sums_[i];
+      place[(kSums + i) * kWarpgroup] = value_sums_[i];
+    }
+  }
+
+  HP_DEVICE void add_sums(int part) {
+    const std::uint32_t place = address_in_block(place_of_sums(), static_cast<std::uint32_t>(part));
+#pragma unroll
+    for (int i = 0; i < kSums; ++i) {
+      constexpr std::uint32_t kBytes = kWarpgroup * sizeof(float);
+      sums_[i] += load_from_block(place + i * kBytes);
+      value_sums_[i] += load_from_block(place + (kSums + i) * kBytes);
+    }
   }
 
   HP_DEVICE void store() const {

@@ -9,31 +9,35 @@
 // query head in turn where rows are keys.
 namespace harpe::device {
 
-// What a block makes and meets; the same for all its roles.
+// What a block makes and meets; the same for all its roles. Columns are met in steps, those of a
+// head and then those of the next.
 struct GradientWork {
   GradientTile tile;
   ColumnRange columns;
-  int first_head;  // whose columns are met
-  int heads;
-
-  [[nodiscard]] HP_DEVICE int steps(int columns_of_tile) const {
-    return ceil_div(columns.end - columns.begin, columns_of_tile) * heads;
-  }
+  int head;    // whose columns are met first
+  int column;  // that is met first
+  int steps;
+  int part;  // of those that make the same rows
+  int parts;
 };
 
 template <GradientSide kSide>
-HP_DEVICE GradientWork gradient_work(const GradientArgs& args, int ticket) {
-  const GradientRows& side = kSide == GradientSide::Keys ? args.keys : args.queries;
+HP_DEVICE GradientWork gradient_work(const GradientArgs& args, int block) {
+  constexpr bool kOfKeys = kSide == GradientSide::Keys;
+  constexpr int kColumns = column_tile(kSide);
+  const GradientRows& side = kOfKeys ? args.keys : args.queries;
   GradientWork work;
-  work.tile = gradient_tile(side, ticket, kGradientRows);
+  work.parts = kOfKeys ? args.key_parts : 1;
+  work.part = block % work.parts;
+  work.tile = gradient_tile(side, block / work.parts, kGradientRows);
   work.columns = seen_columns(side, work.tile.row, kGradientRows);
-  if constexpr (kSide == GradientSide::Keys) {
-    work.first_head = work.tile.head * args.heads_per_kv_head;
-    work.heads = args.heads_per_kv_head;
-  } else {
-    work.first_head = work.tile.head / args.heads_per_kv_head;
-    work.heads = 1;
-  }
+  const int heads = kOfKeys ? args.heads_per_kv_head : 1;
+  const int of_head = ceil_div(work.columns.end - work.columns.begin, kColumns);
+  const StepRange steps = steps_of_part(of_head * heads, work.part, work.parts);
+  work.steps = steps.end - steps.begin;
+  const int head = work.steps > 0 ? steps.begin / of_head : 0;
+  work.head = head + (kOfKeys ? work.tile.head * heads : work.tile.head / args.heads_per_kv_head);
+  work.column = work.columns.begin + (steps.begin - head * of_head) * kColumns;
   return work;
 }
 
@@ -57,7 +61,7 @@ class GradientProducer {
 
   // By one thread.
   HP_DEVICE void bring_matrices() {
-    if (work_.columns.begin == work_.columns.end) return;
+    if (work_.steps == 0) return;
     load_rows();
     for_each_tile([&](int head, int column) {
       Barrier* const full = &sync_.column_full[slots_.slot];
@@ -92,14 +96,16 @@ class GradientProducer {
 
   template <class Bring>
   HP_DEVICE void for_each_tile(const Bring& bring) {
+    int head = work_.head;
+    int column = work_.column;
 #pragma unroll 1
-    for (int head = 0; head < work_.heads; ++head) {
-#pragma unroll 1
-      for (int column = work_.columns.begin; column < work_.columns.end;
-           column += Shared::kColumns) {
-        bring(work_.first_head + head, column);
-        slots_.advance();
-      }
+    for (int left = work_.steps; left > 0; --left) {
+      bring(head, column);
+      slots_.advance();
+      column += Shared::kColumns;
+      if (column < work_.columns.end) continue;
+      column = work_.columns.begin;
+      ++head;
     }
   }
 

@@ -53,6 +53,17 @@ HP_SHARED_CODE ColumnRange seen_columns(const GradientRows& side, int first, int
   return {begin, larger(begin, end)};
 }
 
+struct StepRange {
+  int begin;
+  int end;
+};
+
+// Of so many steps that several blocks share.
+HP_SHARED_CODE StepRange steps_of_part(int steps, int part, int parts) {
+  const auto cut = [&](int at) { return static_cast<int>(std::int64_t{steps} * at / parts); };
+  return {cut(part), cut(part + 1)};
+}
+
 // Whether some of rows [first, first + count) do not see some of the columns of a tile, or columns
 // do not exist.
 HP_SHARED_CODE bool is_cut(const GradientRows& side, int first, int count, int column, int tile) {
