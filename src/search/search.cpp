@@ -98,6 +98,7 @@ class Searcher {
       walk_space(*problem);
       simulate_kept(*problem);
       refine(*problem);
+      simulate_spread(*problem);
     } else if (!pool_.simulates()) {
       return problem.error();
     } else {
@@ -311,6 +312,17 @@ class Searcher {
       if ((slow || one.bound >= pool_.best_time()) && !options_.exhaustive) continue;
       show("simulating", done, std::min(most, static_cast<std::int64_t>(kept_.size())));
       if (add(one, problem)) ++done;
+    }
+  }
+
+  // From all over the outlines, up to the slowest that was kept.
+  void simulate_spread(const Problem& problem) {
+    std::ranges::sort(kept_, comes_first);
+    const std::int64_t most = std::min(options_.spread, std::ssize(kept_));
+    for (std::int64_t i = 0; i < most && !is_over(); ++i) {
+      show("simulating slower ones", i, most);
+      const std::int64_t place = most == 1 ? 0 : i * (std::ssize(kept_) - 1) / (most - 1);
+      add(kept_[static_cast<std::size_t>(place)], problem);
     }
   }
 
