@@ -1,11 +1,11 @@
 #include "driver/measure.h"
 
 #include <algorithm>
-#include <array>
 #include <memory>
 
 #include "driver/certify.h"
 #include "driver/check.h"
+#include "driver/executor_pool.h"
 #include "driver/halving.h"
 #include "driver/memory.h"
 #include "driver/run.h"
@@ -17,30 +17,20 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 struct Contender {
+  std::size_t index = 0;
   MeasuredSchedule result;
   std::optional<Plan> plan;  // none: refused
-  std::unique_ptr<Executor> executor;
   double expected_us = 0;
-  std::int64_t last_used = 0;
 
   [[nodiscard]] bool is_in() const { return result.outcome == MeasuredAs::NotReached; }
-  void leave(MeasuredAs outcome, const std::string& reason) {
-    result.outcome = outcome;
-    result.reason = reason;
-    executor.reset();
-  }
 };
-
-// Something else may have to go before it fits.
-bool is_about_memory(const Diag& diag) {
-  constexpr std::array kCodes = {DiagCode::I502, DiagCode::X005, DiagCode::G005, DiagCode::G073};
-  return std::ranges::find(kCodes, diag.code) != kCodes.end();
-}
 
 class Measurement {
  public:
   Measurement(Session& session, const MeasureRequest& request)
-      : session_(session), request_(request) {
+      : session_(session),
+        request_(request),
+        executors_([this](std::size_t index) { return make_for(*all_[index].plan); }) {
     out_.backend = request.backend.backend;
     out_.processor = processor_of(out_.backend);
   }
@@ -72,7 +62,9 @@ class Measurement {
       const bool is_known = std::ranges::any_of(
           all_, [&](const Contender& other) { return other.result.schedule.form == one.form; });
       if (is_known || !one.excluded.empty()) continue;
-      all_.emplace_back().result.schedule = one;
+      Contender& added = all_.emplace_back();
+      added.index = all_.size() - 1;
+      added.result.schedule = one;
     }
   }
 
@@ -118,25 +110,25 @@ class Measurement {
         continue;
       }
       show("preparing", place, std::ssize(all_));
-      if (wake(one)) HP_REQUIRE_OK(check(one));
+      if (Executor* const executor = wake(one)) HP_REQUIRE_OK(check(one, *executor));
       if (one.is_in()) ready_.push_back(&one);
     }
     return Ok{};
   }
 
   // The reference is computed for the first that runs.
-  Checked<Ok> check(Contender& one) {
+  Checked<Ok> check(Contender& one, const Executor& executor) {
     if (!reference_) {
       show("computing the reference", 0, 1);
       HP_TRY(reference_, make_reference(plans_, inputs_, request_.seed, thread_count()));
     }
-    const Checked<TensorMap> outputs = gather_outputs(*one.executor, one.plan->program);
+    const Checked<TensorMap> outputs = gather_outputs(executor, one.plan->program);
     if (!outputs.ok()) {
       refuse(one, outputs.error());
       return Ok{};
     }
     const CheckReport report = compare_outputs(*one.plan, *outputs, *reference_);
-    if (!report.passed()) one.leave(MeasuredAs::Wrong, render_message(failure_of(report)));
+    if (!report.passed()) leave(one, MeasuredAs::Wrong, render_message(failure_of(report)));
     return Ok{};
   }
 
@@ -174,61 +166,51 @@ class Measurement {
   }
 
   [[nodiscard]] std::vector<double> turn(Contender& one) {
-    if (!wake(one)) return {};
-    one.last_used = ++turns_;
+    Executor* const executor = wake(one);
+    if (executor == nullptr) return {};
     const auto times =
-        take_turn(*one.executor, one.expected_us, request_.iterations, request_.backend.wait_limit);
+        take_turn(*executor, one.expected_us, request_.iterations, request_.backend.wait_limit);
     if (times.ok()) return *times;
-    one.leave(MeasuredAs::Faulted, render(times.error()));
+    leave(one, MeasuredAs::Faulted, render(times.error()));
     return {};
   }
 
-  // Makes its executor where it has none, and warms it up. False: it has left.
-  bool wake(Contender& one) {
-    if (one.executor) return true;
-    Checked<Ok> made = make(one);
-    while (!made.ok() && is_about_memory(made.error()) && make_room(one)) made = make(one);
-    if (!made.ok()) {
-      refuse(one, made.error());
-      return false;
+  // Its executor, warm; none: it has left.
+  Executor* wake(Contender& one) {
+    const Checked<ExecutorPool::Got> got = executors_.at(one.index);
+    if (!got.ok()) {
+      refuse(one, got.error());
+      return nullptr;
     }
-    one.last_used = ++turns_;
-    const Result<double, FaultReport> time = warm_up(*one.executor, request_.backend.wait_limit);
+    if (!got->is_new) return got->executor;
+    const Result<double, FaultReport> time = warm_up(*got->executor, request_.backend.wait_limit);
     if (!time.ok()) {
-      one.leave(MeasuredAs::Faulted, render(time.error()));
-      return false;
+      leave(one, MeasuredAs::Faulted, render(time.error()));
+      return nullptr;
     }
     one.expected_us = *time;
-    return true;
+    return got->executor;
   }
 
-  [[nodiscard]] Checked<Ok> make(Contender& one) {
+  [[nodiscard]] Checked<std::unique_ptr<Executor>> make_for(const Plan& plan) {
     if (request_.backend.backend == Backend::Cpu) {
-      const auto ranks = one.plan->mesh.ranks();
-      HP_REQUIRE_OK(check_memory("this plan", arena_bytes(*one.plan) * ranks));
+      HP_REQUIRE_OK(check_memory("this plan", arena_bytes(plan) * plan.mesh.ranks()));
     }
-    HP_TRY(std::unique_ptr<Executor> executor, make_executor(*one.plan, request_.backend));
+    HP_TRY(std::unique_ptr<Executor> executor, make_executor(plan, request_.backend));
     for (const auto& [name, tensor] : inputs_) HP_REQUIRE_OK(executor->set_input(name, tensor));
-    one.executor = std::move(executor);
-    return Ok{};
-  }
-
-  // By the executor that was used last: its next turn is the farthest. False: there is none.
-  bool make_room(const Contender& wanted) {
-    Contender* last = nullptr;
-    for (Contender& one : all_) {
-      if (&one == &wanted || !one.executor) continue;
-      if (last == nullptr || one.last_used > last->last_used) last = &one;
-    }
-    if (last == nullptr) return false;
-    last->executor.reset();
-    return true;
+    return executor;
   }
 
   void refuse(Contender& one, const Diag& diag) {
     if (!refusal_) refusal_ = diag;
     one.result.code = info(diag.code).name;
-    one.leave(MeasuredAs::Refused, render_message(diag));
+    leave(one, MeasuredAs::Refused, render_message(diag));
+  }
+
+  void leave(Contender& one, MeasuredAs outcome, const std::string& reason) {
+    one.result.outcome = outcome;
+    one.result.reason = reason;
+    executors_.drop(one.index);
   }
 
   // Behind those that were left: who was put out earlier stands further down.
@@ -288,7 +270,7 @@ class Measurement {
   std::optional<Diag> refusal_;     // the first
   TensorMap inputs_;
   std::optional<Reference> reference_;
-  std::int64_t turns_ = 0;
+  ExecutorPool executors_;
 };
 
 }  // namespace
