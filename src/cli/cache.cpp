@@ -76,6 +76,13 @@ std::string print_sizes(const CacheKey& key) {
   return out;
 }
 
+// One that was measured says more than the best predicted.
+const CachedSchedule& best_of(const CacheEntry& entry) {
+  const auto measured = std::ranges::find_if(
+      entry.schedules, [](const CachedSchedule& one) { return one.measured.has_value(); });
+  return measured == entry.schedules.end() ? entry.schedules.front() : *measured;
+}
+
 Json to_json(const CacheFile& file) {
   const CacheKey& key = file.entry.key;
   Json sizes = Json::object();
@@ -85,7 +92,9 @@ Json to_json(const CacheFile& file) {
     Json item = Json::object();
     item.set("label", schedule.label)
         .set("time_us", schedule.predicted.microseconds())
-        .set("measured_us", schedule.measured ? Json(schedule.measured->microseconds()) : Json())
+        .set("measured_us",
+             schedule.measured ? Json(schedule.measured->time.microseconds()) : Json())
+        .set("measured_on", schedule.measured ? Json(schedule.measured->processor) : Json())
         .set("memory_bytes", schedule.memory_bytes);
     schedules.push_back(std::move(item));
   }
@@ -112,11 +121,11 @@ Checked<int> list(const CommandLine& line, const std::string& folder) {
   Json::Array all;
   for (const CacheFile& file : listing.files) {
     const CacheKey& key = file.entry.key;
-    const CachedSchedule& best = file.entry.schedules.front();
-    lines.push_back({key.program, key.mesh, key.machine, best.label,
-                     print_seconds(best.measured.value_or(best.predicted).seconds()),
-                     print_bytes(best.memory_bytes), file.entry.date,
-                     print_sizes(key) + " " + key.dtype});
+    const CachedSchedule& best = best_of(file.entry);
+    lines.push_back(
+        {key.program, key.mesh, key.machine, best.label,
+         print_seconds((best.measured ? best.measured->time : best.predicted).seconds()),
+         print_bytes(best.memory_bytes), file.entry.date, print_sizes(key) + " " + key.dtype});
     all.push_back(to_json(file));
   }
   const std::string title = folder + ": " + count(listing.files.size()) + "\n";

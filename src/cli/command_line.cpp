@@ -49,6 +49,8 @@ constexpr std::array kVerbs = {
     Verb{"tune", "OP|FILE.op [P=V ...]", "search for the best schedules on a machine, and say why",
          "  harpe tune attention seq=65536 heads=32 head_dim=128 causal=true --mesh cp=8\n"
          "  harpe tune gemm_rs m=8192 n=8192 k=28672 --mesh tp=8 --machine h200x8 -o best.plan\n"
+         "  harpe tune ag_gemm m=8192 n=28672 k=8192 --mesh tp=8 --measure --backend cuda --budget "
+         "300\n"
          "  harpe tune attention seq=64 heads=4 --mesh cp=4 --verify-all --json -"},
     Verb{"cache", "list|export FILE|import FILE|prune",
          "what earlier searches found: list it, carry it elsewhere, tidy up",

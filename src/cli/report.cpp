@@ -98,4 +98,19 @@ Json to_json(const Certificate& certificate) {
       .set("memory_bytes", certificate.peak_bytes);
 }
 
+Json to_json(const Agreement& agreement) {
+  const auto number = [](std::optional<double> value) { return value ? Json(*value) : Json(); };
+  return Json::object()
+      .set("family", agreement.family)
+      .set("counts", agreement.counts)
+      .set("cases", agreement.count)
+      .set("median_error", agreement.median_error)
+      .set("error_90", agreement.error_90)
+      .set("mean_ratio", agreement.mean_ratio)
+      .set("spearman", agreement.spearman)
+      .set("kendall", agreement.kendall)
+      .set("regret_1", number(agreement.regret_1))
+      .set("regret_8", number(agreement.regret_8));
+}
+
 }  // namespace harpe::cli

@@ -3,6 +3,7 @@
 #include <string>
 
 #include "cli/terminal.h"
+#include "driver/agreement.h"
 #include "driver/certify.h"
 #include "driver/json.h"
 #include "driver/summary.h"
@@ -17,5 +18,7 @@ void add_plan(Json& json, const PlanSummary& plan);
 
 [[nodiscard]] Rows rows_of(const Certificate& certificate);
 [[nodiscard]] Json to_json(const Certificate& certificate);
+
+[[nodiscard]] Json to_json(const Agreement& agreement);
 
 }  // namespace harpe::cli

@@ -182,7 +182,8 @@ void progress(const RunRequest& request, std::string_view text) {
 
 Checked<int> run_as_asked(const CommandLine& line, Session& session, RunRequest request) {
   HP_REQUIRE_OK(check_json(line));
-  HP_TRY(const Request subject, request_of(line));
+  HP_TRY(Request subject, request_of(line));
+  subject.backend = request.backend.backend;
   progress(request, "lowering");
   HP_TRY(const Plan plan, session.plan(subject));
   if (const auto fault = line.value("inject")) {

@@ -7,8 +7,10 @@
 
 #include "cli/report.h"
 #include "cli/request.h"
+#include "cli/tune_measured.h"
 #include "cli/verbs.h"
 #include "driver/files.h"
+#include "driver/measured_plans.h"
 #include "driver/memory.h"
 #include "driver/simulation.h"
 #include "driver/target.h"
@@ -18,8 +20,8 @@ namespace harpe::cli {
 namespace {
 
 constexpr std::int64_t kMostTop = 1000;
+constexpr std::int64_t kMostSpread = 1000;
 constexpr std::int64_t kMostSeconds = 1'000'000;
-constexpr std::int64_t kMeasuredRounds = 5;
 constexpr std::size_t kDifferencesShown = 3;
 constexpr std::size_t kMostRows = 8;
 
@@ -69,6 +71,8 @@ Checked<SearchOptions> search_options_of(const CommandLine& line) {
          read_count(line, "memory", 1, std::numeric_limits<std::int64_t>::max()));
   HP_TRY(const auto cuts, read_count(line, "cuts", 0, 3));
   if (cuts) options.cuts = static_cast<int>(*cuts);
+  HP_TRY(const auto spread, read_count(line, "spread", 1, kMostSpread));
+  options.spread = spread.value_or(0);
   options.exhaustive = line.has("exhaustive");
   options.interrupted = [] { return interrupts > 0; };
   options.progress = [](std::string_view stage, std::int64_t done, std::int64_t of) {
@@ -78,6 +82,16 @@ Checked<SearchOptions> search_options_of(const CommandLine& line) {
 }
 
 std::string print_time(Picoseconds time) { return print_seconds(time.seconds()); }
+
+std::string print_best(const Tuned& tuned) {
+  const Evaluated& best = tuned.result.top.front();
+  std::string time = print_time(best.time());
+  if (tuned.measured && tuned.measured->winner() != nullptr) {
+    time = print_seconds(tuned.measured->winner()->median_us * 1e-6) + " measured, " + time +
+           " predicted";
+  }
+  return time + ", " + print_bytes(best.memory_bytes) + " a rank";
+}
 
 Rows rows_of(const Tuned& tuned) {
   const SearchResult& result = tuned.result;
@@ -89,13 +103,15 @@ Rows rows_of(const Tuned& tuned) {
                             result.candidates, result.pruned, result.estimated, result.simulated)},
       {"search",
        print_seconds(result.seconds) + (result.complete ? "" : ", ended before it was done")},
-      {"best",
-       fmt::format("{}, {} a rank", print_time(best.time()), print_bytes(best.memory_bytes))}};
+      {"best", print_best(tuned)}};
   if (tuned.seeds > 0) {
     rows.emplace_back(
         "cache", tuned.known_since
                      ? "began with what the same search found on " + *tuned.known_since
                      : fmt::format("began with {} schedules found for other sizes", tuned.seeds));
+  }
+  if (tuned.measured) {
+    for (auto& row : measured_rows(*tuned.measured)) rows.push_back(std::move(row));
   }
   if (tuned.certificate) rows.emplace_back("proved", coverage_of(*tuned.certificate));
   for (const Refused& one : result.refused) {
@@ -107,18 +123,14 @@ Rows rows_of(const Tuned& tuned) {
   return rows;
 }
 
-std::string print_candidates(const Tuned& tuned, const std::vector<double>& measured) {
+std::string print_candidates(const Tuned& tuned) {
   std::vector<std::vector<std::string>> lines;
   lines.push_back({"", "time", "bound", "memory", "schedule"});
-  if (!measured.empty()) lines.front().insert(lines.front().begin() + 2, "measured");
   std::size_t index = 0;
   for (const Evaluated& one : tuned.result.top) {
     lines.push_back({std::to_string(++index), print_time(one.time()),
                      one.bound.value > 0 ? print_time(one.bound) : "-",
                      print_bytes(one.memory_bytes), one.label});
-    if (measured.empty()) continue;
-    lines.back().insert(lines.back().begin() + 2,
-                        index <= measured.size() ? print_seconds(measured[index - 1]) : "-");
   }
   return "\nbest schedules\n" + print_table(lines);
 }
@@ -137,8 +149,8 @@ std::string print_comparisons(const Tuned& tuned) {
                      (why.empty() ? "the same critical path" : why) +
                          (one.excluded.empty() ? "" : "; " + one.excluded)});
   }
-  return "\nnamed schedules against it, and what their critical paths spend more on\n" +
-         print_table(lines);
+  return std::string("\nnamed schedules against it") + (tuned.measured ? " as predicted" : "") +
+         ", and what their critical paths spend more on\n" + print_table(lines);
 }
 
 Json to_json(const Tuned& tuned, const Evaluated& one) {
@@ -206,6 +218,7 @@ void add_search(Json& json, const Tuned& tuned) {
       .set("baselines", list_to_json(tuned, result.baselines))
       .set("comparisons", comparisons_to_json(tuned))
       .set("refused", refused_to_json(result.refused));
+  if (tuned.measured) json.set("measured", measured_to_json(tuned));
 }
 
 void add_verified(Json& json, Rows& rows, const VerifiedAll& all) {
@@ -223,6 +236,22 @@ void add_verified(Json& json, Rows& rows, const VerifiedAll& all) {
   }
 }
 
+Checked<Ok> write_files(const CommandLine& line, const TuneRequest& request, const Tuned& tuned) {
+  if (const auto path = line.value("measurements")) {
+    HP_REQUIRE_OK(append_text(
+        *path, print_measurements(request.subject, tuned.machine.name, *tuned.measured)));
+  }
+  if (const auto path = line.value("output-file")) {
+    show_progress("lowering the best");
+    HP_REQUIRE_OK(write_best(*path, tuned));
+  }
+  if (const auto path = line.value("report")) {
+    show_progress("writing the report");
+    HP_REQUIRE_OK(write_report(*path, print_command(line), HARPE_VERSION, tuned));
+  }
+  return Ok{};
+}
+
 }  // namespace
 
 Checked<int> tune_schedule(const CommandLine& line, Session& session) {
@@ -233,51 +262,36 @@ Checked<int> tune_schedule(const CommandLine& line, Session& session) {
   TuneRequest request;
   HP_TRY(request.subject, operator_request_of(line));
   HP_TRY(request.search, search_options_of(line));
+  HP_TRY(request.measure, measure_request_of(line));
   request.homes = line.values("home");
   HP_TRY(const auto seed, read_count(line, "seed", 0, std::numeric_limits<std::int64_t>::max()));
+  const auto drawn_from = static_cast<std::uint64_t>(seed.value_or(0));
+  if (request.measure) request.measure->seed = drawn_from;
   std::signal(SIGINT, count_interrupt);
   HP_TRY(const Tuned tuned, tune(session, request));
   Json json = start_json(line);
   add_search(json, tuned);
   Rows rows = rows_of(tuned);
-  std::vector<double> measured;
-  if (line.has("measure")) {
-    HP_TRY(measured,
-           measure_top(tuned, request.search.top, kMeasuredRounds,
-                       static_cast<std::uint64_t>(seed.value_or(0)), request.search.progress));
-    json.set("measured_us", [&] {
-      Json::Array times;
-      for (const double time : measured) times.emplace_back(time * 1e6);
-      return Json(std::move(times));
-    }());
-  }
   std::optional<VerifiedAll> all;
   if (line.has("verify-all")) {
-    HP_TRY(all, verify_all(tuned, request.search, static_cast<std::uint64_t>(seed.value_or(0)),
-                           request.search.progress));
+    HP_TRY(all, verify_all(tuned, request.search, drawn_from, request.search.progress));
     add_verified(json, rows, *all);
   }
-  if (const auto path = line.value("output-file")) {
-    show_progress("lowering the best");
-    HP_REQUIRE_OK(write_best(*path, tuned));
-  }
+  HP_REQUIRE_OK(write_files(line, request, tuned));
   for (const Diag& diag : tuned.passed_over) print_error(render(diag, "warning") + "\n");
-  if (const auto path = line.value("report")) {
-    show_progress("writing the report");
-    HP_REQUIRE_OK(write_report(*path, print_command(line), HARPE_VERSION, tuned));
-  }
-  const std::string title =
-      tuned.program.name + " on " + print_mesh_option(tuned.mesh) + ", searched\n";
-  HP_REQUIRE_OK(show_results(line,
-                             title + print_rows(rows) + print_candidates(tuned, measured) +
-                                 print_comparisons(tuned) + "\n" +
-                                 script_of(tuned, tuned.result.top.front()),
-                             json));
+  const std::string title = tuned.program.name + " on " + print_mesh_option(tuned.mesh) +
+                            ", searched" + (tuned.measured ? " and measured" : "") + "\n";
+  HP_REQUIRE_OK(show_results(
+      line,
+      title + print_rows(rows) +
+          (tuned.measured ? print_measured(*tuned.measured) : print_candidates(tuned)) +
+          print_comparisons(tuned) + "\n" + script_of(tuned, tuned.result.top.front()),
+      json));
   if (all && all->wrong > 0) {
     for (const std::string& failure : all->failures) print_error(failure);
     return kRefused;
   }
-  return kDone;
+  return tuned.measured ? report_failures(*tuned.measured) : kDone;
 }
 
 }  // namespace harpe::cli

@@ -1,6 +1,6 @@
 #include <fmt/format.h>
 
-#include "cli/terminal.h"
+#include "cli/report.h"
 #include "cli/verbs.h"
 #include "driver/machines.h"
 #include "driver/validation.h"
@@ -13,6 +13,10 @@ std::string print_correlation(const Agreement& of, double value) {
   return of.count < 2 ? "-" : fmt::format("{:.3f}", value);
 }
 
+std::string print_regret(std::optional<double> regret) {
+  return regret ? fmt::format("{:.1f} %", 100 * *regret) : "-";
+}
+
 std::string print_validation(const Validation& validation, const Machine& machine) {
   std::vector<std::vector<std::string>> lines = {
       {"schedule", "of", "predicted", "measured", "ratio", ""}};
@@ -23,18 +27,21 @@ std::string print_validation(const Validation& validation, const Machine& machin
                      fmt::format("{:.2f}", one.ratio()), one.measured.counts ? "" : "not counted"});
   }
   std::string text = machine.name + "\n" + print_table(lines) + "\n";
-  std::vector<std::vector<std::string>> rows = {
-      {"", "cases", "median error", "90 % within", "mean ratio", "Spearman", "Kendall"}};
+  std::vector<std::vector<std::string>> rows = {{"", "cases", "median error", "90 % within",
+                                                 "mean ratio", "Spearman", "Kendall", "regret of 1",
+                                                 "of 8"}};
   for (const Agreement& one : validation.agreements) {
     rows.push_back(
         {one.family, std::to_string(one.count), fmt::format("{:.1f} %", 100 * one.median_error),
          fmt::format("{:.1f} %", 100 * one.error_90), fmt::format("{:.2f}", one.mean_ratio),
-         print_correlation(one, one.spearman), print_correlation(one, one.kendall)});
+         print_correlation(one, one.spearman), print_correlation(one, one.kendall),
+         print_regret(one.regret_1), print_regret(one.regret_8)});
   }
   return text + print_table(rows);
 }
 
-Json to_json(const CommandLine& line, const Validation& validation, const Machine& machine) {
+Json validation_to_json(const CommandLine& line, const Validation& validation,
+                        const Machine& machine) {
   Json::Array cases;
   for (const Prediction& one : validation.predictions) {
     cases.push_back(Json::object()
@@ -48,15 +55,7 @@ Json to_json(const CommandLine& line, const Validation& validation, const Machin
   }
   Json::Array agreements;
   for (const Agreement& one : validation.agreements) {
-    agreements.push_back(Json::object()
-                             .set("family", one.family)
-                             .set("counts", one.counts)
-                             .set("cases", one.count)
-                             .set("median_error", one.median_error)
-                             .set("error_90", one.error_90)
-                             .set("mean_ratio", one.mean_ratio)
-                             .set("spearman", one.spearman)
-                             .set("kendall", one.kendall));
+    agreements.push_back(to_json(one));
   }
   return start_json(line)
       .set("machine", machine.name)
@@ -83,7 +82,7 @@ Checked<int> validate_predictions(const CommandLine& line, Session& session) {
   HP_TRY(const Validation validation,
          validate(session, *folder, machine, [](std::string_view what) { show_progress(what); }));
   HP_REQUIRE_OK(show_results(line, print_validation(validation, machine),
-                             to_json(line, validation, machine)));
+                             validation_to_json(line, validation, machine)));
   return kDone;
 }
 

@@ -1,8 +1,10 @@
 #include "driver/backend.h"
 
 #include "driver/options.h"
+#include "driver/profile_host.h"
 #include "exec/cpu/cpu_executor.h"
 #ifdef HARPE_WITH_CUDA
+#include "exec/cuda/device.h"
 #include "exec/cuda/executor/cuda_executor.h"
 #endif
 
@@ -22,15 +24,29 @@ Checked<std::unique_ptr<Executor>> make_on_gpus(const Plan& plan, const BackendR
                                    .drop_signal_of = request.lose_at,
                                    .delay_seed = request.delay_seed});
 }
+
+std::string name_of_gpu() {
+  prepare_cuda_environment();
+  const auto driver = cuda::open_driver();
+  if (!driver.ok()) return "";
+  const Checked<std::string> name = cuda::name_of(**driver, cuda::DeviceId(0));
+  return name.ok() ? *name : "";
+}
 #else
 Checked<std::unique_ptr<Executor>> make_on_gpus(const Plan&, const BackendRequest&) {
   return make_diag(DiagCode::G001, {});
 }
+
+std::string name_of_gpu() { return ""; }
 #endif
 
 }  // namespace
 
 std::string_view print(Backend backend) { return backend == Backend::Cuda ? "cuda" : "cpu"; }
+
+std::string processor_of(Backend backend) {
+  return backend == Backend::Cuda ? name_of_gpu() : describe_host();
+}
 
 Checked<std::unique_ptr<Executor>> make_executor(const Plan& plan, const BackendRequest& request) {
   if (request.backend == Backend::Cuda) return make_on_gpus(plan, request);

@@ -17,6 +17,9 @@ namespace harpe {
 enum class Backend : std::uint8_t { Cpu, Cuda };
 [[nodiscard]] std::string_view print(Backend backend);  // "cpu", "cuda"
 
+// What does the work there: "NVIDIA H200", "AMD EPYC, 2 cores"; "" where there is no GPU.
+[[nodiscard]] std::string processor_of(Backend backend);
+
 struct BackendRequest {
   Backend backend = Backend::Cpu;
   bool share_gpus = false;                  // ranks may share a GPU

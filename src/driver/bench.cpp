@@ -8,6 +8,7 @@
 #include "driver/certify.h"
 #include "driver/check.h"
 #include "driver/statistics.h"
+#include "driver/turns.h"
 #include "ir/interpret.h"
 #include "schedule/named/registry.h"
 
@@ -18,9 +19,6 @@ using Clock = std::chrono::steady_clock;
 
 constexpr double kLinkBytesPerUs = 389e3;                      // NVLink, each way
 constexpr std::int64_t kMostCompared = std::int64_t{1} << 28;  // elements of outputs
-constexpr std::int64_t kWarmUps = 3;
-constexpr double kLongestTurnUs = 300e3;
-constexpr std::int64_t kLeastIterations = 2;
 constexpr std::int64_t kCpuRanks = 4;
 
 // One that takes its turns.
@@ -75,8 +73,7 @@ class Contest {
     add_schedules(mesh, progress);
     for (Contender& one : all_) {
       progress(what.name + ": warming up " + one.entry.name);
-      const std::vector<double> times = turn(one, kWarmUps);
-      if (!times.empty()) one.expected_us = times.back();
+      warm_up(one);
     }
     compare();
     for (std::int64_t round = 0; round < request_.rounds; ++round) {
@@ -158,29 +155,20 @@ class Contest {
     }
   }
 
-  // Times of executions back to back, in microseconds; empty after a fault.
-  [[nodiscard]] std::vector<double> turn(Contender& one, std::int64_t iterations) {
-    std::vector<double> times;
-    if (!one.executor) return times;
-    const Result<RunStats, FaultReport> stats = one.executor->run({.iterations = iterations});
-    if (!stats.ok()) {
-      one.fail(render(stats.error()));
-      return times;
-    }
-    for (const auto time : stats->iterations) {
-      times.push_back(std::chrono::duration<double, std::micro>(time).count());
-    }
-    return times;
+  void warm_up(Contender& one) const {
+    if (!one.executor) return;
+    const Result<double, FaultReport> time =
+        harpe::warm_up(*one.executor, request_.backend.wait_limit);
+    if (!time.ok()) return one.fail(render(time.error()));
+    one.expected_us = *time;
   }
 
-  // The first execution of a turn waits for ranks that begin later: it does not count. Long ones
-  // need fewer.
-  void measure(Contender& one) {
-    const auto fitting = static_cast<std::int64_t>(kLongestTurnUs / std::max(1.0, one.expected_us));
-    const std::int64_t iterations =
-        std::min(request_.iterations, std::max(kLeastIterations, fitting));
-    const std::vector<double> times = turn(one, iterations + 1);
-    if (!times.empty()) one.times.insert(one.times.end(), times.begin() + 1, times.end());
+  void measure(Contender& one) const {
+    if (!one.executor) return;
+    const auto times =
+        take_turn(*one.executor, one.expected_us, request_.iterations, request_.backend.wait_limit);
+    if (!times.ok()) return one.fail(render(times.error()));
+    one.times.insert(one.times.end(), times->begin(), times->end());
   }
 
   [[nodiscard]] Checked<TensorMap> outputs_of(const Contender& one) const {

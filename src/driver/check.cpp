@@ -8,7 +8,6 @@
 #include <set>
 
 #include "driver/npy.h"
-#include "driver/scale.h"
 #include "ir/blocks.h"
 #include "ir/interpret.h"
 #include "support/check.h"
@@ -19,9 +18,8 @@ namespace {
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 // Positions on both sides of every block border of every axis that indexes rows of an output.
-Checked<std::vector<std::int64_t>> block_borders(const Plan& plan) {
+Checked<Ok> add_borders(const Plan& plan, std::set<std::int64_t>& borders) {
   HP_TRY(const Blocks blocks, Blocks::make(plan.program, plan.mesh, plan.form));
-  std::set<std::int64_t> borders;
   for (const BufferTable& buffer : blocks.buffers()) {
     if (buffer.role != Role::Out) continue;
     for (const int axis : buffer.axes) {
@@ -32,6 +30,12 @@ Checked<std::vector<std::int64_t>> block_borders(const Plan& plan) {
       }
     }
   }
+  return Ok{};
+}
+
+Checked<std::vector<std::int64_t>> block_borders(const std::vector<const Plan*>& plans) {
+  std::set<std::int64_t> borders;
+  for (const Plan* const plan : plans) HP_REQUIRE_OK(add_borders(*plan, borders));
   return std::vector<std::int64_t>(borders.begin(), borders.end());
 }
 
@@ -54,13 +58,9 @@ double difference(double got, double wanted) {
 // Walks the rows of one output that the reference computed.
 class Comparer {
  public:
-  Comparer(const Plan& plan, const std::string& buffer, const TensorMap& inputs,
+  Comparer(const Producer& producer, const std::string& buffer, const RowScale& scale,
            const HostTensor& wanted, const HostTensor& got, const std::vector<double>& term_scales)
-      : producer_(producer_of(plan.program, buffer)),
-        scale_(plan.program, producer_, inputs),
-        term_scales_(term_scales),
-        wanted_(wanted),
-        got_(got) {
+      : scale_(scale), term_scales_(term_scales), wanted_(wanted), got_(got) {
     HP_CHECK(got.shape == wanted.shape, "`" + buffer + "` has shape " + print_shape(got.shape) +
                                             ", its reference " + print_shape(wanted.shape));
     row_shape_ = wanted.shape;
@@ -69,7 +69,7 @@ class Comparer {
       row_shape_.pop_back();
     }
     // A logsumexp has no row of its own scale: it is a logarithm, measured against 1 or itself.
-    is_logarithm_ = producer_.stmt->monoid == Monoid::Lse && producer_.target == 1;
+    is_logarithm_ = producer.stmt->monoid == Monoid::Lse && producer.target == 1;
     out_.buffer = buffer;
     out_.rows = length_ == 0 ? 0 : element_count(wanted) / length_;
   }
@@ -113,8 +113,7 @@ class Comparer {
     return std::isnan(of_terms) ? scale_.of(index_of(row, row_shape_)) : of_terms;
   }
 
-  Producer producer_;
-  RowScale scale_;
+  const RowScale& scale_;
   const std::vector<double>& term_scales_;  // per row, NaN where the reference does not say
   const HostTensor& wanted_;
   const HostTensor& got_;
@@ -136,32 +135,52 @@ std::string print_short(double value) {
 
 bool CheckReport::passed() const { return std::ranges::all_of(outputs, &Comparison::passed); }
 
-Checked<CheckReport> check_outputs(const Plan& plan, const TensorMap& inputs,
-                                   const TensorMap& outputs, std::uint64_t seed, int threads) {
-  CheckReport report;
+Checked<Reference> make_reference(const std::vector<const Plan*>& plans, const TensorMap& inputs,
+                                  std::uint64_t seed, int threads) {
+  const Program& program = plans.front()->program;
   std::optional<RowSample> sample;
-  if (flops_of(plan.program) > kFullCheckFlops) {
-    HP_TRY(std::vector<std::int64_t> borders, block_borders(plan));
+  if (flops_of(program) > kFullCheckFlops) {
+    HP_TRY(std::vector<std::int64_t> borders, block_borders(plans));
     sample = RowSample{.seed = seed, .rows = kSampledRows, .query_borders = std::move(borders)};
-    report.sampled = true;
   }
-  HP_TRY(const Meaning meaning, interpret(plan.program, inputs, sample, threads));
+  Reference reference;
+  reference.sampled = sample.has_value();
+  HP_TRY(reference.meaning, interpret(program, inputs, sample, threads));
+  for (const auto& [buffer, wanted] : reference.meaning.outputs) {
+    const Producer producer = producer_of(program, buffer);
+    reference.scales.emplace(buffer, RowScale(program, producer, inputs));
+    reference.magnitudes[buffer] = {
+        .score = largest_score(*producer.stmt, inputs),
+        .logsum = largest_logsum(*producer.stmt, inputs, reference.meaning.outputs)};
+  }
+  return reference;
+}
+
+CheckReport compare_outputs(const Plan& plan, const TensorMap& outputs,
+                            const Reference& reference) {
+  const Meaning& meaning = reference.meaning;
+  CheckReport report;
+  report.sampled = reference.sampled;
   for (const auto& [buffer, got] : outputs) {
     const auto wanted = meaning.outputs.find(buffer);
     HP_CHECK(wanted != meaning.outputs.end(), "the reference has no `" + buffer + "`");
     const auto sampled = meaning.sampled_rows.find(buffer);
     Comparison comparison =
-        Comparer(plan, buffer, inputs, wanted->second, got, meaning.scales.at(buffer))
+        Comparer(producer_of(plan.program, buffer), buffer, reference.scales.at(buffer),
+                 wanted->second, got, meaning.scales.at(buffer))
             .compare(sampled == meaning.sampled_rows.end() ? std::vector<std::int64_t>()
                                                            : sampled->second);
-    const Stmt& stmt = *producer_of(plan.program, buffer).stmt;
-    comparison.terms = bound_of(plan, buffer,
-                                {.score = largest_score(stmt, inputs),
-                                 .logsum = largest_logsum(stmt, inputs, meaning.outputs)});
+    comparison.terms = bound_of(plan, buffer, reference.magnitudes.at(buffer));
     comparison.bound = comparison.terms.limit();
     report.outputs.push_back(std::move(comparison));
   }
   return report;
+}
+
+Checked<CheckReport> check_outputs(const Plan& plan, const TensorMap& inputs,
+                                   const TensorMap& outputs, std::uint64_t seed, int threads) {
+  HP_TRY(const Reference reference, make_reference({&plan}, inputs, seed, threads));
+  return compare_outputs(plan, outputs, reference);
 }
 
 Diag failure_of(const CheckReport& report) {

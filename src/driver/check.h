@@ -1,10 +1,13 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
 #include "driver/bound.h"
+#include "driver/scale.h"
+#include "ir/interpret.h"
 #include "ir/tensor.h"
 #include "plan/plan.h"
 #include "support/diag.h"
@@ -36,11 +39,27 @@ struct CheckReport {
   [[nodiscard]] bool passed() const;
 };
 
-// Compares the outputs of `plan` with what its program means for `inputs` (already rounded to the
-// buffers' dtypes). Sampled rows include both sides of every block border of the row axis.
+// What a program means for its inputs (already rounded to the buffers' dtypes): of large programs
+// sampled rows, with both sides of every block border of the plans' row axes.
+struct Reference {
+  Meaning meaning;
+  std::map<std::string, RowScale> scales;  // by output, as the next
+  std::map<std::string, Magnitudes> magnitudes;
+  bool sampled = false;
+};
+// Requires: plans of one program. Errors: interpret's; those of Blocks::make.
+[[nodiscard]] Checked<Reference> make_reference(const std::vector<const Plan*>& plans,
+                                                const TensorMap& inputs, std::uint64_t seed,
+                                                int threads);
+
+// Compares outputs of one of the plans, all or some.
 // The scale of a row is the largest magnitude in its reference, but no less than what independent
 // terms of the operands' size would sum to (Meaning::scales where the leaf says, else RowScale):
 // cancellation does not make an error larger.
+[[nodiscard]] CheckReport compare_outputs(const Plan& plan, const TensorMap& outputs,
+                                          const Reference& reference);
+
+// The same for one plan alone. Errors: make_reference's.
 [[nodiscard]] Checked<CheckReport> check_outputs(const Plan& plan, const TensorMap& inputs,
                                                  const TensorMap& outputs, std::uint64_t seed,
                                                  int threads);

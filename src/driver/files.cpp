@@ -130,4 +130,14 @@ Checked<Ok> write_text(const std::string& path, std::string_view text) {
   return file.commit();
 }
 
+Checked<Ok> append_text(const std::string& path, std::string_view text) {
+  std::FILE* const file = std::fopen(path.c_str(), "ab");
+  if (file == nullptr) return cannot_write(path, reason_of(errno));
+  const bool is_written = std::fwrite(text.data(), 1, text.size(), file) == text.size();
+  const int error = errno;
+  if (std::fclose(file) != 0) return cannot_write(path, reason_of(errno));
+  if (!is_written) return cannot_write(path, reason_of(error));
+  return Ok{};
+}
+
 }  // namespace harpe

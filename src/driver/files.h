@@ -46,5 +46,7 @@ class AtomicFile {
 };
 
 [[nodiscard]] Checked<Ok> write_text(const std::string& path, std::string_view text);
+// Behind what is there; the file appears where there is none. Errors: I102.
+[[nodiscard]] Checked<Ok> append_text(const std::string& path, std::string_view text);
 
 }  // namespace harpe

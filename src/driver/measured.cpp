@@ -138,11 +138,46 @@ Checked<Ok> read_attention(std::vector<MeasuredCase>& cases, const Row& row,
   return Ok{};
 }
 
+Checked<std::string> text_in(const Row& row, const char* name, const LineOfFile& place) {
+  const auto found = row.find(name);
+  if (found == row.end() || !found->is_string()) {
+    return wrong(place, std::string("`") + name + "` is not a string");
+  }
+  return found->get<std::string>();
+}
+
+// A schedule that competes with the others of its operator, sizes, ranks and processors.
+Checked<Ok> read_plan(std::vector<MeasuredCase>& cases, const Row& row, const LineOfFile& place) {
+  MeasuredCase one;
+  HP_TRY(one.request.target, text_in(row, "operator", place));
+  HP_TRY(one.request.mesh, text_in(row, "mesh", place));
+  HP_TRY(one.request.schedule, text_in(row, "label", place));
+  HP_TRY(one.request.schedule_text, text_in(row, "schedule", place));
+  HP_TRY(one.processor, text_in(row, "processor", place));
+  const auto parameters = row.find("parameters");
+  if (parameters == row.end() || !parameters->is_array()) {
+    return wrong(place, "`parameters` is not a list");
+  }
+  for (const Row& parameter : *parameters) {
+    if (!parameter.is_string()) return wrong(place, "`parameters` holds what is not a string");
+    one.request.parameters.push_back(parameter.get<std::string>());
+  }
+  const std::optional<double> time = time_in(row, "measured_us");
+  if (!time || !(*time > 0)) return wrong(place, "`measured_us` is no time");
+  one.microseconds = *time;
+  one.label = join(one.request.parameters);
+  one.family = one.request.target + (one.label.empty() ? "" : " " + one.label) + " on " +
+               *one.request.mesh + ", " + one.processor;
+  cases.push_back(std::move(one));
+  return Ok{};
+}
+
 Checked<Ok> read_line(std::vector<MeasuredCase>& cases, const std::string& text,
                       const LineOfFile& place) {
   const Row row = Row::parse(text, nullptr, false);
   if (row.is_discarded() || !row.is_object()) return wrong(place, "no JSON object");
   if (place.path.ends_with(kOverlap)) return read_overlap(cases, row, place);
+  if (place.path.ends_with(kPlansFile)) return read_plan(cases, row, place);
   const auto found = row.find("kind");
   if (found == row.end() || !found->is_string()) return wrong(place, "`kind` is not a string");
   const auto kind = found->get<std::string>();
@@ -157,7 +192,9 @@ std::vector<std::string> files_in(const std::string& folder) {
   std::error_code error;
   for (const fs::directory_entry& entry : fs::directory_iterator(folder, error)) {
     std::string path = entry.path().string();
-    if (path.ends_with(kPeers) || path.ends_with(kOverlap)) paths.push_back(std::move(path));
+    if (path.ends_with(kPeers) || path.ends_with(kOverlap) || path.ends_with(kPlansFile)) {
+      paths.push_back(std::move(path));
+    }
   }
   std::ranges::sort(paths);
   return paths;

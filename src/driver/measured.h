@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "driver/session.h"
@@ -14,12 +15,16 @@ struct MeasuredCase {
   std::string label;   // "llama70b_qkv m=512 n=10240 k=8192"
   Request request;
   double microseconds = 0;
-  bool counts = true;  // towards the statistics; others are only shown
+  std::string processor = {};  // that took it, where the file says
+  bool counts = true;          // towards the statistics; others are only shown
 };
 
-// The cases in the files of a folder whose names end in `_peers.jsonl` or `_overlap.jsonl`, in
-// order of their names and lines. Errors: I101; U131 there is none, U132 a line that cannot be
-// read.
+// How names of files end that hold what `harpe tune --measure` executed.
+constexpr std::string_view kPlansFile = "_plans.jsonl";
+
+// The cases in the files of a folder whose names end in `_peers.jsonl`, `_overlap.jsonl` or
+// `_plans.jsonl`, in order of their names and lines. Errors: I101; U131 there is none, U132 a line
+// that cannot be read.
 [[nodiscard]] Checked<std::vector<MeasuredCase>> read_measurements(const std::string& folder);
 
 }  // namespace harpe

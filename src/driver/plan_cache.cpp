@@ -25,6 +25,16 @@ CacheAnswer consult_cache(const std::string& folder, const CacheKey& key) {
   return answer;
 }
 
+const CachedSchedule& answer_of(const CacheEntry& entry, std::optional<Backend> backend) {
+  std::optional<std::string> processor;  // asked for where that matters
+  for (const CachedSchedule& schedule : entry.schedules) {
+    if (!backend || !schedule.measured || schedule.measured->backend != print(*backend)) continue;
+    if (!processor) processor = processor_of(*backend);
+    if (schedule.measured->processor == *processor) return schedule;
+  }
+  return entry.schedules.front();
+}
+
 CacheEntry make_cache_entry(CacheKey key, const SearchResult& found) {
   CacheEntry entry{.key = std::move(key), .date = date_before(0), .schedules = {}};
   for (std::size_t i = 0; i < std::min(found.top.size(), kMostCached); ++i) {
@@ -36,6 +46,22 @@ CacheEntry make_cache_entry(CacheKey key, const SearchResult& found) {
                                .form = evaluated.form});
   }
   return entry;
+}
+
+void add_measured(CacheEntry& entry, const CachedSchedule& schedule) {
+  const auto is_of_same = [&](const CachedSchedule& other) {
+    return other.measured && other.measured->backend == schedule.measured->backend &&
+           other.measured->processor == schedule.measured->processor;
+  };
+  if (std::ranges::any_of(entry.schedules, is_of_same)) return;
+  const auto same = std::ranges::find_if(entry.schedules, [&](const CachedSchedule& other) {
+    return !other.measured && other.form == schedule.form;
+  });
+  if (same == entry.schedules.end()) {
+    entry.schedules.push_back(schedule);
+  } else {
+    same->measured = schedule.measured;
+  }
 }
 
 Checked<CacheListing> export_cache(const std::string& folder, const std::string& path) {

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "driver/backend.h"
 #include "search/cache_folder.h"
 #include "search/search.h"
 #include "support/diag.h"
@@ -19,8 +20,15 @@ struct CacheAnswer {
 };
 [[nodiscard]] CacheAnswer consult_cache(const std::string& folder, const CacheKey& key);
 
+// The best of an entry for plans that run there: the one that was measured on these processors,
+// else the best predicted, as where nothing runs.
+[[nodiscard]] const CachedSchedule& answer_of(const CacheEntry& entry,
+                                              std::optional<Backend> backend);
+
 // What a search found, found today. Requires: it found something.
 [[nodiscard]] CacheEntry make_cache_entry(CacheKey key, const SearchResult& found);
+// One that was measured, unless the entry has one that was measured on such processors.
+void add_measured(CacheEntry& entry, const CachedSchedule& schedule);
 
 // All entries into one file, which the other reads back: all of them or, where one is no entry,
 // none. Errors: list_cache's; I102; I101, I410, I411.

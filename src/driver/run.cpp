@@ -64,17 +64,6 @@ Checked<Ok> check_places(const RunRequest& request) {
   return Ok{};
 }
 
-int thread_count() { return static_cast<int>(std::max(1U, std::thread::hardware_concurrency())); }
-
-Checked<TensorMap> gather_outputs(const Executor& executor, const Program& program) {
-  TensorMap outputs;
-  for (const std::string& name : names_of(program, Role::Out)) {
-    HP_TRY(HostTensor output, executor.output(name));
-    outputs.emplace(name, std::move(output));
-  }
-  return outputs;
-}
-
 // Inputs that follow from others, and that no file gives, as the reference makes them.
 Checked<Ok> derive_inputs(const Program& program, const std::vector<NamedFile>& files,
                           TensorMap& inputs) {
@@ -155,6 +144,17 @@ Checked<TensorMap> prepare_run(const Plan& plan, const RunRequest& request) {
   }
   HP_REQUIRE_OK(derive_inputs(program, request.inputs, inputs));
   return inputs;
+}
+
+int thread_count() { return static_cast<int>(std::max(1U, std::thread::hardware_concurrency())); }
+
+Checked<TensorMap> gather_outputs(const Executor& executor, const Program& program) {
+  TensorMap outputs;
+  for (const std::string& name : names_of(program, Role::Out)) {
+    HP_TRY(HostTensor output, executor.output(name));
+    outputs.emplace(name, std::move(output));
+  }
+  return outputs;
 }
 
 Checked<RunOutcome> run(const Plan& plan, const RunRequest& request, const TensorMap& inputs) {

@@ -40,6 +40,12 @@ struct RunOutcome {
 // to I3xx, I502, P220, P221, V106.
 [[nodiscard]] Checked<TensorMap> prepare_run(const Plan& plan, const RunRequest& request);
 
+// All outputs. Errors: Executor::output's.
+[[nodiscard]] Checked<TensorMap> gather_outputs(const Executor& executor, const Program& program);
+
+// As many as there are cores: of the reference.
+[[nodiscard]] int thread_count();
+
 // Executes a verified plan, then checks and writes what was asked for. Outputs of a
 // run whose check failed are written too: they show what is wrong. Of several processes the first
 // checks and writes.

@@ -11,8 +11,7 @@ const std::string& ScheduleFile::program() const {
 
 const std::string& ScheduleFile::mesh() const { return script ? script->mesh : form->mesh; }
 
-Checked<ScheduleFile> read_schedule_file(const std::string& path) {
-  HP_TRY(const std::string text, read_text(path));
+Checked<ScheduleFile> parse_schedule_file(const std::string& text, const std::string& path) {
   HP_TRY(Cursor cursor, Cursor::open(text, path));
   ScheduleFile file;
   if (cursor.at("schedule")) {
@@ -24,6 +23,11 @@ Checked<ScheduleFile> read_schedule_file(const std::string& path) {
   if (!file.script && !file.form) return make_diag(DiagCode::I103, {{"path", path}});
   if (!cursor.at_end()) return cursor.unexpected("the end of the file");
   return file;
+}
+
+Checked<ScheduleFile> read_schedule_file(const std::string& path) {
+  HP_TRY(const std::string text, read_text(path));
+  return parse_schedule_file(text, path);
 }
 
 Checked<Ok> check_subject(const ScheduleFile& file, const Program& program,

@@ -20,7 +20,10 @@ struct ScheduleFile {
   [[nodiscard]] const std::string& mesh() const;
 };
 
-// Errors: I101, I103, T0xx, P0xx.
+// Errors: I103, T0xx, P0xx.
+[[nodiscard]] Checked<ScheduleFile> parse_schedule_file(const std::string& text,
+                                                        const std::string& path);
+// Errors: I101; parse_schedule_file's.
 [[nodiscard]] Checked<ScheduleFile> read_schedule_file(const std::string& path);
 
 // Both are written for `program`. Errors: I104.

@@ -122,8 +122,10 @@ Checked<Scheduled> Session::schedule(const Request& request) {
   HP_TRY(out.program, program(request));
   HP_TRY(out.mesh, mesh(request));
   const std::string name = request.schedule.value_or(std::string(kAuto));
-  if (name.ends_with(".sched")) {
-    HP_TRY(ScheduleFile file, read_schedule_file(name));
+  if (request.schedule_text || name.ends_with(".sched")) {
+    HP_TRY(ScheduleFile file, request.schedule_text
+                                  ? parse_schedule_file(*request.schedule_text, name)
+                                  : read_schedule_file(name));
     if (!file.script) HP_REQUIRE_OK(check_subject(file, out.program, name));  // else replay does
     out.mesh.name = file.mesh();
     out.script = std::move(file.script);

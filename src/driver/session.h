@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "driver/backend.h"
 #include "ir/form.h"
 #include "ir/program.h"
 #include "lower/lower.h"
@@ -27,6 +28,10 @@ struct Request {
   // the same; none: it always searches.
   std::optional<std::string> cache = {};
   std::string version = {};
+  // The text of a `.sched` file in place of one; `schedule` is then only its name.
+  std::optional<std::string> schedule_text = {};
+  // Where the plan will run: what was measured there comes first for `auto`; none: as predicted.
+  std::optional<Backend> backend = {};
 };
 
 // A program with its schedule on a mesh: everything above the plan.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "support/check.h"
 
@@ -80,6 +81,20 @@ double kendall(std::span<const double> first, std::span<const double> second) {
   }
   const double scale = std::sqrt(first_differ * second_differ);
   return scale == 0 ? 0 : agree / scale;
+}
+
+double regret(std::span<const double> predicted, std::span<const double> measured,
+              std::size_t first) {
+  HP_CHECK(predicted.size() == measured.size() && !measured.empty() && first > 0,
+           "a regret of unequal lengths, or of nothing");
+  std::vector<std::size_t> places(predicted.size());
+  std::iota(places.begin(), places.end(), std::size_t{0});
+  std::ranges::stable_sort(places, {}, [&](std::size_t index) { return predicted[index]; });
+  double best = measured[places.front()];
+  for (std::size_t i = 1; i < std::min(first, places.size()); ++i) {
+    best = std::min(best, measured[places[i]]);
+  }
+  return best / std::ranges::min(measured) - 1;
 }
 
 }  // namespace harpe

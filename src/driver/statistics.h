@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <span>
 #include <vector>
 
@@ -13,5 +14,11 @@ namespace harpe {
 [[nodiscard]] double spearman(std::span<const double> first, std::span<const double> second);
 // Kendall's tau-b: pairs in the same order less pairs in opposite ones, over pairs that differ.
 [[nodiscard]] double kendall(std::span<const double> first, std::span<const double> second);
+
+// How much longer the fastest of the `first` shortest predictions takes than the fastest of all,
+// relative to it: 0 where it is among them. Equal predictions stand in the order given. Requires:
+// equal lengths, not empty; first > 0.
+[[nodiscard]] double regret(std::span<const double> predicted, std::span<const double> measured,
+                            std::size_t first);
 
 }  // namespace harpe

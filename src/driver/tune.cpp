@@ -89,6 +89,68 @@ Checked<Place> parse_home(const Program& program, const Mesh& mesh, const std::s
   return place;
 }
 
+// A question to the cache, with what it answered.
+struct Known {
+  CacheKey key;
+  std::optional<CacheEntry> entry;
+};
+
+// The search begins with what is known.
+std::optional<Known> ask_cache(const Request& subject, SearchOptions& options, Tuned& tuned) {
+  if (!subject.cache) return std::nullopt;
+  Known known{
+      .key = make_cache_key(tuned.program, tuned.mesh, tuned.machine, options, subject.version),
+      .entry = std::nullopt};
+  CacheAnswer answer = consult_cache(*subject.cache, known.key);
+  if (answer.exact) tuned.known_since = answer.exact->date;
+  tuned.seeds = std::ssize(answer.seeds);
+  tuned.passed_over = std::move(answer.passed_over);
+  options.seeds = std::move(answer.seeds);
+  known.entry = std::move(answer.exact);
+  return known;
+}
+
+// What was cut short is no answer to keep.
+bool is_whole(const Tuned& tuned) {
+  return tuned.result.complete && (!tuned.measured || tuned.measured->complete);
+}
+
+Checked<Measured> measure_found(Session& session, const Tuned& tuned, const TuneRequest& request,
+                                std::chrono::steady_clock::time_point begun) {
+  MeasureRequest measuring = *request.measure;
+  if (request.search.budget) measuring.deadline = begun + *request.search.budget;
+  measuring.interrupted = request.search.interrupted;
+  measuring.progress = request.search.progress;
+  return measure(session, tuned.program, tuned.mesh, tuned.result, measuring);
+}
+
+// The fastest comes first, wherever the search had it.
+void put_first(std::vector<Evaluated>& top, const Evaluated& fastest) {
+  std::erase_if(top, [&](const Evaluated& one) { return one.form == fastest.form; });
+  top.insert(top.begin(), fastest);
+}
+
+// What the search found and what was measured now, and earlier on other processors.
+CacheEntry entry_of(const Known& known, const Tuned& tuned) {
+  CacheEntry entry = make_cache_entry(known.key, tuned.result);
+  if (tuned.measured && tuned.measured->winner() != nullptr) {
+    const MeasuredSchedule& fastest = *tuned.measured->winner();
+    add_measured(entry,
+                 {.label = fastest.schedule.label,
+                  .predicted = fastest.schedule.time(),
+                  .measured = CachedTime{.time = from_microseconds(fastest.median_us),
+                                         .backend = std::string(print(tuned.measured->backend)),
+                                         .processor = tuned.measured->processor},
+                  .memory_bytes = fastest.schedule.memory_bytes,
+                  .form = fastest.schedule.form});
+  }
+  if (!known.entry) return entry;
+  for (const CachedSchedule& schedule : known.entry->schedules) {
+    if (schedule.measured) add_measured(entry, schedule);
+  }
+  return entry;
+}
+
 }  // namespace
 
 PathSums sum_path(const Simulation& simulation) {
@@ -103,6 +165,7 @@ PathSums sum_path(const Simulation& simulation) {
 }
 
 Checked<Tuned> tune(Session& session, const TuneRequest& request) {
+  const auto begun = std::chrono::steady_clock::now();
   Tuned tuned;
   HP_TRY(tuned.program, session.program(request.subject));
   HP_TRY(tuned.mesh, session.mesh(request.subject));
@@ -113,25 +176,24 @@ Checked<Tuned> tune(Session& session, const TuneRequest& request) {
     HP_TRY(Place place, parse_home(tuned.program, tuned.mesh, text));
     options.fixed.push_back(std::move(place));
   }
-  std::optional<CacheKey> key;
-  if (request.subject.cache) {
-    key =
-        make_cache_key(tuned.program, tuned.mesh, tuned.machine, options, request.subject.version);
-    CacheAnswer answer = consult_cache(*request.subject.cache, *key);
-    if (answer.exact) tuned.known_since = answer.exact->date;
-    tuned.seeds = std::ssize(answer.seeds);
-    tuned.passed_over = std::move(answer.passed_over);
-    options.seeds = std::move(answer.seeds);
-  }
+  if (request.measure && options.budget) *options.budget /= 2;
+  const std::optional<Known> known = ask_cache(request.subject, options, tuned);
   HP_TRY(tuned.result, search(tuned.program, tuned.mesh, tuned.machine, options));
+  if (request.measure) {
+    HP_TRY(tuned.measured, measure_found(session, tuned, request, begun));
+  }
+  std::optional<CacheEntry> answer;
+  if (known && is_whole(tuned)) answer = entry_of(*known, tuned);
+  if (tuned.measured && tuned.measured->winner() != nullptr) {
+    put_first(tuned.result.top, tuned.measured->winner()->schedule);
+  }
   if (tuned.result.top.front().simulated) {
     HP_TRY(const Plan best, lower(tuned.program, tuned.mesh, tuned.result.top.front().form));
     HP_TRY(tuned.certificate, certify(best, level_for(best)));
   }
   add_comparisons(tuned);
-  // What was cut short is no answer to keep.
-  if (key && tuned.result.complete) {
-    const Checked<Ok> kept = store(*request.subject.cache, make_cache_entry(*key, tuned.result));
+  if (answer) {
+    const Checked<Ok> kept = store(*request.subject.cache, *answer);
     if (!kept.ok()) tuned.passed_over.push_back(kept.error());
   }
   return tuned;
@@ -155,7 +217,7 @@ Checked<NormalForm> choose_schedule(const Program& program, const Mesh& mesh,
   if (request.cache) {
     const CacheKey key = make_cache_key(program, mesh, *machine, options, request.version);
     const CacheAnswer answer = consult_cache(*request.cache, key);
-    if (answer.exact) return answer.exact->schedules.front().form;
+    if (answer.exact) return answer_of(*answer.exact, request.backend).form;
   }
   const Checked<SearchResult> result = search(program, mesh, *machine, options);
   if (result.ok()) return result->top.front().form;

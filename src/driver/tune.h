@@ -1,13 +1,12 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "driver/certify.h"
+#include "driver/measure.h"
 #include "driver/session.h"
 #include "machine/machine.h"
 #include "search/search.h"
@@ -21,6 +20,9 @@ struct TuneRequest {
   Request subject;
   SearchOptions search;            // `family` and `fixed` are filled in
   std::vector<std::string> homes;  // "k=Skv@node,Skv@gpu", "q=": of buffers that stay as given
+  // Executes what was found and chooses by that; its deadline, progress and interrupt are those of
+  // the search, whose budget is for both.
+  std::optional<MeasureRequest> measure;
 };
 
 // What a candidate's critical path is spent on.
@@ -42,18 +44,20 @@ struct Tuned {
   Program program;
   Mesh mesh;
   Machine machine;
-  SearchResult result;
+  SearchResult result;  // where it was measured, the fastest is the first of the top
+  std::optional<Measured> measured;
   std::optional<Certificate> certificate;     // of the best, where its plan is made
   std::vector<SearchComparison> comparisons;  // of the named ones, best first
   std::optional<std::string> known_since;     // the date of an answer that the cache had already
   std::int64_t seeds = 0;                     // schedules of the cache that it began with
   std::vector<Diag> passed_over;              // of the cache's files: to be shown as warnings
 };
-// The best schedule's plan is proved. Errors: Session's; machine_for's; search's; certify's.
+// The best schedule's plan is proved. Errors: Session's; machine_for's; search's; measure's;
+// certify's.
 [[nodiscard]] Checked<Tuned> tune(Session& session, const TuneRequest& request);
 
-// What `auto` means: what an earlier search of the same found, or the search's choice on the
-// machine; where there is no space or no machine large enough, the rule of the operator
+// What `auto` means: what an earlier search of the same found (answer_of), or the search's choice
+// on the machine; where there is no space or no machine large enough, the rule of the operator
 // (schedule/named/registry.h, choose_auto). Errors: load_machine's; S701; choose_auto's.
 [[nodiscard]] Checked<NormalForm> choose_schedule(const Program& program, const Mesh& mesh,
                                                   const Request& request);
@@ -79,14 +83,8 @@ struct VerifiedAll {
   std::vector<std::string> failures;  // the first few wrong ones, with their schedules
   double seconds = 0;
 };
-using Progress = std::function<void(std::string_view stage, std::int64_t done, std::int64_t of)>;
 // Errors: list_candidates'; prepare_run's.
 [[nodiscard]] Checked<VerifiedAll> verify_all(const Tuned& tuned, const SearchOptions& options,
                                               std::uint64_t seed, const Progress& progress);
-
-// Executes the best `count` on CPU ranks, in turns, `rounds` times each: medians, in seconds.
-[[nodiscard]] Checked<std::vector<double>> measure_top(const Tuned& tuned, std::int64_t count,
-                                                       std::int64_t rounds, std::uint64_t seed,
-                                                       const Progress& progress);
 
 }  // namespace harpe

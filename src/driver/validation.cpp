@@ -1,10 +1,8 @@
 #include "driver/validation.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include "driver/certify.h"
-#include "driver/statistics.h"
 #include "sim/simulate.h"
 
 namespace harpe {
@@ -13,31 +11,25 @@ namespace {
 constexpr std::string_view kAll = "all";
 constexpr std::string_view kShown = "all that are shown";
 
+// Schedules compete that do the same on the same processors.
+std::string question_of(const MeasuredCase& one) {
+  return one.request.target + " " + one.label + " " + one.request.mesh.value_or("") + " " +
+         one.processor;
+}
+
 // Of one family, of all cases that count, or of all.
-Agreement agreement_of(const std::string& family, bool counts,
-                       const std::vector<Prediction>& predictions) {
-  std::vector<double> predicted;
-  std::vector<double> measured;
-  std::vector<double> errors;
-  double logarithms = 0;
+Agreement agreement_within(const std::string& family, bool counts,
+                           const std::vector<Prediction>& predictions) {
+  std::vector<TimePair> pairs;
   for (const Prediction& one : predictions) {
     const bool within = family == kShown || (family == kAll && one.measured.counts) ||
                         one.measured.family == family;
     if (!within) continue;
-    predicted.push_back(one.predicted.microseconds());
-    measured.push_back(one.measured.microseconds);
-    errors.push_back(std::abs(one.ratio() - 1));
-    logarithms += std::log(one.ratio());
+    pairs.push_back({.predicted_us = one.predicted.microseconds(),
+                     .measured_us = one.measured.microseconds,
+                     .question = question_of(one.measured)});
   }
-  const auto count = static_cast<std::int64_t>(errors.size());
-  return {.family = family,
-          .counts = counts,
-          .count = count,
-          .median_error = quantile(errors, 0.5),
-          .error_90 = quantile(errors, 0.9),
-          .mean_ratio = std::exp(logarithms / static_cast<double>(count)),
-          .spearman = spearman(predicted, measured),
-          .kendall = kendall(predicted, measured)};
+  return agreement_of(family, counts, pairs);
 }
 
 // Of every family in order of appearance, then of all that count, then of all if there are others.
@@ -50,10 +42,10 @@ std::vector<Agreement> agreements_of(const std::vector<Prediction>& predictions)
     others |= !one.measured.counts;
     const std::string& family = one.measured.family;
     if (std::ranges::find(out, family, &Agreement::family) != out.end()) continue;
-    out.push_back(agreement_of(family, one.measured.counts, predictions));
+    out.push_back(agreement_within(family, one.measured.counts, predictions));
   }
-  if (any) out.push_back(agreement_of(std::string(kAll), true, predictions));
-  if (others) out.push_back(agreement_of(std::string(kShown), false, predictions));
+  if (any) out.push_back(agreement_within(std::string(kAll), true, predictions));
+  if (others) out.push_back(agreement_within(std::string(kShown), false, predictions));
   return out;
 }
 

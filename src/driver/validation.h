@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "driver/agreement.h"
 #include "driver/measured.h"
 #include "machine/machine.h"
 #include "support/diag.h"
@@ -18,18 +19,6 @@ struct Prediction {
   MeasuredCase measured;
   Picoseconds predicted;
   [[nodiscard]] double ratio() const { return predicted.microseconds() / measured.microseconds; }
-};
-
-// Of all predictions of a family, or of all that count.
-struct Agreement {
-  std::string family;
-  bool counts = true;
-  std::int64_t count = 0;
-  double median_error = 0;  // |predicted / measured - 1|
-  double error_90 = 0;      // that nine of ten do not exceed
-  double mean_ratio = 0;    // geometric
-  double spearman = 0;
-  double kendall = 0;
 };
 
 struct Validation {

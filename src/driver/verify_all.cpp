@@ -71,38 +71,4 @@ Checked<VerifiedAll> verify_all(const Tuned& tuned, const SearchOptions& options
   return out;
 }
 
-Checked<std::vector<double>> measure_top(const Tuned& tuned, std::int64_t count,
-                                         std::int64_t rounds, std::uint64_t seed,
-                                         const Progress& progress) {
-  std::vector<Plan> plans;
-  for (const Evaluated& one : tuned.result.top) {
-    if (static_cast<std::int64_t>(plans.size()) == count) break;
-    HP_TRY(Plan plan, lower(tuned.program, tuned.mesh, one.form));
-    HP_REQUIRE_OK(certify(plan, level_for(plan)));
-    plans.push_back(std::move(plan));
-  }
-  RunRequest request;
-  request.seed = seed;
-  std::vector<std::vector<double>> times(plans.size());
-  for (std::int64_t round = 0; round < rounds; ++round) {
-    for (std::size_t i = 0; i < plans.size(); ++i) {
-      if (progress) {
-        progress("measuring",
-                 round * static_cast<std::int64_t>(plans.size()) + static_cast<std::int64_t>(i),
-                 rounds * static_cast<std::int64_t>(plans.size()));
-      }
-      HP_TRY(const TensorMap inputs, prepare_run(plans[i], request));
-      HP_TRY(const RunOutcome outcome, run(plans[i], request, inputs));
-      if (outcome.fault) continue;
-      times[i].push_back(std::chrono::duration<double>(outcome.stats.iterations.front()).count());
-    }
-  }
-  std::vector<double> medians;
-  for (std::vector<double>& own : times) {
-    std::ranges::sort(own);
-    medians.push_back(own.empty() ? 0 : own[own.size() / 2]);
-  }
-  return medians;
-}
-
 }  // namespace harpe

@@ -21,8 +21,8 @@ namespace harpe {
 // What a search found, kept for the next one (docs/cache.md, commir.md 11.5): one text per question
 // that was asked.
 
-constexpr std::int64_t kCacheVersion = 1;  // of the form of entries
-constexpr std::size_t kMostCached = 8;     // schedules of an entry
+constexpr std::int64_t kCacheVersion = 2;  // of the form of entries
+constexpr std::size_t kMostCached = 8;     // schedules of an entry, but those that were measured
 
 // The question: equal keys have equal answers.
 struct CacheKey {
@@ -57,10 +57,18 @@ struct CacheKey {
 // families.
 [[nodiscard]] double distance(const CacheKey& one, const CacheKey& other);
 
+// What a schedule took that was the fastest of those executed somewhere.
+struct CachedTime {
+  Picoseconds time;
+  std::string backend;    // "cuda"
+  std::string processor;  // "NVIDIA H200"
+  friend bool operator==(const CachedTime&, const CachedTime&) = default;
+};
+
 struct CachedSchedule {
   std::string label;
   Picoseconds predicted;
-  std::optional<Picoseconds> measured;
+  std::optional<CachedTime> measured;
   std::int64_t memory_bytes = 0;
   NormalForm form;
   friend bool operator==(const CachedSchedule&, const CachedSchedule&) = default;

@@ -37,7 +37,9 @@ std::string print_schedule(const CachedSchedule& schedule) {
   std::string out = "schedule " + quote(schedule.label) + " {\n  predicted_ps " +
                     std::to_string(schedule.predicted.value) + "\n";
   if (schedule.measured) {
-    out += "  measured_ps " + std::to_string(schedule.measured->value) + "\n";
+    const CachedTime& measured = *schedule.measured;
+    out += "  measured_ps " + std::to_string(measured.time.value) + " on " +
+           quote(measured.backend) + " " + quote(measured.processor) + "\n";
   }
   return out + "  memory_bytes " + std::to_string(schedule.memory_bytes) + "\n}\n" +
          print(schedule.form);
@@ -120,8 +122,11 @@ Checked<CachedSchedule> parse_schedule(Cursor& cursor) {
   HP_REQUIRE_OK(cursor.expect("predicted_ps"));
   HP_TRY(schedule.predicted.value, cursor.expect_integer("picoseconds"));
   if (cursor.accept("measured_ps")) {
-    HP_TRY(const std::int64_t time, cursor.expect_integer("picoseconds"));
-    schedule.measured = Picoseconds(time);
+    CachedTime measured;
+    HP_TRY(measured.time.value, cursor.expect_integer("picoseconds"));
+    HP_TRY(measured.backend, parse_quoted(cursor, "on"));
+    HP_TRY(measured.processor, cursor.expect_string("a processor"));
+    schedule.measured = std::move(measured);
   }
   HP_REQUIRE_OK(cursor.expect("memory_bytes"));
   HP_TRY(schedule.memory_bytes, cursor.expect_integer("bytes"));

@@ -14,6 +14,16 @@ bool repeats(const Evaluated& one, const Evaluated& last) {
   return !one.named && one.time() == last.time() && one.memory_bytes == last.memory_bytes;
 }
 
+// `count` of them, evenly by their places, the last among them.
+std::vector<Evaluated> spread_of(const std::vector<const Evaluated*>& all, std::int64_t count) {
+  std::vector<Evaluated> spread;
+  const std::int64_t most = std::min(count, std::ssize(all));
+  for (std::int64_t i = 1; i <= most; ++i) {
+    spread.push_back(*all[static_cast<std::size_t>(i * std::ssize(all) / most - 1)]);
+  }
+  return spread;
+}
+
 }  // namespace
 
 bool is_better(const Evaluated& a, const Evaluated& b) {
@@ -91,18 +101,22 @@ Checked<SearchResult> Pool::conclude(SearchResult result) {
   std::ranges::stable_sort(evaluated_, is_better);
   if (evaluated_.empty()) return refuse_all(result);
   std::int64_t least = INT64_MAX;
+  std::vector<const Evaluated*> behind;  // the top
   result.baselines = excluded_;
   for (const Evaluated& one : evaluated_) {
     if (one.named) result.baselines.push_back(one);
     const bool full = static_cast<std::int64_t>(result.top.size()) >= options_.top;
     if (!full && (result.top.empty() || !repeats(one, result.top.back()))) {
       result.top.push_back(one);
+    } else if (full) {
+      behind.push_back(&one);
     }
     if (one.memory_bytes >= least) continue;
     least = one.memory_bytes;
     result.front.push_back(one);
   }
   std::ranges::stable_sort(result.baselines, is_better);
+  result.spread = spread_of(behind, options_.spread);
   return result;
 }
 

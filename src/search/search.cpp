@@ -98,10 +98,12 @@ class Searcher {
       walk_space(*problem);
       simulate_kept(*problem);
       refine(*problem);
+      simulate_spread(*problem);
     } else if (!pool_.simulates()) {
       return problem.error();
     } else {
       climb();
+      vary_spread();
     }
     result_.seconds =
         std::chrono::duration<double>(std::chrono::steady_clock::now() - begun_).count();
@@ -211,7 +213,7 @@ class Searcher {
       result_.candidates += variants;
       if ((++done & 63) == 0) show("schedules", done, static_cast<std::int64_t>(order.size()));
       const bool hopeless = bound.value >= pool_.best_time().value / 1000 * (1000 - kGap);
-      if (hopeless && !options_.exhaustive) {
+      if (hopeless && !options_.exhaustive && options_.spread == 0) {
         result_.pruned += variants;
         continue;
       }
@@ -314,6 +316,17 @@ class Searcher {
     }
   }
 
+  // From all over the outlines, up to the slowest that was kept.
+  void simulate_spread(const Problem& problem) {
+    std::ranges::sort(kept_, comes_first);
+    const std::int64_t most = std::min(options_.spread, std::ssize(kept_));
+    for (std::int64_t i = 0; i < most && !is_over(); ++i) {
+      show("simulating slower ones", i, most);
+      const std::int64_t place = most == 1 ? 0 : i * (std::ssize(kept_) - 1) / (most - 1);
+      add(kept_[static_cast<std::size_t>(place)], problem);
+    }
+  }
+
   bool add(const Kept& one, const Problem& problem) {
     const std::size_t before = pool_.evaluated().size();
     const bool is_new = pool_.add(fit(form_of(problem, machine_, one.candidate)),
@@ -350,24 +363,37 @@ class Searcher {
   // named schedule.
   void climb() {
     const std::int64_t most = simulations();
-    std::int64_t done = 0;
     for (bool better = true; better;) {
-      better = false;
       if (pool_.evaluated().empty()) return;
       const Evaluated best = *std::ranges::min_element(pool_.evaluated(), is_better);
-      for (const FormVariant& variant : variants_of(best.form)) {
-        if (done >= most || is_over()) return;
-        show("varying", done, most);
-        ++result_.candidates;
-        if (!pool_.add(fit(variant.form), best.label + ", " + variant.change, false, {},
-                       std::nullopt)) {
-          ++result_.duplicates;
-          continue;
-        }
-        ++done;
-      }
+      if (!vary(best, most)) return;
       better = std::ranges::min_element(pool_.evaluated(), is_better)->time() < best.time();
     }
+  }
+
+  // And for the spread, of the others.
+  void vary_spread() {
+    varied_ = 0;
+    for (std::size_t i = 0; i < pool_.evaluated().size(); ++i) {
+      const Evaluated one = pool_.evaluated()[i];
+      if (!vary(one, options_.spread)) return;
+    }
+  }
+
+  // False where `most` were made, or the search is over.
+  bool vary(const Evaluated& one, std::int64_t most) {
+    for (const FormVariant& variant : variants_of(one.form)) {
+      if (varied_ >= most || is_over()) return false;
+      show("varying", varied_, most);
+      ++result_.candidates;
+      if (!pool_.add(fit(variant.form), one.label + ", " + variant.change, false, {},
+                     std::nullopt)) {
+        ++result_.duplicates;
+        continue;
+      }
+      ++varied_;
+    }
+    return true;
   }
 
   const Program& program_;
@@ -383,6 +409,7 @@ class Searcher {
   Picoseconds bound_;                                 // of it
   Picoseconds least_ = Picoseconds(INT64_MAX / 256);  // the best estimate
   std::map<std::size_t, Candidate> candidates_;       // of the pool's entries
+  std::int64_t varied_ = 0;                           // of forms without a space
   bool over_ = false;
 };
 

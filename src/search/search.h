@@ -54,6 +54,8 @@ struct SearchOptions {
   // Parts that the mesh is cut into beyond its axes, at most; none: 1 on up to two axes, else 0.
   std::optional<int> cuts;
   bool exhaustive = false;  // simulate every candidate
+  // So many more of all that are looked at are simulated, slow ones too, and as many are answered.
+  std::int64_t spread = 0;
   std::function<void(std::string_view stage, std::int64_t done, std::int64_t of)> progress;
   std::function<bool()> interrupted;  // asked often; true ends the search with what it has
 };
@@ -87,6 +89,7 @@ struct SearchResult {
   std::vector<Evaluated> top;        // best first
   std::vector<Evaluated> front;      // time-memory Pareto front, fastest first
   std::vector<Evaluated> baselines;  // named schedules, best first
+  std::vector<Evaluated> spread;     // of those behind the top, evenly by their places, best first
   std::vector<Refused> refused;
   std::optional<Evaluated> nearest;  // where nothing fits: what misses by least
   bool complete = true;              // false: budget or interrupt ended it

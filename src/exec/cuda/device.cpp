@@ -12,14 +12,19 @@ Checked<int> attribute(const DriverApi& driver, CUdevice handle, CUdevice_attrib
   return value;
 }
 
-Checked<DeviceFacts> facts_of(const DriverApi& driver, DeviceId id, CUdevice handle) {
+Checked<std::string> name_of(const DriverApi& driver, CUdevice handle) {
   std::array<char, 256> name{};
   HP_REQUIRE_OK(
       driver_call(driver, "cuDeviceGetName",
                   driver.cuDeviceGetName(name.data(), static_cast<int>(name.size()), handle)));
+  return std::string(name.data());
+}
+
+Checked<DeviceFacts> facts_of(const DriverApi& driver, DeviceId id, CUdevice handle) {
+  HP_TRY(std::string name, name_of(driver, handle));
   std::size_t memory = 0;
   HP_REQUIRE_OK(driver_call(driver, "cuDeviceTotalMem", driver.cuDeviceTotalMem(&memory, handle)));
-  DeviceFacts facts{.id = id, .name = name.data()};
+  DeviceFacts facts{.id = id, .name = std::move(name)};
   facts.memory_bytes = static_cast<std::int64_t>(memory);
   HP_TRY(facts.compute_major,
          attribute(driver, handle, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR));
@@ -39,6 +44,12 @@ Checked<int> count_devices(const DriverApi& driver) {
   int count = 0;
   HP_REQUIRE_OK(driver_call(driver, "cuDeviceGetCount", driver.cuDeviceGetCount(&count)));
   return count;
+}
+
+Checked<std::string> name_of(const DriverApi& driver, DeviceId id) {
+  CUdevice handle{};
+  HP_REQUIRE_OK(driver_call(driver, "cuDeviceGet", driver.cuDeviceGet(&handle, id.value)));
+  return name_of(driver, handle);
 }
 
 Checked<Device> Device::open(std::shared_ptr<const DriverApi> driver, DeviceId id) {

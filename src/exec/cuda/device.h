@@ -23,6 +23,8 @@ struct DeviceFacts {
 };
 
 [[nodiscard]] Checked<int> count_devices(const DriverApi& driver);
+// "NVIDIA H200". Errors: G005.
+[[nodiscard]] Checked<std::string> name_of(const DriverApi& driver, DeviceId id);
 
 // A GPU and its primary context, which is kept while any copy of this lives. Shared with whatever
 // else in the process uses the GPU through CUDA's runtime.

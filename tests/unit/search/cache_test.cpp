@@ -69,7 +69,8 @@ TEST(CacheEntry, reads_back_as_it_was) {
   entry.key.contract = Contract::Free;
   entry.key.numerics = NumericsClass::Exact;
   entry.schedules.push_back(entry_of(key_of(1), "fetch").schedules.front());
-  entry.schedules[1].measured = Picoseconds(7);
+  entry.schedules[1].measured = {
+      .time = Picoseconds(7), .backend = "cuda", .processor = "NVIDIA H200"};
   EXPECT_EQ(parse_cache_entry(print(entry), "f").value(), entry);
 }
 
@@ -104,7 +105,7 @@ TEST(CacheEntry, with_a_wrong_word_says_where) {
     std::string body = whole.substr(whole.find('\n') + 1);
     body.replace(body.find(from), from.size(), to);
     const Checked<CacheEntry> entry =
-        parse_cache_entry("cache version 1 hash \"" + hash_text(body) + "\"\n" + body, "f");
+        parse_cache_entry("cache version 2 hash \"" + hash_text(body) + "\"\n" + body, "f");
     return entry.ok() ? "" : render(entry.error());
   };
   EXPECT_THAT(refusal_with("contract standard", "contract any"),
@@ -119,7 +120,7 @@ TEST(CacheEntry, of_another_version_is_told_apart_from_a_damaged_one) {
   const Checked<CacheEntry> entry = parse_cache_entry("cache version 9 lz4 whatever\n", "f");
   ASSERT_FALSE(entry.ok());
   EXPECT_EQ(render(entry.error()),
-            "error[I411]: `f` is in form 9 of the plan cache, and this version reads 1; tune "
+            "error[I411]: `f` is in form 9 of the plan cache, and this version reads 2; tune "
             "again, or leave it to the version that wrote it");
 }
 

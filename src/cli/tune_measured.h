@@ -1,0 +1,27 @@
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "cli/terminal.h"
+#include "driver/tune.h"
+
+namespace harpe::cli {
+
+// What `harpe tune` says of measuring.
+
+// `--measure` and what goes with it; none without it. Errors: U109, also for a flag that needs it;
+// backend_of's, cache_of's; I102 a file that cannot be written.
+[[nodiscard]] Checked<std::optional<MeasureRequest>> measure_request_of(const CommandLine& line);
+
+[[nodiscard]] Rows measured_rows(const Measured& measured);
+// Fastest first; then those without a time, with the reason.
+[[nodiscard]] std::string print_measured(const Measured& measured);
+// Requires: it was measured.
+[[nodiscard]] Json measured_to_json(const Tuned& tuned);
+
+// 1 where something computed what it should not, 3 where something ended in a fault, else 0. Shows
+// which.
+[[nodiscard]] int report_failures(const Measured& measured);
+
+}  // namespace harpe::cli

@@ -1,0 +1,291 @@
+#include "driver/measure.h"
+
+#include <algorithm>
+#include <memory>
+
+#include "driver/certify.h"
+#include "driver/check.h"
+#include "driver/executor_pool.h"
+#include "driver/halving.h"
+#include "driver/memory.h"
+#include "driver/run.h"
+#include "driver/turns.h"
+
+namespace harpe {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+struct Contender {
+  std::size_t index = 0;
+  MeasuredSchedule result;
+  std::optional<Plan> plan;  // none: refused
+  double expected_us = 0;
+
+  [[nodiscard]] bool is_in() const { return result.outcome == MeasuredAs::NotReached; }
+};
+
+class Measurement {
+ public:
+  Measurement(Session& session, const MeasureRequest& request)
+      : session_(session),
+        request_(request),
+        executors_([this](std::size_t index) { return make_for(*all_[index].plan); }) {
+    out_.backend = request.backend.backend;
+    out_.processor = processor_of(out_.backend);
+  }
+
+  Checked<Measured> run(const Program& program, const Mesh& mesh, const SearchResult& found) {
+    const Clock::time_point begun = Clock::now();
+    add(found.top);
+    add(found.baselines);
+    add(found.spread);
+    make_plans(program, mesh);
+    for (const Contender& one : all_) {
+      if (one.plan) plans_.push_back(&*one.plan);
+    }
+    if (plans_.empty()) return *refusal_;
+    HP_TRY(inputs_, prepare_run(*plans_.front(), run_request()));
+    HP_REQUIRE_OK(prepare_all());
+    take_turns();
+    const bool nothing_ran = std::ranges::all_of(
+        all_, [](const Contender& one) { return one.result.outcome == MeasuredAs::Refused; });
+    if (nothing_ran) return *refusal_;
+    conclude();
+    out_.seconds = std::chrono::duration<double>(Clock::now() - begun).count();
+    return std::move(out_);
+  }
+
+ private:
+  void add(const std::vector<Evaluated>& schedules) {
+    for (const Evaluated& one : schedules) {
+      const bool is_known = std::ranges::any_of(
+          all_, [&](const Contender& other) { return other.result.schedule.form == one.form; });
+      if (is_known || !one.excluded.empty()) continue;
+      Contender& added = all_.emplace_back();
+      added.index = all_.size() - 1;
+      added.result.schedule = one;
+    }
+  }
+
+  void make_plans(const Program& program, const Mesh& mesh) {
+    std::int64_t done = 0;
+    for (Contender& one : all_) {
+      show("proving", done++, std::ssize(all_));
+      Checked<Plan> plan = make_plan(
+          {.program = program, .mesh = mesh, .script = {}, .form = one.result.schedule.form});
+      if (plan.ok()) {
+        one.plan = std::move(plan).value();
+      } else {
+        refuse(one, plan.error());
+      }
+    }
+  }
+
+  [[nodiscard]] Checked<Plan> make_plan(const Scheduled& scheduled) {
+    HP_TRY(Plan plan, session_.lower(scheduled));
+    HP_REQUIRE_OK(certify(plan, level_for(plan)));
+    return plan;
+  }
+
+  [[nodiscard]] RunRequest run_request() const {
+    RunRequest request;
+    request.seed = request_.seed;
+    request.check = true;
+    return request;
+  }
+
+  // Each is executed and checked once, before any is timed. That takes three quarters of the time
+  // there is, at most; the best predicted come first.
+  Checked<Ok> prepare_all() {
+    std::optional<Clock::time_point> until;
+    const Clock::time_point now = Clock::now();
+    if (request_.deadline) until = now + (*request_.deadline - now) * 3 / 4;
+    std::int64_t done = 0;
+    for (Contender& one : all_) {
+      const std::int64_t place = done++;
+      if (!one.is_in()) continue;
+      if (is_after(until)) {
+        out_.complete = false;
+        continue;
+      }
+      show("preparing", place, std::ssize(all_));
+      if (Executor* const executor = wake(one)) HP_REQUIRE_OK(check(one, *executor));
+      if (one.is_in()) ready_.push_back(&one);
+    }
+    return Ok{};
+  }
+
+  // The reference is computed for the first that runs.
+  Checked<Ok> check(Contender& one, const Executor& executor) {
+    if (!reference_) {
+      show("computing the reference", 0, 1);
+      HP_TRY(reference_, make_reference(plans_, inputs_, request_.seed, thread_count()));
+    }
+    const Checked<TensorMap> outputs = gather_outputs(executor, one.plan->program);
+    if (!outputs.ok()) {
+      refuse(one, outputs.error());
+      return Ok{};
+    }
+    const CheckReport report = compare_outputs(*one.plan, *outputs, *reference_);
+    if (!report.passed()) leave(one, MeasuredAs::Wrong, render_message(failure_of(report)));
+    return Ok{};
+  }
+
+  void take_turns() {
+    std::string stage;
+    std::int64_t turns = 0;
+    std::int64_t of = 0;
+    HalvingOptions options;
+    options.is_over = [&] { return is_after(request_.deadline); };
+    options.begin_round = [&](std::int64_t round, std::size_t left) {
+      stage = "round " + std::to_string(round + 1) + ", turn";
+      turns = 0;
+      of = static_cast<std::int64_t>(left) * options.passes;
+    };
+    const HalvingResult result = halve(
+        ready_.size(),
+        [&](std::size_t index) {
+          show(stage, turns++, of);
+          return turn(*ready_[index]);
+        },
+        options);
+    out_.rounds = result.rounds;
+    out_.complete = out_.complete && result.complete;
+    for (std::size_t i = 0; i < ready_.size(); ++i) {
+      const Standing& standing = result.standings[i];
+      if (!ready_[i]->is_in() || standing.times.empty()) continue;
+      MeasuredSchedule& timed = ready_[i]->result;
+      timed.outcome = MeasuredAs::Timed;
+      timed.median_us = standing.median();
+      timed.noise = standing.noise();
+      timed.rounds = standing.rounds;
+      timed.executions = std::ssize(standing.times);
+    }
+    for (const std::size_t index : result.left) out_.all.push_back(ready_[index]->result);
+  }
+
+  [[nodiscard]] std::vector<double> turn(Contender& one) {
+    Executor* const executor = wake(one);
+    if (executor == nullptr) return {};
+    const auto times =
+        take_turn(*executor, one.expected_us, request_.iterations, request_.backend.wait_limit);
+    if (times.ok()) return *times;
+    leave(one, MeasuredAs::Faulted, render(times.error()));
+    return {};
+  }
+
+  // Its executor, warm; none: it has left.
+  Executor* wake(Contender& one) {
+    const Checked<ExecutorPool::Got> got = executors_.at(one.index);
+    if (!got.ok()) {
+      refuse(one, got.error());
+      return nullptr;
+    }
+    if (!got->is_new) return got->executor;
+    const Result<double, FaultReport> time = warm_up(*got->executor, request_.backend.wait_limit);
+    if (!time.ok()) {
+      leave(one, MeasuredAs::Faulted, render(time.error()));
+      return nullptr;
+    }
+    one.expected_us = *time;
+    return got->executor;
+  }
+
+  [[nodiscard]] Checked<std::unique_ptr<Executor>> make_for(const Plan& plan) {
+    if (request_.backend.backend == Backend::Cpu) {
+      HP_REQUIRE_OK(check_memory("this plan", arena_bytes(plan) * plan.mesh.ranks()));
+    }
+    HP_TRY(std::unique_ptr<Executor> executor, make_executor(plan, request_.backend));
+    for (const auto& [name, tensor] : inputs_) HP_REQUIRE_OK(executor->set_input(name, tensor));
+    return executor;
+  }
+
+  void refuse(Contender& one, const Diag& diag) {
+    if (!refusal_) refusal_ = diag;
+    one.result.code = info(diag.code).name;
+    leave(one, MeasuredAs::Refused, render_message(diag));
+  }
+
+  void leave(Contender& one, MeasuredAs outcome, const std::string& reason) {
+    one.result.outcome = outcome;
+    one.result.reason = reason;
+    executors_.drop(one.index);
+  }
+
+  // Behind those that were left: who was put out earlier stands further down.
+  void conclude() {
+    const auto is_among_left = [&](const MeasuredSchedule& one) {
+      return std::ranges::any_of(out_.all, [&](const MeasuredSchedule& other) {
+        return other.schedule.form == one.schedule.form;
+      });
+    };
+    std::vector<MeasuredSchedule> others;
+    for (const Contender& one : all_) {
+      if (!is_among_left(one.result)) others.push_back(one.result);
+    }
+    std::ranges::stable_sort(others, [](const MeasuredSchedule& a, const MeasuredSchedule& b) {
+      const bool a_timed = a.outcome == MeasuredAs::Timed;
+      const bool b_timed = b.outcome == MeasuredAs::Timed;
+      if (a_timed != b_timed) return a_timed;
+      if (a.rounds != b.rounds) return a.rounds > b.rounds;
+      return a.median_us < b.median_us;
+    });
+    out_.all.insert(out_.all.end(), others.begin(), others.end());
+    compare();
+  }
+
+  void compare() {
+    std::vector<MeasuredSchedule*> timed;
+    std::vector<TimePair> pairs;
+    for (MeasuredSchedule& one : out_.all) {
+      if (one.outcome != MeasuredAs::Timed) continue;
+      timed.push_back(&one);
+      pairs.push_back({.predicted_us = one.schedule.time().microseconds(),
+                       .measured_us = one.median_us,
+                       .question = {}});
+    }
+    if (pairs.empty()) return;
+    out_.agreement = agreement_of("measured", true, pairs);
+    std::ranges::stable_sort(timed, {},
+                             [](const MeasuredSchedule* one) { return one->schedule.time(); });
+    std::int64_t place = 0;
+    for (MeasuredSchedule* const one : timed) one->predicted_place = ++place;
+  }
+
+  [[nodiscard]] bool is_after(const std::optional<Clock::time_point>& moment) const {
+    return (moment && Clock::now() > *moment) || (request_.interrupted && request_.interrupted());
+  }
+
+  void show(std::string_view stage, std::int64_t done, std::int64_t of) const {
+    if (request_.progress) request_.progress(stage, done, of);
+  }
+
+  Session& session_;
+  const MeasureRequest& request_;
+  Measured out_;
+  std::vector<Contender> all_;
+  std::vector<const Plan*> plans_;  // of them
+  std::vector<Contender*> ready_;   // of them
+  std::optional<Diag> refusal_;     // the first
+  TensorMap inputs_;
+  std::optional<Reference> reference_;
+  ExecutorPool executors_;
+};
+
+}  // namespace
+
+const MeasuredSchedule* Measured::winner() const {
+  return !all.empty() && all.front().outcome == MeasuredAs::Timed ? &all.front() : nullptr;
+}
+
+std::int64_t Measured::count(MeasuredAs outcome) const {
+  return std::ranges::count(all, outcome, &MeasuredSchedule::outcome);
+}
+
+Checked<Measured> measure(Session& session, const Program& program, const Mesh& mesh,
+                          const SearchResult& found, const MeasureRequest& request) {
+  return Measurement(session, request).run(program, mesh, found);
+}
+
+}  // namespace harpe

@@ -1,0 +1,72 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "driver/agreement.h"
+#include "driver/backend.h"
+#include "driver/session.h"
+#include "search/search.h"
+#include "support/diag.h"
+
+namespace harpe {
+
+using Progress = std::function<void(std::string_view stage, std::int64_t done, std::int64_t of)>;
+
+struct MeasureRequest {
+  std::int64_t iterations = 10;  // of a turn, back to back
+  std::uint64_t seed = 0;        // of the inputs
+  BackendRequest backend;
+  std::optional<std::chrono::steady_clock::time_point> deadline;
+  std::function<bool()> interrupted;
+  Progress progress;
+};
+
+enum class MeasuredAs : std::uint8_t {
+  Timed,
+  NotReached,  // the time was over before its turn
+  Refused,     // it lowers to no plan that runs there
+  Wrong,       // its outputs are not what the reference says
+  Faulted,
+};
+
+// A schedule that was found, and what came of executing it.
+struct MeasuredSchedule {
+  Evaluated schedule;
+  MeasuredAs outcome = MeasuredAs::NotReached;
+  std::string code;         // of what it was refused with
+  std::string reason;       // why it has no time
+  double median_us = 0;     // of all executions that count; 0 where it has no time
+  double noise = 0;         // how far the median may be off, relative to it
+  std::int64_t rounds = 0;  // that it went through
+  std::int64_t executions = 0;
+  std::int64_t predicted_place = 0;  // among those with a time, from 1
+};
+
+struct Measured {
+  Backend backend = Backend::Cpu;
+  std::string processor;               // "NVIDIA H200"
+  std::vector<MeasuredSchedule> all;   // fastest first, then those without a time
+  std::optional<Agreement> agreement;  // of predicted and measured times, where there are any
+  std::int64_t rounds = 0;
+  bool complete = true;  // false: time or an interrupt ended it
+  double seconds = 0;
+
+  // The fastest; none where nothing has a time.
+  [[nodiscard]] const MeasuredSchedule* winner() const;
+  [[nodiscard]] std::int64_t count(MeasuredAs outcome) const;
+};
+
+// Executes the top of a search, its spread and the named schedules that may be chosen: proved, on
+// inputs drawn once, outputs compared with the reference; then in turns (driver/halving.h). Where
+// not all fit into memory together, they are made anew for their turns. Errors: prepare_run's;
+// make_reference's; where nothing runs, why the best predicted does not.
+[[nodiscard]] Checked<Measured> measure(Session& session, const Program& program, const Mesh& mesh,
+                                        const SearchResult& found, const MeasureRequest& request);
+
+}  // namespace harpe
