@@ -12,6 +12,14 @@ using Level = MeshPlan::Level;
 
 // Of each rank's keys: the first query rows wait for no more than this part of them.
 constexpr std::int64_t kPushChunks = 2;
+constexpr std::int64_t kChunkBytes = std::int64_t{4} << 20;  // a shorter copy is mostly start
+
+std::int64_t bytes_of(const Program& program, const std::string& name) {
+  const Buffer* const buffer = find_buffer(program, name);
+  std::int64_t bytes = size_in_bytes(buffer->dtype);
+  for (const std::int64_t size : shape_of(program, *buffer)) bytes *= size;
+  return bytes;
+}
 
 // What the one-level schedules have in common: positions over all ranks.
 struct OneLevel {
@@ -109,8 +117,9 @@ Checked<Script> attention_allgather(const Program& program, const Mesh& mesh) {
 Checked<Script> attention_push(const Program& program, const Mesh& mesh) {
   HP_TRY(const AttentionShape shape, read_attention(program));
   const MeshPlan plan(mesh);
-  const std::int64_t chunks =
-      std::clamp<std::int64_t>(shape.keys.size / plan.all().ranks, 1, kPushChunks);
+  const std::int64_t bytes =
+      bytes_of(program, shape.key_inputs.front()) / plan.all().ranks;  // of one source
+  const std::int64_t chunks = std::clamp<std::int64_t>(bytes / kChunkBytes, 1, kPushChunks);
   OneLevel parts = place_positions("push", program, plan, shape, {chunks});
   ScheduleBuilder& builder = parts.builder;
   const MeshRef over = builder.axes(parts.all);

@@ -110,6 +110,12 @@ bool contributes(const Assign& move, const GemmPanelSpec& panel) {
   return is_moved(map, panel.c);
 }
 
+// By the copy engine.
+bool can_be_loaded(const Block& block) {
+  constexpr std::int64_t kBytes = 16;
+  return block.address % kBytes == 0 && block.stride * size_in_bytes(block.dtype) % kBytes == 0;
+}
+
 bool take_sum(GemmPanelSpec& panel, const GemmSpec& spec, const Sum& sum, const ReadyAt& ready) {
   const auto own = std::ranges::find_if(
       sum.contributions, [&](const Assign& move) { return contributes(move, panel); });
@@ -121,7 +127,7 @@ bool take_sum(GemmPanelSpec& panel, const GemmSpec& spec, const Sum& sum, const 
   for (auto other = sum.contributions.begin(); other != sum.contributions.end(); ++other) {
     if (other == own) continue;
     const auto from = move_along(*other, PlaceMap::Way::Against, *state, panel.rows, spec.n);
-    if (!from || from->dtype != type_of(spec.in)) return false;
+    if (!from || from->dtype != type_of(spec.in) || !can_be_loaded(*from)) return false;
     const std::optional<device::FlagWait> flag = ready(from->address);
     if (!flag) return false;
     panel.addends.push_back({.address = from->address, .stride = from->stride, .ready = *flag});
