@@ -103,9 +103,11 @@ TEST(Depart, leaves_alone_what_is_not_whole_or_not_rounded) {
 
 // The inbox first, as ranks are added in order, then the own part.
 std::vector<Action> total() {
-  return {move_block<Assign>(kTotal, DType::F32, kInbox, DType::BF16),
-          move_block<actions::Add>(kTotal, DType::F32, kState, DType::F32),
-          move_block<Assign>(kHome, DType::BF16, kTotal, DType::F32)};
+  std::vector<Action> sums;
+  sums.emplace_back(move_block<Assign>(kTotal, DType::F32, kInbox, DType::BF16));
+  sums.emplace_back(move_block<actions::Add>(kTotal, DType::F32, kState, DType::F32));
+  sums.emplace_back(move_block<Assign>(kHome, DType::BF16, kTotal, DType::F32));
+  return sums;
 }
 
 TEST(SumAtHome, takes_contributions_as_addends) {

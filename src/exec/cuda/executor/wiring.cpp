@@ -19,6 +19,7 @@ class Wirer {
 
   Wiring wire() {
     wire_entries();
+    wire_exits();
     wire_syncs();
     wire_barriers();
     wire_collectives();
@@ -56,6 +57,23 @@ class Wirer {
       const auto entry = entries.find(plan_.lanes[lane.index()].rank);
       HP_CHECK(entry != entries.end(), "every rank has an Entry");
       if (entry->second != first) add_edge(entry->second, first);
+    }
+  }
+
+  // A rank's Exit waits for others when all the rest is over: a kernel that waits early takes a
+  // multiprocessor from one that needs all of them.
+  void wire_exits() {
+    std::map<RankId, TaskId> exits;
+    std::map<LaneId, TaskId> lasts;
+    for (std::size_t i = 0; i < plan_.tasks.size(); ++i) {
+      const TaskId task(static_cast<std::int64_t>(i));
+      if (plan_.tasks[i].kind == TaskKind::Exit) exits.emplace(rank_of(plan_, task), task);
+      lasts[plan_.tasks[i].lane] = task;
+    }
+    for (const auto& [lane, last] : lasts) {
+      const auto exit = exits.find(plan_.lanes[lane.index()].rank);
+      HP_CHECK(exit != exits.end(), "every rank has an Exit");
+      if (exit->second != last) add_edge(last, exit->second);
     }
   }
 
