@@ -173,9 +173,9 @@ Planned planned() {
     TaskSpecs& own = specs.emplace_back();
     own.actions = actions::prepare_task(setting, task).value().actions;
     for (const Action& action : own.actions) {
-      for (LaunchSpec& launch : plan_launches({.nest = "mm", .buffer = "c"}, action).value()) {
-        own.launches.push_back(std::move(launch));
-      }
+      const std::vector<LaunchSpec> launches =
+          plan_launches({.nest = "mm", .buffer = "c"}, action).value();
+      own.launches.insert(own.launches.end(), launches.begin(), launches.end());
     }
   }
   SignalSource signals;

@@ -12,13 +12,6 @@ namespace {
 // A fold holds whole regions: a launch costs more than a pass over memory.
 constexpr std::int64_t kScratchElements = std::int64_t{1} << 30;
 
-// Parts that members of a collective pull as they are come as fast as by any kernel, and need none.
-bool moves_by_engine(const Task& task) {
-  const bool pulls =
-      task.kind == TaskKind::Collective && task.collective != CollectiveOp::ReduceScatter;
-  return pulls || (task.kind == TaskKind::Copy && task.via == Via::Ce);
-}
-
 // What a task becomes on its rank's GPU.
 Checked<TaskSpecs> specs_of(Prepared& prepared, TaskId id) {
   const Task& task = prepared.plan.tasks[id.index()];
@@ -43,7 +36,7 @@ Checked<TaskSpecs> specs_of(Prepared& prepared, TaskId id) {
       .nest = task.nest,
       .buffer =
           task.writes.empty() ? "" : prepared.plan.allocs[task.writes.front().alloc.index()].buffer,
-      .by_copy_engine = moves_by_engine(task),
+      .by_copy_engine = task.kind == TaskKind::Copy && task.via == Via::Ce,
       .multiprocessors = device.facts().multiprocessors};
   TaskSpecs specs;
   for (const actions::Action& action : work.actions) {
