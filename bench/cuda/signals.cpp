@@ -31,7 +31,8 @@ device::WaitContext Signals::context() const {
           .poison = word(kPoisonWord),
           .fault = at<device::FaultRecord>(fault_.address()),
           .limit_ns = limit_ns_,
-          .task = kTask};
+          .task = kTask,
+          .sightings = nullptr};
 }
 
 Address Signals::address(int index) const {

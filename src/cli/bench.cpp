@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <limits>
+#include <sstream>
 
 #include "cli/request.h"
 #include "cli/terminal.h"
@@ -37,6 +38,8 @@ Checked<BenchRequest> bench_request_of(const CommandLine& line) {
     request.library_folders = library_folders(line.value("libraries"));
   }
   request.only = line.value("cases").value_or("");
+  std::stringstream schedules(line.value("schedules").value_or(""));
+  for (std::string name; std::getline(schedules, name, ',');) request.schedules.push_back(name);
   if (line.has("ranks")) {
     HP_TRY(request.ranks, count_of(line, "ranks", 1, kMostRanks, 1));
   }

@@ -62,6 +62,8 @@ inline constexpr std::array kFlags = {
     Flag{"budget", "", "SECONDS", "begin no case after this (default 600)", kBench},
     Flag{"rounds", "", "N", "how often each has its turn; medians count (default 5)", kBench},
     Flag{"cases", "", "TEXT", "only the cases whose names have this in them", kBench},
+    Flag{"schedules", "", "NAME,...", "only these of ours (default: all that apply, and `auto`)",
+         kBench},
     Flag{"contract", "", "standard|free",
          "homes of inputs and outputs: the operator's (default), or searched too", kTune},
     Flag{"home", "", "BUFFER=AXIS@MESHAXIS,...",

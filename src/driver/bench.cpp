@@ -113,6 +113,7 @@ class Contest {
       }
     }
     names.emplace_back("auto");
+    if (!request_.schedules.empty()) names = request_.schedules;
     for (const std::string& name : names) {
       progress(row_.what.name + ": preparing " + name);
       Contender& one = all_.emplace_back();

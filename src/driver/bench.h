@@ -18,6 +18,7 @@ struct BenchRequest {
   std::string suite;
   std::vector<std::string> parameters;  // the one case, in place of the suite's; none: those
   std::string only;                     // of the suite's cases, those with this in their names
+  std::vector<std::string> schedules;   // of ours; none: all that apply, and `auto`
   std::optional<std::int64_t> ranks;    // none: one per GPU, 4 on CPUs
   std::int64_t rounds = 5;
   std::int64_t iterations = 10;  // of a turn, back to back

@@ -211,6 +211,7 @@ void Drainer::gather_replicas() {
     for (int target = 0; target < static_cast<int>(group_.targets.size()); ++target) {
       const std::int64_t instance = writer_.next_instance();
       const int out = buffer_index(target);
+      const std::size_t first = writer_.draft().tasks.size();
       for (RankId rank(0); rank.value < writer_.blocks().ranks(); ++rank.value) {
         for (const RankId peer : ranks_along(writer_.blocks(), rank, axes)) {
           if (peer == rank) continue;
@@ -232,6 +233,8 @@ void Drainer::gather_replicas() {
           writer_.add(std::move(task));
         }
       }
+      const bool pushed = move.spec->initiator() == Initiator::Src;
+      if (pushed && !writer_.space_time_only()) spread_pushes(writer_, first, axes);
     }
   }
 }

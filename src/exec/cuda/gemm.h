@@ -51,7 +51,7 @@ struct GemmSpec {
   device::GemmLayout layout = device::GemmLayout::NMajor;
   DeviceAddress b = 0;
   std::int64_t b_stride = 0;
-  std::vector<GemmPanelSpec> panels;            // in the order of use
+  std::vector<GemmPanelSpec> panels;                 // in the order of use
   std::vector<device::RaiseTarget> departures = {};  // raised once all their panels are stored
   device::WaitContext wait{};
   std::vector<device::CopyJob> copies;

@@ -12,14 +12,6 @@ using Level = MeshPlan::Level;
 
 // Of each rank's keys: the first query rows wait for no more than this part of them.
 constexpr std::int64_t kPushChunks = 2;
-constexpr std::int64_t kChunkBytes = std::int64_t{4} << 20;  // a shorter copy is mostly start
-
-std::int64_t bytes_of(const Program& program, const std::string& name) {
-  const Buffer* const buffer = find_buffer(program, name);
-  std::int64_t bytes = size_in_bytes(buffer->dtype);
-  for (const std::int64_t size : shape_of(program, *buffer)) bytes *= size;
-  return bytes;
-}
 
 // What the one-level schedules have in common: positions over all ranks.
 struct OneLevel {
@@ -119,7 +111,7 @@ Checked<Script> attention_push(const Program& program, const Mesh& mesh) {
   const MeshPlan plan(mesh);
   const std::int64_t bytes =
       bytes_of(program, shape.key_inputs.front()) / plan.all().ranks;  // of one source
-  const std::int64_t chunks = std::clamp<std::int64_t>(bytes / kChunkBytes, 1, kPushChunks);
+  const std::int64_t chunks = push_chunks(bytes, kPushChunks);
   OneLevel parts = place_positions("push", program, plan, shape, {chunks});
   ScheduleBuilder& builder = parts.builder;
   const MeshRef over = builder.axes(parts.all);

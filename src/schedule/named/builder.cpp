@@ -4,6 +4,18 @@
 
 namespace harpe {
 
+std::int64_t bytes_of(const Program& program, const std::string& buffer) {
+  const Buffer* const found = find_buffer(program, buffer);
+  std::int64_t bytes = size_in_bytes(found->dtype);
+  for (const std::int64_t size : shape_of(program, *found)) bytes *= size;
+  return bytes;
+}
+
+std::int64_t push_chunks(std::int64_t bytes, std::int64_t most) {
+  constexpr std::int64_t kLeastBytes = std::int64_t{8} << 20;
+  return std::clamp<std::int64_t>(bytes / kLeastBytes, 1, most);
+}
+
 ScheduleBuilder::ScheduleBuilder(std::string_view schedule, const Program& program,
                                  const MeshPlan& plan)
     : program_(program),

@@ -28,6 +28,11 @@ constexpr Transfer kRelay{How::Relay, Initiator::Src, 2, Via::Ce, Signal::Event}
 constexpr Transfer kTravel{How::Relay, Initiator::Src, 2, Via::Ce, Signal::Event, true};
 constexpr Transfer kFetch{How::Direct, Initiator::Dst, 3, Via::Ce, Signal::Event};
 constexpr Transfer kPush{How::Direct, Initiator::Src, std::nullopt, Via::Ce, Signal::Flag};
+// Of a whole buffer.
+[[nodiscard]] std::int64_t bytes_of(const Program& program, const std::string& buffer);
+// Into how many a push cuts what comes from one source: at most `most`, and none shorter than a
+// copy engine is quick with.
+[[nodiscard]] std::int64_t push_chunks(std::int64_t bytes, std::int64_t most);
 constexpr Transfer kPull{How::Inline, Initiator::Dst, std::nullopt, Via::Tma, std::nullopt};
 
 // Writes a script step by step. Digits and mesh parts get names that collide with nothing.

@@ -9,9 +9,7 @@ namespace {
 
 using Level = MeshPlan::Level;
 
-// Transfers per source, so that the leaf starts early; of no fewer rows than a cluster's tile has.
-constexpr std::int64_t kPushChunks = 4;
-constexpr std::int64_t kChunkRows = 256;
+constexpr std::int64_t kPushChunks = 4;  // transfers per source, so that the leaf starts early
 
 // The product seen from the operand that moves: `moved` is blocked along `travel`, the other
 // operand and the result along `stay`.
@@ -85,8 +83,7 @@ Checked<Script> gather_push(const Program& program, const Mesh& mesh, Gathered o
   HP_TRY(const GemmShape shape, read_gemm(program));
   const Sides sides = sides_of(shape, operand);
   const std::int64_t ranks = MeshPlan(mesh).all().ranks;
-  const std::int64_t chunks =
-      std::clamp<std::int64_t>(sides.travel.size / ranks / kChunkRows, 1, kPushChunks);
+  const std::int64_t chunks = push_chunks(bytes_of(program, sides.moved) / ranks, kPushChunks);
   Gather gather = place_operands("push", program, mesh, shape, sides, {chunks});
   ScheduleBuilder& builder = gather.builder;
   const MeshRef over = builder.axes(gather.all);

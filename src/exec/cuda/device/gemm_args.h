@@ -27,8 +27,8 @@ struct GemmPiece {
 struct GemmPanel {
   TensorMap c;  // n x rows, box GemmConfig::store_columns() x 64
   void* c_address;
-  std::int64_t c_stride;  // elements from row to row
-  std::uint32_t* done;    // grows by one per stored block of a consumer; null: nobody waits
+  std::int64_t c_stride;   // elements from row to row
+  std::uint32_t* done;     // grows by one per stored block of a consumer; null: nobody waits
   std::uint32_t arrivals;  // not 0: when it has grown so far, it is 0 again and `raise` is raised
   RaiseTarget raise;
   std::int32_t rows;

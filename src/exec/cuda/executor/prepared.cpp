@@ -12,6 +12,23 @@ namespace {
 // A fold holds whole regions: a launch costs more than a pass over memory.
 constexpr std::int64_t kScratchElements = std::int64_t{1} << 30;
 
+// Of a collective that only moves: each member begins with its successor's part, so that all ports
+// are busy and none is asked by all at once.
+void begin_behind_own(std::vector<actions::Action>& moves, const Prepared& prepared, RankId rank) {
+  const auto ranks = static_cast<std::int64_t>(prepared.bases.arenas.size());
+  const auto distance = [&](const actions::Action& action) {
+    const auto* const move = std::get_if<actions::Assign>(&action);
+    const std::byte* const from = move == nullptr ? nullptr : move->from.data;
+    std::int64_t source = rank.value;
+    for (std::int64_t peer = 0; peer < ranks; ++peer) {
+      const std::byte* const begin = prepared.bases.arenas[static_cast<std::size_t>(peer)];
+      if (from >= begin && from < begin + prepared.numbers.offset) source = peer;
+    }
+    return (source - rank.value + ranks) % ranks;
+  };
+  std::ranges::stable_sort(moves, {}, distance);
+}
+
 // What a task becomes on its rank's GPU.
 Checked<TaskSpecs> specs_of(Prepared& prepared, TaskId id) {
   const Task& task = prepared.plan.tasks[id.index()];
@@ -32,6 +49,9 @@ Checked<TaskSpecs> specs_of(Prepared& prepared, TaskId id) {
       .elements = kScratchElements};
   HP_TRY(actions::TaskWork work, actions::prepare_task(prepared.setting(scratch), task));
   if (failed) return *failed;
+  if (task.kind == TaskKind::Collective && task.collective != CollectiveOp::ReduceScatter) {
+    begin_behind_own(work.actions, prepared, rank);
+  }
   const LaunchChoice choice{
       .nest = task.nest,
       .buffer =

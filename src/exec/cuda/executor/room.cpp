@@ -72,8 +72,8 @@ Room::Need Room::beside(const std::vector<TaskId>& members, const std::vector<Ta
   Need need;
   for (const TaskId producer : producers) {
     if (places_.at(producer) > places_.at(members.front()) || !needs_no_kernel(producer, silent)) {
-      need.multiprocessors = std::max(need.multiprocessors,
-                                      is_by_engine(producer) ? kForSignals : kForKernels);
+      need.multiprocessors =
+          std::max(need.multiprocessors, is_by_engine(producer) ? kForSignals : kForKernels);
     } else if (!wiring_of(producer).waits.empty()) {
       need.behind.push_back(producer);
     }

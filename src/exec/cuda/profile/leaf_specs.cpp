@@ -203,7 +203,7 @@ LeafCase gradient_case(DType dtype, const HeadsShape& s) {
   one.figure = heads_figure("attn_bwd", dtype, s);
   one.figure.flops = 10.0 * pairs_of(s) * static_cast<double>(s.dim);
   one.figure.bytes = static_cast<double>(4 * s.heads * (q + k));
-  one.guess = guess_of(one.figure, kGuessPlain);
+  one.guess = guess_of(one.figure, dtype == DType::BF16 ? kGuessTensor / 2 : kGuessPlain);
   one.plan = [=](const Member& member, const Operands& at) {
     const auto in = [&](std::int64_t bytes) { return pointer_to(behind(at.in, s.heads * bytes)); };
     const auto matrix = [&](std::int64_t bytes) {
