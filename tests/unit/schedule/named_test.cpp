@@ -105,12 +105,26 @@ TEST(NamedSchedules, take_uneven_head_counts) {
 }
 
 TEST(NamedSchedules, push_in_chunks_that_the_kernel_waits_for) {
-  EXPECT_EQ(form_of("ag_gemm", "push", make_program("ag_gemm"), one(4)),
+  // 32 MiB from each rank.
+  const Program large = make_program(
+      "ag_gemm", {{"m", std::int64_t{16384}}, {"n", std::int64_t{512}}, {"k", std::int64_t{4096}}});
+  EXPECT_EQ(form_of("ag_gemm", "push", large, one(4)),
             "  split M = m0:4 * m1:4 * m2:_\n  split N = n0:4 * n1:_\n"
             "  place a[m0@cp]\n  place b[n0@cp]\n  place c[n0@cp]\n"
             "  nest mm {\n    par n0 on cp\n"
             "    stage a over cp direct by src grain m1 via ce signal flag\n"
             "    leaf chunk m1 order skew(m0, cp)\n  }\n  fuse mm_fused = mm persistent\n");
+  const std::string small = form_of("ag_gemm", "push", make_program("ag_gemm"), one(4));
+  EXPECT_NE(small.find("split M = m0:4 * m1:1 * m2:_"), std::string::npos) << small;
+}
+
+TEST(NamedSchedules, push_sums_out_of_one_kernel) {
+  EXPECT_EQ(form_of("gemm_rs", "push", make_program("gemm_rs"), one(4)),
+            "  split M = m0:4 * m1:_\n  split K = k0:4 * k1:_\n"
+            "  place a[k0@cp]\n  place b[k0@cp]\n  place c[m0@cp]\n"
+            "  nest mm {\n    par k0 on cp\n"
+            "    drain c over cp direct by src via sm signal counter\n"
+            "    leaf chunk m0\n  }\n  fuse mm_fused = mm persistent\n");
 }
 
 TEST(NamedSchedules, refuse_with_the_numbers_and_what_does_apply) {

@@ -101,7 +101,7 @@ TEST(Build, members_of_a_collective_start_together) {
 class Puts : public testing::Test {
  protected:
   Plan plan = [] {
-    Plan made = plan_of("ag_gemm", {"m=4096", "n=512", "k=4096"}, "node=4,gpu=1", "push");
+    Plan made = plan_of("ag_gemm", {"m=16384", "n=512", "k=4096"}, "node=4,gpu=1", "push");
     for (Lane& lane : made.lanes) {
       if (lane.kind == LaneKind::Ce) lane.kind = LaneKind::Proxy;
     }
