@@ -133,6 +133,31 @@ TEST(Gemm, refuses_what_there_is_no_kernel_for) {
   EXPECT_EQ(refusal_of(spec), DiagCode::G060);
 }
 
+TEST(Gemm, adds_what_lies_as_b_does) {
+  GemmSpec spec = product(512, 1024, 1024);
+  spec.panels[0].addends = {{.address = 4096, .stride = 1024}};
+  EXPECT_TRUE(check(spec, kMultiprocessors).ok());
+  spec.panels[0].addends[0].stride = 1021;
+  EXPECT_EQ(check(spec, kMultiprocessors).error().code, DiagCode::G041);
+  spec.panels[0].addends[0].stride = 1024;
+  spec.in = spec.out = device::Element::F16;
+  EXPECT_EQ(check(spec, kMultiprocessors).error().code, DiagCode::G060);
+  spec.in = spec.out = device::Element::BF16;
+  spec.layout = device::GemmLayout::KMajor;
+  const auto refused = check(spec, kMultiprocessors);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().code, DiagCode::G060);
+  EXPECT_NE(render_message(refused.error()).find("addends"), std::string::npos);
+}
+
+// Stores to a peer take their time: one consumer multiplies meanwhile.
+TEST(GemmChoice, panels_that_leave_are_stored_beside_products) {
+  GemmSpec spec = product(8192, 8192, 8192);
+  EXPECT_FALSE(choose_gemm(spec, kMultiprocessors).config.ping_pong);
+  spec.panels[0].departure = 0;
+  EXPECT_TRUE(choose_gemm(spec, kMultiprocessors).config.ping_pong);
+}
+
 TEST(Gemm, refuses_empty_products_and_blocks_that_leave_none_to_multiply) {
   for (const auto& [m, n, k] : {std::tuple{0, 64, 64}, {64, 0, 64}, {64, 64, 0}}) {
     EXPECT_EQ(refusal_of(product(m, n, k)), DiagCode::G062) << m << " " << n << " " << k;
