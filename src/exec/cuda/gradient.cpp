@@ -123,6 +123,8 @@ int key_parts(const device::GradientArgs& args, int multiprocessors) {
       cost_of(args.queries, column_tile(device::GradientSide::Queries), kQueryStep);
   const std::int64_t even = (keys.all + queries.all) / multiprocessors;
   int parts = 1;
+  // To share costs more than it gains where a block outlasts the others by less (docs/kernels.md).
+  if (keys.longest <= 2 * even) return parts;
   while (parts < kMostParts && keys.longest / parts > even) parts *= 2;
   return parts;
 }

@@ -165,7 +165,7 @@ TEST(Gradient, shares_keys_where_they_would_outlast_the_rest) {
   };
   EXPECT_EQ(parts(8192, 32, 8), 1);
   EXPECT_EQ(parts(2048, 32, 32), 1);
-  EXPECT_EQ(parts(1024, 32, 8), 2);
+  EXPECT_EQ(parts(1024, 32, 8), 1);
   EXPECT_EQ(parts(4096, 4, 1), 4);
   EXPECT_EQ(parts(128, 8, 1), 4);
 }

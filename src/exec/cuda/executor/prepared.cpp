@@ -77,7 +77,8 @@ SignalSource signals_of(const Prepared& prepared, int rank, const CudaOptions& o
             .wait);
   }
   source.arena = prepared.peers.arena(rank);
-  source.is_alone = options.launch || prepared.libraries.size() == prepared.of_rank.size();
+  source.is_alone =
+      options.launch ? !options.share_gpus : prepared.libraries.size() == prepared.of_rank.size();
   source.target = [&prepared, &options](TaskId task, const Raise& raise) {
     std::optional<device::RaiseTarget> target;
     if (options.drop_signal_of == task) return target;
