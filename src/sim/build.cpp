@@ -4,6 +4,7 @@
 #include <map>
 #include <set>
 
+#include "sim/departures.h"
 #include "sim/task_costs.h"
 #include "support/check.h"
 
@@ -27,6 +28,8 @@ class Builder {
     built_.level_bytes.resize(machine.levels.size());
     puts_.resize(plan.lanes.size());
     last_of_lane_.resize(plan.lanes.size());
+    departures_.resize(plan.tasks.size());
+    if (machine.processor.sms > 1) departures_ = find_departures(plan);
   }
 
   BuiltWorkload run() {
@@ -111,6 +114,10 @@ class Builder {
       add_put(id);
       return;
     }
+    if (!departures_[id.index()].empty()) {
+      add_departure(id);
+      return;
+    }
     Activity activity;
     if (task.kind == TaskKind::Collective) {
       const std::int32_t where = ideal_.tile_edges ? kNoLane : lane;
@@ -162,6 +169,20 @@ class Builder {
       for (const Hop& hop : path_between(machine_, crossing.from, crossing.to)) {
         built_.level_bytes[static_cast<std::size_t>(hop.level)] += crossing.bytes;
       }
+    }
+  }
+
+  // Beside its lane, on multiprocessors that the products have.
+  void add_departure(TaskId id) {
+    Activity activity = costs_.activity_of(id);
+    activity.start = {};
+    std::erase_if(activity.uses, [&](const Use& use) {
+      return built_.map.list[static_cast<std::size_t>(use.resource)].kind == ResourceKind::Sm;
+    });
+    const std::int32_t work = add(std::move(activity), kNoLane, id, ActivityRole::Work);
+    built_.first_of_task[id.index()] = built_.work_of_task[id.index()] = work;
+    for (const TaskId product : departures_[id.index()]) {
+      depend(work_of(product), work, WaitKind::Event, {});
     }
   }
 
@@ -327,10 +348,11 @@ class Builder {
   BuiltWorkload built_;
   TaskCosts costs_;
   std::map<std::int32_t, std::vector<TaskId>> groups_;
-  std::vector<std::optional<Fence>> fences_;  // per task: of the words behind a put
-  std::vector<char> waits_;                   // per task: for others than its lane
-  std::vector<char> begins_group_;            // per task: the same, packing apart
-  std::vector<Puts> puts_;                    // per lane
+  std::vector<std::optional<Fence>> fences_;     // per task: of the words behind a put
+  std::vector<char> waits_;                      // per task: for others than its lane
+  std::vector<char> begins_group_;               // per task: the same, packing apart
+  std::vector<Puts> puts_;                       // per lane
+  std::vector<std::vector<TaskId>> departures_;  // per task: the products that send it
   std::vector<std::optional<TaskId>> last_of_lane_;
   std::map<TaskId, std::int32_t> word_of_;  // of a put: the fence that its words wait for
 };

@@ -21,15 +21,19 @@ struct Reduction {
   ScheduleBuilder builder;
   Level all;
   std::string block;  // digit of the result by which it is reduced
+  std::string inner;  // the one inside it
 };
 
 Reduction place_operands(std::string_view schedule, const Program& program, const Mesh& mesh,
-                         const GemmShape& shape, Reduced result) {
+                         const GemmShape& shape, Reduced result, bool in_parts = false) {
   const MeshPlan plan(mesh);
-  Reduction out{ScheduleBuilder(schedule, program, plan), plan.all(), ""};
+  Reduction out{ScheduleBuilder(schedule, program, plan), plan.all(), "", ""};
   const SizedAxis& axis = blocked_axis(shape, result, out.all.ranks);
-  out.block =
-      out.builder.tile(axis.name, {out.all.ranks}, axis.name == shape.m.name ? "m" : "n")[0];
+  std::vector<std::int64_t> factors{out.all.ranks};
+  if (in_parts) factors.push_back(1);
+  const auto blocks = out.builder.tile(axis.name, factors, axis.name == shape.m.name ? "m" : "n");
+  out.block = blocks[0];
+  out.inner = blocks[1];
   const auto k = out.builder.tile(shape.k.name, {out.all.ranks}, "k");
   out.builder.shard({shape.a, shape.b}, k[0], out.all);
   if (result == Reduced::Scattered) out.builder.shard({shape.c}, out.block, out.all);
@@ -66,10 +70,13 @@ Checked<Script> reduce_fetch(const Program& program, const Mesh& mesh, Reduced r
 
 Checked<Script> reduce_push(const Program& program, const Mesh& mesh, Reduced result) {
   HP_TRY(const GemmShape shape, read_gemm(program));
-  Reduction reduction = place_operands("push", program, mesh, shape, result);
+  Reduction reduction = place_operands("push", program, mesh, shape, result, true);
   ScheduleBuilder& builder = reduction.builder;
   builder.drain(shape.nest, {shape.c}, reduction.all, "", kPushSums);
-  builder.add(ChunkLeaf{shape.nest, "leaf", reduction.block, std::nullopt});
+  std::vector<std::string> order{reduction.block};
+  const MeshRef over = builder.axes(reduction.all);
+  order.insert(order.end(), over.begin(), over.end());
+  builder.add(ChunkLeaf{shape.nest, "leaf", reduction.inner, order});
   builder.add(FuseNests{shape.nest + "_fused", {shape.nest}, true, std::nullopt, std::nullopt});
   return builder.take();
 }

@@ -120,11 +120,11 @@ TEST(NamedSchedules, push_in_chunks_that_the_kernel_waits_for) {
 
 TEST(NamedSchedules, push_sums_out_of_one_kernel) {
   EXPECT_EQ(form_of("gemm_rs", "push", make_program("gemm_rs"), one(4)),
-            "  split M = m0:4 * m1:_\n  split K = k0:4 * k1:_\n"
+            "  split M = m0:4 * m1:1 * m2:_\n  split K = k0:4 * k1:_\n"
             "  place a[k0@cp]\n  place b[k0@cp]\n  place c[m0@cp]\n"
             "  nest mm {\n    par k0 on cp\n"
             "    drain c over cp direct by src via sm signal counter\n"
-            "    leaf chunk m0\n  }\n  fuse mm_fused = mm persistent\n");
+            "    leaf chunk m1 order skew(m0, cp)\n  }\n  fuse mm_fused = mm persistent\n");
 }
 
 TEST(NamedSchedules, refuse_with_the_numbers_and_what_does_apply) {

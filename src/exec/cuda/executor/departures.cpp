@@ -5,24 +5,9 @@
 
 #include "exec/cuda/actions/depart.h"
 #include "exec/describe.h"
+#include "plan/refs.h"
 
 namespace harpe::cuda {
-namespace {
-
-bool meet(const Box& one, const Box& other) {
-  for (std::size_t digit = 0; digit < one.size(); ++digit) {
-    if (one[digit].lo >= other[digit].hi || other[digit].lo >= one[digit].hi) return false;
-  }
-  return true;
-}
-
-bool meet(const Ref& one, const Ref& other) {
-  return one.alloc == other.alloc && std::ranges::any_of(one.boxes, [&](const Box& box) {
-           return std::ranges::any_of(other.boxes, [&](const Box& at) { return meet(box, at); });
-         });
-}
-
-}  // namespace
 
 void Departures::send_at_once(UnitSpec& unit, const std::map<TaskId, TaskId>& next) const {
   const auto* const spec =
