@@ -121,9 +121,9 @@ Checked<Plan> lower(const Program& program, const Mesh& mesh, const NormalForm& 
   }
   add_exits(draft);
   order_by_memory(draft, !model);
-  if (!model) fold_boundary(draft);
+  if (!model) fold_entries(draft);
   pipeline.done("order", draft);
-  reduce_order(draft);
+  reduce_order(draft, !model);
   pipeline.done("reduce", draft);
   return emit(draft);
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <tuple>
 #include <unordered_map>
 
@@ -189,21 +190,22 @@ class Orderer {
   std::map<std::pair<std::int32_t, RankId>, int> members_;
 };
 
-// Boundary edges between different ranks, as (waiting rank, awaited rank) pairs.
-bool is_all_to_all(const Draft& draft, TaskKind boundary) {
-  std::vector<std::pair<RankId, RankId>> pairs;
+// More pairs of ranks than this are cheaper met at one counter.
+std::size_t most_pairs(const Draft& draft) {
+  return static_cast<std::size_t>(2 * draft.blocks.ranks());
+}
+
+// Pairs of a waiting rank and another whose Entry it awaits.
+std::size_t pairs_at_entry(const Draft& draft) {
+  std::set<std::pair<RankId, RankId>> pairs;
   for (const DraftTask& task : draft.tasks) {
     for (const int before : task.after) {
       const DraftTask& other = draft.tasks[static_cast<std::size_t>(before)];
-      const bool at_boundary = boundary == TaskKind::Entry
-                                   ? other.kind == TaskKind::Entry && !other.is_barrier
-                                   : task.kind == TaskKind::Exit && !task.is_barrier;
-      if (at_boundary && other.rank != task.rank) pairs.emplace_back(task.rank, other.rank);
+      const bool is_entry = other.kind == TaskKind::Entry && !other.is_barrier;
+      if (is_entry && other.rank != task.rank) pairs.emplace(task.rank, other.rank);
     }
   }
-  std::ranges::sort(pairs);
-  pairs.erase(std::ranges::unique(pairs).begin(), pairs.end());
-  return static_cast<std::int64_t>(pairs.size()) > 2 * draft.blocks.ranks();
+  return pairs.size();
 }
 
 int barrier_of(const Draft& draft, TaskKind boundary) {
@@ -250,7 +252,7 @@ void fold_exit(Draft& draft) {
 // signalled one by one each their own.
 class Reducer {
  public:
-  explicit Reducer(Draft& draft) : draft_(draft) {
+  Reducer(Draft& draft, bool may_fold) : draft_(draft), may_fold_(may_fold) {
     std::map<std::pair<RankId, LaneKind>, int> lanes;
     std::map<std::tuple<RankId, LaneKind, RankId>, int> strands;
     for (const DraftTask& task : draft.tasks) {
@@ -267,6 +269,9 @@ class Reducer {
                           ? -1
                           : lanes.try_emplace({task.rank, task.lane}, lane_count).first->second);
     }
+    has_entry_counter_ = std::ranges::any_of(draft.tasks, [](const DraftTask& task) {
+      return task.kind == TaskKind::Entry && task.is_barrier && !task.after.empty();
+    });
     last_.assign(lanes.size(), -1);
     puts_.resize(lanes.size());
     clocks_.resize(draft.tasks.size());
@@ -275,18 +280,60 @@ class Reducer {
 
   std::int64_t run() {
     std::int64_t before = 0;
-    for (std::size_t begin = 0; begin < draft_.tasks.size();) {
+    std::size_t begin = 0;
+    while (begin < draft_.tasks.size() && draft_.tasks[begin].kind != TaskKind::Exit) {
       std::size_t end = begin + 1;
       const std::int32_t group = draft_.tasks[begin].group;
       while (group >= 0 && end < draft_.tasks.size() && draft_.tasks[end].group == group) ++end;
       before += reduce(begin, end);
       begin = end;
     }
-    return before;
+    return before + reduce_exits(begin);
   }
 
  private:
   using Clock = std::vector<std::int32_t>;
+
+  // Each for itself; but all behind one counter, where many would still wait for many, or where a
+  // rank could begin again before all have begun: they count on one counter as well.
+  std::int64_t reduce_exits(std::size_t begin) {
+    const std::vector<DraftTask> exits(draft_.tasks.begin() + static_cast<std::ptrdiff_t>(begin),
+                                       draft_.tasks.end());
+    const std::vector<int> last = last_;
+    std::size_t pairs = 0;
+    std::int64_t before = 0;
+    for (std::size_t i = begin; i < draft_.tasks.size(); ++i) {
+      before += reduce(i, i + 1);
+      pairs += others_awaited(draft_.tasks[i]);
+      if (!may_fold_ || (pairs <= most_pairs(draft_) && knows_entries(i))) continue;
+      std::ranges::copy(exits, draft_.tasks.begin() + static_cast<std::ptrdiff_t>(begin));
+      last_ = last;
+      fold_exit(draft_);
+      may_fold_ = false;
+      return reduce_exits(begin);
+    }
+    return before;
+  }
+
+  // Where entries are behind a counter: whether all of them are over before the Exit.
+  [[nodiscard]] bool knows_entries(std::size_t exit) const {
+    if (draft_.tasks[exit].is_barrier || !has_entry_counter_) return true;
+    for (std::size_t i = 0; i < draft_.tasks.size(); ++i) {
+      if (draft_.tasks[i].kind != TaskKind::Entry) break;
+      const auto strand = static_cast<std::size_t>(strand_[i]);
+      if (!draft_.tasks[i].is_barrier && clocks_[exit][strand] < position_[i]) return false;
+    }
+    return true;
+  }
+
+  [[nodiscard]] std::size_t others_awaited(const DraftTask& task) const {
+    std::set<RankId> others;
+    for (const int before : task.after) {
+      const DraftTask& other = draft_.tasks[static_cast<std::size_t>(before)];
+      if (!other.is_barrier && other.rank != task.rank) others.insert(other.rank);
+    }
+    return task.is_barrier ? 0 : others.size();
+  }
 
   static void join(Clock& clock, const Clock& other) {
     for (std::size_t s = 0; s < clock.size(); ++s) clock[s] = std::max(clock[s], other[s]);
@@ -358,6 +405,8 @@ class Reducer {
   }
 
   Draft& draft_;
+  bool may_fold_;
+  bool has_entry_counter_ = false;
   std::vector<int> lane_;  // of barriers: -1
   std::vector<int> strand_;
   std::vector<std::int32_t> position_;  // in its strand
@@ -372,11 +421,10 @@ class Reducer {
 
 void order_by_memory(Draft& draft, bool slots_alias) { Orderer(draft, slots_alias).run(); }
 
-void fold_boundary(Draft& draft) {
-  if (is_all_to_all(draft, TaskKind::Entry)) fold_entry(draft);
-  if (is_all_to_all(draft, TaskKind::Exit)) fold_exit(draft);
+void fold_entries(Draft& draft) {
+  if (pairs_at_entry(draft) > most_pairs(draft)) fold_entry(draft);
 }
 
-std::int64_t reduce_order(Draft& draft) { return Reducer(draft).run(); }
+std::int64_t reduce_order(Draft& draft, bool may_fold) { return Reducer(draft, may_fold).run(); }
 
 }  // namespace harpe

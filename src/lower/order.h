@@ -11,12 +11,13 @@ namespace harpe {
 // `slots_alias` false, different blocks never share memory: the executable model's rule.
 void order_by_memory(Draft& draft, bool slots_alias);
 
-// Replaces edges between most ranks and most others' entries (and exits) by one barrier each
-// (7.2 step 10), where that is fewer signals.
-void fold_boundary(Draft& draft);
+// Replaces edges between most ranks' first tasks and most others' entries by one barrier (7.2 step
+// 10), where that is fewer signals.
+void fold_entries(Draft& draft);
 
 // Drops every edge that lane order and the other edges imply (step 9). The result is the unique
-// smallest set, since the order is acyclic. Returns how many edges there were before.
-std::int64_t reduce_order(Draft& draft);
+// smallest set, since the order is acyclic. With `may_fold`, exits that then still wait for most
+// others do so behind one barrier. Returns how many edges there were before.
+std::int64_t reduce_order(Draft& draft, bool may_fold);
 
 }  // namespace harpe

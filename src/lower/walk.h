@@ -73,10 +73,16 @@ class DraftWriter {
 [[nodiscard]] std::vector<RankId> ranks_along(const Blocks& blocks, RankId rank,
                                               const std::vector<int>& over);
 
+// Whom a source pushes to first, after itself.
+enum class FirstPeer : std::uint8_t {
+  Successor,    // results: a rank whose loop starts at itself makes its successor's next
+  Predecessor,  // operands: the rank whose loop comes to the source's next
+};
+
 // Puts the copies from task `first` on, that their sources push, in the order of their distance
-// along `over`: every source begins with itself and its successor, and no two sources send to one
-// destination at a time.
-void spread_pushes(DraftWriter& writer, std::size_t first, const std::vector<int>& over);
+// along `over`, so that no two sources send to one destination at a time.
+void spread_pushes(DraftWriter& writer, std::size_t first, const std::vector<int>& over,
+                   FirstPeer peer);
 
 // Where an operand is after each of its stages; runs the stages of one statement.
 class Stager {

@@ -234,7 +234,8 @@ void Drainer::gather_replicas() {
         }
       }
       const bool pushed = move.spec->initiator() == Initiator::Src;
-      if (pushed && !writer_.space_time_only()) spread_pushes(writer_, first, axes);
+      if (pushed && !writer_.space_time_only())
+        spread_pushes(writer_, first, axes, FirstPeer::Successor);
     }
   }
 }

@@ -237,7 +237,8 @@ Checked<Ok> Drainer::collect(std::size_t level, Time t, std::int64_t position_id
   }
   const NestMove& move = *group_.chain[level];
   const bool pushed = move.spec->how == How::Direct && move.spec->initiator() == Initiator::Src;
-  if (pushed && !writer_.space_time_only()) spread_pushes(writer_, first, move.over);
+  if (pushed && !writer_.space_time_only())
+    spread_pushes(writer_, first, move.over, FirstPeer::Successor);
   drop_replicas(level, t);
   for (RankId rank(0); rank.value < ranks; ++rank.value) {
     if (sources[rank.index()].empty()) continue;

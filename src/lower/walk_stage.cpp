@@ -219,7 +219,8 @@ Checked<Ok> Stager::run_level(Operand& operand, std::size_t level, Time t,
   }
   operand.levels[level].at = std::move(arrived);
   const bool pushed = move.spec->how == How::Direct && move.spec->initiator() == Initiator::Src;
-  if (pushed && !writer_.space_time_only()) spread_pushes(writer_, first, move.over);
+  if (pushed && !writer_.space_time_only())
+    spread_pushes(writer_, first, move.over, FirstPeer::Predecessor);
   return Ok{};
 }
 

@@ -94,12 +94,14 @@ DraftTask& DraftWriter::add(DraftTask task) {
   return draft_.tasks.back();
 }
 
-void spread_pushes(DraftWriter& writer, std::size_t first, const std::vector<int>& over) {
+void spread_pushes(DraftWriter& writer, std::size_t first, const std::vector<int>& over,
+                   FirstPeer peer) {
   const Blocks& blocks = writer.blocks();
   const std::int64_t size = blocks.extent(over);
   const auto distance = [&](const DraftTask& task) {
     const RankId to = writer.draft().slot(task.writes.front()).rank;
-    return (blocks.coordinate(to, over) - blocks.coordinate(task.rank, over) + size) % size;
+    const std::int64_t ahead = blocks.coordinate(to, over) - blocks.coordinate(task.rank, over);
+    return ((peer == FirstPeer::Successor ? ahead : -ahead) + size) % size;
   };
   std::vector<DraftTask>& tasks = writer.draft().tasks;
   std::stable_sort(

@@ -18,29 +18,46 @@ std::int32_t take(std::span<const Signal>& rest, Signal* to) {
   return static_cast<std::int32_t>(count);
 }
 
+// Of the next of `targets`, which loses them.
+device::RaiseArgs raise_args(const SignalAddresses& own,
+                             std::span<const device::RaiseTarget>& targets) {
+  device::RaiseArgs args{};
+  args.epoch = word_at(own.epoch());
+  args.poison = word_at(own.poison());
+  args.count = take(targets, args.targets);
+  return args;
+}
+
 }  // namespace
 
 Checked<SignalKernels> SignalKernels::load(KernelLibrary& library) {
-  HP_TRY(const LoadedKernel* const begin_epoch, library.load(begin_epoch_variant()));
+  HP_TRY(const LoadedKernel* const turn, library.load(turn_variant()));
   HP_TRY(const LoadedKernel* const raise, library.load(raise_variant()));
   HP_TRY(const LoadedKernel* const await, library.load(await_variant()));
   HP_TRY(const LoadedKernel* const linger, library.load(linger_variant()));
-  return SignalKernels(library.device().driver(), begin_epoch, raise, await, linger);
+  return SignalKernels(library.device().driver(), turn, raise, await, linger);
 }
 
-Result<Ok, CudaError> SignalKernels::begin_epoch(const Stream& stream,
-                                                 const SignalAddresses& own) const {
-  const device::BeginEpochArgs args{.epoch = word_at(own.epoch())};
-  return launch(*driver_, *begin_epoch_, LaunchShape{}, stream.handle(), args);
+// What does not fit one launch is awaited before it, and raised behind it.
+Result<Ok, CudaError> SignalKernels::turn(const Stream& stream, const SignalAddresses& own,
+                                          const device::WaitContext& context, Turn turn) const {
+  const std::size_t before =
+      turn.waits.size() - std::min<std::size_t>(turn.waits.size(), device::kMostSignals);
+  HP_REQUIRE_OK(await(stream, context, turn.waits.first(before)));
+  turn.waits = turn.waits.subspan(before);
+  device::TurnArgs args{};
+  args.await.context = context;
+  args.await.count = take(turn.waits, args.await.waits);
+  args.begun_epoch = turn.begins_epoch ? word_at(own.epoch()) : nullptr;
+  args.raise = raise_args(own, turn.targets);
+  HP_REQUIRE_OK(launch(*driver_, *turn_, LaunchShape{}, stream.handle(), args));
+  return raise(stream, own, turn.targets);
 }
 
 Result<Ok, CudaError> SignalKernels::raise(const Stream& stream, const SignalAddresses& own,
                                            std::span<const device::RaiseTarget> targets) const {
   while (!targets.empty()) {
-    device::RaiseArgs args{};
-    args.epoch = word_at(own.epoch());
-    args.poison = word_at(own.poison());
-    args.count = take(targets, args.targets);
+    const device::RaiseArgs args = raise_args(own, targets);
     HP_REQUIRE_OK(launch(*driver_, *raise_, LaunchShape{}, stream.handle(), args));
   }
   return Ok{};

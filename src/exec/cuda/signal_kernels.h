@@ -16,9 +16,20 @@ class SignalKernels {
   // Errors: as of `KernelLibrary::load`.
   [[nodiscard]] static Checked<SignalKernels> load(KernelLibrary& library);
 
-  // The rank's next epoch: before all else of an iteration.
+  // What stands between executions, as one kernel: `waits` as of await; the rank's next epoch,
+  // where an execution begins; `targets` as of raise.
+  struct Turn {
+    std::span<const device::SignalWait> waits = {};
+    bool begins_epoch = false;
+    std::span<const device::RaiseTarget> targets = {};
+  };
+  [[nodiscard]] Result<Ok, CudaError> turn(const Stream& stream, const SignalAddresses& own,
+                                           const device::WaitContext& context, Turn turn) const;
+  // The rank's next epoch alone.
   [[nodiscard]] Result<Ok, CudaError> begin_epoch(const Stream& stream,
-                                                  const SignalAddresses& own) const;
+                                                  const SignalAddresses& own) const {
+    return turn(stream, own, {}, {.begins_epoch = true});
+  }
   // Raises all once what the stream holds is done, and releases it to who awaits them; `own` are
   // the raising rank's. A poisoned rank poisons those who wait instead.
   [[nodiscard]] Result<Ok, CudaError> raise(const Stream& stream, const SignalAddresses& own,
@@ -33,16 +44,12 @@ class SignalKernels {
                                              std::uint32_t seed, std::uint32_t most_ns) const;
 
  private:
-  SignalKernels(const DriverApi& driver, const LoadedKernel* begin_epoch, const LoadedKernel* raise,
+  SignalKernels(const DriverApi& driver, const LoadedKernel* turn, const LoadedKernel* raise,
                 const LoadedKernel* await, const LoadedKernel* linger)
-      : driver_(&driver),
-        begin_epoch_(begin_epoch),
-        raise_(raise),
-        await_(await),
-        linger_(linger) {}
+      : driver_(&driver), turn_(turn), raise_(raise), await_(await), linger_(linger) {}
 
   const DriverApi* driver_;
-  const LoadedKernel* begin_epoch_;
+  const LoadedKernel* turn_;
   const LoadedKernel* raise_;
   const LoadedKernel* await_;
   const LoadedKernel* linger_;

@@ -30,9 +30,7 @@ KernelVariant variant_of(const std::string& family, const std::string& name,
 
 }  // namespace
 
-KernelVariant begin_epoch_variant() {
-  return variant_of("signal", "begin_epoch", "begin_epoch", "BeginEpochArgs");
-}
+KernelVariant turn_variant() { return variant_of("signal", "turn", "turn", "TurnArgs"); }
 
 KernelVariant raise_variant() {
   return variant_of("signal", "raise", "raise_signals", "RaiseArgs");
@@ -51,8 +49,8 @@ KernelVariant answer_clock_variant() {
 KernelVariant linger_variant() { return variant_of("signal", "linger", "linger", "LingerArgs"); }
 
 std::vector<KernelVariant> signal_variants() {
-  return {begin_epoch_variant(), raise_variant(), await_variant(),
-          linger_variant(),      stamp_variant(), answer_clock_variant()};
+  return {turn_variant(),   raise_variant(), await_variant(),
+          linger_variant(), stamp_variant(), answer_clock_variant()};
 }
 
 }  // namespace harpe::cuda

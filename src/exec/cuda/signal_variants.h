@@ -7,7 +7,7 @@
 namespace harpe::cuda {
 
 // Kernels of one warp, arguments in device/signal_args.h and device/clock_args.h.
-[[nodiscard]] KernelVariant begin_epoch_variant();
+[[nodiscard]] KernelVariant turn_variant();
 [[nodiscard]] KernelVariant raise_variant();
 [[nodiscard]] KernelVariant await_variant();
 [[nodiscard]] KernelVariant linger_variant();

@@ -22,6 +22,21 @@ std::vector<Plan> plans() {
           test::split_keys(2, 8, 8, false, "f32")};
 }
 
+// Whether every rank leaves the others' homes alone.
+bool is_private(const Plan& plan) {
+  for (std::size_t task = 0; task < plan.tasks.size(); ++task) {
+    for (const std::vector<Ref>* refs : {&plan.tasks[task].reads, &plan.tasks[task].writes}) {
+      for (const Ref& ref : *refs) {
+        const Alloc& alloc = plan.allocs[ref.alloc.index()];
+        if (alloc.level == Level::Home && alloc.rank.index() != rank_of(plan, id_of(task))) {
+          return false;
+        }
+      }
+    }
+  }
+  return true;
+}
+
 TEST(Wiring, makes_events_of_syncs_within_a_rank_and_flags_of_others) {
   for (const Plan& plan : plans()) {
     const Wiring wiring = wire(plan, find_groups(plan));
@@ -35,6 +50,7 @@ TEST(Wiring, makes_events_of_syncs_within_a_rank_and_flags_of_others) {
         EXPECT_TRUE(is_entry || std::ranges::count(to.after, sync.from) == 1);
         continue;
       }
+      if (is_private(plan) && plan.tasks[sync.from.index()].kind == TaskKind::Entry) continue;
       const auto word = std::ranges::find_if(to.waits, [&](std::int32_t each) {
         const Word& found = wiring.pages[rank][static_cast<std::size_t>(each)];
         return found.kind == WordKind::Sync && found.index == static_cast<std::int32_t>(index);
@@ -60,7 +76,8 @@ TEST(Wiring, raises_every_word_as_often_as_it_says) {
           const auto word = static_cast<std::size_t>(raise.word);
           const Word& target = wiring.pages[raise.rank.index()][word];
           ++raised[raise.rank.index()][word];
-          EXPECT_EQ(raise.is_counter, target.kind != WordKind::Sync);
+          const bool is_flag = target.kind == WordKind::Sync || target.kind == WordKind::Credit;
+          EXPECT_EQ(raise.is_counter, !is_flag);
           EXPECT_EQ(std::ranges::count(target.producers, id_of(task)), 1);
         }
       }
@@ -110,6 +127,44 @@ TEST(Wiring, begins_every_lane_behind_the_entry_of_its_rank) {
     const TaskId entry = id_of(rank_of(plan, id_of(task)));
     EXPECT_EQ(std::ranges::count(wiring.tasks[task].after, entry), 1);
   }
+}
+
+// Two ranks push into each other's inboxes: each may begin once the other is done with the
+// execution before, and nobody waits for an Entry.
+TEST(Wiring, gives_credit_for_slots_where_homes_are_left_alone) {
+  Plan plan = test::scatter_gemm(2, 8, 8, 8, "f32", false);
+  ASSERT_TRUE(is_private(plan));
+  Wiring wiring = wire(plan, find_groups(plan));
+  const auto find = [&](TaskKind kind, std::size_t rank) {
+    std::size_t task = 0;
+    while (plan.tasks[task].kind != kind || rank_of(plan, id_of(task)) != rank) ++task;
+    return id_of(task);
+  };
+  for (std::size_t rank = 0; rank < 2; ++rank) {
+    const TaskWiring& entry = wiring.tasks[find(TaskKind::Entry, rank).index()];
+    const TaskId other = find(TaskKind::Exit, 1 - rank);
+    EXPECT_TRUE(entry.raises.empty());
+    ASSERT_EQ(entry.waits.size(), 1U);
+    const Word credit{.kind = WordKind::Credit,
+                      .index = static_cast<std::int32_t>(1 - rank),
+                      .arrivals = 1,
+                      .producers = {other}};
+    EXPECT_EQ(wiring.pages[rank][static_cast<std::size_t>(entry.waits.front())], credit);
+    const Raise raise{.rank = RankId(static_cast<std::int64_t>(rank)), .word = entry.waits.front()};
+    EXPECT_EQ(std::ranges::count(wiring.tasks[other.index()].raises, raise), 1);
+  }
+  // A rank that reads the other's home must know that it has entered.
+  for (Task& task : plan.tasks) {
+    if (task.kind != TaskKind::Copy || rank_of(plan, id_of(&task - plan.tasks.data())) != 0) {
+      continue;
+    }
+    std::size_t home = 0;
+    while (plan.allocs[home].level != Level::Home || plan.allocs[home].rank.index() != 1) ++home;
+    task.reads.front().alloc = AllocId(static_cast<std::int64_t>(home));
+  }
+  wiring = wire(plan, find_groups(plan));
+  EXPECT_FALSE(wiring.tasks[find(TaskKind::Entry, 1).index()].raises.empty());
+  EXPECT_TRUE(wiring.tasks[find(TaskKind::Entry, 0).index()].raises.empty());
 }
 
 TEST(Wiring, makes_a_barrier_one_counter_on_each_rank_that_waits) {

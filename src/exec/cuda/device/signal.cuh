@@ -7,11 +7,6 @@
 // done before them in the stream is done, and what follows sees what they acquired.
 namespace harpe::device {
 
-HP_DEVICE void begin_epoch(const BeginEpochArgs& args) {
-  if (threadIdx.x != 0) return;
-  store_relaxed_system(args.epoch, load_relaxed_system(args.epoch) + 1);
-}
-
 // Releases what this thread did, and what it saw done, to who acquires the signal.
 HP_DEVICE void raise_signal(const RaiseTarget& target, const std::uint32_t* epoch) {
   fence_system();
@@ -61,6 +56,16 @@ HP_DEVICE void await_signals(const AwaitArgs& args) {
     if (elapsed > kEagerNs) pause(32);
   }
   fence_proxy_async();
+}
+
+// What any lane acquired is released with every signal raised.
+HP_DEVICE void turn(const TurnArgs& args) {
+  if (args.await.count > 0) await_signals(args.await);
+  if (args.begun_epoch != nullptr && threadIdx.x == 0) {
+    store_relaxed_system(args.begun_epoch, load_relaxed_system(args.begun_epoch) + 1);
+  }
+  __syncwarp();
+  raise_signals(args.raise);
 }
 
 // Rests up to `most_ns`: most often hardly at all, now and then long.

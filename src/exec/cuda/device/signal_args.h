@@ -10,10 +10,6 @@ inline constexpr int kMostSignals = 32;
 // `poison` of a rank whose peer failed; its own fault makes it 1.
 inline constexpr std::uint32_t kPoisonedByPeer = 2;
 
-struct BeginEpochArgs {
-  std::uint32_t* epoch;
-};
-
 // A word in the waiting rank's page: a flag, which becomes the raiser's epoch, or a counter, which
 // every arrival increments.
 struct RaiseTarget {
@@ -47,6 +43,13 @@ struct AwaitArgs {
   WaitContext context;
   std::int32_t count;
   SignalWait waits[kMostSignals];
+};
+
+// Between two executions: waits for some signals, then increments the epoch, then raises others.
+struct TurnArgs {
+  AwaitArgs await;
+  std::uint32_t* begun_epoch;  // null: it stays
+  RaiseArgs raise;
 };
 
 }  // namespace harpe::device

@@ -171,6 +171,9 @@ class Diagnosis {
         return "arrivals at collective " + index + of;
       case WordKind::Pulled:
         return "departures from collective " + index + of;
+      case WordKind::Credit:
+        return "end of the execution before on rank " + index + ", told to rank " +
+               std::to_string(rank);
     }
     return index;
   }

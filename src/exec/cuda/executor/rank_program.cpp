@@ -81,7 +81,7 @@ Result<Ok, CudaError> RankProgram::order(std::size_t index, const Pass& pass) co
                     .trace = pass.trace};
   HP_REQUIRE_OK(order_waits(place));
   HP_REQUIRE_OK(order_work(place));
-  HP_REQUIRE_OK(raise_all(unit, stream));
+  if (!is_boundary(first)) HP_REQUIRE_OK(raise_all(unit, stream));
   for (const TaskId task : unit.tasks) {
     const auto event = events_.find(task);
     if (event != events_.end()) HP_REQUIRE_OK(event->second.record(stream));
@@ -107,7 +107,9 @@ Result<Ok, CudaError> RankProgram::order_waits(const Place& place) const {
     if (entries && may_wait(unit)) HP_REQUIRE_OK(stamp(place, Moment::Reached));
   }
   for (const TaskId task : unit.behind) HP_REQUIRE_OK(place.stream->wait_for(arrived_.at(task)));
-  if (!unit.waits_inside) HP_REQUIRE_OK(await(wiring.waits, place.context, *place.stream));
+  if (!unit.waits_inside && !is_one_turn(place)) {
+    HP_REQUIRE_OK(await(wiring.waits, place.context, *place.stream));
+  }
   HP_REQUIRE_OK(await(unit.awaited, place.context, *place.stream));
   const auto arrived = arrived_.find(unit.tasks.front());
   return arrived == arrived_.end() ? Result<Ok, CudaError>(Ok{})
@@ -123,8 +125,9 @@ Result<Ok, CudaError> RankProgram::order_work(const Place& place) const {
         *parts_.delay_seed + place.context.task * 64 + static_cast<std::uint32_t>(rank_);
     HP_REQUIRE_OK(parts_.kernels.linger(stream, parts_.peers->signals(rank_), seed, kMostDelayNs));
   }
-  if (is_entry(task)) {
-    HP_REQUIRE_OK(parts_.kernels.begin_epoch(stream, parts_.peers->signals(rank_)));
+  if (is_boundary(task)) {
+    HP_REQUIRE_OK(stamp(place, Moment::Start));
+    return order_turn(place);
   }
   HP_REQUIRE_OK(raise(kept(task, wiring.arrivals), stream));
   if (wiring.arrival) HP_REQUIRE_OK(await({*wiring.arrival}, place.context, stream));
@@ -134,6 +137,21 @@ Result<Ok, CudaError> RankProgram::order_work(const Place& place) const {
   if (!wiring.pulled) return Ok{};
   HP_REQUIRE_OK(await({*wiring.pulled}, place.context, stream));
   return stamp(place, Moment::End);
+}
+
+bool RankProgram::is_one_turn(const Place& place) const {
+  return is_boundary(parts_.units[place.unit].tasks.front()) && place.trace == nullptr;
+}
+
+Result<Ok, CudaError> RankProgram::order_turn(const Place& place) const {
+  const TaskId task = parts_.units[place.unit].tasks.front();
+  const TaskWiring& wiring = wiring_of(task);
+  std::vector<device::SignalWait> waits;
+  if (is_one_turn(place)) waits = waits_on(wiring.waits);
+  const std::vector<device::RaiseTarget> targets = targets_of(kept(task, wiring.raises));
+  if (!is_entry(task) && waits.empty() && targets.empty()) return Ok{};
+  return parts_.kernels.turn(*place.stream, parts_.peers->signals(rank_), place.context,
+                             {.waits = waits, .begins_epoch = is_entry(task), .targets = targets});
 }
 
 Result<Ok, CudaError> RankProgram::order_launches(const Place& place) const {
@@ -185,19 +203,28 @@ std::vector<Raise> RankProgram::kept(TaskId task, std::vector<Raise> raises) con
 Result<Ok, CudaError> RankProgram::raise(const std::vector<Raise>& raises,
                                          const Stream& stream) const {
   if (raises.empty()) return Ok{};
+  return parts_.kernels.raise(stream, parts_.peers->signals(rank_), targets_of(raises));
+}
+
+std::vector<device::RaiseTarget> RankProgram::targets_of(const std::vector<Raise>& raises) const {
   std::vector<device::RaiseTarget> targets;
   targets.reserve(raises.size());
   for (const Raise& raise : raises) {
     const SignalAddresses& page = parts_.peers->signals(static_cast<int>(raise.rank.value));
     targets.push_back(raise.is_counter ? counter_of(page, raise.word) : flag_of(page, raise.word));
   }
-  return parts_.kernels.raise(stream, parts_.peers->signals(rank_), targets);
+  return targets;
 }
 
 Result<Ok, CudaError> RankProgram::await(const std::vector<std::int32_t>& words,
                                          const device::WaitContext& context,
                                          const Stream& stream) const {
   if (words.empty()) return Ok{};
+  return parts_.kernels.await(stream, context, waits_on(words));
+}
+
+std::vector<device::SignalWait> RankProgram::waits_on(
+    const std::vector<std::int32_t>& words) const {
   const std::vector<Word>& page = parts_.wiring->pages[static_cast<std::size_t>(rank_)];
   std::vector<device::SignalWait> waits;
   waits.reserve(words.size());
@@ -205,7 +232,7 @@ Result<Ok, CudaError> RankProgram::await(const std::vector<std::int32_t>& words,
     const auto arrivals = static_cast<std::uint32_t>(page[static_cast<std::size_t>(word)].arrivals);
     waits.push_back(wait_on(parts_.peers->signals(rank_), word, arrivals));
   }
-  return parts_.kernels.await(stream, context, waits);
+  return waits;
 }
 
 }  // namespace harpe::cuda

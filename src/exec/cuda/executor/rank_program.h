@@ -89,12 +89,21 @@ class RankProgram {
   [[nodiscard]] bool is_entry(TaskId task) const {
     return parts_.plan->tasks[task.index()].kind == TaskKind::Entry;
   }
+  [[nodiscard]] bool is_boundary(TaskId task) const {
+    return is_entry(task) || parts_.plan->tasks[task.index()].kind == TaskKind::Exit;
+  }
   [[nodiscard]] bool may_wait(const Unit& unit) const;
   [[nodiscard]] Result<Ok, CudaError> order_waits(const Place& place) const;
   [[nodiscard]] Result<Ok, CudaError> order_work(const Place& place) const;
+  // A boundary waits and raises in one kernel, but where stamps come in between.
+  [[nodiscard]] bool is_one_turn(const Place& place) const;
+  [[nodiscard]] Result<Ok, CudaError> order_turn(const Place& place) const;
   [[nodiscard]] Result<Ok, CudaError> order_launches(const Place& place) const;
   [[nodiscard]] Result<Ok, CudaError> raise_all(const Unit& unit, const Stream& stream) const;
   [[nodiscard]] static Result<Ok, CudaError> stamp(const Place& place, Moment moment);
+  [[nodiscard]] std::vector<device::RaiseTarget> targets_of(const std::vector<Raise>& raises) const;
+  [[nodiscard]] std::vector<device::SignalWait> waits_on(
+      const std::vector<std::int32_t>& words) const;
   // Without those to other ranks, where the task's signals are to be lost.
   [[nodiscard]] std::vector<Raise> kept(TaskId task, std::vector<Raise> raises) const;
   [[nodiscard]] Result<Ok, CudaError> raise_by_engine(const std::vector<Raise>& raises,

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
+#include <utility>
 
 #include "exec/describe.h"
 #include "support/check.h"
@@ -15,6 +17,7 @@ class Wirer {
     wiring_.tasks.resize(plan.tasks.size());
     wiring_.pages.resize(static_cast<std::size_t>(plan.mesh.ranks()));
     wiring_.sequence.resize(wiring_.pages.size());
+    find_boundaries();
   }
 
   Wiring wire() {
@@ -44,36 +47,73 @@ class Wirer {
     }
   }
 
-  // Every lane of a rank begins an execution behind its Entry, which begins the epoch.
-  void wire_entries() {
-    std::map<RankId, TaskId> entries;
-    std::map<LaneId, TaskId> firsts;
+  void find_boundaries() {
+    const std::size_t ranks = wiring_.pages.size();
+    entries_.resize(ranks);
+    exits_.resize(ranks);
+    is_left_alone_.assign(ranks, true);
     for (std::size_t i = 0; i < plan_.tasks.size(); ++i) {
       const TaskId task(static_cast<std::int64_t>(i));
-      if (plan_.tasks[i].kind == TaskKind::Entry) entries.emplace(rank_of(plan_, task), task);
-      firsts.emplace(plan_.tasks[i].lane, task);
+      const RankId rank = rank_of(plan_, task);
+      if (is_entry(task)) entries_[rank.index()] = task;
+      if (plan_.tasks[i].kind == TaskKind::Exit) exits_[rank.index()] = task;
+      for (const std::vector<Ref>* refs : {&plan_.tasks[i].reads, &plan_.tasks[i].writes}) {
+        for (const Ref& ref : *refs) {
+          const Alloc& alloc = plan_.allocs[ref.alloc.index()];
+          if (alloc.level == Level::Home && alloc.rank != rank) {
+            is_left_alone_[alloc.rank.index()] = false;
+          }
+        }
+      }
+    }
+    for (std::size_t rank = 0; rank < ranks; ++rank) {
+      HP_CHECK(entries_[rank].valid() && exits_[rank].valid(), "every rank has Entry and Exit");
+    }
+  }
+
+  [[nodiscard]] bool is_entry(TaskId task) const {
+    return plan_.tasks[task.index()].kind == TaskKind::Entry;
+  }
+
+  // Whether all that waits for the Entry of that task's rank needs is a credit.
+  [[nodiscard]] bool gives_credit(TaskId task) const {
+    return is_entry(task) && is_left_alone_[rank_of(plan_, task).index()];
+  }
+
+  // Every lane of a rank begins an execution behind its Entry, which begins the epoch.
+  void wire_entries() {
+    std::map<LaneId, TaskId> firsts;
+    for (std::size_t i = 0; i < plan_.tasks.size(); ++i) {
+      firsts.emplace(plan_.tasks[i].lane, TaskId(static_cast<std::int64_t>(i)));
     }
     for (const auto& [lane, first] : firsts) {
-      const auto entry = entries.find(plan_.lanes[lane.index()].rank);
-      HP_CHECK(entry != entries.end(), "every rank has an Entry");
-      if (entry->second != first) add_edge(entry->second, first);
+      const TaskId entry = entries_[plan_.lanes[lane.index()].rank.index()];
+      if (entry != first) add_edge(entry, first);
     }
+  }
+
+  // Once for each pair of ranks.
+  void wire_credit(RankId from, RankId to) {
+    if (from == to || !credits_.emplace(from, to).second) return;
+    const TaskId exit = exits_[from.index()];
+    const std::int32_t word = add_word(to, {.kind = WordKind::Credit,
+                                            .index = static_cast<std::int32_t>(from.value),
+                                            .arrivals = 1,
+                                            .producers = {exit}});
+    at(exit).raises.push_back({.rank = to, .word = word, .is_counter = false});
+    at(entries_[to.index()]).waits.push_back(word);
   }
 
   // A rank's Exit waits for others when all the rest is over: a kernel that waits early takes a
   // multiprocessor from one that needs all of them.
   void wire_exits() {
-    std::map<RankId, TaskId> exits;
     std::map<LaneId, TaskId> lasts;
     for (std::size_t i = 0; i < plan_.tasks.size(); ++i) {
-      const TaskId task(static_cast<std::int64_t>(i));
-      if (plan_.tasks[i].kind == TaskKind::Exit) exits.emplace(rank_of(plan_, task), task);
-      lasts[plan_.tasks[i].lane] = task;
+      lasts[plan_.tasks[i].lane] = TaskId(static_cast<std::int64_t>(i));
     }
     for (const auto& [lane, last] : lasts) {
-      const auto exit = exits.find(plan_.lanes[lane.index()].rank);
-      HP_CHECK(exit != exits.end(), "every rank has an Exit");
-      if (exit->second != last) add_edge(last, exit->second);
+      const TaskId exit = exits_[plan_.lanes[lane.index()].rank.index()];
+      if (exit != last) add_edge(last, exit);
     }
   }
 
@@ -83,7 +123,11 @@ class Wirer {
       const RankId to = rank_of(plan_, sync.to);
       const bool within = rank_of(plan_, sync.from) == to;
       // Every lane is behind its Entry.
-      if (within && plan_.tasks[sync.from.index()].kind == TaskKind::Entry) continue;
+      if (within && is_entry(sync.from)) continue;
+      if (gives_credit(sync.from)) {
+        wire_credit(rank_of(plan_, sync.from), to);
+        continue;
+      }
       if (within && (!groups_.is_inside(sync.to) || lane_of(sync.from) == lane_of(sync.to))) {
         add_edge(sync.from, sync.to);
         continue;
@@ -101,6 +145,14 @@ class Wirer {
   void wire_barriers() {
     for (std::size_t i = 0; i < plan_.barriers.size(); ++i) {
       const Barrier& barrier = plan_.barriers[i];
+      if (std::ranges::all_of(barrier.from, [&](TaskId from) { return gives_credit(from); })) {
+        for (const TaskId from : barrier.from) {
+          for (const TaskId to : barrier.to) {
+            wire_credit(rank_of(plan_, from), rank_of(plan_, to));
+          }
+        }
+        continue;
+      }
       std::map<RankId, std::int32_t> words;
       for (const TaskId to : barrier.to) {
         const RankId rank = rank_of(plan_, to);
@@ -181,6 +233,10 @@ class Wirer {
   const Plan& plan_;
   const Groups& groups_;
   Wiring wiring_;
+  std::vector<TaskId> entries_;  // by rank, like the next two
+  std::vector<TaskId> exits_;
+  std::vector<bool> is_left_alone_;  // no other rank reads or writes its homes
+  std::set<std::pair<RankId, RankId>> credits_;
 };
 
 }  // namespace

@@ -15,11 +15,12 @@ enum class WordKind : std::uint8_t {
   Barrier,  // a counter of the barrier's `from` tasks
   Arrival,  // a counter: members of a collective whose parts are ready
   Pulled,   // a counter: members of a collective that have taken what they need
+  Credit,   // a flag: rank `index` was done with the execution before
 };
 
 struct Word {
   WordKind kind = WordKind::Sync;
-  std::int32_t index = 0;     // of the sync, barrier or group
+  std::int32_t index = 0;     // of the sync, barrier, group or rank
   std::int32_t arrivals = 1;  // per execution; of a flag 1
   std::vector<TaskId> producers;
   friend bool operator==(const Word&, const Word&) = default;
@@ -33,7 +34,8 @@ struct Raise {
   friend bool operator==(const Raise&, const Raise&) = default;
 };
 
-// What surrounds a task. A collective raises `arrivals` before it pulls and waits for `arrival`,
+// What surrounds a task. An Entry waits before the epoch begins, for words of the one before, which
+// are there at first. A collective raises `arrivals` before it pulls and waits for `arrival`,
 // raises `departures` behind and waits for `pulled`, so that nobody's part changes under a peer.
 struct TaskWiring {
   std::vector<TaskId> after;        // tasks of the same rank in other lanes
