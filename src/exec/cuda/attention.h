@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "exec/cuda/device/attention_args.h"
@@ -31,6 +32,14 @@ struct AttentionChunkSpec {
   device::FlagWait ready{};
 };
 
+// A mask by positions, whether or not it hides anything here: queries see keys up to their own
+// position, and where `window` > 0 so many.
+struct PositionRule {
+  std::int64_t lead = 0;  // how far the first query is ahead of the first key
+  std::int64_t window = 0;
+  friend bool operator==(const PositionRule&, const PositionRule&) = default;
+};
+
 // output = softmax(scale Q K^T + mask) V for every head and batch entry, and lse. Where `carried`,
 // as if the keys behind (carried_output, what `lse` holds) had come first; where `to_state`, the
 // output is f32, to be carried on. Addresses and strides of tensors are multiples of 16 bytes;
@@ -49,6 +58,7 @@ struct AttentionSpec {
   bool to_state = false;
   bool causal = false;                     // position p sees positions <= p
   std::int64_t window = 0;                 // > 0: p sees p - window + 1 to p
+  std::optional<PositionRule> rule = {};   // of one panel and one chunk; merging goes by it
   double scale = 0;                        // 0: 1 / sqrt(query_dim)
   std::vector<AttentionPanelSpec> panels;  // ascending in position, for balance
   std::vector<AttentionChunkSpec> chunks;  // in the order of use

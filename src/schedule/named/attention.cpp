@@ -41,6 +41,10 @@ constexpr std::array kSchedules = {
         &attention_tree},
     NamedSchedule{"push", "k and v pushed in chunks to all ranks; one kernel waits chunk by chunk",
                   &attention_push},
+    NamedSchedule{
+        "zigzag_push",
+        "push for causal masks: each rank has a block from the front and one from the back",
+        &attention_zigzag_push},
     NamedSchedule{"mercury_novel8",
                   "q and (o, lse) travel along the second mesh axis, k and v along the first; one "
                   "axis of P ranks is P/u x u (8: 4x2)",

@@ -45,6 +45,40 @@ Script build_ring(OneLevel parts, const AttentionShape& shape) {
   return builder.take();
 }
 
+// Keys leave in chunks for all ranks; one kernel a rank takes them as they come.
+Script build_push(OneLevel parts, const AttentionShape& shape) {
+  ScheduleBuilder& builder = parts.builder;
+  const MeshRef over = builder.axes(parts.all);
+  builder.parallelize(shape.nest, parts.queries[0], parts.all);
+  builder.stage(shape.nest, shape.key_inputs, parts.all, "", kPush);
+  builder.add(ChunkMove{shape.nest, shape.key_inputs, over, std::nullopt, parts.keys[1]});
+  std::vector<std::string> order{parts.keys[0]};
+  order.insert(order.end(), over.begin(), over.end());
+  builder.add(ChunkLeaf{shape.nest, "leaf", parts.keys[1], order});
+  builder.add(FuseNests{shape.nest + "_fused", {shape.nest}, true, std::nullopt, std::nullopt});
+  return builder.take();
+}
+
+// Each rank has a block from the front and one from the back, of queries and of keys.
+Checked<OneLevel> place_zigzag(std::string_view schedule, const Program& program, const Mesh& mesh,
+                               const AttentionShape& shape) {
+  if (!shape.causal) {
+    return make_diag(DiagCode::S614, {{"schedule", schedule}, {"alternatives", "`auto`"}});
+  }
+  const MeshPlan plan(mesh);
+  const std::int64_t positions = std::min(shape.queries.size, shape.keys.size);
+  if (positions < 2 * plan.all().ranks) {
+    return make_diag(DiagCode::S613, {{"schedule", schedule},
+                                      {"positions", positions},
+                                      {"ranks", plan.all().ranks},
+                                      {"alternatives", "`auto`"}});
+  }
+  OneLevel parts = place_positions(schedule, program, plan, shape, {2});
+  parts.builder.balance(shape.queries.name, {parts.queries[0], parts.queries[1]});
+  parts.builder.balance(shape.keys.name, {parts.keys[0], parts.keys[1]});
+  return parts;
+}
+
 struct TwoLevels {
   ScheduleBuilder builder;
   Level outer;
@@ -80,20 +114,7 @@ Checked<Script> attention_ring(const Program& program, const Mesh& mesh) {
 
 Checked<Script> attention_zigzag_ring(const Program& program, const Mesh& mesh) {
   HP_TRY(const AttentionShape shape, read_attention(program));
-  if (!shape.causal) {
-    return make_diag(DiagCode::S614, {{"schedule", "zigzag_ring"}, {"alternatives", "`auto`"}});
-  }
-  const MeshPlan plan(mesh);
-  const std::int64_t positions = std::min(shape.queries.size, shape.keys.size);
-  if (positions < 2 * plan.all().ranks) {
-    return make_diag(DiagCode::S613, {{"schedule", "zigzag_ring"},
-                                      {"positions", positions},
-                                      {"ranks", plan.all().ranks},
-                                      {"alternatives", "`auto`"}});
-  }
-  OneLevel parts = place_positions("zigzag_ring", program, plan, shape, {2});
-  parts.builder.balance(shape.queries.name, {parts.queries[0], parts.queries[1]});
-  parts.builder.balance(shape.keys.name, {parts.keys[0], parts.keys[1]});
+  HP_TRY(OneLevel parts, place_zigzag("zigzag_ring", program, mesh, shape));
   return build_ring(std::move(parts), shape);
 }
 
@@ -112,17 +133,13 @@ Checked<Script> attention_push(const Program& program, const Mesh& mesh) {
   const std::int64_t bytes =
       bytes_of(program, shape.key_inputs.front()) / plan.all().ranks;  // of one source
   const std::int64_t chunks = push_chunks(bytes, kPushChunks);
-  OneLevel parts = place_positions("push", program, plan, shape, {chunks});
-  ScheduleBuilder& builder = parts.builder;
-  const MeshRef over = builder.axes(parts.all);
-  builder.parallelize(shape.nest, parts.queries[0], parts.all);
-  builder.stage(shape.nest, shape.key_inputs, parts.all, "", kPush);
-  builder.add(ChunkMove{shape.nest, shape.key_inputs, over, std::nullopt, parts.keys[1]});
-  std::vector<std::string> order{parts.keys[0]};
-  order.insert(order.end(), over.begin(), over.end());
-  builder.add(ChunkLeaf{shape.nest, "leaf", parts.keys[1], order});
-  builder.add(FuseNests{shape.nest + "_fused", {shape.nest}, true, std::nullopt, std::nullopt});
-  return builder.take();
+  return build_push(place_positions("push", program, plan, shape, {chunks}), shape);
+}
+
+Checked<Script> attention_zigzag_push(const Program& program, const Mesh& mesh) {
+  HP_TRY(const AttentionShape shape, read_attention(program));
+  HP_TRY(OneLevel parts, place_zigzag("zigzag_push", program, mesh, shape));
+  return build_push(std::move(parts), shape);
 }
 
 Checked<Script> attention_q_rotation(const Program& program, const Mesh& mesh) {

@@ -100,6 +100,7 @@ AttentionSpec attention(std::int64_t position, bool causal, std::int64_t rows, b
   spec.to_state = true;
   spec.carried = carried;
   spec.causal = causal;
+  if (causal) spec.rule = {.lead = position, .window = 0};
   AttentionPanelSpec panel;
   panel.rows = 100;
   panel.position = position;
@@ -123,6 +124,47 @@ TEST(Merge, places_keys_that_all_see_before_the_queries) {
   EXPECT_TRUE(spec.causal);
   EXPECT_FALSE(spec.carried);
   EXPECT_EQ(spec.chunks[1].ready.name, 1U);
+}
+
+// Blocks of 100 positions: queries 0 and 3, keys 0 and 3, then 1 and 2, as of one rank of two.
+std::vector<ArrivingLaunch> zigzag() {
+  const auto meet = [](std::int64_t query, std::int64_t key, bool carried, const auto& ready) {
+    AttentionSpec spec = attention(0, query == key, 100, carried);
+    spec.rule = {.lead = 100 * (query - key), .window = 0};
+    spec.panels[0].output.address = kState + static_cast<DeviceAddress>(query) * 0x10000;
+    spec.chunks[0].keys.address = 0x100000 + static_cast<DeviceAddress>(key) * 0x10000;
+    return ArrivingLaunch{spec, ready};
+  };
+  const device::FlagWait none{};
+  return {meet(0, 0, false, none), meet(3, 0, false, none), meet(3, 3, true, none),
+          meet(3, 1, true, flag(1)), meet(3, 2, true, flag(2))};
+}
+
+TEST(Merge, takes_panels_of_queries_that_see_other_keys) {
+  const auto merged = merge(zigzag(), {});
+  ASSERT_TRUE(merged.has_value());
+  const auto& spec = std::get<AttentionSpec>(*merged);
+  EXPECT_TRUE(spec.causal);
+  EXPECT_FALSE(spec.carried);
+  ASSERT_EQ(spec.panels.size(), 2U);
+  EXPECT_EQ(spec.panels[0].position, 0);
+  EXPECT_EQ(spec.panels[1].position, 300);
+  ASSERT_EQ(spec.chunks.size(), 4U);
+  const std::int64_t positions[] = {0, 300, 100, 200};  // as they come
+  for (std::size_t i = 0; i < 4; ++i) EXPECT_EQ(spec.chunks[i].position, positions[i]);
+  EXPECT_EQ(spec.chunks[0].ready.flag, nullptr);
+  EXPECT_EQ(spec.chunks[2].ready.name, 1U);
+  EXPECT_EQ(spec.chunks[3].ready.name, 2U);
+}
+
+TEST(Merge, leaves_attention_apart_whose_mask_shows_what_no_launch_brings) {
+  std::vector<ArrivingLaunch> launches = zigzag();
+  std::get<AttentionSpec>(launches[0].spec).rule->lead = 300;  // a contradiction
+  EXPECT_FALSE(merge(launches, {}).has_value());
+  launches = zigzag();
+  launches.erase(launches.begin() + 1);  // block 3 would see keys 0
+  std::get<AttentionSpec>(launches[1].spec).carried = false;
+  EXPECT_FALSE(merge(launches, {}).has_value());
 }
 
 TEST(Merge, leaves_attention_apart_that_begins_anew) {

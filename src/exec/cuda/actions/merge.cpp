@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "exec/cuda/actions/merge_attention.h"
+
 namespace harpe::cuda {
 namespace {
 
@@ -60,71 +62,6 @@ class ProductMerger {
   GemmSpec merged_;
 };
 
-bool same(const HeadTensor& one, const HeadTensor& other) {
-  return one.address == other.address && one.strides.batch == other.strides.batch &&
-         one.strides.row == other.strides.row && one.strides.head == other.strides.head;
-}
-
-bool alike(const AttentionSpec& one, const AttentionSpec& other) {
-  const AttentionPanelSpec& panel = one.panels.front();
-  const AttentionPanelSpec& first = other.panels.front();
-  return one.batch == other.batch && one.heads == other.heads && one.kv_heads == other.kv_heads &&
-         one.scale == other.scale && one.query_dim == other.query_dim &&
-         one.value_dim == other.value_dim && one.element == other.element &&
-         panel.rows == first.rows && same(panel.queries, first.queries) &&
-         same(panel.output, first.output) && same(panel.lse, first.lse);
-}
-
-// Keys in turn, with the state carried from one launch to the next.
-class AttentionMerger {
- public:
-  std::optional<AttentionSpec> merge(std::span<const ArrivingLaunch> launches) {
-    for (const ArrivingLaunch& launch : launches) {
-      const auto* spec = std::get_if<AttentionSpec>(&launch.spec);
-      if (spec == nullptr) return std::nullopt;
-      if (merged_.panels.empty()) {
-        merged_ = *spec;
-        merged_.chunks.clear();
-      } else if (!alike(*spec, merged_) || !spec->carried) {
-        return std::nullopt;
-      }
-      if (!add(*spec, launch.ready)) return std::nullopt;
-    }
-    place();
-    return merged_;
-  }
-
- private:
-  // Positions relative to the first query; keys that all queries see lie before it.
-  [[nodiscard]] bool add(const AttentionSpec& spec, const device::FlagWait& ready) {
-    AttentionChunkSpec chunk = spec.chunks.front();
-    chunk.ready = ready;
-    if (spec.causal) {
-      if (masked_ && spec.window != merged_.window) return false;
-      masked_ = true;
-      merged_.causal = true;
-      merged_.window = spec.window;
-      chunk.position -= spec.panels.front().position;
-    } else {
-      unmasked_ = true;
-      chunk.position = 1 - chunk.rows;
-    }
-    merged_.chunks.push_back(chunk);
-    return !(masked_ && unmasked_ && merged_.window > 0);
-  }
-
-  void place() {
-    std::int64_t least = 0;
-    for (const AttentionChunkSpec& chunk : merged_.chunks) least = std::min(least, chunk.position);
-    for (AttentionChunkSpec& chunk : merged_.chunks) chunk.position -= least;
-    merged_.panels.front().position = -least;
-  }
-
-  AttentionSpec merged_;
-  bool masked_ = false;
-  bool unmasked_ = false;
-};
-
 }  // namespace
 
 std::optional<LaunchSpec> merge(std::span<const ArrivingLaunch> launches,
@@ -135,7 +72,7 @@ std::optional<LaunchSpec> merge(std::span<const ArrivingLaunch> launches,
     product->wait = wait;
     return LaunchSpec{*std::move(product)};
   }
-  std::optional<AttentionSpec> heads = AttentionMerger().merge(launches);
+  std::optional<AttentionSpec> heads = merge_attention(launches);
   if (!heads) return std::nullopt;
   heads->wait = wait;
   return LaunchSpec{*std::move(heads)};

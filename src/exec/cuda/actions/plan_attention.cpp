@@ -20,12 +20,19 @@ struct Positions {
   std::int64_t window = 0;
   std::int64_t query = 0;  // position of the first
   std::int64_t key = 0;
+  std::optional<PositionRule> rule = {};
 };
 
 std::optional<Positions> positions_of(const AttentionProblem& p) {
   Positions positions;
   if (p.visible.prefix >= p.keys) return positions;
   if (p.visible.prefix > 0) return std::nullopt;
+  constexpr std::int64_t kFar = Visibility::kUnbounded / 2;
+  if (p.visible.high < kFar) {
+    const bool is_free_below = p.visible.low < -kFar;
+    positions.rule = {.lead = p.visible.high,
+                      .window = is_free_below ? 0 : p.visible.high - p.visible.low + 1};
+  }
   // Bounds that nothing lies beyond are none.
   const std::int64_t high = std::min(p.visible.high, p.keys - 1);
   const std::int64_t low = std::max(p.visible.low, -(p.queries - 1));
@@ -65,6 +72,7 @@ std::optional<AttentionSpec> fast_attention(const AttentionProblem& p,
   spec.to_state = true;
   spec.causal = positions->causal;
   spec.window = positions->window;
+  spec.rule = positions->rule;
   spec.scale = p.scale;
   AttentionPanelSpec panel;
   panel.rows = p.queries;

@@ -103,11 +103,13 @@ class UnitMaker {
     for (const TaskId task : members) {
       const std::vector<LaunchSpec>& own = specs_[task.index()].launches;
       const bool first = task == members.front();
-      if (own.size() != 1 || (!first && !wiring_of(task).after.empty())) return std::nullopt;
-      ArrivingLaunch launch{.spec = own.front()};
+      if (own.empty() || (!first && !wiring_of(task).after.empty())) return std::nullopt;
       const std::vector<std::int32_t>& words = wiring_of(task).waits;
-      if (!words.empty()) launch.ready = signals_.words[static_cast<std::size_t>(words.front())];
-      launches.push_back(std::move(launch));
+      for (const LaunchSpec& spec : own) {
+        ArrivingLaunch launch{.spec = spec};
+        if (!words.empty()) launch.ready = signals_.words[static_cast<std::size_t>(words.front())];
+        launches.push_back(std::move(launch));
+      }
     }
     device::WaitContext context = signals_.context;
     context.task = static_cast<std::uint32_t>(members.front().value);
@@ -116,6 +118,7 @@ class UnitMaker {
     std::vector<TaskId> waiting;
     std::set<std::int32_t> unheard;  // words
     const std::vector<bool> in_place = read_in_place(*merged, moves_);
+    if (in_place.size() != members.size()) return std::nullopt;  // one operand of each is awaited
     for (std::size_t i = 0; i < members.size(); ++i) {
       const std::vector<std::int32_t>& words = wiring_of(members[i]).waits;
       if (in_place[i]) {
