@@ -45,6 +45,12 @@ constexpr std::array kSchedules = {
         "zigzag_push",
         "push for causal masks: each rank has a block from the front and one from the back",
         &attention_zigzag_push},
+    NamedSchedule{"stream", "k and v pushed to all ranks; a kernel for each source's",
+                  &attention_stream},
+    NamedSchedule{
+        "zigzag_stream",
+        "stream for causal masks: each rank has a block from the front and one from the back",
+        &attention_zigzag_stream},
     NamedSchedule{"mercury_novel8",
                   "q and (o, lse) travel along the second mesh axis, k and v along the first; one "
                   "axis of P ranks is P/u x u (8: 4x2)",

@@ -16,6 +16,9 @@ Checked<Script> attention_allgather(const Program& program, const Mesh& mesh);
 // One kernel per rank, which waits for k and v chunk by chunk.
 Checked<Script> attention_push(const Program& program, const Mesh& mesh);
 Checked<Script> attention_zigzag_push(const Program& program, const Mesh& mesh);
+// One kernel for each source of k and v.
+Checked<Script> attention_stream(const Program& program, const Mesh& mesh);
+Checked<Script> attention_zigzag_stream(const Program& program, const Mesh& mesh);
 Checked<Script> attention_q_rotation(const Program& program, const Mesh& mesh);
 Checked<Script> attention_ulysses(const Program& program, const Mesh& mesh);
 // q replicated, o and lse by heads, or replicated where there are fewer heads than ranks.

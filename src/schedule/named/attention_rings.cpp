@@ -59,6 +59,16 @@ Script build_push(OneLevel parts, const AttentionShape& shape) {
   return builder.take();
 }
 
+// The same, but a kernel for each source's keys, its own first: none holds queries that wait for
+// the last.
+Script build_stream(OneLevel parts, const AttentionShape& shape) {
+  ScheduleBuilder& builder = parts.builder;
+  builder.parallelize(shape.nest, parts.queries[0], parts.all);
+  builder.rotate(shape.nest, parts.keys[0], parts.all);
+  builder.stage(shape.nest, shape.key_inputs, parts.all, "", kPush);
+  return builder.take();
+}
+
 // Each rank has a block from the front and one from the back, of queries and of keys.
 Checked<OneLevel> place_zigzag(std::string_view schedule, const Program& program, const Mesh& mesh,
                                const AttentionShape& shape) {
@@ -140,6 +150,17 @@ Checked<Script> attention_zigzag_push(const Program& program, const Mesh& mesh) 
   HP_TRY(const AttentionShape shape, read_attention(program));
   HP_TRY(OneLevel parts, place_zigzag("zigzag_push", program, mesh, shape));
   return build_push(std::move(parts), shape);
+}
+
+Checked<Script> attention_stream(const Program& program, const Mesh& mesh) {
+  HP_TRY(const AttentionShape shape, read_attention(program));
+  return build_stream(place_positions("stream", program, MeshPlan(mesh), shape), shape);
+}
+
+Checked<Script> attention_zigzag_stream(const Program& program, const Mesh& mesh) {
+  HP_TRY(const AttentionShape shape, read_attention(program));
+  HP_TRY(OneLevel parts, place_zigzag("zigzag_stream", program, mesh, shape));
+  return build_stream(std::move(parts), shape);
 }
 
 Checked<Script> attention_q_rotation(const Program& program, const Mesh& mesh) {

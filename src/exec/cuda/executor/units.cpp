@@ -95,7 +95,16 @@ class UnitMaker {
           merge_group(groups_.members[static_cast<std::size_t>(group)]);
       if (merged) return *std::move(merged);
     }
-    return {.tasks = {task}, .launches = specs_[task.index()].launches};
+    return {.tasks = {task}, .launches = joined(specs_[task.index()].launches)};
+  }
+
+  // Launches of one task as one, where they can be.
+  [[nodiscard]] static std::vector<LaunchSpec> joined(const std::vector<LaunchSpec>& launches) {
+    if (launches.size() < 2) return launches;
+    std::vector<ArrivingLaunch> all;
+    for (const LaunchSpec& launch : launches) all.push_back({.spec = launch});
+    const std::optional<LaunchSpec> one = merge(all, {});
+    return one ? std::vector<LaunchSpec>{*one} : launches;
   }
 
   [[nodiscard]] std::optional<UnitSpec> merge_group(const std::vector<TaskId>& members) {
