@@ -80,7 +80,8 @@ device::AttentionPanel panel_of(const AttentionPanelSpec& panel) {
           .output = pointer_to<void>(panel.output.address),
           .lse = pointer_to<float>(panel.lse.address),
           .carried_output = pointer_to<const float>(panel.carried_output.address),
-          .carried_lse = pointer_to<const float>(panel.lse.address),
+          .carried_lse = pointer_to<const float>(panel.carried_lse != 0 ? panel.carried_lse
+                                                                        : panel.lse.address),
           .strides = panel.output.strides,
           .carried_strides = panel.carried_output.strides,
           .lse_strides = panel.lse.strides,

@@ -17,8 +17,9 @@ struct AttentionPanelSpec {
   std::int64_t position = 0;  // logical, of the first row
   HeadTensor queries;
   HeadTensor output;
-  HeadTensor lse;             // f32, natural logarithm; address 0: not wanted
-  HeadTensor carried_output;  // f32, with `carried` alone; may be `output`
+  HeadTensor lse;                 // f32, natural logarithm; address 0: not wanted
+  HeadTensor carried_output;      // f32, with `carried` alone; may be `output`
+  DeviceAddress carried_lse = 0;  // with the strides of `lse`; 0: it is what `lse` holds
   device::FlagWait ready{};
   DeviceAddress done = 0;  // u32 counter, see `arrivals`; 0: none
 };
@@ -41,7 +42,7 @@ struct PositionRule {
 };
 
 // output = softmax(scale Q K^T + mask) V for every head and batch entry, and lse. Where `carried`,
-// as if the keys behind (carried_output, what `lse` holds) had come first; where `to_state`, the
+// as if the keys behind (carried_output, carried_lse) had come first; where `to_state`, the
 // output is f32, to be carried on. Addresses and strides of tensors are multiples of 16 bytes;
 // those of lse need not be. A key that the mask hides from a query still meets it with weight 0
 // where it shares a tile with one that is seen: values of chunks are finite, seen or not, or NaN

@@ -191,6 +191,28 @@ TEST(Relocate, changes_nothing_where_a_part_is_made_elsewhere) {
   EXPECT_EQ(std::get<GemmSpec>(launches[0]).panels[0].c, kState);
 }
 
+TEST(Relocate, writes_the_last_of_carried_attention_home_and_reads_the_state_where_it_was) {
+  constexpr DeviceAddress kLse = 0x1800'0000;
+  AttentionSpec spec = attention(0, false, 50, true);
+  spec.heads = spec.kv_heads = 1;
+  AttentionPanelSpec& panel = spec.panels[0];
+  panel.output = {.address = kState, .strides = {.batch = 0, .row = 64, .head = 0}};
+  panel.carried_output = panel.output;
+  panel.lse = {.address = kLse, .strides = {.batch = 0, .row = 1, .head = 0}};
+  std::vector<LaunchSpec> launches = {spec};
+  const actions::Action moves[] = {
+      move_rows(kHome, DType::BF16, 96, kState, DType::F32, 100, 64),
+      move_rows(kHome + 0x100000, DType::F32, 1, kLse, DType::F32, 100, 1)};
+  ASSERT_TRUE(relocate(launches, moves));
+  const auto& moved = std::get<AttentionSpec>(launches[0]);
+  EXPECT_FALSE(moved.to_state);
+  EXPECT_TRUE(moved.carried);
+  EXPECT_EQ(moved.panels[0].output.address, kHome);
+  EXPECT_EQ(moved.panels[0].carried_output.address, kState);
+  EXPECT_EQ(moved.panels[0].lse.address, kHome + 0x100000);
+  EXPECT_EQ(moved.panels[0].carried_lse, kLse);
+}
+
 TEST(Relocate, keeps_sums_that_are_added_to) {
   GemmSpec adding = product(0x1000, 48, kState);
   adding.add = true;

@@ -9,6 +9,11 @@ namespace {
 
 using actions::Assign;
 
+bool steps_alike(const HeadTensor& one, const HeadTensor& other, std::int64_t batch) {
+  return one.strides.row == other.strides.row && one.strides.head == other.strides.head &&
+         (batch == 1 || one.strides.batch == other.strides.batch);
+}
+
 class Relocator {
  public:
   explicit Relocator(std::span<const actions::Action> moves) {
@@ -51,12 +56,14 @@ class Relocator {
   }
 
   [[nodiscard]] bool change(AttentionSpec& spec) {
-    if (spec.carried || !spec.to_state) return false;
+    if (!spec.to_state) return false;
     const DType element = spec.element == device::Element::BF16 ? DType::BF16 : DType::F16;
     for (AttentionPanelSpec& panel : spec.panels) {
+      const HeadTensor lse = panel.lse;
       const bool moved = change(panel.output, spec, panel.rows, spec.value_dim, element) &&
                          change(panel.lse, spec, panel.rows, 1, DType::F32);
-      if (!moved) return false;
+      if (!moved || (spec.carried && !steps_alike(panel.lse, lse, spec.batch))) return false;
+      if (spec.carried) panel.carried_lse = lse.address;
     }
     spec.to_state = false;
     return true;

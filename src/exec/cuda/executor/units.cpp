@@ -190,11 +190,14 @@ class UnitMaker {
     unit.tasks.push_back(finalise);
   }
 
-  // Nobody but the unit and the task behind has to do with the allocation.
+  // Nobody but the unit, those before it in its lane and the task behind has to do with the
+  // allocation.
   [[nodiscard]] bool is_only(AllocId alloc, const UnitSpec& unit, TaskId finalise) const {
+    const LaneId lane = plan_.tasks[finalise.index()].lane;
     for (std::size_t i = 0; i < plan_.tasks.size(); ++i) {
       const TaskId task(static_cast<std::int64_t>(i));
       if (task == finalise || std::ranges::find(unit.tasks, task) != unit.tasks.end()) continue;
+      if (plan_.tasks[i].lane == lane && task < unit.tasks.front()) continue;
       const auto names = [&](const Ref& ref) { return ref.alloc == alloc; };
       if (std::ranges::any_of(plan_.tasks[i].reads, names) ||
           std::ranges::any_of(plan_.tasks[i].writes, names)) {
