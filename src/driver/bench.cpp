@@ -95,6 +95,7 @@ class Contest {
       return std::move(row_);
     }
     inputs_ = draw_bench_inputs(program_, request_.seed);
+    if (request_.backend.backend == Backend::Cuda) pinned_ = PinnedTensors::pin(inputs_);
     add_baselines();
     std::vector<std::string> waiting = schedules_on(mesh);
     while (!waiting.empty()) waiting = take_turns(waiting, progress);
@@ -323,6 +324,7 @@ class Contest {
   Request subject_;
   Program program_;
   TensorMap inputs_;
+  PinnedTensors pinned_;  // of the inputs
   std::vector<Contender> all_;
   std::optional<TensorMap> wanted_;  // outputs of the first
   BenchRow row_;

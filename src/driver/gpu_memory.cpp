@@ -3,6 +3,7 @@
 #include "driver/options.h"
 #ifdef HARPE_WITH_CUDA
 #include "exec/cuda/free_memory.h"
+#include "exec/cuda/host_memory.h"
 #endif
 
 namespace harpe {
@@ -27,9 +28,32 @@ std::vector<std::int64_t> GpuMemory::free() const {
   return read.ok() ? *read : std::vector<std::int64_t>();
 }
 
+struct PinnedTensors::State {
+  std::vector<cuda::PinnedMemory> pieces;
+};
+
+PinnedTensors PinnedTensors::pin(const TensorMap& tensors) {
+  prepare_cuda_environment();
+  PinnedTensors pinned;
+  const auto driver = cuda::open_driver();
+  if (!driver.ok()) return pinned;
+  const Checked<cuda::Device> device = cuda::Device::open(*driver, cuda::DeviceId(0));
+  if (!device.ok()) return pinned;
+  pinned.state_ = std::make_shared<State>();
+  for (const auto& [name, tensor] : tensors) {
+    if (tensor.data.size() < cuda::kLeastPinned) continue;
+    Checked<cuda::PinnedMemory> piece = cuda::PinnedMemory::pin(*device, tensor.data);
+    if (piece.ok()) pinned.state_->pieces.push_back(std::move(piece).value());
+  }
+  return pinned;
+}
+
 #else
 
 struct GpuMemory::State {};
+struct PinnedTensors::State {};
+
+PinnedTensors PinnedTensors::pin(const TensorMap&) { return {}; }
 
 Checked<GpuMemory> GpuMemory::watch(int) { return make_diag(DiagCode::G001, {}); }
 

@@ -4,6 +4,7 @@
 #include <memory>
 #include <vector>
 
+#include "ir/tensor.h"
 #include "support/diag.h"
 
 namespace harpe {
@@ -15,6 +16,19 @@ class GpuMemory {
   [[nodiscard]] static Checked<GpuMemory> watch(int gpus);
   // Bytes, by GPU; empty where a GPU does not say.
   [[nodiscard]] std::vector<std::int64_t> free() const;
+
+ private:
+  struct State;
+  std::shared_ptr<State> state_;
+};
+
+// Large tensors, which GPUs read where they lie while this lives: executors are given them in a
+// fraction of the time. The others, and those that no GPU can have so, are as they were.
+class PinnedTensors {
+ public:
+  PinnedTensors() = default;
+  // Requires: the tensors stay as they are while this lives.
+  [[nodiscard]] static PinnedTensors pin(const TensorMap& tensors);
 
  private:
   struct State;

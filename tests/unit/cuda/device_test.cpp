@@ -4,6 +4,7 @@
 
 #include "exec/cuda/device_memory.h"
 #include "exec/cuda/free_memory.h"
+#include "exec/cuda/host_memory.h"
 #include "tests/support/fake_driver.h"
 
 namespace harpe::cuda {
@@ -96,6 +97,22 @@ TEST(FreeMemory, is_read_from_each_gpu) {
   ASSERT_TRUE(read.ok());
   EXPECT_EQ(*read, (std::vector<std::int64_t>{1000, 1000}));
   EXPECT_FALSE(FreeMemory::watch(driver, 3).ok());
+}
+
+TEST(PinnedMemory, is_let_go_of_once) {
+  const auto device = Device::open(make_fake_driver(), DeviceId(0));
+  ASSERT_TRUE(device.ok());
+  fake_gpu().calls.clear();
+  const std::vector<std::byte> bytes(kLeastPinned);
+  {
+    auto pinned = PinnedMemory::pin(*device, bytes);
+    ASSERT_TRUE(pinned.ok());
+    const PinnedMemory moved = std::move(pinned).value();
+    EXPECT_EQ(address_of_pinned(*device, bytes), reinterpret_cast<DeviceAddress>(bytes.data()));
+  }
+  EXPECT_EQ(fake_gpu().calls, (Calls{"cuMemHostRegister", "cuMemHostUnregister"}));
+  // The driver is not asked for what may share its pages.
+  EXPECT_FALSE(address_of_pinned(*device, std::span(bytes).first(kLeastPinned - 1)).has_value());
 }
 
 TEST(DeviceMemory, that_is_not_there_is_told_with_the_call_and_its_place) {

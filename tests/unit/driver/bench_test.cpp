@@ -6,6 +6,7 @@
 
 #include "driver/bench_inputs.h"
 #include "driver/gpu_memory.h"
+#include "driver/session.h"
 
 namespace harpe {
 namespace {
@@ -70,6 +71,21 @@ TEST(BenchInputs, differences_are_relative_to_the_row) {
   EXPECT_DOUBLE_EQ(largest_difference(got, wanted, false), 0.25);
   store(got, 3, std::nan(""));
   EXPECT_TRUE(std::isinf(largest_difference(got, wanted, false)));
+}
+
+TEST(BenchInputs, gradients_cross_a_link_by_heads_or_by_keys) {
+  Session session(false);
+  const auto bytes = [&](const std::string& heads) {
+    Request request;
+    request.target = "attention_bwd";
+    request.parameters = {"seq=1024", "heads=" + heads, "kv_heads=8", "head_dim=128"};
+    const auto program = session.program(request);
+    EXPECT_TRUE(program.ok());
+    return least_link_bytes(*program, 4);
+  };
+  // k, v, dk, dv of three quarters of the keys; q, do and dq too and two sums a row, of a quarter.
+  EXPECT_DOUBLE_EQ(bytes("32"), 0.75 * 4 * 1024 * 8 * 128 * 2);
+  EXPECT_DOUBLE_EQ(bytes("8"), 0.75 / 4 * (7 * 1024 * 8 * 128 * 2 + 2 * 8 * 1024 * 4));
 }
 
 TEST(BenchCases, are_there_for_every_suite_and_back_end) {
