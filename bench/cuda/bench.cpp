@@ -28,8 +28,9 @@ const Result<library::CublasLt, library::Missing>& Bench::cublaslt() {
   if (!cublaslt_) {
     gpu().enter();
     workspace_ = gpu().memory(kWorkspaceBytes);
-    cublaslt_ = library::CublasLt::open({.file = options_.cublaslt, .folders = {}},
-                                        workspace_->address(), kWorkspaceBytes);
+    cublaslt_ =
+        library::CublasLt::open({.file = options_.cublaslt, .folders = {}},
+                                {.address = workspace_->address(), .bytes = kWorkspaceBytes});
     report_.note(cublaslt_->ok() ? "cuBLASLt " + (*cublaslt_)->version()
                                  : "no cuBLASLt: " + cublaslt_->error().reason);
   }

@@ -8,6 +8,7 @@
 #include "cli/verbs.h"
 #include "driver/bench.h"
 #include "driver/files.h"
+#include "driver/memory.h"
 #include "driver/options.h"
 #include "driver/target.h"
 
@@ -102,6 +103,21 @@ std::string print_troubles(const BenchReport& report) {
   return text.empty() ? text : "\nwithout a time that counts\n" + text;
 }
 
+// Of the schedules that count, where memory is not what their plans say.
+std::string print_memory_of(const BenchReport& report) {
+  std::string text;
+  for (const BenchRow& row : report.rows) {
+    const BenchEntry* const ours = row.best(false);
+    if (ours == nullptr || !ours->memory || !ours->memory->is_off()) continue;
+    const BenchMemory& memory = *ours->memory;
+    text += fmt::format("  {}, {}: the plan says {}, {} are allocated, {} of the GPU are gone\n",
+                        row.what.name, ours->name, print_bytes(memory.planned),
+                        print_bytes(memory.allocated),
+                        memory.taken ? print_bytes(*memory.taken) : "an unknown part");
+  }
+  return text.empty() ? text : "\nmemory more than a tenth off\n" + text;
+}
+
 std::string print_summary(const BenchReport& report) {
   const std::optional<double> mean = report.geometric_mean();
   if (!mean) return "\nno case has a baseline: there are no ratios\n";
@@ -114,14 +130,22 @@ std::string print_report(const BenchRequest& request, const BenchReport& report)
   std::string text = request.suite + " on " + report.mesh + ", back end " +
                      std::string(print(request.backend.backend)) + "\n";
   if (request.backend.backend == Backend::Cuda) text += "beside " + report.libraries + "\n";
-  return text + print_rows_of(report) + print_summary(report) + print_troubles(report);
+  return text + print_rows_of(report) + print_summary(report) + print_memory_of(report) +
+         print_troubles(report);
 }
 
 Json number(std::optional<double> value) { return value ? Json(*value) : Json(); }
 
+Json to_json(const BenchMemory& memory) {
+  Json json = Json::object();
+  json.set("planned_bytes", memory.planned).set("allocated_bytes", memory.allocated);
+  return json.set("taken_bytes", memory.taken ? Json(*memory.taken) : Json());
+}
+
 Json to_json(const BenchEntry& entry) {
   Json json = Json::object();
   json.set("name", entry.name).set("baseline", entry.is_baseline);
+  if (entry.memory) json.set("memory", to_json(*entry.memory));
   if (!entry.median_us) return json.set("code", entry.code).set("reason", entry.reason);
   json.set("time_us", *entry.median_us).set("least_us", entry.least_us).set("spread", entry.spread);
   if (entry.difference) json.set("difference", *entry.difference).set("bound", entry.bound);

@@ -28,7 +28,28 @@ bool is_special(const std::vector<std::string>& parameters) {
   });
 }
 
-library::Subject subject_of(const Program& program, const std::vector<std::string>& parameters) {
+library::Subject experts_of(const Program& program, const TensorMap& inputs) {
+  library::Subject subject{.op = program.name};
+  const std::vector<std::int64_t> x = shape_by_name(program, "x");
+  const std::vector<std::int64_t> up = shape_by_name(program, "w1");
+  const std::vector<std::int64_t> index = shape_by_name(program, "index");
+  const auto router = inputs.find("router");
+  if (x.size() != 2 || up.size() != 3 || index.size() != 2 || router == inputs.end()) {
+    return subject;
+  }
+  subject.dtype = find_buffer(program, "x")->dtype;
+  subject.tokens = x[0];
+  subject.hidden = x[1];
+  subject.experts = up[0];
+  subject.inter = up[2];
+  subject.topk = index[1];
+  subject.router = &router->second;
+  return subject;
+}
+
+library::Subject subject_of(const Program& program, const std::vector<std::string>& parameters,
+                            const TensorMap& inputs) {
+  if (program.name == "moe") return experts_of(program, inputs);
   library::Subject subject{.op = program.name};
   const bool multiplies = program.name.find("gemm") != std::string::npos;
   const std::vector<std::int64_t> left = shape_by_name(program, multiplies ? "a" : "q");
@@ -72,9 +93,10 @@ Checked<Baselines> Baselines::open(const BaselineRequest& request) {
 std::string Baselines::describe() const { return state_->team->describe(); }
 
 std::vector<LibraryWay> Baselines::ways(const Program& program,
-                                        const std::vector<std::string>& parameters) const {
+                                        const std::vector<std::string>& parameters,
+                                        const TensorMap& inputs) const {
   std::vector<LibraryWay> ways;
-  const library::Subject subject = subject_of(program, parameters);
+  const library::Subject subject = subject_of(program, parameters, inputs);
   const bool half = subject.dtype == DType::BF16 || subject.dtype == DType::F16;
   if (is_special(parameters) || !half) {
     const std::string reason = "the libraries' ways know no such sizes, masks or types";
@@ -111,7 +133,8 @@ Checked<Baselines> Baselines::open(const BaselineRequest&) { return make_diag(Di
 
 std::string Baselines::describe() const { return ""; }
 
-std::vector<LibraryWay> Baselines::ways(const Program&, const std::vector<std::string>&) const {
+std::vector<LibraryWay> Baselines::ways(const Program&, const std::vector<std::string>&,
+                                        const TensorMap&) const {
   return {};
 }
 

@@ -8,6 +8,7 @@
 #include "driver/backend.h"
 #include "exec/executor.h"
 #include "ir/program.h"
+#include "ir/tensor.h"
 #include "support/diag.h"
 
 namespace harpe {
@@ -34,9 +35,11 @@ class Baselines {
 
   // What is there, with versions.
   [[nodiscard]] std::string describe() const;
-  // The ways to do a ground program; empty where none is known. Its parameters as they were given.
+  // The ways to do a ground program; empty where none is known. Its parameters as they were given,
+  // and the inputs that all of them will be given.
   [[nodiscard]] std::vector<LibraryWay> ways(const Program& program,
-                                             const std::vector<std::string>& parameters) const;
+                                             const std::vector<std::string>& parameters,
+                                             const TensorMap& inputs) const;
 
  private:
   struct State;

@@ -7,6 +7,9 @@
 #include "driver/bench_inputs.h"
 #include "driver/certify.h"
 #include "driver/check.h"
+#include "driver/executor_pool.h"
+#include "driver/gpu_memory.h"
+#include "driver/memory.h"
 #include "driver/statistics.h"
 #include "driver/turns.h"
 #include "ir/interpret.h"
@@ -29,10 +32,15 @@ struct Contender {
   std::function<double()> arithmetic_us;
   std::vector<double> times;
   double expected_us = 0;  // of an execution
+  bool is_warm = false;    // it has run, or cannot
+  bool is_compared = false;
+  bool is_short_of_memory = false;  // that others may have
+  std::vector<std::int64_t> taken;  // memory, by GPU
 
   void refuse(const Diag& diag) {
     entry.reason = render_message(diag);
     entry.code = info(diag.code).name;
+    is_short_of_memory = may_be_short_of_memory(diag);
     executor.reset();
   }
   void fail(const std::string& reason) {
@@ -52,12 +60,26 @@ std::int64_t elements_of_outputs(const Program& program) {
   return elements;
 }
 
+// What its inputs take of the host's memory, with what is on its way to a device.
+std::int64_t bytes_of_inputs(const Program& program) {
+  std::int64_t all = 0;
+  std::int64_t largest = 0;
+  for (const Buffer* const buffer : buffers_of(program)) {
+    if (buffer->role == Role::Temp) continue;
+    std::int64_t bytes = size_in_bytes(buffer->dtype);
+    for (const std::int64_t size : shape_of(program, *buffer)) bytes *= size;
+    largest = std::max(largest, bytes);
+    if (buffer->role == Role::In) all += bytes;
+  }
+  return all + 2 * largest;
+}
+
 // One case, from its contenders to their times.
 class Contest {
  public:
   Contest(Session& session, const BenchRequest& request, const std::string& mesh,
-          const Checked<Baselines>& baselines)
-      : session_(session), request_(request), baselines_(baselines) {
+          const Checked<Baselines>& baselines, const Checked<GpuMemory>& memory)
+      : session_(session), request_(request), baselines_(baselines), memory_(memory) {
     subject_.target = request.suite;
     subject_.mesh = mesh;
   }
@@ -68,28 +90,59 @@ class Contest {
     HP_TRY(program_, session_.program(subject_));
     HP_TRY(const Mesh mesh, session_.mesh(subject_));
     row_.link_us = least_link_bytes(program_, static_cast<double>(mesh.ranks())) / kLinkBytesPerUs;
+    if (const auto fits = check_memory("this case", bytes_of_inputs(program_)); !fits.ok()) {
+      row_.skipped = render_message(fits.error());
+      return std::move(row_);
+    }
     inputs_ = draw_bench_inputs(program_, request_.seed);
+    if (request_.backend.backend == Backend::Cuda) pinned_ = PinnedTensors::pin(inputs_);
     add_baselines();
-    add_schedules(mesh, progress);
+    std::vector<std::string> waiting = schedules_on(mesh);
+    while (!waiting.empty()) waiting = take_turns(waiting, progress);
+    return finish();
+  }
+
+ private:
+  // As many as fit into memory beside the baselines; the others are left.
+  [[nodiscard]] std::vector<std::string> take_turns(const std::vector<std::string>& names,
+                                                    const BenchProgress& progress) {
+    std::vector<std::string> left;
+    bool any = false;
+    for (const std::string& name : names) {
+      progress(row_.what.name + ": preparing " + name);
+      Contender one;
+      one.entry.name = name;
+      prepare(one);
+      if (one.is_short_of_memory && any) {
+        left.push_back(name);
+        continue;
+      }
+      any = any || one.executor;
+      all_.push_back(std::move(one));
+    }
+    mark_cpu_baseline();
     for (Contender& one : all_) {
-      progress(what.name + ": warming up " + one.entry.name);
+      if (one.is_warm) continue;
+      progress(row_.what.name + ": warming up " + one.entry.name);
       warm_up(one);
     }
     compare();
     for (std::int64_t round = 0; round < request_.rounds; ++round) {
-      progress(what.name + ": round " + std::to_string(round + 1));
+      progress(row_.what.name + ": round " + std::to_string(round + 1));
       for (std::size_t i = 0; i < all_.size(); ++i) {
         // Who goes first changes too.
         measure(all_[(i + static_cast<std::size_t>(round)) % all_.size()]);
       }
     }
-    return finish();
+    for (Contender& one : all_) {
+      if (one.executor && !one.entry.is_baseline) close(one);
+    }
+    return left;
   }
 
- private:
   void add_baselines() {
     if (!baselines_.ok()) return;
-    for (LibraryWay& way : baselines_->ways(program_, row_.what.parameters)) {
+    for (LibraryWay& way : baselines_->ways(program_, row_.what.parameters, inputs_)) {
       Contender& one = all_.emplace_back();
       one.entry.name = way.name;
       one.entry.is_baseline = true;
@@ -103,7 +156,7 @@ class Contest {
     }
   }
 
-  void add_schedules(const Mesh& mesh, const BenchProgress& progress) {
+  [[nodiscard]] std::vector<std::string> schedules_on(const Mesh& mesh) {
     std::vector<std::string> names;
     for (const Applicability& one : find_applicable(request_.suite, program_, mesh)) {
       if (one.script.ok()) {
@@ -113,19 +166,14 @@ class Contest {
       }
     }
     names.emplace_back("auto");
-    if (!request_.schedules.empty()) names = request_.schedules;
-    for (const std::string& name : names) {
-      progress(row_.what.name + ": preparing " + name);
-      Contender& one = all_.emplace_back();
-      one.entry.name = name;
-      prepare(one);
-    }
-    mark_cpu_baseline();
+    return request_.schedules.empty() ? names : request_.schedules;
   }
 
   // Without libraries the bulk schedule is what others are compared with.
   void mark_cpu_baseline() {
-    if (request_.backend.backend != Backend::Cpu) return;
+    const bool is_marked =
+        std::ranges::any_of(all_, [](const Contender& one) { return one.entry.is_baseline; });
+    if (request_.backend.backend != Backend::Cpu || is_marked) return;
     for (const char* name : {"bulk", "allgather"}) {
       const auto found = std::ranges::find_if(
           all_, [&](const Contender& one) { return one.entry.name == name && one.executor; });
@@ -142,11 +190,17 @@ class Contest {
     if (!plan.ok()) return one.refuse(plan.error());
     const Checked<Certificate> proved = certify(*plan, level_for(*plan));
     if (!proved.ok()) return one.refuse(proved.error());
+    const std::vector<std::int64_t> before = free_memory();
     Checked<std::unique_ptr<Executor>> executor = make_executor(*plan, request_.backend);
     if (!executor.ok()) return one.refuse(executor.error());
     one.executor = std::move(executor).value();
     one.plan = std::move(plan).value();
     give_inputs(one);
+    add_taken(before, free_memory(), one.taken);
+  }
+
+  [[nodiscard]] std::vector<std::int64_t> free_memory() const {
+    return memory_.ok() ? memory_->free() : std::vector<std::int64_t>();
   }
 
   void give_inputs(Contender& one) {
@@ -157,11 +211,25 @@ class Contest {
   }
 
   void warm_up(Contender& one) const {
+    one.is_warm = true;
     if (!one.executor) return;
+    const std::vector<std::int64_t> before = free_memory();
     const Result<double, FaultReport> time =
         harpe::warm_up(*one.executor, request_.backend.wait_limit);
     if (!time.ok()) return one.fail(render(time.error()));
     one.expected_us = *time;
+    add_taken(before, free_memory(), one.taken);
+    if (one.plan && request_.backend.backend == Backend::Cuda) one.entry.memory = memory_of(one);
+  }
+
+  [[nodiscard]] BenchMemory memory_of(const Contender& one) const {
+    const std::int64_t ranks = one.plan->mesh.ranks();
+    const std::int64_t gpus = one.taken.empty() ? ranks : std::ssize(one.taken);
+    BenchMemory memory{.planned = arena_bytes(*one.plan) * ((ranks + gpus - 1) / gpus),
+                       .allocated = one.executor->allocated_bytes(),
+                       .taken = {}};
+    if (!one.taken.empty()) memory.taken = std::ranges::max(one.taken);
+    return memory;
   }
 
   void measure(Contender& one) const {
@@ -186,16 +254,16 @@ class Contest {
   void compare() {
     if (elements_of_outputs(program_) > kMostCompared) return;
     const bool small = flops_of(program_) <= kFullCheckFlops;
-    std::optional<TensorMap> wanted;
     for (Contender& one : all_) {
-      if (!one.executor) continue;
+      if (!one.executor || one.is_compared) continue;
+      one.is_compared = true;
       const Checked<TensorMap> outputs = outputs_of(one);
       if (!outputs.ok()) {
         one.refuse(outputs.error());
         continue;
       }
-      if (wanted) compare_with(*wanted, *outputs, one);
-      if (!wanted) wanted = *outputs;
+      if (wanted_) compare_with(*wanted_, *outputs, one);
+      if (!wanted_) wanted_ = *outputs;
       if (request_.check && small && one.plan) check_against_reference(*outputs, one);
     }
   }
@@ -226,18 +294,24 @@ class Contest {
     one.entry.checked = report.ok() && report->passed();
   }
 
+  // Its times, and its memory back.
+  void close(Contender& one) {
+    if (one.executor && !one.times.empty()) {
+      const double median = quantile(one.times, 0.5);
+      one.entry.median_us = median;
+      one.entry.least_us = std::ranges::min(one.times);
+      one.entry.spread = (quantile(one.times, 0.75) - quantile(one.times, 0.25)) / median;
+      if (one.arithmetic_us) {
+        const double alone = one.arithmetic_us();
+        row_.arithmetic_us = std::min(row_.arithmetic_us.value_or(alone), alone);
+      }
+    }
+    one.executor.reset();
+  }
+
   [[nodiscard]] BenchRow finish() {
     for (Contender& one : all_) {
-      if (one.executor && !one.times.empty()) {
-        const double median = quantile(one.times, 0.5);
-        one.entry.median_us = median;
-        one.entry.least_us = std::ranges::min(one.times);
-        one.entry.spread = (quantile(one.times, 0.75) - quantile(one.times, 0.25)) / median;
-        if (one.arithmetic_us) {
-          const double alone = one.arithmetic_us();
-          row_.arithmetic_us = std::min(row_.arithmetic_us.value_or(alone), alone);
-        }
-      }
+      close(one);
       row_.entries.push_back(std::move(one.entry));
     }
     return std::move(row_);
@@ -246,10 +320,13 @@ class Contest {
   Session& session_;
   const BenchRequest& request_;
   const Checked<Baselines>& baselines_;
+  const Checked<GpuMemory>& memory_;
   Request subject_;
   Program program_;
   TensorMap inputs_;
+  PinnedTensors pinned_;  // of the inputs
   std::vector<Contender> all_;
+  std::optional<TensorMap> wanted_;  // outputs of the first
   BenchRow row_;
 };
 
@@ -273,21 +350,32 @@ Checked<Baselines> open_baselines(const BenchRequest& request, std::int64_t rank
                           .folders = request.library_folders});
 }
 
+// The GPUs that ranks are on.
+Checked<GpuMemory> watch_memory(const BenchRequest& request, std::int64_t ranks) {
+  if (request.backend.backend == Backend::Cpu) return make_diag(DiagCode::G001, {});
+  HP_TRY(const int gpus, count_gpus());
+  return GpuMemory::watch(static_cast<int>(std::min<std::int64_t>(ranks, gpus)));
+}
+
 }  // namespace
 
 Checked<BenchReport> bench(Session& session, const BenchRequest& request,
                            const BenchProgress& progress, const BenchSoFar& so_far) {
-  HP_TRY(std::vector<BenchCase> cases, bench_cases(request.suite, request.backend.backend));
+  // The suite first: where no GPU is, its name is no less wrong.
+  HP_REQUIRE_OK(bench_cases(request.suite, request.backend.backend, 1));
+  BenchReport report;
+  HP_TRY(report.ranks, ranks_of(request));
+  HP_TRY(std::vector<BenchCase> cases,
+         bench_cases(request.suite, request.backend.backend, report.ranks));
   if (!request.parameters.empty()) {
     BenchCase own{.name = "", .parameters = request.parameters};
     for (const std::string& word : own.parameters) own.name += (own.name.empty() ? "" : " ") + word;
     cases = {own};
   }
-  BenchReport report;
-  HP_TRY(report.ranks, ranks_of(request));
   report.mesh = bench_axis(request.suite) + "=" + std::to_string(report.ranks);
   const Checked<Baselines> baselines = open_baselines(request, report.ranks);
   report.libraries = baselines.ok() ? baselines->describe() : render_message(baselines.error());
+  const Checked<GpuMemory> memory = watch_memory(request, report.ranks);
   const Clock::time_point start = Clock::now();
   for (const BenchCase& what : cases) {
     if (what.name.find(request.only) == std::string::npos) continue;
@@ -297,7 +385,8 @@ Checked<BenchReport> bench(Session& session, const BenchRequest& request,
       row.skipped = "the budget was spent before";
       continue;
     }
-    HP_TRY(BenchRow row, Contest(session, request, report.mesh, baselines).hold(what, progress));
+    HP_TRY(BenchRow row,
+           Contest(session, request, report.mesh, baselines, memory).hold(what, progress));
     report.rows.push_back(std::move(row));
     so_far(report);
   }

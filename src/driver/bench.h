@@ -29,6 +29,18 @@ struct BenchRequest {
   std::vector<std::string> library_folders;
 };
 
+// Bytes of the GPU where they are most.
+struct BenchMemory {
+  std::int64_t planned = 0;    // what the plan says of a rank, times the ranks there
+  std::int64_t allocated = 0;  // arenas, signals, scratch and tables of kernels
+  // What is gone of the GPU's free memory once it has run: kernels, graphs and streams too, and
+  // what allocations are rounded up to, but no context. None where the GPU does not say.
+  std::optional<std::int64_t> taken;
+
+  // More than a tenth, whatever it is of.
+  [[nodiscard]] bool is_off() const;
+};
+
 // One way to do a case: a schedule of ours, or libraries.
 struct BenchEntry {
   std::string name;
@@ -42,7 +54,8 @@ struct BenchEntry {
   // large to be looked at, and for that baseline itself.
   std::optional<double> difference;
   double bound = 0;
-  std::optional<bool> checked;  // against the reference
+  std::optional<bool> checked;        // against the reference
+  std::optional<BenchMemory> memory;  // of ours, on GPUs
 
   [[nodiscard]] bool is_wrong() const {
     return (difference && !(*difference <= bound)) || checked == false;

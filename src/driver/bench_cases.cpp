@@ -71,7 +71,7 @@ constexpr std::array kMoe = {
     MoeShape{"qwen3_235b", 4096, 128, 8, 1536},
     MoeShape{"mixtral_8x7b", 4096, 8, 2, 14336},
 };
-constexpr std::array kTokens = {1024, 8192, 32768};  // of all ranks
+constexpr std::array kTokens = {128, 1024, 4096};  // of a rank
 
 std::string of(std::string_view name, std::int64_t value) {
   return fmt::format("{}={}", name, value);
@@ -96,13 +96,13 @@ BenchCase decode_case(const DecodeShape& s, int heads, int kv_heads, int head_di
                          of("kv_heads", kv_heads), of("head_dim", head_dim)}};
 }
 
-BenchCase moe_case(const MoeShape& s, int tokens) {
-  return {.name = fmt::format("{} {} tokens", s.name, tokens),
-          .parameters = {of("tokens", tokens), of("hidden", s.hidden), of("experts", s.experts),
-                         of("topk", s.topk), of("inter", s.inter)}};
+BenchCase moe_case(const MoeShape& s, std::int64_t tokens, std::int64_t ranks) {
+  return {.name = fmt::format("{} {} tokens a rank", s.name, tokens),
+          .parameters = {of("tokens", tokens * ranks), of("hidden", s.hidden),
+                         of("experts", s.experts), of("topk", s.topk), of("inter", s.inter)}};
 }
 
-std::vector<BenchCase> model_cases(const std::string& suite) {
+std::vector<BenchCase> model_cases(const std::string& suite, std::int64_t ranks) {
   std::vector<BenchCase> cases;
   if (suite.starts_with("attention")) {
     for (const AttentionShape& shape : kAttention) {
@@ -116,19 +116,19 @@ std::vector<BenchCase> model_cases(const std::string& suite) {
     for (const DecodeShape& shape : kDecode) cases.push_back(decode_case(shape, 64, 8, 128));
   } else {
     for (const MoeShape& shape : kMoe) {
-      for (const int tokens : kTokens) cases.push_back(moe_case(shape, tokens));
+      for (const int tokens : kTokens) cases.push_back(moe_case(shape, tokens, ranks));
     }
   }
   return cases;
 }
 
-std::vector<BenchCase> small_cases(const std::string& suite) {
+std::vector<BenchCase> small_cases(const std::string& suite, std::int64_t ranks) {
   if (suite.starts_with("attention")) {
     const AttentionShape shape{1, 512, 8, 4};
     return {attention_case(shape, 64, false), attention_case(shape, 64, true)};
   }
   if (suite == "decode") return {decode_case({4, 2048}, 8, 4, 64)};
-  if (suite == "moe") return {moe_case({"small", 64, 16, 2, 128}, 256)};
+  if (suite == "moe") return {moe_case({"small", 64, 16, 2, 128}, 64, ranks)};
   return {product_case({"small", 256, 256, 256}), product_case({"small", 512, 512, 512})};
 }
 
@@ -145,7 +145,8 @@ std::string bench_axis(std::string_view suite) {
   return suite.find("gemm") == std::string_view::npos ? "cp" : "tp";
 }
 
-Checked<std::vector<BenchCase>> bench_cases(const std::string& suite, Backend backend) {
+Checked<std::vector<BenchCase>> bench_cases(const std::string& suite, Backend backend,
+                                            std::int64_t ranks) {
   const std::vector<std::string>& known = bench_suites();
   if (std::ranges::find(known, suite) == known.end()) {
     std::string names;
@@ -153,7 +154,7 @@ Checked<std::vector<BenchCase>> bench_cases(const std::string& suite, Backend ba
     return make_diag(DiagCode::U160,
                      {{"name", suite}, {"hint", suggestion(suite, known)}, {"known", names}});
   }
-  return backend == Backend::Cuda ? model_cases(suite) : small_cases(suite);
+  return backend == Backend::Cuda ? model_cases(suite, ranks) : small_cases(suite, ranks);
 }
 
 }  // namespace harpe

@@ -20,8 +20,9 @@ struct BenchCase {
 [[nodiscard]] const std::vector<std::string>& bench_suites();
 [[nodiscard]] std::string bench_axis(std::string_view suite);  // of the mesh: "cp", "tp", "ep"
 
-// On GPUs the shapes that models have, on CPU ranks small ones. Errors: U160.
-[[nodiscard]] Checked<std::vector<BenchCase>> bench_cases(const std::string& suite,
-                                                          Backend backend);
+// On GPUs the shapes that models have, on CPU ranks small ones. Each rank has as many tokens of
+// experts however many ranks there are; other sizes are of all. Errors: U160.
+[[nodiscard]] Checked<std::vector<BenchCase>> bench_cases(const std::string& suite, Backend backend,
+                                                          std::int64_t ranks);
 
 }  // namespace harpe

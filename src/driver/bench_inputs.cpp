@@ -99,6 +99,14 @@ double least_link_bytes(const Program& program, double ranks) {
     const double all = keys + bytes_of(program, "q") + bytes_of(program, "o");
     return others * std::min(keys, all / ranks);
   }
+  if (op == "attention_bwd") {
+    const double keys = bytes_of(program, "k") + bytes_of(program, "v") + bytes_of(program, "dk") +
+                        bytes_of(program, "dv");
+    // Of o only its product with do is needed, a number like lse.
+    const double all = keys + bytes_of(program, "q") + bytes_of(program, "do") +
+                       bytes_of(program, "dq") + 2 * bytes_of(program, "lse");
+    return others * std::min(keys, all / ranks);
+  }
   // Each rank's state of every row.
   if (op == "decode") return (ranks - 1) * (bytes_of(program, "o") + bytes_of(program, "lse"));
   return 0;

@@ -1,9 +1,15 @@
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 
 #include "driver/bench.h"
 
 namespace harpe {
+
+bool BenchMemory::is_off() const {
+  const std::int64_t most = taken.value_or(allocated);
+  return 10 * std::abs(most - planned) > planned;
+}
 
 const BenchEntry* BenchRow::best(bool baseline) const {
   const BenchEntry* found = nullptr;

@@ -4,15 +4,12 @@
 #include <array>
 
 namespace harpe {
-namespace {
 
 // G005 is any call of CUDA's, also one that allocates.
 bool may_be_short_of_memory(const Diag& diag) {
   constexpr std::array kCodes = {DiagCode::I502, DiagCode::X005, DiagCode::G005, DiagCode::G073};
   return std::ranges::find(kCodes, diag.code) != kCodes.end();
 }
-
-}  // namespace
 
 Checked<ExecutorPool::Got> ExecutorPool::at(std::size_t index) {
   ++asked_;

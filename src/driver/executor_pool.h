@@ -11,6 +11,9 @@
 
 namespace harpe {
 
+// Whether less of it elsewhere might help.
+[[nodiscard]] bool may_be_short_of_memory(const Diag& diag);
+
 // Executors of several plans that take turns, as many at a time as fit into memory.
 class ExecutorPool {
  public:

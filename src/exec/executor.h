@@ -58,6 +58,9 @@ class Executor {
   // Gathers an output's homes into a whole tensor of the buffer's dtype. Requires: a run succeeded,
   // and all replicas are bitwise equal (HP_CHECK). Errors: G005.
   [[nodiscard]] virtual Checked<HostTensor> output(const std::string& buffer) const = 0;
+  // Of a GPU's memory what this has allocated by now, on the GPU where it is most: arenas of its
+  // ranks, words that they signal by, scratch and tables of kernels. 0 where there is no GPU.
+  [[nodiscard]] virtual std::int64_t allocated_bytes() const { return 0; }
 };
 
 }  // namespace harpe

@@ -91,6 +91,8 @@ void add_memory(cuda::DriverApi& driver) {
     *address = reinterpret_cast<CUdeviceptr>(host);
     return CUDA_SUCCESS;
   };
+  driver.cuMemHostRegister = [](void*, std::size_t, unsigned) { return note("cuMemHostRegister"); };
+  driver.cuMemHostUnregister = [](void*) { return note("cuMemHostUnregister"); };
   driver.cuMemsetD32Async = [](CUdeviceptr, unsigned, std::size_t, CUstream) {
     return CUDA_SUCCESS;
   };

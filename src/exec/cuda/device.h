@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -44,13 +45,22 @@ class Device {
   // Lets kernels of this GPU read and write the memory of the peer. Errors: G005.
   [[nodiscard]] Checked<Ok> reach(const Device& peer) const;
 
+  // Bytes of DeviceMemory that this and its copies have now.
+  [[nodiscard]] std::int64_t allocated_bytes() const { return *allocated_; }
+  // Of DeviceMemory alone: so many more, or fewer.
+  void note_allocated(std::int64_t bytes) const { *allocated_ += bytes; }
+
  private:
   Device(std::shared_ptr<const DriverApi> driver, std::shared_ptr<CUctx_st> context,
          DeviceFacts facts)
-      : driver_(std::move(driver)), context_(std::move(context)), facts_(std::move(facts)) {}
+      : driver_(std::move(driver)),
+        context_(std::move(context)),
+        allocated_(std::make_shared<std::atomic<std::int64_t>>(0)),
+        facts_(std::move(facts)) {}
 
   std::shared_ptr<const DriverApi> driver_;
   std::shared_ptr<CUctx_st> context_;
+  std::shared_ptr<std::atomic<std::int64_t>> allocated_;
   DeviceFacts facts_;
 };
 

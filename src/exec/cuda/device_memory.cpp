@@ -54,6 +54,7 @@ DeviceMemory::~DeviceMemory() {
   if (address_ == 0) return;
   const CurrentDevice current(device_);
   device_.driver().cuMemFree(address_);
+  device_.note_allocated(-bytes_);
 }
 
 Checked<MappedMemory> MappedMemory::allocate(const Device& device, std::int64_t bytes) {

@@ -28,7 +28,9 @@ class DeviceMemory {
 
  private:
   DeviceMemory(Device device, DeviceAddress address, std::int64_t bytes)
-      : device_(std::move(device)), address_(address), bytes_(bytes) {}
+      : device_(std::move(device)), address_(address), bytes_(bytes) {
+    device_.note_allocated(bytes_);
+  }
 
   Device device_;
   DeviceAddress address_ = 0;

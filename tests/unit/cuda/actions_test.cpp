@@ -354,6 +354,15 @@ TEST(PlanLaunches, follows_a_route_in_one_launch) {
   const auto combined = plan_of(combine);
   ASSERT_EQ(combined.size(), 1U);
   EXPECT_TRUE(std::get<device::RouteArgs>(std::get<PlainLaunch>(combined[0]).args).vectors);
+  // Rounded where they are made, unless more is added to them.
+  for (actions::TokenRun& run : combine.walk.runs) run.row_dtype = DType::BF16;
+  const auto rounded = plan_of(combine);
+  ASSERT_EQ(rounded.size(), 1U);
+  const auto& sums = std::get<device::RouteArgs>(std::get<PlainLaunch>(rounded[0]).args);
+  EXPECT_EQ(sums.row_number, device::Number::BF16);
+  EXPECT_TRUE(sums.vectors);
+  combine.walk.runs[1].accumulate = true;
+  EXPECT_EQ(plan_launches(kCompute, combine).error().code, DiagCode::G072);
 }
 
 TEST(PlanLaunches, refuses_routes_beyond_a_blocks_memory) {

@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include "exec/cuda/device_memory.h"
+#include "exec/cuda/free_memory.h"
+#include "exec/cuda/host_memory.h"
 #include "tests/support/fake_driver.h"
 
 namespace harpe::cuda {
@@ -65,6 +67,52 @@ TEST(DeviceMemory, is_freed_once_wherever_it_was_moved) {
     moved = DeviceMemory(std::move(moved));
   }
   EXPECT_EQ(fake_gpu().calls, (Calls{"cuMemAlloc", "cuMemFree"}));
+}
+
+TEST(DeviceMemory, is_counted_by_all_copies_of_its_device) {
+  const auto device = Device::open(make_fake_driver(), DeviceId(0));
+  ASSERT_TRUE(device.ok());
+  const Device copy = *device;
+  {
+    const auto memory = DeviceMemory::allocate(copy, 64);
+    auto other = DeviceMemory::allocate(*device, 16);
+    ASSERT_TRUE(memory.ok() && other.ok());
+    EXPECT_EQ(device->allocated_bytes(), 80);
+    const DeviceMemory moved = std::move(other).value();
+    EXPECT_EQ(copy.allocated_bytes(), 80);
+  }
+  EXPECT_EQ(copy.allocated_bytes(), 0);
+  const auto other = Device::open(make_fake_driver(), DeviceId(0));
+  const auto memory = DeviceMemory::allocate(*device, 64);
+  EXPECT_EQ(other->allocated_bytes(), 0);
+}
+
+TEST(FreeMemory, is_read_from_each_gpu) {
+  const auto driver = make_fake_driver();
+  fake_gpu().devices = 2;
+  const auto memory = FreeMemory::watch(driver, 2);
+  ASSERT_TRUE(memory.ok());
+  fake_gpu().free_bytes = 1000;
+  const auto read = memory->read();
+  ASSERT_TRUE(read.ok());
+  EXPECT_EQ(*read, (std::vector<std::int64_t>{1000, 1000}));
+  EXPECT_FALSE(FreeMemory::watch(driver, 3).ok());
+}
+
+TEST(PinnedMemory, is_let_go_of_once) {
+  const auto device = Device::open(make_fake_driver(), DeviceId(0));
+  ASSERT_TRUE(device.ok());
+  fake_gpu().calls.clear();
+  const std::vector<std::byte> bytes(kLeastPinned);
+  {
+    auto pinned = PinnedMemory::pin(*device, bytes);
+    ASSERT_TRUE(pinned.ok());
+    const PinnedMemory moved = std::move(pinned).value();
+    EXPECT_EQ(address_of_pinned(*device, bytes), reinterpret_cast<DeviceAddress>(bytes.data()));
+  }
+  EXPECT_EQ(fake_gpu().calls, (Calls{"cuMemHostRegister", "cuMemHostUnregister"}));
+  // The driver is not asked for what may share its pages.
+  EXPECT_FALSE(address_of_pinned(*device, std::span(bytes).first(kLeastPinned - 1)).has_value());
 }
 
 TEST(DeviceMemory, that_is_not_there_is_told_with_the_call_and_its_place) {

@@ -67,6 +67,15 @@ TEST_F(NcclTest, parts_are_exchanged_in_one_group) {
                                "send 1020 10 type 9 to 1", "receive 5020 10 from 1", "end"}));
 }
 
+TEST_F(NcclTest, messages_have_lengths_of_their_own) {
+  const Elements far{.address = 1000, .count = 10, .type = device::Element::BF16};
+  const Elements own{.address = 2000, .count = 3, .type = device::Element::F16};
+  ASSERT_TRUE(rank_.exchange({{1, far}, {0, own}}, {{0, own}, {1, far}}, nullptr).ok());
+  EXPECT_EQ(asked().calls, (std::vector<std::string>{
+                               "start", "send 1000 10 type 9 to 1", "send 2000 3 type 6 to 0",
+                               "receive 2000 3 from 0", "receive 1000 10 from 1", "end"}));
+}
+
 TEST_F(NcclTest, a_group_is_ended_though_a_call_in_it_failed) {
   asked().failing = "send";
   const Checked<Ok> done =

@@ -5,6 +5,8 @@
 #include <cmath>
 
 #include "driver/bench_inputs.h"
+#include "driver/gpu_memory.h"
+#include "driver/session.h"
 
 namespace harpe {
 namespace {
@@ -71,16 +73,57 @@ TEST(BenchInputs, differences_are_relative_to_the_row) {
   EXPECT_TRUE(std::isinf(largest_difference(got, wanted, false)));
 }
 
+TEST(BenchInputs, gradients_cross_a_link_by_heads_or_by_keys) {
+  Session session(false);
+  const auto bytes = [&](const std::string& heads) {
+    Request request;
+    request.target = "attention_bwd";
+    request.parameters = {"seq=1024", "heads=" + heads, "kv_heads=8", "head_dim=128"};
+    const auto program = session.program(request);
+    EXPECT_TRUE(program.ok());
+    return least_link_bytes(*program, 4);
+  };
+  // k, v, dk, dv of three quarters of the keys; q, do and dq too and two sums a row, of a quarter.
+  EXPECT_DOUBLE_EQ(bytes("32"), 0.75 * 4 * 1024 * 8 * 128 * 2);
+  EXPECT_DOUBLE_EQ(bytes("8"), 0.75 / 4 * (7 * 1024 * 8 * 128 * 2 + 2 * 8 * 1024 * 4));
+}
+
 TEST(BenchCases, are_there_for_every_suite_and_back_end) {
   for (const std::string& suite : bench_suites()) {
     for (const Backend backend : {Backend::Cpu, Backend::Cuda}) {
-      const auto cases = bench_cases(suite, backend);
+      const auto cases = bench_cases(suite, backend, 4);
       ASSERT_TRUE(cases.ok()) << suite;
       EXPECT_FALSE(cases->empty()) << suite;
     }
   }
-  EXPECT_EQ(bench_cases("ag_gemm", Backend::Cuda)->size(), 9);
-  EXPECT_EQ(bench_cases("attention", Backend::Cuda)->size(), 16);
+  EXPECT_EQ(bench_cases("ag_gemm", Backend::Cuda, 4)->size(), 9);
+  EXPECT_EQ(bench_cases("attention", Backend::Cuda, 4)->size(), 16);
+  EXPECT_EQ(bench_cases("attention_bwd", Backend::Cuda, 4)->size(), 16);
+  EXPECT_EQ(bench_cases("decode", Backend::Cuda, 4)->size(), 11);
+  EXPECT_EQ(bench_cases("moe", Backend::Cuda, 4)->size(), 9);
+}
+
+TEST(BenchCases, have_as_many_tokens_on_each_rank) {
+  for (const std::int64_t ranks : {4, 8}) {
+    const auto cases = bench_cases("moe", Backend::Cuda, ranks);
+    EXPECT_EQ(cases->front().name, "deepseek_v3 128 tokens a rank");
+    EXPECT_EQ(cases->front().parameters.front(), "tokens=" + std::to_string(128 * ranks));
+  }
+}
+
+TEST(BenchMemory, is_off_from_a_tenth_on) {
+  EXPECT_FALSE((BenchMemory{.planned = 100, .allocated = 50, .taken = 110}).is_off());
+  EXPECT_TRUE((BenchMemory{.planned = 100, .allocated = 100, .taken = 111}).is_off());
+  EXPECT_TRUE((BenchMemory{.planned = 100, .allocated = 100, .taken = 89}).is_off());
+  EXPECT_TRUE((BenchMemory{.planned = 100, .allocated = 111, .taken = {}}).is_off());
+}
+
+TEST(GpuMemory, that_is_taken_adds_up_by_gpu) {
+  std::vector<std::int64_t> taken;
+  add_taken({100, 100}, {90, 70}, taken);
+  add_taken({90, 70}, {}, taken);
+  add_taken({90, 70}, {85, 72}, taken);
+  EXPECT_EQ(taken, (std::vector<std::int64_t>{15, 28}));
 }
 
 }  // namespace

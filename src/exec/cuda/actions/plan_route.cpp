@@ -207,10 +207,14 @@ Checked<std::vector<LaunchSpec>> plan(const LaunchChoice& choice,
   const DType sums = walk.rows.dtype;
   const auto slots = number_of(walk.slots.any ? walk.slots.dtype : sums);
   const auto weights = number_of(walk.weight_dtype);
-  if ((sums != DType::F32 && sums != DType::F64) || !slots || !weights) {
+  const auto number = number_of(sums);
+  // Of sums that nothing is added to later each is rounded once, whatever it is rounded to.
+  const bool is_state = sums == DType::F32 || sums == DType::F64;
+  const bool carries = std::ranges::any_of(combine.walk.runs, &TokenRun::accumulate);
+  if (!number || (!is_state && carries) || !slots || !weights) {
     return no_kernel(choice, "sums of `" + std::string(print(sums)) + "` over choices");
   }
-  walk.args.row_number = *number_of(sums);
+  walk.args.row_number = *number;
   walk.args.slot_number = *slots;
   walk.args.weight_number = *weights;
   const bool wide = sums == DType::F64;

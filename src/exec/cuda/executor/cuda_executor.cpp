@@ -127,6 +127,14 @@ class CudaExecutor final : public Executor {
     return cuda::gather(prepared_->setting(), prepared_->of_rank, buffer);
   }
 
+  [[nodiscard]] std::int64_t allocated_bytes() const override {
+    std::int64_t most = 0;
+    for (const RankProgram& program : programs_) {
+      most = std::max(most, program.device().allocated_bytes());
+    }
+    return most;
+  }
+
  private:
   [[nodiscard]] const Plan& plan() const { return prepared_->plan; }
 

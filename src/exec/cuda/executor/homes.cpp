@@ -8,6 +8,7 @@
 #include "exec/actions/tensors.h"
 #include "exec/cuda/actions/launches.h"
 #include "exec/cuda/device_memory.h"
+#include "exec/cuda/host_memory.h"
 #include "support/check.h"
 
 namespace harpe::cuda {
@@ -77,20 +78,31 @@ Checked<HostTensor> gather_part(const Setting& setting, const RankLibraries& lib
   return tensor;
 }
 
-}  // namespace
-
-Checked<Ok> scatter(const Setting& setting, const RankLibraries& libraries,
-                    const std::string& buffer, const HostTensor& tensor) {
-  const HostTensor rounded = convert(tensor, actions::table_of(setting, buffer).dtype);
-  HP_TRY(const MappedMemory whole,
-         MappedMemory::allocate(any_device(libraries),
-                                static_cast<std::int64_t>(rounded.data.size())));
-  std::memcpy(whole.host().data(), rounded.data.data(), rounded.data.size());
-  for (const HomeMoves& home : home_moves(setting, buffer, bytes_at(whole), Direction::ToHomes)) {
+// From memory of the host, at its address on GPUs, to the homes of the ranks that are here.
+Checked<Ok> scatter_from(const Setting& setting, const RankLibraries& libraries,
+                         const std::string& buffer, std::byte* whole) {
+  for (const HomeMoves& home : home_moves(setting, buffer, whole, Direction::ToHomes)) {
     if (libraries[home.rank.index()] == nullptr) continue;
     HP_REQUIRE_OK(run_moves(library_of(libraries, home.rank), buffer, home));
   }
   return Ok{};
+}
+
+}  // namespace
+
+Checked<Ok> scatter(const Setting& setting, const RankLibraries& libraries,
+                    const std::string& buffer, const HostTensor& tensor) {
+  const DType dtype = actions::table_of(setting, buffer).dtype;
+  const auto pinned = address_of_pinned(any_device(libraries), tensor.data);
+  if (pinned && dtype == tensor.dtype) {
+    return scatter_from(setting, libraries, buffer, reinterpret_cast<std::byte*>(*pinned));
+  }
+  const HostTensor rounded = convert(tensor, dtype);
+  HP_TRY(const MappedMemory whole,
+         MappedMemory::allocate(any_device(libraries),
+                                static_cast<std::int64_t>(rounded.data.size())));
+  std::memcpy(whole.host().data(), rounded.data.data(), rounded.data.size());
+  return scatter_from(setting, libraries, buffer, bytes_at(whole));
 }
 
 Checked<HostTensor> gather(const Setting& setting, const RankLibraries& libraries,

@@ -39,19 +39,31 @@ Checked<double> time_way(const Member& member, const Step& way) {
 }
 
 // A way that a library refuses is none; all refused, the last one's refusal.
-Checked<Ok> choose_way(const Member& member, Work& work) {
-  work.arithmetic_us = std::numeric_limits<double>::infinity();
+Checked<Ok> choose_way(const Member& member, Arithmetic& part) {
+  part.us = std::numeric_limits<double>::infinity();
   std::optional<Diag> refusal;
-  for (std::size_t i = 0; i < work.ways.size(); ++i) {
-    const Checked<double> time = time_way(member, work.ways[i]);
+  for (std::size_t i = 0; i < part.ways.size(); ++i) {
+    const Checked<double> time = time_way(member, part.ways[i]);
     if (!time.ok()) {
       refusal = time.error();
-    } else if (*time < work.arithmetic_us) {
-      work.arithmetic_us = *time;
-      work.chosen = i;
+    } else if (*time < part.us) {
+      part.us = *time;
+      part.chosen = i;
     }
   }
-  if (std::isinf(work.arithmetic_us) && refusal) return *refusal;
+  if (std::isinf(part.us) && refusal) return *refusal;
+  return Ok{};
+}
+
+Checked<Ok> choose_ways(const Member& member, Work& work) {
+  work.arithmetic_us = 0;
+  for (const std::unique_ptr<Arithmetic>& part : work.arithmetic) {
+    HP_REQUIRE_OK(choose_way(member, *part));
+    work.arithmetic_us += part->us;
+  }
+  if (work.all_arithmetic) {
+    HP_TRY(work.arithmetic_us, time_way(member, work.all_arithmetic));
+  }
   return Ok{};
 }
 
@@ -68,6 +80,8 @@ enum class Direction : std::uint8_t { ToGpu, ToHost };
 Checked<Ok> copy(const Member& member, const Part& part, std::byte* whole, Direction direction) {
   CUDA_MEMCPY2D rows{};
   const auto pitch = static_cast<std::size_t>(part.rows == 1 ? part.bytes : part.pitch);
+  const auto own_pitch =
+      static_cast<std::size_t>(part.own_pitch == 0 ? part.bytes : part.own_pitch);
   rows.WidthInBytes = static_cast<std::size_t>(part.bytes);
   rows.Height = static_cast<std::size_t>(part.rows);
   if (direction == Direction::ToGpu) {
@@ -76,11 +90,11 @@ Checked<Ok> copy(const Member& member, const Part& part, std::byte* whole, Direc
     rows.srcPitch = pitch;
     rows.dstMemoryType = CU_MEMORYTYPE_DEVICE;
     rows.dstDevice = part.address;
-    rows.dstPitch = rows.WidthInBytes;
+    rows.dstPitch = own_pitch;
   } else {
     rows.srcMemoryType = CU_MEMORYTYPE_DEVICE;
     rows.srcDevice = part.address;
-    rows.srcPitch = rows.WidthInBytes;
+    rows.srcPitch = own_pitch;
     rows.dstMemoryType = CU_MEMORYTYPE_HOST;
     rows.dstHost = whole + part.offset;
     rows.dstPitch = pitch;
@@ -108,6 +122,29 @@ Checked<cuda::DeviceAddress> Work::reserve(const Member& member, std::int64_t by
   return memory.back().address();
 }
 
+Checked<cuda::DeviceAddress> Work::reserve_zeros(const Member& member, std::int64_t bytes) {
+  HP_TRY(cuda::DeviceMemory piece, cuda::DeviceMemory::zeros(member.device, bytes / 4));
+  memory.push_back(std::move(piece));
+  return memory.back().address();
+}
+
+Checked<cuda::DeviceAddress> Work::keep(const Member& member, std::span<const std::byte> bytes) {
+  HP_TRY(cuda::DeviceMemory piece, cuda::DeviceMemory::copy_of(member.device, bytes));
+  memory.push_back(std::move(piece));
+  return memory.back().address();
+}
+
+const Arithmetic& Work::choose_from(std::vector<Step> ways) {
+  HP_CHECK(!ways.empty(), "there is a way to do the arithmetic");
+  arithmetic.push_back(std::make_unique<Arithmetic>(Arithmetic{.ways = std::move(ways)}));
+  return *arithmetic.back();
+}
+
+void Work::add_arithmetic(std::vector<Step> ways) {
+  const Arithmetic& part = choose_from(std::move(ways));
+  steps.emplace_back([&part](CUstream stream) { return part.order(stream); });
+}
+
 Checked<Ok> Baseline::set_input(const std::string& buffer, const HostTensor& tensor) {
   const auto placed = parts_.tensors.find(buffer);
   if (placed == parts_.tensors.end()) return Ok{};  // the libraries need no such thing
@@ -123,7 +160,7 @@ Checked<Ok> Baseline::set_input(const std::string& buffer, const HostTensor& ten
 // Libraries connect and load kernels at their first calls, which a capture must not see. The way is
 // chosen once more when the operands are those of an execution.
 Checked<Ok> Baseline::prepare() {
-  const auto choose = [&](Member& member) { return choose_way(member, work(member.rank)); };
+  const auto choose = [&](Member& member) { return choose_ways(member, work(member.rank)); };
   const auto warm_up = [&](Member& member) -> Checked<Ok> {
     for (int i = 0; i < 2; ++i) {
       HP_REQUIRE_OK(order(work(member.rank).steps, member.stream.handle()));
@@ -185,6 +222,16 @@ Checked<HostTensor> Baseline::output(const std::string& buffer) const {
     HP_REQUIRE_OK(copy(team_->member(part.rank), part, tensor.data.data(), Direction::ToHost));
   }
   return tensor;
+}
+
+std::int64_t Baseline::allocated_bytes() const {
+  std::int64_t most = 0;
+  for (const std::unique_ptr<Work>& work : parts_.work) {
+    std::int64_t bytes = 0;
+    for (const cuda::DeviceMemory& piece : work->memory) bytes += piece.bytes();
+    most = std::max(most, bytes);
+  }
+  return most;
 }
 
 double Baseline::arithmetic_us() const {

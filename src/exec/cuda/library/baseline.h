@@ -3,6 +3,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -23,6 +24,7 @@ struct Part {
   std::int64_t pitch = 0;
   std::int64_t bytes = 0;  // of a row
   std::int64_t rows = 1;
+  std::int64_t own_pitch = 0;  // of the rows in the rank's memory; 0: one behind the other
 };
 
 // A tensor of the operator, and where it lies. Of an output each element is in one part.
@@ -32,20 +34,35 @@ struct Placed {
   std::vector<Part> parts;
 };
 
+// A part of the arithmetic.
+struct Arithmetic {
+  std::vector<Step> ways;  // the fastest is taken
+  std::size_t chosen = 0;  // of these
+  double us = 0;           // the fastest's time, alone
+
+  [[nodiscard]] Checked<Ok> order(CUstream stream) const { return ways[chosen](stream); }
+};
+
 // What one rank does.
 struct Work {
   std::vector<cuda::DeviceMemory> memory;
-  std::vector<Step> ways;    // to do the rank's arithmetic: the fastest is taken
-  std::size_t chosen = 0;    // of these
-  double arithmetic_us = 0;  // the fastest's time, alone
+  std::vector<std::unique_ptr<Arithmetic>> arithmetic;
+  Step all_arithmetic;       // as an execution does it; none: its parts one after the other
+  double arithmetic_us = 0;  // of all, alone
   std::vector<Step> steps;   // of one execution
 
-  // Errors: G005.
+  // Errors, here and below: G005.
   [[nodiscard]] Checked<cuda::DeviceAddress> reserve(const Member& member, std::int64_t bytes);
-  // The arithmetic, as it was chosen.
-  void add_arithmetic() {
-    steps.emplace_back([this](CUstream stream) { return ways[chosen](stream); });
-  }
+  // Full of zeros. Requires: whole words of 32 bits.
+  [[nodiscard]] Checked<cuda::DeviceAddress> reserve_zeros(const Member& member,
+                                                           std::int64_t bytes);
+  // A copy of the bytes.
+  [[nodiscard]] Checked<cuda::DeviceAddress> keep(const Member& member,
+                                                  std::span<const std::byte> bytes);
+  // A part of the arithmetic, which is ordered elsewhere. Requires: there is a way.
+  const Arithmetic& choose_from(std::vector<Step> ways);
+  // The same, and orders it here.
+  void add_arithmetic(std::vector<Step> ways);
 };
 
 struct BaselineParts {
@@ -63,6 +80,8 @@ class Baseline final : public Executor {
   [[nodiscard]] Checked<Ok> set_input(const std::string& buffer, const HostTensor& tensor) override;
   [[nodiscard]] Result<RunStats, FaultReport> run(const RunOptions& options) override;
   [[nodiscard]] Checked<HostTensor> output(const std::string& buffer) const override;
+  // Without what the libraries allocate themselves.
+  [[nodiscard]] std::int64_t allocated_bytes() const override;
 
   // After a run: the slowest rank's arithmetic alone, without any communication.
   [[nodiscard]] double arithmetic_us() const;

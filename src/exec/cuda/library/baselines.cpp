@@ -13,7 +13,15 @@ std::vector<Candidate> make_baselines(const std::shared_ptr<Team>& team, const S
     add("all-to-all of heads", make_ulysses_baseline);
     add("all-gather of keys", make_gathered_baseline);
   }
+  if (op == "attention_bwd") {
+    add("all-to-all of heads", make_ulysses_gradient_baseline);
+    add("all-gather of keys, reduce-scatter", make_gathered_gradient_baseline);
+  }
   if (op == "decode") add("split keys, all-gather", make_decode_baseline);
+  if (op == "moe") {
+    add("all-to-all of rows, products by expert", make_sorted_moe_baseline);
+    add("messages by expert, products by expert", make_direct_moe_baseline);
+  }
   return all;
 }
 

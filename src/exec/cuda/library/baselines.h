@@ -21,6 +21,12 @@ struct Subject {
   std::int64_t kv_heads = 0;
   std::int64_t head_dim = 0;
   bool causal = false;
+  std::int64_t tokens = 0;
+  std::int64_t hidden = 0;
+  std::int64_t experts = 0;
+  std::int64_t topk = 0;
+  std::int64_t inter = 0;
+  const HostTensor* router = nullptr;  // the logits that it will be given
 };
 
 struct Candidate {
@@ -42,7 +48,23 @@ struct Candidate {
 // All keys and values everywhere, queries where they are.
 [[nodiscard]] Checked<std::unique_ptr<Baseline>> make_gathered_baseline(
     const std::shared_ptr<Team>& team, const Subject& subject);
+// The same of gradients, by cuDNN's backward. Those of keys are rounded to the type of the keys
+// before ranks' contributions are added up, as libraries of training do it.
+[[nodiscard]] Checked<std::unique_ptr<Baseline>> make_ulysses_gradient_baseline(
+    const std::shared_ptr<Team>& team, const Subject& subject);
+[[nodiscard]] Checked<std::unique_ptr<Baseline>> make_gathered_gradient_baseline(
+    const std::shared_ptr<Team>& team, const Subject& subject);
 [[nodiscard]] Checked<std::unique_ptr<Baseline>> make_decode_baseline(
+    const std::shared_ptr<Team>& team, const Subject& subject);
+// Rows sent to their experts' ranks, two products for each expert, and rows sent back: one message
+// between two ranks, whose rows are sorted by expert where they arrive, or one for each expert.
+// How many rows go from each rank to each expert is known beforehand, from the logits that will be
+// given: a layer that is captured has no other way. Ours finds that out in every execution, which
+// these do not pay for, nor for reading it back. Which rows they are, theirs finds out too. Weights
+// of gate and up lie side by side, as one product.
+[[nodiscard]] Checked<std::unique_ptr<Baseline>> make_sorted_moe_baseline(
+    const std::shared_ptr<Team>& team, const Subject& subject);
+[[nodiscard]] Checked<std::unique_ptr<Baseline>> make_direct_moe_baseline(
     const std::shared_ptr<Team>& team, const Subject& subject);
 
 // `size` of each rank. Errors: G081.

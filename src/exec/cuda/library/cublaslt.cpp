@@ -50,8 +50,6 @@ struct CublasLtState {
   cuda::Library library;
   Functions functions;
   cublasLtHandle_t handle = nullptr;
-  std::uint64_t workspace = 0;
-  std::int64_t workspace_bytes = 0;
 
   CublasLtState(cuda::Library opened, const Functions& found)
       : library(std::move(opened)), functions(found) {}
@@ -67,7 +65,8 @@ namespace {
 // Row-major C = A B is column-major C' = B' A': their first operand is our B.
 class Product final : public LibraryProduct {
  public:
-  explicit Product(std::shared_ptr<const CublasLtState> state) : state_(std::move(state)) {}
+  Product(std::shared_ptr<const CublasLtState> state, const Workspace& workspace)
+      : state_(std::move(state)), workspace_(workspace) {}
   Product(const Product&) = delete;
   Product& operator=(const Product&) = delete;
   ~Product() override {
@@ -105,7 +104,7 @@ class Product final : public LibraryProduct {
     cublasLtMatmulPreference_t preference = nullptr;
     cublasStatus_t status = call.cublasLtMatmulPreferenceCreate(&preference);
     if (status != CUBLAS_STATUS_SUCCESS) return status;
-    const auto bytes = static_cast<std::size_t>(state_->workspace_bytes);
+    const auto bytes = static_cast<std::size_t>(workspace_.bytes);
     status = call.cublasLtMatmulPreferenceSetAttribute(
         preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &bytes, sizeof(bytes));
     if (status == CUBLAS_STATUS_SUCCESS) {
@@ -128,13 +127,14 @@ class Product final : public LibraryProduct {
     return state_->functions.cublasLtMatmul(
                state_->handle, operation_, &one, reinterpret_cast<const void*>(b), b_,
                reinterpret_cast<const void*>(a), a_, &zero, out, c_, out, c_, &algo,
-               reinterpret_cast<void*>(state_->workspace),
-               static_cast<std::size_t>(state_->workspace_bytes),
+               reinterpret_cast<void*>(workspace_.address),
+               static_cast<std::size_t>(workspace_.bytes),
                static_cast<cudaStream_t>(stream)) == CUBLAS_STATUS_SUCCESS;
   }
 
  private:
   std::shared_ptr<const CublasLtState> state_;
+  Workspace workspace_;
   cublasLtMatmulDesc_t operation_ = nullptr;
   cublasLtMatrixLayout_t a_ = nullptr;
   cublasLtMatrixLayout_t b_ = nullptr;
@@ -145,8 +145,7 @@ class Product final : public LibraryProduct {
 
 }  // namespace
 
-Result<CublasLt, Missing> CublasLt::open(const Search& search, std::uint64_t workspace,
-                                         std::int64_t workspace_bytes) {
+Result<CublasLt, Missing> CublasLt::open(const Search& search, const Workspace& workspace) {
   auto library = open_library(wanted_cublaslt(), search);
   if (!library.ok()) return Missing{render_message(library.error())};
   const Checked<Functions> functions = find_functions(*library);
@@ -156,16 +155,15 @@ Result<CublasLt, Missing> CublasLt::open(const Search& search, std::uint64_t wor
       status != CUBLAS_STATUS_SUCCESS) {
     return Missing{status_text(status)};
   }
-  state->workspace = workspace;
-  state->workspace_bytes = workspace_bytes;
   CublasLt opened;
   opened.state_ = std::move(state);
+  opened.workspace_ = workspace;
   return opened;
 }
 
 Result<std::unique_ptr<LibraryProduct>, Missing> CublasLt::prepare(
     const ProductShape& shape) const {
-  auto product = std::make_unique<Product>(state_);
+  auto product = std::make_unique<Product>(state_, workspace_);
   if (const auto status = product->describe(shape); status != CUBLAS_STATUS_SUCCESS) {
     return Missing{status_text(status)};
   }
@@ -191,9 +189,7 @@ Missing not_built() { return Missing{"built without cublasLt.h"}; }
 
 }  // namespace
 
-Result<CublasLt, Missing> CublasLt::open(const Search&, std::uint64_t, std::int64_t) {
-  return not_built();
-}
+Result<CublasLt, Missing> CublasLt::open(const Search&, const Workspace&) { return not_built(); }
 
 Result<std::unique_ptr<LibraryProduct>, Missing> CublasLt::prepare(const ProductShape&) const {
   return not_built();

@@ -38,17 +38,29 @@ class LibraryProduct {
 
 struct CublasLtState;
 
+// Memory that a product may use while it runs, on the current device.
+struct Workspace {
+  std::uint64_t address = 0;
+  std::int64_t bytes = 0;
+};
+
 class CublasLt {
  public:
-  // The workspace lies on the current device.
-  [[nodiscard]] static Result<CublasLt, Missing> open(const Search& search, std::uint64_t workspace,
-                                                      std::int64_t workspace_bytes);
+  [[nodiscard]] static Result<CublasLt, Missing> open(const Search& search,
+                                                      const Workspace& workspace);
+  // For products that run at the same time as others.
+  [[nodiscard]] CublasLt with(const Workspace& workspace) const {
+    CublasLt other = *this;
+    other.workspace_ = workspace;
+    return other;
+  }
   [[nodiscard]] Result<std::unique_ptr<LibraryProduct>, Missing> prepare(
       const ProductShape& shape) const;
   [[nodiscard]] std::string version() const;
 
  private:
   std::shared_ptr<const CublasLtState> state_;
+  Workspace workspace_;
 };
 
 }  // namespace harpe::library

@@ -87,11 +87,10 @@ Checked<Ok> add_local(const Member& member, Work& work, const Subject& s, Local 
                                             .groups = s.batch}));
     steps.push_back(std::move(step));
   }
-  work.ways.emplace_back([steps](CUstream stream) -> Checked<Ok> {
+  work.add_arithmetic({[steps](CUstream stream) -> Checked<Ok> {
     for (const Step& step : steps) HP_REQUIRE_OK(step(stream));
     return Ok{};
-  });
-  work.add_arithmetic();
+  }});
   return Ok{};
 }
 

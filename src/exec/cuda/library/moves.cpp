@@ -29,11 +29,26 @@ Step step_of(std::shared_ptr<const cuda::Launches> launches) {
   };
 }
 
+Checked<Ok> add_all(const Member& member, const std::vector<LaunchSpec>& specs,
+                    cuda::Launches& launches) {
+  for (const LaunchSpec& spec : specs) {
+    HP_REQUIRE_OK(launches.add(*member.kernels, spec, member.device.facts().multiprocessors));
+  }
+  return Ok{};
+}
+
 }  // namespace
 
 Checked<Step> launch_step(const Member& member, const LaunchSpec& spec) {
   const auto launches = std::make_shared<cuda::Launches>();
   HP_REQUIRE_OK(launches->add(*member.kernels, spec, member.device.facts().multiprocessors));
+  return step_of(launches);
+}
+
+Checked<Step> action_step(const Member& member, const actions::Action& action) {
+  const auto launches = std::make_shared<cuda::Launches>();
+  HP_TRY(const std::vector<LaunchSpec> specs, cuda::plan_launches(choice_of(member), action));
+  HP_REQUIRE_OK(add_all(member, specs, *launches));
   return step_of(launches);
 }
 
@@ -84,9 +99,7 @@ Checked<Step> combine_step(const Member& member, const States& s) {
                   {.length = left / 2, .bytes = {o_bytes, l_bytes, o_bytes, l_bytes}}};
     HP_TRY(const std::vector<LaunchSpec> specs,
            cuda::plan_launches(choice_of(member), actions::Action(fold)));
-    for (const LaunchSpec& spec : specs) {
-      HP_REQUIRE_OK(launches->add(*member.kernels, spec, member.device.facts().multiprocessors));
-    }
+    HP_REQUIRE_OK(add_all(member, specs, *launches));
   }
   return step_of(launches);
 }

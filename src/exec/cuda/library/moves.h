@@ -42,6 +42,9 @@ struct States {
                                        cuda::DeviceAddress from, std::int64_t count,
                                        device::Element type);
 
+// An action of ours. Addresses are those of the GPU.
+[[nodiscard]] Checked<Step> action_step(const Member& member, const actions::Action& action);
+
 // One of our kernels.
 [[nodiscard]] Checked<Step> launch_step(const Member& member, const cuda::LaunchSpec& spec);
 

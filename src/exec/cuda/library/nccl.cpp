@@ -99,6 +99,23 @@ Checked<Ok> NcclRank::exchange(const Elements& part, cuda::DeviceAddress to, int
   });
 }
 
+Checked<Ok> NcclRank::exchange(const std::vector<Message>& sends,
+                               const std::vector<Message>& receives, CUstream stream) const {
+  return group([&]() -> Checked<Ok> {
+    for (const auto& [peer, part] : sends) {
+      HP_REQUIRE_OK(
+          call("ncclSend", functions_->ncclSend(at(part.address), count_of(part),
+                                                type_of(part.type), peer, handle_, stream)));
+    }
+    for (const auto& [peer, part] : receives) {
+      HP_REQUIRE_OK(
+          call("ncclRecv", functions_->ncclRecv(at(part.address), count_of(part),
+                                                type_of(part.type), peer, handle_, stream)));
+    }
+    return Ok{};
+  });
+}
+
 // A group that was begun is ended whatever came in between: the thread would stay in it.
 Checked<Ok> NcclRank::group(const std::function<Checked<Ok>()>& calls) const {
   HP_REQUIRE_OK(call("ncclGroupStart", functions_->ncclGroupStart()));

@@ -35,6 +35,12 @@ struct Elements {
   device::Element type = device::Element::BF16;
 };
 
+// From or to another rank.
+struct Message {
+  int peer = 0;
+  Elements elements;
+};
+
 // One rank's end of a communicator. Calls only enqueue on a stream of the rank's GPU, which is
 // current for the calling thread; every rank makes the same calls in the same order, each in a
 // thread of its own. Streams may be captured.
@@ -57,6 +63,10 @@ class NcclRank {
   // Part i of `from` to rank i, and part i of `to` from there; `part` elements each.
   [[nodiscard]] Checked<Ok> exchange(const Elements& part, cuda::DeviceAddress to, int ranks,
                                      CUstream stream) const;
+  // Each message from or to a peer. Of those between two ranks the first that is sent is the first
+  // that is received, and as long.
+  [[nodiscard]] Checked<Ok> exchange(const std::vector<Message>& sends,
+                                     const std::vector<Message>& receives, CUstream stream) const;
   // What `calls` asks of this rank, as one operation.
   [[nodiscard]] Checked<Ok> group(const std::function<Checked<Ok>()>& calls) const;
 

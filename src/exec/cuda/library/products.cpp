@@ -1,3 +1,5 @@
+#include "exec/cuda/library/products.h"
+
 #include "exec/cuda/library/baselines.h"
 
 namespace harpe::library {
@@ -17,34 +19,19 @@ struct Operands {
   DeviceAddress c = 0;
 };
 
-Checked<Ok> add_product(const Member& member, Work& work, const Operands& at,
-                        device::Element element) {
-  const auto refuse = [](const std::string& reason) {
-    return make_diag(DiagCode::G081, {{"what", "products"}, {"reason", reason}});
-  };
-  if (!member.products->ok()) return refuse(member.products->error().reason);
-  auto made = (*member.products)
-                  ->prepare({.m = at.m,
-                             .n = at.n,
-                             .k = at.k,
-                             .in = element,
-                             .out = element,
-                             .layout = device::GemmLayout::NMajor,
-                             .a_stride = at.k,
-                             .b_stride = at.n,
-                             .c_stride = at.n});
-  if (!made.ok()) return refuse(made.error().reason);
-  const std::shared_ptr<const LibraryProduct> product = std::move(made).value();
-  if (product->algorithms() == 0) return refuse("cuBLASLt names no algorithm");
-  for (int i = 0; i < product->algorithms(); ++i) {
-    work.ways.emplace_back([product, at, i](CUstream stream) -> Checked<Ok> {
-      if (product->launch(i, at.a, at.b, at.c, stream)) return Ok{};
-      return make_diag(DiagCode::G080, {{"call", "cublasLtMatmul"},
-                                        {"library", "cuBLASLt"},
-                                        {"reason", "it refused an algorithm of its own"}});
-    });
-  }
-  return Ok{};
+Checked<std::vector<Step>> ways_of(const Member& member, const Operands& at,
+                                   device::Element element) {
+  return product_ways(*member.products,
+                      {.m = at.m,
+                       .n = at.n,
+                       .k = at.k,
+                       .in = element,
+                       .out = element,
+                       .layout = device::GemmLayout::NMajor,
+                       .a_stride = at.k,
+                       .b_stride = at.n,
+                       .c_stride = at.n},
+                      {.a = at.a, .b = at.b, .c = at.c});
 }
 
 // a [m/ranks, k], gathered; b [k, n/ranks]; c [m, n/ranks].
@@ -58,12 +45,12 @@ Checked<Ok> add_gathered(Member& member, const Subject& s, int ranks, BaselinePa
   HP_TRY(at.b, work.reserve(member, s.k * columns * kBytes));
   HP_TRY(at.c, work.reserve(member, s.m * columns * kBytes));
   const device::Element element = element_of(s.dtype);
-  HP_REQUIRE_OK(add_product(member, work, at, element));
+  HP_TRY(std::vector<Step> ways, ways_of(member, at, element));
   const Elements sent{.address = own, .count = rows * s.k, .type = element};
   work.steps.emplace_back([&member, sent, to = at.a](CUstream stream) {
     return member.nccl->all_gather(sent, to, stream);
   });
-  work.add_arithmetic();
+  work.add_arithmetic(std::move(ways));
   const int r = member.rank;
   const std::int64_t row = rows * s.k * kBytes;
   parts.tensors["a"].parts.push_back(
@@ -86,8 +73,8 @@ Checked<Ok> add_reduced(Member& member, const Subject& s, int ranks, BaselinePar
   HP_TRY(at.b, work.reserve(member, depth * s.n * kBytes));
   HP_TRY(at.c, work.reserve(member, s.m * s.n * kBytes));
   const device::Element element = element_of(s.dtype);
-  HP_REQUIRE_OK(add_product(member, work, at, element));
-  work.add_arithmetic();
+  HP_TRY(std::vector<Step> ways, ways_of(member, at, element));
+  work.add_arithmetic(std::move(ways));
   Elements sums{.address = at.c, .count = rows * s.n, .type = element};
   if (scatters) {
     HP_TRY(sums.address, work.reserve(member, rows * s.n * kBytes));
@@ -111,6 +98,28 @@ Checked<Ok> add_reduced(Member& member, const Subject& s, int ranks, BaselinePar
 }
 
 }  // namespace
+
+Checked<std::vector<Step>> product_ways(const Result<CublasLt, Missing>& library,
+                                        const ProductShape& shape, const ProductAddresses& at) {
+  const auto refuse = [](const std::string& reason) {
+    return make_diag(DiagCode::G081, {{"what", "products"}, {"reason", reason}});
+  };
+  if (!library.ok()) return refuse(library.error().reason);
+  auto made = library->prepare(shape);
+  if (!made.ok()) return refuse(made.error().reason);
+  const std::shared_ptr<const LibraryProduct> product = std::move(made).value();
+  if (product->algorithms() == 0) return refuse("cuBLASLt names no algorithm");
+  std::vector<Step> ways;
+  for (int i = 0; i < product->algorithms(); ++i) {
+    ways.emplace_back([product, at, i](CUstream stream) -> Checked<Ok> {
+      if (product->launch(i, at.a, at.b, at.c, stream)) return Ok{};
+      return make_diag(DiagCode::G080, {{"call", "cublasLtMatmul"},
+                                        {"library", "cuBLASLt"},
+                                        {"reason", "it refused an algorithm of its own"}});
+    });
+  }
+  return ways;
+}
 
 Checked<std::unique_ptr<Baseline>> make_product_baseline(const std::shared_ptr<Team>& team,
                                                          const Subject& subject) {

@@ -10,7 +10,8 @@ constexpr std::int64_t kWorkspaceBytes = std::int64_t{64} << 20;
 Checked<Ok> open_libraries(Member& member, const Search& search) {
   HP_TRY(cuda::DeviceMemory workspace,
          cuda::DeviceMemory::allocate(member.device, kWorkspaceBytes));
-  member.products.emplace(CublasLt::open(search, workspace.address(), kWorkspaceBytes));
+  member.products.emplace(
+      CublasLt::open(search, {.address = workspace.address(), .bytes = kWorkspaceBytes}));
   member.workspace = std::move(workspace);
   member.attention.emplace(Cudnn::open(search));
   return Ok{};
