@@ -24,9 +24,15 @@ constexpr std::array kTiles = {
                .ping_pong = true,
                .cuts = true,
                .copies = true},
-    GemmConfig{.tile_m = 128, .tile_n = 256, .stages = 4, .cluster = 1, .cuts = true},
     GemmConfig{
-        .tile_m = 128, .tile_n = 128, .stages = 6, .cluster = 1, .ping_pong = true, .cuts = true},
+        .tile_m = 128, .tile_n = 256, .stages = 4, .cluster = 1, .cuts = true, .copies = true},
+    GemmConfig{.tile_m = 128,
+               .tile_n = 128,
+               .stages = 6,
+               .cluster = 1,
+               .ping_pong = true,
+               .cuts = true,
+               .copies = true},
     GemmConfig{.tile_m = 128, .tile_n = 128, .stages = 6, .cluster = 2, .cuts = true},
     GemmConfig{.tile_m = 128, .tile_n = 192, .stages = 4, .cluster = 1, .cuts = true},
     GemmConfig{.tile_m = 128, .tile_n = 64, .stages = 8, .cluster = 1, .cuts = true},
@@ -103,7 +109,8 @@ bool ships(const GemmConfig& config) {
     case GemmStore::Bulk:
       return true;
     case GemmStore::Add:
-      return config.out == Element::F32 && config.copies;
+      return config.out == Element::F32 &&
+             (same_tile(config, kTiles[0]) || same_tile(config, kTiles[1]));
     // Element by element the store decides, not the tile.
     case GemmStore::Direct:
     case GemmStore::DirectAdd:

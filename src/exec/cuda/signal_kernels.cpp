@@ -80,14 +80,9 @@ Result<Ok, CudaError> SignalKernels::linger(const Stream& stream, const SignalAd
   return launch(*driver_, *linger_, LaunchShape{}, stream.handle(), args);
 }
 
-device::RaiseTarget flag_of(const SignalAddresses& peer, std::int32_t index) {
-  return {
-      .word = word_at(peer.flag(index)), .peer_poison = word_at(peer.poison()), .is_counter = 0};
-}
-
-device::RaiseTarget counter_of(const SignalAddresses& peer, std::int32_t index) {
-  return {
-      .word = word_at(peer.flag(index)), .peer_poison = word_at(peer.poison()), .is_counter = 1};
+device::RaiseTarget target_of(const SignalAddresses& peer, std::int32_t index,
+                              std::uint32_t added) {
+  return {.word = word_at(peer.flag(index)), .peer_poison = word_at(peer.poison()), .added = added};
 }
 
 device::SignalWait wait_on(const SignalAddresses& own, std::int32_t index, std::uint32_t arrivals,

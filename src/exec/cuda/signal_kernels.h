@@ -55,9 +55,17 @@ class SignalKernels {
   const LoadedKernel* linger_;
 };
 
-// The flag or counter of that index in a peer's page, as the target of a raise.
-[[nodiscard]] device::RaiseTarget flag_of(const SignalAddresses& peer, std::int32_t index);
-[[nodiscard]] device::RaiseTarget counter_of(const SignalAddresses& peer, std::int32_t index);
+// The word of that index in a peer's page, as the target of a raise: a counter grows by `added`, a
+// flag (0) becomes the epoch.
+[[nodiscard]] device::RaiseTarget target_of(const SignalAddresses& peer, std::int32_t index,
+                                            std::uint32_t added);
+[[nodiscard]] inline device::RaiseTarget flag_of(const SignalAddresses& peer, std::int32_t index) {
+  return target_of(peer, index, 0);
+}
+[[nodiscard]] inline device::RaiseTarget counter_of(const SignalAddresses& peer,
+                                                    std::int32_t index) {
+  return target_of(peer, index, 1);
+}
 // The flag (`arrivals` 1) or counter of that index in the rank's own page; a fault names it by its
 // index.
 [[nodiscard]] device::SignalWait wait_on(const SignalAddresses& own, std::int32_t index,

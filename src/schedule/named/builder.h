@@ -27,6 +27,8 @@ constexpr Transfer kRelay{How::Relay, Initiator::Src, 2, Via::Ce, Signal::Event}
 // A sum that would else be rounded at every hop.
 constexpr Transfer kTravel{How::Relay, Initiator::Src, 2, Via::Ce, Signal::Event, true};
 constexpr Transfer kFetch{How::Direct, Initiator::Dst, 3, Via::Ce, Signal::Event};
+// By blocks of the waiting kernels.
+constexpr Transfer kSend{How::Direct, Initiator::Src, std::nullopt, Via::Tma, Signal::Flag};
 constexpr Transfer kPush{How::Direct, Initiator::Src, std::nullopt, Via::Ce, Signal::Flag};
 // Of a whole buffer.
 [[nodiscard]] std::int64_t bytes_of(const Program& program, const std::string& buffer);

@@ -10,6 +10,10 @@ namespace {
 using Level = MeshPlan::Level;
 
 constexpr std::int64_t kPushChunks = 4;  // transfers per source, so that the leaf starts early
+// What a kernel sends itself costs nothing to begin: as many rows as its tiles have.
+constexpr std::int64_t kRowsOfSend = 256;
+constexpr std::int64_t kMostSends = 8;
+constexpr std::int64_t kSmsOfSends = 12;
 
 // The product seen from the operand that moves: `moved` is blocked along `travel`, the other
 // operand and the result along `stay`.
@@ -57,6 +61,28 @@ Checked<Script> rotate_operand(std::string_view schedule, const Program& program
   return gather.builder.take();
 }
 
+// In so many chunks from each rank to all, for which one kernel a rank waits.
+Checked<Script> push_operand(std::string_view schedule, const Program& program, const Mesh& mesh,
+                             Gathered operand, std::int64_t chunks, const Transfer& transfer) {
+  HP_TRY(const GemmShape shape, read_gemm(program));
+  const Sides sides = sides_of(shape, operand);
+  Gather gather = place_operands(schedule, program, mesh, shape, sides, {chunks});
+  ScheduleBuilder& builder = gather.builder;
+  const MeshRef over = builder.axes(gather.all);
+  builder.stage(shape.nest, {sides.moved}, gather.all, "", transfer);
+  if (transfer.via == Via::Tma) {  // the kernel that waits has the multiprocessors that are left
+    builder.add(Budget{shape.nest, {{sides.moved}}, over, std::nullopt, kSmsOfSends});
+    builder.add(
+        Budget{shape.nest, std::nullopt, std::nullopt, std::nullopt, kMaxSms - kSmsOfSends});
+  }
+  builder.add(ChunkMove{shape.nest, {sides.moved}, over, std::nullopt, gather.travel[1]});
+  std::vector<std::string> order{gather.travel[0]};
+  order.insert(order.end(), over.begin(), over.end());
+  builder.add(ChunkLeaf{shape.nest, "leaf", gather.travel[1], order});
+  builder.add(FuseNests{shape.nest + "_fused", {shape.nest}, true, std::nullopt, std::nullopt});
+  return builder.take();
+}
+
 }  // namespace
 
 Checked<Script> gather_bulk(const Program& program, const Mesh& mesh, Gathered operand) {
@@ -84,16 +110,15 @@ Checked<Script> gather_push(const Program& program, const Mesh& mesh, Gathered o
   const Sides sides = sides_of(shape, operand);
   const std::int64_t ranks = MeshPlan(mesh).all().ranks;
   const std::int64_t chunks = push_chunks(bytes_of(program, sides.moved) / ranks, kPushChunks);
-  Gather gather = place_operands("push", program, mesh, shape, sides, {chunks});
-  ScheduleBuilder& builder = gather.builder;
-  const MeshRef over = builder.axes(gather.all);
-  builder.stage(shape.nest, {sides.moved}, gather.all, "", kPush);
-  builder.add(ChunkMove{shape.nest, {sides.moved}, over, std::nullopt, gather.travel[1]});
-  std::vector<std::string> order{gather.travel[0]};
-  order.insert(order.end(), over.begin(), over.end());
-  builder.add(ChunkLeaf{shape.nest, "leaf", gather.travel[1], order});
-  builder.add(FuseNests{shape.nest + "_fused", {shape.nest}, true, std::nullopt, std::nullopt});
-  return builder.take();
+  return push_operand("push", program, mesh, operand, chunks, kPush);
+}
+
+Checked<Script> gather_fused(const Program& program, const Mesh& mesh, Gathered operand) {
+  HP_TRY(const GemmShape shape, read_gemm(program));
+  const std::int64_t ranks = MeshPlan(mesh).all().ranks;
+  const std::int64_t rows = sides_of(shape, operand).travel.size / ranks;
+  const std::int64_t chunks = std::clamp<std::int64_t>(rows / kRowsOfSend, 1, kMostSends);
+  return push_operand("fused", program, mesh, operand, chunks, kSend);
 }
 
 Checked<Script> gather_hierarchical(const Program& program, const Mesh& mesh, Gathered operand) {

@@ -14,6 +14,7 @@ Checked<Script> gather_bulk(const Program& program, const Mesh& mesh, Gathered o
 Checked<Script> gather_ring(const Program& program, const Mesh& mesh, Gathered operand);
 Checked<Script> gather_fetch(const Program& program, const Mesh& mesh, Gathered operand);
 Checked<Script> gather_push(const Program& program, const Mesh& mesh, Gathered operand);
+Checked<Script> gather_fused(const Program& program, const Mesh& mesh, Gathered operand);
 Checked<Script> gather_pull(const Program& program, const Mesh& mesh, Gathered operand);
 Checked<Script> gather_hierarchical(const Program& program, const Mesh& mesh, Gathered operand);
 Checked<Script> gemm_grid2d(const Program& program, const Mesh& mesh);

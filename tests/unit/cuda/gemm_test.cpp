@@ -129,7 +129,13 @@ TEST(Gemm, refuses_what_there_is_no_kernel_for) {
   EXPECT_EQ(refusal_of(spec), DiagCode::G060);
   spec = product(512, 1001, 1024);
   spec.b_stride = 1008;
-  spec.copy_blocks = 8;  // beside rows that are stored by element
+  spec.out = device::Element::F32;
+  spec.add = true;
+  spec.copy_blocks = 8;
+  EXPECT_TRUE(check(spec, kMultiprocessors).ok());
+  spec.panels.front().addends = {{.address = 4096, .stride = 1008}};
+  spec.layout = device::GemmLayout::KMajor;  // the identity's other side lies along rows alone
+  spec.b_stride = 1024;
   EXPECT_EQ(refusal_of(spec), DiagCode::G060);
 }
 

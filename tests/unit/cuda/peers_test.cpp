@@ -70,7 +70,7 @@ TEST(SignalPage, gives_every_word_a_line_of_its_own) {
   EXPECT_EQ(at.flag(2), 1024U);
   EXPECT_EQ(page->memory().bytes(), 5 * 128);
   EXPECT_EQ(wait_on(at, 2, 7).wait.name, 2U);
-  EXPECT_EQ(counter_of(at, 1).is_counter, 1U);
+  EXPECT_EQ(counter_of(at, 1).added, 1U);
 }
 
 // The record is the host's memory here too: written as a kernel does.

@@ -77,7 +77,7 @@ TEST(Wiring, raises_every_word_as_often_as_it_says) {
           const Word& target = wiring.pages[raise.rank.index()][word];
           ++raised[raise.rank.index()][word];
           const bool is_flag = target.kind == WordKind::Sync || target.kind == WordKind::Credit;
-          EXPECT_EQ(raise.is_counter, !is_flag);
+          EXPECT_EQ(raise.added, is_flag ? 0U : 1U);
           EXPECT_EQ(std::ranges::count(target.producers, id_of(task)), 1);
         }
       }
@@ -187,8 +187,8 @@ TEST(Wiring, makes_a_barrier_one_counter_on_each_rank_that_waits) {
   for (const TaskId to : barrier.to) {
     EXPECT_EQ(wiring.tasks[to.index()].waits, std::vector<std::int32_t>{0});
   }
-  const std::vector<Raise> both = {{.rank = RankId(0), .word = 0, .is_counter = true},
-                                   {.rank = RankId(1), .word = 0, .is_counter = true}};
+  const std::vector<Raise> both = {{.rank = RankId(0), .word = 0, .added = 1},
+                                   {.rank = RankId(1), .word = 0, .added = 1}};
   for (const TaskId from : barrier.from) EXPECT_EQ(wiring.tasks[from.index()].raises, both);
 }
 

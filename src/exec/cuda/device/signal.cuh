@@ -10,8 +10,8 @@ namespace harpe::device {
 // Releases what this thread did, and what it saw done, to who acquires the signal.
 HP_DEVICE void raise_signal(const RaiseTarget& target, const std::uint32_t* epoch) {
   fence_system();
-  if (target.is_counter != 0) {
-    add_release_system(target.word, 1);
+  if (target.added != 0) {
+    add_release_system(target.word, target.added);
   } else {
     store_release_system(target.word, load_relaxed_system(epoch));
   }

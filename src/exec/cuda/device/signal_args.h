@@ -11,11 +11,11 @@ inline constexpr int kMostSignals = 32;
 inline constexpr std::uint32_t kPoisonedByPeer = 2;
 
 // A word in the waiting rank's page: a flag, which becomes the raiser's epoch, or a counter, which
-// every arrival increments.
+// grows by `added`.
 struct RaiseTarget {
   std::uint32_t* word;
   std::uint32_t* peer_poison;  // of the waiting rank
-  std::uint32_t is_counter;
+  std::uint32_t added;         // 0: a flag
 };
 
 struct RaiseArgs {

@@ -56,7 +56,8 @@ Checked<TaskSpecs> specs_of(Prepared& prepared, TaskId id) {
       .nest = task.nest,
       .buffer =
           task.writes.empty() ? "" : prepared.plan.allocs[task.writes.front().alloc.index()].buffer,
-      .by_copy_engine = task.kind == TaskKind::Copy && task.via == Via::Ce,
+      .by_copy_engine =
+          task.kind == TaskKind::Copy && (task.via == Via::Ce || task.via == Via::Tma),
       .multiprocessors = device.facts().multiprocessors};
   TaskSpecs specs;
   for (const actions::Action& action : work.actions) {
@@ -77,13 +78,14 @@ SignalSource signals_of(const Prepared& prepared, int rank, const CudaOptions& o
             .wait);
   }
   source.arena = prepared.peers.arena(rank);
+  source.multiprocessors = prepared.peers.device(rank).facts().multiprocessors;
   source.is_alone =
       options.launch ? !options.share_gpus : prepared.libraries.size() == prepared.of_rank.size();
   source.target = [&prepared, &options](TaskId task, const Raise& raise) {
     std::optional<device::RaiseTarget> target;
     if (options.drop_signal_of == task) return target;
     const SignalAddresses& page = prepared.peers.signals(static_cast<int>(raise.rank.value));
-    target = raise.is_counter ? counter_of(page, raise.word) : flag_of(page, raise.word);
+    target = target_of(page, raise.word, raise.added);
     return target;
   };
   return source;

@@ -211,7 +211,7 @@ std::vector<device::RaiseTarget> RankProgram::targets_of(const std::vector<Raise
   targets.reserve(raises.size());
   for (const Raise& raise : raises) {
     const SignalAddresses& page = parts_.peers->signals(static_cast<int>(raise.rank.value));
-    targets.push_back(raise.is_counter ? counter_of(page, raise.word) : flag_of(page, raise.word));
+    targets.push_back(target_of(page, raise.word, raise.added));
   }
   return targets;
 }

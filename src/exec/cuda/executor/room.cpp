@@ -41,7 +41,7 @@ bool Room::is_raised_by_engine(TaskId task) const {
   return is_alone_ && !specs_[task.index()].launches.empty() && is_by_engine(task) &&
          wiring.arrivals.empty() && !wiring.raises.empty() &&
          std::ranges::all_of(wiring.raises, [&](const Raise& raise) {
-           return !raise.is_counter && raise.rank != rank_;
+           return raise.added == 0 && raise.rank != rank_;
          });
 }
 
@@ -64,7 +64,7 @@ Room::Need Room::beside(const std::vector<TaskId>& members, const std::vector<Ta
       const std::vector<Word>& page = wiring_.pages[rank_of(plan_, task).index()];
       for (const std::int32_t word : wiring_of(task).waits) {
         for (const TaskId from : page[static_cast<std::size_t>(word)].producers) {
-          if (rank_of(plan_, from) == rank_) producers.insert(from);
+          if (rank_of(plan_, from) == rank_ && !silent.contains(from)) producers.insert(from);
         }
       }
     }

@@ -24,8 +24,8 @@ class Room {
   // Whether the copy engine alone moves what the task moves, and can raise all it raises.
   [[nodiscard]] bool is_raised_by_engine(TaskId task) const;
 
-  // Beside the kernel of `members`, of which `waiting` wait for anything; `silent` tasks do and
-  // raise nothing.
+  // Beside the kernel of `members`, of which `waiting` wait for anything; `silent` tasks need
+  // no kernel of their own.
   [[nodiscard]] Need beside(const std::vector<TaskId>& members, const std::vector<TaskId>& waiting,
                             const std::set<TaskId>& silent) const;
 

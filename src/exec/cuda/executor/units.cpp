@@ -9,6 +9,7 @@
 #include "exec/cuda/actions/relocate.h"
 #include "exec/cuda/executor/departures.h"
 #include "exec/cuda/executor/room.h"
+#include "exec/cuda/executor/sends.h"
 #include "exec/describe.h"
 
 namespace harpe::cuda {
@@ -137,12 +138,28 @@ class UnitMaker {
       }
     }
     if (waiting.size() < members.size()) note_idle(members, unheard);
+    UnitSpec unit{.tasks = members, .launches = {*std::move(merged)}, .waits_inside = true};
+    send_inside(unit);
     Room::Need need = room_.beside(members, waiting, silent_);
-    return UnitSpec{.tasks = members,
-                    .launches = {*std::move(merged)},
-                    .waits_inside = true,
-                    .spared = need.multiprocessors,
-                    .behind = std::move(need.behind)};
+    unit.spared = need.multiprocessors;
+    unit.behind = std::move(need.behind);
+    return unit;
+  }
+
+  // What the rank sends by blocks of a kernel becomes the first waiting kernel's work.
+  void send_inside(UnitSpec& unit) {
+    const std::optional<Sends> sends = find_sends(plan_, wiring_, specs_, rank_, signals_);
+    const bool is_begun = sends && std::ranges::any_of(sends->tasks, [&](TaskId task) {
+                            return done_.contains(task);
+                          });
+    if (!sends || is_begun ||
+        !send_within(*sends, unit.launches.front(), signals_.multiprocessors)) {
+      return;
+    }
+    // Behind the first, whose stream it is, and before the last, which others follow.
+    unit.tasks.insert(unit.tasks.begin() + 1, sends->tasks.begin(), sends->tasks.end());
+    unit.silent.insert(unit.silent.end(), sends->tasks.begin(), sends->tasks.end());
+    silent_.insert(sends->tasks.begin(), sends->tasks.end());
   }
 
   // Copies that only these tasks would have read are not made, and are silent where all that they

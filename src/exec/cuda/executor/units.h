@@ -47,6 +47,7 @@ struct SignalSource {
   device::WaitContext context{};        // but for its task
   DeviceAddress arena = 0;              // where the rank's allocations begin
   bool is_alone = true;                 // no GPU is shared by ranks
+  int multiprocessors = 132;
   // What a task raises for another rank; none where it is to be lost.
   std::function<std::optional<device::RaiseTarget>(TaskId, const Raise&)> target;
 };

@@ -5,6 +5,7 @@
 #include <set>
 #include <utility>
 
+#include "exec/cuda/device/copy_args.h"
 #include "exec/describe.h"
 #include "support/check.h"
 
@@ -100,7 +101,7 @@ class Wirer {
                                             .index = static_cast<std::int32_t>(from.value),
                                             .arrivals = 1,
                                             .producers = {exit}});
-    at(exit).raises.push_back({.rank = to, .word = word, .is_counter = false});
+    at(exit).raises.push_back({.rank = to, .word = word, .added = 0});
     at(entries_[to.index()]).waits.push_back(word);
   }
 
@@ -132,11 +133,13 @@ class Wirer {
         add_edge(sync.from, sync.to);
         continue;
       }
-      const std::int32_t word = add_word(to, {.kind = WordKind::Sync,
-                                              .index = static_cast<std::int32_t>(i),
-                                              .arrivals = 1,
-                                              .producers = {sync.from}});
-      at(sync.from).raises.push_back({.rank = to, .word = word, .is_counter = false});
+      const std::uint32_t granules = within ? 0 : granules_of(plan_.tasks[sync.from.index()]);
+      const std::int32_t word =
+          add_word(to, {.kind = WordKind::Sync,
+                        .index = static_cast<std::int32_t>(i),
+                        .arrivals = std::max(1, static_cast<std::int32_t>(granules)),
+                        .producers = {sync.from}});
+      at(sync.from).raises.push_back({.rank = to, .word = word, .added = granules});
       at(sync.to).waits.push_back(word);
     }
   }
@@ -166,7 +169,7 @@ class Wirer {
       }
       for (const TaskId from : barrier.from) {
         for (const auto& [rank, word] : words) {
-          at(from).raises.push_back({.rank = rank, .word = word, .is_counter = true});
+          at(from).raises.push_back({.rank = rank, .word = word, .added = 1});
         }
       }
     }
@@ -192,8 +195,8 @@ class Wirer {
         at(member).arrival = arrival;
         at(member).pulled = pulled;
         for (const TaskId other : members) {
-          at(other).arrivals.push_back({.rank = rank, .word = arrival, .is_counter = true});
-          at(other).departures.push_back({.rank = rank, .word = pulled, .is_counter = true});
+          at(other).arrivals.push_back({.rank = rank, .word = arrival, .added = 1});
+          at(other).departures.push_back({.rank = rank, .word = pulled, .added = 1});
         }
       }
     }
@@ -240,6 +243,11 @@ class Wirer {
 };
 
 }  // namespace
+
+std::uint32_t granules_of(const Task& task) {
+  const bool is_sent = task.kind == TaskKind::Copy && task.via == Via::Tma;
+  return is_sent ? device::copy_arrivals(task.bytes) : 0;
+}
 
 bool waits_for_entries(const Plan& plan, const Wiring& wiring, TaskId task) {
   const std::vector<Word>& page = wiring.pages[rank_of(plan, task).index()];

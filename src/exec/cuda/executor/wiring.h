@@ -11,7 +11,7 @@ namespace harpe::cuda {
 
 // What a word of a rank's page is for.
 enum class WordKind : std::uint8_t {
-  Sync,     // a flag: the sync's `from` is over
+  Sync,     // a flag: the sync's `from` is over; or a counter of its granules (granules_of)
   Barrier,  // a counter of the barrier's `from` tasks
   Arrival,  // a counter: members of a collective whose parts are ready
   Pulled,   // a counter: members of a collective that have taken what they need
@@ -30,7 +30,7 @@ struct Word {
 struct Raise {
   RankId rank;
   std::int32_t word = 0;
-  bool is_counter = false;
+  std::uint32_t added = 0;  // what a counter grows by; 0: a flag
   friend bool operator==(const Raise&, const Raise&) = default;
 };
 
@@ -57,6 +57,10 @@ struct Wiring {
   std::vector<std::vector<Word>> pages;       // per rank
   std::vector<std::vector<TaskId>> sequence;  // per rank: its tasks, each after what it is `after`
 };
+
+// Of a copy by `tma`: what the word of another rank that waits for it grows by, so that blocks of a
+// kernel can make it, each for itself (device/copy.cuh). 0 of other tasks: they raise flags.
+[[nodiscard]] std::uint32_t granules_of(const Task& task);
 
 // Whether the task waits for nothing that comes later than the beginnings of executions.
 [[nodiscard]] bool waits_for_entries(const Plan& plan, const Wiring& wiring, TaskId task);
