@@ -4,11 +4,50 @@
 #include "exec/cuda/device/tma.cuh"
 #include "exec/cuda/device/wait.cuh"
 
-// Communication blocks: one thread moves granules through shared memory with the copy engine, a
-// load ahead of every store. Source and destination may lie on any GPU that this one can reach.
+// Communication blocks: one thread moves granules through shared memory with the copy engine, some
+// loads ahead of every store, and some stores on their way: a store to a peer takes microseconds.
+// Source and destination may lie on any GPU that this one can reach.
 namespace harpe::device {
 
-inline constexpr int kCopySlots = 6;
+inline constexpr int kCopyLoads = 3;   // on their way in
+inline constexpr int kCopyStores = 3;  // on their way out, beside the newest
+inline constexpr int kCopySlots = kCopyLoads + kCopyStores;
+
+// What a thread has stored and not yet published: counters of the stores on their way, the newest
+// first, and how many have arrived of the job before those. A fence waits for stores on their way
+// too, so that one behind each would leave none: it comes once for what a block has of a job.
+class Unpublished {
+ public:
+  // Stored, and the oldest on its way has arrived.
+  HP_DEVICE void store(std::uint32_t* newest, bool poisoned) {
+    std::uint32_t* const oldest = done_[kCopyStores - 1];
+#pragma unroll
+    for (int i = kCopyStores - 1; i > 0; --i) done_[i] = done_[i - 1];
+    done_[0] = newest;
+    if (oldest != arrived_) {
+      flush(poisoned);
+      arrived_ = oldest;
+    }
+    ++count_;
+  }
+
+  // All have arrived.
+  HP_DEVICE void finish(bool poisoned) {
+#pragma unroll
+    for (int i = 0; i < kCopyStores; ++i) store(nullptr, poisoned);
+    flush(poisoned);
+  }
+
+ private:
+  HP_DEVICE void flush(bool poisoned) {
+    if (arrived_ != nullptr && count_ > 0 && !poisoned) publish(arrived_, count_);
+    count_ = 0;
+  }
+
+  std::uint32_t* done_[kCopyStores] = {};
+  std::uint32_t* arrived_ = nullptr;
+  std::uint32_t count_ = 0;
+};
 
 // One thread's walk over the granules of all jobs: its own are `first`, `first + stride`, …
 struct CopyCursor {
@@ -43,18 +82,17 @@ HP_DEVICE void run_copies(const CopyJob* jobs, int count, int first, int stride,
                           char* buffer, Barrier* filled) {
   CopyCursor load{.granule = first};
   CopyCursor store{.granule = first};
-  std::uint32_t* unpublished = nullptr;  // of the store before
+  Unpublished unpublished;
   int loads = 0;
   int stores = 0;
   bool more = load.settle(jobs, count);
   while (more || stores < loads) {
-    // One slot stays free for the store whose shared memory is still being read.
-    while (more && loads - stores < kCopySlots - 1) {
+    while (more && loads - stores < kCopyLoads) {
       const CopyJob& job = jobs[load.job];
       const int slot = loads % kCopySlots;
       const std::uint32_t bytes = granule_bytes(job, load.granule);
       waiter.wait(job.ready, load.job);
-      wait_stores_read<0>();
+      wait_stores_read<kCopySlots - kCopyLoads>();  // the slot's last has been read
       arrive_expecting(&filled[slot], bytes);
       load_bytes(buffer + slot * kCopyGranule,
                  granule_address(static_cast<const char*>(job.from), load.granule), bytes,
@@ -72,15 +110,13 @@ HP_DEVICE void run_copies(const CopyJob* jobs, int count, int first, int stride,
                   buffer + slot * kCopyGranule, granule_bytes(job, store.granule));
       commit_stores();
     }
-    // The store before this one had a load's time to arrive.
-    wait_stores<1>();
-    if (unpublished != nullptr && !waiter.poisoned()) publish(unpublished);
-    unpublished = job.done;
+    wait_stores<kCopyStores>();
+    unpublished.store(job.done, waiter.poisoned());
     ++stores;
     store.granule += stride;
   }
   wait_stores<0>();
-  if (unpublished != nullptr && !waiter.poisoned()) publish(unpublished);
+  unpublished.finish(waiter.poisoned());
 }
 
 }  // namespace harpe::device

@@ -123,10 +123,10 @@ class Waiter {
 
 // After copies out of shared memory to `count`'s GPU were committed and *completed* by this thread:
 // makes them visible to who acquires the counter at system scope.
-HP_DEVICE void publish(std::uint32_t* counter) {
+HP_DEVICE void publish(std::uint32_t* counter, std::uint32_t arrivals = 1) {
   fence_proxy_async();
   fence_system();
-  add_release_system(counter, 1);
+  add_release_system(counter, arrivals);
 }
 
 }  // namespace harpe::device

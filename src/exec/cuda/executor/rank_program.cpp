@@ -1,6 +1,7 @@
 #include "exec/cuda/executor/rank_program.h"
 
 #include <algorithm>
+#include <set>
 
 #include "support/check.h"
 
@@ -19,9 +20,10 @@ Checked<RankProgram> RankProgram::make(int rank, Parts parts) {
     if (!program.streams_.contains(lane)) {
       HP_TRY(Stream stream, Stream::create(device));
       program.streams_.emplace(lane, std::move(stream));
+      HP_TRY(Event end, Event::create_untimed(device));
+      program.ends_.emplace(lane, std::move(end));
     }
     if (program.parts_.plan->tasks[task.index()].kind == TaskKind::Entry) program.origin_ = lane;
-    program.lasts_[lane] = task;
   }
   HP_CHECK(program.origin_.valid(), "every rank has an Entry");
   const auto add_event = [&](TaskId task) -> Checked<Ok> {
@@ -33,7 +35,6 @@ Checked<RankProgram> RankProgram::make(int rank, Parts parts) {
   for (const TaskId task : program.sequence()) {
     for (const TaskId from : program.wiring_of(task).after) HP_REQUIRE_OK(add_event(from));
   }
-  for (const auto& [lane, last] : program.lasts_) HP_REQUIRE_OK(add_event(last));
   for (const Unit& unit : program.parts_.units) {
     for (const TaskId task : unit.behind) {
       HP_TRY(Event event, Event::create_untimed(device));
@@ -64,8 +65,18 @@ Result<Ok, CudaError> RankProgram::order_all(const Pass& pass) const {
   for (std::size_t unit = 0; unit < parts_.units.size(); ++unit) {
     HP_REQUIRE_OK(order(unit, pass));
   }
-  for (const auto& [lane, last] : lasts_) {
-    if (lane != origin_) HP_REQUIRE_OK(origin().wait_for(events_.at(last)));
+  return join_lanes();
+}
+
+// A stream that the capture has come to must come back. One whose tasks all became others' work was
+// never come to.
+Result<Ok, CudaError> RankProgram::join_lanes() const {
+  std::set<LaneId> lanes;
+  for (const Unit& unit : parts_.units) lanes.insert(lane_of(unit.tasks.front()));
+  for (const LaneId lane : lanes) {
+    if (lane == origin_) continue;
+    HP_REQUIRE_OK(ends_.at(lane).record(streams_.at(lane)));
+    HP_REQUIRE_OK(origin().wait_for(ends_.at(lane)));
   }
   return Ok{};
 }

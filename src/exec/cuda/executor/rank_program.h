@@ -85,6 +85,7 @@ class RankProgram {
   };
   [[nodiscard]] Checked<Graph> capture_pass(const Pass& pass) const;
   [[nodiscard]] Result<Ok, CudaError> order_all(const Pass& pass) const;
+  [[nodiscard]] Result<Ok, CudaError> join_lanes() const;
   [[nodiscard]] Result<Ok, CudaError> order(std::size_t unit, const Pass& pass) const;
   [[nodiscard]] bool is_entry(TaskId task) const {
     return parts_.plan->tasks[task.index()].kind == TaskKind::Entry;
@@ -118,9 +119,9 @@ class RankProgram {
   Parts parts_;
   LaneId origin_;  // of the Entry
   std::map<LaneId, Stream> streams_;
-  std::map<TaskId, Event> events_;   // of tasks that others are after, and of every lane's last
+  std::map<LaneId, Event> ends_;     // of streams
+  std::map<TaskId, Event> events_;   // of tasks that others are after
   std::map<TaskId, Event> arrived_;  // of tasks whose waits others are behind: those are over
-  std::map<LaneId, TaskId> lasts_;
   std::optional<Graph> graph_;
   std::optional<Graph> traced_;
 };
