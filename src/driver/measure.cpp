@@ -283,6 +283,11 @@ class Measurement {
       static_cast<MeasuredTurns&>(added) = one.result;
       added.name = one.way->name;
     }
+    std::ranges::stable_sort(out_.baselines, [](const auto& a, const auto& b) {
+      const bool a_timed = a.outcome == MeasuredAs::Timed;
+      const bool b_timed = b.outcome == MeasuredAs::Timed;
+      return a_timed && (!b_timed || a.median_us < b.median_us);
+    });
     compare();
   }
 

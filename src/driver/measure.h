@@ -61,11 +61,11 @@ struct MeasuredBaseline : MeasuredTurns {
 
 struct Measured {
   Backend backend = Backend::Cpu;
-  std::string processor;              // "NVIDIA H200"
-  std::vector<MeasuredSchedule> all;  // fastest first, then those without a time
-  std::vector<MeasuredBaseline> baselines;
-  std::string no_baseline;             // why there is none, where libraries were asked for
-  std::optional<Agreement> agreement;  // of predicted and measured times, where there are any
+  std::string processor;                    // "NVIDIA H200"
+  std::vector<MeasuredSchedule> all;        // fastest first, then those without a time
+  std::vector<MeasuredBaseline> baselines;  // as well
+  std::string no_baseline;                  // why there is none, where libraries were asked for
+  std::optional<Agreement> agreement;       // of predicted and measured times, where there are any
   std::int64_t rounds = 0;
   bool complete = true;  // false: time or an interrupt ended it
   double seconds = 0;

@@ -41,6 +41,7 @@ TEST(Measure, has_libraries_beside_the_schedules_in_every_round) {
   }
   ASSERT_NE(measured.baseline(), nullptr);
   EXPECT_EQ(measured.baseline()->name, "fast");
+  EXPECT_EQ(measured.baselines.front().name, "fast") << "fastest first, like schedules";
   EXPECT_DOUBLE_EQ(measured.baseline()->median_us, 3e-3);
   ASSERT_NE(measured.winner(), nullptr);
   EXPECT_DOUBLE_EQ(*measured.baseline_ratio(), 3e-3 / measured.winner()->median_us);
