@@ -83,6 +83,13 @@ const CachedSchedule& best_of(const CacheEntry& entry) {
   return measured == entry.schedules.end() ? entry.schedules.front() : *measured;
 }
 
+// What libraries took beside it.
+Json baseline_to_json(const CachedSchedule& schedule) {
+  if (!schedule.measured || !schedule.measured->baseline) return {};
+  const CachedBaseline& baseline = *schedule.measured->baseline;
+  return Json::object().set("name", baseline.name).set("time_us", baseline.time.microseconds());
+}
+
 Json to_json(const CacheFile& file) {
   const CacheKey& key = file.entry.key;
   Json sizes = Json::object();
@@ -95,6 +102,7 @@ Json to_json(const CacheFile& file) {
         .set("measured_us",
              schedule.measured ? Json(schedule.measured->time.microseconds()) : Json())
         .set("measured_on", schedule.measured ? Json(schedule.measured->processor) : Json())
+        .set("baseline", baseline_to_json(schedule))
         .set("memory_bytes", schedule.memory_bytes);
     schedules.push_back(std::move(item));
   }

@@ -28,7 +28,8 @@ constexpr std::array kVerbs = {
     Verb{"run", "OP|FILE.op|FILE.plan [P=V ...]", "execute a plan on real numbers",
          "  harpe run attention seq=1024 --mesh cp=4 --schedule ring --check\n"
          "  harpe run gemm m=512 n=512 k=512 --mesh r=2,c=2 --input a=a.npy --output c=c.npy\n"
-         "  harpe run ring.plan --iters 5 --trace ring.json --json -"},
+         "  harpe run ring.plan --iters 5 --trace ring.json --json -\n"
+         "  harpe run ag_gemm m=8192 n=28672 k=8192 --mesh tp=4 --schedule library --backend cuda"},
     Verb{"simulate", "OP|FILE.op|FILE.plan [P=V ...]", "predict how long a plan takes on a machine",
          "  harpe simulate attention seq=65536 heads=32 head_dim=128 --mesh cp=8 --schedule ring\n"
          "  harpe simulate gemm_rs m=8192 n=8192 k=8192 --mesh tp=8 --machine h200x8 --trace "

@@ -6,6 +6,8 @@
 #include "cli/launch.h"
 #include "cli/report.h"
 #include "cli/request.h"
+#include "cli/run_library.h"
+#include "cli/run_report.h"
 #include "cli/verbs.h"
 #include "driver/memory.h"
 #include "driver/options.h"
@@ -71,55 +73,6 @@ Checked<RunRequest> run_request_of(const CommandLine& line) {
   return request;
 }
 
-std::string print_times(const RunStats& stats) {
-  std::vector<double> seconds;
-  for (const auto time : stats.iterations) {
-    seconds.push_back(std::chrono::duration<double>(time).count());
-  }
-  std::ranges::sort(seconds);
-  if (seconds.size() == 1) return print_seconds(seconds.front());
-  return fmt::format("{} median of {}, {} to {}", print_seconds(seconds[seconds.size() / 2]),
-                     seconds.size(), print_seconds(seconds.front()), print_seconds(seconds.back()));
-}
-
-std::string print_comparison(const Comparison& one) {
-  return fmt::format("error {:.2e}, bound {:.2e}{}", one.error, one.bound,
-                     one.checked == one.rows
-                         ? ""
-                         : fmt::format(", {} of {} rows sampled, block borders among them",
-                                       one.checked, one.rows));
-}
-
-Json to_json(const CheckReport& report) {
-  Json::Array outputs;
-  for (const Comparison& one : report.outputs) {
-    outputs.push_back(Json::object()
-                          .set("buffer", one.buffer)
-                          .set("error", one.error)
-                          .set("bound", one.bound)
-                          .set("passed", one.passed())
-                          .set("rows", one.rows)
-                          .set("checked", one.checked)
-                          .set("at", Json::Array(one.at.begin(), one.at.end())));
-  }
-  return Json::object()
-      .set("passed", report.passed())
-      .set("sampled", report.sampled)
-      .set("outputs", std::move(outputs));
-}
-
-Json inputs_to_json(const CommandLine& line, const RunRequest& request) {
-  Json files = Json::object();
-  for (const NamedFile& file : request.inputs) files.set(file.name, file.path);
-  return Json::object()
-      .set("target", line.words.front())
-      .set("parameters", Json::Array(line.words.begin() + 1, line.words.end()))
-      .set("backend", print(request.backend.backend))
-      .set("seed", static_cast<std::int64_t>(request.seed))
-      .set("iterations", request.iterations)
-      .set("files", std::move(files));
-}
-
 // Prints what came of a run that ended well, in every form asked for.
 Checked<int> show_outcome(const CommandLine& line, const Plan& plan, const RunRequest& request,
                           const RunOutcome& outcome) {
@@ -128,7 +81,7 @@ Checked<int> show_outcome(const CommandLine& line, const Plan& plan, const RunRe
   if (outcome.stats.bytes_moved != summary.bytes_moved) {
     rows.emplace_back("sent", print_bytes(outcome.stats.bytes_moved) + " under this routing");
   }
-  rows.emplace_back("time", print_times(outcome.stats));
+  add_times(outcome.stats, rows);
   const auto uncertainty = outcome.stats.clock_uncertainty;
   if (uncertainty.count() > 0) {
     rows.emplace_back(
@@ -137,23 +90,14 @@ Checked<int> show_outcome(const CommandLine& line, const Plan& plan, const RunRe
   }
   Json json = start_json(line);
   add_plan(json, summary);
-  Json::Array times;
-  for (const auto time : outcome.stats.iterations) {
-    times.emplace_back(std::chrono::duration<double, std::micro>(time).count());
-  }
   json.set("inputs", inputs_to_json(line, request))
-      .set("time_us", std::move(times))
+      .set("time_us", times_to_json(outcome.stats))
       .set("bytes_sent", outcome.stats.bytes_moved);
   if (uncertainty.count() > 0) {
     json.set("clock_uncertainty_us",
              std::chrono::duration<double, std::micro>(uncertainty).count());
   }
-  if (outcome.check) {
-    for (const Comparison& one : outcome.check->outputs) {
-      rows.emplace_back("check " + one.buffer, print_comparison(one));
-    }
-    json.set("check", to_json(*outcome.check));
-  }
+  if (outcome.check) add_check(*outcome.check, rows, json);
   HP_REQUIRE_OK(show_results(line, print_title(summary) + print_rows(rows), json));
   if (request.report) {
     HP_REQUIRE_OK(
@@ -184,6 +128,8 @@ Checked<int> run_as_asked(const CommandLine& line, Session& session, RunRequest 
   HP_REQUIRE_OK(check_json(line));
   HP_TRY(Request subject, request_of(line));
   subject.backend = request.backend.backend;
+  HP_TRY(const std::optional<int> status, run_by_libraries(line, session, subject, request));
+  if (status) return *status;
   progress(request, "lowering");
   HP_TRY(const Plan plan, session.plan(subject));
   if (const auto fault = line.value("inject")) {
@@ -207,7 +153,10 @@ Checked<int> run_as_asked(const CommandLine& line, Session& session, RunRequest 
 }  // namespace
 
 Checked<int> run_plan(const CommandLine& line, Session& session) {
-  if (const auto ranks = line.value("launch")) return launch_ranks(line, *ranks);
+  if (const auto ranks = line.value("launch")) {
+    HP_REQUIRE_OK(check_launch_by_libraries(line));
+    return launch_ranks(line, *ranks);
+  }
   HP_TRY(const RunRequest request, run_request_of(line));
   Checked<int> status = run_as_asked(line, session, request);
   // What is refused is refused in every process; who is not met may not tell.

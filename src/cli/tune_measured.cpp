@@ -16,7 +16,8 @@ namespace harpe::cli {
 namespace {
 
 constexpr std::int64_t kMostIterations = 10'000;
-constexpr std::array kNeedsMeasure = {"spread", "measurements", "backend", "iters", "nvrtc"};
+constexpr std::array kNeedsMeasure = {"spread", "measurements", "backend",
+                                      "iters",  "nvrtc",        "libraries"};
 
 std::string_view print(MeasuredAs outcome) {
   switch (outcome) {
@@ -56,16 +57,82 @@ std::string print_others(const Measured& measured) {
   return text;
 }
 
+std::string print_reason(const std::string& name, const MeasuredTurns& one) {
+  if (one.outcome == MeasuredAs::Timed || one.outcome == MeasuredAs::NotReached) return "";
+  return fmt::format(
+      "  {}: {}{}{}\n", name,
+      one.outcome == MeasuredAs::Refused ? "" : std::string(print(one.outcome)) + ": ",
+      one.code.empty() ? "" : one.code + " ", one.reason);
+}
+
+std::string baseline_name(const MeasuredBaseline& one) { return "library: " + one.name; }
+
 std::string print_reasons(const Measured& measured) {
   std::string text;
-  for (const MeasuredSchedule& one : measured.all) {
-    if (one.outcome == MeasuredAs::Timed || one.outcome == MeasuredAs::NotReached) continue;
-    text += fmt::format(
-        "  {}: {}{}{}\n", one.schedule.label,
-        one.outcome == MeasuredAs::Refused ? "" : std::string(print(one.outcome)) + ": ",
-        one.code.empty() ? "" : one.code + " ", one.reason);
+  for (const MeasuredSchedule& one : measured.all) text += print_reason(one.schedule.label, one);
+  for (const MeasuredBaseline& one : measured.baselines) {
+    text += print_reason(baseline_name(one), one);
   }
   return text.empty() ? text : "\nwithout a time\n" + text;
+}
+
+// Where libraries stand, and what to do where nothing is faster.
+Rows baseline_rows(const Measured& measured) {
+  if (!measured.no_baseline.empty()) return {{"baseline", "none: " + measured.no_baseline}};
+  if (measured.baselines.empty()) return {};
+  const MeasuredBaseline* const fastest = measured.baseline();
+  if (fastest == nullptr) return {{"baseline", "none has a time"}};
+  std::string text = fmt::format("{}, {}", fastest->name, print_us(fastest->median_us));
+  if (const auto ratio = measured.baseline_ratio()) {
+    text += fmt::format(": {:.3f} of the {} of the fastest schedule", *ratio,
+                        print_us(measured.winner()->median_us));
+  }
+  Rows rows = {{"baseline", text}};
+  if (measured.is_baseline_fastest()) {
+    rows.emplace_back("fastest",
+                      "the baseline, not a schedule: run it with `--schedule library`, as "
+                      "`--schedule auto` does where the cache has this answer");
+  }
+  return rows;
+}
+
+// Lines of the table for libraries that are no slower than this, each once.
+void add_baselines(const Measured& measured, double until_us, std::vector<bool>& shown,
+                   std::vector<std::vector<std::string>>& lines) {
+  for (std::size_t i = 0; i < measured.baselines.size(); ++i) {
+    const MeasuredBaseline& one = measured.baselines[i];
+    if (shown[i] || one.outcome != MeasuredAs::Timed || one.median_us > until_us) continue;
+    shown[i] = true;
+    lines.push_back({"-", print_us(one.median_us), "-", "-", "-", std::to_string(one.rounds),
+                     baseline_name(one)});
+  }
+}
+
+Json to_json(const MeasuredBaseline& one) {
+  Json json = Json::object().set("name", one.name).set("outcome", print(one.outcome));
+  if (one.outcome != MeasuredAs::Timed) {
+    return json.set("code", one.code).set("reason", one.reason);
+  }
+  return json.set("time_us", one.median_us)
+      .set("noise", one.noise)
+      .set("rounds", one.rounds)
+      .set("executions", one.executions);
+}
+
+// The fastest of them, null where there is none.
+Json baseline_to_json(const Measured& measured) {
+  const MeasuredBaseline* const fastest = measured.baseline();
+  if (fastest == nullptr) return {};
+  const std::optional<double> ratio = measured.baseline_ratio();
+  return Json::object()
+      .set("name", fastest->name)
+      .set("time_us", fastest->median_us)
+      .set("ratio", ratio ? Json(*ratio) : Json());
+}
+
+Json fastest_to_json(const Measured& measured) {
+  if (measured.is_baseline_fastest()) return {"baseline"};
+  return measured.winner() != nullptr ? Json("schedule") : Json();
 }
 
 Json to_json(const Tuned& tuned, const MeasuredSchedule& one, std::int64_t place) {
@@ -116,6 +183,7 @@ Checked<std::optional<MeasureRequest>> measure_request_of(const CommandLine& lin
   }
   if (request.backend.backend != Backend::Cuda) return std::optional(std::move(request));
   request.backend.nvrtc = line.value("nvrtc");
+  request.library_folders = library_folders(line.value("libraries"));
   HP_TRY(request.backend.kernel_cache, cache_of(line.value("cache"), "--cache"));
   if (request.backend.kernel_cache) *request.backend.kernel_cache += "/kernels";
   return std::optional(std::move(request));
@@ -127,6 +195,7 @@ Rows measured_rows(const Measured& measured) {
                                         measured.rounds, measured.rounds == 1 ? "" : "s",
                                         print_seconds(measured.seconds), print_others(measured),
                                         measured.complete ? "" : "; ended before it was done")}};
+  for (auto& row : baseline_rows(measured)) rows.push_back(std::move(row));
   if (!measured.agreement) return rows;
   const Agreement& agreement = *measured.agreement;
   rows.emplace_back(
@@ -142,13 +211,17 @@ Rows measured_rows(const Measured& measured) {
 std::string print_measured(const Measured& measured) {
   std::vector<std::vector<std::string>> lines = {
       {"", "measured", "predicted", "ratio", "predicted as", "rounds", "schedule"}};
+  std::vector<bool> shown(measured.baselines.size(), false);
+  std::int64_t place = 0;
   for (const MeasuredSchedule& one : measured.all) {
     if (one.outcome != MeasuredAs::Timed) continue;
-    lines.push_back({std::to_string(lines.size()), print_us(one.median_us),
+    add_baselines(measured, one.median_us, shown, lines);
+    lines.push_back({std::to_string(++place), print_us(one.median_us),
                      print_us(one.schedule.time().microseconds()),
                      fmt::format("{:.2f}", ratio_of(one)), std::to_string(one.predicted_place),
                      std::to_string(one.rounds), one.schedule.label});
   }
+  add_baselines(measured, std::numeric_limits<double>::infinity(), shown, lines);
   return fmt::format("\nmeasured on {}: {}\n", harpe::print(measured.backend), measured.processor) +
          print_table(lines) + print_reasons(measured);
 }
@@ -160,6 +233,8 @@ Json measured_to_json(const Tuned& tuned) {
   for (const MeasuredSchedule& one : measured.all) {
     schedules.push_back(to_json(tuned, one, ++place));
   }
+  Json::Array baselines;
+  for (const MeasuredBaseline& one : measured.baselines) baselines.push_back(to_json(one));
   return Json::object()
       .set("backend", harpe::print(measured.backend))
       .set("processor", measured.processor)
@@ -172,6 +247,10 @@ Json measured_to_json(const Tuned& tuned) {
       .set("complete", measured.complete)
       .set("measure_s", measured.seconds)
       .set("agreement", measured.agreement ? to_json(*measured.agreement) : Json())
+      .set("fastest", fastest_to_json(measured))
+      .set("baseline", baseline_to_json(measured))
+      .set("baselines", std::move(baselines))
+      .set("no_baseline", measured.no_baseline.empty() ? Json() : Json(measured.no_baseline))
       .set("schedules", std::move(schedules));
 }
 
@@ -180,7 +259,13 @@ int report_failures(const Measured& measured) {
     if (one.outcome != MeasuredAs::Wrong && one.outcome != MeasuredAs::Faulted) continue;
     print_error(fmt::format("{}: `{}`: {}\n", print(one.outcome), one.schedule.label, one.reason));
   }
-  if (measured.count(MeasuredAs::Wrong) > 0) return kRefused;
+  bool is_wrong = measured.count(MeasuredAs::Wrong) > 0;
+  for (const MeasuredBaseline& one : measured.baselines) {
+    if (one.outcome != MeasuredAs::Wrong) continue;
+    is_wrong = true;
+    print_error(fmt::format("wrong: {}: {}\n", baseline_name(one), one.reason));
+  }
+  if (is_wrong) return kRefused;
   return measured.count(MeasuredAs::Faulted) > 0 ? kFault : kDone;
 }
 

@@ -20,8 +20,8 @@ namespace harpe::cli {
 // Requires: it was measured.
 [[nodiscard]] Json measured_to_json(const Tuned& tuned);
 
-// 1 where something computed what it should not, 3 where something ended in a fault, else 0. Shows
-// which.
+// 1 where something computed what it should not, libraries too, 3 where a schedule ended in a
+// fault, else 0. Shows which.
 [[nodiscard]] int report_failures(const Measured& measured);
 
 }  // namespace harpe::cli

@@ -2,21 +2,14 @@
 
 #include <algorithm>
 
+#include "driver/bench_cases.h"
 #include "driver/options.h"
 #ifdef HARPE_WITH_CUDA
 #include "exec/cuda/library/baselines.h"
 #endif
 
 namespace harpe {
-
-#ifdef HARPE_WITH_CUDA
-
 namespace {
-
-std::vector<std::int64_t> shape_by_name(const Program& program, const std::string& name) {
-  const Buffer* const buffer = find_buffer(program, name);
-  return buffer == nullptr ? std::vector<std::int64_t>() : shape_of(program, *buffer);
-}
 
 // Parameters that none of the libraries' ways knows.
 bool is_special(const std::vector<std::string>& parameters) {
@@ -26,6 +19,48 @@ bool is_special(const std::vector<std::string>& parameters) {
     return std::ranges::any_of(kSpecial,
                                [&](const std::string& name) { return word.starts_with(name); });
   });
+}
+
+// Of a type of two bytes; masks on data are whole numbers.
+bool is_known_input(const Buffer& buffer) {
+  const bool is_half = buffer.dtype == DType::BF16 || buffer.dtype == DType::F16;
+  return is_half ||
+         (buffer.dtype == DType::F32 && (buffer.name == "router" || buffer.name == "lse"));
+}
+
+}  // namespace
+
+Checked<Ok> check_library_ways(const Program& program, const std::vector<std::string>& parameters) {
+  const std::vector<std::string>& known = bench_suites();
+  const auto refuse = [&](const std::string& reason) {
+    return make_diag(DiagCode::G081, {{"what", "`" + program.name + "`"}, {"reason", reason}});
+  };
+  if (std::ranges::find(known, program.name) == known.end()) {
+    return refuse("no way of the libraries' is known");
+  }
+  const auto buffers = buffers_of(program);
+  const bool is_known = std::ranges::all_of(buffers, [](const Buffer* buffer) {
+    return buffer->role != Role::In || is_known_input(*buffer);
+  });
+  if (is_known && !is_special(parameters)) return Ok{};
+  return refuse("the libraries' ways know no such sizes, masks or types");
+}
+
+std::vector<std::string> library_outputs(const Program& program) {
+  std::vector<std::string> names;
+  for (const Buffer* const buffer : buffers_of(program)) {
+    if (buffer->role == Role::Out && buffer->name != "lse") names.push_back(buffer->name);
+  }
+  return names;
+}
+
+#ifdef HARPE_WITH_CUDA
+
+namespace {
+
+std::vector<std::int64_t> shape_by_name(const Program& program, const std::string& name) {
+  const Buffer* const buffer = find_buffer(program, name);
+  return buffer == nullptr ? std::vector<std::int64_t>() : shape_of(program, *buffer);
 }
 
 library::Subject experts_of(const Program& program, const TensorMap& inputs) {
@@ -92,29 +127,19 @@ Checked<Baselines> Baselines::open(const BaselineRequest& request) {
 
 std::string Baselines::describe() const { return state_->team->describe(); }
 
-std::vector<LibraryWay> Baselines::ways(const Program& program,
-                                        const std::vector<std::string>& parameters,
-                                        const TensorMap& inputs) const {
+Checked<std::vector<LibraryWay>> Baselines::ways(const Program& program,
+                                                 const std::vector<std::string>& parameters,
+                                                 const TensorMap& inputs) const {
+  HP_REQUIRE_OK(check_library_ways(program, parameters));
   std::vector<LibraryWay> ways;
   const library::Subject subject = subject_of(program, parameters, inputs);
-  const bool half = subject.dtype == DType::BF16 || subject.dtype == DType::F16;
-  if (is_special(parameters) || !half) {
-    const std::string reason = "the libraries' ways know no such sizes, masks or types";
-    ways.push_back(
-        {"libraries",
-         make_diag(DiagCode::G081, {{"what", "`" + program.name + "`"}, {"reason", reason}}),
-         {}});
-    return ways;
-  }
   for (library::Candidate& one : library::make_baselines(state_->team, subject)) {
-    if (!one.baseline.ok()) {
-      ways.push_back({one.name, one.baseline.error(), {}});
-      continue;
-    }
-    std::unique_ptr<library::Baseline> baseline = std::move(one.baseline).value();
-    const library::Baseline* const timed = baseline.get();
-    ways.push_back({one.name, std::unique_ptr<Executor>(std::move(baseline)),
-                    [timed] { return timed->arithmetic_us(); }});
+    ways.push_back({one.name, [make = std::move(one.make)]() -> Checked<LibraryExecutor> {
+                      HP_TRY(std::unique_ptr<library::Baseline> baseline, make());
+                      const library::Baseline* const timed = baseline.get();
+                      return LibraryExecutor{std::move(baseline),
+                                             [timed] { return timed->arithmetic_us(); }};
+                    }});
   }
   return ways;
 }
@@ -133,9 +158,9 @@ Checked<Baselines> Baselines::open(const BaselineRequest&) { return make_diag(Di
 
 std::string Baselines::describe() const { return ""; }
 
-std::vector<LibraryWay> Baselines::ways(const Program&, const std::vector<std::string>&,
-                                        const TensorMap&) const {
-  return {};
+Checked<std::vector<LibraryWay>> Baselines::ways(const Program&, const std::vector<std::string>&,
+                                                 const TensorMap&) const {
+  return make_diag(DiagCode::G001, {});
 }
 
 Checked<int> count_gpus() { return make_diag(DiagCode::G001, {}); }

@@ -19,13 +19,25 @@ struct BaselineRequest {
   std::vector<std::string> folders;  // where the libraries are, before the usual places
 };
 
-// How the operator is done without us. `arithmetic_us`, after a run: the slowest rank's part of the
-// arithmetic alone.
-struct LibraryWay {
-  std::string name;
-  Checked<std::unique_ptr<Executor>> executor;
-  std::function<double()> arithmetic_us;
+struct LibraryExecutor {
+  std::unique_ptr<Executor> executor;
+  // After a run: the slowest rank's part of the arithmetic alone.
+  std::function<double()> arithmetic_us = {};
 };
+
+// How the operator is done without us. Errors of `make`, which may be called more than once: G081,
+// G005.
+struct LibraryWay {
+  std::string name;  // "all-gather, product"
+  std::function<Checked<LibraryExecutor>()> make;
+};
+
+// May libraries do the program with these parameters, as far as that is known without them? Errors:
+// G081.
+[[nodiscard]] Checked<Ok> check_library_ways(const Program& program,
+                                             const std::vector<std::string>& parameters);
+// Those that libraries are asked for; they make no `lse`.
+[[nodiscard]] std::vector<std::string> library_outputs(const Program& program);
 
 // NCCL and libraries of kernels, opened once for all cases.
 class Baselines {
@@ -36,10 +48,11 @@ class Baselines {
   // What is there, with versions.
   [[nodiscard]] std::string describe() const;
   // The ways to do a ground program; empty where none is known. Its parameters as they were given,
-  // and the inputs that all of them will be given.
-  [[nodiscard]] std::vector<LibraryWay> ways(const Program& program,
-                                             const std::vector<std::string>& parameters,
-                                             const TensorMap& inputs) const;
+  // and the inputs that all of them will be given, which outlive the ways. Errors:
+  // check_library_ways'.
+  [[nodiscard]] Checked<std::vector<LibraryWay>> ways(const Program& program,
+                                                      const std::vector<std::string>& parameters,
+                                                      const TensorMap& inputs) const;
 
  private:
   struct State;

@@ -142,18 +142,27 @@ class Contest {
 
   void add_baselines() {
     if (!baselines_.ok()) return;
-    for (LibraryWay& way : baselines_->ways(program_, row_.what.parameters, inputs_)) {
-      Contender& one = all_.emplace_back();
-      one.entry.name = way.name;
-      one.entry.is_baseline = true;
-      one.arithmetic_us = way.arithmetic_us;
-      if (way.executor.ok()) {
-        one.executor = std::move(way.executor).value();
-        give_inputs(one);
-      } else {
-        one.refuse(way.executor.error());
+    const Checked<std::vector<LibraryWay>> ways =
+        baselines_->ways(program_, row_.what.parameters, inputs_);
+    if (!ways.ok()) return add_baseline("libraries").refuse(ways.error());
+    for (const LibraryWay& way : *ways) {
+      Contender& one = add_baseline(way.name);
+      Checked<LibraryExecutor> made = way.make();
+      if (!made.ok()) {
+        one.refuse(made.error());
+        continue;
       }
+      one.executor = std::move(made->executor);
+      one.arithmetic_us = std::move(made->arithmetic_us);
+      give_inputs(one);
     }
+  }
+
+  Contender& add_baseline(const std::string& name) {
+    Contender& one = all_.emplace_back();
+    one.entry.name = name;
+    one.entry.is_baseline = true;
+    return one;
   }
 
   [[nodiscard]] std::vector<std::string> schedules_on(const Mesh& mesh) {

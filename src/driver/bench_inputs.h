@@ -18,8 +18,12 @@ namespace harpe {
 [[nodiscard]] double largest_difference(const HostTensor& got, const HostTensor& wanted,
                                         bool is_logarithm);
 
-// What rounding explains of a difference to a library's result: what our plan may be off, and
-// partial results that the library rounds to the output's type at each of the ranks.
+// What libraries round beside what a plan does: partial results, to the output's type, at each of
+// the ranks. Relative to a row's scale.
+[[nodiscard]] double library_margin(const Plan& plan, const std::string& buffer);
+
+// What rounding explains of a difference to a library's result: what our plan may be off, and the
+// library's margin.
 [[nodiscard]] double bench_bound(const Plan& plan, const std::string& buffer);
 
 // Bytes that must cross the link of one rank, whatever the schedule; 0 where that is not known.

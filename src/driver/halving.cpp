@@ -17,14 +17,18 @@ class Halving {
   Halving(std::size_t count, const TakeTurn& take_turn, const HalvingOptions& options)
       : take_turn_(take_turn), options_(options) {
     result_.standings.resize(count);
-    result_.left.resize(count);
+    result_.left.resize(count - options.companions);
     std::iota(result_.left.begin(), result_.left.end(), std::size_t{0});
+    companions_.resize(options.companions);
+    std::iota(companions_.begin(), companions_.end(), result_.left.size());
   }
 
   HalvingResult run() {
     int idle = 0;
     while (!result_.left.empty()) {
-      if (options_.begin_round) options_.begin_round(result_.rounds, result_.left.size());
+      if (options_.begin_round) {
+        options_.begin_round(result_.rounds, result_.left.size() + companions_.size());
+      }
       result_.complete = take_round();
       rank_left();
       if (!result_.complete) break;
@@ -41,7 +45,8 @@ class Halving {
  private:
   // False where it was ended.
   bool take_round() {
-    const std::vector<std::size_t> all = result_.left;
+    std::vector<std::size_t> all = result_.left;
+    all.insert(all.end(), companions_.begin(), companions_.end());
     for (std::int64_t pass = 0; pass < options_.passes; ++pass, ++turns_) {
       for (std::size_t place = 0; place < all.size(); ++place) {
         Standing& one = result_.standings[all[(place + turns_) % all.size()]];
@@ -84,6 +89,7 @@ class Halving {
   const TakeTurn& take_turn_;
   const HalvingOptions& options_;
   HalvingResult result_;
+  std::vector<std::size_t> companions_;
   std::size_t turns_ = 0;  // passes so far: who goes first
 };
 

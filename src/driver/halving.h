@@ -23,8 +23,11 @@ struct Standing {
 };
 
 struct HalvingOptions {
-  std::int64_t passes = 3;             // turns of each in a round
-  double equal = 0.005;                // medians that are no further apart are never told apart
+  std::int64_t passes = 3;  // turns of each in a round
+  double equal = 0.005;     // medians that are no further apart are never told apart
+  // The last so many are companions: they have their turns in every round, and are never out nor
+  // left.
+  std::size_t companions = 0;
   std::function<bool()> is_over = {};  // asked before each turn: true ends all with what there is
   std::function<void(std::int64_t round, std::size_t left)> begin_round = {};
 };

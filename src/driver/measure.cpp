@@ -18,8 +18,9 @@ using Clock = std::chrono::steady_clock;
 
 struct Contender {
   std::size_t index = 0;
-  MeasuredSchedule result;
-  std::optional<Plan> plan;  // none: refused
+  MeasuredSchedule result;        // of a baseline all but the schedule, of which it has the label
+  std::optional<Plan> plan;       // none: refused, or a baseline
+  std::optional<LibraryWay> way;  // of a baseline
   double expected_us = 0;
 
   [[nodiscard]] bool is_in() const { return result.outcome == MeasuredAs::NotReached; }
@@ -30,7 +31,7 @@ class Measurement {
   Measurement(Session& session, const MeasureRequest& request)
       : session_(session),
         request_(request),
-        executors_([this](std::size_t index) { return make_for(*all_[index].plan); }) {
+        executors_([this](std::size_t index) { return make_executor_of(index); }) {
     out_.backend = request.backend.backend;
     out_.processor = processor_of(out_.backend);
   }
@@ -46,6 +47,7 @@ class Measurement {
     }
     if (plans_.empty()) return *refusal_;
     HP_TRY(inputs_, prepare_run(*plans_.front(), run_request()));
+    add_baselines(program, mesh);
     HP_REQUIRE_OK(prepare_all());
     take_turns();
     const bool nothing_ran = std::ranges::all_of(
@@ -65,6 +67,22 @@ class Measurement {
       Contender& added = all_.emplace_back();
       added.index = all_.size() - 1;
       added.result.schedule = one;
+    }
+  }
+
+  void add_baselines(const Program& program, const Mesh& mesh) {
+    if (!request_.libraries) return;
+    show("opening libraries", 0, 1);
+    Checked<std::vector<LibraryWay>> ways = request_.libraries(program, mesh.ranks(), inputs_);
+    if (!ways.ok()) {
+      out_.no_baseline = render_message(ways.error());
+      return;
+    }
+    for (LibraryWay& way : *ways) {
+      Contender& added = baselines_.emplace_back();
+      added.index = all_.size() + baselines_.size() - 1;
+      added.result.schedule.label = way.name;
+      added.way = std::move(way);
     }
   }
 
@@ -96,23 +114,35 @@ class Measurement {
   }
 
   // Each is executed and checked once, before any is timed. That takes three quarters of the time
-  // there is, at most; the best predicted come first.
+  // there is, at most; the libraries come first, then the best predicted.
   Checked<Ok> prepare_all() {
     std::optional<Clock::time_point> until;
     const Clock::time_point now = Clock::now();
     if (request_.deadline) until = now + (*request_.deadline - now) * 3 / 4;
     std::int64_t done = 0;
-    for (Contender& one : all_) {
-      const std::int64_t place = done++;
-      if (!one.is_in()) continue;
-      if (is_after(until)) {
-        out_.complete = false;
-        continue;
-      }
-      show("preparing", place, std::ssize(all_));
-      if (Executor* const executor = wake(one)) HP_REQUIRE_OK(check(one, *executor));
-      if (one.is_in()) ready_.push_back(&one);
+    std::vector<Contender*> companions;
+    for (Contender& one : baselines_) {
+      show("preparing", done++, std::ssize(baselines_) + std::ssize(all_));
+      HP_REQUIRE_OK(prepare(one, until, companions));
     }
+    for (Contender& one : all_) {
+      show("preparing", done++, std::ssize(baselines_) + std::ssize(all_));
+      HP_REQUIRE_OK(prepare(one, until, ready_));
+    }
+    companions_ = companions.size();
+    ready_.insert(ready_.end(), companions.begin(), companions.end());
+    return Ok{};
+  }
+
+  Checked<Ok> prepare(Contender& one, const std::optional<Clock::time_point>& until,
+                      std::vector<Contender*>& ready) {
+    if (!one.is_in()) return Ok{};
+    if (is_after(until)) {
+      out_.complete = false;
+      return Ok{};
+    }
+    if (Executor* const executor = wake(one)) HP_REQUIRE_OK(check(one, *executor));
+    if (one.is_in()) ready.push_back(&one);
     return Ok{};
   }
 
@@ -122,12 +152,16 @@ class Measurement {
       show("computing the reference", 0, 1);
       HP_TRY(reference_, make_reference(plans_, inputs_, request_.seed, thread_count()));
     }
-    const Checked<TensorMap> outputs = gather_outputs(executor, one.plan->program);
+    const Program& program = plans_.front()->program;
+    const Checked<TensorMap> outputs =
+        one.way ? gather_library_outputs(executor, program) : gather_outputs(executor, program);
     if (!outputs.ok()) {
       refuse(one, outputs.error());
       return Ok{};
     }
-    const CheckReport report = compare_outputs(*one.plan, *outputs, *reference_);
+    const CheckReport report = one.way
+                                   ? compare_library_outputs(*plans_.front(), *outputs, *reference_)
+                                   : compare_outputs(*one.plan, *outputs, *reference_);
     if (!report.passed()) leave(one, MeasuredAs::Wrong, render_message(failure_of(report)));
     return Ok{};
   }
@@ -137,6 +171,7 @@ class Measurement {
     std::int64_t turns = 0;
     std::int64_t of = 0;
     HalvingOptions options;
+    options.companions = companions_;
     options.is_over = [&] { return is_after(request_.deadline); };
     options.begin_round = [&](std::int64_t round, std::size_t left) {
       stage = "round " + std::to_string(round + 1) + ", turn";
@@ -162,6 +197,7 @@ class Measurement {
       timed.rounds = standing.rounds;
       timed.executions = std::ssize(standing.times);
     }
+    // Of the schedules alone.
     for (const std::size_t index : result.left) out_.all.push_back(ready_[index]->result);
   }
 
@@ -192,17 +228,27 @@ class Measurement {
     return got->executor;
   }
 
-  [[nodiscard]] Checked<std::unique_ptr<Executor>> make_for(const Plan& plan) {
-    if (request_.backend.backend == Backend::Cpu) {
-      HP_REQUIRE_OK(check_memory("this plan", arena_bytes(plan) * plan.mesh.ranks()));
-    }
-    HP_TRY(std::unique_ptr<Executor> executor, make_executor(plan, request_.backend));
+  [[nodiscard]] Checked<std::unique_ptr<Executor>> make_executor_of(std::size_t index) const {
+    const Contender& one = index < all_.size() ? all_[index] : baselines_[index - all_.size()];
+    HP_TRY(std::unique_ptr<Executor> executor, one.way ? make_for(*one.way) : make_for(*one.plan));
     for (const auto& [name, tensor] : inputs_) HP_REQUIRE_OK(executor->set_input(name, tensor));
     return executor;
   }
 
+  [[nodiscard]] static Checked<std::unique_ptr<Executor>> make_for(const LibraryWay& way) {
+    HP_TRY(LibraryExecutor made, way.make());
+    return std::move(made.executor);
+  }
+
+  [[nodiscard]] Checked<std::unique_ptr<Executor>> make_for(const Plan& plan) const {
+    if (request_.backend.backend == Backend::Cpu) {
+      HP_REQUIRE_OK(check_memory("this plan", arena_bytes(plan) * plan.mesh.ranks()));
+    }
+    return make_executor(plan, request_.backend);
+  }
+
   void refuse(Contender& one, const Diag& diag) {
-    if (!refusal_) refusal_ = diag;
+    if (!refusal_ && !one.way) refusal_ = diag;
     one.result.code = info(diag.code).name;
     leave(one, MeasuredAs::Refused, render_message(diag));
   }
@@ -232,6 +278,16 @@ class Measurement {
       return a.median_us < b.median_us;
     });
     out_.all.insert(out_.all.end(), others.begin(), others.end());
+    for (const Contender& one : baselines_) {
+      MeasuredBaseline& added = out_.baselines.emplace_back();
+      static_cast<MeasuredTurns&>(added) = one.result;
+      added.name = one.way->name;
+    }
+    std::ranges::stable_sort(out_.baselines, [](const auto& a, const auto& b) {
+      const bool a_timed = a.outcome == MeasuredAs::Timed;
+      const bool b_timed = b.outcome == MeasuredAs::Timed;
+      return a_timed && (!b_timed || a.median_us < b.median_us);
+    });
     compare();
   }
 
@@ -265,8 +321,10 @@ class Measurement {
   const MeasureRequest& request_;
   Measured out_;
   std::vector<Contender> all_;
-  std::vector<const Plan*> plans_;  // of them
-  std::vector<Contender*> ready_;   // of them
+  std::vector<Contender> baselines_;
+  std::vector<const Plan*> plans_;  // of all
+  std::vector<Contender*> ready_;   // of all, then of the baselines
+  std::size_t companions_ = 0;      // as many of these
   std::optional<Diag> refusal_;     // the first
   TensorMap inputs_;
   std::optional<Reference> reference_;
@@ -277,6 +335,24 @@ class Measurement {
 
 const MeasuredSchedule* Measured::winner() const {
   return !all.empty() && all.front().outcome == MeasuredAs::Timed ? &all.front() : nullptr;
+}
+
+const MeasuredBaseline* Measured::baseline() const {
+  const MeasuredBaseline* fastest = nullptr;
+  for (const MeasuredBaseline& one : baselines) {
+    if (one.outcome != MeasuredAs::Timed) continue;
+    if (fastest == nullptr || one.median_us < fastest->median_us) fastest = &one;
+  }
+  return fastest;
+}
+
+std::optional<double> Measured::baseline_ratio() const {
+  if (winner() == nullptr || baseline() == nullptr) return std::nullopt;
+  return baseline()->median_us / winner()->median_us;
+}
+
+bool Measured::is_baseline_fastest() const {
+  return baseline() != nullptr && (winner() == nullptr || *baseline_ratio() < 1);
 }
 
 std::int64_t Measured::count(MeasuredAs outcome) const {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "driver/files.h"
+#include "driver/library_ways.h"
 #include "driver/plan_file.h"
 #include "driver/schedule_file.h"
 #include "driver/target.h"
@@ -137,6 +138,8 @@ Checked<Scheduled> Session::schedule(const Request& request) {
   } else if (name == kAuto) {
     HP_TRY(const NormalForm chosen, choose_schedule(out.program, out.mesh, request));
     out.script = derive_script(out.program, out.mesh, chosen);
+  } else if (name == kLibrary) {
+    return no_library("libraries have no plan");
   } else {
     HP_TRY(out.script, name_script(name, out.program, out.mesh));
   }

@@ -121,6 +121,9 @@ Checked<Measured> measure_found(Session& session, const Tuned& tuned, const Tune
   if (request.search.budget) measuring.deadline = begun + *request.search.budget;
   measuring.interrupted = request.search.interrupted;
   measuring.progress = request.search.progress;
+  if (measuring.backend.backend == Backend::Cuda && !measuring.libraries) {
+    measuring.libraries = ways_here(request.subject, measuring.backend, measuring.library_folders);
+  }
   return measure(session, tuned.program, tuned.mesh, tuned.result, measuring);
 }
 
@@ -135,14 +138,18 @@ CacheEntry entry_of(const Known& known, const Tuned& tuned) {
   CacheEntry entry = make_cache_entry(known.key, tuned.result);
   if (tuned.measured && tuned.measured->winner() != nullptr) {
     const MeasuredSchedule& fastest = *tuned.measured->winner();
-    add_measured(entry,
-                 {.label = fastest.schedule.label,
-                  .predicted = fastest.schedule.time(),
-                  .measured = CachedTime{.time = from_microseconds(fastest.median_us),
-                                         .backend = std::string(print(tuned.measured->backend)),
-                                         .processor = tuned.measured->processor},
-                  .memory_bytes = fastest.schedule.memory_bytes,
-                  .form = fastest.schedule.form});
+    CachedTime time{.time = from_microseconds(fastest.median_us),
+                    .backend = std::string(print(tuned.measured->backend)),
+                    .processor = tuned.measured->processor};
+    if (const MeasuredBaseline* const baseline = tuned.measured->baseline()) {
+      time.baseline =
+          CachedBaseline{.time = from_microseconds(baseline->median_us), .name = baseline->name};
+    }
+    add_measured(entry, {.label = fastest.schedule.label,
+                         .predicted = fastest.schedule.time(),
+                         .measured = std::move(time),
+                         .memory_bytes = fastest.schedule.memory_bytes,
+                         .form = fastest.schedule.form});
   }
   if (!known.entry) return entry;
   for (const CachedSchedule& schedule : known.entry->schedules) {

@@ -21,7 +21,7 @@ namespace harpe {
 // What a search found, kept for the next one (docs/cache.md, commir.md 11.5): one text per question
 // that was asked.
 
-constexpr std::int64_t kCacheVersion = 2;  // of the form of entries
+constexpr std::int64_t kCacheVersion = 3;  // of the form of entries
 constexpr std::size_t kMostCached = 8;     // schedules of an entry, but those that were measured
 
 // The question: equal keys have equal answers.
@@ -57,11 +57,19 @@ struct CacheKey {
 // families.
 [[nodiscard]] double distance(const CacheKey& one, const CacheKey& other);
 
+// What libraries took that had their turns beside a schedule.
+struct CachedBaseline {
+  Picoseconds time;
+  std::string name;  // "all-gather, product"
+  friend bool operator==(const CachedBaseline&, const CachedBaseline&) = default;
+};
+
 // What a schedule took that was the fastest of those executed somewhere.
 struct CachedTime {
   Picoseconds time;
   std::string backend;    // "cuda"
   std::string processor;  // "NVIDIA H200"
+  std::optional<CachedBaseline> baseline = {};
   friend bool operator==(const CachedTime&, const CachedTime&) = default;
 };
 
@@ -82,7 +90,7 @@ struct CacheEntry {
   friend bool operator==(const CacheEntry&, const CacheEntry&) = default;
 };
 
-// `cache version 1 hash "…"` and what it is the hash of; parse_cache_entry(print(e), file) == e.
+// `cache version 3 hash "…"` and what it is the hash of; parse_cache_entry(print(e), file) == e.
 // Errors: I410 not an entry, or cut short, or edited; I411 of another version of this form.
 [[nodiscard]] std::string print(const CacheEntry& entry);
 [[nodiscard]] Checked<CacheEntry> parse_cache_entry(std::string_view text, const std::string& file);

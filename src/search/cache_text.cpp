@@ -40,6 +40,10 @@ std::string print_schedule(const CachedSchedule& schedule) {
     const CachedTime& measured = *schedule.measured;
     out += "  measured_ps " + std::to_string(measured.time.value) + " on " +
            quote(measured.backend) + " " + quote(measured.processor) + "\n";
+    if (measured.baseline) {
+      out += "  baseline_ps " + std::to_string(measured.baseline->time.value) + " of " +
+             quote(measured.baseline->name) + "\n";
+    }
   }
   return out + "  memory_bytes " + std::to_string(schedule.memory_bytes) + "\n}\n" +
          print(schedule.form);
@@ -115,6 +119,20 @@ Checked<std::string> parse_date(Cursor& cursor) {
   return date;
 }
 
+Checked<CachedTime> parse_measured(Cursor& cursor) {
+  CachedTime measured;
+  HP_TRY(measured.time.value, cursor.expect_integer("picoseconds"));
+  HP_TRY(measured.backend, parse_quoted(cursor, "on"));
+  HP_TRY(measured.processor, cursor.expect_string("a processor"));
+  if (cursor.accept("baseline_ps")) {
+    CachedBaseline baseline;
+    HP_TRY(baseline.time.value, cursor.expect_integer("picoseconds"));
+    HP_TRY(baseline.name, parse_quoted(cursor, "of"));
+    measured.baseline = std::move(baseline);
+  }
+  return measured;
+}
+
 Checked<CachedSchedule> parse_schedule(Cursor& cursor) {
   CachedSchedule schedule;
   HP_TRY(schedule.label, parse_quoted(cursor, "schedule"));
@@ -122,11 +140,7 @@ Checked<CachedSchedule> parse_schedule(Cursor& cursor) {
   HP_REQUIRE_OK(cursor.expect("predicted_ps"));
   HP_TRY(schedule.predicted.value, cursor.expect_integer("picoseconds"));
   if (cursor.accept("measured_ps")) {
-    CachedTime measured;
-    HP_TRY(measured.time.value, cursor.expect_integer("picoseconds"));
-    HP_TRY(measured.backend, parse_quoted(cursor, "on"));
-    HP_TRY(measured.processor, cursor.expect_string("a processor"));
-    schedule.measured = std::move(measured);
+    HP_TRY(schedule.measured, parse_measured(cursor));
   }
   HP_REQUIRE_OK(cursor.expect("memory_bytes"));
   HP_TRY(schedule.memory_bytes, cursor.expect_integer("bytes"));

@@ -69,6 +69,18 @@ TEST(Halving, gives_all_as_many_turns_in_a_round_and_changes_who_goes_first) {
   EXPECT_EQ(result.standings[2].times.size(), 10U);
 }
 
+TEST(Halving, has_companions_in_every_round_that_are_never_left) {
+  FakeTimer timer({50, 20, 80, 10, 40, 70, 30, 60, 5, 900, 0});
+  const HalvingResult result = timer.halve({.companions = 3});
+  EXPECT_THAT(timer.left(), ElementsAre(11, 7)) << "with one that failed";
+  EXPECT_THAT(result.left, ElementsAre(3, 1));
+  for (const std::size_t companion : {8U, 9U}) {
+    EXPECT_EQ(result.standings[companion].rounds, result.rounds);
+    EXPECT_EQ(result.standings[companion].times.size(), result.standings[3].times.size());
+  }
+  EXPECT_TRUE(result.standings[10].failed);
+}
+
 TEST(Halving, keeps_those_that_cannot_be_told_apart) {
   FakeTimer timer({100, 100.3, 100.2, 100.1, 200, 300});
   const HalvingResult result = timer.halve();

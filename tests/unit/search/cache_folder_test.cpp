@@ -83,7 +83,7 @@ TEST(CacheFolder, passes_over_what_it_cannot_use_and_says_so) {
   const std::string own = entry_name(key_of(64));
   const std::string family = own.substr(0, own.rfind('-') + 1);
   scratch.write("c/" + family + "1.entry", "");
-  scratch.write("c/" + family + "2.entry", "cache version 3\n");
+  scratch.write("c/" + family + "2.entry", "cache version 2\n");
   scratch.write("c/" + family + "3.entry", print(entry_of(key_of(32), "ring")));
   std::filesystem::create_directory(scratch.path("c/" + family + "4.entry"));
   scratch.write("c/notes.txt", "not ours");
@@ -100,7 +100,7 @@ TEST(CacheFolder, passes_over_what_it_cannot_use_and_says_so) {
 TEST(CacheFolder, an_exact_entry_that_is_damaged_is_not_there) {
   const Scratch scratch;
   ASSERT_TRUE(store(scratch.path("c"), entry_of(key_of(64), "ring")).ok());
-  scratch.write("c/" + entry_name(key_of(64)), "cache version 2 hash \"0\"\nentry");
+  scratch.write("c/" + entry_name(key_of(64)), "cache version 3 hash \"0\"\nentry");
   const CacheListing found = find_exact(scratch.path("c"), key_of(64));
   EXPECT_TRUE(found.files.empty());
   EXPECT_EQ(codes_of(found), std::vector{DiagCode::I410});

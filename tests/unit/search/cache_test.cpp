@@ -72,6 +72,8 @@ TEST(CacheEntry, reads_back_as_it_was) {
   entry.schedules[1].measured = {
       .time = Picoseconds(7), .backend = "cuda", .processor = "NVIDIA H200"};
   EXPECT_EQ(parse_cache_entry(print(entry), "f").value(), entry);
+  entry.schedules[1].measured->baseline = {.time = Picoseconds(6), .name = "all-gather, product"};
+  EXPECT_EQ(parse_cache_entry(print(entry), "f").value(), entry);
 }
 
 TEST(CacheEntry, is_text_that_a_person_can_read) {
@@ -105,7 +107,7 @@ TEST(CacheEntry, with_a_wrong_word_says_where) {
     std::string body = whole.substr(whole.find('\n') + 1);
     body.replace(body.find(from), from.size(), to);
     const Checked<CacheEntry> entry =
-        parse_cache_entry("cache version 2 hash \"" + hash_text(body) + "\"\n" + body, "f");
+        parse_cache_entry("cache version 3 hash \"" + hash_text(body) + "\"\n" + body, "f");
     return entry.ok() ? "" : render(entry.error());
   };
   EXPECT_THAT(refusal_with("contract standard", "contract any"),
@@ -120,7 +122,7 @@ TEST(CacheEntry, of_another_version_is_told_apart_from_a_damaged_one) {
   const Checked<CacheEntry> entry = parse_cache_entry("cache version 9 lz4 whatever\n", "f");
   ASSERT_FALSE(entry.ok());
   EXPECT_EQ(render(entry.error()),
-            "error[I411]: `f` is in form 9 of the plan cache, and this version reads 2; tune "
+            "error[I411]: `f` is in form 9 of the plan cache, and this version reads 3; tune "
             "again, or leave it to the version that wrote it");
 }
 

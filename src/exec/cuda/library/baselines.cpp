@@ -5,7 +5,9 @@ namespace harpe::library {
 std::vector<Candidate> make_baselines(const std::shared_ptr<Team>& team, const Subject& subject) {
   const std::string& op = subject.op;
   std::vector<Candidate> all;
-  const auto add = [&](const char* name, auto make) { all.push_back({name, make(team, subject)}); };
+  const auto add = [&](const char* name, auto make) {
+    all.push_back({name, [team, subject, make] { return make(team, subject); }});
+  };
   if (op == "ag_gemm") add("all-gather, product", make_product_baseline);
   if (op == "gemm_rs") add("product, reduce-scatter", make_product_baseline);
   if (op == "gemm_ar") add("product, all-reduce", make_product_baseline);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -29,13 +30,14 @@ struct Subject {
   const HostTensor* router = nullptr;  // the logits that it will be given
 };
 
+// `make` may be called more than once, and reads what the subject points at. Errors: G081 the
+// operator cannot be done so; G005.
 struct Candidate {
-  std::string name;  // "all-gather, then cuBLASLt"
-  Checked<std::unique_ptr<Baseline>> baseline;
+  std::string name;  // "all-gather, product"
+  std::function<Checked<std::unique_ptr<Baseline>>()> make;
 };
 
-// The ways to do the operator with NCCL and libraries; empty where none is known yet. Errors: G081
-// it cannot be done so; G005.
+// The ways to do the operator with NCCL and libraries; empty where none is known yet.
 [[nodiscard]] std::vector<Candidate> make_baselines(const std::shared_ptr<Team>& team,
                                                     const Subject& subject);
 

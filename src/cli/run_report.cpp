@@ -1,0 +1,78 @@
+#include "cli/run_report.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace harpe::cli {
+namespace {
+
+std::string print_times(const RunStats& stats) {
+  std::vector<double> seconds;
+  for (const auto time : stats.iterations) {
+    seconds.push_back(std::chrono::duration<double>(time).count());
+  }
+  std::ranges::sort(seconds);
+  if (seconds.size() == 1) return print_seconds(seconds.front());
+  return fmt::format("{} median of {}, {} to {}", print_seconds(seconds[seconds.size() / 2]),
+                     seconds.size(), print_seconds(seconds.front()), print_seconds(seconds.back()));
+}
+
+std::string print_comparison(const Comparison& one) {
+  return fmt::format("error {:.2e}, bound {:.2e}{}", one.error, one.bound,
+                     one.checked == one.rows
+                         ? ""
+                         : fmt::format(", {} of {} rows sampled, block borders among them",
+                                       one.checked, one.rows));
+}
+
+Json to_json(const CheckReport& report) {
+  Json::Array outputs;
+  for (const Comparison& one : report.outputs) {
+    outputs.push_back(Json::object()
+                          .set("buffer", one.buffer)
+                          .set("error", one.error)
+                          .set("bound", one.bound)
+                          .set("passed", one.passed())
+                          .set("rows", one.rows)
+                          .set("checked", one.checked)
+                          .set("at", Json::Array(one.at.begin(), one.at.end())));
+  }
+  return Json::object()
+      .set("passed", report.passed())
+      .set("sampled", report.sampled)
+      .set("outputs", std::move(outputs));
+}
+
+}  // namespace
+
+Json inputs_to_json(const CommandLine& line, const RunRequest& request) {
+  Json files = Json::object();
+  for (const NamedFile& file : request.inputs) files.set(file.name, file.path);
+  return Json::object()
+      .set("target", line.words.front())
+      .set("parameters", Json::Array(line.words.begin() + 1, line.words.end()))
+      .set("backend", print(request.backend.backend))
+      .set("seed", static_cast<std::int64_t>(request.seed))
+      .set("iterations", request.iterations)
+      .set("files", std::move(files));
+}
+
+void add_times(const RunStats& stats, Rows& rows) { rows.emplace_back("time", print_times(stats)); }
+
+Json times_to_json(const RunStats& stats) {
+  Json::Array times;
+  for (const auto time : stats.iterations) {
+    times.emplace_back(std::chrono::duration<double, std::micro>(time).count());
+  }
+  return {std::move(times)};
+}
+
+void add_check(const CheckReport& report, Rows& rows, Json& json) {
+  for (const Comparison& one : report.outputs) {
+    rows.emplace_back("check " + one.buffer, print_comparison(one));
+  }
+  json.set("check", to_json(report));
+}
+
+}  // namespace harpe::cli

@@ -1,0 +1,16 @@
+#pragma once
+
+#include "cli/report.h"
+#include "cli/terminal.h"
+#include "driver/run.h"
+
+namespace harpe::cli {
+
+// What `harpe run` says of any run, of a plan or of libraries.
+
+void add_times(const RunStats& stats, Rows& rows);
+[[nodiscard]] Json times_to_json(const RunStats& stats);  // microseconds
+void add_check(const CheckReport& report, Rows& rows, Json& json);
+[[nodiscard]] Json inputs_to_json(const CommandLine& line, const RunRequest& request);
+
+}  // namespace harpe::cli

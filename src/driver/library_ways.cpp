@@ -1,0 +1,53 @@
+#include "driver/library_ways.h"
+
+#include "driver/bench_cases.h"
+#include "driver/bench_inputs.h"
+#include "driver/target.h"
+
+namespace harpe {
+FindWays ways_here(const Request& subject, const BackendRequest& backend,
+                   const std::vector<std::string>& folders) {
+  return [subject, backend, folders](const Program& program, std::int64_t ranks,
+                                     const TensorMap& inputs) -> Checked<std::vector<LibraryWay>> {
+    HP_REQUIRE_OK(check_library_ways(subject, program));
+    HP_TRY(const Baselines baselines,
+           Baselines::open(
+               {.ranks = static_cast<int>(ranks), .backend = backend, .folders = folders}));
+    return baselines.ways(program, subject.parameters, inputs);
+  };
+}
+
+Checked<Ok> check_library_ways(const Request& subject, const Program& program) {
+  if (kind_of(subject.target) == TargetKind::Operator) {
+    return check_library_ways(program, subject.parameters);
+  }
+  return make_diag(DiagCode::G081, {{"what", "`" + subject.target + "`"},
+                                    {"reason", "the libraries' ways are of shipped operators"}});
+}
+
+Diag no_library(const std::string& why) {
+  return make_diag(DiagCode::U109,
+                   {{"flag", "--schedule"},
+                    {"text", kLibrary},
+                    {"wanted", "another schedule here, as `auto`: " + why +
+                                   "; `harpe run OP ... --schedule library --backend cuda` takes "
+                                   "it, in one process"}});
+}
+
+Checked<TensorMap> gather_library_outputs(const Executor& executor, const Program& program) {
+  TensorMap outputs;
+  for (const std::string& name : library_outputs(program)) {
+    HP_TRY(HostTensor output, executor.output(name));
+    outputs.emplace(name, std::move(output));
+  }
+  return outputs;
+}
+
+CheckReport compare_library_outputs(const Plan& plan, const TensorMap& outputs,
+                                    const Reference& reference) {
+  CheckReport report = compare_outputs(plan, outputs, reference);
+  for (Comparison& one : report.outputs) one.bound += library_margin(plan, one.buffer);
+  return report;
+}
+
+}  // namespace harpe

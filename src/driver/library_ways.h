@@ -1,0 +1,44 @@
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "driver/backend.h"
+#include "driver/baselines.h"
+#include "driver/check.h"
+#include "driver/session.h"
+#include "support/diag.h"
+
+namespace harpe {
+
+// How libraries do an operator that `tune` and `run` have at hand.
+
+// What `--schedule` takes for them.
+constexpr std::string_view kLibrary = "library";
+
+// The ways to do a ground program on so many ranks with inputs that outlive them.
+using FindWays = std::function<Checked<std::vector<LibraryWay>>(
+    const Program& program, std::int64_t ranks, const TensorMap& inputs)>;
+
+// Those of this machine's libraries, looked for in the folders first and opened when they are asked
+// for. Errors of what is returned: G081, Baselines::open's.
+[[nodiscard]] FindWays ways_here(const Request& subject, const BackendRequest& backend,
+                                 const std::vector<std::string>& folders);
+
+// Of shipped operators alone: a user's of the same name may mean something else. Errors: G081.
+[[nodiscard]] Checked<Ok> check_library_ways(const Request& subject, const Program& program);
+
+// `--schedule library` is for something else: U109.
+[[nodiscard]] Diag no_library(const std::string& why);
+
+// All that libraries make. Errors: Executor::output's.
+[[nodiscard]] Checked<TensorMap> gather_library_outputs(const Executor& executor,
+                                                        const Program& program);
+
+// As compare_outputs: the bound is that of the plan, which does the same arithmetic, and of what
+// the libraries round beside that (library_margin).
+[[nodiscard]] CheckReport compare_library_outputs(const Plan& plan, const TensorMap& outputs,
+                                                  const Reference& reference);
+
+}  // namespace harpe
