@@ -211,6 +211,7 @@ bool Endpoint::turn() {
   if (stepped.ok()) return *stepped;
   const std::scoped_lock lock(error_lock_);
   error_ = stepped.error();
+  error_->rank = options_.rank;
   is_over_.store(true, std::memory_order_release);
   return false;
 }

@@ -1,16 +1,15 @@
 #pragma once
 
 #include <atomic>
-#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <optional>
 
+#include "transport/deadline.h"
 #include "transport/descriptor.h"
 
 namespace harpe::transport {
 
-using Deadline = std::chrono::steady_clock::time_point;
 using Ticket = std::uint64_t;  // of one ring, from 0, in the order in which slots were taken
 
 // Descriptors on their way to the proxy: many writers, one reader, no lock. A slot is published by
