@@ -213,8 +213,8 @@ Outcome<Posted> FabricProvider::post(const WordWrite& word) {
               .fence = word.fence,
               .token = word.token};
   if (word.update.mode == SignalMode::Add) {
-    // Applied by the other rank's proxy. Travels with a word that nobody reads: `sockets` and `shm`
-    // never complete a write of no bytes.
+    // Applied by the other rank's proxy. Travels with a word that nobody reads: `shm`
+    // never completes a write of no bytes.
     order.data = encode_immediate(word.update, given_.immediate_bytes);
     const Remote& landing = peers_[static_cast<std::size_t>(word.peer)].landing;
     order.destination = landing.base;
@@ -243,7 +243,9 @@ Outcome<bool> FabricProvider::turn(std::vector<Token>& completed) {
 }
 
 Outcome<Ok> FabricProvider::finish(const fi_cq_data_entry& entry, std::vector<Token>& completed) {
-  if ((entry.flags & FI_REMOTE_CQ_DATA) != 0) return apply(entry.data);
+  // `sockets` marks completions of its own writes as carrying data too.
+  constexpr std::uint64_t kIncoming = FI_REMOTE_CQ_DATA | FI_REMOTE_WRITE;
+  if ((entry.flags & kIncoming) == kIncoming) return apply(entry.data);
   auto* const under = static_cast<Under*>(entry.op_context);
   if (under == nullptr) return Ok{};
   completed.push_back(under->token);

@@ -2,16 +2,15 @@
 
 #include <gtest/gtest.h>
 
-#include <cstring>
+#include <numeric>
 
-#include "tests/support/rank_threads.h"
+#include "tests/support/rank_group.h"
 #include "transport/fabric_provider.h"
 #include "transport/shared_provider.h"
 
 namespace harpe::transport {
 namespace {
 
-using test::in_every_rank;
 using test::RankEnd;
 
 Checked<std::unique_ptr<Provider>> shared() { return make_shared_provider(); }
@@ -35,8 +34,22 @@ class EveryProvider : public testing::TestWithParam<const char*> {
 
 constexpr std::int64_t kBlock = 512;
 
+// Each rank in a thread, with a proxy of its own.
+void in_every_rank(const EndpointOptions& options, const std::vector<std::size_t>& sizes,
+                   const test::MakeProvider& make, const std::function<void(RankEnd&)>& run) {
+  std::vector<int> ranks(static_cast<std::size_t>(options.ranks));
+  std::iota(ranks.begin(), ranks.end(), 0);
+  EXPECT_TRUE(test::run_group({.ranks = ranks,
+                               .endpoint = options,
+                               .meeting = {.address = test::new_address()},
+                               .sizes = sizes,
+                               .make = make,
+                               .one_proxy = false},
+                              run));
+}
+
 std::uint64_t& number_at(RankEnd& end, std::int64_t offset) {
-  return *reinterpret_cast<std::uint64_t*>(end.memory[0].data() + offset);
+  return end.at<std::uint64_t>(0, offset);
 }
 
 // Every rank puts a block to every other and signals it; each counts what it got.

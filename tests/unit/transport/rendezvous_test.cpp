@@ -5,7 +5,7 @@
 #include <cstring>
 #include <thread>
 
-#include "tests/support/rank_threads.h"
+#include "tests/support/rank_group.h"
 #include "transport/interface.h"
 
 namespace harpe::transport {
