@@ -37,6 +37,10 @@ Checked<Strategy> choose(Policy policy, const Guarantees& given, bool may_hold,
     if (!provided(given) && !given.remote_completion) {
       return lacking(policy, "in-order writes, a fence or remote completion", provider);
     }
+    if (!provided(given) && given.immediate && given.remote_completion && may_hold) {
+      // Weak signals travel with their puts; strong ones, which cover others too, share a drain.
+      return Strategy{.ordering = Ordering::Immediate, .hold = Hold::Epoch, .drain_all = true};
+    }
     HP_TRY(Strategy chosen, choose(resolve(given, may_hold), given, may_hold, provider));
     // Nobody measures this one: it need not wait for ranks that a signal does not go to.
     if (chosen.ordering == Ordering::OperationDrain) chosen.drain_all = false;

@@ -118,7 +118,8 @@ void Sender::expand(int to, Ticket ticket, const Command& command) {
   if (!by_nic || has_put(command)) target.fenced = false;
   if (is_fenced && !by_nic) add_drain(to, false);
   if (has_put(command)) expand_put(to, ticket, command, is_fenced && by_nic);
-  if (has_signal(command) && !is_one) expand_signal(to, ticket, command);
+  if (has_signal(command) && !is_one) hold_back(to, {update_of(command), ticket});
+  if (has_signal(command)) end_batch(to, command.follows);
   if (!has_put(command)) publish(to);
 }
 
@@ -137,8 +138,11 @@ void Sender::expand_order(int to, Operation operation) {
 }
 
 bool Sender::travels_with_put(const Command& command) const {
-  return command.operation == Operation::PutSignal &&
-         options_.strategy.ordering == Ordering::Immediate && provider_.carries(update_of(command));
+  const Strategy& strategy = options_.strategy;
+  // What a signal covers besides its put is waited for, and then it waits with others.
+  const bool is_alone = command.strength == Strength::Weak || strategy.in_order;
+  return command.operation == Operation::PutSignal && strategy.ordering == Ordering::Immediate &&
+         (is_alone || strategy.hold == Hold::None) && provider_.carries(update_of(command));
 }
 
 void Sender::expand_put(int to, Ticket ticket, const Command& command, bool fence) {
@@ -157,18 +161,16 @@ void Sender::expand_put(int to, Ticket ticket, const Command& command, bool fenc
   actions_.push_back(action);
 }
 
-void Sender::expand_signal(int to, Ticket ticket, const Command& command) {
-  const Held signal{.update = update_of(command), .ticket = ticket};
+// Signals go once what they wait for has come.
+void Sender::end_batch(int to, Follows follows) {
   const Strategy& strategy = options_.strategy;
-  if (strategy.hold != Hold::None) {
-    hold_back(to, signal);
-    peer(to).has_open_group = command.follows == Follows::Group;
-    if (strategy.hold == Hold::Group && command.follows != Follows::Group) release(to);
-    if (strategy.hold == Hold::Epoch && command.follows == Follows::Nothing) begin_epoch_end(to);
-    return;
+  peer(to).has_open_group = strategy.hold != Hold::None && follows == Follows::Group;
+  if (peer(to).has_open_group) return;
+  if (strategy.hold != Hold::Epoch) {
+    release(to);
+  } else if (follows == Follows::Nothing) {
+    begin_epoch_end(to);
   }
-  hold_back(to, signal);
-  release(to);
 }
 
 void Sender::begin_epoch_end(int cause) {
@@ -198,7 +200,8 @@ void Sender::release(int to) {
   if (target.held.empty()) return;
   const Strategy& strategy = options_.strategy;
   const bool drains = strategy.ordering == Ordering::OperationDrain ||
-                      (strategy.ordering == Ordering::Immediate && !strategy.in_order);
+                      (strategy.ordering == Ordering::Immediate && !strategy.in_order &&
+                       strategy.hold == Hold::None);
   if (drains) add_drain(to, strategy.drain_all);
   // What is posted after a fenced write waits as well (fi_endpoint(3), FI_FENCE).
   bool fence = strategy.ordering == Ordering::NicFence;

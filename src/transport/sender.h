@@ -65,8 +65,8 @@ class Sender {
   [[nodiscard]] Outcome<bool> take(int from);
   void expand(int to, Ticket ticket, const Command& command);
   void expand_put(int to, Ticket ticket, const Command& command, bool fence);
-  void expand_signal(int to, Ticket ticket, const Command& command);
   [[nodiscard]] bool travels_with_put(const Command& command) const;
+  void end_batch(int to, Follows follows);
   void hold_back(int to, const Held& signal);
   void release(int to);
   void expand_order(int to, Operation operation);

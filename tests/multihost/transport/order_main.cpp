@@ -128,7 +128,9 @@ int run_hosts(const Options& options, Policy policy) {
 }
 
 int run_all(const Options& options) {
-  const auto provider = make(options);
+  Options here = options;
+  if (options.hosts > 0) here.interface = "";  // the parent is on none of the test hosts
+  const auto provider = make(here);
   if (!provider.ok()) {
     fmt::print("skipped: {}\n", render(provider.error()));
     return kSkipped;
@@ -170,6 +172,5 @@ int main(int argc, char** argv) {
   app.add_flag("--unordered", options.unordered, "ask the provider for no order");
   CLI11_PARSE(app, argc, argv);
   if (options.hosts > 0) options.interface = harpe::test::kHostInterface;
-  // The parent is on no test host: it looks at the provider through its own loopback.
   return harpe::transport::test::run_all(options);
 }
