@@ -165,6 +165,7 @@ int main(int argc, char** argv) {
   app.add_option("--receivers", options.receivers);
   app.add_option("--signals", options.stress.signals, "to each receiver");
   app.add_option("--bytes", options.stress.bytes);
+  app.add_option("--window", options.stress.window, "messages under way to a receiver");
   app.add_option("--hosts", options.hosts);
   app.add_option("--delay-us", options.delay_us, "one way");
   app.add_option("--interface", options.interface);
