@@ -9,6 +9,11 @@ Proxy::Proxy(std::vector<Endpoint*> endpoints)
         run(stop, endpoints);
       }) {}
 
+void Proxy::stop() {
+  thread_.request_stop();
+  if (thread_.joinable()) thread_.join();
+}
+
 void Proxy::run(const std::stop_token& stop, const std::vector<Endpoint*>& endpoints) {
   // Naps are short ones: the kernel may prolong them by this many nanoseconds alone.
   ::prctl(PR_SET_TIMERSLACK, 1'000UL, 0UL, 0UL, 0UL);

@@ -16,6 +16,9 @@ class Proxy {
   // The endpoints outlive it.
   explicit Proxy(std::vector<Endpoint*> endpoints);
 
+  // Turns them no more. What others put into them may then never arrive.
+  void stop();
+
  private:
   static void run(const std::stop_token& stop, const std::vector<Endpoint*>& endpoints);
 

@@ -68,12 +68,12 @@ bool run_group(const GroupOptions& options, const std::function<void(RankEnd&)>&
   std::vector<std::unique_ptr<Proxy>> proxies;
   std::vector<Endpoint*> endpoints;
   for (const RankEnd& end : ends) endpoints.push_back(end.endpoint.get());
-  if (options.one_proxy) {
-    proxies.push_back(std::make_unique<Proxy>(endpoints));
-  } else {
-    for (Endpoint* endpoint : endpoints) {
-      proxies.push_back(std::make_unique<Proxy>(std::vector{endpoint}));
+  for (std::size_t at = 0; at < ends.size(); ++at) {
+    if (at == 0 || !options.one_proxy) {
+      proxies.push_back(
+          std::make_unique<Proxy>(options.one_proxy ? endpoints : std::vector{endpoints[at]}));
     }
+    ends[at].proxy = proxies.back().get();
   }
   std::vector<std::jthread> threads;
   for (RankEnd& end : ends) {

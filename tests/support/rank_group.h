@@ -18,6 +18,7 @@ struct RankEnd {
   std::vector<SharedMemory> memory;
   std::unique_ptr<Rendezvous> rendezvous;
   std::unique_ptr<Endpoint> endpoint;
+  Proxy* proxy = nullptr;  // that turns it, and perhaps others
 
   // What all ranks gave. Nobody goes on before all are here; where one is gone the process ends.
   [[nodiscard]] std::vector<Blob> gather(std::span<const std::byte> own) const;

@@ -160,7 +160,8 @@ int run_all(const Options& options) {
 int main(int argc, char** argv) {
   harpe::transport::test::Options options;
   CLI::App app("order of puts and signals");
-  app.add_option("--provider", options.provider);
+  app.add_option("--provider", options.provider,
+                 "shared, or one of libfabric's; `tcp` is tcp;ofi_rxm");
   app.add_option("--policy", options.policy);
   app.add_option("--receivers", options.receivers);
   app.add_option("--signals", options.stress.signals, "to each receiver");
@@ -172,6 +173,7 @@ int main(int argc, char** argv) {
   app.add_flag("--planted", options.planted, "data is sent after its signal");
   app.add_flag("--unordered", options.unordered, "ask the provider for no order");
   CLI11_PARSE(app, argc, argv);
+  if (options.provider == "tcp") options.provider = "tcp;ofi_rxm";
   if (options.hosts > 0) options.interface = harpe::test::kHostInterface;
   return harpe::transport::test::run_all(options);
 }
