@@ -65,7 +65,8 @@ if(HARPE_FABRIC)
     target_compile_definitions(harpe_transport PRIVATE HARPE_WITH_FABRIC)
   endif()
 endif()
-message(STATUS "Transports: shared memory; libfabric ${HARPE_FABRIC_FOUND} (wanted ${HARPE_FABRIC})")
+message(STATUS
+  "Transports: shared memory; libfabric ${HARPE_FABRIC_FOUND} (wanted ${HARPE_FABRIC})")
 
 message(STATUS "CPU tiles: OpenBLAS ${HARPE_BLAS_FOUND} (wanted ${HARPE_OPENBLAS}), "
   "oneDNN ${HARPE_DNNL_FOUND} (wanted ${HARPE_ONEDNN}), its bf16 ${HARPE_DNNL_BF16_FOUND}; "
