@@ -49,6 +49,25 @@ endif()
 
 target_link_libraries(harpe_exec_cpu PRIVATE Threads::Threads)
 
+# OpenSSL: ranks that meet over a network prove that they know the same secret.
+find_package(OpenSSL REQUIRED COMPONENTS Crypto)
+target_link_libraries(harpe_transport PRIVATE OpenSSL::Crypto PUBLIC Threads::Threads)
+
+# libfabric: puts and signals between hosts. Shared memory needs none.
+set(HARPE_FABRIC_FOUND OFF)
+if(HARPE_FABRIC)
+  find_path(LIBFABRIC_INCLUDE_DIR rdma/fabric.h)
+  find_library(LIBFABRIC_LIBRARY fabric)
+  if(LIBFABRIC_INCLUDE_DIR AND LIBFABRIC_LIBRARY)
+    set(HARPE_FABRIC_FOUND ON)
+    target_include_directories(harpe_transport SYSTEM PRIVATE ${LIBFABRIC_INCLUDE_DIR})
+    target_link_libraries(harpe_transport PRIVATE ${LIBFABRIC_LIBRARY})
+    target_compile_definitions(harpe_transport PRIVATE HARPE_WITH_FABRIC)
+  endif()
+endif()
+message(STATUS
+  "Transports: shared memory; libfabric ${HARPE_FABRIC_FOUND} (wanted ${HARPE_FABRIC})")
+
 message(STATUS "CPU tiles: OpenBLAS ${HARPE_BLAS_FOUND} (wanted ${HARPE_OPENBLAS}), "
   "oneDNN ${HARPE_DNNL_FOUND} (wanted ${HARPE_ONEDNN}), its bf16 ${HARPE_DNNL_BF16_FOUND}; "
   "own loops for the rest")

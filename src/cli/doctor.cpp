@@ -42,6 +42,21 @@ std::string print_gpus(const std::vector<GpuFacts>& gpus) {
   return out;
 }
 
+std::string print_transports(const std::vector<TransportFacts>& transports) {
+  std::vector<std::vector<std::string>> lines = {{"transport", "signals come by", "returned"}};
+  std::string absent;
+  for (const TransportFacts& transport : transports) {
+    if (transport.is_there) {
+      lines.push_back({transport.name + (transport.is_tested ? "" : " (untested)"),
+                       transport.ordering, transport.given});
+    } else {
+      absent += (absent.empty() ? "not here: " : ", ") + transport.name;
+    }
+  }
+  const std::string asked = transports.empty() ? "" : "asked of each: " + transports.back().asked;
+  return print_table(lines) + asked + "\n" + absent + (absent.empty() ? "" : "\n");
+}
+
 std::string print_libraries(const std::vector<LibraryFacts>& libraries) {
   std::vector<std::vector<std::string>> lines = {{"library", "version", "where"}};
   std::string missing;
@@ -79,6 +94,16 @@ Json to_json(const GpuFacts& gpu) {
       .set("problem", gpu.problem ? Json(*gpu.problem) : Json());
 }
 
+Json to_json(const TransportFacts& transport) {
+  return Json::object()
+      .set("name", transport.name)
+      .set("tested", transport.is_tested)
+      .set("present", transport.is_there)
+      .set("asked", transport.asked)
+      .set("given", transport.is_there ? Json(transport.given) : Json())
+      .set("ordering", transport.is_there ? Json(transport.ordering) : Json());
+}
+
 Json to_json(const LibraryFacts& library) {
   return Json::object()
       .set("name", library.name)
@@ -110,9 +135,11 @@ Checked<int> examine_machine(const CommandLine& line) {
   Json json = start_json(line);
   json.set("cpu", to_json(found.host))
       .set("gpus", all_to_json(found.gpus))
+      .set("transports", all_to_json(found.transports))
       .set("libraries", all_to_json(found.libraries));
   std::string text = print_rows(rows_of(found.host)) + "\n";
   if (!found.gpus.empty()) text += print_gpus(found.gpus) + "\n";
+  text += print_transports(found.transports) + "\n";
   HP_REQUIRE_OK(show_results(line, text + print_libraries(found.libraries), json));
   return kDone;
 }

@@ -8,6 +8,8 @@
 #include "driver/options.h"
 #include "driver/profile_host.h"
 #include "exec/cpu/kernels/gemm.h"
+#include "transport/fabric_provider.h"
+#include "transport/shared_provider.h"
 #ifdef HARPE_WITH_CUDA
 #include <dlfcn.h>
 #include <link.h>
@@ -105,7 +107,7 @@ const std::vector<Candidate>& candidates() {
       {library::wanted_cudnn(), "attention has no baseline in `harpe bench --backend cuda`",
        "cudnnGetVersion", blas_version},
       {{.what = "libfabric", .names = {"libfabric.so.1"}, .remedy = "install libfabric 1"},
-       "nothing is lost in this version: ranks are on one machine",
+       "ranks of several hosts do not reach each other",
        "fi_version",
        fabric_version},
   };
@@ -236,11 +238,39 @@ void examine_cuda(Examination& examination, const DoctorRequest& /*request*/) {
 
 #endif
 
+TransportFacts facts_of(const transport::FabricOffer& offer) {
+  TransportFacts facts{.name = offer.provider,
+                       .is_tested = offer.is_tested,
+                       .is_there = offer.is_there,
+                       .asked = transport::describe(offer.asked),
+                       .given = "",
+                       .ordering = ""};
+  if (!offer.is_there) return facts;
+  facts.given = transport::describe(offer.given);
+  const auto chosen = transport::choose(transport::Policy::Auto, offer.given, true, offer.provider);
+  facts.ordering = chosen.ok() ? std::string(print(chosen->ordering)) : "nothing";
+  return facts;
+}
+
+std::vector<TransportFacts> examine_transports() {
+  const transport::Guarantees shared = transport::make_shared_provider()->given();
+  std::vector<TransportFacts> all = {facts_of({.provider = "shared",
+                                               .is_tested = true,
+                                               .is_there = true,
+                                               .asked = shared,
+                                               .given = shared})};
+  for (const transport::FabricOffer& offer : transport::examine_fabric("")) {
+    all.push_back(facts_of(offer));
+  }
+  return all;
+}
+
 }  // namespace
 
 Examination examine(const DoctorRequest& request) {
   Examination examination;
   examination.host = examine_host();
+  examination.transports = examine_transports();
   examine_cuda(examination, request);
   return examination;
 }

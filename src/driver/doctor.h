@@ -45,8 +45,19 @@ struct LibraryFacts {
   std::string cost;                    // what does not work without it
 };
 
+// A way between ranks in processes of their own (docs/transport.md).
+struct TransportFacts {
+  std::string name;        // "tcp;ofi_rxm"
+  bool is_tested = false;  // on such hardware, by this project
+  bool is_there = false;
+  std::string asked;     // "in-order writes, fence"
+  std::string given;     // what it returned
+  std::string ordering;  // how signals come after their data there: "nic fence"
+};
+
 struct Examination {
   HostFacts host;
+  std::vector<TransportFacts> transports;
   std::vector<LibraryFacts> libraries;  // NVIDIA's driver first
   std::vector<GpuFacts> gpus;
 };

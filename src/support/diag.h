@@ -15,7 +15,7 @@ namespace harpe {
 
 // Every diagnostic Harpe can give, by code. Families: T text, P program, M mesh and machine,
 // S schedule primitive, F normal form, V verifier finding, I files and tensors, U usage, X fault,
-// G graphics processors.
+// G graphics processors, N transports between ranks (networks).
 enum class DiagCode : std::uint16_t {
 #define HP_DIAG(CODE, VERDICT, MESSAGE, MEANING, REMEDY) CODE,
 #include "support/diagnostics/all.def"

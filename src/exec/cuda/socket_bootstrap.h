@@ -4,7 +4,7 @@
 #include <memory>
 
 #include "exec/cuda/bootstrap.h"
-#include "exec/cuda/socket.h"
+#include "transport/socket.h"
 
 namespace harpe::cuda {
 

@@ -1,35 +1,38 @@
 #pragma once
 
-#include <chrono>
 #include <cstddef>
 #include <span>
 #include <string>
 
 #include "support/result.h"
+#include "transport/deadline.h"
 
-namespace harpe::cuda {
+namespace harpe {
 
 // What a socket could not do.
 struct SocketError {
   std::string reason;  // "connect: Connection refused"
 };
 
-using Deadline = std::chrono::steady_clock::time_point;
-
 // One end of a connection between processes, or a place where others connect. An address is
 // `HOST:PORT`, or `unix:PATH`, or `unix:@NAME` for a name that needs no file; of one machine, or of
 // a network whose machines are trusted.
 class Socket {
  public:
-  [[nodiscard]] static Result<Socket, SocketError> listen(const std::string& address);
+  // `interface`: reached through it alone; "" for any.
+  [[nodiscard]] static Result<Socket, SocketError> listen(const std::string& address,
+                                                          const std::string& interface = "");
   // Tries until somebody listens there.
   [[nodiscard]] static Result<Socket, SocketError> connect(const std::string& address,
-                                                           Deadline deadline);
+                                                           Deadline deadline,
+                                                           const std::string& interface = "");
   Socket(Socket&& other) noexcept;
   Socket& operator=(Socket&& other) noexcept;
   ~Socket();
 
   [[nodiscard]] Result<Socket, SocketError> accept(Deadline deadline) const;
+  // Who is at the other end: "10.0.0.3:40112", or "this machine".
+  [[nodiscard]] std::string remote() const;
   // All of the bytes.
   [[nodiscard]] Result<Ok, SocketError> send(std::span<const std::byte> bytes,
                                              Deadline deadline) const;
@@ -37,9 +40,10 @@ class Socket {
                                                 Deadline deadline) const;
 
  private:
+  [[nodiscard]] static Result<Socket, SocketError> open(int family, const std::string& interface);
   explicit Socket(int file) : file_(file) {}
 
   int file_ = -1;
 };
 
-}  // namespace harpe::cuda
+}  // namespace harpe

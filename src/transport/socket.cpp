@@ -1,4 +1,4 @@
-#include "exec/cuda/socket.h"
+#include "transport/socket.h"
 
 #include <netdb.h>
 #include <poll.h>
@@ -7,12 +7,13 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <thread>
 #include <utility>
 
-namespace harpe::cuda {
+namespace harpe {
 namespace {
 
 SocketError failed(const std::string& call, int number) {
@@ -91,10 +92,21 @@ bool try_again() { return errno == EAGAIN || errno == EWOULDBLOCK || errno == EI
 
 }  // namespace
 
-Result<Socket, SocketError> Socket::listen(const std::string& address) {
-  HP_TRY(const Place place, place_of(address));
-  Socket socket(::socket(place.family, SOCK_STREAM | SOCK_CLOEXEC, 0));
+Result<Socket, SocketError> Socket::open(int family, const std::string& interface) {
+  Socket socket(::socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0));
   if (socket.file_ < 0) return failed("socket", errno);
+  if (family != AF_UNIX && !interface.empty() &&
+      ::setsockopt(socket.file_, SOL_SOCKET, SO_BINDTODEVICE, interface.data(),
+                   static_cast<socklen_t>(interface.size())) != 0) {
+    return failed("setsockopt SO_BINDTODEVICE to `" + interface + "`", errno);
+  }
+  return socket;
+}
+
+Result<Socket, SocketError> Socket::listen(const std::string& address,
+                                           const std::string& interface) {
+  HP_TRY(const Place place, place_of(address));
+  HP_TRY(Socket socket, open(place.family, interface));
   const int yes = 1;
   ::setsockopt(socket.file_, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes));
   if (::bind(socket.file_, place.address(), place.length) != 0) return failed("bind", errno);
@@ -102,11 +114,11 @@ Result<Socket, SocketError> Socket::listen(const std::string& address) {
   return socket;
 }
 
-Result<Socket, SocketError> Socket::connect(const std::string& address, Deadline deadline) {
+Result<Socket, SocketError> Socket::connect(const std::string& address, Deadline deadline,
+                                            const std::string& interface) {
   HP_TRY(const Place place, place_of(address));
   while (true) {
-    Socket socket(::socket(place.family, SOCK_STREAM | SOCK_CLOEXEC, 0));
-    if (socket.file_ < 0) return failed("socket", errno);
+    HP_TRY(Socket socket, open(place.family, interface));
     if (::connect(socket.file_, place.address(), place.length) == 0) return socket;
     const int number = errno;
     if (number != ECONNREFUSED && number != ENOENT && !try_again())
@@ -134,6 +146,20 @@ Result<Socket, SocketError> Socket::accept(Deadline deadline) const {
   return socket;
 }
 
+std::string Socket::remote() const {
+  sockaddr_storage address{};
+  socklen_t length = sizeof(address);
+  std::array<char, NI_MAXHOST> host{};
+  std::array<char, NI_MAXSERV> port{};
+  auto* const place = reinterpret_cast<sockaddr*>(&address);
+  if (::getpeername(file_, place, &length) != 0 || address.ss_family == AF_UNIX ||
+      ::getnameinfo(place, length, host.data(), host.size(), port.data(), port.size(),
+                    NI_NUMERICHOST | NI_NUMERICSERV) != 0) {
+    return "this machine";
+  }
+  return std::string(host.data()) + ":" + port.data();
+}
+
 Result<Ok, SocketError> Socket::send(std::span<const std::byte> bytes, Deadline deadline) const {
   while (!bytes.empty()) {
     HP_REQUIRE_OK(ready(file_, POLLOUT, deadline));
@@ -155,4 +181,4 @@ Result<Ok, SocketError> Socket::receive(std::span<std::byte> bytes, Deadline dea
   return Ok{};
 }
 
-}  // namespace harpe::cuda
+}  // namespace harpe

@@ -1,0 +1,27 @@
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "transport/provider.h"
+
+namespace harpe::transport {
+
+// How ranks exchange a few bytes before they reach each other's memory, and agree to go on.
+class Exchange {
+ public:
+  Exchange() = default;
+  Exchange(const Exchange&) = delete;
+  Exchange& operator=(const Exchange&) = delete;
+  virtual ~Exchange() = default;
+
+  // What every rank gave, in their order. Called by all of them, equally often; returns once all
+  // have called. Errors: N010.
+  [[nodiscard]] virtual Checked<std::vector<Blob>> all_gather(std::span<const std::byte> own) = 0;
+};
+
+// A contact as bytes. `parse_contact` is total: what is none gives none.
+[[nodiscard]] Blob print(const Contact& contact);
+[[nodiscard]] std::optional<Contact> parse_contact(std::span<const std::byte> bytes);
+
+}  // namespace harpe::transport

@@ -1,0 +1,103 @@
+#include "transport/ordering.h"
+
+#include <array>
+
+namespace harpe::transport {
+namespace {
+
+constexpr std::array kOrderings = {"in-order writes", "nic fence", "immediate count", "epoch drain",
+                                   "per-operation drain"};
+constexpr std::array kPolicies = {"auto",    "tile",  "decoupled", "nic",
+                                  "grouped", "epoch", "immediate"};
+
+Diag lacking(Policy policy, const std::string& needed, const std::string& provider) {
+  return make_diag(
+      DiagCode::N003,
+      {{"policy", std::string(print(policy))}, {"needed", needed}, {"provider", provider}});
+}
+
+// The provider's own order, where it has one.
+std::optional<Ordering> provided(const Guarantees& given) {
+  if (given.in_order) return Ordering::InOrder;
+  if (given.fence) return Ordering::NicFence;
+  return std::nullopt;
+}
+
+Policy resolve(const Guarantees& given, bool may_hold) {
+  if (provided(given)) return may_hold ? Policy::Grouped : Policy::Nic;
+  if (given.immediate) return Policy::Immediate;
+  return may_hold ? Policy::Epoch : Policy::Tile;
+}
+
+}  // namespace
+
+Checked<Strategy> choose(Policy policy, const Guarantees& given, bool may_hold,
+                         const std::string& provider) {
+  if (policy == Policy::Auto) {
+    if (!provided(given) && !given.remote_completion) {
+      return lacking(policy, "in-order writes, a fence or remote completion", provider);
+    }
+    if (!provided(given) && given.immediate && given.remote_completion && may_hold) {
+      // Weak signals travel with their puts; strong ones, which cover others too, share a drain.
+      return Strategy{.ordering = Ordering::Immediate, .hold = Hold::Epoch, .drain_all = true};
+    }
+    HP_TRY(Strategy chosen, choose(resolve(given, may_hold), given, may_hold, provider));
+    // Nobody measures this one: it need not wait for ranks that a signal does not go to.
+    if (chosen.ordering == Ordering::OperationDrain) chosen.drain_all = false;
+    return chosen;
+  }
+  Strategy strategy{.in_order = given.in_order};
+  if (policy == Policy::Nic || policy == Policy::Grouped) {
+    const auto ordering = provided(given);
+    if (!ordering) return lacking(policy, "in-order writes or a fence in the NIC", provider);
+    strategy.ordering = *ordering;
+    strategy.hold = policy == Policy::Grouped ? Hold::Group : Hold::None;
+    return strategy;
+  }
+  if (policy == Policy::Immediate) {
+    if (!given.immediate) return lacking(policy, "data that travels with a put", provider);
+    strategy.ordering = Ordering::Immediate;
+    // A strong signal covers puts that it does not travel with.
+    if (!given.in_order && !given.remote_completion) {
+      return lacking(policy, "in-order writes or remote completion", provider);
+    }
+    return strategy;
+  }
+  if (!given.remote_completion) return lacking(policy, "remote completion of puts", provider);
+  if (policy == Policy::Epoch) {
+    strategy.ordering = Ordering::EpochDrain;
+    strategy.hold = Hold::Epoch;
+    strategy.drain_all = true;
+    return strategy;
+  }
+  strategy.ordering = Ordering::OperationDrain;
+  strategy.hold = policy == Policy::Decoupled ? Hold::Group : Hold::None;
+  strategy.drain_all = policy == Policy::Tile;
+  return strategy;
+}
+
+std::string_view print(Ordering ordering) { return kOrderings[static_cast<std::size_t>(ordering)]; }
+std::string_view print(Policy policy) { return kPolicies[static_cast<std::size_t>(policy)]; }
+
+std::optional<Policy> parse_policy(std::string_view text) {
+  for (std::size_t at = 0; at < kPolicies.size(); ++at) {
+    if (kPolicies[at] == text) return static_cast<Policy>(at);
+  }
+  return std::nullopt;
+}
+
+std::string describe(const Guarantees& given) {
+  std::string text;
+  const auto add = [&](bool is_there, const std::string& what) {
+    if (is_there) text += (text.empty() ? "" : ", ") + what;
+  };
+  add(given.in_order, "in-order writes");
+  add(given.fence, "fence");
+  add(given.immediate, "immediate data (" + std::to_string(given.immediate_bytes) + " bytes)");
+  add(given.remote_completion, "remote completion");
+  add(given.counts, "counting signals");
+  add(given.target_progress, "progress by the target");
+  return text.empty() ? "nothing" : text;
+}
+
+}  // namespace harpe::transport

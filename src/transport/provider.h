@@ -1,0 +1,82 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "transport/descriptor.h"
+#include "transport/error.h"
+#include "transport/ordering.h"
+
+namespace harpe::transport {
+
+using Blob = std::vector<std::byte>;
+
+// Memory that other ranks may write, and nothing beside it. `file` is what shared memory maps in
+// other processes (shared_memory.h); networks need none.
+struct Region {
+  std::span<std::byte> bytes{};
+  int file = -1;
+};
+
+// What one rank's other side must know to reach it: sizes are checked against, the rest is the
+// provider's.
+struct Contact {
+  std::vector<std::int64_t> sizes;  // of its regions
+  Blob address;
+};
+
+// Names an operation until it completes; the provider only hands it back.
+using Token = std::uint64_t;
+
+struct Write {
+  int peer = 0;
+  Place source{};
+  Place destination{};
+  std::int64_t bytes = 0;
+  bool fence = false;                     // only where the provider gives it
+  std::optional<WordUpdate> immediate{};  // travels with the data
+  Token token = 0;
+};
+
+struct WordWrite {
+  int peer = 0;
+  WordUpdate update{};
+  bool fence = false;
+  Token token = 0;
+};
+
+enum class Posted : std::uint8_t { Yes, Later };  // Later: full; turn and try again
+
+// One way to other ranks' memory, for one rank: the open set of this module. After `connect` it is
+// called by one thread, the proxy.
+class Provider {
+ public:
+  Provider() = default;
+  Provider(const Provider&) = delete;
+  Provider& operator=(const Provider&) = delete;
+  virtual ~Provider() = default;
+
+  [[nodiscard]] virtual std::string name() const = 0;
+  [[nodiscard]] virtual const Guarantees& given() const = 0;
+
+  // Makes the regions reachable. Once. Errors: N002.
+  [[nodiscard]] virtual Checked<Contact> expose(std::span<const Region> regions) = 0;
+  // All ranks' contacts, in their order, its own included. Once. Errors: N002.
+  [[nodiscard]] virtual Checked<Ok> connect(std::span<const Contact> contacts) = 0;
+
+  // Whether the update can travel as data of a put, or be added at all.
+  [[nodiscard]] virtual bool carries(const WordUpdate& update) const = 0;
+
+  // Requires: within the regions of both sides (descriptor.h checks that).
+  [[nodiscard]] virtual Outcome<Posted> post(const Write& write) = 0;
+  [[nodiscard]] virtual Outcome<Posted> post(const WordWrite& word) = 0;
+  // Makes progress, here and for whoever writes to this rank, and appends what has completed:
+  // placed on the other rank. Returns whether anything happened at all.
+  [[nodiscard]] virtual Outcome<bool> turn(std::vector<Token>& completed) = 0;
+};
+
+}  // namespace harpe::transport

@@ -1,0 +1,61 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <optional>
+
+#include "transport/deadline.h"
+#include "transport/descriptor.h"
+
+namespace harpe::transport {
+
+using Ticket = std::uint64_t;  // of one ring, from 0, in the order in which slots were taken
+
+// Descriptors on their way to the proxy: many writers, one reader, no lock. A slot is published by
+// its word 0, stored last with release; its phase bit flips each lap, so that neither side needs
+// the other's position to know what is new. A writer takes a slot by compare-and-exchange only
+// where there is room, so that one that gives up has taken nothing.
+class Ring {
+ public:
+  // Requires: a power of two.
+  explicit Ring(std::size_t capacity);
+
+  // None while the ring is full.
+  [[nodiscard]] std::optional<Ticket> try_push(const Words& words);
+  // Waits for room; none once the deadline has passed.
+  [[nodiscard]] std::optional<Ticket> push(const Words& words, Deadline deadline);
+
+  // The reader's: the next descriptor, whose slot is free again, or none.
+  [[nodiscard]] std::optional<Words> pop();
+
+  // Everything below is complete on the other rank. Stored with release by the reader.
+  [[nodiscard]] Ticket completed() const { return completed_.load(std::memory_order_acquire); }
+  void set_completed(Ticket below) { completed_.store(below, std::memory_order_release); }
+  // The sources of everything below may be written again.
+  [[nodiscard]] Ticket sent() const { return sent_.load(std::memory_order_acquire); }
+  void set_sent(Ticket below) { sent_.store(below, std::memory_order_release); }
+  [[nodiscard]] Ticket taken() const { return taken_.load(std::memory_order_acquire); }
+  // Slots that writers have taken; their descriptors are there, or on their way.
+  [[nodiscard]] Ticket reserved() const { return reserved_.load(std::memory_order_acquire); }
+  [[nodiscard]] std::size_t capacity() const { return mask_ + 1; }
+
+ private:
+  struct alignas(64) Slot {
+    std::array<std::atomic<std::uint64_t>, 8> words{};
+  };
+  static_assert(sizeof(Slot) == 64);
+
+  [[nodiscard]] std::uint64_t phase_of(Ticket ticket) const {
+    return ((ticket / capacity()) & 1) ^ 1;  // slots are zero at first, so the first lap writes 1
+  }
+
+  std::size_t mask_;
+  std::unique_ptr<Slot[]> slots_;
+  alignas(64) std::atomic<Ticket> reserved_{0};
+  alignas(64) std::atomic<Ticket> taken_{0};
+  std::atomic<Ticket> completed_{0};
+  std::atomic<Ticket> sent_{0};
+};
+
+}  // namespace harpe::transport

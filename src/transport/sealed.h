@@ -1,0 +1,27 @@
+#pragma once
+
+#include "transport/proof.h"
+#include "transport/provider.h"
+#include "transport/socket.h"
+
+namespace harpe::transport {
+
+// A connection between two that know a key of their own: each message proves that it is the next
+// one of the other side. Nothing is hidden, and nothing can be changed.
+class Sealed {
+ public:
+  Sealed(Socket socket, const Proof& key, bool is_host)
+      : socket_(std::move(socket)), key_(key), is_host_(is_host) {}
+
+  [[nodiscard]] Result<Ok, SocketError> send(std::span<const std::byte> bytes, Deadline deadline);
+  [[nodiscard]] Result<Blob, SocketError> receive(Deadline deadline);
+
+ private:
+  Socket socket_;
+  Proof key_;
+  bool is_host_ = false;
+  std::uint64_t sent_ = 0;
+  std::uint64_t received_ = 0;
+};
+
+}  // namespace harpe::transport

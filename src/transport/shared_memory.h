@@ -1,0 +1,35 @@
+#pragma once
+
+#include <cstddef>
+#include <span>
+
+#include "transport/provider.h"
+
+namespace harpe::transport {
+
+// Memory without a name that processes of one machine can map: it is gone with the last of them,
+// however they end.
+class SharedMemory {
+ public:
+  // Zeros. Errors: N002.
+  [[nodiscard]] static Checked<SharedMemory> make(std::int64_t bytes);
+  SharedMemory(SharedMemory&& other) noexcept;
+  SharedMemory& operator=(SharedMemory&& other) noexcept;
+  ~SharedMemory();
+
+  [[nodiscard]] std::span<std::byte> bytes() const { return bytes_; }
+  [[nodiscard]] Region region() const { return {.bytes = bytes_, .file = file_}; }
+
+ private:
+  friend class SharedProvider;
+  // Of another process, by its id and the number of the file there.
+  [[nodiscard]] static Checked<SharedMemory> open(std::int64_t process, int file,
+                                                  std::int64_t bytes);
+  [[nodiscard]] static Checked<SharedMemory> map(int file, std::int64_t bytes);
+  SharedMemory(int file, std::span<std::byte> bytes) : file_(file), bytes_(bytes) {}
+
+  int file_ = -1;
+  std::span<std::byte> bytes_;
+};
+
+}  // namespace harpe::transport

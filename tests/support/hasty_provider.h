@@ -1,0 +1,46 @@
+#pragma once
+
+#include <chrono>
+#include <deque>
+#include <memory>
+
+#include "transport/provider.h"
+
+namespace harpe::transport::test {
+
+// The planted fault: data is sent a while after the signal that stands for it, and called complete
+// before it is. Whoever checks the order of what arrives must notice.
+class HastyProvider final : public Provider {
+ public:
+  HastyProvider(std::unique_ptr<Provider> honest, std::chrono::microseconds late)
+      : honest_(std::move(honest)), late_(late) {}
+
+  [[nodiscard]] std::string name() const override { return honest_->name(); }
+  [[nodiscard]] const Guarantees& given() const override { return honest_->given(); }
+  [[nodiscard]] Checked<Contact> expose(std::span<const Region> regions) override {
+    return honest_->expose(regions);
+  }
+  [[nodiscard]] Checked<Ok> connect(std::span<const Contact> contacts) override {
+    return honest_->connect(contacts);
+  }
+  [[nodiscard]] bool carries(const WordUpdate& update) const override {
+    return honest_->carries(update);
+  }
+  [[nodiscard]] Outcome<Posted> post(const Write& write) override;
+  [[nodiscard]] Outcome<Posted> post(const WordWrite& word) override { return honest_->post(word); }
+  [[nodiscard]] Outcome<bool> turn(std::vector<Token>& completed) override;
+
+ private:
+  struct Late {
+    std::chrono::steady_clock::time_point due;
+    Write write;
+  };
+  static constexpr Token kOwn = ~Token{0};  // of writes that were called complete already
+
+  std::unique_ptr<Provider> honest_;
+  std::chrono::microseconds late_;
+  std::deque<Late> late_writes_;
+  std::vector<Token> done_;
+};
+
+}  // namespace harpe::transport::test

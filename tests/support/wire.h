@@ -1,0 +1,49 @@
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <deque>
+#include <memory>
+#include <vector>
+
+namespace harpe::test {
+
+struct WireOptions {
+  std::chrono::microseconds delay{0};  // one way
+  double bytes_per_second = 0;         // of each host's way out; 0: as fast as this process
+};
+
+// The network between test hosts: packets that their TUN devices send come here, and go on later.
+// Takes the devices' file descriptors and closes them.
+class Wire {
+ public:
+  Wire(std::vector<int> devices, const WireOptions& options);
+  Wire(const Wire&) = delete;
+  Wire& operator=(const Wire&) = delete;
+  ~Wire();
+
+  // Carries packets until it is asked to stop.
+  void run(const std::atomic<bool>& stop);
+  // Whatever a host sends or should get from here on is lost, as if its cable were pulled.
+  void cut(int host) { is_cut_[static_cast<std::size_t>(host)].store(true); }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  struct Packet {
+    Clock::time_point due;
+    std::size_t to = 0;
+    std::vector<char> bytes;
+  };
+  void accept(std::size_t from);
+  void deliver(Clock::time_point now);
+  [[nodiscard]] std::chrono::nanoseconds until_next(Clock::time_point now) const;
+
+  std::vector<int> devices_;
+  WireOptions options_;
+  std::vector<std::deque<Packet>> under_way_;  // by sender: due in this order
+  std::vector<Clock::time_point> free_at_;     // by sender: its way out
+  std::unique_ptr<std::atomic<bool>[]> is_cut_;
+  std::vector<char> buffer_;
+};
+
+}  // namespace harpe::test
