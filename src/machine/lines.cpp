@@ -68,7 +68,8 @@ Line line_of(CompletionSample& completion) {
   outstanding.fallback = 1;
   return {.head = "completion at " + completion.level,
           .figures = {required("groups", Unit::None, &completion.groups), outstanding,
-                      optional("time", Unit::Time, &completion.time)},
+                      optional("time", Unit::Time, &completion.time),
+                      optional("behind", Unit::None, &completion.behind)},
           .keys = 2,
           .from = &completion.from};
 }

@@ -81,6 +81,9 @@ struct CompletionSample {
   std::int64_t groups = 1;
   std::int64_t outstanding = 1;
   Picoseconds time;
+  // Under load: puts of its own size that a put stands behind at its destination, on average.
+  // Others use the wire meanwhile, so that it is a drain alone that waits for them.
+  double behind = 0;
   Provenance from;
   friend bool operator==(const CompletionSample&, const CompletionSample&) = default;
 };

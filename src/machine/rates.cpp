@@ -188,11 +188,13 @@ Picoseconds collective_time(const Machine& machine, CollectiveKind kind, int lev
 }
 
 Picoseconds completion_time(const Machine& machine, int level, std::int64_t groups,
-                            std::int64_t outstanding) {
+                            std::int64_t outstanding, Picoseconds alone) {
   const std::string& name = machine.levels[static_cast<std::size_t>(level)].name;
   std::map<std::int64_t, std::map<std::int64_t, double>> samples;  // by groups, by outstanding
   for (const CompletionSample& sample : machine.completions) {
-    if (sample.level == name) samples[sample.groups][sample.outstanding] = sample.time.seconds();
+    if (sample.level != name) continue;
+    samples[sample.groups][sample.outstanding] =
+        sample.time.seconds() + sample.behind * alone.seconds();
   }
   if (samples.empty()) return {};
   const auto place = [](std::int64_t count) {

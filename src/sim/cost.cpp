@@ -310,11 +310,11 @@ Activity fence_activity(const Machine& machine, const ResourceMap& map, RankId r
 }
 
 Picoseconds completion_delay(const Machine& machine, const ResourceMap& map, int level,
-                             std::int64_t outstanding) {
+                             std::int64_t outstanding, Picoseconds alone) {
+  const MachineLevel& line = level_at(machine, level);
   const std::int64_t inner = inner_size(machine, level);
-  const std::int64_t groups =
-      std::min((map.ranks + inner - 1) / inner, level_at(machine, level).size);
-  return completion_time(machine, level, groups, outstanding);
+  const std::int64_t groups = std::min((map.ranks + inner - 1) / inner, line.size);
+  return completion_time(machine, level, groups, outstanding, alone);
 }
 
 Activity word_activity(const Machine& machine, const ResourceMap& map, RankId rank, int level) {

@@ -104,9 +104,10 @@ struct CollectiveCost {
 // The proxy thread's part of a drain, once all it waits for is known to have arrived.
 [[nodiscard]] Activity fence_activity(const Machine& machine, const ResourceMap& map, RankId rank,
                                       int level);
-// From puts being on the other side until a drain knows: all groups that have ranks are at work.
+// From a put being on the other side, whose way alone takes so long, until a drain of it and others
+// knows: all groups that have ranks are at work.
 [[nodiscard]] Picoseconds completion_delay(const Machine& machine, const ResourceMap& map,
-                                           int level, std::int64_t outstanding);
+                                           int level, std::int64_t outstanding, Picoseconds alone);
 // The proxy thread raises a word: a small message.
 [[nodiscard]] Activity word_activity(const Machine& machine, const ResourceMap& map, RankId rank,
                                      int level);

@@ -31,7 +31,7 @@ Activity PutLane::posting(int level) const {
 
 PutLane::Posted PutLane::post(const PutOrder& order, const PutWriter& writer) {
   if (!options_.counted && !joins(order)) end_batches(writer);
-  Pending put{.put = order.put, .to = order.to, .level = order.level};
+  Pending put{.put = order.put, .to = order.to, .level = order.level, .alone = order.flight.work};
   put.post = writer.add(posting(order.level), options_.lane, ActivityRole::Post, order.put);
   put.flight = fly(order, put.post, writer);
   at_[order.put] = all_.size();
@@ -115,7 +115,8 @@ void PutLane::drain(const Batch& batch, const PutWriter& writer) {
       writer.add(std::move(fence), options_.lane, ActivityRole::Fence, last.put);
   const auto outstanding = static_cast<std::int64_t>(batch.size());
   for (const Pending& put : batch) {
-    writer.depend(put.flight, fenced, completion_delay(machine_, map_, put.level, outstanding));
+    writer.depend(put.flight, fenced,
+                  completion_delay(machine_, map_, put.level, outstanding, put.alone));
   }
   for (const Pending& put : batch) {
     const std::int32_t word = raise(put, writer);
@@ -194,7 +195,7 @@ std::int32_t PutLane::drained(std::int32_t put, const PutWriter& writer) {
     const Pending& one = all_[next];
     const bool asks = options_.fences && options_.posts;
     writer.depend(one.flight, join,
-                  asks ? completion_delay(machine_, map_, one.level, 1) : Picoseconds());
+                  asks ? completion_delay(machine_, map_, one.level, 1, one.alone) : Picoseconds());
   }
   joins_.emplace(last, join);
   return join;

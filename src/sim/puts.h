@@ -85,6 +85,7 @@ class PutLane {
     std::int32_t flight = -1;
     RankId to;
     int level = 0;
+    Picoseconds alone;  // of its flight
   };
 
   using Batch = std::vector<Pending>;

@@ -148,7 +148,7 @@ TEST(Rates, transports_are_of_their_level) {
 TEST(Rates, completions_are_on_lines_over_logarithms) {
   Machine machine = preset("h200x8x16");
   const auto time = [&](std::int64_t groups, std::int64_t outstanding) {
-    return completion_time(machine, 1, groups, outstanding).microseconds();
+    return completion_time(machine, 1, groups, outstanding, {}).microseconds();
   };
   EXPECT_EQ(time(8, 1), 0);  // no line, no time
   const auto add = [&](std::int64_t groups, std::int64_t outstanding, double us) {
@@ -170,6 +170,8 @@ TEST(Rates, completions_are_on_lines_over_logarithms) {
   EXPECT_NEAR(time(2, 2), 20, 1e-6);
   EXPECT_NEAR(time(2, 100), 30, 1e-6);  // no further than was seen
   EXPECT_NEAR(time(4, 4), 45, 1e-6);
+  machine.completions = {{.level = "rail", .groups = 2, .time = {}, .behind = 1.5, .from = {}}};
+  EXPECT_EQ(completion_time(machine, 1, 8, 1, from_microseconds(4)), from_microseconds(6));
 }
 
 TEST(Rates, collectives_follow_their_samples) {
