@@ -38,6 +38,7 @@ constexpr std::int64_t kGap = 1;
 constexpr std::int64_t kAllVariants = 96;
 // Refined further: this many of the best.
 constexpr std::size_t kRefined = 4;
+// Of so many of the best other fences are looked at.
 constexpr std::size_t kOrdered = 4;
 
 struct Kept {
