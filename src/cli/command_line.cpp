@@ -66,6 +66,10 @@ constexpr std::array kVerbs = {
     Verb{"bench", "SUITE [P=V ...]", "time schedules beside what libraries do, and show the ratios",
          "  harpe bench gemm_rs\n  harpe bench ag_gemm m=8192 n=28672 k=8192 --backend cuda\n"
          "  harpe bench attention --backend cuda --ranks 2 --budget 120 --json attention.json"},
+    Verb{"fabric", "", "compare ways of telling that puts have arrived on a machine's network",
+         "  harpe fabric --machine slingshot_a100x4x16 --model qwen3-30b,deepseek-v3\n"
+         "  harpe fabric --machine connectx7_h100x8x16 --nodes 2,4 --policy put,batch --json -\n"
+         "  harpe fabric --machine slingshot_a100x4x16 --draw"},
 };
 
 std::uint32_t bit_of(std::string_view verb) {

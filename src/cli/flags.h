@@ -25,6 +25,7 @@ enum VerbBit : std::uint32_t {
   kKernels = 1U << 14U,
   kDoctor = 1U << 15U,
   kBench = 1U << 16U,
+  kFabric = 1U << 17U,
 };
 
 struct Flag {
@@ -49,6 +50,15 @@ inline constexpr std::array kFlags = {
          kTaxes},
     Flag{"machine", "", "X", "a name of `harpe machines`, or FILE.machine (default by the mesh)",
          kShow | kLower | kVerify | kRun | kSimulate | kTaxes | kValidate | kTune},
+    Flag{"machine", "", "X", "a name of `harpe machines`, or FILE.machine, whose nodes have NICs",
+         kFabric},
+    Flag{"model", "", "NAME,...|all|none", "whose layers of experts (default qwen3-30b)", kFabric},
+    Flag{"nodes", "", "N,...", "how many nodes (default 2,4,8,16)", kFabric},
+    Flag{"policy", "", "NAME,...|all", "how words are ordered behind puts (default all)", kFabric},
+    Flag{"tokens", "", "N,...", "of one GPU, in layers (default 256,1024,4096,16384)", kFabric},
+    Flag{"messages", "", "N", "puts of one GPU in a burst (default 96)", kFabric},
+    Flag{"bytes", "", "N", "of one put of a burst (default 4096)", kFabric},
+    Flag{"draw", "", "", "draw a small burst over time, a policy below the other", kFabric},
     Flag{"cache", "", "DIR|off", "where searches keep their answers (default ~/.cache/harpe)",
          kShow | kLower | kVerify | kRun | kSimulate | kTaxes | kTune},
     Flag{"cache", "", "DIR|off", "where compiled kernels are kept (default ~/.cache/harpe)",
@@ -149,12 +159,13 @@ inline constexpr std::array kFlags = {
     Flag{"all", "", "", "every diagnostic, as the text of docs/errors.md", kExplain},
     Flag{"json", "", "FILE|-", "write one JSON object with inputs and results",
          kOps | kSchedules | kLower | kVerify | kRun | kSimulate | kTaxes | kMachines | kProfile |
-             kValidate | kTune | kCache | kKernels | kDoctor | kBench},
+             kValidate | kTune | kCache | kKernels | kDoctor | kBench | kFabric},
     Flag{"paranoid", "", "", "read every text form back and compare",
          kShow | kSchedules | kLower | kVerify | kRun | kSimulate | kTaxes | kTune},
     Flag{"help", "-h", "", "this text",
          kOps | kShow | kSchedules | kLower | kVerify | kRun | kSimulate | kTaxes | kExplain |
-             kMachines | kProfile | kValidate | kTune | kCache | kKernels | kDoctor | kBench},
+             kMachines | kProfile | kValidate | kTune | kCache | kKernels | kDoctor | kBench |
+             kFabric},
 };
 
 }  // namespace harpe::cli

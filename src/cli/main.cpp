@@ -32,6 +32,7 @@ Checked<int> dispatch(const CommandLine& line, Session& session) {
   if (line.verb == "run") return run_plan(line, session);
   if (line.verb == "simulate") return simulate_plan(line, session);
   if (line.verb == "bench") return run_bench(line, session);
+  if (line.verb == "fabric") return compare_policies(line);
   if (line.verb == "taxes") return list_taxes_of(line, session);
   HP_CHECK(false, "verb `" + line.verb + "` has no function");
 }

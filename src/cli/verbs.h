@@ -23,6 +23,7 @@ namespace harpe::cli {
 [[nodiscard]] Checked<int> run_plan(const CommandLine& line, Session& session);
 [[nodiscard]] Checked<int> simulate_plan(const CommandLine& line, Session& session);
 [[nodiscard]] Checked<int> run_bench(const CommandLine& line, Session& session);
+[[nodiscard]] Checked<int> compare_policies(const CommandLine& line);
 [[nodiscard]] Checked<int> list_taxes_of(const CommandLine& line, Session& session);
 
 }  // namespace harpe::cli

@@ -13,7 +13,7 @@ constexpr std::array<std::string_view, 2> kInitiators = {"src", "dst"};
 constexpr std::array<std::string_view, 7> kVias = {"ce",    "sm",    "tma",     "nccl",
                                                    "proxy", "ibgda", "multimem"};
 constexpr std::array<std::string_view, 4> kSignals = {"event", "flag", "counter", "batched"};
-constexpr std::array<std::string_view, 3> kFences = {"put", "dest", "nic"};
+constexpr std::array<std::string_view, 6> kFences = {"put", "dest", "nic", "batch", "epoch", "imm"};
 
 template <class Enum, std::size_t N>
 std::string_view word_of(const std::array<std::string_view, N>& words, Enum value) {

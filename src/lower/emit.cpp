@@ -145,11 +145,13 @@ class Emitter {
     return bytes;
   }
 
-  // A word to a third rank takes another way than the put: the NIC cannot order the two.
+  // A word to a third rank takes another way than the put: no NIC can order the two, and the rank
+  // that counts immediate data is the one that gets it.
   std::optional<Fence> fence_of(const DraftTask& from, const DraftTask& to) const {
     if (!is_put(from)) return std::nullopt;
-    const bool same_way = destination_of(draft_, from) == to.rank;
-    return from.fence == Fence::Nic && !same_way ? Fence::Dest : from.fence;
+    if (destination_of(draft_, from) == to.rank) return from.fence;
+    if (from.fence == Fence::Nic || from.fence == Fence::Batch) return Fence::Dest;
+    return from.fence == Fence::Imm ? Fence::Put : from.fence;
   }
 
   std::int32_t next_flag(RankId rank) { return flags_[rank]++; }

@@ -257,7 +257,8 @@ class Reducer {
     std::map<std::tuple<RankId, LaneKind, RankId>, int> strands;
     for (const DraftTask& task : draft.tasks) {
       const auto fresh = static_cast<int>(length_.size());
-      const bool alone = task.is_barrier || (is_put(task) && task.fence == Fence::Put);
+      const bool singly = task.fence == Fence::Put || task.fence == Fence::Imm;
+      const bool alone = task.is_barrier || (is_put(task) && singly);
       const RankId to = is_put(task) ? destination_of(draft, task) : task.rank;
       const int strand =
           alone ? fresh : strands.try_emplace({task.rank, task.lane, to}, fresh).first->second;

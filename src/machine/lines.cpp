@@ -45,7 +45,12 @@ Line line_of(MachineLevel& level) {
                       optional("latency", Unit::Time, &level.latency),
                       optional("messages", Unit::None, &level.messages_per_second),
                       optional("proxy_post", Unit::Time, &level.proxy_post),
-                      optional("proxy_fence", Unit::Time, &level.proxy_fence)},
+                      optional("proxy_fence", Unit::Time, &level.proxy_fence),
+                      optional("proxy_word", Unit::Time, &level.proxy_word),
+                      optional("proxy_count", Unit::Time, &level.proxy_count),
+                      optional("nic_fence", Unit::Time, &level.nic_fence),
+                      optional("nic_drain", Unit::Time, &level.nic_drain),
+                      optional("gpu_post", Unit::Time, &level.gpu_post)},
           .from = &level.from};
 }
 
@@ -55,6 +60,18 @@ Line line_of(TransportRate& transport) {
                       required("bandwidth", Unit::Bandwidth, &transport.bandwidth),
                       optional("sms", Unit::None, &transport.sms)},
           .from = &transport.from};
+}
+
+Line line_of(CompletionSample& completion) {
+  Figure outstanding = required("outstanding", Unit::None, &completion.outstanding);
+  outstanding.required = false;
+  outstanding.fallback = 1;
+  return {.head = "completion at " + completion.level,
+          .figures = {required("groups", Unit::None, &completion.groups), outstanding,
+                      optional("time", Unit::Time, &completion.time),
+                      optional("behind", Unit::None, &completion.behind)},
+          .keys = 2,
+          .from = &completion.from};
 }
 
 Line line_of(CollectiveSample& collective) {
@@ -101,6 +118,7 @@ std::vector<Line> lines_of(Machine& machine) {
   std::vector<Line> lines = {line_of(machine.processor)};
   for (MachineLevel& level : machine.levels) lines.push_back(line_of(level));
   for (TransportRate& transport : machine.transports) lines.push_back(line_of(transport));
+  for (CompletionSample& completion : machine.completions) lines.push_back(line_of(completion));
   for (CollectiveSample& collective : machine.collectives) lines.push_back(line_of(collective));
   for (LeafRate& rate : machine.rates) lines.push_back(line_of(rate));
   for (LeafSample& sample : machine.samples) lines.push_back(line_of(sample));

@@ -23,6 +23,7 @@ struct Line {
 [[nodiscard]] Line line_of(Processor& processor);
 [[nodiscard]] Line line_of(MachineLevel& level);
 [[nodiscard]] Line line_of(TransportRate& transport);
+[[nodiscard]] Line line_of(CompletionSample& completion);
 [[nodiscard]] Line line_of(CollectiveSample& collective);
 [[nodiscard]] Line line_of(LeafRate& rate);
 [[nodiscard]] Line line_of(LeafSample& sample);

@@ -28,6 +28,9 @@ constexpr std::array kPresets = {
     make("h200x8x128", machine_text::h200x8x128),
     make("h200x8x16x8", machine_text::h200x8x16x8),
     make("h100x8", machine_text::h100x8),
+    make("slingshot_a100x4x16", machine_text::slingshot_a100x4x16),
+    make("connectx7_h100x8x16", machine_text::connectx7_h100x8x16),
+    make("efa_h200x8x16", machine_text::efa_h200x8x16),
     make("l4x8", machine_text::l4x8),
     make("cpu", machine_text::cpu),
 };
@@ -90,6 +93,9 @@ Checked<Ok> check_words(Machine& machine) {
                                         {"wanted", "a transport"}});
     }
     HP_REQUIRE_OK(check_at(machine, transport.level, line));
+  }
+  for (CompletionSample& completion : machine.completions) {
+    HP_REQUIRE_OK(check_at(machine, completion.level, line_of(completion).head));
   }
   for (CollectiveSample& collective : machine.collectives) {
     HP_REQUIRE_OK(check_at(machine, collective.level, line_of(collective).head));

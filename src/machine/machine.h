@@ -52,6 +52,13 @@ struct MachineLevel {
   double messages_per_second = 0;  // of one processor's NIC; 0: no limit
   Picoseconds proxy_post;          // of the proxy thread, per transfer; 0: no proxy in the way
   Picoseconds proxy_fence;         // of the proxy thread, to drain what is outstanding
+  Picoseconds proxy_word;          // of the proxy thread, per word raised behind a put
+  Picoseconds proxy_count;         // of the receiver's proxy thread, per put's immediate data
+  // Of a word that the NIC orders, from the last put before it until the word leaves: behind puts
+  // to the same processor, which alone stand back meanwhile; or behind all puts, all standing back.
+  Picoseconds nic_fence;
+  Picoseconds nic_drain;
+  Picoseconds gpu_post;  // of a kernel that posts, per put with its word; 0: free
   Provenance from;
   friend bool operator==(const MachineLevel&, const MachineLevel&) = default;
 };
@@ -65,6 +72,20 @@ struct TransportRate {
   std::int64_t sms = 0;  // that it takes while it runs, on the side that drives it
   Provenance from;
   friend bool operator==(const TransportRate&, const TransportRate&) = default;
+};
+
+// From a put being on the other side until the proxy that drains it knows: by how many groups of
+// the level below are at work, and how many puts are outstanding.
+struct CompletionSample {
+  std::string level;
+  std::int64_t groups = 1;
+  std::int64_t outstanding = 1;
+  Picoseconds time;
+  // Under load: puts of its own size that a put stands behind at its destination, on average.
+  // Others use the wire meanwhile, so that it is a drain alone that waits for them.
+  double behind = 0;
+  Provenance from;
+  friend bool operator==(const CompletionSample&, const CompletionSample&) = default;
 };
 
 // One point of a library collective's curve: `bytes` are what one rank puts in.
@@ -128,6 +149,7 @@ struct Machine {
   Processor processor;
   std::vector<MachineLevel> levels;
   std::vector<TransportRate> transports;
+  std::vector<CompletionSample> completions;
   std::vector<CollectiveSample> collectives;
   std::vector<LeafRate> rates;
   std::vector<LeafSample> samples;

@@ -68,6 +68,11 @@ Checked<Ok> parse_head(Cursor& cursor, TransportRate& transport) {
   return Ok{};
 }
 
+Checked<Ok> parse_head(Cursor& cursor, CompletionSample& completion) {
+  HP_TRY(completion.level, parse_at(cursor));
+  return Ok{};
+}
+
 Checked<Ok> parse_head(Cursor& cursor, CollectiveSample& collective) {
   HP_TRY(collective.kind, parse_word(cursor, kCollectives, "collective"));
   HP_TRY(collective.level, parse_at(cursor));
@@ -148,11 +153,13 @@ Checked<Ok> parse_line(Cursor& cursor, Draft& draft) {
   }
   if (cursor.at("level")) return add_item(cursor, draft, machine.levels);
   if (cursor.at("transport")) return add_item(cursor, draft, machine.transports);
+  if (cursor.at("completion")) return add_item(cursor, draft, machine.completions);
   if (cursor.at("collective")) return add_item(cursor, draft, machine.collectives);
   if (cursor.at("rate")) return add_item(cursor, draft, machine.rates);
   if (cursor.at("sample")) return add_item(cursor, draft, machine.samples);
   return cursor.unexpected(
-      "`about`, `processor`, `level`, `transport`, `collective`, `rate`, `sample` or `}`");
+      "`about`, `processor`, `level`, `transport`, `completion`, `collective`, `rate`, `sample` or "
+      "`}`");
 }
 
 // `like NAME`: everything of a shipped machine but its name and summary.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 
 #include "support/check.h"
 
@@ -112,6 +113,24 @@ double seconds_of_ports(const Machine& machine, CollectiveKind kind, int level, 
   return start.seconds() + static_cast<double>(groups - 1) * line.latency.seconds() + seconds;
 }
 
+// A sample's place on a logarithmic axis, and its time in seconds.
+struct Knot {
+  double at = 0;
+  double seconds = 0;
+};
+
+// On straight lines between knots, which are in order; before the first its value, beyond the last
+// its value too, or as between the last two.
+double on_lines(const std::vector<Knot>& knots, double at, bool goes_on) {
+  if (knots.size() == 1 || at <= knots.front().at) return knots.front().seconds;
+  std::size_t next = 1;
+  while (next + 1 < knots.size() && knots[next].at < at) ++next;
+  const Knot& left = knots[next - 1];
+  const Knot& right = knots[next];
+  if (at > right.at && !goes_on) return right.seconds;
+  return left.seconds + (right.seconds - left.seconds) * (at - left.at) / (right.at - left.at);
+}
+
 }  // namespace
 
 int level_between(const Machine& machine, std::int64_t first, std::int64_t second) {
@@ -166,6 +185,28 @@ Picoseconds collective_time(const Machine& machine, CollectiveKind kind, int lev
         static_cast<double>(std::max<std::int64_t>(0, ranks - sampled)) * line.latency.seconds();
   }
   return std::max(Picoseconds(1), from_seconds(seconds));
+}
+
+Picoseconds completion_time(const Machine& machine, int level, std::int64_t groups,
+                            std::int64_t outstanding, Picoseconds alone) {
+  const std::string& name = machine.levels[static_cast<std::size_t>(level)].name;
+  std::map<std::int64_t, std::map<std::int64_t, double>> samples;  // by groups, by outstanding
+  for (const CompletionSample& sample : machine.completions) {
+    if (sample.level != name) continue;
+    samples[sample.groups][sample.outstanding] =
+        sample.time.seconds() + sample.behind * alone.seconds();
+  }
+  if (samples.empty()) return {};
+  const auto place = [](std::int64_t count) {
+    return std::log(static_cast<double>(std::max<std::int64_t>(1, count)));
+  };
+  std::vector<Knot> by_groups;
+  for (const auto& [count, times] : samples) {
+    std::vector<Knot> by_load;
+    for (const auto& [load, seconds] : times) by_load.push_back({place(load), seconds});
+    by_groups.push_back({place(count), on_lines(by_load, place(outstanding), false)});
+  }
+  return from_seconds(std::max(0.0, on_lines(by_groups, place(groups), true)));
 }
 
 }  // namespace harpe

@@ -29,6 +29,14 @@ namespace harpe {
 [[nodiscard]] Picoseconds leaf_bound(const Machine& machine, std::string_view leaf,
                                      std::string_view dtype, double flops, double bytes);
 
+// From the last of `outstanding` puts being on the other side until the proxy that drains them
+// knows, where `groups` of the level below are at work: on straight lines over ln(groups) and
+// ln(outstanding) between the samples of the level; beyond the last number of groups as between the
+// last two, beyond others as the nearest. `alone` is what the last put's way takes by itself: as
+// many more as the samples say it stands behind. 0 where there are no samples.
+[[nodiscard]] Picoseconds completion_time(const Machine& machine, int level, std::int64_t groups,
+                                          std::int64_t outstanding, Picoseconds alone);
+
 // A library collective over `ranks` processors that meet at `level`, in `groups` of equally many
 // that meet below it; 0: as few groups as hold them. `bytes` are what one puts in. Interpolated
 // between samples of that level and kind, and of the nearest number of ranks, at bytes that give

@@ -29,7 +29,8 @@ struct Words<Signal> {
 };
 template <>
 struct Words<Fence> {
-  static constexpr std::array kAll = {Fence::Put, Fence::Dest, Fence::Nic};
+  static constexpr std::array kAll = {Fence::Put,   Fence::Dest,  Fence::Nic,
+                                      Fence::Batch, Fence::Epoch, Fence::Imm};
 };
 template <>
 struct Words<MoveKind> {

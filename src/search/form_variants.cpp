@@ -89,4 +89,23 @@ std::vector<FormVariant> variants_of(const NormalForm& form) {
   return found;
 }
 
+std::vector<FormVariant> fence_variants_of(const NormalForm& form, const Machine& machine) {
+  const bool counts = std::ranges::any_of(
+      machine.levels, [](const MachineLevel& level) { return level.proxy_count.value > 0; });
+  std::vector<FormVariant> found;
+  for (const Fence fence :
+       {Fence::Put, Fence::Dest, Fence::Nic, Fence::Batch, Fence::Epoch, Fence::Imm}) {
+    if (fence == Fence::Imm && !counts) continue;
+    FormVariant variant{form, "fence " + std::string(print(fence))};
+    for (NestForm& nest : variant.form.nests) {
+      for (NestItem& item : nest.items) {
+        auto* const move = std::get_if<Move>(&item);
+        if (move != nullptr && move->via == Via::Proxy) move->fence = fence;
+      }
+    }
+    if (variant.form != form) found.push_back(std::move(variant));
+  }
+  return found;
+}
+
 }  // namespace harpe

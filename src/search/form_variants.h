@@ -5,6 +5,7 @@
 
 #include "ir/form.h"
 #include "ir/program.h"
+#include "machine/machine.h"
 
 namespace harpe {
 
@@ -17,5 +18,10 @@ struct FormVariant {
   std::string change;  // "rows over ep: direct by src via sm"
 };
 [[nodiscard]] std::vector<FormVariant> variants_of(const NormalForm& form);
+
+// Forms that differ in the fence of all puts alone; none where nothing is put by proxy. Immediate
+// data only on a machine that says what counting it takes.
+[[nodiscard]] std::vector<FormVariant> fence_variants_of(const NormalForm& form,
+                                                         const Machine& machine);
 
 }  // namespace harpe

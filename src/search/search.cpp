@@ -38,6 +38,8 @@ constexpr std::int64_t kGap = 1;
 constexpr std::int64_t kAllVariants = 96;
 // Refined further: this many of the best.
 constexpr std::size_t kRefined = 4;
+// Of so many of the best other fences are looked at.
+constexpr std::size_t kOrdered = 4;
 
 struct Kept {
   Candidate candidate;
@@ -105,6 +107,7 @@ class Searcher {
       climb();
       vary_spread();
     }
+    order_words();
     result_.seconds =
         std::chrono::duration<double>(std::chrono::steady_clock::now() - begun_).count();
     result_.complete = !over_;
@@ -355,6 +358,22 @@ class Searcher {
         if (one.time.value > pool_.best_time().value / 20 * 21) continue;
         show("refining", done, most);
         if (add(Kept{changed, one, bound, 0}, problem)) ++done;
+      }
+    }
+  }
+
+  // Other fences of the best: when words are raised changes no schedule's shape.
+  void order_words() {
+    if (!pool_.simulates()) return;
+    std::vector<Evaluated> best = pool_.evaluated();
+    std::ranges::stable_sort(best, is_better);
+    if (best.size() > kOrdered) best.resize(kOrdered);
+    for (const Evaluated& one : best) {
+      for (const FormVariant& variant : fence_variants_of(one.form, machine_)) {
+        if (is_over()) return;
+        show("ordering words", 0, 1);
+        ++result_.candidates;
+        pool_.add(variant.form, one.label + ", " + variant.change, false, one.bound, std::nullopt);
       }
     }
   }

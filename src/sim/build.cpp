@@ -26,7 +26,9 @@ class Builder {
     built_.first_of_task.resize(plan.tasks.size(), -1);
     built_.work_of_task.resize(plan.tasks.size(), -1);
     built_.level_bytes.resize(machine.levels.size());
-    puts_.resize(plan.lanes.size());
+    for (std::size_t lane = 0; lane < plan.lanes.size(); ++lane) {
+      puts_.emplace_back(machine, built_.map, options_of(lane));
+    }
     last_of_lane_.resize(plan.lanes.size());
     departures_.resize(plan.tasks.size());
     if (machine.processor.sms > 1) departures_ = find_departures(plan);
@@ -38,7 +40,7 @@ class Builder {
     for (std::int64_t i = 0; i < static_cast<std::int64_t>(plan_.tasks.size()); ++i) {
       add_task(TaskId(i));
     }
-    for (std::size_t lane = 0; lane < puts_.size(); ++lane) end_batch(lane);
+    for (PutLane& puts : puts_) puts.end_batches(writer_);
     for (const auto& [group, members] : groups_) join_members(members);
     for (const Sync& sync : plan_.syncs) add_sync(sync);
     for (const Barrier& barrier : plan_.barriers) add_barrier(barrier);
@@ -48,12 +50,23 @@ class Builder {
   }
 
  private:
-  // The puts of one proxy's lane.
-  struct Puts {
-    std::vector<TaskId> batch;                   // that the next fence covers
-    std::vector<std::int32_t> flights;           // in order
-    std::map<std::int32_t, std::int32_t> joins;  // by a flight: when it and all before it are over
-  };
+  [[nodiscard]] PutLane::Options options_of(std::size_t lane) const {
+    const bool kernel = plan_.lanes[lane].kind == LaneKind::Ibgda;
+    return {.rank = plan_.lanes[lane].rank,
+            .lane = static_cast<std::int32_t>(lane),
+            .poster = kernel ? PutLane::Poster::Kernel : PutLane::Poster::Proxy,
+            .posts = !ideal_.no_launch,
+            .fences = !ideal_.tile_edges};
+  }
+
+  [[nodiscard]] PutWriter writer() {
+    return {.add =
+                [this](Activity activity, std::int32_t lane, ActivityRole role, std::int32_t put) {
+                  return add(std::move(activity), lane, TaskId(put), role);
+                },
+            .depend = [this](std::int32_t before, std::int32_t after,
+                             Picoseconds delay) { depend(before, after, WaitKind::Event, delay); }};
+  }
 
   [[nodiscard]] const Task& task_at(TaskId id) const { return plan_.tasks[id.index()]; }
   [[nodiscard]] RankId rank_of(TaskId id) const {
@@ -186,51 +199,23 @@ class Builder {
     }
   }
 
-  // Posted in the proxy's lane, then on its way beside it.
   void add_put(TaskId id) {
     const Task& task = task_at(id);
-    const std::int32_t lane = task.lane.value;
-    Puts& puts = puts_[task.lane.index()];
-    const bool joins =
-        !puts.batch.empty() && waits_[id.index()] == 0 && fences_[id.index()] == Fence::Dest &&
-        destination_of(plan_, task_at(puts.batch.back())) == destination_of(plan_, task);
-    if (!joins) end_batch(task.lane.index());
-    Activity post;
-    if (lane_kind(id) == LaneKind::Proxy && !ideal_.no_launch) {
-      post = post_activity(machine_, built_.map, rank_of(id), level_of(task));
-    }
-    const std::int32_t posted = add(std::move(post), lane, id, ActivityRole::Post);
-    built_.first_of_task[id.index()] = posted;
-    const std::int32_t flight = add(costs_.activity_of(id), kNoLane, id, ActivityRole::Work);
-    built_.work_of_task[id.index()] = flight;
-    depend(posted, flight, WaitKind::Event, {});
-    puts.flights.push_back(flight);
-    if (ideal_.tile_edges || lane_kind(id) != LaneKind::Proxy) return;
-    if (fences_[id.index()] == Fence::Put || fences_[id.index()] == Fence::Dest) {
-      puts.batch.push_back(id);
-    }
-    if (fences_[id.index()] == Fence::Put) end_batch(task.lane.index());
+    const PutLane::Posted posted = puts_[task.lane.index()].post({.put = id.value,
+                                                                  .to = destination_of(plan_, task),
+                                                                  .level = level_of(task),
+                                                                  .flight = costs_.activity_of(id),
+                                                                  .fence = fences_[id.index()],
+                                                                  .waits = waits_[id.index()] != 0},
+                                                                 writer_);
+    built_.first_of_task[id.index()] = posted.post;
+    built_.work_of_task[id.index()] = posted.flight;
   }
 
   [[nodiscard]] int level_of(const Task& task) const {
     const RankId from = plan_.allocs[task.reads.front().alloc.index()].rank;
     const RankId to = destination_of(plan_, task);
     return from == to ? 0 : level_between(machine_, from.value, to.value);
-  }
-
-  // The proxy drains what it has posted, once for all puts of the batch.
-  void end_batch(std::size_t lane) {
-    std::vector<TaskId>& batch = puts_[lane].batch;
-    if (batch.empty()) return;
-    const TaskId last = batch.back();
-    const std::int32_t fence =
-        add(fence_activity(machine_, built_.map, rank_of(last), level_of(task_at(last)), 1),
-            static_cast<std::int32_t>(lane), last, ActivityRole::Fence);
-    for (const TaskId put : batch) {
-      depend(work_of(put), fence, WaitKind::Event, {});
-      word_of_[put] = fence;
-    }
-    batch.clear();
   }
 
   // All members wait until the last is there; where tiles are waited for, for one source after the
@@ -253,33 +238,16 @@ class Builder {
     }
   }
 
-  // What is over when a task's words are raised: of a put without a fence, itself.
+  // What is over when a task's words are raised. An event or a barrier behind a put waits until its
+  // lane is drained.
   [[nodiscard]] std::int32_t raised_by(const Sync& sync) {
     if (!is_put(plan_, task_at(sync.from))) return work_of(sync.from);
     if (sync.kind == SyncKind::Event) return drained(sync.from);
-    const auto fence = word_of_.find(sync.from);
-    return fence == word_of_.end() ? work_of(sync.from) : fence->second;
+    return puts_[task_at(sync.from).lane.index()].word_of(sync.from.value);
   }
 
-  // An event or a barrier behind a put waits until its lane is drained: of all puts so far.
   std::int32_t drained(TaskId put) {
-    Puts& puts = puts_[task_at(put).lane.index()];
-    const std::int32_t last = work_of(put);
-    const auto known = puts.joins.find(last);
-    if (known != puts.joins.end()) return known->second;
-    auto next = puts.flights.begin();
-    const auto later = puts.joins.lower_bound(last);
-    const std::int32_t join = add({}, kNoLane, {}, ActivityRole::Join);
-    if (later != puts.joins.begin()) {
-      const auto& [flight, before] = *std::prev(later);
-      depend(before, join, WaitKind::Event, {});
-      next = std::ranges::upper_bound(puts.flights, flight);
-    }
-    for (; next != puts.flights.end() && *next <= last; ++next) {
-      depend(*next, join, WaitKind::Event, {});
-    }
-    puts.joins.emplace(last, join);
-    return join;
+    return puts_[task_at(put).lane.index()].drained(put.value, writer_);
   }
 
   void add_sync(const Sync& sync) {
@@ -348,13 +316,13 @@ class Builder {
   BuiltWorkload built_;
   TaskCosts costs_;
   std::map<std::int32_t, std::vector<TaskId>> groups_;
-  std::vector<std::optional<Fence>> fences_;     // per task: of the words behind a put
-  std::vector<char> waits_;                      // per task: for others than its lane
-  std::vector<char> begins_group_;               // per task: the same, packing apart
-  std::vector<Puts> puts_;                       // per lane
+  std::vector<std::optional<Fence>> fences_;  // per task: of the words behind a put
+  std::vector<char> waits_;                   // per task: for others than its lane
+  std::vector<char> begins_group_;            // per task: the same, packing apart
+  PutWriter writer_ = writer();
+  std::vector<PutLane> puts_;                    // per lane
   std::vector<std::vector<TaskId>> departures_;  // per task: the products that send it
   std::vector<std::optional<TaskId>> last_of_lane_;
-  std::map<TaskId, std::int32_t> word_of_;  // of a put: the fence that its words wait for
 };
 
 }  // namespace

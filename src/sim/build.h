@@ -6,20 +6,11 @@
 #include "machine/machine.h"
 #include "plan/plan.h"
 #include "sim/cost.h"
+#include "sim/puts.h"
 #include "sim/simulate.h"
 #include "sim/workload.h"
 
 namespace harpe {
-
-// What an activity is to the task it belongs to.
-enum class ActivityRole : std::uint8_t {
-  Work,    // the task itself; its end is the task's
-  Issue,   // the host thread launches it
-  Post,    // the proxy thread hands a put to the NIC, which does the Work
-  Fence,   // the proxy thread drains puts before it raises words behind them
-  Arrive,  // a collective's member is there
-  Join,    // several things are over: a barrier's words, a lane's puts
-};
 
 struct BuiltActivity {
   TaskId task;  // invalid: of a Join

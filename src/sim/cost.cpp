@@ -294,10 +294,37 @@ Activity post_activity(const Machine& machine, const ResourceMap& map, RankId ra
   return proxy_activity(map, rank, level, level_at(machine, level).proxy_post);
 }
 
-Activity fence_activity(const Machine& machine, const ResourceMap& map, RankId rank, int level,
-                        std::int64_t outstanding) {
-  return proxy_activity(map, rank, level,
-                        Picoseconds(level_at(machine, level).proxy_fence.value * outstanding));
+Activity kernel_post_activity(const Machine& machine, const ResourceMap& map, RankId rank,
+                              int level) {
+  Activity activity;
+  activity.work = level_at(machine, level).gpu_post;
+  const TransportRate* const rate = find_transport(machine, "ibgda", level);
+  if (activity.work.value > 0 && rate != nullptr && rate->sms > 0) {
+    add_use(activity, find_resource(map, ResourceKind::Sm, rank), static_cast<double>(rate->sms));
+  }
+  return activity;
+}
+
+Activity fence_activity(const Machine& machine, const ResourceMap& map, RankId rank, int level) {
+  return proxy_activity(map, rank, level, level_at(machine, level).proxy_fence);
+}
+
+Picoseconds completion_delay(const Machine& machine, const ResourceMap& map, int level,
+                             std::int64_t outstanding, Picoseconds alone) {
+  const MachineLevel& line = level_at(machine, level);
+  const std::int64_t inner = inner_size(machine, level);
+  const std::int64_t groups = std::min((map.ranks + inner - 1) / inner, line.size);
+  return completion_time(machine, level, groups, outstanding, alone);
+}
+
+Activity word_activity(const Machine& machine, const ResourceMap& map, RankId rank, int level) {
+  Activity activity = proxy_activity(map, rank, level, level_at(machine, level).proxy_word);
+  spread_use(activity, find_resource(map, ResourceKind::Message, rank, level), 1);
+  return activity;
+}
+
+Activity count_activity(const Machine& machine, const ResourceMap& map, RankId rank, int level) {
+  return proxy_activity(map, rank, level, level_at(machine, level).proxy_count);
 }
 
 }  // namespace harpe

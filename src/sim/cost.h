@@ -98,9 +98,22 @@ struct CollectiveCost {
 // The proxy thread's part of a put at the level that the put crosses: it posts, then is free.
 [[nodiscard]] Activity post_activity(const Machine& machine, const ResourceMap& map, RankId rank,
                                      int level);
-// The proxy thread drains `outstanding` puts before it raises a word behind them.
+// The same of a kernel that posts: on multiprocessors, and with the word behind the put.
+[[nodiscard]] Activity kernel_post_activity(const Machine& machine, const ResourceMap& map,
+                                            RankId rank, int level);
+// The proxy thread's part of a drain, once all it waits for is known to have arrived.
 [[nodiscard]] Activity fence_activity(const Machine& machine, const ResourceMap& map, RankId rank,
-                                      int level, std::int64_t outstanding);
+                                      int level);
+// From a put being on the other side, whose way alone takes so long, until a drain of it and others
+// knows: all groups that have ranks are at work.
+[[nodiscard]] Picoseconds completion_delay(const Machine& machine, const ResourceMap& map,
+                                           int level, std::int64_t outstanding, Picoseconds alone);
+// The proxy thread raises a word: a small message.
+[[nodiscard]] Activity word_activity(const Machine& machine, const ResourceMap& map, RankId rank,
+                                     int level);
+// The proxy thread of the receiver counts a put's immediate data.
+[[nodiscard]] Activity count_activity(const Machine& machine, const ResourceMap& map, RankId rank,
+                                      int level);
 
 // Takes `rate` more of a resource; a resource is there once.
 void add_use(Activity& activity, std::int32_t resource, double rate);

@@ -5,6 +5,11 @@
 namespace harpe {
 namespace {
 
+bool belongs_to_a_word(ActivityRole role) {
+  return role == ActivityRole::Post || role == ActivityRole::Fence || role == ActivityRole::Word ||
+         role == ActivityRole::Order || role == ActivityRole::Count;
+}
+
 class Walker {
  public:
   Walker(const Plan& plan, const Machine& machine, const BuiltWorkload& built, const EngineRun& run)
@@ -73,7 +78,7 @@ class Walker {
   [[nodiscard]] Spending spending(std::int32_t at) const {
     const BuiltActivity& of = built_.of[static_cast<std::size_t>(at)];
     if (of.role == ActivityRole::Issue) return Spending::Launch;
-    if (of.role == ActivityRole::Post || of.role == ActivityRole::Fence) return Spending::Message;
+    if (belongs_to_a_word(of.role)) return Spending::Message;
     if (!of.task.valid()) return Spending::Signal;
     switch (plan_.tasks[of.task.index()].kind) {
       case TaskKind::Entry:
@@ -117,6 +122,9 @@ class Walker {
     std::string text = name(of.task);
     if (of.role == ActivityRole::Post) return "post of " + text;
     if (of.role == ActivityRole::Fence) return "fence behind " + text;
+    if (of.role == ActivityRole::Word) return "word behind " + text;
+    if (of.role == ActivityRole::Order) return "words held back behind " + text;
+    if (of.role == ActivityRole::Count) return "count of " + text;
     if (of.role == ActivityRole::Issue) return "launch of " + text;
     if (const Resource* const resource = pace(at)) {
       if (resource->kind != ResourceKind::Sm) text += ": " + name_of(machine_, *resource);

@@ -38,6 +38,7 @@ class Engine {
   explicit Engine(const Workload& workload)
       : workload_(workload),
         shares_(workload),
+        pools_(static_cast<std::size_t>(workload.lanes)),
         progress_(workload.activities.size()),
         next_in_lane_(workload.activities.size(), -1) {
     run_.spans.resize(workload.activities.size());
@@ -77,7 +78,7 @@ class Engine {
     std::vector<std::int32_t> last(static_cast<std::size_t>(workload_.lanes), -1);
     for (std::int32_t i = 0; i < count(); ++i) {
       const std::int32_t lane = activity(i).lane;
-      if (lane == kNoLane) continue;
+      if (lane == kNoLane || is_pool(workload_, lane)) continue;
       std::int32_t& before = last[static_cast<std::size_t>(lane)];
       if (before >= 0) {
         next_in_lane_[static_cast<std::size_t>(before)] = i;
@@ -104,7 +105,9 @@ class Engine {
 
   // An event may be stale: what it announced was moved by a change of speed.
   void take(std::int32_t i) {
-    if (at(i).phase == Phase::Starting) {
+    if (at(i).phase == Phase::Waiting) {
+      open_pools_.push_back(activity(i).lane);
+    } else if (at(i).phase == Phase::Starting) {
       begin(i);
     } else if (at(i).phase == Phase::Running && at(i).end == now_) {
       stop(i);
@@ -115,7 +118,11 @@ class Engine {
 
   // Everything that happens at this moment, then what it changes in the speeds.
   void run_due() {
-    while (!due_.empty()) {
+    while (!due_.empty() || !open_pools_.empty()) {
+      if (due_.empty()) {
+        admit(open_pools_.back());
+        continue;
+      }
       const std::int32_t i = due_.back();
       due_.pop_back();
       begin(i);
@@ -125,8 +132,41 @@ class Engine {
     }
   }
 
-  // `ready` is final: the last of what it waited for is over.
+  // `ready` is final: the last of what it waited for is over, but in a pool, where a server must be
+  // free too.
   void make_ready(std::int32_t i) {
+    if (!is_pool(workload_, activity(i).lane)) {
+      start(i);
+      return;
+    }
+    const std::int32_t lane = activity(i).lane;
+    pools_[static_cast<std::size_t>(lane)].waiting.push({span(i).ready, i});
+    open_pools_.push_back(lane);
+  }
+
+  // Whoever is ready takes a free server. Only once nothing else happens at this moment, so that
+  // the order of events within it does not count. Ready in the future: nothing to do until then.
+  void admit(std::int32_t lane) {
+    open_pools_.pop_back();
+    Pool& pool = pools_[static_cast<std::size_t>(lane)];
+    while (pool.busy < workload_.servers[static_cast<std::size_t>(lane)] && !pool.waiting.empty()) {
+      const Event next = pool.waiting.top();
+      if (next.time > now_) {
+        events_.push({next.time, next.activity});
+        return;
+      }
+      pool.waiting.pop();
+      ++pool.busy;
+      if (next.time < now_) {
+        span(next.activity).cause = pool.freed_by;
+        span(next.activity).kind = WaitKind::Lane;
+        span(next.activity).ready = now_;
+      }
+      start(next.activity);
+    }
+  }
+
+  void start(std::int32_t i) {
     const Picoseconds begins = span(i).ready + activity(i).start;
     at(i).phase = Phase::Starting;
     if (begins == now_) {
@@ -191,6 +231,12 @@ class Engine {
     ++over_;
     span(i).end = now_;
     run_.total = std::max(run_.total, now_);
+    if (is_pool(workload_, activity(i).lane)) {
+      Pool& pool = pools_[static_cast<std::size_t>(activity(i).lane)];
+      --pool.busy;
+      pool.freed_by = i;
+      open_pools_.push_back(activity(i).lane);
+    }
     const std::int32_t next = next_in_lane_[static_cast<std::size_t>(i)];
     if (next >= 0) release(next, i, now_, WaitKind::Lane);
     const auto first = static_cast<std::size_t>(first_after_[static_cast<std::size_t>(i)]);
@@ -224,8 +270,17 @@ class Engine {
     }
   }
 
+  // A lane that is no queue.
+  struct Pool {
+    std::priority_queue<Event, std::vector<Event>, std::greater<>> waiting;  // by readiness
+    std::int32_t busy = 0;
+    std::int32_t freed_by = -1;  // whose end let the next in
+  };
+
   const Workload& workload_;
   Shares shares_;
+  std::vector<Pool> pools_;               // per lane
+  std::vector<std::int32_t> open_pools_;  // in which someone may begin now
   std::vector<Progress> progress_;
   std::vector<std::int32_t> next_in_lane_;  // per activity, or -1
   std::vector<std::int32_t> first_after_;   // per activity: into after_

@@ -25,12 +25,12 @@ struct EngineRun {
   friend bool operator==(const EngineRun&, const EngineRun&) = default;
 };
 
-// Runs the workload: lanes are FIFO, an activity starts when its dependencies are over, and running
-// ones share resources max-min fairly on the fraction of their full speed (progressive filling),
-// shares changing at every start and end. Deterministic; equal inputs give equal picoseconds.
-// A completion is rounded up to the next picosecond, but for kRounding: what the order of summing
-// costs does not count.
-// Requires: dependencies and lane order have no cycle, rates and capacities are above 0 (HP_CHECK).
+// Runs the workload: lanes are FIFO, but for pools, an activity starts when its dependencies are
+// over, and running ones share resources max-min fairly on the fraction of their full speed
+// (progressive filling), shares changing at every start and end. Deterministic; equal inputs give
+// equal picoseconds. A completion is rounded up to the next picosecond, but for kRounding: what the
+// order of summing costs does not count. Requires: dependencies and lane order have no cycle, rates
+// and capacities are above 0 (HP_CHECK).
 constexpr double kRounding = 1e-3;  // picoseconds
 [[nodiscard]] EngineRun run_workload(const Workload& workload);
 

@@ -222,6 +222,7 @@ std::int32_t cause_of(const Waits& waits, const Quotient& quotient, std::int32_t
 }  // namespace
 
 std::optional<Quotient> fold(const Workload& workload) {
+  if (!workload.servers.empty()) return std::nullopt;
   const Waits waits = waits_of(workload);
   Refinement refinement(workload, waits);
   const auto most = static_cast<std::int32_t>(workload.activities.size() / 2);

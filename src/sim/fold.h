@@ -22,7 +22,8 @@ struct Quotient {
   std::vector<std::int32_t> representative;  // per class: its first activity
 };
 
-// The coarsest such classes; none where they are not at least twice as few as activities.
+// The coarsest such classes; none where they are not at least twice as few as activities, or where
+// a lane is a pool: who goes first there is decided among alike.
 [[nodiscard]] std::optional<Quotient> fold(const Workload& workload);
 
 // What the whole workload does, given what its quotient does.

@@ -61,6 +61,15 @@ struct Workload {
   std::vector<Activity> activities;  // those of one lane run in the order of their indices
   std::vector<Dependency> dependencies;
   std::int32_t lanes = 0;
+  // Per lane, where it is not a queue: how many of its activities run at a time, those first that
+  // were ready first, and of these the one of least index. Lanes beyond the list, and those of 0,
+  // are queues.
+  std::vector<std::int32_t> servers;
 };
+
+[[nodiscard]] inline bool is_pool(const Workload& workload, std::int32_t lane) {
+  const auto at = static_cast<std::size_t>(lane);
+  return lane != kNoLane && at < workload.servers.size() && workload.servers[at] > 0;
+}
 
 }  // namespace harpe

@@ -12,7 +12,8 @@ std::string describe(const Plan& plan, const Words& words, const Order& order, s
   const std::string signal = "sync " + std::to_string(id) + " from " + words.task(sync.from);
   if (!sync.fence) return signal + " has no fence";
   const std::string policy = " has `fence " + std::string(print(*sync.fence)) + "`";
-  if (*sync.fence == Fence::Put) return signal + policy + ", which covers that put alone";
+  const bool alone = *sync.fence == Fence::Put || *sync.fence == Fence::Imm;
+  if (alone && sync.from.value != put) return signal + policy + ", which covers that put alone";
   const std::string own = std::to_string(order.destination_of(sync.from.value));
   if (order.destination_of(put) != order.destination_of(sync.from.value)) {
     return signal + policy + ", which covers puts to rank " + own + ", and this one goes to rank " +

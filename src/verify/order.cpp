@@ -54,7 +54,8 @@ class OrderBuilder {
       out_.destination_.push_back(puts ? harpe::destination_of(plan_, task).value : -1);
     }
     for (const Sync& sync : plan_.syncs) {
-      const bool one = sync.kind != SyncKind::Event && sync.fence == Fence::Put;
+      const bool one =
+          sync.kind != SyncKind::Event && (sync.fence == Fence::Put || sync.fence == Fence::Imm);
       if (one && out_.is_put(sync.from.value)) singly[lane_of(sync.from)] = true;
     }
     std::map<std::pair<std::size_t, std::int32_t>, std::int32_t> known;  // (lane, destination)
@@ -152,15 +153,27 @@ class OrderBuilder {
     return plan_.tasks[task.index()].lane.index();
   }
 
-  // `nic` delegates the order to the connection to one rank: a word to another takes another way.
+  // What a NIC orders it orders on the connection to one rank: a word to another takes another way.
   [[nodiscard]] Covers covers_of(const Sync& sync) const {
     if (!out_.is_put(sync.from.value)) return Covers::Completion;
     if (sync.kind == SyncKind::Event) return Covers::Lane;
     if (!sync.fence) return Covers::Nothing;
-    if (*sync.fence == Fence::Put) return Covers::Put;
     const bool same_way =
         plan_.lanes[lane_of(sync.to)].rank.value == out_.destination_of(sync.from.value);
-    return *sync.fence == Fence::Dest || same_way ? Covers::Destination : Covers::Nothing;
+    switch (*sync.fence) {
+      case Fence::Put:
+        return Covers::Put;
+      case Fence::Dest:
+        return Covers::Destination;
+      case Fence::Nic:
+      case Fence::Batch:
+        return same_way ? Covers::Destination : Covers::Nothing;
+      case Fence::Epoch:
+        return Covers::Lane;
+      case Fence::Imm:
+        return same_way ? Covers::Put : Covers::Nothing;
+    }
+    return Covers::Nothing;
   }
 
   void add(std::int32_t from, std::int32_t to, Covers covers) {

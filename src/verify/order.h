@@ -14,10 +14,11 @@ namespace harpe::verifier {
 // itself (commir.md 7.3). All but the first only behind a put.
 enum class Covers : std::uint8_t {
   Completion,   // the origin, and all before it on its lane
-  Lane,         // an event or a barrier behind a put: all puts of the lane so far have arrived
-  Destination,  // `fence dest`, `nic`: the put and all earlier ones of its lane to the same rank
-                // have
-  Put,          // `fence put`: that one has
+  Lane,         // an event or a barrier behind a put, `fence epoch`: all puts of the lane so far
+                // have arrived
+  Destination,  // `fence dest`, `nic`, `batch`: the put and all earlier ones of its lane to the
+                // same rank have
+  Put,          // `fence put`, `imm`: that one has
   Nothing,      // lane order, or a word without a fence: it was posted
 };
 

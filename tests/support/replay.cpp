@@ -143,8 +143,12 @@ class Machine {
     if (drains) return arrivals_up_to(from, false);
     const RankId rank = plan_.lanes[plan_.tasks[to].lane.index()].rank;
     const bool same_way = destination_of(plan_, plan_.tasks[from]) == rank;
-    if (!fence || (*fence == Fence::Nic && !same_way)) return {from};
-    return *fence == Fence::Put ? std::set{arrival_of(from)} : arrivals_up_to(from, true);
+    // Only the destination is told by immediate data, or ordered with by a NIC.
+    const bool of_nic = fence == Fence::Nic || fence == Fence::Batch || fence == Fence::Imm;
+    if (!fence || (of_nic && !same_way)) return {from};
+    if (*fence == Fence::Epoch) return arrivals_up_to(from, false);
+    const bool alone = *fence == Fence::Put || *fence == Fence::Imm;
+    return alone ? std::set{arrival_of(from)} : arrivals_up_to(from, true);
   }
 
   [[nodiscard]] std::vector<std::set<std::size_t>> waits() const {

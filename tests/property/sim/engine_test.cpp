@@ -122,6 +122,50 @@ TEST_F(EngineLaws, every_wait_has_its_cause) {
   });
 }
 
+// Some lanes as pools: never more at a time than servers, nobody waits beside a free one, and who
+// was ready first goes first.
+TEST(EnginePools, serve_who_is_ready_in_that_order) {
+  for (std::uint64_t seed = 0; seed < kSeeds; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    Workload workload = random_workload(seed, {});
+    workload.servers = {static_cast<std::int32_t>(1 + seed % 3), 0, 2};
+    workload.servers.resize(static_cast<std::size_t>(workload.lanes), 0);
+    const EngineRun run = run_workload(workload);
+    ASSERT_EQ(run, run_workload(workload));
+    std::vector<Picoseconds> known(run.spans.size());  // when all it waits for was over
+    for (const Dependency& edge : workload.dependencies) {
+      Picoseconds& own = known[static_cast<std::size_t>(edge.after)];
+      own = std::max(own, run.spans[static_cast<std::size_t>(edge.before)].end + edge.delay);
+    }
+    for (std::size_t i = 0; i < run.spans.size(); ++i) {
+      const std::int32_t lane = workload.activities[i].lane;
+      if (!is_pool(workload, lane)) continue;
+      const Span& span = run.spans[i];
+      ASSERT_GE(span.ready, known[i]);
+      std::int64_t busy = 0;    // with others, just before it was let in
+      std::int64_t beside = 0;  // and just after
+      for (std::size_t j = 0; j < run.spans.size(); ++j) {
+        const Span& other = run.spans[j];
+        if (j == i || workload.activities[j].lane != lane) continue;
+        if (known[j] < known[i]) {
+          ASSERT_LE(other.ready, span.ready);
+        }
+        if (other.ready < span.ready && other.end >= span.ready) ++busy;
+        if (other.ready <= span.ready && other.end > span.ready) ++beside;
+      }
+      const auto servers = workload.servers[static_cast<std::size_t>(lane)];
+      if (span.end > span.ready) {
+        ASSERT_LT(beside, servers);
+      }
+      if (span.ready > known[i]) {
+        ASSERT_EQ(span.kind, WaitKind::Lane);
+        ASSERT_EQ(span.ready, run.spans[static_cast<std::size_t>(span.cause)].end);
+        ASSERT_GE(busy, servers);
+      }
+    }
+  }
+}
+
 TEST_F(EngineLaws, equal_inputs_give_equal_picoseconds) {
   for_all([](const Workload& workload, const EngineRun& run) {
     ASSERT_EQ(run, run_workload(workload));

@@ -320,7 +320,8 @@ class Mutator {
       return true;
     });
     add("weaken-fence", words, [](Plan& plan, std::size_t id) {
-      const bool is_least = plan.syncs[id].fence == Fence::Put;
+      const bool is_least =
+          plan.syncs[id].fence == Fence::Put || plan.syncs[id].fence == Fence::Imm;
       plan.syncs[id].fence = Fence::Put;
       return !is_least;
     });

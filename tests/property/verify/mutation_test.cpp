@@ -71,6 +71,42 @@ commir nic_push for gemm on three {
     leaf
   }
 }
+commir epoch_push for gemm on three {
+  split M = m0:3 * m1:2 * m2:_
+  split N = n0:3 * n1:_
+  place a[m0@x]
+  place b[n0@x]
+  place c[n0@x]
+  nest mm {
+    par n0 on x
+    stage a over x direct by src grain m1 via proxy signal flag fence epoch
+    leaf
+  }
+}
+commir batch_push for gemm on three {
+  split M = m0:3 * m1:2 * m2:_
+  split N = n0:3 * n1:_
+  place a[m0@x]
+  place b[n0@x]
+  place c[n0@x]
+  nest mm {
+    par n0 on x
+    stage a over x direct by src grain m1 via proxy signal flag fence batch
+    leaf
+  }
+}
+commir imm_push for gemm on three {
+  split M = m0:3 * m1:2 * m2:_
+  split N = n0:3 * n1:_
+  place a[m0@x]
+  place b[n0@x]
+  place c[n0@x]
+  nest mm {
+    par n0 on x
+    stage a over x direct by src grain m1 via proxy signal flag fence imm
+    leaf
+  }
+}
 commir put_push for gemm on three {
   split M = m0:3 * m1:2 * m2:_
   split N = n0:3 * n1:_
@@ -156,7 +192,7 @@ const std::vector<Lowered>& lowered_examples() {
 }
 
 TEST(Mutation, starts_from_plans_that_verify) {
-  EXPECT_EQ(lowered_examples().size(), 36U);
+  EXPECT_EQ(lowered_examples().size(), 39U);
   for (const Lowered& lowered : lowered_examples()) {
     const auto result = verify(lowered.plan);
     EXPECT_TRUE(result.ok()) << lowered.name << ": " << render(result.error());

@@ -385,7 +385,8 @@ class Producer {
     move.via = any(std::vector<Via>{Via::Ce, Via::Ce, Via::Sm, Via::Nccl, Via::Proxy});
     if (move.via == Via::Proxy) {
       move.by = Initiator::Src;
-      move.fence = any(std::vector<Fence>{Fence::Put, Fence::Dest, Fence::Nic});
+      move.fence = any(std::vector<Fence>{Fence::Put, Fence::Dest, Fence::Nic, Fence::Batch,
+                                          Fence::Epoch, Fence::Imm});
     }
     if (move.how == How::Inline) move.via = Via::Sm;
     if (kind == MoveKind::Drain || !chance(0.35)) return move;

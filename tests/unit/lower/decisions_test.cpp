@@ -223,7 +223,8 @@ constexpr const char* kPush =
 TEST(Decisions, words_behind_puts_state_their_fence) {
   for (const auto& [text, fence] :
        {std::pair(" fence dest", Fence::Dest), std::pair(" fence nic", Fence::Nic),
-        std::pair("", Fence::Put)}) {
+        std::pair(" fence batch", Fence::Batch), std::pair(" fence epoch", Fence::Epoch),
+        std::pair(" fence imm", Fence::Imm), std::pair("", Fence::Put)}) {
     const Plan plan =
         expect_plan(gemm(12, 12, 8, "x:3", kPush + std::string(text) + "\n    leaf\n  }\n"));
     int words = 0;

@@ -148,7 +148,8 @@ TEST_F(Puts, are_posted_one_by_one_and_travel_beside_each_other) {
 TEST_F(Puts, cost_what_their_fences_do) {
   std::map<Fence, Picoseconds> times;
   std::map<Fence, std::int64_t> fences;
-  for (const Fence fence : {Fence::Put, Fence::Dest, Fence::Nic}) {
+  for (const Fence fence :
+       {Fence::Put, Fence::Dest, Fence::Nic, Fence::Batch, Fence::Epoch, Fence::Imm}) {
     set_fences(fence);
     const BuiltRun run = run_plan(plan, machine, {});
     times[fence] = run.engine.total;
@@ -160,6 +161,62 @@ TEST_F(Puts, cost_what_their_fences_do) {
   EXPECT_EQ(fences[Fence::Nic], 0);
   EXPECT_LT(times[Fence::Nic], times[Fence::Dest]);
   EXPECT_LT(times[Fence::Dest], times[Fence::Put]);
+  EXPECT_LT(fences[Fence::Epoch], fences[Fence::Dest]);
+  EXPECT_EQ(fences[Fence::Batch], 0);
+  EXPECT_EQ(fences[Fence::Imm], 0);
+  EXPECT_EQ(times[Fence::Batch], times[Fence::Nic]);  // words are free, and so is their order
+  EXPECT_EQ(times[Fence::Imm], times[Fence::Nic]);
+}
+
+// What a machine says of words, of the NIC's order and of the receiver is paid where it is used.
+TEST_F(Puts, pay_for_words_for_their_order_and_for_counting) {
+  machine.levels[1].proxy_word = us(1);
+  machine.levels[1].proxy_count = us(1);
+  machine.levels[1].nic_drain = us(50);
+  machine.completions.push_back({.level = "rail", .groups = 4, .time = us(30), .from = {}});
+  std::map<Fence, Picoseconds> times;
+  std::map<ActivityRole, std::int64_t> roles;
+  for (const Fence fence : {Fence::Put, Fence::Nic, Fence::Imm, Fence::Batch}) {
+    set_fences(fence);
+    const BuiltRun run = run_plan(plan, machine, {});
+    times[fence] = run.engine.total;
+    for (const ActivityRole role : {ActivityRole::Word, ActivityRole::Count}) {
+      roles[role] += count(run.built, role);
+    }
+  }
+  EXPECT_EQ(roles[ActivityRole::Word], 3 * puts());
+  EXPECT_EQ(roles[ActivityRole::Count], puts());
+  EXPECT_LT(times[Fence::Imm], times[Fence::Batch]);
+  EXPECT_LE(times[Fence::Batch], times[Fence::Nic]);
+}
+
+// The bytes that cross between nodes: in all, and of the GPU that sends most.
+struct Crossed {
+  double all = 0;
+  double most = 0;
+};
+Crossed crossed_of(const std::string& schedule) {
+  const Plan plan = plan_of("attention", {"seq=4096", "heads=16"}, "node=2,gpu=8", schedule);
+  std::map<std::int32_t, double> sent;
+  Crossed crossed;
+  for (const Task& task : plan.tasks) {
+    if (task.kind != TaskKind::Copy || task.bytes == 0) continue;
+    const RankId from = plan.allocs[task.reads.front().alloc.index()].rank;
+    const RankId to = plan.allocs[task.writes.front().alloc.index()].rank;
+    if (from.value / 8 == to.value / 8) continue;
+    crossed.all += static_cast<double>(task.bytes);
+    crossed.most = std::max(crossed.most, sent[from.value] += static_cast<double>(task.bytes));
+  }
+  return crossed;
+}
+
+// All 15 blocks of others pass the one GPU of each node that is next to the other; every GPU sends
+// its own once.
+TEST(Build, a_double_ring_crosses_nodes_with_a_fifteenth_of_what_a_ring_does) {
+  const Crossed flat = crossed_of("ring");
+  const Crossed nested = crossed_of("double_ring");
+  EXPECT_DOUBLE_EQ(nested.most * 15, flat.most);
+  EXPECT_DOUBLE_EQ(nested.all * 30, flat.all * 16);
 }
 
 TEST(Build, without_launches_nothing_starts_late) {

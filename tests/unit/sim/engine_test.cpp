@@ -54,6 +54,36 @@ TEST(Engine, an_activity_takes_its_start_and_its_work) {
   EXPECT_EQ(run.spans[0].cause, -1);
 }
 
+// Two at a time, those first that were ready first; who is let in says whose end let it.
+TEST(Engine, a_pool_runs_in_the_order_of_readiness) {
+  Builder b;
+  const std::int32_t pool = b.lane();
+  b.workload.servers = {2};
+  const std::int32_t late = b.activity(kNoLane, 3);
+  const std::int32_t last = b.activity(pool, 5);  // ready at 3
+  const std::int32_t first = b.activity(pool, 10);
+  const std::int32_t second = b.activity(pool, 4);
+  const std::int32_t third = b.activity(pool, 2);
+  b.depend(late, last);
+  const EngineRun run = run_workload(b.workload);
+  EXPECT_EQ(ends(run), (std::vector<std::int64_t>{3, 11, 10, 4, 6}));
+  EXPECT_EQ(run.spans[static_cast<std::size_t>(third)].cause, second);
+  EXPECT_EQ(run.spans[static_cast<std::size_t>(third)].kind, WaitKind::Lane);
+  EXPECT_EQ(run.spans[static_cast<std::size_t>(last)].cause, third);
+  EXPECT_EQ(run.spans[static_cast<std::size_t>(first)].cause, -1);
+}
+
+// A server that nobody ready wants waits for whoever is known to become so.
+TEST(Engine, a_pool_waits_for_delays) {
+  Builder b;
+  const std::int32_t pool = b.lane();
+  b.workload.servers = {1};
+  const std::int32_t before = b.activity(kNoLane, 1);
+  b.depend(before, b.activity(pool, 2), 4);
+  b.depend(before, b.activity(pool, 3), 2);
+  EXPECT_EQ(ends(run_workload(b.workload)), (std::vector<std::int64_t>{1, 8, 6}));
+}
+
 TEST(Engine, a_lane_runs_in_the_order_of_indices) {
   Builder b;
   const std::int32_t lane = b.lane();

@@ -17,7 +17,8 @@ const std::string kUncovered =
 const std::string kHint = "; state a fence policy that covers the put";
 
 TEST(Fences, order_a_word_behind_a_put) {
-  for (const Fence fence : {Fence::Put, Fence::Dest, Fence::Nic}) {
+  for (const Fence fence :
+       {Fence::Put, Fence::Dest, Fence::Nic, Fence::Batch, Fence::Epoch, Fence::Imm}) {
     PushGemm p;
     for (Sync& sync : p.hand.plan.syncs) {
       if (sync.fence) sync.fence = fence;
@@ -46,6 +47,30 @@ TEST(Fences, put_covers_one_put) {
                 "sync 18 from task 8 (copy on rank 2) has `fence put`, which covers that "
                 "put alone" +
                 kHint);
+}
+
+TEST(Fences, imm_covers_its_own_put) {
+  EXPECT_EQ(finding_behind_the_next_put(Fence::Imm),
+            kUncovered +
+                "sync 18 from task 8 (copy on rank 2) has `fence imm`, which covers that "
+                "put alone" +
+                kHint);
+}
+
+TEST(Fences, epoch_covers_puts_to_all_ranks) {
+  EXPECT_EQ(finding_behind_the_next_put(Fence::Epoch), "verified");
+}
+
+// Whoever is not put to gets no immediate data, and no NIC orders a word on another connection.
+TEST(Fences, batch_and_imm_cover_only_for_the_rank_that_is_put_to) {
+  for (const Fence fence : {Fence::Batch, Fence::Imm}) {
+    PushGemm p;
+    p.hand.signal(TaskId(5), TaskId(15)).fence = fence;
+    Task& put = p.hand.at(TaskId(5));
+    const AllocId away = p.hand.at(TaskId(8)).writes[0].alloc;
+    put.writes[0].alloc = away;  // to rank 1, while rank 0 waits for its word
+    EXPECT_NE(finding(p.hand.plan), "verified") << print(fence);
+  }
 }
 
 TEST(Fences, dest_covers_puts_to_one_rank) {

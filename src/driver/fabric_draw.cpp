@@ -1,0 +1,108 @@
+#include <algorithm>
+#include <string>
+
+#include "driver/fabric.h"
+
+namespace harpe {
+namespace {
+
+constexpr std::int64_t kColumns = 96;
+constexpr Burst kDrawn{.messages = 6, .destinations = 3, .bytes = 4096};
+
+struct Drawn {
+  const PutPolicy* policy = nullptr;
+  ExchangeWorkload exchange;
+  EngineRun run;
+};
+
+class Canvas {
+ public:
+  explicit Canvas(Picoseconds whole) : whole_(whole) {}
+
+  // From one moment to another; at least one column.
+  static void fill(std::string& row, std::int64_t first, std::int64_t last, char mark) {
+    for (std::int64_t at = first; at < std::max(last, first + 1) && at < kColumns; ++at) {
+      row[static_cast<std::size_t>(at)] = mark;
+    }
+  }
+  [[nodiscard]] std::int64_t column(Picoseconds time) const {
+    return time.value * kColumns / std::max<std::int64_t>(1, whole_.value);
+  }
+
+  [[nodiscard]] std::string draw(const Drawn& drawn) const {
+    std::string lane(kColumns, ' ');
+    std::string wire(kColumns, ' ');
+    std::string seen(kColumns, ' ');
+    Picoseconds free;
+    for (std::size_t i = 0; i < drawn.exchange.roles.size(); ++i) {
+      const Span& span = drawn.run.spans[i];
+      const std::int64_t end = column(span.end);
+      switch (drawn.exchange.roles[i]) {
+        case ActivityRole::Post:
+          fill(lane, column(span.begin), end, 'p');
+          break;
+        case ActivityRole::Word:
+          fill(lane, column(span.begin), end, 'w');
+          break;
+        case ActivityRole::Fence:
+          fill(lane, column(free), end, 'F');
+          break;
+        case ActivityRole::Work:
+          fill(wire, column(span.begin), end, '=');
+          break;
+        case ActivityRole::Order:
+          fill(wire, end, end, '|');
+          break;
+        case ActivityRole::Count:
+        case ActivityRole::Issue:
+        case ActivityRole::Arrive:
+        case ActivityRole::Join:
+          break;
+      }
+      if (drawn.exchange.workload.activities[i].lane == 0) free = span.end;
+    }
+    for (const Dependency& edge : drawn.exchange.workload.dependencies) {
+      if (edge.kind != WaitKind::Signal) continue;
+      const Picoseconds when =
+          drawn.run.spans[static_cast<std::size_t>(edge.before)].end + edge.delay;
+      fill(seen, std::min(column(when), kColumns - 1), 0, '*');
+    }
+    std::string name(drawn.policy->name);
+    name.resize(6, ' ');
+    return name + "lane |" + lane + "|\n      wire |" + wire + "|\n      seen |" + seen + "|\n";
+  }
+
+ private:
+  Picoseconds whole_;
+};
+
+}  // namespace
+
+Checked<std::string> draw_bursts(const Machine& machine, const FabricQuestion& question) {
+  std::string out;
+  for (const std::int64_t nodes : question.nodes) {
+    HP_TRY(const Fabric fabric, find_fabric(machine, nodes));
+    FabricRuns runs(machine);
+    std::vector<Drawn> all;
+    Picoseconds longest;
+    for (const PutPolicy* policy : question.policies) {
+      if (nodes < 2 || !runs.has(*policy)) continue;
+      Drawn drawn{.policy = policy, .exchange = build_burst(fabric, *policy, kDrawn), .run = {}};
+      drawn.run = run_workload(drawn.exchange.workload);
+      longest = std::max(longest, drawn.run.total);
+      all.push_back(std::move(drawn));
+    }
+    if (all.empty()) continue;
+    out += std::to_string(kDrawn.messages) + " puts of " +
+           std::to_string(static_cast<std::int64_t>(kDrawn.bytes)) + " bytes to " +
+           std::to_string(kDrawn.destinations) + " GPUs, " + std::to_string(nodes) +
+           " nodes; a line is " + std::to_string(longest.value / 1'000'000) +
+           " us\np post, F drain, w word, = on the wire, | let go by the NIC, * seen\n\n";
+    const Canvas canvas(longest);
+    for (const Drawn& drawn : all) out += canvas.draw(drawn);
+    out += "\n";
+  }
+  return out;
+}
+
+}  // namespace harpe

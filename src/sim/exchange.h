@@ -1,0 +1,90 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "ir/form.h"
+#include "machine/machine.h"
+#include "sim/engine.h"
+#include "sim/puts.h"
+#include "sim/workload.h"
+#include "support/diag.h"
+
+namespace harpe {
+
+// What GPUs of several nodes exchange through NICs, without a plan: as large as plans are not, and
+// with tiles that run as what they wait for arrives. Made of the same activities as plans
+// (sim/cost.h, sim/puts.h) and run by the same engine. All GPUs do the same, each towards the
+// others as seen from itself, so that one stands for all (docs/fabric.md).
+
+// How puts are told: the words of `harpe fabric --policy`.
+struct PutPolicy {
+  std::string_view name;
+  std::string_view summary;
+  Via via = Via::Proxy;        // or Ibgda
+  std::optional<Fence> fence;  // none: puts alone, which nobody is told of
+};
+[[nodiscard]] std::span<const PutPolicy> all_put_policies();
+[[nodiscard]] const PutPolicy* find_put_policy(std::string_view name);
+
+// The GPUs of the first `nodes` groups of the level at which NICs are.
+struct Fabric {
+  const Machine* machine = nullptr;
+  int level = 0;
+  std::int64_t nodes = 2;
+  std::int64_t gpus = 1;  // of a node
+  [[nodiscard]] std::int64_t ranks() const { return nodes * gpus; }
+};
+// The innermost level with a line for the policy's transport; all policies' for none. Errors: M117
+// too few nodes, M118 no NIC at any level.
+[[nodiscard]] Checked<Fabric> find_fabric(const Machine& machine, std::int64_t nodes);
+
+// Which GPUs are simulated.
+enum class Stand : std::uint8_t {
+  One,   // one for all
+  Each,  // every one by itself; the times are the same
+};
+
+// Every GPU puts `messages` of `bytes` each to `destinations` GPUs of other nodes, as many to each.
+struct Burst {
+  std::int64_t messages = 1;
+  std::int64_t destinations = 1;
+  double bytes = 0;
+};
+
+// A layer of experts: every GPU has `tokens` of its own, each going to `topk` of `experts`, which
+// are spread evenly, and so are choices.
+struct ExpertLayer {
+  std::int64_t hidden = 0;
+  std::int64_t inter = 0;
+  std::int64_t experts = 0;
+  std::int64_t topk = 0;
+  std::int64_t tokens = 0;
+  Picoseconds per_tile = {};  // of a GPU, beyond its products: what the kernel that runs it costs
+  [[nodiscard]] std::int64_t rows() const;  // of one GPU for one expert: at least 1
+};
+
+struct ExchangeWorkload {
+  Workload workload;
+  std::vector<ActivityRole> roles;  // per activity
+  std::vector<std::int32_t> tiles;  // of the first GPU's products
+  double tile_seconds = 0;          // of them all, alone
+};
+[[nodiscard]] ExchangeWorkload build_burst(const Fabric& fabric, const PutPolicy& policy,
+                                           const Burst& burst, Stand stand = Stand::One);
+// Dispatch, the experts' tiles as they are released by what arrives, and combine, in one persistent
+// kernel: a put per expert out, a put per tile of 128 rows back (docs/fabric.md).
+[[nodiscard]] ExchangeWorkload build_layer(const Fabric& fabric, const PutPolicy& policy,
+                                           const ExpertLayer& layer, Stand stand = Stand::One);
+
+struct ExchangeTimes {
+  Picoseconds total;   // until the last has seen its last word, or has its last result
+  Picoseconds fences;  // of one GPU's lane of puts: waiting for drains, and draining
+  double busy = 0;     // of one GPU's multiprocessors with products, of the total
+};
+[[nodiscard]] ExchangeTimes run_exchange(const ExchangeWorkload& exchange);
+
+}  // namespace harpe

@@ -1,0 +1,204 @@
+#include "sim/puts.h"
+
+#include <algorithm>
+
+#include "support/check.h"
+
+namespace harpe {
+
+// A kernel's words are on the connection of their puts: nothing needs a drain but an epoch.
+Fence PutLane::fence_of(const PutOrder& order) const {
+  if (options_.poster == Poster::Proxy) return *order.fence;
+  if (*order.fence == Fence::Put) return Fence::Nic;
+  return *order.fence == Fence::Dest ? Fence::Batch : *order.fence;
+}
+
+RankId PutLane::batch_of(const PutOrder& order) const {
+  return fence_of(order) == Fence::Epoch ? RankId() : order.to;
+}
+
+// A put that waits for others ends a batch: what it waits for may follow from a word of the batch.
+bool PutLane::joins(const PutOrder& order) const {
+  if (open_.empty() || order.waits || !order.fence || fence_of(order) != policy_) return false;
+  return open_.contains(batch_of(order));
+}
+
+Activity PutLane::posting(int level) const {
+  if (!options_.posts) return {};
+  if (options_.poster == Poster::Proxy) return post_activity(machine_, map_, options_.rank, level);
+  return kernel_post_activity(machine_, map_, options_.rank, level);
+}
+
+PutLane::Posted PutLane::post(const PutOrder& order, const PutWriter& writer) {
+  if (!options_.counted && !joins(order)) end_batches(writer);
+  Pending put{.put = order.put, .to = order.to, .level = order.level, .alone = order.flight.work};
+  put.post = writer.add(posting(order.level), options_.lane, ActivityRole::Post, order.put);
+  put.flight = fly(order, put.post, writer);
+  at_[order.put] = all_.size();
+  all_.push_back(put);
+  if (order.fence && options_.fences) {
+    policy_ = fence_of(order);
+    open_[batch_of(order)].push_back(put);
+    const bool alone = policy_ == Fence::Put || policy_ == Fence::Nic || policy_ == Fence::Imm;
+    if (alone) end_batch(order.to, writer);
+  }
+  return {put.post, put.flight};
+}
+
+// In order on one connection, behind what the NIC holds back; beside all else.
+std::int32_t PutLane::fly(const PutOrder& order, std::int32_t post, const PutWriter& writer) {
+  Activity flight = order.flight;
+  const Picoseconds start = flight.start;
+  flight.start = {};
+  if (options_.poster == Poster::Kernel && posting(order.level).work.value > 0) {
+    std::erase_if(flight.uses, [&](const Use& use) {  // posting took them
+      return map_.list[static_cast<std::size_t>(use.resource)].kind == ResourceKind::Sm;
+    });
+  }
+  const std::int32_t flying = writer.add(std::move(flight), kNoLane, ActivityRole::Work, order.put);
+  writer.depend(post, flying, start);
+  const auto stand_behind = [&](const std::map<RankId, std::int32_t>& those) {
+    const auto found = those.find(order.to);
+    if (found != those.end()) writer.depend(found->second, flying, {});
+  };
+  stand_behind(last_to_);
+  stand_behind(held_to_);
+  if (held_ >= 0) writer.depend(held_, flying, {});
+  last_to_[order.to] = flying;
+  return flying;
+}
+
+void PutLane::end_batches(const PutWriter& writer) {
+  for (const auto& [to, batch] : open_) raise_words(batch, writer);
+  open_.clear();
+}
+
+void PutLane::end_batch(RankId to, const PutWriter& writer) {
+  const auto found = open_.find(to);
+  if (found == open_.end()) return;
+  raise_words(found->second, writer);
+  open_.erase(found);
+}
+
+void PutLane::raise_words(const Batch& batch, const PutWriter& writer) {
+  switch (policy_) {
+    case Fence::Put:
+    case Fence::Dest:
+    case Fence::Epoch:
+      drain(batch, writer);
+      break;
+    case Fence::Nic:
+    case Fence::Batch:
+      order_by_nic(batch, writer);
+      break;
+    case Fence::Imm:
+      for (const Pending& put : batch) count(put, writer);
+      break;
+  }
+}
+
+// The lane's own time per word; -1: none.
+std::int32_t PutLane::raise(const Pending& put, const PutWriter& writer) {
+  if (!options_.posts || options_.poster == Poster::Kernel) return -1;
+  Activity word = word_activity(machine_, map_, options_.rank, put.level);
+  if (word.work.value == 0) return -1;
+  return writer.add(std::move(word), options_.lane, ActivityRole::Word, put.put);
+}
+
+void PutLane::drain(const Batch& batch, const PutWriter& writer) {
+  const Pending& last = batch.back();
+  Activity fence;
+  if (options_.poster == Poster::Proxy) {
+    fence = fence_activity(machine_, map_, options_.rank, last.level);
+  }
+  const std::int32_t fenced =
+      writer.add(std::move(fence), options_.lane, ActivityRole::Fence, last.put);
+  const auto outstanding = static_cast<std::int64_t>(batch.size());
+  for (const Pending& put : batch) {
+    writer.depend(put.flight, fenced,
+                  completion_delay(machine_, map_, put.level, outstanding, put.alone));
+  }
+  for (const Pending& put : batch) {
+    const std::int32_t word = raise(put, writer);
+    word_[put.put] = word < 0 ? fenced : word;
+  }
+}
+
+// What the NIC holds the words of a batch behind: with a gap that later puts stand back for, where
+// the machine has one; else they follow the last flight as they are.
+std::int32_t PutLane::hold_back(const Pending& last, const PutWriter& writer) {
+  const MachineLevel& level = machine_.levels[static_cast<std::size_t>(last.level)];
+  if (level.nic_drain.value == 0 && level.nic_fence.value == 0) return -1;
+  const std::int32_t order = writer.add({}, kNoLane, ActivityRole::Order, last.put);
+  if (level.nic_drain.value > 0) {
+    for (; unheld_ < all_.size(); ++unheld_) {
+      writer.depend(all_[unheld_].flight, order, level.nic_drain);
+    }
+    if (held_ >= 0) writer.depend(held_, order, {});
+    held_ = order;
+  } else {
+    writer.depend(last.flight, order, level.nic_fence);
+    held_to_[last.to] = order;
+  }
+  return order;
+}
+
+void PutLane::order_by_nic(const Batch& batch, const PutWriter& writer) {
+  const Pending last = batch.back();
+  const std::int32_t order = hold_back(last, writer);
+  for (const Pending& put : batch) {
+    const std::int32_t word = raise(put, writer);
+    const std::int32_t behind = order < 0 ? last.flight : order;
+    if (word < 0) {
+      word_[put.put] = order < 0 ? put.flight : order;
+      continue;
+    }
+    // Posted by the lane and let go by the NIC. The first word is the one that it holds back.
+    const std::int32_t out = writer.add({}, kNoLane, ActivityRole::Order, put.put);
+    writer.depend(word, out, {});
+    writer.depend(behind, out, {});
+    word_[put.put] = out;
+    if (order >= 0 && put.put == batch.front().put) writer.depend(word, order, {});
+  }
+}
+
+void PutLane::count(const Pending& put, const PutWriter& writer) {
+  Activity counting = count_activity(machine_, map_, put.to, put.level);
+  if (counting.work.value == 0 || !options_.posts) {
+    word_[put.put] = put.flight;
+    return;
+  }
+  const std::int32_t counted =
+      writer.add(std::move(counting), kNoLane, ActivityRole::Count, put.put);
+  writer.depend(put.flight, counted, {});
+  word_[put.put] = counted;
+}
+
+std::int32_t PutLane::word_of(std::int32_t put) const {
+  const auto found = word_.find(put);
+  return found == word_.end() ? all_[at_.at(put)].flight : found->second;
+}
+
+std::int32_t PutLane::drained(std::int32_t put, const PutWriter& writer) {
+  const std::size_t last = at_.at(put);
+  const auto known = joins_.find(last);
+  if (known != joins_.end()) return known->second;
+  const std::int32_t join = writer.add({}, kNoLane, ActivityRole::Join, -1);
+  std::size_t next = 0;
+  const auto later = joins_.lower_bound(last);
+  if (later != joins_.begin()) {
+    const auto& [place, before] = *std::prev(later);
+    writer.depend(before, join, {});
+    next = place + 1;
+  }
+  for (; next <= last; ++next) {
+    const Pending& one = all_[next];
+    const bool asks = options_.fences && options_.posts;
+    writer.depend(one.flight, join,
+                  asks ? completion_delay(machine_, map_, one.level, 1, one.alone) : Picoseconds());
+  }
+  joins_.emplace(last, join);
+  return join;
+}
+
+}  // namespace harpe
