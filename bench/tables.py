@@ -59,13 +59,13 @@ def note_of(case):
 
 
 def row_of(document, case):
-    best = entry_of(case, case.get("schedule"))
+    memory = entry_of(case, case.get("schedule")).get("memory") or {}
     return Row(family=document["suite"], ranks=document["ranks"], case=case["case"],
                parameters=tuple(case.get("parameters", ())), ours=case.get("ours_us"),
                schedule=case.get("schedule") or "", theirs=case.get("baseline_us"),
                baseline=case.get("baseline") or "", limit=case.get("limit_us"),
-               predicted_bytes=best.get("memory_bytes", case.get("memory_bytes")),
-               measured_bytes=best.get("memory_measured_bytes", case.get("memory_measured_bytes")),
+               predicted_bytes=memory.get("planned_bytes"),
+               measured_bytes=memory.get("taken_bytes") or memory.get("allocated_bytes"),
                note=note_of(case))
 
 

@@ -275,14 +275,22 @@ Checked<Baselines> open_baselines(const BenchRequest& request, std::int64_t rank
 
 }  // namespace
 
-Checked<BenchReport> bench(Session& session, const BenchRequest& request,
-                           const BenchProgress& progress, const BenchSoFar& so_far) {
+Checked<std::vector<BenchCase>> cases_of(const BenchRequest& request) {
   HP_TRY(std::vector<BenchCase> cases, bench_cases(request.suite, request.backend.backend));
   if (!request.parameters.empty()) {
     BenchCase own{.name = "", .parameters = request.parameters};
     for (const std::string& word : own.parameters) own.name += (own.name.empty() ? "" : " ") + word;
     cases = {own};
   }
+  std::erase_if(cases, [&](const BenchCase& each) {
+    return each.name.find(request.only) == std::string::npos;
+  });
+  return cases;
+}
+
+Checked<BenchReport> bench(Session& session, const BenchRequest& request,
+                           const BenchProgress& progress, const BenchSoFar& so_far) {
+  HP_TRY(const std::vector<BenchCase> cases, cases_of(request));
   BenchReport report;
   HP_TRY(report.ranks, ranks_of(request));
   report.mesh = bench_axis(request.suite) + "=" + std::to_string(report.ranks);
@@ -290,7 +298,6 @@ Checked<BenchReport> bench(Session& session, const BenchRequest& request,
   report.libraries = baselines.ok() ? baselines->describe() : render_message(baselines.error());
   const Clock::time_point start = Clock::now();
   for (const BenchCase& what : cases) {
-    if (what.name.find(request.only) == std::string::npos) continue;
     if (std::chrono::duration<double>(Clock::now() - start).count() > request.budget_s) {
       BenchRow& row = report.rows.emplace_back();
       row.what = what;
