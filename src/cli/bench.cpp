@@ -192,11 +192,33 @@ Json to_json(const CommandLine& line, const BenchRequest& request, const BenchRe
       .set("cases", std::move(cases));
 }
 
+// The cases alone, for a host of 8 where nothing else is said: no library or GPU is needed.
+Checked<int> list_cases(const CommandLine& line, const BenchRequest& request) {
+  HP_TRY(const std::vector<BenchCase> found, cases_of(request, request.ranks.value_or(8)));
+  std::string text;
+  Json::Array cases;
+  for (const BenchCase& each : found) {
+    text += each.name + "\n";
+    cases.push_back(
+        Json::object()
+            .set("case", each.name)
+            .set("parameters", Json::Array(each.parameters.begin(), each.parameters.end())));
+  }
+  Json json = start_json(line);
+  json.set("suite", request.suite)
+      .set("backend", print(request.backend.backend))
+      .set("axis", bench_axis(request.suite))
+      .set("cases", std::move(cases));
+  HP_REQUIRE_OK(show_results(line, text, json));
+  return kDone;
+}
+
 }  // namespace
 
 Checked<int> run_bench(const CommandLine& line, Session& session) {
   HP_REQUIRE_OK(check_json(line));
   HP_TRY(const BenchRequest request, bench_request_of(line));
+  if (line.has("list")) return list_cases(line, request);
   // A run that is cut short leaves the cases that were done.
   const std::string path = line.value("json").value_or("-");
   const auto keep = [&](const BenchReport& report) {

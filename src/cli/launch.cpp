@@ -14,7 +14,9 @@ namespace {
 constexpr std::int64_t kMostRanks = 1024;
 constexpr std::int64_t kUsualWait = 10'000;  // milliseconds, of RunRequest
 constexpr std::int64_t kLongestWait = 3'600'000;
-constexpr std::chrono::milliseconds kToReport{5'000};  // after the last wait has expired
+// After the last wait has expired: with the time between being told to end and being killed, no
+// process outlives its waits by more than 2 s.
+constexpr std::chrono::milliseconds kToReport{1'500};
 
 // The command line again, without `--launch`.
 std::vector<std::string> arguments_of(const CommandLine& line) {

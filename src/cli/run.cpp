@@ -23,18 +23,23 @@ constexpr std::int64_t kLongestWait = 3'600'000;  // milliseconds
 
 constexpr std::int64_t kMostSeed = std::numeric_limits<std::uint32_t>::max();
 
-// `lose=TASK`, `delay=SEED`, or `bug`: an invariant of ours that does not hold, to see how one is
-// reported.
+// `lose=TASK`, `stray=TASK`, `delay=SEED`, or `bug`: an invariant of ours that does not hold, to
+// see how one is reported.
 Checked<Ok> inject(const std::string& text, const Plan& plan, BackendRequest& backend) {
-  static const std::vector<std::string> kFaults = {"lose", "delay", "bug"};
+  static const std::vector<std::string> kFaults = {"lose", "stray", "delay", "bug"};
   HP_CHECK(text != "bug", "injected");
   const std::size_t end = text.find('=');
   const std::string name = text.substr(0, end);
   const std::string value = end == std::string::npos ? "" : text.substr(end + 1);
-  if (name == "lose" && end != std::string::npos) {
-    HP_TRY(const std::int64_t task, parse_count("--inject lose", value, 0,
+  if ((name == "lose" || name == "stray") && end != std::string::npos) {
+    HP_TRY(const std::int64_t task, parse_count("--inject " + name, value, 0,
                                                 static_cast<std::int64_t>(plan.tasks.size()) - 1));
-    backend.lose_at = TaskId(task);
+    if (name == "stray" && backend.backend != Backend::Cuda) {
+      return make_diag(
+          DiagCode::U109,
+          {{"flag", "--inject"}, {"text", text}, {"wanted", "given with `--backend cuda`"}});
+    }
+    (name == "lose" ? backend.lose_at : backend.stray_at) = TaskId(task);
     return Ok{};
   }
   if (name == "delay" && end != std::string::npos) {

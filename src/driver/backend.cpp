@@ -22,6 +22,7 @@ Checked<std::unique_ptr<Executor>> make_on_gpus(const Plan& plan, const BackendR
                                    .wait_limit = request.wait_limit,
                                    .trace = request.trace,
                                    .drop_signal_of = request.lose_at,
+                                   .stray_at = request.stray_at,
                                    .delay_seed = request.delay_seed});
 }
 

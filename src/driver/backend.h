@@ -31,6 +31,7 @@ struct BackendRequest {
   bool trace = false;  // RunOptions may ask for one
   // Tests: CPU ranks lose the worker that reaches the task; on a GPU its signals never come.
   std::optional<TaskId> lose_at;
+  std::optional<TaskId> stray_at;           // tests: a kernel writes where no memory is; CUDA alone
   std::optional<std::uint32_t> delay_seed;  // tests: tasks begin after random delays
 };
 

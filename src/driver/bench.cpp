@@ -368,26 +368,32 @@ Checked<GpuMemory> watch_memory(const BenchRequest& request, std::int64_t ranks)
 
 }  // namespace
 
+Checked<std::vector<BenchCase>> cases_of(const BenchRequest& request, std::int64_t ranks) {
+  HP_TRY(std::vector<BenchCase> cases, bench_cases(request.suite, request.backend.backend, ranks));
+  if (!request.parameters.empty()) {
+    BenchCase own{.name = "", .parameters = request.parameters};
+    for (const std::string& word : own.parameters) own.name += (own.name.empty() ? "" : " ") + word;
+    cases = {own};
+  }
+  std::erase_if(cases, [&](const BenchCase& each) {
+    return each.name.find(request.only) == std::string::npos;
+  });
+  return cases;
+}
+
 Checked<BenchReport> bench(Session& session, const BenchRequest& request,
                            const BenchProgress& progress, const BenchSoFar& so_far) {
   // The suite first: where no GPU is, its name is no less wrong.
   HP_REQUIRE_OK(bench_cases(request.suite, request.backend.backend, 1));
   BenchReport report;
   HP_TRY(report.ranks, ranks_of(request));
-  HP_TRY(std::vector<BenchCase> cases,
-         bench_cases(request.suite, request.backend.backend, report.ranks));
-  if (!request.parameters.empty()) {
-    BenchCase own{.name = "", .parameters = request.parameters};
-    for (const std::string& word : own.parameters) own.name += (own.name.empty() ? "" : " ") + word;
-    cases = {own};
-  }
+  HP_TRY(const std::vector<BenchCase> cases, cases_of(request, report.ranks));
   report.mesh = bench_axis(request.suite) + "=" + std::to_string(report.ranks);
   const Checked<Baselines> baselines = open_baselines(request, report.ranks);
   report.libraries = baselines.ok() ? baselines->describe() : render_message(baselines.error());
   const Checked<GpuMemory> memory = watch_memory(request, report.ranks);
   const Clock::time_point start = Clock::now();
   for (const BenchCase& what : cases) {
-    if (what.name.find(request.only) == std::string::npos) continue;
     if (std::chrono::duration<double>(Clock::now() - start).count() > request.budget_s) {
       BenchRow& row = report.rows.emplace_back();
       row.what = what;

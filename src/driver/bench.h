@@ -95,6 +95,10 @@ using BenchProgress = std::function<void(const std::string& what)>;
 // What there is after each case.
 using BenchSoFar = std::function<void(const BenchReport& report)>;
 
+// What it asks for on so many ranks: the suite's cases, or the one of its own. Errors: U160.
+[[nodiscard]] Checked<std::vector<BenchCase>> cases_of(const BenchRequest& request,
+                                                       std::int64_t ranks);
+
 // Ours and the baselines, case by case, in turns in one process. A schedule that cannot run is an
 // entry with its reason. Errors: U160; program's and mesh's of Session; count_gpus'; G070.
 [[nodiscard]] Checked<BenchReport> bench(Session& session, const BenchRequest& request,

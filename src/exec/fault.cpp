@@ -14,9 +14,13 @@ std::string print_task(TaskId task, const std::string& text) {
 }
 
 std::string print_wait(const Fault& fault) {
-  std::string line = " waited " + print_seconds(fault.elapsed) + " on " + fault.signal + " for " +
-                     std::to_string(fault.expected) + ", saw " + std::to_string(fault.observed) +
-                     ": " + print_task(fault.task, fault.task_text);
+  const bool gave_up = fault.kind == FaultKind::WaitGivenUp;
+  const std::string time =
+      gave_up ? " gave up after " + std::to_string(fault.elapsed.count()) + " ms of waiting on "
+              : " waited " + print_seconds(fault.elapsed) + " on ";
+  std::string line = time + fault.signal + " for " + std::to_string(fault.expected) + ", saw " +
+                     std::to_string(fault.observed) + ": " +
+                     print_task(fault.task, fault.task_text);
   if (!fault.producer.valid()) return line;
   return line + "; its producer is task " + std::to_string(fault.producer.value) + " of rank " +
          std::to_string(fault.producer_rank.value) + " (" + fault.producer_text + ")";
@@ -27,6 +31,7 @@ std::string render_fault(const Fault& fault) {
   const std::string task = print_task(fault.task, fault.task_text);
   switch (fault.kind) {
     case FaultKind::WaitTimedOut:
+    case FaultKind::WaitGivenUp:
       return rank + print_wait(fault);
     case FaultKind::WorkerLost:
       return rank + " lost the worker that had reached " + task;

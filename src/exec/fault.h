@@ -13,6 +13,7 @@ namespace harpe {
 // said it.
 enum class FaultKind : std::uint8_t {
   WaitTimedOut,
+  WaitGivenUp,  // before its limit, because another rank had failed
   PeerFaulted,
   WorkerLost,
   OutOfMemory,

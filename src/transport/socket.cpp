@@ -17,7 +17,8 @@ namespace harpe {
 namespace {
 
 SocketError failed(const std::string& call, int number) {
-  return {.reason = call + ": " + std::strerror(number)};
+  return {.reason = call + ": " + std::strerror(number),
+          .is_gone = number == EPIPE || number == ECONNRESET};
 }
 
 // Where to bind or connect.
@@ -74,19 +75,25 @@ Result<Place, SocketError> place_of(const std::string& address) {
   return network_place(address);
 }
 
-// Until the file may be read or written without waiting.
-Result<Ok, SocketError> ready(int file, short events, Deadline deadline) {
+// Until one of the files may be read or written without waiting, as `events` of each say.
+Result<Ok, SocketError> poll_until(std::span<pollfd> files, Deadline deadline) {
   while (true) {
     const auto rest = std::chrono::duration_cast<std::chrono::milliseconds>(
         deadline - std::chrono::steady_clock::now());
     if (rest.count() <= 0) return SocketError{"the time is over"};
-    pollfd waited{.fd = file, .events = events, .revents = 0};
-    const int count =
-        ::poll(&waited, 1, static_cast<int>(std::min<std::int64_t>(rest.count(), 60'000)));
+    const int count = ::poll(files.data(), files.size(),
+                             static_cast<int>(std::min<std::int64_t>(rest.count(), 60'000)));
     if (count > 0) return Ok{};
     if (count < 0 && errno != EINTR) return failed("poll", errno);
   }
 }
+
+Result<Ok, SocketError> ready(int file, short events, Deadline deadline) {
+  pollfd waited{.fd = file, .events = events, .revents = 0};
+  return poll_until(std::span(&waited, 1), deadline);
+}
+
+const SocketError kGone{.reason = "the other end is gone", .is_gone = true};
 
 bool try_again() { return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR; }
 
@@ -174,11 +181,38 @@ Result<Ok, SocketError> Socket::receive(std::span<std::byte> bytes, Deadline dea
   while (!bytes.empty()) {
     HP_REQUIRE_OK(ready(file_, POLLIN, deadline));
     const ssize_t count = ::recv(file_, bytes.data(), bytes.size(), MSG_DONTWAIT);
-    if (count == 0) return SocketError{"the other end is gone"};
+    if (count == 0) return kGone;
     if (count < 0 && !try_again()) return failed("recv", errno);
     if (count > 0) bytes = bytes.subspan(static_cast<std::size_t>(count));
   }
   return Ok{};
+}
+
+Result<bool, SocketError> Socket::peek(std::span<std::byte> bytes) const {
+  const ssize_t count = ::recv(file_, bytes.data(), bytes.size(), MSG_PEEK | MSG_DONTWAIT);
+  if (count == 0) return kGone;
+  if (count < 0 && !try_again()) return failed("recv", errno);
+  return count == static_cast<ssize_t>(bytes.size());
+}
+
+bool Socket::ended() const {
+  pollfd asked{.fd = file_, .events = POLLRDHUP, .revents = 0};
+  return ::poll(&asked, 1, 0) > 0;
+}
+
+std::vector<std::size_t> Socket::wait_for_any(std::span<const Socket* const> sockets,
+                                              Deadline deadline) {
+  std::vector<pollfd> files;
+  files.reserve(sockets.size());
+  for (const Socket* const socket : sockets) {
+    files.push_back({.fd = socket->file_, .events = POLLIN, .revents = 0});
+  }
+  std::vector<std::size_t> places;
+  if (!poll_until(files, deadline).ok()) return places;
+  for (std::size_t at = 0; at < files.size(); ++at) {
+    if (files[at].revents != 0) places.push_back(at);
+  }
+  return places;
 }
 
 }  // namespace harpe

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "support/result.h"
 #include "transport/deadline.h"
@@ -11,7 +12,8 @@ namespace harpe {
 
 // What a socket could not do.
 struct SocketError {
-  std::string reason;  // "connect: Connection refused"
+  std::string reason;    // "connect: Connection refused"
+  bool is_gone = false;  // the other end is no more
 };
 
 // One end of a connection between processes, or a place where others connect. An address is
@@ -38,6 +40,16 @@ class Socket {
                                              Deadline deadline) const;
   [[nodiscard]] Result<Ok, SocketError> receive(std::span<std::byte> bytes,
                                                 Deadline deadline) const;
+  // Whether that many bytes have come, which are received still. Errors: the other end is gone.
+  [[nodiscard]] Result<bool, SocketError> peek(std::span<std::byte> bytes) const;
+
+  // The other end is gone, whatever of it is left to receive.
+  [[nodiscard]] bool ended() const;
+
+  // Places in `sockets` of those where something has come or the other end is gone; waits until
+  // there are some, or none in time.
+  [[nodiscard]] static std::vector<std::size_t> wait_for_any(std::span<const Socket* const> sockets,
+                                                             Deadline deadline);
 
  private:
   [[nodiscard]] static Result<Socket, SocketError> open(int family, const std::string& interface);

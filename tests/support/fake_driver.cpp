@@ -7,11 +7,41 @@
 namespace harpe::testing_support {
 namespace {
 
+std::mutex& mutex() {
+  static std::mutex one;
+  return one;
+}
+
 CUresult note(const char* call) {
-  static std::mutex mutex;
-  const std::lock_guard lock(mutex);
+  const std::lock_guard lock(mutex());
   fake_gpu().calls.emplace_back(call);
   return CUDA_SUCCESS;
+}
+
+// One resource more, where there is memory for it.
+CUresult take(const char* call = nullptr) {
+  {
+    const std::lock_guard lock(mutex());
+    FakeGpu& gpu = fake_gpu();
+    if (gpu.taken++ == gpu.refuse_at) return CUDA_ERROR_OUT_OF_MEMORY;
+    ++gpu.held;
+  }
+  return call == nullptr ? CUDA_SUCCESS : note(call);
+}
+
+CUresult give(const char* call = nullptr) {
+  {
+    const std::lock_guard lock(mutex());
+    --fake_gpu().held;
+  }
+  return call == nullptr ? CUDA_SUCCESS : note(call);
+}
+
+// A place that stands for something of the driver's.
+template <class Handle>
+Handle some() {
+  static int place = 0;
+  return reinterpret_cast<Handle>(&place);
 }
 
 CUresult attribute(int* value, CUdevice_attribute which, CUdevice /*device*/) {
@@ -58,9 +88,9 @@ void add_devices(cuda::DriverApi& driver) {
   driver.cuDeviceGetAttribute = attribute;
   driver.cuDevicePrimaryCtxRetain = [](CUcontext* context, CUdevice) {
     *context = nullptr;
-    return note("cuDevicePrimaryCtxRetain");
+    return take("cuDevicePrimaryCtxRetain");
   };
-  driver.cuDevicePrimaryCtxRelease = [](CUdevice) { return note("cuDevicePrimaryCtxRelease"); };
+  driver.cuDevicePrimaryCtxRelease = [](CUdevice) { return give("cuDevicePrimaryCtxRelease"); };
   driver.cuCtxSetCurrent = [](CUcontext) { return CUDA_SUCCESS; };
   driver.cuCtxGetCurrent = [](CUcontext* context) {
     *context = nullptr;
@@ -72,20 +102,21 @@ void add_memory(cuda::DriverApi& driver) {
   driver.cuMemAlloc = [](CUdeviceptr* address, std::size_t) {
     *address = 512;
     if (fake_gpu().allocation != CUDA_SUCCESS) return fake_gpu().allocation;
-    return note("cuMemAlloc");
+    return take("cuMemAlloc");
   };
-  driver.cuMemFree = [](CUdeviceptr) { return note("cuMemFree"); };
+  driver.cuMemFree = [](CUdeviceptr) { return give("cuMemFree"); };
   driver.cuMemGetInfo = [](std::size_t* free, std::size_t* total) {
     *free = *total = fake_gpu().free_bytes;
     return CUDA_SUCCESS;
   };
   driver.cuMemHostAlloc = [](void** host, std::size_t bytes, unsigned) {
-    *host = std::malloc(bytes);
-    return CUDA_SUCCESS;
+    const CUresult result = take();
+    if (result == CUDA_SUCCESS) *host = std::malloc(bytes);
+    return result;
   };
   driver.cuMemFreeHost = [](void* host) {
     std::free(host);
-    return CUDA_SUCCESS;
+    return give();
   };
   driver.cuMemHostGetDevicePointer = [](CUdeviceptr* address, void* host, unsigned) {
     *address = reinterpret_cast<CUdeviceptr>(host);
@@ -96,9 +127,20 @@ void add_memory(cuda::DriverApi& driver) {
   driver.cuMemsetD32Async = [](CUdeviceptr, unsigned, std::size_t, CUstream) {
     return CUDA_SUCCESS;
   };
+  driver.cuMemsetD8Async = [](CUdeviceptr, unsigned char, std::size_t, CUstream) {
+    return CUDA_SUCCESS;
+  };
   driver.cuMemcpyHtoDAsync = [](CUdeviceptr, const void*, std::size_t, CUstream) {
     return CUDA_SUCCESS;
   };
+  driver.cuMemcpyDtoHAsync = [](void* to, CUdeviceptr, std::size_t bytes, CUstream) {
+    std::memset(to, 0, bytes);
+    return CUDA_SUCCESS;
+  };
+  driver.cuMemcpyAsync = [](CUdeviceptr, CUdeviceptr, std::size_t, CUstream) {
+    return CUDA_SUCCESS;
+  };
+  driver.cuMemcpy2DAsync = [](const CUDA_MEMCPY2D*, CUstream) { return CUDA_SUCCESS; };
 }
 
 void add_peers(cuda::DriverApi& driver) {
@@ -107,23 +149,51 @@ void add_peers(cuda::DriverApi& driver) {
     return CUDA_SUCCESS;
   };
   driver.cuCtxEnablePeerAccess = [](CUcontext, unsigned) { return note("cuCtxEnablePeerAccess"); };
+  driver.cuIpcGetMemHandle = [](CUipcMemHandle*, CUdeviceptr) { return CUDA_SUCCESS; };
+  driver.cuIpcOpenMemHandle = [](CUdeviceptr* address, CUipcMemHandle, unsigned) {
+    *address = 1024;
+    return take();
+  };
+  driver.cuIpcCloseMemHandle = [](CUdeviceptr) { return give(); };
+}
+
+// Once a graph runs, waiting for it is what the test says.
+CUresult wait() {
+  const FakeGpu& gpu = fake_gpu();
+  return gpu.graphs_launched > 0 && gpu.on_wait ? gpu.on_wait() : CUDA_SUCCESS;
 }
 
 void add_streams(cuda::DriverApi& driver) {
   driver.cuStreamCreateWithPriority = [](CUstream* stream, unsigned, int) {
-    static int place = 0;
-    *stream = reinterpret_cast<CUstream>(&place);
+    *stream = some<CUstream>();
+    return take();
+  };
+  driver.cuStreamDestroy = [](CUstream) { return give(); };
+  driver.cuStreamSynchronize = [](CUstream) { return wait(); };
+  driver.cuStreamWaitEvent = [](CUstream, CUevent, unsigned) { return CUDA_SUCCESS; };
+  driver.cuStreamWriteValue32 = [](CUstream, CUdeviceptr address, cuuint32_t, unsigned) {
+    const std::lock_guard lock(mutex());
+    fake_gpu().is_told = true;
+    fake_gpu().argument = address;
     return CUDA_SUCCESS;
   };
-  driver.cuStreamDestroy = [](CUstream) { return CUDA_SUCCESS; };
-  driver.cuStreamSynchronize = [](CUstream) { return CUDA_SUCCESS; };
+  driver.cuEventCreate = [](CUevent* event, unsigned) {
+    *event = some<CUevent>();
+    return take();
+  };
+  driver.cuEventDestroy = [](CUevent) { return give(); };
+  driver.cuEventRecord = [](CUevent, CUstream) { return CUDA_SUCCESS; };
+  driver.cuEventSynchronize = [](CUevent) { return wait(); };
+  driver.cuEventElapsedTime = [](float* milliseconds, CUevent, CUevent) {
+    *milliseconds = 1;
+    return CUDA_SUCCESS;
+  };
   driver.cuStreamBeginCapture = [](CUstream, CUstreamCaptureMode) {
     return note("cuStreamBeginCapture");
   };
   driver.cuStreamEndCapture = [](CUstream, CUgraph* graph) {
-    static int place = 0;
     const CUresult result = fake_gpu().capture;
-    *graph = result == CUDA_SUCCESS ? reinterpret_cast<CUgraph>(&place) : nullptr;
+    *graph = result == CUDA_SUCCESS ? some<CUgraph>() : nullptr;
     note("cuStreamEndCapture");
     return result;
   };
@@ -135,22 +205,33 @@ void add_graphs(cuda::DriverApi& driver) {
     return CUDA_SUCCESS;
   };
   driver.cuGraphInstantiateWithFlags = [](CUgraphExec* graph, CUgraph, unsigned long long) {
-    static int place = 0;
-    *graph = reinterpret_cast<CUgraphExec>(&place);
-    return note("cuGraphInstantiateWithFlags");
+    *graph = some<CUgraphExec>();
+    return take("cuGraphInstantiateWithFlags");
   };
   driver.cuGraphDestroy = [](CUgraph) { return note("cuGraphDestroy"); };
-  driver.cuGraphExecDestroy = [](CUgraphExec) { return note("cuGraphExecDestroy"); };
-  driver.cuGraphLaunch = [](CUgraphExec, CUstream) { return note("cuGraphLaunch"); };
+  driver.cuGraphExecDestroy = [](CUgraphExec) { return give("cuGraphExecDestroy"); };
+  driver.cuGraphUpload = [](CUgraphExec, CUstream) { return CUDA_SUCCESS; };
+  driver.cuGraphLaunch = [](CUgraphExec, CUstream) {
+    note("cuGraphLaunch");
+    const FakeGpu& gpu = fake_gpu();
+    {
+      const std::lock_guard lock(mutex());
+      ++fake_gpu().graphs_launched;
+    }
+    return gpu.on_launch ? gpu.on_launch() : CUDA_SUCCESS;
+  };
 }
 
 void add_kernels(cuda::DriverApi& driver) {
   driver.cuModuleLoadData = [](CUmodule* module, const void*) {
-    static int place = 0;
-    *module = reinterpret_cast<CUmodule>(&place);
-    return note("cuModuleLoadData");
+    const FakeGpu& gpu = fake_gpu();
+    const CUresult result = gpu.on_load ? gpu.on_load() : CUDA_SUCCESS;
+    if (result != CUDA_SUCCESS) return result;
+    const CUresult taken = take("cuModuleLoadData");
+    if (taken == CUDA_SUCCESS) *module = some<CUmodule>();
+    return taken;
   };
-  driver.cuModuleUnload = [](CUmodule) { return note("cuModuleUnload"); };
+  driver.cuModuleUnload = [](CUmodule) { return give("cuModuleUnload"); };
   driver.cuModuleGetFunction = [](CUfunction* function, CUmodule, const char*) {
     *function = nullptr;
     return CUDA_SUCCESS;
@@ -172,6 +253,11 @@ void add_kernels(cuda::DriverApi& driver) {
 FakeGpu& fake_gpu() {
   static FakeGpu gpu;
   return gpu;
+}
+
+bool is_told() {
+  const std::lock_guard lock(mutex());
+  return fake_gpu().is_told;
 }
 
 std::shared_ptr<const cuda::DriverApi> make_fake_driver() {

@@ -66,8 +66,9 @@ Checked<Device> Device::open(std::shared_ptr<const DriverApi> driver, DeviceId i
     return make_diag(DiagCode::G006, {{"what", facts.name}, {"found", found}});
   }
   CUcontext raw = nullptr;
-  HP_REQUIRE_OK(driver_call(*driver, "cuDevicePrimaryCtxRetain",
-                            driver->cuDevicePrimaryCtxRetain(&raw, handle)));
+  const Result<Ok, CudaError> retained = cuda_call(*driver, "cuDevicePrimaryCtxRetain",
+                                                   driver->cuDevicePrimaryCtxRetain(&raw, handle));
+  if (!retained.ok()) return to_diag(retained.error(), id.value, "a process more");
   const std::shared_ptr<CUctx_st> context(
       raw, [driver, handle](CUcontext) { driver->cuDevicePrimaryCtxRelease(handle); });
   Device device(std::move(driver), context, std::move(facts));

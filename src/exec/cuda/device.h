@@ -31,7 +31,7 @@ struct DeviceFacts {
 // else in the process uses the GPU through CUDA's runtime.
 class Device {
  public:
-  // Errors: G005; G006 the kernels are not for it; G007 there is no such GPU. The context is
+  // Errors: G005; G006 the kernels are not for it; G007 there is no such GPU; G008. The context is
   // current for the calling thread afterwards.
   [[nodiscard]] static Checked<Device> open(std::shared_ptr<const DriverApi> driver, DeviceId id);
 

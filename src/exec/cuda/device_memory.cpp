@@ -1,6 +1,7 @@
 #include "exec/cuda/device_memory.h"
 
 #include <algorithm>
+#include <string>
 #include <utility>
 
 #include "exec/cuda/current_device.h"
@@ -10,8 +11,12 @@ namespace harpe::cuda {
 Checked<DeviceMemory> DeviceMemory::allocate(const Device& device, std::int64_t bytes) {
   const CurrentDevice current(device);
   CUdeviceptr address = 0;
-  HP_REQUIRE_OK(driver_call(device.driver(), "cuMemAlloc",
-                            device.driver().cuMemAlloc(&address, static_cast<std::size_t>(bytes))));
+  const Result<Ok, CudaError> made =
+      cuda_call(device.driver(), "cuMemAlloc",
+                device.driver().cuMemAlloc(&address, static_cast<std::size_t>(bytes)));
+  if (!made.ok()) {
+    return to_diag(made.error(), device.facts().id.value, std::to_string(bytes) + " bytes");
+  }
   return DeviceMemory(device, address, bytes);
 }
 

@@ -12,11 +12,11 @@ namespace harpe::cuda {
 // Memory of a GPU, aligned to 512 bytes, freed with this.
 class DeviceMemory {
  public:
-  // Errors: G005.
+  // Errors, as of the next two: G005, G008.
   [[nodiscard]] static Checked<DeviceMemory> allocate(const Device& device, std::int64_t bytes);
-  // `words` of 32 bits, all zero. Errors: G005.
+  // `words` of 32 bits, all zero.
   [[nodiscard]] static Checked<DeviceMemory> zeros(const Device& device, std::int64_t words);
-  // A copy of the bytes. Errors: G005.
+  // A copy of the bytes.
   [[nodiscard]] static Checked<DeviceMemory> copy_of(const Device& device,
                                                      std::span<const std::byte> bytes);
   DeviceMemory(DeviceMemory&& other) noexcept;

@@ -43,6 +43,11 @@ Checked<DriverApi> find_functions(const Library& library) {
   return driver;
 }
 
+std::string place_of(const CudaError& error) {
+  const std::string file = std::filesystem::path(error.where.file_name()).filename().string();
+  return "called in " + file + ":" + std::to_string(error.where.line());
+}
+
 }  // namespace
 
 Checked<std::shared_ptr<const DriverApi>> open_driver(const std::optional<std::string>& file) {
@@ -67,11 +72,15 @@ Result<Ok, CudaError> cuda_call(const DriverApi& driver, std::string_view call, 
 }
 
 Diag to_diag(const CudaError& error) {
-  const std::string file = std::filesystem::path(error.where.file_name()).filename().string();
   return with_note(
       make_diag(DiagCode::G005,
                 {{"call", error.call}, {"name", error.name}, {"reason", error.reason}}),
-      "called in " + file + ":" + std::to_string(error.where.line()));
+      place_of(error));
+}
+
+Diag to_diag(const CudaError& error, std::int64_t gpu, std::string_view what) {
+  if (error.status != CUDA_ERROR_OUT_OF_MEMORY) return to_diag(error);
+  return with_note(make_diag(DiagCode::G008, {{"gpu", gpu}, {"what", what}}), place_of(error));
 }
 
 Checked<Ok> driver_call(const DriverApi& driver, std::string_view call, CUresult status,

@@ -2,6 +2,7 @@
 
 #include <cuda.h>
 
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <source_location>
@@ -43,6 +44,8 @@ struct CudaError {
 
 // G005.
 [[nodiscard]] Diag to_diag(const CudaError& error);
+// The same; G008 where the GPU lacks the memory, for `what`.
+[[nodiscard]] Diag to_diag(const CudaError& error, std::int64_t gpu, std::string_view what);
 // The same as a refusal, for work that may fail in other ways too.
 [[nodiscard]] Checked<Ok> driver_call(const DriverApi& driver, std::string_view call,
                                       CUresult status,

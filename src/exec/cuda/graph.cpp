@@ -79,8 +79,10 @@ Checked<Graph> GraphCapture::end() {
                             driver.cuGraphGetNodes(captured.handle(), nullptr, &nodes)));
   const CurrentDevice current(device_);
   CUgraphExec handle = nullptr;
-  HP_REQUIRE_OK(driver_call(driver, "cuGraphInstantiateWithFlags",
-                            driver.cuGraphInstantiateWithFlags(&handle, captured.handle(), 0)));
+  const Result<Ok, CudaError> made =
+      cuda_call(driver, "cuGraphInstantiateWithFlags",
+                driver.cuGraphInstantiateWithFlags(&handle, captured.handle(), 0));
+  if (!made.ok()) return to_diag(made.error(), device_.facts().id.value, "a graph");
   return Graph(device_, handle, static_cast<std::int64_t>(nodes));
 }
 

@@ -76,8 +76,12 @@ Checked<Ok> KernelLibrary::fill(Slot& slot, const KernelVariant& variant) const 
   const DriverApi& driver = device_.driver();
   HP_REQUIRE_OK(driver_call(driver, "cuCtxSetCurrent", driver.cuCtxSetCurrent(device_.context())));
   if (slot.module == nullptr) {
-    HP_REQUIRE_OK(driver_call(driver, "cuModuleLoadData",
-                              driver.cuModuleLoadData(&slot.module, made.kernel.cubin.data())));
+    const Result<Ok, CudaError> loaded =
+        cuda_call(driver, "cuModuleLoadData",
+                  driver.cuModuleLoadData(&slot.module, made.kernel.cubin.data()));
+    if (!loaded.ok()) {
+      return to_diag(loaded.error(), device_.facts().id.value, "kernel `" + variant.name + "`");
+    }
   }
   HP_REQUIRE_OK(
       driver_call(driver, "cuModuleGetFunction",

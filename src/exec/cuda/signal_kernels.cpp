@@ -35,7 +35,8 @@ Checked<SignalKernels> SignalKernels::load(KernelLibrary& library) {
   HP_TRY(const LoadedKernel* const raise, library.load(raise_variant()));
   HP_TRY(const LoadedKernel* const await, library.load(await_variant()));
   HP_TRY(const LoadedKernel* const linger, library.load(linger_variant()));
-  return SignalKernels(library.device().driver(), turn, raise, await, linger);
+  HP_TRY(const LoadedKernel* const stray, library.load(stray_variant()));
+  return SignalKernels(library.device().driver(), turn, raise, await, linger, stray);
 }
 
 // What does not fit one launch is awaited before it, and raised behind it.
@@ -78,6 +79,12 @@ Result<Ok, CudaError> SignalKernels::linger(const Stream& stream, const SignalAd
                                             std::uint32_t seed, std::uint32_t most_ns) const {
   const device::LingerArgs args{.epoch = word_at(own.epoch()), .seed = seed, .most_ns = most_ns};
   return launch(*driver_, *linger_, LaunchShape{}, stream.handle(), args);
+}
+
+Result<Ok, CudaError> SignalKernels::stray(const Stream& stream) const {
+  constexpr std::uint64_t kNobodys = 0x100;  // the first pages are never mapped
+  const device::StrayArgs args{.address = kNobodys};
+  return launch(*driver_, *stray_, LaunchShape{}, stream.handle(), args);
 }
 
 device::RaiseTarget target_of(const SignalAddresses& peer, std::int32_t index,

@@ -42,17 +42,25 @@ class SignalKernels {
   // Tests: the stream rests, for another time up to `most_ns` in every epoch.
   [[nodiscard]] Result<Ok, CudaError> linger(const Stream& stream, const SignalAddresses& own,
                                              std::uint32_t seed, std::uint32_t most_ns) const;
+  // Tests: a kernel with a wrong address, after which the GPU does no more work of this process.
+  [[nodiscard]] Result<Ok, CudaError> stray(const Stream& stream) const;
 
  private:
   SignalKernels(const DriverApi& driver, const LoadedKernel* turn, const LoadedKernel* raise,
-                const LoadedKernel* await, const LoadedKernel* linger)
-      : driver_(&driver), turn_(turn), raise_(raise), await_(await), linger_(linger) {}
+                const LoadedKernel* await, const LoadedKernel* linger, const LoadedKernel* stray)
+      : driver_(&driver),
+        turn_(turn),
+        raise_(raise),
+        await_(await),
+        linger_(linger),
+        stray_(stray) {}
 
   const DriverApi* driver_;
   const LoadedKernel* turn_;
   const LoadedKernel* raise_;
   const LoadedKernel* await_;
   const LoadedKernel* linger_;
+  const LoadedKernel* stray_;
 };
 
 // The word of that index in a peer's page, as the target of a raise: a counter grows by `added`, a

@@ -32,9 +32,17 @@ device::WaitContext SignalPage::context(std::chrono::nanoseconds limit, std::uin
           .sightings = nullptr};
 }
 
+Result<Ok, CudaError> SignalPage::give_up(const Stream& aside) const {
+  const CurrentDevice current(device_);
+  const DriverApi& driver = device_.driver();
+  return cuda_call(driver, "cuStreamWriteValue32",
+                   driver.cuStreamWriteValue32(aside.handle(), addresses_.told(), 1,
+                                               CU_STREAM_WRITE_VALUE_DEFAULT));
+}
+
 std::optional<device::FaultRecord> SignalPage::fault() const {
   auto* const state = reinterpret_cast<std::uint32_t*>(record_.host().data());
-  if (std::atomic_ref(*state).load(std::memory_order_acquire) != 1) return std::nullopt;
+  if (std::atomic_ref(*state).load(std::memory_order_acquire) == 0) return std::nullopt;
   device::FaultRecord record{};
   std::memcpy(&record, record_.host().data(), sizeof(record));
   return record;

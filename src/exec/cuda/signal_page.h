@@ -20,14 +20,15 @@ struct SignalAddresses {
 
   [[nodiscard]] DeviceAddress epoch() const { return base; }
   [[nodiscard]] DeviceAddress poison() const { return base + kLine; }
+  [[nodiscard]] DeviceAddress told() const { return poison() + sizeof(std::uint32_t); }
   // Requires: 0 <= index < flags.
   [[nodiscard]] DeviceAddress flag(std::int32_t index) const;
 
   [[nodiscard]] static std::int64_t bytes_for(std::int32_t flags) { return (flags + 2) * kLine; }
 };
 
-// What one rank waits on: flags and counters that others raise, its epoch, whether it is poisoned,
-// and its first fault.
+// What one rank waits on: flags and counters that others raise, its epoch, whether it is poisoned
+// or told to give up, and its first fault.
 class SignalPage {
  public:
   // All zero: before the first epoch. The memory is at least `bytes` long, for who shares whole
@@ -41,7 +42,11 @@ class SignalPage {
   [[nodiscard]] device::WaitContext context(std::chrono::nanoseconds limit,
                                             std::uint32_t task = 0) const;
 
-  // The wait of this rank that expired. Requires, like all below: no kernel that uses the page, of
+  // Who waits, now or later, leaves and says for what, while kernels run; ordered in `aside`, which
+  // holds none of them.
+  [[nodiscard]] Result<Ok, CudaError> give_up(const Stream& aside) const;
+
+  // The wait of this rank that failed. Requires, like all below: no kernel that uses the page, of
   // any rank, is under way.
   [[nodiscard]] std::optional<device::FaultRecord> fault() const;
   // Whether waits of this rank were given up: for its own fault, or for a peer's.

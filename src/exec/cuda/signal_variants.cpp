@@ -48,9 +48,11 @@ KernelVariant answer_clock_variant() {
 
 KernelVariant linger_variant() { return variant_of("signal", "linger", "linger", "LingerArgs"); }
 
+KernelVariant stray_variant() { return variant_of("signal", "stray", "stray", "StrayArgs"); }
+
 std::vector<KernelVariant> signal_variants() {
-  return {turn_variant(),   raise_variant(), await_variant(),
-          linger_variant(), stamp_variant(), answer_clock_variant()};
+  return {turn_variant(),  raise_variant(), await_variant(),       linger_variant(),
+          stray_variant(), stamp_variant(), answer_clock_variant()};
 }
 
 }  // namespace harpe::cuda

@@ -11,6 +11,7 @@ namespace harpe::cuda {
 [[nodiscard]] KernelVariant raise_variant();
 [[nodiscard]] KernelVariant await_variant();
 [[nodiscard]] KernelVariant linger_variant();
+[[nodiscard]] KernelVariant stray_variant();
 [[nodiscard]] KernelVariant stamp_variant();
 [[nodiscard]] KernelVariant answer_clock_variant();
 

@@ -115,10 +115,22 @@ TEST(PinnedMemory, is_let_go_of_once) {
   EXPECT_FALSE(address_of_pinned(*device, std::span(bytes).first(kLeastPinned - 1)).has_value());
 }
 
-TEST(DeviceMemory, that_is_not_there_is_told_with_the_call_and_its_place) {
+TEST(DeviceMemory, that_is_not_there_is_told_with_the_gpu_and_the_place) {
   const auto device = Device::open(make_fake_driver(), DeviceId(0));
   ASSERT_TRUE(device.ok());
   fake_gpu().allocation = CUDA_ERROR_OUT_OF_MEMORY;
+  const auto memory = DeviceMemory::allocate(*device, 64);
+  ASSERT_FALSE(memory.ok());
+  EXPECT_EQ(memory.error().code, DiagCode::G008);
+  EXPECT_EQ(render_message(memory.error()), "GPU 0 has no memory left for 64 bytes");
+  ASSERT_EQ(memory.error().notes.size(), 1U);
+  EXPECT_TRUE(memory.error().notes.front().starts_with("called in device_memory.cpp:"));
+}
+
+TEST(DeviceMemory, that_fails_otherwise_is_told_with_the_call_and_its_place) {
+  const auto device = Device::open(make_fake_driver(), DeviceId(0));
+  ASSERT_TRUE(device.ok());
+  fake_gpu().allocation = CUDA_ERROR_DEINITIALIZED;
   const auto memory = DeviceMemory::allocate(*device, 64);
   ASSERT_FALSE(memory.ok());
   EXPECT_EQ(memory.error().code, DiagCode::G005);

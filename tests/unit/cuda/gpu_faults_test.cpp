@@ -116,6 +116,24 @@ TEST(GpuFaults, begin_with_a_gpu_that_failed) {
   EXPECT_EQ(report[0].rank, RankId(1));
 }
 
+// Who was told to give up had no limit expire, and is no cause; it says what it waited for.
+TEST(GpuFaults, name_what_was_given_up_behind_what_expired) {
+  Told told(test::exchange(3, 12, true));
+  for (std::size_t rank = 0; rank < 3; ++rank) {
+    told.expire(told.find(TaskKind::Collective, rank), WordKind::Arrival);
+  }
+  told.reports[0].record->state = device::kGivenUp;
+  told.reports[0].record->elapsed_ns = 40'000'000;
+  const FaultReport report = told.collect();
+  ASSERT_EQ(report.size(), 3U);
+  EXPECT_EQ(report[0].kind, FaultKind::WaitTimedOut);
+  EXPECT_EQ(report[2].kind, FaultKind::WaitGivenUp);
+  EXPECT_EQ(report[2].rank, RankId(0));
+  EXPECT_TRUE(render({report[2]})
+                  .starts_with("rank 0 gave up after 40 ms of waiting on arrivals at collective"))
+      << render({report[2]});
+}
+
 // Rank 2's signals reach nobody else: the others never see it arrive, it gets on and then waits for
 // them.
 TEST(GpuFaults, of_a_collective_name_the_member_that_got_further) {

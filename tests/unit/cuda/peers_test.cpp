@@ -73,6 +73,19 @@ TEST(SignalPage, gives_every_word_a_line_of_its_own) {
   EXPECT_EQ(counter_of(at, 1).added, 1U);
 }
 
+TEST(SignalPage, tells_who_waits_in_the_word_behind_the_poison) {
+  const auto device = Device::open(make_fake_driver(), DeviceId(0));
+  ASSERT_TRUE(device.ok());
+  const auto page = SignalPage::create(*device, 1);
+  const auto aside = Stream::create(*device);
+  ASSERT_TRUE(page.ok() && aside.ok());
+  EXPECT_FALSE(testing_support::is_told());
+  ASSERT_TRUE(page->give_up(*aside).ok());
+  EXPECT_TRUE(testing_support::is_told());
+  EXPECT_EQ(fake_gpu().argument, page->addresses().poison() + 4);
+  EXPECT_EQ(page->addresses().poison() % 8, 0U) << "both are read at once";
+}
+
 // The record is the host's memory here too: written as a kernel does.
 TEST(SignalPage, shows_a_fault_once_its_state_is_stored_until_it_is_cleared) {
   const auto device = Device::open(make_fake_driver(), DeviceId(0));

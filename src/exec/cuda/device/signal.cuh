@@ -34,8 +34,8 @@ HP_DEVICE void raise_signals(const RaiseArgs& args) {
   }
 }
 
-// Ends once all waits are reached, one took longer than the limit or the rank is poisoned; lanes
-// agree on which after every look.
+// Ends once all waits are reached, one took longer than the limit, the rank is poisoned or told to
+// give up; lanes agree on which after every look.
 HP_DEVICE void await_signals(const AwaitArgs& args) {
   constexpr std::uint32_t kWarp = 0xffffffff;
   constexpr std::uint64_t kEagerNs = 1000;
@@ -47,10 +47,13 @@ HP_DEVICE void await_signals(const AwaitArgs& args) {
     const std::uint32_t seen = load_acquire_system(own.wait.flag);
     const bool is_there = reached(seen, target);
     if (__all_sync(kWarp, is_there)) break;
-    if (__any_sync(kWarp, load_relaxed_system(args.context.poison) != 0)) return;
+    const WordPair poison = load_relaxed_system_pair(args.context.poison);
+    if (__any_sync(kWarp, poison.first != 0)) return;
     const std::uint64_t elapsed = global_timer() - start;
-    if (__any_sync(kWarp, elapsed > args.context.limit_ns)) {
-      if (!is_there) record_fault(args.context, own.wait, target, seen, elapsed);
+    const bool is_told = __any_sync(kWarp, poison.second != 0);
+    if (is_told || __any_sync(kWarp, elapsed > args.context.limit_ns)) {
+      const std::uint32_t state = is_told ? kGivenUp : kExpired;
+      if (!is_there) record_fault(args.context, own.wait, target, seen, elapsed, state);
       return;
     }
     if (elapsed > kEagerNs) pause(32);
@@ -66,6 +69,11 @@ HP_DEVICE void turn(const TurnArgs& args) {
   }
   __syncwarp();
   raise_signals(args.raise);
+}
+
+// Tests: writes where no memory is, as a kernel with a wrong address would.
+HP_DEVICE void stray(const StrayArgs& args) {
+  if (threadIdx.x == 0) *reinterpret_cast<volatile std::uint32_t*>(args.address) = 1;
 }
 
 // Rests up to `most_ns`: most often hardly at all, now and then long.

@@ -39,6 +39,10 @@ struct LingerArgs {
   std::uint32_t most_ns;
 };
 
+struct StrayArgs {
+  std::uint64_t address;
+};
+
 struct AwaitArgs {
   WaitContext context;
   std::int32_t count;

@@ -19,7 +19,7 @@ HP_DEVICE bool reached(std::uint32_t seen, std::uint32_t target) {
 
 // The first to fail claims the record; its last store releases the rest to the host.
 HP_DEVICE void record_fault(const WaitContext& context, const FlagWait& wait, std::uint32_t target,
-                            std::uint32_t seen, std::uint64_t elapsed_ns) {
+                            std::uint32_t seen, std::uint64_t elapsed_ns, std::uint32_t state) {
   if (compare_exchange_system(context.poison, 0, 1) != 0) return;
   context.fault->name = wait.name;
   context.fault->expected = target;
@@ -28,7 +28,7 @@ HP_DEVICE void record_fault(const WaitContext& context, const FlagWait& wait, st
   context.fault->task = context.task;
   context.fault->elapsed_ns = elapsed_ns;
   fence_system();
-  store_release_system(&context.fault->state, 1);
+  store_release_system(&context.fault->state, state);
 }
 
 // For traces, where the context keeps sightings.
@@ -42,18 +42,20 @@ HP_DEVICE void note_awaited(const WaitContext& context, const FlagWait& wait) {
   min_relaxed_gpu(&context.sightings[wait.name].awaited_ns, global_timer());
 }
 
-// Polls until `wait` is reached in `epoch`; false where that took longer than the limit, or another
-// waiter failed before. After true, data that was released before the flag may be read, generically
-// and by the copy engine.
+// Polls until `wait` is reached in `epoch`; false where that took longer than the limit, another
+// waiter failed before, or the host told the rank to give up. After true, data that was released
+// before the flag may be read, generically and by the copy engine.
 HP_DEVICE bool poll_flag(const WaitContext& context, const FlagWait& wait, std::uint32_t target) {
   constexpr std::uint64_t kEagerNs = 1000;
   const std::uint64_t start = global_timer();
   std::uint32_t seen = load_acquire_system(wait.flag);
   while (!reached(seen, target)) {
     const std::uint64_t elapsed = global_timer() - start;
-    if (load_relaxed_system(context.poison) != 0) return false;
-    if (elapsed > context.limit_ns) {
-      record_fault(context, wait, target, seen, elapsed);
+    const WordPair poison = load_relaxed_system_pair(context.poison);
+    if (poison.first != 0) return false;
+    if (poison.second != 0 || elapsed > context.limit_ns) {
+      const std::uint32_t state = poison.second != 0 ? kGivenUp : kExpired;
+      record_fault(context, wait, target, seen, elapsed, state);
       return false;
     }
     if (elapsed > kEagerNs) pause(32);

@@ -4,9 +4,13 @@
 
 namespace harpe::device {
 
-// The first wait that expired, in pinned host memory. The host reads the rest only where `state` is
-// 1: it is stored last. Which waiter was first the poison word decides, since atomics on the host's
-// memory are not to be had everywhere.
+// FaultRecord::state: the wait took longer than its limit, or the host told the rank to give up.
+inline constexpr std::uint32_t kExpired = 1;
+inline constexpr std::uint32_t kGivenUp = 2;
+
+// The first wait that failed, in pinned host memory. The host reads the rest only where `state` is
+// not 0: it is stored last. Which waiter was first the poison word decides, since atomics on the
+// host's memory are not to be had everywhere.
 struct FaultRecord {
   std::uint32_t state;
   std::uint32_t name;      // which arrival: FlagWait::name
@@ -28,11 +32,13 @@ inline constexpr std::uint64_t kNever = ~std::uint64_t{0};
 // How a kernel waits and what it does when a wait expires (commir.md D19).
 struct WaitContext {
   const std::uint32_t* epoch;  // monotone, in device memory; null: every epoch is 1
-  std::uint32_t* poison;       // in device memory; 1 once a wait expired: waiters leave
-  FaultRecord* fault;          // pinned host memory
-  std::uint64_t limit_ns;      // of one wait
-  std::uint32_t task;          // what a fault calls this kernel
-  Sighting* sightings;         // by FlagWait::name, in device memory; null: none are kept
+  // In device memory, aligned to 8 bytes; 1 once a wait failed: waiters leave. In the word behind
+  // it the host tells them to give up, each first saying what it waits for.
+  std::uint32_t* poison;
+  FaultRecord* fault;      // pinned host memory
+  std::uint64_t limit_ns;  // of one wait
+  std::uint32_t task;      // what a fault calls this kernel
+  Sighting* sightings;     // by FlagWait::name, in device memory; null: none are kept
 };
 
 // A flag that grows by `arrivals` each epoch: ready in epoch e once it is at least e * arrivals, as

@@ -1,6 +1,7 @@
 #include "exec/cuda/executor/cuda_executor.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <thread>
 #include <utility>
@@ -9,6 +10,7 @@
 #include "exec/cuda/executor/gpu_faults.h"
 #include "exec/cuda/executor/prepared.h"
 #include "exec/cuda/executor/process_group.h"
+#include "exec/cuda/executor/rank_run.h"
 #include "exec/cuda/executor/timeline.h"
 #include "plan/text.h"
 #include "support/check.h"
@@ -20,13 +22,10 @@ namespace {
 using cuda::CudaError;
 using cuda::Prepared;
 using cuda::ProcessGroup;
-using cuda::RankEnd;
 using cuda::RankProgram;
 using cuda::RankReport;
+using cuda::RankRun;
 
-// At most two windows of executions are ordered ahead: a driver's queue that is full of one rank's
-// holds up others that share the GPU.
-constexpr std::size_t kWindow = 32;
 // Of these executions the last counts.
 constexpr std::int64_t kTraced = 4;
 
@@ -42,34 +41,6 @@ Checked<T> agreed(std::optional<ProcessGroup>& group, Checked<T> own) {
 struct Timeline {
   std::vector<TraceEvent> events;
   std::chrono::nanoseconds uncertainty{0};
-};
-
-// One rank's executions, by a thread of its own: a full queue of one rank holds up no other.
-struct RankRun {
-  std::vector<cuda::Event> ends;  // the start, then the end of each execution
-  bool is_traced = false;
-  RankEnd end;
-
-  void go(const RankProgram& program) {
-    const Result<Ok, CudaError> done = replay_all(program);
-    if (!done.ok()) end = done.error();
-  }
-
- private:
-  [[nodiscard]] Result<Ok, CudaError> replay_all(const RankProgram& program) const {
-    HP_REQUIRE_OK(program.device().make_current());
-    const cuda::DriverApi& driver = program.device().driver();
-    HP_REQUIRE_OK(ends.front().record(program.origin()));
-    for (std::size_t i = 1; i < ends.size(); ++i) {
-      if (i % kWindow == 0 && i > 2 * kWindow) {
-        const CUevent past = ends[i - 2 * kWindow].handle();
-        HP_REQUIRE_OK(cuda_call(driver, "cuEventSynchronize", driver.cuEventSynchronize(past)));
-      }
-      HP_REQUIRE_OK(is_traced ? program.replay_traced() : program.replay());
-      HP_REQUIRE_OK(ends[i].record(program.origin()));
-    }
-    return program.origin().synchronize();
-  }
 };
 
 class CudaExecutor final : public Executor {
@@ -164,12 +135,25 @@ class CudaExecutor final : public Executor {
 
   // Replays on all ranks at once; empty where all went well.
   [[nodiscard]] FaultReport play(std::vector<RankRun>& runs) {
-    std::vector<std::thread> threads;
-    for (std::size_t i = 0; i < programs_.size(); ++i) {
-      threads.emplace_back([&, i] { runs[i].go(programs_[i]); });
-    }
-    for (std::thread& thread : threads) thread.join();
+    replay_on_all(runs);
     return cuda::collect_gpu_faults(plan(), prepared_->blocks, prepared_->wiring, reports_of(runs));
+  }
+
+  // Where a GPU fails, or another process, nobody waits for it.
+  void replay_on_all(std::vector<RankRun>& runs) {
+    std::atomic<bool> is_stopped = false;
+    const auto stop = [&] {
+      if (is_stopped.exchange(true)) return;
+      for (const RankProgram& program : programs_) static_cast<void>(program.give_up());
+    };
+    const std::jthread watch = group_ ? group_->watch(stop) : std::jthread();
+    std::vector<std::jthread> threads;
+    for (std::size_t i = 0; i < programs_.size(); ++i) {
+      threads.emplace_back([&, i] {
+        runs[i].go(programs_[i], is_stopped);
+        if (runs[i].end) stop();
+      });
+    }
   }
 
   // After the executions whose times count, which nothing was added to.
@@ -243,6 +227,7 @@ class CudaExecutor final : public Executor {
     for (std::size_t i = 0; i < runs.size(); ++i) {
       reports.push_back(
           cuda::report_of(prepared_->peers, programs_[i].rank(), std::move(runs[i].end)));
+      if (runs[i].was_stopped) reports.back().is_poisoned = true;
     }
     return group_ ? group_->exchange(reports.front()) : reports;
   }
@@ -258,11 +243,11 @@ class CudaExecutor final : public Executor {
     return Ok{};
   }
 
-  [[nodiscard]] static FaultReport not_ready(int rank, const Diag& why) {
+  [[nodiscard]] FaultReport not_ready(int rank, const Diag& why) const {
     Fault fault;
-    if (why.code == DiagCode::G077 && rank != 0) {
+    if (why.code == DiagCode::G077 && group_ && group_->lost()) {
       fault.kind = FaultKind::PeerLost;
-      fault.rank = RankId(0);
+      fault.rank = RankId(*group_->lost());
       return {fault};
     }
     fault.kind = FaultKind::DeviceFailed;
@@ -342,7 +327,10 @@ struct Tools {
 };
 
 Checked<Tools> open_tools(const Plan& plan, const CudaOptions& options) {
-  HP_TRY(std::shared_ptr<const cuda::DriverApi> driver, cuda::open_driver());
+  std::shared_ptr<const cuda::DriverApi> driver = options.driver;
+  if (driver == nullptr) {
+    HP_TRY(driver, cuda::open_driver());
+  }
   HP_TRY(std::vector<cuda::DeviceId> gpus, cuda::gpus_of(*driver, plan.mesh.ranks(), options));
   HP_TRY(cuda::Nvrtc compiler, cuda::Nvrtc::open(options.nvrtc, options.cuda_folders));
   return Tools{

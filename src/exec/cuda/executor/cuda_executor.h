@@ -13,6 +13,10 @@
 
 namespace harpe {
 
+namespace cuda {
+struct DriverApi;
+}
+
 struct CudaOptions {
   // Ranks may share a GPU: rank r runs on GPU r modulo their number. Its kernels then take turns
   // with other ranks', which says nothing about speed.
@@ -25,8 +29,12 @@ struct CudaOptions {
   // Of a wait; kernels that wait inside are made for it, and RunOptions must say the same.
   std::chrono::milliseconds wait_limit{10'000};
   bool trace = false;  // RunOptions may ask for one
+  // Tests: a driver that refuses calls; none: the machine's.
+  std::shared_ptr<const cuda::DriverApi> driver = nullptr;
   // Tests: the task runs, but its signals reach no other rank.
   std::optional<TaskId> drop_signal_of = std::nullopt;
+  // Tests: at the task a kernel writes where no memory is.
+  std::optional<TaskId> stray_at = std::nullopt;
   // Tests: streams rest before their tasks, each time for another time.
   std::optional<std::uint32_t> delay_seed = std::nullopt;
 };

@@ -29,7 +29,8 @@ class Diagnosis {
         const Fault fault = expired(rank);
         const RankReport& other = reports_[fault.producer_rank.index()];
         const int doubt = other.is_poisoned && !other.record ? 2 : 1;
-        found.emplace_back(is_explained(rank, fault.producer) ? 3 : doubt, fault);
+        const bool is_answer = fault.kind == FaultKind::WaitGivenUp;
+        found.emplace_back(is_answer || is_explained(rank, fault.producer) ? 3 : doubt, fault);
       } else if (said.is_poisoned) {
         found.emplace_back(4, stopped(rank));
       }
@@ -128,7 +129,8 @@ class Diagnosis {
   [[nodiscard]] Fault expired(std::size_t rank) const {
     const device::FaultRecord& record = *reports_[rank].record;
     Fault fault;
-    fault.kind = FaultKind::WaitTimedOut;
+    fault.kind =
+        record.state == device::kGivenUp ? FaultKind::WaitGivenUp : FaultKind::WaitTimedOut;
     fault.rank = id_of(rank);
     fault.task = stop_of(rank).task;
     fault.task_text = describe(plan_, blocks_, fault.task);

@@ -157,6 +157,7 @@ Checked<RankProgram> make_program(const Prepared& prepared, int rank,
                                   .units = std::move(units),
                                   .trace = std::move(trace),
                                   .drop_signal_of = options.drop_signal_of,
+                                  .stray_at = options.stray_at,
                                   .delay_seed = options.delay_seed});
 }
 

@@ -119,13 +119,24 @@ Checked<Ok> ProcessGroup::compare(const std::string& hash) {
 
 Checked<Ok> ProcessGroup::wait_for_all() { return agree(std::nullopt); }
 
+std::jthread ProcessGroup::watch(std::function<void()> stop) {
+  constexpr milliseconds kLook{20};  // how often the end of the watch is looked for
+  return std::jthread(
+      [bootstrap = bootstrap_.get(), stop = std::move(stop)](const std::stop_token& end) {
+        while (!end.stop_requested()) {
+          if (bootstrap->listen(kLook)) stop();
+        }
+      });
+}
+
 std::vector<RankReport> ProcessGroup::exchange(const RankReport& own) {
+  if (!own.is_fine()) bootstrap_->tell_stopped();
   const milliseconds limit = own.is_fine() ? milliseconds(kPatience) : kAfterFault;
   const auto answers = bootstrap_->gather_left(pack(own), limit);
   std::vector<RankReport> reports(answers.size());
   for (std::size_t rank = 0; rank < answers.size(); ++rank) {
-    // Who hears nothing of rank 0 knows nothing of the others.
-    const bool is_known = answers[0].has_value() || rank == 0;
+    // Who hears nothing of rank 0 knows nothing of the others, but who was told to be gone.
+    const bool is_known = answers[0].has_value() || rank == 0 || lost() == static_cast<int>(rank);
     if (answers[rank]) {
       reports[rank] = unpack(*answers[rank]);
     } else {

@@ -2,9 +2,11 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "exec/cuda/executor/gpu_faults.h"
@@ -34,8 +36,14 @@ class ProcessGroup {
   // Waits for the others. Errors: G077.
   [[nodiscard]] Checked<Ok> wait_for_all();
 
+  // While the result lives: `stop` once a rank is gone or has stopped, in another thread, perhaps
+  // more than once. No other call meanwhile.
+  [[nodiscard]] std::jthread watch(std::function<void()> stop);
+  // The first rank that is gone, or did not answer in time.
+  [[nodiscard]] std::optional<int> lost() const { return bootstrap_->lost(); }
+
   // Of every rank, once its replays are over; of a rank that answers no more, that. `own` is this
-  // rank's.
+  // rank's, and where it is not fine, the others are told to stop.
   [[nodiscard]] std::vector<RankReport> exchange(const RankReport& own);
   // Each execution's time on the rank where it took longest.
   [[nodiscard]] Checked<std::vector<std::chrono::nanoseconds>> longest_of(

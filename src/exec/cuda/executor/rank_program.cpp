@@ -13,8 +13,9 @@ constexpr std::uint32_t kMostDelayNs = 20'000;
 }  // namespace
 
 Checked<RankProgram> RankProgram::make(int rank, Parts parts) {
-  RankProgram program(rank, std::move(parts));
-  const Device& device = program.device();
+  const Device& device = parts.peers->device(rank);
+  HP_TRY(Stream aside, Stream::create(device, true));
+  RankProgram program(rank, std::move(parts), std::move(aside));
   for (const TaskId task : program.sequence()) {
     const LaneId lane = program.lane_of(task);
     if (!program.streams_.contains(lane)) {
@@ -49,6 +50,10 @@ Checked<Ok> RankProgram::capture(std::chrono::nanoseconds limit) {
   if (!parts_.trace) return Ok{};
   HP_TRY(traced_, capture_pass({.limit = limit, .trace = &*parts_.trace}));
   return Ok{};
+}
+
+Result<Ok, CudaError> RankProgram::give_up() const {
+  return parts_.peers->page(rank_).give_up(aside_);
 }
 
 Checked<Graph> RankProgram::capture_pass(const Pass& pass) const {
@@ -135,6 +140,9 @@ Result<Ok, CudaError> RankProgram::order_work(const Place& place) const {
     const std::uint32_t seed =
         *parts_.delay_seed + place.context.task * 64 + static_cast<std::uint32_t>(rank_);
     HP_REQUIRE_OK(parts_.kernels.linger(stream, parts_.peers->signals(rank_), seed, kMostDelayNs));
+  }
+  if (parts_.stray_at && std::ranges::count(parts_.units[place.unit].tasks, *parts_.stray_at) > 0) {
+    HP_REQUIRE_OK(parts_.kernels.stray(stream));
   }
   if (is_boundary(task)) {
     HP_REQUIRE_OK(stamp(place, Moment::Start));

@@ -38,7 +38,8 @@ class RankProgram {
     SignalKernels kernels;
     std::vector<Unit> units;                 // of the rank, in order
     std::optional<RankTrace> trace{};        // where executions are to be traced
-    std::optional<TaskId> drop_signal_of{};  // for tests
+    std::optional<TaskId> drop_signal_of{};  // for tests, like the next
+    std::optional<TaskId> stray_at{};
     std::optional<std::uint32_t> delay_seed{};
   };
 
@@ -53,6 +54,9 @@ class RankProgram {
   // The same. Requires: there is a trace.
   [[nodiscard]] Result<Ok, CudaError> replay_traced() const { return traced_->launch(origin()); }
 
+  // Replays under way wait for nothing any more: another rank has failed.
+  [[nodiscard]] Result<Ok, CudaError> give_up() const;
+
   [[nodiscard]] int rank() const { return rank_; }
   [[nodiscard]] const Device& device() const { return parts_.peers->device(rank_); }
   [[nodiscard]] const Stream& origin() const { return streams_.at(origin_); }
@@ -62,7 +66,8 @@ class RankProgram {
   [[nodiscard]] std::int64_t nodes() const { return graph_ ? graph_->nodes() : 0; }
 
  private:
-  RankProgram(int rank, Parts parts) : rank_(rank), parts_(std::move(parts)) {}
+  RankProgram(int rank, Parts parts, Stream aside)
+      : rank_(rank), parts_(std::move(parts)), aside_(std::move(aside)) {}
 
   [[nodiscard]] const TaskWiring& wiring_of(TaskId task) const {
     return parts_.wiring->tasks[task.index()];
@@ -117,6 +122,7 @@ class RankProgram {
 
   int rank_;
   Parts parts_;
+  Stream aside_;   // of no lane
   LaneId origin_;  // of the Entry
   std::map<LaneId, Stream> streams_;
   std::map<LaneId, Event> ends_;     // of streams

@@ -1,0 +1,159 @@
+"""Products beside collectives, as users of PyTorch do them: ways of peers_torch.py."""
+import torch
+import torch.distributed as dist
+
+from peers_common import Work, draw, numbers_of, part_of, rows_apart
+
+ROUNDING = 2.0 ** -9  # of a bf16, half a unit in the last place
+SAMPLED = 128  # rows
+
+
+def sampled_rows(count, here):
+    """Spread evenly over so many, the first and the last among them."""
+    return torch.linspace(0, count - 1, min(SAMPLED, count), device=here.device).long()
+
+
+class Gathered:
+    """c = a b: a's rows are distributed and gathered, b's columns are distributed."""
+
+    def __init__(self, here, parameters):
+        sizes = numbers_of(parameters)
+        rows, columns = part_of(sizes["m"], here, "m"), part_of(sizes["n"], here, "n")
+        self.whole = draw(here, 1, sizes["m"], sizes["k"])
+        self.a = self.whole[here.rank * rows:(here.rank + 1) * rows].clone()
+        self.b = draw(here, 2 + here.rank, sizes["k"], columns)
+        self.rows = sampled_rows(sizes["m"], here)
+        self.wanted = self.whole[self.rows].float() @ self.b.float()
+        self.bound = 4 * ROUNDING
+
+    def difference(self, c):
+        return rows_apart(c[self.rows], self.wanted)
+
+    def work(self, run):
+        return Work(run, self.difference, self.bound)
+
+
+class Reduced:
+    """c = a b: the sums are distributed; each rank gets some rows of the total, or all."""
+
+    def __init__(self, here, parameters, scattered):
+        sizes = numbers_of(parameters)
+        depth = part_of(sizes["k"], here, "k")
+        rows = part_of(sizes["m"], here, "m")
+        a = draw(here, 1, sizes["m"], sizes["k"])
+        b = draw(here, 2, sizes["k"], sizes["n"])
+        mine = slice(here.rank * depth, (here.rank + 1) * depth)
+        self.a, self.b = a[:, mine].contiguous(), b[mine].contiguous()
+        self.out_rows = rows if scattered else sizes["m"]
+        self.rows = sampled_rows(self.out_rows, here)
+        first = here.rank * rows if scattered else 0
+        self.wanted = a[first + self.rows].float() @ b.float()
+        # A partial sum is rounded, and each step of a ring; none is much larger than the total's
+        # largest.
+        self.bound = (2 * here.ranks + 2) * ROUNDING
+
+    def difference(self, c):
+        return rows_apart(c[self.rows], self.wanted)
+
+    def work(self, run):
+        return Work(run, self.difference, self.bound)
+
+
+def nccl(here, suite, parameters):
+    if suite == "decode":
+        return decode(here, parameters)
+    if suite == "ag_gemm":
+        case = Gathered(here, parameters)
+        full = torch.empty_like(case.whole)
+
+        def gather():
+            dist.all_gather_into_tensor(full, case.a)
+            return full @ case.b
+        return case.work(gather)
+    case = Reduced(here, parameters, suite == "gemm_rs")
+    if suite == "gemm_ar":
+        def reduce():
+            c = case.a @ case.b
+            dist.all_reduce(c)
+            return c
+        return case.work(reduce)
+    out = torch.empty(case.out_rows, case.b.shape[1], device=here.device, dtype=torch.bfloat16)
+
+    def scatter():
+        dist.reduce_scatter_tensor(out, case.a @ case.b)
+        return out
+    return case.work(scatter)
+
+
+def symmetric_memory():
+    import torch.distributed._symmetric_memory as memory
+    return memory
+
+
+def torch_async_tp(here, suite, parameters):
+    memory = symmetric_memory()
+    name = dist.group.WORLD.group_name
+    if hasattr(memory, "enable_symm_mem_for_group"):
+        memory.enable_symm_mem_for_group(name)
+    operators = torch.ops.symm_mem
+    if suite == "ag_gemm":
+        case = Gathered(here, parameters)
+        return case.work(lambda: operators.fused_all_gather_matmul(
+            case.a, [case.b], gather_dim=0, group_name=name)[1][0])
+    case = Reduced(here, parameters, True)
+    return case.work(lambda: operators.fused_matmul_reduce_scatter(
+        case.a, case.b, "sum", scatter_dim=0, group_name=name))
+
+
+def torch_two_shot(here, _, parameters):
+    """A product into symmetric memory, where the ranks add it up."""
+    memory = symmetric_memory()
+    case = Reduced(here, parameters, False)
+    out = memory.empty(case.out_rows, case.b.shape[1], dtype=torch.bfloat16, device=here.device)
+    memory.rendezvous(out, dist.group.WORLD)
+    name = dist.group.WORLD.group_name
+
+    def run():
+        torch.mm(case.a, case.b, out=out)
+        return torch.ops.symm_mem.two_shot_all_reduce_(out, "sum", name)
+    return case.work(run)
+
+
+def decode(here, parameters):
+    """One query of each sequence, keys distributed: partial results are gathered and merged."""
+    sizes = numbers_of(parameters)
+    batch, heads, kv_heads, dim = (sizes[name] for name in ("batch", "heads", "kv_heads",
+                                                            "head_dim"))
+    keys = part_of(sizes["kv"], here, "kv")
+    group = heads // kv_heads
+    q = draw(here, 1, batch, kv_heads, group, dim)
+    k, v = (draw(here, seed + 2 * here.rank, batch, kv_heads, keys, dim) for seed in (2, 3))
+    own = torch.empty(batch, heads, dim + 1, device=here.device)
+    every = torch.empty(here.ranks, batch, heads, dim + 1, device=here.device)
+
+    def run():
+        # A group of heads stands for so many queries.
+        o, lse = torch.ops.aten._scaled_dot_product_flash_attention(  # pylint: disable=W0212
+            q, k, v, 0.0, False)[:2]
+        own[..., :dim] = o.reshape(batch, heads, dim)
+        own[..., dim] = lse.reshape(batch, heads)
+        dist.all_gather_into_tensor(every, own)
+        weights = torch.softmax(every[..., dim:], 0)
+        return (every[..., :dim] * weights).sum(0).to(torch.bfloat16)
+
+    def wanted():
+        """Of the first sequence."""
+        rows = []
+        for rank in range(here.ranks):
+            part = [draw(here, seed + 2 * rank, batch, kv_heads, keys, dim)[0].float()
+                    for seed in (2, 3)]
+            rows.append(part)
+        all_k, all_v = (torch.cat([row[at] for row in rows], 1) for at in (0, 1))
+        scores = q[0].float() @ all_k.transpose(1, 2) * dim ** -0.5
+        return (torch.softmax(scores, -1) @ all_v).reshape(heads, dim)
+
+    expected = wanted()
+    return Work(run, lambda o: rows_apart(o[0], expected), 8 * ROUNDING)
+
+
+WAYS = {"nccl": nccl, "torch_async_tp": torch_async_tp, "torch_two_shot": torch_two_shot}

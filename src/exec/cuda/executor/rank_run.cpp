@@ -1,0 +1,51 @@
+#include "exec/cuda/executor/rank_run.h"
+
+#include <algorithm>
+
+namespace harpe::cuda {
+namespace {
+
+// A driver's queue that is full of one rank's executions holds up others that share the GPU.
+constexpr std::size_t kMostWindow = 32;
+// The GPU never waits for the host.
+constexpr std::size_t kLeastWindow = 2;
+// What is ordered runs, though a rank has failed: not for long.
+constexpr double kWindowMs = 125;
+
+}  // namespace
+
+std::size_t window_of(double milliseconds) {
+  if (!(milliseconds > 0)) return kLeastWindow;
+  const double count = std::clamp(kWindowMs / milliseconds, static_cast<double>(kLeastWindow),
+                                  static_cast<double>(kMostWindow));
+  return static_cast<std::size_t>(count);
+}
+
+void RankRun::go(const RankProgram& program, const std::atomic<bool>& stop) {
+  const Result<Ok, CudaError> done = replay_all(program, stop);
+  if (!done.ok()) end = done.error();
+}
+
+Result<Ok, CudaError> RankRun::replay_all(const RankProgram& program,
+                                          const std::atomic<bool>& stop) {
+  HP_REQUIRE_OK(program.device().make_current());
+  const DriverApi& driver = program.device().driver();
+  HP_REQUIRE_OK(ends.front().record(program.origin()));
+  std::size_t window = kLeastWindow;
+  for (std::size_t i = 1; i < ends.size(); ++i) {
+    if (i % window == 0 && i > 2 * window) {
+      const std::size_t past = i - 2 * window;
+      HP_REQUIRE_OK(
+          cuda_call(driver, "cuEventSynchronize", driver.cuEventSynchronize(ends[past].handle())));
+      const Result<double, CudaError> took = ends[past].milliseconds_since(ends[past - 1]);
+      window = window_of(took.ok() ? *took : 0);
+    }
+    was_stopped = stop.load();
+    if (was_stopped) break;
+    HP_REQUIRE_OK(is_traced ? program.replay_traced() : program.replay());
+    HP_REQUIRE_OK(ends[i].record(program.origin()));
+  }
+  return program.origin().synchronize();
+}
+
+}  // namespace harpe::cuda

@@ -1,0 +1,122 @@
+#!/usr/bin/env python3
+"""One rank of several processes on GPUs is killed, or stopped, while executions are replayed.
+
+killed_test.py HARPE [--ranks N] [--trials N] [--seed N] [--cache FOLDER]: every other rank ends
+within the limit of a wait and 2 s, with 3, and says who was lost and what it waited for; the next
+run is right.
+"""
+import json
+import os
+import pathlib
+import random
+import signal
+import statistics
+import sys
+import tempfile
+import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "processes"))
+import crew  # noqa: E402
+
+OPTIONS = crew.parse(__doc__)
+RANKS = crew.ranks_on_gpus(OPTIONS)
+RANDOM = random.Random(OPTIONS.seed)
+WAIT = 4.0  # seconds
+REPLAYS = 6.0  # seconds that executions go on where nobody is killed
+SUBJECTS = [["gemm_rs", "m=2048", "n=2048", "k=2048", "--schedule", "push", "--mesh", "tp="],
+            ["attention", "seq=4096", "heads=16", "head_dim=128", "--schedule", "ring", "--mesh",
+             "cp="],
+            ["ag_gemm", "m=2048", "n=2048", "k=2048", "--schedule", "bulk", "--mesh", "tp="]]
+
+
+def words(subject, iterations):
+    cache = [f"--cache={OPTIONS.cache}"] if OPTIONS.cache else []
+    return [OPTIONS.harpe, "run", *subject[:-1], f"{subject[-1]}{RANKS}", "--backend", "cuda",
+            "--launch", RANKS, "--wait", int(1000 * WAIT), "--iters", iterations, *cache]
+
+
+def measure(subject):
+    """(executions in REPLAYS, seconds of a run beside its executions)."""
+    with tempfile.TemporaryDirectory() as folder:
+        result = pathlib.Path(folder) / "result.json"
+        crew.run(*words(subject, 1)).expect(0)  # compiles kernels
+        end = crew.run(*words(subject, 500), "--json", result).expect(0)
+        times = json.loads(result.read_text(encoding="utf-8"))["time_us"]
+    iterations = int(REPLAYS * 1e6 / statistics.median(times))
+    return min(iterations, 200_000), end.seconds - sum(times) * 1e-6
+
+
+def expect_report(end, victim, number):
+    """The table says who is lost, and of every other rank a line; one names task and signal."""
+    end.expect(3, rf"^rank {victim} answers no more: ")
+    if number == signal.SIGKILL:
+        end.expect(3, rf"^fault: the process of rank {victim} ended first: killed by signal 9 ")
+    for rank in range(RANKS):
+        if rank != victim:
+            end.expect(3, rf"^rank {rank} (waited|gave up after|stopped before) ")
+    crew.check(crew.WAITED.search(end.text), "nobody says what it waited for:", end.text)
+
+
+def disturb(subject, victim, number, after):
+    """Seconds from the signal to the end of all."""
+    launch = crew.Run(*words(subject, PREPARED[subject[0]][0]))
+    children = launch.wait_for_children(RANKS)
+    time.sleep(after)
+    crew.check(launch.process.poll() is None, "it was over before")
+    os.kill(children[victim], number)
+    disturbed = time.monotonic()
+    end = launch.end()
+    took = time.monotonic() - disturbed
+    name = signal.Signals(number).name
+    print(f"  {subject[0]}: {name} of rank {victim} after {after:.2f} s, all ended {took:.2f} s "
+          "later", flush=True)
+    crew.check(took < WAIT + crew.TO_REPORT, end.text)
+    crew.expect_all_gone(children.values())
+    return end
+
+
+def expect_next_run_right():
+    crew.run(OPTIONS.harpe, "run", "gemm_rs", "m=256", "n=256", "k=256", "--schedule", "push",
+             "--mesh", f"tp={RANKS}", "--backend", "cuda", "--launch", RANKS, "--iters", 20,
+             "--check", *([f"--cache={OPTIONS.cache}"] if OPTIONS.cache else [])).expect(0)
+
+
+def a_rank_killed_during_replays_is_named():
+    for trial in range(OPTIONS.trials):
+        subject = SUBJECTS[trial % len(SUBJECTS)]
+        victim = trial % RANKS
+        beside = PREPARED[subject[0]][1]
+        end = disturb(subject, victim, signal.SIGKILL,
+                      beside + RANDOM.uniform(0.2, 0.6) * REPLAYS)
+        expect_report(end, victim, signal.SIGKILL)
+        expect_next_run_right()
+
+
+def a_rank_that_hangs_is_named():
+    """It is there and does nothing: the waits of others expire."""
+    subject = SUBJECTS[0]
+    victim = RANDOM.randrange(1, RANKS)
+    end = disturb(subject, victim, signal.SIGSTOP, PREPARED[subject[0]][1] + 0.3 * REPLAYS)
+    expect_report(end, victim, signal.SIGSTOP)
+    expect_next_run_right()
+
+
+def a_rank_killed_at_any_time_ends_all():
+    for _ in range(OPTIONS.trials):
+        subject = RANDOM.choice(SUBJECTS)
+        victim = RANDOM.randrange(RANKS)
+        after = RANDOM.uniform(0, PREPARED[subject[0]][1])
+        end = disturb(subject, victim, signal.SIGKILL, after)
+        end.expect(3, rf"^fault: the process of rank {victim} ended first: killed by signal 9 ")
+    expect_next_run_right()
+
+
+PREPARED = {}
+
+if __name__ == "__main__":
+    for each in SUBJECTS:
+        PREPARED[each[0]] = measure(each)
+        print(f"{each[0]}: {PREPARED[each[0]][0]} executions in {REPLAYS} s, "
+              f"{PREPARED[each[0]][1]:.1f} s beside them", flush=True)
+    crew.main(a_rank_killed_during_replays_is_named, a_rank_that_hangs_is_named,
+              a_rank_killed_at_any_time_ends_all)

@@ -1,0 +1,91 @@
+#!/usr/bin/env python3
+"""Processes that do not come together: all of them end, and say why. Needs no GPU.
+
+meeting_test.py HARPE. Where there are GPUs they are not reached: plans are compared before.
+"""
+import signal
+import time
+
+import crew
+
+OPTIONS = crew.parse(__doc__)
+RANKS = 3
+SUBJECT = ["gemm_rs", "m=96", "n=96", "k=96", "--mesh", f"tp={RANKS}", "--backend", "cuda"]
+WAIT = 1.0  # seconds
+SIGNALS = {"SIGKILL": signal.SIGKILL, "SIGSEGV": signal.SIGSEGV}
+
+
+def start_by_hand(schedules, ranks=RANKS):
+    """A process for each schedule, as a launcher would start them."""
+    port = crew.free_port()
+    return [crew.Run(OPTIONS.harpe, "run", *SUBJECT, "--schedule", schedule,
+                     environment=crew.torchrun_environment(rank, ranks, port))
+            for rank, schedule in enumerate(schedules)]
+
+
+def other_plans_are_refused_by_all():
+    for other in range(1, RANKS):
+        schedules = ["ring" if rank == other else "bulk" for rank in range(RANKS)]
+        ends = [run.end() for run in start_by_hand(schedules)]
+        for rank, end in enumerate(ends):
+            crew.check(end.seconds < 30, f"rank {rank} took {end.seconds:.1f} s")
+            if rank == 0:
+                end.expect(1, rf"error\[G076\]: rank {other} runs another plan than rank 0")
+            else:
+                end.expect(1)
+                crew.check(not end.text, f"rank {rank} speaks too:", end.text)
+
+
+def other_numbers_of_ranks_are_refused_by_all():
+    for end in [run.end() for run in start_by_hand(["bulk"] * RANKS, RANKS + 1)]:
+        crew.check(end.status == 1, end.text)
+
+
+def who_is_killed_before_all_have_come_ends_the_others():
+    """Rank 1 comes, waits for rank 2 and is killed: rank 0 does not wait for rank 2 any more."""
+    first, second = start_by_hand(["bulk", "bulk"])
+    time.sleep(1.0)
+    crew.check(first.process.poll() is None and second.process.poll() is None, "nobody waits")
+    second.process.kill()
+    killed = time.monotonic()
+    first.end().expect(3, r"error\[G077\]: rank 0 does not meet .*: rank 1 is gone")
+    took = time.monotonic() - killed
+    crew.check(took < crew.TO_REPORT, f"rank 0 took {took:.1f} s")
+    second.end()
+
+
+def a_launch_ends_with_who_never_came():
+    """A process that is stopped as soon as it is there, and then killed."""
+    for victim in range(RANKS):
+        for name, number in SIGNALS.items():
+            launch = crew.Run(OPTIONS.harpe, "run", *SUBJECT, "--schedule", "bulk", "--launch",
+                              RANKS, "--wait", int(1000 * WAIT))
+            children = launch.wait_for_children(RANKS)
+            for process in children.values():
+                crew.os.kill(process, signal.SIGSTOP)
+            time.sleep(0.1)
+            for rank, process in children.items():
+                crew.os.kill(process, number if rank == victim else signal.SIGCONT)
+            crew.os.kill(children[victim], signal.SIGCONT)
+            killed = time.monotonic()
+            end = launch.end()
+            took = time.monotonic() - killed
+            end.expect(3, rf"fault: the process of rank {victim} ended first: killed by signal "
+                          rf"{int(number)} ")
+            crew.check(took < WAIT + crew.TO_REPORT, f"{name} of rank {victim}: {took:.1f} s")
+            crew.expect_all_gone(children.values())
+
+
+def processes_end_with_who_launched_them():
+    launch = crew.Run(OPTIONS.harpe, "run", *SUBJECT, "--schedule", "bulk", "--launch", RANKS)
+    children = launch.wait_for_children(RANKS)
+    crew.os.kill(children[0], signal.SIGSTOP)  # the others wait for it
+    launch.process.kill()
+    launch.end()
+    crew.expect_all_gone(children.values())
+
+
+if __name__ == "__main__":
+    crew.main(other_plans_are_refused_by_all, other_numbers_of_ranks_are_refused_by_all,
+              who_is_killed_before_all_have_come_ends_the_others,
+              a_launch_ends_with_who_never_came, processes_end_with_who_launched_them)
