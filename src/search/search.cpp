@@ -372,7 +372,6 @@ class Searcher {
       for (const FormVariant& variant : fence_variants_of(one.form, machine_)) {
         if (is_over()) return;
         show("ordering words", 0, 1);
-        ++result_.candidates;
         pool_.add(variant.form, one.label + ", " + variant.change, false, one.bound, std::nullopt);
       }
     }
