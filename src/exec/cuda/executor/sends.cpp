@@ -27,6 +27,14 @@ std::optional<device::CopyJob> job_of(const Task& task, const TaskSpecs& specs,
                          .done = target->word};
 }
 
+// Nothing before it makes what it reads.
+bool reads_inputs(const Plan& plan, const Task& task) {
+  return std::ranges::all_of(task.reads, [&](const Ref& ref) {
+    const Alloc& from = plan.allocs[ref.alloc.index()];
+    return from.level == Level::Home && find_buffer(plan.program, from.buffer)->role == Role::In;
+  });
+}
+
 // Blocks are pairs, as clusters are.
 int blocks_of(const NormalForm& form) {
   std::int64_t blocks = kBlocks;
@@ -50,6 +58,7 @@ std::optional<Sends> find_sends(const Plan& plan, const Wiring& wiring,
     if (rank_of(plan, id) != rank || granules_of(plan.tasks[i]) == 0) continue;
     const TaskWiring& own = wiring.tasks[i];
     const bool is_free = own.waits.empty() && own.raises.size() == 1 &&
+                         reads_inputs(plan, plan.tasks[i]) &&
                          std::ranges::all_of(own.after, [&](TaskId from) {
                            return plan.tasks[from.index()].kind == TaskKind::Entry;
                          });

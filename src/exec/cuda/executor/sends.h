@@ -16,8 +16,8 @@ struct Sends {
   int blocks = 0;
 };
 
-// What the rank sends so, if all of it can be: whole granules of dense memory, that wait for
-// nothing but the beginning. None where there is nothing, or signals of some are to be lost.
+// What the rank sends so, if all of it can be: dense inputs, that wait for nothing but the
+// beginning. None where there is nothing, or signals of some are to be lost.
 [[nodiscard]] std::optional<Sends> find_sends(const Plan& plan, const Wiring& wiring,
                                               const std::vector<TaskSpecs>& specs, RankId rank,
                                               const SignalSource& signals);

@@ -1,0 +1,137 @@
+#include "exec/cuda/executor/sends.h"
+
+#include <gtest/gtest.h>
+
+#include "exec/describe.h"
+#include "tests/unit/exec/plans.h"
+
+namespace harpe::cuda {
+namespace {
+
+constexpr std::int64_t kBytes = 3 * device::kCopyGranule + 16;
+constexpr DeviceAddress kFrom = 0x1000'0000;
+constexpr DeviceAddress kTo = 0x2000'0000;
+
+// Two ranks that copy each other's inputs, pushed by kernels, and what each copy becomes.
+struct Pushed {
+  Plan plan = test::exchange(2, 12, false);
+  Wiring wiring;
+  std::vector<TaskSpecs> specs;
+  SignalSource signals;
+  std::vector<TaskId> sent;  // by rank 0
+
+  Pushed() {
+    specs.resize(plan.tasks.size());
+    for (std::size_t i = 0; i < plan.tasks.size(); ++i) {
+      Task& task = plan.tasks[i];
+      const TaskId id(static_cast<std::int64_t>(i));
+      if (task.kind != TaskKind::Copy) continue;
+      const Alloc& from = plan.allocs[task.reads.front().alloc.index()];
+      if (from.level != Level::Home || from.rank == rank_of(plan, id)) continue;
+      // Pulled in the fixture: here its source pushes it.
+      task.lane = lane_of(from.rank);
+      task.via = Via::Tma;
+      task.bytes = kBytes;
+      specs[i].launches = {CopyLaunch{.to = kTo, .from = kFrom, .bytes = kBytes}};
+      if (from.rank == RankId(0)) sent.push_back(id);
+    }
+    wiring = wire(plan, find_groups(plan));
+    for (const TaskId id : sent) {
+      wiring.tasks[id.index()] = {.raises = {{.rank = RankId(1), .word = 0, .added = 4}}};
+    }
+    signals.target = [](TaskId, const Raise& raise) {
+      return std::optional(device::RaiseTarget{.word = reinterpret_cast<std::uint32_t*>(0x400),
+                                               .peer_poison = nullptr,
+                                               .added = raise.added});
+    };
+  }
+
+  [[nodiscard]] LaneId lane_of(RankId rank) const {
+    std::size_t lane = 0;
+    while (plan.lanes[lane].rank != rank || plan.lanes[lane].kind == LaneKind::Host) ++lane;
+    return LaneId(static_cast<std::int64_t>(lane));
+  }
+
+  [[nodiscard]] std::optional<Sends> find() const {
+    return find_sends(plan, wiring, specs, RankId(0), signals);
+  }
+};
+
+TEST(Sends, are_counted_by_the_granule_where_they_arrive) {
+  Plan plan = test::scatter_gemm(2, 8, 8, 8, "f32", false);
+  for (Task& task : plan.tasks) {
+    if (task.kind != TaskKind::Copy) continue;
+    task.via = Via::Tma;
+    task.bytes = kBytes;
+  }
+  const Wiring wiring = wire(plan, find_groups(plan));
+  int words = 0;
+  for (std::size_t i = 0; i < plan.tasks.size(); ++i) {
+    if (plan.tasks[i].kind != TaskKind::Copy) continue;
+    EXPECT_EQ(granules_of(plan.tasks[i]), 4U);
+    for (const Raise& raise : wiring.tasks[i].raises) {
+      EXPECT_EQ(raise.added, 4U);
+      EXPECT_EQ(wiring.pages[raise.rank.index()][static_cast<std::size_t>(raise.word)].arrivals, 4);
+      ++words;
+    }
+  }
+  EXPECT_GT(words, 0);
+}
+
+TEST(Sends, are_jobs_of_blocks_in_the_order_of_the_tasks) {
+  const Pushed it;
+  ASSERT_FALSE(it.sent.empty());
+  const std::optional<Sends> sends = it.find();
+  ASSERT_TRUE(sends.has_value());
+  EXPECT_EQ(sends->tasks, it.sent);
+  ASSERT_EQ(sends->jobs.size(), it.sent.size());
+  EXPECT_EQ(sends->jobs.front().bytes, kBytes);
+  EXPECT_NE(sends->jobs.front().done, nullptr);
+  EXPECT_EQ(sends->jobs.front().ready.flag, nullptr);
+  EXPECT_EQ(sends->blocks % 2, 0);
+}
+
+TEST(Sends, are_left_to_copy_engines_where_blocks_cannot_make_them_all) {
+  Pushed strided;
+  std::get<CopyLaunch>(strided.specs[strided.sent.front().index()].launches.front()).rows = 2;
+  EXPECT_FALSE(strided.find().has_value());
+  Pushed later;  // waits for more than the beginning
+  later.wiring.tasks[later.sent.front().index()].waits = {0};
+  EXPECT_FALSE(later.find().has_value());
+  Pushed made;  // by a task before
+  made.plan.allocs[made.plan.tasks[made.sent.front().index()].reads.front().alloc.index()].level =
+      Level::Pack;
+  EXPECT_FALSE(made.find().has_value());
+  Pushed lost;
+  lost.signals.target = [](TaskId, const Raise&) { return std::optional<device::RaiseTarget>(); };
+  EXPECT_FALSE(lost.find().has_value());
+  Pushed shared;
+  shared.signals.is_alone = false;
+  EXPECT_FALSE(shared.find().has_value());
+}
+
+TEST(Sends, go_with_a_product_that_leaves_blocks_for_them) {
+  const std::optional<Sends> sends = Pushed().find();
+  ASSERT_TRUE(sends.has_value());
+  GemmSpec product;
+  product.n = 1024;
+  product.k = 1024;
+  product.b = 4096;
+  product.b_stride = 1024;
+  product.panels = {{.rows = 512,
+                     .pieces = {{.a = 4096, .stride = 1024, .k_begin = 0, .k_count = 1024}},
+                     .c = 8192,
+                     .c_stride = 1024}};
+  LaunchSpec launch = product;
+  ASSERT_TRUE(send_within(*sends, launch, 132));
+  EXPECT_EQ(std::get<GemmSpec>(launch).copies.size(), sends->jobs.size());
+  EXPECT_EQ(std::get<GemmSpec>(launch).copy_blocks, sends->blocks);
+  EXPECT_FALSE(send_within(*sends, launch, 132)) << "it has some already";
+  LaunchSpec small = product;
+  EXPECT_FALSE(send_within(*sends, small, 4)) << "none would be left to multiply";
+  LaunchSpec copy = CopyLaunch{};
+  EXPECT_FALSE(send_within(*sends, copy, 132));
+}
+
+}  // namespace
+}  // namespace harpe::cuda
