@@ -53,8 +53,8 @@ def cases_of(options, suite):
         found = [case for document in documents if document["suite"] == suite
                  for case in document["cases"]]
     else:
-        words = [options.harpe, "bench", suite, "--backend=cuda", f"--ranks={options.gpus}", "--list",
-                 "--json", "-"]
+        words = [options.harpe, "bench", suite, "--backend=cuda", f"--ranks={options.gpus}",
+                 "--list", "--json", "-"]
         done = subprocess.run(words, capture_output=True, text=True, check=False)
         if done.returncode != 0:
             sys.exit(f"{' '.join(words)}: {done.stderr.strip()}")

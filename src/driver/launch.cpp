@@ -20,6 +20,7 @@ using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
 constexpr milliseconds kLook{20};        // how often ends are looked for
+constexpr milliseconds kSettled{1500};   // what others have left once rank 0 has reported
 constexpr milliseconds kLastWords{500};  // between being told to end and being killed
 
 // Where the processes of one launch meet: a name on this machine that needs no file.
@@ -119,6 +120,8 @@ Checked<std::vector<ProcessEnd>> launch(const LaunchRequest& request) {
     for (ProcessEnd& end : ended) {
       end.was_stopped = kill.has_value();
       if (end.status != 0 && !stop) stop = Clock::now() + request.grace;
+      // Rank 0 ends of itself once it has heard of all others what they know.
+      if (stop && end.rank == 0 && !end.signal) stop = std::min(*stop, Clock::now() + kSettled);
       ends.push_back(end);
     }
     if (stop && !kill && Clock::now() >= *stop) {
