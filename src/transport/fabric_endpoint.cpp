@@ -4,6 +4,7 @@
 
 #include <cstring>
 
+#include "transport/fabric_library.h"
 #include "transport/interface.h"
 #include "transport/proof.h"
 
@@ -47,6 +48,11 @@ Diag refuse_fabric(const std::string& provider, const std::string& call, std::in
 }
 
 Checked<Info> discover(const FabricOptions& options) {
+  if (!is_fabric_there()) {
+    return make_diag(
+        DiagCode::N002,
+        {{"provider", options.provider}, {"call", "dlopen"}, {"reason", why_no_fabric()}});
+  }
   std::string address;
   if (!options.interface.empty()) {
     HP_TRY(address, address_on(options.interface));

@@ -246,7 +246,8 @@ const std::vector<Refusal> kForms = {
      "error[T005]: 1:62: unknown signal `flg` (did you mean `flag`?); one of `event` `flag` "
      "`counter` `batched`"},
     {"commir c for p on m { nest n { stage A over gpu relay fence des leaf } }",
-     "error[T005]: 1:61: unknown fence `des` (did you mean `dest`?); one of `put` `dest` `nic`"},
+     "error[T005]: 1:61: unknown fence `des` (did you mean `dest`?); one of `put` `dest` `nic` "
+     "`batch` `epoch` `imm`"},
     {"commir c for p on m { nest n { drain A over gpu relay wire bf17 leaf } }",
      "error[T005]: 1:60: unknown dtype `bf17` (did you mean `bf16`?); one of `f32` `f16` `bf16` "
      "`f64` `f8e4m3` `f8e5m2` `i8` `u8` `i32` `i64` `bool`"},
