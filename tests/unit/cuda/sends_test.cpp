@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "exec/describe.h"
 #include "tests/unit/exec/plans.h"
 
@@ -108,6 +110,97 @@ TEST(Sends, are_left_to_copy_engines_where_blocks_cannot_make_them_all) {
   Pushed shared;
   shared.signals.is_alone = false;
   EXPECT_FALSE(shared.find().has_value());
+}
+
+// Two ranks; each multiplies its own block of A and the one that the other pushes, in one kernel.
+struct Fused {
+  Plan plan = test::gather_gemm(2, 512, 1024, 256, "f32");
+  std::vector<TaskSpecs> specs;
+  SignalSource signals;
+  TaskId first;  // product of rank 0
+  TaskId sent;   // by rank 0
+
+  Fused() {
+    specs.resize(plan.tasks.size());
+    DeviceAddress rows = 0;
+    for (std::size_t i = 0; i < plan.tasks.size(); ++i) {
+      Task& task = plan.tasks[i];
+      const TaskId id(static_cast<std::int64_t>(i));
+      const RankId rank = rank_of(plan, id);
+      if (task.kind == TaskKind::Compute) {
+        task.kernel = static_cast<std::int32_t>(rank.value);
+        if (rank == RankId(0) && !first.valid()) first = id;
+        specs[i].launches = {product(rows += 0x100000)};
+      }
+      if (task.kind != TaskKind::Copy) continue;
+      const Alloc& from = plan.allocs[task.reads.front().alloc.index()];
+      if (from.rank == rank) continue;
+      std::size_t lane = 0;
+      while (plan.lanes[lane].rank != from.rank || plan.lanes[lane].kind != LaneKind::Ce) ++lane;
+      task.lane = LaneId(static_cast<std::int64_t>(lane));
+      task.via = Via::Tma;
+      task.bytes = kBytes;
+      specs[i].launches = {CopyLaunch{.to = kTo, .from = kFrom, .bytes = kBytes}};
+      if (from.rank == RankId(0)) sent = id;
+    }
+    signals.words.resize(16);
+    signals.target = [](TaskId, const Raise&) {
+      return std::optional(device::RaiseTarget{
+          .word = reinterpret_cast<std::uint32_t*>(0x400), .peer_poison = nullptr, .added = 4});
+    };
+  }
+
+  static GemmSpec product(DeviceAddress rows) {
+    GemmSpec spec;
+    spec.n = 1024;
+    spec.k = 256;
+    spec.b = 4096;
+    spec.b_stride = 1024;
+    spec.panels = {{.rows = 256,
+                    .pieces = {{.a = kFrom + rows, .stride = 256, .k_begin = 0, .k_count = 256}},
+                    .c = kTo + rows,
+                    .c_stride = 1024}};
+    return spec;
+  }
+
+  // Of rank 0, the unit that `task` is in.
+  [[nodiscard]] UnitSpec unit_of(TaskId task) const {
+    const Groups groups = find_groups(plan);
+    const Wiring wiring = wire(plan, groups);
+    for (UnitSpec& unit : make_units(plan, wiring, groups, RankId(0), specs, signals)) {
+      if (std::ranges::find(unit.tasks, task) != unit.tasks.end()) return std::move(unit);
+    }
+    ADD_FAILURE() << "no unit has task " << task.value;
+    return {};
+  }
+};
+
+TEST(Sends, are_made_by_the_kernel_that_begins_with_the_execution) {
+  const Fused it;
+  ASSERT_TRUE(it.first.valid() && it.sent.valid());
+  const UnitSpec unit = it.unit_of(it.sent);
+  EXPECT_EQ(unit.tasks.front(), it.first);
+  EXPECT_EQ(std::get<GemmSpec>(unit.launches.front()).copies.size(), 1U);
+  EXPECT_EQ(unit.silent, std::vector{it.sent});
+}
+
+// The other rank may need what is sent for what this kernel stands behind.
+TEST(Sends, stay_apart_where_the_kernel_begins_later) {
+  Fused it;
+  TaskId local;  // the copy of its own block: a product in its place
+  for (std::size_t i = 0; i < it.plan.tasks.size(); ++i) {
+    const TaskId id(static_cast<std::int64_t>(i));
+    const Task& task = it.plan.tasks[i];
+    const bool is_local = task.kind == TaskKind::Copy && task.via != Via::Tma;
+    if (is_local && rank_of(it.plan, id) == RankId(0)) local = id;
+  }
+  ASSERT_TRUE(local.valid());
+  Task earlier = it.plan.tasks[it.first.index()];
+  earlier.kernel = -1;
+  it.plan.tasks[local.index()] = earlier;  // in the lane of the kernel, before it
+  it.specs[local.index()].launches = {Fused::product(0)};
+  const UnitSpec unit = it.unit_of(it.sent);
+  EXPECT_EQ(unit.tasks, std::vector{it.sent});
 }
 
 TEST(Sends, go_with_a_product_that_leaves_blocks_for_them) {

@@ -146,8 +146,10 @@ class UnitMaker {
     return unit;
   }
 
-  // What the rank sends by blocks of a kernel becomes the first waiting kernel's work.
+  // What the rank sends by blocks of a kernel becomes the first waiting kernel's work, where that
+  // begins with the execution: others may need it for what the kernel would else stand behind.
   void send_inside(UnitSpec& unit) {
+    if (!begins_at_once(unit.tasks.front())) return;
     const std::optional<Sends> sends = find_sends(plan_, wiring_, specs_, rank_, signals_);
     const bool is_begun = sends && std::ranges::any_of(sends->tasks, [&](TaskId task) {
                             return done_.contains(task);
@@ -160,6 +162,15 @@ class UnitMaker {
     unit.tasks.insert(unit.tasks.begin() + 1, sends->tasks.begin(), sends->tasks.end());
     unit.silent.insert(unit.silent.end(), sends->tasks.begin(), sends->tasks.end());
     silent_.insert(sends->tasks.begin(), sends->tasks.end());
+  }
+
+  // Nothing but the Entry comes before it, in its lane or by an event.
+  [[nodiscard]] bool begins_at_once(TaskId task) const {
+    const auto is_entry = [&](TaskId from) {
+      return plan_.tasks[from.index()].kind == TaskKind::Entry;
+    };
+    return std::ranges::none_of(next_, [&](const auto& pair) { return pair.second == task; }) &&
+           std::ranges::all_of(wiring_of(task).after, is_entry);
   }
 
   // Copies that only these tasks would have read are not made, and are silent where all that they

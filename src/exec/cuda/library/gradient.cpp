@@ -147,14 +147,19 @@ Checked<Ok> add_ulysses(Member& member, const Subject& s, const Shares& shares,
   return Ok{};
 }
 
+// k, v or a gradient of theirs; nothing is reserved.
+Exchanged keys_of(const Subject& s, const Shares& shares) {
+  return {.batch = s.batch,
+          .rows = shares.rows,
+          .piece = s.kv_heads * s.head_dim * kBytes,
+          .ranks = shares.ranks,
+          .type = element_of(s.dtype)};
+}
+
 // All ranks' part of it to all, by rank, then by batch entry.
 Checked<Exchanged> reserve_gathered(const Member& member, Work& work, const Subject& s,
                                     const Shares& shares) {
-  Exchanged t{.batch = s.batch,
-              .rows = shares.rows,
-              .piece = s.kv_heads * s.head_dim * kBytes,
-              .ranks = shares.ranks,
-              .type = element_of(s.dtype)};
+  Exchanged t = keys_of(s, shares);
   HP_TRY(t.own, work.reserve(member, t.part()));
   HP_TRY(t.received, work.reserve(member, t.bytes()));
   t.whole = t.received;
@@ -167,11 +172,7 @@ Checked<Exchanged> reserve_gathered(const Member& member, Work& work, const Subj
 // The sums of all ranks' gradients. Of keys that no query of the rank sees they stay zero.
 Checked<Exchanged> reserve_summed(const Member& member, Work& work, const Subject& s,
                                   const Shares& shares) {
-  Exchanged t{.batch = s.batch,
-              .rows = shares.rows,
-              .piece = s.kv_heads * s.head_dim * kBytes,
-              .ranks = shares.ranks,
-              .type = element_of(s.dtype)};
+  Exchanged t = keys_of(s, shares);
   HP_TRY(t.own, work.reserve(member, t.part()));
   HP_TRY(t.sent, work.reserve_zeros(member, t.bytes()));
   t.whole = t.sent;
