@@ -18,12 +18,12 @@ constexpr std::int64_t kLongestWait = 3'600'000;
 // process outlives its waits by more than 2 s.
 constexpr std::chrono::milliseconds kToReport{1'500};
 
-// The command line again, without `--launch`.
+// The command line again, without what says how often.
 std::vector<std::string> arguments_of(const CommandLine& line) {
   std::vector<std::string> arguments = {line.verb};
   arguments.insert(arguments.end(), line.words.begin(), line.words.end());
   for (const auto& [flag, values] : line.flags) {
-    if (flag == "launch") continue;
+    if (flag == "launch" || flag == "hosts") continue;
     for (const std::string& value : values) arguments.push_back("--" + flag + "=" + value);
   }
   return arguments;
@@ -49,12 +49,14 @@ int status_of(const std::vector<ProcessEnd>& ends) {
 Checked<int> launch_ranks(const CommandLine& line, const std::string& ranks) {
   LaunchRequest request{.arguments = arguments_of(line)};
   HP_TRY(const std::int64_t count, parse_count("--launch", ranks, 1, kMostRanks));
-  HP_TRY(const Backend backend, backend_of(line));
-  if (backend != Backend::Cuda) {
-    return make_diag(
-        DiagCode::U109,
-        {{"flag", "--launch"}, {"text", ranks}, {"wanted", "given with `--backend cuda`"}});
+  const std::string hosts = line.value("hosts").value_or("1");
+  HP_TRY(const std::int64_t host_count, parse_count("--hosts", hosts, 1, count));
+  if (count % host_count != 0) {
+    return make_diag(DiagCode::U109, {{"flag", "--hosts"},
+                                      {"text", hosts},
+                                      {"wanted", "a divisor of `--launch`, which is " + ranks}});
   }
+  request.hosts = static_cast<int>(host_count);
   const std::string limit = line.value("wait").value_or(std::to_string(kUsualWait));
   HP_TRY(const std::int64_t wait, parse_count("--wait", limit, 1, kLongestWait));
   request.ranks = static_cast<int>(count);

@@ -7,8 +7,8 @@
 
 namespace harpe::cli {
 
-// Runs the command in `ranks` processes of one rank each, and tells how they ended where they do
-// not tell themselves. Errors: U109, G079.
+// Runs the command in so many processes, and tells how they ended where they do
+// not tell themselves. Errors: U109, N017.
 [[nodiscard]] Checked<int> launch_ranks(const CommandLine& line, const std::string& ranks);
 
 }  // namespace harpe::cli

@@ -9,6 +9,7 @@
 #include "cli/run_library.h"
 #include "cli/run_report.h"
 #include "cli/verbs.h"
+#include "driver/hosts.h"
 #include "driver/memory.h"
 #include "driver/options.h"
 #include "driver/report_run.h"
@@ -67,9 +68,15 @@ Checked<RunRequest> run_request_of(const CommandLine& line) {
     request.wait_limit = std::chrono::milliseconds(value);
   }
   HP_TRY(request.backend, backend_request_of(line));
-  if (request.backend.backend == Backend::Cuda) {
-    HP_TRY(request.backend.launch, launch_of_environment());
+  HP_TRY(request.backend.launch, launch_of_environment());
+  if (request.backend.launch) {
+    processes::Launch& launch = *request.backend.launch;
+    launch.interface = line.value("interface").value_or(launch.interface);
+  } else if (const auto hosts = line.value("hosts")) {
+    return make_diag(DiagCode::U109,
+                     {{"flag", "--hosts"}, {"text", *hosts}, {"wanted", "given with `--launch`"}});
   }
+  request.backend.provider = line.value("provider").value_or(request.backend.provider);
   request.backend.wait_limit = request.wait_limit;
   request.load = line.value("load");
   request.check = line.has("check");
@@ -78,11 +85,23 @@ Checked<RunRequest> run_request_of(const CommandLine& line) {
   return request;
 }
 
+// On several hosts the request's plan sends by proxy what crosses them.
+Checked<FittedPlan> plan_to_run(Session& session, const Request& subject,
+                                const BackendRequest& backend) {
+  const int hosts = backend.launch ? backend.launch->hosts() : 1;
+  if (backend.backend == Backend::Cpu && hosts > 1) return plan_for_hosts(session, subject, hosts);
+  FittedPlan fitted;
+  HP_TRY(fitted.plan, session.plan(subject));
+  return fitted;
+}
+
 // Prints what came of a run that ended well, in every form asked for.
-Checked<int> show_outcome(const CommandLine& line, const Plan& plan, const RunRequest& request,
-                          const RunOutcome& outcome) {
+Checked<int> show_outcome(const CommandLine& line, const FittedPlan& fitted,
+                          const RunRequest& request, const RunOutcome& outcome) {
+  const Plan& plan = fitted.plan;
   const PlanSummary summary = summarise(plan);
   Rows rows = rows_of(summary);
+  for (const Refit& refit : fitted.refits) rows.emplace_back("sent", print(refit));
   if (outcome.stats.bytes_moved != summary.bytes_moved) {
     rows.emplace_back("sent", print_bytes(outcome.stats.bytes_moved) + " under this routing");
   }
@@ -101,6 +120,9 @@ Checked<int> show_outcome(const CommandLine& line, const Plan& plan, const RunRe
   if (uncertainty.count() > 0) {
     json.set("clock_uncertainty_us",
              std::chrono::duration<double, std::micro>(uncertainty).count());
+  }
+  if (outcome.stats.network) {
+    add_network(*outcome.stats.network, request, plan, rows, json);
   }
   if (outcome.check) add_check(*outcome.check, rows, json);
   HP_REQUIRE_OK(show_results(line, print_title(summary) + print_rows(rows), json));
@@ -125,6 +147,24 @@ bool is_told_by_first(const FaultReport& report) {
   });
 }
 
+// Other refusals are the same in every process, and the first tells of them.
+bool is_of_one_process(DiagCode code) {
+  switch (code) {
+    case DiagCode::N002:
+    case DiagCode::N010:
+    case DiagCode::N011:
+    case DiagCode::N012:
+    case DiagCode::N013:
+    case DiagCode::N014:
+    case DiagCode::N020:
+    case DiagCode::N021:
+    case DiagCode::N022:
+      return true;
+    default:
+      return false;
+  }
+}
+
 void progress(const RunRequest& request, std::string_view text) {
   if (is_first(request.backend)) show_progress(text);
 }
@@ -136,7 +176,8 @@ Checked<int> run_as_asked(const CommandLine& line, Session& session, RunRequest 
   HP_TRY(const std::optional<int> status, run_by_libraries(line, session, subject, request));
   if (status) return *status;
   progress(request, "lowering");
-  HP_TRY(const Plan plan, session.plan(subject));
+  HP_TRY(const FittedPlan fitted, plan_to_run(session, subject, request.backend));
+  const Plan& plan = fitted.plan;
   if (const auto fault = line.value("inject")) {
     HP_REQUIRE_OK(inject(*fault, plan, request.backend));
   }
@@ -152,7 +193,7 @@ Checked<int> run_as_asked(const CommandLine& line, Session& session, RunRequest 
     return kFault;
   }
   if (!is_first(request.backend)) return kDone;
-  return show_outcome(line, plan, request, outcome);
+  return show_outcome(line, fitted, request, outcome);
 }
 
 }  // namespace
@@ -164,11 +205,10 @@ Checked<int> run_plan(const CommandLine& line, Session& session) {
   }
   HP_TRY(const RunRequest request, run_request_of(line));
   Checked<int> status = run_as_asked(line, session, request);
-  // What is refused is refused in every process; who is not met may not tell.
-  const bool is_silent =
-      !status.ok() && !is_first(request.backend) && status.error().code != DiagCode::G077;
-  if (is_silent) return exit_status_of(status.error());
-  return status;
+  if (status.ok() || is_first(request.backend) || is_of_one_process(status.error().code)) {
+    return status;
+  }
+  return exit_status_of(status.error());
 }
 
 }  // namespace harpe::cli

@@ -4,6 +4,9 @@
 
 #include <algorithm>
 
+#include "driver/hosts.h"
+#include "driver/memory.h"
+
 namespace harpe::cli {
 namespace {
 
@@ -66,6 +69,35 @@ Json times_to_json(const RunStats& stats) {
     times.emplace_back(std::chrono::duration<double, std::micro>(time).count());
   }
   return {std::move(times)};
+}
+
+void add_network(const NetworkStats& stats, const RunRequest& request, const Plan& plan, Rows& rows,
+                 Json& json) {
+  const int hosts = request.backend.launch->hosts();
+  const HostTraffic planned = traffic_between(plan, hosts);
+  const double stalled = std::chrono::duration<double>(stats.stalled).count();
+  rows.emplace_back("hosts",
+                    fmt::format("{}; {} between them in an execution, planned {}, of the "
+                                "busiest rank {}",
+                                hosts, print_bytes(stats.bytes / request.iterations),
+                                print_bytes(planned.bytes), print_bytes(planned.busiest_rank)));
+  rows.emplace_back("network",
+                    fmt::format("{} puts, {} signals, {} ordering points, {} by the NIC; "
+                                "proxies waited {}",
+                                stats.puts, stats.signals, stats.drains, stats.nic_fences,
+                                print_seconds(stalled)));
+  json.set("network",
+           Json::object()
+               .set("hosts", hosts)
+               .set("provider", request.backend.provider)
+               .set("puts", stats.puts)
+               .set("bytes", stats.bytes)
+               .set("planned_bytes", planned.bytes * request.iterations)
+               .set("planned_bytes_of_busiest_rank", planned.busiest_rank * request.iterations)
+               .set("signals", stats.signals)
+               .set("nic_fences", stats.nic_fences)
+               .set("drains", stats.drains)
+               .set("stalled_us", stalled * 1e6));
 }
 
 void add_check(const CheckReport& report, Rows& rows, Json& json) {

@@ -10,6 +10,9 @@ namespace harpe::cli {
 
 void add_times(const RunStats& stats, Rows& rows);
 [[nodiscard]] Json times_to_json(const RunStats& stats);  // microseconds
+// What went between hosts, beside what the plan says of one execution.
+void add_network(const NetworkStats& stats, const RunRequest& request, const Plan& plan, Rows& rows,
+                 Json& json);
 void add_check(const CheckReport& report, Rows& rows, Json& json);
 [[nodiscard]] Json inputs_to_json(const CommandLine& line, const RunRequest& request);
 

@@ -40,7 +40,7 @@ bool is_switch(std::string_view name) {
 }  // namespace
 
 int exit_status_of(const Diag& diag) {
-  if (diag.code == DiagCode::G077) return kFault;  // a process that is gone, or never came
+  if (diag.code == DiagCode::N010) return kFault;  // a process that is gone, or never came
   return info(diag.code).name.starts_with('U') ? kUsage : kRefused;
 }
 

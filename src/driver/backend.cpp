@@ -54,6 +54,9 @@ Checked<std::unique_ptr<Executor>> make_executor(const Plan& plan, const Backend
   CpuOptions options;
   options.lose_worker_at = request.lose_at;
   if (request.delay_seed) options.delay_seed = *request.delay_seed;
+  options.launch = request.launch;
+  options.provider = request.provider;
+  options.wait_limit = request.wait_limit;
   return make_cpu_executor(plan, options);
 }
 

@@ -6,8 +6,8 @@
 #include <optional>
 #include <string>
 
-#include "exec/cuda/launch_environment.h"
 #include "exec/executor.h"
+#include "exec/processes/launch_environment.h"
 #include "plan/plan.h"
 #include "support/diag.h"
 
@@ -25,8 +25,9 @@ struct BackendRequest {
   bool share_gpus = false;                  // ranks may share a GPU
   std::optional<std::string> kernel_cache;  // folder of compiled kernels
   std::optional<std::string> nvrtc;         // the compiler's library; else where it usually is
-  // CUDA: this process has one rank, and others that run the same have the others.
-  std::optional<cuda::Launch> launch;
+  // This process has some of the ranks (on GPUs one), and others that run the same have the others.
+  std::optional<processes::Launch> launch;
+  std::string provider = "tcp;ofi_rxm";  // of libfabric, between hosts; CPU alone
   std::chrono::milliseconds wait_limit{10'000};
   bool trace = false;  // RunOptions may ask for one
   // Tests: CPU ranks lose the worker that reaches the task; on a GPU its signals never come.

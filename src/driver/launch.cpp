@@ -29,17 +29,34 @@ std::string meeting_place() {
   return "unix:@harpe-" + std::to_string(::getpid()) + "-" + std::to_string(device());
 }
 
+// 128 bits that nobody else knows.
+std::string new_secret() {
+  std::random_device device;
+  std::string secret;
+  for (int i = 0; i < 4; ++i) secret += std::to_string(device()) + "-";
+  return secret;
+}
+
+// Where a launch meets, and what it is known by.
+struct Place {
+  std::string address = meeting_place();
+  std::string secret = new_secret();
+};
+
 // In the child: becomes this program again, or ends.
-[[noreturn]] void become(const LaunchRequest& request, int rank, const std::string& address,
-                         pid_t parent) {
+[[noreturn]] void become(const LaunchRequest& request, int rank, const Place& place, pid_t parent) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != parent) ::_exit(127);  // it ended before
-  const std::string number = std::to_string(rank);
+  const int each = request.ranks / request.hosts;
+  const std::pair<const char*, std::string> variables[] = {
+      {"RANK", std::to_string(rank)},
+      {"LOCAL_RANK", std::to_string(rank % each)},
+      {"WORLD_SIZE", std::to_string(request.ranks)},
+      {"LOCAL_WORLD_SIZE", std::to_string(each)},
+      {"HARPE_ADDRESS", place.address},
+      {"HARPE_SECRET", place.secret}};
   constexpr int kReplace = 1;
-  ::setenv("RANK", number.c_str(), kReplace);
-  ::setenv("LOCAL_RANK", number.c_str(), kReplace);
-  ::setenv("WORLD_SIZE", std::to_string(request.ranks).c_str(), kReplace);
-  ::setenv("HARPE_ADDRESS", address.c_str(), kReplace);
+  for (const auto& [name, value] : variables) ::setenv(name, value.c_str(), kReplace);
   std::vector<std::string> words = {"harpe"};
   words.insert(words.end(), request.arguments.begin(), request.arguments.end());
   std::vector<char*> pointers;
@@ -61,14 +78,14 @@ class Crew {
   }
 
   Checked<Ok> start(const LaunchRequest& request) {
-    const std::string address = meeting_place();
+    const Place place;
     const pid_t parent = ::getpid();
     for (int rank = 0; rank < request.ranks; ++rank) {
       const pid_t id = ::fork();
-      if (id == 0) become(request, rank, address, parent);
+      if (id == 0) become(request, rank, place, parent);
       if (id < 0) {
         return make_diag(
-            DiagCode::G079,
+            DiagCode::N017,
             {{"rank", rank}, {"reason", std::string("fork: ") + std::strerror(errno)}});
       }
       left_.emplace_back(rank, id);

@@ -12,6 +12,7 @@ namespace harpe {
 struct LaunchRequest {
   std::vector<std::string> arguments;  // of every process: this program's, but its name
   int ranks = 1;
+  int hosts = 1;  // that they take themselves to be on, equally many on each
   // Once one ended badly, the others have so long to say what they know of it, and are killed then.
   std::chrono::milliseconds grace{15'000};
 };
@@ -24,8 +25,9 @@ struct ProcessEnd {
   bool was_stopped = false;   // by this, after the time of grace
 };
 
-// Starts this program once for each rank on this machine, and waits for all; those that started
-// end with this process. In the order in which they ended. Errors: G079 one does not start.
+// Starts this program once for each rank on this machine, with a secret of their own, and waits for
+// all; those that started end with this process. In the order in which they ended. Errors: N017 one
+// does not start.
 [[nodiscard]] Checked<std::vector<ProcessEnd>> launch(const LaunchRequest& request);
 
 }  // namespace harpe

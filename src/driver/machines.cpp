@@ -70,6 +70,14 @@ Checked<Machine> default_machine(const Mesh& mesh) {
   return make_diag(DiagCode::U133, {{"ranks", mesh.ranks()}, {"name", largest}, {"most", most}});
 }
 
+Machine machine_of_hosts(std::int64_t hosts, std::int64_t ranks_each) {
+  Machine machine = shipped(*find_machine_preset("cpu_hosts"));
+  HP_CHECK(machine.levels.size() == 2, "hosts and a network");
+  machine.levels[0].size = ranks_each;
+  machine.levels[1].size = hosts;
+  return machine;
+}
+
 std::vector<Machine> list_machines() {
   std::vector<Machine> machines;
   for (const MachinePreset& preset : all_machine_presets()) machines.push_back(shipped(preset));

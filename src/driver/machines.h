@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,10 @@ namespace harpe {
 
 // The smallest shipped machine of H200 hosts on which the mesh has a place. Errors: U133.
 [[nodiscard]] Checked<Machine> default_machine(const Mesh& mesh);
+
+// What schedules are fitted to (schedule/fit.h) where CPU ranks are on several hosts, so many on
+// each: the shipped `cpu_hosts` in these sizes.
+[[nodiscard]] Machine machine_of_hosts(std::int64_t hosts, std::int64_t ranks_each);
 
 // The shipped ones, as they are loaded.
 [[nodiscard]] std::vector<Machine> list_machines();

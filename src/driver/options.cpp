@@ -92,25 +92,19 @@ void prepare_cuda_environment() {
   setenv("CUDA_MODULE_LOADING", "EAGER", kKeep);
 }
 
-#ifdef HARPE_WITH_CUDA
-Checked<std::optional<cuda::Launch>> launch_of_environment() {
+Checked<std::optional<processes::Launch>> launch_of_environment() {
   const auto read = [](const std::string& name) -> std::optional<std::string> {
     const char* const value = std::getenv(name.c_str());
     return value == nullptr ? std::nullopt : std::optional<std::string>(value);
   };
-  const auto launch = cuda::find_launch(read);
+  const auto launch = processes::find_launch(read);
   if (!launch.ok()) {
-    return make_diag(DiagCode::G078,
+    return make_diag(DiagCode::N016,
                      {{"variable", launch.error().variable}, {"reason", launch.error().reason}});
   }
-  if (*launch && (*launch)->ranks == 1) return std::optional<cuda::Launch>();
+  if (*launch && (*launch)->ranks == 1) return std::optional<processes::Launch>();
   return *launch;
 }
-#else
-Checked<std::optional<cuda::Launch>> launch_of_environment() {
-  return std::optional<cuda::Launch>();
-}
-#endif
 
 std::string date_before(std::int64_t days) {
   const auto today = std::chrono::floor<std::chrono::days>(std::chrono::system_clock::now());

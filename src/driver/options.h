@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "exec/cuda/launch_environment.h"
+#include "exec/processes/launch_environment.h"
 #include "support/diag.h"
 
 namespace harpe {
@@ -34,8 +34,8 @@ namespace harpe {
 void prepare_cuda_environment();
 
 // What a launcher says that started this process as one of several; none where no launcher did, or
-// for one process alone. Errors: G078.
-[[nodiscard]] Checked<std::optional<cuda::Launch>> launch_of_environment();
+// for one process alone. Errors: N016.
+[[nodiscard]] Checked<std::optional<processes::Launch>> launch_of_environment();
 
 // "2026-11-21", in UTC, `days` before now.
 [[nodiscard]] std::string date_before(std::int64_t days);

@@ -26,7 +26,7 @@ struct GpuProfile {
 
 // Measures the GPUs of this computer with the kernels and copies of the CUDA executor. Takes one to
 // two minutes. docs/machine.md says what is measured and what is fitted. Errors: G001; G002 to
-// G007; G070, G071, G073, G079.
+// G007; G070, G071, G073, N017.
 [[nodiscard]] Checked<GpuProfile> profile_gpus(const GpuProfileRequest& request);
 
 // The machine that figures describe; pure. Of one GPU the links are assumed.

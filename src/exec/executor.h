@@ -26,6 +26,26 @@ struct TraceEvent {
   std::chrono::nanoseconds waited{0};
 };
 
+// What went to other hosts by network, in all executions of a run, and what its order cost.
+struct NetworkStats {
+  std::int64_t puts = 0;
+  std::int64_t bytes = 0;
+  std::int64_t signals = 0;
+  std::int64_t nic_fences = 0;  // writes that asked the network to order them
+  std::int64_t drains = 0;      // ordering points at which a proxy waited, or would have
+  std::chrono::nanoseconds stalled{0};
+
+  NetworkStats& operator+=(const NetworkStats& other) {
+    puts += other.puts;
+    bytes += other.bytes;
+    signals += other.signals;
+    nic_fences += other.nic_fences;
+    drains += other.drains;
+    stalled += other.stalled;
+    return *this;
+  }
+};
+
 struct RunStats {
   std::vector<std::chrono::nanoseconds> iterations;  // wall time of each execution
   std::chrono::nanoseconds cpu_time{0};              // all workers, all executions
@@ -35,6 +55,7 @@ struct RunStats {
   std::vector<TraceEvent> trace;
   // By how much its times on one rank may be off against those on another.
   std::chrono::nanoseconds clock_uncertainty{0};
+  std::optional<NetworkStats> network;  // where ranks are on several hosts
 };
 
 struct RunOptions {

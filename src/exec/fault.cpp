@@ -43,6 +43,8 @@ std::string render_fault(const Fault& fault) {
       return rank + " lost its GPU: " + fault.signal;
     case FaultKind::PeerLost:
       return rank + " answers no more: its process ended or hangs";
+    case FaultKind::NetworkFailed:
+      return rank + " lost the network: " + fault.signal;
   }
   return rank;
 }

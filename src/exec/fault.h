@@ -17,8 +17,9 @@ enum class FaultKind : std::uint8_t {
   PeerFaulted,
   WorkerLost,
   OutOfMemory,
-  DeviceFailed,  // `signal` is the call and what it said
-  PeerLost,      // another process, which answers no more
+  DeviceFailed,   // `signal` is the call and what it said
+  PeerLost,       // another process, which answers no more
+  NetworkFailed,  // `signal` is what the transport said
 };
 
 struct Fault {

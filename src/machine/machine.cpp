@@ -33,6 +33,7 @@ constexpr std::array kPresets = {
     make("efa_h200x8x16", machine_text::efa_h200x8x16),
     make("l4x8", machine_text::l4x8),
     make("cpu", machine_text::cpu),
+    make("cpu_hosts", machine_text::cpu_hosts),
 };
 
 bool is_word(std::string_view text) {

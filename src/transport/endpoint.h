@@ -56,6 +56,12 @@ class Endpoint {
   // What follows to this rank comes after what precedes. Nobody waits for it.
   [[nodiscard]] Outcome<Ticket> fence(int peer);
 
+  // Whether that put and all earlier ones to the rank are placed there, as far as completions of
+  // the provider say so (Guarantees::remote_completion).
+  [[nodiscard]] bool is_placed(int peer, Ticket ticket) const {
+    return rings_[static_cast<std::size_t>(peer)]->sent() > ticket;
+  }
+
   // Waits until the sources of everything so far may be written again.
   [[nodiscard]] Outcome<Ok> flush(int peer);
   // Waits until everything so far is complete on the other rank, its signals too.

@@ -15,6 +15,8 @@ class Exchange {
   Exchange& operator=(const Exchange&) = delete;
   virtual ~Exchange() = default;
 
+  [[nodiscard]] virtual int rank() const = 0;
+  [[nodiscard]] virtual int ranks() const = 0;
   // What every rank gave, in their order. Called by all of them, equally often; returns once all
   // have called. Errors: N010.
   [[nodiscard]] virtual Checked<std::vector<Blob>> all_gather(std::span<const std::byte> own) = 0;

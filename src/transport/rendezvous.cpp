@@ -2,66 +2,52 @@
 
 #include <algorithm>
 #include <cstring>
-#include <optional>
-#include <string_view>
+#include <iterator>
+#include <thread>
+#include <utility>
 
 #include "transport/interface.h"
 
 namespace harpe::transport {
 namespace {
 
-constexpr std::uint32_t kMark = 0x4850524e;  // who else connects by mistake does not send it
+using std::chrono::milliseconds;
+using Clock = std::chrono::steady_clock;
+
+// A message holds so much less, of what a sealed one may be.
+constexpr std::size_t kMostBytes = (1 << 20) - 64;
 // Of one guest, who must not keep the others waiting.
-constexpr std::chrono::milliseconds kHandshake{2'000};
+constexpr milliseconds kHandshake{2000};
+// Who heard that a rank is gone or has stopped waits no longer than this for what others say.
+constexpr milliseconds kAfterNews{1000};
+constexpr milliseconds kSoon{200};  // of what should take no time
 
-// How a guest introduces itself; how rank 0 answers; how the guest proves who it is.
-struct Hello {
-  std::uint32_t mark = kMark;
-  std::uint32_t version = kRendezvousVersion;
-  std::int32_t rank = 0;
-  std::int32_t ranks = 0;
-  Nonce nonce{};
-};
-enum class Judgement : std::uint32_t { Welcome, OtherVersion, OtherPlace, OtherSecret };
-struct Answer {
-  std::uint32_t mark = kMark;
-  std::uint32_t version = kRendezvousVersion;
-  Judgement judgement = Judgement::Welcome;
-  std::int32_t ranks = 0;
-  Nonce nonce{};
-  Proof proof{};
-};
+Deadline soon() { return Clock::now() + kSoon; }
 
-template <class Value>
-std::span<std::byte> bytes_of(Value& value) {
-  return std::as_writable_bytes(std::span(&value, 1));
-}
-std::span<const std::byte> bytes_of(std::string_view text) {
-  return std::as_bytes(std::span(text));
-}
-
-Proof prove_as(std::string_view role, const std::string& secret, Hello hello, Nonce nonce) {
-  return prove(bytes_of(std::string_view(secret)),
-               {bytes_of(role), bytes_of(hello), bytes_of(nonce)});
-}
-
-// Zeros prove nothing: who sends them knows that the other side is not of its run.
-constexpr Proof kNoProof{};
+enum class HeadKind : std::uint32_t { Blob, Gone, Stopped };
 
 }  // namespace
 
+// What a message begins with: it is a blob, or news of a rank.
+struct Rendezvous::Head {
+  HeadKind kind = HeadKind::Blob;
+  std::int32_t rank = 0;
+
+  [[nodiscard]] RankNews news() const { return {.rank = rank, .is_gone = kind == HeadKind::Gone}; }
+};
+
+struct Rendezvous::Message {
+  Head head;
+  Blob blob;
+};
+
 Diag Rendezvous::wrong(const std::string& reason) const {
-  Diag diag = make_diag(
-      DiagCode::N010, {{"rank", meeting_.rank}, {"address", meeting_.address}, {"reason", reason}});
+  Diag diag = not_met(meeting_, reason);
   for (const Diag& refused : refused_) diag = with_note(std::move(diag), render_message(refused));
   return diag;
 }
 
-Diag Rendezvous::refuse(DiagCode code, const std::string& who) const {
-  return make_diag(code, {{"rank", meeting_.rank}, {"address", meeting_.address}, {"peer", who}});
-}
-
-Deadline Rendezvous::deadline() const { return std::chrono::steady_clock::now() + meeting_.limit; }
+Deadline Rendezvous::deadline() const { return Clock::now() + meeting_.limit; }
 
 Checked<std::unique_ptr<Rendezvous>> Rendezvous::meet(const Meeting& meeting) {
   HP_CHECK(meeting.rank >= 0 && meeting.rank < meeting.ranks, "a rank is one of the ranks");
@@ -72,131 +58,78 @@ Checked<std::unique_ptr<Rendezvous>> Rendezvous::meet(const Meeting& meeting) {
   return rendezvous;
 }
 
+bool Rendezvous::is_here(int rank) const {
+  return std::ranges::find(others_, rank, &Other::rank) != others_.end();
+}
+
 Checked<Ok> Rendezvous::gather_guests() {
   const Deadline end = deadline();
   const auto listener = Socket::listen(meeting_.address, meeting_.interface);
   if (!listener.ok()) return wrong(listener.error().reason);
-  others_.resize(static_cast<std::size_t>(meeting_.ranks - 1));
-  for (int missing = meeting_.ranks - 1; missing > 0;) {
-    auto guest = listener->accept(end);
-    if (!guest.ok()) {
-      return wrong(std::to_string(missing) + " of " + std::to_string(meeting_.ranks) +
-                   " ranks did not come: " + guest.error().reason);
+  while (std::ssize(others_) < meeting_.ranks - 1) {
+    auto guest = listener->accept(std::min(end, soon()));
+    if (guest.ok()) {
+      admit(std::move(guest).value(), end);
+      continue;
     }
-    if (greet(std::move(guest).value(),
-              std::min(end, std::chrono::steady_clock::now() + kHandshake))) {
-      --missing;
-    }
+    const auto gone =
+        std::ranges::find_if(others_, [](Other& each) { return each.link.socket().ended(); });
+    if (gone != others_.end()) return wrong(lose(*gone, {.reason = "", .is_gone = true}));
+    if (Clock::now() < end) continue;
+    return wrong(std::to_string(meeting_.ranks - 1 - std::ssize(others_)) + " of " +
+                 std::to_string(meeting_.ranks) + " ranks did not come, " + name_missing() + ": " +
+                 guest.error().reason);
   }
+  std::ranges::sort(others_, {}, &Other::rank);
   return Ok{};
 }
 
-std::optional<Diag> Rendezvous::judge_place(int rank, int ranks, const std::string& who) const {
-  std::string reason;
-  if (ranks != meeting_.ranks) {
-    reason = "it knows of " + std::to_string(ranks) + " ranks, and there are " +
-             std::to_string(meeting_.ranks);
-  } else if (rank < 1 || rank >= ranks) {
-    reason = "there is no such rank among " + std::to_string(ranks);
-  } else if (others_[static_cast<std::size_t>(rank - 1)]) {
-    reason = "that rank is here already";
-  } else {
-    return std::nullopt;
+void Rendezvous::admit(Socket guest, Deadline end) {
+  Greeted greeted = greet(
+      std::move(guest), meeting_, [this](int rank) { return is_here(rank); },
+      std::min(end, Clock::now() + kHandshake));
+  if (Diag* const refused = std::get_if<Diag>(&greeted)) refused_.push_back(std::move(*refused));
+  if (Guest* const known = std::get_if<Guest>(&greeted)) {
+    others_.push_back({.link = std::move(known->link), .rank = known->rank, .given = {}});
   }
-  return make_diag(
-      DiagCode::N014,
-      {{"rank", meeting_.rank}, {"address", meeting_.address}, {"peer", who}, {"reason", reason}});
 }
 
-std::optional<int> Rendezvous::greet(Socket guest, Deadline deadline) {
-  Hello hello;
-  if (!guest.receive(bytes_of(hello), deadline).ok() || hello.mark != kMark) return std::nullopt;
-  const std::string who = "rank " + std::to_string(hello.rank) + " from " + guest.remote();
-  Answer answer{.ranks = meeting_.ranks, .nonce = draw_nonce()};
-  const auto turn_away = [&](Judgement judgement, Diag why) {
-    refused_.push_back(std::move(why));
-    answer.judgement = judgement;
-    // Whether it hears that or not, it is not of this run.
-    (void)guest.send(bytes_of(answer), deadline).ok();
-    return std::nullopt;
-  };
-  if (hello.version != kRendezvousVersion) {
-    Diag diag = make_diag(DiagCode::N012, {{"rank", meeting_.rank},
-                                           {"address", meeting_.address},
-                                           {"peer", who},
-                                           {"found", hello.version},
-                                           {"own", kRendezvousVersion}});
-    return turn_away(Judgement::OtherVersion, std::move(diag));
+// "ranks 2, 3".
+std::string Rendezvous::name_missing() const {
+  std::string names;
+  int count = 0;
+  for (int rank = 1; rank < meeting_.ranks; ++rank) {
+    if (is_here(rank)) continue;
+    names += (count++ == 0 ? " " : ", ") + std::to_string(rank);
   }
-  // Only who knows the secret learns more than that.
-  answer.proof = prove_as("harpe host", meeting_.secret, hello, answer.nonce);
-  Proof proof{};
-  if (!guest.send(bytes_of(answer), deadline).ok() || !guest.receive(proof, deadline).ok()) {
-    refused_.push_back(wrong(who + " left before it had proved itself"));
-    return std::nullopt;
-  }
-  if (!is_same(proof, prove_as("harpe guest", meeting_.secret, hello, answer.nonce))) {
-    return turn_away(Judgement::OtherSecret, refuse(DiagCode::N011, who));
-  }
-  if (auto misplaced = judge_place(hello.rank, hello.ranks, who)) {
-    return turn_away(Judgement::OtherPlace, *std::move(misplaced));
-  }
-  if (!guest.send(bytes_of(answer), deadline).ok()) return std::nullopt;
-  const Proof key = prove_as("harpe session", meeting_.secret, hello, answer.nonce);
-  others_[static_cast<std::size_t>(hello.rank - 1)].emplace(std::move(guest), key, true);
-  return hello.rank;
+  return (count == 1 ? "rank" : "ranks") + names;
 }
 
 Checked<Ok> Rendezvous::join_host() {
   const Deadline end = deadline();
   auto host = Socket::connect(meeting_.address, end, meeting_.interface);
   if (!host.ok()) return wrong("rank 0 is not there: " + host.error().reason);
-  const auto lost = [&](const SocketError& error) { return wrong("rank 0: " + error.reason); };
-  Hello hello{.rank = meeting_.rank, .ranks = meeting_.ranks, .nonce = draw_nonce()};
-  Answer answer;
-  if (auto sent = host->send(bytes_of(hello), end); !sent.ok()) return lost(sent.error());
-  if (auto got = host->receive(bytes_of(answer), end); !got.ok()) return lost(got.error());
-  if (answer.mark != kMark) return wrong("who listens there is no rank 0");
-  if (answer.version != kRendezvousVersion) {
-    return make_diag(DiagCode::N012, {{"rank", meeting_.rank},
-                                      {"address", meeting_.address},
-                                      {"peer", "rank 0"},
-                                      {"found", answer.version},
-                                      {"own", kRendezvousVersion}});
-  }
-  const bool is_known =
-      is_same(answer.proof, prove_as("harpe host", meeting_.secret, hello, answer.nonce));
-  Proof proof = is_known ? prove_as("harpe guest", meeting_.secret, hello, answer.nonce) : kNoProof;
-  const auto sent = host->send(proof, end);
-  if (!is_known) return refuse(DiagCode::N011, "rank 0");
-  if (!sent.ok()) return lost(sent.error());
-  const Proof key = prove_as("harpe session", meeting_.secret, hello, answer.nonce);
-  if (auto got = host->receive(bytes_of(answer), end); !got.ok()) return lost(got.error());
-  if (answer.judgement != Judgement::Welcome) {
-    return wrong("rank 0 refuses it; this rank is " + std::to_string(meeting_.rank) + " of " +
-                 std::to_string(meeting_.ranks) + ", and there are " +
-                 std::to_string(answer.ranks));
-  }
-  others_.emplace_back(std::in_place, std::move(host).value(), key, false);
+  HP_TRY(Sealed link, introduce(std::move(host).value(), meeting_, end));
+  others_.push_back({.link = std::move(link), .rank = 0, .given = {}});
   return Ok{};
 }
 
 Checked<std::vector<Blob>> Rendezvous::all_gather(std::span<const std::byte> own) {
+  HP_CHECK(own.size() <= kMostBytes, "what ranks exchange here is small");
   return meeting_.rank == 0 ? gather_as_host(own) : gather_as_guest(own);
 }
 
 Checked<std::vector<Blob>> Rendezvous::gather_as_host(std::span<const std::byte> own) {
   const Deadline end = deadline();
   std::vector<Blob> all = {Blob(own.begin(), own.end())};
-  for (std::size_t at = 0; at < others_.size(); ++at) {
-    auto blob = others_[at]->receive(end);
-    if (!blob.ok()) return wrong("rank " + std::to_string(at + 1) + ": " + blob.error().reason);
-    all.push_back(std::move(blob).value());
-  }
-  for (std::size_t at = 0; at < others_.size(); ++at) {
+  Received received = receive_from_all(Until::FirstGone, end);
+  if (!received.failure.empty()) return wrong(received.failure);
+  for (std::optional<Blob>& blob : received.blobs) all.push_back(*std::move(blob));
+  for (Other& other : others_) {
     for (const Blob& blob : all) {
-      const auto sent = others_[at]->send(blob, end);
-      if (!sent.ok()) return wrong("rank " + std::to_string(at + 1) + ": " + sent.error().reason);
+      const auto sent = send_blob(other, blob, end);
+      if (sent.ok()) continue;
+      return wrong(lose(other, sent.error()));
     }
   }
   return all;
@@ -204,16 +137,206 @@ Checked<std::vector<Blob>> Rendezvous::gather_as_host(std::span<const std::byte>
 
 Checked<std::vector<Blob>> Rendezvous::gather_as_guest(std::span<const std::byte> own) {
   const Deadline end = deadline();
-  Sealed& host = *others_.front();
-  const auto sent = host.send(own, end);
-  if (!sent.ok()) return wrong("rank 0: " + sent.error().reason);
+  Other& host = others_.front();
+  const auto sent = send_blob(host, own, end);
+  // What it said before it went says more.
+  const Deadline received_by = sent.ok() ? end : soon();
   std::vector<Blob> all;
   for (int rank = 0; rank < meeting_.ranks; ++rank) {
-    auto blob = host.receive(end);
-    if (!blob.ok()) return wrong("rank 0: " + blob.error().reason);
+    auto blob = receive_blob(host, Until::FirstGone, received_by);
+    if (!blob.ok()) return wrong(lose(host, sent.ok() ? blob.error() : sent.error()));
     all.push_back(std::move(blob).value());
   }
   return all;
+}
+
+std::vector<std::optional<Blob>> Rendezvous::gather_left(std::span<const std::byte> own,
+                                                         milliseconds limit) {
+  HP_CHECK(own.size() < kMostBytes, "what ranks exchange here is small");
+  const Deadline end = Clock::now() + limit;
+  // Who asks rank 0 gives it time to ask all the others first.
+  constexpr milliseconds kAnswer{500};
+  return meeting_.rank == 0 ? gather_left_as_host(own, end)
+                            : gather_left_as_guest(own, end + kAnswer);
+}
+
+std::vector<std::optional<Blob>> Rendezvous::gather_left_as_host(std::span<const std::byte> own,
+                                                                 Deadline end) {
+  std::vector<std::optional<Blob>> all = {Blob(own.begin(), own.end())};
+  Received received = receive_from_all(Until::All, end);
+  std::ranges::move(received.blobs, std::back_inserter(all));
+  for (Other& other : others_) {
+    if (!all[static_cast<std::size_t>(other.rank)]) continue;
+    for (const std::optional<Blob>& blob : all) {
+      // A first byte tells a blob from none.
+      Blob framed(1 + (blob ? blob->size() : 0), std::byte{0});
+      if (blob) {
+        framed[0] = std::byte{1};
+        std::ranges::copy(*blob, framed.begin() + 1);
+      }
+      if (!send_blob(other, framed, soon()).ok()) break;
+    }
+  }
+  return all;
+}
+
+std::vector<std::optional<Blob>> Rendezvous::gather_left_as_guest(std::span<const std::byte> own,
+                                                                  Deadline end) {
+  std::vector<std::optional<Blob>> all(static_cast<std::size_t>(meeting_.ranks));
+  Other& host = others_.front();
+  // One that has given its answers already, and is gone, may be read still.
+  static_cast<void>(send_blob(host, own, std::min(end, soon())));
+  for (std::optional<Blob>& each : all) {
+    const auto framed = receive_blob(host, Until::All, end);
+    if (!framed.ok()) static_cast<void>(lose(host, framed.error()));
+    if (!framed.ok() || framed->empty()) break;
+    if (framed->front() == std::byte{1}) each = Blob(framed->begin() + 1, framed->end());
+  }
+  all[static_cast<std::size_t>(meeting_.rank)] = Blob(own.begin(), own.end());
+  return all;
+}
+
+Result<Ok, SocketError> Rendezvous::send(Other& other, const Head& head,
+                                         std::span<const std::byte> blob, Deadline deadline) {
+  const auto head_bytes = std::as_bytes(std::span(&head, 1));
+  Blob message(head_bytes.begin(), head_bytes.end());
+  message.insert(message.end(), blob.begin(), blob.end());
+  return other.link.send(message, deadline);
+}
+
+Result<Ok, SocketError> Rendezvous::send_blob(Other& other, std::span<const std::byte> blob,
+                                              Deadline deadline) {
+  return send(other, {.kind = HeadKind::Blob, .rank = other.rank}, blob, deadline);
+}
+
+Result<Rendezvous::Message, SocketError> Rendezvous::receive(Other& other, Deadline deadline) {
+  auto bytes = other.link.receive(deadline);
+  if (!bytes.ok()) return bytes.error();
+  Message message;
+  if (bytes->size() < sizeof(Head)) return SocketError{.reason = "it sends no message"};
+  std::memcpy(&message.head, bytes->data(), sizeof(Head));
+  message.blob.assign(bytes->begin() + sizeof(Head), bytes->end());
+  return message;
+}
+
+Result<Blob, SocketError> Rendezvous::receive_blob(Other& other, Until until, Deadline deadline) {
+  if (other.given) return *std::exchange(other.given, std::nullopt);
+  while (true) {
+    auto message = receive(other, deadline);
+    if (!message.ok()) return message.error();
+    if (message->head.kind == HeadKind::Blob) return std::move(message->blob);
+    const RankNews news = message->head.news();
+    keep(news);
+    if (news.is_gone && until == Until::FirstGone) {
+      return SocketError{.reason = "rank " + std::to_string(news.rank) + " is gone"};
+    }
+  }
+}
+
+Rendezvous::Received Rendezvous::receive_from_all(Until until, Deadline end) {
+  Received received;
+  received.blobs.resize(others_.size());
+  std::vector<Other*> missing;
+  for (Other& other : others_) missing.push_back(&other);
+  const auto fail = [&](Other& other, const SocketError& error) {
+    const std::string reason = lose(other, error);
+    if (received.failure.empty()) received.failure = reason;
+  };
+  std::erase_if(missing, [&](Other* other) {
+    if (other->is_gone) fail(*other, {.reason = "the other end is gone", .is_gone = true});
+    return other->is_gone;
+  });
+  while (!missing.empty() && (until == Until::All || received.failure.empty())) {
+    const Deadline until_now = news_since_ ? std::min(end, *news_since_ + kAfterNews) : end;
+    std::vector<Other*> ready = wait_for(missing, until_now);
+    if (ready.empty()) {
+      fail(*missing.front(), {.reason = "the time is over"});
+      break;
+    }
+    for (Other* const other : ready) {
+      auto blob = receive_blob(*other, until, until_now);
+      if (blob.ok()) {
+        received.blobs[static_cast<std::size_t>(other->rank - 1)] = std::move(blob).value();
+      } else {
+        fail(*other, blob.error());
+      }
+      std::erase(missing, other);
+    }
+  }
+  return received;
+}
+
+std::vector<Rendezvous::Other*> Rendezvous::wait_for(const std::vector<Other*>& from,
+                                                     Deadline deadline) {
+  std::vector<Other*> ready;
+  std::ranges::copy_if(from, std::back_inserter(ready),
+                       [](const Other* other) { return other->given.has_value(); });
+  if (!ready.empty()) return ready;
+  std::vector<const Socket*> sockets;
+  sockets.reserve(from.size());
+  for (const Other* const other : from) sockets.push_back(&other->link.socket());
+  for (const std::size_t at : Socket::wait_for_any(sockets, deadline)) ready.push_back(from[at]);
+  return ready;
+}
+
+std::optional<RankNews> Rendezvous::listen(milliseconds limit) {
+  const Deadline end = Clock::now() + limit;
+  std::vector<Other*> sources;
+  for (Other& other : others_) {
+    if (!other.is_gone && !other.given) sources.push_back(&other);
+  }
+  if (sources.empty()) std::this_thread::sleep_until(end);
+  for (Other* const other : wait_for(sources, end)) {
+    const std::optional<RankNews> news = read_news(*other);
+    if (!news) continue;
+    keep(*news);
+    return news;
+  }
+  return std::nullopt;
+}
+
+std::optional<RankNews> Rendezvous::read_news(Other& other) {
+  auto message = receive(other, soon());
+  if (!message.ok()) {
+    other.is_gone = true;
+    return RankNews{.rank = other.rank, .is_gone = true};
+  }
+  if (message->head.kind != HeadKind::Blob) return message->head.news();
+  other.given = std::move(message->blob);
+  return std::nullopt;
+}
+
+void Rendezvous::tell_stopped() {
+  if (!news_since_) news_since_ = Clock::now();
+  tell({.rank = meeting_.rank});
+}
+
+// Rank 0 passes on what it hears.
+void Rendezvous::keep(const RankNews& news) {
+  if (!news_since_) news_since_ = Clock::now();
+  if (news.is_gone && !lost_) lost_ = news.rank;
+  if (meeting_.rank == 0) tell(news);
+}
+
+void Rendezvous::tell(const RankNews& news) {
+  const Head head{.kind = news.is_gone ? HeadKind::Gone : HeadKind::Stopped, .rank = news.rank};
+  for (Other& other : others_) {
+    if (other.is_gone || other.rank == news.rank) continue;
+    static_cast<void>(send(other, head, {}, soon()));
+  }
+}
+
+// `other` says nothing any more; the error as it is told.
+std::string Rendezvous::lose(Other& other, const SocketError& error) {
+  const bool is_news = !other.is_gone && error.is_gone;
+  other.is_gone = other.is_gone || error.is_gone;
+  if (!lost_) lost_ = other.rank;
+  if (is_news) keep({.rank = other.rank, .is_gone = true});
+  const bool is_answer = meeting_.rank != 0 && *lost_ != other.rank;
+  if (is_answer || other.is_gone) {
+    return "rank " + std::to_string(is_answer ? *lost_ : other.rank) + " is gone";
+  }
+  return "rank " + std::to_string(other.rank) + ": " + error.reason;
 }
 
 }  // namespace harpe::transport

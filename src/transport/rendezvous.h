@@ -2,54 +2,108 @@
 
 #include <chrono>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "transport/exchange.h"
-#include "transport/sealed.h"
+#include "transport/handshake.h"
 
 namespace harpe::transport {
 
-struct Meeting {
-  std::string address;         // as of `Socket`: rank 0 listens there, all others connect
-  std::string interface = "";  // through this one alone; "" for any
-  std::string secret = "";     // the same for all ranks; "" trusts whoever reaches the address
+// What ranks hear of each other beside their exchanges.
+struct RankNews {
   int rank = 0;
-  int ranks = 1;
-  std::chrono::milliseconds limit{30'000};  // of coming together, and of each exchange
+  bool is_gone = false;  // its process has ended; else it has stopped, and says why when asked
+  friend bool operator==(const RankNews&, const RankNews&) = default;
 };
 
-constexpr std::uint32_t kRendezvousVersion = 1;
-
-// Ranks that come together through rank 0. Both sides prove that they know the secret before they
-// say anything else, and what they exchange is sealed with a key of the connection.
+// Ranks in processes of their own, on one machine or several, that exchange through rank 0. When a
+// process ends, rank 0 learns it from its connection at once, whatever others are at, and tells
+// them.
 class Rendezvous final : public Exchange {
  public:
   // Who comes and is not of this run is refused, and the meeting goes on without: rank 0's notes
   // name them where it fails. Errors: N010; for who is refused N011, N012, N014; N013.
   [[nodiscard]] static Checked<std::unique_ptr<Rendezvous>> meet(const Meeting& meeting);
 
+  [[nodiscard]] int rank() const override { return meeting_.rank; }
+  [[nodiscard]] int ranks() const override { return meeting_.ranks; }
   [[nodiscard]] Checked<std::vector<Blob>> all_gather(std::span<const std::byte> own) override;
+  // The same among those that are left: none of who is gone, or says nothing within the limit;
+  // where rank 0 is gone, of nobody else.
+  [[nodiscard]] std::vector<std::optional<Blob>> gather_left(std::span<const std::byte> own,
+                                                             std::chrono::milliseconds limit);
+  // Of each exchange from here on.
+  void set_limit(std::chrono::milliseconds limit) { meeting_.limit = limit; }
+
+  // Between exchanges: waits for news, which rank 0 passes on to all others. None within the limit,
+  // or where nobody is left who may have some.
+  [[nodiscard]] std::optional<RankNews> listen(std::chrono::milliseconds limit);
+  // Others need not wait for this rank.
+  void tell_stopped();
+  // The first that is gone, or did not answer in time.
+  [[nodiscard]] std::optional<int> lost() const { return lost_; }
 
   // Rank 0: who came and was refused.
   [[nodiscard]] const std::vector<Diag>& refused() const { return refused_; }
 
  private:
+  // Who is at the other end of a connection.
+  struct Other {
+    Sealed link;
+    int rank = 0;
+    bool is_gone = false;
+    std::optional<Blob> given;  // before it was asked for: no news come behind it
+  };
+  struct Head;
+  struct Message;
+  // How long an exchange goes on.
+  enum class Until : std::uint8_t { FirstGone, All };
+  struct Received {
+    std::vector<std::optional<Blob>> blobs;  // of ranks 1, 2, …
+    std::string failure;                     // why the first of those is none
+  };
+
   explicit Rendezvous(Meeting meeting) : meeting_(std::move(meeting)) {}
   [[nodiscard]] Checked<Ok> gather_guests();
-  // A guest of this run, and its rank; none where it was refused.
-  [[nodiscard]] std::optional<int> greet(Socket guest, Deadline deadline);
-  [[nodiscard]] std::optional<Diag> judge_place(int rank, int ranks, const std::string& who) const;
+  void admit(Socket guest, Deadline end);
+  [[nodiscard]] bool is_here(int rank) const;
+  [[nodiscard]] std::string name_missing() const;
   [[nodiscard]] Checked<Ok> join_host();
   [[nodiscard]] Checked<std::vector<Blob>> gather_as_host(std::span<const std::byte> own);
   [[nodiscard]] Checked<std::vector<Blob>> gather_as_guest(std::span<const std::byte> own);
+  [[nodiscard]] std::vector<std::optional<Blob>> gather_left_as_host(std::span<const std::byte> own,
+                                                                     Deadline end);
+  [[nodiscard]] std::vector<std::optional<Blob>> gather_left_as_guest(
+      std::span<const std::byte> own, Deadline end);
+
+  [[nodiscard]] static Result<Ok, SocketError> send(Other& other, const Head& head,
+                                                    std::span<const std::byte> blob,
+                                                    Deadline deadline);
+  [[nodiscard]] static Result<Ok, SocketError> send_blob(Other& other,
+                                                         std::span<const std::byte> blob,
+                                                         Deadline deadline);
+  [[nodiscard]] static Result<Message, SocketError> receive(Other& other, Deadline deadline);
+  [[nodiscard]] Result<Blob, SocketError> receive_blob(Other& other, Until until,
+                                                       Deadline deadline);
+  [[nodiscard]] Received receive_from_all(Until until, Deadline end);
+  [[nodiscard]] static std::vector<Other*> wait_for(const std::vector<Other*>& from,
+                                                    Deadline deadline);
+  // Of a connection where something has come; none where that is a blob.
+  [[nodiscard]] static std::optional<RankNews> read_news(Other& other);
+  void keep(const RankNews& news);
+  void tell(const RankNews& news);
+  [[nodiscard]] std::string lose(Other& other, const SocketError& error);
+
   [[nodiscard]] Diag wrong(const std::string& reason) const;
-  [[nodiscard]] Diag refuse(DiagCode code, const std::string& who) const;
   [[nodiscard]] Deadline deadline() const;
 
   Meeting meeting_;
-  std::vector<std::optional<Sealed>> others_;  // rank 0: of ranks 1, 2, …; else rank 0's alone
+  std::vector<Other> others_;  // rank 0: ranks 1, 2, …; else rank 0 alone
   std::vector<Diag> refused_;
+  std::optional<int> lost_;
+  std::optional<Deadline> news_since_;
 };
 
 }  // namespace harpe::transport

@@ -15,6 +15,7 @@ class Sealed {
 
   [[nodiscard]] Result<Ok, SocketError> send(std::span<const std::byte> bytes, Deadline deadline);
   [[nodiscard]] Result<Blob, SocketError> receive(Deadline deadline);
+  [[nodiscard]] const Socket& socket() const { return socket_; }
 
  private:
   Socket socket_;

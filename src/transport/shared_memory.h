@@ -13,6 +13,9 @@ class SharedMemory {
  public:
   // Zeros. Errors: N002.
   [[nodiscard]] static Checked<SharedMemory> make(std::int64_t bytes);
+  // Of another process of this machine, by its id and the number of the file there. Errors: N002.
+  [[nodiscard]] static Checked<SharedMemory> open(std::int64_t process, int file,
+                                                  std::int64_t bytes);
   SharedMemory(SharedMemory&& other) noexcept;
   SharedMemory& operator=(SharedMemory&& other) noexcept;
   ~SharedMemory();
@@ -21,10 +24,6 @@ class SharedMemory {
   [[nodiscard]] Region region() const { return {.bytes = bytes_, .file = file_}; }
 
  private:
-  friend class SharedProvider;
-  // Of another process, by its id and the number of the file there.
-  [[nodiscard]] static Checked<SharedMemory> open(std::int64_t process, int file,
-                                                  std::int64_t bytes);
   [[nodiscard]] static Checked<SharedMemory> map(int file, std::int64_t bytes);
   SharedMemory(int file, std::span<std::byte> bytes) : file_(file), bytes_(bytes) {}
 

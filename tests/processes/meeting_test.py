@@ -30,7 +30,7 @@ def other_plans_are_refused_by_all():
         for rank, end in enumerate(ends):
             crew.check(end.seconds < 30, f"rank {rank} took {end.seconds:.1f} s")
             if rank == 0:
-                end.expect(1, rf"error\[G076\]: rank {other} runs another plan than rank 0")
+                end.expect(1, rf"error\[N015\]: rank {other} runs another plan than rank 0")
             else:
                 end.expect(1)
                 crew.check(not end.text, f"rank {rank} speaks too:", end.text)
@@ -48,7 +48,7 @@ def who_is_killed_before_all_have_come_ends_the_others():
     crew.check(first.process.poll() is None and second.process.poll() is None, "nobody waits")
     second.process.kill()
     killed = time.monotonic()
-    first.end().expect(3, r"error\[G077\]: rank 0 does not meet .*: rank 1 is gone")
+    first.end().expect(3, r"error\[N010\]: rank 0 does not meet .*: rank 1 is gone")
     took = time.monotonic() - killed
     crew.check(took < crew.TO_REPORT, f"rank 0 took {took:.1f} s")
     second.end()

@@ -20,7 +20,10 @@ Wire::Wire(std::vector<int> devices, const WireOptions& options)
       under_way_(devices_.size()),
       free_at_(devices_.size()),
       is_cut_(std::make_unique<std::atomic<bool>[]>(devices_.size())),
-      buffer_(kLargestPacket) {}
+      slowness_(std::make_unique<std::atomic<int>[]>(devices_.size())),
+      buffer_(kLargestPacket) {
+  for (std::size_t host = 0; host < devices_.size(); ++host) slowness_[host] = 1;
+}
 
 Wire::~Wire() {
   for (const int device : devices_) ::close(device);
@@ -54,14 +57,15 @@ void Wire::accept(std::size_t from) {
         static_cast<std::size_t>(static_cast<unsigned char>(buffer_[kDestinationAt])) - 1;
     if (to >= devices_.size() || is_cut_[from].load() || is_cut_[to].load()) continue;
     const auto now = Clock::now();
+    const int times = slowness_[from].load();
     auto leaves = std::max(now, free_at_[from]);
     if (options_.bytes_per_second > 0) {
-      leaves += std::chrono::nanoseconds(
-          static_cast<std::int64_t>(1e9 * static_cast<double>(bytes) / options_.bytes_per_second));
+      leaves += std::chrono::nanoseconds(static_cast<std::int64_t>(
+          1e9 * times * static_cast<double>(bytes) / options_.bytes_per_second));
     }
     free_at_[from] = leaves;
-    under_way_[from].push_back(
-        {leaves + options_.delay, to, std::vector<char>(buffer_.data(), buffer_.data() + bytes)});
+    under_way_[from].push_back({leaves + times * options_.delay, to,
+                                std::vector<char>(buffer_.data(), buffer_.data() + bytes)});
   }
 }
 

@@ -26,6 +26,8 @@ class Wire {
   void run(const std::atomic<bool>& stop);
   // Whatever a host sends or should get from here on is lost, as if its cable were pulled.
   void cut(int host) { is_cut_[static_cast<std::size_t>(host)].store(true); }
+  // What a host sends from here on takes so many times as long, its delay and its rate.
+  void slow(int host, int times) { slowness_[static_cast<std::size_t>(host)].store(times); }
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -43,6 +45,7 @@ class Wire {
   std::vector<std::deque<Packet>> under_way_;  // by sender: due in this order
   std::vector<Clock::time_point> free_at_;     // by sender: its way out
   std::unique_ptr<std::atomic<bool>[]> is_cut_;
+  std::unique_ptr<std::atomic<int>[]> slowness_;  // by sender
   std::vector<char> buffer_;
 };
 

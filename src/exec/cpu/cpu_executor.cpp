@@ -5,15 +5,24 @@
 #include <algorithm>
 
 #include "exec/actions/prepare.h"
-#include "exec/cpu/arena.h"
+#include "exec/cpu/far_puts.h"
 #include "exec/cpu/faults.h"
 #include "exec/cpu/marking.h"
+#include "exec/cpu/network.h"
 #include "exec/cpu/runner.h"
 #include "exec/cpu/tensors.h"
+#include "exec/cpu/windows.h"
+#include "exec/processes/process_report.h"
+#include "plan/text.h"
 #include "support/check.h"
+#include "support/hash.h"
 
 namespace harpe {
 namespace {
+
+using processes::Partition;
+using processes::ProcessGroup;
+using processes::ProcessReport;
 
 constexpr std::int64_t kMaxTasks = 1'000'000;  // D17
 // A fold's state stays in cache between its sources.
@@ -23,8 +32,8 @@ constexpr std::int64_t kScratchElements = std::int64_t{1} << 14;
 struct Prepared {
   Plan plan;
   Blocks blocks;
-  cpu::Arenas arenas;
-  cpu::Numbers numbers;
+  Partition partition;
+  cpu::Windows windows;
   actions::Occupancy occupancy;
   std::vector<std::unique_ptr<std::byte[]>> pieces;  // of scratch
   actions::Scratch scratch = {};
@@ -32,52 +41,61 @@ struct Prepared {
   [[nodiscard]] actions::Setting setting() const {
     return {.plan = plan,
             .blocks = blocks,
-            .bases = arenas.bases(),
+            .bases = windows.bases(),
             .occupancy = occupancy,
             .scratch = scratch};
   }
 };
 
+// What the tasks of this process do. Of others' tasks, and of what the network does, nothing.
+struct Work {
+  std::vector<actions::TaskWork> actions;  // per task, as the next
+  std::vector<std::vector<actions::SlotShare>> shares;
+};
+
 class CpuExecutor final : public Executor {
  public:
-  CpuExecutor(std::unique_ptr<Prepared> prepared, std::vector<actions::TaskWork> work,
-              std::vector<std::vector<actions::SlotShare>> shares, CpuOptions options)
+  CpuExecutor(std::unique_ptr<Prepared> prepared, Work work, CpuOptions options,
+              std::optional<ProcessGroup> group, std::unique_ptr<cpu::Network> network)
       : prepared_(std::move(prepared)),
-        shares_(std::move(shares)),
+        shares_(std::move(work.shares)),
         options_(std::move(options)),
-        marking_(prepared_->plan, std::move(work), options_.drop_signal_of) {}
+        group_(std::move(group)),
+        network_(std::move(network)),
+        marking_(prepared_->plan, std::move(work.actions), options_.drop_signal_of,
+                 prepared_->partition, network_.get()) {}
 
   [[nodiscard]] Checked<Ok> set_input(const std::string& buffer,
                                       const HostTensor& tensor) override {
     const Buffer* declared = find_buffer(plan().program, buffer);
     HP_CHECK(declared != nullptr, "input `" + buffer + "`");
     HP_CHECK(tensor.shape == shape_of(plan().program, *declared), "shape of `" + buffer + "`");
-    cpu::scatter(prepared_->setting(), buffer, tensor);
+    cpu::scatter(prepared_->setting(), prepared_->partition, buffer, tensor);
     return Ok{};
   }
 
   [[nodiscard]] Result<RunStats, FaultReport> run(const RunOptions& options) override {
     HP_CHECK(!broken_, "an executor is not run again after a fault");
-    prepared_->arenas.poison(plan());
-    prepared_->numbers.clear();
+    prepared_->windows.poison(plan());
+    prepared_->windows.clear_numbers();
     broken_ = true;  // until this run is over
+    // Nobody's memory is cleared while another writes to it.
+    if (group_) HP_REQUIRE_OK(or_fault(group_->wait_for_all()));
     marking_.begin(options.iterations, options.trace);
-    const cpu::RunOutcome outcome = cpu::run_lanes(marking_, options_, options.wait_limit);
-    if (!outcome.finished) {
-      return cpu::collect_faults(plan(), prepared_->blocks, marking_, outcome);
-    }
+    const cpu::RunOutcome outcome = run_lanes(options.wait_limit);
+    ProcessReport report = report_of(outcome);
+    if (group_) report = conclude(report);
+    if (!report.faults.empty()) return std::move(report.faults);
+    RunStats stats{.iterations = marking_.durations(),
+                   .cpu_time = report.cpu_time,
+                   .bytes_moved = report.bytes_moved,
+                   .peak_bytes = prepared_->windows.arena_bytes(),
+                   .trace = options.trace ? own_events() : std::vector<TraceEvent>(),
+                   .network = {}};
+    if (prepared_->partition.has_far()) stats.network = report.network;
+    if (group_) HP_REQUIRE_OK(or_fault(gather(stats, options)));
     broken_ = false;
     has_run_ = true;
-    RunStats stats;
-    stats.iterations = marking_.durations();
-    stats.cpu_time = outcome.cpu_time;
-    stats.trace = marking_.trace();
-    stats.peak_bytes = prepared_->arenas.bytes_per_rank();
-    for (std::size_t i = 0; i < plan().tasks.size(); ++i) {
-      const Task& task = plan().tasks[i];
-      const bool moves = task.kind == TaskKind::Copy || task.kind == TaskKind::Collective;
-      if (moves) stats.bytes_moved += bytes_moved(task, shares_[i]);
-    }
     return stats;
   }
 
@@ -88,6 +106,69 @@ class CpuExecutor final : public Executor {
 
  private:
   [[nodiscard]] const Plan& plan() const { return prepared_->plan; }
+
+  // Listens meanwhile for who is gone or has stopped.
+  [[nodiscard]] cpu::RunOutcome run_lanes(std::chrono::milliseconds wait_limit) {
+    std::optional<std::jthread> watch;
+    if (group_) watch = group_->watch([this] { network_->give_up(); });
+    return cpu::run_lanes(marking_, options_, wait_limit, network_.get());
+  }
+
+  [[nodiscard]] ProcessReport report_of(const cpu::RunOutcome& outcome) const {
+    ProcessReport report{.faults = {}, .cpu_time = outcome.cpu_time, .network = {}};
+    if (network_) report.network = network_->stats();
+    if (!outcome.finished) {
+      report.faults = cpu::collect_faults(plan(), prepared_->blocks, marking_, outcome);
+      return report;
+    }
+    for (std::size_t i = 0; i < plan().tasks.size(); ++i) {
+      const Task& task = plan().tasks[i];
+      const bool moves = task.kind == TaskKind::Copy || task.kind == TaskKind::Collective;
+      if (!moves || !prepared_->partition.is_own(plan().lanes[task.lane.index()].rank)) continue;
+      report.bytes_moved += bytes_moved(task, shares_[i]);
+    }
+    return report;
+  }
+
+  [[nodiscard]] ProcessReport conclude(const ProcessReport& own) {
+    const auto answers = group_->conclude(processes::pack(own), own.faults.empty());
+    return processes::merge(answers, own, prepared_->partition);
+  }
+
+  // What process 0 needs to tell how the run went, and what came of it.
+  [[nodiscard]] Checked<Ok> gather(RunStats& stats, const RunOptions& options) {
+    HP_TRY(stats.iterations, group_->longest_of(std::move(stats.iterations)));
+    if (options.trace) {
+      HP_TRY(stats.trace, group_->events_of_all(std::move(stats.trace), plan().tasks.size()));
+    }
+    std::vector<std::string> outputs;
+    for (const Buffer* const buffer : buffers_of(plan().program)) {
+      if (buffer->role == Role::Out || buffer->role == Role::InOut) outputs.push_back(buffer->name);
+    }
+    const transport::Outcome<Ok> mirrored = network_->mirror(plan(), outputs);
+    return group_->agree(mirrored.ok() ? std::nullopt
+                                       : std::optional(transport::to_diag(mirrored.error())));
+  }
+
+  [[nodiscard]] Result<Ok, FaultReport> or_fault(const Checked<Ok>& done) const {
+    if (done.ok()) return Ok{};
+    Fault fault;
+    fault.kind = FaultKind::NetworkFailed;
+    fault.rank = prepared_->partition.first_of(prepared_->partition.process);
+    fault.signal = render_message(done.error());
+    if (group_->lost()) {
+      fault.kind = FaultKind::PeerLost;
+      fault.rank = prepared_->partition.first_of(*group_->lost());
+    }
+    return FaultReport{fault};
+  }
+
+  [[nodiscard]] std::vector<TraceEvent> own_events() const {
+    std::vector<TraceEvent> events = marking_.trace();
+    std::erase_if(events, [](const TraceEvent& event) { return !event.task.valid(); });
+    return events;
+  }
+
   // Rows that nobody chose are not sent.
   static std::int64_t bytes_moved(const Task& task, const std::vector<actions::SlotShare>& shares) {
     double most = 0;
@@ -104,12 +185,14 @@ class CpuExecutor final : public Executor {
   std::unique_ptr<Prepared> prepared_;
   std::vector<std::vector<actions::SlotShare>> shares_;  // per task
   CpuOptions options_;
+  std::optional<ProcessGroup> group_;      // where others have the other ranks
+  std::unique_ptr<cpu::Network> network_;  // likewise
   cpu::Marking marking_;
   bool broken_ = false;
   bool has_run_ = false;
 };
 
-Checked<Ok> check_size(const Plan& plan) {
+Checked<Ok> check_size(const Plan& plan, const Partition& partition) {
   const auto tasks = static_cast<std::int64_t>(plan.tasks.size());
   if (tasks > kMaxTasks) {
     return make_diag(DiagCode::X010, {{"tasks", tasks}, {"limit", kMaxTasks}});
@@ -117,7 +200,7 @@ Checked<Ok> check_size(const Plan& plan) {
   constexpr std::int64_t kMebibyte = std::int64_t{1} << 20;
   const std::int64_t page = sysconf(_SC_PAGESIZE);
   const std::int64_t available = sysconf(_SC_PHYS_PAGES) / (kMebibyte / page);
-  const std::int64_t ranks = plan.mesh.ranks();
+  const std::int64_t ranks = partition.ranks_each * partition.processes_per_host;
   const std::int64_t rank_bytes = arena_bytes(plan);
   // In floating point: sizes in a plan file may be anything.
   const double needed =
@@ -130,18 +213,30 @@ Checked<Ok> check_size(const Plan& plan) {
   return Ok{};
 }
 
-}  // namespace
+Checked<Partition> partition_of(const Plan& plan, const std::optional<processes::Launch>& launch) {
+  if (!launch) return Partition::alone(plan.mesh.ranks());
+  HP_TRY(const std::int64_t each, processes::ranks_of_each(*launch, plan));
+  return Partition{.process = launch->rank,
+                   .processes = launch->ranks,
+                   .processes_per_host = launch->local_ranks,
+                   .ranks_each = each};
+}
 
-Checked<std::unique_ptr<Executor>> make_cpu_executor(const Plan& plan, const CpuOptions& options) {
-  HP_REQUIRE_OK(check_size(plan));
-  HP_REQUIRE_OK(actions::check_ragged(plan.program));
+// Memory and addresses.
+Checked<std::unique_ptr<Prepared>> prepare(const Plan& plan, const Partition& partition,
+                                           std::optional<ProcessGroup>& group) {
   HP_TRY(Blocks blocks, Blocks::make(plan.program, plan.mesh, plan.form));
-  cpu::Numbers numbers(plan, actions::Occupancy::bytes_per_rank(plan, blocks));
-  actions::Occupancy occupancy(plan, blocks, numbers.of_ranks());
+  const cpu::WindowSizes sizes = {
+      .numbers = actions::Occupancy::bytes_per_rank(plan, blocks),
+      .bounce = cpu::bounce_bytes(plan, partition),
+      .words = partition.is_alone() ? 0 : cpu::words_of(plan, partition).most_flags};
+  HP_TRY(cpu::Windows windows,
+         cpu::Windows::make(plan, partition, sizes, group ? &group->exchange() : nullptr));
+  actions::Occupancy occupancy(plan, blocks, windows.numbers());
   auto prepared = std::make_unique<Prepared>(Prepared{.plan = plan,
                                                       .blocks = std::move(blocks),
-                                                      .arenas = cpu::Arenas(plan),
-                                                      .numbers = std::move(numbers),
+                                                      .partition = partition,
+                                                      .windows = std::move(windows),
                                                       .occupancy = std::move(occupancy),
                                                       .pieces = {}});
   prepared->scratch = {
@@ -151,17 +246,58 @@ Checked<std::unique_ptr<Executor>> make_cpu_executor(const Plan& plan, const Cpu
             return pieces.back().get();
           },
       .elements = kScratchElements};
-  const actions::Setting setting = prepared->setting();
-  std::vector<actions::TaskWork> work;
-  std::vector<std::vector<actions::SlotShare>> shares;
-  work.reserve(prepared->plan.tasks.size());
-  for (const Task& task : prepared->plan.tasks) {
-    HP_TRY(actions::TaskWork actions, actions::prepare_task(setting, task));
-    shares.push_back(std::move(actions.shares));
-    work.push_back(std::move(actions));
+  return prepared;
+}
+
+Checked<Work> prepare_work(const Prepared& prepared) {
+  const actions::Setting setting = prepared.setting();
+  Work work;
+  for (std::size_t i = 0; i < prepared.plan.tasks.size(); ++i) {
+    const Task& task = prepared.plan.tasks[i];
+    actions::TaskWork actions;
+    if (prepared.partition.is_own(prepared.plan.lanes[task.lane.index()].rank)) {
+      HP_TRY(actions, actions::prepare_task(setting, task));
+    }
+    work.shares.push_back(std::move(actions.shares));
+    work.actions.push_back(std::move(actions));
+  }
+  return work;
+}
+
+Checked<std::unique_ptr<cpu::Network>> open_network(const Prepared& prepared,
+                                                    const CpuOptions& options,
+                                                    ProcessGroup& group) {
+  std::vector<LaneId> lane_of;
+  for (const Task& task : prepared.plan.tasks) lane_of.push_back(task.lane);
+  return cpu::Network::open(
+      prepared.partition, prepared.windows, static_cast<std::int32_t>(prepared.plan.lanes.size()),
+      cpu::prepare_far_puts(prepared.setting(), prepared.partition, prepared.windows), lane_of,
+      {.provider = options.provider,
+       .interface = options.launch->interface,
+       .limit = options.wait_limit},
+      group.exchange());
+}
+
+}  // namespace
+
+Checked<std::unique_ptr<Executor>> make_cpu_executor(const Plan& plan, const CpuOptions& options) {
+  HP_TRY(const Partition partition, partition_of(plan, options.launch));
+  HP_REQUIRE_OK(check_size(plan, partition));
+  HP_REQUIRE_OK(actions::check_ragged(plan.program));
+  HP_REQUIRE_OK(cpu::check_reach(plan, partition));
+  std::optional<ProcessGroup> group;
+  if (options.launch) {
+    HP_TRY(group, ProcessGroup::meet(*options.launch));
+    HP_REQUIRE_OK(group->compare(hash_text(print_plan(plan))));
+  }
+  HP_TRY(std::unique_ptr<Prepared> prepared, prepare(plan, partition, group));
+  HP_TRY(Work work, processes::agreed(group, prepare_work(*prepared)));
+  std::unique_ptr<cpu::Network> network;
+  if (group) {
+    HP_TRY(network, open_network(*prepared, options, *group));
   }
   return std::unique_ptr<Executor>(std::make_unique<CpuExecutor>(
-      std::move(prepared), std::move(work), std::move(shares), options));
+      std::move(prepared), std::move(work), options, std::move(group), std::move(network)));
 }
 
 }  // namespace harpe

@@ -13,6 +13,21 @@ namespace {
 // signal that a task that has run did not raise, n+1 a task in a lane at n. Cycles have no cause.
 constexpr int kNoCause = std::numeric_limits<int>::max() - 1;
 
+// "process 3 waited 1500 ms for remote completion of 1 operation of process 2".
+std::string describe(const transport::TransportError& error) {
+  const std::string about = error.what + " of process " + std::to_string(error.peer);
+  const std::string who = "process " + std::to_string(error.rank);
+  switch (error.kind) {
+    case transport::Failure::Expired:
+      return who + " waited " + std::to_string(error.elapsed.count()) + " ms for " + about;
+    case transport::Failure::PeerLost:
+      return who + " lost process " + std::to_string(error.peer) + ": " + error.what;
+    case transport::Failure::Malformed:
+      break;
+  }
+  return who + " refuses " + about + ": " + error.reason;
+}
+
 class Diagnosis {
  public:
   Diagnosis(const Plan& plan, const Blocks& blocks, const Marking& marking,
@@ -133,7 +148,7 @@ class Diagnosis {
     if (is_lost(lane)) fault.kind = FaultKind::WorkerLost;
     const std::optional<Marking::Hindrance> hindrance = marking_.hindrance(lane);
     if (is_lost(lane) || !hindrance) return fault;
-    fault.kind = FaultKind::WaitTimedOut;
+    fault.kind = outcome_.is_told ? FaultKind::WaitGivenUp : FaultKind::WaitTimedOut;
     fault.signal = name_of(*hindrance->word);
     fault.expected = hindrance->expected;
     fault.observed = hindrance->observed;
@@ -154,7 +169,14 @@ class Diagnosis {
 
 FaultReport collect_faults(const Plan& plan, const Blocks& blocks, const Marking& marking,
                            const RunOutcome& outcome) {
-  return Diagnosis(plan, blocks, marking, outcome).report();
+  FaultReport report = Diagnosis(plan, blocks, marking, outcome).report();
+  if (!outcome.network) return report;
+  Fault failed;
+  failed.kind = FaultKind::NetworkFailed;
+  failed.rank = report.empty() ? RankId(0) : report.front().rank;
+  failed.signal = describe(*outcome.network);
+  report.insert(report.begin(), failed);
+  return report;
 }
 
 }  // namespace harpe::cpu

@@ -1,134 +1,33 @@
 #include "exec/cpu/marking.h"
 
-#include <algorithm>
-#include <map>
-
 #include "exec/cpu/run_action.h"
 #include "support/check.h"
 
 namespace harpe::cpu {
-namespace {
-
-constexpr std::int32_t kNoWord = -1;
-
-void add_unique(std::vector<std::int32_t>& lanes, std::int32_t lane) {
-  if (std::ranges::find(lanes, lane) == lanes.end()) lanes.push_back(lane);
-}
-
-}  // namespace
-
 Marking::Marking(const Plan& plan, std::vector<actions::TaskWork> work,
-                 std::optional<TaskId> drop_signal_of)
+                 std::optional<TaskId> drop_signal_of, const processes::Partition& partition,
+                 Outside* outside)
     : plan_(plan),
       work_(std::move(work)),
       drop_signal_of_(drop_signal_of),
+      partition_(partition),
+      outside_(outside),
       lanes_(plan.lanes.size()),
       positions_(plan.tasks.size()),
-      waits_(plan.tasks.size()),
-      signals_(plan.tasks.size()),
-      arrivals_(plan.tasks.size(), kNoWord),
-      pulled_(plan.tasks.size(), kNoWord) {
+      words_(words_of(plan, partition)),
+      is_far_(plan.tasks.size(), false),
+      values_(std::make_unique<std::atomic<std::int64_t>[]>(words_.words.size())) {
   link_lanes();
-  link_entries();
-  link_syncs();
-  link_collectives();
-  values_ = std::make_unique<std::atomic<std::int64_t>[]>(words_.size());
-}
-
-std::int32_t Marking::add_word(Word word) {
-  words_.push_back(std::move(word));
-  return static_cast<std::int32_t>(words_.size()) - 1;
 }
 
 void Marking::link_lanes() {
-  for (std::size_t task = 0; task < plan_.tasks.size(); ++task) {
-    const std::size_t lane = plan_.tasks[task].lane.index();
-    HP_CHECK(lane < lanes_.size(), "lane of task " + std::to_string(task));
-    positions_[task] = lanes_[lane].tasks.size();
-    lanes_[lane].tasks.emplace_back(static_cast<std::int64_t>(task));
-  }
-}
-
-// A lane may begin an execution when its rank's Entry has run. Where the plan itself has no edge
-// that says so (a lane whose first task needs nothing of this rank), a lane could otherwise run
-// executions ahead of its rank.
-void Marking::link_entries() {
-  std::map<RankId, TaskId> entries;
-  for (std::size_t task = 0; task < plan_.tasks.size(); ++task) {
-    if (plan_.tasks[task].kind != TaskKind::Entry) continue;
-    const RankId rank = plan_.lanes[plan_.tasks[task].lane.index()].rank;
-    HP_CHECK(positions_[task] == 0 && !entries.contains(rank), "a rank begins with its one Entry");
-    entries.emplace(rank, TaskId(static_cast<std::int64_t>(task)));
-  }
-  std::map<RankId, std::int32_t> words;
-  for (const auto& [rank, entry] : entries) {
-    words[rank] = add_word({.kind = WordKind::Entry,
-                            .index = rank.value,
-                            .members = 0,
-                            .producers = {entry},
-                            .waiters = {}});
-    signals_[entry.index()].push_back(words[rank]);
-  }
-  for (std::size_t lane = 0; lane < lanes_.size(); ++lane) {
-    if (lanes_[lane].tasks.empty()) continue;
-    const TaskId first = lanes_[lane].tasks.front();
-    const RankId rank = plan_.lanes[lane].rank;
-    HP_CHECK(words.contains(rank), "an Entry of rank " + std::to_string(rank.value));
-    if (first == entries[rank]) continue;
-    const std::int32_t word = words[rank];
-    waits_[first.index()].push_back({.word = word, .scale = 1});
-    words_[static_cast<std::size_t>(word)].waiters.push_back(static_cast<std::int32_t>(lane));
-  }
-}
-
-void Marking::link_syncs() {
-  for (std::size_t i = 0; i < plan_.syncs.size(); ++i) {
-    const Sync& sync = plan_.syncs[i];
-    const std::int32_t word = add_word({.kind = WordKind::Sync,
-                                        .index = static_cast<std::int32_t>(i),
-                                        .members = 0,
-                                        .producers = {sync.from},
-                                        .waiters = {plan_.tasks[sync.to.index()].lane.value}});
-    signals_[sync.from.index()].push_back(word);
-    waits_[sync.to.index()].push_back({.word = word, .scale = 1});
-  }
-  for (std::size_t i = 0; i < plan_.barriers.size(); ++i) {
-    const Barrier& barrier = plan_.barriers[i];
-    const auto members = static_cast<std::int64_t>(barrier.from.size());
-    const std::int32_t word = add_word({.kind = WordKind::Barrier,
-                                        .index = static_cast<std::int32_t>(i),
-                                        .members = members,
-                                        .producers = barrier.from,
-                                        .waiters = {}});
-    for (const TaskId from : barrier.from) signals_[from.index()].push_back(word);
-    for (const TaskId to : barrier.to) {
-      waits_[to.index()].push_back({.word = word, .scale = members});
-      add_unique(words_.back().waiters, plan_.tasks[to.index()].lane.value);
-    }
-  }
-}
-
-void Marking::link_collectives() {
-  std::map<std::int32_t, std::vector<TaskId>> groups;
-  for (std::size_t task = 0; task < plan_.tasks.size(); ++task) {
-    if (plan_.tasks[task].kind != TaskKind::Collective) continue;
-    groups[plan_.tasks[task].group].emplace_back(static_cast<std::int64_t>(task));
-  }
-  for (const auto& [group, members] : groups) {
-    std::vector<std::int32_t> lanes;
-    for (const TaskId task : members) add_unique(lanes, plan_.tasks[task.index()].lane.value);
-    Word word{.kind = WordKind::Arrival,
-              .index = group,
-              .members = static_cast<std::int64_t>(members.size()),
-              .producers = members,
-              .waiters = lanes};
-    const std::int32_t arrival = add_word(word);
-    word.kind = WordKind::Pulled;
-    const std::int32_t pulled = add_word(std::move(word));
-    for (const TaskId task : members) {
-      arrivals_[task.index()] = arrival;
-      pulled_[task.index()] = pulled;
-    }
+  for (std::size_t i = 0; i < plan_.tasks.size(); ++i) {
+    const TaskId task(static_cast<std::int64_t>(i));
+    const std::size_t lane = plan_.tasks[i].lane.index();
+    if (!partition_.is_own(plan_.lanes[lane].rank)) continue;
+    positions_[i] = lanes_[lane].tasks.size();
+    lanes_[lane].tasks.push_back(task);
+    is_far_[i] = is_far_put(plan_, partition_, task);
   }
 }
 
@@ -160,21 +59,25 @@ std::int64_t Marking::epoch(std::int32_t lane) const {
 }
 
 // The wait number `i` of the lane's next step, if it has so many.
-std::optional<Marking::Wait> Marking::wait_of(const Lane& lane, std::size_t i) const {
-  const std::size_t task = lane.tasks[lane.position].index();
-  if (lane.stage == 0) {
-    if (i < waits_[task].size()) return waits_[task][i];
-    return std::nullopt;
+std::optional<Wait> Marking::wait_of(const Lane& lane, std::size_t i) const {
+  const TaskId task = lane.tasks[lane.position];
+  const std::vector<Wait>* waits = &words_.waits[task.index()];
+  if (lane.stage > 0) {
+    const Words::Collective& meeting = words_.collectives.at(task);
+    waits = lane.stage == 1 ? &meeting.arrived : &meeting.left;
   }
-  if (i > 0) return std::nullopt;
-  const std::int32_t word = lane.stage == 1 ? arrivals_[task] : pulled_[task];
-  return Wait{.word = word, .scale = words_[static_cast<std::size_t>(word)].members};
+  return i < waits->size() ? std::optional((*waits)[i]) : std::nullopt;
+}
+
+// Acquire: pairs with the release in `raise`, so what the producer wrote is seen by this step.
+std::int64_t Marking::value_of(const Word& word) const {
+  if (word.flag >= 0) return outside_->read(word.flag);
+  return values_[static_cast<std::size_t>(&word - words_.words.data())].load(
+      std::memory_order_acquire);
 }
 
 bool Marking::is_over(const Wait& wait, std::int64_t epoch) const {
-  // Acquire: pairs with the release in `raise`, so what the producer wrote is seen by this step.
-  return values_[static_cast<std::size_t>(wait.word)].load(std::memory_order_acquire) >=
-         epoch * wait.scale;
+  return value_of(words_.words[static_cast<std::size_t>(wait.word)]) >= epoch * wait.scale;
 }
 
 bool Marking::is_ready(std::int32_t lane) {
@@ -188,7 +91,7 @@ bool Marking::is_ready(std::int32_t lane) {
 }
 
 void Marking::raise(std::int32_t word, std::int64_t epoch, const Wake& wake) {
-  const Word& info = words_[static_cast<std::size_t>(word)];
+  const Word& info = words_.words[static_cast<std::size_t>(word)];
   std::atomic<std::int64_t>& value = values_[static_cast<std::size_t>(word)];
   if (info.members == 0) {
     value.store(epoch, std::memory_order_release);
@@ -199,6 +102,7 @@ void Marking::raise(std::int32_t word, std::int64_t epoch, const Wake& wake) {
     const std::int64_t count = value.fetch_add(1, std::memory_order_acq_rel) + 1;
     if (count % info.members != 0) return;
   }
+  for (const Outgoing& flag : info.outgoing) outside_->raise(flag, epoch);
   for (const std::int32_t lane : info.waiters) wake(lane);
 }
 
@@ -217,20 +121,42 @@ void Marking::step(std::int32_t lane, const Wake& wake) {
     trace_[task.index()].start = std::chrono::nanoseconds(now());
   }
   state.satisfied = 0;
-  const std::int32_t arrival = arrivals_[task.index()];
-  if (arrival != kNoWord && state.stage == 0) {
+  const bool meets = plan_.tasks[task.index()].kind == TaskKind::Collective;
+  if (meets && state.stage == 0) {
     state.stage = 1;
-    raise(arrival, state.epoch, wake);
+    raise(words_.collectives.at(task).arrival, state.epoch, wake);
     return;
   }
-  if (state.stage < 2) cpu::run(work_[task.index()]);
+  if (state.stage < 2 && !run(state, task)) return;
   if (state.stage == 1) {
     state.stage = 2;
-    raise(pulled_[task.index()], state.epoch, wake);
+    raise(words_.collectives.at(task).pulled, state.epoch, wake);
     return;
   }
   if (traces) trace_[task.index()].end = std::chrono::nanoseconds(now());
   finish(state, task, wake);
+}
+
+// False: the network failed, which ends the run.
+bool Marking::run(Lane& lane, TaskId task) {
+  if (!is_far_[task.index()]) {
+    cpu::run(work_[task.index()]);
+    return true;
+  }
+  std::vector<Outgoing> behind;
+  for (const std::int32_t word : words_.signals[task.index()]) {
+    const Word& info = words_.words[static_cast<std::size_t>(word)];
+    if (info.raise != Raise::Behind || drop_signal_of_ == task) continue;
+    behind.insert(behind.end(), info.outgoing.begin(), info.outgoing.end());
+  }
+  return outside_->post(task, behind, lane.epoch);
+}
+
+void Marking::complete(TaskId task, std::int64_t epoch, const Wake& wake) {
+  if (drop_signal_of_ == task) return;
+  for (const std::int32_t word : words_.signals[task.index()]) {
+    if (words_.words[static_cast<std::size_t>(word)].raise == Raise::Over) raise(word, epoch, wake);
+  }
 }
 
 void Marking::finish(Lane& lane, TaskId task, const Wake& wake) {
@@ -248,7 +174,12 @@ void Marking::finish(Lane& lane, TaskId task, const Wake& wake) {
     }
   }
   if (drop_signal_of_ == task) return;
-  for (const std::int32_t word : signals_[task.index()]) raise(word, epoch, wake);
+  const bool is_far = is_far_[task.index()];
+  for (const std::int32_t word : words_.signals[task.index()]) {
+    const bool is_due =
+        !is_far || words_.words[static_cast<std::size_t>(word)].raise == Raise::Posted;
+    if (is_due) raise(word, epoch, wake);
+  }
 }
 
 std::vector<std::chrono::nanoseconds> Marking::durations() const {
@@ -265,15 +196,16 @@ std::optional<Marking::Hindrance> Marking::hindrance(std::int32_t lane) const {
   const Lane& state = lanes_[static_cast<std::size_t>(lane)];
   for (std::size_t i = 0; const std::optional<Wait> wait = wait_of(state, i); ++i) {
     if (is_over(*wait, state.epoch)) continue;
-    return Hindrance{.word = &words_[static_cast<std::size_t>(wait->word)],
-                     .expected = state.epoch * wait->scale,
-                     .observed = values_[static_cast<std::size_t>(wait->word)].load()};
+    const Word& word = words_.words[static_cast<std::size_t>(wait->word)];
+    return Hindrance{
+        .word = &word, .expected = state.epoch * wait->scale, .observed = value_of(word)};
   }
   return std::nullopt;
 }
 
 bool Marking::has_run(TaskId task, std::int64_t epoch) const {
   const Lane& lane = lanes_[plan_.tasks[task.index()].lane.index()];
+  if (lane.tasks.empty()) return false;  // of another process: not known
   return lane.epoch > epoch || (lane.epoch == epoch && positions_[task.index()] < lane.position);
 }
 

@@ -9,39 +9,43 @@
 #include <vector>
 
 #include "exec/actions/action.h"
+#include "exec/cpu/words.h"
 #include "exec/executor.h"
 #include "plan/plan.h"
 
 namespace harpe::cpu {
 
-// What a word of the flag pages is for.
-enum class WordKind : std::uint8_t {
-  Sync,     // a flag, stored by the sync's `from`
-  Barrier,  // a counter of the barrier's `from` tasks
-  Entry,    // a flag: the rank's Entry has run, so its lanes may begin the execution
-  Arrival,  // a counter: members of a collective whose parts are ready
-  Pulled,   // a counter: members of a collective that have taken what they need
+// What leaves this process while it runs its part of a plan, and what the network still has of it.
+// Calls may come from any thread.
+class Outside {
+ public:
+  Outside() = default;
+  Outside(const Outside&) = delete;
+  Outside& operator=(const Outside&) = delete;
+  virtual ~Outside() = default;
+
+  // Words that other processes of this host, or the network, set here.
+  [[nodiscard]] virtual std::int64_t read(std::int32_t flag) const = 0;
+  virtual void raise(const Outgoing& flag, std::int64_t epoch) = 0;
+  // Hands a far put to the network, and behind it these words. False where that failed for good:
+  // then nothing follows.
+  [[nodiscard]] virtual bool post(TaskId task, const std::vector<Outgoing>& behind,
+                                  std::int64_t epoch) = 0;
 };
 
-// A monotone word. A flag holds the last execution (epoch) it was raised in; a counter has been
-// incremented `members` times per execution. Waiting is `>=`, as on a device (commir.md 7.3, D18).
-struct Word {
-  WordKind kind = WordKind::Sync;
-  std::int32_t index = 0;    // of the sync, barrier, rank or group
-  std::int64_t members = 0;  // of a counter; 0: a flag
-  std::vector<TaskId> producers;
-  std::vector<std::int32_t> waiters;  // lanes whose heads may wait for it
-};
-
-// The plan as a marked graph: which tasks have run, and what their signals have raised. Knows
-// nothing of threads: a runner decides who calls `is_ready` and `step` of a lane, one caller at a
+// A plan, or this process's part of one, as a marked graph: which tasks have run, and what their
+// signals have raised. Lanes of other processes are finished from the start. Knows nothing of
+// threads: a runner decides who calls `is_ready` and `step` of a lane, one caller at a
 // time.
 class Marking {
  public:
   using Wake = std::function<void(std::int32_t lane)>;
 
+  // `work` per task; of other processes' tasks and of far puts none. Without `outside` there are no
+  // other processes; it outlives this.
   Marking(const Plan& plan, std::vector<actions::TaskWork> work,
-          std::optional<TaskId> drop_signal_of);
+          std::optional<TaskId> drop_signal_of, const processes::Partition& partition,
+          Outside* outside = nullptr);
 
   // Lanes, empty ones included.
   [[nodiscard]] std::int32_t lanes() const { return static_cast<std::int32_t>(lanes_.size()); }
@@ -60,6 +64,10 @@ class Marking {
   // Requires: is_ready. A collective takes three steps: announce, pull, leave; any other task one.
   void step(std::int32_t lane, const Wake& wake);
 
+  // A far put's data of this execution is in place: raises what waited for that.
+  void complete(TaskId task, std::int64_t epoch, const Wake& wake);
+  [[nodiscard]] const Words& words() const { return words_; }
+
   // Of the executions opened last. Requires: all lanes finished.
   [[nodiscard]] std::vector<std::chrono::nanoseconds> durations() const;
   [[nodiscard]] const std::vector<TraceEvent>& trace() const { return trace_; }
@@ -75,11 +83,6 @@ class Marking {
   [[nodiscard]] bool has_run(TaskId task, std::int64_t epoch) const;
 
  private:
-  // A wait of a task: the word must have reached epoch * scale.
-  struct Wait {
-    std::int32_t word;
-    std::int64_t scale;
-  };
   struct Lane {
     std::vector<TaskId> tasks;
     std::size_t position = 0;   // of the head
@@ -88,13 +91,11 @@ class Marking {
     std::size_t satisfied = 0;  // waits of this stage known to be over
   };
 
-  std::int32_t add_word(Word word);
   void raise(std::int32_t word, std::int64_t epoch, const Wake& wake);
+  [[nodiscard]] bool run(Lane& lane, TaskId task);
   void finish(Lane& lane, TaskId task, const Wake& wake);
   void link_lanes();
-  void link_entries();
-  void link_syncs();
-  void link_collectives();
+  [[nodiscard]] std::int64_t value_of(const Word& word) const;
   [[nodiscard]] std::int64_t now() const;
   [[nodiscard]] std::optional<Wait> wait_of(const Lane& lane, std::size_t i) const;
   [[nodiscard]] bool is_over(const Wait& wait, std::int64_t epoch) const;
@@ -102,14 +103,13 @@ class Marking {
   const Plan& plan_;
   std::vector<actions::TaskWork> work_;
   std::optional<TaskId> drop_signal_of_;
+  processes::Partition partition_;
+  Outside* outside_;
   std::vector<Lane> lanes_;
   std::vector<std::size_t> positions_;  // per task: its place in its lane
-  std::vector<Word> words_;
-  std::unique_ptr<std::atomic<std::int64_t>[]> values_;  // of the words
-  std::vector<std::vector<Wait>> waits_;  // per task: before it runs (a collective: announces)
-  std::vector<std::vector<std::int32_t>> signals_;  // per task: words it raises when it is over
-  std::vector<std::int32_t> arrivals_;              // per task: a collective's words, else -1
-  std::vector<std::int32_t> pulled_;
+  Words words_;
+  std::vector<bool> is_far_;                             // per task: a put that the network takes
+  std::unique_ptr<std::atomic<std::int64_t>[]> values_;  // of the words raised here
 
   std::int64_t first_epoch_ = 1;
   std::int64_t last_epoch_ = 0;

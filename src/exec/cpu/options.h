@@ -1,9 +1,12 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <string>
 
+#include "exec/processes/launch_environment.h"
 #include "support/ids.h"
 
 namespace harpe {
@@ -18,6 +21,12 @@ enum class LaneRunner : std::uint8_t {
 struct CpuOptions {
   LaneRunner runner = LaneRunner::Pool;
   int workers = 0;  // of the pool; 0: one per core
+
+  // This process is one of several that make an executor of the same plan, and has its share of the
+  // ranks. Those of other hosts are reached through this provider of libfabric.
+  std::optional<processes::Launch> launch = std::nullopt;
+  std::string provider = "tcp;ofi_rxm";
+  std::chrono::milliseconds wait_limit{10'000};  // of the transport; RunOptions must say the same
 
   // Tests. Pool and Threads: tasks begin after random delays, and the pool serves its queue in
   // random order. Nothing a plan computes may depend on it.

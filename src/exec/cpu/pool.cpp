@@ -24,24 +24,22 @@ namespace {
 // worker left: store word, load token against store token, load word.)
 class Pool {
  public:
-  Pool(Marking& marking, const CpuOptions& options)
+  Pool(Marking& marking, const CpuOptions& options, Network* network)
       : marking_(marking),
         tokens_(std::make_unique<std::atomic<std::uint32_t>[]>(
             static_cast<std::size_t>(marking.lanes()))),
         queue_(static_cast<std::size_t>(marking.lanes())),
-        crew_(marking, options, [this] { close(); }) {
+        crew_(marking, options, network, [this] { close(); }) {
     if (options.delay_seed) random_.emplace(*options.delay_seed);
-    for (std::int32_t lane = 0; lane < marking.lanes(); ++lane) {
-      if (!marking.is_finished(lane)) unfinished_.fetch_add(1);
-    }
   }
 
   RunOutcome run(int workers, std::chrono::milliseconds wait_limit) {
-    if (unfinished_.load() == 0) return {.finished = true, .lost = {}};
+    if (crew_.is_over()) return {.finished = true};
     for (std::int32_t lane = 0; lane < marking_.lanes(); ++lane) {
       if (!marking_.is_finished(lane)) wake(lane);
     }
     for (int i = 0; i < workers; ++i) crew_.start([this] { work(); });
+    crew_.start_lookout([this](std::int32_t lane) { wake(lane); });
     return crew_.watch(wait_limit);
   }
 
@@ -98,7 +96,7 @@ class Pool {
       while (!marking_.is_finished(lane) && marking_.is_ready(lane)) {
         if (stopped_.load(std::memory_order_relaxed)) return true;
         if (!crew_.take_step(lane, wake_lane)) return false;
-        if (marking_.is_finished(lane) && unfinished_.fetch_sub(1) == 1) close();
+        if (crew_.is_over()) close();
       }
       std::uint32_t expected = kOwned;
       left = token.compare_exchange_strong(expected, 0, std::memory_order_acq_rel);
@@ -108,7 +106,6 @@ class Pool {
 
   Marking& marking_;
   std::unique_ptr<std::atomic<std::uint32_t>[]> tokens_;  // per lane
-  std::atomic<std::int32_t> unfinished_{0};               // lanes
   std::atomic<bool> stopped_{false};
 
   std::mutex mutex_;
@@ -126,10 +123,10 @@ class Pool {
 }  // namespace
 
 RunOutcome run_pool(Marking& marking, const CpuOptions& options,
-                    std::chrono::milliseconds wait_limit) {
+                    std::chrono::milliseconds wait_limit, Network* network) {
   const int cores = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
   const int wanted = options.workers > 0 ? options.workers : cores;
-  return Pool(marking, options).run(std::clamp(marking.lanes(), 1, wanted), wait_limit);
+  return Pool(marking, options, network).run(std::clamp(marking.lanes(), 1, wanted), wait_limit);
 }
 
 }  // namespace harpe::cpu

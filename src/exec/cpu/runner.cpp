@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <ctime>
 
+#include "support/check.h"
+
 namespace harpe::cpu {
 namespace {
 
@@ -33,7 +35,15 @@ void delay(std::uint64_t seed, TaskId task, std::int64_t epoch) {
 
 }  // namespace
 
+Crew::Crew(Marking& marking, CpuOptions options, Network* network, std::function<void()> stop)
+    : marking_(marking), options_(std::move(options)), network_(network), stop_(std::move(stop)) {
+  for (std::int32_t lane = 0; lane < marking_.lanes(); ++lane) {
+    if (!marking_.is_finished(lane)) unfinished_.fetch_add(1);
+  }
+}
+
 Crew::~Crew() {
+  is_stopped_ = true;
   if (!threads_.empty()) stop_();
   join();
 }
@@ -49,6 +59,41 @@ void Crew::start(std::function<void()> body) {
     ++alive_;
   }
   threads_.emplace_back([this, body = std::move(body)] { run_body(body); });
+}
+
+void Crew::start_lookout(Marking::Wake wake) {
+  if (network_ == nullptr) return;
+  start([this, wake = std::move(wake)] { look_out(wake); });
+}
+
+// Looks often while there is something to see, and seldom while there is not.
+void Crew::look_out(const Marking::Wake& wake) {
+  using Clock = std::chrono::steady_clock;
+  constexpr int kLooks = 32;  // before it rests
+  constexpr std::chrono::microseconds kRest{60};
+  constexpr std::chrono::milliseconds kTold{10};  // how often others hear of this process
+  Clock::time_point told = Clock::now();
+  std::int64_t told_steps = 0;
+  int looks = 0;
+  while (!is_over() && !is_stopped_ && !is_hopeless()) {
+    looks = network_->look(marking_, wake) ? 0 : looks + 1;
+    const std::int64_t steps = steps_.load(std::memory_order_relaxed);
+    const bool moves = steps != told_steps || running_.load(std::memory_order_relaxed) > 0;
+    if (const Clock::time_point now = Clock::now(); moves && now - told > kTold) {
+      network_->tell_progress();
+      told = now;
+      told_steps = steps;
+    }
+    if (looks < kLooks) {
+      std::this_thread::yield();
+    } else {
+      std::this_thread::sleep_for(kRest);
+    }
+  }
+}
+
+bool Crew::is_hopeless() const {
+  return network_ != nullptr && (network_->is_given_up() || network_->error());
 }
 
 void Crew::run_body(const std::function<void()>& body) {
@@ -75,6 +120,7 @@ bool Crew::take_step(std::int32_t lane, const Marking::Wake& wake) {
   if (options_.delay_seed) delay(*options_.delay_seed, task, marking_.epoch(lane));
   running_.fetch_add(1, std::memory_order_relaxed);
   marking_.step(lane, wake);
+  if (marking_.is_finished(lane)) unfinished_.fetch_sub(1);
   steps_.fetch_add(1, std::memory_order_relaxed);
   running_.fetch_sub(1, std::memory_order_relaxed);
   return true;
@@ -86,6 +132,7 @@ RunOutcome Crew::watch(std::chrono::milliseconds wait_limit) {
       std::clamp(wait_limit / 8, std::chrono::milliseconds(1), std::chrono::milliseconds(100));
   Clock::time_point moved = Clock::now();
   std::int64_t seen = 0;
+  std::uint64_t seen_others = 0;
   RunOutcome outcome;
   bool stopped = false;
   std::unique_lock lock(mutex_);
@@ -95,12 +142,16 @@ RunOutcome Crew::watch(std::chrono::milliseconds wait_limit) {
     const Clock::time_point now = Clock::now();
     const std::int64_t steps = steps_.load(std::memory_order_relaxed);
     // A task that computes for long is no wait: only what waits is bounded.
-    const bool moves = steps != seen || running_.load(std::memory_order_relaxed) > 0;
+    const std::uint64_t others = network_ == nullptr ? 0 : network_->progress_of_others();
+    const bool moves =
+        steps != seen || others != seen_others || running_.load(std::memory_order_relaxed) > 0;
     if (moves) moved = now;
     seen = steps;
+    seen_others = others;
     outcome.idle = std::chrono::duration_cast<std::chrono::milliseconds>(now - moved);
-    if (error_ == nullptr && outcome.idle < wait_limit) continue;
+    if (error_ == nullptr && outcome.idle < wait_limit && !is_hopeless()) continue;
     stopped = true;
+    is_stopped_ = true;
     lock.unlock();
     stop_();
     lock.lock();
@@ -108,6 +159,10 @@ RunOutcome Crew::watch(std::chrono::milliseconds wait_limit) {
   lock.unlock();
   join();
   if (error_ != nullptr) std::rethrow_exception(error_);
+  if (network_ != nullptr) {
+    outcome.network = network_->error();
+    outcome.is_told = network_->is_given_up();
+  }
   outcome.lost = lost_;
   outcome.cpu_time = std::chrono::nanoseconds(cpu_time_.load());
   outcome.finished = true;
@@ -118,16 +173,17 @@ RunOutcome Crew::watch(std::chrono::milliseconds wait_limit) {
 }
 
 RunOutcome run_lanes(Marking& marking, const CpuOptions& options,
-                     std::chrono::milliseconds wait_limit) {
+                     std::chrono::milliseconds wait_limit, Network* network) {
   switch (options.runner) {
     case LaneRunner::Threads:
-      return run_threads(marking, options, wait_limit);
+      return run_threads(marking, options, wait_limit, network);
     case LaneRunner::Stepper:
+      HP_CHECK(network == nullptr, "one process, whose steps are chosen");
       return run_stepper(marking, options);
     case LaneRunner::Pool:
       break;
   }
-  return run_pool(marking, options, wait_limit);
+  return run_pool(marking, options, wait_limit, network);
 }
 
 }  // namespace harpe::cpu

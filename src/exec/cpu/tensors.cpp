@@ -58,10 +58,12 @@ HostTensor gather_part(const Setting& setting, const std::string& buffer, std::i
 
 }  // namespace
 
-void scatter(const Setting& setting, const std::string& buffer, const HostTensor& tensor) {
+void scatter(const Setting& setting, const processes::Partition& partition,
+             const std::string& buffer, const HostTensor& tensor) {
   HostTensor rounded = convert(tensor, actions::table_of(setting, buffer).dtype);
   for (const HomeMoves& home :
        home_moves(setting, buffer, rounded.data.data(), Direction::ToHomes)) {
+    if (!partition.is_own(home.rank)) continue;
     for (const Assign& assign : home.assigns) assign_now(assign);
   }
 }

@@ -1,15 +1,17 @@
 #pragma once
 
 #include "exec/actions/view.h"
+#include "exec/processes/partition.h"
 #include "ir/tensor.h"
 
 namespace harpe::cpu {
 
 // Whole tensors to homes and back.
 
-// Writes a whole tensor, rounded to the buffer's type, to every home of the buffer.
+// Writes a whole tensor, rounded to the buffer's type, to every home of the buffer in this process.
 // Requires: the shape is the buffer's.
-void scatter(const actions::Setting& setting, const std::string& buffer, const HostTensor& tensor);
+void scatter(const actions::Setting& setting, const processes::Partition& partition,
+             const std::string& buffer, const HostTensor& tensor);
 
 // Reads the homes of a buffer into a whole tensor of its type.
 // What homes keep as partial states is combined by its monoid and rounded once.

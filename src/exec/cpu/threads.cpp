@@ -10,10 +10,10 @@ namespace {
 // the reading changes the count, one raised before it is seen (release, acquire).
 class LaneThreads {
  public:
-  LaneThreads(Marking& marking, const CpuOptions& options)
+  LaneThreads(Marking& marking, const CpuOptions& options, Network* network)
       : marking_(marking),
         counts_(std::make_unique<std::atomic<int>[]>(static_cast<std::size_t>(marking.lanes()))),
-        crew_(marking, options, [this] { stop(); }) {}
+        crew_(marking, options, network, [this] { stop(); }) {}
 
   RunOutcome run(std::chrono::milliseconds wait_limit) {
     // A lane's state belongs to its thread once it runs: look before the first is started.
@@ -22,6 +22,7 @@ class LaneThreads {
       if (!marking_.is_finished(lane)) unfinished.push_back(lane);
     }
     for (const std::int32_t lane : unfinished) crew_.start([this, lane] { work(lane); });
+    crew_.start_lookout([this](std::int32_t lane) { wake(lane); });
     return crew_.watch(wait_limit);
   }
 
@@ -60,8 +61,8 @@ class LaneThreads {
 }  // namespace
 
 RunOutcome run_threads(Marking& marking, const CpuOptions& options,
-                       std::chrono::milliseconds wait_limit) {
-  return LaneThreads(marking, options).run(wait_limit);
+                       std::chrono::milliseconds wait_limit, Network* network) {
+  return LaneThreads(marking, options, network).run(wait_limit);
 }
 
 }  // namespace harpe::cpu

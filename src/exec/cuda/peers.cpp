@@ -142,21 +142,21 @@ Checked<Peers> Peers::open(const std::shared_ptr<const DriverApi>& driver,
 }
 
 Checked<Peers> Peers::join(const std::shared_ptr<const DriverApi>& driver,
-                           const OwnRankRequest& request, Bootstrap& bootstrap) {
+                           const OwnRankRequest& request, transport::Exchange& exchange) {
   Checked<Shared> made = make_shared(driver, request);
   if (!made.ok()) {
     // The others wait for this rank's handles, and learn why there are none.
     std::string failure = render_message(made.error());
     if (failure.size() == sizeof(Handles)) failure += ' ';
-    static_cast<void>(bootstrap.all_gather(std::as_bytes(std::span(failure))));
+    static_cast<void>(exchange.all_gather(std::as_bytes(std::span(failure))));
     return std::move(made).error();
   }
-  const auto blobs = bootstrap.all_gather(std::as_bytes(std::span(&made->handles, 1)));
-  if (!blobs.ok()) return to_diag(blobs.error());
+  const auto blobs = exchange.all_gather(std::as_bytes(std::span(&made->handles, 1)));
+  if (!blobs.ok()) return blobs.error();
   Peers peers;
   peers.views_.resize(blobs->size());
   const Device device = made->own.device;
-  peers.add_own(bootstrap.rank(), std::move(made->own));
+  peers.add_own(exchange.rank(), std::move(made->own));
   HP_REQUIRE_OK(peers.import(device, *blobs, request));
   return peers;
 }
@@ -174,21 +174,19 @@ Checked<Peers::Shared> Peers::make_shared(const std::shared_ptr<const DriverApi>
   return Shared{.own = std::move(own), .handles = handles};
 }
 
-Checked<Ok> Peers::import(const Device& device, const std::vector<Blob>& blobs,
+Checked<Ok> Peers::import(const Device& device, const std::vector<transport::Blob>& blobs,
                           const OwnRankRequest& request) {
   for (int rank = 0; rank < ranks(); ++rank) {
     if (is_own(rank)) continue;
-    const Blob& blob = blobs[static_cast<std::size_t>(rank)];
+    const transport::Blob& blob = blobs[static_cast<std::size_t>(rank)];
     Handles handles;
     if (blob.size() != sizeof(handles)) {
       const std::string reason(reinterpret_cast<const char*>(blob.data()), blob.size());
-      return make_diag(DiagCode::G079, {{"rank", rank}, {"reason", reason}});
+      return make_diag(DiagCode::N017, {{"rank", rank}, {"reason", reason}});
     }
     std::memcpy(&handles, blob.data(), sizeof(handles));
     if (handles.arena_bytes != request.arena_bytes || handles.flags != request.flags) {
-      return to_diag(BootstrapError{.rank = own_.begin()->first,
-                                    .address = "rank " + std::to_string(rank),
-                                    .reason = "it runs something else"});
+      return make_diag(DiagCode::N015, {{"rank", rank}});
     }
     const auto open = [&](const CUipcMemHandle& handle) -> Checked<DeviceAddress> {
       auto memory = ImportedMemory::open(device, handle);
@@ -206,12 +204,12 @@ Checked<Ok> Peers::import(const Device& device, const std::vector<Blob>& blobs,
   return Ok{};
 }
 
-Checked<Ok> Peers::leave(Bootstrap& bootstrap) {
-  const auto done = bootstrap.all_gather({});
-  if (!done.ok()) return to_diag(done.error());
+Checked<Ok> Peers::leave(transport::Exchange& exchange) {
+  const auto done = exchange.all_gather({});
+  if (!done.ok()) return done.error();
   imports_.clear();
-  const auto left = bootstrap.all_gather({});
-  if (!left.ok()) return to_diag(left.error());
+  const auto left = exchange.all_gather({});
+  if (!left.ok()) return left.error();
   return Ok{};
 }
 

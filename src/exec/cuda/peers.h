@@ -5,9 +5,9 @@
 #include <memory>
 #include <vector>
 
-#include "exec/cuda/bootstrap.h"
 #include "exec/cuda/ipc_memory.h"
 #include "exec/cuda/signal_page.h"
+#include "transport/exchange.h"
 
 namespace harpe::cuda {
 
@@ -33,12 +33,13 @@ class Peers {
   [[nodiscard]] static Checked<Peers> open(const std::shared_ptr<const DriverApi>& driver,
                                            const PeersRequest& request);
   // One rank in this process, the others in processes of the same machine, which call this too.
-  // Errors: as of `open`; G077 the others do not come; G079 one of them cannot join.
+  // Errors: as of `open`; N010 the others do not come; N017 one of them cannot join.
   [[nodiscard]] static Checked<Peers> join(const std::shared_ptr<const DriverApi>& driver,
-                                           const OwnRankRequest& request, Bootstrap& bootstrap);
+                                           const OwnRankRequest& request,
+                                           transport::Exchange& exchange);
   // After `join`, once this rank's work is done: waits until that of all is, and lets go of their
   // memory, so that each may free its own.
-  [[nodiscard]] Checked<Ok> leave(Bootstrap& bootstrap);
+  [[nodiscard]] Checked<Ok> leave(transport::Exchange& exchange);
 
   [[nodiscard]] int ranks() const { return static_cast<int>(views_.size()); }
   [[nodiscard]] DeviceAddress arena(int rank) const { return view(rank).arena; }
@@ -70,7 +71,7 @@ class Peers {
                                              std::int32_t flags, std::int64_t granule);
   [[nodiscard]] static Checked<Shared> make_shared(const std::shared_ptr<const DriverApi>& driver,
                                                    const OwnRankRequest& request);
-  [[nodiscard]] Checked<Ok> import(const Device& device, const std::vector<Blob>& blobs,
+  [[nodiscard]] Checked<Ok> import(const Device& device, const std::vector<transport::Blob>& blobs,
                                    const OwnRankRequest& request);
   [[nodiscard]] const View& view(int rank) const;
   [[nodiscard]] const Own& own(int rank) const;

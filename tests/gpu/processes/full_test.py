@@ -22,7 +22,7 @@ MEBIBYTE = 1 << 20
 DRIVERS_OWN = 64 * MEBIBYTE
 # Every rank gathers all of A: 1 GiB.
 LARGE = ["ag_gemm", "m=16384", "n=2048", "k=32768", "--schedule", "bulk"]
-REFUSED = r"error\[(G073|G008|G005|G079)\]: "
+REFUSED = r"error\[(G073|G008|G005|N017)\]: "
 
 
 class Gpu:
@@ -115,7 +115,7 @@ def a_full_gpu_is_refused_with_what_is_missing():
                 end = crew.run(*words(*LARGE, *launch))
                 of_first = launch and gpu != 0
                 text = rf"this plan needs (\d+) MiB on GPU {gpu}, and (\d+) MiB are free there"
-                prefix = rf"error\[G079\]: rank {gpu} cannot run its part of the plan: " \
+                prefix = rf"error\[N017\]: rank {gpu} cannot run its part of the plan: " \
                     if of_first else r"error\[G073\]: "
                 end.expect(1, prefix + text)
                 wanted, free = map(int, re.search(text, end.text).groups())

@@ -48,7 +48,7 @@ def what_torchrun_sets_is_enough():
 def other_plans_are_refused_by_all():
     schedules = ["push"] * (RANKS - 1) + ["bulk"]
     ends = [run.end() for run in by_hand(schedules=schedules)]
-    ends[0].expect(1, rf"error\[G076\]: rank {RANKS - 1} runs another plan than rank 0")
+    ends[0].expect(1, rf"error\[N015\]: rank {RANKS - 1} runs another plan than rank 0")
     for end in ends[1:]:
         end.expect(1)
 

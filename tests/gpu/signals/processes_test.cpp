@@ -4,9 +4,9 @@
 
 #include <cstdlib>
 
-#include "exec/cuda/launch_environment.h"
-#include "exec/cuda/socket_bootstrap.h"
+#include "exec/processes/launch_environment.h"
 #include "tests/gpu/signals/rig.h"
+#include "transport/rendezvous.h"
 
 extern "C" char** environ;
 
@@ -56,13 +56,13 @@ class Processes : public OnGpus {};
 // What launchers start: `torchrun`, `mpirun` or `srun` of this program with the filter
 // Processes.DISABLED_are_one_rank_each, or the test below.
 TEST_F(Processes, DISABLED_are_one_rank_each) {
-  const auto launch = find_launch(variable);
+  const auto launch = processes::find_launch(variable);
   ASSERT_TRUE(launch.ok()) << launch.error().variable << " " << launch.error().reason;
   ASSERT_TRUE(launch->has_value()) << "no launcher started this";
-  const Launch& self = **launch;
-  const auto bootstrap =
-      SocketBootstrap::meet({.address = self.address, .rank = self.rank, .ranks = self.ranks});
-  ASSERT_TRUE(bootstrap.ok()) << render(to_diag(bootstrap.error()));
+  const processes::Launch& self = **launch;
+  const auto bootstrap = transport::Rendezvous::meet(
+      {.address = self.address, .rank = self.rank, .ranks = self.ranks});
+  ASSERT_TRUE(bootstrap.ok()) << render(bootstrap.error());
   const auto gpus = count_devices(*tools().driver);
   ASSERT_TRUE(gpus.ok());
   auto peers = Peers::join(

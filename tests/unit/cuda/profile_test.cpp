@@ -103,7 +103,7 @@ TEST_F(Profile, says_which_gpu_waited_in_vain) {
   device::FaultRecord record{};
   record.elapsed_ns = 5'200'000'000;
   const Diag diag = lost_signal(3, record);
-  EXPECT_EQ(diag.code, DiagCode::G079);
+  EXPECT_EQ(diag.code, DiagCode::N017);
   EXPECT_EQ(render_message(diag),
             "rank 3 cannot run its part of the plan: it waited 5 s for a signal that did not come");
 }

@@ -9,12 +9,17 @@ namespace {
 
 using std::chrono::milliseconds;
 
+processes::Partition alone(const Plan& plan) {
+  return processes::Partition::alone(plan.mesh.ranks());
+}
+
 TEST(Crew, stops_its_threads_and_throws_again_what_one_of_them_threw) {
   const Plan plan = test::exchange(2, 4, false);
-  Marking marking(plan, std::vector<actions::TaskWork>(plan.tasks.size()), std::nullopt);
+  Marking marking(plan, std::vector<actions::TaskWork>(plan.tasks.size()), std::nullopt,
+                  alone(plan));
   marking.begin(1, false);
   std::atomic<bool> stopped = false;
-  Crew crew(marking, {}, [&] {
+  Crew crew(marking, {}, nullptr, [&] {
     stopped = true;
     stopped.notify_all();
   });
@@ -26,11 +31,12 @@ TEST(Crew, stops_its_threads_and_throws_again_what_one_of_them_threw) {
 
 TEST(Crew, ends_its_threads_when_it_goes_unwatched) {
   const Plan plan = test::exchange(2, 4, false);
-  Marking marking(plan, std::vector<actions::TaskWork>(plan.tasks.size()), std::nullopt);
+  Marking marking(plan, std::vector<actions::TaskWork>(plan.tasks.size()), std::nullopt,
+                  alone(plan));
   std::atomic<bool> stopped = false;
   std::atomic<bool> ended = false;
   {
-    Crew crew(marking, {}, [&] {
+    Crew crew(marking, {}, nullptr, [&] {
       stopped = true;
       stopped.notify_all();
     });
@@ -45,7 +51,8 @@ TEST(Crew, ends_its_threads_when_it_goes_unwatched) {
 TEST(Marking, counts_executions_and_lets_no_lane_ahead_of_its_rank) {
   // Lanes of rank 1 need nothing but their own Entry: without it they must not begin.
   Plan plan = test::gather_gemm(2, 4, 4, 4, "f32");
-  Marking marking(plan, std::vector<actions::TaskWork>(plan.tasks.size()), std::nullopt);
+  Marking marking(plan, std::vector<actions::TaskWork>(plan.tasks.size()), std::nullopt,
+                  alone(plan));
   const Marking::Wake nobody = [](std::int32_t) {};
   marking.begin(2, false);
   std::int32_t host = -1;

@@ -24,6 +24,14 @@ Checked<Ok> check_tasks(const Plan& plan) {
   return Ok{};
 }
 
+Checked<Ok> check_one_rank_each(const processes::Launch& launch, const Plan& plan) {
+  if (launch.ranks == plan.mesh.ranks()) return Ok{};
+  return make_diag(DiagCode::N016,
+                   {{"variable", "WORLD_SIZE"},
+                    {"reason", "is " + std::to_string(launch.ranks) + ", and the plan has " +
+                                   std::to_string(plan.mesh.ranks()) + " ranks, each on a GPU"}});
+}
+
 Checked<std::vector<DeviceId>> gpus_of(const DriverApi& driver, std::int64_t ranks,
                                        const CudaOptions& options) {
   // More ranks' streams than that do not all get queues of their own, and may wait for each other.

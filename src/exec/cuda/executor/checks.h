@@ -12,6 +12,9 @@ namespace harpe::cuda {
 // What a plan may not have on GPUs, whatever they are. Errors: G074, X010.
 [[nodiscard]] Checked<Ok> check_tasks(const Plan& plan);
 
+// Errors: N016.
+[[nodiscard]] Checked<Ok> check_one_rank_each(const processes::Launch& launch, const Plan& plan);
+
 // The GPU of each rank of this process. Errors: G005, G070.
 [[nodiscard]] Checked<std::vector<DeviceId>> gpus_of(const DriverApi& driver, std::int64_t ranks,
                                                      const CudaOptions& options);

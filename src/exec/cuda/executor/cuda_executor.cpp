@@ -9,7 +9,7 @@
 #include "exec/cuda/executor/checks.h"
 #include "exec/cuda/executor/gpu_faults.h"
 #include "exec/cuda/executor/prepared.h"
-#include "exec/cuda/executor/process_group.h"
+#include "exec/cuda/executor/rank_reports.h"
 #include "exec/cuda/executor/rank_run.h"
 #include "exec/cuda/executor/timeline.h"
 #include "plan/text.h"
@@ -21,21 +21,14 @@ namespace {
 
 using cuda::CudaError;
 using cuda::Prepared;
-using cuda::ProcessGroup;
 using cuda::RankProgram;
 using cuda::RankReport;
 using cuda::RankRun;
+using processes::agreed;
+using processes::ProcessGroup;
 
 // Of these executions the last counts.
 constexpr std::int64_t kTraced = 4;
-
-// Where there are other processes, what one of them could not do is an error of all.
-template <class T>
-Checked<T> agreed(std::optional<ProcessGroup>& group, Checked<T> own) {
-  if (!group) return own;
-  HP_REQUIRE_OK(group->agree(own.ok() ? std::nullopt : std::optional(own.error())));
-  return own;
-}
 
 // A traced execution's tasks, and how well the ranks' clocks are known against each other.
 struct Timeline {
@@ -55,7 +48,7 @@ class CudaExecutor final : public Executor {
   CudaExecutor& operator=(const CudaExecutor&) = delete;
   // Others may still read this rank's outputs. Who is gone is not waited for.
   ~CudaExecutor() override {
-    if (group_ && !broken_) static_cast<void>(prepared_->peers.leave(group_->bootstrap()));
+    if (group_ && !broken_) static_cast<void>(prepared_->peers.leave(group_->exchange()));
   }
 
   [[nodiscard]] Checked<Ok> set_input(const std::string& buffer,
@@ -229,7 +222,7 @@ class CudaExecutor final : public Executor {
           cuda::report_of(prepared_->peers, programs_[i].rank(), std::move(runs[i].end)));
       if (runs[i].was_stopped) reports.back().is_poisoned = true;
     }
-    return group_ ? group_->exchange(reports.front()) : reports;
+    return group_ ? cuda::exchange(*group_, reports.front()) : reports;
   }
 
   // The graph, events for the times, and memory that no caller has filled full of NaNs.
@@ -245,7 +238,7 @@ class CudaExecutor final : public Executor {
 
   [[nodiscard]] FaultReport not_ready(int rank, const Diag& why) const {
     Fault fault;
-    if (why.code == DiagCode::G077 && group_ && group_->lost()) {
+    if (why.code == DiagCode::N010 && group_ && group_->lost()) {
       fault.kind = FaultKind::PeerLost;
       fault.rank = RankId(*group_->lost());
       return {fault};
@@ -342,7 +335,7 @@ Checked<cuda::Peers> peers_of(const Tools& tools, std::optional<ProcessGroup>& g
   if (group) {
     return cuda::Peers::join(tools.driver,
                              {.gpu = tools.gpus.front(), .arena_bytes = bytes, .flags = words},
-                             group->bootstrap());
+                             group->exchange());
   }
   return cuda::Peers::open(tools.driver,
                            {.gpus = tools.gpus, .arena_bytes = bytes, .flags = words});
@@ -357,7 +350,8 @@ Checked<std::unique_ptr<Executor>> make_cuda_executor(const Plan& plan,
   HP_TRY(Blocks blocks, Blocks::make(plan.program, plan.mesh, plan.form));
   std::optional<ProcessGroup> group;
   if (options.launch) {
-    HP_TRY(group, ProcessGroup::meet(*options.launch, plan));
+    HP_REQUIRE_OK(cuda::check_one_rank_each(*options.launch, plan));
+    HP_TRY(group, ProcessGroup::meet(*options.launch));
     HP_REQUIRE_OK(group->compare(hash_text(print_plan(plan))));
   }
   HP_TRY(const Tools tools, agreed(group, open_tools(plan, options)));

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "exec/cuda/launch_environment.h"
 #include "exec/executor.h"
+#include "exec/processes/launch_environment.h"
 #include "plan/plan.h"
 #include "support/diag.h"
 
@@ -25,7 +25,7 @@ struct CudaOptions {
   std::optional<std::string> nvrtc = std::nullopt;         // the compiler's library
   std::vector<std::string> cuda_folders = {};              // else where to look for it
   // This process is one of several that call this with the same plan, and has one of its ranks.
-  std::optional<cuda::Launch> launch = std::nullopt;
+  std::optional<processes::Launch> launch = std::nullopt;
   // Of a wait; kernels that wait inside are made for it, and RunOptions must say the same.
   std::chrono::milliseconds wait_limit{10'000};
   bool trace = false;  // RunOptions may ask for one
@@ -46,7 +46,7 @@ struct CudaOptions {
 // inputs, run it as often and destroy it, and any may ask it for outputs, which are whole.
 // Requires: a verified plan. It is copied.
 // Errors: G002, G003, G005 to G007 no driver, compiler or fit GPU; G070 too few GPUs; G071 no
-// peers; G072, G074, G075 what does not run on GPUs; G073 memory; G076 to G079 other processes;
+// peers; G072, G074, G075 what does not run on GPUs; G073 memory; N010 to N017 other processes;
 // X0xx what no executor computes; X010 tasks; F1xx of Blocks::make.
 [[nodiscard]] Checked<std::unique_ptr<Executor>> make_cuda_executor(const Plan& plan,
                                                                     const CudaOptions& options);

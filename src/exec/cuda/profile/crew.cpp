@@ -45,7 +45,7 @@ Diag lost_signal(int gpu, const device::FaultRecord& record) {
   constexpr std::uint64_t kSecond = 1'000'000'000;
   const std::string waited = std::to_string(record.elapsed_ns / kSecond);
   return make_diag(
-      DiagCode::G079,
+      DiagCode::N017,
       {{"rank", gpu}, {"reason", "it waited " + waited + " s for a signal that did not come"}});
 }
 

@@ -72,7 +72,7 @@ class Crew {
   [[nodiscard]] Checked<Ok> add_background(Trial& trial, const Prepare& prepare) const;
 
   // Seconds of a unit of each: the slowest GPU's, the median of rounds in which all have their
-  // turn, after one that does not count. Signals begin anew in each turn. Errors: G005; G079.
+  // turn, after one that does not count. Signals begin anew in each turn. Errors: G005; N017.
   [[nodiscard]] Checked<std::vector<double>> time(const std::vector<Trial>& trials);
 
  private:
@@ -95,7 +95,7 @@ class Crew {
 [[nodiscard]] Checked<Ok> fork(const Member& member, std::size_t lanes);
 [[nodiscard]] Checked<Ok> join(const Member& member, std::size_t lanes);
 
-// G079: of a wait that expired.
+// N017: of a wait that expired.
 [[nodiscard]] Diag lost_signal(int gpu, const device::FaultRecord& record);
 
 // What the driver's calls return, as a refusal.

@@ -1,4 +1,4 @@
-#include "exec/cuda/executor/process_group.h"
+#include "exec/processes/process_group.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -9,7 +9,7 @@
 
 #include "tests/unit/exec/plans.h"
 
-namespace harpe::cuda {
+namespace harpe::processes {
 namespace {
 
 using std::chrono::nanoseconds;
@@ -27,33 +27,32 @@ Launch launch_of(int rank, const std::string& address, int ranks = kRanks) {
 
 // Each rank in a thread of its own.
 void in_every_rank(const std::function<void(ProcessGroup&)>& run) {
-  const Plan plan = test::exchange(kRanks, 12, false);
   const std::string address = new_address();
   std::vector<std::jthread> threads;
   for (int rank = 0; rank < kRanks; ++rank) {
     threads.emplace_back([&, rank] {
-      Checked<ProcessGroup> group = ProcessGroup::meet(launch_of(rank, address), plan);
+      Checked<ProcessGroup> group = ProcessGroup::meet(launch_of(rank, address));
       ASSERT_TRUE(group.ok()) << render(group.error());
       run(*group);
     });
   }
 }
 
-RankReport expired() {
-  RankReport report;
-  report.record = device::FaultRecord{
-      .state = 1, .name = 7, .expected = 3, .seen = 2, .block = 0, .task = 5, .elapsed_ns = 9};
-  return report;
+transport::Blob blob_of(const std::string& text) {
+  const auto bytes = std::as_bytes(std::span(text));
+  return {bytes.begin(), bytes.end()};
 }
 
-TEST(ProcessGroup, has_a_process_for_each_rank_of_the_plan) {
+TEST(ProcessGroup, shares_out_the_ranks_of_the_plan) {
   const Plan plan = test::exchange(kRanks, 12, false);
-  const auto group = ProcessGroup::meet(launch_of(0, new_address(), 4), plan);
-  ASSERT_FALSE(group.ok());
-  EXPECT_EQ(group.error().code, DiagCode::G078);
-  EXPECT_EQ(render_message(group.error()),
-            "this process was started as one of several, and `WORLD_SIZE` is 4, and the plan has 3 "
-            "ranks");
+  EXPECT_EQ(*ranks_of_each(launch_of(0, "", 3), plan), 1);
+  EXPECT_EQ(*ranks_of_each(launch_of(0, "", 1), plan), 3);
+  const auto refused = ranks_of_each(launch_of(0, "", 2), plan);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().code, DiagCode::N016);
+  EXPECT_EQ(render_message(refused.error()),
+            "this process was started as one of several, and `WORLD_SIZE` is 2, among which the "
+            "plan's 3 ranks do not share out evenly");
 }
 
 TEST(ProcessGroup, refuses_another_plan_on_every_rank) {
@@ -61,7 +60,7 @@ TEST(ProcessGroup, refuses_another_plan_on_every_rank) {
     EXPECT_TRUE(group.compare("one").ok());
     const auto compared = group.compare(group.rank() == 0 ? "one" : "two");
     ASSERT_FALSE(compared.ok());
-    EXPECT_EQ(compared.error().code, DiagCode::G076);
+    EXPECT_EQ(compared.error().code, DiagCode::N015);
     EXPECT_EQ(render_message(compared.error()), "rank 1 runs another plan than rank 0");
   });
 }
@@ -73,45 +72,41 @@ TEST(ProcessGroup, goes_on_only_where_all_can) {
     const auto agreed =
         group.agree(fails ? std::optional(make_diag(DiagCode::G001)) : std::nullopt);
     ASSERT_FALSE(agreed.ok());
-    EXPECT_EQ(agreed.error().code, fails ? DiagCode::G001 : DiagCode::G079);
+    EXPECT_EQ(agreed.error().code, fails ? DiagCode::G001 : DiagCode::N017);
     if (fails) return;
     EXPECT_EQ(render_message(agreed.error()),
               "rank 2 cannot run its part of the plan: this build of harpe has no CUDA back end");
   });
 }
 
-TEST(ProcessGroup, tells_every_rank_what_each_has_to_say) {
+TEST(ProcessGroup, tells_every_process_what_each_has_to_say) {
   in_every_rank([](ProcessGroup& group) {
-    RankReport own;
-    if (group.rank() == 1) own = expired();
-    if (group.rank() == 2) own.is_poisoned = true;
-    const std::vector<RankReport> reports = group.exchange(own);
-    ASSERT_EQ(reports.size(), 3U);
-    EXPECT_TRUE(reports[0].is_fine());
-    ASSERT_TRUE(reports[1].record.has_value());
-    EXPECT_EQ(reports[1].record->name, 7U);
-    EXPECT_EQ(reports[1].record->elapsed_ns, 9U);
-    EXPECT_TRUE(reports[2].is_poisoned);
-    EXPECT_FALSE(reports[2].is_lost);
+    const bool is_fine = group.rank() == 0;
+    const auto answers = group.conclude(blob_of(std::to_string(group.rank())), is_fine);
+    ASSERT_EQ(answers.size(), 3U);
+    for (std::size_t of = 0; of < 3; ++of) {
+      EXPECT_EQ(answers[of].said, blob_of(std::to_string(of)));
+      EXPECT_FALSE(answers[of].is_lost);
+    }
   });
 }
 
-TEST(ProcessGroup, knows_which_rank_is_gone) {
+TEST(ProcessGroup, knows_which_process_is_gone) {
   in_every_rank([](ProcessGroup& group) {
     if (group.rank() == 1) return;
-    const std::vector<RankReport> reports = group.exchange(expired());
-    EXPECT_TRUE(reports[1].is_lost);
-    EXPECT_TRUE(reports[0].record && reports[2].record);
-    EXPECT_FALSE(reports[0].is_lost || reports[2].is_lost);
+    const auto answers = group.conclude(blob_of("failed"), false);
+    EXPECT_TRUE(answers[1].is_lost);
+    EXPECT_TRUE(answers[0].said && answers[2].said);
+    EXPECT_FALSE(answers[0].is_lost || answers[2].is_lost);
   });
   in_every_rank([](ProcessGroup& group) {
     if (group.rank() == 0) return;
-    const std::vector<RankReport> reports = group.exchange(expired());
-    EXPECT_TRUE(reports[0].is_lost);
-    EXPECT_FALSE(reports[1].is_lost || reports[2].is_lost) << "nobody is left to say so";
+    const auto answers = group.conclude(blob_of("failed"), false);
+    EXPECT_TRUE(answers[0].is_lost);
+    EXPECT_FALSE(answers[1].is_lost || answers[2].is_lost) << "nobody is left to say so";
     const auto met = group.agree(std::nullopt);
     ASSERT_FALSE(met.ok());
-    EXPECT_EQ(met.error().code, DiagCode::G077);
+    EXPECT_EQ(met.error().code, DiagCode::N010);
   });
 }
 
@@ -146,22 +141,5 @@ TEST(ProcessGroup, gathers_the_tasks_of_all_ranks) {
   });
 }
 
-TEST(RankReport, is_the_same_in_another_process) {
-  RankReport failed;
-  failed.end = CudaError{.call = "cuGraphLaunch",
-                         .status = CUDA_ERROR_OUT_OF_MEMORY,
-                         .name = "CUDA_ERROR_OUT_OF_MEMORY",
-                         .reason = "out of memory",
-                         .where = {}};
-  const RankReport back = unpack(pack(failed));
-  ASSERT_TRUE(back.end.has_value());
-  EXPECT_EQ(back.end->call, "cuGraphLaunch");
-  EXPECT_EQ(back.end->status, CUDA_ERROR_OUT_OF_MEMORY);
-  EXPECT_EQ(back.end->name, "CUDA_ERROR_OUT_OF_MEMORY");
-  EXPECT_EQ(back.end->reason, "out of memory");
-  EXPECT_FALSE(back.record.has_value());
-  EXPECT_TRUE(unpack(Blob(3)).is_lost);
-}
-
 }  // namespace
-}  // namespace harpe::cuda
+}  // namespace harpe::processes

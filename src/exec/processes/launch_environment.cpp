@@ -1,8 +1,8 @@
-#include "exec/cuda/launch_environment.h"
+#include "exec/processes/launch_environment.h"
 
 #include <charconv>
 
-namespace harpe::cuda {
+namespace harpe::processes {
 namespace {
 
 using Number = Result<int, LaunchError>;
@@ -23,7 +23,23 @@ struct Names {
   std::string rank;
   std::string ranks;
   std::string local_rank;
+  std::string local_ranks;  // may be unset: all are on one host
 };
+
+LaunchError wrong_place(const Launch& launch, const Names& names) {
+  return {.variable = names.local_ranks,
+          .reason = "is " + std::to_string(launch.local_ranks) + ", and process " +
+                    std::to_string(launch.rank) + " of " + std::to_string(launch.ranks) +
+                    " is number " + std::to_string(launch.local_rank) +
+                    " of its host: hosts must have equally many, one after the other"};
+}
+
+// Slurm's "4" or "4(x2)": the same on all hosts.
+Result<int, LaunchError> count_on_each(const ReadVariable& read, const std::string& variable) {
+  const std::string text = *read(variable);
+  const std::string first = text.substr(0, text.find("(x"));
+  return number_in([&](const std::string&) { return std::optional(first); }, variable);
+}
 
 Result<Launch, LaunchError> read_numbers(const ReadVariable& read, const Names& names) {
   Launch launch;
@@ -35,6 +51,16 @@ Result<Launch, LaunchError> read_numbers(const ReadVariable& read, const Names& 
                        .reason = "is " + std::to_string(launch.rank) + ", and there are " +
                                  std::to_string(launch.ranks) + " ranks"};
   }
+  launch.local_ranks = launch.ranks;
+  if (read(names.local_ranks)) {
+    HP_TRY(launch.local_ranks, count_on_each(read, names.local_ranks));
+    const int each = launch.local_ranks;
+    const bool is_placed =
+        each > 0 && launch.ranks % each == 0 && launch.local_rank == launch.rank % each;
+    if (!is_placed) return wrong_place(launch, names);
+  }
+  launch.interface = read("HARPE_INTERFACE").value_or("");
+  launch.secret = read("HARPE_SECRET").value_or("");
   return launch;
 }
 
@@ -64,8 +90,10 @@ Result<Launch, LaunchError> with_address(const ReadVariable& read, Launch launch
 }
 
 Result<Launch, LaunchError> torchrun(const ReadVariable& read) {
-  HP_TRY(Launch launch,
-         read_numbers(read, {.rank = "RANK", .ranks = "WORLD_SIZE", .local_rank = "LOCAL_RANK"}));
+  HP_TRY(Launch launch, read_numbers(read, {.rank = "RANK",
+                                            .ranks = "WORLD_SIZE",
+                                            .local_rank = "LOCAL_RANK",
+                                            .local_ranks = "LOCAL_WORLD_SIZE"}));
   if (launch.ranks > 1 && !read("MASTER_ADDR") && !read("HARPE_ADDRESS")) {
     return LaunchError{.variable = "MASTER_ADDR", .reason = "is not set"};
   }
@@ -75,7 +103,8 @@ Result<Launch, LaunchError> torchrun(const ReadVariable& read) {
 Result<Launch, LaunchError> open_mpi(const ReadVariable& read) {
   HP_TRY(Launch launch, read_numbers(read, {.rank = "OMPI_COMM_WORLD_RANK",
                                             .ranks = "OMPI_COMM_WORLD_SIZE",
-                                            .local_rank = "OMPI_COMM_WORLD_LOCAL_RANK"}));
+                                            .local_rank = "OMPI_COMM_WORLD_LOCAL_RANK",
+                                            .local_ranks = "OMPI_COMM_WORLD_LOCAL_SIZE"}));
   return with_address(
       read, launch,
       "mpi-" + read("PMIX_NAMESPACE").value_or(read("OMPI_MCA_ess_base_jobid").value_or("job")));
@@ -86,7 +115,8 @@ Result<Launch, LaunchError> slurm(const ReadVariable& read) {
   HP_TRY(Launch launch,
          read_numbers(read, {.rank = "SLURM_PROCID",
                              .ranks = has_step ? "SLURM_STEP_NUM_TASKS" : "SLURM_NTASKS",
-                             .local_rank = "SLURM_LOCALID"}));
+                             .local_rank = "SLURM_LOCALID",
+                             .local_ranks = "SLURM_STEP_TASKS_PER_NODE"}));
   return with_address(read, launch,
                       "slurm-" + read("SLURM_JOB_ID").value_or("job") + "-" +
                           read("SLURM_STEP_ID").value_or("step"));
@@ -107,4 +137,4 @@ Result<std::optional<Launch>, LaunchError> find_launch(const ReadVariable& read)
   return std::optional<Launch>();
 }
 
-}  // namespace harpe::cuda
+}  // namespace harpe::processes

@@ -1,10 +1,10 @@
-#include "exec/cuda/launch_environment.h"
+#include "exec/processes/launch_environment.h"
 
 #include <gtest/gtest.h>
 
 #include <map>
 
-namespace harpe::cuda {
+namespace harpe::processes {
 namespace {
 
 using Variables = std::map<std::string, std::string>;
@@ -45,17 +45,46 @@ TEST(Launch, is_none_where_nobody_launched) {
 }
 
 TEST(Launch, is_what_torchrun_says) {
-  expect_launch(kTorchrun, {.rank = 3, .ranks = 8, .local_rank = 1, .address = "127.0.0.1:29500"});
+  expect_launch(
+      kTorchrun,
+      {.rank = 3, .ranks = 8, .local_rank = 1, .local_ranks = 8, .address = "127.0.0.1:29500"});
   Variables agent = kTorchrun;
   agent["TORCHELASTIC_USE_AGENT_STORE"] = "True";
-  expect_launch(agent, {.rank = 3, .ranks = 8, .local_rank = 1, .address = "127.0.0.1:29501"});
+  expect_launch(
+      agent,
+      {.rank = 3, .ranks = 8, .local_rank = 1, .local_ranks = 8, .address = "127.0.0.1:29501"});
 }
 
 TEST(Launch, meets_where_the_user_says) {
   Variables elsewhere = kTorchrun;
   elsewhere.erase("MASTER_ADDR");
   elsewhere["HARPE_ADDRESS"] = "unix:@here";
-  expect_launch(elsewhere, {.rank = 3, .ranks = 8, .local_rank = 1, .address = "unix:@here"});
+  expect_launch(
+      elsewhere,
+      {.rank = 3, .ranks = 8, .local_rank = 1, .local_ranks = 8, .address = "unix:@here"});
+}
+
+TEST(Launch, says_how_many_processes_each_host_has) {
+  Variables hosts = kTorchrun;
+  hosts["RANK"] = "5";
+  hosts["LOCAL_WORLD_SIZE"] = "4";
+  hosts["HARPE_INTERFACE"] = "eth1";
+  hosts["HARPE_SECRET"] = "sesame";
+  const Launch launch{.rank = 5,
+                      .ranks = 8,
+                      .local_rank = 1,
+                      .local_ranks = 4,
+                      .address = "127.0.0.1:29500",
+                      .interface = "eth1",
+                      .secret = "sesame"};
+  expect_launch(hosts, launch);
+  EXPECT_EQ(launch.hosts(), 2);
+  EXPECT_EQ(launch.host(), 1);
+  hosts["LOCAL_RANK"] = "2";
+  expect_error(
+      hosts, "LOCAL_WORLD_SIZE",
+      "is 4, and process 5 of 8 is number 2 of its host: hosts must have equally many, one "
+      "after the other");
 }
 
 TEST(Launch, is_what_open_mpi_says) {
@@ -63,7 +92,11 @@ TEST(Launch, is_what_open_mpi_says) {
                          {"OMPI_COMM_WORLD_SIZE", "2"},
                          {"OMPI_COMM_WORLD_LOCAL_RANK", "1"},
                          {"PMIX_NAMESPACE", "17.1"}};
-  expect_launch(mpi, {.rank = 1, .ranks = 2, .local_rank = 1, .address = "unix:@harpe-mpi-17.1"});
+  expect_launch(mpi, {.rank = 1,
+                      .ranks = 2,
+                      .local_rank = 1,
+                      .local_ranks = 2,
+                      .address = "unix:@harpe-mpi-17.1"});
 }
 
 TEST(Launch, is_what_a_slurm_step_says_and_no_batch_script) {
@@ -73,12 +106,17 @@ TEST(Launch, is_what_a_slurm_step_says_and_no_batch_script) {
   ASSERT_TRUE(batch.ok());
   EXPECT_FALSE(batch->has_value());
   slurm["SLURM_STEP_ID"] = "2";
-  expect_launch(slurm,
-                {.rank = 0, .ranks = 4, .local_rank = 0, .address = "unix:@harpe-slurm-9-2"});
+  expect_launch(slurm, {.rank = 0,
+                        .ranks = 4,
+                        .local_rank = 0,
+                        .local_ranks = 4,
+                        .address = "unix:@harpe-slurm-9-2"});
   slurm["SLURM_STEP_NUM_TASKS"] = "2";
+  slurm["SLURM_STEP_TASKS_PER_NODE"] = "1(x2)";
   slurm["MASTER_ADDR"] = "node";
   slurm["MASTER_PORT"] = "5000";
-  expect_launch(slurm, {.rank = 0, .ranks = 2, .local_rank = 0, .address = "node:5000"});
+  expect_launch(slurm,
+                {.rank = 0, .ranks = 2, .local_rank = 0, .local_ranks = 1, .address = "node:5000"});
 }
 
 TEST(Launch, with_variables_that_are_wrong_is_refused) {
@@ -100,4 +138,4 @@ TEST(Launch, with_variables_that_are_wrong_is_refused) {
 }
 
 }  // namespace
-}  // namespace harpe::cuda
+}  // namespace harpe::processes

@@ -1,0 +1,48 @@
+#include "driver/hosts.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "driver/machines.h"
+#include "driver/target.h"
+#include "exec/describe.h"
+
+namespace harpe {
+
+Checked<FittedPlan> plan_for_hosts(Session& session, const Request& request, int hosts) {
+  std::int64_t ranks = 0;
+  if (kind_of(request.target) == TargetKind::PlanFile) {
+    HP_TRY(const Plan plan, session.plan(request));
+    ranks = plan.mesh.ranks();
+  } else {
+    HP_TRY(const Mesh mesh, session.mesh(request));
+    ranks = mesh.ranks();
+  }
+  if (ranks % hosts != 0) {
+    return make_diag(DiagCode::N016,
+                     {{"variable", "LOCAL_WORLD_SIZE"},
+                      {"reason", "makes " + std::to_string(hosts) + " hosts, among which " +
+                                     std::to_string(ranks) + " ranks do not share out evenly"}});
+  }
+  return plan_for(session, request, machine_of_hosts(hosts, ranks / hosts));
+}
+
+HostTraffic traffic_between(const Plan& plan, int hosts) {
+  const std::int64_t each = plan.mesh.ranks() / hosts;
+  std::vector<std::int64_t> sent(static_cast<std::size_t>(plan.mesh.ranks()));
+  for (std::size_t i = 0; i < plan.tasks.size(); ++i) {
+    const Task& task = plan.tasks[i];
+    if (!is_put(plan, task) || task.writes.empty()) continue;
+    const RankId from = rank_of(plan, TaskId(static_cast<std::int64_t>(i)));
+    if (from.value / each != destination_of(plan, task).value / each)
+      sent[from.index()] += task.bytes;
+  }
+  HostTraffic traffic;
+  for (const std::int64_t bytes : sent) {
+    traffic.bytes += bytes;
+    traffic.busiest_rank = std::max(traffic.busiest_rank, bytes);
+  }
+  return traffic;
+}
+
+}  // namespace harpe

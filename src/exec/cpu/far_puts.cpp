@@ -1,0 +1,213 @@
+#include "exec/cpu/far_puts.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "exec/actions/prepare.h"
+#include "exec/cpu/kernels/elementwise.h"
+#include "exec/cpu/words.h"
+#include "exec/describe.h"
+#include "support/check.h"
+
+namespace harpe::cpu {
+namespace {
+
+using actions::Assign;
+using processes::Partition;
+using transport::Follows;
+
+constexpr std::int64_t kLine = 64;
+
+std::int64_t round_up(std::int64_t bytes) { return (bytes + kLine - 1) / kLine * kLine; }
+
+DType dtype_of(const Plan& plan, const Ref& ref) { return plan.allocs[ref.alloc.index()].dtype; }
+
+// Of a copy.
+bool converts(const Plan& plan, const Task& task) {
+  for (std::size_t i = 0; i < task.reads.size(); ++i) {
+    if (dtype_of(plan, task.reads[i]) != dtype_of(plan, task.writes[i])) return true;
+  }
+  return false;
+}
+
+std::int64_t elements_of(const Assign& assign) {
+  const std::int64_t rows = assign.rows.count() * assign.rows.length();
+  return rows * (assign.slots.used.rows == nullptr ? 1 : assign.slots.capacity);
+}
+
+// Per task: the policy of the words behind a put. Other ranks than its destination are told once
+// it is over, whatever theirs is.
+std::vector<std::optional<Fence>> policies_of(const Plan& plan) {
+  std::vector<std::optional<Fence>> of(plan.tasks.size());
+  for (const Sync& sync : plan.syncs) {
+    const Task& from = plan.tasks[sync.from.index()];
+    if (!sync.fence || from.writes.empty()) continue;
+    if (rank_of(plan, sync.to) == destination_of(plan, from)) of[sync.from.index()] = sync.fence;
+  }
+  return of;
+}
+
+std::vector<bool> tasks_that_wait(const Plan& plan) {
+  std::vector<bool> waits(plan.tasks.size(), false);
+  for (const Sync& sync : plan.syncs) waits[sync.to.index()] = true;
+  for (const Barrier& barrier : plan.barriers) {
+    for (const TaskId to : barrier.to) waits[to.index()] = true;
+  }
+  return waits;
+}
+
+// Whether the words of a put may wait for those of the next of its lane, as the simulator's do
+// (sim/puts.h): one that waits for others ends a batch, for what it waits for may follow from it.
+Follows follows_of(const FarPut& put, const FarPut& next) {
+  if (next.fence != put.fence) return Follows::Nothing;
+  const bool same = next.process == put.process;
+  switch (put.fence) {
+    case Fence::Dest:
+    case Fence::Batch:
+      return same ? Follows::Group : Follows::Nothing;
+    case Fence::Epoch:
+      return same ? Follows::Group : Follows::Epoch;
+    case Fence::Put:
+    case Fence::Nic:
+    case Fence::Imm:
+      break;
+  }
+  return Follows::Nothing;
+}
+
+// Appends a run, to the last where it continues that.
+void add_run(std::vector<FarPut::Run>& runs, const FarPut::Run& run) {
+  if (!runs.empty()) {
+    FarPut::Run& last = runs.back();
+    if (last.from + last.bytes == run.from && last.to + last.bytes == run.to) {
+      last.bytes += run.bytes;
+      return;
+    }
+  }
+  runs.push_back(run);
+}
+
+// One lane's words are ordered by one policy: none covers what went another way.
+Checked<Ok> check_policies(const Plan& plan, const Partition& partition) {
+  const std::vector<std::optional<Fence>> policies = policies_of(plan);
+  std::vector<std::optional<std::size_t>> first(plan.lanes.size());
+  for (std::size_t i = 0; i < plan.tasks.size(); ++i) {
+    if (!policies[i] || !is_far_put(plan, partition, TaskId(static_cast<std::int64_t>(i))))
+      continue;
+    std::optional<std::size_t>& other = first[plan.tasks[i].lane.index()];
+    if (!other) other = i;
+    if (policies[*other] == policies[i]) continue;
+    return make_diag(DiagCode::X017, {{"first", *other},
+                                      {"first_fence", print(*policies[*other])},
+                                      {"task", i},
+                                      {"fence", print(*policies[i])}});
+  }
+  return Ok{};
+}
+
+}  // namespace
+
+std::int64_t bounce_bytes(const Plan& plan, const Partition& partition) {
+  std::vector<std::int64_t> of_rank(static_cast<std::size_t>(plan.mesh.ranks()));
+  for (std::size_t i = 0; i < plan.tasks.size(); ++i) {
+    const TaskId task(static_cast<std::int64_t>(i));
+    if (!is_far_put(plan, partition, task) || !converts(plan, plan.tasks[i])) continue;
+    const auto moves = static_cast<std::int64_t>(plan.tasks[i].writes.size());
+    of_rank[rank_of(plan, task).index()] += round_up(plan.tasks[i].bytes) + moves * kLine;
+  }
+  return std::ranges::max(of_rank);
+}
+
+std::vector<std::optional<FarPut>> prepare_far_puts(const actions::Setting& setting,
+                                                    const Partition& partition,
+                                                    const Windows& windows) {
+  const Plan& plan = setting.plan;
+  std::vector<std::optional<FarPut>> puts(plan.tasks.size());
+  const std::vector<std::optional<Fence>> policies = policies_of(plan);
+  const std::vector<bool> waits = tasks_that_wait(plan);
+  std::vector<std::byte*> bounce = windows.bounces();
+  std::vector<std::optional<std::size_t>> last(plan.lanes.size());  // task of the lane before
+  for (std::size_t i = 0; i < plan.tasks.size(); ++i) {
+    const TaskId task(static_cast<std::int64_t>(i));
+    const std::size_t lane = plan.tasks[i].lane.index();
+    const RankId rank = plan.lanes[lane].rank;
+    if (!partition.is_own(rank)) continue;
+    const std::optional<std::size_t> before = std::exchange(last[lane], i);
+    if (!is_far_put(plan, partition, task)) continue;
+    FarPut put{.process = partition.process_of(destination_of(plan, plan.tasks[i])),
+               .fence = policies[i].value_or(Fence::Put)};
+    for (actions::Action& action : actions::prepare_moves(setting, plan.tasks[i]).actions) {
+      Assign& move = std::get<Assign>(action);
+      std::byte* at = nullptr;
+      if (move.to.dtype != move.from.dtype) {
+        at = bounce[rank.index()];
+        bounce[rank.index()] += round_up(elements_of(move) * size_in_bytes(move.to.dtype));
+      }
+      put.converted.push_back(at);
+      put.moves.push_back(std::move(move));
+    }
+    if (before && puts[*before] && !waits[i]) {
+      puts[*before]->follows = follows_of(*puts[*before], put);
+    }
+    puts[i] = std::move(put);
+  }
+  return puts;
+}
+
+void collect_runs(const FarPut& put, const Windows& windows, std::vector<FarPut::Run>& runs) {
+  runs.clear();
+  const auto offset = [&](const void* address) {
+    const auto place = windows.find(static_cast<const std::byte*>(address));
+    HP_CHECK(place.has_value(), "a put names memory of windows");
+    return place->offset;
+  };
+  for (std::size_t at = 0; at < put.moves.size(); ++at) {
+    const Assign& move = put.moves[at];
+    const actions::SlotRows<2>& slots = move.slots;
+    if (slots.result != nullptr && slots.used.rows != nullptr) {
+      add_run(runs, {offset(slots.used.rows), offset(slots.result), sizeof(std::int32_t)});
+    }
+    std::byte* rounded = put.converted[at];
+    const std::int64_t bytes = move.rows.length() * size_in_bytes(move.to.dtype);
+    std::array<std::int64_t, 2> shift{};
+    for (std::int64_t row = 0; row < slots.used.of(slots.capacity); ++row) {
+      move.rows.for_each([&](const auto& walk) {
+        const std::byte* const to =
+            actions::element_at(move.to.data, shift[0] + walk.offset(0), move.to.dtype);
+        const std::byte* from =
+            actions::element_at(move.from.data, shift[1] + walk.offset(1), move.from.dtype);
+        if (rounded != nullptr) {
+          convert(rounded, move.to.dtype, from, move.from.dtype, move.rows.length());
+          from = std::exchange(rounded, rounded + bytes);
+        }
+        add_run(runs, {offset(from), offset(to), bytes});
+      });
+      shift[0] += slots.strides[0];
+      shift[1] += slots.strides[1];
+    }
+  }
+}
+
+Checked<Ok> check_reach(const Plan& plan, const Partition& partition) {
+  for (std::size_t i = 0; i < plan.tasks.size(); ++i) {
+    const TaskId task(static_cast<std::int64_t>(i));
+    if (is_far_put(plan, partition, task)) continue;
+    const RankId rank = rank_of(plan, task);
+    const int host = partition.host_of(partition.process_of(rank));
+    for (const std::vector<Ref>* const refs : {&plan.tasks[i].reads, &plan.tasks[i].writes}) {
+      for (const Ref& ref : *refs) {
+        const RankId other = plan.allocs[ref.alloc.index()].rank;
+        if (partition.host_of(partition.process_of(other)) == host) continue;
+        return make_diag(DiagCode::X016, {{"task", i},
+                                          {"kind", print(plan.tasks[i].kind)},
+                                          {"rank", rank.value},
+                                          {"via", print(plan.tasks[i].via)},
+                                          {"other", other.value}});
+      }
+    }
+  }
+  return check_policies(plan, partition);
+}
+
+}  // namespace harpe::cpu

@@ -1,0 +1,98 @@
+#pragma once
+
+#include <atomic>
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "exec/cpu/far_puts.h"
+#include "exec/cpu/marking.h"
+#include "exec/cpu/windows.h"
+#include "exec/executor.h"
+#include "transport/proxy.h"
+
+namespace harpe::cpu {
+
+struct NetworkOptions {
+  std::string provider = "tcp;ofi_rxm";     // of libfabric
+  std::string interface = "";               // "" for its choice
+  std::chrono::milliseconds limit{10'000};  // of each wait
+};
+
+// How this process's ranks reach those of others: words in memory that processes of one host share,
+// and one endpoint of the transport (docs/transport.md) for each policy that words of puts have,
+// besides one for words that no put is ordered before. What others set here is looked at, and who
+// waits for it is woken, by the thread that calls `look`.
+class Network final : public Outside {
+ public:
+  // Errors: N001 to N003, N010.
+  [[nodiscard]] static Checked<std::unique_ptr<Network>> open(
+      const processes::Partition& partition, const Windows& windows, std::int32_t lanes,
+      std::vector<std::optional<FarPut>> puts, const std::vector<LaneId>& lane_of,
+      const NetworkOptions& options, transport::Exchange& exchange);
+  ~Network() override;
+
+  [[nodiscard]] std::int64_t read(std::int32_t flag) const override;
+  void raise(const Outgoing& flag, std::int64_t epoch) override;
+  [[nodiscard]] bool post(TaskId task, const std::vector<Outgoing>& behind,
+                          std::int64_t epoch) override;
+
+  // Wakes who waits for words that have changed since, and completes puts that are over. Whether
+  // there was anything. One caller at a time.
+  bool look(Marking& marking, const Marking::Wake& wake);
+  // Tells all other processes that this one moves on; how far all others have told so.
+  void tell_progress();
+  [[nodiscard]] std::uint64_t progress_of_others() const;
+
+  // The transport's first error.
+  [[nodiscard]] std::optional<transport::TransportError> error() const;
+  // Another process has stopped or is gone: nothing more is to be expected.
+  void give_up() { is_given_up_.store(true, std::memory_order_relaxed); }
+  [[nodiscard]] bool is_given_up() const { return is_given_up_.load(std::memory_order_relaxed); }
+
+  // Puts what this process has of `buffers` into process 0's mirror, where that is on another host;
+  // returns once it is there.
+  [[nodiscard]] transport::Outcome<Ok> mirror(const Plan& plan,
+                                              const std::vector<std::string>& buffers);
+  [[nodiscard]] NetworkStats stats() const;
+
+ private:
+  // A put under way, with all before it in its lane.
+  struct Pending {
+    TaskId task;
+    std::int64_t epoch = 0;
+    transport::Endpoint* endpoint = nullptr;
+    int process = 0;
+    std::optional<transport::Ticket> last;  // none: nothing had to be moved
+  };
+
+  Network(const processes::Partition& partition, const Windows& windows, std::int32_t lanes,
+          std::vector<std::optional<FarPut>> puts, const std::vector<LaneId>& lane_of);
+  [[nodiscard]] Checked<Ok> connect(const NetworkOptions& options, transport::Exchange& exchange);
+  [[nodiscard]] transport::Outcome<std::optional<transport::Ticket>> send(
+      transport::Endpoint& endpoint, const FarPut& put, const std::vector<FarPut::Run>& runs,
+      const std::vector<Outgoing>& behind, std::int64_t epoch);
+  bool complete_puts(Marking& marking, const Marking::Wake& wake);
+
+  processes::Partition partition_;
+  const Windows& windows_;
+  std::vector<std::optional<FarPut>> puts_;                          // per task
+  std::vector<std::vector<FarPut::Run>> runs_;                       // per lane, of the put at hand
+  std::vector<std::size_t> lane_of_;                                 // per task
+  std::map<Fence, std::unique_ptr<transport::Endpoint>> endpoints_;  // by the policy of words
+  std::unique_ptr<transport::Endpoint> control_;  // none where all are on one host
+  std::unique_ptr<transport::Proxy> proxy_;
+
+  std::mutex mutex_;
+  std::vector<std::deque<Pending>> pending_;  // per lane; guarded by mutex_, as is:
+  std::int64_t pending_count_ = 0;
+  std::vector<std::uint32_t> seen_;  // per word that others set
+  std::uint32_t progress_ = 0;
+  std::atomic<bool> is_given_up_{false};
+};
+
+}  // namespace harpe::cpu

@@ -1,0 +1,134 @@
+#include "exec/cpu/windows.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "support/check.h"
+
+namespace harpe::cpu {
+namespace {
+
+constexpr std::int64_t kLine = 64;    // a cache line; no vector load of a kernel wants more
+constexpr std::int64_t kPage = 4096;  // words and windows are registered apart
+
+std::int64_t round_up(std::int64_t bytes, std::int64_t granule) {
+  return (bytes + granule - 1) / granule * granule;
+}
+
+// Where a process's segment is, for others on its host.
+struct Card {
+  std::int64_t process = 0;  // of the system
+  std::int64_t file = 0;
+  std::int64_t bytes = 0;
+};
+
+}  // namespace
+
+Checked<Windows> Windows::make(const Plan& plan, const processes::Partition& partition,
+                               const WindowSizes& sizes, transport::Exchange* exchange) {
+  Windows windows(partition, sizes);
+  windows.arena_bytes_ = harpe::arena_bytes(plan);
+  windows.window_bytes_ = round_up(windows.arena_bytes_, kLine) + round_up(sizes.numbers, kLine) +
+                          round_up(sizes.bounce, kLine);
+  windows.words_bytes_ =
+      round_up(sizes.words * static_cast<std::int64_t>(sizeof(std::uint32_t)), kPage);
+  windows.segments_.resize(static_cast<std::size_t>(partition.processes));
+  if (exchange == nullptr) {
+    windows.mapped_.push_back(Mapping::memory(partition.ranks_each * windows.window_bytes_));
+    windows.segments_[0] = windows.mapped_.back().data();
+  } else {
+    HP_REQUIRE_OK(windows.share(*exchange));
+  }
+  windows.place();
+  const std::span<std::byte> own = windows.own();
+  std::memset(own.data(), 0xff, own.size());
+  return windows;
+}
+
+Checked<Ok> Windows::share(transport::Exchange& exchange) {
+  const std::int64_t bytes = words_bytes_ + partition_.ranks_each * window_bytes_;
+  HP_TRY(transport::SharedMemory own, transport::SharedMemory::make(bytes));
+  const Card card{.process = ::getpid(), .file = own.region().file, .bytes = bytes};
+  const auto self = static_cast<std::size_t>(partition_.process);
+  segments_[self] = own.bytes().data();
+  shared_.push_back(std::move(own));
+  HP_TRY(const auto cards, exchange.all_gather(std::as_bytes(std::span(&card, 1))));
+  for (int process = 0; process < partition_.processes; ++process) {
+    const auto at = static_cast<std::size_t>(process);
+    if (process == partition_.process) continue;
+    if (!partition_.is_near(process)) {
+      mapped_.push_back(partition_.process == 0 ? Mapping::memory(bytes)
+                                                : Mapping::addresses(bytes));
+      segments_[at] = mapped_.back().data();
+      continue;
+    }
+    Card other;
+    if (cards[at].size() == sizeof(other)) std::memcpy(&other, cards[at].data(), sizeof(other));
+    HP_TRY(transport::SharedMemory theirs,
+           transport::SharedMemory::open(other.process, static_cast<int>(other.file), bytes));
+    segments_[at] = theirs.bytes().data();
+    shared_.push_back(std::move(theirs));
+  }
+  // Nobody goes on, and perhaps ends, before all have opened what they need.
+  HP_REQUIRE_OK(exchange.all_gather({}));
+  return Ok{};
+}
+
+void Windows::place() {
+  const std::int64_t ranks = partition_.processes * partition_.ranks_each;
+  for (std::int64_t rank = 0; rank < ranks; ++rank) {
+    const auto process = static_cast<std::size_t>(rank / partition_.ranks_each);
+    std::byte* const window =
+        segments_[process] + words_bytes_ + rank % partition_.ranks_each * window_bytes_;
+    bases_.arenas.push_back(window);
+    numbers_.push_back(window + round_up(arena_bytes_, kLine));
+  }
+}
+
+std::vector<std::byte*> Windows::bounces() const {
+  std::vector<std::byte*> bounces = numbers_;
+  for (std::byte*& at : bounces) at += round_up(sizes_.numbers, kLine);
+  return bounces;
+}
+
+std::span<std::byte> Windows::windows_of(int process) const {
+  return {segments_[static_cast<std::size_t>(process)] + words_bytes_,
+          static_cast<std::size_t>(partition_.ranks_each * window_bytes_)};
+}
+
+std::span<std::uint32_t> Windows::words_of(int process) const {
+  HP_CHECK(partition_.is_near(process), "words of this host");
+  return {reinterpret_cast<std::uint32_t*>(segments_[static_cast<std::size_t>(process)]),
+          static_cast<std::size_t>(words_bytes_) / sizeof(std::uint32_t)};
+}
+
+std::optional<WindowPlace> Windows::find(const std::byte* address) const {
+  for (int process = 0; process < partition_.processes; ++process) {
+    const std::span<std::byte> windows = windows_of(process);
+    const std::ptrdiff_t offset = address - windows.data();
+    if (offset >= 0 && offset < std::ssize(windows)) return WindowPlace{process, offset};
+  }
+  return std::nullopt;
+}
+
+void Windows::poison(const Plan& plan) const {
+  for (const Alloc& alloc : plan.allocs) {
+    if (!partition_.is_own(alloc.rank)) continue;
+    const Buffer* buffer = find_buffer(plan.program, alloc.buffer);
+    HP_CHECK(buffer != nullptr, "buffer of `" + alloc.name + "`");
+    const bool given = buffer->role == Role::In || buffer->role == Role::InOut;
+    if (alloc.level == Level::Home && given) continue;
+    std::memset(bases_.address(alloc), 0xff, static_cast<std::size_t>(alloc.bytes));
+  }
+}
+
+void Windows::clear_numbers() const {
+  for (std::size_t rank = 0; rank < numbers_.size(); ++rank) {
+    if (!partition_.is_own(RankId(static_cast<std::int64_t>(rank)))) continue;
+    std::memset(numbers_[rank], 0, static_cast<std::size_t>(sizes_.numbers));
+  }
+}
+
+}  // namespace harpe::cpu

@@ -1,0 +1,219 @@
+#include "exec/cpu/words.h"
+
+#include <algorithm>
+
+#include "exec/describe.h"
+#include "support/check.h"
+
+namespace harpe::cpu {
+namespace {
+
+using processes::Partition;
+
+void add_unique(std::vector<std::int32_t>& list, std::int32_t value) {
+  if (std::ranges::find(list, value) == list.end()) list.push_back(value);
+}
+
+class Maker {
+ public:
+  Maker(const Plan& plan, const Partition& partition)
+      : plan_(plan),
+        partition_(partition),
+        next_flag_(static_cast<std::size_t>(partition.processes), partition.processes) {
+    words_.waits.resize(plan.tasks.size());
+    words_.signals.resize(plan.tasks.size());
+  }
+
+  Words make() && {
+    link_entries();
+    link_syncs();
+    for (std::size_t i = 0; i < plan_.barriers.size(); ++i) {
+      const Barrier& barrier = plan_.barriers[i];
+      const Link link = link_tasks({.kind = WordKind::Barrier, .index = index_of(i)}, barrier.from,
+                                   barrier.to, true);
+      announce(link, barrier.from);
+      wait(link, barrier.to);
+    }
+    link_collectives();
+    words_.flags = next_flag_[static_cast<std::size_t>(partition_.process)];
+    words_.most_flags = std::ranges::max(next_flag_);
+    return std::move(words_);
+  }
+
+ private:
+  // What this process raises, and what it waits for, of one thing that tasks say to others.
+  struct Link {
+    std::int32_t raised = -1;
+    std::vector<Wait> waits;
+  };
+
+  static std::int32_t index_of(std::size_t at) { return static_cast<std::int32_t>(at); }
+  [[nodiscard]] int process_of(TaskId task) const {
+    return partition_.process_of(rank_of(plan_, task));
+  }
+  [[nodiscard]] bool is_own(TaskId task) const { return process_of(task) == partition_.process; }
+  [[nodiscard]] std::int32_t lane_of(TaskId task) const {
+    return plan_.tasks[task.index()].lane.value;
+  }
+
+  std::int32_t add(Word word) {
+    words_.words.push_back(std::move(word));
+    return static_cast<std::int32_t>(words_.words.size()) - 1;
+  }
+
+  [[nodiscard]] std::map<int, std::vector<TaskId>> by_process(
+      const std::vector<TaskId>& tasks) const {
+    std::map<int, std::vector<TaskId>> of;
+    for (const TaskId task : tasks) of[process_of(task)].push_back(task);
+    return of;
+  }
+
+  Link link_tasks(const Word& like, const std::vector<TaskId>& from, const std::vector<TaskId>& to,
+                  bool counts) {
+    Link link;
+    const auto waiting = by_process(to);
+    std::vector<std::int32_t> lanes;
+    if (const auto own = waiting.find(partition_.process); own != waiting.end()) {
+      for (const TaskId task : own->second) add_unique(lanes, lane_of(task));
+    }
+    for (const auto& [process, producers] : by_process(from)) {
+      const bool is_own = process == partition_.process;
+      Word word = like;
+      word.producers = producers;
+      word.members = counts && is_own ? std::ssize(producers) : 0;
+      word.waiters = lanes;
+      for (const auto& [other, tasks] : waiting) {
+        if (other == process) continue;
+        const std::int32_t flag = next_flag_[static_cast<std::size_t>(other)]++;
+        if (is_own) word.outgoing.push_back({.process = other, .flag = flag});
+        if (other == partition_.process) word.flag = flag;
+      }
+      const bool is_awaited = !lanes.empty();
+      if (!is_own && !is_awaited) continue;
+      const std::int64_t scale = std::max<std::int64_t>(word.members, 1);
+      const std::int32_t number = add(std::move(word));
+      if (is_own) link.raised = number;
+      if (is_awaited) link.waits.push_back({.word = number, .scale = scale});
+    }
+    return link;
+  }
+
+  void announce(const Link& link, const std::vector<TaskId>& from) {
+    if (link.raised < 0) return;
+    for (const TaskId task : from) {
+      if (is_own(task)) words_.signals[task.index()].push_back(link.raised);
+    }
+  }
+
+  void wait(const Link& link, const std::vector<TaskId>& to) {
+    for (const TaskId task : to) {
+      if (!is_own(task)) continue;
+      std::vector<Wait>& waits = words_.waits[task.index()];
+      waits.insert(waits.end(), link.waits.begin(), link.waits.end());
+    }
+  }
+
+  // A lane may begin an execution when its rank's Entry has run. Where the plan itself has no edge
+  // that says so (a lane whose first task needs nothing of this rank), a lane could otherwise run
+  // executions ahead of its rank.
+  void link_entries() {
+    std::vector<bool> has_first(plan_.lanes.size(), false);
+    std::map<RankId, TaskId> entries;
+    std::map<RankId, std::vector<TaskId>> others;  // first tasks of lanes
+    for (std::size_t i = 0; i < plan_.tasks.size(); ++i) {
+      const TaskId task(static_cast<std::int64_t>(i));
+      const std::size_t lane = plan_.tasks[i].lane.index();
+      HP_CHECK(lane < has_first.size(), "lane of task " + std::to_string(i));
+      const RankId rank = plan_.lanes[lane].rank;
+      if (plan_.tasks[i].kind == TaskKind::Entry) {
+        HP_CHECK(!has_first[lane] && !entries.contains(rank), "a rank begins with its one Entry");
+        entries.emplace(rank, task);
+      } else if (!has_first[lane]) {
+        others[rank].push_back(task);
+      }
+      has_first[lane] = true;
+    }
+    for (const auto& [rank, firsts] : others) {
+      HP_CHECK(entries.contains(rank), "an Entry of rank " + std::to_string(rank.value));
+    }
+    for (const auto& [rank, entry] : entries) {
+      const Link link =
+          link_tasks({.kind = WordKind::Entry, .index = rank.value}, {entry}, others[rank], false);
+      announce(link, {entry});
+      wait(link, others[rank]);
+    }
+  }
+
+  [[nodiscard]] Raise raise_of(const Sync& sync) const {
+    if (!is_far_put(plan_, partition_, sync.from)) return Raise::Over;
+    if (sync.kind == SyncKind::Event) return Raise::Over;
+    if (!sync.fence) return Raise::Posted;
+    const RankId there = destination_of(plan_, plan_.tasks[sync.from.index()]);
+    return process_of(sync.to) == partition_.process_of(there) ? Raise::Behind : Raise::Over;
+  }
+
+  // Words that a network raises behind the same put in the same process are one.
+  void link_syncs() {
+    std::map<std::pair<TaskId, int>, Link> behind;
+    for (std::size_t i = 0; i < plan_.syncs.size(); ++i) {
+      const Sync& sync = plan_.syncs[i];
+      const Raise raise = raise_of(sync);
+      if (raise == Raise::Behind) {
+        const auto known = behind.find({sync.from, process_of(sync.to)});
+        if (known != behind.end()) {
+          for (const Wait& same : known->second.waits) {
+            add_unique(words_.words[static_cast<std::size_t>(same.word)].waiters, lane_of(sync.to));
+          }
+          wait(known->second, {sync.to});
+          continue;
+        }
+      }
+      const Link link = link_tasks({.kind = WordKind::Sync, .index = index_of(i), .raise = raise},
+                                   {sync.from}, {sync.to}, false);
+      if (raise == Raise::Behind) behind[{sync.from, process_of(sync.to)}] = link;
+      announce(link, {sync.from});
+      wait(link, {sync.to});
+    }
+  }
+
+  void link_collectives() {
+    std::map<std::int32_t, std::vector<TaskId>> groups;
+    for (std::size_t task = 0; task < plan_.tasks.size(); ++task) {
+      if (plan_.tasks[task].kind != TaskKind::Collective) continue;
+      groups[plan_.tasks[task].group].emplace_back(static_cast<std::int64_t>(task));
+    }
+    for (const auto& [group, members] : groups) {
+      const Link arrival =
+          link_tasks({.kind = WordKind::Arrival, .index = group}, members, members, true);
+      const Link pulled =
+          link_tasks({.kind = WordKind::Pulled, .index = group}, members, members, true);
+      for (const TaskId task : members) {
+        if (!is_own(task)) continue;
+        words_.collectives[task] = {.arrival = arrival.raised,
+                                    .pulled = pulled.raised,
+                                    .arrived = arrival.waits,
+                                    .left = pulled.waits};
+      }
+    }
+  }
+
+  const Plan& plan_;
+  const Partition& partition_;
+  std::vector<std::int32_t> next_flag_;  // of each process's page
+  Words words_;
+};
+
+}  // namespace
+
+Words words_of(const Plan& plan, const Partition& partition) {
+  return Maker(plan, partition).make();
+}
+
+bool is_far_put(const Plan& plan, const Partition& partition, TaskId task) {
+  const Task& put = plan.tasks[task.index()];
+  if (!is_put(plan, put) || put.writes.empty()) return false;
+  const int there = partition.process_of(destination_of(plan, put));
+  return partition.host_of(there) != partition.host_of(partition.process_of(rank_of(plan, task)));
+}
+
+}  // namespace harpe::cpu

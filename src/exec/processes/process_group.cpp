@@ -1,0 +1,140 @@
+#include "exec/processes/process_group.h"
+
+#include <algorithm>
+#include <cstring>
+#include <span>
+
+#include "support/check.h"
+
+namespace harpe::processes {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::minutes;
+using transport::Blob;
+
+// Processes are started together, and do much the same until they meet.
+constexpr milliseconds kArrival{60'000};
+// Who compiles kernels, or computes without waiting, may take long; who is gone is known at once.
+constexpr minutes kPatience{10};
+// After a fault of its own a rank waits no longer than this for what the others say.
+constexpr milliseconds kAfterFault{1000};
+
+std::span<const std::byte> bytes_of(const std::string& text) {
+  return std::as_bytes(std::span(text));
+}
+
+std::string text_of(const Blob& blob) {
+  return {reinterpret_cast<const char*>(blob.data()), blob.size()};
+}
+
+}  // namespace
+
+Checked<std::int64_t> ranks_of_each(const Launch& launch, const Plan& plan) {
+  const std::int64_t ranks = plan.mesh.ranks();
+  if (ranks % launch.ranks == 0) return ranks / launch.ranks;
+  return make_diag(DiagCode::N016,
+                   {{"variable", "WORLD_SIZE"},
+                    {"reason", "is " + std::to_string(launch.ranks) + ", among which the plan's " +
+                                   std::to_string(ranks) + " ranks do not share out evenly"}});
+}
+
+Checked<ProcessGroup> ProcessGroup::meet(const Launch& launch) {
+  HP_TRY(auto rendezvous, transport::Rendezvous::meet({.address = launch.address,
+                                                       .interface = launch.interface,
+                                                       .secret = launch.secret,
+                                                       .rank = launch.rank,
+                                                       .ranks = launch.ranks,
+                                                       .limit = kArrival}));
+  rendezvous->set_limit(kPatience);
+  return ProcessGroup(std::move(rendezvous), launch.local_rank);
+}
+
+Checked<Ok> ProcessGroup::agree(const std::optional<Diag>& failure) {
+  const std::string reason = failure ? render_message(*failure) : "";
+  const auto all = rendezvous_->all_gather(bytes_of(reason));
+  if (failure) return *failure;
+  if (!all.ok()) return all.error();
+  for (std::size_t rank = 0; rank < all->size(); ++rank) {
+    if ((*all)[rank].empty()) continue;
+    return make_diag(DiagCode::N017, {{"rank", rank}, {"reason", text_of((*all)[rank])}});
+  }
+  return Ok{};
+}
+
+Checked<Ok> ProcessGroup::compare(const std::string& hash) {
+  const auto all = rendezvous_->all_gather(bytes_of(hash));
+  if (!all.ok()) return all.error();
+  const auto other =
+      std::ranges::find_if(*all, [&](const Blob& each) { return each != (*all)[0]; });
+  if (other == all->end()) return Ok{};
+  return make_diag(DiagCode::N015, {{"rank", other - all->begin()}});
+}
+
+Checked<Ok> ProcessGroup::wait_for_all() { return agree(std::nullopt); }
+
+std::jthread ProcessGroup::watch(std::function<void()> stop) {
+  constexpr milliseconds kLook{20};  // how often the end of the watch is looked for
+  return std::jthread(
+      [rendezvous = rendezvous_.get(), stop = std::move(stop)](const std::stop_token& end) {
+        while (!end.stop_requested()) {
+          if (rendezvous->listen(kLook)) stop();
+        }
+      });
+}
+
+std::vector<ProcessGroup::Answer> ProcessGroup::conclude(std::span<const std::byte> own,
+                                                         bool is_fine) {
+  if (!is_fine) rendezvous_->tell_stopped();
+  const milliseconds limit = is_fine ? milliseconds(kPatience) : kAfterFault;
+  std::vector<std::optional<Blob>> blobs = rendezvous_->gather_left(own, limit);
+  const bool hears_first = rank() == 0 || blobs[0].has_value();
+  std::vector<Answer> answers(blobs.size());
+  for (std::size_t of = 0; of < blobs.size(); ++of) {
+    // Who hears nothing of process 0 knows nothing of the others, but who was told to be gone.
+    const bool is_known = hears_first || of == 0 || lost() == static_cast<int>(of);
+    answers[of].is_lost = !blobs[of] && is_known;
+    answers[of].said = std::move(blobs[of]);
+  }
+  return answers;
+}
+
+Checked<std::vector<std::chrono::nanoseconds>> ProcessGroup::longest_of(
+    std::vector<std::chrono::nanoseconds> times) {
+  constexpr std::size_t kAtOnce = 65536;  // what one exchange holds
+  for (std::size_t from = 0; from < times.size(); from += kAtOnce) {
+    const auto part = std::span(times).subspan(from, std::min(kAtOnce, times.size() - from));
+    const auto all = rendezvous_->all_gather(std::as_bytes(part));
+    if (!all.ok()) return all.error();
+    for (const Blob& blob : *all) {
+      std::vector<std::chrono::nanoseconds> theirs(blob.size() / sizeof(part[0]));
+      std::memcpy(theirs.data(), blob.data(), theirs.size() * sizeof(part[0]));
+      for (std::size_t i = 0; i < std::min(part.size(), theirs.size()); ++i) {
+        part[i] = std::max(part[i], theirs[i]);
+      }
+    }
+  }
+  return times;
+}
+
+Checked<std::vector<TraceEvent>> ProcessGroup::events_of_all(std::vector<TraceEvent> own,
+                                                             std::size_t tasks) {
+  static_assert(std::is_trivially_copyable_v<TraceEvent>);
+  constexpr std::size_t kAtOnce = 16384;  // what one exchange holds
+  std::vector<TraceEvent> events;
+  // As many exchanges as a rank that had all tasks would take: who has fewer adds nothing.
+  for (std::size_t from = 0; from < tasks; from += kAtOnce) {
+    const std::size_t begin = std::min(from, own.size());
+    const auto part = std::span(own).subspan(begin, std::min(kAtOnce, own.size() - begin));
+    const auto all = rendezvous_->all_gather(std::as_bytes(part));
+    if (!all.ok()) return all.error();
+    for (const Blob& blob : *all) {
+      std::vector<TraceEvent> theirs(blob.size() / sizeof(TraceEvent));
+      std::memcpy(theirs.data(), blob.data(), theirs.size() * sizeof(TraceEvent));
+      events.insert(events.end(), theirs.begin(), theirs.end());
+    }
+  }
+  return events;
+}
+
+}  // namespace harpe::processes
