@@ -26,7 +26,8 @@ if(HARPE_CUDA_FOUND)
   file(GLOB cuda_parts CONFIGURE_DEPENDS src/exec/cuda/actions/*.cpp src/exec/cuda/executor/*.cpp
        src/exec/cuda/library/*.cpp src/exec/cuda/profile/*.cpp)
   target_sources(harpe_exec_cuda PRIVATE ${cuda_parts})
-  file(GLOB device_headers CONFIGURE_DEPENDS src/exec/cuda/device/*.cuh src/exec/cuda/device/*.h)
+  file(GLOB device_headers CONFIGURE_DEPENDS src/exec/cuda/device/*.cuh src/exec/cuda/device/*.h
+       src/transport/descriptor_layout.h)
   harpe_embed_headers(harpe_exec_cuda exec/cuda/device_texts.h device_text ${device_headers})
 endif()
 # Libraries that ours is timed beside need headers of their own; without them they are not there.

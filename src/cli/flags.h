@@ -139,10 +139,9 @@ inline constexpr std::array kFlags = {
          "with --launch: the processes take themselves to be on H hosts, and send by network",
          kRun},
     Flag{"interface", "", "NAME", "of the network between processes: others are not used", kRun},
-    Flag{
-        "provider", "", "NAME",
-        "of libfabric, between hosts of CPU ranks (default tcp;ofi_rxm; `harpe doctor` lists them)",
-        kRun},
+    Flag{"provider", "", "NAME",
+         "of the transport between hosts (default tcp;ofi_rxm), or nodes of GPUs (default shared)",
+         kRun},
     Flag{"backend", "", "cpu|cuda",
          "cuda: measured on GPUs; cpu: of the machine `cpu` (default: simulated)", kTaxes},
     Flag{"input", "", "NAME=FILE.npy",

@@ -51,6 +51,8 @@ Checked<BackendRequest> backend_request_of(const CommandLine& line) {
   BackendRequest request;
   HP_TRY(request.backend, backend_of(line));
   request.share_gpus = line.has("share-gpus");
+  request.provider = line.value("provider");
+  request.interface = line.value("interface").value_or("");
   if (request.backend != Backend::Cuda) return request;
   request.nvrtc = line.value("nvrtc");
   HP_TRY(request.kernel_cache, cache_of(line.value("cache"), "--cache"));

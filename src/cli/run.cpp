@@ -71,12 +71,11 @@ Checked<RunRequest> run_request_of(const CommandLine& line) {
   HP_TRY(request.backend.launch, launch_of_environment());
   if (request.backend.launch) {
     processes::Launch& launch = *request.backend.launch;
-    launch.interface = line.value("interface").value_or(launch.interface);
+    if (!request.backend.interface.empty()) launch.interface = request.backend.interface;
   } else if (const auto hosts = line.value("hosts")) {
     return make_diag(DiagCode::U109,
                      {{"flag", "--hosts"}, {"text", *hosts}, {"wanted", "given with `--launch`"}});
   }
-  request.backend.provider = line.value("provider").value_or(request.backend.provider);
   request.backend.wait_limit = request.wait_limit;
   request.load = line.value("load");
   request.check = line.has("check");

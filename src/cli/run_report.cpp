@@ -89,7 +89,7 @@ void add_network(const NetworkStats& stats, const RunRequest& request, const Pla
   json.set("network",
            Json::object()
                .set("hosts", hosts)
-               .set("provider", request.backend.provider)
+               .set("provider", request.backend.provider.value_or("tcp;ofi_rxm"))
                .set("puts", stats.puts)
                .set("bytes", stats.bytes)
                .set("planned_bytes", planned.bytes * request.iterations)

@@ -19,6 +19,8 @@ Checked<std::unique_ptr<Executor>> make_on_gpus(const Plan& plan, const BackendR
                                    .nvrtc = request.nvrtc,
                                    .cuda_folders = cuda_folders(),
                                    .launch = request.launch,
+                                   .network = {.provider = request.provider.value_or("shared"),
+                                               .interface = request.interface},
                                    .wait_limit = request.wait_limit,
                                    .trace = request.trace,
                                    .drop_signal_of = request.lose_at,
@@ -55,7 +57,7 @@ Checked<std::unique_ptr<Executor>> make_executor(const Plan& plan, const Backend
   options.lose_worker_at = request.lose_at;
   if (request.delay_seed) options.delay_seed = *request.delay_seed;
   options.launch = request.launch;
-  options.provider = request.provider;
+  options.provider = request.provider.value_or(options.provider);
   options.wait_limit = request.wait_limit;
   return make_cpu_executor(plan, options);
 }

@@ -27,7 +27,9 @@ struct BackendRequest {
   std::optional<std::string> nvrtc;         // the compiler's library; else where it usually is
   // This process has some of the ranks (on GPUs one), and others that run the same have the others.
   std::optional<processes::Launch> launch;
-  std::string provider = "tcp;ofi_rxm";  // of libfabric, between hosts; CPU alone
+  // Of the transport between hosts or nodes; none: tcp;ofi_rxm for CPU ranks, shared for GPUs.
+  std::optional<std::string> provider;
+  std::string interface;  // of the network that it uses; "" for its choice
   std::chrono::milliseconds wait_limit{10'000};
   bool trace = false;  // RunOptions may ask for one
   // Tests: CPU ranks lose the worker that reaches the task; on a GPU its signals never come.

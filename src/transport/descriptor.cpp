@@ -5,10 +5,6 @@
 namespace harpe::transport {
 namespace {
 
-// Word 0, from its lowest bit: phase 1, operation 7, version 8, mode 1, strength 1, follows 2,
-// zero 12, value 32. Word 1: regions of source, destination and word, 16 bits each, and 16 zeros.
-// Words 2 to 5: offsets of source, destination and word, and the size. Words 6 and 7: zero.
-constexpr int kRegionBits = 16;
 constexpr std::uint64_t kRegionMask = (std::uint64_t{1} << kRegionBits) - 1;
 
 constexpr std::uint64_t field(std::uint64_t word, int at, int bits) {
@@ -76,23 +72,24 @@ std::optional<Malformed> unused(const Command& command) {
 
 Words encode(const Command& command) {
   Words words{};
-  words[0] = static_cast<std::uint64_t>(command.operation) << 1 |
-             std::uint64_t{kDescriptorVersion} << 8 |
-             static_cast<std::uint64_t>(command.mode) << 16 |
-             static_cast<std::uint64_t>(command.strength) << 17 |
-             static_cast<std::uint64_t>(command.follows) << 18 | std::uint64_t{command.value} << 32;
+  words[0] = static_cast<std::uint64_t>(command.operation) << kOperationAt |
+             std::uint64_t{kDescriptorVersion} << kVersionAt |
+             static_cast<std::uint64_t>(command.mode) << kModeAt |
+             static_cast<std::uint64_t>(command.strength) << kStrengthAt |
+             static_cast<std::uint64_t>(command.follows) << kFollowsAt |
+             std::uint64_t{command.value} << kValueAt;
   words[1] = regions_of(command);
-  words[2] = static_cast<std::uint64_t>(command.source.offset);
-  words[3] = static_cast<std::uint64_t>(command.destination.offset);
-  words[4] = static_cast<std::uint64_t>(command.word.offset);
-  words[5] = static_cast<std::uint64_t>(command.bytes);
+  words[kSourceWord] = static_cast<std::uint64_t>(command.source.offset);
+  words[kDestinationWord] = static_cast<std::uint64_t>(command.destination.offset);
+  words[kSignalWord] = static_cast<std::uint64_t>(command.word.offset);
+  words[kBytesWord] = static_cast<std::uint64_t>(command.bytes);
   return words;
 }
 
 Result<Command, Malformed> decode(const Words& words, Reach reach) {
-  const std::uint64_t operation = field(words[0], 1, 7);
-  const std::uint64_t version = field(words[0], 8, 8);
-  const std::uint64_t follows = field(words[0], 18, 2);
+  const std::uint64_t operation = field(words[0], kOperationAt, kOperationBits);
+  const std::uint64_t version = field(words[0], kVersionAt, kVersionBits);
+  const std::uint64_t follows = field(words[0], kFollowsAt, kFollowsBits);
   if (version != kDescriptorVersion) {
     return Malformed{"version " + std::to_string(version) + ", not " +
                      std::to_string(kDescriptorVersion)};
@@ -104,8 +101,8 @@ Result<Command, Malformed> decode(const Words& words, Reach reach) {
   if (follows > static_cast<std::uint64_t>(Follows::Epoch)) {
     return Malformed{"what follows is " + std::to_string(follows) + ", which is nothing known"};
   }
-  if (field(words[0], 20, 12) != 0 || field(words[1], 48, 16) != 0 || words[6] != 0 ||
-      words[7] != 0) {
+  if (field(words[0], kZeroAt, kZeroBits) != 0 ||
+      field(words[1], 3 * kRegionBits, kRegionBits) != 0 || words[6] != 0 || words[7] != 0) {
     return Malformed{"bits that are kept zero are set"};
   }
   const auto place = [&](int at, std::size_t offset) {
@@ -113,13 +110,13 @@ Result<Command, Malformed> decode(const Words& words, Reach reach) {
                  .offset = static_cast<std::int64_t>(words[offset])};
   };
   const Command command{.operation = static_cast<Operation>(operation),
-                        .source = place(0, 2),
-                        .destination = place(kRegionBits, 3),
-                        .bytes = static_cast<std::int64_t>(words[5]),
-                        .word = place(2 * kRegionBits, 4),
-                        .value = static_cast<std::uint32_t>(words[0] >> 32),
-                        .mode = static_cast<SignalMode>(field(words[0], 16, 1)),
-                        .strength = static_cast<Strength>(field(words[0], 17, 1)),
+                        .source = place(0, kSourceWord),
+                        .destination = place(kRegionBits, kDestinationWord),
+                        .bytes = static_cast<std::int64_t>(words[kBytesWord]),
+                        .word = place(2 * kRegionBits, kSignalWord),
+                        .value = static_cast<std::uint32_t>(words[0] >> kValueAt),
+                        .mode = static_cast<SignalMode>(field(words[0], kModeAt, 1)),
+                        .strength = static_cast<Strength>(field(words[0], kStrengthAt, 1)),
                         .follows = static_cast<Follows>(follows)};
   if (auto wrong = unused(command)) return *std::move(wrong);
   if (has_put(command.operation)) {

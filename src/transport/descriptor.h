@@ -7,6 +7,7 @@
 #include <string>
 
 #include "support/result.h"
+#include "transport/descriptor_layout.h"
 
 namespace harpe::transport {
 
@@ -64,9 +65,7 @@ struct Reach {
   std::span<const std::int64_t> peer;
 };
 
-using Words = std::array<std::uint64_t, 8>;
-constexpr std::uint64_t kPhaseBit = 1;
-constexpr int kDescriptorVersion = 1;
+using Words = std::array<std::uint64_t, kDescriptorWords>;
 
 // Word 0 holds all small fields and the phase bit, which is 0 here: a ring sets it (ring.h), and
 // who stores word 0 last publishes all.

@@ -51,6 +51,13 @@ Checked<std::unique_ptr<Endpoint>> Endpoint::make(const EndpointOptions& options
   return endpoint;
 }
 
+std::unique_ptr<Ring> Endpoint::make_ring(std::size_t peer) const {
+  const std::size_t capacity = options_.ring_capacity;
+  if (options_.ring_memory.empty()) return std::make_unique<Ring>(capacity);
+  const std::size_t bytes = Ring::bytes_for(capacity);
+  return std::make_unique<Ring>(capacity, options_.ring_memory.subspan(peer * bytes, bytes));
+}
+
 Checked<Ok> Endpoint::join(std::span<const Region> regions, Exchange& exchange) {
   HP_TRY(strategy_,
          choose(options_.policy, provider_->given(), options_.may_hold, provider_->name()));
@@ -70,7 +77,7 @@ Checked<Ok> Endpoint::join(std::span<const Region> regions, Exchange& exchange) 
     }
     sizes_.push_back(contact->sizes);
     contacts.push_back(std::move(*contact));
-    rings_.push_back(std::make_unique<Ring>(options_.ring_capacity));
+    rings_.push_back(make_ring(at));
   }
   HP_REQUIRE_OK(provider_->connect(contacts));
   // Who is connected may be written to: nobody goes on before all are.

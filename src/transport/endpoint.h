@@ -5,6 +5,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "transport/exchange.h"
@@ -31,8 +32,10 @@ struct EndpointOptions {
   int rank = 0;
   int ranks = 1;
   Policy policy = Policy::Auto;
-  bool may_hold = true;                     // `auto`: signals may wait for the end of their epoch
-  std::size_t ring_capacity = 1024;         // descriptors under way to one rank
+  bool may_hold = true;              // `auto`: signals may wait for the end of their epoch
+  std::size_t ring_capacity = 1024;  // descriptors under way to one rank
+  // Kernels of a GPU write the descriptors, and no thread: `Ring::bytes_for` for each rank.
+  std::span<std::byte> ring_memory{};
   std::chrono::milliseconds limit{10'000};  // of each wait
 };
 
@@ -85,6 +88,7 @@ class Endpoint {
 
  private:
   Endpoint(const EndpointOptions& options, std::unique_ptr<Provider> provider);
+  [[nodiscard]] std::unique_ptr<Ring> make_ring(std::size_t peer) const;
   [[nodiscard]] Checked<Ok> join(std::span<const Region> regions, Exchange& exchange);
   [[nodiscard]] Outcome<Ticket> push(int peer, const Command& command);
   [[nodiscard]] Outcome<Ok> wait_until(int peer, const std::string& what,

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 
 #include "transport/deadline.h"
 #include "transport/descriptor.h"
@@ -20,6 +21,11 @@ class Ring {
  public:
   // Requires: a power of two.
   explicit Ring(std::size_t capacity);
+  // In memory that kernels of a GPU reach, which alone write descriptors
+  // (exec/cuda/device/enqueue.h): nobody pushes here. The slots, then how many were taken.
+  // Requires: `memory` of `bytes_for`, aligned to 64 bytes, that outlives the ring.
+  Ring(std::size_t capacity, std::span<std::byte> memory);
+  [[nodiscard]] static std::size_t bytes_for(std::size_t capacity);
 
   // None while the ring is full.
   [[nodiscard]] std::optional<Ticket> try_push(const Words& words);
@@ -35,25 +41,35 @@ class Ring {
   // The sources of everything below may be written again.
   [[nodiscard]] Ticket sent() const { return sent_.load(std::memory_order_acquire); }
   void set_sent(Ticket below) { sent_.store(below, std::memory_order_release); }
-  [[nodiscard]] Ticket taken() const { return taken_.load(std::memory_order_acquire); }
-  // Slots that writers have taken; their descriptors are there, or on their way.
-  [[nodiscard]] Ticket reserved() const { return reserved_.load(std::memory_order_acquire); }
+  [[nodiscard]] Ticket taken() const { return taken_->load(std::memory_order_acquire); }
+  // Slots that writers have taken; their descriptors are there, or on their way. Of kernels: those
+  // up to the last descriptor that is there.
+  [[nodiscard]] Ticket reserved() const;
   [[nodiscard]] std::size_t capacity() const { return mask_ + 1; }
 
  private:
   struct alignas(64) Slot {
-    std::array<std::atomic<std::uint64_t>, 8> words{};
+    std::array<std::atomic<std::uint64_t>, kDescriptorWords> words{};
   };
-  static_assert(sizeof(Slot) == 64);
+  static_assert(sizeof(Slot) == sizeof(RingSlot));
+  struct alignas(64) Count {
+    std::atomic<Ticket> tickets{0};
+  };
 
   [[nodiscard]] std::uint64_t phase_of(Ticket ticket) const {
-    return ((ticket / capacity()) & 1) ^ 1;  // slots are zero at first, so the first lap writes 1
+    return ((ticket / capacity()) & 1) ^ 1;
+  }
+  [[nodiscard]] Slot& slot(Ticket ticket) const { return slots_[ticket & mask_]; }
+  [[nodiscard]] bool is_there(Ticket ticket) const {
+    return (slot(ticket).words[0].load(std::memory_order_acquire) & kPhaseBit) == phase_of(ticket);
   }
 
   std::size_t mask_;
-  std::unique_ptr<Slot[]> slots_;
+  std::unique_ptr<Slot[]> own_;  // none where kernels write
+  Slot* slots_;
+  Count own_taken_;
+  std::atomic<Ticket>* taken_ = &own_taken_.tickets;
   alignas(64) std::atomic<Ticket> reserved_{0};
-  alignas(64) std::atomic<Ticket> taken_{0};
   std::atomic<Ticket> completed_{0};
   std::atomic<Ticket> sent_{0};
 };

@@ -35,6 +35,8 @@ const std::map<std::string, std::string> kCoveredElsewhere = {
     {"G075", "tests/unit/cuda/actions_test.cpp"},
     {"X016", "tests/multihost/executor/refusals_test.cpp"},
     {"X017", "tests/multihost/executor/refusals_test.cpp"},
+    {"G090", "tests/unit/cuda/executor_checks_test.cpp"},
+    {"G091", "tests/unit/cuda/executor_checks_test.cpp"},
     {"N001", "tests/unit/transport/fabric_test.cpp"},
     {"N002", "tests/unit/transport/fabric_test.cpp"},
     {"N003", "tests/unit/transport/ordering_test.cpp"},

@@ -111,7 +111,10 @@ void add_memory(cuda::DriverApi& driver) {
   };
   driver.cuMemHostAlloc = [](void** host, std::size_t bytes, unsigned) {
     const CUresult result = take();
-    if (result == CUDA_SUCCESS) *host = std::malloc(bytes);
+    constexpr std::size_t kAlign = 512;
+    if (result == CUDA_SUCCESS) {
+      *host = std::aligned_alloc(kAlign, (bytes + kAlign - 1) / kAlign * kAlign);
+    }
     return result;
   };
   driver.cuMemFreeHost = [](void* host) {

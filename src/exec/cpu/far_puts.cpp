@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <utility>
 
 #include "exec/actions/prepare.h"
 #include "exec/cpu/kernels/elementwise.h"
 #include "exec/cpu/words.h"
 #include "exec/describe.h"
+#include "exec/processes/put_orders.h"
 #include "support/check.h"
 
 namespace harpe::cpu {
@@ -15,7 +17,6 @@ namespace {
 
 using actions::Assign;
 using processes::Partition;
-using transport::Follows;
 
 constexpr std::int64_t kLine = 64;
 
@@ -46,34 +47,6 @@ std::vector<std::optional<Fence>> policies_of(const Plan& plan) {
     if (rank_of(plan, sync.to) == destination_of(plan, from)) of[sync.from.index()] = sync.fence;
   }
   return of;
-}
-
-std::vector<bool> tasks_that_wait(const Plan& plan) {
-  std::vector<bool> waits(plan.tasks.size(), false);
-  for (const Sync& sync : plan.syncs) waits[sync.to.index()] = true;
-  for (const Barrier& barrier : plan.barriers) {
-    for (const TaskId to : barrier.to) waits[to.index()] = true;
-  }
-  return waits;
-}
-
-// Whether the words of a put may wait for those of the next of its lane, as the simulator's do
-// (sim/puts.h): one that waits for others ends a batch, for what it waits for may follow from it.
-Follows follows_of(const FarPut& put, const FarPut& next) {
-  if (next.fence != put.fence) return Follows::Nothing;
-  const bool same = next.process == put.process;
-  switch (put.fence) {
-    case Fence::Dest:
-    case Fence::Batch:
-      return same ? Follows::Group : Follows::Nothing;
-    case Fence::Epoch:
-      return same ? Follows::Group : Follows::Epoch;
-    case Fence::Put:
-    case Fence::Nic:
-    case Fence::Imm:
-      break;
-  }
-  return Follows::Nothing;
 }
 
 // Appends a run, to the last where it continues that.
@@ -123,34 +96,31 @@ std::vector<std::optional<FarPut>> prepare_far_puts(const actions::Setting& sett
                                                     const Partition& partition,
                                                     const Windows& windows) {
   const Plan& plan = setting.plan;
-  std::vector<std::optional<FarPut>> puts(plan.tasks.size());
   const std::vector<std::optional<Fence>> policies = policies_of(plan);
-  const std::vector<bool> waits = tasks_that_wait(plan);
-  std::vector<std::byte*> bounce = windows.bounces();
-  std::vector<std::optional<std::size_t>> last(plan.lanes.size());  // task of the lane before
+  std::vector<TaskId> far;
+  std::map<TaskId, Fence> fences;
   for (std::size_t i = 0; i < plan.tasks.size(); ++i) {
     const TaskId task(static_cast<std::int64_t>(i));
-    const std::size_t lane = plan.tasks[i].lane.index();
-    const RankId rank = plan.lanes[lane].rank;
-    if (!partition.is_own(rank)) continue;
-    const std::optional<std::size_t> before = std::exchange(last[lane], i);
-    if (!is_far_put(plan, partition, task)) continue;
-    FarPut put{.process = partition.process_of(destination_of(plan, plan.tasks[i])),
-               .fence = policies[i].value_or(Fence::Put)};
-    for (actions::Action& action : actions::prepare_moves(setting, plan.tasks[i]).actions) {
+    if (!partition.is_own(rank_of(plan, task)) || !is_far_put(plan, partition, task)) continue;
+    far.push_back(task);
+    if (policies[i]) fences.emplace(task, *policies[i]);
+  }
+  std::vector<std::byte*> bounce = windows.bounces();
+  std::vector<std::optional<FarPut>> puts(plan.tasks.size());
+  for (const auto& [task, order] : processes::order_puts(plan, far, fences)) {
+    FarPut put{.process = partition.process_of(destination_of(plan, plan.tasks[task.index()])),
+               .fence = order.fence,
+               .follows = order.follows};
+    std::byte*& room = bounce[rank_of(plan, task).index()];
+    for (actions::Action& action :
+         actions::prepare_moves(setting, plan.tasks[task.index()]).actions) {
       Assign& move = std::get<Assign>(action);
-      std::byte* at = nullptr;
-      if (move.to.dtype != move.from.dtype) {
-        at = bounce[rank.index()];
-        bounce[rank.index()] += round_up(elements_of(move) * size_in_bytes(move.to.dtype));
-      }
-      put.converted.push_back(at);
+      const bool converts = move.to.dtype != move.from.dtype;
+      put.converted.push_back(converts ? room : nullptr);
+      if (converts) room += round_up(elements_of(move) * size_in_bytes(move.to.dtype));
       put.moves.push_back(std::move(move));
     }
-    if (before && puts[*before] && !waits[i]) {
-      puts[*before]->follows = follows_of(*puts[*before], put);
-    }
-    puts[i] = std::move(put);
+    puts[task.index()] = std::move(put);
   }
   return puts;
 }

@@ -4,12 +4,14 @@
 #include <array>
 #include <set>
 
+#include "exec/processes/put_orders.h"
 #include "support/check.h"
 #include "transport/fabric_provider.h"
 
 namespace harpe::cpu {
 namespace {
 
+using processes::policy_of;
 using transport::Endpoint;
 using transport::Follows;
 using transport::Outcome;
@@ -23,24 +25,6 @@ using transport::Ticket;
 constexpr std::int32_t kWords = 0;
 constexpr std::int32_t kWindows = 1;
 constexpr std::int32_t kMirrors = 2;
-
-Policy policy_of(Fence fence) {
-  switch (fence) {
-    case Fence::Put:
-      return Policy::Tile;
-    case Fence::Dest:
-      return Policy::Decoupled;
-    case Fence::Nic:
-      return Policy::Nic;
-    case Fence::Batch:
-      return Policy::Grouped;
-    case Fence::Epoch:
-      return Policy::Epoch;
-    case Fence::Imm:
-      return Policy::Immediate;
-  }
-  return Policy::Tile;
-}
 
 Place place_of(std::int32_t flag) {
   return {.region = kWords, .offset = flag * static_cast<std::int64_t>(sizeof(std::uint32_t))};

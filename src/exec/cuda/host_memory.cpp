@@ -8,18 +8,29 @@
 namespace harpe::cuda {
 
 Checked<PinnedMemory> PinnedMemory::pin(const Device& device, std::span<const std::byte> bytes) {
-  HP_CHECK(bytes.size() >= kLeastPinned, "memory that is pinned has pages of its own");
+  constexpr std::size_t kPage = 4096;
+  const bool is_whole_pages =
+      reinterpret_cast<std::uintptr_t>(bytes.data()) % kPage == 0 && bytes.size() % kPage == 0;
+  HP_CHECK(is_whole_pages || bytes.size() >= kLeastPinned,
+           "memory that is pinned has pages of its own");
   const CurrentDevice current(device);
   auto* const host = const_cast<std::byte*>(bytes.data());
   HP_REQUIRE_OK(driver_call(
       device.driver(), "cuMemHostRegister",
       device.driver().cuMemHostRegister(
           host, bytes.size(), CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP)));
-  return PinnedMemory(device, host);
+  PinnedMemory memory(device, host);
+  CUdeviceptr address = 0;
+  HP_REQUIRE_OK(driver_call(device.driver(), "cuMemHostGetDevicePointer",
+                            device.driver().cuMemHostGetDevicePointer(&address, host, 0)));
+  memory.address_ = address;
+  return memory;
 }
 
 PinnedMemory::PinnedMemory(PinnedMemory&& other) noexcept
-    : device_(other.device_), host_(std::exchange(other.host_, nullptr)) {}
+    : device_(other.device_),
+      host_(std::exchange(other.host_, nullptr)),
+      address_(other.address_) {}
 
 PinnedMemory::~PinnedMemory() {
   if (host_ == nullptr) return;

@@ -16,18 +16,21 @@ inline constexpr std::size_t kLeastPinned = std::size_t{64} << 20;
 // memory does.
 class PinnedMemory {
  public:
-  // Requires: at least kLeastPinned bytes, pinned by nobody else. Errors: G005.
+  // Requires: pages of its own, as from kLeastPinned bytes on, pinned by nobody else. Errors: G005.
   [[nodiscard]] static Checked<PinnedMemory> pin(const Device& device,
                                                  std::span<const std::byte> bytes);
   PinnedMemory(PinnedMemory&& other) noexcept;
   PinnedMemory& operator=(PinnedMemory&&) = delete;
   ~PinnedMemory();
 
+  [[nodiscard]] DeviceAddress address() const { return address_; }  // for GPUs
+
  private:
   PinnedMemory(Device device, void* host) : device_(std::move(device)), host_(host) {}
 
   Device device_;
   void* host_ = nullptr;
+  DeviceAddress address_ = 0;
 };
 
 // Where GPUs have memory that is pinned; none where it is not, or is short.

@@ -34,9 +34,10 @@ Checked<SignalKernels> SignalKernels::load(KernelLibrary& library) {
   HP_TRY(const LoadedKernel* const turn, library.load(turn_variant()));
   HP_TRY(const LoadedKernel* const raise, library.load(raise_variant()));
   HP_TRY(const LoadedKernel* const await, library.load(await_variant()));
+  HP_TRY(const LoadedKernel* const post, library.load(post_variant()));
   HP_TRY(const LoadedKernel* const linger, library.load(linger_variant()));
   HP_TRY(const LoadedKernel* const stray, library.load(stray_variant()));
-  return SignalKernels(library.device().driver(), turn, raise, await, linger, stray);
+  return SignalKernels(library.device().driver(), turn, raise, await, post, linger, stray);
 }
 
 // What does not fit one launch is awaited before it, and raised behind it.
@@ -71,6 +72,17 @@ Result<Ok, CudaError> SignalKernels::await(const Stream& stream, const device::W
     args.context = context;
     args.count = take(waits, args.waits);
     HP_REQUIRE_OK(launch(*driver_, *await_, LaunchShape{}, stream.handle(), args));
+  }
+  return Ok{};
+}
+
+Result<Ok, CudaError> SignalKernels::post(const Stream& stream, const device::WaitContext& context,
+                                          std::span<const device::Post> posts) const {
+  while (!posts.empty()) {
+    device::PostArgs args{};
+    args.context = context;
+    args.count = take(posts, args.posts);
+    HP_REQUIRE_OK(launch(*driver_, *post_, LaunchShape{}, stream.handle(), args));
   }
   return Ok{};
 }

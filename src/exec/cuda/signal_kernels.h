@@ -2,6 +2,7 @@
 
 #include <span>
 
+#include "exec/cuda/device/post_args.h"
 #include "exec/cuda/device/signal_args.h"
 #include "exec/cuda/kernel_library.h"
 #include "exec/cuda/signal_page.h"
@@ -39,6 +40,9 @@ class SignalKernels {
   [[nodiscard]] Result<Ok, CudaError> await(const Stream& stream,
                                             const device::WaitContext& context,
                                             std::span<const device::SignalWait> waits) const;
+  // Writes descriptors of what the stream has done, with the epoch of `context` as their value.
+  [[nodiscard]] Result<Ok, CudaError> post(const Stream& stream, const device::WaitContext& context,
+                                           std::span<const device::Post> posts) const;
   // Tests: the stream rests, for another time up to `most_ns` in every epoch.
   [[nodiscard]] Result<Ok, CudaError> linger(const Stream& stream, const SignalAddresses& own,
                                              std::uint32_t seed, std::uint32_t most_ns) const;
@@ -47,11 +51,13 @@ class SignalKernels {
 
  private:
   SignalKernels(const DriverApi& driver, const LoadedKernel* turn, const LoadedKernel* raise,
-                const LoadedKernel* await, const LoadedKernel* linger, const LoadedKernel* stray)
+                const LoadedKernel* await, const LoadedKernel* post, const LoadedKernel* linger,
+                const LoadedKernel* stray)
       : driver_(&driver),
         turn_(turn),
         raise_(raise),
         await_(await),
+        post_(post),
         linger_(linger),
         stray_(stray) {}
 
@@ -59,6 +65,7 @@ class SignalKernels {
   const LoadedKernel* turn_;
   const LoadedKernel* raise_;
   const LoadedKernel* await_;
+  const LoadedKernel* post_;
   const LoadedKernel* linger_;
   const LoadedKernel* stray_;
 };

@@ -40,6 +40,8 @@ KernelVariant await_variant() {
   return variant_of("signal", "await", "await_signals", "AwaitArgs");
 }
 
+KernelVariant post_variant() { return variant_of("post", "all", "post_all", "PostArgs"); }
+
 KernelVariant stamp_variant() { return variant_of("clock", "stamp", "stamp", "StampArgs"); }
 
 KernelVariant answer_clock_variant() {
@@ -51,8 +53,8 @@ KernelVariant linger_variant() { return variant_of("signal", "linger", "linger",
 KernelVariant stray_variant() { return variant_of("signal", "stray", "stray", "StrayArgs"); }
 
 std::vector<KernelVariant> signal_variants() {
-  return {turn_variant(),  raise_variant(), await_variant(),       linger_variant(),
-          stray_variant(), stamp_variant(), answer_clock_variant()};
+  return {turn_variant(),   raise_variant(), await_variant(), post_variant(),
+          linger_variant(), stray_variant(), stamp_variant(), answer_clock_variant()};
 }
 
 }  // namespace harpe::cuda

@@ -1,9 +1,6 @@
-#include <fstream>
-#include <sstream>
-
 #include "exec/describe.h"
-#include "plan/text.h"
 #include "tests/gpu/executor/gpu_fixture.h"
+#include "tests/support/proxy_plan.h"
 
 namespace harpe::test {
 namespace {
@@ -12,14 +9,6 @@ using std::chrono::nanoseconds;
 
 // Sums of at most 96 products of values below 1, in f32.
 constexpr double kBound = 1e-4;
-
-// Chunks are pushed, one kernel a rank waits inside for each.
-Plan push_plan() {
-  std::ifstream file(HARPE_SOURCE_DIR "/tests/unit/cuda/push.plan");
-  std::stringstream text;
-  text << file.rdbuf();
-  return parse_plan(text.str(), "push.plan").value();
-}
 
 class Traces : public OnGpus {
  protected:

@@ -2,7 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
+#include "exec/cuda/executor/nodes.h"
 #include "tests/support/fake_driver.h"
+#include "tests/support/proxy_plan.h"
 #include "tests/unit/exec/plans.h"
 
 namespace harpe::cuda {
@@ -43,7 +47,7 @@ TEST(ExecutorChecks, give_a_process_the_gpu_of_its_rank) {
 TEST(ExecutorChecks, refuse_transports_that_cross_machines) {
   Plan plan = test::exchange(2, 8, false);
   EXPECT_TRUE(check_tasks(plan).ok());
-  for (const Via via : {Via::Proxy, Via::Ibgda, Via::Multimem}) {
+  for (const Via via : {Via::Ibgda, Via::Multimem}) {
     Plan other = plan;
     for (Task& task : other.tasks) {
       if (task.kind == TaskKind::Copy) task.via = via;
@@ -56,6 +60,38 @@ TEST(ExecutorChecks, refuse_transports_that_cross_machines) {
     ASSERT_FALSE(executor.ok());
     EXPECT_EQ(executor.error().code, DiagCode::G074);
   }
+}
+
+TEST(ExecutorChecks, let_puts_alone_cross_nodes) {
+  const Plan plan = test::by_proxy(test::push_plan(), Fence::Nic);
+  EXPECT_TRUE(check_tasks(plan).ok());
+  // One more copy, of a kind that reaches into the other node.
+  Plan other = plan;
+  const std::vector<TaskId> puts = puts_of(plan);
+  Lane lane = plan.lanes[plan.tasks[puts[0].index()].lane.index()];
+  lane.kind = LaneKind::Ce;
+  other.lanes.push_back(lane);
+  other.tasks.push_back(plan.tasks[puts[0].index()]);
+  other.tasks.back().lane = LaneId(static_cast<std::int64_t>(other.lanes.size()) - 1);
+  other.tasks.back().via = Via::Ce;
+  const auto refused = check_tasks(other);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().code, DiagCode::G090) << render(refused.error());
+}
+
+TEST(ExecutorChecks, refuse_barriers_that_count_puts_before_the_end) {
+  Plan plan = test::by_proxy(test::push_plan(), Fence::Nic);
+  const TaskId put = puts_of(plan).front();
+  const auto of_kind = [&](TaskKind kind) {
+    const auto found = std::ranges::find(plan.tasks, kind, &Task::kind);
+    return TaskId(found - plan.tasks.begin());
+  };
+  plan.barriers = {{.from = {put}, .to = {of_kind(TaskKind::Exit)}, .flag = 90}};
+  EXPECT_TRUE(check_tasks(plan).ok());
+  plan.barriers = {{.from = {put}, .to = {of_kind(TaskKind::Compute)}, .flag = 90}};
+  const auto refused = check_tasks(plan);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().code, DiagCode::G091) << render(refused.error());
 }
 
 }  // namespace

@@ -3,13 +3,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <fstream>
-#include <sstream>
 
 #include "exec/cuda/actions/merge.h"
 #include "exec/cuda/actions/read_in_place.h"
 #include "exec/cuda/actions/relocate.h"
-#include "plan/text.h"
+#include "tests/support/proxy_plan.h"
 
 namespace harpe::cuda {
 namespace {
@@ -250,13 +248,7 @@ TEST(ReadInPlace, reads_all_or_nothing) {
   EXPECT_EQ(std::get<GemmSpec>(*merged).panels[0].pieces[0].a, kSlot);
 }
 
-// All-gather + GEMM on two ranks: chunks are pushed, one kernel a rank waits for each.
-Plan push_plan() {
-  std::ifstream file(HARPE_SOURCE_DIR "/tests/unit/cuda/push.plan");
-  std::stringstream text;
-  text << file.rdbuf();
-  return parse_plan(text.str(), "push.plan").value();
-}
+using test::push_plan;
 
 TEST(Groups, are_the_tasks_of_one_kernel) {
   const Plan plan = push_plan();

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "exec/cuda/executor/nodes.h"
+#include "tests/support/proxy_plan.h"
 #include "tests/unit/exec/plans.h"
 
 namespace harpe::cuda {
@@ -212,6 +214,134 @@ TEST(Wiring, lets_members_of_a_collective_arrive_and_leave_together) {
     EXPECT_EQ(pulled.producers, members);
     EXPECT_EQ(each.arrivals.size(), 3U);
     EXPECT_EQ(each.departures.size(), 3U);
+  }
+}
+
+// A put ends where it lands: there its words are raised, behind its arrival; and whatever is told
+// to another node is posted, while words within one never are.
+TEST(Wiring, lands_puts_on_the_rank_that_they_go_to) {
+  const Plan plan = test::by_proxy(test::push_plan(), Fence::Nic);
+  const Groups groups = find_groups(plan);
+  const Wiring wiring = wire(plan, groups);
+  const std::vector<TaskId> puts = puts_of(plan);
+  ASSERT_EQ(puts.size(), 8U);
+  ASSERT_EQ(wiring.landings.size(), 8U);
+  for (const TaskId put : puts) {
+    const std::size_t from = rank_of(plan, put);
+    const auto to = static_cast<std::size_t>(destination_of(plan, plan.tasks[put.index()]).value);
+    EXPECT_NE(from, to) << "a put within a rank is a copy";
+    const TaskWiring& landing = wiring.landings.at(put);
+    ASSERT_EQ(landing.waits.size(), 1U);
+    const Word& arrived = wiring.pages[to][static_cast<std::size_t>(landing.waits.front())];
+    EXPECT_EQ(arrived.kind, WordKind::Arrived);
+    EXPECT_EQ(arrived.index, put.value);
+    EXPECT_TRUE(arrived.is_posted);
+    const std::vector<Raise>& raises = wiring.tasks[put.index()].raises;
+    ASSERT_EQ(raises.size(), 1U) << "by its own rank its arrival alone";
+    EXPECT_EQ(raises.front().word, landing.waits.front());
+    ASSERT_EQ(landing.raises.size(), 1U) << "one kernel member waits for each";
+    EXPECT_FALSE(landing.raises.front().is_posted);
+    EXPECT_EQ(wiring.pages[to][static_cast<std::size_t>(landing.raises.front().word)].kind,
+              WordKind::Sync);
+  }
+  for (std::size_t rank = 0; rank < wiring.pages.size(); ++rank) {
+    EXPECT_EQ(wiring.landed[rank].size(), 4U);
+    for (const Word& word : wiring.pages[rank]) {
+      const bool is_far = std::ranges::any_of(
+          word.producers, [&](TaskId from) { return rank_of(plan, from) != rank; });
+      const bool lands = word.kind == WordKind::Sync && goes_out(plan, word.producers.front());
+      EXPECT_EQ(word.is_posted, is_far && !lands && word.kind != WordKind::Room);
+    }
+  }
+}
+
+// Behind an event on its own rank a put is known to be taken, and all before it in its lane.
+TEST(Wiring, asks_the_other_rank_where_a_task_comes_behind_a_put) {
+  Plan plan = test::by_proxy(test::push_plan(), Fence::Nic);
+  const std::vector<TaskId> puts = puts_of(plan);
+  const std::size_t rank = rank_of(plan, puts[1]);
+  const auto finalise = std::ranges::find_if(plan.tasks, [&](const Task& task) {
+    return task.kind == TaskKind::Finalise && plan.lanes[task.lane.index()].rank.index() == rank;
+  });
+  ASSERT_NE(finalise, plan.tasks.end());
+  const TaskId to(finalise - plan.tasks.begin());
+  plan.syncs.push_back({.from = puts[1], .to = to});
+  const Wiring wiring = wire(plan, find_groups(plan));
+  std::vector<std::int32_t> taken;
+  for (const std::int32_t word : wiring.tasks[to.index()].waits) {
+    const Word& found = wiring.pages[rank][static_cast<std::size_t>(word)];
+    if (found.kind == WordKind::Taken) taken.push_back(found.index);
+  }
+  EXPECT_EQ(taken, (std::vector{static_cast<std::int32_t>(puts[0].value),
+                                static_cast<std::int32_t>(puts[1].value)}));
+  for (const TaskId put : {puts[0], puts[1]}) {
+    EXPECT_TRUE(std::ranges::any_of(wiring.landings.at(put).raises, [&](const Raise& raise) {
+      return raise.is_posted && raise.rank.index() == rank;
+    }));
+  }
+}
+
+// An epoch's word to one rank says that puts to others have arrived; that they have landed, who
+// counts on it is told besides.
+TEST(Wiring, waits_for_landings_that_an_epoch_tells_of_by_way_of_others) {
+  for (const Fence fence : {Fence::Epoch, Fence::Dest}) {
+    Plan plan = test::by_proxy(test::scatter_gemm(3, 12, 8, 8, "f32", false), fence);
+    std::vector<TaskId> puts;
+    for (const TaskId put : puts_of(plan)) {
+      if (rank_of(plan, put) == 0) puts.push_back(put);
+    }
+    ASSERT_EQ(puts.size(), 2U);
+    const auto word_of = [&](TaskId put) {
+      return std::ranges::find_if(plan.syncs, [&](const Sync& sync) {
+        return sync.from == put && rank_of(plan, sync.to) != 0;
+      });
+    };
+    const TaskId told = word_of(puts[0])->to;
+    // The first put's own word goes; the second's reaches its reader by way of the other rank.
+    const TaskId teller = word_of(puts[1])->to;
+    *word_of(puts[0]) = {.from = teller, .to = told, .kind = SyncKind::Flag, .flag = 77};
+    const Wiring wiring = wire(plan, find_groups(plan));
+    const std::vector<Word>& page = wiring.pages[rank_of(plan, told)];
+    const bool is_told =
+        std::ranges::any_of(wiring.tasks[told.index()].waits, [&](std::int32_t word) {
+          const Word& found = page[static_cast<std::size_t>(word)];
+          return found.kind == WordKind::Taken && found.index == puts[0].value;
+        });
+    EXPECT_EQ(is_told, fence == Fence::Epoch);
+  }
+}
+
+// Words of barriers are counted within a node, and set one by one across.
+TEST(Wiring, counts_no_word_that_is_posted) {
+  Plan plan = test::exchange(4, 8, false);
+  plan.mesh.axes = {{"node", 2}, {"gpu", 2}};
+  // Rank 0 puts one block to the other node, so there are nodes.
+  for (std::size_t i = 0; i < plan.tasks.size(); ++i) {
+    Task& task = plan.tasks[i];
+    if (task.kind != TaskKind::Copy || rank_of(plan, id_of(i)) != 0) continue;
+    plan.lanes[task.lane.index()].kind = LaneKind::Proxy;
+    plan.allocs[task.writes.front().alloc.index()].rank = RankId(2);
+    break;
+  }
+  ASSERT_TRUE(Nodes(plan).have_network());
+  Barrier barrier;
+  for (std::size_t i = 0; i < plan.tasks.size(); ++i) {
+    if (plan.tasks[i].kind == TaskKind::Finalise) barrier.from.push_back(id_of(i));
+    if (plan.tasks[i].kind == TaskKind::Exit) barrier.to.push_back(id_of(i));
+  }
+  if (barrier.from.empty()) {
+    for (const TaskId exit : barrier.to) barrier.from.push_back(TaskId(exit.value - 1));
+  }
+  plan.barriers = {barrier};
+  const Wiring wiring = wire(plan, find_groups(plan));
+  for (const std::vector<Word>& page : wiring.pages) {
+    std::int32_t arrivals = 0;
+    for (const Word& word : page) {
+      if (word.kind != WordKind::Barrier) continue;
+      arrivals += word.arrivals;
+      EXPECT_TRUE(!word.is_posted || word.arrivals == 1);
+    }
+    EXPECT_EQ(arrivals, static_cast<std::int32_t>(barrier.from.size()));
   }
 }
 

@@ -15,6 +15,7 @@
 
 #include "exec/cuda/nvrtc.h"
 #include "tests/support/fake_driver.h"
+#include "tests/support/proxy_plan.h"
 #include "tests/unit/exec/plans.h"
 
 // The executor on a driver without a GPU: kernels are compiled and loaded, and nothing runs.
@@ -103,6 +104,22 @@ TEST_F(Preparation, without_memory_for_any_part_is_refused_and_gives_all_back) {
   }
   EXPECT_GT(refused, 50) << "contexts, arenas, pages, kernels, streams, events and graphs";
   EXPECT_LT(fake_gpu().taken, refused + 1);
+}
+
+// Rings, pinned memory and endpoints too, and landings beside the rank's own work.
+TEST_F(Preparation, of_plans_across_nodes_is_whole_and_gives_all_back) {
+  for (const Fence fence : test::kAllFences) {
+    SCOPED_TRACE(print(fence));
+    const Plan plan = test::by_proxy(test::scatter_gemm(3, 9, 8, 8, "f32", false), fence);
+    const auto driver = make_fake_driver();
+    fake_gpu().devices = kRanks;
+    {
+      auto executor = make(plan, driver);
+      ASSERT_TRUE(executor.ok()) << render(executor.error());
+      EXPECT_EQ(run(**executor), "");
+    }
+    EXPECT_EQ(fake_gpu().held, 0);
+  }
 }
 
 TEST_F(Preparation, after_which_a_gpu_fails_lets_no_other_wait_for_it) {

@@ -15,6 +15,12 @@ HP_DEVICE std::uint32_t load_acquire_system(const std::uint32_t* address) {
   return value;
 }
 
+HP_DEVICE std::uint64_t load_acquire_system(const std::uint64_t* address) {
+  std::uint64_t value;
+  asm volatile("ld.acquire.sys.global.u64 %0, [%1];" : "=l"(value) : "l"(address) : "memory");
+  return value;
+}
+
 // Orders nothing; for polling.
 HP_DEVICE std::uint32_t load_relaxed_system(const std::uint32_t* address) {
   std::uint32_t value;
@@ -40,8 +46,16 @@ HP_DEVICE void store_release_system(std::uint32_t* address, std::uint32_t value)
   asm volatile("st.release.sys.global.u32 [%0], %1;" ::"l"(address), "r"(value) : "memory");
 }
 
+HP_DEVICE void store_release_system(std::uint64_t* address, std::uint64_t value) {
+  asm volatile("st.release.sys.global.u64 [%0], %1;" ::"l"(address), "l"(value) : "memory");
+}
+
 HP_DEVICE void store_relaxed_system(std::uint32_t* address, std::uint32_t value) {
   asm volatile("st.relaxed.sys.global.u32 [%0], %1;" ::"l"(address), "r"(value) : "memory");
+}
+
+HP_DEVICE void store_relaxed_system(std::uint64_t* address, std::uint64_t value) {
+  asm volatile("st.relaxed.sys.global.u64 [%0], %1;" ::"l"(address), "l"(value) : "memory");
 }
 
 // What this thread wrote or acquired before is visible to who acquires the sum.
@@ -57,6 +71,26 @@ HP_DEVICE std::uint32_t add_acquire_release_gpu(std::uint32_t* address, std::uin
                : "l"(address), "r"(value)
                : "memory");
   return before;
+}
+
+// Of one GPU's threads alone, in its memory.
+HP_DEVICE std::uint64_t add_relaxed_gpu(std::uint64_t* address, std::uint64_t value) {
+  std::uint64_t before;
+  asm volatile("atom.relaxed.gpu.global.add.u64 %0, [%1], %2;"
+               : "=l"(before)
+               : "l"(address), "l"(value)
+               : "memory");
+  return before;
+}
+
+HP_DEVICE std::uint64_t load_acquire_gpu(const std::uint64_t* address) {
+  std::uint64_t value;
+  asm volatile("ld.acquire.gpu.global.u64 %0, [%1];" : "=l"(value) : "l"(address) : "memory");
+  return value;
+}
+
+HP_DEVICE void store_release_gpu(std::uint64_t* address, std::uint64_t value) {
+  asm volatile("st.release.gpu.global.u64 [%0], %1;" ::"l"(address), "l"(value) : "memory");
 }
 
 HP_DEVICE std::uint32_t compare_exchange_system(std::uint32_t* address, std::uint32_t expected,

@@ -20,6 +20,7 @@ using uint64_t = unsigned long long;
 #define HP_DEVICE __device__ __forceinline__
 #define HP_SHARED_CODE __host__ __device__ constexpr
 #else
+#define HP_DEVICE inline  // what tests run on the host too
 #define HP_SHARED_CODE constexpr
 #endif
 

@@ -1,13 +1,16 @@
 #include "exec/cuda/executor/checks.h"
 
+#include "exec/cuda/executor/nodes.h"
+
 namespace harpe::cuda {
 namespace {
 
 constexpr std::int64_t kMaxTasks = 1'000'000;  // D17
 
-bool crosses_a_network(const Task& task) {
+// By what GPUs cannot be made to do here.
+bool is_out_of_reach(const Task& task) {
   if (task.kind != TaskKind::Copy && task.kind != TaskKind::Collective) return false;
-  return task.via == Via::Proxy || task.via == Via::Ibgda || task.via == Via::Multimem;
+  return task.via == Via::Ibgda || task.via == Via::Multimem;
 }
 
 }  // namespace
@@ -18,10 +21,10 @@ Checked<Ok> check_tasks(const Plan& plan) {
     return make_diag(DiagCode::X010, {{"tasks", tasks}, {"limit", kMaxTasks}});
   }
   for (std::size_t id = 0; id < plan.tasks.size(); ++id) {
-    if (!crosses_a_network(plan.tasks[id])) continue;
+    if (!is_out_of_reach(plan.tasks[id])) continue;
     return make_diag(DiagCode::G074, {{"task", id}, {"via", print(plan.tasks[id].via)}});
   }
-  return Ok{};
+  return check_nodes(plan, Nodes(plan));
 }
 
 Checked<Ok> check_one_rank_each(const processes::Launch& launch, const Plan& plan) {

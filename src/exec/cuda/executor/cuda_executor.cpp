@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
+#include <functional>
 #include <thread>
 #include <utility>
 
@@ -140,6 +141,7 @@ class CudaExecutor final : public Executor {
       for (const RankProgram& program : programs_) static_cast<void>(program.give_up());
     };
     const std::jthread watch = group_ ? group_->watch(stop) : std::jthread();
+    const std::jthread network = watch_network(stop);
     std::vector<std::jthread> threads;
     for (std::size_t i = 0; i < programs_.size(); ++i) {
       threads.emplace_back([&, i] {
@@ -147,6 +149,17 @@ class CudaExecutor final : public Executor {
         if (runs[i].end) stop();
       });
     }
+  }
+
+  // While the result lives: `stop` once a proxy has failed, in another thread.
+  [[nodiscard]] std::jthread watch_network(std::function<void()> stop) const {
+    constexpr std::chrono::milliseconds kLook{20};
+    const cuda::Network* const network = prepared_->network.get();
+    if (network == nullptr) return {};
+    return std::jthread([network, stop = std::move(stop), kLook](const std::stop_token& end) {
+      while (!end.stop_requested() && !network->error()) std::this_thread::sleep_for(kLook);
+      if (!end.stop_requested()) stop();
+    });
   }
 
   // After the executions whose times count, which nothing was added to.
@@ -222,7 +235,16 @@ class CudaExecutor final : public Executor {
           cuda::report_of(prepared_->peers, programs_[i].rank(), std::move(runs[i].end)));
       if (runs[i].was_stopped) reports.back().is_poisoned = true;
     }
-    return group_ ? cuda::exchange(*group_, reports.front()) : reports;
+    if (group_) reports = cuda::exchange(*group_, reports.front());
+    note_unreachable(reports);
+    return reports;
+  }
+
+  // A rank that this process's proxy reaches no more, though it may still answer others.
+  void note_unreachable(std::vector<RankReport>& reports) const {
+    if (prepared_->network == nullptr) return;
+    const auto error = prepared_->network->error();
+    if (error) reports[static_cast<std::size_t>(error->peer)].is_lost = true;
   }
 
   // The graph, events for the times, and memory that no caller has filled full of NaNs.
@@ -366,6 +388,7 @@ Checked<std::unique_ptr<Executor>> make_cuda_executor(const Plan& plan,
                                                       .groups = std::move(groups),
                                                       .wiring = std::move(wiring),
                                                       .peers = std::move(peers),
+                                                      .network = nullptr,
                                                       .libraries = {},
                                                       .of_rank = {},
                                                       .bases = {},
@@ -374,6 +397,8 @@ Checked<std::unique_ptr<Executor>> make_cuda_executor(const Plan& plan,
                                                       .no_scratch = {},
                                                       .pieces = {}});
   cuda::add_libraries(*prepared, tools.compiler, options);
+  transport::Exchange* const others = group ? &group->exchange() : nullptr;
+  HP_REQUIRE_OK(agreed(group, cuda::open_network(*prepared, others, options)));
   HP_TRY(std::vector<RankProgram> programs, agreed(group, cuda::make_programs(*prepared, options)));
   return std::unique_ptr<Executor>(std::make_unique<CudaExecutor>(
       std::move(prepared), std::move(programs), std::move(group), options.wait_limit));

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "exec/cuda/executor/network_options.h"
 #include "exec/executor.h"
 #include "exec/processes/launch_environment.h"
 #include "plan/plan.h"
@@ -26,6 +27,8 @@ struct CudaOptions {
   std::vector<std::string> cuda_folders = {};              // else where to look for it
   // This process is one of several that call this with the same plan, and has one of its ranks.
   std::optional<processes::Launch> launch = std::nullopt;
+  // Of plans that put by proxy: how their nodes are joined.
+  cuda::NetworkOptions network = {};
   // Of a wait; kernels that wait inside are made for it, and RunOptions must say the same.
   std::chrono::milliseconds wait_limit{10'000};
   bool trace = false;  // RunOptions may ask for one
@@ -44,10 +47,13 @@ struct CudaOptions {
 // words in device memory. A fault names who waited for what; the GPUs stay usable.
 // With `launch`, each rank in a process of its own: all of them make an executor, give it the same
 // inputs, run it as often and destroy it, and any may ask it for outputs, which are whole.
+// Where the plan puts anything by proxy, the first axis of its mesh says which node a rank is on:
+// what goes to another goes through pinned memory of the host and a transport, words too.
 // Requires: a verified plan. It is copied.
 // Errors: G002, G003, G005 to G007 no driver, compiler or fit GPU; G070 too few GPUs; G071 no
 // peers; G072, G074, G075 what does not run on GPUs; G073 memory; N010 to N017 other processes;
-// X0xx what no executor computes; X010 tasks; F1xx of Blocks::make.
+// G090, G091 what does not cross nodes; N0xx the transport; X0xx what no executor computes; X010
+// tasks; F1xx of Blocks::make.
 [[nodiscard]] Checked<std::unique_ptr<Executor>> make_cuda_executor(const Plan& plan,
                                                                     const CudaOptions& options);
 

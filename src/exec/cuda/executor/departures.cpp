@@ -47,7 +47,7 @@ bool Departures::can_leave(TaskId copy) const {
   const TaskWiring& wiring = wiring_of(copy);
   return task.kind == TaskKind::Copy && task.via == Via::Sm &&
          waits_for_entries(plan_, wiring_, copy) && wiring.after.empty() &&
-         wiring.raises.size() <= 1 &&
+         wiring.raises.size() <= 1 && std::ranges::none_of(wiring.raises, &Raise::is_posted) &&
          std::ranges::all_of(task.reads, [&](const Ref& ref) { return is_sole_reader(copy, ref); });
 }
 

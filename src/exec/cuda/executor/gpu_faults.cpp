@@ -176,6 +176,12 @@ class Diagnosis {
       case WordKind::Credit:
         return "end of the execution before on rank " + index + ", told to rank " +
                std::to_string(rank);
+      case WordKind::Arrived:
+        return "arrival of put " + index + of;
+      case WordKind::Taken:
+        return "word that put " + index + " was taken," + of;
+      case WordKind::Room:
+        return "room in the ring to rank " + index + of;
     }
     return index;
   }

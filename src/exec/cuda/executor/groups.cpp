@@ -4,6 +4,9 @@
 #include <map>
 #include <utility>
 
+#include "exec/cuda/executor/nodes.h"
+#include "exec/describe.h"
+
 namespace harpe::cuda {
 namespace {
 
@@ -15,9 +18,15 @@ std::vector<std::vector<TaskId>> lanes_of(const Plan& plan) {
   return lanes;
 }
 
+// Behind a put of its own rank a task waits for what the whole lane has put.
 std::vector<int> count_waits(const Plan& plan) {
+  constexpr int kMany = 2;
   std::vector<int> waits(plan.tasks.size(), 0);
-  for (const Sync& sync : plan.syncs) ++waits[sync.to.index()];
+  for (const Sync& sync : plan.syncs) {
+    const bool drains =
+        goes_out(plan, sync.from) && rank_of(plan, sync.from) == rank_of(plan, sync.to);
+    waits[sync.to.index()] += drains ? kMany : 1;
+  }
   for (const Barrier& barrier : plan.barriers) {
     for (const TaskId to : barrier.to) ++waits[to.index()];
   }

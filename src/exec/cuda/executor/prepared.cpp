@@ -1,9 +1,12 @@
 #include "exec/cuda/executor/prepared.h"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <utility>
 
+#include "exec/cuda/executor/nodes.h"
+#include "exec/cuda/executor/puts.h"
 #include "exec/cuda/executor/units.h"
 
 namespace harpe::cuda {
@@ -29,11 +32,33 @@ void begin_behind_own(std::vector<actions::Action>& moves, const Prepared& prepa
   std::ranges::stable_sort(moves, {}, distance);
 }
 
-// What a task becomes on its rank's GPU.
+Checked<TaskSpecs> plan_all(const LaunchChoice& choice, std::vector<actions::Action> actions) {
+  TaskSpecs specs;
+  for (const actions::Action& action : actions) {
+    HP_TRY(const std::vector<LaunchSpec> launches, plan_launches(choice, action));
+    specs.launches.insert(specs.launches.end(), launches.begin(), launches.end());
+  }
+  specs.actions = std::move(actions);
+  return specs;
+}
+
+LaunchChoice choice_of(const Prepared& prepared, const Task& task, const Device& device) {
+  const bool by_engine = task.via == Via::Ce || task.via == Via::Tma || task.via == Via::Proxy;
+  return {.nest = task.nest,
+          .buffer = task.writes.empty()
+                        ? ""
+                        : prepared.plan.allocs[task.writes.front().alloc.index()].buffer,
+          .by_copy_engine = task.kind == TaskKind::Copy && by_engine,
+          .multiprocessors = device.facts().multiprocessors};
+}
+
+// What a task becomes on its rank's GPU; a put its packing.
 Checked<TaskSpecs> specs_of(Prepared& prepared, TaskId id) {
   const Task& task = prepared.plan.tasks[id.index()];
   const auto rank = prepared.plan.lanes[task.lane.index()].rank;
   const Device& device = prepared.of_rank[rank.index()]->device();
+  const LaunchChoice choice = choice_of(prepared, task, device);
+  if (goes_out(prepared.plan, id)) return plan_all(choice, packing_of(prepared, id));
   std::optional<Diag> failed;
   const actions::Scratch scratch{
       .reserve =
@@ -52,20 +77,7 @@ Checked<TaskSpecs> specs_of(Prepared& prepared, TaskId id) {
   if (task.kind == TaskKind::Collective && task.collective != CollectiveOp::ReduceScatter) {
     begin_behind_own(work.actions, prepared, rank);
   }
-  const LaunchChoice choice{
-      .nest = task.nest,
-      .buffer =
-          task.writes.empty() ? "" : prepared.plan.allocs[task.writes.front().alloc.index()].buffer,
-      .by_copy_engine =
-          task.kind == TaskKind::Copy && (task.via == Via::Ce || task.via == Via::Tma),
-      .multiprocessors = device.facts().multiprocessors};
-  TaskSpecs specs;
-  for (const actions::Action& action : work.actions) {
-    HP_TRY(const std::vector<LaunchSpec> launches, plan_launches(choice, action));
-    specs.launches.insert(specs.launches.end(), launches.begin(), launches.end());
-  }
-  specs.actions = std::move(work.actions);
-  return specs;
+  return plan_all(choice, std::move(work.actions));
 }
 
 SignalSource signals_of(const Prepared& prepared, int rank, const CudaOptions& options) {
@@ -73,9 +85,7 @@ SignalSource signals_of(const Prepared& prepared, int rank, const CudaOptions& o
   source.context = prepared.peers.page(rank).context(options.wait_limit);
   std::int32_t index = 0;
   for (const Word& word : prepared.wiring.pages[static_cast<std::size_t>(rank)]) {
-    source.words.push_back(
-        wait_on(prepared.peers.signals(rank), index++, static_cast<std::uint32_t>(word.arrivals))
-            .wait);
+    source.words.push_back(wait_for(prepared.peers, prepared.network.get(), rank, index++, word));
   }
   source.arena = prepared.peers.arena(rank);
   source.multiprocessors = prepared.peers.device(rank).facts().multiprocessors;
@@ -132,12 +142,45 @@ Checked<std::vector<Unit>> units_of(const Prepared& prepared, int rank,
   return units;
 }
 
+// What the rank lands.
+Checked<Unit> make_landing(const Prepared& prepared, KernelLibrary& library, TaskId put,
+                           bool is_traced) {
+  const LaunchChoice choice =
+      choice_of(prepared, prepared.plan.tasks[put.index()], library.device());
+  HP_TRY(const TaskSpecs specs, plan_all(choice, landing_of(prepared, put)));
+  const UnitSpec spec{.tasks = {put}, .launches = specs.launches};
+  Unit unit{.tasks = {put}, .work = {}, .lands = true};
+  HP_TRY(unit.work, launches_of(library, spec));
+  if (is_traced) {
+    HP_TRY(unit.traced_work, launches_of(library, spec));
+  }
+  return unit;
+}
+
+// Right behind the Entry: everything else may wait for them.
+Checked<Ok> add_landings(const Prepared& prepared, int rank, bool is_traced,
+                         std::vector<Unit>& units) {
+  KernelLibrary& library = *prepared.of_rank[static_cast<std::size_t>(rank)];
+  std::vector<Unit> landings;
+  for (const TaskId put : prepared.wiring.landed[static_cast<std::size_t>(rank)]) {
+    HP_TRY(Unit landing, make_landing(prepared, library, put, is_traced));
+    landings.push_back(std::move(landing));
+  }
+  const auto entry = std::ranges::find_if(units, [&](const Unit& unit) {
+    return prepared.plan.tasks[unit.tasks.front().index()].kind == TaskKind::Entry;
+  });
+  units.insert(entry + 1, std::make_move_iterator(landings.begin()),
+               std::make_move_iterator(landings.end()));
+  return Ok{};
+}
+
 Checked<std::optional<RankTrace>> trace_of(const Prepared& prepared, int rank,
                                            const CudaOptions& options) {
   if (!options.trace) return std::optional<RankTrace>();
   const auto at = static_cast<std::size_t>(rank);
   HP_TRY(RankTrace trace,
-         RankTrace::make(*prepared.of_rank[at], prepared.wiring.sequence[at].size(),
+         RankTrace::make(*prepared.of_rank[at],
+                         prepared.wiring.sequence[at].size() + prepared.wiring.landed[at].size(),
                          prepared.wiring.pages[at].size()));
   return std::optional<RankTrace>(std::move(trace));
 }
@@ -149,10 +192,12 @@ Checked<RankProgram> make_program(const Prepared& prepared, int rank,
   if (!current.ok()) return to_diag(current.error());
   HP_TRY(std::optional<RankTrace> trace, trace_of(prepared, rank, options));
   HP_TRY(std::vector<Unit> units, units_of(prepared, rank, specs, options, trace));
+  HP_REQUIRE_OK(add_landings(prepared, rank, trace.has_value(), units));
   HP_TRY(SignalKernels kernels, SignalKernels::load(library));
   return RankProgram::make(rank, {.plan = &prepared.plan,
                                   .wiring = &prepared.wiring,
                                   .peers = &prepared.peers,
+                                  .network = prepared.network.get(),
                                   .kernels = kernels,
                                   .units = std::move(units),
                                   .trace = std::move(trace),
@@ -176,6 +221,19 @@ void add_libraries(Prepared& prepared, const Nvrtc& compiler, const CudaOptions&
     prepared.of_rank.push_back(library);
     prepared.bases.arenas.push_back(reinterpret_cast<std::byte*>(prepared.peers.arena(rank)));
   }
+}
+
+Checked<Ok> open_network(Prepared& prepared, transport::Exchange* exchange,
+                         const CudaOptions& options) {
+  if (puts_of(prepared.plan).empty()) return Ok{};
+  HP_TRY(prepared.network, Network::open({.plan = &prepared.plan,
+                                          .wiring = &prepared.wiring,
+                                          .peers = &prepared.peers,
+                                          .put_bytes = put_bytes_of(prepared),
+                                          .exchange = exchange,
+                                          .options = options.network,
+                                          .limit = options.wait_limit}));
+  return Ok{};
 }
 
 Checked<std::vector<RankProgram>> make_programs(Prepared& prepared, const CudaOptions& options) {

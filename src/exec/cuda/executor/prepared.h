@@ -6,6 +6,7 @@
 #include "exec/actions/prepare.h"
 #include "exec/cuda/executor/cuda_executor.h"
 #include "exec/cuda/executor/homes.h"
+#include "exec/cuda/executor/network.h"
 #include "exec/cuda/executor/rank_program.h"
 #include "exec/cuda/nvrtc.h"
 #include "ir/blocks.h"
@@ -25,6 +26,7 @@ struct Prepared {
   Groups groups;
   Wiring wiring;
   Peers peers;
+  std::unique_ptr<Network> network;                       // where there are puts
   std::vector<std::unique_ptr<KernelLibrary>> libraries;  // per GPU
   RankLibraries of_rank;  // of ranks in other processes this one's own
   actions::Bases bases;
@@ -48,8 +50,13 @@ struct Prepared {
 // from the GPU of this one's rank.
 void add_libraries(Prepared& prepared, const Nvrtc& compiler, const CudaOptions& options);
 
-// Of the ranks of this process. Requires: libraries, and `prepared` outlives them. Errors: those of
-// preparing tasks and launches; G005.
+// Where the plan has puts; by all processes together. Requires: libraries, and `prepared` outlives
+// the network. Errors: as of Network::open.
+[[nodiscard]] Checked<Ok> open_network(Prepared& prepared, transport::Exchange* exchange,
+                                       const CudaOptions& options);
+
+// Of the ranks of this process. Requires: libraries, a network where there are puts, and `prepared`
+// outlives them. Errors: those of preparing tasks and launches; G005.
 [[nodiscard]] Checked<std::vector<RankProgram>> make_programs(Prepared& prepared,
                                                               const CudaOptions& options);
 

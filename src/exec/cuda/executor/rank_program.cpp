@@ -12,11 +12,23 @@ constexpr std::uint32_t kMostDelayNs = 20'000;
 
 }  // namespace
 
+device::FlagWait wait_for(const Peers& peers, const Network* network, int rank, std::int32_t index,
+                          const Word& word) {
+  device::FlagWait wait =
+      wait_on(peers.signals(rank), index, static_cast<std::uint32_t>(word.arrivals)).wait;
+  if (word.is_posted) wait.flag = network->word(rank, index);
+  return wait;
+}
+
 Checked<RankProgram> RankProgram::make(int rank, Parts parts) {
   const Device& device = parts.peers->device(rank);
   HP_TRY(Stream aside, Stream::create(device, true));
   RankProgram program(rank, std::move(parts), std::move(aside));
-  for (const TaskId task : program.sequence()) {
+  std::vector<TaskId> tasks;
+  for (const Unit& unit : program.parts_.units) {
+    tasks.insert(tasks.end(), unit.tasks.begin(), unit.tasks.end());
+  }
+  for (const TaskId task : tasks) {
     const LaneId lane = program.lane_of(task);
     if (!program.streams_.contains(lane)) {
       HP_TRY(Stream stream, Stream::create(device));
@@ -33,7 +45,7 @@ Checked<RankProgram> RankProgram::make(int rank, Parts parts) {
     program.events_.emplace(task, std::move(event));
     return Ok{};
   };
-  for (const TaskId task : program.sequence()) {
+  for (const TaskId task : tasks) {
     for (const TaskId from : program.wiring_of(task).after) HP_REQUIRE_OK(add_event(from));
   }
   for (const Unit& unit : program.parts_.units) {
@@ -97,7 +109,7 @@ Result<Ok, CudaError> RankProgram::order(std::size_t index, const Pass& pass) co
                     .trace = pass.trace};
   HP_REQUIRE_OK(order_waits(place));
   HP_REQUIRE_OK(order_work(place));
-  if (!is_boundary(first)) HP_REQUIRE_OK(raise_all(unit, stream));
+  if (!is_boundary(first)) HP_REQUIRE_OK(raise_all(place));
   for (const TaskId task : unit.tasks) {
     const auto event = events_.find(task);
     if (event != events_.end()) HP_REQUIRE_OK(event->second.record(stream));
@@ -148,11 +160,11 @@ Result<Ok, CudaError> RankProgram::order_work(const Place& place) const {
     HP_REQUIRE_OK(stamp(place, Moment::Start));
     return order_turn(place);
   }
-  HP_REQUIRE_OK(raise(kept(task, wiring.arrivals), stream));
+  HP_REQUIRE_OK(raise(kept(task, wiring.arrivals), place));
   if (wiring.arrival) HP_REQUIRE_OK(await({*wiring.arrival}, place.context, stream));
   HP_REQUIRE_OK(stamp(place, Moment::Start));
   HP_REQUIRE_OK(order_launches(place));
-  HP_REQUIRE_OK(raise(kept(task, wiring.departures), stream));
+  HP_REQUIRE_OK(raise(kept(task, wiring.departures), place));
   if (!wiring.pulled) return Ok{};
   HP_REQUIRE_OK(await({*wiring.pulled}, place.context, stream));
   return stamp(place, Moment::End);
@@ -167,10 +179,14 @@ Result<Ok, CudaError> RankProgram::order_turn(const Place& place) const {
   const TaskWiring& wiring = wiring_of(task);
   std::vector<device::SignalWait> waits;
   if (is_one_turn(place)) waits = waits_on(wiring.waits);
-  const std::vector<device::RaiseTarget> targets = targets_of(kept(task, wiring.raises));
-  if (!is_entry(task) && waits.empty() && targets.empty()) return Ok{};
-  return parts_.kernels.turn(*place.stream, parts_.peers->signals(rank_), place.context,
-                             {.waits = waits, .begins_epoch = is_entry(task), .targets = targets});
+  const std::vector<Raise> raises = kept(task, wiring.raises);
+  const std::vector<device::RaiseTarget> targets = targets_of(raises);
+  if (is_entry(task) || !waits.empty() || !targets.empty()) {
+    HP_REQUIRE_OK(
+        parts_.kernels.turn(*place.stream, parts_.peers->signals(rank_), place.context,
+                            {.waits = waits, .begins_epoch = is_entry(task), .targets = targets}));
+  }
+  return post(raises, place);
 }
 
 Result<Ok, CudaError> RankProgram::order_launches(const Place& place) const {
@@ -187,15 +203,16 @@ Result<Ok, CudaError> RankProgram::stamp(const Place& place, Moment moment) {
   return place.trace->stamp(*place.stream, place.unit, moment);
 }
 
-Result<Ok, CudaError> RankProgram::raise_all(const Unit& unit, const Stream& stream) const {
+Result<Ok, CudaError> RankProgram::raise_all(const Place& place) const {
+  const Unit& unit = parts_.units[place.unit];
   std::vector<Raise> raises;
   for (const TaskId task : unit.tasks) {
     if (std::ranges::find(unit.silent, task) != unit.silent.end()) continue;
     const std::vector<Raise> own = kept(task, wiring_of(task).raises);
     raises.insert(raises.end(), own.begin(), own.end());
   }
-  if (unit.raised_by == RaisedBy::Engine) return raise_by_engine(raises, stream);
-  return raise(raises, stream);
+  if (unit.raised_by == RaisedBy::Engine) return raise_by_engine(raises, *place.stream);
+  return raise(raises, place);
 }
 
 // The epoch into the flags, behind what the stream copied before: no multiprocessor is needed. That
@@ -220,15 +237,29 @@ std::vector<Raise> RankProgram::kept(TaskId task, std::vector<Raise> raises) con
 }
 
 Result<Ok, CudaError> RankProgram::raise(const std::vector<Raise>& raises,
-                                         const Stream& stream) const {
-  if (raises.empty()) return Ok{};
-  return parts_.kernels.raise(stream, parts_.peers->signals(rank_), targets_of(raises));
+                                         const Place& place) const {
+  const std::vector<device::RaiseTarget> targets = targets_of(raises);
+  if (!targets.empty()) {
+    HP_REQUIRE_OK(parts_.kernels.raise(*place.stream, parts_.peers->signals(rank_), targets));
+  }
+  return post(raises, place);
+}
+
+Result<Ok, CudaError> RankProgram::post(const std::vector<Raise>& raises,
+                                        const Place& place) const {
+  std::vector<device::Post> posts;
+  for (const Raise& raise : raises) {
+    if (raise.is_posted) posts.push_back(parts_.network->post_of(rank_, raise));
+  }
+  if (posts.empty()) return Ok{};
+  return parts_.kernels.post(*place.stream, place.context, posts);
 }
 
 std::vector<device::RaiseTarget> RankProgram::targets_of(const std::vector<Raise>& raises) const {
   std::vector<device::RaiseTarget> targets;
   targets.reserve(raises.size());
   for (const Raise& raise : raises) {
+    if (raise.is_posted) continue;
     const SignalAddresses& page = parts_.peers->signals(static_cast<int>(raise.rank.value));
     targets.push_back(target_of(page, raise.word, raise.added));
   }
@@ -248,8 +279,9 @@ std::vector<device::SignalWait> RankProgram::waits_on(
   std::vector<device::SignalWait> waits;
   waits.reserve(words.size());
   for (const std::int32_t word : words) {
-    const auto arrivals = static_cast<std::uint32_t>(page[static_cast<std::size_t>(word)].arrivals);
-    waits.push_back(wait_on(parts_.peers->signals(rank_), word, arrivals));
+    const device::FlagWait wait =
+        wait_for(*parts_.peers, parts_.network, rank_, word, page[static_cast<std::size_t>(word)]);
+    waits.push_back({.wait = wait, .epochs_back = 0});
   }
   return waits;
 }

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "exec/cuda/actions/launches.h"
+#include "exec/cuda/executor/network.h"
 #include "exec/cuda/executor/rank_trace.h"
 #include "exec/cuda/executor/units.h"
 #include "exec/cuda/executor/wiring.h"
@@ -25,7 +26,12 @@ struct Unit {
   std::vector<TaskId> behind = {};
   std::vector<std::int32_t> awaited = {};
   Launches traced_work{};  // the same as part of a trace, where there is one
+  bool lands = false;      // its task is a put of another rank's, to this one
 };
+
+// A word of a rank of this process, where it lies.
+[[nodiscard]] device::FlagWait wait_for(const Peers& peers, const Network* network, int rank,
+                                        std::int32_t index, const Word& word);
 
 // One rank's part of a plan on its GPU: a stream for every lane, captured into one graph that is
 // replayed as a whole. Nothing is allocated, and the host waits for nothing, between replays.
@@ -35,6 +41,7 @@ class RankProgram {
     const Plan* plan = nullptr;  // these outlive the program
     const Wiring* wiring = nullptr;
     const Peers* peers = nullptr;
+    const Network* network = nullptr;  // none: nothing is posted
     SignalKernels kernels;
     std::vector<Unit> units;                 // of the rank, in order
     std::optional<RankTrace> trace{};        // where executions are to be traced
@@ -70,12 +77,9 @@ class RankProgram {
       : rank_(rank), parts_(std::move(parts)), aside_(std::move(aside)) {}
 
   [[nodiscard]] const TaskWiring& wiring_of(TaskId task) const {
-    return parts_.wiring->tasks[task.index()];
+    return parts_.wiring->on(*parts_.plan, RankId(rank_), task);
   }
   [[nodiscard]] LaneId lane_of(TaskId task) const { return parts_.plan->tasks[task.index()].lane; }
-  [[nodiscard]] const std::vector<TaskId>& sequence() const {
-    return parts_.wiring->sequence[static_cast<std::size_t>(rank_)];
-  }
   // A graph as it is captured.
   struct Pass {
     std::chrono::nanoseconds limit{0};  // of waits
@@ -105,8 +109,9 @@ class RankProgram {
   [[nodiscard]] bool is_one_turn(const Place& place) const;
   [[nodiscard]] Result<Ok, CudaError> order_turn(const Place& place) const;
   [[nodiscard]] Result<Ok, CudaError> order_launches(const Place& place) const;
-  [[nodiscard]] Result<Ok, CudaError> raise_all(const Unit& unit, const Stream& stream) const;
+  [[nodiscard]] Result<Ok, CudaError> raise_all(const Place& place) const;
   [[nodiscard]] static Result<Ok, CudaError> stamp(const Place& place, Moment moment);
+  // Of those that are not posted.
   [[nodiscard]] std::vector<device::RaiseTarget> targets_of(const std::vector<Raise>& raises) const;
   [[nodiscard]] std::vector<device::SignalWait> waits_on(
       const std::vector<std::int32_t>& words) const;
@@ -115,7 +120,10 @@ class RankProgram {
   [[nodiscard]] Result<Ok, CudaError> raise_by_engine(const std::vector<Raise>& raises,
                                                       const Stream& stream) const;
   [[nodiscard]] Result<Ok, CudaError> raise(const std::vector<Raise>& raises,
-                                            const Stream& stream) const;
+                                            const Place& place) const;
+  // Those of the raises that are posted.
+  [[nodiscard]] Result<Ok, CudaError> post(const std::vector<Raise>& raises,
+                                           const Place& place) const;
   [[nodiscard]] Result<Ok, CudaError> await(const std::vector<std::int32_t>& words,
                                             const device::WaitContext& context,
                                             const Stream& stream) const;

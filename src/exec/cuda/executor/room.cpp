@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "exec/cuda/executor/nodes.h"
 #include "exec/describe.h"
 
 namespace harpe::cuda {
@@ -41,7 +42,7 @@ bool Room::is_raised_by_engine(TaskId task) const {
   return is_alone_ && !specs_[task.index()].launches.empty() && is_by_engine(task) &&
          wiring.arrivals.empty() && !wiring.raises.empty() &&
          std::ranges::all_of(wiring.raises, [&](const Raise& raise) {
-           return raise.added == 0 && raise.rank != rank_;
+           return raise.added == 0 && raise.rank != rank_ && !raise.is_posted;
          });
 }
 
@@ -56,8 +57,14 @@ bool Room::needs_no_kernel(TaskId producer, const std::set<TaskId>& silent) cons
   return false;
 }
 
+// By kernels that wait for it too.
+bool Room::lands_here(TaskId task) const {
+  return goes_out(plan_, task) && destination_of(plan_, plan_.tasks[task.index()]) == rank_;
+}
+
 Room::Need Room::beside(const std::vector<TaskId>& members, const std::vector<TaskId>& waiting,
                         const std::set<TaskId>& silent) const {
+  Need need;
   std::set<TaskId> producers;
   for (const std::vector<TaskId>& group : groups_.members) {
     for (const TaskId task : group == members ? waiting : group) {
@@ -65,11 +72,11 @@ Room::Need Room::beside(const std::vector<TaskId>& members, const std::vector<Ta
       for (const std::int32_t word : wiring_of(task).waits) {
         for (const TaskId from : page[static_cast<std::size_t>(word)].producers) {
           if (rank_of(plan_, from) == rank_ && !silent.contains(from)) producers.insert(from);
+          if (lands_here(from)) need.multiprocessors = kForKernels;
         }
       }
     }
   }
-  Need need;
   for (const TaskId producer : producers) {
     if (places_.at(producer) > places_.at(members.front()) || !needs_no_kernel(producer, silent)) {
       need.multiprocessors =

@@ -34,6 +34,7 @@ class Room {
     return wiring_.tasks[task.index()];
   }
   [[nodiscard]] bool is_by_engine(TaskId task) const;
+  [[nodiscard]] bool lands_here(TaskId task) const;
   [[nodiscard]] bool needs_no_kernel(TaskId producer, const std::set<TaskId>& silent) const;
 
   const Plan& plan_;

@@ -58,7 +58,7 @@ std::optional<Sends> find_sends(const Plan& plan, const Wiring& wiring,
     if (rank_of(plan, id) != rank || granules_of(plan.tasks[i]) == 0) continue;
     const TaskWiring& own = wiring.tasks[i];
     const bool is_free = own.waits.empty() && own.raises.size() == 1 &&
-                         reads_inputs(plan, plan.tasks[i]) &&
+                         !own.raises.front().is_posted && reads_inputs(plan, plan.tasks[i]) &&
                          std::ranges::all_of(own.after, [&](TaskId from) {
                            return plan.tasks[from.index()].kind == TaskKind::Entry;
                          });

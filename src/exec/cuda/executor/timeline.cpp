@@ -52,6 +52,7 @@ std::vector<TraceEvent> events_of(const Plan& plan, const Wiring& wiring,
   std::vector<TraceEvent> events;
   for (std::size_t i = 0; i < units.size(); ++i) {
     const Unit& unit = units[i];
+    if (unit.lands) continue;  // of a task of another rank
     const Stretch whole = stretch_of(unit, times.units[i], times.stamp_ns);
     for (const TaskId task : unit.tasks) {
       const bool is_first = task == unit.tasks.front();

@@ -113,8 +113,9 @@ class UnitMaker {
     for (const TaskId task : members) {
       const std::vector<LaunchSpec>& own = specs_[task.index()].launches;
       const bool first = task == members.front();
-      if (own.empty() || (!first && !wiring_of(task).after.empty())) return std::nullopt;
       const std::vector<std::int32_t>& words = wiring_of(task).waits;
+      const bool is_simple = words.size() <= 1 && (first || wiring_of(task).after.empty());
+      if (own.empty() || !is_simple) return std::nullopt;
       for (const LaunchSpec& spec : own) {
         ArrivingLaunch launch{.spec = spec};
         if (!words.empty()) launch.ready = signals_.words[static_cast<std::size_t>(words.front())];

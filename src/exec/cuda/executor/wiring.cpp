@@ -6,7 +6,10 @@
 #include <utility>
 
 #include "exec/cuda/device/copy_args.h"
+#include "exec/cuda/executor/nodes.h"
+#include "exec/cuda/executor/wired_order.h"
 #include "exec/describe.h"
+#include "plan/refs.h"
 #include "support/check.h"
 
 namespace harpe::cuda {
@@ -14,19 +17,22 @@ namespace {
 
 class Wirer {
  public:
-  Wirer(const Plan& plan, const Groups& groups) : plan_(plan), groups_(groups) {
+  Wirer(const Plan& plan, const Groups& groups) : plan_(plan), groups_(groups), nodes_(plan) {
     wiring_.tasks.resize(plan.tasks.size());
     wiring_.pages.resize(static_cast<std::size_t>(plan.mesh.ranks()));
     wiring_.sequence.resize(wiring_.pages.size());
+    wiring_.landed.resize(wiring_.pages.size());
     find_boundaries();
   }
 
   Wiring wire() {
     wire_entries();
+    wire_landings();
     wire_exits();
     wire_syncs();
     wire_barriers();
     wire_collectives();
+    cover_epochs();
     for (std::size_t rank = 0; rank < wiring_.sequence.size(); ++rank) put_in_order(rank);
     return std::move(wiring_);
   }
@@ -46,6 +52,33 @@ class Wirer {
     if (lane_of(from) != lane_of(to) && std::ranges::find(after, from) == after.end()) {
       after.push_back(from);
     }
+  }
+
+  // Whose doing it is that the task is over for others: of a put the rank that it goes to.
+  [[nodiscard]] bool puts(TaskId task) const { return goes_out(plan_, task); }
+  [[nodiscard]] RankId ender_of(TaskId task) const {
+    return puts(task) ? destination_of(plan_, plan_.tasks[task.index()]) : rank_of(plan_, task);
+  }
+  [[nodiscard]] TaskWiring& end_of(TaskId task) {
+    return puts(task) ? wiring_.landings.at(task) : at(task);
+  }
+
+  // A flag on the rank, raised by `by`, what surrounds something of rank `from`.
+  std::int32_t add_flag(TaskWiring& by, RankId from, RankId to, Word word) {
+    word.is_posted = !nodes_.are_together(from, to);
+    if (word.is_posted) name_ring(from, to);
+    const std::int32_t index = add_word(to, word);
+    by.raises.push_back({.rank = to, .word = index, .added = 0, .is_posted = word.is_posted});
+    return index;
+  }
+
+  // Once for each ring that is posted to.
+  void name_ring(RankId from, RankId to) {
+    if (!rings_.emplace(from, to).second) return;
+    add_word(from, {.kind = WordKind::Room,
+                    .index = static_cast<std::int32_t>(to.value),
+                    .arrivals = 1,
+                    .producers = {entries_[to.index()]}});
   }
 
   void find_boundaries() {
@@ -97,12 +130,70 @@ class Wirer {
   void wire_credit(RankId from, RankId to) {
     if (from == to || !credits_.emplace(from, to).second) return;
     const TaskId exit = exits_[from.index()];
-    const std::int32_t word = add_word(to, {.kind = WordKind::Credit,
-                                            .index = static_cast<std::int32_t>(from.value),
-                                            .arrivals = 1,
-                                            .producers = {exit}});
-    at(exit).raises.push_back({.rank = to, .word = word, .added = 0});
+    const std::int32_t word = add_flag(at(exit), from, to,
+                                       {.kind = WordKind::Credit,
+                                        .index = static_cast<std::int32_t>(from.value),
+                                        .arrivals = 1,
+                                        .producers = {exit}});
     at(entries_[to.index()]).waits.push_back(word);
+  }
+
+  // Lane by lane, in the order in which they were posted; an execution ends behind all of them, so
+  // that whoever may write to the rank again may write to its landing memory too.
+  void wire_landings() {
+    std::map<LaneId, std::map<RankId, std::vector<TaskId>>> lanes;
+    for (const TaskId put : puts_of(plan_)) lanes[lane_of(put)][ender_of(put)].push_back(put);
+    for (const auto& [lane, ranks] : lanes) {
+      for (const auto& [to, puts] : ranks) {
+        for (const TaskId put : puts) wire_landing(put, to);
+        at(exits_[to.index()]).after.push_back(puts.back());
+      }
+    }
+  }
+
+  void wire_landing(TaskId put, RankId to) {
+    TaskWiring& landing = wiring_.landings[put];
+    landing.after = {entries_[to.index()]};
+    const RankId from = rank_of(plan_, put);
+    const std::int32_t arrived = add_word(to, {.kind = WordKind::Arrived,
+                                               .index = static_cast<std::int32_t>(put.value),
+                                               .arrivals = 1,
+                                               .producers = {put},
+                                               .is_posted = true});
+    landing.waits = {arrived};
+    name_ring(from, to);
+    at(put).raises.push_back({.rank = to, .word = arrived, .added = 0, .is_posted = true});
+    wiring_.landed[to.index()].push_back(put);
+  }
+
+  // The flag by which a rank learns that the put was taken; made when it is first asked for.
+  std::int32_t taken_of(TaskId put, RankId rank) {
+    const auto known = taken_.find({put, rank});
+    if (known != taken_.end()) return known->second;
+    const RankId to = ender_of(put);
+    const std::int32_t word = add_flag(wiring_.landings.at(put), to, rank,
+                                       {.kind = WordKind::Taken,
+                                        .index = static_cast<std::int32_t>(put.value),
+                                        .arrivals = 1,
+                                        .producers = {exits_[to.index()]}});
+    taken_[{put, rank}] = word;
+    return word;
+  }
+
+  // What comes behind a put on its own rank comes behind all of its lane so far. But for the end
+  // of an execution, which needs no more than that they are posted: what they were read from is
+  // not read again.
+  void wire_drain(TaskId put, TaskId to) {
+    if (plan_.tasks[to.index()].kind == TaskKind::Exit) return add_edge(put, to);
+    for (const TaskId each : puts_of(plan_)) {
+      if (lane_of(each) == lane_of(put) && each <= put)
+        add_wait(to, taken_of(each, rank_of(plan_, to)));
+    }
+  }
+
+  void add_wait(TaskId to, std::int32_t word) {
+    std::vector<std::int32_t>& waits = at(to).waits;
+    if (std::ranges::find(waits, word) == waits.end()) waits.push_back(word);
   }
 
   // A rank's Exit waits for others when all the rest is over: a kernel that waits early takes a
@@ -122,7 +213,12 @@ class Wirer {
     for (std::size_t i = 0; i < plan_.syncs.size(); ++i) {
       const Sync& sync = plan_.syncs[i];
       const RankId to = rank_of(plan_, sync.to);
-      const bool within = rank_of(plan_, sync.from) == to;
+      if (puts(sync.from) && rank_of(plan_, sync.from) == to) {
+        wire_drain(sync.from, sync.to);
+        continue;
+      }
+      const RankId from = ender_of(sync.from);
+      const bool within = from == to;
       // Every lane is behind its Entry.
       if (within && is_entry(sync.from)) continue;
       if (gives_credit(sync.from)) {
@@ -133,18 +229,20 @@ class Wirer {
         add_edge(sync.from, sync.to);
         continue;
       }
-      const std::uint32_t granules = within ? 0 : granules_of(plan_.tasks[sync.from.index()]);
-      const std::int32_t word =
-          add_word(to, {.kind = WordKind::Sync,
-                        .index = static_cast<std::int32_t>(i),
-                        .arrivals = std::max(1, static_cast<std::int32_t>(granules)),
-                        .producers = {sync.from}});
-      at(sync.from).raises.push_back({.rank = to, .word = word, .added = granules});
-      at(sync.to).waits.push_back(word);
+      const bool is_counted = !within && nodes_.are_together(from, to);
+      const std::uint32_t granules = is_counted ? granules_of(plan_.tasks[sync.from.index()]) : 0;
+      Word word{.kind = WordKind::Sync,
+                .index = static_cast<std::int32_t>(i),
+                .arrivals = std::max(1, static_cast<std::int32_t>(granules)),
+                .producers = {sync.from}};
+      const std::int32_t index = add_flag(end_of(sync.from), from, to, std::move(word));
+      end_of(sync.from).raises.back().added = granules;
+      at(sync.to).waits.push_back(index);
     }
   }
 
-  // A word on every rank that waits; each `from` counts on all of them.
+  // A word on every rank that waits; each `from` counts on all of them. Across nodes words are not
+  // counted but set, so there is one for each `from` that is on another.
   void wire_barriers() {
     for (std::size_t i = 0; i < plan_.barriers.size(); ++i) {
       const Barrier& barrier = plan_.barriers[i];
@@ -156,23 +254,39 @@ class Wirer {
         }
         continue;
       }
-      std::map<RankId, std::int32_t> words;
+      std::map<RankId, std::vector<std::int32_t>> words;
       for (const TaskId to : barrier.to) {
         const RankId rank = rank_of(plan_, to);
-        if (!words.contains(rank)) {
-          words[rank] = add_word(rank, {.kind = WordKind::Barrier,
-                                        .index = static_cast<std::int32_t>(i),
-                                        .arrivals = static_cast<std::int32_t>(barrier.from.size()),
-                                        .producers = barrier.from});
-        }
-        at(to).waits.push_back(words[rank]);
-      }
-      for (const TaskId from : barrier.from) {
-        for (const auto& [rank, word] : words) {
-          at(from).raises.push_back({.rank = rank, .word = word, .added = 1});
-        }
+        const auto [found, is_new] = words.try_emplace(rank);
+        if (is_new) found->second = wire_arrivals(static_cast<std::int32_t>(i), barrier.from, rank);
+        for (const std::int32_t word : found->second) at(to).waits.push_back(word);
       }
     }
+  }
+
+  // The words of the barrier on that rank.
+  std::vector<std::int32_t> wire_arrivals(std::int32_t barrier, const std::vector<TaskId>& from,
+                                          RankId rank) {
+    std::vector<std::int32_t> words;
+    std::vector<TaskId> near;
+    for (const TaskId each : from) {
+      if (nodes_.are_together(ender_of(each), rank)) {
+        near.push_back(each);
+        continue;
+      }
+      words.push_back(add_flag(
+          end_of(each), ender_of(each), rank,
+          {.kind = WordKind::Barrier, .index = barrier, .arrivals = 1, .producers = {each}}));
+    }
+    if (near.empty()) return words;
+    words.push_back(add_word(rank, {.kind = WordKind::Barrier,
+                                    .index = barrier,
+                                    .arrivals = static_cast<std::int32_t>(near.size()),
+                                    .producers = near}));
+    for (const TaskId each : near) {
+      end_of(each).raises.push_back({.rank = rank, .word = words.back(), .added = 1});
+    }
+    return words;
   }
 
   void wire_collectives() {
@@ -202,6 +316,51 @@ class Wirer {
     }
   }
 
+  // An epoch's word says that the puts of its lane to other ranks have arrived too, but not that
+  // they have landed: what counts on that waits for those landings besides.
+  void cover_epochs() {
+    std::map<LaneId, std::set<RankId>> lanes;  // with words of epochs: where they put
+    for (const Sync& sync : plan_.syncs) {
+      if (sync.fence == Fence::Epoch && puts(sync.from)) lanes[lane_of(sync.from)];
+    }
+    for (const TaskId put : puts_of(plan_)) {
+      if (const auto lane = lanes.find(lane_of(put)); lane != lanes.end()) {
+        lane->second.insert(ender_of(put));
+      }
+    }
+    std::erase_if(lanes, [](const auto& lane) { return lane.second.size() < 2; });
+    if (lanes.empty()) return;
+    const WiredOrder order(plan_, wiring_);
+    for (const TaskId put : puts_of(plan_)) {
+      if (lanes.contains(lane_of(put))) cover(put, order);
+    }
+  }
+
+  // All that touches what the put brings comes before it, or behind its landing.
+  void cover(TaskId put, const WiredOrder& order) {
+    const std::vector<bool> behind = order.behind_landing(put);
+    const std::vector<bool> before = order.before(put);
+    for (std::size_t i = 0; i < plan_.tasks.size(); ++i) {
+      const TaskId task(static_cast<std::int64_t>(i));
+      if (task == put || behind[i] || before[i] || !touches(task, put)) continue;
+      add_wait(task, taken_of(put, rank_of(plan_, task)));
+    }
+  }
+
+  [[nodiscard]] bool touches(TaskId task, TaskId put) const {
+    const Task& one = plan_.tasks[task.index()];
+    return std::ranges::any_of(plan_.tasks[put.index()].writes, [&](const Ref& brought) {
+      const auto meets = [&](const Ref& ref) { return meet(ref, brought); };
+      return std::ranges::any_of(one.reads, meets) || std::ranges::any_of(one.writes, meets);
+    });
+  }
+
+  // Landings stand before everything but the Entry.
+  [[nodiscard]] bool is_placed(TaskId task, const std::vector<bool>& placed,
+                               std::size_t rank) const {
+    return placed[task.index()] || rank_of(plan_, task).index() != rank;
+  }
+
   // A lane's tasks in their order, each once everything it is `after` stands before it; lanes of
   // copy engines first, for what else waits inside kernels for them.
   void put_in_order(std::size_t rank) {
@@ -223,7 +382,8 @@ class Wirer {
         std::size_t& head = heads[place];
         while (head < tasks.size() &&
                std::ranges::all_of(
-                   at(tasks[head]).after, [&](TaskId from) { return placed[from.index()]; })) {
+                   at(tasks[head]).after,
+                   [&](TaskId from) { return is_placed(from, placed, rank); })) {
           placed[tasks[head].index()] = true;
           wiring_.sequence[rank].push_back(tasks[head++]);
           --left;
@@ -235,11 +395,14 @@ class Wirer {
 
   const Plan& plan_;
   const Groups& groups_;
+  Nodes nodes_;
   Wiring wiring_;
   std::vector<TaskId> entries_;  // by rank, like the next two
   std::vector<TaskId> exits_;
   std::vector<bool> is_left_alone_;  // no other rank reads or writes its homes
   std::set<std::pair<RankId, RankId>> credits_;
+  std::set<std::pair<RankId, RankId>> rings_;
+  std::map<std::pair<TaskId, RankId>, std::int32_t> taken_;
 };
 
 }  // namespace
@@ -256,6 +419,10 @@ bool waits_for_entries(const Plan& plan, const Wiring& wiring, TaskId task) {
       return plan.tasks[from.index()].kind == TaskKind::Entry;
     });
   });
+}
+
+const TaskWiring& Wiring::on(const Plan& plan, RankId rank, TaskId task) const {
+  return rank_of(plan, task) == rank ? tasks[task.index()] : landings.at(task);
 }
 
 Wiring wire(const Plan& plan, const Groups& groups) { return Wirer(plan, groups).wire(); }

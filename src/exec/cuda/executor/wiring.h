@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <vector>
 
@@ -16,6 +17,9 @@ enum class WordKind : std::uint8_t {
   Arrival,  // a counter: members of a collective whose parts are ready
   Pulled,   // a counter: members of a collective that have taken what they need
   Credit,   // a flag: rank `index` was done with the execution before
+  Arrived,  // a flag: put `index` lies in this rank's landing memory
+  Taken,    // a flag: put `index` was taken from there
+  Room,     // no flag: names a wait for room in the ring to rank `index`
 };
 
 struct Word {
@@ -23,6 +27,7 @@ struct Word {
   std::int32_t index = 0;     // of the sync, barrier, group or rank
   std::int32_t arrivals = 1;  // per execution; of a flag 1
   std::vector<TaskId> producers;
+  bool is_posted = false;  // raised from another node: in the host's memory (executor/network.h)
   friend bool operator==(const Word&, const Word&) = default;
 };
 
@@ -31,6 +36,7 @@ struct Raise {
   RankId rank;
   std::int32_t word = 0;
   std::uint32_t added = 0;  // what a counter grows by; 0: a flag
+  bool is_posted = false;   // as of the word
   friend bool operator==(const Raise&, const Raise&) = default;
 };
 
@@ -52,10 +58,19 @@ struct TaskWiring {
 // an event within a rank an edge between streams, everything across ranks a word in the waiting
 // rank's page that is monotone over executions. So is what
 // members of a group wait for, whoever makes it: a kernel looks at words alone.
+//
+// A put is two things: its own rank packs and posts it, and the rank it goes to lands it, that is,
+// waits until it has arrived, copies it to where it belongs and raises its signals. There, a put's
+// id means its landing.
 struct Wiring {
   std::vector<TaskWiring> tasks;
+  std::map<TaskId, TaskWiring> landings;      // of puts
+  std::vector<std::vector<TaskId>> landed;    // per rank: puts to it, lane by lane
   std::vector<std::vector<Word>> pages;       // per rank
   std::vector<std::vector<TaskId>> sequence;  // per rank: its tasks, each after what it is `after`
+
+  // What surrounds the task on a rank.
+  [[nodiscard]] const TaskWiring& on(const Plan& plan, RankId rank, TaskId task) const;
 };
 
 // Of a copy by `tma`: what the word of another rank that waits for it grows by, so that blocks of a
@@ -65,7 +80,7 @@ struct Wiring {
 // Whether the task waits for nothing that comes later than the beginnings of executions.
 [[nodiscard]] bool waits_for_entries(const Plan& plan, const Wiring& wiring, TaskId task);
 
-// Requires: a verified plan, and its groups.
+// Requires: a verified plan that check_nodes accepts, and its groups.
 [[nodiscard]] Wiring wire(const Plan& plan, const Groups& groups);
 
 }  // namespace harpe::cuda

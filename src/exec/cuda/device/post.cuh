@@ -1,0 +1,71 @@
+#pragma once
+
+#include "exec/cuda/device/post_args.h"
+#include "exec/cuda/device/wait.cuh"
+
+// Descriptors from kernels: what was done before them in the stream, or was acquired by the thread,
+// is done for who reads them and for whom they are about.
+namespace harpe::device {
+
+// One thread's access to a ring: slots and their count in the host's memory, the rest on this GPU.
+class RingAccess {
+ public:
+  HP_DEVICE RingAccess(const WaitContext& context, std::uint32_t name)
+      : context_(context), name_(name) {}
+
+  HP_DEVICE std::uint64_t take(std::uint64_t* head) { return add_relaxed_gpu(head, 1); }
+  HP_DEVICE std::uint64_t load_known(const std::uint64_t* known) { return load_acquire_gpu(known); }
+  HP_DEVICE void store_known(std::uint64_t* known, std::uint64_t taken) {
+    store_release_gpu(known, taken);
+  }
+  HP_DEVICE std::uint64_t load_taken(const std::uint64_t* taken) {
+    return load_acquire_system(taken);
+  }
+  HP_DEVICE void store(std::uint64_t* word, std::uint64_t value) {
+    store_relaxed_system(word, value);
+  }
+  HP_DEVICE void publish(std::uint64_t* word, std::uint64_t value) {
+    fence_system();
+    store_release_system(word, value);
+  }
+
+  // As a wait for a signal: bounded, and over once the rank is poisoned or told to give up.
+  HP_DEVICE bool keep_waiting(std::uint64_t ticket, std::uint64_t taken) {
+    const std::uint64_t now = global_timer();
+    if (start_ == 0) start_ = now;
+    const WordPair poison = load_relaxed_system_pair(context_.poison);
+    if (poison.first != 0) return false;
+    if (poison.second != 0 || now - start_ > context_.limit_ns) {
+      const FlagWait wait{.flag = nullptr, .arrivals = 1, .name = name_};
+      const std::uint32_t state = poison.second != 0 ? kGivenUp : kExpired;
+      record_fault(context_, wait, static_cast<std::uint32_t>(ticket),
+                   static_cast<std::uint32_t>(taken), now - start_, state);
+      return false;
+    }
+    pause(200);
+    return true;
+  }
+
+ private:
+  const WaitContext& context_;
+  std::uint32_t name_;
+  std::uint64_t start_ = 0;
+};
+
+// False where there was no room for it in time.
+HP_DEVICE bool post_one(const WaitContext& context, const Post& post) {
+  std::uint64_t words[transport::kDescriptorWords] = {};
+  for (int at = 0; at <= transport::kBytesWord; ++at) words[at] = post.words[at];
+  words[0] |= std::uint64_t{current_epoch(context)} << transport::kValueAt;
+  RingAccess access(context, post.name);
+  return enqueue(post.ring, words, access);
+}
+
+// A poisoned rank posts nothing: who waits for it finds out by itself.
+HP_DEVICE void post_all(const PostArgs& args) {
+  const int lane = static_cast<int>(threadIdx.x);
+  if (lane >= args.count || load_relaxed_system(args.context.poison) != 0) return;
+  post_one(args.context, args.posts[lane]);
+}
+
+}  // namespace harpe::device

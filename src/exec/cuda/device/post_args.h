@@ -1,0 +1,23 @@
+#pragma once
+
+#include "exec/cuda/device/enqueue.h"
+#include "exec/cuda/device/signal_args.h"
+
+namespace harpe::device {
+
+// A descriptor but for its value, which is the epoch it is posted in, and the ring it goes to.
+struct Post {
+  RingView ring;
+  std::uint64_t words[transport::kBytesWord + 1];  // the others are 0
+  std::uint32_t name;                              // of a wait for room: FlagWait::name
+};
+
+// One lane of a warp posts each.
+struct PostArgs {
+  WaitContext context;
+  std::int32_t count;
+  Post posts[kMostSignals];
+};
+static_assert(sizeof(PostArgs) <= 4096, "what a launch takes along");
+
+}  // namespace harpe::device

@@ -1,0 +1,80 @@
+#pragma once
+
+#include <chrono>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "exec/cuda/device/post_args.h"
+#include "exec/cuda/executor/network_layout.h"
+#include "exec/cuda/executor/network_options.h"
+#include "exec/cuda/executor/put_orders.h"
+#include "exec/cuda/host_memory.h"
+#include "exec/cuda/peers.h"
+#include "transport/proxy.h"
+#include "transport/shared_memory.h"
+
+namespace harpe::cuda {
+
+struct NetworkRequest {
+  const Plan* plan = nullptr;  // these outlive the network
+  const Wiring* wiring = nullptr;
+  const Peers* peers = nullptr;
+  std::map<TaskId, std::int64_t> put_bytes = {};  // of each put's image
+  transport::Exchange* exchange = nullptr;  // to ranks in other processes, where there are any
+  NetworkOptions options = {};
+  std::chrono::milliseconds limit{10'000};  // of each wait of a proxy
+};
+
+// The ranks of this process on the network: pinned memory that kernels and the transport both
+// reach, rings that kernels write, and one proxy thread that serves them. One endpoint a rank for
+// words alone, which need no order, and one for each fence of its puts.
+class Network {
+ public:
+  // All processes together. Errors: G005, N001, N002, N003, N010, N013.
+  [[nodiscard]] static Checked<std::unique_ptr<Network>> open(NetworkRequest request);
+  Network(const Network&) = delete;
+  Network& operator=(const Network&) = delete;
+  // Requires: no other rank puts into these any more.
+  ~Network();
+
+  // Where a put's image lies, for kernels. Requires: of a rank of this process, like all below.
+  [[nodiscard]] std::byte* staging(TaskId put) const;
+  [[nodiscard]] std::byte* landing(TaskId put) const;
+  // Of a word that is posted, in the rank's inbox.
+  [[nodiscard]] const std::uint32_t* word(int rank, std::int32_t index) const;
+  // What raises a word that is posted; of an Arrived word its put too.
+  [[nodiscard]] device::Post post_of(int from, const Raise& raise) const;
+
+  // What ended an endpoint, if anything did.
+  [[nodiscard]] std::optional<transport::TransportError> error() const;
+  // Of all ranks of this process, by fence.
+  [[nodiscard]] std::map<Fence, transport::Counters> counters() const;
+
+ private:
+  struct Own;
+  explicit Network(NetworkRequest request);
+  [[nodiscard]] Checked<Ok> add(int rank);
+  [[nodiscard]] Checked<Ok> connect();
+  [[nodiscard]] Checked<Ok> connect(Own& own, transport::Exchange& exchange) const;
+  [[nodiscard]] Checked<Ok> add_endpoint(Own& own, transport::Policy policy,
+                                         transport::Exchange& exchange) const;
+  [[nodiscard]] Checked<std::unique_ptr<transport::Provider>> make_provider() const;
+  [[nodiscard]] const Own& own(int rank) const { return *own_.at(rank); }
+  [[nodiscard]] transport::Command command_of(const Raise& raise) const;
+  // Of the endpoint that a raise goes by.
+  [[nodiscard]] std::size_t endpoint_of(const Raise& raise) const;
+  [[nodiscard]] const Word& word_of(const Raise& raise) const;
+  [[nodiscard]] device::RingView ring(const Own& own, std::size_t endpoint, RankId to) const;
+
+  NetworkRequest request_;
+  NetworkLayout layout_;
+  std::map<TaskId, processes::PutOrder> orders_;
+  std::vector<Fence> fences_;  // of puts; each has an endpoint, behind that for words alone
+  std::map<int, std::unique_ptr<Own>> own_;  // by rank
+  std::optional<transport::Proxy> proxy_;
+};
+
+}  // namespace harpe::cuda

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <vector>
+
+#include "exec/cuda/executor/wiring.h"
+
+namespace harpe::cuda {
+
+// Regions that every rank registers with its transport, in this order.
+constexpr std::int32_t kInbox = 0;   // words, then landing memory: others write here
+constexpr std::int32_t kOutbox = 1;  // staging memory
+
+// A put's images: in the outbox of its rank, and in the inbox of the rank that it goes to.
+struct PutPlace {
+  std::int64_t bytes = 0;
+  std::int64_t source = 0;
+  std::int64_t destination = 0;
+  friend bool operator==(const PutPlace&, const PutPlace&) = default;
+};
+
+// Pinned memory of the host through which a plan's puts go. Nothing is shared between puts: memory
+// is used again by the same put of the next execution alone, which begins once this one is over.
+struct NetworkLayout {
+  std::vector<std::int64_t> inbox_bytes;  // by rank, whole pages, like the next
+  std::vector<std::int64_t> outbox_bytes;
+  std::map<TaskId, PutPlace> puts;
+};
+
+// Of a word of a rank's page, in its inbox; a line each, so that polling one slows no other.
+constexpr std::int64_t kInboxLine = 64;
+[[nodiscard]] constexpr std::int64_t word_offset(std::int32_t word) { return word * kInboxLine; }
+
+// `bytes` of each put's image.
+[[nodiscard]] NetworkLayout lay_out_network(const Plan& plan, const Wiring& wiring,
+                                            const std::map<TaskId, std::int64_t>& bytes);
+
+}  // namespace harpe::cuda

@@ -1,0 +1,108 @@
+#include "exec/processes/put_orders.h"
+
+#include <algorithm>
+#include <optional>
+#include <set>
+#include <span>
+
+namespace harpe::processes {
+namespace {
+
+using transport::Follows;
+using transport::Policy;
+
+// A put in its lane.
+struct Placed {
+  TaskId put;
+  RankId to;
+  Fence fence = Fence::Put;
+  bool waits = false;  // for others than its lane
+};
+using PutLane = std::vector<Placed>;
+
+// Tasks that wait for more than what begins their rank's execution.
+std::set<TaskId> waiting_tasks(const Plan& plan) {
+  std::set<TaskId> waiting;
+  for (const Sync& sync : plan.syncs) {
+    if (plan.tasks[sync.from.index()].kind != TaskKind::Entry) waiting.insert(sync.to);
+  }
+  for (const Barrier& barrier : plan.barriers) waiting.insert(barrier.to.begin(), barrier.to.end());
+  return waiting;
+}
+
+std::vector<PutLane> lanes_of(const Plan& plan, const std::vector<TaskId>& puts,
+                              const std::map<TaskId, Fence>& fences) {
+  const std::set<TaskId> waiting = waiting_tasks(plan);
+  std::map<LaneId, PutLane> lanes;
+  for (const TaskId put : puts) {
+    const Task& task = plan.tasks[put.index()];
+    lanes[task.lane].push_back(
+        {.put = put, .to = destination_of(plan, task), .waits = waiting.contains(put)});
+  }
+  std::vector<PutLane> all;
+  for (auto& [id, lane] : lanes) {
+    std::optional<Fence> next;
+    for (std::size_t at = lane.size(); at-- > 0;) {
+      if (const auto own = fences.find(lane[at].put); own != fences.end()) next = own->second;
+      lane[at].fence = next.value_or(Fence::Put);
+    }
+    all.push_back(std::move(lane));
+  }
+  return all;
+}
+
+bool shares_signals(Fence fence) {
+  return fence == Fence::Dest || fence == Fence::Batch || fence == Fence::Epoch;
+}
+
+bool joins(const Placed& put, const Placed& before) {
+  if (put.waits || put.fence != before.fence || !shares_signals(put.fence)) return false;
+  return put.fence == Fence::Epoch || put.to == before.to;
+}
+
+Follows follows_of(std::span<const Placed> batch, std::size_t at) {
+  const auto rest = batch.subspan(at + 1);
+  if (rest.empty()) return Follows::Nothing;
+  const bool is_to_same =
+      std::ranges::any_of(rest, [&](const Placed& put) { return put.to == batch[at].to; });
+  return is_to_same ? Follows::Group : Follows::Epoch;
+}
+
+}  // namespace
+
+std::map<TaskId, PutOrder> order_puts(const Plan& plan, const std::vector<TaskId>& puts,
+                                      const std::map<TaskId, Fence>& fences) {
+  std::map<TaskId, PutOrder> orders;
+  for (const PutLane& lane : lanes_of(plan, puts, fences)) {
+    for (std::size_t first = 0; first < lane.size();) {
+      std::size_t end = first + 1;
+      while (end < lane.size() && joins(lane[end], lane[end - 1])) ++end;
+      const auto batch = std::span(lane).subspan(first, end - first);
+      for (std::size_t at = 0; at < batch.size(); ++at) {
+        orders[batch[at].put] = {.fence = batch[at].fence, .follows = follows_of(batch, at)};
+      }
+      first = end;
+    }
+  }
+  return orders;
+}
+
+Policy policy_of(Fence fence) {
+  switch (fence) {
+    case Fence::Put:
+      return Policy::Tile;
+    case Fence::Dest:
+      return Policy::Decoupled;
+    case Fence::Nic:
+      return Policy::Nic;
+    case Fence::Batch:
+      return Policy::Grouped;
+    case Fence::Epoch:
+      return Policy::Epoch;
+    case Fence::Imm:
+      return Policy::Immediate;
+  }
+  return Policy::Auto;
+}
+
+}  // namespace harpe::processes

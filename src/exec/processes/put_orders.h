@@ -1,0 +1,30 @@
+#pragma once
+
+#include <map>
+#include <vector>
+
+#include "ir/form.h"
+#include "plan/plan.h"
+#include "transport/descriptor.h"
+#include "transport/ordering.h"
+
+namespace harpe::processes {
+
+// How the signal behind a put is ordered, and what its rank's lane says may follow it.
+struct PutOrder {
+  Fence fence = Fence::Put;
+  transport::Follows follows = transport::Follows::Nothing;
+  friend bool operator==(const PutOrder&, const PutOrder&) = default;
+};
+
+// Of those puts, in the order of their ids, as docs/simulator.md prices them: one without a fence
+// goes with the next of its lane. Puts in a row are a batch, with `dest` and `batch` those to one
+// rank, with `epoch` those to any; a put that waits for others begins one.
+[[nodiscard]] std::map<TaskId, PutOrder> order_puts(const Plan& plan,
+                                                    const std::vector<TaskId>& puts,
+                                                    const std::map<TaskId, Fence>& fences);
+
+// What a proxy does for it.
+[[nodiscard]] transport::Policy policy_of(Fence fence);
+
+}  // namespace harpe::processes

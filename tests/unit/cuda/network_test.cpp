@@ -1,0 +1,211 @@
+#include "exec/cuda/executor/network.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstring>
+#include <thread>
+
+#include "exec/cuda/device/enqueue.h"
+#include "exec/cuda/executor/nodes.h"
+#include "exec/describe.h"
+#include "tests/support/fake_driver.h"
+#include "tests/support/proxy_plan.h"
+#include "tests/unit/exec/plans.h"
+
+// A plan's puts through the network as kernels would send them, by threads of the host: the driver
+// is one without a GPU, whose pinned memory is plain memory.
+namespace harpe::cuda {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::steady_clock;
+
+constexpr milliseconds kLimit{10'000};
+
+// What kernels of one rank share of a ring, which a fake GPU has no memory for.
+struct Heads {
+  std::uint64_t head = 0;
+  std::uint64_t known = 0;
+};
+
+struct HostAccess {
+  static std::uint64_t take(std::uint64_t* head) { return std::atomic_ref(*head).fetch_add(1); }
+  static std::uint64_t load_known(std::uint64_t* known) { return *known; }
+  static void store_known(std::uint64_t* known, std::uint64_t taken) { *known = taken; }
+  static std::uint64_t load_taken(const std::uint64_t* taken) {
+    return std::atomic_ref(*const_cast<std::uint64_t*>(taken)).load();
+  }
+  static void store(std::uint64_t* word, std::uint64_t value) { *word = value; }
+  static void publish(std::uint64_t* word, std::uint64_t value) {
+    std::atomic_ref(*word).store(value, std::memory_order_release);
+  }
+  static bool keep_waiting(std::uint64_t /*ticket*/, std::uint64_t /*taken*/) {
+    std::this_thread::yield();
+    return true;
+  }
+};
+
+class Sending {
+ public:
+  Sending(Plan plan, NetworkOptions options)
+      : plan_(std::move(plan)), wiring_(wire(plan_, find_groups(plan_))) {
+    testing_support::fake_gpu() = {};
+    const auto driver = testing_support::make_fake_driver();
+    testing_support::fake_gpu().devices = static_cast<int>(plan_.mesh.ranks());
+    std::vector<DeviceId> gpus;
+    for (std::int64_t rank = 0; rank < plan_.mesh.ranks(); ++rank) gpus.emplace_back(rank);
+    peers_.emplace(Peers::open(driver, {.gpus = gpus, .arena_bytes = 4096, .flags = 4}).value());
+    std::map<TaskId, std::int64_t> bytes;
+    for (const TaskId put : puts_of(plan_)) bytes[put] = 1000 + put.value * 48;
+    bytes_ = bytes;
+    made_ = Network::open({.plan = &plan_,
+                           .wiring = &wiring_,
+                           .peers = &*peers_,
+                           .put_bytes = std::move(bytes),
+                           .options = std::move(options),
+                           .limit = kLimit});
+  }
+
+  [[nodiscard]] const Checked<std::unique_ptr<Network>>& made() const { return *made_; }
+  [[nodiscard]] const Network& network() const { return **made_.value(); }
+
+  // Each rank's kernels, in a thread: all its puts and words, execution by execution; and what
+  // lands there is looked at, byte by byte, as soon as its word is seen.
+  void run(std::uint32_t executions) {
+    std::vector<std::jthread> threads;
+    for (std::int64_t rank = 0; rank < plan_.mesh.ranks(); ++rank) {
+      threads.emplace_back([this, rank, executions] {
+        for (std::uint32_t epoch = 1; epoch <= executions; ++epoch) {
+          for (const TaskId put : puts_of(plan_)) {
+            if (rank_of(plan_, put).value == rank) send(put, epoch);
+          }
+          for (const TaskId put : wiring_.landed[static_cast<std::size_t>(rank)]) {
+            ASSERT_TRUE(land(put, epoch)) << "put " << put.value << " of execution " << epoch;
+          }
+          meet(epoch);
+        }
+      });
+    }
+  }
+
+ private:
+  static std::uint8_t byte_of(TaskId put, std::uint32_t epoch, std::size_t at) {
+    return static_cast<std::uint8_t>(static_cast<std::size_t>(put.value) * 31 + epoch * 7 + at);
+  }
+
+  void post(RankId from, const Raise& raise, std::uint32_t epoch) {
+    device::Post post = network().post_of(static_cast<int>(from.value), raise);
+    Heads& heads = heads_of(post.ring.slots);
+    post.ring.head = &heads.head;
+    post.ring.known = &heads.known;
+    std::uint64_t words[transport::kDescriptorWords] = {};
+    std::ranges::copy(post.words, words);
+    words[0] |= std::uint64_t{epoch} << transport::kValueAt;
+    HostAccess access;
+    ASSERT_TRUE(device::enqueue(post.ring, words, access));
+  }
+
+  void send(TaskId put, std::uint32_t epoch) {
+    std::byte* const image = network().staging(put);
+    for (std::size_t at = 0; at < static_cast<std::size_t>(bytes_.at(put)); ++at) {
+      image[at] = std::byte{byte_of(put, epoch, at)};
+    }
+    for (const Raise& raise : wiring_.tasks[put.index()].raises) {
+      if (raise.is_posted) post(rank_of(plan_, put), raise, epoch);
+    }
+  }
+
+  [[nodiscard]] bool land(TaskId put, std::uint32_t epoch) const {
+    const RankId to = destination_of(plan_, plan_.tasks[put.index()]);
+    const std::int32_t word = wiring_.landings.at(put).waits.front();
+    const auto* const flag = network().word(static_cast<int>(to.value), word);
+    const auto end = steady_clock::now() + kLimit;
+    while (std::atomic_ref(*const_cast<std::uint32_t*>(flag)).load(std::memory_order_acquire) <
+           epoch) {
+      if (steady_clock::now() > end) return false;
+      std::this_thread::yield();
+    }
+    const std::byte* const image = network().landing(put);
+    for (std::size_t at = 0; at < static_cast<std::size_t>(bytes_.at(put)); ++at) {
+      if (image[at] != std::byte{byte_of(put, epoch, at)}) return false;
+    }
+    return true;
+  }
+
+  Heads& heads_of(const transport::RingSlot* slots) {
+    const std::scoped_lock lock(lock_);
+    return heads_[slots];
+  }
+
+  // The next execution begins once this is over on all ranks, as credits make sure.
+  void meet(std::uint32_t epoch) {
+    const auto ranks = static_cast<std::uint64_t>(plan_.mesh.ranks());
+    ++met_;
+    const auto end = steady_clock::now() + kLimit;
+    while (met_ < epoch * ranks && steady_clock::now() < end) std::this_thread::yield();
+  }
+
+  Plan plan_;
+  Wiring wiring_;
+  std::optional<Peers> peers_;
+  std::map<TaskId, std::int64_t> bytes_;
+  std::mutex lock_;
+  std::map<const transport::RingSlot*, Heads> heads_;
+  std::atomic<std::uint64_t> met_{0};
+  std::optional<Checked<std::unique_ptr<Network>>> made_;
+};
+
+std::vector<Plan> plans(Fence fence) {
+  return {test::by_proxy(test::push_plan(), fence),
+          test::by_proxy(test::scatter_gemm(3, 12, 8, 8, "f32", false), fence)};
+}
+
+void expect_all_arrives(const std::string& provider) {
+  for (const Fence fence : test::kAllFences) {
+    for (const Plan& plan : plans(fence)) {
+      SCOPED_TRACE(provider + " " + std::string(print(fence)) + " " + plan.program.name);
+      Sending sending(plan, {.provider = provider, .interface = provider == "shared" ? "" : "lo"});
+      if (!sending.made().ok() && sending.made().error().code == DiagCode::N001) GTEST_SKIP();
+      ASSERT_TRUE(sending.made().ok()) << render(sending.made().error());
+      constexpr std::uint32_t kExecutions = 20;
+      sending.run(kExecutions);
+      EXPECT_FALSE(sending.network().error());
+      const auto counters = sending.network().counters();
+      ASSERT_EQ(counters.size(), 1U);
+      const auto puts = static_cast<std::int64_t>(puts_of(plan).size());
+      EXPECT_EQ(counters.at(fence).puts, puts * kExecutions);
+    }
+  }
+}
+
+TEST(Network, brings_puts_before_their_words_through_shared_memory) {
+  expect_all_arrives("shared");
+}
+
+TEST(Network, brings_puts_before_their_words_over_tcp) { expect_all_arrives("tcp;ofi_rxm"); }
+
+TEST(Network, waits_as_often_as_the_fence_says) {
+  const auto drains = [](Fence fence) {
+    Sending sending(test::by_proxy(test::push_plan(), fence), {});
+    sending.run(1);
+    return sending.network().counters().at(fence).drains;
+  };
+  EXPECT_EQ(drains(Fence::Put), 8) << "one a put";
+  EXPECT_EQ(drains(Fence::Dest), 2) << "one a rank that is put to";
+  EXPECT_EQ(drains(Fence::Nic), 0);
+  EXPECT_EQ(drains(Fence::Batch), 0);
+  EXPECT_EQ(drains(Fence::Epoch), 2) << "one a rank that puts";
+  EXPECT_EQ(drains(Fence::Imm), 0);
+}
+
+TEST(Network, is_refused_with_a_provider_that_is_none) {
+  const Plan plan = test::by_proxy(test::push_plan(), Fence::Put);
+  Sending sending(plan, {.provider = "carrier_pigeon"});
+  ASSERT_FALSE(sending.made().ok());
+  const DiagCode code = sending.made().error().code;
+  EXPECT_TRUE(code == DiagCode::N002 || code == DiagCode::N001) << render(sending.made().error());
+}
+
+}  // namespace
+}  // namespace harpe::cuda

@@ -1,0 +1,82 @@
+#include "exec/cuda/executor/put_orders.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "exec/cuda/executor/nodes.h"
+#include "exec/describe.h"
+#include "tests/support/proxy_plan.h"
+#include "tests/unit/exec/plans.h"
+
+namespace harpe::cuda {
+namespace {
+
+using transport::Follows;
+
+// What may follow each put of rank 0, in the order of its lane.
+std::vector<Follows> follows_of_rank_0(const Plan& plan) {
+  std::vector<Follows> follows;
+  const auto orders = order_puts(plan);
+  for (const TaskId put : puts_of(plan)) {
+    if (rank_of(plan, put).value == 0) follows.push_back(orders.at(put).follows);
+  }
+  return follows;
+}
+
+// Four puts to one rank.
+TEST(PutOrders, share_a_signal_as_the_fence_says) {
+  const std::vector<Follows> alone(4, Follows::Nothing);
+  const std::vector<Follows> together = {Follows::Group, Follows::Group, Follows::Group,
+                                         Follows::Nothing};
+  for (const Fence fence : test::kAllFences) {
+    SCOPED_TRACE(print(fence));
+    const Plan plan = test::by_proxy(test::push_plan(), fence);
+    const bool shares = fence == Fence::Dest || fence == Fence::Batch || fence == Fence::Epoch;
+    EXPECT_EQ(follows_of_rank_0(plan), shares ? together : alone);
+    for (const auto& [put, order] : order_puts(plan)) EXPECT_EQ(order.fence, fence);
+  }
+}
+
+TEST(PutOrders, begin_a_batch_where_a_put_waits_for_others) {
+  Plan plan = test::by_proxy(test::push_plan(), Fence::Batch);
+  std::vector<TaskId> puts;
+  for (const TaskId put : puts_of(plan)) {
+    if (rank_of(plan, put).value == 0) puts.push_back(put);
+  }
+  const auto compute = std::ranges::find_if(
+      plan.tasks, [](const Task& task) { return task.kind == TaskKind::Compute; });
+  plan.syncs.push_back({.from = TaskId(compute - plan.tasks.begin()), .to = puts[2]});
+  EXPECT_EQ(follows_of_rank_0(plan),
+            (std::vector{Follows::Group, Follows::Nothing, Follows::Group, Follows::Nothing}));
+}
+
+// To two ranks each one put: an epoch's signals wait for both, a batch's for their own.
+TEST(PutOrders, end_an_epoch_behind_the_last_of_all_ranks) {
+  const Plan plan = test::scatter_gemm(3, 12, 8, 8, "f32", false);
+  for (const Fence fence : {Fence::Epoch, Fence::Dest}) {
+    Plan puts = test::by_proxy(plan, fence);
+    // Each waits for the product that it sends; here they go without.
+    std::erase_if(puts.syncs, [&](const Sync& sync) { return goes_out(puts, sync.to); });
+    const Follows first = fence == Fence::Epoch ? Follows::Epoch : Follows::Nothing;
+    EXPECT_EQ(follows_of_rank_0(puts), (std::vector{first, Follows::Nothing}));
+  }
+}
+
+TEST(PutOrders, go_with_the_next_of_their_lane_and_take_the_strictest) {
+  Plan plan = test::by_proxy(test::push_plan(), Fence::Batch);
+  const std::vector<TaskId> puts = puts_of(plan);
+  const auto is_of = [](TaskId put) {
+    return [put](const Sync& sync) { return sync.from == put; };
+  };
+  std::erase_if(plan.syncs, is_of(puts[0]));
+  Sync extra = *std::ranges::find_if(plan.syncs, is_of(puts[1]));
+  extra.fence = Fence::Put;
+  plan.syncs.push_back(extra);
+  EXPECT_EQ(order_puts(plan).at(puts[1]).fence, Fence::Put);
+  EXPECT_EQ(order_puts(plan).at(puts[0]).fence, Fence::Put);
+  EXPECT_EQ(order_puts(plan).at(puts[2]).fence, Fence::Batch);
+}
+
+}  // namespace
+}  // namespace harpe::cuda
