@@ -35,9 +35,6 @@ Checked<BenchRequest> bench_request_of(const CommandLine& line) {
   request.suite = line.words.front();
   request.parameters = {line.words.begin() + 1, line.words.end()};
   HP_TRY(request.backend, backend_request_of(line));
-  if (request.backend.backend == Backend::Cuda) {
-    request.library_folders = library_folders(line.value("libraries"));
-  }
   request.only = line.value("cases").value_or("");
   std::stringstream schedules(line.value("schedules").value_or(""));
   for (std::string name; std::getline(schedules, name, ',');) request.schedules.push_back(name);

@@ -47,14 +47,36 @@ Checked<Backend> backend_of(const CommandLine& line) {
                                     {"wanted", "cpu or cuda" + suggestion(backend, kBackends)}});
 }
 
+namespace {
+
+// On GPUs alone are there several.
+Checked<CollectiveEngine> engine_of(const CommandLine& line, Backend backend) {
+  static const std::vector<std::string> kEngines = {"auto", "nccl", "pull"};
+  const auto text = line.value("collectives");
+  if (!text) return CollectiveEngine::Auto;
+  const auto refuse = [&](const std::string& wanted) {
+    return make_diag(DiagCode::U109,
+                     {{"flag", "--collectives"}, {"text", *text}, {"wanted", wanted}});
+  };
+  if (backend != Backend::Cuda) return refuse("given with `--backend cuda`");
+  if (*text == "auto") return CollectiveEngine::Auto;
+  if (*text == "nccl") return CollectiveEngine::Nccl;
+  if (*text == "pull") return CollectiveEngine::Pull;
+  return refuse("auto, nccl or pull" + suggestion(*text, kEngines));
+}
+
+}  // namespace
+
 Checked<BackendRequest> backend_request_of(const CommandLine& line) {
   BackendRequest request;
   HP_TRY(request.backend, backend_of(line));
   request.share_gpus = line.has("share-gpus");
   request.provider = line.value("provider");
   request.interface = line.value("interface").value_or("");
+  HP_TRY(request.collectives, engine_of(line, request.backend));
   if (request.backend != Backend::Cuda) return request;
   request.nvrtc = line.value("nvrtc");
+  request.library_folders = library_folders(line.value("libraries"));
   HP_TRY(request.kernel_cache, cache_of(line.value("cache"), "--cache"));
   if (request.kernel_cache) *request.kernel_cache += "/kernels";
   return request;

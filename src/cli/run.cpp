@@ -123,6 +123,7 @@ Checked<int> show_outcome(const CommandLine& line, const FittedPlan& fitted,
   if (outcome.stats.network) {
     add_network(*outcome.stats.network, request, plan, rows, json);
   }
+  add_collectives(outcome.stats, rows, json);
   if (outcome.check) add_check(*outcome.check, rows, json);
   HP_REQUIRE_OK(show_results(line, print_title(summary) + print_rows(rows), json));
   if (request.report) {

@@ -107,8 +107,7 @@ Checked<std::optional<int>> run_by_libraries(const CommandLine& line, Session& s
   if (possible.ok()) {
     if (is_first(request.backend)) show_progress("running libraries");
     const Checked<LibraryOutcome> ran =
-        run_library(session, subject, request,
-                    ways_here(subject, request.backend, library_folders(line.value("libraries"))));
+        run_library(session, subject, request, ways_here(subject, request.backend));
     if (ran.ok()) {
       if (known) print_error(print_known(*known) + "they run, not the schedule\n");
       HP_TRY(const int status, finish(line, subject, request, *ran));

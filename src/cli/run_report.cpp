@@ -100,6 +100,23 @@ void add_network(const NetworkStats& stats, const RunRequest& request, const Pla
                .set("stalled_us", stalled * 1e6));
 }
 
+void add_collectives(const RunStats& stats, Rows& rows, Json& json) {
+  Json::Array uses;
+  for (const CollectiveUse& use : stats.collectives) {
+    const std::string operation(print(use.operation));
+    rows.emplace_back(uses.empty() ? "collectives" : "",
+                      fmt::format("{} {} by {}{}", use.count, operation, use.engine,
+                                  use.reason.empty() ? "" : ": " + use.reason));
+    uses.push_back(Json::object()
+                       .set("operation", operation)
+                       .set("engine", use.engine)
+                       .set("reason", use.reason)
+                       .set("count", use.count)
+                       .set("bytes", use.bytes));
+  }
+  if (!uses.empty()) json.set("collectives", std::move(uses));
+}
+
 void add_check(const CheckReport& report, Rows& rows, Json& json) {
   for (const Comparison& one : report.outputs) {
     rows.emplace_back("check " + one.buffer, print_comparison(one));

@@ -8,6 +8,9 @@ namespace harpe::cli {
 
 // What `harpe run` says of any run, of a plan or of libraries.
 
+// Who did collectives, and why not NCCL; nothing where there were none.
+void add_collectives(const RunStats& stats, Rows& rows, Json& json);
+
 void add_times(const RunStats& stats, Rows& rows);
 [[nodiscard]] Json times_to_json(const RunStats& stats);  // microseconds
 // What went between hosts, beside what the plan says of one execution.

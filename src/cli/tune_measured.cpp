@@ -16,8 +16,8 @@ namespace harpe::cli {
 namespace {
 
 constexpr std::int64_t kMostIterations = 10'000;
-constexpr std::array kNeedsMeasure = {"spread", "measurements", "backend",
-                                      "iters",  "nvrtc",        "libraries"};
+constexpr std::array kNeedsMeasure = {"spread", "measurements", "backend",    "iters",
+                                      "nvrtc",  "libraries",    "collectives"};
 
 std::string_view print(MeasuredAs outcome) {
   switch (outcome) {
@@ -168,7 +168,7 @@ Checked<std::optional<MeasureRequest>> measure_request_of(const CommandLine& lin
     return std::optional<MeasureRequest>();
   }
   MeasureRequest request;
-  HP_TRY(request.backend.backend, backend_of(line));
+  HP_TRY(request.backend, backend_request_of(line));
   if (const auto text = line.value("iters")) {
     HP_TRY(request.iterations, parse_count("--iters", *text, 1, kMostIterations));
   }
@@ -181,11 +181,6 @@ Checked<std::optional<MeasureRequest>> measure_request_of(const CommandLine& lin
     }
     HP_REQUIRE_OK(check_writable(*path));
   }
-  if (request.backend.backend != Backend::Cuda) return std::optional(std::move(request));
-  request.backend.nvrtc = line.value("nvrtc");
-  request.library_folders = library_folders(line.value("libraries"));
-  HP_TRY(request.backend.kernel_cache, cache_of(line.value("cache"), "--cache"));
-  if (request.backend.kernel_cache) *request.backend.kernel_cache += "/kernels";
   return std::optional(std::move(request));
 }
 

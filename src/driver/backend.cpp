@@ -18,6 +18,8 @@ Checked<std::unique_ptr<Executor>> make_on_gpus(const Plan& plan, const BackendR
                                    .kernel_cache = request.kernel_cache,
                                    .nvrtc = request.nvrtc,
                                    .cuda_folders = cuda_folders(),
+                                   .collectives = request.collectives,
+                                   .library_folders = request.library_folders,
                                    .launch = request.launch,
                                    .network = {.provider = request.provider.value_or("shared"),
                                                .interface = request.interface},

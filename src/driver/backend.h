@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "exec/executor.h"
 #include "exec/processes/launch_environment.h"
@@ -22,9 +23,11 @@ enum class Backend : std::uint8_t { Cpu, Cuda };
 
 struct BackendRequest {
   Backend backend = Backend::Cpu;
-  bool share_gpus = false;                  // ranks may share a GPU
-  std::optional<std::string> kernel_cache;  // folder of compiled kernels
-  std::optional<std::string> nvrtc;         // the compiler's library; else where it usually is
+  bool share_gpus = false;                   // ranks may share a GPU
+  std::optional<std::string> kernel_cache;   // folder of compiled kernels
+  std::optional<std::string> nvrtc;          // the compiler's library; else where it usually is
+  std::vector<std::string> library_folders;  // where to look for NCCL, cuBLASLt and cuDNN
+  CollectiveEngine collectives = CollectiveEngine::Auto;
   // This process has some of the ranks (on GPUs one), and others that run the same have the others.
   std::optional<processes::Launch> launch;
   // Of the transport between hosts or nodes; none: tcp;ofi_rxm for CPU ranks, shared for GPUs.

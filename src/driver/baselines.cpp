@@ -119,7 +119,7 @@ Checked<Baselines> Baselines::open(const BaselineRequest& request) {
                               .kernel_cache = request.backend.kernel_cache,
                               .nvrtc = request.backend.nvrtc,
                               .cuda_folders = cuda_folders(),
-                              .library_folders = request.folders}));
+                              .library_folders = request.backend.library_folders}));
   Baselines opened;
   opened.state_ = std::make_shared<State>(State{std::move(team)});
   return opened;

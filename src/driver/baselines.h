@@ -16,7 +16,6 @@ namespace harpe {
 struct BaselineRequest {
   int ranks = 1;
   BackendRequest backend;
-  std::vector<std::string> folders;  // where the libraries are, before the usual places
 };
 
 struct LibraryExecutor {

@@ -354,9 +354,7 @@ Checked<Baselines> open_baselines(const BenchRequest& request, std::int64_t rank
     return make_diag(DiagCode::G081,
                      {{"what", "CPU ranks"}, {"reason", "the libraries are for GPUs"}});
   }
-  return Baselines::open({.ranks = static_cast<int>(ranks),
-                          .backend = request.backend,
-                          .folders = request.library_folders});
+  return Baselines::open({.ranks = static_cast<int>(ranks), .backend = request.backend});
 }
 
 // The GPUs that ranks are on.

@@ -26,7 +26,6 @@ struct BenchRequest {
   std::uint64_t seed = 0;
   bool check = false;  // small cases against the reference too
   BackendRequest backend;
-  std::vector<std::string> library_folders;
 };
 
 // Bytes of the GPU where they are most.

@@ -99,7 +99,8 @@ std::string fabric_version(void* function) {
 
 const std::vector<Candidate>& candidates() {
   static const std::vector<Candidate> kAll = {
-      {library::wanted_nccl(), "bulk baselines of `harpe bench --backend cuda` do not run",
+      {library::wanted_nccl(),
+       "bulk baselines of `harpe bench --backend cuda` do not run, and ranks pull bulk collectives",
        "ncclGetVersion", nccl_version},
       {library::wanted_cublaslt(),
        "matrix products have no baseline in `harpe bench --backend cuda`", "cublasLtGetVersion",

@@ -5,14 +5,12 @@
 #include "driver/target.h"
 
 namespace harpe {
-FindWays ways_here(const Request& subject, const BackendRequest& backend,
-                   const std::vector<std::string>& folders) {
-  return [subject, backend, folders](const Program& program, std::int64_t ranks,
-                                     const TensorMap& inputs) -> Checked<std::vector<LibraryWay>> {
+FindWays ways_here(const Request& subject, const BackendRequest& backend) {
+  return [subject, backend](const Program& program, std::int64_t ranks,
+                            const TensorMap& inputs) -> Checked<std::vector<LibraryWay>> {
     HP_REQUIRE_OK(check_library_ways(subject, program));
     HP_TRY(const Baselines baselines,
-           Baselines::open(
-               {.ranks = static_cast<int>(ranks), .backend = backend, .folders = folders}));
+           Baselines::open({.ranks = static_cast<int>(ranks), .backend = backend}));
     return baselines.ways(program, subject.parameters, inputs);
   };
 }

@@ -21,10 +21,9 @@ constexpr std::string_view kLibrary = "library";
 using FindWays = std::function<Checked<std::vector<LibraryWay>>(
     const Program& program, std::int64_t ranks, const TensorMap& inputs)>;
 
-// Those of this machine's libraries, looked for in the folders first and opened when they are asked
-// for. Errors of what is returned: G081, Baselines::open's.
-[[nodiscard]] FindWays ways_here(const Request& subject, const BackendRequest& backend,
-                                 const std::vector<std::string>& folders);
+// Those of this machine's libraries, looked for in the backend's folders first and opened when they
+// are asked for. Errors of what is returned: G081, Baselines::open's.
+[[nodiscard]] FindWays ways_here(const Request& subject, const BackendRequest& backend);
 
 // Of shipped operators alone: a user's of the same name may mean something else. Errors: G081.
 [[nodiscard]] Checked<Ok> check_library_ways(const Request& subject, const Program& program);

@@ -24,7 +24,6 @@ struct MeasureRequest {
   std::uint64_t seed = 0;        // of the inputs
   BackendRequest backend;
   FindWays libraries;  // that have their turns beside the schedules; none: on GPUs ways_here
-  std::vector<std::string> library_folders;  // of these
   std::optional<std::chrono::steady_clock::time_point> deadline;
   std::function<bool()> interrupted;
   Progress progress;

@@ -90,6 +90,7 @@ void prepare_cuda_environment() {
   constexpr int kKeep = 0;
   setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", kKeep);
   setenv("CUDA_MODULE_LOADING", "EAGER", kKeep);
+  setenv("NCCL_NVLS_ENABLE", "0", kKeep);
 }
 
 Checked<std::optional<processes::Launch>> launch_of_environment() {

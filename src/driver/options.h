@@ -30,7 +30,8 @@ namespace harpe {
 [[nodiscard]] std::vector<std::string> library_folders(const std::optional<std::string>& given);
 
 // Before the driver is opened: streams of ranks that share a GPU get queues of their own, and
-// kernels are loaded whole before any waits. What the user has set stays.
+// kernels are loaded whole before any waits, and NCCL goes without multicast. What the user has set
+// stays.
 void prepare_cuda_environment();
 
 // What a launcher says that started this process as one of several; none where no launcher did, or

@@ -122,7 +122,7 @@ Checked<Measured> measure_found(Session& session, const Tuned& tuned, const Tune
   measuring.interrupted = request.search.interrupted;
   measuring.progress = request.search.progress;
   if (measuring.backend.backend == Backend::Cuda && !measuring.libraries) {
-    measuring.libraries = ways_here(request.subject, measuring.backend, measuring.library_folders);
+    measuring.libraries = ways_here(request.subject, measuring.backend);
   }
   return measure(session, tuned.program, tuned.mesh, tuned.result, measuring);
 }

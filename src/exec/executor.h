@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "exec/collective_use.h"
 #include "exec/fault.h"
 #include "ir/tensor.h"
 #include "plan/plan.h"
@@ -55,7 +56,8 @@ struct RunStats {
   std::vector<TraceEvent> trace;
   // By how much its times on one rank may be off against those on another.
   std::chrono::nanoseconds clock_uncertainty{0};
-  std::optional<NetworkStats> network;  // where ranks are on several hosts
+  std::optional<NetworkStats> network;     // where ranks are on several hosts
+  std::vector<CollectiveUse> collectives;  // on GPUs
 };
 
 struct RunOptions {

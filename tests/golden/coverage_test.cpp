@@ -134,6 +134,7 @@ const std::map<std::string, std::string> kCoveredElsewhere = {
     {"G035", "tests/unit/cuda/resources_test.cpp"},
     {"G036", "tests/unit/cuda/resources_test.cpp"},
     {"G080", "tests/unit/cuda/libraries_test.cpp"},
+    {"G082", "tests/unit/cuda/communicators_test.cpp"},
     {"F224", "tests/unit/lower/routes_test.cpp"},
     {"F302", "tests/unit/lower/refusals_test.cpp"},
     {"F306", "tests/unit/lower/routes_test.cpp"},

@@ -44,10 +44,19 @@ def skip(reason):
     sys.exit(SKIPPED)
 
 
-def count_gpus(harpe):
+def examine(harpe):
     done = subprocess.run([harpe, "doctor", "--json", "-"], capture_output=True, text=True,
                           check=True)
-    return sum(gpu["problem"] is None for gpu in json.loads(done.stdout)["gpus"])
+    return json.loads(done.stdout)
+
+
+def count_gpus(harpe):
+    return sum(gpu["problem"] is None for gpu in examine(harpe)["gpus"])
+
+
+def has_nccl(harpe):
+    return any(library["name"] == "NCCL" and library["problem"] is None
+               for library in examine(harpe)["libraries"])
 
 
 def ranks_on_gpus(options):

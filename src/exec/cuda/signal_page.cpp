@@ -40,9 +40,13 @@ Result<Ok, CudaError> SignalPage::give_up(const Stream& aside) const {
                                                CU_STREAM_WRITE_VALUE_DEFAULT));
 }
 
-std::optional<device::FaultRecord> SignalPage::fault() const {
+bool SignalPage::has_fault() const {
   auto* const state = reinterpret_cast<std::uint32_t*>(record_.host().data());
-  if (std::atomic_ref(*state).load(std::memory_order_acquire) == 0) return std::nullopt;
+  return std::atomic_ref(*state).load(std::memory_order_acquire) != 0;
+}
+
+std::optional<device::FaultRecord> SignalPage::fault() const {
+  if (!has_fault()) return std::nullopt;
   device::FaultRecord record{};
   std::memcpy(&record, record_.host().data(), sizeof(record));
   return record;

@@ -46,6 +46,8 @@ class SignalPage {
   // holds none of them.
   [[nodiscard]] Result<Ok, CudaError> give_up(const Stream& aside) const;
 
+  // Whether a wait of this rank has failed, at any time.
+  [[nodiscard]] bool has_fault() const;
   // The wait of this rank that failed. Requires, like all below: no kernel that uses the page, of
   // any rank, is under way.
   [[nodiscard]] std::optional<device::FaultRecord> fault() const;

@@ -27,6 +27,8 @@ SUBJECTS = [["gemm_rs", "m=2048", "n=2048", "k=2048", "--schedule", "push", "--m
             ["attention", "seq=4096", "heads=16", "head_dim=128", "--schedule", "ring", "--mesh",
              "cp="],
             ["ag_gemm", "m=2048", "n=2048", "k=2048", "--schedule", "bulk", "--mesh", "tp="]]
+if crew.has_nccl(OPTIONS.harpe):
+    SUBJECTS.append([*SUBJECTS[-1][:-2], "--collectives", "nccl", *SUBJECTS[-1][-2:]])
 
 
 def words(subject, iterations):

@@ -41,6 +41,11 @@ std::shared_ptr<const NcclFunctions> fake() {
     return note("receive " + at(to) + " " + std::to_string(count) + " from " +
                 std::to_string(peer));
   };
+  functions.ncclAllGather = [](const void* from, void* to, std::size_t count, int type, NcclHandle,
+                               CUstream) {
+    return note("gather " + at(from) + " " + at(to) + " " + std::to_string(count) + " type " +
+                std::to_string(type));
+  };
   functions.ncclAllReduce = [](const void* from, void* to, std::size_t count, int type,
                                int operation, NcclHandle, CUstream) {
     return note("reduce " + at(from) + " " + at(to) + " " + std::to_string(count) + " type " +
@@ -74,6 +79,18 @@ TEST_F(NcclTest, messages_have_lengths_of_their_own) {
   EXPECT_EQ(asked().calls, (std::vector<std::string>{
                                "start", "send 1000 10 type 9 to 1", "send 2000 3 type 6 to 0",
                                "receive 2000 3 from 0", "receive 1000 10 from 1", "end"}));
+}
+
+TEST_F(NcclTest, a_call_is_what_its_kind_says) {
+  const Elements part{.address = 1000, .count = 10, .type = device::Element::BF16};
+  NcclCall call{.rank = &rank_, .kind = NcclCall::Kind::AllGather, .part = part, .whole = 5000};
+  call.sends = {{1, part}};
+  ASSERT_TRUE(call.order(nullptr).ok());
+  EXPECT_EQ(asked().calls, std::vector<std::string>{"gather 1000 5000 10 type 9"});
+  asked() = {};
+  call.kind = NcclCall::Kind::Exchange;
+  ASSERT_TRUE(call.order(nullptr).ok());
+  EXPECT_EQ(asked().calls, (std::vector<std::string>{"start", "send 1000 10 type 9 to 1", "end"}));
 }
 
 TEST_F(NcclTest, a_group_is_ended_though_a_call_in_it_failed) {

@@ -12,6 +12,7 @@
 #include "exec/cuda/device/route_args.h"
 #include "exec/cuda/gemm.h"
 #include "exec/cuda/gradient.h"
+#include "exec/cuda/library/nccl.h"
 #include "exec/cuda/plain_variants.h"
 
 namespace harpe::cuda {
@@ -40,8 +41,9 @@ struct CopyLaunch {
 };
 
 // What one launch does. GemmSpec, AttentionSpec and GradientSpec are of the kernels for tensor
-// cores.
-using LaunchSpec = std::variant<PlainLaunch, CopyLaunch, GemmSpec, AttentionSpec, GradientSpec>;
+// cores; NcclCall is a rank's part of a collective.
+using LaunchSpec =
+    std::variant<PlainLaunch, CopyLaunch, GemmSpec, AttentionSpec, GradientSpec, library::NcclCall>;
 
 // What the choice of launches depends on, besides the action.
 struct LaunchChoice {

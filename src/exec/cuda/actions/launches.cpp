@@ -1,5 +1,7 @@
 #include "exec/cuda/actions/launches.h"
 
+#include <algorithm>
+
 #include "exec/cuda/actions/loop_nests.h"
 
 namespace harpe::cuda {
@@ -16,6 +18,17 @@ CUresult enqueue_copy(const DriverApi& driver, const CopyLaunch& copy, CUstream 
   rows.WidthInBytes = static_cast<std::size_t>(copy.bytes);
   rows.Height = static_cast<std::size_t>(copy.rows);
   return driver.cuMemcpy2DAsync(&rows, stream);
+}
+
+// A refusal of NCCL's as what the stream came to.
+Result<Ok, CudaError> enqueue_call(const library::NcclCall& call, CUstream stream) {
+  const Checked<Ok> ordered = call.order(stream);
+  if (ordered.ok()) return Ok{};
+  return CudaError{.call = "ncclGroupEnd",
+                   .status = CUDA_ERROR_UNKNOWN,
+                   .name = "NCCL",
+                   .reason = render_message(ordered.error()),
+                   .where = {}};
 }
 
 }  // namespace
@@ -39,6 +52,7 @@ Checked<Launches::Run> Launches::prepare(KernelLibrary& library, const LaunchSpe
     return Run{std::move(run)};
   }
   if (const auto* copy = std::get_if<CopyLaunch>(&spec)) return Run{*copy};
+  if (const auto* call = std::get_if<library::NcclCall>(&spec)) return Run{*call};
   if (const auto* product = std::get_if<GemmSpec>(&spec)) {
     const GemmChoice choice = choose_gemm(*product, multiprocessors);
     HP_TRY(PreparedGemm gemm, PreparedGemm::make(library, *product, choice, multiprocessors));
@@ -52,6 +66,11 @@ Checked<Launches::Run> Launches::prepare(KernelLibrary& library, const LaunchSpe
   HP_TRY(PreparedAttention attention,
          PreparedAttention::make(library, heads, choose_attention(heads), multiprocessors));
   return Run{std::make_unique<PreparedAttention>(std::move(attention))};
+}
+
+bool Launches::meets_others() const {
+  return std::ranges::any_of(
+      runs_, [](const Run& run) { return std::holds_alternative<library::NcclCall>(run); });
 }
 
 Checked<Ok> Launches::add(KernelLibrary& library, const LaunchSpec& spec, int multiprocessors) {
@@ -78,6 +97,7 @@ Result<Ok, CudaError> Launches::enqueue(const Run& run, CUstream stream) const {
   if (const auto* gradient = std::get_if<std::unique_ptr<PreparedGradient>>(&run)) {
     return (*gradient)->launch(stream);
   }
+  if (const auto* call = std::get_if<library::NcclCall>(&run)) return enqueue_call(*call, stream);
   const auto& copy = std::get<CopyLaunch>(run);
   if (copy.rows > 1) {
     return cuda_call(*driver_, "cuMemcpy2DAsync", enqueue_copy(*driver_, copy, stream));

@@ -27,6 +27,8 @@ class Launches {
   [[nodiscard]] Result<Ok, CudaError> enqueue(CUstream stream) const;
 
   [[nodiscard]] std::size_t size() const { return runs_.size(); }
+  // Whether other ranks must order theirs too.
+  [[nodiscard]] bool meets_others() const;
 
  private:
   struct PlainRun {
@@ -36,7 +38,8 @@ class Launches {
     std::unique_ptr<DeviceMemory> table;  // where the arguments point at one
   };
   using Run = std::variant<PlainRun, CopyLaunch, std::unique_ptr<PreparedGemm>,
-                           std::unique_ptr<PreparedAttention>, std::unique_ptr<PreparedGradient>>;
+                           std::unique_ptr<PreparedAttention>, std::unique_ptr<PreparedGradient>,
+                           library::NcclCall>;
 
   [[nodiscard]] Checked<Run> prepare(KernelLibrary& library, const LaunchSpec& spec,
                                      int multiprocessors) const;

@@ -1,5 +1,7 @@
 #include "exec/cuda/executor/checks.h"
 
+#include <set>
+
 #include "exec/cuda/executor/nodes.h"
 
 namespace harpe::cuda {
@@ -47,6 +49,11 @@ Checked<std::vector<DeviceId>> gpus_of(const DriverApi& driver, std::int64_t ran
   std::vector<DeviceId> ids;
   for (std::int64_t rank = 0; rank < ranks; ++rank) ids.emplace_back(rank % gpus);
   return ids;
+}
+
+bool share_gpus(const std::vector<DeviceId>& gpus, const CudaOptions& options) {
+  if (options.launch) return options.share_gpus;
+  return std::set(gpus.begin(), gpus.end()).size() < gpus.size();
 }
 
 }  // namespace harpe::cuda

@@ -13,6 +13,7 @@
 #include "exec/cuda/executor/rank_reports.h"
 #include "exec/cuda/executor/rank_run.h"
 #include "exec/cuda/executor/timeline.h"
+#include "exec/cuda/executor/together.h"
 #include "plan/text.h"
 #include "support/check.h"
 #include "support/hash.h"
@@ -27,6 +28,9 @@ using cuda::RankReport;
 using cuda::RankRun;
 using processes::agreed;
 using processes::ProcessGroup;
+
+// Large graphs take their time; NCCL's ranks wait for each other meanwhile.
+constexpr std::chrono::minutes kToMeet{5};
 
 // Of these executions the last counts.
 constexpr std::int64_t kTraced = 4;
@@ -111,20 +115,17 @@ class CudaExecutor final : public Executor {
       const Checked<Ok> is_idle = group_->wait_for_all();
       if (!is_idle.ok()) return not_ready(group_->rank(), is_idle.error());
     }
-    std::optional<Diag> failure;
-    std::size_t at = 0;
-    for (; at < programs_.size(); ++at) {
-      const Checked<Ok> is_ready = ready(programs_[at], iterations, runs[at]);
-      if (is_ready.ok()) continue;
-      failure = is_ready.error();
-      break;
-    }
+    std::optional<cuda::FirstFailure> failure = cuda::run_together(
+        programs_.size(), kToMeet,
+        [&](std::size_t at) { return ready(programs_[at], iterations, runs[at]); },
+        [&] { prepared_->communicators.abort(); });
     if (group_) {
-      const Checked<Ok> is_agreed = group_->agree(failure);
-      if (!is_agreed.ok()) failure = is_agreed.error();
+      const auto own = failure ? std::optional(failure->why) : std::nullopt;
+      const Checked<Ok> is_agreed = group_->agree(own);
+      if (!is_agreed.ok()) failure = {.which = 0, .why = is_agreed.error()};
     }
     if (!failure) return std::nullopt;
-    return not_ready(programs_[std::min(at, programs_.size() - 1)].rank(), *failure);
+    return not_ready(programs_[failure->which].rank(), failure->why);
   }
 
   // Replays on all ranks at once; empty where all went well.
@@ -139,9 +140,11 @@ class CudaExecutor final : public Executor {
     const auto stop = [&] {
       if (is_stopped.exchange(true)) return;
       for (const RankProgram& program : programs_) static_cast<void>(program.give_up());
+      prepared_->communicators.abort();
     };
     const std::jthread watch = group_ ? group_->watch(stop) : std::jthread();
     const std::jthread network = watch_network(stop);
+    const std::jthread waits = watch_waits();
     std::vector<std::jthread> threads;
     for (std::size_t i = 0; i < programs_.size(); ++i) {
       threads.emplace_back([&, i] {
@@ -159,6 +162,21 @@ class CudaExecutor final : public Executor {
     return std::jthread([network, stop = std::move(stop), kLook](const std::stop_token& end) {
       while (!end.stop_requested() && !network->error()) std::this_thread::sleep_for(kLook);
       if (!end.stop_requested()) stop();
+    });
+  }
+
+  // NCCL's kernels wait without a limit: once a wait of ours has failed here, they are ended.
+  [[nodiscard]] std::jthread watch_waits() {
+    constexpr std::chrono::milliseconds kLook{5};
+    if (prepared_->communicators.empty()) return {};
+    return std::jthread([this, kLook](const std::stop_token& end) {
+      while (!end.stop_requested()) {
+        std::this_thread::sleep_for(kLook);
+        const bool has_failed = std::ranges::any_of(programs_, [&](const RankProgram& program) {
+          return prepared_->peers.page(program.rank()).has_fault();
+        });
+        if (has_failed) prepared_->communicators.abort();
+      }
     });
   }
 
@@ -312,6 +330,7 @@ class CudaExecutor final : public Executor {
       HP_TRY(stats.iterations, group_->longest_of(std::move(stats.iterations)));
     }
     stats.peak_bytes = arena_bytes(plan());
+    stats.collectives = prepared_->uses;
     for (const Task& task : plan().tasks) {
       const bool moves = task.kind == TaskKind::Copy || task.kind == TaskKind::Collective;
       if (moves) stats.bytes_moved += task.bytes;
@@ -363,6 +382,21 @@ Checked<cuda::Peers> peers_of(const Tools& tools, std::optional<ProcessGroup>& g
                            {.gpus = tools.gpus, .arena_bytes = bytes, .flags = words});
 }
 
+// Where NCCL does collectives, before there are inputs: they are written to.
+Checked<Ok> warm_up(Prepared& prepared, const std::vector<RankProgram>& programs) {
+  if (prepared.communicators.empty()) return Ok{};
+  const auto failure = cuda::run_together(
+      programs.size(), kToMeet,
+      [&](std::size_t at) -> Checked<Ok> {
+        const Result<Ok, CudaError> current = programs[at].device().make_current();
+        if (!current.ok()) return to_diag(current.error());
+        return programs[at].warm_up();
+      },
+      [&] { prepared.communicators.abort(); });
+  if (failure) return failure->why;
+  return Ok{};
+}
+
 }  // namespace
 
 Checked<std::unique_ptr<Executor>> make_cuda_executor(const Plan& plan,
@@ -379,27 +413,40 @@ Checked<std::unique_ptr<Executor>> make_cuda_executor(const Plan& plan,
   HP_TRY(const Tools tools, agreed(group, open_tools(plan, options)));
   cuda::Groups groups = cuda::find_groups(plan);
   cuda::Wiring wiring = cuda::wire(plan, groups);
-  const cuda::Numbers numbers = cuda::numbers_of(plan, blocks);
+  const bool shares_gpus = cuda::share_gpus(tools.gpus, options);
+  Plan own = plan;
+  cuda::CollectiveChoice collectives =
+      cuda::choose_collectives(own, blocks,
+                               {.engine = options.collectives,
+                                .shares_gpus = shares_gpus,
+                                .waits_inside = !groups.members.empty()});
+  const cuda::Numbers numbers = cuda::numbers_of(own, blocks);
   HP_TRY(cuda::Peers peers,
          agreed(group, peers_of(tools, group, numbers.offset + numbers.bytes, most_words(wiring))));
-  actions::Occupancy occupancy(plan, blocks, cuda::places_of(peers, numbers));
-  auto prepared = std::make_unique<Prepared>(Prepared{.plan = plan,
-                                                      .blocks = std::move(blocks),
-                                                      .groups = std::move(groups),
-                                                      .wiring = std::move(wiring),
-                                                      .peers = std::move(peers),
-                                                      .network = nullptr,
-                                                      .libraries = {},
-                                                      .of_rank = {},
-                                                      .bases = {},
-                                                      .numbers = numbers,
-                                                      .occupancy = std::move(occupancy),
-                                                      .no_scratch = {},
-                                                      .pieces = {}});
+  actions::Occupancy occupancy(own, blocks, cuda::places_of(peers, numbers));
+  std::unique_ptr<Prepared> prepared(new Prepared{.plan = std::move(own),
+                                                  .blocks = std::move(blocks),
+                                                  .groups = std::move(groups),
+                                                  .wiring = std::move(wiring),
+                                                  .peers = std::move(peers),
+                                                  .network = nullptr,
+                                                  .libraries = {},
+                                                  .of_rank = {},
+                                                  .bases = {},
+                                                  .numbers = numbers,
+                                                  .occupancy = std::move(occupancy),
+                                                  .no_scratch = {},
+                                                  .pieces = {},
+                                                  .shares_gpus = shares_gpus,
+                                                  .collectives = std::move(collectives),
+                                                  .communicators = {},
+                                                  .uses = {}});
   cuda::add_libraries(*prepared, tools.compiler, options);
   transport::Exchange* const others = group ? &group->exchange() : nullptr;
   HP_REQUIRE_OK(agreed(group, cuda::open_network(*prepared, others, options)));
+  HP_REQUIRE_OK(agreed(group, cuda::connect_collectives(*prepared, group, options)));
   HP_TRY(std::vector<RankProgram> programs, agreed(group, cuda::make_programs(*prepared, options)));
+  HP_REQUIRE_OK(agreed(group, warm_up(*prepared, programs)));
   return std::unique_ptr<Executor>(std::make_unique<CudaExecutor>(
       std::move(prepared), std::move(programs), std::move(group), options.wait_limit));
 }

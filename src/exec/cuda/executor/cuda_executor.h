@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "exec/collective_use.h"
 #include "exec/cuda/executor/network_options.h"
 #include "exec/executor.h"
 #include "exec/processes/launch_environment.h"
@@ -25,6 +26,8 @@ struct CudaOptions {
   std::optional<std::string> kernel_cache = std::nullopt;  // a folder; none: compile anew
   std::optional<std::string> nvrtc = std::nullopt;         // the compiler's library
   std::vector<std::string> cuda_folders = {};              // else where to look for it
+  CollectiveEngine collectives = CollectiveEngine::Auto;
+  std::vector<std::string> library_folders = {};  // where to look for NCCL
   // This process is one of several that call this with the same plan, and has one of its ranks.
   std::optional<processes::Launch> launch = std::nullopt;
   // Of plans that put by proxy: how their nodes are joined.
@@ -52,8 +55,8 @@ struct CudaOptions {
 // Requires: a verified plan. It is copied.
 // Errors: G002, G003, G005 to G007 no driver, compiler or fit GPU; G070 too few GPUs; G071 no
 // peers; G072, G074, G075 what does not run on GPUs; G073 memory; N010 to N017 other processes;
-// G090, G091 what does not cross nodes; N0xx the transport; X0xx what no executor computes; X010
-// tasks; F1xx of Blocks::make.
+// G080, G082 NCCL; G090, G091 what does not cross nodes; N0xx the transport; X0xx what no executor
+// computes; X010 tasks; F1xx of Blocks::make.
 [[nodiscard]] Checked<std::unique_ptr<Executor>> make_cuda_executor(const Plan& plan,
                                                                     const CudaOptions& options);
 

@@ -32,14 +32,15 @@ void begin_behind_own(std::vector<actions::Action>& moves, const Prepared& prepa
   std::ranges::stable_sort(moves, {}, distance);
 }
 
-Checked<TaskSpecs> plan_all(const LaunchChoice& choice, std::vector<actions::Action> actions) {
-  TaskSpecs specs;
+// Appends what actions become.
+Checked<Ok> add_all(const LaunchChoice& choice, std::vector<actions::Action> actions,
+                    TaskSpecs& specs) {
   for (const actions::Action& action : actions) {
     HP_TRY(const std::vector<LaunchSpec> launches, plan_launches(choice, action));
     specs.launches.insert(specs.launches.end(), launches.begin(), launches.end());
   }
-  specs.actions = std::move(actions);
-  return specs;
+  std::ranges::move(actions, std::back_inserter(specs.actions));
+  return Ok{};
 }
 
 LaunchChoice choice_of(const Prepared& prepared, const Task& task, const Device& device) {
@@ -52,13 +53,9 @@ LaunchChoice choice_of(const Prepared& prepared, const Task& task, const Device&
           .multiprocessors = device.facts().multiprocessors};
 }
 
-// What a task becomes on its rank's GPU; a put its packing.
-Checked<TaskSpecs> specs_of(Prepared& prepared, TaskId id) {
-  const Task& task = prepared.plan.tasks[id.index()];
-  const auto rank = prepared.plan.lanes[task.lane.index()].rank;
+// Appends what a task that runs on the rank becomes there.
+Checked<Ok> add_specs(Prepared& prepared, const Task& task, RankId rank, TaskSpecs& specs) {
   const Device& device = prepared.of_rank[rank.index()]->device();
-  const LaunchChoice choice = choice_of(prepared, task, device);
-  if (goes_out(prepared.plan, id)) return plan_all(choice, packing_of(prepared, id));
   std::optional<Diag> failed;
   const actions::Scratch scratch{
       .reserve =
@@ -77,7 +74,41 @@ Checked<TaskSpecs> specs_of(Prepared& prepared, TaskId id) {
   if (task.kind == TaskKind::Collective && task.collective != CollectiveOp::ReduceScatter) {
     begin_behind_own(work.actions, prepared, rank);
   }
-  return plan_all(choice, std::move(work.actions));
+  return add_all(choice_of(prepared, task, device), std::move(work.actions), specs);
+}
+
+// The rank's part of a collective that NCCL does.
+Checked<TaskSpecs> specs_of(Prepared& prepared, const Traffic& traffic, RankId rank) {
+  const Team& team = prepared.collectives.teams[traffic.team];
+  const auto member = static_cast<std::size_t>(std::ranges::find(team, rank) - team.begin());
+  const bool sums = !traffic.sums.empty();
+  TaskSpecs specs;
+  for (std::size_t i = 0; sums && i < traffic.sums[member].rounds.size(); ++i) {
+    HP_REQUIRE_OK(add_specs(prepared, traffic.sums[member].rounds[i], rank, specs));
+  }
+  specs.launches.emplace_back(call_of(traffic, prepared.communicators.end(traffic.team, rank),
+                                      member, prepared.peers.arena(static_cast<int>(rank.value))));
+  if (sums) HP_REQUIRE_OK(add_specs(prepared, traffic.sums[member].fold, rank, specs));
+  specs.actions.clear();  // nobody else's work is joined with it
+  return specs;
+}
+
+// What a task becomes on its rank's GPU; a put its packing.
+Checked<TaskSpecs> specs_of(Prepared& prepared, TaskId id) {
+  const Task& task = prepared.plan.tasks[id.index()];
+  const auto rank = prepared.plan.lanes[task.lane.index()].rank;
+  const auto traffic = prepared.collectives.by_nccl.find(task.group);
+  if (traffic != prepared.collectives.by_nccl.end()) {
+    return specs_of(prepared, traffic->second, rank);
+  }
+  TaskSpecs specs;
+  if (goes_out(prepared.plan, id)) {
+    const Device& device = prepared.of_rank[rank.index()]->device();
+    HP_REQUIRE_OK(add_all(choice_of(prepared, task, device), packing_of(prepared, id), specs));
+  } else {
+    HP_REQUIRE_OK(add_specs(prepared, task, rank, specs));
+  }
+  return specs;
 }
 
 SignalSource signals_of(const Prepared& prepared, int rank, const CudaOptions& options) {
@@ -89,8 +120,7 @@ SignalSource signals_of(const Prepared& prepared, int rank, const CudaOptions& o
   }
   source.arena = prepared.peers.arena(rank);
   source.multiprocessors = prepared.peers.device(rank).facts().multiprocessors;
-  source.is_alone =
-      options.launch ? !options.share_gpus : prepared.libraries.size() == prepared.of_rank.size();
+  source.is_alone = !prepared.shares_gpus;
   source.target = [&prepared, &options](TaskId task, const Raise& raise) {
     std::optional<device::RaiseTarget> target;
     if (options.drop_signal_of == task) return target;
@@ -147,7 +177,8 @@ Checked<Unit> make_landing(const Prepared& prepared, KernelLibrary& library, Tas
                            bool is_traced) {
   const LaunchChoice choice =
       choice_of(prepared, prepared.plan.tasks[put.index()], library.device());
-  HP_TRY(const TaskSpecs specs, plan_all(choice, landing_of(prepared, put)));
+  TaskSpecs specs;
+  HP_REQUIRE_OK(add_all(choice, landing_of(prepared, put), specs));
   const UnitSpec spec{.tasks = {put}, .launches = specs.launches};
   Unit unit{.tasks = {put}, .work = {}, .lands = true};
   HP_TRY(unit.work, launches_of(library, spec));
@@ -206,7 +237,49 @@ Checked<RankProgram> make_program(const Prepared& prepared, int rank,
                                   .delay_seed = options.delay_seed});
 }
 
+// What NCCL is called; "" where it is not to be had, and pulls do.
+Checked<std::string> connect_nccl(Prepared& prepared, std::optional<processes::ProcessGroup>& group,
+                                  const CudaOptions& options) {
+  const Checked<library::Nccl> nccl = library::Nccl::open(
+      {.file = "", .folders = options.library_folders, .toolkits = options.cuda_folders});
+  const auto missing = nccl.ok() ? std::nullopt : std::optional(nccl.error());
+  Checked<Ok> is_there = Ok{};
+  if (group) {
+    is_there = group->agree(missing);
+  } else if (missing) {
+    is_there = *missing;
+  }
+  if (!is_there.ok()) {
+    const bool may_pull = options.collectives == CollectiveEngine::Auto;
+    if (!may_pull || is_there.error().code == DiagCode::N010) return is_there.error();
+    prepared.collectives.refuse_all(render_message(is_there.error()));
+    return std::string();
+  }
+  std::vector<const Device*> devices;
+  for (int rank = 0; rank < prepared.peers.ranks(); ++rank) {
+    devices.push_back(prepared.peers.is_own(rank) ? &prepared.peers.device(rank) : nullptr);
+  }
+  HP_REQUIRE_OK(prepared.communicators.connect(*nccl, prepared.collectives.teams, devices,
+                                               group ? &group->exchange() : nullptr));
+  return "NCCL " + nccl->version();
+}
+
 }  // namespace
+
+Checked<Ok> connect_collectives(Prepared& prepared, std::optional<processes::ProcessGroup>& group,
+                                const CudaOptions& options) {
+  std::string name;
+  if (!prepared.collectives.by_nccl.empty()) {
+    HP_TRY(name, connect_nccl(prepared, group, options));
+  }
+  for (std::size_t i = 0; i < prepared.plan.tasks.size(); ++i) {
+    if (prepared.collectives.by_nccl.contains(prepared.plan.tasks[i].group)) {
+      end_by_itself(prepared.wiring.tasks[i]);
+    }
+  }
+  prepared.uses = uses_of(prepared.plan, prepared.collectives, name);
+  return Ok{};
+}
 
 void add_libraries(Prepared& prepared, const Nvrtc& compiler, const CudaOptions& options) {
   std::map<std::int64_t, KernelLibrary*> known;

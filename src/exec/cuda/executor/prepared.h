@@ -4,11 +4,13 @@
 #include <vector>
 
 #include "exec/actions/prepare.h"
+#include "exec/cuda/executor/collectives.h"
 #include "exec/cuda/executor/cuda_executor.h"
 #include "exec/cuda/executor/homes.h"
 #include "exec/cuda/executor/network.h"
 #include "exec/cuda/executor/rank_program.h"
 #include "exec/cuda/nvrtc.h"
+#include "exec/processes/process_group.h"
 #include "ir/blocks.h"
 
 namespace harpe::cuda {
@@ -34,6 +36,10 @@ struct Prepared {
   actions::Occupancy occupancy;
   actions::Scratch no_scratch;
   std::vector<DeviceMemory> pieces;  // of scratch
+  bool shares_gpus = false;          // ranks do
+  CollectiveChoice collectives;
+  Communicators communicators;      // of these
+  std::vector<CollectiveUse> uses;  // of these
 
   [[nodiscard]] actions::Setting setting(const actions::Scratch& scratch) const {
     return {
@@ -55,8 +61,15 @@ void add_libraries(Prepared& prepared, const Nvrtc& compiler, const CudaOptions&
 [[nodiscard]] Checked<Ok> open_network(Prepared& prepared, transport::Exchange* exchange,
                                        const CudaOptions& options);
 
-// Of the ranks of this process. Requires: libraries, a network where there are puts, and `prepared`
-// outlives them. Errors: those of preparing tasks and launches; G005.
+// Connects the ranks whose collectives NCCL does; pulls do them where it is not to be had, unless
+// it was asked for. Requires: libraries. Errors: G002, G003 where NCCL was asked for; N010, N017,
+// G080, G082.
+[[nodiscard]] Checked<Ok> connect_collectives(Prepared& prepared,
+                                              std::optional<processes::ProcessGroup>& group,
+                                              const CudaOptions& options);
+
+// Of the ranks of this process. Requires: libraries, a network where there are puts, connected
+// collectives, and `prepared` outlives them. Errors: those of preparing tasks and launches; G005.
 [[nodiscard]] Checked<std::vector<RankProgram>> make_programs(Prepared& prepared,
                                                               const CudaOptions& options);
 

@@ -57,6 +57,18 @@ Checked<RankProgram> RankProgram::make(int rank, Parts parts) {
   return program;
 }
 
+Checked<Ok> RankProgram::warm_up() const {
+  const auto order_first = [&]() -> Result<Ok, CudaError> {
+    for (const Unit& unit : parts_.units) {
+      if (unit.work.meets_others()) HP_REQUIRE_OK(unit.work.enqueue(origin().handle()));
+    }
+    return origin().synchronize();
+  };
+  const Result<Ok, CudaError> done = order_first();
+  if (!done.ok()) return to_diag(done.error());
+  return Ok{};
+}
+
 Checked<Ok> RankProgram::capture(std::chrono::nanoseconds limit) {
   HP_TRY(graph_, capture_pass({.limit = limit}));
   if (!parts_.trace) return Ok{};

@@ -53,6 +53,9 @@ class RankProgram {
   // Errors: G005.
   [[nodiscard]] static Checked<RankProgram> make(int rank, Parts parts);
 
+  // Has libraries make the connections that they make at their first calls, which a capture must
+  // not see. Requires: the GPU is current; what tasks write may be overwritten. Errors: G005.
+  [[nodiscard]] Checked<Ok> warm_up() const;
   // Prepares replays whose waits take at most `limit`; with a trace also those that leave their
   // times there, which take longer. Errors: G005.
   [[nodiscard]] Checked<Ok> capture(std::chrono::nanoseconds limit);

@@ -425,6 +425,11 @@ const TaskWiring& Wiring::on(const Plan& plan, RankId rank, TaskId task) const {
   return rank_of(plan, task) == rank ? tasks[task.index()] : landings.at(task);
 }
 
+void end_by_itself(TaskWiring& collective) {
+  collective.departures.clear();
+  collective.pulled.reset();
+}
+
 Wiring wire(const Plan& plan, const Groups& groups) { return Wirer(plan, groups).wire(); }
 
 }  // namespace harpe::cuda

@@ -80,6 +80,9 @@ struct Wiring {
 // Whether the task waits for nothing that comes later than the beginnings of executions.
 [[nodiscard]] bool waits_for_entries(const Plan& plan, const Wiring& wiring, TaskId task);
 
+// Of a collective that is over on a rank only when nobody needs that rank's part any more.
+void end_by_itself(TaskWiring& collective);
+
 // Requires: a verified plan that check_nodes accepts, and its groups.
 [[nodiscard]] Wiring wire(const Plan& plan, const Groups& groups);
 

@@ -57,10 +57,16 @@ Checked<Ok> nccl_call(const NcclFunctions& functions, std::string_view call, int
 }
 
 NcclRank::NcclRank(NcclRank&& other) noexcept
-    : functions_(std::move(other.functions_)), handle_(std::exchange(other.handle_, nullptr)) {}
+    : functions_(std::move(other.functions_)),
+      handle_(std::exchange(other.handle_, nullptr)),
+      is_aborted_(other.is_aborted_.load()) {}
 
 NcclRank::~NcclRank() {
-  if (handle_ != nullptr) functions_->ncclCommDestroy(handle_);
+  if (handle_ != nullptr && !is_aborted_) functions_->ncclCommDestroy(handle_);
+}
+
+void NcclRank::abort() {
+  if (!is_aborted_.exchange(true)) functions_->ncclCommAbort(handle_);
 }
 
 Checked<Ok> NcclRank::all_gather(const Elements& from, cuda::DeviceAddress to,
@@ -124,16 +130,18 @@ Checked<Ok> NcclRank::group(const std::function<Checked<Ok>()>& calls) const {
   return called.ok() ? ended : called;
 }
 
+Checked<Ok> NcclCall::order(CUstream stream) const {
+  if (kind == Kind::AllGather) return rank->all_gather(part, whole, stream);
+  return rank->exchange(sends, receives, stream);
+}
+
 Checked<Nccl> Nccl::open(const Search& search) {
   HP_TRY(const cuda::Library library, open_library(wanted_nccl(), search));
   HP_TRY(const NcclFunctions functions, find_functions(library));
   int number = 0;
   HP_REQUIRE_OK(nccl_call(functions, "ncclGetVersion", functions.ncclGetVersion(&number)));
-  Nccl opened;
-  opened.functions_ = std::make_shared<const NcclFunctions>(functions);
-  opened.version_ = version_text(number);
-  opened.path_ = library.path();
-  return opened;
+  return Nccl(std::make_shared<const NcclFunctions>(functions), version_text(number),
+              library.path());
 }
 
 Checked<std::vector<NcclRank>> Nccl::connect(int ranks) const {
@@ -146,6 +154,19 @@ Checked<std::vector<NcclRank>> Nccl::connect(int ranks) const {
   all.reserve(handles.size());
   for (NcclHandle const handle : handles) all.emplace_back(functions_, handle);
   return all;
+}
+
+Checked<NcclId> Nccl::make_id() const {
+  NcclId id;
+  HP_REQUIRE_OK(nccl_call(*functions_, "ncclGetUniqueId", functions_->ncclGetUniqueId(&id)));
+  return id;
+}
+
+Checked<NcclRank> Nccl::join(const NcclId& id, int rank, int ranks) const {
+  NcclHandle handle = nullptr;
+  HP_REQUIRE_OK(nccl_call(*functions_, "ncclCommInitRank",
+                          functions_->ncclCommInitRank(&handle, ranks, id, rank)));
+  return NcclRank(functions_, handle);
 }
 
 }  // namespace harpe::library

@@ -2,6 +2,8 @@
 
 #include <cuda.h>
 
+#include <array>
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -15,6 +17,11 @@
 namespace harpe::library {
 
 using NcclHandle = struct ncclComm*;
+
+// What ranks in several processes have in common before they are one communicator's (ncclUniqueId).
+struct NcclId {
+  std::array<char, 128> bytes{};
+};
 
 // NCCL's functions. Their enumerations are handed over as the int that they are in C.
 struct NcclFunctions {
@@ -70,6 +77,10 @@ class NcclRank {
   // What `calls` asks of this rank, as one operation.
   [[nodiscard]] Checked<Ok> group(const std::function<Checked<Ok>()>& calls) const;
 
+  // Whatever runs on it, or will in graphs that hold it, ends without its peers; for any thread,
+  // once, in place of the end that the destructor makes. Returns when those graphs are gone.
+  void abort();
+
  private:
   [[nodiscard]] Checked<Ok> call(std::string_view name, int status) const {
     return nccl_call(*functions_, name, status);
@@ -77,6 +88,22 @@ class NcclRank {
 
   std::shared_ptr<const NcclFunctions> functions_;
   NcclHandle handle_ = nullptr;
+  std::atomic<bool> is_aborted_ = false;
+};
+
+// A rank's part of one operation.
+struct NcclCall {
+  enum class Kind : std::uint8_t { AllGather, Exchange };
+
+  const NcclRank* rank = nullptr;
+  Kind kind = Kind::Exchange;
+  Elements part;                  // of AllGather, like the next: what this rank gives to all
+  cuda::DeviceAddress whole = 0;  // and where all ranks' parts go
+  std::vector<Message> sends{};   // of Exchange
+  std::vector<Message> receives{};
+
+  // Errors: G080.
+  [[nodiscard]] Checked<Ok> order(CUstream stream) const;
 };
 
 class Nccl {
@@ -84,8 +111,16 @@ class Nccl {
   // Errors: G002, G003, G080.
   [[nodiscard]] static Checked<Nccl> open(const Search& search);
 
+  // With the functions of something that stands for it.
+  Nccl(std::shared_ptr<const NcclFunctions> functions, std::string version, std::string path)
+      : functions_(std::move(functions)), version_(std::move(version)), path_(std::move(path)) {}
+
   // A communicator of the first GPUs, one rank each. Changes which GPU is current. Errors: G080.
   [[nodiscard]] Checked<std::vector<NcclRank>> connect(int ranks) const;
+  // The same of ranks that each call for themselves, in threads or processes of their own, with one
+  // id; the rank's GPU is current. Returns once all have come. Errors: G080.
+  [[nodiscard]] Checked<NcclId> make_id() const;
+  [[nodiscard]] Checked<NcclRank> join(const NcclId& id, int rank, int ranks) const;
 
   [[nodiscard]] const std::string& version() const { return version_; }  // "2.28.9"
   [[nodiscard]] const std::string& path() const { return path_; }

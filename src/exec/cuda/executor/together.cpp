@@ -1,0 +1,40 @@
+#include "exec/cuda/executor/together.h"
+
+#include <condition_variable>
+#include <mutex>
+#include <thread>
+#include <utility>
+#include <vector>
+
+namespace harpe::cuda {
+
+std::optional<FirstFailure> run_together(std::size_t count, std::chrono::milliseconds limit,
+                                         const std::function<Checked<Ok>(std::size_t)>& body,
+                                         const std::function<void()>& give_up) {
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::size_t over = 0;
+  std::optional<FirstFailure> failure;
+  std::vector<std::jthread> threads;
+  for (std::size_t i = 0; i < count; ++i) {
+    threads.emplace_back([&, i] {
+      const Checked<Ok> done = body(i);
+      const std::lock_guard lock(mutex);
+      ++over;
+      if (!done.ok() && !failure) failure = FirstFailure{.which = i, .why = done.error()};
+      changed.notify_one();
+    });
+  }
+  {
+    std::unique_lock lock(mutex);
+    changed.wait_for(lock, limit, [&] { return over == count || failure; });
+    if (over < count) {
+      lock.unlock();
+      give_up();
+    }
+  }
+  threads.clear();
+  return failure;
+}
+
+}  // namespace harpe::cuda
