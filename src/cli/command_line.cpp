@@ -44,7 +44,9 @@ constexpr std::array kVerbs = {
          "  harpe machines\n  harpe machines h200x8 > mine.machine"},
     Verb{"profile", "", "measure this computer as a machine for simulate and tune",
          "  harpe profile -o here.machine\n  harpe profile --ranks 8 -o eight.machine\n"
-         "  harpe profile --backend cuda -o gpus.machine"},
+         "  harpe profile --backend cuda -o gpus.machine\n"
+         "  harpe profile --transport --launch 2 --interface lo -o wire.machine\n"
+         "  harpe profile --transport --meet 10.0.0.1:29500 --rank 0"},
     Verb{"validate", "", "compare predicted times with measured ones",
          "  harpe validate --measured measured/ --machine h200x8"},
     Verb{"tune", "OP|FILE.op [P=V ...]", "search for the best schedules on a machine, and say why",

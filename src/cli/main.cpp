@@ -21,6 +21,7 @@ Checked<int> dispatch(const CommandLine& line, Session& session) {
   if (line.verb == "cache") return use_cache(line);
   if (line.verb == "kernels") return list_kernels(line);
   if (line.verb == "machines") return list_machines(line);
+  if (line.verb == "profile" && line.has("transport")) return profile_transport(line);
   if (line.verb == "profile") return profile_host(line);
   if (line.verb == "doctor") return examine_machine(line);
   if (line.verb == "tune") return tune_schedule(line, session);

@@ -14,6 +14,7 @@ namespace harpe::cli {
 [[nodiscard]] Checked<int> examine_machine(const CommandLine& line);
 [[nodiscard]] Checked<int> list_machines(const CommandLine& line);
 [[nodiscard]] Checked<int> profile_host(const CommandLine& line);
+[[nodiscard]] Checked<int> profile_transport(const CommandLine& line);
 [[nodiscard]] Checked<int> tune_schedule(const CommandLine& line, Session& session);
 [[nodiscard]] Checked<int> validate_predictions(const CommandLine& line, Session& session);
 [[nodiscard]] Checked<int> show_text(const CommandLine& line, Session& session);

@@ -74,7 +74,9 @@ Checked<int> verify_plan(const CommandLine& line, Session& session) {
   } else {
     HP_TRY(const Scheduled scheduled, session.schedule(request));
     const bool may_reduce = level.value_or(VerifyLevel::Reduced) == VerifyLevel::Reduced;
-    if (may_reduce && !Session::check_steps(scheduled).ok()) {
+    // Where nobody asks for the plan's own order, what is too large for every block is not made.
+    const std::int64_t most = level ? kMostTasks : kFullTasks;
+    if (may_reduce && !Session::check_steps(scheduled, most).ok()) {
       return verify_schedule(line, scheduled, options);
     }
     HP_TRY(plan, session.lower(scheduled));

@@ -4,6 +4,7 @@
 
 #include "driver/files.h"
 #include "driver/library_ways.h"
+#include "driver/memory.h"
 #include "driver/plan_file.h"
 #include "driver/schedule_file.h"
 #include "driver/target.h"
@@ -17,7 +18,8 @@ namespace harpe {
 namespace {
 
 constexpr std::string_view kAuto = "auto";
-constexpr double kMostTasks = 1e6;
+// Of memory, to lower, check and simulate: measured on rings over 1,024 ranks.
+constexpr double kBytesOfTask = 1700;
 
 // parse(print(value)) == value, or one of the two is wrong.
 template <class Value, class Parse>
@@ -159,15 +161,18 @@ Checked<Scheduled> Session::schedule(const Request& request) {
 }
 
 // Refuses what would be lowered for minutes into a plan that nothing takes.
-Checked<Ok> Session::check_steps(const Scheduled& scheduled) {
+Checked<Ok> Session::check_steps(const Scheduled& scheduled, std::int64_t most) {
   const auto ranks = static_cast<double>(scheduled.mesh.ranks());
   for (const NestForm& nest : scheduled.form.nests) {
     const double tasks = ranks * count_tasks(scheduled, nest);
-    if (tasks <= kMostTasks) continue;
-    return make_diag(DiagCode::I503, {{"nest", nest.nest},
-                                      {"tasks", static_cast<std::int64_t>(std::min(tasks, 1e18))},
-                                      {"ranks", scheduled.mesh.ranks()},
-                                      {"limit", static_cast<std::int64_t>(kMostTasks)}});
+    if (tasks <= static_cast<double>(most)) continue;
+    return make_diag(
+        DiagCode::I503,
+        {{"nest", nest.nest},
+         {"tasks", static_cast<std::int64_t>(std::min(tasks, 1e18))},
+         {"ranks", scheduled.mesh.ranks()},
+         {"needed", print_bytes(static_cast<std::int64_t>(std::min(tasks * kBytesOfTask, 1e18)))},
+         {"limit", most}});
   }
   return Ok{};
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
@@ -46,6 +47,9 @@ struct Scheduled {
 // shipped operator that calls the same leaf.
 [[nodiscard]] std::string schedule_family(const Program& program);
 
+// Larger plans are not made: there is no room for them.
+constexpr std::int64_t kMostTasks = 4'000'000;
+
 // The stages from a command line to a verified plan, in order. The one place that knows them all.
 class Session {
  public:
@@ -60,8 +64,9 @@ class Session {
   // Errors: program's and mesh's; U113, I101, I103 to I105, T0xx, S0xx, F1xx of the schedule.
   [[nodiscard]] Checked<Scheduled> schedule(const Request& request);
 
-  // May its plan be made? Errors: I503 more than a million tasks.
-  [[nodiscard]] static Checked<Ok> check_steps(const Scheduled& scheduled);
+  // May its plan be made? Errors: I503 more than so many tasks.
+  [[nodiscard]] static Checked<Ok> check_steps(const Scheduled& scheduled,
+                                               std::int64_t most = kMostTasks);
 
   // Errors: I503; lower's.
   [[nodiscard]] Checked<Plan> lower(const Scheduled& scheduled, const LowerOptions& options = {});

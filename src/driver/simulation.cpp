@@ -76,7 +76,7 @@ Checked<FittedPlan> plan_for(Session& session, const Request& request, const Mac
     Checked<Plan> plan = session.lower(other);
     if (plan.ok()) {
       HP_REQUIRE_OK(check_fits(*plan, machine));
-      return FittedPlan{.plan = *std::move(plan), .refits = std::move(form.refits)};
+      return FittedPlan{.plan = std::move(plan).value(), .refits = std::move(form.refits)};
     }
   }
   HP_TRY(fitted.plan, session.lower(scheduled));

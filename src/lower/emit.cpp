@@ -4,6 +4,7 @@
 #include <map>
 #include <unordered_map>
 #include <unordered_set>
+#include <utility>
 
 #include "plan/slots.h"
 
@@ -12,21 +13,21 @@ namespace {
 
 class Emitter {
  public:
-  explicit Emitter(const Draft& draft) : draft_(draft) {
-    plan_.program = draft.program;
-    plan_.mesh = draft.mesh;
-    plan_.form = draft.form;
+  explicit Emitter(Draft draft) : draft_(std::move(draft)) {
+    plan_.program = draft_.program;
+    plan_.mesh = draft_.mesh;
+    plan_.form = draft_.form;
   }
 
   Plan run() {
     place_slots();
     make_lanes();
-    for (std::size_t i = 0; i < draft_.tasks.size(); ++i) {
-      if (draft_.tasks[i].is_barrier) continue;
-      ids_[static_cast<int>(i)] = TaskId(static_cast<std::int64_t>(plan_.tasks.size()));
-      plan_.tasks.push_back(emit_task(draft_.tasks[i]));
-    }
+    number_tasks();
     make_signals();
+    for (DraftTask& task : draft_.tasks) {
+      if (!task.is_barrier) plan_.tasks.push_back(emit_task(task));
+      task = {};  // draft and plan are never both in memory
+    }
     return std::move(plan_);
   }
 
@@ -88,6 +89,17 @@ class Emitter {
       plan_.lanes.push_back({lane.first, lane.second});
     }
   }
+
+  void number_tasks() {
+    std::int64_t count = 0;
+    for (const DraftTask& task : draft_.tasks) {
+      ids_.push_back(task.is_barrier ? TaskId() : TaskId(count++));
+    }
+    plan_.tasks.reserve(static_cast<std::size_t>(count));
+  }
+
+  [[nodiscard]] TaskId id_of(std::size_t task) const { return ids_[task]; }
+  [[nodiscard]] TaskId id_of(int task) const { return id_of(static_cast<std::size_t>(task)); }
 
   Ref emit_ref(const DraftRef& ref) const {
     Ref out{.alloc = alloc_of_[static_cast<std::size_t>(ref.slot)],
@@ -162,14 +174,14 @@ class Emitter {
       const DraftTask& task = draft_.tasks[i];
       for (const int before : task.after) {
         if (task.is_barrier) {
-          barriers[static_cast<int>(i)].from.push_back(ids_.at(before));
+          barriers[static_cast<int>(i)].from.push_back(id_of(before));
         } else if (draft_.tasks[static_cast<std::size_t>(before)].is_barrier) {
-          barriers[before].to.push_back(ids_.at(static_cast<int>(i)));
+          barriers[before].to.push_back(id_of(i));
         } else {
           const bool local = draft_.tasks[static_cast<std::size_t>(before)].rank == task.rank;
           plan_.syncs.push_back(
-              {.from = ids_.at(before),
-               .to = ids_.at(static_cast<int>(i)),
+              {.from = id_of(before),
+               .to = id_of(i),
                .kind = local ? SyncKind::Event : SyncKind::Flag,
                .flag = next_flag(task.rank),
                .fence = local ? std::nullopt
@@ -189,16 +201,16 @@ class Emitter {
     }
   }
 
-  const Draft& draft_;
+  Draft draft_;
   Plan plan_;
   std::vector<AllocId> alloc_of_;
   std::map<std::pair<RankId, LaneKind>, LaneId> lanes_;
-  std::unordered_map<int, TaskId> ids_;
+  std::vector<TaskId> ids_;  // per task of the draft; of barriers: none
   std::map<RankId, std::int32_t> flags_;
 };
 
 }  // namespace
 
-Plan emit(const Draft& draft) { return Emitter(draft).run(); }
+Plan emit(Draft draft) { return Emitter(std::move(draft)).run(); }
 
 }  // namespace harpe

@@ -8,6 +8,6 @@ namespace harpe {
 // Draft -> plan: boxes for block lists, one symmetric arena for the slots (D15: equal name, equal
 // offset and bytes on all ranks), lanes, flags (one per signal, on the waiting rank) and barriers.
 // Requires: reduce_order was run.
-[[nodiscard]] Plan emit(const Draft& draft);
+[[nodiscard]] Plan emit(Draft draft);
 
 }  // namespace harpe

@@ -1,6 +1,7 @@
 #include "lower/lower.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "ir/instantiate.h"
 #include "lower/collectives.h"
@@ -125,7 +126,7 @@ Checked<Plan> lower(const Program& program, const Mesh& mesh, const NormalForm& 
   pipeline.done("order", draft);
   reduce_order(draft, !model);
   pipeline.done("reduce", draft);
-  return emit(draft);
+  return emit(std::move(draft));
 }
 
 }  // namespace harpe

@@ -5,6 +5,10 @@
 #include <set>
 #include <tuple>
 #include <unordered_map>
+#include <utility>
+
+#include "support/check.h"
+#include "support/multiversion.h"
 
 namespace harpe {
 namespace {
@@ -247,6 +251,10 @@ void fold_exit(Draft& draft) {
   draft.tasks[static_cast<std::size_t>(barrier)].after = std::move(all);
 }
 
+HP_CLONES void join_rows(std::int32_t* own, const std::int32_t* other, std::size_t count) {
+  for (std::size_t i = 0; i < count; ++i) own[i] = std::max(own[i], other[i]);
+}
+
 // Vector clocks over strands (verify/order.h): clock[s] = position of the last task of strand s
 // known to be over. A lane is one strand; puts to different ranks are several, and puts that are
 // signalled one by one each their own.
@@ -277,19 +285,21 @@ class Reducer {
     puts_.resize(lanes.size());
     clocks_.resize(draft.tasks.size());
     before_put_.assign(draft.tasks.size(), -1);
+    keep_last_of_strands();
+    count_uses();
   }
 
-  std::int64_t run() {
-    std::int64_t before = 0;
+  void run() {
     std::size_t begin = 0;
     while (begin < draft_.tasks.size() && draft_.tasks[begin].kind != TaskKind::Exit) {
       std::size_t end = begin + 1;
       const std::int32_t group = draft_.tasks[begin].group;
       while (group >= 0 && end < draft_.tasks.size() && draft_.tasks[end].group == group) ++end;
-      before += reduce(begin, end);
+      reduce(begin, end);
       begin = end;
     }
-    return before + reduce_exits(begin);
+    keeps_clocks_ = true;
+    reduce_exits(begin);
   }
 
  private:
@@ -297,23 +307,22 @@ class Reducer {
 
   // Each for itself; but all behind one counter, where many would still wait for many, or where a
   // rank could begin again before all have begun: they count on one counter as well.
-  std::int64_t reduce_exits(std::size_t begin) {
+  void reduce_exits(std::size_t begin) {
     const std::vector<DraftTask> exits(draft_.tasks.begin() + static_cast<std::ptrdiff_t>(begin),
                                        draft_.tasks.end());
     const std::vector<int> last = last_;
     std::size_t pairs = 0;
-    std::int64_t before = 0;
     for (std::size_t i = begin; i < draft_.tasks.size(); ++i) {
-      before += reduce(i, i + 1);
+      reduce(i, i + 1);
       pairs += others_awaited(draft_.tasks[i]);
       if (!may_fold_ || (pairs <= most_pairs(draft_) && knows_entries(i))) continue;
       std::ranges::copy(exits, draft_.tasks.begin() + static_cast<std::ptrdiff_t>(begin));
       last_ = last;
       fold_exit(draft_);
       may_fold_ = false;
-      return reduce_exits(begin);
+      reduce_exits(begin);
+      return;
     }
-    return before;
   }
 
   // Where entries are behind a counter: whether all of them are over before the Exit.
@@ -336,16 +345,53 @@ class Reducer {
     return task.is_barrier ? 0 : others.size();
   }
 
-  static void join(Clock& clock, const Clock& other) {
-    for (std::size_t s = 0; s < clock.size(); ++s) clock[s] = std::max(clock[s], other[s]);
+  // The last task of a strand that a task waits for says that those before it are over.
+  void keep_last_of_strands() {
+    std::vector<int> waiting(length_.size(), -1);  // per strand: the last task that was looked at
+    for (std::size_t i = 0; i < draft_.tasks.size(); ++i) {
+      std::vector<int>& after = draft_.tasks[i].after;
+      std::ranges::sort(after, std::ranges::greater{});
+      std::erase_if(after, [&](int before) {
+        int& last = waiting[static_cast<std::size_t>(strand_[static_cast<std::size_t>(before)])];
+        return std::exchange(last, static_cast<int>(i)) == static_cast<int>(i);
+      });
+      after.shrink_to_fit();
+    }
   }
 
-  // What the next task of its lane knows of a put is that it was posted, not that it has arrived.
-  void join_posted(Clock& clock, std::size_t put) const {
-    const auto strand = static_cast<std::size_t>(strand_[put]);
-    const std::int32_t own = std::max(clock[strand], before_put_[put]);
-    join(clock, clocks_[put]);
-    clock[strand] = own;
+  // How many later tasks look at a task's clock: those behind it, and the next of its lane.
+  void count_uses() {
+    uses_.assign(draft_.tasks.size(), 0);
+    std::vector<int> last(last_.size(), -1);
+    for (std::size_t i = 0; i < draft_.tasks.size(); ++i) {
+      for (const int before : draft_.tasks[i].after) ++uses_[static_cast<std::size_t>(before)];
+      if (lane_[i] < 0) continue;
+      int& previous = last[static_cast<std::size_t>(lane_[i])];
+      if (previous >= 0) ++uses_[static_cast<std::size_t>(previous)];
+      previous = static_cast<int>(i);
+    }
+  }
+
+  // Clocks are as long as there are strands: those that nobody looks at any more are used again.
+  void release(int task) {
+    if (keeps_clocks_ || task < 0) return;
+    const auto at = static_cast<std::size_t>(task);
+    if (--uses_[at] == 0) free_.push_back(std::move(clocks_[at]));
+  }
+
+  static void join(Clock& clock, const Clock& other) {
+    join_rows(clock.data(), other.data(), clock.size());
+  }
+
+  // What a task knows by its lane alone: of a put that it was posted, not that it has arrived.
+  void begin_behind(int previous) {
+    if (previous < 0) {
+      known_.assign(length_.size(), -1);
+      return;
+    }
+    const auto at = static_cast<std::size_t>(previous);
+    known_ = clocks_[at];
+    if (is_put(draft_.tasks[at])) known_[static_cast<std::size_t>(strand_[at])] = before_put_[at];
   }
 
   // Events and barriers behind a put drain its lane; a word does what its fence says.
@@ -362,43 +408,37 @@ class Reducer {
 
   // The members of a collective meet: whoever waits for one knows what all of them waited for, but
   // not that the others are over.
-  std::int64_t reduce(std::size_t begin, std::size_t end) {
-    Clock met(length_.size(), -1);
-    std::int64_t edges = 0;
+  void reduce(std::size_t begin, std::size_t end) {
+    met_.assign(length_.size(), -1);
     for (std::size_t i = begin; i < end; ++i) {
-      Clock known(length_.size(), -1);
       const int previous = lane_[i] < 0 ? -1 : last_[static_cast<std::size_t>(lane_[i])];
-      if (previous >= 0) join_previous(known, static_cast<std::size_t>(previous));
+      begin_behind(previous);
       std::vector<int> after = std::move(draft_.tasks[i].after);
       draft_.tasks[i].after.clear();
-      edges += static_cast<std::int64_t>(after.size());
       // Later tasks first: an edge can only be implied by a later one.
       std::ranges::sort(after, std::ranges::greater{});
       for (const int before : after) {
         const auto b = static_cast<std::size_t>(before);
-        if (known[static_cast<std::size_t>(strand_[b])] >= position_[b]) continue;
+        if (known_[static_cast<std::size_t>(strand_[b])] >= position_[b]) continue;
         draft_.tasks[i].after.push_back(before);
-        join_signalled(known, b, draft_.tasks[i]);
+        join_signalled(known_, b, draft_.tasks[i]);
       }
       std::ranges::sort(draft_.tasks[i].after);
-      join(met, known);
+      join(met_, known_);
+      for (const int before : after) release(before);
+      release(previous);
     }
-    for (std::size_t i = begin; i < end; ++i) finish(i, met);
-    return edges;
+    for (std::size_t i = begin; i < end; ++i) finish(i);
   }
 
-  void join_previous(Clock& known, std::size_t previous) const {
-    if (is_put(draft_.tasks[previous])) {
-      join_posted(known, previous);
-    } else {
-      join(known, clocks_[previous]);
-    }
-  }
-
-  void finish(std::size_t i, const Clock& met) {
+  void finish(std::size_t i) {
     const auto strand = static_cast<std::size_t>(strand_[i]);
-    clocks_[i] = met;
-    before_put_[i] = met[strand];
+    if (!free_.empty()) {
+      clocks_[i] = std::move(free_.back());
+      free_.pop_back();
+    }
+    clocks_[i] = met_;
+    before_put_[i] = met_[strand];
     clocks_[i][strand] = position_[i];
     if (lane_[i] < 0) return;
     last_[static_cast<std::size_t>(lane_[i])] = static_cast<int>(i);
@@ -414,7 +454,11 @@ class Reducer {
   std::vector<std::int32_t> length_;
   std::vector<int> last_;                       // per lane
   std::vector<std::vector<std::size_t>> puts_;  // per lane, so far
-  std::vector<Clock> clocks_;
+  std::vector<Clock> clocks_;                   // per task, while somebody looks at it
+  std::vector<std::int32_t> uses_;              // per task: who still will
+  std::vector<Clock> free_;
+  bool keeps_clocks_ = false;             // exits may be reduced twice
+  Clock met_, known_;                     // of the tasks at hand
   std::vector<std::int32_t> before_put_;  // per task: what it knew of its own strand when it began
 };
 
@@ -426,6 +470,6 @@ void fold_entries(Draft& draft) {
   if (pairs_at_entry(draft) > most_pairs(draft)) fold_entry(draft);
 }
 
-std::int64_t reduce_order(Draft& draft, bool may_fold) { return Reducer(draft, may_fold).run(); }
+void reduce_order(Draft& draft, bool may_fold) { Reducer(draft, may_fold).run(); }
 
 }  // namespace harpe

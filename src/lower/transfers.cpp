@@ -112,8 +112,9 @@ void merge_transfers(Draft& draft) {
   using Key =
       std::tuple<std::int64_t, RankId, LaneKind, Fence, RankId, RankId, How, int, std::vector<int>>;
   std::map<Key, std::size_t> known;
-  std::vector<DraftTask> out;
-  // Per slot: the last task of `out` that reads or writes it. A copy that joins task k happens
+  std::vector<DraftTask>& tasks = draft.tasks;
+  std::size_t kept = 0;  // tasks, at the front
+  // Per slot: the last kept task that reads or writes it. A copy that joins task k happens
   // then, so nothing since may have made what it reads, or used what it overwrites.
   std::vector<std::int64_t> last_read(draft.slots.size(), -1);
   std::vector<std::int64_t> last_write(draft.slots.size(), -1);
@@ -137,8 +138,9 @@ void merge_transfers(Draft& draft) {
       last = std::max(last, k);
     }
   };
-  for (DraftTask& task : draft.tasks) {
-    auto at = static_cast<std::int64_t>(out.size());
+  for (std::size_t i = 0; i < tasks.size(); ++i) {
+    DraftTask& task = tasks[i];
+    auto at = static_cast<std::int64_t>(kept);
     if (task.kind == TaskKind::Copy) {
       const Key key{task.position,
                     task.rank,
@@ -149,20 +151,21 @@ void merge_transfers(Draft& draft) {
                     task.how,
                     task.piece,
                     task.over};
-      const auto [it, fresh] = known.try_emplace(key, out.size());
+      const auto [it, fresh] = known.try_emplace(key, kept);
       if (!fresh && may_join(task, static_cast<std::int64_t>(it->second))) {
         at = static_cast<std::int64_t>(it->second);
         note(task, at);
-        DraftTask& first = out[it->second];
+        DraftTask& first = tasks[it->second];
         first.reads.insert(first.reads.end(), task.reads.begin(), task.reads.end());
         first.writes.insert(first.writes.end(), task.writes.begin(), task.writes.end());
         continue;
       }
     }
     note(task, at);
-    out.push_back(std::move(task));
+    if (kept != i) tasks[kept] = std::move(task);
+    ++kept;
   }
-  draft.tasks = std::move(out);
+  tasks.resize(kept);
 }
 
 }  // namespace harpe

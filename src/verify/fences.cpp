@@ -23,6 +23,24 @@ std::string describe(const Plan& plan, const Words& words, const Order& order, s
          words.task(sync.to) + " waits for a put to rank " + own;
 }
 
+// An epoch's covers all that went before, so there is always one.
+std::string list_covering(const Words& words, const Order& order, std::int32_t put,
+                          const Sync& sync) {
+  const std::int32_t from = sync.from.value;
+  const bool same_way = order.destination_of(from) == words.rank_of(sync.to.value).value;
+  std::vector<Fence> covering;
+  for (const Fence fence :
+       {Fence::Put, Fence::Dest, Fence::Nic, Fence::Batch, Fence::Epoch, Fence::Imm}) {
+    if (order.tells_of(covers_of(fence, same_way), from, put)) covering.push_back(fence);
+  }
+  std::string text = "`fence ";
+  for (std::size_t i = 0; i < covering.size(); ++i) {
+    if (i > 0) text += i + 1 == covering.size() ? " or `" : ", `";
+    text += std::string(print(covering[i])) + "`";
+  }
+  return text;
+}
+
 }  // namespace
 
 Checked<Ok> check_fences(const Plan& plan, const Words& words) {
@@ -55,7 +73,10 @@ std::optional<std::string> why_uncovered(const Plan& plan, const Words& words, c
   std::vector<std::int32_t> found = {task};
   for (std::size_t next = 0; next < found.size(); ++next) {
     const auto node = static_cast<std::size_t>(found[next]);
-    if (word[node] != kNone) return describe(plan, words, order, put, word[node]);
+    if (const std::size_t id = word[node]; id != kNone) {
+      return describe(plan, words, order, put, id) + ", and " +
+             list_covering(words, order, put, plan.syncs[id]) + " would cover it";
+    }
     for (const std::int32_t before : order.before(found[next])) {
       if (seen[static_cast<std::size_t>(before)]) continue;
       seen[static_cast<std::size_t>(before)] = true;

@@ -15,8 +15,9 @@ namespace harpe::verifier {
 // Errors: V541.
 [[nodiscard]] Checked<Ok> check_fences(const Plan& plan, const Words& words);
 
-// Which word behind `put` the task waits for, directly or not, and why that word does not cover it;
-// none where it waits for none. Requires: `put` does not happen before `task`.
+// Which word behind `put` the task waits for, directly or not, why that word does not cover it, and
+// which policies would; none where it waits for none. Requires: `put` does not happen before
+// `task`.
 [[nodiscard]] std::optional<std::string> why_uncovered(const Plan& plan, const Words& words,
                                                        const Order& order, std::int32_t put,
                                                        std::int32_t task);

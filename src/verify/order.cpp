@@ -22,6 +22,23 @@ std::span<const Item> row(const std::vector<std::int32_t>& start, const std::vec
 
 }  // namespace
 
+Covers covers_of(Fence fence, bool same_way) {
+  switch (fence) {
+    case Fence::Put:
+      return Covers::Put;
+    case Fence::Dest:
+      return Covers::Destination;
+    case Fence::Nic:
+    case Fence::Batch:
+      return same_way ? Covers::Destination : Covers::Nothing;
+    case Fence::Epoch:
+      return Covers::Lane;
+    case Fence::Imm:
+      return same_way ? Covers::Put : Covers::Nothing;
+  }
+  return Covers::Nothing;
+}
+
 class OrderBuilder {
  public:
   OrderBuilder(const Plan& plan, Order& out) : plan_(plan), out_(out) {}
@@ -153,27 +170,12 @@ class OrderBuilder {
     return plan_.tasks[task.index()].lane.index();
   }
 
-  // What a NIC orders it orders on the connection to one rank: a word to another takes another way.
   [[nodiscard]] Covers covers_of(const Sync& sync) const {
     if (!out_.is_put(sync.from.value)) return Covers::Completion;
     if (sync.kind == SyncKind::Event) return Covers::Lane;
     if (!sync.fence) return Covers::Nothing;
-    const bool same_way =
-        plan_.lanes[lane_of(sync.to)].rank.value == out_.destination_of(sync.from.value);
-    switch (*sync.fence) {
-      case Fence::Put:
-        return Covers::Put;
-      case Fence::Dest:
-        return Covers::Destination;
-      case Fence::Nic:
-      case Fence::Batch:
-        return same_way ? Covers::Destination : Covers::Nothing;
-      case Fence::Epoch:
-        return Covers::Lane;
-      case Fence::Imm:
-        return same_way ? Covers::Put : Covers::Nothing;
-    }
-    return Covers::Nothing;
+    const std::int32_t waiting = plan_.lanes[lane_of(sync.to)].rank.value;
+    return verifier::covers_of(*sync.fence, waiting == out_.destination_of(sync.from.value));
   }
 
   void add(std::int32_t from, std::int32_t to, Covers covers) {
@@ -212,6 +214,12 @@ std::int32_t Order::task_on(std::int32_t strand, std::int32_t position) const {
   std::int32_t task = 0;
   while (strand_of(task) != strand || strand_position_of(task) != position) ++task;
   return task;
+}
+
+bool Order::tells_of(Covers covers, std::int32_t put, std::int32_t earlier) const {
+  if (covers == Covers::Lane) return true;
+  if (covers == Covers::Destination) return destination_of(earlier) == destination_of(put);
+  return covers == Covers::Put && earlier == put;
 }
 
 std::span<const std::int32_t> Order::before(std::int32_t node) const {
@@ -273,8 +281,7 @@ void Clocks::join(std::vector<std::int32_t>& row, std::int32_t node, Covers cove
   if (covers == Covers::Completion || covers == Covers::Put) return;
   for (std::int32_t at = order_.position_of(node); at-- > 0;) {
     const std::int32_t earlier = order_.task_at(order_.lane_of(node), at);
-    const bool same = order_.destination_of(earlier) == order_.destination_of(node);
-    if (same || covers == Covers::Lane) note(row, earlier);
+    if (order_.tells_of(covers, node, earlier)) note(row, earlier);
   }
 }
 

@@ -22,6 +22,10 @@ enum class Covers : std::uint8_t {
   Nothing,      // lane order, or a word without a fence: it was posted
 };
 
+// Of a word that is raised behind a put; `same_way`: the rank that is put to is the one that waits.
+// What a NIC orders it orders on the connection to one rank: a word to another takes another way.
+[[nodiscard]] Covers covers_of(Fence fence, bool same_way);
+
 // What happens before what (commir.md 10.3): lane order, syncs, barriers and collective groups.
 //
 // A *unit* is a task by itself, a barrier, or all members of one collective group: they meet, so
@@ -73,6 +77,9 @@ class Order {
   [[nodiscard]] std::int32_t destination_of(std::int32_t put) const {
     return destination_[static_cast<std::size_t>(put)];
   }
+  // Whether an edge from `put` that covers this much says that `earlier` has arrived: `put` itself
+  // or one before it on its lane.
+  [[nodiscard]] bool tells_of(Covers covers, std::int32_t put, std::int32_t earlier) const;
   [[nodiscard]] bool is_task(std::int32_t node) const { return node < tasks_; }
   // Nodes that complete before this one starts, its own edges only (not those of its group).
   [[nodiscard]] std::span<const std::int32_t> before(std::int32_t node) const;

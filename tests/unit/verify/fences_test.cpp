@@ -14,7 +14,10 @@ namespace {
 const std::string kUncovered =
     "error[V540]: task 15 (compute mm.0 on rank 0) reads `A` [c0=2] in `mm.A.st0.2` of rank 0, and "
     "nothing orders it after task 5 (copy on rank 2): ";
-const std::string kHint = "; state a fence policy that covers the put";
+
+std::string would_cover(const std::string& policies) {
+  return ", and " + policies + " would cover it; state a fence policy that covers the put";
+}
 
 TEST(Fences, order_a_word_behind_a_put) {
   for (const Fence fence :
@@ -31,7 +34,8 @@ TEST(Fences, are_needed_where_a_word_can_overtake_a_put) {
   PushGemm p;
   p.hand.signal(TaskId(5), TaskId(15)).fence.reset();
   EXPECT_EQ(finding(p.hand.plan),
-            kUncovered + "sync 18 from task 5 (copy on rank 2) has no fence" + kHint);
+            kUncovered + "sync 18 from task 5 (copy on rank 2) has no fence" +
+                would_cover("`fence put`, `dest`, `nic`, `batch`, `epoch` or `imm`"));
 }
 
 std::string finding_behind_the_next_put(Fence fence) {
@@ -46,7 +50,7 @@ TEST(Fences, put_covers_one_put) {
             kUncovered +
                 "sync 18 from task 8 (copy on rank 2) has `fence put`, which covers that "
                 "put alone" +
-                kHint);
+                would_cover("`fence epoch`"));
 }
 
 TEST(Fences, imm_covers_its_own_put) {
@@ -54,7 +58,7 @@ TEST(Fences, imm_covers_its_own_put) {
             kUncovered +
                 "sync 18 from task 8 (copy on rank 2) has `fence imm`, which covers that "
                 "put alone" +
-                kHint);
+                would_cover("`fence epoch`"));
 }
 
 TEST(Fences, epoch_covers_puts_to_all_ranks) {
@@ -78,7 +82,7 @@ TEST(Fences, dest_covers_puts_to_one_rank) {
             kUncovered +
                 "sync 18 from task 8 (copy on rank 2) has `fence dest`, which covers puts "
                 "to rank 1, and this one goes to rank 0" +
-                kHint);
+                would_cover("`fence epoch`"));
 }
 
 // Two puts to one rank, and a word behind the second alone.
@@ -99,7 +103,7 @@ TEST(Fences, nic_covers_puts_to_the_rank_that_waits) {
             kUncovered +
                 "sync 18 from task 8 (copy on rank 2) has `fence nic`, which covers puts "
                 "to rank 1, and this one goes to rank 0" +
-                kHint);
+                would_cover("`fence epoch`"));
 }
 
 // Posted one after the other, two puts arrive in any order.

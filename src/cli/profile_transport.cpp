@@ -1,0 +1,194 @@
+#include <fmt/format.h>
+
+#include <chrono>
+
+#include "cli/launch.h"
+#include "cli/request.h"
+#include "cli/terminal.h"
+#include "cli/verbs.h"
+#include "driver/files.h"
+#include "driver/machines.h"
+#include "driver/options.h"
+#include "driver/profile_transport.h"
+#include "driver/target.h"
+
+namespace harpe::cli {
+namespace {
+
+constexpr std::int64_t kMostRanks = 64;
+constexpr std::int64_t kMostNodes = 1 << 16;
+constexpr std::string_view kUsualBase = "h200x8";
+constexpr std::int64_t kUsualNodes = 16;
+// To start the other by hand, and for one figure of a slow provider.
+constexpr std::chrono::minutes kPatience{5};
+
+// What a schedule calls it (docs/fabric.md).
+std::string_view fence_of(transport::Policy policy) {
+  switch (policy) {
+    case transport::Policy::Tile:
+      return "put";
+    case transport::Policy::Decoupled:
+      return "dest";
+    case transport::Policy::Nic:
+      return "nic";
+    case transport::Policy::Grouped:
+      return "batch";
+    case transport::Policy::Epoch:
+      return "epoch";
+    case transport::Policy::Immediate:
+      return "imm";
+    case transport::Policy::Auto:
+      break;
+  }
+  return "";
+}
+
+// Where the processes meet: as a launcher says that started this one, or `--meet` and `--rank`.
+Checked<transport::Meeting> meeting_of(const CommandLine& line) {
+  transport::Meeting meeting{.address = line.value("meet").value_or(""),
+                             .interface = line.value("interface").value_or(""),
+                             .limit = kPatience};
+  HP_TRY(const std::optional<processes::Launch> launch, launch_of_environment());
+  if (launch) {
+    if (meeting.address.empty()) meeting.address = launch->address;
+    if (meeting.interface.empty()) meeting.interface = launch->interface;
+    meeting.secret = launch->secret;
+    meeting.rank = launch->rank;
+    meeting.ranks = launch->ranks;
+    return meeting;
+  }
+  const std::optional<std::string> rank = line.value("rank");
+  if (meeting.address.empty() || !rank) {
+    return make_diag(DiagCode::U110,
+                     {{"verb", "profile --transport"},
+                      {"what",
+                       "another process to put to: `--launch 2` on this machine, a "
+                       "launcher, or `--meet HOST:PORT` with `--rank 0` here and `--rank 1` "
+                       "on the other host"}});
+  }
+  HP_TRY(const std::int64_t ranks,
+         parse_count("--ranks", line.value("ranks").value_or("2"), 2, kMostRanks));
+  HP_TRY(const std::int64_t own, parse_count("--rank", *rank, 0, ranks - 1));
+  meeting.rank = static_cast<int>(own);
+  meeting.ranks = static_cast<int>(ranks);
+  return meeting;
+}
+
+std::string print_rate(double bytes_per_second) {
+  return fmt::format("{:.3g} GB/s", bytes_per_second * 1e-9);
+}
+
+Rows rows_of(const TransportFigures& figures, const Machine& machine) {
+  const MachineLevel& level = machine.levels.back();
+  const double small = figures.post > 0 ? 1 / figures.post : 0;
+  return {
+      {"put", print_seconds(figures.post) + " each of many, " +
+                  fmt::format("{:.0f} a second; ", small) + print_seconds(figures.one_way) +
+                  " one way with its word"},
+      {"word",
+       print_seconds(figures.word) + " each of many; " + print_seconds(figures.flag) + " one way"},
+      {"drain", print_seconds(figures.drain) + " behind one put, " +
+                    print_seconds(figures.drain_of_many) + fmt::format(" behind {}", kOutstanding)},
+      {"bandwidth", print_rate(level.bandwidth)}};
+}
+
+std::string print_policies(const TransportFigures& figures) {
+  std::vector<std::vector<std::string>> lines = {
+      {"policy", "fence", "ordering", "one way", "burst", "of puts alone", "drains"}};
+  for (const PolicyFigures& one : figures.policies) {
+    const std::string name(print(one.policy));
+    if (one.refusal) {
+      lines.push_back({name, std::string(fence_of(one.policy)), "refused", "", "", "", ""});
+      continue;
+    }
+    lines.push_back({name, std::string(fence_of(one.policy)), std::string(print(one.ordering)),
+                     print_seconds(one.one_way), print_seconds(one.both),
+                     fmt::format("{:.0f} %", 100 * one.puts / one.both),
+                     fmt::format("{:.0f}", one.drains)});
+  }
+  return print_table(lines);
+}
+
+std::string print_report(const TransportFigures& figures, const Machine& machine,
+                         const Recommendation& choice) {
+  std::string text = fmt::format("{}, {} processes: {}\n", figures.provider, figures.ranks,
+                                 transport::describe(figures.given));
+  text += print_rows(rows_of(figures, machine)) + "\n" + print_policies(figures);
+  text += fmt::format("\nchoose `{}` (`fence {}`): {}\n", print(choice.policy),
+                      fence_of(choice.policy), choice.reason);
+  return text;
+}
+
+Json to_json(const TransportFigures& figures) {
+  Json::Array sizes;
+  for (const auto& [bytes, seconds] : figures.sizes) {
+    sizes.push_back(Json::object().set("bytes", bytes).set("us", seconds * 1e6));
+  }
+  Json::Array policies;
+  for (const PolicyFigures& one : figures.policies) {
+    Json json = Json::object();
+    json.set("policy", print(one.policy)).set("fence", fence_of(one.policy));
+    if (one.refusal) {
+      json.set("refused", render(*one.refusal));
+    } else {
+      json.set("ordering", print(one.ordering))
+          .set("one_way_us", one.one_way * 1e6)
+          .set("puts_us", one.puts * 1e6)
+          .set("both_us", one.both * 1e6)
+          .set("drains", one.drains);
+    }
+    policies.push_back(std::move(json));
+  }
+  return Json::object()
+      .set("provider", figures.provider)
+      .set("given", transport::describe(figures.given))
+      .set("ranks", figures.ranks)
+      .set("post_us", figures.post * 1e6)
+      .set("word_us", figures.word * 1e6)
+      .set("flag_us", figures.flag * 1e6)
+      .set("one_way_us", figures.one_way * 1e6)
+      .set("drain_us", figures.drain * 1e6)
+      .set("drain_of_many_us", figures.drain_of_many * 1e6)
+      .set("sizes", std::move(sizes))
+      .set("policies", std::move(policies));
+}
+
+}  // namespace
+
+Checked<int> profile_transport(const CommandLine& line) {
+  HP_REQUIRE_OK(check_json(line));
+  const std::optional<std::string> path = line.value("output-file");
+  if (path) HP_REQUIRE_OK(check_writable(*path));
+  HP_TRY(const std::int64_t nodes,
+         parse_count("--nodes", line.value("nodes").value_or(std::to_string(kUsualNodes)), 2,
+                     kMostNodes));
+  HP_TRY(const Machine base, load_machine(line.value("machine").value_or(std::string(kUsualBase))));
+  if (const std::optional<std::string> count = line.value("launch")) {
+    return launch_ranks(line, *count);
+  }
+  HP_TRY(const transport::Meeting meeting, meeting_of(line));
+  const std::string provider = line.value("provider").value_or("tcp");
+  HP_TRY(const TransportFigures figures,
+         measure_transport({.provider = provider == "tcp" ? "tcp;ofi_rxm" : provider,
+                            .interface = meeting.interface,
+                            .meeting = meeting,
+                            .quick = line.has("quick"),
+                            .progress = [](std::string_view stage) { show_progress(stage); }}));
+  if (meeting.rank != 0) return kDone;
+  const std::string where = meeting.interface.empty() ? "any interface" : meeting.interface;
+  HP_TRY(const Machine machine, machine_of(figures, base, nodes, where));
+  const Recommendation choice = recommend(figures);
+  if (path) HP_REQUIRE_OK(write_text(*path, print(machine)));
+  Json json = start_json(line);
+  json.set("fingerprint", fingerprint(machine))
+      .set(path ? "file" : "machine", path ? *path : print(machine))
+      .set("figures", to_json(figures))
+      .set("policy", print(choice.policy))
+      .set("reason", choice.reason);
+  std::string text = print_report(figures, machine, choice);
+  if (path) text += "written to `" + *path + "`\n";
+  HP_REQUIRE_OK(show_results(line, text, json));
+  return kDone;
+}
+
+}  // namespace harpe::cli
