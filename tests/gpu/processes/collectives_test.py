@@ -62,6 +62,24 @@ def results_are_right_and_engines_named():
                     crew.check(operation in [use["operation"] for use in uses], uses)
 
 
+def two_identities_of_hosts_meet_over_sockets():
+    """NCCL takes the halves of this host's ranks to be on hosts of their own."""
+    if RANKS % 2:
+        print("  skipped: an odd number of GPUs")
+        return
+    for subject in (GATHER, SUM, SUBJECTS["all_to_all"][0]):
+        port = crew.free_port()
+        runs = []
+        for rank in range(RANKS):
+            environment = crew.torchrun_environment(rank, RANKS, port)
+            environment.update({"NCCL_HOSTID": f"host{2 * rank // RANKS}", "NCCL_NET": "Socket",
+                                "NCCL_SOCKET_IFNAME": "lo", "NCCL_DEBUG": "INFO"})
+            runs.append(crew.Run(*words(subject, "nccl", "--check", "--iters", 20),
+                                 environment=environment))
+        ends = [run.end() for run in runs]
+        ends[0].expect(0, r"^  check . +error .*, bound ", r"via NET/Socket")
+
+
 def uneven_blocks_are_copied():
     for subject in ODD:
         crew.check("collectives" not in run(subject, "nccl"), subject)
@@ -100,6 +118,6 @@ def who_does_not_come_is_named():
 
 
 if __name__ == "__main__":
-    crew.main(results_are_right_and_engines_named, uneven_blocks_are_copied,
-              sums_are_the_same_bits, small_ones_are_pulled_and_why, executions_follow_each_other,
-              who_does_not_come_is_named)
+    crew.main(results_are_right_and_engines_named, two_identities_of_hosts_meet_over_sockets,
+              uneven_blocks_are_copied, sums_are_the_same_bits, small_ones_are_pulled_and_why,
+              executions_follow_each_other, who_does_not_come_is_named)
