@@ -91,7 +91,8 @@ class CpuExecutor final : public Executor {
                    .bytes_moved = report.bytes_moved,
                    .peak_bytes = prepared_->windows.arena_bytes(),
                    .trace = options.trace ? own_events() : std::vector<TraceEvent>(),
-                   .network = {}};
+                   .network = {},
+                   .collectives = {}};
     if (prepared_->partition.has_far()) stats.network = report.network;
     if (group_) HP_REQUIRE_OK(or_fault(gather(stats, options)));
     broken_ = false;
