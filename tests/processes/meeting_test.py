@@ -11,6 +11,8 @@ import crew
 OPTIONS = crew.parse(__doc__)
 RANKS = 3
 SUBJECT = ["gemm_rs", "m=96", "n=96", "k=96", "--mesh", f"tp={RANKS}", "--backend", "cuda"]
+# CPU ranks: is under way for as long as it takes to find its processes.
+LONG = [*SUBJECT[:-2], "--schedule", "bulk", "--launch", RANKS, "--iters", 1_000_000]
 WAIT = 1.0  # seconds
 SIGNALS = {"SIGKILL": signal.SIGKILL, "SIGSEGV": signal.SIGSEGV}
 
@@ -58,8 +60,7 @@ def a_launch_ends_with_who_never_came():
     """A process that is stopped as soon as it is there, and then killed."""
     for victim in range(RANKS):
         for name, number in SIGNALS.items():
-            launch = crew.Run(OPTIONS.harpe, "run", *SUBJECT, "--schedule", "bulk", "--launch",
-                              RANKS, "--wait", int(1000 * WAIT))
+            launch = crew.Run(OPTIONS.harpe, "run", *LONG, "--wait", int(1000 * WAIT))
             children = launch.wait_for_children(RANKS)
             for process in children.values():
                 crew.os.kill(process, signal.SIGSTOP)
@@ -77,7 +78,7 @@ def a_launch_ends_with_who_never_came():
 
 
 def processes_end_with_who_launched_them():
-    launch = crew.Run(OPTIONS.harpe, "run", *SUBJECT, "--schedule", "bulk", "--launch", RANKS)
+    launch = crew.Run(OPTIONS.harpe, "run", *LONG)
     children = launch.wait_for_children(RANKS)
     crew.os.kill(children[0], signal.SIGSTOP)  # the others wait for it
     launch.process.kill()

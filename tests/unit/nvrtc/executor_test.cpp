@@ -57,7 +57,7 @@ class OnFakeGpus : public testing::Test {
 
   [[nodiscard]] Checked<std::unique_ptr<Executor>> make(
       const Plan& plan, std::shared_ptr<const DriverApi> driver,
-      std::optional<Launch> launch = std::nullopt) const {
+      std::optional<processes::Launch> launch = std::nullopt) const {
     return make_cuda_executor(plan, {.kernel_cache = folder_,
                                      .cuda_folders = kFolders,
                                      .launch = std::move(launch),
@@ -206,9 +206,9 @@ class Processes : public OnFakeGpus {
     const auto driver = make_fake_driver_of(kRanks);
     Plan plan = usual_plan();
     behave(rank, plan);
-    const auto executor =
-        make(plan, driver,
-             Launch{.rank = rank, .ranks = kRanks, .local_rank = rank, .address = address});
+    const auto executor = make(
+        plan, driver,
+        processes::Launch{.rank = rank, .ranks = kRanks, .local_rank = rank, .address = address});
     if (!executor.ok()) {
       text << render_message(executor.error()) << std::flush;
       return 1;
