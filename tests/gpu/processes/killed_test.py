@@ -80,7 +80,7 @@ def disturb(subject, victim, number, after):
     name = signal.Signals(number).name
     print(f"  {subject[0]}: {name} of rank {victim} after {after:.2f} s, the others ended "
           f"{took:.2f} s later", flush=True)
-    crew.check(took < WAIT + crew.TO_REPORT, end.text)
+    crew.check(took < WAIT + crew.TO_REPORT, f"{took:.2f} s", end.text)
     crew.expect_all_gone(children.values())
     return end
 

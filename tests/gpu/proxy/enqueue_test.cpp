@@ -263,9 +263,13 @@ class Enqueue : public testing::Test {
   // Until both are over.
   Checked<Ok> launch_both(const Load& load, StressArgs args) {
     args.context.epoch = nullptr;
-    std::vector<Stream> streams;
+    // Before any runs: a kernel is not loaded while another waits.
+    std::vector<const LoadedKernel*> kernels;
     for (const KernelVariant& variant : {receive_variant(), send_variant()}) {
-      HP_TRY(const LoadedKernel* const kernel, library_->load(variant));
+      HP_TRY(kernels.emplace_back(), library_->load(variant));
+    }
+    std::vector<Stream> streams;
+    for (const LoadedKernel* const kernel : kernels) {
       HP_TRY(Stream stream, Stream::create(*device_));
       streams.push_back(std::move(stream));
       const auto launched = launch(*driver_, *kernel, LaunchShape{.grid = {load.blocks, 1, 1}},
