@@ -78,6 +78,7 @@ Checked<FittedPlan> plan_for(Session& session, const Request& request, const Mac
       HP_REQUIRE_OK(check_fits(*plan, machine));
       return FittedPlan{.plan = std::move(plan).value(), .refits = std::move(form.refits)};
     }
+    if (plan.error().code == DiagCode::I503) return plan.error();  // the other is no smaller
   }
   HP_TRY(fitted.plan, session.lower(scheduled));
   HP_REQUIRE_OK(check_fits(fitted.plan, machine));

@@ -289,9 +289,10 @@ class Reducer {
     count_uses();
   }
 
-  void run() {
+  Checked<Ok> run() {
     std::size_t begin = 0;
     while (begin < draft_.tasks.size() && draft_.tasks[begin].kind != TaskKind::Exit) {
+      HP_REQUIRE_OK(check_memory(begin));
       std::size_t end = begin + 1;
       const std::int32_t group = draft_.tasks[begin].group;
       while (group >= 0 && end < draft_.tasks.size() && draft_.tasks[end].group == group) ++end;
@@ -300,10 +301,28 @@ class Reducer {
     }
     keeps_clocks_ = true;
     reduce_exits(begin);
+    return Ok{};
   }
 
  private:
   using Clock = std::vector<std::int32_t>;
+
+  // How long clocks are, and how many are looked at together, is known only on the way. `done`: so
+  // many tasks are reduced.
+  [[nodiscard]] Checked<Ok> check_memory(std::size_t done) const {
+    constexpr double kMost = 8.0 * (1 << 30);
+    const double bytes = static_cast<double>(made_) * static_cast<double>(length_.size()) *
+                         static_cast<double>(sizeof(std::int32_t));
+    if (bytes <= kMost) return Ok{};
+    return with_note(
+        make_diag(DiagCode::I503, {{"nest", draft_.program.nests.back().name},
+                                   {"tasks", draft_.tasks.size()},
+                                   {"ranks", draft_.mesh.ranks()},
+                                   {"needed", "more than 8 GiB"},
+                                   {"limit", done}}),
+        "what a rank puts to each other rank is told apart in all that follows, and under `fence "
+        "put` and `imm` each put for itself");
+  }
 
   // Each for itself; but all behind one counter, where many would still wait for many, or where a
   // rank could begin again before all have begun: they count on one counter as well.
@@ -433,7 +452,9 @@ class Reducer {
 
   void finish(std::size_t i) {
     const auto strand = static_cast<std::size_t>(strand_[i]);
-    if (!free_.empty()) {
+    if (free_.empty()) {
+      ++made_;
+    } else {
       clocks_[i] = std::move(free_.back());
       free_.pop_back();
     }
@@ -457,6 +478,7 @@ class Reducer {
   std::vector<Clock> clocks_;                   // per task, while somebody looks at it
   std::vector<std::int32_t> uses_;              // per task: who still will
   std::vector<Clock> free_;
+  std::int64_t made_ = 0;                 // clocks, in use and free
   bool keeps_clocks_ = false;             // exits may be reduced twice
   Clock met_, known_;                     // of the tasks at hand
   std::vector<std::int32_t> before_put_;  // per task: what it knew of its own strand when it began
@@ -470,6 +492,6 @@ void fold_entries(Draft& draft) {
   if (pairs_at_entry(draft) > most_pairs(draft)) fold_entry(draft);
 }
 
-void reduce_order(Draft& draft, bool may_fold) { Reducer(draft, may_fold).run(); }
+Checked<Ok> reduce_order(Draft& draft, bool may_fold) { return Reducer(draft, may_fold).run(); }
 
 }  // namespace harpe

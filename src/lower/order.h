@@ -17,7 +17,7 @@ void fold_entries(Draft& draft);
 
 // Drops every edge that lane order and the other edges imply (step 9). The result is the unique
 // smallest set, since the order is acyclic. With `may_fold`, exits that then still wait for most
-// others do so behind one barrier.
-void reduce_order(Draft& draft, bool may_fold);
+// others do so behind one barrier. Errors: I503 more memory than eight gigabytes for that.
+[[nodiscard]] Checked<Ok> reduce_order(Draft& draft, bool may_fold);
 
 }  // namespace harpe
