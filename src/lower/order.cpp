@@ -318,7 +318,7 @@ class Reducer {
         make_diag(DiagCode::I503, {{"nest", draft_.program.nests.back().name},
                                    {"tasks", draft_.tasks.size()},
                                    {"ranks", draft_.mesh.ranks()},
-                                   {"needed", "more than 8 GiB"},
+                                   {"needed", "8 GiB and more"},
                                    {"limit", done}}),
         "what a rank puts to each other rank is told apart in all that follows, and under `fence "
         "put` and `imm` each put for itself");
