@@ -20,7 +20,9 @@ using processes::Partition;
 
 constexpr std::int64_t kLine = 64;
 
-std::int64_t round_up(std::int64_t bytes) { return (bytes + kLine - 1) / kLine * kLine; }
+std::int64_t round_up(std::int64_t bytes, std::int64_t granule) {
+  return (bytes + granule - 1) / granule * granule;
+}
 
 DType dtype_of(const Plan& plan, const Ref& ref) { return plan.allocs[ref.alloc.index()].dtype; }
 
@@ -87,7 +89,7 @@ std::int64_t bounce_bytes(const Plan& plan, const Partition& partition) {
     const TaskId task(static_cast<std::int64_t>(i));
     if (!is_far_put(plan, partition, task) || !converts(plan, plan.tasks[i])) continue;
     const auto moves = static_cast<std::int64_t>(plan.tasks[i].writes.size());
-    of_rank[rank_of(plan, task).index()] += round_up(plan.tasks[i].bytes) + moves * kLine;
+    of_rank[rank_of(plan, task).index()] += round_up(plan.tasks[i].bytes, kLine) + moves * kLine;
   }
   return std::ranges::max(of_rank);
 }
@@ -105,19 +107,28 @@ std::vector<std::optional<FarPut>> prepare_far_puts(const actions::Setting& sett
     far.push_back(task);
     if (policies[i]) fences.emplace(task, *policies[i]);
   }
-  std::vector<std::byte*> bounce = windows.bounces();
+  // So many bytes of each rank's room are taken. Elements of one type lie close together, so that
+  // it is enough however a put's moves are cut.
+  const std::vector<std::byte*> bounce = windows.bounces();
+  const std::int64_t most = bounce_bytes(plan, partition);
+  std::vector<std::int64_t> taken(bounce.size());
   std::vector<std::optional<FarPut>> puts(plan.tasks.size());
   for (const auto& [task, order] : processes::order_puts(plan, far, fences)) {
     FarPut put{.process = partition.process_of(destination_of(plan, plan.tasks[task.index()])),
                .fence = order.fence,
                .follows = order.follows};
-    std::byte*& room = bounce[rank_of(plan, task).index()];
+    const std::size_t rank = rank_of(plan, task).index();
     for (actions::Action& action :
          actions::prepare_moves(setting, plan.tasks[task.index()]).actions) {
       Assign& move = std::get<Assign>(action);
-      const bool converts = move.to.dtype != move.from.dtype;
-      put.converted.push_back(converts ? room : nullptr);
-      if (converts) room += round_up(elements_of(move) * size_in_bytes(move.to.dtype));
+      put.converted.push_back(nullptr);
+      if (move.to.dtype != move.from.dtype) {
+        const std::int64_t size = size_in_bytes(move.to.dtype);
+        const std::int64_t at = round_up(taken[rank], size);
+        taken[rank] = at + elements_of(move) * size;
+        HP_CHECK(taken[rank] <= most, "room to round in of rank " + std::to_string(rank));
+        put.converted.back() = bounce[rank] + at;
+      }
       put.moves.push_back(std::move(move));
     }
     puts[task.index()] = std::move(put);
