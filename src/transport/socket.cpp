@@ -188,13 +188,6 @@ Result<Ok, SocketError> Socket::receive(std::span<std::byte> bytes, Deadline dea
   return Ok{};
 }
 
-Result<bool, SocketError> Socket::peek(std::span<std::byte> bytes) const {
-  const ssize_t count = ::recv(file_, bytes.data(), bytes.size(), MSG_PEEK | MSG_DONTWAIT);
-  if (count == 0) return kGone;
-  if (count < 0 && !try_again()) return failed("recv", errno);
-  return count == static_cast<ssize_t>(bytes.size());
-}
-
 bool Socket::ended() const {
   pollfd asked{.fd = file_, .events = POLLRDHUP, .revents = 0};
   return ::poll(&asked, 1, 0) > 0;

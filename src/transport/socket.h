@@ -40,8 +40,6 @@ class Socket {
                                              Deadline deadline) const;
   [[nodiscard]] Result<Ok, SocketError> receive(std::span<std::byte> bytes,
                                                 Deadline deadline) const;
-  // Whether that many bytes have come, which are received still. Errors: the other end is gone.
-  [[nodiscard]] Result<bool, SocketError> peek(std::span<std::byte> bytes) const;
 
   // The other end is gone, whatever of it is left to receive.
   [[nodiscard]] bool ended() const;
