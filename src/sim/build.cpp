@@ -127,6 +127,8 @@ class Builder {
       add_put(id);
       return;
     }
+    // What the lane waits for between two puts may follow from a word of those before.
+    if (waits_[id.index()] != 0) puts_[task.lane.index()].end_batches(writer_);
     if (!departures_[id.index()].empty()) {
       add_departure(id);
       return;

@@ -53,6 +53,21 @@ def schedules_are_right_and_send_what_was_planned():
         print(f"  {subject[0]} {schedule} on {mesh}: {network['bytes']} bytes", flush=True)
 
 
+def a_batch_ends_where_its_lane_waits():
+    """Rows go out, then results: the second words must not hold the first back."""
+    subject = [*EXPERTS, "--mesh", "node=2"]
+    shown = crew.run(OPTIONS.harpe, "show", *subject, "--schedule", "push").expect(0).text
+    script = shown[:shown.index("commir ")]
+    script = script.replace("via=sm", "via=proxy")
+    for fence in ("dest", "batch", "epoch"):
+        with tempfile.TemporaryDirectory() as folder:
+            file = pathlib.Path(folder) / "push.sched"
+            text = script.replace("kind=counter", f"kind=flag, fence={fence}")
+            file.write_text(text, encoding="utf-8")
+            found = run_json(*subject, "--schedule", file, "--launch", 2, "--hosts", 2)
+        crew.check(found["check"]["passed"] and found["network"]["bytes"] > 0, found)
+
+
 def a_double_ring_sends_less_between_hosts():
     """At 2 hosts of 8: of the flat ring's 1/15 at the busiest rank and 16/30 in all."""
     subject = [*ATTENTION[:5], "head_dim=8", "dtype=f32", "--launch", 2, "--hosts", 2]
@@ -179,7 +194,8 @@ def garbage_on_open_ports_changes_nothing():
 
 
 if __name__ == "__main__":
-    crew.main(schedules_are_right_and_send_what_was_planned, a_double_ring_sends_less_between_hosts,
+    crew.main(schedules_are_right_and_send_what_was_planned, a_batch_ends_where_its_lane_waits,
+              a_double_ring_sends_less_between_hosts,
               who_is_killed_at_any_time_is_named,
               who_is_killed_while_it_runs_is_named_by_the_others, who_hangs_is_named,
               another_secret_is_refused_by_name, another_plan_is_refused,

@@ -4,6 +4,7 @@
 #include <optional>
 #include <set>
 #include <span>
+#include <utility>
 
 namespace harpe::processes {
 namespace {
@@ -16,7 +17,7 @@ struct Placed {
   TaskId put;
   RankId to;
   Fence fence = Fence::Put;
-  bool waits = false;  // for others than its lane
+  bool waits = false;  // for others than its lane, itself or by what its lane has before it
 };
 using PutLane = std::vector<Placed>;
 
@@ -33,11 +34,17 @@ std::set<TaskId> waiting_tasks(const Plan& plan) {
 std::vector<PutLane> lanes_of(const Plan& plan, const std::vector<TaskId>& puts,
                               const std::map<TaskId, Fence>& fences) {
   const std::set<TaskId> waiting = waiting_tasks(plan);
+  const std::set<TaskId> all_puts(puts.begin(), puts.end());
   std::map<LaneId, PutLane> lanes;
-  for (const TaskId put : puts) {
-    const Task& task = plan.tasks[put.index()];
+  std::map<LaneId, bool> waits;  // since the put before
+  for (std::size_t i = 0; i < plan.tasks.size(); ++i) {
+    const TaskId id(static_cast<std::int64_t>(i));
+    const Task& task = plan.tasks[i];
+    bool& has_waited = waits[task.lane];
+    has_waited = has_waited || waiting.contains(id);
+    if (!all_puts.contains(id)) continue;
     lanes[task.lane].push_back(
-        {.put = put, .to = destination_of(plan, task), .waits = waiting.contains(put)});
+        {.put = id, .to = destination_of(plan, task), .waits = std::exchange(has_waited, false)});
   }
   std::vector<PutLane> all;
   for (auto& [id, lane] : lanes) {

@@ -51,6 +51,25 @@ TEST(PutOrders, begin_a_batch_where_a_put_waits_for_others) {
             (std::vector{Follows::Group, Follows::Nothing, Follows::Group, Follows::Nothing}));
 }
 
+// What the lane waits for may come of the words before: so combine waits for dispatch.
+TEST(PutOrders, begin_a_batch_behind_anything_of_the_lane_that_waits) {
+  Plan plan = test::by_proxy(test::push_plan(), Fence::Dest);
+  std::vector<TaskId> puts;
+  for (const TaskId put : puts_of(plan)) {
+    if (rank_of(plan, put).value == 0) puts.push_back(put);
+  }
+  // The third put stays on its rank: no put any more, but of the same lane.
+  Task& third = plan.tasks[puts[2].index()];
+  third.writes = third.reads;
+  const auto compute = std::ranges::find_if(
+      plan.tasks, [](const Task& task) { return task.kind == TaskKind::Compute; });
+  EXPECT_EQ(follows_of_rank_0(plan),
+            (std::vector{Follows::Group, Follows::Group, Follows::Nothing}));
+  plan.syncs.push_back({.from = TaskId(compute - plan.tasks.begin()), .to = puts[2]});
+  EXPECT_EQ(follows_of_rank_0(plan),
+            (std::vector{Follows::Group, Follows::Nothing, Follows::Nothing}));
+}
+
 // To two ranks each one put: an epoch's signals wait for both, a batch's for their own.
 TEST(PutOrders, end_an_epoch_behind_the_last_of_all_ranks) {
   const Plan plan = test::scatter_gemm(3, 12, 8, 8, "f32", false);
