@@ -21,14 +21,16 @@ constexpr milliseconds kHandshake{2000};
 // Who heard that a rank is gone or has stopped waits no longer than this for what others say.
 constexpr milliseconds kAfterNews{1000};
 constexpr milliseconds kSoon{200};  // of what should take no time
+// How often others hear that a rank is alive.
+constexpr milliseconds kBeat{250};
 
 Deadline soon() { return Clock::now() + kSoon; }
 
-enum class HeadKind : std::uint32_t { Blob, Gone, Stopped };
+enum class HeadKind : std::uint32_t { Blob, Gone, Stopped, Alive };
 
 }  // namespace
 
-// What a message begins with: it is a blob, or news of a rank.
+// What a message begins with: it is a blob, or news of a rank, or says that its sender is alive.
 struct Rendezvous::Head {
   HeadKind kind = HeadKind::Blob;
   std::int32_t rank = 0;
@@ -151,19 +153,20 @@ Checked<std::vector<Blob>> Rendezvous::gather_as_guest(std::span<const std::byte
 }
 
 std::vector<std::optional<Blob>> Rendezvous::gather_left(std::span<const std::byte> own,
-                                                         milliseconds limit) {
+                                                         milliseconds limit, milliseconds silence) {
   HP_CHECK(own.size() < kMostBytes, "what ranks exchange here is small");
   const Deadline end = Clock::now() + limit;
   // Who asks rank 0 gives it time to ask all the others first.
   constexpr milliseconds kAnswer{500};
-  return meeting_.rank == 0 ? gather_left_as_host(own, end)
-                            : gather_left_as_guest(own, end + kAnswer);
+  return meeting_.rank == 0 ? gather_left_as_host(own, end, silence)
+                            : gather_left_as_guest(own, end + kAnswer, silence);
 }
 
 std::vector<std::optional<Blob>> Rendezvous::gather_left_as_host(std::span<const std::byte> own,
-                                                                 Deadline end) {
+                                                                 Deadline end,
+                                                                 milliseconds silence) {
   std::vector<std::optional<Blob>> all = {Blob(own.begin(), own.end())};
-  Received received = receive_from_all(Until::All, end);
+  Received received = receive_from_all(Until::All, end, silence);
   std::ranges::move(received.blobs, std::back_inserter(all));
   for (Other& other : others_) {
     if (!all[static_cast<std::size_t>(other.rank)]) continue;
@@ -181,13 +184,14 @@ std::vector<std::optional<Blob>> Rendezvous::gather_left_as_host(std::span<const
 }
 
 std::vector<std::optional<Blob>> Rendezvous::gather_left_as_guest(std::span<const std::byte> own,
-                                                                  Deadline end) {
+                                                                  Deadline end,
+                                                                  milliseconds silence) {
   std::vector<std::optional<Blob>> all(static_cast<std::size_t>(meeting_.ranks));
   Other& host = others_.front();
   // One that has given its answers already, and is gone, may be read still.
   static_cast<void>(send_blob(host, own, std::min(end, soon())));
   for (std::optional<Blob>& each : all) {
-    const auto framed = receive_blob(host, Until::All, end);
+    const auto framed = receive_blob(host, Until::All, end, silence);
     if (!framed.ok()) static_cast<void>(lose(host, framed.error()));
     if (!framed.ok() || framed->empty()) break;
     if (framed->front() == std::byte{1}) each = Blob(framed->begin() + 1, framed->end());
@@ -219,48 +223,69 @@ Result<Rendezvous::Message, SocketError> Rendezvous::receive(Other& other, Deadl
   return message;
 }
 
-Result<Blob, SocketError> Rendezvous::receive_blob(Other& other, Until until, Deadline deadline) {
-  if (other.given) return *std::exchange(other.given, std::nullopt);
+Result<std::optional<Blob>, SocketError> Rendezvous::receive_next(Other& other, Until until,
+                                                                  Deadline deadline) {
+  if (other.given) return std::exchange(other.given, std::nullopt);
+  auto message = receive(other, deadline);
+  if (!message.ok()) return message.error();
+  other.heard = Clock::now();
+  if (message->head.kind == HeadKind::Blob) return std::optional(std::move(message->blob));
+  if (message->head.kind == HeadKind::Alive) return std::optional<Blob>();
+  const RankNews news = message->head.news();
+  keep(news);
+  if (news.is_gone && until == Until::FirstGone) {
+    return SocketError{.reason = "rank " + std::to_string(news.rank) + " is gone"};
+  }
+  return std::optional<Blob>();
+}
+
+Result<Blob, SocketError> Rendezvous::receive_blob(Other& other, Until until, Deadline deadline,
+                                                   std::optional<milliseconds> silence) {
   while (true) {
-    auto message = receive(other, deadline);
-    if (!message.ok()) return message.error();
-    if (message->head.kind == HeadKind::Blob) return std::move(message->blob);
-    const RankNews news = message->head.news();
-    keep(news);
-    if (news.is_gone && until == Until::FirstGone) {
-      return SocketError{.reason = "rank " + std::to_string(news.rank) + " is gone"};
-    }
+    const Deadline by = silence ? std::min(deadline, Clock::now() + *silence) : deadline;
+    HP_TRY(std::optional<Blob> blob, receive_next(other, until, by));
+    if (blob) return *std::move(blob);
   }
 }
 
-Rendezvous::Received Rendezvous::receive_from_all(Until until, Deadline end) {
+Rendezvous::Received Rendezvous::receive_from_all(Until until, Deadline end,
+                                                  std::optional<milliseconds> silence) {
   Received received;
   received.blobs.resize(others_.size());
   std::vector<Other*> missing;
-  for (Other& other : others_) missing.push_back(&other);
   const auto fail = [&](Other& other, const SocketError& error) {
     const std::string reason = lose(other, error);
     if (received.failure.empty()) received.failure = reason;
+    std::erase(missing, &other);
   };
-  std::erase_if(missing, [&](Other* other) {
-    if (other->is_gone) fail(*other, {.reason = "the other end is gone", .is_gone = true});
-    return other->is_gone;
-  });
+  for (Other& other : others_) {
+    missing.push_back(&other);
+    other.heard = Clock::now();
+    if (other.is_gone) fail(other, {.reason = "the other end is gone", .is_gone = true});
+  }
   while (!missing.empty() && (until == Until::All || received.failure.empty())) {
+    if (silence) beat();
     const Deadline until_now = news_since_ ? std::min(end, *news_since_ + kAfterNews) : end;
-    std::vector<Other*> ready = wait_for(missing, until_now);
-    if (ready.empty()) {
+    const Deadline look = silence ? std::min(until_now, Clock::now() + kBeat) : until_now;
+    for (Other* const other : wait_for(missing, look)) {
+      auto blob = receive_next(*other, until, until_now);
+      if (!blob.ok()) {
+        fail(*other, blob.error());
+      } else if (*blob) {
+        received.blobs[static_cast<std::size_t>(other->rank - 1)] = std::move(blob).value();
+        std::erase(missing, other);
+      }
+    }
+    const Clock::time_point now = Clock::now();
+    if (now >= until_now && !missing.empty()) {
       fail(*missing.front(), {.reason = "the time is over"});
       break;
     }
-    for (Other* const other : ready) {
-      auto blob = receive_blob(*other, until, until_now);
-      if (blob.ok()) {
-        received.blobs[static_cast<std::size_t>(other->rank - 1)] = std::move(blob).value();
-      } else {
-        fail(*other, blob.error());
-      }
-      std::erase(missing, other);
+    const auto is_silent = [&](const Other* other) {
+      return silence && now > other->heard + *silence;
+    };
+    for (Other* const other : std::vector<Other*>(missing)) {
+      if (is_silent(other)) fail(*other, {.reason = "it has said nothing for too long"});
     }
   }
   return received;
@@ -281,17 +306,21 @@ std::vector<Rendezvous::Other*> Rendezvous::wait_for(const std::vector<Other*>& 
 
 std::optional<RankNews> Rendezvous::listen(milliseconds limit) {
   const Deadline end = Clock::now() + limit;
-  std::vector<Other*> sources;
-  for (Other& other : others_) {
-    if (!other.is_gone && !other.given) sources.push_back(&other);
-  }
-  if (sources.empty()) std::this_thread::sleep_until(end);
-  for (Other* const other : wait_for(sources, end)) {
-    const std::optional<RankNews> news = read_news(*other);
-    if (!news) continue;
-    keep(*news);
-    return news;
-  }
+  do {
+    beat();
+    std::vector<Other*> sources;
+    for (Other& other : others_) {
+      if (!other.is_gone && !other.given) sources.push_back(&other);
+    }
+    const Deadline look = std::min(end, Clock::now() + kBeat);
+    if (sources.empty()) std::this_thread::sleep_until(look);
+    for (Other* const other : wait_for(sources, look)) {
+      const std::optional<RankNews> news = read_news(*other);
+      if (!news) continue;
+      keep(*news);
+      return news;
+    }
+  } while (Clock::now() < end);
   return std::nullopt;
 }
 
@@ -301,6 +330,8 @@ std::optional<RankNews> Rendezvous::read_news(Other& other) {
     other.is_gone = true;
     return RankNews{.rank = other.rank, .is_gone = true};
   }
+  other.heard = Clock::now();
+  if (message->head.kind == HeadKind::Alive) return std::nullopt;
   if (message->head.kind != HeadKind::Blob) return message->head.news();
   other.given = std::move(message->blob);
   return std::nullopt;
@@ -323,6 +354,17 @@ void Rendezvous::tell(const RankNews& news) {
   for (Other& other : others_) {
     if (other.is_gone || other.rank == news.rank) continue;
     static_cast<void>(send(other, head, {}, soon()));
+  }
+}
+
+void Rendezvous::beat() {
+  const Clock::time_point now = Clock::now();
+  if (now < last_beat_ + kBeat) return;
+  last_beat_ = now;
+  for (Other& other : others_) {
+    if (other.is_gone) continue;
+    static_cast<void>(
+        send(other, {.kind = HeadKind::Alive, .rank = meeting_.rank}, {}, now + kBeat));
   }
 }
 

@@ -30,15 +30,17 @@ class Rendezvous final : public Exchange {
   [[nodiscard]] int rank() const override { return meeting_.rank; }
   [[nodiscard]] int ranks() const override { return meeting_.ranks; }
   [[nodiscard]] Checked<std::vector<Blob>> all_gather(std::span<const std::byte> own) override;
-  // The same among those that are left: none of who is gone, or says nothing within the limit;
-  // where rank 0 is gone, of nobody else.
+  // The same among those that are left: none of who is gone, or does not give anything within the
+  // limit, or is silent for longer than `silence`, as a process that hangs; where rank 0 is gone,
+  // of nobody else. Who does not call yet listens meanwhile, and is heard by that.
   [[nodiscard]] std::vector<std::optional<Blob>> gather_left(std::span<const std::byte> own,
-                                                             std::chrono::milliseconds limit);
+                                                             std::chrono::milliseconds limit,
+                                                             std::chrono::milliseconds silence);
   // Of each exchange from here on.
   void set_limit(std::chrono::milliseconds limit) { meeting_.limit = limit; }
 
-  // Between exchanges: waits for news, which rank 0 passes on to all others. None within the limit,
-  // or where nobody is left who may have some.
+  // Between exchanges: waits for news, which rank 0 passes on to all others, and lets the others
+  // hear that this rank is alive. None within the limit, or where nobody is left who may have some.
   [[nodiscard]] std::optional<RankNews> listen(std::chrono::milliseconds limit);
   // Others need not wait for this rank.
   void tell_stopped();
@@ -55,6 +57,7 @@ class Rendezvous final : public Exchange {
     int rank = 0;
     bool is_gone = false;
     std::optional<Blob> given;  // before it was asked for: no news come behind it
+    std::chrono::steady_clock::time_point heard{};
   };
   struct Head;
   struct Message;
@@ -73,10 +76,10 @@ class Rendezvous final : public Exchange {
   [[nodiscard]] Checked<Ok> join_host();
   [[nodiscard]] Checked<std::vector<Blob>> gather_as_host(std::span<const std::byte> own);
   [[nodiscard]] Checked<std::vector<Blob>> gather_as_guest(std::span<const std::byte> own);
-  [[nodiscard]] std::vector<std::optional<Blob>> gather_left_as_host(std::span<const std::byte> own,
-                                                                     Deadline end);
+  [[nodiscard]] std::vector<std::optional<Blob>> gather_left_as_host(
+      std::span<const std::byte> own, Deadline end, std::chrono::milliseconds silence);
   [[nodiscard]] std::vector<std::optional<Blob>> gather_left_as_guest(
-      std::span<const std::byte> own, Deadline end);
+      std::span<const std::byte> own, Deadline end, std::chrono::milliseconds silence);
 
   [[nodiscard]] static Result<Ok, SocketError> send(Other& other, const Head& head,
                                                     std::span<const std::byte> blob,
@@ -85,15 +88,22 @@ class Rendezvous final : public Exchange {
                                                          std::span<const std::byte> blob,
                                                          Deadline deadline);
   [[nodiscard]] static Result<Message, SocketError> receive(Other& other, Deadline deadline);
-  [[nodiscard]] Result<Blob, SocketError> receive_blob(Other& other, Until until,
-                                                       Deadline deadline);
-  [[nodiscard]] Received receive_from_all(Until until, Deadline end);
+  // `silence`: none for an exchange in which others may be silent.
+  [[nodiscard]] Result<Blob, SocketError> receive_blob(
+      Other& other, Until until, Deadline deadline,
+      std::optional<std::chrono::milliseconds> silence = std::nullopt);
+  // A blob that has come; none where something else has.
+  [[nodiscard]] Result<std::optional<Blob>, SocketError> receive_next(Other& other, Until until,
+                                                                      Deadline deadline);
+  [[nodiscard]] Received receive_from_all(
+      Until until, Deadline end, std::optional<std::chrono::milliseconds> silence = std::nullopt);
   [[nodiscard]] static std::vector<Other*> wait_for(const std::vector<Other*>& from,
                                                     Deadline deadline);
   // Of a connection where something has come; none where that is a blob.
   [[nodiscard]] static std::optional<RankNews> read_news(Other& other);
   void keep(const RankNews& news);
   void tell(const RankNews& news);
+  void beat();
   [[nodiscard]] std::string lose(Other& other, const SocketError& error);
 
   [[nodiscard]] Diag wrong(const std::string& reason) const;
@@ -104,6 +114,7 @@ class Rendezvous final : public Exchange {
   std::vector<Diag> refused_;
   std::optional<int> lost_;
   std::optional<Deadline> news_since_;
+  std::chrono::steady_clock::time_point last_beat_{};
 };
 
 }  // namespace harpe::transport

@@ -84,7 +84,7 @@ class CpuExecutor final : public Executor {
     marking_.begin(options.iterations, options.trace);
     const cpu::RunOutcome outcome = run_lanes(options.wait_limit);
     ProcessReport report = report_of(outcome);
-    if (group_) report = conclude(report);
+    if (group_) report = conclude(report, options.wait_limit);
     if (!report.faults.empty()) return std::move(report.faults);
     RunStats stats{.iterations = marking_.durations(),
                    .cpu_time = report.cpu_time,
@@ -131,8 +131,9 @@ class CpuExecutor final : public Executor {
     return report;
   }
 
-  [[nodiscard]] ProcessReport conclude(const ProcessReport& own) {
-    const auto answers = group_->conclude(processes::pack(own), own.faults.empty());
+  [[nodiscard]] ProcessReport conclude(const ProcessReport& own,
+                                       std::chrono::milliseconds wait_limit) {
+    const auto answers = group_->conclude(processes::pack(own), own.faults.empty(), wait_limit);
     return processes::merge(answers, own, prepared_->partition);
   }
 

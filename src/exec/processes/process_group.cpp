@@ -84,10 +84,11 @@ std::jthread ProcessGroup::watch(std::function<void()> stop) {
 }
 
 std::vector<ProcessGroup::Answer> ProcessGroup::conclude(std::span<const std::byte> own,
-                                                         bool is_fine) {
+                                                         bool is_fine, milliseconds wait_limit) {
   if (!is_fine) rendezvous_->tell_stopped();
   const milliseconds limit = is_fine ? milliseconds(kPatience) : kAfterFault;
-  std::vector<std::optional<Blob>> blobs = rendezvous_->gather_left(own, limit);
+  std::vector<std::optional<Blob>> blobs =
+      rendezvous_->gather_left(own, limit, wait_limit + kAfterFault);
   const bool hears_first = rank() == 0 || blobs[0].has_value();
   std::vector<Answer> answers(blobs.size());
   for (std::size_t of = 0; of < blobs.size(); ++of) {

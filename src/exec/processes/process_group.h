@@ -52,7 +52,10 @@ class ProcessGroup {
     bool is_lost = false;  // it answers no more; not known where nobody says so
   };
   // Of every process; its own is `own`. Where this one is not fine, the others are told to stop.
-  [[nodiscard]] std::vector<Answer> conclude(std::span<const std::byte> own, bool is_fine);
+  // Who has more to do is waited for as long as it is heard of: silent for longer than a wait may
+  // take, and a second, it is lost. Requires: executions were watched until now.
+  [[nodiscard]] std::vector<Answer> conclude(std::span<const std::byte> own, bool is_fine,
+                                             std::chrono::milliseconds wait_limit);
   // Each execution's time in the process where it took longest.
   [[nodiscard]] Checked<std::vector<std::chrono::nanoseconds>> longest_of(
       std::vector<std::chrono::nanoseconds> times);

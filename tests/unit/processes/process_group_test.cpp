@@ -13,6 +13,7 @@ namespace harpe::processes {
 namespace {
 
 using std::chrono::nanoseconds;
+using std::chrono::seconds;
 
 constexpr int kRanks = 3;
 
@@ -82,7 +83,8 @@ TEST(ProcessGroup, goes_on_only_where_all_can) {
 TEST(ProcessGroup, tells_every_process_what_each_has_to_say) {
   in_every_rank([](ProcessGroup& group) {
     const bool is_fine = group.rank() == 0;
-    const auto answers = group.conclude(blob_of(std::to_string(group.rank())), is_fine);
+    const auto answers =
+        group.conclude(blob_of(std::to_string(group.rank())), is_fine, seconds(60));
     ASSERT_EQ(answers.size(), 3U);
     for (std::size_t of = 0; of < 3; ++of) {
       EXPECT_EQ(answers[of].said, blob_of(std::to_string(of)));
@@ -94,14 +96,14 @@ TEST(ProcessGroup, tells_every_process_what_each_has_to_say) {
 TEST(ProcessGroup, knows_which_process_is_gone) {
   in_every_rank([](ProcessGroup& group) {
     if (group.rank() == 1) return;
-    const auto answers = group.conclude(blob_of("failed"), false);
+    const auto answers = group.conclude(blob_of("failed"), false, seconds(60));
     EXPECT_TRUE(answers[1].is_lost);
     EXPECT_TRUE(answers[0].said && answers[2].said);
     EXPECT_FALSE(answers[0].is_lost || answers[2].is_lost);
   });
   in_every_rank([](ProcessGroup& group) {
     if (group.rank() == 0) return;
-    const auto answers = group.conclude(blob_of("failed"), false);
+    const auto answers = group.conclude(blob_of("failed"), false, seconds(60));
     EXPECT_TRUE(answers[0].is_lost);
     EXPECT_FALSE(answers[1].is_lost || answers[2].is_lost) << "nobody is left to say so";
     const auto met = group.agree(std::nullopt);

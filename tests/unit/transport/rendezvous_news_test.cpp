@@ -143,7 +143,7 @@ TEST(RendezvousNews, hears_between_exchanges_who_is_gone) {
   const auto expect_news = [](Rendezvous& bootstrap) {
     EXPECT_EQ(bootstrap.listen(5s), (RankNews{.rank = 1, .is_gone = true}));
     EXPECT_FALSE(bootstrap.listen(10ms).has_value()) << "once";
-    const auto left = bootstrap.gather_left(blob_of(3), 5s);
+    const auto left = bootstrap.gather_left(blob_of(3), 5s, 60s);
     ASSERT_EQ(left.size(), 4U);
     EXPECT_FALSE(left[1].has_value());
     EXPECT_TRUE(left[0] && left[2] && left[3]);
@@ -156,13 +156,13 @@ TEST(RendezvousNews, waits_for_who_is_late_no_longer_than_it_is_asked_to) {
   with_members(address_of("early"), {[](Rendezvous& host) {
                                        std::this_thread::sleep_for(50ms);
                                        EXPECT_FALSE(host.listen(20ms).has_value());
-                                       const auto left = host.gather_left(blob_of(1), 100ms);
+                                       const auto left = host.gather_left(blob_of(1), 100ms, 60s);
                                        EXPECT_TRUE(left[1].has_value());
                                        EXPECT_FALSE(left[2].has_value());
                                        EXPECT_EQ(host.lost(), 2);
                                      },
                                      [](Rendezvous& early) {
-                                       const auto left = early.gather_left(blob_of(2), 5s);
+                                       const auto left = early.gather_left(blob_of(2), 5s, 60s);
                                        EXPECT_TRUE(left[0].has_value());
                                        EXPECT_FALSE(left[2].has_value());
                                      },
@@ -176,11 +176,13 @@ TEST(RendezvousNews, passes_on_that_a_rank_has_stopped) {
   const auto answer = [](Rendezvous& bootstrap) {
     EXPECT_EQ(bootstrap.listen(5s), RankNews{.rank = 2});
     EXPECT_FALSE(bootstrap.lost().has_value());
-    for (const auto& blob : bootstrap.gather_left(blob_of(1), 5s)) EXPECT_TRUE(blob.has_value());
+    for (const auto& blob : bootstrap.gather_left(blob_of(1), 5s, 60s))
+      EXPECT_TRUE(blob.has_value());
   };
   const auto stop = [](Rendezvous& bootstrap) {
     bootstrap.tell_stopped();
-    for (const auto& blob : bootstrap.gather_left(blob_of(1), 1s)) EXPECT_TRUE(blob.has_value());
+    for (const auto& blob : bootstrap.gather_left(blob_of(1), 1s, 60s))
+      EXPECT_TRUE(blob.has_value());
   };
   with_members(address_of("stopped"), {answer, answer, stop, answer});
 }
@@ -190,20 +192,60 @@ TEST(RendezvousNews, passes_it_on_while_it_asks_the_others) {
   const auto start = std::chrono::steady_clock::now();
   with_members(address_of("asking"),
                {[](Rendezvous& host) {
-                  const auto left = host.gather_left(blob_of(1), 60s);
+                  const auto left = host.gather_left(blob_of(1), 60s, 60s);
                   EXPECT_TRUE(left[1] && left[2]);
                   EXPECT_FALSE(left[3].has_value());
                 },
                 [](Rendezvous& told) {
                   EXPECT_EQ(told.listen(5s), RankNews{.rank = 2});
-                  EXPECT_TRUE(told.gather_left(blob_of(1), 5s)[2].has_value());
+                  EXPECT_TRUE(told.gather_left(blob_of(1), 5s, 60s)[2].has_value());
                 },
                 [](Rendezvous& stopped) {
                   stopped.tell_stopped();
-                  EXPECT_TRUE(stopped.gather_left(blob_of(1), 5s)[0].has_value());
+                  EXPECT_TRUE(stopped.gather_left(blob_of(1), 5s, 60s)[0].has_value());
                 },
                 [](Rendezvous&) { std::this_thread::sleep_for(3s); }});
   EXPECT_LT(std::chrono::steady_clock::now() - start, 4s) << "who says nothing is not waited for";
+}
+
+// Who hangs is told from who has more to do: that one is heard of.
+TEST(RendezvousNews, waits_for_who_is_heard_of_and_not_for_who_is_silent) {
+  const auto start = std::chrono::steady_clock::now();
+  std::atomic<bool> is_over = false;
+  const auto gather = [&](Rendezvous& done) {
+    const auto left = done.gather_left(blob_of(1), 60s, 1s);
+    EXPECT_TRUE(left[0] && left[1] && left[2]);
+    EXPECT_FALSE(left[3].has_value());
+  };
+  with_members(address_of("silent"), {[&](Rendezvous& host) {
+                                        gather(host);
+                                        EXPECT_EQ(host.lost(), 3);
+                                        is_over = true;
+                                      },
+                                      gather,
+                                      [&](Rendezvous& busy) {
+                                        EXPECT_FALSE(busy.listen(2500ms).has_value());
+                                        gather(busy);
+                                      },
+                                      [&](Rendezvous&) {
+                                        while (!is_over) std::this_thread::sleep_for(5ms);
+                                      }});
+  EXPECT_LT(std::chrono::steady_clock::now() - start, 5s);
+}
+
+// Rank 0 may hang as well.
+TEST(RendezvousNews, does_not_wait_for_a_silent_rank_0) {
+  std::atomic<bool> is_over = false;
+  with_members(address_of("silent-host"), {[&](Rendezvous&) {
+                                             while (!is_over) std::this_thread::sleep_for(5ms);
+                                           },
+                                           [&](Rendezvous& guest) {
+                                             const auto left =
+                                                 guest.gather_left(blob_of(1), 60s, 300ms);
+                                             EXPECT_FALSE(left[0].has_value());
+                                             EXPECT_EQ(guest.lost(), 0);
+                                             is_over = true;
+                                           }});
 }
 
 }  // namespace

@@ -136,15 +136,17 @@ class CudaExecutor final : public Executor {
 
   // Where a GPU fails, or another process, nobody waits for it.
   void replay_on_all(std::vector<RankRun>& runs) {
-    std::atomic<bool> is_stopped = false;
+    std::atomic<bool> is_stopped = false;  // no more executions are ordered
+    std::atomic<bool> is_given_up = false;
     const auto stop = [&] {
-      if (is_stopped.exchange(true)) return;
+      is_stopped = true;
+      if (is_given_up.exchange(true)) return;
       for (const RankProgram& program : programs_) static_cast<void>(program.give_up());
       prepared_->communicators.abort();
     };
     const std::jthread watch = group_ ? group_->watch(stop) : std::jthread();
     const std::jthread network = watch_network(stop);
-    const std::jthread waits = watch_waits();
+    const std::jthread waits = watch_waits(is_stopped);
     std::vector<std::jthread> threads;
     for (std::size_t i = 0; i < programs_.size(); ++i) {
       threads.emplace_back([&, i] {
@@ -165,17 +167,19 @@ class CudaExecutor final : public Executor {
     });
   }
 
-  // NCCL's kernels wait without a limit: once a wait of ours has failed here, they are ended.
-  [[nodiscard]] std::jthread watch_waits() {
+  // Once a wait has failed here, further executions would only run through, and NCCL's kernels,
+  // which wait without a limit, are ended.
+  [[nodiscard]] std::jthread watch_waits(std::atomic<bool>& is_stopped) {
     constexpr std::chrono::milliseconds kLook{5};
-    if (prepared_->communicators.empty()) return {};
-    return std::jthread([this, kLook](const std::stop_token& end) {
+    return std::jthread([this, &is_stopped, kLook](const std::stop_token& end) {
       while (!end.stop_requested()) {
         std::this_thread::sleep_for(kLook);
         const bool has_failed = std::ranges::any_of(programs_, [&](const RankProgram& program) {
           return prepared_->peers.page(program.rank()).has_fault();
         });
-        if (has_failed) prepared_->communicators.abort();
+        if (!has_failed) continue;
+        is_stopped = true;
+        prepared_->communicators.abort();
       }
     });
   }
@@ -253,7 +257,7 @@ class CudaExecutor final : public Executor {
           cuda::report_of(prepared_->peers, programs_[i].rank(), std::move(runs[i].end)));
       if (runs[i].was_stopped) reports.back().is_poisoned = true;
     }
-    if (group_) reports = cuda::exchange(*group_, reports.front());
+    if (group_) reports = cuda::exchange(*group_, reports.front(), wait_limit_);
     note_unreachable(reports);
     return reports;
   }

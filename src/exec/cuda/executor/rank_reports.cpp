@@ -65,8 +65,9 @@ RankReport unpack(const Blob& blob) {
   return report;
 }
 
-std::vector<RankReport> exchange(processes::ProcessGroup& group, const RankReport& own) {
-  const auto answers = group.conclude(pack(own), own.is_fine());
+std::vector<RankReport> exchange(processes::ProcessGroup& group, const RankReport& own,
+                                 std::chrono::milliseconds wait_limit) {
+  const auto answers = group.conclude(pack(own), own.is_fine(), wait_limit);
   std::vector<RankReport> reports;
   for (const processes::ProcessGroup::Answer& answer : answers) {
     RankReport report;

@@ -14,6 +14,7 @@ namespace harpe::cuda {
 // Of every rank, once its replays are over; of a rank that answers no more, that. `own` is this
 // rank's, and where it is not fine, the others are told to stop.
 [[nodiscard]] std::vector<RankReport> exchange(processes::ProcessGroup& group,
-                                               const RankReport& own);
+                                               const RankReport& own,
+                                               std::chrono::milliseconds wait_limit);
 
 }  // namespace harpe::cuda
