@@ -148,7 +148,7 @@ Json to_json(const Tuned& tuned, const MeasuredSchedule& one, std::int64_t place
   return json.set("measured_us", one.median_us)
       .set("ratio", ratio_of(one))
       .set("place", place)
-      .set("predicted_place", one.predicted_place)
+      .set("predicted_place", one.is_predicted ? Json(one.predicted_place) : Json())
       .set("noise", one.noise)
       .set("rounds", one.rounds)
       .set("executions", one.executions);
@@ -213,7 +213,8 @@ std::string print_measured(const Measured& measured) {
     add_baselines(measured, one.median_us, shown, lines);
     lines.push_back({std::to_string(++place), print_us(one.median_us),
                      print_us(one.schedule.time().microseconds()),
-                     fmt::format("{:.2f}", ratio_of(one)), std::to_string(one.predicted_place),
+                     fmt::format("{:.2f}", ratio_of(one)),
+                     one.is_predicted ? std::to_string(one.predicted_place) : "-",
                      std::to_string(one.rounds), one.schedule.label});
   }
   add_baselines(measured, std::numeric_limits<double>::infinity(), shown, lines);

@@ -7,6 +7,7 @@
 #include "driver/check.h"
 #include "driver/executor_pool.h"
 #include "driver/halving.h"
+#include "driver/library_leaves.h"
 #include "driver/memory.h"
 #include "driver/run.h"
 #include "driver/turns.h"
@@ -42,6 +43,7 @@ class Measurement {
     add(found.baselines);
     add(found.spread);
     make_plans(program, mesh);
+    add_library_leaves(program, mesh, found.top.size());
     for (const Contender& one : all_) {
       if (one.plan) plans_.push_back(&*one.plan);
     }
@@ -90,13 +92,37 @@ class Measurement {
     std::int64_t done = 0;
     for (Contender& one : all_) {
       show("proving", done++, std::ssize(all_));
-      Checked<Plan> plan = make_plan(
-          {.program = program, .mesh = mesh, .script = {}, .form = one.result.schedule.form});
-      if (plan.ok()) {
-        one.plan = std::move(plan).value();
-      } else {
-        refuse(one, plan.error());
-      }
+      make_plan(one, program, mesh);
+    }
+  }
+
+  void make_plan(Contender& one, const Program& program, const Mesh& mesh) {
+    Checked<Plan> plan = make_plan(
+        {.program = program, .mesh = mesh, .script = {}, .form = one.result.schedule.form});
+    if (plan.ok()) {
+      one.plan = std::move(plan).value();
+    } else {
+      refuse(one, plan.error());
+    }
+  }
+
+  // The best predicted once more with libraries' kernels, where these can do their leaves.
+  void add_library_leaves(const Program& program, const Mesh& mesh, std::size_t most) {
+    if (!request_.libraries || request_.backend.backend != Backend::Cuda) return;
+    std::vector<Evaluated> variants;
+    for (std::size_t i = 0; i < std::min(most, all_.size()); ++i) {
+      if (!all_[i].plan) continue;
+      const std::optional<LibraryLeaves> leaves = use_library_leaves(*all_[i].plan);
+      if (!leaves) continue;
+      Evaluated& variant = variants.emplace_back(all_[i].result.schedule);
+      variant.form = leaves->form;
+      for (const std::string& kernel : leaves->kernels) variant.label += "+" + kernel;
+    }
+    const std::size_t first = all_.size();
+    add(variants);
+    for (std::size_t i = first; i < all_.size(); ++i) {
+      all_[i].result.is_predicted = false;
+      make_plan(all_[i], program, mesh);
     }
   }
 
@@ -295,7 +321,7 @@ class Measurement {
     std::vector<MeasuredSchedule*> timed;
     std::vector<TimePair> pairs;
     for (MeasuredSchedule& one : out_.all) {
-      if (one.outcome != MeasuredAs::Timed) continue;
+      if (one.outcome != MeasuredAs::Timed || !one.is_predicted) continue;
       timed.push_back(&one);
       pairs.push_back({.predicted_us = one.schedule.time().microseconds(),
                        .measured_us = one.median_us,

@@ -77,7 +77,7 @@ Checked<Script> name_script(const std::string& name, const Program& program, con
   std::vector<std::string> known;
   for (const NamedSchedule& schedule : schedules_of(family)) known.emplace_back(schedule.name);
   known.emplace_back(kAuto);
-  if (known.size() > 1 && std::ranges::find(known, name) == known.end()) {
+  if (known.size() > 1 && std::ranges::find(known, parse_schedule_name(name).base) == known.end()) {
     std::string list;
     for (const std::string& each : known) list += (list.empty() ? "`" : ", `") + each + "`";
     return make_diag(DiagCode::U113,

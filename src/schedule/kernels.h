@@ -12,6 +12,7 @@ struct LeafKernel {
   bool chunk;                   // visits operands chunk by chunk and waits for each
   bool remote_operands;         // reads operands in place on another rank
   bool remote_targets = false;  // writes or adds its results in place on another rank
+  bool by_library = false;      // NVIDIA's, where GPUs have it
 };
 
 [[nodiscard]] std::span<const LeafKernel> all_leaf_kernels();

@@ -7,6 +7,7 @@
 #include "exec/cuda/device/attention_args.h"
 #include "exec/cuda/device/attention_config.h"
 #include "exec/cuda/head_tensor.h"
+#include "exec/cuda/leaf_engine.h"
 #include "support/diag.h"
 
 namespace harpe::cuda {
@@ -66,6 +67,7 @@ struct AttentionSpec {
   device::WaitContext wait{};
   std::vector<device::CopyJob> copies;
   int copy_blocks = 0;
+  LeafEngine engine = LeafEngine::Own;
 };
 
 // `blocks` is how many can be resident. Errors: G060 no kernel for such heads; G041 an address or

@@ -6,6 +6,7 @@
 
 #include "exec/cuda/device/gemm_args.h"
 #include "exec/cuda/device/gemm_config.h"
+#include "exec/cuda/leaf_engine.h"
 #include "exec/cuda/tensor_map.h"
 #include "support/diag.h"
 
@@ -56,6 +57,7 @@ struct GemmSpec {
   device::WaitContext wait{};
   std::vector<device::CopyJob> copies;
   int copy_blocks = 0;
+  LeafEngine engine = LeafEngine::Own;  // of another the strides and addresses may be any
 };
 
 // `blocks` is how many run at once. Errors: G041 an operand the copy engine cannot read; G042

@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <array>
 
+#include "schedule/kernels.h"
 #include "schedule/named/attention.h"
 #include "schedule/named/decode.h"
 #include "schedule/named/gemm.h"
 #include "schedule/named/moe.h"
+#include "schedule/primitive.h"
 #include "schedule/state.h"
 
 namespace harpe {
@@ -77,6 +79,24 @@ Checked<Script> generate_named(std::string_view op, std::string_view name, const
                                     {"schedules", quote_list(names)}});
 }
 
+// Of every nest that the kernel fits; of the last, to be refused there, where it fits none.
+void patch_leaves(Script& script, std::string_view kernel, const Program& program) {
+  const LeafKernel* const known = find_leaf_kernel(kernel);
+  std::vector<std::string> nests;
+  for (const Nest& nest : program.nests) {
+    const bool fits = known != nullptr && std::ranges::all_of(nest.stmts, [&](const Stmt& stmt) {
+                        return stmt.leaf == known->leaf;
+                      });
+    if (fits) nests.push_back(nest.name);
+  }
+  if (nests.empty()) nests.push_back(program.nests.back().name);
+  for (const std::string& nest : nests) {
+    script.steps.push_back(
+        to_step(Patch{.nest = nest, .kernel = Quoted{std::string(kernel)}, .sm = std::nullopt}));
+  }
+  script.name += "_" + std::string(kernel);
+}
+
 }  // namespace
 
 std::span<const NamedSchedule> schedules_of(std::string_view op) {
@@ -90,11 +110,26 @@ std::vector<std::string> operators_with_schedules() {
   return names;
 }
 
+ScheduleName parse_schedule_name(std::string_view name) {
+  const std::size_t end = name.find('+');
+  ScheduleName parsed{.base = name.substr(0, end), .kernels = {}};
+  std::size_t at = end;
+  while (at != std::string_view::npos) {
+    const std::size_t next = name.find('+', at + 1);
+    parsed.kernels.push_back(name.substr(at + 1, next - at - 1));
+    at = next;
+  }
+  return parsed;
+}
+
 Checked<Script> generate_schedule(std::string_view op, std::string_view name,
                                   const Program& program, const Mesh& mesh) {
   HP_REQUIRE_OK(require_operator(op));
-  if (name == "auto") return choose_auto(op, program, mesh);
-  return generate_named(op, name, program, mesh);
+  const auto [base, kernels] = parse_schedule_name(name);
+  HP_TRY(Script script,
+         base == "auto" ? choose_auto(op, program, mesh) : generate_named(op, base, program, mesh));
+  for (const std::string_view kernel : kernels) patch_leaves(script, kernel, program);
+  return script;
 }
 
 std::vector<Applicability> find_applicable(std::string_view op, const Program& program,

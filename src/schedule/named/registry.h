@@ -25,9 +25,17 @@ struct NamedSchedule {
 [[nodiscard]] std::span<const NamedSchedule> schedules_of(std::string_view op);
 [[nodiscard]] std::vector<std::string> operators_with_schedules();
 
-// The script of one named schedule, or of `auto`.
+// A schedule's name as users write it, `ulysses+cudnn_fa_fwd`: behind each `+` a kernel for the
+// leaves that it does, patched in at the end.
+struct ScheduleName {
+  std::string_view base;
+  std::vector<std::string_view> kernels;
+};
+[[nodiscard]] ScheduleName parse_schedule_name(std::string_view name);
+
+// The script of one named schedule, or of `auto`, with the kernels that the name ends with.
 // Errors: S601, S602 (names); S603 (another kind of program); S611-S617 (does not apply here), with
-// the schedules that do.
+// the schedules that do; of a kernel patch's, when the script is replayed.
 [[nodiscard]] Checked<Script> generate_schedule(std::string_view op, std::string_view name,
                                                 const Program& program, const Mesh& mesh);
 

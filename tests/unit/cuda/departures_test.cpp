@@ -99,6 +99,10 @@ TEST(Depart, leaves_alone_what_is_not_whole_or_not_rounded) {
   const Action only[] = {send(0)};
   const Transfer transfer[] = {{.moves = only}};
   EXPECT_FALSE(depart(adding, transfer).has_value());
+  GemmSpec of_library = product(1);
+  ASSERT_TRUE(depart(of_library, transfer).has_value());
+  of_library.engine = LeafEngine::Library;
+  EXPECT_FALSE(depart(of_library, transfer).has_value());
 }
 
 // The inbox first, as ranks are added in order, then the own part.

@@ -27,7 +27,7 @@ TEST(Patch, refuses_kernels_that_cannot_do_it) {
   EXPECT_EQ(
       refuse("patch(mm, kernel=\"fa_fwd_sm90\")"),
       "error[S503]: patch: kernel \"fa_fwd_sm90\" computes `attn_fwd`, and the leaf is `matmul`, "
-      "for which there is `cpu_gemm`, `gemm_sm90` and `gemm_sm90_remoteA`");
+      "for which there is `cpu_gemm`, `gemm_sm90`, `gemm_sm90_remoteA` and `cublaslt_gemm`");
   EXPECT_EQ(
       refuse("tile(M, [8, 4]) -> m0, m1, m2 chunk(mm, leaf, m1) "
              "patch(mm, kernel=\"gemm_sm90_remoteA\")"),

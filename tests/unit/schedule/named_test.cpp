@@ -56,6 +56,29 @@ TEST(NamedSchedules, make_a_ring_that_relays_k_and_v) {
             "    stage v over cp relay by src depth 2 via ce signal event\n    leaf\n  }\n");
 }
 
+TEST(NamedSchedules, take_the_kernel_that_their_name_ends_with) {
+  const Program program = make_program("attention");
+  const std::string plain = form_of("attention", "ulysses", program, one(8));
+  const std::string patched = form_of("attention", "ulysses+cudnn_fa_fwd", program, one(8));
+  std::string expected = plain;
+  expected.insert(expected.rfind("leaf") + 4, " kernel \"cudnn_fa_fwd\"");
+  EXPECT_EQ(patched, expected);
+  const auto script = generate_schedule("attention", "ulysses+cudnn_fa_fwd", program, one(8));
+  ASSERT_TRUE(script.ok());
+  EXPECT_EQ(script->name, "ulysses_cudnn_fa_fwd");
+}
+
+TEST(NamedSchedules, refuse_kernels_of_other_leaves) {
+  const Program program = make_program("attention");
+  EXPECT_NE(form_of("attention", "ulysses+cublaslt_gemm", program, one(8)).find("error[S503]"),
+            std::string::npos);
+  EXPECT_NE(form_of("attention", "ulysses+cudnn_fa", program, one(8)).find("error[S502]"),
+            std::string::npos);
+  // Its chunks are waited for inside.
+  EXPECT_NE(form_of("attention", "push+cudnn_fa_fwd", program, one(8)).find("error[S50"),
+            std::string::npos);
+}
+
 TEST(NamedSchedules, let_gradients_travel_with_their_blocks_unrounded) {
   EXPECT_EQ(form_of("attention_bwd", "ring", make_program("attention_bwd"), one(8)),
             "  split Sq = q0:8 * q1:_\n  split Skv = k0:8 * k1:_\n"

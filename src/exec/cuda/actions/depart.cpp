@@ -145,7 +145,8 @@ void turn(std::vector<GemmPanelSpec>& leaving, std::size_t behind) {
 }  // namespace
 
 std::optional<Departed> depart(const GemmSpec& spec, std::span<const Transfer> transfers) {
-  if (spec.add || spec.out != device::Element::F32) return std::nullopt;
+  const bool is_own = spec.engine == LeafEngine::Own;
+  if (!is_own || spec.add || spec.out != device::Element::F32) return std::nullopt;
   std::vector<TransferMaps> maps;
   Departed out{.leaving = spec, .staying = spec};
   out.leaving.out = spec.in;

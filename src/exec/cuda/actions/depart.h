@@ -25,7 +25,8 @@ struct Departed {
 // Panels that one of the transfers moves, whole, are written where it takes them, rounded as it
 // rounds, and raise its signal once they are there: the transfer needs no pass of its own. They are
 // visited from the first behind those that stay, as ranks that do so store to different peers.
-// None where a transfer moves anything but whole panels or rounds to another type than A's.
+// None where a transfer moves anything but whole panels or rounds to another type than A's, or the
+// kernel is a library's.
 [[nodiscard]] std::optional<Departed> depart(const GemmSpec& spec,
                                              std::span<const Transfer> transfers);
 

@@ -45,16 +45,25 @@ struct CopyLaunch {
 using LaunchSpec =
     std::variant<PlainLaunch, CopyLaunch, GemmSpec, AttentionSpec, GradientSpec, library::NcclCall>;
 
+[[nodiscard]] inline bool is_by_library(const LaunchSpec& spec) {
+  const auto* const product = std::get_if<GemmSpec>(&spec);
+  const auto* const heads = std::get_if<AttentionSpec>(&spec);
+  return (product != nullptr && product->engine == LeafEngine::Library) ||
+         (heads != nullptr && heads->engine == LeafEngine::Library);
+}
+
 // What the choice of launches depends on, besides the action.
 struct LaunchChoice {
-  std::string nest;    // whose action it is, and
-  std::string buffer;  // what it makes, for what is said
+  std::string nest;         // whose action it is, and
+  std::string buffer;       // what it makes, for what is said
+  std::string kernel = {};  // that `patch` named, or none
   bool by_copy_engine = false;
   int multiprocessors = 132;  // that may work at once
 };
 
 // What an action becomes, in order; pure. Addresses of the action are those of the GPU.
-// Errors: G072 no kernel for it; G075 more loops than kernels walk and launches can be.
+// Errors: G072 no kernel for it; G075 more loops than kernels walk and launches can be; G083 the
+// library's kernel that was asked for cannot.
 [[nodiscard]] Checked<std::vector<LaunchSpec>> plan_launches(const LaunchChoice& choice,
                                                              const actions::Action& action);
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "exec/cuda/actions/loop_nests.h"
+#include "support/check.h"
 
 namespace harpe::cuda {
 namespace {
@@ -20,13 +21,13 @@ CUresult enqueue_copy(const DriverApi& driver, const CopyLaunch& copy, CUstream 
   return driver.cuMemcpy2DAsync(&rows, stream);
 }
 
-// A refusal of NCCL's as what the stream came to.
-Result<Ok, CudaError> enqueue_call(const library::NcclCall& call, CUstream stream) {
-  const Checked<Ok> ordered = call.order(stream);
+// A refusal of a library's as what the stream came to.
+Result<Ok, CudaError> ordered_by(const char* library, const char* call,
+                                 const Checked<Ok>& ordered) {
   if (ordered.ok()) return Ok{};
-  return CudaError{.call = "ncclGroupEnd",
+  return CudaError{.call = call,
                    .status = CUDA_ERROR_UNKNOWN,
-                   .name = "NCCL",
+                   .name = library,
                    .reason = render_message(ordered.error()),
                    .where = {}};
 }
@@ -38,8 +39,20 @@ Checked<std::vector<LaunchSpec>> plan_launches(const LaunchChoice& choice,
   return std::visit([&](const auto& one) { return plan(choice, one); }, action);
 }
 
-Checked<Launches::Run> Launches::prepare(KernelLibrary& library, const LaunchSpec& spec,
-                                         int multiprocessors) const {
+Checked<Launches::Run> Launches::prepare_leaf(const LaunchTools& tools, const LaunchSpec& spec) {
+  HP_CHECK(tools.leaves != nullptr, "libraries do leaves of plans alone");
+  if (const auto* product = std::get_if<GemmSpec>(&spec)) {
+    HP_TRY(library::Step step, tools.leaves->prepare(*product, tools.place));
+    return Run{std::move(step)};
+  }
+  HP_TRY(library::Step step, tools.leaves->prepare(std::get<AttentionSpec>(spec), tools.place));
+  return Run{std::move(step)};
+}
+
+Checked<Launches::Run> Launches::prepare(const LaunchTools& tools, const LaunchSpec& spec) {
+  KernelLibrary& library = tools.kernels;
+  const int multiprocessors = tools.multiprocessors;
+  if (is_by_library(spec)) return prepare_leaf(tools, spec);
   if (const auto* plain = std::get_if<PlainLaunch>(&spec)) {
     HP_TRY(const LoadedKernel* kernel, library.load(plain_variant(plain->kernel, plain->wide)));
     PlainRun run{.kernel = kernel, .shape = {}, .args = plain->args, .table = {}};
@@ -73,9 +86,9 @@ bool Launches::meets_others() const {
       runs_, [](const Run& run) { return std::holds_alternative<library::NcclCall>(run); });
 }
 
-Checked<Ok> Launches::add(KernelLibrary& library, const LaunchSpec& spec, int multiprocessors) {
-  driver_ = &library.device().driver();
-  HP_TRY(Run run, prepare(library, spec, multiprocessors));
+Checked<Ok> Launches::add(const LaunchTools& tools, const LaunchSpec& spec) {
+  driver_ = &tools.kernels.device().driver();
+  HP_TRY(Run run, prepare(tools, spec));
   runs_.push_back(std::move(run));
   return Ok{};
 }
@@ -97,7 +110,12 @@ Result<Ok, CudaError> Launches::enqueue(const Run& run, CUstream stream) const {
   if (const auto* gradient = std::get_if<std::unique_ptr<PreparedGradient>>(&run)) {
     return (*gradient)->launch(stream);
   }
-  if (const auto* call = std::get_if<library::NcclCall>(&run)) return enqueue_call(*call, stream);
+  if (const auto* call = std::get_if<library::NcclCall>(&run)) {
+    return ordered_by("NCCL", "ncclGroupEnd", call->order(stream));
+  }
+  if (const auto* step = std::get_if<library::Step>(&run)) {
+    return ordered_by("a library", "of a leaf", (*step)(stream));
+  }
   const auto& copy = std::get<CopyLaunch>(run);
   if (copy.rows > 1) {
     return cuda_call(*driver_, "cuMemcpy2DAsync", enqueue_copy(*driver_, copy, stream));
@@ -118,7 +136,8 @@ Checked<Ok> add_launches(ActionContext& context, const actions::Action& action,
                          Launches& launches) {
   HP_TRY(const std::vector<LaunchSpec> specs, plan_launches(context.choice, action));
   for (const LaunchSpec& spec : specs) {
-    HP_REQUIRE_OK(launches.add(context.library, spec, context.choice.multiprocessors));
+    HP_REQUIRE_OK(launches.add(
+        {.kernels = context.library, .multiprocessors = context.choice.multiprocessors}, spec));
   }
   return Ok{};
 }

@@ -8,20 +8,28 @@
 #include "exec/cuda/actions/launch_spec.h"
 #include "exec/cuda/device_memory.h"
 #include "exec/cuda/kernel_library.h"
+#include "exec/cuda/library/leaves.h"
 #include "exec/cuda/prepared_attention.h"
 #include "exec/cuda/prepared_gemm.h"
 #include "exec/cuda/prepared_gradient.h"
 
 namespace harpe::cuda {
 
+// What launches are made ready with.
+struct LaunchTools {
+  KernelLibrary& kernels;  // outlives them
+  int multiprocessors;     // that may work at once
+  // Where there are launches of libraries: outlives them too.
+  library::Leaves* leaves = nullptr;
+  library::LeafPlace place = {};
+};
+
 // Launches and copies in order, made once and enqueued any number of times, into a stream or a
 // graph that is captured. Enqueueing allocates nothing.
 class Launches {
  public:
-  // Requires: `library` outlives this. `multiprocessors` may work at once. Errors: G005 and those
-  // of loading kernels.
-  [[nodiscard]] Checked<Ok> add(KernelLibrary& library, const LaunchSpec& spec,
-                                int multiprocessors);
+  // Errors: G005; those of loading kernels, and of library::Leaves.
+  [[nodiscard]] Checked<Ok> add(const LaunchTools& tools, const LaunchSpec& spec);
 
   // Orders all of it. Requires: the GPU is current for the calling thread.
   [[nodiscard]] Result<Ok, CudaError> enqueue(CUstream stream) const;
@@ -39,10 +47,10 @@ class Launches {
   };
   using Run = std::variant<PlainRun, CopyLaunch, std::unique_ptr<PreparedGemm>,
                            std::unique_ptr<PreparedAttention>, std::unique_ptr<PreparedGradient>,
-                           library::NcclCall>;
+                           library::NcclCall, library::Step>;
 
-  [[nodiscard]] Checked<Run> prepare(KernelLibrary& library, const LaunchSpec& spec,
-                                     int multiprocessors) const;
+  [[nodiscard]] static Checked<Run> prepare(const LaunchTools& tools, const LaunchSpec& spec);
+  [[nodiscard]] static Checked<Run> prepare_leaf(const LaunchTools& tools, const LaunchSpec& spec);
   [[nodiscard]] Result<Ok, CudaError> enqueue(const Run& run, CUstream stream) const;
 
   const DriverApi* driver_ = nullptr;

@@ -108,6 +108,12 @@ template <std::size_t kOperands, class Body>
   return make_diag(DiagCode::G072, {{"what", what}, {"nest", choice.nest}});
 }
 
+// A library's kernel that was asked for.
+[[nodiscard]] inline Diag no_leaf(const LaunchChoice& choice, std::string_view reason) {
+  return make_diag(DiagCode::G083,
+                   {{"kernel", choice.kernel}, {"nest", choice.nest}, {"reason", reason}});
+}
+
 // None for types that nothing is computed in.
 [[nodiscard]] std::optional<device::Number> number_of(DType dtype);
 

@@ -66,6 +66,10 @@ class ProductMerger {
 
 std::optional<LaunchSpec> merge(std::span<const ArrivingLaunch> launches,
                                 const device::WaitContext& wait) {
+  const auto is_of_library = [](const ArrivingLaunch& launch) {
+    return is_by_library(launch.spec);
+  };
+  if (std::ranges::any_of(launches, is_of_library)) return std::nullopt;
   if (std::holds_alternative<GemmSpec>(launches.front().spec)) {
     std::optional<GemmSpec> product = ProductMerger().merge(launches);
     if (!product) return std::nullopt;

@@ -15,7 +15,8 @@ struct ArrivingLaunch {
 
 // One launch that does the work of all in their order and waits inside for each one's flag:
 // products that write other rows of C, or add further columns of A; attention over further keys.
-// None where they are not such. Requires: at least one; `wait` where one has a flag.
+// None where they are not such, or a library's. Requires: at least one; `wait` where one has a
+// flag.
 [[nodiscard]] std::optional<LaunchSpec> merge(std::span<const ArrivingLaunch> launches,
                                               const device::WaitContext& wait);
 

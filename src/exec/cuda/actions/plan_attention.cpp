@@ -52,7 +52,8 @@ std::optional<Positions> positions_of(const AttentionProblem& p) {
 
 // Attention for tensor cores, where its heads, mask and strides are such as they take.
 std::optional<AttentionSpec> fast_attention(const AttentionProblem& p,
-                                            const Loops<kOperands>& loops, int multiprocessors) {
+                                            const Loops<kOperands>& loops,
+                                            const LaunchChoice& choice) {
   constexpr std::array<std::size_t, 3> kOfQueries = {kQ, kO, kL};
   constexpr std::array<std::size_t, 2> kOfKeys = {kK, kV};
   const bool half = p.q.dtype == DType::BF16 || p.q.dtype == DType::F16;
@@ -88,7 +89,9 @@ std::optional<AttentionSpec> fast_attention(const AttentionProblem& p,
   chunk.values = tensor_of(p.v, batch, kv, kV);
   spec.panels = {panel};
   spec.chunks = {chunk};
-  if (!check(spec, multiprocessors).ok()) return std::nullopt;
+  spec.engine = engine_of(choice.kernel);
+  const bool is_own = spec.engine == LeafEngine::Own;
+  if (is_own && !check(spec, choice.multiprocessors).ok()) return std::nullopt;
   return spec;
 }
 
@@ -122,9 +125,13 @@ Checked<std::vector<LaunchSpec>> plan(const LaunchChoice& choice, const actions:
   for (Loop<kAllOperands>& loop : loops) loop.reduces = false;  // every turn has its own state
   if (!p.tables.any()) {
     const Loops<kOperands> plain_loops = joined(first_operands<kOperands>(loops));
-    if (const auto spec = fast_attention(p, plain_loops, choice.multiprocessors)) {
+    if (const auto spec = fast_attention(p, plain_loops, choice)) {
       return std::vector<LaunchSpec>{*spec};
     }
+  }
+  if (engine_of(choice.kernel) == LeafEngine::Library) {
+    return no_leaf(choice, "attention of `" + std::string(print(p.q.dtype)) +
+                               "`, its mask, or heads that lie as they do");
   }
   loops = joined(std::move(loops));
   device::PlainAttentionArgs args = plain_attention(p, *number);

@@ -25,7 +25,7 @@ std::int64_t stride_of(std::int64_t stride, std::int64_t count, std::int64_t len
 }
 
 // The product for tensor cores, where its operands lie as they are read there.
-std::optional<GemmSpec> fast_product(const GemmProblem& p, int multiprocessors) {
+std::optional<GemmSpec> fast_product(const GemmProblem& p, const LaunchChoice& choice) {
   const auto element = half_of(p.a.dtype);
   if (!element || p.k <= 0 || (p.a.column_stride != 1 && p.k > 1)) return std::nullopt;
   GemmSpec spec;
@@ -51,7 +51,9 @@ std::optional<GemmSpec> fast_product(const GemmProblem& p, int multiprocessors) 
        .pieces = {{.a = address_of(p.a.data), .stride = a_stride, .k_begin = 0, .k_count = p.k}},
        .c = address_of(p.c),
        .c_stride = stride_of(p.c_row_stride, p.m, p.n)}};
-  if (!check(spec, multiprocessors).ok()) return std::nullopt;
+  spec.engine = engine_of(choice.kernel);
+  const bool is_own = spec.engine == LeafEngine::Own;
+  if (is_own && !check(spec, choice.multiprocessors).ok()) return std::nullopt;
   return spec;
 }
 
@@ -61,7 +63,8 @@ std::optional<std::vector<LaunchSpec>> fast_products(const LaunchChoice& choice,
                                                      const GemmProblem& first,
                                                      const Loops<3>& loops) {
   const std::span<const Loop<3>> all(loops);
-  if (turns_of(all) > kMostProducts) return std::nullopt;
+  const bool is_own = engine_of(choice.kernel) == LeafEngine::Own;
+  if (is_own && turns_of(all) > kMostProducts) return std::nullopt;
   std::vector<LaunchSpec> launches;
   bool fast = true;
   actions::for_each_turn(all, [&](const auto& offsets, bool again) {
@@ -70,8 +73,7 @@ std::optional<std::vector<LaunchSpec>> fast_products(const LaunchChoice& choice,
     p.b.data = moved(p.b.data, offsets[1]);
     p.c = moved(p.c, offsets[2]);
     p.accumulate = p.accumulate || again;
-    const std::optional<GemmSpec> spec =
-        fast ? fast_product(p, choice.multiprocessors) : std::nullopt;
+    const std::optional<GemmSpec> spec = fast ? fast_product(p, choice) : std::nullopt;
     fast = fast && spec;
     if (fast) launches.emplace_back(*spec);
   });
@@ -208,6 +210,10 @@ Checked<std::vector<LaunchSpec>> plan(const LaunchChoice& choice,
       fast->emplace_back(copy_of_number(products.result, products.used.rows));
     }
     return std::move(*fast);
+  }
+  if (engine_of(choice.kernel) == LeafEngine::Library) {
+    return no_leaf(choice, "products of `" + std::string(print(p.a.dtype)) +
+                               "`, and operands whose rows are not whole");
   }
   device::PlainGemmArgs args = plain_product(p);
   args.used = used_rows(products.used, products.result, p.m);

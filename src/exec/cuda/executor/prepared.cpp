@@ -33,9 +33,10 @@ void begin_behind_own(std::vector<actions::Action>& moves, const Prepared& prepa
 }
 
 // Appends what actions become.
-Checked<Ok> add_all(const LaunchChoice& choice, std::vector<actions::Action> actions,
-                    TaskSpecs& specs) {
-  for (const actions::Action& action : actions) {
+Checked<Ok> add_all(const Prepared& prepared, const LaunchChoice& choice,
+                    std::vector<actions::Action> actions, TaskSpecs& specs) {
+  for (actions::Action& action : actions) {
+    prepared.narrow.read(action);
     HP_TRY(const std::vector<LaunchSpec> launches, plan_launches(choice, action));
     specs.launches.insert(specs.launches.end(), launches.begin(), launches.end());
   }
@@ -49,6 +50,7 @@ LaunchChoice choice_of(const Prepared& prepared, const Task& task, const Device&
           .buffer = task.writes.empty()
                         ? ""
                         : prepared.plan.allocs[task.writes.front().alloc.index()].buffer,
+          .kernel = task.leaf_kernel,
           .by_copy_engine = task.kind == TaskKind::Copy && by_engine,
           .multiprocessors = device.facts().multiprocessors};
 }
@@ -74,7 +76,7 @@ Checked<Ok> add_specs(Prepared& prepared, const Task& task, RankId rank, TaskSpe
   if (task.kind == TaskKind::Collective && task.collective != CollectiveOp::ReduceScatter) {
     begin_behind_own(work.actions, prepared, rank);
   }
-  return add_all(choice_of(prepared, task, device), std::move(work.actions), specs);
+  return add_all(prepared, choice_of(prepared, task, device), std::move(work.actions), specs);
 }
 
 // The rank's part of a collective that NCCL does.
@@ -104,7 +106,8 @@ Checked<TaskSpecs> specs_of(Prepared& prepared, TaskId id) {
   TaskSpecs specs;
   if (goes_out(prepared.plan, id)) {
     const Device& device = prepared.of_rank[rank.index()]->device();
-    HP_REQUIRE_OK(add_all(choice_of(prepared, task, device), packing_of(prepared, id), specs));
+    HP_REQUIRE_OK(
+        add_all(prepared, choice_of(prepared, task, device), packing_of(prepared, id), specs));
   } else {
     HP_REQUIRE_OK(add_specs(prepared, task, rank, specs));
   }
@@ -131,12 +134,29 @@ SignalSource signals_of(const Prepared& prepared, int rank, const CudaOptions& o
   return source;
 }
 
-Checked<Launches> launches_of(KernelLibrary& library, const UnitSpec& spec) {
-  const int multiprocessors = library.device().facts().multiprocessors - spec.spared;
+Checked<NarrowStates> find_narrow(Prepared& prepared) {
+  const Device& device = prepared.of_rank.front()->device();
+  const auto launches_of = [&](TaskId id) -> Checked<std::vector<LaunchSpec>> {
+    const Task& task = prepared.plan.tasks[id.index()];
+    TaskSpecs specs;
+    HP_REQUIRE_OK(add_specs(prepared, task, prepared.plan.lanes[task.lane.index()].rank, specs));
+    return std::move(specs.launches);
+  };
+  return NarrowStates::find(prepared.plan, prepared.bases.arenas, device.facts().multiprocessors,
+                            launches_of);
+}
+
+Checked<Launches> launches_of(const Prepared& prepared, int rank, const UnitSpec& spec) {
+  const auto at = static_cast<std::size_t>(rank);
+  KernelLibrary& library = *prepared.of_rank[at];
+  const Task& first = prepared.plan.tasks[spec.tasks.front().index()];
+  const LaunchTools tools{
+      .kernels = library,
+      .multiprocessors = library.device().facts().multiprocessors - spec.spared,
+      .leaves = prepared.leaves[at].get(),
+      .place = {.kernel = first.leaf_kernel, .nest = first.nest, .lane = first.lane}};
   Launches launches;
-  for (const LaunchSpec& launch : spec.launches) {
-    HP_REQUIRE_OK(launches.add(library, launch, multiprocessors));
-  }
+  for (const LaunchSpec& launch : spec.launches) HP_REQUIRE_OK(launches.add(tools, launch));
   return launches;
 }
 
@@ -145,7 +165,6 @@ Checked<Launches> launches_of(KernelLibrary& library, const UnitSpec& spec) {
 Checked<std::vector<Unit>> units_of(const Prepared& prepared, int rank,
                                     const std::vector<TaskSpecs>& specs, const CudaOptions& options,
                                     const std::optional<RankTrace>& trace) {
-  KernelLibrary& library = *prepared.of_rank[static_cast<std::size_t>(rank)];
   const auto make = [&](const SignalSource& signals) {
     return make_units(prepared.plan, prepared.wiring, prepared.groups, RankId(rank), specs,
                       signals);
@@ -153,7 +172,7 @@ Checked<std::vector<Unit>> units_of(const Prepared& prepared, int rank,
   SignalSource signals = signals_of(prepared, rank, options);
   std::vector<Unit> units;
   for (UnitSpec& spec : make(signals)) {
-    HP_TRY(Launches work, launches_of(library, spec));
+    HP_TRY(Launches work, launches_of(prepared, rank, spec));
     units.push_back({.tasks = std::move(spec.tasks),
                      .work = std::move(work),
                      .waits_inside = spec.waits_inside,
@@ -167,23 +186,22 @@ Checked<std::vector<Unit>> units_of(const Prepared& prepared, int rank,
   std::vector<UnitSpec> noting = make(signals);
   for (std::size_t i = 0; i < units.size(); ++i) {
     noting[i].spared = std::max(noting[i].spared, kForSignals);
-    HP_TRY(units[i].traced_work, launches_of(library, noting[i]));
+    HP_TRY(units[i].traced_work, launches_of(prepared, rank, noting[i]));
   }
   return units;
 }
 
 // What the rank lands.
-Checked<Unit> make_landing(const Prepared& prepared, KernelLibrary& library, TaskId put,
-                           bool is_traced) {
-  const LaunchChoice choice =
-      choice_of(prepared, prepared.plan.tasks[put.index()], library.device());
+Checked<Unit> make_landing(const Prepared& prepared, int rank, TaskId put, bool is_traced) {
+  const Device& device = prepared.of_rank[static_cast<std::size_t>(rank)]->device();
+  const LaunchChoice choice = choice_of(prepared, prepared.plan.tasks[put.index()], device);
   TaskSpecs specs;
-  HP_REQUIRE_OK(add_all(choice, landing_of(prepared, put), specs));
+  HP_REQUIRE_OK(add_all(prepared, choice, landing_of(prepared, put), specs));
   const UnitSpec spec{.tasks = {put}, .launches = specs.launches};
   Unit unit{.tasks = {put}, .work = {}, .lands = true};
-  HP_TRY(unit.work, launches_of(library, spec));
+  HP_TRY(unit.work, launches_of(prepared, rank, spec));
   if (is_traced) {
-    HP_TRY(unit.traced_work, launches_of(library, spec));
+    HP_TRY(unit.traced_work, launches_of(prepared, rank, spec));
   }
   return unit;
 }
@@ -191,10 +209,9 @@ Checked<Unit> make_landing(const Prepared& prepared, KernelLibrary& library, Tas
 // Right behind the Entry: everything else may wait for them.
 Checked<Ok> add_landings(const Prepared& prepared, int rank, bool is_traced,
                          std::vector<Unit>& units) {
-  KernelLibrary& library = *prepared.of_rank[static_cast<std::size_t>(rank)];
   std::vector<Unit> landings;
   for (const TaskId put : prepared.wiring.landed[static_cast<std::size_t>(rank)]) {
-    HP_TRY(Unit landing, make_landing(prepared, library, put, is_traced));
+    HP_TRY(Unit landing, make_landing(prepared, rank, put, is_traced));
     landings.push_back(std::move(landing));
   }
   const auto entry = std::ranges::find_if(units, [&](const Unit& unit) {
@@ -292,6 +309,10 @@ void add_libraries(Prepared& prepared, const Nvrtc& compiler, const CudaOptions&
       library = prepared.libraries.back().get();
     }
     prepared.of_rank.push_back(library);
+    prepared.leaves.push_back(std::make_unique<library::Leaves>(
+        device,
+        library::Search{
+            .file = "", .folders = options.library_folders, .toolkits = options.cuda_folders}));
     prepared.bases.arenas.push_back(reinterpret_cast<std::byte*>(prepared.peers.arena(rank)));
   }
 }
@@ -310,6 +331,7 @@ Checked<Ok> open_network(Prepared& prepared, transport::Exchange* exchange,
 }
 
 Checked<std::vector<RankProgram>> make_programs(Prepared& prepared, const CudaOptions& options) {
+  HP_TRY(prepared.narrow, find_narrow(prepared));
   std::vector<TaskSpecs> specs;
   for (std::size_t i = 0; i < prepared.plan.tasks.size(); ++i) {
     const TaskId id(static_cast<std::int64_t>(i));
@@ -320,6 +342,7 @@ Checked<std::vector<RankProgram>> make_programs(Prepared& prepared, const CudaOp
       continue;
     }
     HP_TRY(TaskSpecs own, specs_of(prepared, id));
+    if (prepared.plan.tasks[i].kind == TaskKind::Compute) prepared.narrow.leave(own.launches);
     specs.push_back(std::move(own));
   }
   std::vector<RankProgram> programs;

@@ -7,8 +7,10 @@
 #include "exec/cuda/executor/collectives.h"
 #include "exec/cuda/executor/cuda_executor.h"
 #include "exec/cuda/executor/homes.h"
+#include "exec/cuda/executor/narrow.h"
 #include "exec/cuda/executor/network.h"
 #include "exec/cuda/executor/rank_program.h"
+#include "exec/cuda/library/leaves.h"
 #include "exec/cuda/nvrtc.h"
 #include "exec/processes/process_group.h"
 #include "ir/blocks.h"
@@ -31,11 +33,13 @@ struct Prepared {
   std::unique_ptr<Network> network;                       // where there are puts
   std::vector<std::unique_ptr<KernelLibrary>> libraries;  // per GPU
   RankLibraries of_rank;  // of ranks in other processes this one's own
+  std::vector<std::unique_ptr<library::Leaves>> leaves;  // of ranks, as above
   actions::Bases bases;
   Numbers numbers;
   actions::Occupancy occupancy;
   actions::Scratch no_scratch;
   std::vector<DeviceMemory> pieces;  // of scratch
+  NarrowStates narrow;               // of the plan's partial states
   bool shares_gpus = false;          // ranks do
   CollectiveChoice collectives;
   Communicators communicators;      // of these

@@ -8,13 +8,11 @@
 #include <vector>
 
 #include "exec/cuda/graph.h"
+#include "exec/cuda/library/step.h"
 #include "exec/cuda/library/team.h"
 #include "exec/executor.h"
 
 namespace harpe::library {
-
-// Orders something in a stream of the calling thread's GPU.
-using Step = std::function<Checked<Ok>(CUstream stream)>;
 
 // A part of a tensor in a rank's memory: rows of bytes, which are `pitch` apart in the whole.
 struct Part {

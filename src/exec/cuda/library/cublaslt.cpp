@@ -79,6 +79,7 @@ class Product final : public LibraryProduct {
 
   [[nodiscard]] cublasStatus_t describe(const ProductShape& shape) {
     const Functions& call = state_->functions;
+    beta_ = shape.add ? 1 : 0;
     const auto unsigned_of = [](std::int64_t value) { return static_cast<std::uint64_t>(value); };
     const bool transposed = shape.layout == device::GemmLayout::KMajor;
     const cublasOperation_t operation = transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
@@ -121,12 +122,11 @@ class Product final : public LibraryProduct {
   [[nodiscard]] bool launch(int algorithm, std::uint64_t a, std::uint64_t b, std::uint64_t c,
                             void* stream) const override {
     const float one = 1;
-    const float zero = 0;
     const auto& algo = found_[static_cast<std::size_t>(algorithm)].algo;
     void* const out = reinterpret_cast<void*>(c);
     return state_->functions.cublasLtMatmul(
                state_->handle, operation_, &one, reinterpret_cast<const void*>(b), b_,
-               reinterpret_cast<const void*>(a), a_, &zero, out, c_, out, c_, &algo,
+               reinterpret_cast<const void*>(a), a_, &beta_, out, c_, out, c_, &algo,
                reinterpret_cast<void*>(workspace_.address),
                static_cast<std::size_t>(workspace_.bytes),
                static_cast<cudaStream_t>(stream)) == CUBLAS_STATUS_SUCCESS;
@@ -135,6 +135,7 @@ class Product final : public LibraryProduct {
  private:
   std::shared_ptr<const CublasLtState> state_;
   Workspace workspace_;
+  float beta_ = 0;
   cublasLtMatmulDesc_t operation_ = nullptr;
   cublasLtMatrixLayout_t a_ = nullptr;
   cublasLtMatrixLayout_t b_ = nullptr;

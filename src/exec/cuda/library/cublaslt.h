@@ -12,7 +12,8 @@
 
 namespace harpe::library {
 
-// C[m, n] = A[m, k] B, all row-major; B as `layout` says. Strides in elements.
+// C[m, n] = A[m, k] B, with `add` C += that, all row-major; B as `layout` says. Strides in
+// elements.
 struct ProductShape {
   std::int64_t m = 0;
   std::int64_t n = 0;
@@ -23,6 +24,7 @@ struct ProductShape {
   std::int64_t a_stride = 0;
   std::int64_t b_stride = 0;
   std::int64_t c_stride = 0;
+  bool add = false;
 };
 
 // One way of cuBLASLt to compute a shape.

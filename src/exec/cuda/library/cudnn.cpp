@@ -26,11 +26,24 @@ enum Uid : std::int64_t { kQ = 1, kK, kV, kO, kLse, kDo, kDq, kDk, kDv };
 using Dims = std::vector<std::int64_t>;
 
 // Dimensions are [batch, head, row, column], whatever the layout.
+Dims packed(const Dims& dims) {
+  return {dims[1] * dims[2] * dims[3], dims[3], dims[1] * dims[3], 1};
+}
+
+Dims in_dims(const device::AttentionStrides& strides) {
+  return {strides.batch, strides.head, strides.row, 1};
+}
+
+std::shared_ptr<fe::graph::Tensor_attributes> describe(fe::graph::Graph& graph, const char* name,
+                                                       Uid uid, const Dims& dims,
+                                                       const Dims& strides) {
+  return graph.tensor(
+      fe::graph::Tensor_attributes().set_name(name).set_uid(uid).set_dim(dims).set_stride(strides));
+}
+
 std::shared_ptr<fe::graph::Tensor_attributes> describe(fe::graph::Graph& graph, const char* name,
                                                        Uid uid, const Dims& dims) {
-  return graph.tensor(
-      fe::graph::Tensor_attributes().set_name(name).set_uid(uid).set_dim(dims).set_stride(
-          {dims[1] * dims[2] * dims[3], dims[3], dims[1] * dims[3], 1}));
+  return describe(graph, name, uid, dims, packed(dims));
 }
 
 // A graph that is built once and run any number of times.
@@ -76,9 +89,14 @@ class Fused {
 template <class Attributes>
 void set_options(const AttentionShape& shape, Attributes& options) {
   options.set_name("attention");
-  options.set_attn_scale(1.0F / std::sqrt(static_cast<float>(shape.columns)));
-  if (shape.causal && shape.rows == shape.keys) options.set_causal_mask(true);
-  if (shape.causal && shape.rows != shape.keys) options.set_causal_mask_bottom_right(true);
+  options.set_attn_scale(shape.scale > 0 ? static_cast<float>(shape.scale)
+                                         : 1.0F / std::sqrt(static_cast<float>(shape.columns)));
+  if (!shape.causal) return;
+  const bool from_first = shape.from_first || shape.rows == shape.keys;
+  options.set_diagonal_alignment(from_first ? fe::DiagonalAlignment_t::TOP_LEFT
+                                            : fe::DiagonalAlignment_t::BOTTOM_RIGHT);
+  options.set_diagonal_band_right_bound(0);
+  if (shape.window > 0) options.set_diagonal_band_left_bound(static_cast<int>(shape.window));
 }
 
 class Attention final : public LibraryAttention {
@@ -88,17 +106,24 @@ class Attention final : public LibraryAttention {
 
   [[nodiscard]] fe::error_t build(const AttentionShape& s) {
     fe::graph::Graph& graph = fused_.graph();
-    auto q = describe(graph, "q", kQ, {s.batch, s.heads, s.rows, s.columns});
-    auto k = describe(graph, "k", kK, {s.batch, s.kv_heads, s.keys, s.columns});
-    auto v = describe(graph, "v", kV, {s.batch, s.kv_heads, s.keys, s.v_columns});
+    const Dims of_q = {s.batch, s.heads, s.rows, s.columns};
+    const Dims of_k = {s.batch, s.kv_heads, s.keys, s.columns};
+    const Dims of_v = {s.batch, s.kv_heads, s.keys, s.v_columns};
+    const Dims of_o = {s.batch, s.heads, s.rows, s.v_columns};
+    auto q = describe(graph, "q", kQ, of_q, s.layout ? in_dims(s.layout->q) : packed(of_q));
+    auto k = describe(graph, "k", kK, of_k, s.layout ? in_dims(s.layout->k) : packed(of_k));
+    auto v = describe(graph, "v", kV, of_v, s.layout ? in_dims(s.layout->v) : packed(of_v));
     fe::graph::SDPA_attributes options;
     set_options(s, options);
     options.set_generate_stats(statistics_);
     auto [o, lse] = graph.sdpa(q, k, v, options);
-    o->set_output(true).set_uid(kO).set_dim({s.batch, s.heads, s.rows, s.v_columns});
-    o->set_stride({s.rows * s.heads * s.v_columns, s.v_columns, s.heads * s.v_columns, 1});
+    o->set_output(true).set_uid(kO).set_dim(of_o);
+    o->set_stride(s.layout ? in_dims(s.layout->o) : packed(of_o));
     if (statistics_) {
       lse->set_output(true).set_uid(kLse).set_data_type(fe::DataType_t::FLOAT);
+      if (s.layout) {
+        lse->set_dim({s.batch, s.heads, s.rows, 1}).set_stride(in_dims(s.layout->lse));
+      }
     }
     return fused_.build();
   }
@@ -143,8 +168,7 @@ class Gradient final : public LibraryGradient {
     options.set_deterministic_algorithm(deterministic);
     auto [dq, dk, dv] = graph.sdpa_backward(q, k, v, o, d_o, lse, options);
     const auto give = [](const auto& tensor, Uid uid, const Dims& dims) {
-      tensor->set_output(true).set_uid(uid).set_dim(dims).set_stride(
-          {dims[1] * dims[2] * dims[3], dims[3], dims[1] * dims[3], 1});
+      tensor->set_output(true).set_uid(uid).set_dim(dims).set_stride(packed(dims));
     };
     give(dq, kDq, of_queries);
     give(dk, kDk, of_keys);

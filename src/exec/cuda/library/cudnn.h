@@ -2,14 +2,25 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
+#include "exec/cuda/device/attention_args.h"
 #include "exec/cuda/device/types.h"
 #include "exec/cuda/library/missing.h"
 #include "exec/cuda/library/places.h"
 #include "support/result.h"
 
 namespace harpe::library {
+
+// How operands lie where they are not packed, in elements; a row's columns lie side by side.
+struct AttentionLayout {
+  device::AttentionStrides q{};
+  device::AttentionStrides k{};
+  device::AttentionStrides v{};
+  device::AttentionStrides o{};
+  device::AttentionStrides lse{};
+};
 
 // q and o lie [batch, rows, heads, columns], k and v [batch, keys, kv_heads, columns], all packed;
 // lse [batch, heads, rows].
@@ -23,6 +34,10 @@ struct AttentionShape {
   std::int64_t v_columns = 128;
   bool causal = false;  // the last row sees all keys
   device::Element in = device::Element::BF16;
+  bool from_first = false;  // where causal: instead, the first row sees the first key alone
+  std::int64_t window = 0;  // where causal, > 0: a row sees so many keys, up to the last it sees
+  double scale = 0;         // 0: 1 / sqrt(columns)
+  std::optional<AttentionLayout> layout = std::nullopt;  // of the forward alone
 };
 
 struct AttentionAddresses {

@@ -21,6 +21,10 @@ LaunchChoice choice_of(const Member& member) {
           .multiprocessors = member.device.facts().multiprocessors};
 }
 
+cuda::LaunchTools tools_of(const Member& member) {
+  return {.kernels = *member.kernels, .multiprocessors = member.device.facts().multiprocessors};
+}
+
 Step step_of(std::shared_ptr<const cuda::Launches> launches) {
   return [launches = std::move(launches)](CUstream stream) -> Checked<Ok> {
     const Result<Ok, cuda::CudaError> done = launches->enqueue(stream);
@@ -32,7 +36,7 @@ Step step_of(std::shared_ptr<const cuda::Launches> launches) {
 Checked<Ok> add_all(const Member& member, const std::vector<LaunchSpec>& specs,
                     cuda::Launches& launches) {
   for (const LaunchSpec& spec : specs) {
-    HP_REQUIRE_OK(launches.add(*member.kernels, spec, member.device.facts().multiprocessors));
+    HP_REQUIRE_OK(launches.add(tools_of(member), spec));
   }
   return Ok{};
 }
@@ -41,7 +45,7 @@ Checked<Ok> add_all(const Member& member, const std::vector<LaunchSpec>& specs,
 
 Checked<Step> launch_step(const Member& member, const LaunchSpec& spec) {
   const auto launches = std::make_shared<cuda::Launches>();
-  HP_REQUIRE_OK(launches->add(*member.kernels, spec, member.device.facts().multiprocessors));
+  HP_REQUIRE_OK(launches->add(tools_of(member), spec));
   return step_of(launches);
 }
 

@@ -42,9 +42,9 @@ Checked<LaunchSpec> copy_spec(const Member& member, Way way, DeviceAddress to, D
 Checked<SharedLaunches> make_ready(const Member& member, const std::vector<LaunchSpec>& specs) {
   const CurrentDevice current(*member.device);
   auto launches = std::make_shared<Launches>();
-  for (const LaunchSpec& spec : specs) {
-    HP_REQUIRE_OK(launches->add(*member.kernels, spec, member.device->facts().multiprocessors));
-  }
+  const LaunchTools tools{.kernels = *member.kernels,
+                          .multiprocessors = member.device->facts().multiprocessors};
+  for (const LaunchSpec& spec : specs) HP_REQUIRE_OK(launches->add(tools, spec));
   return SharedLaunches(std::move(launches));
 }
 

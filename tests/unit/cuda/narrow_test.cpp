@@ -1,0 +1,109 @@
+#include "exec/cuda/executor/narrow.h"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <sstream>
+
+#include "exec/describe.h"
+#include "plan/text.h"
+
+namespace harpe::cuda {
+namespace {
+
+constexpr DeviceAddress kArena = 0x1000'0000;  // of rank r, so many times r + 1
+
+std::vector<std::byte*> arenas() {
+  return {reinterpret_cast<std::byte*>(kArena), reinterpret_cast<std::byte*>(2 * kArena)};
+}
+
+Plan read_plan() {
+  std::ifstream file(HARPE_SOURCE_DIR "/tests/unit/cuda/exchanged.plan");
+  std::stringstream text;
+  text << file.rdbuf();
+  return parse_plan(text.str(), "exchanged.plan").value();
+}
+
+// Attention by heads, `ulysses` on two ranks, and rank 0's states of its output.
+struct Exchanged {
+  Plan plan = read_plan();
+  AllocId states = find_rounded_states(plan).front();
+  DeviceAddress begin = kArena + static_cast<DeviceAddress>(alloc().offset);
+
+  [[nodiscard]] const Alloc& alloc() const { return plan.allocs[states.index()]; }
+};
+
+// What makes the states that begin there.
+AttentionSpec attention(DeviceAddress at) {
+  AttentionSpec spec{.heads = 2, .kv_heads = 2, .query_dim = 64, .value_dim = 64, .to_state = true};
+  const device::AttentionStrides strides{.batch = 1 << 16, .row = 128, .head = 64};
+  spec.panels = {{.rows = 64,
+                  .queries = {.address = 0x4000, .strides = strides},
+                  .output = {.address = at, .strides = strides}}};
+  spec.chunks = {{.rows = 64,
+                  .keys = {.address = 0x8000, .strides = strides},
+                  .values = {.address = 0xc000, .strides = strides}}};
+  return spec;
+}
+
+Checked<NarrowStates> find(const Exchanged& one, const AttentionSpec& changed) {
+  return NarrowStates::find(one.plan, arenas(), 132,
+                            [&](TaskId id) -> Checked<std::vector<LaunchSpec>> {
+                              if (rank_of(one.plan, id).value == 0)
+                                return std::vector<LaunchSpec>{changed};
+                              return std::vector<LaunchSpec>{attention(one.begin + kArena)};
+                            });
+}
+
+actions::Action taken(DeviceAddress from) {
+  actions::Assign move;
+  move.to = {.data = reinterpret_cast<std::byte*>(0x10), .dtype = DType::BF16, .strides = {1}};
+  move.from = {.data = reinterpret_cast<std::byte*>(from), .dtype = DType::F32, .strides = {1}};
+  return move;
+}
+
+TEST(NarrowStates, are_those_that_everybody_rounds_on_the_way) {
+  const Exchanged one;
+  EXPECT_EQ(find_rounded_states(one.plan).size(), 2U) << "one a rank";
+  EXPECT_EQ(one.alloc().buffer, "o");
+  EXPECT_EQ(one.alloc().level, Level::Acc);
+  Plan wide = one.plan;  // one of the readers wants all of the bits
+  for (Alloc& alloc : wide.allocs) {
+    if (alloc.level == Level::Inbox && alloc.buffer == "o") alloc.dtype = DType::F32;
+  }
+  EXPECT_TRUE(find_rounded_states(wide).empty());
+}
+
+TEST(NarrowStates, are_left_and_read_in_their_final_type) {
+  const Exchanged one;
+  const auto narrow = find(one, attention(one.begin));
+  ASSERT_TRUE(narrow.ok());
+  std::vector<LaunchSpec> launches = {attention(one.begin + 256)};
+  narrow->leave(launches);
+  const auto& left = std::get<AttentionSpec>(launches.front());
+  EXPECT_FALSE(left.to_state);
+  EXPECT_EQ(left.panels.front().output.address, one.begin + 128);
+  EXPECT_EQ(left.panels.front().output.strides.row, 128);
+  actions::Action move = taken(one.begin + 512);
+  narrow->read(move);
+  EXPECT_EQ(std::get<actions::Assign>(move).from.dtype, DType::BF16);
+  EXPECT_EQ(std::get<actions::Assign>(move).from.data,
+            reinterpret_cast<std::byte*>(one.begin + 256));
+}
+
+TEST(NarrowStates, stay_wide_where_a_launch_goes_on_with_them) {
+  const Exchanged one;
+  AttentionSpec carried = attention(one.begin);
+  carried.carried = true;
+  const auto narrow = find(one, carried);
+  ASSERT_TRUE(narrow.ok());
+  std::vector<LaunchSpec> launches = {attention(one.begin)};
+  narrow->leave(launches);
+  EXPECT_TRUE(std::get<AttentionSpec>(launches.front()).to_state);
+  actions::Action move = taken(one.begin);
+  narrow->read(move);
+  EXPECT_EQ(std::get<actions::Assign>(move).from.dtype, DType::F32);
+}
+
+}  // namespace
+}  // namespace harpe::cuda
