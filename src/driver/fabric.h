@@ -35,10 +35,10 @@ struct MessageLine {
   double fit = 0;           // R squared
 };
 
-// Runs on one machine, each once.
+// Runs on one machine, each once, with products as the published megakernel does them.
 class FabricRuns {
  public:
-  explicit FabricRuns(const Machine& machine) : machine_(machine) {}
+  explicit FabricRuns(const Machine& machine);
 
   // Has the network a line for the policy's transport, and for immediate data a time to count it?
   [[nodiscard]] bool has(const PutPolicy& policy) const;
@@ -55,7 +55,7 @@ class FabricRuns {
  private:
   using LayerKey = std::tuple<std::int64_t, std::string_view, std::string_view, std::int64_t>;
 
-  const Machine& machine_;
+  Machine machine_;
   std::map<LayerKey, ExchangeTimes> layers_;
 };
 

@@ -97,20 +97,22 @@ void compare_slingshot(Comparison& rows) {
   rows.add("batch of puts alone, 96 x 4 KiB, 8 nodes", "%", Fitted, 74,
            rows.share(8, "batch", kMicrobenchmark));
   rows.add("time in 96 drains, 4 KiB, 2 nodes", "ms", Fitted, 0.96, rows.fences_ms(2, "put"));
-  rows.add("time in 96 drains, 4 KiB, 8 nodes", "ms", Fitted, 6.1, rows.fences_ms(8, "put"));
+  rows.add("time in 96 drains, 4 KiB, 8 nodes", "ms", Formed, 6.1, rows.fences_ms(8, "put"));
   Burst large = kMicrobenchmark;
   large.bytes = 4 << 20;
   rows.add("batch of puts alone, 96 x 4 MiB, 8 nodes", "%", HeldOut, 100,
            rows.share(8, "batch", large));
-  rows.add("alpha of put, Qwen3-30B, 16 nodes, to 2048 tokens", "ms", Formed, 22.28,
+  rows.add("alpha of put, Qwen3-30B, 16 nodes, to 2048 tokens", "ms", HeldOut, 22.28,
            rows.alpha_ms(16, "put"));
-  rows.add("alpha of put, Qwen3-30B, 16 nodes, to 65536 tokens", "ms", HeldOut, 22.28,
+  rows.add("alpha of put, Qwen3-30B, 16 nodes, to 65536 tokens", "ms", Formed, 22.28,
            1e3 * rows.line(16, "put", "qwen3-30b").alpha_seconds);
-  rows.add("alpha of batch, Qwen3-30B, 16 nodes, to 2048 tokens", "ms", HeldOut, 2.21,
+  rows.add("alpha of batch, Qwen3-30B, 16 nodes, to 2048 tokens", "ms", Fitted, 2.21,
            rows.alpha_ms(16, "batch"));
+  rows.add("alpha of batch, Qwen3-30B, 16 nodes, to 65536 tokens", "ms", Fitted, 2.21,
+           1e3 * rows.line(16, "batch", "qwen3-30b").alpha_seconds);
   rows.add("time of batch, Qwen3-30B, 16 nodes, 256 tokens", "ms", HeldOut, 2.21,
            1e3 * rows.seconds(16, "batch", "qwen3-30b", 256));
-  rows.add("put / batch at most, Qwen3-30B", "x", Fitted, 10.3,
+  rows.add("put / batch at most, Qwen3-30B", "x", HeldOut, 10.3,
            rows.most("put", "batch", "qwen3-30b", 16));
   for (const auto& [model, published] :
        {std::pair("gpt-oss-120b", 2.8), std::pair("deepseek-v3", 2.2)}) {
@@ -120,20 +122,21 @@ void compare_slingshot(Comparison& rows) {
                "x", HeldOut, published, rows.most("put", "batch", model, nodes));
     }
   }
-  const auto grown = [&](std::int64_t nodes, std::string_view policy) {
-    return rows.seconds(nodes, policy, "qwen3-30b", 1024) /
-           rows.seconds(1, policy, "qwen3-30b", 1024);
-  };
-  rows.add("put, 8 nodes over 1, Qwen3-30B (1024 tokens assumed)", "x", HeldOut, 10,
-           grown(8, "put"));
-  rows.add("put, 16 nodes over 1, Qwen3-30B (1024 tokens assumed)", "x", HeldOut, 19,
-           grown(16, "put"));
-  rows.add("batch, 16 nodes over 1, Qwen3-30B (1024 tokens assumed)", "x", HeldOut, 3.5,
-           grown(16, "batch"));
-  rows.add_range("put, per doubling from 2 to 16 nodes, GPT-OSS-120B (1024 tokens assumed)", "x",
-                 HeldOut, 1.3, 1.7,
-                 std::cbrt(rows.seconds(16, "put", "gpt-oss-120b", 1024) /
-                           rows.seconds(2, "put", "gpt-oss-120b", 1024)));
+  // How many tokens is not stated.
+  for (const std::int64_t tokens : {1024, 2048}) {
+    const std::string assumed = " (" + std::to_string(tokens) + " tokens assumed)";
+    const auto grown = [&](std::int64_t nodes, std::string_view policy) {
+      return rows.seconds(nodes, policy, "qwen3-30b", tokens) /
+             rows.seconds(1, policy, "qwen3-30b", tokens);
+    };
+    rows.add("put, 8 nodes over 1, Qwen3-30B" + assumed, "x", HeldOut, 10, grown(8, "put"));
+    rows.add("put, 16 nodes over 1, Qwen3-30B" + assumed, "x", Fitted, 19, grown(16, "put"));
+    rows.add("batch, 16 nodes over 1, Qwen3-30B" + assumed, "x", HeldOut, 3.5, grown(16, "batch"));
+    rows.add_range("put, per doubling from 2 to 16 nodes, GPT-OSS-120B" + assumed, "x", HeldOut,
+                   1.3, 1.7,
+                   std::cbrt(rows.seconds(16, "put", "gpt-oss-120b", tokens) /
+                             rows.seconds(2, "put", "gpt-oss-120b", tokens)));
+  }
   for (const auto& [model, policy, published] :
        {std::tuple("qwen3-30b", "put", 31.0), std::tuple("qwen3-30b", "batch", 95.0),
         std::tuple("gpt-oss-120b", "put", 75.0), std::tuple("gpt-oss-120b", "batch", 98.0)}) {
@@ -189,6 +192,9 @@ void compare_library(Comparison& rows, const std::string& library, const Dispatc
   }
 }
 
+// What FlashMoE's authors time on one node (its issue 21).
+constexpr ExpertModel kFlashMoe{"flashmoe-21", "FlashMoE #21", 2048, 2048, 32, 2};
+
 // Perseus on 8 H100 a node with ConnectX-7, IBRC with several queue pairs; and libraries.
 void compare_connectx7(Comparison& rows) {
   using enum FigureRole;
@@ -207,9 +213,11 @@ void compare_connectx7(Comparison& rows) {
   }
   rows.add("gpu / batch at most, Qwen3-30B", "x", HeldOut, 1.2,
            rows.most("gpu", "batch", "qwen3-30b", 4));
+  rows.add("FlashMoE itself, 8192 tokens, 8 GPUs (H100 assumed)", "ms", HeldOut, 3.93,
+           1e3 * rows.runs().layer(1, policy_of("batch"), kFlashMoe, 8192).total.seconds());
   const double at_16 = dispatch_us(rows, {"nic", true}, 2, kTokenFp8);
   rows.add("pplx-kernels by IBRC, dispatch, 16 GPUs", "us", Fitted, 687, at_16);
-  rows.add("pplx-kernels by IBRC, dispatch, 64 GPUs", "us", HeldOut, 1669,
+  rows.add("pplx-kernels by IBRC, dispatch, 64 GPUs", "us", Fitted, 1669,
            dispatch_us(rows, {"nic", true}, 8, kTokenFp8));
   compare_library(rows, "DeepEP (GPU-direct)", {"gpu", true},
                   {{2, false, 118}, {2, true, 195}, {8, false, 173}, {8, true, 314}});

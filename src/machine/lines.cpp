@@ -45,6 +45,7 @@ Line line_of(MachineLevel& level) {
                       optional("latency", Unit::Time, &level.latency),
                       optional("messages", Unit::None, &level.messages_per_second),
                       optional("proxy_post", Unit::Time, &level.proxy_post),
+                      optional("proxy_peer", Unit::Time, &level.proxy_peer),
                       optional("proxy_fence", Unit::Time, &level.proxy_fence),
                       optional("proxy_word", Unit::Time, &level.proxy_word),
                       optional("proxy_count", Unit::Time, &level.proxy_count),
@@ -69,7 +70,8 @@ Line line_of(CompletionSample& completion) {
   return {.head = "completion at " + completion.level,
           .figures = {required("groups", Unit::None, &completion.groups), outstanding,
                       optional("time", Unit::Time, &completion.time),
-                      optional("behind", Unit::None, &completion.behind)},
+                      optional("behind", Unit::None, &completion.behind),
+                      optional("nic_drain", Unit::Time, &completion.nic_drain)},
           .keys = 2,
           .from = &completion.from};
 }

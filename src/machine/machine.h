@@ -51,6 +51,7 @@ struct MachineLevel {
   Picoseconds latency;             // of one hop, as of a flag written and seen
   double messages_per_second = 0;  // of one processor's NIC; 0: no limit
   Picoseconds proxy_post;          // of the proxy thread, per transfer; 0: no proxy in the way
+  Picoseconds proxy_peer;          // the same for each processor beyond its group that is at work
   Picoseconds proxy_fence;         // of the proxy thread, to drain what is outstanding
   Picoseconds proxy_word;          // of the proxy thread, per word raised behind a put
   Picoseconds proxy_count;         // of the receiver's proxy thread, per put's immediate data
@@ -84,6 +85,7 @@ struct CompletionSample {
   // Under load: puts of its own size that a put stands behind at its destination, on average.
   // Others use the wire meanwhile, so that it is a drain alone that waits for them.
   double behind = 0;
+  Picoseconds nic_drain = {};  // what the NIC's own drain takes beyond its level's
   Provenance from;
   friend bool operator==(const CompletionSample&, const CompletionSample&) = default;
 };

@@ -113,7 +113,7 @@ double seconds_of_ports(const Machine& machine, CollectiveKind kind, int level, 
   return start.seconds() + static_cast<double>(groups - 1) * line.latency.seconds() + seconds;
 }
 
-// A sample's place on a logarithmic axis, and its time in seconds.
+// A sample's place on its axis, and its time in seconds.
 struct Knot {
   double at = 0;
   double seconds = 0;
@@ -204,9 +204,28 @@ Picoseconds completion_time(const Machine& machine, int level, std::int64_t grou
   for (const auto& [count, times] : samples) {
     std::vector<Knot> by_load;
     for (const auto& [load, seconds] : times) by_load.push_back({place(load), seconds});
-    by_groups.push_back({place(count), on_lines(by_load, place(outstanding), false)});
+    by_groups.push_back({static_cast<double>(count), on_lines(by_load, place(outstanding), false)});
   }
-  return from_seconds(std::max(0.0, on_lines(by_groups, place(groups), true)));
+  return from_seconds(std::max(0.0, on_lines(by_groups, static_cast<double>(groups), true)));
+}
+
+Picoseconds nic_drain_time(const Machine& machine, int level, std::int64_t groups) {
+  const MachineLevel& line = machine.levels[static_cast<std::size_t>(level)];
+  if (line.nic_drain.value == 0) return {};
+  std::map<std::int64_t, double> samples;  // by groups
+  for (const CompletionSample& sample : machine.completions) {
+    if (sample.level != line.name) continue;
+    double& most = samples[sample.groups];
+    most = std::max(most, sample.nic_drain.seconds());
+  }
+  if (samples.empty()) return line.nic_drain;
+  std::vector<Knot> knots;
+  knots.reserve(samples.size());
+  for (const auto& [count, seconds] : samples) {
+    knots.push_back({static_cast<double>(count), seconds});
+  }
+  const double more = on_lines(knots, static_cast<double>(groups), true);
+  return line.nic_drain + from_seconds(std::max(0.0, more));
 }
 
 }  // namespace harpe

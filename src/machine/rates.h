@@ -30,12 +30,15 @@ namespace harpe {
                                      std::string_view dtype, double flops, double bytes);
 
 // From the last of `outstanding` puts being on the other side until the proxy that drains them
-// knows, where `groups` of the level below are at work: on straight lines over ln(groups) and
+// knows, where `groups` of the level below are at work: on straight lines over groups and over
 // ln(outstanding) between the samples of the level; beyond the last number of groups as between the
 // last two, beyond others as the nearest. `alone` is what the last put's way takes by itself: as
 // many more as the samples say it stands behind. 0 where there are no samples.
 [[nodiscard]] Picoseconds completion_time(const Machine& machine, int level, std::int64_t groups,
                                           std::int64_t outstanding, Picoseconds alone);
+// The same of a NIC that drains what is before a word: `nic_drain` of the level and, on straight
+// lines over groups, the most of its samples. 0 where the level has none.
+[[nodiscard]] Picoseconds nic_drain_time(const Machine& machine, int level, std::int64_t groups);
 
 // A library collective over `ranks` processors that meet at `level`, in `groups` of equally many
 // that meet below it; 0: as few groups as hold them. `bytes` are what one puts in. Interpolated

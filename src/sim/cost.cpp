@@ -24,6 +24,12 @@ std::int64_t inner_size(const Machine& machine, int level) {
   return size;
 }
 
+// Groups that a level joins and that have ranks.
+std::int64_t groups_at_work(const Machine& machine, const ResourceMap& map, int level) {
+  const std::int64_t inner = inner_size(machine, level);
+  return std::min((map.ranks + inner - 1) / inner, level_at(machine, level).size);
+}
+
 Picoseconds duration(double units, double rate) {
   if (units <= 0) return {};
   return std::max(Picoseconds(1), from_seconds(units / rate));
@@ -291,7 +297,11 @@ Activity collective_activity(const Machine& machine, const ResourceMap& map, Ran
 }
 
 Activity post_activity(const Machine& machine, const ResourceMap& map, RankId rank, int level) {
-  return proxy_activity(map, rank, level, level_at(machine, level).proxy_post);
+  const MachineLevel& line = level_at(machine, level);
+  const std::int64_t ranks = std::min(map.ranks, inner_size(machine, level) * line.size);
+  const std::int64_t peers = std::max<std::int64_t>(0, ranks - inner_size(machine, level));
+  const double watching = static_cast<double>(peers) * line.proxy_peer.seconds();
+  return proxy_activity(map, rank, level, line.proxy_post + from_seconds(watching));
 }
 
 Activity kernel_post_activity(const Machine& machine, const ResourceMap& map, RankId rank,
@@ -311,10 +321,11 @@ Activity fence_activity(const Machine& machine, const ResourceMap& map, RankId r
 
 Picoseconds completion_delay(const Machine& machine, const ResourceMap& map, int level,
                              std::int64_t outstanding, Picoseconds alone) {
-  const MachineLevel& line = level_at(machine, level);
-  const std::int64_t inner = inner_size(machine, level);
-  const std::int64_t groups = std::min((map.ranks + inner - 1) / inner, line.size);
-  return completion_time(machine, level, groups, outstanding, alone);
+  return completion_time(machine, level, groups_at_work(machine, map, level), outstanding, alone);
+}
+
+Picoseconds nic_drain_delay(const Machine& machine, const ResourceMap& map, int level) {
+  return nic_drain_time(machine, level, groups_at_work(machine, map, level));
 }
 
 Activity word_activity(const Machine& machine, const ResourceMap& map, RankId rank, int level) {

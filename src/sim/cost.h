@@ -108,6 +108,9 @@ struct CollectiveCost {
 // knows: all groups that have ranks are at work.
 [[nodiscard]] Picoseconds completion_delay(const Machine& machine, const ResourceMap& map,
                                            int level, std::int64_t outstanding, Picoseconds alone);
+// Of a NIC that drains what is before a word, while as many groups are at work. 0: it does not.
+[[nodiscard]] Picoseconds nic_drain_delay(const Machine& machine, const ResourceMap& map,
+                                          int level);
 // The proxy thread raises a word: a small message.
 [[nodiscard]] Activity word_activity(const Machine& machine, const ResourceMap& map, RankId rank,
                                      int level);

@@ -235,9 +235,7 @@ class Layer {
     };
     Activity both = product(2 * inter, hidden, 2);
     const Activity down = product(hidden, inter, 1);
-    const double tiles = pairs() * static_cast<double>(parts_);
-    const double seconds =
-        both.work.seconds() + down.work.seconds() + tiles * layer_.per_tile.seconds();
+    const double seconds = both.work.seconds() + down.work.seconds();
     exchange_.out().tile_seconds = seconds;
     for (Use& use : both.uses) {  // units of both over the time of both
       const Resource& resource = exchange_.map().list[static_cast<std::size_t>(use.resource)];

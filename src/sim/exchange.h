@@ -63,7 +63,6 @@ struct ExpertLayer {
   std::int64_t experts = 0;
   std::int64_t topk = 0;
   std::int64_t tokens = 0;
-  Picoseconds per_tile = {};  // of a GPU, beyond its products: what the kernel that runs it costs
   [[nodiscard]] std::int64_t rows() const;  // of one GPU for one expert: at least 1
 };
 

@@ -128,11 +128,12 @@ void PutLane::drain(const Batch& batch, const PutWriter& writer) {
 // the machine has one; else they follow the last flight as they are.
 std::int32_t PutLane::hold_back(const Pending& last, const PutWriter& writer) {
   const MachineLevel& level = machine_.levels[static_cast<std::size_t>(last.level)];
-  if (level.nic_drain.value == 0 && level.nic_fence.value == 0) return -1;
+  const Picoseconds drain = nic_drain_delay(machine_, map_, last.level);
+  if (drain.value == 0 && level.nic_fence.value == 0) return -1;
   const std::int32_t order = writer.add({}, kNoLane, ActivityRole::Order, last.put);
-  if (level.nic_drain.value > 0) {
+  if (drain.value > 0) {
     for (; unheld_ < all_.size(); ++unheld_) {
-      writer.depend(all_[unheld_].flight, order, level.nic_drain);
+      writer.depend(all_[unheld_].flight, order, drain);
     }
     if (held_ >= 0) writer.depend(held_, order, {});
     held_ = order;

@@ -104,13 +104,15 @@ TEST(Machine, reads_every_unit) {
 
 TEST(Machine, reads_what_nics_and_proxies_take) {
   const Machine machine = parsed(text_with(
-      "  level net switch size=4 bandwidth=10gbs proxy_word=1us proxy_count=2us "
+      "  level net switch size=4 bandwidth=10gbs proxy_word=1us proxy_count=2us proxy_peer=8us "
       "nic_fence=3us nic_drain=4us gpu_post=5us from assumed \"a\"\n"
       "  completion at net groups=2 time=6us from assumed \"b\"\n"
-      "  completion at net groups=2 outstanding=64 time=7us behind=0.5 from assumed \"c\"\n"));
+      "  completion at net groups=2 outstanding=64 time=7us behind=0.5 nic_drain=9us from assumed "
+      "\"c\"\n"));
   const MachineLevel& level = machine.levels.back();
   EXPECT_EQ(level.proxy_word, from_microseconds(1));
   EXPECT_EQ(level.proxy_count, from_microseconds(2));
+  EXPECT_EQ(level.proxy_peer, from_microseconds(8));
   EXPECT_EQ(level.nic_fence, from_microseconds(3));
   EXPECT_EQ(level.nic_drain, from_microseconds(4));
   EXPECT_EQ(level.gpu_post, from_microseconds(5));
@@ -118,6 +120,8 @@ TEST(Machine, reads_what_nics_and_proxies_take) {
   EXPECT_EQ(machine.completions[1].outstanding, 64);
   EXPECT_EQ(machine.completions[1].time, from_microseconds(7));
   EXPECT_EQ(machine.completions[1].behind, 0.5);
+  EXPECT_EQ(machine.completions[0].nic_drain, Picoseconds());
+  EXPECT_EQ(machine.completions[1].nic_drain, from_microseconds(9));
   EXPECT_EQ(parsed(print(machine)), machine);
 }
 

@@ -145,7 +145,7 @@ TEST(Rates, transports_are_of_their_level) {
   EXPECT_EQ(find_transport(machine, "ce", 2), nullptr);
 }
 
-TEST(Rates, completions_are_on_lines_over_logarithms) {
+TEST(Rates, completions_are_on_lines_over_groups) {
   Machine machine = preset("h200x8x16");
   const auto time = [&](std::int64_t groups, std::int64_t outstanding) {
     return completion_time(machine, 1, groups, outstanding, {}).microseconds();
@@ -162,16 +162,35 @@ TEST(Rates, completions_are_on_lines_over_logarithms) {
   EXPECT_EQ(time(16, 9), 10);  // one line: the same everywhere
   add(8, 1, 60);
   EXPECT_EQ(time(2, 1), 10);
-  EXPECT_NEAR(time(4, 1), 35, 1e-6);
+  EXPECT_NEAR(time(5, 1), 35, 1e-6);
   EXPECT_NEAR(time(8, 1), 60, 1e-6);
-  EXPECT_NEAR(time(16, 1), 85, 1e-6);  // goes on
-  EXPECT_EQ(time(1, 1), 10);           // but not below the first
+  EXPECT_NEAR(time(14, 1), 110, 1e-6);  // goes on
+  EXPECT_EQ(time(1, 1), 10);            // but not below the first
   add(2, 4, 30);
   EXPECT_NEAR(time(2, 2), 20, 1e-6);
   EXPECT_NEAR(time(2, 100), 30, 1e-6);  // no further than was seen
-  EXPECT_NEAR(time(4, 4), 45, 1e-6);
+  EXPECT_NEAR(time(5, 4), 45, 1e-6);
   machine.completions = {{.level = "rail", .groups = 2, .time = {}, .behind = 1.5, .from = {}}};
   EXPECT_EQ(completion_time(machine, 1, 8, 1, from_microseconds(4)), from_microseconds(6));
+}
+
+TEST(Rates, drains_of_the_nic_grow_with_groups) {
+  Machine machine = preset("h200x8x16");
+  const auto time = [&](std::int64_t groups) {
+    return nic_drain_time(machine, 1, groups).microseconds();
+  };
+  machine.completions = {
+      {.level = "rail", .groups = 1, .time = {}, .from = {}},
+      {.level = "rail", .groups = 3, .time = {}, .nic_drain = from_microseconds(4), .from = {}}};
+  machine.completions.push_back(
+      {.level = "rail", .groups = 3, .outstanding = 64, .time = {}, .from = {}});
+  EXPECT_EQ(time(16), 0);  // the level has none
+  machine.levels[1].nic_drain = from_microseconds(5);
+  EXPECT_EQ(time(1), 5);
+  EXPECT_EQ(time(2), 7);
+  EXPECT_EQ(time(16), 35);
+  machine.completions.clear();
+  EXPECT_EQ(time(16), 5);
 }
 
 TEST(Rates, collectives_follow_their_samples) {

@@ -103,6 +103,23 @@ TEST(Exchange, a_gap_of_the_nic_is_paid_per_word_or_per_batch) {
             burst_of(nodes_of_two("nic_drain=10us"), "batch", kEight).total);
 }
 
+// All nodes at work make it longer: 4 nodes are three more than one.
+TEST(Exchange, a_gap_of_the_nic_grows_with_nodes) {
+  Machine machine = nodes_of_two("nic_drain=10us");
+  machine.completions = {
+      {.level = "net", .groups = 1, .time = {}, .from = {}},
+      {.level = "net", .groups = 2, .time = us(20), .nic_drain = us(2), .from = {}}};
+  EXPECT_EQ(burst_of(machine, "batch", kEight).total,
+            us(2 * 2 + 5 + 1 + 16 + 3 * (2 * 1 + 16) + 4));
+  EXPECT_EQ(burst_of(machine, "epoch", kEight).total, us(8 * 2 + 5 + 1 + 60 + 3 + 8 * 1 + 4));
+}
+
+// 6 of 8 GPUs are beyond the own node.
+TEST(Exchange, a_proxy_looks_at_all_peers_for_every_put) {
+  EXPECT_EQ(burst_of(nodes_of_two("proxy_peer=0.5us"), "puts", kEight).total,
+            us(8 * (2 + 6 * 0.5) + 5 + 1 + 4));
+}
+
 TEST(Exchange, a_message_rate_binds_small_puts) {
   const Machine machine = nodes_of_two("messages=100000");  // one in 10 us
   Burst small = kEight;
@@ -137,12 +154,7 @@ TEST(Exchange, weaker_orders_are_not_slower) {
 }
 
 ExpertLayer small_layer(std::int64_t tokens) {
-  return {.hidden = 256,
-          .inter = 512,
-          .experts = 16,
-          .topk = 4,
-          .tokens = tokens,
-          .per_tile = from_microseconds(1)};
+  return {.hidden = 256, .inter = 512, .experts = 16, .topk = 4, .tokens = tokens};
 }
 
 // What the others do to it, it does to the others: one stands for all, to the picosecond.
@@ -169,15 +181,14 @@ TEST(Exchange, one_gpu_stands_for_all) {
 
 // No sum of parts and no maximum of them: it ends after each, and before both in turn.
 TEST(Exchange, tiles_run_while_others_are_on_their_way) {
-  const Machine machine = nodes_of_two();
+  Machine machine = nodes_of_two();
+  for (LeafRate& rate : machine.rates) rate.peak /= 2;  // about what the wire takes
   const Checked<Fabric> fabric = find_fabric(machine, 4);
   ASSERT_TRUE(fabric.ok());
   const PutPolicy& policy = *find_put_policy("batch");
-  ExpertLayer layer = small_layer(4096);
-  layer.per_tile = from_microseconds(10);
+  const ExpertLayer layer = small_layer(4096);
   const ExchangeWorkload both = build_layer(*fabric, policy, layer);
   const double total = run_exchange(both).total.seconds();
-  layer.per_tile = {};
   Machine fast = machine;
   for (LeafRate& rate : fast.rates) rate.peak *= 1e6;
   Fabric quick = *fabric;
