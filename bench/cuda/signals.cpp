@@ -32,7 +32,8 @@ device::WaitContext Signals::context() const {
           .fault = at<device::FaultRecord>(fault_.address()),
           .limit_ns = limit_ns_,
           .task = kTask,
-          .sightings = nullptr};
+          .sightings = nullptr,
+          .notes = nullptr};
 }
 
 Address Signals::address(int index) const {

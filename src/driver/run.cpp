@@ -171,7 +171,8 @@ Checked<RunOutcome> run(const Plan& plan, const RunRequest& request, const Tenso
   }
   outcome.stats = std::move(stats).value();
   if (!is_first(request.backend)) return outcome;
-  if (request.trace) HP_REQUIRE_OK(write_trace(*request.trace, plan, outcome.stats.trace));
+  if (request.trace)
+    HP_REQUIRE_OK(write_trace(*request.trace, plan, outcome.stats.trace, outcome.stats.kernels));
   if (!request.check && request.outputs.empty()) return outcome;
   HP_TRY(const TensorMap outputs, gather_outputs(*executor, plan.program));
   if (request.check) {

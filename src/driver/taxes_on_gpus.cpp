@@ -45,7 +45,7 @@ TaxMaker taxes_on_gpus(Session& session, const TaxRunRequest& request) {
       return row;
     }
     const Taxes predicted = tax(fitted.plan, machine, Launch::Graph);
-    const Taxes taxes = measured_taxes(measured_path(fitted.plan, ran->trace),
+    const Taxes taxes = measured_taxes(measured_path(fitted.plan, ran->trace, ran->kernels),
                                        median_of(ran->iterations), predicted);
     row.taxes = taxes;
     row.bound = name_of(machine, taxes.bound);

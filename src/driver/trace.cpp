@@ -1,10 +1,12 @@
 #include "driver/trace.h"
 
 #include <algorithm>
+#include <map>
 #include <sstream>
 
 #include "driver/files.h"
 #include "driver/json.h"
+#include "driver/kernel_times.h"
 #include "plan/text.h"
 #include "support/check.h"
 
@@ -105,6 +107,26 @@ class Timeline {
             .set("args", Json::object().set("task", lines_[event.task.index()])));
   }
 
+  // How many blocks of each rank stand still.
+  void add_standing(const std::vector<KernelEvent>& kernels) {
+    std::map<RankId, std::vector<KernelEvent>> of_ranks;
+    for (const KernelEvent& event : kernels) {
+      of_ranks[plan_.lanes[plan_.tasks[event.kernel.index()].lane.index()].rank].push_back(event);
+    }
+    for (const auto& [rank, events] : of_ranks) {
+      for (const StandingBlocks& count : standing_blocks(events)) {
+        add(Json::object()
+                .set("ph", "C")
+                .set("name", "blocks standing still")
+                .set("pid", rank.value)
+                .set("ts", microseconds(count.since))
+                .set("args", Json::object()
+                                 .set("multiplying", count.multiplying)
+                                 .set("copying", count.copying)));
+      }
+    }
+  }
+
   // An arrow from the end of one task to the start of another. It leaves just before the end, for a
   // slice does not hold its end.
   void add_arrow(TaskId from, const Span& span, TaskId to, double start, WaitKind kind) {
@@ -164,13 +186,15 @@ std::vector<std::string> task_lines(const Plan& plan) {
 }
 
 Checked<Ok> write_trace(const std::string& path, const Plan& plan,
-                        const std::vector<TraceEvent>& events) {
+                        const std::vector<TraceEvent>& events,
+                        const std::vector<KernelEvent>& kernels) {
   Timeline timeline(plan);
   timeline.add_names();
   for (const TraceEvent& event : events) {
     timeline.add_wait(event);
     timeline.add_task(event.task, microseconds(event.start), microseconds(event.end - event.start));
   }
+  timeline.add_standing(kernels);
   return timeline.write(path);
 }
 

@@ -20,11 +20,28 @@ namespace harpe {
 // traced one did.
 struct TraceEvent {
   TaskId task;
+  TaskId kernel{};  // where KernelEvents tell of the kernel it was part of: that one's first task
   std::chrono::nanoseconds start{0};
   std::chrono::nanoseconds end{0};
   // Up to the start, for words, events and other members; 0 on CPU ranks, which do not tell it from
   // waiting for a core.
   std::chrono::nanoseconds waited{0};
+};
+
+// On GPUs, of a kernel that waits inside: what became of it, or of one of its blocks.
+enum class KernelPart : std::uint8_t {
+  Held,   // all of it, from when its lane had come to it until all was there that it begins behind
+  Work,   // a block, from its begin until all it made was stored
+  Stand,  // a block that had nothing left to work on but what it waited for
+};
+struct KernelEvent {
+  TaskId kernel;  // the first of its tasks
+  std::int32_t block = 0;
+  KernelPart part = KernelPart::Work;
+  bool copies = false;  // the block copies; else it multiplies
+  std::chrono::nanoseconds start{0};
+  std::chrono::nanoseconds end{0};
+  friend bool operator==(const KernelEvent&, const KernelEvent&) = default;
 };
 
 // What went to other hosts by network, in all executions of a run, and what its order cost.
@@ -54,6 +71,7 @@ struct RunStats {
   std::int64_t peak_bytes = 0;   // arena of one rank
   // Of the last execution, or on GPUs of one more; empty unless asked for.
   std::vector<TraceEvent> trace;
+  std::vector<KernelEvent> kernels{};  // with it
   // By how much its times on one rank may be off against those on another.
   std::chrono::nanoseconds clock_uncertainty{0};
   std::optional<NetworkStats> network;     // where ranks are on several hosts

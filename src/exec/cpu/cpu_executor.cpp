@@ -141,7 +141,7 @@ class CpuExecutor final : public Executor {
   [[nodiscard]] Checked<Ok> gather(RunStats& stats, const RunOptions& options) {
     HP_TRY(stats.iterations, group_->longest_of(std::move(stats.iterations)));
     if (options.trace) {
-      HP_TRY(stats.trace, group_->events_of_all(std::move(stats.trace), plan().tasks.size()));
+      HP_TRY(stats.trace, group_->events_of_all(std::move(stats.trace)));
     }
     std::vector<std::string> outputs;
     for (const Buffer* const buffer : buffers_of(plan().program)) {

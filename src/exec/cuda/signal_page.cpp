@@ -29,7 +29,8 @@ device::WaitContext SignalPage::context(std::chrono::nanoseconds limit, std::uin
           .fault = reinterpret_cast<device::FaultRecord*>(record_.address()),
           .limit_ns = static_cast<std::uint64_t>(limit.count()),
           .task = task,
-          .sightings = nullptr};
+          .sightings = nullptr,
+          .notes = nullptr};
 }
 
 Result<Ok, CudaError> SignalPage::give_up(const Stream& aside) const {

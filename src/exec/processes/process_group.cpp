@@ -118,24 +118,34 @@ Checked<std::vector<std::chrono::nanoseconds>> ProcessGroup::longest_of(
   return times;
 }
 
-Checked<std::vector<TraceEvent>> ProcessGroup::events_of_all(std::vector<TraceEvent> own,
-                                                             std::size_t tasks) {
-  static_assert(std::is_trivially_copyable_v<TraceEvent>);
+// As many exchanges as whoever has most takes: who has fewer adds nothing.
+template <class Event>
+Checked<std::vector<Event>> ProcessGroup::gather(std::span<const Event> own) {
+  static_assert(std::is_trivially_copyable_v<Event>);
   constexpr std::size_t kAtOnce = 16384;  // what one exchange holds
-  std::vector<TraceEvent> events;
-  // As many exchanges as a rank that had all tasks would take: who has fewer adds nothing.
-  for (std::size_t from = 0; from < tasks; from += kAtOnce) {
+  HP_TRY(const auto most, longest_of({std::chrono::nanoseconds(own.size())}));
+  std::vector<Event> events;
+  for (std::size_t from = 0; from < static_cast<std::size_t>(most.front().count());
+       from += kAtOnce) {
     const std::size_t begin = std::min(from, own.size());
-    const auto part = std::span(own).subspan(begin, std::min(kAtOnce, own.size() - begin));
+    const auto part = own.subspan(begin, std::min(kAtOnce, own.size() - begin));
     const auto all = rendezvous_->all_gather(std::as_bytes(part));
     if (!all.ok()) return all.error();
     for (const Blob& blob : *all) {
-      std::vector<TraceEvent> theirs(blob.size() / sizeof(TraceEvent));
-      std::memcpy(theirs.data(), blob.data(), theirs.size() * sizeof(TraceEvent));
+      std::vector<Event> theirs(blob.size() / sizeof(Event));
+      std::memcpy(theirs.data(), blob.data(), theirs.size() * sizeof(Event));
       events.insert(events.end(), theirs.begin(), theirs.end());
     }
   }
   return events;
+}
+
+Checked<std::vector<TraceEvent>> ProcessGroup::events_of_all(std::vector<TraceEvent> own) {
+  return gather(std::span<const TraceEvent>(own));
+}
+
+Checked<std::vector<KernelEvent>> ProcessGroup::events_of_all(std::vector<KernelEvent> own) {
+  return gather(std::span<const KernelEvent>(own));
 }
 
 }  // namespace harpe::processes

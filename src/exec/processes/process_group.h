@@ -59,13 +59,16 @@ class ProcessGroup {
   // Each execution's time in the process where it took longest.
   [[nodiscard]] Checked<std::vector<std::chrono::nanoseconds>> longest_of(
       std::vector<std::chrono::nanoseconds> times);
-  // A traced execution's tasks, of all processes. Requires: a plan of so many tasks.
-  [[nodiscard]] Checked<std::vector<TraceEvent>> events_of_all(std::vector<TraceEvent> own,
-                                                               std::size_t tasks);
+  // What a traced execution left, of all processes.
+  [[nodiscard]] Checked<std::vector<TraceEvent>> events_of_all(std::vector<TraceEvent> own);
+  [[nodiscard]] Checked<std::vector<KernelEvent>> events_of_all(std::vector<KernelEvent> own);
 
  private:
   ProcessGroup(std::unique_ptr<transport::Rendezvous> rendezvous, int local_rank)
       : rendezvous_(std::move(rendezvous)), local_rank_(local_rank) {}
+
+  template <class Event>
+  [[nodiscard]] Checked<std::vector<Event>> gather(std::span<const Event> own);
 
   std::unique_ptr<transport::Rendezvous> rendezvous_;
   int local_rank_;

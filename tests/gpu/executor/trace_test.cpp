@@ -1,3 +1,5 @@
+#include <map>
+
 #include "exec/describe.h"
 #include "tests/gpu/executor/gpu_fixture.h"
 #include "tests/support/proxy_plan.h"
@@ -59,6 +61,34 @@ TEST_F(Traces, say_when_a_kernel_saw_what_it_waits_for) {
   expect_in_order(plan, traced(plan, **executor));
 }
 
+// Each rank's product waits for the other's rows: its blocks worked, and stood still only while
+// they did.
+TEST_F(Traces, tell_what_blocks_of_a_kernel_did) {
+  const Plan plan = push_plan();
+  auto executor = make_ready(plan, {.trace = true});
+  ASSERT_TRUE(executor.ok()) << render(executor.error());
+  const RunStats stats = traced(plan, **executor);
+  for (const RankId rank : {RankId(0), RankId(1)}) {
+    std::map<std::int32_t, KernelEvent> work;  // by block
+    std::vector<KernelEvent> stands;
+    for (const KernelEvent& event : stats.kernels) {
+      if (rank_of(plan, event.kernel) != rank) continue;
+      EXPECT_EQ(stats.trace[event.kernel.index()].kernel, event.kernel);
+      EXPECT_LE(event.start, event.end);
+      EXPECT_FALSE(event.copies);
+      if (event.part == KernelPart::Work) work[event.block] = event;
+      if (event.part == KernelPart::Stand) stands.push_back(event);
+    }
+    ASSERT_FALSE(work.empty());
+    for (const auto& [block, event] : work) EXPECT_LT(event.start, event.end) << block;
+    for (const KernelEvent& stand : stands) {
+      ASSERT_TRUE(work.contains(stand.block));
+      EXPECT_GE(stand.start, work[stand.block].start);
+      EXPECT_LE(stand.end, work[stand.block].end);
+    }
+  }
+}
+
 TEST_F(Traces, are_kept_when_asked_for) {
   const Plan plan = gather_gemm(2, 64, 64, 64, "f32");
   auto executor = make_ready(plan, {.trace = true});
@@ -66,6 +96,7 @@ TEST_F(Traces, are_kept_when_asked_for) {
   const auto plain = (*executor)->run({.iterations = 2});
   ASSERT_TRUE(plain.ok()) << render(plain.error());
   EXPECT_TRUE(plain->trace.empty());
+  EXPECT_TRUE(plain->kernels.empty());
   static_cast<void>(traced(plan, **executor));
   static_cast<void>(traced(plan, **executor));
   expect_right(**executor, plan, kBound);

@@ -84,17 +84,55 @@ TEST(Timeline, begins_no_task_before_its_kernel) {
   EXPECT_EQ(rank.events()[0].waited, nanoseconds(0));
 }
 
+// Blocks as they noted themselves: one that multiplies, one that copies, one that was not launched.
+TEST(Timeline, tells_of_the_blocks_of_a_kernel_that_noted_them) {
+  Rank rank({TaskKind::Compute, TaskKind::Compute});
+  rank.add_unit({TaskId(0), TaskId(1)}, true, {.reached = 100, .start = 150, .end = 900});
+  std::vector<device::BlockNotes> notes(3);
+  notes[0].begin_ns = 200;
+  notes[0].end_ns = 800;
+  notes[0].stand_count = 2;
+  notes[0].stands[0] = {.since_ns = 210, .until_ns = 300};
+  notes[0].stands[1] = {.since_ns = 500, .until_ns = 520};
+  notes[1].begin_ns = 205;
+  notes[1].end_ns = 400;
+  notes[1].copies = 1;
+  rank.times.notes[TaskId(0)] = notes;
+  const auto event = [](std::int32_t block, KernelPart part, bool copies, int start, int end) {
+    return KernelEvent{.kernel = TaskId(0),
+                       .block = block,
+                       .part = part,
+                       .copies = copies,
+                       .start = nanoseconds(start),
+                       .end = nanoseconds(end)};
+  };
+  EXPECT_EQ(kernels_of(rank.units, rank.times, kSame),
+            (std::vector<KernelEvent>{event(0, KernelPart::Held, false, 150 - (50 - kStamp), 150),
+                                      event(0, KernelPart::Work, false, 200, 800),
+                                      event(0, KernelPart::Stand, false, 210, 300),
+                                      event(0, KernelPart::Stand, false, 500, 520),
+                                      event(1, KernelPart::Work, true, 205, 400)}));
+  for (const TraceEvent& task : rank.events()) EXPECT_EQ(task.kernel, TaskId(0));
+  rank.times.notes.clear();
+  EXPECT_TRUE(kernels_of(rank.units, rank.times, kSame).empty());
+  for (const TraceEvent& task : rank.events()) EXPECT_FALSE(task.kernel.valid());
+}
+
 TEST(Timeline, begins_at_the_first_wait) {
-  const std::vector<TraceEvent> events =
-      from_the_first({{.task = TaskId(1), .start = nanoseconds(700), .end = nanoseconds(900)},
-                      {.task = TaskId(0),
-                       .start = nanoseconds(720),
-                       .end = nanoseconds(730),
-                       .waited = nanoseconds(120)}});
+  const Timeline timeline = from_the_first(
+      {.events = {{.task = TaskId(1), .start = nanoseconds(700), .end = nanoseconds(900)},
+                  {.task = TaskId(0),
+                   .start = nanoseconds(720),
+                   .end = nanoseconds(730),
+                   .waited = nanoseconds(120)}},
+       .kernels = {{.kernel = TaskId(1), .start = nanoseconds(710), .end = nanoseconds(880)}}});
+  const std::vector<TraceEvent>& events = timeline.events;
   EXPECT_EQ(events[0].task, TaskId(0));
   EXPECT_EQ(events[0].start, nanoseconds(120));
   EXPECT_EQ(events[1].start, nanoseconds(100));
   EXPECT_EQ(events[1].end, nanoseconds(300));
+  EXPECT_EQ(timeline.kernels[0].start, nanoseconds(110));
+  EXPECT_EQ(timeline.kernels[0].end, nanoseconds(280));
 }
 
 }  // namespace

@@ -250,6 +250,36 @@ TEST(ReadInPlace, reads_all_or_nothing) {
 
 using test::push_plan;
 
+// Of a unit whose kernel has all from the start, or that is several launches, nothing is noted.
+TEST(InnerWait, is_of_the_one_kernel_that_waits_inside) {
+  const auto waits = [](std::vector<LaunchSpec> launches) {
+    UnitSpec unit{.tasks = {TaskId(0)}, .launches = std::move(launches)};
+    return inner_wait(unit) != nullptr;
+  };
+  const GemmSpec plain = product(0x1000, 32, kState);
+  GemmSpec arriving = plain;
+  arriving.panels[0].pieces[0].ready = flag(1);
+  GemmSpec adding = plain;
+  adding.panels[0].addends = {{.address = 0x1000, .stride = 64, .ready = flag(2)}};
+  EXPECT_FALSE(waits({plain}));
+  EXPECT_TRUE(waits({arriving}));
+  EXPECT_TRUE(waits({adding}));
+  EXPECT_FALSE(waits({arriving, plain}));
+  EXPECT_FALSE(waits({}));
+
+  const AttentionSpec here = attention(0, false, 64, false);
+  AttentionSpec keys = here;
+  keys.chunks[0].ready = flag(3);
+  AttentionSpec queries = here;
+  queries.panels[0].ready = flag(4);
+  EXPECT_FALSE(waits({here}));
+  EXPECT_TRUE(waits({keys}));
+  EXPECT_TRUE(waits({queries}));
+
+  UnitSpec unit{.tasks = {TaskId(0)}, .launches = {keys}};
+  EXPECT_EQ(inner_wait(unit), &std::get<AttentionSpec>(unit.launches[0]).wait);
+}
+
 TEST(Groups, are_the_tasks_of_one_kernel) {
   const Plan plan = push_plan();
   const Groups groups = find_groups(plan);

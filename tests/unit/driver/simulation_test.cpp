@@ -8,6 +8,7 @@
 
 #include "driver/machines.h"
 #include "driver/trace.h"
+#include "exec/describe.h"
 #include "tests/unit/driver/scratch.h"
 
 namespace harpe {
@@ -111,6 +112,39 @@ TEST(RunTrace, shows_waiting_as_a_slice_before_the_task) {
   EXPECT_EQ(slices[2]["ts"], 4.0);
   EXPECT_EQ(slices[1]["tid"], slices[2]["tid"]);
   EXPECT_EQ(slices[1]["args"]["task"], slices[2]["args"]["task"]);
+}
+
+TEST(RunTrace, counts_blocks_that_stand_still_by_rank) {
+  Session session(false);
+  const Checked<Plan> plan = session.plan(request("gemm", {"m=64", "n=64", "k=64"}, "x=2", "ring"));
+  ASSERT_TRUE(plan.ok()) << render(plan.error());
+  const auto of_rank = [&](std::int64_t rank) {
+    std::int64_t task = 0;
+    while (rank_of(*plan, TaskId(task)) != RankId(rank)) ++task;
+    return TaskId(task);
+  };
+  using std::chrono::nanoseconds;
+  const auto stand = [&](std::int64_t rank, int start, int end) {
+    return KernelEvent{.kernel = of_rank(rank),
+                       .part = KernelPart::Stand,
+                       .copies = false,
+                       .start = nanoseconds(start),
+                       .end = nanoseconds(end)};
+  };
+  const Scratch scratch;
+  ASSERT_TRUE(write_trace(scratch.path("t.json"), *plan, {},
+                          {stand(1, 2000, 5000), stand(0, 1000, 4000), stand(1, 3000, 5000)})
+                  .ok());
+  const nlohmann::json trace = nlohmann::json::parse(scratch.read("t.json"));
+  std::vector<std::string> counts;
+  for (const auto& event : trace["traceEvents"]) {
+    if (event["ph"] != "C") continue;
+    EXPECT_EQ(event["name"], "blocks standing still");
+    EXPECT_EQ(event["args"]["copying"], 0);
+    counts.push_back(event["pid"].dump() + " " + event["ts"].dump() + " " +
+                     event["args"]["multiplying"].dump());
+  }
+  EXPECT_EQ(counts, (std::vector<std::string>{"0 1 1", "0 4 0", "1 2 1", "1 3 2", "1 5 0"}));
 }
 
 TEST(Taxes, of_all_schedules_are_listed_fastest_first) {

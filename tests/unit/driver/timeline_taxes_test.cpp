@@ -44,15 +44,37 @@ class Timeline {
   }
   Task& at(TaskId task) { return plan_.tasks[task.index()]; }
 
-  // "Compute 2 [5, 30]", in the order of time.
+  // The tasks ran as one kernel, which its lane had come to at `reached`.
+  void run_as_kernel(const std::vector<TaskId>& tasks, std::int64_t reached,
+                     std::int64_t launched) {
+    for (const TaskId task : tasks) events_[task.index()].kernel = tasks.front();
+    add_kernel(tasks.front(), KernelPart::Held, 0, reached, launched);
+  }
+  void add_kernel(TaskId kernel, KernelPart part, std::int32_t block, std::int64_t start,
+                  std::int64_t end, bool copies = false) {
+    kernels_.push_back({.kernel = kernel,
+                        .block = block,
+                        .part = part,
+                        .copies = copies,
+                        .start = nanoseconds(start * 1000),
+                        .end = nanoseconds(end * 1000)});
+  }
+
+  // "compute 2 [5, 30]", in the order of time.
   [[nodiscard]] std::string path() const {
-    static const char* const kNames[] = {"launch", "signal", "local", "compute", "transfer"};
+    static const char* const kNames[] = {"launch",  "signal",   "local",
+                                         "compute", "transfer", "kernel"};
     std::string text;
-    for (const PathStretch& stretch : measured_path(plan_, events_)) {
+    for (const PathStretch& stretch : measured_path(plan_, events_, kernels_)) {
       text += std::string(kNames[static_cast<int>(stretch.part)]) + " " +
               std::to_string(stretch.task.value) + " [" +
               std::to_string(stretch.begin.count() / 1000) + ", " +
-              std::to_string(stretch.end.count() / 1000) + "]\n";
+              std::to_string(stretch.end.count() / 1000) + "]";
+      if (stretch.part == PathPart::Kernel) {
+        text += " stood " + std::to_string(stretch.stood.count() / 1000) + " moved " +
+                std::to_string(stretch.moved.count() / 1000);
+      }
+      text += "\n";
     }
     return text;
   }
@@ -61,12 +83,14 @@ class Timeline {
     Taxes predicted;
     predicted.roofline = from_microseconds(static_cast<double>(roofline));
     predicted.bound.kind = bound;
-    return measured_taxes(measured_path(plan_, events_), nanoseconds(total * 1000), predicted);
+    return measured_taxes(measured_path(plan_, events_, kernels_), nanoseconds(total * 1000),
+                          predicted);
   }
 
  private:
   Plan plan_;
   std::vector<TraceEvent> events_;
+  std::vector<KernelEvent> kernels_;
 };
 
 Picoseconds us(std::int64_t time) { return from_microseconds(static_cast<double>(time)); }
@@ -162,6 +186,94 @@ TEST(MeasuredPath, leaves_a_kernel_that_stood_still) {
             "transfer 6 [19, 43]\n"
             "signal 4 [43, 45]\n"
             "compute 4 [45, 60]\n");
+}
+
+// The same kernel, of four blocks that noted what they did and one that copies.
+Timeline noted_kernel() {
+  Timeline line = one_kernel(5);
+  const TaskId own(2);
+  const TaskId beside = line.add(0, LaneKind::Ce, TaskKind::Copy, 10, 19);
+  line.at(beside).bytes = 1;
+  line.sync(beside, own, SyncKind::Flag);
+  line.run_as_kernel({own, TaskId(3), TaskId(4)}, 1, 2);
+  for (std::int32_t block = 0; block < 4; ++block) {
+    line.add_kernel(own, KernelPart::Work, block, 4 + block, block == 0 ? 58 : 50);
+    line.add_kernel(own, KernelPart::Stand, block, 35, 43);
+  }
+  line.add_kernel(own, KernelPart::Stand, 1, 10, 18);
+  line.add_kernel(own, KernelPart::Stand, 2, 14, 18);
+  line.add_kernel(own, KernelPart::Work, 4, 3, 57, true);
+  line.add_kernel(own, KernelPart::Stand, 4, 3, 20, true);
+  return line;
+}
+
+// It stays in the kernel, from its first block's begin to its last one's end, though the kernel
+// stood still.
+TEST(MeasuredPath, goes_through_a_kernel_whose_blocks_were_noted) {
+  EXPECT_EQ(noted_kernel().path(),
+            "launch 4 [0, 1]\n"
+            "signal 4 [1, 2]\n"
+            "launch 4 [2, 3]\n"
+            "kernel 4 [3, 58] stood 11 moved 40\n"
+            "launch 4 [58, 60]\n");
+}
+
+// 8 us of all four, 8 of one, 4 of another.
+TEST(MeasuredTaxes, count_blocks_that_stand_still_by_their_share) {
+  const Taxes taxes = noted_kernel().taxes(63, 30, ResourceKind::Sm);
+  EXPECT_EQ(taxes.synchronization, us(1 + 8 + 2 + 1));
+  EXPECT_EQ(taxes.launch, us(1 + 1 + 2 + 3));
+  EXPECT_EQ(taxes.locality, us(0));
+  EXPECT_EQ(taxes.roofline, us(30));
+  EXPECT_EQ(taxes.residual, us(14));
+  EXPECT_EQ(taxes.launch + taxes.synchronization + taxes.locality + taxes.roofline + taxes.residual,
+            us(63));
+}
+
+// Where links are the bound it waits for them while nothing is on its way: 15 us of 55.
+TEST(MeasuredTaxes, of_links_count_what_a_kernel_does_while_nothing_moves) {
+  const Taxes taxes = noted_kernel().taxes(63, 30, ResourceKind::Ingress);
+  EXPECT_EQ(taxes.synchronization, us(1 + 15));
+  EXPECT_EQ(taxes.roofline, us(30));
+  EXPECT_EQ(taxes.residual, us(63 - 7 - 16 - 30));
+}
+
+// Nothing becomes negative where blocks stood still longer than an execution without stamps takes.
+TEST(MeasuredTaxes, of_kernels_add_up_where_stamps_took_more) {
+  const Taxes taxes = noted_kernel().taxes(10, 30, ResourceKind::Sm);
+  EXPECT_EQ(taxes.launch, us(0));
+  EXPECT_EQ(taxes.synchronization, us(10));
+  EXPECT_EQ(taxes.roofline, us(0));
+  EXPECT_EQ(taxes.residual, us(0));
+}
+
+// A kernel begins behind what its own rank did last; what that ends after the lane has come to the
+// kernel is no other rank's fault.
+TEST(MeasuredPath, leads_from_a_kernel_to_what_its_rank_did_before) {
+  for (const bool is_late : {false, true}) {
+    Timeline line;
+    const TaskId before = line.add(1, LaneKind::Ce, TaskKind::Pack, 2, is_late ? 14 : 8);
+    const TaskId own = line.add(1, LaneKind::Sm, TaskKind::Compute, 16, 40);
+    line.sync(before, own, SyncKind::Event);
+    line.run_as_kernel({own}, 10, 16);
+    line.add_kernel(own, KernelPart::Work, 0, 16, 40);
+    EXPECT_EQ(line.path(), is_late ? "launch 2 [0, 2]\n"
+                                     "local 2 [2, 14]\n"
+                                     "launch 3 [14, 16]\n"
+                                     "kernel 3 [16, 40] stood 0 moved 0\n"
+                                   : "launch 2 [0, 2]\n"
+                                     "local 2 [2, 8]\n"
+                                     "launch 3 [8, 10]\n"
+                                     "signal 3 [10, 16]\n"
+                                     "kernel 3 [16, 40] stood 0 moved 0\n");
+  }
+}
+
+// None of its blocks was launched: it is a task as others are.
+TEST(MeasuredPath, needs_blocks_to_go_through_a_kernel) {
+  Timeline line = one_kernel(0);
+  line.run_as_kernel({TaskId(2), TaskId(3), TaskId(4)}, 1, 2);
+  EXPECT_EQ(line.path(), one_kernel(0).path());
 }
 
 TEST(MeasuredPath, leads_to_the_last_member_of_a_collective) {

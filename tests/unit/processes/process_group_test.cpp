@@ -127,12 +127,11 @@ TEST(ProcessGroup, counts_the_longest_time_of_each_execution) {
 }
 
 TEST(ProcessGroup, gathers_the_tasks_of_all_ranks) {
-  constexpr std::size_t kTasks = 40'000;  // more than one exchange holds
   in_every_rank([](ProcessGroup& group) {
-    std::vector<TraceEvent> own;
+    std::vector<TraceEvent> own;  // of rank 1 more than one exchange holds
     if (group.rank() == 1) own.resize(30'000, {.task = TaskId(1), .waited = nanoseconds(7)});
     if (group.rank() == 2) own.push_back({.task = TaskId(2), .end = nanoseconds(9)});
-    const auto all = group.events_of_all(own, kTasks);
+    const auto all = group.events_of_all(own);
     ASSERT_TRUE(all.ok()) << render(all.error());
     ASSERT_EQ(all->size(), 30'001U);
     EXPECT_EQ(std::ranges::count(*all, TaskId(1), &TraceEvent::task), 30'000);
@@ -140,6 +139,21 @@ TEST(ProcessGroup, gathers_the_tasks_of_all_ranks) {
     ASSERT_NE(last, all->end());
     EXPECT_EQ(last->end, nanoseconds(9));
     EXPECT_EQ(all->front().waited, nanoseconds(7));
+  });
+}
+
+// Of its own blocks each rank knows alone how many they did.
+TEST(ProcessGroup, gathers_what_blocks_did_on_all_ranks) {
+  in_every_rank([](ProcessGroup& group) {
+    const std::vector<KernelEvent> own(
+        static_cast<std::size_t>(group.rank()),
+        {.kernel = TaskId(group.rank()), .block = 5, .part = KernelPart::Stand});
+    const auto all = group.events_of_all(own);
+    ASSERT_TRUE(all.ok()) << render(all.error());
+    ASSERT_EQ(all->size(), 1U + 2U);
+    EXPECT_EQ(std::ranges::count(*all, TaskId(2), &KernelEvent::kernel), 2);
+    EXPECT_EQ(all->front(),
+              (KernelEvent{.kernel = TaskId(1), .block = 5, .part = KernelPart::Stand}));
   });
 }
 

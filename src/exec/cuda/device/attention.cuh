@@ -52,7 +52,11 @@ HP_DEVICE void attention(const AttentionArgs& args, std::uint8_t* memory) {
   const AttentionShared<kConfig> shared(memory);
   const int block = static_cast<int>(blockIdx.x) - args.copy_blocks;
   if (block < 0) {
-    if (threadIdx.x == 0) copy_granules<kConfig>(args, memory);
+    if (threadIdx.x == 0) {
+      note_begin(args.wait, true);
+      copy_granules<kConfig>(args, memory);
+      note_end(args.wait);
+    }
     return;
   }
   if (block >= args.tiles * args.slices) return;
@@ -60,6 +64,7 @@ HP_DEVICE void attention(const AttentionArgs& args, std::uint8_t* memory) {
   QueryTile first{};
   if (threadIdx.x == 0) {
     prefetch_first_maps(args);
+    note_begin(args.wait, false);
     first = query_tile<kConfig>(args, block);
   }
   if (warp == 1) shared.init_barriers();
@@ -74,6 +79,7 @@ HP_DEVICE void attention(const AttentionArgs& args, std::uint8_t* memory) {
   } else {
     grow_registers<kConfig.consumer_registers>();
     AttentionConsumer<kConfig>(args, shared, warp * 32 / kWarpgroup - 1).run();
+    if (threadIdx.x % kWarpgroup == 0) note_end(args.wait);
   }
 }
 

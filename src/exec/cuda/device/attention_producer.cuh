@@ -49,11 +49,19 @@ class AttentionProducer {
   }
 
  private:
+  // The last keys that were loaded are used up before the values behind them are asked for.
+  HP_DEVICE void wait(const FlagWait& ready, int index) {
+    waiter_.wait(ready, index, [this] {
+      const auto last = keys_.before();
+      return is_over(&sync_.key_empty[last.slot], last.parity);
+    });
+  }
+
   HP_DEVICE void load_queries(const QueryTile& tile) {
     constexpr int kBoxes = kConfig.query_dim / kBoxColumns;
     const AttentionPanel& panel = args_.panels[tile.panel];
     const int slot = tiles_ % kConfig.query_stages;
-    waiter_.wait(panel.ready, kMaxAttentionChunks + tile.panel);
+    wait(panel.ready, kMaxAttentionChunks + tile.panel);
     wait_barrier(&sync_.query_empty[slot], tiles_ / kConfig.query_stages % 2 ^ 1);
     sync_.tiles[tiles_ % kQueryTiles] = tile;
     ++tiles_;
@@ -92,7 +100,7 @@ class AttentionProducer {
       int next_chunk = 0;
       int next_row = 0;
       if (more) {
-        if (walk.chunk() >= 0) waiter_.wait(args_.chunks[walk.chunk()].ready, walk.chunk());
+        if (walk.chunk() >= 0) wait(args_.chunks[walk.chunk()].ready, walk.chunk());
         const KvTile keys = walk.tile();
         next_chunk = keys.chunk;
         next_row = keys.row;

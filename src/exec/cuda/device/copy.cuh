@@ -91,7 +91,7 @@ HP_DEVICE void run_copies(const CopyJob* jobs, int count, int first, int stride,
       const CopyJob& job = jobs[load.job];
       const int slot = loads % kCopySlots;
       const std::uint32_t bytes = granule_bytes(job, load.granule);
-      waiter.wait(job.ready, load.job);
+      waiter.wait(job.ready, load.job, [] { return true; });
       wait_stores_read<kCopySlots - kCopyLoads>();  // the slot's last has been read
       arrive_expecting(&filled[slot], bytes);
       load_bytes(buffer + slot * kCopyGranule,

@@ -108,6 +108,11 @@ HP_DEVICE void min_relaxed_gpu(std::uint64_t* address, std::uint64_t value) {
   asm volatile("red.relaxed.gpu.global.min.u64 [%0], %1;" ::"l"(address), "l"(value) : "memory");
 }
 
+// The larger, likewise.
+HP_DEVICE void max_relaxed_gpu(std::uint64_t* address, std::uint64_t value) {
+  asm volatile("red.relaxed.gpu.global.max.u64 [%0], %1;" ::"l"(address), "l"(value) : "memory");
+}
+
 // Among the threads of a block, in its shared memory.
 HP_DEVICE std::uint32_t load_acquire_block(const std::uint32_t* address) {
   std::uint32_t value;

@@ -91,7 +91,15 @@ HP_DEVICE void load_stages(const GemmArgs& args, const GemmShared<kConfig>& shar
         if (!is_addend) load_b<kConfig>(&args.b, shared, ring.slot, walk.column(), k_begin + k);
         if (arrived < needed) {
           note_awaited(args.wait, from.ready);
+          const auto last = ring.before();
+          note_idle(
+              args.wait, [&] { return is_over(&control.emptied[last.slot], last.parity); },
+              [&] {
+                arrived = load_acquire_block(&control.arrived);
+                return arrived >= needed;
+              });
           while (arrived < needed) arrived = load_acquire_block(&control.arrived);
+          note_stand(args.wait);
           fence_proxy_async();
         }
         if (is_addend) {
@@ -242,12 +250,18 @@ HP_DEVICE void move_data(const GemmArgs& args, const GemmShared<kConfig>& shared
                          const GemmWalk<kConfig>& walk, bool copies, int warp) {
   if (copies) {
     if constexpr (kConfig.copies) {
-      if (warp == 0) copy_granules<kConfig>(args, shared);
+      if (warp == 0) {
+        copy_granules<kConfig>(args, shared);
+        note_end(args.wait);
+      }
     }
   } else if (warp == 3) {
     if (args.waits > 0) watch_arrivals<kConfig>(args, shared, walk);
   } else if (warp > 0) {
-    if constexpr (in_bulk(kConfig.store)) store_boxes<kConfig>(args, shared, walk, warp - 1);
+    if constexpr (in_bulk(kConfig.store)) {
+      store_boxes<kConfig>(args, shared, walk, warp - 1);
+      note_end(args.wait);
+    }
   } else {
     load_stages<kConfig>(args, shared, walk);
   }
@@ -270,7 +284,10 @@ HP_DEVICE void gemm(const GemmArgs& args, char* memory) {
   if (warp == 3 && !copies) init_boxes<kConfig>(shared);
   const GemmWalk<kConfig> walk(args);
   if (warp == 1 && !copies && elected()) look_early<kConfig>(args, shared, walk);
-  if (warp == 2 && elected() && in_bulk(kConfig.store)) prefetch_map(&panel_of(args, 0).c);
+  if (warp == 2 && elected()) {
+    if (in_bulk(kConfig.store)) prefetch_map(&panel_of(args, 0).c);
+    note_begin(args.wait, copies);
+  }
   if constexpr (kConfig.cluster > 1) {
     sync_cluster();
   } else {
@@ -280,6 +297,7 @@ HP_DEVICE void gemm(const GemmArgs& args, char* memory) {
   if (warp >= 4) {
     grow_registers<kConfig.consumer_registers()>();
     if (!copies) multiply_tiles<kConfig>(args, shared, warp / 4 - 1);
+    if (!copies && !in_bulk(kConfig.store) && threadIdx.x % 128 == 0) note_end(args.wait);
   } else {
     shrink_registers<kConfig.mover_registers()>();
     if (elected()) move_data<kConfig>(args, shared, walk, copies, warp);

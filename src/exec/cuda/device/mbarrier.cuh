@@ -67,6 +67,21 @@ HP_DEVICE void wait_barrier(Barrier* barrier, std::uint32_t parity) {
       : "memory");
 }
 
+// Whether the phase of parity `parity` is over; does not wait.
+HP_DEVICE bool is_over(Barrier* barrier, std::uint32_t parity) {
+  std::uint32_t over;
+  asm volatile(
+      "{\n"
+      ".reg .pred done;\n"
+      "mbarrier.test_wait.parity.shared::cta.b64 done, [%1], %2;\n"
+      "selp.u32 %0, 1, 0, done;\n"
+      "}\n"
+      : "=r"(over)
+      : "r"(shared_address(barrier)), "r"(parity)
+      : "memory");
+  return over != 0;
+}
+
 // Named barrier `id` (1 to 15) of the block, over `threads` threads.
 HP_DEVICE void sync_threads(int id, int threads) {
   asm volatile("bar.sync %0, %1;" ::"r"(id), "r"(threads) : "memory");
@@ -143,6 +158,11 @@ struct Ring {
       slot = 0;
       parity ^= 1;
     }
+  }
+
+  // The slot before, as it was in turn: in a new ring one whose phase counts as over.
+  [[nodiscard]] HP_DEVICE Ring before() const {
+    return slot == 0 ? Ring{Stages - 1, parity ^ 1} : Ring{slot - 1, parity};
   }
 
   HP_DEVICE void advance(int count) {

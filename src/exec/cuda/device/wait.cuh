@@ -1,6 +1,7 @@
 #pragma once
 
 #include "exec/cuda/device/fences.cuh"
+#include "exec/cuda/device/notes.cuh"
 #include "exec/cuda/device/wait_args.h"
 
 // Bounded waits without traps (commir.md D19). A producer whose wait expired records the fault,
@@ -87,10 +88,14 @@ class Waiter {
     return true;
   }
 
-  HP_DEVICE void wait(const FlagWait& wait, int index) {
+  // `is_used` says whether the block has used up all that this thread has brought.
+  template <class Used>
+  HP_DEVICE void wait(const FlagWait& wait, int index, const Used& is_used) {
     if (look(wait, index)) return;
     note_awaited(context_, wait);
-    poll(wait, index);
+    note_idle(context_, is_used, [&] { return look(wait, index); });
+    if (!known(wait, index)) poll(wait, index);
+    note_stand(context_);
   }
 
   // The same, by a thread that looks ahead of who needs the arrival.

@@ -29,6 +29,23 @@ struct Sighting {
 };
 inline constexpr std::uint64_t kNever = ~std::uint64_t{0};
 
+// What a block of a kernel that waits inside notes in an execution that is traced, by the GPU's
+// clock; all 0 before it begins.
+inline constexpr int kMostStands = 64;
+struct BlockNotes {
+  // A stretch in which the block had nothing left to work on but what it waited for.
+  struct Stand {
+    std::uint64_t since_ns;
+    std::uint64_t until_ns;
+  };
+  std::uint64_t begin_ns;
+  std::uint64_t idle_ns;      // since when, where it stands still now
+  std::uint64_t end_ns;       // its last stores were done
+  std::uint32_t copies;       // 1: it copies; 0: it multiplies
+  std::uint32_t stand_count;  // of the first ones; more are not noted
+  Stand stands[kMostStands];
+};
+
 // How a kernel waits and what it does when a wait expires (commir.md D19).
 struct WaitContext {
   const std::uint32_t* epoch;  // monotone, in device memory; null: every epoch is 1
@@ -39,6 +56,7 @@ struct WaitContext {
   std::uint64_t limit_ns;  // of one wait
   std::uint32_t task;      // what a fault calls this kernel
   Sighting* sightings;     // by FlagWait::name, in device memory; null: none are kept
+  BlockNotes* notes;       // by block of the grid, in device memory; null: none are made
 };
 
 // A flag that grows by `arrivals` each epoch: ready in epoch e once it is at least e * arrivals, as

@@ -35,12 +35,6 @@ constexpr std::chrono::minutes kToMeet{5};
 // Of these executions the last counts.
 constexpr std::int64_t kTraced = 4;
 
-// A traced execution's tasks, and how well the ranks' clocks are known against each other.
-struct Timeline {
-  std::vector<TraceEvent> events;
-  std::chrono::nanoseconds uncertainty{0};
-};
-
 class CudaExecutor final : public Executor {
  public:
   CudaExecutor(std::unique_ptr<Prepared> prepared, std::vector<RankProgram> programs,
@@ -82,8 +76,9 @@ class CudaExecutor final : public Executor {
     Checked<RunStats> stats = stats_of(runs);
     if (!stats.ok()) return not_ready(programs_.front().rank(), stats.error());
     if (options.trace) {
-      HP_TRY(Timeline timeline, trace());
+      HP_TRY(cuda::Timeline timeline, trace());
       stats->trace = std::move(timeline.events);
+      stats->kernels = std::move(timeline.kernels);
       stats->clock_uncertainty = timeline.uncertainty;
     }
     broken_ = false;
@@ -185,13 +180,13 @@ class CudaExecutor final : public Executor {
   }
 
   // After the executions whose times count, which nothing was added to.
-  [[nodiscard]] Result<Timeline, FaultReport> trace() {
+  [[nodiscard]] Result<cuda::Timeline, FaultReport> trace() {
     std::vector<RankRun> runs(programs_.size());
     const auto before = agreed(group_, ready_to_trace(runs));
     if (!before.ok()) return not_ready(programs_.front().rank(), before.error());
     FaultReport faults = play(runs);
     if (!faults.empty()) return faults;
-    Checked<Timeline> timeline = whole(agreed(group_, timeline_since(*before)));
+    Checked<cuda::Timeline> timeline = whole(agreed(group_, timeline_since(*before)));
     if (!timeline.ok()) return not_ready(programs_.front().rank(), timeline.error());
     return std::move(timeline).value();
   }
@@ -209,9 +204,9 @@ class CudaExecutor final : public Executor {
   }
 
   // Of the ranks of this process.
-  [[nodiscard]] Checked<Timeline> timeline_since(
+  [[nodiscard]] Checked<cuda::Timeline> timeline_since(
       const std::vector<cuda::ClockOffset>& before) const {
-    Timeline timeline;
+    cuda::Timeline timeline;
     for (std::size_t i = 0; i < programs_.size(); ++i) {
       const RankProgram& program = programs_[i];
       HP_TRY(const cuda::ClockOffset after, program.trace().look(program.origin()));
@@ -220,6 +215,8 @@ class CudaExecutor final : public Executor {
       const std::vector<TraceEvent> events =
           cuda::events_of(plan(), prepared_->wiring, program.units(), times, clock);
       timeline.events.insert(timeline.events.end(), events.begin(), events.end());
+      const std::vector<KernelEvent> kernels = cuda::kernels_of(program.units(), times, clock);
+      timeline.kernels.insert(timeline.kernels.end(), kernels.begin(), kernels.end());
       // Of two ranks each may be off by so much.
       timeline.uncertainty =
           std::max(timeline.uncertainty, std::chrono::nanoseconds(2 * clock.uncertainty()));
@@ -228,16 +225,15 @@ class CudaExecutor final : public Executor {
   }
 
   // With the ranks of other processes, which share the host's clock.
-  [[nodiscard]] Checked<Timeline> whole(Checked<Timeline> own) {
-    HP_TRY(Timeline timeline, std::move(own));
+  [[nodiscard]] Checked<cuda::Timeline> whole(Checked<cuda::Timeline> own) {
+    HP_TRY(cuda::Timeline timeline, std::move(own));
     if (group_) {
-      HP_TRY(timeline.events,
-             group_->events_of_all(std::move(timeline.events), plan().tasks.size()));
+      HP_TRY(timeline.events, group_->events_of_all(std::move(timeline.events)));
+      HP_TRY(timeline.kernels, group_->events_of_all(std::move(timeline.kernels)));
       HP_TRY(const auto uncertainty, group_->longest_of({timeline.uncertainty}));
       timeline.uncertainty = uncertainty.front();
     }
-    timeline.events = cuda::from_the_first(std::move(timeline.events));
-    return timeline;
+    return cuda::from_the_first(std::move(timeline));
   }
 
   [[nodiscard]] static Checked<std::vector<cuda::Event>> events_for(const RankProgram& program,

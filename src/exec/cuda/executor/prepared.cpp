@@ -160,11 +160,11 @@ Checked<Launches> launches_of(const Prepared& prepared, int rank, const UnitSpec
   return launches;
 }
 
-// Where there is a trace all is there twice: with it, kernels note the words they see, and leave
-// room for stamps.
+// Where there is a trace all is there twice: with it, kernels note the words they see and what
+// their blocks do, and leave room for stamps.
 Checked<std::vector<Unit>> units_of(const Prepared& prepared, int rank,
                                     const std::vector<TaskSpecs>& specs, const CudaOptions& options,
-                                    const std::optional<RankTrace>& trace) {
+                                    std::optional<RankTrace>& trace) {
   const auto make = [&](const SignalSource& signals) {
     return make_units(prepared.plan, prepared.wiring, prepared.groups, RankId(rank), specs,
                       signals);
@@ -186,6 +186,9 @@ Checked<std::vector<Unit>> units_of(const Prepared& prepared, int rank,
   std::vector<UnitSpec> noting = make(signals);
   for (std::size_t i = 0; i < units.size(); ++i) {
     noting[i].spared = std::max(noting[i].spared, kForSignals);
+    if (device::WaitContext* const wait = inner_wait(noting[i])) {
+      HP_TRY(wait->notes, trace->add_notes(noting[i].tasks.front()));
+    }
     HP_TRY(units[i].traced_work, launches_of(prepared, rank, noting[i]));
   }
   return units;

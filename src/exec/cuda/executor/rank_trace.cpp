@@ -28,16 +28,23 @@ device::Sighting* RankTrace::sightings() const {
   return reinterpret_cast<device::Sighting*>(words_.address() + before * sizeof(std::uint64_t));
 }
 
+Checked<device::BlockNotes*> RankTrace::add_notes(TaskId kernel) {
+  static_assert(sizeof(device::BlockNotes) % sizeof(std::uint32_t) == 0);
+  const auto blocks = static_cast<std::int64_t>(device_->facts().multiprocessors);
+  const std::int64_t bytes = blocks * static_cast<std::int64_t>(sizeof(device::BlockNotes));
+  HP_TRY(DeviceMemory memory, DeviceMemory::zeros(*device_, bytes / 4));
+  auto* const notes = reinterpret_cast<device::BlockNotes*>(memory.address());
+  notes_.emplace(kernel, std::move(memory));
+  return notes;
+}
+
 Result<Ok, CudaError> RankTrace::stamp_word(const Stream& stream, std::size_t word) const {
   return clock_.stamp(stream, words_.address() + word * sizeof(std::uint64_t));
 }
 
 Result<Ok, CudaError> RankTrace::begin(const Stream& stream) const {
-  const DriverApi& driver = device_->driver();
-  HP_REQUIRE_OK(
-      cuda_call(driver, "cuMemsetD8Async",
-                driver.cuMemsetD8Async(words_.address(), 0xff,
-                                       static_cast<std::size_t>(words_.bytes()), stream.handle())));
+  HP_REQUIRE_OK(fill(stream, words_, 0xff));
+  for (const auto& [kernel, notes] : notes_) HP_REQUIRE_OK(fill(stream, notes, 0));
   for (std::size_t word = 0; word < kBare; ++word) HP_REQUIRE_OK(stamp_word(stream, word));
   return Ok{};
 }
@@ -47,15 +54,29 @@ Result<Ok, CudaError> RankTrace::stamp(const Stream& stream, std::size_t unit,
   return stamp_word(stream, kBare + unit * kMoments + static_cast<std::size_t>(moment));
 }
 
+Result<Ok, CudaError> RankTrace::fill(const Stream& stream, const DeviceMemory& memory,
+                                      unsigned char value) const {
+  const DriverApi& driver = device_->driver();
+  return cuda_call(
+      driver, "cuMemsetD8Async",
+      driver.cuMemsetD8Async(memory.address(), value, static_cast<std::size_t>(memory.bytes()),
+                             stream.handle()));
+}
+
+template <class T>
+Checked<std::vector<T>> RankTrace::read(const DeviceMemory& memory) const {
+  const DriverApi& driver = device_->driver();
+  std::vector<T> values(static_cast<std::size_t>(memory.bytes()) / sizeof(T));
+  HP_REQUIRE_OK(driver_call(driver, "cuMemcpyDtoHAsync",
+                            driver.cuMemcpyDtoHAsync(values.data(), memory.address(),
+                                                     values.size() * sizeof(T), nullptr)));
+  HP_REQUIRE_OK(driver_call(driver, "cuStreamSynchronize", driver.cuStreamSynchronize(nullptr)));
+  return values;
+}
+
 Checked<RankTimes> RankTrace::read() const {
   const CurrentDevice current(*device_);
-  const DriverApi& driver = device_->driver();
-  std::vector<std::uint64_t> words(static_cast<std::size_t>(words_.bytes()) /
-                                   sizeof(std::uint64_t));
-  HP_REQUIRE_OK(driver_call(driver, "cuMemcpyDtoHAsync",
-                            driver.cuMemcpyDtoHAsync(words.data(), words_.address(),
-                                                     words.size() * sizeof(words[0]), nullptr)));
-  HP_REQUIRE_OK(driver_call(driver, "cuStreamSynchronize", driver.cuStreamSynchronize(nullptr)));
+  HP_TRY(const std::vector<std::uint64_t> words, read<std::uint64_t>(words_));
   RankTimes times;
   times.stamp_ns = static_cast<std::int64_t>((words[kBare - 1] - words[0]) / (kBare - 1));
   for (std::size_t unit = 0; unit < units_; ++unit) {
@@ -66,6 +87,9 @@ Checked<RankTimes> RankTrace::read() const {
   times.sightings.resize((words.size() - before) / kWordsOfSighting);
   std::memcpy(times.sightings.data(), words.data() + before,
               times.sightings.size() * sizeof(device::Sighting));
+  for (const auto& [kernel, notes] : notes_) {
+    HP_TRY(times.notes[kernel], read<device::BlockNotes>(notes));
+  }
   return times;
 }
 

@@ -1,10 +1,12 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <vector>
 
 #include "exec/cuda/clock_kernels.h"
 #include "exec/cuda/device/wait_args.h"
+#include "plan/plan.h"
 
 namespace harpe::cuda {
 
@@ -27,6 +29,7 @@ struct RankTimes {
   std::vector<UnitTimes> units;             // by unit
   std::vector<device::Sighting> sightings;  // by word of the rank's page
   std::int64_t stamp_ns = 0;                // from a stamp to the next with nothing in between
+  std::map<TaskId, std::vector<device::BlockNotes>> notes{};  // of kernels, by their first task
 };
 
 // Where a rank's traced executions leave their times, in its GPU's memory, and how they are put
@@ -39,6 +42,9 @@ class RankTrace {
 
   // For kernels that wait inside.
   [[nodiscard]] device::Sighting* sightings() const;
+
+  // Room for what the blocks of a kernel note, whose first task is named. Errors: G005, G008.
+  [[nodiscard]] Checked<device::BlockNotes*> add_notes(TaskId kernel);
 
   // Before all else of an execution: forgets the one before.
   [[nodiscard]] Result<Ok, CudaError> begin(const Stream& stream) const;
@@ -57,11 +63,16 @@ class RankTrace {
       : device_(&device), clock_(clock), words_(std::move(words)), units_(units) {}
 
   [[nodiscard]] Result<Ok, CudaError> stamp_word(const Stream& stream, std::size_t word) const;
+  [[nodiscard]] Result<Ok, CudaError> fill(const Stream& stream, const DeviceMemory& memory,
+                                           unsigned char value) const;
+  template <class T>
+  [[nodiscard]] Checked<std::vector<T>> read(const DeviceMemory& memory) const;
 
   const Device* device_;
   ClockKernels clock_;
   DeviceMemory words_;  // of 64 bits: bare stamps, three for each unit, sightings
   std::size_t units_;
+  std::map<TaskId, DeviceMemory> notes_;
 };
 
 }  // namespace harpe::cuda

@@ -44,6 +44,22 @@ Stretch stretch_of(const Stretch& unit, const device::Sighting& sighting) {
   return stretch;
 }
 
+// Appends what a block did.
+void add_block(KernelEvent event, const device::BlockNotes& notes, const ClockFit& clock,
+               std::vector<KernelEvent>& events) {
+  event.copies = notes.copies != 0;
+  const auto add = [&](KernelPart part, std::uint64_t start, std::uint64_t end) {
+    event.part = part;
+    event.start = nanoseconds(clock.to_host(signed_of(start)));
+    event.end = std::max(event.start, nanoseconds(clock.to_host(signed_of(end))));
+    events.push_back(event);
+  };
+  add(KernelPart::Work, notes.begin_ns, notes.end_ns);
+  for (std::uint32_t i = 0; i < notes.stand_count; ++i) {
+    add(KernelPart::Stand, notes.stands[i].since_ns, notes.stands[i].until_ns);
+  }
+}
+
 }  // namespace
 
 std::vector<TraceEvent> events_of(const Plan& plan, const Wiring& wiring,
@@ -54,6 +70,7 @@ std::vector<TraceEvent> events_of(const Plan& plan, const Wiring& wiring,
     const Unit& unit = units[i];
     if (unit.lands) continue;  // of a task of another rank
     const Stretch whole = stretch_of(unit, times.units[i], times.stamp_ns);
+    const bool is_noted = times.notes.contains(unit.tasks.front());
     for (const TaskId task : unit.tasks) {
       const bool is_first = task == unit.tasks.front();
       Stretch own = whole;
@@ -66,6 +83,7 @@ std::vector<TraceEvent> events_of(const Plan& plan, const Wiring& wiring,
       }
       const std::int64_t start = clock.to_host(own.start);
       events.push_back({.task = task,
+                        .kernel = is_noted ? unit.tasks.front() : TaskId(),
                         .start = nanoseconds(start),
                         .end = nanoseconds(std::max(start, clock.to_host(own.end))),
                         .waited = nanoseconds(own.waited)});
@@ -74,16 +92,40 @@ std::vector<TraceEvent> events_of(const Plan& plan, const Wiring& wiring,
   return events;
 }
 
-std::vector<TraceEvent> from_the_first(std::vector<TraceEvent> events) {
-  if (events.empty()) return events;
+std::vector<KernelEvent> kernels_of(std::span<const Unit> units, const RankTimes& times,
+                                    const ClockFit& clock) {
+  std::vector<KernelEvent> events;
+  for (std::size_t i = 0; i < units.size(); ++i) {
+    const auto noted = times.notes.find(units[i].tasks.front());
+    if (units[i].lands || noted == times.notes.end()) continue;
+    const Stretch whole = stretch_of(units[i], times.units[i], times.stamp_ns);
+    KernelEvent event{.kernel = noted->first, .part = KernelPart::Held};
+    event.start = nanoseconds(clock.to_host(whole.start - whole.waited));
+    event.end = nanoseconds(clock.to_host(whole.start));
+    events.push_back(event);
+    for (const device::BlockNotes& block : noted->second) {
+      if (block.begin_ns != 0) add_block(event, block, clock, events);
+      ++event.block;
+    }
+  }
+  return events;
+}
+
+Timeline from_the_first(Timeline timeline) {
+  std::vector<TraceEvent>& events = timeline.events;
+  if (events.empty()) return timeline;
   const auto began = [](const TraceEvent& event) { return event.start - event.waited; };
   const nanoseconds first = began(std::ranges::min(events, {}, began));
   for (TraceEvent& event : events) {
     event.start -= first;
     event.end -= first;
   }
+  for (KernelEvent& event : timeline.kernels) {
+    event.start -= first;
+    event.end -= first;
+  }
   std::ranges::sort(events, {}, &TraceEvent::task);
-  return events;
+  return timeline;
 }
 
 }  // namespace harpe::cuda

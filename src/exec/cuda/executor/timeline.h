@@ -8,6 +8,13 @@
 
 namespace harpe::cuda {
 
+// A traced execution, and how well the ranks' clocks are known against each other.
+struct Timeline {
+  std::vector<TraceEvent> events;
+  std::vector<KernelEvent> kernels;
+  std::chrono::nanoseconds uncertainty{0};
+};
+
 // A rank's tasks in a traced execution, on the host's clock. Tasks of a unit begin together, those
 // whose words its kernel awaits inside when the kernel first saw theirs, and end with it; what a
 // unit writes home at once ends with it, too, and takes no time of its own. A stamp is as far from
@@ -17,7 +24,11 @@ namespace harpe::cuda {
                                                 std::span<const Unit> units, const RankTimes& times,
                                                 const ClockFit& clock);
 
-// The same with the first of all at 0, by task.
-[[nodiscard]] std::vector<TraceEvent> from_the_first(std::vector<TraceEvent> events);
+// Its kernels that noted what their blocks did, likewise.
+[[nodiscard]] std::vector<KernelEvent> kernels_of(std::span<const Unit> units,
+                                                  const RankTimes& times, const ClockFit& clock);
+
+// The same with the first of all tasks at 0, by task.
+[[nodiscard]] Timeline from_the_first(Timeline timeline);
 
 }  // namespace harpe::cuda

@@ -254,6 +254,24 @@ class UnitMaker {
 
 }  // namespace
 
+device::WaitContext* inner_wait(UnitSpec& unit) {
+  const auto is_awaited = [](const auto& operand) { return operand.ready.flag != nullptr; };
+  if (unit.launches.size() != 1) return nullptr;
+  if (auto* const gemm = std::get_if<GemmSpec>(&unit.launches.front())) {
+    const bool waits = std::ranges::any_of(gemm->panels, [&](const GemmPanelSpec& panel) {
+      return std::ranges::any_of(panel.pieces, is_awaited) ||
+             std::ranges::any_of(panel.addends, is_awaited);
+    });
+    return waits ? &gemm->wait : nullptr;
+  }
+  if (auto* const attention = std::get_if<AttentionSpec>(&unit.launches.front())) {
+    const bool waits = std::ranges::any_of(attention->panels, is_awaited) ||
+                       std::ranges::any_of(attention->chunks, is_awaited);
+    return waits ? &attention->wait : nullptr;
+  }
+  return nullptr;
+}
+
 std::vector<UnitSpec> make_units(const Plan& plan, const Wiring& wiring, const Groups& groups,
                                  RankId rank, const std::vector<TaskSpecs>& specs,
                                  const SignalSource& signals) {

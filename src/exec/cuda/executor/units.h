@@ -41,6 +41,9 @@ struct UnitSpec {
   std::vector<std::int32_t> awaited = {};  // further words to wait for before the launches
 };
 
+// What its kernel waits with, where it is one kernel that waits inside; else null.
+[[nodiscard]] device::WaitContext* inner_wait(UnitSpec& unit);
+
 // How a rank's signals look to kernels, and what an expired wait does.
 struct SignalSource {
   std::vector<device::FlagWait> words;  // of the rank's page
