@@ -132,13 +132,39 @@ int slices_per_group(const AttentionSpec& spec) {
   const std::int64_t bytes = kv_rows(spec) * (spec.query_dim + spec.value_dim) * 2;
   const std::int64_t together = std::max<std::int64_t>(1, kAttentionCacheBytes / bytes);
   const std::int64_t slices = together * (spec.heads / spec.kv_heads);
-  return static_cast<int>(std::min(slices, spec.batch * spec.heads));
+  return static_cast<int>(std::min(slices, spec.batch * spec.parts * spec.heads));
+}
+
+// Parts of the keys of all batch entries lie equally far apart.
+bool is_even(const AttentionSpec& spec, const HeadTensor& tensor) {
+  return spec.batch == 1 || tensor.strides.batch == spec.chunks.front().rows * tensor.strides.row;
+}
+
+bool may_have_parts(const AttentionSpec& spec) {
+  if (spec.panels.size() != 1 || spec.chunks.size() != 1) return false;
+  const AttentionPanelSpec& panel = spec.panels.front();
+  const AttentionChunkSpec& chunk = spec.chunks.front();
+  const bool waits = panel.ready.flag != nullptr || chunk.ready.flag != nullptr;
+  return !spec.carried && !spec.causal && spec.window == 0 && !waits && panel.done == 0 &&
+         spec.copies.empty() && is_even(spec, chunk.keys) && is_even(spec, chunk.values);
+}
+
+// Parts of so many rows as batch entries.
+HeadTensor part_of(HeadTensor tensor, const AttentionSpec& spec, std::int64_t rows) {
+  if (spec.parts > 1) tensor.strides.batch = rows * tensor.strides.row;
+  return tensor;
+}
+
+Checked<Ok> check_parts(const AttentionSpec& spec) {
+  const bool may = may_have_parts(spec) && spec.chunks.front().rows % std::max(1, spec.parts) == 0;
+  return check_count("parts of the keys", spec.parts, 1, may ? device::kMostParts : 1);
 }
 
 }  // namespace
 
 Checked<Ok> check(const AttentionSpec& spec, int blocks) {
   HP_REQUIRE_OK(check_heads(spec));
+  HP_REQUIRE_OK(check_parts(spec));
   HP_REQUIRE_OK(check_count("panels", static_cast<std::int64_t>(spec.panels.size()), 1,
                             device::kMaxAttentionPanels));
   HP_REQUIRE_OK(check_count("chunks", static_cast<std::int64_t>(spec.chunks.size()), 1,
@@ -153,6 +179,35 @@ Checked<Ok> check(const AttentionSpec& spec, int blocks) {
   const double scale = scale_of(spec);
   if (!(scale > 0) || !std::isfinite(scale)) return make_diag(DiagCode::G063, {{"scale", scale}});
   return Ok{};
+}
+
+int choose_parts(const AttentionSpec& spec, int blocks) {
+  constexpr std::int64_t kLeastKeys = 256;
+  constexpr std::int64_t kFewQueries = 64;  // a warpgroup's
+  if (!may_have_parts(spec) || spec.panels.front().rows > kFewQueries) return 1;
+  const std::int64_t keys = spec.chunks.front().rows;
+  const std::int64_t wanted = std::min<std::int64_t>(
+      {blocks / (spec.batch * spec.heads), keys / kLeastKeys, device::kMostParts});
+  std::int64_t parts = std::max<std::int64_t>(1, wanted);
+  while (keys % parts != 0) --parts;
+  return static_cast<int>(parts);
+}
+
+AttentionSpec with_groups_as_rows(AttentionSpec spec) {
+  const std::int64_t group = spec.heads / spec.kv_heads;
+  const bool sees_all = !spec.causal && spec.window == 0 && !spec.rule;
+  if (group == 1 || !sees_all || spec.panels.size() != 1 || spec.panels.front().rows != 1) {
+    return spec;
+  }
+  AttentionPanelSpec& panel = spec.panels.front();
+  for (HeadTensor* const tensor :
+       {&panel.queries, &panel.output, &panel.lse, &panel.carried_output}) {
+    tensor->strides.row = tensor->strides.head;
+    tensor->strides.head *= group;
+  }
+  panel.rows = group;
+  spec.heads = spec.kv_heads;
+  return spec;
 }
 
 AttentionConfig choose_attention(const AttentionSpec& spec) {
@@ -181,13 +236,18 @@ AttentionPlan plan_attention(const AttentionSpec& spec, const AttentionConfig& c
   }
   for (const AttentionChunkSpec& chunk : spec.chunks) {
     const int at = args.chunk_count++;
-    args.extents[at] = {static_cast<int>(chunk.rows), static_cast<int>(chunk.position)};
+    args.extents[at] = {static_cast<int>(chunk.rows / spec.parts),
+                        static_cast<int>(chunk.position)};
     args.chunks[at].ready = chunk.ready;
-    HeadSizes sizes{
-        .batch = spec.batch, .rows = chunk.rows, .heads = spec.kv_heads, .columns = spec.query_dim};
-    plan.maps.push_back(map_of_heads(chunk.keys, sizes, spec.element, config.kv_tile));
+    HeadSizes sizes{.batch = spec.batch * spec.parts,
+                    .rows = chunk.rows / spec.parts,
+                    .heads = spec.kv_heads,
+                    .columns = spec.query_dim};
+    plan.maps.push_back(
+        map_of_heads(part_of(chunk.keys, spec, sizes.rows), sizes, spec.element, config.kv_tile));
     sizes.columns = spec.value_dim;
-    plan.maps.push_back(map_of_heads(chunk.values, sizes, spec.element, config.kv_tile));
+    plan.maps.push_back(
+        map_of_heads(part_of(chunk.values, spec, sizes.rows), sizes, spec.element, config.kv_tile));
   }
   const double scale_log2 = scale_of(spec) * std::numbers::log2e;
   args.wait = spec.wait;
@@ -196,7 +256,8 @@ AttentionPlan plan_attention(const AttentionSpec& spec, const AttentionConfig& c
   args.mask = {spec.causal, static_cast<int>(spec.window)};
   args.heads = static_cast<int>(spec.heads);
   args.heads_per_kv_head = static_cast<int>(spec.heads / spec.kv_heads);
-  args.slices = static_cast<int>(spec.batch * spec.heads);
+  args.parts = spec.parts;
+  args.slices = static_cast<int>(spec.batch * spec.parts * spec.heads);
   args.slices_per_group = slices_per_group(spec);
   args.scale_log2 = static_cast<float>(scale_log2);
   args.slack = static_cast<float>(kSlackLog2 / scale_log2);

@@ -68,11 +68,23 @@ struct AttentionSpec {
   std::vector<device::CopyJob> copies;
   int copy_blocks = 0;
   LeafEngine engine = LeafEngine::Own;
+  // > 1: the chunk's keys in so many equal parts, each by blocks of its own, and their states
+  // joined behind that (flash decoding). Of one panel and one chunk, without a mask, waits or
+  // `carried`.
+  int parts = 1;
 };
 
 // `blocks` is how many can be resident. Errors: G060 no kernel for such heads; G041 an address or
 // stride that kernels cannot take; G062 too many or too few of something; G063 the scale.
 [[nodiscard]] Checked<Ok> check(const AttentionSpec& spec, int blocks);
+
+// Few queries: as many parts as keep so many blocks busy, of 256 keys and more; 1 where the spec is
+// none that has parts.
+[[nodiscard]] int choose_parts(const AttentionSpec& spec, int blocks);
+
+// The same with the heads that share keys as rows of one, so that these are read once: of one query
+// that sees all keys. Else as it is.
+[[nodiscard]] AttentionSpec with_groups_as_rows(AttentionSpec spec);
 
 // The best configuration for a spec. Requires: check(spec, blocks) is ok.
 [[nodiscard]] device::AttentionConfig choose_attention(const AttentionSpec& spec);
@@ -89,6 +101,7 @@ struct AttentionPlan {
 // What is worked on at a time should stay in a cache of this size.
 inline constexpr std::int64_t kAttentionCacheBytes = std::int64_t{32} << 20;
 
+// Of a spec with parts, what makes their states: output and lse of its panel are theirs, dense.
 // Requires: check(spec, blocks) is ok, and the configuration is for such heads.
 [[nodiscard]] AttentionPlan plan_attention(const AttentionSpec& spec,
                                            const device::AttentionConfig& config, int blocks);

@@ -17,10 +17,11 @@ struct Entry {
   bool computes = true;  // in f32 or f64
 };
 
-constexpr std::array<Entry, 11> kEntries = {{
+constexpr std::array<Entry, 12> kEntries = {{
     {"move", "strided", "MoveArgs", device::kStridedThreads, 4, false},
     {"map", "strided", "MapArgs", device::kStridedThreads, 4},
     {"combine", "combine", "CombineArgs", device::kRowThreads, 4},
+    {"join_parts", "join", "JoinArgs", device::kRowThreads, 4, false},
     {"row_dot", "row_dot", "RowDotArgs", device::kRowThreads, 4},
     {"plain_gemm", "plain_gemm", "PlainGemmArgs", device::kPlainGemmThreads, 2},
     {"plain_attention", "plain_attention", "PlainAttentionArgs", device::kPlainAttentionThreads, 2},

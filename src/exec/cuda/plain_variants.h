@@ -12,6 +12,7 @@ enum class PlainKernel : std::uint8_t {
   Move,
   Map,
   Combine,
+  Join,
   RowDot,
   Gemm,
   Attention,

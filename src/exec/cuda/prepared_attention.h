@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "exec/cuda/attention.h"
+#include "exec/cuda/device/plain_args.h"
 #include "exec/cuda/device_memory.h"
 #include "exec/cuda/kernel_library.h"
 
@@ -37,7 +38,17 @@ class PreparedAttention {
   device::AttentionConfig config_;
   std::unique_ptr<device::AttentionArgs> args_;  // large
   LaunchShape shape_;
+  // Of a spec with parts: their states, and how they are joined.
+  struct Join {
+    const LoadedKernel* kernel = nullptr;
+    device::JoinArgs args{};
+    LaunchShape shape;
+    DeviceMemory states;
+  };
+  [[nodiscard]] static Checked<Join> make_join(KernelLibrary& library, const AttentionSpec& spec);
+
   std::optional<DeviceMemory> ticket_;
+  std::optional<Join> join_;
   std::optional<DeviceMemory> jobs_;
 };
 

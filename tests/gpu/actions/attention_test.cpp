@@ -240,6 +240,31 @@ TEST_F(Attention, is_the_hosts) {
   EXPECT_GT(fast, 4);
 }
 
+// One query each, as when a token is decoded: keys in parts, heads that share them as rows.
+TEST_F(Attention, of_a_single_query_is_the_hosts) {
+  int fast = 0;
+  int most_parts = 0;
+  for (unsigned seed = 0; seed < 24; ++seed) {
+    Arena arena(seed);
+    Heads h = draw_heads(arena, DType::BF16, true);
+    h.queries = 1;
+    h.keys = seed % 3 == 0 ? arena.draw(1, 3000) : 1024 * arena.draw(1, 4);
+    h.group = arena.draw(1, 8);
+    h.visible = {};
+    check_attention(arena, h, {}, seed % 4 == 3, fast, [&](const MakeAction& make) {
+      const auto specs = check(arena, make);
+      for (const cuda::LaunchSpec& spec : specs) {
+        const auto* const heads = std::get_if<cuda::AttentionSpec>(&spec);
+        if (heads != nullptr) most_parts = std::max(most_parts, heads->parts);
+      }
+      return specs;
+    });
+    if (HasFailure()) FAIL() << "seed " << seed;
+  }
+  EXPECT_EQ(fast, 24);
+  EXPECT_GE(most_parts, 8);
+}
+
 TEST_F(Attention, sees_what_data_let_it_see) {
   int fast = 0;
   for (unsigned seed = 0; seed < 64; ++seed) {

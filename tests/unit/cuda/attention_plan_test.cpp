@@ -146,5 +146,77 @@ TEST(AttentionVariants, have_names_of_their_own_and_fit_a_multiprocessor) {
   EXPECT_EQ(sources.size(), attention_configs().size());
 }
 
+// A query for each of some sequences: [batch, heads, 128] beside [batch, keys, kv_heads, 128].
+AttentionSpec decoding(std::int64_t batch, std::int64_t keys) {
+  AttentionSpec spec{.batch = batch,
+                     .heads = 32,
+                     .kv_heads = 8,
+                     .query_dim = 128,
+                     .value_dim = 128,
+                     .to_state = true};
+  AttentionPanelSpec panel{.rows = 1};
+  panel.queries = packed(4096, 1, 32, 128);
+  panel.output = packed(8192, 1, 32, 128);
+  panel.lse = {12288, {32, 32, 1}};
+  AttentionChunkSpec chunk{.rows = keys};
+  chunk.keys = packed(16384, keys, 8, 128);
+  chunk.values = packed(32768, keys, 8, 128);
+  spec.panels = {panel};
+  spec.chunks = {chunk};
+  return spec;
+}
+
+TEST(AttentionOfOneQuery, has_heads_that_share_keys_as_rows) {
+  const AttentionSpec spec = with_groups_as_rows(decoding(2, 4096));
+  EXPECT_EQ(spec.heads, 8);
+  EXPECT_EQ(spec.panels.front().rows, 4);
+  EXPECT_EQ(spec.panels.front().queries.strides.row, 128);
+  EXPECT_EQ(spec.panels.front().queries.strides.head, 4 * 128);
+  EXPECT_EQ(spec.panels.front().lse.strides.row, 1);
+  EXPECT_EQ(spec.panels.front().lse.strides.head, 4);
+  AttentionSpec causal = decoding(2, 4096);
+  causal.causal = true;
+  EXPECT_EQ(with_groups_as_rows(causal).heads, 32) << "its rows would be positions";
+  AttentionSpec more = decoding(2, 4096);
+  more.panels.front().rows = 2;
+  EXPECT_EQ(with_groups_as_rows(more).heads, 32);
+}
+
+TEST(AttentionOfOneQuery, has_keys_in_parts_that_keep_a_gpu_busy) {
+  const auto parts_of = [](std::int64_t batch, std::int64_t keys) {
+    return choose_parts(with_groups_as_rows(decoding(batch, keys)), kMultiprocessors);
+  };
+  EXPECT_EQ(parts_of(1, 65536), 16) << "of 8 heads";
+  EXPECT_EQ(parts_of(1, 1024), 4) << "of 256 keys at least";
+  EXPECT_EQ(parts_of(8, 65536), 2);
+  EXPECT_EQ(parts_of(32, 65536), 1);
+  EXPECT_EQ(parts_of(1, 4099), 1) << "a prime";
+  AttentionSpec apart = with_groups_as_rows(decoding(2, 4096));
+  EXPECT_EQ(choose_parts(apart, kMultiprocessors), 8);
+  apart.chunks.front().keys.strides.batch += 1024;
+  EXPECT_EQ(choose_parts(apart, kMultiprocessors), 1) << "parts are not equally far apart";
+  AttentionSpec carried = with_groups_as_rows(decoding(1, 4096));
+  carried.carried = true;
+  EXPECT_EQ(choose_parts(carried, kMultiprocessors), 1);
+}
+
+TEST(AttentionOfOneQuery, has_parts_as_batch_entries_with_the_same_queries) {
+  AttentionSpec spec = with_groups_as_rows(decoding(2, 4096));
+  spec.parts = 8;
+  ASSERT_TRUE(check(spec, kMultiprocessors).ok());
+  const AttentionPlan plan = plan_attention(spec, choose_attention(spec), kMultiprocessors);
+  EXPECT_EQ(plan.args.slices, 2 * 8 * 8);
+  EXPECT_EQ(plan.args.parts, 8);
+  EXPECT_EQ(plan.args.extents[0].rows, 512);
+  EXPECT_EQ(plan.maps[0].sizes[3], 2) << "queries";
+  EXPECT_EQ(plan.maps[1].sizes[3], 16) << "keys";
+  spec.parts = 3;
+  EXPECT_EQ(refusal_of(spec), DiagCode::G062) << "not equal";
+  AttentionSpec masked = decoding(2, 4096);
+  masked.causal = true;
+  masked.parts = 8;
+  EXPECT_EQ(refusal_of(masked), DiagCode::G062);
+}
+
 }  // namespace
 }  // namespace harpe::cuda

@@ -93,6 +93,7 @@ class AttentionMerger {
       merged_.causal = false;
       merged_.window = 0;
       merged_.rule = std::nullopt;
+      merged_.parts = 1;
     }
     if (!alike(spec, merged_) || (spec.causal && !spec.rule)) return false;
     if (spec.rule) merged_.window = spec.rule->window;

@@ -90,8 +90,10 @@ std::optional<AttentionSpec> fast_attention(const AttentionProblem& p,
   spec.panels = {panel};
   spec.chunks = {chunk};
   spec.engine = engine_of(choice.kernel);
-  const bool is_own = spec.engine == LeafEngine::Own;
-  if (is_own && !check(spec, choice.multiprocessors).ok()) return std::nullopt;
+  if (spec.engine == LeafEngine::Library) return spec;
+  spec = with_groups_as_rows(std::move(spec));
+  spec.parts = choose_parts(spec, choice.multiprocessors);
+  if (!check(spec, choice.multiprocessors).ok()) return std::nullopt;
   return spec;
 }
 

@@ -8,6 +8,7 @@ namespace harpe::device {
 
 inline constexpr int kMaxAttentionPanels = 8;
 inline constexpr int kMaxAttentionChunks = 32;
+inline constexpr int kMostParts = 64;  // of one chunk's keys
 
 // In elements.
 struct AttentionStrides {
@@ -51,7 +52,8 @@ struct AttentionArgs {
   int chunk_count;
   int heads;
   int heads_per_kv_head;
-  int slices;            // batch x heads
+  int parts;             // of the keys of a batch entry, as so many entries with the same queries
+  int slices;            // batch x parts x heads
   int slices_per_group;  // that are worked on at a time, so that their keys stay in the cache
   int tiles;             // of query rows, over all panels
   float scale_log2;      // scale of the scores x log2(e), positive

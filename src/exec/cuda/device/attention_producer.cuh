@@ -61,6 +61,7 @@ class AttentionProducer {
     constexpr int kBoxes = kConfig.query_dim / kBoxColumns;
     const AttentionPanel& panel = args_.panels[tile.panel];
     const int slot = tiles_ % kConfig.query_stages;
+    const int batch = tile.batch / args_.parts;
     wait(panel.ready, kMaxAttentionChunks + tile.panel);
     wait_barrier(&sync_.query_empty[slot], tiles_ / kConfig.query_stages % 2 ^ 1);
     sync_.tiles[tiles_ % kQueryTiles] = tile;
@@ -73,7 +74,7 @@ class AttentionProducer {
 #pragma unroll
       for (int box = 0; box < kBoxes; ++box) {
         load_tile(to + box * shared_.kQueryBox, &panel.queries, full, box * kBoxColumns, tile.head,
-                  tile.row + group * kRowsOfWarpgroup, tile.batch);
+                  tile.row + group * kRowsOfWarpgroup, batch);
       }
     }
   }

@@ -183,6 +183,16 @@ HP_DEVICE Real warp_sum(Real value) {
   return value;
 }
 
+template <class Real>
+HP_DEVICE Real warp_max(Real value) {
+#pragma unroll
+  for (int other = 16; other > 0; other /= 2) {
+    const Real found = __shfl_xor_sync(~0U, value, other);
+    value = found > value ? found : value;
+  }
+  return value;
+}
+
 HP_DEVICE float exponential(float x) { return expf(x); }
 HP_DEVICE double exponential(double x) { return exp(x); }
 

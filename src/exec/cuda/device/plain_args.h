@@ -1,5 +1,6 @@
 #pragma once
 
+#include "exec/cuda/device/attention_args.h"
 #include "exec/cuda/device/types.h"
 
 // What the plain kernels are launched with: any strides, any loops around, every floating type.
@@ -97,6 +98,23 @@ struct CombineArgs {
   std::int64_t row_bytes[4];
   LoopNest<4> nest;
   std::int64_t all_rows;  // of all turns
+};
+
+// What flash decoding ends with: states of `parts` parts of the keys, dense f32 [batch, part, head,
+// row, column] and [batch, part, head, row], as one. Strides in elements.
+struct JoinArgs {
+  const float* o;
+  const float* l;  // natural logarithms
+  void* to;
+  float* lse;  // null: not wanted
+  AttentionStrides to_strides;
+  AttentionStrides lse_strides;
+  Number to_number;
+  std::int32_t parts;
+  std::int32_t heads;
+  std::int32_t rows;
+  std::int32_t columns;
+  std::int64_t all_rows;  // of all heads and batch entries
 };
 
 // c[row] = sum over i of a[row, i] b[row, i]. Operands a, b, c; steps in bytes.

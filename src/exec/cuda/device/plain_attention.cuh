@@ -14,16 +14,6 @@ struct PlainState {
   Real output[kRowsOfWarp][kColumnsOfLane];
 };
 
-template <class Real>
-HP_DEVICE Real warp_max(Real value) {
-#pragma unroll
-  for (int other = 16; other > 0; other /= 2) {
-    const Real found = __shfl_xor_sync(~0U, value, other);
-    value = found > value ? found : value;
-  }
-  return value;
-}
-
 // One head's results.
 template <class Real>
 struct PlainResults {

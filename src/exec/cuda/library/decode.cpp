@@ -10,45 +10,31 @@ using cuda::DeviceAddress;
 
 constexpr std::int64_t kBytes = 2;  // of an element
 constexpr std::int64_t kFloat = 4;  // of a number of a state
-constexpr std::int64_t kLeastKeys = 256;
-
-// How one rank's keys are cut, so that they keep its multiprocessors busy: equal parts.
-std::int64_t parts_of(const Subject& s, std::int64_t keys, int multiprocessors) {
-  const std::int64_t wanted = std::max<std::int64_t>(1, multiprocessors / (s.batch * s.kv_heads));
-  std::int64_t parts = 1;
-  while (parts * 2 <= wanted && keys % (parts * 2) == 0 && keys / (parts * 2) >= kLeastKeys) {
-    parts *= 2;
-  }
-  return parts;
-}
-
-// The heads that share keys are the rows of one product; parts of the keys are batch entries.
+// One rank's part.
 struct Local {
-  std::int64_t keys = 0;  // of a part
-  std::int64_t parts = 1;
-  DeviceAddress q = 0;  // [batch, part, heads, columns]
+  std::int64_t keys = 0;
+  DeviceAddress q = 0;  // [batch, heads, columns]
   DeviceAddress k = 0;
   DeviceAddress v = 0;
-  DeviceAddress o = 0;  // f32 [batch, part, heads, columns]
-  DeviceAddress l = 0;  // f32 [batch, part, heads]
+  DeviceAddress o = 0;  // f32 [batch, heads, columns]
+  DeviceAddress l = 0;  // f32 [batch, heads]
 };
 
-cuda::AttentionSpec spec_of(const Subject& s, const Local& at) {
-  const std::int64_t group = s.heads / s.kv_heads;
+cuda::AttentionSpec spec_of(const Subject& s, const Local& at, int multiprocessors) {
   const std::int64_t d = s.head_dim;
   cuda::AttentionSpec spec;
-  spec.batch = s.batch * at.parts;
-  spec.heads = s.kv_heads;
+  spec.batch = s.batch;
+  spec.heads = s.heads;
   spec.kv_heads = s.kv_heads;
   spec.query_dim = d;
   spec.value_dim = d;
   spec.element = element_of(s.dtype);
   spec.to_state = true;
   cuda::AttentionPanelSpec panel;
-  panel.rows = group;
-  panel.queries = {at.q, {.batch = s.heads * d, .row = d, .head = group * d}};
-  panel.output = {at.o, {.batch = s.heads * d, .row = d, .head = group * d}};
-  panel.lse = {at.l, {.batch = s.heads, .row = 1, .head = group}};
+  panel.rows = 1;
+  panel.queries = {at.q, {.batch = s.heads * d, .row = s.heads * d, .head = d}};
+  panel.output = {at.o, {.batch = s.heads * d, .row = s.heads * d, .head = d}};
+  panel.lse = {at.l, {.batch = s.heads, .row = s.heads, .head = 1}};
   cuda::AttentionChunkSpec chunk;
   chunk.rows = at.keys;
   const device::AttentionStrides strides{
@@ -57,40 +43,17 @@ cuda::AttentionSpec spec_of(const Subject& s, const Local& at) {
   chunk.values = {at.v, strides};
   spec.panels = {panel};
   spec.chunks = {chunk};
+  spec = cuda::with_groups_as_rows(std::move(spec));
+  spec.parts = cuda::choose_parts(spec, multiprocessors);
   return spec;
 }
 
-// The rank's own part: queries for every part of the keys, attention, the parts combined.
-Checked<Ok> add_local(const Member& member, Work& work, const Subject& s, Local at) {
-  const std::int64_t q_row = s.heads * s.head_dim * kBytes;
-  std::vector<Step> steps;
-  if (at.parts > 1) {
-    HP_TRY(const DeviceAddress repeated, work.reserve(member, s.batch * at.parts * q_row));
-    const Rows copies{.to = repeated,
-                      .from = at.q,
-                      .bytes = q_row,
-                      .loops = {{s.batch, at.parts * q_row, q_row}, {at.parts, q_row, 0}}};
-    at.q = repeated;
-    HP_TRY(Step step, move_step(member, copies));
-    steps.push_back(std::move(step));
-  }
-  const cuda::AttentionSpec spec = spec_of(s, at);
-  HP_REQUIRE_OK(cuda::check(spec, member.device.facts().multiprocessors));
+Checked<Ok> add_local(const Member& member, Work& work, const Subject& s, const Local& at) {
+  const int multiprocessors = member.device.facts().multiprocessors;
+  const cuda::AttentionSpec spec = spec_of(s, at, multiprocessors);
+  HP_REQUIRE_OK(cuda::check(spec, multiprocessors));
   HP_TRY(Step attention, launch_step(member, spec));
-  steps.push_back(std::move(attention));
-  if (at.parts > 1) {
-    HP_TRY(Step step, combine_step(member, {.o = at.o,
-                                            .l = at.l,
-                                            .rows = s.heads,
-                                            .columns = s.head_dim,
-                                            .count = at.parts,
-                                            .groups = s.batch}));
-    steps.push_back(std::move(step));
-  }
-  work.add_arithmetic({[steps](CUstream stream) -> Checked<Ok> {
-    for (const Step& step : steps) HP_REQUIRE_OK(step(stream));
-    return Ok{};
-  }});
+  work.add_arithmetic({std::move(attention)});
   return Ok{};
 }
 
@@ -98,24 +61,8 @@ Checked<Ok> add_local(const Member& member, Work& work, const Subject& s, Local 
 Checked<Ok> add_merge(Member& member, Work& work, const Subject& s, const Local& at, int ranks,
                       DeviceAddress result) {
   const std::int64_t rows = s.batch * s.heads;
-  const std::int64_t o_row = s.heads * s.head_dim * kFloat;
-  Elements o{.address = at.o, .count = rows * s.head_dim, .type = device::Element::F32};
-  Elements l{.address = at.l, .count = rows, .type = device::Element::F32};
-  if (at.parts > 1 && s.batch > 1) {  // the combined parts lie apart
-    HP_TRY(o.address, work.reserve(member, rows * s.head_dim * kFloat));
-    HP_TRY(l.address, work.reserve(member, rows * kFloat));
-    HP_TRY(Step pack_o, move_step(member, {.to = o.address,
-                                           .from = at.o,
-                                           .bytes = o_row,
-                                           .loops = {{s.batch, o_row, at.parts * o_row}}}));
-    const std::int64_t l_row = s.heads * kFloat;
-    HP_TRY(Step pack_l, move_step(member, {.to = l.address,
-                                           .from = at.l,
-                                           .bytes = l_row,
-                                           .loops = {{s.batch, l_row, at.parts * l_row}}}));
-    work.steps.push_back(std::move(pack_o));
-    work.steps.push_back(std::move(pack_l));
-  }
+  const Elements o{.address = at.o, .count = rows * s.head_dim, .type = device::Element::F32};
+  const Elements l{.address = at.l, .count = rows, .type = device::Element::F32};
   HP_TRY(const DeviceAddress all_o, work.reserve(member, ranks * rows * s.head_dim * kFloat));
   HP_TRY(const DeviceAddress all_l, work.reserve(member, ranks * rows * kFloat));
   work.steps.emplace_back([=, &member](CUstream stream) {
@@ -142,15 +89,14 @@ Checked<Ok> add_rank(Member& member, const Subject& s, int ranks, BaselineParts&
   HP_TRY(const std::int64_t keys, share_of("keys", s.seq, ranks));
   Work& work = *parts.work.emplace_back(std::make_unique<Work>());
   Local at;
-  at.parts = parts_of(s, keys, member.device.facts().multiprocessors);
-  at.keys = keys / at.parts;
+  at.keys = keys;
   const std::int64_t kv_bytes = keys * s.kv_heads * s.head_dim * kBytes;
   const std::int64_t q_bytes = s.batch * s.heads * s.head_dim * kBytes;
   HP_TRY(at.q, work.reserve(member, q_bytes));
   HP_TRY(at.k, work.reserve(member, s.batch * kv_bytes));
   HP_TRY(at.v, work.reserve(member, s.batch * kv_bytes));
-  HP_TRY(at.o, work.reserve(member, at.parts * q_bytes * kFloat / kBytes));
-  HP_TRY(at.l, work.reserve(member, at.parts * s.batch * s.heads * kFloat));
+  HP_TRY(at.o, work.reserve(member, q_bytes * kFloat / kBytes));
+  HP_TRY(at.l, work.reserve(member, s.batch * s.heads * kFloat));
   HP_TRY(const DeviceAddress result, work.reserve(member, q_bytes));
   HP_REQUIRE_OK(add_local(member, work, s, at));
   HP_REQUIRE_OK(add_merge(member, work, s, at, ranks, result));
