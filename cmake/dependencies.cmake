@@ -3,7 +3,8 @@ include(CMakePushCheckState)
 include(CheckCXXSourceCompiles)
 
 # The files whose loops the compiler has to vectorise.
-set_source_files_properties(src/ir/interpret_math.cpp src/lower/order.cpp PROPERTIES
+set_source_files_properties(src/ir/interpret_math.cpp src/lower/clock.cpp
+  src/verify/clocks.cpp PROPERTIES
   COMPILE_OPTIONS "$<$<NOT:$<CONFIG:Debug>>:-O3>;-ffp-contract=fast")
 target_compile_options(harpe_exec_cpu_kernels PRIVATE
   $<$<NOT:$<CONFIG:Debug>>:-O3> -ffp-contract=fast)

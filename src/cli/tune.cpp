@@ -118,8 +118,13 @@ Rows rows_of(const Tuned& tuned) {
     if (rows.size() > kMostRows) break;
     rows.emplace_back("refused", fmt::format("{} x {}", one.count, one.reason));
   }
-  if (!best.simulated)
-    rows.emplace_back("time", "estimated, and not proved: too many ranks to make the plan");
+  const bool some_estimated = !std::ranges::all_of(
+      result.top, [](const Evaluated& one) { return one.simulated.has_value(); });
+  if (!best.simulated) {
+    rows.emplace_back("time", "estimated, and not proved: plans of so many ranks are too large");
+  } else if (some_estimated) {
+    rows.emplace_back("time", "simulated, of plans that were made; with ~ estimated");
+  }
   return rows;
 }
 
@@ -128,7 +133,7 @@ std::string print_candidates(const Tuned& tuned) {
   lines.push_back({"", "time", "bound", "memory", "schedule"});
   std::size_t index = 0;
   for (const Evaluated& one : tuned.result.top) {
-    lines.push_back({std::to_string(++index), print_time(one.time()),
+    lines.push_back({std::to_string(++index), (one.simulated ? "" : "~") + print_time(one.time()),
                      one.bound.value > 0 ? print_time(one.bound) : "-",
                      print_bytes(one.memory_bytes), one.label});
   }

@@ -10,6 +10,7 @@
 #include "driver/target.h"
 #include "driver/tune.h"
 #include "ir/text.h"
+#include "lower/size.h"
 #include "plan/text.h"
 #include "schedule/named/registry.h"
 #include "schedule/replay.h"
@@ -35,41 +36,6 @@ void check_plan_round_trip(const Plan& plan) {
   const Checked<Plan> again = parse_plan_file(print_plan_file(plan), "");
   HP_CHECK(again.ok(), "the plan does not read back: " + render(again.error()));
   HP_CHECK(*again == plan, "the plan reads back as another one");
-}
-
-std::int64_t extent_of(const NormalForm& form, const std::string& digit) {
-  for (const Split& split : form.splits) {
-    for (const Digit& each : split.digits) {
-      if (each.name == digit) return each.extent.value_or(1);
-    }
-  }
-  return 1;
-}
-
-std::int64_t ranks_along(const Mesh& mesh, const MeshRef& axes) {
-  std::int64_t ranks = 1;
-  for (const std::string& name : axes) {
-    const int axis = find_axis(mesh, name);
-    if (axis >= 0) ranks *= mesh.axes[static_cast<std::size_t>(axis)].size;
-  }
-  return ranks;
-}
-
-// Steps of one rank in a nest, and transfers into it: in a loop at least one per step, above all
-// loops one per source.
-double count_tasks(const Scheduled& scheduled, const NestForm& nest) {
-  const Mesh mesh = refined(scheduled.mesh, scheduled.form);
-  double steps = 1;
-  double transfers = 0;
-  for (const NestItem& item : nest.items) {
-    if (const auto* loop = std::get_if<For>(&item)) {
-      steps *= static_cast<double>(extent_of(scheduled.form, loop->digit));
-    }
-    if (const auto* move = std::get_if<Move>(&item)) {
-      transfers += steps > 1 ? steps : static_cast<double>(ranks_along(mesh, move->over));
-    }
-  }
-  return steps + transfers;
 }
 
 Checked<Script> name_script(const std::string& name, const Program& program, const Mesh& mesh) {
@@ -164,7 +130,7 @@ Checked<Scheduled> Session::schedule(const Request& request) {
 Checked<Ok> Session::check_steps(const Scheduled& scheduled, std::int64_t most) {
   const auto ranks = static_cast<double>(scheduled.mesh.ranks());
   for (const NestForm& nest : scheduled.form.nests) {
-    const double tasks = ranks * count_tasks(scheduled, nest);
+    const double tasks = ranks * count_tasks(scheduled.mesh, scheduled.form, nest);
     if (tasks <= static_cast<double>(most)) continue;
     return make_diag(
         DiagCode::I503,

@@ -1,7 +1,12 @@
 #include "lower/collectives.h"
 
 #include <algorithm>
+#include <map>
 #include <optional>
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
+#include <utility>
 
 #include "lower/exchange.h"
 
@@ -32,21 +37,44 @@ std::vector<DraftTask> as_collective(const Exchange& exchange, std::int32_t grou
   return members;
 }
 
+// Who reads slots first from some task on; looks no further than it must.
+class FirstReaders {
+ public:
+  FirstReaders(const Draft& draft, std::size_t after) : draft_(draft), next_(after) {}
+
+  // The first task that reads one of them.
+  std::optional<std::size_t> of(const std::unordered_set<int>& slots) {
+    std::optional<std::size_t> first;
+    for (const int slot : slots) {
+      const auto known = known_.find(slot);
+      if (known != known_.end() && (!first || known->second < *first)) first = known->second;
+    }
+    for (; !first && next_ < draft_.tasks.size(); ++next_) {
+      for (const DraftRef& ref : draft_.tasks[next_].reads) {
+        known_.try_emplace(ref.slot, next_);
+        if (slots.contains(ref.slot)) first = next_;
+      }
+    }
+    return first;
+  }
+
+ private:
+  const Draft& draft_;
+  std::size_t next_;
+  std::unordered_map<int, std::size_t> known_;
+};
+
 // The task that folds what member `to` gets, if that is all it folds and in ascending rank: after
 // the exchange, reading each inbox and its own part once.
 std::optional<std::size_t> folder_of(const Draft& draft, const Exchange& exchange, std::size_t to,
-                                     std::size_t after) {
-  const auto reads_inbox = [&](const DraftTask& task) {
-    return std::ranges::any_of(task.reads, [&](const DraftRef& ref) {
-      return std::ranges::any_of(exchange.tasks, [&](const auto& row) {
-        return row[to] != nullptr && row[to]->writes[0].slot == ref.slot;
-      });
-    });
-  };
-  std::size_t at = after;
-  while (at < draft.tasks.size() && !reads_inbox(draft.tasks[at])) ++at;
-  if (at == draft.tasks.size()) return std::nullopt;
-  const DraftTask& folder = draft.tasks[at];
+                                     FirstReaders& readers) {
+  std::unordered_set<int> inboxes;
+  for (const auto& row : exchange.tasks) {
+    if (row[to] != nullptr) inboxes.insert(row[to]->writes[0].slot);
+  }
+  const std::optional<std::size_t> at = readers.of(inboxes);
+  if (!at) return std::nullopt;
+  const DraftTask& folder = draft.tasks[*at];
   const bool folds = folder.kind == TaskKind::Fold || folder.kind == TaskKind::Finalise;
   if (!folds || folder.writes.size() != 1 || folder.reads.size() != exchange.members.size()) {
     return std::nullopt;
@@ -65,32 +93,41 @@ std::optional<std::size_t> folder_of(const Draft& draft, const Exchange& exchang
   return at;
 }
 
-// Where a collective leaves the sums of what would have arrived in `inbox` and its like: one slot
+// Where a collective leaves the sums of what would have arrived in an inbox and its like: one slot
 // for each of the drain's slots, whoever of its instances runs.
-int slot_of_sums(Draft& draft, const DraftSlot& inbox) {
-  // "nest.C.in0.from3.1" -> "nest.C.in0.scattered.1"
-  const std::size_t from = inbox.name.rfind(".from");
-  const std::string name =
-      inbox.name.substr(0, from) + ".scattered" + inbox.name.substr(inbox.name.rfind('.'));
-  const auto known = std::ranges::find_if(draft.slots, [&](const DraftSlot& slot) {
-    return slot.rank == inbox.rank && slot.name == name;
-  });
-  if (known != draft.slots.end()) return static_cast<int>(known - draft.slots.begin());
-  draft.slots.push_back({.rank = inbox.rank,
-                         .name = name,
-                         .buffer = inbox.buffer,
-                         .level = Level::Sum,
-                         .dtype = state_dtype(inbox.dtype),
-                         .holds = inbox.holds});
-  return static_cast<int>(draft.slots.size()) - 1;
-}
+class SumSlots {
+ public:
+  explicit SumSlots(Draft& draft) : draft_(draft) {}
+
+  int of(const DraftSlot& inbox) {
+    // "nest.C.in0.from3.1" -> "nest.C.in0.scattered.1"
+    const std::size_t from = inbox.name.rfind(".from");
+    const std::string name =
+        inbox.name.substr(0, from) + ".scattered" + inbox.name.substr(inbox.name.rfind('.'));
+    const auto [known, fresh] =
+        known_.try_emplace({inbox.rank, name}, static_cast<int>(draft_.slots.size()));
+    if (fresh) {
+      draft_.slots.push_back({.rank = inbox.rank,
+                              .name = name,
+                              .buffer = inbox.buffer,
+                              .level = Level::Sum,
+                              .dtype = state_dtype(inbox.dtype),
+                              .holds = inbox.holds});
+    }
+    return known->second;
+  }
+
+ private:
+  Draft& draft_;
+  std::map<std::pair<RankId, std::string>, int> known_;
+};
 
 // Rewrites one exchange of partial sums and its folds; false when it is not one.
-bool reduce_scatter(Draft& draft, const Exchange& exchange, std::size_t after, std::int32_t group,
-                    std::vector<DraftTask>& out) {
+bool reduce_scatter(Draft& draft, const Exchange& exchange, FirstReaders& readers, SumSlots& sums,
+                    std::int32_t group, std::vector<DraftTask>& out) {
   std::vector<std::size_t> folders;
   for (std::size_t to = 0; to < exchange.members.size(); ++to) {
-    const std::optional<std::size_t> folder = folder_of(draft, exchange, to, after);
+    const std::optional<std::size_t> folder = folder_of(draft, exchange, to, readers);
     if (!folder) return false;
     const DraftTask& task = draft.tasks[*folder];
     const Nest& nest = draft.program.nests[static_cast<std::size_t>(task.nest)];
@@ -110,12 +147,14 @@ bool reduce_scatter(Draft& draft, const Exchange& exchange, std::size_t after, s
     member.stmt = folder.stmt;
     member.wire = inbox.dtype;
     member.reads = folder.reads;
-    for (DraftRef& read : member.reads) {  // from where it was sent, not from where it would arrive
-      for (const auto& row : exchange.tasks) {
-        if (row[to] != nullptr && row[to]->writes[0].slot == read.slot) read = row[to]->reads[0];
-      }
+    std::unordered_map<int, const DraftRef*> sent;
+    for (const auto& row : exchange.tasks) {
+      if (row[to] != nullptr) sent[row[to]->writes[0].slot] = &row[to]->reads[0];
     }
-    const int sum = slot_of_sums(draft, inbox);
+    for (DraftRef& read : member.reads) {  // from where it was sent, not from where it would arrive
+      if (const auto found = sent.find(read.slot); found != sent.end()) read = *found->second;
+    }
+    const int sum = sums.of(inbox);
     member.writes = {{sum, WriteMode::Init, folder.writes[0].blocks}};
     folder.reads = {{sum, WriteMode::Read, folder.writes[0].blocks}};
     out.push_back(std::move(member));
@@ -127,6 +166,8 @@ bool reduce_scatter(Draft& draft, const Exchange& exchange, std::size_t after, s
 
 void recognise_collectives(Draft& draft) {
   std::vector<DraftTask> out;
+  SumSlots sums(draft);
+  RunCheck runs(draft);
   std::int32_t groups = 0;
   for (std::size_t begin = 0; begin < draft.tasks.size();) {
     const std::size_t end = instance_end(draft, begin);
@@ -136,11 +177,12 @@ void recognise_collectives(Draft& draft) {
       exchanges = exchanges_of(draft, begin, end);
     }
     const bool all = !exchanges.empty() && std::ranges::all_of(exchanges, [&](const Exchange& e) {
-      return is_regular(draft, e);
+      return is_regular(draft, runs, e);
     });
+    FirstReaders readers(draft, end);
     for (const Exchange& exchange : exchanges) {
       if (!all) break;
-      if (!reduce_scatter(draft, exchange, end, groups, out)) {
+      if (!reduce_scatter(draft, exchange, readers, sums, groups, out)) {
         for (DraftTask& member : as_collective(exchange, groups)) out.push_back(std::move(member));
       }
       ++groups;

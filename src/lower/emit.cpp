@@ -45,14 +45,16 @@ class Emitter {
       std::int64_t bytes = 0;
     };
     std::unordered_map<std::string, Extent> extents;
+    std::map<std::pair<int, std::vector<bool>>, std::int64_t> elements;  // ranks' slots are alike
     std::vector<std::size_t> order;
     for (std::size_t s = 0; s < used.size(); ++s) {
       if (!used[s]) continue;
       order.push_back(s);
       const DraftSlot& slot = draft_.slots[s];
       Extent& extent = extents[slot.name];
-      extent.bytes = std::max(extent.bytes, max_elements(draft_.blocks, slot.buffer, slot.holds) *
-                                                size_in_bytes(slot.dtype));
+      const auto [most, fresh] = elements.try_emplace({slot.buffer, slot.holds}, 0);
+      if (fresh) most->second = max_elements(draft_.blocks, slot.buffer, slot.holds);
+      extent.bytes = std::max(extent.bytes, most->second * size_in_bytes(slot.dtype));
     }
     std::int64_t end = 0;
     std::unordered_set<std::string> placed;

@@ -16,13 +16,16 @@ std::size_t instance_end(const Draft& draft, std::size_t begin) {
   return end;
 }
 
-bool is_run(const Draft& draft, const DraftRef& ref) {
-  const DraftSlot& slot = draft.slot(ref);
-  const auto& digits = draft.digits_of(ref.slot);
-  const Region region = slot_region(draft.blocks, slot.buffer, slot.holds, ref.blocks.front());
-  const std::vector<Box> boxes = boxes_of(draft.blocks, digits, ref.blocks);
-  return is_contiguous(draft.blocks, slot.buffer, slot_shape(draft.blocks, slot.buffer, region),
-                       boxes);
+bool RunCheck::is_run(const DraftRef& ref) {
+  const DraftSlot& slot = draft_.slot(ref);
+  const auto [known, fresh] = known_.try_emplace({slot.buffer, slot.holds, ref.blocks}, false);
+  if (!fresh) return known->second;
+  const Blocks& blocks = draft_.blocks;
+  const Region region = slot_region(blocks, slot.buffer, slot.holds, ref.blocks.front());
+  const std::vector<Box> boxes = boxes_of(blocks, draft_.digits_of(ref.slot), ref.blocks);
+  known->second =
+      is_contiguous(blocks, slot.buffer, slot_shape(blocks, slot.buffer, region), boxes);
+  return known->second;
 }
 
 std::vector<Exchange> exchanges_of(const Draft& draft, std::size_t begin, std::size_t end) {
@@ -70,7 +73,7 @@ std::int64_t elements_of(const Draft& draft, const DraftRef& ref) {
 
 }  // namespace
 
-bool is_regular(const Draft& draft, const Exchange& exchange) {
+bool is_regular(const Draft& draft, RunCheck& runs, const Exchange& exchange) {
   const std::size_t n = exchange.members.size();
   if (n < 2) return false;
   const bool self = exchange.tasks[0][0] != nullptr;
@@ -82,7 +85,7 @@ bool is_regular(const Draft& draft, const Exchange& exchange) {
       if (task == nullptr) continue;
       const std::int64_t elements = elements_of(draft, task->writes[0]);
       if (size >= 0 && elements != size) return false;
-      if (!is_run(draft, task->reads[0]) || !is_run(draft, task->writes[0])) return false;
+      if (!runs.is_run(task->reads[0]) || !runs.is_run(task->writes[0])) return false;
       size = elements;
     }
   }

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <map>
+#include <tuple>
 #include <vector>
 
 #include "lower/draft.h"
@@ -16,8 +18,17 @@ struct Exchange {
 // One past the transfers of the same instance that follow task `begin`.
 [[nodiscard]] std::size_t instance_end(const Draft& draft, std::size_t begin);
 
-// Do these blocks fill one uninterrupted run of their slot?
-[[nodiscard]] bool is_run(const Draft& draft, const DraftRef& ref);
+// Whether blocks fill one uninterrupted run of their slot. Ranks ask the same over and over.
+class RunCheck {
+ public:
+  explicit RunCheck(const Draft& draft) : draft_(draft) {}
+  [[nodiscard]] bool is_run(const DraftRef& ref);
+
+ private:
+  using Key = std::tuple<int, std::vector<bool>, std::vector<BlockId>>;  // buffer, holds, blocks
+  const Draft& draft_;
+  std::map<Key, bool> known_;
+};
 
 // The exchanges that tasks [begin, end) of one instance make up; none when some pair of ranks has
 // more than one transfer.
@@ -25,7 +36,7 @@ struct Exchange {
                                                  std::size_t end);
 
 // Everyone sends every other one contiguous part of equal size (and all, or none, also themselves).
-[[nodiscard]] bool is_regular(const Draft& draft, const Exchange& exchange);
+[[nodiscard]] bool is_regular(const Draft& draft, RunCheck& runs, const Exchange& exchange);
 
 // Everyone sends the same blocks to all.
 [[nodiscard]] bool is_gather(const Exchange& exchange);

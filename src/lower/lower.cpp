@@ -10,6 +10,7 @@
 #include "lower/eliminate.h"
 #include "lower/emit.h"
 #include "lower/order.h"
+#include "lower/reduce.h"
 #include "lower/scatter.h"
 #include "lower/transfers.h"
 

@@ -15,9 +15,10 @@ void order_by_memory(Draft& draft, bool slots_alias);
 // 10), where that is fewer signals.
 void fold_entries(Draft& draft);
 
-// Drops every edge that lane order and the other edges imply (step 9). The result is the unique
-// smallest set, since the order is acyclic. With `may_fold`, exits that then still wait for most
-// others do so behind one barrier. Errors: I503 more memory than eight gigabytes for that.
-[[nodiscard]] Checked<Ok> reduce_order(Draft& draft, bool may_fold);
+// More pairs of ranks than this are cheaper met at one counter.
+[[nodiscard]] std::size_t most_pairs(const Draft& draft);
+
+// The task that stands for the counter at a boundary.
+[[nodiscard]] int barrier_of(const Draft& draft, TaskKind boundary);
 
 }  // namespace harpe

@@ -65,6 +65,7 @@ DraftTask local_copy(const DraftTask& like, TaskKind kind, RankId rank, int from
 
 void pack_strided_transfers(Draft& draft) {
   PackSlots slots(draft);
+  RunCheck runs(draft);
   std::vector<DraftTask> out;
   for (std::size_t begin = 0; begin < draft.tasks.size();) {
     const std::size_t end = instance_end(draft, begin);
@@ -82,14 +83,14 @@ void pack_strided_transfers(Draft& draft) {
         const std::string distance = std::to_string((to.value - from.value + ranks) % ranks) + "." +
                                      std::to_string(task.piece);
         const DraftSlot target = draft.slot(task.writes[p]);
-        if (!is_run(draft, task.reads[p])) {
+        if (!runs.is_run(task.reads[p])) {
           const int slot =
               slots.slot(task.reads[p], from, target.name + ".pack" + distance, target.dtype);
           packs.push_back(
               local_copy(task, TaskKind::Pack, from, task.reads[p].slot, slot, task.writes[p]));
           task.reads[p].slot = slot;
         }
-        if (!is_run(draft, task.writes[p])) {
+        if (!runs.is_run(task.writes[p])) {
           const int slot =
               slots.slot(task.writes[p], to, target.name + ".unpack" + distance, target.dtype);
           unpacks.push_back(

@@ -1,6 +1,8 @@
 #include "lower/walk_compute.h"
 
 #include <algorithm>
+#include <iterator>
+#include <utility>
 
 #include "ir/text.h"
 
@@ -15,6 +17,10 @@ Computer::Computer(DraftWriter& writer, const NestSpace& space, const NestStmt& 
   for (const int target : stmt.targets) {
     indexings_.push_back(
         index_buffer(target, blocks.buffers()[static_cast<std::size_t>(target)].digits));
+  }
+  for (const Indexing& indexing : indexings_) {
+    const BufferTable& buffer = blocks.buffers()[static_cast<std::size_t>(indexing.buffer)];
+    touched_.push_back({std::vector<std::uint8_t>(static_cast<std::size_t>(buffer.blocks)), {}});
   }
   for (std::size_t i = 0; i < space.digits.size(); ++i) {
     const int axis = blocks.digits()[static_cast<std::size_t>(space.digits[i])].axis;
@@ -73,8 +79,7 @@ bool Computer::is_skipped(const std::vector<std::int32_t>& values) const {
                                 interval_of(key_axis_, values)) == Coverage::Empty;
 }
 
-std::vector<BlockId> Computer::run_blocks(Time t, RankId rank,
-                                          std::vector<std::vector<std::uint8_t>>& touched) const {
+std::vector<BlockId> Computer::run_blocks(Time t, RankId rank) {
   const Blocks& blocks = writer_.blocks();
   const std::size_t digits = space_.digits.size();
   std::vector<std::int32_t> low(digits);
@@ -100,7 +105,9 @@ std::vector<BlockId> Computer::run_blocks(Time t, RankId rank,
         BlockId base = 0;
         for (std::size_t i = 0; i < digits; ++i) base += values[i] * indexings_[b].strides[i];
         for (const BlockId offset : indexings_[b].free) {
-          touched[b][static_cast<std::size_t>(base + offset)] = 1;
+          std::uint8_t& flag = touched_[b].flags[static_cast<std::size_t>(base + offset)];
+          if (std::exchange(flag, std::uint8_t{1}) == 0)
+            touched_[b].blocks.push_back(base + offset);
         }
       }
     }
@@ -109,18 +116,56 @@ std::vector<BlockId> Computer::run_blocks(Time t, RankId rank,
       --i;
       values[i] = low[i];
     }
-    if (i == 0) return run;
+    if (i == 0) break;
     ++values[i - 1];
+  }
+  for (Touched& touched : touched_) std::ranges::sort(touched.blocks);
+  return run;
+}
+
+// Buffers may have many more blocks than a task touches.
+void Computer::forget_touched() {
+  for (Touched& touched : touched_) {
+    for (const BlockId block : touched.blocks) touched.flags[static_cast<std::size_t>(block)] = 0;
+    touched.blocks.clear();
   }
 }
 
+// The flagged blocks of a region, ascending: by whichever is fewer, the region's or the touched.
+std::vector<BlockId> Computer::found_blocks(const BufferTable& buffer, const Region& region,
+                                            const Touched& touched) const {
+  const Blocks& blocks = writer_.blocks();
+  const auto extent_of = [&](std::size_t i) {
+    return blocks.digits()[static_cast<std::size_t>(buffer.digits[i])].extent;
+  };
+  std::int64_t size = 1;
+  for (std::size_t i = 0; i < region.size(); ++i) size *= region[i] == kAll ? extent_of(i) : 1;
+  const auto is_flagged = [&](BlockId block) {
+    return touched.flags[static_cast<std::size_t>(block)] != 0;
+  };
+  if (size <= std::ssize(touched.blocks)) {
+    std::vector<BlockId> found = blocks.blocks_in(buffer.digits, region);
+    std::erase_if(found, [&](BlockId block) { return !is_flagged(block); });
+    return found;
+  }
+  const auto is_inside = [&](BlockId block) {
+    for (std::size_t i = region.size(); i-- > 0; block /= extent_of(i)) {
+      if (region[i] != kAll && region[i] != block % extent_of(i)) return false;
+    }
+    return true;
+  };
+  std::vector<BlockId> found;
+  std::ranges::copy_if(touched.blocks, std::back_inserter(found),
+                       [&](BlockId block) { return is_flagged(block) && is_inside(block); });
+  return found;
+}
+
 // Of a routed transfer cut by a digit: the blocks that this task's iterations with the source's
-// value of the digit read. Every value has its own slot, so a block may be read from several.
-std::vector<std::uint8_t> Computer::chosen_blocks(const DraftTask& task, std::size_t operand,
-                                                  const Source& source,
-                                                  const std::vector<std::uint8_t>& touched) const {
-  if (source.choice < 0) return {};
-  std::vector<std::uint8_t> chosen(touched.size());
+// value of the digit read, ascending. Every value has its own slot, so a block may be read from
+// several.
+std::vector<BlockId> Computer::chosen_blocks(const DraftTask& task, std::size_t operand,
+                                             const Source& source) const {
+  std::vector<BlockId> chosen;
   const auto at = static_cast<std::size_t>(std::ranges::find(space_.digits, source.choice) -
                                            space_.digits.begin());
   const Indexing& indexing = indexings_[operand];
@@ -129,37 +174,42 @@ std::vector<std::uint8_t> Computer::chosen_blocks(const DraftTask& task, std::si
     if (values[at] != source.value) continue;
     BlockId base = 0;
     for (std::size_t i = 0; i < values.size(); ++i) base += values[i] * indexing.strides[i];
-    for (const BlockId offset : indexing.free) chosen[static_cast<std::size_t>(base + offset)] = 1;
+    for (const BlockId offset : indexing.free) chosen.push_back(base + offset);
   }
+  std::ranges::sort(chosen);
   return chosen;
 }
 
-Checked<Ok> Computer::add_reads(DraftTask& task, std::size_t operand,
-                                const std::vector<std::uint8_t>& touched,
-                                const Stager& stager) const {
+Checked<Ok> Computer::add_reads(DraftTask& task, std::size_t operand, const Stager& stager) {
   const Blocks& blocks = writer_.blocks();
   const BufferTable& buffer =
       blocks.buffers()[static_cast<std::size_t>(indexings_[operand].buffer)];
-  std::vector<std::uint8_t> left = touched;
+  Touched& left = touched_[operand];
   for (const Source& source : stager.sources(static_cast<int>(operand), task.rank)) {
     DraftRef ref{.slot = source.slot,
                  .mode = WriteMode::Read,
                  .blocks = {},
                  .choice = source.choice,
                  .value = source.value};
-    const std::vector<std::uint8_t> chosen = chosen_blocks(task, operand, source, touched);
-    for (const BlockId block : blocks.blocks_in(buffer.digits, source.region)) {
-      const auto at = static_cast<std::size_t>(block);
-      const bool wanted = source.choice < 0 ? left[at] != 0 : chosen[at] != 0;
-      if (!wanted) continue;
-      left[at] = 0;
+    std::vector<BlockId> found;
+    if (source.choice < 0) {
+      found = found_blocks(buffer, source.region, left);
+    } else {
+      const std::vector<BlockId> chosen = chosen_blocks(task, operand, source);
+      found = blocks.blocks_in(buffer.digits, source.region);
+      std::erase_if(found,
+                    [&](BlockId block) { return !std::ranges::binary_search(chosen, block); });
+    }
+    for (const BlockId block : found) {
+      left.flags[static_cast<std::size_t>(block)] = 0;
       if (!writer_.is_empty(indexings_[operand].buffer, block)) ref.blocks.push_back(block);
     }
     if (!ref.blocks.empty()) task.reads.push_back(std::move(ref));
   }
-  const auto missing = std::ranges::find(left, std::uint8_t{1});
-  if (missing == left.end()) return Ok{};
-  const BlockId block = missing - left.begin();
+  const auto missing = std::ranges::find_if(
+      left.blocks, [&](BlockId block) { return left.flags[static_cast<std::size_t>(block)] != 0; });
+  if (missing == left.blocks.end()) return Ok{};
+  const BlockId block = *missing;
   std::string text = "[";
   for (const std::int32_t value : blocks.region_of(buffer.digits, block)) {
     text += (text.size() > 1 ? ", " : "") + std::to_string(value);
@@ -170,29 +220,29 @@ Checked<Ok> Computer::add_reads(DraftTask& task, std::size_t operand,
                                     {"nest", space_.program_nest->name}});
 }
 
-Checked<Ok> Computer::add_writes(DraftTask& task, Drainer& drainer, Time t,
-                                 const std::vector<std::vector<std::uint8_t>>& touched) {
+Checked<Ok> Computer::add_writes(DraftTask& task, Drainer& drainer, Time t) {
   const Blocks& blocks = writer_.blocks();
   for (std::size_t i = 0; i < drainer.group().targets.size(); ++i) {
     const auto target = static_cast<std::size_t>(drainer.group().targets[i]);
     const int buffer = stmt_.targets[target];
-    std::vector<std::uint8_t> owners(touched[stmt_.operands.size() + target].size(), 0);
+    const Touched& touched = touched_[stmt_.operands.size() + target];
+    const NestMove* const move = drainer.inline_drain();
+    std::vector<BlockId> owned;  // once for each owner
     for (const Drainer::Deposit& deposit : drainer.deposits(static_cast<int>(i), task.rank, t)) {
-      std::vector<BlockId> made = writer_.blocks_in(buffer, deposit.region);
-      std::erase_if(made, [&](BlockId block) {
-        return touched[stmt_.operands.size() + target][static_cast<std::size_t>(block)] == 0;
-      });
-      for (const BlockId block : made) ++owners[static_cast<std::size_t>(block)];
+      std::vector<BlockId> made =
+          found_blocks(blocks.buffers()[static_cast<std::size_t>(buffer)], deposit.region, touched);
+      std::erase_if(made, [&](BlockId block) { return writer_.is_empty(buffer, block); });
+      if (move != nullptr) owned.insert(owned.end(), made.begin(), made.end());
       add_write(task, deposit.slot, made);
     }
-    const NestMove* const move = drainer.inline_drain();
-    for (std::size_t block = 0; move != nullptr && block < owners.size(); ++block) {
-      const bool missed = touched[stmt_.operands.size() + target][block] != 0 &&
-                          !writer_.is_empty(buffer, static_cast<BlockId>(block));
-      if (owners[block] == 1 || (owners[block] == 0 && !missed)) continue;
+    if (move == nullptr) continue;
+    std::ranges::sort(owned);
+    for (const BlockId block : touched.blocks) {
+      const auto owners = std::ranges::equal_range(owned, block).size();
+      if (owners == 1 || (owners == 0 && writer_.is_empty(buffer, block))) continue;
       return make_diag(DiagCode::F241, {{"buffer", move->spec->buffer},
                                         {"axes", print_mesh_ref(names_of(blocks, move->over))},
-                                        {"reason", "a block has " + std::to_string(owners[block]) +
+                                        {"reason", "a block has " + std::to_string(owners) +
                                                        " homes along them instead of one"}});
     }
   }
@@ -230,26 +280,22 @@ std::int32_t Computer::kernel_of(Time t, RankId rank) {
 
 Checked<Ok> Computer::run(Time t, const Stager& stager, std::vector<Drainer>& drainers) {
   const Blocks& blocks = writer_.blocks();
-  std::vector<std::vector<std::uint8_t>> touched(indexings_.size());
   for (RankId rank(0); rank.value < blocks.ranks(); ++rank.value) {
-    for (std::size_t b = 0; b < indexings_.size(); ++b) {
-      const auto buffer = static_cast<std::size_t>(indexings_[b].buffer);
-      touched[b].assign(static_cast<std::size_t>(blocks.buffers()[buffer].blocks), 0);
-    }
+    forget_touched();
     DraftTask task;
     task.rank = rank;
     task.lane = LaneKind::Sm;
     task.kind = TaskKind::Compute;
     task.nest = space_.nest;
     task.stmt = static_cast<int>(stmt_.stmt - space_.program_nest->stmts.data());
-    task.iter = run_blocks(t, rank, touched);
+    task.iter = run_blocks(t, rank);
     if (task.iter.empty()) continue;
     task.kernel = kernel_of(t, rank);
     for (std::size_t operand = 0; operand < stmt_.operands.size(); ++operand) {
-      HP_REQUIRE_OK(add_reads(task, operand, touched[operand], stager));
+      HP_REQUIRE_OK(add_reads(task, operand, stager));
     }
     for (Drainer& drainer : drainers) {
-      HP_REQUIRE_OK(add_writes(task, drainer, t, touched));
+      HP_REQUIRE_OK(add_writes(task, drainer, t));
     }
     writer_.add(std::move(task));
   }

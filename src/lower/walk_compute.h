@@ -22,6 +22,11 @@ class Computer {
     std::vector<BlockId> strides;  // per iteration digit
     std::vector<BlockId> free;     // over digits the iteration does not have
   };
+  // Which blocks of a buffer a task touches.
+  struct Touched {
+    std::vector<std::uint8_t> flags;  // per block of the buffer
+    std::vector<BlockId> blocks;      // ascending
+  };
   struct IterationAxis {
     int axis;
     std::vector<std::size_t> digits;  // positions in NestSpace::digits
@@ -31,17 +36,16 @@ class Computer {
   [[nodiscard]] bool is_skipped(const std::vector<std::int32_t>& values) const;
   [[nodiscard]] Interval interval_of(std::size_t iteration_axis,
                                      const std::vector<std::int32_t>& values) const;
-  [[nodiscard]] std::vector<BlockId> run_blocks(
-      Time t, RankId rank, std::vector<std::vector<std::uint8_t>>& touched) const;
-  [[nodiscard]] std::vector<std::uint8_t> chosen_blocks(
-      const DraftTask& task, std::size_t operand, const Source& source,
-      const std::vector<std::uint8_t>& touched) const;
-  [[nodiscard]] Checked<Ok> add_reads(DraftTask& task, std::size_t operand,
-                                      const std::vector<std::uint8_t>& touched,
-                                      const Stager& stager) const;
+  // Fills `touched_`.
+  [[nodiscard]] std::vector<BlockId> run_blocks(Time t, RankId rank);
+  [[nodiscard]] std::vector<BlockId> chosen_blocks(const DraftTask& task, std::size_t operand,
+                                                   const Source& source) const;
+  [[nodiscard]] std::vector<BlockId> found_blocks(const BufferTable& buffer, const Region& region,
+                                                  const Touched& touched) const;
+  [[nodiscard]] Checked<Ok> add_reads(DraftTask& task, std::size_t operand, const Stager& stager);
   // Errors: F241.
-  [[nodiscard]] Checked<Ok> add_writes(DraftTask& task, Drainer& drainer, Time t,
-                                       const std::vector<std::vector<std::uint8_t>>& touched);
+  [[nodiscard]] Checked<Ok> add_writes(DraftTask& task, Drainer& drainer, Time t);
+  void forget_touched();
   void add_write(DraftTask& task, int slot, const std::vector<BlockId>& made);
   [[nodiscard]] std::int32_t kernel_of(Time t, RankId rank);
 
@@ -49,6 +53,7 @@ class Computer {
   const NestSpace& space_;
   const NestStmt& stmt_;
   std::vector<Indexing> indexings_;  // operands, then targets
+  std::vector<Touched> touched_;     // by the task at hand, per indexing
   std::vector<IterationAxis> axes_;
   std::size_t query_axis_ = 0;  // of the mask: positions in axes_
   std::size_t key_axis_ = 0;

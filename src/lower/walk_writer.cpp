@@ -68,22 +68,21 @@ std::vector<BlockId> DraftWriter::blocks_in(int buffer, const Region& region) co
 }
 
 bool DraftWriter::is_live(int slot, BlockId block) const {
-  const std::vector<std::uint8_t>& live = live_[static_cast<std::size_t>(slot)];
-  return !live.empty() && live[static_cast<std::size_t>(block)] != 0;
+  return live_[static_cast<std::size_t>(slot)].contains(block);
 }
 
 void DraftWriter::set_live(int slot, BlockId block, bool live) {
-  std::vector<std::uint8_t>& flags = live_[static_cast<std::size_t>(slot)];
-  if (flags.empty()) {
-    const int buffer = draft_.slots[static_cast<std::size_t>(slot)].buffer;
-    flags.resize(
-        static_cast<std::size_t>(blocks().buffers()[static_cast<std::size_t>(buffer)].blocks));
+  std::unordered_set<BlockId>& blocks = live_[static_cast<std::size_t>(slot)];
+  if (live) {
+    blocks.insert(block);
+  } else {
+    blocks.erase(block);
   }
-  flags[static_cast<std::size_t>(block)] = live ? 1 : 0;
 }
 
 std::vector<BlockId> DraftWriter::live_blocks(int slot, const Region& region) const {
   const int buffer = draft_.slots[static_cast<std::size_t>(slot)].buffer;
+  if (live_[static_cast<std::size_t>(slot)].empty()) return {};
   std::vector<BlockId> found = blocks_in(buffer, region);
   std::erase_if(found, [&](BlockId block) { return !is_live(slot, block); });
   return found;

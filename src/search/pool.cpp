@@ -27,6 +27,7 @@ std::vector<Evaluated> spread_of(const std::vector<const Evaluated*>& all, std::
 }  // namespace
 
 bool is_better(const Evaluated& a, const Evaluated& b) {
+  if (a.simulated.has_value() != b.simulated.has_value()) return a.simulated.has_value();
   if (a.time() != b.time()) return a.time() < b.time();
   if (a.memory_bytes != b.memory_bytes) return a.memory_bytes < b.memory_bytes;
   return a.named && !b.named;  // what has a name is said more shortly
@@ -63,19 +64,29 @@ bool Pool::add(const NormalForm& form, std::string label, bool named, Picosecond
                 .simulated = std::nullopt,
                 .memory_bytes = outline ? outline->memory_bytes : 0};
   if (simulates_) {
-    const Checked<Evaluation> evaluation = evaluator_.evaluate(form);
-    if (!evaluation.ok()) {
-      ++refused_[render_message(evaluation.error())];
-      return true;
-    }
-    one.simulated = evaluation->time;
-    one.memory_bytes = evaluation->memory_bytes;
-    if (!outline) one.estimate = evaluation->time;
-    tasks_ = std::max(tasks_, evaluation->tasks);
-    ++simulated_;
+    if (!simulate(one)) return true;
+    if (!outline) one.estimate = *one.simulated;
   } else if (!outline) {
     return true;
   }
+  keep(std::move(one));
+  return true;
+}
+
+bool Pool::simulate(Evaluated& one) {
+  const Checked<Evaluation> evaluation = evaluator_.evaluate(one.form);
+  if (!evaluation.ok()) {
+    ++refused_[render_message(evaluation.error())];
+    return false;
+  }
+  one.simulated = evaluation->time;
+  one.memory_bytes = evaluation->memory_bytes;
+  tasks_ = std::max(tasks_, evaluation->tasks);
+  ++simulated_;
+  return true;
+}
+
+void Pool::keep(Evaluated one) {
   if (!one.excluded.empty()) {
     excluded_.push_back(std::move(one));
   } else if (one.memory_bytes > limit_) {
@@ -84,7 +95,17 @@ bool Pool::add(const NormalForm& form, std::string label, bool named, Picosecond
     reach(one.time());
     evaluated_.push_back(std::move(one));
   }
-  return true;
+}
+
+std::int64_t Pool::simulate(const NormalForm& form) {
+  const auto found = std::ranges::find(evaluated_, form, &Evaluated::form);
+  if (found == evaluated_.end()) return 0;
+  Evaluated one = std::move(*found);
+  evaluated_.erase(found);
+  tasks_ = 0;
+  if (!simulate(one)) return 0;
+  keep(std::move(one));
+  return tasks_;
 }
 
 void Pool::miss(Evaluated one) { too_large_ = {std::move(one)}; }
@@ -111,7 +132,8 @@ Checked<SearchResult> Pool::conclude(SearchResult result) {
     } else if (full) {
       behind.push_back(&one);
     }
-    if (one.memory_bytes >= least) continue;
+    const bool as_sure = one.simulated.has_value() == evaluated_.front().simulated.has_value();
+    if (one.memory_bytes >= least || !as_sure) continue;
     least = one.memory_bytes;
     result.front.push_back(one);
   }

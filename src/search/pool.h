@@ -15,7 +15,7 @@ namespace harpe {
 // What a search has evaluated so far, each schedule once.
 class Pool {
  public:
-  // Ranks beyond which plans are not made to be simulated: outlines say the time.
+  // Ranks beyond which not every plan is made that is added: outlines say the time first.
   static constexpr std::int64_t kMostSimulatedRanks = 64;
 
   Pool(const Program& program, const Mesh& mesh, const Machine& machine,
@@ -28,6 +28,9 @@ class Pool {
   // simulated, or is passed over.
   bool add(const NormalForm& form, std::string label, bool named, Picoseconds bound,
            const std::optional<Outline>& outline);
+  // Makes the plan of what was evaluated by its outline alone; it may turn out not to be one, or
+  // not to fit. Returns its tasks, 0 where there is none.
+  std::int64_t simulate(const NormalForm& form);
   // A candidate that needs too much memory to be looked at further.
   void miss(Evaluated one);
   // A time that some schedule is known to reach.
@@ -45,6 +48,9 @@ class Pool {
 
  private:
   [[nodiscard]] std::string find_exclusion(const NormalForm& form) const;
+  // False where it is refused.
+  bool simulate(Evaluated& one);
+  void keep(Evaluated one);
   [[nodiscard]] Diag refuse_all(const SearchResult& result) const;
 
   const Program& program_;

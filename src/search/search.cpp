@@ -5,6 +5,7 @@
 #include <set>
 
 #include "lower/lower.h"
+#include "lower/size.h"
 #include "schedule/fit.h"
 #include "schedule/named/registry.h"
 #include "schedule/replay.h"
@@ -25,6 +26,9 @@ namespace {
 constexpr std::int64_t kSimulatedTasks = 24'000;
 constexpr std::int64_t kFewestSimulated = 12;
 constexpr std::int64_t kMostSimulated = 128;
+// On many ranks: plans of so many tasks in all, by their count beforehand, and so many plans.
+constexpr std::int64_t kLargePlansTasks = 300'000;
+constexpr std::int64_t kMostLargePlans = 8;
 // Estimates that are kept for simulation, and of one skeleton.
 constexpr std::size_t kKept = 1024;
 constexpr std::size_t kKeptOfOne = 16;
@@ -101,6 +105,7 @@ class Searcher {
       simulate_kept(*problem);
       refine(*problem);
       simulate_spread(*problem);
+      make_large_plans();
     } else if (!pool_.simulates()) {
       return problem.error();
     } else {
@@ -359,6 +364,28 @@ class Searcher {
         show("refining", done, most);
         if (add(Kept{changed, one, bound, 0}, problem)) ++done;
       }
+    }
+  }
+
+  // On many ranks the best by their outlines: an answer is a plan that can be made.
+  void make_large_plans() {
+    if (pool_.simulates()) return;
+    std::vector<Evaluated> best = pool_.evaluated();
+    std::ranges::stable_sort(best, is_better);
+    std::int64_t plans = 0;
+    double left = kLargePlansTasks;
+    for (const Evaluated& one : best) {
+      if (plans == kMostLargePlans || is_over()) return;
+      double tasks = 0;
+      for (const NestForm& nest : one.form.nests) {
+        tasks += static_cast<double>(mesh_.ranks()) * count_tasks(mesh_, one.form, nest);
+      }
+      if (tasks > left) continue;
+      show("making large plans", plans, kMostLargePlans);
+      const std::int64_t made = pool_.simulate(one.form);
+      if (made == 0) continue;
+      ++plans;
+      left -= std::max(tasks, static_cast<double>(made));
     }
   }
 

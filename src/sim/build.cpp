@@ -106,6 +106,12 @@ class Builder {
     }
   }
 
+  const CollectiveCost& cost_of_group(std::int32_t group) {
+    const auto [known, fresh] = group_costs_.try_emplace(group);
+    if (fresh) known->second = costs_.collective_cost(groups_.at(group));
+    return known->second;
+  }
+
   std::int32_t add(Activity activity, std::int32_t lane, TaskId task, ActivityRole role) {
     activity.lane = lane;
     if (ideal_.no_launch) activity.start = {};
@@ -137,7 +143,7 @@ class Builder {
     if (task.kind == TaskKind::Collective) {
       const std::int32_t where = ideal_.tile_edges ? kNoLane : lane;
       built_.first_of_task[id.index()] = add({}, where, id, ActivityRole::Arrive);
-      activity = costs_.collective(id, groups_.at(task.group));
+      activity = costs_.collective(id, cost_of_group(task.group));
     } else {
       activity = costs_.activity_of(id);
     }
@@ -318,6 +324,7 @@ class Builder {
   BuiltWorkload built_;
   TaskCosts costs_;
   std::map<std::int32_t, std::vector<TaskId>> groups_;
+  std::map<std::int32_t, CollectiveCost> group_costs_;
   std::vector<std::optional<Fence>> fences_;  // per task: of the words behind a put
   std::vector<char> waits_;                   // per task: for others than its lane
   std::vector<char> begins_group_;            // per task: the same, packing apart

@@ -251,8 +251,7 @@ Activity TaskCosts::activity_of(TaskId id) const {
   return activity;
 }
 
-Activity TaskCosts::collective(TaskId id, const std::vector<TaskId>& members) const {
-  const Task& task = plan_.tasks[id.index()];
+CollectiveCost TaskCosts::collective_cost(const std::vector<TaskId>& members) const {
   const auto count = static_cast<double>(members.size());
   CollectiveCost cost{.members = static_cast<std::int64_t>(members.size())};
   const RankId first = rank_of(plan_.tasks[members.front().index()]);
@@ -276,7 +275,7 @@ Activity TaskCosts::collective(TaskId id, const std::vector<TaskId>& members) co
   }
   cost.groups = static_cast<std::int64_t>(groups.size());
   const double others = std::max(1.0, count - 1);
-  switch (task.collective) {
+  switch (plan_.tasks[members.front().index()].collective) {
     case CollectiveOp::AllGather:
       cost.kind = CollectiveKind::AllGather;
       cost.bytes = most / others;
@@ -290,7 +289,11 @@ Activity TaskCosts::collective(TaskId id, const std::vector<TaskId>& members) co
       cost.bytes = most * count / others;
       break;
   }
-  return collective_activity(machine_, map_, rank_of(task), cost);
+  return cost;
+}
+
+Activity TaskCosts::collective(TaskId id, const CollectiveCost& cost) const {
+  return collective_activity(machine_, map_, rank_of(plan_.tasks[id.index()]), cost);
 }
 
 }  // namespace harpe

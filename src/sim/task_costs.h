@@ -31,8 +31,10 @@ class TaskCosts {
   // Of every kind but Collective, whose members' costs hang together (collective).
   [[nodiscard]] Activity activity_of(TaskId task) const;
   [[nodiscard]] std::vector<Crossing> crossings(TaskId task) const;
-  // One member's part. Requires: all tasks of its group, in rank order.
-  [[nodiscard]] Activity collective(TaskId task, const std::vector<TaskId>& members) const;
+  // Of a group. Requires: all its tasks, in rank order.
+  [[nodiscard]] CollectiveCost collective_cost(const std::vector<TaskId>& members) const;
+  // One member's part of what its group costs.
+  [[nodiscard]] Activity collective(TaskId task, const CollectiveCost& cost) const;
   // Does it run in a kernel that an earlier task of its lane launched?
   [[nodiscard]] bool continues_kernel(TaskId task) const { return continues_[task.index()]; }
 

@@ -9,8 +9,7 @@
 namespace harpe::verifier {
 namespace {
 
-// Clocks have an entry for every strand.
-constexpr std::int32_t kMaxStrands = 1 << 16;
+constexpr std::int32_t kMaxStrands = 1 << 20;
 
 template <class Item>
 std::span<const Item> row(const std::vector<std::int32_t>& start, const std::vector<Item>& items,
@@ -75,21 +74,30 @@ class OrderBuilder {
           sync.kind != SyncKind::Event && (sync.fence == Fence::Put || sync.fence == Fence::Imm);
       if (one && out_.is_put(sync.from.value)) singly[lane_of(sync.from)] = true;
     }
-    std::map<std::pair<std::size_t, std::int32_t>, std::int32_t> known;  // (lane, destination)
-    std::vector<std::int32_t> length(plan_.lanes.size(), 0);  // a lane's strand has its number
+    // A lane's strand has its number; those of one lane's puts follow each other.
+    std::vector<std::pair<std::int32_t, std::int32_t>> strands;  // (lane, destination or put)
+    const auto strand_of = [&](std::int32_t put) {
+      const TaskId id(put);
+      const std::int32_t own = singly[lane_of(id)] ? put : out_.destination_of(put);
+      return std::pair(static_cast<std::int32_t>(lane_of(id)), own);
+    };
     for (std::int32_t task = 0; task < out_.tasks_; ++task) {
-      const std::size_t lane = plan_.tasks[static_cast<std::size_t>(task)].lane.index();
-      const std::int32_t destination = out_.destination_of(task);
-      const auto fresh = static_cast<std::int32_t>(length.size());
-      std::int32_t strand = destination < 0 ? static_cast<std::int32_t>(lane) : fresh;
-      if (destination >= 0 && !singly[lane]) {
-        strand = known.try_emplace({lane, destination}, fresh).first->second;
+      if (out_.is_put(task)) strands.push_back(strand_of(task));
+    }
+    std::ranges::sort(strands);
+    strands.erase(std::ranges::unique(strands).begin(), strands.end());
+    const auto lanes = static_cast<std::int32_t>(plan_.lanes.size());
+    out_.strands = lanes + static_cast<std::int32_t>(strands.size());
+    std::vector<std::int32_t> length(static_cast<std::size_t>(out_.strands), 0);
+    for (std::int32_t task = 0; task < out_.tasks_; ++task) {
+      std::int32_t strand = out_.lane_of(task);
+      if (out_.is_put(task)) {
+        const auto own = std::ranges::lower_bound(strands, strand_of(task));
+        strand = lanes + static_cast<std::int32_t>(own - strands.begin());
       }
-      if (strand == fresh) length.push_back(0);
       out_.strand_.push_back(strand);
       out_.strand_position_.push_back(length[static_cast<std::size_t>(strand)]++);
     }
-    out_.strands = static_cast<std::int32_t>(length.size());
   }
 
   void number_units() {
@@ -250,66 +258,6 @@ Checked<Order> Order::make(const Plan& plan, const Model& model) {
     return describe_cycle(plan, model, order, left);
   }
   return order;
-}
-
-Clocks::Clocks(const Order& order) : order_(order) {
-  std::int32_t units = 0;
-  for (const std::int32_t unit : order.sequence) units = std::max(units, unit + 1);
-  rows_.resize(static_cast<std::size_t>(units));
-  waiting_.assign(static_cast<std::size_t>(units), 0);
-  for (const std::int32_t unit : order.sequence) {
-    std::int32_t& edges = waiting_[static_cast<std::size_t>(unit)];
-    if (!order.is_group(unit)) edges = static_cast<std::int32_t>(order.after(unit).size());
-    for (const std::int32_t member : order.members(unit)) {
-      if (order.is_group(unit)) edges += static_cast<std::int32_t>(order.after(member).size());
-    }
-  }
-  joined_.assign(static_cast<std::size_t>(order.strands), -1);
-}
-
-void Clocks::note(std::vector<std::int32_t>& row, std::int32_t task) const {
-  std::int32_t& own = row[static_cast<std::size_t>(order_.strand_of(task))];
-  own = std::max(own, order_.strand_position_of(task));
-}
-
-void Clocks::join(std::vector<std::int32_t>& row, std::int32_t node, Covers covers) const {
-  const std::vector<std::int32_t>& known = rows_[static_cast<std::size_t>(order_.unit_of(node))];
-  for (std::size_t strand = 0; strand < row.size(); ++strand)
-    row[strand] = std::max(row[strand], known[strand]);
-  if (!order_.is_task(node) || covers == Covers::Nothing) return;
-  note(row, node);
-  if (covers == Covers::Completion || covers == Covers::Put) return;
-  for (std::int32_t at = order_.position_of(node); at-- > 0;) {
-    const std::int32_t earlier = order_.task_at(order_.lane_of(node), at);
-    if (order_.tells_of(covers, node, earlier)) note(row, earlier);
-  }
-}
-
-std::span<const std::int32_t> Clocks::start(std::int32_t node) {
-  current_.assign(static_cast<std::size_t>(order_.strands), -1);
-  const std::span<const std::int32_t> edges = order_.before(node);
-  const std::span<const Covers> covers = order_.covers(node);
-  for (std::size_t edge = 0; edge < edges.size(); ++edge) {
-    join(current_, edges[edge], covers[edge]);
-    const auto unit = static_cast<std::size_t>(order_.unit_of(edges[edge]));
-    if (--waiting_[unit] == 0) free_.push_back(std::move(rows_[unit]));
-  }
-  for (std::size_t strand = 0; strand < joined_.size(); ++strand) {
-    joined_[strand] = std::max(joined_[strand], current_[strand]);
-  }
-  return current_;
-}
-
-void Clocks::finish(std::int32_t unit) {
-  const auto at = static_cast<std::size_t>(unit);
-  if (waiting_[at] > 0) {
-    if (!free_.empty()) {
-      rows_[at] = std::move(free_.back());
-      free_.pop_back();
-    }
-    rows_[at] = joined_;
-  }
-  std::ranges::fill(joined_, -1);
 }
 
 }  // namespace harpe::verifier

@@ -109,27 +109,4 @@ class Order {
   std::vector<std::int32_t> self_;  // 0, 1, …: members() of a task by itself
 };
 
-// What is known to be over when a task starts: per strand the position of its last completed task,
-// or -1. Visits units in the order's sequence; clocks nobody needs any more are dropped.
-class Clocks {
- public:
-  explicit Clocks(const Order& order);
-
-  // Requires: called for the units in `sequence` order, and within a group for each member before
-  // `finish`. Valid until the next call.
-  [[nodiscard]] std::span<const std::int32_t> start(std::int32_t node);
-  void finish(std::int32_t unit);
-
- private:
-  void join(std::vector<std::int32_t>& row, std::int32_t node, Covers covers) const;
-  void note(std::vector<std::int32_t>& row, std::int32_t task) const;
-
-  const Order& order_;
-  std::vector<std::vector<std::int32_t>> rows_;  // per unit: joined start clocks of its members
-  std::vector<std::int32_t> waiting_;            // per unit: edges out of it not yet used
-  std::vector<std::vector<std::int32_t>> free_;
-  std::vector<std::int32_t> current_;
-  std::vector<std::int32_t> joined_;
-};
-
 }  // namespace harpe::verifier

@@ -1,14 +1,16 @@
 #include "verify/races.h"
 
 #include <algorithm>
+#include <map>
 
+#include "verify/clocks.h"
 #include "verify/fences.h"
 #include "verify/words.h"
 
 namespace harpe::verifier {
 namespace {
 
-using Clock = std::span<const std::int32_t>;
+using Clock = const Row&;
 
 class RaceCheck {
  public:
@@ -16,7 +18,7 @@ class RaceCheck {
       : plan_(plan), resolved_(resolved), order_(order), words_(plan, model) {
     cells_.resize(static_cast<std::size_t>(resolved.cell_count));
     slots_.resize(plan.allocs.size());
-    touched_.assign(static_cast<std::size_t>(model.ranks * order.strands), -1);
+    touched_.resize(static_cast<std::size_t>(model.ranks));
     entry_.resize(static_cast<std::size_t>(model.ranks));
     member_at_.resize(static_cast<std::size_t>(model.ranks));
     for (std::size_t id = 0; id < plan.tasks.size(); ++id) {
@@ -63,7 +65,7 @@ class RaceCheck {
   Checked<Ok> visit(std::int32_t task, Clock clock, bool grouped) {
     const auto id = static_cast<std::size_t>(task);
     const TaskKind kind = plan_.tasks[id].kind;
-    if (kind == TaskKind::Exit) exit_clocks_.emplace_back(clock.begin(), clock.end());
+    if (kind == TaskKind::Exit) exit_clocks_.push_back(clock);
     if (kind == TaskKind::Exit) exits_seen_.push_back(task);
     if (kind == TaskKind::Entry || kind == TaskKind::Exit) return Ok{};
     if (grouped) {
@@ -93,8 +95,7 @@ class RaceCheck {
   }
 
   [[nodiscard]] bool is_over(std::int32_t task, Clock clock) const {
-    return clock[static_cast<std::size_t>(order_.strand_of(task))] >=
-           order_.strand_position_of(task);
+    return clock.at(order_.strand_of(task)) >= order_.strand_position_of(task);
   }
 
   Checked<Ok> touch(std::int32_t task, const ResolvedRef& ref, Clock clock) {
@@ -105,8 +106,8 @@ class RaceCheck {
                                         {"alloc", words_.alloc(ref.alloc)},
                                         {"entry", words_.task(entry_[rank.index()])}});
     }
-    std::int32_t& last = touched_[rank.index() * static_cast<std::size_t>(order_.strands) +
-                                  static_cast<std::size_t>(order_.strand_of(task))];
+    std::int32_t& last =
+        touched_[rank.index()].try_emplace(order_.strand_of(task), -1).first->second;
     last = std::max(last, order_.strand_position_of(task));
     if (resolved_.footprint(ref.alloc).contents > 1)
       HP_REQUIRE_OK(change_content(task, ref, clock));
@@ -222,10 +223,8 @@ class RaceCheck {
   Checked<Ok> check_exits() const {
     for (std::size_t i = 0; i < exits_seen_.size(); ++i) {
       const std::size_t rank = words_.rank_of(exits_seen_[i]).index();
-      for (std::int32_t strand = 0; strand < order_.strands; ++strand) {
-        const std::int32_t last = touched_[rank * static_cast<std::size_t>(order_.strands) +
-                                           static_cast<std::size_t>(strand)];
-        if (last <= exit_clocks_[i][static_cast<std::size_t>(strand)]) continue;
+      for (const auto& [strand, last] : touched_[rank]) {
+        if (last <= exit_clocks_[i].at(strand)) continue;
         return unfinished(exits_seen_[i], order_.task_on(strand, last), rank);
       }
       if (!is_over(entry_[rank], exit_clocks_[i])) {
@@ -260,12 +259,12 @@ class RaceCheck {
   std::vector<CellHistory> cells_;
   std::vector<SlotHistory> slots_;
   std::vector<Reader> readers_;
-  std::vector<std::int32_t>
-      touched_;                      // per rank and strand: last position that touched a slot of it
-  std::vector<std::int32_t> entry_;  // per rank
+  // Per rank and strand: the last position that touched a slot of it.
+  std::vector<std::map<std::int32_t, std::int32_t>> touched_;
+  std::vector<std::int32_t> entry_;      // per rank
   std::vector<std::int32_t> member_at_;  // per rank: of the group at hand
   std::vector<std::int32_t> exits_seen_;
-  std::vector<std::vector<std::int32_t>> exit_clocks_;
+  std::vector<Row> exit_clocks_;
   std::vector<Send> sends_;
 };
 

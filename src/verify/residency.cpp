@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "verify/clocks.h"
 #include "verify/launches.h"
 
 namespace harpe::verifier {
@@ -98,7 +99,7 @@ class Residency {
     Clocks clocks(order_);
     for (const std::int32_t unit : order_.sequence) {
       for (const std::int32_t task : order_.members(unit)) {
-        const std::span<const std::int32_t> clock = clocks.start(task);
+        const Row& clock = clocks.start(task);
         const std::int32_t launch = launch_of[static_cast<std::size_t>(task)];
         if (launch >= 0) note_start(static_cast<std::size_t>(launch), clock);
       }
@@ -107,13 +108,12 @@ class Residency {
     }
   }
 
-  void note_start(std::size_t launch, std::span<const std::int32_t> clock) {
+  void note_start(std::size_t launch, const Row& clock) {
     for (const std::int32_t lane : rank_lanes_[launches_[launch].rank.index()]) {
       std::int32_t over = -1;  // position of the last task known to be over
       for (const std::size_t other : lane_launches_[static_cast<std::size_t>(lane)]) {
         const std::int32_t last = order_.task_at(lane, launches_[other].end - 1);
-        const auto strand = static_cast<std::size_t>(order_.strand_of(last));
-        if (clock[strand] < order_.strand_position_of(last)) break;
+        if (clock.at(order_.strand_of(last)) < order_.strand_position_of(last)) break;
         over = launches_[other].end - 1;
       }
       known_[launch].push_back(over);

@@ -236,6 +236,29 @@ TEST(Search, knows_named_schedules_by_transports_that_the_machine_has) {
   EXPECT_NE(std::ranges::find(labels, "ring"), labels.end());
 }
 
+// Outlines alone said the time on so many ranks, and no plan was made.
+TEST(Search, makes_plans_of_the_best_on_256_ranks) {
+  const auto one =
+      make_case({"gemm_rs", {"m=8192", "n=2048", "k=8192"}, "node=32,gpu=8", "h200x8x32"});
+  const SearchResult result = expect_result(*one, one->options());
+  ASSERT_GT(result.simulated, 1);
+  const Evaluated& best = result.top.front();
+  ASSERT_TRUE(best.simulated.has_value());
+  SimulationEvaluator evaluator(one->program, one->mesh, one->machine);
+  const Checked<Evaluation> again = evaluator.evaluate(best.form);
+  ASSERT_TRUE(again.ok());
+  EXPECT_EQ(again->time, *best.simulated);
+  EXPECT_EQ(again->memory_bytes, best.memory_bytes);
+  bool simulated = true;  // first what was simulated, by its time; then what was not
+  for (std::size_t i = 1; i < result.top.size(); ++i) {
+    EXPECT_TRUE(simulated || !result.top[i].simulated);
+    simulated = result.top[i].simulated.has_value();
+    if (simulated) {
+      EXPECT_LE(result.top[i - 1].time(), result.top[i].time());
+    }
+  }
+}
+
 TEST(Search, refuses_more_ranks_than_the_machine_has) {
   const auto one = make_case({"attention", {"seq=4096", "heads=8"}, "cp=16", "h200x8x2"});
   const Machine small = flat_machine("switch", 8, 100);

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "tests/unit/verify/plans.h"
+#include "verify/clocks.h"
 
 namespace harpe::test {
 namespace {
@@ -40,9 +41,9 @@ TEST(Clocks, know_what_is_over_when_a_task_starts) {
   verifier::Clocks clocks(*order);
   for (const std::int32_t unit : order->sequence) {
     for (const std::int32_t task : order->members(unit)) {
-      const auto clock = clocks.start(task);
+      const verifier::Row clock = clocks.start(task);
       const auto knows = [&](std::int32_t other) {
-        return clock[static_cast<std::size_t>(order->lane_of(other))] >= order->position_of(other);
+        return clock.at(order->lane_of(other)) >= order->position_of(other);
       };
       if (task == 2) {
         EXPECT_TRUE(knows(0));

@@ -1,0 +1,38 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+namespace harpe {
+
+// A vector clock: per strand the position of its last task that is known to be over, or -1. Clocks
+// share the pages in which they say the same, so that the memory of many is what they say
+// differently.
+class Clock {
+ public:
+  // Bytes of all pages of clocks that were made with it; outlives them.
+  using Account = std::int64_t;
+
+  Clock() = default;
+  Clock(std::size_t strands, Account& account);
+
+  [[nodiscard]] std::int32_t at(std::size_t strand) const;
+  void set(std::size_t strand, std::int32_t position);
+  // Per strand the later of the two.
+  void join(const Clock& other);
+
+ private:
+  static constexpr std::size_t kStrands = 256;  // of a page
+  using Page = std::array<std::int32_t, kStrands>;
+  using PagePointer = std::shared_ptr<Page>;  // null: -1 throughout
+
+  void join(PagePointer& own, const PagePointer& other);
+  [[nodiscard]] Page& own_page(PagePointer& page);
+
+  std::vector<PagePointer> pages_;
+  Account* account_ = nullptr;
+};
+
+}  // namespace harpe

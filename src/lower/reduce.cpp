@@ -1,0 +1,263 @@
+#include "lower/reduce.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <tuple>
+#include <utility>
+
+#include "lower/clock.h"
+#include "lower/order.h"
+
+namespace harpe {
+namespace {
+
+void fold_exit(Draft& draft) {
+  const int barrier = barrier_of(draft, TaskKind::Exit);
+  std::vector<int> all;
+  for (DraftTask& task : draft.tasks) {
+    if (task.kind != TaskKind::Exit || task.is_barrier) continue;
+    all.insert(all.end(), task.after.begin(), task.after.end());
+    task.after = {barrier};
+  }
+  std::ranges::sort(all);
+  all.erase(std::ranges::unique(all).begin(), all.end());
+  draft.tasks[static_cast<std::size_t>(barrier)].after = std::move(all);
+}
+
+// Vector clocks over strands (verify/order.h): clock[s] = position of the last task of strand s
+// known to be over. A lane is one strand; puts to different ranks are several, and puts that are
+// signalled one by one each their own.
+class Reducer {
+ public:
+  Reducer(Draft& draft, bool may_fold) : draft_(draft), may_fold_(may_fold) {
+    number_strands();
+    has_entry_counter_ = std::ranges::any_of(draft.tasks, [](const DraftTask& task) {
+      return task.kind == TaskKind::Entry && task.is_barrier && !task.after.empty();
+    });
+    clocks_.resize(draft.tasks.size());
+    before_put_.assign(draft.tasks.size(), -1);
+    none_ = Clock(length_.size(), account_);
+    keep_last_of_strands();
+    count_uses();
+  }
+
+  Checked<Ok> run() {
+    std::size_t begin = 0;
+    while (begin < draft_.tasks.size() && draft_.tasks[begin].kind != TaskKind::Exit) {
+      HP_REQUIRE_OK(check_memory(begin));
+      std::size_t end = begin + 1;
+      const std::int32_t group = draft_.tasks[begin].group;
+      while (group >= 0 && end < draft_.tasks.size() && draft_.tasks[end].group == group) ++end;
+      reduce(begin, end);
+      begin = end;
+    }
+    keeps_clocks_ = true;
+    reduce_exits(begin);
+    return Ok{};
+  }
+
+ private:
+  // Rank, lane, whom it puts to, and the task where it is a strand by itself.
+  using Strand = std::tuple<RankId, LaneKind, RankId, std::int64_t>;
+
+  // Strands of one lane follow each other: clocks share more.
+  void number_strands() {
+    std::map<std::pair<RankId, LaneKind>, int> lanes;
+    std::vector<Strand> strands;
+    for (std::size_t i = 0; i < draft_.tasks.size(); ++i) {
+      const DraftTask& task = draft_.tasks[i];
+      const auto lane_count = static_cast<int>(lanes.size());
+      lane_.push_back(task.is_barrier
+                          ? -1
+                          : lanes.try_emplace({task.rank, task.lane}, lane_count).first->second);
+      strands.push_back(strand_of(i));
+    }
+    last_.assign(lanes.size(), -1);
+    puts_.resize(lanes.size());
+    std::vector<Strand> sorted = strands;
+    std::ranges::sort(sorted);
+    sorted.erase(std::ranges::unique(sorted).begin(), sorted.end());
+    length_.assign(sorted.size(), 0);
+    for (const Strand& own : strands) {
+      strand_.push_back(static_cast<int>(std::ranges::lower_bound(sorted, own) - sorted.begin()));
+      position_.push_back(length_[static_cast<std::size_t>(strand_.back())]++);
+    }
+  }
+
+  [[nodiscard]] Strand strand_of(std::size_t i) const {
+    const DraftTask& task = draft_.tasks[i];
+    const bool singly = task.fence == Fence::Put || task.fence == Fence::Imm;
+    const bool alone = task.is_barrier || (is_put(task) && singly);
+    const RankId to = is_put(task) ? destination_of(draft_, task) : task.rank;
+    return {task.rank, task.lane, to, alone ? static_cast<std::int64_t>(i) : -1};
+  }
+
+  // How much clocks have in common is known only on the way. `done`: so many tasks are reduced.
+  [[nodiscard]] Checked<Ok> check_memory(std::size_t done) const {
+    constexpr std::int64_t kMost = std::int64_t{8} << 30;
+    if (account_ <= kMost) return Ok{};
+    return with_note(
+        make_diag(DiagCode::I503, {{"nest", draft_.program.nests.back().name},
+                                   {"tasks", draft_.tasks.size()},
+                                   {"ranks", draft_.mesh.ranks()},
+                                   {"needed", "8 GiB and more"},
+                                   {"limit", done}}),
+        "what a rank puts to each other rank is told apart in all that follows, and under `fence "
+        "put` and `imm` each put for itself");
+  }
+
+  // Each for itself; but all behind one counter, where many would still wait for many, or where a
+  // rank could begin again before all have begun: they count on one counter as well.
+  void reduce_exits(std::size_t begin) {
+    const std::vector<DraftTask> exits(draft_.tasks.begin() + static_cast<std::ptrdiff_t>(begin),
+                                       draft_.tasks.end());
+    const std::vector<int> last = last_;
+    std::size_t pairs = 0;
+    for (std::size_t i = begin; i < draft_.tasks.size(); ++i) {
+      reduce(i, i + 1);
+      pairs += others_awaited(draft_.tasks[i]);
+      if (!may_fold_ || (pairs <= most_pairs(draft_) && knows_entries(i))) continue;
+      std::ranges::copy(exits, draft_.tasks.begin() + static_cast<std::ptrdiff_t>(begin));
+      last_ = last;
+      fold_exit(draft_);
+      may_fold_ = false;
+      reduce_exits(begin);
+      return;
+    }
+  }
+
+  // Where entries are behind a counter: whether all of them are over before the Exit.
+  [[nodiscard]] bool knows_entries(std::size_t exit) const {
+    if (draft_.tasks[exit].is_barrier || !has_entry_counter_) return true;
+    for (std::size_t i = 0; i < draft_.tasks.size(); ++i) {
+      if (draft_.tasks[i].kind != TaskKind::Entry) break;
+      const auto strand = static_cast<std::size_t>(strand_[i]);
+      if (!draft_.tasks[i].is_barrier && clocks_[exit].at(strand) < position_[i]) return false;
+    }
+    return true;
+  }
+
+  [[nodiscard]] std::size_t others_awaited(const DraftTask& task) const {
+    std::set<RankId> others;
+    for (const int before : task.after) {
+      const DraftTask& other = draft_.tasks[static_cast<std::size_t>(before)];
+      if (!other.is_barrier && other.rank != task.rank) others.insert(other.rank);
+    }
+    return task.is_barrier ? 0 : others.size();
+  }
+
+  // The last task of a strand that a task waits for says that those before it are over.
+  void keep_last_of_strands() {
+    std::vector<int> waiting(length_.size(), -1);  // per strand: the last task that was looked at
+    for (std::size_t i = 0; i < draft_.tasks.size(); ++i) {
+      std::vector<int>& after = draft_.tasks[i].after;
+      std::ranges::sort(after, std::ranges::greater{});
+      std::erase_if(after, [&](int before) {
+        int& last = waiting[static_cast<std::size_t>(strand_[static_cast<std::size_t>(before)])];
+        return std::exchange(last, static_cast<int>(i)) == static_cast<int>(i);
+      });
+      after.shrink_to_fit();
+    }
+  }
+
+  // How many later tasks look at a task's clock: those behind it, and the next of its lane.
+  void count_uses() {
+    uses_.assign(draft_.tasks.size(), 0);
+    std::vector<int> last(last_.size(), -1);
+    for (std::size_t i = 0; i < draft_.tasks.size(); ++i) {
+      for (const int before : draft_.tasks[i].after) ++uses_[static_cast<std::size_t>(before)];
+      if (lane_[i] < 0) continue;
+      int& previous = last[static_cast<std::size_t>(lane_[i])];
+      if (previous >= 0) ++uses_[static_cast<std::size_t>(previous)];
+      previous = static_cast<int>(i);
+    }
+  }
+
+  void release(int task) {
+    if (keeps_clocks_ || task < 0) return;
+    const auto at = static_cast<std::size_t>(task);
+    if (--uses_[at] == 0) clocks_[at] = {};
+  }
+
+  // What a task knows by its lane alone: of a put that it was posted, not that it has arrived.
+  void begin_behind(int previous) {
+    known_ = none_;
+    if (previous < 0) return;
+    const auto at = static_cast<std::size_t>(previous);
+    known_ = clocks_[at];
+    if (is_put(draft_.tasks[at])) {
+      known_.set(static_cast<std::size_t>(strand_[at]), before_put_[at]);
+    }
+  }
+
+  // Events and barriers behind a put drain its lane; a word does what its fence says.
+  void join_signalled(Clock& clock, std::size_t from, const DraftTask& to) const {
+    clock.join(clocks_[from]);
+    const bool drains = to.is_barrier || to.rank == draft_.tasks[from].rank;
+    if (!drains || !is_put(draft_.tasks[from])) return;
+    for (const std::size_t put : puts_[static_cast<std::size_t>(lane_[from])]) {
+      if (put > from) break;
+      const auto strand = static_cast<std::size_t>(strand_[put]);
+      clock.set(strand, std::max(clock.at(strand), position_[put]));
+    }
+  }
+
+  // The members of a collective meet: whoever waits for one knows what all of them waited for, but
+  // not that the others are over.
+  void reduce(std::size_t begin, std::size_t end) {
+    met_ = none_;
+    for (std::size_t i = begin; i < end; ++i) {
+      const int previous = lane_[i] < 0 ? -1 : last_[static_cast<std::size_t>(lane_[i])];
+      begin_behind(previous);
+      std::vector<int> after = std::move(draft_.tasks[i].after);
+      draft_.tasks[i].after.clear();
+      // Later tasks first: an edge can only be implied by a later one.
+      std::ranges::sort(after, std::ranges::greater{});
+      for (const int before : after) {
+        const auto b = static_cast<std::size_t>(before);
+        if (known_.at(static_cast<std::size_t>(strand_[b])) >= position_[b]) continue;
+        draft_.tasks[i].after.push_back(before);
+        join_signalled(known_, b, draft_.tasks[i]);
+      }
+      std::ranges::sort(draft_.tasks[i].after);
+      met_.join(known_);
+      for (const int before : after) release(before);
+      release(previous);
+    }
+    for (std::size_t i = begin; i < end; ++i) finish(i);
+  }
+
+  void finish(std::size_t i) {
+    const auto strand = static_cast<std::size_t>(strand_[i]);
+    clocks_[i] = met_;
+    before_put_[i] = met_.at(strand);
+    clocks_[i].set(strand, position_[i]);
+    if (lane_[i] < 0) return;
+    last_[static_cast<std::size_t>(lane_[i])] = static_cast<int>(i);
+    if (is_put(draft_.tasks[i])) puts_[static_cast<std::size_t>(lane_[i])].push_back(i);
+  }
+
+  Draft& draft_;
+  bool may_fold_;
+  bool has_entry_counter_ = false;
+  std::vector<int> lane_;  // of barriers: -1
+  std::vector<int> strand_;
+  std::vector<std::int32_t> position_;  // in its strand
+  std::vector<std::int32_t> length_;
+  std::vector<int> last_;                       // per lane
+  std::vector<std::vector<std::size_t>> puts_;  // per lane, so far
+  Clock::Account account_ = 0;
+  Clock none_;
+  std::vector<Clock> clocks_;             // per task, while somebody looks at it
+  std::vector<std::int32_t> uses_;        // per task: who still will
+  bool keeps_clocks_ = false;             // exits may be reduced twice
+  Clock met_, known_;                     // of the tasks at hand
+  std::vector<std::int32_t> before_put_;  // per task: what it knew of its own strand when it began
+};
+
+}  // namespace
+
+Checked<Ok> reduce_order(Draft& draft, bool may_fold) { return Reducer(draft, may_fold).run(); }
+
+}  // namespace harpe

@@ -1,0 +1,52 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "verify/order.h"
+
+namespace harpe::verifier {
+
+// Per strand the position of its last task that is over, or -1. Rows share the pages in which they
+// say the same: of thousands of puts everyone knows a few.
+class Row {
+ public:
+  Row() = default;
+  explicit Row(std::int32_t strands);
+
+  [[nodiscard]] std::int32_t at(std::int32_t strand) const;
+  void raise(std::int32_t strand, std::int32_t position);  // to at least that
+  void join(const Row& other);
+
+ private:
+  static constexpr std::size_t kStrands = 512;  // of a page
+  using Page = std::array<std::int32_t, kStrands>;
+  std::vector<std::shared_ptr<const Page>> pages_;  // null: -1 throughout
+};
+
+// What is known to be over when a task starts. Visits units in the order's sequence; rows nobody
+// needs any more are dropped.
+class Clocks {
+ public:
+  explicit Clocks(const Order& order);
+
+  // Requires: called for the units in `sequence` order, and within a group for each member before
+  // `finish`. Valid until the next call.
+  [[nodiscard]] const Row& start(std::int32_t node);
+  void finish(std::int32_t unit);
+
+ private:
+  void join(std::int32_t node, Covers covers);
+  void note(std::int32_t task);
+
+  const Order& order_;
+  std::vector<Row> rows_;              // per unit: joined start clocks of its members
+  std::vector<std::int32_t> waiting_;  // per unit: edges out of it not yet used
+  Row none_;
+  Row current_;
+  Row joined_;
+};
+
+}  // namespace harpe::verifier
