@@ -43,7 +43,7 @@ class Measurement {
     add(found.baselines);
     add(found.spread);
     make_plans(program, mesh);
-    add_library_leaves(program, mesh, found.top.size());
+    add_library_leaves(program, mesh, found.top.size() + found.baselines.size());
     for (const Contender& one : all_) {
       if (one.plan) plans_.push_back(&*one.plan);
     }
@@ -92,11 +92,11 @@ class Measurement {
     std::int64_t done = 0;
     for (Contender& one : all_) {
       show("proving", done++, std::ssize(all_));
-      make_plan(one, program, mesh);
+      lower_and_prove(one, program, mesh);
     }
   }
 
-  void make_plan(Contender& one, const Program& program, const Mesh& mesh) {
+  void lower_and_prove(Contender& one, const Program& program, const Mesh& mesh) {
     Checked<Plan> plan = make_plan(
         {.program = program, .mesh = mesh, .script = {}, .form = one.result.schedule.form});
     if (plan.ok()) {
@@ -106,7 +106,7 @@ class Measurement {
     }
   }
 
-  // The best predicted once more with libraries' kernels, where these can do their leaves.
+  // The first `most` once more with libraries' kernels, where these can do their leaves.
   void add_library_leaves(const Program& program, const Mesh& mesh, std::size_t most) {
     if (!request_.libraries || request_.backend.backend != Backend::Cuda) return;
     std::vector<Evaluated> variants;
@@ -122,7 +122,7 @@ class Measurement {
     add(variants);
     for (std::size_t i = first; i < all_.size(); ++i) {
       all_[i].result.is_predicted = false;
-      make_plan(all_[i], program, mesh);
+      lower_and_prove(all_[i], program, mesh);
     }
   }
 

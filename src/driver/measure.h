@@ -80,9 +80,9 @@ struct Measured {
 };
 
 // Executes the top of a search, its spread and the named schedules that may be chosen: proved, on
-// inputs drawn once, outputs compared with the reference; on GPUs the top once more with libraries'
-// kernels for leaves that these can do; then in turns (driver/halving.h), with the libraries beside
-// them in every round. Where not all fit into memory together, they are made
+// inputs drawn once, outputs compared with the reference; on GPUs the top and the named ones once
+// more with libraries' kernels for leaves that these can do; then in turns (driver/halving.h), with
+// the libraries beside them in every round. Where not all fit into memory together, they are made
 // anew for their turns. Errors: prepare_run's;
 // make_reference's; where nothing runs, why the best predicted does not.
 [[nodiscard]] Checked<Measured> measure(Session& session, const Program& program, const Mesh& mesh,

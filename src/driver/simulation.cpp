@@ -78,7 +78,9 @@ Checked<FittedPlan> plan_for(Session& session, const Request& request, const Mac
       HP_REQUIRE_OK(check_fits(*plan, machine));
       return FittedPlan{.plan = std::move(plan).value(), .refits = std::move(form.refits)};
     }
-    if (plan.error().code == DiagCode::I503) return plan.error();  // the other is no smaller
+    const bool is_too_large =
+        plan.error().code == DiagCode::I503 || plan.error().code == DiagCode::I504;
+    if (is_too_large) return plan.error();  // the other is no smaller
   }
   HP_TRY(fitted.plan, session.lower(scheduled));
   HP_REQUIRE_OK(check_fits(fitted.plan, machine));

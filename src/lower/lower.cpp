@@ -125,7 +125,7 @@ Checked<Plan> lower(const Program& program, const Mesh& mesh, const NormalForm& 
   order_by_memory(draft, !model);
   if (!model) fold_entries(draft);
   pipeline.done("order", draft);
-  HP_REQUIRE_OK(reduce_order(draft, !model));
+  HP_REQUIRE_OK(reduce_order(draft, !model, options.most_order_bytes));
   pipeline.done("reduce", draft);
   return emit(std::move(draft));
 }

@@ -19,6 +19,8 @@ struct LowerOptions {
   // (D14), no tied lse states, no kernel capabilities, no elimination, merging, packing or
   // collectives. What the differential tests compare with the executable model.
   bool space_time_only = false;
+  // What the reduction of the order may hold at once, in bytes.
+  std::int64_t most_order_bytes = std::int64_t{8} << 30;
   // Called after each stage with its name, the draft as text (rendered only when asked for: call
   // it) and the time it took.
   std::function<void(std::string_view stage, const std::function<std::string()>& text,
@@ -28,7 +30,7 @@ struct LowerOptions {
 
 // ground program + mesh + normal form -> plan: the stages of commir.md 7.2, in order. Pure.
 // Errors: F1xx names and digits, F2xx rules of section 4 (operands, outputs, relay, …), F3xx
-// capability.
+// capability; I504 the order takes more memory.
 [[nodiscard]] Checked<Plan> lower(const Program& program, const Mesh& mesh, const NormalForm& form,
                                   const LowerOptions& options = {});
 

@@ -30,7 +30,8 @@ void fold_exit(Draft& draft) {
 // signalled one by one each their own.
 class Reducer {
  public:
-  Reducer(Draft& draft, bool may_fold) : draft_(draft), may_fold_(may_fold) {
+  Reducer(Draft& draft, bool may_fold, std::int64_t most_bytes)
+      : draft_(draft), may_fold_(may_fold), most_bytes_(most_bytes) {
     number_strands();
     has_entry_counter_ = std::ranges::any_of(draft.tasks, [](const DraftTask& task) {
       return task.kind == TaskKind::Entry && task.is_barrier && !task.after.empty();
@@ -95,16 +96,12 @@ class Reducer {
 
   // How much clocks have in common is known only on the way. `done`: so many tasks are reduced.
   [[nodiscard]] Checked<Ok> check_memory(std::size_t done) const {
-    constexpr std::int64_t kMost = std::int64_t{8} << 30;
-    if (account_ <= kMost) return Ok{};
-    return with_note(
-        make_diag(DiagCode::I503, {{"nest", draft_.program.nests.back().name},
-                                   {"tasks", draft_.tasks.size()},
-                                   {"ranks", draft_.mesh.ranks()},
-                                   {"needed", "8 GiB and more"},
-                                   {"limit", done}}),
-        "what a rank puts to each other rank is told apart in all that follows, and under `fence "
-        "put` and `imm` each put for itself");
+    constexpr std::int64_t kMebi = std::int64_t{1} << 20;
+    if (account_ <= most_bytes_) return Ok{};
+    return make_diag(DiagCode::I504, {{"tasks", draft_.tasks.size()},
+                                      {"ranks", draft_.mesh.ranks()},
+                                      {"limit", std::to_string(most_bytes_ / kMebi) + " MiB"},
+                                      {"done", done}});
   }
 
   // Each for itself; but all behind one counter, where many would still wait for many, or where a
@@ -240,6 +237,7 @@ class Reducer {
 
   Draft& draft_;
   bool may_fold_;
+  std::int64_t most_bytes_;
   bool has_entry_counter_ = false;
   std::vector<int> lane_;  // of barriers: -1
   std::vector<int> strand_;
@@ -258,6 +256,8 @@ class Reducer {
 
 }  // namespace
 
-Checked<Ok> reduce_order(Draft& draft, bool may_fold) { return Reducer(draft, may_fold).run(); }
+Checked<Ok> reduce_order(Draft& draft, bool may_fold, std::int64_t most_bytes) {
+  return Reducer(draft, may_fold, most_bytes).run();
+}
 
 }  // namespace harpe

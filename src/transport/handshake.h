@@ -22,7 +22,7 @@ struct Meeting {
   std::chrono::milliseconds limit{30'000};  // of coming together, and of each exchange
 };
 
-constexpr std::uint32_t kRendezvousVersion = 2;
+constexpr std::uint32_t kRendezvousVersion = 3;
 
 // N010, of who says so.
 [[nodiscard]] Diag not_met(const Meeting& meeting, const std::string& reason);

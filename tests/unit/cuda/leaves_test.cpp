@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "exec/cuda/actions/merge.h"
+#include "tests/support/fake_driver.h"
 
 namespace harpe::library {
 namespace {
@@ -46,6 +47,7 @@ TEST(Leaves, are_handed_products_that_ours_do_not_take) {
 TEST(Leaves, refuse_by_name_what_no_kernel_of_theirs_takes) {
   const auto refused = plan_launches(kByLibrary, product(DType::F32, 64));
   ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().code, DiagCode::G083);
   EXPECT_EQ(render_message(refused.error()),
             "kernel `cublaslt_gemm` of nest `main` cannot do this block: products of `f32`, and "
             "operands whose rows are not whole");
@@ -96,6 +98,18 @@ TEST(Leaves, leave_out_keys_that_nobody_sees) {
   const auto first = shape_of(causal(64, 256, 0));
   ASSERT_TRUE(first.ok());
   EXPECT_EQ(first->keys, 64);
+}
+
+TEST(Leaves, are_refused_where_there_is_no_such_library) {
+  const auto device = cuda::Device::open(testing_support::make_fake_driver(), cuda::DeviceId(0));
+  ASSERT_TRUE(device.ok());
+  Leaves leaves(*device, {.file = "/nowhere/libcublasLt.so"});
+  const auto launches = plan_launches(kByLibrary, product(DType::BF16, 64));
+  ASSERT_TRUE(launches.ok());
+  const auto step = leaves.prepare(std::get<GemmSpec>(launches->front()),
+                                   {.kernel = "cublaslt_gemm", .nest = "main"});
+  ASSERT_FALSE(step.ok());
+  EXPECT_EQ(step.error().code, DiagCode::G084);
 }
 
 TEST(Leaves, say_why_attention_is_none_of_theirs) {

@@ -27,5 +27,16 @@ TEST(Refusals, a_leaf_without_a_waiting_kernel_takes_no_chunks) {  // F302
             "`chunk`");
 }
 
+TEST(Refusals, an_order_takes_no_more_memory_than_it_may) {  // I504
+  const Source source = gemm(16, 16, 16, "x:4",
+                             "  split M = m0:4 * m1:_\n  place a[m0@x]\n  place b[]\n"
+                             "  place c[m0@x]\n  nest mm {\n    par m0 on x\n    leaf\n  }\n");
+  EXPECT_EQ(refusal(source), "accepted");
+  LowerOptions options;
+  options.most_order_bytes = 0;
+  EXPECT_EQ(refusal(source, options).substr(0, 82),
+            "error[I504]: the order of 18 tasks on 4 ranks takes more than 0 MiB: after 1 of th");
+}
+
 }  // namespace
 }  // namespace harpe::test

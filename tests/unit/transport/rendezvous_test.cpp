@@ -143,7 +143,7 @@ TEST(Rendezvous, refuses_who_speaks_another_version) {
   ASSERT_TRUE(said);
   ASSERT_EQ(said->notes.size(), 1U);
   EXPECT_EQ(said->notes[0], "rank 0 at `" + address +
-                                "` refuses rank 1 from this machine: it speaks version 0, not 2");
+                                "` refuses rank 1 from this machine: it speaks version 0, not 3");
   const Diag same = make_diag(DiagCode::N012);
   EXPECT_EQ(info(same.code).name, "N012");
 }
