@@ -24,9 +24,12 @@ Result<Ok, SocketError> Sealed::send(std::span<const std::byte> bytes, Deadline 
   HP_CHECK(bytes.size() <= kMostBytes, "what ranks exchange here is small");
   const Envelope envelope{.from_host = is_host_ ? 1U : 0U, .number = sent_++, .size = bytes.size()};
   const Proof proof = prove(key_, {bytes_of(envelope), bytes});
-  HP_REQUIRE_OK(socket_.send(bytes_of(envelope.size), deadline));
-  HP_REQUIRE_OK(socket_.send(bytes, deadline));
-  return socket_.send(proof, deadline);
+  // At once: of what is sent in parts a side that ends right behind may take the last back.
+  const auto size = bytes_of(envelope.size);
+  Blob message(size.begin(), size.end());
+  message.insert(message.end(), bytes.begin(), bytes.end());
+  message.insert(message.end(), proof.begin(), proof.end());
+  return socket_.send(message, deadline);
 }
 
 Result<Blob, SocketError> Sealed::receive(Deadline deadline) {
