@@ -114,7 +114,7 @@ Result<Ok, CudaError> Launches::enqueue(const Run& run, CUstream stream) const {
     return ordered_by("NCCL", "ncclGroupEnd", call->order(stream));
   }
   if (const auto* step = std::get_if<library::Step>(&run)) {
-    return ordered_by("a library", "of a leaf", (*step)(stream));
+    return ordered_by("cuBLASLt or cuDNN", "leaf", (*step)(stream));
   }
   const auto& copy = std::get<CopyLaunch>(run);
   if (copy.rows > 1) {

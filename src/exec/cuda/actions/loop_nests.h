@@ -114,6 +114,9 @@ template <std::size_t kOperands, class Body>
                    {{"kernel", choice.kernel}, {"nest", choice.nest}, {"reason", reason}});
 }
 
+// None for types that are not of 16 bits.
+[[nodiscard]] std::optional<device::Element> half_of(DType dtype);
+
 // None for types that nothing is computed in.
 [[nodiscard]] std::optional<device::Number> number_of(DType dtype);
 

@@ -13,12 +13,6 @@ constexpr std::int64_t kRowsOfBlock = device::kRowThreads / 32;
 // More products than this by the kernels for tensor cores are better one plain launch.
 constexpr std::int64_t kMostProducts = 64;
 
-std::optional<device::Element> half_of(DType dtype) {
-  if (dtype == DType::BF16) return device::Element::BF16;
-  if (dtype == DType::F16) return device::Element::F16;
-  return std::nullopt;
-}
-
 // A single row or column has no stride that means anything: one that any kernel takes.
 std::int64_t stride_of(std::int64_t stride, std::int64_t count, std::int64_t length) {
   return count == 1 ? divide_up(length, 8) * 8 : stride;
@@ -113,6 +107,12 @@ PlainLaunch copy_of_number(std::int32_t* to, const std::int32_t* from) {
 bool is_state(DType dtype) { return dtype == DType::F32 || dtype == DType::F64; }
 
 }  // namespace
+
+std::optional<device::Element> half_of(DType dtype) {
+  if (dtype == DType::BF16) return device::Element::BF16;
+  if (dtype == DType::F16) return device::Element::F16;
+  return std::nullopt;
+}
 
 std::optional<device::Number> number_of(DType dtype) {
   switch (dtype) {

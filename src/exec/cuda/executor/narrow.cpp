@@ -3,15 +3,13 @@
 #include <algorithm>
 #include <optional>
 
-#include "exec/describe.h"
+#include "exec/cuda/actions/loop_nests.h"
 #include "support/check.h"
 
 namespace harpe::cuda {
 namespace {
 
 constexpr std::int64_t kShrink = 2;  // f32 to 16 bits
-
-bool is_half(DType dtype) { return dtype == DType::BF16 || dtype == DType::F16; }
 
 bool refers_to(const std::vector<Ref>& refs, AllocId alloc) {
   return std::ranges::any_of(refs, [&](const Ref& ref) { return ref.alloc == alloc; });
@@ -34,7 +32,7 @@ bool rounds(const Plan& plan, const Task& task, AllocId states, DType dtype) {
 bool is_rounded(const Plan& plan, AllocId id) {
   const Alloc& alloc = plan.allocs[id.index()];
   const DType dtype = find_buffer(plan.program, alloc.buffer)->dtype;
-  if (alloc.level != Level::Acc || alloc.dtype != DType::F32 || !is_half(dtype)) return false;
+  if (alloc.level != Level::Acc || alloc.dtype != DType::F32 || !half_of(dtype)) return false;
   bool crosses = false;
   for (const Task& task : plan.tasks) {
     if (refers_to(task.writes, id) && task.kind != TaskKind::Compute) return false;
@@ -51,10 +49,6 @@ bool can_run(const LaunchSpec& launch, int multiprocessors) {
     return check(*heads, multiprocessors).ok();
   }
   return check(std::get<GemmSpec>(launch), multiprocessors).ok();
-}
-
-device::Element element_of(DType dtype) {
-  return dtype == DType::BF16 ? device::Element::BF16 : device::Element::F16;
 }
 
 }  // namespace
@@ -98,7 +92,7 @@ bool NarrowStates::leave(const State& state, LaunchSpec& launch) {
   };
   if (auto* const heads = std::get_if<AttentionSpec>(&launch)) {
     const bool fits = heads->to_state && !heads->carried && heads->panels.size() == 1 &&
-                      heads->element == element_of(state.dtype);
+                      heads->element == half_of(state.dtype);
     const auto there = place(heads->panels.front().output.address);
     if (!fits || !there) return false;
     heads->panels.front().output.address = *there;
@@ -107,7 +101,7 @@ bool NarrowStates::leave(const State& state, LaunchSpec& launch) {
   }
   auto* const product = std::get_if<GemmSpec>(&launch);
   if (product == nullptr || product->add || product->out != device::Element::F32 ||
-      product->in != element_of(state.dtype) || product->panels.size() != 1) {
+      product->in != half_of(state.dtype) || product->panels.size() != 1) {
     return false;
   }
   const auto there = place(product->panels.front().c);

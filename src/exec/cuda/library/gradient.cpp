@@ -25,9 +25,7 @@ Checked<Ok> add_gradient(const Member& member, Work& work, const AttentionShape&
          work.reserve(member, std::max<std::int64_t>(kernel->workspace_bytes(), 512)));
   work.add_arithmetic({[kernel, at, space](CUstream stream) -> Checked<Ok> {
     if (kernel->launch(at, space, stream)) return Ok{};
-    return make_diag(
-        DiagCode::G080,
-        {{"call", "execute"}, {"library", "cuDNN"}, {"reason", "it refused its own graph"}});
+    return refused("execute", "cuDNN");
   }});
   return Ok{};
 }

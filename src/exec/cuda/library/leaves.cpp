@@ -26,12 +26,6 @@ Diag missing(const LeafPlace& place, const char* library, const std::string& rea
                    {{"kernel", place.kernel}, {"library", library}, {"reason", reason}});
 }
 
-Diag refused(const char* call, const char* library) {
-  return make_diag(
-      DiagCode::G080,
-      {{"call", call}, {"library", library}, {"reason", "it refused what it had agreed to"}});
-}
-
 ProductShape shape_of(const GemmSpec& spec, const GemmPanelSpec& panel) {
   return {.m = panel.rows,
           .n = spec.n,

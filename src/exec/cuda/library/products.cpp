@@ -113,9 +113,7 @@ Checked<std::vector<Step>> product_ways(const Result<CublasLt, Missing>& library
   for (int i = 0; i < product->algorithms(); ++i) {
     ways.emplace_back([product, at, i](CUstream stream) -> Checked<Ok> {
       if (product->launch(i, at.a, at.b, at.c, stream)) return Ok{};
-      return make_diag(DiagCode::G080, {{"call", "cublasLtMatmul"},
-                                        {"library", "cuBLASLt"},
-                                        {"reason", "it refused an algorithm of its own"}});
+      return refused("cublasLtMatmul", "cuBLASLt");
     });
   }
   return ways;
