@@ -121,7 +121,7 @@ class ProductBuilder {
                                         {"nest", site_.nest.name},
                                         {"axis", site_.names[*cell.slot_axis]}});
     }
-    products.used = {.rows = left.used, .before = cell.rows_before};
+    products.used = {.rows = left.used, .before = cell.rows_before, .taken = cell.rows_taken};
     products.result = view(kC).used;
     return Ok{};
   }

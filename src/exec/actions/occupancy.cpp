@@ -17,6 +17,21 @@ std::int64_t count_numbers(const Plan& plan, const Blocks& blocks, const Alloc& 
   return size_of(*find_axis(plan.program, ragged->of)) * blocks.axes()[slots].blocks;
 }
 
+// Of the slots of an axis those that a route takes, where it takes all experts alike.
+double share_taken(const Program& program, const std::string& owner, const std::string& slots) {
+  const auto size = [&](const std::string& axis) {
+    return static_cast<double>(size_of(*find_axis(program, axis)));
+  };
+  for (const Decl& decl : program.decls) {
+    const auto* const route = std::get_if<Route>(&decl);
+    if (route == nullptr || route->slots != std::vector{owner, slots}) continue;
+    double choices = 1;
+    for (const std::string& axis : route->choices) choices *= size(axis);
+    return std::min(1.0, choices / (size(owner) * size(slots)));
+  }
+  return 1;
+}
+
 }  // namespace
 
 Occupancy::Occupancy(const Plan& plan, const Blocks& blocks, std::span<std::byte* const> memory)
@@ -80,8 +95,10 @@ std::optional<RaggedAxis> ragged_axis_of_space(const Plan& plan, const Blocks& b
     if (owner.empty()) continue;
     const auto at = std::ranges::find(keys, blocks.find_axis(owner));
     if (at == keys.end()) continue;
-    return RaggedAxis{
-        .slot = i, .owner = static_cast<std::size_t>(at - keys.begin()), .slots = &table};
+    return RaggedAxis{.slot = i,
+                      .owner = static_cast<std::size_t>(at - keys.begin()),
+                      .slots = &table,
+                      .taken = share_taken(plan.program, owner, table.name)};
   }
   return std::nullopt;
 }

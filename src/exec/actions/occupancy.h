@@ -42,6 +42,7 @@ struct RaggedAxis {
   std::size_t slot;  // axes of the space
   std::size_t owner;
   const AxisTable* slots;
+  double taken = 1;  // of its rows, where choices are spread evenly
 
   // Positions to cut at, so that a cell lies in one block of one owner.
   void add_cuts(std::vector<std::vector<std::int64_t>>& cuts,
@@ -68,6 +69,7 @@ inline void write_used(std::int32_t* rows, std::int64_t count) {
 struct Used {
   const std::int32_t* rows = nullptr;  // of the block; null: all rows are used
   std::int64_t before = 0;             // rows of the block before the action's first
+  double taken = 1;                    // of the rows, where choices are spread evenly
   [[nodiscard]] std::int64_t count() const { return read_used(rows); }
   [[nodiscard]] std::int64_t of(std::int64_t capacity) const {
     return rows == nullptr ? capacity : std::clamp(count() - before, std::int64_t{0}, capacity);

@@ -226,6 +226,7 @@ std::vector<Cell> cut(const std::vector<Interval>& box, std::span<const Particip
     if (ragged) {
       cell.slot_axis = ragged->slot;
       cell.rows_before = ragged->rows_before(span);
+      cell.rows_taken = ragged->taken;
       for (View& view : cell.views) {
         if (view.used != nullptr) view.used += ragged->number_of(span);
       }

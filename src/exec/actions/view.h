@@ -81,6 +81,7 @@ struct Cell {
   // Of a space with a ragged axis: that axis, and the rows of its block before the cell.
   std::optional<std::size_t> slot_axis = std::nullopt;
   std::int64_t rows_before = 0;
+  double rows_taken = 1;  // of its own, where choices are spread evenly
 };
 
 // Cuts a box of the space into the grid of cells that the participants' patches induce, last axis

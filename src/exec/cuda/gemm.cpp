@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -29,6 +30,20 @@ std::int64_t cluster_tiles(const GemmSpec& spec, const GemmConfig& config) {
   std::int64_t tiles = 0;
   for (const GemmPanelSpec& panel : spec.panels) tiles += (panel.rows + rows - 1) / rows * columns;
   return tiles;
+}
+
+// Those that groups are likely to have.
+std::int64_t group_tiles(const GemmSpec& spec, const GemmConfig& config) {
+  std::map<std::int64_t, std::int64_t> chunks;  // by B
+  for (const GemmPanelSpec& panel : spec.panels) {
+    const std::int64_t likely = panel.likely_rows > 0 ? panel.likely_rows : panel.rows;
+    chunks[panel.b_first] += (likely + config.chunk_rows() - 1) / config.chunk_rows();
+  }
+  std::int64_t tiles = 0;
+  for (const auto& [first, count] : chunks) {
+    tiles += (count + GemmConfig::kChunks - 1) / GemmConfig::kChunks;
+  }
+  return tiles * ((spec.n + config.tile_n - 1) / config.tile_n);
 }
 
 std::int64_t k_blocks(const GemmPanelSpec& panel) {
@@ -96,7 +111,8 @@ struct Estimate {
 Estimate estimate(const GemmSpec& spec, const GemmConfig& config, int blocks) {
   const std::int64_t clusters = (blocks - spec.copy_blocks) / config.cluster;
   HP_CHECK(clusters > 0, "check() was not asked");
-  const std::int64_t tiles = cluster_tiles(spec, config);
+  const std::int64_t tiles =
+      config.groups ? group_tiles(spec, config) : cluster_tiles(spec, config);
   const std::int64_t least = least_blocks(spec);
   const std::int64_t active = std::min(clusters, tiles) * config.cluster;
   const double tile =
@@ -149,18 +165,33 @@ GemmConfig config_for(const GemmSpec& spec, GemmConfig tile) {
 // Addends lie as B does where that has rows along N. Sums of f16 may be beyond its range.
 bool serves(const GemmSpec& spec, const GemmConfig& config) {
   const bool adds = spec.layout == device::GemmLayout::NMajor && spec.in == device::Element::BF16;
-  return ships(config) && (spec.copy_blocks == 0 || config.copies) && (adds || !has_addends(spec));
+  return ships(config) && config.groups == has_groups(spec) &&
+         (spec.copy_blocks == 0 || config.copies) && (adds || !has_addends(spec));
+}
+
+// The copy engine reads behind the last row of a group's B where K is no multiple of a stage: what
+// is multiplied by the zeros behind A may be no number. Rows are B's along K.
+bool is_whole(const GemmSpec& spec) {
+  return spec.b_rows == 0 || spec.layout == device::GemmLayout::KMajor || spec.k % kTileK == 0;
+}
+
+bool is_plain(const GemmPanelSpec& panel) {
+  return panel.pieces.size() == 1 && panel.pieces.front().ready.flag == nullptr &&
+         panel.addends.empty() && !is_awaited(panel);
 }
 
 Checked<Ok> check_kernel(const GemmSpec& spec) {
+  const bool can =
+      !has_groups(spec) || (is_whole(spec) && std::ranges::all_of(spec.panels, is_plain));
   for (const GemmConfig& tile : gemm_tiles()) {
-    if (serves(spec, config_for(spec, tile))) return Ok{};
+    if (can && serves(spec, config_for(spec, tile))) return Ok{};
   }
   std::string what = std::string(word_of(spec.in)) + " to " + word_of(spec.out);
   if (spec.add) what += ", added";
   if (!stores_in_bulk(spec)) what += ", rows of C that are no multiples of 16 bytes";
   if (has_addends(spec)) what += ", addends";
   if (spec.copy_blocks > 0) what += ", blocks that copy";
+  if (has_groups(spec)) what += ", groups";
   return make_diag(DiagCode::G060, {{"family", "gemm"}, {"what", what}});
 }
 
@@ -170,7 +201,9 @@ Checked<Ok> check_counts(const GemmSpec& spec, int blocks) {
   constexpr std::int64_t kMost = std::numeric_limits<std::int32_t>::max() / 2;
   HP_REQUIRE_OK(check_count("columns of C", spec.n, 1, kMost));
   HP_REQUIRE_OK(check_count("columns of A", spec.k, 1, kMost));
-  HP_REQUIRE_OK(check_count("panels", static_cast<std::int64_t>(spec.panels.size()), 1, kMost));
+  const std::int64_t most_panels = has_groups(spec) ? GemmConfig::kMostPanels : kMost;
+  HP_REQUIRE_OK(
+      check_count("panels", static_cast<std::int64_t>(spec.panels.size()), 1, most_panels));
   for (const GemmPanelSpec& panel : spec.panels) {
     HP_REQUIRE_OK(check_count("rows of a panel", panel.rows, 1, kMost));
   }
@@ -211,6 +244,12 @@ GemmChoice cut_gemm(const GemmSpec& spec, const GemmConfig& config, int blocks) 
 bool has_addends(const GemmSpec& spec) {
   return std::ranges::any_of(spec.panels,
                              [](const GemmPanelSpec& panel) { return !panel.addends.empty(); });
+}
+
+bool has_groups(const GemmSpec& spec) {
+  return spec.b_rows != 0 || std::ranges::any_of(spec.panels, [](const GemmPanelSpec& panel) {
+           return panel.used.rows != nullptr;
+         });
 }
 
 bool is_awaited(const GemmPanelSpec& panel) { return panel.done != 0 || panel.departure >= 0; }

@@ -39,10 +39,18 @@ struct GemmPanelSpec {
   DeviceAddress done = 0;  // u32 counter; 0: none
   std::vector<GemmAddendSpec> addends = {};
   int departure = -1;  // one of GemmSpec::departures; then `done` is 0
+  // Of a group: at which row of the array B it has its own, and how many of its rows are used. What
+  // is written to the others is nobody's.
+  std::int64_t b_first = 0;
+  device::UsedRows used = {};
+  std::int64_t likely_rows = 0;  // that are used, for the choice of a tile; 0: all
 };
 
 // C[m, n] = A[m, k] B[k, n]; with `add`, C += (f32). Addresses of A and B are multiples of 16 bytes
 // and so are their strides; C may have any (then it is written element by element).
+// Panels in a row may be groups, each with a B of its own in one array of `b_rows` rows (of B, or
+// with KMajor of its transpose), and have rows known as the kernel runs. Groups wait for nothing,
+// add to nothing, and raise nothing; their C is written by the copy engine.
 struct GemmSpec {
   std::int64_t n = 0;
   std::int64_t k = 0;
@@ -52,7 +60,8 @@ struct GemmSpec {
   device::GemmLayout layout = device::GemmLayout::NMajor;
   DeviceAddress b = 0;
   std::int64_t b_stride = 0;
-  std::vector<GemmPanelSpec> panels;                 // in the order of use
+  std::int64_t b_rows = 0;            // of groups that have B's of their own; 0: B is all there is
+  std::vector<GemmPanelSpec> panels;  // in the order of use
   std::vector<device::RaiseTarget> departures = {};  // raised once all their panels are stored
   device::WaitContext wait{};
   std::vector<device::CopyJob> copies;
@@ -77,6 +86,7 @@ struct GemmChoice {
 };
 
 [[nodiscard]] bool has_addends(const GemmSpec& spec);
+[[nodiscard]] bool has_groups(const GemmSpec& spec);
 // Whether somebody waits for the panel to be stored.
 [[nodiscard]] bool is_awaited(const GemmPanelSpec& panel);
 

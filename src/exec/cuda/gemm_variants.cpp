@@ -36,6 +36,9 @@ constexpr std::array kTiles = {
     GemmConfig{.tile_m = 128, .tile_n = 128, .stages = 6, .cluster = 2, .cuts = true},
     GemmConfig{.tile_m = 128, .tile_n = 192, .stages = 4, .cluster = 1, .cuts = true},
     GemmConfig{.tile_m = 128, .tile_n = 64, .stages = 8, .cluster = 1, .cuts = true},
+    GemmConfig{.tile_m = 128, .tile_n = 256, .stages = 4, .cluster = 1, .groups = true},
+    GemmConfig{
+        .tile_m = 64, .tile_n = 256, .stages = 4, .cluster = 1, .ping_pong = true, .groups = true},
 };
 
 const char* suffix_of(GemmStore store) {
@@ -75,7 +78,8 @@ std::string name_of(const GemmConfig& config) {
   const char* layout = config.layout == GemmLayout::NMajor ? "kn" : "nk";
   return std::string("gemm_") + word_of(config.in) + "_" + word_of(config.out) + "_" + layout +
          "_" + tile_text(config) + "_c" + std::to_string(config.cluster) +
-         (config.ping_pong ? "_pingpong" : "") + suffix_of(config.store);
+         (config.ping_pong ? "_pingpong" : "") + (config.groups ? "_groups" : "") +
+         suffix_of(config.store);
 }
 
 const char* text(bool value) { return value ? "true" : "false"; }
@@ -90,7 +94,7 @@ std::string config_text(const GemmConfig& config) {
          ", .layout = GemmLayout::" + layout + ", .in = Element::" + enumerator_of(config.in) +
          ", .out = Element::" + enumerator_of(config.out) +
          ", .store = GemmStore::" + store_name_of(config.store) + ", .cuts = " + text(config.cuts) +
-         ", .copies = " + text(config.copies) + "}";
+         ", .copies = " + text(config.copies) + ", .groups = " + text(config.groups) + "}";
 }
 
 bool same_tile(const GemmConfig& one, const GemmConfig& other) {
@@ -105,6 +109,7 @@ std::span<const GemmConfig> gemm_tiles() { return kTiles; }
 bool ships(const GemmConfig& config) {
   if (!device::legal(config)) return false;
   if (config.out != Element::F32 && config.out != config.in) return false;
+  if (config.groups) return config.store == GemmStore::Bulk;
   switch (config.store) {
     case GemmStore::Bulk:
       return true;

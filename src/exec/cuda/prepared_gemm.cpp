@@ -27,19 +27,21 @@ struct Tables {
 Checked<device::TensorMap> map_a(const DriverApi& driver, const GemmSpec& spec,
                                  const GemmPieceSpec& piece, std::int64_t rows,
                                  const GemmConfig& config) {
-  return encode_map(driver, {.address = piece.a,
-                             .element = spec.in,
-                             .sizes = {piece.k_count, rows},
-                             .strides = {1, piece.stride},
-                             .box = {GemmConfig::kTileK, config.tile_m}});
+  return encode_map(
+      driver, {.address = piece.a,
+               .element = spec.in,
+               .sizes = {piece.k_count, rows},
+               .strides = {1, piece.stride},
+               .box = {GemmConfig::kTileK, config.groups ? config.chunk_rows() : config.tile_m}});
 }
 
 Checked<device::TensorMap> map_b(const DriverApi& driver, const GemmSpec& spec,
                                  const GemmConfig& config) {
   const bool rows_of_k = spec.layout == GemmLayout::KMajor;
+  const std::int64_t rows = rows_of_k ? spec.n : spec.k;
   return encode_map(driver, {.address = spec.b,
                              .element = spec.in,
-                             .sizes = {rows_of_k ? spec.k : spec.n, rows_of_k ? spec.n : spec.k},
+                             .sizes = {rows_of_k ? spec.k : spec.n, std::max(rows, spec.b_rows)},
                              .strides = {1, spec.b_stride},
                              .box = {GemmConfig::kTileK, rows_of_k ? config.tile_n / config.cluster
                                                                    : GemmConfig::kTileK}});
@@ -62,12 +64,15 @@ Checked<Ok> add_panel(const DriverApi& driver, const GemmSpec& spec, const GemmP
   panel.done = reinterpret_cast<std::uint32_t*>(from.done);
   panel.rows = static_cast<std::int32_t>(from.rows);
   panel.first_piece = static_cast<std::int32_t>(tables.pieces.size());
+  panel.b_first = static_cast<std::int32_t>(from.b_first);
+  panel.used = from.used;
   if (device::in_bulk(config.store)) {
     HP_TRY(panel.c, encode_map(driver, {.address = from.c,
                                         .element = spec.out,
                                         .sizes = {spec.n, from.rows},
                                         .strides = {1, from.c_stride},
-                                        .box = {config.store_columns(), 64}}));
+                                        .box = {config.store_columns(),
+                                                config.groups ? config.chunk_rows() : 64}}));
   }
   for (const GemmPieceSpec& piece : from.pieces) {
     GemmPiece to{};

@@ -28,6 +28,7 @@ class Arena {
     return std::uniform_int_distribution<std::int64_t>(least, most)(random_);
   }
   [[nodiscard]] std::vector<std::byte>& bytes() { return bytes_; }
+  [[nodiscard]] const std::vector<std::byte>& bytes() const { return bytes_; }
 
   // What `found` has that `expected` has not, in words; empty where all is well.
   [[nodiscard]] std::string compare(const std::vector<std::byte>& expected,

@@ -3,6 +3,7 @@
 #include <cstdlib>
 
 #include "exec/cpu/run_action.h"
+#include "exec/cuda/actions/batch.h"
 #include "exec/cuda/device_memory.h"
 
 namespace harpe::testing_support {
@@ -27,48 +28,65 @@ void OnGpu::SetUp() {
   library_ = std::make_unique<cuda::KernelLibrary>(*device, *compiler, std::nullopt);
 }
 
-std::vector<std::byte> OnGpu::run_on_host(const Arena&, const MakeAction& make,
-                                          std::vector<std::byte> bytes) const {
+std::vector<std::byte> OnGpu::run_on_host(const Arena& arena,
+                                          std::span<const MakeAction> all) const {
+  std::vector<std::byte> bytes = arena.bytes();
   const std::size_t size = (bytes.size() + kAlignment - 1) / kAlignment * kAlignment;
   const std::unique_ptr<std::byte, Free> memory(
       static_cast<std::byte*>(std::aligned_alloc(kAlignment, size)));
   std::ranges::copy(bytes, memory.get());
   actions::TaskWork work;
-  work.actions.push_back(make(memory.get()));
+  for (const MakeAction& make : all) work.actions.push_back(make(memory.get()));
   cpu::run(work);
   std::copy_n(memory.get(), bytes.size(), bytes.begin());
   return bytes;
 }
 
-std::vector<cuda::LaunchSpec> OnGpu::check(Arena& arena, const MakeAction& make,
-                                           bool by_copy_engine) {
+OnGpu::Outcome OnGpu::run_on_gpu(const Arena& arena, std::span<const MakeAction> all,
+                                 bool by_copy_engine) {
   const cuda::Device& device = library_->device();
   const auto memory = cuda::DeviceMemory::copy_of(device, arena.bytes());
   const auto stream = cuda::Stream::create(device);
   EXPECT_TRUE(memory.ok() && stream.ok());
   if (!memory.ok() || !stream.ok()) return {};
-  cuda::ActionContext context{.library = *library_,
-                              .choice = {.nest = "nest",
-                                         .buffer = "buffer",
-                                         .by_copy_engine = by_copy_engine,
-                                         .multiprocessors = device.facts().multiprocessors}};
-  const actions::Action action = make(reinterpret_cast<std::byte*>(memory->address()));
-  const auto specs = cuda::plan_launches(context.choice, action);
+  const int multiprocessors = device.facts().multiprocessors;
+  const cuda::LaunchChoice choice{.nest = "nest",
+                                  .buffer = "buffer",
+                                  .by_copy_engine = by_copy_engine,
+                                  .multiprocessors = multiprocessors};
+  Outcome outcome;
+  for (const MakeAction& make : all) {
+    const actions::Action action = make(reinterpret_cast<std::byte*>(memory->address()));
+    const auto specs = cuda::plan_launches(choice, action);
+    EXPECT_TRUE(specs.ok()) << render(specs.error());
+    if (!specs.ok()) return {};
+    outcome.launches.insert(outcome.launches.end(), specs->begin(), specs->end());
+  }
+  outcome.launches = cuda::batched(std::move(outcome.launches), multiprocessors);
   cuda::Launches launches;
-  const auto added = cuda::add_launches(context, action, launches);
-  EXPECT_TRUE(added.ok()) << render(added.error());
-  if (!added.ok()) return {};
-  EXPECT_EQ(launches.size(), specs->size());
+  for (const cuda::LaunchSpec& spec : outcome.launches) {
+    const auto added =
+        launches.add({.kernels = *library_, .multiprocessors = multiprocessors}, spec);
+    EXPECT_TRUE(added.ok()) << render(added.error());
+  }
   EXPECT_TRUE(launches.enqueue(stream->handle()).ok());
-  std::vector<std::byte> found(arena.bytes().size());
-  EXPECT_TRUE(cuda::driver_call(device.driver(), "cuMemcpyDtoHAsync",
-                                device.driver().cuMemcpyDtoHAsync(found.data(), memory->address(),
-                                                                  found.size(), stream->handle()))
-                  .ok());
+  outcome.bytes.resize(arena.bytes().size());
+  EXPECT_TRUE(
+      cuda::driver_call(device.driver(), "cuMemcpyDtoHAsync",
+                        device.driver().cuMemcpyDtoHAsync(outcome.bytes.data(), memory->address(),
+                                                          outcome.bytes.size(), stream->handle()))
+          .ok());
   const auto done = stream->synchronize();
   EXPECT_TRUE(done.ok()) << render(to_diag(done.error()));
-  EXPECT_EQ(arena.compare(run_on_host(arena, make, arena.bytes()), found), "");
-  return *specs;
+  return outcome;
+}
+
+std::vector<cuda::LaunchSpec> OnGpu::check(Arena& arena, const MakeAction& make,
+                                           bool by_copy_engine) {
+  const std::span<const MakeAction> one(&make, 1);
+  Outcome outcome = run_on_gpu(arena, one, by_copy_engine);
+  EXPECT_EQ(arena.compare(run_on_host(arena, one), outcome.bytes), "");
+  return std::move(outcome.launches);
 }
 
 }  // namespace harpe::testing_support

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <memory>
+#include <span>
 
 #include "exec/cuda/actions/launches.h"
 #include "tests/gpu/actions/arena.h"
@@ -19,11 +20,18 @@ class OnGpu : public testing::Test {
   std::vector<cuda::LaunchSpec> check(Arena& arena, const MakeAction& make,
                                       bool by_copy_engine = false);
 
-  std::unique_ptr<cuda::KernelLibrary> library_;
+  // What all of them make of the arena's bytes, and the launches that they became, batched as those
+  // of a task are.
+  struct Outcome {
+    std::vector<std::byte> bytes;
+    std::vector<cuda::LaunchSpec> launches;
+  };
+  [[nodiscard]] Outcome run_on_gpu(const Arena& arena, std::span<const MakeAction> all,
+                                   bool by_copy_engine = false);
+  [[nodiscard]] std::vector<std::byte> run_on_host(const Arena& arena,
+                                                   std::span<const MakeAction> all) const;
 
- private:
-  [[nodiscard]] std::vector<std::byte> run_on_host(const Arena& arena, const MakeAction& make,
-                                                   std::vector<std::byte> bytes) const;
+  std::unique_ptr<cuda::KernelLibrary> library_;
 };
 
 }  // namespace harpe::testing_support

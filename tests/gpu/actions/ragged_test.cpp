@@ -144,5 +144,81 @@ TEST_F(RaggedRows, are_multiplied) {
   }
 }
 
+// Rows of several slabs of each of several experts, whose weights lie one behind the other.
+struct Experts {
+  std::int64_t experts, slabs, capacity, n, k;
+  std::int64_t a, b, c;  // of the first slab
+  bool turned;           // B's rows are along K
+  std::vector<Block> blocks;
+
+  [[nodiscard]] actions::Action multiply(std::byte* base, std::size_t slab) const {
+    const auto at = static_cast<std::int64_t>(slab);
+    actions::Multiply multiply;
+    multiply.first = {.m = capacity,
+                      .n = n,
+                      .k = k,
+                      .a = {.data = base + a + at * capacity * k * 2,
+                            .dtype = DType::BF16,
+                            .row_stride = k,
+                            .column_stride = 1},
+                      .b = {.data = base + b + at / slabs * k * n * 2,
+                            .dtype = DType::BF16,
+                            .row_stride = turned ? 1 : n,
+                            .column_stride = turned ? k : 1},
+                      .c = base + c + at * capacity * n * 4,
+                      .c_row_stride = n};
+    multiply.used = {.rows = Block::number(base, blocks[slab].used), .before = 0, .taken = 0.3};
+    multiply.result = Block::number(base, blocks[slab].result);
+    return actions::Action{std::move(multiply)};
+  }
+};
+
+Experts draw_experts(Arena& arena, unsigned seed) {
+  Experts all{.experts = arena.draw(1, 6),
+              .slabs = arena.draw(1, 5),
+              .capacity = seed % 3 == 0 ? arena.draw(200, 700) : arena.draw(1, 90),
+              .n = 8 * arena.draw(1, 80),
+              .k = 64 * arena.draw(1, 5),
+              .turned = seed % 2 == 1};
+  const std::int64_t count = all.experts * all.slabs;
+  const double bound = 2 * static_cast<double>(all.k + 1) * unit_roundoff(DType::F32);
+  all.a = arena.add(DType::BF16, count * all.capacity * all.k);
+  all.b = arena.add(DType::BF16, all.experts * all.k * all.n);
+  all.c = arena.add(DType::F32, count * all.capacity * all.n, bound * static_cast<double>(all.k));
+  for (std::int64_t slab = 0; slab < count; ++slab) {
+    all.blocks.push_back({.before = 0,
+                          .capacity = all.capacity,
+                          .features = all.k,
+                          .used = arena.add(DType::I32, 1),
+                          .result = arena.add(DType::I32, 1)});
+    const std::int64_t used = seed % 5 == 0 ? all.capacity : arena.draw(0, all.capacity);
+    *Block::number(arena.bytes().data(), all.blocks.back().used) = static_cast<std::int32_t>(used);
+  }
+  return all;
+}
+
+// All in one launch. What it leaves in rows that nobody uses is nobody's.
+TEST_F(RaggedRows, are_multiplied_by_experts) {
+  for (unsigned seed = 0; seed < 40; ++seed) {
+    Arena arena(seed);
+    const Experts all = draw_experts(arena, seed);
+    std::vector<MakeAction> makes;
+    for (std::size_t slab = 0; slab < all.blocks.size(); ++slab) {
+      makes.emplace_back([&all, slab](std::byte* base) { return all.multiply(base, slab); });
+    }
+    Outcome outcome = run_on_gpu(arena, makes);
+    ASSERT_EQ(outcome.launches.size(), 1U) << "seed " << seed;
+    for (std::size_t slab = 0; slab < all.blocks.size(); ++slab) {
+      const std::int64_t used = *Block::number(arena.bytes().data(), all.blocks[slab].used);
+      const std::int64_t row = all.n * 4;
+      const std::int64_t first = all.c + static_cast<std::int64_t>(slab) * all.capacity * row;
+      std::copy(arena.bytes().begin() + first + used * row,
+                arena.bytes().begin() + first + all.capacity * row,
+                outcome.bytes.begin() + first + used * row);
+    }
+    ASSERT_EQ(arena.compare(run_on_host(arena, makes), outcome.bytes), "") << "seed " << seed;
+  }
+}
+
 }  // namespace
 }  // namespace harpe::testing_support

@@ -297,10 +297,20 @@ TEST(PlanLaunches, multiplies_ragged_rows_to_their_capacity_or_their_number) {
   actions::Multiply ragged = product(DType::BF16, 64, 64, 64);
   ragged.used.rows = &used;
   ragged.result = &result;
+  ragged.used.taken = 0.25;
   const auto fast = plan_of(ragged);
-  ASSERT_EQ(fast.size(), 2U);
-  EXPECT_EQ(std::get<GemmSpec>(fast[0]).panels[0].rows, 64);
-  const auto& number = std::get<device::MoveArgs>(std::get<PlainLaunch>(fast[1]).args);
+  ASSERT_EQ(fast.size(), 1U);
+  const GemmPanelSpec& group = std::get<GemmSpec>(fast[0]).panels[0];
+  EXPECT_EQ(group.rows, 64);
+  EXPECT_EQ(group.likely_rows, 16);
+  EXPECT_EQ(group.used.rows, &used);
+  EXPECT_EQ(group.used.result, &result);
+  // The kernel that asks how many rows there are stores no rows like these.
+  ragged.first.n = 63;
+  const auto all = plan_of(ragged);
+  ASSERT_EQ(all.size(), 2U);
+  EXPECT_EQ(std::get<GemmSpec>(all[0]).panels[0].used.rows, nullptr);
+  const auto& number = std::get<device::MoveArgs>(std::get<PlainLaunch>(all[1]).args);
   EXPECT_EQ(number.to, &result);
   EXPECT_EQ(number.from, &used);
   ragged.first.a.dtype = ragged.first.b.dtype = DType::F32;

@@ -211,6 +211,30 @@ TEST(Relocate, writes_the_last_of_carried_attention_home_and_reads_the_state_whe
   EXPECT_EQ(moved.panels[0].carried_lse, kLse);
 }
 
+TEST(Relocate, says_at_home_how_many_rows_are_used) {
+  std::int32_t input = 0;
+  std::int32_t state = 0;
+  std::int32_t home = 0;
+  GemmSpec ragged = product(0x1000, 32, kState);
+  ragged.panels.front().used = {.rows = &input, .result = &state, .before = 0, .capacity = 32};
+  Assign move = move_rows(kHome, DType::BF16, 96, kState, DType::F32, 1, 64);
+  move.slots = {.used = {.rows = &state}, .capacity = 32, .strides = {96, 64}, .result = &home};
+  std::vector<LaunchSpec> launches = {ragged};
+  const actions::Action moves[] = {move};
+  ASSERT_TRUE(relocate(launches, moves));
+  const GemmPanelSpec& panel = std::get<GemmSpec>(launches.front()).panels.front();
+  EXPECT_EQ(panel.c, kHome);
+  EXPECT_EQ(panel.c_stride, 96);
+  EXPECT_EQ(panel.used.result, &home);
+  // Of other rows than those that the product says are there.
+  move.slots.used.rows = &input;
+  launches = {ragged};
+  const actions::Action others[] = {move};
+  EXPECT_FALSE(relocate(launches, others));
+  launches = {product(0x1000, 32, kState)};
+  EXPECT_FALSE(relocate(launches, moves));
+}
+
 TEST(Relocate, keeps_sums_that_are_added_to) {
   GemmSpec adding = product(0x1000, 48, kState);
   adding.add = true;

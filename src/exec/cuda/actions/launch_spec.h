@@ -27,7 +27,9 @@ struct PlainLaunch {
   bool wide = false;
   std::int64_t blocks = 1;
   PlainArgs args;
-  std::vector<std::byte> table = {};  // what RouteArgs points at, to be put into GPU memory
+  // What RouteArgs, MoveArgs and MapArgs point at, to be put into GPU memory.
+  std::vector<std::byte> table = {};
+  std::int64_t places = 1;  // rows of blocks of the grid: one for each of the table's
 };
 
 // A copy by the copy engine: rows of `bytes`, so far apart.

@@ -21,6 +21,17 @@ CUresult enqueue_copy(const DriverApi& driver, const CopyLaunch& copy, CUstream 
   return driver.cuMemcpy2DAsync(&rows, stream);
 }
 
+// The arguments' table.
+void point_at(PlainArgs& args, DeviceAddress table) {
+  if (auto* const route = std::get_if<device::RouteArgs>(&args)) {
+    route->table = reinterpret_cast<const void*>(table);
+  } else if (auto* const move = std::get_if<device::MoveArgs>(&args)) {
+    move->places = reinterpret_cast<const device::StridedPlace*>(table);
+  } else if (auto* const map = std::get_if<device::MapArgs>(&args)) {
+    map->places = reinterpret_cast<const device::StridedPlace*>(table);
+  }
+}
+
 // A refusal of a library's as what the stream came to.
 Result<Ok, CudaError> ordered_by(const char* library, const char* call,
                                  const Checked<Ok>& ordered) {
@@ -57,9 +68,10 @@ Checked<Launches::Run> Launches::prepare(const LaunchTools& tools, const LaunchS
     HP_TRY(const LoadedKernel* kernel, library.load(plain_variant(plain->kernel, plain->wide)));
     PlainRun run{.kernel = kernel, .shape = {}, .args = plain->args, .table = {}};
     run.shape.grid[0] = static_cast<std::uint32_t>(plain->blocks);
-    if (auto* const route = std::get_if<device::RouteArgs>(&run.args)) {
+    run.shape.grid[1] = static_cast<std::uint32_t>(plain->places);
+    if (!plain->table.empty()) {
       HP_TRY(DeviceMemory table, DeviceMemory::copy_of(library.device(), plain->table));
-      route->table = reinterpret_cast<const void*>(table.address());
+      point_at(run.args, table.address());
       run.table = std::make_unique<DeviceMemory>(std::move(table));
     }
     return Run{std::move(run)};

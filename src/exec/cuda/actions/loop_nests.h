@@ -145,10 +145,12 @@ template <class T>
   return std::clamp(blocks, std::int64_t{1}, kMost);
 }
 
+// Blocks of small kernels that a multiprocessor has at once.
+constexpr std::int64_t kSmallBlocks = 8;
+
 // For threads that stride over the grid: enough to fill the multiprocessors.
 [[nodiscard]] inline std::int64_t few_blocks(const LaunchChoice& choice, std::int64_t blocks) {
-  constexpr std::int64_t kBlocksOfOne = 8;
-  return std::clamp(blocks, std::int64_t{1}, kBlocksOfOne * choice.multiprocessors);
+  return std::clamp(blocks, std::int64_t{1}, kSmallBlocks * choice.multiprocessors);
 }
 
 }  // namespace harpe::cuda

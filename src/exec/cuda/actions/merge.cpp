@@ -28,6 +28,7 @@ class ProductMerger {
  private:
   [[nodiscard]] bool add(const GemmSpec& spec, const device::FlagWait& ready) {
     GemmPanelSpec panel = spec.panels.front();
+    if (panel.used.rows != nullptr) return false;
     panel.pieces.front().ready = ready;
     if (merged_.panels.empty()) {
       merged_ = spec;

@@ -56,8 +56,13 @@ std::optional<MovedArray> move_array(const PlaceMap& map, std::int64_t first,
 PlaceMap::PlaceMap(const actions::Assign& move, Way way)
     : source_(way == Way::Along ? &move.from : &move.to),
       target_(way == Way::Along ? &move.to : &move.from),
-      elements_(move.rows.count() * move.rows.length()) {
+      elements_(move.rows.count() * move.rows.length() * move.slots.capacity) {
   const std::size_t to = way == Way::Along ? 0 : 1;
+  if (move.slots.capacity > 1) {
+    loops_.push_back({.length = move.slots.capacity,
+                      .to = move.slots.strides[to],
+                      .from = move.slots.strides[1 - to]});
+  }
   for (std::size_t loop = 0; loop < move.rows.loops().size(); ++loop) {
     loops_.push_back({.length = move.rows.loops()[loop],
                       .to = move.rows.strides(to)[loop],

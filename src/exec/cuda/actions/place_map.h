@@ -10,8 +10,8 @@
 
 namespace harpe::cuda {
 
-// One move as a map of places, in elements from where each side begins. Along it: from what it
-// reads to what it writes; against it: back.
+// One move as a map of places, in elements from where each side begins; of ragged rows, all there
+// may be. Along it: from what it reads to what it writes; against it: back.
 class PlaceMap {
  public:
   enum class Way : std::uint8_t { Along, Against };

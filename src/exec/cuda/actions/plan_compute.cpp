@@ -1,3 +1,4 @@
+#include <cmath>
 #include <optional>
 
 #include "exec/cuda/actions/loop_nests.h"
@@ -18,8 +19,11 @@ std::int64_t stride_of(std::int64_t stride, std::int64_t count, std::int64_t len
   return count == 1 ? divide_up(length, 8) * 8 : stride;
 }
 
-// The product for tensor cores, where its operands lie as they are read there.
-std::optional<GemmSpec> fast_product(const GemmProblem& p, const LaunchChoice& choice) {
+// The product for tensor cores, where its operands lie as they are read there. All rows that there
+// may be are multiplied where its kernel does not ask how many are used: each row of C depends on
+// the same row of A alone, and those that are not used are nobody's to read.
+std::optional<GemmSpec> fast_product(const GemmProblem& p, const device::UsedRows& used,
+                                     std::int64_t likely_rows, const LaunchChoice& choice) {
   const auto element = half_of(p.a.dtype);
   if (!element || p.k <= 0 || (p.a.column_stride != 1 && p.k > 1)) return std::nullopt;
   GemmSpec spec;
@@ -46,19 +50,27 @@ std::optional<GemmSpec> fast_product(const GemmProblem& p, const LaunchChoice& c
        .c = address_of(p.c),
        .c_stride = stride_of(p.c_row_stride, p.m, p.n)}};
   spec.engine = engine_of(choice.kernel);
-  const bool is_own = spec.engine == LeafEngine::Own;
-  if (is_own && !check(spec, choice.multiprocessors).ok()) return std::nullopt;
+  if (spec.engine != LeafEngine::Own) return spec;
+  spec.panels.front().used = used;
+  spec.panels.front().likely_rows = likely_rows;
+  if (check(spec, choice.multiprocessors).ok()) return spec;
+  spec.panels.front().used = {};
+  spec.panels.front().likely_rows = 0;
+  if (!check(spec, choice.multiprocessors).ok()) return std::nullopt;
   return spec;
 }
 
-// All of them, or none. Where only some rows are used, all there may be are multiplied: each row of
-// C depends on the same row of A alone, and those that are not used are nobody's to read.
+// All of them, or none.
 std::optional<std::vector<LaunchSpec>> fast_products(const LaunchChoice& choice,
-                                                     const GemmProblem& first,
+                                                     const actions::Multiply& products,
                                                      const Loops<3>& loops) {
   const std::span<const Loop<3>> all(loops);
   const bool is_own = engine_of(choice.kernel) == LeafEngine::Own;
   if (is_own && turns_of(all) > kMostProducts) return std::nullopt;
+  const GemmProblem& first = products.first;
+  const device::UsedRows used = used_rows(products.used, products.result, first.m);
+  const auto likely =
+      static_cast<std::int64_t>(std::ceil(static_cast<double>(first.m) * products.used.taken));
   std::vector<LaunchSpec> launches;
   bool fast = true;
   actions::for_each_turn(all, [&](const auto& offsets, bool again) {
@@ -67,7 +79,8 @@ std::optional<std::vector<LaunchSpec>> fast_products(const LaunchChoice& choice,
     p.b.data = moved(p.b.data, offsets[1]);
     p.c = moved(p.c, offsets[2]);
     p.accumulate = p.accumulate || again;
-    const std::optional<GemmSpec> spec = fast ? fast_product(p, choice) : std::nullopt;
+    const std::optional<GemmSpec> spec =
+        fast ? fast_product(p, used, likely, choice) : std::nullopt;
     fast = fast && spec;
     if (fast) launches.emplace_back(*spec);
   });
@@ -205,8 +218,9 @@ Checked<std::vector<LaunchSpec>> plan(const LaunchChoice& choice,
   }
   const Loops<3> loops = joined(products.loops);
   if (p.m <= 0 || p.n <= 0 || turns_of(std::span<const Loop<3>>(loops)) == 0) return launches;
-  if (auto fast = fast_products(choice, p, loops)) {
-    if (products.result != nullptr && products.used.rows != nullptr) {
+  if (auto fast = fast_products(choice, products, loops)) {
+    const bool asks = std::get<GemmSpec>(fast->front()).panels.front().used.rows != nullptr;
+    if (products.used.rows != nullptr && products.result != nullptr && !asks) {
       fast->emplace_back(copy_of_number(products.result, products.used.rows));
     }
     return std::move(*fast);

@@ -19,8 +19,9 @@ class Relocator {
   explicit Relocator(std::span<const actions::Action> moves) {
     for (const actions::Action& action : moves) {
       const auto* const move = std::get_if<Assign>(&action);
-      usable_ = usable_ && move != nullptr && move->slots.used.rows == nullptr;
+      usable_ = usable_ && move != nullptr;
       if (!usable_) return;
+      slots_.push_back(&move->slots);
       maps_.emplace_back(*move, PlaceMap::Way::Along);
       left_ += maps_.back().elements();
     }
@@ -47,11 +48,27 @@ class Relocator {
       const Extent extents[] = {{panel.rows, panel.c_stride}, {spec.n, 1}};
       const std::optional<MovedArray> there = find_moved(maps_, panel.c, extents);
       if (!there || there->map->target().dtype != in || there->strides[1] != 1) return false;
+      if (!take_over(slots_of(*there), panel.used)) return false;
       left_ -= panel.rows * spec.n;
       panel.c = there->address;
       panel.c_stride = there->strides[0];
     }
     spec.out = spec.in;
+    return !has_groups(spec) || stores_in_bulk(spec);
+  }
+
+  [[nodiscard]] const actions::SlotRows<2>& slots_of(const MovedArray& there) const {
+    return *slots_[static_cast<std::size_t>(there.map - maps_.data())];
+  }
+
+  // How many rows are used is said to whom the move would say it.
+  [[nodiscard]] static bool take_over(const actions::SlotRows<2>& slots, device::UsedRows& used) {
+    if (used.rows == nullptr && slots.used.rows == nullptr) return true;
+    if (used.rows == nullptr || used.result != slots.used.rows ||
+        used.before != slots.used.before) {
+      return false;
+    }
+    used.result = slots.result;
     return true;
   }
 
@@ -76,7 +93,10 @@ class Relocator {
                               {spec.heads, tensor.strides.head},
                               {columns, 1}};
     const std::optional<MovedArray> there = find_moved(maps_, tensor.address, extents);
-    if (!there || there->map->target().dtype != wanted || there->strides[3] != 1) return false;
+    if (!there || there->map->target().dtype != wanted || there->strides[3] != 1 ||
+        slots_of(*there).used.rows != nullptr) {
+      return false;
+    }
     left_ -= spec.batch * rows * spec.heads * columns;
     tensor.address = there->address;
     tensor.strides = {
@@ -85,7 +105,8 @@ class Relocator {
   }
 
   std::vector<PlaceMap> maps_;
-  std::int64_t left_ = 0;  // elements that no launch writes yet
+  std::vector<const actions::SlotRows<2>*> slots_;  // of each
+  std::int64_t left_ = 0;                           // elements that no launch writes yet
   bool usable_ = true;
 };
 

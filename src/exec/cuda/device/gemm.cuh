@@ -3,6 +3,7 @@
 #include "exec/cuda/device/copy.cuh"
 #include "exec/cuda/device/gemm_store.cuh"
 #include "exec/cuda/device/gemm_walk.cuh"
+#include "exec/cuda/device/ragged.cuh"
 #include "exec/cuda/device/tma.cuh"
 #include "exec/cuda/device/wait.cuh"
 #include "exec/cuda/device/wgmma.cuh"
@@ -14,9 +15,10 @@
 // load B together.
 namespace harpe::device {
 
+// `first_row`: where B begins in the array behind the map.
 template <GemmConfig kConfig>
 HP_DEVICE void load_b(const TensorMap* map, const GemmShared<kConfig>& shared, int stage, int n,
-                      int k) {
+                      int k, int first_row = 0) {
   constexpr bool kRows = kConfig.layout == GemmLayout::KMajor;  // of 64 values along K
   constexpr int kShare = kConfig.tile_n / kConfig.cluster;      // columns that this block loads
   constexpr int kBoxes = kRows ? 1 : kShare / 64;
@@ -27,7 +29,7 @@ HP_DEVICE void load_b(const TensorMap* map, const GemmShared<kConfig>& shared, i
     const int column = first + box * 64;
     char* to = shared.b(stage) + column * 128;
     const int x = kRows ? k : n + column;
-    const int y = kRows ? n + column : k;
+    const int y = first_row + (kRows ? n + column : k);
     if constexpr (kConfig.cluster == 1) {
       load_tile(to, map, filled, x, y);
     } else {
@@ -112,6 +114,38 @@ HP_DEVICE void load_stages(const GemmArgs& args, const GemmShared<kConfig>& shar
   }
 }
 
+// The same of groups, which wait for nothing. Chunks that a last tile lacks are its first once
+// more: what becomes of them is not stored.
+template <GemmConfig kConfig>
+HP_DEVICE void load_group_stages(const GemmArgs& args, const GemmShared<kConfig>& shared,
+                                 GemmWalk<kConfig> walk) {
+  constexpr int kChunkBytes = kConfig.chunk_rows() * GemmConfig::kTileK * 2;
+  auto& control = shared.control();
+  const GemmPiece* const pieces = args.pieces == nullptr ? args.few_pieces : args.pieces;
+  Ring<kConfig.stages> ring;
+  for (; walk.valid(); walk.next()) {
+    GroupChunk chunks[GemmConfig::kChunks];
+#pragma unroll
+    for (int i = 0; i < GemmConfig::kChunks; ++i) {
+      chunks[i] = walk.chunk(i);
+      if (chunks[i].panel < 0) chunks[i] = chunks[0];
+    }
+    const int first_row = walk.panel().b_first;
+    for (int block = 0; block < walk.blocks(); ++block, ring.advance()) {
+      const int k = block * GemmConfig::kTileK;
+      Barrier* const filled = &control.filled[ring.slot];
+      wait_barrier(&control.emptied[ring.slot], ring.parity ^ 1);
+      arrive_expecting(filled, kConfig.stage_bytes());
+      load_b<kConfig>(&args.b, shared, ring.slot, walk.column(), k, first_row);
+#pragma unroll
+      for (int i = 0; i < GemmConfig::kChunks; ++i) {
+        load_tile(shared.a(ring.slot) + i * kChunkBytes, &pieces[chunks[i].panel].map, filled, k,
+                  chunks[i].row);
+      }
+    }
+  }
+}
+
 // One thread, before the others are let go: whether the first flag is up already.
 template <GemmConfig kConfig>
 HP_DEVICE void look_early(const GemmArgs& args, const GemmShared<kConfig>& shared,
@@ -168,7 +202,7 @@ HP_DEVICE void multiply_tiles(const GemmArgs& args, const GemmShared<kConfig>& s
   Ring<kConfig.stages> ring;
   Ring<kConfig.boxes> boxes;
   if (kConfig.ping_pong && consumer == 1) arrive_threads(kTurn, 256);
-  for (GemmWalk<kConfig> walk(args); walk.valid(); walk.next()) {
+  for (GemmWalk<kConfig> walk(args, shared.rows()); walk.valid(); walk.next()) {
     if (!walk.mine(consumer)) {
       ring.advance(walk.blocks());
       continue;
@@ -231,6 +265,18 @@ HP_DEVICE void init_boxes(const GemmShared<kConfig>& shared) {
   fence_barrier_init();
 }
 
+// Of groups, by the whole block: how many rows each panel has, into shared memory.
+template <GemmConfig kConfig>
+HP_DEVICE void count_rows(const GemmArgs& args, const GemmShared<kConfig>& shared) {
+  for (int i = static_cast<int>(threadIdx.x); i < args.panel_count; i += GemmConfig::kThreads) {
+    const GemmPanel& panel = panel_of(args, i);
+    const bool begins = i == 0 || panel.b_first != panel_of(args, i - 1).b_first;
+    shared.rows().set(i, used_of(panel.used, panel.rows), begins);
+    if (blockIdx.x == 0) take_over(panel.used);
+  }
+  __syncthreads();
+}
+
 // A block that copies, one thread: all its shared memory is the ring.
 template <GemmConfig kConfig>
 HP_DEVICE void copy_granules(const GemmArgs& args, const GemmShared<kConfig>& shared) {
@@ -262,6 +308,8 @@ HP_DEVICE void move_data(const GemmArgs& args, const GemmShared<kConfig>& shared
       store_boxes<kConfig>(args, shared, walk, warp - 1);
       note_end(args.wait);
     }
+  } else if constexpr (kConfig.groups) {
+    load_group_stages<kConfig>(args, shared, walk);
   } else {
     load_stages<kConfig>(args, shared, walk);
   }
@@ -282,7 +330,8 @@ HP_DEVICE void gemm(const GemmArgs& args, char* memory) {
     if (!copies) init_stages<kConfig>(shared);
   }
   if (warp == 3 && !copies) init_boxes<kConfig>(shared);
-  const GemmWalk<kConfig> walk(args);
+  if constexpr (kConfig.groups) count_rows<kConfig>(args, shared);
+  const GemmWalk<kConfig> walk(args, shared.rows());
   if (warp == 1 && !copies && elected()) look_early<kConfig>(args, shared, walk);
   if (warp == 2 && elected()) {
     if (in_bulk(kConfig.store)) prefetch_map(&panel_of(args, 0).c);

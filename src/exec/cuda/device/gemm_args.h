@@ -2,6 +2,7 @@
 
 #include "exec/cuda/device/copy_args.h"
 #include "exec/cuda/device/signal_args.h"
+#include "exec/cuda/device/used_rows.h"
 
 // C[M, N] = A[M, K] B[K, N], f32 accumulate. The rows of C are cut into panels, visited in the
 // order given; the columns of a panel's A into pieces, used in the order given. So one kernel
@@ -11,7 +12,11 @@
 // - columns of A that arrive: a panel of several pieces;
 // - rows that leave: a panel per destination, its C at the peer's address, its counter there, or a
 //   signal once all of it is there;
-// - sums that arrive: blocks of C's shape are further pieces, whose A is the identity.
+// - sums that arrive: blocks of C's shape are further pieces, whose A is the identity;
+// - groups, as of experts: panels in a row share a B, and only some of their rows are used, known
+// as
+//   the kernel runs (GemmConfig::groups). Tiles take the used rows of a group's panels one after
+//   the other, in chunks.
 namespace harpe::device {
 
 // Columns [k_begin, k_begin + k_count) of a panel's A, at an address of their own.
@@ -35,6 +40,8 @@ struct GemmPanel {
   std::int32_t first_tile;  // cluster tiles of the panels before
   std::int32_t first_piece;
   std::int32_t k_blocks;  // of 64, of all pieces
+  std::int32_t b_first;   // of groups: the row of the array behind GemmArgs::b where B begins
+  UsedRows used;          // of groups
 };
 
 struct GemmArgs {

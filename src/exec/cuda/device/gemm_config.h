@@ -39,6 +39,7 @@ struct GemmConfig {
   GemmStore store = GemmStore::Bulk;
   bool cuts = false;    // tiles may be cut along K
   bool copies = false;  // blocks may be given to copying
+  bool groups = false;  // panels have B's of their own, and rows that are not used
 
   static constexpr int kTileK = 64;
   static constexpr int kConsumers = 2;
@@ -55,10 +56,17 @@ struct GemmConfig {
   HP_SHARED_CODE int staged_boxes() const { return in_bulk(store) ? boxes : 0; }
   static constexpr int kBoxBytes = 64 * 128;
 
-  // Barriers, then what needs 1,024 bytes of alignment.
+  // Of groups: how many chunks of rows a tile has, each of one panel, and panels at most.
+  static constexpr int kChunks = 4;
+  static constexpr int kMostPanels = 512;
+  HP_SHARED_CODE int chunk_rows() const { return tile_m / kChunks; }
+  HP_SHARED_CODE int group_bytes() const { return groups ? kMostPanels * 4 : 0; }
+
+  // Barriers, then what needs 1,024 bytes of alignment, then how many rows panels of groups have.
   static constexpr int kBarrierBytes = 1024;
   HP_SHARED_CODE int shared_bytes() const {
-    return kBarrierBytes + stages * stage_bytes() + kConsumers * staged_boxes() * kBoxBytes;
+    return kBarrierBytes + stages * stage_bytes() + kConsumers * staged_boxes() * kBoxBytes +
+           group_bytes();
   }
   // Registers of a thread; together what the block has at its start, 168 each.
   HP_SHARED_CODE int mover_registers() const { return copies ? 64 : 56; }
@@ -74,6 +82,7 @@ HP_SHARED_CODE bool legal(const GemmConfig& config) {
          config.tile_n % (config.cluster * (config.layout == GemmLayout::NMajor ? 64 : 8)) == 0 &&
          (config.cluster == 1 || config.cluster == 2) && config.stages >= 2 && config.boxes >= 2 &&
          (!adds(config.store) || config.out == Element::F32) &&
+         (!config.groups || (config.store == GemmStore::Bulk && !config.cuts && !config.copies)) &&
          config.shared_bytes() <= kSharedMemoryLimit;
 }
 

@@ -230,6 +230,21 @@ HP_DEVICE void store_box(const TensorMap* map, const char* box, int column, int 
   commit_stores();
 }
 
+// The same of a group's tile: the rows from chunk `first` on, to the panels that they are of.
+template <GemmConfig kConfig>
+HP_DEVICE void store_group_box(const GemmArgs& args, const GemmWalk<kConfig>& walk, const char* box,
+                               int column, int first) {
+  constexpr int kRowBytes = 128;
+#pragma unroll 1
+  for (int i = 0; i < 64 / kConfig.chunk_rows(); ++i) {
+    const GroupChunk chunk = walk.chunk(first + i);
+    if (chunk.panel < 0) break;
+    store_tile(&panel_of(args, chunk.panel).c, box + i * kConfig.chunk_rows() * kRowBytes, column,
+               chunk.row);
+  }
+  commit_stores();
+}
+
 // The store warp of a consumer, one thread. The copy engine has all but one of the boxes at a time:
 // the memory of the oldest is free again once it has been read. The block of C is there, and
 // published, once all its boxes are written.
@@ -254,9 +269,15 @@ HP_DEVICE void store_boxes(const GemmArgs& args, const GemmShared<kConfig>& shar
         control.skipped[consumer][boxes.slot] = 0;
         wait_stores_read<0>();
       } else {
-        store_box<kConfig>(&panel.c, shared.box(consumer, boxes.slot),
-                           walk.column() + box % kPerSlice * kConfig.store_columns(),
-                           row + box / kPerSlice * 64);
+        const char* const staged = shared.box(consumer, boxes.slot);
+        const int column = walk.column() + box % kPerSlice * kConfig.store_columns();
+        const int first_row = row + box / kPerSlice * 64;
+        if constexpr (kConfig.groups) {
+          store_group_box<kConfig>(args, walk, staged, column,
+                                   (first_row - walk.row()) / kConfig.chunk_rows());
+        } else {
+          store_box<kConfig>(&panel.c, staged, column, first_row);
+        }
         wait_stores_read<kReading>();
       }
       for (++reading; reading > (skip ? 0 : kReading); --reading, oldest.advance()) {

@@ -16,13 +16,39 @@ HP_DEVICE const GemmPiece& piece_of(const GemmArgs& args, int piece) {
   return args.pieces == nullptr ? args.few_pieces[piece] : args.pieces[piece];
 }
 
+// How many rows of each panel are used, in shared memory.
+class GroupRows {
+ public:
+  HP_DEVICE explicit GroupRows(std::int32_t* words) : words_(words) {}
+
+  // `begins`: B is another than the panel's before.
+  HP_DEVICE void set(int panel, std::int64_t rows, bool begins) const {
+    words_[panel] = begins ? ~static_cast<std::int32_t>(rows) : static_cast<std::int32_t>(rows);
+  }
+  [[nodiscard]] HP_DEVICE bool begins(int panel) const { return words_[panel] < 0; }
+  [[nodiscard]] HP_DEVICE int rows(int panel) const {
+    const std::int32_t word = words_[panel];
+    return word < 0 ? ~word : word;
+  }
+
+ private:
+  std::int32_t* words_;
+};
+
+// Rows of a panel that a tile has; none where the panel is negative.
+struct GroupChunk {
+  int panel;
+  int row;
+};
+
 // The units of one cluster in order. Every role of a block holds one and they stay in step, since
-// they depend on nothing but the arguments.
+// they depend on nothing but the arguments and how many rows groups have.
 template <GemmConfig kConfig>
 class GemmWalk {
  public:
-  HP_DEVICE explicit GemmWalk(const GemmArgs& args)
+  HP_DEVICE GemmWalk(const GemmArgs& args, GroupRows rows)
       : args_(args),
+        rows_(rows),
         stride_((static_cast<int>(gridDim.x) - args.copy_blocks) / kConfig.cluster),
         unit_((static_cast<int>(blockIdx.x) - args.copy_blocks) / kConfig.cluster) {
     locate();
@@ -35,7 +61,20 @@ class GemmWalk {
     locate();
   }
 
+  // Of a group its first.
   [[nodiscard]] HP_DEVICE const GemmPanel& panel() const { return panel_of(args_, panel_); }
+  // Of groups: where chunk `index` of the tile comes from.
+  [[nodiscard]] HP_DEVICE GroupChunk chunk(int index) const {
+    int before = row_ / kConfig.chunk_rows() + index;
+    int panel = panel_;
+    do {
+      const int chunks = chunks_of(panel);
+      if (before < chunks) return {.panel = panel, .row = before * kConfig.chunk_rows()};
+      before -= chunks;
+      ++panel;
+    } while (panel < args_.panel_count && !rows_.begins(panel));
+    return {.panel = -1, .row = 0};
+  }
   // First row of this block's tile in the panel, and first column in C.
   [[nodiscard]] HP_DEVICE int row() const { return row_; }
   [[nodiscard]] HP_DEVICE int column() const { return column_; }
@@ -48,16 +87,49 @@ class GemmWalk {
   }
 
  private:
-  HP_DEVICE void locate() {
-    at_ = unit_at(unit_, args_.full_tiles, args_.parts);
+  [[nodiscard]] HP_DEVICE int chunks_of(int panel) const {
+    return ceil_div(rows_.rows(panel), kConfig.chunk_rows());
+  }
+
+  // Finds the group that has tile `at_`, and whether there is one.
+  HP_DEVICE void find_group() {
+    int end = panel_;
+    for (; panel_ < args_.panel_count; panel_ = end) {
+      int chunks = 0;
+      do {
+        chunks += chunks_of(end);
+        ++end;
+      } while (end < args_.panel_count && !rows_.begins(end));
+      row_tiles_ = ceil_div(chunks, GemmConfig::kChunks);
+      if (at_.tile < first_tile_ + row_tiles_ * args_.n_tiles) break;
+      first_tile_ += row_tiles_ * args_.n_tiles;
+    }
+    valid_ = panel_ < args_.panel_count;
+  }
+
+  // The same of panels, whose tiles are known.
+  HP_DEVICE void find_panel() {
     valid_ = at_.tile < args_.tiles;
     if (!valid_) return;
     while (panel_ + 1 < args_.panel_count && at_.tile >= panel_of(args_, panel_ + 1).first_tile) {
       ++panel_;
     }
+  }
+
+  HP_DEVICE void locate() {
+    at_ = kConfig.groups ? GemmUnit{.tile = unit_, .part = 0, .parts = 1}
+                         : unit_at(unit_, args_.full_tiles, args_.parts);
+    if constexpr (kConfig.groups) {
+      find_group();
+    } else {
+      find_panel();
+    }
+    if (!valid_) return;
     const GemmPanel& panel = panel_of(args_, panel_);
-    const int rows = ceil_div(panel.rows, kConfig.tile_m * kConfig.cluster);
-    const TilePlace place = place_of(at_.tile - panel.first_tile, rows, args_.n_tiles, args_.group);
+    const int first_tile = kConfig.groups ? first_tile_ : panel.first_tile;
+    const int rows =
+        kConfig.groups ? row_tiles_ : ceil_div(panel.rows, kConfig.tile_m * kConfig.cluster);
+    const TilePlace place = place_of(at_.tile - first_tile, rows, args_.n_tiles, args_.group);
     const int in_cluster = kConfig.cluster == 1 ? 0 : static_cast<int>(block_in_cluster());
     row_ = (place.row * kConfig.cluster + in_cluster) * kConfig.tile_m;
     column_ = place.column * kConfig.tile_n;
@@ -66,10 +138,13 @@ class GemmWalk {
   }
 
   const GemmArgs& args_;
+  GroupRows rows_;
   int stride_;
   int unit_;
   int count_ = 0;
   int panel_ = 0;
+  int first_tile_ = 0;  // of the group
+  int row_tiles_ = 0;   // the group's
   GemmUnit at_{};
   bool valid_ = false;
   int row_ = 0;
@@ -125,6 +200,11 @@ struct GemmShared {
   [[nodiscard]] HP_DEVICE char* b(int stage) const { return a(stage) + kConfig.a_bytes(); }
   [[nodiscard]] HP_DEVICE char* box(int consumer, int index) const {
     return a(kConfig.stages) + (consumer * kConfig.boxes + index) * GemmConfig::kBoxBytes;
+  }
+  // Of groups.
+  [[nodiscard]] HP_DEVICE GroupRows rows() const {
+    char* const words = base + kConfig.shared_bytes() - kConfig.group_bytes();
+    return GroupRows(reinterpret_cast<std::int32_t*>(words));
   }
 };
 

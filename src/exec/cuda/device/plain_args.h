@@ -2,6 +2,7 @@
 
 #include "exec/cuda/device/attention_args.h"
 #include "exec/cuda/device/types.h"
+#include "exec/cuda/device/used_rows.h"
 
 // What the plain kernels are launched with: any strides, any loops around, every floating type.
 // They serve what the kernels for tensor cores do not take. Host and device.
@@ -25,17 +26,20 @@ struct LoopNest {
   std::int32_t kept;
   std::int64_t lengths[kMaxLoops + 1];           // one more where a row is a loop too
   std::int64_t bytes[kMaxLoops + 1][kOperands];  // how far an operand moves per turn
-};
 
-// How many rows are used of those that the outermost loop goes through (exec/actions/occupancy.h).
-struct UsedRows {
-  const std::int32_t* rows;  // of the block; null: all rows are used
-  std::int32_t* result;      // takes the number over; null: nobody does
-  std::int64_t before;       // rows of the block before these
-  std::int64_t capacity;
+  friend HP_SHARED_CODE bool operator==(const LoopNest&, const LoopNest&) = default;
 };
 
 inline constexpr int kStridedThreads = 256;
+
+// Where one of several runs that are else alike has its operands. The grid has a row of blocks for
+// each.
+struct StridedPlace {
+  void* to;
+  const void* a;
+  const void* b;
+  UsedRows used;
+};
 
 // Words from here to there, bit by bit; the last loop goes along a row. Operands: to, from.
 struct MoveArgs {
@@ -43,9 +47,12 @@ struct MoveArgs {
   const void* from;  // null: the pattern's first bytes, everywhere
   LoopNest<2> nest;
   UsedRows used;
-  std::int64_t words;       // of all turns
-  std::int32_t word_bytes;  // 16, 8, 4, 2 or 1: divides every address and step
+  std::int64_t words;          // of all turns
+  std::int32_t word_bytes;     // 16, 8, 4, 2 or 1: divides every address and step
+  const StridedPlace* places;  // null: there is one, and it is here
   alignas(16) std::uint32_t pattern[4];
+
+  friend HP_SHARED_CODE bool operator==(const MoveArgs&, const MoveArgs&) = default;
 };
 
 enum class MapFunction : std::uint8_t {
@@ -80,6 +87,9 @@ struct MapArgs {
   std::int64_t turns;
   double features;
   double epsilon;
+  const StridedPlace* places;  // null: there is one, and it is here
+
+  friend HP_SHARED_CODE bool operator==(const MapArgs&, const MapArgs&) = default;
 };
 
 // Elements that a thread has at a time.

@@ -13,12 +13,16 @@ HP_DEVICE std::int64_t used_of(const UsedRows& used, std::int64_t capacity) {
   return count < 0 ? 0 : (count > capacity ? capacity : count);
 }
 
-// By one thread of the grid: the result's block has as many rows as the operand's. Others may write
-// the same number.
-HP_DEVICE void note_used(const UsedRows& used) {
-  if (used.rows == nullptr || used.result == nullptr || thread_of_grid() != 0) return;
+// The result's block has as many rows as the operand's. Others may write the same number.
+HP_DEVICE void take_over(const UsedRows& used) {
+  if (used.rows == nullptr || used.result == nullptr) return;
   *static_cast<volatile std::int32_t*>(used.result) =
       *static_cast<const volatile std::int32_t*>(used.rows);
+}
+
+// The same, by one thread of the grid.
+HP_DEVICE void note_used(const UsedRows& used) {
+  if (thread_of_grid() == 0) take_over(used);
 }
 
 }  // namespace harpe::device

@@ -14,41 +14,52 @@ HP_DEVICE std::int64_t used_turns(const UsedRows& used, std::int64_t turns) {
 // 32 bits where they can number what there is: divisions take a fraction of the time.
 HP_DEVICE bool is_short(std::int64_t count) { return count < (std::int64_t{1} << 31); }
 
+HP_DEVICE StridedPlace place_of(const MoveArgs& args) {
+  if (args.places != nullptr) return args.places[blockIdx.y];
+  return {.to = args.to, .a = args.from, .b = nullptr, .used = args.used};
+}
+
+HP_DEVICE StridedPlace place_of(const MapArgs& args) {
+  if (args.places != nullptr) return args.places[blockIdx.y];
+  return {.to = args.to, .a = args.a, .b = args.b, .used = args.used};
+}
+
 template <class Word, class Index>
-HP_DEVICE void move_words(const MoveArgs& args) {
-  const auto count = static_cast<Index>(used_turns(args.used, args.words));
+HP_DEVICE void move_words(const MoveArgs& args, const StridedPlace& place) {
+  const auto count = static_cast<Index>(used_turns(place.used, args.words));
   const auto step = static_cast<Index>(threads_of_grid());
   Word pattern{};
-  if (args.from == nullptr) pattern = *reinterpret_cast<const Word*>(args.pattern);
+  if (place.a == nullptr) pattern = *reinterpret_cast<const Word*>(args.pattern);
   for (auto at = static_cast<Index>(thread_of_grid()); at < count; at += step) {
     std::int64_t offsets[2] = {};
     add_offsets(args.nest, 0, args.nest.count, at, offsets);
     Word word = pattern;
-    if (args.from != nullptr) word = *static_cast<const Word*>(moved(args.from, offsets[1]));
-    *static_cast<Word*>(moved(args.to, offsets[0])) = word;
+    if (place.a != nullptr) word = *static_cast<const Word*>(moved(place.a, offsets[1]));
+    *static_cast<Word*>(moved(place.to, offsets[0])) = word;
   }
 }
 
 template <class Index>
-HP_DEVICE void move_by(const MoveArgs& args) {
+HP_DEVICE void move_by(const MoveArgs& args, const StridedPlace& place) {
   switch (args.word_bytes) {
     case 16:
-      return move_words<Words<4>, Index>(args);
+      return move_words<Words<4>, Index>(args, place);
     case 8:
-      return move_words<Words<2>, Index>(args);
+      return move_words<Words<2>, Index>(args, place);
     case 4:
-      return move_words<std::uint32_t, Index>(args);
+      return move_words<std::uint32_t, Index>(args, place);
     case 2:
-      return move_words<std::uint16_t, Index>(args);
+      return move_words<std::uint16_t, Index>(args, place);
     default:
-      return move_words<std::uint8_t, Index>(args);
+      return move_words<std::uint8_t, Index>(args, place);
   }
 }
 
 HP_DEVICE void move(const MoveArgs& args) {
-  note_used(args.used);
-  if (is_short(args.words)) return move_by<std::uint32_t>(args);
-  move_by<std::uint64_t>(args);
+  const StridedPlace place = place_of(args);
+  note_used(place.used);
+  if (is_short(args.words)) return move_by<std::uint32_t>(args, place);
+  move_by<std::uint64_t>(args, place);
 }
 
 HP_DEVICE float square_root(float x) { return sqrtf(x); }
@@ -106,26 +117,26 @@ HP_DEVICE void load_operand(const void* data, Number number, bool dense, Real (&
 }
 
 template <class Real, int kCount, class Index>
-HP_DEVICE void map_turns(const MapArgs& args) {
-  const auto count = static_cast<Index>(used_turns(args.used, args.turns));
+HP_DEVICE void map_turns(const MapArgs& args, const StridedPlace& place) {
+  const auto count = static_cast<Index>(used_turns(place.used, args.turns));
   const auto step = static_cast<Index>(threads_of_grid());
   for (auto at = static_cast<Index>(thread_of_grid()); at < count; at += step) {
     std::int64_t offsets[3] = {};
     add_offsets(args.nest, 0, args.nest.count, at, offsets);
-    void* const to = moved(args.to, offsets[0]);
+    void* const to = moved(place.to, offsets[0]);
     Real a[kCount];
     Real b[kCount] = {};
     if constexpr (kCount == 1) {
-      a[0] = load_number<Real>(moved(args.a, offsets[1]), args.a_number, 0);
-      if (args.b != nullptr) {
-        b[0] = load_number<Real>(moved(args.b, offsets[2]), args.b_number, 0);
+      a[0] = load_number<Real>(moved(place.a, offsets[1]), args.a_number, 0);
+      if (place.b != nullptr) {
+        b[0] = load_number<Real>(moved(place.b, offsets[2]), args.b_number, 0);
       }
       evaluate(args, a, b);
       store_number(to, args.to_number, 0, a[0]);
     } else {
-      load_operand(moved(args.a, offsets[1]), args.a_number, args.a_dense, a);
-      if (args.b != nullptr) {
-        load_operand(moved(args.b, offsets[2]), args.b_number, args.b_dense, b);
+      load_operand(moved(place.a, offsets[1]), args.a_number, args.a_dense, a);
+      if (place.b != nullptr) {
+        load_operand(moved(place.b, offsets[2]), args.b_number, args.b_dense, b);
       }
       evaluate(args, a, b);
       store_numbers(to, args.to_number, a);
@@ -136,11 +147,12 @@ HP_DEVICE void map_turns(const MapArgs& args) {
 // Real is what is computed in.
 template <class Real>
 HP_DEVICE void map(const MapArgs& args) {
-  note_used(args.used);
+  const StridedPlace place = place_of(args);
+  note_used(place.used);
   constexpr int kWidth = map_width(sizeof(Real) == 8);
-  if (!is_short(args.turns)) return map_turns<Real, 1, std::uint64_t>(args);
-  if (args.vectors) return map_turns<Real, kWidth, std::uint32_t>(args);
-  map_turns<Real, 1, std::uint32_t>(args);
+  if (!is_short(args.turns)) return map_turns<Real, 1, std::uint64_t>(args, place);
+  if (args.vectors) return map_turns<Real, kWidth, std::uint32_t>(args, place);
+  map_turns<Real, 1, std::uint32_t>(args, place);
 }
 
 }  // namespace harpe::device

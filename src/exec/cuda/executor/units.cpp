@@ -4,6 +4,7 @@
 #include <map>
 #include <set>
 
+#include "exec/cuda/actions/batch.h"
 #include "exec/cuda/actions/merge.h"
 #include "exec/cuda/actions/read_in_place.h"
 #include "exec/cuda/actions/relocate.h"
@@ -62,6 +63,7 @@ class UnitMaker {
       const LaneId lane = plan_.tasks[task.index()].lane;
       if (const auto before = last.find(lane); before != last.end()) next_[before->second] = task;
       last[lane] = task;
+      followed_.insert(wiring_of(task).after.begin(), wiring_of(task).after.end());
     }
   }
 
@@ -96,16 +98,48 @@ class UnitMaker {
           merge_group(groups_.members[static_cast<std::size_t>(group)]);
       if (merged) return *std::move(merged);
     }
-    return {.tasks = {task}, .launches = joined(specs_[task.index()].launches)};
+    UnitSpec unit{.tasks = run_from(task), .launches = {}};
+    std::vector<LaunchSpec> launches;
+    for (const TaskId member : unit.tasks) {
+      const std::vector<LaunchSpec>& own = specs_[member.index()].launches;
+      launches.insert(launches.end(), own.begin(), own.end());
+    }
+    unit.launches = joined(std::move(launches));
+    return unit;
   }
 
-  // Launches of one task as one, where they can be.
-  [[nodiscard]] static std::vector<LaunchSpec> joined(const std::vector<LaunchSpec>& launches) {
+  // The task, and those behind it that do the same to further ragged rows and stand in nobody's
+  // way: nothing is waited for or raised in between.
+  [[nodiscard]] std::vector<TaskId> run_from(TaskId first) const {
+    std::vector<TaskId> run = {first};
+    const Task& task = plan_.tasks[first.index()];
+    if (task.kind != TaskKind::Compute || !is_ragged(first)) return run;
+    for (auto next = next_.find(first); next != next_.end(); next = next_.find(run.back())) {
+      const Task& other = plan_.tasks[next->second.index()];
+      const TaskWiring& wiring = wiring_of(next->second);
+      const bool continues = other.kind == task.kind && other.nest == task.nest &&
+                             other.stmt == task.stmt && is_ragged(next->second) &&
+                             wiring.waits.empty() && wiring.after.empty();
+      if (!continues || !wiring_of(run.back()).raises.empty() || followed_.contains(run.back())) {
+        break;
+      }
+      run.push_back(next->second);
+    }
+    return run;
+  }
+
+  [[nodiscard]] bool is_ragged(TaskId task) const {
+    return std::ranges::all_of(specs_[task.index()].launches, cuda::is_ragged);
+  }
+
+  // Launches as one, where they can be, else as few.
+  [[nodiscard]] std::vector<LaunchSpec> joined(std::vector<LaunchSpec> launches) const {
     if (launches.size() < 2) return launches;
     std::vector<ArrivingLaunch> all;
     for (const LaunchSpec& launch : launches) all.push_back({.spec = launch});
     const std::optional<LaunchSpec> one = merge(all, {});
-    return one ? std::vector<LaunchSpec>{*one} : launches;
+    return one ? std::vector<LaunchSpec>{*one}
+               : batched(std::move(launches), signals_.multiprocessors);
   }
 
   [[nodiscard]] std::optional<UnitSpec> merge_group(const std::vector<TaskId>& members) {
@@ -244,6 +278,7 @@ class UnitMaker {
   RankId rank_;
   Room room_;
   std::map<TaskId, TaskId> next_;  // of the same lane
+  std::set<TaskId> followed_;      // by tasks of other lanes
   std::vector<TaskId> movers_;     // copies of the rank's own inputs
   std::vector<PlaceMap> moves_;    // theirs
   std::set<TaskId> idle_;          // of these, copies that nobody reads
