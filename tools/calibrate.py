@@ -80,7 +80,7 @@ def transports(ceilings):
     yield (f"transport ce at nvlink start={time(start)} bandwidth={bandwidth:g}gbs "
            + source(f"copies to the neighbour and to all, {NOTE}"))
     yield (f"transport sm at nvlink start={time(sm_start)} bandwidth={sm_bandwidth:g}gbs sms=8 "
-           + source(f"push by 8 blocks, {NOTE}"))
+           "converting=185gbs " + source(f"push by 8 blocks, {NOTE}; converting as on 4 x H200"))
     yield (f"transport tma at nvlink start={time(sm_start)} bandwidth={sm_bandwidth:g}gbs sms=16 "
            + source("as sm; about 15 SMs fill a link with bulk copies", "assumed"))
 
@@ -158,11 +158,16 @@ def rates(peers):
         samples, (peak, start) = attention(peers, kind, multiplier, tensors)
         shown.append((leaf, samples))
         peak = round(peak * (1 + ATTENTION_RAMP / HEAD_DIM), 2)
-        form = (f"tile_rows=16 tile_columns=0 half_depth={ATTENTION_RAMP} memory_share=0.9 "
+        form = (f"half_depth={ATTENTION_RAMP} memory_share=0.9 "
                 f"start={time(start)} ")
-        lines.append(f"rate {leaf} bf16 peak={peak:g}tflops {form}"
+        tiles = "tile_rows=16 tile_columns=0 "
+        # Tiles fit decode too; blocks of the forward kernels hold 128 rows.
+        held = "held_rows=128 " if leaf == "attn_fwd" else ""
+        lines.append(f"rate {leaf} bf16 peak={peak:g}tflops {tiles}{held}{form}"
                      + source(f"fit to cuDNN 9.19, {NOTE}"))
-        lines.append(f"rate {leaf} f16 peak={peak:g}tflops {form}" + source("as bf16", "assumed"))
+        lines.append(f"rate {leaf} f16 peak={peak:g}tflops {tiles}{held}{form}"
+                     + source("as bf16", "assumed"))
+        form = tiles + form
         lines.append(f"rate {leaf} * peak=40tflops {form}" + source("below a product's", "assumed"))
     lines.append("rate gather_rows * memory_share=0.6 start=2us "
                  + source("rows in random order", "assumed"))
@@ -192,7 +197,9 @@ def main():
              "processor h200 sms=132 memory=134gib bandwidth=4800gbs cache=50mib "
              "kernel_start=1.2us "
              f"kernel_issue={time(one['launch_throughput_us'])} event={time(one['graph_node_us'])} "
-             + source(f"data sheet; issue and event measured, {NOTE}; start assumed", "published"),
+             "execution_start=5us "
+             + source(f"data sheet; issue and event measured, {NOTE}; execution_start on 4 x H200; "
+                      "start assumed", "published"),
              f"level nvlink switch size=8 bandwidth={port:g}gbs "
              f"latency={time(one['signal_oneway_us'])} "
              + source(f"copy engine of one pair, flag one way, {NOTE}")]

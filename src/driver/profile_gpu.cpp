@@ -120,6 +120,7 @@ void add_links(Machine& machine, const GpuFigures& figures, const Provenance& fr
   add("sm", push, sms, from);
   add("tma", push, sms, {Origin::Assumed, "as sm"});
   add("nccl", fit(links.pull_ring), sms, from);
+  machine.transports.back().unrounded = 1;  // collectives are pulls (docs/gpu.md)
   MachineLevel& level = machine.levels.emplace_back();
   level.name = kLevel;
   level.size = figures.gpus;
@@ -217,6 +218,9 @@ void add_rates(Machine& machine, double memory_share) {
     leaves.insert(sample.leaf);
     machine.rates.push_back(fit_rate(machine, sample, grid_of(sample.leaf), memory_share));
     if (sample.dtype != "bf16") continue;
+    // Whatever tiles fit best, blocks of the kernels for tensor cores hold so many rows.
+    constexpr double kHeldRows = 128;
+    machine.rates.back().held_rows = kHeldRows;
     LeafRate half = machine.rates.back();
     half.dtype = "f16";
     half.from = {Origin::Assumed, "as bf16"};

@@ -8,23 +8,6 @@
 namespace harpe {
 namespace {
 
-// The most particular line there is: of the leaf and type, of the leaf, of the type, of all.
-const LeafRate& find_rate(const Machine& machine, std::string_view leaf, std::string_view dtype) {
-  constexpr std::string_view kAll = "*";
-  const LeafRate* best = nullptr;
-  int best_rank = -1;
-  for (const LeafRate& rate : machine.rates) {
-    const bool of_leaf = rate.leaf == leaf;
-    const bool of_dtype = rate.dtype == dtype;
-    if ((!of_leaf && rate.leaf != kAll) || (!of_dtype && rate.dtype != kAll)) continue;
-    const int rank = (of_leaf ? 2 : 0) + (of_dtype ? 1 : 0);
-    if (rank > best_rank) best = &rate;
-    best_rank = std::max(best_rank, rank);
-  }
-  HP_CHECK(best != nullptr, "machine `" + machine.name + "` has no rate for all leaves");
-  return *best;
-}
-
 // How much more work whole tiles in whole waves of SMs are than the shape has.
 double waste(const LeafRate& rate, const Processor& processor, const LeafShape& shape) {
   const auto sms = static_cast<double>(processor.sms);
@@ -95,12 +78,37 @@ double corrected(const Machine& machine, const LeafRate& rate, const LeafShape& 
 
 }  // namespace
 
+const LeafRate& find_rate(const Machine& machine, std::string_view leaf, std::string_view dtype) {
+  constexpr std::string_view kAll = "*";
+  const LeafRate* best = nullptr;
+  int best_rank = -1;
+  for (const LeafRate& rate : machine.rates) {
+    const bool of_leaf = rate.leaf == leaf;
+    const bool of_dtype = rate.dtype == dtype;
+    if ((!of_leaf && rate.leaf != kAll) || (!of_dtype && rate.dtype != kAll)) continue;
+    const int rank = (of_leaf ? 2 : 0) + (of_dtype ? 1 : 0);
+    if (rank > best_rank) best = &rate;
+    best_rank = std::max(best_rank, rank);
+  }
+  HP_CHECK(best != nullptr, "machine `" + machine.name + "` has no rate for all leaves");
+  return *best;
+}
+
 Picoseconds leaf_time(const Machine& machine, std::string_view leaf, std::string_view dtype,
                       const LeafShape& shape, bool causal) {
   const LeafRate& rate = find_rate(machine, leaf, dtype);
   const double seconds = corrected(machine, rate, shape, leaf, dtype, causal);
   return std::max({Picoseconds(1), leaf_bound(machine, leaf, dtype, shape.flops, shape.bytes),
                    from_seconds(seconds)});
+}
+
+double leaf_waves(const Machine& machine, std::string_view leaf, std::string_view dtype,
+                  const LeafShape& shape, std::int64_t sms) {
+  const LeafRate& rate = find_rate(machine, leaf, dtype);
+  double tiles =
+      shape.batch * std::ceil(shape.rows / (rate.held_rows > 0 ? rate.held_rows : rate.tile_rows));
+  if (rate.tile_columns > 0) tiles *= std::ceil(shape.columns / rate.tile_columns);
+  return std::max(1.0, std::ceil(tiles / static_cast<double>(sms)));
 }
 
 Picoseconds leaf_bound(const Machine& machine, std::string_view leaf, std::string_view dtype,

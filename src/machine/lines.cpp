@@ -34,7 +34,8 @@ Line line_of(Processor& processor) {
                       optional("cache", Unit::Bytes, &processor.cache_bytes),
                       optional("kernel_start", Unit::Time, &processor.kernel_start),
                       optional("kernel_issue", Unit::Time, &processor.kernel_issue),
-                      optional("event", Unit::Time, &processor.event)},
+                      optional("event", Unit::Time, &processor.event),
+                      optional("execution_start", Unit::Time, &processor.execution_start)},
           .from = &processor.from};
 }
 
@@ -59,7 +60,9 @@ Line line_of(TransportRate& transport) {
   return {.head = "transport " + transport.via + " at " + transport.level,
           .figures = {optional("start", Unit::Time, &transport.start),
                       required("bandwidth", Unit::Bandwidth, &transport.bandwidth),
-                      optional("sms", Unit::None, &transport.sms)},
+                      optional("sms", Unit::None, &transport.sms),
+                      optional("unrounded", Unit::None, &transport.unrounded),
+                      optional("converting", Unit::Bandwidth, &transport.converting)},
           .from = &transport.from};
 }
 
@@ -92,6 +95,7 @@ Line line_of(LeafRate& rate) {
   return {.head = "rate " + rate.leaf + " " + rate.dtype,
           .figures = {optional("peak", Unit::Rate, &rate.peak), tile("tile_rows", &rate.tile_rows),
                       tile("tile_columns", &rate.tile_columns),
+                      optional("held_rows", Unit::None, &rate.held_rows),
                       optional("half_depth", Unit::None, &rate.half_depth),
                       Figure{.name = "memory_share",
                              .range = Range::Fraction,

@@ -31,6 +31,7 @@ struct Processor {
   Picoseconds kernel_start;     // from a kernel being ready to its first instruction (in a graph)
   Picoseconds kernel_issue;     // of the host, per launch, where launches are not replayed
   Picoseconds event;            // from a task's end to its waiter's start, another lane, same rank
+  Picoseconds execution_start = {};  // of a replayed execution, before its first task can begin
   Provenance from;
   friend bool operator==(const Processor&, const Processor&) = default;
 };
@@ -71,6 +72,10 @@ struct TransportRate {
   Picoseconds start;
   double bandwidth = 0;
   std::int64_t sms = 0;  // that it takes while it runs, on the side that drives it
+  // Of collectives, 1: who takes a part rounds it, so that it crosses in the type that it is held
+  // in.
+  std::int64_t unrounded = 0;
+  double converting = 0;  // bandwidth of what reads the other side and changes type; 0: the same
   Provenance from;
   friend bool operator==(const TransportRate&, const TransportRate&) = default;
 };
@@ -129,6 +134,8 @@ struct LeafRate {
   double peak = 0;    // operations per second with all SMs; 0: memory alone
   double tile_rows = 1;
   double tile_columns = 1;
+  // Rows of what one SM works on until its last column or depth is there; 0: a tile's.
+  double held_rows = 0;
   double half_depth = 0;    // depth at which a tile reaches half its rate
   double memory_share = 1;  // of the memory bandwidth that it reaches
   Picoseconds start;

@@ -21,10 +21,18 @@ namespace harpe {
 [[nodiscard]] const TransportRate* find_transport(const Machine& machine, std::string_view via,
                                                   int level);
 
+// The line for a leaf: the most particular that there is, of the leaf and type, of the leaf, of the
+// type, of all. Requires: check_machine.
+[[nodiscard]] const LeafRate& find_rate(const Machine& machine, std::string_view leaf,
+                                        std::string_view dtype);
 // A leaf alone on a processor, without its launch. Never 0; the rate "*" stands in for a leaf or
 // dtype without its own. Requires: check_machine.
 [[nodiscard]] Picoseconds leaf_time(const Machine& machine, std::string_view leaf,
                                     std::string_view dtype, const LeafShape& shape, bool causal);
+// How often each of `sms` takes what it then holds until the last column or depth is there: only
+// the first of these waves can work on what comes piece by piece before the last piece is there.
+[[nodiscard]] double leaf_waves(const Machine& machine, std::string_view leaf,
+                                std::string_view dtype, const LeafShape& shape, std::int64_t sms);
 // No leaf of this kind is ever faster: its operations at peak, its bytes at full bandwidth.
 [[nodiscard]] Picoseconds leaf_bound(const Machine& machine, std::string_view leaf,
                                      std::string_view dtype, double flops, double bytes);

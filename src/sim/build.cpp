@@ -18,20 +18,22 @@ class Builder {
         machine_(machine),
         options_(options),
         ideal_(options.ideal),
-        costs_(plan, machine, built_.map = map_resources(machine, plan.mesh.ranks()),
-               options.ideal) {
+        departures_(machine.processor.sms > 1
+                        ? find_departures(plan)
+                        : std::vector<std::vector<TaskId>>(plan.tasks.size())),
+        costs_(plan, machine, built_.map = map_resources(machine, plan.mesh.ranks()), options.ideal,
+               departures_) {
     const std::int64_t issues = options.launch == Launch::Host ? plan.mesh.ranks() : 0;
     built_.workload.lanes =
         static_cast<std::int32_t>(plan.lanes.size()) + static_cast<std::int32_t>(issues);
     built_.first_of_task.resize(plan.tasks.size(), -1);
+    built_.begin_of_task.resize(plan.tasks.size(), -1);
     built_.work_of_task.resize(plan.tasks.size(), -1);
     built_.level_bytes.resize(machine.levels.size());
     for (std::size_t lane = 0; lane < plan.lanes.size(); ++lane) {
       puts_.emplace_back(machine, built_.map, options_of(lane));
     }
     last_of_lane_.resize(plan.lanes.size());
-    departures_.resize(plan.tasks.size());
-    if (machine.processor.sms > 1) departures_ = find_departures(plan);
   }
 
   BuiltWorkload run() {
@@ -44,7 +46,6 @@ class Builder {
     for (const auto& [group, members] : groups_) join_members(members);
     for (const Sync& sync : plan_.syncs) add_sync(sync);
     for (const Barrier& barrier : plan_.barriers) add_barrier(barrier);
-    built_.begin_of_task = built_.work_of_task;
     built_.workload.resources = built_.map.list;
     return std::move(built_);
   }
@@ -150,14 +151,38 @@ class Builder {
     const bool grouped = continues_group(id);
     if (grouped) activity.start = {};
     last_of_lane_[task.lane.index()] = id;
+    if (task.kind == TaskKind::Entry) activity.start = machine_.processor.execution_start;
     if (task.kind == TaskKind::Entry && options_.delay && options_.delay->rank == rank_of(id)) {
       activity.work = options_.delay->time;
     }
     const std::int32_t work = add(std::move(activity), lane, id, ActivityRole::Work);
-    built_.work_of_task[id.index()] = work;
+    built_.begin_of_task[id.index()] = built_.work_of_task[id.index()] = work;
     if (first_of(id) < 0) built_.first_of_task[id.index()] = work;
+    add_tail(id);
     if (options_.launch == Launch::Host && !ideal_.no_launch && !grouped && is_launched(id)) {
       issue(id);
+    }
+  }
+
+  // The last task of a launch is not over before its own tiles are, which begin when what it waits
+  // for is there, beside what is left of the others.
+  void add_tail(TaskId id) {
+    const Picoseconds alone = costs_.alone(id);
+    if (alone.value == 0) return;
+    Activity tiles;
+    tiles.work = alone;
+    const std::int32_t tail = add(std::move(tiles), kNoLane, id, ActivityRole::Work);
+    tails_.emplace(id, tail);
+    const std::int32_t end = add({}, task_at(id).lane.value, id, ActivityRole::Work);
+    depend(tail, end, WaitKind::Lane, {});
+    built_.work_of_task[id.index()] = end;
+  }
+
+  // What holds up a task holds up its tail.
+  void hold_up(std::int32_t before, TaskId task, WaitKind kind, Picoseconds delay) {
+    depend(before, first_of(task), kind, delay);
+    if (const auto tail = tails_.find(task); tail != tails_.end()) {
+      depend(before, tail->second, kind, delay);
     }
   }
 
@@ -201,7 +226,8 @@ class Builder {
       return built_.map.list[static_cast<std::size_t>(use.resource)].kind == ResourceKind::Sm;
     });
     const std::int32_t work = add(std::move(activity), kNoLane, id, ActivityRole::Work);
-    built_.first_of_task[id.index()] = built_.work_of_task[id.index()] = work;
+    built_.first_of_task[id.index()] = work;
+    built_.begin_of_task[id.index()] = built_.work_of_task[id.index()] = work;
     for (const TaskId product : departures_[id.index()]) {
       depend(work_of(product), work, WaitKind::Event, {});
     }
@@ -217,7 +243,7 @@ class Builder {
                                                                   .waits = waits_[id.index()] != 0},
                                                                  writer_);
     built_.first_of_task[id.index()] = posted.post;
-    built_.work_of_task[id.index()] = posted.flight;
+    built_.begin_of_task[id.index()] = built_.work_of_task[id.index()] = posted.flight;
   }
 
   [[nodiscard]] int level_of(const Task& task) const {
@@ -262,15 +288,14 @@ class Builder {
     const RankId from = rank_of(sync.from);
     const RankId to = rank_of(sync.to);
     const std::int32_t before = raised_by(sync);
-    const std::int32_t after = first_of(sync.to);
     if (from != to) {
-      depend(before, after, WaitKind::Signal, signal_delay(machine_, from, to));
+      hold_up(before, sync.to, WaitKind::Signal, signal_delay(machine_, from, to));
       return;
     }
     // Nothing is launched at an entry or exit but the first and after the last kernels.
     const bool hosted =
         lane_kind(sync.from) == LaneKind::Host || lane_kind(sync.to) == LaneKind::Host;
-    depend(before, after, WaitKind::Event, hosted ? Picoseconds() : machine_.processor.event);
+    hold_up(before, sync.to, WaitKind::Event, hosted ? Picoseconds() : machine_.processor.event);
   }
 
   void add_barrier(const Barrier& barrier) {
@@ -287,7 +312,7 @@ class Builder {
       const bool put = is_put(plan_, task_at(id));
       depend(put ? drained(id) : work_of(id), join, WaitKind::Barrier, {});
     }
-    for (const TaskId id : barrier.to) depend(join, first_of(id), WaitKind::Barrier, delay);
+    for (const TaskId id : barrier.to) hold_up(join, id, WaitKind::Barrier, delay);
   }
 
   // Only what touches the same memory need wait.
@@ -322,15 +347,16 @@ class Builder {
   const SimulateOptions& options_;
   Idealisation ideal_;
   BuiltWorkload built_;
+  std::vector<std::vector<TaskId>> departures_;  // per task: the products that send it
   TaskCosts costs_;
   std::map<std::int32_t, std::vector<TaskId>> groups_;
   std::map<std::int32_t, CollectiveCost> group_costs_;
   std::vector<std::optional<Fence>> fences_;  // per task: of the words behind a put
   std::vector<char> waits_;                   // per task: for others than its lane
   std::vector<char> begins_group_;            // per task: the same, packing apart
+  std::map<TaskId, std::int32_t> tails_;      // activities
   PutWriter writer_ = writer();
-  std::vector<PutLane> puts_;                    // per lane
-  std::vector<std::vector<TaskId>> departures_;  // per task: the products that send it
+  std::vector<PutLane> puts_;  // per lane
   std::vector<std::optional<TaskId>> last_of_lane_;
 };
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <numeric>
 
 #include "support/check.h"
 
@@ -9,6 +10,8 @@ namespace harpe {
 namespace {
 
 constexpr double kUnlimited = 1e30;  // of a resource that the machine does not limit
+
+constexpr std::string_view kPass = "add";  // the leaf at whose rate memory is gone through
 
 enum : std::int32_t { kSmAt, kMemoryAt, kPerRank };
 enum : std::int32_t { kEgressAt, kIngressAt, kMessageAt, kProxyAt, kPerLevel };
@@ -230,12 +233,12 @@ Activity transfer_activity(const Machine& machine, const ResourceMap& map,
     return activity;
   }
   HP_CHECK(rate != nullptr, "a transport between the ranks");
-  activity.work = duration(cost.bytes, rate->bandwidth);
+  activity.work = duration(cost.bytes, cost.bandwidth > 0 ? cost.bandwidth : rate->bandwidth);
   if (activity.work.value == 0) return activity;
   add_crossing(machine, map, activity, cost);
   if (rate->sms > 0) {
     add_use(activity, find_resource(map, ResourceKind::Sm, cost.driver),
-            static_cast<double>(rate->sms));
+            static_cast<double>(cost.sms > 0 ? cost.sms : rate->sms));
   }
   return activity;
 }
@@ -246,6 +249,9 @@ Activity compute_activity(const Machine& machine, const ResourceMap& map, RankId
   const std::int64_t sms = cost.sms > 0 ? std::min(cost.sms, all) : all;
   Activity activity = launch_activity(machine);
   activity.work = leaf_time(machine, cost.leaf, cost.dtype, cost.shape, cost.causal);
+  if (cost.carried > 0) {
+    activity.work += leaf_time(machine, kPass, cost.dtype, {.bytes = cost.carried}, false);
+  }
   const Picoseconds computing = leaf_bound(machine, cost.leaf, cost.dtype, cost.shape.flops, 0);
   const Picoseconds moving = duration(cost.shape.bytes, machine.processor.memory_bandwidth);
   // Fewer SMs compute slower; the memory they keep busy all the same.
@@ -267,9 +273,16 @@ Activity launch_activity(const Machine& machine) {
   return activity;
 }
 
-Activity fold_activity(const Machine& machine, const ResourceMap& map, RankId rank, double bytes) {
+Activity passes_activity(const Machine& machine, const ResourceMap& map, RankId rank,
+                         std::string_view dtype, std::span<const double> passes) {
   Activity activity = launch_activity(machine);
-  activity.work = duration(bytes, machine.processor.memory_bandwidth);
+  double bytes = 0;
+  for (const double pass : passes) {
+    if (pass <= 0) continue;
+    if (bytes > 0) activity.start += machine.processor.kernel_start;
+    bytes += pass;
+    activity.work += leaf_time(machine, kPass, dtype, {.bytes = pass}, false);
+  }
   spread_use(activity, find_resource(map, ResourceKind::Memory, rank), bytes);
   return activity;
 }
@@ -277,18 +290,23 @@ Activity fold_activity(const Machine& machine, const ResourceMap& map, RankId ra
 Activity collective_activity(const Machine& machine, const ResourceMap& map, RankId rank,
                              const CollectiveCost& cost) {
   Activity activity = launch_activity(machine);
-  activity.work =
-      collective_time(machine, cost.kind, cost.level, cost.members, cost.bytes, cost.groups);
   const auto members = static_cast<double>(cost.members);
   double sent = cost.bytes * (members - 1) / members;
   if (cost.kind == CollectiveKind::AllGather) sent = cost.bytes * (members - 1);
   if (cost.kind == CollectiveKind::AllReduce) sent *= 2;
   if (cost.kind == CollectiveKind::SendRecv) sent = cost.bytes;
+  activity.work =
+      collective_time(machine, cost.kind, cost.level, cost.members, cost.bytes, cost.groups);
+  if (cost.bandwidth > 0) activity.work = std::max(activity.work, duration(sent, cost.bandwidth));
+  const Activity passes = passes_activity(machine, map, rank, cost.dtype, cost.passes);
+  if (passes.work.value > 0) activity.start += passes.start;
+  activity.work += passes.work;
   spread_use(activity, find_resource(map, ResourceKind::Egress, rank, cost.level), sent);
   if (map.first_buses[static_cast<std::size_t>(cost.level)] < 0) {
     spread_use(activity, find_resource(map, ResourceKind::Ingress, rank, cost.level), sent);
   }
-  spread_use(activity, find_resource(map, ResourceKind::Memory, rank), 2 * sent);
+  const double passed = std::accumulate(cost.passes.begin(), cost.passes.end(), 0.0);
+  spread_use(activity, find_resource(map, ResourceKind::Memory, rank), 2 * sent + passed);
   const TransportRate* const rate = find_transport(machine, "nccl", cost.level);
   if (rate != nullptr && rate->sms > 0 && activity.work.value > 0) {
     add_use(activity, find_resource(map, ResourceKind::Sm, rank), static_cast<double>(rate->sms));

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -52,7 +53,9 @@ struct TransferCost {
   RankId from;
   RankId to;
   double bytes = 0;
-  RankId driver = {};  // whose SMs it takes, where it takes some
+  RankId driver = {};    // whose SMs it takes, where it takes some
+  std::int64_t sms = 0;  // that it takes; 0: as many as the transport's line says
+  double bandwidth = 0;  // 0: the transport's
 };
 // start + bytes / bandwidth alone; takes ports along its way, memory at both ends, a message of
 // each NIC. Within a rank: a copy in memory, after the transport's start at the innermost level.
@@ -69,6 +72,7 @@ struct ComputeCost {
   std::string_view leaf;
   std::string_view dtype;
   LeafShape shape;
+  double carried = 0;  // bytes of states that tiles read before they begin, and that nothing hides
   bool causal = false;
   std::int64_t sms = 0;  // that the leaf may use; 0: all
 };
@@ -79,9 +83,10 @@ struct ComputeCost {
 // A launch that finds nothing to do.
 [[nodiscard]] Activity launch_activity(const Machine& machine);
 
-// One launch that only touches memory: fold, finalise, init, pack, unpack. `bytes` read + written.
-[[nodiscard]] Activity fold_activity(const Machine& machine, const ResourceMap& map, RankId rank,
-                                     double bytes);
+// Launches that only touch memory, one after the other, at the machine's rate for additions: fold,
+// finalise, init, pack, unpack. Of each the bytes that it reads and writes.
+[[nodiscard]] Activity passes_activity(const Machine& machine, const ResourceMap& map, RankId rank,
+                                       std::string_view dtype, std::span<const double> passes);
 
 struct CollectiveCost {
   CollectiveKind kind = CollectiveKind::AllGather;
@@ -89,6 +94,10 @@ struct CollectiveCost {
   int level = 0;            // at which they meet: level_of_group
   std::int64_t groups = 0;  // below it among which they are spread; 0: as few as hold them
   double bytes = 0;         // that one rank puts in
+  // Of the member beside what crosses: bytes of each pass over its memory, in such elements.
+  std::vector<double> passes = {};
+  std::string_view dtype = {};
+  double bandwidth = 0;  // at most, of what enters the member; 0: as the machine's curve says
 };
 // One member's part of a library collective: a launch, then collective_time. The caller lets the
 // members start together. Traffic of the ports is spread evenly over the time.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <set>
 #include <string_view>
 
@@ -19,24 +20,55 @@ const TransportRate* find_kernel_transport(const Machine& machine, int level) {
   return nullptr;
 }
 
+bool has_points(const LeafShape& shape) {
+  return shape.batch * shape.rows * shape.columns * shape.depth != 0;
+}
+
+// Does the last task only add to what others of the launch have begun?
+bool adds_to_others(std::span<const LaunchPart> parts) {
+  const LaunchPart& last = parts.back();
+  return last.refs[last.operands]->mode == WriteMode::Add;
+}
+
 }  // namespace
 
 TaskCosts::TaskCosts(const Plan& plan, const Machine& machine, const ResourceMap& map,
-                     const Idealisation& ideal)
+                     const Idealisation& ideal, const std::vector<std::vector<TaskId>>& departures)
     : plan_(plan), machine_(machine), map_(map), ideal_(ideal), work_(plan) {
   routed_ = std::ranges::any_of(
       plan.program.decls, [](const Decl& decl) { return std::holds_alternative<Route>(decl); });
+  if (machine.processor.sms > 1) {
+    at_home_ = find_at_home(plan, departures);
+  } else {
+    at_home_ = {.rounded = std::vector<char>(plan.tasks.size(), 0),
+                .added = std::vector<char>(plan.tasks.size(), 0),
+                .written = std::vector<double>(plan.tasks.size(), 1)};
+  }
+  waits_.resize(plan.tasks.size(), 0);
+  raises_.resize(plan.tasks.size(), 0);
+  for (const Sync& sync : plan.syncs) {
+    const bool enters = plan.tasks[sync.from.index()].kind == TaskKind::Entry;
+    if (!enters) waits_[sync.to.index()] = 1;
+    const Task& from = plan.tasks[sync.from.index()];
+    if (rank_of(from) != rank_of(plan.tasks[sync.to.index()])) raises_[sync.from.index()] = 1;
+  }
   find_kernels();
   measure();
 }
 
 RankId TaskCosts::rank_of(const Task& task) const { return plan_.lanes[task.lane.index()].rank; }
 RankId TaskCosts::rank_of(const Ref& ref) const { return plan_.allocs[ref.alloc.index()].rank; }
+DType TaskCosts::dtype_of(const Ref& ref) const { return plan_.allocs[ref.alloc.index()].dtype; }
 
 const Stmt& TaskCosts::statement_of(const Task& task) const {
   const Nest* const nest = find_nest(plan_.program, task.nest);
   HP_CHECK(nest != nullptr, "a task's nest");
   return nest->stmts[static_cast<std::size_t>(task.stmt)];
+}
+
+std::string TaskCosts::operand_type(const Task& task) const {
+  const std::string& buffer = statement_of(task).operands.front().buffer;
+  return std::string(print(find_buffer(plan_.program, buffer)->dtype));
 }
 
 std::int64_t TaskCosts::sms_of(const Task& task) const {
@@ -66,45 +98,98 @@ void TaskCosts::find_kernels() {
 
 void TaskCosts::measure() {
   shapes_.resize(plan_.tasks.size());
-  masked_.resize(plan_.tasks.size(), 0);
+  kernel_.resize(plan_.tasks.size());
+  shares_.resize(plan_.tasks.size(), 1);
   for (std::size_t i = 0; i < plan_.tasks.size(); ++i) {
     const Task& task = plan_.tasks[i];
     if (task.kind != TaskKind::Compute) continue;
     const TaskWork work = work_.of(task);
-    masked_[i] = work.masked ? 1 : 0;
     shapes_[i] = {.batch = work.batch,
                   .rows = work.rows,
                   .columns = work.columns,
                   .depth = work.depth,
-                  .flops = work.flops,
-                  .bytes = memory_bytes(task)};
-    if (task.kernel < 0) continue;
-    const auto [kernel, first] =
-        kernels_.try_emplace({task.lane.value, task.kernel, task.nest, task.stmt}, shapes_[i]);
-    if (first) continue;
-    // As many tiles as all its tasks have: what one task's last wave leaves free the next fills.
-    const double before = kernel->second.flops;
-    kernel->second.flops += work.flops;
-    kernel->second.bytes += shapes_[i].bytes;
-    if (before > 0) kernel->second.batch *= kernel->second.flops / before;
+                  .flops = work.flops};
+    if (!has_points(shapes_[i])) continue;
+    // What is of no launch with others is one of its own.
+    const std::int32_t number = task.kernel >= 0 ? task.kernel : -1 - static_cast<std::int32_t>(i);
+    Kernel& kernel = kernels_[{task.lane.value, number, task.nest, task.stmt}];
+    kernel.tasks.emplace_back(static_cast<std::int64_t>(i));
+    kernel.masked = kernel.masked || work.masked;
+    kernel_[i] = &kernel;
   }
+  for (auto& [key, kernel] : kernels_) measure(kernel);
 }
 
-// Read and written in its own rank's memory.
-double TaskCosts::memory_bytes(const Task& task) const {
-  const RankId rank = rank_of(task);
-  double bytes = 0;
-  const auto count = [&](const Ref& ref, double times) {
-    const Alloc& alloc = plan_.allocs[ref.alloc.index()];
-    if (alloc.rank != rank) return;
-    const bool passes =
-        alloc.level != Level::Home || find_buffer(plan_.program, alloc.buffer)->role == Role::Temp;
-    if (ideal_.no_round_trips && passes) return;
-    bytes += times * work_.bytes_of(ref);
+void TaskCosts::measure(Kernel& kernel) {
+  const Task& first = plan_.tasks[kernel.tasks.front().index()];
+  const std::string& leaf = statement_of(first).leaf;
+  std::vector<LaunchPart> parts;
+  for (const TaskId task : kernel.tasks) parts.push_back(part_of(task));
+  const LaunchWork work = joined_work(plan_, machine_.processor, leaf, kernel.masked, parts);
+  kernel.activity = leaf_activity(first, work, kernel.masked);
+  if (parts.size() == 1) return;
+  const std::int64_t sms = sms_of(first) > 0 ? sms_of(first) : machine_.processor.sms;
+  const double waves =
+      ideal_.tile_edges ? 1 : leaf_waves(machine_, leaf, operand_type(first), work.shape, sms);
+  const std::vector<double> shares = shares_of(parts, waves);
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    shares_[kernel.tasks[i].index()] = shares[i];
+  }
+  measure_alone(kernel, parts);
+}
+
+// One after the other in one launch, tasks take no longer than each in one of its own; and however
+// many processors are free by then, the last no less than its own tiles do.
+void TaskCosts::measure_alone(Kernel& kernel, std::span<const LaunchPart> parts) {
+  Picoseconds all;
+  Picoseconds last;
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    if (i == 0 || parts[i].shape != parts[i - 1].shape) {
+      const Task& task = plan_.tasks[kernel.tasks[i].index()];
+      const LaunchWork own = joined_work(plan_, machine_.processor, statement_of(task).leaf,
+                                         kernel.masked, parts.subspan(i, 1));
+      last = leaf_activity(task, own, kernel.masked).work;
+    }
+    all += last;
+  }
+  if (all < kernel.activity.work) {
+    const double pace = kernel.activity.work.seconds() / all.seconds();
+    for (Use& use : kernel.activity.uses) {
+      if (map_.list[static_cast<std::size_t>(use.resource)].kind == ResourceKind::Memory) {
+        use.rate = std::min(use.rate * pace, machine_.processor.memory_bandwidth);
+      }
+    }
+    kernel.activity.work = all;
+  }
+  if (!ideal_.tile_edges && !adds_to_others(parts)) kernel.alone = last;
+}
+
+LaunchPart TaskCosts::part_of(TaskId id) const {
+  const Task& task = plan_.tasks[id.index()];
+  LaunchPart part{.shape = shapes_[id.index()],
+                  .refs = {},
+                  .named = {},
+                  .touched = {},
+                  .operands = task.reads.size(),
+                  .waits = waits_[id.index()] != 0};
+  const auto add = [&](const Ref& ref, double share) {
+    part.refs.push_back(&ref);
+    part.named.push_back(work_.bytes_of(ref));
+    part.touched.push_back(share * touched(task, ref));
+    part.shape.bytes += part.touched.back();
   };
-  for (const Ref& ref : task.reads) count(ref, 1);
-  for (const Ref& ref : task.writes) count(ref, ref.mode == WriteMode::Add ? 2 : 1);
-  return bytes;
+  for (const Ref& ref : task.reads) add(ref, 1);
+  for (const Ref& ref : task.writes) add(ref, at_home_.written[id.index()]);
+  return part;
+}
+
+// In its own rank's memory, once.
+double TaskCosts::touched(const Task& task, const Ref& ref) const {
+  const Alloc& alloc = plan_.allocs[ref.alloc.index()];
+  if (alloc.rank != rank_of(task)) return 0;
+  const bool passes =
+      alloc.level != Level::Home || find_buffer(plan_.program, alloc.buffer)->role == Role::Temp;
+  return ideal_.no_round_trips && passes ? 0 : work_.bytes_of(ref);
 }
 
 // What one read brings, in the type in which it travels.
@@ -119,14 +204,17 @@ double TaskCosts::arriving(const Task& task, std::size_t read) const {
 
 std::vector<Crossing> TaskCosts::crossings(TaskId id) const {
   const Task& task = plan_.tasks[id.index()];
-  std::map<std::pair<RankId, RankId>, double> bytes;
   const bool moves = task.kind == TaskKind::Copy || task.kind == TaskKind::Collective;
+  std::map<std::pair<RankId, RankId>, double> bytes;
+  double told = 0;
   for (std::size_t i = 0; i < task.reads.size(); ++i) {
     const RankId from = rank_of(task.reads[i]);
     const RankId to =
         moves ? rank_of(task.writes[std::min(i, task.writes.size() - 1)]) : rank_of(task);
     if (from == to) continue;
-    bytes[{from, to}] += moves ? arriving(task, i) : work_.bytes_of(task.reads[i]);
+    const double crossing = moves ? arriving(task, i) : work_.bytes_of(task.reads[i]);
+    told += crossing;
+    bytes[{from, to}] += crossing * (moves ? widening(task, i) : readings(id, i, from));
   }
   for (const Ref& ref : task.writes) {
     if (!moves && rank_of(ref) != rank_of(task) && task.kind != TaskKind::Entry &&
@@ -134,46 +222,72 @@ std::vector<Crossing> TaskCosts::crossings(TaskId id) const {
       bytes[{rank_of(task), rank_of(ref)}] += work_.bytes_of(ref);
     }
   }
-  std::vector<Crossing> crossings;
-  double sum = 0;
-  for (const auto& [ranks, crossing] : bytes) {
-    crossings.push_back({ranks.first, ranks.second, crossing});
-    sum += crossing;
-  }
   // The plan says what crosses, unless a route decides.
-  if (moves && !routed_ && sum > 0) {
-    for (Crossing& crossing : crossings) {
-      crossing.bytes *= static_cast<double>(task.bytes) / sum;
-    }
+  const bool is_told = moves && !routed_ && told > 0;
+  const double scale = is_told ? static_cast<double>(task.bytes) / told : 1;
+  std::vector<Crossing> crossings;
+  for (const auto& [ranks, crossing] : bytes) {
+    crossings.push_back({ranks.first, ranks.second, crossing * scale});
   }
   return crossings;
 }
 
-Activity TaskCosts::compute(TaskId id) const {
+// How often an operand that lies in place on another rank crosses: once for each tile that needs
+// it, as no cache of the reader's holds memory of others. On a bus there is one memory for all.
+double TaskCosts::readings(TaskId id, std::size_t read, RankId from) const {
   const Task& task = plan_.tasks[id.index()];
-  const LeafShape& own = shapes_[id.index()];
-  const Stmt& stmt = statement_of(task);
-  if (own.batch * own.rows * own.columns * own.depth == 0) return launch_activity(machine_);
-  LeafShape shape = own;
-  double share = 1;
-  if (task.kernel >= 0) {
-    shape = kernels_.at({task.lane.value, task.kernel, task.nest, task.stmt});
-    if (shape.flops > 0) {
-      share = own.flops / shape.flops;
-    } else if (shape.bytes > 0) {
-      share = own.bytes / shape.bytes;
-    }
+  if (task.kind != TaskKind::Compute || statement_of(task).leaf != "matmul") return 1;
+  const int level = level_between(machine_, from.value, rank_of(task).value);
+  if (machine_.levels[static_cast<std::size_t>(level)].kind == LevelKind::Bus) return 1;
+  const LeafRate& rate = find_rate(machine_, "matmul", operand_type(task));
+  const LeafShape& shape = shapes_[id.index()];
+  const double tile = read == 0 ? rate.tile_columns : rate.tile_rows;
+  return tile > 0 ? std::ceil((read == 0 ? shape.columns : shape.rows) / tile) : 1;
+}
+
+// Engines move bytes as they are: what changes type on the way is a kernel's work.
+bool TaskCosts::converts(const Task& task) const {
+  if (task.kind != TaskKind::Copy || (task.via != Via::Ce && task.via != Via::Tma)) return false;
+  return dtype_of(task.reads.front()) != dtype_of(task.writes.front());
+}
+
+// How many times what the plan says crosses for one read. Who takes a part and rounds it reads it
+// in the type that it is held in.
+double TaskCosts::widening(const Task& task, std::size_t read) const {
+  const RankId from = rank_of(task.reads[read]);
+  const RankId to = rank_of(task.writes[std::min(read, task.writes.size() - 1)]);
+  const auto held = static_cast<double>(size_in_bytes(dtype_of(task.reads[read])));
+  if (converts(task) && to == rank_of(task)) {
+    return held / static_cast<double>(size_in_bytes(dtype_of(task.writes[read])));
   }
-  const Buffer& operand = *find_buffer(plan_.program, stmt.operands.front().buffer);
-  const std::string dtype(print(operand.dtype));
-  Activity activity = compute_activity(machine_, map_, rank_of(task),
-                                       {.leaf = stmt.leaf,
-                                        .dtype = dtype,
-                                        .shape = shape,
-                                        .causal = masked_[id.index()] != 0,
-                                        .sms = sms_of(task)});
-  activity.work = from_seconds(activity.work.seconds() * share);
+  if (task.kind != TaskKind::Collective || !task.wire) return 1;
+  const TransportRate* const rate =
+      find_transport(machine_, "nccl", level_between(machine_, from.value, to.value));
+  const bool unrounded = rate != nullptr && rate->unrounded != 0;
+  return unrounded ? held / static_cast<double>(size_in_bytes(*task.wire)) : 1;
+}
+
+Activity TaskCosts::compute(TaskId id) const {
+  const Kernel* const kernel = kernel_[id.index()];
+  if (kernel == nullptr) return launch_activity(machine_);
+  Activity activity = kernel->activity;
+  activity.work = from_seconds(activity.work.seconds() * shares_[id.index()]);
   return activity;
+}
+
+Picoseconds TaskCosts::alone(TaskId id) const {
+  const Kernel* const kernel = kernel_[id.index()];
+  return kernel != nullptr && kernel->tasks.back() == id ? kernel->alone : Picoseconds();
+}
+
+Activity TaskCosts::leaf_activity(const Task& task, const LaunchWork& work, bool masked) const {
+  return compute_activity(machine_, map_, rank_of(task),
+                          {.leaf = statement_of(task).leaf,
+                           .dtype = operand_type(task),
+                           .shape = work.shape,
+                           .carried = work.carried,
+                           .causal = masked,
+                           .sms = sms_of(task)});
 }
 
 Activity TaskCosts::transfer(const Task& task) const {
@@ -181,12 +295,37 @@ Activity TaskCosts::transfer(const Task& task) const {
   const RankId from = rank_of(task.reads.front());
   TransferCost cost{.via = print(task.via), .from = from, .to = to, .driver = rank_of(task)};
   if (from == to) {
-    cost.bytes = memory_bytes(task) / 2;
+    for (const Ref& ref : task.reads) cost.bytes += touched(task, ref) / 2;
+    for (const Ref& ref : task.writes) cost.bytes += touched(task, ref) / 2;
     return transfer_activity(machine_, map_, cost);
   }
   const TaskId id(&task - plan_.tasks.data());
   for (const Crossing& crossing : crossings(id)) cost.bytes += crossing.bytes;
-  return transfer_activity(machine_, map_, cost);
+  const int level = level_between(machine_, from.value, to.value);
+  // What nobody tells how many multiprocessors it may have takes all there are.
+  if (const TransportRate* const rate = find_transport(machine_, "sm", level);
+      rate != nullptr && converts(task)) {
+    cost.via = "sm";
+    cost.sms = machine_.processor.sms;
+    if (to == cost.driver) cost.bandwidth = rate->converting;
+  } else {
+    cost.sms = sms_of_move(task.via);
+  }
+  Activity activity = transfer_activity(machine_, map_, cost);
+  // An engine of a processor that computes beside it copies the word behind what it moves too.
+  const bool by_engine = task.via == Via::Ce && !converts(task) && machine_.processor.sms > 1;
+  if (by_engine && raises_[id.index()] != 0) activity.start += activity.start;
+  return activity;
+}
+
+std::int64_t TaskCosts::sms_of_move(Via via) const {
+  for (const NestForm& nest : plan_.form.nests) {
+    for (const NestItem& item : nest.items) {
+      const auto* const move = std::get_if<Move>(&item);
+      if (move != nullptr && move->transport() == via && move->sm) return *move->sm;
+    }
+  }
+  return 0;
 }
 
 // What a kernel reads or writes in place on other ranks takes the links at the kernel's pace, and
@@ -238,8 +377,13 @@ Activity TaskCosts::activity_of(TaskId id) const {
     case TaskKind::Finalise:
     case TaskKind::Pack:
     case TaskKind::Unpack:
-      activity = fold_activity(machine_, map_, rank_of(task), memory_bytes(task));
-      reach_other_ranks(task, activity);
+      if (at_home_.added[id.index()] != 0) {
+        activity = added_at_home(task);
+      } else if (at_home_.rounded[id.index()] == 0) {
+        activity = passes_activity(machine_, map_, rank_of(task),
+                                   print(dtype_of(task.writes.front())), passes_of(task));
+        reach_other_ranks(task, activity);
+      }
       break;
     case TaskKind::Collective:
       HP_CHECK(false, "a collective is costed with its members");
@@ -293,7 +437,15 @@ CollectiveCost TaskCosts::collective_cost(const std::vector<TaskId>& members) co
 }
 
 Activity TaskCosts::collective(TaskId id, const CollectiveCost& cost) const {
-  return collective_activity(machine_, map_, rank_of(plan_.tasks[id.index()]), cost);
+  const Task& task = plan_.tasks[id.index()];
+  const TransportRate* const rate = find_transport(machine_, "nccl", cost.level);
+  CollectiveCost own = cost;
+  own.dtype = task.writes.empty() ? "" : print(dtype_of(task.writes.front()));
+  if (rate != nullptr && rate->unrounded != 0) {
+    own.passes = passes_of_sum(task);
+    if (!own.passes.empty()) own.bandwidth = rate->converting;
+  }
+  return collective_activity(machine_, map_, rank_of(task), own);
 }
 
 }  // namespace harpe

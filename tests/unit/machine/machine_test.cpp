@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <fstream>
 #include <iterator>
 #include <limits>
@@ -100,6 +101,20 @@ TEST(Machine, reads_every_unit) {
   EXPECT_EQ(machine.transports[1].sms, 2);
   EXPECT_EQ(machine.collectives[0].bytes, 3072);
   EXPECT_EQ(machine.collectives[0].time, from_seconds(1));
+}
+
+TEST(Machine, reads_how_kernels_convert_and_hold_tiles) {
+  const Machine machine = parsed(
+      text_with("  transport nccl at link bandwidth=9gbs unrounded=1 converting=2gbs from assumed "
+                "\"a\"\n"
+                "  rate matmul bf16 peak=1tflops tile_rows=64 held_rows=128 from assumed \"b\"\n"));
+  EXPECT_EQ(machine.transports[0].unrounded, 1);
+  EXPECT_EQ(machine.transports[0].converting, 2e9);
+  const auto rate = std::ranges::find(machine.rates, "matmul", &LeafRate::leaf);
+  ASSERT_NE(rate, machine.rates.end());
+  EXPECT_EQ(rate->held_rows, 128);
+  EXPECT_EQ(machine.processor.execution_start, Picoseconds());
+  EXPECT_EQ(parsed(print(machine)), machine);
 }
 
 TEST(Machine, reads_what_nics_and_proxies_take) {

@@ -2,12 +2,19 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "support/rng.h"
 
 namespace harpe {
 namespace {
+
+LeafRate& find_line(Machine& machine, std::string_view leaf) {
+  return *std::ranges::find_if(machine.rates, [&](const LeafRate& rate) {
+    return rate.leaf == leaf && rate.dtype == "bf16";
+  });
+}
 
 Machine preset(std::string_view name) {
   return parse_machine(find_machine_preset(name)->text, std::string(name)).value();
@@ -105,6 +112,22 @@ TEST(Rates, whole_tiles_and_waves) {
   EXPECT_NEAR(time(133), 2 + 2 * wave, 1e-3);
   // Few tiles share the SMs by parts of their depth.
   EXPECT_NEAR(time(1), 2 + wave * std::sqrt(1.0 / 66), 1e-3);
+}
+
+TEST(Rates, waves_are_of_what_processors_hold) {
+  Machine machine = preset("h100x8");
+  const auto waves = [&](const char* leaf, double batch, double rows, double columns) {
+    return leaf_waves(machine, leaf, "bf16", attention(batch, rows, columns, 128),
+                      machine.processor.sms);
+  };
+  // 32 heads of 16 tiles of 128 rows on 132 SMs, however many keys there are.
+  EXPECT_EQ(waves("attn_fwd", 32, 2048, 2048), 4);
+  EXPECT_EQ(waves("attn_fwd", 32, 2048, 65536), 4);
+  EXPECT_EQ(waves("attn_fwd", 1, 128, 2048), 1);
+  // Products have columns of tiles too; without a figure of its own what is held is a tile.
+  EXPECT_EQ(waves("matmul", 1, 2048, 2048), 2);
+  find_line(machine, "matmul").held_rows = 256;
+  EXPECT_EQ(waves("matmul", 1, 2048, 2048), 1);
 }
 
 TEST(Rates, a_leaf_without_rate_takes_its_bytes) {

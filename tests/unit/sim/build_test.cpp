@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <set>
 
 #include "sim/run.h"
@@ -19,7 +20,7 @@ std::int64_t count(const BuiltWorkload& built, ActivityRole role) {
 }
 
 const Activity& work_of(const BuiltWorkload& built, std::size_t task) {
-  return built.workload.activities[static_cast<std::size_t>(built.work_of_task[task])];
+  return built.workload.activities[static_cast<std::size_t>(built.begin_of_task[task])];
 }
 
 std::size_t first_task(const Plan& plan, TaskKind kind) {
@@ -80,6 +81,122 @@ TEST(Build, tasks_of_one_kernel_share_its_time) {
   };
   const double whole = sum(plan_of("ag_gemm", sizes, "tp=4", "bulk"));
   EXPECT_NEAR(sum(plan_of("ag_gemm", sizes, "tp=4", "push")), whole, 0.001 * whole);
+}
+
+// However many processors are free by the time the last rows come, their own tiles take as long as
+// they do by themselves.
+TEST(Build, a_launch_is_not_over_before_its_last_task_s_own_tiles) {
+  const Plan plan = plan_of("ag_gemm", {"m=512", "n=1024", "k=1024"}, "tp=4", "push");
+  Machine machine = plain_machine(10);
+  machine.rates.front().tile_rows = 128;
+  machine.rates.front().tile_columns = 256;
+  machine.processor.sms = 4;
+  const BuiltWorkload built = build_workload(plan, machine, {});
+  // A tile for each of four ranks' 128 rows by 256 columns: together they take what one does alone.
+  const double flops = 2.0 * 512 * 256 * 1024;
+  int tails = 0;
+  for (std::size_t i = 0; i < plan.tasks.size(); ++i) {
+    if (built.work_of_task[i] == built.begin_of_task[i]) continue;
+    ++tails;
+    EXPECT_EQ(plan.tasks[i].kind, TaskKind::Compute);
+    const auto tail = static_cast<std::size_t>(built.work_of_task[i] - 1);
+    const Activity& alone = built.workload.activities[tail];
+    EXPECT_EQ(alone.lane, kNoLane);
+    // One tile on four SMs: cut along its depth, half of the gain lost.
+    EXPECT_NEAR(alone.work.seconds(), std::sqrt(0.5) * flops / 10e12, 1e-3 * flops / 10e12);
+    const auto waits_of = [&](std::int32_t activity) {
+      return std::ranges::count_if(built.workload.dependencies, [&](const Dependency& edge) {
+        return edge.after == activity && edge.kind == WaitKind::Signal;
+      });
+    };
+    EXPECT_EQ(waits_of(static_cast<std::int32_t>(tail)), waits_of(built.first_of_task[i]));
+    EXPECT_GT(waits_of(static_cast<std::int32_t>(tail)), 0);
+  }
+  EXPECT_EQ(tails, 4) << "one for each rank";
+}
+
+// Engines move bytes as they are: a kernel rounds, on all processors that there are. Pushed, sums
+// cross rounded; pulled, in the type that they are held in.
+TEST(Build, what_changes_type_on_its_way_is_moved_by_a_kernel) {
+  const std::vector<std::string> sizes = {"m=1024", "n=1024", "k=1024"};
+  const double rounded = 1024.0 * 1024 * 2 / 4;
+  Machine machine = plain_machine();
+  const auto copy_of = [&](const char* schedule) {
+    const Plan plan = plan_of("gemm_rs", sizes, "tp=4", schedule);
+    const BuiltWorkload built = build_workload(plan, machine, {});
+    const Activity copy = work_of(built, first_task(plan, TaskKind::Copy));
+    EXPECT_EQ(copy.start, us(2)) << "of `sm`, not of `ce`";
+    const auto sms = std::ranges::find_if(copy.uses, [&](const Use& use) {
+      return built.map.list[static_cast<std::size_t>(use.resource)].kind == ResourceKind::Sm;
+    });
+    EXPECT_NE(sms, copy.uses.end());
+    if (sms != copy.uses.end()) {
+      EXPECT_EQ(sms->rate, 4);
+    }
+    return copy.work.seconds();
+  };
+  EXPECT_NEAR(copy_of("ring"), rounded / 50e9, 1e-11);
+  EXPECT_NEAR(copy_of("fetch"), 2 * rounded / 50e9, 1e-11);
+  for (TransportRate& rate : machine.transports) rate.converting = 20e9;
+  EXPECT_NEAR(copy_of("ring"), rounded / 50e9, 1e-11) << "what is read is its own";
+  EXPECT_NEAR(copy_of("fetch"), 2 * rounded / 20e9, 1e-11);
+}
+
+TEST(Build, sums_that_takers_round_cross_as_they_are_held_and_are_added_in_passes) {
+  const Plan plan = plan_of("gemm_rs", {"m=1024", "n=1024", "k=1024"}, "tp=4", "bulk");
+  Machine machine = plain_machine();
+  const auto sum = [&] {
+    const BuiltWorkload built = build_workload(plan, machine, {});
+    return std::pair(work_of(built, first_task(plan, TaskKind::Collective)).work.seconds(),
+                     built.level_bytes.front());
+  };
+  const auto [library, told] = sum();
+  for (TransportRate& rate : machine.transports) rate.unrounded = 1;
+  const auto [pulled, crossed] = sum();
+  EXPECT_NEAR(crossed, 2 * told, 1);
+  const double part = 1024.0 * 1024 / 4;  // elements
+  const double crossing = 3 * 2 * part / 100e9;
+  const double passes = 8 * part + 3 * (2 * part + 2 * part + 8 * part);
+  EXPECT_NEAR(pulled - library, crossing + passes / 1000e9, 1e-11);
+}
+
+// Once for each tile that needs it; on a bus there is one memory for all.
+TEST(Build, what_is_read_in_place_crosses_for_every_tile) {
+  const Plan plan = plan_of("ag_gemm", {"m=1024", "n=1024", "k=1024"}, "tp=4", "pull");
+  Machine machine = plain_machine();
+  machine.rates.front().tile_columns = 128;  // two in a rank's 256 columns
+  const double others = 3.0 * 1024 * 1024 * 2;
+  EXPECT_NEAR(build_workload(plan, machine, {}).level_bytes.front(), 2 * others, 1);
+  machine.levels.front().kind = LevelKind::Bus;
+  EXPECT_NEAR(build_workload(plan, machine, {}).level_bytes.front(), others, 1);
+}
+
+// The engine copies the flag behind the data too; where nobody elsewhere waits, and on a core,
+// which writes a word, there is no second copy.
+TEST(Build, an_engine_is_started_once_more_for_a_flag) {
+  const std::vector<std::string> sizes = {"m=512", "n=512", "k=512"};
+  Machine machine = plain_machine();
+  const auto start_of = [&](const char* schedule) {
+    const Plan plan = plan_of("ag_gemm", sizes, "tp=4", schedule);
+    const BuiltWorkload built = build_workload(plan, machine, {});
+    Picoseconds most;
+    for (std::size_t i = 0; i < plan.tasks.size(); ++i) {
+      if (plan.tasks[i].kind == TaskKind::Copy) most = std::max(most, work_of(built, i).start);
+    }
+    return most;
+  };
+  EXPECT_EQ(start_of("push"), us(8));
+  EXPECT_EQ(start_of("fetch"), us(4)) << "who pulls waits by an event";
+  machine.processor.sms = 1;
+  EXPECT_EQ(start_of("push"), us(4));
+}
+
+TEST(Build, an_execution_begins_when_it_is_started) {
+  const Plan plan = plan_of("ag_gemm", {"m=512", "n=512", "k=512"}, "tp=4", "push");
+  Machine machine = plain_machine();
+  const double before = run_plan(plan, machine, {}).engine.total.microseconds();
+  machine.processor.execution_start = us(5);
+  EXPECT_NEAR(run_plan(plan, machine, {}).engine.total.microseconds(), before + 5, 1e-6);
 }
 
 TEST(Build, members_of_a_collective_start_together) {

@@ -144,11 +144,50 @@ TEST(Cost, a_leaf_that_waits_for_memory_needs_no_more_time_on_fewer_sms) {
   EXPECT_NEAR(compute_activity(machine, map, RankId(0), cost).work.microseconds(), 4, 0.01);
 }
 
-TEST(Cost, a_fold_takes_as_long_as_its_bytes) {
+TEST(Cost, passes_over_memory_are_launches_at_the_rate_of_additions) {
+  Machine machine = plain_machine();
+  const ResourceMap map = map_resources(machine, 1);
+  const auto passes = [&](const std::vector<double>& bytes) {
+    return passes_activity(machine, map, RankId(0), "f32", bytes);
+  };
+  EXPECT_EQ(passes({3e6}).work, us(3));
+  EXPECT_EQ(passes({3e6}).start, us(2));
+  EXPECT_EQ(passes({0}).work, us(0));
+  EXPECT_EQ(passes({3e6, 0, 6e6}).work, us(9));
+  EXPECT_EQ(passes({3e6, 0, 6e6}).start, us(4)) << "what moves nothing is not launched";
+  EXPECT_NEAR(taken(map, passes({3e6, 6e6}), ResourceKind::Memory, 0), 9e6, 1);
+  machine.rates.back().memory_share = 0.5;  // of all leaves; the cache holds 1 MiB
+  EXPECT_EQ(passes({3e6}).work, us(6));
+  EXPECT_EQ(passes({1e6}).work, us(1));
+}
+
+// States that tiles begin from come before all that the tiles do.
+TEST(Cost, nothing_hides_a_state_that_is_carried_on) {
   const Machine machine = plain_machine();
   const ResourceMap map = map_resources(machine, 1);
-  EXPECT_EQ(fold_activity(machine, map, RankId(0), 3e6).work, us(3));
-  EXPECT_EQ(fold_activity(machine, map, RankId(0), 0).work, us(0));
+  ComputeCost cost{
+      .leaf = "matmul",
+      .dtype = "bf16",
+      .shape = {.batch = 1, .rows = 1000, .columns = 1000, .depth = 500, .flops = 1e9}};
+  const Picoseconds begun = compute_activity(machine, map, RankId(0), cost).work;
+  cost.carried = 5e6;
+  EXPECT_EQ(compute_activity(machine, map, RankId(0), cost).work, begun + us(5));
+}
+
+TEST(Cost, a_copy_may_be_slower_than_its_transport_and_take_more_of_the_processor) {
+  const Machine machine = plain_machine();
+  const ResourceMap map = map_resources(machine, 2);
+  const TransferCost cost{.via = "sm",
+                          .from = RankId(1),
+                          .to = RankId(0),
+                          .bytes = 1e6,
+                          .driver = RankId(0),
+                          .sms = 3,
+                          .bandwidth = 20e9};
+  const Activity copy = transfer_activity(machine, map, cost);
+  EXPECT_EQ(copy.work, us(50));
+  EXPECT_NEAR(taken(map, copy, ResourceKind::Sm, 0), 150e-6, 1e-9);
+  EXPECT_NEAR(taken(map, copy, ResourceKind::Ingress, 0), 1e6, 1);
 }
 
 TEST(Cost, members_of_a_collective_send_what_its_kind_asks_for) {
@@ -164,6 +203,22 @@ TEST(Cost, members_of_a_collective_send_what_its_kind_asks_for) {
   EXPECT_NEAR(sent(CollectiveKind::AllToAll), 3e6, 1);
   EXPECT_NEAR(sent(CollectiveKind::AllReduce), 6e6, 1);
   EXPECT_NEAR(sent(CollectiveKind::SendRecv), 4e6, 1);
+}
+
+TEST(Cost, a_member_goes_over_its_memory_beside_what_crosses) {
+  const Machine machine = plain_machine();
+  const ResourceMap map = map_resources(machine, 4);
+  CollectiveCost cost{
+      .kind = CollectiveKind::ReduceScatter, .members = 4, .level = 0, .bytes = 4e6};
+  const Activity alone = collective_activity(machine, map, RankId(1), cost);
+  cost.passes = {2e6, 3e6};
+  cost.dtype = "f32";
+  const Activity adding = collective_activity(machine, map, RankId(1), cost);
+  EXPECT_EQ(adding.work, alone.work + us(5));
+  EXPECT_EQ(adding.start, alone.start + us(4));
+  EXPECT_NEAR(taken(map, adding, ResourceKind::Egress, 1), 3e6, 1);
+  cost.bandwidth = 10e9;  // of the 3 MB that enter
+  EXPECT_EQ(collective_activity(machine, map, RankId(1), cost).work, us(305));
 }
 
 }  // namespace

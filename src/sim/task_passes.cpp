@@ -1,0 +1,78 @@
+#include <algorithm>
+#include <numeric>
+
+#include "sim/task_costs.h"
+
+// What tasks that multiply nothing read and write: sums, roundings, images.
+namespace harpe {
+
+// What sums, roundings and images read and write, launch by launch: a source after the other is
+// added to what the first one left. A total of several sources is made beside its home, and rounded
+// into it once.
+std::vector<double> TaskCosts::passes_of(const Task& task) const {
+  double target = 0;
+  for (const Ref& ref : task.writes) target += touched(task, ref);
+  const std::size_t count = task.writes.empty() ? 0 : task.reads.size() / task.writes.size();
+  std::vector<double> sources(std::max<std::size_t>(count, 1), 0);
+  for (std::size_t i = 0; i < task.reads.size(); ++i) {
+    sources[std::min(i / task.writes.size(), sources.size() - 1)] += touched(task, task.reads[i]);
+  }
+  const bool sums = task.kind == TaskKind::Fold || task.kind == TaskKind::Finalise;
+  if (!sums) return {std::accumulate(sources.begin(), sources.end(), target)};
+  double state = target;
+  const bool aside = task.kind == TaskKind::Finalise && count > 1;
+  if (aside) state = ideal_.no_round_trips ? 0 : *std::ranges::max_element(sources);
+  std::vector<double> passes;
+  const bool adds = task.writes.front().mode == WriteMode::Add;
+  for (std::size_t i = 0; i < sources.size(); ++i) {
+    passes.push_back(sources[i] + (i > 0 || adds ? 2 : 1) * state);
+  }
+  if (aside) passes.push_back(state + target);
+  return passes;
+}
+
+// Of a member of a sum whose contributions those who take them round: they are added one by one,
+// beside what crosses. A library's sum adds while it moves, and so does one of which nothing is
+// rounded.
+std::vector<double> TaskCosts::passes_of_sum(const Task& task) const {
+  if (task.collective != CollectiveOp::ReduceScatter || !task.wire || ideal_.no_round_trips) {
+    return {};
+  }
+  const double state = work_.bytes_of(task.writes.front());
+  const double sent = state * static_cast<double>(size_in_bytes(*task.wire)) /
+                      static_cast<double>(size_in_bytes(dtype_of(task.writes.front())));
+  std::vector<double> passes;
+  for (const Ref& read : task.reads) {
+    if (rank_of(read) == rank_of(task) || dtype_of(read) == *task.wire) continue;
+    if (passes.empty()) passes.push_back(2 * state);  // what the others are added to
+    passes.push_back(sent);
+    passes.push_back(sent + 2 * state);
+  }
+  return passes;
+}
+
+// Contributions that a product adds to its own sums, each as a product with the identity: a tile's
+// rows more of depth.
+Activity TaskCosts::added_at_home(const Task& finalise) const {
+  const std::string dtype = operand_type(finalise);
+  const Ref& home = finalise.writes.front();
+  const double elements = work_.bytes_of(home) / static_cast<double>(size_in_bytes(dtype_of(home)));
+  double flops = 0;
+  double bytes = 0;
+  for (const Ref& read : finalise.reads) {
+    if (plan_.allocs[read.alloc.index()].level == Level::Acc) continue;
+    flops += 2 * elements * find_rate(machine_, "matmul", dtype).tile_rows;
+    bytes += touched(finalise, read);
+  }
+  Activity activity;
+  activity.work = std::max(Picoseconds(1), leaf_bound(machine_, "matmul", dtype, flops, bytes));
+  add_use(activity, find_resource(map_, ResourceKind::Sm, rank_of(finalise)),
+          static_cast<double>(machine_.processor.sms));
+  if (bytes > 0) {
+    add_use(activity, find_resource(map_, ResourceKind::Memory, rank_of(finalise)),
+            bytes / activity.work.seconds());
+  }
+  return activity;
+}
+
+}  // namespace harpe
