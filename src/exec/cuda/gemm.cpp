@@ -32,18 +32,22 @@ std::int64_t cluster_tiles(const GemmSpec& spec, const GemmConfig& config) {
   return tiles;
 }
 
-// Those that groups are likely to have.
+// Those that groups are likely to have: rows that choices bring vary by their square root, and the
+// last chunk of a panel is half empty.
 std::int64_t group_tiles(const GemmSpec& spec, const GemmConfig& config) {
-  std::map<std::int64_t, std::int64_t> chunks;  // by B
+  std::map<std::int64_t, double> rows;  // by B
+  std::map<std::int64_t, double> ends;
   for (const GemmPanelSpec& panel : spec.panels) {
-    const std::int64_t likely = panel.likely_rows > 0 ? panel.likely_rows : panel.rows;
-    chunks[panel.b_first] += (likely + config.chunk_rows() - 1) / config.chunk_rows();
+    const bool known = panel.likely_rows == 0;
+    rows[panel.b_first] += static_cast<double>(known ? panel.rows : panel.likely_rows);
+    ends[panel.b_first] += known ? 0 : config.chunk_rows() / 2.0;
   }
-  std::int64_t tiles = 0;
-  for (const auto& [first, count] : chunks) {
-    tiles += (count + GemmConfig::kChunks - 1) / GemmConfig::kChunks;
+  double tiles = 0;
+  for (const auto& [first, count] : rows) {
+    const double spread = ends.at(first) > 0 ? 2 * std::sqrt(count) + ends.at(first) : 0;
+    tiles += std::ceil((count + spread) / config.tile_m);
   }
-  return tiles * ((spec.n + config.tile_n - 1) / config.tile_n);
+  return static_cast<std::int64_t>(tiles) * ((spec.n + config.tile_n - 1) / config.tile_n);
 }
 
 std::int64_t k_blocks(const GemmPanelSpec& panel) {
@@ -61,13 +65,17 @@ std::int64_t least_blocks(const GemmSpec& spec) {
 
 // What a multiprocessor takes, in clocks, measured on an H200 (docs/kernels.md). The tensor cores
 // do 32 values of C, an element of K each, per clock, narrow tiles a little less. The second level
-// of cache gives all blocks together 7,400 bytes a clock, and one 68.
+// of cache gives all blocks together 7,400 bytes a clock, and one 68; memory 2,400.
 double stage_clocks(const GemmConfig& config, std::int64_t active_blocks) {
   const double narrow = config.ping_pong || config.tile_n > 128 ? 1.05 : 1.07;
   const double loss = config.tile_n > 192 ? 1.04 : narrow;
   const double multiply = config.tile_m * config.tile_n / 32.0 * loss;
   const double rate = std::min(68.0, 7400.0 / static_cast<double>(active_blocks));
-  return std::max(multiply, (config.a_bytes() + config.b_bytes() / config.cluster) / rate);
+  const double cached =
+      std::max(multiply, (config.a_bytes() + config.b_bytes() / config.cluster) / rate);
+  // Few rows use each weight, and what another tile reads of them is not found in the cache.
+  const double from_memory = 2400.0 / static_cast<double>(active_blocks);
+  return config.groups ? std::max(cached, config.b_bytes() / from_memory) : cached;
 }
 
 // What is not hidden of storing a tile; with ping_pong the other consumer multiplies meanwhile.
