@@ -93,6 +93,23 @@ std::string print_best(const Tuned& tuned) {
   return time + ", " + print_bytes(best.memory_bytes) + " a rank";
 }
 
+// What the end of the time left, and what is too large.
+std::string print_left_out(const SearchResult& result) {
+  std::vector<std::string> parts;
+  if (result.given_up) {
+    const auto& [label, work, simulated] = *result.given_up;
+    parts.push_back(fmt::format("`{}`{}: {}", label,
+                                simulated ? ", simulated at " + print_time(*simulated) : "", work));
+  }
+  if (result.plans_left > 0) {
+    parts.push_back(fmt::format("{} plans would have been made too", result.plans_left));
+  }
+  if (!result.too_large.empty()) {
+    parts.push_back(fmt::format("plans of {}: too large", fmt::join(result.too_large, ", ")));
+  }
+  return fmt::format("{}", fmt::join(parts, "; "));
+}
+
 Rows rows_of(const Tuned& tuned) {
   const SearchResult& result = tuned.result;
   const Evaluated& best = result.top.front();
@@ -117,6 +134,9 @@ Rows rows_of(const Tuned& tuned) {
   for (const Refused& one : result.refused) {
     if (rows.size() > kMostRows) break;
     rows.emplace_back("refused", fmt::format("{} x {}", one.count, one.reason));
+  }
+  if (const std::string left = print_left_out(result); !left.empty()) {
+    rows.emplace_back("left out", left);
   }
   const bool some_estimated = !std::ranges::all_of(
       result.top, [](const Evaluated& one) { return one.simulated.has_value(); });
@@ -215,6 +235,7 @@ void add_search(Json& json, const Tuned& tuned) {
       .set("simulated", result.simulated)
       .set("search_s", result.seconds)
       .set("complete", result.complete)
+      .set("left_out", print_left_out(result))
       .set("known_since", tuned.known_since ? Json(*tuned.known_since) : Json())
       .set("seeds", tuned.seeds)
       .set("best", to_json(tuned, result.top.front()))

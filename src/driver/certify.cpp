@@ -52,10 +52,13 @@ Checked<std::vector<SmallPlan>> certify_cases(const Program& program, const Mesh
       return with_note(std::move(diag),
                        "in the reduced likeness of this schedule on `" + name + "`");
     };
-    Checked<Plan> plan = lower(small.program, small.mesh, small.form);
+    LowerOptions lowering;
+    lowering.limit = options.limit;
+    Checked<Plan> plan = lower(small.program, small.mesh, small.form, lowering);
     if (!plan.ok()) return in_likeness(std::move(plan).error());
-    Checked<Certificate> certificate =
-        verify(*plan, {.memory_limit_bytes = std::nullopt, .sm_count = options.sm_count});
+    Checked<Certificate> certificate = verify(
+        *plan,
+        {.memory_limit_bytes = std::nullopt, .sm_count = options.sm_count, .limit = options.limit});
     if (!certificate.ok()) return in_likeness(std::move(certificate).error());
     plans.push_back({name, std::move(plan).value(), certificate->blocks_checked});
   }

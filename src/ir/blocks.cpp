@@ -1,6 +1,7 @@
 #include "ir/blocks.h"
 
 #include <algorithm>
+#include <ranges>
 
 namespace harpe {
 namespace {
@@ -110,13 +111,13 @@ std::int64_t Blocks::axis_block(int axis, std::span<const int> digits,
 
 std::int64_t Blocks::elements(int buffer, BlockId block) const {
   const BufferTable& table = buffers_[static_cast<std::size_t>(buffer)];
-  const Region region = region_of(table.digits, block);
   std::int64_t elements = 1;
-  for (const DimTable& dim : table.dims) {
-    elements *= dim.opaque;
-    for (const int axis : dim.axes) {
-      elements *= interval(axis, axis_block(axis, table.digits, region)).size();
-    }
+  for (const DimTable& dim : table.dims) elements *= dim.opaque;
+  // A buffer's digits are those of its axes, one axis after the other.
+  for (const int axis : table.axes | std::views::reverse) {
+    const std::int64_t blocks = axes_[static_cast<std::size_t>(axis)].blocks;
+    elements *= interval(axis, block % blocks).size();
+    block /= blocks;
   }
   return elements;
 }

@@ -13,10 +13,12 @@ namespace {
 // One statement of one nest, over all its loops.
 class StatementWalk {
  public:
-  StatementWalk(DraftWriter& writer, const NestSpace& space, const NestStmt& stmt)
+  StatementWalk(DraftWriter& writer, const NestSpace& space, const NestStmt& stmt,
+                const TimeLimit& limit)
       : writer_(writer),
         space_(space),
         stmt_(stmt),
+        limit_(limit),
         stager_(writer, space, stmt),
         computer_(writer, space, stmt) {}
 
@@ -46,6 +48,7 @@ class StatementWalk {
   }
 
   Checked<Ok> visit() {
+    HP_REQUIRE_OK(limit_.check(kLowering));
     const int position = static_cast<int>(time_.size());
     const bool scheduled = time_.size() <= space_.scheduled_loops;
     const std::int64_t before = writer_.next_position();
@@ -69,6 +72,7 @@ class StatementWalk {
   DraftWriter& writer_;
   const NestSpace& space_;
   const NestStmt& stmt_;
+  const TimeLimit& limit_;
   Stager stager_;
   Computer computer_;
   std::vector<Drainer> drainers_;
@@ -102,7 +106,7 @@ Checked<Ok> for_each_statement(Draft& draft, bool space_time_only, const Visit& 
 
 }  // namespace
 
-Checked<Ok> derive(Draft& draft, bool space_time_only) {
+Checked<Ok> derive(Draft& draft, bool space_time_only, const TimeLimit& limit) {
   DraftWriter writer(draft, space_time_only);
   for (std::size_t buffer = 0; buffer < draft.blocks.buffers().size(); ++buffer) {
     for (RankId rank(0); rank.value < draft.blocks.ranks(); ++rank.value) {
@@ -111,15 +115,16 @@ Checked<Ok> derive(Draft& draft, bool space_time_only) {
   }
   HP_REQUIRE_OK(
       for_each_statement(draft, space_time_only, [&](const NestSpace& space, const NestStmt& stmt) {
-        return StatementWalk(writer, space, stmt).run();
+        return StatementWalk(writer, space, stmt, limit).run();
       }));
   return fuse_kernels(draft);
 }
 
 Checked<Ok> check_nests(Draft& draft) {
+  const TimeLimit none;
   DraftWriter writer(draft, false);
   HP_REQUIRE_OK(for_each_statement(draft, false, [&](const NestSpace& space, const NestStmt& stmt) {
-    return StatementWalk(writer, space, stmt).check();
+    return StatementWalk(writer, space, stmt, none).check();
   }));
   return fuse_kernels(draft);
 }

@@ -2,14 +2,15 @@
 
 #include "lower/draft.h"
 #include "support/diag.h"
+#include "support/time_limit.h"
 
 namespace harpe {
 
 // The space-time derivation (commir.md section 4): walks every nest's loops in order and, at each
 // position for all ranks, adds the stages, the computes and the drains that the normal form
 // implies. The order in which tasks are added is the sequential order that defines the plan's
-// meaning. Keeps: draft.tasks before it (the entries). Errors: F2xx, F3xx.
-[[nodiscard]] Checked<Ok> derive(Draft& draft, bool space_time_only);
+// meaning. Keeps: draft.tasks before it (the entries). Errors: F2xx, F3xx; I505.
+[[nodiscard]] Checked<Ok> derive(Draft& draft, bool space_time_only, const TimeLimit& limit = {});
 
 // The rules that hold before any step. Errors: F2xx and F3xx but F211, F212, F214, F217.
 [[nodiscard]] Checked<Ok> check_nests(Draft& draft);

@@ -47,42 +47,93 @@ std::vector<bool> holds_of(const Blocks& blocks, std::span<const int> digits,
 
 namespace {
 
-using Values = std::vector<Region>;  // per block its digit values
-
-// One box if the blocks are a product of contiguous ranges.
-bool as_product(const Values& values, Box& box) {
-  const std::size_t digits = values.front().size();
-  box.assign(digits, Range{});
-  std::size_t product = 1;
-  for (std::size_t i = 0; i < digits; ++i) {
-    std::int32_t lo = values.front()[i];
-    std::int32_t hi = lo;
-    for (const Region& v : values) {
-      lo = std::min(lo, v[i]);
-      hi = std::max(hi, v[i]);
+// Blocks over some digits, ascending, as they are cut into boxes: what one step of a digit adds to
+// a block, and how many values it has.
+class BoxCutter {
+ public:
+  BoxCutter(const Blocks& blocks, std::span<const int> digits) : strides_(digits.size()) {
+    std::int64_t stride = 1;
+    for (std::size_t i = digits.size(); i-- > 0;) {
+      strides_[i] = stride;
+      extents_.push_back(blocks.digits()[static_cast<std::size_t>(digits[i])].extent);
+      stride *= extents_.back();
     }
-    box[i] = {lo, hi + 1};
-    product *= static_cast<std::size_t>(hi + 1 - lo);
+    std::ranges::reverse(extents_);
   }
-  return product == values.size();  // distinct points inside the hull: all of it
-}
 
-// Cuts along the first digit that has gaps or differs between slices, then merges equal neighbours.
-void cut(const Values& values, std::size_t digit, std::vector<Box>& out) {
-  Box whole;
-  if (as_product(values, whole)) {
-    out.push_back(std::move(whole));
-    return;
+  // Cuts along the first digit that has gaps or differs between slices, then merges equal
+  // neighbours.
+  void cut(std::span<const BlockId> blocks, std::size_t digit, std::vector<Box>& out) const {
+    Box whole;
+    if (as_product(blocks, whole)) {
+      out.push_back(std::move(whole));
+      return;
+    }
+    const std::size_t first = out.size();
+    while (!blocks.empty()) {
+      const BlockId next = (blocks.front() / strides_[digit] + 1) * strides_[digit];
+      const auto end = std::ranges::lower_bound(blocks, next);
+      const auto count = static_cast<std::size_t>(end - blocks.begin());
+      std::vector<Box> slice;
+      cut(blocks.first(count), digit + 1, slice);
+      append(slice, digit, first, out);
+      blocks = blocks.subspan(count);
+    }
   }
-  std::size_t begin = 0;
-  const std::size_t first = out.size();
-  while (begin < values.size()) {
-    std::size_t end = begin;
-    while (end < values.size() && values[end][digit] == values[begin][digit]) ++end;
-    std::vector<Box> slice;
-    cut(Values(values.begin() + static_cast<std::ptrdiff_t>(begin),
-               values.begin() + static_cast<std::ptrdiff_t>(end)),
-        digit + 1, slice);
+
+ private:
+  [[nodiscard]] std::int32_t value_of(BlockId block, std::size_t digit) const {
+    return static_cast<std::int32_t>(block / strides_[digit] % extents_[digit]);
+  }
+
+  // One box if the blocks are a product of contiguous ranges: then it spans from the first of them
+  // to the last.
+  [[nodiscard]] bool as_product(std::span<const BlockId> blocks, Box& box) const {
+    box.resize(strides_.size());
+    std::int64_t product = 1;
+    for (std::size_t i = 0; i < box.size(); ++i) {
+      box[i] = {value_of(blocks.front(), i), value_of(blocks.back(), i) + 1};
+      if (box[i].lo >= box[i].hi) return false;
+      product *= box[i].hi - box[i].lo;
+    }
+    return product == std::ssize(blocks) && is_filled(blocks, box);
+  }
+
+  // Are these, as many as the box has, all of its blocks? Looked at by runs without a gap.
+  [[nodiscard]] bool is_filled(std::span<const BlockId> blocks, const Box& box) const {
+    std::size_t inner = box.size();  // digits from here on are within a run
+    std::int64_t run = 1;
+    for (bool is_whole = true; is_whole && inner > 0;) {
+      --inner;
+      const std::int64_t range = box[inner].hi - box[inner].lo;
+      run *= range;
+      is_whole = range == extents_[inner];
+    }
+    Box at(box.begin(), box.begin() + static_cast<std::ptrdiff_t>(inner));
+    BlockId begin = blocks.front();
+    for (auto rest = blocks; !rest.empty(); rest = rest.subspan(static_cast<std::size_t>(run))) {
+      const BlockId last = rest[static_cast<std::size_t>(run) - 1];
+      if (rest.front() != begin || last != begin + run - 1) return false;
+      begin += step(at, box, inner);
+    }
+    return true;
+  }
+
+  // From one value of the digits before `inner` to the next within the box: what that adds.
+  std::int64_t step(Box& at, const Box& box, std::size_t inner) const {
+    std::int64_t added = 0;
+    for (std::size_t i = inner; i-- > 0;) {
+      added += strides_[i];
+      if (++at[i].lo < box[i].hi) return added;
+      added -= (at[i].lo - box[i].lo) * strides_[i];
+      at[i].lo = box[i].lo;
+    }
+    return added;
+  }
+
+  // `slice` behind what is there since `first`, as one with it where only `digit` differs.
+  static void append(std::vector<Box>& slice, std::size_t digit, std::size_t first,
+                     std::vector<Box>& out) {
     const std::size_t count = slice.size();
     bool merged = out.size() - first >= count && count > 0;
     for (std::size_t i = 0; merged && i < count; ++i) {
@@ -98,29 +149,32 @@ void cut(const Values& values, std::size_t digit, std::vector<Box>& out) {
         out.push_back(std::move(slice[i]));
       }
     }
-    begin = end;
   }
-}
+
+  std::vector<std::int64_t> strides_;
+  std::vector<std::int32_t> extents_;
+};
 
 }  // namespace
 
 std::vector<Box> boxes_of(const Blocks& blocks, std::span<const int> digits,
                           const std::vector<BlockId>& block_ids) {
   std::vector<Box> boxes;
-  if (block_ids.empty()) return boxes;
-  Values values;
-  values.reserve(block_ids.size());
-  for (const BlockId block : block_ids) values.push_back(blocks.region_of(digits, block));
-  cut(values, 0, boxes);
+  if (!block_ids.empty()) BoxCutter(blocks, digits).cut(block_ids, 0, boxes);
   return boxes;
 }
 
 SlotIndex::SlotIndex(const Blocks& blocks, std::span<const int> digits,
                      const std::vector<bool>& holds) {
   for (std::size_t i = digits.size(); i-- > 0;) {
-    const std::int32_t extent = blocks.digits()[static_cast<std::size_t>(digits[i])].extent;
-    steps_.push_back({extent, holds[i]});
+    const std::int64_t extent = blocks.digits()[static_cast<std::size_t>(digits[i])].extent;
     if (holds[i]) size_ *= extent;
+    if (extent == 1) continue;
+    if (!steps_.empty() && steps_.back().held == holds[i]) {
+      steps_.back().extent *= extent;
+    } else {
+      steps_.push_back({extent, holds[i]});
+    }
   }
 }
 
@@ -129,8 +183,9 @@ SlotIndex::Place SlotIndex::locate(BlockId block) const {
   std::int64_t local_stride = 1;
   std::int64_t content_stride = 1;
   for (const Step& step : steps_) {
-    const std::int64_t value = block % step.extent;
-    block /= step.extent;
+    const bool is_last = &step == &steps_.back();
+    const std::int64_t value = is_last ? block : block % step.extent;
+    if (!is_last) block /= step.extent;
     if (step.held) {
       place.local += value * local_stride;
       local_stride *= step.extent;

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "ir/blocks.h"
@@ -74,6 +75,9 @@ struct Draft {
   }
 };
 
+// What a time limit gives up.
+constexpr std::string_view kLowering = "lowering the schedule";
+
 // A transfer handed to a NIC (plan/plan.h).
 [[nodiscard]] bool is_put(const DraftTask& task);
 [[nodiscard]] RankId destination_of(const Draft& draft, const DraftTask& put);
@@ -105,10 +109,10 @@ class SlotIndex {
 
  private:
   struct Step {
-    std::int32_t extent;
+    std::int64_t extent;
     bool held;
   };
-  std::vector<Step> steps_;  // least significant digit first
+  std::vector<Step> steps_;  // least significant first: digits in a row that are held alike
   std::int64_t size_ = 1;
 };
 

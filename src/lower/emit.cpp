@@ -19,12 +19,13 @@ class Emitter {
     plan_.form = draft_.form;
   }
 
-  Plan run() {
+  Checked<Plan> run(const TimeLimit& limit) {
     place_slots();
     make_lanes();
     number_tasks();
     make_signals();
     for (DraftTask& task : draft_.tasks) {
+      HP_REQUIRE_OK(limit.check(kLowering));
       if (!task.is_barrier) plan_.tasks.push_back(emit_task(task));
       task = {};  // draft and plan are never both in memory
     }
@@ -213,6 +214,8 @@ class Emitter {
 
 }  // namespace
 
-Plan emit(Draft draft) { return Emitter(std::move(draft)).run(); }
+Checked<Plan> emit(Draft draft, const TimeLimit& limit) {
+  return Emitter(std::move(draft)).run(limit);
+}
 
 }  // namespace harpe

@@ -2,12 +2,13 @@
 
 #include "lower/draft.h"
 #include "plan/plan.h"
+#include "support/time_limit.h"
 
 namespace harpe {
 
 // Draft -> plan: boxes for block lists, one symmetric arena for the slots (D15: equal name, equal
 // offset and bytes on all ranks), lanes, flags (one per signal, on the waiting rank) and barriers.
 // Requires: reduce_order was run.
-[[nodiscard]] Plan emit(Draft draft);
+[[nodiscard]] Checked<Plan> emit(Draft draft, const TimeLimit& limit);
 
 }  // namespace harpe

@@ -18,14 +18,15 @@ std::size_t instance_end(const Draft& draft, std::size_t begin) {
 
 bool RunCheck::is_run(const DraftRef& ref) {
   const DraftSlot& slot = draft_.slot(ref);
-  const auto [known, fresh] = known_.try_emplace({slot.buffer, slot.holds, ref.blocks}, false);
-  if (!fresh) return known->second;
+  const auto known = known_.find(Parts(slot.buffer, slot.holds, ref.blocks));
+  if (known != known_.end()) return known->second;
   const Blocks& blocks = draft_.blocks;
   const Region region = slot_region(blocks, slot.buffer, slot.holds, ref.blocks.front());
   const std::vector<Box> boxes = boxes_of(blocks, draft_.digits_of(ref.slot), ref.blocks);
-  known->second =
+  const bool is_one =
       is_contiguous(blocks, slot.buffer, slot_shape(blocks, slot.buffer, region), boxes);
-  return known->second;
+  known_.emplace(Question{slot.buffer, slot.holds, ref.blocks}, is_one);
+  return is_one;
 }
 
 std::vector<Exchange> exchanges_of(const Draft& draft, std::size_t begin, std::size_t end) {

@@ -25,9 +25,24 @@ class RunCheck {
   [[nodiscard]] bool is_run(const DraftRef& ref);
 
  private:
-  using Key = std::tuple<int, std::vector<bool>, std::vector<BlockId>>;  // buffer, holds, blocks
+  struct Question {
+    int buffer;
+    std::vector<bool> holds;
+    std::vector<BlockId> blocks;
+  };
+  struct Less {
+    using is_transparent = void;  // asks without a copy of the blocks
+    template <class A, class B>
+    bool operator()(const A& a, const B& b) const {
+      return parts_of(a) < parts_of(b);
+    }
+  };
+  using Parts = std::tuple<int, const std::vector<bool>&, const std::vector<BlockId>&>;
+  static Parts parts_of(const Question& asked) { return {asked.buffer, asked.holds, asked.blocks}; }
+  static const Parts& parts_of(const Parts& asked) { return asked; }
+
   const Draft& draft_;
-  std::map<Key, bool> known_;
+  std::map<Question, bool, Less> known_;
 };
 
 // The exchanges that tasks [begin, end) of one instance make up; none when some pair of ranks has

@@ -78,12 +78,14 @@ class Pipeline {
   explicit Pipeline(const LowerOptions& options)
       : options_(options), since_(std::chrono::steady_clock::now()) {}
 
-  void done(std::string_view stage, const Draft& draft) {
+  // Errors: I505.
+  Checked<Ok> done(std::string_view stage, const Draft& draft) {
     const auto now = std::chrono::steady_clock::now();
     if (options_.after_stage) {
       options_.after_stage(stage, [&] { return print(draft); }, now - since_);
     }
     since_ = std::chrono::steady_clock::now();
+    return options_.limit.check(kLowering);
   }
 
  private:
@@ -107,27 +109,27 @@ Checked<Plan> lower(const Program& program, const Mesh& mesh, const NormalForm& 
          model ? Checked<NormalForm>(form) : add_scatter_digits(program, mesh, form));
   HP_TRY(Draft draft, begin_draft(program, mesh, finer));
   add_entries(draft);
-  HP_REQUIRE_OK(derive(draft, model));
-  pipeline.done("derive", draft);
+  HP_REQUIRE_OK(derive(draft, model, options.limit));
+  HP_REQUIRE_OK(pipeline.done("derive", draft));
   if (!model) {
     remove_dead_transfers(draft);
-    pipeline.done("dead", draft);
+    HP_REQUIRE_OK(pipeline.done("dead", draft));
     remove_redundant_transfers(draft);
-    pipeline.done("redundant", draft);
+    HP_REQUIRE_OK(pipeline.done("redundant", draft));
     pack_strided_transfers(draft);
-    pipeline.done("pack", draft);
+    HP_REQUIRE_OK(pipeline.done("pack", draft));
     recognise_collectives(draft);
-    pipeline.done("collectives", draft);
+    HP_REQUIRE_OK(pipeline.done("collectives", draft));
     merge_transfers(draft);
-    pipeline.done("merge", draft);
+    HP_REQUIRE_OK(pipeline.done("merge", draft));
   }
   add_exits(draft);
-  order_by_memory(draft, !model);
+  HP_REQUIRE_OK(order_by_memory(draft, !model, options.limit));
   if (!model) fold_entries(draft);
-  pipeline.done("order", draft);
-  HP_REQUIRE_OK(reduce_order(draft, !model, options.most_order_bytes));
-  pipeline.done("reduce", draft);
-  return emit(std::move(draft));
+  HP_REQUIRE_OK(pipeline.done("order", draft));
+  HP_REQUIRE_OK(reduce_order(draft, !model, options.most_order_bytes, options.limit));
+  HP_REQUIRE_OK(pipeline.done("reduce", draft));
+  return emit(std::move(draft), options.limit);
 }
 
 }  // namespace harpe

@@ -11,6 +11,7 @@
 #include "machine/mesh.h"
 #include "plan/plan.h"
 #include "support/diag.h"
+#include "support/time_limit.h"
 
 namespace harpe {
 
@@ -21,6 +22,7 @@ struct LowerOptions {
   bool space_time_only = false;
   // What the reduction of the order may hold at once, in bytes.
   std::int64_t most_order_bytes = std::int64_t{8} << 30;
+  TimeLimit limit = {};
   // Called after each stage with its name, the draft as text (rendered only when asked for: call
   // it) and the time it took.
   std::function<void(std::string_view stage, const std::function<std::string()>& text,
@@ -30,7 +32,7 @@ struct LowerOptions {
 
 // ground program + mesh + normal form -> plan: the stages of commir.md 7.2, in order. Pure.
 // Errors: F1xx names and digits, F2xx rules of section 4 (operands, outputs, relay, …), F3xx
-// capability; I504 the order takes more memory.
+// capability; I504 the order takes more memory; I505 the time is over.
 [[nodiscard]] Checked<Plan> lower(const Program& program, const Mesh& mesh, const NormalForm& form,
                                   const LowerOptions& options = {});
 

@@ -34,8 +34,8 @@ class SlotHistory {
         continue;
       }
       const Cell& cell = cells_[static_cast<std::size_t>(place.local)];
-      if (cell.writer >= 0) after.push_back(cell.writer);
-      if (writes) after.insert(after.end(), cell.readers.begin(), cell.readers.end());
+      if (cell.writer >= 0) add(after, cell.writer);
+      if (writes) add(after, cell.readers);
       on_previous = on_previous || (cell.writer < 0 && (cell.readers.empty() || !writes));
     }
     if (on_content) collect(after);
@@ -69,12 +69,24 @@ class SlotHistory {
     if (touched_.empty()) after.insert(after.end(), previous_.begin(), previous_.end());
     for (const std::int64_t local : touched_) {
       const Cell& cell = cells_[static_cast<std::size_t>(local)];
-      if (cell.writer >= 0) after.push_back(cell.writer);
-      after.insert(after.end(), cell.readers.begin(), cell.readers.end());
+      if (cell.writer >= 0) add(after, cell.writer);
+      add(after, cell.readers);
     }
   }
 
  private:
+  // Neighbouring cells mostly say the same.
+  static void add(std::vector<int>& after, int task) {
+    if (after.empty() || after.back() != task) after.push_back(task);
+  }
+  static void add(std::vector<int>& after, const std::vector<int>& tasks) {
+    const auto count = std::ssize(tasks);
+    if (std::ssize(after) >= count && std::equal(tasks.begin(), tasks.end(), after.end() - count)) {
+      return;
+    }
+    after.insert(after.end(), tasks.begin(), tasks.end());
+  }
+
   struct Cell {
     int writer = -1;
     std::vector<int> readers;  // since the writer
@@ -114,8 +126,9 @@ class Orderer {
     }
   }
 
-  void run() {
+  Checked<Ok> run(const TimeLimit& limit) {
     for (std::size_t begin = 0; begin < draft_.tasks.size();) {
+      HP_REQUIRE_OK(limit.check(kLowering));
       const DraftTask& first = draft_.tasks[begin];
       std::size_t end = begin + 1;
       while (first.group >= 0 && end < draft_.tasks.size() &&
@@ -125,6 +138,7 @@ class Orderer {
       order(begin, end);
       begin = end;
     }
+    return Ok{};
   }
 
  private:
@@ -250,7 +264,9 @@ int barrier_of(const Draft& draft, TaskKind boundary) {
   return static_cast<int>(found - draft.tasks.begin());
 }
 
-void order_by_memory(Draft& draft, bool slots_alias) { Orderer(draft, slots_alias).run(); }
+Checked<Ok> order_by_memory(Draft& draft, bool slots_alias, const TimeLimit& limit) {
+  return Orderer(draft, slots_alias).run(limit);
+}
 
 void fold_entries(Draft& draft) {
   if (pairs_at_entry(draft) > most_pairs(draft)) fold_entry(draft);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "lower/draft.h"
+#include "support/time_limit.h"
 
 namespace harpe {
 
@@ -8,8 +9,9 @@ namespace harpe {
 // same memory, one of them writing, stay ordered (commir.md 7.2 steps 3, 4). A slot that does not
 // hold a digit whole has one content at a time; a write of another content waits for every access
 // to the last one. Entry owns every slot of its rank before, Exit after everything else (D11). With
-// `slots_alias` false, different blocks never share memory: the executable model's rule.
-void order_by_memory(Draft& draft, bool slots_alias);
+// `slots_alias` false, different blocks never share memory: the executable model's rule. Errors:
+// I505.
+[[nodiscard]] Checked<Ok> order_by_memory(Draft& draft, bool slots_alias, const TimeLimit& limit);
 
 // Replaces edges between most ranks' first tasks and most others' entries by one barrier (7.2 step
 // 10), where that is fewer signals.

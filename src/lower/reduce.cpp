@@ -43,10 +43,11 @@ class Reducer {
     count_uses();
   }
 
-  Checked<Ok> run() {
+  Checked<Ok> run(const TimeLimit& limit) {
     std::size_t begin = 0;
     while (begin < draft_.tasks.size() && draft_.tasks[begin].kind != TaskKind::Exit) {
       HP_REQUIRE_OK(check_memory(begin));
+      HP_REQUIRE_OK(limit.check(kLowering));
       std::size_t end = begin + 1;
       const std::int32_t group = draft_.tasks[begin].group;
       while (group >= 0 && end < draft_.tasks.size() && draft_.tasks[end].group == group) ++end;
@@ -256,8 +257,9 @@ class Reducer {
 
 }  // namespace
 
-Checked<Ok> reduce_order(Draft& draft, bool may_fold, std::int64_t most_bytes) {
-  return Reducer(draft, may_fold, most_bytes).run();
+Checked<Ok> reduce_order(Draft& draft, bool may_fold, std::int64_t most_bytes,
+                         const TimeLimit& limit) {
+  return Reducer(draft, may_fold, most_bytes).run(limit);
 }
 
 }  // namespace harpe

@@ -38,4 +38,10 @@ double count_tasks(const Mesh& whole, const NormalForm& form, const NestForm& ne
   return steps + transfers;
 }
 
+double count_tasks(const Mesh& mesh, const NormalForm& form) {
+  double tasks = 0;
+  for (const NestForm& nest : form.nests) tasks += count_tasks(mesh, form, nest);
+  return static_cast<double>(mesh.ranks()) * tasks;
+}
+
 }  // namespace harpe

@@ -1,5 +1,7 @@
 #include "search/evaluator.h"
 
+#include <utility>
+
 #include "lower/lower.h"
 #include "plan/plan.h"
 #include "sim/simulate.h"
@@ -7,11 +9,13 @@
 namespace harpe {
 
 Checked<Evaluation> SimulationEvaluator::evaluate(const NormalForm& form) {
-  HP_TRY(const Plan plan, lower(program_, mesh_, form));
+  LowerOptions options;
+  options.limit = limit_;
+  HP_TRY(Plan plan, lower(program_, mesh_, form, options));
   HP_REQUIRE_OK(check_fits(plan, machine_));
-  return Evaluation{.time = simulate(plan, machine_).total,
-                    .memory_bytes = arena_bytes(plan),
-                    .tasks = static_cast<std::int64_t>(plan.tasks.size())};
+  HP_TRY(const Picoseconds time, simulate_total(plan, machine_, limit_));
+  const std::int64_t bytes = arena_bytes(plan);
+  return Evaluation{.time = time, .memory_bytes = bytes, .plan = std::move(plan)};
 }
 
 }  // namespace harpe

@@ -1,12 +1,15 @@
 #pragma once
 
 #include <cstdint>
+#include <utility>
 
 #include "ir/form.h"
 #include "ir/program.h"
 #include "machine/machine.h"
 #include "machine/mesh.h"
+#include "plan/plan.h"
 #include "support/diag.h"
+#include "support/time_limit.h"
 #include "support/units.h"
 
 namespace harpe {
@@ -14,7 +17,7 @@ namespace harpe {
 struct Evaluation {
   Picoseconds time;
   std::int64_t memory_bytes = 0;  // of one rank's arena
-  std::int64_t tasks = 0;
+  Plan plan;
 };
 
 // Says what a schedule takes. One of the two open sets (style.md): the simulator is one evaluator,
@@ -22,21 +25,23 @@ struct Evaluation {
 class Evaluator {
  public:
   virtual ~Evaluator() = default;
-  // Errors: lower's.
+  // Errors: lower's; check_fits'; I505.
   [[nodiscard]] virtual Checked<Evaluation> evaluate(const NormalForm& form) = 0;
 };
 
-// Lowers and simulates.
+// Lowers and simulates, until the time is over.
 class SimulationEvaluator final : public Evaluator {
  public:
-  SimulationEvaluator(const Program& program, const Mesh& mesh, const Machine& machine)
-      : program_(program), mesh_(mesh), machine_(machine) {}
+  SimulationEvaluator(const Program& program, const Mesh& mesh, const Machine& machine,
+                      TimeLimit limit = {})
+      : program_(program), mesh_(mesh), machine_(machine), limit_(std::move(limit)) {}
   [[nodiscard]] Checked<Evaluation> evaluate(const NormalForm& form) override;
 
  private:
   const Program& program_;
   const Mesh& mesh_;
   const Machine& machine_;
+  TimeLimit limit_;
 };
 
 }  // namespace harpe

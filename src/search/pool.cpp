@@ -34,11 +34,13 @@ bool is_better(const Evaluated& a, const Evaluated& b) {
 }
 
 Pool::Pool(const Program& program, const Mesh& mesh, const Machine& machine,
-           const SearchOptions& options)
+           const SearchOptions& options, const TimeLimit& limit)
     : program_(program),
       mesh_(mesh),
       options_(options),
-      evaluator_(program, mesh, machine),
+      // Small plans take milliseconds: one that was begun is an answer.
+      time_(mesh.ranks() <= kMostSimulatedRanks ? TimeLimit() : limit),
+      evaluator_(program, mesh, machine, time_),
       simulates_(mesh.ranks() <= kMostSimulatedRanks),
       limit_(options.memory_limit.value_or(
           static_cast<std::int64_t>(machine.processor.memory_bytes))) {}
@@ -73,17 +75,33 @@ bool Pool::add(const NormalForm& form, std::string label, bool named, Picosecond
   return true;
 }
 
-bool Pool::simulate(Evaluated& one) {
-  const Checked<Evaluation> evaluation = evaluator_.evaluate(one.form);
+std::optional<Plan> Pool::simulate(Evaluated& one) {
+  Checked<Evaluation> evaluation = evaluator_.evaluate(one.form);
   if (!evaluation.ok()) {
-    ++refused_[render_message(evaluation.error())];
-    return false;
+    note(one, evaluation.error());
+    return std::nullopt;
   }
   one.simulated = evaluation->time;
   one.memory_bytes = evaluation->memory_bytes;
-  tasks_ = std::max(tasks_, evaluation->tasks);
+  tasks_ = std::max(tasks_, std::ssize(evaluation->plan.tasks));
   ++simulated_;
-  return true;
+  return std::move(evaluation->plan);
+}
+
+bool Pool::prove(Evaluated& one, const Plan& plan) {
+  const Checked<Ok> proof = options_.prove(plan, time_);
+  one.proved = proof.ok();
+  return proof.ok() || note(one, proof.error());
+}
+
+bool Pool::note(const Evaluated& one, const Diag& refusal) {
+  if (refusal.code == DiagCode::I505) {
+    given_up_ =
+        GivenUp{.label = one.label, .work = render_message(refusal), .simulated = one.simulated};
+    return true;
+  }
+  ++refused_[render_message(refusal)];
+  return false;
 }
 
 void Pool::keep(Evaluated one) {
@@ -97,15 +115,30 @@ void Pool::keep(Evaluated one) {
   }
 }
 
-std::int64_t Pool::simulate(const NormalForm& form) {
-  const auto found = std::ranges::find(evaluated_, form, &Evaluated::form);
-  if (found == evaluated_.end()) return 0;
-  Evaluated one = std::move(*found);
-  evaluated_.erase(found);
-  tasks_ = 0;
-  if (!simulate(one)) return 0;
-  keep(std::move(one));
-  return tasks_;
+std::int64_t Pool::make_plan(Evaluated one) {
+  std::erase_if(evaluated_, [&](const Evaluated& other) { return other.form == one.form; });
+  const std::optional<Plan> plan = simulate(one);
+  if (!plan) {
+    if (given_up_ && one.estimate.value > 0) keep(std::move(one));
+    return 0;
+  }
+  const bool may_answer = options_.prove && one.excluded.empty() && one.memory_bytes <= limit_;
+  const bool is_fastest = std::ranges::none_of(evaluated_, [&](const Evaluated& other) {
+    return other.proved && other.time() <= one.time();
+  });
+  if (!may_answer || !is_fastest || prove(one, *plan)) keep(std::move(one));
+  return std::ssize(plan->tasks);
+}
+
+std::int64_t Pool::make_named(const NormalForm& form, std::string label) {
+  if (!seen_.insert(canonical_text(program_, form)).second) return 0;
+  return make_plan({.form = form,
+                    .label = std::move(label),
+                    .named = true,
+                    .excluded = find_exclusion(form),
+                    .bound = {},
+                    .estimate = {},
+                    .simulated = std::nullopt});
 }
 
 void Pool::miss(Evaluated one) { too_large_ = {std::move(one)}; }
@@ -120,7 +153,13 @@ Checked<SearchResult> Pool::conclude(SearchResult result) {
   result.feasible = static_cast<std::int64_t>(evaluated_.size());
   for (const auto& [reason, count] : refused_) result.refused.push_back({reason, count});
   std::ranges::stable_sort(evaluated_, is_better);
-  if (evaluated_.empty()) return refuse_all(result);
+  // The answer; a faster one whose proof was given up stands behind it.
+  const auto proved = std::ranges::find(evaluated_, true, &Evaluated::proved);
+  if (proved != evaluated_.end()) std::rotate(evaluated_.begin(), proved, proved + 1);
+  result.given_up = given_up_;
+  const bool none_proved = options_.prove && !simulates_ && !result.complete &&
+                           (evaluated_.empty() || !evaluated_.front().proved);
+  if (evaluated_.empty() || none_proved) return refuse_all(result);
   std::int64_t least = INT64_MAX;
   std::vector<const Evaluated*> behind;  // the top
   result.baselines = excluded_;
@@ -143,7 +182,7 @@ Checked<SearchResult> Pool::conclude(SearchResult result) {
 }
 
 Diag Pool::refuse_all(const SearchResult& result) const {
-  if (!too_large_.empty()) {
+  if (evaluated_.empty() && !too_large_.empty()) {
     const auto nearest = std::ranges::min_element(too_large_, {}, &Evaluated::memory_bytes);
     const std::int64_t times =
         (nearest->memory_bytes + limit_ - 1) / std::max<std::int64_t>(limit_, 1);
@@ -154,9 +193,16 @@ Diag Pool::refuse_all(const SearchResult& result) const {
                                       {"needed", nearest->memory_bytes},
                                       {"ranks", mesh_.ranks() * times}});
   }
+  const double seconds = std::round(10 * result.seconds) / 10;
+  if (!evaluated_.empty()) {
+    return make_diag(DiagCode::S705, {{"program", program_.name},
+                                      {"seconds", seconds},
+                                      {"ranks", mesh_.ranks()},
+                                      {"best", evaluated_.front().label},
+                                      {"time", evaluated_.front().time().microseconds()}});
+  }
   if (!result.complete) {
-    return make_diag(DiagCode::S702, {{"program", program_.name},
-                                      {"seconds", std::round(10 * result.seconds) / 10}});
+    return make_diag(DiagCode::S702, {{"program", program_.name}, {"seconds", seconds}});
   }
   std::string reasons;
   for (const Refused& one : result.refused) {

@@ -19,18 +19,21 @@ class Pool {
   static constexpr std::int64_t kMostSimulatedRanks = 64;
 
   Pool(const Program& program, const Mesh& mesh, const Machine& machine,
-       const SearchOptions& options);
+       const SearchOptions& options, const TimeLimit& limit);
 
   // What homes_of says of all schedules that may be chosen from here on.
   void set_contract(std::string homes) { homes_ = std::move(homes); }
 
   // Evaluates a form unless it was seen; true where it was new. Without an outline it must be
-  // simulated, or is passed over.
+  // simulated, or is passed over: on many ranks, see make_plan.
   bool add(const NormalForm& form, std::string label, bool named, Picoseconds bound,
            const std::optional<Outline>& outline);
-  // Makes the plan of what was evaluated by its outline alone; it may turn out not to be one, or
-  // not to fit. Returns its tasks, 0 where there is none.
-  std::int64_t simulate(const NormalForm& form);
+  // On many ranks. Makes the plan of a schedule, simulates it and, where it is faster than all that
+  // was proved, proves it; it may turn out not to be one, or not to fit. Returns its tasks, 0 where
+  // there is none.
+  std::int64_t make_plan(Evaluated one);
+  // The same of a schedule without an outline, unless it was seen.
+  std::int64_t make_named(const NormalForm& form, std::string label);
   // A candidate that needs too much memory to be looked at further.
   void miss(Evaluated one);
   // A time that some schedule is known to reach.
@@ -43,19 +46,24 @@ class Pool {
   [[nodiscard]] const std::vector<Evaluated>& evaluated() const { return evaluated_; }
   [[nodiscard]] std::optional<std::int64_t> nearest_bytes() const;
 
-  // Fills in everything but the counts of the walk. Errors: S701, S702, S704.
+  // Fills in everything but the counts of the walk. Errors: S701, S702, S704, S705.
   [[nodiscard]] Checked<SearchResult> conclude(SearchResult result);
 
  private:
   [[nodiscard]] std::string find_exclusion(const NormalForm& form) const;
+  // None where it is refused or given up.
+  std::optional<Plan> simulate(Evaluated& one);
   // False where it is refused.
-  bool simulate(Evaluated& one);
+  bool prove(Evaluated& one, const Plan& plan);
+  // True where it says that the time was over.
+  bool note(const Evaluated& one, const Diag& refusal);
   void keep(Evaluated one);
   [[nodiscard]] Diag refuse_all(const SearchResult& result) const;
 
   const Program& program_;
   const Mesh& mesh_;
   const SearchOptions& options_;
+  TimeLimit time_;
   SimulationEvaluator evaluator_;
   bool simulates_;
   std::int64_t limit_;
@@ -65,6 +73,7 @@ class Pool {
   std::vector<Evaluated> too_large_;
   std::set<std::string> seen_;
   std::map<std::string, std::int64_t> refused_;
+  std::optional<GivenUp> given_up_;
   Picoseconds best_ = Picoseconds(INT64_MAX);
   std::int64_t tasks_ = 0;
   std::int64_t simulated_ = 0;

@@ -15,6 +15,7 @@
 #include "search/pool.h"
 #include "search/regions.h"
 #include "search/space.h"
+#include "search/standard.h"
 #include "sim/simulate.h"
 #include "support/check.h"
 
@@ -29,6 +30,7 @@ constexpr std::int64_t kMostSimulated = 128;
 // On many ranks: plans of so many tasks in all, by their count beforehand, and so many plans.
 constexpr std::int64_t kLargePlansTasks = 300'000;
 constexpr std::int64_t kMostLargePlans = 8;
+constexpr std::int64_t kNamedPlansTasks = 300'000;
 // Estimates that are kept for simulation, and of one skeleton.
 constexpr std::size_t kKept = 1024;
 constexpr std::size_t kKeptOfOne = 16;
@@ -60,26 +62,10 @@ bool comes_first(const Kept& a, const Kept& b) {
   return a.order < b.order;
 }
 
-// More parts make more candidates than a search of a second can look at.
-int cuts_for(const Mesh& mesh, const SearchOptions& options) {
-  return options.cuts.value_or(mesh.axes.size() <= 2 ? 1 : 0);
-}
-
-// The form whose homes are the operator's own: that of its first schedule.
-std::optional<NormalForm> standard_form(const std::string& family, const Program& program,
-                                        const Mesh& mesh) {
-  if (family.empty()) return std::nullopt;
-  for (const Applicability& schedule : find_applicable(family, program, mesh)) {
-    if (!schedule.script.ok()) continue;
-    Checked<NormalForm> form = replay(program, mesh, *schedule.script);
-    if (form.ok()) return *std::move(form);
-  }
-  return std::nullopt;
-}
-
-Diag no_homes(const Program& program) {
-  return make_diag(DiagCode::S703,
-                   {{"program", program.name}, {"reason", "nothing says where its homes are"}});
+TimeLimit limit_of(const SearchOptions& options, std::chrono::steady_clock::time_point begun) {
+  TimeLimit limit{.end = std::nullopt, .interrupted = options.interrupted};
+  if (options.budget) limit.end = begun + *options.budget;
+  return limit;
 }
 
 class Searcher {
@@ -91,7 +77,8 @@ class Searcher {
         machine_(machine),
         options_(options),
         begun_(std::chrono::steady_clock::now()),
-        pool_(program, mesh, machine, options) {}
+        limit_(limit_of(options, begun_)),
+        pool_(program, mesh, machine, options, limit_) {}
 
   Checked<SearchResult> run() {
     standard_ = standard_form(options_.family, program_, mesh_);
@@ -107,7 +94,7 @@ class Searcher {
       simulate_spread(*problem);
       make_large_plans();
     } else if (!pool_.simulates()) {
-      return problem.error();
+      if (pool_.evaluated().empty() && !is_over()) return problem.error();
     } else {
       climb();
       vary_spread();
@@ -122,10 +109,7 @@ class Searcher {
 
  private:
   [[nodiscard]] bool is_over() {
-    if (over_) return true;
-    const auto spent = std::chrono::steady_clock::now() - begun_;
-    over_ = (options_.budget && spent > *options_.budget) ||
-            (options_.interrupted && options_.interrupted());
+    over_ = over_ || limit_.is_over();
     return over_;
   }
 
@@ -170,6 +154,7 @@ class Searcher {
 
   void add_baselines() {
     if (options_.family.empty()) return;
+    if (!pool_.simulates()) return add_large_baselines();
     const auto all = find_applicable(options_.family, program_, mesh_);
     std::int64_t done = 0;
     for (const Applicability& schedule : all) {
@@ -179,6 +164,33 @@ class Searcher {
       if (!form.ok()) continue;
       pool_.add(fit(*form), std::string(schedule.name), true, {}, std::nullopt);
       if (is_over()) return;
+    }
+  }
+
+  // On many ranks those whose plans are small, the smallest first.
+  void add_large_baselines() {
+    std::vector<std::pair<double, std::pair<std::string, NormalForm>>> named;
+    for (const Applicability& schedule : find_applicable(options_.family, program_, mesh_)) {
+      if (!schedule.script.ok()) continue;
+      const Checked<NormalForm> form = replay(program_, mesh_, *schedule.script);
+      if (!form.ok()) continue;
+      named.push_back({count_tasks(mesh_, *form), {std::string(schedule.name), fit(*form)}});
+    }
+    std::ranges::sort(named, {}, [](const auto& one) { return one.first; });
+    double left = kNamedPlansTasks;
+    std::int64_t done = 0;
+    for (const auto& [tasks, schedule] : named) {
+      show("named schedules", done++, std::ssize(named));
+      if (tasks > left) {
+        result_.too_large.push_back(schedule.first);
+        continue;
+      }
+      if (is_over()) {
+        ++result_.plans_left;
+        continue;
+      }
+      const std::int64_t made = pool_.make_named(schedule.second, schedule.first);
+      left -= std::max(tasks, static_cast<double>(made));
     }
   }
 
@@ -375,14 +387,17 @@ class Searcher {
     std::int64_t plans = 0;
     double left = kLargePlansTasks;
     for (const Evaluated& one : best) {
-      if (plans == kMostLargePlans || is_over()) return;
-      double tasks = 0;
-      for (const NestForm& nest : one.form.nests) {
-        tasks += static_cast<double>(mesh_.ranks()) * count_tasks(mesh_, one.form, nest);
+      if (plans == kMostLargePlans) return;
+      const double tasks = count_tasks(mesh_, one.form);
+      if (tasks > left || one.simulated) continue;
+      if (is_over()) {
+        ++result_.plans_left;
+        ++plans;
+        left -= tasks;
+        continue;
       }
-      if (tasks > left) continue;
       show("making large plans", plans, kMostLargePlans);
-      const std::int64_t made = pool_.simulate(one.form);
+      const std::int64_t made = pool_.make_plan(one);
       if (made == 0) continue;
       ++plans;
       left -= std::max(tasks, static_cast<double>(made));
@@ -446,6 +461,7 @@ class Searcher {
   const Machine& machine_;
   const SearchOptions& options_;
   std::chrono::steady_clock::time_point begun_;
+  TimeLimit limit_;
   Pool pool_;
   SearchResult result_;
   std::optional<NormalForm> standard_;  // whose homes are the operator's own
@@ -459,25 +475,6 @@ class Searcher {
 };
 
 }  // namespace
-
-Checked<CandidateForms> list_candidates(const Program& program, const Mesh& mesh,
-                                        const Machine& machine, const SearchOptions& options) {
-  const auto standard = standard_form(options.family, program, mesh);
-  if (!standard) return no_homes(program);
-  HP_REQUIRE_OK(check_ranks(mesh, machine));
-  HP_TRY(const Problem problem, make_problem(program, mesh, *standard, options));
-  CandidateForms all;
-  std::set<std::string> seen;
-  const SpaceOptions space{.contract = options.contract, .cuts = cuts_for(mesh, options)};
-  for (const Candidate& skeleton : enumerate_skeletons(problem, space)) {
-    for_each_variant(problem, skeleton, [&](const Candidate& candidate) {
-      ++all.candidates;
-      NormalForm form = form_of(problem, machine, candidate);
-      if (seen.insert(canonical_text(program, form)).second) all.forms.push_back(std::move(form));
-    });
-  }
-  return all;
-}
 
 Checked<SearchResult> search(const Program& program, const Mesh& mesh, const Machine& machine,
                              const SearchOptions& options) {

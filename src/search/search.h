@@ -11,7 +11,9 @@
 #include "ir/program.h"
 #include "machine/machine.h"
 #include "machine/mesh.h"
+#include "plan/plan.h"
 #include "support/diag.h"
+#include "support/time_limit.h"
 #include "support/units.h"
 
 namespace harpe {
@@ -58,6 +60,9 @@ struct SearchOptions {
   std::int64_t spread = 0;
   std::function<void(std::string_view stage, std::int64_t done, std::int64_t of)> progress;
   std::function<bool()> interrupted;  // asked often; true ends the search with what it has
+  // Proves a plan, or gives that up once the time is over (I505). On many ranks what is faster than
+  // all that was proved is proved at once, and only such a plan is an answer; none: nothing is.
+  std::function<Checked<Ok>(const Plan& plan, const TimeLimit& limit)> prove;
 };
 
 // A candidate as evaluated.
@@ -70,7 +75,15 @@ struct Evaluated {
   Picoseconds estimate;  // of the outline
   std::optional<Picoseconds> simulated;
   std::int64_t memory_bytes = 0;
+  bool proved = false;  // by SearchOptions::prove
   [[nodiscard]] Picoseconds time() const { return simulated.value_or(estimate); }
+};
+
+// What was under way when the time was over.
+struct GivenUp {
+  std::string label;
+  std::string work;  // I505's text
+  std::optional<Picoseconds> simulated;
 };
 
 struct Refused {
@@ -91,14 +104,17 @@ struct SearchResult {
   std::vector<Evaluated> baselines;  // named schedules, best first
   std::vector<Evaluated> spread;     // of those behind the top, evenly by their places, best first
   std::vector<Refused> refused;
-  std::optional<Evaluated> nearest;  // where nothing fits: what misses by least
-  bool complete = true;              // false: budget or interrupt ended it
+  std::optional<Evaluated> nearest;    // where nothing fits: what misses by least
+  bool complete = true;                // false: budget or interrupt ended it
+  std::optional<GivenUp> given_up;     // by that
+  std::int64_t plans_left = 0;         // on many ranks: that would have been made but for that
+  std::vector<std::string> too_large;  // named schedules whose plans are not made on so many ranks
   double seconds = 0;
 };
 
 // The best schedules of a program on a mesh of a machine's processors. Deterministic.
 // Errors: M117; S701 nothing fits the memory, with the nearest miss; S702 the budget ended before
-// any candidate was evaluated.
+// any candidate was evaluated; S705 on many ranks, before any was proved.
 [[nodiscard]] Checked<SearchResult> search(const Program& program, const Mesh& mesh,
                                            const Machine& machine, const SearchOptions& options);
 

@@ -46,12 +46,13 @@ class Engine {
     link_dependencies();
   }
 
-  EngineRun run() {
+  std::optional<EngineRun> run(const TimeLimit& limit) {
     for (std::int32_t i = 0; i < count(); ++i) {
       if (at(i).pending == 0) make_ready(i);
     }
     run_due();
     while (!events_.empty()) {
+      if (limit.is_over()) return std::nullopt;
       now_ = events_.top().time;
       while (!events_.empty() && events_.top().time == now_) {
         take(events_.top().activity);
@@ -295,6 +296,10 @@ class Engine {
 
 }  // namespace
 
-EngineRun run_workload(const Workload& workload) { return Engine(workload).run(); }
+EngineRun run_workload(const Workload& workload) { return *run_workload(workload, {}); }
+
+std::optional<EngineRun> run_workload(const Workload& workload, const TimeLimit& limit) {
+  return Engine(workload).run(limit);
+}
 
 }  // namespace harpe

@@ -1,9 +1,11 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "sim/workload.h"
+#include "support/time_limit.h"
 
 namespace harpe {
 
@@ -33,5 +35,8 @@ struct EngineRun {
 // and capacities are above 0 (HP_CHECK).
 constexpr double kRounding = 1e-3;  // picoseconds
 [[nodiscard]] EngineRun run_workload(const Workload& workload);
+// None where the time is over before it is done.
+[[nodiscard]] std::optional<EngineRun> run_workload(const Workload& workload,
+                                                    const TimeLimit& limit);
 
 }  // namespace harpe

@@ -111,10 +111,11 @@ class Refinement {
     }
   }
 
-  // False as soon as there are more than `most` classes of activities.
-  bool refine(std::int32_t most) {
+  // False as soon as there are more than `most` classes of activities, or the time is over.
+  bool refine(std::int32_t most, const TimeLimit& limit) {
     std::int32_t known = 0;
     while (true) {
+      if (limit.is_over()) return false;
       colour_activities();
       class_of = numbered(activities_, classes);
       if (classes > most) return false;
@@ -221,12 +222,12 @@ std::int32_t cause_of(const Waits& waits, const Quotient& quotient, std::int32_t
 
 }  // namespace
 
-std::optional<Quotient> fold(const Workload& workload) {
+std::optional<Quotient> fold(const Workload& workload, const TimeLimit& limit) {
   if (!workload.servers.empty()) return std::nullopt;
   const Waits waits = waits_of(workload);
   Refinement refinement(workload, waits);
   const auto most = static_cast<std::int32_t>(workload.activities.size() / 2);
-  if (!refinement.refine(most)) return std::nullopt;
+  if (!refinement.refine(most, limit)) return std::nullopt;
   Quotient quotient;
   quotient.class_of = std::move(refinement.class_of);
   quotient.resource_class = std::move(refinement.resource_class);

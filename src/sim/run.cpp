@@ -22,20 +22,24 @@ std::int64_t ranks_of(const Plan& plan, const BuiltWorkload& built, const Quotie
 
 }  // namespace
 
-BuiltRun run_plan(const Plan& plan, const Machine& machine, const SimulateOptions& options) {
+std::optional<BuiltRun> run_plan(const Plan& plan, const Machine& machine,
+                                 const SimulateOptions& options, const TimeLimit& limit) {
   BuiltRun run{.built = build_workload(plan, machine, options), .engine = {}, .ranks_simulated = 0};
   if (options.ideal.tile_edges) run.built = in_tiles(run.built, tiles_for(run.built));
   const Workload& workload = run.built.workload;
+  std::optional<Quotient> quotient;
   if (options.fold == Fold::Auto && workload.activities.size() >= kWorthFolding) {
-    if (const std::optional<Quotient> quotient = fold(workload)) {
-      run.engine = unfold(workload, *quotient, run_workload(quotient->workload));
-      run.ranks_simulated = ranks_of(plan, run.built, *quotient);
-      return run;
-    }
+    quotient = fold(workload, limit);
   }
-  run.engine = run_workload(workload);
-  run.ranks_simulated = plan.mesh.ranks();
+  std::optional<EngineRun> engine = run_workload(quotient ? quotient->workload : workload, limit);
+  if (!engine) return std::nullopt;
+  run.engine = quotient ? unfold(workload, *quotient, *engine) : *std::move(engine);
+  run.ranks_simulated = quotient ? ranks_of(plan, run.built, *quotient) : plan.mesh.ranks();
   return run;
+}
+
+BuiltRun run_plan(const Plan& plan, const Machine& machine, const SimulateOptions& options) {
+  return *run_plan(plan, machine, options, {});
 }
 
 }  // namespace harpe

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "machine/machine.h"
 #include "plan/plan.h"
@@ -16,7 +17,10 @@ struct BuiltRun {
   EngineRun engine;
   std::int64_t ranks_simulated = 0;
 };
-// Requires: check_fits.
+// Requires: check_fits. None where the time is over before it is done.
+[[nodiscard]] std::optional<BuiltRun> run_plan(const Plan& plan, const Machine& machine,
+                                               const SimulateOptions& options,
+                                               const TimeLimit& limit);
 [[nodiscard]] BuiltRun run_plan(const Plan& plan, const Machine& machine,
                                 const SimulateOptions& options);
 

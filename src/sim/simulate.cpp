@@ -104,6 +104,13 @@ Checked<Ok> check_fits(const Plan& plan, const Machine& machine) {
   return Ok{};
 }
 
+Checked<Picoseconds> simulate_total(const Plan& plan, const Machine& machine,
+                                    const TimeLimit& limit) {
+  const std::optional<BuiltRun> run = run_plan(plan, machine, {}, limit);
+  if (run) return run->engine.total;
+  return make_diag(DiagCode::I505, {{"work", "simulating the plan"}});
+}
+
 Simulation simulate(const Plan& plan, const Machine& machine, const SimulateOptions& options) {
   const BuiltRun run = run_plan(plan, machine, options);
   Simulation simulation;

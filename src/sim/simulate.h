@@ -9,6 +9,7 @@
 #include "plan/plan.h"
 #include "sim/engine.h"
 #include "support/diag.h"
+#include "support/time_limit.h"
 
 namespace harpe {
 
@@ -96,5 +97,9 @@ struct Simulation {
 // Requires: a verified plan; check_fits.
 [[nodiscard]] Simulation simulate(const Plan& plan, const Machine& machine,
                                   const SimulateOptions& options = {});
+
+// Simulation::total alone. Requires: as simulate. Errors: I505 the time is over.
+[[nodiscard]] Checked<Picoseconds> simulate_total(const Plan& plan, const Machine& machine,
+                                                  const TimeLimit& limit);
 
 }  // namespace harpe

@@ -2,7 +2,33 @@
 
 #include <algorithm>
 
+#include "support/multiversion.h"
+
 namespace harpe::verifier {
+namespace {
+
+// Which of two rows of positions the later of each would differ from.
+struct Unlike {
+  bool own;
+  bool theirs;
+};
+
+HP_CLONES Unlike compare(const std::int32_t* own, const std::int32_t* theirs, std::size_t count) {
+  std::uint32_t below = 0;
+  std::uint32_t above = 0;
+  for (std::size_t s = 0; s < count; ++s) {
+    below |= static_cast<std::uint32_t>(own[s] < theirs[s]);
+    above |= static_cast<std::uint32_t>(own[s] > theirs[s]);
+  }
+  return {.own = below != 0, .theirs = above != 0};
+}
+
+HP_CLONES void later_of(const std::int32_t* own, const std::int32_t* theirs, std::int32_t* later,
+                        std::size_t count) {
+  for (std::size_t s = 0; s < count; ++s) later[s] = std::max(own[s], theirs[s]);
+}
+
+}  // namespace
 
 Row::Row(std::int32_t strands)
     : pages_((static_cast<std::size_t>(strands) + kStrands - 1) / kStrands) {}
@@ -36,18 +62,13 @@ void Row::join(const Row& other) {
       own = theirs;
       continue;
     }
-    Page joined;
-    std::int32_t unlike_own = 0;
-    std::int32_t unlike_theirs = 0;
-    for (std::size_t s = 0; s < kStrands; ++s) {
-      joined[s] = std::max((*own)[s], (*theirs)[s]);
-      unlike_own |= joined[s] ^ (*own)[s];
-      unlike_theirs |= joined[s] ^ (*theirs)[s];
-    }
-    if (unlike_theirs == 0) {
+    const Unlike unlike = compare(own->data(), theirs->data(), kStrands);
+    if (!unlike.theirs) {
       own = theirs;
-    } else if (unlike_own != 0) {
-      own = std::make_shared<const Page>(joined);
+    } else if (unlike.own) {
+      const auto joined = std::make_shared<Page>();
+      later_of(own->data(), theirs->data(), joined->data(), kStrands);
+      own = joined;
     }
   }
 }

@@ -158,8 +158,9 @@ void Execution::write(const ResolvedRef& ref, const Cell& cell, TermId term) {
   cells_[resolved_.cell_index(ref, cell)] = term;
 }
 
-Checked<Ok> Execution::run(const Order& order) {
+Checked<Ok> Execution::run(const Order& order, const TimeLimit& limit) {
   for (const std::int32_t unit : order.sequence) {
+    HP_REQUIRE_OK(limit.check(kProof));
     const std::span<const std::int32_t> members = order.members(unit);
     if (order.is_group(unit)) {
       HP_REQUIRE_OK(run_group(members));

@@ -6,6 +6,7 @@
 
 #include "plan/plan.h"
 #include "support/diag.h"
+#include "support/time_limit.h"
 #include "verify/meaning.h"
 #include "verify/model.h"
 #include "verify/order.h"
@@ -82,8 +83,8 @@ class Execution {
   Execution(const Plan& plan, const Model& model, const Resolved& resolved, const Meaning& meaning,
             Terms& terms);
 
-  // Errors: V501-V514.
-  [[nodiscard]] Checked<Ok> run(const Order& order);
+  // Errors: V501-V514; I505.
+  [[nodiscard]] Checked<Ok> run(const Order& order, const TimeLimit& limit);
 
   // What a cell of a slot holds after the run; kNoTerm for nothing.
   [[nodiscard]] TermId held(std::int32_t alloc, std::int64_t local, std::int32_t block);

@@ -2,13 +2,17 @@
 
 namespace harpe::verifier {
 
-Checked<Meaning> Meaning::make(const Model& model, Terms& terms) {
+Checked<Meaning> Meaning::make(const Model& model, Terms& terms, const TimeLimit& limit) {
   for (const NestModel& nest : model.nests) {
     if (nest.space.blocks <= kMaxBlocks) continue;
     return make_diag(DiagCode::V203, {{"what", "the iteration space of nest `" + nest.name + "`"},
                                       {"limit", kMaxBlocks}});
   }
-  return Meaning(model, terms);
+  Meaning meaning(model, terms);
+  for (std::size_t id = 0; id < model.statements.size(); ++id) {
+    HP_REQUIRE_OK(meaning.run(static_cast<int>(id), terms, limit));
+  }
+  return meaning;
 }
 
 Meaning::Meaning(const Model& model, Terms& terms) : model_(model) {
@@ -22,10 +26,9 @@ Meaning::Meaning(const Model& model, Terms& terms) : model_(model) {
           input_term(terms, static_cast<std::int32_t>(id), static_cast<std::int32_t>(block));
     }
   }
-  for (std::size_t id = 0; id < model.statements.size(); ++id) run(static_cast<int>(id), terms);
 }
 
-void Meaning::run(int statement, Terms& terms) {
+Checked<Ok> Meaning::run(int statement, Terms& terms, const TimeLimit& limit) {
   const StatementModel& model = model_.statements[static_cast<std::size_t>(statement)];
   const NestModel& nest = model_.nests[static_cast<std::size_t>(model.nest)];
   std::vector<std::vector<std::vector<TermId>>> made;  // per target, per block
@@ -36,7 +39,9 @@ void Meaning::run(int statement, Terms& terms) {
   const std::vector<Range> box = whole_box(nest.space);
   std::vector<std::int32_t> point(box.size(), 0);
   std::vector<std::int32_t> words;
+  std::int64_t visited = 0;
   do {
+    if ((++visited & 4095) == 0) HP_REQUIRE_OK(limit.check(kProof));
     if (model_.is_empty(nest, point) || model_.is_masked(model, point)) continue;
     words = {statement, static_cast<std::int32_t>(product(nest.space.strides, point))};
     // check_program: every operand has a value before it is read. Where the program gives none
@@ -65,6 +70,7 @@ void Meaning::run(int statement, Terms& terms) {
                                           static_cast<std::int32_t>(block), states[t].back());
     }
   }
+  return Ok{};
 }
 
 }  // namespace harpe::verifier

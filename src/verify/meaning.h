@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "plan/plan.h"
+#include "support/time_limit.h"
 #include "verify/model.h"
 #include "verify/terms.h"
 
@@ -14,8 +15,9 @@ namespace harpe::verifier {
 // that have no elements (D12) or that a mask hides do not run.
 class Meaning {
  public:
-  // Errors: V203 too many iterations.
-  [[nodiscard]] static Checked<Meaning> make(const Model& model, Terms& terms);
+  // Errors: V203 too many iterations; I505.
+  [[nodiscard]] static Checked<Meaning> make(const Model& model, Terms& terms,
+                                             const TimeLimit& limit);
 
   // The block's value after the program; kNoTerm where nothing ever gives it one.
   [[nodiscard]] TermId value(int buffer, std::int64_t block) const {
@@ -29,7 +31,7 @@ class Meaning {
 
  private:
   Meaning(const Model& model, Terms& terms);
-  void run(int statement, Terms& terms);
+  [[nodiscard]] Checked<Ok> run(int statement, Terms& terms, const TimeLimit& limit);
 
   const Model& model_;
   std::vector<std::vector<TermId>> values_;               // per buffer, per block

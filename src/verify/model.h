@@ -17,6 +17,9 @@
 // layout, a block start or a home, the terms of the plan and of the program differ.
 namespace harpe::verifier {
 
+// What a time limit gives up.
+constexpr std::string_view kProof = "the proof of the plan";
+
 // More than this many blocks of one buffer, or of one iteration space, are not enumerated. What
 // does not enumerate iterations can speak of more of them.
 constexpr std::int64_t kMaxBlocks = std::int64_t{1} << 24;

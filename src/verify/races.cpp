@@ -28,9 +28,10 @@ class RaceCheck {
     }
   }
 
-  Checked<Ok> run() {
+  Checked<Ok> run(const TimeLimit& limit) {
     Clocks clocks(order_);
     for (const std::int32_t unit : order_.sequence) {
+      HP_REQUIRE_OK(limit.check(kProof));
       if (order_.is_group(unit)) collect_sends(unit);
       for (const std::int32_t task : order_.members(unit)) {
         HP_REQUIRE_OK(visit(task, clocks.start(task), order_.is_group(unit)));
@@ -271,8 +272,8 @@ class RaceCheck {
 }  // namespace
 
 Checked<Ok> check_races(const Plan& plan, const Model& model, const Resolved& resolved,
-                        const Order& order) {
-  return RaceCheck(plan, model, resolved, order).run();
+                        const Order& order, const TimeLimit& limit) {
+  return RaceCheck(plan, model, resolved, order).run(limit);
 }
 
 }  // namespace harpe::verifier

@@ -2,6 +2,7 @@
 
 #include "plan/plan.h"
 #include "support/diag.h"
+#include "support/time_limit.h"
 #include "verify/model.h"
 #include "verify/order.h"
 #include "verify/resolved.h"
@@ -14,8 +15,9 @@ namespace harpe::verifier {
 //
 // A collective reads remote parts through the member on the rank that has them (that member sends);
 // so a read counts for that member, and members are unordered among themselves.
-// Errors: V401-V406.
+// Errors: V401-V406; I505.
 [[nodiscard]] Checked<Ok> check_races(const Plan& plan, const Model& model,
-                                      const Resolved& resolved, const Order& order);
+                                      const Resolved& resolved, const Order& order,
+                                      const TimeLimit& limit);
 
 }  // namespace harpe::verifier

@@ -22,6 +22,7 @@ Checked<Certificate> verify(const Plan& plan, const VerifyOptions& options) {
   HP_TRY(const verifier::Model model, verifier::Model::make(plan.program, plan.mesh, plan.form));
 
   HP_REQUIRE_OK(verifier::check_ids(plan, model));
+  HP_REQUIRE_OK(options.limit.check(verifier::kProof));
   HP_TRY(const verifier::Resolved resolved, verifier::Resolved::make(plan, model));
   HP_REQUIRE_OK(verifier::check_tasks(plan, model, resolved));
   HP_REQUIRE_OK(verifier::check_groups(plan, model));
@@ -30,14 +31,15 @@ Checked<Certificate> verify(const Plan& plan, const VerifyOptions& options) {
   HP_REQUIRE_OK(verifier::check_fences(plan, words));
   HP_REQUIRE_OK(verifier::check_memory(plan, model, resolved, options.memory_limit_bytes));
 
+  HP_REQUIRE_OK(options.limit.check(verifier::kProof));
   HP_TRY(const verifier::Order order, verifier::Order::make(plan, model));
   HP_REQUIRE_OK(verifier::check_residency(plan, words, order, options.sm_count));
-  HP_REQUIRE_OK(verifier::check_races(plan, model, resolved, order));
+  HP_REQUIRE_OK(verifier::check_races(plan, model, resolved, order, options.limit));
 
   verifier::Terms terms;
-  HP_TRY(const verifier::Meaning meaning, verifier::Meaning::make(model, terms));
+  HP_TRY(const verifier::Meaning meaning, verifier::Meaning::make(model, terms, options.limit));
   verifier::Execution execution(plan, model, resolved, meaning, terms);
-  HP_REQUIRE_OK(execution.run(order));
+  HP_REQUIRE_OK(execution.run(order, options.limit));
   HP_TRY(const std::int64_t blocks,
          verifier::check_outputs(plan, model, resolved, meaning, execution, terms));
 

@@ -7,6 +7,7 @@
 
 #include "plan/plan.h"
 #include "support/diag.h"
+#include "support/time_limit.h"
 
 namespace harpe {
 
@@ -36,11 +37,13 @@ constexpr std::int64_t kSmCount = 132;  // of an H200
 struct VerifyOptions {
   std::optional<std::int64_t> memory_limit_bytes;  // per rank; none: reported, not checked
   std::int64_t sm_count = kSmCount;  // per rank; plans do not name their machine (decision 0008)
+  TimeLimit limit = {};
 };
 
 // Proves the plan or reports the first finding. Reads the plan alone (program, mesh and normal form
 // are in it); shares no reasoning with the lowering.
-// Errors: V2xx structure, V3xx deadlock, V4xx races, V5xx coverage and operands, V6xx memory.
+// Errors: V2xx structure, V3xx deadlock, V4xx races, V5xx coverage and operands, V6xx memory; I505
+// the time is over.
 [[nodiscard]] Checked<Certificate> verify(const Plan& plan, const VerifyOptions& options = {});
 
 }  // namespace harpe

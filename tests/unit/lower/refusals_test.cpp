@@ -38,5 +38,25 @@ TEST(Refusals, an_order_takes_no_more_memory_than_it_may) {  // I504
             "error[I504]: the order of 18 tasks on 4 ranks takes more than 0 MiB: after 1 of th");
 }
 
+TEST(Refusals, a_plan_is_given_up_wherever_its_time_ends) {  // I505
+  const Source source = gemm(16, 16, 16, "x:4",
+                             "  split M = m0:4 * m1:_\n  place a[m0@x]\n  place b[]\n"
+                             "  place c[m0@x]\n  nest mm {\n    par m0 on x\n    leaf\n  }\n");
+  int asked = 0;
+  LowerOptions options;
+  options.limit.interrupted = [&] { return ++asked < 0; };
+  ASSERT_EQ(refusal(source, options), "accepted");
+  const int times = asked;
+  EXPECT_GT(times, 20);  // between stages, and within the long ones
+  for (int left = 0; left < times; ++left) {
+    asked = 0;
+    options.limit.interrupted = [&] { return ++asked > left; };
+    EXPECT_EQ(refusal(source, options),
+              "error[I505]: lowering the schedule was given up: the time for it is over; raise "
+              "`--budget`");
+    EXPECT_EQ(asked, left + 1);
+  }
+}
+
 }  // namespace
 }  // namespace harpe::test

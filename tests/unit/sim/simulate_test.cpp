@@ -302,5 +302,23 @@ TEST(CheckFits, tells_what_does_not_fit) {
             "and rank 1 meet; it has there: proxy, nccl; move it by one of these");
 }
 
+TEST(Simulate, the_total_alone_is_the_same_and_given_up_once_the_time_is_over) {
+  const Plan plan = plan_of("ag_gemm", sizes(3072, 1024, 16384), "tp=3", "ring");
+  const Machine machine = plain_machine();
+  int asked = 0;
+  const TimeLimit never{.end = std::nullopt, .interrupted = [&] { return ++asked < 0; }};
+  const Checked<Picoseconds> whole = simulate_total(plan, machine, never);
+  ASSERT_TRUE(whole.ok());
+  EXPECT_EQ(*whole, simulate(plan, machine).total);
+  EXPECT_GT(asked, 4);
+  for (int left = 0, times = asked; left < times; ++left) {
+    asked = 0;
+    const TimeLimit soon{.end = std::nullopt, .interrupted = [&] { return ++asked > left; }};
+    const Checked<Picoseconds> part = simulate_total(plan, machine, soon);
+    ASSERT_FALSE(part.ok());
+    EXPECT_EQ(part.error().code, DiagCode::I505);
+  }
+}
+
 }  // namespace
 }  // namespace harpe

@@ -31,6 +31,24 @@ TEST(Verify, certifies_what_it_checked) {
   EXPECT_EQ(certificate->peak_bytes, 5 << 20);
 }
 
+TEST(Verify, a_proof_is_given_up_wherever_its_time_ends) {
+  const RingGemm ring;
+  int asked = 0;
+  VerifyOptions options;
+  options.limit.interrupted = [&] { return ++asked < 0; };
+  ASSERT_TRUE(verify(ring.hand.plan, options).ok());
+  const int times = asked;
+  EXPECT_GT(times, 20);  // between stages, and at each task of two of them
+  for (int left = 0; left < times; ++left) {
+    asked = 0;
+    options.limit.interrupted = [&] { return ++asked > left; };
+    const Checked<Certificate> certificate = verify(ring.hand.plan, options);
+    ASSERT_FALSE(certificate.ok());
+    EXPECT_EQ(certificate.error().code, DiagCode::I505);
+    EXPECT_EQ(asked, left + 1);
+  }
+}
+
 TEST(Verify, counts_replicas_of_an_output) {
   const Checked<Certificate> certificate = verify(Gather().hand.plan);
   ASSERT_TRUE(certificate.ok());

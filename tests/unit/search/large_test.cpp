@@ -1,0 +1,127 @@
+// Searches on many ranks: what is proved is the answer, and the time handed down ends the rest.
+#include <gtest/gtest.h>
+
+#include "lower/lower.h"
+#include "search/search.h"
+#include "support/check.h"
+#include "tests/unit/search/cases.h"
+
+namespace harpe {
+namespace {
+
+Checked<SearchResult> search_case(const Case& one, const SearchOptions& options) {
+  return search(one.program, one.mesh, one.machine, options);
+}
+
+std::unique_ptr<Case> large_case() {
+  return make_case({"attention", {"seq=65536"}, "node=16,gpu=8", "h200x8x16"});
+}
+
+TEST(LargeSearch, answers_with_the_fastest_plan_and_its_proof) {
+  const auto one = large_case();
+  SearchOptions options = one->options();
+  int proofs = 0;
+  options.prove = [&](const Plan& plan, const TimeLimit&) -> Checked<Ok> {
+    ++proofs;
+    EXPECT_EQ(plan.mesh.ranks(), 128);
+    return Ok{};
+  };
+  const Checked<SearchResult> result = search_case(*one, options);
+  ASSERT_TRUE(result.ok());
+  EXPECT_TRUE(result->complete);
+  EXPECT_FALSE(result->given_up);
+  EXPECT_TRUE(result->top.front().proved);
+  EXPECT_GT(proofs, 0);
+  for (const Evaluated& each : result->top) {
+    EXPECT_TRUE(!each.simulated || result->top.front().time() <= each.time()) << each.label;
+  }
+}
+
+TEST(LargeSearch, named_schedules_whose_plans_are_small_take_part) {
+  const auto one = large_case();
+  SearchOptions options = one->options();
+  const Checked<SearchResult> result = search_case(*one, options);
+  ASSERT_TRUE(result.ok());
+  ASSERT_FALSE(result->baselines.empty());
+  for (const Evaluated& named : result->baselines) EXPECT_TRUE(named.simulated) << named.label;
+}
+
+TEST(LargeSearch, compares_named_schedules_of_programs_without_a_space) {
+  const auto one =
+      make_named_case({"moe",
+                       {"tokens=256", "experts=128", "topk=2", "hidden=64", "inter=64"},
+                       "x=128",
+                       "h200x8x16"});
+  const Checked<SearchResult> result = search_case(*one, one->options());
+  ASSERT_TRUE(result.ok()) << render(result.error());
+  EXPECT_GT(result->baselines.size(), 3U);
+  EXPECT_TRUE(result->top.front().named);
+  EXPECT_TRUE(result->top.front().simulated);
+}
+
+// Of a plan that no proof finds right, nothing is an answer.
+TEST(LargeSearch, passes_over_plans_that_are_not_proved) {
+  const auto one = large_case();
+  SearchOptions options = one->options();
+  options.prove = [](const Plan&, const TimeLimit&) -> Checked<Ok> {
+    return make_diag(DiagCode::V203, {{"what", "this plan"}, {"limit", 0}});
+  };
+  const Checked<SearchResult> result = search_case(*one, options);
+  ASSERT_TRUE(result.ok());
+  EXPECT_FALSE(result->top.front().simulated);
+  ASSERT_FALSE(result->refused.empty());
+}
+
+TEST(LargeSearch, answers_with_what_was_proved_when_the_time_ends) {
+  const auto one = large_case();
+  SearchOptions options = one->options();
+  bool over = false;
+  options.interrupted = [&] { return over; };
+  options.prove = [&](const Plan&, const TimeLimit&) -> Checked<Ok> {
+    over = true;
+    return Ok{};
+  };
+  const Checked<SearchResult> result = search_case(*one, options);
+  ASSERT_TRUE(result.ok());
+  EXPECT_FALSE(result->complete);
+  EXPECT_TRUE(result->top.front().proved);
+  EXPECT_TRUE(result->top.front().simulated);
+}
+
+TEST(LargeSearch, an_estimate_is_no_answer_when_the_time_ends) {  // S705
+  const auto one = large_case();
+  SearchOptions options = one->options();
+  bool over = false;
+  options.interrupted = [&] { return over; };
+  options.prove = [&](const Plan&, const TimeLimit& limit) {
+    over = true;
+    return limit.check("the proof");
+  };
+  const Checked<SearchResult> result = search_case(*one, options);
+  ASSERT_FALSE(result.ok());
+  EXPECT_EQ(result.error().code, DiagCode::S705);
+  EXPECT_NE(render(result.error()).find("before any plan of its 128 ranks"), std::string::npos);
+}
+
+// The plan of 1,024 ranks takes several times as long to make.
+TEST(LargeSearch, ends_within_its_budget_while_it_makes_a_plan) {
+  const auto one =
+      make_case({"gemm_rs", {"m=65536", "n=8192", "k=65536"}, "node=128,gpu=8", "h200x8x128"});
+  SearchOptions options = one->options();
+  options.budget = std::chrono::milliseconds(1500);
+  options.prove = [](const Plan&, const TimeLimit&) -> Checked<Ok> { return Ok{}; };
+  const auto begun = std::chrono::steady_clock::now();
+  const Checked<SearchResult> result = search_case(*one, options);
+  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begun;
+  EXPECT_LT(seconds.count(), 4);
+  if (result.ok()) {
+    EXPECT_FALSE(result->complete);
+    EXPECT_TRUE(result->top.front().proved);
+    EXPECT_TRUE(result->given_up || result->plans_left > 0);
+  } else {
+    EXPECT_TRUE(result.error().code == DiagCode::S705 || result.error().code == DiagCode::S702);
+  }
+}
+
+}  // namespace
+}  // namespace harpe
