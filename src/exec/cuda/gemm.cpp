@@ -127,9 +127,10 @@ Estimate estimate(const GemmSpec& spec, const GemmConfig& config, int blocks) {
       static_cast<double>(least) * stage_clocks(config, active) + store_clocks(config);
   const std::int64_t rest = tiles % clusters;
   const Tail tail = best_tail(config, rest, clusters, tile, least);
+  const std::int64_t all = config.groups ? cluster_tiles(spec, config) : tiles;
   return {
       .choice = {.config = config,
-                 .full_tiles = static_cast<int>(tail.parts == 1 ? tiles : tiles - rest),
+                 .full_tiles = static_cast<int>(tail.parts == 1 ? all : tiles - rest),
                  .parts = tail.parts,
                  .group = config.cluster == 2 ? 8 : 16},
       .clocks = start_clocks(config) + static_cast<double>(tiles / clusters) * tile + tail.clocks};

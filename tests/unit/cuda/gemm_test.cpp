@@ -62,6 +62,48 @@ TEST(GemmChoice, names_stand_for_one_source_each) {
   EXPECT_EQ(names.size(), gemm_variants().size());
 }
 
+// So many slabs of each of eight experts.
+GemmSpec groups(std::int64_t slabs, std::int64_t rows, std::int64_t likely_rows) {
+  static std::int32_t used = 0;
+  GemmSpec spec = product(rows, 1536, 4096);
+  spec.b_rows = 8 * spec.k;
+  GemmPanelSpec panel = spec.panels.front();
+  panel.used = {.rows = &used, .result = nullptr, .before = 0, .capacity = rows};
+  panel.likely_rows = likely_rows;
+  spec.panels.clear();
+  for (std::int64_t expert = 0; expert < 8; ++expert) {
+    panel.b_first = expert * spec.k;
+    for (std::int64_t slab = 0; slab < slabs; ++slab) spec.panels.push_back(panel);
+  }
+  return spec;
+}
+
+TEST(GemmChoice, groups_take_the_tile_that_reads_weights_least_often) {
+  const auto tile_of = [](const GemmSpec& spec) {
+    EXPECT_TRUE(check(spec, kMultiprocessors).ok());
+    const GemmChoice choice = choose_gemm(spec, kMultiprocessors);
+    EXPECT_TRUE(choice.config.groups);
+    // All rows that there may be: nothing is cut, and no memory kept for it.
+    EXPECT_EQ(choice.full_tiles, tiles_of(spec, choice.config));
+    EXPECT_EQ(choice.parts, 1);
+    return choice.config.tile_m;
+  };
+  EXPECT_EQ(tile_of(groups(2, 128, 8)), 64);
+  EXPECT_EQ(tile_of(groups(2, 1024, 32)), 128);
+  EXPECT_EQ(tile_of(groups(8, 4096, 256)), 128);
+}
+
+TEST(GemmChoice, groups_are_plain) {
+  GemmSpec added = groups(2, 128, 8);
+  added.add = true;
+  EXPECT_FALSE(check(added, kMultiprocessors).ok());
+  GemmSpec awaited = groups(2, 128, 8);
+  std::uint32_t flag = 0;
+  awaited.panels[3].pieces.front().ready.flag = &flag;
+  EXPECT_FALSE(check(awaited, kMultiprocessors).ok());
+  EXPECT_FALSE(check(groups(65, 128, 8), kMultiprocessors).ok());
+}
+
 TEST(GemmChoice, few_tiles_are_cut_until_the_gpu_is_full) {
   const GemmSpec spec = product(512, 1280, 8192);
   const GemmChoice choice = choose_gemm(spec, kMultiprocessors);
