@@ -69,6 +69,7 @@ Checked<transport::Meeting> meeting_of(const CommandLine& line) {
   HP_TRY(const std::int64_t ranks,
          parse_count("--ranks", line.value("ranks").value_or("2"), 2, kMostRanks));
   HP_TRY(const std::int64_t own, parse_count("--rank", *rank, 0, ranks - 1));
+  meeting.secret = secret_of_environment();
   meeting.rank = static_cast<int>(own);
   meeting.ranks = static_cast<int>(ranks);
   return meeting;

@@ -38,6 +38,9 @@ void prepare_cuda_environment();
 // for one process alone. Errors: N016.
 [[nodiscard]] Checked<std::optional<processes::Launch>> launch_of_environment();
 
+// `HARPE_SECRET`, which processes that meet share; "" where it is not set.
+[[nodiscard]] std::string secret_of_environment();
+
 // "2026-11-21", in UTC, `days` before now.
 [[nodiscard]] std::string date_before(std::int64_t days);
 

@@ -195,11 +195,12 @@ Diag Pool::refuse_all(const SearchResult& result) const {
   }
   const double seconds = std::round(10 * result.seconds) / 10;
   if (!evaluated_.empty()) {
-    return make_diag(DiagCode::S705, {{"program", program_.name},
-                                      {"seconds", seconds},
-                                      {"ranks", mesh_.ranks()},
-                                      {"best", evaluated_.front().label},
-                                      {"time", evaluated_.front().time().microseconds()}});
+    return make_diag(DiagCode::S705,
+                     {{"program", program_.name},
+                      {"seconds", seconds},
+                      {"ranks", mesh_.ranks()},
+                      {"best", evaluated_.front().label},
+                      {"time", std::round(evaluated_.front().time().microseconds())}});
   }
   if (!result.complete) {
     return make_diag(DiagCode::S702, {{"program", program_.name}, {"seconds", seconds}});

@@ -5,6 +5,7 @@ profile_transport_test.py HARPE. What it writes is a machine that other verbs ta
 """
 import json
 import os
+import signal
 import tempfile
 
 import crew
@@ -45,6 +46,16 @@ def two_processes_meet_by_hand():
     crew.check(not second.text, "rank 1 speaks too:", second.text)
 
 
+def who_does_not_know_the_secret_is_refused():
+    place = f"127.0.0.1:{crew.free_port()}"
+    first, second = [crew.Run(*PROFILE, "--provider", "shared", "--meet", place, "--rank", rank,
+                              environment={"HARPE_SECRET": secret})
+                     for rank, secret in enumerate(("sesame", "other"))]
+    second.end().expect(1, r"error\[N011\]: rank 1 at .* refuses rank 0: it does not know")
+    first.process.send_signal(signal.SIGKILL)  # it goes on waiting for who knows it
+    first.end()
+
+
 def who_is_alone_is_told():
     crew.run(*PROFILE).expect(2, r"error\[U110\]: `profile --transport` needs another process")
     crew.run(*PROFILE, "--meet", "127.0.0.1:1", "--rank", 2).expect(2, r"error\[U109\]: `--rank`")
@@ -53,4 +64,4 @@ def who_is_alone_is_told():
 
 if __name__ == "__main__":
     crew.main(a_launch_writes_a_machine_that_others_take, two_processes_meet_by_hand,
-              who_is_alone_is_told)
+              who_does_not_know_the_secret_is_refused, who_is_alone_is_told)
