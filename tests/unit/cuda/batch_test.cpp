@@ -87,6 +87,15 @@ TEST(Batched, leaves_products_alone_that_are_no_group) {
   EXPECT_EQ(batched({first, second}, kMultiprocessors).size(), 2U);
 }
 
+TEST(Batched, leaves_products_alone_that_read_what_another_makes) {
+  GemmSpec rows = product(1, 1);
+  rows.panels.front().pieces.front().a = kResults + 64;
+  EXPECT_EQ(batched({product(0, 0), rows}, kMultiprocessors).size(), 2U);
+  GemmSpec first = product(0, 0);
+  first.panels.front().c = kWeights + 64 * 128 * 2;  // the next expert's weights
+  EXPECT_EQ(batched({first, product(1, 1)}, kMultiprocessors).size(), 2U);
+}
+
 TEST(Batched, gives_moves_a_table_of_places) {
   PlainLaunch first = move(kResults, kRows, 32);
   PlainLaunch second = move(kResults + 8192, kRows + 4096, 32);

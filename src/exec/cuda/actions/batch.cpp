@@ -100,8 +100,12 @@ Span span_of(DeviceAddress address, std::int64_t rows, std::int64_t columns, std
 Touched touched_by(const GemmSpec& spec) {
   const GemmPanelSpec& panel = spec.panels.front();
   const GemmPieceSpec& piece = panel.pieces.front();
+  const bool rows_of_n = spec.layout == device::GemmLayout::NMajor;
+  const std::int64_t b_rows = rows_of_n ? spec.k : spec.n;
+  const std::int64_t b_columns = rows_of_n ? spec.n : spec.k;
   Touched touched{.written = {span_of(panel.c, panel.rows, spec.n, panel.c_stride, spec.out)},
-                  .read = {span_of(piece.a, panel.rows, spec.k, piece.stride, spec.in)}};
+                  .read = {span_of(piece.a, panel.rows, spec.k, piece.stride, spec.in),
+                           span_of(spec.b, b_rows, b_columns, spec.b_stride, spec.in)}};
   add_used(panel.used, touched);
   return touched;
 }

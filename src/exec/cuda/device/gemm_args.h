@@ -13,9 +13,8 @@
 // - rows that leave: a panel per destination, its C at the peer's address, its counter there, or a
 //   signal once all of it is there;
 // - sums that arrive: blocks of C's shape are further pieces, whose A is the identity;
-// - groups, as of experts: panels in a row share a B, and only some of their rows are used, known
-// as
-//   the kernel runs (GemmConfig::groups). Tiles take the used rows of a group's panels one after
+// - groups, as of experts: panels in a row share a B, and how many of their rows are used is known
+//   as the kernel runs (GemmConfig::groups). Tiles take the used rows of a group's panels one after
 //   the other, in chunks.
 namespace harpe::device {
 

@@ -32,8 +32,8 @@ struct LoopNest {
 
 inline constexpr int kStridedThreads = 256;
 
-// Where one of several runs that are else alike has its operands. The grid has a row of blocks for
-// each.
+// Where one of several runs that are otherwise alike has its operands. The grid has a row of blocks
+// for each.
 struct StridedPlace {
   void* to;
   const void* a;
