@@ -8,6 +8,7 @@ import textwrap
 OUT = pathlib.Path(__file__).resolve().parent.parent / "src/exec/cuda/device/wgmma_instructions.cuh"
 WIDTHS_SHARED = [64, 112, 128, 160, 192, 256]  # A in shared memory
 WIDTHS_REGISTERS = [64, 128]  # A in registers: the second product of attention
+WIDTHS_TRANSPOSED = [32, 64]  # A in shared memory, M-major: the gradients of queries
 
 HEAD = """\
 #pragma once
@@ -17,7 +18,8 @@ HEAD = """\
 #include "exec/cuda/device/types.h"
 
 // D[64, N] += A[64, 16] B[16, N] for one warpgroup, bf16 or f16 in, f32 accumulate. With
-// `accumulate` false D is overwritten. B in shared memory is K-major, or N-major where `NMajor`.
+// `accumulate` false D is overwritten. A in shared memory is K-major, or M-major (`transposed`); B is
+// K-major, or N-major where `NMajor`.
 namespace harpe::device {
 
 // clang-format off
@@ -36,15 +38,16 @@ def operands(count):
     return textwrap.wrap(text, 100, initial_indent=" " * 8, subsequent_indent=" " * 8)
 
 
-def statement(n, kind, from_registers):
+def statement(n, kind, a_form):
     count = n // 2
-    if from_registers:
+    if a_form == "registers":
         a = ", {" + ", ".join(f"%{count + i}" for i in range(4)) + "}, "
         rest, inputs = count + 4, '"r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b)'
         tail = f'{a}%{rest}, p, 1, 1, %{rest + 2};'
     else:
         rest, inputs = count + 1, '"l"(a), "l"(b)'
-        tail = f", %{count}, %{rest}, p, 1, 1, 0, %{rest + 2};"
+        m_major = 1 if a_form == "transposed" else 0
+        tail = f", %{count}, %{rest}, p, 1, 1, {m_major}, %{rest + 2};"
     lines = ['    asm volatile("{ .reg .pred p; setp.ne.b32 p, %%%d, 0;"' % (rest + 1)]
     lines.append(f'        "wgmma.mma_async.sync.aligned.m64n{n}k16.f32.{kind}.{kind} {{"')
     lines += ["        " + line for line in registers(0, count)]
@@ -54,25 +57,28 @@ def statement(n, kind, from_registers):
     return lines
 
 
-def function(n, kind, from_registers):
-    a = "const std::uint32_t (&a)[4]" if from_registers else "std::uint64_t a"
-    lines = [f"  HP_DEVICE static void multiply(float (&d)[{n // 2}], {a},",
+def function(n, kind, a_form):
+    a = "const std::uint32_t (&a)[4]" if a_form == "registers" else "std::uint64_t a"
+    name = "multiply_transposed" if a_form == "transposed" else "multiply"
+    lines = [f"  HP_DEVICE static void {name}(float (&d)[{n // 2}], {a},",
              "                                 std::uint64_t b, bool accumulate) {"]
     lines.append("    const int use = accumulate ? 1 : 0;")
-    lines += statement(n, kind, from_registers)
+    lines += statement(n, kind, a_form)
     lines.append("  }")
     return lines
 
 
 def main():
     lines = [HEAD]
-    for n in sorted(set(WIDTHS_SHARED + WIDTHS_REGISTERS)):
+    for n in sorted(set(WIDTHS_SHARED + WIDTHS_REGISTERS + WIDTHS_TRANSPOSED)):
         for element, kind in (("BF16", "bf16"), ("F16", "f16")):
             lines += ["template <bool NMajor>", f"struct Wgmma<{n}, Element::{element}, NMajor> {{"]
             if n in WIDTHS_SHARED:
-                lines += function(n, kind, False)
+                lines += function(n, kind, "shared")
             if n in WIDTHS_REGISTERS:
-                lines += function(n, kind, True)
+                lines += function(n, kind, "registers")
+            if n in WIDTHS_TRANSPOSED:
+                lines += function(n, kind, "transposed")
             lines += ["};", ""]
     lines += ["// clang-format on", "", "}  // namespace harpe::device", ""]
     text = "\n".join(lines)

@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <numbers>
+#include <queue>
 #include <string>
+#include <vector>
 
-#include "exec/cuda/attention.h"
 #include "exec/cuda/gradient_variants.h"
 #include "exec/cuda/spec_checks.h"
 
@@ -14,11 +16,11 @@ namespace harpe::cuda {
 
 using device::Element;
 using device::GradientConfig;
-using device::GradientRows;
+using device::GradientGrid;
 
 namespace {
 
-constexpr int kMostParts = 4;  // of a tile of keys
+constexpr int kMostParts = 8;  // of a tile of keys
 
 // Sums of two and of a position stay in 32 bits.
 constexpr std::int64_t kMostRows = std::numeric_limits<std::int32_t>::max() / 4;
@@ -52,13 +54,6 @@ Checked<Ok> check_tensors(const GradientSpec& spec) {
   return check_aligned("dv", spec.dv.to, Element::F32);
 }
 
-std::int64_t blocks_of(const GradientSpec& spec, int parts) {
-  const auto tiles = [](std::int64_t rows) {
-    return (rows + device::kGradientRows - 1) / device::kGradientRows;
-  };
-  return spec.batch * (tiles(spec.keys) * spec.kv_heads * parts + tiles(spec.queries) * spec.heads);
-}
-
 device::RowNumbers numbers_of(const HeadTensor& tensor) {
   return {pointer_to<const float>(tensor.address), tensor.strides};
 }
@@ -67,66 +62,85 @@ device::GradientSums sums_of(const GradientSumSpec& sums) {
   return {pointer_to<float>(sums.to.address), sums.to.strides, sums.carry};
 }
 
-GradientRows rows_of(const GradientSpec& spec, device::GradientSide side) {
-  const bool of_keys = side == device::GradientSide::Keys;
-  const std::int64_t group = spec.heads / spec.kv_heads;
-  const std::int64_t low = std::clamp(spec.low, -spec.queries, spec.keys);
-  const std::int64_t high = std::clamp(spec.high, -spec.queries, spec.keys);
-  GradientRows rows{};
-  rows.rows = static_cast<int>(of_keys ? spec.keys : spec.queries);
-  rows.columns = static_cast<int>(of_keys ? spec.queries : spec.keys);
-  rows.heads = static_cast<int>(of_keys ? spec.kv_heads : spec.heads);
-  rows.slices = static_cast<int>(spec.batch) * rows.heads;
-  rows.tiles = device::ceil_div(rows.rows, device::kGradientRows);
-  rows.band.low = static_cast<int>(of_keys ? -high : low);
-  rows.band.high = static_cast<int>(of_keys ? -low : high);
-  // The columns of a key head are those of all its query heads; those of a query head it shares.
-  const std::int64_t bytes = std::int64_t{2} * rows.columns * spec.head_dim *
-                             device::bytes_of(spec.element) * (of_keys ? group : 1);
-  const std::int64_t together = std::max<std::int64_t>(1, kAttentionCacheBytes / bytes);
-  rows.slices_per_group =
-      static_cast<int>(std::min<std::int64_t>(together * (of_keys ? 1 : group), rows.slices));
-  const auto seen = [&](int first) {
-    const device::ColumnRange range = seen_columns(rows, first, device::kGradientRows);
-    return range.end - range.begin;
+GradientGrid grid_of(const GradientSpec& spec) {
+  GradientGrid grid{};
+  grid.queries = static_cast<int>(spec.queries);
+  grid.keys = static_cast<int>(spec.keys);
+  grid.kv_heads = static_cast<int>(spec.kv_heads);
+  grid.slices = static_cast<int>(spec.batch * spec.kv_heads);
+  grid.heads_per_kv_head = static_cast<int>(spec.heads / spec.kv_heads);
+  grid.key_tiles = device::ceil_div(grid.keys, device::kKeyTile);
+  grid.query_tiles = device::ceil_div(grid.queries, device::kQueryTile);
+  grid.head_parts = 1;
+  grid.tile_parts = 1;
+  grid.slices_per_group = 1;
+  grid.band.low = static_cast<int>(std::clamp(spec.low, -spec.queries, spec.keys));
+  grid.band.high = static_cast<int>(std::clamp(spec.high, -spec.queries, spec.keys));
+  const auto steps = [&](int tile) {
+    const device::TileRange met = met_queries(grid, tile);
+    return met.end - met.begin;
   };
-  rows.first_sees_most = seen(0) >= seen((rows.tiles - 1) * device::kGradientRows);
-  return rows;
+  grid.first_sees_most = steps(0) >= steps(grid.key_tiles - 1);
+  return grid;
 }
 
-// What a step of a block costs: the columns of its products.
-constexpr std::int64_t kKeyStep = std::int64_t{4} * column_tile(device::GradientSide::Keys);
-constexpr std::int64_t kQueryStep = std::int64_t{3} * column_tile(device::GradientSide::Queries);
-
-struct GradientCost {
-  std::int64_t longest = 0;  // of a block
-  std::int64_t all = 0;
-};
-
-GradientCost cost_of(const GradientRows& side, int tile, std::int64_t step) {
-  GradientCost cost;
-  for (int at = 0; at < side.tiles; ++at) {
-    const auto seen = seen_columns(side, at * device::kGradientRows, device::kGradientRows);
-    const std::int64_t one = step * device::ceil_div(seen.end - seen.begin, tile);
-    cost.longest = std::max(cost.longest, one);
-    cost.all += one * side.slices;
+bool all_see_the_same(const GradientGrid& grid) {
+  const device::TileRange first = met_queries(grid, 0);
+  for (int tile = 1; tile < grid.key_tiles; ++tile) {
+    const device::TileRange met = met_queries(grid, tile);
+    if (met.begin != first.begin || met.end != first.end) return false;
   }
-  return cost;
+  return true;
 }
 
-// Blocks that share a tile of keys: so many that none of them outlasts all the others, who have
-// that and the queries to do.
-int key_parts(const device::GradientArgs& args, int multiprocessors) {
-  const GradientCost keys = cost_of(args.keys, column_tile(device::GradientSide::Keys),
-                                    kKeyStep * args.heads_per_kv_head);
-  const GradientCost queries =
-      cost_of(args.queries, column_tile(device::GradientSide::Queries), kQueryStep);
-  const std::int64_t even = (keys.all + queries.all) / multiprocessors;
-  int parts = 1;
-  // To share costs more than it gains where a block outlasts the others by less (docs/kernels.md).
-  if (keys.longest <= 2 * even) return parts;
-  while (parts < kMostParts && keys.longest / parts > even) parts *= 2;
-  return parts;
+// What a block takes besides its steps, in steps: its start and its keys; and where parts add to the
+// same gradients, one after the other, their turns.
+constexpr int kStepsOfBlock = 4;
+constexpr int kStepsOfTurn = 3;
+
+// Until the last block is done, in steps, where each begins when another ends.
+std::int64_t duration(const GradientGrid& grid, int multiprocessors) {
+  std::priority_queue<std::int64_t, std::vector<std::int64_t>, std::greater<>> free;
+  for (int i = 0; i < multiprocessors; ++i) free.push(0);
+  const int besides = kStepsOfBlock + (grid.parts() - 1) * kStepsOfTurn;
+  std::int64_t last = 0;
+  for (int ticket = 0; ticket < gradient_items(grid); ++ticket) {
+    const device::GradientItem item = gradient_item(grid, ticket);
+    const std::int64_t end =
+        free.top() + gradient_steps(grid, item.place, item.part).count() + besides;
+    free.pop();
+    free.push(end);
+    last = std::max(last, end);
+  }
+  return last;
+}
+
+// Blocks that share a tile of keys: more of them where that ends sooner. Parts of tiles only where all
+// tiles of keys have the same: else one would wait for another's end.
+void share_keys(GradientGrid& grid, int multiprocessors) {
+  constexpr int kBlocksEach = 8;
+  const bool same = all_see_the_same(grid);
+  if (gradient_items(grid) > kBlocksEach * multiprocessors) return;
+  GradientGrid best = grid;
+  std::int64_t least = duration(grid, multiprocessors);
+  for (grid.head_parts = 1; grid.head_parts <= kMostParts; ++grid.head_parts) {
+    if (grid.heads_per_kv_head % grid.head_parts != 0) continue;
+    for (grid.tile_parts = 1; grid.parts() <= kMostParts; grid.tile_parts *= 2) {
+      if (grid.tile_parts > 1 && !same) continue;
+      const std::int64_t took = duration(grid, multiprocessors);
+      if (took >= least) continue;
+      least = took;
+      best = grid;
+    }
+  }
+  grid = best;
+}
+
+// How many slices are worked on at a time: few tiles of each, since they wait for each other, but
+// some, since they read the same queries.
+int slices_at_once(const GradientGrid& grid, int multiprocessors) {
+  constexpr int kTiles = 8;
+  return std::clamp(multiprocessors / (kTiles * grid.parts()), 1, grid.slices);
 }
 
 }  // namespace
@@ -135,8 +149,12 @@ Checked<Ok> check(const GradientSpec& spec) {
   HP_REQUIRE_OK(check_heads(spec));
   HP_REQUIRE_OK(check_count("queries", spec.queries, 1, kMostRows));
   HP_REQUIRE_OK(check_count("keys", spec.keys, 1, kMostRows));
-  HP_REQUIRE_OK(check_count("blocks", blocks_of(spec, kMostParts), 1,
+  const std::int64_t tiles = (spec.keys + device::kKeyTile - 1) / device::kKeyTile;
+  HP_REQUIRE_OK(check_count("blocks", spec.batch * spec.kv_heads * tiles * kMostParts, 1,
                             std::numeric_limits<std::int32_t>::max()));
+  const std::int64_t met = (spec.queries + device::kQueryTile - 1) / device::kQueryTile;
+  HP_REQUIRE_OK(check_count("tiles of queries that share keys", met * (spec.heads / spec.kv_heads),
+                            1, device::kMostGradientSteps));
   HP_REQUIRE_OK(check_tensors(spec));
   if (spec.scale > 0 && std::isfinite(spec.scale)) return Ok{};
   return make_diag(DiagCode::G063, {{"scale", spec.scale}});
@@ -152,26 +170,27 @@ GradientPlan plan_gradient(const GradientSpec& spec, int multiprocessors) {
   device::GradientArgs& args = plan.args;
   args.lse = numbers_of(spec.lse);
   args.delta = numbers_of(spec.delta);
-  args.dq = sums_of(spec.dq);
   args.dk = sums_of(spec.dk);
   args.dv = sums_of(spec.dv);
-  args.keys = rows_of(spec, device::GradientSide::Keys);
-  args.queries = rows_of(spec, device::GradientSide::Queries);
-  args.heads_per_kv_head = static_cast<int>(spec.heads / spec.kv_heads);
+  args.carry_dq = spec.dq.carry;
+  args.grid = grid_of(spec);
+  share_keys(args.grid, multiprocessors);
+  args.grid.slices_per_group = slices_at_once(args.grid, multiprocessors);
   args.scale = static_cast<float>(spec.scale);
   args.scale_log2 = static_cast<float>(spec.scale * std::numbers::log2e);
-  args.key_parts = key_parts(args, multiprocessors);
-  const int blocks = static_cast<int>(blocks_of(spec, args.key_parts));
-  plan.blocks = device::ceil_div(blocks, args.key_parts) * args.key_parts;
+  plan.blocks = gradient_items(args.grid);
+  plan.query_turns = spec.batch * spec.heads * args.grid.query_tiles;
+  plan.key_turns = std::int64_t{args.grid.slices} * args.grid.key_tiles;
   const HeadSizes of_queries{
       .batch = spec.batch, .rows = spec.queries, .heads = spec.heads, .columns = spec.head_dim};
   const HeadSizes of_keys{
       .batch = spec.batch, .rows = spec.keys, .heads = spec.kv_heads, .columns = spec.head_dim};
   const auto map = [&](const HeadTensor& tensor, const HeadSizes& sizes) {
-    return map_of_heads(tensor, sizes, spec.element, device::kGradientBoxRows);
+    return map_of_heads(tensor, sizes, spec.element, device::kQueryTile);
   };
   plan.maps = {map(spec.q, of_queries), map(spec.k, of_keys), map(spec.v, of_keys),
-               map(spec.d_o, of_queries)};
+               map(spec.d_o, of_queries),
+               map_of_heads(spec.dq.to, of_queries, Element::F32, device::kQueryTile)};
   return plan;
 }
 

@@ -50,12 +50,15 @@ struct GradientSpec {
 // G062 too many or too few of something; G063 the scale.
 [[nodiscard]] Checked<Ok> check(const GradientSpec& spec);
 
-// All that a launch needs but the maps, encoded, of q, k, v and do.
+// All that a launch needs but maps, encoded, and words.
 struct GradientPlan {
   device::GradientConfig config;
   device::GradientArgs args{};
-  std::vector<TensorMapSpec> maps;
-  int blocks = 0;  // in clusters of args.key_parts
+  std::vector<TensorMapSpec> maps;  // of q, k, v, do and dq
+  int blocks = 0;
+  // Words, zero before and after: of turns at dq, of turns at dk and dv.
+  std::int64_t query_turns = 0;
+  std::int64_t key_turns = 0;
 };
 
 // For a GPU of so many multiprocessors. Requires: check(spec) is ok.

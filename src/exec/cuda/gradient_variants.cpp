@@ -8,15 +8,13 @@
 namespace harpe::cuda {
 
 using device::GradientConfig;
-using device::GradientSide;
 
 namespace {
 
-// Of keys with queries, and of queries with keys.
+// Keys by queries by features.
 std::string tile_of(const GradientConfig& config) {
-  const std::string rows = std::to_string(device::kGradientRows);
-  return rows + "x" + std::to_string(column_tile(GradientSide::Keys)) + "_" + rows + "x" +
-         std::to_string(column_tile(GradientSide::Queries)) + "x" + std::to_string(config.head_dim);
+  return std::to_string(device::kKeyTile) + "x" + std::to_string(device::kQueryTile) + "x" +
+         std::to_string(config.head_dim);
 }
 
 std::string source_of(const GradientConfig& config) {
@@ -29,6 +27,7 @@ std::string source_of(const GradientConfig& config) {
          "  extern __shared__ __align__(1024) std::uint8_t memory[];\n"
          "  constexpr GradientConfig kConfig{.element = Element::" +
          enumerator_of(config.element) + ", .head_dim = " + std::to_string(config.head_dim) +
+         ", .query_stages = " + std::to_string(config.query_stages) +
          ", .producer_registers = " + std::to_string(config.producer_registers) +
          ", .consumer_registers = " + std::to_string(config.consumer_registers) +
          "};\n"
@@ -51,7 +50,8 @@ KernelVariant gradient_variant(const GradientConfig& config) {
 }
 
 const std::vector<GradientConfig>& gradient_configs() {
-  static const std::vector<GradientConfig> configs = {{.head_dim = 128}, {.head_dim = 64}};
+  static const std::vector<GradientConfig> configs = {{.head_dim = 128},
+                                                        {.head_dim = 64, .query_stages = 4}};
   return configs;
 }
 

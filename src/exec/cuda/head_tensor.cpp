@@ -2,9 +2,12 @@
 
 #include <array>
 
-#include "exec/cuda/device/attention_config.h"
-
 namespace harpe::cuda {
+namespace {
+
+constexpr int kBoxBytes = 128;  // of a row, as they are swizzled
+
+}  // namespace
 
 Checked<Ok> check_aligned(std::string_view name, const HeadTensor& tensor,
                           device::Element element) {
@@ -26,7 +29,7 @@ TensorMapSpec map_of_heads(const HeadTensor& tensor, const HeadSizes& sizes,
           .strides = {1, stride_of(tensor.strides.head, sizes.heads),
                       stride_of(tensor.strides.row, sizes.rows),
                       stride_of(tensor.strides.batch, sizes.batch)},
-          .box = {device::kBoxColumns, 1, box_rows, 1}};
+          .box = {kBoxBytes / device::bytes_of(element), 1, box_rows, 1}};
 }
 
 }  // namespace harpe::cuda

@@ -32,7 +32,7 @@ struct HeadSizes {
 [[nodiscard]] Checked<Ok> check_aligned(std::string_view name, const HeadTensor& tensor,
                                         device::Element element);
 
-// Dimensions columns, heads, rows, batch; boxes of kBoxColumns by `box_rows`.
+// Dimensions columns, heads, rows, batch; boxes of 128 bytes by `box_rows`.
 [[nodiscard]] TensorMapSpec map_of_heads(const HeadTensor& tensor, const HeadSizes& sizes,
                                          device::Element element, int box_rows);
 

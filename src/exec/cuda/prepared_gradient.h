@@ -1,7 +1,9 @@
 #pragma once
 
 #include <optional>
+#include <utility>
 
+#include "exec/cuda/device_memory.h"
 #include "exec/cuda/gradient.h"
 #include "exec/cuda/kernel_library.h"
 
@@ -21,11 +23,12 @@ class PreparedGradient {
   [[nodiscard]] Result<Ok, CudaError> launch(CUstream stream) const;
 
  private:
-  PreparedGradient(const KernelLibrary& library, const LoadedKernel& kernel)
-      : library_(&library), kernel_(&kernel) {}
+  PreparedGradient(const KernelLibrary& library, const LoadedKernel& kernel, DeviceMemory words)
+      : library_(&library), kernel_(&kernel), words_(std::move(words)) {}
 
   const KernelLibrary* library_;
   const LoadedKernel* kernel_;
+  DeviceMemory words_;
   device::GradientArgs args_{};
   LaunchShape shape_;
 };

@@ -3,7 +3,10 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <map>
 #include <set>
+#include <tuple>
+#include <vector>
 
 #include "exec/cuda/gradient.h"
 #include "exec/cuda/gradient_variants.h"
@@ -11,11 +14,15 @@
 namespace harpe::cuda {
 namespace {
 
-using device::GradientRows;
-using device::GradientSide;
+using device::GradientGrid;
+using device::GradientItem;
+using device::GradientStep;
+using device::GradientSteps;
+using device::TileRange;
+using device::kKeyTile;
+using device::kQueryTile;
 
 constexpr int kMultiprocessors = 132;
-constexpr int kRows = device::kGradientRows;
 
 HeadTensor packed(DeviceAddress address, std::int64_t rows, std::int64_t heads) {
   return {address, {rows * heads * 128, heads * 128, 128}};
@@ -71,44 +78,41 @@ TEST(Gradient, refuses_what_no_kernel_takes) {
   EXPECT_EQ(refusal_of(spec), DiagCode::G063);
 }
 
-TEST(Gradient, plans_blocks_maps_and_sums) {
+TEST(Gradient, plans_blocks_maps_and_words) {
   const GradientPlan plan = plan_gradient(some_spec(), 1);
-  EXPECT_EQ(plan.args.key_parts, 1);
-  EXPECT_EQ(plan.blocks, 2 * (4 * 2 + 3 * 8));
-  EXPECT_EQ(plan.args.keys.tiles * plan.args.keys.slices, 16);
-  EXPECT_EQ(plan.args.queries.tiles * plan.args.queries.slices, 48);
-  EXPECT_EQ(plan.args.heads_per_kv_head, 4);
-  ASSERT_EQ(plan.maps.size(), 4U);
+  EXPECT_EQ(plan.args.grid.parts(), 1);
+  EXPECT_EQ(plan.blocks, 2 * 4 * 2);
+  EXPECT_EQ(plan.query_turns, 2 * 8 * 5);
+  EXPECT_EQ(plan.key_turns, 2 * 2 * 4);
+  EXPECT_EQ(plan.args.grid.heads_per_kv_head, 4);
+  ASSERT_EQ(plan.maps.size(), 5U);
   EXPECT_EQ(plan.maps[0].sizes, (std::array<std::int64_t, 4>{128, 8, 300, 2}));
   EXPECT_EQ(plan.maps[2].sizes, (std::array<std::int64_t, 4>{128, 2, 400, 2}));
   EXPECT_EQ(plan.maps[3].box, (std::array<int, 4>{64, 1, 64, 1}));
+  EXPECT_EQ(plan.maps[4].box, (std::array<int, 4>{32, 1, 64, 1}));
+  EXPECT_EQ(plan.maps[4].element, device::Element::F32);
   EXPECT_FLOAT_EQ(plan.args.scale_log2, static_cast<float>(0.5 / std::log(2.0)));
+  EXPECT_FALSE(plan.args.carry_dq);
   EXPECT_FALSE(plan.args.dk.carry);
   EXPECT_TRUE(plan.args.dv.carry);
   EXPECT_EQ(plan.args.dv.strides.row, 256);
 }
 
-// For each pair of a row and a column: whether a block meets it, once, and whether it is cut where
-// it does not see.
-void check_side(const GradientRows& side, bool of_keys, const GradientSpec& spec) {
-  const int tile = column_tile(of_keys ? GradientSide::Keys : GradientSide::Queries);
-  for (int first = 0; first < side.rows; first += kRows) {
-    const device::ColumnRange range = seen_columns(side, first, kRows);
-    ASSERT_LE(0, range.begin);
-    ASSERT_LE(range.end, side.columns);
-    for (int row = first; row < std::min(first + kRows, side.rows); ++row) {
-      for (int column = 0; column < side.columns; ++column) {
-        const std::int64_t distance = of_keys ? row - column : column - row;
-        const bool sees = spec.low <= distance && distance <= spec.high;
-        const bool in_band = side.band.low <= column - row && column - row <= side.band.high;
-        ASSERT_EQ(sees, in_band);
-        const bool met = range.begin <= column && column < range.end;
-        ASSERT_TRUE(met || !sees) << row << " " << column;
-        if (sees || !met) continue;
-        const int at = range.begin + (column - range.begin) / tile * tile;
-        const int group = first + (row - first) / 64 * 64;
-        ASSERT_TRUE(is_cut(side, group, 64, at, tile)) << row << " " << column;
-      }
+// For each pair of a query and a key: whether their tiles meet if they see each other, and whether
+// the tiles are cut if they do not.
+void check_pairs(const GradientGrid& grid, const GradientSpec& spec) {
+  for (int key = 0; key < grid.keys; ++key) {
+    const TileRange met = met_queries(grid, key / kKeyTile);
+    ASSERT_LE(0, met.begin);
+    ASSERT_LE(met.begin, met.end);
+    ASSERT_LE(met.end, grid.query_tiles);
+    for (int query = 0; query < grid.queries; ++query) {
+      const bool sees = spec.low <= key - query && key - query <= spec.high;
+      const int tile = query / kQueryTile;
+      const bool meet = met.begin <= tile && tile < met.end;
+      ASSERT_TRUE(meet || !sees) << key << " " << query;
+      if (sees || !meet) continue;
+      ASSERT_TRUE(is_cut(grid, key / 64 * 64, 64, tile * kQueryTile)) << key << " " << query;
     }
   }
 }
@@ -116,43 +120,131 @@ void check_side(const GradientRows& side, bool of_keys, const GradientSpec& spec
 TEST(Gradient, meets_every_pair_that_sees_each_other) {
   for (const std::int64_t low : {-100000, -301, -77, 0, 130, 399, 500}) {
     for (const std::int64_t high : {-300, -129, 0, 100, 399, 100000}) {
+      if (low > high) continue;
       const GradientSpec spec = some_spec(low, high);
-      const GradientPlan plan = plan_gradient(spec, kMultiprocessors);
-      check_side(plan.args.keys, true, spec);
-      check_side(plan.args.queries, false, spec);
+      check_pairs(plan_gradient(spec, kMultiprocessors).args.grid, spec);
     }
   }
 }
 
 TEST(Gradient, cuts_no_tile_that_all_see) {
-  const GradientRows side = plan_gradient(some_spec(), kMultiprocessors).args.keys;
-  EXPECT_FALSE(is_cut(side, 0, 64, 0, 64));
-  EXPECT_TRUE(is_cut(side, 0, 64, 256, 64));  // 300 queries
-  const GradientRows causal = plan_gradient(some_spec(-1000, 0), kMultiprocessors).args.queries;
-  EXPECT_FALSE(is_cut(causal, 128, 64, 0, 128));
-  EXPECT_TRUE(is_cut(causal, 128, 64, 128, 128));
+  const GradientGrid full = plan_gradient(some_spec(), kMultiprocessors).args.grid;
+  EXPECT_FALSE(is_cut(full, 0, 64, 0));
+  EXPECT_FALSE(is_cut(full, 320, 64, 192));
+  EXPECT_TRUE(is_cut(full, 384, 64, 0));  // 400 keys
+  EXPECT_TRUE(is_cut(full, 0, 64, 256));  // 300 queries
+  const GradientGrid causal = plan_gradient(some_spec(-1000, 0), kMultiprocessors).args.grid;
+  EXPECT_FALSE(is_cut(causal, 0, 64, 64));
+  EXPECT_TRUE(is_cut(causal, 64, 64, 64));
 }
 
-TEST(Gradient, makes_every_tile_once_and_begins_with_those_that_see_most) {
-  const GradientPlan plan = plan_gradient(some_spec(-1000, 0), kMultiprocessors);
-  EXPECT_TRUE(plan.args.keys.first_sees_most);
-  EXPECT_FALSE(plan.args.queries.first_sees_most);
-  for (const GradientRows& side : {plan.args.keys, plan.args.queries}) {
-    std::set<std::array<int, 3>> made;
-    for (int ticket = 0; ticket < side.tiles * side.slices; ++ticket) {
-      const device::GradientTile tile = gradient_tile(side, ticket, kRows);
-      made.insert({tile.row, tile.head, tile.batch});
-      EXPECT_LT(tile.row, side.rows);
-      EXPECT_LT(tile.head, side.heads);
-      EXPECT_LT(tile.batch, 2);
+TEST(Gradient, every_tile_of_queries_is_met_by_those_that_say_so) {
+  for (const std::int64_t low : {-100000, -301, -77, 0, 130, 399, 500}) {
+    for (const std::int64_t high : {-300, -129, 0, 100, 399, 100000}) {
+      if (low > high) continue;
+      const GradientGrid grid = plan_gradient(some_spec(low, high), kMultiprocessors).args.grid;
+      for (int tile = 0; tile < grid.query_tiles; ++tile) {
+        const TileRange keys = meeting_keys(grid, tile);
+        EXPECT_LT(keys.begin, keys.end);
+        for (int key = 0; key < grid.key_tiles; ++key) {
+          const TileRange met = met_queries(grid, key);
+          const bool is_met = met.begin <= tile && tile < met.end;
+          EXPECT_EQ(is_met, keys.begin <= key && key < keys.end)
+              << low << " " << high << ": " << key << " " << tile;
+        }
+      }
     }
-    EXPECT_EQ(made.size(), static_cast<std::size_t>(side.tiles) * side.slices);
   }
-  EXPECT_EQ(gradient_tile(plan.args.keys, 0, kRows).row, 0);
-  EXPECT_EQ(gradient_tile(plan.args.queries, 0, kRows).row, 256);
 }
 
-TEST(Gradient, shares_keys_where_they_would_outlast_the_rest) {
+// What the blocks of a launch do, so many at once: each takes its next step where it is its turn at
+// the queries. Checks that all steps are done, once each, in one order whoever runs when.
+class Launch {
+ public:
+  Launch(const GradientGrid& grid, int at_once) : grid_(grid), at_once_(at_once) {}
+
+  void run() {
+    while (started_ < gradient_items(grid_) || !blocks_.empty()) {
+      start();
+      ASSERT_TRUE(step()) << "nobody has a turn";
+    }
+    std::int64_t met = 0;
+    for (int tile = 0; tile < grid_.query_tiles; ++tile) {
+      const TileRange keys = meeting_keys(grid_, tile);
+      met += keys.end - keys.begin;
+    }
+    EXPECT_EQ(done_, met * grid_.heads_per_kv_head * grid_.slices);
+    for (const auto& [word, turn] : turns_) EXPECT_EQ(turn, 0);
+  }
+
+ private:
+  struct Block {
+    GradientItem item;
+    GradientSteps all;
+    int done = 0;
+  };
+
+  void start() {
+    while (static_cast<int>(blocks_.size()) < at_once_ && started_ < gradient_items(grid_)) {
+      const GradientItem item = gradient_item(grid_, started_++);
+      EXPECT_TRUE(items_.insert({item.place, item.slice, item.part}).second);
+      blocks_.push_back({item, gradient_steps(grid_, item.place, item.part)});
+    }
+  }
+
+  // The last that began first: the worst for those that wait for it.
+  bool step() {
+    bool any = false;
+    for (auto block = blocks_.rbegin(); block != blocks_.rend(); ++block) {
+      const int count = block->all.count();
+      if (block->done == count) continue;
+      const GradientStep at = step_at(block->all, block->done);
+      int& turn = turns_[{block->item.slice, at.head, at.query_tile}];
+      const TileRange places = meeting_places(grid_, at.query_tile);
+      if (block->item.place - places.begin != turn) continue;
+      turn = turn + 1 == places.end - places.begin ? 0 : turn + 1;
+      ++block->done;
+      ++done_;
+      any = true;
+    }
+    const auto is_done = [](const Block& block) { return block.done == block.all.count(); };
+    return std::erase_if(blocks_, is_done) > 0 || any;
+  }
+
+  GradientGrid grid_;
+  int at_once_;
+  int started_ = 0;
+  std::int64_t done_ = 0;
+  std::vector<Block> blocks_;
+  std::set<std::tuple<int, int, int>> items_;
+  std::map<std::tuple<int, int, int>, int> turns_;
+};
+
+TEST(Gradient, blocks_add_in_turn_whoever_runs_when) {
+  for (const std::int64_t low : {-100000, -150, 0, 500}) {
+    for (const std::int64_t high : {0, 100, 100000}) {
+      if (low > high) continue;
+      for (const int multiprocessors : {1, 6, 20, kMultiprocessors}) {
+        GradientSpec spec = some_spec(low, high);
+        spec.queries = spec.keys = 1100;
+        const GradientGrid grid = plan_gradient(spec, multiprocessors).args.grid;
+        Launch(grid, multiprocessors).run();
+        Launch(grid, 1).run();  // whatever else has the other multiprocessors
+      }
+    }
+  }
+}
+
+TEST(Gradient, begins_with_tiles_that_see_most) {
+  const GradientGrid causal = plan_gradient(some_spec(-1000, 0), 1).args.grid;
+  EXPECT_TRUE(causal.first_sees_most);
+  EXPECT_EQ(tile_of_place(causal, 0), 0);
+  const GradientGrid behind = plan_gradient(some_spec(0, 1000), 1).args.grid;
+  EXPECT_FALSE(behind.first_sees_most);
+  EXPECT_EQ(tile_of_place(behind, 0), 3);
+}
+
+TEST(Gradient, shares_keys_where_that_ends_sooner) {
   GradientSpec spec = some_spec(-100000, 100000);
   spec.batch = 1;
   const auto parts = [&](std::int64_t rows, std::int64_t heads, std::int64_t kv_heads) {
@@ -160,27 +252,33 @@ TEST(Gradient, shares_keys_where_they_would_outlast_the_rest) {
     spec.heads = heads;
     spec.kv_heads = kv_heads;
     const GradientPlan plan = plan_gradient(spec, kMultiprocessors);
-    EXPECT_EQ(plan.blocks % plan.args.key_parts, 0);
-    return plan.args.key_parts;
+    EXPECT_EQ(plan.blocks, gradient_items(plan.args.grid));
+    return plan.args.grid.parts();
   };
-  EXPECT_EQ(parts(8192, 32, 8), 1);
-  EXPECT_EQ(parts(2048, 32, 32), 1);
-  EXPECT_EQ(parts(1024, 32, 8), 1);
-  EXPECT_EQ(parts(4096, 4, 1), 4);
-  EXPECT_EQ(parts(128, 8, 1), 4);
+  EXPECT_EQ(parts(2048, 32, 8), 1);   // 128 blocks
+  EXPECT_EQ(parts(1024, 32, 8), 2);   // 64
+  EXPECT_EQ(parts(4096, 4, 1), 4);    // 32
+  EXPECT_EQ(parts(65536, 32, 8), 1);  // enough for all anyway
 }
 
-TEST(Gradient, parts_of_a_tile_take_every_step_once) {
-  for (const int steps : {0, 1, 3, 4, 257}) {
-    for (const int parts : {1, 2, 4}) {
-      int next = 0;
-      for (int part = 0; part < parts; ++part) {
-        const device::StepRange range = device::steps_of_part(steps, part, parts);
-        EXPECT_EQ(range.begin, next);
-        EXPECT_LE(range.end - range.begin, (steps + parts - 1) / parts);
-        next = range.end;
+TEST(Gradient, parts_of_a_tile_take_all_that_it_meets_once) {
+  GradientGrid grid = plan_gradient(some_spec(-1000, 0), 1).args.grid;
+  for (const int head_parts : {1, 2, 4}) {
+    for (const int tile_parts : {1, 2, 8}) {
+      grid.head_parts = head_parts;
+      grid.tile_parts = tile_parts;
+      for (int place = 0; place < grid.key_tiles; ++place) {
+        std::set<std::pair<int, int>> met;
+        for (int part = 0; part < grid.parts(); ++part) {
+          const GradientSteps steps = gradient_steps(grid, place, part);
+          for (int step = 0; step < steps.count(); ++step) {
+            const GradientStep at = step_at(steps, step);
+            EXPECT_TRUE(met.insert({at.head, at.query_tile}).second);
+          }
+        }
+        const TileRange all = met_queries(grid, tile_of_place(grid, place));
+        EXPECT_EQ(met.size(), static_cast<std::size_t>(all.end - all.begin) * 4);
       }
-      EXPECT_EQ(next, steps);
     }
   }
 }

@@ -89,6 +89,16 @@ HP_DEVICE std::uint64_t load_acquire_gpu(const std::uint64_t* address) {
   return value;
 }
 
+HP_DEVICE std::uint32_t load_acquire_gpu(const std::uint32_t* address) {
+  std::uint32_t value;
+  asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(value) : "l"(address) : "memory");
+  return value;
+}
+
+HP_DEVICE void store_release_gpu(std::uint32_t* address, std::uint32_t value) {
+  asm volatile("st.release.gpu.global.u32 [%0], %1;" ::"l"(address), "r"(value) : "memory");
+}
+
 HP_DEVICE void store_release_gpu(std::uint64_t* address, std::uint64_t value) {
   asm volatile("st.release.gpu.global.u64 [%0], %1;" ::"l"(address), "l"(value) : "memory");
 }

@@ -20,23 +20,24 @@ struct GradientSums {
 };
 
 // With p = 2^(scale_log2 q k^T - lse log2(e)) and s = p (do v^T - delta): dq += scale s k,
-// dk += scale s^T q, dv += p^T do. Maps are query_dim, heads, rows, batch; boxes of 64 columns by
-// kGradientBoxRows rows. Blocks of keys come before those of queries; the `key_parts` blocks that
-// make the same keys are a cluster.
+// dk += scale s^T q, dv += p^T do. Maps are query_dim, heads, rows, batch; boxes of 128 bytes by
+// 64 rows.
 struct GradientArgs {
   TensorMap q;
   TensorMap k;
   TensorMap v;
   TensorMap d_o;
+  TensorMap dq;  // f32
   RowNumbers lse;  // natural logarithm; -inf: the query sees nothing
   RowNumbers delta;
-  GradientSums dq;
   GradientSums dk;
   GradientSums dv;
-  GradientRows keys;
-  GradientRows queries;
-  int heads_per_kv_head;
-  int key_parts;
+  GradientGrid grid;
+  // All of these are 0 when a launch begins, and when it is over.
+  std::uint32_t* ticket;
+  std::uint32_t* query_turns;  // how many have added: batch, head, tile of queries
+  std::uint32_t* key_turns;    // slice, place: parts of a tile of keys
+  bool carry_dq;               // dq holds other contributions, to be added to
   float scale;
   float scale_log2;  // scale x log2(e), positive
 };

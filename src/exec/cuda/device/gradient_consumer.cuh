@@ -1,165 +1,184 @@
 #pragma once
 
+#include "exec/cuda/device/fences.cuh"
 #include "exec/cuda/device/gradient_producer.cuh"
 #include "exec/cuda/device/gradient_store.cuh"
 #include "exec/cuda/device/wgmma.cuh"
 
-// A consuming warpgroup: 64 rows of one side. Scores and products have this side along the rows of
-// their accumulators, so that weights and gradients of scores go on into the sums from registers.
-// The scores of a tile are computed behind the sums of the one before. Registers decide the order:
-// products begin only where the sums before are done and what these were weighted with is free.
+// A consuming warpgroup: 64 keys. Scores and products have keys along the rows of their
+// accumulators, so that weights and gradients of scores go on into the sums of keys from registers.
+// For the sums of queries both warpgroups leave the gradients of their scores in shared memory, and
+// each makes half of the columns from all keys: a step later, beside the weights of the next, so
+// that neither waits for the other. Registers decide the order of products.
 namespace harpe::device {
 
-template <GradientConfig kConfig, GradientSide kSide>
+template <GradientConfig kConfig>
 class GradientConsumer {
  public:
-  HP_DEVICE GradientConsumer(const GradientArgs& args, GradientShared<kConfig, kSide> shared,
-                             const GradientWork& work, int warpgroup)
+  HP_DEVICE GradientConsumer(const GradientArgs& args, GradientShared<kConfig> shared,
+                             int warpgroup)
       : args_(args),
-        side_(kOfKeys ? args.keys : args.queries),
         shared_(shared),
         sync_(shared.sync()),
-        work_(work),
+        work_(shared.sync().work),
         warpgroup_(warpgroup),
-        thread_(static_cast<int>(threadIdx.x) % kWarpgroup),
-        row_(work.tile.row + warpgroup * kRowsOfWarpgroup),
-        column_(work.column) {}
+        key_(work_.key + warpgroup * kRowsOfWarpgroup),
+        steps_(static_cast<unsigned>(work_.count)) {}
 
   HP_DEVICE void run() {
 #pragma unroll
-    for (int i = 0; i < kSums; ++i) {
-      sums_[i] = 0;
-      if constexpr (kOfKeys) value_sums_[i] = 0;
-    }
-    if constexpr (!kOfKeys) take_numbers();
-    if (work_.steps > 0) go_over_columns();
-    if constexpr (kOfKeys) {
-      if (work_.parts > 1) gather_parts();
-    }
-    if (work_.part == 0) store();
+    for (int i = 0; i < kSums; ++i) key_sums_[i] = value_sums_[i] = 0;
+    if (steps_ > 0) go_over_queries();
+    await_parts_before();
+    store();
+    let_next_part();
   }
 
  private:
-  using Shared = GradientShared<kConfig, kSide>;
-  static constexpr bool kOfKeys = kSide == GradientSide::Keys;
-  static constexpr int kColumns = Shared::kColumns;
-  static constexpr int kScores = kColumns / 2;
+  static constexpr int kScores = kQueryTile / 2;
   static constexpr int kSums = kConfig.head_dim / 2;
-  static constexpr int kGather = 1;  // named barrier
-  static_assert(!kOfKeys || row_bytes(kConfig) * 2 <= kGradientRing, "sums of a block fit there");
-  using Fragments = std::uint32_t[kColumns / 16][4];
+  static constexpr int kColumns = kConfig.head_dim / kGradientConsumers;  // of dq, of a warpgroup
+  static constexpr int kQuerySums = kColumns / 2;
+  static constexpr int kParts = 1;  // named barrier
+  using Fragments = std::uint32_t[kQueryTile / 16][4];
 
-  [[nodiscard]] HP_DEVICE int row_of_thread() const {
-    return row_ + thread_ / 32 * 16 + thread_ % 32 / 4;
-  }
-
-  // Of the thread's queries.
-  HP_DEVICE void take_numbers() {
-#pragma unroll
-    for (int half = 0; half < 2; ++half) {
-      const int query = row_of_thread() + 8 * half;
-      minus_lse_[half] = minus_infinity();
-      delta_[half] = 0;
-      if (query >= side_.rows) continue;
-      const GradientTile& tile = work_.tile;
-      minus_lse_[half] = minus_log2(number_at(args_.lse, tile.batch, tile.head, query));
-      delta_[half] = number_at(args_.delta, tile.batch, tile.head, query);
-    }
-  }
-
-  HP_DEVICE void go_over_columns() {
-    wait_barrier(&sync_.rows_full, 0);
-    int before = 0;  // the slot of the tile before
+  HP_DEVICE void go_over_queries() {
+    wait_barrier(&sync_.keys_full, 0);
+    await_queries(0);
+    multiply_queries(0, 0, scores_);
 #pragma unroll 1
-    for (int left = work_.steps; left > 0; --left) {
-      wait_barrier(&sync_.column_full[slots_.slot], slots_.parity);
-      multiply_columns(0, scores_);
-      end_sums<1>();
-      if (left < work_.steps) release(before);
-      multiply_columns(1, products_);
-      take_scores();
-      if constexpr (kOfKeys) {
-        pack_scores(weights_);
-        add_columns(weights_, 1, value_sums_);
-      }
-      take_products();
-      add_columns(gradients_, 0, sums_);
-      before = slots_.slot;
-      slots_.advance();
+    for (; step_ < steps_; ++step_) {
+      const int query = sync_.query[slot()];
+      wait_products<0>();
+      pin(scores_);
+      float products[kScores];
+      multiply_queries(step_, 1, products);
+      take_scores(query);
+      take_products(products);
+      add_queries(weights_, 1, value_sums_);
+      add_queries(gradients_, 0, key_sums_);
+      leave_scores();
+      float query_sums[kQuerySums];
+      multiply_scores(step_ - 1, query_sums);
+      end_key_sums();
+      if (step_ + 1 < steps_) await_queries(step_ + 1);
+      multiply_queries(step_ + 1, 0, scores_);
+      wait_products<1>();
+      pin(query_sums);
+      if (step_ > 0) leave_sums(step_ - 1, query_sums);
+      tell_what_is_left();
     }
-    end_sums<0>();
+    float query_sums[kQuerySums];
+    multiply_scores(steps_ - 1, query_sums);
+    wait_products<0>();
+    pin(query_sums);
+    leave_sums(steps_ - 1, query_sums);
+    tell_what_is_left();
   }
 
-  // Groups of products after the sums of the tile before: kPending.
-  template <int kPending>
-  HP_DEVICE void end_sums() {
-    wait_products<kPending>();
-    pin(sums_);
-    if constexpr (kOfKeys) pin(value_sums_);
+  HP_DEVICE void await_queries(unsigned step) {
+    wait_barrier(&sync_.queries_full[step % kConfig.query_stages],
+                 phase_of<kConfig.query_stages>(step));
   }
 
-  // The warpgroup's rows times the columns, of the first or the second matrices: one group.
-  HP_DEVICE void multiply_columns(int matrix, float (&results)[kScores]) {
-    const std::uint64_t rows = k_major(shared_.rows(matrix, warpgroup_));
-    const std::uint64_t columns = k_major(shared_.columns(slots_.slot, matrix));
+  // Of the queries of the step.
+  [[nodiscard]] HP_DEVICE unsigned slot() const { return step_ % kConfig.query_stages; }
+
+  // The warpgroup's keys times the queries of a step, values times do: one group. Behind the last step
+  // it is of what lies there, and goes nowhere.
+  HP_DEVICE void multiply_queries(unsigned step, int matrix, float (&results)[kScores]) {
+    const std::uint64_t keys = k_major(shared_.keys(matrix, warpgroup_));
+    const std::uint64_t queries = k_major(shared_.queries(step % kConfig.query_stages, matrix));
     pin(results);
     begin_products();
 #pragma unroll
     for (int k = 0; k < kConfig.head_dim / 16; ++k) {
       constexpr int kSteps = kBoxColumns / 16;
-      const std::uint64_t inside = k % kSteps * kKMajorStep;
-      Wgmma<kColumns, kConfig.element, false>::multiply(
-          results, rows + inside + k / kSteps * (Shared::kRowBox >> 4),
-          columns + inside + k / kSteps * (Shared::kColumnBox >> 4), k > 0);
+      const std::uint64_t inside = k % kSteps * kKMajorStep + k / kSteps * (kGradientBox >> 4);
+      Wgmma<kQueryTile, kConfig.element, false>::multiply(results, keys + inside, queries + inside,
+                                                          k > 0);
+    }
+    commit_products();
+  }
+
+  // Gradients of the scores of a step, of all keys, times half of the columns of keys: one group.
+  // Before the first step it is of what lies there, and goes nowhere.
+  HP_DEVICE void multiply_scores(unsigned step, float (&results)[kQuerySums]) {
+    const unsigned stage = step % kScoreStages;
+    wait_barrier(&sync_.scores_full[stage], phase_of<kScoreStages>(step));
+    const std::uint64_t scores = n_major(shared_.scores(stage), kGradientBox);
+    constexpr int kBytes = kColumns * 2;
+    const std::uint32_t inside = static_cast<std::uint32_t>(
+        warpgroup_ * kBytes / 128 * kGradientBox + warpgroup_ * kBytes % 128);
+    pin(results);
+    begin_products();
+#pragma unroll
+    for (int k = 0; k < kKeyTile / 16; ++k) {
+      constexpr int kSteps = kRowsOfWarpgroup / 16;
+      const std::uint64_t keys = n_major(shared_.keys(0, k / kSteps) + inside, kGradientBox);
+      Wgmma<kColumns, kConfig.element, true>::multiply_transposed(
+          results, scores + k * kNMajorStep, keys + k % kSteps * kNMajorStep, k > 0);
     }
     commit_products();
   }
 
   // Scores become weights.
-  HP_DEVICE void take_scores() {
-    wait_products<1>();
-    pin(scores_);
-    if (is_cut(side_, row_, kRowsOfWarpgroup, column_, kColumns)) cut();
-    column_ += kColumns;
-    if (column_ >= work_.columns.end) column_ = work_.columns.begin;
+  HP_DEVICE void take_scores(int query) {
+    if (is_cut(args_.grid, key_, kRowsOfWarpgroup, query)) cut(query);
+    const float* const of_thread = shared_.minus_lse(slot()) + own_thread() % 4 * 2;
 #pragma unroll
     for (int i = 0; i < kScores; i += 2) {
-      const float2 minus_lse = numbers(shared_.minus_lse(slots_.slot), minus_lse_, i);
+      const float2 minus_lse = numbers(of_thread, i);
       scores_[i] = exp2_fast(fmaf(scores_[i], args_.scale_log2, minus_lse.x));
       scores_[i + 1] = exp2_fast(fmaf(scores_[i + 1], args_.scale_log2, minus_lse.y));
     }
   }
 
-  HP_DEVICE void cut() {
-    const int lane = thread_ % 4 * 2;
+  HP_DEVICE void cut(int query) {
+    const GradientGrid& grid = args_.grid;
+    const int lane = own_thread() % 4 * 2;
+    const int first = key_ + row_of_thread();
     VisibleColumns visible[2];
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
-      const int row = row_of_thread() + 8 * half;
-      visible[half].low = row + side_.band.low - column_ - lane;
-      visible[half].high = smaller(side_.columns, row + side_.band.high + 1) - column_ - lane;
+      const int key = first + 8 * half;
+      const int end = key < grid.keys ? smaller(grid.queries, key - grid.band.low + 1) : query;
+      visible[half].low = key - grid.band.high - query - lane;
+      visible[half].high = end - query - lane;
     }
     hide(scores_, visible, true);
   }
 
-  // Of values `i` and `i + 1` of an accumulator: of their columns, or of their row.
-  HP_DEVICE float2 numbers(const float* of_columns, const float (&of_rows)[2], int i) const {
-    if constexpr (kOfKeys) {
-      return *reinterpret_cast<const float2*>(of_columns + i / 4 * 8 + thread_ % 4 * 2);
-    } else {
-      return {of_rows[i / 2 % 2], of_rows[i / 2 % 2]};
-    }
+  // In the warpgroup's accumulators.
+  [[nodiscard]] HP_DEVICE int row_of_thread() const {
+    const int thread = own_thread();
+    return thread / 32 * 16 + thread % 32 / 4;
+  }
+
+  // Of the warpgroup. Asked for anew: what could be kept of it would take registers from the loop.
+  [[nodiscard]] HP_DEVICE static int own_thread() {
+    std::uint32_t thread;
+    asm volatile("mov.u32 %0, %%tid.x;" : "=r"(thread));
+    return static_cast<int>(thread % kWarpgroup);
+  }
+
+
+  // Of the queries of values `i` and `i + 1` of an accumulator.
+  HP_DEVICE static float2 numbers(const float* of_thread, int i) {
+    return *reinterpret_cast<const float2*>(of_thread + i / 4 * 8);
   }
 
   // Weights and products become the gradients of scores.
-  HP_DEVICE void take_products() {
-    wait_products<kOfKeys ? 1 : 0>();
-    pin(products_);
+  HP_DEVICE void take_products(float (&products)[kScores]) {
+    wait_products<0>();
+    pin(products);
+    pack_scores(weights_);
+    const float* const of_thread = shared_.delta(slot()) + own_thread() % 4 * 2;
 #pragma unroll
     for (int i = 0; i < kScores; i += 2) {
-      const float2 delta = numbers(shared_.delta(slots_.slot), delta_, i);
-      scores_[i] *= products_[i] - delta.x;
-      scores_[i + 1] *= products_[i + 1] - delta.y;
+      const float2 delta = numbers(of_thread, i);
+      scores_[i] *= products[i] - delta.x;
+      scores_[i + 1] *= products[i + 1] - delta.y;
     }
     pack_scores(gradients_);
   }
@@ -171,88 +190,119 @@ class GradientConsumer {
     }
   }
 
-  // The columns, weighted, onto the sums: one group.
-  HP_DEVICE void add_columns(const Fragments& fragments, int matrix, float (&sums)[kSums]) {
-    const std::uint64_t columns = n_major(shared_.columns(slots_.slot, matrix), Shared::kColumnBox);
+  // The queries, or do, weighted, onto the sums: one group.
+  HP_DEVICE void add_queries(const Fragments& fragments, int matrix, float (&sums)[kSums]) {
+    const std::uint64_t queries = n_major(shared_.queries(slot(), matrix), kGradientBox);
     pin(sums);
     begin_products();
 #pragma unroll
-    for (int k = 0; k < kColumns / 16; ++k) {
+    for (int k = 0; k < kQueryTile / 16; ++k) {
       Wgmma<kConfig.head_dim, kConfig.element, true>::multiply(sums, fragments[k],
-                                                               columns + k * kNMajorStep, true);
+                                                               queries + k * kNMajorStep, true);
     }
     commit_products();
   }
 
-  // The warp no longer reads the slot.
-  HP_DEVICE void release(int slot) const {
+  // Gradients of scores for both warpgroups.
+  HP_DEVICE void leave_scores() {
+    wait_barrier(&sync_.scores_empty[step_ % kScoreStages], phase_of<kScoreStages>(step_) ^ 1);
+    const int thread = own_thread();
+    const int lane = thread % 32;
+    const int row = warpgroup_ * kRowsOfWarpgroup + thread / 32 * 16 + lane % 16;
+    const std::uint32_t box = shared_address(shared_.scores(step_ % kScoreStages));
+#pragma unroll
+    for (int k = 0; k < kQueryTile / 16; ++k) {
+      store_matrices(swizzled(box, row, k * 32 + lane / 16 * 16), gradients_[k][0],
+                     gradients_[k][1], gradients_[k][2], gradients_[k][3]);
+    }
+  }
+
+  // What a step adds to dq, for the warp that adds it; its gradients of scores are read.
+  HP_DEVICE void leave_sums(unsigned step, const float (&sums)[kQuerySums]) {
+    const int thread = own_thread();
+    const unsigned stage = step % kSumStages;
+    wait_barrier(&sync_.sums_empty[stage], phase_of<kSumStages>(step) ^ 1);
+    const std::uint32_t boxes = shared_address(shared_.sums(stage)) +
+                                static_cast<std::uint32_t>(warpgroup_ * kColumns / 32) * kGradientBox;
+    const int first_row = thread / 32 * 16 + thread % 32 / 4;
+    // Every second row begins with other columns, so that rows side by side meet no bank twice.
+    const bool is_odd = first_row % 2 != 0;
+    const int column_of_thread = (thread % 4 * 2 * 4) ^ (is_odd ? 64 : 0);
+#pragma unroll
+    for (int i = 0; i < kQuerySums; i += 2) {
+      const int column = i / 4 * 8;
+      const std::uint32_t box = boxes + static_cast<std::uint32_t>(column / 32) * kGradientBox;
+      const int row = first_row + i / 2 % 2 * 8;
+      store_pair(swizzled(box, row, column % 32 * 4 ^ column_of_thread),
+                 (is_odd ? sums[i ^ 8] : sums[i]) * args_.scale,
+                 (is_odd ? sums[(i + 1) ^ 8] : sums[i + 1]) * args_.scale);
+    }
+  }
+
+  // The sums of keys of this step are done, and the warp no longer reads its queries.
+  HP_DEVICE void end_key_sums() {
+    wait_products<1>();
+    pin(key_sums_);
+    pin(value_sums_);
     __syncwarp();
-    if (thread_ % 32 == 0) arrive(&sync_.column_empty[slot]);
+    if (own_thread() % 32 == 0) arrive(&sync_.queries_empty[slot()]);
   }
 
-  // The first block adds up what the others of its cluster have, in their order. Sums lie where
-  // columns did.
-  HP_DEVICE void gather_parts() {
-    sync_threads(kGather, kGradientConsumers * kWarpgroup);  // nobody reads columns any more
-    if (work_.part > 0) leave_sums();
-    sync_cluster();
-    if (work_.part == 0) {
-#pragma unroll 1
-      for (int part = 1; part < work_.parts; ++part) add_sums(part);
+  // What the warp left in shared memory, and that of the step before it has read what lay there: for
+  // both at once, since tensor cores and the copy engine see it only after a fence that takes long.
+  HP_DEVICE void tell_what_is_left() const {
+    fence_proxy_async_shared();
+    __syncwarp();
+    if (own_thread() % 32 != 0) return;
+    if (step_ < steps_) arrive(&sync_.scores_full[step_ % kScoreStages]);
+    if (step_ == 0) return;
+    arrive(&sync_.scores_empty[(step_ - 1) % kScoreStages]);
+    arrive(&sync_.sums_full[(step_ - 1) % kSumStages]);
+  }
+
+  [[nodiscard]] HP_DEVICE std::uint32_t* turn_of_parts() const {
+    return args_.key_turns + work_.item.slice * args_.grid.key_tiles + work_.item.place;
+  }
+
+  // Parts of a tile of keys add to its gradients in their order.
+  HP_DEVICE void await_parts_before() const {
+    if (work_.item.part == 0) return;
+    if (warpgroup_ == 0 && own_thread() == 0) {
+      const auto part = static_cast<std::uint32_t>(work_.item.part);
+      while (load_acquire_gpu(turn_of_parts()) != part) {
+      }
     }
-    sync_cluster();  // a block stays until its sums are read
+    sync_threads(kParts, kGradientConsumers * kWarpgroup);
   }
 
-  [[nodiscard]] HP_DEVICE float* place_of_sums() const {
-    auto* const ring = reinterpret_cast<float*>(shared_.columns(0, 0));
-    return ring + warpgroup_ * 2 * kSums * kWarpgroup + thread_;
-  }
-
-  HP_DEVICE void leave_sums() {
-    float* const place = place_of_sums();
-#pragma unroll
-    for (int i = 0; i < kSums; ++i) {
-      place[i * kWarpgroup] = sums_[i];
-      place[(kSums + i) * kWarpgroup] = value_sums_[i];
-    }
-  }
-
-  HP_DEVICE void add_sums(int part) {
-    const std::uint32_t place = address_in_block(place_of_sums(), static_cast<std::uint32_t>(part));
-#pragma unroll
-    for (int i = 0; i < kSums; ++i) {
-      constexpr std::uint32_t kBytes = kWarpgroup * sizeof(float);
-      sums_[i] += load_from_block(place + i * kBytes);
-      value_sums_[i] += load_from_block(place + (kSums + i) * kBytes);
-    }
+  HP_DEVICE void let_next_part() const {
+    if (args_.grid.parts() == 1) return;
+    sync_threads(kParts, kGradientConsumers * kWarpgroup);
+    if (warpgroup_ > 0 || own_thread() > 0) return;
+    const int next = work_.item.part + 1 == args_.grid.parts() ? 0 : work_.item.part + 1;
+    store_release_gpu(turn_of_parts(), static_cast<std::uint32_t>(next));
   }
 
   HP_DEVICE void store() const {
-    const GradientSums& to = kOfKeys ? args_.dk : args_.dq;
-    store_sums(to, work_.tile, row_of_thread(), side_.rows, args_.scale, sums_);
-    if constexpr (kOfKeys) {
-      store_sums(args_.dv, work_.tile, row_of_thread(), side_.rows, 1.0F, value_sums_);
-    }
+    const bool adds = work_.item.part > 0;
+    const RowPlace at{work_.batch, work_.kv_head, key_ + row_of_thread()};
+    store_sums(args_.dk, at, args_.grid.keys, adds, args_.scale, key_sums_);
+    store_sums(args_.dv, at, args_.grid.keys, adds, 1.0F, value_sums_);
   }
 
   const GradientArgs& args_;
-  const GradientRows& side_;
-  Shared shared_;
+  GradientShared<kConfig> shared_;
   GradientSync& sync_;
-  GradientWork work_;
+  const GradientWork& work_;
   int warpgroup_;
-  int thread_;
-  int row_;     // the warpgroup's first
-  int column_;  // of the tile in turn
-  Ring<Shared::kStages> slots_;
-  float minus_lse_[2];  // where rows are queries
-  float delta_[2];
+  int key_;  // the warpgroup's first
+  unsigned steps_;
+  unsigned step_ = 0;
   float scores_[kScores];
-  float products_[kScores];
   Fragments weights_;
   Fragments gradients_;
-  float sums_[kSums];
-  float value_sums_[kSums];  // where rows are keys
+  float key_sums_[kSums];
+  float value_sums_[kSums];
 };
 
 }  // namespace harpe::device

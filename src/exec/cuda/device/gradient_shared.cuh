@@ -6,44 +6,57 @@
 // The shared memory of a block of attention's gradients.
 namespace harpe::device {
 
-struct GradientSync {
-  static constexpr int kNumbers = kMaxGradientStages * column_tile(GradientSide::Keys);
+// Of the phase in which the `step`-th step fills a ring of so many stages, or its parity.
+template <unsigned kStages>
+HP_DEVICE std::uint32_t phase_of(unsigned step) {
+  return step / kStages & 1;
+}
 
-  // Of the columns of a slot, where these are queries: -lse log2(e), -inf where the query does not
-  // exist or sees nothing, and delta.
+struct GradientSync {
+  static constexpr int kNumbers = kMaxGradientStages * kQueryTile;
+
+  // Of the queries of a slot: -lse log2(e), -inf where the query does not exist or sees nothing, and
+  // delta.
   float minus_lse[kNumbers];
   float delta[kNumbers];
-  Barrier rows_full;
-  Barrier column_full[kMaxGradientStages];
-  Barrier column_empty[kMaxGradientStages];
+  int query[kMaxGradientStages];  // the first of a slot
+  GradientWork work;
+  Barrier keys_full;
+  Barrier queries_full[kMaxGradientStages];
+  Barrier queries_empty[kMaxGradientStages];
+  Barrier scores_full[kScoreStages];
+  Barrier scores_empty[kScoreStages];
+  Barrier sums_full[kSumStages];
+  Barrier sums_empty[kSumStages];
 };
 
 static_assert(sizeof(GradientSync) <= kGradientSyncBytes);
 
-// Rows first: [matrix][warpgroup][64 features][64 rows of 128 bytes]; then columns:
-// [stage][matrix][64 features][column_tile rows of 128 bytes]. The first matrices make the scores:
-// of keys k with q, of queries q with k; the second the products of v and do.
-template <GradientConfig kConfig, GradientSide kSide>
+// Boxes of 128-byte rows. Keys [k, v][warpgroup][64 features][64 rows]; queries
+// [stage][q, do][64 features][64 rows]; gradients of scores [stage][128 keys of 64 queries]; sums
+// [stage][32 features in f32][64 queries].
+template <GradientConfig kConfig>
 class GradientShared {
  public:
-  static constexpr int kColumns = column_tile(kSide);
-  static constexpr int kStages = column_stages(kConfig, kSide);
-  static constexpr int kRowBox = kGradientBox;
-  static constexpr int kColumnBox = kColumns * 128;
-  static_assert(kStages <= kMaxGradientStages);
-
   HP_DEVICE explicit GradientShared(std::uint8_t* base) : base_(base) {}
 
-  HP_DEVICE std::uint8_t* rows(int matrix, int warpgroup) const {
+  HP_DEVICE std::uint8_t* keys(int matrix, int warpgroup) const {
     constexpr int kBytes = kRowsOfWarpgroup * kConfig.head_dim * 2;
     return base_ + (matrix * kGradientConsumers + warpgroup) * kBytes;
   }
-  HP_DEVICE std::uint8_t* columns(int stage, int matrix) const {
-    constexpr int kBytes = kColumns * kConfig.head_dim * 2;
-    return base_ + row_bytes(kConfig) + (stage * 2 + matrix) * kBytes;
+  HP_DEVICE std::uint8_t* queries(unsigned stage, int matrix) const {
+    constexpr int kBytes = kQueryTile * kConfig.head_dim * 2;
+    return base_ + key_bytes(kConfig) + (stage * 2 + matrix) * kBytes;
   }
-  HP_DEVICE float* minus_lse(int stage) const { return sync().minus_lse + stage * kColumns; }
-  HP_DEVICE float* delta(int stage) const { return sync().delta + stage * kColumns; }
+  HP_DEVICE std::uint8_t* scores(unsigned stage) const {
+    return base_ + key_bytes(kConfig) + kConfig.query_stages * query_bytes(kConfig) +
+           stage * kScoreBytes;
+  }
+  HP_DEVICE std::uint8_t* sums(unsigned stage) const {
+    return scores(kScoreStages) + stage * sum_bytes(kConfig);
+  }
+  HP_DEVICE float* minus_lse(unsigned stage) const { return sync().minus_lse + stage * kQueryTile; }
+  HP_DEVICE float* delta(unsigned stage) const { return sync().delta + stage * kQueryTile; }
   HP_DEVICE GradientSync& sync() const {
     return *reinterpret_cast<GradientSync*>(base_ + shared_bytes(kConfig) - kGradientSyncBytes);
   }
@@ -52,19 +65,23 @@ class GradientShared {
   std::uint8_t* base_;
 };
 
-// Who arrives when a slot is filled: the thread that loads, and where columns are queries the
-// threads that bring their numbers.
-HP_SHARED_CODE int arrivals_of(GradientSide side) {
-  return side == GradientSide::Keys ? 1 + column_tile(side) : 1;
-}
-
-// By one warp. A slot is empty once every consuming warp said so.
-HP_DEVICE void init_gradient_barriers(GradientSync& sync, GradientSide side) {
+// By one warp. Queries are there when the thread that loads and the warp that brings their numbers
+// said so; a slot is empty, and scores and sums are there, once every consuming warp did.
+HP_DEVICE void init_gradient_barriers(GradientSync& sync) {
+  constexpr std::uint32_t kConsumingWarps = kGradientConsumers * kWarpgroup / 32;
   const int lane = static_cast<int>(threadIdx.x) % 32;
-  if (lane == 0) init_barrier(&sync.rows_full, 1);
+  if (lane == 0) init_barrier(&sync.keys_full, 1);
+  if (lane < kScoreStages) {
+    init_barrier(&sync.scores_full[lane], kConsumingWarps);
+    init_barrier(&sync.scores_empty[lane], kConsumingWarps);
+  }
+  if (lane < kSumStages) {
+    init_barrier(&sync.sums_full[lane], kConsumingWarps);
+    init_barrier(&sync.sums_empty[lane], 1);
+  }
   if (lane < kMaxGradientStages) {
-    init_barrier(&sync.column_full[lane], static_cast<std::uint32_t>(arrivals_of(side)));
-    init_barrier(&sync.column_empty[lane], kGradientConsumers * kWarpgroup / 32);
+    init_barrier(&sync.queries_full[lane], 1 + 32);
+    init_barrier(&sync.queries_empty[lane], kConsumingWarps);
   }
   fence_barrier_init();
 }

@@ -46,12 +46,28 @@ HP_DEVICE void store_tile(const TensorMap* map, const void* from, int x, int y) 
       : "memory");
 }
 
+HP_DEVICE void store_tile(const TensorMap* map, const void* from, int x, int y, int z, int w) {
+  asm volatile(
+      "cp.async.bulk.tensor.4d.global.shared::cta.bulk_group [%0, {%2, %3, %4, %5}], [%1];" ::"l"(
+          map),
+      "r"(shared_address(from)), "r"(x), "r"(y), "r"(z), "r"(w)
+      : "memory");
+}
+
 // Adds the box to what is there, element by element, in no particular order among tiles.
 HP_DEVICE void add_tile(const TensorMap* map, const void* from, int x, int y) {
   asm volatile(
       "cp.reduce.async.bulk.tensor.2d.global.shared::cta.add.tile.bulk_group [%0, {%2, %3}], "
       "[%1];" ::"l"(map),
       "r"(shared_address(from)), "r"(x), "r"(y)
+      : "memory");
+}
+
+HP_DEVICE void add_tile(const TensorMap* map, const void* from, int x, int y, int z, int w) {
+  asm volatile(
+      "cp.reduce.async.bulk.tensor.4d.global.shared::cta.add.tile.bulk_group "
+      "[%0, {%2, %3, %4, %5}], [%1];" ::"l"(map),
+      "r"(shared_address(from)), "r"(x), "r"(y), "r"(z), "r"(w)
       : "memory");
 }
 
