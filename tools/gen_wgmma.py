@@ -18,8 +18,8 @@ HEAD = """\
 #include "exec/cuda/device/types.h"
 
 // D[64, N] += A[64, 16] B[16, N] for one warpgroup, bf16 or f16 in, f32 accumulate. With
-// `accumulate` false D is overwritten. A in shared memory is K-major, or M-major (`transposed`); B is
-// K-major, or N-major where `NMajor`.
+// `accumulate` false D is overwritten. A in shared memory is K-major, or M-major (`transposed`); B
+// is K-major, or N-major where `NMajor`.
 namespace harpe::device {
 
 // clang-format off

@@ -93,8 +93,8 @@ bool all_see_the_same(const GradientGrid& grid) {
   return true;
 }
 
-// What a block takes besides its steps, in steps: its start and its keys; and where parts add to the
-// same gradients, one after the other, their turns.
+// What a block takes besides its steps, in steps: its start and its keys; and where parts add to
+// the same gradients, one after the other, their turns.
 constexpr int kStepsOfBlock = 4;
 constexpr int kStepsOfTurn = 3;
 
@@ -115,8 +115,8 @@ std::int64_t duration(const GradientGrid& grid, int multiprocessors) {
   return last;
 }
 
-// Blocks that share a tile of keys: more of them where that ends sooner. Parts of tiles only where all
-// tiles of keys have the same: else one would wait for another's end.
+// Blocks that share a tile of keys: more of them where that ends sooner. Parts of tiles only where
+// all tiles of keys have the same: else one would wait for another's end.
 void share_keys(GradientGrid& grid, int multiprocessors) {
   constexpr int kBlocksEach = 8;
   const bool same = all_see_the_same(grid);

@@ -51,7 +51,7 @@ KernelVariant gradient_variant(const GradientConfig& config) {
 
 const std::vector<GradientConfig>& gradient_configs() {
   static const std::vector<GradientConfig> configs = {{.head_dim = 128},
-                                                        {.head_dim = 64, .query_stages = 4}};
+                                                      {.head_dim = 64, .query_stages = 4}};
   return configs;
 }
 

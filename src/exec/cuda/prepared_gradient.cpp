@@ -18,8 +18,7 @@ Checked<PreparedGradient> PreparedGradient::make(KernelLibrary& library, const G
   PreparedGradient gradient(library, *kernel, std::move(words));
   device::GradientArgs& args = gradient.args_;
   args = plan.args;
-  const std::array<device::TensorMap*, 5> maps = {&args.q, &args.k, &args.v, &args.d_o,
-                                                  &args.dq};
+  const std::array<device::TensorMap*, 5> maps = {&args.q, &args.k, &args.v, &args.d_o, &args.dq};
   for (std::size_t i = 0; i < maps.size(); ++i) {
     HP_TRY(*maps[i], encode_map(device.driver(), plan.maps[i]));
   }

@@ -18,9 +18,9 @@ using device::GradientGrid;
 using device::GradientItem;
 using device::GradientStep;
 using device::GradientSteps;
-using device::TileRange;
 using device::kKeyTile;
 using device::kQueryTile;
+using device::TileRange;
 
 constexpr int kMultiprocessors = 132;
 

@@ -5,8 +5,8 @@
 #include "exec/cuda/device/gradient_consumer.cuh"
 
 // The gradients of attention for tensor cores: five products of matrices. A block makes the
-// gradients of 128 keys and adds, step by step, to those of the queries that it meets, always in the
-// same order among blocks (gradient_walk.h).
+// gradients of 128 keys and adds, step by step, to those of the queries that it meets, always in
+// the same order among blocks (gradient_walk.h).
 namespace harpe::device {
 
 // By one thread.

@@ -4,9 +4,9 @@
 #include "exec/cuda/device/gradient_producer.cuh"
 
 // Warps that add what a block's steps make of dq to what is there, each step when it is its turn: a
-// word for each tile of queries says how many tiles of keys have added. Who has the turn is the only
-// one that writes there, and the word. A turn takes about as long as a step (three times to the
-// second-level cache and back), so each warp takes every second step.
+// word for each tile of queries says how many tiles of keys have added. Who has the turn is the
+// only one that writes there, and the word. A turn takes about as long as a step (three times to
+// the second-level cache and back), so each warp takes every second step.
 namespace harpe::device {
 
 template <GradientConfig kConfig>
@@ -43,7 +43,7 @@ class GradientAdder {
   }
 
   // By one thread. What others added before is complete and visible to the copy engine, and so is
-  // this to who comes next.
+  // this to who comes next. The wait ends: who has a turn before runs, and waits for no later one.
   HP_DEVICE void add() {
     const TileRange places = meeting_places(args_.grid, walk_.at().query_tile);
     const auto turns = static_cast<std::uint32_t>(places.end - places.begin);

@@ -27,7 +27,7 @@ struct GradientArgs {
   TensorMap k;
   TensorMap v;
   TensorMap d_o;
-  TensorMap dq;  // f32
+  TensorMap dq;    // f32
   RowNumbers lse;  // natural logarithm; -inf: the query sees nothing
   RowNumbers delta;
   GradientSums dk;

@@ -8,7 +8,7 @@
 // values are of one size.
 namespace harpe::device {
 
-inline constexpr int kGradientConsumers = 2;  // warpgroups of 64 keys each
+inline constexpr int kGradientConsumers = 2;                 // warpgroups of 64 keys each
 inline constexpr int kGradientBox = kRowsOfWarpgroup * 128;  // bytes
 static_assert(kKeyTile == kGradientConsumers * kRowsOfWarpgroup && kQueryTile == kRowsOfWarpgroup);
 
@@ -59,8 +59,7 @@ HP_SHARED_CODE bool valid(const GradientConfig& config) {
   const int registers = config.producer_registers + kGradientConsumers * config.consumer_registers;
   const bool stages = config.query_stages >= 2 && config.query_stages <= kMaxGradientStages;
   return (config.head_dim == 64 || config.head_dim == 128) && config.element != Element::F32 &&
-         stages &&
-         registers * kWarpgroup <= kGradientStartRegisters * kGradientThreads &&
+         stages && registers * kWarpgroup <= kGradientStartRegisters * kGradientThreads &&
          config.producer_registers % 8 == 0 && config.consumer_registers % 8 == 0 &&
          shared_bytes(config) <= kSharedMemoryLimit;
 }

@@ -22,7 +22,6 @@ class GradientConsumer {
         sync_(shared.sync()),
         work_(shared.sync().work),
         warpgroup_(warpgroup),
-        key_(work_.key + warpgroup * kRowsOfWarpgroup),
         steps_(static_cast<unsigned>(work_.count)) {}
 
   HP_DEVICE void run() {
@@ -84,8 +83,8 @@ class GradientConsumer {
   // Of the queries of the step.
   [[nodiscard]] HP_DEVICE unsigned slot() const { return step_ % kConfig.query_stages; }
 
-  // The warpgroup's keys times the queries of a step, values times do: one group. Behind the last step
-  // it is of what lies there, and goes nowhere.
+  // The warpgroup's keys times the queries of a step, values times do: one group. Behind the last
+  // step it is of what lies there, and goes nowhere.
   HP_DEVICE void multiply_queries(unsigned step, int matrix, float (&results)[kScores]) {
     const std::uint64_t keys = k_major(shared_.keys(matrix, warpgroup_));
     const std::uint64_t queries = k_major(shared_.queries(step % kConfig.query_stages, matrix));
@@ -124,7 +123,7 @@ class GradientConsumer {
 
   // Scores become weights.
   HP_DEVICE void take_scores(int query) {
-    if (is_cut(args_.grid, key_, kRowsOfWarpgroup, query)) cut(query);
+    if (is_cut(args_.grid, first_key(), kRowsOfWarpgroup, query)) cut(query);
     const float* const of_thread = shared_.minus_lse(slot()) + own_thread() % 4 * 2;
 #pragma unroll
     for (int i = 0; i < kScores; i += 2) {
@@ -137,7 +136,7 @@ class GradientConsumer {
   HP_DEVICE void cut(int query) {
     const GradientGrid& grid = args_.grid;
     const int lane = own_thread() % 4 * 2;
-    const int first = key_ + row_of_thread();
+    const int first = first_key() + row_of_thread();
     VisibleColumns visible[2];
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
@@ -147,6 +146,11 @@ class GradientConsumer {
       visible[half].high = end - query - lane;
     }
     hide(scores_, visible, true);
+  }
+
+  // The warpgroup's first.
+  [[nodiscard]] HP_DEVICE int first_key() const {
+    return work_.key + warpgroup_ * kRowsOfWarpgroup;
   }
 
   // In the warpgroup's accumulators.
@@ -161,7 +165,6 @@ class GradientConsumer {
     asm volatile("mov.u32 %0, %%tid.x;" : "=r"(thread));
     return static_cast<int>(thread % kWarpgroup);
   }
-
 
   // Of the queries of values `i` and `i + 1` of an accumulator.
   HP_DEVICE static float2 numbers(const float* of_thread, int i) {
@@ -222,8 +225,9 @@ class GradientConsumer {
     const int thread = own_thread();
     const unsigned stage = step % kSumStages;
     wait_barrier(&sync_.sums_empty[stage], phase_of<kSumStages>(step) ^ 1);
-    const std::uint32_t boxes = shared_address(shared_.sums(stage)) +
-                                static_cast<std::uint32_t>(warpgroup_ * kColumns / 32) * kGradientBox;
+    const std::uint32_t boxes =
+        shared_address(shared_.sums(stage)) +
+        static_cast<std::uint32_t>(warpgroup_ * kColumns / 32) * kGradientBox;
     const int first_row = thread / 32 * 16 + thread % 32 / 4;
     // Every second row begins with other columns, so that rows side by side meet no bank twice.
     const bool is_odd = first_row % 2 != 0;
@@ -248,8 +252,8 @@ class GradientConsumer {
     if (own_thread() % 32 == 0) arrive(&sync_.queries_empty[slot()]);
   }
 
-  // What the warp left in shared memory, and that of the step before it has read what lay there: for
-  // both at once, since tensor cores and the copy engine see it only after a fence that takes long.
+  // What the warp left in shared memory, and that it has read the gradients of scores of the step
+  // before: at once, since tensor cores and the copy engine see it only after a fence that is slow.
   HP_DEVICE void tell_what_is_left() const {
     fence_proxy_async_shared();
     __syncwarp();
@@ -285,7 +289,7 @@ class GradientConsumer {
 
   HP_DEVICE void store() const {
     const bool adds = work_.item.part > 0;
-    const RowPlace at{work_.batch, work_.kv_head, key_ + row_of_thread()};
+    const RowPlace at{work_.batch, work_.kv_head, first_key() + row_of_thread()};
     store_sums(args_.dk, at, args_.grid.keys, adds, args_.scale, key_sums_);
     store_sums(args_.dv, at, args_.grid.keys, adds, 1.0F, value_sums_);
   }
@@ -295,7 +299,6 @@ class GradientConsumer {
   GradientSync& sync_;
   const GradientWork& work_;
   int warpgroup_;
-  int key_;  // the warpgroup's first
   unsigned steps_;
   unsigned step_ = 0;
   float scores_[kScores];

@@ -15,8 +15,8 @@ HP_DEVICE std::uint32_t phase_of(unsigned step) {
 struct GradientSync {
   static constexpr int kNumbers = kMaxGradientStages * kQueryTile;
 
-  // Of the queries of a slot: -lse log2(e), -inf where the query does not exist or sees nothing, and
-  // delta.
+  // Of the queries of a slot: -lse log2(e), -inf where the query does not exist or sees nothing,
+  // and delta.
   float minus_lse[kNumbers];
   float delta[kNumbers];
   int query[kMaxGradientStages];  // the first of a slot

@@ -10,8 +10,8 @@ struct RowPlace {
   int row;
 };
 
-// The thread's two rows of an accumulator, the first of them at `at`, times `factor`: over or, where
-// it `adds` or `to` is to be added to, onto what is there. A quad writes 32 bytes at once.
+// The thread's two rows of an accumulator, the first of them at `at`, times `factor`: over what is
+// there or, where it `adds` or `to` is to be added to, onto it. A quad writes 32 bytes at once.
 template <int N>
 HP_DEVICE void store_sums(const GradientSums& to, const RowPlace& at, int rows, bool adds,
                           float factor, const float (&sums)[N]) {
@@ -20,10 +20,10 @@ HP_DEVICE void store_sums(const GradientSums& to, const RowPlace& at, int rows, 
   for (int half = 0; half < 2; ++half) {
     const int row = at.row + 8 * half;
     if (row >= rows) continue;
-    auto* const pairs = reinterpret_cast<float2*>(to.data + at.batch * to.strides.batch +
-                                                  at.head * to.strides.head +
-                                                  row * to.strides.row) +
-                        lane;
+    auto* const pairs =
+        reinterpret_cast<float2*>(to.data + at.batch * to.strides.batch +
+                                  at.head * to.strides.head + row * to.strides.row) +
+        lane;
 #pragma unroll
     for (int i = 0; i < N; i += 4) {
       const float2 before = adds || to.carry ? pairs[i] : float2{0, 0};

@@ -5,9 +5,9 @@
 // Which rows the blocks of attention's gradients make, in which order, and who adds to the gradient
 // of the same queries before them. Pure; the same on host and device.
 //
-// A block makes dk and dv of a tile of keys, or a part of them, and meets, step by step, all tiles of
-// queries that see it, of each all query heads. To dq of a tile of queries every tile of keys that it
-// sees adds, always in the same order, so that results are the same bits whoever runs when.
+// A block makes dk and dv of a tile of keys, or a part of them, and meets, step by step, all tiles
+// of queries that see it, of each all query heads. To dq of a tile of queries every tile of keys
+// that it sees adds, always in the same order: the same bits whoever runs when.
 namespace harpe::device {
 
 inline constexpr int kKeyTile = 128;
@@ -54,8 +54,8 @@ HP_SHARED_CODE int gradient_items(const GradientGrid& grid) {
   return grid.key_tiles * grid.slices * grid.parts();
 }
 
-// Tiles in turn, those that see most first; of each all slices of a group, of each slice all parts. A
-// block waits for blocks of lower tickets alone.
+// Tiles in turn, those that see most first; of each all slices of a group, of each slice all parts.
+// A block waits for blocks of lower tickets alone.
 HP_SHARED_CODE GradientItem gradient_item(const GradientGrid& grid, int ticket) {
   const int of_slice = grid.key_tiles * grid.parts();
   const int group = ticket / (of_slice * grid.slices_per_group);
@@ -84,8 +84,7 @@ HP_SHARED_CODE TileRange met_queries(const GradientGrid& grid, int tile) {
   const int beyond = grid.query_tiles;
   const int seen = first_query >= grid.queries ? beyond : clamped(first_query >> 6, 0, beyond);
   const int begin = tile == 0 ? 0 : seen;
-  const int end =
-      tile == grid.key_tiles - 1 ? beyond : clamped((last_query >> 6) + 1, 0, beyond);
+  const int end = tile == grid.key_tiles - 1 ? beyond : clamped((last_query >> 6) + 1, 0, beyond);
   return {begin, larger(begin, end)};
 }
 
@@ -105,8 +104,8 @@ HP_SHARED_CODE TileRange part_of(const TileRange& all, int part, int parts) {
   return {all.begin + count * part / parts, all.begin + count * (part + 1) / parts};
 }
 
-// The steps of a block: tiles of queries, of each all its heads. All blocks begin with the queries that
-// all see, so that they come to the same ones at about the same time.
+// The steps of a block: tiles of queries, of each all its heads. All blocks begin with the queries
+// that all see, so that they come to the same ones at about the same time.
 struct GradientSteps {
   TileRange queries;
   int first_head;  // of those that share the keys
@@ -166,8 +165,8 @@ HP_SHARED_CODE TileRange meeting_places(const GradientGrid& grid, int query_tile
 HP_SHARED_CODE bool is_cut(const GradientGrid& grid, int key, int keys, int query) {
   const int last_key = key + keys - 1;
   const int last_query = query + kQueryTile - 1;
-  return last_key >= grid.keys || last_query >= grid.queries ||
-         key - last_query < grid.band.low || last_key - query > grid.band.high;
+  return last_key >= grid.keys || last_query >= grid.queries || key - last_query < grid.band.low ||
+         last_key - query > grid.band.high;
 }
 
 }  // namespace harpe::device

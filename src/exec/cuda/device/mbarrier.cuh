@@ -127,21 +127,6 @@ HP_DEVICE std::uint32_t block_in_cluster() {
   return rank;
 }
 
-// The same place in the shared memory of block `block` of the cluster.
-HP_DEVICE std::uint32_t address_in_block(const void* pointer, std::uint32_t block) {
-  std::uint32_t address;
-  asm("mapa.shared::cluster.u32 %0, %1, %2;"
-      : "=r"(address)
-      : "r"(shared_address(pointer)), "r"(block));
-  return address;
-}
-
-HP_DEVICE float load_from_block(std::uint32_t address) {
-  float value;
-  asm volatile("ld.shared::cluster.f32 %0, [%1];" : "=f"(value) : "r"(address) : "memory");
-  return value;
-}
-
 HP_DEVICE void sync_cluster() {
   asm volatile("barrier.cluster.arrive.release.aligned;\nbarrier.cluster.wait.acquire.aligned;" ::
                    : "memory");
