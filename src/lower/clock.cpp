@@ -51,14 +51,24 @@ HP_CLONES void raise(std::int32_t* own, const std::int32_t* other, std::size_t c
 }  // namespace
 
 Clock::Clock(std::size_t strands, Account& account)
-    : pages_((strands + kStrands - 1) / kStrands), account_(&account) {}
+    : branches_((strands + kStrands * kPages - 1) / (kStrands * kPages)), account_(&account) {}
 
 std::int32_t Clock::at(std::size_t strand) const {
-  const PagePointer& page = pages_[strand / kStrands];
+  const BranchPointer& branch = branches_[strand / (kStrands * kPages)];
+  if (!branch) return -1;
+  const PagePointer& page = (*branch)[strand / kStrands % kPages];
   return page ? (*page)[strand % kStrands] : -1;
 }
 
 // What others share is copied before it is changed.
+Clock::Branch& Clock::own_branch(BranchPointer& branch) {
+  if (branch && branch.use_count() == 1) return *branch;
+  auto own = std::allocate_shared<Branch>(CountingAllocator<Branch>(*account_));
+  if (branch) *own = *branch;
+  branch = std::move(own);
+  return *branch;
+}
+
 Clock::Page& Clock::own_page(PagePointer& page) {
   if (page && page.use_count() == 1) return *page;
   auto own = std::allocate_shared<Page>(CountingAllocator<Page>(*account_));
@@ -73,21 +83,39 @@ Clock::Page& Clock::own_page(PagePointer& page) {
 
 void Clock::set(std::size_t strand, std::int32_t position) {
   if (at(strand) == position) return;
-  own_page(pages_[strand / kStrands])[strand % kStrands] = position;
+  Branch& branch = own_branch(branches_[strand / (kStrands * kPages)]);
+  own_page(branch[strand / kStrands % kPages])[strand % kStrands] = position;
 }
 
 void Clock::join(const Clock& other) {
-  for (std::size_t i = 0; i < pages_.size(); ++i) join(pages_[i], other.pages_[i]);
+  for (std::size_t i = 0; i < branches_.size(); ++i) join(branches_[i], other.branches_[i]);
 }
 
-void Clock::join(PagePointer& own, const PagePointer& other) {
+void Clock::join(BranchPointer& own, const BranchPointer& other) {
   if (own == other || !other) return;
-  const unsigned later = own ? compare(own->data(), other->data(), kStrands) : kOther;
-  if (later == (kOwn | kOther)) {
-    raise(own_page(own).data(), other->data(), kStrands);
-  } else if (later != kOwn) {
+  if (!own) {
     own = other;
+    return;
   }
+  bool is_other = true;  // what was joined so far
+  for (std::size_t i = 0; i < kPages; ++i) {
+    const PagePointer& theirs = (*other)[i];
+    PagePointer page = joined((*own)[i], theirs);
+    is_other = is_other && page == theirs;
+    if (page != (*own)[i]) own_branch(own)[i] = std::move(page);
+  }
+  if (is_other) own = other;
+}
+
+Clock::PagePointer Clock::joined(const PagePointer& own, const PagePointer& other) {
+  if (own == other || !other) return own;
+  if (!own) return other;
+  const unsigned later = compare(own->data(), other->data(), kStrands);
+  if (later == kOwn) return own;
+  if (later != (kOwn | kOther)) return other;
+  PagePointer both = own;
+  raise(own_page(both).data(), other->data(), kStrands);
+  return both;
 }
 
 }  // namespace harpe

@@ -7,9 +7,9 @@
 
 namespace harpe {
 
-// A vector clock: per strand the position of its last task that is known to be over, or -1. Clocks
-// share the pages in which they say the same, so that the memory of many is what they say
-// differently.
+// A vector clock: per strand the position of its last task that is known to be over, or -1. A tree
+// of shared pages: clocks share those in which they say the same, so that the memory of many, and
+// the time to copy and join them, is what they say differently.
 class Clock {
  public:
   // Bytes of all pages of clocks that were made with it; outlives them.
@@ -24,14 +24,19 @@ class Clock {
   void join(const Clock& other);
 
  private:
-  static constexpr std::size_t kStrands = 256;  // of a page
+  static constexpr std::size_t kStrands = 128;  // of a page
+  static constexpr std::size_t kPages = 32;     // of a branch
   using Page = std::array<std::int32_t, kStrands>;
   using PagePointer = std::shared_ptr<Page>;  // null: -1 throughout
+  using Branch = std::array<PagePointer, kPages>;
+  using BranchPointer = std::shared_ptr<Branch>;  // null: -1 throughout
 
-  void join(PagePointer& own, const PagePointer& other);
+  void join(BranchPointer& own, const BranchPointer& other);
+  [[nodiscard]] PagePointer joined(const PagePointer& own, const PagePointer& other);
+  [[nodiscard]] Branch& own_branch(BranchPointer& branch);
   [[nodiscard]] Page& own_page(PagePointer& page);
 
-  std::vector<PagePointer> pages_;
+  std::vector<BranchPointer> branches_;
   Account* account_ = nullptr;
 };
 

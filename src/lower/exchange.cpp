@@ -2,8 +2,6 @@
 
 #include <map>
 
-#include "plan/slots.h"
-
 namespace harpe {
 
 std::size_t instance_end(const Draft& draft, std::size_t begin) {
@@ -23,8 +21,11 @@ bool RunCheck::is_run(const DraftRef& ref) {
   const Blocks& blocks = draft_.blocks;
   const Region region = slot_region(blocks, slot.buffer, slot.holds, ref.blocks.front());
   const std::vector<Box> boxes = boxes_of(blocks, draft_.digits_of(ref.slot), ref.blocks);
-  const bool is_one =
-      is_contiguous(blocks, slot.buffer, slot_shape(blocks, slot.buffer, region), boxes);
+  Shape& last = shapes_[{slot.buffer, slot.holds}];
+  if (last.region != region) {
+    last = {.region = region, .shape = slot_shape(blocks, slot.buffer, region)};
+  }
+  const bool is_one = is_contiguous(blocks, slot.buffer, last.shape, boxes);
   known_.emplace(Question{slot.buffer, slot.holds, ref.blocks}, is_one);
   return is_one;
 }

@@ -2,9 +2,11 @@
 
 #include <map>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "lower/draft.h"
+#include "plan/slots.h"
 
 namespace harpe {
 
@@ -41,8 +43,14 @@ class RunCheck {
   static Parts parts_of(const Question& asked) { return {asked.buffer, asked.holds, asked.blocks}; }
   static const Parts& parts_of(const Parts& asked) { return asked; }
 
+  struct Shape {
+    Region region;
+    SlotShape shape;
+  };
+
   const Draft& draft_;
   std::map<Question, bool, Less> known_;
+  std::map<std::pair<int, std::vector<bool>>, Shape> shapes_;  // the last one per buffer and holds
 };
 
 // The exchanges that tasks [begin, end) of one instance make up; none when some pair of ranks has

@@ -37,7 +37,6 @@ class Reducer {
       return task.kind == TaskKind::Entry && task.is_barrier && !task.after.empty();
     });
     clocks_.resize(draft.tasks.size());
-    before_put_.assign(draft.tasks.size(), -1);
     none_ = Clock(length_.size(), account_);
     keep_last_of_strands();
     count_uses();
@@ -60,10 +59,11 @@ class Reducer {
   }
 
  private:
-  // Rank, lane, whom it puts to, and the task where it is a strand by itself.
-  using Strand = std::tuple<RankId, LaneKind, RankId, std::int64_t>;
+  // Whom it puts to, or nobody; rank, lane, and the task where it is a strand by itself.
+  using Strand = std::tuple<RankId, RankId, LaneKind, std::int64_t>;
 
-  // Strands of one lane follow each other: clocks share more.
+  // Lanes first; then strands of puts to one rank follow each other: it learns of them first, so
+  // that clocks share more.
   void number_strands() {
     std::map<std::pair<RankId, LaneKind>, int> lanes;
     std::vector<Strand> strands;
@@ -91,8 +91,8 @@ class Reducer {
     const DraftTask& task = draft_.tasks[i];
     const bool singly = task.fence == Fence::Put || task.fence == Fence::Imm;
     const bool alone = task.is_barrier || (is_put(task) && singly);
-    const RankId to = is_put(task) ? destination_of(draft_, task) : task.rank;
-    return {task.rank, task.lane, to, alone ? static_cast<std::int64_t>(i) : -1};
+    const RankId to = is_put(task) ? destination_of(draft_, task) : RankId(-1);
+    return {to, task.rank, task.lane, alone ? static_cast<std::int64_t>(i) : -1};
   }
 
   // How much clocks have in common is known only on the way. `done`: so many tasks are reduced.
@@ -182,23 +182,24 @@ class Reducer {
   void begin_behind(int previous) {
     known_ = none_;
     if (previous < 0) return;
-    const auto at = static_cast<std::size_t>(previous);
-    known_ = clocks_[at];
-    if (is_put(draft_.tasks[at])) {
-      known_.set(static_cast<std::size_t>(strand_[at]), before_put_[at]);
-    }
+    known_ = clocks_[static_cast<std::size_t>(previous)];
   }
 
   // Events and barriers behind a put drain its lane; a word does what its fence says.
   void join_signalled(Clock& clock, std::size_t from, const DraftTask& to) const {
     clock.join(clocks_[from]);
+    arrive(clock, from);
     const bool drains = to.is_barrier || to.rank == draft_.tasks[from].rank;
     if (!drains || !is_put(draft_.tasks[from])) return;
     for (const std::size_t put : puts_[static_cast<std::size_t>(lane_[from])]) {
       if (put > from) break;
-      const auto strand = static_cast<std::size_t>(strand_[put]);
-      clock.set(strand, std::max(clock.at(strand), position_[put]));
+      arrive(clock, put);
     }
+  }
+
+  void arrive(Clock& clock, std::size_t task) const {
+    const auto strand = static_cast<std::size_t>(strand_[task]);
+    clock.set(strand, std::max(clock.at(strand), position_[task]));
   }
 
   // The members of a collective meet: whoever waits for one knows what all of them waited for, but
@@ -227,13 +228,12 @@ class Reducer {
   }
 
   void finish(std::size_t i) {
-    const auto strand = static_cast<std::size_t>(strand_[i]);
+    const bool puts = is_put(draft_.tasks[i]);
     clocks_[i] = met_;
-    before_put_[i] = met_.at(strand);
-    clocks_[i].set(strand, position_[i]);
+    if (!puts) clocks_[i].set(static_cast<std::size_t>(strand_[i]), position_[i]);
     if (lane_[i] < 0) return;
     last_[static_cast<std::size_t>(lane_[i])] = static_cast<int>(i);
-    if (is_put(draft_.tasks[i])) puts_[static_cast<std::size_t>(lane_[i])].push_back(i);
+    if (puts) puts_[static_cast<std::size_t>(lane_[i])].push_back(i);
   }
 
   Draft& draft_;
@@ -248,11 +248,12 @@ class Reducer {
   std::vector<std::vector<std::size_t>> puts_;  // per lane, so far
   Clock::Account account_ = 0;
   Clock none_;
-  std::vector<Clock> clocks_;             // per task, while somebody looks at it
-  std::vector<std::int32_t> uses_;        // per task: who still will
-  bool keeps_clocks_ = false;             // exits may be reduced twice
-  Clock met_, known_;                     // of the tasks at hand
-  std::vector<std::int32_t> before_put_;  // per task: what it knew of its own strand when it began
+  // Per task, while somebody looks at it: what the next of its lane knows. Of a put not that it has
+  // arrived; copies that say so and copies that no longer do would share nothing.
+  std::vector<Clock> clocks_;
+  std::vector<std::int32_t> uses_;  // per task: who still will
+  bool keeps_clocks_ = false;       // exits may be reduced twice
+  Clock met_, known_;               // of the tasks at hand
 };
 
 }  // namespace

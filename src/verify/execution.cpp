@@ -124,7 +124,8 @@ TermId Execution::held(std::int32_t alloc, std::int64_t local, std::int32_t bloc
   const auto slot = static_cast<std::size_t>(alloc);
   const TermId term = cells_[static_cast<std::size_t>(resolved_.allocs[slot].first_cell + local)];
   if (term != kNoTerm || !is_input_[slot]) return term;
-  return input_term(terms_, resolved_.footprint(alloc).buffer, block);
+  const std::int32_t buffer = resolved_.footprint(alloc).buffer;
+  return input_term(terms_, buffer, block, meaning_.value(buffer, block));
 }
 
 TermId Execution::peek(const ResolvedRef& ref, const Cell& cell) {
@@ -267,7 +268,9 @@ Checked<Ok> Execution::initialise(std::size_t task) {
              {"contributions",
               count_of(static_cast<std::int64_t>(terms_.words(wanted).size()), "contribution")}});
       }
-      write(ref, cell, value_term(terms_, id, target, cell.block, terms_.empty_state()));
+      write(ref, cell,
+            value_term(terms_, id, target, cell.block, terms_.empty_state(),
+                       meaning_.value(ref.buffer, cell.block)));
     }
   }
   return Ok{};

@@ -86,7 +86,9 @@ Checked<Ok> Execution::run_iterations(std::size_t task) {
                           {"iteration", words_.iteration(statement.nest, iteration)},
                           {"block", words_.block(missing.buffer, missing.block)}});
       }
-      const TermId term = terms_.intern(TermKind::Contribution, leaf_);
+      const TermId term =
+          terms_.intern(TermKind::Contribution, leaf_,
+                        meaning_.contribution(resolved_.statements[task], iteration));
       for (std::size_t t = 0; t < statement.targets.size(); ++t) {
         const AccessModel& target = statement.targets[t];
         const BufferModel& buffer = model_.buffers[static_cast<std::size_t>(target.buffer)];
@@ -212,16 +214,18 @@ Checked<TermId> Execution::result(std::size_t task, const ResolvedRef& ref, cons
       union_.insert(union_.end(), contributions.begin(), contributions.end());
     }
   }
-  TermId state = terms_.state(union_);
+  const std::int32_t id = resolved_.statements[task];
+  const TermId likely = meaning_.state(id, target, cell.block);
+  TermId state = terms_.state(union_, likely);
   if (ref.mode == WriteMode::Add) {
     const TermId current = peek(ref, cell);
     if (current == kNoTerm || terms_.kind(current) != TermKind::State) {
       return block_finding(DiagCode::V505, task, ref, cell.block);
     }
-    state = terms_.combine(current, state);
+    state = terms_.combine(current, state, likely);
   }
   if (ref.mode != WriteMode::Set) return state;
-  return value_term(terms_, resolved_.statements[task], target, cell.block, state);
+  return value_term(terms_, id, target, cell.block, state, meaning_.value(ref.buffer, cell.block));
 }
 
 }  // namespace harpe::verifier

@@ -23,6 +23,10 @@ class Meaning {
   [[nodiscard]] TermId value(int buffer, std::int64_t block) const {
     return values_[static_cast<std::size_t>(buffer)][static_cast<std::size_t>(block)];
   }
+  // What an iteration makes; kNoTerm where it does not run.
+  [[nodiscard]] TermId contribution(int statement, std::int64_t iteration) const {
+    return contributions_[static_cast<std::size_t>(statement)][static_cast<std::size_t>(iteration)];
+  }
   // What contributes to a target's block.
   [[nodiscard]] TermId state(int statement, int target, std::int64_t block) const {
     return states_[static_cast<std::size_t>(statement)][static_cast<std::size_t>(target)]
@@ -35,16 +39,18 @@ class Meaning {
 
   const Model& model_;
   std::vector<std::vector<TermId>> values_;               // per buffer, per block
+  std::vector<std::vector<TermId>> contributions_;        // per statement, iteration
   std::vector<std::vector<std::vector<TermId>>> states_;  // per statement, target, block
 };
 
-[[nodiscard]] inline TermId input_term(Terms& terms, std::int32_t buffer, std::int32_t block) {
-  return terms.intern(TermKind::Input, {buffer, block});
+[[nodiscard]] inline TermId input_term(Terms& terms, std::int32_t buffer, std::int32_t block,
+                                       TermId likely = kNoTerm) {
+  return terms.intern(TermKind::Input, {buffer, block}, likely);
 }
 
 [[nodiscard]] inline TermId value_term(Terms& terms, std::int32_t statement, std::int32_t target,
-                                       std::int32_t block, TermId state) {
-  return terms.intern(TermKind::Value, {statement, target, block, state});
+                                       std::int32_t block, TermId state, TermId likely = kNoTerm) {
+  return terms.intern(TermKind::Value, {statement, target, block, state}, likely);
 }
 
 // A part of a whole; of a part, the same part or something nobody can read.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <numeric>
+#include <tuple>
 
 #include "verify/cycle.h"
 
@@ -74,12 +75,14 @@ class OrderBuilder {
           sync.kind != SyncKind::Event && (sync.fence == Fence::Put || sync.fence == Fence::Imm);
       if (one && out_.is_put(sync.from.value)) singly[lane_of(sync.from)] = true;
     }
-    // A lane's strand has its number; those of one lane's puts follow each other.
-    std::vector<std::pair<std::int32_t, std::int32_t>> strands;  // (lane, destination or put)
+    // A lane's strand has its number. Those of puts to one rank follow each other: it learns of
+    // them first, so that rows share more.
+    using Strand = std::tuple<std::int32_t, std::int32_t, std::int32_t>;  // to, lane, put or -1
+    std::vector<Strand> strands;
     const auto strand_of = [&](std::int32_t put) {
-      const TaskId id(put);
-      const std::int32_t own = singly[lane_of(id)] ? put : out_.destination_of(put);
-      return std::pair(static_cast<std::int32_t>(lane_of(id)), own);
+      const std::int32_t lane = out_.lane_of(put);
+      return Strand(out_.destination_of(put), lane,
+                    singly[static_cast<std::size_t>(lane)] ? put : -1);
     };
     for (std::int32_t task = 0; task < out_.tasks_; ++task) {
       if (out_.is_put(task)) strands.push_back(strand_of(task));

@@ -1,7 +1,6 @@
 #include "verify/races.h"
 
 #include <algorithm>
-#include <map>
 
 #include "verify/clocks.h"
 #include "verify/fences.h"
@@ -107,9 +106,8 @@ class RaceCheck {
                                         {"alloc", words_.alloc(ref.alloc)},
                                         {"entry", words_.task(entry_[rank.index()])}});
     }
-    std::int32_t& last =
-        touched_[rank.index()].try_emplace(order_.strand_of(task), -1).first->second;
-    last = std::max(last, order_.strand_position_of(task));
+    std::vector<std::int32_t>& touched = touched_[rank.index()];
+    if (touched.empty() || touched.back() != task) touched.push_back(task);
     if (resolved_.footprint(ref.alloc).contents > 1)
       HP_REQUIRE_OK(change_content(task, ref, clock));
     for (const Cell& cell : resolved_.cells(ref)) {
@@ -221,12 +219,11 @@ class RaceCheck {
                             {"other", words_.task(other)}});
   }
 
-  Checked<Ok> check_exits() const {
+  Checked<Ok> check_exits() {
     for (std::size_t i = 0; i < exits_seen_.size(); ++i) {
       const std::size_t rank = words_.rank_of(exits_seen_[i]).index();
-      for (const auto& [strand, last] : touched_[rank]) {
-        if (last <= exit_clocks_[i].at(strand)) continue;
-        return unfinished(exits_seen_[i], order_.task_on(strand, last), rank);
+      for (const std::int32_t task : last_per_strand(std::move(touched_[rank]))) {
+        if (!is_over(task, exit_clocks_[i])) return unfinished(exits_seen_[i], task, rank);
       }
       if (!is_over(entry_[rank], exit_clocks_[i])) {
         return make_diag(DiagCode::V406, {{"exit", words_.task(exits_seen_[i])},
@@ -260,10 +257,9 @@ class RaceCheck {
   std::vector<CellHistory> cells_;
   std::vector<SlotHistory> slots_;
   std::vector<Reader> readers_;
-  // Per rank and strand: the last position that touched a slot of it.
-  std::vector<std::map<std::int32_t, std::int32_t>> touched_;
-  std::vector<std::int32_t> entry_;      // per rank
-  std::vector<std::int32_t> member_at_;  // per rank: of the group at hand
+  std::vector<std::vector<std::int32_t>> touched_;  // per rank: tasks that touched a slot of it
+  std::vector<std::int32_t> entry_;                 // per rank
+  std::vector<std::int32_t> member_at_;             // per rank: of the group at hand
   std::vector<std::int32_t> exits_seen_;
   std::vector<Row> exit_clocks_;
   std::vector<Send> sends_;

@@ -24,14 +24,13 @@ Terms::Terms() : starts_{0}, table_(1024) {
   HP_CHECK(empty == empty_state(), "the first term");
 }
 
-TermId Terms::intern(TermKind kind, std::span<const std::int32_t> words) {
+TermId Terms::find_or_add(TermKind kind, std::span<const std::int32_t> words) {
   const std::uint32_t hash = hash_of(kind, words);
   const std::size_t mask = table_.size() - 1;
   std::size_t at = hash & mask;
   for (; table_[at].id != kNoTerm; at = (at + 1) & mask) {
     if (table_[at].hash != hash) continue;
-    const TermId id = table_[at].id;
-    if (this->kind(id) == kind && std::ranges::equal(this->words(id), words)) return id;
+    if (is(table_[at].id, kind, words)) return table_[at].id;
   }
   HP_CHECK(starts_.size() < std::numeric_limits<TermId>::max(), "more terms than ids");
   const auto id = static_cast<TermId>(starts_.size() - 1);
@@ -55,17 +54,17 @@ void Terms::grow() {
   table_ = std::move(larger);
 }
 
-TermId Terms::state(std::vector<TermId>& contributions) {
+TermId Terms::state(std::vector<TermId>& contributions, TermId likely) {
   std::ranges::sort(contributions);
-  return intern(TermKind::State, contributions);
+  return intern(TermKind::State, contributions, likely);
 }
 
-TermId Terms::combine(TermId a, TermId b) {
+TermId Terms::combine(TermId a, TermId b, TermId likely) {
   const std::span<const std::int32_t> first = words(a);
   const std::span<const std::int32_t> second = words(b);
   merged_.resize(first.size() + second.size());
   std::ranges::merge(first, second, merged_.begin());
-  return intern(TermKind::State, merged_);
+  return intern(TermKind::State, merged_, likely);
 }
 
 }  // namespace harpe::verifier

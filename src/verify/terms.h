@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <initializer_list>
 #include <span>
@@ -24,9 +25,15 @@ class Terms {
  public:
   Terms();
 
-  [[nodiscard]] TermId intern(TermKind kind, std::span<const std::int32_t> words);
-  [[nodiscard]] TermId intern(TermKind kind, std::initializer_list<std::int32_t> words) {
-    return intern(kind, std::span(words.begin(), words.size()));
+  // `likely` is looked at first: of millions of terms it is in the cache and what a hash finds is
+  // not.
+  [[nodiscard]] TermId intern(TermKind kind, std::span<const std::int32_t> words,
+                              TermId likely = kNoTerm) {
+    return is(likely, kind, words) ? likely : find_or_add(kind, words);
+  }
+  [[nodiscard]] TermId intern(TermKind kind, std::initializer_list<std::int32_t> words,
+                              TermId likely = kNoTerm) {
+    return intern(kind, std::span(words.begin(), words.size()), likely);
   }
   [[nodiscard]] TermKind kind(TermId id) const {
     return static_cast<TermKind>(words_[starts_[static_cast<std::size_t>(id)]]);
@@ -38,11 +45,15 @@ class Terms {
   }
 
   // The state of these contributions; sorts them.
-  [[nodiscard]] TermId state(std::vector<TermId>& contributions);
-  [[nodiscard]] TermId combine(TermId a, TermId b);  // of two states
+  [[nodiscard]] TermId state(std::vector<TermId>& contributions, TermId likely = kNoTerm);
+  [[nodiscard]] TermId combine(TermId a, TermId b, TermId likely = kNoTerm);  // of two states
   [[nodiscard]] TermId empty_state() const { return 0; }
 
  private:
+  [[nodiscard]] bool is(TermId id, TermKind kind, std::span<const std::int32_t> words) const {
+    return id != kNoTerm && this->kind(id) == kind && std::ranges::equal(this->words(id), words);
+  }
+  [[nodiscard]] TermId find_or_add(TermKind kind, std::span<const std::int32_t> words);
   void grow();
 
   std::vector<std::int32_t> words_;  // all terms one after the other, each led by its kind

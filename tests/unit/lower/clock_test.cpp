@@ -10,7 +10,7 @@
 namespace harpe {
 namespace {
 
-constexpr std::size_t kStrands = 1000;  // several pages, the last not full
+constexpr std::size_t kStrands = 9000;  // several branches of pages, the last not full
 
 // Clocks and plain rows that go through the same random steps agree, and what is shared stays.
 TEST(Clock, joins_and_sets_like_plain_rows) {
@@ -20,7 +20,7 @@ TEST(Clock, joins_and_sets_like_plain_rows) {
                                               std::vector<std::int32_t>(kStrands, -1));
   std::uint64_t drawn = 0;
   const auto below = [&](std::uint64_t end) { return mix_bits(++drawn * kStreamStep) % end; };
-  for (int step = 0; step < 4000; ++step) {
+  for (int step = 0; step < 1500; ++step) {
     const auto own = below(clocks.size());
     const auto other = below(clocks.size());
     const auto strand = below(kStrands);

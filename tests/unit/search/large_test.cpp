@@ -1,7 +1,11 @@
 // Searches on many ranks: what is proved is the answer, and the time handed down ends the rest.
 #include <gtest/gtest.h>
 
+#include <set>
+#include <string>
+
 #include "lower/lower.h"
+#include "search/evaluator.h"
 #include "search/search.h"
 #include "support/check.h"
 #include "tests/unit/search/cases.h"
@@ -103,7 +107,47 @@ TEST(LargeSearch, an_estimate_is_no_answer_when_the_time_ends) {  // S705
   EXPECT_NE(render(result.error()).find("before any plan of its 128 ranks"), std::string::npos);
 }
 
-// The plan of 1,024 ranks takes several times as long to make.
+// Behind the first proof the time ends while the next plan is made: of what asks then, most is its
+// lowering and simulation.
+TEST(LargeSearch, gives_up_the_plan_that_is_being_made_when_the_time_ends) {
+  const auto one = large_case();
+  SearchOptions options = one->options();
+  int asked = 0;
+  bool proved = false;
+  options.interrupted = [&] { return proved && ++asked > 10; };
+  options.prove = [&](const Plan&, const TimeLimit&) -> Checked<Ok> {
+    proved = true;
+    return Ok{};
+  };
+  const Checked<SearchResult> result = search_case(*one, options);
+  ASSERT_TRUE(result.ok());
+  EXPECT_FALSE(result->complete);
+  EXPECT_TRUE(result->given_up);
+  EXPECT_TRUE(result->top.front().proved);
+}
+
+TEST(LargeSearch, an_evaluation_is_given_up_while_it_lowers_and_while_it_simulates) {  // I505
+  const auto one = make_case({"gemm_rs", {"m=1024", "n=1024", "k=1024"}, "tp=4", "h200x8"});
+  const Checked<SearchResult> found = search_case(*one, one->options());
+  ASSERT_TRUE(found.ok());
+  const NormalForm& form = found->top.front().form;
+  int asked = 0;
+  int left = 0;
+  const TimeLimit limit{.end = std::nullopt, .interrupted = [&] { return ++asked > left; }};
+  std::set<std::string> given_up;
+  while (true) {
+    asked = 0;
+    SimulationEvaluator evaluator(one->program, one->mesh, one->machine, limit);
+    const Checked<Evaluation> evaluation = evaluator.evaluate(form);
+    if (evaluation.ok()) break;
+    ASSERT_EQ(evaluation.error().code, DiagCode::I505);
+    given_up.insert(render(evaluation.error()).substr(13, 18));
+    ++left;
+  }
+  EXPECT_EQ(given_up, (std::set<std::string>{"lowering the sched", "simulating the pla"}));
+}
+
+// The plan of 1,024 ranks takes longer to make.
 TEST(LargeSearch, ends_within_its_budget_while_it_makes_a_plan) {
   const auto one =
       make_case({"gemm_rs", {"m=65536", "n=8192", "k=65536"}, "node=128,gpu=8", "h200x8x128"});

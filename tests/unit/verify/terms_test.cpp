@@ -17,6 +17,17 @@ TEST(Terms, gives_equal_terms_equal_ids) {
   EXPECT_EQ(terms.words(a)[1], 5);
 }
 
+TEST(Terms, are_likely_only_where_every_word_is_the_same) {
+  Terms terms;
+  const TermId a = terms.intern(TermKind::Contribution, {3, 5, 7});
+  const TermId b = terms.intern(TermKind::Contribution, {3, 5, 8}, a);
+  EXPECT_NE(a, b);
+  EXPECT_NE(terms.intern(TermKind::Contribution, {3, 5}, a), a);
+  EXPECT_NE(terms.intern(TermKind::State, {3, 5, 7}, a), a);
+  EXPECT_EQ(terms.intern(TermKind::Contribution, {3, 5, 7}, b), a);
+  EXPECT_EQ(terms.intern(TermKind::Contribution, {3, 5, 7}, a), a);
+}
+
 TEST(Terms, tell_kinds_apart) {
   Terms terms;
   EXPECT_NE(terms.intern(TermKind::Input, {1, 2}), terms.intern(TermKind::State, {1, 2}));
