@@ -213,7 +213,7 @@ Checked<int> list_cases(const CommandLine& line, const BenchRequest& request) {
 }  // namespace
 
 Checked<int> run_bench(const CommandLine& line, Session& session) {
-  HP_REQUIRE_OK(check_json(line));
+  HP_REQUIRE_OK(check_places(line));
   HP_TRY(const BenchRequest request, bench_request_of(line));
   if (line.has("list")) return list_cases(line, request);
   // A run that is cut short leaves the cases that were done.

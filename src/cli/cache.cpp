@@ -191,7 +191,7 @@ Checked<int> prune(const CommandLine& line, const std::string& folder) {
 }  // namespace
 
 Checked<int> use_cache(const CommandLine& line) {
-  HP_REQUIRE_OK(check_json(line));
+  HP_REQUIRE_OK(check_places(line));
   HP_TRY(const Action action, action_of(line));
   HP_TRY(const std::string folder, cache_folder(line.value("dir"), "--dir"));
   if (action.name == "list") return list(line, folder);

@@ -129,7 +129,7 @@ Checked<int> examine_machine(const CommandLine& line) {
                                       {"what", "machine, the one it runs on"},
                                       {"text", line.words.front()}});
   }
-  HP_REQUIRE_OK(check_json(line));
+  HP_REQUIRE_OK(check_places(line));
   const Examination found = examine(
       {.nvrtc = line.value("nvrtc"), .library_folders = library_folders(line.value("libraries"))});
   Json json = start_json(line);

@@ -151,7 +151,7 @@ std::string explain_all() {
 
 Checked<int> explain_diagnostic(const CommandLine& line) {
   if (line.has("all") && line.words.empty()) {
-    print_out(explain_all());
+    HP_REQUIRE_OK(print_out(explain_all()));
     return kDone;
   }
   if (line.words.empty()) {
@@ -164,7 +164,7 @@ Checked<int> explain_diagnostic(const CommandLine& line) {
   }
   const std::string& name = line.words.front();
   if (const std::optional<DiagCode> code = find_diag(name)) {
-    print_out(explain(info(*code)));
+    HP_REQUIRE_OK(print_out(explain(info(*code))));
     return kDone;
   }
   std::vector<std::string> known;

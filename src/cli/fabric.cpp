@@ -228,7 +228,7 @@ Checked<int> compare_policies(const CommandLine& line) {
     return make_diag(DiagCode::U111,
                      {{"verb", line.verb}, {"what", "machine"}, {"text", line.words.front()}});
   }
-  HP_REQUIRE_OK(check_json(line));
+  HP_REQUIRE_OK(check_places(line));
   const std::optional<std::string> name = line.value("machine");
   if (!name) return make_diag(DiagCode::U110, {{"verb", line.verb}, {"what", "`--machine X`"}});
   HP_TRY(const Machine machine, load_machine(*name));

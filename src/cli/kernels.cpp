@@ -104,7 +104,7 @@ std::string print_listing(const KernelListing& listing, bool compiled, std::size
 }  // namespace
 
 Checked<int> list_kernels(const CommandLine& line) {
-  HP_REQUIRE_OK(check_json(line));
+  HP_REQUIRE_OK(check_places(line));
   KernelRequest request{.names = line.words,
                         .compile = line.has("compile"),
                         .nvrtc = line.value("nvrtc"),

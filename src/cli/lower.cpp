@@ -61,17 +61,16 @@ class StageWatch {
 }  // namespace
 
 Checked<int> lower_schedule(const CommandLine& line, Session& session) {
-  HP_REQUIRE_OK(check_json(line));
+  HP_REQUIRE_OK(check_places(line));
   HP_TRY(const Request request, operator_request_of(line));
   const std::optional<std::string> path = line.value("output-file");
-  if (path) HP_REQUIRE_OK(check_writable(*path));
   StageWatch watch(line);
   HP_TRY(const Scheduled scheduled, session.schedule(request));
   show_progress("lowering");
   HP_TRY(const Plan plan, session.lower(scheduled, watch.options()));
   HP_TRY(const std::optional<std::string> draft, watch.finish());
   if (draft) {
-    print_out(*draft);
+    HP_REQUIRE_OK(print_out(*draft));
     return kDone;
   }
   show_progress("verifying");
@@ -81,7 +80,7 @@ Checked<int> lower_schedule(const CommandLine& line, Session& session) {
   const PlanSummary summary = summarise(plan);
   Json json = start_json(line);
   add_plan(json, summary);
-  json.set("certificate", to_json(certificate));
+  json.set("inputs", subject_to_json(line)).set("certificate", to_json(certificate));
   json.set(path ? "file" : "plan", path ? *path : text);
   HP_REQUIRE_OK(
       show_results(line, path ? print_title(summary) + print_rows(rows_of(summary)) : text, json));

@@ -39,7 +39,7 @@ Checked<int> list_machines(const CommandLine& line) {
     return make_diag(DiagCode::U111,
                      {{"verb", line.verb}, {"what", "machine"}, {"text", line.words[1]}});
   }
-  HP_REQUIRE_OK(check_json(line));
+  HP_REQUIRE_OK(check_places(line));
   std::vector<Machine> machines;
   std::string text;
   Json json = start_json(line);

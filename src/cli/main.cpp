@@ -65,8 +65,8 @@ int run_command(int count, const char* const* words) {
   const Checked<CommandLine> line = parse_command_line(count, words);
   if (!line.ok()) return report(line.error());
   if (line->answer) {
-    print_out(*line->answer);
-    return kDone;
+    const Checked<Ok> shown = print_out(*line->answer);
+    return shown.ok() ? kDone : report(shown.error());
   }
   Session session(line->has("paranoid"));
   try {

@@ -64,7 +64,7 @@ Checked<int> list_operators(const CommandLine& line) {
     return make_diag(DiagCode::U111,
                      {{"verb", line.verb}, {"what", "operator"}, {"text", line.words[1]}});
   }
-  HP_REQUIRE_OK(check_json(line));
+  HP_REQUIRE_OK(check_places(line));
   std::vector<Description> operators;
   std::string text;
   if (line.words.empty()) {

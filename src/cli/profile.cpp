@@ -139,9 +139,8 @@ Checked<int> profile_host(const CommandLine& line) {
                                       {"what", "computer, the one it runs on"},
                                       {"text", line.words.front()}});
   }
-  HP_REQUIRE_OK(check_json(line));
+  HP_REQUIRE_OK(check_places(line));
   const std::optional<std::string> path = line.value("output-file");
-  if (path) HP_REQUIRE_OK(check_writable(*path));
   HP_TRY(const Profiled profiled, profile_backend(line));
   const Machine& machine = profiled.machine;
   const std::string text = print(machine);

@@ -157,9 +157,8 @@ Json to_json(const TransportFigures& figures) {
 }  // namespace
 
 Checked<int> profile_transport(const CommandLine& line) {
-  HP_REQUIRE_OK(check_json(line));
+  HP_REQUIRE_OK(check_places(line));
   const std::optional<std::string> path = line.value("output-file");
-  if (path) HP_REQUIRE_OK(check_writable(*path));
   HP_TRY(const std::int64_t nodes,
          parse_count("--nodes", line.value("nodes").value_or(std::to_string(kUsualNodes)), 2,
                      kMostNodes));

@@ -49,6 +49,7 @@ Rows rows_of(const PlanSummary& plan) {
       {"syncs", std::to_string(plan.syncs) + " and " + std::to_string(plan.barriers) + " barriers"},
       {"moved", print_bytes(plan.bytes_moved)},
       {"memory", print_bytes(plan.memory_bytes) + " a rank"}};
+  for (const std::string& step : plan.steps) rows.emplace_back("steps", step);
   if (plan.flops > 0) {
     rows.emplace_back("work", print_flops(plan.flops) +
                                   fmt::format(", busiest rank {:.2f} of the mean", plan.balance));
@@ -63,6 +64,7 @@ void add_plan(Json& json, const PlanSummary& plan) {
   json.set("operator", plan.program)
       .set("mesh", plan.mesh)
       .set("schedule", plan.schedule)
+      .set("steps", Json::Array(plan.steps.begin(), plan.steps.end()))
       .set("ranks", plan.ranks)
       .set("tasks", plan.tasks)
       .set("syncs", plan.syncs)

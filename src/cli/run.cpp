@@ -87,8 +87,9 @@ Checked<RunRequest> run_request_of(const CommandLine& line) {
 // On several hosts the request's plan sends by proxy what crosses them.
 Checked<FittedPlan> plan_to_run(Session& session, const Request& subject,
                                 const BackendRequest& backend) {
-  const int hosts = backend.launch ? backend.launch->hosts() : 1;
-  if (backend.backend == Backend::Cpu && hosts > 1) return plan_for_hosts(session, subject, hosts);
+  if (backend.backend == Backend::Cpu && backend.launch && backend.launch->hosts() > 1) {
+    return plan_for_hosts(session, subject, *backend.launch);
+  }
   FittedPlan fitted;
   HP_TRY(fitted.plan, session.plan(subject));
   return fitted;
@@ -170,7 +171,7 @@ void progress(const RunRequest& request, std::string_view text) {
 }
 
 Checked<int> run_as_asked(const CommandLine& line, Session& session, RunRequest request) {
-  HP_REQUIRE_OK(check_json(line));
+  HP_REQUIRE_OK(check_places(line));
   HP_TRY(Request subject, request_of(line));
   subject.backend = request.backend.backend;
   HP_TRY(const std::optional<int> status, run_by_libraries(line, session, subject, request));

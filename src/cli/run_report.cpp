@@ -52,9 +52,7 @@ Json to_json(const CheckReport& report) {
 Json inputs_to_json(const CommandLine& line, const RunRequest& request) {
   Json files = Json::object();
   for (const NamedFile& file : request.inputs) files.set(file.name, file.path);
-  return Json::object()
-      .set("target", line.words.front())
-      .set("parameters", Json::Array(line.words.begin() + 1, line.words.end()))
+  return subject_to_json(line)
       .set("backend", print(request.backend.backend))
       .set("seed", static_cast<std::int64_t>(request.seed))
       .set("iterations", request.iterations)

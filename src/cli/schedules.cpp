@@ -3,11 +3,22 @@
 #include "cli/verbs.h"
 #include "driver/catalogue.h"
 #include "driver/summary.h"
+#include "driver/target.h"
 
 namespace harpe::cli {
 namespace {
 
-std::string print_list(const ScheduleList& list) {
+constexpr std::int64_t kMostSeconds = 1'000'000;
+
+std::string print(const Checked<AutoChoice>& choice) {
+  if (!choice.ok()) return "`auto` has no answer here\n  " + render(choice.error()) + "\n";
+  std::string text = "`auto` means `" + choice->name + "` here" +
+                     (choice->steps.empty() ? "\n" : ", a schedule that has no name:\n");
+  for (const std::string& step : choice->steps) text += "  " + step + "\n";
+  return text;
+}
+
+std::string print_list(const ScheduleList& list, const Checked<AutoChoice>& choice) {
   std::vector<std::vector<std::string>> applies;
   std::string refused;
   for (const ScheduleEntry& entry : list.entries) {
@@ -19,12 +30,12 @@ std::string print_list(const ScheduleList& list) {
   }
   std::string text = list.program + " on " + print_mesh_option(list.mesh) + "\n";
   if (!applies.empty()) text += "\napplies\n" + print_table(applies);
-  if (!list.chosen.empty()) text += "`auto` means `" + list.chosen + "` here\n";
+  text += print(choice);
   if (!refused.empty()) text += "\ndoes not apply\n" + refused;
   return text;
 }
 
-Json to_json(const CommandLine& line, const ScheduleList& list) {
+Json to_json(const CommandLine& line, const ScheduleList& list, const Checked<AutoChoice>& choice) {
   Json::Array all;
   for (const ScheduleEntry& entry : list.entries) {
     Json item = Json::object();
@@ -35,20 +46,28 @@ Json to_json(const CommandLine& line, const ScheduleList& list) {
     }
     all.push_back(std::move(item));
   }
+  const std::vector<std::string> steps = choice.ok() ? choice->steps : std::vector<std::string>();
   return start_json(line)
       .set("operator", list.program)
+      .set("inputs", subject_to_json(line))
       .set("mesh", print_mesh_option(list.mesh))
-      .set("auto", list.chosen)
+      .set("auto", choice.ok() ? Json(choice->name) : Json())
+      .set("auto_steps", Json::Array(steps.begin(), steps.end()))
       .set("schedules", std::move(all));
 }
 
 }  // namespace
 
 Checked<int> print_schedules(const CommandLine& line, Session& session) {
-  HP_REQUIRE_OK(check_json(line));
-  HP_TRY(const Request request, operator_request_of(line));
+  HP_REQUIRE_OK(check_places(line));
+  HP_TRY(Request request, operator_request_of(line));
+  HP_TRY(const std::int64_t seconds,
+         parse_count("--budget", line.value("budget").value_or("5"), 1, kMostSeconds));
+  request.patience = std::chrono::seconds(seconds);
   HP_TRY(const ScheduleList list, list_schedules(session, request));
-  HP_REQUIRE_OK(show_results(line, print_list(list), to_json(line, list)));
+  const Checked<AutoChoice> choice = find_auto(session, request);
+  if (!choice.ok() && list.entries.empty()) return choice.error();
+  HP_REQUIRE_OK(show_results(line, print_list(list, choice), to_json(line, list, choice)));
   return kDone;
 }
 

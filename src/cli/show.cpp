@@ -28,7 +28,7 @@ Checked<int> show_picture(const CommandLine& line, Session& session, const Reque
   }
   const DrawingFormat format = line.has("svg") ? DrawingFormat::Svg : DrawingFormat::Text;
   HP_TRY(const std::string text, show_drawing(session, request, format));
-  print_out(text);
+  HP_REQUIRE_OK(print_out(text));
   return kDone;
 }
 
@@ -39,7 +39,7 @@ Checked<int> show_text(const CommandLine& line, Session& session) {
   if (line.has("draw") || line.has("svg")) return show_picture(line, session, request);
   HP_TRY(const Stage stage, stage_of(line));
   HP_TRY(const std::string text, show(session, request, stage));
-  print_out(text);
+  HP_REQUIRE_OK(print_out(text));
   return kDone;
 }
 

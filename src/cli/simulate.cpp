@@ -126,9 +126,8 @@ Json to_json(const Machine& machine, const Simulation& simulation) {
 }  // namespace
 
 Checked<int> simulate_plan(const CommandLine& line, Session& session) {
-  HP_REQUIRE_OK(check_json(line));
+  HP_REQUIRE_OK(check_places(line));
   const std::optional<std::string> report = line.value("report");
-  if (report) HP_REQUIRE_OK(check_writable(*report));
   SimulateOptions options;
   HP_TRY(options.launch, parse_launch(line.value("launch").value_or("graph")));
   HP_TRY(const Request request, request_of(line));
@@ -160,7 +159,8 @@ Checked<int> simulate_plan(const CommandLine& line, Session& session) {
   add_plan(json, summary);
   Json::Array refits;
   for (const Refit& refit : fitted.refits) refits.emplace_back(print(refit));
-  json.set("machine", machine.name)
+  json.set("inputs", subject_to_json(line))
+      .set("machine", machine.name)
       .set("refits", std::move(refits))
       .set("launch", print_launch(options.launch))
       .set("simulation", to_json(machine, simulation));

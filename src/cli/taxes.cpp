@@ -184,8 +184,7 @@ Checked<Ok> show_list(const CommandLine& line, const Request& request, const Tax
 }  // namespace
 
 Checked<int> list_taxes_of(const CommandLine& line, Session& session) {
-  HP_REQUIRE_OK(check_json(line));
-  if (const auto path = line.value("report")) HP_REQUIRE_OK(check_writable(*path));
+  HP_REQUIRE_OK(check_places(line));
   HP_TRY(const std::optional<std::string> machine, machine_of(line));
   HP_TRY(const Launch launch, parse_launch(line.value("launch").value_or("graph")));
   HP_TRY(const TaxMaker make, maker_of(line, session, launch));

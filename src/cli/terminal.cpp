@@ -4,7 +4,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 
 #include "cli/flags.h"
 #include "driver/files.h"
@@ -17,9 +19,10 @@ constexpr std::string_view kWipe = "\r\033[K";
 
 bool has_terminal() { return ::isatty(STDERR_FILENO) == 1; }
 
-void write(std::FILE* stream, std::string_view text) {
-  std::fwrite(text.data(), 1, text.size(), stream);
-  std::fflush(stream);
+// Whether all of it arrived: a full disk may be told only as the buffer is emptied.
+bool write(std::FILE* stream, std::string_view text) {
+  const bool is_taken = std::fwrite(text.data(), 1, text.size(), stream) == text.size();
+  return std::fflush(stream) == 0 && is_taken;
 }
 
 // As a shell takes it for one word.
@@ -44,18 +47,19 @@ int exit_status_of(const Diag& diag) {
   return info(diag.code).name.starts_with('U') ? kUsage : kRefused;
 }
 
-void print_out(std::string_view text) {
+Checked<Ok> print_out(std::string_view text) {
   show_progress("");
-  write(stdout, text);
+  if (write(stdout, text)) return Ok{};
+  return make_diag(DiagCode::I102, {{"path", "standard output"}, {"reason", std::strerror(errno)}});
 }
 
 void print_error(std::string_view text) {
   show_progress("");
-  write(stderr, text);
+  static_cast<void>(write(stderr, text));  // there is nowhere left to tell it
 }
 
 void show_progress(std::string_view text) {
-  if (has_terminal()) write(stderr, std::string(kWipe) + std::string(text));
+  if (has_terminal()) static_cast<void>(write(stderr, std::string(kWipe) + std::string(text)));
 }
 
 std::string print_rows(const Rows& rows) {
@@ -103,17 +107,38 @@ Json start_json(const CommandLine& line) {
   return Json::object().set("schema", kSchema).set("command", line.verb);
 }
 
-Checked<Ok> check_json(const CommandLine& line) {
-  const std::optional<std::string> path = line.value("json");
-  if (!path || *path == "-") return Ok{};
-  return check_writable(*path);
+Json subject_to_json(const CommandLine& line) {
+  return Json::object()
+      .set("target", line.words.front())
+      .set("parameters", Json::Array(line.words.begin() + 1, line.words.end()));
+}
+
+Checked<Ok> check_places(const CommandLine& line) {
+  std::vector<OutputFile> files;
+  for (const auto& [name, values] : line.flags) {
+    const auto flag = std::ranges::find(kFlags, name, &Flag::name);
+    if (flag == kFlags.end() || !flag->writes) continue;
+    for (const std::string& value : values) {
+      if (value == "-" && flag->value.ends_with("|-")) continue;
+      // NAME=FILE where there may be several.
+      const std::size_t equals = flag->repeats ? value.find('=') : std::string::npos;
+      if (equals == std::string::npos) {
+        files.push_back({"--" + name, value});
+      } else {
+        files.push_back({"--" + name + " " + value.substr(0, equals), value.substr(equals + 1)});
+      }
+    }
+  }
+  const bool exports = line.verb == "cache" && line.words.size() == 2 && line.words[0] == "export";
+  if (exports) files.push_back({"cache export", line.words[1]});
+  return check_output_files(files);
 }
 
 Checked<Ok> show_results(const CommandLine& line, std::string_view text, const Json& json) {
   const std::optional<std::string> path = line.value("json");
-  print_out(path == "-" ? json.print() + "\n" : std::string(text));
+  const Checked<Ok> shown = print_out(path == "-" ? json.print() + "\n" : std::string(text));
   if (path && *path != "-") HP_REQUIRE_OK(write_text(*path, json.print() + "\n"));
-  return Ok{};
+  return shown;
 }
 
 }  // namespace harpe::cli

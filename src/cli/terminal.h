@@ -20,7 +20,8 @@ constexpr int kBug = 70;
 
 [[nodiscard]] int exit_status_of(const Diag& diag);
 
-void print_out(std::string_view text);
+// To standard output. Errors: I102.
+[[nodiscard]] Checked<Ok> print_out(std::string_view text);
 void print_error(std::string_view text);
 // What is being done now; shown only where standard error is a terminal, and wiped by what follows.
 void show_progress(std::string_view text);
@@ -38,8 +39,11 @@ using Rows = std::vector<std::pair<std::string, std::string>>;
 
 // The object `--json` writes: schema version and command, then what the verb adds.
 [[nodiscard]] Json start_json(const CommandLine& line);
-// Refuses a `--json` file that cannot be written, before any work. Errors: I102.
-[[nodiscard]] Checked<Ok> check_json(const CommandLine& line);
+// What the command works on, as the inputs of that object: target and parameters, as given.
+[[nodiscard]] Json subject_to_json(const CommandLine& line);
+// Every file that the command makes, before any work: each can be written, and no two are the same.
+// Errors: U118, I102.
+[[nodiscard]] Checked<Ok> check_places(const CommandLine& line);
 // Shows a verb's results: the text on standard output, and the object where `--json` says. With
 // `--json -` the object takes the text's place. Errors: I102.
 [[nodiscard]] Checked<Ok> show_results(const CommandLine& line, std::string_view text,

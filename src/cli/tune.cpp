@@ -253,10 +253,12 @@ void add_verified(Json& json, Rows& rows, const VerifiedAll& all) {
       .set("verified", all.verified)
       .set("wrong", all.wrong)
       .set("verify_s", all.seconds)
+      .set("verify_complete", all.complete)
       .set("not_lowered", refused_to_json(all.refused));
   rows.emplace_back("verified",
-                    fmt::format("{} of {} unique candidates executed, {} wrong, {}", all.verified,
-                                all.unique, all.wrong, print_seconds(all.seconds)));
+                    fmt::format("{} of {} unique candidates executed, {} wrong, {}{}", all.verified,
+                                all.unique, all.wrong, print_seconds(all.seconds),
+                                all.complete ? "" : ", ended before it was done"));
   for (const Refused& one : all.refused) {
     rows.emplace_back("no plan", fmt::format("{} x {}", one.count, one.reason));
   }
@@ -281,10 +283,7 @@ Checked<Ok> write_files(const CommandLine& line, const TuneRequest& request, con
 }  // namespace
 
 Checked<int> tune_schedule(const CommandLine& line, Session& session) {
-  HP_REQUIRE_OK(check_json(line));
-  for (const std::string_view flag : {"output-file", "report"}) {
-    if (const auto path = line.value(flag)) HP_REQUIRE_OK(check_writable(*path));
-  }
+  HP_REQUIRE_OK(check_places(line));
   TuneRequest request;
   HP_TRY(request.subject, operator_request_of(line));
   HP_TRY(request.search, search_options_of(line));
@@ -293,14 +292,20 @@ Checked<int> tune_schedule(const CommandLine& line, Session& session) {
   HP_TRY(const auto seed, read_count(line, "seed", 0, std::numeric_limits<std::int64_t>::max()));
   const auto drawn_from = static_cast<std::uint64_t>(seed.value_or(0));
   if (request.measure) request.measure->seed = drawn_from;
+  request.verifies_all = line.has("verify-all");
   std::signal(SIGINT, count_interrupt);
+  TimeLimit limit{.interrupted = request.search.interrupted};
+  if (request.search.budget) {
+    limit.end = std::chrono::steady_clock::now() + *request.search.budget;
+  }
   HP_TRY(const Tuned tuned, tune(session, request));
   Json json = start_json(line);
+  json.set("inputs", subject_to_json(line));
   add_search(json, tuned);
   Rows rows = rows_of(tuned);
   std::optional<VerifiedAll> all;
-  if (line.has("verify-all")) {
-    HP_TRY(all, verify_all(tuned, request.search, drawn_from, request.search.progress));
+  if (request.verifies_all) {
+    HP_TRY(all, verify_all(tuned, request.search, drawn_from, limit));
     add_verified(json, rows, *all);
   }
   HP_REQUIRE_OK(write_files(line, request, tuned));

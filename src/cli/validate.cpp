@@ -72,7 +72,7 @@ Checked<int> validate_predictions(const CommandLine& line, Session& session) {
                                       {"what", "folder, as `--measured FOLDER`"},
                                       {"text", line.words.front()}});
   }
-  HP_REQUIRE_OK(check_json(line));
+  HP_REQUIRE_OK(check_places(line));
   const std::optional<std::string> folder = line.value("measured");
   if (!folder) {
     return make_diag(DiagCode::U110,

@@ -35,7 +35,7 @@ Checked<VerifyOptions> options_of(const CommandLine& line) {
 
 Checked<int> show(const CommandLine& line, const PlanSummary& summary, Json json,
                   const Certificate& certificate) {
-  json.set("certificate", to_json(certificate));
+  json.set("inputs", subject_to_json(line)).set("certificate", to_json(certificate));
   HP_REQUIRE_OK(show_results(
       line, "verified: " + print_title(summary) + print_rows(rows_of(certificate)), json));
   return kDone;
@@ -63,7 +63,7 @@ Checked<int> verify_schedule(const CommandLine& line, const Scheduled& scheduled
 }  // namespace
 
 Checked<int> verify_plan(const CommandLine& line, Session& session) {
-  HP_REQUIRE_OK(check_json(line));
+  HP_REQUIRE_OK(check_places(line));
   HP_TRY(const VerifyOptions options, options_of(line));
   HP_TRY(const Request request, request_of(line));
   HP_TRY(const std::optional<VerifyLevel> level, level_of(line));

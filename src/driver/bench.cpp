@@ -383,6 +383,9 @@ Checked<BenchReport> bench(Session& session, const BenchRequest& request,
                            const BenchProgress& progress, const BenchSoFar& so_far) {
   // The suite first: where no GPU is, its name is no less wrong.
   HP_REQUIRE_OK(bench_cases(request.suite, request.backend.backend, 1));
+  for (const std::string& name : request.schedules) {
+    if (!name.ends_with(".sched")) HP_REQUIRE_OK(check_schedule_name(request.suite, name));
+  }
   BenchReport report;
   HP_TRY(report.ranks, ranks_of(request));
   HP_TRY(const std::vector<BenchCase> cases, cases_of(request, report.ranks));

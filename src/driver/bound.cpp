@@ -67,6 +67,52 @@ double points_of(const Program& program, const std::set<std::string>& names) {
   return length;
 }
 
+// What one rounding to a type may lose near 0.
+double underflow_of(DType type) { return unit_roundoff(type) * smallest_normal(type); }
+
+double largest_of(const Program& program, const Access& access, const Magnitudes& magnitudes) {
+  const auto found = magnitudes.largest.find(buffer_of(program, access).name);
+  return found == magnitudes.largest.end() ? 1 : found->second;
+}
+
+// The features that operands of a leaf with scores are multiplied over.
+double features_of(const Program& program, const Stmt& stmt) {
+  const Buffer& query = buffer_of(program, stmt.operands[0]);
+  const Buffer& value = buffer_of(program, stmt.operands[2]);
+  return size_of_dim(program, query, query.dims.size() - 1) *
+         size_of_dim(program, value, value.dims.size() - 1);
+}
+
+// The largest slope of a pointwise leaf in one operand, where the product of the others is at most
+// `others`.
+double slope_of(const Stmt& stmt, std::size_t operand, double others) {
+  constexpr double kSteepest = 1.13;  // of silu, relu and gelu
+  if (stmt.leaf == "add") return 1;
+  if (stmt.leaf != "rms_scale") return kSteepest * others;
+  const double epsilon = attribute_of(stmt, "eps", 1e-6);
+  if (operand == 0) return 1 / std::sqrt(epsilon);
+  return others / (2 * attribute_of(stmt, "length", 1) * epsilon * std::sqrt(epsilon));
+}
+
+// At most so much of an absolute error of an operand's elements, independent of each other, arrives
+// in the target: what they are multiplied with, over the square root of how many are added up.
+double gain_of(const Program& program, const Producer& producer, std::size_t operand,
+               const Magnitudes& magnitudes) {
+  const Stmt& stmt = *producer.stmt;
+  const LeafContract* const leaf = find_leaf_contract(stmt.leaf);
+  if (leaf == nullptr || !leaf->computes || leaf->choices != LeafContract::kNoIndex) return 1;
+  double others = 1;
+  for (std::size_t i = 0; i < stmt.operands.size(); ++i) {
+    if (i == operand || static_cast<int>(i) == leaf->index) continue;
+    const double largest = largest_of(program, stmt.operands[i], magnitudes);
+    // Under weights the others are exponents and factors in turn.
+    others *= leaf->has_scores() ? std::max(1.0, largest) : largest;
+  }
+  if (leaf->pointwise) return slope_of(stmt, operand, others);
+  const double length = points_of(program, reduced_axes(program, producer));
+  return std::sqrt(length * (leaf->has_scores() ? features_of(program, stmt) : 1)) * others;
+}
+
 // A sum of products with weights e^(score - logsum): their exponents are dot products over the
 // features, rounded like the sums they are taken from, and what they multiply is another.
 double weighted_term(const Program& program, const Producer& producer,
@@ -128,28 +174,31 @@ double ranks_along(const Mesh& mesh, const MeshRef& axes) {
   return ranks;
 }
 
-// u of the widest step states take: the narrowest type any slot holds them in. Targets of one
-// statement are one state (o is combined with weights made of l).
-double state_roundoff(const Plan& plan, const Stmt& stmt) {
-  double roundoff = 0;
+// The type with the widest steps that states take: the narrowest any slot holds them in. Targets of
+// one statement are one state (o is combined with weights made of l).
+DType state_type(const Plan& plan, const Stmt& stmt) {
+  std::optional<DType> type;
+  const auto take = [&](DType other) {
+    if (!type || unit_roundoff(other) > unit_roundoff(*type)) type = other;
+  };
   for (const Alloc& alloc : plan.allocs) {
     const bool holds_state =
         alloc.level == Level::Acc || alloc.level == Level::Sum || alloc.level == Level::Drain;
     if (holds_state &&
         std::ranges::find(stmt.targets, alloc.buffer, &Access::buffer) != stmt.targets.end()) {
-      roundoff = std::max(roundoff, unit_roundoff(alloc.dtype));
+      take(alloc.dtype);
     }
   }
-  if (roundoff > 0) return roundoff;
+  if (type && is_floating(*type)) return *type;
   // Stored at once: what is added up on the way is as wide as the operands ask for.
   if (stmt.monoid == Monoid::Store && !stmt.operands.empty()) {
-    return unit_roundoff(state_dtype(buffer_of(plan.program, stmt.operands[0]).dtype));
+    return state_dtype(buffer_of(plan.program, stmt.operands[0]).dtype);
   }
+  type.reset();
   for (const Access& target : stmt.targets) {
-    roundoff =
-        std::max(roundoff, unit_roundoff(state_dtype(buffer_of(plan.program, target).dtype)));
+    take(state_dtype(buffer_of(plan.program, target).dtype));
   }
-  return roundoff;
+  return *type;
 }
 
 // A travelling sum is rounded at every hop, and a last one takes it home unless its loop began at
@@ -160,14 +209,20 @@ double count_hops(const Mesh& mesh, const Move& move, const For* loop) {
   return std::max(1.0, ends_home ? ranks - 1 : ranks);
 }
 
-double wire_term(const Plan& plan, const Producer& producer, double state,
-                 const Magnitudes& magnitudes) {
+// What the ways of states and operands add: relative, and near 0.
+struct WireTerms {
+  double relative = 0;
+  double underflow = 0;
+};
+
+WireTerms wire_terms(const Plan& plan, const Producer& producer, DType state,
+                     const Magnitudes& magnitudes) {
+  WireTerms terms;
   const NestForm* nest = find_nest(plan.form, producer.nest->name);
-  if (nest == nullptr) return 0;
+  if (nest == nullptr) return terms;
   const Mesh mesh = refined(plan.mesh, plan.form);
   const Stmt& stmt = *producer.stmt;
   const Buffer& output = buffer_of(plan.program, stmt.targets[producer.target]);
-  double term = 0;
   const For* loop = nullptr;  // the innermost around the move
   for (const NestItem& item : nest->items) {
     if (const auto* inner = std::get_if<For>(&item)) loop = inner;
@@ -175,26 +230,54 @@ double wire_term(const Plan& plan, const Producer& producer, double state,
     if (move == nullptr) continue;
     const bool sums = move->wire || stmt.monoid != Monoid::Store;  // else blocks only move
     if (move->kind == MoveKind::Drain && move->buffer == output.name && sums) {
-      const double hops = move->how == How::Relay ? count_hops(mesh, *move, loop) : 1;
+      const bool relays = move->how == How::Relay;
+      const double hops = relays ? count_hops(mesh, *move, loop) : 1;
       const bool as_state = !move->wire && stmt.monoid == Monoid::Lse;
-      term += hops * (as_state ? state : unit_roundoff(move->wire.value_or(output.dtype)));
+      const DType type = as_state ? state : move->wire.value_or(output.dtype);
+      terms.relative += hops * unit_roundoff(type);
+      // The parts of a sum are smaller than it, but not what each loses near 0.
+      const double parts = relays ? hops : std::sqrt(ranks_along(mesh, move->over));
+      terms.underflow += parts * underflow_of(type);
     }
     if (move->kind == MoveKind::Stage && move->wire) {
       for (std::size_t i = 0; i < stmt.operands.size(); ++i) {
         if (stmt.operands[i].buffer != move->buffer) continue;
-        term += unit_roundoff(*move->wire) * growth_of(stmt, i, magnitudes);
+        terms.relative += unit_roundoff(*move->wire) * growth_of(stmt, i, magnitudes);
+        terms.underflow +=
+            underflow_of(*move->wire) * gain_of(plan.program, producer, i, magnitudes);
       }
     }
   }
-  return term;
+  return terms;
 }
 
 // Homes that keep partial states round each of them before they are combined.
-double part_term(const Plan& plan, const Producer& producer) {
+WireTerms part_terms(const Plan& plan, const Producer& producer) {
   const Buffer& output = buffer_of(plan.program, producer.stmt->targets[producer.target]);
   const Place* const home = find_place(plan.form, output.name);
-  const bool keeps_parts = home != nullptr && !home->partial.empty();
-  return keeps_parts ? unit_roundoff(output.dtype) : 0;
+  if (home == nullptr || home->partial.empty()) return {};
+  const Mesh mesh = refined(plan.mesh, plan.form);
+  double parts = 1;
+  for (const PartialHome& partial : home->partial) parts *= ranks_along(mesh, partial.axes);
+  return {.relative = unit_roundoff(output.dtype),
+          .underflow = std::sqrt(parts) * underflow_of(output.dtype)};
+}
+
+// What products lose near 0: each is rounded, and CPUs that multiply bf16 as it is take operands
+// below the smallest normal number for 0 (exec/cpu/kernels/gemm.h).
+double product_underflow(const Program& program, const Producer& producer, double roundings,
+                         DType state, const Magnitudes& magnitudes) {
+  double growth = 1;
+  double flushed = 0;
+  const bool multiplies = producer.stmt->monoid != Monoid::Store;
+  for (std::size_t i = 0; i < producer.stmt->operands.size(); ++i) {
+    const DType type = buffer_of(program, producer.stmt->operands[i]).dtype;
+    if (!is_floating(type)) continue;
+    const double gain = gain_of(program, producer, i, magnitudes);
+    growth = std::max(growth, gain);
+    if (multiplies && type == DType::BF16) flushed += gain * smallest_normal(type);
+  }
+  return roundings * underflow_of(state) * growth + flushed;
 }
 
 ErrorBound bound_after(const Plan& plan, const Producer& producer, const Magnitudes& magnitudes) {
@@ -202,24 +285,36 @@ ErrorBound bound_after(const Plan& plan, const Producer& producer, const Magnitu
   ErrorBound bound;
   const DType dtype = buffer_of(plan.program, stmt.targets[producer.target]).dtype;
   if (!is_floating(dtype)) return bound;  // choices are compared, not rounded
-  const double state = state_roundoff(plan, stmt);
+  const DType state = state_type(plan, stmt);
   const double growth = stmt.monoid == Monoid::Lse ? magnitudes.logsum : 1;
-  bound.leaf = leaf_term(plan.program, producer, state, magnitudes);
+  bound.leaf = leaf_term(plan.program, producer, unit_roundoff(state), magnitudes);
   if (stmt.monoid != Monoid::Store) {
-    bound.states = std::sqrt(count_folds(plan, producer)) * state * growth;
+    bound.states = std::sqrt(count_folds(plan, producer)) * unit_roundoff(state) * growth;
   }
-  bound.wire = wire_term(plan, producer, state, magnitudes) + part_term(plan, producer);
+  const WireTerms wire = wire_terms(plan, producer, state, magnitudes);
+  const WireTerms parts = part_terms(plan, producer);
+  bound.wire = wire.relative + parts.relative;
+  const double roundings = (bound.leaf + bound.states) / unit_roundoff(state);
+  bound.underflow = product_underflow(plan.program, producer, roundings, state, magnitudes) +
+                    wire.underflow + parts.underflow;
   double squares = 0;  // what several operands bring with them is independent
-  for (const Access& operand : stmt.operands) {
-    const auto earlier = find_producer(plan.program, operand.buffer, producer.ordinal);
+  double underflows = 0;
+  for (std::size_t i = 0; i < stmt.operands.size(); ++i) {
+    const auto earlier = find_producer(plan.program, stmt.operands[i].buffer, producer.ordinal);
     if (!earlier) continue;
-    const double expected = bound_after(plan, *earlier, magnitudes).expected();
-    squares += expected * expected;
+    const ErrorBound of_operand = bound_after(plan, *earlier, magnitudes);
+    squares += of_operand.expected() * of_operand.expected();
+    const double arrives = of_operand.underflow * gain_of(plan.program, producer, i, magnitudes);
+    underflows += arrives * arrives;
   }
   bound.operands = std::sqrt(squares);
+  bound.underflow += std::sqrt(underflows);
   const bool moves = stmt.leaf == "copy" || stmt.leaf == "gather_rows";
   const bool kept = moves && buffer_of(plan.program, stmt.operands[0]).dtype == dtype;
-  bound.output = kept ? 0 : unit_roundoff(dtype);
+  if (!kept) {
+    bound.output = unit_roundoff(dtype);
+    bound.underflow += underflow_of(dtype);
+  }
   return bound;
 }
 

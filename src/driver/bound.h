@@ -1,5 +1,6 @@
 #pragma once
 
+#include <map>
 #include <string>
 
 #include "ir/producer.h"
@@ -10,8 +11,9 @@ namespace harpe {
 // How large the numbers inside a statement get: what turns a relative rounding of an intermediate
 // into one of the result. 1 where a statement has no such intermediate.
 struct Magnitudes {
-  double score = 1;   // of q k^T * scale, at most
-  double logsum = 1;  // of a row's logsumexp, made or read
+  double score = 1;                            // of q k^T * scale, at most
+  double logsum = 1;                           // of a row's logsumexp, made or read
+  std::map<std::string, double> largest = {};  // |x| of inputs and temporaries; 1 of others
 };
 
 // What rounding may do to one output, relative to the scale of its row (commir.md 9). Every term is
@@ -22,9 +24,15 @@ struct ErrorBound {
   double wire = 0;      // roundings * u(wire), of partial states and operands on their way
   double operands = 0;  // of the temporaries the statement reads
   double output = 0;    // u(output)
+  // The same roundings near 0, where their error no longer shrinks with the number: absolute, in
+  // units of the output. Every rounding to t adds at most u(t) N(t), N the smallest normal number,
+  // and what it is added to is multiplied as in docs/cli.md.
+  double underflow = 0;
 
   [[nodiscard]] double expected() const { return leaf + states + wire + operands + output; }
   [[nodiscard]] double limit() const { return 4 * expected(); }
+  // What is added to a row's scale, so that limit() allows for underflow too.
+  [[nodiscard]] double floor() const { return expected() > 0 ? underflow / expected() : 0; }
 };
 
 // Requires: plan is lowered or parsed (its form is well formed); `buffer` is written by a

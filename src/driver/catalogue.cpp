@@ -2,6 +2,7 @@
 
 #include "driver/plan_file.h"
 #include "driver/target.h"
+#include "driver/tune.h"
 #include "ir/text.h"
 #include "ops/registry.h"
 #include "report/draw.h"
@@ -24,12 +25,8 @@ Checked<ScheduleList> list_schedules(Session& session, const Request& request) {
   HP_TRY(const Program program, session.program(request));
   HP_TRY(Mesh mesh, session.mesh(request));
   const std::string family = schedule_family(program);
-  const Checked<Script> chosen = choose_auto(family, program, mesh);
-  const bool has_schedules = !schedules_of(family).empty();
-  if (!has_schedules && !chosen.ok()) return chosen.error();
   ScheduleList out;
   out.program = program.name;
-  if (chosen.ok()) out.chosen = chosen->name;
   for (const Applicability& each : find_applicable(family, program, mesh)) {
     ScheduleEntry& entry = out.entries.emplace_back();
     entry.name = each.name;
@@ -38,6 +35,15 @@ Checked<ScheduleList> list_schedules(Session& session, const Request& request) {
   }
   out.mesh = std::move(mesh);
   return out;
+}
+
+Checked<AutoChoice> find_auto(Session& session, const Request& request) {
+  HP_TRY(const Program program, session.program(request));
+  HP_TRY(const Mesh mesh, session.mesh(request));
+  HP_TRY(const NormalForm form, choose_schedule(program, mesh, request));
+  AutoChoice choice{.name = form.name, .steps = {}};
+  if (form.name == kSearched) choice.steps = print_steps(form);
+  return choice;
 }
 
 Checked<std::string> show(Session& session, const Request& request, Stage stage) {

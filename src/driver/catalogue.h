@@ -24,11 +24,18 @@ struct ScheduleEntry {
 struct ScheduleList {
   std::string program;
   Mesh mesh;
-  std::string chosen;  // what `auto` means here; "" where nothing applies
   std::vector<ScheduleEntry> entries;
 };
-// Errors: Session::program's and Session::mesh's; S602 where no schedule has a name.
+// Errors: Session::program's and Session::mesh's.
 [[nodiscard]] Checked<ScheduleList> list_schedules(Session& session, const Request& request);
+
+// What `auto` means for a request: the schedule that `run` and the others take.
+struct AutoChoice {
+  std::string name;
+  std::vector<std::string> steps;  // where it has no name of the list: print_steps
+};
+// Errors: Session::program's and Session::mesh's; choose_schedule's.
+[[nodiscard]] Checked<AutoChoice> find_auto(Session& session, const Request& request);
 
 enum class Stage : std::uint8_t { Operator, Schedule, Plan };
 // The text of a stage, which reads back. Without values an operator is shown as it is written,

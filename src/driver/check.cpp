@@ -59,8 +59,9 @@ double difference(double got, double wanted) {
 class Comparer {
  public:
   Comparer(const Producer& producer, const std::string& buffer, const RowScale& scale,
-           const HostTensor& wanted, const HostTensor& got, const std::vector<double>& term_scales)
-      : scale_(scale), term_scales_(term_scales), wanted_(wanted), got_(got) {
+           const HostTensor& wanted, const HostTensor& got, const std::vector<double>& term_scales,
+           double floor)
+      : scale_(scale), term_scales_(term_scales), wanted_(wanted), got_(got), floor_(floor) {
     HP_CHECK(got.shape == wanted.shape, "`" + buffer + "` has shape " + print_shape(got.shape) +
                                             ", its reference " + print_shape(wanted.shape));
     row_shape_ = wanted.shape;
@@ -99,7 +100,8 @@ class Comparer {
       const double got = load(got_, i);
       double error = difference(got, wanted);
       if (error == 0) continue;
-      error /= is_logarithm_ && std::isfinite(wanted) ? std::max(1.0, std::abs(wanted)) : scale;
+      const bool is_own_scale = is_logarithm_ && std::isfinite(wanted);
+      error /= (is_own_scale ? std::max(1.0, std::abs(wanted)) : scale) + floor_;
       if (error <= out_.error) continue;
       out_.error = error;
       out_.at = index_of(i, wanted_.shape);
@@ -117,6 +119,7 @@ class Comparer {
   const std::vector<double>& term_scales_;  // per row, NaN where the reference does not say
   const HostTensor& wanted_;
   const HostTensor& got_;
+  double floor_;  // ErrorBound::floor
   std::vector<std::int64_t> row_shape_;
   std::int64_t length_ = 1;
   bool is_logarithm_ = false;
@@ -146,12 +149,15 @@ Checked<Reference> make_reference(const std::vector<const Plan*>& plans, const T
   Reference reference;
   reference.sampled = sample.has_value();
   HP_TRY(reference.meaning, interpret(program, inputs, sample, threads));
+  std::map<std::string, double> largest = reference.meaning.largest;
+  for (const auto& [buffer, tensor] : inputs) largest.emplace(buffer, largest_magnitude(tensor));
   for (const auto& [buffer, wanted] : reference.meaning.outputs) {
     const Producer producer = producer_of(program, buffer);
     reference.scales.emplace(buffer, RowScale(program, producer, inputs));
     reference.magnitudes[buffer] = {
         .score = largest_score(*producer.stmt, inputs),
-        .logsum = largest_logsum(*producer.stmt, inputs, reference.meaning.outputs)};
+        .logsum = largest_logsum(*producer.stmt, inputs, reference.meaning.outputs),
+        .largest = largest};
   }
   return reference;
 }
@@ -165,12 +171,13 @@ CheckReport compare_outputs(const Plan& plan, const TensorMap& outputs,
     const auto wanted = meaning.outputs.find(buffer);
     HP_CHECK(wanted != meaning.outputs.end(), "the reference has no `" + buffer + "`");
     const auto sampled = meaning.sampled_rows.find(buffer);
+    const ErrorBound terms = bound_of(plan, buffer, reference.magnitudes.at(buffer));
     Comparison comparison =
         Comparer(producer_of(plan.program, buffer), buffer, reference.scales.at(buffer),
-                 wanted->second, got, meaning.scales.at(buffer))
+                 wanted->second, got, meaning.scales.at(buffer), terms.floor())
             .compare(sampled == meaning.sampled_rows.end() ? std::vector<std::int64_t>()
                                                            : sampled->second);
-    comparison.terms = bound_of(plan, buffer, reference.magnitudes.at(buffer));
+    comparison.terms = terms;
     comparison.bound = comparison.terms.limit();
     report.outputs.push_back(std::move(comparison));
   }

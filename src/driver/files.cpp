@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <map>
 #include <utility>
 
 namespace harpe {
@@ -25,11 +26,25 @@ struct Destination {
   bool in_place = false;  // a device or a pipe: there is nothing to rename over
 };
 
+// Absolute, links followed, also to what is not there yet.
+fs::path follow(const std::string& path) {
+  constexpr int kMostLinks = 40;  // as the system follows
+  std::error_code error;
+  fs::path at = fs::absolute(path, error);
+  if (error) return path;
+  for (int links = 0; links < kMostLinks; ++links) {
+    if (fs::exists(at, error) || !fs::is_symlink(at, error)) break;
+    const fs::path to = fs::read_symlink(at, error);
+    if (error) break;
+    at = to.is_absolute() ? to : at.parent_path() / to;
+  }
+  const fs::path whole = fs::weakly_canonical(at, error);
+  return error ? at : whole;
+}
+
 Checked<Destination> resolve(const std::string& path) {
   if (path.empty()) return cannot_write(path, "the name is empty");
-  std::error_code error;
-  const fs::path followed = fs::weakly_canonical(path, error);
-  Destination destination{.path = error ? path : followed.string()};
+  Destination destination{.path = follow(path).string()};
   struct stat status{};
   if (::stat(destination.path.c_str(), &status) == 0) {
     if (S_ISDIR(status.st_mode)) return cannot_write(path, "it is a folder");
@@ -121,6 +136,20 @@ Checked<Ok> check_writable(const std::string& path) {
   HP_TRY(const Destination destination, resolve(path));
   if (destination.in_place) return Ok{};
   HP_TRY(const AtomicFile probe, AtomicFile::open(path));
+  return Ok{};
+}
+
+Checked<Ok> check_output_files(std::span<const OutputFile> files) {
+  std::map<std::string, std::string> places;
+  for (const OutputFile& file : files) {
+    HP_TRY(const Destination destination, resolve(file.path));
+    const auto [first, is_new] = places.emplace(destination.path, file.what);
+    if (!is_new && !destination.in_place) {
+      return make_diag(DiagCode::U118,
+                       {{"first", first->second}, {"second", file.what}, {"path", file.path}});
+    }
+  }
+  for (const OutputFile& file : files) HP_REQUIRE_OK(check_writable(file.path));
   return Ok{};
 }
 

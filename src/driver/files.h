@@ -18,6 +18,15 @@ namespace harpe {
 // Leaves no trace. Errors: I102.
 [[nodiscard]] Checked<Ok> check_writable(const std::string& path);
 
+// A file that a command makes, and what names it there: "--output c".
+struct OutputFile {
+  std::string what;
+  std::string path;
+};
+// Every place a result goes to, checked before there is one: each can be written, and no two are
+// the same but devices and pipes. Errors: U118, I102.
+[[nodiscard]] Checked<Ok> check_output_files(std::span<const OutputFile> files);
+
 // A file that appears whole or not at all: written beside its place, renamed by `commit`. A device
 // or pipe that is already there is written in place. Without `commit` nothing is left behind.
 class AtomicFile {

@@ -9,7 +9,9 @@
 
 namespace harpe {
 
-Checked<FittedPlan> plan_for_hosts(Session& session, const Request& request, int hosts) {
+Checked<FittedPlan> plan_for_hosts(Session& session, const Request& request,
+                                   const processes::Launch& launch) {
+  const int hosts = launch.hosts();
   std::int64_t ranks = 0;
   if (kind_of(request.target) == TargetKind::PlanFile) {
     HP_TRY(const Plan plan, session.plan(request));
@@ -20,11 +22,13 @@ Checked<FittedPlan> plan_for_hosts(Session& session, const Request& request, int
   }
   if (ranks % hosts != 0) {
     return make_diag(DiagCode::N016,
-                     {{"variable", "LOCAL_WORLD_SIZE"},
+                     {{"variable", launch.local_ranks_by},
                       {"reason", "makes " + std::to_string(hosts) + " hosts, among which " +
                                      std::to_string(ranks) + " ranks do not share out evenly"}});
   }
-  return plan_for(session, request, machine_of_hosts(hosts, ranks / hosts));
+  Request there = request;
+  there.runs_on = machine_of_hosts(hosts, ranks / hosts);
+  return plan_for(session, there, *there.runs_on);
 }
 
 HostTraffic traffic_between(const Plan& plan, int hosts) {

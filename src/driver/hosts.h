@@ -3,14 +3,15 @@
 #include <cstdint>
 
 #include "driver/simulation.h"
+#include "exec/processes/launch_environment.h"
 #include "plan/plan.h"
 
 namespace harpe {
 
-// The request's plan for CPU ranks on so many hosts, equally many on each: what crosses hosts goes
-// by proxy. Errors: plan_for's; N016 where the ranks do not share out.
+// The request's plan for CPU ranks on the hosts of a launch, equally many on each: what crosses
+// hosts goes by proxy. Errors: plan_for's; N016 where the ranks do not share out.
 [[nodiscard]] Checked<FittedPlan> plan_for_hosts(Session& session, const Request& request,
-                                                 int hosts);
+                                                 const processes::Launch& launch);
 
 // What one execution of a plan sends between hosts.
 struct HostTraffic {

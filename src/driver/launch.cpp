@@ -53,6 +53,7 @@ struct Place {
       {"LOCAL_RANK", std::to_string(rank % each)},
       {"WORLD_SIZE", std::to_string(request.ranks)},
       {"LOCAL_WORLD_SIZE", std::to_string(each)},
+      {"HARPE_LAUNCH", "1"},
       {"HARPE_ADDRESS", place.address},
       {"HARPE_SECRET", place.secret}};
   constexpr int kReplace = 1;

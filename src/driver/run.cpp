@@ -1,7 +1,6 @@
 #include "driver/run.h"
 
 #include <algorithm>
-#include <map>
 #include <memory>
 #include <thread>
 
@@ -45,23 +44,13 @@ Checked<Ok> check_names(const Program& program, const std::vector<NamedFile>& fi
   return Ok{};
 }
 
-// Every place a result goes to, checked before there is one.
-Checked<Ok> check_places(const RunRequest& request) {
-  std::map<std::string, std::string> places;
-  const auto check = [&](const std::string& what, const std::string& path) -> Checked<Ok> {
-    const auto [first, is_new] = places.emplace(path, what);
-    if (!is_new && !path.starts_with("/dev/")) {
-      return make_diag(DiagCode::U118,
-                       {{"first", first->second}, {"second", what}, {"path", path}});
-    }
-    return check_writable(path);
-  };
-  for (const NamedFile& file : request.outputs) {
-    HP_REQUIRE_OK(check("--output " + file.name, file.path));
-  }
-  if (request.trace) HP_REQUIRE_OK(check("--trace", *request.trace));
-  if (request.report) HP_REQUIRE_OK(check("--report", *request.report));
-  return Ok{};
+std::vector<OutputFile> output_files_of(const RunRequest& request) {
+  std::vector<OutputFile> files;
+  for (const NamedFile& file : request.outputs)
+    files.push_back({"--output " + file.name, file.path});
+  if (request.trace) files.push_back({"--trace", *request.trace});
+  if (request.report) files.push_back({"--report", *request.report});
+  return files;
 }
 
 // Inputs that follow from others, and that no file gives, as the reference makes them.
@@ -121,7 +110,7 @@ Checked<TensorMap> prepare_run(const Plan& plan, const RunRequest& request) {
   HP_REQUIRE_OK(check_names(program, request.inputs, Role::In, DiagCode::I301));
   HP_REQUIRE_OK(check_names(program, request.outputs, Role::Out, DiagCode::I305));
   HP_REQUIRE_OK(check_load(program, request));
-  HP_REQUIRE_OK(check_places(request));
+  HP_REQUIRE_OK(check_output_files(output_files_of(request)));
   HP_REQUIRE_OK(
       check_memory("this run", bytes_to_run(plan, request.check || !program.given.empty())));
   TensorMap inputs;

@@ -63,16 +63,6 @@ void for_each_element(const std::vector<std::int64_t>& sizes,
   }
 }
 
-double largest_magnitude(const HostTensor& tensor) {
-  double largest = 0;
-  const std::int64_t elements = element_count(tensor);
-  for (std::int64_t i = 0; i < elements; ++i) {
-    if (const double x = std::abs(load(tensor, i)); std::isfinite(x))
-      largest = std::max(largest, x);
-  }
-  return largest;
-}
-
 double largest_norm(const HostTensor& tensor) {
   const std::int64_t length = tensor.shape.back();
   double largest = 0;

@@ -38,20 +38,6 @@ void check_plan_round_trip(const Plan& plan) {
   HP_CHECK(*again == plan, "the plan reads back as another one");
 }
 
-Checked<Script> name_script(const std::string& name, const Program& program, const Mesh& mesh) {
-  const std::string family = schedule_family(program);
-  std::vector<std::string> known;
-  for (const NamedSchedule& schedule : schedules_of(family)) known.emplace_back(schedule.name);
-  known.emplace_back(kAuto);
-  if (known.size() > 1 && std::ranges::find(known, parse_schedule_name(name).base) == known.end()) {
-    std::string list;
-    for (const std::string& each : known) list += (list.empty() ? "`" : ", `") + each + "`";
-    return make_diag(DiagCode::U113,
-                     {{"name", name}, {"hint", suggestion(name, known)}, {"known", list}});
-  }
-  return generate_schedule(family, name, program, mesh);
-}
-
 }  // namespace
 
 std::string schedule_family(const Program& program) {
@@ -63,6 +49,20 @@ std::string schedule_family(const Program& program) {
   if (leaf == "attn_fwd") return "attention";
   if (leaf == "matmul") return "gemm";
   return program.name;
+}
+
+Checked<Ok> check_schedule_name(const std::string& family, const std::string& name) {
+  std::vector<std::string> known;
+  for (const NamedSchedule& schedule : schedules_of(family)) known.emplace_back(schedule.name);
+  known.emplace_back(kAuto);
+  if (known.size() == 1 ||
+      std::ranges::find(known, parse_schedule_name(name).base) != known.end()) {
+    return Ok{};
+  }
+  std::string list;
+  for (const std::string& each : known) list += (list.empty() ? "`" : ", `") + each + "`";
+  return make_diag(DiagCode::U113,
+                   {{"name", name}, {"hint", suggestion(name, known)}, {"known", list}});
 }
 
 Checked<Program> Session::program(const Request& request) {
@@ -103,13 +103,16 @@ Checked<Scheduled> Session::schedule(const Request& request) {
       HP_TRY(const NormalForm made, replay(out.program, out.mesh, *out.script));
       if (made != *file.form) return make_diag(DiagCode::I105, {{"path", name}});
     }
-  } else if (name == kAuto) {
+  } else if (parse_schedule_name(name).base == kAuto) {
     HP_TRY(const NormalForm chosen, choose_schedule(out.program, out.mesh, request));
     out.script = derive_script(out.program, out.mesh, chosen);
+    patch_kernels(*out.script, name, out.program);
   } else if (name == kLibrary) {
     return no_library("libraries have no plan");
   } else {
-    HP_TRY(out.script, name_script(name, out.program, out.mesh));
+    const std::string family = schedule_family(out.program);
+    HP_REQUIRE_OK(check_schedule_name(family, name));
+    HP_TRY(out.script, generate_schedule(family, name, out.program, out.mesh));
   }
   if (out.script) {
     const std::string text = print(*out.script);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -10,6 +11,7 @@
 #include "ir/form.h"
 #include "ir/program.h"
 #include "lower/lower.h"
+#include "machine/machine.h"
 #include "machine/mesh.h"
 #include "plan/plan.h"
 #include "schedule/script.h"
@@ -33,6 +35,11 @@ struct Request {
   std::optional<std::string> schedule_text = {};
   // Where the plan will run: what was measured there comes first for `auto`; none: as predicted.
   std::optional<Backend> backend = {};
+  // What the plan will run on where that is no machine of one's choice: `auto` offers only what
+  // runs there, and without `machine` searches for it.
+  std::optional<Machine> runs_on = {};
+  // How long a search for `auto` may take; without an end it is given up (I505). None: any time.
+  std::optional<std::chrono::seconds> patience = {};
 };
 
 // A program with its schedule on a mesh: everything above the plan.
@@ -46,6 +53,9 @@ struct Scheduled {
 // The operator whose named schedules fit: the program's own, or for a user's program those of the
 // shipped operator that calls the same leaf.
 [[nodiscard]] std::string schedule_family(const Program& program);
+
+// Is there a schedule of this name for the operator, `auto` among them? Errors: U113.
+[[nodiscard]] Checked<Ok> check_schedule_name(const std::string& family, const std::string& name);
 
 // Larger plans are not made: there is no room for them.
 constexpr std::int64_t kMostTasks = 4'000'000;

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <numeric>
 
+#include "ir/text.h"
 #include "plan/work.h"
+#include "search/search.h"
 
 namespace harpe {
 
@@ -12,6 +14,7 @@ PlanSummary summarise(const Plan& plan) {
   out.program = plan.program.name;
   out.mesh = print_mesh_option(plan.mesh);
   out.schedule = plan.form.name;
+  if (plan.form.name == kSearched) out.steps = print_steps(plan.form);
   out.ranks = plan.mesh.ranks();
   out.tasks = static_cast<std::int64_t>(plan.tasks.size());
   out.syncs = static_cast<std::int64_t>(plan.syncs.size());
@@ -27,14 +30,6 @@ PlanSummary summarise(const Plan& plan) {
   if (out.flops > 0) {
     out.balance =
         *std::ranges::max_element(out.work) * static_cast<double>(out.work.size()) / out.flops;
-  }
-  return out;
-}
-
-std::string print_mesh_option(const Mesh& mesh) {
-  std::string out;
-  for (const MeshAxis& axis : mesh.axes) {
-    out += (out.empty() ? "" : ",") + axis.name + "=" + std::to_string(axis.size);
   }
   return out;
 }

@@ -14,6 +14,7 @@ struct PlanSummary {
   std::string program;
   std::string mesh;  // as `--mesh` takes it
   std::string schedule;
+  std::vector<std::string> steps;  // print_steps, of a schedule that a search found
   std::int64_t ranks = 0;
   std::int64_t tasks = 0;
   std::int64_t syncs = 0;
@@ -26,8 +27,5 @@ struct PlanSummary {
 };
 
 [[nodiscard]] PlanSummary summarise(const Plan& plan);
-
-// "node=2,gpu=4"
-[[nodiscard]] std::string print_mesh_option(const Mesh& mesh);
 
 }  // namespace harpe

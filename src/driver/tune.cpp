@@ -183,6 +183,51 @@ CacheEntry entry_of(const Known& known, const Tuned& tuned) {
   return entry;
 }
 
+// What an earlier search of the same found, or this one does. Errors: search's; I505.
+Checked<NormalForm> search_for(const Program& program, const Mesh& mesh, const Machine& machine,
+                               const Request& request) {
+  SearchOptions options;
+  options.family = schedule_family(program);
+  options.top = 1;
+  if (request.cache) {
+    const CacheKey key = make_cache_key(program, mesh, machine, options, request.version);
+    const CacheAnswer answer = consult_cache(*request.cache, key);
+    if (answer.exact) return answer_of(*answer.exact, request.backend).form;
+  }
+  options.budget = request.patience;
+  const Checked<SearchResult> result = search(program, mesh, machine, options);
+  const bool is_cut =
+      result.ok() ? !result->complete
+                  : result.error().code == DiagCode::S702 || result.error().code == DiagCode::S705;
+  if (request.patience && is_cut) {
+    return make_diag(DiagCode::I505, {{"work", "the search for `auto`"}});
+  }
+  if (!result.ok()) return result.error();
+  return result->top.front().form;
+}
+
+// Does it, with the transports that the machine has?
+bool runs(const Program& program, const Mesh& mesh, const NormalForm& form,
+          const Machine& machine) {
+  const Checked<Plan> plan = lower(program, mesh, fit_transports(form, mesh, machine).form);
+  return plan.ok() && check_fits(*plan, machine).ok();
+}
+
+// The rule of the operator; where its choice does not run there, the first named one that does.
+Checked<NormalForm> choose_by_rule(const Program& program, const Mesh& mesh,
+                                   const std::optional<Machine>& runs_on) {
+  const std::string family = schedule_family(program);
+  HP_TRY(const Script script, choose_auto(family, program, mesh));
+  Checked<NormalForm> chosen = replay(program, mesh, script);
+  if (!runs_on || !chosen.ok() || runs(program, mesh, *chosen, *runs_on)) return chosen;
+  for (const Applicability& each : find_applicable(family, program, mesh)) {
+    if (!each.script.ok()) continue;
+    Checked<NormalForm> other = replay(program, mesh, *each.script);
+    if (other.ok() && runs(program, mesh, *other, *runs_on)) return other;
+  }
+  return chosen;  // whose refusal tells why
+}
+
 }  // namespace
 
 PathSums sum_path(const Simulation& simulation) {
@@ -208,7 +253,7 @@ Checked<Tuned> tune(Session& session, const TuneRequest& request) {
     HP_TRY(Place place, parse_home(tuned.program, tuned.mesh, text));
     options.fixed.push_back(std::move(place));
   }
-  if (request.measure && options.budget) *options.budget /= 2;
+  if ((request.measure || request.verifies_all) && options.budget) *options.budget /= 2;
   const std::optional<Known> known = ask_cache(request.subject, options, tuned);
   std::optional<Certificate> last_proved;
   options.prove = [&](const Plan& plan, const TimeLimit& limit) -> Checked<Ok> {
@@ -236,28 +281,22 @@ Checked<Tuned> tune(Session& session, const TuneRequest& request) {
 
 Checked<NormalForm> choose_schedule(const Program& program, const Mesh& mesh,
                                     const Request& request) {
-  const std::string family = schedule_family(program);
-  const auto by_rule = [&]() -> Checked<NormalForm> {
-    HP_TRY(const Script script, choose_auto(family, program, mesh));
-    return replay(program, mesh, script);
-  };
-  const Checked<Machine> machine = machine_for(request.machine, mesh);
+  const std::optional<Machine>& runs_on = request.runs_on;
+  const Checked<Machine> machine =
+      runs_on && !request.machine ? Checked<Machine>(*runs_on) : machine_for(request.machine, mesh);
   if (!machine.ok()) {
     if (request.machine) return machine.error();
-    return by_rule();
+    return choose_by_rule(program, mesh, runs_on);
   }
-  SearchOptions options;
-  options.family = family;
-  options.top = 1;
-  if (request.cache) {
-    const CacheKey key = make_cache_key(program, mesh, *machine, options, request.version);
-    const CacheAnswer answer = consult_cache(*request.cache, key);
-    if (answer.exact) return answer_of(*answer.exact, request.backend).form;
+  Checked<NormalForm> found = search_for(program, mesh, *machine, request);
+  const bool may_not_run = runs_on && request.machine;
+  if (found.ok() && may_not_run && !runs(program, mesh, *found, *runs_on)) {
+    found = search_for(program, mesh, *runs_on, request);
   }
-  const Checked<SearchResult> result = search(program, mesh, *machine, options);
-  if (result.ok()) return result->top.front().form;
-  if (result.error().code == DiagCode::S701) return result.error();
-  return by_rule();
+  const bool is_final =
+      found.ok() || found.error().code == DiagCode::S701 || found.error().code == DiagCode::I505;
+  if (is_final) return found;
+  return choose_by_rule(program, mesh, runs_on);
 }
 
 std::string script_of(const Tuned& tuned, const Evaluated& one) {

@@ -23,6 +23,7 @@ struct TuneRequest {
   // Executes what was found and chooses by that; its deadline, progress and interrupt are those of
   // the search, whose budget is for both.
   std::optional<MeasureRequest> measure;
+  bool verifies_all = false;  // verify_all follows, for which half of the budget is kept
 };
 
 // What a candidate's critical path is spent on.
@@ -58,7 +59,8 @@ struct Tuned {
 
 // What `auto` means: what an earlier search of the same found (answer_of), or the search's choice
 // on the machine; where there is no space or no machine large enough, the rule of the operator
-// (schedule/named/registry.h, choose_auto). Errors: load_machine's; S701; choose_auto's.
+// (schedule/named/registry.h, choose_auto). What does not run on `runs_on` is passed over.
+// Errors: load_machine's; S701; I505 beyond `patience`; choose_auto's.
 [[nodiscard]] Checked<NormalForm> choose_schedule(const Program& program, const Mesh& mesh,
                                                   const Request& request);
 
@@ -81,10 +83,12 @@ struct VerifiedAll {
   std::int64_t wrong = 0;
   std::vector<Refused> refused;       // that lower to no plan, by reason
   std::vector<std::string> failures;  // the first few wrong ones, with their schedules
+  bool complete = true;  // false: the limit ended it, and the others were not looked at
   double seconds = 0;
 };
+// The candidate that is being executed when the time is over is the last.
 // Errors: list_candidates'; prepare_run's.
 [[nodiscard]] Checked<VerifiedAll> verify_all(const Tuned& tuned, const SearchOptions& options,
-                                              std::uint64_t seed, const Progress& progress);
+                                              std::uint64_t seed, const TimeLimit& limit);
 
 }  // namespace harpe

@@ -31,15 +31,17 @@ double seconds_since(std::chrono::steady_clock::time_point begun) {
 }  // namespace
 
 Checked<VerifiedAll> verify_all(const Tuned& tuned, const SearchOptions& options,
-                                std::uint64_t seed, const Progress& progress) {
+                                std::uint64_t seed, const TimeLimit& limit) {
   const auto begun = std::chrono::steady_clock::now();
   SearchOptions same = options;
   same.family = schedule_family(tuned.program);
-  HP_TRY(const CandidateForms all, list_candidates(tuned.program, tuned.mesh, tuned.machine, same));
+  HP_TRY(const CandidateForms all,
+         list_candidates(tuned.program, tuned.mesh, tuned.machine, same, limit));
   VerifiedAll out{.candidates = all.candidates,
                   .unique = static_cast<std::int64_t>(all.forms.size()),
                   .refused = {},
-                  .failures = {}};
+                  .failures = {},
+                  .complete = all.complete};
   std::map<std::string, std::int64_t> refused;
   RunRequest request;
   request.check = true;
@@ -47,7 +49,11 @@ Checked<VerifiedAll> verify_all(const Tuned& tuned, const SearchOptions& options
   std::optional<TensorMap> inputs;
   std::int64_t done = 0;
   for (const NormalForm& form : all.forms) {
-    if (progress) progress("executing", done++, out.unique);
+    if (limit.is_over()) {
+      out.complete = false;
+      break;
+    }
+    if (options.progress) options.progress("executing", done++, out.unique);
     const Checked<Plan> plan = lower(tuned.program, tuned.mesh, form);
     if (!plan.ok()) {
       ++refused[render_message(plan.error())];

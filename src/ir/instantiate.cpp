@@ -95,8 +95,11 @@ class SizeEvaluator {
     if (b == 0) return make_diag(DiagCode::P105, {{"name", axis_.name}, {"dividend", a}});
     if (b == -1) return multiply(a, -1);  // INT64_MIN / -1 overflows
     if (a % b == 0) return a / b;
-    return make_diag(DiagCode::P104,
-                     {{"name", axis_.name}, {"dividend", a}, {"divisor", b}, {"remainder", a % b}});
+    return make_diag(DiagCode::P104, {{"name", axis_.name},
+                                      {"size", print(axis_.size)},
+                                      {"dividend", a},
+                                      {"divisor", b},
+                                      {"remainder", a % b}});
   }
 
   const Axis& axis_;

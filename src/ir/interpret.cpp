@@ -82,6 +82,9 @@ class Interpreter {
     }
     Meaning meaning;
     for (const Buffer* buffer : buffers_of(program_)) {
+      if (buffer->role == Role::Temp) {
+        meaning.largest.emplace(buffer->name, largest_magnitude(values_.at(buffer->name)));
+      }
       if (buffer->role != Role::Out && buffer->role != Role::InOut) continue;
       meaning.outputs.emplace(buffer->name, std::move(values_.at(buffer->name)));
       meaning.sampled_rows.emplace(buffer->name, std::move(rows_[buffer->name]));

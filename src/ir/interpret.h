@@ -31,6 +31,7 @@ struct Meaning {
   // Per output and row: what the terms that were added up there would measure were they
   // independent, per element; NaN where the leaf does not say. Terms may cancel: the sum says less.
   std::map<std::string, std::vector<double>> scales;
+  std::map<std::string, double> largest;  // finite magnitude of each temporary
 };
 
 // Requires: program is ground; `inputs` holds every `in` buffer with its whole shape.

@@ -24,6 +24,17 @@ constexpr LeafContract pointwise(std::string_view name, int operands) {
   return leaf;
 }
 
+// Moves elements of any type, or compares indices.
+constexpr LeafContract moving(LeafContract leaf) {
+  leaf.computes = false;
+  return leaf;
+}
+
+constexpr LeafContract choosing(LeafContract leaf) {
+  leaf.choices = 0;
+  return leaf;
+}
+
 constexpr LeafContract routed(std::string_view name, int operands, Monoid monoid) {
   LeafContract leaf = plain(name, operands, 1, monoid);
   leaf.index = 1;
@@ -65,7 +76,8 @@ constexpr std::array kContracts = {
                  .takes_masks = false,
                  .remote_operands = true,
                  .remote_targets = true,
-                 .chunkable = true},
+                 .chunkable = true,
+                 .computes = false},
     pointwise("silu", 1),
     pointwise("relu", 1),
     pointwise("gelu", 1),
@@ -73,9 +85,9 @@ constexpr std::array kContracts = {
     pointwise("mul", 2),
     pointwise("silu_mul", 2),
     pointwise("rms_scale", 2),
-    plain("topk", 1, 2, Monoid::Store),
-    plain("limit_choices", 1, 1, Monoid::Store),
-    routed("gather_rows", 2, Monoid::Store),
+    choosing(plain("topk", 1, 2, Monoid::Store)),
+    moving(plain("limit_choices", 1, 1, Monoid::Store)),
+    moving(routed("gather_rows", 2, Monoid::Store)),
     routed("combine_rows", 3, Monoid::Sum),
 };
 

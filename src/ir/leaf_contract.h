@@ -60,6 +60,8 @@ struct LeafContract {
   int sums = kNoScores;
   bool pointwise = false;  // every element of the target from the operands' elements at its place
   int index = kNoIndex;    // of a leaf that follows a route: which operand is the route's index
+  int choices = kNoIndex;  // which target holds choices, not numbers
+  bool computes = true;    // with numbers: its buffers but index and choices are floating-point
 
   static constexpr int kNoIndex = -1;
   static constexpr int kNoScores = -2;

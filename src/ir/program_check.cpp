@@ -60,6 +60,26 @@ Checked<Ok> check_renames(const Program& program, const Nest& nest, const Stmt& 
   return Ok{};
 }
 
+// What a leaf computes with has one of the types there are kernels for.
+Checked<Ok> check_types(const Program& program, const Nest& nest, const Stmt& stmt,
+                        const LeafContract& contract) {
+  const auto check = [&](const std::vector<Access>& accesses, int except) -> Checked<Ok> {
+    for (std::size_t i = 0; i < accesses.size(); ++i) {
+      const Buffer& buffer = *find_buffer(program, accesses[i].buffer);
+      if (static_cast<int>(i) == except || is_computed_in(buffer.dtype)) continue;
+      return make_diag(DiagCode::P063, {{"nest", nest.name},
+                                        {"leaf", stmt.leaf},
+                                        {"wanted", "f32, bf16, f16 or f64"},
+                                        {"buffer", buffer.name},
+                                        {"found", print(buffer.dtype)}});
+    }
+    return Ok{};
+  };
+  if (!contract.computes) return Ok{};
+  HP_REQUIRE_OK(check(stmt.operands, contract.index));
+  return check(stmt.targets, contract.choices);
+}
+
 Checked<Ok> check_leaf(const Program& program, const Nest& nest, const Stmt& stmt) {
   const LeafContract* const contract = find_leaf_contract(stmt.leaf);
   if (contract == nullptr) {
@@ -93,7 +113,7 @@ Checked<Ok> check_leaf(const Program& program, const Nest& nest, const Stmt& stm
     return make_diag(DiagCode::P019,
                      {{"nest", nest.name}, {"name", stmt.leaf}, {"found", stmt.masks.size()}});
   }
-  return Ok{};
+  return check_types(program, nest, stmt, *contract);
 }
 
 // Nests run in order, so every value is written before it is read.

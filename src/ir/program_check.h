@@ -14,7 +14,7 @@ constexpr std::int64_t kMaxAxisSize = std::int64_t{1} << 40;
 
 // Errors: P001, P002, P009, P102.
 [[nodiscard]] Checked<Ok> check_param(const Program& program, std::size_t index);
-// Errors: P001, P002, P003, P009, P010, P020, P030, P103.
+// Errors: P001, P002, P003, P009, P010, P020, P030, P064, P103.
 [[nodiscard]] Checked<Ok> check_decl(const Program& program, std::size_t index);
 // The nest's own line. Errors: P001, P002, P003, P005.
 [[nodiscard]] Checked<Ok> check_nest(const Program& program, std::size_t index);

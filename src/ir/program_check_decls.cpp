@@ -97,6 +97,10 @@ Checked<Ok> check_item(const Program& program, const Axis& axis) {
   HP_REQUIRE_OK(check_poly(program, where, axis.size, PolyUse::Size));
   if (!axis.of.empty()) HP_REQUIRE_OK(check_axis_name(program, where, axis.of));
   HP_REQUIRE_OK(check_at_least_one(where, "its grain", axis.grain));
+  if (axis.grain > kMaxAxisSize) {
+    return make_diag(DiagCode::P064,
+                     {{"name", axis.name}, {"value", axis.grain}, {"limit", kMaxAxisSize}});
+  }
   const auto* const size = std::get_if<std::int64_t>(&axis.size.first);
   if (axis.size.rest.empty() && size != nullptr && (*size < 1 || *size > kMaxAxisSize)) {
     return make_diag(DiagCode::P103,

@@ -1,5 +1,6 @@
 #include "ir/tensor.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <utility>
@@ -14,11 +15,11 @@ namespace {
 // To nearest even; beyond the range the end of it, NaN 0.
 template <class Integer>
 Integer to_integer(double value) {
-  constexpr double kLowest = static_cast<double>(std::numeric_limits<Integer>::min());
+  using Limits = std::numeric_limits<Integer>;
   if (std::isnan(value)) return 0;
   const double nearest = std::nearbyint(value);
-  if (nearest <= kLowest) return std::numeric_limits<Integer>::min();
-  if (nearest >= -kLowest) return std::numeric_limits<Integer>::max();
+  if (nearest <= static_cast<double>(Limits::min())) return Limits::min();
+  if (nearest >= std::ldexp(1.0, Limits::digits)) return Limits::max();
   return static_cast<Integer>(nearest);
 }
 
@@ -60,6 +61,12 @@ struct AsInteger {
   static Bits store(double value) { return to_integer<Integer>(value); }
 };
 
+struct AsBool {
+  using Bits = std::uint8_t;
+  static double load(Bits bits) { return bits != 0 ? 1 : 0; }
+  static Bits store(double value) { return value != 0 ? 1 : 0; }
+};
+
 template <class F>
 decltype(auto) visit(DType dtype, F&& f) {
   switch (dtype) {
@@ -79,11 +86,15 @@ decltype(auto) visit(DType dtype, F&& f) {
       return f(AsInteger<std::int32_t>{});
     case DType::I64:
       return f(AsInteger<std::int64_t>{});
-    default:
-      break;
+    case DType::I8:
+      return f(AsInteger<std::int8_t>{});
+    case DType::U8:
+      return f(AsInteger<std::uint8_t>{});
+    case DType::Bool:
+      return f(AsBool{});
   }
-  raise_internal_error("numeric dtype", __FILE__, __LINE__,
-                       "elements of `" + std::string(print(dtype)) + "` have no value as f64");
+  raise_internal_error("known dtype", __FILE__, __LINE__,
+                       "dtype " + std::to_string(static_cast<int>(dtype)));
 }
 
 template <class As>
@@ -123,6 +134,19 @@ double load(const HostTensor& tensor, std::int64_t index) {
 
 void store(HostTensor& tensor, std::int64_t index, double value) {
   visit(tensor.dtype, [&]<class As>(As) { elements<As>(tensor)[index] = As::store(value); });
+}
+
+double largest_magnitude(const HostTensor& tensor) {
+  double largest = 0;
+  const std::int64_t count = element_count(tensor);
+  visit(tensor.dtype, [&]<class As>(As) {
+    const auto* values = elements<As>(tensor);
+    for (std::int64_t i = 0; i < count; ++i) {
+      const double x = std::abs(As::load(values[i]));
+      if (std::isfinite(x)) largest = std::max(largest, x);
+    }
+  });
+  return largest;
 }
 
 HostTensor convert(const HostTensor& tensor, DType dtype) {

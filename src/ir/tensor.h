@@ -22,9 +22,11 @@ using TensorMap = std::map<std::string, HostTensor>;  // by buffer name
 [[nodiscard]] std::int64_t element_count(const HostTensor& tensor);
 [[nodiscard]] HostTensor make_tensor(DType dtype, std::vector<std::int64_t> shape);  // zeros
 
-// One element as f64, and back with one rounding to nearest even. Floating types and i32/i64 only.
+// One element as f64, and back with one rounding to nearest even.
 [[nodiscard]] double load(const HostTensor& tensor, std::int64_t index);
 void store(HostTensor& tensor, std::int64_t index, double value);
+// The largest finite |x|; 0 where there is none.
+[[nodiscard]] double largest_magnitude(const HostTensor& tensor);
 
 // The same values in another type, each rounded once to nearest even (NaN and infinities kept).
 [[nodiscard]] HostTensor convert(const HostTensor& tensor, DType dtype);

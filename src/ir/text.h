@@ -17,6 +17,8 @@ namespace harpe {
 [[nodiscard]] std::string print(const Topology& topology);
 [[nodiscard]] std::string print(const Program& program);
 [[nodiscard]] std::string print(const NormalForm& form);
+// The items of its nests, a line for each: "mm: par M.0 on a; stage b over a bulk".
+[[nodiscard]] std::vector<std::string> print_steps(const NormalForm& form);
 
 [[nodiscard]] Checked<Mesh> parse_mesh(Cursor& cursor);
 [[nodiscard]] Checked<Topology> parse_topology(Cursor& cursor);

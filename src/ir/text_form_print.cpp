@@ -107,4 +107,14 @@ std::string print(const NormalForm& form) {
   return out + print_lines(form.fuses) + "}\n";
 }
 
+std::vector<std::string> print_steps(const NormalForm& form) {
+  std::vector<std::string> lines;
+  for (const NestForm& nest : form.nests) {
+    lines.push_back(nest.nest + ": " + text::join(nest.items, "; ", [](const NestItem& item) {
+                      return std::visit([](const auto& line) { return print_line(line); }, item);
+                    }));
+  }
+  return lines;
+}
+
 }  // namespace harpe

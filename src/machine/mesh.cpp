@@ -10,11 +10,20 @@ std::int64_t Mesh::ranks() const {
   return product;
 }
 
+std::string print_mesh_option(const Mesh& mesh) {
+  std::string out;
+  for (const MeshAxis& axis : mesh.axes) {
+    out += (out.empty() ? "" : ",") + axis.name + "=" + std::to_string(axis.size);
+  }
+  return out;
+}
+
 Checked<Ok> check_mesh(const Mesh& mesh) {
   if (mesh.axes.empty()) return make_diag(DiagCode::M101, {{"mesh", mesh.name}});
   const auto size_refused = [&](const std::string& what, std::int64_t size) {
-    return make_diag(DiagCode::M102,
-                     {{"mesh", mesh.name}, {"what", what}, {"size", size}, {"limit", kMaxRanks}});
+    return make_diag(
+        DiagCode::M102,
+        {{"mesh", print_mesh_option(mesh)}, {"what", what}, {"size", size}, {"limit", kMaxRanks}});
   };
   std::int64_t product = 1;
   for (auto axis = mesh.axes.begin(); axis != mesh.axes.end(); ++axis) {
@@ -29,7 +38,7 @@ Checked<Ok> check_mesh(const Mesh& mesh) {
     const auto twin = std::find_if(mesh.axes.begin(), axis,
                                    [&](const MeshAxis& other) { return other.name == axis->name; });
     if (twin != axis) {
-      return make_diag(DiagCode::M103, {{"mesh", mesh.name}, {"name", axis->name}});
+      return make_diag(DiagCode::M103, {{"mesh", print_mesh_option(mesh)}, {"name", axis->name}});
     }
   }
   return Ok{};

@@ -31,6 +31,9 @@ struct Mesh {
 
 constexpr std::int64_t kMaxRanks = 65536;
 
+// "node=2,gpu=4": as a command line says it.
+[[nodiscard]] std::string print_mesh_option(const Mesh& mesh);
+
 // Errors: M101 no axis, M102 axis size outside 1..kMaxRanks or product above kMaxRanks, M103 name
 // twice.
 [[nodiscard]] Checked<Ok> check_mesh(const Mesh& mesh);

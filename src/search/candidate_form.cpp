@@ -26,7 +26,7 @@ class FormWriter {
   }
 
   NormalForm write() {
-    form_.name = "searched";
+    form_.name = kSearched;
     form_.program = problem_.program->name;
     form_.mesh = problem_.mesh->name;
     name_parts();

@@ -9,7 +9,8 @@
 namespace harpe {
 
 Checked<CandidateForms> list_candidates(const Program& program, const Mesh& mesh,
-                                        const Machine& machine, const SearchOptions& options) {
+                                        const Machine& machine, const SearchOptions& options,
+                                        const TimeLimit& limit) {
   const auto standard = standard_form(options.family, program, mesh);
   if (!standard) return no_homes(program);
   HP_REQUIRE_OK(check_ranks(mesh, machine));
@@ -19,6 +20,8 @@ Checked<CandidateForms> list_candidates(const Program& program, const Mesh& mesh
   const SpaceOptions space{.contract = options.contract, .cuts = cuts_for(mesh, options)};
   for (const Candidate& skeleton : enumerate_skeletons(problem, space)) {
     for_each_variant(problem, skeleton, [&](const Candidate& candidate) {
+      all.complete = all.complete && !limit.is_over();
+      if (!all.complete) return;
       ++all.candidates;
       NormalForm form = form_of(problem, machine, candidate);
       if (seen.insert(canonical_text(program, form)).second) all.forms.push_back(std::move(form));

@@ -24,6 +24,12 @@ std::vector<Evaluated> spread_of(const std::vector<const Evaluated*>& all, std::
   return spread;
 }
 
+// What would do for a plan that this many ranks could hold if all of it were divided.
+std::string remedy_of(std::int64_t ranks) {
+  if (ranks <= kMaxRanks) return "divided over " + std::to_string(ranks) + " ranks it might";
+  return "not even " + std::to_string(kMaxRanks) + " ranks, the most there can be, hold it";
+}
+
 }  // namespace
 
 bool is_better(const Evaluated& a, const Evaluated& b) {
@@ -184,14 +190,14 @@ Checked<SearchResult> Pool::conclude(SearchResult result) {
 Diag Pool::refuse_all(const SearchResult& result) const {
   if (evaluated_.empty() && !too_large_.empty()) {
     const auto nearest = std::ranges::min_element(too_large_, {}, &Evaluated::memory_bytes);
-    const std::int64_t times =
-        (nearest->memory_bytes + limit_ - 1) / std::max<std::int64_t>(limit_, 1);
+    const auto share = std::max<std::int64_t>(limit_, 1);
+    const std::int64_t ranks = mesh_.ranks() * ((nearest->memory_bytes + share - 1) / share);
     return make_diag(DiagCode::S701, {{"count", result.estimated + result.simulated},
                                       {"program", program_.name},
                                       {"limit", limit_},
                                       {"nearest", nearest->label},
                                       {"needed", nearest->memory_bytes},
-                                      {"ranks", mesh_.ranks() * times}});
+                                      {"remedy", remedy_of(ranks)}});
   }
   const double seconds = std::round(10 * result.seconds) / 10;
   if (!evaluated_.empty()) {

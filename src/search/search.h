@@ -5,6 +5,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "ir/form.h"
@@ -118,14 +119,19 @@ struct SearchResult {
 [[nodiscard]] Checked<SearchResult> search(const Program& program, const Mesh& mesh,
                                            const Machine& machine, const SearchOptions& options);
 
+// The name of schedules that no one gave a name.
+constexpr std::string_view kSearched = "searched";
+
 // Every candidate of the space, each once, for checks of all of them.
 struct CandidateForms {
   std::vector<NormalForm> forms;
   std::int64_t candidates = 0;
+  bool complete = true;  // false: the limit ended it
 };
 // Errors: S703.
 [[nodiscard]] Checked<CandidateForms> list_candidates(const Program& program, const Mesh& mesh,
                                                       const Machine& machine,
-                                                      const SearchOptions& options);
+                                                      const SearchOptions& options,
+                                                      const TimeLimit& limit = {});
 
 }  // namespace harpe

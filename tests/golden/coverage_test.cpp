@@ -46,7 +46,6 @@ const std::map<std::string, std::string> kCoveredElsewhere = {
     {"N013", "tests/unit/transport/rendezvous_test.cpp"},
     {"N014", "tests/unit/transport/rendezvous_test.cpp"},
     {"N015", "tests/unit/processes/process_group_test.cpp"},
-    {"N016", "tests/unit/processes/process_group_test.cpp"},
     {"N017", "tests/unit/processes/process_group_test.cpp"},
     {"N020", "tests/unit/transport/sender_test.cpp"},
     {"N021", "tests/unit/transport/fabric_test.cpp"},

@@ -18,6 +18,9 @@ struct Launch {
   std::string address;         // where they meet, as of `Socket`
   std::string interface = "";  // of the network between hosts; "" for any
   std::string secret = "";     // that all were given; "" trusts whoever reaches the address
+  // What said how many processes there are, and how many a host has: variables, or flags.
+  std::string ranks_by = "WORLD_SIZE";
+  std::string local_ranks_by = "LOCAL_WORLD_SIZE";
 
   [[nodiscard]] int hosts() const { return ranks / local_ranks; }
   [[nodiscard]] int host() const { return rank / local_ranks; }
@@ -36,7 +39,8 @@ using ReadVariable = std::function<std::optional<std::string>(const std::string&
 // What torchrun (and whoever sets the same by hand), mpirun of Open MPI or Slurm's srun say; none
 // where no launcher started this process. Where they say how many processes each host has, there
 // may be several hosts. `HARPE_ADDRESS` names another place to meet, `HARPE_INTERFACE` a network
-// interface, `HARPE_SECRET` a secret.
+// interface, `HARPE_SECRET` a secret. `HARPE_LAUNCH` says that `--launch` and `--hosts` were the
+// launcher.
 [[nodiscard]] Result<std::optional<Launch>, LaunchError> find_launch(const ReadVariable& read);
 
 }  // namespace harpe::processes

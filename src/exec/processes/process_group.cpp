@@ -34,7 +34,7 @@ Checked<std::int64_t> ranks_of_each(const Launch& launch, const Plan& plan) {
   const std::int64_t ranks = plan.mesh.ranks();
   if (ranks % launch.ranks == 0) return ranks / launch.ranks;
   return make_diag(DiagCode::N016,
-                   {{"variable", "WORLD_SIZE"},
+                   {{"variable", launch.ranks_by},
                     {"reason", "is " + std::to_string(launch.ranks) + ", among which the plan's " +
                                    std::to_string(ranks) + " ranks do not share out evenly"}});
 }

@@ -125,11 +125,17 @@ ScheduleName parse_schedule_name(std::string_view name) {
 Checked<Script> generate_schedule(std::string_view op, std::string_view name,
                                   const Program& program, const Mesh& mesh) {
   HP_REQUIRE_OK(require_operator(op));
-  const auto [base, kernels] = parse_schedule_name(name);
+  const std::string_view base = parse_schedule_name(name).base;
   HP_TRY(Script script,
          base == "auto" ? choose_auto(op, program, mesh) : generate_named(op, base, program, mesh));
-  for (const std::string_view kernel : kernels) patch_leaves(script, kernel, program);
+  patch_kernels(script, name, program);
   return script;
+}
+
+void patch_kernels(Script& script, std::string_view name, const Program& program) {
+  for (const std::string_view kernel : parse_schedule_name(name).kernels) {
+    patch_leaves(script, kernel, program);
+  }
 }
 
 std::vector<Applicability> find_applicable(std::string_view op, const Program& program,

@@ -39,6 +39,9 @@ struct ScheduleName {
 [[nodiscard]] Checked<Script> generate_schedule(std::string_view op, std::string_view name,
                                                 const Program& program, const Mesh& mesh);
 
+// The kernels that a schedule's name ends with, patched into its script.
+void patch_kernels(Script& script, std::string_view name, const Program& program);
+
 // Every schedule of the operator with its script, or why it has none here.
 struct Applicability {
   std::string_view name;

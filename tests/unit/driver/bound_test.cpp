@@ -76,5 +76,31 @@ TEST(Bound, of_gradients_knows_in_which_type_they_travel) {
   EXPECT_DOUBLE_EQ(bound_of(backward("bf16", "ring"), "dq", {}).wire, 0);
 }
 
+TEST(Bound, near_zero_counts_what_every_rounding_loses) {
+  const Plan plan = make_plan("gemm_rs", {"m=64", "n=64", "k=400", "dtype=f16"}, "x=4", "bulk");
+  const ErrorBound bound = bound_of(plan, "c", {});
+  const double lost = 0x1p-25;  // half of the smallest f16
+  EXPECT_NEAR(bound.underflow / lost, 1 + 2, 1e-9) << "the output, and the parts of four ranks";
+  EXPECT_DOUBLE_EQ(bound.floor(), bound.underflow / bound.expected());
+  EXPECT_DOUBLE_EQ(bound.limit(), gemm_rs("f16", "bulk").limit()) << "what is not small stays";
+}
+
+TEST(Bound, near_zero_follows_temporaries_through_what_they_are_multiplied_with) {
+  const Plan plan =
+      make_plan("moe", {"tokens=8", "hidden=4", "experts=2", "topk=1", "inter=9", "dtype=f16"},
+                "x=2", "push");
+  Magnitudes magnitudes;
+  const double before = bound_of(plan, "y", magnitudes).underflow;
+  magnitudes.largest["w2"] = 100;
+  EXPECT_GT(bound_of(plan, "y", magnitudes).underflow, 50 * before)
+      << "what the activations lose is multiplied with w2";
+}
+
+TEST(Bound, of_bf16_products_lets_operands_below_the_normal_numbers_count_as_zero) {
+  const Plan plan = make_plan("gemm", {"m=8", "n=8", "k=16", "dtype=bf16"}, "x=2", "bulk");
+  EXPECT_GE(bound_of(plan, "c", {}).underflow, 2 * 4 * 0x1p-126);
+  EXPECT_LT(bound_of(plan, "c", {}).underflow, 2 * 5 * 0x1p-126);
+}
+
 }  // namespace
 }  // namespace harpe

@@ -57,6 +57,22 @@ TEST(Check, passes_what_only_rounding_separates_from_the_reference) {
   }
 }
 
+TEST(Check, holds_results_below_the_normal_numbers_to_their_last_places) {
+  Executed run = execute(make_plan("gemm", {"m=8", "n=8", "k=8", "dtype=f16"}, "x=2", "bulk"));
+  for (std::int64_t i = 0; i < element_count(run.inputs.at("a")); ++i) {
+    store(run.inputs.at("a"), i, load(run.inputs.at("a"), i) * 0x1p-16);
+  }
+  const Checked<Meaning> meaning = interpret(run.plan.program, run.inputs, std::nullopt, 1);
+  ASSERT_TRUE(meaning.ok());
+  HostTensor& c = run.outputs.at("c");
+  c = convert(meaning->outputs.at("c"), DType::F16);
+  EXPECT_TRUE(check(run).passed()) << "rounded once";
+  store(c, 9, load(c, 9) + 16 * 0x1p-24);
+  const CheckReport report = check(run);
+  EXPECT_FALSE(report.passed()) << "16 steps off";
+  EXPECT_EQ(report.outputs[0].at, (std::vector<std::int64_t>{1, 1}));
+}
+
 TEST(Check, finds_one_wrong_element) {
   Executed run = execute(make_plan("gemm", {"m=16", "n=16", "k=64"}, "x=2", "ring"));
   HostTensor& c = run.outputs.at("c");

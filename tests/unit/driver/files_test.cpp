@@ -44,6 +44,30 @@ TEST(AtomicFile, follows_a_link_and_leaves_it_a_link) {
   EXPECT_EQ(scratch.read("real"), "new");
 }
 
+TEST(AtomicFile, follows_a_link_to_what_is_not_there_yet) {
+  const Scratch scratch;
+  std::filesystem::create_symlink("real", scratch.path("link"));
+  ASSERT_TRUE(write_text(scratch.path("link"), "new").ok());
+  EXPECT_TRUE(std::filesystem::is_symlink(scratch.path("link")));
+  EXPECT_EQ(scratch.read("real"), "new");
+}
+
+TEST(OutputFiles, are_refused_where_two_are_one_by_whatever_names) {
+  const Scratch scratch;
+  std::filesystem::create_symlink("a", scratch.path("link"));
+  const auto check = [&](const std::string& first, const std::string& second) {
+    return check_output_files(std::vector<OutputFile>{{"--json", first}, {"--trace", second}});
+  };
+  EXPECT_TRUE(check(scratch.path("a"), scratch.path("b")).ok());
+  EXPECT_TRUE(check("/dev/null", "/dev/null").ok());
+  for (const std::string& again : {scratch.path("a"), scratch.path("./a"), scratch.path("link")}) {
+    const Checked<Ok> refused = check(scratch.path("a"), again);
+    ASSERT_FALSE(refused.ok()) << again;
+    EXPECT_EQ(refused.error().code, DiagCode::U118);
+  }
+  EXPECT_EQ(check(scratch.path("a"), scratch.path("no/b")).error().code, DiagCode::I102);
+}
+
 TEST(AtomicFile, writes_a_device_in_place) {
   ASSERT_TRUE(write_text("/dev/null", "gone").ok());
   EXPECT_TRUE(std::filesystem::is_character_file("/dev/null")) << "a device is never replaced";

@@ -134,7 +134,7 @@ TEST(Instantiate, refuses_sizes_that_are_none) {
             "error[P103]: axis `M`: size 1099511627777 is outside 1 .. 1099511627776");
   EXPECT_EQ(size_of_axis("a/b", 12, 0), "error[P105]: axis `M`: 12 / 0 has no value");
   EXPECT_EQ(size_of_axis("a/b", 12, 5),
-            "error[P104]: axis `M`: 12 / 5 leaves remainder 2; choose values that divide");
+            "error[P104]: axis `M` is `a/b`: 12 / 5 leaves remainder 2; choose values that divide");
 }
 
 TEST(Instantiate, refuses_arithmetic_beyond_64_bits) {
@@ -150,7 +150,8 @@ TEST(Instantiate, refuses_arithmetic_beyond_64_bits) {
 
 TEST(Instantiate, refuses_heads_that_key_heads_do_not_divide) {
   EXPECT_EQ(refusal(attention(), {{"heads", integer(12)}, {"kv_heads", integer(5)}}),
-            "error[P104]: axis `G`: 12 / 5 leaves remainder 2; choose values that divide");
+            "error[P104]: axis `G` is `heads/kv_heads`: 12 / 5 leaves remainder 2; choose values "
+            "that divide");
 }
 
 TEST(Instantiate, refuses_a_parameter_the_program_does_not_have) {

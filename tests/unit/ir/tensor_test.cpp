@@ -6,9 +6,9 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <map>
 #include <set>
-
-#include "support/check.h"
+#include <vector>
 
 namespace harpe {
 namespace {
@@ -85,9 +85,28 @@ TEST(Tensor, holds_integers_up_to_the_ends_of_their_range) {
   }
 }
 
-TEST(Tensor, of_booleans_has_no_values) {
-  const HostTensor tensor = make_tensor(DType::Bool, {1});
-  EXPECT_THROW(static_cast<void>(load(tensor, 0)), InternalError);
+TEST(Tensor, holds_small_integers_and_booleans_too) {
+  const double values[] = {2.5, -7, 1e3, -1e3, std::nan("")};
+  const std::map<DType, std::vector<double>> kept = {{DType::I8, {2, -7, 127, -128, 0}},
+                                                     {DType::U8, {2, 0, 255, 0, 0}},
+                                                     {DType::I64, {2, -7, 1000, -1000, 0}},
+                                                     {DType::Bool, {1, 1, 1, 1, 1}}};
+  for (const auto& [dtype, wanted] : kept) {
+    HostTensor tensor = make_tensor(dtype, {5});
+    for (std::int64_t i = 0; i < 5; ++i) {
+      store(tensor, i, values[i]);
+      EXPECT_EQ(load(tensor, i), wanted[static_cast<std::size_t>(i)]) << print(dtype) << " " << i;
+    }
+  }
+}
+
+TEST(Tensor, knows_its_largest_finite_magnitude) {
+  HostTensor tensor = make_tensor(DType::F16, {4});
+  EXPECT_EQ(largest_magnitude(tensor), 0);
+  store(tensor, 1, -3);
+  store(tensor, 2, std::nan(""));
+  store(tensor, 3, 1e9);
+  EXPECT_EQ(largest_magnitude(tensor), 3) << "infinity and NaN are left out";
 }
 
 TEST(Tensor, converts_to_a_wider_type_and_back_without_loss) {

@@ -48,24 +48,27 @@ TEST(Mesh, refuses_a_mesh_without_axes) {
 
 TEST(Mesh, refuses_sizes_and_products_outside_the_limit) {
   EXPECT_EQ(refusal({.name = "m", .axes = {{"a", 0}}}),
-            "error[M102]: mesh `m`: the size of axis `a` is 0, outside 1 .. 65536");
+            "error[M102]: mesh `a=0`: the size of axis `a` is 0, outside 1 .. 65536");
   EXPECT_EQ(refusal({.name = "m", .axes = {{"a", 2}, {"b", 65537}}}),
-            "error[M102]: mesh `m`: the size of axis `b` is 65537, outside 1 .. 65536");
+            "error[M102]: mesh `a=2,b=65537`: the size of axis `b` is 65537, outside 1 .. 65536");
   EXPECT_EQ(refusal({.name = "m", .axes = {{"a", 256}, {"b", 257}}}),
-            "error[M102]: mesh `m`: the product of axes up to `b` is 65792, outside 1 .. 65536");
+            "error[M102]: mesh `a=256,b=257`: the product of axes up to `b` is 65792, outside 1 .. "
+            "65536");
 }
 
 TEST(Mesh, a_product_that_would_overflow_is_refused_before_it_does) {
   Mesh mesh{.name = "m", .axes = {}};
   for (int i = 0; i < 5; ++i) mesh.axes.push_back({"a" + std::to_string(i), kMaxRanks});
-  EXPECT_EQ(refusal(mesh),
-            "error[M102]: mesh `m`: the product of axes up to `a1` is 4294967296, outside "
-            "1 .. 65536");
+  EXPECT_EQ(
+      refusal(mesh),
+      "error[M102]: mesh `a0=65536,a1=65536,a2=65536,a3=65536,a4=65536`: the product of axes up to "
+      "`a1` is 4294967296, outside "
+      "1 .. 65536");
 }
 
 TEST(Mesh, refuses_a_name_used_twice) {
   EXPECT_EQ(refusal({.name = "m", .axes = {{"gpu", 2}, {"gpu", 4}}}),
-            "error[M103]: mesh `m` has two axes called `gpu`; rename one of them");
+            "error[M103]: mesh `gpu=2,gpu=4` has two axes called `gpu`; rename one of them");
 }
 
 TEST(Mesh, a_rank_outside_the_mesh_is_our_error) {

@@ -55,6 +55,15 @@ TEST(Launch, is_what_torchrun_says) {
       {.rank = 3, .ranks = 8, .local_rank = 1, .local_ranks = 8, .address = "127.0.0.1:29501"});
 }
 
+TEST(Launch, is_named_by_our_flags_where_they_launched) {
+  Variables own = kTorchrun;
+  own["HARPE_LAUNCH"] = "1";
+  const auto found = find_in(own);
+  ASSERT_TRUE(found.ok() && *found);
+  EXPECT_EQ((*found)->ranks_by, "--launch");
+  EXPECT_EQ((*found)->local_ranks_by, "--hosts");
+}
+
 TEST(Launch, meets_where_the_user_says) {
   Variables elsewhere = kTorchrun;
   elsewhere.erase("MASTER_ADDR");
@@ -96,7 +105,9 @@ TEST(Launch, is_what_open_mpi_says) {
                       .ranks = 2,
                       .local_rank = 1,
                       .local_ranks = 2,
-                      .address = "unix:@harpe-mpi-17.1"});
+                      .address = "unix:@harpe-mpi-17.1",
+                      .ranks_by = "OMPI_COMM_WORLD_SIZE",
+                      .local_ranks_by = "OMPI_COMM_WORLD_LOCAL_SIZE"});
 }
 
 TEST(Launch, is_what_a_slurm_step_says_and_no_batch_script) {
@@ -110,13 +121,20 @@ TEST(Launch, is_what_a_slurm_step_says_and_no_batch_script) {
                         .ranks = 4,
                         .local_rank = 0,
                         .local_ranks = 4,
-                        .address = "unix:@harpe-slurm-9-2"});
+                        .address = "unix:@harpe-slurm-9-2",
+                        .ranks_by = "SLURM_NTASKS",
+                        .local_ranks_by = "SLURM_STEP_TASKS_PER_NODE"});
   slurm["SLURM_STEP_NUM_TASKS"] = "2";
   slurm["SLURM_STEP_TASKS_PER_NODE"] = "1(x2)";
   slurm["MASTER_ADDR"] = "node";
   slurm["MASTER_PORT"] = "5000";
-  expect_launch(slurm,
-                {.rank = 0, .ranks = 2, .local_rank = 0, .local_ranks = 1, .address = "node:5000"});
+  expect_launch(slurm, {.rank = 0,
+                        .ranks = 2,
+                        .local_rank = 0,
+                        .local_ranks = 1,
+                        .address = "node:5000",
+                        .ranks_by = "SLURM_STEP_NUM_TASKS",
+                        .local_ranks_by = "SLURM_STEP_TASKS_PER_NODE"});
 }
 
 TEST(Launch, with_variables_that_are_wrong_is_refused) {

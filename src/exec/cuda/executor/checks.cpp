@@ -32,7 +32,7 @@ Checked<Ok> check_tasks(const Plan& plan) {
 Checked<Ok> check_one_rank_each(const processes::Launch& launch, const Plan& plan) {
   if (launch.ranks == plan.mesh.ranks()) return Ok{};
   return make_diag(DiagCode::N016,
-                   {{"variable", "WORLD_SIZE"},
+                   {{"variable", launch.ranks_by},
                     {"reason", "is " + std::to_string(launch.ranks) + ", and the plan has " +
                                    std::to_string(plan.mesh.ranks()) + " ranks, each on a GPU"}});
 }
