@@ -131,8 +131,8 @@ TEST(Gradient, cuts_no_tile_that_all_see) {
   const GradientGrid full = plan_gradient(some_spec(), kMultiprocessors).args.grid;
   EXPECT_FALSE(is_cut(full, 0, 64, 0));
   EXPECT_FALSE(is_cut(full, 320, 64, 192));
-  EXPECT_TRUE(is_cut(full, 384, 64, 0));  // 400 keys
-  EXPECT_TRUE(is_cut(full, 0, 64, 256));  // 300 queries
+  EXPECT_TRUE(is_cut(full, 384, 64, 192));  // 400 keys
+  EXPECT_TRUE(is_cut(full, 320, 64, 256));  // 300 queries
   const GradientGrid causal = plan_gradient(some_spec(-1000, 0), kMultiprocessors).args.grid;
   EXPECT_FALSE(is_cut(causal, 0, 64, 64));
   EXPECT_TRUE(is_cut(causal, 64, 64, 64));
