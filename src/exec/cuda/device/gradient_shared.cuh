@@ -6,7 +6,8 @@
 // The shared memory of a block of attention's gradients.
 namespace harpe::device {
 
-// Of the phase in which the `step`-th step fills a ring of so many stages, or its parity.
+// Of a ring of so many stages: the parity of the phase in which a step fills its stage. Of the step
+// before the first, that of a phase which counts as over.
 template <unsigned kStages>
 HP_DEVICE std::uint32_t phase_of(unsigned step) {
   return step / kStages & 1;
