@@ -9,8 +9,8 @@
 
 namespace harpe {
 
-// Something the world did at run time (style.md 3). Names who waited for what, and who should have
-// said it.
+// Something the world did at run time (ARCHITECTURE.md, Errors). Names the rank that waited, what
+// it waited for, and the rank that should have signalled.
 enum class FaultKind : std::uint8_t {
   WaitTimedOut,
   WaitGivenUp,  // before its limit, because another rank had failed

@@ -20,8 +20,8 @@ struct Evaluation {
   Plan plan;
 };
 
-// Says what a schedule takes. One of the two open sets (style.md): the simulator is one evaluator,
-// measuring on real ranks, which the driver knows how to do, another.
+// Estimates a schedule's time and memory. The simulator is one implementation; the driver has
+// another that measures on real ranks.
 class Evaluator {
  public:
   virtual ~Evaluator() = default;

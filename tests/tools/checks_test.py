@@ -8,6 +8,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(ROOT / "tools"))
 
+import check_citations  # noqa: E402
 import check_layers  # noqa: E402
 import check_sizes  # noqa: E402
 import check_words  # noqa: E402
@@ -81,6 +82,71 @@ class Words(unittest.TestCase):
     def test_paths_of_one_machine_are_refused(self):
         self.assertTrue(self.refused("see " + "/home" + "/me/file"))
         self.assertFalse(self.refused("src/home/page and a/work/b"))
+
+
+class Citations(unittest.TestCase):
+    FILES = {
+        check_citations.SPECIFICATION: (
+            "# The rules\n## 4. Semantics\n### 4.1 Block map\n**Theorem 1 (coverage).** Once.\n"
+            "## 7. Plan\n### 7.2 Steps\n1. walk\n2. order\n## Appendix A\n### A.5 Experts\n"
+            '- <a id="d1"></a>D1. Digits.\n- <a id="d12"></a>D12. Sizes.\n'
+            "```\n## 9. no heading\n```\n"),
+        "docs/decisions/0001-mesh.md": "# 0001: meshes\n",
+        "docs/page.md": "# A page\n## What it `does`, and how\n",
+        "src/lower/lower.h": "#pragma once\n",
+    }
+
+    def findings(self, name, text):
+        with tempfile.TemporaryDirectory() as folder:
+            root = pathlib.Path(folder)
+            for path, content in {**self.FILES, name: text}.items():
+                (root / path).parent.mkdir(parents=True, exist_ok=True)
+                (root / path).write_text(content, encoding="utf-8")
+            tree = check_citations.Tree(root, [*self.FILES, name])
+            return check_citations.check_file(tree, name)
+
+    def test_what_a_page_has_may_be_cited(self):
+        self.assertEqual(self.findings("src/a.h", (
+            "// Blocks (commir.md 4.1, D12), sections (commir.md sections 4 and 7), a theorem\n"
+            "// (commir.md theorem 1), steps (commir.md 7.2 steps 1, 2), ranges (commir.md 4 to 7\n"
+            "// that hold), an appendix (commir.md 7, A.5), words (commir.md 4.1, own_U of 0..3),\n"
+            "// the next line (commir.md\n// 4.1): 9 of it. D1, Theorem 1, decision 0001.\n"
+            "// src/lower/lower.h, src/lower/*.h and src/LABEL/lower.h.\n")), [])
+
+    def test_what_a_page_lacks_is_found(self):
+        for cite, what in (
+                ("commir.md 4.2", "section 4.2"), ("commir.md section 9", "section 9"),
+                ("commir.md 4 to 8", "section 8"), ("commir.md D1, Q2", "has no Q2"),
+                ("commir.md\n// 5", "section 5"), ('commir.md "\n  "5', "section 5"),
+                ("commir.md theorem 2", "theorem 2"), ("Theorems 1 to 4", "theorem 4"),
+                ("commir.md 7.2 (3)", "step 3 of 7.2"), ("D13", "has no D13"),
+                ("commir.md 7.2, step 4", "step 4 of 7.2"), ("commir.md 7, A.6", "section A.6")):
+            found = self.findings("src/a.h", f"// By a rule ({cite}).\n")
+            self.assertTrue(any(what in line for line in found), (cite, found))
+
+    def test_pages_decisions_and_paths_that_are_not_there_are_found(self):
+        for cite in ("notes.md", "../other/commir.md", "decision 0002", "src/lower/raise.h",
+                     "docs/page.md#else", "src/lower/*.cpp"):
+            self.assertTrue(self.findings("src/a.h", f"// See {cite}.\n"), cite)
+
+    def test_links_lead_to_files_and_anchors(self):
+        self.assertEqual(self.findings("docs/b.md", (
+            "# B\n[a](page.md) [b](page.md#what-it-does-and-how) [c](#b)\n"
+            "[d](https://arxiv.org/x) [e](reference/commir.md#d12) [f](decisions) `[g](code)`\n"
+            "```\n[h](example)\n```\n")), [])
+        for link in ("gone.md", "page.md#gone", "#gone", "../src/lower/lower.h#gone", "gone/"):
+            self.assertTrue(self.findings("docs/b.md", f"[a]({link})\n"), link)
+
+    def test_code_in_a_page_may_name_the_end_of_a_path(self):
+        self.assertEqual(self.findings("docs/b.md", "`lower/lower.h`, `lower.*`, `rs.plan`\n"), [])
+        self.assertEqual(self.findings("docs/b.md", "\n`lower/raise.h`\n"),
+                         ["docs/b.md:2: there is no file `lower/raise.h`"])
+
+    def test_a_column_headed_by_a_page_cites_it(self):
+        table = "| stage | commir.md |\n|---|---|\n| one | 7.2 (2), D1 |\n| two | 4.1–4.{} |\n"
+        self.assertEqual(self.findings("docs/b.md", table.format(1)), [])
+        self.assertEqual(self.findings("docs/b.md", table.format(3)),
+                         [f"docs/b.md:4: `{check_citations.SPECIFICATION}` has no section 4.3"])
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ namespace harpe::cuda {
 namespace {
 
 // An instruction of sm_90 has 16 bytes, little endian. Its lowest 9 bits say what it does, the next
-// 3 which kinds of operands it has. NVIDIA documents neither; tests/unit/cuda/instructions_test.cpp
+// 3 which kinds of operands it has. NVIDIA documents neither; tests/unit/nvrtc/nvrtc_test.cpp
 // holds the values against kernels whose instructions are known.
 constexpr std::size_t kInstructionBytes = 16;
 constexpr std::uint32_t kOperationMask = 0x1ff;
