@@ -187,12 +187,13 @@ def summary_lines(summaries):
 
 
 def readme_lines(summaries):
-    """The table of README.md."""
-    lines = [["`harpe bench …`", "cases", "theirs / ours", "worst, best case",
-              "over the limit: ours, theirs"]]
+    """Lines of README.md's table: speed-ups over NCCL + library, with their range."""
+    lines = [["operator, number of cases", "ranks", "beside NCCL + library"]]
     for one in summaries:
-        extremes = ", ".join(print_ratio(row and row.ratio) for row in (one.worst, one.best))
-        limits = f"{print_ratio(one.over_limit)}, {print_ratio(one.theirs_over_limit)}"
-        lines.append([f"`{one.family}`", str(one.compared or one.timed), print_ratio(one.ratio),
-                      extremes, limits])
+        factor = "not measured"
+        if one.ratio:
+            direction = "faster" if one.ratio >= 1 else "slower"
+            factor = (f"{print_ratio(one.ratio)}× {direction} "
+                      f"({print_ratio(one.worst.ratio)}–{print_ratio(one.best.ratio)})")
+        lines.append([f"`{one.family}`, {one.compared or one.timed}", str(one.ranks), factor])
     return lines
