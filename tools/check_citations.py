@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """Every citation in the tree leads somewhere: links and anchors between pages, pages and their
-sections, decisions, theorems and steps of commir.md, numbered decisions, paths, names of files.
+sections, decisions, theorems and steps of commir.md, numbered decisions, diagnostics, paths, files.
 
 What is read how:
   PAGE.md 4.3, 7.2 steps 3, 4, D12, theorem 1   sections, steps, decisions and theorems of a page
   D12, Theorem 1                                 of docs/reference/commir.md, wherever they stand
   decision 0012                                  a file of docs/decisions
+  F209 (in src/ and in pages)                    a registered diagnostic
   [text](page.md#anchor)                         a file, and a heading or an `<a id>` of it
   src/lower/lower.h, tests/gpu/*                 a path, from the root of the tree
   `executor/wiring.h` (in a page)                the end of some path
@@ -23,6 +24,8 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 SPECIFICATION = "docs/reference/commir.md"
 # They hold patterns, and citations that lead nowhere on purpose.
 UNREAD = {"tools/check_citations.py", "tools/check_layers.py", "tests/tools/checks_test.py"}
+# They name diagnostics that are no more, or never were.
+UNREGISTERED = {"CHANGELOG.md", "docs/errors.md"}
 # Names of files that a build makes, or that come from elsewhere.
 OUTSIDE = {"bench/cuda/texts.h", "cuda.h", "nvrtc.h"}
 TREE = r"(?:src|docs|tests|tools|bench|examples|cmake|packaging|\.ci)"
@@ -38,6 +41,8 @@ PAGE = re.compile(r"(?<![\w./-])((?:[\w-]+/|\.\.?/)*[\w-]+\.md)(#[\w-]+)?(?:\]\(
 WORD = re.compile(r"[\s,]*(sections?|decisions?|theorems?|rules?|steps?|appendix|and|to|[-–(])?\s*"
                   r"(?:([DQR]\d+)\b|([A-B]\.\d+|\d+(?:\.\d+)*)(?![\w%]|,\d))?", re.I)
 BARE = re.compile(r"\b(?:(D\d{1,2})|Theorems? (\d+)(?:(?: to |–|-)(\d+))?)\b")
+CODE = re.compile(r"\b[A-Z]\d{3}\b")
+REGISTERED = re.compile(r"^HP_DIAG\(\s*(\w+)\s*,", re.M)
 DECISION = re.compile(r"\bdecisions? (\d{4})\b")
 PATH = re.compile(rf"(?<![\w./<>$*-])({TREE}/[\w./*-]*[\w*])")
 # `tests/LABEL/MODULE`: any label, any module.
@@ -66,7 +71,7 @@ class Page:
             self.anchors.add(name)
         self.sections = {}
         for part in re.split(r"^(?=#{1,6} )", prose, flags=re.M):
-            title = re.match(r"#+ +(?:Appendix )?((?:\d+|[A-Z])(?:\.\d+)*)\.? ", part)
+            title = re.match(r"#+ +(?:Appendix )?(\d+(?:\.\d+)*|[A-Z]\.\d+)\.? ", part)
             if title:
                 self.sections[title.group(1)] = set(re.findall(r"^(\d+)\. ", part, re.M))
         self.items = {f"{kind.upper()}{number}" for kind, number in
@@ -92,6 +97,15 @@ class Tree:
     def has_ending(self, name):
         return name in OUTSIDE or any(fnmatch.fnmatchcase("/" + path, "*/" + name)
                                       for path in self.names)
+
+    @functools.cached_property
+    def diagnostics(self):
+        """The registered codes."""
+        codes = set()
+        for name in self.names:
+            if fnmatch.fnmatchcase(name, "src/support/diagnostics/*.def"):
+                codes.update(REGISTERED.findall((self.root / name).read_text(encoding="utf-8")))
+        return codes
 
     @functools.cache
     def page(self, name):
@@ -225,10 +239,21 @@ def check_anywhere(tree, name, text):
             yield match.start(), f"there is no `{match.group(1)}`"
 
 
+def check_diagnostics(tree, text):
+    """Codes of diagnostics."""
+    families = {code[0] for code in tree.diagnostics}
+    for match in CODE.finditer(text):
+        code = match.group()
+        if code[0] in families and code not in tree.diagnostics:
+            yield match.start(), f"there is no diagnostic {code}"
+
+
 def check_file(tree, name):
     """The citations of one file that lead nowhere, as lines to print."""
     text = (tree.root / name).read_text(encoding="utf-8")
     found = [*check_pages(tree, name, text), *check_anywhere(tree, name, text)]
+    if name.startswith("src/") or name.endswith(".md") and name not in UNREGISTERED:
+        found += check_diagnostics(tree, text)
     if name.endswith(".md"):
         prose = FENCE.sub(lambda fence: re.sub(r"[^\n]", " ", fence.group()), text)
         found += [*check_tables(tree, name, prose), *check_names(tree, prose)]

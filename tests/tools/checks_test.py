@@ -94,6 +94,7 @@ class Citations(unittest.TestCase):
         "docs/decisions/0001-mesh.md": "# 0001: meshes\n",
         "docs/page.md": "# A page\n## What it `does`, and how\n",
         "src/lower/lower.h": "#pragma once\n",
+        "src/support/diagnostics/form.def": 'HP_DIAG(F209, Illegal, "no", "", "")\n',
     }
 
     def findings(self, name, text):
@@ -111,7 +112,7 @@ class Citations(unittest.TestCase):
             "// (commir.md theorem 1), steps (commir.md 7.2 steps 1, 2), ranges (commir.md 4 to 7\n"
             "// that hold), an appendix (commir.md 7, A.5), words (commir.md 4.1, own_U of 0..3),\n"
             "// the next line (commir.md\n// 4.1): 9 of it. D1, Theorem 1, decision 0001.\n"
-            "// src/lower/lower.h, src/lower/*.h and src/LABEL/lower.h.\n")), [])
+            "// src/lower/lower.h, src/lower/*.h and src/LABEL/lower.h. F209 on an H100.\n")), [])
 
     def test_what_a_page_lacks_is_found(self):
         for cite, what in (
@@ -124,9 +125,9 @@ class Citations(unittest.TestCase):
             found = self.findings("src/a.h", f"// By a rule ({cite}).\n")
             self.assertTrue(any(what in line for line in found), (cite, found))
 
-    def test_pages_decisions_and_paths_that_are_not_there_are_found(self):
+    def test_pages_decisions_paths_and_codes_that_are_not_there_are_found(self):
         for cite in ("notes.md", "../other/commir.md", "decision 0002", "src/lower/raise.h",
-                     "docs/page.md#else", "src/lower/*.cpp"):
+                     "docs/page.md#else", "src/lower/*.cpp", "F210"):
             self.assertTrue(self.findings("src/a.h", f"// See {cite}.\n"), cite)
 
     def test_links_lead_to_files_and_anchors(self):
