@@ -15,7 +15,7 @@
 namespace harpe::cli {
 namespace {
 
-constexpr std::int64_t kMostRanks = 64;
+constexpr std::int64_t kMostBenchRanks = 64;
 constexpr std::int64_t kMostTurns = 10'000;
 constexpr std::int64_t kLongestBudget = 86'400;  // seconds
 constexpr const char* kNone = "-";
@@ -39,7 +39,7 @@ Checked<BenchRequest> bench_request_of(const CommandLine& line) {
   std::stringstream schedules(line.value("schedules").value_or(""));
   for (std::string name; std::getline(schedules, name, ',');) request.schedules.push_back(name);
   if (line.has("ranks")) {
-    HP_TRY(request.ranks, count_of(line, "ranks", 1, kMostRanks, 1));
+    HP_TRY(request.ranks, count_of(line, "ranks", 1, kMostBenchRanks, 1));
   }
   HP_TRY(request.rounds, count_of(line, "rounds", 1, kMostTurns, request.rounds));
   HP_TRY(request.iterations, count_of(line, "iters", 1, kMostTurns, request.iterations));
@@ -52,7 +52,7 @@ Checked<BenchRequest> bench_request_of(const CommandLine& line) {
   return request;
 }
 
-std::string print_us(std::optional<double> us) {
+std::string print_us_or_dash(std::optional<double> us) {
   return us ? print_seconds(*us * 1e-6) : std::string(kNone);
 }
 
@@ -61,7 +61,7 @@ std::string print_ratio(std::optional<double> ratio) {
 }
 
 std::string print_best(const BenchEntry* entry) {
-  return entry == nullptr ? kNone : print_us(entry->median_us) + " " + entry->name;
+  return entry == nullptr ? kNone : print_us_or_dash(entry->median_us) + " " + entry->name;
 }
 
 std::string print_rows_of(const BenchReport& report) {
@@ -73,7 +73,7 @@ std::string print_rows_of(const BenchReport& report) {
       continue;
     }
     lines.push_back({row.what.name, print_best(row.best(false)), print_best(row.best(true)),
-                     print_ratio(row.ratio()), print_us(row.limit_us()),
+                     print_ratio(row.ratio()), print_us_or_dash(row.limit_us()),
                      print_ratio(row.over_limit())});
   }
   return print_table(lines);

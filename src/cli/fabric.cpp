@@ -13,7 +13,7 @@ namespace harpe::cli {
 namespace {
 
 constexpr std::int64_t kMostPuts = 1 << 16;
-constexpr std::int64_t kMostNodes = 1024;
+constexpr std::int64_t kMostSimulatedNodes = 1024;
 constexpr std::int64_t kMostTokens = 1 << 20;
 constexpr std::int64_t kMostBytes = std::int64_t{1} << 32;
 
@@ -48,8 +48,8 @@ Checked<std::vector<std::int64_t>> parse_counts(std::string_view flag, const std
   std::ranges::sort(counts);
   return counts;
 }
-Checked<std::int64_t> parse_count(std::string_view flag, const std::string& text,
-                                  std::int64_t most) {
+Checked<std::int64_t> parse_single(std::string_view flag, const std::string& text,
+                                   std::int64_t most) {
   HP_TRY(const std::vector<std::int64_t> counts, parse_counts(flag, text, most));
   if (counts.size() == 1) return counts.front();
   return bad_value(flag, text, "one number");
@@ -84,20 +84,21 @@ Checked<FabricQuestion> question_of(const CommandLine& line) {
   HP_TRY(question.policies,
          parse_names("policy", line.value("policy").value_or("all"), all_put_policies()));
   const std::string nodes = line.has("draw") ? "2" : "2,4,8,16";
-  HP_TRY(question.nodes, parse_counts("nodes", line.value("nodes").value_or(nodes), kMostNodes));
+  HP_TRY(question.nodes,
+         parse_counts("nodes", line.value("nodes").value_or(nodes), kMostSimulatedNodes));
   HP_TRY(question.tokens,
          parse_counts("tokens", line.value("tokens").value_or("256,1024,4096,16384"), kMostTokens));
   HP_TRY(question.messages,
-         parse_count("messages", line.value("messages").value_or("96"), kMostPuts));
+         parse_single("messages", line.value("messages").value_or("96"), kMostPuts));
   HP_TRY(const std::int64_t bytes,
-         parse_count("bytes", line.value("bytes").value_or("4096"), kMostBytes));
+         parse_single("bytes", line.value("bytes").value_or("4096"), kMostBytes));
   question.bytes = static_cast<double>(bytes);
   return question;
 }
 
 using Lines = std::vector<std::vector<std::string>>;
 
-std::string print_bytes(double bytes) {
+std::string print_size(double bytes) {
   if (bytes >= 1 << 20) return fmt::format("{} MiB", bytes / (1 << 20));
   if (bytes >= 1 << 10) return fmt::format("{} KiB", bytes / (1 << 10));
   return fmt::format("{} B", bytes);
@@ -113,7 +114,7 @@ std::string print_bursts(const FabricQuestion& question, const FabricStudy& stud
          row.times.fences.value == 0 ? "-" : print_seconds(row.times.fences.seconds())});
   }
   return fmt::format("\n{} puts of {} by every GPU\n", question.messages,
-                     print_bytes(question.bytes)) +
+                     print_size(question.bytes)) +
          print_table(lines);
 }
 
@@ -142,7 +143,7 @@ std::string print_regimes(const FabricStudy& study) {
   if (study.regimes.empty()) return "";
   Lines lines = {{"nodes", "message", "destinations", "best", "over put", "over batch"}};
   for (const RegimeRow& row : study.regimes) {
-    lines.push_back({std::to_string(row.nodes), print_bytes(row.bytes),
+    lines.push_back({std::to_string(row.nodes), print_size(row.bytes),
                      std::to_string(row.destinations), std::string(row.best->name),
                      fmt::format("{:.2f}", row.over_put), fmt::format("{:.2f}", row.over_batch)});
   }
@@ -163,7 +164,7 @@ std::string print_published(const FabricStudy& study) {
   return "\nbeside what others published\n" + print_table(lines);
 }
 
-Json times_to_json(const ExchangeTimes& times) {
+Json exchange_times_to_json(const ExchangeTimes& times) {
   return Json::object()
       .set("time_us", times.total.microseconds())
       .set("drains_us", times.fences.microseconds())
@@ -173,7 +174,7 @@ Json times_to_json(const ExchangeTimes& times) {
 Json to_json(const FabricQuestion& question, const FabricStudy& study) {
   Json::Array bursts;
   for (const BurstRow& row : study.bursts) {
-    bursts.push_back(times_to_json(row.times)
+    bursts.push_back(exchange_times_to_json(row.times)
                          .set("nodes", row.nodes)
                          .set("policy", row.policy->name)
                          .set("share", row.share));
@@ -182,7 +183,7 @@ Json to_json(const FabricQuestion& question, const FabricStudy& study) {
   for (const LayerRow& row : study.layers) {
     Json::Array times;
     for (std::size_t i = 0; i < row.times.size(); ++i) {
-      times.push_back(times_to_json(row.times[i]).set("tokens", question.tokens[i]));
+      times.push_back(exchange_times_to_json(row.times[i]).set("tokens", question.tokens[i]));
     }
     layers.push_back(Json::object()
                          .set("model", row.model->name)

@@ -11,9 +11,8 @@
 namespace harpe::cli {
 namespace {
 
-constexpr std::int64_t kMostRanks = 1024;
+constexpr std::int64_t kMostLaunched = 1024;
 constexpr std::int64_t kUsualWait = 10'000;  // milliseconds, of RunRequest
-constexpr std::int64_t kLongestWait = 3'600'000;
 // After the last wait has expired: with the time between being told to end and being killed, no
 // process outlives its waits by more than 2 s.
 constexpr std::chrono::milliseconds kToReport{1'500};
@@ -48,7 +47,7 @@ int status_of(const std::vector<ProcessEnd>& ends) {
 
 Checked<int> launch_ranks(const CommandLine& line, const std::string& ranks) {
   LaunchRequest request{.arguments = arguments_of(line)};
-  HP_TRY(const std::int64_t count, parse_count("--launch", ranks, 1, kMostRanks));
+  HP_TRY(const std::int64_t count, parse_count("--launch", ranks, 1, kMostLaunched));
   const std::string hosts = line.value("hosts").value_or("1");
   HP_TRY(const std::int64_t host_count, parse_count("--hosts", hosts, 1, count));
   if (count % host_count != 0) {

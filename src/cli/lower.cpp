@@ -80,10 +80,10 @@ Checked<int> lower_schedule(const CommandLine& line, Session& session) {
   const PlanSummary summary = summarise(plan);
   Json json = start_json(line);
   add_plan(json, summary);
-  json.set("inputs", subject_to_json(line)).set("certificate", to_json(certificate));
+  json.set("inputs", subject_to_json(line)).set("certificate", certificate_to_json(certificate));
   json.set(path ? "file" : "plan", path ? *path : text);
-  HP_REQUIRE_OK(
-      show_results(line, path ? print_title(summary) + print_rows(rows_of(summary)) : text, json));
+  HP_REQUIRE_OK(show_results(
+      line, path ? print_title(summary) + print_rows(plan_rows(summary)) : text, json));
   return kDone;
 }
 

@@ -13,17 +13,17 @@
 namespace harpe::cli {
 namespace {
 
-constexpr std::int64_t kMostRanks = 256;
+constexpr std::int64_t kMostProfiled = 256;
 
 Checked<std::int64_t> ranks_of(const CommandLine& line) {
   const std::optional<std::string> given = line.value("ranks");
   if (!given) return std::int64_t{0};
   const bool digits = given->find_first_not_of("0123456789") == std::string::npos;
   const std::int64_t ranks = digits && given->size() <= 4 ? std::stoll(*given) : 0;
-  if (ranks >= 1 && ranks <= kMostRanks) return ranks;
+  if (ranks >= 1 && ranks <= kMostProfiled) return ranks;
   return make_diag(DiagCode::U109, {{"flag", "--ranks"},
                                     {"text", *given},
-                                    {"wanted", "from 1 to " + std::to_string(kMostRanks)}});
+                                    {"wanted", "from 1 to " + std::to_string(kMostProfiled)}});
 }
 
 std::string in_gbs(double rate) { return fmt::format("{:.1f} GB/s", rate * 1e-9); }

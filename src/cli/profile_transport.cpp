@@ -15,8 +15,8 @@
 namespace harpe::cli {
 namespace {
 
-constexpr std::int64_t kMostRanks = 64;
-constexpr std::int64_t kMostNodes = 1 << 16;
+constexpr std::int64_t kMostSenders = 64;
+constexpr std::int64_t kMostProfiledNodes = 1 << 16;
 constexpr std::string_view kUsualBase = "h200x8";
 constexpr std::int64_t kUsualNodes = 16;
 // To start the other by hand, and for one figure of a slow provider.
@@ -67,7 +67,7 @@ Checked<transport::Meeting> meeting_of(const CommandLine& line) {
                        "on the other host"}});
   }
   HP_TRY(const std::int64_t ranks,
-         parse_count("--ranks", line.value("ranks").value_or("2"), 2, kMostRanks));
+         parse_count("--ranks", line.value("ranks").value_or("2"), 2, kMostSenders));
   HP_TRY(const std::int64_t own, parse_count("--rank", *rank, 0, ranks - 1));
   meeting.secret = secret_of_environment();
   meeting.rank = static_cast<int>(own);
@@ -161,7 +161,7 @@ Checked<int> profile_transport(const CommandLine& line) {
   const std::optional<std::string> path = line.value("output-file");
   HP_TRY(const std::int64_t nodes,
          parse_count("--nodes", line.value("nodes").value_or(std::to_string(kUsualNodes)), 2,
-                     kMostNodes));
+                     kMostProfiledNodes));
   HP_TRY(const Machine base, load_machine(line.value("machine").value_or(std::string(kUsualBase))));
   if (const std::optional<std::string> count = line.value("launch")) {
     return launch_ranks(line, *count);

@@ -42,7 +42,7 @@ std::string print_title(const PlanSummary& plan) {
   return plan.program + " on " + plan.mesh + ", schedule " + plan.schedule + "\n";
 }
 
-Rows rows_of(const PlanSummary& plan) {
+Rows plan_rows(const PlanSummary& plan) {
   Rows rows = {
       {"ranks", std::to_string(plan.ranks)},
       {"tasks", std::to_string(plan.tasks)},
@@ -76,7 +76,7 @@ void add_plan(Json& json, const PlanSummary& plan) {
       .set("balance", plan.balance);
 }
 
-Rows rows_of(const Certificate& certificate) {
+Rows certificate_rows(const Certificate& certificate) {
   Rows rows = {{"level", std::string(print_level(certificate.level))},
                {"covers", coverage_of(certificate)}};
   if (certificate.has_plan) {
@@ -90,7 +90,7 @@ Rows rows_of(const Certificate& certificate) {
   return rows;
 }
 
-Json to_json(const Certificate& certificate) {
+Json certificate_to_json(const Certificate& certificate) {
   return Json::object()
       .set("level", print_level(certificate.level))
       .set("covers", coverage_of(certificate))
@@ -100,7 +100,7 @@ Json to_json(const Certificate& certificate) {
       .set("memory_bytes", certificate.peak_bytes);
 }
 
-Json to_json(const Agreement& agreement) {
+Json agreement_to_json(const Agreement& agreement) {
   const auto number = [](std::optional<double> value) { return value ? Json(*value) : Json(); };
   return Json::object()
       .set("family", agreement.family)

@@ -13,12 +13,12 @@ namespace harpe::cli {
 // "attention on cp=8, schedule ring\n"
 [[nodiscard]] std::string print_title(const PlanSummary& plan);
 
-[[nodiscard]] Rows rows_of(const PlanSummary& plan);
+[[nodiscard]] Rows plan_rows(const PlanSummary& plan);
 void add_plan(Json& json, const PlanSummary& plan);
 
-[[nodiscard]] Rows rows_of(const Certificate& certificate);
-[[nodiscard]] Json to_json(const Certificate& certificate);
+[[nodiscard]] Rows certificate_rows(const Certificate& certificate);
+[[nodiscard]] Json certificate_to_json(const Certificate& certificate);
 
-[[nodiscard]] Json to_json(const Agreement& agreement);
+[[nodiscard]] Json agreement_to_json(const Agreement& agreement);
 
 }  // namespace harpe::cli

@@ -1,11 +1,18 @@
 #pragma once
 
+#include <cstdint>
+
 #include "cli/command_line.h"
 #include "driver/backend.h"
 #include "driver/session.h"
 #include "support/diag.h"
 
 namespace harpe::cli {
+
+// The most that flags of several verbs may ask for.
+constexpr std::int64_t kLongestWait = 3'600'000;  // milliseconds
+constexpr std::int64_t kMostIterations = 1'000'000;
+constexpr std::int64_t kMostSeconds = 1'000'000;
 
 // The operands and flags that say what to work on. Errors: U110 without a target, U109.
 [[nodiscard]] Checked<Request> request_of(const CommandLine& line);

@@ -19,9 +19,6 @@
 namespace harpe::cli {
 namespace {
 
-constexpr std::int64_t kMostIterations = 1'000'000;
-constexpr std::int64_t kLongestWait = 3'600'000;  // milliseconds
-
 constexpr std::int64_t kMostSeed = std::numeric_limits<std::uint32_t>::max();
 
 // `lose=TASK`, `stray=TASK`, `delay=SEED`, or `bug`: an invariant of ours that does not hold, to
@@ -100,7 +97,7 @@ Checked<int> show_outcome(const CommandLine& line, const FittedPlan& fitted,
                           const RunRequest& request, const RunOutcome& outcome) {
   const Plan& plan = fitted.plan;
   const PlanSummary summary = summarise(plan);
-  Rows rows = rows_of(summary);
+  Rows rows = plan_rows(summary);
   for (const Refit& refit : fitted.refits) rows.emplace_back("sent", print(refit));
   if (outcome.stats.bytes_moved != summary.bytes_moved) {
     rows.emplace_back("sent", print_bytes(outcome.stats.bytes_moved) + " under this routing");

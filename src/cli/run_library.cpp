@@ -11,8 +11,6 @@
 namespace harpe::cli {
 namespace {
 
-std::string print_us(double us) { return print_seconds(us * 1e-6); }
-
 bool asks_for_libraries(const CommandLine& line) {
   return line.value("schedule").value_or("") == kLibrary;
 }

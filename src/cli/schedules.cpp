@@ -8,8 +8,6 @@
 namespace harpe::cli {
 namespace {
 
-constexpr std::int64_t kMostSeconds = 1'000'000;
-
 std::string print(const Checked<AutoChoice>& choice) {
   if (!choice.ok()) return "`auto` has no answer here\n  " + render(choice.error()) + "\n";
   std::string text = "`auto` means `" + choice->name + "` here" +

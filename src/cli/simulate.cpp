@@ -21,8 +21,6 @@ double percent(Picoseconds part, Picoseconds whole) {
   return whole.value == 0 ? 0 : 100 * part.seconds() / whole.seconds();
 }
 
-std::string print_time(Picoseconds time) { return print_seconds(time.seconds()); }
-
 std::string_view print_launch(Launch launch) { return launch == Launch::Graph ? "graph" : "host"; }
 
 std::int64_t most_in_use(const Simulation& simulation) {

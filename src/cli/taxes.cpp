@@ -17,9 +17,6 @@ namespace harpe::cli {
 namespace {
 
 constexpr std::size_t kMostReported = 8;
-constexpr std::int64_t kMostIterations = 1'000'000;
-
-std::string print_time(Picoseconds time) { return print_seconds(time.seconds()); }
 
 // A measured time stands alone: how delays are passed on is simulated.
 std::string print_rows_of(const std::vector<TaxRow>& rows, bool is_measured) {

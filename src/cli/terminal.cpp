@@ -91,6 +91,10 @@ std::string print_seconds(double seconds) {
   return fmt::format("{:.2f} s", seconds);
 }
 
+std::string print_time(Picoseconds time) { return print_seconds(time.seconds()); }
+
+std::string print_us(double microseconds) { return print_seconds(microseconds * 1e-6); }
+
 std::string print_command(const CommandLine& line) {
   std::string out = "harpe " + line.verb;
   for (const std::string& word : line.words) out += " " + quote(word);

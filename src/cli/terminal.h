@@ -8,6 +8,7 @@
 #include "cli/command_line.h"
 #include "driver/json.h"
 #include "support/diag.h"
+#include "support/units.h"
 
 namespace harpe::cli {
 
@@ -32,7 +33,9 @@ using Rows = std::vector<std::pair<std::string, std::string>>;
 // Lines of cells in aligned columns, indented by two.
 [[nodiscard]] std::string print_table(const std::vector<std::vector<std::string>>& lines);
 
-[[nodiscard]] std::string print_seconds(double seconds);  // "12.3 ms"
+[[nodiscard]] std::string print_seconds(double seconds);  // "12.3 ms", and so do the next
+[[nodiscard]] std::string print_time(Picoseconds time);
+[[nodiscard]] std::string print_us(double microseconds);
 
 // The command as it may be typed again: operands, then flags by name, quoted for a shell.
 [[nodiscard]] std::string print_command(const CommandLine& line);

@@ -21,7 +21,6 @@ namespace {
 
 constexpr std::int64_t kMostTop = 1000;
 constexpr std::int64_t kMostSpread = 1000;
-constexpr std::int64_t kMostSeconds = 1'000'000;
 constexpr std::size_t kDifferencesShown = 3;
 constexpr std::size_t kMostRows = 8;
 
@@ -80,8 +79,6 @@ Checked<SearchOptions> search_options_of(const CommandLine& line) {
   };
   return options;
 }
-
-std::string print_time(Picoseconds time) { return print_seconds(time.seconds()); }
 
 std::string print_best(const Tuned& tuned) {
   const Evaluated& best = tuned.result.top.front();

@@ -15,7 +15,7 @@
 namespace harpe::cli {
 namespace {
 
-constexpr std::int64_t kMostIterations = 10'000;
+constexpr std::int64_t kMostMeasuredIterations = 10'000;
 constexpr std::array kNeedsMeasure = {"spread", "measurements", "backend",    "iters",
                                       "nvrtc",  "libraries",    "collectives"};
 
@@ -38,8 +38,6 @@ std::string_view print(MeasuredAs outcome) {
 std::string print_share(std::optional<double> share) {
   return share ? fmt::format("{:.1f} %", 100 * *share) : "-";
 }
-
-std::string print_us(double us) { return print_seconds(us * 1e-6); }
 
 double ratio_of(const MeasuredSchedule& one) {
   return one.median_us / one.schedule.time().microseconds();
@@ -170,7 +168,7 @@ Checked<std::optional<MeasureRequest>> measure_request_of(const CommandLine& lin
   MeasureRequest request;
   HP_TRY(request.backend, backend_request_of(line));
   if (const auto text = line.value("iters")) {
-    HP_TRY(request.iterations, parse_count("--iters", *text, 1, kMostIterations));
+    HP_TRY(request.iterations, parse_count("--iters", *text, 1, kMostMeasuredIterations));
   }
   if (const auto path = line.value("measurements")) {
     if (!path->ends_with(kPlansFile)) {
@@ -241,7 +239,7 @@ Json measured_to_json(const Tuned& tuned) {
       .set("rounds", measured.rounds)
       .set("complete", measured.complete)
       .set("measure_s", measured.seconds)
-      .set("agreement", measured.agreement ? to_json(*measured.agreement) : Json())
+      .set("agreement", measured.agreement ? agreement_to_json(*measured.agreement) : Json())
       .set("fastest", fastest_to_json(measured))
       .set("baseline", baseline_to_json(measured))
       .set("baselines", std::move(baselines))

@@ -55,7 +55,7 @@ Json validation_to_json(const CommandLine& line, const Validation& validation,
   }
   Json::Array agreements;
   for (const Agreement& one : validation.agreements) {
-    agreements.push_back(to_json(one));
+    agreements.push_back(agreement_to_json(one));
   }
   return start_json(line)
       .set("machine", machine.name)

@@ -35,9 +35,9 @@ Checked<VerifyOptions> options_of(const CommandLine& line) {
 
 Checked<int> show(const CommandLine& line, const PlanSummary& summary, Json json,
                   const Certificate& certificate) {
-  json.set("inputs", subject_to_json(line)).set("certificate", to_json(certificate));
+  json.set("inputs", subject_to_json(line)).set("certificate", certificate_to_json(certificate));
   HP_REQUIRE_OK(show_results(
-      line, "verified: " + print_title(summary) + print_rows(rows_of(certificate)), json));
+      line, "verified: " + print_title(summary) + print_rows(certificate_rows(certificate)), json));
   return kDone;
 }
 

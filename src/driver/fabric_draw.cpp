@@ -7,7 +7,7 @@ namespace harpe {
 namespace {
 
 constexpr std::int64_t kColumns = 96;
-constexpr Burst kDrawn{.messages = 6, .destinations = 3, .bytes = 4096};
+constexpr Burst kDrawnBurst{.messages = 6, .destinations = 3, .bytes = 4096};
 
 struct Drawn {
   const PutPolicy* policy = nullptr;
@@ -87,15 +87,16 @@ Checked<std::string> draw_bursts(const Machine& machine, const FabricQuestion& q
     Picoseconds longest;
     for (const PutPolicy* policy : question.policies) {
       if (nodes < 2 || !runs.has(*policy)) continue;
-      Drawn drawn{.policy = policy, .exchange = build_burst(fabric, *policy, kDrawn), .run = {}};
+      Drawn drawn{
+          .policy = policy, .exchange = build_burst(fabric, *policy, kDrawnBurst), .run = {}};
       drawn.run = run_workload(drawn.exchange.workload);
       longest = std::max(longest, drawn.run.total);
       all.push_back(std::move(drawn));
     }
     if (all.empty()) continue;
-    out += std::to_string(kDrawn.messages) + " puts of " +
-           std::to_string(static_cast<std::int64_t>(kDrawn.bytes)) + " bytes to " +
-           std::to_string(kDrawn.destinations) + " GPUs, " + std::to_string(nodes) +
+    out += std::to_string(kDrawnBurst.messages) + " puts of " +
+           std::to_string(static_cast<std::int64_t>(kDrawnBurst.bytes)) + " bytes to " +
+           std::to_string(kDrawnBurst.destinations) + " GPUs, " + std::to_string(nodes) +
            " nodes; a line is " + std::to_string(longest.value / 1'000'000) +
            " us\np post, F drain, w word, = on the wire, | let go by the NIC, * seen\n\n";
     const Canvas canvas(longest);

@@ -9,8 +9,8 @@
 namespace harpe {
 namespace {
 
-constexpr std::array<std::int64_t, 9> kTokens = {256,  512,   1024,  2048, 4096,
-                                                 8192, 16384, 32768, 65536};
+constexpr std::array<std::int64_t, 9> kPublishedTokens = {256,  512,   1024,  2048, 4096,
+                                                          8192, 16384, 32768, 65536};
 constexpr std::array<std::int64_t, 4> kNodes = {2, 4, 8, 16};
 constexpr Burst kMicrobenchmark{.messages = 96, .destinations = 12, .bytes = 4096};
 
@@ -27,9 +27,9 @@ const PutPolicy& policy_of(std::string_view name) {
 }
 
 // Rows as they come, on one machine.
-class Comparison {
+class PublishedRows {
  public:
-  explicit Comparison(FabricRuns& runs) : runs_(runs) {}
+  explicit PublishedRows(FabricRuns& runs) : runs_(runs) {}
 
   void add(std::string what, std::string unit, FigureRole role, double published,
            double simulated) {
@@ -59,13 +59,14 @@ class Comparison {
   }
   [[nodiscard]] MessageLine line(std::int64_t nodes, std::string_view policy,
                                  std::string_view model) {
-    return runs_.line(nodes, policy_of(policy), model_of(model), kTokens);
+    return runs_.line(nodes, policy_of(policy), model_of(model), kPublishedTokens);
   }
   // What is left of Qwen3-30B as messages shrink: of messages of one tile at most.
   [[nodiscard]] double alpha_ms(std::int64_t nodes, std::string_view policy) {
-    return 1e3 *
-           runs_.line(nodes, policy_of(policy), model_of("qwen3-30b"), std::span(kTokens).first(4))
-               .alpha_seconds;
+    return 1e3 * runs_
+                     .line(nodes, policy_of(policy), model_of("qwen3-30b"),
+                           std::span(kPublishedTokens).first(4))
+                     .alpha_seconds;
   }
   // The most that one policy is faster than another, over nodes and tokens.
   [[nodiscard]] double most(std::string_view slow, std::string_view fast, std::string_view model,
@@ -73,7 +74,7 @@ class Comparison {
     double best = 0;
     for (const std::int64_t nodes : kNodes) {
       if (nodes > most_nodes) continue;
-      for (const std::int64_t tokens : kTokens) {
+      for (const std::int64_t tokens : kPublishedTokens) {
         best = std::max(best,
                         seconds(nodes, slow, model, tokens) / seconds(nodes, fast, model, tokens));
       }
@@ -90,7 +91,7 @@ class Comparison {
 };
 
 // Perseus (arXiv 2605.00686) on Perlmutter: libfabric's proxy on Slingshot-11, 4 A100 a node.
-void compare_slingshot(Comparison& rows) {
+void compare_slingshot(PublishedRows& rows) {
   using enum FigureRole;
   rows.add("put of puts alone, 96 x 4 KiB, 8 nodes", "%", Fitted, 2,
            rows.share(8, "put", kMicrobenchmark));
@@ -153,7 +154,7 @@ struct Dispatch {
   std::string_view policy;
   bool by_token = false;  // a put per token and expert; else one per GPU
 };
-double dispatch_us(Comparison& rows, const Dispatch& dispatch, std::int64_t nodes,
+double dispatch_us(PublishedRows& rows, const Dispatch& dispatch, std::int64_t nodes,
                    double token_bytes) {
   constexpr double kRows = 128.0 * 8;
   const auto fabric = find_fabric(rows.runs().machine(), nodes);
@@ -177,7 +178,7 @@ struct PublishedDispatch {
   double microseconds = 0;
 };
 // The first is what the library's constant is fitted to.
-void compare_library(Comparison& rows, const std::string& library, const Dispatch& dispatch,
+void compare_library(PublishedRows& rows, const std::string& library, const Dispatch& dispatch,
                      const std::vector<PublishedDispatch>& published) {
   double constant = 0;
   for (const PublishedDispatch& one : published) {
@@ -196,7 +197,7 @@ void compare_library(Comparison& rows, const std::string& library, const Dispatc
 constexpr ExpertModel kFlashMoe{"flashmoe-21", "FlashMoE #21", 2048, 2048, 32, 2};
 
 // Perseus on 8 H100 a node with ConnectX-7, IBRC with several queue pairs; and libraries.
-void compare_connectx7(Comparison& rows) {
+void compare_connectx7(PublishedRows& rows) {
   using enum FigureRole;
   const double slow = rows.seconds(4, "put", "qwen3-30b", 65536);
   const double fast = rows.seconds(4, "batch", "qwen3-30b", 65536);
@@ -230,7 +231,7 @@ void compare_connectx7(Comparison& rows) {
                    {8, true, 309}});
 }
 
-void compare_efa(Comparison& rows) {
+void compare_efa(PublishedRows& rows) {
   compare_library(rows, "fabric-lib (imm)", {"imm", false},
                   {{4, false, 229},
                    {4, true, 335},
@@ -245,7 +246,7 @@ void compare_efa(Comparison& rows) {
 }  // namespace
 
 std::vector<PublishedRow> compare_published(FabricRuns& runs) {
-  Comparison rows(runs);
+  PublishedRows rows(runs);
   const std::string& name = runs.machine().name;
   if (name == "slingshot_a100x4x16") compare_slingshot(rows);
   if (name == "connectx7_h100x8x16") compare_connectx7(rows);

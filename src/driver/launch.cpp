@@ -38,13 +38,14 @@ std::string new_secret() {
 }
 
 // Where a launch meets, and what it is known by.
-struct Place {
+struct MeetingPlace {
   std::string address = meeting_place();
   std::string secret = new_secret();
 };
 
 // In the child: becomes this program again, or ends.
-[[noreturn]] void become(const LaunchRequest& request, int rank, const Place& place, pid_t parent) {
+[[noreturn]] void become(const LaunchRequest& request, int rank, const MeetingPlace& place,
+                         pid_t parent) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != parent) ::_exit(127);  // it ended before
   const int each = request.ranks / request.hosts;
@@ -79,7 +80,7 @@ class Crew {
   }
 
   Checked<Ok> start(const LaunchRequest& request) {
-    const Place place;
+    const MeetingPlace place;
     const pid_t parent = ::getpid();
     for (int rank = 0; rank < request.ranks; ++rank) {
       const pid_t id = ::fork();

@@ -17,7 +17,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-struct Contender {
+struct MeasuredContender {
   std::size_t index = 0;
   MeasuredSchedule result;        // of a baseline all but the schedule, of which it has the label
   std::optional<Plan> plan;       // none: refused, or a baseline
@@ -44,7 +44,7 @@ class Measurement {
     add(found.spread);
     make_plans(program, mesh);
     add_library_leaves(program, mesh, found.top.size() + found.baselines.size());
-    for (const Contender& one : all_) {
+    for (const MeasuredContender& one : all_) {
       if (one.plan) plans_.push_back(&*one.plan);
     }
     if (plans_.empty()) return *refusal_;
@@ -52,8 +52,9 @@ class Measurement {
     add_baselines(program, mesh);
     HP_REQUIRE_OK(prepare_all());
     take_turns();
-    const bool nothing_ran = std::ranges::all_of(
-        all_, [](const Contender& one) { return one.result.outcome == MeasuredAs::Refused; });
+    const bool nothing_ran = std::ranges::all_of(all_, [](const MeasuredContender& one) {
+      return one.result.outcome == MeasuredAs::Refused;
+    });
     if (nothing_ran) return *refusal_;
     conclude();
     out_.seconds = std::chrono::duration<double>(Clock::now() - begun).count();
@@ -63,10 +64,11 @@ class Measurement {
  private:
   void add(const std::vector<Evaluated>& schedules) {
     for (const Evaluated& one : schedules) {
-      const bool is_known = std::ranges::any_of(
-          all_, [&](const Contender& other) { return other.result.schedule.form == one.form; });
+      const bool is_known = std::ranges::any_of(all_, [&](const MeasuredContender& other) {
+        return other.result.schedule.form == one.form;
+      });
       if (is_known || !one.excluded.empty()) continue;
-      Contender& added = all_.emplace_back();
+      MeasuredContender& added = all_.emplace_back();
       added.index = all_.size() - 1;
       added.result.schedule = one;
     }
@@ -81,7 +83,7 @@ class Measurement {
       return;
     }
     for (LibraryWay& way : *ways) {
-      Contender& added = baselines_.emplace_back();
+      MeasuredContender& added = baselines_.emplace_back();
       added.index = all_.size() + baselines_.size() - 1;
       added.result.schedule.label = way.name;
       added.way = std::move(way);
@@ -90,13 +92,13 @@ class Measurement {
 
   void make_plans(const Program& program, const Mesh& mesh) {
     std::int64_t done = 0;
-    for (Contender& one : all_) {
+    for (MeasuredContender& one : all_) {
       show("proving", done++, std::ssize(all_));
       lower_and_prove(one, program, mesh);
     }
   }
 
-  void lower_and_prove(Contender& one, const Program& program, const Mesh& mesh) {
+  void lower_and_prove(MeasuredContender& one, const Program& program, const Mesh& mesh) {
     Checked<Plan> plan = make_plan(
         {.program = program, .mesh = mesh, .script = {}, .form = one.result.schedule.form});
     if (plan.ok()) {
@@ -146,12 +148,12 @@ class Measurement {
     const Clock::time_point now = Clock::now();
     if (request_.deadline) until = now + (*request_.deadline - now) * 3 / 4;
     std::int64_t done = 0;
-    std::vector<Contender*> companions;
-    for (Contender& one : baselines_) {
+    std::vector<MeasuredContender*> companions;
+    for (MeasuredContender& one : baselines_) {
       show("preparing", done++, std::ssize(baselines_) + std::ssize(all_));
       HP_REQUIRE_OK(prepare(one, until, companions));
     }
-    for (Contender& one : all_) {
+    for (MeasuredContender& one : all_) {
       show("preparing", done++, std::ssize(baselines_) + std::ssize(all_));
       HP_REQUIRE_OK(prepare(one, until, ready_));
     }
@@ -160,8 +162,8 @@ class Measurement {
     return Ok{};
   }
 
-  Checked<Ok> prepare(Contender& one, const std::optional<Clock::time_point>& until,
-                      std::vector<Contender*>& ready) {
+  Checked<Ok> prepare(MeasuredContender& one, const std::optional<Clock::time_point>& until,
+                      std::vector<MeasuredContender*>& ready) {
     if (!one.is_in()) return Ok{};
     if (is_after(until)) {
       out_.complete = false;
@@ -173,7 +175,7 @@ class Measurement {
   }
 
   // The reference is computed for the first that runs.
-  Checked<Ok> check(Contender& one, const Executor& executor) {
+  Checked<Ok> check(MeasuredContender& one, const Executor& executor) {
     if (!reference_) {
       show("computing the reference", 0, 1);
       HP_TRY(reference_, make_reference(plans_, inputs_, request_.seed, thread_count()));
@@ -227,7 +229,7 @@ class Measurement {
     for (const std::size_t index : result.left) out_.all.push_back(ready_[index]->result);
   }
 
-  [[nodiscard]] std::vector<double> turn(Contender& one) {
+  [[nodiscard]] std::vector<double> turn(MeasuredContender& one) {
     Executor* const executor = wake(one);
     if (executor == nullptr) return {};
     const auto times =
@@ -238,7 +240,7 @@ class Measurement {
   }
 
   // Its executor, warm; none: it has left.
-  Executor* wake(Contender& one) {
+  Executor* wake(MeasuredContender& one) {
     const Checked<ExecutorPool::Got> got = executors_.at(one.index);
     if (!got.ok()) {
       refuse(one, got.error());
@@ -255,7 +257,8 @@ class Measurement {
   }
 
   [[nodiscard]] Checked<std::unique_ptr<Executor>> make_executor_of(std::size_t index) const {
-    const Contender& one = index < all_.size() ? all_[index] : baselines_[index - all_.size()];
+    const MeasuredContender& one =
+        index < all_.size() ? all_[index] : baselines_[index - all_.size()];
     HP_TRY(std::unique_ptr<Executor> executor, one.way ? make_for(*one.way) : make_for(*one.plan));
     for (const auto& [name, tensor] : inputs_) HP_REQUIRE_OK(executor->set_input(name, tensor));
     return executor;
@@ -273,13 +276,13 @@ class Measurement {
     return make_executor(plan, request_.backend);
   }
 
-  void refuse(Contender& one, const Diag& diag) {
+  void refuse(MeasuredContender& one, const Diag& diag) {
     if (!refusal_ && !one.way) refusal_ = diag;
     one.result.code = info(diag.code).name;
     leave(one, MeasuredAs::Refused, render_message(diag));
   }
 
-  void leave(Contender& one, MeasuredAs outcome, const std::string& reason) {
+  void leave(MeasuredContender& one, MeasuredAs outcome, const std::string& reason) {
     one.result.outcome = outcome;
     one.result.reason = reason;
     executors_.drop(one.index);
@@ -293,7 +296,7 @@ class Measurement {
       });
     };
     std::vector<MeasuredSchedule> others;
-    for (const Contender& one : all_) {
+    for (const MeasuredContender& one : all_) {
       if (!is_among_left(one.result)) others.push_back(one.result);
     }
     std::ranges::stable_sort(others, [](const MeasuredSchedule& a, const MeasuredSchedule& b) {
@@ -304,7 +307,7 @@ class Measurement {
       return a.median_us < b.median_us;
     });
     out_.all.insert(out_.all.end(), others.begin(), others.end());
-    for (const Contender& one : baselines_) {
+    for (const MeasuredContender& one : baselines_) {
       MeasuredBaseline& added = out_.baselines.emplace_back();
       static_cast<MeasuredTurns&>(added) = one.result;
       added.name = one.way->name;
@@ -346,12 +349,12 @@ class Measurement {
   Session& session_;
   const MeasureRequest& request_;
   Measured out_;
-  std::vector<Contender> all_;
-  std::vector<Contender> baselines_;
-  std::vector<const Plan*> plans_;  // of all
-  std::vector<Contender*> ready_;   // of all, then of the baselines
-  std::size_t companions_ = 0;      // as many of these
-  std::optional<Diag> refusal_;     // the first
+  std::vector<MeasuredContender> all_;
+  std::vector<MeasuredContender> baselines_;
+  std::vector<const Plan*> plans_;         // of all
+  std::vector<MeasuredContender*> ready_;  // of all, then of the baselines
+  std::size_t companions_ = 0;             // as many of these
+  std::optional<Diag> refusal_;            // the first
   TensorMap inputs_;
   std::optional<Reference> reference_;
   ExecutorPool executors_;

@@ -16,15 +16,16 @@
 namespace harpe {
 namespace {
 
-constexpr std::string_view kLevel = "host";
+constexpr std::string_view kHostLevel = "host";
 
-struct Measured {
+struct MeasuredLeafTime {
   ProfileLeaf leaf;
   double seconds = 0;
 };
 
-std::vector<Measured> measure_leaves(const ProfileCrew& crew, const ProfileOptions& options) {
-  std::vector<Measured> out;
+std::vector<MeasuredLeafTime> measure_leaves(const ProfileCrew& crew,
+                                             const ProfileOptions& options) {
+  std::vector<MeasuredLeafTime> out;
   std::string shown;
   for (ProfileLeaf& leaf : profile_leaves(options.quick)) {
     const std::string stage = leaf.leaf + " in " + std::string(print(leaf.dtype));
@@ -36,13 +37,13 @@ std::vector<Measured> measure_leaves(const ProfileCrew& crew, const ProfileOptio
   return out;
 }
 
-bool is_pointwise(const Measured& measured) { return measured.leaf.shape.flops == 0; }
+bool is_pointwise(const MeasuredLeafTime& measured) { return measured.leaf.shape.flops == 0; }
 
 // Bytes a second of the longest pointwise leaf of this name.
-double streamed(const std::vector<Measured>& measured, std::string_view leaf) {
+double streamed(const std::vector<MeasuredLeafTime>& measured, std::string_view leaf) {
   double longest = 0;
   double rate = 0;
-  for (const Measured& one : measured) {
+  for (const MeasuredLeafTime& one : measured) {
     if (one.leaf.leaf != leaf || one.seconds <= longest) continue;
     longest = one.seconds;
     rate = one.leaf.shape.bytes / one.seconds;
@@ -54,7 +55,7 @@ double share_of(const Machine& machine, double bandwidth) {
   return std::min(1.0, rounded(bandwidth / machine.processor.memory_bandwidth));
 }
 
-void add_sample(Machine& machine, const Measured& measured, const Provenance& from) {
+void add_sample(Machine& machine, const MeasuredLeafTime& measured, const Provenance& from) {
   machine.samples.push_back({.leaf = measured.leaf.leaf,
                              .dtype = std::string(print(measured.leaf.dtype)),
                              .shape = measured.leaf.shape,
@@ -81,7 +82,7 @@ void add_rates(Machine& machine, double memory_share) {
   }
 }
 
-void add_memory_rates(Machine& machine, const std::vector<Measured>& measured,
+void add_memory_rates(Machine& machine, const std::vector<MeasuredLeafTime>& measured,
                       const Provenance& from) {
   const auto rate_of = [&](std::string_view leaf, std::string_view like) {
     LeafRate rate;
@@ -103,7 +104,7 @@ void add_transports(Machine& machine, const CopyRate& copies, const Provenance& 
   const Picoseconds start = machine.processor.kernel_start + from_seconds(copies.start);
   for (const char* const via : {"ce", "sm", "tma", "nccl", "proxy"}) {
     machine.transports.push_back({.via = via,
-                                  .level = std::string(kLevel),
+                                  .level = std::string(kHostLevel),
                                   .start = start,
                                   .bandwidth = rounded_in(kGiga, copies.bandwidth),
                                   .sms = 0,
@@ -128,10 +129,11 @@ Processor measure_processor(const ProfileCrew& crew) {
   return processor;
 }
 
-void add_leaves(Machine& machine, const std::vector<Measured>& measured, const Provenance& from) {
+void add_leaves(Machine& machine, const std::vector<MeasuredLeafTime>& measured,
+                const Provenance& from) {
   double& bandwidth = machine.processor.memory_bandwidth;
   bandwidth = streamed(measured, "add");
-  for (const Measured& one : measured) {
+  for (const MeasuredLeafTime& one : measured) {
     if (is_pointwise(one)) continue;
     add_sample(machine, one, from);
     // No less than any leaf got, from a cache or not: the bound holds.
@@ -166,7 +168,7 @@ Machine profile_cpu(const ProfileOptions& options) {
       profile_copies(crew, std::int64_t{1} << (options.quick || crew.ranks > 64 ? 16 : 24));
   add_transports(machine, copies, from);
   MachineLevel& level = machine.levels.emplace_back();
-  level.name = kLevel;
+  level.name = kHostLevel;
   level.kind = LevelKind::Bus;
   level.size = crew.ranks;
   level.bandwidth = rounded_in(kGiga, copies.bandwidth * static_cast<double>(crew.ranks));

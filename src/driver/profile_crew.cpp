@@ -7,19 +7,14 @@
 #include <thread>
 #include <vector>
 
+#include "driver/statistics.h"
+
 namespace harpe {
 namespace {
 
 using Clock = std::chrono::steady_clock;
 
 double seconds(Clock::duration time) { return std::chrono::duration<double>(time).count(); }
-
-double quantile(std::vector<double> values, double share) {
-  const double place = share * static_cast<double>(values.size() - 1);
-  const auto found = values.begin() + static_cast<std::ptrdiff_t>(place);
-  std::ranges::nth_element(values, found);
-  return *found;
-}
 
 // Seconds of each call within the budget, at least three.
 std::vector<double> time_calls(const ProfileBody& body, std::chrono::milliseconds budget) {

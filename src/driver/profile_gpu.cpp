@@ -22,7 +22,7 @@ using cuda::profile::GpuFigures;
 using cuda::profile::LeafFigure;
 using cuda::profile::LinkFigures;
 
-constexpr std::string_view kLevel = "nvlink";
+constexpr std::string_view kGpuLevel = "nvlink";
 constexpr std::string_view kLike = "h200x8";  // where links are assumed
 
 // "NVIDIA H200" -> "h200".
@@ -109,7 +109,7 @@ void add_links(Machine& machine, const GpuFigures& figures, const Provenance& fr
   const auto add = [&](std::string_view via, const CopyRate& rate, std::int64_t held,
                        const Provenance& why) {
     machine.transports.push_back({.via = std::string(via),
-                                  .level = std::string(kLevel),
+                                  .level = std::string(kGpuLevel),
                                   .start = rounded_time(rate.start),
                                   .bandwidth = rounded_in(kGiga, rate.bandwidth),
                                   .sms = held,
@@ -122,7 +122,7 @@ void add_links(Machine& machine, const GpuFigures& figures, const Provenance& fr
   add("nccl", fit(links.pull_ring), sms, from);
   machine.transports.back().unrounded = 1;  // collectives are pulls (docs/gpu.md)
   MachineLevel& level = machine.levels.emplace_back();
-  level.name = kLevel;
+  level.name = kGpuLevel;
   level.size = figures.gpus;
   level.latency = rounded_time(figures.starts.signal.value_or(0));
   level.from = from;
@@ -152,7 +152,7 @@ CollectiveKind kind_of(cuda::profile::Pattern pattern) {
 void add_collectives(Machine& machine, const GpuFigures& figures, const Provenance& from) {
   for (const auto& one : figures.links->collectives) {
     machine.collectives.push_back({.kind = kind_of(one.pattern),
-                                   .level = std::string(kLevel),
+                                   .level = std::string(kGpuLevel),
                                    .ranks = figures.gpus,
                                    .bytes = one.bytes,
                                    .time = rounded_time(one.seconds - figures.starts.kernel),

@@ -14,7 +14,7 @@ namespace {
 using transport::Ordering;
 using transport::Policy;
 
-constexpr std::string_view kLevel = "fabric";
+constexpr std::string_view kFabricLevel = "fabric";
 // Bursts that differ by less take the same: what one run is off another on a busy machine.
 constexpr double kAlike = 1.10;
 // Those that hold a word back least come first.
@@ -64,7 +64,7 @@ double gap_of(const TransportFigures& figures) {
 
 MachineLevel level_of(const TransportFigures& figures, std::int64_t nodes, const Provenance& from) {
   MachineLevel level;
-  level.name = kLevel;
+  level.name = kFabricLevel;
   level.kind = LevelKind::Switch;
   level.size = nodes;
   level.bandwidth = rounded_in(kGiga, rate_of(figures).bandwidth);
@@ -86,13 +86,13 @@ void add_ways(Machine& machine, const TransportFigures& figures, const Provenanc
   const double start = std::max(0.0, figures.one_way - figures.flag - figures.post - wire);
   const double rounded_bandwidth = rounded_in(kGiga, bandwidth);
   machine.transports.push_back({.via = "proxy",
-                                .level = std::string(kLevel),
+                                .level = std::string(kFabricLevel),
                                 .start = time_of(start),
                                 .bandwidth = rounded_bandwidth,
                                 .sms = 0,
                                 .from = from});
   machine.transports.push_back({.via = "nccl",
-                                .level = std::string(kLevel),
+                                .level = std::string(kFabricLevel),
                                 .start = time_of(start + 2 * figures.flag),
                                 .bandwidth = rounded_bandwidth,
                                 .sms = 0,
@@ -100,7 +100,7 @@ void add_ways(Machine& machine, const TransportFigures& figures, const Provenanc
   const double each = std::max(figures.post, wire);
   const auto add = [&](std::int64_t outstanding, double whole) {
     const double beyond = whole - static_cast<double>(outstanding) * each - start;
-    machine.completions.push_back({.level = std::string(kLevel),
+    machine.completions.push_back({.level = std::string(kFabricLevel),
                                    .groups = figures.ranks,
                                    .outstanding = outstanding,
                                    .time = time_of(beyond),

@@ -13,7 +13,7 @@
 namespace harpe {
 namespace {
 
-constexpr std::size_t kMostCompared = 5;
+constexpr std::size_t kMostPlansShown = 5;
 
 // What held each task back, where it was not the SMs: those are always in use.
 std::vector<std::string> bounds_of(const Simulation& simulation, const Machine& machine) {
@@ -222,7 +222,7 @@ Checked<std::vector<ReportedPlan>> report_search(const Program& program, const M
   HP_TRY(ReportedPlan chosen, report_plan(best.label, std::move(plan), machine, {}));
   plans.push_back(std::move(chosen));
   for (const Evaluated& named : result.baselines) {
-    if (plans.size() > kMostCompared) break;
+    if (plans.size() > kMostPlansShown) break;
     if (!named.simulated || named.form == best.form) continue;
     Checked<Plan> other = lower(program, mesh, named.form);
     if (!other.ok()) continue;

@@ -8,15 +8,12 @@
 #include "driver/files.h"
 #include "driver/plan_waits.h"
 #include "driver/report_timeline.h"
+#include "driver/timeline_taxes.h"
 #include "ir/text.h"
 #include "report/page_text.h"
 
 namespace harpe {
 namespace {
-
-Picoseconds picoseconds(std::chrono::nanoseconds time) {
-  return Picoseconds(static_cast<std::int64_t>(time.count()) * 1000);
-}
 
 // What a task waited for: of its lane, events, words and barriers the last to be over.
 class Causes {

@@ -218,10 +218,6 @@ class Walk {
   std::vector<PathStretch> path_;  // backwards
 };
 
-Picoseconds picoseconds(nanoseconds time) {
-  return Picoseconds(static_cast<std::int64_t>(time.count()) * 1000);
-}
-
 bool is_of_links(ResourceKind kind) {
   return kind != ResourceKind::Sm && kind != ResourceKind::Memory;
 }

@@ -11,6 +11,10 @@
 
 namespace harpe {
 
+[[nodiscard]] constexpr Picoseconds picoseconds(std::chrono::nanoseconds time) {
+  return Picoseconds(static_cast<std::int64_t>(time.count()) * 1000);
+}
+
 // What a stretch of a measured critical path is spent on.
 enum class PathPart : std::uint8_t {
   Launch,    // between tasks of a rank: nothing that is to be waited for is missing

@@ -18,7 +18,7 @@
 namespace harpe {
 namespace {
 
-constexpr std::size_t kMostCompared = 12;
+constexpr std::size_t kMostPathsCompared = 12;
 
 std::optional<PathSums> path_of(const Program& program, const Mesh& mesh, const Machine& machine,
                                 const Evaluated& one) {
@@ -51,7 +51,7 @@ void add_comparisons(Tuned& tuned) {
       path_of(tuned.program, tuned.mesh, tuned.machine, tuned.result.top.front());
   if (!best) return;
   for (const Evaluated& named : tuned.result.baselines) {
-    if (tuned.comparisons.size() == kMostCompared) return;
+    if (tuned.comparisons.size() == kMostPathsCompared) return;
     const auto its = path_of(tuned.program, tuned.mesh, tuned.machine, named);
     if (its) tuned.comparisons.push_back(compare(named, *best, *its));
   }

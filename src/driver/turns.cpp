@@ -5,7 +5,7 @@
 namespace harpe {
 namespace {
 
-constexpr std::int64_t kWarmUps = 3;
+constexpr std::int64_t kWarmUpTurns = 3;
 constexpr double kLongestTurnUs = 300e3;
 constexpr std::int64_t kLeastIterations = 2;
 
@@ -22,7 +22,7 @@ Result<std::vector<double>, FaultReport> execute(Executor& executor, std::int64_
 }  // namespace
 
 Result<double, FaultReport> warm_up(Executor& executor, std::chrono::milliseconds wait_limit) {
-  HP_TRY(const std::vector<double> times, execute(executor, kWarmUps, wait_limit));
+  HP_TRY(const std::vector<double> times, execute(executor, kWarmUpTurns, wait_limit));
   return times.back();
 }
 

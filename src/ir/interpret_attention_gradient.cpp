@@ -13,8 +13,8 @@
 namespace harpe {
 namespace {
 
-constexpr std::int64_t kRows = 64;      // of a target, at a time
-constexpr std::int64_t kColumns = 256;  // that they are summed over, at a time
+constexpr std::int64_t kTileRows = 64;      // of a target, at a time
+constexpr std::int64_t kTileColumns = 256;  // that they are summed over, at a time
 
 // Participants of the leaf.
 constexpr std::size_t kQ = 0;
@@ -126,9 +126,9 @@ class Gradient {
   // The rows that were computed; none when all were.
   [[nodiscard]] std::vector<std::int64_t> run() const {
     const std::int64_t batches = points_in(sides_.kept);
-    const std::vector<RowBlock> blocks = choose_rows(batches, sides_.rows, call_.sample, kRows);
-    const std::size_t room =
-        index((kRows + 2 * kColumns) * (dim_ + value_dim_) + 2 * kRows * (kColumns + features_));
+    const std::vector<RowBlock> blocks = choose_rows(batches, sides_.rows, call_.sample, kTileRows);
+    const std::size_t room = index((kTileRows + 2 * kTileColumns) * (dim_ + value_dim_) +
+                                   2 * kTileRows * (kTileColumns + features_));
     std::vector<std::vector<double>> rooms(index(std::max(call_.threads, 1)),
                                            std::vector<double>(room));
     parallel_for(call_.threads, std::ssize(blocks), [&](int worker, std::int64_t item) {
@@ -189,18 +189,18 @@ class Gradient {
       memory += rows * columns;
       return panel;
     };
-    Room room{.score_rows = take(kRows, dim_),
-              .value_rows = take(kRows, value_dim_),
-              .score_columns = take(kColumns, dim_),
-              .value_columns = take(kColumns, value_dim_),
-              .transposed = take(dim_ + value_dim_, kColumns),
-              .weights = take(kRows, kColumns),
-              .slopes = take(kRows, kColumns),
-              .sum = take(kRows, features_),
-              .common = take(kRows, features_),
-              .squares = std::vector<double>(kRows, 0.0),
-              .deltas = std::vector<double>(kRows, 0.0)};
-    std::fill_n(room.sum.data, 2 * kRows * features_, 0.0);  // and room.common
+    Room room{.score_rows = take(kTileRows, dim_),
+              .value_rows = take(kTileRows, value_dim_),
+              .score_columns = take(kTileColumns, dim_),
+              .value_columns = take(kTileColumns, value_dim_),
+              .transposed = take(dim_ + value_dim_, kTileColumns),
+              .weights = take(kTileRows, kTileColumns),
+              .slopes = take(kTileRows, kTileColumns),
+              .sum = take(kTileRows, features_),
+              .common = take(kTileRows, features_),
+              .squares = std::vector<double>(kTileRows, 0.0),
+              .deltas = std::vector<double>(kTileRows, 0.0)};
+    std::fill_n(room.sum.data, 2 * kTileRows * features_, 0.0);  // and room.common
     return room;
   }
 
@@ -211,8 +211,8 @@ class Gradient {
       Tile tile{.entry = block.batch * parts + part, .rows = block.rows, .columns = {}, .seen = {}};
       fetch(score_rows_, tile.entry, tile.rows, room.score_rows);
       fetch(value_rows_, tile.entry, tile.rows, room.value_rows);
-      for (std::int64_t first = 0; first < columns_; first += kColumns) {
-        tile.columns.resize(index(std::min(kColumns, columns_ - first)));
+      for (std::int64_t first = 0; first < columns_; first += kTileColumns) {
+        tile.columns.resize(index(std::min(kTileColumns, columns_ - first)));
         std::iota(tile.columns.begin(), tile.columns.end(), first);
         add(tile, room);
       }
@@ -262,8 +262,8 @@ class Gradient {
     const std::vector<double> right_sizes = sizes_of(right, columns);
     const double length = std::sqrt(static_cast<double>(value_dim_));
     for (std::size_t i = 0; i < tile.rows.size(); ++i) {
-      double* weights = room.weights.data + static_cast<std::int64_t>(i) * kColumns;
-      double* slopes = room.slopes.data + static_cast<std::int64_t>(i) * kColumns;
+      double* weights = room.weights.data + static_cast<std::int64_t>(i) * kTileColumns;
+      double* slopes = room.slopes.data + static_cast<std::int64_t>(i) * kTileColumns;
       for (std::size_t j = 0; j < tile.columns.size(); ++j) {
         if (!sees(tile.entry, tile.rows[i], tile.columns[j])) {
           weights[j] = slopes[j] = 0;

@@ -9,8 +9,8 @@
 namespace harpe {
 namespace {
 
-constexpr std::int64_t kRows = 128;
-constexpr std::int64_t kColumns = 256;
+constexpr std::int64_t kPanelRows = 128;
+constexpr std::int64_t kPanelColumns = 256;
 constexpr std::int64_t kDepth = 256;
 
 // c[batch, row, column] = sum over the depth of a[batch, row, depth] * b[batch, depth, column].
@@ -80,7 +80,8 @@ class Product {
         c_(call.targets[0], axes) {}
 
   // Room for the three panels of one worker.
-  static constexpr std::size_t kRoom = kRows * kDepth + kDepth * kColumns + kRows * kColumns;
+  static constexpr std::size_t kRoom =
+      kPanelRows * kDepth + kDepth * kPanelColumns + kPanelRows * kPanelColumns;
 
   void compute(const RowBlock& block, double* room) const {
     const auto batch = static_cast<std::size_t>(block.batch);
@@ -90,12 +91,12 @@ class Product {
       rows_of_a.push_back(a_.rows[static_cast<std::size_t>(row)]);
     }
     const Panel left{room, kDepth};
-    const Panel right{room + kRows * kDepth, kColumns};
-    const Panel sum{room + kRows * kDepth + kDepth * kColumns, kColumns};
+    const Panel right{room + kPanelRows * kDepth, kPanelColumns};
+    const Panel sum{room + kPanelRows * kDepth + kDepth * kPanelColumns, kPanelColumns};
     if (call_.measured) measure(block);
-    for (std::int64_t j = 0; j < std::ssize(c_.columns); j += kColumns) {
-      const std::int64_t columns = std::min(kColumns, std::ssize(c_.columns) - j);
-      std::fill_n(sum.data, rows * kColumns, 0.0);
+    for (std::int64_t j = 0; j < std::ssize(c_.columns); j += kPanelColumns) {
+      const std::int64_t columns = std::min(kPanelColumns, std::ssize(c_.columns) - j);
+      std::fill_n(sum.data, rows * kPanelColumns, 0.0);
       for (std::int64_t p = 0; p < std::ssize(a_.depth); p += kDepth) {
         const std::int64_t depth = std::min(kDepth, std::ssize(a_.depth) - p);
         gather({.tensor = call_.operands[0].tensor,
@@ -200,7 +201,7 @@ Checked<ComputedRows> interpret_matmul(const LeafCall& call) {
   const Product product(call, axes);
   const std::int64_t batches = points_in(axes.batch);
   HP_TRY(const std::vector<RowBlock> blocks,
-         keep_used(call, axes, choose_rows(batches, axes.rows, call.sample, kRows)));
+         keep_used(call, axes, choose_rows(batches, axes.rows, call.sample, kPanelRows)));
   std::vector<std::vector<double>> rooms(static_cast<std::size_t>(std::max(call.threads, 1)),
                                          std::vector<double>(Product::kRoom));
   parallel_for(call.threads, std::ssize(blocks), [&](int worker, std::int64_t item) {

@@ -38,14 +38,14 @@ AxisList features_of(const NamedTensor& tensor, const std::vector<std::string>& 
   return features;
 }
 
-struct Sides {
+struct RouteAxes {
   std::string expert, slot, token, choice;
 };
 
 // The axes of the leaf's route, by its index operand and the operand or target with slots.
-Checked<Sides> sides_of(const LeafCall& call, const NamedTensor& slots) {
+Checked<RouteAxes> route_axes_of(const LeafCall& call, const NamedTensor& slots) {
   HP_CHECK(call.used.has_value(), "a leaf that follows a route");
-  Sides sides{.expert = call.used->expert, .slot = call.used->slot, .token = "", .choice = ""};
+  RouteAxes sides{.expert = call.used->expert, .slot = call.used->slot, .token = "", .choice = ""};
   const NamedTensor& index = call.operands[1];
   const std::vector<NamedTensor::Axis> axes = index.axes();
   if (axes.size() != 2) return misfit(call, index, "it is not [tokens, choices]");
@@ -129,7 +129,7 @@ Checked<ComputedRows> interpret_limit_choices(const LeafCall& call) {
 
 Checked<ComputedRows> interpret_gather_rows(const LeafCall& call) {
   const NamedTensor& target = call.targets[0];
-  HP_TRY(const Sides sides, sides_of(call, target));
+  HP_TRY(const RouteAxes sides, route_axes_of(call, target));
   const AxisList features = features_of(target, {sides.expert, sides.slot});
   HP_REQUIRE_OK(check_features(call, features, call.operands[0]));
   const Rows from{call.operands[0], stride_of(call.operands[0], sides.token), 0,
@@ -154,7 +154,7 @@ Checked<ComputedRows> interpret_combine_rows(const LeafCall& call) {
   const NamedTensor& slots = call.operands[0];
   const NamedTensor& weight = call.operands[2];
   const NamedTensor& target = call.targets[0];
-  HP_TRY(const Sides sides, sides_of(call, slots));
+  HP_TRY(const RouteAxes sides, route_axes_of(call, slots));
   const AxisList features = features_of(target, {sides.token});
   HP_REQUIRE_OK(check_features(call, features, slots));
   const Rows from{slots, stride_of(slots, sides.expert), stride_of(slots, sides.slot),

@@ -41,7 +41,7 @@ constexpr LeafContract routed(std::string_view name, int operands, Monoid monoid
   return leaf;
 }
 
-constexpr std::array kContracts = {
+constexpr std::array kLeafContracts = {
     LeafContract{.name = "matmul",
                  .operands = 2,
                  .targets = 1,
@@ -93,11 +93,11 @@ constexpr std::array kContracts = {
 
 }  // namespace
 
-std::span<const LeafContract> all_leaf_contracts() { return kContracts; }
+std::span<const LeafContract> all_leaf_contracts() { return kLeafContracts; }
 
 const LeafContract* find_leaf_contract(std::string_view name) {
-  const auto found = std::ranges::find(kContracts, name, &LeafContract::name);
-  return found == kContracts.end() ? nullptr : &*found;
+  const auto found = std::ranges::find(kLeafContracts, name, &LeafContract::name);
+  return found == kLeafContracts.end() ? nullptr : &*found;
 }
 
 }  // namespace harpe

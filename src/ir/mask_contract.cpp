@@ -8,7 +8,7 @@
 namespace harpe {
 namespace {
 
-constexpr std::array kContracts = {
+constexpr std::array kMaskContracts = {
     MaskContract{.name = "causal",
                  .kind = MaskKind::Causal,
                  .queries = true,
@@ -43,11 +43,11 @@ constexpr std::array kContracts = {
 
 }  // namespace
 
-std::span<const MaskContract> all_mask_contracts() { return kContracts; }
+std::span<const MaskContract> all_mask_contracts() { return kMaskContracts; }
 
 const MaskContract* find_mask_contract(std::string_view name) {
-  const auto found = std::ranges::find(kContracts, name, &MaskContract::name);
-  return found == kContracts.end() ? nullptr : &*found;
+  const auto found = std::ranges::find(kMaskContracts, name, &MaskContract::name);
+  return found == kMaskContracts.end() ? nullptr : &*found;
 }
 
 MaskCall read_mask(const Mask& mask) {

@@ -1,7 +1,10 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <string>
+#include <vector>
 
 #include "ir/program.h"
 #include "support/diag.h"
@@ -49,5 +52,10 @@ constexpr std::int64_t kMaxAxisSize = std::int64_t{1} << 40;
 [[nodiscard]] Diag misused(const std::string& where, const Param& param, std::string_view expected);
 // P102 for a value of another kind.
 [[nodiscard]] Diag wrong_kind(const Param& param, const Scalar& value);
+
+[[nodiscard]] inline bool is_listed(const std::vector<std::string>& names,
+                                    const std::string& name) {
+  return std::ranges::find(names, name) != names.end();
+}
 
 }  // namespace harpe

@@ -9,10 +9,6 @@
 namespace harpe {
 namespace {
 
-bool holds(const std::vector<std::string>& names, const std::string& name) {
-  return std::ranges::find(names, name) != names.end();
-}
-
 // "B, S": how a buffer is written.
 std::string print_dims(const Buffer& buffer) {
   std::string out;
@@ -63,7 +59,8 @@ class MaskChecker {
     }
     for (std::size_t i = 0; i < contract->axes(); ++i) {
       const auto* const axis = std::get_if<Name>(&args[i]);
-      if (axis != nullptr && (holds(nest_.over, axis->text) || holds(nest_.whole, axis->text))) {
+      if (axis != nullptr &&
+          (is_listed(nest_.over, axis->text) || is_listed(nest_.whole, axis->text))) {
         continue;
       }
       return make_diag(DiagCode::P008, {{"nest", nest_.name},
@@ -147,13 +144,13 @@ class MaskChecker {
       const auto* const axis = std::get_if<std::string>(&buffer.dims[i]);
       if (axis == nullptr) return misfit();
       const bool is_table = i + tables >= buffer.dims.size();
-      if (is_table && !holds(nest_.whole, *axis)) {
+      if (is_table && !is_listed(nest_.whole, *axis)) {
         return make_diag(DiagCode::P036, {{"nest", nest_.name},
                                           {"mask", mask.call.function},
                                           {"buffer", buffer.name},
                                           {"name", *axis}});
       }
-      if (!is_table && (!holds(nest_.over, *axis) || is_masked_axis(mask, contract, *axis))) {
+      if (!is_table && (!is_listed(nest_.over, *axis) || is_masked_axis(mask, contract, *axis))) {
         return misfit();
       }
     }

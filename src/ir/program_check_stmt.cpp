@@ -7,10 +7,6 @@
 namespace harpe {
 namespace {
 
-bool holds(const std::vector<std::string>& names, const std::string& name) {
-  return std::ranges::find(names, name) != names.end();
-}
-
 class StmtChecker {
  public:
   StmtChecker(const Program& program, const Nest& nest, const Stmt& stmt)
@@ -30,7 +26,7 @@ class StmtChecker {
 
  private:
   [[nodiscard]] bool has_axis(const std::string& axis) const {
-    return holds(nest_.over, axis) || holds(nest_.whole, axis);
+    return is_listed(nest_.over, axis) || is_listed(nest_.whole, axis);
   }
 
   [[nodiscard]] Diag unknown(std::string_view kind, const std::string& name,
@@ -57,8 +53,8 @@ class StmtChecker {
       }
       return unknown("route", rename.source, routes);
     }
-    const bool is_choice = holds(route->choices, rename.member);
-    if (!is_choice && !holds(route->slots, rename.member)) {
+    const bool is_choice = is_listed(route->choices, rename.member);
+    if (!is_choice && !is_listed(route->slots, rename.member)) {
       std::vector<std::string> members = route->slots;
       members.insert(members.end(), route->choices.begin(), route->choices.end());
       return make_diag(DiagCode::P013, {{"nest", nest_.name},
@@ -86,7 +82,7 @@ class StmtChecker {
     }
     std::vector<std::string> axes = axis_names(*buffer);
     for (const Rename& rename : access.renames) {
-      if (!holds(axes, rename.axis)) {
+      if (!is_listed(axes, rename.axis)) {
         return make_diag(DiagCode::P012, {{"nest", nest_.name},
                                           {"buffer", access.buffer},
                                           {"name", rename.axis},
@@ -110,7 +106,7 @@ class StmtChecker {
       } else {
         HP_REQUIRE_OK(require_axis(access, index));
       }
-      if (holds(used, index) || std::ranges::count(access.renames, axis, &Rename::axis) > 1) {
+      if (is_listed(used, index) || std::ranges::count(access.renames, axis, &Rename::axis) > 1) {
         const std::string where = "nest `" + nest_.name + "`, `" + access.buffer + "`";
         return make_diag(DiagCode::P003, {{"where", where}, {"name", index}});
       }
@@ -132,7 +128,7 @@ class StmtChecker {
     const Buffer* const logarithm = find_buffer(program_, stmt_.targets[1].buffer);
     const std::vector<std::string> axes = axis_names(*result);
     for (const std::string& axis : axis_names(*logarithm)) {
-      if (holds(axes, axis)) continue;
+      if (is_listed(axes, axis)) continue;
       return refused(
           "axis `" + axis + "` of `" + logarithm->name + "` is not one of `" + result->name + "`",
           logarithm->name);

@@ -3,16 +3,13 @@
 #include <algorithm>
 #include <set>
 
+#include "lower/axis_sets.h"
+
 namespace harpe {
 namespace {
 
 const BufferTable& table(const Blocks& blocks, const NestStmt& stmt, int target) {
   return blocks.buffers()[static_cast<std::size_t>(stmt.targets[static_cast<std::size_t>(target)])];
-}
-
-bool is_subset(const std::vector<int>& part, const std::vector<int>& whole) {
-  return std::ranges::all_of(
-      part, [&](int axis) { return std::ranges::find(whole, axis) != whole.end(); });
 }
 
 bool places_on(const BufferTable& buffer, const std::vector<int>& axes) {

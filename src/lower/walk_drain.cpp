@@ -1,22 +1,10 @@
 #include <algorithm>
 
 #include "ir/text.h"
+#include "lower/axis_sets.h"
 #include "lower/walk.h"
 
 namespace harpe {
-namespace {
-
-bool meets(const std::vector<int>& a, const std::vector<int>& b) {
-  return std::ranges::any_of(a, [&](int x) { return std::ranges::find(b, x) != b.end(); });
-}
-
-bool is_subset(const std::vector<int>& part, const std::vector<int>& whole) {
-  return std::ranges::all_of(part,
-                             [&](int x) { return std::ranges::find(whole, x) != whole.end(); });
-}
-
-}  // namespace
-
 Drainer::Drainer(DraftWriter& writer, const NestSpace& space, const NestStmt& stmt,
                  StateGroup group)
     : writer_(writer), space_(space), stmt_(stmt), group_(std::move(group)) {

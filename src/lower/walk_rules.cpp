@@ -2,22 +2,11 @@
 
 #include "ir/leaf_contract.h"
 #include "ir/text.h"
+#include "lower/axis_sets.h"
 #include "lower/walk.h"
 
 // What must hold of a statement's targets, homes and drains before any step is walked.
 namespace harpe {
-namespace {
-
-bool meets(const std::vector<int>& a, const std::vector<int>& b) {
-  return std::ranges::any_of(a, [&](int x) { return std::ranges::find(b, x) != b.end(); });
-}
-
-bool is_subset(const std::vector<int>& part, const std::vector<int>& whole) {
-  return std::ranges::all_of(part,
-                             [&](int x) { return std::ranges::find(whole, x) != whole.end(); });
-}
-
-}  // namespace
 
 Checked<Ok> Drainer::check() const {
   HP_REQUIRE_OK(check_inline());

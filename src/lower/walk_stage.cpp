@@ -2,18 +2,11 @@
 
 #include "ir/leaf_contract.h"
 #include "ir/text.h"
+#include "lower/axis_sets.h"
 #include "lower/walk.h"
 #include "support/check.h"
 
 namespace harpe {
-namespace {
-
-bool meets(const std::vector<int>& a, const std::vector<int>& b) {
-  return std::ranges::any_of(a, [&](int x) { return std::ranges::find(b, x) != b.end(); });
-}
-
-}  // namespace
-
 Stager::Stager(DraftWriter& writer, const NestSpace& space, const NestStmt& stmt)
     : writer_(writer), space_(space), stmt_(stmt) {
   for (std::size_t i = 0; i < stmt.operands.size(); ++i) {

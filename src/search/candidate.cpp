@@ -12,14 +12,6 @@ bool indexes(const SearchGroup& group, int axis) {
   return std::ranges::find(group.axes, axis) != group.axes.end();
 }
 
-const CandidatePart& part_of(const Candidate& candidate, int part) {
-  return candidate.part[static_cast<std::size_t>(part)];
-}
-
-const SearchGroup& group_of(const Problem& problem, int group) {
-  return problem.groups[static_cast<std::size_t>(group)];
-}
-
 Follow follow_of(const Problem& problem, const Candidate& candidate, int part, int group) {
   const int home = home_at(problem, candidate, part, group);
   if (home < 0) return Follow::Whole;

@@ -49,6 +49,13 @@ struct Candidate {
 };
 static_assert(sizeof(Candidate) <= 512);
 
+[[nodiscard]] inline const CandidatePart& part_of(const Candidate& candidate, int part) {
+  return candidate.part[static_cast<std::size_t>(part)];
+}
+[[nodiscard]] inline const SearchGroup& group_of(const Problem& problem, int group) {
+  return problem.groups[static_cast<std::size_t>(group)];
+}
+
 // Index of the group's axis divided at the part, or -1 where the part's ranks hold replicas.
 [[nodiscard]] int home_at(const Problem& problem, const Candidate& candidate, int part, int group);
 // Must the group's buffers cross the part's ranks?

@@ -44,7 +44,7 @@ std::string describe(const Move& move, const Manner& manner) {
 }
 
 // The item itself and those after it that move alike, up to the next other item.
-std::vector<std::size_t> group_of(const NestForm& nest, std::size_t item) {
+std::vector<std::size_t> alike_moves_from(const NestForm& nest, std::size_t item) {
   const auto& first = std::get<Move>(nest.items[item]);
   std::vector<std::size_t> group;
   for (std::size_t i = item; i < nest.items.size(); ++i) {
@@ -73,7 +73,7 @@ std::vector<FormVariant> variants_of(const NormalForm& form) {
     for (std::size_t i = 0; i < nest.items.size(); ++i) {
       const auto* move = std::get_if<Move>(&nest.items[i]);
       if (move == nullptr || move->how == How::Inline || crosses_network(*move)) continue;
-      const std::vector<std::size_t> group = group_of(nest, i);
+      const std::vector<std::size_t> group = alike_moves_from(nest, i);
       const bool led = i > 0 && std::holds_alternative<Move>(nest.items[i - 1]) &&
                        goes_alike(std::get<Move>(nest.items[i - 1]), *move);
       if (led) continue;  // changed with the one before

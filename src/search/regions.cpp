@@ -6,14 +6,6 @@
 namespace harpe {
 namespace {
 
-const CandidatePart& part_of(const Candidate& candidate, int part) {
-  return candidate.part[static_cast<std::size_t>(part)];
-}
-
-const SearchGroup& group_of(const Problem& problem, int group) {
-  return problem.groups[static_cast<std::size_t>(group)];
-}
-
 // Loops open at a depth, over digits of the group that no home of its own places there.
 double other_loops(const Problem& problem, const Candidate& candidate,
                    const std::vector<CandidateLoop>& loops, int group, int depth) {

@@ -11,9 +11,9 @@
 namespace harpe {
 namespace {
 
-class Finder {
+class HomeFinder {
  public:
-  Finder(const Plan& plan, const std::vector<std::vector<TaskId>>& departures)
+  HomeFinder(const Plan& plan, const std::vector<std::vector<TaskId>>& departures)
       : plan_(plan), departures_(departures), work_(plan) {
     found_.rounded.resize(plan.tasks.size(), 0);
     found_.added.resize(plan.tasks.size(), 0);
@@ -170,7 +170,7 @@ class Finder {
 }  // namespace
 
 AtHome find_at_home(const Plan& plan, const std::vector<std::vector<TaskId>>& departures) {
-  return Finder(plan, departures).find();
+  return HomeFinder(plan, departures).find();
 }
 
 }  // namespace harpe

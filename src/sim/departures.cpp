@@ -9,9 +9,9 @@
 namespace harpe {
 namespace {
 
-class Finder {
+class DepartureFinder {
  public:
-  explicit Finder(const Plan& plan) : plan_(plan), found_(plan.tasks.size()) {}
+  explicit DepartureFinder(const Plan& plan) : plan_(plan), found_(plan.tasks.size()) {}
 
   std::vector<std::vector<TaskId>> find() {
     for (std::size_t i = 0; i < plan_.tasks.size(); ++i) {
@@ -74,6 +74,8 @@ class Finder {
 
 }  // namespace
 
-std::vector<std::vector<TaskId>> find_departures(const Plan& plan) { return Finder(plan).find(); }
+std::vector<std::vector<TaskId>> find_departures(const Plan& plan) {
+  return DepartureFinder(plan).find();
+}
 
 }  // namespace harpe

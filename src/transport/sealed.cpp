@@ -3,7 +3,7 @@
 namespace harpe::transport {
 namespace {
 
-constexpr std::uint64_t kMostBytes = 1 << 20;
+constexpr std::uint64_t kMostSealedBytes = 1 << 20;
 
 // What a proof covers besides the bytes: a message of one side cannot pass for one of the other's,
 // nor for an earlier or later one.
@@ -21,7 +21,7 @@ std::span<const std::byte> bytes_of(const Value& value) {
 }  // namespace
 
 Result<Ok, SocketError> Sealed::send(std::span<const std::byte> bytes, Deadline deadline) {
-  HP_CHECK(bytes.size() <= kMostBytes, "what ranks exchange here is small");
+  HP_CHECK(bytes.size() <= kMostSealedBytes, "what ranks exchange here is small");
   const Envelope envelope{.from_host = is_host_ ? 1U : 0U, .number = sent_++, .size = bytes.size()};
   const Proof proof = prove(key_, {bytes_of(envelope), bytes});
   // At once: of what is sent in parts a side that ends right behind may take the last back.
@@ -35,7 +35,7 @@ Result<Ok, SocketError> Sealed::send(std::span<const std::byte> bytes, Deadline 
 Result<Blob, SocketError> Sealed::receive(Deadline deadline) {
   Envelope envelope{.from_host = is_host_ ? 0U : 1U, .number = received_++};
   HP_REQUIRE_OK(socket_.receive(std::as_writable_bytes(std::span(&envelope.size, 1)), deadline));
-  if (envelope.size > kMostBytes) {
+  if (envelope.size > kMostSealedBytes) {
     return SocketError{"it sends " + std::to_string(envelope.size) + " bytes"};
   }
   Blob bytes(envelope.size);

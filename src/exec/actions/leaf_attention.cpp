@@ -7,12 +7,9 @@ namespace {
 
 // Participants of the leaf: q[B, Q, (H, G), D], k[B, K, H, D], v[B, K, H, Dv], o like q with Dv,
 // l[B, (H, G), Q].
-constexpr std::size_t kQ = 0;
-constexpr std::size_t kK = 1;
-constexpr std::size_t kV = 2;
 constexpr std::size_t kO = 3;
 constexpr std::size_t kL = 4;
-constexpr std::size_t kParticipants = 5;
+constexpr std::size_t kForwardParticipants = 5;
 
 }  // namespace
 
@@ -39,7 +36,7 @@ Checked<Action> call_attention(const LeafSite& site, const LeafCall& call) {
                  .carry = call.accumulate[0],
                  .visible = axes.visible,
                  .tables = axes.tables};
-  heads.loops = loops_over_heads<kParticipants>(site, cell, axes, kO);
+  heads.loops = loops_over_heads<kForwardParticipants>(site, cell, axes, kO);
   return Action{std::move(heads)};
 }
 

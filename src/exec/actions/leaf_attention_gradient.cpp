@@ -7,16 +7,13 @@ namespace {
 
 // Participants of the leaf: q[B, Q, (H, G), D], k[B, K, H, D], v[B, K, H, Dv], do like q with Dv,
 // lse and delta [B, (H, G), Q], then dq, dk, dv like q, k, v.
-constexpr std::size_t kQ = 0;
-constexpr std::size_t kK = 1;
-constexpr std::size_t kV = 2;
 constexpr std::size_t kDo = 3;
 constexpr std::size_t kLse = 4;
 constexpr std::size_t kDelta = 5;
 constexpr std::size_t kDq = 6;
 constexpr std::size_t kDk = 7;
 constexpr std::size_t kDv = 8;
-constexpr std::size_t kParticipants = 9;
+constexpr std::size_t kBackwardParticipants = 9;
 
 RowValues rows_of(const View& view, const AttentionSite& axes) {
   return {.data = view.data, .dtype = view.dtype, .stride = view.strides[axes.query]};
@@ -55,7 +52,7 @@ Checked<Action> call_attention_gradient(const LeafSite& site, const LeafCall& ca
                  .scale = axes.scale,
                  .visible = axes.visible,
                  .tables = axes.tables};
-  heads.loops = loops_over_heads<kParticipants>(site, cell, axes, kDk);
+  heads.loops = loops_over_heads<kBackwardParticipants>(site, cell, axes, kDk);
   return Action{std::move(heads)};
 }
 

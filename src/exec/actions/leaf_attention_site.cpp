@@ -8,10 +8,6 @@
 namespace harpe::actions {
 namespace {
 
-constexpr std::size_t kQ = 0;
-constexpr std::size_t kK = 1;
-constexpr std::size_t kV = 2;
-
 using Dims = std::vector<std::vector<std::size_t>>;
 
 // One new position each, [batch, (KV heads, group), features]: the heads of a group, which share

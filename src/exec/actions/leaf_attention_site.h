@@ -11,6 +11,11 @@
 
 namespace harpe::actions {
 
+// The operands that every leaf with scores begins with.
+constexpr std::size_t kQ = 0;
+constexpr std::size_t kK = 1;
+constexpr std::size_t kV = 2;
+
 constexpr std::size_t kNoTable = static_cast<std::size_t>(-1);
 
 // A cell of a leaf between queries and keys: which axes of the space play which part, and what is

@@ -7,14 +7,14 @@ namespace harpe::actions {
 namespace {
 
 // Participants of the leaf.
-constexpr std::size_t kA = 0;
-constexpr std::size_t kB = 1;
-constexpr std::size_t kC = 2;
+constexpr std::size_t kMatmulA = 0;
+constexpr std::size_t kMatmulB = 1;
+constexpr std::size_t kMatmulC = 2;
 
 // c[M, N] += a[M, K] * b[K, N], or the transposed product where c's rows lie along M.
 struct Roles {
-  std::size_t left = kA;  // whose rows are c's rows
-  std::size_t right = kB;
+  std::size_t left = kMatmulA;  // whose rows are c's rows
+  std::size_t right = kMatmulB;
   std::optional<std::size_t> m;  // axes of the space; none: one row
   std::optional<std::size_t> n;
   std::optional<std::size_t> k;
@@ -32,14 +32,14 @@ class ProductBuilder {
     problem.m = extent(roles_.m);
     problem.n = extent(roles_.n);
     problem.k = extent(roles_.k);
-    problem.c = view(kC).data;
-    problem.c_row_stride = roles_.m ? stride(kC, *roles_.m) : problem.n;
+    problem.c = view(kMatmulC).data;
+    problem.c_row_stride = roles_.m ? stride(kMatmulC, *roles_.m) : problem.n;
     problem.accumulate = call_.accumulate[0];
     HP_TRY(problem.a, matrix(roles_.left, roles_.m, roles_.k));
     HP_TRY(problem.b, matrix(roles_.right, roles_.k, roles_.n));
     HP_REQUIRE_OK(limit_rows(products));
     products.loops = loops();
-    if (roles_.left == kB) {
+    if (roles_.left == kMatmulB) {
       for (Loop<3>& loop : products.loops) std::swap(loop.bytes[0], loop.bytes[1]);
     }
     return Action{std::move(products)};
@@ -67,7 +67,7 @@ class ProductBuilder {
     std::optional<std::size_t> best;
     for (std::size_t axis = 0; axis < call_.cell.span.size(); ++axis) {
       if (!has(one, axis) || !has(other, axis) || has(third, axis)) continue;
-      if (unit && stride(kC, axis) != 1) continue;
+      if (unit && stride(kMatmulC, axis) != 1) continue;
       if (!best || length(axis) > length(*best)) best = axis;
     }
     return best;
@@ -76,20 +76,20 @@ class ProductBuilder {
   // c's innermost axis decides which operand's columns are c's columns. Where it belongs to neither
   // (it is a batch axis), the product is one of column vectors.
   void assign_roles() {
-    roles_.k = shared(kA, kB, kC, false);
-    roles_.n = shared(kB, kC, kA, true);
+    roles_.k = shared(kMatmulA, kMatmulB, kMatmulC, false);
+    roles_.n = shared(kMatmulB, kMatmulC, kMatmulA, true);
     if (roles_.n) {
-      roles_.m = shared(kA, kC, kB, false);
+      roles_.m = shared(kMatmulA, kMatmulC, kMatmulB, false);
       return;
     }
-    roles_.n = shared(kA, kC, kB, true);
+    roles_.n = shared(kMatmulA, kMatmulC, kMatmulB, true);
     if (roles_.n) {
-      roles_.left = kB;
-      roles_.right = kA;
-      roles_.m = shared(kB, kC, kA, false);
+      roles_.left = kMatmulB;
+      roles_.right = kMatmulA;
+      roles_.m = shared(kMatmulB, kMatmulC, kMatmulA, false);
       return;
     }
-    roles_.m = shared(kA, kC, kB, false);
+    roles_.m = shared(kMatmulA, kMatmulC, kMatmulB, false);
   }
 
   // An operand as a matrix with a unit stride; the stride along an axis of one element is free.
@@ -122,7 +122,7 @@ class ProductBuilder {
                                         {"axis", site_.names[*cell.slot_axis]}});
     }
     products.used = {.rows = left.used, .before = cell.rows_before, .taken = cell.rows_taken};
-    products.result = view(kC).used;
+    products.result = view(kMatmulC).used;
     return Ok{};
   }
 
@@ -132,7 +132,7 @@ class ProductBuilder {
     for (const bool reduces : {false, true}) {
       for (std::size_t axis = 0; axis < call_.cell.span.size(); ++axis) {
         const bool in_matrix = axis == roles_.m || axis == roles_.n || axis == roles_.k;
-        if (in_matrix || length(axis) == 1 || has(kC, axis) == reduces) continue;
+        if (in_matrix || length(axis) == 1 || has(kMatmulC, axis) == reduces) continue;
         Loop<3> loop{.length = length(axis), .bytes = {}, .reduces = reduces};
         for (std::size_t i = 0; i < 3; ++i) {
           loop.bytes[i] = stride(i, axis) * size_in_bytes(view(i).dtype);

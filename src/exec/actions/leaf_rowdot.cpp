@@ -6,16 +6,17 @@ namespace harpe::actions {
 namespace {
 
 // Participants of the leaf.
-constexpr std::size_t kA = 0;
-constexpr std::size_t kB = 1;
-constexpr std::size_t kC = 2;
+constexpr std::size_t kRowdotA = 0;
+constexpr std::size_t kRowdotB = 1;
+constexpr std::size_t kRowdotC = 2;
 
 Checked<Ok> check_floats(const LeafSite& site, const Cell& cell) {
   for (std::size_t i = 0; i < cell.views.size(); ++i) {
     const DType found = cell.views[i].dtype;
-    const bool fits = i == kB ? found == cell.views[kA].dtype : is_floating(found);
-    const DType same = cell.views[kA].dtype;
-    HP_REQUIRE_OK(require_type(site, cell, i, fits, i == kB ? print(same) : "a floating type"));
+    const bool fits = i == kRowdotB ? found == cell.views[kRowdotA].dtype : is_floating(found);
+    const DType same = cell.views[kRowdotA].dtype;
+    HP_REQUIRE_OK(
+        require_type(site, cell, i, fits, i == kRowdotB ? print(same) : "a floating type"));
   }
   return Ok{};
 }
@@ -23,8 +24,8 @@ Checked<Ok> check_floats(const LeafSite& site, const Cell& cell) {
 // The one axis that the operands have and the target lacks.
 Checked<std::size_t> summed_axis(const LeafSite& site) {
   std::vector<std::size_t> summed;
-  const std::vector<std::size_t> kept = site.axes_of(kC);
-  for (const std::size_t operand : {kA, kB}) {
+  const std::vector<std::size_t> kept = site.axes_of(kRowdotC);
+  for (const std::size_t operand : {kRowdotA, kRowdotB}) {
     for (const std::size_t axis : site.axes_of(operand)) {
       const bool known = std::ranges::find(kept, axis) != kept.end() ||
                          std::ranges::find(summed, axis) != summed.end();
@@ -34,7 +35,7 @@ Checked<std::size_t> summed_axis(const LeafSite& site) {
   if (summed.size() == 1) return summed.front();
   return make_diag(DiagCode::X011, {{"leaf", site.stmt.leaf},
                                     {"nest", site.nest.name},
-                                    {"buffer", site.buffer_of(kC)},
+                                    {"buffer", site.buffer_of(kRowdotC)},
                                     {"found", summed.size()}});
 }
 
@@ -45,25 +46,25 @@ Checked<Action> call_rowdot(const LeafSite& site, const LeafCall& call) {
   HP_REQUIRE_OK(check_floats(site, call.cell));
   HP_TRY(const std::size_t summed, summed_axis(site));
   HP_REQUIRE_OK(check_whole(site, call.cell, summed));
-  const std::vector<std::size_t> kept = site.axes_of(kC);
+  const std::vector<std::size_t> kept = site.axes_of(kRowdotC);
   const auto length = [&](std::size_t axis) { return call.cell.span[axis].size(); };
   RowDot products;
   RowDotProblem& problem = products.first;
   problem = {.rows = 1,
              .length = length(summed),
-             .dtype = views[kA].dtype,
-             .a = {.data = views[kA].data, .stride = views[kA].strides[summed]},
-             .b = {.data = views[kB].data, .stride = views[kB].strides[summed]},
-             .c = views[kC].data,
-             .c_dtype = views[kC].dtype};
+             .dtype = views[kRowdotA].dtype,
+             .a = {.data = views[kRowdotA].data, .stride = views[kRowdotA].strides[summed]},
+             .b = {.data = views[kRowdotB].data, .stride = views[kRowdotB].strides[summed]},
+             .c = views[kRowdotC].data,
+             .c_dtype = views[kRowdotC].dtype};
   // The longest axis runs inside the kernel, the others around it.
   const auto longest = std::ranges::max_element(kept, {}, length);
   for (auto axis = kept.begin(); axis != kept.end(); ++axis) {
     if (axis == longest) {
       problem.rows = length(*axis);
-      problem.a.row_stride = views[kA].strides[*axis];
-      problem.b.row_stride = views[kB].strides[*axis];
-      problem.c_stride = views[kC].strides[*axis];
+      problem.a.row_stride = views[kRowdotA].strides[*axis];
+      problem.b.row_stride = views[kRowdotB].strides[*axis];
+      problem.c_stride = views[kRowdotC].strides[*axis];
       continue;
     }
     if (length(*axis) == 1) continue;

@@ -11,6 +11,7 @@
 #include "exec/describe.h"
 #include "exec/processes/put_orders.h"
 #include "support/check.h"
+#include "support/round_up.h"
 
 namespace harpe::cpu {
 namespace {
@@ -18,11 +19,7 @@ namespace {
 using actions::Assign;
 using processes::Partition;
 
-constexpr std::int64_t kLine = 64;
-
-std::int64_t round_up(std::int64_t bytes, std::int64_t granule) {
-  return (bytes + granule - 1) / granule * granule;
-}
+constexpr std::int64_t kImageLine = 64;
 
 DType dtype_of(const Plan& plan, const Ref& ref) { return plan.allocs[ref.alloc.index()].dtype; }
 
@@ -89,7 +86,8 @@ std::int64_t bounce_bytes(const Plan& plan, const Partition& partition) {
     const TaskId task(static_cast<std::int64_t>(i));
     if (!is_far_put(plan, partition, task) || !converts(plan, plan.tasks[i])) continue;
     const auto moves = static_cast<std::int64_t>(plan.tasks[i].writes.size());
-    of_rank[rank_of(plan, task).index()] += round_up(plan.tasks[i].bytes, kLine) + moves * kLine;
+    of_rank[rank_of(plan, task).index()] +=
+        round_up(plan.tasks[i].bytes, kImageLine) + moves * kImageLine;
   }
   return std::ranges::max(of_rank);
 }

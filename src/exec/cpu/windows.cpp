@@ -6,16 +6,13 @@
 #include <cstring>
 
 #include "support/check.h"
+#include "support/round_up.h"
 
 namespace harpe::cpu {
 namespace {
 
-constexpr std::int64_t kLine = 64;    // a cache line; no vector load of a kernel wants more
-constexpr std::int64_t kPage = 4096;  // words and windows are registered apart
-
-std::int64_t round_up(std::int64_t bytes, std::int64_t granule) {
-  return (bytes + granule - 1) / granule * granule;
-}
+constexpr std::int64_t kCacheLine = 64;  // a cache line; no vector load of a kernel wants more
+constexpr std::int64_t kPage = 4096;     // words and windows are registered apart
 
 // Where a process's segment is, for others on its host.
 struct Card {
@@ -30,8 +27,8 @@ Checked<Windows> Windows::make(const Plan& plan, const processes::Partition& par
                                const WindowSizes& sizes, transport::Exchange* exchange) {
   Windows windows(partition, sizes);
   windows.arena_bytes_ = harpe::arena_bytes(plan);
-  windows.window_bytes_ = round_up(windows.arena_bytes_, kLine) + round_up(sizes.numbers, kLine) +
-                          round_up(sizes.bounce, kLine);
+  windows.window_bytes_ = round_up(windows.arena_bytes_, kCacheLine) +
+                          round_up(sizes.numbers, kCacheLine) + round_up(sizes.bounce, kCacheLine);
   windows.words_bytes_ =
       round_up(sizes.words * static_cast<std::int64_t>(sizeof(std::uint32_t)), kPage);
   windows.segments_.resize(static_cast<std::size_t>(partition.processes));
@@ -83,13 +80,13 @@ void Windows::place() {
     std::byte* const window =
         segments_[process] + words_bytes_ + rank % partition_.ranks_each * window_bytes_;
     bases_.arenas.push_back(window);
-    numbers_.push_back(window + round_up(arena_bytes_, kLine));
+    numbers_.push_back(window + round_up(arena_bytes_, kCacheLine));
   }
 }
 
 std::vector<std::byte*> Windows::bounces() const {
   std::vector<std::byte*> bounces = numbers_;
-  for (std::byte*& at : bounces) at += round_up(sizes_.numbers, kLine);
+  for (std::byte*& at : bounces) at += round_up(sizes_.numbers, kCacheLine);
   return bounces;
 }
 

@@ -22,7 +22,7 @@ using device::GemmConfig;
 using device::GemmStore;
 
 constexpr std::int64_t kTileK = GemmConfig::kTileK;
-constexpr int kMostParts = 12;
+constexpr int kMostCutParts = 12;
 
 std::int64_t cluster_tiles(const GemmSpec& spec, const GemmConfig& config) {
   const std::int64_t rows = std::int64_t{config.tile_m} * config.cluster;
@@ -102,7 +102,7 @@ Tail best_tail(const GemmConfig& config, std::int64_t rest, std::int64_t cluster
                std::int64_t blocks) {
   Tail best{.parts = 1, .clocks = rest == 0 ? 0.0 : tile};
   if (!config.cuts) return best;
-  for (int parts = 2; parts <= kMostParts && blocks / parts >= 4 && rest > 0; ++parts) {
+  for (int parts = 2; parts <= kMostCutParts && blocks / parts >= 4 && rest > 0; ++parts) {
     const std::int64_t rounds = (rest * parts + clusters - 1) / clusters;
     const double clocks =
         static_cast<double>(rounds) * tile / parts + cut_clocks(config, parts, rounds);

@@ -20,7 +20,7 @@ using device::GradientGrid;
 
 namespace {
 
-constexpr int kMostParts = 8;  // of a tile of keys
+constexpr int kMostKeyParts = 8;  // of a tile of keys
 
 // Sums of two and of a position stay in 32 bits.
 constexpr std::int64_t kMostRows = std::numeric_limits<std::int32_t>::max() / 4;
@@ -123,9 +123,9 @@ void share_keys(GradientGrid& grid, int multiprocessors) {
   if (gradient_items(grid) > kBlocksEach * multiprocessors) return;
   GradientGrid best = grid;
   std::int64_t least = duration(grid, multiprocessors);
-  for (grid.head_parts = 1; grid.head_parts <= kMostParts; ++grid.head_parts) {
+  for (grid.head_parts = 1; grid.head_parts <= kMostKeyParts; ++grid.head_parts) {
     if (grid.heads_per_kv_head % grid.head_parts != 0) continue;
-    for (grid.tile_parts = 1; grid.parts() <= kMostParts; grid.tile_parts *= 2) {
+    for (grid.tile_parts = 1; grid.parts() <= kMostKeyParts; grid.tile_parts *= 2) {
       if (grid.tile_parts > 1 && !same) continue;
       const std::int64_t took = duration(grid, multiprocessors);
       if (took >= least) continue;
@@ -150,7 +150,7 @@ Checked<Ok> check(const GradientSpec& spec) {
   HP_REQUIRE_OK(check_count("queries", spec.queries, 1, kMostRows));
   HP_REQUIRE_OK(check_count("keys", spec.keys, 1, kMostRows));
   const std::int64_t tiles = (spec.keys + device::kKeyTile - 1) / device::kKeyTile;
-  HP_REQUIRE_OK(check_count("blocks", spec.batch * spec.kv_heads * tiles * kMostParts, 1,
+  HP_REQUIRE_OK(check_count("blocks", spec.batch * spec.kv_heads * tiles * kMostKeyParts, 1,
                             std::numeric_limits<std::int32_t>::max()));
   const std::int64_t met = (spec.queries + device::kQueryTile - 1) / device::kQueryTile;
   HP_REQUIRE_OK(check_count("tiles of queries that share keys", met * (spec.heads / spec.kv_heads),

@@ -5,15 +5,12 @@
 #include <string>
 
 #include "exec/cuda/current_device.h"
+#include "support/round_up.h"
 
 namespace harpe::cuda {
 namespace {
 
 constexpr std::int64_t kMebibyte = 1024 * 1024;
-
-std::int64_t round_up(std::int64_t bytes, std::int64_t granule) {
-  return (bytes + granule - 1) / granule * granule;
-}
 
 // Each GPU once, in the order of the first rank that has it.
 Checked<std::vector<Device>> open_devices(const std::shared_ptr<const DriverApi>& driver,

@@ -18,7 +18,7 @@ std::int64_t rows_of(const AttentionSpec& spec) {
   return spec.batch * spec.heads * spec.panels.front().rows;
 }
 
-device::Number number_of(device::Element element) {
+device::Number plain_number(device::Element element) {
   if (element == device::Element::F32) return device::Number::F32;
   return element == device::Element::F16 ? device::Number::F16 : device::Number::BF16;
 }
@@ -57,7 +57,7 @@ Checked<PreparedAttention::Join> PreparedAttention::make_join(KernelLibrary& lib
                .lse = pointer_to<float>(panel.lse.address),
                .to_strides = panel.output.strides,
                .lse_strides = panel.lse.strides,
-               .to_number = spec.to_state ? device::Number::F32 : number_of(spec.element),
+               .to_number = spec.to_state ? device::Number::F32 : plain_number(spec.element),
                .parts = spec.parts,
                .heads = static_cast<std::int32_t>(spec.heads),
                .rows = static_cast<std::int32_t>(panel.rows),

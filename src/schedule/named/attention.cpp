@@ -8,7 +8,7 @@
 namespace harpe {
 namespace {
 
-constexpr std::array kSchedules = {
+constexpr std::array kAttentionSchedules = {
     NamedSchedule{"allgather", "k and v gathered once over all ranks; heads and shapes of any kind",
                   &attention_allgather},
     NamedSchedule{"ring", "k and v travel round all ranks, one block per step", &attention_ring},
@@ -97,7 +97,7 @@ constexpr std::array kBackwardSchedules = {
 
 }  // namespace
 
-std::span<const NamedSchedule> attention_schedules() { return kSchedules; }
+std::span<const NamedSchedule> attention_schedules() { return kAttentionSchedules; }
 std::span<const NamedSchedule> attention_backward_schedules() { return kBackwardSchedules; }
 
 Checked<Script> choose_attention(const Program& program, const Mesh& mesh) {

@@ -11,7 +11,7 @@ namespace {
 using Level = MeshPlan::Level;
 
 // Of each rank's keys: the first query rows wait for no more than this part of them.
-constexpr std::int64_t kPushChunks = 2;
+constexpr std::int64_t kRingPushChunks = 2;
 
 // What the one-level schedules have in common: positions over all ranks.
 struct OneLevel {
@@ -142,7 +142,7 @@ Checked<Script> attention_push(const Program& program, const Mesh& mesh) {
   const MeshPlan plan(mesh);
   const std::int64_t bytes =
       bytes_of(program, shape.key_inputs.front()) / plan.all().ranks;  // of one source
-  const std::int64_t chunks = push_chunks(bytes, kPushChunks);
+  const std::int64_t chunks = push_chunks(bytes, kRingPushChunks);
   return build_push(place_positions("push", program, plan, shape, {chunks}), shape);
 }
 

@@ -135,7 +135,7 @@ Checked<Script> decode_hierarchical(const Program& program, const Mesh& mesh) {
   return builder.take();
 }
 
-constexpr std::array kSchedules = {
+constexpr std::array kDecodeSchedules = {
     NamedSchedule{"bulk", "partial (o, lse) combined at the heads' owners, once", &decode_bulk},
     NamedSchedule{"allreduce", "partial (o, lse) combined block by block and gathered everywhere",
                   &decode_allreduce},
@@ -153,6 +153,6 @@ constexpr std::array kSchedules = {
 
 }  // namespace
 
-std::span<const NamedSchedule> decode_schedules() { return kSchedules; }
+std::span<const NamedSchedule> decode_schedules() { return kDecodeSchedules; }
 
 }  // namespace harpe

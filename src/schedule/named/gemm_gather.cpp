@@ -9,7 +9,8 @@ namespace {
 
 using Level = MeshPlan::Level;
 
-constexpr std::int64_t kPushChunks = 4;  // transfers per source, so that the leaf starts early
+constexpr std::int64_t kGatherPushChunks =
+    4;  // transfers per source, so that the leaf starts early
 // What a kernel sends itself costs nothing to begin: as many rows as its tiles have.
 constexpr std::int64_t kRowsOfSend = 256;
 constexpr std::int64_t kMostSends = 8;
@@ -109,7 +110,8 @@ Checked<Script> gather_push(const Program& program, const Mesh& mesh, Gathered o
   HP_TRY(const GemmShape shape, read_gemm(program));
   const Sides sides = sides_of(shape, operand);
   const std::int64_t ranks = MeshPlan(mesh).all().ranks;
-  const std::int64_t chunks = push_chunks(bytes_of(program, sides.moved) / ranks, kPushChunks);
+  const std::int64_t chunks =
+      push_chunks(bytes_of(program, sides.moved) / ranks, kGatherPushChunks);
   return push_operand("push", program, mesh, operand, chunks, kPush);
 }
 

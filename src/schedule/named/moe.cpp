@@ -191,7 +191,7 @@ Checked<Script> moe_dedup(const Program& program, const Mesh& mesh) {
   return moe.builder.take();
 }
 
-constexpr std::array kSchedules = {
+constexpr std::array kMoeSchedules = {
     NamedSchedule{"push",
                   "rows pushed to their experts in chunks of experts, and results pushed back",
                   &moe_push},
@@ -218,6 +218,6 @@ constexpr std::array kSchedules = {
 
 }  // namespace
 
-std::span<const NamedSchedule> moe_schedules() { return kSchedules; }
+std::span<const NamedSchedule> moe_schedules() { return kMoeSchedules; }
 
 }  // namespace harpe

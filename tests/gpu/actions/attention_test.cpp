@@ -4,7 +4,7 @@
 #include "tests/gpu/actions/on_gpu.h"
 
 namespace harpe::testing_support {
-namespace {
+namespace attention_test {
 
 using Attention = OnGpu;
 using actions::Loop;
@@ -381,5 +381,5 @@ TEST_F(Attention, has_the_hosts_gradients_on_tensor_cores) {
   }
 }
 
-}  // namespace
+}  // namespace attention_test
 }  // namespace harpe::testing_support

@@ -4,7 +4,7 @@
 #include "tests/gpu/actions/on_gpu.h"
 
 namespace harpe::testing_support {
-namespace {
+namespace compute_test {
 
 using Compute = OnGpu;
 using actions::Loop;
@@ -162,5 +162,5 @@ TEST_F(Compute, multiplies_matrices) {
   EXPECT_GT(fast, 0);
 }
 
-}  // namespace
+}  // namespace compute_test
 }  // namespace harpe::testing_support

@@ -4,7 +4,7 @@
 #include "tests/gpu/actions/on_gpu.h"
 
 namespace harpe::testing_support {
-namespace {
+namespace moves_test {
 
 using Moves = OnGpu;
 using actions::Rows;
@@ -190,5 +190,5 @@ TEST_F(Moves, apply_functions) {
   }
 }
 
-}  // namespace
+}  // namespace moves_test
 }  // namespace harpe::testing_support

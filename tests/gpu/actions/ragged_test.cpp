@@ -3,7 +3,7 @@
 #include "tests/gpu/actions/on_gpu.h"
 
 namespace harpe::testing_support {
-namespace {
+namespace ragged_test {
 
 using RaggedRows = OnGpu;
 using actions::Rows;
@@ -220,5 +220,5 @@ TEST_F(RaggedRows, are_multiplied_by_experts) {
   }
 }
 
-}  // namespace
+}  // namespace ragged_test
 }  // namespace harpe::testing_support

@@ -4,7 +4,7 @@
 #include "tests/gpu/actions/on_gpu.h"
 
 namespace harpe::testing_support {
-namespace {
+namespace route_test {
 
 using Routes = OnGpu;
 using actions::Rows;
@@ -239,5 +239,5 @@ TEST_F(Routes, combine_rows) {
   }
 }
 
-}  // namespace
+}  // namespace route_test
 }  // namespace harpe::testing_support

@@ -7,7 +7,7 @@
 // Plans across nodes: what goes to another node goes from kernels through rings, proxies and pinned
 // memory, and is waited for in kernels.
 namespace harpe::test {
-namespace {
+namespace proxy_test {
 
 // Sums of 64 products of values below 1, rounded to bf16.
 constexpr double kBound = 0.2;
@@ -121,5 +121,5 @@ TEST_F(Proxies, say_which_put_never_arrived) {
   EXPECT_EQ(stats.error().front().producer.index(), put) << render(stats.error());
 }
 
-}  // namespace
+}  // namespace proxy_test
 }  // namespace harpe::test

@@ -2,7 +2,7 @@
 #include "tests/gpu/executor/gpu_fixture.h"
 
 namespace harpe::test {
-namespace {
+namespace runs_test {
 
 // Sums of at most 96 products of values below 1, in f32.
 constexpr double kBound = 1e-4;
@@ -92,5 +92,5 @@ TEST_F(Runs, need_memory_and_give_it_back) {
   expect_right_once_and_again(plan);
 }
 
-}  // namespace
+}  // namespace runs_test
 }  // namespace harpe::test

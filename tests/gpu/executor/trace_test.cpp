@@ -5,7 +5,7 @@
 #include "tests/support/proxy_plan.h"
 
 namespace harpe::test {
-namespace {
+namespace trace_test {
 
 using std::chrono::nanoseconds;
 
@@ -102,5 +102,5 @@ TEST_F(Traces, are_kept_when_asked_for) {
   expect_right(**executor, plan, kBound);
 }
 
-}  // namespace
+}  // namespace trace_test
 }  // namespace harpe::test

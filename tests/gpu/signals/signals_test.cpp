@@ -3,7 +3,7 @@
 #include "tests/gpu/signals/rig.h"
 
 namespace harpe::cuda::signals_test {
-namespace {
+namespace signals_test {
 
 constexpr std::int64_t kReplays = 5000;
 
@@ -189,5 +189,5 @@ TEST_F(Graphs, refuse_a_stream_that_is_not_joined_and_free_the_origin) {
   EXPECT_TRUE(origin->synchronize().ok());
 }
 
-}  // namespace
+}  // namespace signals_test
 }  // namespace harpe::cuda::signals_test

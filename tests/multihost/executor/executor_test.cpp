@@ -7,7 +7,7 @@
 
 // CPU ranks in several processes, of one host and of several, do what they do in one.
 namespace harpe::test {
-namespace {
+namespace executor_test {
 
 const std::vector<std::string> kAttention = {"batch=1",    "seq=64",      "heads=4",  "kv_heads=2",
                                              "head_dim=8", "causal=true", "dtype=f32"};
@@ -141,5 +141,5 @@ TEST(Processes, all_end_where_one_cannot_go_on) {
   EXPECT_EQ(ended, 4);
 }
 
-}  // namespace
+}  // namespace executor_test
 }  // namespace harpe::test

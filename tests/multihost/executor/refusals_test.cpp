@@ -5,7 +5,7 @@
 #include "tests/multihost/executor/crew.h"
 
 namespace harpe::test {
-namespace {
+namespace refusals_test {
 
 const std::vector<std::string> kAttention = {"batch=1", "seq=32", "heads=4", "head_dim=8",
                                              "dtype=f32"};
@@ -61,5 +61,5 @@ TEST(Hosts, need_a_provider_that_is_there) {
   }
 }
 
-}  // namespace
+}  // namespace refusals_test
 }  // namespace harpe::test

@@ -5,7 +5,7 @@
 #include "exec/cuda/actions/launch_spec.h"
 
 namespace harpe::cuda {
-namespace {
+namespace actions_test {
 
 using actions::Action;
 using actions::Rows;
@@ -384,5 +384,5 @@ TEST(PlanLaunches, refuses_routes_beyond_a_blocks_memory) {
   EXPECT_EQ(code(actions::GatherRows{.walk = walk_of(64, 1024, 4)}), DiagCode::G072);
 }
 
-}  // namespace
+}  // namespace actions_test
 }  // namespace harpe::cuda

@@ -8,7 +8,7 @@
 #include "exec/cuda/attention_variants.h"
 
 namespace harpe::cuda {
-namespace {
+namespace attention_plan_test {
 
 using device::AttentionConfig;
 using device::Element;
@@ -218,5 +218,5 @@ TEST(AttentionOfOneQuery, has_parts_as_batch_entries_with_the_same_queries) {
   EXPECT_EQ(refusal_of(masked), DiagCode::G062);
 }
 
-}  // namespace
+}  // namespace attention_plan_test
 }  // namespace harpe::cuda

@@ -6,7 +6,7 @@
 #include <cstring>
 
 namespace harpe::cuda {
-namespace {
+namespace batch_test {
 
 constexpr int kMultiprocessors = 132;
 constexpr DeviceAddress kRows = 0x1000'0000;
@@ -138,5 +138,5 @@ TEST(Batched, takes_what_is_alike_alone) {
   EXPECT_EQ(batched(mixed, kMultiprocessors).size(), 3U);
 }
 
-}  // namespace
+}  // namespace batch_test
 }  // namespace harpe::cuda

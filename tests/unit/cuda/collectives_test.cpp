@@ -9,7 +9,7 @@
 #include "tests/unit/exec/plans.h"
 
 namespace harpe::cuda {
-namespace {
+namespace collectives_test {
 
 using Kind = library::NcclCall::Kind;
 
@@ -227,5 +227,5 @@ TEST(Collectives, of_nccl_wait_for_all_to_come_and_for_nobody_to_leave) {
   }
 }
 
-}  // namespace
+}  // namespace collectives_test
 }  // namespace harpe::cuda

@@ -11,7 +11,7 @@
 #include "plan/text.h"
 
 namespace harpe::cuda {
-namespace {
+namespace departures_test {
 
 using actions::Action;
 using actions::Assign;
@@ -258,5 +258,5 @@ TEST(Departures, send_nothing_where_signals_are_lost) {
   EXPECT_EQ(spec.panels[0].departure, -1);
 }
 
-}  // namespace
+}  // namespace departures_test
 }  // namespace harpe::cuda

@@ -11,7 +11,7 @@
 #include "exec/cuda/gemm_variants.h"
 
 namespace harpe::cuda {
-namespace {
+namespace gemm_test {
 
 constexpr int kMultiprocessors = 132;
 
@@ -243,5 +243,5 @@ TEST(Gemm, refuses_pieces_that_are_no_partition_of_the_columns) {
   EXPECT_EQ(refusal_of(with({{0, 100}, {100, 220}})), DiagCode::G042);
 }
 
-}  // namespace
+}  // namespace gemm_test
 }  // namespace harpe::cuda

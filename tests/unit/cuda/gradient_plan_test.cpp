@@ -12,7 +12,7 @@
 #include "exec/cuda/gradient_variants.h"
 
 namespace harpe::cuda {
-namespace {
+namespace gradient_plan_test {
 
 using device::GradientGrid;
 using device::GradientItem;
@@ -301,5 +301,5 @@ TEST(GradientVariants, deal_out_no_more_registers_than_they_have) {
   }
 }
 
-}  // namespace
+}  // namespace gradient_plan_test
 }  // namespace harpe::cuda

@@ -9,7 +9,7 @@
 #include "plan/text.h"
 
 namespace harpe::cuda {
-namespace {
+namespace narrow_test {
 
 constexpr DeviceAddress kArena = 0x1000'0000;  // of rank r, so many times r + 1
 
@@ -105,5 +105,5 @@ TEST(NarrowStates, stay_wide_where_a_launch_goes_on_with_them) {
   EXPECT_EQ(std::get<actions::Assign>(move).from.dtype, DType::F32);
 }
 
-}  // namespace
+}  // namespace narrow_test
 }  // namespace harpe::cuda

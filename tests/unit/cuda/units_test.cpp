@@ -10,7 +10,7 @@
 #include "tests/support/proxy_plan.h"
 
 namespace harpe::cuda {
-namespace {
+namespace units_test {
 
 using actions::Assign;
 using actions::Rows;
@@ -342,5 +342,5 @@ TEST(Groups, fall_apart_where_their_end_would_close_a_circle) {
   EXPECT_TRUE(find_groups(plan).members.empty());
 }
 
-}  // namespace
+}  // namespace units_test
 }  // namespace harpe::cuda

@@ -9,7 +9,7 @@
 #include "tests/unit/exec/plans.h"
 
 namespace harpe::cuda {
-namespace {
+namespace wiring_test {
 
 std::size_t rank_of(const Plan& plan, TaskId task) {
   return plan.lanes[plan.tasks[task.index()].lane.index()].rank.index();
@@ -345,5 +345,5 @@ TEST(Wiring, counts_no_word_that_is_posted) {
   }
 }
 
-}  // namespace
+}  // namespace wiring_test
 }  // namespace harpe::cuda

@@ -5,7 +5,7 @@
 #include "driver/statistics.h"
 
 namespace harpe {
-namespace {
+namespace agreement_test {
 
 using Values = std::vector<double>;
 
@@ -36,5 +36,5 @@ TEST(Agreement, has_the_worst_regret_of_its_questions) {
   EXPECT_DOUBLE_EQ(alone.median_error, 4);
 }
 
-}  // namespace
+}  // namespace agreement_test
 }  // namespace harpe

@@ -14,7 +14,7 @@
 #include "support/check.h"
 
 namespace harpe {
-namespace {
+namespace fabric_test {
 
 constexpr const char* kNetworks[] = {"slingshot_a100x4x16", "connectx7_h100x8x16", "efa_h200x8x16"};
 
@@ -106,5 +106,5 @@ TEST(Fabric, the_best_policy_is_at_least_as_good_as_both_published_ones) {
   }
 }
 
-}  // namespace
+}  // namespace fabric_test
 }  // namespace harpe

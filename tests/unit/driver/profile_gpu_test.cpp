@@ -7,7 +7,7 @@
 #include "machine/rates.h"
 
 namespace harpe {
-namespace {
+namespace profile_gpu_test {
 
 using cuda::profile::GpuFigures;
 using cuda::profile::LeafFigure;
@@ -177,5 +177,5 @@ TEST(ProfileGpu, takes_samples_as_they_are_and_keeps_bounds) {
   EXPECT_EQ(rate("*").peak, rate("f32").peak);
 }
 
-}  // namespace
+}  // namespace profile_gpu_test
 }  // namespace harpe

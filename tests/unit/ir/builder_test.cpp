@@ -10,7 +10,7 @@
 #include "tests/unit/ir/text_support.h"
 
 namespace harpe {
-namespace {
+namespace builder_test {
 
 std::string operator_text(const std::string& name) {
   std::ifstream file(std::string(HARPE_SOURCE_DIR) + "/src/ops/" + name + ".op");
@@ -173,5 +173,5 @@ TEST(ProgramBuilder, refuses_what_a_parser_would_refuse) {
   EXPECT_EQ(render(program.error()), "error[P001]: axis `M` is declared twice; rename one of them");
 }
 
-}  // namespace
+}  // namespace builder_test
 }  // namespace harpe

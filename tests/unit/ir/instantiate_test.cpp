@@ -8,7 +8,7 @@
 #include "tests/unit/ir/text_support.h"
 
 namespace harpe::testing {
-namespace {
+namespace instantiate_test {
 
 const Program& attention() {
   static const Program program = program_of(
@@ -191,5 +191,5 @@ TEST(Instantiate, checks_a_template_that_was_never_text) {
   EXPECT_EQ(refusal(program, {}), "error[P002]: axis `Sq`: no parameter is called `squence`");
 }
 
-}  // namespace
+}  // namespace instantiate_test
 }  // namespace harpe::testing

@@ -10,7 +10,7 @@
 #include "ir/text.h"
 
 namespace harpe {
-namespace {
+namespace interpret_gradient_test {
 
 struct Sizes {
   std::int64_t batch = 1, queries = 3, keys = 4, kv_heads = 1, group = 1, head_dim = 2,
@@ -225,5 +225,5 @@ TEST(InterpretGradient, refuses_buffers_whose_axes_play_no_part) {
   EXPECT_EQ(meaning.error().code, DiagCode::P205);
 }
 
-}  // namespace
+}  // namespace interpret_gradient_test
 }  // namespace harpe

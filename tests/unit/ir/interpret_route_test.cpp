@@ -10,7 +10,7 @@
 #include "ir/text.h"
 
 namespace harpe {
-namespace {
+namespace interpret_route_test {
 
 Program parse(const std::string& text) {
   Checked<Cursor> cursor = Cursor::open(text);
@@ -130,5 +130,5 @@ INSTANTIATE_TEST_SUITE_P(Leaves, Pointwise,
                            return call.substr(0, call.find('('));
                          });
 
-}  // namespace
+}  // namespace interpret_route_test
 }  // namespace harpe

@@ -13,7 +13,7 @@
 #include "ir/text.h"
 
 namespace harpe {
-namespace {
+namespace interpret_test {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
@@ -441,5 +441,5 @@ TEST(FlopsOf, evaluates_the_leaf_polynomial_or_counts_two_per_point) {
             3.0 * 6 / 2 + 16 + 1);
 }
 
-}  // namespace
+}  // namespace interpret_test
 }  // namespace harpe

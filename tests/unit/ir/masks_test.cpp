@@ -9,7 +9,7 @@
 #include "tests/unit/ir/text_support.h"
 
 namespace harpe::testing {
-namespace {
+namespace masks_test {
 
 const std::string kText =
     "program cache {\n"
@@ -150,5 +150,5 @@ TEST(MaskData, out_of_range_is_refused_with_its_place) {
             "error[P221]: `pages` holds page 2 at [2, 0] and again at [2, 2]");
 }
 
-}  // namespace
+}  // namespace masks_test
 }  // namespace harpe::testing

@@ -11,7 +11,7 @@
 #include <vector>
 
 namespace harpe {
-namespace {
+namespace tensor_test {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr DType kFloating[] = {DType::F64,  DType::F32,    DType::F16,
@@ -177,5 +177,5 @@ TEST(RandomTensor, is_uniform_between_minus_one_and_one) {
   EXPECT_EQ(std::ssize(distinct), kCount);
 }
 
-}  // namespace
+}  // namespace tensor_test
 }  // namespace harpe

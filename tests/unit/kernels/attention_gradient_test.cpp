@@ -10,7 +10,7 @@
 #include "tests/unit/kernels/matrices.h"
 
 namespace harpe {
-namespace {
+namespace attention_gradient_test {
 
 constexpr double kNothing = -std::numeric_limits<double>::infinity();
 
@@ -298,5 +298,5 @@ TEST(RowDot, multiplies_rows_of_any_stride_and_rounds_once) {
   }
 }
 
-}  // namespace
+}  // namespace attention_gradient_test
 }  // namespace harpe

@@ -14,7 +14,7 @@
 #include "tests/unit/kernels/matrices.h"
 
 namespace harpe {
-namespace {
+namespace attention_test {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
@@ -389,5 +389,5 @@ INSTANTIATE_TEST_SUITE_P(AllTypes, Attention,
                          testing::Values(DType::F32, DType::F64, DType::F16, DType::BF16),
                          [](const auto& type) { return std::string(print(type.param)); });
 
-}  // namespace
+}  // namespace attention_test
 }  // namespace harpe

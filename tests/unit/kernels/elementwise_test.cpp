@@ -14,7 +14,7 @@
 #include "tests/unit/kernels/matrices.h"
 
 namespace harpe {
-namespace {
+namespace elementwise_test {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
@@ -277,5 +277,5 @@ TEST(LseCombine, is_associative_and_commutative_within_roundings_on_strided_f32_
   }
 }
 
-}  // namespace
+}  // namespace elementwise_test
 }  // namespace harpe

@@ -14,7 +14,7 @@
 #include "tests/unit/kernels/matrices.h"
 
 namespace harpe {
-namespace {
+namespace gemm_test {
 
 constexpr std::array<std::int64_t, 5> kSizes{1, 3, 17, 65, 129};
 
@@ -264,5 +264,5 @@ TEST(GemmChecks, operands_of_two_types_are_an_internal_error) {
                InternalError);
 }
 
-}  // namespace
+}  // namespace gemm_test
 }  // namespace harpe

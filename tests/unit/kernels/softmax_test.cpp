@@ -9,7 +9,7 @@
 #include <vector>
 
 namespace harpe {
-namespace {
+namespace softmax_test {
 
 struct alignas(64) Sixteen {
   float values[16];
@@ -72,5 +72,5 @@ TEST(Exponential, never_grows_below_zero_where_it_fades_out) {
   EXPECT_EQ(last, 0.0F);
 }
 
-}  // namespace
+}  // namespace softmax_test
 }  // namespace harpe

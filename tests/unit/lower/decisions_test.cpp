@@ -7,7 +7,7 @@
 #include "tests/unit/lower/fixture.h"
 
 namespace harpe::test {
-namespace {
+namespace decisions_test {
 
 constexpr const char* kRing =
     "  split Sq = q0:4 * q1:_\n  split Skv = k0:4 * k1:_\n"
@@ -262,5 +262,5 @@ TEST(Decisions, a_fusion_of_fusions_is_one_launch) {
   EXPECT_EQ(kernels.size(), 1U);
 }
 
-}  // namespace
+}  // namespace decisions_test
 }  // namespace harpe::test

@@ -10,7 +10,7 @@
 #include "tests/unit/lower/fixture.h"
 
 namespace harpe::test {
-namespace {
+namespace refusals_test {
 
 std::string replaced(std::string text, const std::string& from, const std::string& to) {
   const std::size_t at = text.find(from);
@@ -76,5 +76,5 @@ TEST(Refusals, a_plan_is_given_up_wherever_its_time_ends) {  // I505
   }
 }
 
-}  // namespace
+}  // namespace refusals_test
 }  // namespace harpe::test

@@ -10,7 +10,7 @@
 #include "tests/unit/lower/fixture.h"
 
 namespace harpe::test {
-namespace {
+namespace rules_test {
 
 struct Rule {
   std::string section;
@@ -144,5 +144,5 @@ TEST(Rules, are_kept_by_one_form_and_broken_by_its_neighbour) {
   }
 }
 
-}  // namespace
+}  // namespace rules_test
 }  // namespace harpe::test

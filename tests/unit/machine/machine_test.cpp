@@ -8,7 +8,7 @@
 #include <limits>
 
 namespace harpe {
-namespace {
+namespace machine_test {
 
 // A machine of two lines and whatever more is given.
 std::string text_with(const std::string& more) {
@@ -166,5 +166,5 @@ TEST(Machine, fingerprint_is_of_figures_and_not_of_where_they_are_from) {
   EXPECT_NE(fingerprint(changed), fingerprint(machine));
 }
 
-}  // namespace
+}  // namespace machine_test
 }  // namespace harpe

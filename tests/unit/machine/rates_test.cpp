@@ -8,7 +8,7 @@
 #include "support/rng.h"
 
 namespace harpe {
-namespace {
+namespace rates_test {
 
 LeafRate& find_line(Machine& machine, std::string_view leaf) {
   return *std::ranges::find_if(machine.rates, [&](const LeafRate& rate) {
@@ -255,5 +255,5 @@ TEST(Rates, collectives_over_a_network_are_bound_by_its_ports) {
               65e-6 + kBytes / 46e9, 1e-6);
 }
 
-}  // namespace
+}  // namespace rates_test
 }  // namespace harpe

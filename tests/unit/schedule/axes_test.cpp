@@ -3,7 +3,7 @@
 #include "tests/unit/schedule/world.h"
 
 namespace harpe {
-namespace {
+namespace axes_test {
 
 constexpr std::string_view kEmptyHomes =
     "  place Q[]\n  place K[]\n  place V[]\n  place O[]\n  place L[]\n  nest fwd {\n    leaf\n  "
@@ -271,5 +271,5 @@ TEST(Balance, refuses_to_change_nothing) {
       "step");
 }
 
-}  // namespace
+}  // namespace axes_test
 }  // namespace harpe

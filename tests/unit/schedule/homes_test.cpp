@@ -3,7 +3,7 @@
 #include "tests/unit/schedule/world.h"
 
 namespace harpe {
-namespace {
+namespace homes_test {
 
 constexpr std::string_view kTiled = "tile(Sq, [2, 8]) -> q0, q1, q2 ";
 
@@ -77,5 +77,5 @@ TEST(Partial, refuses_buffers_that_have_no_partial_states) {
             "error[S303]: shard: mesh axis `gpu` already holds another part of `O`");
 }
 
-}  // namespace
+}  // namespace homes_test
 }  // namespace harpe

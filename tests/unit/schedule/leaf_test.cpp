@@ -3,7 +3,7 @@
 #include "tests/unit/schedule/world.h"
 
 namespace harpe {
-namespace {
+namespace leaf_test {
 
 std::string refuse(std::string_view steps) { return refusal_of("gemm", "one", steps); }
 
@@ -128,5 +128,5 @@ TEST(Fuse, refuses_what_is_no_run_of_free_nests) {
   EXPECT_EQ(refuse_moe("fuse(ffn, [up], warps=0)"), "error[S526]: fuse: 0 warps are outside 1..64");
 }
 
-}  // namespace
+}  // namespace leaf_test
 }  // namespace harpe

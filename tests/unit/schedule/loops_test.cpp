@@ -3,7 +3,7 @@
 #include "tests/unit/schedule/world.h"
 
 namespace harpe {
-namespace {
+namespace loops_test {
 
 constexpr std::string_view kTiled =
     "tile(Sq, [2, 8]) -> q0, q1, q2 tile(Skv, [2, 8]) -> k0, k1, k2 ";
@@ -206,5 +206,5 @@ TEST(Reorder, refuses_what_is_no_legal_permutation) {
       "around it; chunk it by another digit");
 }
 
-}  // namespace
+}  // namespace loops_test
 }  // namespace harpe

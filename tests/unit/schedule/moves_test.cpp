@@ -3,7 +3,7 @@
 #include "tests/unit/schedule/world.h"
 
 namespace harpe {
-namespace {
+namespace moves_test {
 
 constexpr std::string_view kRing =
     "tile(Sq, [8]) -> q0, q1 tile(Skv, [8]) -> k0, k1 shard(Q, q0, gpu) shard(K, k0, gpu) "
@@ -322,5 +322,5 @@ TEST(Compress, rounds_only_what_the_numerics_contract_allows) {
       "step");
 }
 
-}  // namespace
+}  // namespace moves_test
 }  // namespace harpe

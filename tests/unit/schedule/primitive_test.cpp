@@ -5,7 +5,7 @@
 #include "tests/unit/schedule/world.h"
 
 namespace harpe {
-namespace {
+namespace primitive_test {
 
 std::string refuse(std::string_view step) { return refusal_of("attn", "two", step); }
 
@@ -116,5 +116,5 @@ TEST(Replay, refuses_another_program_or_mesh) {
             "error[S010]: schedule `s` is for mesh `two`, not for `one`");
 }
 
-}  // namespace
+}  // namespace primitive_test
 }  // namespace harpe

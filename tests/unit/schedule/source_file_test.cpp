@@ -3,7 +3,7 @@
 #include "tests/unit/schedule/world.h"
 
 namespace harpe {
-namespace {
+namespace source_file_test {
 
 std::string refuse(std::string_view text) {
   const Checked<SourceFile> file = parse_source(text, "f.sched");
@@ -42,5 +42,5 @@ TEST(SourceFile, refuses_a_name_twice_within_a_kind) {
             "error[S027]: f.sched:3:1: two items called `m` of kind mesh; rename one");
 }
 
-}  // namespace
+}  // namespace source_file_test
 }  // namespace harpe

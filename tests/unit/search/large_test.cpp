@@ -11,7 +11,7 @@
 #include "tests/unit/search/cases.h"
 
 namespace harpe {
-namespace {
+namespace large_test {
 
 Checked<SearchResult> search_case(const Case& one, const SearchOptions& options) {
   return search(one.program, one.mesh, one.machine, options);
@@ -167,5 +167,5 @@ TEST(LargeSearch, ends_within_its_budget_while_it_makes_a_plan) {
   }
 }
 
-}  // namespace
+}  // namespace large_test
 }  // namespace harpe

@@ -15,7 +15,7 @@
 #include "verify/verify.h"
 
 namespace harpe {
-namespace {
+namespace rediscovery_test {
 
 // A schedule without what does not shape it: depths, initiators, transports, signals, wires.
 NormalForm bare(NormalForm form) {
@@ -307,5 +307,5 @@ TEST(Rediscovery, adds_up_inside_the_node_before_rows_cross_slow_rails) {
   EXPECT_TRUE(best.starts_with("hierarchical_reduce") || best.starts_with("dedup")) << best;
 }
 
-}  // namespace
+}  // namespace rediscovery_test
 }  // namespace harpe

@@ -11,7 +11,7 @@
 #include "tests/unit/search/cases.h"
 
 namespace harpe {
-namespace {
+namespace search_test {
 
 Checked<SearchResult> search_case(const Case& one, const SearchOptions& options) {
   return search(one.program, one.mesh, one.machine, options);
@@ -306,5 +306,5 @@ TEST(Search, starts_from_seeds) {
   EXPECT_LE(second.estimated, first.estimated);
 }
 
-}  // namespace
+}  // namespace search_test
 }  // namespace harpe

@@ -12,7 +12,7 @@
 #include "verify/verify.h"
 
 namespace harpe {
-namespace {
+namespace space_test {
 
 const std::vector<std::string> kHeads = {"seq=16", "heads=4", "head_dim=4", "dtype=f32"};
 const std::vector<std::string> kGrouped = {"seq=16",     "heads=4",   "kv_heads=2",
@@ -146,5 +146,5 @@ TEST(Space, is_refined_by_plans_that_are_right) {
   }
 }
 
-}  // namespace
+}  // namespace space_test
 }  // namespace harpe

@@ -7,7 +7,7 @@
 #include "tests/unit/sim/plans.h"
 
 namespace harpe {
-namespace {
+namespace at_home_test {
 
 struct Found {
   Plan plan;
@@ -108,5 +108,5 @@ TEST(AtHome, takes_no_memory_without_round_trips) {
   }
 }
 
-}  // namespace
+}  // namespace at_home_test
 }  // namespace harpe

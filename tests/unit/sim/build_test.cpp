@@ -11,7 +11,7 @@
 #include "tests/unit/sim/plans.h"
 
 namespace harpe {
-namespace {
+namespace build_test {
 
 Picoseconds us(double time) { return from_microseconds(time); }
 
@@ -395,5 +395,5 @@ TEST(Tiles, a_consumer_begins_when_the_first_part_is_there) {
   EXPECT_EQ(run_workload(in_tiles(chain, 100).workload).total, us(101));
 }
 
-}  // namespace
+}  // namespace build_test
 }  // namespace harpe

@@ -5,7 +5,7 @@
 #include "tests/unit/sim/plans.h"
 
 namespace harpe {
-namespace {
+namespace cost_test {
 
 Picoseconds us(double time) { return from_microseconds(time); }
 
@@ -221,5 +221,5 @@ TEST(Cost, a_member_goes_over_its_memory_beside_what_crosses) {
   EXPECT_EQ(collective_activity(machine, map, RankId(1), cost).work, us(305));
 }
 
-}  // namespace
+}  // namespace cost_test
 }  // namespace harpe

@@ -5,7 +5,7 @@
 #include "support/check.h"
 
 namespace harpe {
-namespace {
+namespace engine_test {
 
 constexpr std::int64_t kMicro = 1'000'000;  // picoseconds
 
@@ -233,5 +233,5 @@ TEST(Engine, ends_are_rounded_up) {
   EXPECT_EQ(run_workload(workload).total, Picoseconds(11));
 }
 
-}  // namespace
+}  // namespace engine_test
 }  // namespace harpe

@@ -8,7 +8,7 @@
 #include "support/check.h"
 
 namespace harpe {
-namespace {
+namespace exchange_test {
 
 // Nodes of two GPUs with a NIC each: a post takes 2 us, a word 1, a put's way starts after 5 and
 // goes at 10 GB/s, a drain knows of it after 20 and takes 3, a word is seen after 4.
@@ -207,5 +207,5 @@ TEST(Exchange, needs_nodes_with_nics) {
   EXPECT_EQ(find_fabric(alone, 2).error().code, DiagCode::M118);
 }
 
-}  // namespace
+}  // namespace exchange_test
 }  // namespace harpe

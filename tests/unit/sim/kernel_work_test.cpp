@@ -5,7 +5,7 @@
 #include "tests/unit/sim/plans.h"
 
 namespace harpe {
-namespace {
+namespace kernel_work_test {
 
 // Parts of one launch over allocations of 1,000 bytes each. Operands and targets are blocks of
 // them.
@@ -144,5 +144,5 @@ TEST_F(Launch, holds_its_first_wave_until_the_last_piece_is_there) {
   EXPECT_EQ(shares_of(parts, 1), (std::vector<double>{0.25, 0.25, 0.25, 0.25}));
 }
 
-}  // namespace
+}  // namespace kernel_work_test
 }  // namespace harpe

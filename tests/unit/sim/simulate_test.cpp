@@ -9,7 +9,7 @@
 #include "tests/unit/sim/plans.h"
 
 namespace harpe {
-namespace {
+namespace simulate_test {
 
 double time_of(const Plan& plan, const Machine& machine, const SimulateOptions& options = {}) {
   return simulate(plan, machine, options).total.microseconds();
@@ -320,5 +320,5 @@ TEST(Simulate, the_total_alone_is_the_same_and_given_up_once_the_time_is_over) {
   }
 }
 
-}  // namespace
+}  // namespace simulate_test
 }  // namespace harpe

@@ -5,7 +5,7 @@
 #include "tests/unit/sim/plans.h"
 
 namespace harpe {
-namespace {
+namespace taxes_test {
 
 std::vector<std::string> sizes(std::int64_t m, std::int64_t n, std::int64_t k) {
   return {"m=" + std::to_string(m), "n=" + std::to_string(n), "k=" + std::to_string(k)};
@@ -82,5 +82,5 @@ TEST(Taxes, skew_of_a_bulk_schedule_is_passed_on) {
   EXPECT_NEAR(tax(plan, plain_machine(), Launch::Graph).skew_sensitivity, 1, 1e-6);
 }
 
-}  // namespace
+}  // namespace taxes_test
 }  // namespace harpe

@@ -9,7 +9,7 @@
 #include "transport/shared_provider.h"
 
 namespace harpe::transport {
-namespace {
+namespace endpoint_test {
 
 using test::RankEnd;
 
@@ -168,5 +168,5 @@ TEST(Endpoint, refuses_contacts_that_are_none) {
   EXPECT_FALSE(parse_contact(bytes));
 }
 
-}  // namespace
+}  // namespace endpoint_test
 }  // namespace harpe::transport

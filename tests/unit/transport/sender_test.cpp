@@ -7,7 +7,7 @@
 #include "tests/support/adversarial_provider.h"
 
 namespace harpe::transport {
-namespace {
+namespace sender_test {
 
 using test::AdversarialProvider;
 using test::Placed;
@@ -348,5 +348,5 @@ TEST(Sender, refuses_a_descriptor_that_is_none_and_writes_nothing) {
   EXPECT_EQ(sending.sender().counters(1).puts, 0);
 }
 
-}  // namespace
+}  // namespace sender_test
 }  // namespace harpe::transport

@@ -3,7 +3,6 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
-#include <type_traits>
 
 #include "exec/cpu/kernels/panel.h"
 #include "exec/cpu/kernels/scratch.h"
@@ -19,8 +18,6 @@ constexpr std::int64_t kKeyBlock = 512;
 
 template <class Real>
 constexpr Real kNone = -std::numeric_limits<Real>::infinity();
-template <class Real>
-constexpr DType kDTypeOf = std::is_same_v<Real, double> ? DType::F64 : DType::F32;
 
 template <class Real>
 MatrixView as_view(const DenseView<Real>& dense) {

@@ -4,6 +4,7 @@
 
 #include "exec/cpu/kernels/gemm_dense.h"
 #include "exec/cpu/kernels/scratch.h"
+#include "support/round_up.h"
 
 namespace harpe {
 namespace {
@@ -144,10 +145,6 @@ void multiply_block(const TileKernel<T>& kernel, const T* a, const T* b, std::in
       }
     }
   }
-}
-
-std::int64_t round_up(std::int64_t value, std::int64_t unit) {
-  return (value + unit - 1) / unit * unit;
 }
 
 template <class T>

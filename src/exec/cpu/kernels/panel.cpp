@@ -2,15 +2,11 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <type_traits>
 
 #include "exec/cpu/kernels/elementwise.h"
 
 namespace harpe {
 namespace {
-
-template <class T>
-constexpr DType kDTypeOf = std::is_same_v<T, double> ? DType::F64 : DType::F32;
 
 MatrixView transpose(const MatrixView& view) {
   return {.data = view.data,

@@ -1,11 +1,15 @@
 #pragma once
 
 #include <cstdint>
+#include <type_traits>
 
 #include "exec/cpu/kernels/gemm.h"
 #include "exec/cpu/kernels/gemm_dense.h"
 
 namespace harpe {
+
+template <class Real>
+constexpr DType kDTypeOf = std::is_same_v<Real, double> ? DType::F64 : DType::F32;
 
 // The part of a matrix that begins at (row, column).
 [[nodiscard]] MatrixView part(const MatrixView& view, std::int64_t row, std::int64_t column);

@@ -3,7 +3,7 @@
 namespace harpe::cuda {
 namespace {
 
-device::PlainTable plain(const IndexTable& table) {
+device::PlainTable plain_table(const IndexTable& table) {
   return {.data = static_cast<const std::int32_t*>(table.data), .stride = table.stride};
 }
 
@@ -22,9 +22,9 @@ device::PlainMask plain(const Visibility& visible) {
 
 device::PlainTables tables_of(const MaskTables& tables,
                               std::span<const std::int64_t, actions::kMaskTables> bytes) {
-  device::PlainTables result{.documents = plain(tables.documents),
-                             .length = plain(tables.length),
-                             .pages = plain(tables.pages),
+  device::PlainTables result{.documents = plain_table(tables.documents),
+                             .length = plain_table(tables.length),
+                             .pages = plain_table(tables.pages),
                              .page_count = tables.page_count,
                              .page = tables.page,
                              .first_query = tables.first_query,

@@ -88,7 +88,7 @@ std::optional<std::vector<LaunchSpec>> fast_products(const LaunchChoice& choice,
   return launches;
 }
 
-device::PlainMatrix plain(const MatrixView& matrix) {
+device::PlainMatrix plain_matrix(const MatrixView& matrix) {
   return {.data = matrix.data,
           .number = *number_of(matrix.dtype),
           .row_stride = matrix.row_stride,
@@ -97,8 +97,8 @@ device::PlainMatrix plain(const MatrixView& matrix) {
 
 device::PlainGemmArgs plain_product(const GemmProblem& p) {
   device::PlainGemmArgs args{};
-  args.a = plain(p.a);
-  args.b = plain(p.b);
+  args.a = plain_matrix(p.a);
+  args.b = plain_matrix(p.b);
   args.c = p.c;
   args.c_row_stride = p.c_row_stride;
   args.m = p.m;

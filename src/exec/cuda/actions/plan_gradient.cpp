@@ -8,14 +8,25 @@ namespace harpe::cuda {
 namespace {
 
 // Operands of Differentiate's loops, but for the mask's tables.
-enum Operand : std::uint8_t { kQ, kK, kV, kDo, kLse, kDelta, kDq, kDk, kDv, kOperands };
-constexpr std::size_t kAllOperands = kOperands + actions::kMaskTables;
-constexpr std::array<std::size_t, 5> kOfQueries = {kQ, kDo, kLse, kDelta, kDq};
-constexpr std::array<std::size_t, 4> kOfKeys = {kK, kV, kDk, kDv};
+enum GradientOperand : std::uint8_t {
+  kBackwardQ,
+  kBackwardK,
+  kBackwardV,
+  kDo,
+  kLse,
+  kDelta,
+  kDq,
+  kDk,
+  kDv,
+  kBackwardOperands
+};
+constexpr std::size_t kAllGradientOperands = kBackwardOperands + actions::kMaskTables;
+constexpr std::array<std::size_t, 5> kOfQueries = {kBackwardQ, kDo, kLse, kDelta, kDq};
+constexpr std::array<std::size_t, 4> kOfKeys = {kBackwardK, kBackwardV, kDk, kDv};
 
 // Whether the turns that are summed up are those of heads that share keys, and no others.
-bool sums_over_groups(const Loops<kOperands>& loops) {
-  return std::ranges::all_of(loops, [](const actions::Loop<kOperands>& loop) {
+bool sums_over_groups(const Loops<kBackwardOperands>& loops) {
+  return std::ranges::all_of(loops, [](const actions::Loop<kBackwardOperands>& loop) {
     const bool shares =
         std::ranges::all_of(kOfKeys, [&](std::size_t i) { return loop.bytes[i] == 0; });
     return loop.length == 1 || shares == loop.reduces;
@@ -29,22 +40,22 @@ std::optional<Visibility> band_of(const AttentionGradientProblem& p) {
   return p.visible;
 }
 
-GradientSumSpec sums_of(const SumMatrix& sums, const actions::Loop<kOperands>& batch,
-                        const actions::Loop<kOperands>& heads, Operand operand) {
+GradientSumSpec sums_of(const SumMatrix& sums, const actions::Loop<kBackwardOperands>& batch,
+                        const actions::Loop<kBackwardOperands>& heads, GradientOperand operand) {
   const MatrixView view{.data = sums.data, .dtype = DType::F32, .row_stride = sums.row_stride};
   return {.to = tensor_of(view, batch, heads, operand), .carry = sums.carry};
 }
 
-HeadTensor numbers_of(const RowValues& values, const actions::Loop<kOperands>& batch,
-                      const actions::Loop<kOperands>& heads, Operand operand) {
+HeadTensor numbers_of(const RowValues& values, const actions::Loop<kBackwardOperands>& batch,
+                      const actions::Loop<kBackwardOperands>& heads, GradientOperand operand) {
   const MatrixView view{.data = values.data, .dtype = values.dtype, .row_stride = values.stride};
   return tensor_of(view, batch, heads, operand);
 }
 
 // Gradients for tensor cores, where heads, mask and strides are such as they take.
 std::optional<GradientSpec> fast_gradient(const AttentionGradientProblem& p,
-                                          const Loops<kAllOperands>& all_loops) {
-  Loops<kOperands> loops = first_operands<kOperands>(all_loops);
+                                          const Loops<kAllGradientOperands>& all_loops) {
+  Loops<kBackwardOperands> loops = first_operands<kBackwardOperands>(all_loops);
   const bool dense = std::ranges::all_of(std::array{p.q, p.k, p.v, p.d_o},
                                          [](const MatrixView& m) { return m.column_stride == 1; });
   const bool narrow = p.lse.dtype == DType::F32 && p.delta.dtype == DType::F32;
@@ -53,8 +64,9 @@ std::optional<GradientSpec> fast_gradient(const AttentionGradientProblem& p,
       !narrow || !band || !sums_over_groups(loops)) {
     return std::nullopt;
   }
-  for (actions::Loop<kOperands>& loop : loops) loop.reduces = false;  // groups show by their steps
-  const auto heads = heads_of<kOperands>(joined(std::move(loops)), kOfQueries, kOfKeys);
+  for (actions::Loop<kBackwardOperands>& loop : loops)
+    loop.reduces = false;  // groups show by their steps
+  const auto heads = heads_of<kBackwardOperands>(joined(std::move(loops)), kOfQueries, kOfKeys);
   if (!heads) return std::nullopt;
   const auto& [batch, all, kv] = *heads;
   GradientSpec spec;
@@ -64,9 +76,9 @@ std::optional<GradientSpec> fast_gradient(const AttentionGradientProblem& p,
   spec.head_dim = p.head_dim;
   spec.queries = p.queries;
   spec.keys = p.keys;
-  spec.q = tensor_of(p.q, batch, all, kQ);
-  spec.k = tensor_of(p.k, batch, kv, kK);
-  spec.v = tensor_of(p.v, batch, kv, kV);
+  spec.q = tensor_of(p.q, batch, all, kBackwardQ);
+  spec.k = tensor_of(p.k, batch, kv, kBackwardK);
+  spec.v = tensor_of(p.v, batch, kv, kBackwardV);
   spec.d_o = tensor_of(p.d_o, batch, all, kDo);
   spec.lse = numbers_of(p.lse, batch, all, kLse);
   spec.delta = numbers_of(p.delta, batch, all, kDelta);
@@ -111,10 +123,10 @@ device::PlainGradientArgs plain_gradient(const AttentionGradientProblem& p, devi
 }
 
 void move_operands(device::PlainGradientArgs& args, const AttentionGradientProblem& p,
-                   const std::array<std::int64_t, kAllOperands>& offsets) {
-  args.q.data = moved(p.q.data, offsets[kQ]);
-  args.k.data = moved(p.k.data, offsets[kK]);
-  args.v.data = moved(p.v.data, offsets[kV]);
+                   const std::array<std::int64_t, kAllGradientOperands>& offsets) {
+  args.q.data = moved(p.q.data, offsets[kBackwardQ]);
+  args.k.data = moved(p.k.data, offsets[kBackwardK]);
+  args.v.data = moved(p.v.data, offsets[kBackwardV]);
   args.d_o.data = moved(p.d_o.data, offsets[kDo]);
   args.lse.data = moved(p.lse.data, offsets[kLse]);
   args.delta.data = moved(p.delta.data, offsets[kDelta]);
@@ -140,7 +152,7 @@ Checked<std::vector<LaunchSpec>> plan(const LaunchChoice& choice,
     return no_kernel(choice, "gradients of `" + std::string(print(p.q.dtype)) + "`");
   }
   if (const auto spec = fast_gradient(p, heads.loops)) return std::vector<LaunchSpec>{*spec};
-  const Loops<kAllOperands> loops = joined(heads.loops);
+  const Loops<kAllGradientOperands> loops = joined(heads.loops);
   device::PlainGradientArgs args = plain_gradient(p, *number);
   HP_REQUIRE_OK(for_each_launch(
       choice, loops, device::kMaxLoops, [&](const auto& offsets, const auto& inner) {

@@ -32,7 +32,7 @@ struct Side {
 };
 
 // A walk as kernels have it.
-struct Walk {
+struct RouteWalk {
   device::RouteArgs args{};
   std::vector<std::byte> table;
   Side rows;  // of tokens
@@ -49,7 +49,7 @@ std::int64_t append(std::vector<std::byte>& table, const std::vector<T>& entries
   return static_cast<std::int64_t>(at);
 }
 
-device::RouteRun plain(const TokenRun& run, std::int64_t first) {
+device::RouteRun plain_run(const TokenRun& run, std::int64_t first) {
   return {.first = first,
           .tokens = run.tokens,
           .index = {.data = run.index,
@@ -63,11 +63,11 @@ device::RouteRun plain(const TokenRun& run, std::int64_t first) {
           .accumulate = run.accumulate};
 }
 
-void add_runs(const SlabWalk& walk, Walk& result) {
+void add_runs(const SlabWalk& walk, RouteWalk& result) {
   std::vector<device::RouteRun> runs;
   bool weighs = false;
   for (const TokenRun& run : walk.runs) {
-    runs.push_back(plain(run, result.args.tokens));
+    runs.push_back(plain_run(run, result.args.tokens));
     result.args.tokens += run.tokens;
     if (run.rows != nullptr) {
       result.uniform = result.rows.add(run.rows, run.row_stride, run.row_dtype) && result.uniform;
@@ -81,7 +81,7 @@ void add_runs(const SlabWalk& walk, Walk& result) {
   append(result.table, runs);
 }
 
-void add_places(const SlabWalk& walk, Walk& result) {
+void add_places(const SlabWalk& walk, RouteWalk& result) {
   std::vector<device::RoutePlace> places;
   std::vector<std::int32_t> firsts = {0};
   for (const std::vector<SlotRun>& of_expert : walk.slots) {
@@ -99,8 +99,8 @@ void add_places(const SlabWalk& walk, Walk& result) {
   result.args.first_places_at = append(result.table, firsts);
 }
 
-Walk walk_of(const LaunchChoice& choice, const SlabWalk& walk) {
-  Walk result;
+RouteWalk walk_of(const LaunchChoice& choice, const SlabWalk& walk) {
+  RouteWalk result;
   add_runs(walk, result);
   add_places(walk, result);
   device::RouteArgs& args = result.args;
@@ -115,7 +115,7 @@ Walk walk_of(const LaunchChoice& choice, const SlabWalk& walk) {
   return result;
 }
 
-Checked<Ok> check(const LaunchChoice& choice, const SlabWalk& walk, const Walk& plain) {
+Checked<Ok> check(const LaunchChoice& choice, const SlabWalk& walk, const RouteWalk& plain) {
   if (walk.choices > device::kRouteEntries) {
     return no_kernel(choice, "routes of so many choices of a token");
   }
@@ -161,7 +161,7 @@ std::uint64_t bits_of(const Loops<2>& loops, std::size_t operand) {
   return bits;
 }
 
-PlainLaunch launch_of(PlainKernel kernel, bool wide, Walk walk) {
+PlainLaunch launch_of(PlainKernel kernel, bool wide, RouteWalk walk) {
   const std::int64_t blocks = divide_up(walk.args.tokens, walk.args.tokens_of_block);
   return {.kernel = kernel,
           .wide = wide,
@@ -174,7 +174,7 @@ PlainLaunch launch_of(PlainKernel kernel, bool wide, Walk walk) {
 
 Checked<std::vector<LaunchSpec>> plan(const LaunchChoice& choice,
                                       const actions::GatherRows& gather) {
-  Walk walk = walk_of(choice, gather.walk);
+  RouteWalk walk = walk_of(choice, gather.walk);
   HP_REQUIRE_OK(check(choice, gather.walk, walk));
   walk.args.pads = gather.pads;
   const std::int64_t size = size_in_bytes(walk.slots.dtype);
@@ -201,7 +201,7 @@ Checked<std::vector<LaunchSpec>> plan(const LaunchChoice& choice,
 
 Checked<std::vector<LaunchSpec>> plan(const LaunchChoice& choice,
                                       const actions::CombineRows& combine) {
-  Walk walk = walk_of(choice, combine.walk);
+  RouteWalk walk = walk_of(choice, combine.walk);
   HP_REQUIRE_OK(check(choice, combine.walk, walk));
   if (!walk.rows.any) return std::vector<LaunchSpec>{};  // nobody's sums
   const DType sums = walk.rows.dtype;

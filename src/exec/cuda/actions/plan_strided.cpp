@@ -68,7 +68,7 @@ device::UsedRows used_rows(const actions::SlotRows<kOperands>& slots) {
   return cuda::used_rows(slots.used, slots.result, slots.capacity);
 }
 
-struct Move {
+struct StridedMove {
   void* to = nullptr;
   const void* from = nullptr;  // null: the pattern
   std::array<std::uint32_t, 4> pattern{};
@@ -77,7 +77,7 @@ struct Move {
   device::UsedRows used{};
 };
 
-Checked<std::vector<LaunchSpec>> plan_move(const LaunchChoice& choice, const Move& move) {
+Checked<std::vector<LaunchSpec>> plan_move(const LaunchChoice& choice, const StridedMove& move) {
   std::vector<LaunchSpec> launches;
   const std::int64_t word =
       word_of<2>(move.row_bytes, move.loops, {address_of(move.to), address_of(move.from)});
@@ -269,12 +269,12 @@ Checked<std::vector<LaunchSpec>> plan(const LaunchChoice& choice, const actions:
     return plan_map(choice, map);
   }
   const std::int64_t size = size_in_bytes(assign.to.dtype);
-  const Move move{.to = assign.to.data,
-                  .from = assign.from.data,
-                  .pattern = {},
-                  .row_bytes = assign.rows.length() * size,
-                  .loops = loops_around<2>(assign.rows, &assign.slots, {size, size}),
-                  .used = used_rows(assign.slots)};
+  const StridedMove move{.to = assign.to.data,
+                         .from = assign.from.data,
+                         .pattern = {},
+                         .row_bytes = assign.rows.length() * size,
+                         .loops = loops_around<2>(assign.rows, &assign.slots, {size, size}),
+                         .used = used_rows(assign.slots)};
   const bool all_rows = move.used.rows == nullptr;  // the copy engine knows no other
   if (!choice.by_copy_engine || !all_rows || !is_pitched(move.loops, move.row_bytes)) {
     return plan_move(choice, move);
@@ -304,11 +304,11 @@ Checked<std::vector<LaunchSpec>> plan(const LaunchChoice& choice, const actions:
   const auto pattern = pattern_of(fill.to.dtype, fill.value);
   if (!pattern) return no_kernel(choice, "filling `" + std::string(print(fill.to.dtype)) + "`");
   const std::int64_t size = size_in_bytes(fill.to.dtype);
-  Move move{.to = fill.to.data,
-            .from = nullptr,
-            .pattern = *pattern,
-            .row_bytes = fill.rows.length() * size,
-            .loops = {}};
+  StridedMove move{.to = fill.to.data,
+                   .from = nullptr,
+                   .pattern = *pattern,
+                   .row_bytes = fill.rows.length() * size,
+                   .loops = {}};
   for (std::size_t at = 0; at < fill.rows.loops().size(); ++at) {
     const std::int64_t bytes = fill.rows.strides(0)[at] * size;
     move.loops.push_back({.length = fill.rows.loops()[at], .bytes = {bytes, bytes}});

@@ -23,18 +23,18 @@ std::int64_t data_bytes(const Assign& move) {
 }
 
 // The loops of the walk, the row itself last, and what an image's elements are apart in each.
-struct Walk {
+struct ImageWalk {
   std::vector<std::int64_t> lengths;
   std::vector<std::int64_t> dense;
   std::vector<std::int64_t> to;
   std::vector<std::int64_t> from;
 };
 
-Walk walk_of(const Assign& move) {
-  Walk walk{.lengths = move.rows.loops(),
-            .dense = {},
-            .to = move.rows.strides(0),
-            .from = move.rows.strides(1)};
+ImageWalk image_walk_of(const Assign& move) {
+  ImageWalk walk{.lengths = move.rows.loops(),
+                 .dense = {},
+                 .to = move.rows.strides(0),
+                 .from = move.rows.strides(1)};
   walk.lengths.push_back(move.rows.length());
   walk.to.push_back(1);
   walk.from.push_back(1);
@@ -60,7 +60,7 @@ std::int64_t image_bytes(const Assign& move) {
 
 StagedMove stage(const Assign& move, std::byte* here, std::byte* there) {
   if (move.rows.count() == 0) return {.pack = move, .land = move};
-  const Walk walk = walk_of(move);
+  const ImageWalk walk = image_walk_of(move);
   const std::vector<std::int64_t> packed[] = {walk.dense, walk.from};
   const std::vector<std::int64_t> landed[] = {walk.to, walk.dense};
   StagedMove staged;

@@ -4,16 +4,13 @@
 
 #include "exec/cuda/executor/nodes.h"
 #include "exec/describe.h"
+#include "support/round_up.h"
 
 namespace harpe::cuda {
 namespace {
 
 constexpr std::int64_t kImageAlign = 256;
 constexpr std::int64_t kPage = 4096;
-
-std::int64_t round_up(std::int64_t bytes, std::int64_t step) {
-  return (bytes + step - 1) / step * step;
-}
 
 }  // namespace
 

@@ -10,15 +10,15 @@ namespace {
 // Where the schedule does not say (`sm`): enough to fill the way out of a GPU.
 constexpr std::int64_t kBlocks = 12;
 
-constexpr DeviceAddress kAlignment = 16;
+constexpr DeviceAddress kSendAlignment = 16;
 
 std::optional<device::CopyJob> job_of(const Task& task, const TaskSpecs& specs,
                                       const std::optional<device::RaiseTarget>& target) {
   if (!target || specs.launches.size() != 1) return std::nullopt;
   const auto* const copy = std::get_if<CopyLaunch>(&specs.launches.front());
   const bool fits = copy != nullptr && copy->rows == 1 && copy->bytes == task.bytes &&
-                    copy->bytes % kAlignment == 0 && copy->to % kAlignment == 0 &&
-                    copy->from % kAlignment == 0;
+                    copy->bytes % kSendAlignment == 0 && copy->to % kSendAlignment == 0 &&
+                    copy->from % kSendAlignment == 0;
   if (!fits) return std::nullopt;
   return device::CopyJob{.from = reinterpret_cast<const void*>(copy->from),
                          .to = reinterpret_cast<void*>(copy->to),

@@ -5,9 +5,7 @@ namespace {
 
 using cuda::DeviceAddress;
 
-constexpr std::int64_t kBytes = 2;  // of an element
-
-Diag refuse(const std::string& reason) {
+Diag refuse_attention(const std::string& reason) {
   return make_diag(DiagCode::G081, {{"what", "attention"}, {"reason", reason}});
 }
 
@@ -114,7 +112,7 @@ Checked<Ok> add_gathered(Member& member, const Subject& s, const Shares& shares,
   // Received by rank, then by batch entry.
   HP_TRY(const Exchanged k, reserve_exchanged(member, work, s, shares, s.kv_heads));
   HP_TRY(const Exchanged v, reserve_exchanged(member, work, s, shares, s.kv_heads));
-  const std::int64_t q_bytes = s.batch * shares.rows * s.heads * s.head_dim * kBytes;
+  const std::int64_t q_bytes = s.batch * shares.rows * s.heads * s.head_dim * kElementBytes;
   HP_TRY(const DeviceAddress q, work.reserve(member, q_bytes));
   HP_TRY(const DeviceAddress o, work.reserve(member, q_bytes));
   const device::Element element = element_of(s.dtype);
@@ -169,7 +167,7 @@ Checked<std::unique_ptr<Baseline>> make_ulysses_baseline(const std::shared_ptr<T
 Checked<std::unique_ptr<Baseline>> make_gathered_baseline(const std::shared_ptr<Team>& team,
                                                           const Subject& subject) {
   if (subject.causal && subject.batch > 1) {
-    return refuse("causal ranks read keys of unequal lengths, of one sequence alone");
+    return refuse_attention("causal ranks read keys of unequal lengths, of one sequence alone");
   }
   HP_TRY(const Shares shares, share_positions(subject, team->ranks()));
   return make(team, subject, shares, add_gathered);

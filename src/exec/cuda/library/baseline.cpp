@@ -14,12 +14,6 @@ using cuda::to_diag;
 
 constexpr int kTrials = 5;  // of each way to do the arithmetic
 
-template <class T>
-Checked<T> checked(Result<T, cuda::CudaError> result) {
-  if (!result.ok()) return to_diag(result.error());
-  return std::move(result).value();
-}
-
 Checked<Ok> order(const std::vector<Step>& steps, CUstream stream) {
   for (const Step& step : steps) HP_REQUIRE_OK(step(stream));
   return Ok{};

@@ -8,8 +8,6 @@ namespace {
 
 using cuda::DeviceAddress;
 
-constexpr std::int64_t kBytes = 2;  // of an element
-constexpr std::int64_t kFloat = 4;  // of a number of a state
 // One rank's part.
 struct Local {
   std::int64_t keys = 0;
@@ -63,8 +61,8 @@ Checked<Ok> add_merge(Member& member, Work& work, const Subject& s, const Local&
   const std::int64_t rows = s.batch * s.heads;
   const Elements o{.address = at.o, .count = rows * s.head_dim, .type = device::Element::F32};
   const Elements l{.address = at.l, .count = rows, .type = device::Element::F32};
-  HP_TRY(const DeviceAddress all_o, work.reserve(member, ranks * rows * s.head_dim * kFloat));
-  HP_TRY(const DeviceAddress all_l, work.reserve(member, ranks * rows * kFloat));
+  HP_TRY(const DeviceAddress all_o, work.reserve(member, ranks * rows * s.head_dim * kFloatBytes));
+  HP_TRY(const DeviceAddress all_l, work.reserve(member, ranks * rows * kFloatBytes));
   work.steps.emplace_back([=, &member](CUstream stream) {
     return member.nccl->group([&]() -> Checked<Ok> {
       HP_REQUIRE_OK(member.nccl->all_gather(o, all_o, stream));
@@ -90,13 +88,13 @@ Checked<Ok> add_rank(Member& member, const Subject& s, int ranks, BaselineParts&
   Work& work = *parts.work.emplace_back(std::make_unique<Work>());
   Local at;
   at.keys = keys;
-  const std::int64_t kv_bytes = keys * s.kv_heads * s.head_dim * kBytes;
-  const std::int64_t q_bytes = s.batch * s.heads * s.head_dim * kBytes;
+  const std::int64_t kv_bytes = keys * s.kv_heads * s.head_dim * kElementBytes;
+  const std::int64_t q_bytes = s.batch * s.heads * s.head_dim * kElementBytes;
   HP_TRY(at.q, work.reserve(member, q_bytes));
   HP_TRY(at.k, work.reserve(member, s.batch * kv_bytes));
   HP_TRY(at.v, work.reserve(member, s.batch * kv_bytes));
-  HP_TRY(at.o, work.reserve(member, q_bytes * kFloat / kBytes));
-  HP_TRY(at.l, work.reserve(member, s.batch * s.heads * kFloat));
+  HP_TRY(at.o, work.reserve(member, q_bytes * kFloatBytes / kElementBytes));
+  HP_TRY(at.l, work.reserve(member, s.batch * s.heads * kFloatBytes));
   HP_TRY(const DeviceAddress result, work.reserve(member, q_bytes));
   HP_REQUIRE_OK(add_local(member, work, s, at));
   HP_REQUIRE_OK(add_merge(member, work, s, at, ranks, result));

@@ -5,8 +5,6 @@ namespace {
 
 using cuda::DeviceAddress;
 
-constexpr std::int64_t kBytes = 2;  // of an element
-
 // Moves go by words of 16 bytes.
 Checked<Ok> check_columns(const Subject& s) {
   if (s.head_dim % 8 == 0) return Ok{};
@@ -69,7 +67,7 @@ Checked<Exchanged> reserve_exchanged(const Member& member, Work& work, const Sub
                                      const Shares& shares, std::int64_t heads) {
   Exchanged t{.batch = s.batch,
               .rows = shares.rows,
-              .piece = heads * s.head_dim * kBytes,
+              .piece = heads * s.head_dim * kElementBytes,
               .ranks = shares.ranks,
               .type = element_of(s.dtype)};
   HP_TRY(t.own, work.reserve(member, t.bytes()));
@@ -95,8 +93,8 @@ Checked<Ok> exchange(const Member& member, const Exchanged& t, CUstream stream) 
 
 void add_part(BaselineParts& parts, const std::string& buffer, const Subject& s, int rank,
               DeviceAddress address, std::int64_t rows, std::int64_t heads) {
-  const std::int64_t bytes = rows * heads * s.head_dim * kBytes;
-  const std::int64_t pitch = s.seq * heads * s.head_dim * kBytes;
+  const std::int64_t bytes = rows * heads * s.head_dim * kElementBytes;
+  const std::int64_t pitch = s.seq * heads * s.head_dim * kElementBytes;
   parts.tensors[buffer].parts.push_back({rank, address, rank * bytes, pitch, bytes, s.batch});
 }
 

@@ -7,19 +7,16 @@ namespace {
 
 using cuda::DeviceAddress;
 
-constexpr std::int64_t kBytes = 2;  // of an element
-constexpr std::int64_t kFloat = 4;  // of a sum
-
-Diag refuse(const std::string& reason) {
+Diag refuse_backward(const std::string& reason) {
   return make_diag(DiagCode::G081, {{"what", "gradients of attention"}, {"reason", reason}});
 }
 
 // cuDNN's kernel, as it is used: it may add up in another order every time.
 Checked<Ok> add_gradient(const Member& member, Work& work, const AttentionShape& shape,
                          const GradientAddresses& at) {
-  if (!member.attention->ok()) return refuse(member.attention->error().reason);
+  if (!member.attention->ok()) return refuse_backward(member.attention->error().reason);
   auto made = (*member.attention)->prepare_gradient(shape, false);
-  if (!made.ok()) return refuse(made.error().reason);
+  if (!made.ok()) return refuse_backward(made.error().reason);
   const std::shared_ptr<const LibraryGradient> kernel = std::move(made).value();
   HP_TRY(const DeviceAddress space,
          work.reserve(member, std::max<std::int64_t>(kernel->workspace_bytes(), 512)));
@@ -45,9 +42,9 @@ AttentionShape shape_for(const Subject& s) {
 // [batch, heads, positions] f32, of which each rank has some of the positions.
 void add_sums_part(BaselineParts& parts, const Subject& s, int rank, DeviceAddress address,
                    std::int64_t rows) {
-  const std::int64_t bytes = rows * kFloat;
+  const std::int64_t bytes = rows * kFloatBytes;
   parts.tensors["lse"].parts.push_back(
-      {rank, address, rank * bytes, s.seq * kFloat, bytes, s.batch * s.heads});
+      {rank, address, rank * bytes, s.seq * kFloatBytes, bytes, s.batch * s.heads});
 }
 
 // lse, with a rank's heads of its positions as what is exchanged.
@@ -55,7 +52,7 @@ Checked<Exchanged> reserve_sums(const Member& member, Work& work, const Subject&
                                 const Shares& shares) {
   Exchanged t{.batch = s.batch,
               .rows = 1,
-              .piece = shares.heads * shares.rows * kFloat,
+              .piece = shares.heads * shares.rows * kFloatBytes,
               .ranks = shares.ranks,
               .type = device::Element::F32};
   HP_TRY(t.own, work.reserve(member, t.bytes()));
@@ -108,8 +105,8 @@ Checked<Exchanged> reserve_gradient(const Member& member, Work& work, const Subj
   return t;
 }
 
-Checked<Ok> add_ulysses(Member& member, const Subject& s, const Shares& shares,
-                        BaselineParts& parts) {
+Checked<Ok> add_ulysses_backward(Member& member, const Subject& s, const Shares& shares,
+                                 BaselineParts& parts) {
   Work& work = *parts.work.emplace_back(std::make_unique<Work>());
   const std::int64_t heads = shares.heads;
   const std::int64_t kv_heads = shares.kv_heads;
@@ -149,7 +146,7 @@ Checked<Ok> add_ulysses(Member& member, const Subject& s, const Shares& shares,
 Exchanged keys_of(const Subject& s, const Shares& shares) {
   return {.batch = s.batch,
           .rows = shares.rows,
-          .piece = s.kv_heads * s.head_dim * kBytes,
+          .piece = s.kv_heads * s.head_dim * kElementBytes,
           .ranks = shares.ranks,
           .type = element_of(s.dtype)};
 }
@@ -212,8 +209,8 @@ Checked<Ok> add_gather(Member& member, Work& work, const std::vector<Exchanged>&
   return Ok{};
 }
 
-Checked<Ok> add_gathered(Member& member, const Subject& s, const Shares& shares,
-                         BaselineParts& parts) {
+Checked<Ok> add_gathered_backward(Member& member, const Subject& s, const Shares& shares,
+                                  BaselineParts& parts) {
   Work& work = *parts.work.emplace_back(std::make_unique<Work>());
   HP_TRY(const Exchanged k, reserve_gathered(member, work, s, shares));
   HP_TRY(const Exchanged v, reserve_gathered(member, work, s, shares));
@@ -223,9 +220,9 @@ Checked<Ok> add_gathered(Member& member, const Subject& s, const Shares& shares,
   AttentionAddresses inputs{.k = k.whole, .v = v.whole};
   GradientAddresses at;
   for (DeviceAddress* const address : {&inputs.q, &inputs.o, &at.d_o, &at.dq}) {
-    HP_TRY(*address, work.reserve(member, sums * s.head_dim * kBytes));
+    HP_TRY(*address, work.reserve(member, sums * s.head_dim * kElementBytes));
   }
-  HP_TRY(inputs.lse, work.reserve(member, sums * kFloat));
+  HP_TRY(inputs.lse, work.reserve(member, sums * kFloatBytes));
   at.inputs = inputs;
   at.dk = dk.whole;
   at.dv = dv.whole;
@@ -248,8 +245,9 @@ Checked<Ok> add_gathered(Member& member, const Subject& s, const Shares& shares,
   return Ok{};
 }
 
-Checked<std::unique_ptr<Baseline>> make(const std::shared_ptr<Team>& team, const Subject& s,
-                                        const Shares& shares, AddRank add) {
+Checked<std::unique_ptr<Baseline>> make_backward(const std::shared_ptr<Team>& team,
+                                                 const Subject& s, const Shares& shares,
+                                                 AddRank add) {
   BaselineParts parts;
   const std::vector<std::int64_t> shape = {s.batch, s.seq, s.heads, s.head_dim};
   const std::vector<std::int64_t> kv_shape = {s.batch, s.seq, s.kv_heads, s.head_dim};
@@ -264,16 +262,16 @@ Checked<std::unique_ptr<Baseline>> make(const std::shared_ptr<Team>& team, const
 Checked<std::unique_ptr<Baseline>> make_ulysses_gradient_baseline(const std::shared_ptr<Team>& team,
                                                                   const Subject& subject) {
   HP_TRY(const Shares shares, share_heads(subject, team->ranks()));
-  return make(team, subject, shares, add_ulysses);
+  return make_backward(team, subject, shares, add_ulysses_backward);
 }
 
 Checked<std::unique_ptr<Baseline>> make_gathered_gradient_baseline(
     const std::shared_ptr<Team>& team, const Subject& subject) {
   if (subject.causal && subject.batch > 1) {
-    return refuse("causal ranks read keys of unequal lengths, of one sequence alone");
+    return refuse_backward("causal ranks read keys of unequal lengths, of one sequence alone");
   }
   HP_TRY(const Shares shares, share_positions(subject, team->ranks()));
-  return make(team, subject, shares, add_gathered);
+  return make_backward(team, subject, shares, add_gathered_backward);
 }
 
 }  // namespace harpe::library

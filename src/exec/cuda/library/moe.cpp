@@ -10,19 +10,12 @@ namespace {
 
 using cuda::DeviceAddress;
 
-constexpr std::int64_t kBytes = 2;   // of an element
 constexpr std::int64_t kNumber = 4;  // of an index, a weight, a logit
 constexpr std::size_t kLanes = 4;    // products at a time
-constexpr std::int64_t kWorkspaceBytes = std::int64_t{32} << 20;
+constexpr std::int64_t kLaneWorkspaceBytes = std::int64_t{32} << 20;
 
-Diag refuse(const std::string& reason) {
+Diag refuse_experts(const std::string& reason) {
   return make_diag(DiagCode::G081, {{"what", "a layer of experts"}, {"reason", reason}});
-}
-
-template <class T>
-Checked<T> checked(Result<T, cuda::CudaError> result) {
-  if (!result.ok()) return cuda::to_diag(result.error());
-  return std::move(result).value();
 }
 
 // Products that do not depend on each other, on several streams at a time.
@@ -34,19 +27,19 @@ struct Lanes {
 };
 
 Checked<std::shared_ptr<Lanes>> open_lanes(const Member& member, Work& work) {
-  if (!member.products->ok()) return refuse((*member.products).error().reason);
+  if (!member.products->ok()) return refuse_experts((*member.products).error().reason);
   auto lanes = std::make_shared<Lanes>();
   lanes->products.push_back(**member.products);
   HP_TRY(cuda::Event begin, cuda::Event::create_untimed(member.device));
   lanes->begin.push_back(std::move(begin));
   for (std::size_t i = 1; i < kLanes; ++i) {
-    HP_TRY(const DeviceAddress space, work.reserve(member, kWorkspaceBytes));
+    HP_TRY(const DeviceAddress space, work.reserve(member, kLaneWorkspaceBytes));
     HP_TRY(cuda::Stream stream, cuda::Stream::create(member.device));
     HP_TRY(cuda::Event end, cuda::Event::create_untimed(member.device));
     lanes->streams.push_back(std::move(stream));
     lanes->ends.push_back(std::move(end));
     lanes->products.push_back(
-        (*member.products)->with({.address = space, .bytes = kWorkspaceBytes}));
+        (*member.products)->with({.address = space, .bytes = kLaneWorkspaceBytes}));
   }
   return lanes;
 }
@@ -86,7 +79,7 @@ Checked<Step> products_step(Member& member, Work& work, const std::shared_ptr<La
     const std::int64_t rows = layout.grouped[expert + 1] - first;
     if (rows == 0) continue;
     const auto bytes = [](std::int64_t elements) {
-      return static_cast<DeviceAddress>(elements * kBytes);
+      return static_cast<DeviceAddress>(elements * kElementBytes);
     };
     const auto number = static_cast<std::int64_t>(expert);
     const ProductAddresses own{.a = at.rows + bytes(first * at.depth),
@@ -143,8 +136,8 @@ Checked<Memory> reserve_memory(const Member& member, Work& work, const MoeSizes&
   HP_REQUIRE_OK(reserve(at.returned, choices * s.row_bytes()));
   HP_REQUIRE_OK(reserve(at.grouped, came * s.row_bytes()));
   HP_REQUIRE_OK(reserve(at.made, came * s.row_bytes()));
-  HP_REQUIRE_OK(reserve(at.gates, came * 2 * s.inter * kBytes));
-  HP_REQUIRE_OK(reserve(at.act, came * s.inter * kBytes));
+  HP_REQUIRE_OK(reserve(at.gates, came * 2 * s.inter * kElementBytes));
+  HP_REQUIRE_OK(reserve(at.act, came * s.inter * kElementBytes));
   at.received = at.grouped;
   at.leaving = at.made;
   if (!layout.experts_of_rows.empty()) {
@@ -159,7 +152,7 @@ Checked<Memory> reserve_memory(const Member& member, Work& work, const MoeSizes&
   }
   HP_TRY(const DeviceAddress used, work.reserve(member, (s.all_experts() + s.ranks) * kNumber));
   at.used = pointer<std::int32_t>(used);
-  const std::int64_t weights = s.experts * s.hidden * s.inter * kBytes;
+  const std::int64_t weights = s.experts * s.hidden * s.inter * kElementBytes;
   HP_TRY(memory.gate_weights, work.reserve(member, 2 * weights));
   HP_TRY(memory.down_weights, work.reserve(member, weights));
   return memory;
@@ -173,7 +166,7 @@ void add_parts(const MoeSizes& s, int rank, const Memory& memory, BaselineParts&
   add("y", memory.at.y, s.tokens * s.row_bytes());
   add("router", memory.at.router, s.tokens * s.all_experts() * kNumber);
   add("w2", pointer(memory.down_weights), s.experts * s.inter * s.row_bytes());
-  const std::int64_t row = s.inter * kBytes;
+  const std::int64_t row = s.inter * kElementBytes;
   const std::int64_t rows = s.experts * s.hidden;
   const auto add_half = [&](const char* name, std::int64_t before) {
     parts.tensors[name].parts.push_back(
@@ -267,10 +260,10 @@ Checked<Ok> add_rank(Member& member, const MoeSizes& s, const MoeLayout& layout,
 // Vectors of 16 bytes are moved and multiplied.
 Checked<MoeSizes> sizes_of(const Subject& subject, int ranks) {
   if (subject.router == nullptr || subject.dtype == DType::F32) {
-    return refuse("its inputs are not what it is known with");
+    return refuse_experts("its inputs are not what it is known with");
   }
   if (subject.hidden % 8 != 0 || subject.inter % 8 != 0) {
-    return refuse("rows are no multiple of 8 wide");
+    return refuse_experts("rows are no multiple of 8 wide");
   }
   MoeSizes sizes{.ranks = ranks,
                  .choices = subject.topk,

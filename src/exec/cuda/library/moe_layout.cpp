@@ -9,7 +9,7 @@
 namespace harpe::library {
 namespace {
 
-constexpr std::int64_t kNumber = 4;  // bytes of an index, a weight and a logit
+constexpr std::int64_t kIndexBytes = 4;  // bytes of an index, a weight and a logit
 
 // The experts of one token, of its logits.
 void count_token(const float* logits, std::int64_t choices, std::vector<std::int64_t>& order,
@@ -80,8 +80,8 @@ actions::SlabWalk tokens_walk(const MoeSizes& sizes, const MoeLayout& layout, co
   actions::SlabWalk walk;
   walk.runs.push_back({.tokens = sizes.tokens,
                        .index = at.index,
-                       .index_stride = sizes.choices * kNumber,
-                       .choice_stride = kNumber,
+                       .index_stride = sizes.choices * kIndexBytes,
+                       .choice_stride = kIndexBytes,
                        .rows = rows,
                        .row_stride = sizes.row_bytes(),
                        .row_dtype = sizes.dtype});
@@ -99,8 +99,8 @@ actions::GatherRows sorted_by(const MoeSizes& sizes, const std::vector<std::int3
   actions::GatherRows gather{.walk = {}, .features = whole_row(sizes)};
   gather.walk.runs.push_back({.tokens = static_cast<std::int64_t>(buckets.size()),
                               .index = index,
-                              .index_stride = kNumber,
-                              .choice_stride = kNumber,
+                              .index_stride = kIndexBytes,
+                              .choice_stride = kIndexBytes,
                               .rows = from,
                               .row_stride = sizes.row_bytes(),
                               .row_dtype = sizes.dtype});
@@ -124,7 +124,7 @@ MoeCounts count_choices(const MoeSizes& sizes, const HostTensor& logits) {
     std::vector<std::int64_t>& of_rank = counts.emplace_back(order.size(), 0);
     for (std::int64_t token = 0; token < sizes.tokens; ++token) {
       const std::int64_t first = (rank * sizes.tokens + token) * experts;
-      std::memcpy(row.data(), logits.data.data() + first * kNumber, row.size() * sizeof(float));
+      std::memcpy(row.data(), logits.data.data() + first * kIndexBytes, row.size() * sizeof(float));
       count_token(row.data(), sizes.choices, order, of_rank);
     }
   }
@@ -190,16 +190,16 @@ actions::ChooseExperts choose_action(const MoeSizes& sizes, const MoePlaces& at)
           .choices = sizes.choices,
           .logits = at.router,
           .logit_dtype = DType::F32,
-          .logit_stride = sizes.all_experts() * kNumber,
-          .expert_stride = kNumber,
+          .logit_stride = sizes.all_experts() * kIndexBytes,
+          .expert_stride = kIndexBytes,
           .index = at.index,
           .index_dtype = DType::I32,
-          .index_stride = sizes.choices * kNumber,
-          .index_choice_stride = kNumber,
+          .index_stride = sizes.choices * kIndexBytes,
+          .index_choice_stride = kIndexBytes,
           .weights = at.weight,
           .weight_dtype = DType::F32,
-          .weight_stride = sizes.choices * kNumber,
-          .weight_choice_stride = kNumber};
+          .weight_stride = sizes.choices * kIndexBytes,
+          .weight_choice_stride = kIndexBytes};
 }
 
 actions::GatherRows send_action(const MoeSizes& sizes, const MoeLayout& layout,
@@ -239,8 +239,8 @@ actions::CombineRows combine_action(const MoeSizes& sizes, const MoeLayout& layo
                                .features = whole_row(sizes)};
   actions::TokenRun& run = combine.walk.runs.front();
   run.weights = at.weight;
-  run.weight_stride = sizes.choices * kNumber;
-  run.weight_choice_stride = kNumber;
+  run.weight_stride = sizes.choices * kIndexBytes;
+  run.weight_choice_stride = kIndexBytes;
   return combine;
 }
 

@@ -10,11 +10,6 @@ using cuda::LaunchSpec;
 
 constexpr std::int64_t kMostWord = 16;
 
-template <class T>
-T* at(cuda::DeviceAddress address) {
-  return reinterpret_cast<T*>(address);
-}
-
 LaunchChoice choice_of(const Member& member) {
   return {.nest = "baseline",
           .buffer = "baseline",
@@ -83,9 +78,8 @@ Checked<Step> move_step(const Member& member, const Rows& rows) {
 
 // As a tree: the upper half of the states into the lower, until one is left.
 Checked<Step> combine_step(const Member& member, const States& s) {
-  constexpr std::int64_t kFloat = 4;
-  const std::int64_t o_bytes = s.rows * s.columns * kFloat;
-  const std::int64_t l_bytes = s.rows * kFloat;
+  const std::int64_t o_bytes = s.rows * s.columns * kFloatBytes;
+  const std::int64_t l_bytes = s.rows * kFloatBytes;
   const auto launches = std::make_shared<cuda::Launches>();
   for (std::int64_t left = s.count; left > 1; left -= left / 2) {
     const std::int64_t upper = left - left / 2;

@@ -20,14 +20,9 @@ int type_of(device::Element element) {
   }
 }
 
-template <class T = void>
-T* at(cuda::DeviceAddress address) {
-  return reinterpret_cast<T*>(address);
-}
-
 std::size_t count_of(const Elements& elements) { return static_cast<std::size_t>(elements.count); }
 
-Checked<NcclFunctions> find_functions(const cuda::Library& library) {
+Checked<NcclFunctions> find_nccl_functions(const cuda::Library& library) {
   NcclFunctions functions;
   const auto find = [&](auto& function, const char* name) -> Checked<Ok> {
     HP_TRY(void* const address, library.find(name));
@@ -137,7 +132,7 @@ Checked<Ok> NcclCall::order(CUstream stream) const {
 
 Checked<Nccl> Nccl::open(const Search& search) {
   HP_TRY(const cuda::Library library, open_library(wanted_nccl(), search));
-  HP_TRY(const NcclFunctions functions, find_functions(library));
+  HP_TRY(const NcclFunctions functions, find_nccl_functions(library));
   int number = 0;
   HP_REQUIRE_OK(nccl_call(functions, "ncclGetVersion", functions.ncclGetVersion(&number)));
   return Nccl(std::make_shared<const NcclFunctions>(functions), version_text(number),

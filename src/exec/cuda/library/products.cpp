@@ -7,8 +7,6 @@ namespace {
 
 using cuda::DeviceAddress;
 
-constexpr std::int64_t kBytes = 2;  // of an element
-
 // What one rank multiplies, and where.
 struct Operands {
   std::int64_t m = 0;
@@ -35,15 +33,16 @@ Checked<std::vector<Step>> ways_of(const Member& member, const Operands& at,
 }
 
 // a [m/ranks, k], gathered; b [k, n/ranks]; c [m, n/ranks].
-Checked<Ok> add_gathered(Member& member, const Subject& s, int ranks, BaselineParts& parts) {
+Checked<Ok> add_gathered_product(Member& member, const Subject& s, int ranks,
+                                 BaselineParts& parts) {
   HP_TRY(const std::int64_t rows, share_of("rows", s.m, ranks));
   HP_TRY(const std::int64_t columns, share_of("columns", s.n, ranks));
   Work& work = *parts.work.emplace_back(std::make_unique<Work>());
-  HP_TRY(const DeviceAddress own, work.reserve(member, rows * s.k * kBytes));
+  HP_TRY(const DeviceAddress own, work.reserve(member, rows * s.k * kElementBytes));
   Operands at{.m = s.m, .n = columns, .k = s.k};
-  HP_TRY(at.a, work.reserve(member, s.m * s.k * kBytes));
-  HP_TRY(at.b, work.reserve(member, s.k * columns * kBytes));
-  HP_TRY(at.c, work.reserve(member, s.m * columns * kBytes));
+  HP_TRY(at.a, work.reserve(member, s.m * s.k * kElementBytes));
+  HP_TRY(at.b, work.reserve(member, s.k * columns * kElementBytes));
+  HP_TRY(at.c, work.reserve(member, s.m * columns * kElementBytes));
   const device::Element element = element_of(s.dtype);
   HP_TRY(std::vector<Step> ways, ways_of(member, at, element));
   const Elements sent{.address = own, .count = rows * s.k, .type = element};
@@ -52,32 +51,32 @@ Checked<Ok> add_gathered(Member& member, const Subject& s, int ranks, BaselinePa
   });
   work.add_arithmetic(std::move(ways));
   const int r = member.rank;
-  const std::int64_t row = rows * s.k * kBytes;
+  const std::int64_t row = rows * s.k * kElementBytes;
   parts.tensors["a"].parts.push_back(
       {.rank = r, .address = own, .offset = r * row, .pitch = row, .bytes = row});
-  const std::int64_t width = columns * kBytes;
-  const std::int64_t pitch = s.n * kBytes;
+  const std::int64_t width = columns * kElementBytes;
+  const std::int64_t pitch = s.n * kElementBytes;
   parts.tensors["b"].parts.push_back({r, at.b, r * width, pitch, width, s.k});
   parts.tensors["c"].parts.push_back({r, at.c, r * width, pitch, width, s.m});
   return Ok{};
 }
 
 // a [m, k/ranks]; b [k/ranks, n]; sums of c over the ranks: rows of each, or all.
-Checked<Ok> add_reduced(Member& member, const Subject& s, int ranks, BaselineParts& parts) {
+Checked<Ok> add_reduced_product(Member& member, const Subject& s, int ranks, BaselineParts& parts) {
   HP_TRY(const std::int64_t depth, share_of("terms", s.k, ranks));
   const bool scatters = s.op == "gemm_rs";
   HP_TRY(const std::int64_t rows, scatters ? share_of("rows", s.m, ranks) : Checked(s.m));
   Work& work = *parts.work.emplace_back(std::make_unique<Work>());
   Operands at{.m = s.m, .n = s.n, .k = depth};
-  HP_TRY(at.a, work.reserve(member, s.m * depth * kBytes));
-  HP_TRY(at.b, work.reserve(member, depth * s.n * kBytes));
-  HP_TRY(at.c, work.reserve(member, s.m * s.n * kBytes));
+  HP_TRY(at.a, work.reserve(member, s.m * depth * kElementBytes));
+  HP_TRY(at.b, work.reserve(member, depth * s.n * kElementBytes));
+  HP_TRY(at.c, work.reserve(member, s.m * s.n * kElementBytes));
   const device::Element element = element_of(s.dtype);
   HP_TRY(std::vector<Step> ways, ways_of(member, at, element));
   work.add_arithmetic(std::move(ways));
   Elements sums{.address = at.c, .count = rows * s.n, .type = element};
   if (scatters) {
-    HP_TRY(sums.address, work.reserve(member, rows * s.n * kBytes));
+    HP_TRY(sums.address, work.reserve(member, rows * s.n * kElementBytes));
     work.steps.emplace_back([&member, sums, from = at.c](CUstream stream) {
       return member.nccl->reduce_scatter(from, sums, stream);
     });
@@ -86,11 +85,11 @@ Checked<Ok> add_reduced(Member& member, const Subject& s, int ranks, BaselinePar
         [&member, sums](CUstream stream) { return member.nccl->all_reduce(sums, stream); });
   }
   const int r = member.rank;
-  const std::int64_t width = depth * kBytes;
-  parts.tensors["a"].parts.push_back({r, at.a, r * width, s.k * kBytes, width, s.m});
-  const std::int64_t b_bytes = depth * s.n * kBytes;
+  const std::int64_t width = depth * kElementBytes;
+  parts.tensors["a"].parts.push_back({r, at.a, r * width, s.k * kElementBytes, width, s.m});
+  const std::int64_t b_bytes = depth * s.n * kElementBytes;
   parts.tensors["b"].parts.push_back({r, at.b, r * b_bytes, b_bytes, b_bytes, 1});
-  const std::int64_t c_bytes = rows * s.n * kBytes;
+  const std::int64_t c_bytes = rows * s.n * kElementBytes;
   if (scatters || r == 0) {
     parts.tensors["c"].parts.push_back({r, sums.address, r * c_bytes, c_bytes, c_bytes, 1});
   }
@@ -129,7 +128,7 @@ Checked<std::unique_ptr<Baseline>> make_product_baseline(const std::shared_ptr<T
     Member& member = team->member(rank);
     const auto current = member.device.make_current();
     if (!current.ok()) return cuda::to_diag(current.error());
-    const auto add = subject.op == "ag_gemm" ? add_gathered : add_reduced;
+    const auto add = subject.op == "ag_gemm" ? add_gathered_product : add_reduced_product;
     HP_REQUIRE_OK(add(member, subject, team->ranks(), parts));
   }
   return std::make_unique<Baseline>(team, std::move(parts));

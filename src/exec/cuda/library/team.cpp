@@ -5,13 +5,13 @@
 namespace harpe::library {
 namespace {
 
-constexpr std::int64_t kWorkspaceBytes = std::int64_t{64} << 20;
+constexpr std::int64_t kTeamWorkspaceBytes = std::int64_t{64} << 20;
 
 Checked<Ok> open_libraries(Member& member, const Search& search) {
   HP_TRY(cuda::DeviceMemory workspace,
-         cuda::DeviceMemory::allocate(member.device, kWorkspaceBytes));
+         cuda::DeviceMemory::allocate(member.device, kTeamWorkspaceBytes));
   member.products.emplace(
-      CublasLt::open(search, {.address = workspace.address(), .bytes = kWorkspaceBytes}));
+      CublasLt::open(search, {.address = workspace.address(), .bytes = kTeamWorkspaceBytes}));
   member.workspace = std::move(workspace);
   member.attention.emplace(Cudnn::open(search));
   return Ok{};

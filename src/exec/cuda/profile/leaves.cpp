@@ -9,7 +9,7 @@ namespace {
 
 // Operands in turn, so that a launch finds in the cache no more than it would in a plan.
 constexpr std::int64_t kMostSets = 8;
-constexpr std::int64_t kMostTimes = 512;
+constexpr std::int64_t kMostLeafTimes = 512;
 constexpr double kLeast = 1e-7;  // seconds of a leaf that no longer shows beside a small kernel
 
 std::int64_t aligned(std::int64_t bytes) {
@@ -49,7 +49,7 @@ Checked<Ok> measure(Crew& crew, const std::vector<LeafCase>& cases, double kerne
                     std::vector<LeafFigure>& figures) {
   std::vector<Trial> trials;
   for (const LeafCase& one : cases) {
-    const std::int64_t times = times_of(one.guess, kMostTimes);
+    const std::int64_t times = times_of(one.guess, kMostLeafTimes);
     HP_TRY(Trial trial, crew.capture(static_cast<double>(times), [&](const Member& member) {
       return order_of(one, member, times);
     }));

@@ -9,8 +9,8 @@ namespace {
 
 constexpr std::int64_t kLargest = std::int64_t{128} << 20;  // beyond a cache
 constexpr double kGuess = 300e9;                            // bytes a second, for how often
-constexpr double kGuessStart = 5e-6;
-constexpr std::int64_t kMostTimes = 256;
+constexpr double kGuessLinkStart = 5e-6;
+constexpr std::int64_t kMostLinkTimes = 256;
 
 // One copy that a GPU orders.
 struct Route {
@@ -54,7 +54,7 @@ Checked<Order> order_of(const Crew& crew, const Member& member, const Routes& ro
 }
 
 std::int64_t times_for(double bytes) {
-  return std::max<std::int64_t>(2, times_of(kGuessStart + bytes / kGuess, kMostTimes));
+  return std::max<std::int64_t>(2, times_of(kGuessLinkStart + bytes / kGuess, kMostLinkTimes));
 }
 
 // `bytes` of the busiest port, for how often.

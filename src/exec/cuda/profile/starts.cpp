@@ -11,7 +11,7 @@ namespace {
 constexpr std::int64_t kSmall = 16;        // bytes that a small kernel copies
 constexpr std::int64_t kKernels = 2048;    // in a row
 constexpr std::int32_t kRoundTrips = 500;  // of a signal; each has a word of either page
-constexpr std::chrono::seconds kWait{5};
+constexpr std::chrono::seconds kStartsWait{5};
 
 static_assert(kRoundTrips <= kWords);
 
@@ -50,7 +50,7 @@ Checked<Order> crossing_kernels(const Member& member) {
 Checked<Order> signals_of_pairs(Crew& crew, const Member& member) {
   const int partner = member.rank ^ 1;
   if (partner >= crew.size()) return Order();
-  const device::WaitContext context = crew.peers().page(member.rank).context(kWait);
+  const device::WaitContext context = crew.peers().page(member.rank).context(kStartsWait);
   const SignalAddresses own = crew.peers().signals(member.rank);
   const SignalAddresses other = crew.peers().signals(partner);
   return Order([=](const Member& at) -> Checked<Ok> {
