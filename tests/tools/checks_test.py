@@ -9,6 +9,7 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, str(ROOT / "tools"))
 
 import check_citations  # noqa: E402
+import check_includes  # noqa: E402
 import check_layers  # noqa: E402
 import check_sizes  # noqa: E402
 import check_words  # noqa: E402
@@ -148,6 +149,33 @@ class Citations(unittest.TestCase):
         self.assertEqual(self.findings("docs/b.md", table.format(1)), [])
         self.assertEqual(self.findings("docs/b.md", table.format(3)),
                          [f"docs/b.md:4: `{check_citations.SPECIFICATION}` has no section 4.3"])
+
+
+class Includes(unittest.TestCase):
+    DEPS = """tests/a.o: #deps 2, deps mtime 1 (VALID)
+    a.cpp
+    heavy.h
+
+src.dir/b.o: #deps 1, deps mtime 1 (VALID)
+    b.cpp
+
+src.dir/gone.o: #deps 1, deps mtime 1 (STALE)
+    heavy.h
+"""
+    SIZES = {"a.cpp": 10, "b.cpp": 20, "heavy.h": 5_000}
+
+    def test_units_cost_what_they_read_and_stale_ones_nothing(self):
+        units = check_includes.read_deps(self.DEPS)
+        groups, headers = check_includes.measure(units, self.SIZES.__getitem__)
+        self.assertEqual(groups, {"tests": 5_010, "src": 20})
+        self.assertEqual(headers["heavy.h"], 5_000)
+
+    def test_a_group_above_its_budget_is_a_finding(self):
+        most = check_includes.BUDGETS["src"] * check_includes.MEGABYTE
+        self.assertEqual(check_includes.findings({"src": most, "tests": 0, "bench": 0}), [])
+        over = check_includes.findings({"src": most + 1, "tests": 0, "bench": 0})
+        self.assertEqual(len(over), 1)
+        self.assertIn("src: the units read", over[0])
 
 
 if __name__ == "__main__":
