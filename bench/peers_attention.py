@@ -7,10 +7,11 @@ import torch.distributed as dist
 import torch.nn.functional as F
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from peers_common import Work, draw, numbers_of, part_of, rows_apart
+from peers_common import Work, draw, part_of, rows_apart, widen
+from peers_parameters import rounding_of, sizes_of
 
-BOUND = 2.0 ** -6  # probabilities and results are rounded to bf16, partial results merged
-GRADIENT_BOUND = 2.0 ** -5  # beside one that is rounded as often
+BOUND = 8  # roundings: probabilities and results are rounded, partial results merged
+GRADIENT_BOUND = 16  # beside one that is rounded as often
 SAMPLED = 16  # queries of a rank
 
 
@@ -19,17 +20,18 @@ class Case:
     """
 
     def __init__(self, here, parameters):
-        sizes = numbers_of(parameters)
+        sizes = sizes_of(parameters, "batch", "seq", "heads", "kv_heads", "head_dim", "causal")
         self.here = here
-        self.causal = bool(sizes.get("causal", False))
+        self.causal = sizes["causal"]
+        self.rounding = rounding_of(sizes["dtype"], sizes["seq"])
         self.seq, self.heads, self.kv_heads = sizes["seq"], sizes["heads"], sizes["kv_heads"]
         self.part = part_of(self.seq, here, "seq")
         self.scale = sizes["head_dim"] ** -0.5
         shape = (sizes["batch"], self.seq)
-        self.q = draw(here, 1, *shape, self.heads, sizes["head_dim"])
-        self.k = draw(here, 2, *shape, self.kv_heads, sizes["head_dim"])
-        self.v = draw(here, 3, *shape, self.kv_heads, sizes["head_dim"])
-        self.do = draw(here, 4, *shape, self.heads, sizes["head_dim"])
+        self.q = draw(here, sizes["dtype"], 1, *shape, self.heads, sizes["head_dim"])
+        self.k = draw(here, sizes["dtype"], 2, *shape, self.kv_heads, sizes["head_dim"])
+        self.v = draw(here, sizes["dtype"], 3, *shape, self.kv_heads, sizes["head_dim"])
+        self.do = draw(here, sizes["dtype"], 4, *shape, self.heads, sizes["head_dim"])
 
     def own(self):
         """Positions of a contiguous part."""
@@ -51,11 +53,11 @@ class Case:
     def wanted(self, positions):
         """Of the first sequence, at these positions: in f32, a group of heads at a time."""
         group = self.heads // self.kv_heads
-        q = self.q[0, positions].float()
+        q = widen(self.q[0, positions])
         hidden = torch.arange(self.seq, device=q.device)[None] > positions[:, None]
         parts = []
         for head in range(self.kv_heads):
-            k, v = (each[0, :, head].float() for each in (self.k, self.v))
+            k, v = (widen(each[0, :, head]) for each in (self.k, self.v))
             scores = torch.einsum("qgd,kd->gqk", q[:, head * group:(head + 1) * group], k)
             if self.causal:
                 scores = scores.masked_fill(hidden, float("-inf"))
@@ -103,12 +105,12 @@ def library_work(here, suite, parameters, forward, is_zigzag):
         leaves = [each.requires_grad_() for each in leaves]
         do = case.do[:, positions].contiguous()
         return Work(backward_of(call, leaves, do), case.gradient_difference(positions),
-                    GRADIENT_BOUND, capturable=False)
+                    GRADIENT_BOUND * case.rounding, capturable=False)
 
     def run():
         with torch.no_grad():
             return call(*leaves)
-    return Work(run, case.difference(positions), BOUND)
+    return Work(run, case.difference(positions), BOUND * case.rounding)
 
 
 def ring_flash_attn(here, suite, parameters):
@@ -170,7 +172,7 @@ def torch_ulysses(here, _, parameters):
             o = F.scaled_dot_product_attention(q, k, v, is_causal=case.causal,
                                                enable_gqa=case.heads != case.kv_heads)
             return exchange_positions(o.transpose(1, 2), here.ranks)
-    return Work(run, case.difference(case.own()), BOUND)
+    return Work(run, case.difference(case.own()), BOUND * case.rounding)
 
 
 def context_parallel_parts():
@@ -240,8 +242,9 @@ def torch_context_parallel(rotation, here, suite, parameters):
             return state["run"]()
     if is_backward:
         _ = case.gradients  # before attention means the ring's
-    return Work(run, lambda found: state["difference"](found),
-                GRADIENT_BOUND if is_backward else BOUND, capturable=not is_backward,
+    bound = GRADIENT_BOUND if is_backward else BOUND
+    return Work(run, lambda found: state["difference"](found), bound * case.rounding,
+                capturable=not is_backward,
                 context=within)
 
 

@@ -6,6 +6,10 @@ from typing import Any, Callable
 import torch
 
 
+TYPES = {"bf16": torch.bfloat16, "f16": torch.float16, "f32": torch.float32,
+         "f64": torch.float64}
+
+
 @dataclasses.dataclass(frozen=True)
 class Here:
     """This process among the others."""
@@ -25,15 +29,6 @@ class Work:
     context: Callable[[], Any] = contextlib.nullcontext
 
 
-def numbers_of(parameters):
-    """["m=512", "causal=true"] as {"m": 512, "causal": True}."""
-    found = {}
-    for word in parameters:
-        name, value = word.split("=")
-        found[name] = value == "true" if value in ("true", "false") else int(value)
-    return found
-
-
 def part_of(size, here, what):
     """Of each rank."""
     if size % here.ranks:
@@ -41,15 +36,21 @@ def part_of(size, here, what):
     return size // here.ranks
 
 
-def draw(here, seed, *shape):
+def draw(here, dtype, seed, *shape):
     """The same on all ranks."""
     generator = torch.Generator(device=here.device)
     generator.manual_seed(seed)
-    return torch.randn(*shape, generator=generator, device=here.device, dtype=torch.bfloat16)
+    return torch.randn(*shape, generator=generator, device=here.device, dtype=TYPES[dtype])
+
+
+def widen(tensor):
+    """In the type that references compute in."""
+    return tensor.float() if tensor.dtype in (torch.bfloat16, torch.float16) else tensor.double()
 
 
 def rows_apart(got, wanted):
     """The largest difference, relative to the largest number of the wanted row."""
-    got, wanted = got.float(), wanted.float()
+    wanted = widen(wanted)
+    got = got.to(wanted.dtype)
     scale = wanted.abs().amax(dim=-1, keepdim=True).clamp_min(1e-30)
     return ((got - wanted).abs() / scale).max().item()

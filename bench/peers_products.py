@@ -2,9 +2,9 @@
 import torch
 import torch.distributed as dist
 
-from peers_common import Work, draw, numbers_of, part_of, rows_apart
+from peers_common import TYPES, Work, draw, part_of, rows_apart, widen
+from peers_parameters import rounding_of, sizes_of
 
-ROUNDING = 2.0 ** -9  # of a bf16, half a unit in the last place
 SAMPLED = 128  # rows
 
 
@@ -17,14 +17,14 @@ class Gathered:
     """c = a b: a's rows are distributed and gathered, b's columns are distributed."""
 
     def __init__(self, here, parameters):
-        sizes = numbers_of(parameters)
+        sizes = sizes_of(parameters, "m", "n", "k")
         rows, columns = part_of(sizes["m"], here, "m"), part_of(sizes["n"], here, "n")
-        self.whole = draw(here, 1, sizes["m"], sizes["k"])
+        self.whole = draw(here, sizes["dtype"], 1, sizes["m"], sizes["k"])
         self.a = self.whole[here.rank * rows:(here.rank + 1) * rows].clone()
-        self.b = draw(here, 2 + here.rank, sizes["k"], columns)
+        self.b = draw(here, sizes["dtype"], 2 + here.rank, sizes["k"], columns)
         self.rows = sampled_rows(sizes["m"], here)
-        self.wanted = self.whole[self.rows].float() @ self.b.float()
-        self.bound = 4 * ROUNDING
+        self.wanted = widen(self.whole[self.rows]) @ widen(self.b)
+        self.bound = 4 * rounding_of(sizes["dtype"], sizes["k"])
 
     def difference(self, c):
         return rows_apart(c[self.rows], self.wanted)
@@ -37,20 +37,20 @@ class Reduced:
     """c = a b: the sums are distributed; each rank gets some rows of the total, or all."""
 
     def __init__(self, here, parameters, scattered):
-        sizes = numbers_of(parameters)
+        sizes = sizes_of(parameters, "m", "n", "k")
         depth = part_of(sizes["k"], here, "k")
         rows = part_of(sizes["m"], here, "m")
-        a = draw(here, 1, sizes["m"], sizes["k"])
-        b = draw(here, 2, sizes["k"], sizes["n"])
+        a = draw(here, sizes["dtype"], 1, sizes["m"], sizes["k"])
+        b = draw(here, sizes["dtype"], 2, sizes["k"], sizes["n"])
         mine = slice(here.rank * depth, (here.rank + 1) * depth)
         self.a, self.b = a[:, mine].contiguous(), b[mine].contiguous()
         self.out_rows = rows if scattered else sizes["m"]
         self.rows = sampled_rows(self.out_rows, here)
         first = here.rank * rows if scattered else 0
-        self.wanted = a[first + self.rows].float() @ b.float()
+        self.wanted = widen(a[first + self.rows]) @ widen(b)
         # A partial sum is rounded, and each step of a ring; none is much larger than the total's
         # largest.
-        self.bound = (2 * here.ranks + 2) * ROUNDING
+        self.bound = (2 * here.ranks + 2) * rounding_of(sizes["dtype"], sizes["k"])
 
     def difference(self, c):
         return rows_apart(c[self.rows], self.wanted)
@@ -77,7 +77,7 @@ def nccl(here, suite, parameters):
             dist.all_reduce(c)
             return c
         return case.work(reduce)
-    out = torch.empty(case.out_rows, case.b.shape[1], device=here.device, dtype=torch.bfloat16)
+    out = torch.empty(case.out_rows, case.b.shape[1], device=here.device, dtype=case.b.dtype)
 
     def scatter():
         dist.reduce_scatter_tensor(out, case.a @ case.b)
@@ -109,7 +109,7 @@ def torch_two_shot(here, _, parameters):
     """A product into symmetric memory, where the ranks add it up."""
     memory = symmetric_memory()
     case = Reduced(here, parameters, False)
-    out = memory.empty(case.out_rows, case.b.shape[1], dtype=torch.bfloat16, device=here.device)
+    out = memory.empty(case.out_rows, case.b.shape[1], dtype=case.b.dtype, device=here.device)
     memory.rendezvous(out, dist.group.WORLD)
     name = dist.group.WORLD.group_name
 
@@ -121,13 +121,15 @@ def torch_two_shot(here, _, parameters):
 
 def decode(here, parameters):
     """One query of each sequence, keys distributed: partial results are gathered and merged."""
-    sizes = numbers_of(parameters)
+    sizes = sizes_of(parameters, "batch", "kv", "heads", "kv_heads", "head_dim")
+    dtype = sizes["dtype"]
     batch, heads, kv_heads, dim = (sizes[name] for name in ("batch", "heads", "kv_heads",
                                                             "head_dim"))
     keys = part_of(sizes["kv"], here, "kv")
     group = heads // kv_heads
-    q = draw(here, 1, batch, kv_heads, group, dim)
-    k, v = (draw(here, seed + 2 * here.rank, batch, kv_heads, keys, dim) for seed in (2, 3))
+    q = draw(here, dtype, 1, batch, kv_heads, group, dim)
+    k, v = (draw(here, dtype, seed + 2 * here.rank, batch, kv_heads, keys, dim)
+            for seed in (2, 3))
     own = torch.empty(batch, heads, dim + 1, device=here.device)
     every = torch.empty(here.ranks, batch, heads, dim + 1, device=here.device)
 
@@ -139,21 +141,21 @@ def decode(here, parameters):
         own[..., dim] = lse.reshape(batch, heads)
         dist.all_gather_into_tensor(every, own)
         weights = torch.softmax(every[..., dim:], 0)
-        return (every[..., :dim] * weights).sum(0).to(torch.bfloat16)
+        return (every[..., :dim] * weights).sum(0).to(TYPES[dtype])
 
     def wanted():
         """Of the first sequence."""
         rows = []
         for rank in range(here.ranks):
-            part = [draw(here, seed + 2 * rank, batch, kv_heads, keys, dim)[0].float()
+            part = [widen(draw(here, dtype, seed + 2 * rank, batch, kv_heads, keys, dim)[0])
                     for seed in (2, 3)]
             rows.append(part)
         all_k, all_v = (torch.cat([row[at] for row in rows], 1) for at in (0, 1))
-        scores = q[0].float() @ all_k.transpose(1, 2) * dim ** -0.5
+        scores = widen(q[0]) @ all_k.transpose(1, 2) * dim ** -0.5
         return (torch.softmax(scores, -1) @ all_v).reshape(heads, dim)
 
     expected = wanted()
-    return Work(run, lambda o: rows_apart(o[0], expected), 8 * ROUNDING)
+    return Work(run, lambda o: rows_apart(o[0], expected), 8 * rounding_of(dtype, sizes["kv"]))
 
 
 WAYS = {"nccl": nccl, "torch_async_tp": torch_async_tp, "torch_two_shot": torch_two_shot}

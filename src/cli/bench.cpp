@@ -87,10 +87,15 @@ std::string print_trouble(const BenchEntry& entry) {
                      entry.difference.value_or(0), entry.bound);
 }
 
-std::string print_troubles(const BenchReport& report) {
+std::string print_troubles(const BenchRequest& request, const BenchReport& report) {
   std::string text;
   for (const BenchRow& row : report.rows) {
     std::string of_row;
+    for (const BenchLack& lack : row.not_here) {
+      if (request.schedules.empty()) break;  // all that apply were asked for
+      of_row += "    " + lack.name + ": " + std::string(info(lack.why.code).name) + " " +
+                render_message(lack.why) + "\n";
+    }
     for (const BenchEntry& entry : row.entries) {
       if (entry.median_us && !entry.is_wrong()) continue;
       of_row += "    " + entry.name + ": " + print_trouble(entry) + "\n";
@@ -128,7 +133,7 @@ std::string print_report(const BenchRequest& request, const BenchReport& report)
                      std::string(print(request.backend.backend)) + "\n";
   if (request.backend.backend == Backend::Cuda) text += "beside " + report.libraries + "\n";
   return text + print_rows_of(report) + print_summary(report) + print_memory_of(report) +
-         print_troubles(report);
+         print_troubles(request, report);
 }
 
 Json number(std::optional<double> value) { return value ? Json(*value) : Json(); }
@@ -150,11 +155,24 @@ Json to_json(const BenchEntry& entry) {
   return json.set("wrong", entry.is_wrong());
 }
 
+Json to_json(const std::vector<BenchLack>& not_here) {
+  Json::Array all;
+  for (const BenchLack& lack : not_here) {
+    all.push_back(Json::object()
+                      .set("name", lack.name)
+                      .set("code", info(lack.why.code).name)
+                      .set("reason", render_message(lack.why)));
+  }
+  return {std::move(all)};
+}
+
 Json to_json(const BenchRow& row) {
   Json json = Json::object();
   json.set("case", row.what.name)
       .set("parameters", Json::Array(row.what.parameters.begin(), row.what.parameters.end()));
-  if (!row.skipped.empty()) return json.set("skipped", row.skipped);
+  if (!row.skipped.empty()) {
+    return json.set("skipped", row.skipped).set("not_here", to_json(row.not_here));
+  }
   const BenchEntry* const ours = row.best(false);
   const BenchEntry* const theirs = row.best(true);
   Json::Array entries;
@@ -169,7 +187,7 @@ Json to_json(const BenchRow& row) {
       .set("limit_us", number(row.limit_us()))
       .set("over_limit", number(row.over_limit()))
       .set("entries", std::move(entries))
-      .set("not_here", Json::Array(row.not_here.begin(), row.not_here.end()));
+      .set("not_here", to_json(row.not_here));
 }
 
 Json to_json(const CommandLine& line, const BenchRequest& request, const BenchReport& report) {
@@ -218,15 +236,20 @@ Checked<int> run_bench(const CommandLine& line, Session& session) {
   if (line.has("list")) return list_cases(line, request);
   // A run that is cut short leaves the cases that were done.
   const std::string path = line.value("json").value_or("-");
+  bool is_kept = false;
   const auto keep = [&](const BenchReport& report) {
-    if (path != "-") {
-      static_cast<void>(write_text(path, to_json(line, request, report).print() + "\n"));
-    }
+    if (path == "-") return;
+    is_kept = write_text(path, to_json(line, request, report).print() + "\n").ok() || is_kept;
   };
-  HP_TRY(const BenchReport report,
-         bench(session, request, [](const std::string& what) { show_progress(what); }, keep));
-  HP_REQUIRE_OK(show_results(line, print_report(request, report), to_json(line, request, report)));
-  return report.is_wrong() || !report.is_whole() ? kRefused : kDone;
+  const Checked<BenchReport> report =
+      bench(session, request, [](const std::string& what) { show_progress(what); }, keep);
+  if (!report.ok()) {
+    if (is_kept) announce(path);
+    return report.error();
+  }
+  HP_REQUIRE_OK(
+      show_results(line, print_report(request, *report), to_json(line, request, *report)));
+  return report->is_wrong() || !report->is_whole() ? kRefused : kDone;
 }
 
 }  // namespace harpe::cli

@@ -149,6 +149,7 @@ Checked<int> list(const CommandLine& line, const std::string& folder) {
 Checked<int> export_to(const CommandLine& line, const std::string& folder) {
   const std::string& path = line.words[1];
   HP_TRY(const CacheListing listing, export_cache(folder, path));
+  announce(path);
   warn(listing.passed_over);
   Json json = start_json(line);
   json.set("folder", folder).set("file", path).set("exported", listing.files.size());

@@ -89,7 +89,7 @@ std::string help_of_harpe() {
     out += "  " + name + std::string(verb.summary) + "\n";
   }
   return out +
-         "\n`harpe VERB --help` tells more, with an example. Try:\n"
+         "\n`harpe help VERB` tells more, with an example. Try:\n"
          "  harpe run attention seq=1024 --mesh cp=4 --schedule ring --check\n\n"
          "Exit status: 0 done, 1 refused or a check failed, 2 usage, 3 a fault at run time,\n"
          "70 a bug in harpe.\n";
@@ -179,7 +179,26 @@ Checked<CommandLine> parse_verb(const Verb& verb, std::vector<std::string> rest)
 Diag unknown_verb(const std::string& name) {
   std::vector<std::string> known;
   for (const Verb& verb : kVerbs) known.emplace_back(verb.name);
+  known.emplace_back("help");
   return make_diag(DiagCode::U101, {{"name", name}, {"hint", suggestion(name, known)}});
+}
+
+bool asks_for_help(std::string_view word) {
+  return word == "help" || word == "--help" || word == "-h";
+}
+
+// `help` and what follows it: of harpe, or of a verb, which may have operands and flags.
+Checked<CommandLine> parse_help(std::vector<std::string> rest) {
+  if (rest.empty() || asks_for_help(rest.front())) {
+    CommandLine line;
+    line.answer = help_of_harpe();
+    return line;
+  }
+  const auto verb = std::ranges::find(kVerbs, rest.front(), &Verb::name);
+  if (verb == kVerbs.end()) return unknown_verb(rest.front());
+  rest.erase(rest.begin());
+  if (std::ranges::none_of(rest, asks_for_help)) rest.emplace_back("--help");
+  return parse_verb(*verb, std::move(rest));
 }
 
 }  // namespace
@@ -200,12 +219,9 @@ std::vector<std::string> CommandLine::values(std::string_view flag) const {
 Checked<CommandLine> parse_command_line(int count, const char* const* words) {
   const std::vector<std::string> all(words + 1, words + count);
   if (all.empty()) return make_diag(DiagCode::U110, {{"verb", "harpe"}, {"what", "a command"}});
-  CommandLine line;
-  if (all.front() == "--help" || all.front() == "-h" || all.front() == "help") {
-    line.answer = help_of_harpe();
-    return line;
-  }
+  if (asks_for_help(all.front())) return parse_help({all.begin() + 1, all.end()});
   if (all.front() == "--version") {
+    CommandLine line;
     line.answer = "harpe " HARPE_VERSION "\n";
     return line;
   }

@@ -76,7 +76,7 @@ Checked<int> lower_schedule(const CommandLine& line, Session& session) {
   show_progress("verifying");
   HP_TRY(const Certificate certificate, certify(plan, level_for(plan)));
   const std::string text = print_plan_file(plan);
-  if (path) HP_REQUIRE_OK(write_text(*path, text));
+  HP_REQUIRE_OK(write_file_of(line, "output-file", text));
   const PlanSummary summary = summarise(plan);
   Json json = start_json(line);
   add_plan(json, summary);

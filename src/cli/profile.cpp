@@ -144,13 +144,11 @@ Checked<int> profile_host(const CommandLine& line) {
   HP_TRY(const Profiled profiled, profile_backend(line));
   const Machine& machine = profiled.machine;
   const std::string text = print(machine);
-  if (path) HP_REQUIRE_OK(write_text(*path, text));
+  HP_REQUIRE_OK(write_file_of(line, "output-file", text));
   Json json = start_json(line);
   json.set("fingerprint", fingerprint(machine)).set(path ? "file" : "machine", path ? *path : text);
   if (profiled.figures) json.set("figures", *profiled.figures);
-  const std::string summary =
-      path ? machine.summary + "\n" + print_rows(profiled.rows) + "written to `" + *path + "`\n"
-           : text;
+  const std::string summary = path ? machine.summary + "\n" + print_rows(profiled.rows) : text;
   HP_REQUIRE_OK(show_results(line, summary, json));
   return kDone;
 }

@@ -178,16 +178,14 @@ Checked<int> profile_transport(const CommandLine& line) {
   const std::string where = meeting.interface.empty() ? "any interface" : meeting.interface;
   HP_TRY(const Machine machine, machine_of(figures, base, nodes, where));
   const Recommendation choice = recommend(figures);
-  if (path) HP_REQUIRE_OK(write_text(*path, print(machine)));
+  HP_REQUIRE_OK(write_file_of(line, "output-file", print(machine)));
   Json json = start_json(line);
   json.set("fingerprint", fingerprint(machine))
       .set(path ? "file" : "machine", path ? *path : print(machine))
       .set("figures", to_json(figures))
       .set("policy", print(choice.policy))
       .set("reason", choice.reason);
-  std::string text = print_report(figures, machine, choice);
-  if (path) text += "written to `" + *path + "`\n";
-  HP_REQUIRE_OK(show_results(line, text, json));
+  HP_REQUIRE_OK(show_results(line, print_report(figures, machine, choice), json));
   return kDone;
 }
 

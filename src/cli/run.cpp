@@ -95,6 +95,8 @@ Checked<FittedPlan> plan_to_run(Session& session, const Request& subject,
 // Prints what came of a run that ended well, in every form asked for.
 Checked<int> show_outcome(const CommandLine& line, const FittedPlan& fitted,
                           const RunRequest& request, const RunOutcome& outcome) {
+  announce_files_of(line, "trace");
+  announce_files_of(line, "output");
   const Plan& plan = fitted.plan;
   const PlanSummary summary = summarise(plan);
   Rows rows = plan_rows(summary);
@@ -132,6 +134,7 @@ Checked<int> show_outcome(const CommandLine& line, const FittedPlan& fitted,
                                            .plan = &plan,
                                            .outcome = &outcome,
                                            .backend = request.backend.backend}));
+    announce(*request.report);
   }
   if (outcome.check && !outcome.check->passed()) return failure_of(*outcome.check);
   return kDone;

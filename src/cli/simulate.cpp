@@ -142,6 +142,7 @@ Checked<int> simulate_plan(const CommandLine& line, Session& session) {
   const Simulation simulation = simulate(plan, machine, options);
   if (const auto trace = line.value("trace")) {
     HP_REQUIRE_OK(write_trace(*trace, plan, simulation));
+    announce(*trace);
   }
   if (report) {
     HP_TRY(ReportedPlan reported, report_plan(plan.form.name, plan, machine, options));
@@ -151,6 +152,7 @@ Checked<int> simulate_plan(const CommandLine& line, Session& session) {
                               .machine = &machine,
                               .plans = {std::move(reported)}};
     HP_REQUIRE_OK(write_report(*report, source));
+    announce(*report);
   }
   const PlanSummary summary = summarise(plan);
   Json json = start_json(line);

@@ -137,7 +137,9 @@ Checked<Ok> write_page(const CommandLine& line, Session& session, Request reques
     source.plans.push_back(std::move(reported));
   }
   if (source.plans.empty()) return Ok{};
-  return write_report(*path, source);
+  HP_REQUIRE_OK(write_report(*path, source));
+  announce(*path);
+  return Ok{};
 }
 
 // How the times came about.

@@ -10,6 +10,7 @@
 
 #include "cli/flags.h"
 #include "driver/files.h"
+#include "support/printable.h"
 
 namespace harpe::cli {
 namespace {
@@ -23,6 +24,11 @@ bool has_terminal() { return ::isatty(STDERR_FILENO) == 1; }
 bool write(std::FILE* stream, std::string_view text) {
   const bool is_taken = std::fwrite(text.data(), 1, text.size(), stream) == text.size();
   return std::fflush(stream) == 0 && is_taken;
+}
+
+// Text from users and files is part of all that is shown.
+bool show(std::FILE* stream, std::string_view text) {
+  return write(stream, make_lines_printable(text));
 }
 
 // As a shell takes it for one word.
@@ -40,6 +46,23 @@ bool is_switch(std::string_view name) {
   return flag != kFlags.end() && flag->value.empty();
 }
 
+// The files that a flag's values name. `-` is none, where it stands for standard output.
+std::vector<OutputFile> files_of(const Flag& flag, const std::vector<std::string>& values) {
+  const std::string name = "--" + std::string(flag.name);
+  std::vector<OutputFile> files;
+  for (const std::string& value : values) {
+    if (value == "-" && flag.value.ends_with("|-")) continue;
+    // NAME=FILE where there may be several.
+    const std::size_t equals = flag.repeats ? value.find('=') : std::string::npos;
+    if (equals == std::string::npos) {
+      files.push_back({name, value});
+    } else {
+      files.push_back({name + " " + value.substr(0, equals), value.substr(equals + 1)});
+    }
+  }
+  return files;
+}
+
 }  // namespace
 
 int exit_status_of(const Diag& diag) {
@@ -49,17 +72,18 @@ int exit_status_of(const Diag& diag) {
 
 Checked<Ok> print_out(std::string_view text) {
   show_progress("");
-  if (write(stdout, text)) return Ok{};
+  if (show(stdout, text)) return Ok{};
   return make_diag(DiagCode::I102, {{"path", "standard output"}, {"reason", std::strerror(errno)}});
 }
 
 void print_error(std::string_view text) {
   show_progress("");
-  static_cast<void>(write(stderr, text));  // there is nowhere left to tell it
+  static_cast<void>(show(stderr, text));  // there is nowhere left to tell it
 }
 
 void show_progress(std::string_view text) {
-  if (has_terminal()) static_cast<void>(write(stderr, std::string(kWipe) + std::string(text)));
+  if (!has_terminal()) return;
+  static_cast<void>(write(stderr, std::string(kWipe) + make_printable(text)));
 }
 
 std::string print_rows(const Rows& rows) {
@@ -68,7 +92,11 @@ std::string print_rows(const Rows& rows) {
   return print_table(lines);
 }
 
-std::string print_table(const std::vector<std::vector<std::string>>& lines) {
+std::string print_table(const std::vector<std::vector<std::string>>& given) {
+  std::vector<std::vector<std::string>> lines = given;
+  for (std::vector<std::string>& line : lines) {
+    for (std::string& cell : line) cell = make_printable(cell);
+  }
   std::vector<std::size_t> widths;
   for (const std::vector<std::string>& line : lines) {
     widths.resize(std::max(widths.size(), line.size()));
@@ -117,21 +145,29 @@ Json subject_to_json(const CommandLine& line) {
       .set("parameters", Json::Array(line.words.begin() + 1, line.words.end()));
 }
 
+void announce(std::string_view path) { print_error("wrote `" + make_printable(path) + "`\n"); }
+
+void announce_files_of(const CommandLine& line, std::string_view name) {
+  const auto flag =
+      std::ranges::find_if(kFlags, [&](const Flag& one) { return one.name == name && one.writes; });
+  HP_CHECK(flag != kFlags.end(), "no flag `" + std::string(name) + "` writes a file");
+  for (const OutputFile& file : files_of(*flag, line.values(name))) announce(file.path);
+}
+
+Checked<Ok> write_file_of(const CommandLine& line, std::string_view flag, std::string_view text) {
+  const std::optional<std::string> path = line.value(flag);
+  if (!path) return Ok{};
+  HP_REQUIRE_OK(write_text(*path, text));
+  announce(*path);
+  return Ok{};
+}
+
 Checked<Ok> check_places(const CommandLine& line) {
   std::vector<OutputFile> files;
   for (const auto& [name, values] : line.flags) {
     const auto flag = std::ranges::find(kFlags, name, &Flag::name);
     if (flag == kFlags.end() || !flag->writes) continue;
-    for (const std::string& value : values) {
-      if (value == "-" && flag->value.ends_with("|-")) continue;
-      // NAME=FILE where there may be several.
-      const std::size_t equals = flag->repeats ? value.find('=') : std::string::npos;
-      if (equals == std::string::npos) {
-        files.push_back({"--" + name, value});
-      } else {
-        files.push_back({"--" + name + " " + value.substr(0, equals), value.substr(equals + 1)});
-      }
-    }
+    for (OutputFile& file : files_of(*flag, values)) files.push_back(std::move(file));
   }
   const bool exports = line.verb == "cache" && line.words.size() == 2 && line.words[0] == "export";
   if (exports) files.push_back({"cache export", line.words[1]});
@@ -139,9 +175,9 @@ Checked<Ok> check_places(const CommandLine& line) {
 }
 
 Checked<Ok> show_results(const CommandLine& line, std::string_view text, const Json& json) {
-  const std::optional<std::string> path = line.value("json");
-  const Checked<Ok> shown = print_out(path == "-" ? json.print() + "\n" : std::string(text));
-  if (path && *path != "-") HP_REQUIRE_OK(write_text(*path, json.print() + "\n"));
+  if (line.value("json") == "-") return print_out(json.print() + "\n");
+  const Checked<Ok> shown = print_out(text);
+  HP_REQUIRE_OK(write_file_of(line, "json", json.print() + "\n"));
   return shown;
 }
 

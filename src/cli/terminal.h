@@ -21,7 +21,7 @@ constexpr int kBug = 70;
 
 [[nodiscard]] int exit_status_of(const Diag& diag);
 
-// To standard output. Errors: I102.
+// To standard output, and to standard error; both printable (support/printable.h). Errors: I102.
 [[nodiscard]] Checked<Ok> print_out(std::string_view text);
 void print_error(std::string_view text);
 // What is being done now; shown only where standard error is a terminal, and wiped by what follows.
@@ -44,6 +44,13 @@ using Rows = std::vector<std::pair<std::string, std::string>>;
 [[nodiscard]] Json start_json(const CommandLine& line);
 // What the command works on, as the inputs of that object: target and parameters, as given.
 [[nodiscard]] Json subject_to_json(const CommandLine& line);
+// Tells on standard error that the command has written a file.
+void announce(std::string_view path);
+// The same of every file that the flag names, if it is there.
+void announce_files_of(const CommandLine& line, std::string_view flag);
+// Writes `text` to the file that the flag names, if it is there, and announces it. Errors: I102.
+[[nodiscard]] Checked<Ok> write_file_of(const CommandLine& line, std::string_view flag,
+                                        std::string_view text);
 // Every file that the command makes, before any work: each can be written, and no two are the same.
 // Errors: U118, I102.
 [[nodiscard]] Checked<Ok> check_places(const CommandLine& line);

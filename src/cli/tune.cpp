@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <csignal>
 #include <cstdlib>
 #include <limits>
@@ -10,6 +11,7 @@
 #include "cli/tune_measured.h"
 #include "cli/verbs.h"
 #include "driver/files.h"
+#include "driver/hosts.h"
 #include "driver/measured_plans.h"
 #include "driver/memory.h"
 #include "driver/simulation.h"
@@ -107,6 +109,12 @@ std::string print_left_out(const SearchResult& result) {
   return fmt::format("{}", fmt::join(parts, "; "));
 }
 
+// Why the best plan does not run on GPUs, where those are the machine's processors.
+std::optional<std::string> find_gpu_obstacle_of(const Tuned& tuned) {
+  if (tuned.machine.processor.sms == 1) return std::nullopt;  // cores of a CPU
+  return find_gpu_obstacle(count_hosts(tuned.machine, tuned.mesh.ranks()));
+}
+
 Rows rows_of(const Tuned& tuned) {
   const SearchResult& result = tuned.result;
   const Evaluated& best = result.top.front();
@@ -134,6 +142,10 @@ Rows rows_of(const Tuned& tuned) {
   }
   if (const std::string left = print_left_out(result); !left.empty()) {
     rows.emplace_back("left out", left);
+  }
+  if (const auto obstacle = find_gpu_obstacle_of(tuned)) {
+    rows.emplace_back("on GPUs", "not yet: " + *obstacle +
+                                     "; CPU ranks run the plan, `harpe simulate` predicts it");
   }
   const bool some_estimated = !std::ranges::all_of(
       result.top, [](const Evaluated& one) { return one.simulated.has_value(); });
@@ -241,6 +253,8 @@ void add_search(Json& json, const Tuned& tuned) {
       .set("baselines", list_to_json(tuned, result.baselines))
       .set("comparisons", comparisons_to_json(tuned))
       .set("refused", refused_to_json(result.refused));
+  const auto obstacle = find_gpu_obstacle_of(tuned);
+  json.set("not_on_gpus", obstacle ? Json(*obstacle) : Json());
   if (tuned.measured) json.set("measured", measured_to_json(tuned));
 }
 
@@ -261,18 +275,38 @@ void add_verified(Json& json, Rows& rows, const VerifiedAll& all) {
   }
 }
 
+void note_end(const Tuned& tuned, std::string_view work, double seconds) {
+  print_error(render(make_diag(DiagCode::S705, {{"work", work},
+                                                {"program", tuned.program.name},
+                                                {"seconds", std::round(10 * seconds) / 10}}),
+                     "note") +
+              "\n");
+}
+
+// What `--budget` or an interrupt ended: the answer is no less one.
+void note_ends(const Tuned& tuned, const std::optional<VerifiedAll>& all) {
+  if (!tuned.result.complete) note_end(tuned, "the search", tuned.result.seconds);
+  if (tuned.measured && !tuned.measured->complete) {
+    note_end(tuned, "measuring", tuned.measured->seconds);
+  }
+  if (all && !all->complete) note_end(tuned, "`--verify-all`", all->seconds);
+}
+
 Checked<Ok> write_files(const CommandLine& line, const TuneRequest& request, const Tuned& tuned) {
   if (const auto path = line.value("measurements")) {
     HP_REQUIRE_OK(append_text(
         *path, print_measurements(request.subject, tuned.machine.name, *tuned.measured)));
+    announce(*path);
   }
   if (const auto path = line.value("output-file")) {
     show_progress("lowering the best");
     HP_REQUIRE_OK(write_best(*path, tuned));
+    announce(*path);
   }
   if (const auto path = line.value("report")) {
     show_progress("writing the report");
     HP_REQUIRE_OK(write_report(*path, print_command(line), HARPE_VERSION, tuned));
+    announce(*path);
   }
   return Ok{};
 }
@@ -307,6 +341,7 @@ Checked<int> tune_schedule(const CommandLine& line, Session& session) {
   }
   HP_REQUIRE_OK(write_files(line, request, tuned));
   for (const Diag& diag : tuned.passed_over) print_error(render(diag, "warning") + "\n");
+  note_ends(tuned, all);
   const std::string title = tuned.program.name + " on " + print_mesh_option(tuned.mesh) +
                             ", searched" + (tuned.measured ? " and measured" : "") + "\n";
   HP_REQUIRE_OK(show_results(

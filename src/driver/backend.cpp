@@ -1,5 +1,6 @@
 #include "driver/backend.h"
 
+#include "driver/hosts.h"
 #include "driver/options.h"
 #include "driver/profile_host.h"
 #include "exec/cpu/cpu_executor.h"
@@ -45,6 +46,13 @@ Checked<std::unique_ptr<Executor>> make_on_gpus(const Plan&, const BackendReques
 std::string name_of_gpu() { return ""; }
 #endif
 
+Checked<Ok> check_one_host(const BackendRequest& request) {
+  const auto obstacle = find_gpu_obstacle(request.launch ? request.launch->hosts() : 1);
+  if (!obstacle) return Ok{};
+  return make_diag(DiagCode::N016, {{"variable", request.launch->local_ranks_by},
+                                    {"reason", "does not fit GPUs: " + *obstacle}});
+}
+
 }  // namespace
 
 std::string_view print(Backend backend) { return backend == Backend::Cuda ? "cuda" : "cpu"; }
@@ -54,7 +62,10 @@ std::string processor_of(Backend backend) {
 }
 
 Checked<std::unique_ptr<Executor>> make_executor(const Plan& plan, const BackendRequest& request) {
-  if (request.backend == Backend::Cuda) return make_on_gpus(plan, request);
+  if (request.backend == Backend::Cuda) {
+    HP_REQUIRE_OK(check_one_host(request));
+    return make_on_gpus(plan, request);
+  }
   CpuOptions options;
   options.lose_worker_at = request.lose_at;
   if (request.delay_seed) options.delay_seed = *request.delay_seed;

@@ -47,7 +47,7 @@ struct BackendRequest {
 }
 
 // The one place that knows every executor. Errors: make_cpu_executor's, make_cuda_executor's; G001
-// a build without CUDA.
+// a build without CUDA; N016 GPUs of several hosts.
 [[nodiscard]] Checked<std::unique_ptr<Executor>> make_executor(const Plan& plan,
                                                                const BackendRequest& request);
 

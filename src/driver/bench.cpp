@@ -94,10 +94,14 @@ class Contest {
       row_.skipped = render_message(fits.error());
       return std::move(row_);
     }
+    std::vector<std::string> waiting = schedules_on(mesh);
+    if (waiting.empty()) {
+      row_.skipped = "none of `--schedules` applies";
+      return std::move(row_);
+    }
     inputs_ = draw_bench_inputs(program_, request_.seed);
     if (request_.backend.backend == Backend::Cuda) pinned_ = PinnedTensors::pin(inputs_);
     add_baselines();
-    std::vector<std::string> waiting = schedules_on(mesh);
     while (!waiting.empty()) waiting = take_turns(waiting, progress);
     return finish();
   }
@@ -140,6 +144,17 @@ class Contest {
     return left;
   }
 
+  // Why the case has no such schedule.
+  [[nodiscard]] std::optional<Diag> find_lack(const std::string& name,
+                                              const std::vector<Applicability>& all) const {
+    if (name.ends_with(".sched")) return std::nullopt;
+    const Checked<Ok> known = check_schedule_name(request_.suite, name);
+    if (!known.ok()) return known.error();
+    const auto found = std::ranges::find(all, parse_schedule_name(name).base, &Applicability::name);
+    if (found == all.end() || found->script.ok()) return std::nullopt;
+    return found->script.error();
+  }
+
   void add_baselines() {
     if (!baselines_.ok()) return;
     const Checked<std::vector<LibraryWay>> ways =
@@ -166,16 +181,21 @@ class Contest {
   }
 
   [[nodiscard]] std::vector<std::string> schedules_on(const Mesh& mesh) {
+    const std::vector<Applicability> all = find_applicable(request_.suite, program_, mesh);
+    std::vector<std::string> asked = request_.schedules;
+    if (asked.empty()) {
+      for (const Applicability& one : all) asked.emplace_back(one.name);
+      asked.emplace_back("auto");
+    }
     std::vector<std::string> names;
-    for (const Applicability& one : find_applicable(request_.suite, program_, mesh)) {
-      if (one.script.ok()) {
-        names.emplace_back(one.name);
+    for (const std::string& name : asked) {
+      if (const std::optional<Diag> lack = find_lack(name, all)) {
+        row_.not_here.push_back({name, *lack});
       } else {
-        row_.not_here.emplace_back(one.name);
+        names.push_back(name);
       }
     }
-    names.emplace_back("auto");
-    return request_.schedules.empty() ? names : request_.schedules;
+    return names;
   }
 
   // Without libraries the bulk schedule is what others are compared with.
@@ -364,6 +384,28 @@ Checked<GpuMemory> watch_memory(const BenchRequest& request, std::int64_t ranks)
   return GpuMemory::watch(static_cast<int>(std::min<std::int64_t>(ranks, gpus)));
 }
 
+// One that no operator has is a slip of the hand. Errors: U113.
+Checked<Ok> check_schedule_names(const BenchRequest& request) {
+  const std::vector<std::string> operators = operators_with_schedules();
+  for (const std::string& name : request.schedules) {
+    if (name.ends_with(".sched")) continue;
+    const bool is_known = std::ranges::any_of(
+        operators, [&](const std::string& one) { return check_schedule_name(one, name).ok(); });
+    if (!is_known) return check_schedule_name(request.suite, name);
+  }
+  return Ok{};
+}
+
+// Where no case has any schedule that was asked for, the first reason.
+std::optional<Diag> find_whole_lack(const BenchReport& report) {
+  const bool any = std::ranges::any_of(report.rows, [](const BenchRow& row) {
+    return !row.entries.empty() || row.not_here.empty();
+  });
+  if (any || report.rows.empty()) return std::nullopt;
+  const BenchLack& first = report.rows.front().not_here.front();
+  return with_note(first.why, "no case of the suite has a schedule of `--schedules`");
+}
+
 }  // namespace
 
 Checked<std::vector<BenchCase>> cases_of(const BenchRequest& request, std::int64_t ranks) {
@@ -383,9 +425,7 @@ Checked<BenchReport> bench(Session& session, const BenchRequest& request,
                            const BenchProgress& progress, const BenchSoFar& so_far) {
   // The suite first: where no GPU is, its name is no less wrong.
   HP_REQUIRE_OK(bench_cases(request.suite, request.backend.backend, 1));
-  for (const std::string& name : request.schedules) {
-    if (!name.ends_with(".sched")) HP_REQUIRE_OK(check_schedule_name(request.suite, name));
-  }
+  HP_REQUIRE_OK(check_schedule_names(request));
   BenchReport report;
   HP_TRY(report.ranks, ranks_of(request));
   HP_TRY(const std::vector<BenchCase> cases, cases_of(request, report.ranks));
@@ -406,6 +446,7 @@ Checked<BenchReport> bench(Session& session, const BenchRequest& request,
     report.rows.push_back(std::move(row));
     so_far(report);
   }
+  if (const std::optional<Diag> lack = find_whole_lack(report)) return *lack;
   return report;
 }
 

@@ -61,10 +61,16 @@ struct BenchEntry {
   }
 };
 
+// A schedule that a case has not, and why.
+struct BenchLack {
+  std::string name;
+  Diag why;
+};
+
 struct BenchRow {
   BenchCase what;
   std::vector<BenchEntry> entries;
-  std::vector<std::string> not_here;    // schedules that do not apply
+  std::vector<BenchLack> not_here;      // of those asked for, or of the operator's
   std::string skipped;                  // why it did not begin
   std::optional<double> arithmetic_us;  // the rank's part alone, on the best library kernel
   double link_us = 0;                   // what must cross one link, at its measured rate
@@ -99,7 +105,8 @@ using BenchSoFar = std::function<void(const BenchReport& report)>;
                                                        std::int64_t ranks);
 
 // Ours and the baselines, case by case, in turns in one process. A schedule that cannot run is an
-// entry with its reason. Errors: U160; program's and mesh's of Session; count_gpus'; G070.
+// entry with its reason, and what an operator or a case lacks is left out of it, but where no case
+// has any of `schedules`. Errors: U160, U113; program's and mesh's of Session; count_gpus'; G070.
 [[nodiscard]] Checked<BenchReport> bench(Session& session, const BenchRequest& request,
                                          const BenchProgress& progress, const BenchSoFar& so_far);
 

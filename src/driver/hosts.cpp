@@ -31,6 +31,17 @@ Checked<FittedPlan> plan_for_hosts(Session& session, const Request& request,
   return plan_for(session, there, *there.runs_on);
 }
 
+std::int64_t count_hosts(const Machine& machine, std::int64_t ranks) {
+  const std::int64_t each = machine.levels.front().size;
+  return (ranks + each - 1) / each;
+}
+
+std::optional<std::string> find_gpu_obstacle(std::int64_t hosts) {
+  if (hosts == 1) return std::nullopt;
+  return "the ranks are on " + std::to_string(hosts) +
+         " hosts, and `--backend cuda` runs those of one host alone";
+}
+
 HostTraffic traffic_between(const Plan& plan, int hosts) {
   const std::int64_t each = plan.mesh.ranks() / hosts;
   std::vector<std::int64_t> sent(static_cast<std::size_t>(plan.mesh.ranks()));

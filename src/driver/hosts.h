@@ -1,6 +1,8 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
+#include <string>
 
 #include "driver/simulation.h"
 #include "exec/processes/launch_environment.h"
@@ -12,6 +14,12 @@ namespace harpe {
 // hosts goes by proxy. Errors: plan_for's; N016 where the ranks do not share out.
 [[nodiscard]] Checked<FittedPlan> plan_for_hosts(Session& session, const Request& request,
                                                  const processes::Launch& launch);
+
+// On how many hosts so many ranks are: the innermost level of a machine is one.
+// Requires: ranks <= machine.processors().
+[[nodiscard]] std::int64_t count_hosts(const Machine& machine, std::int64_t ranks);
+// Why GPUs of so many hosts run no plan; none of one. The rule of make_executor.
+[[nodiscard]] std::optional<std::string> find_gpu_obstacle(std::int64_t hosts);
 
 // What one execution of a plan sends between hosts.
 struct HostTraffic {

@@ -6,6 +6,7 @@
 #include <type_traits>
 
 #include "support/check.h"
+#include "support/printable.h"
 
 namespace harpe {
 namespace {
@@ -18,29 +19,14 @@ void append_break(std::string& out, int indent) {
   out.append(static_cast<std::size_t>(indent) * 2, ' ');
 }
 
-// Length of the well-formed UTF-8 sequence at `i`, or 0. Names of files may hold any bytes.
-std::size_t sequence_length(std::string_view text, std::size_t i) {
-  const auto lead = static_cast<unsigned char>(text[i]);
-  const std::size_t length = lead < 0x80        ? 1
-                             : lead >> 5U == 6  ? 2
-                             : lead >> 4U == 14 ? 3
-                             : lead >> 3U == 30 ? 4
-                                                : 0;
-  if (length == 0 || i + length > text.size()) return 0;
-  for (std::size_t j = 1; j < length; ++j) {
-    if (static_cast<unsigned char>(text[i + j]) >> 6U != 2) return 0;
-  }
-  return length;
-}
-
 void append_string(std::string& out, std::string_view text) {
   constexpr std::string_view kHex = "0123456789abcdef";
   out += '"';
   for (std::size_t i = 0; i < text.size();) {
     const char c = text[i];
-    const std::size_t length = sequence_length(text, i);
+    const std::size_t length = utf8_length(text, i);
     if (length == 0) {
-      out += "\\ufffd";
+      out += "\\ufffd";  // names of files may hold any bytes
     } else if (c == '"' || c == '\\') {
       out += '\\';
       out += c;

@@ -196,9 +196,7 @@ Checked<NormalForm> search_for(const Program& program, const Mesh& mesh, const M
   }
   options.budget = request.patience;
   const Checked<SearchResult> result = search(program, mesh, machine, options);
-  const bool is_cut =
-      result.ok() ? !result->complete
-                  : result.error().code == DiagCode::S702 || result.error().code == DiagCode::S705;
+  const bool is_cut = result.ok() ? !result->complete : result.error().code == DiagCode::S702;
   if (request.patience && is_cut) {
     return make_diag(DiagCode::I505, {{"work", "the search for `auto`"}});
   }

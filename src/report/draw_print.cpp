@@ -2,6 +2,7 @@
 #include <cstdlib>
 
 #include "report/draw.h"
+#include "report/page_text.h"
 
 namespace harpe {
 namespace {
@@ -37,20 +38,6 @@ std::string without_trailing_spaces(std::string line) {
   return line;
 }
 
-std::string escape(const std::string& text) {
-  std::string out;
-  for (const char c : text) {
-    if (c == '<') {
-      out += "&lt;";
-    } else if (c == '&') {
-      out += "&amp;";
-    } else {
-      out += c;
-    }
-  }
-  return out;
-}
-
 // Sizes of the image, in pixels.
 constexpr int kLine = 15;
 constexpr int kCharacter = 7;
@@ -59,7 +46,7 @@ constexpr int kGap = 14;
 
 std::string text_at(int x, int y, std::string_view style, const std::string& text) {
   return "  <text x=\"" + std::to_string(x) + "\" y=\"" + std::to_string(y) + "\" class=\"" +
-         std::string(style) + "\">" + escape(text) + "</text>\n";
+         std::string(style) + "\">" + page::escape(text) + "</text>\n";
 }
 
 class Image {

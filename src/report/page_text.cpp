@@ -7,6 +7,8 @@
 #include <cmath>
 #include <span>
 
+#include "support/printable.h"
+
 namespace harpe::page {
 namespace {
 
@@ -46,8 +48,7 @@ std::string apart(const std::string& text) {
 
 std::string escape(std::string_view text) {
   std::string out;
-  for (const char c : text) {
-    const auto code = static_cast<unsigned char>(c);
+  for (const char c : make_lines_printable(text)) {
     if (c == '<') {
       out += "&lt;";
     } else if (c == '>') {
@@ -58,7 +59,7 @@ std::string escape(std::string_view text) {
       out += "&quot;";
     } else if (c == '\'') {
       out += "&#39;";
-    } else if (code >= 0x20 || c == '\n' || c == '\t') {
+    } else {
       out += c;
     }
   }

@@ -1,5 +1,7 @@
 #include "search/pool.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 
@@ -200,16 +202,16 @@ Diag Pool::refuse_all(const SearchResult& result) const {
                                       {"remedy", remedy_of(ranks)}});
   }
   const double seconds = std::round(10 * result.seconds) / 10;
-  if (!evaluated_.empty()) {
-    return make_diag(DiagCode::S705,
-                     {{"program", program_.name},
-                      {"seconds", seconds},
-                      {"ranks", mesh_.ranks()},
-                      {"best", evaluated_.front().label},
-                      {"time", std::round(evaluated_.front().time().microseconds())}});
-  }
   if (!result.complete) {
-    return make_diag(DiagCode::S702, {{"program", program_.name}, {"seconds", seconds}});
+    std::string what = "any schedule was evaluated";
+    if (!evaluated_.empty()) {
+      what = fmt::format(
+          "any plan of its {} ranks was simulated and proved; by estimate the best is `{}`, {:.0f} "
+          "us",
+          mesh_.ranks(), evaluated_.front().label, evaluated_.front().time().microseconds());
+    }
+    return make_diag(DiagCode::S702,
+                     {{"program", program_.name}, {"seconds", seconds}, {"what", what}});
   }
   std::string reasons;
   for (const Refused& one : result.refused) {

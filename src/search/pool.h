@@ -46,7 +46,7 @@ class Pool {
   [[nodiscard]] const std::vector<Evaluated>& evaluated() const { return evaluated_; }
   [[nodiscard]] std::optional<std::int64_t> nearest_bytes() const;
 
-  // Fills in everything but the counts of the walk. Errors: S701, S702, S704, S705.
+  // Fills in everything but the counts of the walk. Errors: S701, S702, S704.
   [[nodiscard]] Checked<SearchResult> conclude(SearchResult result);
 
  private:

@@ -113,6 +113,9 @@ class Searcher {
     return over_;
   }
 
+  // One schedule is an answer.
+  [[nodiscard]] bool may_end() { return is_over() && !pool_.evaluated().empty(); }
+
   void show(std::string_view stage, std::int64_t done, std::int64_t of) const {
     if (options_.progress) options_.progress(stage, done, of);
   }
@@ -163,7 +166,7 @@ class Searcher {
       const Checked<NormalForm> form = replay(program_, mesh_, *schedule.script);
       if (!form.ok()) continue;
       pool_.add(fit(*form), std::string(schedule.name), true, {}, std::nullopt);
-      if (is_over()) return;
+      if (may_end()) return;
     }
   }
 
@@ -327,7 +330,7 @@ class Searcher {
     const std::int64_t most = simulations();
     std::int64_t done = 0;
     for (const Kept& one : kept_) {
-      if (done >= most || (is_over() && pool_.simulates())) break;
+      if (done >= most || (pool_.simulates() && may_end())) break;
       const bool slow =
           one.outline.time.value / (100 + kCandidateMargin) > pool_.best_time().value / 100;
       if ((slow || one.bound >= pool_.best_time()) && !options_.exhaustive) continue;

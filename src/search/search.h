@@ -115,7 +115,7 @@ struct SearchResult {
 
 // The best schedules of a program on a mesh of a machine's processors. Deterministic.
 // Errors: M117; S701 nothing fits the memory, with the nearest miss; S702 the budget ended before
-// any candidate was evaluated; S705 on many ranks, before any was proved.
+// any candidate was evaluated or, on many ranks, before any plan was proved.
 [[nodiscard]] Checked<SearchResult> search(const Program& program, const Mesh& mesh,
                                            const Machine& machine, const SearchOptions& options);
 

@@ -5,6 +5,8 @@
 #include <charconv>
 #include <numeric>
 
+#include "support/printable.h"
+
 namespace harpe {
 namespace {
 
@@ -15,6 +17,7 @@ constexpr std::array kDiags = {
 #undef HP_DIAG
 };
 
+// Arguments come from users and files.
 std::string text_of(const DiagArg& arg) {
   if (const auto* integer = std::get_if<std::int64_t>(&arg.value)) return std::to_string(*integer);
   if (const auto* real = std::get_if<double>(&arg.value)) {
@@ -22,7 +25,20 @@ std::string text_of(const DiagArg& arg) {
     const auto end = std::to_chars(buffer.data(), buffer.data() + buffer.size(), *real).ptr;
     return {buffer.data(), end};
   }
-  return std::get<std::string>(arg.value);
+  return abridge(std::get<std::string>(arg.value));
+}
+
+// A note may have several lines, as a compiler's log has; those behind the first are indented.
+std::string text_of(std::string_view note) {
+  while (note.ends_with('\n')) note.remove_suffix(1);
+  std::string out;
+  while (true) {
+    const std::size_t end = note.find('\n');
+    out += abridge(note.substr(0, end));
+    if (end == std::string_view::npos) return out;
+    out += "\n    ";
+    note.remove_prefix(end + 1);
+  }
 }
 
 // `text` with every `{name}` replaced by the argument of that name.
@@ -85,14 +101,14 @@ std::string render_message(const Diag& diag) { return fill(info(diag.code).messa
 std::string render(const Diag& diag, std::string_view severity) {
   std::string out = std::string(severity) + "[" + std::string(info(diag.code).name) + "]: ";
   if (diag.where) {
-    if (!diag.where->file.empty()) out += diag.where->file + ":";
+    if (!diag.where->file.empty()) out += abridge(diag.where->file) + ":";
     out += std::to_string(diag.where->line) + ":" + std::to_string(diag.where->column) + ": ";
   }
   out += render_message(diag);
   if (const std::string_view remedy = info(diag.code).remedy; !remedy.empty()) {
     out += "; " + fill(remedy, diag);
   }
-  for (const std::string& note : diag.notes) out += "\n  note: " + note;
+  for (const std::string& note : diag.notes) out += "\n  note: " + text_of(note);
   return out;
 }
 

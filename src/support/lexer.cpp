@@ -4,6 +4,8 @@
 #include <charconv>
 #include <cmath>
 
+#include "support/printable.h"
+
 namespace harpe {
 namespace {
 
@@ -61,7 +63,7 @@ class Scanner {
       ++i_;
       while (at(i_) != '"') {
         if (i_ >= source_.size() || source_[i_] == '\n') return fail(DiagCode::T004, column, "");
-        ++i_;
+        HP_REQUIRE_OK(take_character());
       }
       ++i_;
       return TokenKind::String;
@@ -76,6 +78,19 @@ class Scanner {
       return TokenKind::Punctuation;
     }
     return fail(DiagCode::T002, column, printable(c));
+  }
+
+  // One of a string, which may be shown wherever the string is.
+  Checked<Ok> take_character() {
+    const std::size_t length = source_[i_] == '\t' ? 1 : shown_length(source_, i_);
+    if (length > 0) {
+      i_ += length;
+      return Ok{};
+    }
+    Diag diag = make_diag(DiagCode::T001, {{"expected", "a character that can be shown"},
+                                           {"found", printable(source_[i_])}});
+    diag.where = SourcePosition{file_, line_, static_cast<std::int64_t>(i_ - line_start_) + 1};
+    return diag;
   }
 
   TokenKind scan_number() {

@@ -13,6 +13,7 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, str(ROOT / "bench"))
 
 import peers  # noqa: E402
+import peers_parameters  # noqa: E402
 import tables  # noqa: E402
 
 # In place of the worker: every way takes 100 us, but those whose case's name is in `do`: there rank
@@ -107,6 +108,48 @@ class Peers(unittest.TestCase):
     def test_every_way_has_a_suite(self):
         self.assertLessEqual({suite for suites in peers.WAYS.values() for suite in suites},
                              set(peers.SUITES))
+
+
+class Parameters(unittest.TestCase):
+    def test_every_kind_is_read(self):
+        self.assertEqual(peers_parameters.values_of(["m=512", "causal=true", "packed=false",
+                                                     "skew=0.5", "dtype=f16"]),
+                         {"m": 512, "causal": True, "packed": False, "skew": 0.5, "dtype": "f16"})
+
+    def test_what_is_not_said_is_as_harpe_has_it(self):
+        sizes = peers_parameters.sizes_of(["heads=8"], "heads", "kv_heads", "causal")
+        self.assertEqual(sizes, {"heads": 8, "kv_heads": 8, "causal": False, "dtype": "bf16"})
+
+    def test_what_a_way_would_pass_over_is_refused(self):
+        for words, reason in ((["m=1", "window=8"], "this way knows no `window`"),
+                              (["m=1", "head_dim=64", "v_head_dim=128"],
+                               "this way knows no `head_dim`"),
+                              (["m=1", "causal=true"], "this way knows no `causal`"),
+                              (["window=0"], "`m` is not said"),
+                              (["m=1", "dtype=7"], "there is no type `7`"),
+                              (["m=1", "dtype=f8"],
+                               "parameter `dtype=f8` is neither a number, a type nor a bool"),
+                              (["m"], "parameter `m` is neither a number, a type nor a bool")):
+            with self.assertRaises(ValueError) as refused:
+                peers_parameters.sizes_of(words, "m")
+            self.assertEqual(str(refused.exception), reason)
+        self.assertEqual(peers_parameters.sizes_of(["m=1", "window=0", "packed=false"], "m")["m"],
+                         1)
+        self.assertEqual(peers_parameters.sizes_of(["m=1", "kv_seq=4", "seq=4"], "m", "seq")["m"],
+                         1)
+
+    def test_a_wider_type_is_rounded_less(self):
+        bounds = [peers_parameters.rounding_of(dtype, 8192) for dtype in ("bf16", "f16", "f32",
+                                                                         "f64")]
+        self.assertEqual(bounds, sorted(bounds, reverse=True))
+
+    def test_the_parameters_of_every_case_are_known(self):
+        known = {"ag_gemm": ("m", "n", "k"), "gemm_rs": ("m", "n", "k")}
+        for path in RECORDED.glob("*.json"):
+            document = json.loads(path.read_text(encoding="utf-8"))
+            for case in document["cases"] if document.get("suite") in known else []:
+                peers_parameters.sizes_of([*case["parameters"], "dtype=bf16"],
+                                          *known[document["suite"]])
 
 
 def line(case, peer, **more):

@@ -6,7 +6,7 @@ namespace harpe::page {
 namespace {
 
 TEST(PageText, escapes_what_would_end_an_element_or_an_attribute) {
-  EXPECT_EQ(escape("a<b> & \"c\" 'd'\x01\n"), "a&lt;b&gt; &amp; &quot;c&quot; &#39;d&#39;\n");
+  EXPECT_EQ(escape("a<b> & \"c\" 'd'\x01\n"), "a&lt;b&gt; &amp; &quot;c&quot; &#39;d&#39;\\x01\n");
 }
 
 TEST(PageText, makes_pairs_of_backticks_code_and_leaves_a_single_one) {

@@ -38,6 +38,23 @@ TEST(Diag, renders_remedy_and_notes_after_the_message) {
             "  note: in step 3\n  note: in `ring`");
 }
 
+TEST(Diag, renders_what_users_and_files_say_so_that_it_can_be_shown) {
+  Diag diag = make_diag(DiagCode::T001, {{"expected", "`:`"}, {"found", "`\x1b[2J\n\xff`"}});
+  diag.where = SourcePosition{"a\x07.op", 3, 7};
+  diag.notes = {"in parameter `\x1b`", "the compiler says\nerror: x\n"};
+  EXPECT_EQ(render(diag),
+            "error[T001]: a\\x07.op:3:7: expected `:`, found `\\x1b[2J\\n\\xff`\n"
+            "  note: in parameter `\\x1b`\n"
+            "  note: the compiler says\n    error: x");
+}
+
+TEST(Diag, shortens_what_is_long) {
+  const std::string name(5000, 'a');
+  const Diag diag = with_note(make_diag(DiagCode::T001, {{"expected", "x"}, {"found", name}}), name);
+  EXPECT_LT(render(diag).size(), 600U);
+  EXPECT_NE(render_message(diag).find("… 4,800 more characters …"), std::string::npos);
+}
+
 TEST(Diag, renders_numbers_as_they_are) {
   const Diag integer = make_diag(DiagCode::T003, {{"text", "x"}, {"bits", std::size_t{64}}});
   EXPECT_EQ(render_message(integer), "number `x` does not fit 64 bits");

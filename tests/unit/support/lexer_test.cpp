@@ -91,6 +91,14 @@ TEST(Lexer, refuses_a_string_that_its_line_does_not_close) {
   EXPECT_EQ(refusal("\"\""), "accepted");
 }
 
+TEST(Lexer, takes_strings_that_can_be_shown) {
+  EXPECT_EQ(refusal("\"12 µs\t…\""), "accepted");
+  EXPECT_EQ(refusal("a \"b\x1b[2J\"", "x.op"),
+            "error[T001]: x.op:1:5: expected a character that can be shown, found 0x1b");
+  EXPECT_EQ(refusal("\"a\xff\""),
+            "error[T001]: 1:3: expected a character that can be shown, found 0xff");
+}
+
 TEST(Cursor, takes_what_is_expected_and_stays_where_it_is_not) {
   Cursor cursor = Cursor::open("mesh a = 3", "f").value();
   EXPECT_TRUE(cursor.expect("mesh").ok());
