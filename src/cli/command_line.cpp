@@ -179,7 +179,7 @@ Checked<CommandLine> parse_verb(const Verb& verb, std::vector<std::string> rest)
 Diag unknown_verb(const std::string& name) {
   std::vector<std::string> known;
   for (const Verb& verb : kVerbs) known.emplace_back(verb.name);
-  known.emplace_back("help");
+  for (const char* word : {"help", "--help", "--version"}) known.emplace_back(word);
   return make_diag(DiagCode::U101, {{"name", name}, {"hint", suggestion(name, known)}});
 }
 

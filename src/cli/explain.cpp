@@ -162,7 +162,8 @@ Checked<int> explain_diagnostic(const CommandLine& line) {
                                       {"what", "code"},
                                       {"text", line.words.size() > 1 ? line.words[1] : "--all"}});
   }
-  const std::string& name = line.words.front();
+  std::string name = line.words.front();
+  if (!name.empty() && name[0] >= 'a' && name[0] <= 'z') name[0] += 'A' - 'a';
   if (const std::optional<DiagCode> code = find_diag(name)) {
     HP_REQUIRE_OK(print_out(explain(info(*code))));
     return kDone;

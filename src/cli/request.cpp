@@ -42,9 +42,12 @@ Checked<Backend> backend_of(const CommandLine& line) {
   const std::string backend = line.value("backend").value_or("cpu");
   if (backend == "cpu") return Backend::Cpu;
   if (backend == "cuda") return Backend::Cuda;
-  return make_diag(DiagCode::U109, {{"flag", "--backend"},
-                                    {"text", backend},
-                                    {"wanted", "cpu or cuda" + suggestion(backend, kBackends)}});
+  const bool means_cuda = backend == "gpu" || backend == "GPU";
+  return make_diag(DiagCode::U109,
+                   {{"flag", "--backend"},
+                    {"text", backend},
+                    {"wanted", "cpu or cuda" + (means_cuda ? " (GPUs are `cuda`)"
+                                                           : suggestion(backend, kBackends))}});
 }
 
 namespace {

@@ -63,6 +63,12 @@ std::vector<OutputFile> files_of(const Flag& flag, const std::vector<std::string
   return files;
 }
 
+Diag no_standard_output(const std::string& what) {
+  return make_diag(
+      DiagCode::U109,
+      {{"flag", what}, {"text", "-"}, {"wanted", "the name of a file (`./-` for one called so)"}});
+}
+
 }  // namespace
 
 int exit_status_of(const Diag& diag) {
@@ -167,9 +173,13 @@ Checked<Ok> check_places(const CommandLine& line) {
   for (const auto& [name, values] : line.flags) {
     const auto flag = std::ranges::find(kFlags, name, &Flag::name);
     if (flag == kFlags.end() || !flag->writes) continue;
-    for (OutputFile& file : files_of(*flag, values)) files.push_back(std::move(file));
+    for (OutputFile& file : files_of(*flag, values)) {
+      if (file.path == "-") return no_standard_output(file.what);
+      files.push_back(std::move(file));
+    }
   }
   const bool exports = line.verb == "cache" && line.words.size() == 2 && line.words[0] == "export";
+  if (exports && line.words[1] == "-") return no_standard_output("cache export");
   if (exports) files.push_back({"cache export", line.words[1]});
   return check_output_files(files);
 }

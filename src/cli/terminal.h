@@ -52,7 +52,7 @@ void announce_files_of(const CommandLine& line, std::string_view flag);
 [[nodiscard]] Checked<Ok> write_file_of(const CommandLine& line, std::string_view flag,
                                         std::string_view text);
 // Every file that the command makes, before any work: each can be written, and no two are the same.
-// Errors: U118, I102.
+// Errors: U109 `-` where it is no file, U118, I102.
 [[nodiscard]] Checked<Ok> check_places(const CommandLine& line);
 // Shows a verb's results: the text on standard output, and the object where `--json` says. With
 // `--json -` the object takes the text's place. Errors: I102.

@@ -50,7 +50,7 @@ Checked<Ok> check_one_host(const BackendRequest& request) {
   const auto obstacle = find_gpu_obstacle(request.launch ? request.launch->hosts() : 1);
   if (!obstacle) return Ok{};
   return make_diag(DiagCode::N016, {{"variable", request.launch->local_ranks_by},
-                                    {"reason", "does not fit GPUs: " + *obstacle}});
+                                    {"reason", "says where: " + *obstacle}});
 }
 
 }  // namespace

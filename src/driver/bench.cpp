@@ -418,6 +418,11 @@ Checked<std::vector<BenchCase>> cases_of(const BenchRequest& request, std::int64
   std::erase_if(cases, [&](const BenchCase& each) {
     return each.name.find(request.only) == std::string::npos;
   });
+  if (cases.empty()) {
+    return make_diag(DiagCode::U109, {{"flag", "--cases"},
+                                      {"text", request.only},
+                                      {"wanted", "part of a case's name, as `--list` shows them"}});
+  }
   return cases;
 }
 

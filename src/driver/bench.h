@@ -100,7 +100,8 @@ using BenchProgress = std::function<void(const std::string& what)>;
 // What there is after each case.
 using BenchSoFar = std::function<void(const BenchReport& report)>;
 
-// What it asks for on so many ranks: the suite's cases, or the one of its own. Errors: U160.
+// What it asks for on so many ranks: the suite's cases, or the one of its own. Errors: U109
+// none that `only` leaves; U160.
 [[nodiscard]] Checked<std::vector<BenchCase>> cases_of(const BenchRequest& request,
                                                        std::int64_t ranks);
 

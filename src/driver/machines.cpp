@@ -1,6 +1,7 @@
 #include "driver/machines.h"
 
 #include "driver/files.h"
+#include "driver/target.h"
 #include "ir/leaf_contract.h"
 #include "support/check.h"
 
@@ -26,8 +27,10 @@ Diag unknown_machine(const std::string& name) {
     known.emplace_back(preset.name);
     words += (words.empty() ? "`" : ", `") + known.back() + "`";
   }
-  return make_diag(DiagCode::U130,
-                   {{"name", name}, {"hint", suggestion(name, known)}, {"known", words}});
+  return make_diag(DiagCode::U130, {{"name", name},
+                                    {"hint", is_path(name) ? ": a file of one ends in `.machine`"
+                                                           : suggestion(name, known)},
+                                    {"known", words}});
 }
 
 Checked<Ok> check_leaf(const std::string& leaf, std::string_view subject, const std::string& path) {

@@ -187,7 +187,7 @@ Checked<Ok> read_line(std::vector<MeasuredCase>& cases, const std::string& text,
   return Ok{};
 }
 
-std::vector<std::string> files_in(const std::string& folder) {
+Checked<std::vector<std::string>> files_in(const std::string& folder) {
   std::vector<std::string> paths;
   std::error_code error;
   for (const fs::directory_entry& entry : fs::directory_iterator(folder, error)) {
@@ -196,6 +196,7 @@ std::vector<std::string> files_in(const std::string& folder) {
       paths.push_back(std::move(path));
     }
   }
+  if (error) return make_diag(DiagCode::I101, {{"path", folder}, {"reason", error.message()}});
   std::ranges::sort(paths);
   return paths;
 }
@@ -204,7 +205,8 @@ std::vector<std::string> files_in(const std::string& folder) {
 
 Checked<std::vector<MeasuredCase>> read_measurements(const std::string& folder) {
   std::vector<MeasuredCase> cases;
-  for (const std::string& path : files_in(folder)) {
+  HP_TRY(const std::vector<std::string> paths, files_in(folder));
+  for (const std::string& path : paths) {
     HP_TRY(const std::string text, read_text(path));
     std::istringstream lines(text);
     LineOfFile place{.path = path};

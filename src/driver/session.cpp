@@ -61,8 +61,12 @@ Checked<Ok> check_schedule_name(const std::string& family, const std::string& na
   }
   std::string list;
   for (const std::string& each : known) list += (list.empty() ? "`" : ", `") + each + "`";
-  return make_diag(DiagCode::U113,
-                   {{"name", name}, {"hint", suggestion(name, known)}, {"known", list}});
+  return make_diag(
+      DiagCode::U113,
+      {{"name", name},
+       {"hint", " of `" + family + "`" +
+                    (is_path(name) ? ": a file of one ends in `.sched`" : suggestion(name, known))},
+       {"known", list}});
 }
 
 Checked<Program> Session::program(const Request& request) {

@@ -80,6 +80,8 @@ bool is_identifier(std::string_view text) {
 
 }  // namespace
 
+bool is_path(std::string_view name) { return name.find_first_of("./") != std::string_view::npos; }
+
 TargetKind kind_of(std::string_view target) {
   if (target.ends_with(".op")) return TargetKind::OperatorFile;
   if (target.ends_with(".plan")) return TargetKind::PlanFile;
@@ -94,7 +96,10 @@ Checked<Program> load_template(const std::string& target) {
   if (const Operator* op = find_operator(target)) return template_of(*op);
   std::vector<std::string> names;
   for (const Operator& op : all_operators()) names.emplace_back(op.name);
-  return make_diag(DiagCode::U108, {{"name", target}, {"hint", suggestion(target, names)}});
+  std::string hint = suggestion(target, names);
+  if (target.find('=') != std::string::npos) hint = ": parameters follow the operator";
+  if (is_path(target)) hint = ": a file of one ends in `.op`, and a plan in `.plan`";
+  return make_diag(DiagCode::U108, {{"name", target}, {"hint", hint}});
 }
 
 Checked<Bindings> parse_parameters(std::span<const std::string> words) {

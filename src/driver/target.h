@@ -20,6 +20,9 @@ enum class TargetKind : std::uint8_t { Operator, OperatorFile, PlanFile };
 // By its ending: `FILE.op`, `FILE.plan`, else an operator's name.
 [[nodiscard]] TargetKind kind_of(std::string_view target);
 
+// Whether a word that is no shipped name was meant as a file's.
+[[nodiscard]] bool is_path(std::string_view name);
+
 // The template of an operator or a `.op` file. Errors: U108, I101, T0xx, P0xx.
 [[nodiscard]] Checked<Program> load_template(const std::string& target);
 

@@ -178,13 +178,19 @@ bool is_of_kind(const Scalar& value, std::string_view kind) {
 
 Diag wrong_kind(const Param& param, const Scalar& value) {
   std::vector<std::string> words;
-  if (param.kind == "bool") words = {"true", "false"};
-  if (param.kind == "dtype") words = text::words_up_to(DType::Bool);
-  return make_diag(DiagCode::P102,
-                   {{"name", param.name},
-                    {"kind", param.kind == "bool" ? "`true` or `false`" : name_kind(param.kind)},
-                    {"value", print(value)},
-                    {"hint", suggestion(print(value), words)}});
+  std::string kind(name_kind(param.kind));
+  if (param.kind == "bool") {
+    words = {"true", "false"};
+    kind = "`true` or `false`";
+  }
+  if (param.kind == "dtype") {
+    words = text::words_up_to(DType::Bool);
+    kind += " (bf16, f16, f32 or f64)";
+  }
+  return make_diag(DiagCode::P102, {{"name", param.name},
+                                    {"kind", kind},
+                                    {"value", print(value)},
+                                    {"hint", suggestion(print(value), words)}});
 }
 
 Diag misused(const std::string& where, const Param& param, std::string_view expected) {

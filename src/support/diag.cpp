@@ -60,6 +60,14 @@ std::string fill(std::string_view text, const Diag& diag) {
   return out;
 }
 
+constexpr std::size_t kShortestBeginning = 3;
+
+std::string to_lower(std::string_view text) {
+  std::string out(text);
+  for (char& c : out) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  return out;
+}
+
 std::size_t edit_distance(std::string_view a, std::string_view b) {
   std::vector<std::size_t> row(b.size() + 1);
   std::iota(row.begin(), row.end(), std::size_t{0});
@@ -112,11 +120,19 @@ std::string render(const Diag& diag, std::string_view severity) {
   return out;
 }
 
-std::optional<std::string> nearest(std::string_view name, std::span<const std::string> candidates) {
+std::optional<std::string> nearest(std::string_view given,
+                                   std::span<const std::string> candidates) {
+  const std::string name = to_lower(given);
+  const auto begins = [&](const std::string& candidate) {
+    return name.size() >= kShortestBeginning && to_lower(candidate).starts_with(name);
+  };
+  const auto begun = std::ranges::find_if(candidates, begins);
+  if (begun != candidates.end() && std::ranges::count_if(candidates, begins) == 1) return *begun;
   std::optional<std::string> best;
   std::size_t best_distance = std::max<std::size_t>(2, name.size() / 3) + 1;
   for (const std::string& candidate : candidates) {
-    if (const std::size_t distance = edit_distance(name, candidate); distance < best_distance) {
+    const std::size_t distance = edit_distance(name, to_lower(candidate));
+    if (distance < best_distance) {
       best = candidate;
       best_distance = distance;
     }

@@ -87,7 +87,7 @@ using Checked = Result<T, Diag>;
 // The message alone, placeholders filled.
 [[nodiscard]] std::string render_message(const Diag& diag);
 
-// The candidate nearest to `name` by edit distance, if any is near enough to be a slip of the hand.
+// The one candidate that `name` begins, or the nearest by edit distance, if any is; in any case.
 [[nodiscard]] std::optional<std::string> nearest(std::string_view name,
                                                  std::span<const std::string> candidates);
 // " (did you mean `ring`?)" or "": for `{hint}` placeholders of unknown-name diagnostics.

@@ -42,8 +42,7 @@ TEST(Json, replaces_bytes_that_are_no_text) {
                                .print();
   EXPECT_EQ(nlohmann::json::parse(text), "a\uFFFD\uFFFDb");
   // Longer than need be, and half a surrogate pair.
-  EXPECT_EQ(Json("\xc0\x80\xed\xa0\x80").print(),
-            "\"\\ufffd\\ufffd\\ufffd\\ufffd\\ufffd\"");
+  EXPECT_EQ(Json("\xc0\x80\xed\xa0\x80").print(), "\"\\ufffd\\ufffd\\ufffd\\ufffd\\ufffd\"");
 }
 
 }  // namespace

@@ -50,7 +50,8 @@ TEST(Diag, renders_what_users_and_files_say_so_that_it_can_be_shown) {
 
 TEST(Diag, shortens_what_is_long) {
   const std::string name(5000, 'a');
-  const Diag diag = with_note(make_diag(DiagCode::T001, {{"expected", "x"}, {"found", name}}), name);
+  const Diag diag =
+      with_note(make_diag(DiagCode::T001, {{"expected", "x"}, {"found", name}}), name);
   EXPECT_LT(render(diag).size(), 600U);
   EXPECT_NE(render_message(diag).find("… 4,800 more characters …"), std::string::npos);
 }
@@ -138,6 +139,17 @@ TEST(Nearest, finds_slips_of_the_hand) {
 TEST(Nearest, is_the_first_of_equally_near_ones) {
   const std::vector<std::string> words = {"cat", "bat", "hat"};
   EXPECT_EQ(nearest("rat", words), "cat");
+}
+
+TEST(Nearest, takes_the_one_that_a_beginning_means) {
+  const std::vector<std::string> words = {"--seed", "--schedule", "--mesh", "--memory"};
+  EXPECT_EQ(nearest("--sched", words), "--schedule");
+  EXPECT_EQ(nearest("--me", words), "--mesh");  // not the only one: the nearest
+}
+
+TEST(Nearest, takes_capitals_for_small_letters) {
+  const std::vector<std::string> words = {"cpu", "cuda"};
+  EXPECT_EQ(nearest("CUDA", words), "cuda");
 }
 
 TEST(Suggestion, is_a_question_or_nothing) {

@@ -15,14 +15,20 @@ TEST(Printable, leaves_text_as_it_is) {
 TEST(Printable, escapes_what_terminals_obey) {
   EXPECT_EQ(make_printable("\x1b[31mred\x7f"), "\\x1b[31mred\\x7f");
   EXPECT_EQ(make_printable(std::string_view("a\nb\tc\rd\0e", 9)), "a\\nb\\tc\\rd\\x00e");
-  EXPECT_EQ(make_printable("\xc2\x9b" "31m"), "\\xc2\\x9b31m");          // CSI as one character
-  EXPECT_EQ(make_printable("a\u202e" "b"), "a\\xe2\\x80\\xaeb");        // from right to left
+  EXPECT_EQ(make_printable("\xc2\x9b"
+                           "31m"),
+            "\\xc2\\x9b31m");  // CSI as one character
+  EXPECT_EQ(make_printable("a\u202e"
+                           "b"),
+            "a\\xe2\\x80\\xaeb");  // from right to left
 }
 
 TEST(Printable, escapes_bytes_that_are_no_utf_8) {
-  EXPECT_EQ(make_printable("a\xff" "b\xc3"), "a\\xffb\\xc3");
-  EXPECT_EQ(make_printable("\xc0\x80"), "\\xc0\\x80");                  // longer than need be
-  EXPECT_EQ(make_printable("\xed\xa0\x80"), "\\xed\\xa0\\x80");         // half a surrogate pair
+  EXPECT_EQ(make_printable("a\xff"
+                           "b\xc3"),
+            "a\\xffb\\xc3");
+  EXPECT_EQ(make_printable("\xc0\x80"), "\\xc0\\x80");                    // longer than need be
+  EXPECT_EQ(make_printable("\xed\xa0\x80"), "\\xed\\xa0\\x80");           // half a surrogate pair
   EXPECT_EQ(make_printable("\xf4\x90\x80\x80"), "\\xf4\\x90\\x80\\x80");  // beyond Unicode
 }
 
