@@ -226,7 +226,8 @@ class Searcher {
     order.reserve(skeletons.size());
     for (std::size_t i = 0; i < skeletons.size(); ++i) {
       if ((i & 255) == 0) show("bounds", static_cast<std::int64_t>(i), std::ssize(skeletons));
-      if ((i & 63) == 0 && is_over()) break;
+      const bool has_some = i > 0 || !pool_.simulates();
+      if ((i & 63) == 0 && has_some && is_over()) break;
       order.emplace_back(bound_of(problem, machine_, skeletons[i]), i);
     }
     std::ranges::sort(order);

@@ -113,6 +113,21 @@ TEST(Search, answers_with_what_it_has_when_it_is_interrupted) {
   EXPECT_LE(time_of(whole), time_of(part));
 }
 
+// Also where no named schedule may be chosen, as their homes are others: one of the space is
+// simulated.
+TEST(Search, has_an_answer_however_early_it_is_interrupted) {
+  const auto one = make_case({"attention", {"seq=256", "heads=8"}, "cp=4", "h200x8"});
+  for (const bool fixes_homes : {false, true}) {
+    SearchOptions options = one->options();
+    if (fixes_homes) options.fixed = {Place{.buffer = "k", .at = {}, .partial = {}}};
+    options.interrupted = [] { return true; };
+    const SearchResult result = expect_result(*one, options);
+    EXPECT_FALSE(result.complete);
+    ASSERT_FALSE(result.top.empty());
+    EXPECT_TRUE(result.top.front().simulated);
+  }
+}
+
 TEST(Search, says_so_when_it_is_ended_before_anything_was_evaluated) {
   const auto one = make_case({"attention", {"seq=65536"}, "node=16,gpu=8", "h200x8x16"});
   SearchOptions options = one->options();  // too many ranks to make plans of the named ones
