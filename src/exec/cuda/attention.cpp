@@ -27,10 +27,14 @@ double scale_of(const AttentionSpec& spec) {
   return spec.scale != 0 ? spec.scale : 1 / std::sqrt(static_cast<double>(spec.query_dim));
 }
 
+// A kernel that computes parts leaves their states to the one that joins them, whatever that
+// leaves.
+bool leaves_state(const AttentionSpec& spec) { return spec.to_state || spec.parts > 1; }
+
 bool fits(const AttentionConfig& config, const AttentionSpec& spec) {
   return config.query_dim == spec.query_dim && config.value_dim == spec.value_dim &&
          config.element == spec.element && config.carried == spec.carried &&
-         (config.output == Element::F32) == spec.to_state;
+         (config.output == Element::F32) == leaves_state(spec);
 }
 
 Checked<Ok> check_panel(const AttentionSpec& spec, const AttentionPanelSpec& panel,
@@ -222,7 +226,7 @@ AttentionConfig choose_attention(const AttentionSpec& spec) {
 }
 
 AttentionPlan plan_attention(const AttentionSpec& spec, const AttentionConfig& config, int blocks) {
-  HP_CHECK(fits(config, spec), "the kernel is for other heads");
+  HP_CHECK(fits(config, spec), "the kernel is for other heads or another output");
   AttentionPlan plan;
   plan.config = config;
   AttentionArgs& args = plan.args;

@@ -86,7 +86,8 @@ struct AttentionSpec {
 // that sees all keys. Else as it is.
 [[nodiscard]] AttentionSpec with_groups_as_rows(AttentionSpec spec);
 
-// The best configuration for a spec. Requires: check(spec, blocks) is ok.
+// The best configuration for a spec; of one with parts, for the kernel that makes their states.
+// Requires: check(spec, blocks) is ok.
 [[nodiscard]] device::AttentionConfig choose_attention(const AttentionSpec& spec);
 
 // All that a launch needs but what is made on a GPU: the maps, encoded, in the order panels'

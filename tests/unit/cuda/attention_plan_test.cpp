@@ -218,5 +218,25 @@ TEST(AttentionOfOneQuery, has_parts_as_batch_entries_with_the_same_queries) {
   EXPECT_EQ(refusal_of(masked), DiagCode::G062);
 }
 
+// 777 keys are three parts; what is left is rounded by the kernel that joins them, not by those
+// that make their states.
+TEST(AttentionOfOneQuery, has_parts_whose_states_are_f32_whatever_it_leaves) {
+  for (const bool to_state : {true, false}) {
+    AttentionSpec spec = with_groups_as_rows(decoding(1, 777));
+    spec.parts = choose_parts(spec, kMultiprocessors);
+    ASSERT_EQ(spec.parts, 3);
+    spec.to_state = to_state;
+    ASSERT_TRUE(check(spec, kMultiprocessors).ok());
+    const AttentionConfig config = choose_attention(spec);
+    EXPECT_EQ(config.output, Element::F32);
+    EXPECT_EQ(plan_attention(spec, config, kMultiprocessors).args.parts, 3);
+  }
+  AttentionSpec half = with_groups_as_rows(decoding(1, 777));
+  half.parts = 3;
+  half.to_state = false;
+  half.element = Element::F16;
+  EXPECT_EQ(refusal_of(half), DiagCode::G060) << "no kernel leaves states of f16";
+}
+
 }  // namespace attention_plan_test
 }  // namespace harpe::cuda
