@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "exec/cuda/executor/room.h"
 #include "exec/describe.h"
 #include "tests/unit/exec/plans.h"
 
@@ -209,6 +210,35 @@ TEST(Sends, stay_apart_where_the_kernel_begins_later) {
   EXPECT_EQ(it.unit_of(it.first).launches.size(), 1U);
   EXPECT_GT(it.unit_of(it.first).tasks.size(), 1U) << "the kernel is one all the same";
   EXPECT_EQ(it.unit_of(it.sent).tasks, std::vector{it.sent});
+}
+
+TEST(Sends, leave_room_for_what_must_run_beside_their_kernel) {
+  Fused it;
+  it.signals.multiprocessors = 12 + 2 + Room::kForKernels;  // to send, to multiply, and beside
+  EXPECT_EQ(it.unit_of(it.sent).tasks.front(), it.first);
+  --it.signals.multiprocessors;
+  EXPECT_EQ(it.unit_of(it.sent).tasks, std::vector{it.sent});
+}
+
+TEST(Units, stay_apart_where_no_kernel_does_them_as_one) {
+  Fused it;
+  const auto cut_at = [&](std::int64_t k) {
+    DeviceAddress columns = 0;
+    for (std::size_t i = it.first.index(); i < it.plan.tasks.size(); ++i) {
+      if (it.plan.tasks[i].kind != TaskKind::Compute) continue;
+      if (rank_of(it.plan, TaskId(static_cast<std::int64_t>(i))) != RankId(0)) continue;
+      GemmSpec piece = Fused::product(0);
+      piece.out = device::Element::F32;
+      piece.k = piece.panels.front().pieces.front().k_count = k;
+      piece.add = columns > 0;
+      piece.b += columns * static_cast<DeviceAddress>(piece.b_stride) * 2;
+      columns += static_cast<DeviceAddress>(k);
+      it.specs[i].launches = {piece};
+    }
+    return it.unit_of(it.first).launches;
+  };
+  EXPECT_EQ(std::get<GemmSpec>(cut_at(128).front()).k, 2 * 128);
+  EXPECT_EQ(std::get<GemmSpec>(cut_at(104).front()).k, 104) << "pieces begin at multiples of 64";
 }
 
 TEST(Sends, go_with_a_product_that_leaves_blocks_for_them) {

@@ -54,6 +54,11 @@ using LaunchSpec =
          (heads != nullptr && heads->engine == LeafEngine::Library);
 }
 
+// Whether our kernels can run a launch on so many multiprocessors. Launches that were merged or
+// given other operands are asked before they take the place of what they were made of; what a
+// library runs is checked by the library. Errors: those of `check` of the launch's kind.
+[[nodiscard]] Checked<Ok> check(const LaunchSpec& spec, int multiprocessors);
+
 // What the choice of launches depends on, besides the action.
 struct LaunchChoice {
   std::string nest;         // whose action it is, and

@@ -45,6 +45,18 @@ Result<Ok, CudaError> ordered_by(const char* library, const char* call,
 
 }  // namespace
 
+Checked<Ok> check(const LaunchSpec& spec, int multiprocessors) {
+  if (is_by_library(spec)) return Ok{};
+  if (const auto* const product = std::get_if<GemmSpec>(&spec)) {
+    return check(*product, multiprocessors);
+  }
+  if (const auto* const heads = std::get_if<AttentionSpec>(&spec)) {
+    return check(*heads, multiprocessors);
+  }
+  if (const auto* const gradients = std::get_if<GradientSpec>(&spec)) return check(*gradients);
+  return Ok{};
+}
+
 Checked<std::vector<LaunchSpec>> plan_launches(const LaunchChoice& choice,
                                                const actions::Action& action) {
   return std::visit([&](const auto& one) { return plan(choice, one); }, action);
@@ -64,6 +76,7 @@ Checked<Launches::Run> Launches::prepare(const LaunchTools& tools, const LaunchS
   KernelLibrary& library = tools.kernels;
   const int multiprocessors = tools.multiprocessors;
   if (is_by_library(spec)) return prepare_leaf(tools, spec);
+  HP_REQUIRE_OK(check(spec, multiprocessors));
   if (const auto* plain = std::get_if<PlainLaunch>(&spec)) {
     HP_TRY(const LoadedKernel* kernel, library.load(plain_variant(plain->kernel, plain->wide)));
     PlainRun run{.kernel = kernel, .shape = {}, .args = plain->args, .table = {}};

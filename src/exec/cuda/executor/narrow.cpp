@@ -43,14 +43,6 @@ bool is_rounded(const Plan& plan, AllocId id) {
   return crosses;
 }
 
-bool can_run(const LaunchSpec& launch, int multiprocessors) {
-  if (is_by_library(launch)) return true;
-  if (const auto* const heads = std::get_if<AttentionSpec>(&launch)) {
-    return check(*heads, multiprocessors).ok();
-  }
-  return check(std::get<GemmSpec>(launch), multiprocessors).ok();
-}
-
 }  // namespace
 
 std::vector<AllocId> find_rounded_states(const Plan& plan) {
@@ -77,7 +69,7 @@ Checked<NarrowStates> NarrowStates::find(const Plan& plan, const std::vector<std
       if (!refers_to(plan.tasks[i].writes, id)) continue;
       HP_TRY(std::vector<LaunchSpec> made, launches(TaskId(static_cast<std::int64_t>(i))));
       can = std::ranges::all_of(made, [&](LaunchSpec& launch) {
-        return leave(state, launch) && can_run(launch, multiprocessors);
+        return leave(state, launch) && check(launch, multiprocessors).ok();
       });
     }
     if (can) narrow.states_.push_back(state);

@@ -6,12 +6,6 @@
 #include "exec/describe.h"
 
 namespace harpe::cuda {
-namespace {
-
-// For kernels that make what is waited for.
-constexpr int kForKernels = 8;
-
-}  // namespace
 
 Room::Room(const Plan& plan, const Wiring& wiring, const Groups& groups,
            const std::vector<TaskSpecs>& specs, RankId rank, bool is_alone)

@@ -13,6 +13,9 @@ namespace harpe::cuda {
 // waits for one (measured, docs/gpu.md).
 class Room {
  public:
+  // For kernels that make what is waited for: the most that is left free.
+  static constexpr int kForKernels = 8;
+
   struct Need {
     int multiprocessors = 0;          // to be left free
     std::vector<TaskId> behind = {};  // waits to be over before the kernel begins

@@ -138,8 +138,13 @@ class UnitMaker {
     std::vector<ArrivingLaunch> all;
     for (const LaunchSpec& launch : launches) all.push_back({.spec = launch});
     const std::optional<LaunchSpec> one = merge(all, {});
-    return one ? std::vector<LaunchSpec>{*one}
-               : batched(std::move(launches), signals_.multiprocessors);
+    return one && can_run(*one) ? std::vector<LaunchSpec>{*one}
+                                : batched(std::move(launches), signals_.multiprocessors);
+  }
+
+  // Several as one may be cut where no kernel cuts them.
+  [[nodiscard]] bool can_run(const LaunchSpec& launch) const {
+    return check(launch, signals_.multiprocessors).ok();
   }
 
   [[nodiscard]] std::optional<UnitSpec> merge_group(const std::vector<TaskId>& members) {
@@ -159,7 +164,7 @@ class UnitMaker {
     device::WaitContext context = signals_.context;
     context.task = static_cast<std::uint32_t>(members.front().value);
     std::optional<LaunchSpec> merged = merge(launches, context);
-    if (!merged) return std::nullopt;
+    if (!merged || !can_run(*merged)) return std::nullopt;
     std::vector<TaskId> waiting;
     std::set<std::int32_t> unheard;  // words
     const std::vector<bool> in_place = read_in_place(*merged, moves_);
@@ -190,7 +195,7 @@ class UnitMaker {
                             return done_.contains(task);
                           });
     if (!sends || is_begun ||
-        !send_within(*sends, unit.launches.front(), signals_.multiprocessors)) {
+        !send_within(*sends, unit.launches.front(), signals_.multiprocessors - Room::kForKernels)) {
       return;
     }
     // Behind the first, whose stream it is, and before the last, which others follow.
