@@ -53,7 +53,7 @@ GENERATED = {"machine/texts.h", "ops/texts.h", "cli/examples.h", "report/assets.
 FORBIDDEN_HEADERS = {"verify": {"ir/blocks.h", "ir/mask.h", "plan/slots.h"}}
 
 # Exceptions cross a boundary only here: the process, and the threads that must hand one on.
-MAY_CATCH = [r"src/cli/main\.cpp", r"src/exec/cpu/runner\.cpp", r"tests/support/.*"]
+MAY_CATCH = [r"src/cli/(main|run_command)\.cpp", r"src/exec/cpu/runner\.cpp", r"tests/support/.*"]
 # Slow to compile or with global effects: never seen through a header of ours.
 CPP_ONLY = re.compile(r"^(fmt/|nlohmann/|CLI/|cblas|dnnl|oneapi/|iostream$|regex$|rapidcheck)")
 
