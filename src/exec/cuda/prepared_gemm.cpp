@@ -127,14 +127,17 @@ Checked<Ok> place_tables(const Device& device, const Tables& tables, GemmArgs& a
 
 // Sums of cut tiles and their tickets, which start at zero.
 Checked<Ok> place_sums(const Device& device, const GemmConfig& config, GemmArgs& args,
-                       GemmMemory& memory) {
+                       std::shared_ptr<GemmSums> sums, GemmMemory& memory) {
   const std::int64_t cut = args.tiles - args.full_tiles;
   if (cut == 0) return Ok{};
   const std::int64_t tile_bytes = std::int64_t{4} * config.tile_m * config.tile_n * config.cluster;
-  HP_TRY(memory.partials, DeviceMemory::allocate(device, cut * args.parts * tile_bytes));
+  const bool is_own = sums == nullptr;
+  if (is_own) sums = std::make_shared<GemmSums>();
+  sums->reserve(cut * args.parts * tile_bytes);
+  if (is_own) HP_REQUIRE_OK(sums->allocate(device));
+  memory.sums = std::move(sums);
   HP_TRY(memory.tickets,
          DeviceMemory::zeros(device, cut * config.cluster * config.arrivals_per_tile()));
-  args.partials = reinterpret_cast<float*>(memory.partials->address());
   args.tickets = reinterpret_cast<std::uint32_t*>(memory.tickets->address());
   return Ok{};
 }
@@ -192,8 +195,15 @@ Checked<Ok> place_copies(const Device& device, const GemmSpec& spec, GemmArgs& a
 
 }  // namespace
 
+Checked<Ok> GemmSums::allocate(const Device& device) {
+  if (bytes_ == 0) return Ok{};
+  HP_TRY(memory_, DeviceMemory::allocate(device, bytes_));
+  return Ok{};
+}
+
 Checked<PreparedGemm> PreparedGemm::make(KernelLibrary& library, const GemmSpec& spec,
-                                         const GemmChoice& choice, std::optional<int> blocks) {
+                                         const GemmChoice& choice, std::optional<int> blocks,
+                                         std::shared_ptr<GemmSums> sums) {
   const int at_once = blocks.value_or(library.device().facts().multiprocessors);
   HP_REQUIRE_OK(check(spec, at_once));
   if (device::in_bulk(choice.config.store) && !stores_in_bulk(spec)) {
@@ -220,7 +230,7 @@ Checked<PreparedGemm> PreparedGemm::make(KernelLibrary& library, const GemmSpec&
   args.parts = choice.parts;
   args.group = choice.group;
   HP_REQUIRE_OK(place_tables(device, tables, args, gemm.memory_));
-  HP_REQUIRE_OK(place_sums(device, config, args, gemm.memory_));
+  HP_REQUIRE_OK(place_sums(device, config, args, std::move(sums), gemm.memory_));
   HP_REQUIRE_OK(place_identity(device, spec, config, args, gemm.memory_));
   HP_REQUIRE_OK(place_copies(device, spec, args, gemm.memory_));
   const int units = device::unit_count(args.tiles, args.full_tiles, args.parts);
@@ -232,7 +242,9 @@ Checked<PreparedGemm> PreparedGemm::make(KernelLibrary& library, const GemmSpec&
 }
 
 Result<Ok, CudaError> PreparedGemm::launch(CUstream stream) const {
-  return cuda::launch(library_->device().driver(), *kernel_, shape_, stream, args_);
+  device::GemmArgs args = args_;
+  if (memory_.sums != nullptr) args.partials = reinterpret_cast<float*>(memory_.sums->address());
+  return cuda::launch(library_->device().driver(), *kernel_, shape_, stream, args);
 }
 
 }  // namespace harpe::cuda

@@ -93,7 +93,8 @@ Checked<Launches::Run> Launches::prepare(const LaunchTools& tools, const LaunchS
   if (const auto* call = std::get_if<library::NcclCall>(&spec)) return Run{*call};
   if (const auto* product = std::get_if<GemmSpec>(&spec)) {
     const GemmChoice choice = choose_gemm(*product, multiprocessors);
-    HP_TRY(PreparedGemm gemm, PreparedGemm::make(library, *product, choice, multiprocessors));
+    HP_TRY(PreparedGemm gemm,
+           PreparedGemm::make(library, *product, choice, multiprocessors, tools.sums));
     return Run{std::make_unique<PreparedGemm>(std::move(gemm))};
   }
   if (const auto* gradients = std::get_if<GradientSpec>(&spec)) {

@@ -22,6 +22,8 @@ struct LaunchTools {
   // Where there are launches of libraries: outlives them too.
   library::Leaves* leaves = nullptr;
   library::LeafPlace place = {};
+  // Of the stream that they are for; null: each product has its own.
+  std::shared_ptr<GemmSums> sums = nullptr;
 };
 
 // Launches and copies in order, made once and enqueued any number of times, into a stream or a

@@ -82,6 +82,7 @@ bool Departures::takes_total(UnitSpec& unit, GemmSpec staying, TaskId finalise) 
   auto& leaving = std::get<GemmSpec>(unit.launches.front());
   leaving.panels.insert(leaving.panels.end(), staying.panels.begin(), staying.panels.end());
   unit.tasks.push_back(finalise);
+  unit.joined.push_back(finalise);
   return true;
 }
 

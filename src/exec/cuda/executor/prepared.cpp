@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <iterator>
 #include <map>
+#include <set>
 #include <utility>
 
 #include "exec/cuda/executor/nodes.h"
@@ -55,24 +56,36 @@ LaunchChoice choice_of(const Prepared& prepared, const Task& task, const Device&
           .multiprocessors = device.facts().multiprocessors};
 }
 
+// Where scratch memory is before there is any: behind all that a GPU addresses, so that it is told
+// apart from everything else.
+std::byte* const kNowhere = reinterpret_cast<std::byte*>(std::uintptr_t{1} << 60);
+
+// Scratch memory of one task, piece behind piece.
+class TaskScratch {
+ public:
+  explicit TaskScratch(std::byte* base) : base_(base) {}
+
+  std::byte* reserve(std::int64_t bytes) {
+    constexpr std::int64_t kAlign = 512;
+    std::byte* const piece = base_ + bytes_;
+    bytes_ += (bytes + kAlign - 1) / kAlign * kAlign;
+    return piece;
+  }
+  [[nodiscard]] std::int64_t bytes() const { return bytes_; }
+
+ private:
+  std::byte* base_;
+  std::int64_t bytes_ = 0;
+};
+
 // Appends what a task that runs on the rank becomes there.
-Checked<Ok> add_specs(Prepared& prepared, const Task& task, RankId rank, TaskSpecs& specs) {
+Checked<Ok> add_specs(const Prepared& prepared, const Task& task, RankId rank, TaskScratch& space,
+                      TaskSpecs& specs) {
   const Device& device = prepared.of_rank[rank.index()]->device();
-  std::optional<Diag> failed;
   const actions::Scratch scratch{
-      .reserve =
-          [&](std::int64_t bytes) {
-            Checked<DeviceMemory> piece = DeviceMemory::allocate(device, bytes);
-            if (!piece.ok()) {
-              failed = piece.error();
-              return static_cast<std::byte*>(nullptr);
-            }
-            prepared.pieces.push_back(std::move(piece).value());
-            return reinterpret_cast<std::byte*>(prepared.pieces.back().address());
-          },
+      .reserve = [&](std::int64_t bytes) { return space.reserve(bytes); },
       .elements = kScratchElements};
   HP_TRY(actions::TaskWork work, actions::prepare_task(prepared.setting(scratch), task));
-  if (failed) return *failed;
   if (task.kind == TaskKind::Collective && task.collective != CollectiveOp::ReduceScatter) {
     begin_behind_own(work.actions, prepared, rank);
   }
@@ -80,28 +93,32 @@ Checked<Ok> add_specs(Prepared& prepared, const Task& task, RankId rank, TaskSpe
 }
 
 // The rank's part of a collective that NCCL does.
-Checked<TaskSpecs> specs_of(Prepared& prepared, const Traffic& traffic, RankId rank) {
+Checked<TaskSpecs> specs_of(const Prepared& prepared, const Traffic& traffic, RankId rank,
+                            TaskScratch& scratch) {
   const Team& team = prepared.collectives.teams[traffic.team];
   const auto member = static_cast<std::size_t>(std::ranges::find(team, rank) - team.begin());
   const bool sums = !traffic.sums.empty();
   TaskSpecs specs;
   for (std::size_t i = 0; sums && i < traffic.sums[member].rounds.size(); ++i) {
-    HP_REQUIRE_OK(add_specs(prepared, traffic.sums[member].rounds[i], rank, specs));
+    HP_REQUIRE_OK(add_specs(prepared, traffic.sums[member].rounds[i], rank, scratch, specs));
   }
   specs.launches.emplace_back(call_of(traffic, prepared.communicators.end(traffic.team, rank),
                                       member, prepared.peers.arena(static_cast<int>(rank.value))));
-  if (sums) HP_REQUIRE_OK(add_specs(prepared, traffic.sums[member].fold, rank, specs));
+  if (sums) HP_REQUIRE_OK(add_specs(prepared, traffic.sums[member].fold, rank, scratch, specs));
   specs.actions.clear();  // nobody else's work is joined with it
   return specs;
 }
 
 // What a task becomes on its rank's GPU; a put its packing.
-Checked<TaskSpecs> specs_of(Prepared& prepared, TaskId id) {
+Checked<TaskSpecs> specs_of(const Prepared& prepared, TaskId id, std::byte* base) {
   const Task& task = prepared.plan.tasks[id.index()];
   const auto rank = prepared.plan.lanes[task.lane.index()].rank;
+  TaskScratch scratch(base);
   const auto traffic = prepared.collectives.by_nccl.find(task.group);
   if (traffic != prepared.collectives.by_nccl.end()) {
-    return specs_of(prepared, traffic->second, rank);
+    HP_TRY(TaskSpecs specs, specs_of(prepared, traffic->second, rank, scratch));
+    specs.scratch = scratch.bytes();
+    return specs;
   }
   TaskSpecs specs;
   if (goes_out(prepared.plan, id)) {
@@ -109,8 +126,10 @@ Checked<TaskSpecs> specs_of(Prepared& prepared, TaskId id) {
     HP_REQUIRE_OK(
         add_all(prepared, choice_of(prepared, task, device), packing_of(prepared, id), specs));
   } else {
-    HP_REQUIRE_OK(add_specs(prepared, task, rank, specs));
+    HP_REQUIRE_OK(add_specs(prepared, task, rank, scratch, specs));
   }
+  specs.scratch = scratch.bytes();
+  if (task.kind == TaskKind::Compute) prepared.narrow.leave(specs.launches);
   return specs;
 }
 
@@ -134,19 +153,21 @@ SignalSource signals_of(const Prepared& prepared, int rank, const CudaOptions& o
   return source;
 }
 
-Checked<NarrowStates> find_narrow(Prepared& prepared) {
+Checked<NarrowStates> find_narrow(const Prepared& prepared) {
   const Device& device = prepared.of_rank.front()->device();
   const auto launches_of = [&](TaskId id) -> Checked<std::vector<LaunchSpec>> {
     const Task& task = prepared.plan.tasks[id.index()];
     TaskSpecs specs;
-    HP_REQUIRE_OK(add_specs(prepared, task, prepared.plan.lanes[task.lane.index()].rank, specs));
+    TaskScratch scratch(kNowhere);
+    HP_REQUIRE_OK(
+        add_specs(prepared, task, prepared.plan.lanes[task.lane.index()].rank, scratch, specs));
     return std::move(specs.launches);
   };
   return NarrowStates::find(prepared.plan, prepared.bases.arenas, device.facts().multiprocessors,
                             launches_of);
 }
 
-Checked<Launches> launches_of(const Prepared& prepared, int rank, const UnitSpec& spec) {
+Checked<Launches> launches_of(Prepared& prepared, int rank, const UnitSpec& spec) {
   const auto at = static_cast<std::size_t>(rank);
   KernelLibrary& library = *prepared.of_rank[at];
   const Task& first = prepared.plan.tasks[spec.tasks.front().index()];
@@ -154,15 +175,48 @@ Checked<Launches> launches_of(const Prepared& prepared, int rank, const UnitSpec
       .kernels = library,
       .multiprocessors = library.device().facts().multiprocessors - spec.spared,
       .leaves = prepared.leaves[at].get(),
-      .place = {.kernel = first.leaf_kernel, .nest = first.nest, .lane = first.lane}};
+      .place = {.kernel = first.leaf_kernel, .nest = first.nest, .lane = first.lane},
+      .sums = prepared.lanes[first.lane].sums};
   Launches launches;
   for (const LaunchSpec& launch : spec.launches) HP_REQUIRE_OK(launches.add(tools, launch));
   return launches;
 }
 
+// Gives scratch memory to the rank's tasks that need it: not to those that become part of others'
+// launches, which is known once units are made.
+Checked<Ok> place_scratch(Prepared& prepared, int rank, const CudaOptions& options,
+                          std::vector<TaskSpecs>& specs) {
+  const std::vector<TaskId>& sequence = prepared.wiring.sequence[static_cast<std::size_t>(rank)];
+  const auto needs = [&](TaskId task) { return specs[task.index()].scratch > 0; };
+  if (std::ranges::none_of(sequence, needs)) return Ok{};
+  std::set<TaskId> joined;
+  for (const UnitSpec& unit :
+       make_units(prepared.plan, prepared.wiring, prepared.groups, RankId(rank), specs,
+                  signals_of(prepared, rank, options))) {
+    joined.insert(unit.joined.begin(), unit.joined.end());
+  }
+  std::map<LaneId, std::int64_t> most;
+  for (const TaskId task : sequence) {
+    if (joined.contains(task) || !needs(task)) continue;
+    std::int64_t& bytes = most[prepared.plan.tasks[task.index()].lane];
+    bytes = std::max(bytes, specs[task.index()].scratch);
+  }
+  const Device& device = prepared.of_rank[static_cast<std::size_t>(rank)]->device();
+  for (const auto& [lane, bytes] : most) {
+    HP_TRY(prepared.lanes[lane].scratch, DeviceMemory::allocate(device, bytes));
+  }
+  for (const TaskId task : sequence) {
+    if (joined.contains(task) || !needs(task)) continue;
+    const LaneMemory& memory = prepared.lanes.at(prepared.plan.tasks[task.index()].lane);
+    HP_TRY(specs[task.index()],
+           specs_of(prepared, task, reinterpret_cast<std::byte*>(memory.scratch->address())));
+  }
+  return Ok{};
+}
+
 // Where there is a trace all is there twice: with it, kernels note the words they see and what
 // their blocks do, and leave room for stamps.
-Checked<std::vector<Unit>> units_of(const Prepared& prepared, int rank,
+Checked<std::vector<Unit>> units_of(Prepared& prepared, int rank,
                                     const std::vector<TaskSpecs>& specs, const CudaOptions& options,
                                     std::optional<RankTrace>& trace) {
   const auto make = [&](const SignalSource& signals) {
@@ -195,7 +249,7 @@ Checked<std::vector<Unit>> units_of(const Prepared& prepared, int rank,
 }
 
 // What the rank lands.
-Checked<Unit> make_landing(const Prepared& prepared, int rank, TaskId put, bool is_traced) {
+Checked<Unit> make_landing(Prepared& prepared, int rank, TaskId put, bool is_traced) {
   const Device& device = prepared.of_rank[static_cast<std::size_t>(rank)]->device();
   const LaunchChoice choice = choice_of(prepared, prepared.plan.tasks[put.index()], device);
   TaskSpecs specs;
@@ -210,8 +264,7 @@ Checked<Unit> make_landing(const Prepared& prepared, int rank, TaskId put, bool 
 }
 
 // Right behind the Entry: everything else may wait for them.
-Checked<Ok> add_landings(const Prepared& prepared, int rank, bool is_traced,
-                         std::vector<Unit>& units) {
+Checked<Ok> add_landings(Prepared& prepared, int rank, bool is_traced, std::vector<Unit>& units) {
   std::vector<Unit> landings;
   for (const TaskId put : prepared.wiring.landed[static_cast<std::size_t>(rank)]) {
     HP_TRY(Unit landing, make_landing(prepared, rank, put, is_traced));
@@ -236,14 +289,18 @@ Checked<std::optional<RankTrace>> trace_of(const Prepared& prepared, int rank,
   return std::optional<RankTrace>(std::move(trace));
 }
 
-Checked<RankProgram> make_program(const Prepared& prepared, int rank,
-                                  const std::vector<TaskSpecs>& specs, const CudaOptions& options) {
+Checked<RankProgram> make_program(Prepared& prepared, int rank, const std::vector<TaskSpecs>& specs,
+                                  const CudaOptions& options) {
   KernelLibrary& library = *prepared.of_rank[static_cast<std::size_t>(rank)];
   const Result<Ok, CudaError> current = library.device().make_current();
   if (!current.ok()) return to_diag(current.error());
   HP_TRY(std::optional<RankTrace> trace, trace_of(prepared, rank, options));
   HP_TRY(std::vector<Unit> units, units_of(prepared, rank, specs, options, trace));
   HP_REQUIRE_OK(add_landings(prepared, rank, trace.has_value(), units));
+  for (auto& [lane, memory] : prepared.lanes) {
+    if (prepared.plan.lanes[lane.index()].rank != RankId(rank)) continue;
+    HP_REQUIRE_OK(memory.sums->allocate(library.device()));
+  }
   HP_TRY(SignalKernels kernels, SignalKernels::load(library));
   return RankProgram::make(rank, {.plan = &prepared.plan,
                                   .wiring = &prepared.wiring,
@@ -344,13 +401,13 @@ Checked<std::vector<RankProgram>> make_programs(Prepared& prepared, const CudaOp
       specs.emplace_back();
       continue;
     }
-    HP_TRY(TaskSpecs own, specs_of(prepared, id));
-    if (prepared.plan.tasks[i].kind == TaskKind::Compute) prepared.narrow.leave(own.launches);
+    HP_TRY(TaskSpecs own, specs_of(prepared, id, kNowhere));
     specs.push_back(std::move(own));
   }
   std::vector<RankProgram> programs;
   for (int rank = 0; rank < prepared.peers.ranks(); ++rank) {
     if (!prepared.peers.is_own(rank)) continue;
+    HP_REQUIRE_OK(place_scratch(prepared, rank, options, specs));
     HP_TRY(RankProgram program, make_program(prepared, rank, specs, options));
     programs.push_back(std::move(program));
   }

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <map>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "exec/actions/prepare.h"
@@ -23,6 +25,12 @@ struct Numbers {
   std::int64_t bytes = 0;
 };
 
+// What the tasks of a lane need besides the plan's memory. They follow each other, and share it.
+struct LaneMemory {
+  std::optional<DeviceMemory> scratch;
+  std::shared_ptr<GemmSums> sums = std::make_shared<GemmSums>();
+};
+
 // The plan, its index algebra and its memory, at addresses that stay.
 struct Prepared {
   Plan plan;
@@ -38,9 +46,9 @@ struct Prepared {
   Numbers numbers;
   actions::Occupancy occupancy;
   actions::Scratch no_scratch;
-  std::vector<DeviceMemory> pieces;  // of scratch
-  NarrowStates narrow;               // of the plan's partial states
-  bool shares_gpus = false;          // ranks do
+  std::map<LaneId, LaneMemory> lanes;
+  NarrowStates narrow;       // of the plan's partial states
+  bool shares_gpus = false;  // ranks do
   CollectiveChoice collectives;
   Communicators communicators;      // of these
   std::vector<CollectiveUse> uses;  // of these

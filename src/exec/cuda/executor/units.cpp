@@ -256,6 +256,7 @@ class UnitMaker {
                       });
     if (!fits || !relocate(unit.launches, specs_[finalise.index()].actions)) return;
     unit.tasks.push_back(finalise);
+    unit.joined.push_back(finalise);
   }
 
   // Nobody but the unit, those before it in its lane and the task behind has to do with the

@@ -20,6 +20,7 @@ constexpr int kForSignals = 2;
 struct TaskSpecs {
   std::vector<actions::Action> actions;
   std::vector<LaunchSpec> launches;
+  std::int64_t scratch = 0;  // bytes that these use besides the plan's memory
 };
 
 // Who raises the signals of a unit's tasks, behind its launches.
@@ -39,6 +40,7 @@ struct UnitSpec {
   std::vector<TaskId> silent = {};  // tasks whose signals launches raise, or that nobody hears
   std::vector<TaskId> behind = {};  // it begins once what these wait for is there
   std::vector<std::int32_t> awaited = {};  // further words to wait for before the launches
+  std::vector<TaskId> joined = {};         // of its tasks, those that the launches of others do
 };
 
 // What its kernel waits with, where it is one kernel that waits inside; else null.
