@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <limits>
 #include <numbers>
 #include <vector>
 
@@ -78,6 +79,39 @@ INSTANTIATE_TEST_SUITE_P(Some, PointwiseTypes,
                                          Types{DType::BF16, DType::F32, DType::BF16},
                                          Types{DType::F16, DType::F16, DType::F32},
                                          Types{DType::F64, DType::F64, DType::F64}));
+
+template <class Real>
+Real apply_to(const char* leaf, DType dtype, Real a, Real b = 1) {
+  Real out = 0;
+  apply_pointwise({.function = *find_pointwise(leaf),
+                   .length = 1,
+                   .to = &out,
+                   .to_dtype = dtype,
+                   .a = {.data = &a, .dtype = dtype},
+                   .b = {.data = &b, .dtype = dtype}});
+  return out;
+}
+
+template <class Real>
+void expect_no_overflow_inside(DType dtype) {
+  constexpr Real kLargest = std::numeric_limits<Real>::max();
+  for (const char* leaf : {"silu", "gelu", "relu", "silu_mul"}) {
+    EXPECT_EQ(apply_to<Real>(leaf, dtype, kLargest), kLargest) << leaf;
+    EXPECT_EQ(apply_to<Real>(leaf, dtype, -kLargest), 0) << leaf;
+  }
+}
+
+TEST(Pointwise, does_not_overflow_inside) {
+  expect_no_overflow_inside<float>(DType::F32);
+  expect_no_overflow_inside<double>(DType::F64);
+  // e^-x overflows, x / (1 + e^-x) is a normal number.
+  EXPECT_FLOAT_EQ(apply_to<float>("silu", DType::F32, -90),
+                  static_cast<float>(-90 * std::exp(-90.0)));
+  EXPECT_FLOAT_EQ(apply_to<float>("silu_mul", DType::F32, -90, 1e30F),
+                  static_cast<float>(-90 * std::exp(-90.0) * 1e30));
+  EXPECT_DOUBLE_EQ(apply_to<double>("silu", DType::F64, -712),
+                   -712 * std::exp(-356.0) * std::exp(-356.0));
+}
 
 TEST(Pointwise, keeps_what_is_not_a_number) {
   const float nan = std::nanf("");

@@ -47,26 +47,39 @@ void narrow(const PointwiseProblem& p, std::int64_t first, std::int64_t n, const
   }
 }
 
+// x / (1 + e^-x). The root of the exponential keeps the quotient where e^-x would overflow.
+template <class Real>
+[[gnu::always_inline]] inline Real silu(Real x) {
+  const Real root = std::exp(-std::abs(x) / 2);
+  const Real weight = 1 + root * root;
+  return x < 0 ? x * root / weight * root : x / weight;
+}
+
+// The weight is halved and not the product, which may overflow.
+template <class Real>
+[[gnu::always_inline]] inline Real gelu(Real x) {
+  return x * (std::erfc(-x / std::numbers::sqrt2_v<Real>) / 2);
+}
+
 template <class Real>
 [[gnu::always_inline]] inline void evaluate(const PointwiseProblem& p, Real* __restrict a,
                                             const Real* __restrict b, std::int64_t n) {
   const auto each = [&](const auto& function) {
     for (std::int64_t i = 0; i < n; ++i) a[i] = function(a[i], b[i]);
   };
-  const auto silu = [](Real x) { return x / (Real(1) + std::exp(-x)); };
   switch (p.function) {
     case Pointwise::Silu:
-      return each([&](Real x, Real) { return silu(x); });
+      return each([](Real x, Real) { return silu(x); });
     case Pointwise::Relu:
       return each([](Real x, Real) { return x < 0 ? Real(0) : x; });
     case Pointwise::Gelu:
-      return each([](Real x, Real) { return x * std::erfc(-x / std::numbers::sqrt2_v<Real>) / 2; });
+      return each([](Real x, Real) { return gelu(x); });
     case Pointwise::Add:
       return each([](Real x, Real y) { return x + y; });
     case Pointwise::Mul:
       return each([](Real x, Real y) { return x * y; });
     case Pointwise::SiluMul:
-      return each([&](Real x, Real y) { return silu(x) * y; });
+      return each([](Real x, Real y) { return silu(x) * y; });
     case Pointwise::RmsScale:
       return each([&](Real x, Real y) {
         return x / std::sqrt(y / static_cast<Real>(p.features) + static_cast<Real>(p.epsilon));

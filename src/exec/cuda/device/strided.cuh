@@ -67,9 +67,21 @@ HP_DEVICE double square_root(double x) { return sqrt(x); }
 HP_DEVICE float error_complement(float x) { return erfcf(x); }
 HP_DEVICE double error_complement(double x) { return erfc(x); }
 
+HP_DEVICE float magnitude(float x) { return fabsf(x); }
+HP_DEVICE double magnitude(double x) { return fabs(x); }
+
+// x / (1 + e^-x). The root of the exponential keeps the quotient where e^-x would overflow.
 template <class Real>
 HP_DEVICE Real silu(Real x) {
-  return x / (Real(1) + exponential(-x));
+  const Real root = exponential(-magnitude(x) / 2);
+  const Real weight = 1 + root * root;
+  return x < 0 ? x * root / weight * root : x / weight;
+}
+
+// The weight is halved and not the product, which may overflow.
+template <class Real>
+HP_DEVICE Real gelu(Real x) {
+  return x * (error_complement(-x / Real(1.4142135623730950488)) / 2);
 }
 
 // a[i] = function(a[i], b[i])
@@ -97,9 +109,7 @@ HP_DEVICE void evaluate(const MapArgs& args, Real (&a)[kCount], const Real (&b)[
     case MapFunction::SiluMul:
       return each(a, b, [](Real x, Real y) { return silu(x) * y; });
     case MapFunction::Gelu:
-      return each(a, b, [](Real x, Real) {
-        return x * error_complement(-x / Real(1.4142135623730950488)) / 2;
-      });
+      return each(a, b, [](Real x, Real) { return gelu(x); });
     case MapFunction::RmsScale: {
       const auto features = static_cast<Real>(args.features);
       const auto epsilon = static_cast<Real>(args.epsilon);
