@@ -50,12 +50,18 @@ bool has_scores(const Stmt& stmt) {
   return leaf != nullptr && leaf->has_scores();
 }
 
+const ScoreSizes& scores_of(const Stmt& stmt, const Magnitudes& magnitudes) {
+  const auto found = magnitudes.scores.find(stmt.targets[0].buffer);
+  return found == magnitudes.scores.end() ? magnitudes.other_scores : found->second;
+}
+
 // By how much a relative rounding of an operand grows: scores and sums are exponents.
 double growth_of(const Stmt& stmt, std::size_t operand, const Magnitudes& magnitudes) {
   if (!has_scores(stmt)) return 1;
-  if (operand < 2) return magnitudes.score;
+  const ScoreSizes& sizes = scores_of(stmt, magnitudes);
+  if (operand < 2) return sizes.score;
   const bool is_sums = static_cast<int>(operand) == find_leaf_contract(stmt.leaf)->sums;
-  return is_sums ? magnitudes.logsum : 1;
+  return is_sums ? sizes.logsum : 1;
 }
 
 // The length of a contraction over the nest's axes `names`.
@@ -85,13 +91,16 @@ double features_of(const Program& program, const Stmt& stmt) {
 
 // The largest slope of a pointwise leaf in one operand, where the product of the others is at most
 // `others`.
-double slope_of(const Stmt& stmt, std::size_t operand, double others) {
+double slope_of(const Stmt& stmt, std::size_t operand, double others,
+                const Magnitudes& magnitudes) {
   constexpr double kSteepest = 1.13;  // of silu, relu and gelu
   if (stmt.leaf == "add") return 1;
   if (stmt.leaf != "rms_scale") return kSteepest * others;
-  const double epsilon = attribute_of(stmt, "eps", 1e-6);
-  if (operand == 0) return 1 / std::sqrt(epsilon);
-  return others / (2 * attribute_of(stmt, "length", 1) * epsilon * std::sqrt(epsilon));
+  const auto known = magnitudes.roots.find(stmt.targets[0].buffer);
+  const double root =
+      known == magnitudes.roots.end() ? std::sqrt(attribute_of(stmt, "eps", 1e-6)) : known->second;
+  if (operand == 0) return 1 / root;
+  return others / (2 * attribute_of(stmt, "length", 1) * root * root * root);
 }
 
 // At most so much of an absolute error of an operand's elements, independent of each other, arrives
@@ -108,7 +117,7 @@ double gain_of(const Program& program, const Producer& producer, std::size_t ope
     // Under weights the others are exponents and factors in turn.
     others *= leaf->has_scores() ? std::max(1.0, largest) : largest;
   }
-  if (leaf->pointwise) return slope_of(stmt, operand, others);
+  if (leaf->pointwise) return slope_of(stmt, operand, others, magnitudes);
   const double length = points_of(program, reduced_axes(program, producer));
   return std::sqrt(length * (leaf->has_scores() ? features_of(program, stmt) : 1)) * others;
 }
@@ -122,7 +131,8 @@ double weighted_term(const Program& program, const Producer& producer,
   const Buffer& value = buffer_of(program, stmt.operands[2]);
   const double head_dim = size_of_dim(program, query, query.dims.size() - 1);
   const double value_dim = size_of_dim(program, value, value.dims.size() - 1);
-  return std::sqrt(head_dim) * magnitudes.score + magnitudes.logsum + std::sqrt(value_dim);
+  const ScoreSizes& sizes = scores_of(stmt, magnitudes);
+  return std::sqrt(head_dim) * sizes.score + sizes.logsum + std::sqrt(value_dim);
 }
 
 double leaf_term(const Program& program, const Producer& producer, double accumulator,
@@ -137,7 +147,8 @@ double leaf_term(const Program& program, const Producer& producer, double accumu
     const Buffer& key = buffer_of(program, producer.stmt->operands[1]);
     const double head_dim = size_of_dim(program, query, query.dims.size() - 1);
     const double keys = size_of_dim(program, key, 1);
-    return (std::sqrt(head_dim) * magnitudes.score + std::sqrt(keys)) * accumulator;
+    const double score = scores_of(*producer.stmt, magnitudes).score;
+    return (std::sqrt(head_dim) * score + std::sqrt(keys)) * accumulator;
   }
   if (has_scores(*producer.stmt)) {
     // The features that other targets lack are summed inside the weights.
@@ -286,7 +297,7 @@ ErrorBound bound_after(const Plan& plan, const Producer& producer, const Magnitu
   const DType dtype = buffer_of(plan.program, stmt.targets[producer.target]).dtype;
   if (!is_floating(dtype)) return bound;  // choices are compared, not rounded
   const DType state = state_type(plan, stmt);
-  const double growth = stmt.monoid == Monoid::Lse ? magnitudes.logsum : 1;
+  const double growth = stmt.monoid == Monoid::Lse ? scores_of(stmt, magnitudes).logsum : 1;
   bound.leaf = leaf_term(plan.program, producer, unit_roundoff(state), magnitudes);
   if (stmt.monoid != Monoid::Store) {
     bound.states = std::sqrt(count_folds(plan, producer)) * unit_roundoff(state) * growth;
@@ -303,7 +314,8 @@ ErrorBound bound_after(const Plan& plan, const Producer& producer, const Magnitu
     const auto earlier = find_producer(plan.program, stmt.operands[i].buffer, producer.ordinal);
     if (!earlier) continue;
     const ErrorBound of_operand = bound_after(plan, *earlier, magnitudes);
-    squares += of_operand.expected() * of_operand.expected();
+    const double error = of_operand.expected() * growth_of(stmt, i, magnitudes);
+    squares += error * error;
     const double arrives = of_operand.underflow * gain_of(plan.program, producer, i, magnitudes);
     underflows += arrives * arrives;
   }

@@ -3,17 +3,19 @@
 #include <map>
 #include <string>
 
+#include "ir/interpret.h"
 #include "ir/producer.h"
 #include "plan/plan.h"
 
 namespace harpe {
 
-// How large the numbers inside a statement get: what turns a relative rounding of an intermediate
-// into one of the result. 1 where a statement has no such intermediate.
+// How large the numbers inside statements get: what turns a relative rounding of an intermediate
+// into one of the result.
 struct Magnitudes {
-  double score = 1;                            // of q k^T * scale, at most
-  double logsum = 1;                           // of a row's logsumexp, made or read
-  std::map<std::string, double> largest = {};  // |x| of inputs and temporaries; 1 of others
+  std::map<std::string, ScoreSizes> scores = {};  // by the first target of a leaf with scores
+  ScoreSizes other_scores = {};                   // of leaves that are not named
+  std::map<std::string, double> roots = {};       // Meaning::roots; sqrt(eps) of others
+  std::map<std::string, double> largest = {};     // |x| of inputs and temporaries; 1 of others
 };
 
 // What rounding may do to one output, relative to the scale of its row (commir.md 9). Every term is

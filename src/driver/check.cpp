@@ -58,17 +58,13 @@ double difference(double got, double wanted) {
 // Walks the rows of one output that the reference computed.
 class Comparer {
  public:
-  Comparer(const Producer& producer, const std::string& buffer, const RowScale& scale,
-           const HostTensor& wanted, const HostTensor& got, const std::vector<double>& term_scales,
-           double floor)
-      : scale_(scale), term_scales_(term_scales), wanted_(wanted), got_(got), floor_(floor) {
+  // `scales`: Meaning::scales; `floor`: ErrorBound::floor.
+  Comparer(const Producer& producer, const std::string& buffer, const HostTensor& wanted,
+           const HostTensor& got, const std::vector<double>& scales, double floor)
+      : scales_(scales), wanted_(wanted), got_(got), floor_(floor) {
     HP_CHECK(got.shape == wanted.shape, "`" + buffer + "` has shape " + print_shape(got.shape) +
                                             ", its reference " + print_shape(wanted.shape));
-    row_shape_ = wanted.shape;
-    if (!row_shape_.empty()) {
-      length_ = row_shape_.back();
-      row_shape_.pop_back();
-    }
+    if (!wanted.shape.empty()) length_ = wanted.shape.back();
     // A logsumexp has no row of its own scale: it is a logarithm, measured against 1 or itself.
     is_logarithm_ = producer.stmt->monoid == Monoid::Lse && producer.target == 1;
     out_.buffer = buffer;
@@ -87,13 +83,7 @@ class Comparer {
  private:
   void compare_row(std::int64_t row, bool sampled) {
     ++out_.checked;
-    double scale = is_logarithm_ ? 1 : expected_scale(row);
-    if (!is_logarithm_) {
-      for (std::int64_t i = row * length_; i < (row + 1) * length_; ++i) {
-        if (const double x = std::abs(load(wanted_, i)); std::isfinite(x))
-          scale = std::max(scale, x);
-      }
-    }
+    const double scale = is_logarithm_ ? 1 : scale_of(row);
     for (std::int64_t i = row * length_; i < (row + 1) * length_; ++i) {
       const double wanted = load(wanted_, i);
       if (sampled && std::isnan(wanted)) continue;  // not computed: part of a sampled row
@@ -110,21 +100,47 @@ class Comparer {
     }
   }
 
-  [[nodiscard]] double expected_scale(std::int64_t row) const {
-    const double of_terms = term_scales_[static_cast<std::size_t>(row)];
-    return std::isnan(of_terms) ? scale_.of(index_of(row, row_shape_)) : of_terms;
+  [[nodiscard]] double scale_of(std::int64_t row) const {
+    double largest = 0;
+    for (std::int64_t i = row * length_; i < (row + 1) * length_; ++i) {
+      for (const double size : {std::abs(load(wanted_, i)), scales_[static_cast<std::size_t>(i)]}) {
+        if (std::isfinite(size)) largest = std::max(largest, size);
+      }
+    }
+    return largest;
   }
 
-  const RowScale& scale_;
-  const std::vector<double>& term_scales_;  // per row, NaN where the reference does not say
+  const std::vector<double>& scales_;  // NaN where the reference does not say
   const HostTensor& wanted_;
   const HostTensor& got_;
-  double floor_;  // ErrorBound::floor
-  std::vector<std::int64_t> row_shape_;
+  double floor_;
   std::int64_t length_ = 1;
   bool is_logarithm_ = false;
   Comparison out_;
 };
+
+// Of the coarsest type that a plan keeps or sends numbers in, some nests on.
+Roundings roundings_of(const std::vector<const Plan*>& plans) {
+  constexpr double kNests = 64;
+  Roundings roundings;
+  double unit = 0;
+  const auto note = [&](DType type) {
+    if (is_floating(type)) unit = std::max(unit, unit_roundoff(type));
+  };
+  for (const Buffer* const buffer : buffers_of(plans.front()->program)) note(buffer->dtype);
+  for (const Plan* const plan : plans) {
+    for (const NestForm& nest : plan->form.nests) {
+      for (const NestItem& item : nest.items) {
+        const auto* const move = std::get_if<Move>(&item);
+        if (move == nullptr || !move->wire) continue;
+        note(*move->wire);
+        if (move->kind == MoveKind::Stage) roundings.inputs.insert(move->buffer);
+      }
+    }
+  }
+  roundings.error = std::min(roundings.error, kNests * unit);
+  return roundings;
+}
 
 std::string print_short(double value) {
   std::array<char, 32> buffer{};
@@ -148,16 +164,12 @@ Checked<Reference> make_reference(const std::vector<const Plan*>& plans, const T
   }
   Reference reference;
   reference.sampled = sample.has_value();
-  HP_TRY(reference.meaning, interpret(program, inputs, sample, threads));
-  std::map<std::string, double> largest = reference.meaning.largest;
-  for (const auto& [buffer, tensor] : inputs) largest.emplace(buffer, largest_magnitude(tensor));
-  for (const auto& [buffer, wanted] : reference.meaning.outputs) {
-    const Producer producer = producer_of(program, buffer);
-    reference.scales.emplace(buffer, RowScale(program, producer, inputs));
-    reference.magnitudes[buffer] = {
-        .score = largest_score(*producer.stmt, inputs),
-        .logsum = largest_logsum(*producer.stmt, inputs, reference.meaning.outputs),
-        .largest = largest};
+  HP_TRY(reference.meaning, interpret(program, inputs, sample, threads, roundings_of(plans)));
+  reference.magnitudes = {.scores = reference.meaning.scores,
+                          .roots = reference.meaning.roots,
+                          .largest = reference.meaning.largest};
+  for (const auto& [buffer, tensor] : inputs) {
+    reference.magnitudes.largest.emplace(buffer, largest_magnitude(tensor));
   }
   return reference;
 }
@@ -171,10 +183,10 @@ CheckReport compare_outputs(const Plan& plan, const TensorMap& outputs,
     const auto wanted = meaning.outputs.find(buffer);
     HP_CHECK(wanted != meaning.outputs.end(), "the reference has no `" + buffer + "`");
     const auto sampled = meaning.sampled_rows.find(buffer);
-    const ErrorBound terms = bound_of(plan, buffer, reference.magnitudes.at(buffer));
+    const ErrorBound terms = bound_of(plan, buffer, reference.magnitudes);
     Comparison comparison =
-        Comparer(producer_of(plan.program, buffer), buffer, reference.scales.at(buffer),
-                 wanted->second, got, meaning.scales.at(buffer), terms.floor())
+        Comparer(producer_of(plan.program, buffer), buffer, wanted->second, got,
+                 meaning.scales.at(buffer), terms.floor())
             .compare(sampled == meaning.sampled_rows.end() ? std::vector<std::int64_t>()
                                                            : sampled->second);
     comparison.terms = terms;

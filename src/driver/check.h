@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "driver/bound.h"
-#include "driver/scale.h"
 #include "ir/interpret.h"
 #include "ir/tensor.h"
 #include "plan/plan.h"
@@ -43,8 +42,7 @@ struct CheckReport {
 // sampled rows, with both sides of every block border of the plans' row axes.
 struct Reference {
   Meaning meaning;
-  std::map<std::string, RowScale> scales;  // by output, as the next
-  std::map<std::string, Magnitudes> magnitudes;
+  Magnitudes magnitudes;
   bool sampled = false;
 };
 // Requires: plans of one program. Errors: interpret's; those of Blocks::make.
@@ -53,9 +51,8 @@ struct Reference {
                                                 int threads);
 
 // Compares outputs of one of the plans, all or some.
-// The scale of a row is the largest magnitude in its reference, but no less than what independent
-// terms of the operands' size would sum to (Meaning::scales where the leaf says, else RowScale):
-// cancellation does not make an error larger.
+// The scale of a row is the largest size in it: an element's magnitude in the reference, or
+// Meaning::scales where that is more. Cancellation, in the sum or before it, makes no error larger.
 [[nodiscard]] CheckReport compare_outputs(const Plan& plan, const TensorMap& outputs,
                                           const Reference& reference);
 

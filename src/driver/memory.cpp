@@ -19,7 +19,10 @@ std::int64_t bytes_to_run(const Plan& plan, bool check) {
     }
     if (buffer->role != Role::Temp)
       bytes += elements * static_cast<double>(size_in_bytes(buffer->dtype));
-    if (check) bytes += elements * static_cast<double>(size_in_bytes(DType::F64));
+    if (!check) continue;
+    // The reference: everything in f64, and the scale of what is computed.
+    const double numbers = buffer->role == Role::In ? 1 : 2;
+    bytes += numbers * elements * static_cast<double>(size_in_bytes(DType::F64));
   }
   constexpr double kLargest = 9e18;  // a sum beyond 64 bits is as refused as any other
   return static_cast<std::int64_t>(std::min(bytes, kLargest));

@@ -10,6 +10,7 @@
 #include "ir/interpret_leaves.h"
 #include "ir/interpret_math.h"
 #include "ir/interpret_rows.h"
+#include "ir/interpret_sizes.h"
 #include "ir/leaf_contract.h"
 #include "ir/mask_contract.h"
 #include "ir/mask_data.h"
@@ -72,8 +73,12 @@ bool reads(const Stmt& stmt, const std::string& buffer) {
 class Interpreter {
  public:
   Interpreter(const Program& program, const TensorMap& inputs,
-              const std::optional<RowSample>& sample, int threads)
-      : program_(program), inputs_(inputs), sample_(sample), threads_(threads) {}
+              const std::optional<RowSample>& sample, int threads, const Roundings& roundings)
+      : program_(program),
+        inputs_(inputs),
+        sample_(sample),
+        threads_(threads),
+        roundings_(roundings) {}
 
   Checked<Meaning> run() {
     for (const Buffer* buffer : buffers_of(program_)) HP_REQUIRE_OK(make_value(*buffer));
@@ -81,6 +86,8 @@ class Interpreter {
       for (const Stmt& stmt : nest.stmts) HP_REQUIRE_OK(execute(nest, stmt));
     }
     Meaning meaning;
+    meaning.scores = std::move(scores_);
+    meaning.roots = std::move(roots_);
     for (const Buffer* buffer : buffers_of(program_)) {
       if (buffer->role == Role::Temp) {
         meaning.largest.emplace(buffer->name, largest_magnitude(values_.at(buffer->name)));
@@ -101,9 +108,7 @@ class Interpreter {
       HostTensor value = make_tensor(DType::F64, shape);
       std::fill_n(reinterpret_cast<double*>(value.data.data()), element_count(value),
                   std::numeric_limits<double>::quiet_NaN());
-      scales_[buffer.name].assign(
-          static_cast<std::size_t>(shape.empty() ? 1 : element_count(value) / shape.back()),
-          std::numeric_limits<double>::quiet_NaN());
+      make_scales(value, buffer.name);
       values_.emplace(buffer.name, std::move(value));
       return Ok{};
     }
@@ -124,16 +129,24 @@ class Interpreter {
     HostTensor value = convert(tensor, buffer.dtype);
     if (buffer.role == Role::InOut) {
       value = convert(value, DType::F64);
+      make_scales(value, buffer.name);
       written_.insert(buffer.name);
     }
     values_.emplace(buffer.name, std::move(value));
     return Ok{};
   }
 
+  void make_scales(const HostTensor& value, const std::string& buffer) {
+    scales_[buffer].assign(static_cast<std::size_t>(element_count(value)),
+                           std::numeric_limits<double>::quiet_NaN());
+  }
+
   // Axes by the nest's names for them; what a route leads to keeps the buffer's own.
   NamedTensor resolve(const Access& access) {
     const Buffer& buffer = *find_buffer(program_, access.buffer);
     NamedTensor out{.buffer = buffer.name, .tensor = nullptr, .dims = {}};
+    const bool exact = buffer.role == Role::In && !roundings_.inputs.contains(buffer.name);
+    out.error = exact ? 0 : roundings_.error;
     if (const auto own = values_.find(buffer.name); own != values_.end()) {
       out.tensor = &own->second;
       out.values = reinterpret_cast<double*>(own->second.data.data());
@@ -197,6 +210,7 @@ class Interpreter {
                   .routing = std::nullopt,
                   .used = std::nullopt,
                   .sample = std::nullopt,
+                  .error = roundings_.error,
                   .threads = threads_};
     for (const Access& access : stmt.operands) {
       call.operands.push_back(resolve(access));
@@ -205,7 +219,6 @@ class Interpreter {
       call.accumulate = call.accumulate || written_.contains(access.buffer);
       call.targets.push_back(resolve(access));
     }
-    call.measured = find_buffer(program_, stmt.targets[0].buffer)->role == Role::Temp;
     for (const Access& access : mask_reads(stmt)) {
       call.mask_data.push_back(resolve(access));
     }
@@ -215,6 +228,9 @@ class Interpreter {
     HP_REQUIRE_OK(follow_route(*contract, call));
     if (may_sample(stmt)) call.sample = sample_;
     HP_TRY(ComputedRows rows, call_leaf(call));
+    const std::string& first = stmt.targets[0].buffer;
+    if (contract->has_scores()) scores_[first] = measure_scores(call);
+    if (stmt.leaf == "rms_scale") roots_[first] = least_root(call);
     for (std::size_t i = 0; i < stmt.targets.size(); ++i) {
       written_.insert(stmt.targets[i].buffer);
       rows_[stmt.targets[i].buffer] = std::move(rows[i]);
@@ -278,8 +294,11 @@ class Interpreter {
   const TensorMap& inputs_;
   const std::optional<RowSample>& sample_;
   int threads_;
+  const Roundings& roundings_;
   TensorMap values_;
   std::map<std::string, std::vector<double>> scales_;
+  std::map<std::string, ScoreSizes> scores_;
+  std::map<std::string, double> roots_;
   std::set<std::string> written_;
   std::map<std::string, std::vector<std::int64_t>> rows_;
   std::map<std::string, UsedSlots> used_;  // by ragged axis
@@ -308,6 +327,20 @@ Diag misfit(const LeafCall& call, const NamedTensor& tensor, const std::string& 
                                     {"reason", reason}});
 }
 
+namespace {
+
+// `to` is dense, row-major over the same points.
+void copy_scales(const NamedTensor& from, const std::vector<std::int64_t>& rows,
+                 const std::vector<std::int64_t>& columns, const NamedTensor& to) {
+  if (from.scales == nullptr) return;
+  double* scale = to.scales;
+  for (const std::int64_t row : rows) {
+    for (const std::int64_t column : columns) *scale++ = from.scales[row + column];
+  }
+}
+
+}  // namespace
+
 Checked<ComputedRows> interpret_copy(const LeafCall& call) {
   const NamedTensor& from = call.operands[0];
   const NamedTensor& to = call.targets[0];
@@ -330,12 +363,14 @@ Checked<ComputedRows> interpret_copy(const LeafCall& call) {
   const std::vector<std::int64_t> column_places = offsets_in(from, columns);
   gather({.tensor = from.tensor, .base = 0, .rows = row_places, .columns = column_places},
          to.values, std::ssize(column_places));
+  copy_scales(from, row_places, column_places, to);
   return ComputedRows(1);
 }
 
 Checked<Meaning> interpret(const Program& program, const TensorMap& inputs,
-                           const std::optional<RowSample>& sample, int threads) {
-  return Interpreter(program, inputs, sample, threads).run();
+                           const std::optional<RowSample>& sample, int threads,
+                           const Roundings& roundings) {
+  return Interpreter(program, inputs, sample, threads, roundings).run();
 }
 
 double flops_of(const Program& program) {

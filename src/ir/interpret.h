@@ -3,6 +3,8 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
+#include <string>
 #include <vector>
 
 #include "ir/program.h"
@@ -23,21 +25,37 @@ struct RowSample {
   std::vector<std::int64_t> query_borders;  // positions along the row axis that must be included
 };
 
+// What the scales take for granted of a schedule (ir/interpret_sizes.h).
+struct Roundings {
+  double error = 0x1p-8;         // by how much of its size a temporary may be off
+  std::set<std::string> inputs;  // that are rounded on their way; the others arrive as they are
+};
+
+// How large the numbers inside a leaf with scores get.
+struct ScoreSizes {
+  double score = 1;   // |q k^T * scale|, at most (Cauchy-Schwarz), and at least 1
+  double logsum = 1;  // of a row's logsumexp, made or read, and at least 1
+};
+
 struct Meaning {
   TensorMap outputs;  // f64; rows that were not computed hold NaN
   // Per output: flat indices (over all dimensions but the last) of the rows that were computed;
   // empty when all were.
   std::map<std::string, std::vector<std::int64_t>> sampled_rows;
-  // Per output and row: what the terms that were added up there would measure were they
-  // independent, per element; NaN where the leaf does not say. Terms may cancel: the sum says less.
+  // Per output and element: what the terms that were added up there would measure were they
+  // independent (ir/interpret_sizes.h); NaN where the leaf does not say. Terms may cancel, here or
+  // in a temporary that was read: the sum says less.
   std::map<std::string, std::vector<double>> scales;
-  std::map<std::string, double> largest;  // finite magnitude of each temporary
+  std::map<std::string, double> largest;     // finite magnitude of each temporary
+  std::map<std::string, ScoreSizes> scores;  // by the first target of the leaf
+  std::map<std::string, double> roots;       // the least that each rms_scale divides by, by target
 };
 
 // Requires: program is ground; `inputs` holds every `in` buffer with its whole shape.
 // Threads: uses up to `threads` of its own, joined before it returns.
 [[nodiscard]] Checked<Meaning> interpret(const Program& program, const TensorMap& inputs,
-                                         const std::optional<RowSample>& sample, int threads);
+                                         const std::optional<RowSample>& sample, int threads,
+                                         const Roundings& roundings = {});
 
 // Floating-point operations the program performs when nothing is masked (leaf `flops`, or 2 per
 // iteration point where undeclared).

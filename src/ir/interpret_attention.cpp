@@ -9,6 +9,7 @@
 #include "ir/interpret_masks.h"
 #include "ir/interpret_math.h"
 #include "ir/interpret_rows.h"
+#include "ir/interpret_sizes.h"
 
 namespace harpe {
 namespace {
@@ -44,7 +45,13 @@ class Attention {
         k_(call.operands[1], shape.batch, shape.key, shape.head_dim),
         v_(call.operands[2], shape.batch, shape.key, shape.value_dim),
         o_(call.targets[0], shape.batch, shape.query, shape.value_dim),
-        l_(call.targets[1], shape.batch, shape.query, {}) {}
+        l_(call.targets[1], shape.batch, shape.query, {}),
+        value_sizes_(v_.batch.size() * v_.rows.size()) {
+    parallel_for(call.threads, std::ssize(value_sizes_), [&](int, std::int64_t item) {
+      value_sizes_[index(item)] =
+          measure_row(call_.operands[2], v_.at(item / keys_, item % keys_), v_.columns).size;
+    });
+  }
 
   [[nodiscard]] std::int64_t rows_at_once() const {
     return std::clamp<std::int64_t>(kScores / keys_, 1, kRows);
@@ -74,9 +81,12 @@ class Attention {
     for (std::int64_t i = 0; i < rows; ++i) {
       logarithms.push_back(weigh(seen[index(i)], scores.data + i * keys_));
     }
-    add_values(block, seen, scores, gathered, o);
+    const std::vector<Squares> squares = add_values(block, seen, scores, gathered, o);
     for (std::int64_t i = 0; i < rows; ++i) {
-      write(block.batch, block.rows[index(i)], o.data + i * value_dim_, logarithms[index(i)]);
+      write(block.batch, block.rows[index(i)],
+            {.o = o.data + i * value_dim_,
+             .logarithm = logarithms[index(i)],
+             .scale = squares[index(i)].root()});
     }
   }
 
@@ -149,11 +159,13 @@ class Attention {
     for (std::int64_t i = 0; i < rows * keys_; ++i) scores.data[i] *= shape_.scale;
   }
 
-  // o = probabilities times v. Where some row does not see a key, rows are summed one by one: a
-  // probability of 0 would let a NaN through.
-  void add_values(const RowBlock& block, const std::vector<KeyRuns>& seen_runs, const Panel& scores,
-                  double* gathered, const Panel& o) const {
+  // o = probabilities times v; per row, the squares of p |v|, |v| being the size of the key's
+  // values. Where some row does not see a key, rows are summed one by one: a probability of 0 would
+  // let a NaN through.
+  std::vector<Squares> add_values(const RowBlock& block, const std::vector<KeyRuns>& seen_runs,
+                                  const Panel& scores, double* gathered, const Panel& o) const {
     const std::int64_t rows = std::ssize(block.rows);
+    std::vector<Squares> squares(index(rows));
     const KeyRun seen = seen_by_any(seen_runs);
     std::fill_n(o.data, rows * value_dim_, 0.0);
     for (std::int64_t key = seen.begin / kKeys * kKeys; key < seen.end; key += kKeys) {
@@ -164,13 +176,20 @@ class Attention {
               .rows = slice(v_.rows, key, count),
               .columns = v_.columns},
              v.data, v.stride);
+      const double* const sizes = value_sizes_.data() + block.batch * keys_ + key;
       for (std::int64_t i = 0; i < rows; ++i) {
+        const double* const weights = scores.data + i * keys_ + key;
         for (const KeyRun& run : seen_runs[index(i)]) {
-          add_run({scores.data + i * keys_ + key, keys_}, v, {o.data + i * value_dim_, 0},
-                  {std::max(run.begin - key, std::int64_t{0}), std::min(run.end - key, count)});
+          const KeyRun part{std::max(run.begin - key, std::int64_t{0}),
+                            std::min(run.end - key, count)};
+          add_run({scores.data + i * keys_ + key, keys_}, v, {o.data + i * value_dim_, 0}, part);
+          for (std::int64_t j = part.begin; j < part.end; ++j) {
+            squares[index(i)].add(weights[j] * sizes[j]);
+          }
         }
       }
     }
+    return squares;
   }
 
   // One row's sum over columns `run` of a tile, cut where multiply_add would sum them by the unit:
@@ -186,9 +205,18 @@ class Attention {
     }
   }
 
-  void write(std::int64_t batch, std::int64_t row, const double* o, double logarithm) const {
-    double& l = call_.targets[1].values[l_.at(batch, row)];
-    double* const out = call_.targets[0].values + o_.at(batch, row);
+  // What one row comes to.
+  struct Row {
+    const double* o = nullptr;
+    double logarithm = 0;
+    double scale = 0;  // of o
+  };
+
+  void write(std::int64_t batch, std::int64_t row, const Row& computed) const {
+    const std::int64_t l_place = l_.at(batch, row);
+    double& l = call_.targets[1].values[l_place];
+    double* const out = call_.targets[0].values;
+    double logarithm = computed.logarithm;
     // Shares of what was there and of what comes, by their sums' logarithms.
     double before = 0;
     double share = 1;
@@ -200,9 +228,12 @@ class Attention {
       logarithm = both;
     }
     for (std::int64_t i = 0; i < value_dim_; ++i) {
-      double& element = out[o_.columns[index(i)]];
-      element = before == 0 ? o[i] : element * before + o[i] * share;
+      const std::int64_t place = o_.at(batch, row) + o_.columns[index(i)];
+      const double size = before == 0 ? 0 : before * size_at(call_.targets[0], place);
+      set_scale(call_.targets[0], place, std::hypot(size, share * computed.scale), false);
+      out[place] = before == 0 ? computed.o[i] : out[place] * before + computed.o[i] * share;
     }
+    set_scale(call_.targets[1], l_place, 1, false);  // errors of a logarithm are those of its sum
     l = logarithm;
   }
 
@@ -217,6 +248,7 @@ class Attention {
   Places v_;
   Places o_;
   Places l_;
+  std::vector<double> value_sizes_;  // [batch, key]
 };
 
 }  // namespace

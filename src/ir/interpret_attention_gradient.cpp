@@ -9,6 +9,7 @@
 #include "ir/interpret_masks.h"
 #include "ir/interpret_math.h"
 #include "ir/interpret_rows.h"
+#include "ir/interpret_sizes.h"
 
 namespace harpe {
 namespace {
@@ -26,18 +27,6 @@ constexpr std::size_t kDelta = 5;
 enum class Target : std::uint8_t { Dq, Dk, Dv };
 
 std::size_t index(std::int64_t i) { return static_cast<std::size_t>(i); }
-
-// Per row: its root mean square.
-std::vector<double> sizes_of(const Panel& panel, std::int64_t rows) {
-  std::vector<double> sizes;
-  for (std::int64_t row = 0; row < rows; ++row) {
-    const double* values = panel.data + row * panel.stride;
-    double sum = 0;
-    for (std::int64_t i = 0; i < panel.stride; ++i) sum += values[i] * values[i];
-    sizes.push_back(std::sqrt(sum / static_cast<double>(panel.stride)));
-  }
-  return sizes;
-}
 
 // What one target is made of: its rows are queries (dq) or keys (dk, dv), its terms come from the
 // columns, which are the others. Batch entries are those of its rows, then those it sums over.
@@ -71,17 +60,17 @@ AxisList join(AxisList first, const AxisList& second) {
 
 // A worker's panels.
 struct Room {
-  Panel score_rows;             // rows x head_dim
-  Panel value_rows;             // rows x value_dim
-  Panel score_columns;          // columns x head_dim
-  Panel value_columns;          // columns x value_dim
-  Panel transposed;             // one of these, transposed
-  Panel weights;                // rows x columns: p
-  Panel slopes;                 // rows x columns: s
-  Panel sum;                    // rows x features
-  Panel common;                 // rows x features: p times the right side, for dq
-  std::vector<double> squares;  // per row: of the sizes of its terms
-  std::vector<double> deltas;   // per row: the largest delta
+  Panel score_rows;              // rows x head_dim
+  Panel value_rows;              // rows x value_dim
+  Panel score_columns;           // columns x head_dim
+  Panel value_columns;           // columns x value_dim
+  Panel transposed;              // one of these, transposed
+  Panel weights;                 // rows x columns: p
+  Panel slopes;                  // rows x columns: s
+  Panel sum;                     // rows x features
+  Panel common;                  // rows x features: p times the right side, for dq
+  std::vector<Squares> squares;  // per row: of the sizes of its terms
+  std::vector<double> deltas;    // per row: the largest size of a delta
 };
 
 // The rows and columns of one batch entry that are worked on.
@@ -144,14 +133,24 @@ class Gradient {
 
  private:
   struct Matrix {
-    const HostTensor* tensor;
+    const NamedTensor* tensor;
     Places places;
+
+    // Per row: the root mean square size of its elements.
+    [[nodiscard]] std::vector<double> sizes(std::int64_t entry,
+                                            std::span<const std::int64_t> rows) const {
+      std::vector<double> sizes;
+      for (const std::int64_t row : rows) {
+        sizes.push_back(measure_row(*tensor, places.at(entry, row), places.columns).size);
+      }
+      return sizes;
+    }
   };
 
   [[nodiscard]] Matrix operand(std::size_t which, const AxisList& rows,
                                const AxisList& features) const {
     const NamedTensor& tensor = call_.operands[which];
-    return {tensor.tensor, Places(tensor, entries_, rows, features)};
+    return {&tensor, Places(tensor, entries_, rows, features)};
   }
 
   [[nodiscard]] std::int64_t row_of(std::int64_t batch, std::int64_t row) const {
@@ -162,7 +161,7 @@ class Gradient {
                     const Panel& to) {
     std::vector<std::int64_t> places;
     for (const std::int64_t row : rows) places.push_back(from.places.rows[index(row)]);
-    gather({.tensor = from.tensor,
+    gather({.tensor = from.tensor->tensor,
             .base = from.places.batch[index(entry)],
             .rows = places,
             .columns = from.places.columns},
@@ -170,7 +169,7 @@ class Gradient {
   }
 
   static double at(const Matrix& of, std::int64_t entry, std::int64_t query) {
-    return load(*of.tensor, of.places.at(entry, query));
+    return load(*of.tensor->tensor, of.places.at(entry, query));
   }
 
   [[nodiscard]] std::int64_t query_of(std::int64_t row, std::int64_t column) const {
@@ -198,7 +197,7 @@ class Gradient {
               .slopes = take(kTileRows, kTileColumns),
               .sum = take(kTileRows, features_),
               .common = take(kTileRows, features_),
-              .squares = std::vector<double>(kTileRows, 0.0),
+              .squares = std::vector<Squares>(kTileRows),
               .deltas = std::vector<double>(kTileRows, 0.0)};
     std::fill_n(room.sum.data, 2 * kTileRows * features_, 0.0);  // and room.common
     return room;
@@ -234,7 +233,7 @@ class Gradient {
     multiply_transposed(tile, room.score_rows, room.score_columns, room.transposed, room.weights);
     multiply_transposed(tile, room.value_rows, room.value_columns, room.transposed, room.slopes);
     const Panel& right = target_ == Target::Dv ? room.value_columns : room.score_columns;
-    weigh(tile, right, room);
+    weigh(tile, room);
     add_product(tile, target_ == Target::Dv ? room.weights : room.slopes, right, room.sum);
     if (target_ == Target::Dq) add_product(tile, room.weights, right, room.common);
   }
@@ -255,11 +254,11 @@ class Gradient {
 
   // (q k^T, do v^T) -> (p, s), and what the terms measure: an error of do v^T or of delta is as
   // large as these are, whatever is left of their difference.
-  void weigh(const Tile& tile, const Panel& right, Room& room) const {
-    const std::int64_t columns = std::ssize(tile.columns);
-    const std::vector<double> row_sizes = sizes_of(room.value_rows, std::ssize(tile.rows));
-    const std::vector<double> column_sizes = sizes_of(room.value_columns, columns);
-    const std::vector<double> right_sizes = sizes_of(right, columns);
+  void weigh(const Tile& tile, Room& room) const {
+    const std::vector<double> row_sizes = value_rows_.sizes(tile.entry, tile.rows);
+    const std::vector<double> column_sizes = value_columns_.sizes(tile.entry, tile.columns);
+    const std::vector<double> right_sizes =
+        (target_ == Target::Dv ? value_columns_ : score_columns_).sizes(tile.entry, tile.columns);
     const double length = std::sqrt(static_cast<double>(value_dim_));
     for (std::size_t i = 0; i < tile.rows.size(); ++i) {
       double* weights = room.weights.data + static_cast<std::int64_t>(i) * kTileColumns;
@@ -270,13 +269,15 @@ class Gradient {
           continue;
         }
         const std::int64_t query = query_of(tile.rows[i], tile.columns[j]);
-        const double delta = at(delta_, tile.entry, query);
+        const std::int64_t delta_place = delta_.places.at(tile.entry, query);
+        const double delta = load(*delta_.tensor->tensor, delta_place);
+        const double delta_size = size_at(*delta_.tensor, delta_place);
         weights[j] = std::exp(axes_.scale * weights[j] - at(lse_, tile.entry, query));
         double size = std::max(std::abs(slopes[j]), length * row_sizes[i] * column_sizes[j]);
-        size = target_ == Target::Dv ? 1 : (size + std::abs(delta)) * std::abs(axes_.scale);
+        size = target_ == Target::Dv ? 1 : (size + delta_size) * std::abs(axes_.scale);
         size *= weights[j] * right_sizes[j];
-        room.squares[i] += size * size;
-        room.deltas[i] = std::max(room.deltas[i], std::abs(delta));
+        room.squares[i].add(size);
+        room.deltas[i] = std::max(room.deltas[i], delta_size);
         slopes[j] = weights[j] * (slopes[j] - delta) * axes_.scale;
       }
     }
@@ -306,17 +307,17 @@ class Gradient {
   void write(std::int64_t batch, std::int64_t row, std::int64_t i, const Room& room) const {
     const double* sum = room.sum.data + i * features_;
     const double* common = room.common.data + i * features_;
-    double* out = result_.values + out_.at(batch, row);
     double widest = 0;
-    for (std::int64_t d = 0; d < features_; ++d) {
-      double& element = out[out_.columns[index(d)]];
-      element = call_.accumulate ? element + sum[d] : sum[d];
-      widest = std::max(widest, std::abs(common[d]));
-    }
-    if (result_.scales == nullptr) return;
+    for (std::int64_t d = 0; d < features_; ++d) widest = std::max(widest, std::abs(common[d]));
     // An error of a query's delta is common to all terms of its dq.
-    result_.scales[row_of(batch, row)] =
-        std::sqrt(room.squares[index(i)]) + std::abs(axes_.scale) * room.deltas[index(i)] * widest;
+    const double scale =
+        room.squares[index(i)].root() + std::abs(axes_.scale) * room.deltas[index(i)] * widest;
+    for (std::int64_t d = 0; d < features_; ++d) {
+      const std::int64_t place = out_.at(batch, row) + out_.columns[index(d)];
+      set_scale(result_, place, scale, call_.accumulate);
+      double& element = result_.values[place];
+      element = call_.accumulate ? element + sum[d] : sum[d];
+    }
   }
 
   const LeafCall& call_;

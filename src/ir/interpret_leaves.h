@@ -23,7 +23,8 @@ struct NamedTensor {
   std::string buffer;
   const HostTensor* tensor = nullptr;
   double* values = nullptr;             // of a target: the tensor's elements
-  double* scales = nullptr;             // of a target: Meaning::scales
+  double* scales = nullptr;             // of what was computed: Meaning::scales; no input's
+  double error = 0;                     // Roundings::error; 0 of inputs that arrive as they are
   std::vector<std::vector<Axis>> dims;  // opaque dimensions are axes named "#0", "#1", …
 
   [[nodiscard]] std::vector<Axis> axes() const;
@@ -42,13 +43,13 @@ struct LeafCall {
   const Nest* nest = nullptr;
   const Stmt* stmt = nullptr;
   std::vector<NamedTensor> operands;
-  std::vector<NamedTensor> targets;         // f64
-  std::vector<NamedTensor> mask_data = {};  // what masks read (mask_reads)
-  bool measured = false;    // targets are temporaries: what reads them asks for their scales
-  bool accumulate = false;  // the targets hold values to combine with
+  std::vector<NamedTensor> targets;               // f64
+  std::vector<NamedTensor> mask_data = {};        // what masks read (mask_reads)
+  bool accumulate = false;                        // the targets hold values to combine with
   std::optional<Routing> routing = std::nullopt;  // of a leaf that follows a route
   std::optional<UsedSlots> used = std::nullopt;   // of targets with a ragged axis
   std::optional<RowSample> sample;
+  double error = 0;  // Roundings::error
   int threads = 1;
 };
 

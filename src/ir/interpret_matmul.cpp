@@ -5,6 +5,7 @@
 #include "ir/interpret_leaves.h"
 #include "ir/interpret_math.h"
 #include "ir/interpret_rows.h"
+#include "ir/interpret_sizes.h"
 
 namespace harpe {
 namespace {
@@ -77,7 +78,11 @@ class Product {
       : call_(call),
         a_(call.operands[0], axes),
         b_(call.operands[1], axes),
-        c_(call.targets[0], axes) {}
+        c_(call.targets[0], axes),
+        columns_of_b_(b_.batch.size() * b_.depth.size()) {
+    parallel_for(call.threads, std::ssize(columns_of_b_),
+                 [&](int, std::int64_t item) { measure_columns(static_cast<std::size_t>(item)); });
+  }
 
   // Room for the three panels of one worker.
   static constexpr std::size_t kRoom =
@@ -93,7 +98,7 @@ class Product {
     const Panel left{room, kDepth};
     const Panel right{room + kPanelRows * kDepth, kPanelColumns};
     const Panel sum{room + kPanelRows * kDepth + kDepth * kPanelColumns, kPanelColumns};
-    if (call_.measured) measure(block);
+    measure(block);
     for (std::int64_t j = 0; j < std::ssize(c_.columns); j += kPanelColumns) {
       const std::int64_t columns = std::min(kPanelColumns, std::ssize(c_.columns) - j);
       std::fill_n(sum.data, rows * kPanelColumns, 0.0);
@@ -135,22 +140,28 @@ class Product {
     return c_.batch[static_cast<std::size_t>(batch)] + c_.rows[static_cast<std::size_t>(row)];
   }
 
-  // sqrt(K) rms(row of a) rms(b), per row of c and of the batch entry.
+  // The root mean squares of one row of b, [batch, depth], over the columns.
+  void measure_columns(std::size_t item) {
+    const std::int64_t base = b_.batch[item / b_.depth.size()] + b_.depth[item % b_.depth.size()];
+    columns_of_b_[item] = measure_row(call_.operands[1], base, b_.columns);
+  }
+
+  // The root of the sum of a^2 b^2 over the depth, in the mean over the columns: of errors of a,
+  // and of errors of b.
   void measure(const RowBlock& block) const {
     const auto batch = static_cast<std::size_t>(block.batch);
-    const NamedTensor& c = call_.targets[0];
-    double squares = 0;
-    for (const std::int64_t column : b_.columns) {
-      const double scale = scale_of_row(call_.operands[1], b_.batch[batch] + column, b_.depth);
-      squares += scale * scale;
-    }
-    const double of_b = std::sqrt(squares / static_cast<double>(b_.columns.size()));
     for (const std::int64_t row : block.rows) {
       const std::int64_t from = a_.batch[batch] + a_.rows[static_cast<std::size_t>(row)];
-      const double scale = std::sqrt(static_cast<double>(a_.depth.size())) * of_b *
-                           scale_of_row(call_.operands[0], from, a_.depth);
+      Squares of_a;
+      Squares of_b;
+      for (std::size_t i = 0; i < a_.depth.size(); ++i) {
+        const Measure& b = columns_of_b_[batch * a_.depth.size() + i];
+        of_a.add(size_at(call_.operands[0], from + a_.depth[i]) * b.factor);
+        of_b.add(factor_at(call_.operands[0], from + a_.depth[i]) * b.size);
+      }
+      const double scale = std::max(of_a.root(), of_b.root());
       for (const std::int64_t column : c_.columns) {
-        c.scales[(at(block.batch, row) + column) / c.tensor->shape.back()] = scale;
+        set_scale(call_.targets[0], at(block.batch, row) + column, scale, call_.accumulate);
       }
     }
   }
@@ -171,6 +182,7 @@ class Product {
   Places a_;
   Places b_;
   Places c_;
+  std::vector<Measure> columns_of_b_;  // [batch, depth]
 };
 
 // Drops the rows of slots that hold nothing.

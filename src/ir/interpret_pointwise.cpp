@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <functional>
@@ -6,11 +7,16 @@
 #include "ir/interpret_leaves.h"
 #include "ir/interpret_math.h"
 #include "ir/interpret_rows.h"
+#include "ir/interpret_sizes.h"
 
 namespace harpe {
 namespace {
 
-double silu(double x) { return x / (1 + std::exp(-x)); }
+// x / (1 + e^-x), by the root of the exponential: e^-x may overflow where the quotient is a number.
+double silu(double x) {
+  const double root = std::exp(-std::abs(x) / 2);
+  return (x < 0 ? x * root * root : x) / (1 + root * root);
+}
 
 // Of one element; `b` of a leaf with one operand is 0.
 using Formula = std::function<double(double a, double b)>;
@@ -19,7 +25,7 @@ Formula formula_of(const Stmt& stmt) {
   if (stmt.leaf == "silu") return [](double a, double) { return silu(a); };
   if (stmt.leaf == "relu") return [](double a, double) { return a < 0 ? 0 : a; };
   if (stmt.leaf == "gelu") {
-    return [](double a, double) { return a * std::erfc(-a / std::numbers::sqrt2) / 2; };
+    return [](double a, double) { return a * (std::erfc(-a / std::numbers::sqrt2) / 2); };
   }
   if (stmt.leaf == "add") return [](double a, double b) { return a + b; };
   if (stmt.leaf == "mul") return [](double a, double b) { return a * b; };
@@ -29,27 +35,34 @@ Formula formula_of(const Stmt& stmt) {
   return [=](double a, double b) { return a / std::sqrt(b / length + epsilon); };
 }
 
-// Scales of the target's rows from those of the operands' rows at their place.
-void measure(const LeafCall& call, const AxisList& axes, const Formula& formula) {
-  const NamedTensor& target = call.targets[0];
-  AxisList rows(axes.begin(), axes.end() - static_cast<std::ptrdiff_t>(target.dims.back().size()));
-  const AxisList columns(axes.begin() + std::ssize(rows), axes.end());
-  std::vector<std::vector<double>> scales;
-  for (const NamedTensor& operand : call.operands) {
-    const std::vector<std::int64_t> bases = offsets_in(operand, rows);
-    const std::vector<std::int64_t> places = offsets_in(operand, columns);
-    std::vector<double>& of_rows = scales.emplace_back();
-    for (const std::int64_t base : bases) of_rows.push_back(scale_of_row(operand, base, places));
+struct Operands {
+  std::array<double, 2> values{};
+  std::array<double, 2> sizes{};  // 0 of what is exact
+};
+
+// How far errors of the operands move the result, over `error`: the root mean square over their
+// signs, where each operand is off by `error` of its size.
+double spread_by(const Formula& formula, const Operands& operands, double error) {
+  const double exact = formula(operands.values[0], operands.values[1]);
+  Squares moved;
+  double count = 0;
+  for (const double a : {-error, error}) {
+    for (const double b : {-error, error}) {
+      const double other = formula(operands.values[0] + a * operands.sizes[0],
+                                   operands.values[1] + b * operands.sizes[1]);
+      if (!std::isfinite(other - exact)) continue;  // the root of less than 0, say
+      moved.add((other - exact) / error);
+      ++count;
+    }
   }
-  const std::vector<std::int64_t> bases = offsets_in(target, rows);
-  for (std::size_t row = 0; row < bases.size(); ++row) {
-    const std::string& leaf = call.stmt->leaf;
-    double scale = scales[0][row];
-    if (leaf == "add") scale += scales[1][row];
-    if (leaf == "mul" || leaf == "silu_mul") scale *= scales[1][row];
-    if (leaf == "rms_scale") scale = std::abs(formula(scale, scales[1][row]));
-    target.scales[bases[row] / target.tensor->shape.back()] = scale;
-  }
+  return count == 0 ? 0 : moved.root(count);
+}
+
+// The same for sums and products whatever the error is. Other functions bend: the most of a large
+// error and a small one.
+double spread(const Formula& formula, const Operands& operands, double error) {
+  if (operands.sizes == std::array<double, 2>{}) return 0;
+  return std::max(spread_by(formula, operands, error), spread_by(formula, operands, error / 64));
 }
 
 }  // namespace
@@ -72,14 +85,17 @@ Checked<ComputedRows> interpret_pointwise(const LeafCall& call) {
   parallel_for(call.threads, (elements + kElements - 1) / kElements, [&](int, std::int64_t turn) {
     const std::int64_t end = std::min(elements, (turn + 1) * kElements);
     for (std::int64_t i = turn * kElements; i < end; ++i) {
-      std::array<double, 2> values{};
+      Operands operands;
       for (std::size_t p = 0; p < places.size(); ++p) {
-        values.at(p) = load(*call.operands[p].tensor, places[p][static_cast<std::size_t>(i)]);
+        const std::int64_t place = places[p][static_cast<std::size_t>(i)];
+        operands.values.at(p) = load(*call.operands[p].tensor, place);
+        const bool exact = call.operands[p].error == 0 && call.stmt->leaf != "gelu";  // rounds it
+        operands.sizes.at(p) = exact ? 0 : size_at(call.operands[p], place);
       }
-      target.values[i] = formula(values[0], values[1]);
+      set_scale(target, i, spread(formula, operands, call.error), false);
+      target.values[i] = formula(operands.values[0], operands.values[1]);
     }
   });
-  if (call.measured) measure(call, axes, formula);
   return ComputedRows(1);
 }
 

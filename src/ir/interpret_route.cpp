@@ -6,6 +6,7 @@
 
 #include "ir/interpret_leaves.h"
 #include "ir/interpret_rows.h"
+#include "ir/interpret_sizes.h"
 #include "support/check.h"
 
 namespace harpe {
@@ -98,12 +99,17 @@ Checked<ComputedRows> interpret_topk(const LeafCall& call) {
       return logit(a) != logit(b) ? logit(a) > logit(b) : a < b;
     });
     double sum = 0;
-    for (auto e = order.begin(); e != chosen; ++e) sum += std::exp(logit(*e) - logit(order[0]));
+    double size = 0;  // of the exponents
+    for (auto e = order.begin(); e != chosen; ++e) {
+      sum += std::exp(logit(*e) - logit(order[0]));
+      size = std::max(size, size_at(logits, token * in[0].stride + *e * in[1].stride));
+    }
     for (std::int64_t k = 0; k < out[1].size; ++k) {
       const std::int64_t expert = order[static_cast<std::size_t>(k)];
       const std::int64_t at = token * out[1].size + k;
       index.values[at] = static_cast<double>(expert);
       weight.values[at] = std::exp(logit(expert) - logit(order[0])) / sum;
+      if (logits.scales != nullptr) set_scale(weight, at, weight.values[at] * size, false);
     }
   }
   return ComputedRows(2);
@@ -144,6 +150,8 @@ Checked<ComputedRows> interpret_gather_rows(const LeafCall& call) {
       for (std::size_t i = 0; i < to.features.size(); ++i) {
         target.values[place + to.features[i]] =
             load(*from.tensor.tensor, source + from.features[i]);
+        if (from.tensor.scales == nullptr) continue;
+        target.scales[place + to.features[i]] = from.tensor.scales[source + from.features[i]];
       }
     }
   }
@@ -163,28 +171,28 @@ Checked<ComputedRows> interpret_combine_rows(const LeafCall& call) {
   const std::int64_t choices = call.routing->choices;
   const std::int64_t tokens = std::ssize(call.routing->expert) / choices;
   std::vector<double> sum(to.features.size());
+  std::vector<Squares> squares(to.features.size());  // of the terms, each by itself
   for (std::int64_t token = 0; token < tokens; ++token) {
     std::ranges::fill(sum, 0);
-    double squares = 0;  // of the terms, each by itself
+    std::ranges::fill(squares, Squares());
     for (std::int64_t k = 0; k < choices; ++k) {
       const auto choice = static_cast<std::size_t>(token * choices + k);
       if (call.routing->slot[choice] < 0) continue;
       const std::int64_t source = from.at(call.routing->expert[choice], call.routing->slot[choice]);
-      const double w = load(*weight.tensor, stride_of(weight, sides.token) * token +
-                                                stride_of(weight, sides.choice) * k);
+      const std::int64_t weighed =
+          stride_of(weight, sides.token) * token + stride_of(weight, sides.choice) * k;
       for (std::size_t i = 0; i < sum.size(); ++i) {
-        const double term = w * load(*slots.tensor, source + from.features[i]);
-        sum[i] += term;
+        const std::int64_t place = source + from.features[i];
+        sum[i] += load(*weight.tensor, weighed) * load(*slots.tensor, place);
+        squares[i].add(std::max(factor_at(weight, weighed) * size_at(slots, place),
+                                size_at(weight, weighed) * factor_at(slots, place)));
       }
-      const double scale = w * scale_of_row(slots, source, from.features);
-      squares += scale * scale;
     }
     for (std::size_t i = 0; i < sum.size(); ++i) {
-      double& out = target.values[to.at(token, 0) + to.features[i]];
-      out = call.accumulate ? out + sum[i] : sum[i];
+      const std::int64_t place = to.at(token, 0) + to.features[i];
+      set_scale(target, place, squares[i].root(), call.accumulate);
+      target.values[place] = call.accumulate ? target.values[place] + sum[i] : sum[i];
     }
-    const std::int64_t row = to.at(token, 0) / target.tensor->shape.back();
-    target.scales[row] = std::sqrt(squares);
   }
   return ComputedRows(1);
 }

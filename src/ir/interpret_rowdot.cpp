@@ -4,6 +4,7 @@
 #include "ir/interpret_leaves.h"
 #include "ir/interpret_math.h"
 #include "ir/interpret_rows.h"
+#include "ir/interpret_sizes.h"
 
 namespace harpe {
 
@@ -43,10 +44,23 @@ Checked<ComputedRows> interpret_rowdot(const LeafCall& call) {
     }
     return sum;
   };
+  // Errors of either operand, independent of each other.
+  const auto measure = [&](std::size_t row) {
+    Squares of_a;
+    Squares of_b;
+    for (std::size_t i = 0; i < a_terms.size(); ++i) {
+      const std::int64_t left = a_rows[row] + a_terms[i];
+      const std::int64_t right = b_rows[row] + b_terms[i];
+      of_a.add(size_at(a, left) * factor_at(b, right));
+      of_b.add(factor_at(a, left) * size_at(b, right));
+    }
+    return std::max(of_a.root(), of_b.root());
+  };
   parallel_for(call.threads, (rows + kRows - 1) / kRows, [&](int, std::int64_t turn) {
     const std::int64_t end = std::min(rows, (turn + 1) * kRows);
     for (std::int64_t row = turn * kRows; row < end; ++row) {
       const auto i = static_cast<std::size_t>(row);
+      set_scale(c, c_rows[i], measure(i), false);
       c.values[c_rows[i]] = add_up(i);
     }
   });

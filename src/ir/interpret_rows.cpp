@@ -119,20 +119,6 @@ std::vector<RowBlock> choose_rows(std::int64_t batches, const AxisList& row_axes
   return blocks;
 }
 
-double scale_of_row(const NamedTensor& tensor, std::int64_t base,
-                    std::span<const std::int64_t> places) {
-  double squares = 0;
-  double scale = 0;
-  for (const std::int64_t place : places) {
-    const double x = load(*tensor.tensor, base + place);
-    if (std::isfinite(x)) squares += x * x;
-    if (tensor.scales == nullptr) continue;
-    const double known = tensor.scales[(base + place) / tensor.tensor->shape.back()];
-    if (!std::isnan(known)) scale = std::max(scale, known);
-  }
-  return std::max(scale, std::sqrt(squares / static_cast<double>(places.size())));
-}
-
 std::vector<std::int64_t> ascending(std::vector<std::int64_t> values) {
   std::ranges::sort(values);
   const auto repeated = std::ranges::unique(values);

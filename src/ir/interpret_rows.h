@@ -2,7 +2,6 @@
 
 #include <cstdint>
 #include <optional>
-#include <span>
 #include <string>
 #include <vector>
 
@@ -37,11 +36,6 @@ struct RowBlock {
                                                 std::int64_t block);
 [[nodiscard]] bool is_sampled(std::int64_t batches, const AxisList& row_axes,
                               const std::optional<RowSample>& sample);
-
-// What a row of a tensor measures, per element, had the terms that made it not cancelled: its root
-// mean square, or its scale (Meaning::scales) where that is more. `places` are its elements.
-[[nodiscard]] double scale_of_row(const NamedTensor& tensor, std::int64_t base,
-                                  std::span<const std::int64_t> places);
 
 // Sorted and without duplicates.
 [[nodiscard]] std::vector<std::int64_t> ascending(std::vector<std::int64_t> values);

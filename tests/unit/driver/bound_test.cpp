@@ -40,8 +40,8 @@ TEST(Bound, of_attention_scales_with_scores_and_keys) {
       "attention", {"seq=64", "kv_seq=256", "heads=2", "head_dim=16", "dtype=f32"}, "cp=4", "ring");
   const double u = unit_roundoff(DType::F32);
   EXPECT_DOUBLE_EQ(bound_of(plan, "o", {}).leaf, (4 + 16) * u);
-  EXPECT_DOUBLE_EQ(bound_of(plan, "o", {.score = 10}).leaf, (40 + 16) * u);
-  EXPECT_DOUBLE_EQ(bound_of(plan, "o", {.score = 1, .logsum = 6}).states, 2 * 6 * u);
+  EXPECT_DOUBLE_EQ(bound_of(plan, "o", {.other_scores = {.score = 10}}).leaf, (40 + 16) * u);
+  EXPECT_DOUBLE_EQ(bound_of(plan, "o", {.other_scores = {.logsum = 6}}).states, 2 * 6 * u);
   EXPECT_DOUBLE_EQ(bound_of(plan, "lse", {}).output, u);
 }
 
@@ -61,7 +61,7 @@ Plan backward(const std::string& dtype, const std::string& schedule) {
 TEST(Bound, of_gradients_counts_the_exponents_the_products_and_the_sum) {
   const Plan plan = backward("f32", "ring");
   const double u = unit_roundoff(DType::F32);
-  const Magnitudes magnitudes{.score = 10, .logsum = 6};
+  const Magnitudes magnitudes{.scores = {{"dq", {.score = 10, .logsum = 6}}}};
   EXPECT_DOUBLE_EQ(bound_of(plan, "dq", magnitudes).leaf, (4 * 10 + 6 + 3 + 16) * u);
   EXPECT_DOUBLE_EQ(bound_of(plan, "dk", magnitudes).leaf, (4 * 10 + 6 + 3 + 8) * u);
   EXPECT_DOUBLE_EQ(bound_of(plan, "dk", magnitudes).states, 2 * u);

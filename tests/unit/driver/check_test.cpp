@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <limits>
+#include <regex>
 
 #include "driver/run.h"
 #include "exec/cpu/cpu_executor.h"
@@ -156,6 +157,136 @@ TEST(Check, is_not_misled_by_cancellation) {
   run.outputs.at("c") = (*executor)->output("c").value();
   const CheckReport report = check(run);
   EXPECT_TRUE(report.passed()) << report.outputs[0].error << " " << report.outputs[0].bound;
+}
+
+// x [8, 16] in two products that cancel but for 2^-12, whose sum is multiplied with d.
+Plan make_chain(const std::string& dtype) {
+  const std::string program = R"(program chain {
+  axis M = 8
+  axis K = 16
+  axis N = 64
+  axis R = 4
+  buffer x : T[M, K] in
+  buffer w : T[K, N] in
+  buffer v : T[K, N] in
+  buffer d : T[N, R] in
+  buffer p : T[M, N] temp
+  buffer q : T[M, N] temp
+  buffer t : T[M, N] temp
+  buffer c : T[M, R] out
+  nest n0 over (M, N, K) {
+    p sum= matmul(x, w)
+    q sum= matmul(x, v)
+  }
+  nest n1 over (M, N) { t = add(p, q) }
+  nest n2 over (M, R, N) { c sum= matmul(t, d) }
+})";
+  return lower_texts(std::regex_replace(program, std::regex("T\\["), dtype + "["), "mesh m = x:2",
+                     R"(commir f for chain on m {
+  split N = n0:2 * n1:_
+  place w[n0@x]
+  place v[n0@x]
+  place d[n0@x]
+  place p[n0@x]
+  place q[n0@x]
+  place t[n0@x]
+  nest n0 {
+    par n0 on x
+    leaf
+  }
+  nest n1 {
+    par n0 on x
+    leaf
+  }
+  nest n2 {
+    par n0 on x
+    drain c over x bulk via nccl
+    leaf
+  }
+})");
+}
+
+// The plan's results for inputs that were changed.
+void execute_again(Executed& run) {
+  const auto executor = make_cpu_executor(run.plan, {});
+  ASSERT_TRUE(executor.ok());
+  for (const auto& [name, tensor] : run.inputs) (void)(*executor)->set_input(name, tensor).value();
+  ASSERT_TRUE((*executor)->run({}).ok());
+  for (auto& [name, tensor] : run.outputs) tensor = (*executor)->output(name).value();
+}
+
+TEST(Check, is_not_misled_by_cancellation_before_a_temporary) {
+  for (const std::string dtype : {"f32", "f64", "bf16", "f16"}) {
+    for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+      Executed run = execute(make_chain(dtype), seed);
+      for (std::int64_t i = 0; i < 16 * 64; ++i) {
+        store(run.inputs.at("v"), i, -load(run.inputs.at("w"), i) * (1 + 0x1p-12));
+      }
+      execute_again(run);
+      const CheckReport report = check(run);
+      EXPECT_TRUE(report.passed()) << dtype << " " << seed << " " << report.outputs[0].error << " "
+                                   << report.outputs[0].bound;
+    }
+  }
+}
+
+TEST(Check, finds_a_lost_chunk_behind_temporaries_that_cancel) {
+  Executed run = execute(make_chain("f32"));
+  for (std::int64_t i = 0; i < 16 * 64; ++i) {
+    store(run.inputs.at("v"), i, -load(run.inputs.at("w"), i) * (1 + 0x1p-12));
+  }
+  execute_again(run);
+  EXPECT_TRUE(check(run).passed());
+  // What the second rank adds to the last product: half of N, for one row.
+  TensorMap half = run.inputs;
+  for (std::int64_t i = 32 * 4; i < 64 * 4; ++i) store(half.at("d"), i, 0);
+  const Checked<Meaning> lost = interpret(run.plan.program, half, std::nullopt, 1);
+  ASSERT_TRUE(lost.ok());
+  for (std::int64_t i = 0; i < 4; ++i) {
+    store(run.outputs.at("c"), i, load(lost->outputs.at("c"), i));
+  }
+  EXPECT_FALSE(check(run).passed());
+}
+
+// The sum of two inputs, of which the first may be rounded on its way.
+Plan make_sum(const std::string& wire) {
+  return lower_texts(R"(program sum {
+  axis M = 4
+  axis N = 8
+  buffer a : f32[M, N] in
+  buffer b : f32[M, N] in
+  buffer c : f32[M, N] out
+  nest n0 over (M, N) { c = add(a, b) }
+})",
+                     "mesh m = x:2",
+                     "commir f for sum on m {\n  split M = m0:2 * m1:_\n"
+                     "  place a[m0@x]\n  nest n0 {\n    stage a over x bulk " +
+                         wire + "via nccl\n    leaf\n  }\n}");
+}
+
+TEST(Check, holds_a_sum_to_its_terms_only_where_they_are_rounded) {
+  for (const std::string wire : {"", "wire bf16 "}) {
+    Executed run = execute(make_sum(wire));
+    for (std::int64_t i = 0; i < 4 * 8; ++i) {
+      store(run.inputs.at("b"), i, -load(run.inputs.at("a"), i) * (1 + 0x1p-16));
+    }
+    execute_again(run);
+    EXPECT_TRUE(check(run).passed()) << "wire: " << wire;
+    for (std::int64_t i = 0; i < 8; ++i) store(run.outputs.at("c"), i, 0);
+    EXPECT_EQ(check(run).passed(), !wire.empty()) << "exact terms leave no room for a lost row";
+  }
+}
+
+TEST(Check, measures_numbers_whose_squares_overflow) {
+  Executed run = execute(make_plan("gemm", {"m=4", "n=4", "k=8", "dtype=f64"}, "x=2", "bulk"));
+  for (std::int64_t i = 0; i < 4 * 8; ++i) {
+    store(run.inputs.at("a"), i, load(run.inputs.at("a"), i) * 0x1p600);
+  }
+  execute_again(run);
+  EXPECT_TRUE(check(run).passed());
+  HostTensor& c = run.outputs.at("c");
+  store(c, 5, load(c, 5) * (1 + 0x1p-20));
+  EXPECT_FALSE(check(run).passed());
 }
 
 // A product that says of itself that it is large: sampling goes by the declared operations.
