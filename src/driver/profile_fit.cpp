@@ -87,6 +87,7 @@ LeafRate fit_rate(const Machine& machine, const LeafSample& like, const RateGrid
   std::vector<LeafSample> own;
   for (const LeafSample& sample : machine.samples) {
     if (sample.leaf != rate.leaf || sample.dtype != rate.dtype) continue;
+    if (sample.by == Supplier::Library) continue;
     rate.peak =
         std::max(rate.peak, rounded_in(kTera, 1.002 * sample.shape.flops / sample.time.seconds()));
     if (!sample.causal) own.push_back(sample);

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <optional>
 
 #include "machine/rates.h"
 #include "support/check.h"
@@ -51,20 +52,48 @@ bool is_within(const LeafShape& inner, const LeafShape& outer) {
          inner.depth <= outer.depth && inner.flops <= outer.flops && inner.bytes <= outer.bytes;
 }
 
+// The nearest samples that differ from a shape in fewer or more rows alone.
+struct RowNeighbours {
+  const LeafSample* fewer = nullptr;
+  const LeafSample* more = nullptr;
+
+  void note(const LeafSample& sample, const LeafShape& shape) {
+    const LeafShape& other = sample.shape;
+    if (other.batch != shape.batch || other.columns != shape.columns || other.depth != shape.depth)
+      return;
+    const bool is_fewer = other.rows < shape.rows;
+    const LeafSample*& best = is_fewer ? fewer : more;
+    const bool is_nearer = best == nullptr || (best->shape.rows < other.rows) == is_fewer;
+    if (is_nearer) best = &sample;
+  }
+
+  // On a straight line over the logarithm of rows.
+  [[nodiscard]] std::optional<double> seconds_at(double rows) const {
+    if (fewer == nullptr || more == nullptr) return std::nullopt;
+    const double way =
+        std::log(rows / fewer->shape.rows) / std::log(more->shape.rows / fewer->shape.rows);
+    return fewer->time.seconds() + way * (more->time - fewer->time).seconds();
+  }
+};
+
 // What samples make of the modelled time: their own ratio to the model, weighted by the inverse
 // square of the distance, 1 being one more sample a factor of e away. Between samples that a shape
 // holds and samples that hold it, its time is between theirs.
 double corrected(const Machine& machine, const LeafRate& rate, const LeafShape& shape,
-                 std::string_view leaf, std::string_view dtype, bool causal) {
+                 std::string_view leaf, std::string_view dtype, bool causal, Supplier by) {
   const double model = modelled(rate, machine.processor, shape);
+  const LeafSample* same = nullptr;  // the supplier's own before anybody's
+  RowNeighbours neighbours;
   double logarithms = 0;
   double weights = 1;
   double least = 0;
   double most = HUGE_VAL;
   for (const LeafSample& sample : machine.samples) {
     if (sample.leaf != leaf || sample.dtype != dtype || sample.causal != causal) continue;
+    if (sample.by != by && sample.by != Supplier::Any) continue;
     const double time = sample.time.seconds();
-    if (sample.shape == shape) return time;
+    if (sample.shape == shape && (same == nullptr || sample.by == by)) same = &sample;
+    neighbours.note(sample, shape);
     if (is_within(sample.shape, shape)) least = std::max(least, time);
     if (is_within(shape, sample.shape)) most = std::min(most, time);
     constexpr double kNear = 1e-6;  // the same shape in all but its bytes or masks
@@ -73,7 +102,11 @@ double corrected(const Machine& machine, const LeafRate& rate, const LeafShape& 
     logarithms += weight * std::log(time / modelled(rate, machine.processor, sample.shape));
     weights += weight;
   }
-  return std::max(least, std::min(most, model * std::exp(logarithms / weights)));
+  if (same != nullptr) return same->time.seconds();
+  const double between = model * std::exp(logarithms / weights);
+  if (least <= most) return std::clamp(between, least, most);
+  // Kernels may lose so much on few rows that more of them take less: then neither is a limit.
+  return neighbours.seconds_at(shape.rows).value_or(between);
 }
 
 }  // namespace
@@ -95,9 +128,9 @@ const LeafRate& find_rate(const Machine& machine, std::string_view leaf, std::st
 }
 
 Picoseconds leaf_time(const Machine& machine, std::string_view leaf, std::string_view dtype,
-                      const LeafShape& shape, bool causal) {
+                      const LeafShape& shape, bool causal, Supplier by) {
   const LeafRate& rate = find_rate(machine, leaf, dtype);
-  const double seconds = corrected(machine, rate, shape, leaf, dtype, causal);
+  const double seconds = corrected(machine, rate, shape, leaf, dtype, causal, by);
   return std::max({Picoseconds(1), leaf_bound(machine, leaf, dtype, shape.flops, shape.bytes),
                    from_seconds(seconds)});
 }

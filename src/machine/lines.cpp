@@ -18,6 +18,11 @@ Figure optional(std::string_view name, Unit unit, Field* field) {
   return {.name = name, .unit = unit, .field = field};
 }
 
+// " by own", of what is not anybody's.
+std::string print_supplier(Supplier by) {
+  return by == Supplier::Any ? "" : " by " + std::string(print(by));
+}
+
 }  // namespace
 
 std::string Line::name() const {
@@ -80,7 +85,8 @@ Line line_of(CompletionSample& completion) {
 }
 
 Line line_of(CollectiveSample& collective) {
-  return {.head = "collective " + std::string(print(collective.kind)) + " at " + collective.level,
+  return {.head = "collective " + std::string(print(collective.kind)) + " at " + collective.level +
+                  print_supplier(collective.by),
           .figures = {required("ranks", Unit::None, &collective.ranks),
                       required("bytes", Unit::Bytes, &collective.bytes),
                       required("time", Unit::Time, &collective.time)},
@@ -110,7 +116,8 @@ Line line_of(LeafSample& sample) {
     return Figure{.name = name, .range = Range::Positive, .fallback = 1, .field = field};
   };
   LeafShape& shape = sample.shape;
-  return {.head = "sample " + sample.leaf + " " + sample.dtype + (sample.causal ? " causal" : ""),
+  return {.head = "sample " + sample.leaf + " " + sample.dtype + (sample.causal ? " causal" : "") +
+                  print_supplier(sample.by),
           .figures = {extent("batch", &shape.batch), extent("rows", &shape.rows),
                       extent("columns", &shape.columns), extent("depth", &shape.depth),
                       optional("flops", Unit::None, &shape.flops),

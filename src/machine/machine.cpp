@@ -200,6 +200,18 @@ std::string_view print(CollectiveKind kind) {
   return "";
 }
 
+std::string_view print(Supplier by) {
+  switch (by) {
+    case Supplier::Any:
+      return "any";
+    case Supplier::Own:
+      return "own";
+    case Supplier::Library:
+      return "library";
+  }
+  return "";
+}
+
 std::string print(const Machine& machine) {
   Machine copy = machine;
   std::string out = "machine " + machine.name + " {\n";

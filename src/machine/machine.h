@@ -95,7 +95,14 @@ struct CompletionSample {
   friend bool operator==(const CompletionSample&, const CompletionSample&) = default;
 };
 
-// One point of a library collective's curve: `bytes` are what one rank puts in.
+// Whose time a sample is.
+enum class Supplier : std::uint8_t {
+  Any,     // nothing else is known: it stands for the other two
+  Own,     // Harpe's kernels; collectives by pulls
+  Library  // NVIDIA's: cuBLASLt, cuDNN, NCCL
+};
+
+// One point of a collective's curve: `bytes` are what one rank puts in.
 enum class CollectiveKind : std::uint8_t {
   AllGather,
   ReduceScatter,
@@ -106,6 +113,7 @@ enum class CollectiveKind : std::uint8_t {
 struct CollectiveSample {
   CollectiveKind kind = CollectiveKind::AllGather;
   std::string level;
+  Supplier by = Supplier::Any;
   std::int64_t ranks = 1;
   double bytes = 0;
   Picoseconds time;
@@ -147,6 +155,7 @@ struct LeafSample {
   std::string dtype;
   LeafShape shape;
   bool causal = false;
+  Supplier by = Supplier::Any;
   Picoseconds time;
   Provenance from;
   friend bool operator==(const LeafSample&, const LeafSample&) = default;
@@ -170,6 +179,7 @@ struct Machine {
 [[nodiscard]] std::string_view print(Origin origin);
 [[nodiscard]] std::string_view print(LevelKind kind);
 [[nodiscard]] std::string_view print(CollectiveKind kind);  // "all_gather"
+[[nodiscard]] std::string_view print(Supplier by);          // "library"
 
 // `machine NAME { … }`. parse_machine(print(m)) == m. Errors: T0xx; M110 to M116.
 [[nodiscard]] std::string print(const Machine& machine);

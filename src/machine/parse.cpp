@@ -8,6 +8,7 @@ namespace {
 
 constexpr std::array kOrigins = {Origin::Measured, Origin::Published, Origin::Assumed};
 constexpr std::array kKinds = {LevelKind::Switch, LevelKind::Rail, LevelKind::Ring, LevelKind::Bus};
+constexpr std::array kSuppliers = {Supplier::Own, Supplier::Library};
 constexpr std::array kCollectives = {CollectiveKind::AllGather, CollectiveKind::ReduceScatter,
                                      CollectiveKind::AllReduce, CollectiveKind::AllToAll,
                                      CollectiveKind::SendRecv};
@@ -46,6 +47,13 @@ Checked<std::string> parse_at(Cursor& cursor) {
   return cursor.expect_identifier("a level's name");
 }
 
+// `by own`; without it, anybody's.
+Checked<Supplier> parse_supplier(Cursor& cursor) {
+  if (!cursor.at("by") || cursor.peek(1).text == "=") return Supplier::Any;
+  cursor.take();
+  return parse_word(cursor, kSuppliers, "supplier");
+}
+
 Checked<Ok> parse_head(Cursor& cursor, Processor& processor) {
   HP_TRY(processor.name, cursor.expect_identifier("the processor's name"));
   return Ok{};
@@ -76,6 +84,7 @@ Checked<Ok> parse_head(Cursor& cursor, CompletionSample& completion) {
 Checked<Ok> parse_head(Cursor& cursor, CollectiveSample& collective) {
   HP_TRY(collective.kind, parse_word(cursor, kCollectives, "collective"));
   HP_TRY(collective.level, parse_at(cursor));
+  HP_TRY(collective.by, parse_supplier(cursor));
   return Ok{};
 }
 
@@ -89,6 +98,7 @@ Checked<Ok> parse_head(Cursor& cursor, LeafSample& sample) {
   HP_TRY(sample.leaf, cursor.expect_identifier("a leaf"));
   HP_TRY(sample.dtype, cursor.expect_identifier("an element type"));
   if (cursor.at("causal") && cursor.peek(1).text != "=") sample.causal = cursor.accept("causal");
+  HP_TRY(sample.by, parse_supplier(cursor));
   return Ok{};
 }
 

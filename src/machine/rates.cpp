@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <tuple>
 
 #include "support/check.h"
 
@@ -51,13 +52,20 @@ double crossing(CollectiveKind kind, std::int64_t ranks, std::int64_t groups) {
   return 1;
 }
 
-// Samples of one kind, level and number of ranks, in order of their bytes. Smaller ones never take
-// longer than larger ones: what a library loses on them its user would not accept.
+// Whose samples of how many ranks.
+struct CurveName {
+  std::int64_t ranks = 0;
+  Supplier by = Supplier::Any;
+};
+
+// Samples of one kind and level, in order of their bytes. Smaller ones never take longer than
+// larger ones: what a library loses on them its user would not accept.
 std::vector<CollectiveSample> curve_of(const Machine& machine, CollectiveKind kind,
-                                       const std::string& level, std::int64_t ranks) {
+                                       const std::string& level, const CurveName& name) {
   std::vector<CollectiveSample> curve;
   for (const CollectiveSample& sample : machine.collectives) {
-    if (sample.kind == kind && sample.level == level && sample.ranks == ranks) {
+    if (sample.kind == kind && sample.level == level && sample.ranks == name.ranks &&
+        sample.by == name.by) {
       curve.push_back(sample);
     }
   }
@@ -68,15 +76,19 @@ std::vector<CollectiveSample> curve_of(const Machine& machine, CollectiveKind ki
   return curve;
 }
 
-// The sampled number of ranks nearest to `ranks`, the smaller of two; 0: none.
-std::int64_t nearest_ranks(const Machine& machine, CollectiveKind kind, const std::string& level,
-                           std::int64_t ranks) {
-  std::int64_t best = 0;
+// Of the sampled number of ranks nearest to `ranks`, the smaller of two, and there the supplier's
+// own before anybody's.
+std::optional<CurveName> nearest_curve(const Machine& machine, CollectiveKind kind,
+                                       const std::string& level, std::int64_t ranks, Supplier by) {
+  std::optional<CurveName> best;
+  const auto order = [&](const CurveName& one) {
+    return std::tuple(std::abs(one.ranks - ranks), one.ranks, one.by == by ? 0 : 1);
+  };
   for (const CollectiveSample& sample : machine.collectives) {
     if (sample.kind != kind || sample.level != level || sample.ranks < 2) continue;
-    const std::int64_t far = std::abs(sample.ranks - ranks);
-    const std::int64_t near = std::abs(best - ranks);
-    if (best == 0 || far < near || (far == near && sample.ranks < best)) best = sample.ranks;
+    if (sample.by != by && sample.by != Supplier::Any) continue;
+    const CurveName found{.ranks = sample.ranks, .by = sample.by};
+    if (!best || order(found) < order(*best)) best = found;
   }
   return best;
 }
@@ -162,8 +174,16 @@ const TransportRate* find_transport(const Machine& machine, std::string_view via
   return nullptr;
 }
 
+std::optional<Supplier> collective_samples_of(const Machine& machine, CollectiveKind kind,
+                                              int level, std::int64_t ranks, Supplier by) {
+  const std::string& name = machine.levels[static_cast<std::size_t>(level)].name;
+  const std::optional<CurveName> found = nearest_curve(machine, kind, name, ranks, by);
+  if (!found) return std::nullopt;
+  return found->by;
+}
+
 Picoseconds collective_time(const Machine& machine, CollectiveKind kind, int level,
-                            std::int64_t ranks, double bytes, std::int64_t groups) {
+                            std::int64_t ranks, double bytes, std::int64_t groups, Supplier by) {
   HP_CHECK(level >= 0 && level < static_cast<int>(machine.levels.size()),
            "a collective at level " + std::to_string(level));
   if (ranks < 2) return Picoseconds(1);
@@ -173,16 +193,16 @@ Picoseconds collective_time(const Machine& machine, CollectiveKind kind, int lev
     groups = ranks > inner ? std::max<std::int64_t>(2, (ranks + inner - 1) / inner) : ranks;
   }
   const MachineLevel& line = machine.levels[static_cast<std::size_t>(level)];
-  const std::int64_t sampled = nearest_ranks(machine, kind, line.name, ranks);
+  const std::optional<CurveName> sampled = nearest_curve(machine, kind, line.name, ranks, by);
   double seconds = 0;
-  if (sampled == 0) {
+  if (!sampled) {
     seconds = seconds_of_ports(machine, kind, level, ranks, groups, bytes);
   } else {
     // As of the sampled members when their ports carry the same; more members pass on in more hops.
-    const double equal = bytes * traffic(kind, ranks) / traffic(kind, sampled);
-    seconds =
-        seconds_at(curve_of(machine, kind, line.name, sampled), equal) +
-        static_cast<double>(std::max<std::int64_t>(0, ranks - sampled)) * line.latency.seconds();
+    const double equal = bytes * traffic(kind, ranks) / traffic(kind, sampled->ranks);
+    const std::int64_t more = std::max<std::int64_t>(0, ranks - sampled->ranks);
+    seconds = seconds_at(curve_of(machine, kind, line.name, *sampled), equal) +
+              static_cast<double>(more) * line.latency.seconds();
   }
   return std::max(Picoseconds(1), from_seconds(seconds));
 }

@@ -25,10 +25,11 @@ namespace harpe {
 // type, of all. Requires: check_machine.
 [[nodiscard]] const LeafRate& find_rate(const Machine& machine, std::string_view leaf,
                                         std::string_view dtype);
-// A leaf alone on a processor, without its launch. Never 0; the rate "*" stands in for a leaf or
-// dtype without its own. Requires: check_machine.
+// A leaf alone on a processor, without its launch: corrected by the samples of `by` and of anybody.
+// Never 0; the rate "*" stands in for a leaf or dtype without its own. Requires: check_machine.
 [[nodiscard]] Picoseconds leaf_time(const Machine& machine, std::string_view leaf,
-                                    std::string_view dtype, const LeafShape& shape, bool causal);
+                                    std::string_view dtype, const LeafShape& shape, bool causal,
+                                    Supplier by = Supplier::Own);
 // How often each of `sms` takes what it then holds until the last column or depth is there: only
 // the first of these waves can work on what comes piece by piece before the last piece is there.
 [[nodiscard]] double leaf_waves(const Machine& machine, std::string_view leaf,
@@ -48,12 +49,17 @@ namespace harpe {
 // lines over groups, the most of its samples. 0 where the level has none.
 [[nodiscard]] Picoseconds nic_drain_time(const Machine& machine, int level, std::int64_t groups);
 
-// A library collective over `ranks` processors that meet at `level`, in `groups` of equally many
+// Whose samples collective_time takes for so many ranks: `by`'s, or anybody's where these are of a
+// nearer number of ranks; nothing where the level has none.
+[[nodiscard]] std::optional<Supplier> collective_samples_of(const Machine& machine,
+                                                            CollectiveKind kind, int level,
+                                                            std::int64_t ranks, Supplier by);
+// A collective over `ranks` processors that meet at `level`, in `groups` of equally many
 // that meet below it; 0: as few groups as hold them. `bytes` are what one puts in. Interpolated
 // between samples of that level and kind, and of the nearest number of ranks, at bytes that give
 // ports as much to carry; where there is none, from the transport `nccl`.
 [[nodiscard]] Picoseconds collective_time(const Machine& machine, CollectiveKind kind, int level,
-                                          std::int64_t ranks, double bytes,
-                                          std::int64_t groups = 0);
+                                          std::int64_t ranks, double bytes, std::int64_t groups = 0,
+                                          Supplier by = Supplier::Own);
 
 }  // namespace harpe
