@@ -71,7 +71,7 @@ inline constexpr std::array kFlags = {
          kRun | kTaxes | kKernels | kDoctor | kBench | kProfile | kTune},
     Flag{"libraries", "", "FOLDER,...",
          "where NCCL, cuBLASLt and cuDNN are, or a site-packages with their wheels",
-         kDoctor | kBench | kRun | kTaxes | kTune},
+         kDoctor | kBench | kProfile | kRun | kTaxes | kTune},
     Flag{"collectives", "", "auto|nccl|pull",
          "with `--backend cuda`: who does bulk collectives (default auto: whoever is faster)",
          kRun | kTaxes | kBench | kTune},

@@ -73,9 +73,34 @@ Rows rows_of(const cuda::profile::GpuFigures& figures) {
   return rows;
 }
 
+Json to_json(const cuda::profile::LibraryFigures& libraries) {
+  Json::Array products;
+  for (const cuda::profile::LeafFigure& one : libraries.products) {
+    products.push_back(Json::object()
+                           .set("rows", one.rows)
+                           .set("columns", one.columns)
+                           .set("depth", one.depth)
+                           .set("us", one.seconds * 1e6));
+  }
+  Json::Array collectives;
+  for (const cuda::profile::TimedCollective& one : libraries.collectives) {
+    collectives.push_back(Json::object()
+                              .set("kind", harpe::print(kind_of(one.pattern)))
+                              .set("bytes", one.bytes)
+                              .set("us", one.seconds * 1e6));
+  }
+  return Json::object()
+      .set("versions", libraries.versions)
+      .set("products", std::move(products))
+      .set("collectives", std::move(collectives));
+}
+
 Json to_json(const cuda::profile::GpuFigures& figures) {
   Json json = Json::object();
-  json.set("gpu", figures.gpu).set("gpus", figures.gpus);
+  json.set("gpu", figures.gpu)
+      .set("gpus", figures.gpus)
+      .set("libraries", figures.libraries ? to_json(*figures.libraries) : Json())
+      .set("no_libraries", figures.no_libraries.empty() ? Json() : Json(figures.no_libraries));
   if (!figures.links) return json;
   const cuda::profile::LinkFigures& links = *figures.links;
   const auto times = [](const std::vector<cuda::profile::TimedBytes>& all) {
@@ -121,6 +146,7 @@ Checked<Profiled> profile_backend(const CommandLine& line) {
                             .quick = line.has("quick"),
                             .kernel_cache = {},
                             .nvrtc = line.value("nvrtc"),
+                            .libraries = library_folders(line.value("libraries")),
                             .progress = progress};
   HP_TRY(request.kernel_cache, cache_of(line.value("cache"), "--cache"));
   if (request.kernel_cache) *request.kernel_cache += "/kernels";

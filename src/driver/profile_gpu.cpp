@@ -23,7 +23,7 @@ using cuda::profile::LeafFigure;
 using cuda::profile::LinkFigures;
 
 constexpr std::string_view kGpuLevel = "nvlink";
-constexpr std::string_view kLike = "h200x8";  // where links are assumed
+constexpr std::string_view kLike = "h200x8";  // for what is not measured
 
 // "NVIDIA H200" -> "h200".
 std::string short_name(std::string_view gpu) {
@@ -62,6 +62,14 @@ double streamed(const GpuFigures& figures, std::string_view leaf) {
   return one.bytes / one.seconds;
 }
 
+// What stands in for figures that are not measured here.
+Machine shipped_machine() {
+  Checked<Machine> like =
+      parse_machine(find_machine_preset(kLike)->text, std::string(kLike) + ".machine");
+  HP_CHECK(like.ok(), "the shipped machine reads");
+  return std::move(like).value();
+}
+
 Processor processor_of(const GpuFigures& figures, const Provenance& from) {
   constexpr double kUsable = 0.95;
   constexpr double kMebibyte = 1024 * 1024;
@@ -76,11 +84,16 @@ Processor processor_of(const GpuFigures& figures, const Provenance& from) {
   processor.event = from_seconds(rounded(figures.starts.event));
   // No less than any sample got: the bound holds.
   double bandwidth = streamed(figures, "add");
-  for (const LeafFigure& one : figures.leaves) {
-    if (!is_pointwise(one)) bandwidth = std::max(bandwidth, 1.002 * one.bytes / one.seconds);
-  }
+  const auto hold = [&](const std::vector<LeafFigure>& leaves) {
+    for (const LeafFigure& one : leaves) {
+      if (!is_pointwise(one)) bandwidth = std::max(bandwidth, 1.002 * one.bytes / one.seconds);
+    }
+  };
+  hold(figures.leaves);
+  if (figures.libraries) hold(figures.libraries->products);
   processor.memory_bandwidth = rounded_in(kGiga, bandwidth);
-  processor.from = from;
+  processor.execution_start = shipped_machine().processor.execution_start;
+  processor.from = {from.origin, from.note + "; execution_start as " + std::string(kLike)};
   return processor;
 }
 
@@ -136,23 +149,14 @@ void add_links(Machine& machine, const GpuFigures& figures, const Provenance& fr
   }
 }
 
-CollectiveKind kind_of(cuda::profile::Pattern pattern) {
-  switch (pattern) {
-    case cuda::profile::Pattern::AllGather:
-      return CollectiveKind::AllGather;
-    case cuda::profile::Pattern::AllToAll:
-      return CollectiveKind::AllToAll;
-    case cuda::profile::Pattern::ReduceScatter:
-      return CollectiveKind::ReduceScatter;
-  }
-  return CollectiveKind::AllGather;
-}
-
 // A launch is no part of a collective's time.
-void add_collectives(Machine& machine, const GpuFigures& figures, const Provenance& from) {
-  for (const auto& one : figures.links->collectives) {
+void add_collectives(Machine& machine, const GpuFigures& figures,
+                     const std::vector<cuda::profile::TimedCollective>& collectives, Supplier by,
+                     const Provenance& from) {
+  for (const auto& one : collectives) {
     machine.collectives.push_back({.kind = kind_of(one.pattern),
                                    .level = std::string(kGpuLevel),
+                                   .by = by,
                                    .ranks = figures.gpus,
                                    .bytes = one.bytes,
                                    .time = rounded_time(one.seconds - figures.starts.kernel),
@@ -162,23 +166,22 @@ void add_collectives(Machine& machine, const GpuFigures& figures, const Provenan
 
 // Of a machine of one: what plans of several ranks would need.
 void assume_links(Machine& machine) {
-  const Checked<Machine> like =
-      parse_machine(find_machine_preset(kLike)->text, std::string(kLike) + ".machine");
-  HP_CHECK(like.ok(), "the shipped machine reads");
+  const Machine like = shipped_machine();
   const Provenance from{Origin::Assumed,
                         "as " + std::string(kLike) + ": one GPU has no links to measure"};
-  machine.levels = {like->levels.front()};
+  machine.levels = {like.levels.front()};
   machine.levels.front().size = 1;
   machine.levels.front().from = from;
-  for (TransportRate transport : like->transports) {
+  for (TransportRate transport : like.transports) {
     if (transport.level != machine.levels.front().name) continue;
     transport.from = from;
     machine.transports.push_back(std::move(transport));
   }
 }
 
-void add_samples(Machine& machine, const GpuFigures& figures, const Provenance& from) {
-  for (const LeafFigure& one : figures.leaves) {
+void add_samples(Machine& machine, const std::vector<LeafFigure>& leaves, Supplier by,
+                 const Provenance& from) {
+  for (const LeafFigure& one : leaves) {
     if (is_pointwise(one)) continue;
     machine.samples.push_back({.leaf = one.leaf,
                                .dtype = one.dtype,
@@ -189,6 +192,7 @@ void add_samples(Machine& machine, const GpuFigures& figures, const Provenance& 
                                          .flops = one.flops,
                                          .bytes = one.bytes},
                                .causal = one.causal,
+                               .by = by,
                                .time = rounded_time(one.seconds),
                                .from = from});
   }
@@ -257,6 +261,20 @@ void add_memory_rates(Machine& machine, const GpuFigures& figures, const Provena
 
 }  // namespace
 
+CollectiveKind kind_of(cuda::profile::Pattern pattern) {
+  switch (pattern) {
+    case cuda::profile::Pattern::AllGather:
+      return CollectiveKind::AllGather;
+    case cuda::profile::Pattern::AllToAll:
+      return CollectiveKind::AllToAll;
+    case cuda::profile::Pattern::ReduceScatter:
+      return CollectiveKind::ReduceScatter;
+    case cuda::profile::Pattern::AllReduce:
+      return CollectiveKind::AllReduce;
+  }
+  return CollectiveKind::AllGather;
+}
+
 Machine machine_of(const GpuFigures& figures, const std::string& day) {
   const std::string gpus = figures.gpu + " x " + std::to_string(figures.gpus);
   const Provenance from{Origin::Measured, gpus + ", " + day};
@@ -266,11 +284,16 @@ Machine machine_of(const GpuFigures& figures, const std::string& day) {
   machine.processor = processor_of(figures, from);
   if (figures.links) {
     add_links(machine, figures, from);
-    add_collectives(machine, figures, from);
+    add_collectives(machine, figures, figures.links->collectives, Supplier::Own, from);
   } else {
     assume_links(machine);
   }
-  add_samples(machine, figures, from);
+  add_samples(machine, figures.leaves, Supplier::Own, from);
+  if (figures.libraries) {
+    const Provenance theirs{Origin::Measured, from.note + ", " + figures.libraries->versions};
+    add_collectives(machine, figures, figures.libraries->collectives, Supplier::Library, theirs);
+    add_samples(machine, figures.libraries->products, Supplier::Library, theirs);
+  }
   add_rates(machine, share_of(machine, streamed(figures, "add")));
   add_memory_rates(machine, figures, from);
   const Checked<Ok> checked = check_machine(machine);
@@ -287,6 +310,7 @@ Checked<GpuProfile> profile_gpus(const GpuProfileRequest& request) {
                                                .kernel_cache = request.kernel_cache,
                                                .nvrtc = request.nvrtc,
                                                .cuda_folders = cuda_folders()},
+                                      .library_folders = request.libraries,
                                       .quick = request.quick,
                                       .progress = request.progress}));
   profile.machine = machine_of(profile.figures, today());

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "exec/cuda/profile/figures.h"
 #include "machine/machine.h"
@@ -16,6 +17,7 @@ struct GpuProfileRequest {
   bool quick = false;                       // few and small shapes: figures are rough
   std::optional<std::string> kernel_cache;  // folder of compiled kernels
   std::optional<std::string> nvrtc;         // the compiler's library; else where it usually is
+  std::vector<std::string> libraries = {};  // folders of NCCL and cuBLASLt, beside the usual ones
   std::function<void(std::string_view stage)> progress = {};
 };
 
@@ -29,6 +31,7 @@ struct GpuProfile {
 // G007; G070, G071, G073, N017.
 [[nodiscard]] Checked<GpuProfile> profile_gpus(const GpuProfileRequest& request);
 
+[[nodiscard]] CollectiveKind kind_of(cuda::profile::Pattern pattern);
 // The machine that figures describe; pure. Of one GPU the links are assumed.
 [[nodiscard]] Machine machine_of(const cuda::profile::GpuFigures& figures, const std::string& day);
 

@@ -108,7 +108,42 @@ TEST(ProfileGpu, makes_a_machine_that_reads_back) {
     EXPECT_EQ(machine.processors(), gpus);
     EXPECT_EQ(machine.name, "h200x" + std::to_string(gpus) + "_measured");
     EXPECT_EQ(machine.processor.from.note,
-              "NVIDIA H200 x " + std::to_string(gpus) + ", 2026-11-22");
+              "NVIDIA H200 x " + std::to_string(gpus) + ", 2026-11-22; execution_start as h200x8");
+    EXPECT_GT(machine.processor.execution_start, Picoseconds(0)) << "no profile measures it";
+  }
+}
+
+TEST(ProfileGpu, keeps_libraries_apart) {
+  const Machine alone = machine_of(figures_of(2), "2026-11-22");
+  GpuFigures figures = figures_of(2);
+  figures.libraries = cuda::profile::LibraryFigures{.versions = "NCCL 2, cuBLASLt 13"};
+  LeafFigure fast = product(1024, "bf16", 790e12);
+  fast.rows = 16;
+  fast.bytes = 6e6;
+  fast.flops = 2 * 16.0 * 1024 * 1024;
+  fast.seconds = 1e-6;  // 6 TB/s: more than any of our leaves gets
+  figures.libraries->products = {fast};
+  figures.libraries->collectives = {{cuda::profile::Pattern::AllGather, 1048576, 16e-6},
+                                    {cuda::profile::Pattern::AllReduce, 1048576, 13e-6}};
+  const Machine machine = machine_of(figures, "2026-11-22");
+  EXPECT_EQ(parse_machine(print(machine), "m.machine").value(), machine);
+  EXPECT_GE(machine.processor.memory_bandwidth, 6e12) << "the bound holds for libraries too";
+  const LeafSample& sample = machine.samples.back();
+  EXPECT_EQ(sample.by, Supplier::Library);
+  EXPECT_EQ(sample.from.note, "NVIDIA H200 x 2, 2026-11-22, NCCL 2, cuBLASLt 13");
+  EXPECT_EQ(leaf_time(machine, "matmul", "bf16", sample.shape, false, Supplier::Library),
+            from_microseconds(1));
+  EXPECT_NE(leaf_time(machine, "matmul", "bf16", sample.shape, false), from_microseconds(1));
+  // A launch is no part of a collective.
+  const auto gather = [&](Supplier by) {
+    return collective_time(machine, CollectiveKind::AllGather, 0, 2, 1048576, 0, by).microseconds();
+  };
+  EXPECT_NEAR(gather(Supplier::Library), 14.7, 1e-2);
+  EXPECT_NEAR(gather(Supplier::Own), 28.7, 1e-2);
+  // Rates are fitted to our own kernels.
+  ASSERT_EQ(machine.rates.size(), alone.rates.size());
+  for (std::size_t i = 0; i < machine.rates.size(); ++i) {
+    EXPECT_EQ(machine.rates[i].peak, alone.rates[i].peak) << machine.rates[i].leaf;
   }
 }
 

@@ -47,6 +47,7 @@ class Team {
   [[nodiscard]] Member& member(int rank) { return members_[static_cast<std::size_t>(rank)]; }
   // "NCCL 2.28.9, cuBLASLt 13.0.2, no cuDNN (…)"
   [[nodiscard]] std::string describe() const;
+  [[nodiscard]] const std::string& nccl_version() const { return nccl_version_; }
 
   // body(member) for every rank at once, each in a thread for which its GPU is current. Errors:
   // G005; the lowest rank's of the body.

@@ -87,12 +87,9 @@ Checked<Order> collective_of(Crew& crew, const Member& member, const Kind& kind,
 }
 
 std::vector<Kind> kinds_of(int size, bool quick) {
-  const std::vector<std::int64_t> sizes =
-      quick ? std::vector<std::int64_t>{64 << 10, 8 << 20}
-            : std::vector<std::int64_t>{64 << 10, 1 << 20, 8 << 20, 32 << 20, 256 << 20};
   std::vector<Kind> kinds;
   for (const Pattern pattern : {Pattern::AllGather, Pattern::AllToAll, Pattern::ReduceScatter}) {
-    for (const std::int64_t bytes : sizes) {
+    for (const std::int64_t bytes : collective_sizes(quick)) {
       const bool gathers = pattern == Pattern::AllGather;
       if (!gathers || bytes * size <= kTargetBytes) kinds.push_back({pattern, bytes});
     }
@@ -101,6 +98,11 @@ std::vector<Kind> kinds_of(int size, bool quick) {
 }
 
 }  // namespace
+
+std::vector<std::int64_t> collective_sizes(bool quick) {
+  if (quick) return {64 << 10, 8 << 20};
+  return {16 << 10, 64 << 10, 256 << 10, 1 << 20, 2 << 20, 4 << 20, 8 << 20, 32 << 20, 256 << 20};
+}
 
 Checked<std::vector<TimedCollective>> measure_collectives(Crew& crew, bool quick) {
   constexpr double kGuess = 250e9;

@@ -32,8 +32,9 @@ struct BlocksRate {
   double bandwidth = 0;
 };
 
-enum class Pattern : std::uint8_t { AllGather, AllToAll, ReduceScatter };
-// A collective as plans have it: signals, pulls from every peer, signals. `bytes` of one rank.
+enum class Pattern : std::uint8_t { AllGather, AllToAll, ReduceScatter, AllReduce };
+// A collective as plans have it: signals, pulls from every peer, signals; or one of NCCL's. `bytes`
+// of one rank.
 struct TimedCollective {
   Pattern pattern = Pattern::AllGather;
   double bytes = 0;
@@ -72,6 +73,13 @@ struct LeafFigure {
   double seconds = 0;
 };
 
+// The same leaves and collectives by NVIDIA's libraries.
+struct LibraryFigures {
+  std::string versions;                      // "NCCL 2.28.9, cuBLASLt 13.0.2"
+  std::vector<TimedCollective> collectives;  // by NCCL, between two GPUs or more
+  std::vector<LeafFigure> products;          // by cuBLASLt's fastest algorithm
+};
+
 struct GpuFigures {
   std::string gpu;  // "NVIDIA H200"
   std::int64_t gpus = 1;
@@ -79,6 +87,8 @@ struct GpuFigures {
   std::optional<LinkFigures> links;  // between two GPUs or more, like what follows
   std::optional<Interference> interference;
   std::vector<LeafFigure> leaves;
+  std::optional<LibraryFigures> libraries = {};  // where they are there
+  std::string no_libraries = {};                 // else why not
 };
 
 }  // namespace harpe::cuda::profile

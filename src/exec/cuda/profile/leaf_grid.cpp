@@ -1,6 +1,7 @@
 #include "exec/cuda/profile/leaf_grid.h"
 
 #include <algorithm>
+#include <array>
 #include <set>
 #include <tuple>
 
@@ -16,9 +17,31 @@ HeadsShape heads_of(std::int64_t heads, std::int64_t kv_heads, std::int64_t quer
 
 }  // namespace
 
+std::vector<ProductShape> short_products(std::int64_t ranks, bool quick) {
+  // Columns and depth of the linears of Llama-3 8B and 70B before they are cut over the ranks: by
+  // columns behind a gather, by depth before a reduction.
+  constexpr std::array kGathered = {std::pair{6144, 4096}, std::pair{28672, 4096},
+                                    std::pair{10240, 8192}, std::pair{57344, 8192}};
+  constexpr std::array kReduced = {std::pair{4096, 4096}, std::pair{4096, 14336},
+                                   std::pair{8192, 8192}, std::pair{8192, 28672}};
+  std::vector<ProductShape> shapes;
+  for (const std::int64_t m :
+       quick ? std::vector<std::int64_t>{16} : std::vector<std::int64_t>{1, 16, 64, 128, 256}) {
+    for (const auto& [n, k] : kGathered) shapes.push_back({.m = m, .n = n / ranks, .k = k});
+    for (const auto& [n, k] : kReduced) shapes.push_back({.m = m, .n = n, .k = k / ranks});
+    if (quick) shapes.resize(1);
+  }
+  // The copy engine reads rows of whole 16 bytes.
+  constexpr std::int64_t kWhole = 8;
+  std::erase_if(shapes,
+                [](const ProductShape& s) { return s.n % kWhole != 0 || s.k % kWhole != 0; });
+  return shapes;
+}
+
 std::vector<LeafCase> product_cases(std::int64_t ranks, bool quick) {
   using Key = std::tuple<std::int64_t, std::int64_t, std::int64_t>;
   std::set<Key> shapes = {{8192, 8192, 8192}, {256, 256, 256}, {1024, 1024, 1024}};
+  for (const ProductShape& s : short_products(ranks, quick)) shapes.insert({s.m, s.n, s.k});
   // A rank's part, in whole tiles.
   const auto part = [&](std::int64_t size) {
     return std::max<std::int64_t>(128, size / ranks / 128 * 128);

@@ -8,7 +8,9 @@ namespace harpe::cuda::profile {
 
 // The shapes that are measured; no two of a leaf and type are alike. `quick`: a few small ones.
 
-// Products of the bench's layers on so many ranks, whole and by chunks, and cubes.
+// Those of few rows, as layers have them that make one token at a time.
+[[nodiscard]] std::vector<ProductShape> short_products(std::int64_t ranks, bool quick);
+// Products of the bench's layers on so many ranks, whole and by chunks, cubes, and the short ones.
 [[nodiscard]] std::vector<LeafCase> product_cases(std::int64_t ranks, bool quick);
 // Attention of the bench's cases on so many ranks: whole heads, parts of the positions, and parts
 // of the heads; then one new query for each of some sequences.

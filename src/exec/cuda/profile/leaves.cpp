@@ -66,9 +66,13 @@ Checked<Ok> measure(Crew& crew, const std::vector<LeafCase>& cases, double kerne
 
 }  // namespace
 
+std::int64_t ranks_of(const Crew& crew) {
+  constexpr std::int64_t kUsual = 8;  // that one GPU is measured for
+  return crew.size() > 1 ? crew.size() : kUsual;
+}
+
 Checked<std::vector<LeafFigure>> measure_leaves(Crew& crew, bool quick, double kernel) {
-  constexpr std::int64_t kUsualRanks = 8;  // that one GPU is measured for
-  const std::int64_t ranks = crew.size() > 1 ? crew.size() : kUsualRanks;
+  const std::int64_t ranks = ranks_of(crew);
   std::vector<LeafFigure> figures;
   HP_REQUIRE_OK(measure(crew, product_cases(ranks, quick), kernel, figures));
   HP_REQUIRE_OK(measure(crew, attention_cases(ranks, quick), kernel, figures));

@@ -23,6 +23,13 @@ Checked<GpuFigures> measure_gpus(const MeasureRequest& request) {
   }
   say("measuring products, attention and other leaves");
   HP_TRY(figures.leaves, measure_leaves(*crew, request.quick, figures.starts.kernel));
+  say("measuring libraries");
+  Checked<LibraryFigures> libraries = measure_libraries(*crew, request, figures.starts.kernel);
+  if (libraries.ok()) {
+    figures.libraries = std::move(libraries).value();
+  } else {
+    figures.no_libraries = render_message(libraries.error());
+  }
   return figures;
 }
 

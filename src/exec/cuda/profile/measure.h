@@ -10,7 +10,8 @@ namespace harpe::cuda::profile {
 
 struct MeasureRequest {
   CrewRequest crew;
-  bool quick = false;  // few and small shapes: figures are rough
+  std::vector<std::string> library_folders;  // beside where NVIDIA's libraries usually are
+  bool quick = false;                        // few and small shapes: figures are rough
   std::function<void(std::string_view stage)> progress = {};
 };
 
@@ -21,7 +22,15 @@ struct MeasureRequest {
 [[nodiscard]] Checked<StartFigures> measure_starts(Crew& crew);
 [[nodiscard]] Checked<LinkFigures> measure_links(Crew& crew, bool quick);
 [[nodiscard]] Checked<std::vector<TimedCollective>> measure_collectives(Crew& crew, bool quick);
+[[nodiscard]] std::vector<std::int64_t> collective_sizes(bool quick);  // bytes of one rank
+// `launch`: what a small kernel takes, which is no part of theirs. Errors: those of
+// opening NCCL; G080, G081.
+[[nodiscard]] Checked<LibraryFigures> measure_libraries(const Crew& crew,
+                                                        const MeasureRequest& request,
+                                                        double launch);
 [[nodiscard]] Checked<Interference> measure_interference(Crew& crew, bool quick);
+// Whose parts of layers are measured.
+[[nodiscard]] std::int64_t ranks_of(const Crew& crew);
 // `kernel`: what a small kernel takes, which is no part of a leaf's time.
 [[nodiscard]] Checked<std::vector<LeafFigure>> measure_leaves(Crew& crew, bool quick,
                                                               double kernel);
