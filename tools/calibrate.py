@@ -1,14 +1,17 @@
 #!/usr/bin/env python3
 """Writes h200x8.machine from a folder of measurements (docs/machine.md#calibration).
 
-    tools/calibrate.py FOLDER > src/machine/presets/h200x8.machine
+    tools/calibrate.py FOLDER MACHINE... > src/machine/presets/h200x8.machine
 
 Reads `h200x8_ceilings.jsonl` (links, launches) and, of `h200x8_peers.jsonl`, the rows of single
-kernels and single collectives. Rows of whole schedules are left for `harpe validate`.
+kernels and single collectives. Rows of whole schedules are left for `harpe validate`. From machines
+that `harpe profile` made of fewer such GPUs (bench/h200x4/h200x4.machine,
+bench/h200x2/h200x2.machine) come collectives and products of few rows, by Harpe and by libraries.
 """
 import json
 import math
 import pathlib
+import re
 import sys
 
 NOTE = "8 x H200, 2026-11-21"
@@ -187,8 +190,45 @@ def rates(peers):
     return lines
 
 
+MOST_ROWS = 256  # of products that are taken from profiles
+
+
+def line_of(words, profile):
+    """The profile's line, with whose time it is."""
+    if " by " in words.split(" from ")[0]:
+        return words
+    return words.replace(profile, f"{profile} by own", 1)
+
+
+def profiled_collectives(paths):
+    for path in paths:
+        for line in path.read_text(encoding="utf-8").splitlines():
+            found = re.match(r"  (collective \w+ at \w+)", line)
+            if found:
+                yield line_of(line.strip(), found.group(1))
+
+
+def profiled_products(paths):
+    """Of layers' shapes: cubes say nothing of them."""
+    for path in paths:
+        for line in path.read_text(encoding="utf-8").splitlines():
+            found = re.match(r"  (sample matmul bf16)", line)
+            if not found:
+                continue
+            rows, columns, depth = (int((re.search(name + r"=(\d+)", line) or [0, 1])[1])
+                                    for name in ("rows", "columns", "depth"))
+            if rows <= MOST_ROWS and (columns, depth) != (rows, rows):
+                yield line_of(line.strip(), found.group(1))
+
+
+def once(lines):
+    """Of lines that are alike but for their time and origin the last."""
+    return list({line.split(" time=")[0]: line for line in lines}.values())
+
+
 def main():
     folder = pathlib.Path(sys.argv[1])
+    profiles = [pathlib.Path(name) for name in sys.argv[2:]]
     ceilings = read(folder / "h200x8_ceilings.jsonl")
     peers = read(folder / "h200x8_peers.jsonl")
     one = {key: value for row in ceilings for key, value in row.items()}
@@ -203,7 +243,9 @@ def main():
              f"level nvlink switch size=8 bandwidth={port:g}gbs "
              f"latency={time(one['signal_oneway_us'])} "
              + source(f"copy engine of one pair, flag one way, {NOTE}")]
-    lines += list(transports(ceilings)) + list(collectives(peers)) + rates(peers)
+    lines += list(transports(ceilings)) + list(collectives(peers))
+    lines += once(profiled_collectives(profiles)) + rates(peers)
+    lines += once(profiled_products(profiles))
     print("machine h200x8 {\n  " + "\n  ".join(lines) + "\n}")
 
 

@@ -1,0 +1,106 @@
+#!/usr/bin/env python3
+"""Short products on GPUs: what `auto` picks, beside every schedule and the libraries.
+
+    bench/short.py HARPE [--ranks 2] [--unseen] [--seconds 200] [-o short.jsonl]
+
+Runs `harpe bench` for linears of Llama-3 8B, 70B and Qwen3-32B at few rows, all schedules and
+NCCL with cuBLASLt in turns, and prints for each case the time of `auto` over that of the fastest
+schedule and over the libraries' time. `-o` appends a JSON line for each case: its sizes, the times
+of schedules and libraries by name, and the libraries' arithmetic alone.
+"""
+import argparse
+import json
+import math
+import subprocess
+import sys
+import tempfile
+import time
+
+# (columns, depth) before they are cut over the ranks.
+SEEN = {"ag_gemm": [(10240, 8192), (28672, 4096), (57344, 8192)],
+        "gemm_rs": [(8192, 8192), (4096, 14336), (8192, 28672)],
+        "gemm_ar": [(8192, 8192), (4096, 4096), (8192, 28672)]}
+UNSEEN = {"ag_gemm": [(10240, 5120), (6144, 4096)],
+          "gemm_rs": [(5120, 8192), (4096, 4096)],
+          "gemm_ar": [(5120, 25600), (4096, 14336)]}
+ROWS = {"ag_gemm": [8, 64, 256], "gemm_rs": [8, 64, 256], "gemm_ar": [1, 16, 128]}
+UNSEEN_ROWS = {"ag_gemm": [4, 32, 128], "gemm_rs": [2, 48, 192], "gemm_ar": [1, 8, 96]}
+
+
+def cases(unseen):
+    shapes, rows = (UNSEEN, UNSEEN_ROWS) if unseen else (SEEN, ROWS)
+    for at in range(3):
+        for op, sizes in shapes.items():
+            for n, k in sizes:
+                yield op, rows[op][at], n, k
+
+
+def run(args, op, m, n, k):
+    parameters = [f"m={m}", f"n={n}", f"k={k}"]
+    with tempfile.NamedTemporaryFile(suffix=".json") as out:
+        command = [args.harpe, "bench", op, *parameters, "--backend", "cuda",
+                   "--ranks", str(args.ranks), "--rounds", str(args.rounds), "--json", out.name]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+        if done.returncode != 0:
+            print(f"{op} {' '.join(parameters)}: exit {done.returncode}: {done.stderr[-300:]}")
+        with open(out.name, encoding="utf-8") as file:
+            text = file.read()
+        return json.loads(text) if text else None
+
+
+def times_of(report):
+    """Schedules and libraries by name, in microseconds."""
+    ours, theirs = {}, {}
+    for entry in report["cases"][0]["entries"]:
+        time_us = entry.get("time_us")
+        if time_us:
+            (theirs if entry["baseline"] else ours)[entry["name"]] = time_us
+    return ours, theirs
+
+
+def mean(ratios):
+    return math.exp(sum(map(math.log, ratios)) / len(ratios))
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("harpe")
+    parser.add_argument("--ranks", type=int, default=2)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--unseen", action="store_true")
+    parser.add_argument("--seconds", type=float, default=200)
+    parser.add_argument("-o", "--output")
+    args = parser.parse_args()
+    begun = time.time()
+    to_best, to_libraries = [], []
+    for op, m, n, k in cases(args.unseen):
+        if time.time() - begun > args.seconds:
+            print("the time is over")
+            break
+        report = run(args, op, m, n, k)
+        if report is None:
+            continue
+        ours, theirs = times_of(report)
+        if args.output:
+            row = {"operator": op, "m": m, "n": n, "k": k, "ranks": args.ranks, "ours": ours,
+                   "theirs": theirs, "arithmetic_us": report["cases"][0].get("arithmetic_us")}
+            with open(args.output, "a", encoding="utf-8") as file:
+                file.write(json.dumps(row) + "\n")
+        if "auto" not in ours or not theirs:
+            continue
+        named = {name: us for name, us in ours.items() if name != "auto"}
+        best = min(named, key=named.get)
+        library = min(theirs.values())
+        to_best.append(ours["auto"] / min(named[best], ours["auto"]))
+        to_libraries.append(ours["auto"] / library)
+        print(f"{op:8} {m:4}x{n}x{k}: auto {ours['auto']:7.1f} us, {best} {named[best]:7.1f}, "
+              f"libraries {library:7.1f}; auto over best {to_best[-1]:.2f}, over libraries "
+              f"{to_libraries[-1]:.2f}", flush=True)
+    if to_best:
+        print(f"{len(to_best)} cases: auto over the best schedule {mean(to_best):.3f} in the mean, "
+              f"{max(to_best):.2f} at worst; over libraries {mean(to_libraries):.2f} in the mean, "
+              f"{max(to_libraries):.2f} at worst")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

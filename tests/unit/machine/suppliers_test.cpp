@@ -1,0 +1,159 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <array>
+
+#include "machine/rates.h"
+
+namespace harpe {
+namespace {
+
+using testing::HasSubstr;
+
+Machine h200x8() {
+  return parse_machine(find_machine_preset("h200x8")->text, "h200x8.machine").value();
+}
+
+LeafShape product(double rows, double columns, double depth) {
+  return {.rows = rows,
+          .columns = columns,
+          .depth = depth,
+          .flops = 2 * rows * columns * depth,
+          .bytes = 2 * (rows * depth + depth * columns + rows * columns)};
+}
+
+double time_of(const Machine& machine, const LeafShape& shape, Supplier by) {
+  return leaf_time(machine, "matmul", "bf16", shape, false, by).microseconds();
+}
+
+// Columns and depth of one of two ranks, in layers of 8 to 70 billion weights; the last two were
+// not measured.
+struct Weights {
+  double columns;
+  double depth;
+};
+constexpr std::array kWeights = {Weights{5120, 8192},  Weights{28672, 8192}, Weights{14336, 4096},
+                                 Weights{8192, 4096},  Weights{8192, 14336}, Weights{4096, 2048},
+                                 Weights{5120, 12800}, Weights{25600, 5120}};
+constexpr std::array kRows = {1.0,  2.0,  4.0,  8.0,   16.0,  24.0,  32.0,
+                              48.0, 64.0, 96.0, 128.0, 160.0, 192.0, 256.0};
+
+TEST(Suppliers, short_products_read_their_weights) {
+  const Machine machine = h200x8();
+  for (const auto& [columns, depth] : kWeights) {
+    const double weights_us = 2 * columns * depth / machine.processor.memory_bandwidth * 1e6;
+    for (const double rows : kRows) {
+      const double own = time_of(machine, product(rows, columns, depth), Supplier::Own);
+      const double library = time_of(machine, product(rows, columns, depth), Supplier::Library);
+      EXPECT_GE(library, weights_us) << rows << " " << columns << " " << depth;
+      EXPECT_GE(own, 0.85 * library) << rows << " " << columns << " " << depth;
+      EXPECT_LE(library, 2.5 * weights_us + 5) << rows << " " << columns << " " << depth;
+    }
+  }
+}
+
+TEST(Suppliers, more_rows_take_libraries_hardly_less) {
+  const Machine machine = h200x8();
+  for (const auto& [columns, depth] : kWeights) {
+    double last = 0;
+    for (const double rows : kRows) {
+      const double time = time_of(machine, product(rows, columns, depth), Supplier::Library);
+      EXPECT_GE(time, 0.9 * last) << rows << " " << columns << " " << depth;
+      last = time;
+    }
+  }
+}
+
+// Our kernel takes longer for few rows than for a whole tile of 128: between samples its time is
+// between theirs.
+TEST(Suppliers, own_products_may_take_less_for_more_rows) {
+  const Machine machine = h200x8();
+  const auto own = [&](double rows) {
+    return time_of(machine, product(rows, 8192, 4096), Supplier::Own);
+  };
+  EXPECT_GT(own(64), 1.3 * own(128));
+  for (const double rows : {72.0, 96.0, 120.0}) {
+    EXPECT_LE(own(rows), 1.02 * own(64)) << rows;
+    EXPECT_GE(own(rows), 0.98 * own(128)) << rows;
+  }
+}
+
+TEST(Suppliers, samples_without_one_are_anybodys) {
+  Machine machine = h200x8();
+  std::erase_if(machine.samples, [](const LeafSample& one) { return one.leaf == "matmul"; });
+  const LeafShape shape = product(64, 4096, 4096);
+  const auto add = [&](Supplier by, double us) {
+    machine.samples.push_back({.leaf = "matmul",
+                               .dtype = "bf16",
+                               .shape = shape,
+                               .by = by,
+                               .time = from_microseconds(us),
+                               .from = {}});
+  };
+  add(Supplier::Any, 30);
+  EXPECT_EQ(time_of(machine, shape, Supplier::Own), 30);
+  EXPECT_EQ(time_of(machine, shape, Supplier::Library), 30);
+  add(Supplier::Library, 20);
+  EXPECT_EQ(time_of(machine, shape, Supplier::Own), 30);
+  EXPECT_EQ(time_of(machine, shape, Supplier::Library), 20);
+  add(Supplier::Own, 40);
+  EXPECT_EQ(time_of(machine, shape, Supplier::Own), 40);
+}
+
+TEST(Suppliers, collectives_have_curves_of_their_own) {
+  const Machine machine = h200x8();
+  const auto time = [&](CollectiveKind kind, std::int64_t ranks, Supplier by) {
+    return collective_time(machine, kind, 0, ranks, 65536, 0, by).microseconds();
+  };
+  const auto whose = [&](CollectiveKind kind, std::int64_t ranks, Supplier by) {
+    return collective_samples_of(machine, kind, 0, ranks, by);
+  };
+  // Two ranks pull in 9 us; the library's eight take 58.
+  EXPECT_NEAR(time(CollectiveKind::AllGather, 2, Supplier::Own), 8.9, 0.5);
+  EXPECT_NEAR(time(CollectiveKind::AllGather, 2, Supplier::Library), 5, 0.5);
+  EXPECT_EQ(time(CollectiveKind::AllGather, 8, Supplier::Own), 57.7);
+  EXPECT_EQ(whose(CollectiveKind::AllGather, 2, Supplier::Own), Supplier::Own);
+  EXPECT_EQ(whose(CollectiveKind::AllGather, 4, Supplier::Own), Supplier::Own);
+  EXPECT_EQ(whose(CollectiveKind::AllGather, 8, Supplier::Own), Supplier::Any);
+  EXPECT_EQ(whose(CollectiveKind::AllReduce, 2, Supplier::Own), Supplier::Any);
+  EXPECT_EQ(whose(CollectiveKind::AllReduce, 2, Supplier::Library), Supplier::Library);
+  Machine bare = machine;
+  bare.collectives.clear();
+  EXPECT_FALSE(
+      collective_samples_of(bare, CollectiveKind::AllGather, 0, 2, Supplier::Own).has_value());
+}
+
+TEST(Suppliers, have_a_text) {
+  constexpr std::string_view kText =
+      "machine m {\n"
+      "  processor p sms=4 memory=1gib bandwidth=100gbs from assumed \"t\"\n"
+      "  level link switch size=2 bandwidth=10gbs from assumed \"t\"\n"
+      "  collective all_gather at link by own ranks=2 bytes=1kib time=1us from assumed \"t\"\n"
+      "  collective all_gather at link by library ranks=2 bytes=1kib time=2us from assumed \"t\"\n"
+      "  collective all_gather at link ranks=2 bytes=1kib time=3us from assumed \"t\"\n"
+      "  rate * * from assumed \"t\"\n"
+      "  sample matmul bf16 by library rows=8 time=1us from assumed \"t\"\n"
+      "  sample matmul bf16 causal by own rows=8 time=2us from assumed \"t\"\n"
+      "}\n";
+  const Checked<Machine> machine = parse_machine(kText, "m.machine");
+  ASSERT_TRUE(machine.ok()) << render(machine.error());
+  EXPECT_EQ(print(*machine), kText);
+  EXPECT_EQ(machine->collectives[1].by, Supplier::Library);
+  EXPECT_EQ(machine->samples[1].by, Supplier::Own);
+  EXPECT_TRUE(machine->samples[1].causal);
+}
+
+TEST(Suppliers, others_are_refused) {
+  const Checked<Machine> machine = parse_machine(
+      "machine m {\n"
+      "  processor p sms=4 memory=1gib bandwidth=100gbs from assumed \"t\"\n"
+      "  rate * * from assumed \"t\"\n"
+      "  sample matmul bf16 by librery rows=8 time=1us from assumed \"t\"\n}\n",
+      "m.machine");
+  ASSERT_FALSE(machine.ok());
+  EXPECT_THAT(render(machine.error()), HasSubstr("supplier `librery`"));
+  EXPECT_THAT(render(machine.error()), HasSubstr("did you mean `library`?"));
+}
+
+}  // namespace
+}  // namespace harpe
