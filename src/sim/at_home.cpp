@@ -7,6 +7,7 @@
 #include "ir/program.h"
 #include "plan/refs.h"
 #include "plan/work.h"
+#include "sim/launches.h"
 
 namespace harpe {
 namespace {
@@ -14,7 +15,7 @@ namespace {
 class HomeFinder {
  public:
   HomeFinder(const Plan& plan, const std::vector<std::vector<TaskId>>& departures)
-      : plan_(plan), departures_(departures), work_(plan) {
+      : plan_(plan), departures_(departures), launches_(find_launches(plan)), work_(plan) {
     found_.rounded.resize(plan.tasks.size(), 0);
     found_.added.resize(plan.tasks.size(), 0);
     found_.written.resize(plan.tasks.size(), 1);
@@ -86,7 +87,7 @@ class HomeFinder {
     const Task& last = plan_.tasks[before[at]];
     if (last.kind != TaskKind::Compute || last.kernel < 0) return;
     std::vector<std::size_t> launch;  // tasks
-    for (std::size_t i = at + 1; i-- > 0 && plan_.tasks[before[i]].kernel == last.kernel;) {
+    for (std::size_t i = at + 1; i-- > 0 && launches_[before[i]] == launches_[before[at]];) {
       launch.push_back(before[i]);
     }
     if (sends) {
@@ -161,6 +162,7 @@ class HomeFinder {
 
   const Plan& plan_;
   const std::vector<std::vector<TaskId>>& departures_;
+  std::vector<std::int32_t> launches_;
   PlanWork work_;
   std::vector<Touch> touched_by_;  // per allocation
   std::vector<char> waits_;        // per task: for others than its lane

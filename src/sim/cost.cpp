@@ -248,7 +248,7 @@ Activity compute_activity(const Machine& machine, const ResourceMap& map, RankId
   const std::int64_t all = machine.processor.sms;
   const std::int64_t sms = cost.sms > 0 ? std::min(cost.sms, all) : all;
   Activity activity = launch_activity(machine);
-  activity.work = leaf_time(machine, cost.leaf, cost.dtype, cost.shape, cost.causal);
+  activity.work = leaf_time(machine, cost.leaf, cost.dtype, cost.shape, cost.causal, cost.by);
   if (cost.carried > 0) {
     activity.work += leaf_time(machine, kPass, cost.dtype, {.bytes = cost.carried}, false);
   }

@@ -75,6 +75,7 @@ struct ComputeCost {
   double carried = 0;  // bytes of states that tiles read before they begin, and that nothing hides
   bool causal = false;
   std::int64_t sms = 0;  // that the leaf may use; 0: all
+  Supplier by = Supplier::Own;
 };
 // One launch of a leaf: kernel_start, then its time alone on that many SMs.
 [[nodiscard]] Activity compute_activity(const Machine& machine, const ResourceMap& map, RankId rank,

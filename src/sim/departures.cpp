@@ -5,21 +5,24 @@
 
 #include "ir/program.h"
 #include "plan/refs.h"
+#include "sim/launches.h"
 
 namespace harpe {
 namespace {
 
 class DepartureFinder {
  public:
-  explicit DepartureFinder(const Plan& plan) : plan_(plan), found_(plan.tasks.size()) {}
+  explicit DepartureFinder(const Plan& plan)
+      : plan_(plan), launches_(find_launches(plan)), found_(plan.tasks.size()) {}
 
   std::vector<std::vector<TaskId>> find() {
     for (std::size_t i = 0; i < plan_.tasks.size(); ++i) {
       const Task& task = plan_.tasks[i];
       Products& products = last_[task.lane];
       if (task.kind == TaskKind::Compute) {
-        if (!products.is_open) products.tasks.clear();
+        if (!products.is_open || launches_[i] != products.launch) products.tasks.clear();
         products.is_open = is_product(task);
+        products.launch = launches_[i];
         if (products.is_open) products.tasks.emplace_back(static_cast<std::int64_t>(i));
       } else if (task.kind == TaskKind::Copy && sends_sums(task)) {
         found_[i] = makers_of(task, products.tasks);
@@ -32,9 +35,10 @@ class DepartureFinder {
   }
 
  private:
-  // The last ones of a lane; open while nothing but products follows.
+  // The last launch of a lane; open while nothing but products follows.
   struct Products {
     std::vector<TaskId> tasks;
+    std::int32_t launch = 0;
     bool is_open = false;
   };
 
@@ -68,6 +72,7 @@ class DepartureFinder {
   }
 
   const Plan& plan_;
+  std::vector<std::int32_t> launches_;
   std::vector<std::vector<TaskId>> found_;
   std::map<LaneId, Products> last_;
 };

@@ -6,6 +6,8 @@
 #include <set>
 #include <string_view>
 
+#include "ir/library_kernels.h"
+#include "sim/launches.h"
 #include "support/check.h"
 
 namespace harpe {
@@ -52,7 +54,7 @@ TaskCosts::TaskCosts(const Plan& plan, const Machine& machine, const ResourceMap
     const Task& from = plan.tasks[sync.from.index()];
     if (rank_of(from) != rank_of(plan.tasks[sync.to.index()])) raises_[sync.from.index()] = 1;
   }
-  find_kernels();
+  find_kernels(departures);
   measure();
 }
 
@@ -71,6 +73,12 @@ std::string TaskCosts::operand_type(const Task& task) const {
   return std::string(print(find_buffer(plan_.program, buffer)->dtype));
 }
 
+Supplier TaskCosts::supplier_of(const Task& task) const {
+  const NestForm* const form = find_nest(plan_.form, task.nest);
+  const bool is_library = form != nullptr && form->leaf.kernel && is_of_library(*form->leaf.kernel);
+  return is_library ? Supplier::Library : Supplier::Own;
+}
+
 std::int64_t TaskCosts::sms_of(const Task& task) const {
   for (const Fuse& fuse : plan_.form.fuses) {
     if (fuse.sm && std::ranges::find(fuse.nests, task.nest) != fuse.nests.end()) return *fuse.sm;
@@ -80,11 +88,19 @@ std::int64_t TaskCosts::sms_of(const Task& task) const {
 }
 
 // A kernel is a run of tasks of its lane, from the first to the last of its number.
-void TaskCosts::find_kernels() {
+void TaskCosts::find_kernels(const std::vector<std::vector<TaskId>>& departures) {
+  if (machine_.processor.sms > 1) {
+    launches_ = find_launches(plan_);
+  } else {
+    for (const Task& task : plan_.tasks) launches_.push_back(task.kernel);
+  }
+  sends_.resize(plan_.tasks.size(), 0);
+  for (const std::vector<TaskId>& products : departures) {
+    for (const TaskId product : products) sends_[product.index()] = 1;
+  }
   std::map<std::pair<std::int32_t, std::int32_t>, std::size_t> last;
   for (std::size_t i = 0; i < plan_.tasks.size(); ++i) {
-    const Task& task = plan_.tasks[i];
-    if (task.kernel >= 0) last[{task.lane.value, task.kernel}] = i;
+    if (launches_[i] >= 0) last[{plan_.tasks[i].lane.value, launches_[i]}] = i;
   }
   continues_.resize(plan_.tasks.size(), 0);
   std::vector<std::size_t> open_until(plan_.lanes.size(), 0);  // one past the kernel's last task
@@ -92,7 +108,7 @@ void TaskCosts::find_kernels() {
     const Task& task = plan_.tasks[i];
     std::size_t& until = open_until[task.lane.index()];
     continues_[i] = i < until ? 1 : 0;
-    if (task.kernel >= 0) until = std::max(until, last.at({task.lane.value, task.kernel}) + 1);
+    if (launches_[i] >= 0) until = std::max(until, last.at({task.lane.value, launches_[i]}) + 1);
   }
 }
 
@@ -111,10 +127,12 @@ void TaskCosts::measure() {
                   .flops = work.flops};
     if (!has_points(shapes_[i])) continue;
     // What is of no launch with others is one of its own.
-    const std::int32_t number = task.kernel >= 0 ? task.kernel : -1 - static_cast<std::int32_t>(i);
+    const std::int32_t number =
+        launches_[i] >= 0 ? launches_[i] : -1 - static_cast<std::int32_t>(i);
     Kernel& kernel = kernels_[{task.lane.value, number, task.nest, task.stmt}];
     kernel.tasks.emplace_back(static_cast<std::int64_t>(i));
     kernel.masked = kernel.masked || work.masked;
+    kernel.sends = kernel.sends || sends_[i] != 0;
     kernel_[i] = &kernel;
   }
   for (auto& [key, kernel] : kernels_) measure(kernel);
@@ -128,6 +146,13 @@ void TaskCosts::measure(Kernel& kernel) {
   const LaunchWork work = joined_work(plan_, machine_.processor, leaf, kernel.masked, parts);
   kernel.activity = leaf_activity(first, work, kernel.masked);
   if (parts.size() == 1) return;
+  if (kernel.sends) {
+    // Every panel that leaves is stored by whole tiles of its own, however few rows it has.
+    const LeafRate& rate = find_rate(machine_, leaf, operand_type(first));
+    const double tile = rate.held_rows > 0 ? rate.held_rows : rate.tile_rows;
+    const double more = tiles_apart(parts, tile);
+    take(kernel.activity, from_seconds(kernel.activity.work.seconds() * more));
+  }
   const std::int64_t sms = sms_of(first) > 0 ? sms_of(first) : machine_.processor.sms;
   const double waves =
       ideal_.tile_edges ? 1 : leaf_waves(machine_, leaf, operand_type(first), work.shape, sms);
@@ -152,16 +177,19 @@ void TaskCosts::measure_alone(Kernel& kernel, std::span<const LaunchPart> parts)
     }
     all += last;
   }
-  if (all < kernel.activity.work) {
-    const double pace = kernel.activity.work.seconds() / all.seconds();
-    for (Use& use : kernel.activity.uses) {
-      if (map_.list[static_cast<std::size_t>(use.resource)].kind == ResourceKind::Memory) {
-        use.rate = std::min(use.rate * pace, machine_.processor.memory_bandwidth);
-      }
-    }
-    kernel.activity.work = all;
-  }
+  if (all < kernel.activity.work) take(kernel.activity, all);
   if (!ideal_.tile_edges && !adds_to_others(parts)) kernel.alone = last;
+}
+
+// The same bytes in so much time, at no more than the memory's bandwidth.
+void TaskCosts::take(Activity& activity, Picoseconds work) const {
+  const double pace = activity.work.seconds() / work.seconds();
+  for (Use& use : activity.uses) {
+    if (map_.list[static_cast<std::size_t>(use.resource)].kind == ResourceKind::Memory) {
+      use.rate = std::min(use.rate * pace, machine_.processor.memory_bandwidth);
+    }
+  }
+  activity.work = work;
 }
 
 LaunchPart TaskCosts::part_of(TaskId id) const {
@@ -233,7 +261,8 @@ std::vector<Crossing> TaskCosts::crossings(TaskId id) const {
 }
 
 // How often an operand that lies in place on another rank crosses: once for each tile that needs
-// it, as no cache of the reader's holds memory of others. On a bus there is one memory for all.
+// it, as no cache of the reader's holds memory of others, and as whole tiles, however few of their
+// rows there are. On a bus there is one memory for all.
 double TaskCosts::readings(TaskId id, std::size_t read, RankId from) const {
   const Task& task = plan_.tasks[id.index()];
   if (task.kind != TaskKind::Compute || statement_of(task).leaf != "matmul") return 1;
@@ -241,8 +270,12 @@ double TaskCosts::readings(TaskId id, std::size_t read, RankId from) const {
   if (machine_.levels[static_cast<std::size_t>(level)].kind == LevelKind::Bus) return 1;
   const LeafRate& rate = find_rate(machine_, "matmul", operand_type(task));
   const LeafShape& shape = shapes_[id.index()];
+  const double own = read == 0 ? rate.tile_rows : rate.tile_columns;
   const double tile = read == 0 ? rate.tile_columns : rate.tile_rows;
-  return tile > 0 ? std::ceil((read == 0 ? shape.columns : shape.rows) / tile) : 1;
+  if (tile <= 0) return 1;
+  const double extent = read == 0 ? shape.rows : shape.columns;
+  const double whole = own > 0 ? std::ceil(extent / own) * own / extent : 1;
+  return whole * std::ceil((read == 0 ? shape.columns : shape.rows) / tile);
 }
 
 // Engines move bytes as they are: what changes type on the way is a kernel's work.
@@ -261,10 +294,21 @@ double TaskCosts::widening(const Task& task, std::size_t read) const {
     return held / static_cast<double>(size_in_bytes(dtype_of(task.writes[read])));
   }
   if (task.kind != TaskKind::Collective || !task.wire) return 1;
-  const TransportRate* const rate =
-      find_transport(machine_, "nccl", level_between(machine_, from.value, to.value));
-  const bool unrounded = rate != nullptr && rate->unrounded != 0;
-  return unrounded ? held / static_cast<double>(size_in_bytes(*task.wire)) : 1;
+  const int level = level_between(machine_, from.value, to.value);
+  return crosses_unrounded(task, level) ? held / static_cast<double>(size_in_bytes(*task.wire)) : 1;
+}
+
+// Who takes a part of the collective rounds it: on all machines where the machine's line says so,
+// and where its sums are priced as our own pulls.
+bool TaskCosts::crosses_unrounded(const Task& task, int level) const {
+  const TransportRate* const rate = find_transport(machine_, "nccl", level);
+  if (rate == nullptr || rate->unrounded != 0) return rate != nullptr;
+  if (task.collective != CollectiveOp::ReduceScatter) return false;
+  std::set<RankId> ranks;
+  for (const Ref& read : task.reads) ranks.insert(rank_of(read));
+  return collective_samples_of(machine_, CollectiveKind::ReduceScatter, level,
+                               static_cast<std::int64_t>(ranks.size()),
+                               Supplier::Own) == Supplier::Own;
 }
 
 Activity TaskCosts::compute(TaskId id) const {
@@ -287,7 +331,8 @@ Activity TaskCosts::leaf_activity(const Task& task, const LaunchWork& work, bool
                            .shape = work.shape,
                            .carried = work.carried,
                            .causal = masked,
-                           .sms = sms_of(task)});
+                           .sms = sms_of(task),
+                           .by = supplier_of(task)});
 }
 
 Activity TaskCosts::transfer(const Task& task) const {
@@ -441,7 +486,7 @@ Activity TaskCosts::collective(TaskId id, const CollectiveCost& cost) const {
   const TransportRate* const rate = find_transport(machine_, "nccl", cost.level);
   CollectiveCost own = cost;
   own.dtype = task.writes.empty() ? "" : print(dtype_of(task.writes.front()));
-  if (rate != nullptr && rate->unrounded != 0) {
+  if (rate != nullptr && crosses_unrounded(task, cost.level)) {
     own.passes = passes_of_sum(task);
     if (!own.passes.empty()) own.bandwidth = rate->converting;
   }

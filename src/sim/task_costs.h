@@ -52,8 +52,9 @@ class TaskCosts {
   struct Kernel {
     std::vector<TaskId> tasks;
     bool masked = false;
-    Activity activity;  // of all tasks
-    Picoseconds alone;  // what the last task takes by itself, where it waits for no other
+    bool sends = false;  // sums leave as they are made
+    Activity activity;   // of all tasks
+    Picoseconds alone;   // what the last task takes by itself, where it waits for no other
   };
 
   [[nodiscard]] RankId rank_of(const Task& task) const;
@@ -62,10 +63,12 @@ class TaskCosts {
   [[nodiscard]] const Stmt& statement_of(const Task& task) const;
   [[nodiscard]] std::string operand_type(const Task& task) const;
   [[nodiscard]] std::int64_t sms_of(const Task& task) const;
+  [[nodiscard]] Supplier supplier_of(const Task& task) const;
   [[nodiscard]] double touched(const Task& task, const Ref& ref) const;
   [[nodiscard]] double arriving(const Task& task, std::size_t read) const;
   [[nodiscard]] double readings(TaskId task, std::size_t read, RankId from) const;
   [[nodiscard]] bool converts(const Task& task) const;
+  [[nodiscard]] bool crosses_unrounded(const Task& task, int level) const;
   [[nodiscard]] double widening(const Task& task, std::size_t read) const;
   [[nodiscard]] std::vector<double> passes_of(const Task& task) const;
   [[nodiscard]] std::vector<double> passes_of_sum(const Task& task) const;
@@ -74,7 +77,8 @@ class TaskCosts {
   [[nodiscard]] std::int64_t sms_of_move(Via via) const;
   [[nodiscard]] Activity added_at_home(const Task& finalise) const;
   [[nodiscard]] Activity transfer(const Task& task) const;
-  void find_kernels();
+  void find_kernels(const std::vector<std::vector<TaskId>>& departures);
+  void take(Activity& activity, Picoseconds work) const;
   void measure();
   void measure(Kernel& kernel);
   void measure_alone(Kernel& kernel, std::span<const LaunchPart> parts);
@@ -88,11 +92,13 @@ class TaskCosts {
   PlanWork work_;
   AtHome at_home_;
   bool routed_ = false;
-  std::vector<LeafShape> shapes_;      // per task: of computes
-  std::vector<const Kernel*> kernel_;  // per task: of computes
-  std::vector<double> shares_;         // per task: of its kernel's time
-  std::vector<char> waits_;            // per task: for another but an Entry, beside its lane
-  std::vector<char> raises_;           // per task: a word on another rank
+  std::vector<LeafShape> shapes_;       // per task: of computes
+  std::vector<const Kernel*> kernel_;   // per task: of computes
+  std::vector<double> shares_;          // per task: of its kernel's time
+  std::vector<char> waits_;             // per task: for another but an Entry, beside its lane
+  std::vector<char> raises_;            // per task: a word on another rank
+  std::vector<std::int32_t> launches_;  // per task: its kernel's number, or one of its own
+  std::vector<char> sends_;             // per task: of a Compute whose sums leave as they are made
   std::vector<char> continues_;
   std::map<KernelKey, Kernel> kernels_;
 };

@@ -3,6 +3,8 @@
 #include <cstdint>
 #include <string_view>
 
+#include "ir/library_kernels.h"
+
 namespace harpe::cuda {
 
 // Whose kernel does a launch for tensor cores: ours, or that of cuBLASLt or cuDNN, which waits for
@@ -11,8 +13,7 @@ enum class LeafEngine : std::uint8_t { Own, Library };
 
 // Of a leaf kernel that `patch` named (schedule/kernels.h); ours where it named none.
 [[nodiscard]] constexpr LeafEngine engine_of(std::string_view kernel) {
-  const bool is_library = kernel == "cublaslt_gemm" || kernel == "cudnn_fa_fwd";
-  return is_library ? LeafEngine::Library : LeafEngine::Own;
+  return is_of_library(kernel) ? LeafEngine::Library : LeafEngine::Own;
 }
 
 }  // namespace harpe::cuda
