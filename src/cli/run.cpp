@@ -4,12 +4,14 @@
 #include <limits>
 
 #include "cli/launch.h"
+#include "cli/library_price.h"
 #include "cli/report.h"
 #include "cli/request.h"
 #include "cli/run_library.h"
 #include "cli/run_report.h"
 #include "cli/verbs.h"
 #include "driver/hosts.h"
+#include "driver/library_run.h"
 #include "driver/memory.h"
 #include "driver/options.h"
 #include "driver/report_run.h"
@@ -94,7 +96,8 @@ Checked<FittedPlan> plan_to_run(Session& session, const Request& subject,
 
 // Prints what came of a run that ended well, in every form asked for.
 Checked<int> show_outcome(const CommandLine& line, const FittedPlan& fitted,
-                          const RunRequest& request, const RunOutcome& outcome) {
+                          const RunRequest& request, const RunOutcome& outcome,
+                          const std::optional<LibraryPrice>& libraries) {
   announce_files_of(line, "trace");
   announce_files_of(line, "output");
   const Plan& plan = fitted.plan;
@@ -105,6 +108,7 @@ Checked<int> show_outcome(const CommandLine& line, const FittedPlan& fitted,
     rows.emplace_back("sent", print_bytes(outcome.stats.bytes_moved) + " under this routing");
   }
   add_times(outcome.stats, rows);
+  add_libraries(libraries, rows);
   const auto uncertainty = outcome.stats.clock_uncertainty;
   if (uncertainty.count() > 0) {
     rows.emplace_back(
@@ -115,7 +119,8 @@ Checked<int> show_outcome(const CommandLine& line, const FittedPlan& fitted,
   add_plan(json, summary);
   json.set("inputs", inputs_to_json(line, request))
       .set("time_us", times_to_json(outcome.stats))
-      .set("bytes_sent", outcome.stats.bytes_moved);
+      .set("bytes_sent", outcome.stats.bytes_moved)
+      .set("library_price", price_to_json(libraries));
   if (uncertainty.count() > 0) {
     json.set("clock_uncertainty_us",
              std::chrono::duration<double, std::micro>(uncertainty).count());
@@ -194,7 +199,7 @@ Checked<int> run_as_asked(const CommandLine& line, Session& session, RunRequest 
     return kFault;
   }
   if (!is_first(request.backend)) return kDone;
-  return show_outcome(line, fitted, request, outcome);
+  return show_outcome(line, fitted, request, outcome, price_beside(session, subject, plan));
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <limits>
 
+#include "cli/library_price.h"
 #include "cli/report.h"
 #include "cli/request.h"
 #include "cli/tune_measured.h"
@@ -135,6 +136,7 @@ Rows rows_of(const Tuned& tuned) {
   if (tuned.measured) {
     for (auto& row : measured_rows(*tuned.measured)) rows.push_back(std::move(row));
   }
+  add_libraries(tuned.libraries, rows);
   if (tuned.certificate) rows.emplace_back("proved", coverage_of(*tuned.certificate));
   for (const Refused& one : result.refused) {
     if (rows.size() > kMostRows) break;
@@ -255,6 +257,7 @@ void add_search(Json& json, const Tuned& tuned) {
       .set("refused", refused_to_json(result.refused));
   const auto obstacle = find_gpu_obstacle_of(tuned);
   json.set("not_on_gpus", obstacle ? Json(*obstacle) : Json());
+  json.set("library_price", price_to_json(tuned.libraries));
   if (tuned.measured) json.set("measured", measured_to_json(tuned));
 }
 

@@ -200,10 +200,17 @@ Checked<LibraryOutcome> run_library(Session& session, const Request& subject,
   return LibraryRun(request, plan, inputs, std::move(ways)).run();
 }
 
-std::optional<CachedSchedule> recall_slower_schedule(Session& session, const Request& subject) {
+namespace {
+
+// What is to be chosen by `auto`, of an operator.
+bool is_chosen(const Request& subject) {
   const bool is_auto = !subject.schedule || *subject.schedule == "auto";
-  if (!is_auto || !subject.cache || !subject.backend) return std::nullopt;
-  if (kind_of(subject.target) == TargetKind::PlanFile) return std::nullopt;
+  return is_auto && kind_of(subject.target) != TargetKind::PlanFile;
+}
+
+// What the cache knows to be the fastest beside libraries, measured on these processors.
+std::optional<CachedSchedule> recall_measured_schedule(Session& session, const Request& subject) {
+  if (!is_chosen(subject) || !subject.cache || !subject.backend) return std::nullopt;
   const Checked<Program> program = session.program(subject);
   const Checked<Mesh> mesh = session.mesh(subject);
   if (!program.ok() || !mesh.ok()) return std::nullopt;  // whoever makes the plan says why
@@ -216,11 +223,30 @@ std::optional<CachedSchedule> recall_slower_schedule(Session& session, const Req
   if (!answer.exact) return std::nullopt;
   const CachedSchedule& best = answer_of(*answer.exact, subject.backend);
   const std::optional<CachedTime>& measured = best.measured;
-  const bool is_slower = measured && measured->backend == print(*subject.backend) &&
-                         measured->processor == processor_of(*subject.backend) &&
-                         measured->baseline && measured->baseline->time < measured->time;
-  if (!is_slower) return std::nullopt;
+  const bool is_known = measured && measured->backend == print(*subject.backend) &&
+                        measured->processor == processor_of(*subject.backend) && measured->baseline;
+  if (!is_known) return std::nullopt;
   return best;
+}
+
+}  // namespace
+
+std::optional<CachedSchedule> recall_slower_schedule(Session& session, const Request& subject) {
+  std::optional<CachedSchedule> known = recall_measured_schedule(session, subject);
+  if (known && known->measured->baseline->time >= known->measured->time) return std::nullopt;
+  return known;
+}
+
+std::optional<LibraryPrice> price_beside(Session& session, const Request& subject,
+                                         const Plan& plan) {
+  const bool is_on_gpus = subject.backend == Backend::Cuda;
+  if (!is_on_gpus || !is_chosen(subject) || recall_measured_schedule(session, subject)) {
+    return std::nullopt;
+  }
+  const Checked<Machine> machine = machine_for(subject.machine, plan.mesh);
+  if (!machine.ok() || !check_fits(plan, *machine).ok()) return std::nullopt;
+  return price_libraries(plan.program, subject.parameters, plan.mesh, *machine,
+                         simulate(plan, *machine).total);
 }
 
 }  // namespace harpe

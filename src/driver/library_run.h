@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "driver/library_price.h"
 #include "driver/library_ways.h"
 #include "driver/plan_cache.h"
 #include "driver/run.h"
@@ -39,6 +40,11 @@ struct LibraryOutcome {
 [[nodiscard]] Checked<LibraryOutcome> run_library(Session& session, const Request& subject,
                                                   const RunRequest& request,
                                                   const FindWays& find_ways);
+
+// What libraries are predicted to take beside the plan that `auto` means on GPUs. None where the
+// cache knows both times as measured, and otherwise as price_libraries.
+[[nodiscard]] std::optional<LibraryPrice> price_beside(Session& session, const Request& subject,
+                                                       const Plan& plan);
 
 // What the cache knows of such a run on these processors, where libraries were faster than the
 // fastest schedule. None for plan files and schedules that are not `auto`.

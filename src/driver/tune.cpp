@@ -268,6 +268,10 @@ Checked<Tuned> tune(Session& session, const TuneRequest& request) {
   if (tuned.measured && tuned.measured->winner() != nullptr) {
     put_first(tuned.result.top, tuned.measured->winner()->schedule);
   }
+  if (!tuned.measured) {
+    tuned.libraries = price_libraries(tuned.program, request.subject.parameters, tuned.mesh,
+                                      tuned.machine, tuned.result.top.front().time());
+  }
   HP_REQUIRE_OK(add_certificate(tuned, found, std::move(last_proved)));
   add_comparisons(tuned);
   if (answer) {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "driver/certify.h"
+#include "driver/library_price.h"
 #include "driver/measure.h"
 #include "driver/session.h"
 #include "machine/machine.h"
@@ -47,6 +48,7 @@ struct Tuned {
   Machine machine;
   SearchResult result;  // where it was measured, the fastest is the first of the top
   std::optional<Measured> measured;
+  std::optional<LibraryPrice> libraries;      // predicted, beside the best; where none was measured
   std::optional<Certificate> certificate;     // of the best, where its plan is made
   std::vector<SearchComparison> comparisons;  // of the named ones, best first
   std::optional<std::string> known_since;     // the date of an answer that the cache had already
