@@ -21,7 +21,7 @@ std::string operator_text(const std::string& name) {
 
 void expect_like(const Checked<Program>& built, const std::string& name) {
   ASSERT_TRUE(built.ok()) << render(built.error());
-  EXPECT_EQ(print(*built), print(testing::program_of(operator_text(name))));
+  EXPECT_EQ(print(*built), print(ir_test::program_of(operator_text(name))));
 }
 
 TEST(ProgramBuilder, writes_a_product) {

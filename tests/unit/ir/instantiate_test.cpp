@@ -7,7 +7,7 @@
 #include "ir/program_check.h"
 #include "tests/unit/ir/text_support.h"
 
-namespace harpe::testing {
+namespace harpe::ir_test {
 namespace instantiate_test {
 
 const Program& attention() {
@@ -192,4 +192,4 @@ TEST(Instantiate, checks_a_template_that_was_never_text) {
 }
 
 }  // namespace instantiate_test
-}  // namespace harpe::testing
+}  // namespace harpe::ir_test

@@ -10,7 +10,7 @@
 #include "ir/interpret.h"
 #include "tests/unit/ir/text_support.h"
 
-namespace harpe::testing {
+namespace harpe::ir_test {
 namespace {
 
 constexpr std::int64_t kBatch = 2;
@@ -179,4 +179,4 @@ TEST(MaskedByData, refuses_data_outside_its_meaning) {
 }
 
 }  // namespace
-}  // namespace harpe::testing
+}  // namespace harpe::ir_test

@@ -8,7 +8,7 @@
 #include "ir/mask_data.h"
 #include "tests/unit/ir/text_support.h"
 
-namespace harpe::testing {
+namespace harpe::ir_test {
 namespace masks_test {
 
 const std::string kText =
@@ -151,4 +151,4 @@ TEST(MaskData, out_of_range_is_refused_with_its_place) {
 }
 
 }  // namespace masks_test
-}  // namespace harpe::testing
+}  // namespace harpe::ir_test

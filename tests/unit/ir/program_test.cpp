@@ -5,7 +5,7 @@
 #include "ir/instantiate.h"
 #include "tests/unit/ir/text_support.h"
 
-namespace harpe::testing {
+namespace harpe::ir_test {
 namespace {
 
 // A gemm whose declarations or nests a test replaces.
@@ -162,4 +162,4 @@ TEST(CheckProgram, checks_a_program_that_was_never_text) {
 }
 
 }  // namespace
-}  // namespace harpe::testing
+}  // namespace harpe::ir_test

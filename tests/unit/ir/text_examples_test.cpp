@@ -5,7 +5,7 @@
 
 #include "tests/unit/ir/text_support.h"
 
-namespace harpe::testing {
+namespace harpe::ir_test {
 namespace {
 
 TEST(TextExamples, there_are_forty_three_items_of_all_kinds) {
@@ -87,4 +87,4 @@ TEST(TextExamples, a_damaged_item_is_refused_with_a_place_or_reads_as_a_fixed_po
 }
 
 }  // namespace
-}  // namespace harpe::testing
+}  // namespace harpe::ir_test

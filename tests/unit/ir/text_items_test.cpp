@@ -2,7 +2,7 @@
 
 #include "tests/unit/ir/text_support.h"
 
-namespace harpe::testing {
+namespace harpe::ir_test {
 namespace {
 
 // `text` reads, prints as `canonical` (as itself where none is given) and reads back equal.
@@ -205,4 +205,4 @@ TEST(TextItems, an_item_ends_where_it_ends) {
 }
 
 }  // namespace
-}  // namespace harpe::testing
+}  // namespace harpe::ir_test

@@ -2,7 +2,7 @@
 
 #include "tests/unit/ir/text_support.h"
 
-namespace harpe::testing {
+namespace harpe::ir_test {
 namespace {
 
 struct Refusal {
@@ -314,4 +314,4 @@ TEST(TextRefusals, an_unknown_name_is_shown_where_it_stands) {
 }
 
 }  // namespace
-}  // namespace harpe::testing
+}  // namespace harpe::ir_test

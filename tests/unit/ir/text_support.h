@@ -9,7 +9,7 @@
 
 #include "ir/text.h"
 
-namespace harpe::testing {
+namespace harpe::ir_test {
 
 using Item = std::variant<Topology, Mesh, Program, NormalForm>;
 
@@ -80,4 +80,4 @@ inline Program program_of(std::string_view text) {
   return std::get<Program>(parse_text(text).value());
 }
 
-}  // namespace harpe::testing
+}  // namespace harpe::ir_test
