@@ -3,7 +3,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <array>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
@@ -55,25 +54,6 @@ Checked<Destination> resolve(const std::string& path) {
 }
 
 }  // namespace
-
-Checked<std::string> read_text(const std::string& path) {
-  const auto failed = [&](const std::string& reason) {
-    return make_diag(DiagCode::I101, {{"path", path}, {"reason", reason}});
-  };
-  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "rb"),
-                                                             &std::fclose);
-  if (!file) return failed(reason_of(errno));
-  struct stat status{};
-  if (::fstat(::fileno(file.get()), &status) != 0) return failed(reason_of(errno));
-  if (!S_ISREG(status.st_mode)) return failed("it is not a regular file");
-  std::string text;
-  std::array<char, 65536> buffer{};
-  while (const std::size_t got = std::fread(buffer.data(), 1, buffer.size(), file.get())) {
-    text.append(buffer.data(), got);
-  }
-  if (std::ferror(file.get()) != 0) return failed(reason_of(EIO));
-  return text;
-}
 
 Checked<AtomicFile> AtomicFile::open(const std::string& path) {
   HP_TRY(const Destination destination, resolve(path));

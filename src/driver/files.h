@@ -11,9 +11,6 @@
 
 namespace harpe {
 
-// The whole of a regular file. Errors: I101.
-[[nodiscard]] Checked<std::string> read_text(const std::string& path);
-
 // Whether `path` could be written now: its folder takes a new file, and what is there is no folder.
 // Leaves no trace. Errors: I102.
 [[nodiscard]] Checked<Ok> check_writable(const std::string& path);

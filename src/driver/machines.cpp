@@ -1,9 +1,9 @@
 #include "driver/machines.h"
 
-#include "driver/files.h"
 #include "driver/target.h"
 #include "ir/leaf_contract.h"
 #include "support/check.h"
+#include "support/whole_file.h"
 
 namespace harpe {
 namespace {
@@ -51,7 +51,7 @@ Checked<Machine> load_machine(const std::string& name_or_file) {
     if (preset == nullptr) return unknown_machine(name_or_file);
     return shipped(*preset);
   }
-  HP_TRY(const std::string text, read_text(name_or_file));
+  HP_TRY(const std::string text, read_whole(name_or_file));
   HP_TRY(Machine machine, parse_machine(text, name_or_file));
   for (const LeafRate& rate : machine.rates)
     HP_REQUIRE_OK(check_leaf(rate.leaf, "rate", name_or_file));

@@ -6,7 +6,7 @@
 #include <optional>
 #include <sstream>
 
-#include "driver/files.h"
+#include "support/whole_file.h"
 
 namespace harpe {
 namespace {
@@ -207,7 +207,7 @@ Checked<std::vector<MeasuredCase>> read_measurements(const std::string& folder) 
   std::vector<MeasuredCase> cases;
   HP_TRY(const std::vector<std::string> paths, files_in(folder));
   for (const std::string& path : paths) {
-    HP_TRY(const std::string text, read_text(path));
+    HP_TRY(const std::string text, read_whole(path));
     std::istringstream lines(text);
     LineOfFile place{.path = path};
     for (std::string line; std::getline(lines, line);) {

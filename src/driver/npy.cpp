@@ -1,18 +1,14 @@
 #include "driver/npy.h"
 
-#include <sys/stat.h>
-
 #include <array>
 #include <bit>
-#include <cerrno>
-#include <cstdio>
 #include <cstring>
-#include <limits>
-#include <memory>
 #include <optional>
+#include <span>
 
 #include "driver/files.h"
 #include "driver/npy_header.h"
+#include "support/whole_file.h"
 
 namespace harpe {
 namespace {
@@ -24,25 +20,6 @@ constexpr std::size_t kPrefix = 8;            // magic and version
 constexpr std::int64_t kMaxHeader = 1 << 20;  // a sane dictionary is a hundred bytes
 constexpr std::int64_t kMaxElements = std::int64_t{1} << 48;
 constexpr std::size_t kAlignment = 64;  // of the data in a file we write
-
-using File = std::unique_ptr<std::FILE, int (*)(std::FILE*)>;
-
-struct Opened {
-  File file;
-  std::int64_t bytes = 0;
-};
-
-Checked<Opened> open(const std::string& path) {
-  const auto failed = [&](const std::string& reason) {
-    return make_diag(DiagCode::I101, {{"path", path}, {"reason", reason}});
-  };
-  File file(std::fopen(path.c_str(), "rb"), &std::fclose);
-  if (!file) return failed(std::strerror(errno));
-  struct stat status{};
-  if (::fstat(::fileno(file.get()), &status) != 0) return failed(std::strerror(errno));
-  if (!S_ISREG(status.st_mode)) return failed("it is not a regular file");
-  return Opened{std::move(file), status.st_size};
-}
 
 Diag malformed(const std::string& path, const std::string& what) {
   return make_diag(DiagCode::I203, {{"path", path}, {"what", what}});
@@ -65,9 +42,9 @@ std::string show_start(std::string_view bytes) {
 }
 
 // Bytes of header text, from the 2- or 4-byte count after the version; leaves the file after it.
-Checked<std::string> read_header_text(const std::string& path, Opened& in) {
+Checked<std::string> read_header_text(const std::string& path, RegularFile& file) {
   std::array<char, kPrefix> prefix{};
-  const std::size_t got = std::fread(prefix.data(), 1, prefix.size(), in.file.get());
+  HP_TRY(const std::size_t got, file.read(std::as_writable_bytes(std::span(prefix))));
   const std::string_view start(prefix.data(), std::min(got, kMagic.size()));
   if (start != kMagic) {
     return make_diag(DiagCode::I201, {{"path", path}, {"found", show_start(start)}});
@@ -80,18 +57,16 @@ Checked<std::string> read_header_text(const std::string& path, Opened& in) {
   }
   std::uint32_t length = 0;
   const std::size_t width = major == 1 ? 2 : 4;
-  if (std::fread(&length, 1, width, in.file.get()) != width) {
-    return malformed(path, "the file ends before it");
-  }
-  const std::int64_t rest = in.bytes - static_cast<std::int64_t>(kPrefix + width);
-  if (length > rest) return malformed(path, "the file ends inside it");
+  const std::span<std::byte> count = std::as_writable_bytes(std::span(&length, 1)).first(width);
+  HP_TRY(const std::size_t counted, file.read(count));
+  if (counted != width) return malformed(path, "the file ends before it");
+  if (length > file.left()) return malformed(path, "the file ends inside it");
   if (length > kMaxHeader) {
     return malformed(path, "it is " + std::to_string(length) + " bytes long");
   }
   std::string text(length, '\0');
-  if (std::fread(text.data(), 1, length, in.file.get()) != length) {
-    return malformed(path, "the file ends inside it");
-  }
+  HP_TRY(const std::size_t taken, file.read(std::as_writable_bytes(std::span(text))));
+  if (taken != length) return malformed(path, "the file ends inside it");
   return text;
 }
 
@@ -127,8 +102,8 @@ bool is_index(DType dtype) { return dtype == DType::I32 || dtype == DType::I64; 
 }  // namespace
 
 Checked<HostTensor> read_npy(const std::string& path) {
-  HP_TRY(Opened in, open(path));
-  HP_TRY(const std::string text, read_header_text(path, in));
+  HP_TRY(RegularFile file, RegularFile::open(path));
+  HP_TRY(const std::string text, read_header_text(path, file));
   const NpyHeader header = parse_npy_header(text);
   if (!header.problem.empty()) return malformed(path, header.problem);
   HP_TRY(const DType dtype, dtype_of(path, header.descr));
@@ -139,7 +114,7 @@ Checked<HostTensor> read_npy(const std::string& path) {
   const std::optional<std::int64_t> elements = count(header.shape);
   if (!elements) return malformed(path, "shape " + print_shape(header.shape) + " is too large");
   const std::int64_t promised = *elements * size_in_bytes(dtype);
-  const std::int64_t found = in.bytes - std::ftell(in.file.get());
+  const std::int64_t found = file.left();
   if (found < promised) {
     return make_diag(DiagCode::I204, {{"path", path}, {"promised", promised}, {"found", found}});
   }
@@ -148,7 +123,7 @@ Checked<HostTensor> read_npy(const std::string& path) {
                      {{"path", path}, {"promised", promised}, {"extra", found - promised}});
   }
   HostTensor tensor = make_tensor(dtype, header.shape);
-  const std::size_t got = std::fread(tensor.data.data(), 1, tensor.data.size(), in.file.get());
+  HP_TRY(const std::size_t got, file.read(tensor.data));
   if (got != tensor.data.size()) {
     return make_diag(DiagCode::I204, {{"path", path}, {"promised", promised}, {"found", got}});
   }

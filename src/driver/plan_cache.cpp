@@ -5,6 +5,7 @@
 
 #include "driver/files.h"
 #include "driver/options.h"
+#include "support/whole_file.h"
 
 namespace harpe {
 
@@ -73,7 +74,7 @@ Checked<CacheListing> export_cache(const std::string& folder, const std::string&
 }
 
 Checked<std::int64_t> import_cache(const std::string& folder, const std::string& path) {
-  HP_TRY(const std::string text, read_text(path));
+  HP_TRY(const std::string text, read_whole(path));
   std::vector<CacheEntry> entries;
   for (const std::string_view part : split_cache_entries(text)) {
     Checked<CacheEntry> entry = parse_cache_entry(part, path);

@@ -1,7 +1,7 @@
 #include "driver/schedule_file.h"
 
-#include "driver/files.h"
 #include "ir/text.h"
+#include "support/whole_file.h"
 
 namespace harpe {
 
@@ -26,7 +26,7 @@ Checked<ScheduleFile> parse_schedule_file(const std::string& text, const std::st
 }
 
 Checked<ScheduleFile> read_schedule_file(const std::string& path) {
-  HP_TRY(const std::string text, read_text(path));
+  HP_TRY(const std::string text, read_whole(path));
   return parse_schedule_file(text, path);
 }
 

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "driver/files.h"
 #include "driver/library_ways.h"
 #include "driver/memory.h"
 #include "driver/plan_file.h"
@@ -14,6 +13,7 @@
 #include "plan/text.h"
 #include "schedule/named/registry.h"
 #include "schedule/replay.h"
+#include "support/whole_file.h"
 
 namespace harpe {
 namespace {
@@ -170,7 +170,7 @@ Checked<Plan> Session::read_plan(const Request& request) {
   if (!request.parameters.empty()) return fixed(request.parameters.front());
   if (request.mesh) return fixed("--mesh");
   if (request.schedule) return fixed("--schedule");
-  HP_TRY(const std::string text, read_text(request.target));
+  HP_TRY(const std::string text, read_whole(request.target));
   HP_TRY(Plan plan, parse_plan_file(text, request.target));
   keep(print(plan.program) + print(plan.mesh) + print(plan.form));
   if (paranoid_) check_plan_round_trip(plan);

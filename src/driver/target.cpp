@@ -4,9 +4,9 @@
 #include <charconv>
 #include <map>
 
-#include "driver/files.h"
 #include "ir/text.h"
 #include "ops/registry.h"
+#include "support/whole_file.h"
 
 namespace harpe {
 namespace {
@@ -90,7 +90,7 @@ TargetKind kind_of(std::string_view target) {
 
 Checked<Program> load_template(const std::string& target) {
   if (kind_of(target) == TargetKind::OperatorFile) {
-    HP_TRY(const std::string text, read_text(target));
+    HP_TRY(const std::string text, read_whole(target));
     return parse_operator(text, target);
   }
   if (const Operator* op = find_operator(target)) return template_of(*op);

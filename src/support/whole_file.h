@@ -1,20 +1,64 @@
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "support/diag.h"
 
 namespace harpe {
+
+// A file descriptor that closes itself.
+class FileDescriptor {
+ public:
+  explicit FileDescriptor(int value) : value_(value) {}
+  FileDescriptor(FileDescriptor&& other) noexcept : value_(std::exchange(other.value_, -1)) {}
+  FileDescriptor& operator=(FileDescriptor&& other) = delete;
+  ~FileDescriptor();
+  [[nodiscard]] int value() const { return value_; }
+  // 0, or what went wrong: over NFS, writing may fail only here.
+  int close();
+
+ private:
+  int value_;
+};
+
+// A file that is read from its beginning. Only regular files are opened: a pipe, a device, a socket
+// or a folder, also behind a link, is refused before anything waits for it or reads from it. The
+// one way in which the program opens a file that a user or another process names.
+class RegularFile {
+ public:
+  // Errors: I101, also of `read`.
+  [[nodiscard]] static Checked<RegularFile> open(const std::string& path);
+
+  // Bytes not read yet, of those that were there when it was opened.
+  [[nodiscard]] std::int64_t left() const { return left_; }
+  // Fills `into`, or as much of it as the file has left. Returns the number of bytes read.
+  [[nodiscard]] Checked<std::size_t> read(std::span<std::byte> into);
+
+ private:
+  RegularFile(std::string path, FileDescriptor file)
+      : path_(std::move(path)), file_(std::move(file)) {}
+
+  std::string path_;
+  FileDescriptor file_;
+  std::int64_t left_ = 0;
+};
+
+// What a text may have at most; a plan of as many tasks as executors take is below it.
+constexpr std::int64_t kMostTextBytes = std::int64_t{2} << 30;
+
+// The text of a regular file. Errors: I101, also where it is longer than kMostTextBytes.
+[[nodiscard]] Checked<std::string> read_whole(const std::string& path);
 
 // Files in a folder that any number of processes share, also over NFS. Nothing is locked: a file
 // appears whole, by rename, or not at all; of two writers the last one wins.
 
 // What a file is called until it is whole begins with this.
 constexpr std::string_view kUnfinishedPrefix = ".writing-";
-
-// Errors: I101.
-[[nodiscard]] Checked<std::string> read_whole(const std::string& path);
 
 // Flushed to where the folder is kept before it gets its name. Makes the folder where it is
 // missing. Errors: I102.

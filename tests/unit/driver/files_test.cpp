@@ -103,14 +103,5 @@ TEST(CheckWritable, refuses_a_folder_and_a_place_that_is_not_there) {
             "error[I102]: cannot write `" + missing + "`: No such file or directory");
 }
 
-TEST(ReadText, refuses_what_is_no_file) {
-  const Scratch scratch;
-  const std::string missing = scratch.path("no.op");
-  EXPECT_EQ(render(read_text(missing).error()),
-            "error[I101]: cannot read `" + missing + "`: No such file or directory");
-  EXPECT_EQ(render(read_text("/dev/zero").error()),
-            "error[I101]: cannot read `/dev/zero`: it is not a regular file");
-}
-
 }  // namespace
 }  // namespace harpe
