@@ -65,7 +65,7 @@ std::string count(std::size_t entries) {
 }
 
 void warn(const std::vector<Diag>& passed_over) {
-  for (const Diag& diag : passed_over) print_error(render(diag, "warning") + "\n");
+  for (const Diag& diag : passed_over) print_warning(diag);
 }
 
 std::string print_sizes(const CacheKey& key) {
@@ -173,6 +173,7 @@ Checked<int> prune(const CommandLine& line, const std::string& folder) {
     HP_TRY(days, parse_count("--older", *older, 0, kMostDays));
   }
   HP_TRY(const Pruned pruned, prune_cache(folder, identify_build(HARPE_VERSION), days));
+  warn(pruned.passed_over);
   const Rows rows = {{"unreadable", std::to_string(pruned.unreadable)},
                      {"of other versions", std::to_string(pruned.foreign)},
                      {"old", std::to_string(pruned.old)},

@@ -75,7 +75,7 @@ Json to_json(const KernelRow& row) {
 std::size_t show_findings(const KernelListing& listing) {
   std::size_t refused = 0;
   for (const KernelRow& row : listing.rows) {
-    for (const Diag& diag : row.problems) print_error(render(diag, "warning") + "\n");
+    for (const Diag& diag : row.problems) print_warning(diag);
     for (const Diag& diag : row.findings) print_error(render(diag) + "\n");
     if (!row.findings.empty()) ++refused;
   }

@@ -70,7 +70,7 @@ int run_command(int count, const char* const* words) {
     const Checked<Ok> shown = print_out(*line->answer);
     return shown.ok() ? kDone : report(shown.error());
   }
-  Session session(line->has("paranoid"));
+  Session session(line->has("paranoid"), [](const Diag& diag) { print_warning(diag); });
   try {
     const Checked<int> status = dispatch(*line, session);
     return status.ok() ? *status : report(status.error());

@@ -87,6 +87,8 @@ void print_error(std::string_view text) {
   static_cast<void>(show(stderr, text));  // there is nowhere left to tell it
 }
 
+void print_warning(const Diag& diag) { print_error(render(diag, "warning") + "\n"); }
+
 void show_progress(std::string_view text) {
   if (!has_terminal()) return;
   static_cast<void>(write(stderr, std::string(kWipe) + make_printable(text)));

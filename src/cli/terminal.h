@@ -24,6 +24,7 @@ constexpr int kBug = 70;
 // To standard output, and to standard error; both printable (support/printable.h). Errors: I102.
 [[nodiscard]] Checked<Ok> print_out(std::string_view text);
 void print_error(std::string_view text);
+void print_warning(const Diag& diag);
 // What is being done now; shown only where standard error is a terminal, and wiped by what follows.
 void show_progress(std::string_view text);
 

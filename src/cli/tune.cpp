@@ -343,7 +343,6 @@ Checked<int> tune_schedule(const CommandLine& line, Session& session) {
     add_verified(json, rows, *all);
   }
   HP_REQUIRE_OK(write_files(line, request, tuned));
-  for (const Diag& diag : tuned.passed_over) print_error(render(diag, "warning") + "\n");
   note_ends(tuned, all);
   const std::string title = tuned.program.name + " on " + print_mesh_option(tuned.mesh) +
                             ", searched" + (tuned.measured ? " and measured" : "") + "\n";

@@ -40,7 +40,7 @@ Checked<ScheduleList> list_schedules(Session& session, const Request& request) {
 Checked<AutoChoice> find_auto(Session& session, const Request& request) {
   HP_TRY(const Program program, session.program(request));
   HP_TRY(const Mesh mesh, session.mesh(request));
-  HP_TRY(const NormalForm form, choose_schedule(program, mesh, request));
+  HP_TRY(const NormalForm form, choose_schedule(session, program, mesh, request));
   AutoChoice choice{.name = form.name, .steps = {}};
   if (form.name == kSearched) choice.steps = print_steps(form);
   return choice;

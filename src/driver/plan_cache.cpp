@@ -8,16 +8,37 @@
 #include "support/whole_file.h"
 
 namespace harpe {
+namespace {
 
-CacheAnswer consult_cache(const std::string& folder, const CacheKey& key) {
+// The hash of an entry tells that it is whole, and not that its schedules are any of the program.
+Checked<Ok> check_entry(const CacheFile& file, const CheckForm& check) {
+  const std::vector<CachedSchedule>& schedules = file.entry.schedules;
+  for (const CachedSchedule& schedule : schedules) {
+    if (&schedule != &schedules.front() && !schedule.measured) continue;
+    const Checked<Ok> checked = check(schedule.form);
+    if (checked.ok()) continue;
+    return make_diag(DiagCode::I410, {{"path", file.path},
+                                      {"reason", "its schedule `" + schedule.label +
+                                                     "`: " + render_message(checked.error())}});
+  }
+  return Ok{};
+}
+
+}  // namespace
+
+CacheAnswer consult_cache(const std::string& folder, const CacheKey& key, const CheckForm& check) {
   CacheAnswer answer;
   CacheListing known = find_exact(folder, key);
   answer.passed_over = std::move(known.passed_over);
   if (!known.files.empty()) {
-    answer.exact = std::move(known.files.front().entry);
-    const CachedSchedule& best = answer.exact->schedules.front();
-    answer.seeds = {{best.label, best.form}};
-    return answer;
+    const Checked<Ok> checked = check_entry(known.files.front(), check);
+    if (checked.ok()) {
+      answer.exact = std::move(known.files.front().entry);
+      const CachedSchedule& best = answer.exact->schedules.front();
+      answer.seeds = {{best.label, best.form}};
+      return answer;
+    }
+    answer.passed_over.push_back(checked.error());
   }
   known = find_near(folder, key);
   answer.seeds = seeds_of(known);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -18,7 +19,12 @@ struct CacheAnswer {
   std::vector<Seed> seeds;        // its best; else those of the same question with other sizes
   std::vector<Diag> passed_over;  // to be shown as warnings
 };
-[[nodiscard]] CacheAnswer consult_cache(const std::string& folder, const CacheKey& key);
+// Whether a normal form can be lowered. Errors: lower's.
+using CheckForm = std::function<Checked<Ok>(const NormalForm& form)>;
+// An entry is passed over (I410) where `check` refuses one of the schedules that are taken from it:
+// the best predicted, and those that were measured.
+[[nodiscard]] CacheAnswer consult_cache(const std::string& folder, const CacheKey& key,
+                                        const CheckForm& check);
 
 // The best of an entry for plans that run there: the one that was measured on these processors,
 // else the best predicted, as where nothing runs.

@@ -108,7 +108,7 @@ Checked<Scheduled> Session::schedule(const Request& request) {
       if (made != *file.form) return make_diag(DiagCode::I105, {{"path", name}});
     }
   } else if (parse_schedule_name(name).base == kAuto) {
-    HP_TRY(const NormalForm chosen, choose_schedule(out.program, out.mesh, request));
+    HP_TRY(const NormalForm chosen, choose_schedule(*this, out.program, out.mesh, request));
     out.script = derive_script(out.program, out.mesh, chosen);
     patch_kernels(*out.script, name, out.program);
   } else if (name == kLibrary) {
@@ -131,6 +131,12 @@ Checked<Scheduled> Session::schedule(const Request& request) {
   if (paranoid_)
     check_round_trip(out.form, text, [](Cursor& cursor) { return parse_form(cursor); });
   return out;
+}
+
+void Session::warn(const Diag& diag) {
+  if (std::ranges::find(warned_, diag) != warned_.end()) return;
+  warned_.push_back(diag);
+  warn_(diag);
 }
 
 // Refuses what would be lowered for minutes into a plan that nothing takes.

@@ -63,9 +63,14 @@ constexpr std::int64_t kMostTasks = 4'000'000;
 // The stages from a command line to a verified plan, in order. The one place that knows them all.
 class Session {
  public:
+  // Shown at once, as a warning.
+  using Warn = std::function<void(const Diag&)>;
+
   // `paranoid`: every program, script, form and plan that passes is printed, read back and
   // compared; a difference is a bug of ours (HP_CHECK).
-  explicit Session(bool paranoid) : paranoid_(paranoid) {}
+  explicit Session(
+      bool paranoid, Warn warn = [](const Diag&) {})
+      : paranoid_(paranoid), warn_(std::move(warn)) {}
 
   // Errors: load_program's; parse_mesh_option's; U110 without a mesh.
   [[nodiscard]] Checked<Program> program(const Request& request);
@@ -85,6 +90,9 @@ class Session {
   // Errors: U114, I101, parse_plan_file's; schedule's and lower's.
   [[nodiscard]] Checked<Plan> plan(const Request& request);
 
+  // Of what is passed over and not refused; once, however often it is met.
+  void warn(const Diag& diag);
+
   // What had been made so far, as texts that read back: goes into the report of a bug.
   [[nodiscard]] const std::string& reproduction() const { return reproduction_; }
 
@@ -93,6 +101,8 @@ class Session {
   void keep(const std::string& text) { reproduction_ += text; }
 
   bool paranoid_;
+  Warn warn_;
+  std::vector<Diag> warned_;
   std::string reproduction_;
 };
 

@@ -91,6 +91,21 @@ Checked<Place> parse_home(const Program& program, const Mesh& mesh, const std::s
   return place;
 }
 
+// Is the form one that lowers? Of what has too many steps for that, as far as its rules tell.
+Checked<Ok> check_form(const Program& program, const Mesh& mesh, const NormalForm& form) {
+  const Scheduled scheduled{.program = program, .mesh = mesh, .script = {}, .form = form};
+  if (!Session::check_steps(scheduled).ok()) return check_rules(program, mesh, form);
+  const Checked<Plan> plan = lower(program, mesh, form);
+  return plan.ok() ? Checked<Ok>(Ok{}) : plan.error();
+}
+
+CacheAnswer ask_cache(Session& session, const std::string& folder, const CacheKey& key,
+                      const CheckForm& check) {
+  CacheAnswer answer = consult_cache(folder, key, check);
+  for (const Diag& diag : answer.passed_over) session.warn(diag);
+  return answer;
+}
+
 // A question to the cache, with what it answered.
 struct Known {
   CacheKey key;
@@ -98,15 +113,20 @@ struct Known {
 };
 
 // The search begins with what is known.
-std::optional<Known> ask_cache(const Request& subject, SearchOptions& options, Tuned& tuned) {
+std::optional<Known> begin_with_known(Session& session, const Request& subject,
+                                      SearchOptions& options, Tuned& tuned) {
   if (!subject.cache) return std::nullopt;
   Known known{
       .key = make_cache_key(tuned.program, tuned.mesh, tuned.machine, options, subject.version),
       .entry = std::nullopt};
-  CacheAnswer answer = consult_cache(*subject.cache, known.key);
+  // On many ranks the search does not lower either.
+  const auto check = [&](const NormalForm& form) {
+    return tuned.mesh.ranks() > kFullRanks ? check_rules(tuned.program, tuned.mesh, form)
+                                           : check_form(tuned.program, tuned.mesh, form);
+  };
+  CacheAnswer answer = ask_cache(session, *subject.cache, known.key, check);
   if (answer.exact) tuned.known_since = answer.exact->date;
   tuned.seeds = std::ssize(answer.seeds);
-  tuned.passed_over = std::move(answer.passed_over);
   options.seeds = std::move(answer.seeds);
   known.entry = std::move(answer.exact);
   return known;
@@ -184,14 +204,15 @@ CacheEntry entry_of(const Known& known, const Tuned& tuned) {
 }
 
 // What an earlier search of the same found, or this one does. Errors: search's; I505.
-Checked<NormalForm> search_for(const Program& program, const Mesh& mesh, const Machine& machine,
-                               const Request& request) {
+Checked<NormalForm> search_for(Session& session, const Program& program, const Mesh& mesh,
+                               const Machine& machine, const Request& request) {
   SearchOptions options;
   options.family = schedule_family(program);
   options.top = 1;
   if (request.cache) {
     const CacheKey key = make_cache_key(program, mesh, machine, options, request.version);
-    const CacheAnswer answer = consult_cache(*request.cache, key);
+    const auto check = [&](const NormalForm& form) { return check_form(program, mesh, form); };
+    const CacheAnswer answer = ask_cache(session, *request.cache, key, check);
     if (answer.exact) return answer_of(*answer.exact, request.backend).form;
   }
   options.budget = request.patience;
@@ -252,7 +273,7 @@ Checked<Tuned> tune(Session& session, const TuneRequest& request) {
     options.fixed.push_back(std::move(place));
   }
   if ((request.measure || request.verifies_all) && options.budget) *options.budget /= 2;
-  const std::optional<Known> known = ask_cache(request.subject, options, tuned);
+  const std::optional<Known> known = begin_with_known(session, request.subject, options, tuned);
   std::optional<Certificate> last_proved;
   options.prove = [&](const Plan& plan, const TimeLimit& limit) -> Checked<Ok> {
     HP_TRY(last_proved, prove(plan, limit));
@@ -276,12 +297,12 @@ Checked<Tuned> tune(Session& session, const TuneRequest& request) {
   add_comparisons(tuned);
   if (answer) {
     const Checked<Ok> kept = store(*request.subject.cache, *answer);
-    if (!kept.ok()) tuned.passed_over.push_back(kept.error());
+    if (!kept.ok()) session.warn(kept.error());
   }
   return tuned;
 }
 
-Checked<NormalForm> choose_schedule(const Program& program, const Mesh& mesh,
+Checked<NormalForm> choose_schedule(Session& session, const Program& program, const Mesh& mesh,
                                     const Request& request) {
   const std::optional<Machine>& runs_on = request.runs_on;
   const Checked<Machine> machine =
@@ -290,10 +311,10 @@ Checked<NormalForm> choose_schedule(const Program& program, const Mesh& mesh,
     if (request.machine) return machine.error();
     return choose_by_rule(program, mesh, runs_on);
   }
-  Checked<NormalForm> found = search_for(program, mesh, *machine, request);
+  Checked<NormalForm> found = search_for(session, program, mesh, *machine, request);
   const bool may_not_run = runs_on && request.machine;
   if (found.ok() && may_not_run && !runs(program, mesh, *found, *runs_on)) {
-    found = search_for(program, mesh, *runs_on, request);
+    found = search_for(session, program, mesh, *runs_on, request);
   }
   const bool is_final =
       found.ok() || found.error().code == DiagCode::S701 || found.error().code == DiagCode::I505;

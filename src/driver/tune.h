@@ -53,9 +53,9 @@ struct Tuned {
   std::vector<SearchComparison> comparisons;  // of the named ones, best first
   std::optional<std::string> known_since;     // the date of an answer that the cache had already
   std::int64_t seeds = 0;                     // schedules of the cache that it began with
-  std::vector<Diag> passed_over;              // of the cache's files: to be shown as warnings
 };
-// The best schedule's plan is proved. Errors: Session's; machine_for's; search's; measure's;
+// The best schedule's plan is proved. Entries of the cache that cannot be read or used are passed
+// over with warnings, also below. Errors: Session's; machine_for's; search's; measure's;
 // certify's.
 [[nodiscard]] Checked<Tuned> tune(Session& session, const TuneRequest& request);
 
@@ -63,8 +63,8 @@ struct Tuned {
 // on the machine; where there is no space or no machine large enough, the rule of the operator
 // (schedule/named/registry.h, choose_auto). What does not run on `runs_on` is passed over.
 // Errors: load_machine's; S701; I505 beyond `patience`; choose_auto's.
-[[nodiscard]] Checked<NormalForm> choose_schedule(const Program& program, const Mesh& mesh,
-                                                  const Request& request);
+[[nodiscard]] Checked<NormalForm> choose_schedule(Session& session, const Program& program,
+                                                  const Mesh& mesh, const Request& request);
 
 // The script of one of the schedules found: reads back as a `.sched` file.
 [[nodiscard]] std::string script_of(const Tuned& tuned, const Evaluated& one);

@@ -1,7 +1,6 @@
 #include "search/cache_folder.h"
 
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -134,9 +133,14 @@ Checked<Pruned> prune_cache(const std::string& folder, const std::string& versio
       }
     }
     if (reason == nullptr) continue;
+    std::error_code error;
+    if (reason != &pruned.kept) fs::remove(path, error);
+    if (error == std::errc::directory_not_empty) {
+      pruned.passed_over.push_back(cannot(DiagCode::I102, path, error.value()));
+      continue;
+    }
+    if (error) return cannot(DiagCode::I102, path, error.value());
     ++*reason;
-    if (reason == &pruned.kept) continue;
-    if (::unlink(path.c_str()) != 0 && errno != ENOENT) return cannot(DiagCode::I102, path, errno);
   }
   return pruned;
 }

@@ -45,6 +45,7 @@ struct Pruned {
   std::int64_t old = 0;
   std::int64_t leftovers = 0;  // of writers that died, an hour old or more
   std::int64_t kept = 0;
+  std::vector<Diag> passed_over = {};  // I102: folders that hold something, in place of an entry
   friend bool operator==(const Pruned&, const Pruned&) = default;
 };
 // Removes what is of no use to `version`, and what was found before `oldest` ("2026-11-21").

@@ -118,7 +118,9 @@ TEST(Measure, is_remembered_for_runs_on_such_processors) {
   EXPECT_EQ(kept.form, tuned.measured->winner()->schedule.form);
   EXPECT_EQ(kept.measured->processor, processor_of(Backend::Cpu));
   request.subject.backend = Backend::Cpu;
-  const Checked<NormalForm> chosen = choose_schedule(tuned.program, tuned.mesh, request.subject);
+  Session session(false);
+  const Checked<NormalForm> chosen =
+      choose_schedule(session, tuned.program, tuned.mesh, request.subject);
   ASSERT_TRUE(chosen.ok());
   EXPECT_EQ(*chosen, kept.form);
 }

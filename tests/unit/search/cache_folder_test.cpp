@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -177,6 +178,29 @@ TEST(CacheFolder, is_pruned_of_what_is_of_no_use) {
             (Pruned{.unreadable = 0, .foreign = 0, .old = 1, .leftovers = 1, .kept = 1}));
   EXPECT_THAT(rows_of(list_cache(folder).value()), ElementsAre(64));
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder), {}), 2);
+}
+
+// None of these is waited for, nor read without an end.
+TEST(CacheFolder, passes_over_what_is_no_file) {
+  const Scratch scratch;
+  const std::string folder = scratch.path("c");
+  ASSERT_TRUE(store(folder, entry_of(key_of(64), "ring")).ok());
+  std::filesystem::create_directories(scratch.path("c/empty.entry"));
+  std::filesystem::create_directories(scratch.path("c/full.entry/of"));
+  ASSERT_EQ(::mkfifo(scratch.path("c/pipe.entry").c_str(), 0600), 0);
+  std::filesystem::create_symlink("/dev/zero", scratch.path("c/zero.entry"));
+  const CacheListing listing = list_cache(folder).value();
+  EXPECT_THAT(rows_of(listing), ElementsAre(64));
+  EXPECT_THAT(codes_of(listing),
+              ElementsAre(DiagCode::I101, DiagCode::I101, DiagCode::I101, DiagCode::I101));
+  const Pruned pruned =
+      prune_cache(folder, "0.1.0", std::nullopt, std::chrono::system_clock::now()).value();
+  EXPECT_EQ(pruned.unreadable, 3);
+  EXPECT_EQ(pruned.kept, 1);
+  ASSERT_EQ(pruned.passed_over.size(), 1U);
+  EXPECT_EQ(
+      render(pruned.passed_over.front(), "warning"),
+      "warning[I102]: cannot write `" + scratch.path("c/full.entry") + "`: Directory not empty");
 }
 
 }  // namespace
