@@ -10,7 +10,7 @@ target_compile_options(harpe_exec_cpu_kernels PRIVATE
   $<$<NOT:$<CONFIG:Debug>>:-O3> -ffp-contract=fast)
 
 # OpenBLAS: f32 and f64 tiles where it is the fastest. The threaded flavour, held to one thread: the
-# serial one may not be called from two threads at once.
+# serial one may not be called from two threads at once. Opened when it is needed.
 set(HARPE_BLAS_FOUND OFF)
 if(HARPE_OPENBLAS)
   find_path(OPENBLAS_INCLUDE_DIR cblas.h PATH_SUFFIXES openblas-pthread openblas)
@@ -18,7 +18,7 @@ if(HARPE_OPENBLAS)
   if(OPENBLAS_INCLUDE_DIR AND OPENBLAS_LIBRARY)
     set(HARPE_BLAS_FOUND ON)
     target_include_directories(harpe_exec_cpu_kernels SYSTEM PRIVATE ${OPENBLAS_INCLUDE_DIR})
-    target_link_libraries(harpe_exec_cpu_kernels PRIVATE ${OPENBLAS_LIBRARY})
+    target_link_libraries(harpe_exec_cpu_kernels PRIVATE ${CMAKE_DL_LIBS})
     target_compile_definitions(harpe_exec_cpu_kernels PRIVATE HARPE_WITH_OPENBLAS)
   endif()
 endif()

@@ -9,6 +9,7 @@
 
 #ifdef HARPE_WITH_OPENBLAS
 #include <cblas.h>
+#include <dlfcn.h>
 #endif
 #ifdef HARPE_WITH_ONEDNN
 #include <omp.h>
@@ -46,14 +47,53 @@ bool has_avx512_bf16() {
 }
 #endif
 
+#ifdef HARPE_WITH_OPENBLAS
+// OpenBLAS, opened by the first multiplication and not linked: it starts threads as it is loaded,
+// and ends the process where the system refuses them. Never closed.
+class OpenBlas {
+ public:
+  OpenBlas() : file_(::dlopen("libopenblas.so.0", RTLD_NOW | RTLD_LOCAL)) {
+    if (file_ == nullptr) return;
+    is_there_ = find("cblas_sgemm", sgemm) && find("cblas_dgemm", dgemm) &&
+                find("openblas_set_num_threads", set_num_threads) &&
+                find("openblas_get_parallel", get_parallel) &&
+                find("openblas_get_corename", get_corename);
+    if (is_there_) set_num_threads(1);  // its threads must not start inside ours
+  }
+  [[nodiscard]] bool is_there() const { return is_there_; }
+
+  decltype(&::cblas_sgemm) sgemm = nullptr;
+  decltype(&::cblas_dgemm) dgemm = nullptr;
+  decltype(&::openblas_set_num_threads) set_num_threads = nullptr;
+  decltype(&::openblas_get_parallel) get_parallel = nullptr;
+  decltype(&::openblas_get_corename) get_corename = nullptr;
+
+ private:
+  template <class Function>
+  bool find(const char* name, Function& function) {
+    function = reinterpret_cast<Function>(::dlsym(file_, name));
+    return function != nullptr;
+  }
+
+  void* file_;
+  bool is_there_ = false;
+};
+
+const OpenBlas& open_blas() {
+  static const OpenBlas opened;
+  return opened;
+}
+#endif
+
 // OpenBLAS picks by processor model, and takes AVX2 kernels for models newer than itself: half the
 // rate of oneDNN, which generates code for whatever there is, and 0.6 of our own loops (measured,
 // f32 and f64). Its sequential build does not lock its buffers: two callers at once get wrong
 // products.
 Library blas_or_loops() {
 #ifdef HARPE_WITH_OPENBLAS
-  if (openblas_get_parallel() == OPENBLAS_SEQUENTIAL) return Library::OwnLoops;
-  const std::string_view core = openblas_get_corename();
+  const OpenBlas& blas = open_blas();
+  if (!blas.is_there() || blas.get_parallel() == OPENBLAS_SEQUENTIAL) return Library::OwnLoops;
+  const std::string_view core = blas.get_corename();
   const bool outdated = has_avx512() && (core == "Haswell" || core == "Zen");
   return outdated ? Library::OwnLoops : Library::OpenBlas;
 #else
@@ -102,19 +142,12 @@ bool fits_blas(const Problem& p) {
 
 CBLAS_TRANSPOSE blas_flag(bool transposed) { return transposed ? CblasTrans : CblasNoTrans; }
 
-// Its threads must not start inside ours.
-void use_one_blas_thread() {
-  static const bool done = (openblas_set_num_threads(1), true);
-  static_cast<void>(done);
-}
-
-template <auto kFunction, class Problem>
-void multiply_blas(const Problem& p) {
-  use_one_blas_thread();
+template <class Function, class Problem>
+void multiply_blas(Function multiply, const Problem& p) {
   const auto narrow = [](std::int64_t extent) { return static_cast<blasint>(extent); };
-  kFunction(CblasRowMajor, blas_flag(p.a.transposed), blas_flag(p.b.transposed), narrow(p.m),
-            narrow(p.n), narrow(p.k), 1, p.a.data, narrow(p.a.stride), p.b.data, narrow(p.b.stride),
-            p.accumulate ? 1 : 0, p.c, narrow(p.c_row_stride));
+  multiply(CblasRowMajor, blas_flag(p.a.transposed), blas_flag(p.b.transposed), narrow(p.m),
+           narrow(p.n), narrow(p.k), 1, p.a.data, narrow(p.a.stride), p.b.data, narrow(p.b.stride),
+           p.accumulate ? 1 : 0, p.c, narrow(p.c_row_stride));
 }
 #endif
 
@@ -151,7 +184,7 @@ void multiply_dense(const GemmF32& problem) {
 #endif
 #ifdef HARPE_WITH_OPENBLAS
   if (library == Library::OpenBlas && fits_blas(problem)) {
-    return multiply_blas<&cblas_sgemm>(problem);
+    return multiply_blas(open_blas().sgemm, problem);
   }
 #endif
   multiply_loops(problem);
@@ -161,7 +194,7 @@ void multiply_dense(const GemmF64& problem) {
   [[maybe_unused]] static const Library library = f64_library();
 #ifdef HARPE_WITH_OPENBLAS
   if (library == Library::OpenBlas && fits_blas(problem)) {
-    return multiply_blas<&cblas_dgemm>(problem);
+    return multiply_blas(open_blas().dgemm, problem);
   }
 #endif
   multiply_loops(problem);
