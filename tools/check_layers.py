@@ -53,7 +53,12 @@ GENERATED = {"machine/texts.h", "ops/texts.h", "cli/examples.h", "report/assets.
 FORBIDDEN_HEADERS = {"verify": {"ir/blocks.h", "ir/mask.h", "plan/slots.h"}}
 
 # Exceptions cross a boundary only here: the process, and the threads that must hand one on.
-MAY_CATCH = [r"src/cli/(main|run_command)\.cpp", r"src/exec/cpu/runner\.cpp", r"tests/support/.*"]
+MAY_CATCH = [r"src/cli/(main|run_command)\.cpp", r"src/exec/cpu/runner\.cpp", r"src/support/threads\.(h|cpp)",
+             r"tests/support/.*"]
+# A thread that the system refuses is told of in one way.
+STARTS_THREAD = re.compile(
+    r"\bstd::(async\b|thread\b(?!::)|jthread[({](?![)}])|vector<std::jthread>)")
+MAY_START_THREADS = [r"src/support/threads\.(h|cpp)", r"src/exec/cpu/runner\.h", r"(?!src/).*"]
 # Slow to compile or with global effects: never seen through a header of ours.
 CPP_ONLY = re.compile(r"^(fmt/|nlohmann/|CLI/|cblas|dnnl|oneapi/|iostream$|regex$|rapidcheck)")
 
@@ -119,6 +124,9 @@ def check_file(path):
     for match in re.finditer(r"\bcatch\s*\(", code):
         if not any(re.fullmatch(pattern, name) for pattern in MAY_CATCH):
             report(match.start(), "`catch` is for the boundaries alone: return a Checked<T>", code)
+    for match in STARTS_THREAD.finditer(code):
+        if not any(re.fullmatch(pattern, name) for pattern in MAY_START_THREADS):
+            report(match.start(), "threads are started by support/threads.h", code)
     for match in re.finditer(r"\busing\s+namespace\b", code):
         report(match.start(), "`using namespace`", code)
     return findings

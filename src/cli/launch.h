@@ -8,7 +8,7 @@
 namespace harpe::cli {
 
 // Runs the command in so many processes, and tells how they ended where they do
-// not tell themselves. Errors: U109, N017.
+// not tell themselves. Errors: U109, X018.
 [[nodiscard]] Checked<int> launch_ranks(const CommandLine& line, const std::string& ranks);
 
 }  // namespace harpe::cli

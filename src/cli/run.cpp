@@ -165,6 +165,7 @@ bool is_of_one_process(DiagCode code) {
     case DiagCode::N020:
     case DiagCode::N021:
     case DiagCode::N022:
+    case DiagCode::X018:
       return true;
     default:
       return false;

@@ -11,6 +11,7 @@
 #include "driver/session.h"
 #include "support/check.h"
 #include "support/hash.h"
+#include "support/threads.h"
 
 namespace harpe::cli {
 namespace {
@@ -53,7 +54,8 @@ int report_bug(const std::string& what, int count, const char* const* words,
   const std::string name = "harpe-bug-" + hash_text(text).substr(0, 8) + ".txt";
   std::string path = name;
   if (!write_text(path, text).ok()) {
-    path = (std::filesystem::temp_directory_path() / name).string();
+    std::error_code error;
+    path = (std::filesystem::temp_directory_path(error) / name).string();
     if (!write_text(path, text).ok()) path.clear();
   }
   print_error("bug in harpe: " + what + "\n" +
@@ -76,6 +78,8 @@ int run_command(int count, const char* const* words) {
     return status.ok() ? *status : report(status.error());
   } catch (const InternalError& error) {
     return report_bug(error.what(), count, words, session);
+  } catch (const ThreadRefused& refused) {
+    return report(refused.diag());
   } catch (const std::bad_alloc&) {
     print_error("error: out of memory\n");
     return kFault;

@@ -72,7 +72,8 @@ Diag no_standard_output(const std::string& what) {
 }  // namespace
 
 int exit_status_of(const Diag& diag) {
-  if (diag.code == DiagCode::N010) return kFault;  // a process that is gone, or never came
+  // A process that is gone or never came; a limit of the system.
+  if (diag.code == DiagCode::N010 || diag.code == DiagCode::X018) return kFault;
   return info(diag.code).name.starts_with('U') ? kUsage : kRefused;
 }
 

@@ -4,11 +4,11 @@
 
 #include <algorithm>
 #include <atomic>
-#include <future>
 #include <thread>
 
 #include "driver/options.h"
 #include "exec/cuda/kernel_cache.h"
+#include "support/threads.h"
 
 namespace harpe {
 namespace {
@@ -53,18 +53,13 @@ Checked<Ok> compile_row(const cuda::Nvrtc& compiler, const std::optional<std::st
 void compile_rows(const cuda::Nvrtc& compiler, const std::optional<std::string>& cache,
                   std::vector<KernelRow>& rows) {
   std::atomic<std::size_t> next = 0;
-  const auto work = [&] {
+  const std::size_t workers = std::max(1U, std::thread::hardware_concurrency());
+  run_in_threads(std::min(workers, rows.size()), [&](std::size_t) {
     for (std::size_t at = next++; at < rows.size(); at = next++) {
       const Checked<Ok> compiled = compile_row(compiler, cache, rows[at]);
       if (!compiled.ok()) rows[at].findings = {compiled.error()};
     }
-  };
-  std::vector<std::future<void>> crew;
-  const std::size_t workers = std::max(1U, std::thread::hardware_concurrency());
-  for (std::size_t worker = 0; worker < std::min(workers, rows.size()); ++worker) {
-    crew.push_back(std::async(std::launch::async, work));
-  }
-  for (std::future<void>& worker : crew) worker.get();
+  });
 }
 
 }  // namespace

@@ -8,10 +8,11 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdlib>
-#include <cstring>
 #include <random>
 #include <thread>
 #include <utility>
+
+#include "support/limits.h"
 
 namespace harpe {
 namespace {
@@ -85,11 +86,7 @@ class Crew {
     for (int rank = 0; rank < request.ranks; ++rank) {
       const pid_t id = ::fork();
       if (id == 0) become(request, rank, place, parent);
-      if (id < 0) {
-        return make_diag(
-            DiagCode::N017,
-            {{"rank", rank}, {"reason", std::string("fork: ") + std::strerror(errno)}});
-      }
+      if (id < 0) return no_more(Limited::Processes, errno);
       left_.emplace_back(rank, id);
     }
     return Ok{};

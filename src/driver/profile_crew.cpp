@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "driver/statistics.h"
+#include "support/threads.h"
 
 namespace harpe {
 namespace {
@@ -36,20 +37,16 @@ double ProfileCrew::seconds_per_call(
     const std::function<ProfileBody(std::int64_t rank)>& make) const {
   std::barrier together(static_cast<std::ptrdiff_t>(ranks));
   std::vector<double> results(static_cast<std::size_t>(ranks));
-  std::vector<std::thread> threads;
-  for (std::int64_t rank = 0; rank < ranks; ++rank) {
-    threads.emplace_back([&, rank] {
-      const ProfileBody body = make(rank);
-      body();
-      together.arrive_and_wait();
-      const std::vector<double> calls = time_calls(body, budget);
-      const double mean =
-          std::accumulate(calls.begin(), calls.end(), 0.0) / static_cast<double>(calls.size());
-      results[static_cast<std::size_t>(rank)] = ranks > cores ? mean : quantile(calls, 0.25);
-      together.arrive_and_wait();  // operands stay as long as anyone may read them
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
+  run_in_threads(results.size(), [&](std::size_t rank) {
+    const ProfileBody body = make(static_cast<std::int64_t>(rank));
+    body();
+    together.arrive_and_wait();
+    const std::vector<double> calls = time_calls(body, budget);
+    const double mean =
+        std::accumulate(calls.begin(), calls.end(), 0.0) / static_cast<double>(calls.size());
+    results[rank] = ranks > cores ? mean : quantile(calls, 0.25);
+    together.arrive_and_wait();  // operands stay as long as anyone may read them
+  });
   return quantile(results, 0.5);
 }
 
@@ -65,7 +62,7 @@ double seconds_per_signal(std::chrono::milliseconds budget) {
       std::this_thread::yield();
     }
   };
-  std::thread answering([&] {
+  std::jthread answering = start_thread([&] {
     for (std::int64_t i = 1; !over.load(std::memory_order_relaxed); ++i) {
       wait_for(there, i, over);
       back.store(i, std::memory_order_release);

@@ -2,11 +2,10 @@
 
 #include <algorithm>
 #include <atomic>
-#include <thread>
-#include <vector>
 
 #include "ir/rounding.h"
 #include "support/multiversion.h"
+#include "support/threads.h"
 
 namespace harpe {
 namespace {
@@ -85,9 +84,10 @@ void parallel_for(int threads, std::int64_t items,
     for (std::int64_t item = next++; item < items; item = next++) run(worker, item);
   };
   const int workers = static_cast<int>(std::clamp<std::int64_t>(items, 1, std::max(threads, 1)));
-  std::vector<std::jthread> pool;
-  for (int worker = 1; worker < workers; ++worker) pool.emplace_back(work, worker);
+  Threads others(static_cast<std::size_t>(workers - 1),
+                 [&](std::size_t i) { work(static_cast<int>(i) + 1); });
   work(0);
+  others.join();
 }
 
 }  // namespace harpe

@@ -2,12 +2,14 @@
 
 #include <sys/prctl.h>
 
+#include "support/threads.h"
+
 namespace harpe::transport {
 
 Proxy::Proxy(std::vector<Endpoint*> endpoints)
-    : thread_([endpoints = std::move(endpoints)](const std::stop_token& stop) {
+    : thread_(start_thread([endpoints = std::move(endpoints)](const std::stop_token& stop) {
         run(stop, endpoints);
-      }) {}
+      })) {}
 
 void Proxy::stop() {
   thread_.request_stop();

@@ -45,6 +45,15 @@ class Layers(unittest.TestCase):
             self.findings("verify/a.cpp", '#include "ir/blocks.h"\n'),
             ["src/verify/a.cpp:1: `verify` keeps its own model and may not include `ir/blocks.h`"])
 
+    def test_threads_are_started_in_one_place(self):
+        for text in ("std::thread one(work);", "std::vector<std::jthread> all;",
+                     "auto it = std::jthread(work);", "auto it = std::async(work);"):
+            self.assertEqual(len(self.findings("ir/a.cpp", text + "\n")), 1, text)
+        for text in ("std::jthread watch();", "std::thread::hardware_concurrency();",
+                     "return std::jthread();", "std::this_thread::yield();"):
+            self.assertEqual(self.findings("ir/a.cpp", text + "\n"), [], text)
+        self.assertEqual(self.findings("support/threads.cpp", "std::jthread(work);\n"), [])
+
     def test_a_catch_is_found_but_not_in_comments(self):
         self.assertEqual(len(self.findings("ir/a.cpp", "int f() { try {} catch (...) {} }\n")), 1)
         self.assertEqual(self.findings("ir/a.cpp", "// never catch (anything)\n"), [])

@@ -45,11 +45,6 @@ Crew::Crew(Marking& marking, CpuOptions options, Network* network, std::function
 Crew::~Crew() {
   is_stopped_ = true;
   if (!threads_.empty()) stop_();
-  join();
-}
-
-void Crew::join() {
-  for (std::thread& thread : threads_) thread.join();
   threads_.clear();
 }
 
@@ -58,7 +53,7 @@ void Crew::start(std::function<void()> body) {
     const std::lock_guard lock(mutex_);
     ++alive_;
   }
-  threads_.emplace_back([this, body = std::move(body)] { run_body(body); });
+  threads_.push_back(start_thread([this, body = std::move(body)] { run_body(body); }));
 }
 
 void Crew::start_lookout(Marking::Wake wake) {
@@ -157,7 +152,7 @@ RunOutcome Crew::watch(std::chrono::milliseconds wait_limit) {
     lock.lock();
   }
   lock.unlock();
-  join();
+  threads_.clear();
   if (error_ != nullptr) std::rethrow_exception(error_);
   if (network_ != nullptr) {
     outcome.network = network_->error();

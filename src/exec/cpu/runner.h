@@ -7,12 +7,12 @@
 #include <exception>
 #include <functional>
 #include <mutex>
-#include <thread>
 #include <vector>
 
 #include "exec/cpu/marking.h"
 #include "exec/cpu/network.h"
 #include "exec/cpu/options.h"
+#include "support/threads.h"
 
 namespace harpe::cpu {
 
@@ -49,7 +49,8 @@ class Crew {
   Crew(const Crew&) = delete;
   Crew& operator=(const Crew&) = delete;
 
-  // Starts a thread. What its body throws stops the run and is thrown again by `watch`.
+  // Starts a thread, or throws ThreadRefused. What its body throws stops the run and is thrown
+  // again by `watch`.
   void start(std::function<void()> body);
   // Where there is a network, a thread that looks at it until all lanes are finished; before
   // `watch`.
@@ -61,7 +62,6 @@ class Crew {
   [[nodiscard]] RunOutcome watch(std::chrono::milliseconds wait_limit);
 
  private:
-  void join();
   void look_out(const Marking::Wake& wake);
   [[nodiscard]] bool is_hopeless() const;
   void run_body(const std::function<void()>& body);
@@ -70,7 +70,7 @@ class Crew {
   CpuOptions options_;
   Network* network_;
   std::function<void()> stop_;
-  std::vector<std::thread> threads_;
+  std::vector<std::jthread> threads_;
   std::atomic<std::int32_t> unfinished_{0};  // lanes
   std::atomic<bool> is_stopped_{false};
   std::atomic<std::int64_t> steps_{0};     // taken: progress

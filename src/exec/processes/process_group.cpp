@@ -5,6 +5,7 @@
 #include <span>
 
 #include "support/check.h"
+#include "support/threads.h"
 
 namespace harpe::processes {
 namespace {
@@ -75,7 +76,7 @@ Checked<Ok> ProcessGroup::wait_for_all() { return agree(std::nullopt); }
 
 std::jthread ProcessGroup::watch(std::function<void()> stop) {
   constexpr milliseconds kLook{20};  // how often the end of the watch is looked for
-  return std::jthread(
+  return start_thread(
       [rendezvous = rendezvous_.get(), stop = std::move(stop)](const std::stop_token& end) {
         while (!end.stop_requested()) {
           if (rendezvous->listen(kLook)) stop();

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <cstring>
 #include <span>
-#include <thread>
 
 #include "support/check.h"
+#include "support/threads.h"
 
 namespace harpe::cuda {
 namespace {
@@ -19,7 +19,7 @@ using library::NcclRank;
 template <class T>
 std::future<T> start(std::packaged_task<T()> work) {
   std::future<T> result = work.get_future();
-  std::thread(std::move(work)).detach();
+  start_thread(std::move(work)).detach();
   return result;
 }
 

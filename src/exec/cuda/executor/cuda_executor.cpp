@@ -17,6 +17,7 @@
 #include "plan/text.h"
 #include "support/check.h"
 #include "support/hash.h"
+#include "support/threads.h"
 
 namespace harpe {
 namespace {
@@ -142,13 +143,10 @@ class CudaExecutor final : public Executor {
     const std::jthread watch = group_ ? group_->watch(stop) : std::jthread();
     const std::jthread network = watch_network(stop);
     const std::jthread waits = watch_waits(is_stopped);
-    std::vector<std::jthread> threads;
-    for (std::size_t i = 0; i < programs_.size(); ++i) {
-      threads.emplace_back([&, i] {
-        runs[i].go(programs_[i], is_stopped);
-        if (runs[i].end) stop();
-      });
-    }
+    run_in_threads(programs_.size(), [&](std::size_t i) {
+      runs[i].go(programs_[i], is_stopped);
+      if (runs[i].end) stop();
+    });
   }
 
   // While the result lives: `stop` once a proxy has failed, in another thread.
@@ -156,7 +154,7 @@ class CudaExecutor final : public Executor {
     constexpr std::chrono::milliseconds kLook{20};
     const cuda::Network* const network = prepared_->network.get();
     if (network == nullptr) return {};
-    return std::jthread([network, stop = std::move(stop), kLook](const std::stop_token& end) {
+    return start_thread([network, stop = std::move(stop), kLook](const std::stop_token& end) {
       while (!end.stop_requested() && !network->error()) std::this_thread::sleep_for(kLook);
       if (!end.stop_requested()) stop();
     });
@@ -166,7 +164,7 @@ class CudaExecutor final : public Executor {
   // which wait without a limit, are ended.
   [[nodiscard]] std::jthread watch_waits(std::atomic<bool>& is_stopped) {
     constexpr std::chrono::milliseconds kLook{5};
-    return std::jthread([this, &is_stopped, kLook](const std::stop_token& end) {
+    return start_thread([this, &is_stopped, kLook](const std::stop_token& end) {
       while (!end.stop_requested()) {
         std::this_thread::sleep_for(kLook);
         const bool has_failed = std::ranges::any_of(programs_, [&](const RankProgram& program) {

@@ -1,12 +1,12 @@
 #include "exec/cuda/executor/network.h"
 
 #include <algorithm>
-#include <thread>
 #include <utility>
 
 #include "exec/cuda/executor/network_exchange.h"
 #include "exec/describe.h"
 #include "support/check.h"
+#include "support/threads.h"
 #include "transport/fabric_provider.h"
 #include "transport/shared_provider.h"
 
@@ -105,18 +105,13 @@ Checked<Ok> Network::connect() {
   }
   MeetingPlace place(request_.peers->ranks());
   std::vector<std::optional<Diag>> failures(own_.size());
-  {
-    std::vector<std::jthread> threads;
-    for (const auto& [rank, own] : own_) {
-      threads.emplace_back([&, rank = rank, own = own.get()] {
-        const auto exchange = exchange_at(place, rank);
-        const Checked<Ok> connected = connect(*own, *exchange);
-        if (connected.ok()) return;
-        failures[static_cast<std::size_t>(rank)] = connected.error();
-        place.leave();
-      });
-    }
-  }
+  run_in_threads(own_.size(), [&](std::size_t rank) {
+    const auto exchange = exchange_at(place, static_cast<int>(rank));
+    const Checked<Ok> connected = connect(*own_.at(static_cast<int>(rank)), *exchange);
+    if (connected.ok()) return;
+    failures[rank] = connected.error();
+    place.leave();
+  });
   // Who was left alone says less than who left.
   std::ranges::stable_partition(
       failures, [](const auto& failure) { return failure && failure->code != DiagCode::N010; });

@@ -2,9 +2,8 @@
 
 #include <condition_variable>
 #include <mutex>
-#include <thread>
-#include <utility>
-#include <vector>
+
+#include "support/threads.h"
 
 namespace harpe::cuda {
 
@@ -15,16 +14,13 @@ std::optional<FirstFailure> run_together(std::size_t count, std::chrono::millise
   std::condition_variable changed;
   std::size_t over = 0;
   std::optional<FirstFailure> failure;
-  std::vector<std::jthread> threads;
-  for (std::size_t i = 0; i < count; ++i) {
-    threads.emplace_back([&, i] {
-      const Checked<Ok> done = body(i);
-      const std::lock_guard lock(mutex);
-      ++over;
-      if (!done.ok() && !failure) failure = FirstFailure{.which = i, .why = done.error()};
-      changed.notify_one();
-    });
-  }
+  Threads threads(count, [&](std::size_t i) {
+    const Checked<Ok> done = body(i);
+    const std::lock_guard lock(mutex);
+    ++over;
+    if (!done.ok() && !failure) failure = FirstFailure{.which = i, .why = done.error()};
+    changed.notify_one();
+  });
   {
     std::unique_lock lock(mutex);
     changed.wait_for(lock, limit, [&] { return over == count || failure; });
@@ -33,7 +29,7 @@ std::optional<FirstFailure> run_together(std::size_t count, std::chrono::millise
       give_up();
     }
   }
-  threads.clear();
+  threads.join();
   return failure;
 }
 

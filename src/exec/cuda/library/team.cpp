@@ -1,6 +1,6 @@
 #include "exec/cuda/library/team.h"
 
-#include <thread>
+#include "support/threads.h"
 
 namespace harpe::library {
 namespace {
@@ -61,15 +61,11 @@ std::string Team::describe() const {
 
 Checked<Ok> Team::for_all(const std::function<Checked<Ok>(Member&)>& body) {
   std::vector<Checked<Ok>> results(members_.size(), Ok{});
-  std::vector<std::thread> threads;
-  for (std::size_t rank = 0; rank < members_.size(); ++rank) {
-    threads.emplace_back([&, rank] {
-      const auto current = members_[rank].device.make_current();
-      results[rank] =
-          current.ok() ? body(members_[rank]) : Checked<Ok>(cuda::to_diag(current.error()));
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
+  run_in_threads(members_.size(), [&](std::size_t rank) {
+    const auto current = members_[rank].device.make_current();
+    results[rank] =
+        current.ok() ? body(members_[rank]) : Checked<Ok>(cuda::to_diag(current.error()));
+  });
   for (Checked<Ok>& result : results) HP_REQUIRE_OK(std::move(result));
   return Ok{};
 }

@@ -1,10 +1,10 @@
 #include "exec/cuda/profile/crew.h"
 
 #include <algorithm>
-#include <thread>
 
 #include "exec/cuda/current_device.h"
 #include "ir/tensor.h"
+#include "support/threads.h"
 
 namespace harpe::cuda::profile {
 namespace {
@@ -204,14 +204,9 @@ Checked<std::vector<double>> Crew::time(const std::vector<Trial>& trials) {
   std::barrier<> together(static_cast<std::ptrdiff_t>(size()));
   std::vector<Times> times(members_.size(), Times(trials.size(), std::vector<double>(kRounds)));
   std::vector<Checked<Ok>> results(members_.size(), Ok{});
-  {
-    std::vector<std::jthread> threads;
-    threads.reserve(members_.size());
-    for (std::size_t rank = 0; rank < members_.size(); ++rank) {
-      threads.emplace_back(
-          [&, rank] { results[rank] = take_turns(trials, members_[rank], together, times[rank]); });
-    }
-  }
+  run_in_threads(members_.size(), [&](std::size_t rank) {
+    results[rank] = take_turns(trials, members_[rank], together, times[rank]);
+  });
   for (Checked<Ok>& result : results) HP_REQUIRE_OK(std::move(result));
   std::vector<double> medians;
   for (std::size_t i = 0; i < trials.size(); ++i) {

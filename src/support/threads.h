@@ -1,0 +1,68 @@
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <exception>
+#include <functional>
+#include <mutex>
+#include <stdexcept>
+#include <system_error>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "support/diag.h"
+
+namespace harpe {
+
+// The one place where threads are started.
+
+// The system has refused a thread. Passes through to the boundaries, like std::bad_alloc.
+class ThreadRefused : public std::runtime_error {
+ public:
+  explicit ThreadRefused(int error);
+  [[nodiscard]] const Diag& diag() const { return diag_; }  // X018
+
+ private:
+  Diag diag_;
+};
+
+// A thread; one whose body takes a std::stop_token is asked to stop by the destructor, which joins
+// it. What the body throws ends the process. Throws ThreadRefused.
+template <class Body>
+[[nodiscard]] std::jthread start_thread(Body&& body) {
+  try {
+    return std::jthread(std::forward<Body>(body));
+  } catch (const std::system_error& error) {
+    throw ThreadRefused(error.code().value());
+  }
+}
+
+// body(i) for each i below `count`, each in a thread of its own. None begins before all are there,
+// as one may wait for another.
+class Threads {
+ public:
+  // Throws ThreadRefused; then none has begun.
+  Threads(std::size_t count, std::function<void(std::size_t)> body);
+  Threads(const Threads&) = delete;
+  Threads& operator=(const Threads&) = delete;
+
+  // Waits until all have ended, as the destructor does. Throws what the first of them has thrown.
+  void join();
+
+ private:
+  enum class Gate : int { Closed, Open, Cancelled };
+  void run(std::size_t i);
+  void set(Gate gate);
+
+  std::function<void(std::size_t)> body_;
+  std::atomic<Gate> gate_{Gate::Closed};
+  std::mutex mutex_;
+  std::exception_ptr error_;           // guarded by mutex_
+  std::vector<std::jthread> threads_;  // last: they end before what they use goes
+};
+
+// The same, and waits for them.
+void run_in_threads(std::size_t count, std::function<void(std::size_t)> body);
+
+}  // namespace harpe
