@@ -35,12 +35,14 @@ std::string tell(const ProcessEnd& end) {
          ::strsignal(*end.signal) + ")";
 }
 
-// Of the first that ended badly.
+// Of the first that ended badly: by a fault where there is one, as what others say may follow from
+// it.
 int status_of(const std::vector<ProcessEnd>& ends) {
+  const auto is_fault = [](const ProcessEnd& end) { return end.signal || end.status == kFault; };
+  if (std::ranges::any_of(ends, is_fault)) return kFault;
   const auto bad =
       std::ranges::find_if(ends, [](const ProcessEnd& end) { return end.status != 0; });
-  if (bad == ends.end()) return kDone;
-  return bad->signal ? kFault : bad->status;
+  return bad == ends.end() ? kDone : bad->status;
 }
 
 }  // namespace

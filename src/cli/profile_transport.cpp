@@ -47,7 +47,8 @@ std::string_view fence_of(transport::Policy policy) {
 Checked<transport::Meeting> meeting_of(const CommandLine& line) {
   transport::Meeting meeting{.address = line.value("meet").value_or(""),
                              .interface = line.value("interface").value_or(""),
-                             .limit = kPatience};
+                             .limit = kPatience,
+                             .warn = print_warning};
   HP_TRY(const std::optional<processes::Launch> launch, launch_of_environment());
   if (launch) {
     if (meeting.address.empty()) meeting.address = launch->address;

@@ -71,11 +71,13 @@ Checked<RunRequest> run_request_of(const CommandLine& line) {
   if (request.backend.launch) {
     processes::Launch& launch = *request.backend.launch;
     if (!request.backend.interface.empty()) launch.interface = request.backend.interface;
+    launch.arrival = std::max(launch.arrival, request.wait_limit);
   } else if (const auto hosts = line.value("hosts")) {
     return make_diag(DiagCode::U109,
                      {{"flag", "--hosts"}, {"text", *hosts}, {"wanted", "given with `--launch`"}});
   }
   request.backend.wait_limit = request.wait_limit;
+  request.backend.warn = print_warning;
   request.load = line.value("load");
   request.check = line.has("check");
   request.trace = line.value("trace");

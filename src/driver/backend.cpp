@@ -26,6 +26,7 @@ Checked<std::unique_ptr<Executor>> make_on_gpus(const Plan& plan, const BackendR
                                                .interface = request.interface},
                                    .wait_limit = request.wait_limit,
                                    .trace = request.trace,
+                                   .warn = request.warn,
                                    .drop_signal_of = request.lose_at,
                                    .stray_at = request.stray_at,
                                    .delay_seed = request.delay_seed});
@@ -72,6 +73,7 @@ Checked<std::unique_ptr<Executor>> make_executor(const Plan& plan, const Backend
   options.launch = request.launch;
   options.provider = request.provider.value_or(options.provider);
   options.wait_limit = request.wait_limit;
+  options.warn = request.warn;
   return make_cpu_executor(plan, options);
 }
 

@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -35,6 +36,8 @@ struct BackendRequest {
   std::string interface;  // of the network that it uses; "" for its choice
   std::chrono::milliseconds wait_limit{10'000};
   bool trace = false;  // RunOptions may ask for one
+  // Told of processes that are refused while others are waited for.
+  std::function<void(const Diag&)> warn = [](const Diag&) {};
   // Tests: CPU ranks lose the worker that reaches the task; on a GPU its signals never come.
   std::optional<TaskId> lose_at;
   std::optional<TaskId> stray_at;           // tests: a kernel writes where no memory is; CUDA alone

@@ -79,9 +79,9 @@ Checked<Ok> Endpoint::join(std::span<const Region> regions, Exchange& exchange) 
     contacts.push_back(std::move(*contact));
     rings_.push_back(make_ring(at));
   }
-  HP_REQUIRE_OK(provider_->connect(contacts));
+  const Checked<Ok> connected = provider_->connect(contacts);
   // Who is connected may be written to: nobody goes on before all are.
-  HP_REQUIRE_OK(exchange.all_gather({}));
+  HP_REQUIRE_OK(agree(exchange, connected.ok() ? std::nullopt : std::optional(connected.error())));
   sender_ = std::make_unique<Sender>(
       Sender::Options{.rank = options_.rank, .strategy = strategy_, .limit = options_.limit},
       *provider_, sizes_, rings_);

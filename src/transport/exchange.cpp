@@ -5,6 +5,20 @@
 
 namespace harpe::transport {
 
+Checked<Ok> agree(Exchange& exchange, const std::optional<Diag>& failure) {
+  const std::string reason = failure ? render_message(*failure) : "";
+  const auto all = exchange.all_gather(std::as_bytes(std::span(reason)));
+  if (failure) return *failure;
+  if (!all.ok()) return all.error();
+  for (std::size_t rank = 0; rank < all->size(); ++rank) {
+    const Blob& blob = (*all)[rank];
+    if (blob.empty()) continue;
+    const std::string other(reinterpret_cast<const char*>(blob.data()), blob.size());
+    return make_diag(DiagCode::N017, {{"rank", rank}, {"reason", other}});
+  }
+  return Ok{};
+}
+
 // The number of regions, their sizes, then the address: 8 bytes each, in this machine's order.
 Blob print(const Contact& contact) {
   std::vector<std::int64_t> numbers = {static_cast<std::int64_t>(contact.sizes.size())};

@@ -22,6 +22,11 @@ class Exchange {
   [[nodiscard]] virtual Checked<std::vector<Blob>> all_gather(std::span<const std::byte> own) = 0;
 };
 
+// Every rank says whether it could do what all of them do, and goes on once all could. Until then
+// nobody lets go of what others reach for. Errors: `failure`, where this rank could not; N017
+// another could not; N010.
+[[nodiscard]] Checked<Ok> agree(Exchange& exchange, const std::optional<Diag>& failure);
+
 // A contact as bytes. `parse_contact` is total: what is none gives none.
 [[nodiscard]] Blob print(const Contact& contact);
 [[nodiscard]] std::optional<Contact> parse_contact(std::span<const std::byte> bytes);

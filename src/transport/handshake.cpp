@@ -54,22 +54,24 @@ Diag other_version(const Meeting& meeting, const std::string& who, std::uint32_t
                                     {"own", kRendezvousVersion}});
 }
 
-std::optional<Diag> judge_place(const Hello& hello, const Meeting& meeting,
-                                const std::function<bool(int)>& is_here, const std::string& who) {
-  std::string reason;
-  if (hello.ranks != meeting.ranks) {
-    reason = "it knows of " + std::to_string(hello.ranks) + " ranks, and there are " +
-             std::to_string(meeting.ranks);
-  } else if (hello.rank < 1 || hello.rank >= hello.ranks) {
-    reason = "there is no such rank among " + std::to_string(hello.ranks);
-  } else if (is_here(hello.rank)) {
-    reason = "that rank is here already";
-  } else {
-    return std::nullopt;
-  }
+Diag misplaced(const Meeting& meeting, const std::string& who, const std::string& reason) {
   return make_diag(
       DiagCode::N014,
       {{"rank", meeting.rank}, {"address", meeting.address}, {"peer", who}, {"reason", reason}});
+}
+
+// Why a rank has no place here.
+std::optional<std::string> judge_place(const Hello& hello, const Meeting& meeting,
+                                       const std::function<bool(int)>& is_here) {
+  if (hello.ranks != meeting.ranks) {
+    return "it knows of " + std::to_string(hello.ranks) + " ranks, and there are " +
+           std::to_string(meeting.ranks);
+  }
+  if (hello.rank < 1 || hello.rank >= hello.ranks) {
+    return "there is no such rank among " + std::to_string(hello.ranks);
+  }
+  if (is_here(hello.rank)) return "that rank is here already";
+  return std::nullopt;
 }
 
 }  // namespace
@@ -82,14 +84,17 @@ Diag not_met(const Meeting& meeting, const std::string& reason) {
 Greeted greet(Socket guest, const Meeting& meeting, const std::function<bool(int)>& is_here,
               Deadline deadline) {
   Hello hello;
-  if (!guest.receive(bytes_of(hello), deadline).ok() || hello.mark != kMark) return Stranger{};
+  if (!guest.receive(bytes_of(hello), deadline).ok() || hello.mark != kMark) {
+    return Refused{misplaced(meeting, "who came from " + guest.remote(),
+                             "it does not introduce itself as a rank of harpe does")};
+  }
   const std::string who = "rank " + std::to_string(hello.rank) + " from " + guest.remote();
   Answer answer{.ranks = meeting.ranks, .nonce = draw_nonce()};
   const auto turn_away = [&](Judgement judgement, Diag why) -> Greeted {
     answer.judgement = judgement;
     // Whether it hears that or not, it is not of this run.
     static_cast<void>(guest.send(bytes_of(answer), deadline));
-    return why;
+    return Refused{.why = std::move(why), .is_of_this_run = judgement == Judgement::OtherPlace};
   };
   if (hello.version != kRendezvousVersion) {
     return turn_away(Judgement::OtherVersion, other_version(meeting, who, hello.version));
@@ -98,16 +103,17 @@ Greeted greet(Socket guest, const Meeting& meeting, const std::function<bool(int
   answer.proof = prove_as("harpe host", meeting.secret, hello, answer.nonce);
   Proof proof{};
   if (!guest.send(bytes_of(answer), deadline).ok() || !guest.receive(proof, deadline).ok()) {
-    return not_met(meeting, who + " left before it had proved itself");
+    return Refused{not_met(meeting, who + " left before it had proved itself")};
   }
   if (!is_same(proof, prove_as("harpe guest", meeting.secret, hello, answer.nonce))) {
     return turn_away(Judgement::OtherSecret, other_secret(meeting, who));
   }
-  if (auto misplaced = judge_place(hello, meeting, is_here, who)) {
-    return turn_away(Judgement::OtherPlace, *std::move(misplaced));
+  if (const auto reason = judge_place(hello, meeting, is_here)) {
+    return turn_away(Judgement::OtherPlace, misplaced(meeting, who, *reason));
   }
   if (!guest.send(bytes_of(answer), deadline).ok()) {
-    return not_met(meeting, who + " left before it was welcome");
+    return Refused{.why = not_met(meeting, who + " left before it was welcome"),
+                   .is_of_this_run = true};
   }
   const Proof key = prove_as("harpe session", meeting.secret, hello, answer.nonce);
   return Guest{.rank = hello.rank, .link = Sealed(std::move(guest), key, true)};

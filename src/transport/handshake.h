@@ -20,6 +20,8 @@ struct Meeting {
   int rank = 0;
   int ranks = 1;
   std::chrono::milliseconds limit{30'000};  // of coming together, and of each exchange
+  // Rank 0: told at once of who is refused while the meeting goes on.
+  std::function<void(const Diag&)> warn = [](const Diag&) {};
 };
 
 constexpr std::uint32_t kRendezvousVersion = 3;
@@ -35,11 +37,17 @@ struct Guest {
   int rank = 0;
   Sealed link;
 };
-struct Stranger {};  // speaks another language: left alone
-using Greeted = std::variant<Guest, Diag, Stranger>;
+// Refused, or gone. One that knows the secret is of this run: the meeting cannot come about. Others
+// may be anybody, who must not be able to end it.
+struct Refused {
+  Diag why;
+  bool is_of_this_run = false;
+};
+using Greeted = std::variant<Guest, Refused>;
 
-// Rank 0's side, of one that has connected. `is_here`: whether a rank has come already. Diags: N010
-// it left, N011, N012, N014.
+// Rank 0's side, of one that has connected. `is_here`: whether a rank has come already. Refused:
+// N010 it left; N011; N012; N014 it speaks another language, or knows the secret and is out of
+// place.
 [[nodiscard]] Greeted greet(Socket guest, const Meeting& meeting,
                             const std::function<bool(int rank)>& is_here, Deadline deadline);
 

@@ -6,6 +6,7 @@
 #include <thread>
 #include <utility>
 
+#include "support/limits.h"
 #include "transport/interface.h"
 
 namespace harpe::transport {
@@ -71,8 +72,12 @@ Checked<Ok> Rendezvous::gather_guests() {
   while (std::ssize(others_) < meeting_.ranks - 1) {
     auto guest = listener->accept(std::min(end, soon()));
     if (guest.ok()) {
-      admit(std::move(guest).value(), end);
+      HP_REQUIRE_OK(admit(std::move(guest).value(), end));
       continue;
+    }
+    if (const int number = guest.error().number; number != 0) {
+      if (is_out_of_files(number)) return no_more(Limited::Files, number);
+      return wrong(guest.error().reason);
     }
     const auto gone =
         std::ranges::find_if(others_, [](Other& each) { return each.link.socket().ended(); });
@@ -86,14 +91,22 @@ Checked<Ok> Rendezvous::gather_guests() {
   return Ok{};
 }
 
-void Rendezvous::admit(Socket guest, Deadline end) {
+Checked<Ok> Rendezvous::admit(Socket guest, Deadline end) {
   Greeted greeted = greet(
       std::move(guest), meeting_, [this](int rank) { return is_here(rank); },
       std::min(end, Clock::now() + kHandshake));
-  if (Diag* const refused = std::get_if<Diag>(&greeted)) refused_.push_back(std::move(*refused));
   if (Guest* const known = std::get_if<Guest>(&greeted)) {
     others_.push_back({.link = std::move(known->link), .rank = known->rank, .given = {}});
+    return Ok{};
   }
+  const Refused& refused = std::get<Refused>(greeted);
+  if (refused.is_of_this_run) return refused.why;
+  // Of a scanner that keeps coming, the first few times are told.
+  constexpr std::size_t kMostTold = 8;
+  if (refused_.size() == kMostTold) return Ok{};
+  refused_.push_back(refused.why);
+  meeting_.warn(refused.why);
+  return Ok{};
 }
 
 // "ranks 2, 3".
@@ -110,7 +123,10 @@ std::string Rendezvous::name_missing() const {
 Checked<Ok> Rendezvous::join_host() {
   const Deadline end = deadline();
   auto host = Socket::connect(meeting_.address, end, meeting_.interface);
-  if (!host.ok()) return wrong("rank 0 is not there: " + host.error().reason);
+  if (!host.ok()) {
+    if (is_out_of_files(host.error().number)) return no_more(Limited::Files, host.error().number);
+    return wrong("rank 0 is not there: " + host.error().reason);
+  }
   HP_TRY(Sealed link, introduce(std::move(host).value(), meeting_, end));
   others_.push_back({.link = std::move(link), .rank = 0, .given = {}});
   return Ok{};

@@ -23,8 +23,9 @@ struct RankNews {
 // them.
 class Rendezvous final : public Exchange {
  public:
-  // Who comes and is not of this run is refused, and the meeting goes on without: rank 0's notes
-  // name them where it fails. Errors: N010; for who is refused N011, N012, N014; N013.
+  // Who comes and does not know the secret is refused, and rank 0 is warned (Meeting::warn) and
+  // waits on: strangers cannot end a run. One that knows it and is out of place ends the meeting.
+  // Errors: N010; N014; for who is refused N010 to N012; N013; X018 too many files are open.
   [[nodiscard]] static Checked<std::unique_ptr<Rendezvous>> meet(const Meeting& meeting);
 
   [[nodiscard]] int rank() const override { return meeting_.rank; }
@@ -47,9 +48,6 @@ class Rendezvous final : public Exchange {
   // The first that is gone, or did not answer in time.
   [[nodiscard]] std::optional<int> lost() const { return lost_; }
 
-  // Rank 0: who came and was refused.
-  [[nodiscard]] const std::vector<Diag>& refused() const { return refused_; }
-
  private:
   // Who is at the other end of a connection.
   struct Other {
@@ -70,7 +68,7 @@ class Rendezvous final : public Exchange {
 
   explicit Rendezvous(Meeting meeting) : meeting_(std::move(meeting)) {}
   [[nodiscard]] Checked<Ok> gather_guests();
-  void admit(Socket guest, Deadline end);
+  [[nodiscard]] Checked<Ok> admit(Socket guest, Deadline end);
   [[nodiscard]] bool is_here(int rank) const;
   [[nodiscard]] std::string name_missing() const;
   [[nodiscard]] Checked<Ok> join_host();
@@ -111,7 +109,7 @@ class Rendezvous final : public Exchange {
 
   Meeting meeting_;
   std::vector<Other> others_;  // rank 0: ranks 1, 2, …; else rank 0 alone
-  std::vector<Diag> refused_;
+  std::vector<Diag> refused_;  // the first few
   std::optional<int> lost_;
   std::optional<Deadline> news_since_;
   std::chrono::steady_clock::time_point last_beat_{};

@@ -9,13 +9,18 @@
 #include <cstring>
 #include <utility>
 
+#include "support/limits.h"
+
 namespace harpe::transport {
 namespace {
 
 Diag failed(const std::string& call, const std::string& reason) {
   return make_diag(DiagCode::N002, {{"provider", "shared"}, {"call", call}, {"reason", reason}});
 }
-Diag failed(const std::string& call, int number) { return failed(call, std::strerror(number)); }
+Diag failed(const std::string& call, int number) {
+  if (is_out_of_files(number)) return no_more(Limited::Files, number);
+  return failed(call, std::strerror(number));
+}
 
 }  // namespace
 
@@ -41,7 +46,10 @@ Checked<SharedMemory> SharedMemory::open(std::int64_t process, int file, std::in
     return failed("open " + path, "it has " + std::to_string(facts.st_size) + " bytes, not " +
                                       std::to_string(bytes));
   }
-  return map(opened, bytes);
+  HP_TRY(SharedMemory memory, map(opened, bytes));
+  // Mapped, it needs no file; the owner keeps its own, by which others find it.
+  ::close(std::exchange(memory.file_, -1));
+  return memory;
 }
 
 Checked<SharedMemory> SharedMemory::map(int file, std::int64_t bytes) {

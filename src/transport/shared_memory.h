@@ -11,9 +11,10 @@ namespace harpe::transport {
 // however they end.
 class SharedMemory {
  public:
-  // Zeros. Errors: N002.
+  // Zeros. Errors: N002; X018 too many files are open.
   [[nodiscard]] static Checked<SharedMemory> make(std::int64_t bytes);
-  // Of another process of this machine, by its id and the number of the file there. Errors: N002.
+  // Of another process of this machine, by its id and the number of the file there. It keeps no
+  // file. Errors: N002, X018.
   [[nodiscard]] static Checked<SharedMemory> open(std::int64_t process, int file,
                                                   std::int64_t bytes);
   SharedMemory(SharedMemory&& other) noexcept;

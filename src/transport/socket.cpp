@@ -18,7 +18,8 @@ namespace {
 
 SocketError failed(const std::string& call, int number) {
   return {.reason = call + ": " + std::strerror(number),
-          .is_gone = number == EPIPE || number == ECONNRESET};
+          .is_gone = number == EPIPE || number == ECONNRESET,
+          .number = number};
 }
 
 // Where to bind or connect.
@@ -95,6 +96,13 @@ Result<Ok, SocketError> ready(int file, short events, Deadline deadline) {
 
 const SocketError kGone{.reason = "the other end is gone", .is_gone = true};
 
+// accept tells errors of the connection that it would have given, and of the way there.
+bool is_of_guest(int number) {
+  constexpr std::array kNumbers = {ECONNABORTED, EPROTO,       ENETDOWN,   ENOPROTOOPT, EHOSTDOWN,
+                                   ENONET,       EHOSTUNREACH, EOPNOTSUPP, ENETUNREACH, EPERM};
+  return std::ranges::find(kNumbers, number) != kNumbers.end();
+}
+
 bool try_again() { return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR; }
 
 }  // namespace
@@ -147,10 +155,12 @@ Socket::~Socket() {
 }
 
 Result<Socket, SocketError> Socket::accept(Deadline deadline) const {
-  HP_REQUIRE_OK(ready(file_, POLLIN, deadline));
-  Socket socket(::accept4(file_, nullptr, nullptr, SOCK_CLOEXEC));
-  if (socket.file_ < 0) return failed("accept", errno);
-  return socket;
+  while (true) {
+    HP_REQUIRE_OK(ready(file_, POLLIN, deadline));
+    Socket socket(::accept4(file_, nullptr, nullptr, SOCK_CLOEXEC));
+    if (socket.file_ >= 0) return socket;
+    if (!try_again() && !is_of_guest(errno)) return failed("accept", errno);
+  }
 }
 
 std::string Socket::remote() const {

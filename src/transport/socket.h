@@ -14,6 +14,7 @@ namespace harpe {
 struct SocketError {
   std::string reason;    // "connect: Connection refused"
   bool is_gone = false;  // the other end is no more
+  int number = 0;        // of the system's error; none where the time is over
 };
 
 // One end of a connection between processes, or a place where others connect. An address is
@@ -32,6 +33,7 @@ class Socket {
   Socket& operator=(Socket&& other) noexcept;
   ~Socket();
 
+  // One that left before it was accepted is passed over.
   [[nodiscard]] Result<Socket, SocketError> accept(Deadline deadline) const;
   // Who is at the other end: "10.0.0.3:40112", or "this machine".
   [[nodiscard]] std::string remote() const;

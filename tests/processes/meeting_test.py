@@ -43,6 +43,42 @@ def other_numbers_of_ranks_are_refused_by_all():
         crew.check(end.status == 1, end.text)
 
 
+def start_one(rank, port, secret=None):
+    """A process of CPU ranks, as started by hand."""
+    environment = crew.torchrun_environment(rank, RANKS, port)
+    if secret:
+        environment["HARPE_SECRET"] = secret
+    return crew.Run(OPTIONS.harpe, "run", *SUBJECT[:-2], "--schedule", "bulk",
+                    environment=environment)
+
+
+def a_rank_that_comes_twice_ends_all_at_once():
+    """Rank 2 was started as a second rank 1: nobody waits a minute for it."""
+    port = crew.free_port()
+    runs = [start_one(rank, port) for rank in (0, 1, 1)]
+    ends = [run.end() for run in runs]
+    ends[0].expect(1, r"error\[N014\]: rank 0 at `.*` refuses rank 1 from 127\.0\.0\.1:\d+: that "
+                      r"rank is here already")
+    for end in ends:
+        crew.check(end.seconds < 30 and end.status != 0, end.seconds, end.text)
+
+
+def another_secret_is_told_of_at_once_and_ends_nothing():
+    """Who does not know the secret may be anybody: the others still meet."""
+    port = crew.free_port()
+    first = start_one(0, port, "ours")
+    stranger = start_one(1, port, "theirs").end()
+    stranger.expect(1, r"error\[N011\]: rank 1 at `.*` refuses rank 0: it does not know the secret")
+    crew.check(stranger.seconds < 30, f"the stranger took {stranger.seconds:.1f} s")
+    warning = first.process.stdout.readline()
+    crew.check("warning[N011]: rank 0 at " in warning, warning)
+    crew.check("refuses rank 1 from 127.0.0.1:" in warning, warning)
+    crew.check(first.process.poll() is None, "rank 0 ended with a stranger")
+    for run in [start_one(rank, port, "ours") for rank in (1, 2)]:
+        run.end().expect(0)
+    first.end().expect(0)
+
+
 def who_is_killed_before_all_have_come_ends_the_others():
     """Rank 1 comes, waits for rank 2 and is killed: rank 0 does not wait for rank 2 any more."""
     first, second = start_by_hand(["bulk", "bulk"])
@@ -88,5 +124,7 @@ def processes_end_with_who_launched_them():
 
 if __name__ == "__main__":
     crew.main(other_plans_are_refused_by_all, other_numbers_of_ranks_are_refused_by_all,
+              a_rank_that_comes_twice_ends_all_at_once,
+              another_secret_is_told_of_at_once_and_ends_nothing,
               who_is_killed_before_all_have_come_ends_the_others,
               a_launch_ends_with_who_never_came, processes_end_with_who_launched_them)

@@ -289,7 +289,7 @@ Checked<std::unique_ptr<Executor>> make_cpu_executor(const Plan& plan, const Cpu
   HP_REQUIRE_OK(cpu::check_reach(plan, partition));
   std::optional<ProcessGroup> group;
   if (options.launch) {
-    HP_TRY(group, ProcessGroup::meet(*options.launch));
+    HP_TRY(group, ProcessGroup::meet(*options.launch, options.warn));
     HP_REQUIRE_OK(group->compare(hash_text(print_plan(plan))));
   }
   HP_TRY(std::unique_ptr<Prepared> prepared, prepare(plan, partition, group));

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "exec/processes/launch_environment.h"
+#include "support/diag.h"
 #include "support/ids.h"
 
 namespace harpe {
@@ -27,6 +28,9 @@ struct CpuOptions {
   std::optional<processes::Launch> launch = std::nullopt;
   std::string provider = "tcp;ofi_rxm";
   std::chrono::milliseconds wait_limit{10'000};  // of the transport; RunOptions must say the same
+
+  // Told of processes that are refused while others are waited for.
+  std::function<void(const Diag&)> warn = [](const Diag&) {};
 
   // Tests. Pool and Threads: tasks begin after random delays, and the pool serves its queue in
   // random order. Nothing a plan computes may depend on it.

@@ -52,6 +52,12 @@ Checked<Ok> Windows::share(transport::Exchange& exchange) {
   segments_[self] = own.bytes().data();
   shared_.push_back(std::move(own));
   HP_TRY(const auto cards, exchange.all_gather(std::as_bytes(std::span(&card, 1))));
+  const Checked<Ok> opened = open_others(cards, bytes);
+  // Nobody goes on, and perhaps ends, before all have opened what they need.
+  return agree(exchange, opened.ok() ? std::nullopt : std::optional(opened.error()));
+}
+
+Checked<Ok> Windows::open_others(const std::vector<transport::Blob>& cards, std::int64_t bytes) {
   for (int process = 0; process < partition_.processes; ++process) {
     const auto at = static_cast<std::size_t>(process);
     if (process == partition_.process) continue;
@@ -68,8 +74,6 @@ Checked<Ok> Windows::share(transport::Exchange& exchange) {
     segments_[at] = theirs.bytes().data();
     shared_.push_back(std::move(theirs));
   }
-  // Nobody goes on, and perhaps ends, before all have opened what they need.
-  HP_REQUIRE_OK(exchange.all_gather({}));
   return Ok{};
 }
 

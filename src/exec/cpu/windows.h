@@ -67,6 +67,8 @@ class Windows {
   Windows(const processes::Partition& partition, const WindowSizes& sizes)
       : partition_(partition), sizes_(sizes) {}
   [[nodiscard]] Checked<Ok> share(transport::Exchange& exchange);
+  [[nodiscard]] Checked<Ok> open_others(const std::vector<transport::Blob>& cards,
+                                        std::int64_t bytes);
   void place();
 
   processes::Partition partition_;

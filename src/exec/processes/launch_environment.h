@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <optional>
 #include <string>
@@ -18,6 +19,7 @@ struct Launch {
   std::string address;         // where they meet, as of `Socket`
   std::string interface = "";  // of the network between hosts; "" for any
   std::string secret = "";     // that all were given; "" trusts whoever reaches the address
+  std::chrono::milliseconds arrival{60'000};  // how long they wait for each other to come
   // What said how many processes there are, and how many a host has: variables, or flags.
   std::string ranks_by = "WORLD_SIZE";
   std::string local_ranks_by = "LOCAL_WORLD_SIZE";

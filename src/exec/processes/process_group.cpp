@@ -14,8 +14,6 @@ using std::chrono::milliseconds;
 using std::chrono::minutes;
 using transport::Blob;
 
-// Processes are started together, and do much the same until they meet.
-constexpr milliseconds kArrival{60'000};
 // Who compiles kernels, or computes without waiting, may take long; who is gone is known at once.
 constexpr minutes kPatience{10};
 // After a fault of its own a rank waits no longer than this for what the others say.
@@ -23,10 +21,6 @@ constexpr milliseconds kAfterFault{1000};
 
 std::span<const std::byte> bytes_of(const std::string& text) {
   return std::as_bytes(std::span(text));
-}
-
-std::string text_of(const Blob& blob) {
-  return {reinterpret_cast<const char*>(blob.data()), blob.size()};
 }
 
 }  // namespace
@@ -40,27 +34,21 @@ Checked<std::int64_t> ranks_of_each(const Launch& launch, const Plan& plan) {
                                    std::to_string(ranks) + " ranks do not share out evenly"}});
 }
 
-Checked<ProcessGroup> ProcessGroup::meet(const Launch& launch) {
+Checked<ProcessGroup> ProcessGroup::meet(const Launch& launch,
+                                         const std::function<void(const Diag&)>& warn) {
   HP_TRY(auto rendezvous, transport::Rendezvous::meet({.address = launch.address,
                                                        .interface = launch.interface,
                                                        .secret = launch.secret,
                                                        .rank = launch.rank,
                                                        .ranks = launch.ranks,
-                                                       .limit = kArrival}));
+                                                       .limit = launch.arrival,
+                                                       .warn = warn}));
   rendezvous->set_limit(kPatience);
   return ProcessGroup(std::move(rendezvous), launch.local_rank);
 }
 
 Checked<Ok> ProcessGroup::agree(const std::optional<Diag>& failure) {
-  const std::string reason = failure ? render_message(*failure) : "";
-  const auto all = rendezvous_->all_gather(bytes_of(reason));
-  if (failure) return *failure;
-  if (!all.ok()) return all.error();
-  for (std::size_t rank = 0; rank < all->size(); ++rank) {
-    if ((*all)[rank].empty()) continue;
-    return make_diag(DiagCode::N017, {{"rank", rank}, {"reason", text_of((*all)[rank])}});
-  }
-  return Ok{};
+  return transport::agree(*rendezvous_, failure);
 }
 
 Checked<Ok> ProcessGroup::compare(const std::string& hash) {

@@ -24,8 +24,10 @@ namespace harpe::processes {
 // them, in the same order. A process is what launchers call a rank.
 class ProcessGroup {
  public:
-  // Errors: N010 to N014 they do not come together.
-  [[nodiscard]] static Checked<ProcessGroup> meet(const Launch& launch);
+  // `warn` is told of who is refused while the others are waited for. Errors: N010 to N014 they do
+  // not come together; X018.
+  [[nodiscard]] static Checked<ProcessGroup> meet(const Launch& launch,
+                                                  const std::function<void(const Diag&)>& warn);
 
   [[nodiscard]] int rank() const { return rendezvous_->rank(); }
   [[nodiscard]] int size() const { return rendezvous_->ranks(); }

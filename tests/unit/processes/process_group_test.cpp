@@ -32,7 +32,8 @@ void in_every_rank(const std::function<void(ProcessGroup&)>& run) {
   std::vector<std::jthread> threads;
   for (int rank = 0; rank < kRanks; ++rank) {
     threads.emplace_back([&, rank] {
-      Checked<ProcessGroup> group = ProcessGroup::meet(launch_of(rank, address));
+      Checked<ProcessGroup> group =
+          ProcessGroup::meet(launch_of(rank, address), [](const Diag&) {});
       ASSERT_TRUE(group.ok()) << render(group.error());
       run(*group);
     });

@@ -1,5 +1,6 @@
 #include "transport/rendezvous.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -80,20 +81,23 @@ TEST(Rendezvous, refuses_who_knows_of_another_number_of_ranks) {
   const Said said = meet_two(meeting(address, 0, 2, "s"), meeting(address, 1, 3, "s"));
   ASSERT_TRUE(said.guest && said.host);
   EXPECT_EQ(said.guest->code, DiagCode::N010);
-  ASSERT_EQ(said.host->notes.size(), 1U);
-  EXPECT_EQ(said.host->notes[0],
+  EXPECT_EQ(said.host->code, DiagCode::N014);
+  EXPECT_EQ(render_message(*said.host),
             "rank 0 at `" + address +
                 "` refuses rank 1 from this machine: it knows of 3 ranks, and there are 2");
 }
 
-// N014 is what those notes are; here the same rank comes twice.
-TEST(Rendezvous, takes_every_rank_once_and_goes_on_without_strangers) {
+// Anybody may connect: who does not know the secret is told of at once, and ends nothing.
+TEST(Rendezvous, goes_on_without_strangers) {
   const std::string address = new_address();
   std::unique_ptr<Rendezvous> host;
+  std::vector<std::string> warned;
   {
     std::vector<std::jthread> threads;
     threads.emplace_back([&] {
-      auto met = Rendezvous::meet(meeting(address, 0, 3, "s"));
+      Meeting own = meeting(address, 0, 3, "s");
+      own.warn = [&](const Diag& diag) { warned.push_back(render_message(diag)); };
+      auto met = Rendezvous::meet(own);
       ASSERT_TRUE(met.ok()) << render(met.error());
       host = std::move(met).value();
     });
@@ -103,16 +107,51 @@ TEST(Rendezvous, takes_every_rank_once_and_goes_on_without_strangers) {
       ASSERT_TRUE(stranger.ok());
       ASSERT_TRUE(stranger->send(blob_of(std::string(200, 'x')), deadline).ok());
     }
+    EXPECT_EQ(Rendezvous::meet(meeting(address, 1, 3, "other")).error().code, DiagCode::N011);
     const auto first = Rendezvous::meet(meeting(address, 1, 3, "s"));
     ASSERT_TRUE(first.ok());
-    const auto twice = Rendezvous::meet(meeting(address, 1, 3, "s"));
-    EXPECT_FALSE(twice.ok());
     const auto second = Rendezvous::meet(meeting(address, 2, 3, "s"));
     ASSERT_TRUE(second.ok());
   }
   ASSERT_TRUE(host);
-  ASSERT_EQ(host->refused().size(), 1U);
-  EXPECT_EQ(host->refused()[0].code, DiagCode::N014);
+  const std::string refuses = "rank 0 at `" + address + "` refuses ";
+  EXPECT_THAT(warned, testing::ElementsAre(
+                          refuses + "who came from this machine: it does not introduce itself as "
+                                    "a rank of harpe does",
+                          refuses + "rank 1 from this machine: it does not know the secret"));
+}
+
+// One that knows the secret and comes twice means that another rank never comes: nobody waits for
+// the limit, which is a minute here.
+TEST(Rendezvous, ends_at_once_where_a_rank_comes_twice) {
+  const std::string address = new_address();
+  std::optional<Diag> of_host;
+  std::optional<Diag> of_first;
+  const auto begun = std::chrono::steady_clock::now();
+  {
+    std::vector<std::jthread> threads;
+    threads.emplace_back([&] {
+      Meeting own = meeting(address, 0, 3, "s");
+      own.limit = std::chrono::minutes(1);
+      const auto met = Rendezvous::meet(own);
+      if (!met.ok()) of_host = met.error();
+    });
+    auto first = Rendezvous::meet(meeting(address, 1, 3, "s"));
+    ASSERT_TRUE(first.ok());
+    const auto twice = Rendezvous::meet(meeting(address, 1, 3, "s"));
+    ASSERT_FALSE(twice.ok());
+    EXPECT_EQ(twice.error().code, DiagCode::N010);
+    const auto gathered = (*first)->all_gather({});
+    if (!gathered.ok()) of_first = gathered.error();
+  }
+  EXPECT_LT(std::chrono::steady_clock::now() - begun, std::chrono::seconds(20));
+  ASSERT_TRUE(of_host);
+  EXPECT_EQ(render_message(*of_host), "rank 0 at `" + address +
+                                          "` refuses rank 1 from this machine: that rank is here "
+                                          "already");
+  EXPECT_EQ(of_host->code, DiagCode::N014);
+  ASSERT_TRUE(of_first);
+  EXPECT_EQ(of_first->code, DiagCode::N010);
 }
 
 struct OldHello {

@@ -405,7 +405,7 @@ Checked<std::unique_ptr<Executor>> make_cuda_executor(const Plan& plan,
   std::optional<ProcessGroup> group;
   if (options.launch) {
     HP_REQUIRE_OK(cuda::check_one_rank_each(*options.launch, plan));
-    HP_TRY(group, ProcessGroup::meet(*options.launch));
+    HP_TRY(group, ProcessGroup::meet(*options.launch, options.warn));
     HP_REQUIRE_OK(group->compare(hash_text(print_plan(plan))));
   }
   HP_TRY(const Tools tools, agreed(group, open_tools(plan, options)));

@@ -35,6 +35,8 @@ struct CudaOptions {
   // Of a wait; kernels that wait inside are made for it, and RunOptions must say the same.
   std::chrono::milliseconds wait_limit{10'000};
   bool trace = false;  // RunOptions may ask for one
+  // Told of processes that are refused while others are waited for.
+  std::function<void(const Diag&)> warn = [](const Diag&) {};
   // Tests: a driver that refuses calls; none: the machine's.
   std::shared_ptr<const cuda::DriverApi> driver = nullptr;
   // Tests: the task runs, but its signals reach no other rank.

@@ -113,8 +113,9 @@ Checked<Ok> Network::connect() {
     place.leave();
   });
   // Who was left alone says less than who left.
-  std::ranges::stable_partition(
-      failures, [](const auto& failure) { return failure && failure->code != DiagCode::N010; });
+  std::ranges::stable_partition(failures, [](const auto& failure) {
+    return failure && failure->code != DiagCode::N010 && failure->code != DiagCode::N017;
+  });
   for (const std::optional<Diag>& failure : failures) {
     if (failure) return *failure;
   }
