@@ -5,7 +5,6 @@
 
 #include "cli/run_command.h"
 #include "cli/terminal.h"
-#include "cli/verbs.h"
 #include "support/limits.h"
 
 namespace harpe::cli {
