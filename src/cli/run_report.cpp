@@ -6,6 +6,7 @@
 
 #include "driver/hosts.h"
 #include "driver/memory.h"
+#include "support/units.h"
 
 namespace harpe::cli {
 namespace {
@@ -90,8 +91,9 @@ void add_network(const NetworkStats& stats, const RunRequest& request, const Pla
                .set("provider", request.backend.provider.value_or("tcp;ofi_rxm"))
                .set("puts", stats.puts)
                .set("bytes", stats.bytes)
-               .set("planned_bytes", planned.bytes * request.iterations)
-               .set("planned_bytes_of_busiest_rank", planned.busiest_rank * request.iterations)
+               .set("planned_bytes", saturating_multiply(planned.bytes, request.iterations))
+               .set("planned_bytes_of_busiest_rank",
+                    saturating_multiply(planned.busiest_rank, request.iterations))
                .set("signals", stats.signals)
                .set("nic_fences", stats.nic_fences)
                .set("drains", stats.drains)

@@ -139,7 +139,7 @@ Checked<int> simulate_plan(const CommandLine& line, Session& session) {
   show_progress("verifying");
   HP_REQUIRE_OK(certify(plan, level_for(plan)));
   show_progress("simulating");
-  const Simulation simulation = simulate(plan, machine, options);
+  HP_TRY(const Simulation simulation, simulate(plan, machine, options));
   if (const auto trace = line.value("trace")) {
     HP_REQUIRE_OK(write_trace(*trace, plan, simulation));
     announce(*trace);

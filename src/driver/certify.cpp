@@ -7,6 +7,7 @@
 #include "ir/blocks.h"
 #include "lower/lower.h"
 #include "plan/slots.h"
+#include "support/units.h"
 #include "verify/fences.h"
 #include "verify/model.h"
 #include "verify/order.h"
@@ -125,7 +126,8 @@ Checked<std::optional<SlotMemory>> memory_of(const Program& program, const Mesh&
     // The lowering may split an axis further than the form does (D14).
     if (table.digits.size() != slot.holds.size()) return std::optional<SlotMemory>();
     const std::int64_t bytes = max_elements(blocks, buffer, slot.holds) * size_in_bytes(slot.dtype);
-    memory.bytes += (bytes + kSlotAlignment - 1) / kSlotAlignment * kSlotAlignment;
+    const std::int64_t aligned = (bytes + kSlotAlignment - 1) / kSlotAlignment * kSlotAlignment;
+    memory.bytes = saturating_add(memory.bytes, aligned);
     if (bytes <= memory.largest_bytes) continue;
     memory.largest = slot.name;
     memory.largest_bytes = bytes;

@@ -4,6 +4,7 @@
 #include <array>
 
 #include "machine/rates.h"
+#include "sim/simulate.h"
 #include "support/check.h"
 
 namespace harpe {
@@ -108,7 +109,9 @@ bool FabricRuns::has(const PutPolicy& policy) const {
 }
 
 ExchangeTimes FabricRuns::burst(std::int64_t nodes, const PutPolicy& policy, const Burst& burst) {
-  return run_exchange(build_burst(fabric_of(machine_, nodes), policy, burst));
+  const ExchangeTimes times = run_exchange(build_burst(fabric_of(machine_, nodes), policy, burst));
+  longest_ = std::max(longest_, times.total);
+  return times;
 }
 
 ExchangeTimes FabricRuns::layer(std::int64_t nodes, const PutPolicy& policy,
@@ -121,6 +124,7 @@ ExchangeTimes FabricRuns::layer(std::int64_t nodes, const PutPolicy& policy,
                             .topk = model.topk,
                             .tokens = tokens};
     found->second = run_exchange(build_layer(fabric_of(machine_, nodes), policy, layer));
+    longest_ = std::max(longest_, found->second.total);
   }
   return found->second;
 }
@@ -184,6 +188,7 @@ Checked<FabricStudy> study_fabric(const Machine& machine, const FabricQuestion& 
     }
   }
   study.published = compare_published(runs);
+  HP_REQUIRE_OK(check_time(runs.longest(), "an exchange", machine));
   return study;
 }
 

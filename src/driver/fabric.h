@@ -51,12 +51,14 @@ class FabricRuns {
   [[nodiscard]] MessageLine line(std::int64_t nodes, const PutPolicy& policy,
                                  const ExpertModel& model, std::span<const std::int64_t> tokens);
   [[nodiscard]] const Machine& machine() const { return machine_; }
+  [[nodiscard]] Picoseconds longest() const { return longest_; }  // of all runs
 
  private:
   using LayerKey = std::tuple<std::int64_t, std::string_view, std::string_view, std::int64_t>;
 
   Machine machine_;
   std::map<LayerKey, ExchangeTimes> layers_;
+  Picoseconds longest_;
 };
 
 struct FabricQuestion {
@@ -114,7 +116,7 @@ struct FabricStudy {
   std::vector<RegimeRow> regimes;
   std::vector<PublishedRow> published;  // of shipped networks
 };
-// Errors: find_fabric's.
+// Errors: find_fabric's, check_time's.
 [[nodiscard]] Checked<FabricStudy> study_fabric(const Machine& machine,
                                                 const FabricQuestion& question);
 // Of the network that a shipped machine is fitted to; none of others.

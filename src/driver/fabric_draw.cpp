@@ -2,6 +2,7 @@
 #include <string>
 
 #include "driver/fabric.h"
+#include "sim/simulate.h"
 
 namespace harpe {
 namespace {
@@ -94,6 +95,7 @@ Checked<std::string> draw_bursts(const Machine& machine, const FabricQuestion& q
       all.push_back(std::move(drawn));
     }
     if (all.empty()) continue;
+    HP_REQUIRE_OK(check_time(longest, "an exchange", machine));
     out += std::to_string(kDrawnBurst.messages) + " puts of " +
            std::to_string(static_cast<std::int64_t>(kDrawnBurst.bytes)) + " bytes to " +
            std::to_string(kDrawnBurst.destinations) + " GPUs, " + std::to_string(nodes) +

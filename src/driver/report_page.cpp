@@ -175,7 +175,7 @@ PageMemory memory_of(const Simulation& simulation, const Machine& machine) {
   PageMemory memory{.total = simulation.total,
                     .points = simulation.memory,
                     .peak_bytes = 0,
-                    .limit_bytes = static_cast<std::int64_t>(machine.processor.memory_bytes)};
+                    .limit_bytes = saturating_cast(machine.processor.memory_bytes)};
   for (const MemoryPoint& point : memory.points) {
     memory.peak_bytes = std::max(memory.peak_bytes, point.bytes);
   }
@@ -204,8 +204,8 @@ ReportPage with_plans(ReportPage out, const std::vector<ReportedPlan>& plans,
 Checked<ReportedPlan> report_plan(std::string label, Plan plan, const Machine& machine,
                                   const SimulateOptions& options) {
   HP_REQUIRE_OK(check_fits(plan, machine));
-  Simulation simulation = simulate(plan, machine, options);
-  const Taxes taxes = tax(plan, machine, options.launch);
+  HP_TRY(Simulation simulation, simulate(plan, machine, options));
+  HP_TRY(const Taxes taxes, tax(plan, machine, options.launch));
   return ReportedPlan{.label = std::move(label),
                       .plan = std::move(plan),
                       .simulation = std::move(simulation),

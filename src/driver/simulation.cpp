@@ -100,7 +100,7 @@ Checked<Machine> machine_of(Session& session, const Request& request,
 TaxMaker simulated_taxes(Session& session, Launch launch) {
   return [&session, launch](const Request& request, const Machine& machine) -> Checked<TaxRow> {
     HP_TRY(const FittedPlan fitted, plan_for(session, request, machine));
-    const Taxes taxes = tax(fitted.plan, machine, launch);
+    HP_TRY(const Taxes taxes, tax(fitted.plan, machine, launch));
     return TaxRow{.schedule = fitted.plan.form.name,
                   .taxes = taxes,
                   .bound = name_of(machine, taxes.bound),

@@ -6,6 +6,7 @@
 #include "ir/text.h"
 #include "plan/work.h"
 #include "search/search.h"
+#include "support/units.h"
 
 namespace harpe {
 
@@ -21,7 +22,7 @@ PlanSummary summarise(const Plan& plan) {
   out.barriers = static_cast<std::int64_t>(plan.barriers.size());
   for (const Task& task : plan.tasks) {
     if (task.kind == TaskKind::Copy || task.kind == TaskKind::Collective) {
-      out.bytes_moved += task.bytes;
+      out.bytes_moved = saturating_add(out.bytes_moved, task.bytes);
     }
   }
   out.memory_bytes = arena_bytes(plan);

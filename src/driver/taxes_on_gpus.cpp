@@ -44,7 +44,7 @@ TaxMaker taxes_on_gpus(Session& session, const TaxRunRequest& request) {
       row.fault = ran.error();
       return row;
     }
-    const Taxes predicted = tax(fitted.plan, machine, Launch::Graph);
+    HP_TRY(const Taxes predicted, tax(fitted.plan, machine, Launch::Graph));
     const Taxes taxes = measured_taxes(measured_path(fitted.plan, ran->trace, ran->kernels),
                                        median_of(ran->iterations), predicted);
     row.taxes = taxes;

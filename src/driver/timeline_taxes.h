@@ -12,7 +12,7 @@
 namespace harpe {
 
 [[nodiscard]] constexpr Picoseconds picoseconds(std::chrono::nanoseconds time) {
-  return Picoseconds(static_cast<std::int64_t>(time.count()) * 1000);
+  return Picoseconds(saturating_multiply(time.count(), 1000));
 }
 
 // What a stretch of a measured critical path is spent on.

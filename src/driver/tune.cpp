@@ -25,7 +25,9 @@ std::optional<PathSums> path_of(const Program& program, const Mesh& mesh, const 
   if (!one.simulated) return std::nullopt;
   const Checked<Plan> plan = lower(program, mesh, one.form);
   if (!plan.ok()) return std::nullopt;
-  return sum_path(simulate(*plan, machine));
+  const Checked<Simulation> simulation = simulate(*plan, machine);
+  if (!simulation.ok()) return std::nullopt;
+  return sum_path(*simulation);
 }
 
 SearchComparison compare(const Evaluated& other, const PathSums& best, const PathSums& its) {

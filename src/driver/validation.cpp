@@ -60,7 +60,8 @@ Checked<Validation> validate(Session& session, const std::string& folder, const 
     HP_TRY(const Plan plan, session.plan(one.request));
     HP_REQUIRE_OK(certify(plan, level_for(plan)));
     HP_REQUIRE_OK(check_fits(plan, machine));
-    out.predictions.push_back({one, simulate(plan, machine).total});
+    HP_TRY(const Simulation simulation, simulate(plan, machine));
+    out.predictions.push_back({one, simulation.total});
   }
   out.agreements = agreements_of(out.predictions);
   return out;

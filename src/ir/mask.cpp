@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "ir/mask_contract.h"
+#include "support/units.h"
 
 namespace harpe {
 namespace {
@@ -37,7 +38,8 @@ std::optional<ResolvedMask> resolve_masks(const Blocks& blocks, const Stmt& stmt
     visible.high = diagonal;
     if (call.contract->kind == MaskKind::Causal) continue;
     HP_CHECK(call.contract->kind == MaskKind::Window, "a rule for `" + mask.call.function + "`");
-    visible.low = std::max(visible.low, diagonal - call.number + 1);
+    // A window may be longer than any axis.
+    visible.low = std::max(visible.low, saturating_add(diagonal, 1 - call.number));
   }
   return resolved;
 }

@@ -1,15 +1,20 @@
 #include "lower/emit.h"
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <unordered_map>
 #include <unordered_set>
 #include <utility>
 
 #include "plan/slots.h"
+#include "support/units.h"
 
 namespace harpe {
 namespace {
+
+// Of a rank's arena: the largest that the verifier takes.
+constexpr std::int64_t kMostBytes = std::numeric_limits<std::int64_t>::max() / 4;
 
 class Emitter {
  public:
@@ -20,7 +25,7 @@ class Emitter {
   }
 
   Checked<Plan> run(const TimeLimit& limit) {
-    place_slots();
+    HP_REQUIRE_OK(place_slots());
     make_lanes();
     number_tasks();
     make_signals();
@@ -33,7 +38,7 @@ class Emitter {
   }
 
  private:
-  void place_slots() {
+  Checked<Ok> place_slots() {
     std::vector<bool> used(draft_.slots.size());
     for (std::size_t s = 0; s < used.size(); ++s) used[s] = draft_.slots[s].level == Level::Home;
     for (const DraftTask& task : draft_.tasks) {
@@ -63,7 +68,11 @@ class Emitter {
       if (!placed.insert(draft_.slots[s].name).second) continue;
       Extent& extent = extents[draft_.slots[s].name];
       extent.offset = end;
-      end += (extent.bytes + kSlotAlignment - 1) / kSlotAlignment * kSlotAlignment;
+      end = saturating_add(end,
+                           (extent.bytes + kSlotAlignment - 1) / kSlotAlignment * kSlotAlignment);
+    }
+    if (end > kMostBytes) {
+      return make_diag(DiagCode::F246, {{"slots", placed.size()}, {"limit", kMostBytes}});
     }
     std::ranges::stable_sort(order, {}, [&](std::size_t s) { return draft_.slots[s].rank; });
     alloc_of_.resize(draft_.slots.size());
@@ -81,6 +90,7 @@ class Emitter {
            .offset = extent.offset,
            .bytes = extent.bytes});
     }
+    return Ok{};
   }
 
   void make_lanes() {
@@ -153,8 +163,8 @@ class Emitter {
       const DraftSlot& to = draft_.slot(task.writes[std::min(i, task.writes.size() - 1)]);
       if (draft_.slot(task.reads[i]).rank == to.rank) continue;
       for (const BlockId block : task.reads[i].blocks) {
-        bytes +=
-            draft_.blocks.elements(to.buffer, block) * size_in_bytes(task.wire.value_or(to.dtype));
+        bytes = saturating_add(bytes, draft_.blocks.elements(to.buffer, block) *
+                                          size_in_bytes(task.wire.value_or(to.dtype)));
       }
     }
     return bytes;

@@ -150,7 +150,7 @@ Picoseconds leaf_bound(const Machine& machine, std::string_view leaf, std::strin
   const double compute = rate.peak > 0 ? flops / rate.peak : 0;
   const double seconds = std::max(compute, bytes / machine.processor.memory_bandwidth);
   // Rounded down: a bound, whatever the rounding of the time.
-  return Picoseconds(static_cast<std::int64_t>(seconds * 1e12));
+  return Picoseconds(saturating_cast(seconds * 1e12));
 }
 
 }  // namespace harpe

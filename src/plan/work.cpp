@@ -12,19 +12,27 @@
 namespace harpe {
 namespace {
 
+__extension__ using Wide = __int128;  // pairs of positions can pass 64 bits
+
+// clamp(query + shift, low, high), summed over the queries.
+Wide sum_clamped(Interval queries, std::int64_t shift, std::int64_t low, std::int64_t high) {
+  const std::int64_t rise = std::clamp(low - shift, queries.begin, queries.end);
+  const std::int64_t stop = std::clamp(high - shift, rise, queries.end);
+  const Wide rising = Wide{stop - rise} * (rise + stop - 1 + 2 * shift) / 2;
+  return Wide{low} * (rise - queries.begin) + rising + Wide{high} * (queries.end - stop);
+}
+
 double count_seen(const Visibility& visible, Interval queries, Interval keys) {
   const Coverage coverage = classify(visible, queries, keys);
   if (coverage == Coverage::Empty) return 0;
   if (coverage == Coverage::Full) {
     return static_cast<double>(queries.size()) * static_cast<double>(keys.size());
   }
-  const auto clamped = [&](std::int64_t key) { return std::clamp(key, keys.begin, keys.end); };
-  std::int64_t seen = 0;
-  for (std::int64_t query = queries.begin; query < queries.end; ++query) {
-    const std::int64_t shown = clamped(visible.prefix);
-    const std::int64_t begin = std::max(shown, clamped(query + visible.low));
-    seen += shown - keys.begin;
-    seen += std::max<std::int64_t>(0, clamped(query + visible.high + 1) - begin);
+  const std::int64_t shown = std::clamp(visible.prefix, keys.begin, keys.end);
+  Wide seen = Wide{queries.size()} * (shown - keys.begin);
+  if (visible.low <= visible.high) {
+    seen += sum_clamped(queries, visible.high + 1, shown, keys.end) -
+            sum_clamped(queries, visible.low, shown, keys.end);
   }
   return static_cast<double>(seen);
 }

@@ -275,7 +275,7 @@ Outline outline(const Problem& problem, const Machine& machine, const Candidate&
     return Walk(problem, machine, candidate, loops, moves).run(rank);
   });
   out.time = from_seconds(time);
-  out.memory_bytes = static_cast<std::int64_t>(moves.memory_bytes);
+  out.memory_bytes = saturating_cast(moves.memory_bytes);
   return out;
 }
 

@@ -50,8 +50,7 @@ Pool::Pool(const Program& program, const Mesh& mesh, const Machine& machine,
       time_(mesh.ranks() <= kMostSimulatedRanks ? TimeLimit() : limit),
       evaluator_(program, mesh, machine, time_),
       simulates_(mesh.ranks() <= kMostSimulatedRanks),
-      limit_(options.memory_limit.value_or(
-          static_cast<std::int64_t>(machine.processor.memory_bytes))) {}
+      limit_(options.memory_limit.value_or(saturating_cast(machine.processor.memory_bytes))) {}
 
 std::string Pool::find_exclusion(const NormalForm& form) const {
   if (!homes_.empty() && homes_of(program_, mesh_, form) != homes_) {
@@ -193,7 +192,8 @@ Diag Pool::refuse_all(const SearchResult& result) const {
   if (evaluated_.empty() && !too_large_.empty()) {
     const auto nearest = std::ranges::min_element(too_large_, {}, &Evaluated::memory_bytes);
     const auto share = std::max<std::int64_t>(limit_, 1);
-    const std::int64_t ranks = mesh_.ranks() * ((nearest->memory_bytes + share - 1) / share);
+    const std::int64_t times = (nearest->memory_bytes - 1) / share + 1;
+    const std::int64_t ranks = saturating_multiply(mesh_.ranks(), times);
     return make_diag(DiagCode::S701, {{"count", result.estimated + result.simulated},
                                       {"program", program_.name},
                                       {"limit", limit_},

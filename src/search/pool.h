@@ -36,6 +36,8 @@ class Pool {
   std::int64_t make_named(const NormalForm& form, std::string label);
   // A candidate that needs too much memory to be looked at further.
   void miss(Evaluated one);
+  // So many candidates that are not looked at further, for one reason.
+  void refuse(const Diag& reason, std::int64_t count) { refused_[render_message(reason)] += count; }
   // A time that some schedule is known to reach.
   void reach(Picoseconds time) { best_ = std::min(best_, time); }
 
@@ -74,7 +76,7 @@ class Pool {
   std::set<std::string> seen_;
   std::map<std::string, std::int64_t> refused_;
   std::optional<GivenUp> given_up_;
-  Picoseconds best_ = Picoseconds(INT64_MAX);
+  Picoseconds best_ = Picoseconds::longest();
   std::int64_t tasks_ = 0;
   std::int64_t simulated_ = 0;
 };

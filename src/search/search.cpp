@@ -235,6 +235,10 @@ class Searcher {
     for (const auto& [bound, index] : order) {
       const std::int64_t variants = count_variants(problem, skeletons[index]);
       result_.candidates += variants;
+      if (const Checked<Ok> told = check_time(bound, "the plan", machine_); !told.ok()) {
+        pool_.refuse(told.error(), variants);
+        continue;
+      }
       if ((++done & 63) == 0) show("schedules", done, static_cast<std::int64_t>(order.size()));
       const bool hopeless = bound.value >= pool_.best_time().value / 1000 * (1000 - kGap);
       if (hopeless && !options_.exhaustive && options_.spread == 0) {
@@ -376,7 +380,7 @@ class Searcher {
       for (const Candidate& changed : refinements_of(problem, machine_, from)) {
         if (done >= most || is_over()) return;
         const Outline one = outline(problem, machine_, changed);
-        if (one.time.value > pool_.best_time().value / 20 * 21) continue;
+        if (one.time.value > saturating_multiply(pool_.best_time().value / 20, 21)) continue;
         show("refining", done, most);
         if (add(Kept{changed, one, bound, 0}, problem)) ++done;
       }
@@ -470,11 +474,11 @@ class Searcher {
   SearchResult result_;
   std::optional<NormalForm> standard_;  // whose homes are the operator's own
   std::vector<Kept> kept_;
-  std::vector<Kept> found_;                           // of the skeleton being looked at
-  Picoseconds bound_;                                 // of it
-  Picoseconds least_ = Picoseconds(INT64_MAX / 256);  // the best estimate
-  std::map<std::size_t, Candidate> candidates_;       // of the pool's entries
-  std::int64_t varied_ = 0;                           // of forms without a space
+  std::vector<Kept> found_;                      // of the skeleton being looked at
+  Picoseconds bound_;                            // of it
+  Picoseconds least_ = Picoseconds::longest();   // the best estimate
+  std::map<std::size_t, Candidate> candidates_;  // of the pool's entries
+  std::int64_t varied_ = 0;                      // of forms without a space
   bool over_ = false;
 };
 

@@ -256,8 +256,7 @@ Activity compute_activity(const Machine& machine, const ResourceMap& map, RankId
   const Picoseconds moving = duration(cost.shape.bytes, machine.processor.memory_bandwidth);
   // Fewer SMs compute slower; the memory they keep busy all the same.
   if (sms < all && computing >= moving) {
-    activity.work =
-        from_seconds(activity.work.seconds() * static_cast<double>(all) / static_cast<double>(sms));
+    activity.work = activity.work.scaled(static_cast<double>(all), static_cast<double>(sms));
   }
   add_use(activity, find_resource(map, ResourceKind::Sm, rank), static_cast<double>(sms));
   // What a leaf reads from a cache may exceed the memory's bandwidth.

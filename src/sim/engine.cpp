@@ -207,7 +207,7 @@ class Engine {
     progress.speed = shares_.speed(i);
     progress.use = shares_.bound(i);
     const double rest = std::ceil(progress.remaining / progress.speed - kRounding);
-    progress.end = now_ + Picoseconds(std::max<std::int64_t>(0, static_cast<std::int64_t>(rest)));
+    progress.end = now_ + Picoseconds(std::max<std::int64_t>(0, saturating_cast(rest)));
     events_.push({progress.end, i});
   }
 

@@ -246,13 +246,13 @@ class Layer {
       }
       use.rate = units / seconds;
     }
-    both.work = from_seconds(seconds);
+    both.work += down.work;
     return both;
   }
   // One of so many parts, on its share of the multiprocessors.
   [[nodiscard]] static Activity part_of(Activity whole, double parts) {
     const auto share = static_cast<double>(kTilesAtATime);
-    whole.work = std::max(Picoseconds(1), from_seconds(whole.work.seconds() * share / parts));
+    whole.work = std::max(Picoseconds(1), whole.work.scaled(share, parts));
     for (Use& use : whole.uses) use.rate /= share;
     return whole;
   }

@@ -159,14 +159,20 @@ void Shares::fill() {
   }
   while (true) {
     double level = 1;
+    std::int32_t fullest = -1;
     for (const std::int32_t resource : part_pools_) {
       const Pool& pool = at(pools_, resource);
-      if (pool.rising > 0) level = std::min(level, std::max(pool.left, 0.0) / pool.load);
+      if (pool.rising == 0) continue;
+      const double own = std::max(pool.left, 0.0) / pool.load;
+      if (own < level) fullest = resource;
+      level = std::min(level, own);
     }
-    if (level >= 1) break;
+    if (fullest < 0) break;
     for (const std::int32_t resource : part_pools_) {
       const Pool& pool = at(pools_, resource);
-      if (pool.rising == 0 || pool.left > pool.load * level * (1 + kEqual)) continue;
+      // The fullest in any case: of subnormal rates the product is not the quotient's inverse.
+      const bool is_full = resource == fullest || pool.left <= pool.load * level * (1 + kEqual);
+      if (pool.rising == 0 || !is_full) continue;
       for (const std::int32_t user : pool.users) {
         if (at(settled_, user) != 0) continue;
         std::int32_t use = at(first_, user);

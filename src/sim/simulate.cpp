@@ -12,6 +12,8 @@
 namespace harpe {
 namespace {
 
+constexpr std::string_view kThePlan = "the plan";
+
 // The task that an activity's end belongs to; a Join's is what it waited for last.
 TaskId task_behind(const BuiltWorkload& built, const EngineRun& run, std::int32_t activity) {
   while (activity >= 0 && !built.of[static_cast<std::size_t>(activity)].task.valid()) {
@@ -104,15 +106,25 @@ Checked<Ok> check_fits(const Plan& plan, const Machine& machine) {
   return Ok{};
 }
 
+Checked<Ok> check_time(Picoseconds time, std::string_view what, const Machine& machine) {
+  if (time < Picoseconds::longest()) return Ok{};
+  return make_diag(DiagCode::M121, {{"what", what},
+                                    {"limit", Picoseconds::longest().value / 1'000'000'000'000},
+                                    {"machine", machine.name}});
+}
+
 Checked<Picoseconds> simulate_total(const Plan& plan, const Machine& machine,
                                     const TimeLimit& limit) {
   const std::optional<BuiltRun> run = run_plan(plan, machine, {}, limit);
-  if (run) return run->engine.total;
-  return make_diag(DiagCode::I505, {{"work", "simulating the plan"}});
+  if (!run) return make_diag(DiagCode::I505, {{"work", "simulating the plan"}});
+  HP_REQUIRE_OK(check_time(run->engine.total, kThePlan, machine));
+  return run->engine.total;
 }
 
-Simulation simulate(const Plan& plan, const Machine& machine, const SimulateOptions& options) {
+Checked<Simulation> simulate(const Plan& plan, const Machine& machine,
+                             const SimulateOptions& options) {
   const BuiltRun run = run_plan(plan, machine, options);
+  HP_REQUIRE_OK(check_time(run.engine.total, kThePlan, machine));
   Simulation simulation;
   simulation.total = run.engine.total;
   simulation.tasks = spans_of_tasks(run.built, run.engine);
@@ -123,7 +135,7 @@ Simulation simulate(const Plan& plan, const Machine& machine, const SimulateOpti
   simulation.memory = memory_over_time(plan, simulation.tasks);
   simulation.peak_bytes = arena_bytes(plan);
   for (const double bytes : run.built.level_bytes) {
-    simulation.bytes_per_level.push_back(static_cast<std::int64_t>(bytes + 0.5));
+    simulation.bytes_per_level.push_back(saturating_cast(bytes + 0.5));
   }
   simulation.activities = static_cast<std::int64_t>(run.built.of.size());
   simulation.ranks_simulated = run.ranks_simulated;

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "machine/machine.h"
@@ -94,11 +95,15 @@ struct Simulation {
 // processors, M118 a transport that no level between two ranks has.
 [[nodiscard]] Checked<Ok> check_fits(const Plan& plan, const Machine& machine);
 
-// Requires: a verified plan; check_fits.
-[[nodiscard]] Simulation simulate(const Plan& plan, const Machine& machine,
-                                  const SimulateOptions& options = {});
+// Can the time be told? `what` has it: "the plan". Errors: M121 it is the longest that there is.
+[[nodiscard]] Checked<Ok> check_time(Picoseconds time, std::string_view what,
+                                     const Machine& machine);
 
-// Simulation::total alone. Requires: as simulate. Errors: I505 the time is over.
+// Requires: a verified plan; check_fits. Errors: check_time's.
+[[nodiscard]] Checked<Simulation> simulate(const Plan& plan, const Machine& machine,
+                                           const SimulateOptions& options = {});
+
+// Simulation::total alone. Requires: as simulate. Errors: I505 the limit is over; check_time's.
 [[nodiscard]] Checked<Picoseconds> simulate_total(const Plan& plan, const Machine& machine,
                                                   const TimeLimit& limit);
 

@@ -315,7 +315,7 @@ Activity TaskCosts::compute(TaskId id) const {
   const Kernel* const kernel = kernel_[id.index()];
   if (kernel == nullptr) return launch_activity(machine_);
   Activity activity = kernel->activity;
-  activity.work = from_seconds(activity.work.seconds() * shares_[id.index()]);
+  activity.work = activity.work.scaled(shares_[id.index()]);
   return activity;
 }
 

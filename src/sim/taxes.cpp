@@ -60,7 +60,8 @@ Roofline roofline_of(const Plan& plan, const BuiltWorkload& built) {
 double skew_sensitivity(const Plan& plan, const Machine& machine, const SimulateOptions& options,
                         Picoseconds total) {
   constexpr std::int64_t kShare = 10;
-  const Picoseconds delay(total.value / kShare);
+  const Picoseconds delay = std::min(Picoseconds(total.value / kShare),
+                                     Picoseconds::longest() - total);  // a late run can be told
   if (delay.value == 0) return 0;
   const std::int64_t ranks = plan.mesh.ranks();
   double most = 0;
@@ -76,11 +77,12 @@ double skew_sensitivity(const Plan& plan, const Machine& machine, const Simulate
 
 }  // namespace
 
-Taxes tax(const Plan& plan, const Machine& machine, Launch launch) {
+Checked<Taxes> tax(const Plan& plan, const Machine& machine, Launch launch) {
   SimulateOptions options{.launch = launch, .ideal = {}, .delay = {}};
   const auto time = [&] { return run_plan(plan, machine, options).engine.total; };
   Taxes taxes;
   taxes.total = time();
+  HP_REQUIRE_OK(check_time(taxes.total, "the plan", machine));
   taxes.skew_sensitivity = skew_sensitivity(plan, machine, options, taxes.total);
   // An anomaly may make an idealised run slower: that tax is none then, and nobody's gain.
   options.ideal.no_launch = true;

@@ -20,6 +20,7 @@ struct Taxes {
   // dT/d(delay) of a delay on one rank, largest over ranks tried: 1 is fully passed on.
   double skew_sensitivity = 0;
 };
-[[nodiscard]] Taxes tax(const Plan& plan, const Machine& machine, Launch launch);
+// Requires: as simulate. Errors: check_time's.
+[[nodiscard]] Checked<Taxes> tax(const Plan& plan, const Machine& machine, Launch launch);
 
 }  // namespace harpe

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "ir/instantiate.h"
+#include "support/units.h"
 #include "verify/model_builder.h"
 
 namespace harpe::verifier {
@@ -64,7 +65,9 @@ bool Model::is_masked(const StatementModel& statement, std::span<const std::int3
   if (keys.begin[columns] < mask.prefix) return false;
   const std::int64_t last_seen = queries.end[rows] - 1 + mask.diagonal;
   if (keys.begin[columns] > last_seen) return true;
-  return mask.reach && keys.end[columns] <= queries.begin[rows] + mask.diagonal - *mask.reach + 1;
+  if (!mask.reach) return false;  // which may be longer than any axis
+  const std::int64_t first = queries.begin[rows] + mask.diagonal + 1;
+  return keys.end[columns] <= saturating_add(first, -*mask.reach);
 }
 
 std::vector<std::int32_t> point_of(const Radix& radix, std::int64_t block) {

@@ -49,6 +49,23 @@ TEST(Work, is_what_the_mask_shows_whatever_the_schedule) {
   EXPECT_DOUBLE_EQ(sum(work_of(planned(sizes, "x=4", "ring"))), each * 300 * 300);
 }
 
+// More pairs than 64 bits count, and a window longer than any axis, beside which keys are few.
+TEST(Work, of_long_sequences_and_windows_is_counted_without_wrapping) {
+  const double length = 0x1p36;
+  const std::vector<std::string> sizes = {"seq=68719476736", "heads=1", "head_dim=8",
+                                          "causal=true"};
+  for (const char* schedule : {"ring", "zigzag_ring"}) {
+    EXPECT_DOUBLE_EQ(sum(work_of(planned(sizes, "x=4", schedule))),
+                     4.0 * 8 * length * (length + 1) / 2);
+  }
+  const std::vector<std::string> few = {"seq=300", "kv_seq=40", "heads=4", "head_dim=8",
+                                        "causal=true"};
+  std::vector<std::string> windowed = few;
+  windowed.emplace_back("window=9223372036854775807");
+  EXPECT_DOUBLE_EQ(sum(work_of(planned(windowed, "x=4", "ring"))),
+                   sum(work_of(planned(few, "x=4", "ring"))));
+}
+
 TEST(Work, of_a_causal_ring_is_balanced_by_zigzag) {
   const std::vector<std::string> parameters = {"seq=4096", "heads=1", "head_dim=8", "causal=true"};
   EXPECT_GT(summarise(planned(parameters, "x=8", "ring")).balance, 1.8);

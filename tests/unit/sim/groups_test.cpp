@@ -12,7 +12,7 @@ TEST(Groups, sends_that_wait_for_their_packing_alone_start_once) {
   for (const Launch launch : {Launch::Graph, Launch::Host}) {
     SimulateOptions options;
     options.launch = launch;
-    const Simulation simulation = simulate(plan, plain_machine(100), options);
+    const Simulation simulation = *simulate(plan, plain_machine(100), options);
     std::int64_t sends = 0;
     std::int64_t starts = 0;
     for (std::size_t i = 0; i < plan.tasks.size(); ++i) {

@@ -12,7 +12,7 @@ namespace harpe {
 namespace simulate_test {
 
 double time_of(const Plan& plan, const Machine& machine, const SimulateOptions& options = {}) {
-  return simulate(plan, machine, options).total.microseconds();
+  return simulate(plan, machine, options)->total.microseconds();
 }
 
 std::vector<std::string> sizes(std::int64_t m, std::int64_t n, std::int64_t k) {
@@ -78,7 +78,7 @@ TEST(Simulate, a_library_exchange_takes_its_formula) {
   const double tensor = 65536.0 * 16 * 128 * 2 / 8;  // one rank's q, k, v or o
   const double exchanges =
       3 * (2 + collective_time(machine, CollectiveKind::AllToAll, 0, 8, tensor).microseconds());
-  const Simulation simulation = simulate(plan, machine);
+  const Simulation simulation = *simulate(plan, machine);
   const double packing = 8 * 2 + 1;  // of the first: a launch per destination, and an event
   Picoseconds last;                  // of q, k and v, one after the other
   for (std::size_t i = 0; i < plan.tasks.size(); ++i) {
@@ -93,7 +93,7 @@ TEST(Simulate, a_library_exchange_takes_its_formula) {
 TEST(Simulate, what_hides_behind_compute_costs_nothing) {
   const Plan plan = plan_of("ag_gemm", sizes(16384, 16384, 8192), "tp=8", "ring");
   const double step = 2.0 * 16384 * 16384 * 8192 / 64 / 10e12 * 1e6;
-  const Simulation simulation = simulate(plan, plain_machine(10));
+  const Simulation simulation = *simulate(plan, plain_machine(10));
   EXPECT_NEAR(simulation.total.microseconds(), 8 * (step + 2), 0.01 * 8 * step);
   EXPECT_LT(simulation.exposed_communication.microseconds(), 0.001 * 8 * step);
 }
@@ -123,7 +123,7 @@ TEST_F(EverySchedule, the_critical_path_covers_the_time_without_gaps) {
   for (const Plan& plan : plans) {
     for (const Launch launch : {Launch::Graph, Launch::Host}) {
       const Simulation simulation =
-          simulate(plan, plain_machine(), {.launch = launch, .ideal = {}, .delay = {}});
+          *simulate(plan, plain_machine(), {.launch = launch, .ideal = {}, .delay = {}});
       ASSERT_FALSE(simulation.critical_path.empty()) << plan.form.name;
       Picoseconds at;
       for (const Segment& segment : simulation.critical_path) {
@@ -156,7 +156,7 @@ TEST_F(EverySchedule, time_is_between_the_bounds) {
 
 TEST_F(EverySchedule, every_task_runs_in_its_lane_s_order_after_what_it_waits_for) {
   for (const Plan& plan : plans) {
-    const Simulation simulation = simulate(plan, plain_machine());
+    const Simulation simulation = *simulate(plan, plain_machine());
     std::vector<Picoseconds> free(plan.lanes.size());
     for (std::size_t i = 0; i < plan.tasks.size(); ++i) {
       ASSERT_GE(simulation.tasks[i].ready, free[plan.tasks[i].lane.index()]) << plan.form.name;
@@ -177,8 +177,8 @@ TEST_F(EverySchedule, every_task_runs_in_its_lane_s_order_after_what_it_waits_fo
 
 TEST_F(EverySchedule, two_simulations_are_equal) {
   for (const Plan& plan : plans) {
-    const Simulation first = simulate(plan, plain_machine());
-    const Simulation second = simulate(plan, plain_machine());
+    const Simulation first = *simulate(plan, plain_machine());
+    const Simulation second = *simulate(plan, plain_machine());
     EXPECT_EQ(first.tasks, second.tasks);
     EXPECT_EQ(first.critical_path, second.critical_path);
   }
@@ -206,9 +206,9 @@ TEST(Simulate, a_ring_s_ranks_are_few) {
     const Plan plan =
         plan_of("ag_gemm", sizes(4608, 4608, 4608), "tp=" + std::to_string(ranks), "ring");
     SimulateOptions options;
-    const Simulation folded = simulate(plan, plain_machine(), options);
+    const Simulation folded = *simulate(plan, plain_machine(), options);
     options.fold = Fold::Off;
-    EXPECT_EQ(simulate(plan, plain_machine(), options).tasks.back().end, folded.tasks.back().end);
+    EXPECT_EQ(simulate(plan, plain_machine(), options)->tasks.back().end, folded.tasks.back().end);
     if (ranks >= 8) {
       EXPECT_LE(folded.ranks_simulated, 2) << ranks;
     }
@@ -243,7 +243,7 @@ TEST_F(EverySchedule, launches_by_the_host_are_not_faster) {
 
 TEST_F(EverySchedule, memory_in_use_fits_the_arena) {
   for (const Plan& plan : plans) {
-    const Simulation simulation = simulate(plan, plain_machine());
+    const Simulation simulation = *simulate(plan, plain_machine());
     ASSERT_FALSE(simulation.memory.empty());
     std::int64_t homes = 0;
     for (const Alloc& alloc : plan.allocs) {
@@ -261,22 +261,22 @@ TEST_F(EverySchedule, memory_in_use_fits_the_arena) {
 TEST(Simulate, bytes_cross_the_level_their_ranks_meet_at) {
   const Plan plan = plan_of("ag_gemm", sizes(1024, 1024, 1024), "tp=4", "fetch");
   const std::int64_t part = 1024 * 1024 * 2 / 4;
-  EXPECT_EQ(simulate(plan, plain_machine()).bytes_per_level,
+  EXPECT_EQ(simulate(plan, plain_machine())->bytes_per_level,
             (std::vector<std::int64_t>{4 * 3 * part}));
 }
 
 TEST(Simulate, a_late_rank_delays_all_that_wait_for_it) {
   const Plan plan = plan_of("ag_gemm", sizes(4096, 4096, 4096), "tp=4", "bulk");
   SimulateOptions options;
-  const Picoseconds before = simulate(plan, plain_machine(), options).total;
+  const Picoseconds before = simulate(plan, plain_machine(), options)->total;
   options.delay = SimulateOptions::Delay{RankId(2), from_microseconds(500)};
-  const Picoseconds after = simulate(plan, plain_machine(), options).total;
+  const Picoseconds after = simulate(plan, plain_machine(), options)->total;
   EXPECT_EQ(after - before, from_microseconds(500));
 }
 
 TEST(Simulate, utilisation_is_of_capacity_and_time) {
   const Plan plan = plan_of("ag_gemm", sizes(8192, 8192, 8192), "tp=4", "ring");
-  const Simulation simulation = simulate(plan, plain_machine(1));
+  const Simulation simulation = *simulate(plan, plain_machine(1));
   ASSERT_FALSE(simulation.shares.empty());
   EXPECT_EQ(simulation.shares.front().resource.kind, ResourceKind::Sm);
   EXPECT_EQ(simulation.shares.front().name, "rank 0 SMs");
@@ -309,7 +309,7 @@ TEST(Simulate, the_total_alone_is_the_same_and_given_up_once_the_time_is_over) {
   const TimeLimit never{.end = std::nullopt, .interrupted = [&] { return ++asked < 0; }};
   const Checked<Picoseconds> whole = simulate_total(plan, machine, never);
   ASSERT_TRUE(whole.ok());
-  EXPECT_EQ(*whole, simulate(plan, machine).total);
+  EXPECT_EQ(*whole, simulate(plan, machine)->total);
   EXPECT_GT(asked, 4);
   for (int left = 0, times = asked; left < times; ++left) {
     asked = 0;
