@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <charconv>
 
-#include "cli/terminal.h"
+#include "cli/report.h"
 #include "cli/verbs.h"
 #include "driver/machines.h"
 
@@ -235,18 +235,19 @@ Checked<int> compare_policies(const CommandLine& line) {
   HP_TRY(const Machine machine, load_machine(*name));
   HP_TRY(const FabricQuestion question, question_of(line));
   Json json = start_json(line);
-  json.set("machine", machine.name);
+  json.set("machine", machine.name).set("inherited", list_inherited(machine));
   if (line.has("draw")) {
     HP_TRY(const std::string drawing, draw_bursts(machine, question));
-    HP_REQUIRE_OK(show_results(line, drawing, json.set("drawing", drawing)));
+    HP_REQUIRE_OK(
+        show_results(line, print_inherited(machine) + drawing, json.set("drawing", drawing)));
     return kDone;
   }
   show_progress("simulating");
   HP_TRY(const FabricStudy study, study_fabric(machine, question));
   HP_REQUIRE_OK(show_results(line,
-                             machine.name + "\n" + print_bursts(question, study) +
-                                 print_layers(question, study) + print_regimes(study) +
-                                 print_published(study),
+                             machine.name + "\n" + print_inherited(machine) +
+                                 print_bursts(question, study) + print_layers(question, study) +
+                                 print_regimes(study) + print_published(study),
                              json.set("study", to_json(question, study))));
   return kDone;
 }

@@ -29,6 +29,7 @@ Json to_json(const Machine& machine) {
       .set("summary", machine.summary)
       .set("processors", machine.processors())
       .set("levels", std::move(levels))
+      .set("inherited", list_inherited(machine))
       .set("fingerprint", fingerprint(machine));
 }
 

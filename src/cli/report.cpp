@@ -100,6 +100,16 @@ Json certificate_to_json(const Certificate& certificate) {
       .set("memory_bytes", certificate.peak_bytes);
 }
 
+void add_inherited(Rows& rows, const Machine& machine) {
+  std::string inherited = list_inherited(machine);
+  if (!inherited.empty()) rows.emplace_back("inherited", std::move(inherited));
+}
+
+std::string print_inherited(const Machine& machine) {
+  const std::string inherited = list_inherited(machine);
+  return inherited.empty() ? "" : "inherited: " + inherited + "\n";
+}
+
 Json agreement_to_json(const Agreement& agreement) {
   const auto number = [](std::optional<double> value) { return value ? Json(*value) : Json(); };
   return Json::object()

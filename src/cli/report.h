@@ -6,6 +6,7 @@
 #include "driver/agreement.h"
 #include "driver/certify.h"
 #include "driver/json.h"
+#include "driver/machines.h"
 #include "driver/summary.h"
 
 namespace harpe::cli {
@@ -20,5 +21,10 @@ void add_plan(Json& json, const PlanSummary& plan);
 [[nodiscard]] Json certificate_to_json(const Certificate& certificate);
 
 [[nodiscard]] Json agreement_to_json(const Agreement& agreement);
+
+// Beside a prediction: which lines of the machine another one has them of. Nothing where there are
+// none.
+void add_inherited(Rows& rows, const Machine& machine);
+[[nodiscard]] std::string print_inherited(const Machine& machine);
 
 }  // namespace harpe::cli

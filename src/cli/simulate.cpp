@@ -31,9 +31,10 @@ std::int64_t most_in_use(const Simulation& simulation) {
 
 Rows rows_of(const PlanSummary& plan, const Machine& machine, const SimulateOptions& options,
              const std::vector<Refit>& refits, const Simulation& simulation) {
-  Rows rows = {{"machine", machine.name + ": " + machine.summary},
-               {"time", fmt::format("{}, launched by {}", print_time(simulation.total),
-                                    print_launch(options.launch))}};
+  Rows rows = {{"machine", machine.name + ": " + machine.summary}};
+  add_inherited(rows, machine);
+  rows.emplace_back("time", fmt::format("{}, launched by {}", print_time(simulation.total),
+                                        print_launch(options.launch)));
   if (plan.flops > 0 && simulation.total.value > 0) {
     rows.emplace_back(
         "rate", fmt::format("{:.1f} TFLOP/s a rank", plan.flops / static_cast<double>(plan.ranks) /
@@ -161,6 +162,7 @@ Checked<int> simulate_plan(const CommandLine& line, Session& session) {
   for (const Refit& refit : fitted.refits) refits.emplace_back(print(refit));
   json.set("inputs", subject_to_json(line))
       .set("machine", machine.name)
+      .set("inherited", list_inherited(machine))
       .set("refits", std::move(refits))
       .set("launch", print_launch(options.launch))
       .set("simulation", to_json(machine, simulation));

@@ -172,12 +172,15 @@ Checked<Ok> show_list(const CommandLine& line, const Request& request, const Tax
   json.set("target", request.target)
       .set("parameters", Json::Array(request.parameters.begin(), request.parameters.end()))
       .set("mesh", request.mesh ? Json(*request.mesh) : Json())
-      .set("machine", list.machine.name);
+      .set("machine", list.machine.name)
+      .set("inherited", list_inherited(list.machine));
   if (origin.is_measured) json.set("backend", "cuda");
   json.set("launch", origin.launch == Launch::Graph ? "graph" : "host")
       .set("schedules", std::move(all));
-  return show_results(
-      line, title_of(request, list, origin) + print_rows_of(list.rows, origin.is_measured), json);
+  return show_results(line,
+                      title_of(request, list, origin) + print_inherited(list.machine) +
+                          print_rows_of(list.rows, origin.is_measured),
+                      json);
 }
 
 }  // namespace

@@ -119,14 +119,15 @@ std::optional<std::string> find_gpu_obstacle_of(const Tuned& tuned) {
 Rows rows_of(const Tuned& tuned) {
   const SearchResult& result = tuned.result;
   const Evaluated& best = result.top.front();
-  Rows rows = {
-      {"machine", tuned.machine.name + ": " + tuned.machine.summary},
-      {"space", fmt::format("{} candidates, each once; {} out by their bounds, {} "
-                            "estimated, {} simulated",
-                            result.candidates, result.pruned, result.estimated, result.simulated)},
-      {"search",
-       print_seconds(result.seconds) + (result.complete ? "" : ", ended before it was done")},
-      {"best", print_best(tuned)}};
+  Rows rows = {{"machine", tuned.machine.name + ": " + tuned.machine.summary}};
+  add_inherited(rows, tuned.machine);
+  rows.emplace_back(
+      "space", fmt::format("{} candidates, each once; {} out by their bounds, {} "
+                           "estimated, {} simulated",
+                           result.candidates, result.pruned, result.estimated, result.simulated));
+  rows.emplace_back("search", print_seconds(result.seconds) +
+                                  (result.complete ? "" : ", ended before it was done"));
+  rows.emplace_back("best", print_best(tuned));
   if (tuned.seeds > 0) {
     rows.emplace_back(
         "cache", tuned.known_since
@@ -237,6 +238,7 @@ void add_search(Json& json, const Tuned& tuned) {
   json.set("program", tuned.program.name)
       .set("mesh", print_mesh_option(tuned.mesh))
       .set("machine", tuned.machine.name)
+      .set("inherited", list_inherited(tuned.machine))
       .set("candidates", result.candidates)
       .set("unique", result.unique)
       .set("duplicates", result.duplicates)

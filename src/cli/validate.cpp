@@ -26,7 +26,7 @@ std::string print_validation(const Validation& validation, const Machine& machin
                      fmt::format("{:.1f} us", one.measured.microseconds),
                      fmt::format("{:.2f}", one.ratio()), one.measured.counts ? "" : "not counted"});
   }
-  std::string text = machine.name + "\n" + print_table(lines) + "\n";
+  std::string text = machine.name + "\n" + print_inherited(machine) + print_table(lines) + "\n";
   std::vector<std::vector<std::string>> rows = {{"", "cases", "median error", "90 % within",
                                                  "mean ratio", "Spearman", "Kendall", "regret of 1",
                                                  "of 8"}};
@@ -59,6 +59,7 @@ Json validation_to_json(const CommandLine& line, const Validation& validation,
   }
   return start_json(line)
       .set("machine", machine.name)
+      .set("inherited", list_inherited(machine))
       .set("fingerprint", fingerprint(machine))
       .set("cases", std::move(cases))
       .set("agreement", std::move(agreements));

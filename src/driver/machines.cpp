@@ -1,7 +1,9 @@
 #include "driver/machines.h"
 
 #include "driver/target.h"
+#include "ir/dtype.h"
 #include "ir/leaf_contract.h"
+#include "machine/lines.h"
 #include "support/check.h"
 #include "support/whole_file.h"
 
@@ -17,6 +19,8 @@ Machine shipped(const MachinePreset& preset) {
   Checked<Machine> machine =
       parse_machine(preset.text, std::string(preset.name) + std::string(kSuffix));
   HP_CHECK(machine.ok(), "shipped machine does not parse: " + render(machine.error()));
+  // Who ships a machine answers for all of its lines, those of another among them.
+  for (const Line& line : lines_of(*machine)) line.from->of.clear();
   return std::move(machine).value();
 }
 
@@ -33,14 +37,38 @@ Diag unknown_machine(const std::string& name) {
                                     {"known", words}});
 }
 
-Checked<Ok> check_leaf(const std::string& leaf, std::string_view subject, const std::string& path) {
+Checked<Ok> check_leaf(const std::string& leaf, std::string_view subject) {
   if (leaf == "*" || find_leaf_contract(leaf) != nullptr) return Ok{};
   std::vector<std::string> known;
   for (const LeafContract& contract : all_leaf_contracts()) known.emplace_back(contract.name);
-  return with_note(make_diag(DiagCode::M119, {{"line", std::string(subject) + " " + leaf},
-                                              {"leaf", leaf},
-                                              {"hint", suggestion(leaf, known)}}),
-                   "in `" + path + "`");
+  return make_diag(DiagCode::M119, {{"line", std::string(subject) + " " + leaf},
+                                    {"leaf", leaf},
+                                    {"hint", suggestion(leaf, known)}});
+}
+
+Diag unused(const Machine& machine, const std::string& line, const std::string& reason) {
+  return make_diag(DiagCode::M122,
+                   {{"machine", machine.name}, {"what", "`" + line + "`"}, {"reason", reason}});
+}
+
+Checked<Ok> check_dtype(const Machine& machine, const std::string& dtype, const std::string& line) {
+  if (dtype == "*" || parse_dtype(dtype)) return Ok{};
+  return unused(machine, line, "`" + dtype + "` is no element type");
+}
+
+// Lines of leaves that some plan has.
+Checked<Ok> check_leaves(Machine machine) {
+  for (LeafRate& rate : machine.rates) {
+    HP_REQUIRE_OK(check_leaf(rate.leaf, "rate"));
+    HP_REQUIRE_OK(check_dtype(machine, rate.dtype, line_of(rate).head));
+  }
+  for (LeafSample& sample : machine.samples) {
+    HP_REQUIRE_OK(check_leaf(sample.leaf, "sample"));
+    HP_REQUIRE_OK(check_dtype(machine, sample.dtype, line_of(sample).head));
+    if (!sample.causal || find_leaf_contract(sample.leaf)->takes_masks) continue;
+    return unused(machine, line_of(sample).head, "`" + sample.leaf + "` takes no mask");
+  }
+  return Ok{};
 }
 
 }  // namespace
@@ -53,10 +81,9 @@ Checked<Machine> load_machine(const std::string& name_or_file) {
   }
   HP_TRY(const std::string text, read_whole(name_or_file));
   HP_TRY(Machine machine, parse_machine(text, name_or_file));
-  for (const LeafRate& rate : machine.rates)
-    HP_REQUIRE_OK(check_leaf(rate.leaf, "rate", name_or_file));
-  for (const LeafSample& sample : machine.samples)
-    HP_REQUIRE_OK(check_leaf(sample.leaf, "sample", name_or_file));
+  if (Checked<Ok> checked = check_leaves(machine); !checked.ok()) {
+    return with_note(std::move(checked).error(), "in `" + name_or_file + "`");
+  }
   return machine;
 }
 

@@ -240,6 +240,8 @@ ReportPage make_report_page(const ReportSource& source) {
   out.verdict = verdict_of(source);
   out.command = source.command;
   out.machine = machine.name + ": " + machine.summary;
+  const std::string inherited = list_inherited(machine);
+  if (!inherited.empty()) out.machine += "; inherited: " + inherited;
   out.version = source.version;
   out.figures = figures_of(source);
   out.schedule = print(*subject.form);

@@ -88,14 +88,6 @@ std::string print_size(double value, Unit unit) {
   return print_number(value) + (unit == Unit::None ? "" : std::string(units_of(unit).back().name));
 }
 
-double value_of(const Figure& figure) {
-  if (const auto* const real = std::get_if<double*>(&figure.field)) return **real;
-  if (const auto* const whole = std::get_if<std::int64_t*>(&figure.field)) {
-    return static_cast<double>(**whole);
-  }
-  return static_cast<double>(std::get<Picoseconds*>(figure.field)->value);
-}
-
 // The number and its unit, in the base unit.
 Checked<double> parse_quantity(Cursor& cursor, const Figure& figure, const std::string& line) {
   HP_TRY(const double number, cursor.expect_number("a number"));
@@ -150,6 +142,14 @@ Diag unknown_figure(const Cursor& cursor, const Token& key, const std::vector<Fi
 }
 
 }  // namespace
+
+double value_of(const Figure& figure) {
+  if (const auto* const real = std::get_if<double*>(&figure.field)) return **real;
+  if (const auto* const whole = std::get_if<std::int64_t*>(&figure.field)) {
+    return static_cast<double>(**whole);
+  }
+  return static_cast<double>(std::get<Picoseconds*>(figure.field)->value);
+}
 
 std::string print(const Figure& figure) {
   std::string out(figure.name);

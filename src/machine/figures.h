@@ -32,6 +32,8 @@ struct Figure {
   std::variant<double*, std::int64_t*, Picoseconds*> field;
 };
 
+// In the field's own unit; of a time its picoseconds.
+[[nodiscard]] double value_of(const Figure& figure);
 // "latency=1.27us", in the largest unit that reads back as the same value.
 [[nodiscard]] std::string print(const Figure& figure);
 // All that differ from their fallback, each after a space.

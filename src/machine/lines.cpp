@@ -95,12 +95,13 @@ Line line_of(CollectiveSample& collective) {
 }
 
 Line line_of(LeafRate& rate) {
-  const auto tile = [](std::string_view name, double* field) {
-    return Figure{.name = name, .fallback = 1, .field = field};
+  const auto tile = [](std::string_view name, Range range, double* field) {
+    return Figure{.name = name, .range = range, .fallback = 1, .field = field};
   };
   return {.head = "rate " + rate.leaf + " " + rate.dtype,
-          .figures = {optional("peak", Unit::Rate, &rate.peak), tile("tile_rows", &rate.tile_rows),
-                      tile("tile_columns", &rate.tile_columns),
+          .figures = {optional("peak", Unit::Rate, &rate.peak),
+                      tile("tile_rows", Range::Positive, &rate.tile_rows),
+                      tile("tile_columns", Range::NotNegative, &rate.tile_columns),
                       optional("held_rows", Unit::None, &rate.held_rows),
                       optional("half_depth", Unit::None, &rate.half_depth),
                       Figure{.name = "memory_share",

@@ -7,6 +7,7 @@
 #include "machine/lines.h"
 #include "machine/mesh.h"
 #include "machine/texts.h"
+#include "machine/uses.h"
 #include "support/hash.h"
 
 namespace harpe {
@@ -144,6 +145,7 @@ std::string print_lines(const std::vector<Line>& lines, bool provenance) {
     out += "  " + line.head + print(line.figures);
     if (provenance) {
       out += " from " + std::string(print(line.from->origin)) + " \"" + line.from->note + "\"";
+      if (!line.from->of.empty()) out += " of " + line.from->of;
     }
     out += "\n";
   }
@@ -230,7 +232,7 @@ Checked<Ok> check_machine(const Machine& machine) {
   if (!std::ranges::any_of(machine.rates, stands_in)) {
     return make_diag(DiagCode::M110, {{"machine", machine.name}, {"line", "rate * *"}});
   }
-  return Ok{};
+  return check_uses(machine);
 }
 
 std::string fingerprint(const Machine& machine) {

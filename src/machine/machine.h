@@ -18,6 +18,8 @@ enum class Origin : std::uint8_t { Measured, Published, Assumed };
 struct Provenance {
   Origin origin = Origin::Assumed;
   std::string note;  // "copy engines, 8 x H200, 2026-11-21"
+  // The shipped machine whose line it is, where a machine `like` that one has not its own.
+  std::string of = {};
   friend bool operator==(const Provenance&, const Provenance&) = default;
 };
 
@@ -184,8 +186,13 @@ struct Machine {
 // `machine NAME { … }`. parse_machine(print(m)) == m. Errors: T0xx; M110 to M116.
 [[nodiscard]] std::string print(const Machine& machine);
 [[nodiscard]] Checked<Machine> parse_machine(std::string_view text, const std::string& file);
-// Figures in range, names known, levels there, a rate for some leaf. Errors: M113 to M116.
+// Figures in range, names known, levels there, a rate for some leaf, and nothing that no plan on
+// the machine can use. Errors: M110, M112 to M115, M122.
 [[nodiscard]] Checked<Ok> check_machine(const Machine& machine);
+
+// What is not of the machine itself but of one that it is like: "processor h200, all at nvlink,
+// nccl at rail, rates, samples of h200x8x2". Empty of shipped machines and of whole ones.
+[[nodiscard]] std::string list_inherited(const Machine& machine);
 
 // 128 bits over the canonical text without provenance, as hexadecimal: keys of plan caches.
 [[nodiscard]] std::string fingerprint(const Machine& machine);

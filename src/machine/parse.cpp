@@ -107,6 +107,9 @@ Checked<Provenance> parse_provenance(Cursor& cursor) {
   Provenance from;
   HP_TRY(from.origin, parse_word(cursor, kOrigins, "origin"));
   HP_TRY(from.note, cursor.expect_string("a string that says from where"));
+  if (cursor.accept("of")) {
+    HP_TRY(from.of, cursor.expect_identifier("the machine whose line it is"));
+  }
   return from;
 }
 
@@ -192,6 +195,7 @@ Checked<Ok> inherit(Cursor& cursor, Draft& draft) {
   }
   HP_TRY(Machine inherited, parse_machine(preset->text, like + ".machine"));
   inherited.name = draft.machine.name;
+  for (const Line& line : lines_of(inherited)) line.from->of = like;
   inherited.summary.clear();
   draft.machine = std::move(inherited);
   draft.has_processor = true;

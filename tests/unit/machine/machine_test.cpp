@@ -15,7 +15,9 @@ std::string text_with(const std::string& more) {
   return "machine m {\n"
          "  processor p sms=4 memory=1gib bandwidth=100gbs from assumed \"t\"\n"
          "  level link switch size=2 bandwidth=10gbs from assumed \"t\"\n" +
-         more + "  rate * * from assumed \"t\"\n}\n";
+         more +
+         "  transport tma at link bandwidth=9gbs from assumed \"t\"\n"
+         "  rate * * from assumed \"t\"\n}\n";
 }
 
 Machine parsed(std::string_view text) {
@@ -121,6 +123,8 @@ TEST(Machine, reads_what_nics_and_proxies_take) {
   const Machine machine = parsed(text_with(
       "  level net switch size=4 bandwidth=10gbs proxy_word=1us proxy_count=2us proxy_peer=8us "
       "nic_fence=3us nic_drain=4us gpu_post=5us from assumed \"a\"\n"
+      "  transport proxy at net bandwidth=9gbs from assumed \"a\"\n"
+      "  transport ibgda at net bandwidth=9gbs from assumed \"a\"\n"
       "  completion at net groups=2 time=6us from assumed \"b\"\n"
       "  completion at net groups=2 outstanding=64 time=7us behind=0.5 nic_drain=9us from assumed "
       "\"c\"\n"));
@@ -145,13 +149,35 @@ TEST(Machine, one_like_another_has_its_lines_but_those_it_writes) {
   const Machine machine = parsed(
       "machine mine like h200x8 {\n"
       "  transport ce at nvlink start=9us bandwidth=100gbs from assumed \"slower\"\n"
-      "  level rail rail size=3 bandwidth=50gbs from assumed \"t\"\n}\n");
+      "  level rail rail size=3 bandwidth=50gbs from assumed \"t\"\n"
+      "  transport proxy at rail bandwidth=49gbs from assumed \"t\"\n}\n");
   EXPECT_EQ(machine.name, "mine");
   EXPECT_EQ(machine.summary, "");
-  EXPECT_EQ(machine.transports.size(), base.transports.size());
+  EXPECT_EQ(machine.transports.size(), base.transports.size() + 1);
   EXPECT_EQ(machine.transports.front().bandwidth, 100e9);
   EXPECT_EQ(machine.processors(), 24);
-  EXPECT_EQ(machine.samples, base.samples);
+  ASSERT_EQ(machine.samples.size(), base.samples.size());
+  EXPECT_EQ(machine.samples.front().time, base.samples.front().time);
+}
+
+TEST(Machine, one_like_another_says_which_lines_are_not_its_own) {
+  const Machine machine = parsed(
+      "machine mine like h200x8x4 {\n"
+      "  level rail rail size=8 bandwidth=20gbs from assumed \"own\"\n"
+      "  transport proxy at rail bandwidth=19gbs from assumed \"own\"\n}\n");
+  EXPECT_EQ(
+      list_inherited(machine),
+      "processor h200, all at nvlink, ibgda at rail, nccl at rail, rates, samples of h200x8x4");
+  EXPECT_EQ(machine.levels[1].from, (Provenance{Origin::Assumed, "own"}));
+  EXPECT_EQ(machine.levels[0].from.of, "h200x8x4");
+  const std::string text = print(machine);
+  EXPECT_NE(
+      text.find("at rail start=1.5us bandwidth=46gbs sms=4 from assumed \"posts from a kernel: "
+                "no FIFO to a proxy\" of h200x8x4\n"),
+      std::string::npos)
+      << text;
+  EXPECT_EQ(parsed(text), machine);  // a whole machine still says it
+  EXPECT_EQ(list_inherited(preset("h200x8")), "");
 }
 
 TEST(Machine, fingerprint_is_of_figures_and_not_of_where_they_are_from) {

@@ -13,6 +13,7 @@ constexpr std::string_view kProcessor =
     "processor p sms=4 memory=1gib bandwidth=100gbs from assumed \"t\"\n";
 constexpr std::string_view kRate = "rate * * from assumed \"t\"\n";
 constexpr std::string_view kLevel = "level link switch size=2 bandwidth=10gbs from assumed \"t\"\n";
+constexpr std::string_view kCrossing = "transport sm at link bandwidth=9gbs from assumed \"t\"\n";
 
 std::string refusal_of(const std::string& lines) {
   const Checked<Machine> machine = parse_machine("machine m {\n" + lines + "}\n", "m.machine");
@@ -20,7 +21,8 @@ std::string refusal_of(const std::string& lines) {
 }
 
 std::string whole_with(const std::string& more) {
-  return refusal_of(std::string(kProcessor) + std::string(kLevel) + more + std::string(kRate));
+  return refusal_of(std::string(kProcessor) + std::string(kLevel) + more + std::string(kCrossing) +
+                    std::string(kRate));
 }
 
 TEST(MachineRefusals, the_frame_is_accepted) { EXPECT_EQ(whole_with(""), "accepted"); }
@@ -96,10 +98,75 @@ TEST(MachineRefusals, words_outside_the_grammar) {
   EXPECT_THAT(whole_with("rate a b speed=1 from assumed \"t\"\n"),
               HasSubstr("unknown figure `speed`"));
   EXPECT_THAT(whole_with("rate a b from hearsay \"t\"\n"), HasSubstr("unknown origin `hearsay`"));
-  EXPECT_THAT(whole_with("rate a b\n"), HasSubstr("expected `from`, found `rate`"));
+  EXPECT_THAT(whole_with("rate a b\n"), HasSubstr("expected `from`, found `transport`"));
   EXPECT_THAT(whole_with("speed 1\n"), HasSubstr("expected `about`, `processor`"));
   EXPECT_THAT(refusal_of(std::string(kProcessor) + kRate.data() + "} machine n {"),
               HasSubstr("the end of the file after one machine"));
+}
+
+TEST(MachineRefusals, figures_that_give_no_time) {
+  EXPECT_THAT(whole_with("rate a b peak=1tflops tile_rows=0 from assumed \"t\"\n"),
+              HasSubstr("`tile_rows` is 0, but must be above 0"));
+  EXPECT_EQ(whole_with("rate a b peak=1tflops tile_columns=0 from assumed \"t\"\n"), "accepted");
+  EXPECT_THAT(whole_with("transport ce at link bandwidth=1e300tbs from assumed \"t\"\n"),
+              HasSubstr("`bandwidth` is infgbs, but must be above 0"));
+}
+
+// What no time can depend on was meant for something else.
+TEST(MachineRefusals, lines_that_nothing_uses) {
+  const auto unused = [](const std::string& lines) {
+    const std::string refusal = whole_with(lines);
+    const std::string head = "error[M122]: m.machine:1:1: machine `m` has ";
+    EXPECT_THAT(refusal, StartsWith(head));
+    return refusal.substr(std::min(head.size(), refusal.size()));
+  };
+  EXPECT_THAT(unused("level lnik switch size=2 bandwidth=1gbs from assumed \"t\"\n"),
+              StartsWith("`level lnik switch`, which nothing uses: no transport crosses it; "
+                         "transports are at `link` (did you mean `link`?)"));
+  EXPECT_EQ(whole_with("level one switch size=1 bandwidth=1gbs from assumed \"t\"\n"), "accepted");
+  const std::string far =
+      "level far switch size=2 bandwidth=1gbs proxy_post=1us from assumed \"t\"\n";
+  EXPECT_THAT(
+      unused(far + "transport ibgda at far bandwidth=1gbs from assumed \"t\"\n"),
+      StartsWith("`proxy_post` of `level far switch`, which nothing uses: it is of `proxy`, "
+                 "and transports at `far` are `ibgda`"));
+  EXPECT_EQ(whole_with(far + "transport proxy at far bandwidth=1gbs from assumed \"t\"\n"),
+            "accepted");
+  EXPECT_THAT(unused("level far switch size=2 bandwidth=1gbs gpu_post=1us nic_fence=1us from "
+                     "assumed \"t\"\ntransport proxy at far bandwidth=1gbs from assumed \"t\"\n"),
+              StartsWith("`gpu_post` of `level far switch`, which nothing uses: it is of `ibgda`"));
+  EXPECT_THAT(unused("transport ce at link bandwidth=1gbs unrounded=1 from assumed \"t\"\n"),
+              StartsWith("`unrounded` of `transport ce at link`"));
+  EXPECT_THAT(unused("transport ce at link bandwidth=1gbs converting=1gbs from assumed \"t\"\n"),
+              StartsWith("`converting` of `transport ce at link`"));
+  EXPECT_THAT(
+      unused("completion at link groups=2 time=1us from assumed \"t\"\n"),
+      StartsWith("`completion at link groups=2 outstanding=1`, which nothing uses: only puts "
+                 "are drained, and transports at `link` are `sm`"));
+  EXPECT_THAT(
+      unused("transport proxy at link bandwidth=1gbs from assumed \"t\"\n"
+             "completion at link groups=2 nic_drain=1us from assumed \"t\"\n"),
+      StartsWith("`nic_drain` of `completion at link groups=2 outstanding=1`, which nothing "
+                 "uses: it is beyond that of the level, and `level link switch` has none"));
+  EXPECT_THAT(unused("collective all_gather at link ranks=1 bytes=1kib time=1us from assumed "
+                     "\"t\"\n"),
+              StartsWith("`collective all_gather at link ranks=1 bytes=1kib`"));
+  EXPECT_THAT(unused("sample matmul bf16 rows=8 time=1us from assumed \"t\"\n"),
+              HasSubstr("it has neither `flops` nor `bytes`"));
+}
+
+TEST(MachineRefusals, a_level_beside_those_of_the_machine_that_it_is_like) {
+  const std::string level = "level ib switch size=4 bandwidth=40gbs from assumed \"t\"\n";
+  const Checked<Machine> orphan =
+      parse_machine("machine m like h200x8x2 {\n" + level + "}", "m.machine");
+  ASSERT_FALSE(orphan.ok());
+  EXPECT_THAT(render(orphan.error()),
+              HasSubstr("`level ib switch`, which nothing uses: no transport crosses it; "
+                        "transports are at `nvlink`, `rail`"));
+  EXPECT_TRUE(parse_machine("machine m like h200x8x2 {\n" + level +
+                                "transport proxy at ib bandwidth=39gbs from assumed \"t\"\n}",
+                            "m.machine")
+                  .ok());
 }
 
 TEST(MachineRefusals, like_a_machine_that_is_not_shipped) {
@@ -130,6 +197,7 @@ TEST(MachineRefusals, values_that_no_text_holds) {
   sample.leaf = "*";
   sample.dtype = "bf16";
   sample.time = Picoseconds(1);
+  sample.shape.bytes = 1;
   EXPECT_THAT(render(check_machine(machine).error()), HasSubstr("`leaf` is `*`"));
 }
 
