@@ -1,14 +1,96 @@
 #!/usr/bin/env python3
-"""Every registered diagnostic is produced somewhere: `DiagCode::CODE` stands in a source of src/.
+"""Every registered diagnostic is produced somewhere, and names flags that are there.
 
-That each is also shown to a user, with its whole text, is held by tests/golden/coverage_test.cpp.
+Produced: `DiagCode::CODE` stands in a source of src/. That each is also shown to a user, with its
+whole text, is held by tests/golden/coverage_test.cpp.
+
+Flags: `harpe VERB ... --flag` names a flag of that verb. A flag alone, `--flag`, must be one of
+every verb that EMITTED_BY lists for the code, and where a case of tests/golden shows the code, one
+of the verb that the case runs. Diagnostics U10x are about flags as they were typed.
 """
 import pathlib
 import re
 import sys
 
-SRC = pathlib.Path(__file__).resolve().parent.parent / "src"
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+SRC = ROOT / "src"
 REGISTERED = re.compile(r"^HP_DIAG\(\s*(\w+)\s*,", re.M)
+SHOWN = re.compile(r"`([^`\n]*--[^`\n]*)`")
+
+PLANNING = "lower run show simulate taxes tune verify"
+# Of diagnostics that name flags alone: the verbs that can emit them.
+EMITTED_BY = {
+    "G070": "bench run taxes tune profile",
+    "G072": "bench run taxes tune",
+    "G082": "bench run taxes tune",
+    "G084": "bench run taxes tune",
+    "I301": "run",
+    "I305": "run",
+    "I307": "run",
+    "I501": "bench run taxes tune profile",
+    "I505": "schedules tune",
+    "S702": "tune",
+    "S705": "tune",
+    "U105": "run",
+    "U115": "explain",
+    "U117": "run",
+    "U120": "show",
+    "U131": "validate",
+    "U133": PLANNING + " schedules",
+}
+
+
+def read_flags(text):
+    """Flags of each verb, as src/cli/flags.h lists them."""
+    flags = {}
+    for name, rest in re.findall(r'Flag\{"([\w-]+)",(.*?)\}', text, re.S):
+        for verb in re.findall(r"\bk([A-Z][a-z]+)\b", rest):
+            flags.setdefault(verb.lower(), set()).add(name)
+    return flags
+
+
+def read_diagnostics(text):
+    """Code and text of each, adjacent strings joined."""
+    starts = [(match.start(), match.group(1)) for match in REGISTERED.finditer(text)]
+    ends = [start for start, _ in starts[1:]] + [len(text)]
+    for (start, code), end in zip(starts, ends):
+        strings = re.findall(r'"((?:[^"\\]|\\.)*)"', re.sub(r"(?m)^\s*//.*", "", text[start:end]))
+        yield code, "".join(strings)
+
+
+def check_flags(code, text, flags, verbs):
+    """Findings about the flags that a diagnostic's text names; `verbs` can emit it."""
+    findings = []
+    for shown in SHOWN.findall(text):
+        named = re.match(r"(?:harpe )?([a-z]+) ", shown)
+        verb = named.group(1) if named and named.group(1) in flags else None
+        for flag in re.findall(r"--([a-z][\w-]*)", shown):
+            if not any(flag in known for known in flags.values()):
+                findings.append(f"{code} names `--{flag}`, which is a flag of no verb")
+                continue
+            everywhere = all(flag in known for known in flags.values())  # as --help
+            if not verb and not verbs and not everywhere:
+                findings.append(f"{code} names `--{flag}`: say of which verb, or list in "
+                                "EMITTED_BY those that can emit it")
+            for one in [verb] if verb else verbs:
+                if flag not in flags.get(one, ()):
+                    findings.append(f"{code} names `--{flag}`, which `{one}` does not have")
+    return findings
+
+
+def check_case(name, text, flags):
+    """The same of the errors that a golden case shows, each of the command before it."""
+    findings = []
+    verb = None
+    for line in text.splitlines():
+        command = re.match(r"harpe ([a-z]+)\b", line)
+        if command:
+            verb = command.group(1)
+        error = re.match(r"error\[(\w+)\]: (.*)", line)
+        if error and verb in flags and not error.group(1).startswith("U10"):
+            found = check_flags(error.group(1), error.group(2), flags, [verb])
+            findings += [f"{name}: {finding}" for finding in found]
+    return findings
 
 
 def main():
@@ -16,11 +98,16 @@ def main():
     produced = set()
     for path in sources:
         produced.update(re.findall(r"\bDiagCode::(\w+)", path.read_text(encoding="utf-8")))
+    flags = read_flags((SRC / "cli/flags.h").read_text(encoding="utf-8"))
     findings = []
     for path in sorted((SRC / "support/diagnostics").glob("*.def")):
-        for code in REGISTERED.findall(path.read_text(encoding="utf-8")):
+        for code, text in read_diagnostics(path.read_text(encoding="utf-8")):
             if code not in produced:
                 findings.append(f"{path.name}: {code} is produced nowhere in src/")
+            found = check_flags(code, text, flags, EMITTED_BY.get(code, "").split())
+            findings += [f"{path.name}: {finding}" for finding in found]
+    for path in sorted((ROOT / "tests/golden").rglob("*.comm")):
+        findings += check_case(path.name, path.read_text(encoding="utf-8"), flags)
     print("\n".join(findings), end="\n" if findings else "")
     return 1 if findings else 0
 

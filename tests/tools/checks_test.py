@@ -9,6 +9,7 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, str(ROOT / "tools"))
 
 import check_citations  # noqa: E402
+import check_diagnostics  # noqa: E402
 import check_includes  # noqa: E402
 import check_layers  # noqa: E402
 import check_sizes  # noqa: E402
@@ -60,6 +61,48 @@ class Layers(unittest.TestCase):
 
     def test_heavy_headers_stay_out_of_headers(self):
         self.assertEqual(len(self.findings("ir/a.h", "#pragma once\n#include <regex>\n")), 1)
+
+
+class Diagnostics(unittest.TestCase):
+    flags = {"run": {"help", "mesh", "schedule"}, "tune": {"help", "mesh", "budget"}}
+
+    def findings(self, text, verbs=()):
+        return check_diagnostics.check_flags("S999", text, self.flags, verbs)
+
+    def test_flags_are_read_from_the_table_of_flags(self):
+        flags = check_diagnostics.read_flags((ROOT / "src/cli/flags.h").read_text(encoding="utf-8"))
+        self.assertIn("budget", flags["tune"])
+        self.assertNotIn("schedule", flags["tune"])
+        self.assertIn("schedule", flags["run"])
+
+    def test_texts_are_read_whole(self):
+        text = ('HP_DIAG(A001, Illegal, "one "\n  "two",\n  // no text: "x"\n "why", "`--a`")\n'
+                'HP_DIAG(\n  A002, Illegal, "three", "", "")\n')
+        self.assertEqual(list(check_diagnostics.read_diagnostics(text)),
+                         [("A001", "one twowhy`--a`"), ("A002", "three")])
+
+    def test_a_flag_of_no_verb_is_found(self):
+        self.assertEqual(self.findings("use `--budge`", ["tune"]),
+                         ["S999 names `--budge`, which is a flag of no verb"])
+
+    def test_a_flag_that_an_emitting_verb_lacks_is_found(self):
+        self.assertEqual(self.findings("use `--schedule S`", ["run"]), [])
+        self.assertEqual(self.findings("use `--schedule S`", ["run", "tune"]),
+                         ["S999 names `--schedule`, which `tune` does not have"])
+
+    def test_a_flag_of_a_verb_that_is_named_is_looked_up_there(self):
+        self.assertEqual(self.findings("use `harpe run --schedule S`", ["tune"]), [])
+        self.assertEqual(self.findings("use `harpe tune --schedule S`"),
+                         ["S999 names `--schedule`, which `tune` does not have"])
+
+    def test_a_flag_alone_needs_verbs_unless_all_have_it(self):
+        self.assertEqual(len(self.findings("use `--budget`")), 1)
+        self.assertEqual(self.findings("see `harpe --help`, or `--mesh`"), [])
+
+    def test_a_golden_case_shows_which_verb_emits(self):
+        case = "--- run\nharpe tune x.op\n--- stderr\nerror[S703]: no; use `--schedule F`\n"
+        self.assertEqual(check_diagnostics.check_case("a.comm", case, self.flags),
+                         ["a.comm: S703 names `--schedule`, which `tune` does not have"])
 
 
 class Sizes(unittest.TestCase):
