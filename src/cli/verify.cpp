@@ -71,6 +71,7 @@ Checked<int> verify_plan(const CommandLine& line, Session& session) {
   std::optional<Plan> plan;
   if (kind_of(request.target) == TargetKind::PlanFile) {
     HP_TRY(plan, session.plan(request));
+    if (level == VerifyLevel::Reduced) HP_REQUIRE_OK(check_derived(*plan, request.target));
   } else {
     HP_TRY(const Scheduled scheduled, session.schedule(request));
     const bool may_reduce = level.value_or(VerifyLevel::Reduced) == VerifyLevel::Reduced;

@@ -32,7 +32,8 @@ Checked<Ok> check_full_size(const Plan& plan, const VerifyOptions& options) {
   HP_TRY(const verifier::Order order, verifier::Order::make(plan, model));
   const verifier::Words words(plan, model);
   HP_REQUIRE_OK(verifier::check_fences(plan, words));
-  return verifier::check_residency(plan, words, order, options.sm_count);
+  HP_REQUIRE_OK(verifier::check_residency(plan, words, order, options.sm_count));
+  return verifier::check_bytes(plan, model, resolved);
 }
 
 // A small likeness of a schedule, proved block by block.
@@ -173,6 +174,12 @@ VerifyLevel level_for(const Plan& plan) {
   const bool is_small =
       plan.mesh.ranks() <= kFullRanks || static_cast<std::int64_t>(plan.tasks.size()) <= kFullTasks;
   return is_small ? VerifyLevel::Full : VerifyLevel::Reduced;
+}
+
+Checked<Ok> check_derived(const Plan& plan, const std::string& path) {
+  const Checked<Plan> derived = lower(plan.program, plan.mesh, plan.form);
+  if (derived.ok() && *derived == plan) return Ok{};
+  return make_diag(DiagCode::U124, {{"path", path}});
 }
 
 Checked<Certificate> certify(const Plan& plan, VerifyLevel level, const VerifyOptions& options) {

@@ -15,6 +15,10 @@ constexpr std::int64_t kFullTasks = 1'000'000;
 
 [[nodiscard]] VerifyLevel level_for(const Plan& plan);
 
+// Are these the tasks that the plan's schedule lowers to? Then its likenesses speak of them.
+// Errors: U124 they are others, in the file of this path.
+[[nodiscard]] Checked<Ok> check_derived(const Plan& plan, const std::string& path);
+
 // Full: verify. Reduced: the plan's structure, acyclicity, residency and memory at full size, and
 // every block of the same schedule on meshes cut to at most 3 and at most 4 ranks an axis. Errors:
 // verify's; for a reduced case with a note that names its mesh.

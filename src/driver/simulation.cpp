@@ -4,6 +4,7 @@
 #include <charconv>
 
 #include "driver/catalogue.h"
+#include "driver/certify.h"
 #include "driver/machines.h"
 #include "driver/target.h"
 #include "ir/text.h"
@@ -100,6 +101,8 @@ Checked<Machine> machine_of(Session& session, const Request& request,
 TaxMaker simulated_taxes(Session& session, Launch launch) {
   return [&session, launch](const Request& request, const Machine& machine) -> Checked<TaxRow> {
     HP_TRY(const FittedPlan fitted, plan_for(session, request, machine));
+    const bool is_given = kind_of(request.target) == TargetKind::PlanFile;
+    if (is_given) HP_REQUIRE_OK(certify(fitted.plan, level_for(fitted.plan)));
     HP_TRY(const Taxes taxes, tax(fitted.plan, machine, launch));
     return TaxRow{.schedule = fitted.plan.form.name,
                   .taxes = taxes,

@@ -107,11 +107,12 @@ class SumSlots {
     const auto [known, fresh] =
         known_.try_emplace({inbox.rank, name}, static_cast<int>(draft_.slots.size()));
     if (fresh) {
+      const auto buffer = static_cast<std::size_t>(inbox.buffer);
       draft_.slots.push_back({.rank = inbox.rank,
                               .name = name,
                               .buffer = inbox.buffer,
                               .level = Level::Sum,
-                              .dtype = state_dtype(inbox.dtype),
+                              .dtype = state_dtype(draft_.blocks.buffers()[buffer].dtype),
                               .holds = inbox.holds});
     }
     return known->second;

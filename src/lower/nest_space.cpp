@@ -183,10 +183,51 @@ class Resolver {
     return Ok{};
   }
 
+  [[nodiscard]] std::string place_of(int position) const {
+    if (position == 0) return "above every loop";
+    const int digit = space_.loops[static_cast<std::size_t>(position) - 1].digit;
+    return "inside loop `" + blocks_.digits()[static_cast<std::size_t>(digit)].name + "`";
+  }
+
+  // The moves of one kind and buffer in a nest are over disjoint mesh axes (commir.md D3).
+  [[nodiscard]] Checked<Ok> check_crossed_once(const Move& move) const {
+    const auto refuse = [&](const std::string& axis, const std::string& first) {
+      return make_diag(DiagCode::F225, {{"move", print(move.kind)},
+                                        {"buffer", move.buffer},
+                                        {"axes", print_mesh_ref(move.over)},
+                                        {"place", place_of(static_cast<int>(space_.loops.size()))},
+                                        {"axis", axis},
+                                        {"first", first}});
+    };
+    for (const std::string& axis : move.over) {
+      if (std::ranges::count(move.over, axis) > 1) return refuse(axis, "it names the axis twice");
+      for (const NestMove& other : space_.moves) {
+        const Move& before = *other.spec;
+        if (before.kind != move.kind || before.buffer != move.buffer) continue;
+        if (!contains(before.over, axis)) continue;
+        return refuse(axis, "a " + std::string(print(move.kind)) + " over " +
+                                print_mesh_ref(before.over) + " " + place_of(other.position) +
+                                " does so");
+      }
+    }
+    return Ok{};
+  }
+
+  [[nodiscard]] static Checked<Ok> check_wire(const Move& move, DType dtype) {
+    if (!move.wire || (is_floating(*move.wire) && is_floating(dtype))) return Ok{};
+    return make_diag(DiagCode::F226, {{"move", print(move.kind)},
+                                      {"buffer", move.buffer},
+                                      {"axes", print_mesh_ref(move.over)},
+                                      {"dtype", print(dtype)},
+                                      {"wire", print(*move.wire)}});
+  }
+
   Checked<Ok> add_move(const Move& move) {
     const int buffer = blocks_.find_buffer(move.buffer);
     if (buffer < 0) return unknown("buffer", move.buffer);
     HP_TRY(std::vector<int> over, mesh_axes(move.over));
+    HP_REQUIRE_OK(check_crossed_once(move));
+    HP_REQUIRE_OK(check_wire(move, blocks_.buffers()[static_cast<std::size_t>(buffer)].dtype));
     if (move.slots() < 1) {
       return make_diag(
           DiagCode::F222,

@@ -25,7 +25,7 @@ namespace harpe::verifier {
 
 // Each task is one its lane can run, touches what its kind may touch, in the way its kind does, and
 // is an Entry or Exit where the rank needs one.
-// Errors: V220-V230.
+// Errors: V220-V230, V233-V235.
 [[nodiscard]] Checked<Ok> check_tasks(const Plan& plan, const Model& model,
                                       const Resolved& resolved);
 
@@ -36,5 +36,10 @@ namespace harpe::verifier {
 // Every signal between ranks is a flag or counter with one waiting task.
 // Errors: V240-V242.
 [[nodiscard]] Checked<Ok> check_signals(const Plan& plan, const Model& model);
+
+// Every transfer declares the bytes that it brings from other ranks. Requires: check_tasks,
+// check_groups. Errors: V236.
+[[nodiscard]] Checked<Ok> check_bytes(const Plan& plan, const Model& model,
+                                      const Resolved& resolved);
 
 }  // namespace harpe::verifier

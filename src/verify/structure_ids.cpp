@@ -2,6 +2,7 @@
 #include <limits>
 
 #include "verify/structure.h"
+#include "verify/types.h"
 #include "verify/words.h"
 
 namespace harpe::verifier {
@@ -23,7 +24,8 @@ struct Owner {
 
 class IdCheck {
  public:
-  IdCheck(const Plan& plan, const Model& model) : plan_(plan), model_(model) {}
+  IdCheck(const Plan& plan, const Model& model)
+      : plan_(plan), model_(model), types_(types_of(plan.form, model)) {}
 
   Checked<Ok> check_allocs() {
     for (std::size_t id = 0; id < plan_.allocs.size(); ++id) {
@@ -104,16 +106,12 @@ class IdCheck {
                                std::to_string(alloc.bytes) + " bytes of " +
                                std::string(print(alloc.dtype)));
     }
-    if (alloc.level == Level::Home && alloc.dtype != buffer.dtype) {
-      return bad_alloc(id, "is a home of dtype " + std::string(print(alloc.dtype)) + ", and `" +
-                               buffer.name + "` has " + std::string(print(buffer.dtype)));
-    }
-    const bool is_state =
-        alloc.level == Level::Acc || alloc.level == Level::Drain || alloc.level == Level::Sum;
-    if (is_state && !can_hold_state(alloc.dtype, buffer)) {
-      return bad_alloc(id, "accumulates in " + std::string(print(alloc.dtype)) +
-                               ", and partial states of `" + buffer.name + "` need " +
-                               std::string(print(state_dtype(buffer.dtype))));
+    const BufferTypes& known = types_[static_cast<std::size_t>(&buffer - model_.buffers.data())];
+    const std::vector<DType> types = types_at(alloc.level, buffer, known);
+    if (std::ranges::find(types, alloc.dtype) == types.end()) {
+      return bad_alloc(id, "is a slot of level " + std::string(print(alloc.level)) + " and dtype " +
+                               std::string(print(alloc.dtype)) + ", and `" + buffer.name +
+                               "` has " + print_types(types) + " there");
     }
     if (alloc.level != Level::Home) return Ok{};
     for (std::size_t i = 0; i < buffer.home.size(); ++i) {
@@ -125,19 +123,6 @@ class IdCheck {
       }
     }
     return Ok{};
-  }
-
-  // D14. What a statement without a monoid stores is a value, and keeps the buffer's dtype.
-  [[nodiscard]] bool can_hold_state(DType dtype, const BufferModel& buffer) const {
-    const bool stored =
-        std::ranges::any_of(model_.statements, [&](const StatementModel& statement) {
-          return statement.monoid == Monoid::Store &&
-                 std::ranges::any_of(statement.targets, [&](const AccessModel& target) {
-                   return &model_.buffers[static_cast<std::size_t>(target.buffer)] == &buffer;
-                 });
-        });
-    if (stored && dtype == buffer.dtype) return true;
-    return is_floating(dtype) && unit_roundoff(dtype) <= unit_roundoff(state_dtype(buffer.dtype));
   }
 
   [[nodiscard]] Checked<Ok> check_box(const Where& where, const Owner& owner,
@@ -252,6 +237,7 @@ class IdCheck {
 
   const Plan& plan_;
   const Model& model_;
+  std::vector<BufferTypes> types_;
   std::vector<int> buffers_;  // per alloc
 };
 

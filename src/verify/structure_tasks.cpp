@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "verify/structure.h"
+#include "verify/types.h"
 #include "verify/words.h"
 
 namespace harpe::verifier {
@@ -54,7 +55,11 @@ bool is_transfer(TaskKind kind) {
 class TaskCheck {
  public:
   TaskCheck(const Plan& plan, const Model& model, const Resolved& resolved)
-      : plan_(plan), model_(model), resolved_(resolved), words_(plan, model) {}
+      : plan_(plan),
+        model_(model),
+        resolved_(resolved),
+        types_(types_of(plan.form, model)),
+        words_(plan, model) {}
 
   // One Entry and one Exit per rank, around everything else on their lane (D11).
   Checked<Ok> check_boundary(TaskKind kind) const {
@@ -91,9 +96,12 @@ class TaskCheck {
     HP_REQUIRE_OK(check_lane(id, task));
     HP_REQUIRE_OK(check_reach(id, task));
     HP_REQUIRE_OK(check_modes(id, task));
+    if (task.kind == TaskKind::Compute) HP_REQUIRE_OK(check_compute(id));
     HP_REQUIRE_OK(check_levels(id, task));
+    HP_REQUIRE_OK(check_wire(id, task));
+    HP_REQUIRE_OK(check_kernel(id, task));
     if (is_transfer(task.kind)) return check_pairs(id, task);
-    if (task.kind == TaskKind::Compute) return check_compute(id);
+    if (task.kind == TaskKind::Compute) return Ok{};
     if (resolved_.statements[id] >= 0) return check_combination(id, task);
     const bool boundary = task.kind == TaskKind::Entry || task.kind == TaskKind::Exit;
     if (boundary && !(task.reads.empty() && task.writes.empty())) {
@@ -194,10 +202,30 @@ class TaskCheck {
     return Ok{};
   }
 
+  // What the level of a slot must be for the task to write it; null where it is.
+  [[nodiscard]] const char* level_fault(std::size_t id, const Task& task, const Alloc& slot,
+                                        const BufferModel& buffer) const {
+    const bool home = slot.level == Level::Home;
+    const bool keeps_states =
+        slot.level == Level::Acc || slot.level == Level::Drain || slot.level == Level::Sum;
+    if (task.kind == TaskKind::Finalise || task.kind == TaskKind::Init) {
+      return home ? nullptr : "a home";
+    }
+    if (task.kind == TaskKind::Pack) return slot.level == Level::Pack ? nullptr : "a pack slot";
+    if (accumulates(id)) {
+      if (home ? buffer.partial.empty() : !keeps_states) return "a slot for partial states";
+    } else if (task.kind != TaskKind::Compute) {
+      return keeps_states ? "a home or a slot of what is moved" : nullptr;
+    }
+    if (task.kind != TaskKind::Compute || home || !accumulates(id)) return nullptr;
+    if (is_inline(task, slot.buffer, MoveKind::Drain)) {
+      return slot.level == Level::Sum ? nullptr : "sum, as its drain is inline";
+    }
+    return slot.level == Level::Acc ? nullptr : "acc";
+  }
+
   // Partial states stay out of homes; what is final goes into one; inputs are the caller's.
   [[nodiscard]] Checked<Ok> check_levels(std::size_t id, const Task& task) const {
-    const bool accumulate = accumulates(id);
-    const bool finish = task.kind == TaskKind::Finalise || task.kind == TaskKind::Init;
     for (std::size_t i = 0; i < task.writes.size(); ++i) {
       const Alloc& slot = alloc(task.writes[i]);
       const BufferModel& buffer = model_.buffers[static_cast<std::size_t>(
@@ -208,12 +236,7 @@ class TaskCheck {
                                           {"alloc", slot.name},
                                           {"rank", slot.rank.value}});
       }
-      const char* expected = nullptr;
-      if (accumulate && slot.level == Level::Home && buffer.partial.empty()) {
-        expected = "a slot for partial states";
-      }
-      if (finish && slot.level != Level::Home) expected = "a home";
-      if (task.kind == TaskKind::Pack && slot.level != Level::Pack) expected = "a pack slot";
+      const char* expected = level_fault(id, task, slot, buffer);
       if (task.kind == TaskKind::Unpack && i < task.reads.size() &&
           alloc(task.reads[i]).level != Level::Pack) {
         expected = "read from a pack slot";
@@ -227,6 +250,41 @@ class TaskCheck {
     return Ok{};
   }
 
+  // What a reduction adds is rounded as the drain says; whatever else moves takes the type of the
+  // slot it arrives in.
+  [[nodiscard]] Checked<Ok> check_wire(std::size_t id, const Task& task) const {
+    const auto refuse = [&](const std::string& expected) {
+      return make_diag(
+          DiagCode::V234,
+          {{"task", name(id)},
+           {"wire", task.wire ? "`wire " + std::string(print(*task.wire)) + "`" : "no `wire`"},
+           {"expected", expected}});
+    };
+    if (task.kind != TaskKind::Collective || resolved_.statements[id] < 0) {
+      return task.wire ? Checked<Ok>(refuse("none")) : Ok{};
+    }
+    if (task.writes.empty()) return Ok{};  // check_combination refuses it
+    const BufferModel& buffer = model_.buffers[static_cast<std::size_t>(
+        resolved_.footprint(task.writes.front().alloc.value).buffer)];
+    const BufferTypes& known = types_[static_cast<std::size_t>(&buffer - model_.buffers.data())];
+    const std::vector<DType> types = types_at(Level::Inbox, buffer, known);
+    if (task.wire && std::ranges::find(types, *task.wire) != types.end()) return Ok{};
+    return refuse(print_types(types));
+  }
+
+  [[nodiscard]] Checked<Ok> check_kernel(std::size_t id, const Task& task) const {
+    const auto nest = std::ranges::find(plan_.form.nests, task.nest, &NestForm::nest);
+    const bool chosen = task.kind == TaskKind::Compute && nest != plan_.form.nests.end();
+    const std::string expected = chosen ? nest->leaf.kernel.value_or("") : "";
+    if (task.leaf_kernel == expected) return Ok{};
+    const auto words = [](const std::string& kernel) {
+      return kernel.empty() ? std::string("no named kernel") : "kernel `" + kernel + "`";
+    };
+    return make_diag(
+        DiagCode::V235,
+        {{"task", name(id)}, {"kernel", words(task.leaf_kernel)}, {"expected", words(expected)}});
+  }
+
   [[nodiscard]] Checked<Ok> check_pairs(std::size_t id, const Task& task) const {
     if (task.reads.size() != task.writes.size() || task.reads.empty()) {
       return malformed(id, "has " + count_of(static_cast<std::int64_t>(task.reads.size()), "read") +
@@ -235,13 +293,19 @@ class TaskCheck {
                                ", and moves each read to the write beside it");
     }
     for (std::size_t i = 0; i < task.reads.size(); ++i) {
-      const bool same = alloc(task.reads[i]).buffer == alloc(task.writes[i]).buffer &&
-                        task.reads[i].boxes == task.writes[i].boxes;
+      const Alloc& from = alloc(task.reads[i]);
+      const Alloc& to = alloc(task.writes[i]);
+      if (from.level == Level::Pack && from.dtype != to.dtype) {
+        return make_diag(DiagCode::V233, {{"task", name(id)},
+                                          {"from", from.name},
+                                          {"from_type", print(from.dtype)},
+                                          {"to", to.name},
+                                          {"to_type", print(to.dtype)}});
+      }
+      const bool same = from.buffer == to.buffer && task.reads[i].boxes == task.writes[i].boxes;
       if (same) continue;
-      return make_diag(DiagCode::V224, {{"task", name(id)},
-                                        {"index", i},
-                                        {"from", alloc(task.reads[i]).name},
-                                        {"to", alloc(task.writes[i]).name}});
+      return make_diag(DiagCode::V224,
+                       {{"task", name(id)}, {"index", i}, {"from", from.name}, {"to", to.name}});
     }
     return Ok{};
   }
@@ -314,6 +378,7 @@ class TaskCheck {
   const Plan& plan_;
   const Model& model_;
   const Resolved& resolved_;
+  std::vector<BufferTypes> types_;
   Words words_;
 };
 

@@ -42,6 +42,7 @@ Checked<Certificate> verify(const Plan& plan, const VerifyOptions& options) {
   HP_REQUIRE_OK(execution.run(order, options.limit));
   HP_TRY(const std::int64_t blocks,
          verifier::check_outputs(plan, model, resolved, meaning, execution, terms));
+  HP_REQUIRE_OK(verifier::check_bytes(plan, model, resolved));
 
   std::int64_t peak = 0;
   for (const Alloc& alloc : plan.allocs) peak = std::max(peak, alloc.offset + alloc.bytes);

@@ -77,6 +77,8 @@ def records(arguments):
     for index in range(arguments.fuzz):
         rng = random.Random(arguments.seed * 10**6 + index)
         program, form, mesh = fuzz.gen(rng)
+        if rng.random() < 0.03:
+            generate.repeat(rng, form, mesh)
         split = [split.axis for split in form.splits]
         yield make(f"fuzz{index}", generate.roomy(program, split), form, mesh)
     for index in range(arguments.tied):

@@ -185,6 +185,19 @@ def damage(rng, form):
         items.insert(0, items.pop(index))
 
 
+def repeat(rng, form, mesh):
+    """Writes a move of the first nest once more: elsewhere, or over more mesh axes."""
+    items = form.nests[0].items
+    moves = [item for item in items if isinstance(item, Move)]
+    if not moves:
+        return
+    again = copy.deepcopy(rng.choice(moves))
+    again.how = rng.choice(["bulk", "direct", again.how])
+    if rng.random() < 0.3:
+        again.over = [name for name, _ in mesh.axes]
+    items.insert(rng.randint(0, len(items)), again)
+
+
 def gen(rng, programs):
     """(program, form, mesh)"""
     name = rng.choice(sorted(PROGRAMS))
@@ -204,4 +217,6 @@ def gen(rng, programs):
     form.nests = [draft.nest(nest, reads, writes) for nest, (reads, writes) in nests.items()]
     if rng.random() < 0.2:
         damage(rng, form)
+    if rng.random() < 0.05:
+        repeat(rng, form, draft.mesh)
     return program, form, draft.mesh

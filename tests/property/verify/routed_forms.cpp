@@ -311,11 +311,19 @@ class Producer {
     }
     std::vector<std::vector<NestItem>> slots(loops.size() + 1);
     for (const Stmt& stmt : nest.stmts) draw_moves(stmt, axes, loops, slots);
+    if (chance(0.03)) repeat_move(slots);
     for (std::size_t i = 0; i < slots.size(); ++i) {
       if (i > 0) out.items.emplace_back(loops[i - 1]);
       out.items.insert(out.items.end(), slots[i].begin(), slots[i].end());
     }
     form_.nests.push_back(std::move(out));
+  }
+
+  // Once more, elsewhere.
+  void repeat_move(std::vector<std::vector<NestItem>>& slots) {
+    std::vector<NestItem> moves;
+    for (const auto& slot : slots) moves.insert(moves.end(), slot.begin(), slot.end());
+    if (!moves.empty()) slots[below(slots.size())].push_back(any(moves));
   }
 
   For draw_loop(const std::string& digit) {

@@ -46,7 +46,8 @@ TEST(VerifyMemory, accepts_a_slot_of_just_its_contents_size) {
 
 TEST(VerifyMemory, refuses_an_output_without_a_home) {
   RingGemm p;
-  p.hand.plan.allocs[5].level = Level::Pack;
+  p.hand.plan.allocs[5].level = Level::Drain;
+  p.hand.plan.allocs[5].dtype = DType::F32;
   p.hand.at(TaskId(9)).kind = TaskKind::Fold;
   p.hand.at(TaskId(9)).writes[0].mode = WriteMode::Init;
   EXPECT_EQ(finding(p.hand.plan), "error[V214]: rank 1 has 0 homes of `C`");

@@ -216,6 +216,8 @@ commir twice for twice on one {
 }
 )";
 
+constexpr std::int64_t kPartBytes = 64 * 32 * 2;  // a rank's part of a GEMM's matrix, in bf16
+
 }  // namespace
 
 RingGemm::RingGemm() : hand(std::string(kGemm) + std::string(kRing)) {
@@ -228,7 +230,8 @@ RingGemm::RingGemm() : hand(std::string(kGemm) + std::string(kRing)) {
   for (std::int64_t r = 0; r < 2; ++r) p.entry(r);
   const std::string own[] = {"0", "1"};
   for (std::size_t r = 0; r < 2; ++r) {
-    p.copy(static_cast<std::int64_t>(r), p.read(a[1 - r], own[1 - r]), stage[r]);
+    const TaskId id = p.copy(static_cast<std::int64_t>(r), p.read(a[1 - r], own[1 - r]), stage[r]);
+    p.at(id).bytes = kPartBytes;
   }
   for (const WriteMode mode : {WriteMode::Init, WriteMode::Add}) {
     for (std::size_t r = 0; r < 2; ++r) {
@@ -264,6 +267,7 @@ PushGemm::PushGemm() : hand(kPush) {
     const TaskId id =
         p.task(static_cast<std::int64_t>(from), LaneKind::Proxy, TaskKind::Copy, {read}, {write});
     p.at(id).via = Via::Proxy;
+    p.at(id).bytes = kPartBytes;
     p.sync(TaskId(static_cast<std::int64_t>(from)), id);
     p.sync(TaskId(static_cast<std::int64_t>(to)), id);
   };
@@ -322,6 +326,7 @@ SplitDecode::SplitDecode() : hand(attention(16, 64, "") + std::string(kSplitDeco
         p.copy(static_cast<std::int64_t>(r), p.read(acc_o[r], own[1 - r]), in_o[1 - r]);
     p.at(id).reads.push_back(p.read(acc_l[r], own[1 - r]));
     p.at(id).writes.push_back(p.ref(in_l[1 - r], WriteMode::Set, own[1 - r]));
+    p.at(id).bytes = 16 * 16 * 4 + 16 * 4;  // f32: o and l of one head
   }
   for (std::size_t r = 0; r < 2; ++r) {
     std::vector<Ref> sources;
@@ -350,6 +355,7 @@ Gather::Gather() : hand(kShare) {
                {p.read(x[0], "0"), p.read(x[1], "1")},
                {p.ref(stage[r], WriteMode::Set, "0"), p.ref(stage[r], WriteMode::Set, "1")});
     p.at(id).group = 0;
+    p.at(id).bytes = 32 * 4;  // f32: half of x
   }
   for (std::size_t r = 0; r < 2; ++r) {
     p.compute(static_cast<std::int64_t>(r), "*", {p.read(stage[r], "*")},
@@ -381,6 +387,8 @@ Reduce::Reduce() : hand(std::string(kGemm) + std::string(kScatter)) {
     p.at(id).group = 0;
     p.at(id).nest = "mm";
     p.at(id).collective = CollectiveOp::ReduceScatter;
+    p.at(id).wire = DType::BF16;
+    p.at(id).bytes = kPartBytes;
   }
   for (std::size_t r = 0; r < 2; ++r) {
     p.task(static_cast<std::int64_t>(r), LaneKind::Sm, TaskKind::Finalise, {p.read(sum[r], own[r])},

@@ -100,6 +100,7 @@ TEST(VerifyRaces, does_not_take_one_members_end_for_anothers) {
   // Rank 0 reads rank 1's slot right after its own member: rank 1's may still be writing it.
   Gather p;
   const TaskId peek = p.hand.copy(0, p.hand.read(p.stage[1], "*"), p.stage[0]);
+  p.hand.at(peek).bytes = 64 * 4;  // f32: all of x
   p.hand.sync(TaskId(2), peek);
   p.hand.drop_sync(TaskId(2), TaskId(4));
   p.hand.sync(peek, TaskId(4));

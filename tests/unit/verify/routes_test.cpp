@@ -144,6 +144,7 @@ struct Dispatch {
         const TaskId id = p.copy(static_cast<std::int64_t>(r), p.read(x[1 - r], own[1 - r]),
                                  stage[static_cast<std::size_t>(part)][r]);
         p.at(id).writes[0].when = RouteChoice{.digit = "e1", .value = part};
+        p.at(id).bytes = 16;  // f32: half of X
       }
     }
     for (std::size_t r = 0; r < 2; ++r) {

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <stdexcept>
+
 #include "tests/unit/verify/plans.h"
 
 namespace harpe::test {
@@ -82,7 +84,8 @@ TEST(VerifyIds, refuses_a_home_of_another_dtype) {
   RingGemm p;
   p.hand.plan.allocs[4].dtype = DType::F32;
   EXPECT_EQ(finding(p.hand.plan),
-            "error[V207]: alloc 4 (`C.home` of rank 0) is a home of dtype f32, and `C` has bf16");
+            "error[V207]: alloc 4 (`C.home` of rank 0) is a slot of level home and dtype f32, and "
+            "`C` has bf16 there");
 }
 
 TEST(VerifyIds, refuses_a_home_that_holds_other_digits) {
@@ -97,8 +100,103 @@ TEST(VerifyIds, refuses_a_state_in_a_narrow_dtype) {
   RingGemm p;
   p.hand.plan.allocs[8].dtype = DType::BF16;
   EXPECT_EQ(finding(p.hand.plan),
-            "error[V207]: alloc 8 (`mm.C.acc0` of rank 0) accumulates in bf16, and partial states "
-            "of `C` need f32");
+            "error[V207]: alloc 8 (`mm.C.acc0` of rank 0) is a slot of level acc and dtype bf16, "
+            "and `C` has f32 there");
+}
+
+TEST(VerifyIds, refuses_a_state_in_a_wider_dtype) {
+  RingGemm p;
+  p.hand.plan.allocs[8].dtype = DType::F64;
+  EXPECT_EQ(finding(p.hand.plan),
+            "error[V207]: alloc 8 (`mm.C.acc0` of rank 0) is a slot of level acc and dtype f64, "
+            "and `C` has f32 there");
+}
+
+Move& move_of(Plan& plan) {
+  for (NestItem& item : plan.form.nests.front().items) {
+    if (auto* const move = std::get_if<Move>(&item)) return *move;
+  }
+  throw std::logic_error("a form with a move");
+}
+
+TEST(VerifyIds, refuses_a_stage_of_another_dtype_than_its_buffer) {
+  RingGemm p;
+  p.hand.plan.allocs[6].dtype = DType::F16;
+  EXPECT_EQ(finding(p.hand.plan),
+            "error[V207]: alloc 6 (`mm.A.st0.0` of rank 0) is a slot of level stage and dtype f16, "
+            "and `A` has bf16 there");
+}
+
+TEST(VerifyIds, refuses_a_stage_of_another_dtype_than_its_wire) {
+  RingGemm p;
+  move_of(p.hand.plan).wire = DType::F8E4M3;
+  EXPECT_EQ(finding(p.hand.plan),
+            "error[V207]: alloc 6 (`mm.A.st0.0` of rank 0) is a slot of level stage and dtype "
+            "bf16, and `A` has f8e4m3 there");
+}
+
+TEST(VerifyIds, refuses_an_inbox_of_another_dtype_than_the_state) {
+  SplitDecode p;
+  p.hand.plan.allocs[p.in_o[0].index()].dtype = DType::F16;
+  EXPECT_EQ(finding(p.hand.plan),
+            "error[V207]: alloc 14 (`fwd.O.in0` of rank 0) is a slot of level inbox and dtype f16, "
+            "and `O` has f32 there");
+}
+
+TEST(VerifyTasks, refuses_a_reduction_that_rounds_to_another_dtype) {
+  Reduce p;
+  p.hand.at(TaskId(4)).wire = DType::F16;
+  EXPECT_EQ(finding(p.hand.plan),
+            "error[V234]: task 4 (reduce_scatter mm.0 on rank 0) has `wire f16`, must be bf16");
+}
+
+TEST(VerifyTasks, refuses_a_reduction_that_says_no_wire) {
+  Reduce p;
+  p.hand.at(TaskId(4)).wire.reset();
+  EXPECT_EQ(finding(p.hand.plan),
+            "error[V234]: task 4 (reduce_scatter mm.0 on rank 0) has no `wire`, must be bf16");
+}
+
+TEST(VerifyTasks, refuses_a_wire_where_nothing_is_reduced) {
+  RingGemm p;
+  p.hand.at(TaskId(2)).wire = DType::F16;
+  EXPECT_EQ(finding(p.hand.plan),
+            "error[V234]: task 2 (copy on rank 0) has `wire f16`, must be none");
+}
+
+TEST(VerifyTasks, refuses_a_kernel_that_the_nest_does_not_choose) {
+  RingGemm p;
+  p.hand.at(TaskId(4)).leaf_kernel = "cublaslt";
+  EXPECT_EQ(finding(p.hand.plan),
+            "error[V235]: task 4 (compute mm.0 on rank 0) runs kernel `cublaslt`, and its nest "
+            "chooses no named kernel");
+}
+
+TEST(VerifyTasks, refuses_a_pack_slot_that_is_rounded_on_the_way_out) {
+  RingGemm p;
+  const AllocId pack = p.hand.slot(0, "mm.A.st0.0.pack0", "A", Level::Pack, DType::BF16, ".");
+  move_of(p.hand.plan).wire = DType::F8E4M3;
+  p.hand.plan.allocs[p.stage[0].index()].dtype = DType::F8E4M3;
+  p.hand.plan.allocs[p.stage[1].index()].dtype = DType::F8E4M3;
+  p.hand.at(TaskId(2)).reads[0].alloc = pack;
+  EXPECT_EQ(finding(p.hand.plan),
+            "error[V233]: task 2 (copy on rank 0) moves bf16 from `mm.A.st0.0.pack0` into "
+            "`mm.A.st0.0`, which has f8e4m3");
+}
+
+TEST(VerifyBytes, refuses_a_transfer_that_declares_fewer_bytes_than_it_brings) {
+  RingGemm p;
+  p.hand.at(TaskId(2)).bytes = 30;
+  EXPECT_EQ(finding(p.hand.plan),
+            "error[V236]: task 2 (copy on rank 0) declares 30 bytes, and 4096 cross between ranks");
+}
+
+TEST(VerifyBytes, refuses_a_task_that_declares_bytes_and_moves_none) {
+  RingGemm p;
+  p.hand.at(TaskId(4)).bytes = 8;
+  EXPECT_EQ(finding(p.hand.plan),
+            "error[V236]: task 4 (compute mm.0 on rank 0) declares 8 bytes, and 0 cross between "
+            "ranks");
 }
 
 TEST(VerifyIds, refuses_a_statement_the_nest_lacks) {
