@@ -68,6 +68,7 @@ class MemoryCheck {
     };
     for (std::size_t id = 0; id < plan_.allocs.size(); ++id) {
       if (plan_.allocs[id].level != Level::Home) continue;
+      HP_REQUIRE_OK(check_home_fits(static_cast<std::int64_t>(id)));
       ++homes[index(plan_.allocs[id].rank.value,
                     resolved_.footprint(static_cast<std::int64_t>(id)).buffer)];
     }
@@ -76,7 +77,8 @@ class MemoryCheck {
         const BufferModel& model = model_.buffers[static_cast<std::size_t>(buffer)];
         const std::int32_t found = homes[index(rank, buffer)];
         const bool needed = model.role == Role::Out || model.role == Role::InOut;
-        if (found == 1 || (found == 0 && !(needed && has_blocks(RankId(rank), buffer)))) continue;
+        if (found == 1 || (found == 0 && !(needed && find_home_block(RankId(rank), buffer))))
+          continue;
         return make_diag(DiagCode::V214,
                          {{"rank", rank}, {"count", found}, {"buffer", model.name}});
       }
@@ -109,13 +111,32 @@ class MemoryCheck {
     return std::to_string(alloc.offset) + ".." + std::to_string(alloc.offset + alloc.bytes);
   }
 
-  [[nodiscard]] bool has_blocks(RankId rank, std::int64_t buffer) const {
+  // The first block with elements that this rank's home of the buffer has.
+  [[nodiscard]] std::optional<std::int64_t> find_home_block(RankId rank,
+                                                            std::int64_t buffer) const {
     const BufferModel& model = model_.buffers[static_cast<std::size_t>(buffer)];
     for (std::int64_t block = 0; block < model.radix.blocks; ++block) {
       if (!model.is_empty(block) && model_.is_home(static_cast<int>(buffer), rank, block))
-        return true;
+        return block;
     }
-    return false;
+    return std::nullopt;
+  }
+
+  // The caller's tensors fill a home, whatever tasks read of it.
+  [[nodiscard]] Checked<Ok> check_home_fits(std::int64_t id) const {
+    const Alloc& alloc = plan_.allocs[static_cast<std::size_t>(id)];
+    const Footprint& footprint = resolved_.footprint(id);
+    const std::int64_t width = size_in_bytes(alloc.dtype);
+    if (footprint.most_elements <= alloc.bytes / width) return Ok{};
+    const std::optional<std::int64_t> block = find_home_block(alloc.rank, footprint.buffer);
+    if (!block) return Ok{};
+    const std::int64_t elements = content_elements(model_, footprint, *block);
+    if (elements <= alloc.bytes / width) return Ok{};
+    return make_diag(DiagCode::V210, {{"alloc", words_.alloc(id)},
+                                      {"bytes", alloc.bytes},
+                                      {"task", "that home"},
+                                      {"block", words_.block(footprint.buffer, *block)},
+                                      {"need", elements * width}});
   }
 
   [[nodiscard]] Checked<Ok> check_fits(std::size_t task, std::span<const ResolvedRef> refs) const {

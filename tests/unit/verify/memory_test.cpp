@@ -38,6 +38,19 @@ TEST(VerifyMemory, refuses_a_slot_too_small_for_its_content) {
             "rank 0) needs 4096");
 }
 
+TEST(VerifyMemory, refuses_a_home_that_no_task_reads_and_that_is_too_small) {
+  Gather p;
+  for (const TaskId id : {TaskId(2), TaskId(3)}) {
+    p.hand.at(id).reads[0].boxes.clear();
+    p.hand.at(id).writes[0].boxes.clear();
+  }
+  for (const AllocId id : p.x) p.hand.plan.allocs[id.index()].bytes = 127;
+  p.hand.plan.allocs[p.x[0].index()].name = "unread";
+  p.hand.plan.allocs[p.x[1].index()].bytes = 128;
+  EXPECT_EQ(finding(p.hand.plan),
+            "error[V210]: `unread` of rank 0 has 127 bytes, and `x` [m0=0] in that home needs 128");
+}
+
 TEST(VerifyMemory, accepts_a_slot_of_just_its_contents_size) {
   RingGemm p;
   for (const int id : {6, 7}) p.hand.plan.allocs[static_cast<std::size_t>(id)].bytes = 4096;
