@@ -123,6 +123,7 @@ class Stager {
   [[nodiscard]] Checked<Ok> check_relay(const Operand& operand, const NestMove& move) const;
   [[nodiscard]] Source arrival_slot(SlotFamily family, int cut, std::int32_t value, RankId rank,
                                     const Region& need);
+  [[nodiscard]] bool has_type(const Source& source, DType dtype) const;
   [[nodiscard]] Checked<Ok> check_cuts(const Operand& operand, std::size_t level) const;
   void add_copies(const Operand& operand, const NestMove& move, const Source& from,
                   const Source& to, std::int64_t instance, std::int64_t position_id);

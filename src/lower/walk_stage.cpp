@@ -197,7 +197,9 @@ Checked<Ok> Stager::run_level(Operand& operand, std::size_t level, Time t,
     for (std::int32_t value = 0; value < values; ++value) {
       HP_TRY(std::vector<Source> parts, passed_on ? relay_parts(operand, level, t, need, rank)
                                                   : find_parts(operand, level, need, rank, value));
-      const bool alias = parts.size() == 1 && parts[0].rank == rank && parts[0].region == need;
+      // What others get rounded is rounded here too: replicas of a result are of equal bits (D14).
+      const bool alias = parts.size() == 1 && parts[0].rank == rank && parts[0].region == need &&
+                         has_type(parts[0], family.dtype);
       if (move.spec->how == How::Inline || alias) {
         const bool whole = std::ranges::all_of(parts, [](const Source& p) { return p.choice < 0; });
         here.insert(here.end(), parts.begin(), parts.end());
@@ -215,6 +217,10 @@ Checked<Ok> Stager::run_level(Operand& operand, std::size_t level, Time t,
   if (pushed && !writer_.space_time_only())
     spread_pushes(writer_, first, move.over, FirstPeer::Predecessor);
   return Ok{};
+}
+
+bool Stager::has_type(const Source& source, DType dtype) const {
+  return writer_.draft().slots[static_cast<std::size_t>(source.slot)].dtype == dtype;
 }
 
 Checked<Ok> Stager::check() const {

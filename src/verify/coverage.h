@@ -19,4 +19,12 @@ namespace harpe::verifier {
                                                   const Resolved& resolved, const Meaning& meaning,
                                                   Execution& execution, Terms& terms);
 
+// Does some block of an output have several homes?
+[[nodiscard]] bool has_replicas(const Model& model);
+
+// Compares the terms of Bits that the homes of one block hold. Where a home keeps partial states,
+// those of one part. Requires: check_outputs. Errors: V525.
+[[nodiscard]] Checked<Ok> check_replicas(const Plan& plan, const Model& model,
+                                         const Resolved& resolved, Execution& bits);
+
 }  // namespace harpe::verifier

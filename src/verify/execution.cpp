@@ -83,12 +83,13 @@ TermId Operands::find(int buffer, std::int64_t block, std::span<const std::int32
 }
 
 Execution::Execution(const Plan& plan, const Model& model, const Resolved& resolved,
-                     const Meaning& meaning, Terms& terms)
+                     const Meaning& meaning, Terms& terms, Detail detail)
     : plan_(plan),
       model_(model),
       resolved_(resolved),
       meaning_(meaning),
       terms_(terms),
+      detail_(detail),
       words_(plan, model),
       cells_(static_cast<std::size_t>(resolved.cell_count), kNoTerm),
       content_(plan.allocs.size(), -1),
@@ -213,7 +214,10 @@ Checked<Ok> Execution::run_group(std::span<const std::int32_t> members) {
     std::size_t next = 0;
     for (const ResolvedRef& ref : resolved_.reads(task)) {
       for (const Cell& cell : resolved_.cells(ref)) {
-        const TermId term = parts[i][next++];
+        const Alloc& from = plan_.allocs[static_cast<std::size_t>(ref.alloc)];
+        const bool own = from.rank == words_.rank_of(members[i]);
+        const DType wire = own ? from.dtype : plan_.tasks[task].wire.value_or(from.dtype);
+        const TermId term = rounded(parts[i][next++], from.dtype, wire);
         if (terms_.kind(term) != TermKind::State) {
           return block_finding(DiagCode::V504, task, ref, cell.block);
         }
@@ -237,11 +241,15 @@ Checked<Ok> Execution::read_parts(std::size_t task, std::vector<TermId>& parts) 
 // Parts in the order of the reads, which write the same blocks pair by pair.
 Checked<Ok> Execution::write_parts(std::size_t task, std::span<const TermId> parts) {
   std::size_t next = 0;
-  for (const ResolvedRef& ref : resolved_.writes(task)) {
+  const std::span<const ResolvedRef> writes = resolved_.writes(task);
+  for (std::size_t i = 0; i < writes.size(); ++i) {
+    const ResolvedRef& ref = writes[i];
+    const DType from = plan_.allocs[plan_.tasks[task].reads[i].alloc.index()].dtype;
+    const DType to = plan_.allocs[static_cast<std::size_t>(ref.alloc)].dtype;
     const bool home = plan_.allocs[static_cast<std::size_t>(ref.alloc)].level == Level::Home;
     const bool partial = !model_.buffers[static_cast<std::size_t>(ref.buffer)].partial.empty();
     for (const Cell& cell : resolved_.cells(ref)) {
-      TermId term = parts[next++];
+      TermId term = rounded(parts[next++], from, to);
       if (home && !partial && terms_.kind(term) == TermKind::State) {
         return block_finding(DiagCode::V511, task, ref, cell.block);
       }

@@ -75,15 +75,20 @@ class Operands {
   std::vector<Part> parts_;
 };
 
+// What terms tell apart. Values: which contributions a state has. Bits: also in which order they
+// were added, and where a block was rounded on its way: equal terms are then equal bits.
+enum class Detail : std::uint8_t { Values, Bits };
+
 // Runs a plan once on free terms, in the order's sequence: legal because check_races showed that
 // all orders agree (Theorem 5).
 class Execution {
  public:
   // Requires: check_tasks, check_groups, check_races.
+  // Of Bits: and that an execution of Values found nothing.
   Execution(const Plan& plan, const Model& model, const Resolved& resolved, const Meaning& meaning,
-            Terms& terms);
+            Terms& terms, Detail detail = Detail::Values);
 
-  // Errors: V501-V514; I505.
+  // Errors: V501-V514; I505. Of Bits: I505.
   [[nodiscard]] Checked<Ok> run(const Order& order, const TimeLimit& limit);
 
   // What a cell of a slot holds after the run; kNoTerm for nothing.
@@ -104,6 +109,8 @@ class Execution {
   [[nodiscard]] Checked<Ok> write_gathered(std::size_t task);
   [[nodiscard]] Checked<TermId> result(std::size_t task, const ResolvedRef& ref, const Cell& cell,
                                        int target);
+  [[nodiscard]] TermId add_up(TaskKind kind, std::span<const TermId> terms, TermId likely);
+  [[nodiscard]] TermId rounded(TermId term, DType from, DType to);
   [[nodiscard]] Checked<Ok> read_parts(std::size_t task, std::vector<TermId>& parts);
   [[nodiscard]] Checked<Ok> write_parts(std::size_t task, std::span<const TermId> parts);
   void begin_gather(const StatementModel& statement);
@@ -121,6 +128,7 @@ class Execution {
   const Resolved& resolved_;
   const Meaning& meaning_;
   Terms& terms_;
+  Detail detail_;
   Words words_;
   std::vector<TermId> cells_;
   std::vector<std::int32_t> content_;  // per slot: the content its cells are of

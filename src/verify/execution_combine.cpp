@@ -32,7 +32,8 @@ Checked<Ok> Execution::load_operands(std::size_t task) {
     }
     for (const Cell& cell : resolved_.cells(ref)) {
       HP_TRY(const TermId term, operand(task, ref, cell));
-      if (!operands_.add(ref.buffer, cell.block, term, cut)) {
+      const bool same = operands_.add(ref.buffer, cell.block, term, cut);
+      if (!same && detail_ == Detail::Values) {
         return block_finding(DiagCode::V512, task, ref, cell.block);
       }
     }
@@ -117,7 +118,7 @@ Checked<Ok> Execution::gather_sources(std::size_t task) {
       }
       gather.add(cell.block, term);
     }
-    if (statement.tied && i % 2 == 0) {
+    if (statement.tied && i % 2 == 0 && detail_ == Detail::Values) {
       HP_REQUIRE_OK(check_partners(task, reads[i], reads.subspan(i + 1, 1)));
     }
   }
@@ -127,7 +128,7 @@ Checked<Ok> Execution::gather_sources(std::size_t task) {
 // What is added to was, for o and for l, made of the same contributions so far.
 Checked<Ok> Execution::check_added(std::size_t task) {
   const StatementModel& statement = statement_of(task);
-  if (!statement.tied) return Ok{};
+  if (!statement.tied || detail_ == Detail::Bits) return Ok{};
   std::vector<ResolvedRef> weights;
   for (const ResolvedRef& ref : resolved_.writes(task)) {
     const bool weight = target_of(statement, ref.buffer) == 1;
@@ -188,6 +189,39 @@ Checked<Ok> Execution::write_gathered(std::size_t task) {
   return Ok{};
 }
 
+// The state of contributions, or of states, in the order given.
+TermId Execution::add_up(TaskKind kind, std::span<const TermId> terms, TermId likely) {
+  if (detail_ == Detail::Bits) {
+    const bool moved = kind != TaskKind::Compute && terms.size() == 1;
+    return moved ? terms.front() : terms_.intern(TermKind::State, terms);
+  }
+  union_.clear();
+  for (const TermId term : terms) {
+    if (kind == TaskKind::Compute) {
+      union_.push_back(term);
+    } else {
+      const std::span<const std::int32_t> contributions = terms_.words(term);
+      union_.insert(union_.end(), contributions.begin(), contributions.end());
+    }
+  }
+  return terms_.state(union_, likely);
+}
+
+// A block in a narrower type, or in another as wide. Of a part: a part of it, as what is read of a
+// whole block is the same.
+TermId Execution::rounded(TermId term, DType from, DType to) {
+  const bool exact = from == to || size_in_bytes(from) < size_in_bytes(to);
+  if (detail_ == Detail::Values || exact) return term;
+  const TermKind kind = terms_.kind(term);
+  if (kind == TermKind::Part) {
+    const std::span<const std::int32_t> part = terms_.words(term);
+    const Cut cut{.digit = part[1], .value = part[2]};
+    return part_term(terms_, rounded(part[0], from, to), cut);
+  }
+  const std::int32_t type = -1 - static_cast<std::int32_t>(to);  // no term has this id
+  return terms_.intern(kind == TermKind::State ? TermKind::State : TermKind::Value, {term, type});
+}
+
 // What a write leaves in its cell: contributions or states gathered, on top of what was there.
 Checked<TermId> Execution::result(std::size_t task, const ResolvedRef& ref, const Cell& cell,
                                   int target) {
@@ -205,24 +239,16 @@ Checked<TermId> Execution::result(std::size_t task, const ResolvedRef& ref, cons
     if (terms.size() == 1) return terms.front();
     return block_finding(DiagCode::V513, task, ref, cell.block);
   }
-  union_.clear();
-  for (const TermId term : terms) {
-    if (kind == TaskKind::Compute) {
-      union_.push_back(term);
-    } else {
-      const std::span<const std::int32_t> contributions = terms_.words(term);
-      union_.insert(union_.end(), contributions.begin(), contributions.end());
-    }
-  }
   const std::int32_t id = resolved_.statements[task];
   const TermId likely = meaning_.state(id, target, cell.block);
-  TermId state = terms_.state(union_, likely);
+  TermId state = add_up(kind, terms, likely);
   if (ref.mode == WriteMode::Add) {
     const TermId current = peek(ref, cell);
     if (current == kNoTerm || terms_.kind(current) != TermKind::State) {
       return block_finding(DiagCode::V505, task, ref, cell.block);
     }
-    state = terms_.combine(current, state, likely);
+    state = detail_ == Detail::Bits ? terms_.intern(TermKind::State, {current, state})
+                                    : terms_.combine(current, state, likely);
   }
   if (ref.mode != WriteMode::Set) return state;
   return value_term(terms_, id, target, cell.block, state, meaning_.value(ref.buffer, cell.block));

@@ -42,6 +42,11 @@ Checked<Certificate> verify(const Plan& plan, const VerifyOptions& options) {
   HP_REQUIRE_OK(execution.run(order, options.limit));
   HP_TRY(const std::int64_t blocks,
          verifier::check_outputs(plan, model, resolved, meaning, execution, terms));
+  if (verifier::has_replicas(model)) {
+    verifier::Execution bits(plan, model, resolved, meaning, terms, verifier::Detail::Bits);
+    HP_REQUIRE_OK(bits.run(order, options.limit));
+    HP_REQUIRE_OK(verifier::check_replicas(plan, model, resolved, bits));
+  }
   HP_REQUIRE_OK(verifier::check_bytes(plan, model, resolved));
 
   std::int64_t peak = 0;

@@ -71,7 +71,8 @@ const std::map<std::string, std::string> kHarmless = {
     {"barrier.to", "another order that was proved"},
 };
 
-// Types on the way that differ from both ends, images of strided regions, states of two targets.
+// Types on the way that differ from both ends, images of strided regions, states of two targets,
+// sums that several ranks add up for themselves.
 constexpr const char* kTyped = R"(
 program move {
   axis M = 9
@@ -110,6 +111,7 @@ program attend {
   }
 }
 mesh two = x:2
+mesh six = a:2, b:3
 commir gathered for move on two {
   split M = m0:2 * mr:_
   place x[m0@x]
@@ -173,6 +175,18 @@ commir replicated for gemm on two {
     leaf
   }
 }
+commir twice for gemm on six {
+  split M = m0:3 * mr:_
+  split K = k0:3 * kr:_
+  place a[k0@b]
+  place b[k0@b]
+  place c[m0@b]
+  nest mm {
+    par k0 on b
+    drain c over b bulk via ce
+    leaf
+  }
+}
 commir decode for attend on two {
   split Skv = k0:2 * kr:_
   split H = h0:2
@@ -220,11 +234,16 @@ std::vector<Lowered> lowered_typed() {
     const std::string name = program.name;
     programs.emplace(name, std::move(program));
   }
-  const Mesh mesh = must(parse_mesh(cursor));
+  std::map<std::string, Mesh> meshes;
+  while (cursor.at("mesh")) {
+    const Mesh mesh = must(parse_mesh(cursor));
+    meshes.emplace(mesh.name, mesh);
+  }
   std::vector<Lowered> found;
   while (!cursor.at_end()) {
     const NormalForm form = must(parse_form(cursor));
-    found.push_back({form.name, must(lower(programs.at(form.program), mesh, form))});
+    Plan plan = must(lower(programs.at(form.program), meshes.at(form.mesh), form));
+    found.push_back({form.name, std::move(plan)});
   }
   return found;
 }
@@ -347,6 +366,7 @@ TEST(FieldEdits, of_typed_plans_are_refused_or_change_no_bit) {
   EXPECT_EQ(judge.counts().at("task.wire").equal, 0);
   EXPECT_EQ(judge.counts().at("task.bytes").equal, 0);
   EXPECT_EQ(judge.counts().at("alloc.dtype-with-room-everywhere").equal, 0);
+  EXPECT_GT(judge.counts().at("read.order").codes.at("V525"), 0);
 }
 
 TEST(FieldEdits, of_fenced_and_fused_plans_are_refused_or_change_no_bit) {
