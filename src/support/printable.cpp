@@ -67,7 +67,7 @@ std::vector<std::size_t> find_characters(std::string_view text) {
 
 std::string with_thousands(std::size_t count) {
   std::string digits = std::to_string(count);
-  for (std::size_t at = digits.size(); at > 3; at -= 3) digits.insert(at - 3, ",");
+  for (std::size_t at = digits.size(); at > 3; at -= 3) digits.insert(at - 3, 1, ',');
   return digits;
 }
 
