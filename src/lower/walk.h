@@ -206,6 +206,11 @@ class Drainer {
   [[nodiscard]] Checked<Ok> check_inline() const;
   [[nodiscard]] Checked<Ok> check_replicas(const BufferTable& out) const;
   void drop_replicas(std::size_t level, Time t);
+  [[nodiscard]] bool rounds_unevenly(std::size_t level, Time t) const;
+  void round_own(std::vector<Contribution>& sources, RankId rank, std::size_t level, Time t,
+                 std::int64_t position_id);
+  [[nodiscard]] std::string inbox_name(std::size_t level, std::int64_t distance, Time t) const;
+  [[nodiscard]] std::vector<int> unbound_axes(const NestMove& move) const;
   Contribution take(std::size_t level, Time t, RankId rank, const Regions& regions);
   Contribution send(const Contribution& from, RankId to, const std::string& inbox,
                     const NestMove& move, std::int64_t instance, std::int64_t position_id);

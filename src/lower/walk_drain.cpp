@@ -227,6 +227,11 @@ Checked<Ok> Drainer::collect(std::size_t level, Time t, std::int64_t position_id
   const bool pushed = move.spec->how == How::Direct && move.spec->initiator() == Initiator::Src;
   if (pushed && !writer_.space_time_only())
     spread_pushes(writer_, first, move.over, FirstPeer::Successor);
+  if (rounds_unevenly(level, t)) {
+    for (RankId rank(0); rank.value < ranks; ++rank.value) {
+      round_own(sources[rank.index()], rank, level, t, position_id);
+    }
+  }
   drop_replicas(level, t);
   for (RankId rank(0); rank.value < ranks; ++rank.value) {
     if (sources[rank.index()].empty()) continue;
@@ -238,6 +243,62 @@ Checked<Ok> Drainer::collect(std::size_t level, Time t, std::int64_t position_id
     HP_REQUIRE_OK(combine(std::move(sources[rank.index()]), rank, results, complete));
   }
   return Ok{};
+}
+
+// Do several ranks get one block, each with its own part as it is and the others' rounded? Ranks
+// differ in the values of digits alone, so the first that gets anything speaks for all.
+bool Drainer::rounds_unevenly(std::size_t level, Time t) const {
+  if (writer_.space_time_only()) return false;
+  const Blocks& blocks = writer_.blocks();
+  const NestMove& move = *group_.chain[level];
+  const std::vector<int> replicated = unbound_axes(move);
+  for (int target = 0; target < static_cast<int>(group_.targets.size()); ++target) {
+    if (size_in_bytes(wire_type(target, move)) >= size_in_bytes(state_type(target))) continue;
+    for (RankId rank(0); rank.value < blocks.ranks(); ++rank.value) {
+      const std::optional<Region> mine = destination(target, level, t, rank);
+      if (!mine) continue;
+      const auto shares = [&](RankId peer) {
+        const bool same =
+            blocks.coordinate(peer, replicated) == blocks.coordinate(rank, replicated);
+        const std::optional<Region> theirs = destination(target, level, t, peer);
+        return peer != rank && same && theirs && intersect(*mine, *theirs);
+      };
+      if (std::ranges::any_of(ranks_along(blocks, rank, move.over), shares)) return true;
+      break;
+    }
+  }
+  return false;
+}
+
+// A rank's own part takes the way through an inbox too, so that replicas are of equal bits (D14).
+void Drainer::round_own(std::vector<Contribution>& sources, RankId rank, std::size_t level, Time t,
+                        std::int64_t position_id) {
+  const NestMove& move = *group_.chain[level];
+  Move local = *move.spec;
+  local.via = Via::Sm;
+  NestMove beside = move;
+  beside.spec = &local;
+  for (Contribution& part : sources) {
+    if (part.from != rank) continue;
+    part = send(part, rank, inbox_name(level, 0, t), beside, writer_.next_instance(), position_id);
+  }
+}
+
+std::string Drainer::inbox_name(std::size_t level, std::int64_t distance, Time t) const {
+  const std::int64_t step = t.empty() ? 0 : t.back() % group_.chain[level]->spec->slots();
+  return ".in" + std::to_string(level) + ".from" + std::to_string(distance) + "." +
+         std::to_string(step);
+}
+
+// Along these ranks make replicas of what they add up.
+std::vector<int> Drainer::unbound_axes(const NestMove& move) const {
+  std::vector<int> unbound;
+  for (const int axis : move.over) {
+    const bool bound = std::ranges::any_of(
+        space_.par, [&](const auto& axes) { return meets(axes, std::vector<int>{axis}); });
+    if (!bound) unbound.push_back(axis);
+  }
+  return unbound;
 }
 
 // What no owner took is a replica of what one did: the slot is free for the next step's blocks.
@@ -262,12 +323,7 @@ std::vector<Drainer::Contribution> Drainer::collect_at(std::size_t level, Time t
                                                        std::int64_t position_id) {
   const Blocks& blocks = writer_.blocks();
   const NestMove& move = *group_.chain[level];
-  std::vector<int> replicated;
-  for (const int axis : move.over) {
-    const bool bound = std::ranges::any_of(
-        space_.par, [&](const auto& axes) { return meets(axes, std::vector<int>{axis}); });
-    if (!bound) replicated.push_back(axis);
-  }
+  const std::vector<int> replicated = unbound_axes(move);
   std::vector<RankId> peers = ranks_along(blocks, rank, move.over);
   std::ranges::sort(peers);
   std::vector<Contribution> sources;
@@ -285,11 +341,7 @@ std::vector<Drainer::Contribution> Drainer::collect_at(std::size_t level, Time t
       const std::int64_t size = blocks.extent(move.over);
       const std::int64_t distance =
           (blocks.coordinate(peer, move.over) - blocks.coordinate(rank, move.over) + size) % size;
-      const std::int64_t step = t.empty() ? 0 : t.back() % move.spec->slots();
-      part = send(part, rank,
-                  ".in" + std::to_string(level) + ".from" + std::to_string(distance) + "." +
-                      std::to_string(step),
-                  move, instance, position_id);
+      part = send(part, rank, inbox_name(level, distance, t), move, instance, position_id);
     }
     sources.push_back(std::move(part));
   }

@@ -219,6 +219,8 @@ TermId Execution::rounded(TermId term, DType from, DType to) {
     return part_term(terms_, rounded(part[0], from, to), cut);
   }
   const std::int32_t type = -1 - static_cast<std::int32_t>(to);  // no term has this id
+  const std::span<const std::int32_t> words = terms_.words(term);
+  if (kind != TermKind::Input && words.size() == 2 && words[1] == type) return term;  // it is
   return terms_.intern(kind == TermKind::State ? TermKind::State : TermKind::Value, {term, type});
 }
 
@@ -251,6 +253,7 @@ Checked<TermId> Execution::result(std::size_t task, const ResolvedRef& ref, cons
                                     : terms_.combine(current, state, likely);
   }
   if (ref.mode != WriteMode::Set) return state;
+  state = rounded(state, DType::F64, plan_.allocs[static_cast<std::size_t>(ref.alloc)].dtype);
   return value_term(terms_, id, target, cell.block, state, meaning_.value(ref.buffer, cell.block));
 }
 
