@@ -247,8 +247,9 @@ std::optional<LibraryPrice> price_beside(Session& session, const Request& subjec
   }
   const Checked<Machine> machine = machine_for(subject.machine, plan.mesh);
   if (!machine.ok() || !check_fits(plan, *machine).ok()) return std::nullopt;
-  return price_libraries(plan.program, subject.parameters, plan.mesh, *machine,
-                         simulate(plan, *machine).total);
+  const Checked<Simulation> simulated = simulate(plan, *machine);
+  if (!simulated.ok()) return std::nullopt;
+  return price_libraries(plan.program, subject.parameters, plan.mesh, *machine, simulated->total);
 }
 
 }  // namespace harpe

@@ -117,14 +117,14 @@ void differentiate_head(Head& head, bool causal) {
                            .visible = {.high = causal ? 0 : Visibility::kUnbounded}});
 }
 
-struct LeafShape {
+struct TimedAttention {
   Size queries = 1;
   Size keys = 1;
   Size dim = 1;
   bool causal = false;
 };
 
-ProfileLeaf attention(DType dtype, const LeafShape& of, bool gradient) {
+ProfileLeaf attention(DType dtype, const TimedAttention& of, bool gradient) {
   const double pairs =
       static_cast<double>(of.causal ? of.queries * (of.queries + 1) / 2 : of.queries * of.keys);
   const double flops = (gradient ? 10.0 : 4.0) * pairs * static_cast<double>(of.dim);

@@ -22,7 +22,6 @@ using transport::Outcome;
 using transport::Policy;
 using transport::Provider;
 using transport::Proxy;
-using transport::Region;
 using transport::Rendezvous;
 using transport::SharedMemory;
 using transport::Strategy;
@@ -64,7 +63,8 @@ class Bench {
       bench->memory_.push_back(std::move(memory));
     }
     HP_TRY(std::unique_ptr<Provider> provider, open_provider(options));
-    const std::vector<Region> regions = {bench->memory_[0].region(), bench->memory_[1].region()};
+    const std::vector<transport::Region> regions = {bench->memory_[0].region(),
+                                                    bench->memory_[1].region()};
     HP_TRY(bench->endpoint_,
            Endpoint::make(
                {.rank = options.meeting.rank, .ranks = options.meeting.ranks, .policy = policy},

@@ -196,14 +196,14 @@ Checked<Ok> check_range(const Figure& figure, const std::string& line) {
   bool within = std::isfinite(value);
   std::string_view wanted = "0 or more";
   switch (figure.range) {
-    case Range::Positive:
+    case FigureRange::Positive:
       within = within && value > 0;
       wanted = "above 0";
       break;
-    case Range::NotNegative:
+    case FigureRange::NotNegative:
       within = within && value >= 0;
       break;
-    case Range::Fraction:
+    case FigureRange::Fraction:
       within = within && value > 0 && value <= 1;
       wanted = "above 0 and at most 1";
       break;

@@ -16,7 +16,7 @@ namespace harpe {
 
 enum class Unit : std::uint8_t { None, Time, Bandwidth, Bytes, Rate };
 
-enum class Range : std::uint8_t {
+enum class FigureRange : std::uint8_t {
   Positive,
   NotNegative,
   Fraction
@@ -26,7 +26,7 @@ enum class Range : std::uint8_t {
 struct Figure {
   std::string_view name;
   Unit unit = Unit::None;
-  Range range = Range::NotNegative;
+  FigureRange range = FigureRange::NotNegative;
   bool required = false;
   double fallback = 0;  // of one that is not written; in the field's own unit
   std::variant<double*, std::int64_t*, Picoseconds*> field;

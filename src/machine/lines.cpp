@@ -10,7 +10,8 @@ constexpr std::array<std::string_view, 7> kTransports = {"ce",    "sm",    "tma"
 
 template <class Field>
 Figure required(std::string_view name, Unit unit, Field* field) {
-  return {.name = name, .unit = unit, .range = Range::Positive, .required = true, .field = field};
+  return {
+      .name = name, .unit = unit, .range = FigureRange::Positive, .required = true, .field = field};
 }
 
 template <class Field>
@@ -95,17 +96,17 @@ Line line_of(CollectiveSample& collective) {
 }
 
 Line line_of(LeafRate& rate) {
-  const auto tile = [](std::string_view name, Range range, double* field) {
+  const auto tile = [](std::string_view name, FigureRange range, double* field) {
     return Figure{.name = name, .range = range, .fallback = 1, .field = field};
   };
   return {.head = "rate " + rate.leaf + " " + rate.dtype,
           .figures = {optional("peak", Unit::Rate, &rate.peak),
-                      tile("tile_rows", Range::Positive, &rate.tile_rows),
-                      tile("tile_columns", Range::NotNegative, &rate.tile_columns),
+                      tile("tile_rows", FigureRange::Positive, &rate.tile_rows),
+                      tile("tile_columns", FigureRange::NotNegative, &rate.tile_columns),
                       optional("held_rows", Unit::None, &rate.held_rows),
                       optional("half_depth", Unit::None, &rate.half_depth),
                       Figure{.name = "memory_share",
-                             .range = Range::Fraction,
+                             .range = FigureRange::Fraction,
                              .fallback = 1,
                              .field = &rate.memory_share},
                       optional("start", Unit::Time, &rate.start)},
@@ -114,7 +115,7 @@ Line line_of(LeafRate& rate) {
 
 Line line_of(LeafSample& sample) {
   const auto extent = [](std::string_view name, double* field) {
-    return Figure{.name = name, .range = Range::Positive, .fallback = 1, .field = field};
+    return Figure{.name = name, .range = FigureRange::Positive, .fallback = 1, .field = field};
   };
   LeafShape& shape = sample.shape;
   return {.head = "sample " + sample.leaf + " " + sample.dtype + (sample.causal ? " causal" : "") +
