@@ -107,7 +107,7 @@ TEST(LibraryPrice, is_that_of_leaves_given_to_a_library) {
   const Machine machine = load_machine("h200x8").value();
   const auto time = [&](const char* schedule) {
     subject.schedule = schedule;
-    return simulate(session.plan(subject).value(), machine).total.microseconds();
+    return simulate(session.plan(subject).value(), machine)->total.microseconds();
   };
   EXPECT_NEAR(time("bulk"), 58.4, 6);
   EXPECT_NEAR(time("bulk+cublaslt_gemm"), 40.3, 4);
@@ -131,7 +131,7 @@ TEST(LibraryPrice, stands_beside_what_auto_runs_on_GPUs) {
   const std::optional<LibraryPrice> price = price_beside(session, subject, plan);
   ASSERT_TRUE(price.has_value());
   EXPECT_TRUE(price->is_faster());
-  EXPECT_EQ(price->schedule, simulate(plan, load_machine("h200x8").value()).total);
+  EXPECT_EQ(price->schedule, simulate(plan, load_machine("h200x8").value())->total);
   subject.schedule = "push";
   EXPECT_FALSE(price_beside(session, subject, plan).has_value()) << "was asked for by name";
   subject.schedule = "auto";

@@ -27,7 +27,7 @@ double simulated_us(const std::string& op, const std::vector<std::string>& param
                     const std::string& schedule) {
   const Machine machine =
       parse_machine(find_machine_preset("h200x8")->text, "h200x8.machine").value();
-  return simulate(plan_of(op, parameters, "tp=2", schedule), machine).total.microseconds();
+  return simulate(plan_of(op, parameters, "tp=2", schedule), machine)->total.microseconds();
 }
 
 TEST(Launches, of_panels_with_the_same_b_are_one) {
