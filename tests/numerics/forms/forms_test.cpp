@@ -99,7 +99,7 @@ class Tally {
 
 TEST(Forms, that_are_accepted_run_with_the_right_result) {
   Tally tally(5);
-  for (const Record& record : oracle::read_records("--texts --tied 7200 --seed 5")) {
+  for (const Record& record : oracle::read_records("--texts --tied 7400 --seed 5")) {
     tally.run(record);
     if (testing::Test::HasFatalFailure()) break;
   }
