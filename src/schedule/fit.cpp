@@ -45,6 +45,7 @@ void send_by(Move& move, Via via) {
   move.via = via;
   move.sm = std::nullopt;
   if (is_source_initiated(via)) move.by = Initiator::Src;
+  if (via == Via::Nccl) move.by = std::nullopt;  // all ranks start it together
   if (move.signal && !can_signal(via, *move.signal)) {
     move.signal = can_signal(via, Signal::Flag) ? std::optional(Signal::Flag) : std::nullopt;
   }

@@ -76,6 +76,14 @@ TEST(Fit, across_both_levels_only_the_library_reaches_all) {
   EXPECT_EQ(fitted_move(form_of(stage({"node", "gpu"}, How::Relay))).via, Via::Nccl);
 }
 
+TEST(Fit, what_the_library_moves_is_started_by_all_ranks_together) {
+  Move pushed = stage({"node", "gpu"}, How::Direct);
+  pushed.by = Initiator::Src;
+  const Move move = fitted_move(form_of(std::move(pushed)));
+  EXPECT_EQ(move.via, Via::Nccl);
+  EXPECT_EQ(move.by, std::nullopt) << "`bind` refuses it (S453)";
+}
+
 TEST(Fit, a_refined_axis_crosses_what_its_parts_do) {
   NormalForm form = form_of(stage({"inner"}, How::Relay));
   form.refines = {{.axis = "node", .parts = {{"outer", 2}, {"inner", 2}}}};
