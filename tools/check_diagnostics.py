@@ -34,6 +34,7 @@ EMITTED_BY = {
     "U105": "run",
     "U115": "explain",
     "U117": "run",
+    "U124": "verify",
     "U120": "show",
     "U131": "validate",
     "U133": PLANNING + " schedules",

@@ -18,10 +18,13 @@ FENCES = {"put", "dest", "nic", "batch", "epoch", "imm"}
 def a_launch_writes_a_machine_that_others_take():
     with tempfile.TemporaryDirectory() as folder:
         machine = os.path.join(folder, "wire.machine")
-        end = crew.run(*PROFILE, "--launch", 2, "--nodes", 4, "-o", machine, "--json", "-")
+        figures_file = os.path.join(folder, "figures.json")
+        end = crew.run(*PROFILE, "--launch", 2, "--nodes", 4, "-o", machine, "--json", figures_file)
         if "error[N001]" in end.text or "error[N002]" in end.text:
             crew.skip(end.text)
-        found = json.loads(end.expect(0).text)
+        end.expect(0)
+        with open(figures_file, encoding="utf-8") as file:
+            found = json.load(file)
         figures = found["figures"]
         for name in ("post_us", "flag_us", "one_way_us", "drain_us"):
             crew.check(figures[name] > 0, name, figures)

@@ -171,8 +171,10 @@ TEST(Instantiate, refuses_values_of_the_wrong_kind) {
   EXPECT_EQ(refusal(attention(), {{"causal", Name{"flase"}}}),
             "error[P102]: parameter `causal` takes `true` or `false`, found `flase` (did you mean "
             "`false`?)");
-  EXPECT_EQ(refusal(attention(), {{"dtype", Name{"bf61"}}}),
-            "error[P102]: parameter `dtype` takes a dtype, found `bf61` (did you mean `bf16`?)");
+  EXPECT_EQ(
+      refusal(attention(), {{"dtype", Name{"bf61"}}}),
+      "error[P102]: parameter `dtype` takes a dtype (bf16, f16, f32 or f64), found `bf61` (did you "
+      "mean `bf16`?)");
   EXPECT_EQ(refusal(attention(), {{"scale", std::string("1")}}),
             "error[P102]: parameter `scale` takes a number, found `\"1\"`");
 }

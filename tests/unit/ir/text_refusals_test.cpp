@@ -83,7 +83,9 @@ const std::vector<Refusal> kPrograms = {
     {"program p { param seq : bool = true param kv = seq }",
      "error[P009]: 1:48: parameter `kv`: parameter `seq` is a bool, where an integer is needed"},
     {"program p { param seq : dtype = bf61 }",
-     "error[P102]: 1:19: parameter `seq` takes a dtype, found `bf61` (did you mean `bf16`?)"},
+     "error[P102]: 1:19: parameter `seq` takes a dtype (bf16, f16, f32 or f64), found `bf61` (did "
+     "you "
+     "mean `bf16`?)"},
     {"program p { param m = 1 param m = 2 }",
      "error[P001]: 1:31: parameter `m` is declared twice; rename one of them"},
     {"program p { param m : bool = true axis M = m }",

@@ -128,12 +128,13 @@ TEST(Suppliers, have_a_text) {
       "machine m {\n"
       "  processor p sms=4 memory=1gib bandwidth=100gbs from assumed \"t\"\n"
       "  level link switch size=2 bandwidth=10gbs from assumed \"t\"\n"
+      "  transport ce at link bandwidth=10gbs from assumed \"t\"\n"
       "  collective all_gather at link by own ranks=2 bytes=1kib time=1us from assumed \"t\"\n"
       "  collective all_gather at link by library ranks=2 bytes=1kib time=2us from assumed \"t\"\n"
       "  collective all_gather at link ranks=2 bytes=1kib time=3us from assumed \"t\"\n"
       "  rate * * from assumed \"t\"\n"
-      "  sample matmul bf16 by library rows=8 time=1us from assumed \"t\"\n"
-      "  sample matmul bf16 causal by own rows=8 time=2us from assumed \"t\"\n"
+      "  sample matmul bf16 by library rows=8 flops=1000 time=1us from assumed \"t\"\n"
+      "  sample attn_fwd bf16 causal by own rows=8 flops=1000 time=2us from assumed \"t\"\n"
       "}\n";
   const Checked<Machine> machine = parse_machine(kText, "m.machine");
   ASSERT_TRUE(machine.ok()) << render(machine.error());
