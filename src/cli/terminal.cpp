@@ -72,7 +72,7 @@ Diag no_standard_output(const std::string& what) {
 }  // namespace
 
 int exit_status_of(const Diag& diag) {
-  // A process that is gone or never came; a limit of the system.
+  // A process has exited or never connected, or the system refused a resource.
   if (diag.code == DiagCode::N010 || diag.code == DiagCode::X018) return kFault;
   return info(diag.code).name.starts_with('U') ? kUsage : kRefused;
 }

@@ -290,9 +290,10 @@ Machine machine_of(const GpuFigures& figures, const std::string& day) {
   }
   add_samples(machine, figures.leaves, Supplier::Own, from);
   if (figures.libraries) {
-    const Provenance theirs{Origin::Measured, from.note + ", " + figures.libraries->versions};
-    add_collectives(machine, figures, figures.libraries->collectives, Supplier::Library, theirs);
-    add_samples(machine, figures.libraries->products, Supplier::Library, theirs);
+    const Provenance of_libraries{Origin::Measured, from.note + ", " + figures.libraries->versions};
+    add_collectives(machine, figures, figures.libraries->collectives, Supplier::Library,
+                    of_libraries);
+    add_samples(machine, figures.libraries->products, Supplier::Library, of_libraries);
   }
   add_rates(machine, share_of(machine, streamed(figures, "add")));
   add_memory_rates(machine, figures, from);

@@ -53,7 +53,7 @@ Checked<Ok> Windows::share(transport::Exchange& exchange) {
   shared_.push_back(std::move(own));
   HP_TRY(const auto cards, exchange.all_gather(std::as_bytes(std::span(&card, 1))));
   const Checked<Ok> opened = open_others(cards, bytes);
-  // Nobody goes on, and perhaps ends, before all have opened what they need.
+  // No rank goes on, and perhaps exits, before every rank has opened what it needs.
   return agree(exchange, opened.ok() ? std::nullopt : std::optional(opened.error()));
 }
 

@@ -56,8 +56,7 @@ LaunchChoice choice_of(const Prepared& prepared, const Task& task, const Device&
           .multiprocessors = device.facts().multiprocessors};
 }
 
-// Where scratch memory is before there is any: behind all that a GPU addresses, so that it is told
-// apart from everything else.
+// The address of scratch memory before it is allocated: above every address that a GPU has.
 std::byte* const kNowhere = reinterpret_cast<std::byte*>(std::uintptr_t{1} << 60);
 
 // Scratch memory of one task, piece behind piece.
