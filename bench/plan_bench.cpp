@@ -60,7 +60,7 @@ class Runner {
     Session session(false);
     const Plan plan = expect(session.plan(request));
     expect(verify(plan));
-    executor_ = expect(make_cpu_executor(plan, {.runner = LaneRunner::Pool, .workers = 1}));
+    executor_ = expect(make_cpu_executor(plan, {.runner = QueueRunner::Pool, .workers = 1}));
     for (const auto& [name, tensor] : expect(prepare_run(plan, RunRequest()))) {
       (void)executor_->set_input(name, tensor).value();
     }

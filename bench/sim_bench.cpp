@@ -1,6 +1,6 @@
-// The event engine on rings of P ranks: 2 P^2 - P activities, each with its lane, its waits and the
-// resources of one machine. Even: all ranks in step. Uneven: products take 1 to 1.5 times as long,
-// so that hardly two things happen at once.
+// The event engine on rings of P ranks: 2 P^2 - P activities, each with its queue, its waits and
+// the resources of one machine. Even: all ranks in step. Uneven: products take 1 to 1.5 times as
+// long, so that hardly two things happen at once.
 
 #include <benchmark/benchmark.h>
 
@@ -24,7 +24,7 @@ std::int32_t of(std::int64_t rank, At at) {
 
 Workload ring(std::int64_t ranks, bool even) {
   Workload workload;
-  workload.lanes = static_cast<std::int32_t>(2 * ranks);
+  workload.queues = static_cast<std::int32_t>(2 * ranks);
   for (std::int32_t rank = 0; rank < ranks; ++rank) {
     workload.resources.push_back({ResourceKind::Sm, rank, 0, 132});
     workload.resources.push_back({ResourceKind::Memory, rank, 0, 4800e9});
@@ -45,12 +45,12 @@ Workload ring(std::int64_t ranks, bool even) {
     copies.emplace_back();
     products.emplace_back();
     for (std::int64_t rank = 0; rank < ranks; ++rank) {
-      const auto lane = static_cast<std::int32_t>(2 * rank);
+      const auto queue = static_cast<std::int32_t>(2 * rank);
       const auto s = static_cast<std::size_t>(step);
       const auto r = static_cast<std::size_t>(rank);
       const std::int64_t from = (rank + 1) % ranks;
       if (step > 0) {
-        copies[s].push_back(add({.lane = lane + 1,
+        copies[s].push_back(add({.queue = queue + 1,
                                  .start = Picoseconds(2 * kMicro),
                                  .work = Picoseconds(100 * kMicro),
                                  .uses = {{of(from, kOut), 380e9},
@@ -60,7 +60,7 @@ Workload ring(std::int64_t ranks, bool even) {
       }
       const std::int64_t longer =
           even ? 0 : static_cast<std::int64_t>(mix_bits(workload.activities.size()) % 60);
-      products[s].push_back(add({.lane = lane,
+      products[s].push_back(add({.queue = queue,
                                  .start = Picoseconds(3 * kMicro),
                                  .work = Picoseconds((120 + longer) * kMicro),
                                  .uses = {{of(rank, kSms), 132}, {of(rank, kMemory), 1000e9}}}));

@@ -122,7 +122,7 @@ struct FabricStudy {
 // Of the network that a shipped machine is fitted to; none of others.
 [[nodiscard]] std::vector<PublishedRow> compare_published(FabricRuns& runs);
 
-// Lanes, wire and arrivals of a small burst over time, a policy below the other.
+// Queues, wire and arrivals of a small burst over time, a policy below the other.
 [[nodiscard]] Checked<std::string> draw_bursts(const Machine& machine,
                                                const FabricQuestion& question);
 

@@ -31,7 +31,7 @@ class Canvas {
   }
 
   [[nodiscard]] std::string draw(const Drawn& drawn) const {
-    std::string lane(kColumns, ' ');
+    std::string queue(kColumns, ' ');
     std::string wire(kColumns, ' ');
     std::string seen(kColumns, ' ');
     Picoseconds free;
@@ -40,13 +40,13 @@ class Canvas {
       const std::int64_t end = column(span.end);
       switch (drawn.exchange.roles[i]) {
         case ActivityRole::Post:
-          fill(lane, column(span.begin), end, 'p');
+          fill(queue, column(span.begin), end, 'p');
           break;
         case ActivityRole::Word:
-          fill(lane, column(span.begin), end, 'w');
+          fill(queue, column(span.begin), end, 'w');
           break;
         case ActivityRole::Fence:
-          fill(lane, column(free), end, 'F');
+          fill(queue, column(free), end, 'F');
           break;
         case ActivityRole::Work:
           fill(wire, column(span.begin), end, '=');
@@ -60,7 +60,7 @@ class Canvas {
         case ActivityRole::Join:
           break;
       }
-      if (drawn.exchange.workload.activities[i].lane == 0) free = span.end;
+      if (drawn.exchange.workload.activities[i].queue == 0) free = span.end;
     }
     for (const Dependency& edge : drawn.exchange.workload.dependencies) {
       if (edge.kind != WaitKind::Signal) continue;
@@ -70,7 +70,7 @@ class Canvas {
     }
     std::string name(drawn.policy->name);
     name.resize(6, ' ');
-    return name + "lane |" + lane + "|\n      wire |" + wire + "|\n      seen |" + seen + "|\n";
+    return name + "lane |" + queue + "|\n      wire |" + wire + "|\n      seen |" + seen + "|\n";
   }
 
  private:

@@ -12,7 +12,7 @@ namespace harpe {
 
 // A kernel that waits inside, as its events tell.
 struct KernelTimes {
-  std::chrono::nanoseconds reached{0};   // its lane had come to it
+  std::chrono::nanoseconds reached{0};   // its queue had come to it
   std::chrono::nanoseconds launched{0};  // all was there that it begins behind
   std::chrono::nanoseconds begin = std::chrono::nanoseconds::max();  // of its first block
   std::chrono::nanoseconds end{0};                                   // of its last

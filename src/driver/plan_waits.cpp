@@ -4,10 +4,10 @@ namespace harpe {
 
 std::vector<std::vector<PlanWait>> waits_of(const Plan& plan) {
   std::vector<std::vector<PlanWait>> waits(plan.tasks.size());
-  std::vector<TaskId> last(plan.lanes.size());
+  std::vector<TaskId> last(plan.queues.size());
   for (std::size_t i = 0; i < plan.tasks.size(); ++i) {
-    TaskId& before = last[plan.tasks[i].lane.index()];
-    if (before.valid()) waits[i].push_back({.from = before, .kind = WaitKind::Lane});
+    TaskId& before = last[plan.tasks[i].queue.index()];
+    if (before.valid()) waits[i].push_back({.from = before, .kind = WaitKind::Queue});
     before = TaskId(static_cast<std::int64_t>(i));
   }
   for (const Sync& sync : plan.syncs) {

@@ -80,13 +80,13 @@ double seconds_between_tasks() {
     if (!stats.ok()) break;
     std::vector<TraceEvent> events = stats->trace;
     std::ranges::sort(events, {}, &TraceEvent::start);
-    std::map<std::int64_t, std::chrono::nanoseconds> ends;  // by lane
+    std::map<std::int64_t, std::chrono::nanoseconds> ends;  // by queue
     for (const TraceEvent& event : events) {
-      const auto lane = plan.tasks[static_cast<std::size_t>(event.task.value)].lane.value;
-      if (const auto last = ends.find(lane); last != ends.end()) {
+      const auto queue = plan.tasks[static_cast<std::size_t>(event.task.value)].queue.value;
+      if (const auto last = ends.find(queue); last != ends.end()) {
         gaps.push_back(std::chrono::duration<double>(event.start - last->second).count());
       }
-      ends[lane] = event.end;
+      ends[queue] = event.end;
     }
   }
   if (gaps.empty()) return 1e-6;

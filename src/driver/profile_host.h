@@ -11,8 +11,8 @@ namespace harpe {
 // Copies out of a neighbour's buffer, all ranks at once; `largest` bytes at most.
 [[nodiscard]] CopyRate profile_copies(const ProfileCrew& crew, std::int64_t largest);
 
-// From the end of a task of the CPU executor to the start of the next of its lane, where that waits
-// for nothing else.
+// From the end of a task of the CPU executor to the start of the next of its queue, where that
+// waits for nothing else.
 [[nodiscard]] double seconds_between_tasks();
 
 // "AMD EPYC, 2 cores", as the system says.

@@ -33,42 +33,42 @@ PageTaskKind kind_of(TaskKind kind) {
   return PageTaskKind::Other;
 }
 
-// Puts of one lane are on their way side by side: each goes to a row of its rank where nothing else
-// is.
+// Puts of one queue are on their way side by side: each goes to a row of its rank where nothing
+// else is.
 class Rows {
  public:
   explicit Rows(const Plan& plan) : plan_(plan) {
-    for (const Lane& lane : plan.lanes) {
-      lanes_.push_back({lane.rank.value, std::string(print(lane.kind))});
+    for (const Queue& queue : plan.queues) {
+      queues_.push_back({queue.rank.value, std::string(print(queue.kind))});
     }
   }
 
   // Requires: in the order in which they start.
   std::int32_t place(const Task& task, const Span& span) {
-    if (!is_put(plan_, task)) return task.lane.value;
-    const std::int32_t rank = plan_.lanes[task.lane.index()].rank.value;
+    if (!is_put(plan_, task)) return task.queue.value;
+    const std::int32_t rank = plan_.queues[task.queue.index()].rank.value;
     auto row = std::ranges::find_if(
         puts_, [&](const Row& known) { return known.rank == rank && known.end <= span.ready; });
     if (row == puts_.end()) {
-      puts_.push_back({rank, static_cast<std::int32_t>(lanes_.size()), {}});
+      puts_.push_back({rank, static_cast<std::int32_t>(queues_.size()), {}});
       row = puts_.end() - 1;
-      lanes_.push_back({rank, "puts"});
+      queues_.push_back({rank, "puts"});
     }
     row->end = span.end;
-    return row->lane;
+    return row->queue;
   }
 
-  [[nodiscard]] const std::vector<PageLane>& lanes() const { return lanes_; }
+  [[nodiscard]] const std::vector<PageQueue>& queues() const { return queues_; }
 
  private:
   struct Row {
     std::int32_t rank = 0;
-    std::int32_t lane = 0;
+    std::int32_t queue = 0;
     Picoseconds end;
   };
 
   const Plan& plan_;
-  std::vector<PageLane> lanes_;
+  std::vector<PageQueue> queues_;
   std::vector<Row> puts_;
 };
 
@@ -80,13 +80,13 @@ PageTimeline make_timeline(const Plan& plan, Picoseconds total, const std::vecto
   std::vector<std::size_t> order;
   for (std::size_t i = 0; i < plan.tasks.size(); ++i) order.push_back(i);
   std::ranges::stable_sort(order, {}, [&](std::size_t i) { return spans[i].ready; });
-  PageTimeline out{.total = total, .lanes = {}, .tasks = {}};
+  PageTimeline out{.total = total, .queues = {}, .tasks = {}};
   Rows rows(plan);
   std::vector<std::int32_t> place(plan.tasks.size(), -1);
   for (const std::size_t i : order) {
     const Span& span = spans[i];
     place[i] = static_cast<std::int32_t>(out.tasks.size());
-    out.tasks.push_back({.lane = rows.place(plan.tasks[i], span),
+    out.tasks.push_back({.queue = rows.place(plan.tasks[i], span),
                          .kind = kind_of(plan.tasks[i].kind),
                          .name = names[i],
                          .id = static_cast<std::int32_t>(i),
@@ -100,7 +100,7 @@ PageTimeline make_timeline(const Plan& plan, Picoseconds total, const std::vecto
   for (PageTask& task : out.tasks) {
     if (task.cause >= 0) task.cause = place[static_cast<std::size_t>(task.cause)];
   }
-  out.lanes = rows.lanes();
+  out.queues = rows.queues();
   return out;
 }
 

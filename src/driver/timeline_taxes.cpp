@@ -37,13 +37,13 @@ PathPart part_of(const Task& task) {
 }
 
 PathPart part_of(WaitKind kind) {
-  return kind == WaitKind::Lane || kind == WaitKind::Event ? PathPart::Launch : PathPart::Signal;
+  return kind == WaitKind::Queue || kind == WaitKind::Event ? PathPart::Launch : PathPart::Signal;
 }
 
 // Why a task began when it did: another was over by `end`.
 struct Cause {
   TaskId task;  // none: nothing came before
-  WaitKind kind = WaitKind::Lane;
+  WaitKind kind = WaitKind::Queue;
   nanoseconds end{0};
 };
 
@@ -60,7 +60,7 @@ class Walk {
       const TaskId id(static_cast<std::int64_t>(i));
       if (task.kind == TaskKind::Entry) entries_[rank_of(plan, id)] = id;
       if (task.kind == TaskKind::Collective) members_[task.group].push_back(id);
-      lanes_[task.lane].push_back(id);
+      queues_[task.queue].push_back(id);
       if (event_of(id).kernel.valid()) members_of_[event_of(id).kernel].push_back(id);
     }
   }
@@ -121,7 +121,7 @@ class Walk {
     }
     add(at, PathPart::Launch, launched, begin);
     const Cause cause = cause_of_kernel(members, launched);
-    // What its own rank did after its lane had come to it held it back; else others did.
+    // What its own rank did after its queue had come to it held it back; else others did.
     const nanoseconds start = cause.end > reached ? launched : reached;
     add(at, PathPart::Signal, start, launched);
     return begun_behind(cause, at, start);
@@ -179,11 +179,11 @@ class Walk {
                             [&](TaskId member) { return cause_of(member).end; });
   }
 
-  // A kernel's task that was at work in the lane when this one's part of it began.
+  // A kernel's task that was at work in the queue when this one's part of it began.
   [[nodiscard]] std::optional<TaskId> beside(TaskId task) const {
     const auto began = [&](TaskId id) { return std::tuple(event_of(id).start, id); };
     std::optional<TaskId> latest;
-    for (const TaskId other : lanes_.at(plan_.tasks[task.index()].lane)) {
+    for (const TaskId other : queues_.at(plan_.tasks[task.index()].queue)) {
       const bool was_at_work =
           began(other) < began(task) && event_of(other).end > event_of(task).start;
       if (was_at_work && (!latest || began(*latest) < began(other))) latest = other;
@@ -197,7 +197,7 @@ class Walk {
     if (fellow && event_of(task).waited == nanoseconds(0)) return {.task = *fellow, .end = start};
     Cause latest;
     for (const auto& [from, kind] : waits_[task.index()]) {
-      if (fellow && kind == WaitKind::Lane) continue;
+      if (fellow && kind == WaitKind::Queue) continue;
       const nanoseconds end = std::min(event_of(from).end, start);
       if (!latest.task.valid() || end > latest.end) latest = {from, kind, end};
     }
@@ -214,7 +214,7 @@ class Walk {
   std::vector<bool> seen_;
   std::map<RankId, TaskId> entries_;
   std::map<std::int32_t, std::vector<TaskId>> members_;  // of collectives
-  std::map<LaneId, std::vector<TaskId>> lanes_;
+  std::map<QueueId, std::vector<TaskId>> queues_;
   std::vector<PathStretch> path_;  // backwards
 };
 

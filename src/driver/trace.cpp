@@ -13,12 +13,12 @@
 namespace harpe {
 namespace {
 
-Json metadata(const char* what, std::int64_t rank, std::int64_t lane, Json arguments) {
+Json metadata(const char* what, std::int64_t rank, std::int64_t queue, Json arguments) {
   return Json::object()
       .set("ph", "M")
       .set("name", what)
       .set("pid", rank)
-      .set("tid", lane)
+      .set("tid", queue)
       .set("args", std::move(arguments));
 }
 
@@ -34,7 +34,7 @@ double microseconds(std::chrono::nanoseconds time) {
 
 std::string_view name_of(WaitKind kind) {
   switch (kind) {
-    case WaitKind::Lane:
+    case WaitKind::Queue:
       return "lane";
     case WaitKind::Event:
       return "event";
@@ -61,16 +61,16 @@ std::vector<TaskId> puts_in_order(const Plan& plan, const Simulation& simulation
 class Timeline {
  public:
   explicit Timeline(const Plan& plan) : plan_(plan), lines_(task_lines(plan)) {
-    for (const Task& task : plan.tasks) threads_.push_back(task.lane.value);
+    for (const Task& task : plan.tasks) threads_.push_back(task.queue.value);
   }
 
-  // Puts of one lane are on their way side by side: each gets a row where nothing else is.
+  // Puts of one queue are on their way side by side: each gets a row where nothing else is.
   // Requires: in the order in which they start.
   void spread_put(TaskId id, Picoseconds start, Picoseconds end) {
-    const RankId rank = plan_.lanes[plan_.tasks[id.index()].lane.index()].rank;
+    const RankId rank = plan_.queues[plan_.tasks[id.index()].queue.index()].rank;
     std::size_t row = 0;
     while (row < rows_.size() && (rows_[row].rank != rank || rows_[row].end > start)) ++row;
-    const auto thread = static_cast<std::int64_t>(plan_.lanes.size() + row);
+    const auto thread = static_cast<std::int64_t>(plan_.queues.size() + row);
     if (row == rows_.size()) {
       rows_.push_back({rank, end});
       add(metadata("thread_name", rank.value, thread, Json::object().set("name", "puts")));
@@ -84,10 +84,10 @@ class Timeline {
       add(metadata("process_name", rank, 0,
                    Json::object().set("name", "rank " + std::to_string(rank))));
     }
-    for (std::size_t i = 0; i < plan_.lanes.size(); ++i) {
-      const Lane& lane = plan_.lanes[i];
-      add(metadata("thread_name", lane.rank.value, static_cast<std::int64_t>(i),
-                   Json::object().set("name", print(lane.kind))));
+    for (std::size_t i = 0; i < plan_.queues.size(); ++i) {
+      const Queue& queue = plan_.queues[i];
+      add(metadata("thread_name", queue.rank.value, static_cast<std::int64_t>(i),
+                   Json::object().set("name", print(queue.kind))));
     }
   }
 
@@ -111,7 +111,7 @@ class Timeline {
   void add_standing(const std::vector<KernelEvent>& kernels) {
     std::map<RankId, std::vector<KernelEvent>> of_ranks;
     for (const KernelEvent& event : kernels) {
-      of_ranks[plan_.lanes[plan_.tasks[event.kernel.index()].lane.index()].rank].push_back(event);
+      of_ranks[plan_.queues[plan_.tasks[event.kernel.index()].queue.index()].rank].push_back(event);
     }
     for (const auto& [rank, events] : of_ranks) {
       for (const StandingBlocks& count : standing_blocks(events)) {
@@ -153,7 +153,7 @@ class Timeline {
         .set("ph", phase)
         .set("name", name)
         .set("cat", category)
-        .set("pid", plan_.lanes[task.lane.index()].rank.value)
+        .set("pid", plan_.queues[task.queue.index()].rank.value)
         .set("tid", threads_[id.index()])
         .set("ts", time);
   }
@@ -210,7 +210,7 @@ Checked<Ok> write_trace(const std::string& path, const Plan& plan, const Simulat
     const TaskId id(static_cast<std::int64_t>(i));
     timeline.add_task(id, span.ready.microseconds(), (span.end - span.ready).microseconds(),
                       Json::object().set("start_us", (span.begin - span.ready).microseconds()));
-    if (span.cause < 0 || span.kind == WaitKind::Lane) continue;
+    if (span.cause < 0 || span.kind == WaitKind::Queue) continue;
     const TaskId cause(span.cause);
     timeline.add_arrow(cause, simulation.tasks[cause.index()], id, span.ready.microseconds(),
                        span.kind);

@@ -11,7 +11,7 @@
 namespace harpe {
 
 // Timelines in the trace event format that Perfetto and chrome://tracing read: a process per rank,
-// a thread per lane, one complete event per task with its plan line and its bytes. Errors: I102.
+// a thread per queue, one complete event per task with its plan line and its bytes. Errors: I102.
 
 // Of one execution; what a task waited for others is a slice of its own before it. Of kernels that
 // wait inside a counter of each rank says how many blocks stand still.
@@ -19,7 +19,7 @@ namespace harpe {
                                       const std::vector<TraceEvent>& events,
                                       const std::vector<KernelEvent>& kernels = {});
 
-// Of a simulation; an arrow leads to each task from what it waited for in another lane.
+// Of a simulation; an arrow leads to each task from what it waited for in another queue.
 [[nodiscard]] Checked<Ok> write_trace(const std::string& path, const Plan& plan,
                                       const Simulation& simulation);
 

@@ -49,7 +49,7 @@ std::string describe_ref(const Plan& plan, const Blocks& blocks, const Ref& ref,
 }  // namespace
 
 RankId rank_of(const Plan& plan, TaskId task) {
-  return plan.lanes[plan.tasks[task.index()].lane.index()].rank;
+  return plan.queues[plan.tasks[task.index()].queue.index()].rank;
 }
 
 std::string describe(const Plan& plan, const Blocks& blocks, TaskId id) {

@@ -30,7 +30,7 @@ struct TraceEvent {
 
 // On GPUs, of a kernel that waits inside: what became of it, or of one of its blocks.
 enum class KernelPart : std::uint8_t {
-  Held,   // all of it, from when its lane had come to it until all was there that it begins behind
+  Held,   // all of it, from when its queue had come to it until all was there that it begins behind
   Work,   // a block, from its begin until all it made was stored
   Stand,  // a block that had nothing left to work on but what it waited for
 };

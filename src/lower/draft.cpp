@@ -7,7 +7,7 @@
 namespace harpe {
 
 bool is_put(const DraftTask& task) {
-  const bool through_nic = task.lane == LaneKind::Proxy || task.lane == LaneKind::Ibgda;
+  const bool through_nic = task.queue == QueueKind::Proxy || task.queue == QueueKind::Ibgda;
   return task.kind == TaskKind::Copy && through_nic;
 }
 
@@ -15,22 +15,22 @@ RankId destination_of(const Draft& draft, const DraftTask& put) {
   return draft.slot(put.writes.front()).rank;
 }
 
-LaneKind lane_of(Via via) {
+QueueKind queue_of(Via via) {
   switch (via) {
     case Via::Ce:
-      return LaneKind::Ce;
+      return QueueKind::Ce;
     case Via::Sm:
-      return LaneKind::Sm;
+      return QueueKind::Sm;
     case Via::Tma:
-      return LaneKind::Tma;
+      return QueueKind::Tma;
     case Via::Nccl:
-      return LaneKind::Nccl;
+      return QueueKind::Nccl;
     case Via::Proxy:
-      return LaneKind::Proxy;
+      return QueueKind::Proxy;
     case Via::Ibgda:
-      return LaneKind::Ibgda;
+      return QueueKind::Ibgda;
     case Via::Multimem:
-      return LaneKind::Multimem;
+      return QueueKind::Multimem;
   }
   raise_internal_error("via", __FILE__, __LINE__, "not a transport");
 }
@@ -217,7 +217,7 @@ std::string print(const Draft& draft) {
   for (std::size_t i = 0; i < draft.tasks.size(); ++i) {
     const DraftTask& task = draft.tasks[i];
     out += std::to_string(i) + " rank " + std::to_string(task.rank.value) + " " +
-           std::string(print(task.lane)) + " " +
+           std::string(print(task.queue)) + " " +
            (task.is_barrier ? "barrier" : std::string(print(task.kind)));
     if (!task.iter.empty()) {
       const auto& digits = draft.nest_digits[static_cast<std::size_t>(task.nest)];

@@ -33,7 +33,7 @@ struct DraftRef {
 
 struct DraftTask {
   RankId rank;
-  LaneKind lane = LaneKind::Host;
+  QueueKind queue = QueueKind::Host;
   TaskKind kind = TaskKind::Entry;
   int nest = -1;
   int stmt = 0;
@@ -53,7 +53,7 @@ struct DraftTask {
   std::optional<DType> wire;  // of a ReduceScatter
   std::int32_t group = -1;
   std::int32_t kernel = -1;
-  std::vector<int> after;   // tasks it waits for besides its lane's previous one; filled by order.h
+  std::vector<int> after;  // tasks it waits for besides its queue's previous one; filled by order.h
   bool is_barrier = false;  // a pure ordering node between `after` and whoever waits for it
 };
 
@@ -82,8 +82,8 @@ constexpr std::string_view kLowering = "lowering the schedule";
 [[nodiscard]] bool is_put(const DraftTask& task);
 [[nodiscard]] RankId destination_of(const Draft& draft, const DraftTask& put);
 
-// The lane a transport's tasks run on: copies by SMs share the compute lane.
-[[nodiscard]] LaneKind lane_of(Via via);
+// The queue a transport's tasks run on: copies by SMs share the compute queue.
+[[nodiscard]] QueueKind queue_of(Via via);
 
 // Which digits of a region stand for all their values; digits of extent 1 always do.
 [[nodiscard]] std::vector<bool> holds_of(const Blocks& blocks, std::span<const int> digits,

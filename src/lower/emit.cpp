@@ -26,7 +26,7 @@ class Emitter {
 
   Checked<Plan> run(const TimeLimit& limit) {
     HP_REQUIRE_OK(place_slots());
-    make_lanes();
+    make_queues();
     number_tasks();
     make_signals();
     for (DraftTask& task : draft_.tasks) {
@@ -93,13 +93,13 @@ class Emitter {
     return Ok{};
   }
 
-  void make_lanes() {
+  void make_queues() {
     for (const DraftTask& task : draft_.tasks) {
-      if (!task.is_barrier) lanes_.try_emplace({task.rank, task.lane});
+      if (!task.is_barrier) queues_.try_emplace({task.rank, task.queue});
     }
-    for (auto& [lane, id] : lanes_) {
-      id = LaneId(static_cast<std::int64_t>(plan_.lanes.size()));
-      plan_.lanes.push_back({lane.first, lane.second});
+    for (auto& [queue, id] : queues_) {
+      id = QueueId(static_cast<std::int64_t>(plan_.queues.size()));
+      plan_.queues.push_back({queue.first, queue.second});
     }
   }
 
@@ -129,7 +129,7 @@ class Emitter {
 
   Task emit_task(const DraftTask& from) const {
     Task task;
-    task.lane = lanes_.at({from.rank, from.lane});
+    task.queue = queues_.at({from.rank, from.queue});
     task.kind = from.kind;
     task.collective = from.collective;
     task.group = from.group;
@@ -217,7 +217,7 @@ class Emitter {
   Draft draft_;
   Plan plan_;
   std::vector<AllocId> alloc_of_;
-  std::map<std::pair<RankId, LaneKind>, LaneId> lanes_;
+  std::map<std::pair<RankId, QueueKind>, QueueId> queues_;
   std::vector<TaskId> ids_;  // per task of the draft; of barriers: none
   std::map<RankId, std::int32_t> flags_;
 };

@@ -7,7 +7,7 @@
 namespace harpe {
 
 // Draft -> plan: boxes for block lists, one symmetric arena for the slots (D15: equal name, equal
-// offset and bytes on all ranks), lanes, flags (one per signal, on the waiting rank) and barriers.
+// offset and bytes on all ranks), queues, flags (one per signal, on the waiting rank) and barriers.
 // Requires: reduce_order was run.
 [[nodiscard]] Checked<Plan> emit(Draft draft, const TimeLimit& limit);
 

@@ -6,7 +6,7 @@
 namespace harpe {
 
 // Makes the launches that a persistent `fuse` covers on each rank a single one; what lies between
-// them on the lane is done by the same kernel (commir.md 7.1). Errors: F244.
+// them on the queue is done by the same kernel (commir.md 7.1). Errors: F244.
 [[nodiscard]] Checked<Ok> fuse_kernels(Draft& draft);
 
 }  // namespace harpe

@@ -20,7 +20,7 @@ namespace {
 DraftTask boundary_task(TaskKind kind, RankId rank, bool is_barrier) {
   DraftTask task;
   task.rank = rank;
-  task.lane = LaneKind::Host;
+  task.queue = QueueKind::Host;
   task.kind = kind;
   task.is_barrier = is_barrier;
   return task;

@@ -26,7 +26,7 @@ void fold_exit(Draft& draft) {
 }
 
 // Vector clocks over strands (verify/order.h): clock[s] = position of the last task of strand s
-// known to be over. A lane is one strand; puts to different ranks are several, and puts that are
+// known to be over. A queue is one strand; puts to different ranks are several, and puts that are
 // signalled one by one each their own.
 class Reducer {
  public:
@@ -59,24 +59,24 @@ class Reducer {
   }
 
  private:
-  // Whom it puts to, or nobody; rank, lane, and the task where it is a strand by itself.
-  using Strand = std::tuple<RankId, RankId, LaneKind, std::int64_t>;
+  // Whom it puts to, or nobody; rank, queue, and the task where it is a strand by itself.
+  using Strand = std::tuple<RankId, RankId, QueueKind, std::int64_t>;
 
-  // Lanes first; then strands of puts to one rank follow each other: it learns of them first, so
+  // Queues first; then strands of puts to one rank follow each other: it learns of them first, so
   // that clocks share more.
   void number_strands() {
-    std::map<std::pair<RankId, LaneKind>, int> lanes;
+    std::map<std::pair<RankId, QueueKind>, int> queues;
     std::vector<Strand> strands;
     for (std::size_t i = 0; i < draft_.tasks.size(); ++i) {
       const DraftTask& task = draft_.tasks[i];
-      const auto lane_count = static_cast<int>(lanes.size());
-      lane_.push_back(task.is_barrier
-                          ? -1
-                          : lanes.try_emplace({task.rank, task.lane}, lane_count).first->second);
+      const auto queue_count = static_cast<int>(queues.size());
+      queue_.push_back(
+          task.is_barrier ? -1
+                          : queues.try_emplace({task.rank, task.queue}, queue_count).first->second);
       strands.push_back(strand_of(i));
     }
-    last_.assign(lanes.size(), -1);
-    puts_.resize(lanes.size());
+    last_.assign(queues.size(), -1);
+    puts_.resize(queues.size());
     std::vector<Strand> sorted = strands;
     std::ranges::sort(sorted);
     sorted.erase(std::ranges::unique(sorted).begin(), sorted.end());
@@ -92,7 +92,7 @@ class Reducer {
     const bool singly = task.fence == Fence::Put || task.fence == Fence::Imm;
     const bool alone = task.is_barrier || (is_put(task) && singly);
     const RankId to = is_put(task) ? destination_of(draft_, task) : RankId(-1);
-    return {to, task.rank, task.lane, alone ? static_cast<std::int64_t>(i) : -1};
+    return {to, task.rank, task.queue, alone ? static_cast<std::int64_t>(i) : -1};
   }
 
   // How much clocks have in common is known only on the way. `done`: so many tasks are reduced.
@@ -159,14 +159,14 @@ class Reducer {
     }
   }
 
-  // How many later tasks look at a task's clock: those behind it, and the next of its lane.
+  // How many later tasks look at a task's clock: those behind it, and the next of its queue.
   void count_uses() {
     uses_.assign(draft_.tasks.size(), 0);
     std::vector<int> last(last_.size(), -1);
     for (std::size_t i = 0; i < draft_.tasks.size(); ++i) {
       for (const int before : draft_.tasks[i].after) ++uses_[static_cast<std::size_t>(before)];
-      if (lane_[i] < 0) continue;
-      int& previous = last[static_cast<std::size_t>(lane_[i])];
+      if (queue_[i] < 0) continue;
+      int& previous = last[static_cast<std::size_t>(queue_[i])];
       if (previous >= 0) ++uses_[static_cast<std::size_t>(previous)];
       previous = static_cast<int>(i);
     }
@@ -178,20 +178,20 @@ class Reducer {
     if (--uses_[at] == 0) clocks_[at] = {};
   }
 
-  // What a task knows by its lane alone: of a put that it was posted, not that it has arrived.
+  // What a task knows by its queue alone: of a put that it was posted, not that it has arrived.
   void begin_behind(int previous) {
     known_ = none_;
     if (previous < 0) return;
     known_ = clocks_[static_cast<std::size_t>(previous)];
   }
 
-  // Events and barriers behind a put drain its lane; a word does what its fence says.
+  // Events and barriers behind a put drain its queue; a word does what its fence says.
   void join_signalled(Clock& clock, std::size_t from, const DraftTask& to) const {
     clock.join(clocks_[from]);
     arrive(clock, from);
     const bool drains = to.is_barrier || to.rank == draft_.tasks[from].rank;
     if (!drains || !is_put(draft_.tasks[from])) return;
-    for (const std::size_t put : puts_[static_cast<std::size_t>(lane_[from])]) {
+    for (const std::size_t put : puts_[static_cast<std::size_t>(queue_[from])]) {
       if (put > from) break;
       arrive(clock, put);
     }
@@ -207,7 +207,7 @@ class Reducer {
   void reduce(std::size_t begin, std::size_t end) {
     met_ = none_;
     for (std::size_t i = begin; i < end; ++i) {
-      const int previous = lane_[i] < 0 ? -1 : last_[static_cast<std::size_t>(lane_[i])];
+      const int previous = queue_[i] < 0 ? -1 : last_[static_cast<std::size_t>(queue_[i])];
       begin_behind(previous);
       std::vector<int> after = std::move(draft_.tasks[i].after);
       draft_.tasks[i].after.clear();
@@ -231,25 +231,25 @@ class Reducer {
     const bool puts = is_put(draft_.tasks[i]);
     clocks_[i] = met_;
     if (!puts) clocks_[i].set(static_cast<std::size_t>(strand_[i]), position_[i]);
-    if (lane_[i] < 0) return;
-    last_[static_cast<std::size_t>(lane_[i])] = static_cast<int>(i);
-    if (puts) puts_[static_cast<std::size_t>(lane_[i])].push_back(i);
+    if (queue_[i] < 0) return;
+    last_[static_cast<std::size_t>(queue_[i])] = static_cast<int>(i);
+    if (puts) puts_[static_cast<std::size_t>(queue_[i])].push_back(i);
   }
 
   Draft& draft_;
   bool may_fold_;
   std::int64_t most_bytes_;
   bool has_entry_counter_ = false;
-  std::vector<int> lane_;  // of barriers: -1
+  std::vector<int> queue_;  // of barriers: -1
   std::vector<int> strand_;
   std::vector<std::int32_t> position_;  // in its strand
   std::vector<std::int32_t> length_;
-  std::vector<int> last_;                       // per lane
-  std::vector<std::vector<std::size_t>> puts_;  // per lane, so far
+  std::vector<int> last_;                       // per queue
+  std::vector<std::vector<std::size_t>> puts_;  // per queue, so far
   Clock::Account account_ = 0;
   Clock none_;
-  // Per task, while somebody looks at it: what the next of its lane knows. Of a put not that it has
-  // arrived; copies that say so and copies that no longer do would share nothing.
+  // Per task, while somebody looks at it: what the next of its queue knows. Of a put not that it
+  // has arrived; copies that say so and copies that no longer do would share nothing.
   std::vector<Clock> clocks_;
   std::vector<std::int32_t> uses_;  // per task: who still will
   bool keeps_clocks_ = false;       // exits may be reduced twice

@@ -52,7 +52,7 @@ DraftTask local_copy(const DraftTask& like, TaskKind kind, RankId rank, int from
                      const DraftRef& moved) {
   DraftTask task;
   task.rank = rank;
-  task.lane = LaneKind::Sm;
+  task.queue = QueueKind::Sm;
   task.kind = kind;
   task.instance = like.instance;
   task.position = like.position;
@@ -110,8 +110,8 @@ void pack_strided_transfers(Draft& draft) {
 }
 
 void merge_transfers(Draft& draft) {
-  using Key =
-      std::tuple<std::int64_t, RankId, LaneKind, Fence, RankId, RankId, How, int, std::vector<int>>;
+  using Key = std::tuple<std::int64_t, RankId, QueueKind, Fence, RankId, RankId, How, int,
+                         std::vector<int>>;
   std::map<Key, std::size_t> known;
   std::vector<DraftTask>& tasks = draft.tasks;
   std::size_t kept = 0;  // tasks, at the front
@@ -145,7 +145,7 @@ void merge_transfers(Draft& draft) {
     if (task.kind == TaskKind::Copy) {
       const Key key{task.position,
                     task.rank,
-                    task.lane,
+                    task.queue,
                     task.fence,
                     draft.slot(task.reads[0]).rank,
                     draft.slot(task.writes[0]).rank,

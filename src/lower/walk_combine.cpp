@@ -68,7 +68,7 @@ Drainer::Contribution Drainer::send(const Contribution& from, RankId to, const s
   for (std::size_t piece = 0; piece < pieces.front().size(); ++piece) {
     DraftTask task;
     task.rank = move.spec->initiator() == Initiator::Src ? from.from : to;
-    task.lane = lane_of(move.spec->transport());
+    task.queue = queue_of(move.spec->transport());
     task.kind = TaskKind::Copy;
     for (std::size_t i = 0; i < pieces.size(); ++i) {
       if (pieces[i].size() <= piece || pieces[i][piece].empty()) continue;
@@ -119,7 +119,7 @@ Checked<Ok> Drainer::combine(std::vector<Contribution> sources, RankId rank,
     }
     DraftTask task;
     task.rank = rank;
-    task.lane = LaneKind::Sm;
+    task.queue = QueueKind::Sm;
     task.kind = finalise ? TaskKind::Finalise : TaskKind::Fold;
     task.nest = space_.nest;
     task.stmt = static_cast<int>(stmt_.stmt - space_.program_nest->stmts.data());
@@ -180,7 +180,7 @@ void Drainer::init_untouched() {
   for (RankId rank(0); rank.value < writer_.blocks().ranks(); ++rank.value) {
     DraftTask task;
     task.rank = rank;
-    task.lane = LaneKind::Sm;
+    task.queue = QueueKind::Sm;
     task.kind = TaskKind::Init;
     task.nest = space_.nest;
     task.stmt = static_cast<int>(stmt_.stmt - space_.program_nest->stmts.data());
@@ -217,7 +217,7 @@ void Drainer::gather_replicas() {
           if (peer == rank) continue;
           DraftTask task;
           task.rank = move.spec->initiator() == Initiator::Src ? peer : rank;
-          task.lane = lane_of(move.spec->transport());
+          task.queue = queue_of(move.spec->transport());
           task.kind = TaskKind::Copy;
           const std::vector<BlockId> blocks =
               writer_.blocks_in(out, home_region(target, peer, level + 1));

@@ -284,7 +284,7 @@ Checked<Ok> Computer::run(Time t, const Stager& stager, std::vector<Drainer>& dr
     forget_touched();
     DraftTask task;
     task.rank = rank;
-    task.lane = LaneKind::Sm;
+    task.queue = QueueKind::Sm;
     task.kind = TaskKind::Compute;
     task.nest = space_.nest;
     task.stmt = static_cast<int>(stmt_.stmt - space_.program_nest->stmts.data());

@@ -290,7 +290,7 @@ void Stager::add_copies(const Operand& operand, const NestMove& move, const Sour
     if (moved.empty()) continue;
     DraftTask task;
     task.rank = move.spec->initiator() == Initiator::Src ? from.rank : to.rank;
-    task.lane = lane_of(move.spec->transport());
+    task.queue = queue_of(move.spec->transport());
     task.kind = TaskKind::Copy;
     task.reads = {{from.slot, WriteMode::Read, moved}};
     task.writes = {{to.slot, WriteMode::Set, moved, to.choice, to.value}};

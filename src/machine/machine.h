@@ -32,7 +32,7 @@ struct Processor {
   double cache_bytes = 0;       // intermediates up to this size do not reach memory
   Picoseconds kernel_start;     // from a kernel being ready to its first instruction (in a graph)
   Picoseconds kernel_issue;     // of the host, per launch, where launches are not replayed
-  Picoseconds event;            // from a task's end to its waiter's start, another lane, same rank
+  Picoseconds event;            // from a task's end to its waiter's start, another queue, same rank
   Picoseconds execution_start = {};  // of a replayed execution, before its first task can begin
   Provenance from;
   friend bool operator==(const Processor&, const Processor&) = default;

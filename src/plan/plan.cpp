@@ -24,23 +24,23 @@ std::string_view print(Level level) {
   return "";
 }
 
-std::string_view print(LaneKind kind) {
+std::string_view print(QueueKind kind) {
   switch (kind) {
-    case LaneKind::Host:
+    case QueueKind::Host:
       return "host";
-    case LaneKind::Sm:
+    case QueueKind::Sm:
       return "sm";
-    case LaneKind::Ce:
+    case QueueKind::Ce:
       return "ce";
-    case LaneKind::Tma:
+    case QueueKind::Tma:
       return "tma";
-    case LaneKind::Nccl:
+    case QueueKind::Nccl:
       return "nccl";
-    case LaneKind::Proxy:
+    case QueueKind::Proxy:
       return "proxy";
-    case LaneKind::Ibgda:
+    case QueueKind::Ibgda:
       return "ibgda";
-    case LaneKind::Multimem:
+    case QueueKind::Multimem:
       return "multimem";
   }
   return "";
@@ -111,8 +111,8 @@ std::string_view print(SyncKind kind) {
 }
 
 bool is_put(const Plan& plan, const Task& task) {
-  const LaneKind lane = plan.lanes[task.lane.index()].kind;
-  const bool through_nic = lane == LaneKind::Proxy || lane == LaneKind::Ibgda;
+  const QueueKind queue = plan.queues[task.queue.index()].kind;
+  const bool through_nic = queue == QueueKind::Proxy || queue == QueueKind::Ibgda;
   return task.kind == TaskKind::Copy && through_nic;
 }
 

@@ -55,11 +55,11 @@ struct Alloc {
 };
 
 // A FIFO of tasks on one rank.
-enum class LaneKind : std::uint8_t { Host, Sm, Ce, Tma, Nccl, Proxy, Ibgda, Multimem };
-struct Lane {
+enum class QueueKind : std::uint8_t { Host, Sm, Ce, Tma, Nccl, Proxy, Ibgda, Multimem };
+struct Queue {
   RankId rank;
-  LaneKind kind = LaneKind::Host;
-  friend bool operator==(const Lane&, const Lane&) = default;
+  QueueKind kind = QueueKind::Host;
+  friend bool operator==(const Queue&, const Queue&) = default;
 };
 
 enum class TaskKind : std::uint8_t {
@@ -105,12 +105,12 @@ struct Ref {
   friend bool operator==(const Ref&, const Ref&) = default;
 };
 
-// Tasks of a lane run one after the other, in the order of their ids. A statement's targets under
+// Tasks of a queue run one after the other, in the order of their ids. A statement's targets under
 // `lse` are one state: Fold, Finalise, Init and Acc refs come in groups of one ref per target, in
 // target order. For Fold and Finalise `reads` is source-major: source 0's targets, source 1's
 // targets, ….
 struct Task {
-  LaneId lane;
+  QueueId queue;
   TaskKind kind = TaskKind::Entry;
   std::string nest;       // Init, Compute, Fold, Finalise, ReduceScatter: whose monoid and leaf
   int stmt = 0;           // index in the nest
@@ -119,7 +119,7 @@ struct Task {
   std::vector<Ref> writes;
   CollectiveOp collective = CollectiveOp::AllGather;
   std::int32_t group = -1;  // Collective: members of one operation share it
-  // Compute: tasks of one lane with equal kernel are one launch (fuse, chunk).
+  // Compute: tasks of one queue with equal kernel are one launch (fuse, chunk).
   std::int32_t kernel = -1;
   std::string leaf_kernel;  // Compute: the kernel `patch` chose; "" is the executor's default
   How how = How::Bulk;      // Copy, Collective: the move it came from
@@ -159,7 +159,7 @@ struct Plan {
   Mesh mesh;        // as the caller named it; the form's refinements apply on top
   NormalForm form;
   std::vector<Alloc> allocs;
-  std::vector<Lane> lanes;
+  std::vector<Queue> queues;
   std::vector<Task> tasks;
   std::vector<Sync> syncs;
   std::vector<Barrier> barriers;
@@ -167,14 +167,14 @@ struct Plan {
 };
 
 [[nodiscard]] std::string_view print(Level level);
-[[nodiscard]] std::string_view print(LaneKind kind);
+[[nodiscard]] std::string_view print(QueueKind kind);
 [[nodiscard]] std::string_view print(TaskKind kind);
 [[nodiscard]] std::string_view print(CollectiveOp op);
 [[nodiscard]] std::string_view print(WriteMode mode);  // "r", "init", "add", "set"
 [[nodiscard]] std::string_view print(SyncKind kind);
 
-// A transfer handed to a NIC: the next task of its lane starts when it is posted, not when it has
-// arrived, and a word raised behind it may overtake it. An event or a barrier waits until its lane
+// A transfer handed to a NIC: the next task of its queue starts when it is posted, not when it has
+// arrived, and a word raised behind it may overtake it. An event or a barrier waits until its queue
 // is drained; other words are ordered by their fence.
 [[nodiscard]] bool is_put(const Plan& plan, const Task& task);
 // Where it puts. Requires: is_put and a write.

@@ -145,7 +145,7 @@ Checked<Ok> PlanItemParser::parse_item(Cursor& line) {
       HP_REQUIRE_OK(parse_alloc(line));
       break;
     case 1:
-      HP_REQUIRE_OK(parse_lane(line));
+      HP_REQUIRE_OK(parse_queue(line));
       break;
     case 2:
       HP_REQUIRE_OK(parse_task(line));
@@ -185,12 +185,12 @@ Checked<Ok> PlanItemParser::parse_alloc(Cursor& line) {
   return Ok{};
 }
 
-Checked<Ok> PlanItemParser::parse_lane(Cursor& line) {
-  Lane lane;
-  HP_REQUIRE_OK(expect_id(line, "lane", plan_.lanes.size()));
-  HP_TRY(lane.rank, parse_rank(line));
-  HP_TRY(lane.kind, parse_word(line, "a lane kind", LaneKind::Multimem));
-  plan_.lanes.push_back(lane);
+Checked<Ok> PlanItemParser::parse_queue(Cursor& line) {
+  Queue queue;
+  HP_REQUIRE_OK(expect_id(line, "lane", plan_.queues.size()));
+  HP_TRY(queue.rank, parse_rank(line));
+  HP_TRY(queue.kind, parse_word(line, "a lane kind", QueueKind::Multimem));
+  plan_.queues.push_back(queue);
   return Ok{};
 }
 
@@ -201,8 +201,8 @@ Checked<Ok> PlanItemParser::parse_task(Cursor& line) {
   Task task;
   HP_REQUIRE_OK(expect_id(line, "task", plan_.tasks.size()));
   HP_REQUIRE_OK(line.expect("lane"));
-  HP_TRY(const std::int64_t lane, parse_reference(line, "lane", plan_.lanes.size()));
-  task.lane = LaneId(lane);
+  HP_TRY(const std::int64_t queue, parse_reference(line, "lane", plan_.queues.size()));
+  task.queue = QueueId(queue);
   HP_TRY(task.kind, parse_word(line, "a task kind", TaskKind::Collective));
   HP_REQUIRE_OK(parse_move(line, task));
   if (line.at(TokenKind::Identifier) && line.peek(1).text == ".") {

@@ -18,7 +18,7 @@ class PlanItemParser {
   // Requires: blocks was made from plan's program, mesh and form. Both outlive the parser.
   PlanItemParser(const Blocks& blocks, Plan& plan);
 
-  // One whole line: alloc, lane, task, sync or barrier, in this order across calls.
+  // One whole line: alloc, queue, task, sync or barrier, in this order across calls.
   // Errors: T0xx, V103, V104, V105, V106; positions are within the line.
   [[nodiscard]] Checked<Ok> parse_item(Cursor& line);
 
@@ -33,7 +33,7 @@ class PlanItemParser {
   [[nodiscard]] DigitList digit_list(std::string owner, const std::vector<int>& digits) const;
 
   [[nodiscard]] Checked<Ok> parse_alloc(Cursor& line);
-  [[nodiscard]] Checked<Ok> parse_lane(Cursor& line);
+  [[nodiscard]] Checked<Ok> parse_queue(Cursor& line);
   [[nodiscard]] Checked<Ok> parse_task(Cursor& line);
   [[nodiscard]] Checked<Ok> parse_sync(Cursor& line);
   [[nodiscard]] Checked<Ok> parse_barrier(Cursor& line);

@@ -82,7 +82,7 @@ class Printer {
     out_ = "plan " + plan_.form.name + " for " + plan_.program.name + " on " + plan_.mesh.name +
            " {\n";
     for (std::size_t i = 0; i < plan_.allocs.size(); ++i) print_alloc(i);
-    for (std::size_t i = 0; i < plan_.lanes.size(); ++i) print_lane(i);
+    for (std::size_t i = 0; i < plan_.queues.size(); ++i) print_queue(i);
     for (std::size_t i = 0; i < plan_.tasks.size(); ++i) print_task(i);
     for (const Sync& sync : plan_.syncs) print_sync(sync);
     for (const Barrier& barrier : plan_.barriers) print_barrier(barrier);
@@ -153,17 +153,17 @@ class Printer {
     out_ += '\n';
   }
 
-  void print_lane(std::size_t i) {
+  void print_queue(std::size_t i) {
     begin("lane", i);
-    number("rank", plan_.lanes[i].rank.value);
-    word(harpe::print(plan_.lanes[i].kind));
+    number("rank", plan_.queues[i].rank.value);
+    word(harpe::print(plan_.queues[i].kind));
     out_ += '\n';
   }
 
   void print_task(std::size_t i) {
     const Task& task = plan_.tasks[i];
     begin("task", i);
-    number("lane", task.lane.value);
+    number("lane", task.queue.value);
     word(harpe::print(task.kind));
     if (task.kind == TaskKind::Collective || task.collective != CollectiveOp::AllGather) {
       word(harpe::print(task.collective));

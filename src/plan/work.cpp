@@ -227,7 +227,7 @@ std::vector<double> work_of(const Plan& plan) {
   std::vector<double> work(static_cast<std::size_t>(plan.mesh.ranks()));
   for (const Task& task : plan.tasks) {
     if (task.kind != TaskKind::Compute) continue;
-    const RankId rank = plan.lanes[task.lane.index()].rank;
+    const RankId rank = plan.queues[task.queue.index()].rank;
     work[rank.index()] += works.of(task).flops;
   }
   return work;

@@ -59,7 +59,7 @@ class Artist {
   }
 
   [[nodiscard]] std::size_t rank_of(const Task& task) const {
-    return plan_.lanes[task.lane.index()].rank.index();
+    return plan_.queues[task.queue.index()].rank.index();
   }
 
   void draw_homes() {
@@ -117,7 +117,7 @@ class Artist {
         const std::int64_t value = task.iter.front()[static_cast<std::size_t>(at)].lo;
         const std::int64_t extent = blocks_.digits()[static_cast<std::size_t>(digit)].extent;
         place.turns.push_back(
-            turn_of(*loop, value, extent, plan_.lanes[task.lane.index()].rank, values));
+            turn_of(*loop, value, extent, plan_.queues[task.queue.index()].rank, values));
         values[loop->digit] = value;
       }
     }
@@ -245,7 +245,7 @@ class Artist {
     std::optional<Place> last;
     for (std::size_t i = index; i-- > 0;) {
       const Task& task = plan_.tasks[i];
-      if (task.kind != TaskKind::Compute || plan_.lanes[task.lane.index()].rank != rank) continue;
+      if (task.kind != TaskKind::Compute || plan_.queues[task.queue.index()].rank != rank) continue;
       const bool makes = std::ranges::find(task.writes, alloc, &Ref::alloc) != task.writes.end();
       if (makes) return places_.at(i);
       if (!last) last = places_.at(i);

@@ -46,14 +46,14 @@ struct PageRefusal {
 // combined.
 enum class PageTaskKind : std::uint8_t { Compute, Copy, Collective, Fold, Other };
 
-struct PageLane {
+struct PageQueue {
   std::int32_t rank = 0;
   std::string name;  // "sm", "ce"
-  friend bool operator==(const PageLane&, const PageLane&) = default;
+  friend bool operator==(const PageQueue&, const PageQueue&) = default;
 };
 
 struct PageTask {
-  std::int32_t lane = 0;  // index into PageTimeline::lanes
+  std::int32_t queue = 0;  // index into PageTimeline::queues
   PageTaskKind kind = PageTaskKind::Other;
   std::string name;      // "fwd q0=2 k0=1"
   std::int32_t id = -1;  // of the plan
@@ -61,15 +61,15 @@ struct PageTask {
   Picoseconds begin;
   Picoseconds end;
   std::int32_t cause = -1;  // index into PageTimeline::tasks: the one it waited for
-  WaitKind wait = WaitKind::Lane;
+  WaitKind wait = WaitKind::Queue;
   std::string bound;  // the resource that held it back: "rank 3 nvlink in"; or ""
   friend bool operator==(const PageTask&, const PageTask&) = default;
 };
 
 struct PageTimeline {
   Picoseconds total;
-  std::vector<PageLane> lanes;  // by rank
-  std::vector<PageTask> tasks;  // those of a lane in order of their times
+  std::vector<PageQueue> queues;  // by rank
+  std::vector<PageTask> tasks;    // those of a queue in order of their times
   friend bool operator==(const PageTimeline&, const PageTimeline&) = default;
 };
 

@@ -47,22 +47,22 @@ std::string candidates_of(const ReportPage& page) {
 }
 
 std::string tasks_of(const PageTimeline& timeline, const Shown& shown, Pool& pool) {
-  std::vector<std::int32_t> row_of(timeline.lanes.size(), -1);
-  for (std::size_t i = 0; i < shown.lanes.size(); ++i) {
-    row_of[static_cast<std::size_t>(shown.lanes[i])] = static_cast<std::int32_t>(i);
+  std::vector<std::int32_t> row_of(timeline.queues.size(), -1);
+  for (std::size_t i = 0; i < shown.queues.size(); ++i) {
+    row_of[static_cast<std::size_t>(shown.queues[i])] = static_cast<std::int32_t>(i);
   }
   std::vector<std::int32_t> number(timeline.tasks.size(), -1);
   std::int32_t next = 0;
   for (std::size_t i = 0; i < timeline.tasks.size(); ++i) {
     const PageTask& task = timeline.tasks[i];
-    if (row_of[static_cast<std::size_t>(task.lane)] >= 0) number[i] = next++;
+    if (row_of[static_cast<std::size_t>(task.queue)] >= 0) number[i] = next++;
   }
   std::string out;
   for (std::size_t i = 0; i < timeline.tasks.size(); ++i) {
     if (number[i] < 0) continue;
     const PageTask& task = timeline.tasks[i];
     std::string row = "[";
-    append(row, row_of[static_cast<std::size_t>(task.lane)]);
+    append(row, row_of[static_cast<std::size_t>(task.queue)]);
     append(row, task.ready.value);
     append(row, task.begin.value);
     append(row, task.end.value);
@@ -80,16 +80,16 @@ std::string tasks_of(const PageTimeline& timeline, const Shown& shown, Pool& poo
 std::string timeline_of(const ReportPage& page, Pool& pool) {
   if (!page.timeline) return "null";
   const Shown shown = shown_of(*page.timeline);
-  std::string lanes;
+  std::string queues;
   std::string rows;
-  for (std::size_t i = 0; i < shown.lanes.size(); ++i) {
-    const PageLane& lane = page.timeline->lanes[static_cast<std::size_t>(shown.lanes[i])];
+  for (std::size_t i = 0; i < shown.queues.size(); ++i) {
+    const PageQueue& queue = page.timeline->queues[static_cast<std::size_t>(shown.queues[i])];
     const std::string comma = i == 0 ? "" : ",";
-    lanes +=
-        comma + std::to_string(pool.find("rank " + std::to_string(lane.rank) + ", " + lane.name));
+    queues +=
+        comma + std::to_string(pool.find("rank " + std::to_string(queue.rank) + ", " + queue.name));
     rows += comma + "[" + print_number(shown.tops[i]) + "," + print_number(shown.row) + "]";
   }
-  return "{\"total\":" + std::to_string(page.timeline->total.value) + ",\"lanes\":[" + lanes +
+  return "{\"total\":" + std::to_string(page.timeline->total.value) + ",\"lanes\":[" + queues +
          "],\"rows\":[" + rows + "],\"tasks\":" + tasks_of(*page.timeline, shown, pool) + "}";
 }
 

@@ -80,7 +80,7 @@ std::string_view name_of(PageTaskKind kind) {
 
 std::string_view style_of(WaitKind wait) {
   switch (wait) {
-    case WaitKind::Lane:
+    case WaitKind::Queue:
       return "w-lane";
     case WaitKind::Event:
       return "w-event";
@@ -96,7 +96,7 @@ std::string_view style_of(WaitKind wait) {
 
 std::string_view name_of(WaitKind wait) {
   switch (wait) {
-    case WaitKind::Lane:
+    case WaitKind::Queue:
       return "its lane";
     case WaitKind::Event:
       return "an event";

@@ -27,11 +27,11 @@ namespace harpe::page {
 // Whose bars the timeline holds, and where: ranks from the first until the limit of what a page
 // carries.
 struct Shown {
-  std::vector<std::int32_t> lanes;  // with something to see, by rank
-  std::vector<double> tops;         // of their rows, in pixels
-  double row = 0;                   // height of one
-  double height = 0;                // of all
-  std::int32_t ranks = 0;           // from the first
+  std::vector<std::int32_t> queues;  // with something to see, by rank
+  std::vector<double> tops;          // of their rows, in pixels
+  double row = 0;                    // height of one
+  double height = 0;                 // of all
+  std::int32_t ranks = 0;            // from the first
   std::int32_t of = 0;
 };
 [[nodiscard]] Shown shown_of(const PageTimeline& timeline);

@@ -11,7 +11,7 @@ namespace harpe::page {
 namespace {
 
 constexpr std::size_t kMostTasks = 6000;
-constexpr std::size_t kMostLanes = 96;
+constexpr std::size_t kMostQueues = 96;
 constexpr double kTallest = 560;  // of all rows, where they fit
 // The narrowest plot that names inside bars must fit in; the script fits them to the real width.
 constexpr double kWidth = 520;
@@ -25,12 +25,12 @@ constexpr std::array kWaits = {WaitKind::Event, WaitKind::Signal, WaitKind::Barr
 void place_rows(Shown& shown, const PageTimeline& timeline) {
   constexpr double kGap = 8;
   const auto rank_of = [&](std::size_t i) {
-    return timeline.lanes[static_cast<std::size_t>(shown.lanes[i])].rank;
+    return timeline.queues[static_cast<std::size_t>(shown.queues[i])].rank;
   };
-  const auto lanes = static_cast<double>(std::max<std::size_t>(1, shown.lanes.size()));
-  shown.row = std::floor(std::clamp((kTallest - kGap * shown.ranks) / lanes, 7.0, 18.0));
+  const auto queues = static_cast<double>(std::max<std::size_t>(1, shown.queues.size()));
+  shown.row = std::floor(std::clamp((kTallest - kGap * shown.ranks) / queues, 7.0, 18.0));
   double y = 2;
-  for (std::size_t i = 0; i < shown.lanes.size(); ++i) {
+  for (std::size_t i = 0; i < shown.queues.size(); ++i) {
     if (i > 0 && rank_of(i) != rank_of(i - 1)) y += kGap;
     shown.tops.push_back(y);
     y += shown.row;
@@ -41,9 +41,9 @@ void place_rows(Shown& shown, const PageTimeline& timeline) {
 class Timeline {
  public:
   Timeline(const ReportPage& page, const Shown& shown)
-      : timeline_(*page.timeline), shown_(shown), tops_(timeline_.lanes.size(), -1) {
-    for (std::size_t i = 0; i < shown.lanes.size(); ++i) {
-      tops_[static_cast<std::size_t>(shown.lanes[i])] = shown.tops[i];
+      : timeline_(*page.timeline), shown_(shown), tops_(timeline_.queues.size(), -1) {
+    for (std::size_t i = 0; i < shown.queues.size(); ++i) {
+      tops_[static_cast<std::size_t>(shown.queues[i])] = shown.tops[i];
     }
     for (const Segment& segment : page.critical_path) critical_.insert(segment.task.value);
   }
@@ -51,11 +51,11 @@ class Timeline {
   [[nodiscard]] const std::set<std::string_view>& styles() const { return styles_; }
 
   std::string draw() {
-    std::vector<Picoseconds> free(timeline_.lanes.size());
+    std::vector<Picoseconds> free(timeline_.queues.size());
     for (const PageTask& task : timeline_.tasks) {
-      const auto lane = static_cast<std::size_t>(task.lane);
-      if (tops_[lane] >= 0) draw_task(task, free[lane]);
-      free[lane] = std::max(free[lane], task.end);
+      const auto queue = static_cast<std::size_t>(task.queue);
+      if (tops_[queue] >= 0) draw_task(task, free[queue]);
+      free[queue] = std::max(free[queue], task.end);
     }
     std::string body;
     for (std::size_t i = 0; i < kWaits.size(); ++i) body += keep(waits_[i], style_of(kWaits[i]));
@@ -67,7 +67,7 @@ class Timeline {
     body += keep(marks_, "t-critical");
     const std::string axis = draw_axis();
     return axis + draw_stretched(shown_.height, body) + "<g class=\"names\">" + names_ +
-           "</g><g class=\"over\"></g>" + draw_lanes();
+           "</g><g class=\"over\"></g>" + draw_queues();
   }
 
  private:
@@ -83,9 +83,9 @@ class Timeline {
   }
 
   void draw_task(const PageTask& task, Picoseconds free) {
-    const double top = tops_[static_cast<std::size_t>(task.lane)];
+    const double top = tops_[static_cast<std::size_t>(task.queue)];
     const double middle = top + shown_.row / 2 - 1;
-    if (task.ready > free && task.wait != WaitKind::Lane) {
+    if (task.ready > free && task.wait != WaitKind::Queue) {
       const auto wait = std::ranges::find(kWaits, task.wait) - kWaits.begin();
       waits_[static_cast<std::size_t>(wait)].add(at(free), at(task.ready), middle, 2);
     }
@@ -130,28 +130,28 @@ class Timeline {
                      "time (" + std::string(unit.name) + ")");
   }
 
-  std::string draw_lanes() const {
+  std::string draw_queues() const {
     std::string out;
     std::int32_t rank = -1;
-    for (const std::int32_t index : shown_.lanes) {
-      const PageLane& lane = timeline_.lanes[static_cast<std::size_t>(index)];
+    for (const std::int32_t index : shown_.queues) {
+      const PageQueue& queue = timeline_.queues[static_cast<std::size_t>(index)];
       const double top = tops_[static_cast<std::size_t>(index)];
       const std::string y = print_number(top + shown_.row / 2 + 4);
-      if (lane.rank != rank) {
+      if (queue.rank != rank) {
         out += draw_text({.x = "0", .y = y, .style = "rank-name", .dx = -104},
-                         "rank " + std::to_string(lane.rank));
+                         "rank " + std::to_string(queue.rank));
       }
-      rank = lane.rank;
+      rank = queue.rank;
       if (shown_.row < 11) continue;
       out += draw_text({.x = "0", .y = y, .style = "lane-name", .anchor = "end", .dx = -8},
-                       shorten(lane.name, 8));
+                       shorten(queue.name, 8));
     }
     return out;
   }
 
   const PageTimeline& timeline_;
   const Shown& shown_;
-  std::vector<double> tops_;  // by lane; below 0: not shown
+  std::vector<double> tops_;  // by queue; below 0: not shown
   std::set<std::int32_t> critical_;
   std::array<Bars, kKinds.size()> wide_;
   std::array<Bars, kKinds.size()> thin_;
@@ -182,29 +182,29 @@ std::string legend_of(const std::set<std::string_view>& styles) {
 }  // namespace
 
 Shown shown_of(const PageTimeline& timeline) {
-  std::vector<std::size_t> visible(timeline.lanes.size(), 0);
+  std::vector<std::size_t> visible(timeline.queues.size(), 0);
   std::vector<std::size_t> tasks;
   for (const PageTask& task : timeline.tasks) {
     const auto rank =
-        static_cast<std::size_t>(timeline.lanes[static_cast<std::size_t>(task.lane)].rank);
+        static_cast<std::size_t>(timeline.queues[static_cast<std::size_t>(task.queue)].rank);
     if (tasks.size() <= rank) tasks.resize(rank + 1, 0);
     ++tasks[rank];
-    if (task.end > task.begin) ++visible[static_cast<std::size_t>(task.lane)];
+    if (task.end > task.begin) ++visible[static_cast<std::size_t>(task.queue)];
   }
   Shown shown;
   shown.of = static_cast<std::int32_t>(tasks.size());
   std::size_t sum = 0;
   for (std::size_t rank = 0; rank < tasks.size(); ++rank) {
-    std::vector<std::int32_t> lanes;
-    for (std::size_t i = 0; i < timeline.lanes.size(); ++i) {
-      if (static_cast<std::size_t>(timeline.lanes[i].rank) == rank && visible[i] > 0) {
-        lanes.push_back(static_cast<std::int32_t>(i));
+    std::vector<std::int32_t> queues;
+    for (std::size_t i = 0; i < timeline.queues.size(); ++i) {
+      if (static_cast<std::size_t>(timeline.queues[i].rank) == rank && visible[i] > 0) {
+        queues.push_back(static_cast<std::int32_t>(i));
       }
     }
     sum += tasks[rank];
-    const bool fits = sum <= kMostTasks && shown.lanes.size() + lanes.size() <= kMostLanes;
+    const bool fits = sum <= kMostTasks && shown.queues.size() + queues.size() <= kMostQueues;
     if (rank > 0 && !fits) break;
-    shown.lanes.insert(shown.lanes.end(), lanes.begin(), lanes.end());
+    shown.queues.insert(shown.queues.end(), queues.begin(), queues.end());
     ++shown.ranks;
   }
   place_rows(shown, timeline);
@@ -214,7 +214,7 @@ Shown shown_of(const PageTimeline& timeline) {
 std::string draw_timeline(const ReportPage& page) {
   if (!page.timeline || page.timeline->tasks.empty()) return {};
   const Shown shown = shown_of(*page.timeline);
-  if (shown.lanes.empty()) return {};
+  if (shown.queues.empty()) return {};
   Timeline timeline(page, shown);
   const std::string body = timeline.draw();
   std::string buttons =

@@ -51,7 +51,7 @@ class Walk {
   // Ranks along a part all have this coordinate there.
   double run(const PartCoordinates& rank) {
     rank_ = rank;
-    lanes_.fill(0);
+    queues_.fill(0);
     sm_ = 0;
     LoopTimes time{};
     std::size_t advanced = 0;  // the outermost loop that has just moved on; 0 at the beginning
@@ -66,7 +66,7 @@ class Walk {
       std::fill(time.begin() + static_cast<std::ptrdiff_t>(next), time.end(), 0);
       advanced = next;
     }
-    double end = at_least(sm_ + moves_.finalise, *std::ranges::max_element(lanes_));
+    double end = at_least(sm_ + moves_.finalise, *std::ranges::max_element(queues_));
     for (const OutlineMove& move : moves_.moves) end = at_least(end, move.arrival);
     return end;
   }
@@ -129,11 +129,11 @@ class Walk {
     }
     const int slot = static_cast<int>(move.goes++ % move.slots);
     const double source = move.relays && step > 1 ? move.arrival : there;
-    double& lane = lanes_[move.lane];
+    double& queue = queues_[move.queue];
     const double begin =
-        at_least(at_least(lane, source), move.free[static_cast<std::size_t>(slot)] + move.delay);
+        at_least(at_least(queue, source), move.free[static_cast<std::size_t>(slot)] + move.delay);
     const double end = begin + move.time;
-    lane = end;
+    queue = end;
     if (move.relays && move.slot >= 0) use_slot(move, end);
     if (before != nullptr) use_slot(*before, end);
     move.arrival = end + move.delay;
@@ -208,9 +208,9 @@ class Walk {
       return;
     }
     const double source = move.relays ? at_least(move.arrival, 0) : sm_;
-    double& lane = lanes_[move.lane];
-    lane = at_least(lane, source) + move.time;
-    move.arrival = lane + move.delay;
+    double& queue = queues_[move.queue];
+    queue = at_least(queue, source) + move.time;
+    move.arrival = queue + move.delay;
     if (move.fold > 0) {
       sm_ = at_least(sm_, move.arrival) + move.fold;
       move.arrival = sm_;
@@ -234,7 +234,7 @@ class Walk {
   std::vector<Stretch> key_stretches_;
   std::vector<std::pair<double, double>> known_;
   PartCoordinates rank_{};
-  std::array<double, kOutlineLanes> lanes_{};
+  std::array<double, kOutlineQueues> queues_{};
   double sm_ = 0;
   bool least_ = false;  // calls at the leaf's peak: hidden parts of a call change its shape
 };

@@ -10,8 +10,8 @@ namespace harpe {
 
 // A candidate's time and memory from its shape alone, without making its plan: the loops are walked
 // for one rank, since under translations of the mesh all do the same at the same time, and every
-// lane takes its tasks in order as soon as what they wait for is there. Costs are the simulator's;
-// contention between lanes is not looked at. Under a mask the walk is done for the ranks that see
+// queue takes its tasks in order as soon as what they wait for is there. Costs are the simulator's;
+// contention between queues is not looked at. Under a mask the walk is done for the ranks that see
 // most and least, and the slower counts. Microseconds per candidate, whatever the mesh.
 struct Outline {
   Picoseconds time;

@@ -8,18 +8,18 @@
 namespace harpe {
 namespace {
 
-OutlineLane lane_of_via(Via via) {
+OutlineQueue queue_of_via(Via via) {
   switch (via) {
     case Via::Ce:
-      return kCeLane;
+      return kCeQueue;
     case Via::Tma:
-      return kTmaLane;
+      return kTmaQueue;
     case Via::Nccl:
-      return kNcclLane;
+      return kNcclQueue;
     case Via::Sm:
-      return kSmLane;
+      return kSmQueue;
     default:
-      return kProxyLane;
+      return kProxyQueue;
   }
 }
 
@@ -121,7 +121,7 @@ class MoveMaker {
     const Way way = at.way[static_cast<std::size_t>(move.group)];
     const int level = level_of(machine_, candidate_, move.part);
     const Via via = via_of(candidate_, move, level);
-    timed.lane = lane_of_via(via);
+    timed.queue = queue_of_via(via);
     timed.relays = way == Way::Relay;
     timed.slots = std::min(kMostSlots, slots_of(problem_, candidate_, move));
     timed.delay = machine_.levels[static_cast<std::size_t>(level)].latency.seconds();

@@ -11,22 +11,22 @@ namespace harpe {
 
 // The crossings of a candidate with what each costs one rank: what the outline's walk schedules.
 
-enum OutlineLane : std::uint8_t {
-  kSmLane,
-  kCeLane,
-  kTmaLane,
-  kNcclLane,
-  kProxyLane,
-  kOutlineLanes
+enum OutlineQueue : std::uint8_t {
+  kSmQueue,
+  kCeQueue,
+  kTmaQueue,
+  kNcclQueue,
+  kProxyQueue,
+  kOutlineQueues
 };
 constexpr int kMostSlots = 4;
 
 // Times in seconds.
 struct OutlineMove {
   CandidateMove move;
-  OutlineLane lane = kCeLane;
-  double time = 0;   // of one go on its lane
-  double delay = 0;  // from its end until another lane or rank knows
+  OutlineQueue queue = kCeQueue;
+  double time = 0;   // of one go on its queue
+  double delay = 0;  // from its end until another queue or rank knows
   double fold = 0;   // at the receiver, on its SMs
   int slots = 1;
   std::uint32_t chosen_by = 0;  // bit per loop around it: another step of it, another block

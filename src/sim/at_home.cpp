@@ -29,9 +29,9 @@ class HomeFinder {
   }
 
   AtHome find() {
-    std::map<LaneId, std::vector<std::size_t>> lanes;
+    std::map<QueueId, std::vector<std::size_t>> queues;
     for (std::size_t i = 0; i < plan_.tasks.size(); ++i) {
-      std::vector<std::size_t>& before = lanes[plan_.tasks[i].lane];
+      std::vector<std::size_t>& before = queues[plan_.tasks[i].queue];
       if (plan_.tasks[i].kind == TaskKind::Finalise && rounds(plan_.tasks[i])) {
         look_behind(i, before);
       }
@@ -41,9 +41,9 @@ class HomeFinder {
   }
 
  private:
-  // Who has to do with an allocation: one lane alone, and who of it last.
+  // Who has to do with an allocation: one queue alone, and who of it last.
   struct Touch {
-    std::optional<LaneId> lane;
+    std::optional<QueueId> queue;
     bool is_shared = false;
     std::size_t last = 0;
   };
@@ -53,8 +53,8 @@ class HomeFinder {
     if (task.kind == TaskKind::Entry || task.kind == TaskKind::Exit) return;
     const auto touch = [&](const Ref& ref) {
       Touch& by = touched_by_[ref.alloc.index()];
-      by.is_shared = by.is_shared || (by.lane && *by.lane != task.lane);
-      by.lane = task.lane;
+      by.is_shared = by.is_shared || (by.queue && *by.queue != task.queue);
+      by.queue = task.queue;
       by.last = at;
     };
     for (const Ref& ref : task.reads) touch(ref);
@@ -165,7 +165,7 @@ class HomeFinder {
   std::vector<std::int32_t> launches_;
   PlanWork work_;
   std::vector<Touch> touched_by_;  // per allocation
-  std::vector<char> waits_;        // per task: for others than its lane
+  std::vector<char> waits_;        // per task: for others than its queue
   AtHome found_;
 };
 

@@ -24,16 +24,16 @@ class Builder {
         costs_(plan, machine, built_.map = map_resources(machine, plan.mesh.ranks()), options.ideal,
                departures_) {
     const std::int64_t issues = options.launch == Launch::Host ? plan.mesh.ranks() : 0;
-    built_.workload.lanes =
-        static_cast<std::int32_t>(plan.lanes.size()) + static_cast<std::int32_t>(issues);
+    built_.workload.queues =
+        static_cast<std::int32_t>(plan.queues.size()) + static_cast<std::int32_t>(issues);
     built_.first_of_task.resize(plan.tasks.size(), -1);
     built_.begin_of_task.resize(plan.tasks.size(), -1);
     built_.work_of_task.resize(plan.tasks.size(), -1);
     built_.level_bytes.resize(machine.levels.size());
-    for (std::size_t lane = 0; lane < plan.lanes.size(); ++lane) {
-      puts_.emplace_back(machine, built_.map, options_of(lane));
+    for (std::size_t queue = 0; queue < plan.queues.size(); ++queue) {
+      puts_.emplace_back(machine, built_.map, options_of(queue));
     }
-    last_of_lane_.resize(plan.lanes.size());
+    last_of_queue_.resize(plan.queues.size());
   }
 
   BuiltWorkload run() {
@@ -42,7 +42,7 @@ class Builder {
     for (std::int64_t i = 0; i < static_cast<std::int64_t>(plan_.tasks.size()); ++i) {
       add_task(TaskId(i));
     }
-    for (PutLane& puts : puts_) puts.end_batches(writer_);
+    for (PutQueue& puts : puts_) puts.end_batches(writer_);
     for (const auto& [group, members] : groups_) join_members(members);
     for (const Sync& sync : plan_.syncs) add_sync(sync);
     for (const Barrier& barrier : plan_.barriers) add_barrier(barrier);
@@ -51,19 +51,19 @@ class Builder {
   }
 
  private:
-  [[nodiscard]] PutLane::Options options_of(std::size_t lane) const {
-    const bool kernel = plan_.lanes[lane].kind == LaneKind::Ibgda;
-    return {.rank = plan_.lanes[lane].rank,
-            .lane = static_cast<std::int32_t>(lane),
-            .poster = kernel ? PutLane::Poster::Kernel : PutLane::Poster::Proxy,
+  [[nodiscard]] PutQueue::Options options_of(std::size_t queue) const {
+    const bool kernel = plan_.queues[queue].kind == QueueKind::Ibgda;
+    return {.rank = plan_.queues[queue].rank,
+            .queue = static_cast<std::int32_t>(queue),
+            .poster = kernel ? PutQueue::Poster::Kernel : PutQueue::Poster::Proxy,
             .posts = !ideal_.no_launch,
             .fences = !ideal_.tile_edges};
   }
 
   [[nodiscard]] PutWriter writer() {
     return {.add =
-                [this](Activity activity, std::int32_t lane, ActivityRole role, std::int32_t put) {
-                  return add(std::move(activity), lane, TaskId(put), role);
+                [this](Activity activity, std::int32_t queue, ActivityRole role, std::int32_t put) {
+                  return add(std::move(activity), queue, TaskId(put), role);
                 },
             .depend = [this](std::int32_t before, std::int32_t after,
                              Picoseconds delay) { depend(before, after, WaitKind::Event, delay); }};
@@ -71,12 +71,12 @@ class Builder {
 
   [[nodiscard]] const Task& task_at(TaskId id) const { return plan_.tasks[id.index()]; }
   [[nodiscard]] RankId rank_of(TaskId id) const {
-    return plan_.lanes[task_at(id).lane.index()].rank;
+    return plan_.queues[task_at(id).queue.index()].rank;
   }
   [[nodiscard]] std::int32_t first_of(TaskId id) const { return built_.first_of_task[id.index()]; }
   [[nodiscard]] std::int32_t work_of(TaskId id) const { return built_.work_of_task[id.index()]; }
-  [[nodiscard]] LaneKind lane_kind(TaskId id) const {
-    return plan_.lanes[task_at(id).lane.index()].kind;
+  [[nodiscard]] QueueKind queue_kind(TaskId id) const {
+    return plan_.queues[task_at(id).queue.index()].kind;
   }
 
   void learn_groups() {
@@ -113,8 +113,8 @@ class Builder {
     return known->second;
   }
 
-  std::int32_t add(Activity activity, std::int32_t lane, TaskId task, ActivityRole role) {
-    activity.lane = lane;
+  std::int32_t add(Activity activity, std::int32_t queue, TaskId task, ActivityRole role) {
+    activity.queue = queue;
     if (ideal_.no_launch) activity.start = {};
     built_.workload.activities.push_back(std::move(activity));
     built_.of.push_back({task, role});
@@ -128,21 +128,21 @@ class Builder {
 
   void add_task(TaskId id) {
     const Task& task = task_at(id);
-    const std::int32_t lane = task.lane.value;
+    const std::int32_t queue = task.queue.value;
     count_bytes(id);
     if (is_put(plan_, task)) {
       add_put(id);
       return;
     }
-    // What the lane waits for between two puts may follow from a word of those before.
-    if (waits_[id.index()] != 0) puts_[task.lane.index()].end_batches(writer_);
+    // What the queue waits for between two puts may follow from a word of those before.
+    if (waits_[id.index()] != 0) puts_[task.queue.index()].end_batches(writer_);
     if (!departures_[id.index()].empty()) {
       add_departure(id);
       return;
     }
     Activity activity;
     if (task.kind == TaskKind::Collective) {
-      const std::int32_t where = ideal_.tile_edges ? kNoLane : lane;
+      const std::int32_t where = ideal_.tile_edges ? kNoQueue : queue;
       built_.first_of_task[id.index()] = add({}, where, id, ActivityRole::Arrive);
       activity = costs_.collective(id, cost_of_group(task.group));
     } else {
@@ -150,12 +150,12 @@ class Builder {
     }
     const bool grouped = continues_group(id);
     if (grouped) activity.start = {};
-    last_of_lane_[task.lane.index()] = id;
+    last_of_queue_[task.queue.index()] = id;
     if (task.kind == TaskKind::Entry) activity.start = machine_.processor.execution_start;
     if (task.kind == TaskKind::Entry && options_.delay && options_.delay->rank == rank_of(id)) {
       activity.work = options_.delay->time;
     }
-    const std::int32_t work = add(std::move(activity), lane, id, ActivityRole::Work);
+    const std::int32_t work = add(std::move(activity), queue, id, ActivityRole::Work);
     built_.begin_of_task[id.index()] = built_.work_of_task[id.index()] = work;
     if (first_of(id) < 0) built_.first_of_task[id.index()] = work;
     add_tail(id);
@@ -171,10 +171,10 @@ class Builder {
     if (alone.value == 0) return;
     Activity tiles;
     tiles.work = alone;
-    const std::int32_t tail = add(std::move(tiles), kNoLane, id, ActivityRole::Work);
+    const std::int32_t tail = add(std::move(tiles), kNoQueue, id, ActivityRole::Work);
     tails_.emplace(id, tail);
-    const std::int32_t end = add({}, task_at(id).lane.value, id, ActivityRole::Work);
-    depend(tail, end, WaitKind::Lane, {});
+    const std::int32_t end = add({}, task_at(id).queue.value, id, ActivityRole::Work);
+    depend(tail, end, WaitKind::Queue, {});
     built_.work_of_task[id.index()] = end;
   }
 
@@ -191,21 +191,21 @@ class Builder {
     const auto is_send = [&](TaskId task) {
       return task_at(task).kind == TaskKind::Copy && task_at(task).via == Via::Nccl;
     };
-    const std::optional<TaskId> last = last_of_lane_[task_at(id).lane.index()];
+    const std::optional<TaskId> last = last_of_queue_[task_at(id).queue.index()];
     return last && is_send(*last) && is_send(id) && begins_group_[id.index()] == 0;
   }
 
   [[nodiscard]] bool is_launched(TaskId id) const {
-    const LaneKind kind = lane_kind(id);
-    return kind != LaneKind::Host && kind != LaneKind::Proxy && kind != LaneKind::Ibgda &&
+    const QueueKind kind = queue_kind(id);
+    return kind != QueueKind::Host && kind != QueueKind::Proxy && kind != QueueKind::Ibgda &&
            !costs_.continues_kernel(id);
   }
 
   void issue(TaskId id) {
     Activity activity;
     activity.start = machine_.processor.kernel_issue;
-    const std::int32_t lane = static_cast<std::int32_t>(plan_.lanes.size()) + rank_of(id).value;
-    depend(add(activity, lane, id, ActivityRole::Issue), first_of(id), WaitKind::Event, {});
+    const std::int32_t queue = static_cast<std::int32_t>(plan_.queues.size()) + rank_of(id).value;
+    depend(add(activity, queue, id, ActivityRole::Issue), first_of(id), WaitKind::Event, {});
   }
 
   void count_bytes(TaskId id) {
@@ -218,14 +218,14 @@ class Builder {
     }
   }
 
-  // Beside its lane, on multiprocessors that the products have.
+  // Beside its queue, on multiprocessors that the products have.
   void add_departure(TaskId id) {
     Activity activity = costs_.activity_of(id);
     activity.start = {};
     std::erase_if(activity.uses, [&](const Use& use) {
       return built_.map.list[static_cast<std::size_t>(use.resource)].kind == ResourceKind::Sm;
     });
-    const std::int32_t work = add(std::move(activity), kNoLane, id, ActivityRole::Work);
+    const std::int32_t work = add(std::move(activity), kNoQueue, id, ActivityRole::Work);
     built_.first_of_task[id.index()] = work;
     built_.begin_of_task[id.index()] = built_.work_of_task[id.index()] = work;
     for (const TaskId product : departures_[id.index()]) {
@@ -235,13 +235,14 @@ class Builder {
 
   void add_put(TaskId id) {
     const Task& task = task_at(id);
-    const PutLane::Posted posted = puts_[task.lane.index()].post({.put = id.value,
-                                                                  .to = destination_of(plan_, task),
-                                                                  .level = level_of(task),
-                                                                  .flight = costs_.activity_of(id),
-                                                                  .fence = fences_[id.index()],
-                                                                  .waits = waits_[id.index()] != 0},
-                                                                 writer_);
+    const PutQueue::Posted posted =
+        puts_[task.queue.index()].post({.put = id.value,
+                                        .to = destination_of(plan_, task),
+                                        .level = level_of(task),
+                                        .flight = costs_.activity_of(id),
+                                        .fence = fences_[id.index()],
+                                        .waits = waits_[id.index()] != 0},
+                                       writer_);
     built_.first_of_task[id.index()] = posted.post;
     built_.begin_of_task[id.index()] = built_.work_of_task[id.index()] = posted.flight;
   }
@@ -265,7 +266,7 @@ class Builder {
       }
       return;
     }
-    const std::int32_t join = add({}, kNoLane, {}, ActivityRole::Join);
+    const std::int32_t join = add({}, kNoQueue, {}, ActivityRole::Join);
     for (const TaskId member : members) {
       depend(first_of(member), join, WaitKind::Member, {});
       depend(join, work_of(member), WaitKind::Member, {});
@@ -273,15 +274,15 @@ class Builder {
   }
 
   // What is over when a task's words are raised. An event or a barrier behind a put waits until its
-  // lane is drained.
+  // queue is drained.
   [[nodiscard]] std::int32_t raised_by(const Sync& sync) {
     if (!is_put(plan_, task_at(sync.from))) return work_of(sync.from);
     if (sync.kind == SyncKind::Event) return drained(sync.from);
-    return puts_[task_at(sync.from).lane.index()].word_of(sync.from.value);
+    return puts_[task_at(sync.from).queue.index()].word_of(sync.from.value);
   }
 
   std::int32_t drained(TaskId put) {
-    return puts_[task_at(put).lane.index()].drained(put.value, writer_);
+    return puts_[task_at(put).queue.index()].drained(put.value, writer_);
   }
 
   void add_sync(const Sync& sync) {
@@ -294,7 +295,7 @@ class Builder {
     }
     // Nothing is launched at an entry or exit but the first and after the last kernels.
     const bool hosted =
-        lane_kind(sync.from) == LaneKind::Host || lane_kind(sync.to) == LaneKind::Host;
+        queue_kind(sync.from) == QueueKind::Host || queue_kind(sync.to) == QueueKind::Host;
     hold_up(before, sync.to, WaitKind::Event, hosted ? Picoseconds() : machine_.processor.event);
   }
 
@@ -306,7 +307,7 @@ class Builder {
     std::vector<RankId> ranks;
     for (const TaskId id : barrier.from) ranks.push_back(rank_of(id));
     for (const TaskId id : barrier.to) ranks.push_back(rank_of(id));
-    const std::int32_t join = add({}, kNoLane, {}, ActivityRole::Join);
+    const std::int32_t join = add({}, kNoQueue, {}, ActivityRole::Join);
     const Picoseconds delay = barrier_delay(machine_, ranks);
     for (const TaskId id : barrier.from) {
       const bool put = is_put(plan_, task_at(id));
@@ -352,12 +353,12 @@ class Builder {
   std::map<std::int32_t, std::vector<TaskId>> groups_;
   std::map<std::int32_t, CollectiveCost> group_costs_;
   std::vector<std::optional<Fence>> fences_;  // per task: of the words behind a put
-  std::vector<char> waits_;                   // per task: for others than its lane
+  std::vector<char> waits_;                   // per task: for others than its queue
   std::vector<char> begins_group_;            // per task: the same, packing apart
   std::map<TaskId, std::int32_t> tails_;      // activities
   PutWriter writer_ = writer();
-  std::vector<PutLane> puts_;  // per lane
-  std::vector<std::optional<TaskId>> last_of_lane_;
+  std::vector<PutQueue> puts_;  // per queue
+  std::vector<std::optional<TaskId>> last_of_queue_;
 };
 
 }  // namespace

@@ -14,7 +14,7 @@ namespace harpe {
 
 // What single things cost on a machine, as activities over its resources (docs/simulator.md). Used
 // by simulations of plans (sim/build.h) and of outlines that the search makes from normal forms.
-// Rank r is processor r. Activities come without a lane; no function looks at a plan.
+// Rank r is processor r. Activities come without a queue; no function looks at a plan.
 
 // The resources of the first `ranks` processors of a machine, and where each is in the list.
 struct ResourceMap {

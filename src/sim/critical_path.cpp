@@ -55,7 +55,7 @@ class Walker {
     const Task& task = plan_.tasks[id.index()];
     std::string text(print(task.kind));
     if (!task.nest.empty()) text += " " + task.nest;
-    return text + ", rank " + std::to_string(plan_.lanes[task.lane.index()].rank.value);
+    return text + ", rank " + std::to_string(plan_.queues[task.queue.index()].rank.value);
   }
 
   // What its pace follows: what held it back, or what it takes most of.
@@ -161,16 +161,16 @@ class Exposure {
 
   void add(std::size_t i) {
     const Task& task = plan_.tasks[i];
-    const Lane& lane = plan_.lanes[task.lane.index()];
-    Picoseconds& exposed = exposed_[lane.rank.index()];
-    Picoseconds& free = free_[lane.rank.index()];
+    const Queue& queue = plan_.queues[task.queue.index()];
+    Picoseconds& exposed = exposed_[queue.rank.index()];
+    Picoseconds& free = free_[queue.rank.index()];
     const Span& first = span(built_.first_of_task, i);
     const Picoseconds end = span(built_.work_of_task, i).end;
     if (task.kind == TaskKind::Entry) {
       free = end;
     } else if (task.kind == TaskKind::Exit) {
       exposed += std::max(Picoseconds(), first.ready - free);
-    } else if (lane.kind == LaneKind::Sm) {
+    } else if (queue.kind == QueueKind::Sm) {
       const bool issued =
           first.cause >= 0 &&
           built_.of[static_cast<std::size_t>(first.cause)].role == ActivityRole::Issue;

@@ -18,7 +18,7 @@ class DepartureFinder {
   std::vector<std::vector<TaskId>> find() {
     for (std::size_t i = 0; i < plan_.tasks.size(); ++i) {
       const Task& task = plan_.tasks[i];
-      Products& products = last_[task.lane];
+      Products& products = last_[task.queue];
       if (task.kind == TaskKind::Compute) {
         if (!products.is_open || launches_[i] != products.launch) products.tasks.clear();
         products.is_open = is_product(task);
@@ -35,7 +35,7 @@ class DepartureFinder {
   }
 
  private:
-  // The last launch of a lane; open while nothing but products follows.
+  // The last launch of a queue; open while nothing but products follows.
   struct Products {
     std::vector<TaskId> tasks;
     std::int32_t launch = 0;
@@ -74,7 +74,7 @@ class DepartureFinder {
   const Plan& plan_;
   std::vector<std::int32_t> launches_;
   std::vector<std::vector<TaskId>> found_;
-  std::map<LaneId, Products> last_;
+  std::map<QueueId, Products> last_;
 };
 
 }  // namespace

@@ -38,11 +38,11 @@ class Engine {
   explicit Engine(const Workload& workload)
       : workload_(workload),
         shares_(workload),
-        pools_(static_cast<std::size_t>(workload.lanes)),
+        pools_(static_cast<std::size_t>(workload.queues)),
         progress_(workload.activities.size()),
-        next_in_lane_(workload.activities.size(), -1) {
+        next_in_queue_(workload.activities.size(), -1) {
     run_.spans.resize(workload.activities.size());
-    link_lanes();
+    link_queues();
     link_dependencies();
   }
 
@@ -75,14 +75,14 @@ class Engine {
     return workload_.activities[static_cast<std::size_t>(i)];
   }
 
-  void link_lanes() {
-    std::vector<std::int32_t> last(static_cast<std::size_t>(workload_.lanes), -1);
+  void link_queues() {
+    std::vector<std::int32_t> last(static_cast<std::size_t>(workload_.queues), -1);
     for (std::int32_t i = 0; i < count(); ++i) {
-      const std::int32_t lane = activity(i).lane;
-      if (lane == kNoLane || is_pool(workload_, lane)) continue;
-      std::int32_t& before = last[static_cast<std::size_t>(lane)];
+      const std::int32_t queue = activity(i).queue;
+      if (queue == kNoQueue || is_pool(workload_, queue)) continue;
+      std::int32_t& before = last[static_cast<std::size_t>(queue)];
       if (before >= 0) {
-        next_in_lane_[static_cast<std::size_t>(before)] = i;
+        next_in_queue_[static_cast<std::size_t>(before)] = i;
         ++at(i).pending;
       }
       before = i;
@@ -107,7 +107,7 @@ class Engine {
   // An event may be stale: what it announced was moved by a change of speed.
   void take(std::int32_t i) {
     if (at(i).phase == Phase::Waiting) {
-      open_pools_.push_back(activity(i).lane);
+      open_pools_.push_back(activity(i).queue);
     } else if (at(i).phase == Phase::Starting) {
       begin(i);
     } else if (at(i).phase == Phase::Running && at(i).end == now_) {
@@ -136,21 +136,22 @@ class Engine {
   // `ready` is final: the last of what it waited for is over, but in a pool, where a server must be
   // free too.
   void make_ready(std::int32_t i) {
-    if (!is_pool(workload_, activity(i).lane)) {
+    if (!is_pool(workload_, activity(i).queue)) {
       start(i);
       return;
     }
-    const std::int32_t lane = activity(i).lane;
-    pools_[static_cast<std::size_t>(lane)].waiting.push({span(i).ready, i});
-    open_pools_.push_back(lane);
+    const std::int32_t queue = activity(i).queue;
+    pools_[static_cast<std::size_t>(queue)].waiting.push({span(i).ready, i});
+    open_pools_.push_back(queue);
   }
 
   // Whoever is ready takes a free server. Only once nothing else happens at this moment, so that
   // the order of events within it does not count. Ready in the future: nothing to do until then.
-  void admit(std::int32_t lane) {
+  void admit(std::int32_t queue) {
     open_pools_.pop_back();
-    Pool& pool = pools_[static_cast<std::size_t>(lane)];
-    while (pool.busy < workload_.servers[static_cast<std::size_t>(lane)] && !pool.waiting.empty()) {
+    Pool& pool = pools_[static_cast<std::size_t>(queue)];
+    while (pool.busy < workload_.servers[static_cast<std::size_t>(queue)] &&
+           !pool.waiting.empty()) {
       const Event next = pool.waiting.top();
       if (next.time > now_) {
         events_.push({next.time, next.activity});
@@ -160,7 +161,7 @@ class Engine {
       ++pool.busy;
       if (next.time < now_) {
         span(next.activity).cause = pool.freed_by;
-        span(next.activity).kind = WaitKind::Lane;
+        span(next.activity).kind = WaitKind::Queue;
         span(next.activity).ready = now_;
       }
       start(next.activity);
@@ -232,14 +233,14 @@ class Engine {
     ++over_;
     span(i).end = now_;
     run_.total = std::max(run_.total, now_);
-    if (is_pool(workload_, activity(i).lane)) {
-      Pool& pool = pools_[static_cast<std::size_t>(activity(i).lane)];
+    if (is_pool(workload_, activity(i).queue)) {
+      Pool& pool = pools_[static_cast<std::size_t>(activity(i).queue)];
       --pool.busy;
       pool.freed_by = i;
-      open_pools_.push_back(activity(i).lane);
+      open_pools_.push_back(activity(i).queue);
     }
-    const std::int32_t next = next_in_lane_[static_cast<std::size_t>(i)];
-    if (next >= 0) release(next, i, now_, WaitKind::Lane);
+    const std::int32_t next = next_in_queue_[static_cast<std::size_t>(i)];
+    if (next >= 0) release(next, i, now_, WaitKind::Queue);
     const auto first = static_cast<std::size_t>(first_after_[static_cast<std::size_t>(i)]);
     const auto last = static_cast<std::size_t>(first_after_[static_cast<std::size_t>(i) + 1]);
     for (std::size_t k = first; k < last; ++k) {
@@ -256,7 +257,7 @@ class Engine {
     }
     if (--at(i).pending == 0) {
       make_ready(i);
-    } else if (kind == WaitKind::Lane && activity(i).resident) {
+    } else if (kind == WaitKind::Queue && activity(i).resident) {
       at(i).keeps = true;
       shares_.add(i, Shares::Part::SmsOnly);
     }
@@ -271,7 +272,7 @@ class Engine {
     }
   }
 
-  // A lane that is no queue.
+  // No queue.
   struct Pool {
     std::priority_queue<Event, std::vector<Event>, std::greater<>> waiting;  // by readiness
     std::int32_t busy = 0;
@@ -280,12 +281,12 @@ class Engine {
 
   const Workload& workload_;
   Shares shares_;
-  std::vector<Pool> pools_;               // per lane
+  std::vector<Pool> pools_;               // per queue
   std::vector<std::int32_t> open_pools_;  // in which someone may begin now
   std::vector<Progress> progress_;
-  std::vector<std::int32_t> next_in_lane_;  // per activity, or -1
-  std::vector<std::int32_t> first_after_;   // per activity: into after_
-  std::vector<std::int32_t> after_;         // dependencies, by `before`
+  std::vector<std::int32_t> next_in_queue_;  // per activity, or -1
+  std::vector<std::int32_t> first_after_;    // per activity: into after_
+  std::vector<std::int32_t> after_;          // dependencies, by `before`
   std::priority_queue<Event, std::vector<Event>, std::greater<>> events_;
   std::vector<std::int32_t> due_;  // begin now
   std::vector<double> held_;       // per use: picoseconds it held its activity back

@@ -47,16 +47,16 @@ class Exchange {
         stand_(stand),
         map_(map_resources(machine_, fabric.ranks())) {
     out_.workload.resources = map_.list;
-    out_.workload.lanes = static_cast<std::int32_t>(2 * standing());
-    out_.workload.servers.resize(static_cast<std::size_t>(out_.workload.lanes), 0);
+    out_.workload.queues = static_cast<std::int32_t>(2 * standing());
+    out_.workload.servers.resize(static_cast<std::size_t>(out_.workload.queues), 0);
     for (std::int64_t rank = 0; rank < standing(); ++rank) {
       const auto poster =
-          policy.via == Via::Proxy ? PutLane::Poster::Proxy : PutLane::Poster::Kernel;
-      lanes_.emplace_back(machine_, map_,
-                          PutLane::Options{.rank = RankId(rank),
-                                           .lane = static_cast<std::int32_t>(2 * rank),
-                                           .poster = poster,
-                                           .counted = true});
+          policy.via == Via::Proxy ? PutQueue::Poster::Proxy : PutQueue::Poster::Kernel;
+      queues_.emplace_back(machine_, map_,
+                           PutQueue::Options{.rank = RankId(rank),
+                                             .queue = static_cast<std::int32_t>(2 * rank),
+                                             .poster = poster,
+                                             .counted = true});
       tiles_.push_back(static_cast<std::int32_t>(2 * rank + 1));
       if (stand == Stand::One) break;
     }
@@ -91,8 +91,8 @@ class Exchange {
     return offsets;
   }
 
-  std::int32_t add(Activity activity, std::int32_t lane, ActivityRole role) {
-    activity.lane = lane;
+  std::int32_t add(Activity activity, std::int32_t queue, ActivityRole role) {
+    activity.queue = queue;
     if (stand_ == Stand::One) take_for_all(activity);
     out_.workload.activities.push_back(std::move(activity));
     out_.roles.push_back(role);
@@ -109,21 +109,21 @@ class Exchange {
     const Activity flight = transfer_activity(
         machine_, map_,
         {.via = print(policy_.via), .from = from, .to = to, .bytes = bytes, .driver = from});
-    posted_.push_back(lane_of(from).post(
+    posted_.push_back(queue_of(from).post(
         {.put = number, .to = to, .level = fabric_.level, .flight = flight, .fence = policy_.fence},
         writer_));
     if (ready >= 0) depend(ready, posted_.back().post, {});
     return number;
   }
-  void end_batch(RankId from, RankId to) { lane_of(from).end_batch(to, writer_); }
-  void end_batches(RankId from) { lane_of(from).end_batches(writer_); }
+  void end_batch(RankId from, RankId to) { queue_of(from).end_batch(to, writer_); }
+  void end_batches(RankId from) { queue_of(from).end_batches(writer_); }
   // Of a put by `from`, seen by `to`: its word, or itself where there is none.
   void arrives(std::int32_t number, RankId from, RankId to, std::int32_t after) {
-    depend(lane_of(from).word_of(number), after, signal_delay(machine_, from, to),
+    depend(queue_of(from).word_of(number), after, signal_delay(machine_, from, to),
            WaitKind::Signal);
   }
 
-  [[nodiscard]] PutLane& lane_of(RankId rank) { return lanes_[image(rank)]; }
+  [[nodiscard]] PutQueue& queue_of(RankId rank) { return queues_[image(rank)]; }
   [[nodiscard]] std::int32_t tiles_of(RankId rank) const { return tiles_[image(rank)]; }
   void serve_tiles(RankId rank, std::int32_t servers) {
     out_.workload.servers[static_cast<std::size_t>(tiles_of(rank))] = servers;
@@ -151,13 +151,14 @@ class Exchange {
   Stand stand_;
   ResourceMap map_;
   ExchangeWorkload out_;
-  std::vector<PutLane> lanes_;       // per GPU that is simulated
-  std::vector<std::int32_t> tiles_;  // lanes
-  std::vector<PutLane::Posted> posted_;
-  PutWriter writer_ = {.add = [this](Activity activity, std::int32_t lane, ActivityRole role,
-                                     std::int32_t) { return add(std::move(activity), lane, role); },
-                       .depend = [this](std::int32_t first, std::int32_t second,
-                                        Picoseconds delay) { depend(first, second, delay); }};
+  std::vector<PutQueue> queues_;     // per GPU that is simulated
+  std::vector<std::int32_t> tiles_;  // queues
+  std::vector<PutQueue::Posted> posted_;
+  PutWriter writer_ = {
+      .add = [this](Activity activity, std::int32_t queue, ActivityRole role,
+                    std::int32_t) { return add(std::move(activity), queue, role); },
+      .depend = [this](std::int32_t first, std::int32_t second,
+                       Picoseconds delay) { depend(first, second, delay); }};
 };
 
 // Dispatch, tiles and combine of every GPU.
@@ -276,7 +277,7 @@ class Layer {
     std::erase_if(activity.uses, [&](const Use& use) {
       return exchange_.map().list[static_cast<std::size_t>(use.resource)].kind == ResourceKind::Sm;
     });
-    const std::int32_t stored = exchange_.add(std::move(activity), kNoLane, ActivityRole::Work);
+    const std::int32_t stored = exchange_.add(std::move(activity), kNoQueue, ActivityRole::Work);
     exchange_.depend(ready, stored, {});
     return stored;
   }
@@ -308,7 +309,7 @@ class Layer {
   void dispatch(RankId rank) {
     exchange_.serve_tiles(rank, static_cast<std::int32_t>(kTilesAtATime));
     Activity launch = launch_activity(exchange_.machine());
-    const std::int32_t begun = exchange_.add(std::move(launch), kNoLane, ActivityRole::Issue);
+    const std::int32_t begun = exchange_.add(std::move(launch), kNoQueue, ActivityRole::Issue);
     for (const Offset& offset : offsets_) {
       const std::int32_t packed = add_tile(rank, pack_);
       exchange_.depend(begun, packed, {});
@@ -439,7 +440,7 @@ ExchangeWorkload build_burst(const Fabric& fabric, const PutPolicy& policy, cons
       puts.emplace_back(exchange.put(from, to, burst.bytes, -1), to);
     }
     exchange.end_batches(from);
-    const std::int32_t seen = exchange.add({}, kNoLane, ActivityRole::Join);
+    const std::int32_t seen = exchange.add({}, kNoQueue, ActivityRole::Join);
     for (std::size_t i = first; i < puts.size(); ++i) {
       exchange.arrives(puts[i].first, from, puts[i].second, seen);
     }
@@ -449,7 +450,7 @@ ExchangeWorkload build_burst(const Fabric& fabric, const PutPolicy& policy, cons
 
 ExchangeWorkload build_layer(const Fabric& fabric, const PutPolicy& policy,
                              const ExpertLayer& layer, Stand stand) {
-  // A lane takes puts in one order, and tiles say which: run once to learn it.
+  // A queue takes puts in one order, and tiles say which: run once to learn it.
   std::vector<std::size_t> order;
   {
     Exchange first(fabric, policy, Stand::One);
@@ -466,16 +467,16 @@ ExchangeTimes run_exchange(const ExchangeWorkload& exchange) {
   ExchangeTimes times{.total = run.total, .fences = {}, .busy = 0};
   for (std::size_t i = 0; i < exchange.roles.size(); ++i) {
     if (exchange.roles[i] != ActivityRole::Fence) continue;
-    // From when its lane came to it until it let the lane go on.
+    // From when its queue came to it until it let the queue go on.
     Picoseconds came;
     for (std::size_t before = i; before-- > 0;) {
-      if (exchange.workload.activities[before].lane != exchange.workload.activities[i].lane) {
+      if (exchange.workload.activities[before].queue != exchange.workload.activities[i].queue) {
         continue;
       }
       came = run.spans[before].end;
       break;
     }
-    if (exchange.workload.activities[i].lane == 0) times.fences += run.spans[i].end - came;
+    if (exchange.workload.activities[i].queue == 0) times.fences += run.spans[i].end - came;
   }
   times.busy = run.total.value == 0 ? 0 : exchange.tile_seconds / run.total.seconds();
   return times;

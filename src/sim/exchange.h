@@ -81,7 +81,7 @@ struct ExchangeWorkload {
 
 struct ExchangeTimes {
   Picoseconds total;   // until the last has seen its last word, or has its last result
-  Picoseconds fences;  // of one GPU's lane of puts: waiting for drains, and draining
+  Picoseconds fences;  // of one GPU's queue of puts: waiting for drains, and draining
   double busy = 0;     // of one GPU's multiprocessors with products, of the total
 };
 [[nodiscard]] ExchangeTimes run_exchange(const ExchangeWorkload& exchange);

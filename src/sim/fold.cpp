@@ -17,7 +17,7 @@ Colour mix(Colour seed, Colour value) { return mix_bits(seed * kStreamStep + val
 Colour mix(Colour seed, double value) { return mix(seed, std::bit_cast<Colour>(value)); }
 Colour mix(Colour seed, Picoseconds value) { return mix(seed, static_cast<Colour>(value.value)); }
 
-// Dependencies with lanes among them, by the activity that waits.
+// Dependencies with queues among them, by the activity that waits.
 struct Waits {
   std::vector<std::int32_t> first;  // per activity, and the end
   std::vector<Dependency> all;
@@ -31,13 +31,13 @@ struct Waits {
 
 Waits waits_of(const Workload& workload) {
   std::vector<Dependency> edges = workload.dependencies;
-  std::vector<std::int32_t> last(static_cast<std::size_t>(workload.lanes), -1);
+  std::vector<std::int32_t> last(static_cast<std::size_t>(workload.queues), -1);
   for (std::size_t i = 0; i < workload.activities.size(); ++i) {
-    const std::int32_t lane = workload.activities[i].lane;
-    if (lane == kNoLane) continue;
+    const std::int32_t queue = workload.activities[i].queue;
+    if (queue == kNoQueue) continue;
     const auto here = static_cast<std::int32_t>(i);
-    std::int32_t& before = last[static_cast<std::size_t>(lane)];
-    if (before >= 0) edges.push_back({before, here, WaitKind::Lane, {}});
+    std::int32_t& before = last[static_cast<std::size_t>(queue)];
+    if (before >= 0) edges.push_back({before, here, WaitKind::Queue, {}});
     before = here;
   }
   Waits waits;
@@ -184,7 +184,7 @@ Workload quotient_of(const Workload& workload, const Waits& waits, const Quotien
   for (std::size_t one = 0; one < quotient.representative.size(); ++one) {
     const std::int32_t i = quotient.representative[one];
     Activity activity = workload.activities[static_cast<std::size_t>(i)];
-    activity.lane = kNoLane;  // its lane is a dependency
+    activity.queue = kNoQueue;  // its queue is a dependency
     activity.uses.clear();
     out.activities.push_back(std::move(activity));
     for (const Dependency& edge : waits.of(i)) {

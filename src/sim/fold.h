@@ -23,7 +23,7 @@ struct Quotient {
 };
 
 // The coarsest such classes; none where they are not at least twice as few as activities, or where
-// a lane is a pool: who goes first there is decided among alike. Nor where the time is over.
+// a queue is a pool: who goes first there is decided among alike. Nor where the time is over.
 [[nodiscard]] std::optional<Quotient> fold(const Workload& workload, const TimeLimit& limit = {});
 
 // What the whole workload does, given what its quotient does.

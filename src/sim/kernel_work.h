@@ -17,7 +17,7 @@ struct LaunchPart {
   std::vector<double> named;    // per ref: all that it names
   std::vector<double> touched;  // per ref: once, what of that passes through the rank's own memory
   std::size_t operands = 0;
-  bool waits = false;  // for more than its lane: it does not go in step with the tasks before it
+  bool waits = false;  // for more than its queue: it does not go in step with the tasks before it
 };
 
 struct LaunchWork {

@@ -39,11 +39,11 @@ bool merges(const std::vector<const Task*>& tasks) {
 
 std::vector<std::int32_t> find_launches(const Plan& plan) {
   std::vector<std::int32_t> numbers;
-  std::map<std::pair<LaneId, std::int32_t>, std::vector<const Task*>> kernels;
+  std::map<std::pair<QueueId, std::int32_t>, std::vector<const Task*>> kernels;
   for (const Task& task : plan.tasks) {
     numbers.push_back(task.kernel);
     if (task.kernel >= 0 && is_product(plan, task)) {
-      kernels[{task.lane, task.kernel}].push_back(&task);
+      kernels[{task.queue, task.kernel}].push_back(&task);
     }
   }
   for (const auto& [key, tasks] : kernels) {

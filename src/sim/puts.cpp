@@ -7,32 +7,32 @@
 namespace harpe {
 
 // A kernel's words are on the connection of their puts: nothing needs a drain but an epoch.
-Fence PutLane::fence_of(const PutOrder& order) const {
+Fence PutQueue::fence_of(const PutOrder& order) const {
   if (options_.poster == Poster::Proxy) return *order.fence;
   if (*order.fence == Fence::Put) return Fence::Nic;
   return *order.fence == Fence::Dest ? Fence::Batch : *order.fence;
 }
 
-RankId PutLane::batch_of(const PutOrder& order) const {
+RankId PutQueue::batch_of(const PutOrder& order) const {
   return fence_of(order) == Fence::Epoch ? RankId() : order.to;
 }
 
 // A put that waits for others ends a batch: what it waits for may follow from a word of the batch.
-bool PutLane::joins(const PutOrder& order) const {
+bool PutQueue::joins(const PutOrder& order) const {
   if (open_.empty() || order.waits || !order.fence || fence_of(order) != policy_) return false;
   return open_.contains(batch_of(order));
 }
 
-Activity PutLane::posting(int level) const {
+Activity PutQueue::posting(int level) const {
   if (!options_.posts) return {};
   if (options_.poster == Poster::Proxy) return post_activity(machine_, map_, options_.rank, level);
   return kernel_post_activity(machine_, map_, options_.rank, level);
 }
 
-PutLane::Posted PutLane::post(const PutOrder& order, const PutWriter& writer) {
+PutQueue::Posted PutQueue::post(const PutOrder& order, const PutWriter& writer) {
   if (!options_.counted && !joins(order)) end_batches(writer);
   Pending put{.put = order.put, .to = order.to, .level = order.level, .alone = order.flight.work};
-  put.post = writer.add(posting(order.level), options_.lane, ActivityRole::Post, order.put);
+  put.post = writer.add(posting(order.level), options_.queue, ActivityRole::Post, order.put);
   put.flight = fly(order, put.post, writer);
   at_[order.put] = all_.size();
   all_.push_back(put);
@@ -46,7 +46,7 @@ PutLane::Posted PutLane::post(const PutOrder& order, const PutWriter& writer) {
 }
 
 // In order on one connection, behind what the NIC holds back; beside all else.
-std::int32_t PutLane::fly(const PutOrder& order, std::int32_t post, const PutWriter& writer) {
+std::int32_t PutQueue::fly(const PutOrder& order, std::int32_t post, const PutWriter& writer) {
   Activity flight = order.flight;
   const Picoseconds start = flight.start;
   flight.start = {};
@@ -55,7 +55,8 @@ std::int32_t PutLane::fly(const PutOrder& order, std::int32_t post, const PutWri
       return map_.list[static_cast<std::size_t>(use.resource)].kind == ResourceKind::Sm;
     });
   }
-  const std::int32_t flying = writer.add(std::move(flight), kNoLane, ActivityRole::Work, order.put);
+  const std::int32_t flying =
+      writer.add(std::move(flight), kNoQueue, ActivityRole::Work, order.put);
   writer.depend(post, flying, start);
   const auto stand_behind = [&](const std::map<RankId, std::int32_t>& those) {
     const auto found = those.find(order.to);
@@ -68,19 +69,19 @@ std::int32_t PutLane::fly(const PutOrder& order, std::int32_t post, const PutWri
   return flying;
 }
 
-void PutLane::end_batches(const PutWriter& writer) {
+void PutQueue::end_batches(const PutWriter& writer) {
   for (const auto& [to, batch] : open_) raise_words(batch, writer);
   open_.clear();
 }
 
-void PutLane::end_batch(RankId to, const PutWriter& writer) {
+void PutQueue::end_batch(RankId to, const PutWriter& writer) {
   const auto found = open_.find(to);
   if (found == open_.end()) return;
   raise_words(found->second, writer);
   open_.erase(found);
 }
 
-void PutLane::raise_words(const Batch& batch, const PutWriter& writer) {
+void PutQueue::raise_words(const Batch& batch, const PutWriter& writer) {
   switch (policy_) {
     case Fence::Put:
     case Fence::Dest:
@@ -97,22 +98,22 @@ void PutLane::raise_words(const Batch& batch, const PutWriter& writer) {
   }
 }
 
-// The lane's own time per word; -1: none.
-std::int32_t PutLane::raise(const Pending& put, const PutWriter& writer) {
+// The queue's own time per word; -1: none.
+std::int32_t PutQueue::raise(const Pending& put, const PutWriter& writer) {
   if (!options_.posts || options_.poster == Poster::Kernel) return -1;
   Activity word = word_activity(machine_, map_, options_.rank, put.level);
   if (word.work.value == 0) return -1;
-  return writer.add(std::move(word), options_.lane, ActivityRole::Word, put.put);
+  return writer.add(std::move(word), options_.queue, ActivityRole::Word, put.put);
 }
 
-void PutLane::drain(const Batch& batch, const PutWriter& writer) {
+void PutQueue::drain(const Batch& batch, const PutWriter& writer) {
   const Pending& last = batch.back();
   Activity fence;
   if (options_.poster == Poster::Proxy) {
     fence = fence_activity(machine_, map_, options_.rank, last.level);
   }
   const std::int32_t fenced =
-      writer.add(std::move(fence), options_.lane, ActivityRole::Fence, last.put);
+      writer.add(std::move(fence), options_.queue, ActivityRole::Fence, last.put);
   const auto outstanding = static_cast<std::int64_t>(batch.size());
   for (const Pending& put : batch) {
     writer.depend(put.flight, fenced,
@@ -126,11 +127,11 @@ void PutLane::drain(const Batch& batch, const PutWriter& writer) {
 
 // What the NIC holds the words of a batch behind: with a gap that later puts stand back for, where
 // the machine has one; else they follow the last flight as they are.
-std::int32_t PutLane::hold_back(const Pending& last, const PutWriter& writer) {
+std::int32_t PutQueue::hold_back(const Pending& last, const PutWriter& writer) {
   const MachineLevel& level = machine_.levels[static_cast<std::size_t>(last.level)];
   const Picoseconds drain = nic_drain_delay(machine_, map_, last.level);
   if (drain.value == 0 && level.nic_fence.value == 0) return -1;
-  const std::int32_t order = writer.add({}, kNoLane, ActivityRole::Order, last.put);
+  const std::int32_t order = writer.add({}, kNoQueue, ActivityRole::Order, last.put);
   if (drain.value > 0) {
     for (; unheld_ < all_.size(); ++unheld_) {
       writer.depend(all_[unheld_].flight, order, drain);
@@ -144,7 +145,7 @@ std::int32_t PutLane::hold_back(const Pending& last, const PutWriter& writer) {
   return order;
 }
 
-void PutLane::order_by_nic(const Batch& batch, const PutWriter& writer) {
+void PutQueue::order_by_nic(const Batch& batch, const PutWriter& writer) {
   const Pending last = batch.back();
   const std::int32_t order = hold_back(last, writer);
   for (const Pending& put : batch) {
@@ -154,8 +155,8 @@ void PutLane::order_by_nic(const Batch& batch, const PutWriter& writer) {
       word_[put.put] = order < 0 ? put.flight : order;
       continue;
     }
-    // Posted by the lane and let go by the NIC. The first word is the one that it holds back.
-    const std::int32_t out = writer.add({}, kNoLane, ActivityRole::Order, put.put);
+    // Posted by the queue and let go by the NIC. The first word is the one that it holds back.
+    const std::int32_t out = writer.add({}, kNoQueue, ActivityRole::Order, put.put);
     writer.depend(word, out, {});
     writer.depend(behind, out, {});
     word_[put.put] = out;
@@ -163,28 +164,28 @@ void PutLane::order_by_nic(const Batch& batch, const PutWriter& writer) {
   }
 }
 
-void PutLane::count(const Pending& put, const PutWriter& writer) {
+void PutQueue::count(const Pending& put, const PutWriter& writer) {
   Activity counting = count_activity(machine_, map_, put.to, put.level);
   if (counting.work.value == 0 || !options_.posts) {
     word_[put.put] = put.flight;
     return;
   }
   const std::int32_t counted =
-      writer.add(std::move(counting), kNoLane, ActivityRole::Count, put.put);
+      writer.add(std::move(counting), kNoQueue, ActivityRole::Count, put.put);
   writer.depend(put.flight, counted, {});
   word_[put.put] = counted;
 }
 
-std::int32_t PutLane::word_of(std::int32_t put) const {
+std::int32_t PutQueue::word_of(std::int32_t put) const {
   const auto found = word_.find(put);
   return found == word_.end() ? all_[at_.at(put)].flight : found->second;
 }
 
-std::int32_t PutLane::drained(std::int32_t put, const PutWriter& writer) {
+std::int32_t PutQueue::drained(std::int32_t put, const PutWriter& writer) {
   const std::size_t last = at_.at(put);
   const auto known = joins_.find(last);
   if (known != joins_.end()) return known->second;
-  const std::int32_t join = writer.add({}, kNoLane, ActivityRole::Join, -1);
+  const std::int32_t join = writer.add({}, kNoQueue, ActivityRole::Join, -1);
   std::size_t next = 0;
   const auto later = joins_.lower_bound(last);
   if (later != joins_.begin()) {

@@ -24,35 +24,35 @@ enum class ActivityRole : std::uint8_t {
   Order,   // the NIC holds words back until the puts before them are over
   Count,   // the receiver's proxy thread counts a put's immediate data
   Arrive,  // a collective's member is there
-  Join,    // several things are over: a barrier's words, a lane's puts
+  Join,    // several things are over: a barrier's words, a queue's puts
 };
 
 // Where the activities of puts go.
 struct PutWriter {
   // Gives its index. `put` says whose it is, as its order did.
-  std::function<std::int32_t(Activity, std::int32_t lane, ActivityRole, std::int32_t put)> add;
+  std::function<std::int32_t(Activity, std::int32_t queue, ActivityRole, std::int32_t put)> add;
   std::function<void(std::int32_t before, std::int32_t after, Picoseconds delay)> depend;
 };
 
-// One put, as its lane takes it.
+// One put, as its queue takes it.
 struct PutOrder {
   std::int32_t put = 0;  // the caller's number
   RankId to;
   int level = 0;               // that it crosses
   Activity flight;             // what it costs on its way
   std::optional<Fence> fence;  // of the words behind it; none: there are none
-  bool waits = false;          // for others than its lane
+  bool waits = false;          // for others than its queue
 };
 
-// The puts of one rank's lane, as activities: posts, drains and words in the lane, transfers and
+// The puts of one rank's queue, as activities: posts, drains and words in the queue, transfers and
 // what the NIC does beside it, as the fences of their words ask (docs/simulator.md). One model for
 // plans (sim/build.h) and for exchanges without a plan (sim/exchange.h).
-class PutLane {
+class PutQueue {
  public:
   enum class Poster : std::uint8_t { Proxy, Kernel };
   struct Options {
     RankId rank;
-    std::int32_t lane = 0;
+    std::int32_t queue = 0;
     Poster poster = Poster::Proxy;
     bool posts = true;   // take time
     bool fences = true;  // words wait for what orders them, and not for their own put alone
@@ -60,7 +60,7 @@ class PutLane {
     bool counted = false;
   };
   // The machine and the map outlive this.
-  PutLane(const Machine& machine, const ResourceMap& map, Options options)
+  PutQueue(const Machine& machine, const ResourceMap& map, Options options)
       : machine_(machine), map_(map), options_(options) {}
 
   struct Posted {
@@ -75,7 +75,7 @@ class PutLane {
 
   // What is over when the put's word is raised. Requires: its batch has ended.
   [[nodiscard]] std::int32_t word_of(std::int32_t put) const;
-  // What is over when the put and all before it have arrived, and the lane knows.
+  // What is over when the put and all before it have arrived, and the queue knows.
   [[nodiscard]] std::int32_t drained(std::int32_t put, const PutWriter& writer);
 
  private:

@@ -15,7 +15,7 @@ std::int64_t ranks_of(const Plan& plan, const BuiltWorkload& built, const Quotie
   std::set<RankId> ranks;
   for (const std::int32_t activity : quotient.representative) {
     const TaskId task = built.of[static_cast<std::size_t>(activity)].task;
-    if (task.valid()) ranks.insert(plan.lanes[plan.tasks[task.index()].lane.index()].rank);
+    if (task.valid()) ranks.insert(plan.queues[plan.tasks[task.index()].queue.index()].rank);
   }
   return static_cast<std::int64_t>(ranks.size());
 }

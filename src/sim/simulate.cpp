@@ -87,7 +87,7 @@ Checked<Ok> check_fits(const Plan& plan, const Machine& machine) {
   for (const Task& task : plan.tasks) {
     if (task.kind == TaskKind::Entry || task.kind == TaskKind::Exit) continue;
     if (task.kind == TaskKind::Collective) continue;  // collective_time has its own ways
-    const RankId own = plan.lanes[task.lane.index()].rank;
+    const RankId own = plan.queues[task.queue.index()].rank;
     const bool copies = task.kind == TaskKind::Copy;
     const RankId to = copies ? plan.allocs[task.writes.front().alloc.index()].rank : own;
     const Via via = copies ? task.via : Via::Sm;

@@ -58,7 +58,7 @@ TaskCosts::TaskCosts(const Plan& plan, const Machine& machine, const ResourceMap
   measure();
 }
 
-RankId TaskCosts::rank_of(const Task& task) const { return plan_.lanes[task.lane.index()].rank; }
+RankId TaskCosts::rank_of(const Task& task) const { return plan_.queues[task.queue.index()].rank; }
 RankId TaskCosts::rank_of(const Ref& ref) const { return plan_.allocs[ref.alloc.index()].rank; }
 DType TaskCosts::dtype_of(const Ref& ref) const { return plan_.allocs[ref.alloc.index()].dtype; }
 
@@ -87,7 +87,7 @@ std::int64_t TaskCosts::sms_of(const Task& task) const {
   return form == nullptr ? 0 : form->leaf.sm.value_or(0);
 }
 
-// A kernel is a run of tasks of its lane, from the first to the last of its number.
+// A kernel is a run of tasks of its queue, from the first to the last of its number.
 void TaskCosts::find_kernels(const std::vector<std::vector<TaskId>>& departures) {
   if (machine_.processor.sms > 1) {
     launches_ = find_launches(plan_);
@@ -100,15 +100,15 @@ void TaskCosts::find_kernels(const std::vector<std::vector<TaskId>>& departures)
   }
   std::map<std::pair<std::int32_t, std::int32_t>, std::size_t> last;
   for (std::size_t i = 0; i < plan_.tasks.size(); ++i) {
-    if (launches_[i] >= 0) last[{plan_.tasks[i].lane.value, launches_[i]}] = i;
+    if (launches_[i] >= 0) last[{plan_.tasks[i].queue.value, launches_[i]}] = i;
   }
   continues_.resize(plan_.tasks.size(), 0);
-  std::vector<std::size_t> open_until(plan_.lanes.size(), 0);  // one past the kernel's last task
+  std::vector<std::size_t> open_until(plan_.queues.size(), 0);  // one past the kernel's last task
   for (std::size_t i = 0; i < plan_.tasks.size(); ++i) {
     const Task& task = plan_.tasks[i];
-    std::size_t& until = open_until[task.lane.index()];
+    std::size_t& until = open_until[task.queue.index()];
     continues_[i] = i < until ? 1 : 0;
-    if (launches_[i] >= 0) until = std::max(until, last.at({task.lane.value, launches_[i]}) + 1);
+    if (launches_[i] >= 0) until = std::max(until, last.at({task.queue.value, launches_[i]}) + 1);
   }
 }
 
@@ -129,7 +129,7 @@ void TaskCosts::measure() {
     // What is of no launch with others is one of its own.
     const std::int32_t number =
         launches_[i] >= 0 ? launches_[i] : -1 - static_cast<std::int32_t>(i);
-    Kernel& kernel = kernels_[{task.lane.value, number, task.nest, task.stmt}];
+    Kernel& kernel = kernels_[{task.queue.value, number, task.nest, task.stmt}];
     kernel.tasks.emplace_back(static_cast<std::int64_t>(i));
     kernel.masked = kernel.masked || work.masked;
     kernel.sends = kernel.sends || sends_[i] != 0;

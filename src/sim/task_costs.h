@@ -37,7 +37,7 @@ class TaskCosts {
   [[nodiscard]] CollectiveCost collective_cost(const std::vector<TaskId>& members) const;
   // One member's part of what its group costs.
   [[nodiscard]] Activity collective(TaskId task, const CollectiveCost& cost) const;
-  // Does it run in a kernel that an earlier task of its lane launched?
+  // Does it run in a kernel that an earlier task of its queue launched?
   [[nodiscard]] bool continues_kernel(TaskId task) const {
     return continues_[task.index()] != 0 || at_home_.rounded[task.index()] != 0;
   }
@@ -95,7 +95,7 @@ class TaskCosts {
   std::vector<LeafShape> shapes_;       // per task: of computes
   std::vector<const Kernel*> kernel_;   // per task: of computes
   std::vector<double> shares_;          // per task: of its kernel's time
-  std::vector<char> waits_;             // per task: for another but an Entry, beside its lane
+  std::vector<char> waits_;             // per task: for another but an Entry, beside its queue
   std::vector<char> raises_;            // per task: a word on another rank
   std::vector<std::int32_t> launches_;  // per task: its kernel's number, or one of its own
   std::vector<char> sends_;             // per task: of a Compute whose sums leave as they are made

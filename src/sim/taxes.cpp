@@ -23,23 +23,23 @@ bool counts(const Plan& plan, const BuiltWorkload& built, std::size_t activity, 
 }
 
 // No schedule of these activities is faster than the busiest resource lets it be: what is taken of
-// it, over the most that lanes, one activity at a time each, can take at once.
+// it, over the most that queues, one activity at a time each, can take at once.
 Roofline roofline_of(const Plan& plan, const BuiltWorkload& built) {
   const Workload& workload = built.workload;
   const std::size_t count = workload.resources.size();
   std::vector<double> units(count);
-  std::vector<double> beside(count);  // rates of activities in no lane
-  std::vector<std::map<std::int32_t, double>> in_lanes(count);
+  std::vector<double> beside(count);  // rates of activities in no queue
+  std::vector<std::map<std::int32_t, double>> in_queues(count);
   for (std::size_t i = 0; i < workload.activities.size(); ++i) {
     const Activity& activity = workload.activities[i];
     for (const Use& use : activity.uses) {
       if (!counts(plan, built, i, use)) continue;
       const auto at = static_cast<std::size_t>(use.resource);
       units[at] += use.rate * activity.work.seconds();
-      if (activity.lane == kNoLane) {
+      if (activity.queue == kNoQueue) {
         beside[at] += use.rate;
       } else {
-        double& most = in_lanes[at][activity.lane];
+        double& most = in_queues[at][activity.queue];
         most = std::max(most, use.rate);
       }
     }
@@ -48,7 +48,7 @@ Roofline roofline_of(const Plan& plan, const BuiltWorkload& built) {
   for (std::size_t i = 0; i < count; ++i) {
     if (units[i] <= 0) continue;
     double rate = beside[i];
-    for (const auto& [lane, most] : in_lanes[i]) rate += most;
+    for (const auto& [queue, most] : in_queues[i]) rate += most;
     const Picoseconds time =
         from_seconds(units[i] / std::min(rate, workload.resources[i].capacity));
     if (time > best.time) best = {time, workload.resources[i]};

@@ -13,7 +13,7 @@ class Tiler {
     out_.map = from_.map;
     out_.level_bytes = from_.level_bytes;
     out_.workload.resources = from_.workload.resources;
-    out_.workload.lanes = from_.workload.lanes;
+    out_.workload.queues = from_.workload.queues;
     for (std::size_t i = 0; i < from_.workload.activities.size(); ++i) cut(i);
     first_.push_back(static_cast<std::int32_t>(out_.of.size()));
     sources_.resize(from_.of.size());
@@ -58,7 +58,7 @@ class Tiler {
       const auto index = static_cast<std::int32_t>(out_.of.size());
       if (part > 0) {
         activity.start = {};
-        if (whole.lane == kNoLane) join(index - 1, index, WaitKind::Lane, {});
+        if (whole.queue == kNoQueue) join(index - 1, index, WaitKind::Queue, {});
       }
       out_.workload.activities.push_back(std::move(activity));
       out_.of.push_back(from_.of[i]);

@@ -8,7 +8,7 @@
 
 namespace harpe {
 
-// What the engine runs: activities in lanes, dependencies, and resources they share. Knows neither
+// What the engine runs: activities in queues, dependencies, and resources they share. Knows neither
 // plans nor machines. Made from a plan (sim/build.h) or from a normal form (search/outline.h).
 
 enum class ResourceKind : std::uint8_t { Sm, Memory, Egress, Ingress, Message, Proxy, Bus };
@@ -30,7 +30,7 @@ struct Use {
 
 // Why an activity could not start earlier.
 enum class WaitKind : std::uint8_t {
-  Lane,     // its lane was busy with the one before
+  Queue,    // its queue was busy with the one before
   Event,    // an event of the same rank
   Signal,   // a word that another rank writes
   Barrier,  // all ranks' words
@@ -44,32 +44,32 @@ struct Dependency {
   friend bool operator==(const Dependency&, const Dependency&) = default;
 };
 
-constexpr std::int32_t kNoLane = -1;  // waits for its dependencies alone
+constexpr std::int32_t kNoQueue = -1;  // waits for its dependencies alone
 
 struct Activity {
-  std::int32_t lane = kNoLane;
-  Picoseconds start;      // fixed, at its beginning: a launch, a copy's set-up; holds the lane
+  std::int32_t queue = kNoQueue;
+  Picoseconds start;      // fixed, at its beginning: a launch, a copy's set-up; holds the queue
   Picoseconds work;       // at full speed; shares of resources make it longer
   std::vector<Use> uses;  // of different resources
-  // Of a running kernel: while it waits, its lane free, it keeps what it uses of the SMs.
+  // Of a running kernel: while it waits, its queue free, it keeps what it uses of the SMs.
   bool resident = false;
   friend bool operator==(const Activity&, const Activity&) = default;
 };
 
 struct Workload {
   std::vector<Resource> resources;
-  std::vector<Activity> activities;  // those of one lane run in the order of their indices
+  std::vector<Activity> activities;  // those of one queue run in the order of their indices
   std::vector<Dependency> dependencies;
-  std::int32_t lanes = 0;
-  // Per lane, where it is not a queue: how many of its activities run at a time, those first that
-  // were ready first, and of these the one of least index. Lanes beyond the list, and those of 0,
+  std::int32_t queues = 0;
+  // Per queue, where it is not a queue: how many of its activities run at a time, those first that
+  // were ready first, and of these the one of least index. Queues beyond the list, and those of 0,
   // are queues.
   std::vector<std::int32_t> servers;
 };
 
-[[nodiscard]] inline bool is_pool(const Workload& workload, std::int32_t lane) {
-  const auto at = static_cast<std::size_t>(lane);
-  return lane != kNoLane && at < workload.servers.size() && workload.servers[at] > 0;
+[[nodiscard]] inline bool is_pool(const Workload& workload, std::int32_t queue) {
+  const auto at = static_cast<std::size_t>(queue);
+  return queue != kNoQueue && at < workload.servers.size() && workload.servers[at] > 0;
 }
 
 }  // namespace harpe

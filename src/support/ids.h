@@ -20,7 +20,7 @@ struct Id {
 };
 
 using RankId = Id<struct RankTag>;  // row-major index over the mesh: major axis first, last fastest
-using LaneId = Id<struct LaneTag>;  // index into Plan::lanes
+using QueueId = Id<struct QueueTag>;  // index into Plan::queues
 using AllocId = Id<struct AllocTag>;  // index into Plan::allocs
 using TaskId = Id<struct TaskTag>;    // index into Plan::tasks
 

@@ -98,7 +98,7 @@ void Clocks::join(std::int32_t node, Covers covers) {
   note(node);
   if (covers == Covers::Completion || covers == Covers::Put) return;
   for (std::int32_t at = order_.position_of(node); at-- > 0;) {
-    const std::int32_t earlier = order_.task_at(order_.lane_of(node), at);
+    const std::int32_t earlier = order_.task_at(order_.queue_of(node), at);
     if (order_.tells_of(covers, node, earlier)) note(earlier);
   }
 }

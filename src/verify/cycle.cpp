@@ -129,9 +129,9 @@ Diag describe_cycle(const Plan& plan, const Model& model, const Order& order,
   };
   const auto reason = [&](const Step& step) -> std::string {
     if (!order.is_task(step.node) || !order.is_task(step.waits_for)) return "";
-    if (order.lane_of(step.node) == order.lane_of(step.waits_for) &&
+    if (order.queue_of(step.node) == order.queue_of(step.waits_for) &&
         order.position_of(step.waits_for) + 1 == order.position_of(step.node)) {
-      return " (before it on lane " + std::to_string(order.lane_of(step.node)) + ")";
+      return " (before it on lane " + std::to_string(order.queue_of(step.node)) + ")";
     }
     for (std::size_t id = 0; id < plan.syncs.size(); ++id) {
       if (plan.syncs[id].from.value == step.waits_for && plan.syncs[id].to.value == step.node) {

@@ -65,7 +65,7 @@ std::optional<std::string> why_uncovered(const Plan& plan, const Words& words, c
   std::vector<std::size_t> word(nodes, kNone);  // per node: a word behind the put that it waits for
   for (std::size_t id = 0; id < plan.syncs.size(); ++id) {
     const std::int32_t from = plan.syncs[id].from.value;
-    const bool behind = order.is_put(from) && order.lane_of(from) == order.lane_of(put) &&
+    const bool behind = order.is_put(from) && order.queue_of(from) == order.queue_of(put) &&
                         order.position_of(from) >= order.position_of(put);
     if (behind) word[plan.syncs[id].to.index()] = id;
   }

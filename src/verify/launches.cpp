@@ -6,8 +6,8 @@
 namespace harpe::verifier {
 namespace {
 
-bool works_on_sms(LaneKind lane) {
-  return lane != LaneKind::Host && lane != LaneKind::Ce && lane != LaneKind::Proxy;
+bool works_on_sms(QueueKind queue) {
+  return queue != QueueKind::Host && queue != QueueKind::Ce && queue != QueueKind::Proxy;
 }
 
 // What the normal form gives kernels and transfers.
@@ -59,23 +59,23 @@ class Budgets {
 
 Checked<std::vector<Launch>> find_launches(const Plan& plan, const Order& order, const Words& words,
                                            std::int64_t sm_count) {
-  std::map<std::pair<std::int32_t, std::int32_t>, std::int32_t> last;  // (lane, kernel): position
+  std::map<std::pair<std::int32_t, std::int32_t>, std::int32_t> last;  // (queue, kernel): position
   for (std::int32_t task = 0; task < static_cast<std::int32_t>(plan.tasks.size()); ++task) {
     const std::int32_t kernel = plan.tasks[static_cast<std::size_t>(task)].kernel;
-    if (kernel >= 0) last[{order.lane_of(task), kernel}] = order.position_of(task);
+    if (kernel >= 0) last[{order.queue_of(task), kernel}] = order.position_of(task);
   }
   const Budgets budgets(plan, sm_count);
   std::vector<Launch> launches;
-  for (std::size_t lane = 0; lane < plan.lanes.size(); ++lane) {
-    if (!works_on_sms(plan.lanes[lane].kind)) continue;
-    const auto id = static_cast<std::int32_t>(lane);
-    const std::int32_t length = order.lane_length(id);
+  for (std::size_t queue = 0; queue < plan.queues.size(); ++queue) {
+    if (!works_on_sms(plan.queues[queue].kind)) continue;
+    const auto id = static_cast<std::int32_t>(queue);
+    const std::int32_t length = order.queue_length(id);
     std::int32_t opener = 0;  // the first task of the launch at hand
     for (std::int32_t at = 0; at < length; ++at) {
       const std::int32_t task = order.task_at(id, at);
       const Task& line = plan.tasks[static_cast<std::size_t>(task)];
       const bool inside =
-          !launches.empty() && launches.back().lane == id && launches.back().end > at;
+          !launches.empty() && launches.back().queue == id && launches.back().end > at;
       if (inside && line.kernel >= 0 && line.kernel != launches.back().kernel) {
         const std::int32_t closer = order.task_at(id, launches.back().end - 1);
         return make_diag(DiagCode::V531, {{"task", words.task(std::int64_t{closer})},
@@ -84,8 +84,8 @@ Checked<std::vector<Launch>> find_launches(const Plan& plan, const Order& order,
       }
       if (!inside) {
         opener = task;
-        launches.push_back({.rank = plan.lanes[lane].rank,
-                            .lane = id,
+        launches.push_back({.rank = plan.queues[queue].rank,
+                            .queue = id,
                             .begin = at,
                             .end = line.kernel < 0 ? at + 1 : last.at({id, line.kernel}) + 1,
                             .kernel = line.kernel,
@@ -102,8 +102,8 @@ Checked<std::vector<Launch>> find_launches(const Plan& plan, const Order& order,
 
 std::string name_of(const Launch& launch, const Plan& plan, const Order& order,
                     const Words& words) {
-  const std::int32_t first = order.task_at(launch.lane, launch.begin);
-  const std::int32_t last = order.task_at(launch.lane, launch.end - 1);
+  const std::int32_t first = order.task_at(launch.queue, launch.begin);
+  const std::int32_t last = order.task_at(launch.queue, launch.end - 1);
   if (launch.kernel < 0) return words.task(std::int64_t{first});
   std::string text = "kernel " + std::to_string(launch.kernel) + " (task";
   text += first == last ? " " + std::to_string(first)

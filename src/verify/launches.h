@@ -11,12 +11,12 @@
 
 namespace harpe::verifier {
 
-// What one launch puts on a rank's SMs: the tasks of a lane from the first to the last of one
+// What one launch puts on a rank's SMs: the tasks of a queue from the first to the last of one
 // kernel number, whatever lies between included; a task without a number by itself.
 struct Launch {
   RankId rank;
-  std::int32_t lane = 0;
-  std::int32_t begin = 0;      // position in the lane
+  std::int32_t queue = 0;
+  std::int32_t begin = 0;      // position in the queue
   std::int32_t end = 0;        // one past the last
   std::int32_t kernel = -1;    // as Task::kernel
   std::int64_t sms = 0;        // what it is given
@@ -27,7 +27,7 @@ struct Launch {
 // copy.
 constexpr std::int64_t kTransferSms = 16;
 
-// The launches of every lane that works on SMs, lane by lane in their order.
+// The launches of every queue that works on SMs, queue by queue in their order.
 // Requires: check_ids. Errors: V531.
 [[nodiscard]] Checked<std::vector<Launch>> find_launches(const Plan& plan, const Order& order,
                                                          const Words& words, std::int64_t sm_count);

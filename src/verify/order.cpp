@@ -32,7 +32,7 @@ Covers covers_of(Fence fence, bool same_way) {
     case Fence::Batch:
       return same_way ? Covers::Destination : Covers::Nothing;
     case Fence::Epoch:
-      return Covers::Lane;
+      return Covers::Queue;
     case Fence::Imm:
       return same_way ? Covers::Put : Covers::Nothing;
   }
@@ -46,26 +46,28 @@ class OrderBuilder {
   void number_tasks() {
     const auto tasks = static_cast<std::int32_t>(plan_.tasks.size());
     out_.tasks_ = tasks;
-    std::vector<std::int32_t> length(plan_.lanes.size(), 0);
+    std::vector<std::int32_t> length(plan_.queues.size(), 0);
     for (const Task& task : plan_.tasks) {
-      out_.lane_.push_back(task.lane.value);
-      out_.position_.push_back(length[task.lane.index()]++);
+      out_.queue_.push_back(task.queue.value);
+      out_.position_.push_back(length[task.queue.index()]++);
     }
-    out_.lane_start_.push_back(0);
+    out_.queue_start_.push_back(0);
     for (const std::int32_t count : length) {
-      out_.lane_start_.push_back(out_.lane_start_.back() + count);
+      out_.queue_start_.push_back(out_.queue_start_.back() + count);
     }
-    out_.by_lane_.resize(plan_.tasks.size());
+    out_.by_queue_.resize(plan_.tasks.size());
     for (std::int32_t task = 0; task < tasks; ++task) {
       const auto at = static_cast<std::size_t>(task);
-      const auto lane = static_cast<std::size_t>(out_.lane_[at]);
-      out_.by_lane_[static_cast<std::size_t>(out_.lane_start_[lane] + out_.position_[at])] = task;
+      const auto queue = static_cast<std::size_t>(out_.queue_[at]);
+      out_.by_queue_[static_cast<std::size_t>(out_.queue_start_[queue] + out_.position_[at])] =
+          task;
     }
   }
 
   // Requires: number_tasks.
   void number_strands() {
-    std::vector<bool> singly(plan_.lanes.size(), false);  // some signal covers one put of the lane
+    std::vector<bool> singly(plan_.queues.size(),
+                             false);  // some signal covers one put of the queue
     for (const Task& task : plan_.tasks) {
       const bool puts = is_put(plan_, task) && !task.writes.empty();
       out_.destination_.push_back(puts ? harpe::destination_of(plan_, task).value : -1);
@@ -73,30 +75,30 @@ class OrderBuilder {
     for (const Sync& sync : plan_.syncs) {
       const bool one =
           sync.kind != SyncKind::Event && (sync.fence == Fence::Put || sync.fence == Fence::Imm);
-      if (one && out_.is_put(sync.from.value)) singly[lane_of(sync.from)] = true;
+      if (one && out_.is_put(sync.from.value)) singly[queue_of(sync.from)] = true;
     }
-    // A lane's strand has its number. Those of puts to one rank follow each other: it learns of
+    // A queue's strand has its number. Those of puts to one rank follow each other: it learns of
     // them first, so that rows share more.
-    using Strand = std::tuple<std::int32_t, std::int32_t, std::int32_t>;  // to, lane, put or -1
+    using Strand = std::tuple<std::int32_t, std::int32_t, std::int32_t>;  // to, queue, put or -1
     std::vector<Strand> strands;
     const auto strand_of = [&](std::int32_t put) {
-      const std::int32_t lane = out_.lane_of(put);
-      return Strand(out_.destination_of(put), lane,
-                    singly[static_cast<std::size_t>(lane)] ? put : -1);
+      const std::int32_t queue = out_.queue_of(put);
+      return Strand(out_.destination_of(put), queue,
+                    singly[static_cast<std::size_t>(queue)] ? put : -1);
     };
     for (std::int32_t task = 0; task < out_.tasks_; ++task) {
       if (out_.is_put(task)) strands.push_back(strand_of(task));
     }
     std::ranges::sort(strands);
     strands.erase(std::ranges::unique(strands).begin(), strands.end());
-    const auto lanes = static_cast<std::int32_t>(plan_.lanes.size());
-    out_.strands = lanes + static_cast<std::int32_t>(strands.size());
+    const auto queues = static_cast<std::int32_t>(plan_.queues.size());
+    out_.strands = queues + static_cast<std::int32_t>(strands.size());
     std::vector<std::int32_t> length(static_cast<std::size_t>(out_.strands), 0);
     for (std::int32_t task = 0; task < out_.tasks_; ++task) {
-      std::int32_t strand = out_.lane_of(task);
+      std::int32_t strand = out_.queue_of(task);
       if (out_.is_put(task)) {
         const auto own = std::ranges::lower_bound(strands, strand_of(task));
-        strand = lanes + static_cast<std::int32_t>(own - strands.begin());
+        strand = queues + static_cast<std::int32_t>(own - strands.begin());
       }
       out_.strand_.push_back(strand);
       out_.strand_position_.push_back(length[static_cast<std::size_t>(strand)]++);
@@ -130,7 +132,7 @@ class OrderBuilder {
     for (std::size_t task = 0; task < plan_.tasks.size(); ++task) {
       const std::int32_t position = out_.position_[task];
       if (position > 0) {
-        const std::int32_t previous = out_.task_at(out_.lane_[task], position - 1);
+        const std::int32_t previous = out_.task_at(out_.queue_[task], position - 1);
         add(previous, static_cast<std::int32_t>(task),
             out_.is_put(previous) ? Covers::Nothing : Covers::Completion);
       }
@@ -139,7 +141,7 @@ class OrderBuilder {
     for (std::size_t id = 0; id < plan_.barriers.size(); ++id) {
       const auto node = static_cast<std::int32_t>(plan_.tasks.size() + id);
       for (const TaskId from : plan_.barriers[id].from) {
-        add(from.value, node, out_.is_put(from.value) ? Covers::Lane : Covers::Completion);
+        add(from.value, node, out_.is_put(from.value) ? Covers::Queue : Covers::Completion);
       }
       for (const TaskId to : plan_.barriers[id].to) add(node, to.value, Covers::Completion);
     }
@@ -177,15 +179,15 @@ class OrderBuilder {
     return std::span(out_.self_).subspan(static_cast<std::size_t>(unit), 1);
   }
 
-  [[nodiscard]] std::size_t lane_of(TaskId task) const {
-    return plan_.tasks[task.index()].lane.index();
+  [[nodiscard]] std::size_t queue_of(TaskId task) const {
+    return plan_.tasks[task.index()].queue.index();
   }
 
   [[nodiscard]] Covers covers_of(const Sync& sync) const {
     if (!out_.is_put(sync.from.value)) return Covers::Completion;
-    if (sync.kind == SyncKind::Event) return Covers::Lane;
+    if (sync.kind == SyncKind::Event) return Covers::Queue;
     if (!sync.fence) return Covers::Nothing;
-    const std::int32_t waiting = plan_.lanes[lane_of(sync.to)].rank.value;
+    const std::int32_t waiting = plan_.queues[queue_of(sync.to)].rank.value;
     return verifier::covers_of(*sync.fence, waiting == out_.destination_of(sync.from.value));
   }
 
@@ -228,7 +230,7 @@ std::int32_t Order::task_on(std::int32_t strand, std::int32_t position) const {
 }
 
 bool Order::tells_of(Covers covers, std::int32_t put, std::int32_t earlier) const {
-  if (covers == Covers::Lane) return true;
+  if (covers == Covers::Queue) return true;
   if (covers == Covers::Destination) return destination_of(earlier) == destination_of(put);
   return covers == Covers::Put && earlier == put;
 }

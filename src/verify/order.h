@@ -13,20 +13,20 @@ namespace harpe::verifier {
 // What whoever waits along an edge knows to be over, besides what the edge's origin waited for
 // itself (commir.md 7.3). All but the first only behind a put.
 enum class Covers : std::uint8_t {
-  Completion,   // the origin, and all before it on its lane
-  Lane,         // an event or a barrier behind a put, `fence epoch`: all puts of the lane so far
+  Completion,   // the origin, and all before it on its queue
+  Queue,        // an event or a barrier behind a put, `fence epoch`: all puts of the queue so far
                 // have arrived
-  Destination,  // `fence dest`, `nic`, `batch`: the put and all earlier ones of its lane to the
+  Destination,  // `fence dest`, `nic`, `batch`: the put and all earlier ones of its queue to the
                 // same rank have
   Put,          // `fence put`, `imm`: that one has
-  Nothing,      // lane order, or a word without a fence: it was posted
+  Nothing,      // queue order, or a word without a fence: it was posted
 };
 
 // Of a word that is raised behind a put; `same_way`: the rank that is put to is the one that waits.
 // What a NIC orders it orders on the connection to one rank: a word to another takes another way.
 [[nodiscard]] Covers covers_of(Fence fence, bool same_way);
 
-// What happens before what (commir.md 10.3): lane order, syncs, barriers and collective groups.
+// What happens before what (commir.md 10.3): queue order, syncs, barriers and collective groups.
 //
 // A *unit* is a task by itself, a barrier, or all members of one collective group: they meet, so
 // that everything before any member's start precedes everything after any member's completion. A
@@ -39,8 +39,8 @@ class Order {
   [[nodiscard]] static Checked<Order> make(const Plan& plan, const Model& model);
 
   std::vector<std::int32_t> sequence;  // all units, in one legal order
-  // A *strand* is tasks of which each is over when a later one is known to be: a lane, or of a lane
-  // of puts those to one rank; a put by itself where a signal covers just that.
+  // A *strand* is tasks of which each is over when a later one is known to be: a queue, or of a
+  // queue of puts those to one rank; a put by itself where a signal covers just that.
   std::int32_t strands = 0;
 
   // The tasks of a unit: one, a group's members, or none (a barrier).
@@ -49,19 +49,19 @@ class Order {
   [[nodiscard]] std::int32_t unit_of(std::int32_t node) const {
     return unit_[static_cast<std::size_t>(node)];
   }
-  [[nodiscard]] std::int32_t lane_of(std::int32_t task) const {
-    return lane_[static_cast<std::size_t>(task)];
+  [[nodiscard]] std::int32_t queue_of(std::int32_t task) const {
+    return queue_[static_cast<std::size_t>(task)];
   }
-  [[nodiscard]] std::int32_t position_of(std::int32_t task) const {  // in its lane, from 0
+  [[nodiscard]] std::int32_t position_of(std::int32_t task) const {  // in its queue, from 0
     return position_[static_cast<std::size_t>(task)];
   }
-  [[nodiscard]] std::int32_t task_at(std::int32_t lane, std::int32_t position) const {
-    return by_lane_[static_cast<std::size_t>(lane_start_[static_cast<std::size_t>(lane)] +
-                                             position)];
+  [[nodiscard]] std::int32_t task_at(std::int32_t queue, std::int32_t position) const {
+    return by_queue_[static_cast<std::size_t>(queue_start_[static_cast<std::size_t>(queue)] +
+                                              position)];
   }
-  [[nodiscard]] std::int32_t lane_length(std::int32_t lane) const {
-    const auto at = static_cast<std::size_t>(lane);
-    return lane_start_[at + 1] - lane_start_[at];
+  [[nodiscard]] std::int32_t queue_length(std::int32_t queue) const {
+    const auto at = static_cast<std::size_t>(queue);
+    return queue_start_[at + 1] - queue_start_[at];
   }
   [[nodiscard]] std::int32_t strand_of(std::int32_t task) const {
     return strand_[static_cast<std::size_t>(task)];
@@ -78,7 +78,7 @@ class Order {
     return destination_[static_cast<std::size_t>(put)];
   }
   // Whether an edge from `put` that covers this much says that `earlier` has arrived: `put` itself
-  // or one before it on its lane.
+  // or one before it on its queue.
   [[nodiscard]] bool tells_of(Covers covers, std::int32_t put, std::int32_t earlier) const;
   [[nodiscard]] bool is_task(std::int32_t node) const { return node < tasks_; }
   // Nodes that complete before this one starts, its own edges only (not those of its group).
@@ -92,13 +92,13 @@ class Order {
   std::int32_t tasks_ = 0;
   std::int32_t first_group_ = 0;  // units below are nodes
   std::vector<std::int32_t> unit_;
-  std::vector<std::int32_t> lane_;
+  std::vector<std::int32_t> queue_;
   std::vector<std::int32_t> position_;
   std::vector<std::int32_t> strand_;
   std::vector<std::int32_t> strand_position_;
   std::vector<std::int32_t> destination_;  // per task: the rank a put goes to, or -1
-  std::vector<std::int32_t> lane_start_;
-  std::vector<std::int32_t> by_lane_;
+  std::vector<std::int32_t> queue_start_;
+  std::vector<std::int32_t> by_queue_;
   std::vector<std::int32_t> before_start_;
   std::vector<std::int32_t> before_;
   std::vector<Covers> covers_;  // beside before_

@@ -29,12 +29,12 @@ class Residency {
         launches_(std::move(launches)),
         waits_(launches_.size()),
         known_(launches_.size()) {
-    lane_launches_.resize(plan.lanes.size());
-    rank_lanes_.resize(static_cast<std::size_t>(plan.mesh.ranks()));
+    queue_launches_.resize(plan.queues.size());
+    rank_queues_.resize(static_cast<std::size_t>(plan.mesh.ranks()));
     for (std::size_t i = 0; i < launches_.size(); ++i) {
-      auto& lane = lane_launches_[static_cast<std::size_t>(launches_[i].lane)];
-      if (lane.empty()) rank_lanes_[launches_[i].rank.index()].push_back(launches_[i].lane);
-      lane.push_back(i);
+      auto& queue = queue_launches_[static_cast<std::size_t>(launches_[i].queue)];
+      if (queue.empty()) rank_queues_[launches_[i].rank.index()].push_back(launches_[i].queue);
+      queue.push_back(i);
     }
   }
 
@@ -62,10 +62,10 @@ class Residency {
     return name_of(launches_[launch], plan_, order_, words_);
   }
   [[nodiscard]] std::int32_t first_task(const Launch& launch) const {
-    return order_.task_at(launch.lane, launch.begin);
+    return order_.task_at(launch.queue, launch.begin);
   }
   [[nodiscard]] bool holds(const Launch& launch, std::int32_t node) const {
-    if (!order_.is_task(node) || order_.lane_of(node) != launch.lane) return false;
+    if (!order_.is_task(node) || order_.queue_of(node) != launch.queue) return false;
     const std::int32_t at = order_.position_of(node);
     return launch.begin <= at && at < launch.end;
   }
@@ -74,7 +74,7 @@ class Residency {
   [[nodiscard]] std::vector<std::int32_t> awaited_inside(const Launch& launch) const {
     std::vector<std::int32_t> nodes;
     for (std::int32_t at = launch.begin + 1; at < launch.end; ++at) {
-      for (const std::int32_t before : order_.before(order_.task_at(launch.lane, at))) {
+      for (const std::int32_t before : order_.before(order_.task_at(launch.queue, at))) {
         if (!holds(launch, before)) nodes.push_back(before);
       }
     }
@@ -90,7 +90,7 @@ class Residency {
     }
   }
 
-  // What is over when a launch starts, on the lanes of its rank that work on SMs.
+  // What is over when a launch starts, on the queues of its rank that work on SMs.
   void learn_starts() {
     std::vector<std::int32_t> launch_of(plan_.tasks.size(), -1);
     for (std::size_t i = 0; i < launches_.size(); ++i) {
@@ -109,10 +109,10 @@ class Residency {
   }
 
   void note_start(std::size_t launch, const Row& clock) {
-    for (const std::int32_t lane : rank_lanes_[launches_[launch].rank.index()]) {
+    for (const std::int32_t queue : rank_queues_[launches_[launch].rank.index()]) {
       std::int32_t over = -1;  // position of the last task known to be over
-      for (const std::size_t other : lane_launches_[static_cast<std::size_t>(lane)]) {
-        const std::int32_t last = order_.task_at(lane, launches_[other].end - 1);
+      for (const std::size_t other : queue_launches_[static_cast<std::size_t>(queue)]) {
+        const std::int32_t last = order_.task_at(queue, launches_[other].end - 1);
         if (clock.at(order_.strand_of(last)) < order_.strand_position_of(last)) break;
         over = launches_[other].end - 1;
       }
@@ -121,9 +121,9 @@ class Residency {
   }
 
   [[nodiscard]] bool is_over(std::size_t launch, std::size_t at_start_of) const {
-    const auto& lanes = rank_lanes_[launches_[launch].rank.index()];
-    const auto lane = std::ranges::find(lanes, launches_[launch].lane) - lanes.begin();
-    return known_[at_start_of][static_cast<std::size_t>(lane)] >= launches_[launch].end - 1;
+    const auto& queues = rank_queues_[launches_[launch].rank.index()];
+    const auto queue = std::ranges::find(queues, launches_[launch].queue) - queues.begin();
+    return known_[at_start_of][static_cast<std::size_t>(queue)] >= launches_[launch].end - 1;
   }
 
   // What must be free for it to get on: all it was given if it waits or moves data; of a plain
@@ -133,10 +133,10 @@ class Residency {
     return plain ? 1 : launches_[launch].sms;
   }
 
-  // Launches of `lane` that may be on the SMs together with `launch`.
+  // Launches of `queue` that may be on the SMs together with `launch`.
   template <class Visit>
-  void for_each_beside(std::size_t launch, std::int32_t lane, const Visit& visit) const {
-    for (const std::size_t other : lane_launches_[static_cast<std::size_t>(lane)]) {
+  void for_each_beside(std::size_t launch, std::int32_t queue, const Visit& visit) const {
+    for (const std::size_t other : queue_launches_[static_cast<std::size_t>(queue)]) {
       if (is_over(other, launch)) continue;
       if (is_over(launch, other)) break;
       visit(other);
@@ -145,18 +145,18 @@ class Residency {
 
   void add_conflicts(std::size_t waiting, std::vector<Conflict>& conflicts) const {
     const Launch& launch = launches_[waiting];
-    std::map<std::int32_t, std::int64_t> beside;  // per other lane: the most that waits meanwhile
-    for (const std::int32_t lane : rank_lanes_[launch.rank.index()]) {
-      if (lane == launch.lane) continue;
-      for_each_beside(waiting, lane, [&](std::size_t other) {
-        if (waits_[other]) beside[lane] = std::max(beside[lane], launches_[other].sms);
+    std::map<std::int32_t, std::int64_t> beside;  // per other queue: the most that waits meanwhile
+    for (const std::int32_t queue : rank_queues_[launch.rank.index()]) {
+      if (queue == launch.queue) continue;
+      for_each_beside(waiting, queue, [&](std::size_t other) {
+        if (waits_[other]) beside[queue] = std::max(beside[queue], launches_[other].sms);
       });
     }
-    for (const std::int32_t lane : rank_lanes_[launch.rank.index()]) {
-      if (lane == launch.lane) continue;
+    for (const std::int32_t queue : rank_queues_[launch.rank.index()]) {
+      if (queue == launch.queue) continue;
       std::int64_t held = launch.sms;
-      for (const auto& [other, sms] : beside) held += other == lane ? 0 : sms;
-      for_each_beside(waiting, lane, [&](std::size_t other) {
+      for (const auto& [other, sms] : beside) held += other == queue ? 0 : sms;
+      for_each_beside(waiting, queue, [&](std::size_t other) {
         if (held + wanted(other) > sm_count_) conflicts.push_back({waiting, other});
       });
     }
@@ -301,10 +301,10 @@ class Residency {
   const Order& order_;
   std::int64_t sm_count_;
   std::vector<Launch> launches_;
-  std::vector<char> waits_;                              // per launch: inside
-  std::vector<std::vector<std::int32_t>> known_;         // per launch: see note_start
-  std::vector<std::vector<std::size_t>> lane_launches_;  // per lane
-  std::vector<std::vector<std::int32_t>> rank_lanes_;    // per rank: those that work on SMs
+  std::vector<char> waits_;                               // per launch: inside
+  std::vector<std::vector<std::int32_t>> known_;          // per launch: see note_start
+  std::vector<std::vector<std::size_t>> queue_launches_;  // per queue
+  std::vector<std::vector<std::int32_t>> rank_queues_;    // per rank: those that work on SMs
 };
 
 }  // namespace

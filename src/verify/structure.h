@@ -23,9 +23,8 @@ namespace harpe::verifier {
                                        const Resolved& resolved,
                                        const std::optional<std::int64_t>& limit);
 
-// Each task is one its lane can run, touches what its kind may touch, in the way its kind does, and
-// is an Entry or Exit where the rank needs one.
-// Errors: V220-V230, V233-V235.
+// Each task is one its queue can run, touches what its kind may touch, in the way its kind does,
+// and is an Entry or Exit where the rank needs one. Errors: V220-V230, V233-V235.
 [[nodiscard]] Checked<Ok> check_tasks(const Plan& plan, const Model& model,
                                       const Resolved& resolved);
 

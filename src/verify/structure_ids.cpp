@@ -43,13 +43,13 @@ class IdCheck {
   }
 
   Checked<Ok> check_tasks() const {
-    for (std::size_t id = 0; id < plan_.lanes.size(); ++id) {
-      HP_REQUIRE_OK(check_rank(Where{"lane", id}, plan_.lanes[id].rank));
+    for (std::size_t id = 0; id < plan_.queues.size(); ++id) {
+      HP_REQUIRE_OK(check_rank(Where{"lane", id}, plan_.queues[id].rank));
     }
     for (std::size_t id = 0; id < plan_.tasks.size(); ++id) {
       const Task& task = plan_.tasks[id];
       const Where where{"task", id};
-      HP_REQUIRE_OK(check_id(where, "lane", task.lane.value, plan_.lanes.size()));
+      HP_REQUIRE_OK(check_id(where, "lane", task.queue.value, plan_.queues.size()));
       HP_REQUIRE_OK(check_statement(where, task));
       HP_REQUIRE_OK(check_refs(where, task, task.reads));
       HP_REQUIRE_OK(check_refs(where, task, task.writes));

@@ -7,45 +7,45 @@
 namespace harpe::verifier {
 namespace {
 
-LaneKind lane_of(Via via) {
+QueueKind queue_of(Via via) {
   switch (via) {
     case Via::Ce:
-      return LaneKind::Ce;
+      return QueueKind::Ce;
     case Via::Sm:
-      return LaneKind::Sm;
+      return QueueKind::Sm;
     case Via::Tma:
-      return LaneKind::Tma;
+      return QueueKind::Tma;
     case Via::Nccl:
-      return LaneKind::Nccl;
+      return QueueKind::Nccl;
     case Via::Proxy:
-      return LaneKind::Proxy;
+      return QueueKind::Proxy;
     case Via::Ibgda:
-      return LaneKind::Ibgda;
+      return QueueKind::Ibgda;
     case Via::Multimem:
-      return LaneKind::Multimem;
+      return QueueKind::Multimem;
   }
-  return LaneKind::Host;
+  return QueueKind::Host;
 }
 
 // Where a task of this kind runs.
-LaneKind lane_of(const Task& task) {
+QueueKind queue_of(const Task& task) {
   switch (task.kind) {
     case TaskKind::Entry:
     case TaskKind::Exit:
-      return LaneKind::Host;
+      return QueueKind::Host;
     case TaskKind::Copy:
-      return lane_of(task.via);
+      return queue_of(task.via);
     case TaskKind::Collective:
-      return LaneKind::Nccl;
+      return QueueKind::Nccl;
     case TaskKind::Init:
     case TaskKind::Compute:
     case TaskKind::Pack:
     case TaskKind::Unpack:
     case TaskKind::Fold:
     case TaskKind::Finalise:
-      return LaneKind::Sm;
+      return QueueKind::Sm;
   }
-  return LaneKind::Host;
+  return QueueKind::Host;
 }
 
 bool is_transfer(TaskKind kind) {
@@ -61,16 +61,16 @@ class TaskCheck {
         types_(types_of(plan.form, model)),
         words_(plan, model) {}
 
-  // One Entry and one Exit per rank, around everything else on their lane (D11).
+  // One Entry and one Exit per rank, around everything else on their queue (D11).
   Checked<Ok> check_boundary(TaskKind kind) const {
     std::vector<std::int64_t> found(static_cast<std::size_t>(model_.ranks), 0);
-    std::vector<std::int64_t> first(plan_.lanes.size(), -1);
-    std::vector<std::int64_t> last(plan_.lanes.size(), -1);
+    std::vector<std::int64_t> first(plan_.queues.size(), -1);
+    std::vector<std::int64_t> last(plan_.queues.size(), -1);
     for (std::size_t id = 0; id < plan_.tasks.size(); ++id) {
-      const std::size_t lane = plan_.tasks[id].lane.index();
-      if (first[lane] < 0) first[lane] = static_cast<std::int64_t>(id);
-      last[lane] = static_cast<std::int64_t>(id);
-      if (plan_.tasks[id].kind == kind) ++found[plan_.lanes[lane].rank.index()];
+      const std::size_t queue = plan_.tasks[id].queue.index();
+      if (first[queue] < 0) first[queue] = static_cast<std::int64_t>(id);
+      last[queue] = static_cast<std::int64_t>(id);
+      if (plan_.tasks[id].kind == kind) ++found[plan_.queues[queue].rank.index()];
     }
     const auto wrong = std::ranges::find_if(found, [](std::int64_t count) { return count != 1; });
     if (wrong != found.end()) {
@@ -79,8 +79,8 @@ class TaskCheck {
     }
     const bool entry = kind == TaskKind::Entry;
     for (std::size_t id = 0; id < plan_.tasks.size(); ++id) {
-      const std::size_t lane = plan_.tasks[id].lane.index();
-      const std::int64_t edge = entry ? first[lane] : last[lane];
+      const std::size_t queue = plan_.tasks[id].queue.index();
+      const std::int64_t edge = entry ? first[queue] : last[queue];
       if (plan_.tasks[id].kind == kind && edge != static_cast<std::int64_t>(id)) {
         return make_diag(DiagCode::V222, {{"task", words_.task(static_cast<std::int64_t>(id))},
                                           {"place", entry ? "first" : "last"},
@@ -93,7 +93,7 @@ class TaskCheck {
 
   Checked<Ok> check(std::size_t id) const {
     const Task& task = plan_.tasks[id];
-    HP_REQUIRE_OK(check_lane(id, task));
+    HP_REQUIRE_OK(check_queue(id, task));
     HP_REQUIRE_OK(check_reach(id, task));
     HP_REQUIRE_OK(check_modes(id, task));
     if (task.kind == TaskKind::Compute) HP_REQUIRE_OK(check_compute(id));
@@ -122,14 +122,15 @@ class TaskCheck {
   }
   [[nodiscard]] const Alloc& alloc(const Ref& ref) const { return plan_.allocs[ref.alloc.index()]; }
 
-  [[nodiscard]] Checked<Ok> check_lane(std::size_t id, const Task& task) const {
-    const LaneKind lane = plan_.lanes[task.lane.index()].kind;
-    const LaneKind wanted = lane_of(task);
+  [[nodiscard]] Checked<Ok> check_queue(std::size_t id, const Task& task) const {
+    const QueueKind queue = plan_.queues[task.queue.index()].kind;
+    const QueueKind wanted = queue_of(task);
     const bool strided = task.kind == TaskKind::Pack || task.kind == TaskKind::Unpack;
-    if (lane == wanted || (strided && (lane == LaneKind::Ce || lane == LaneKind::Tma))) return Ok{};
+    if (queue == wanted || (strided && (queue == QueueKind::Ce || queue == QueueKind::Tma)))
+      return Ok{};
     return make_diag(DiagCode::V220, {{"task", name(id)},
-                                      {"lane", print(lane)},
-                                      {"id", task.lane.value},
+                                      {"lane", print(queue)},
+                                      {"id", task.queue.value},
                                       {"expected", print(wanted)}});
   }
 
@@ -148,7 +149,7 @@ class TaskCheck {
   // Only transfers and inline operands and targets reach into another rank's memory; a copy is
   // issued by one of its two ends.
   [[nodiscard]] Checked<Ok> check_reach(std::size_t id, const Task& task) const {
-    const RankId rank = plan_.lanes[task.lane.index()].rank;
+    const RankId rank = plan_.queues[task.queue.index()].rank;
     const auto refuse = [&](const Alloc& slot) {
       return make_diag(DiagCode::V223,
                        {{"task", name(id)}, {"alloc", slot.name}, {"rank", slot.rank.value}});

@@ -21,7 +21,7 @@ const char* mode_word(WriteMode mode) {
 }
 
 RankId Words::rank_of(std::int64_t task) const {
-  return plan_.lanes[plan_.tasks[static_cast<std::size_t>(task)].lane.index()].rank;
+  return plan_.queues[plan_.tasks[static_cast<std::size_t>(task)].queue.index()].rank;
 }
 
 std::string Words::task(TaskId id) const {

@@ -89,17 +89,17 @@ std::vector<AllocId> HandPlan::slots(const std::string& name, const std::string&
   return ids;
 }
 
-LaneId HandPlan::lane(std::int64_t rank, LaneKind kind) {
+QueueId HandPlan::queue(std::int64_t rank, QueueKind kind) {
   const auto [at, fresh] =
-      lanes_.try_emplace(std::pair(rank, kind), static_cast<std::int64_t>(plan.lanes.size()));
-  if (fresh) plan.lanes.push_back({.rank = RankId(rank), .kind = kind});
+      queues_.try_emplace(std::pair(rank, kind), static_cast<std::int64_t>(plan.queues.size()));
+  if (fresh) plan.queues.push_back({.rank = RankId(rank), .kind = kind});
   return at->second;
 }
 
-TaskId HandPlan::task(std::int64_t rank, LaneKind lane_kind, TaskKind kind, std::vector<Ref> reads,
-                      std::vector<Ref> writes) {
+TaskId HandPlan::task(std::int64_t rank, QueueKind queue_kind, TaskKind kind,
+                      std::vector<Ref> reads, std::vector<Ref> writes) {
   Task task;
-  task.lane = lane(rank, lane_kind);
+  task.queue = queue(rank, queue_kind);
   task.kind = kind;
   const bool of_statement = kind == TaskKind::Init || kind == TaskKind::Compute ||
                             kind == TaskKind::Fold || kind == TaskKind::Finalise;
@@ -113,24 +113,24 @@ TaskId HandPlan::task(std::int64_t rank, LaneKind lane_kind, TaskKind kind, std:
 }
 
 TaskId HandPlan::entry(std::int64_t rank) {
-  return task(rank, LaneKind::Host, TaskKind::Entry, {}, {});
+  return task(rank, QueueKind::Host, TaskKind::Entry, {}, {});
 }
 
 TaskId HandPlan::exit(std::int64_t rank) {
-  return task(rank, LaneKind::Host, TaskKind::Exit, {}, {});
+  return task(rank, QueueKind::Host, TaskKind::Exit, {}, {});
 }
 
 TaskId HandPlan::compute(std::int64_t rank, std::string_view iter, std::vector<Ref> reads,
                          std::vector<Ref> writes) {
   const TaskId id =
-      task(rank, LaneKind::Sm, TaskKind::Compute, std::move(reads), std::move(writes));
+      task(rank, QueueKind::Sm, TaskKind::Compute, std::move(reads), std::move(writes));
   at(id).iter = {box(plan.program.nests.front().over, iter)};
   return id;
 }
 
 TaskId HandPlan::copy(std::int64_t rank, const Ref& read, AllocId to) {
   const Ref write{.alloc = to, .mode = WriteMode::Set, .boxes = read.boxes, .when = {}};
-  return task(rank, LaneKind::Ce, TaskKind::Copy, {read}, {write});
+  return task(rank, QueueKind::Ce, TaskKind::Copy, {read}, {write});
 }
 
 Ref HandPlan::ref(AllocId alloc, WriteMode mode, std::string_view text) const {
@@ -138,8 +138,8 @@ Ref HandPlan::ref(AllocId alloc, WriteMode mode, std::string_view text) const {
 }
 
 void HandPlan::sync(TaskId from, TaskId to) {
-  const RankId signaller = plan.lanes[at(from).lane.index()].rank;
-  const RankId waiter = plan.lanes[at(to).lane.index()].rank;
+  const RankId signaller = plan.queues[at(from).queue.index()].rank;
+  const RankId waiter = plan.queues[at(to).queue.index()].rank;
   const bool local = signaller == waiter;
   plan.syncs.push_back({.from = from,
                         .to = to,

@@ -26,12 +26,12 @@ class HandPlan {
   // Slots of one name on every rank; returns them by rank.
   std::vector<AllocId> slots(const std::string& name, const std::string& buffer, Level level,
                              DType dtype, std::string_view holds);
-  LaneId lane(std::int64_t rank, LaneKind kind);
+  QueueId queue(std::int64_t rank, QueueKind kind);
 
   TaskId entry(std::int64_t rank);
   TaskId exit(std::int64_t rank);
   // A task of the program's first statement if its kind belongs to one.
-  TaskId task(std::int64_t rank, LaneKind lane, TaskKind kind, std::vector<Ref> reads,
+  TaskId task(std::int64_t rank, QueueKind queue, TaskKind kind, std::vector<Ref> reads,
               std::vector<Ref> writes);
   TaskId compute(std::int64_t rank, std::string_view iter, std::vector<Ref> reads,
                  std::vector<Ref> writes);
@@ -54,7 +54,7 @@ class HandPlan {
   [[nodiscard]] std::vector<std::int32_t> extents(const std::vector<std::string>& axes) const;
   [[nodiscard]] std::vector<std::string> axes_of(AllocId alloc) const;
 
-  std::map<std::pair<std::int64_t, LaneKind>, LaneId> lanes_;
+  std::map<std::pair<std::int64_t, QueueKind>, QueueId> queues_;
   std::map<std::string, std::int64_t> offsets_;
   std::map<RankId, std::int32_t> flags_;
   std::int64_t end_ = 0;

@@ -9,8 +9,8 @@
 namespace harpe::test {
 
 Plan by_proxy(Plan plan, Fence fence) {
-  for (Lane& lane : plan.lanes) {
-    if (lane.kind == LaneKind::Ce) lane.kind = LaneKind::Proxy;
+  for (Queue& queue : plan.queues) {
+    if (queue.kind == QueueKind::Ce) queue.kind = QueueKind::Proxy;
   }
   for (Task& task : plan.tasks) {
     if (task.kind == TaskKind::Copy && task.via == Via::Ce) task.via = Via::Proxy;

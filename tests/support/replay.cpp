@@ -124,12 +124,12 @@ class Machine {
   // numbered from the last task on.
   [[nodiscard]] std::size_t arrival_of(std::size_t put) const { return plan_.tasks.size() + put; }
 
-  // Puts of the same lane up to this one; to the same rank only, or to any.
+  // Puts of the same queue up to this one; to the same rank only, or to any.
   [[nodiscard]] std::set<std::size_t> arrivals_up_to(std::size_t put, bool same_rank) const {
     std::set<std::size_t> found;
     for (std::size_t t = 0; t <= put; ++t) {
       const Task& task = plan_.tasks[t];
-      if (task.lane != plan_.tasks[put].lane || !is_put(plan_, task)) continue;
+      if (task.queue != plan_.tasks[put].queue || !is_put(plan_, task)) continue;
       const bool same = destination_of(plan_, task) == destination_of(plan_, plan_.tasks[put]);
       if (same || !same_rank) found.insert(arrival_of(t));
     }
@@ -141,7 +141,7 @@ class Machine {
                                               std::optional<Fence> fence) const {
     if (!is_put(plan_, plan_.tasks[from])) return {from};
     if (drains) return arrivals_up_to(from, false);
-    const RankId rank = plan_.lanes[plan_.tasks[to].lane.index()].rank;
+    const RankId rank = plan_.queues[plan_.tasks[to].queue.index()].rank;
     const bool same_way = destination_of(plan_, plan_.tasks[from]) == rank;
     // Only the destination is told by immediate data, or ordered with by a NIC.
     const bool of_nic = fence == Fence::Nic || fence == Fence::Batch || fence == Fence::Imm;
@@ -153,10 +153,10 @@ class Machine {
 
   [[nodiscard]] std::vector<std::set<std::size_t>> waits() const {
     std::vector<std::set<std::size_t>> before(2 * plan_.tasks.size());
-    std::map<LaneId, std::size_t> last;
+    std::map<QueueId, std::size_t> last;
     for (std::size_t t = 0; t < plan_.tasks.size(); ++t) {
       before[arrival_of(t)].insert(t);
-      const auto [previous, first] = last.try_emplace(plan_.tasks[t].lane, t);
+      const auto [previous, first] = last.try_emplace(plan_.tasks[t].queue, t);
       if (!first) before[t].insert(previous->second);
       previous->second = t;
     }

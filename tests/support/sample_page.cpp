@@ -76,8 +76,8 @@ void add_step(ReportPage& page, double begin, double work, double step, TaskId c
 
 // What all ranks do together, and what the last of it waits for.
 template <class Add>
-void add_end(const Add& add, std::int32_t lane) {
-  add({.lane = lane + 2,
+void add_end(const Add& add, std::int32_t queue) {
+  add({.queue = queue + 2,
        .kind = PageTaskKind::Collective,
        .name = "all_gather o",
        .ready = us(400),
@@ -85,7 +85,7 @@ void add_end(const Add& add, std::int32_t lane) {
        .end = us(409),
        .wait = WaitKind::Member,
        .bound = {}});
-  add({.lane = lane,
+  add({.queue = queue,
        .kind = PageTaskKind::Fold,
        .name = "fold",
        .ready = us(409.5),
@@ -95,7 +95,7 @@ void add_end(const Add& add, std::int32_t lane) {
        .bound = {}});
 }
 
-// Every rank computes on one lane and copies on another; a step waits for the copy before it.
+// Every rank computes on one queue and copies on another; a step waits for the copy before it.
 void add_timeline(ReportPage& page, int ranks, int steps) {
   const double step = 400.0 / steps;
   PageTimeline timeline;
@@ -106,8 +106,8 @@ void add_timeline(ReportPage& page, int ranks, int steps) {
     return static_cast<std::int32_t>(timeline.tasks.size() - 1);
   };
   for (std::int32_t rank = 0; rank < ranks; ++rank) {
-    const auto lane = static_cast<std::int32_t>(timeline.lanes.size());
-    for (const char* name : {"sm", "ce", "nccl"}) timeline.lanes.push_back({rank, name});
+    const auto queue = static_cast<std::int32_t>(timeline.queues.size());
+    for (const char* name : {"sm", "ce", "nccl"}) timeline.queues.push_back({rank, name});
     std::int32_t copy = -1;
     std::int32_t compute = -1;
     for (int k = 0; k < steps; ++k) {
@@ -115,10 +115,10 @@ void add_timeline(ReportPage& page, int ranks, int steps) {
       const double work = step * (0.78 + 0.10 * std::sin(rank * 1.3 + k));
       const std::string at = std::to_string((rank + k) % ranks);
       const std::int32_t before = compute;
-      const WaitKind wait = k == 0       ? WaitKind::Lane
+      const WaitKind wait = k == 0       ? WaitKind::Queue
                             : k % 4 == 3 ? WaitKind::Signal
                                          : WaitKind::Event;
-      compute = add({.lane = lane,
+      compute = add({.queue = queue,
                      .kind = PageTaskKind::Compute,
                      .name = "fwd k0=" + at,
                      .ready = us(begin - 0.04 * step),
@@ -127,7 +127,7 @@ void add_timeline(ReportPage& page, int ranks, int steps) {
                      .cause = copy,
                      .wait = wait,
                      .bound = ""});
-      copy = add({.lane = lane + 1,
+      copy = add({.queue = queue + 1,
                   .kind = PageTaskKind::Copy,
                   .name = "k, v k0=" + at,
                   .ready = us(begin + 0.02 * step),
@@ -138,7 +138,7 @@ void add_timeline(ReportPage& page, int ranks, int steps) {
                   .bound = "rank " + std::to_string((rank + 1) % ranks) + " nvlink in"});
       if (rank == 0) add_step(page, begin, work, step, TaskId(compute), TaskId(copy));
     }
-    add_end(add, lane);
+    add_end(add, queue);
   }
   page.timeline = std::move(timeline);
 }
@@ -209,7 +209,7 @@ ReportPage hostile_page() {
     candidate.label = candidate.schedule = candidate.excluded = text;
   }
   for (PageTaxes& taxes : page.taxes) taxes.label = taxes.bound = text;
-  for (PageLane& lane : page.timeline->lanes) lane.name = text;
+  for (PageQueue& queue : page.timeline->queues) queue.name = text;
   for (PageTask& task : page.timeline->tasks) task.name = task.bound = text;
   for (Segment& segment : page.critical_path) segment.what = text;
   for (PageSlope& slope : page.roofline->slopes) slope.name = text;

@@ -99,7 +99,7 @@ class FoldBuilder {
   [[nodiscard]] bool is_narrowed(const Ref& ref) const {
     const Alloc& alloc = setting_.plan.allocs[ref.alloc.index()];
     return task_.kind == TaskKind::Collective && task_.wire && *task_.wire != alloc.dtype &&
-           alloc.rank != setting_.plan.lanes[task_.lane.index()].rank;
+           alloc.rank != setting_.plan.queues[task_.queue.index()].rank;
   }
 
   void build_cell(const Cell& cell) {

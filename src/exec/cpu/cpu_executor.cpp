@@ -82,7 +82,7 @@ class CpuExecutor final : public Executor {
     // Nobody's memory is cleared while another writes to it.
     if (group_) HP_REQUIRE_OK(or_fault(group_->wait_for_all()));
     marking_.begin(options.iterations, options.trace);
-    const cpu::RunOutcome outcome = run_lanes(options.wait_limit);
+    const cpu::RunOutcome outcome = run_queues(options.wait_limit);
     ProcessReport report = report_of(outcome);
     if (group_) report = conclude(report, options.wait_limit);
     if (!report.faults.empty()) return std::move(report.faults);
@@ -109,10 +109,10 @@ class CpuExecutor final : public Executor {
   [[nodiscard]] const Plan& plan() const { return prepared_->plan; }
 
   // Listens meanwhile for who is gone or has stopped.
-  [[nodiscard]] cpu::RunOutcome run_lanes(std::chrono::milliseconds wait_limit) {
+  [[nodiscard]] cpu::RunOutcome run_queues(std::chrono::milliseconds wait_limit) {
     std::optional<std::jthread> watch;
     if (group_) watch = group_->watch([this] { network_->give_up(); });
-    return cpu::run_lanes(marking_, options_, wait_limit, network_.get());
+    return cpu::run_queues(marking_, options_, wait_limit, network_.get());
   }
 
   [[nodiscard]] ProcessReport report_of(const cpu::RunOutcome& outcome) const {
@@ -125,7 +125,7 @@ class CpuExecutor final : public Executor {
     for (std::size_t i = 0; i < plan().tasks.size(); ++i) {
       const Task& task = plan().tasks[i];
       const bool moves = task.kind == TaskKind::Copy || task.kind == TaskKind::Collective;
-      if (!moves || !prepared_->partition.is_own(plan().lanes[task.lane.index()].rank)) continue;
+      if (!moves || !prepared_->partition.is_own(plan().queues[task.queue.index()].rank)) continue;
       report.bytes_moved += bytes_moved(task, shares_[i]);
     }
     return report;
@@ -257,7 +257,7 @@ Checked<Work> prepare_work(const Prepared& prepared) {
   for (std::size_t i = 0; i < prepared.plan.tasks.size(); ++i) {
     const Task& task = prepared.plan.tasks[i];
     actions::TaskWork actions;
-    if (prepared.partition.is_own(prepared.plan.lanes[task.lane.index()].rank)) {
+    if (prepared.partition.is_own(prepared.plan.queues[task.queue.index()].rank)) {
       HP_TRY(actions, actions::prepare_task(setting, task));
     }
     work.shares.push_back(std::move(actions.shares));
@@ -269,11 +269,11 @@ Checked<Work> prepare_work(const Prepared& prepared) {
 Checked<std::unique_ptr<cpu::Network>> open_network(const Prepared& prepared,
                                                     const CpuOptions& options,
                                                     ProcessGroup& group) {
-  std::vector<LaneId> lane_of;
-  for (const Task& task : prepared.plan.tasks) lane_of.push_back(task.lane);
+  std::vector<QueueId> queue_of;
+  for (const Task& task : prepared.plan.tasks) queue_of.push_back(task.queue);
   return cpu::Network::open(
-      prepared.partition, prepared.windows, static_cast<std::int32_t>(prepared.plan.lanes.size()),
-      cpu::prepare_far_puts(prepared.setting(), prepared.partition, prepared.windows), lane_of,
+      prepared.partition, prepared.windows, static_cast<std::int32_t>(prepared.plan.queues.size()),
+      cpu::prepare_far_puts(prepared.setting(), prepared.partition, prepared.windows), queue_of,
       {.provider = options.provider,
        .interface = options.launch->interface,
        .limit = options.wait_limit},

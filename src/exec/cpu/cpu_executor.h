@@ -9,7 +9,7 @@
 
 namespace harpe {
 
-// Runs the lanes of all ranks in this process, or with `launch` of its share, with real numerics:
+// Runs the queues of all ranks in this process, or with `launch` of its share, with real numerics:
 // f32, bf16 and f16 with f32 partial states, and f64. Signals are release/acquire atomics that
 // count executions, as on a device. Results are bitwise the same whatever the runner, the number of
 // workers and the timing. With `launch` all processes make an executor, give it the same inputs and

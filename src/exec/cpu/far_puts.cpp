@@ -60,14 +60,14 @@ void add_run(std::vector<FarPut::Run>& runs, const FarPut::Run& run) {
   runs.push_back(run);
 }
 
-// One lane's words are ordered by one policy: none covers what went another way.
+// One queue's words are ordered by one policy: none covers what went another way.
 Checked<Ok> check_policies(const Plan& plan, const Partition& partition) {
   const std::vector<std::optional<Fence>> policies = policies_of(plan);
-  std::vector<std::optional<std::size_t>> first(plan.lanes.size());
+  std::vector<std::optional<std::size_t>> first(plan.queues.size());
   for (std::size_t i = 0; i < plan.tasks.size(); ++i) {
     if (!policies[i] || !is_far_put(plan, partition, TaskId(static_cast<std::int64_t>(i))))
       continue;
-    std::optional<std::size_t>& other = first[plan.tasks[i].lane.index()];
+    std::optional<std::size_t>& other = first[plan.tasks[i].queue.index()];
     if (!other) other = i;
     if (policies[*other] == policies[i]) continue;
     return make_diag(DiagCode::X017, {{"first", *other},

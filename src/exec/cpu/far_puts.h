@@ -37,7 +37,7 @@ struct FarPut {
 // What a put moves now: rows that nobody chose stay.
 void collect_runs(const FarPut& put, const Windows& windows, std::vector<FarPut::Run>& runs);
 
-// Other hosts are reached by puts alone, and a lane's by one policy. Errors: X016, X017.
+// Other hosts are reached by puts alone, and a queue's by one policy. Errors: X016, X017.
 [[nodiscard]] Checked<Ok> check_reach(const Plan& plan, const processes::Partition& partition);
 
 }  // namespace harpe::cpu

@@ -9,8 +9,8 @@
 namespace harpe::cpu {
 namespace {
 
-// Steps from a lane's head back to what stopped it: 0 the head itself (its worker is gone), 1 a
-// signal that a task that has run did not raise, n+1 a task in a lane at n. Cycles have no cause.
+// Steps from a queue's head back to what stopped it: 0 the head itself (its worker is gone), 1 a
+// signal that a task that has run did not raise, n+1 a task in a queue at n. Cycles have no cause.
 constexpr int kNoCause = std::numeric_limits<int>::max() - 1;
 
 // "process 3 waited 1500 ms for remote completion of 1 operation of process 2".
@@ -36,12 +36,12 @@ class Diagnosis {
         blocks_(blocks),
         marking_(marking),
         outcome_(outcome),
-        distances_(static_cast<std::size_t>(marking.lanes()), kNoCause) {
-    for (const std::int32_t lane : outcome.lost) distances_[static_cast<std::size_t>(lane)] = 0;
-    // Shortest ways by relaxation: lanes wait for each other in any pattern, circles included.
+        distances_(static_cast<std::size_t>(marking.queues()), kNoCause) {
+    for (const std::int32_t queue : outcome.lost) distances_[static_cast<std::size_t>(queue)] = 0;
+    // Shortest ways by relaxation: queues wait for each other in any pattern, circles included.
     for (bool changed = true; changed;) {
       changed = false;
-      for (std::int32_t lane = 0; lane < marking_.lanes(); ++lane) changed |= relax(lane);
+      for (std::int32_t queue = 0; queue < marking_.queues(); ++queue) changed |= relax(queue);
     }
   }
 
@@ -49,14 +49,14 @@ class Diagnosis {
     struct Candidate {
       int distance;
       RankId rank;
-      std::int32_t lane;
+      std::int32_t queue;
       auto operator<=>(const Candidate&) const = default;
     };
     std::map<RankId, Candidate> nearest;
-    for (std::int32_t lane = 0; lane < marking_.lanes(); ++lane) {
-      if (marking_.is_finished(lane)) continue;
-      const RankId rank = plan_.lanes[static_cast<std::size_t>(lane)].rank;
-      const Candidate candidate = {.distance = distance(lane), .rank = rank, .lane = lane};
+    for (std::int32_t queue = 0; queue < marking_.queues(); ++queue) {
+      if (marking_.is_finished(queue)) continue;
+      const RankId rank = plan_.queues[static_cast<std::size_t>(queue)].rank;
+      const Candidate candidate = {.distance = distance(queue), .rank = rank, .queue = queue};
       const auto [entry, is_new] = nearest.try_emplace(rank, candidate);
       if (!is_new) entry->second = std::min(entry->second, candidate);
     }
@@ -65,25 +65,25 @@ class Diagnosis {
     for (const auto& [rank, candidate] : nearest) order.push_back(candidate);
     std::ranges::sort(order);
     FaultReport faults;
-    for (const Candidate& candidate : order) faults.push_back(fault_of(candidate.lane));
+    for (const Candidate& candidate : order) faults.push_back(fault_of(candidate.queue));
     return faults;
   }
 
  private:
-  [[nodiscard]] bool is_lost(std::int32_t lane) const {
-    return std::ranges::find(outcome_.lost, lane) != outcome_.lost.end();
+  [[nodiscard]] bool is_lost(std::int32_t queue) const {
+    return std::ranges::find(outcome_.lost, queue) != outcome_.lost.end();
   }
 
-  // The producer whose lane is nearest to a cause among those that have not run; one that has run
+  // The producer whose queue is nearest to a cause among those that have not run; one that has run
   // but whose signal is missing where there is no other.
-  [[nodiscard]] std::pair<int, TaskId> producer_of(std::int32_t lane, const Word& word) const {
+  [[nodiscard]] std::pair<int, TaskId> producer_of(std::int32_t queue, const Word& word) const {
     std::pair<int, TaskId> nearest = {kNoCause, word.producers.front()};
     bool all_have_run = true;
     for (const TaskId producer : word.producers) {
-      const std::int32_t other = plan_.tasks[producer.index()].lane.value;
-      if (is_over(producer, word, marking_.epoch(lane))) continue;
+      const std::int32_t other = plan_.tasks[producer.index()].queue.value;
+      if (is_over(producer, word, marking_.epoch(queue))) continue;
       all_have_run = false;
-      nearest = std::min(nearest, {other == lane ? kNoCause : distance(other), producer});
+      nearest = std::min(nearest, {other == queue ? kNoCause : distance(other), producer});
     }
     if (all_have_run) nearest.first = 0;
     return nearest;
@@ -92,23 +92,23 @@ class Diagnosis {
   // Whether the task has done what raises the word: a collective under way has announced itself.
   [[nodiscard]] bool is_over(TaskId producer, const Word& word, std::int64_t epoch) const {
     if (marking_.has_run(producer, epoch)) return true;
-    const std::int32_t lane = plan_.tasks[producer.index()].lane.value;
-    return word.kind == WordKind::Arrival && !marking_.is_finished(lane) &&
-           marking_.head(lane) == producer && marking_.has_begun(lane);
+    const std::int32_t queue = plan_.tasks[producer.index()].queue.value;
+    return word.kind == WordKind::Arrival && !marking_.is_finished(queue) &&
+           marking_.head(queue) == producer && marking_.has_begun(queue);
   }
 
-  [[nodiscard]] int distance(std::int32_t lane) const {
-    return distances_[static_cast<std::size_t>(lane)];
+  [[nodiscard]] int distance(std::int32_t queue) const {
+    return distances_[static_cast<std::size_t>(queue)];
   }
 
-  // True when a shorter way from the lane to a cause was found.
-  bool relax(std::int32_t lane) {
-    if (marking_.is_finished(lane) || is_lost(lane)) return false;
-    const std::optional<Marking::Hindrance> hindrance = marking_.hindrance(lane);
+  // True when a shorter way from the queue to a cause was found.
+  bool relax(std::int32_t queue) {
+    if (marking_.is_finished(queue) || is_lost(queue)) return false;
+    const std::optional<Marking::Hindrance> hindrance = marking_.hindrance(queue);
     if (!hindrance) return false;
-    const int before = producer_of(lane, *hindrance->word).first;
-    if (before == kNoCause || before + 1 >= distance(lane)) return false;
-    distances_[static_cast<std::size_t>(lane)] = before + 1;
+    const int before = producer_of(queue, *hindrance->word).first;
+    if (before == kNoCause || before + 1 >= distance(queue)) return false;
+    distances_[static_cast<std::size_t>(queue)] = before + 1;
     return true;
   }
 
@@ -134,10 +134,10 @@ class Diagnosis {
            std::to_string(rank_of(plan_, sync.to).value);
   }
 
-  [[nodiscard]] Fault fault_of(std::int32_t lane) const {
-    const TaskId head = marking_.head(lane);
+  [[nodiscard]] Fault fault_of(std::int32_t queue) const {
+    const TaskId head = marking_.head(queue);
     Fault fault{.kind = FaultKind::PeerFaulted,
-                .rank = plan_.lanes[static_cast<std::size_t>(lane)].rank,
+                .rank = plan_.queues[static_cast<std::size_t>(queue)].rank,
                 .task = head,
                 .task_text = describe(plan_, blocks_, head),
                 .signal = "",
@@ -145,14 +145,14 @@ class Diagnosis {
                 .producer_rank = {},
                 .producer_text = "",
                 .elapsed = outcome_.idle};
-    if (is_lost(lane)) fault.kind = FaultKind::WorkerLost;
-    const std::optional<Marking::Hindrance> hindrance = marking_.hindrance(lane);
-    if (is_lost(lane) || !hindrance) return fault;
+    if (is_lost(queue)) fault.kind = FaultKind::WorkerLost;
+    const std::optional<Marking::Hindrance> hindrance = marking_.hindrance(queue);
+    if (is_lost(queue) || !hindrance) return fault;
     fault.kind = outcome_.is_told ? FaultKind::WaitGivenUp : FaultKind::WaitTimedOut;
     fault.signal = name_of(*hindrance->word);
     fault.expected = hindrance->expected;
     fault.observed = hindrance->observed;
-    fault.producer = producer_of(lane, *hindrance->word).second;
+    fault.producer = producer_of(queue, *hindrance->word).second;
     fault.producer_rank = rank_of(plan_, fault.producer);
     fault.producer_text = describe(plan_, blocks_, fault.producer);
     return fault;
@@ -162,7 +162,7 @@ class Diagnosis {
   const Blocks& blocks_;
   const Marking& marking_;
   const RunOutcome& outcome_;
-  std::vector<int> distances_;  // per lane
+  std::vector<int> distances_;  // per queue
 };
 
 }  // namespace

@@ -12,21 +12,21 @@ Marking::Marking(const Plan& plan, std::vector<actions::TaskWork> work,
       drop_signal_of_(drop_signal_of),
       partition_(partition),
       outside_(outside),
-      lanes_(plan.lanes.size()),
+      queues_(plan.queues.size()),
       positions_(plan.tasks.size()),
       words_(words_of(plan, partition)),
       is_far_(plan.tasks.size(), false),
       values_(std::make_unique<std::atomic<std::int64_t>[]>(words_.words.size())) {
-  link_lanes();
+  link_queues();
 }
 
-void Marking::link_lanes() {
+void Marking::link_queues() {
   for (std::size_t i = 0; i < plan_.tasks.size(); ++i) {
     const TaskId task(static_cast<std::int64_t>(i));
-    const std::size_t lane = plan_.tasks[i].lane.index();
-    if (!partition_.is_own(plan_.lanes[lane].rank)) continue;
-    positions_[i] = lanes_[lane].tasks.size();
-    lanes_[lane].tasks.push_back(task);
+    const std::size_t queue = plan_.tasks[i].queue.index();
+    if (!partition_.is_own(plan_.queues[queue].rank)) continue;
+    positions_[i] = queues_[queue].tasks.size();
+    queues_[queue].tasks.push_back(task);
     is_far_[i] = is_far_put(plan_, partition_, task);
   }
 }
@@ -40,31 +40,31 @@ void Marking::begin(std::int64_t count, bool trace) {
   start_ = std::chrono::steady_clock::now();
 }
 
-bool Marking::is_finished(std::int32_t lane) const {
-  const Lane& state = lanes_[static_cast<std::size_t>(lane)];
+bool Marking::is_finished(std::int32_t queue) const {
+  const Queue& state = queues_[static_cast<std::size_t>(queue)];
   return state.tasks.empty() || state.epoch > last_epoch_;
 }
 
-TaskId Marking::head(std::int32_t lane) const {
-  const Lane& state = lanes_[static_cast<std::size_t>(lane)];
+TaskId Marking::head(std::int32_t queue) const {
+  const Queue& state = queues_[static_cast<std::size_t>(queue)];
   return state.tasks[state.position];
 }
 
-bool Marking::has_begun(std::int32_t lane) const {
-  return lanes_[static_cast<std::size_t>(lane)].stage > 0;
+bool Marking::has_begun(std::int32_t queue) const {
+  return queues_[static_cast<std::size_t>(queue)].stage > 0;
 }
 
-std::int64_t Marking::epoch(std::int32_t lane) const {
-  return lanes_[static_cast<std::size_t>(lane)].epoch;
+std::int64_t Marking::epoch(std::int32_t queue) const {
+  return queues_[static_cast<std::size_t>(queue)].epoch;
 }
 
-// The wait number `i` of the lane's next step, if it has so many.
-std::optional<Wait> Marking::wait_of(const Lane& lane, std::size_t i) const {
-  const TaskId task = lane.tasks[lane.position];
+// The wait number `i` of the queue's next step, if it has so many.
+std::optional<Wait> Marking::wait_of(const Queue& queue, std::size_t i) const {
+  const TaskId task = queue.tasks[queue.position];
   const std::vector<Wait>* waits = &words_.waits[task.index()];
-  if (lane.stage > 0) {
+  if (queue.stage > 0) {
     const Words::Collective& meeting = words_.collectives.at(task);
-    waits = lane.stage == 1 ? &meeting.arrived : &meeting.left;
+    waits = queue.stage == 1 ? &meeting.arrived : &meeting.left;
   }
   return i < waits->size() ? std::optional((*waits)[i]) : std::nullopt;
 }
@@ -80,8 +80,8 @@ bool Marking::is_over(const Wait& wait, std::int64_t epoch) const {
   return value_of(words_.words[static_cast<std::size_t>(wait.word)]) >= epoch * wait.scale;
 }
 
-bool Marking::is_ready(std::int32_t lane) {
-  Lane& state = lanes_[static_cast<std::size_t>(lane)];
+bool Marking::is_ready(std::int32_t queue) {
+  Queue& state = queues_[static_cast<std::size_t>(queue)];
   // Words only grow: what was over once is over, and is not looked at again.
   while (const std::optional<Wait> wait = wait_of(state, state.satisfied)) {
     if (!is_over(*wait, state.epoch)) return false;
@@ -103,7 +103,7 @@ void Marking::raise(std::int32_t word, std::int64_t epoch, const Wake& wake) {
     if (count % info.members != 0) return;
   }
   for (const Outgoing& flag : info.outgoing) outside_->raise(flag, epoch);
-  for (const std::int32_t lane : info.waiters) wake(lane);
+  for (const std::int32_t queue : info.waiters) wake(queue);
 }
 
 std::int64_t Marking::now() const {
@@ -112,8 +112,8 @@ std::int64_t Marking::now() const {
       .count();
 }
 
-void Marking::step(std::int32_t lane, const Wake& wake) {
-  Lane& state = lanes_[static_cast<std::size_t>(lane)];
+void Marking::step(std::int32_t queue, const Wake& wake) {
+  Queue& state = queues_[static_cast<std::size_t>(queue)];
   const TaskId task = state.tasks[state.position];
   const bool traces = traces_ && state.epoch == last_epoch_;
   if (traces && state.stage == 0) {
@@ -138,7 +138,7 @@ void Marking::step(std::int32_t lane, const Wake& wake) {
 }
 
 // False: the network failed, which ends the run.
-bool Marking::run(Lane& lane, TaskId task) {
+bool Marking::run(Queue& queue, TaskId task) {
   if (!is_far_[task.index()]) {
     cpu::run(work_[task.index()]);
     return true;
@@ -149,7 +149,7 @@ bool Marking::run(Lane& lane, TaskId task) {
     if (info.raise != Raise::Behind || drop_signal_of_ == task) continue;
     behind.insert(behind.end(), info.outgoing.begin(), info.outgoing.end());
   }
-  return outside_->post(task, behind, lane.epoch);
+  return outside_->post(task, behind, queue.epoch);
 }
 
 void Marking::complete(TaskId task, std::int64_t epoch, const Wake& wake) {
@@ -159,12 +159,12 @@ void Marking::complete(TaskId task, std::int64_t epoch, const Wake& wake) {
   }
 }
 
-void Marking::finish(Lane& lane, TaskId task, const Wake& wake) {
-  const std::int64_t epoch = lane.epoch;
-  lane.stage = 0;
-  if (++lane.position == lane.tasks.size()) {
-    lane.position = 0;
-    ++lane.epoch;
+void Marking::finish(Queue& queue, TaskId task, const Wake& wake) {
+  const std::int64_t epoch = queue.epoch;
+  queue.stage = 0;
+  if (++queue.position == queue.tasks.size()) {
+    queue.position = 0;
+    ++queue.epoch;
   }
   if (plan_.tasks[task.index()].kind == TaskKind::Exit) {
     std::atomic<std::int64_t>& end = ends_[static_cast<std::size_t>(epoch - first_epoch_)];
@@ -192,8 +192,8 @@ std::vector<std::chrono::nanoseconds> Marking::durations() const {
   return durations;
 }
 
-std::optional<Marking::Hindrance> Marking::hindrance(std::int32_t lane) const {
-  const Lane& state = lanes_[static_cast<std::size_t>(lane)];
+std::optional<Marking::Hindrance> Marking::hindrance(std::int32_t queue) const {
+  const Queue& state = queues_[static_cast<std::size_t>(queue)];
   for (std::size_t i = 0; const std::optional<Wait> wait = wait_of(state, i); ++i) {
     if (is_over(*wait, state.epoch)) continue;
     const Word& word = words_.words[static_cast<std::size_t>(wait->word)];
@@ -204,9 +204,9 @@ std::optional<Marking::Hindrance> Marking::hindrance(std::int32_t lane) const {
 }
 
 bool Marking::has_run(TaskId task, std::int64_t epoch) const {
-  const Lane& lane = lanes_[plan_.tasks[task.index()].lane.index()];
-  if (lane.tasks.empty()) return false;  // of another process: not known
-  return lane.epoch > epoch || (lane.epoch == epoch && positions_[task.index()] < lane.position);
+  const Queue& queue = queues_[plan_.tasks[task.index()].queue.index()];
+  if (queue.tasks.empty()) return false;  // of another process: not known
+  return queue.epoch > epoch || (queue.epoch == epoch && positions_[task.index()] < queue.position);
 }
 
 }  // namespace harpe::cpu

@@ -34,12 +34,12 @@ class Outside {
 };
 
 // A plan, or this process's part of one, as a marked graph: which tasks have run, and what their
-// signals have raised. Lanes of other processes are finished from the start. Knows nothing of
-// threads: a runner decides who calls `is_ready` and `step` of a lane, one caller at a
+// signals have raised. Queues of other processes are finished from the start. Knows nothing of
+// threads: a runner decides who calls `is_ready` and `step` of a queue, one caller at a
 // time.
 class Marking {
  public:
-  using Wake = std::function<void(std::int32_t lane)>;
+  using Wake = std::function<void(std::int32_t queue)>;
 
   // `work` per task; of other processes' tasks and of far puts none. Without `outside` there are no
   // other processes; it outlives this.
@@ -47,28 +47,29 @@ class Marking {
           std::optional<TaskId> drop_signal_of, const processes::Partition& partition,
           Outside* outside = nullptr);
 
-  // Lanes, empty ones included.
-  [[nodiscard]] std::int32_t lanes() const { return static_cast<std::int32_t>(lanes_.size()); }
+  // Queues, empty ones included.
+  [[nodiscard]] std::int32_t queues() const { return static_cast<std::int32_t>(queues_.size()); }
 
   // Opens the next `count` executions. Requires: none is under way.
   void begin(std::int64_t count, bool trace);
-  [[nodiscard]] bool is_finished(std::int32_t lane) const;
-  // Requires: the lane is not finished.
-  [[nodiscard]] TaskId head(std::int32_t lane) const;
-  [[nodiscard]] bool has_begun(std::int32_t lane) const;  // the head is a collective under way
-  [[nodiscard]] std::int64_t epoch(std::int32_t lane) const;
+  [[nodiscard]] bool is_finished(std::int32_t queue) const;
+  // Requires: the queue is not finished.
+  [[nodiscard]] TaskId head(std::int32_t queue) const;
+  [[nodiscard]] bool has_begun(std::int32_t queue) const;  // the head is a collective under way
+  [[nodiscard]] std::int64_t epoch(std::int32_t queue) const;
 
-  // True when nothing hinders the lane's next step. Once true it stays true until the step.
-  [[nodiscard]] bool is_ready(std::int32_t lane);
-  // Runs the lane's next step and calls `wake` for every lane that its signals may have made ready.
-  // Requires: is_ready. A collective takes three steps: announce, pull, leave; any other task one.
-  void step(std::int32_t lane, const Wake& wake);
+  // True when nothing hinders the queue's next step. Once true it stays true until the step.
+  [[nodiscard]] bool is_ready(std::int32_t queue);
+  // Runs the queue's next step and calls `wake` for every queue that its signals may have made
+  // ready. Requires: is_ready. A collective takes three steps: announce, pull, leave; any other
+  // task one.
+  void step(std::int32_t queue, const Wake& wake);
 
   // A far put's data of this execution is in place: raises what waited for that.
   void complete(TaskId task, std::int64_t epoch, const Wake& wake);
   [[nodiscard]] const Words& words() const { return words_; }
 
-  // Of the executions opened last. Requires: all lanes finished.
+  // Of the executions opened last. Requires: all queues finished.
   [[nodiscard]] std::vector<std::chrono::nanoseconds> durations() const;
   [[nodiscard]] const std::vector<TraceEvent>& trace() const { return trace_; }
 
@@ -78,12 +79,12 @@ class Marking {
     std::int64_t expected = 0;
     std::int64_t observed = 0;
   };
-  [[nodiscard]] std::optional<Hindrance> hindrance(std::int32_t lane) const;
+  [[nodiscard]] std::optional<Hindrance> hindrance(std::int32_t queue) const;
   // The task has completed in the given execution.
   [[nodiscard]] bool has_run(TaskId task, std::int64_t epoch) const;
 
  private:
-  struct Lane {
+  struct Queue {
     std::vector<TaskId> tasks;
     std::size_t position = 0;   // of the head
     std::int64_t epoch = 1;     // the head's execution
@@ -92,12 +93,12 @@ class Marking {
   };
 
   void raise(std::int32_t word, std::int64_t epoch, const Wake& wake);
-  [[nodiscard]] bool run(Lane& lane, TaskId task);
-  void finish(Lane& lane, TaskId task, const Wake& wake);
-  void link_lanes();
+  [[nodiscard]] bool run(Queue& queue, TaskId task);
+  void finish(Queue& queue, TaskId task, const Wake& wake);
+  void link_queues();
   [[nodiscard]] std::int64_t value_of(const Word& word) const;
   [[nodiscard]] std::int64_t now() const;
-  [[nodiscard]] std::optional<Wait> wait_of(const Lane& lane, std::size_t i) const;
+  [[nodiscard]] std::optional<Wait> wait_of(const Queue& queue, std::size_t i) const;
   [[nodiscard]] bool is_over(const Wait& wait, std::int64_t epoch) const;
 
   const Plan& plan_;
@@ -105,8 +106,8 @@ class Marking {
   std::optional<TaskId> drop_signal_of_;
   processes::Partition partition_;
   Outside* outside_;
-  std::vector<Lane> lanes_;
-  std::vector<std::size_t> positions_;  // per task: its place in its lane
+  std::vector<Queue> queues_;
+  std::vector<std::size_t> positions_;  // per task: its place in its queue
   Words words_;
   std::vector<bool> is_far_;                             // per task: a put that the network takes
   std::unique_ptr<std::atomic<std::int64_t>[]> values_;  // of the words raised here

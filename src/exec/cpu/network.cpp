@@ -36,27 +36,27 @@ Signal set(std::int32_t flag, std::int64_t value, Follows follows) {
 
 }  // namespace
 
-Network::Network(const processes::Partition& partition, const Windows& windows, std::int32_t lanes,
-                 std::vector<std::optional<FarPut>> puts, const std::vector<LaneId>& lane_of)
+Network::Network(const processes::Partition& partition, const Windows& windows, std::int32_t queues,
+                 std::vector<std::optional<FarPut>> puts, const std::vector<QueueId>& queue_of)
     : partition_(partition),
       windows_(windows),
       puts_(std::move(puts)),
-      runs_(static_cast<std::size_t>(lanes)),
-      pending_(static_cast<std::size_t>(lanes)) {
-  for (const LaneId lane : lane_of) lane_of_.push_back(lane.index());
+      runs_(static_cast<std::size_t>(queues)),
+      pending_(static_cast<std::size_t>(queues)) {
+  for (const QueueId queue : queue_of) queue_of_.push_back(queue.index());
   seen_.resize(windows.words_of(partition.process).size());
 }
 
 Network::~Network() = default;
 
 Checked<std::unique_ptr<Network>> Network::open(const processes::Partition& partition,
-                                                const Windows& windows, std::int32_t lanes,
+                                                const Windows& windows, std::int32_t queues,
                                                 std::vector<std::optional<FarPut>> puts,
-                                                const std::vector<LaneId>& lane_of,
+                                                const std::vector<QueueId>& queue_of,
                                                 const NetworkOptions& options,
                                                 transport::Exchange& exchange) {
   std::unique_ptr<Network> network(
-      new Network(partition, windows, lanes, std::move(puts), lane_of));
+      new Network(partition, windows, queues, std::move(puts), queue_of));
   if (partition.has_far()) HP_REQUIRE_OK(network->connect(options, exchange));
   return network;
 }
@@ -146,13 +146,13 @@ Outcome<std::optional<Ticket>> Network::send(Endpoint& endpoint, const FarPut& p
 
 bool Network::post(TaskId task, const std::vector<Outgoing>& behind, std::int64_t epoch) {
   const FarPut& put = *puts_[task.index()];
-  const std::size_t lane = lane_of_[task.index()];
+  const std::size_t queue = queue_of_[task.index()];
   Endpoint& endpoint = *endpoints_.at(put.fence);
-  collect_runs(put, windows_, runs_[lane]);
-  const auto last = send(endpoint, put, runs_[lane], behind, epoch);
+  collect_runs(put, windows_, runs_[queue]);
+  const auto last = send(endpoint, put, runs_[queue], behind, epoch);
   if (!last.ok()) return false;
   const std::lock_guard lock(mutex_);
-  pending_[lane].push_back(
+  pending_[queue].push_back(
       {.task = task, .epoch = epoch, .endpoint = &endpoint, .process = put.process, .last = *last});
   ++pending_count_;
   return true;
@@ -167,7 +167,7 @@ bool Network::look(Marking& marking, const Marking::Wake& wake) {
     if (now == seen) continue;
     seen = now;
     any = true;
-    for (const std::int32_t lane : word.waiters) wake(lane);
+    for (const std::int32_t queue : word.waiters) wake(queue);
   }
   return complete_puts(marking, wake) || any;
 }
@@ -177,12 +177,12 @@ bool Network::complete_puts(Marking& marking, const Marking::Wake& wake) {
   {
     const std::lock_guard lock(mutex_);
     if (pending_count_ == 0) return false;
-    for (std::deque<Pending>& lane : pending_) {
-      while (!lane.empty()) {
-        const Pending& first = lane.front();
+    for (std::deque<Pending>& queue : pending_) {
+      while (!queue.empty()) {
+        const Pending& first = queue.front();
         if (first.last && !first.endpoint->is_placed(first.process, *first.last)) break;
         over.push_back(first);
-        lane.pop_front();
+        queue.pop_front();
         --pending_count_;
       }
     }

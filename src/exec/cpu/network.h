@@ -31,8 +31,8 @@ class Network final : public Outside {
  public:
   // Errors: N001 to N003, N010.
   [[nodiscard]] static Checked<std::unique_ptr<Network>> open(
-      const processes::Partition& partition, const Windows& windows, std::int32_t lanes,
-      std::vector<std::optional<FarPut>> puts, const std::vector<LaneId>& lane_of,
+      const processes::Partition& partition, const Windows& windows, std::int32_t queues,
+      std::vector<std::optional<FarPut>> puts, const std::vector<QueueId>& queue_of,
       const NetworkOptions& options, transport::Exchange& exchange);
   ~Network() override;
 
@@ -61,7 +61,7 @@ class Network final : public Outside {
   [[nodiscard]] NetworkStats stats() const;
 
  private:
-  // A put under way, with all before it in its lane.
+  // A put under way, with all before it in its queue.
   struct Pending {
     TaskId task;
     std::int64_t epoch = 0;
@@ -70,8 +70,8 @@ class Network final : public Outside {
     std::optional<transport::Ticket> last;  // none: nothing had to be moved
   };
 
-  Network(const processes::Partition& partition, const Windows& windows, std::int32_t lanes,
-          std::vector<std::optional<FarPut>> puts, const std::vector<LaneId>& lane_of);
+  Network(const processes::Partition& partition, const Windows& windows, std::int32_t queues,
+          std::vector<std::optional<FarPut>> puts, const std::vector<QueueId>& queue_of);
   [[nodiscard]] Checked<Ok> connect(const NetworkOptions& options, transport::Exchange& exchange);
   [[nodiscard]] transport::Outcome<std::optional<transport::Ticket>> send(
       transport::Endpoint& endpoint, const FarPut& put, const std::vector<FarPut::Run>& runs,
@@ -80,15 +80,15 @@ class Network final : public Outside {
 
   processes::Partition partition_;
   const Windows& windows_;
-  std::vector<std::optional<FarPut>> puts_;                          // per task
-  std::vector<std::vector<FarPut::Run>> runs_;                       // per lane, of the put at hand
-  std::vector<std::size_t> lane_of_;                                 // per task
+  std::vector<std::optional<FarPut>> puts_;     // per task
+  std::vector<std::vector<FarPut::Run>> runs_;  // per queue, of the put at hand
+  std::vector<std::size_t> queue_of_;           // per task
   std::map<Fence, std::unique_ptr<transport::Endpoint>> endpoints_;  // by the policy of words
   std::unique_ptr<transport::Endpoint> control_;  // none where all are on one host
   std::unique_ptr<transport::Proxy> proxy_;
 
   std::mutex mutex_;
-  std::vector<std::deque<Pending>> pending_;  // per lane; guarded by mutex_, as is:
+  std::vector<std::deque<Pending>> pending_;  // per queue; guarded by mutex_, as is:
   std::int64_t pending_count_ = 0;
   std::vector<std::uint32_t> seen_;  // per word that others set
   std::uint32_t progress_ = 0;

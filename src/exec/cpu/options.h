@@ -12,15 +12,15 @@
 
 namespace harpe {
 
-// How the lanes of all ranks are run.
-enum class LaneRunner : std::uint8_t {
-  Pool,     // a few workers that run the heads of ready lanes
-  Threads,  // a thread per lane, which waits for its head: what a race detector should see
-  Stepper,  // the caller's thread, one step of a chosen lane after the other
+// How the queues of all ranks are run.
+enum class QueueRunner : std::uint8_t {
+  Pool,     // a few workers that run the heads of ready queues
+  Threads,  // a thread per queue, which waits for its head: what a race detector should see
+  Stepper,  // the caller's thread, one step of a chosen queue after the other
 };
 
 struct CpuOptions {
-  LaneRunner runner = LaneRunner::Pool;
+  QueueRunner runner = QueueRunner::Pool;
   int workers = 0;  // of the pool; 0: one per core
 
   // This process is one of several that make an executor of the same plan, and has its share of the
@@ -35,7 +35,7 @@ struct CpuOptions {
   // Tests. Pool and Threads: tasks begin after random delays, and the pool serves its queue in
   // random order. Nothing a plan computes may depend on it.
   std::optional<std::uint64_t> delay_seed = std::nullopt;
-  // Stepper: which of `ready` lanes takes the next step. Called with ready >= 1, answers below it;
+  // Stepper: which of `ready` queues takes the next step. Called with ready >= 1, answers below it;
   // unset: 0.
   std::function<std::size_t(std::size_t ready)> choose = {};
   // The worker that reaches the task ends without running it.

@@ -37,8 +37,8 @@ void delay(std::uint64_t seed, TaskId task, std::int64_t epoch) {
 
 Crew::Crew(Marking& marking, CpuOptions options, Network* network, std::function<void()> stop)
     : marking_(marking), options_(std::move(options)), network_(network), stop_(std::move(stop)) {
-  for (std::int32_t lane = 0; lane < marking_.lanes(); ++lane) {
-    if (!marking_.is_finished(lane)) unfinished_.fetch_add(1);
+  for (std::int32_t queue = 0; queue < marking_.queues(); ++queue) {
+    if (!marking_.is_finished(queue)) unfinished_.fetch_add(1);
   }
 }
 
@@ -105,17 +105,17 @@ void Crew::run_body(const std::function<void()>& body) {
   changed_.notify_one();
 }
 
-bool Crew::take_step(std::int32_t lane, const Marking::Wake& wake) {
-  const TaskId task = marking_.head(lane);
+bool Crew::take_step(std::int32_t queue, const Marking::Wake& wake) {
+  const TaskId task = marking_.head(queue);
   if (options_.lose_worker_at == task && losing_.exchange(false)) {
     const std::lock_guard lock(mutex_);
-    lost_.push_back(lane);
+    lost_.push_back(queue);
     return false;
   }
-  if (options_.delay_seed) delay(*options_.delay_seed, task, marking_.epoch(lane));
+  if (options_.delay_seed) delay(*options_.delay_seed, task, marking_.epoch(queue));
   running_.fetch_add(1, std::memory_order_relaxed);
-  marking_.step(lane, wake);
-  if (marking_.is_finished(lane)) unfinished_.fetch_sub(1);
+  marking_.step(queue, wake);
+  if (marking_.is_finished(queue)) unfinished_.fetch_sub(1);
   steps_.fetch_add(1, std::memory_order_relaxed);
   running_.fetch_sub(1, std::memory_order_relaxed);
   return true;
@@ -161,21 +161,21 @@ RunOutcome Crew::watch(std::chrono::milliseconds wait_limit) {
   outcome.lost = lost_;
   outcome.cpu_time = std::chrono::nanoseconds(cpu_time_.load());
   outcome.finished = true;
-  for (std::int32_t lane = 0; lane < marking_.lanes(); ++lane) {
-    outcome.finished = outcome.finished && marking_.is_finished(lane);
+  for (std::int32_t queue = 0; queue < marking_.queues(); ++queue) {
+    outcome.finished = outcome.finished && marking_.is_finished(queue);
   }
   return outcome;
 }
 
-RunOutcome run_lanes(Marking& marking, const CpuOptions& options,
-                     std::chrono::milliseconds wait_limit, Network* network) {
+RunOutcome run_queues(Marking& marking, const CpuOptions& options,
+                      std::chrono::milliseconds wait_limit, Network* network) {
   switch (options.runner) {
-    case LaneRunner::Threads:
+    case QueueRunner::Threads:
       return run_threads(marking, options, wait_limit, network);
-    case LaneRunner::Stepper:
+    case QueueRunner::Stepper:
       HP_CHECK(network == nullptr, "one process, whose steps are chosen");
       return run_stepper(marking, options);
-    case LaneRunner::Pool:
+    case QueueRunner::Pool:
       break;
   }
   return run_pool(marking, options, wait_limit, network);

@@ -19,7 +19,7 @@ namespace harpe::cpu {
 // How a run went.
 struct RunOutcome {
   bool finished = false;
-  std::vector<std::int32_t> lost = {};  // lanes whose worker ended at their head
+  std::vector<std::int32_t> lost = {};  // queues whose worker ended at their head
   std::chrono::milliseconds idle{0};    // how long nothing had moved when the run was given up
   std::chrono::nanoseconds cpu_time{0};
   // Why it was given up before anything had expired.
@@ -27,11 +27,11 @@ struct RunOutcome {
   bool is_told = false;  // another process has stopped or is gone
 };
 
-// Takes every lane through the executions that `marking` has opened, or gives up when no task has
+// Takes every queue through the executions that `marking` has opened, or gives up when no task has
 // run for `wait_limit`, in this process or in any that it hears of through the network. All threads
 // have ended when it returns. `network`: null where there are no other processes.
-[[nodiscard]] RunOutcome run_lanes(Marking& marking, const CpuOptions& options,
-                                   std::chrono::milliseconds wait_limit, Network* network);
+[[nodiscard]] RunOutcome run_queues(Marking& marking, const CpuOptions& options,
+                                    std::chrono::milliseconds wait_limit, Network* network);
 
 [[nodiscard]] RunOutcome run_pool(Marking& marking, const CpuOptions& options,
                                   std::chrono::milliseconds wait_limit, Network* network);
@@ -52,12 +52,12 @@ class Crew {
   // Starts a thread, or throws ThreadRefused. What its body throws stops the run and is thrown
   // again by `watch`.
   void start(std::function<void()> body);
-  // Where there is a network, a thread that looks at it until all lanes are finished; before
+  // Where there is a network, a thread that looks at it until all queues are finished; before
   // `watch`.
   void start_lookout(Marking::Wake wake);
-  // One step of a lane, on behalf of a thread. False: this thread is lost and must end.
-  [[nodiscard]] bool take_step(std::int32_t lane, const Marking::Wake& wake);
-  [[nodiscard]] bool is_over() const { return unfinished_ == 0; }  // all lanes are finished
+  // One step of a queue, on behalf of a thread. False: this thread is lost and must end.
+  [[nodiscard]] bool take_step(std::int32_t queue, const Marking::Wake& wake);
+  [[nodiscard]] bool is_over() const { return unfinished_ == 0; }  // all queues are finished
   // Waits until all threads have ended, stopping them when nothing moves for so long.
   [[nodiscard]] RunOutcome watch(std::chrono::milliseconds wait_limit);
 
@@ -71,7 +71,7 @@ class Crew {
   Network* network_;
   std::function<void()> stop_;
   std::vector<std::jthread> threads_;
-  std::atomic<std::int32_t> unfinished_{0};  // lanes
+  std::atomic<std::int32_t> unfinished_{0};  // queues
   std::atomic<bool> is_stopped_{false};
   std::atomic<std::int64_t> steps_{0};     // taken: progress
   std::atomic<std::int64_t> running_{0};   // being taken now

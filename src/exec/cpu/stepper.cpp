@@ -10,10 +10,10 @@ RunOutcome run_stepper(Marking& marking, const CpuOptions& options) {
   while (true) {
     std::vector<std::int32_t> ready;
     bool finished = true;
-    for (std::int32_t lane = 0; lane < marking.lanes(); ++lane) {
-      if (marking.is_finished(lane)) continue;
+    for (std::int32_t queue = 0; queue < marking.queues(); ++queue) {
+      if (marking.is_finished(queue)) continue;
       finished = false;
-      if (marking.is_ready(lane)) ready.push_back(lane);
+      if (marking.is_ready(queue)) ready.push_back(queue);
     }
     outcome.finished = finished;
     if (ready.empty()) return outcome;

@@ -5,55 +5,55 @@
 namespace harpe::cpu {
 namespace {
 
-// A thread per lane. Each lane counts the signals raised for it; its thread reads the count, then
+// A thread per queue. Each queue counts the signals raised for it; its thread reads the count, then
 // looks at the head's words, and sleeps only while the count is what it read. A signal raised after
 // the reading changes the count, one raised before it is seen (release, acquire).
-class LaneThreads {
+class QueueThreads {
  public:
-  LaneThreads(Marking& marking, const CpuOptions& options, Network* network)
+  QueueThreads(Marking& marking, const CpuOptions& options, Network* network)
       : marking_(marking),
-        counts_(std::make_unique<std::atomic<int>[]>(static_cast<std::size_t>(marking.lanes()))),
+        counts_(std::make_unique<std::atomic<int>[]>(static_cast<std::size_t>(marking.queues()))),
         crew_(marking, options, network, [this] { stop(); }) {}
 
   RunOutcome run(std::chrono::milliseconds wait_limit) {
-    // A lane's state belongs to its thread once it runs: look before the first is started.
+    // A queue's state belongs to its thread once it runs: look before the first is started.
     std::vector<std::int32_t> unfinished;
-    for (std::int32_t lane = 0; lane < marking_.lanes(); ++lane) {
-      if (!marking_.is_finished(lane)) unfinished.push_back(lane);
+    for (std::int32_t queue = 0; queue < marking_.queues(); ++queue) {
+      if (!marking_.is_finished(queue)) unfinished.push_back(queue);
     }
-    for (const std::int32_t lane : unfinished) crew_.start([this, lane] { work(lane); });
-    crew_.start_lookout([this](std::int32_t lane) { wake(lane); });
+    for (const std::int32_t queue : unfinished) crew_.start([this, queue] { work(queue); });
+    crew_.start_lookout([this](std::int32_t queue) { wake(queue); });
     return crew_.watch(wait_limit);
   }
 
  private:
-  void wake(std::int32_t lane) {
-    std::atomic<int>& count = counts_[static_cast<std::size_t>(lane)];
+  void wake(std::int32_t queue) {
+    std::atomic<int>& count = counts_[static_cast<std::size_t>(queue)];
     count.fetch_add(1, std::memory_order_release);
     count.notify_all();
   }
 
   void stop() {
     stopped_.store(true, std::memory_order_release);
-    for (std::int32_t lane = 0; lane < marking_.lanes(); ++lane) wake(lane);
+    for (std::int32_t queue = 0; queue < marking_.queues(); ++queue) wake(queue);
   }
 
-  void work(std::int32_t lane) {
-    const Marking::Wake wake_lane = [this](std::int32_t other) { wake(other); };
-    std::atomic<int>& count = counts_[static_cast<std::size_t>(lane)];
-    while (!marking_.is_finished(lane)) {
+  void work(std::int32_t queue) {
+    const Marking::Wake wake_queue = [this](std::int32_t other) { wake(other); };
+    std::atomic<int>& count = counts_[static_cast<std::size_t>(queue)];
+    while (!marking_.is_finished(queue)) {
       const int seen = count.load(std::memory_order_acquire);
       if (stopped_.load(std::memory_order_acquire)) return;
-      if (!marking_.is_ready(lane)) {
+      if (!marking_.is_ready(queue)) {
         count.wait(seen, std::memory_order_acquire);
-      } else if (!crew_.take_step(lane, wake_lane)) {
+      } else if (!crew_.take_step(queue, wake_queue)) {
         return;
       }
     }
   }
 
   Marking& marking_;
-  std::unique_ptr<std::atomic<int>[]> counts_;  // per lane
+  std::unique_ptr<std::atomic<int>[]> counts_;  // per queue
   std::atomic<bool> stopped_{false};
   Crew crew_;  // last: its threads end before what they use goes
 };
@@ -62,7 +62,7 @@ class LaneThreads {
 
 RunOutcome run_threads(Marking& marking, const CpuOptions& options,
                        std::chrono::milliseconds wait_limit, Network* network) {
-  return LaneThreads(marking, options, network).run(wait_limit);
+  return QueueThreads(marking, options, network).run(wait_limit);
 }
 
 }  // namespace harpe::cpu

@@ -52,8 +52,8 @@ class Maker {
     return partition_.process_of(rank_of(plan_, task));
   }
   [[nodiscard]] bool is_own(TaskId task) const { return process_of(task) == partition_.process; }
-  [[nodiscard]] std::int32_t lane_of(TaskId task) const {
-    return plan_.tasks[task.index()].lane.value;
+  [[nodiscard]] std::int32_t queue_of(TaskId task) const {
+    return plan_.tasks[task.index()].queue.value;
   }
 
   std::int32_t add(Word word) {
@@ -72,23 +72,23 @@ class Maker {
                   bool counts) {
     Link link;
     const auto waiting = by_process(to);
-    std::vector<std::int32_t> lanes;
+    std::vector<std::int32_t> queues;
     if (const auto own = waiting.find(partition_.process); own != waiting.end()) {
-      for (const TaskId task : own->second) add_unique(lanes, lane_of(task));
+      for (const TaskId task : own->second) add_unique(queues, queue_of(task));
     }
     for (const auto& [process, producers] : by_process(from)) {
       const bool is_own = process == partition_.process;
       Word word = like;
       word.producers = producers;
       word.members = counts && is_own ? std::ssize(producers) : 0;
-      word.waiters = lanes;
+      word.waiters = queues;
       for (const auto& [other, tasks] : waiting) {
         if (other == process) continue;
         const std::int32_t flag = next_flag_[static_cast<std::size_t>(other)]++;
         if (is_own) word.outgoing.push_back({.process = other, .flag = flag});
         if (other == partition_.process) word.flag = flag;
       }
-      const bool is_awaited = !lanes.empty();
+      const bool is_awaited = !queues.empty();
       if (!is_own && !is_awaited) continue;
       const std::int64_t scale = std::max<std::int64_t>(word.members, 1);
       const std::int32_t number = add(std::move(word));
@@ -113,25 +113,25 @@ class Maker {
     }
   }
 
-  // A lane may begin an execution when its rank's Entry has run. Where the plan itself has no edge
-  // that says so (a lane whose first task needs nothing of this rank), a lane could otherwise run
+  // A queue may begin an execution when its rank's Entry has run. Where the plan itself has no edge
+  // that says so (a queue whose first task needs nothing of this rank), a queue could otherwise run
   // executions ahead of its rank.
   void link_entries() {
-    std::vector<bool> has_first(plan_.lanes.size(), false);
+    std::vector<bool> has_first(plan_.queues.size(), false);
     std::map<RankId, TaskId> entries;
-    std::map<RankId, std::vector<TaskId>> others;  // first tasks of lanes
+    std::map<RankId, std::vector<TaskId>> others;  // first tasks of queues
     for (std::size_t i = 0; i < plan_.tasks.size(); ++i) {
       const TaskId task(static_cast<std::int64_t>(i));
-      const std::size_t lane = plan_.tasks[i].lane.index();
-      HP_CHECK(lane < has_first.size(), "lane of task " + std::to_string(i));
-      const RankId rank = plan_.lanes[lane].rank;
+      const std::size_t queue = plan_.tasks[i].queue.index();
+      HP_CHECK(queue < has_first.size(), "lane of task " + std::to_string(i));
+      const RankId rank = plan_.queues[queue].rank;
       if (plan_.tasks[i].kind == TaskKind::Entry) {
-        HP_CHECK(!has_first[lane] && !entries.contains(rank), "a rank begins with its one Entry");
+        HP_CHECK(!has_first[queue] && !entries.contains(rank), "a rank begins with its one Entry");
         entries.emplace(rank, task);
-      } else if (!has_first[lane]) {
+      } else if (!has_first[queue]) {
         others[rank].push_back(task);
       }
-      has_first[lane] = true;
+      has_first[queue] = true;
     }
     for (const auto& [rank, firsts] : others) {
       HP_CHECK(entries.contains(rank), "an Entry of rank " + std::to_string(rank.value));
@@ -162,7 +162,8 @@ class Maker {
         const auto known = behind.find({sync.from, process_of(sync.to)});
         if (known != behind.end()) {
           for (const Wait& same : known->second.waits) {
-            add_unique(words_.words[static_cast<std::size_t>(same.word)].waiters, lane_of(sync.to));
+            add_unique(words_.words[static_cast<std::size_t>(same.word)].waiters,
+                       queue_of(sync.to));
           }
           wait(known->second, {sync.to});
           continue;

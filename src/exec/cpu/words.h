@@ -14,7 +14,7 @@ namespace harpe::cpu {
 enum class WordKind : std::uint8_t {
   Sync,     // a flag, stored by the sync's `from`
   Barrier,  // a counter of the barrier's `from` tasks
-  Entry,    // a flag: the rank's Entry has run, so its lanes may begin the execution
+  Entry,    // a flag: the rank's Entry has run, so its queues may begin the execution
   Arrival,  // a counter: members of a collective whose parts are ready
   Pulled,   // a counter: members of a collective that have taken what they need
 };
@@ -41,7 +41,7 @@ struct Word {
   std::int32_t index = 0;    // of the sync, barrier, rank or group
   std::int64_t members = 0;  // of a counter, in this process; 0: a flag
   std::vector<TaskId> producers = {};
-  std::vector<std::int32_t> waiters = {};  // lanes whose heads may wait for it
+  std::vector<std::int32_t> waiters = {};  // queues whose heads may wait for it
   std::int32_t flag = -1;  // in this process's page, where another process raises it
   std::vector<Outgoing> outgoing = {};
   Raise raise = Raise::Over;

@@ -12,14 +12,14 @@ namespace {
 using transport::Follows;
 using transport::Policy;
 
-// A put in its lane.
+// A put in its queue.
 struct Placed {
   TaskId put;
   RankId to;
   Fence fence = Fence::Put;
-  bool waits = false;  // for others than its lane, itself or by what its lane has before it
+  bool waits = false;  // for others than its queue, itself or by what its queue has before it
 };
-using PutLane = std::vector<Placed>;
+using PutQueue = std::vector<Placed>;
 
 // Tasks that wait for more than what begins their rank's execution.
 std::set<TaskId> waiting_tasks(const Plan& plan) {
@@ -31,29 +31,29 @@ std::set<TaskId> waiting_tasks(const Plan& plan) {
   return waiting;
 }
 
-std::vector<PutLane> lanes_of(const Plan& plan, const std::vector<TaskId>& puts,
-                              const std::map<TaskId, Fence>& fences) {
+std::vector<PutQueue> queues_of(const Plan& plan, const std::vector<TaskId>& puts,
+                                const std::map<TaskId, Fence>& fences) {
   const std::set<TaskId> waiting = waiting_tasks(plan);
   const std::set<TaskId> all_puts(puts.begin(), puts.end());
-  std::map<LaneId, PutLane> lanes;
-  std::map<LaneId, bool> waits;  // since the put before
+  std::map<QueueId, PutQueue> queues;
+  std::map<QueueId, bool> waits;  // since the put before
   for (std::size_t i = 0; i < plan.tasks.size(); ++i) {
     const TaskId id(static_cast<std::int64_t>(i));
     const Task& task = plan.tasks[i];
-    bool& has_waited = waits[task.lane];
+    bool& has_waited = waits[task.queue];
     has_waited = has_waited || waiting.contains(id);
     if (!all_puts.contains(id)) continue;
-    lanes[task.lane].push_back(
+    queues[task.queue].push_back(
         {.put = id, .to = destination_of(plan, task), .waits = std::exchange(has_waited, false)});
   }
-  std::vector<PutLane> all;
-  for (auto& [id, lane] : lanes) {
+  std::vector<PutQueue> all;
+  for (auto& [id, queue] : queues) {
     std::optional<Fence> next;
-    for (std::size_t at = lane.size(); at-- > 0;) {
-      if (const auto own = fences.find(lane[at].put); own != fences.end()) next = own->second;
-      lane[at].fence = next.value_or(Fence::Put);
+    for (std::size_t at = queue.size(); at-- > 0;) {
+      if (const auto own = fences.find(queue[at].put); own != fences.end()) next = own->second;
+      queue[at].fence = next.value_or(Fence::Put);
     }
-    all.push_back(std::move(lane));
+    all.push_back(std::move(queue));
   }
   return all;
 }
@@ -80,11 +80,11 @@ Follows follows_of(std::span<const Placed> batch, std::size_t at) {
 std::map<TaskId, PutOrder> order_puts(const Plan& plan, const std::vector<TaskId>& puts,
                                       const std::map<TaskId, Fence>& fences) {
   std::map<TaskId, PutOrder> orders;
-  for (const PutLane& lane : lanes_of(plan, puts, fences)) {
-    for (std::size_t first = 0; first < lane.size();) {
+  for (const PutQueue& queue : queues_of(plan, puts, fences)) {
+    for (std::size_t first = 0; first < queue.size();) {
       std::size_t end = first + 1;
-      while (end < lane.size() && joins(lane[end], lane[end - 1])) ++end;
-      const auto batch = std::span(lane).subspan(first, end - first);
+      while (end < queue.size() && joins(queue[end], queue[end - 1])) ++end;
+      const auto batch = std::span(queue).subspan(first, end - first);
       for (std::size_t at = 0; at < batch.size(); ++at) {
         orders[batch[at].put] = {.fence = batch[at].fence, .follows = follows_of(batch, at)};
       }

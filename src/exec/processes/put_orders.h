@@ -10,7 +10,7 @@
 
 namespace harpe::processes {
 
-// How the signal behind a put is ordered, and what its rank's lane says may follow it.
+// How the signal behind a put is ordered, and what its rank's queue says may follow it.
 struct PutOrder {
   Fence fence = Fence::Put;
   transport::Follows follows = transport::Follows::Nothing;
@@ -18,9 +18,9 @@ struct PutOrder {
 };
 
 // Of those puts, in the order of their ids, as docs/simulator.md prices them: one without a fence
-// goes with the next of its lane. Puts in a row are a batch, with `dest` and `batch` those to one
+// goes with the next of its queue. Puts in a row are a batch, with `dest` and `batch` those to one
 // rank, with `epoch` those to any; a put that waits for others begins one, and so does one before
-// which its lane has waited: what it waited for may need the words of those before.
+// which its queue has waited: what it waited for may need the words of those before.
 [[nodiscard]] std::map<TaskId, PutOrder> order_puts(const Plan& plan,
                                                     const std::vector<TaskId>& puts,
                                                     const std::map<TaskId, Fence>& fences);

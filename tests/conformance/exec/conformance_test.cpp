@@ -31,7 +31,7 @@ struct CpuPoolDelayed {
 };
 struct CpuThreads {
   static Made make(const Plan& plan) {
-    return make_cpu_executor(plan, {.runner = LaneRunner::Threads});
+    return make_cpu_executor(plan, {.runner = QueueRunner::Threads});
   }
 };
 

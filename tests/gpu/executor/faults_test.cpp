@@ -13,7 +13,7 @@ constexpr milliseconds kLimit{300};
 constexpr milliseconds kToReport{2000};
 
 std::int64_t rank_in(const Plan& plan, std::size_t task) {
-  return plan.lanes[plan.tasks[task].lane.index()].rank.value;
+  return plan.queues[plan.tasks[task].queue.index()].rank.value;
 }
 
 // The first task of a kind on a rank that signals another rank.

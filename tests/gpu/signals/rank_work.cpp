@@ -83,17 +83,17 @@ Checked<Kernels> Kernels::load(KernelLibrary& library) {
   return Kernels{.signals = signals, .fill = fill, .check = check, .sleep = sleep};
 }
 
-Checked<RankWork::Lane> RankWork::make_lane(const Device& device) {
+Checked<RankWork::Queue> RankWork::make_queue(const Device& device) {
   HP_TRY(Stream stream, Stream::create(device));
   HP_TRY(Event reached, Event::create_untimed(device));
-  return Lane{.stream = std::move(stream), .reached = std::move(reached)};
+  return Queue{.stream = std::move(stream), .reached = std::move(reached)};
 }
 
 Checked<RankWork> RankWork::create(const Peers& peers, int rank, const Kernels& kernels,
                                    const WorkOptions& options) {
   const Device& device = peers.device(rank);
-  HP_TRY(Lane main, make_lane(device));
-  HP_TRY(Lane side, make_lane(device));
+  HP_TRY(Queue main, make_queue(device));
+  HP_TRY(Queue side, make_queue(device));
   const DriverApi& driver = device.driver();
   HP_REQUIRE_OK(checked(device.make_current()));
   HP_REQUIRE_OK(driver_call(driver, "cuMemsetD8Async",

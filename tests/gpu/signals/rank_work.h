@@ -56,22 +56,22 @@ class RankWork {
   [[nodiscard]] Checked<std::uint32_t> wrong_words() const;
 
  private:
-  struct Lane {
+  struct Queue {
     Stream stream;
     Event reached;
   };
   RankWork(const Peers& peers, int rank, const Kernels& kernels, const WorkOptions& options,
-           Lane main, Lane side)
+           Queue main, Queue side)
       : peers_(&peers),
         rank_(rank),
         kernels_(kernels),
         options_(options),
         main_(std::move(main)),
         side_(std::move(side)) {}
-  static Checked<Lane> make_lane(const Device& device);
+  static Checked<Queue> make_queue(const Device& device);
 
-  Result<Ok, CudaError> put() const;      // main lane of the ring
-  Result<Ok, CudaError> receive() const;  // side lane
+  Result<Ok, CudaError> put() const;      // main queue of the ring
+  Result<Ok, CudaError> receive() const;  // side queue
   Result<Ok, CudaError> order_ring() const;
   Result<Ok, CudaError> order_barriers() const;
   Result<Ok, CudaError> barrier(Signal counter) const;
@@ -89,8 +89,8 @@ class RankWork {
   int rank_;
   Kernels kernels_;
   WorkOptions options_;
-  Lane main_;
-  Lane side_;
+  Queue main_;
+  Queue side_;
   std::optional<Graph> graph_;
 };
 

@@ -8,8 +8,8 @@ namespace {
 
 using Bits = std::vector<std::byte>;
 
-// Runs one interleaving: choices[i] picks among the ready lanes at step i, 0 beyond the end. The
-// numbers of lanes that were ready at each step come back in `widths`.
+// Runs one interleaving: choices[i] picks among the ready queues at step i, 0 beyond the end. The
+// numbers of queues that were ready at each step come back in `widths`.
 struct Interleaving {
   std::vector<std::size_t> choices;
   std::vector<std::size_t> widths = {};
@@ -17,7 +17,7 @@ struct Interleaving {
 
 Bits run_one(const Plan& plan, Interleaving& interleaving, std::int64_t iterations) {
   interleaving.widths.clear();
-  CpuOptions options{.runner = LaneRunner::Stepper};
+  CpuOptions options{.runner = QueueRunner::Stepper};
   options.choose = [&](std::size_t ready) {
     const std::size_t step = interleaving.widths.size();
     interleaving.widths.push_back(ready);
@@ -47,9 +47,10 @@ std::set<Bits> explore(const Plan& plan, std::int64_t limit, std::int64_t& explo
 std::set<Bits> sample(const Plan& plan, std::int64_t runs, std::int64_t iterations) {
   std::mt19937_64 random(7);
   std::set<Bits> results;
-  Subject subject = prepare(plan, {.runner = LaneRunner::Stepper, .choose = [&](std::size_t ready) {
-                                     return static_cast<std::size_t>(random() % ready);
-                                   }});
+  Subject subject =
+      prepare(plan, {.runner = QueueRunner::Stepper, .choose = [&](std::size_t ready) {
+                       return static_cast<std::size_t>(random() % ready);
+                     }});
   for (std::int64_t i = 0; i < runs; ++i) {
     run(subject, {.iterations = iterations});
     results.insert(subject.executor->output("c").value().data);

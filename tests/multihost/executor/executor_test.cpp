@@ -114,7 +114,7 @@ TEST(Processes, all_end_where_one_cannot_go_on) {
   const Plan plan = plan_of({"attention", kAttention, "cp=4", "ring", 4, 4});
   std::optional<TaskId> task;  // the first that the last process sends on
   for (std::size_t i = 0; i < plan.tasks.size() && !task; ++i) {
-    const bool is_last = plan.lanes[plan.tasks[i].lane.index()].rank == RankId(3);
+    const bool is_last = plan.queues[plan.tasks[i].queue.index()].rank == RankId(3);
     if (is_last && is_put(plan, plan.tasks[i])) task = TaskId(static_cast<std::int64_t>(i));
   }
   std::atomic<int> ended = 0;

@@ -24,7 +24,7 @@ TEST(Hosts, are_not_reached_in_place) {
   EXPECT_EQ(refusal_of(collective, 4, 4), DiagCode::X016);
 }
 
-TEST(Hosts, are_sent_to_under_one_policy_of_each_lane) {
+TEST(Hosts, are_sent_to_under_one_policy_of_each_queue) {
   Plan plan = plan_of({"attention", kAttention, "cp=4", "ring", 4, 4}, Fence::Dest);
   const auto first =
       std::ranges::find_if(plan.syncs, [](const Sync& sync) { return sync.fence.has_value(); });

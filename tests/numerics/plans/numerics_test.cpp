@@ -178,12 +178,12 @@ class Tally {
   // Another interleaving of the same plan, and now and then random delays in real threads.
   void compare_timings(const Plan& plan, const TensorMap& inputs, const Outputs& expected) {
     auto state = static_cast<std::uint64_t>(plans);
-    CpuOptions options{.runner = LaneRunner::Stepper};
+    CpuOptions options{.runner = QueueRunner::Stepper};
     options.choose = [&state](std::size_t ready) {
       state = mix_bits(state + 0x9e3779b97f4a7c15ULL);
       return static_cast<std::size_t>(state % ready);
     };
-    if (plans % 23 == 0) options = {.runner = LaneRunner::Threads, .delay_seed = state};
+    if (plans % 23 == 0) options = {.runner = QueueRunner::Threads, .delay_seed = state};
     const Outputs again = execute(plan, inputs, options);
     ASSERT_EQ(again.size(), expected.size());
     for (const auto& [name, tensor] : expected) {

@@ -70,7 +70,7 @@ void compare(const Record& record, Counts& counts) {
                   << describe(transfers) << "the model's\n"
                   << describe(record.transfers);
   }
-  // The two order independent tasks of a lane differently, so one form may need an edge more or
+  // The two order independent tasks of a queue differently, so one form may need an edge more or
   // less.
   const oracle::Edges edges = oracle::edges_of(*plan);
   EXPECT_LE(edges.inner, 2 * record.syncs) << describe(record);

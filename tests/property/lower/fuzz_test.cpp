@@ -233,7 +233,7 @@ class Fuzz {
       for (const Ref& ref : task.writes) {
         remote =
             remote || (task.kind == TaskKind::Compute &&
-                       plan.allocs[ref.alloc.index()].rank != plan.lanes[task.lane.index()].rank);
+                       plan.allocs[ref.alloc.index()].rank != plan.queues[task.queue.index()].rank);
       }
     }
     if (remote) ++features_["inline drain"];

@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::uint64_t kSeeds = 400;
 
-// How much later a workload may end when a resource gets half as much again: lanes are FIFO and
+// How much later a workload may end when a resource gets half as much again: queues are FIFO and
 // shares greedy, so what comes earlier may be in the way of what matters more. Of 40,000 workloads
 // the worst took 1.111 times as long (docs/simulator.md, anomalies).
 constexpr double kAnomaly = 1.15;
@@ -80,13 +80,13 @@ TEST_F(EngineLaws, time_is_between_the_bounds) {
   });
 }
 
-TEST_F(EngineLaws, lanes_and_dependencies_are_kept) {
+TEST_F(EngineLaws, queues_and_dependencies_are_kept) {
   for_all([](const Workload& workload, const EngineRun& run) {
-    std::vector<Picoseconds> free(static_cast<std::size_t>(workload.lanes));
+    std::vector<Picoseconds> free(static_cast<std::size_t>(workload.queues));
     for (std::size_t i = 0; i < run.spans.size(); ++i) {
-      const std::int32_t lane = workload.activities[i].lane;
-      if (lane == kNoLane) continue;
-      Picoseconds& until = free[static_cast<std::size_t>(lane)];
+      const std::int32_t queue = workload.activities[i].queue;
+      if (queue == kNoQueue) continue;
+      Picoseconds& until = free[static_cast<std::size_t>(queue)];
       ASSERT_GE(run.spans[i].ready, until);
       until = run.spans[i].end;
     }
@@ -107,7 +107,7 @@ TEST_F(EngineLaws, every_wait_has_its_cause) {
         continue;
       }
       Picoseconds delay;
-      if (span.kind != WaitKind::Lane) {
+      if (span.kind != WaitKind::Queue) {
         std::int64_t longest = -1;
         for (const Dependency& edge : workload.dependencies) {
           if (edge.before == span.cause && edge.after == static_cast<std::int32_t>(i)) {
@@ -122,14 +122,14 @@ TEST_F(EngineLaws, every_wait_has_its_cause) {
   });
 }
 
-// Some lanes as pools: never more at a time than servers, nobody waits beside a free one, and who
+// Some queues as pools: never more at a time than servers, nobody waits beside a free one, and who
 // was ready first goes first.
 TEST(EnginePools, serve_who_is_ready_in_that_order) {
   for (std::uint64_t seed = 0; seed < kSeeds; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     Workload workload = random_workload(seed, {});
     workload.servers = {static_cast<std::int32_t>(1 + seed % 3), 0, 2};
-    workload.servers.resize(static_cast<std::size_t>(workload.lanes), 0);
+    workload.servers.resize(static_cast<std::size_t>(workload.queues), 0);
     const EngineRun run = run_workload(workload);
     ASSERT_EQ(run, run_workload(workload));
     std::vector<Picoseconds> known(run.spans.size());  // when all it waits for was over
@@ -138,27 +138,27 @@ TEST(EnginePools, serve_who_is_ready_in_that_order) {
       own = std::max(own, run.spans[static_cast<std::size_t>(edge.before)].end + edge.delay);
     }
     for (std::size_t i = 0; i < run.spans.size(); ++i) {
-      const std::int32_t lane = workload.activities[i].lane;
-      if (!is_pool(workload, lane)) continue;
+      const std::int32_t queue = workload.activities[i].queue;
+      if (!is_pool(workload, queue)) continue;
       const Span& span = run.spans[i];
       ASSERT_GE(span.ready, known[i]);
       std::int64_t busy = 0;    // with others, just before it was let in
       std::int64_t beside = 0;  // and just after
       for (std::size_t j = 0; j < run.spans.size(); ++j) {
         const Span& other = run.spans[j];
-        if (j == i || workload.activities[j].lane != lane) continue;
+        if (j == i || workload.activities[j].queue != queue) continue;
         if (known[j] < known[i]) {
           ASSERT_LE(other.ready, span.ready);
         }
         if (other.ready < span.ready && other.end >= span.ready) ++busy;
         if (other.ready <= span.ready && other.end > span.ready) ++beside;
       }
-      const auto servers = workload.servers[static_cast<std::size_t>(lane)];
+      const auto servers = workload.servers[static_cast<std::size_t>(queue)];
       if (span.end > span.ready) {
         ASSERT_LT(beside, servers);
       }
       if (span.ready > known[i]) {
-        ASSERT_EQ(span.kind, WaitKind::Lane);
+        ASSERT_EQ(span.kind, WaitKind::Queue);
         ASSERT_EQ(span.ready, run.spans[static_cast<std::size_t>(span.cause)].end);
         ASSERT_GE(busy, servers);
       }
@@ -194,7 +194,7 @@ TEST(Engine, more_capacity_is_never_slower_where_nothing_waits) {
   for (std::uint64_t seed = 0; seed < kSeeds; ++seed) {
     Workload workload = random_workload(seed, {});
     workload.dependencies.clear();
-    for (Activity& activity : workload.activities) activity.lane = kNoLane;
+    for (Activity& activity : workload.activities) activity.queue = kNoQueue;
     const EngineRun before = run_workload(workload);
     for (Resource& resource : workload.resources) resource.capacity *= 1.5;
     ASSERT_LE(run_workload(workload).total, before.total) << "seed " << seed;

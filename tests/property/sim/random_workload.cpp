@@ -19,14 +19,14 @@ std::vector<Use> random_uses(Draw& draw, std::int64_t resources) {
 Workload random_workload(std::uint64_t seed, const WorkloadSizes& sizes) {
   Draw draw(seed);
   Workload workload;
-  workload.lanes = static_cast<std::int32_t>(sizes.lanes);
+  workload.queues = static_cast<std::int32_t>(sizes.queues);
   for (std::int64_t r = 0; r < sizes.resources; ++r) {
     workload.resources.push_back(
         {.kind = ResourceKind::Egress, .capacity = static_cast<double>(10 + draw.below(10))});
   }
   for (std::int64_t i = 0; i < sizes.activities; ++i) {
     Activity activity;
-    activity.lane = static_cast<std::int32_t>(draw.below(sizes.lanes + 1)) - 1;
+    activity.queue = static_cast<std::int32_t>(draw.below(sizes.queues + 1)) - 1;
     activity.start = Picoseconds(draw.below(2) * draw.below(1'000));
     activity.work = Picoseconds(draw.below(5) == 0 ? 0 : draw.below(100'000));
     activity.uses = random_uses(draw, sizes.resources);
@@ -57,7 +57,7 @@ Workload random_ring(std::uint64_t seed, const WorkloadSizes& sizes, std::int64_
     return static_cast<std::int32_t>(copy % copies * static_cast<std::int64_t>(size) + index);
   };
   Workload ring;
-  ring.lanes = one.lanes * static_cast<std::int32_t>(copies);
+  ring.queues = one.queues * static_cast<std::int32_t>(copies);
   for (std::int64_t copy = 0; copy < copies; ++copy) {
     for (Resource resource : one.resources) {
       resource.rank = static_cast<std::int32_t>(copy);
@@ -65,8 +65,8 @@ Workload random_ring(std::uint64_t seed, const WorkloadSizes& sizes, std::int64_
     }
     std::size_t use_step = 0;
     for (Activity activity : one.activities) {
-      if (activity.lane != kNoLane) {
-        activity.lane = at(copy, activity.lane, static_cast<std::size_t>(one.lanes));
+      if (activity.queue != kNoQueue) {
+        activity.queue = at(copy, activity.queue, static_cast<std::size_t>(one.queues));
       }
       for (Use& use : activity.uses) {
         use.resource = at(copy + use_steps[use_step++], use.resource, one.resources.size());

@@ -22,11 +22,11 @@ class Draw {
 
 struct WorkloadSizes {
   std::int64_t activities = 30;
-  std::int64_t lanes = 5;
+  std::int64_t queues = 5;
   std::int64_t resources = 4;
 };
 
-// Lanes and dependencies in the order of indices, rates up to the capacity, nothing resident.
+// Queues and dependencies in the order of indices, rates up to the capacity, nothing resident.
 [[nodiscard]] Workload random_workload(std::uint64_t seed, const WorkloadSizes& sizes);
 
 // `copies` of a random workload that reach round in a ring: some uses and dependencies go to the

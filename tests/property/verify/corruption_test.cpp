@@ -139,7 +139,7 @@ class Corruptor {
   void corrupt_task(Task& task) {
     switch (below(9)) {
       case 0:
-        return corrupt_id(task.lane);
+        return corrupt_id(task.queue);
       case 1:
         return corrupt_enum(task.kind, 10);
       case 2:
@@ -227,7 +227,7 @@ class Corruptor {
         plan.allocs.push_back(Alloc(any(plan.allocs)));
         return;
       default:
-        plan.lanes.pop_back();
+        plan.queues.pop_back();
     }
   }
 

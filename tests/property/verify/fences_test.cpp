@@ -49,10 +49,10 @@ class Reach {
  public:
   explicit Reach(const Plan& plan)
       : plan_(plan), after_(2 * plan.tasks.size() + plan.barriers.size()) {
-    std::vector<std::optional<std::size_t>> last(plan.lanes.size());
+    std::vector<std::optional<std::size_t>> last(plan.queues.size());
     for (std::size_t task = 0; task < plan.tasks.size(); ++task) {
       add(task, end_of(task));
-      std::optional<std::size_t>& previous = last[plan.tasks[task].lane.index()];
+      std::optional<std::size_t>& previous = last[plan.tasks[task].queue.index()];
       if (previous) add(puts(*previous) ? *previous : end_of(*previous), task);
       previous = task;
     }
@@ -76,15 +76,15 @@ class Reach {
   [[nodiscard]] bool puts(std::size_t task) const { return is_put(plan_, plan_.tasks[task]); }
   void add(std::size_t before, std::size_t after) { after_[before].push_back(after); }
 
-  [[nodiscard]] bool same_lane(std::size_t a, std::size_t b) const {
-    return plan_.tasks[a].lane == plan_.tasks[b].lane;
+  [[nodiscard]] bool same_queue(std::size_t a, std::size_t b) const {
+    return plan_.tasks[a].queue == plan_.tasks[b].queue;
   }
   [[nodiscard]] RankId to(std::size_t put) const { return destination_of(plan_, plan_.tasks[put]); }
 
   void add_drained(std::size_t from, std::size_t node) {
     if (!puts(from)) add(end_of(from), node);
     for (std::size_t put = 0; put <= from && puts(from); ++put) {
-      if (puts(put) && same_lane(put, from)) add(end_of(put), node);
+      if (puts(put) && same_queue(put, from)) add(end_of(put), node);
     }
   }
 
@@ -94,9 +94,9 @@ class Reach {
     if (!puts(from) || sync.kind == SyncKind::Event) return add_drained(from, waits);
     add(from, waits);
     if (!sync.fence) return;
-    const bool told = to(from) == plan_.lanes[plan_.tasks[waits].lane.index()].rank;
+    const bool told = to(from) == plan_.queues[plan_.tasks[waits].queue.index()].rank;
     for (std::size_t put = 0; put <= from; ++put) {
-      if (!puts(put) || !same_lane(put, from)) continue;
+      if (!puts(put) || !same_queue(put, from)) continue;
       const bool beside = to(put) == to(from);
       const bool covered = *sync.fence == Fence::Put     ? put == from
                            : *sync.fence == Fence::Imm   ? put == from && told
@@ -168,7 +168,7 @@ bool is_ordered(const Plan& plan) {
   }
   for (std::size_t exit = 0; exit < plan.tasks.size(); ++exit) {
     if (plan.tasks[exit].kind != TaskKind::Exit) continue;
-    const RankId rank = plan.lanes[plan.tasks[exit].lane.index()].rank;
+    const RankId rank = plan.queues[plan.tasks[exit].queue.index()].rank;
     for (std::size_t task = 0; task < plan.tasks.size(); ++task) {
       if (touches(plan, plan.tasks[task], rank) && !reach.ends_before(task, exit)) return false;
     }

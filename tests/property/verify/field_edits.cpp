@@ -13,7 +13,7 @@ constexpr DType kTypes[] = {DType::F32,    DType::F16,    DType::BF16, DType::F6
                             DType::F8E4M3, DType::F8E5M2, DType::I8,   DType::U8,
                             DType::I32,    DType::I64,    DType::Bool};
 constexpr int kLevels = 7;
-constexpr int kLanes = 8;
+constexpr int kQueues = 8;
 constexpr int kTaskKinds = 10;
 constexpr int kVias = 7;
 constexpr int kHows = 4;
@@ -123,17 +123,17 @@ class Editor {
   }
 
   void edit_tasks() {
-    add("lane.rank", &Plan::lanes, [this](Plan& plan, Lane& lane) {
-      lane.rank =
+    add("lane.rank", &Plan::queues, [this](Plan& plan, Queue& queue) {
+      queue.rank =
           RankId(static_cast<std::int64_t>(below(static_cast<std::size_t>(plan.mesh.ranks()))));
       return true;
     });
-    add("lane.kind", &Plan::lanes, [this](Plan&, Lane& lane) {
-      lane.kind = any<LaneKind>(kLanes);
+    add("lane.kind", &Plan::queues, [this](Plan&, Queue& queue) {
+      queue.kind = any<QueueKind>(kQueues);
       return true;
     });
     add("task.lane", &Plan::tasks, [this](Plan& plan, Task& task) {
-      task.lane = LaneId(static_cast<std::int64_t>(below(plan.lanes.size())));
+      task.queue = QueueId(static_cast<std::int64_t>(below(plan.queues.size())));
       return true;
     });
     add("task.kind", &Plan::tasks, [this](Plan&, Task& task) {
@@ -167,16 +167,16 @@ class Editor {
       return true;
     });
     add("task.via-and-its-lane", &Plan::tasks, [this](Plan& plan, const Task& task) {
-      const LaneId id = task.lane;
-      constexpr std::pair<Via, LaneKind> kWays[] = {{Via::Ce, LaneKind::Ce},
-                                                    {Via::Tma, LaneKind::Tma},
-                                                    {Via::Nccl, LaneKind::Nccl},
-                                                    {Via::Proxy, LaneKind::Proxy},
-                                                    {Via::Ibgda, LaneKind::Ibgda}};
-      const auto& [via, lane] = kWays[below(std::size(kWays))];
-      plan.lanes[id.index()].kind = lane;
+      const QueueId id = task.queue;
+      constexpr std::pair<Via, QueueKind> kWays[] = {{Via::Ce, QueueKind::Ce},
+                                                     {Via::Tma, QueueKind::Tma},
+                                                     {Via::Nccl, QueueKind::Nccl},
+                                                     {Via::Proxy, QueueKind::Proxy},
+                                                     {Via::Ibgda, QueueKind::Ibgda}};
+      const auto& [via, queue] = kWays[below(std::size(kWays))];
+      plan.queues[id.index()].kind = queue;
       for (Task& each : plan.tasks) {
-        if (each.lane == id) each.via = via;
+        if (each.queue == id) each.via = via;
       }
       return true;
     });

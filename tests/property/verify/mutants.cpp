@@ -65,21 +65,21 @@ class Mutator {
 
   static void idle(Plan& plan, std::size_t id) {
     Task& task = plan.tasks[id];
-    const LaneKind lane = plan.lanes[task.lane.index()].kind;
-    constexpr std::pair<LaneKind, Via> kVias[] = {{LaneKind::Sm, Via::Sm},
-                                                  {LaneKind::Ce, Via::Ce},
-                                                  {LaneKind::Tma, Via::Tma},
-                                                  {LaneKind::Nccl, Via::Nccl},
-                                                  {LaneKind::Proxy, Via::Proxy},
-                                                  {LaneKind::Ibgda, Via::Ibgda},
-                                                  {LaneKind::Multimem, Via::Multimem}};
+    const QueueKind queue = plan.queues[task.queue.index()].kind;
+    constexpr std::pair<QueueKind, Via> kVias[] = {{QueueKind::Sm, Via::Sm},
+                                                   {QueueKind::Ce, Via::Ce},
+                                                   {QueueKind::Tma, Via::Tma},
+                                                   {QueueKind::Nccl, Via::Nccl},
+                                                   {QueueKind::Proxy, Via::Proxy},
+                                                   {QueueKind::Ibgda, Via::Ibgda},
+                                                   {QueueKind::Multimem, Via::Multimem}};
     Task nothing;
-    nothing.lane = task.lane;
+    nothing.queue = task.queue;
     nothing.kind = TaskKind::Copy;
     for (const auto& [kind, via] : kVias) {
-      if (kind == lane) nothing.via = via;
+      if (kind == queue) nothing.via = via;
     }
-    const RankId rank = plan.lanes[task.lane.index()].rank;
+    const RankId rank = plan.queues[task.queue.index()].rank;
     for (std::size_t a = 0; a < plan.allocs.size() && nothing.reads.empty(); ++a) {
       const bool input = plan.allocs[a].level == Level::Home &&
                          find_buffer(plan.program, plan.allocs[a].buffer)->role == Role::In;
@@ -127,7 +127,7 @@ class Mutator {
         }),
         [](Plan& plan, std::size_t id) {
           for (std::size_t next = id + 1; next < plan.tasks.size(); ++next) {
-            if (plan.tasks[next].lane != plan.tasks[id].lane) continue;
+            if (plan.tasks[next].queue != plan.tasks[id].queue) continue;
             std::swap(plan.tasks[id], plan.tasks[next]);
             return true;
           }
@@ -328,7 +328,7 @@ class Mutator {
     add("signal-behind-a-later-put", words, [](Plan& plan, std::size_t id) {
       const TaskId from = plan.syncs[id].from;
       for (std::size_t next = from.index() + 1; next < plan.tasks.size(); ++next) {
-        if (plan.tasks[next].lane != plan.tasks[from.index()].lane) continue;
+        if (plan.tasks[next].queue != plan.tasks[from.index()].queue) continue;
         plan.syncs[id].from = TaskId(static_cast<std::int64_t>(next));
         return true;
       }
@@ -346,7 +346,7 @@ class Mutator {
     add("another-kernel", tasks(TaskKind::Compute), [](Plan& plan, std::size_t id) {
       const Task& task = plan.tasks[id];
       const auto same = std::ranges::count_if(plan.tasks, [&](const Task& other) {
-        return other.lane == task.lane && other.kernel == task.kernel;
+        return other.queue == task.queue && other.kernel == task.kernel;
       });
       plan.tasks[id].kernel = 1'000'000;
       return same > 2;
@@ -375,7 +375,7 @@ class Mutator {
     const Ids givers = tasks([&](const Task& task) {
       return task.kind == TaskKind::Compute &&
              std::ranges::any_of(task.writes, [&](const Ref& ref) {
-               return plan_.allocs[ref.alloc.index()].rank != plan_.lanes[task.lane.index()].rank;
+               return plan_.allocs[ref.alloc.index()].rank != plan_.queues[task.queue.index()].rank;
              });
     });
     add("wrong-owner", givers, [this](Plan& plan, std::size_t id) {

@@ -49,7 +49,7 @@ TEST(Collectives, an_all_gather_of_whole_parts_is_one_call) {
     return static_cast<std::int64_t>(address - kArena);
   };
   const Task& taker = *std::ranges::find_if(plan.tasks, [&](const Task& task) {
-    return task.kind == TaskKind::Collective && plan.lanes[task.lane.index()].rank == RankId(1);
+    return task.kind == TaskKind::Collective && plan.queues[task.queue.index()].rank == RankId(1);
   });
   EXPECT_EQ(offset(call.part.address), plan.allocs[taker.reads[1].alloc.index()].offset);
   EXPECT_EQ(call.part.count, 1000) << "500 of f32 as words of two bytes";
@@ -60,7 +60,7 @@ TEST(Collectives, a_gather_of_others_parts_alone_is_messages) {
   Plan plan = test::exchange(2, 1000, true);
   for (Task& task : plan.tasks) {
     if (task.kind != TaskKind::Collective) continue;
-    const auto own = static_cast<std::ptrdiff_t>(plan.lanes[task.lane.index()].rank.index());
+    const auto own = static_cast<std::ptrdiff_t>(plan.queues[task.queue.index()].rank.index());
     task.reads.erase(task.reads.begin() + own);
     task.writes.erase(task.writes.begin() + own);
   }
@@ -166,14 +166,14 @@ TEST(Collectives, what_nccl_cannot_do_is_pulled_and_why) {
   EXPECT_EQ(twice.allocs.size(), allocs);
 }
 
-TEST(Collectives, of_one_rank_in_two_lanes_have_no_order_that_all_share) {
+TEST(Collectives, of_one_rank_in_two_queues_have_no_order_that_all_share) {
   Plan plan = test::exchange(2, 1000, true);
   const std::size_t tasks = plan.tasks.size();
   for (std::size_t i = 0; i < tasks; ++i) {
     if (plan.tasks[i].kind != TaskKind::Collective) continue;
     Task again = plan.tasks[i];
-    plan.lanes.push_back(plan.lanes[again.lane.index()]);
-    again.lane = LaneId(static_cast<std::int64_t>(plan.lanes.size()) - 1);
+    plan.queues.push_back(plan.queues[again.queue.index()]);
+    again.queue = QueueId(static_cast<std::int64_t>(plan.queues.size()) - 1);
     again.group = 1;
     plan.tasks.push_back(again);
   }

@@ -68,11 +68,11 @@ TEST(ExecutorChecks, let_puts_alone_cross_nodes) {
   // One more copy, of a kind that reaches into the other node.
   Plan other = plan;
   const std::vector<TaskId> puts = puts_of(plan);
-  Lane lane = plan.lanes[plan.tasks[puts[0].index()].lane.index()];
-  lane.kind = LaneKind::Ce;
-  other.lanes.push_back(lane);
+  Queue queue = plan.queues[plan.tasks[puts[0].index()].queue.index()];
+  queue.kind = QueueKind::Ce;
+  other.queues.push_back(queue);
   other.tasks.push_back(plan.tasks[puts[0].index()]);
-  other.tasks.back().lane = LaneId(static_cast<std::int64_t>(other.lanes.size()) - 1);
+  other.tasks.back().queue = QueueId(static_cast<std::int64_t>(other.queues.size()) - 1);
   other.tasks.back().via = Via::Ce;
   const auto refused = check_tasks(other);
   ASSERT_FALSE(refused.ok());

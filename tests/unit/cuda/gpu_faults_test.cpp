@@ -16,7 +16,7 @@ struct Told {
         reports(static_cast<std::size_t>(plan.mesh.ranks())) {}
 
   [[nodiscard]] std::size_t rank_of(TaskId task) const {
-    return plan.lanes[plan.tasks[task.index()].lane.index()].rank.index();
+    return plan.queues[plan.tasks[task.index()].queue.index()].rank.index();
   }
   [[nodiscard]] TaskId find(TaskKind kind, std::size_t rank) const {
     for (std::size_t task = 0; task < plan.tasks.size(); ++task) {

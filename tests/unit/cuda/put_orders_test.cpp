@@ -14,7 +14,7 @@ namespace {
 
 using transport::Follows;
 
-// What may follow each put of rank 0, in the order of its lane.
+// What may follow each put of rank 0, in the order of its queue.
 std::vector<Follows> follows_of_rank_0(const Plan& plan) {
   std::vector<Follows> follows;
   const auto orders = order_puts(plan);
@@ -51,14 +51,14 @@ TEST(PutOrders, begin_a_batch_where_a_put_waits_for_others) {
             (std::vector{Follows::Group, Follows::Nothing, Follows::Group, Follows::Nothing}));
 }
 
-// What the lane waits for may come of the words before: so combine waits for dispatch.
-TEST(PutOrders, begin_a_batch_behind_anything_of_the_lane_that_waits) {
+// What the queue waits for may come of the words before: so combine waits for dispatch.
+TEST(PutOrders, begin_a_batch_behind_anything_of_the_queue_that_waits) {
   Plan plan = test::by_proxy(test::push_plan(), Fence::Dest);
   std::vector<TaskId> puts;
   for (const TaskId put : puts_of(plan)) {
     if (rank_of(plan, put).value == 0) puts.push_back(put);
   }
-  // The third put stays on its rank: no put any more, but of the same lane.
+  // The third put stays on its rank: no put any more, but of the same queue.
   Task& third = plan.tasks[puts[2].index()];
   third.writes = third.reads;
   const auto compute = std::ranges::find_if(
@@ -82,7 +82,7 @@ TEST(PutOrders, end_an_epoch_behind_the_last_of_all_ranks) {
   }
 }
 
-TEST(PutOrders, go_with_the_next_of_their_lane_and_take_the_strictest) {
+TEST(PutOrders, go_with_the_next_of_their_queue_and_take_the_strictest) {
   Plan plan = test::by_proxy(test::push_plan(), Fence::Batch);
   const std::vector<TaskId> puts = puts_of(plan);
   const auto is_of = [](TaskId put) {

@@ -32,7 +32,7 @@ struct Pushed {
       const Alloc& from = plan.allocs[task.reads.front().alloc.index()];
       if (from.level != Level::Home || from.rank == rank_of(plan, id)) continue;
       // Pulled in the fixture: here its source pushes it.
-      task.lane = lane_of(from.rank);
+      task.queue = queue_of(from.rank);
       task.via = Via::Tma;
       task.bytes = kBytes;
       specs[i].launches = {CopyLaunch{.to = kTo, .from = kFrom, .bytes = kBytes}};
@@ -49,10 +49,10 @@ struct Pushed {
     };
   }
 
-  [[nodiscard]] LaneId lane_of(RankId rank) const {
-    std::size_t lane = 0;
-    while (plan.lanes[lane].rank != rank || plan.lanes[lane].kind == LaneKind::Host) ++lane;
-    return LaneId(static_cast<std::int64_t>(lane));
+  [[nodiscard]] QueueId queue_of(RankId rank) const {
+    std::size_t queue = 0;
+    while (plan.queues[queue].rank != rank || plan.queues[queue].kind == QueueKind::Host) ++queue;
+    return QueueId(static_cast<std::int64_t>(queue));
   }
 
   [[nodiscard]] std::optional<Sends> find() const {
@@ -136,9 +136,10 @@ struct Fused {
       if (task.kind != TaskKind::Copy) continue;
       const Alloc& from = plan.allocs[task.reads.front().alloc.index()];
       if (from.rank == rank) continue;
-      std::size_t lane = 0;
-      while (plan.lanes[lane].rank != from.rank || plan.lanes[lane].kind != LaneKind::Ce) ++lane;
-      task.lane = LaneId(static_cast<std::int64_t>(lane));
+      std::size_t queue = 0;
+      while (plan.queues[queue].rank != from.rank || plan.queues[queue].kind != QueueKind::Ce)
+        ++queue;
+      task.queue = QueueId(static_cast<std::int64_t>(queue));
       task.via = Via::Tma;
       task.bytes = kBytes;
       specs[i].launches = {CopyLaunch{.to = kTo, .from = kFrom, .bytes = kBytes}};

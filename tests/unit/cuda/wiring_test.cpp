@@ -12,7 +12,7 @@ namespace harpe::cuda {
 namespace wiring_test {
 
 std::size_t rank_of(const Plan& plan, TaskId task) {
-  return plan.lanes[plan.tasks[task.index()].lane.index()].rank.index();
+  return plan.queues[plan.tasks[task.index()].queue.index()].rank.index();
 }
 
 TaskId id_of(std::size_t index) { return TaskId(static_cast<std::int64_t>(index)); }
@@ -47,7 +47,7 @@ TEST(Wiring, makes_events_of_syncs_within_a_rank_and_flags_of_others) {
       const TaskWiring& to = wiring.tasks[sync.to.index()];
       const std::size_t rank = rank_of(plan, sync.to);
       if (rank_of(plan, sync.from) == rank) {
-        // Every lane is behind its Entry anyway.
+        // Every queue is behind its Entry anyway.
         const bool is_entry = plan.tasks[sync.from.index()].kind == TaskKind::Entry;
         EXPECT_TRUE(is_entry || std::ranges::count(to.after, sync.from) == 1);
         continue;
@@ -106,8 +106,9 @@ TEST(Wiring, has_each_task_of_a_rank_once_after_what_it_is_after) {
           EXPECT_NE(std::find(sequence.begin(), task, before), task);
         }
         for (auto later = task + 1; later != sequence.end(); ++later) {
-          const bool one_lane = plan.tasks[task->index()].lane == plan.tasks[later->index()].lane;
-          EXPECT_TRUE(!one_lane || *task < *later) << "a lane keeps its order";
+          const bool one_queue =
+              plan.tasks[task->index()].queue == plan.tasks[later->index()].queue;
+          EXPECT_TRUE(!one_queue || *task < *later) << "a lane keeps its order";
         }
       }
     }
@@ -115,17 +116,17 @@ TEST(Wiring, has_each_task_of_a_rank_once_after_what_it_is_after) {
   }
 }
 
-TEST(Wiring, begins_every_lane_behind_the_entry_of_its_rank) {
+TEST(Wiring, begins_every_queue_behind_the_entry_of_its_rank) {
   const Plan plan = test::gather_gemm(3, 6, 6, 6, "f32");
   const Wiring wiring = wire(plan, find_groups(plan));
-  std::vector<bool> has_begun(plan.lanes.size(), false);
+  std::vector<bool> has_begun(plan.queues.size(), false);
   for (std::size_t task = 0; task < plan.tasks.size(); ++task) {
-    const LaneId lane = plan.tasks[task].lane;
-    if (has_begun[lane.index()] || plan.tasks[task].kind == TaskKind::Entry) {
-      has_begun[lane.index()] = true;
+    const QueueId queue = plan.tasks[task].queue;
+    if (has_begun[queue.index()] || plan.tasks[task].kind == TaskKind::Entry) {
+      has_begun[queue.index()] = true;
       continue;
     }
-    has_begun[lane.index()] = true;
+    has_begun[queue.index()] = true;
     const TaskId entry = id_of(rank_of(plan, id_of(task)));
     EXPECT_EQ(std::ranges::count(wiring.tasks[task].after, entry), 1);
   }
@@ -255,13 +256,13 @@ TEST(Wiring, lands_puts_on_the_rank_that_they_go_to) {
   }
 }
 
-// Behind an event on its own rank a put is known to be taken, and all before it in its lane.
+// Behind an event on its own rank a put is known to be taken, and all before it in its queue.
 TEST(Wiring, asks_the_other_rank_where_a_task_comes_behind_a_put) {
   Plan plan = test::by_proxy(test::push_plan(), Fence::Nic);
   const std::vector<TaskId> puts = puts_of(plan);
   const std::size_t rank = rank_of(plan, puts[1]);
   const auto finalise = std::ranges::find_if(plan.tasks, [&](const Task& task) {
-    return task.kind == TaskKind::Finalise && plan.lanes[task.lane.index()].rank.index() == rank;
+    return task.kind == TaskKind::Finalise && plan.queues[task.queue.index()].rank.index() == rank;
   });
   ASSERT_NE(finalise, plan.tasks.end());
   const TaskId to(finalise - plan.tasks.begin());
@@ -319,7 +320,7 @@ TEST(Wiring, counts_no_word_that_is_posted) {
   for (std::size_t i = 0; i < plan.tasks.size(); ++i) {
     Task& task = plan.tasks[i];
     if (task.kind != TaskKind::Copy || rank_of(plan, id_of(i)) != 0) continue;
-    plan.lanes[task.lane.index()].kind = LaneKind::Proxy;
+    plan.queues[task.queue.index()].kind = QueueKind::Proxy;
     plan.allocs[task.writes.front().alloc.index()].rank = RankId(2);
     break;
   }

@@ -155,9 +155,9 @@ TEST(Auto, reads_weights_once_at_few_rows) {
                                   .script = {},
                                   .form = tuned.result.top.front().form})
                           .value();
-    for (std::size_t lane = 0; lane < plan.lanes.size(); ++lane) {
+    for (std::size_t queue = 0; queue < plan.queues.size(); ++queue) {
       const auto products = std::ranges::count_if(plan.tasks, [&](const Task& task) {
-        return task.kind == TaskKind::Compute && task.lane.index() == lane;
+        return task.kind == TaskKind::Compute && task.queue.index() == queue;
       });
       EXPECT_LE(products, 1) << one.op << " " << one.m << "x" << one.n << "x" << one.k << ": "
                              << tuned.result.top.front().label;

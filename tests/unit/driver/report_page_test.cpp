@@ -53,8 +53,8 @@ TEST(ReportPageOfPlans, has_every_task_where_it_ran) {
     const Span& span = plan.simulation.tasks[static_cast<std::size_t>(task.id)];
     EXPECT_EQ(task.begin, span.begin);
     EXPECT_EQ(task.end, span.end);
-    EXPECT_EQ(page.timeline->lanes[static_cast<std::size_t>(task.lane)].rank,
-              plan.plan.lanes[plan.plan.tasks[static_cast<std::size_t>(task.id)].lane.index()]
+    EXPECT_EQ(page.timeline->queues[static_cast<std::size_t>(task.queue)].rank,
+              plan.plan.queues[plan.plan.tasks[static_cast<std::size_t>(task.id)].queue.index()]
                   .rank.value);
     if (task.cause >= 0) {
       EXPECT_EQ(page.timeline->tasks[static_cast<std::size_t>(task.cause)].id, span.cause);
@@ -101,26 +101,26 @@ TEST(ReportPageOfPlans, keeps_every_rate_under_its_roof) {
   }
 }
 
-// Puts of one lane overlap: each rank's go to as many rows as are on their way at once.
+// Puts of one queue overlap: each rank's go to as many rows as are on their way at once.
 TEST(ReportPageOfPlans, has_rows_for_puts_side_by_side) {
   Plan plan = make_plan("gemm", {"m=64", "n=64", "k=64"}, "x=4", "ring");
-  for (Lane& lane : plan.lanes) {
-    if (lane.kind == LaneKind::Ce) lane.kind = LaneKind::Proxy;
+  for (Queue& queue : plan.queues) {
+    if (queue.kind == QueueKind::Ce) queue.kind = QueueKind::Proxy;
   }
   std::vector<Span> spans(plan.tasks.size());
-  std::map<std::int32_t, std::int64_t> puts;  // by lane
+  std::map<std::int32_t, std::int64_t> puts;  // by queue
   for (std::size_t i = 0; i < plan.tasks.size(); ++i) {
     if (!is_put(plan, plan.tasks[i])) continue;
-    const Picoseconds start(10 * puts[plan.tasks[i].lane.value]++);
+    const Picoseconds start(10 * puts[plan.tasks[i].queue.value]++);
     spans[i].ready = spans[i].begin = start;
     spans[i].end = start + Picoseconds(15);
   }
   const PageTimeline timeline = make_timeline(plan, Picoseconds(100), spans, {});
   EXPECT_EQ(puts.size(), 4U);
-  EXPECT_EQ(std::ranges::count(timeline.lanes, "puts", &PageLane::name), 8);
-  std::vector<Picoseconds> free(timeline.lanes.size());
+  EXPECT_EQ(std::ranges::count(timeline.queues, "puts", &PageQueue::name), 8);
+  std::vector<Picoseconds> free(timeline.queues.size());
   for (const PageTask& task : timeline.tasks) {
-    Picoseconds& end = free[static_cast<std::size_t>(task.lane)];
+    Picoseconds& end = free[static_cast<std::size_t>(task.queue)];
     EXPECT_GE(task.ready, end) << task.name;
     end = task.end;
   }

@@ -14,20 +14,20 @@ class Timeline {
  public:
   Timeline() {
     for (std::int64_t rank = 0; rank < 2; ++rank) {
-      for (const LaneKind kind : {LaneKind::Host, LaneKind::Sm, LaneKind::Ce}) {
-        plan_.lanes.push_back({.rank = RankId(rank), .kind = kind});
+      for (const QueueKind kind : {QueueKind::Host, QueueKind::Sm, QueueKind::Ce}) {
+        plan_.queues.push_back({.rank = RankId(rank), .kind = kind});
       }
     }
-    add(0, LaneKind::Host, TaskKind::Entry, 0, 0);
-    add(1, LaneKind::Host, TaskKind::Entry, 0, 0);
+    add(0, QueueKind::Host, TaskKind::Entry, 0, 0);
+    add(1, QueueKind::Host, TaskKind::Entry, 0, 0);
   }
 
-  TaskId add(std::int64_t rank, LaneKind lane, TaskKind kind, std::int64_t start, std::int64_t end,
-             std::int64_t waited = 0) {
+  TaskId add(std::int64_t rank, QueueKind queue, TaskKind kind, std::int64_t start,
+             std::int64_t end, std::int64_t waited = 0) {
     Task task;
-    for (std::size_t i = 0; i < plan_.lanes.size(); ++i) {
-      if (plan_.lanes[i] == Lane{RankId(rank), lane}) {
-        task.lane = LaneId(static_cast<std::int64_t>(i));
+    for (std::size_t i = 0; i < plan_.queues.size(); ++i) {
+      if (plan_.queues[i] == Queue{RankId(rank), queue}) {
+        task.queue = QueueId(static_cast<std::int64_t>(i));
       }
     }
     task.kind = kind;
@@ -44,7 +44,7 @@ class Timeline {
   }
   Task& at(TaskId task) { return plan_.tasks[task.index()]; }
 
-  // The tasks ran as one kernel, which its lane had come to at `reached`.
+  // The tasks ran as one kernel, which its queue had come to at `reached`.
   void run_as_kernel(const std::vector<TaskId>& tasks, std::int64_t reached,
                      std::int64_t launched) {
     for (const TaskId task : tasks) events_[task.index()].kernel = tasks.front();
@@ -98,12 +98,12 @@ Picoseconds us(std::int64_t time) { return from_microseconds(static_cast<double>
 // A gather on rank 1 and its product, behind a product of rank 0 that it waits for.
 Timeline across_ranks() {
   Timeline line;
-  const TaskId made = line.add(0, LaneKind::Sm, TaskKind::Compute, 5, 30);
-  const TaskId copied = line.add(1, LaneKind::Ce, TaskKind::Copy, 34, 50, 30);
+  const TaskId made = line.add(0, QueueKind::Sm, TaskKind::Compute, 5, 30);
+  const TaskId copied = line.add(1, QueueKind::Ce, TaskKind::Copy, 34, 50, 30);
   line.at(copied).bytes = 100;
-  const TaskId idle = line.add(1, LaneKind::Sm, TaskKind::Compute, 4, 20);
-  const TaskId packed = line.add(1, LaneKind::Sm, TaskKind::Pack, 53, 60, 30);
-  line.add(1, LaneKind::Sm, TaskKind::Compute, 62, 100);
+  const TaskId idle = line.add(1, QueueKind::Sm, TaskKind::Compute, 4, 20);
+  const TaskId packed = line.add(1, QueueKind::Sm, TaskKind::Pack, 53, 60, 30);
+  line.add(1, QueueKind::Sm, TaskKind::Compute, 62, 100);
   line.sync(made, copied, SyncKind::Flag);
   line.sync(copied, packed, SyncKind::Event);
   EXPECT_TRUE(idle.valid());
@@ -158,12 +158,12 @@ TEST(MeasuredTaxes, take_what_stamps_add_off_the_launches) {
 // Three parts of one kernel, which awaits the words of the last two.
 Timeline one_kernel(std::int64_t last_waited) {
   Timeline line;
-  const TaskId own = line.add(1, LaneKind::Sm, TaskKind::Compute, 2, 60);
-  const TaskId second = line.add(1, LaneKind::Sm, TaskKind::Compute, 20, 60);
-  const TaskId third = line.add(1, LaneKind::Sm, TaskKind::Compute, 45, 60, last_waited);
+  const TaskId own = line.add(1, QueueKind::Sm, TaskKind::Compute, 2, 60);
+  const TaskId second = line.add(1, QueueKind::Sm, TaskKind::Compute, 20, 60);
+  const TaskId third = line.add(1, QueueKind::Sm, TaskKind::Compute, 45, 60, last_waited);
   for (const TaskId task : {own, second, third}) line.at(task).kernel = 0;
-  const TaskId one = line.add(0, LaneKind::Ce, TaskKind::Copy, 3, 18);
-  const TaskId other = line.add(0, LaneKind::Ce, TaskKind::Copy, 19, 43);
+  const TaskId one = line.add(0, QueueKind::Ce, TaskKind::Copy, 3, 18);
+  const TaskId other = line.add(0, QueueKind::Ce, TaskKind::Copy, 19, 43);
   line.at(one).bytes = line.at(other).bytes = 1;
   line.sync(one, second, SyncKind::Flag);
   line.sync(other, third, SyncKind::Flag);
@@ -192,7 +192,7 @@ TEST(MeasuredPath, leaves_a_kernel_that_stood_still) {
 Timeline noted_kernel() {
   Timeline line = one_kernel(5);
   const TaskId own(2);
-  const TaskId beside = line.add(0, LaneKind::Ce, TaskKind::Copy, 10, 19);
+  const TaskId beside = line.add(0, QueueKind::Ce, TaskKind::Copy, 10, 19);
   line.at(beside).bytes = 1;
   line.sync(beside, own, SyncKind::Flag);
   line.run_as_kernel({own, TaskId(3), TaskId(4)}, 1, 2);
@@ -247,13 +247,13 @@ TEST(MeasuredTaxes, of_kernels_add_up_where_stamps_took_more) {
   EXPECT_EQ(taxes.residual, us(0));
 }
 
-// A kernel begins behind what its own rank did last; what that ends after the lane has come to the
+// A kernel begins behind what its own rank did last; what that ends after the queue has come to the
 // kernel is no other rank's fault.
 TEST(MeasuredPath, leads_from_a_kernel_to_what_its_rank_did_before) {
   for (const bool is_late : {false, true}) {
     Timeline line;
-    const TaskId before = line.add(1, LaneKind::Ce, TaskKind::Pack, 2, is_late ? 14 : 8);
-    const TaskId own = line.add(1, LaneKind::Sm, TaskKind::Compute, 16, 40);
+    const TaskId before = line.add(1, QueueKind::Ce, TaskKind::Pack, 2, is_late ? 14 : 8);
+    const TaskId own = line.add(1, QueueKind::Sm, TaskKind::Compute, 16, 40);
     line.sync(before, own, SyncKind::Event);
     line.run_as_kernel({own}, 10, 16);
     line.add_kernel(own, KernelPart::Work, 0, 16, 40);
@@ -278,10 +278,10 @@ TEST(MeasuredPath, needs_blocks_to_go_through_a_kernel) {
 
 TEST(MeasuredPath, leads_to_the_last_member_of_a_collective) {
   Timeline line;
-  const TaskId early = line.add(0, LaneKind::Sm, TaskKind::Compute, 1, 10);
-  const TaskId late = line.add(1, LaneKind::Sm, TaskKind::Compute, 1, 40);
-  const TaskId first = line.add(0, LaneKind::Ce, TaskKind::Collective, 44, 71, 33);
-  const TaskId second = line.add(1, LaneKind::Ce, TaskKind::Collective, 44, 70, 3);
+  const TaskId early = line.add(0, QueueKind::Sm, TaskKind::Compute, 1, 10);
+  const TaskId late = line.add(1, QueueKind::Sm, TaskKind::Compute, 1, 40);
+  const TaskId first = line.add(0, QueueKind::Ce, TaskKind::Collective, 44, 71, 33);
+  const TaskId second = line.add(1, QueueKind::Ce, TaskKind::Collective, 44, 70, 3);
   line.at(first).group = line.at(second).group = 0;
   line.sync(early, first, SyncKind::Event);
   line.sync(late, second, SyncKind::Event);
@@ -295,8 +295,8 @@ TEST(MeasuredPath, leads_to_the_last_member_of_a_collective) {
 // Clocks that are off show a word before it is raised.
 TEST(MeasuredPath, has_no_overlaps_where_clocks_are_off) {
   Timeline line;
-  const TaskId made = line.add(0, LaneKind::Sm, TaskKind::Compute, 1, 31);
-  const TaskId used = line.add(1, LaneKind::Sm, TaskKind::Compute, 30, 50, 20);
+  const TaskId made = line.add(0, QueueKind::Sm, TaskKind::Compute, 1, 31);
+  const TaskId used = line.add(1, QueueKind::Sm, TaskKind::Compute, 30, 50, 20);
   line.sync(made, used, SyncKind::Flag);
   EXPECT_EQ(line.path(),
             "launch 2 [0, 1]\n"

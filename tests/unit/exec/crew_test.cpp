@@ -48,33 +48,33 @@ TEST(Crew, ends_its_threads_when_it_goes_unwatched) {
   EXPECT_TRUE(ended);
 }
 
-TEST(Marking, counts_executions_and_lets_no_lane_ahead_of_its_rank) {
-  // Lanes of rank 1 need nothing but their own Entry: without it they must not begin.
+TEST(Marking, counts_executions_and_lets_no_queue_ahead_of_its_rank) {
+  // Queues of rank 1 need nothing but their own Entry: without it they must not begin.
   Plan plan = test::gather_gemm(2, 4, 4, 4, "f32");
   Marking marking(plan, std::vector<actions::TaskWork>(plan.tasks.size()), std::nullopt,
                   alone(plan));
   const Marking::Wake nobody = [](std::int32_t) {};
   marking.begin(2, false);
   std::int32_t host = -1;
-  for (std::int32_t lane = 0; lane < marking.lanes(); ++lane) {
-    const bool is_host = plan.lanes[static_cast<std::size_t>(lane)].kind == LaneKind::Host;
-    EXPECT_EQ(marking.is_ready(lane), is_host) << "lane " << lane;
-    if (is_host && plan.lanes[static_cast<std::size_t>(lane)].rank == RankId(1)) host = lane;
+  for (std::int32_t queue = 0; queue < marking.queues(); ++queue) {
+    const bool is_host = plan.queues[static_cast<std::size_t>(queue)].kind == QueueKind::Host;
+    EXPECT_EQ(marking.is_ready(queue), is_host) << "lane " << queue;
+    if (is_host && plan.queues[static_cast<std::size_t>(queue)].rank == RankId(1)) host = queue;
   }
   marking.step(host, nobody);
   EXPECT_FALSE(marking.is_ready(host));  // its Exit waits
-  for (std::int32_t lane = 0; lane < marking.lanes(); ++lane) {
-    const Lane& made = plan.lanes[static_cast<std::size_t>(lane)];
-    if (made.kind != LaneKind::Sm) continue;
-    EXPECT_EQ(marking.is_ready(lane), made.rank == RankId(1));
+  for (std::int32_t queue = 0; queue < marking.queues(); ++queue) {
+    const Queue& made = plan.queues[static_cast<std::size_t>(queue)];
+    if (made.kind != QueueKind::Sm) continue;
+    EXPECT_EQ(marking.is_ready(queue), made.rank == RankId(1));
     if (made.rank == RankId(1)) {
-      const TaskId first = marking.head(lane);
-      marking.step(lane, nobody);  // with the block the rank owns
+      const TaskId first = marking.head(queue);
+      marking.step(queue, nobody);  // with the block the rank owns
       EXPECT_TRUE(marking.has_run(first, 1));
-      EXPECT_FALSE(marking.has_run(marking.head(lane), 1));
-      ASSERT_TRUE(marking.hindrance(lane).has_value());  // the next must be pulled first
-      EXPECT_EQ(marking.hindrance(lane)->expected, 1);
-      EXPECT_EQ(marking.hindrance(lane)->observed, 0);
+      EXPECT_FALSE(marking.has_run(marking.head(queue), 1));
+      ASSERT_TRUE(marking.hindrance(queue).has_value());  // the next must be pulled first
+      EXPECT_EQ(marking.hindrance(queue)->expected, 1);
+      EXPECT_EQ(marking.hindrance(queue)->observed, 0);
     }
   }
 }

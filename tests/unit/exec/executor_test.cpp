@@ -101,7 +101,7 @@ TEST(CpuExecutor, gives_the_same_bits_under_random_delays_in_both_runners) {
   for (const Plan& plan : plans) {
     const std::vector<std::byte> expected = bits_of(plan, {.workers = 1});
     for (std::uint64_t seed = 0; seed < 6; ++seed) {
-      const LaneRunner runner = seed % 2 == 0 ? LaneRunner::Pool : LaneRunner::Threads;
+      const QueueRunner runner = seed % 2 == 0 ? QueueRunner::Pool : QueueRunner::Threads;
       EXPECT_EQ(
           bits_of(plan, {.runner = runner, .workers = 4, .delay_seed = seed}, {.iterations = 5}),
           expected)
@@ -110,11 +110,11 @@ TEST(CpuExecutor, gives_the_same_bits_under_random_delays_in_both_runners) {
   }
 }
 
-TEST(CpuExecutor, runs_many_more_lanes_than_cores) {
+TEST(CpuExecutor, runs_many_more_queues_than_cores) {
   const Plan plan = gather_gemm(32, 64, 64, 16, "f32");
-  const std::vector<std::byte> expected = bits_of(plan, {.runner = LaneRunner::Stepper});
+  const std::vector<std::byte> expected = bits_of(plan, {.runner = QueueRunner::Stepper});
   EXPECT_EQ(bits_of(plan, {.workers = 2}), expected);
-  EXPECT_EQ(bits_of(plan, {.runner = LaneRunner::Threads}), expected);
+  EXPECT_EQ(bits_of(plan, {.runner = QueueRunner::Threads}), expected);
 }
 
 TEST(CpuExecutor, shows_a_block_that_no_task_writes_as_not_a_number) {
@@ -130,7 +130,7 @@ TEST(CpuExecutor, shows_a_block_that_no_task_writes_as_not_a_number) {
 TEST(CpuExecutor, notices_outputs_that_differ_between_their_homes) {
   Plan plan = exchange(2, 8, false);
   for (Task& task : plan.tasks) {  // rank 1 forgets what it got
-    if (task.kind == TaskKind::Compute && plan.lanes[task.lane.index()].rank == RankId(1)) {
+    if (task.kind == TaskKind::Compute && plan.queues[task.queue.index()].rank == RankId(1)) {
       task.iter.clear();
     }
   }

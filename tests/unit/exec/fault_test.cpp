@@ -17,7 +17,7 @@ constexpr milliseconds kLimit{200};
 TaskId first_of(const Plan& plan, TaskKind kind, std::int64_t rank) {
   for (std::size_t task = 0; task < plan.tasks.size(); ++task) {
     if (plan.tasks[task].kind == kind &&
-        plan.lanes[plan.tasks[task].lane.index()].rank == RankId(rank)) {
+        plan.queues[plan.tasks[task].queue.index()].rank == RankId(rank)) {
       return TaskId(static_cast<std::int64_t>(task));
     }
   }
@@ -38,7 +38,7 @@ FaultReport faults_of(const Plan& plan, const CpuOptions& options) {
 TEST(Fault, names_the_worker_that_was_lost_first_and_then_who_waited_for_it) {
   const Plan plan = gather_gemm(3, 12, 12, 12, "f32");
   const TaskId copy = first_of(plan, TaskKind::Copy, 1);
-  for (const LaneRunner runner : {LaneRunner::Pool, LaneRunner::Threads, LaneRunner::Stepper}) {
+  for (const QueueRunner runner : {QueueRunner::Pool, QueueRunner::Threads, QueueRunner::Stepper}) {
     const FaultReport report =
         faults_of(plan, {.runner = runner, .workers = 3, .lose_worker_at = copy});
     ASSERT_FALSE(report.empty());
@@ -48,7 +48,7 @@ TEST(Fault, names_the_worker_that_was_lost_first_and_then_who_waited_for_it) {
     EXPECT_THAT(render(report),
                 HasSubstr("rank 1 lost the worker that had reached task " +
                           std::to_string(copy.value) + " (copy a.home of rank 2 [2, *, *]"));
-    if (runner == LaneRunner::Stepper) continue;
+    if (runner == QueueRunner::Stepper) continue;
     ASSERT_EQ(report.size(), 3U);  // nobody finishes without rank 1's pulls
     for (const std::size_t waiter : {1U, 2U}) {
       EXPECT_EQ(report[waiter].kind, FaultKind::WaitTimedOut);
@@ -70,7 +70,7 @@ TEST(Fault, survives_the_loss_of_its_only_worker) {
 TEST(Fault, names_the_flag_that_was_not_raised_with_what_was_expected_and_seen) {
   const Plan plan = gather_gemm(2, 12, 12, 12, "f32");
   const TaskId copy = first_of(plan, TaskKind::Copy, 1);  // rank 0's Exit waits for it by flag
-  for (const LaneRunner runner : {LaneRunner::Pool, LaneRunner::Threads, LaneRunner::Stepper}) {
+  for (const QueueRunner runner : {QueueRunner::Pool, QueueRunner::Threads, QueueRunner::Stepper}) {
     const FaultReport report =
         faults_of(plan, {.runner = runner, .workers = 2, .drop_signal_of = copy});
     ASSERT_EQ(report.size(), 2U);
@@ -90,7 +90,7 @@ TEST(Fault, names_the_member_that_did_not_come_to_a_collective) {
   const Plan plan = exchange(3, 9, true);
   const TaskId lost = first_of(plan, TaskKind::Collective, 2);
   const FaultReport report =
-      faults_of(plan, {.runner = LaneRunner::Threads, .lose_worker_at = lost});
+      faults_of(plan, {.runner = QueueRunner::Threads, .lose_worker_at = lost});
   ASSERT_EQ(report.size(), 3U);
   EXPECT_EQ(report[1].signal, "arrivals at collective 0");
   EXPECT_EQ(report[1].expected, 3);

@@ -31,12 +31,12 @@ Plan product_of(const std::string& a, const std::string& b, const std::string& c
   }
   const AllocId acc = builder.slot(0, "acc", "c", Level::Acc, DType::F64,
                                    std::vector<bool>(whole("c").size(), true));
-  const LaneId lane = builder.lane(0, LaneKind::Sm);
+  const QueueId queue = builder.queue(0, QueueKind::Sm);
   builder.task(
-      lane, TaskKind::Compute,
+      queue, TaskKind::Compute,
       {read(builder.home_of(0, "a"), {whole("a")}), read(builder.home_of(0, "b"), {whole("b")})},
       {ref(acc, WriteMode::Init, {whole("c")})}, {iter});
-  const TaskId round = builder.task(lane, TaskKind::Finalise, {read(acc, {whole("c")})},
+  const TaskId round = builder.task(queue, TaskKind::Finalise, {read(acc, {whole("c")})},
                                     {ref(builder.home_of(0, "c"), WriteMode::Set, {whole("c")})});
   return builder.finish({{0, {round}}});
 }

@@ -32,7 +32,7 @@ class PlanBuilder {
       for (std::int64_t rank = 0; rank < plan_.mesh.ranks(); ++rank) home(rank, buffer->name);
     }
     for (std::int64_t rank = 0; rank < plan_.mesh.ranks(); ++rank) {
-      task(lane(rank, LaneKind::Host), TaskKind::Entry);
+      task(queue(rank, QueueKind::Host), TaskKind::Entry);
     }
   }
 
@@ -58,18 +58,18 @@ class PlanBuilder {
     return homes_.at({rank, buffer});
   }
 
-  // The rank's lane of a kind, made when first asked for.
-  LaneId lane(std::int64_t rank, LaneKind kind) {
+  // The rank's queue of a kind, made when first asked for.
+  QueueId queue(std::int64_t rank, QueueKind kind) {
     const auto [entry, is_new] =
-        lanes_.try_emplace({rank, kind}, static_cast<std::int64_t>(plan_.lanes.size()));
-    if (is_new) plan_.lanes.push_back({.rank = RankId(rank), .kind = kind});
+        queues_.try_emplace({rank, kind}, static_cast<std::int64_t>(plan_.queues.size()));
+    if (is_new) plan_.queues.push_back({.rank = RankId(rank), .kind = kind});
     return entry->second;
   }
 
-  TaskId task(LaneId lane, TaskKind kind, std::vector<Ref> reads = {}, std::vector<Ref> writes = {},
-              std::vector<Box> iter = {}) {
+  TaskId task(QueueId queue, TaskKind kind, std::vector<Ref> reads = {},
+              std::vector<Ref> writes = {}, std::vector<Box> iter = {}) {
     Task task;
-    task.lane = lane;
+    task.queue = queue;
     task.kind = kind;
     if (!plan_.program.nests.empty()) task.nest = plan_.program.nests.front().name;
     const bool moves = kind == TaskKind::Copy || kind == TaskKind::Collective;
@@ -85,11 +85,11 @@ class PlanBuilder {
   [[nodiscard]] static TaskId entry(std::int64_t rank) { return TaskId(rank); }
 
   void sync(TaskId from, TaskId to) {
-    const LaneId a = plan_.tasks[from.index()].lane;
-    const LaneId b = plan_.tasks[to.index()].lane;
+    const QueueId a = plan_.tasks[from.index()].queue;
+    const QueueId b = plan_.tasks[to.index()].queue;
     if (a == b) return;
-    const RankId waiter = plan_.lanes[b.index()].rank;
-    const bool local = plan_.lanes[a.index()].rank == waiter;
+    const RankId waiter = plan_.queues[b.index()].rank;
+    const bool local = plan_.queues[a.index()].rank == waiter;
     plan_.syncs.push_back({.from = from,
                            .to = to,
                            .kind = local ? SyncKind::Event : SyncKind::Flag,
@@ -99,7 +99,7 @@ class PlanBuilder {
   // Exits; `before[rank]` are the tasks that touch the rank's allocations last.
   Plan finish(const std::map<std::int64_t, std::vector<TaskId>>& before) {
     for (std::int64_t rank = 0; rank < plan_.mesh.ranks(); ++rank) {
-      const TaskId exit = task(lane(rank, LaneKind::Host), TaskKind::Exit);
+      const TaskId exit = task(queue(rank, QueueKind::Host), TaskKind::Exit);
       const auto found = before.find(rank);
       if (found == before.end()) continue;
       for (const TaskId last : found->second) sync(last, exit);
@@ -133,7 +133,7 @@ class PlanBuilder {
   std::int64_t end_ = 0;
   std::map<std::string, std::int64_t> offsets_;
   std::map<std::pair<std::int64_t, std::string>, AllocId> homes_;
-  std::map<std::pair<std::int64_t, LaneKind>, LaneId> lanes_;
+  std::map<std::pair<std::int64_t, QueueKind>, QueueId> queues_;
   std::map<RankId, std::int32_t> flags_;
 };
 

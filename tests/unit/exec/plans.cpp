@@ -20,7 +20,7 @@ std::string gemm_program(std::int64_t m, std::int64_t n, std::int64_t k, const s
 Ref add_reduce(PlanBuilder& builder, std::int64_t owner, const std::vector<Ref>& sources,
                const Box& block, DType state) {
   const AllocId sum = builder.slot(owner, "sum", "c", Level::Sum, state, {false, true, true});
-  const TaskId reduce = builder.task(builder.lane(owner, LaneKind::Sm), TaskKind::Collective,
+  const TaskId reduce = builder.task(builder.queue(owner, QueueKind::Sm), TaskKind::Collective,
                                      sources, {ref(sum, WriteMode::Init, {block})});
   builder.at(reduce).collective = CollectiveOp::ReduceScatter;
   builder.at(reduce).group = 3;
@@ -56,22 +56,22 @@ Plan exchange(std::int64_t ranks, std::int64_t size, bool collective) {
     }
     std::vector<TaskId> moves;
     if (collective) {
-      const LaneId lane = builder.lane(rank, LaneKind::Nccl);
-      moves.push_back(builder.task(lane, TaskKind::Collective, reads, writes));
+      const QueueId queue = builder.queue(rank, QueueKind::Nccl);
+      moves.push_back(builder.task(queue, TaskKind::Collective, reads, writes));
       builder.at(moves[0]).group = 0;
       builder.sync(PlanBuilder::entry(rank), moves[0]);
     } else {
       for (std::int64_t peer = 0; peer < ranks; ++peer) {
-        const LaneId lane = builder.lane(rank, LaneKind::Ce);
+        const QueueId queue = builder.queue(rank, QueueKind::Ce);
         const auto i = static_cast<std::size_t>(peer);
-        moves.push_back(builder.task(lane, TaskKind::Copy, {reads[i]}, {writes[i]}));
+        moves.push_back(builder.task(queue, TaskKind::Copy, {reads[i]}, {writes[i]}));
         builder.sync(PlanBuilder::entry(peer), moves.back());
         last[peer].push_back(moves.back());
       }
     }
     const Box all = {upto(ranks), one(0)};
     const TaskId copy =
-        builder.task(builder.lane(rank, LaneKind::Sm), TaskKind::Compute,
+        builder.task(builder.queue(rank, QueueKind::Sm), TaskKind::Compute,
                      {read(slots[static_cast<std::size_t>(rank)], {all})},
                      {ref(builder.home_of(rank, "y"), WriteMode::Set, {all})}, {all});
     builder.sync(moves.back(), copy);
@@ -105,7 +105,7 @@ Plan gather_gemm(std::int64_t ranks, std::int64_t m, std::int64_t n, std::int64_
       std::optional<TaskId> pull;
       if (step > 0) {
         source = slots[step % 2];
-        pull = builder.task(builder.lane(rank, LaneKind::Ce), TaskKind::Copy,
+        pull = builder.task(builder.queue(rank, QueueKind::Ce), TaskKind::Copy,
                             {read(builder.home_of(owner, "a"), {rows})},
                             {ref(source, WriteMode::Set, {rows})});
         builder.sync(PlanBuilder::entry(owner), *pull);
@@ -113,7 +113,7 @@ Plan gather_gemm(std::int64_t ranks, std::int64_t m, std::int64_t n, std::int64_
         last[owner].push_back(*pull);
       }
       computes.push_back(builder.task(
-          builder.lane(rank, LaneKind::Sm), TaskKind::Compute,
+          builder.queue(rank, QueueKind::Sm), TaskKind::Compute,
           {read(source, {rows}), read(builder.home_of(rank, "b"), {{one(0), one(rank), one(0)}})},
           {ref(acc, WriteMode::Init, {{one(owner), one(0), one(rank), one(0)}})},
           {{one(owner), one(0), one(rank), one(0), one(0)}}));
@@ -121,7 +121,7 @@ Plan gather_gemm(std::int64_t ranks, std::int64_t m, std::int64_t n, std::int64_
     }
     const Box columns = {upto(ranks), one(0), one(rank), one(0)};
     const TaskId round =
-        builder.task(builder.lane(rank, LaneKind::Sm), TaskKind::Finalise, {read(acc, {columns})},
+        builder.task(builder.queue(rank, QueueKind::Sm), TaskKind::Finalise, {read(acc, {columns})},
                      {ref(builder.home_of(rank, "c"), WriteMode::Set, {columns})});
     last[rank].push_back(round);
   }
@@ -150,7 +150,7 @@ Plan scatter_gemm(std::int64_t ranks, std::int64_t m, std::int64_t n, std::int64
                                           {false, true, true}));
     }
     computes.push_back(
-        builder.task(builder.lane(rank, LaneKind::Sm), TaskKind::Compute,
+        builder.task(builder.queue(rank, QueueKind::Sm), TaskKind::Compute,
                      {read(builder.home_of(rank, "a"), {{upto(ranks), one(0), one(rank), one(0)}}),
                       read(builder.home_of(rank, "b"), {{one(rank), one(0), one(0)}})},
                      {ref(acc.back(), WriteMode::Init, {{upto(ranks), one(0), one(0)}})},
@@ -168,7 +168,7 @@ Plan scatter_gemm(std::int64_t ranks, std::int64_t m, std::int64_t n, std::int64
         continue;
       }
       const AllocId in = inbox[static_cast<std::size_t>(owner)][from];
-      pushes.push_back(builder.task(builder.lane(source, LaneKind::Ce), TaskKind::Copy,
+      pushes.push_back(builder.task(builder.queue(source, QueueKind::Ce), TaskKind::Copy,
                                     {read(acc[from], {block(owner)})},
                                     {ref(in, WriteMode::Set, {block(owner)})}));
       builder.sync(computes[from], pushes.back());
@@ -176,10 +176,10 @@ Plan scatter_gemm(std::int64_t ranks, std::int64_t m, std::int64_t n, std::int64
       last[source].push_back(pushes.back());
       sources.push_back(read(in, {block(owner)}));
     }
-    const LaneId lane = builder.lane(owner, LaneKind::Sm);
+    const QueueId queue = builder.queue(owner, QueueKind::Sm);
     const Ref home = ref(builder.home_of(owner, "c"), WriteMode::Set, {block(owner)});
     if (collective) sources = {add_reduce(builder, owner, sources, block(owner), state)};
-    const TaskId round = builder.task(lane, TaskKind::Finalise, sources, {home});
+    const TaskId round = builder.task(queue, TaskKind::Finalise, sources, {home});
     for (const TaskId push : pushes) builder.sync(push, round);
     last[owner].push_back(round);
   }
@@ -218,7 +218,7 @@ Plan split_keys(std::int64_t ranks, std::int64_t queries, std::int64_t keys, boo
     acc_l.push_back(builder.slot(rank, "l.acc", "l", Level::Acc, DType::F32, hold_l));
     const Range all = upto(ranks);
     computes.push_back(builder.task(
-        builder.lane(rank, LaneKind::Sm), TaskKind::Compute,
+        builder.queue(rank, QueueKind::Sm), TaskKind::Compute,
         {read(builder.home_of(rank, "q"), {o_block(all)}),
          read(builder.home_of(rank, "k"), {{one(0), one(rank), one(0), one(0), one(0)}}),
          read(builder.home_of(rank, "v"), {{one(0), one(rank), one(0), one(0), one(0)}})},
@@ -236,7 +236,7 @@ Plan split_keys(std::int64_t ranks, std::int64_t queries, std::int64_t keys, boo
       sources.push_back(read(acc_l[from], {l_block(one(owner))}));
     }
     const TaskId round =
-        builder.task(builder.lane(owner, LaneKind::Sm), TaskKind::Finalise, sources,
+        builder.task(builder.queue(owner, QueueKind::Sm), TaskKind::Finalise, sources,
                      {ref(builder.home_of(owner, "o"), WriteMode::Set, {o_block(one(owner))}),
                       ref(builder.home_of(owner, "l"), WriteMode::Set, {l_block(one(owner))})});
     for (std::int64_t source = 0; source < ranks; ++source) {

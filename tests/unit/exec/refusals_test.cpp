@@ -47,7 +47,7 @@ Plan single(const std::string& declarations, const std::string& over, const std:
   }
   const std::vector<Ref> reads = refs(nest.stmts[0].operands, WriteMode::Read);
   const std::vector<Ref> writes = refs(nest.stmts[0].targets, WriteMode::Init);
-  builder.task(builder.lane(0, LaneKind::Sm), TaskKind::Compute, reads, writes, {whole(digits)});
+  builder.task(builder.queue(0, QueueKind::Sm), TaskKind::Compute, reads, writes, {whole(digits)});
   return builder.finish({});
 }
 

@@ -91,7 +91,7 @@ TEST(Decisions, contributions_fold_in_ascending_rank) {
       "  place c[m0@x]\n  nest mm {\n    par k0 on x\n    drain c over x bulk\n    leaf\n  }\n"));
   for (const Task& task : plan.tasks) {
     if (task.kind != TaskKind::Finalise) continue;
-    const RankId owner = plan.lanes[task.lane.index()].rank;
+    const RankId owner = plan.queues[task.queue.index()].rank;
     std::vector<std::int64_t> from;
     for (const Ref& ref : task.reads) {
       const Alloc& alloc = plan.allocs[ref.alloc.index()];
@@ -197,7 +197,7 @@ TEST(Decisions, an_inline_drain_adds_in_the_owners_memory) {
   int remote = 0;
   for (const Task& task : plan.tasks) {
     for (const Ref& ref : task.writes) {
-      const bool own = plan.allocs[ref.alloc.index()].rank == plan.lanes[task.lane.index()].rank;
+      const bool own = plan.allocs[ref.alloc.index()].rank == plan.queues[task.queue.index()].rank;
       remote += own ? 0 : 1;
     }
   }
@@ -219,7 +219,7 @@ constexpr const char* kPush =
     "  place c[n0@x]\n  nest mm {\n    par n0 on x\n    for m0 skew x\n"
     "    stage a over x direct by src depth 3 via proxy signal flag";
 
-// A lane of puts is no order of arrivals: what waits for two puts to two ranks waits for both.
+// A queue of puts is no order of arrivals: what waits for two puts to two ranks waits for both.
 TEST(Decisions, words_behind_puts_state_their_fence) {
   for (const auto& [text, fence] :
        {std::pair(" fence dest", Fence::Dest), std::pair(" fence nic", Fence::Nic),

@@ -46,7 +46,7 @@ inline Cursor open(std::string_view text) {
   return std::move(cursor).value();
 }
 
-// Program, mesh and normal form of the ring; no allocation, lane or task yet.
+// Program, mesh and normal form of the ring; no allocation, queue or task yet.
 inline Plan subject() {
   Plan plan;
   Cursor program = open(kGemm);
@@ -85,9 +85,9 @@ inline void add_rank(Plan& plan, RankId rank) {
   alloc("C.home", "C", Level::Home, DType::BF16, {true, true, false, true}, 512, 24);
   alloc("mm.A.st0.1", "A", Level::Stage, DType::BF16, {false, true, true}, 768, 30);
   alloc("mm.C.acc", "C", Level::Acc, DType::F32, {true, true, false, true}, 1024, 48);
-  plan.lanes.push_back({.rank = rank, .kind = LaneKind::Host});
-  plan.lanes.push_back({.rank = rank, .kind = LaneKind::Sm});
-  plan.lanes.push_back({.rank = rank, .kind = LaneKind::Ce});
+  plan.queues.push_back({.rank = rank, .kind = QueueKind::Host});
+  plan.queues.push_back({.rank = rank, .kind = QueueKind::Sm});
+  plan.queues.push_back({.rank = rank, .kind = QueueKind::Ce});
 }
 
 inline Ref ref(std::int64_t alloc, WriteMode mode, std::vector<Box> boxes) {
@@ -97,7 +97,7 @@ inline Ref ref(std::int64_t alloc, WriteMode mode, std::vector<Box> boxes) {
 inline Task compute(std::int32_t rank, std::int32_t m0, std::int64_t a) {
   const std::int64_t first = rank * 5;
   Task task;
-  task.lane = LaneId(rank * 3 + 1);
+  task.queue = QueueId(rank * 3 + 1);
   task.kind = TaskKind::Compute;
   task.nest = "mm";
   task.iter = {iteration(m0, rank)};
@@ -112,7 +112,7 @@ inline Task compute(std::int32_t rank, std::int32_t m0, std::int64_t a) {
 inline Task push(std::int32_t rank) {
   const std::int32_t peer = 1 - rank;
   Task task;
-  task.lane = LaneId(rank * 3 + 2);
+  task.queue = QueueId(rank * 3 + 2);
   task.kind = TaskKind::Copy;
   task.reads = {ref(rank * 5, WriteMode::Read, {box_of_a(rank)})};
   task.writes = {ref(peer * 5 + 3, WriteMode::Set, {box_of_a(rank)})};
@@ -125,7 +125,7 @@ inline Task push(std::int32_t rank) {
 inline Task finalise(std::int32_t rank) {
   const Box both = {{0, 2}, {0, 3}, one(rank), one(0)};
   Task task;
-  task.lane = LaneId(rank * 3 + 1);
+  task.queue = QueueId(rank * 3 + 1);
   task.kind = TaskKind::Finalise;
   task.nest = "mm";
   task.reads = {ref(rank * 5 + 4, WriteMode::Read, {both})};
@@ -135,7 +135,7 @@ inline Task finalise(std::int32_t rank) {
 
 inline Task boundary(std::int32_t rank, TaskKind kind) {
   Task task;
-  task.lane = LaneId(rank * 3);
+  task.queue = QueueId(rank * 3);
   task.kind = kind;
   return task;
 }

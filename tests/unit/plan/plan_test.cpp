@@ -15,7 +15,7 @@ TEST(Plan, needs_an_arena_up_to_the_end_of_its_last_allocation) {
 
 TEST(Plan, has_a_word_for_every_enumerator) {
   EXPECT_EQ(print(Level::Pack), "pack");
-  EXPECT_EQ(print(LaneKind::Multimem), "multimem");
+  EXPECT_EQ(print(QueueKind::Multimem), "multimem");
   EXPECT_EQ(print(TaskKind::Finalise), "finalise");
   EXPECT_EQ(print(CollectiveOp::ReduceScatter), "reduce_scatter");
   EXPECT_EQ(print(WriteMode::Read), "r");

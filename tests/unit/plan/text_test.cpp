@@ -53,7 +53,7 @@ class Generator {
     Plan plan = test::subject();
     for (std::int64_t i = up_to(6); i >= 0; --i) plan.allocs.push_back(alloc());
     for (std::int64_t i = up_to(4); i >= 0; --i) {
-      plan.lanes.push_back({.rank = RankId(up_to(1)), .kind = word(LaneKind::Multimem)});
+      plan.queues.push_back({.rank = RankId(up_to(1)), .kind = word(QueueKind::Multimem)});
     }
     for (std::int64_t i = up_to(8); i > 0; --i) plan.tasks.push_back(task(plan));
     if (plan.tasks.empty()) return plan;
@@ -135,7 +135,7 @@ class Generator {
 
   Task task(const Plan& plan) {
     Task task;
-    task.lane = LaneId(static_cast<std::int64_t>(index(plan.lanes.size())));
+    task.queue = QueueId(static_cast<std::int64_t>(index(plan.queues.size())));
     task.kind = word(TaskKind::Collective);
     if (coin()) {
       task.nest = "mm";

@@ -107,9 +107,9 @@ TEST(ReportPage, draws_the_first_ranks_where_there_are_too_many_tasks) {
   EXPECT_THAT(text, HasSubstr("The first 32 of 64 ranks are drawn."));
 }
 
-TEST(ReportPage, has_no_row_for_a_lane_that_does_nothing) {
+TEST(ReportPage, has_no_row_for_a_queue_that_does_nothing) {
   ReportPage page = sample_page(2, 3);
-  page.timeline->lanes.push_back({1, "proxy"});
+  page.timeline->queues.push_back({1, "proxy"});
   EXPECT_THAT(print_html(page), Not(HasSubstr(">proxy</text>")));
 }
 

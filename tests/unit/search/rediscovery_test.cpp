@@ -50,7 +50,7 @@ std::string deeds_of(const Case& one, const NormalForm& form) {
       ++counts["compute " + std::to_string(work.of(task).flops)];
     }
     if (task.bytes == 0) continue;
-    const std::int32_t to = plan->lanes[task.lane.index()].rank.value;
+    const std::int32_t to = plan->queues[task.queue.index()].rank.value;
     std::set<int> levels;
     for (const auto* refs : {&task.reads, &task.writes}) {
       for (const Ref& ref : *refs) {

@@ -68,7 +68,7 @@ TEST(AtHome, is_the_total_of_sums_that_leave_as_they_are_made) {
   expect(found, 1, 1, 1);
   std::vector<double> written;
   for (std::size_t i = 0; i < found.plan.tasks.size(); ++i) {
-    const bool first = found.plan.lanes[found.plan.tasks[i].lane.index()].rank == RankId(0);
+    const bool first = found.plan.queues[found.plan.tasks[i].queue.index()].rank == RankId(0);
     if (first && found.plan.tasks[i].kind == TaskKind::Compute) {
       written.push_back(found.at_home.written[i]);
     }

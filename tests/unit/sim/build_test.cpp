@@ -28,12 +28,12 @@ std::size_t first_task(const Plan& plan, TaskKind kind) {
                                   plan.tasks.begin());
 }
 
-TEST(Build, every_task_has_its_work_in_its_lane) {
+TEST(Build, every_task_has_its_work_in_its_queue) {
   const Plan plan = plan_of("ag_gemm", {"m=512", "n=512", "k=512"}, "tp=4", "ring");
   const BuiltWorkload built = build_workload(plan, plain_machine(), {});
   ASSERT_EQ(built.work_of_task.size(), plan.tasks.size());
   for (std::size_t i = 0; i < plan.tasks.size(); ++i) {
-    EXPECT_EQ(work_of(built, i).lane, plan.tasks[i].lane.value);
+    EXPECT_EQ(work_of(built, i).queue, plan.tasks[i].queue.value);
   }
   EXPECT_EQ(count(built, ActivityRole::Work), static_cast<std::int64_t>(plan.tasks.size()));
 }
@@ -44,7 +44,7 @@ TEST(Build, the_host_issues_every_launch_of_its_rank_in_order) {
       build_workload(plan, plain_machine(), {.launch = Launch::Host, .ideal = {}, .delay = {}});
   std::int64_t launched = 0;
   for (const Task& task : plan.tasks) {
-    launched += plan.lanes[task.lane.index()].kind == LaneKind::Host ? 0 : 1;
+    launched += plan.queues[task.queue.index()].kind == QueueKind::Host ? 0 : 1;
   }
   EXPECT_EQ(count(built, ActivityRole::Issue), launched);
   for (std::size_t i = 0; i < built.of.size(); ++i) {
@@ -60,7 +60,7 @@ TEST(Build, tasks_of_one_kernel_are_launched_once_and_stay) {
   for (std::size_t i = 0; i < plan.tasks.size(); ++i) {
     const Task& task = plan.tasks[i];
     if (task.kind != TaskKind::Compute) continue;
-    const bool first = seen.emplace(task.lane.value, task.kernel).second;
+    const bool first = seen.emplace(task.queue.value, task.kernel).second;
     EXPECT_EQ(work_of(built, i).start, first ? us(2) : us(0));
     EXPECT_EQ(work_of(built, i).resident, !first);
   }
@@ -101,7 +101,7 @@ TEST(Build, a_launch_is_not_over_before_its_last_task_s_own_tiles) {
     EXPECT_EQ(plan.tasks[i].kind, TaskKind::Compute);
     const auto tail = static_cast<std::size_t>(built.work_of_task[i] - 1);
     const Activity& alone = built.workload.activities[tail];
-    EXPECT_EQ(alone.lane, kNoLane);
+    EXPECT_EQ(alone.queue, kNoQueue);
     // One tile on four SMs: cut along its depth, half of the gain lost.
     EXPECT_NEAR(alone.work.seconds(), std::sqrt(0.5) * flops / 10e12, 1e-3 * flops / 10e12);
     const auto waits_of = [&](std::int32_t activity) {
@@ -219,8 +219,8 @@ class Puts : public testing::Test {
  protected:
   Plan plan = [] {
     Plan made = plan_of("ag_gemm", {"m=16384", "n=512", "k=4096"}, "node=4,gpu=1", "push");
-    for (Lane& lane : made.lanes) {
-      if (lane.kind == LaneKind::Ce) lane.kind = LaneKind::Proxy;
+    for (Queue& queue : made.queues) {
+      if (queue.kind == QueueKind::Ce) queue.kind = QueueKind::Proxy;
     }
     for (Task& task : made.tasks) {
       if (task.kind == TaskKind::Copy) task.via = Via::Proxy;
@@ -259,7 +259,7 @@ TEST_F(Puts, are_posted_one_by_one_and_travel_beside_each_other) {
     posted += built.workload.activities[i].work == us(1) ? 1 : 0;
   }
   EXPECT_EQ(posted, puts());
-  EXPECT_EQ(work_of(built, first_task(plan, TaskKind::Copy)).lane, kNoLane);
+  EXPECT_EQ(work_of(built, first_task(plan, TaskKind::Copy)).queue, kNoQueue);
 }
 
 TEST_F(Puts, cost_what_their_fences_do) {
@@ -384,9 +384,9 @@ TEST(Tiles, parts_add_up_and_keep_their_order) {
 // A chain of two: the second begins when the first part of the first is over.
 TEST(Tiles, a_consumer_begins_when_the_first_part_is_there) {
   BuiltWorkload chain;
-  chain.workload.lanes = 2;
-  chain.workload.activities = {{.lane = 0, .start = {}, .work = us(100), .uses = {}},
-                               {.lane = 1, .start = {}, .work = us(100), .uses = {}}};
+  chain.workload.queues = 2;
+  chain.workload.activities = {{.queue = 0, .start = {}, .work = us(100), .uses = {}},
+                               {.queue = 1, .start = {}, .work = us(100), .uses = {}}};
   chain.workload.dependencies = {{0, 1, WaitKind::Event, {}}};
   chain.of = {{TaskId(0), ActivityRole::Work}, {TaskId(1), ActivityRole::Work}};
   chain.first_of_task = chain.begin_of_task = chain.work_of_task = {0, 1};

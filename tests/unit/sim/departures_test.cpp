@@ -25,7 +25,7 @@ TEST(Departures, are_the_copies_of_what_a_product_made) {
 }
 
 // A core has no multiprocessors that could store while others multiply.
-TEST(Departures, take_no_time_of_their_lane) {
+TEST(Departures, take_no_time_of_their_queue) {
   const Plan plan = plan_of("gemm_rs", {"m=1024", "n=1024", "k=1024"}, "tp=4", "push");
   Machine machine = plain_machine();
   for (const std::int64_t sms : {std::int64_t{100}, std::int64_t{1}}) {
@@ -35,7 +35,7 @@ TEST(Departures, take_no_time_of_their_lane) {
       if (plan.tasks[i].kind != TaskKind::Copy) continue;
       const Activity& copy =
           built.workload.activities[static_cast<std::size_t>(built.work_of_task[i])];
-      EXPECT_EQ(copy.lane == kNoLane, sms > 1);
+      EXPECT_EQ(copy.queue == kNoQueue, sms > 1);
       EXPECT_EQ(copy.start.value == 0, sms > 1);
     }
   }

@@ -83,7 +83,7 @@ TEST(Exchange, large_puts_take_what_the_wire_takes) {
   }
 }
 
-TEST(Exchange, drains_are_what_a_lane_stands_still_for) {
+TEST(Exchange, drains_are_what_a_queue_stands_still_for) {
   const Machine machine = nodes_of_two();
   EXPECT_EQ(burst_of(machine, "put", kEight).fences, us(8 * (5 + 1 + 20 + 3)));
   EXPECT_EQ(burst_of(machine, "dest", kEight).fences, us(4 * (5 + 1 + 20 + 3)));

@@ -13,12 +13,12 @@
 namespace harpe::test {
 namespace {
 
-// Launches of products, by lane.
-std::map<LaneId, std::set<std::int32_t>> launches_of(const Plan& plan) {
+// Launches of products, by queue.
+std::map<QueueId, std::set<std::int32_t>> launches_of(const Plan& plan) {
   const std::vector<std::int32_t> numbers = find_launches(plan);
-  std::map<LaneId, std::set<std::int32_t>> found;
+  std::map<QueueId, std::set<std::int32_t>> found;
   for (std::size_t i = 0; i < plan.tasks.size(); ++i) {
-    if (plan.tasks[i].kind == TaskKind::Compute) found[plan.tasks[i].lane].insert(numbers[i]);
+    if (plan.tasks[i].kind == TaskKind::Compute) found[plan.tasks[i].queue].insert(numbers[i]);
   }
   return found;
 }
@@ -33,14 +33,14 @@ double simulated_us(const std::string& op, const std::vector<std::string>& param
 TEST(Launches, of_panels_with_the_same_b_are_one) {
   for (const char* const op : {"gemm_rs", "gemm_ar", "ag_gemm"}) {
     const Plan plan = plan_of(op, {"m=16", "n=1024", "k=1024"}, "tp=2", "push");
-    for (const auto& [lane, launches] : launches_of(plan)) EXPECT_EQ(launches.size(), 1U) << op;
+    for (const auto& [queue, launches] : launches_of(plan)) EXPECT_EQ(launches.size(), 1U) << op;
   }
 }
 
 // A result of one row is cut along its columns, where every product has columns of B of its own.
 TEST(Launches, of_other_columns_of_b_are_apart) {
   const Plan plan = plan_of("gemm_ar", {"m=1", "n=1024", "k=1024"}, "tp=2", "push");
-  for (const auto& [lane, launches] : launches_of(plan)) EXPECT_EQ(launches.size(), 2U);
+  for (const auto& [queue, launches] : launches_of(plan)) EXPECT_EQ(launches.size(), 2U);
   const auto departures = find_departures(plan);
   const std::vector<std::int32_t> numbers = find_launches(plan);
   for (std::size_t i = 0; i < plan.tasks.size(); ++i) {
@@ -52,14 +52,14 @@ TEST(Launches, of_other_columns_of_b_are_apart) {
 
 TEST(Launches, of_pieces_of_depth_are_one) {
   const Plan plan = plan_of("attention", {"seq=1024", "heads=4"}, "cp=4", "push");
-  for (const auto& [lane, launches] : launches_of(plan)) EXPECT_EQ(launches.size(), 1U);
+  for (const auto& [queue, launches] : launches_of(plan)) EXPECT_EQ(launches.size(), 1U);
 }
 
 TEST(Launches, tile_panels_apart) {
   const Plan plan = plan_of("gemm_rs", {"m=16", "n=1024", "k=1024"}, "tp=2", "push");
   std::vector<LaunchPart> parts;
   for (const Task& task : plan.tasks) {
-    if (task.kind != TaskKind::Compute || task.lane != plan.tasks[2].lane) continue;
+    if (task.kind != TaskKind::Compute || task.queue != plan.tasks[2].queue) continue;
     LaunchPart& part = parts.emplace_back();
     part.operands = task.reads.size();
     for (const Ref& ref : task.reads) part.refs.push_back(&ref);

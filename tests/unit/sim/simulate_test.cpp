@@ -154,13 +154,13 @@ TEST_F(EverySchedule, time_is_between_the_bounds) {
   }
 }
 
-TEST_F(EverySchedule, every_task_runs_in_its_lane_s_order_after_what_it_waits_for) {
+TEST_F(EverySchedule, every_task_runs_in_its_queue_s_order_after_what_it_waits_for) {
   for (const Plan& plan : plans) {
     const Simulation simulation = *simulate(plan, plain_machine());
-    std::vector<Picoseconds> free(plan.lanes.size());
+    std::vector<Picoseconds> free(plan.queues.size());
     for (std::size_t i = 0; i < plan.tasks.size(); ++i) {
-      ASSERT_GE(simulation.tasks[i].ready, free[plan.tasks[i].lane.index()]) << plan.form.name;
-      free[plan.tasks[i].lane.index()] = simulation.tasks[i].end;
+      ASSERT_GE(simulation.tasks[i].ready, free[plan.tasks[i].queue.index()]) << plan.form.name;
+      free[plan.tasks[i].queue.index()] = simulation.tasks[i].end;
     }
     for (const Sync& sync : plan.syncs) {
       ASSERT_GE(simulation.tasks[sync.to.index()].ready, simulation.tasks[sync.from.index()].end);

@@ -55,7 +55,7 @@ TEST(VerifyTerms, sees_a_partial_state_taken_for_a_value) {
 
 TEST(VerifyTerms, sees_a_value_folded_as_a_state) {
   RingGemm p;
-  p.hand.task(0, LaneKind::Sm, TaskKind::Fold, {p.hand.read(p.c[0], "0")},
+  p.hand.task(0, QueueKind::Sm, TaskKind::Fold, {p.hand.read(p.c[0], "0")},
               {p.hand.ref(p.acc[0], WriteMode::Add, "0")});
   p.hand.signal(TaskId(8), TaskId(10)).from = TaskId(12);
   EXPECT_EQ(finding(p.hand.plan),

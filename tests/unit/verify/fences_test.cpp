@@ -111,7 +111,7 @@ TEST(Fences, do_not_order_puts_among_themselves) {
   EXPECT_EQ(finding(with_a_second_put(Fence::Dest).hand.plan).substr(0, 11), "error[V403]");
 }
 
-// The event behind the second put drains the lane: without it the first is not over either.
+// The event behind the second put drains the queue: without it the first is not over either.
 TEST(Fences, are_not_needed_by_an_event) {
   PushGemm p;
   p.hand.drop_sync(TaskId(6), TaskId(21));

@@ -30,7 +30,7 @@ TEST(VerifyGroups, refuses_members_of_different_operations) {
 
 TEST(VerifyGroups, refuses_two_members_on_one_rank) {
   Gather p;
-  p.hand.at(TaskId(3)).lane = p.hand.at(TaskId(2)).lane;
+  p.hand.at(TaskId(3)).queue = p.hand.at(TaskId(2)).queue;
   for (Ref& ref : p.hand.at(TaskId(3)).writes) ref.alloc = p.stage[0];
   EXPECT_EQ(finding(p.hand.plan),
             "error[V231]: collective group 0: task 2 (all_gather on rank 0) and task 3 (all_gather "

@@ -10,7 +10,7 @@
 namespace harpe::test {
 namespace {
 
-TEST(Order, follows_lanes_and_syncs) {
+TEST(Order, follows_queues_and_syncs) {
   const RingGemm p;
   const auto model = verifier::Model::make(p.hand.plan.program, p.hand.plan.mesh, p.hand.plan.form);
   const auto order = verifier::Order::make(p.hand.plan, *model);
@@ -43,7 +43,7 @@ TEST(Clocks, know_what_is_over_when_a_task_starts) {
     for (const std::int32_t task : order->members(unit)) {
       const verifier::Row clock = clocks.start(task);
       const auto knows = [&](std::int32_t other) {
-        return clock.at(order->lane_of(other)) >= order->position_of(other);
+        return clock.at(order->queue_of(other)) >= order->position_of(other);
       };
       if (task == 2) {
         EXPECT_TRUE(knows(0));

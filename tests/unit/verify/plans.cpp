@@ -243,8 +243,8 @@ RingGemm::RingGemm() : hand(std::string(kGemm) + std::string(kRing)) {
     }
   }
   for (std::size_t r = 0; r < 2; ++r) {
-    p.task(static_cast<std::int64_t>(r), LaneKind::Sm, TaskKind::Finalise, {p.read(acc[r], own[r])},
-           {p.ref(c[r], WriteMode::Set, own[r])});
+    p.task(static_cast<std::int64_t>(r), QueueKind::Sm, TaskKind::Finalise,
+           {p.read(acc[r], own[r])}, {p.ref(c[r], WriteMode::Set, own[r])});
   }
   for (std::int64_t r = 0; r < 2; ++r) p.exit(r);
   const std::pair<int, int> edges[] = {{0, 2}, {1, 2}, {1, 3},  {0, 3},  {0, 4},  {1, 5},
@@ -265,7 +265,7 @@ PushGemm::PushGemm() : hand(kPush) {
     const Ref read = p.read(a[from], own[from]);
     const Ref write{.alloc = slot, .mode = WriteMode::Set, .boxes = read.boxes, .when = {}};
     const TaskId id =
-        p.task(static_cast<std::int64_t>(from), LaneKind::Proxy, TaskKind::Copy, {read}, {write});
+        p.task(static_cast<std::int64_t>(from), QueueKind::Proxy, TaskKind::Copy, {read}, {write});
     p.at(id).via = Via::Proxy;
     p.at(id).bytes = kPartBytes;
     p.sync(TaskId(static_cast<std::int64_t>(from)), id);
@@ -293,8 +293,8 @@ PushGemm::PushGemm() : hand(kPush) {
     p.plan.syncs.back().fence = Fence::Dest;
   }
   for (std::size_t r = 0; r < 3; ++r) {
-    p.task(static_cast<std::int64_t>(r), LaneKind::Sm, TaskKind::Finalise, {p.read(acc[r], own[r])},
-           {p.ref(c[r], WriteMode::Set, own[r])});
+    p.task(static_cast<std::int64_t>(r), QueueKind::Sm, TaskKind::Finalise,
+           {p.read(acc[r], own[r])}, {p.ref(c[r], WriteMode::Set, own[r])});
   }
   for (std::int64_t r = 0; r < 3; ++r) {
     const TaskId exit = p.exit(r);
@@ -334,7 +334,7 @@ SplitDecode::SplitDecode() : hand(attention(16, 64, "") + std::string(kSplitDeco
       sources.push_back(p.read(from == r ? acc_o[r] : in_o[r], own[r]));
       sources.push_back(p.read(from == r ? acc_l[r] : in_l[r], own[r]));
     }
-    p.task(static_cast<std::int64_t>(r), LaneKind::Sm, TaskKind::Finalise, sources,
+    p.task(static_cast<std::int64_t>(r), QueueKind::Sm, TaskKind::Finalise, sources,
            {p.ref(o[r], WriteMode::Set, own[r]), p.ref(l[r], WriteMode::Set, own[r])});
   }
   for (std::int64_t r = 0; r < 2; ++r) p.exit(r);
@@ -351,7 +351,7 @@ Gather::Gather() : hand(kShare) {
   for (std::int64_t r = 0; r < 2; ++r) p.entry(r);
   for (std::size_t r = 0; r < 2; ++r) {
     const TaskId id =
-        p.task(static_cast<std::int64_t>(r), LaneKind::Nccl, TaskKind::Collective,
+        p.task(static_cast<std::int64_t>(r), QueueKind::Nccl, TaskKind::Collective,
                {p.read(x[0], "0"), p.read(x[1], "1")},
                {p.ref(stage[r], WriteMode::Set, "0"), p.ref(stage[r], WriteMode::Set, "1")});
     p.at(id).group = 0;
@@ -381,7 +381,7 @@ Reduce::Reduce() : hand(std::string(kGemm) + std::string(kScatter)) {
               {p.ref(acc[r], WriteMode::Init, "*")});
   }
   for (std::size_t r = 0; r < 2; ++r) {
-    const TaskId id = p.task(static_cast<std::int64_t>(r), LaneKind::Nccl, TaskKind::Collective,
+    const TaskId id = p.task(static_cast<std::int64_t>(r), QueueKind::Nccl, TaskKind::Collective,
                              {p.read(acc[0], own[r]), p.read(acc[1], own[r])},
                              {p.ref(sum[r], WriteMode::Init, own[r])});
     p.at(id).group = 0;
@@ -391,8 +391,8 @@ Reduce::Reduce() : hand(std::string(kGemm) + std::string(kScatter)) {
     p.at(id).bytes = kPartBytes;
   }
   for (std::size_t r = 0; r < 2; ++r) {
-    p.task(static_cast<std::int64_t>(r), LaneKind::Sm, TaskKind::Finalise, {p.read(sum[r], own[r])},
-           {p.ref(c[r], WriteMode::Set, own[r])});
+    p.task(static_cast<std::int64_t>(r), QueueKind::Sm, TaskKind::Finalise,
+           {p.read(sum[r], own[r])}, {p.ref(c[r], WriteMode::Set, own[r])});
   }
   for (std::int64_t r = 0; r < 2; ++r) p.exit(r);
   const std::pair<int, int> edges[] = {{0, 2}, {1, 3}, {2, 4}, {3, 5},
@@ -414,7 +414,7 @@ Open::Open() : hand(std::string(kGemm) + std::string(kOpen)) {
               {p.ref(acc[r], WriteMode::Init, "*")});
   }
   for (std::size_t r = 0; r < 2; ++r) {
-    p.task(static_cast<std::int64_t>(r), LaneKind::Sm, TaskKind::Finalise, {p.read(acc[r], "*")},
+    p.task(static_cast<std::int64_t>(r), QueueKind::Sm, TaskKind::Finalise, {p.read(acc[r], "*")},
            {p.ref(c[r], WriteMode::Set, "*")});
   }
   for (std::int64_t r = 0; r < 2; ++r) p.exit(r);
@@ -434,9 +434,9 @@ Masked::Masked() : hand(attention(32, 16, " where causal(Sq, Skv)") + std::strin
   p.entry(0);
   p.compute(0, "1", {p.read(q, "1"), p.read(k, ""), p.read(v, "")},
             {p.ref(acc_o, WriteMode::Init, "1"), p.ref(acc_l, WriteMode::Init, "1")});
-  p.task(0, LaneKind::Sm, TaskKind::Finalise, {p.read(acc_o, "1"), p.read(acc_l, "1")},
+  p.task(0, QueueKind::Sm, TaskKind::Finalise, {p.read(acc_o, "1"), p.read(acc_l, "1")},
          {p.ref(o, WriteMode::Set, "1"), p.ref(l, WriteMode::Set, "1")});
-  p.task(0, LaneKind::Sm, TaskKind::Init, {},
+  p.task(0, QueueKind::Sm, TaskKind::Init, {},
          {p.ref(o, WriteMode::Set, "0"), p.ref(l, WriteMode::Set, "0")});
   p.exit(0);
   p.sync(TaskId(0), TaskId(1));
@@ -452,9 +452,9 @@ Chain::Chain() : hand(kChain) {
   acc = p.slot(0, "mm.t.acc0", "t", Level::Acc, DType::F32, "*");
   p.entry(0);
   p.compute(0, "*", {p.read(a, "*"), p.read(b, "")}, {p.ref(acc, WriteMode::Init, "*")});
-  p.task(0, LaneKind::Sm, TaskKind::Finalise, {p.read(acc, "*")}, {p.ref(t, WriteMode::Set, "*")});
-  const TaskId move =
-      p.task(0, LaneKind::Sm, TaskKind::Compute, {p.read(t, "*")}, {p.ref(z, WriteMode::Set, "*")});
+  p.task(0, QueueKind::Sm, TaskKind::Finalise, {p.read(acc, "*")}, {p.ref(t, WriteMode::Set, "*")});
+  const TaskId move = p.task(0, QueueKind::Sm, TaskKind::Compute, {p.read(t, "*")},
+                             {p.ref(z, WriteMode::Set, "*")});
   p.at(move).nest = "mv";
   p.at(move).iter = {p.box({"M", "N"}, "*")};
   p.exit(0);
@@ -472,7 +472,7 @@ Twice::Twice() : hand(kTwice) {
   p.entry(0);
   p.compute(0, "", {p.read(x, "")}, {p.ref(t, WriteMode::Set, "")});
   const TaskId keep =
-      p.task(0, LaneKind::Sm, TaskKind::Copy, {p.read(t, "")}, {p.ref(old, WriteMode::Set, "")});
+      p.task(0, QueueKind::Sm, TaskKind::Copy, {p.read(t, "")}, {p.ref(old, WriteMode::Set, "")});
   p.at(keep).via = Via::Sm;
   p.at(p.compute(0, "", {p.read(y, "")}, {p.ref(t, WriteMode::Set, "")})).nest = "second";
   p.at(p.compute(0, "", {p.read(t, "")}, {p.ref(z, WriteMode::Set, "")})).nest = "third";

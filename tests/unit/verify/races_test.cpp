@@ -31,7 +31,7 @@ TEST(VerifyRaces, sees_a_write_before_a_read_is_over) {
 TEST(VerifyRaces, sees_two_writes_in_no_order) {
   SplitDecode p;
   const TaskId again = p.hand.copy(1, p.hand.read(p.acc_o[0], "1"), p.in_o[1]);
-  p.hand.at(again).lane = p.hand.lane(1, LaneKind::Ce);
+  p.hand.at(again).queue = p.hand.queue(1, QueueKind::Ce);
   p.hand.sync(TaskId(2), again);
   p.hand.sync(again, TaskId(8));
   p.hand.sync(again, TaskId(9));

@@ -15,15 +15,15 @@ RingGemm with_waiting_kernels(std::int64_t sms, bool pushed) {
   RingGemm p;
   Plan& plan = p.hand.plan;
   plan.form.nests[0].leaf.sm = sms;
-  for (Lane& lane : plan.lanes) {
-    if (lane.kind == LaneKind::Ce) lane.kind = LaneKind::Tma;
+  for (Queue& queue : plan.queues) {
+    if (queue.kind == QueueKind::Ce) queue.kind = QueueKind::Tma;
   }
   for (const int copy : {2, 3}) p.hand.at(TaskId(copy)).via = Via::Tma;
   for (const int compute : {4, 5, 6, 7}) p.hand.at(TaskId(compute)).kernel = compute % 2;
   if (!pushed) return p;
-  std::swap(p.hand.at(TaskId(2)).lane, p.hand.at(TaskId(3)).lane);
+  std::swap(p.hand.at(TaskId(2)).queue, p.hand.at(TaskId(3)).queue);
   for (Sync& sync : plan.syncs) {
-    const auto rank = [&](TaskId id) { return plan.lanes[p.hand.at(id).lane.index()].rank; };
+    const auto rank = [&](TaskId id) { return plan.queues[p.hand.at(id).queue.index()].rank; };
     const bool local = rank(sync.from) == rank(sync.to);
     sync.kind = local ? SyncKind::Event : SyncKind::Flag;
     sync.flag = local ? -1 : 10 + static_cast<std::int32_t>(&sync - plan.syncs.data());
@@ -103,7 +103,7 @@ TEST(Residency, takes_the_number_of_sms_as_an_option) {
   EXPECT_EQ(small.error().code, DiagCode::V530);
 }
 
-TEST(Residency, knows_a_launch_as_one_run_of_its_lane) {
+TEST(Residency, knows_a_launch_as_one_run_of_its_queue) {
   RingGemm p;
   p.hand.at(TaskId(4)).kernel = 0;
   p.hand.at(TaskId(6)).kernel = 1;

@@ -12,15 +12,15 @@ namespace {
 // --- ids, boxes, slots
 // -----------------------------------------------------------------------------
 
-TEST(VerifyIds, refuses_a_lane_that_is_not_there) {
+TEST(VerifyIds, refuses_a_queue_that_is_not_there) {
   RingGemm p;
-  p.hand.plan.tasks[6].lane = LaneId(9);
+  p.hand.plan.tasks[6].queue = QueueId(9);
   EXPECT_EQ(finding(p.hand.plan), "error[V204]: task 6 names lane 9, and there are only 6");
 }
 
 TEST(VerifyIds, refuses_a_rank_beyond_the_mesh) {
   RingGemm p;
-  p.hand.plan.lanes[3].rank = RankId(2);
+  p.hand.plan.queues[3].rank = RankId(2);
   EXPECT_EQ(finding(p.hand.plan), "error[V204]: lane 3 names rank 2, and there are only 2");
 }
 
@@ -280,18 +280,18 @@ TEST(VerifySlots, refuses_a_block_listed_twice_in_one_reference) {
             "error[V213]: task 2 (copy on rank 0) reads `A` [c0=1] twice, in `A.home` of rank 1");
 }
 
-// --- lanes and boundaries
+// --- queues and boundaries
 // ---------------------------------------------------------------------------
 
 TEST(VerifyTasks, refuses_a_leaf_on_a_copy_engine) {
   RingGemm p;
-  p.hand.at(TaskId(4)).lane = p.hand.lane(0, LaneKind::Ce);
+  p.hand.at(TaskId(4)).queue = p.hand.queue(0, QueueKind::Ce);
   EXPECT_EQ(finding(p.hand.plan),
             "error[V220]: task 4 (compute mm.0 on rank 0) is on lane 2, of kind ce; a task like it "
             "runs on kind sm");
 }
 
-TEST(VerifyTasks, refuses_a_copy_on_the_lane_of_another_transport) {
+TEST(VerifyTasks, refuses_a_copy_on_the_queue_of_another_transport) {
   RingGemm p;
   p.hand.at(TaskId(2)).via = Via::Nccl;
   EXPECT_EQ(finding(p.hand.plan),
@@ -458,7 +458,7 @@ TEST(VerifyTasks, refuses_to_finalise_elsewhere) {
 TEST(VerifyTasks, refuses_to_pack_into_a_stage) {
   RingGemm p;
   p.hand.at(TaskId(2)).kind = TaskKind::Pack;
-  p.hand.at(TaskId(2)).lane = p.hand.lane(0, LaneKind::Sm);
+  p.hand.at(TaskId(2)).queue = p.hand.queue(0, QueueKind::Sm);
   p.hand.at(TaskId(2)).reads[0].alloc = p.stage[0];
   EXPECT_EQ(finding(p.hand.plan),
             "error[V229]: task 2 (pack on rank 0) writes `mm.A.st0.0`, whose level is stage, must "

@@ -53,7 +53,7 @@ std::optional<Piece> piece_of(const std::vector<actions::Action>& moves) {
 // A copy of blocks from one allocation to another, by the taker or giver that `like` is of.
 Task copy_like(const Task& like, const Ref& from, const Ref& to) {
   Task copy;
-  copy.lane = like.lane;
+  copy.queue = like.queue;
   copy.kind = TaskKind::Copy;
   copy.reads = {from};
   copy.writes = {to};
@@ -89,7 +89,7 @@ class Chooser {
   [[nodiscard]] const Task& task(TaskId id) const { return plan_.tasks[id.index()]; }
 
   // NCCL's kernels of a rank run one after the other in an order that all ranks share: that of a
-  // lane, whose groups a verified plan has in one order on all ranks.
+  // queue, whose groups a verified plan has in one order on all ranks.
   [[nodiscard]] std::string reason_for_all(
       const std::map<std::int32_t, std::vector<TaskId>>& groups) const {
     if (rules_.engine == CollectiveEngine::Pull) return "as asked for";
@@ -97,12 +97,12 @@ class Chooser {
     if (rules_.waits_inside) {
       return "kernels that wait inside may hold the multiprocessors that NCCL needs";
     }
-    std::map<RankId, std::set<LaneId>> lanes;
+    std::map<RankId, std::set<QueueId>> queues;
     for (const auto& [group, members] : groups) {
-      for (const TaskId member : members) lanes[rank_of(plan_, member)].insert(task(member).lane);
+      for (const TaskId member : members) queues[rank_of(plan_, member)].insert(task(member).queue);
     }
     const bool are_ordered =
-        std::ranges::all_of(lanes, [](const auto& rank) { return rank.second.size() == 1; });
+        std::ranges::all_of(queues, [](const auto& rank) { return rank.second.size() == 1; });
     return are_ordered ? "" : "a rank's collectives are in several lanes";
   }
 

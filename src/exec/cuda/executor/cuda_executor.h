@@ -47,7 +47,7 @@ struct CudaOptions {
   std::optional<std::uint32_t> delay_seed = std::nullopt;
 };
 
-// Runs each rank on a GPU of this machine: lanes are streams of one captured graph, which is
+// Runs each rank on a GPU of this machine: queues are streams of one captured graph, which is
 // replayed for every execution without the host waiting in between; ranks signal each other by
 // words in device memory. A fault names who waited for what; the GPUs stay usable.
 // With `launch`, each rank in a process of its own: all of them make an executor, give it the same

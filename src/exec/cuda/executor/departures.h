@@ -17,7 +17,7 @@ class Departures {
              const SignalSource& signals)
       : plan_(plan), wiring_(wiring), specs_(specs), signals_(signals) {}
 
-  // Takes such tasks behind the unit into it; `next` of each task in its lane.
+  // Takes such tasks behind the unit into it; `next` of each task in its queue.
   void send_at_once(UnitSpec& unit, const std::map<TaskId, TaskId>& next) const;
 
  private:

@@ -92,14 +92,14 @@ class Diagnosis {
   [[nodiscard]] bool is_behind(TaskId task, TaskId other) const {
     const std::vector<TaskId>& sequence = wiring_.sequence[rank_of(plan_, task).index()];
     std::set<TaskId> behind = {other};
-    std::set<LaneId> lanes = {plan_.tasks[other.index()].lane};
+    std::set<QueueId> queues = {plan_.tasks[other.index()].queue};
     for (auto each = std::ranges::find(sequence, other); each != sequence.end(); ++each) {
-      const LaneId lane = plan_.tasks[each->index()].lane;
+      const QueueId queue = plan_.tasks[each->index()].queue;
       const bool is_after = std::ranges::any_of(wiring_.tasks[each->index()].after,
                                                 [&](TaskId from) { return behind.contains(from); });
-      if (!is_after && !lanes.contains(lane)) continue;
+      if (!is_after && !queues.contains(queue)) continue;
       behind.insert(*each);
-      lanes.insert(lane);
+      queues.insert(queue);
     }
     return behind.contains(task);
   }

@@ -10,15 +10,15 @@
 namespace harpe::cuda {
 namespace {
 
-std::vector<std::vector<TaskId>> lanes_of(const Plan& plan) {
-  std::vector<std::vector<TaskId>> lanes(plan.lanes.size());
+std::vector<std::vector<TaskId>> queues_of(const Plan& plan) {
+  std::vector<std::vector<TaskId>> queues(plan.queues.size());
   for (std::size_t i = 0; i < plan.tasks.size(); ++i) {
-    lanes[plan.tasks[i].lane.index()].emplace_back(static_cast<std::int64_t>(i));
+    queues[plan.tasks[i].queue.index()].emplace_back(static_cast<std::int64_t>(i));
   }
-  return lanes;
+  return queues;
 }
 
-// Behind a put of its own rank a task waits for what the whole lane has put.
+// Behind a put of its own rank a task waits for what the whole queue has put.
 std::vector<int> count_waits(const Plan& plan) {
   constexpr int kMany = 2;
   std::vector<int> waits(plan.tasks.size(), 0);
@@ -40,13 +40,13 @@ Groups find_candidates(const Plan& plan) {
     const Task& one = plan.tasks[task.index()];
     return one.kind == TaskKind::Compute ? one.kernel : -1;
   };
-  for (const std::vector<TaskId>& lane : lanes_of(plan)) {
-    for (std::size_t first = 0; first < lane.size();) {
+  for (const std::vector<TaskId>& queue : queues_of(plan)) {
+    for (std::size_t first = 0; first < queue.size();) {
       std::size_t end = first + 1;
-      const std::int32_t kernel = kernel_of(lane[first]);
-      while (kernel >= 0 && end < lane.size() && kernel_of(lane[end]) == kernel) ++end;
-      const auto begin = lane.begin() + static_cast<std::ptrdiff_t>(first);
-      const std::vector<TaskId> run(begin, lane.begin() + static_cast<std::ptrdiff_t>(end));
+      const std::int32_t kernel = kernel_of(queue[first]);
+      while (kernel >= 0 && end < queue.size() && kernel_of(queue[end]) == kernel) ++end;
+      const auto begin = queue.begin() + static_cast<std::ptrdiff_t>(first);
+      const std::vector<TaskId> run(begin, queue.begin() + static_cast<std::ptrdiff_t>(end));
       const bool simple =
           std::ranges::all_of(run, [&](TaskId task) { return waits[task.index()] <= 1; });
       if (run.size() > 1 && simple) {
@@ -66,8 +66,8 @@ Groups find_candidates(const Plan& plan) {
 class Order {
  public:
   Order(const Plan& plan, const Groups& groups) : groups_(groups), next_(plan.tasks.size()) {
-    for (const std::vector<TaskId>& lane : lanes_of(plan)) {
-      for (std::size_t i = 1; i < lane.size(); ++i) add(lane[i - 1], lane[i]);
+    for (const std::vector<TaskId>& queue : queues_of(plan)) {
+      for (std::size_t i = 1; i < queue.size(); ++i) add(queue[i - 1], queue[i]);
     }
     for (const Sync& sync : plan.syncs) add(sync.from, sync.to);
     for (const Barrier& barrier : plan.barriers) {

@@ -6,7 +6,7 @@
 
 namespace harpe::cuda {
 
-// Tasks that the schedule made one kernel (fuse, chunk), in the order of their lane: they may be
+// Tasks that the schedule made one kernel (fuse, chunk), in the order of their queue: they may be
 // one launch that waits inside for what each of them needs.
 struct Groups {
   std::vector<std::vector<TaskId>> members;
@@ -16,8 +16,8 @@ struct Groups {
   [[nodiscard]] bool is_inside(TaskId task) const { return of(task) >= 0; }
 };
 
-// Of two tasks and more, beside each other in their lane, each waiting for one signal at most. None
-// where the signals of all members, raised at their kernel's end, would close a circle.
+// Of two tasks and more, beside each other in their queue, each waiting for one signal at most.
+// None where the signals of all members, raised at their kernel's end, would close a circle.
 // Requires: a verified plan.
 [[nodiscard]] Groups find_groups(const Plan& plan);
 

@@ -111,7 +111,7 @@ Checked<TaskSpecs> specs_of(const Prepared& prepared, const Traffic& traffic, Ra
 // What a task becomes on its rank's GPU; a put its packing.
 Checked<TaskSpecs> specs_of(const Prepared& prepared, TaskId id, std::byte* base) {
   const Task& task = prepared.plan.tasks[id.index()];
-  const auto rank = prepared.plan.lanes[task.lane.index()].rank;
+  const auto rank = prepared.plan.queues[task.queue.index()].rank;
   TaskScratch scratch(base);
   const auto traffic = prepared.collectives.by_nccl.find(task.group);
   if (traffic != prepared.collectives.by_nccl.end()) {
@@ -159,7 +159,7 @@ Checked<NarrowStates> find_narrow(const Prepared& prepared) {
     TaskSpecs specs;
     TaskScratch scratch(kNowhere);
     HP_REQUIRE_OK(
-        add_specs(prepared, task, prepared.plan.lanes[task.lane.index()].rank, scratch, specs));
+        add_specs(prepared, task, prepared.plan.queues[task.queue.index()].rank, scratch, specs));
     return std::move(specs.launches);
   };
   return NarrowStates::find(prepared.plan, prepared.bases.arenas, device.facts().multiprocessors,
@@ -174,8 +174,8 @@ Checked<Launches> launches_of(Prepared& prepared, int rank, const UnitSpec& spec
       .kernels = library,
       .multiprocessors = library.device().facts().multiprocessors - spec.spared,
       .leaves = prepared.leaves[at].get(),
-      .place = {.kernel = first.leaf_kernel, .nest = first.nest, .lane = first.lane},
-      .sums = prepared.lanes[first.lane].sums};
+      .place = {.kernel = first.leaf_kernel, .nest = first.nest, .queue = first.queue},
+      .sums = prepared.queues[first.queue].sums};
   Launches launches;
   for (const LaunchSpec& launch : spec.launches) HP_REQUIRE_OK(launches.add(tools, launch));
   return launches;
@@ -194,19 +194,19 @@ Checked<Ok> place_scratch(Prepared& prepared, int rank, const CudaOptions& optio
                   signals_of(prepared, rank, options))) {
     joined.insert(unit.joined.begin(), unit.joined.end());
   }
-  std::map<LaneId, std::int64_t> most;
+  std::map<QueueId, std::int64_t> most;
   for (const TaskId task : sequence) {
     if (joined.contains(task) || !needs(task)) continue;
-    std::int64_t& bytes = most[prepared.plan.tasks[task.index()].lane];
+    std::int64_t& bytes = most[prepared.plan.tasks[task.index()].queue];
     bytes = std::max(bytes, specs[task.index()].scratch);
   }
   const Device& device = prepared.of_rank[static_cast<std::size_t>(rank)]->device();
-  for (const auto& [lane, bytes] : most) {
-    HP_TRY(prepared.lanes[lane].scratch, DeviceMemory::allocate(device, bytes));
+  for (const auto& [queue, bytes] : most) {
+    HP_TRY(prepared.queues[queue].scratch, DeviceMemory::allocate(device, bytes));
   }
   for (const TaskId task : sequence) {
     if (joined.contains(task) || !needs(task)) continue;
-    const LaneMemory& memory = prepared.lanes.at(prepared.plan.tasks[task.index()].lane);
+    const QueueMemory& memory = prepared.queues.at(prepared.plan.tasks[task.index()].queue);
     HP_TRY(specs[task.index()],
            specs_of(prepared, task, reinterpret_cast<std::byte*>(memory.scratch->address())));
   }
@@ -296,8 +296,8 @@ Checked<RankProgram> make_program(Prepared& prepared, int rank, const std::vecto
   HP_TRY(std::optional<RankTrace> trace, trace_of(prepared, rank, options));
   HP_TRY(std::vector<Unit> units, units_of(prepared, rank, specs, options, trace));
   HP_REQUIRE_OK(add_landings(prepared, rank, trace.has_value(), units));
-  for (auto& [lane, memory] : prepared.lanes) {
-    if (prepared.plan.lanes[lane.index()].rank != RankId(rank)) continue;
+  for (auto& [queue, memory] : prepared.queues) {
+    if (prepared.plan.queues[queue.index()].rank != RankId(rank)) continue;
     HP_REQUIRE_OK(memory.sums->allocate(library.device()));
   }
   HP_TRY(SignalKernels kernels, SignalKernels::load(library));
@@ -395,7 +395,7 @@ Checked<std::vector<RankProgram>> make_programs(Prepared& prepared, const CudaOp
   for (std::size_t i = 0; i < prepared.plan.tasks.size(); ++i) {
     const TaskId id(static_cast<std::int64_t>(i));
     // Of a rank in another process nothing is launched here.
-    const RankId rank = prepared.plan.lanes[prepared.plan.tasks[i].lane.index()].rank;
+    const RankId rank = prepared.plan.queues[prepared.plan.tasks[i].queue.index()].rank;
     if (!prepared.peers.is_own(static_cast<int>(rank.value))) {
       specs.emplace_back();
       continue;

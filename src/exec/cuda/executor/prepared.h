@@ -25,8 +25,8 @@ struct Numbers {
   std::int64_t bytes = 0;
 };
 
-// What the tasks of a lane need besides the plan's memory. They follow each other, and share it.
-struct LaneMemory {
+// What the tasks of a queue need besides the plan's memory. They follow each other, and share it.
+struct QueueMemory {
   std::optional<DeviceMemory> scratch;
   std::shared_ptr<GemmSums> sums = std::make_shared<GemmSums>();
 };
@@ -46,7 +46,7 @@ struct Prepared {
   Numbers numbers;
   actions::Occupancy occupancy;
   actions::Scratch no_scratch;
-  std::map<LaneId, LaneMemory> lanes;
+  std::map<QueueId, QueueMemory> queues;
   NarrowStates narrow;       // of the plan's partial states
   bool shares_gpus = false;  // ranks do
   CollectiveChoice collectives;

@@ -29,14 +29,14 @@ Checked<RankProgram> RankProgram::make(int rank, Parts parts) {
     tasks.insert(tasks.end(), unit.tasks.begin(), unit.tasks.end());
   }
   for (const TaskId task : tasks) {
-    const LaneId lane = program.lane_of(task);
-    if (!program.streams_.contains(lane)) {
+    const QueueId queue = program.queue_of(task);
+    if (!program.streams_.contains(queue)) {
       HP_TRY(Stream stream, Stream::create(device));
-      program.streams_.emplace(lane, std::move(stream));
+      program.streams_.emplace(queue, std::move(stream));
       HP_TRY(Event end, Event::create_untimed(device));
-      program.ends_.emplace(lane, std::move(end));
+      program.ends_.emplace(queue, std::move(end));
     }
-    if (program.parts_.plan->tasks[task.index()].kind == TaskKind::Entry) program.origin_ = lane;
+    if (program.parts_.plan->tasks[task.index()].kind == TaskKind::Entry) program.origin_ = queue;
   }
   HP_CHECK(program.origin_.valid(), "every rank has an Entry");
   const auto add_event = [&](TaskId task) -> Checked<Ok> {
@@ -94,18 +94,18 @@ Result<Ok, CudaError> RankProgram::order_all(const Pass& pass) const {
   for (std::size_t unit = 0; unit < parts_.units.size(); ++unit) {
     HP_REQUIRE_OK(order(unit, pass));
   }
-  return join_lanes();
+  return join_queues();
 }
 
 // A stream that the capture has come to must come back. One whose tasks all became others' work was
 // never come to.
-Result<Ok, CudaError> RankProgram::join_lanes() const {
-  std::set<LaneId> lanes;
-  for (const Unit& unit : parts_.units) lanes.insert(lane_of(unit.tasks.front()));
-  for (const LaneId lane : lanes) {
-    if (lane == origin_) continue;
-    HP_REQUIRE_OK(ends_.at(lane).record(streams_.at(lane)));
-    HP_REQUIRE_OK(origin().wait_for(ends_.at(lane)));
+Result<Ok, CudaError> RankProgram::join_queues() const {
+  std::set<QueueId> queues;
+  for (const Unit& unit : parts_.units) queues.insert(queue_of(unit.tasks.front()));
+  for (const QueueId queue : queues) {
+    if (queue == origin_) continue;
+    HP_REQUIRE_OK(ends_.at(queue).record(streams_.at(queue)));
+    HP_REQUIRE_OK(origin().wait_for(ends_.at(queue)));
   }
   return Ok{};
 }
@@ -113,7 +113,7 @@ Result<Ok, CudaError> RankProgram::join_lanes() const {
 Result<Ok, CudaError> RankProgram::order(std::size_t index, const Pass& pass) const {
   const Unit& unit = parts_.units[index];
   const TaskId first = unit.tasks.front();
-  const Stream& stream = streams_.at(lane_of(first));
+  const Stream& stream = streams_.at(queue_of(first));
   const Place place{.unit = index,
                     .stream = &stream,
                     .context = parts_.peers->page(rank_).context(
@@ -139,7 +139,7 @@ bool RankProgram::may_wait(const Unit& unit) const {
 Result<Ok, CudaError> RankProgram::order_waits(const Place& place) const {
   const Unit& unit = parts_.units[place.unit];
   const TaskWiring& wiring = wiring_of(unit.tasks.front());
-  // A lane joins the capture behind its rank's Entry: it is not stamped before.
+  // A queue joins the capture behind its rank's Entry: it is not stamped before.
   for (const bool entries : {true, false}) {
     for (const TaskId from : wiring.after) {
       if (is_entry(from) == entries) HP_REQUIRE_OK(place.stream->wait_for(events_.at(from)));

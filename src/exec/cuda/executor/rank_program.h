@@ -33,7 +33,7 @@ struct Unit {
 [[nodiscard]] device::FlagWait wait_for(const Peers& peers, const Network* network, int rank,
                                         std::int32_t index, const Word& word);
 
-// One rank's part of a plan on its GPU: a stream for every lane, captured into one graph that is
+// One rank's part of a plan on its GPU: a stream for every queue, captured into one graph that is
 // replayed as a whole. Nothing is allocated, and the host waits for nothing, between replays.
 class RankProgram {
  public:
@@ -82,7 +82,9 @@ class RankProgram {
   [[nodiscard]] const TaskWiring& wiring_of(TaskId task) const {
     return parts_.wiring->on(*parts_.plan, RankId(rank_), task);
   }
-  [[nodiscard]] LaneId lane_of(TaskId task) const { return parts_.plan->tasks[task.index()].lane; }
+  [[nodiscard]] QueueId queue_of(TaskId task) const {
+    return parts_.plan->tasks[task.index()].queue;
+  }
   // A graph as it is captured.
   struct Pass {
     std::chrono::nanoseconds limit{0};  // of waits
@@ -97,7 +99,7 @@ class RankProgram {
   };
   [[nodiscard]] Checked<Graph> capture_pass(const Pass& pass) const;
   [[nodiscard]] Result<Ok, CudaError> order_all(const Pass& pass) const;
-  [[nodiscard]] Result<Ok, CudaError> join_lanes() const;
+  [[nodiscard]] Result<Ok, CudaError> join_queues() const;
   [[nodiscard]] Result<Ok, CudaError> order(std::size_t unit, const Pass& pass) const;
   [[nodiscard]] bool is_entry(TaskId task) const {
     return parts_.plan->tasks[task.index()].kind == TaskKind::Entry;
@@ -133,10 +135,10 @@ class RankProgram {
 
   int rank_;
   Parts parts_;
-  Stream aside_;   // of no lane
-  LaneId origin_;  // of the Entry
-  std::map<LaneId, Stream> streams_;
-  std::map<LaneId, Event> ends_;     // of streams
+  Stream aside_;    // of no queue
+  QueueId origin_;  // of the Entry
+  std::map<QueueId, Stream> streams_;
+  std::map<QueueId, Event> ends_;    // of streams
   std::map<TaskId, Event> events_;   // of tasks that others are after
   std::map<TaskId, Event> arrived_;  // of tasks whose waits others are behind: those are over
   std::optional<Graph> graph_;

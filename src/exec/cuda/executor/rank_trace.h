@@ -12,7 +12,7 @@ namespace harpe::cuda {
 
 // A moment of a unit that is stamped.
 enum class Moment : std::uint8_t {
-  Reached,  // its lane has come to it: before its waits, where it has some
+  Reached,  // its queue has come to it: before its waits, where it has some
   Start,    // they are over
   End,      // its work is over; not stamped where it has none
 };

@@ -40,11 +40,11 @@ bool Room::is_raised_by_engine(TaskId task) const {
          });
 }
 
-// Once what it and the tasks before it in its lane wait for is there.
+// Once what it and the tasks before it in its queue wait for is there.
 bool Room::needs_no_kernel(TaskId producer, const std::set<TaskId>& silent) const {
-  const LaneId lane = plan_.tasks[producer.index()].lane;
+  const QueueId queue = plan_.tasks[producer.index()].queue;
   for (const TaskId task : wiring_.sequence[rank_.index()]) {
-    if (plan_.tasks[task.index()].lane != lane || silent.contains(task)) continue;
+    if (plan_.tasks[task.index()].queue != queue || silent.contains(task)) continue;
     if (!is_raised_by_engine(task) || !waits_for_entries(plan_, wiring_, task)) return false;
     if (task == producer) return true;
   }

@@ -11,7 +11,7 @@ namespace harpe::cuda {
 // make them, granule by granule, from its beginning on (device/copy.cuh). No copy engine has to be
 // started for each, and no flag has to follow.
 struct Sends {
-  std::vector<TaskId> tasks;  // in the order of their lane
+  std::vector<TaskId> tasks;  // in the order of their queue
   std::vector<device::CopyJob> jobs;
   int blocks = 0;
 };

@@ -58,11 +58,11 @@ class UnitMaker {
   }
 
   void find_neighbours(const std::vector<TaskId>& sequence) {
-    std::map<LaneId, TaskId> last;
+    std::map<QueueId, TaskId> last;
     for (const TaskId task : sequence) {
-      const LaneId lane = plan_.tasks[task.index()].lane;
-      if (const auto before = last.find(lane); before != last.end()) next_[before->second] = task;
-      last[lane] = task;
+      const QueueId queue = plan_.tasks[task.index()].queue;
+      if (const auto before = last.find(queue); before != last.end()) next_[before->second] = task;
+      last[queue] = task;
       followed_.insert(wiring_of(task).after.begin(), wiring_of(task).after.end());
     }
   }
@@ -204,7 +204,7 @@ class UnitMaker {
     silent_.insert(sends->tasks.begin(), sends->tasks.end());
   }
 
-  // Nothing but the Entry comes before it, in its lane or by an event.
+  // Nothing but the Entry comes before it, in its queue or by an event.
   [[nodiscard]] bool begins_at_once(TaskId task) const {
     const auto is_entry = [&](TaskId from) {
       return plan_.tasks[from.index()].kind == TaskKind::Entry;
@@ -259,14 +259,14 @@ class UnitMaker {
     unit.joined.push_back(finalise);
   }
 
-  // Nobody but the unit, those before it in its lane and the task behind has to do with the
+  // Nobody but the unit, those before it in its queue and the task behind has to do with the
   // allocation.
   [[nodiscard]] bool is_only(AllocId alloc, const UnitSpec& unit, TaskId finalise) const {
-    const LaneId lane = plan_.tasks[finalise.index()].lane;
+    const QueueId queue = plan_.tasks[finalise.index()].queue;
     for (std::size_t i = 0; i < plan_.tasks.size(); ++i) {
       const TaskId task(static_cast<std::int64_t>(i));
       if (task == finalise || std::ranges::find(unit.tasks, task) != unit.tasks.end()) continue;
-      if (plan_.tasks[i].lane == lane && task < unit.tasks.front()) continue;
+      if (plan_.tasks[i].queue == queue && task < unit.tasks.front()) continue;
       const auto names = [&](const Ref& ref) { return ref.alloc == alloc; };
       if (std::ranges::any_of(plan_.tasks[i].reads, names) ||
           std::ranges::any_of(plan_.tasks[i].writes, names)) {
@@ -283,8 +283,8 @@ class UnitMaker {
   const SignalSource& signals_;
   RankId rank_;
   Room room_;
-  std::map<TaskId, TaskId> next_;  // of the same lane
-  std::set<TaskId> followed_;      // by tasks of other lanes
+  std::map<TaskId, TaskId> next_;  // of the same queue
+  std::set<TaskId> followed_;      // by tasks of other queues
   std::vector<TaskId> movers_;     // copies of the rank's own inputs
   std::vector<PlaceMap> moves_;    // theirs
   std::set<TaskId> idle_;          // of these, copies that nobody reads

@@ -29,8 +29,8 @@ enum class RaisedBy : std::uint8_t {
   Engine,  // flags alone, by copies of the epoch
 };
 
-// Tasks of one lane that run as one: their waits before them, or inside their one launch, and their
-// signals behind.
+// Tasks of one queue that run as one: their waits before them, or inside their one launch, and
+// their signals behind.
 struct UnitSpec {
   std::vector<TaskId> tasks;
   std::vector<LaunchSpec> launches;

@@ -15,18 +15,18 @@ WiredOrder::WiredOrder(const Plan& plan, const Wiring& wiring)
       for (const Raise& raise : *raises) raised[{raise.rank, raise.word}].push_back(node);
     }
   };
-  std::map<LaneId, std::size_t> last;
+  std::map<QueueId, std::size_t> last;
   for (std::size_t task = 0; task < tasks_; ++task) {
     note_raises(wiring.tasks[task], task);
-    const auto [before, is_first] = last.emplace(plan.tasks[task].lane, task);
+    const auto [before, is_first] = last.emplace(plan.tasks[task].queue, task);
     if (!is_first) add(std::exchange(before->second, task), task);
   }
   for (const auto& [put, landing] : wiring.landings) note_raises(landing, landing_of(put));
   for (const std::vector<TaskId>& landed : wiring.landed) {
     for (std::size_t at = 1; at < landed.size(); ++at) {
-      const bool is_one_lane =
-          plan.tasks[landed[at - 1].index()].lane == plan.tasks[landed[at].index()].lane;
-      if (is_one_lane) add(landing_of(landed[at - 1]), landing_of(landed[at]));
+      const bool is_one_queue =
+          plan.tasks[landed[at - 1].index()].queue == plan.tasks[landed[at].index()].queue;
+      if (is_one_queue) add(landing_of(landed[at - 1]), landing_of(landed[at]));
     }
   }
   const auto add_waits = [&](const TaskWiring& own, RankId rank, std::size_t node) {

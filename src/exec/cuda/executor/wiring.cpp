@@ -39,7 +39,7 @@ class Wirer {
 
  private:
   [[nodiscard]] TaskWiring& at(TaskId task) { return wiring_.tasks[task.index()]; }
-  [[nodiscard]] LaneId lane_of(TaskId task) const { return plan_.tasks[task.index()].lane; }
+  [[nodiscard]] QueueId queue_of(TaskId task) const { return plan_.tasks[task.index()].queue; }
 
   std::int32_t add_word(RankId rank, Word word) {
     std::vector<Word>& page = wiring_.pages[rank.index()];
@@ -49,7 +49,7 @@ class Wirer {
 
   void add_edge(TaskId from, TaskId to) {
     std::vector<TaskId>& after = at(to).after;
-    if (lane_of(from) != lane_of(to) && std::ranges::find(after, from) == after.end()) {
+    if (queue_of(from) != queue_of(to) && std::ranges::find(after, from) == after.end()) {
       after.push_back(from);
     }
   }
@@ -114,14 +114,14 @@ class Wirer {
     return is_entry(task) && is_left_alone_[rank_of(plan_, task).index()];
   }
 
-  // Every lane of a rank begins an execution behind its Entry, which begins the epoch.
+  // Every queue of a rank begins an execution behind its Entry, which begins the epoch.
   void wire_entries() {
-    std::map<LaneId, TaskId> firsts;
+    std::map<QueueId, TaskId> firsts;
     for (std::size_t i = 0; i < plan_.tasks.size(); ++i) {
-      firsts.emplace(plan_.tasks[i].lane, TaskId(static_cast<std::int64_t>(i)));
+      firsts.emplace(plan_.tasks[i].queue, TaskId(static_cast<std::int64_t>(i)));
     }
-    for (const auto& [lane, first] : firsts) {
-      const TaskId entry = entries_[plan_.lanes[lane.index()].rank.index()];
+    for (const auto& [queue, first] : firsts) {
+      const TaskId entry = entries_[plan_.queues[queue.index()].rank.index()];
       if (entry != first) add_edge(entry, first);
     }
   }
@@ -138,12 +138,12 @@ class Wirer {
     at(entries_[to.index()]).waits.push_back(word);
   }
 
-  // Lane by lane, in the order in which they were posted; an execution ends behind all of them, so
-  // that whoever may write to the rank again may write to its landing memory too.
+  // Queue by queue, in the order in which they were posted; an execution ends behind all of them,
+  // so that whoever may write to the rank again may write to its landing memory too.
   void wire_landings() {
-    std::map<LaneId, std::map<RankId, std::vector<TaskId>>> lanes;
-    for (const TaskId put : puts_of(plan_)) lanes[lane_of(put)][ender_of(put)].push_back(put);
-    for (const auto& [lane, ranks] : lanes) {
+    std::map<QueueId, std::map<RankId, std::vector<TaskId>>> queues;
+    for (const TaskId put : puts_of(plan_)) queues[queue_of(put)][ender_of(put)].push_back(put);
+    for (const auto& [queue, ranks] : queues) {
       for (const auto& [to, puts] : ranks) {
         for (const TaskId put : puts) wire_landing(put, to);
         at(exits_[to.index()]).after.push_back(puts.back());
@@ -180,13 +180,13 @@ class Wirer {
     return word;
   }
 
-  // What comes behind a put on its own rank comes behind all of its lane so far. But for the end
+  // What comes behind a put on its own rank comes behind all of its queue so far. But for the end
   // of an execution, which needs no more than that they are posted: what they were read from is
   // not read again.
   void wire_drain(TaskId put, TaskId to) {
     if (plan_.tasks[to.index()].kind == TaskKind::Exit) return add_edge(put, to);
     for (const TaskId each : puts_of(plan_)) {
-      if (lane_of(each) == lane_of(put) && each <= put)
+      if (queue_of(each) == queue_of(put) && each <= put)
         add_wait(to, taken_of(each, rank_of(plan_, to)));
     }
   }
@@ -199,12 +199,12 @@ class Wirer {
   // A rank's Exit waits for others when all the rest is over: a kernel that waits early takes a
   // multiprocessor from one that needs all of them.
   void wire_exits() {
-    std::map<LaneId, TaskId> lasts;
+    std::map<QueueId, TaskId> lasts;
     for (std::size_t i = 0; i < plan_.tasks.size(); ++i) {
-      lasts[plan_.tasks[i].lane] = TaskId(static_cast<std::int64_t>(i));
+      lasts[plan_.tasks[i].queue] = TaskId(static_cast<std::int64_t>(i));
     }
-    for (const auto& [lane, last] : lasts) {
-      const TaskId exit = exits_[plan_.lanes[lane.index()].rank.index()];
+    for (const auto& [queue, last] : lasts) {
+      const TaskId exit = exits_[plan_.queues[queue.index()].rank.index()];
       if (exit != last) add_edge(last, exit);
     }
   }
@@ -219,13 +219,13 @@ class Wirer {
       }
       const RankId from = ender_of(sync.from);
       const bool within = from == to;
-      // Every lane is behind its Entry.
+      // Every queue is behind its Entry.
       if (within && is_entry(sync.from)) continue;
       if (gives_credit(sync.from)) {
         wire_credit(rank_of(plan_, sync.from), to);
         continue;
       }
-      if (within && (!groups_.is_inside(sync.to) || lane_of(sync.from) == lane_of(sync.to))) {
+      if (within && (!groups_.is_inside(sync.to) || queue_of(sync.from) == queue_of(sync.to))) {
         add_edge(sync.from, sync.to);
         continue;
       }
@@ -316,23 +316,23 @@ class Wirer {
     }
   }
 
-  // An epoch's word says that the puts of its lane to other ranks have arrived too, but not that
+  // An epoch's word says that the puts of its queue to other ranks have arrived too, but not that
   // they have landed: what counts on that waits for those landings besides.
   void cover_epochs() {
-    std::map<LaneId, std::set<RankId>> lanes;  // with words of epochs: where they put
+    std::map<QueueId, std::set<RankId>> queues;  // with words of epochs: where they put
     for (const Sync& sync : plan_.syncs) {
-      if (sync.fence == Fence::Epoch && puts(sync.from)) lanes[lane_of(sync.from)];
+      if (sync.fence == Fence::Epoch && puts(sync.from)) queues[queue_of(sync.from)];
     }
     for (const TaskId put : puts_of(plan_)) {
-      if (const auto lane = lanes.find(lane_of(put)); lane != lanes.end()) {
-        lane->second.insert(ender_of(put));
+      if (const auto queue = queues.find(queue_of(put)); queue != queues.end()) {
+        queue->second.insert(ender_of(put));
       }
     }
-    std::erase_if(lanes, [](const auto& lane) { return lane.second.size() < 2; });
-    if (lanes.empty()) return;
+    std::erase_if(queues, [](const auto& queue) { return queue.second.size() < 2; });
+    if (queues.empty()) return;
     const WiredOrder order(plan_, wiring_);
     for (const TaskId put : puts_of(plan_)) {
-      if (lanes.contains(lane_of(put))) cover(put, order);
+      if (queues.contains(queue_of(put))) cover(put, order);
     }
   }
 
@@ -361,24 +361,24 @@ class Wirer {
     return placed[task.index()] || rank_of(plan_, task).index() != rank;
   }
 
-  // A lane's tasks in their order, each once everything it is `after` stands before it; lanes of
+  // A queue's tasks in their order, each once everything it is `after` stands before it; queues of
   // copy engines first, for what else waits inside kernels for them.
   void put_in_order(std::size_t rank) {
-    using Place = std::pair<bool, LaneId>;  // whether behind lanes of copy engines
-    std::map<Place, std::vector<TaskId>> lanes;
+    using Place = std::pair<bool, QueueId>;  // whether behind queues of copy engines
+    std::map<Place, std::vector<TaskId>> queues;
     std::size_t left = 0;
     for (std::size_t i = 0; i < plan_.tasks.size(); ++i) {
       const TaskId task(static_cast<std::int64_t>(i));
       if (rank_of(plan_, task).index() != rank) continue;
-      const LaneId lane = plan_.tasks[i].lane;
-      lanes[{plan_.lanes[lane.index()].kind != LaneKind::Ce, lane}].push_back(task);
+      const QueueId queue = plan_.tasks[i].queue;
+      queues[{plan_.queues[queue.index()].kind != QueueKind::Ce, queue}].push_back(task);
       ++left;
     }
     std::vector<bool> placed(plan_.tasks.size(), false);
     std::map<Place, std::size_t> heads;
     while (left > 0) {
       const std::size_t before = left;
-      for (const auto& [place, tasks] : lanes) {
+      for (const auto& [place, tasks] : queues) {
         std::size_t& head = heads[place];
         while (head < tasks.size() &&
                std::ranges::all_of(

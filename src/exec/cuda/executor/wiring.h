@@ -44,7 +44,7 @@ struct Raise {
 // are there at first. A collective raises `arrivals` before it pulls and waits for `arrival`,
 // raises `departures` behind and waits for `pulled`, so that nobody's part changes under a peer.
 struct TaskWiring {
-  std::vector<TaskId> after;        // tasks of the same rank in other lanes
+  std::vector<TaskId> after;        // tasks of the same rank in other queues
   std::vector<std::int32_t> waits;  // words of the own page
   std::vector<Raise> arrivals;
   std::optional<std::int32_t> arrival;
@@ -54,7 +54,7 @@ struct TaskWiring {
   friend bool operator==(const TaskWiring&, const TaskWiring&) = default;
 };
 
-// A plan's synchronization as streams and words have it (commir.md 7.3, D18): a lane is a stream,
+// A plan's synchronization as streams and words have it (commir.md 7.3, D18): a queue is a stream,
 // an event within a rank an edge between streams, everything across ranks a word in the waiting
 // rank's page that is monotone over executions. So is what
 // members of a group wait for, whoever makes it: a kernel looks at words alone.
@@ -65,7 +65,7 @@ struct TaskWiring {
 struct Wiring {
   std::vector<TaskWiring> tasks;
   std::map<TaskId, TaskWiring> landings;      // of puts
-  std::vector<std::vector<TaskId>> landed;    // per rank: puts to it, lane by lane
+  std::vector<std::vector<TaskId>> landed;    // per rank: puts to it, queue by queue
   std::vector<std::vector<Word>> pages;       // per rank
   std::vector<std::vector<TaskId>> sequence;  // per rank: its tasks, each after what it is `after`
 

@@ -48,11 +48,11 @@ struct Call {
 
 }  // namespace
 
-Checked<Workspace> Leaves::workspace_of(LaneId lane) {
-  auto found = workspaces_.find(lane);
+Checked<Workspace> Leaves::workspace_of(QueueId queue) {
+  auto found = workspaces_.find(queue);
   if (found == workspaces_.end()) {
     HP_TRY(cuda::DeviceMemory memory, cuda::DeviceMemory::allocate(*device_, kWorkspaceBytes));
-    found = workspaces_.emplace(lane, std::move(memory)).first;
+    found = workspaces_.emplace(queue, std::move(memory)).first;
   }
   return Workspace{.address = found->second.address(), .bytes = kWorkspaceBytes};
 }
@@ -63,7 +63,7 @@ Checked<CublasLt> Leaves::products(const LeafPlace& place) {
     if (!opened.ok()) return missing(place, "cuBLASLt", opened.error().reason);
     products_ = std::move(opened).value();
   }
-  HP_TRY(const Workspace workspace, workspace_of(place.lane));
+  HP_TRY(const Workspace workspace, workspace_of(place.queue));
   return products_->with(workspace);
 }
 

@@ -15,12 +15,12 @@
 
 namespace harpe::library {
 
-// Whose leaf is made ready, for what is said, and in which lane it runs: what a lane has runs one
+// Whose leaf is made ready, for what is said, and in which queue it runs: what a queue has runs one
 // after the other, and shares the memory that products may use while they run.
 struct LeafPlace {
   std::string kernel;  // that `patch` named
   std::string nest;
-  LaneId lane;
+  QueueId queue;
 };
 
 // The leaves of one rank that NVIDIA's libraries do. A library is opened when the first asks for
@@ -38,13 +38,13 @@ class Leaves {
   [[nodiscard]] Checked<Step> prepare(const cuda::AttentionSpec& spec, const LeafPlace& place);
 
  private:
-  [[nodiscard]] Checked<Workspace> workspace_of(LaneId lane);
+  [[nodiscard]] Checked<Workspace> workspace_of(QueueId queue);
   [[nodiscard]] Checked<CublasLt> products(const LeafPlace& place);
   [[nodiscard]] Checked<const Cudnn*> attention(const LeafPlace& place);
 
   const cuda::Device* device_;
   Search search_;
-  std::map<LaneId, cuda::DeviceMemory> workspaces_;
+  std::map<QueueId, cuda::DeviceMemory> workspaces_;
   std::vector<cuda::DeviceMemory> spaces_;  // of attention
   std::optional<CublasLt> products_;
   std::optional<Cudnn> attention_;

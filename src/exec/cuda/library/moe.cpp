@@ -11,53 +11,54 @@ namespace {
 using cuda::DeviceAddress;
 
 constexpr std::int64_t kNumber = 4;  // of an index, a weight, a logit
-constexpr std::size_t kLanes = 4;    // products at a time
-constexpr std::int64_t kLaneWorkspaceBytes = std::int64_t{32} << 20;
+constexpr std::size_t kQueues = 4;   // products at a time
+constexpr std::int64_t kQueueWorkspaceBytes = std::int64_t{32} << 20;
 
 Diag refuse_experts(const std::string& reason) {
   return make_diag(DiagCode::G081, {{"what", "a layer of experts"}, {"reason", reason}});
 }
 
 // Products that do not depend on each other, on several streams at a time.
-struct Lanes {
+struct Queues {
   std::vector<cuda::Stream> streams;  // beside the member's own
   std::vector<cuda::Event> ends;      // of each of these
   std::vector<cuda::Event> begin;     // one
-  std::vector<CublasLt> products;     // of each lane, the member's own first
+  std::vector<CublasLt> products;     // of each queue, the member's own first
 };
 
-Checked<std::shared_ptr<Lanes>> open_lanes(const Member& member, Work& work) {
+Checked<std::shared_ptr<Queues>> open_queues(const Member& member, Work& work) {
   if (!member.products->ok()) return refuse_experts((*member.products).error().reason);
-  auto lanes = std::make_shared<Lanes>();
-  lanes->products.push_back(**member.products);
+  auto queues = std::make_shared<Queues>();
+  queues->products.push_back(**member.products);
   HP_TRY(cuda::Event begin, cuda::Event::create_untimed(member.device));
-  lanes->begin.push_back(std::move(begin));
-  for (std::size_t i = 1; i < kLanes; ++i) {
-    HP_TRY(const DeviceAddress space, work.reserve(member, kLaneWorkspaceBytes));
+  queues->begin.push_back(std::move(begin));
+  for (std::size_t i = 1; i < kQueues; ++i) {
+    HP_TRY(const DeviceAddress space, work.reserve(member, kQueueWorkspaceBytes));
     HP_TRY(cuda::Stream stream, cuda::Stream::create(member.device));
     HP_TRY(cuda::Event end, cuda::Event::create_untimed(member.device));
-    lanes->streams.push_back(std::move(stream));
-    lanes->ends.push_back(std::move(end));
-    lanes->products.push_back(
-        (*member.products)->with({.address = space, .bytes = kLaneWorkspaceBytes}));
+    queues->streams.push_back(std::move(stream));
+    queues->ends.push_back(std::move(end));
+    queues->products.push_back(
+        (*member.products)->with({.address = space, .bytes = kQueueWorkspaceBytes}));
   }
-  return lanes;
+  return queues;
 }
 
-// Part i in lane i modulo their number; all lanes begin and end in the member's stream.
-Checked<Ok> order_in_lanes(const Member& member, const Lanes& lanes,
-                           const std::vector<const Arithmetic*>& parts) {
-  HP_REQUIRE_OK(checked(lanes.begin.front().record(member.stream)));
-  for (const cuda::Stream& stream : lanes.streams) {
-    HP_REQUIRE_OK(checked(stream.wait_for(lanes.begin.front())));
+// Part i in queue i modulo their number; all queues begin and end in the member's stream.
+Checked<Ok> order_in_queues(const Member& member, const Queues& queues,
+                            const std::vector<const Arithmetic*>& parts) {
+  HP_REQUIRE_OK(checked(queues.begin.front().record(member.stream)));
+  for (const cuda::Stream& stream : queues.streams) {
+    HP_REQUIRE_OK(checked(stream.wait_for(queues.begin.front())));
   }
   for (std::size_t i = 0; i < parts.size(); ++i) {
-    const std::size_t lane = i % kLanes;
-    HP_REQUIRE_OK(parts[i]->order((lane == 0 ? member.stream : lanes.streams[lane - 1]).handle()));
+    const std::size_t queue = i % kQueues;
+    HP_REQUIRE_OK(
+        parts[i]->order((queue == 0 ? member.stream : queues.streams[queue - 1]).handle()));
   }
-  for (std::size_t i = 0; i < lanes.streams.size(); ++i) {
-    HP_REQUIRE_OK(checked(lanes.ends[i].record(lanes.streams[i])));
-    HP_REQUIRE_OK(checked(member.stream.wait_for(lanes.ends[i])));
+  for (std::size_t i = 0; i < queues.streams.size(); ++i) {
+    HP_REQUIRE_OK(checked(queues.ends[i].record(queues.streams[i])));
+    HP_REQUIRE_OK(checked(member.stream.wait_for(queues.ends[i])));
   }
   return Ok{};
 }
@@ -71,7 +72,7 @@ struct Products {
   std::int64_t depth = 0;
 };
 
-Checked<Step> products_step(Member& member, Work& work, const std::shared_ptr<Lanes>& lanes,
+Checked<Step> products_step(Member& member, Work& work, const std::shared_ptr<Queues>& queues,
                             const MoeLayout& layout, const Products& at, device::Element element) {
   std::vector<const Arithmetic*> parts;
   for (std::size_t expert = 0; expert + 1 < layout.grouped.size(); ++expert) {
@@ -85,7 +86,7 @@ Checked<Step> products_step(Member& member, Work& work, const std::shared_ptr<La
     const ProductAddresses own{.a = at.rows + bytes(first * at.depth),
                                .b = at.weights + bytes(number * at.depth * at.columns),
                                .c = at.results + bytes(first * at.columns)};
-    HP_TRY(std::vector<Step> ways, product_ways(lanes->products[parts.size() % kLanes],
+    HP_TRY(std::vector<Step> ways, product_ways(queues->products[parts.size() % kQueues],
                                                 {.m = rows,
                                                  .n = at.columns,
                                                  .k = at.depth,
@@ -98,7 +99,8 @@ Checked<Step> products_step(Member& member, Work& work, const std::shared_ptr<La
                                                 own));
     parts.push_back(&work.choose_from(std::move(ways)));
   }
-  return Step([&member, lanes, parts](CUstream) { return order_in_lanes(member, *lanes, parts); });
+  return Step(
+      [&member, queues, parts](CUstream) { return order_in_queues(member, *queues, parts); });
 }
 
 // A rank's memory, as the layout's actions and NCCL have it.
@@ -213,7 +215,7 @@ Checked<Ok> add_action(const Member& member, Work& work, const actions::Action& 
 Checked<Ok> add_experts(Member& member, Work& work, const MoeSizes& s, const MoeLayout& layout,
                         const Memory& memory, device::Element element) {
   const MoePlaces& at = memory.at;
-  HP_TRY(const std::shared_ptr<Lanes> lanes, open_lanes(member, work));
+  HP_TRY(const std::shared_ptr<Queues> queues, open_queues(member, work));
   const Products gates{.rows = address_of(at.grouped),
                        .weights = memory.gate_weights,
                        .results = address_of(at.gates),
@@ -225,9 +227,9 @@ Checked<Ok> add_experts(Member& member, Work& work, const MoeSizes& s, const Moe
                       .columns = s.hidden,
                       .depth = s.inter};
   std::vector<Step> steps(3);
-  HP_TRY(steps[0], products_step(member, work, lanes, layout, gates, element));
+  HP_TRY(steps[0], products_step(member, work, queues, layout, gates, element));
   HP_TRY(steps[1], action_step(member, gate_action(s, layout, at)));
-  HP_TRY(steps[2], products_step(member, work, lanes, layout, down, element));
+  HP_TRY(steps[2], products_step(member, work, queues, layout, down, element));
   work.all_arithmetic = [steps](CUstream stream) -> Checked<Ok> {
     for (const Step& step : steps) HP_REQUIRE_OK(step(stream));
     return Ok{};

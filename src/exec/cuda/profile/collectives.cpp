@@ -67,16 +67,16 @@ Checked<Ok> meet(Crew& crew, const Member& member, std::int32_t word) {
   }
   const auto others = static_cast<std::uint32_t>(crew.size() - 1);
   const device::WaitContext context = crew.peers().page(member.rank).context(kWait);
-  HP_REQUIRE_OK(checked(member.signals->raise(member.lane(), own, targets)));
+  HP_REQUIRE_OK(checked(member.signals->raise(member.queue(), own, targets)));
   return checked(
-      member.signals->await(member.lane(), context, std::array{wait_on(own, word, others)}));
+      member.signals->await(member.queue(), context, std::array{wait_on(own, word, others)}));
 }
 
 Checked<Order> collective_of(Crew& crew, const Member& member, const Kind& kind,
                              std::int64_t times) {
   HP_TRY(const SharedLaunches pulls, pulls_of(crew, member, kind));
   return Order([&crew, pulls, times](const Member& at) -> Checked<Ok> {
-    HP_REQUIRE_OK(checked(at.signals->begin_epoch(at.lane(), crew.peers().signals(at.rank))));
+    HP_REQUIRE_OK(checked(at.signals->begin_epoch(at.queue(), crew.peers().signals(at.rank))));
     for (std::int32_t i = 0; i < static_cast<std::int32_t>(times); ++i) {
       HP_REQUIRE_OK(meet(crew, at, 2 * i));
       HP_REQUIRE_OK(enqueue(at, pulls));

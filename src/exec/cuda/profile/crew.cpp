@@ -32,10 +32,10 @@ Checked<std::int64_t> free_bytes_of(const Device& device) {
 Checked<std::optional<Graph>> capture_one(const Member& member, const Order& order) {
   if (!order) return std::optional<Graph>();
   const CurrentDevice current(*member.device);
-  HP_TRY(GraphCapture kept, GraphCapture::begin(*member.device, member.lane()));
+  HP_TRY(GraphCapture kept, GraphCapture::begin(*member.device, member.queue()));
   HP_REQUIRE_OK(order(member));
   HP_TRY(Graph graph, kept.end());
-  HP_REQUIRE_OK(graph.upload(member.lane()));
+  HP_REQUIRE_OK(graph.upload(member.queue()));
   return std::optional<Graph>(std::move(graph));
 }
 
@@ -49,20 +49,20 @@ Diag lost_signal(int gpu, const device::FaultRecord& record) {
       {{"rank", gpu}, {"reason", "it waited " + waited + " s for a signal that did not come"}});
 }
 
-Checked<Ok> fork(const Member& member, std::size_t lanes) {
+Checked<Ok> fork(const Member& member, std::size_t queues) {
   HP_TRY(const Event event, Event::create_untimed(*member.device));
-  HP_REQUIRE_OK(checked(event.record(member.lane())));
-  for (std::size_t i = 1; i < lanes; ++i) {
-    HP_REQUIRE_OK(checked(member.lane(i).wait_for(event)));
+  HP_REQUIRE_OK(checked(event.record(member.queue())));
+  for (std::size_t i = 1; i < queues; ++i) {
+    HP_REQUIRE_OK(checked(member.queue(i).wait_for(event)));
   }
   return Ok{};
 }
 
-Checked<Ok> join(const Member& member, std::size_t lanes) {
-  for (std::size_t i = 1; i < lanes; ++i) {
+Checked<Ok> join(const Member& member, std::size_t queues) {
+  for (std::size_t i = 1; i < queues; ++i) {
     HP_TRY(const Event event, Event::create_untimed(*member.device));
-    HP_REQUIRE_OK(checked(event.record(member.lane(i))));
-    HP_REQUIRE_OK(checked(member.lane().wait_for(event)));
+    HP_REQUIRE_OK(checked(event.record(member.queue(i))));
+    HP_REQUIRE_OK(checked(member.queue().wait_for(event)));
   }
   return Ok{};
 }
@@ -96,9 +96,9 @@ Checked<Ok> Crew::add_member(int rank, const Nvrtc& compiler, const CrewRequest&
   const CurrentDevice current(*member.device);
   member.kernels = std::make_unique<KernelLibrary>(*member.device, compiler, request.kernel_cache);
   HP_TRY(member.signals, SignalKernels::load(*member.kernels));
-  for (int lane = 0; lane <= peers_.ranks(); ++lane) {
+  for (int queue = 0; queue <= peers_.ranks(); ++queue) {
     HP_TRY(Stream stream, Stream::create(*member.device));
-    member.lanes.push_back(std::move(stream));
+    member.queues.push_back(std::move(stream));
   }
   HP_TRY(const std::int64_t free, free_bytes_of(*member.device));
   const std::int64_t all = free + kSourceBytes + kTargetBytes;
@@ -111,7 +111,7 @@ Checked<Ok> Crew::add_member(int rank, const Nvrtc& compiler, const CrewRequest&
 Checked<Ok> Crew::fill(const Member& member, std::span<const std::byte> block) const {
   const CurrentDevice current(*member.device);
   const DriverApi& driver = member.device->driver();
-  CUstream const stream = member.lane().handle();
+  CUstream const stream = member.queue().handle();
   HP_REQUIRE_OK(
       driver_call(driver, "cuMemcpyHtoDAsync",
                   driver.cuMemcpyHtoDAsync(member.source, block.data(), block.size(), stream)));
@@ -123,7 +123,7 @@ Checked<Ok> Crew::fill(const Member& member, std::span<const std::byte> block) c
                     driver.cuMemcpyDtoDAsync(member.source + done, member.source, next, stream)));
     done += next;
   }
-  return checked(member.lane().synchronize());
+  return checked(member.queue().synchronize());
 }
 
 Checked<Trial> Crew::capture(double units, const Prepare& prepare) const {
@@ -154,20 +154,20 @@ Checked<double> Crew::turn(const Trial& trial, const Member& member, const Event
   const auto rank = static_cast<std::size_t>(member.rank);
   const std::optional<Graph>& background = trial.background[rank];
   const std::optional<Graph>& work = trial.work[rank];
-  if (background) HP_REQUIRE_OK(checked(background->launch(member.lane(1))));
+  if (background) HP_REQUIRE_OK(checked(background->launch(member.queue(1))));
   double seconds = 0;
   if (work) {
     // The first run gives the host time to order the second, however many kernels that has.
-    HP_REQUIRE_OK(checked(work->launch(member.lane())));
-    HP_REQUIRE_OK(checked(begin.record(member.lane())));
-    HP_REQUIRE_OK(checked(work->launch(member.lane())));
-    HP_REQUIRE_OK(checked(end.record(member.lane())));
-    HP_REQUIRE_OK(checked(member.lane().synchronize()));
+    HP_REQUIRE_OK(checked(work->launch(member.queue())));
+    HP_REQUIRE_OK(checked(begin.record(member.queue())));
+    HP_REQUIRE_OK(checked(work->launch(member.queue())));
+    HP_REQUIRE_OK(checked(end.record(member.queue())));
+    HP_REQUIRE_OK(checked(member.queue().synchronize()));
     const Result<double, CudaError> took = end.milliseconds_since(begin);
     if (!took.ok()) return to_diag(took.error());
     seconds = *took * 1e-3 / trial.units;
   }
-  HP_REQUIRE_OK(checked(member.lane(1).synchronize()));
+  HP_REQUIRE_OK(checked(member.queue(1).synchronize()));
   if (const auto record = peers_.page(member.rank).fault()) {
     return lost_signal(member.rank, *record);
   }

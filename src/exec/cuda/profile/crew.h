@@ -32,14 +32,14 @@ struct Member {
   const Device* device = nullptr;
   std::unique_ptr<KernelLibrary> kernels;
   std::optional<SignalKernels> signals;
-  std::vector<Stream> lanes;  // the first is timed
+  std::vector<Stream> queues;  // the first is timed
   DeviceAddress source = 0;
   DeviceAddress target = 0;
 
-  [[nodiscard]] const Stream& lane(std::size_t index = 0) const { return lanes[index]; }
+  [[nodiscard]] const Stream& queue(std::size_t index = 0) const { return queues[index]; }
 };
 
-// Orders a GPU's part of a measurement in its lanes: all joins the first lane again. Keeps alive
+// Orders a GPU's part of a measurement in its queues: all joins the first queue again. Keeps alive
 // what it orders.
 using Order = std::function<Checked<Ok>(const Member&)>;
 
@@ -90,10 +90,10 @@ class Crew {
   std::int64_t free_bytes_ = 0;
 };
 
-// The first so many lanes: the others behind what the first holds, or the first behind what they
+// The first so many queues: the others behind what the first holds, or the first behind what they
 // do.
-[[nodiscard]] Checked<Ok> fork(const Member& member, std::size_t lanes);
-[[nodiscard]] Checked<Ok> join(const Member& member, std::size_t lanes);
+[[nodiscard]] Checked<Ok> fork(const Member& member, std::size_t queues);
+[[nodiscard]] Checked<Ok> join(const Member& member, std::size_t queues);
 
 // N017: of a wait that expired.
 [[nodiscard]] Diag lost_signal(int gpu, const device::FaultRecord& record);

@@ -18,7 +18,7 @@ struct Route {
   int to = 0;
   std::int64_t bytes = 0;
 };
-using Routes = std::vector<Route>;  // side by side, each in a lane
+using Routes = std::vector<Route>;  // side by side, each in a queue
 using Ordered = std::function<Routes(int rank)>;
 
 struct Means {
@@ -46,8 +46,8 @@ Checked<Order> order_of(const Crew& crew, const Member& member, const Routes& ro
   }
   return Order([copies, times](const Member& at) -> Checked<Ok> {
     HP_REQUIRE_OK(fork(at, copies.size()));
-    for (std::size_t lane = 0; lane < copies.size(); ++lane) {
-      HP_REQUIRE_OK(enqueue(at, copies[lane], times, lane));
+    for (std::size_t queue = 0; queue < copies.size(); ++queue) {
+      HP_REQUIRE_OK(enqueue(at, copies[queue], times, queue));
     }
     return join(at, copies.size());
   });

@@ -49,9 +49,9 @@ Checked<SharedLaunches> make_ready(const Member& member, const std::vector<Launc
 }
 
 Checked<Ok> enqueue(const Member& member, const SharedLaunches& launches, std::int64_t times,
-                    std::size_t lane) {
+                    std::size_t queue) {
   for (std::int64_t i = 0; i < times; ++i) {
-    HP_REQUIRE_OK(checked(launches->enqueue(member.lane(lane).handle())));
+    HP_REQUIRE_OK(checked(launches->enqueue(member.queue(queue).handle())));
   }
   return Ok{};
 }

@@ -21,9 +21,9 @@ using SharedLaunches = std::shared_ptr<const Launches>;
 // Ready to be captured. Errors: those of loading kernels.
 [[nodiscard]] Checked<SharedLaunches> make_ready(const Member& member,
                                                  const std::vector<LaunchSpec>& specs);
-// `times` over, in a lane.
+// `times` over, in a queue.
 [[nodiscard]] Checked<Ok> enqueue(const Member& member, const SharedLaunches& launches,
-                                  std::int64_t times = 1, std::size_t lane = 0);
+                                  std::int64_t times = 1, std::size_t queue = 0);
 
 // So many of what takes `seconds` each as fill a graph that is timed.
 [[nodiscard]] std::int64_t times_of(double seconds, std::int64_t most);

@@ -37,10 +37,10 @@ Checked<Order> crossing_kernels(const Member& member) {
     for (std::int64_t i = 0; i < kKernels; ++i) {
       HP_REQUIRE_OK(enqueue(at, kernel, 1, 0));
       HP_REQUIRE_OK(enqueue(at, kernel, 1, 1));
-      HP_REQUIRE_OK(checked(first.record(at.lane(0))));
-      HP_REQUIRE_OK(checked(second.record(at.lane(1))));
-      HP_REQUIRE_OK(checked(at.lane(0).wait_for(second)));
-      HP_REQUIRE_OK(checked(at.lane(1).wait_for(first)));
+      HP_REQUIRE_OK(checked(first.record(at.queue(0))));
+      HP_REQUIRE_OK(checked(second.record(at.queue(1))));
+      HP_REQUIRE_OK(checked(at.queue(0).wait_for(second)));
+      HP_REQUIRE_OK(checked(at.queue(1).wait_for(first)));
     }
     return join(at, 2);
   });
@@ -55,12 +55,12 @@ Checked<Order> signals_of_pairs(Crew& crew, const Member& member) {
   const SignalAddresses other = crew.peers().signals(partner);
   return Order([=](const Member& at) -> Checked<Ok> {
     const auto raise = [&](std::int32_t word) {
-      return at.signals->raise(at.lane(), own, std::array{flag_of(other, word)});
+      return at.signals->raise(at.queue(), own, std::array{flag_of(other, word)});
     };
     const auto await = [&](std::int32_t word) {
-      return at.signals->await(at.lane(), context, std::array{wait_on(own, word)});
+      return at.signals->await(at.queue(), context, std::array{wait_on(own, word)});
     };
-    HP_REQUIRE_OK(checked(at.signals->begin_epoch(at.lane(), own)));
+    HP_REQUIRE_OK(checked(at.signals->begin_epoch(at.queue(), own)));
     for (std::int32_t word = 0; word < kRoundTrips; ++word) {
       if (at.rank < partner) HP_REQUIRE_OK(checked(raise(word)));
       HP_REQUIRE_OK(checked(await(word)));
@@ -81,7 +81,7 @@ Checked<double> time_issue(const Member& member) {
     const auto begin = std::chrono::steady_clock::now();
     HP_REQUIRE_OK(enqueue(member, kernel, kLaunches));
     const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
-    HP_REQUIRE_OK(checked(member.lane().synchronize()));
+    HP_REQUIRE_OK(checked(member.queue().synchronize()));
     seconds.push_back(took.count() / static_cast<double>(kLaunches));
   }
   std::ranges::sort(seconds);
