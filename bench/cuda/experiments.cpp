@@ -1,7 +1,7 @@
 #include "bench/cuda/attention_experiments.h"
+#include "bench/cuda/backward_experiments.h"
 #include "bench/cuda/bench.h"
 #include "bench/cuda/gemm_experiments.h"
-#include "bench/cuda/gradient_experiments.h"
 #include "bench/cuda/reference_checks.h"
 
 namespace harpe::bench {
@@ -24,9 +24,9 @@ const std::vector<Experiment>& experiments() {
        time_attention_arrival},
       {"departure", "attention", "o stored to a peer, beside o stored here",
        time_attention_departure},
-      {"check", "gradient", "right numbers, and the same bits every time", check_gradient},
+      {"check", "gradient", "right numbers, and the same bits every time", check_backward},
       {"backward", "gradient", "attention's gradients, full and causal, beside cuDNN",
-       time_gradient},
+       time_backward},
   };
   return all;
 }

@@ -3,7 +3,7 @@
 #include <memory>
 
 #include "exec/cpu/kernels/attention.h"
-#include "exec/cpu/kernels/attention_gradient.h"
+#include "exec/cpu/kernels/attention_backward.h"
 #include "exec/cpu/kernels/elementwise.h"
 #include "exec/cpu/kernels/gemm.h"
 #include "exec/cpu/kernels/pointwise.h"
@@ -124,18 +124,18 @@ struct TimedAttention {
   bool causal = false;
 };
 
-ProfileLeaf attention(DType dtype, const TimedAttention& of, bool gradient) {
+ProfileLeaf attention(DType dtype, const TimedAttention& of, bool backward) {
   const double pairs =
       static_cast<double>(of.causal ? of.queries * (of.queries + 1) / 2 : of.queries * of.keys);
-  const double flops = (gradient ? 10.0 : 4.0) * pairs * static_cast<double>(of.dim);
-  const double bytes = bytes_of(dtype, (gradient ? 4 : 2) * (of.queries + of.keys) * of.dim);
+  const double flops = (backward ? 10.0 : 4.0) * pairs * static_cast<double>(of.dim);
+  const double bytes = bytes_of(dtype, (backward ? 4 : 2) * (of.queries + of.keys) * of.dim);
   const auto make = [=](Size rank) -> ProfileBody {
     const std::shared_ptr<Head> head = draw_head(dtype, of.queries, of.keys, of.dim, rank);
     attend_head(*head, of.causal);  // gradients weigh by its sums
-    if (gradient) return [=] { differentiate_head(*head, of.causal); };
+    if (backward) return [=] { differentiate_head(*head, of.causal); };
     return [=] { attend_head(*head, of.causal); };
   };
-  return {.leaf = gradient ? "attn_bwd" : "attn_fwd",
+  return {.leaf = backward ? "attn_bwd" : "attn_fwd",
           .dtype = dtype,
           .shape = shape_of(of.queries, of.keys, of.dim, flops, bytes),
           .causal = of.causal,

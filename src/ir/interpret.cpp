@@ -271,7 +271,7 @@ class Interpreter {
   static Checked<ComputedRows> call_leaf(const LeafCall& call) {
     if (call.stmt->leaf == "matmul") return interpret_matmul(call);
     if (call.stmt->leaf == "attn_fwd") return interpret_attention(call);
-    if (call.stmt->leaf == "attn_bwd") return interpret_attention_gradient(call);
+    if (call.stmt->leaf == "attn_bwd") return interpret_attention_backward(call);
     if (call.stmt->leaf == "rowdot") return interpret_rowdot(call);
     if (call.stmt->leaf == "copy") return interpret_copy(call);
     if (call.stmt->leaf == "topk") return interpret_topk(call);

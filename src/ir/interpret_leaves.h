@@ -58,7 +58,7 @@ using ComputedRows = std::vector<std::vector<std::int64_t>>;
 
 [[nodiscard]] Checked<ComputedRows> interpret_matmul(const LeafCall& call);
 [[nodiscard]] Checked<ComputedRows> interpret_attention(const LeafCall& call);
-[[nodiscard]] Checked<ComputedRows> interpret_attention_gradient(const LeafCall& call);
+[[nodiscard]] Checked<ComputedRows> interpret_attention_backward(const LeafCall& call);
 [[nodiscard]] Checked<ComputedRows> interpret_rowdot(const LeafCall& call);
 [[nodiscard]] Checked<ComputedRows> interpret_copy(const LeafCall& call);
 [[nodiscard]] Checked<ComputedRows> interpret_pointwise(const LeafCall& call);

@@ -272,7 +272,7 @@ class Engine {
     }
   }
 
-  // No queue.
+  // Runs activities as they get ready, in no fixed order.
   struct Pool {
     std::priority_queue<Event, std::vector<Event>, std::greater<>> waiting;  // by readiness
     std::int32_t busy = 0;

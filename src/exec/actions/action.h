@@ -91,7 +91,7 @@ struct Attend {
 // The gradients of every batch entry and head; operands q, k, v, do, lse, delta, dq, dk, dv. Turns
 // of a loop that reduces share dk and dv, never dq.
 struct Differentiate {
-  AttentionGradientProblem first;
+  AttentionBackwardProblem first;
   std::vector<Loop<9 + kMaskTables>> loops;
 };
 

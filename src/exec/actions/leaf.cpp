@@ -11,7 +11,7 @@ namespace {
 constexpr std::array kKernels = {
     LeafKernel{.leaf = "matmul", .elementwise = false, .call = call_matmul},
     LeafKernel{.leaf = "attn_fwd", .elementwise = false, .call = call_attention},
-    LeafKernel{.leaf = "attn_bwd", .elementwise = false, .call = call_attention_gradient},
+    LeafKernel{.leaf = "attn_bwd", .elementwise = false, .call = call_attention_backward},
     LeafKernel{.leaf = "rowdot", .elementwise = false, .call = call_rowdot},
     LeafKernel{.leaf = "topk", .elementwise = false, .call = call_topk},
     LeafKernel{.leaf = "limit_choices", .elementwise = false, .call = call_limit_choices},

@@ -58,7 +58,7 @@ struct LeafKernel {
 [[nodiscard]] Checked<Action> call_matmul(const LeafSite& site, const LeafCall& call);
 // Errors: X002 operand types, X003 an axis cut that the leaf needs whole.
 [[nodiscard]] Checked<Action> call_attention(const LeafSite& site, const LeafCall& call);
-[[nodiscard]] Checked<Action> call_attention_gradient(const LeafSite& site, const LeafCall& call);
+[[nodiscard]] Checked<Action> call_attention_backward(const LeafSite& site, const LeafCall& call);
 // Errors: X002 operand types, X003 the summed axis cut, X011 more than one of them.
 [[nodiscard]] Checked<Action> call_rowdot(const LeafSite& site, const LeafCall& call);
 // Errors: X002 operand types, X003 experts, tokens or choices cut.

@@ -92,7 +92,7 @@ struct SumMatrix {
 // The gradients of one head of attention: with p = e^(scale q k^T - lse) and s = p (do v^T -
 // delta), dq = scale s k, dk = scale s^T q, dv = p^T do. q[queries, head_dim], k[keys, head_dim],
 // v[keys, value_dim], d_o[queries, value_dim], lse and delta [queries], dq, dk, dv like q, k, v.
-struct AttentionGradientProblem {
+struct AttentionBackwardProblem {
   std::int64_t queries = 0;
   std::int64_t keys = 0;
   std::int64_t head_dim = 0;

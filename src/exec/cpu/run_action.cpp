@@ -3,7 +3,7 @@
 #include <cstring>
 
 #include "exec/cpu/kernels/attention.h"
-#include "exec/cpu/kernels/attention_gradient.h"
+#include "exec/cpu/kernels/attention_backward.h"
 #include "exec/cpu/kernels/elementwise.h"
 #include "exec/cpu/kernels/gemm.h"
 #include "exec/cpu/kernels/pointwise.h"
@@ -145,7 +145,7 @@ void run_action(const Attend& heads) {
 
 void run_action(const Differentiate& heads) {
   for_each_turn(std::span(heads.loops), [&](const auto& offsets, bool again) {
-    AttentionGradientProblem problem = heads.first;
+    AttentionBackwardProblem problem = heads.first;
     problem.q.data = moved(problem.q.data, offsets[0]);
     problem.k.data = moved(problem.k.data, offsets[1]);
     problem.v.data = moved(problem.v.data, offsets[2]);

@@ -1,8 +1,8 @@
 #include "exec/cuda/kernel_variant.h"
 
 #include "exec/cuda/attention_variants.h"
+#include "exec/cuda/backward_variants.h"
 #include "exec/cuda/gemm_variants.h"
-#include "exec/cuda/gradient_variants.h"
 #include "exec/cuda/plain_variants.h"
 #include "exec/cuda/signal_variants.h"
 
@@ -11,7 +11,7 @@ namespace harpe::cuda {
 std::vector<KernelVariant> shipped_variants() {
   std::vector<KernelVariant> all = gemm_variants();
   for (const std::vector<KernelVariant>& family :
-       {attention_variants(), gradient_variants(), signal_variants(), plain_variants()}) {
+       {attention_variants(), backward_variants(), signal_variants(), plain_variants()}) {
     all.insert(all.end(), family.begin(), family.end());
   }
   return all;

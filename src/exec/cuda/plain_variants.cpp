@@ -25,7 +25,7 @@ constexpr std::array<Entry, 12> kEntries = {{
     {"row_dot", "row_dot", "RowDotArgs", device::kRowThreads, 4},
     {"plain_gemm", "plain_gemm", "PlainGemmArgs", device::kPlainGemmThreads, 2},
     {"plain_attention", "plain_attention", "PlainAttentionArgs", device::kPlainAttentionThreads, 2},
-    {"plain_gradient", "plain_gradient", "PlainGradientArgs", device::kPlainAttentionThreads, 2},
+    {"plain_backward", "plain_backward", "PlainBackwardArgs", device::kPlainAttentionThreads, 2},
     {"choose_experts", "choices", "ChooseArgs", device::kRouteThreads, 4, false},
     {"limit_choices", "choices", "LimitArgs", device::kRouteThreads, 4, false},
     {"gather_rows", "route", "RouteArgs", device::kRouteThreads, 4, false},

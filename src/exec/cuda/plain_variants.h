@@ -16,7 +16,7 @@ enum class PlainKernel : std::uint8_t {
   RowDot,
   Gemm,
   Attention,
-  Gradient,
+  Backward,
   ChooseExperts,
   LimitChoices,
   GatherRows,

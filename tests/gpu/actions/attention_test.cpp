@@ -287,7 +287,7 @@ double gradient_bound(const Heads& h) {
 }
 
 // What a test draws, besides the heads.
-struct GradientCase {
+struct BackwardCase {
   Heads heads;
   Masks masks;
   DType delta = DType::F32;
@@ -295,7 +295,7 @@ struct GradientCase {
   double bound = 0;
 };
 
-actions::Differentiate gradients_of(const GradientCase& what, const std::array<Tensor, 9>& tensors,
+actions::Differentiate gradients_of(const BackwardCase& what, const std::array<Tensor, 9>& tensors,
                                     std::byte* base) {
   const Heads& h = what.heads;
   const auto sums = [&](std::size_t i) {
@@ -329,7 +329,7 @@ actions::Differentiate gradients_of(const GradientCase& what, const std::array<T
   return gradients;
 }
 
-std::array<Tensor, 9> add_gradients(Arena& arena, const GradientCase& what) {
+std::array<Tensor, 9> add_gradients(Arena& arena, const BackwardCase& what) {
   const Heads& h = what.heads;
   const DType state = state_dtype(h.dtype);
   return {add_tensor(arena, h, h.queries, h.heads(), h.head_dim, h.dtype, 0),
@@ -346,7 +346,7 @@ std::array<Tensor, 9> add_gradients(Arena& arena, const GradientCase& what) {
 TEST_F(Attention, has_the_hosts_gradients) {
   for (unsigned seed = 0; seed < 48; ++seed) {
     Arena arena(seed);
-    GradientCase what;
+    BackwardCase what;
     what.heads = draw_heads(arena, kTypes[seed % 4], false);
     if (seed % 2 == 0) what.masks = draw_masks(arena, what.heads);
     what.delta = DType::F64;
@@ -362,7 +362,7 @@ TEST_F(Attention, has_the_hosts_gradients) {
 TEST_F(Attention, has_the_hosts_gradients_on_tensor_cores) {
   for (unsigned seed = 0; seed < 24; ++seed) {
     Arena arena(seed);
-    GradientCase what;
+    BackwardCase what;
     what.heads = draw_heads(arena, DType::BF16, true);
     what.heads.head_dim = what.heads.value_dim = seed % 2 == 0 ? 64 : 128;
     what.heads.visible.prefix = 0;
@@ -375,7 +375,7 @@ TEST_F(Attention, has_the_hosts_gradients_on_tensor_cores) {
     const auto specs =
         check(arena, [&](std::byte* base) { return gradients_of(what, tensors, base); });
     for (const cuda::LaunchSpec& spec : specs) {
-      EXPECT_TRUE(std::holds_alternative<cuda::GradientSpec>(spec));
+      EXPECT_TRUE(std::holds_alternative<cuda::BackwardSpec>(spec));
     }
     if (HasFailure()) FAIL() << "seed " << seed;
   }

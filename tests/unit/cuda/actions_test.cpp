@@ -233,7 +233,7 @@ TEST(PlanLaunches, differentiates_on_tensor_cores_where_operands_suit) {
   banded.first.visible = {.low = -7, .high = 9, .prefix = -3};
   const auto launches = plan_of(banded);
   ASSERT_EQ(launches.size(), 1U);
-  const auto& spec = std::get<GradientSpec>(launches[0]);
+  const auto& spec = std::get<BackwardSpec>(launches[0]);
   EXPECT_EQ(spec.batch, 2);
   EXPECT_EQ(spec.heads, 8);
   EXPECT_EQ(spec.kv_heads, 4);
@@ -252,7 +252,7 @@ TEST(PlanLaunches, differentiates_plainly_what_tensor_cores_do_not_take) {
   const auto is_fast = [](const auto& change) {
     actions::Differentiate action = gradients(256, 384);
     change(action);
-    return std::holds_alternative<GradientSpec>(plan_of(action)[0]);
+    return std::holds_alternative<BackwardSpec>(plan_of(action)[0]);
   };
   std::int32_t length = 0;
   EXPECT_TRUE(is_fast([](auto&) {}));

@@ -8,10 +8,10 @@
 
 #include "exec/actions/action.h"
 #include "exec/cuda/attention.h"
+#include "exec/cuda/backward.h"
 #include "exec/cuda/device/plain_args.h"
 #include "exec/cuda/device/route_args.h"
 #include "exec/cuda/gemm.h"
-#include "exec/cuda/gradient.h"
 #include "exec/cuda/library/nccl.h"
 #include "exec/cuda/plain_variants.h"
 
@@ -20,7 +20,7 @@ namespace harpe::cuda {
 // A run of a plain kernel.
 using PlainArgs =
     std::variant<device::MoveArgs, device::MapArgs, device::CombineArgs, device::RowDotArgs,
-                 device::PlainGemmArgs, device::PlainAttentionArgs, device::PlainGradientArgs,
+                 device::PlainGemmArgs, device::PlainAttentionArgs, device::PlainBackwardArgs,
                  device::ChooseArgs, device::LimitArgs, device::RouteArgs>;
 struct PlainLaunch {
   PlainKernel kernel = PlainKernel::Move;
@@ -42,10 +42,10 @@ struct CopyLaunch {
   std::int64_t from_pitch = 0;
 };
 
-// What one launch does. GemmSpec, AttentionSpec and GradientSpec are of the kernels for tensor
+// What one launch does. GemmSpec, AttentionSpec and BackwardSpec are of the kernels for tensor
 // cores; NcclCall is a rank's part of a collective.
 using LaunchSpec =
-    std::variant<PlainLaunch, CopyLaunch, GemmSpec, AttentionSpec, GradientSpec, library::NcclCall>;
+    std::variant<PlainLaunch, CopyLaunch, GemmSpec, AttentionSpec, BackwardSpec, library::NcclCall>;
 
 [[nodiscard]] inline bool is_by_library(const LaunchSpec& spec) {
   const auto* const product = std::get_if<GemmSpec>(&spec);

@@ -53,7 +53,7 @@ Checked<Ok> check(const LaunchSpec& spec, int multiprocessors) {
   if (const auto* const heads = std::get_if<AttentionSpec>(&spec)) {
     return check(*heads, multiprocessors);
   }
-  if (const auto* const gradients = std::get_if<GradientSpec>(&spec)) return check(*gradients);
+  if (const auto* const gradients = std::get_if<BackwardSpec>(&spec)) return check(*gradients);
   return Ok{};
 }
 
@@ -97,9 +97,9 @@ Checked<Launches::Run> Launches::prepare(const LaunchTools& tools, const LaunchS
            PreparedGemm::make(library, *product, choice, multiprocessors, tools.sums));
     return Run{std::make_unique<PreparedGemm>(std::move(gemm))};
   }
-  if (const auto* gradients = std::get_if<GradientSpec>(&spec)) {
-    HP_TRY(PreparedGradient gradient, PreparedGradient::make(library, *gradients, multiprocessors));
-    return Run{std::make_unique<PreparedGradient>(std::move(gradient))};
+  if (const auto* gradients = std::get_if<BackwardSpec>(&spec)) {
+    HP_TRY(PreparedBackward backward, PreparedBackward::make(library, *gradients, multiprocessors));
+    return Run{std::make_unique<PreparedBackward>(std::move(backward))};
   }
   const auto& heads = std::get<AttentionSpec>(spec);
   HP_TRY(PreparedAttention attention,
@@ -133,8 +133,8 @@ Result<Ok, CudaError> Launches::enqueue(const Run& run, CUstream stream) const {
   if (const auto* attention = std::get_if<std::unique_ptr<PreparedAttention>>(&run)) {
     return (*attention)->launch(stream);
   }
-  if (const auto* gradient = std::get_if<std::unique_ptr<PreparedGradient>>(&run)) {
-    return (*gradient)->launch(stream);
+  if (const auto* backward = std::get_if<std::unique_ptr<PreparedBackward>>(&run)) {
+    return (*backward)->launch(stream);
   }
   if (const auto* call = std::get_if<library::NcclCall>(&run)) {
     return ordered_by("NCCL", "ncclGroupEnd", call->order(stream));

@@ -10,8 +10,8 @@
 #include "exec/cuda/kernel_library.h"
 #include "exec/cuda/library/leaves.h"
 #include "exec/cuda/prepared_attention.h"
+#include "exec/cuda/prepared_backward.h"
 #include "exec/cuda/prepared_gemm.h"
-#include "exec/cuda/prepared_gradient.h"
 
 namespace harpe::cuda {
 
@@ -48,7 +48,7 @@ class Launches {
     std::unique_ptr<DeviceMemory> table;  // where the arguments point at one
   };
   using Run = std::variant<PlainRun, CopyLaunch, std::unique_ptr<PreparedGemm>,
-                           std::unique_ptr<PreparedAttention>, std::unique_ptr<PreparedGradient>,
+                           std::unique_ptr<PreparedAttention>, std::unique_ptr<PreparedBackward>,
                            library::NcclCall, library::Step>;
 
   [[nodiscard]] static Checked<Run> prepare(const LaunchTools& tools, const LaunchSpec& spec);

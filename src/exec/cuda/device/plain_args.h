@@ -243,7 +243,7 @@ struct PlainSums {
 
 // The gradients of one head after the other. Operands q, k, v, do, lse, delta, dq, dk, dv,
 // and the mask's tables.
-struct PlainGradientArgs {
+struct PlainBackwardArgs {
   PlainMatrix q;
   PlainMatrix k;
   PlainMatrix v;

@@ -16,8 +16,8 @@ std::vector<Candidate> make_baselines(const std::shared_ptr<Team>& team, const S
     add("all-gather of keys", make_gathered_baseline);
   }
   if (op == "attention_bwd") {
-    add("all-to-all of heads", make_ulysses_gradient_baseline);
-    add("all-gather of keys, reduce-scatter", make_gathered_gradient_baseline);
+    add("all-to-all of heads", make_ulysses_backward_baseline);
+    add("all-gather of keys, reduce-scatter", make_gathered_backward_baseline);
   }
   if (op == "decode") add("split keys, all-gather", make_decode_baseline);
   if (op == "moe") {

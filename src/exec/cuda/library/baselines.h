@@ -52,9 +52,9 @@ struct Candidate {
     const std::shared_ptr<Team>& team, const Subject& subject);
 // The same of gradients, by cuDNN's backward. Those of keys are rounded to the type of the keys
 // before ranks' contributions are added up, as libraries of training do it.
-[[nodiscard]] Checked<std::unique_ptr<Baseline>> make_ulysses_gradient_baseline(
+[[nodiscard]] Checked<std::unique_ptr<Baseline>> make_ulysses_backward_baseline(
     const std::shared_ptr<Team>& team, const Subject& subject);
-[[nodiscard]] Checked<std::unique_ptr<Baseline>> make_gathered_gradient_baseline(
+[[nodiscard]] Checked<std::unique_ptr<Baseline>> make_gathered_backward_baseline(
     const std::shared_ptr<Team>& team, const Subject& subject);
 [[nodiscard]] Checked<std::unique_ptr<Baseline>> make_decode_baseline(
     const std::shared_ptr<Team>& team, const Subject& subject);

@@ -143,9 +143,9 @@ class Attention final : public LibraryAttention {
   bool statistics_;
 };
 
-class Gradient final : public LibraryGradient {
+class Backward final : public LibraryBackward {
  public:
-  Gradient(std::shared_ptr<void> handle, const AttentionShape& shape)
+  Backward(std::shared_ptr<void> handle, const AttentionShape& shape)
       : fused_(std::move(handle), shape.in) {}
 
   [[nodiscard]] fe::error_t build(const AttentionShape& s, bool deterministic) {
@@ -178,7 +178,7 @@ class Gradient final : public LibraryGradient {
 
   [[nodiscard]] std::int64_t workspace_bytes() const override { return fused_.workspace_bytes(); }
 
-  [[nodiscard]] bool launch(const GradientAddresses& at, std::uint64_t workspace,
+  [[nodiscard]] bool launch(const BackwardAddresses& at, std::uint64_t workspace,
                             void* stream) const override {
     const AttentionAddresses& in = at.inputs;
     return fused_.launch({{kQ, in.q},
@@ -238,13 +238,13 @@ Result<std::unique_ptr<LibraryAttention>, Missing> Cudnn::prepare(const Attentio
   return std::unique_ptr<LibraryAttention>(std::move(attention));
 }
 
-Result<std::unique_ptr<LibraryGradient>, Missing> Cudnn::prepare_gradient(
+Result<std::unique_ptr<LibraryBackward>, Missing> Cudnn::prepare_backward(
     const AttentionShape& shape, bool deterministic) const {
-  auto gradient = std::make_unique<Gradient>(handle_, shape);
-  if (auto status = gradient->build(shape, deterministic); status.is_bad()) {
+  auto backward = std::make_unique<Backward>(handle_, shape);
+  if (auto status = backward->build(shape, deterministic); status.is_bad()) {
     return Missing{"cuDNN: " + status.get_message()};
   }
-  return std::unique_ptr<LibraryGradient>(std::move(gradient));
+  return std::unique_ptr<LibraryBackward>(std::move(backward));
 }
 
 #else
@@ -262,7 +262,7 @@ Result<std::unique_ptr<LibraryAttention>, Missing> Cudnn::prepare(const Attentio
   return not_built();
 }
 
-Result<std::unique_ptr<LibraryGradient>, Missing> Cudnn::prepare_gradient(const AttentionShape&,
+Result<std::unique_ptr<LibraryBackward>, Missing> Cudnn::prepare_backward(const AttentionShape&,
                                                                           bool) const {
   return not_built();
 }

@@ -58,7 +58,7 @@ class LibraryAttention {
                                     void* stream) const = 0;
 };
 
-struct GradientAddresses {
+struct BackwardAddresses {
   AttentionAddresses inputs;
   std::uint64_t d_o = 0;
   std::uint64_t dq = 0;
@@ -67,12 +67,12 @@ struct GradientAddresses {
 };
 
 // cuDNN's fused backward for one shape; gradients are of the type of the inputs.
-class LibraryGradient {
+class LibraryBackward {
  public:
-  virtual ~LibraryGradient() = default;
+  virtual ~LibraryBackward() = default;
   [[nodiscard]] virtual std::int64_t workspace_bytes() const = 0;
   // False where the library refused.
-  [[nodiscard]] virtual bool launch(const GradientAddresses& at, std::uint64_t workspace,
+  [[nodiscard]] virtual bool launch(const BackwardAddresses& at, std::uint64_t workspace,
                                     void* stream) const = 0;
 };
 
@@ -84,7 +84,7 @@ class Cudnn {
   [[nodiscard]] Result<std::unique_ptr<LibraryAttention>, Missing> prepare(
       const AttentionShape& shape, bool statistics) const;
   // `deterministic`: the same bits every time.
-  [[nodiscard]] Result<std::unique_ptr<LibraryGradient>, Missing> prepare_gradient(
+  [[nodiscard]] Result<std::unique_ptr<LibraryBackward>, Missing> prepare_backward(
       const AttentionShape& shape, bool deterministic) const;
   [[nodiscard]] const std::string& version() const { return version_; }
 

@@ -110,13 +110,13 @@ std::vector<LeafCase> plain_cases(bool quick) {
     for (const bool causal : {false, true}) {
       const HeadsShape shape = heads_of(8, 8, rows, rows, causal);
       cases.push_back(plain_attention_case(DType::F32, shape));
-      cases.push_back(gradient_case(DType::F32, shape));
+      cases.push_back(backward_case(DType::F32, shape));
     }
   }
   for (const std::int64_t rows :
        quick ? std::vector<std::int64_t>{1024} : std::vector<std::int64_t>{1024, 4096, 8192}) {
     for (const bool causal : {false, true}) {
-      cases.push_back(gradient_case(DType::BF16, heads_of(8, 8, rows, rows, causal)));
+      cases.push_back(backward_case(DType::BF16, heads_of(8, 8, rows, rows, causal)));
     }
   }
   // The last beyond a cache; the first hardly longer than any kernel.

@@ -189,7 +189,7 @@ LeafCase plain_attention_case(DType dtype, const HeadsShape& s) {
   return one;
 }
 
-LeafCase gradient_case(DType dtype, const HeadsShape& s) {
+LeafCase backward_case(DType dtype, const HeadsShape& s) {
   LeafCase one;
   const std::int64_t size = size_in_bytes(dtype);
   const std::int64_t state = size_in_bytes(state_dtype(dtype));

@@ -48,7 +48,7 @@ struct HeadsShape {
 // By the plain kernels, in any floating type; `heads` of keys of their own, of dimension `dim`.
 [[nodiscard]] LeafCase plain_product_case(DType dtype, const ProductShape& shape);
 [[nodiscard]] LeafCase plain_attention_case(DType dtype, const HeadsShape& shape);
-[[nodiscard]] LeafCase gradient_case(DType dtype, const HeadsShape& shape);
+[[nodiscard]] LeafCase backward_case(DType dtype, const HeadsShape& shape);
 [[nodiscard]] LeafCase pointwise_case(Pointwise function, std::string_view leaf,
                                       std::int64_t length);
 [[nodiscard]] LeafCase row_dot_case(std::int64_t rows, std::int64_t length);

@@ -1,0 +1,18 @@
+#pragma once
+
+#include <vector>
+
+#include "exec/cuda/device/backward_config.h"
+#include "exec/cuda/kernel_variant.h"
+
+namespace harpe::cuda {
+
+// The kernel of a configuration. Requires: valid(config).
+[[nodiscard]] KernelVariant backward_variant(const device::BackwardConfig& config);
+
+// Every configuration that ships.
+[[nodiscard]] const std::vector<device::BackwardConfig>& backward_configs();
+
+[[nodiscard]] std::vector<KernelVariant> backward_variants();
+
+}  // namespace harpe::cuda
