@@ -8,6 +8,6 @@ void check_attention(Bench& bench);
 void time_attention(Bench& bench);
 void time_attention_wait(Bench& bench);
 void time_attention_arrival(Bench& bench);
-void time_attention_departure(Bench& bench);
+void time_attention_fused_store(Bench& bench);
 
 }  // namespace harpe::bench

@@ -18,7 +18,7 @@ namespace {
 
 constexpr const char* kWait = "wait attention";
 constexpr const char* kArrival = "arrival attention";
-constexpr const char* kDeparture = "departure attention";
+constexpr const char* kFusedStore = "departure attention";
 constexpr std::int64_t kManyRows = 8192;
 constexpr std::uint64_t kLimitNs = 200'000'000;
 
@@ -166,7 +166,7 @@ cuda::AttentionSpec without_lse(cuda::AttentionSpec spec) {
   return spec;
 }
 
-void time_departure(Bench& bench, AttentionCase what) {
+void time_fused_store(Bench& bench, AttentionCase what) {
   cut_queries(what);
   Gpu& gpu = bench.gpu();
   Gpu& peer = *bench.peer();
@@ -186,7 +186,7 @@ void time_departure(Bench& bench, AttentionCase what) {
                           }};
   const auto timings = bench.stopwatch().time({runs("local", here), runs("remote", there), link},
                                               bench.options().rounds, 1);
-  bench.report().add({.experiment = kDeparture,
+  bench.report().add({.experiment = kFusedStore,
                       .name = what.name,
                       .cells = {{"variant", cuda::attention_variant(here.config()).name},
                                 {"local us", timings[0].median_us},
@@ -217,14 +217,14 @@ void time_attention_arrival(Bench& bench) {
   }
 }
 
-void time_attention_departure(Bench& bench) {
+void time_attention_fused_store(Bench& bench) {
   if (bench.peer() == nullptr) {
-    bench.report().skip(kDeparture, "to a peer", "one GPU");
+    bench.report().skip(kFusedStore, "to a peer", "one GPU");
     return;
   }
   for (const AttentionCase& what : attention_shapes()) {
     if (what.rows < kManyRows) continue;
-    if (bench.report().begins(kDeparture, what.name)) time_departure(bench, what);
+    if (bench.report().begins(kFusedStore, what.name)) time_fused_store(bench, what);
   }
 }
 

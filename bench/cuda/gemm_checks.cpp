@@ -100,7 +100,7 @@ void check_fetches(Bench& bench) {
   }
 }
 
-void check_departures(Bench& bench) {
+void check_fused_stores(Bench& bench) {
   if (bench.peer() == nullptr) {
     bench.report().skip(kCheck, "departure to a peer", "one GPU");
     return;
@@ -143,7 +143,7 @@ void check_gemm(Bench& bench) {
   check_arrivals(bench);
   check_fetches(bench);
   check_faults(bench);
-  check_departures(bench);
+  check_fused_stores(bench);
 }
 
 }  // namespace harpe::bench

@@ -8,6 +8,6 @@ void check_gemm(Bench& bench);
 void time_gemm(Bench& bench);
 void time_gemm_wait(Bench& bench);
 void time_gemm_arrival(Bench& bench);
-void time_gemm_departure(Bench& bench);
+void time_gemm_fused_store(Bench& bench);
 
 }  // namespace harpe::bench

@@ -184,7 +184,7 @@ void time_arrival(Bench& bench, GemmCase what, Gpu& from) {
                                 {"fault", arriving.fault()}}});
 }
 
-void time_departure(Bench& bench, GemmCase what) {
+void time_fused_store(Bench& bench, GemmCase what) {
   what.panels = chunks(what.m, what.k);
   Gpu& gpu = bench.gpu();
   Gpu& peer = *bench.peer();
@@ -232,14 +232,14 @@ void time_gemm_arrival(Bench& bench) {
   }
 }
 
-void time_gemm_departure(Bench& bench) {
+void time_gemm_fused_store(Bench& bench) {
   if (bench.peer() == nullptr) {
     bench.report().skip("departure gemm", "to a peer", "one GPU");
     return;
   }
   for (const GemmCase& what : gemm_shapes()) {
     if (what.m < 1024 || what.name.starts_with("ag_gemm")) continue;
-    if (bench.report().begins("departure gemm", what.name)) time_departure(bench, what);
+    if (bench.report().begins("departure gemm", what.name)) time_fused_store(bench, what);
   }
 }
 

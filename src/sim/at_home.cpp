@@ -14,8 +14,8 @@ namespace {
 
 class HomeFinder {
  public:
-  HomeFinder(const Plan& plan, const std::vector<std::vector<TaskId>>& departures)
-      : plan_(plan), departures_(departures), launches_(find_launches(plan)), work_(plan) {
+  HomeFinder(const Plan& plan, const std::vector<std::vector<TaskId>>& fused_stores)
+      : plan_(plan), fused_stores_(fused_stores), launches_(find_launches(plan)), work_(plan) {
     found_.rounded.resize(plan.tasks.size(), 0);
     found_.added.resize(plan.tasks.size(), 0);
     found_.written.resize(plan.tasks.size(), 1);
@@ -82,7 +82,7 @@ class HomeFinder {
   void look_behind(std::size_t finalise, const std::vector<std::size_t>& before) {
     if (before.empty()) return;
     std::size_t at = before.size() - 1;
-    while (at > 0 && !departures_[before[at]].empty()) --at;
+    while (at > 0 && !fused_stores_[before[at]].empty()) --at;
     const bool sends = at + 1 < before.size();
     const Task& last = plan_.tasks[before[at]];
     if (last.kind != TaskKind::Compute || last.kernel < 0) return;
@@ -161,7 +161,7 @@ class HomeFinder {
   }
 
   const Plan& plan_;
-  const std::vector<std::vector<TaskId>>& departures_;
+  const std::vector<std::vector<TaskId>>& fused_stores_;
   std::vector<std::int32_t> launches_;
   PlanWork work_;
   std::vector<Touch> touched_by_;  // per allocation
@@ -171,8 +171,8 @@ class HomeFinder {
 
 }  // namespace
 
-AtHome find_at_home(const Plan& plan, const std::vector<std::vector<TaskId>>& departures) {
-  return HomeFinder(plan, departures).find();
+AtHome find_at_home(const Plan& plan, const std::vector<std::vector<TaskId>>& fused_stores) {
+  return HomeFinder(plan, fused_stores).find();
 }
 
 }  // namespace harpe

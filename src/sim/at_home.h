@@ -9,7 +9,7 @@ namespace harpe {
 // What launches do beside their own work while their states are still in registers. On GPUs a
 // product or attention writes states that it makes whole, and that nobody wants but the rounding
 // behind it, where that would put them; a product whose sums leave as they are made
-// (sim/departures.h) adds what others send to those that stay (docs/gpu.md).
+// (sim/fused_stores.h) adds what others send to those that stay (docs/gpu.md).
 struct AtHome {
   std::vector<char> rounded;  // per task: a Finalise that is done by the launch before it
   std::vector<char> added;    // per task: the same, of which that launch adds the other sources
@@ -17,8 +17,8 @@ struct AtHome {
   std::vector<double> written;
 };
 
-// `departures`: those of the plan.
+// `fused_stores`: those of the plan.
 [[nodiscard]] AtHome find_at_home(const Plan& plan,
-                                  const std::vector<std::vector<TaskId>>& departures);
+                                  const std::vector<std::vector<TaskId>>& fused_stores);
 
 }  // namespace harpe

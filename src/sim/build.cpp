@@ -4,7 +4,7 @@
 #include <map>
 #include <set>
 
-#include "sim/departures.h"
+#include "sim/fused_stores.h"
 #include "sim/task_costs.h"
 #include "support/check.h"
 
@@ -18,11 +18,11 @@ class Builder {
         machine_(machine),
         options_(options),
         ideal_(options.ideal),
-        departures_(machine.processor.sms > 1
-                        ? find_departures(plan)
-                        : std::vector<std::vector<TaskId>>(plan.tasks.size())),
+        fused_stores_(machine.processor.sms > 1
+                          ? find_fused_stores(plan)
+                          : std::vector<std::vector<TaskId>>(plan.tasks.size())),
         costs_(plan, machine, built_.map = map_resources(machine, plan.mesh.ranks()), options.ideal,
-               departures_) {
+               fused_stores_) {
     const std::int64_t issues = options.launch == Launch::Host ? plan.mesh.ranks() : 0;
     built_.workload.queues =
         static_cast<std::int32_t>(plan.queues.size()) + static_cast<std::int32_t>(issues);
@@ -136,8 +136,8 @@ class Builder {
     }
     // What the queue waits for between two puts may follow from a word of those before.
     if (waits_[id.index()] != 0) puts_[task.queue.index()].end_batches(writer_);
-    if (!departures_[id.index()].empty()) {
-      add_departure(id);
+    if (!fused_stores_[id.index()].empty()) {
+      add_fused_store(id);
       return;
     }
     Activity activity;
@@ -219,7 +219,7 @@ class Builder {
   }
 
   // Beside its queue, on multiprocessors that the products have.
-  void add_departure(TaskId id) {
+  void add_fused_store(TaskId id) {
     Activity activity = costs_.activity_of(id);
     activity.start = {};
     std::erase_if(activity.uses, [&](const Use& use) {
@@ -228,7 +228,7 @@ class Builder {
     const std::int32_t work = add(std::move(activity), kNoQueue, id, ActivityRole::Work);
     built_.first_of_task[id.index()] = work;
     built_.begin_of_task[id.index()] = built_.work_of_task[id.index()] = work;
-    for (const TaskId product : departures_[id.index()]) {
+    for (const TaskId product : fused_stores_[id.index()]) {
       depend(work_of(product), work, WaitKind::Event, {});
     }
   }
@@ -348,7 +348,7 @@ class Builder {
   const SimulateOptions& options_;
   Idealisation ideal_;
   BuiltWorkload built_;
-  std::vector<std::vector<TaskId>> departures_;  // per task: the products that send it
+  std::vector<std::vector<TaskId>> fused_stores_;  // per task: the products that send it
   TaskCosts costs_;
   std::map<std::int32_t, std::vector<TaskId>> groups_;
   std::map<std::int32_t, CollectiveCost> group_costs_;

@@ -35,12 +35,13 @@ bool adds_to_others(std::span<const LaunchPart> parts) {
 }  // namespace
 
 TaskCosts::TaskCosts(const Plan& plan, const Machine& machine, const ResourceMap& map,
-                     const Idealisation& ideal, const std::vector<std::vector<TaskId>>& departures)
+                     const Idealisation& ideal,
+                     const std::vector<std::vector<TaskId>>& fused_stores)
     : plan_(plan), machine_(machine), map_(map), ideal_(ideal), work_(plan) {
   routed_ = std::ranges::any_of(
       plan.program.decls, [](const Decl& decl) { return std::holds_alternative<Route>(decl); });
   if (machine.processor.sms > 1) {
-    at_home_ = find_at_home(plan, departures);
+    at_home_ = find_at_home(plan, fused_stores);
   } else {
     at_home_ = {.rounded = std::vector<char>(plan.tasks.size(), 0),
                 .added = std::vector<char>(plan.tasks.size(), 0),
@@ -54,7 +55,7 @@ TaskCosts::TaskCosts(const Plan& plan, const Machine& machine, const ResourceMap
     const Task& from = plan.tasks[sync.from.index()];
     if (rank_of(from) != rank_of(plan.tasks[sync.to.index()])) raises_[sync.from.index()] = 1;
   }
-  find_kernels(departures);
+  find_kernels(fused_stores);
   measure();
 }
 
@@ -88,14 +89,14 @@ std::int64_t TaskCosts::sms_of(const Task& task) const {
 }
 
 // A kernel is a run of tasks of its queue, from the first to the last of its number.
-void TaskCosts::find_kernels(const std::vector<std::vector<TaskId>>& departures) {
+void TaskCosts::find_kernels(const std::vector<std::vector<TaskId>>& fused_stores) {
   if (machine_.processor.sms > 1) {
     launches_ = find_launches(plan_);
   } else {
     for (const Task& task : plan_.tasks) launches_.push_back(task.kernel);
   }
   sends_.resize(plan_.tasks.size(), 0);
-  for (const std::vector<TaskId>& products : departures) {
+  for (const std::vector<TaskId>& products : fused_stores) {
     for (const TaskId product : products) sends_[product.index()] = 1;
   }
   std::map<std::pair<std::int32_t, std::int32_t>, std::size_t> last;

@@ -26,9 +26,9 @@ struct Crossing {
 // of tasks that run in a kernel which is already there.
 class TaskCosts {
  public:
-  // `departures`: those of the plan. Requires: check_fits; all outlive this.
+  // `fused_stores`: those of the plan. Requires: check_fits; all outlive this.
   TaskCosts(const Plan& plan, const Machine& machine, const ResourceMap& map,
-            const Idealisation& ideal, const std::vector<std::vector<TaskId>>& departures);
+            const Idealisation& ideal, const std::vector<std::vector<TaskId>>& fused_stores);
 
   // Of every kind but Collective, whose members' costs hang together (collective).
   [[nodiscard]] Activity activity_of(TaskId task) const;
@@ -77,7 +77,7 @@ class TaskCosts {
   [[nodiscard]] std::int64_t sms_of_move(Via via) const;
   [[nodiscard]] Activity added_at_home(const Task& finalise) const;
   [[nodiscard]] Activity transfer(const Task& task) const;
-  void find_kernels(const std::vector<std::vector<TaskId>>& departures);
+  void find_kernels(const std::vector<std::vector<TaskId>>& fused_stores);
   void take(Activity& activity, Picoseconds work) const;
   void measure();
   void measure(Kernel& kernel);

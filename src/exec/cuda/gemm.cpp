@@ -261,15 +261,15 @@ bool has_groups(const GemmSpec& spec) {
          });
 }
 
-bool is_awaited(const GemmPanelSpec& panel) { return panel.done != 0 || panel.departure >= 0; }
+bool is_awaited(const GemmPanelSpec& panel) { return panel.done != 0 || panel.fused_store >= 0; }
 
 GemmChoice choose_gemm(const GemmSpec& spec, int blocks) {
-  const bool departs = std::ranges::any_of(spec.panels, is_awaited);
+  const bool is_awaited_inside = std::ranges::any_of(spec.panels, is_awaited);
   Estimate best{.choice = {}, .clocks = std::numeric_limits<double>::infinity()};
   for (const GemmConfig& tile : gemm_tiles()) {
     const GemmConfig config = config_for(spec, tile);
     // Stores to a peer take their time: one consumer multiplies meanwhile.
-    if (!serves(spec, config) || (departs && !config.ping_pong)) continue;
+    if (!serves(spec, config) || (is_awaited_inside && !config.ping_pong)) continue;
     const Estimate found = estimate(spec, config, blocks);
     if (found.clocks < best.clocks) best = found;
   }

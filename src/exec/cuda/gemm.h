@@ -38,7 +38,7 @@ struct GemmPanelSpec {
   std::int64_t c_stride = 0;
   DeviceAddress done = 0;  // u32 counter; 0: none
   std::vector<GemmAddendSpec> addends = {};
-  int departure = -1;  // one of GemmSpec::departures; then `done` is 0
+  int fused_store = -1;  // one of GemmSpec::fused_stores; then `done` is 0
   // Of a group: at which row of the array B it has its own, and how many of its rows are used. What
   // is written to the others is nobody's.
   std::int64_t b_first = 0;
@@ -62,7 +62,7 @@ struct GemmSpec {
   std::int64_t b_stride = 0;
   std::int64_t b_rows = 0;            // of groups that have B's of their own; 0: B is all there is
   std::vector<GemmPanelSpec> panels;  // in the order of use
-  std::vector<device::RaiseTarget> departures = {};  // raised once all their panels are stored
+  std::vector<device::RaiseTarget> fused_stores = {};  // raised once all their panels are stored
   device::WaitContext wait{};
   std::vector<device::CopyJob> copies;
   int copy_blocks = 0;

@@ -159,26 +159,27 @@ Checked<Ok> place_identity(const Device& device, const GemmSpec& spec, const Gem
   return Ok{};
 }
 
-// Counters of departures, zero before and after, and how far their panels' blocks count them.
-Checked<Ok> place_departures(const Device& device, const GemmSpec& spec, const GemmConfig& config,
-                             Tables& tables, GemmMemory& memory) {
-  if (spec.departures.empty()) return Ok{};
-  const auto count = static_cast<std::int64_t>(spec.departures.size());
-  HP_TRY(memory.departures, DeviceMemory::zeros(device, count));
-  std::vector<std::uint32_t> blocks(spec.departures.size());
+// Counters of fused stores, zero before and after, and how far their panels' blocks count them.
+Checked<Ok> place_fused_stores(const Device& device, const GemmSpec& spec, const GemmConfig& config,
+                               Tables& tables, GemmMemory& memory) {
+  if (spec.fused_stores.empty()) return Ok{};
+  const auto count = static_cast<std::int64_t>(spec.fused_stores.size());
+  HP_TRY(memory.fused_stores, DeviceMemory::zeros(device, count));
+  std::vector<std::uint32_t> blocks(spec.fused_stores.size());
   const auto of = [](const GemmPanelSpec& panel) {
-    return static_cast<std::size_t>(panel.departure);
+    return static_cast<std::size_t>(panel.fused_store);
   };
   for (const GemmPanelSpec& panel : spec.panels) {
-    if (panel.departure >= 0) blocks[of(panel)] += arrivals(panel, spec.n, config);
+    if (panel.fused_store >= 0) blocks[of(panel)] += arrivals(panel, spec.n, config);
   }
   for (std::size_t i = 0; i < spec.panels.size(); ++i) {
     const GemmPanelSpec& from = spec.panels[i];
-    if (from.departure < 0) continue;
+    if (from.fused_store < 0) continue;
     GemmPanel& panel = tables.panels[i];
-    panel.done = reinterpret_cast<std::uint32_t*>(memory.departures->address()) + from.departure;
+    panel.done =
+        reinterpret_cast<std::uint32_t*>(memory.fused_stores->address()) + from.fused_store;
     panel.arrivals = blocks[of(from)];
-    panel.raise = spec.departures[of(from)];
+    panel.raise = spec.fused_stores[of(from)];
   }
   return Ok{};
 }
@@ -219,7 +220,7 @@ Checked<PreparedGemm> PreparedGemm::make(KernelLibrary& library, const GemmSpec&
   for (const GemmPanelSpec& panel : spec.panels) {
     HP_REQUIRE_OK(add_panel(device.driver(), spec, panel, config, tables));
   }
-  HP_REQUIRE_OK(place_departures(device, spec, config, tables, gemm.memory_));
+  HP_REQUIRE_OK(place_fused_stores(device, spec, config, tables, gemm.memory_));
   GemmArgs& args = gemm.args_;
   HP_TRY(args.b, map_b(device.driver(), spec, config));
   args.wait = spec.wait;

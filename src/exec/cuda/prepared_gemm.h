@@ -33,7 +33,7 @@ struct GemmMemory {
   std::optional<DeviceMemory> tickets;
   std::optional<DeviceMemory> jobs;
   std::optional<DeviceMemory> identity;
-  std::optional<DeviceMemory> departures;
+  std::optional<DeviceMemory> fused_stores;
 };
 
 // A product with everything it needs on the GPU: kernel, tables, memory for cut tiles. Launches

@@ -12,9 +12,9 @@ using Level = MeshPlan::Level;
 constexpr std::int64_t kGatherPushChunks =
     4;  // transfers per source, so that the leaf starts early
 // What a kernel sends itself costs nothing to begin: as many rows as its tiles have.
-constexpr std::int64_t kRowsOfSend = 256;
-constexpr std::int64_t kMostSends = 8;
-constexpr std::int64_t kSmsOfSends = 12;
+constexpr std::int64_t kRowsOfFusedCopy = 256;
+constexpr std::int64_t kMostFusedCopies = 8;
+constexpr std::int64_t kSmsOfFusedCopies = 12;
 
 // The product seen from the operand that moves: `moved` is blocked along `travel`, the other
 // operand and the result along `stay`.
@@ -72,9 +72,9 @@ Checked<Script> push_operand(std::string_view schedule, const Program& program, 
   const MeshRef over = builder.axes(gather.all);
   builder.stage(shape.nest, {sides.moved}, gather.all, "", transfer);
   if (transfer.via == Via::Tma) {  // the kernel that waits has the multiprocessors that are left
-    builder.add(Budget{shape.nest, {{sides.moved}}, over, std::nullopt, kSmsOfSends});
+    builder.add(Budget{shape.nest, {{sides.moved}}, over, std::nullopt, kSmsOfFusedCopies});
     builder.add(
-        Budget{shape.nest, std::nullopt, std::nullopt, std::nullopt, kMaxSms - kSmsOfSends});
+        Budget{shape.nest, std::nullopt, std::nullopt, std::nullopt, kMaxSms - kSmsOfFusedCopies});
   }
   builder.add(ChunkMove{shape.nest, {sides.moved}, over, std::nullopt, gather.travel[1]});
   std::vector<std::string> order{gather.travel[0]};
@@ -119,7 +119,8 @@ Checked<Script> gather_fused(const Program& program, const Mesh& mesh, Gathered 
   HP_TRY(const GemmShape shape, read_gemm(program));
   const std::int64_t ranks = MeshPlan(mesh).all().ranks;
   const std::int64_t rows = sides_of(shape, operand).travel.size / ranks;
-  const std::int64_t chunks = std::clamp<std::int64_t>(rows / kRowsOfSend, 1, kMostSends);
+  const std::int64_t chunks =
+      std::clamp<std::int64_t>(rows / kRowsOfFusedCopy, 1, kMostFusedCopies);
   return push_operand("fused", program, mesh, operand, chunks, kSend);
 }
 

@@ -218,9 +218,9 @@ TEST(Collectives, of_nccl_wait_for_all_to_come_and_for_nobody_to_leave) {
   for (std::size_t i = 0; i < plan.tasks.size(); ++i) {
     if (plan.tasks[i].kind != TaskKind::Collective) continue;
     TaskWiring& task = wiring.tasks[i];
-    ASSERT_FALSE(task.departures.empty());
+    ASSERT_FALSE(task.raises_after_pull.empty());
     end_by_itself(task);
-    EXPECT_TRUE(task.departures.empty());
+    EXPECT_TRUE(task.raises_after_pull.empty());
     EXPECT_FALSE(task.pulled);
     EXPECT_TRUE(task.arrival);
     EXPECT_EQ(task.arrivals.size(), 2U);

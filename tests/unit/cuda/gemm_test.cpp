@@ -204,7 +204,7 @@ TEST(GemmChoice, panels_that_leave_are_stored_beside_products) {
   for (const std::int64_t rows : {128, 256, 512, 1024, 2048}) {
     GemmSpec spec = product(rows, 1280, 8192);
     is_otherwise = is_otherwise || !choose_gemm(spec, kMultiprocessors).config.ping_pong;
-    spec.panels[0].departure = 0;
+    spec.panels[0].fused_store = 0;
     EXPECT_TRUE(choose_gemm(spec, kMultiprocessors).config.ping_pong) << rows;
   }
   EXPECT_TRUE(is_otherwise);

@@ -73,7 +73,8 @@ TEST(Wiring, raises_every_word_as_often_as_it_says) {
     for (const std::vector<Word>& page : wiring.pages) raised.emplace_back(page.size(), 0);
     for (std::size_t task = 0; task < wiring.tasks.size(); ++task) {
       const TaskWiring& each = wiring.tasks[task];
-      for (const std::vector<Raise>* raises : {&each.arrivals, &each.departures, &each.raises}) {
+      for (const std::vector<Raise>* raises :
+           {&each.arrivals, &each.raises_after_pull, &each.raises}) {
         for (const Raise& raise : *raises) {
           const auto word = static_cast<std::size_t>(raise.word);
           const Word& target = wiring.pages[raise.rank.index()][word];
@@ -214,7 +215,7 @@ TEST(Wiring, lets_members_of_a_collective_arrive_and_leave_together) {
     EXPECT_EQ(arrival.arrivals, 3);
     EXPECT_EQ(pulled.producers, members);
     EXPECT_EQ(each.arrivals.size(), 3U);
-    EXPECT_EQ(each.departures.size(), 3U);
+    EXPECT_EQ(each.raises_after_pull.size(), 3U);
   }
 }
 

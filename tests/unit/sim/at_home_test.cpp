@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "sim/build.h"
-#include "sim/departures.h"
+#include "sim/fused_stores.h"
 #include "tests/unit/sim/plans.h"
 
 namespace harpe {
@@ -17,7 +17,7 @@ struct Found {
 Found found_in(const std::string& target, const std::vector<std::string>& parameters,
                const std::string& mesh, const std::string& schedule) {
   Plan plan = plan_of(target, parameters, mesh, schedule);
-  AtHome at_home = find_at_home(plan, find_departures(plan));
+  AtHome at_home = find_at_home(plan, find_fused_stores(plan));
   return {.plan = std::move(plan), .at_home = std::move(at_home)};
 }
 

@@ -6,7 +6,7 @@
 #include <set>
 
 #include "machine/machine.h"
-#include "sim/departures.h"
+#include "sim/fused_stores.h"
 #include "sim/simulate.h"
 #include "tests/unit/sim/plans.h"
 
@@ -41,10 +41,10 @@ TEST(Launches, of_panels_with_the_same_b_are_one) {
 TEST(Launches, of_other_columns_of_b_are_apart) {
   const Plan plan = plan_of("gemm_ar", {"m=1", "n=1024", "k=1024"}, "tp=2", "push");
   for (const auto& [queue, launches] : launches_of(plan)) EXPECT_EQ(launches.size(), 2U);
-  const auto departures = find_departures(plan);
+  const auto fused_stores = find_fused_stores(plan);
   const std::vector<std::int32_t> numbers = find_launches(plan);
   for (std::size_t i = 0; i < plan.tasks.size(); ++i) {
-    for (const TaskId product : departures[i]) {
+    for (const TaskId product : fused_stores[i]) {
       EXPECT_EQ(numbers[product.index()], -1 - product.value) << "of a launch of its own";
     }
   }

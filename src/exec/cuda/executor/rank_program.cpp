@@ -176,7 +176,7 @@ Result<Ok, CudaError> RankProgram::order_work(const Place& place) const {
   if (wiring.arrival) HP_REQUIRE_OK(await({*wiring.arrival}, place.context, stream));
   HP_REQUIRE_OK(stamp(place, Moment::Start));
   HP_REQUIRE_OK(order_launches(place));
-  HP_REQUIRE_OK(raise(kept(task, wiring.departures), place));
+  HP_REQUIRE_OK(raise(kept(task, wiring.raises_after_pull), place));
   if (!wiring.pulled) return Ok{};
   HP_REQUIRE_OK(await({*wiring.pulled}, place.context, stream));
   return stamp(place, Moment::End);

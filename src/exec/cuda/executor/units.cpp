@@ -8,9 +8,9 @@
 #include "exec/cuda/actions/merge.h"
 #include "exec/cuda/actions/read_in_place.h"
 #include "exec/cuda/actions/relocate.h"
-#include "exec/cuda/executor/departures.h"
-#include "exec/cuda/executor/room.h"
-#include "exec/cuda/executor/sends.h"
+#include "exec/cuda/executor/fused_copies.h"
+#include "exec/cuda/executor/fused_stores.h"
+#include "exec/cuda/executor/reserved_sms.h"
 #include "exec/describe.h"
 
 namespace harpe::cuda {
@@ -26,17 +26,17 @@ class UnitMaker {
         specs_(specs),
         signals_(signals),
         rank_(rank),
-        room_(plan, wiring, groups, specs, rank, signals.is_alone) {}
+        reserved_(plan, wiring, groups, specs, rank, signals.is_alone) {}
 
   std::vector<UnitSpec> make() {
     const std::vector<TaskId>& sequence = wiring_.sequence[rank_.index()];
-    const Departures departures(plan_, wiring_, specs_, signals_);
+    const FusedStores fused_stores(plan_, wiring_, specs_, signals_);
     find_neighbours(sequence);
     for (const TaskId task : sequence) find_moves(task);
     for (const TaskId task : sequence) {
       if (done_.contains(task)) continue;
       UnitSpec unit = begin(task);
-      departures.send_at_once(unit, next_);
+      fused_stores.fuse(unit, next_);
       finish_at_home(unit);
       done_.insert(unit.tasks.begin(), unit.tasks.end());
       units_.push_back(std::move(unit));
@@ -45,7 +45,7 @@ class UnitMaker {
       const TaskId first = unit.tasks.front();
       if (idle_.contains(first)) unit.launches.clear();
       if (silent_.contains(first)) unit.silent = unit.tasks;
-      if (!idle_.contains(first) && room_.is_raised_by_engine(first)) {
+      if (!idle_.contains(first) && reserved_.is_raised_by_engine(first)) {
         unit.raised_by = RaisedBy::Engine;
       }
     }
@@ -180,7 +180,7 @@ class UnitMaker {
     if (waiting.size() < members.size()) note_idle(members, unheard);
     UnitSpec unit{.tasks = members, .launches = {*std::move(merged)}, .waits_inside = true};
     send_inside(unit);
-    Room::Need need = room_.beside(members, waiting, silent_);
+    ReservedSms::Need need = reserved_.beside(members, waiting, silent_);
     unit.spared = need.multiprocessors;
     unit.behind = std::move(need.behind);
     return unit;
@@ -190,18 +190,20 @@ class UnitMaker {
   // begins with the execution: others may need it for what the kernel would else stand behind.
   void send_inside(UnitSpec& unit) {
     if (!begins_at_once(unit.tasks.front())) return;
-    const std::optional<Sends> sends = find_sends(plan_, wiring_, specs_, rank_, signals_);
-    const bool is_begun = sends && std::ranges::any_of(sends->tasks, [&](TaskId task) {
+    const std::optional<FusedCopies> copies =
+        find_fused_copies(plan_, wiring_, specs_, rank_, signals_);
+    const bool is_begun = copies && std::ranges::any_of(copies->tasks, [&](TaskId task) {
                             return done_.contains(task);
                           });
-    if (!sends || is_begun ||
-        !send_within(*sends, unit.launches.front(), signals_.multiprocessors - Room::kForKernels)) {
+    if (!copies || is_begun ||
+        !fuse_copies(*copies, unit.launches.front(),
+                     signals_.multiprocessors - ReservedSms::kForKernels)) {
       return;
     }
     // Behind the first, whose stream it is, and before the last, which others follow.
-    unit.tasks.insert(unit.tasks.begin() + 1, sends->tasks.begin(), sends->tasks.end());
-    unit.silent.insert(unit.silent.end(), sends->tasks.begin(), sends->tasks.end());
-    silent_.insert(sends->tasks.begin(), sends->tasks.end());
+    unit.tasks.insert(unit.tasks.begin() + 1, copies->tasks.begin(), copies->tasks.end());
+    unit.silent.insert(unit.silent.end(), copies->tasks.begin(), copies->tasks.end());
+    silent_.insert(copies->tasks.begin(), copies->tasks.end());
   }
 
   // Nothing but the Entry comes before it, in its queue or by an event.
@@ -282,7 +284,7 @@ class UnitMaker {
   const std::vector<TaskSpecs>& specs_;
   const SignalSource& signals_;
   RankId rank_;
-  Room room_;
+  ReservedSms reserved_;
   std::map<TaskId, TaskId> next_;  // of the same queue
   std::set<TaskId> followed_;      // by tasks of other queues
   std::vector<TaskId> movers_;     // copies of the rank's own inputs

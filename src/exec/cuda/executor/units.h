@@ -61,7 +61,7 @@ struct SignalSource {
 // are of a kind that can be (actions/merge.h); it reads the rank's own inputs in place
 // (actions/read_in_place.h). Results that one unit makes whole and that are then only rounded into
 // their home are written there at once (actions/relocate.h); so are sums that are sent on, and
-// those that others' are added to (executor/departures.h). `specs` are by task. Requires: wiring
+// those that others' are added to (executor/fused_stores.h). `specs` are by task. Requires: wiring
 // and groups are the plan's.
 [[nodiscard]] std::vector<UnitSpec> make_units(const Plan& plan, const Wiring& wiring,
                                                const Groups& groups, RankId rank,

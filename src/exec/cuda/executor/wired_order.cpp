@@ -11,7 +11,7 @@ WiredOrder::WiredOrder(const Plan& plan, const Wiring& wiring)
     : tasks_(plan.tasks.size()), next_(2 * tasks_), previous_(2 * tasks_) {
   std::map<std::pair<RankId, std::int32_t>, std::vector<std::size_t>> raised;  // by whom
   const auto note_raises = [&](const TaskWiring& own, std::size_t node) {
-    for (const auto* raises : {&own.arrivals, &own.departures, &own.raises}) {
+    for (const auto* raises : {&own.arrivals, &own.raises_after_pull, &own.raises}) {
       for (const Raise& raise : *raises) raised[{raise.rank, raise.word}].push_back(node);
     }
   };

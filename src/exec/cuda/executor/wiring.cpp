@@ -310,7 +310,7 @@ class Wirer {
         at(member).pulled = pulled;
         for (const TaskId other : members) {
           at(other).arrivals.push_back({.rank = rank, .word = arrival, .added = 1});
-          at(other).departures.push_back({.rank = rank, .word = pulled, .added = 1});
+          at(other).raises_after_pull.push_back({.rank = rank, .word = pulled, .added = 1});
         }
       }
     }
@@ -426,7 +426,7 @@ const TaskWiring& Wiring::on(const Plan& plan, RankId rank, TaskId task) const {
 }
 
 void end_by_itself(TaskWiring& collective) {
-  collective.departures.clear();
+  collective.raises_after_pull.clear();
   collective.pulled.reset();
 }
 

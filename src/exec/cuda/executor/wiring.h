@@ -42,13 +42,14 @@ struct Raise {
 
 // What surrounds a task. An Entry waits before the epoch begins, for words of the one before, which
 // are there at first. A collective raises `arrivals` before it pulls and waits for `arrival`,
-// raises `departures` behind and waits for `pulled`, so that nobody's part changes under a peer.
+// raises `raises_after_pull` behind and waits for `pulled`, so that nobody's part changes under a
+// peer.
 struct TaskWiring {
   std::vector<TaskId> after;        // tasks of the same rank in other queues
   std::vector<std::int32_t> waits;  // words of the own page
   std::vector<Raise> arrivals;
   std::optional<std::int32_t> arrival;
-  std::vector<Raise> departures;
+  std::vector<Raise> raises_after_pull;
   std::optional<std::int32_t> pulled;
   std::vector<Raise> raises;  // when it is over
   friend bool operator==(const TaskWiring&, const TaskWiring&) = default;

@@ -11,7 +11,7 @@ namespace harpe::cuda {
 // What else a rank's GPU must do while a kernel on it waits inside for signals, its own or a
 // peer's: a kernel that fills the GPU lets no other begin, not even one that raises a signal or
 // waits for one (measured, docs/gpu.md).
-class Room {
+class ReservedSms {
  public:
   // For kernels that make what is waited for: the most that is left free.
   static constexpr int kForKernels = 8;
@@ -21,8 +21,8 @@ class Room {
     std::vector<TaskId> behind = {};  // waits to be over before the kernel begins
   };
 
-  Room(const Plan& plan, const Wiring& wiring, const Groups& groups,
-       const std::vector<TaskSpecs>& specs, RankId rank, bool is_alone);
+  ReservedSms(const Plan& plan, const Wiring& wiring, const Groups& groups,
+              const std::vector<TaskSpecs>& specs, RankId rank, bool is_alone);
 
   // Whether the copy engine alone moves what the task moves, and can raise all it raises.
   [[nodiscard]] bool is_raised_by_engine(TaskId task) const;

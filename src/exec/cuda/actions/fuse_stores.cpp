@@ -1,4 +1,4 @@
-#include "exec/cuda/actions/depart.h"
+#include "exec/cuda/actions/fuse_stores.h"
 
 #include <algorithm>
 #include <array>
@@ -144,21 +144,21 @@ void turn(std::vector<GemmPanelSpec>& leaving, std::size_t behind) {
 
 }  // namespace
 
-std::optional<Departed> depart(const GemmSpec& spec, std::span<const Transfer> transfers) {
+std::optional<StoringGemms> fuse_stores(const GemmSpec& spec, std::span<const Transfer> transfers) {
   const bool is_own = spec.engine == LeafEngine::Own;
   if (!is_own || spec.add || spec.out != device::Element::F32) return std::nullopt;
   std::vector<TransferMaps> maps;
-  Departed out{.leaving = spec, .staying = spec};
+  StoringGemms out{.leaving = spec, .staying = spec};
   out.leaving.out = spec.in;
   out.leaving.panels.clear();
   out.staying->panels.clear();
-  std::vector<int> departures;
+  std::vector<int> fused_stores;
   for (const Transfer& transfer : transfers) {
     const std::optional<TransferMaps> own = TransferMaps::of(transfer);
     if (!own) return std::nullopt;
     maps.push_back(*own);
-    departures.push_back(transfer.raise ? static_cast<int>(out.leaving.departures.size()) : -1);
-    if (transfer.raise) out.leaving.departures.push_back(*transfer.raise);
+    fused_stores.push_back(transfer.raise ? static_cast<int>(out.leaving.fused_stores.size()) : -1);
+    if (transfer.raise) out.leaving.fused_stores.push_back(*transfer.raise);
   }
   std::size_t behind = 0;
   for (const GemmPanelSpec& from : spec.panels) {
@@ -171,7 +171,7 @@ std::optional<Departed> depart(const GemmSpec& spec, std::span<const Transfer> t
       continue;
     }
     if (!mover->move(panel, spec)) return std::nullopt;
-    panel.departure = departures[static_cast<std::size_t>(mover - maps.begin())];
+    panel.fused_store = fused_stores[static_cast<std::size_t>(mover - maps.begin())];
     out.leaving.panels.push_back(std::move(panel));
   }
   if (!std::ranges::all_of(maps, &TransferMaps::is_used_up)) return std::nullopt;

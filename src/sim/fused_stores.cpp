@@ -1,4 +1,4 @@
-#include "sim/departures.h"
+#include "sim/fused_stores.h"
 
 #include <algorithm>
 #include <map>
@@ -10,9 +10,9 @@
 namespace harpe {
 namespace {
 
-class DepartureFinder {
+class FusedStoreFinder {
  public:
-  explicit DepartureFinder(const Plan& plan)
+  explicit FusedStoreFinder(const Plan& plan)
       : plan_(plan), launches_(find_launches(plan)), found_(plan.tasks.size()) {}
 
   std::vector<std::vector<TaskId>> find() {
@@ -79,8 +79,8 @@ class DepartureFinder {
 
 }  // namespace
 
-std::vector<std::vector<TaskId>> find_departures(const Plan& plan) {
-  return DepartureFinder(plan).find();
+std::vector<std::vector<TaskId>> find_fused_stores(const Plan& plan) {
+  return FusedStoreFinder(plan).find();
 }
 
 }  // namespace harpe

@@ -1,4 +1,4 @@
-#include "exec/cuda/executor/room.h"
+#include "exec/cuda/executor/reserved_sms.h"
 
 #include <algorithm>
 
@@ -7,8 +7,8 @@
 
 namespace harpe::cuda {
 
-Room::Room(const Plan& plan, const Wiring& wiring, const Groups& groups,
-           const std::vector<TaskSpecs>& specs, RankId rank, bool is_alone)
+ReservedSms::ReservedSms(const Plan& plan, const Wiring& wiring, const Groups& groups,
+                         const std::vector<TaskSpecs>& specs, RankId rank, bool is_alone)
     : plan_(plan),
       wiring_(wiring),
       groups_(groups),
@@ -19,7 +19,7 @@ Room::Room(const Plan& plan, const Wiring& wiring, const Groups& groups,
 }
 
 // A copy within a GPU is a kernel's work.
-bool Room::is_by_engine(TaskId task) const {
+bool ReservedSms::is_by_engine(TaskId task) const {
   const std::vector<LaunchSpec>& launches = specs_[task.index()].launches;
   const auto own = [&](const Ref& ref) { return plan_.allocs[ref.alloc.index()].rank == rank_; };
   const Task& what = plan_.tasks[task.index()];
@@ -31,7 +31,7 @@ bool Room::is_by_engine(TaskId task) const {
   return launches.empty() || (copies && !is_local);
 }
 
-bool Room::is_raised_by_engine(TaskId task) const {
+bool ReservedSms::is_raised_by_engine(TaskId task) const {
   const TaskWiring& wiring = wiring_of(task);
   return is_alone_ && !specs_[task.index()].launches.empty() && is_by_engine(task) &&
          wiring.arrivals.empty() && !wiring.raises.empty() &&
@@ -41,7 +41,7 @@ bool Room::is_raised_by_engine(TaskId task) const {
 }
 
 // Once what it and the tasks before it in its queue wait for is there.
-bool Room::needs_no_kernel(TaskId producer, const std::set<TaskId>& silent) const {
+bool ReservedSms::needs_no_kernel(TaskId producer, const std::set<TaskId>& silent) const {
   const QueueId queue = plan_.tasks[producer.index()].queue;
   for (const TaskId task : wiring_.sequence[rank_.index()]) {
     if (plan_.tasks[task.index()].queue != queue || silent.contains(task)) continue;
@@ -52,12 +52,13 @@ bool Room::needs_no_kernel(TaskId producer, const std::set<TaskId>& silent) cons
 }
 
 // By kernels that wait for it too.
-bool Room::lands_here(TaskId task) const {
+bool ReservedSms::lands_here(TaskId task) const {
   return goes_out(plan_, task) && destination_of(plan_, plan_.tasks[task.index()]) == rank_;
 }
 
-Room::Need Room::beside(const std::vector<TaskId>& members, const std::vector<TaskId>& waiting,
-                        const std::set<TaskId>& silent) const {
+ReservedSms::Need ReservedSms::beside(const std::vector<TaskId>& members,
+                                      const std::vector<TaskId>& waiting,
+                                      const std::set<TaskId>& silent) const {
   Need need;
   std::set<TaskId> producers;
   for (const std::vector<TaskId>& group : groups_.members) {

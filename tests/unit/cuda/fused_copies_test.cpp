@@ -1,10 +1,10 @@
-#include "exec/cuda/executor/sends.h"
+#include "exec/cuda/executor/fused_copies.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 
-#include "exec/cuda/executor/room.h"
+#include "exec/cuda/executor/reserved_sms.h"
 #include "exec/describe.h"
 #include "tests/unit/exec/plans.h"
 
@@ -55,12 +55,12 @@ struct Pushed {
     return QueueId(static_cast<std::int64_t>(queue));
   }
 
-  [[nodiscard]] std::optional<Sends> find() const {
-    return find_sends(plan, wiring, specs, RankId(0), signals);
+  [[nodiscard]] std::optional<FusedCopies> find() const {
+    return find_fused_copies(plan, wiring, specs, RankId(0), signals);
   }
 };
 
-TEST(Sends, are_counted_by_the_granule_where_they_arrive) {
+TEST(FusedCopies, are_counted_by_the_granule_where_they_arrive) {
   Plan plan = test::scatter_gemm(2, 8, 8, 8, "f32", false);
   for (Task& task : plan.tasks) {
     if (task.kind != TaskKind::Copy) continue;
@@ -81,20 +81,20 @@ TEST(Sends, are_counted_by_the_granule_where_they_arrive) {
   EXPECT_GT(words, 0);
 }
 
-TEST(Sends, are_jobs_of_blocks_in_the_order_of_the_tasks) {
+TEST(FusedCopies, are_jobs_of_blocks_in_the_order_of_the_tasks) {
   const Pushed it;
   ASSERT_FALSE(it.sent.empty());
-  const std::optional<Sends> sends = it.find();
-  ASSERT_TRUE(sends.has_value());
-  EXPECT_EQ(sends->tasks, it.sent);
-  ASSERT_EQ(sends->jobs.size(), it.sent.size());
-  EXPECT_EQ(sends->jobs.front().bytes, kBytes);
-  EXPECT_NE(sends->jobs.front().done, nullptr);
-  EXPECT_EQ(sends->jobs.front().ready.flag, nullptr);
-  EXPECT_EQ(sends->blocks % 2, 0);
+  const std::optional<FusedCopies> copies = it.find();
+  ASSERT_TRUE(copies.has_value());
+  EXPECT_EQ(copies->tasks, it.sent);
+  ASSERT_EQ(copies->jobs.size(), it.sent.size());
+  EXPECT_EQ(copies->jobs.front().bytes, kBytes);
+  EXPECT_NE(copies->jobs.front().done, nullptr);
+  EXPECT_EQ(copies->jobs.front().ready.flag, nullptr);
+  EXPECT_EQ(copies->blocks % 2, 0);
 }
 
-TEST(Sends, are_left_to_copy_engines_where_blocks_cannot_make_them_all) {
+TEST(FusedCopies, are_left_to_copy_engines_where_blocks_cannot_make_them_all) {
   Pushed strided;
   std::get<CopyLaunch>(strided.specs[strided.sent.front().index()].launches.front()).rows = 2;
   EXPECT_FALSE(strided.find().has_value());
@@ -177,7 +177,7 @@ struct Fused {
   }
 };
 
-TEST(Sends, are_made_by_the_kernel_that_begins_with_the_execution) {
+TEST(FusedCopies, are_made_by_the_kernel_that_begins_with_the_execution) {
   const Fused it;
   ASSERT_TRUE(it.first.valid() && it.sent.valid());
   const UnitSpec unit = it.unit_of(it.sent);
@@ -187,7 +187,7 @@ TEST(Sends, are_made_by_the_kernel_that_begins_with_the_execution) {
 }
 
 // The other rank may need what is sent for what this kernel stands behind.
-TEST(Sends, stay_apart_where_the_kernel_begins_later) {
+TEST(FusedCopies, stay_apart_where_the_kernel_begins_later) {
   Fused it;
   const std::size_t at = it.first.index();
   const auto shift = [&](TaskId& task) {
@@ -213,9 +213,10 @@ TEST(Sends, stay_apart_where_the_kernel_begins_later) {
   EXPECT_EQ(it.unit_of(it.sent).tasks, std::vector{it.sent});
 }
 
-TEST(Sends, leave_room_for_what_must_run_beside_their_kernel) {
+TEST(FusedCopies, leave_room_for_what_must_run_beside_their_kernel) {
   Fused it;
-  it.signals.multiprocessors = 12 + 2 + Room::kForKernels;  // to send, to multiply, and beside
+  it.signals.multiprocessors =
+      12 + 2 + ReservedSms::kForKernels;  // to send, to multiply, and beside
   EXPECT_EQ(it.unit_of(it.sent).tasks.front(), it.first);
   --it.signals.multiprocessors;
   EXPECT_EQ(it.unit_of(it.sent).tasks, std::vector{it.sent});
@@ -242,9 +243,9 @@ TEST(Units, stay_apart_where_no_kernel_does_them_as_one) {
   EXPECT_EQ(std::get<GemmSpec>(cut_at(104).front()).k, 104) << "pieces begin at multiples of 64";
 }
 
-TEST(Sends, go_with_a_product_that_leaves_blocks_for_them) {
-  const std::optional<Sends> sends = Pushed().find();
-  ASSERT_TRUE(sends.has_value());
+TEST(FusedCopies, go_with_a_product_that_leaves_blocks_for_them) {
+  const std::optional<FusedCopies> copies = Pushed().find();
+  ASSERT_TRUE(copies.has_value());
   GemmSpec product;
   product.n = 1024;
   product.k = 1024;
@@ -255,14 +256,14 @@ TEST(Sends, go_with_a_product_that_leaves_blocks_for_them) {
                      .c = 8192,
                      .c_stride = 1024}};
   LaunchSpec launch = product;
-  ASSERT_TRUE(send_within(*sends, launch, 132));
-  EXPECT_EQ(std::get<GemmSpec>(launch).copies.size(), sends->jobs.size());
-  EXPECT_EQ(std::get<GemmSpec>(launch).copy_blocks, sends->blocks);
-  EXPECT_FALSE(send_within(*sends, launch, 132)) << "it has some already";
+  ASSERT_TRUE(fuse_copies(*copies, launch, 132));
+  EXPECT_EQ(std::get<GemmSpec>(launch).copies.size(), copies->jobs.size());
+  EXPECT_EQ(std::get<GemmSpec>(launch).copy_blocks, copies->blocks);
+  EXPECT_FALSE(fuse_copies(*copies, launch, 132)) << "it has some already";
   LaunchSpec small = product;
-  EXPECT_FALSE(send_within(*sends, small, 4)) << "none would be left to multiply";
+  EXPECT_FALSE(fuse_copies(*copies, small, 4)) << "none would be left to multiply";
   LaunchSpec copy = CopyLaunch{};
-  EXPECT_FALSE(send_within(*sends, copy, 132));
+  EXPECT_FALSE(fuse_copies(*copies, copy, 132));
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-#include "sim/departures.h"
+#include "sim/fused_stores.h"
 
 #include <gtest/gtest.h>
 
@@ -8,16 +8,16 @@
 namespace harpe::test {
 namespace {
 
-TEST(Departures, are_the_copies_of_what_a_product_made) {
+TEST(FusedStores, are_the_copies_of_what_a_product_made) {
   const Plan plan = plan_of("gemm_rs", {"m=1024", "n=1024", "k=1024"}, "tp=4", "push");
-  const auto departures = find_departures(plan);
+  const auto fused_stores = find_fused_stores(plan);
   int copies = 0;
   for (std::size_t i = 0; i < plan.tasks.size(); ++i) {
     const bool is_copy = plan.tasks[i].kind == TaskKind::Copy;
     copies += is_copy ? 1 : 0;
-    ASSERT_EQ(departures[i].size(), is_copy ? 1U : 0U) << i;
+    ASSERT_EQ(fused_stores[i].size(), is_copy ? 1U : 0U) << i;
     if (!is_copy) continue;
-    const Task& product = plan.tasks[departures[i].front().index()];
+    const Task& product = plan.tasks[fused_stores[i].front().index()];
     EXPECT_EQ(product.kind, TaskKind::Compute);
     EXPECT_EQ(product.writes.front().boxes, plan.tasks[i].reads.front().boxes);
   }
@@ -25,7 +25,7 @@ TEST(Departures, are_the_copies_of_what_a_product_made) {
 }
 
 // A core has no multiprocessors that could store while others multiply.
-TEST(Departures, take_no_time_of_their_queue) {
+TEST(FusedStores, take_no_time_of_their_queue) {
   const Plan plan = plan_of("gemm_rs", {"m=1024", "n=1024", "k=1024"}, "tp=4", "push");
   Machine machine = plain_machine();
   for (const std::int64_t sms : {std::int64_t{100}, std::int64_t{1}}) {
@@ -42,12 +42,12 @@ TEST(Departures, take_no_time_of_their_queue) {
 }
 
 // Results that are moved as they are, and states of attention, are passes of their own.
-TEST(Departures, are_sums_alone) {
+TEST(FusedStores, are_sums_alone) {
   for (const char* op : {"ag_gemm", "attention"}) {
     const Plan plan = op == std::string("ag_gemm")
                           ? plan_of(op, {"m=1024", "n=1024", "k=1024"}, "tp=4", "push")
                           : plan_of(op, {"seq=1024", "heads=4"}, "cp=4", "tree");
-    for (const auto& products : find_departures(plan)) EXPECT_TRUE(products.empty()) << op;
+    for (const auto& products : find_fused_stores(plan)) EXPECT_TRUE(products.empty()) << op;
   }
 }
 

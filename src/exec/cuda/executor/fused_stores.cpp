@@ -1,15 +1,15 @@
-#include "exec/cuda/executor/departures.h"
+#include "exec/cuda/executor/fused_stores.h"
 
 #include <algorithm>
 #include <utility>
 
-#include "exec/cuda/actions/depart.h"
+#include "exec/cuda/actions/fuse_stores.h"
 #include "exec/describe.h"
 #include "plan/refs.h"
 
 namespace harpe::cuda {
 
-void Departures::send_at_once(UnitSpec& unit, const std::map<TaskId, TaskId>& next) const {
+void FusedStores::fuse(UnitSpec& unit, const std::map<TaskId, TaskId>& next) const {
   const auto* const spec =
       unit.launches.size() == 1 ? std::get_if<GemmSpec>(&unit.launches.front()) : nullptr;
   if (spec == nullptr) return;
@@ -24,25 +24,25 @@ void Departures::send_at_once(UnitSpec& unit, const std::map<TaskId, TaskId>& ne
     transfers.push_back(transfer);
   }
   if (copies.empty()) return;
-  std::optional<Departed> departed = depart(*spec, transfers);
-  if (!departed) return;
-  departed->leaving.wait = signals_.context;
-  departed->leaving.wait.task = static_cast<std::uint32_t>(unit.tasks.front().value);
+  std::optional<StoringGemms> stored = fuse_stores(*spec, transfers);
+  if (!stored) return;
+  stored->leaving.wait = signals_.context;
+  stored->leaving.wait.task = static_cast<std::uint32_t>(unit.tasks.front().value);
   unit.tasks.insert(unit.tasks.end(), copies.begin(), copies.end());
   unit.silent.insert(unit.silent.end(), copies.begin(), copies.end());
   for (const TaskId copy : copies) {
     const std::vector<std::int32_t>& words = wiring_of(copy).waits;
     unit.awaited.insert(unit.awaited.end(), words.begin(), words.end());
   }
-  unit.launches = {std::move(departed->leaving)};
-  if (!departed->staying) return;
-  if (behind != next.end() && takes_total(unit, *departed->staying, behind->second)) return;
-  unit.launches.emplace_back(*std::move(departed->staying));
+  unit.launches = {std::move(stored->leaving)};
+  if (!stored->staying) return;
+  if (behind != next.end() && takes_total(unit, *stored->staying, behind->second)) return;
+  unit.launches.emplace_back(*std::move(stored->staying));
 }
 
 // Nothing but a transfer of what nobody else reads, which waits for beginnings alone, and for which
 // one waits at most.
-bool Departures::can_leave(TaskId copy) const {
+bool FusedStores::can_leave(TaskId copy) const {
   const Task& task = plan_.tasks[copy.index()];
   const TaskWiring& wiring = wiring_of(copy);
   return task.kind == TaskKind::Copy && task.via == Via::Sm &&
@@ -51,7 +51,7 @@ bool Departures::can_leave(TaskId copy) const {
          std::ranges::all_of(task.reads, [&](const Ref& ref) { return is_sole_reader(copy, ref); });
 }
 
-bool Departures::is_sole_reader(TaskId copy, const Ref& ref) const {
+bool FusedStores::is_sole_reader(TaskId copy, const Ref& ref) const {
   for (std::size_t i = 0; i < plan_.tasks.size(); ++i) {
     if (i == copy.index()) continue;
     const bool reads = std::ranges::any_of(plan_.tasks[i].reads,
@@ -62,7 +62,7 @@ bool Departures::is_sole_reader(TaskId copy, const Ref& ref) const {
 }
 
 // The kernel waits inside for what others store: where ranks share a GPU, theirs could not run.
-bool Departures::takes_total(UnitSpec& unit, GemmSpec staying, TaskId finalise) const {
+bool FusedStores::takes_total(UnitSpec& unit, GemmSpec staying, TaskId finalise) const {
   const Task& task = plan_.tasks[finalise.index()];
   if (!signals_.is_alone || task.kind != TaskKind::Finalise || !wiring_of(finalise).after.empty()) {
     return false;
@@ -86,7 +86,7 @@ bool Departures::takes_total(UnitSpec& unit, GemmSpec staying, TaskId finalise) 
   return true;
 }
 
-std::optional<std::int32_t> Departures::word_of(TaskId finalise, DeviceAddress address) const {
+std::optional<std::int32_t> FusedStores::word_of(TaskId finalise, DeviceAddress address) const {
   const RankId rank = rank_of(plan_, finalise);
   std::optional<std::int32_t> found;
   for (const Ref& ref : plan_.tasks[finalise.index()].reads) {

@@ -10,15 +10,15 @@ namespace harpe::cuda {
 
 // Transfers of sums right behind the products that make them, and the total behind those: one
 // launch then stores each panel where it is wanted, raises its signal, and adds what others have
-// stored here (actions/depart.h).
-class Departures {
+// stored here (actions/fuse_stores.h).
+class FusedStores {
  public:
-  Departures(const Plan& plan, const Wiring& wiring, const std::vector<TaskSpecs>& specs,
-             const SignalSource& signals)
+  FusedStores(const Plan& plan, const Wiring& wiring, const std::vector<TaskSpecs>& specs,
+              const SignalSource& signals)
       : plan_(plan), wiring_(wiring), specs_(specs), signals_(signals) {}
 
   // Takes such tasks behind the unit into it; `next` of each task in its queue.
-  void send_at_once(UnitSpec& unit, const std::map<TaskId, TaskId>& next) const;
+  void fuse(UnitSpec& unit, const std::map<TaskId, TaskId>& next) const;
 
  private:
   [[nodiscard]] const TaskWiring& wiring_of(TaskId task) const {

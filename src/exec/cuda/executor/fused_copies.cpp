@@ -1,4 +1,4 @@
-#include "exec/cuda/executor/sends.h"
+#include "exec/cuda/executor/fused_copies.h"
 
 #include <algorithm>
 
@@ -10,15 +10,15 @@ namespace {
 // Where the schedule does not say (`sm`): enough to fill the way out of a GPU.
 constexpr std::int64_t kBlocks = 12;
 
-constexpr DeviceAddress kSendAlignment = 16;
+constexpr DeviceAddress kCopyAlignment = 16;
 
 std::optional<device::CopyJob> job_of(const Task& task, const TaskSpecs& specs,
                                       const std::optional<device::RaiseTarget>& target) {
   if (!target || specs.launches.size() != 1) return std::nullopt;
   const auto* const copy = std::get_if<CopyLaunch>(&specs.launches.front());
   const bool fits = copy != nullptr && copy->rows == 1 && copy->bytes == task.bytes &&
-                    copy->bytes % kSendAlignment == 0 && copy->to % kSendAlignment == 0 &&
-                    copy->from % kSendAlignment == 0;
+                    copy->bytes % kCopyAlignment == 0 && copy->to % kCopyAlignment == 0 &&
+                    copy->from % kCopyAlignment == 0;
   if (!fits) return std::nullopt;
   return device::CopyJob{.from = reinterpret_cast<const void*>(copy->from),
                          .to = reinterpret_cast<void*>(copy->to),
@@ -49,10 +49,10 @@ int blocks_of(const NormalForm& form) {
 
 }  // namespace
 
-std::optional<Sends> find_sends(const Plan& plan, const Wiring& wiring,
-                                const std::vector<TaskSpecs>& specs, RankId rank,
-                                const SignalSource& signals) {
-  Sends sends{.tasks = {}, .jobs = {}, .blocks = blocks_of(plan.form)};
+std::optional<FusedCopies> find_fused_copies(const Plan& plan, const Wiring& wiring,
+                                             const std::vector<TaskSpecs>& specs, RankId rank,
+                                             const SignalSource& signals) {
+  FusedCopies copies{.tasks = {}, .jobs = {}, .blocks = blocks_of(plan.form)};
   for (std::size_t i = 0; i < plan.tasks.size(); ++i) {
     const TaskId id(static_cast<std::int64_t>(i));
     if (rank_of(plan, id) != rank || granules_of(plan.tasks[i]) == 0) continue;
@@ -66,21 +66,21 @@ std::optional<Sends> find_sends(const Plan& plan, const Wiring& wiring,
     const std::optional<device::CopyJob> job =
         job_of(plan.tasks[i], specs[i], signals.target(id, own.raises.front()));
     if (!job) return std::nullopt;
-    sends.tasks.push_back(id);
-    sends.jobs.push_back(*job);
+    copies.tasks.push_back(id);
+    copies.jobs.push_back(*job);
   }
-  if (sends.tasks.empty() || !signals.is_alone) return std::nullopt;
-  return sends;
+  if (copies.tasks.empty() || !signals.is_alone) return std::nullopt;
+  return copies;
 }
 
-bool send_within(const Sends& sends, LaunchSpec& launch, int multiprocessors) {
+bool fuse_copies(const FusedCopies& copies, LaunchSpec& launch, int multiprocessors) {
   auto* const product = std::get_if<GemmSpec>(&launch);
   if (product == nullptr || !product->copies.empty()) return false;
-  GemmSpec sending = *product;
-  sending.copies = sends.jobs;
-  sending.copy_blocks = sends.blocks;
-  if (!check(sending, multiprocessors).ok()) return false;
-  *product = std::move(sending);
+  GemmSpec fusing = *product;
+  fusing.copies = copies.jobs;
+  fusing.copy_blocks = copies.blocks;
+  if (!check(fusing, multiprocessors).ok()) return false;
+  *product = std::move(fusing);
   return true;
 }
 

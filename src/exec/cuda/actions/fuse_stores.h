@@ -17,7 +17,7 @@ struct Transfer {
 };
 
 // A product whose panels go where they are wanted, and the product that is left: panels that stay.
-struct Departed {
+struct StoringGemms {
   GemmSpec leaving;
   std::optional<GemmSpec> staying;
 };
@@ -27,8 +27,8 @@ struct Departed {
 // visited from the first behind those that stay, as ranks that do so store to different peers.
 // None where a transfer moves anything but whole panels or rounds to another type than A's, or the
 // kernel is a library's.
-[[nodiscard]] std::optional<Departed> depart(const GemmSpec& spec,
-                                             std::span<const Transfer> transfers);
+[[nodiscard]] std::optional<StoringGemms> fuse_stores(const GemmSpec& spec,
+                                                      std::span<const Transfer> transfers);
 
 // The flag of the signal that says what lies there has come; none where no one signal does.
 using ReadyAt = std::function<std::optional<device::FlagWait>(DeviceAddress)>;

@@ -1,4 +1,4 @@
-#include "exec/cuda/executor/departures.h"
+#include "exec/cuda/executor/fused_stores.h"
 
 #include <gtest/gtest.h>
 
@@ -7,11 +7,11 @@
 #include <sstream>
 
 #include "exec/actions/prepare.h"
-#include "exec/cuda/actions/depart.h"
+#include "exec/cuda/actions/fuse_stores.h"
 #include "plan/text.h"
 
 namespace harpe::cuda {
-namespace departures_test {
+namespace fused_stores_test {
 
 using actions::Action;
 using actions::Assign;
@@ -64,45 +64,45 @@ device::RaiseTarget target(std::uint32_t name) {
   return {.word = reinterpret_cast<std::uint32_t*>(0x40ULL * name), .peer_poison = nullptr};
 }
 
-TEST(Depart, writes_panels_where_transfers_take_them) {
+TEST(FuseStores, writes_panels_where_transfers_take_them) {
   const Action first[] = {send(0)};
   const Action second[] = {send(2)};
   const Transfer transfers[] = {{.moves = first, .raise = target(1)},
                                 {.moves = second, .raise = target(2)}};
-  const auto departed = depart(product(3), transfers);
-  ASSERT_TRUE(departed.has_value());
-  const GemmSpec& leaving = departed->leaving;
+  const auto stored = fuse_stores(product(3), transfers);
+  ASSERT_TRUE(stored.has_value());
+  const GemmSpec& leaving = stored->leaving;
   EXPECT_EQ(leaving.out, device::Element::BF16);
   ASSERT_EQ(leaving.panels.size(), 2U);
   // Behind the one that stays comes the first.
   EXPECT_EQ(leaving.panels[0].c, block(kPeer, 2, 2));
   EXPECT_EQ(leaving.panels[1].c, block(kPeer, 0, 2));
-  ASSERT_EQ(leaving.departures.size(), 2U);
-  const int departure = leaving.panels[0].departure;
-  ASSERT_GE(departure, 0);
-  EXPECT_EQ(leaving.departures[static_cast<std::size_t>(departure)].word, target(2).word);
-  ASSERT_TRUE(departed->staying.has_value());
-  ASSERT_EQ(departed->staying->panels.size(), 1U);
-  EXPECT_EQ(departed->staying->panels[0].c, block(kState, 1, 4));
-  EXPECT_EQ(departed->staying->out, device::Element::F32);
+  ASSERT_EQ(leaving.fused_stores.size(), 2U);
+  const int fused_store = leaving.panels[0].fused_store;
+  ASSERT_GE(fused_store, 0);
+  EXPECT_EQ(leaving.fused_stores[static_cast<std::size_t>(fused_store)].word, target(2).word);
+  ASSERT_TRUE(stored->staying.has_value());
+  ASSERT_EQ(stored->staying->panels.size(), 1U);
+  EXPECT_EQ(stored->staying->panels[0].c, block(kState, 1, 4));
+  EXPECT_EQ(stored->staying->out, device::Element::F32);
 }
 
-TEST(Depart, leaves_alone_what_is_not_whole_or_not_rounded) {
+TEST(FuseStores, leaves_alone_what_is_not_whole_or_not_rounded) {
   const Action wide[] = {send(0, DType::F32)};
   const Transfer unrounded[] = {{.moves = wide}};
-  EXPECT_FALSE(depart(product(2), unrounded).has_value());
+  EXPECT_FALSE(fuse_stores(product(2), unrounded).has_value());
   const Action elsewhere[] = {send(0), send(7)};
   const Transfer more[] = {{.moves = elsewhere}};
-  EXPECT_FALSE(depart(product(2), more).has_value());
+  EXPECT_FALSE(fuse_stores(product(2), more).has_value());
   GemmSpec adding = product(1);
   adding.add = true;
   const Action only[] = {send(0)};
   const Transfer transfer[] = {{.moves = only}};
-  EXPECT_FALSE(depart(adding, transfer).has_value());
+  EXPECT_FALSE(fuse_stores(adding, transfer).has_value());
   GemmSpec of_library = product(1);
-  ASSERT_TRUE(depart(of_library, transfer).has_value());
+  ASSERT_TRUE(fuse_stores(of_library, transfer).has_value());
   of_library.engine = LeafEngine::Library;
-  EXPECT_FALSE(depart(of_library, transfer).has_value());
+  EXPECT_FALSE(fuse_stores(of_library, transfer).has_value());
 }
 
 // The inbox first, as ranks are added in order, then the own part.
@@ -208,7 +208,7 @@ const UnitSpec& unit_of(const std::vector<UnitSpec>& units, std::int64_t task) {
   });
 }
 
-TEST(Departures, make_one_launch_of_products_transfers_and_the_total) {
+TEST(FusedStores, make_one_launch_of_products_transfers_and_the_total) {
   const Planned it = planned();
   const std::vector<UnitSpec> units = units_of(it);
   const UnitSpec& unit = unit_of(units, 2);
@@ -221,7 +221,7 @@ TEST(Departures, make_one_launch_of_products_transfers_and_the_total) {
   const auto& spec = std::get<GemmSpec>(unit.launches[0]);
   ASSERT_EQ(spec.panels.size(), 2U);
   EXPECT_GE(spec.panels[0].c, 2 * kArena);  // the peer's inbox
-  EXPECT_EQ(spec.panels[0].departure, 0);
+  EXPECT_EQ(spec.panels[0].fused_store, 0);
   EXPECT_EQ(spec.panels[1].c, kArena + 196608);  // home
   ASSERT_EQ(spec.panels[1].addends.size(), 1U);
   EXPECT_EQ(spec.panels[1].addends[0].address, kArena + 851968);
@@ -230,7 +230,7 @@ TEST(Departures, make_one_launch_of_products_transfers_and_the_total) {
   EXPECT_EQ(spec.panels[1].addends[0].ready.name, static_cast<std::uint32_t>(words[0]));
 }
 
-TEST(Departures, leave_the_total_apart_where_ranks_share_a_gpu) {
+TEST(FusedStores, leave_the_total_apart_where_ranks_share_a_gpu) {
   Planned it = planned();
   it.signals.is_alone = false;
   const std::vector<UnitSpec> units = units_of(it);
@@ -242,21 +242,21 @@ TEST(Departures, leave_the_total_apart_where_ranks_share_a_gpu) {
   EXPECT_EQ(unit_of(units, 8).tasks, std::vector{TaskId(8)});
 }
 
-TEST(Departures, leave_transfers_apart_that_others_read_too) {
+TEST(FusedStores, leave_transfers_apart_that_others_read_too) {
   Planned it = planned();
   it.plan.tasks[8].reads.push_back(it.plan.tasks[7].reads.front());
   const std::vector<UnitSpec> units = units_of(it);
   EXPECT_EQ(unit_of(units, 2).tasks, (std::vector{TaskId(2), TaskId(4)}));
 }
 
-TEST(Departures, send_nothing_where_signals_are_lost) {
+TEST(FusedStores, send_nothing_where_signals_are_lost) {
   Planned it = planned();
   it.signals.target = [](TaskId, const Raise&) { return std::optional<device::RaiseTarget>(); };
   const std::vector<UnitSpec> units = units_of(it);
   const auto& spec = std::get<GemmSpec>(unit_of(units, 2).launches[0]);
-  EXPECT_TRUE(spec.departures.empty());
-  EXPECT_EQ(spec.panels[0].departure, -1);
+  EXPECT_TRUE(spec.fused_stores.empty());
+  EXPECT_EQ(spec.panels[0].fused_store, -1);
 }
 
-}  // namespace departures_test
+}  // namespace fused_stores_test
 }  // namespace harpe::cuda
