@@ -42,7 +42,7 @@ class Canvas {
         case ActivityRole::Post:
           fill(queue, column(span.begin), end, 'p');
           break;
-        case ActivityRole::Word:
+        case ActivityRole::Signal:
           fill(queue, column(span.begin), end, 'w');
           break;
         case ActivityRole::Fence:

@@ -22,7 +22,7 @@ struct ProfileCrew {
       const std::function<ProfileBody(std::int64_t rank)>& make) const;
 };
 
-// Half of the time from a word being written by one thread until its answer is seen.
+// Half of the time from a signal being written by one thread until its answer is seen.
 [[nodiscard]] double seconds_per_signal(std::chrono::milliseconds budget);
 
 }  // namespace harpe

@@ -32,10 +32,10 @@ using Clock = std::chrono::steady_clock;
 constexpr Policy kPolicies[] = {Policy::Tile,    Policy::Decoupled, Policy::Nic,
                                 Policy::Grouped, Policy::Epoch,     Policy::Immediate};
 constexpr std::int64_t kLargest = 8 << 20;
-constexpr std::int64_t kSmall = 8;  // bytes of a put of which only the post counts
-constexpr int kMany = 256;          // posts in a row; fewer than a ring has slots
-constexpr std::int64_t kWord = 0;   // where answers and questions stand, in region 1
-constexpr std::int64_t kBurstWord = 64;
+constexpr std::int64_t kSmall = 8;   // bytes of a put of which only the post counts
+constexpr int kMany = 256;           // posts in a row; fewer than a ring has slots
+constexpr std::int64_t kSignal = 0;  // where answers and questions stand, in region 1
+constexpr std::int64_t kBurstSignal = 64;
 
 // What failed of one figure, or nothing.
 using Did = Outcome<Ok>;
@@ -105,11 +105,11 @@ class Bench {
     const auto ask = [&]() -> Did {
       const std::uint32_t number = ++number_;
       HP_REQUIRE_OK(say(1, number));
-      return endpoint_->wait({.region = 1, .offset = kWord}, number, 1);
+      return endpoint_->wait({.region = 1, .offset = kSignal}, number, 1);
     };
     const auto answer = [&]() -> Did {
       const std::uint32_t number = ++number_;
-      HP_REQUIRE_OK(endpoint_->wait({.region = 1, .offset = kWord}, number, 0));
+      HP_REQUIRE_OK(endpoint_->wait({.region = 1, .offset = kSignal}, number, 0));
       return say(0, number);
     };
     const std::function<Did()> body = measures() ? std::function<Did()>(ask) : answer;
@@ -123,13 +123,13 @@ class Bench {
     HP_REQUIRE_OK(endpoint_->put(to, transfer_of(bytes)));
     return Ok{};
   }
-  Did signal(int to, std::uint32_t value, std::int64_t word = kWord) {
+  Did signal(int to, std::uint32_t value, std::int64_t word = kSignal) {
     HP_REQUIRE_OK(endpoint_->signal(to, {.word = {.region = 1, .offset = word}, .value = value}));
     return Ok{};
   }
   Did put_signal(int to, std::int64_t bytes, std::uint32_t value, Follows follows,
-                 std::int64_t word = kWord) {
-    // A word says that its own put is there: what immediate data can say without a drain.
+                 std::int64_t word = kSignal) {
+    // A signal says that its own put is there: what immediate data can say without a drain.
     const bool is_weak = endpoint_->strategy().ordering == Ordering::Immediate;
     HP_REQUIRE_OK(endpoint_->put_signal(to, transfer_of(bytes),
                                         {.word = {.region = 1, .offset = word},
@@ -140,7 +140,7 @@ class Bench {
   }
   Did quiet() { return endpoint_->quiet_all(); }
 
-  Did burst(bool with_words) {
+  Did burst(bool with_signals) {
     const std::uint32_t number = ++burst_;
     for (int at = 0; at < kBurstPuts; ++at) {
       for (int to = 1; to < ranks_; ++to) {
@@ -148,9 +148,9 @@ class Bench {
         const Follows follows = is_last                       ? Follows::Nothing
                                 : (at + 1) % kBurstGroup == 0 ? Follows::Epoch
                                                               : Follows::Group;
-        const std::int64_t word = kBurstWord + 4 * (at % kBurstGroup);
-        HP_REQUIRE_OK(with_words ? put_signal(to, kBurstBytes, number, follows, word)
-                                 : put(to, kBurstBytes));
+        const std::int64_t word = kBurstSignal + 4 * (at % kBurstGroup);
+        HP_REQUIRE_OK(with_signals ? put_signal(to, kBurstBytes, number, follows, word)
+                                   : put(to, kBurstBytes));
       }
     }
     return quiet();
@@ -251,7 +251,7 @@ Checked<Ok> measure_parts(TransportFigures& figures, const TransportProfileOptio
   HP_TRY(figures.post, time_of_each(*bench, [&] { return bench->put(1, kSmall); }));
   std::uint32_t number = 0;
   HP_TRY(figures.word,
-         time_of_each(*bench, [&] { return bench->signal(1, ++number, kBurstWord); }));
+         time_of_each(*bench, [&] { return bench->signal(1, ++number, kBurstSignal); }));
   HP_TRY(figures.drain, time_of_puts(*bench, 1, kBurstBytes));
   HP_TRY(figures.drain_of_many, time_of_puts(*bench, kOutstanding, kBurstBytes));
   const std::int64_t largest = options.quick ? kLargest / 8 : kLargest;

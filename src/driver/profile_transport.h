@@ -26,13 +26,13 @@ struct TransportProfileOptions {
   std::function<void(std::string_view stage)> progress = {};
 };
 
-// A policy over a burst of puts with a word each, and by itself.
+// A policy over a burst of puts with a signal each, and by itself.
 struct PolicyFigures {
   transport::Policy policy = transport::Policy::Auto;
   std::optional<Diag> refusal;  // why the provider cannot have it; then nothing else
   transport::Ordering ordering = transport::Ordering::OperationDrain;
-  double one_way = 0;  // seconds from one put with its word until the word is seen
-  double puts = 0;     // seconds of the burst without words
+  double one_way = 0;  // seconds from one put with its signal until the signal is seen
+  double puts = 0;     // seconds of the burst without signals
   double both = 0;     // and with them, until both are complete on the other side
   double drains = 0;   // ordering points of the burst
 };
@@ -43,9 +43,9 @@ struct TransportFigures {
   transport::Guarantees given;
   int ranks = 2;
   double post = 0;                               // of one of many small puts
-  double word = 0;                               // of one of many words
-  double flag = 0;                               // a word, one way
-  double one_way = 0;                            // a put of kBurstBytes with its word, one way
+  double word = 0;                               // of one of many signals
+  double flag = 0;                               // a signal, one way
+  double one_way = 0;                            // a put of kBurstBytes with its signal, one way
   double drain = 0;                              // one such put until it is known to be complete
   double drain_of_many = 0;                      // kOutstanding of them
   std::vector<std::pair<double, double>> sizes;  // bytes of a put, until it is known to be complete
@@ -62,7 +62,7 @@ constexpr int kOutstanding = 64;
 [[nodiscard]] Checked<TransportFigures> measure_transport(const TransportProfileOptions& options);
 
 // The policy to choose, and why: of those within kAlike of the fastest burst the one that holds
-// words back least. Requires: some policy was not refused.
+// signals back least. Requires: some policy was not refused.
 struct Recommendation {
   transport::Policy policy = transport::Policy::Auto;
   std::string reason;

@@ -17,7 +17,7 @@ using transport::Policy;
 constexpr std::string_view kFabricLevel = "fabric";
 // Bursts that differ by less take the same: what one run is off another on a busy machine.
 constexpr double kAlike = 1.10;
-// Those that hold a word back least come first.
+// Those that hold a signal back least come first.
 constexpr Policy kByHold[] = {Policy::Nic,       Policy::Immediate, Policy::Grouped,
                               Policy::Decoupled, Policy::Epoch,     Policy::Tile};
 
@@ -54,7 +54,7 @@ CopyRate rate_of(const TransportFigures& figures) {
 
 Picoseconds time_of(double seconds) { return seconds <= 0 ? Picoseconds() : rounded_time(seconds); }
 
-// What a word that comes behind its put on the wire has to wait for, with later puts to its rank.
+// What a signal that comes behind its put on the wire has to wait for, with later puts to its rank.
 double gap_of(const TransportFigures& figures) {
   if (figures.given.in_order) return 0;
   const PolicyFigures* const nic = find_policy(figures, Policy::Nic);

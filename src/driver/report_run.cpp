@@ -15,7 +15,7 @@
 namespace harpe {
 namespace {
 
-// What a task waited for: of its queue, events, words and barriers the last to be over.
+// What a task waited for: of its queue, events, signals and barriers the last to be over.
 class Causes {
  public:
   Causes(const Plan& plan, const std::vector<Span>& spans)

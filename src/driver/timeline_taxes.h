@@ -39,7 +39,7 @@ struct PathStretch {
 // What the end of an execution had to wait for: from the task that ended last back to the one that
 // let it begin, and so on to an Entry. In the order of time, without gaps. It goes through kernels
 // that `kernels` are of from end to begin; within another that waits inside it goes to the producer
-// of a word only where the kernel stood still for it. Requires: an event of every task, by task.
+// of a signal only where the kernel stood still for it. Requires: an event of every task, by task.
 [[nodiscard]] std::vector<PathStretch> measured_path(const Plan& plan,
                                                      std::span<const TraceEvent> events,
                                                      std::span<const KernelEvent> kernels = {});

@@ -23,8 +23,8 @@ struct TraceEvent {
   TaskId kernel{};  // where KernelEvents tell of the kernel it was part of: that one's first task
   std::chrono::nanoseconds start{0};
   std::chrono::nanoseconds end{0};
-  // Up to the start, for words, events and other members; 0 on CPU ranks, which do not tell it from
-  // waiting for a core.
+  // Up to the start, for signals, events and other members; 0 on CPU ranks, which do not tell it
+  // from waiting for a core.
   std::chrono::nanoseconds waited{0};
 };
 
@@ -100,7 +100,7 @@ class Executor {
   // and all replicas are bitwise equal (HP_CHECK). Errors: G005.
   [[nodiscard]] virtual Checked<HostTensor> output(const std::string& buffer) const = 0;
   // Of a GPU's memory what this has allocated by now, on the GPU where it is most: arenas of its
-  // ranks, words that they signal by, scratch and tables of kernels. 0 where there is no GPU.
+  // ranks, signals that they raise, scratch and tables of kernels. 0 where there is no GPU.
   [[nodiscard]] virtual std::int64_t allocated_bytes() const { return 0; }
 };
 

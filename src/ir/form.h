@@ -81,15 +81,15 @@ enum class How : std::uint8_t { Bulk, Relay, Direct, Inline };
 enum class Initiator : std::uint8_t { Src, Dst };
 enum class Via : std::uint8_t { Ce, Sm, Tma, Nccl, Proxy, Ibgda, Multimem };
 enum class Signal : std::uint8_t { Event, Flag, Counter, Batched };
-// How a word is ordered after the puts it stands for, strictest first within what one put's words
-// may mix (docs/fabric.md).
+// How a signal is ordered after the puts it stands for, strictest first within what one put's
+// signals may mix (docs/fabric.md).
 enum class Fence : std::uint8_t {
-  Put,    // the proxy drains after each put, then raises its word
+  Put,    // the proxy drains after each put, then raises its signal
   Dest,   // the proxy drains once per batch: puts in a row to one rank
-  Nic,    // the NIC orders each word behind what went to the same rank before
-  Batch,  // the same, with one ordering point per batch; its words follow
+  Nic,    // the NIC orders each signal behind what went to the same rank before
+  Batch,  // the same, with one ordering point per batch; its signals follow
   Epoch,  // the proxy drains once for puts in a row to any ranks
-  Imm,    // the word is the put's immediate data, which the receiver's proxy counts
+  Imm,    // the signal is the put's immediate data, which the receiver's proxy counts
 };
 
 // `stage K over gpu relay by src depth 2 via ce signal event`. What is not said has the default of

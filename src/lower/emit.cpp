@@ -170,7 +170,7 @@ class Emitter {
     return bytes;
   }
 
-  // A word to a third rank takes another way than the put: no NIC can order the two, and the rank
+  // A signal to a third rank takes another way than the put: no NIC can order the two, and the rank
   // that counts immediate data is the one that gets it.
   std::optional<Fence> fence_of(const DraftTask& from, const DraftTask& to) const {
     if (!is_put(from)) return std::nullopt;

@@ -185,7 +185,7 @@ class Reducer {
     known_ = clocks_[static_cast<std::size_t>(previous)];
   }
 
-  // Events and barriers behind a put drain its queue; a word does what its fence says.
+  // Events and barriers behind a put drain its queue; a signal does what its fence says.
   void join_signalled(Clock& clock, std::size_t from, const DraftTask& to) const {
     clock.join(clocks_[from]);
     arrive(clock, from);

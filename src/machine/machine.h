@@ -56,13 +56,14 @@ struct MachineLevel {
   Picoseconds proxy_post;          // of the proxy thread, per transfer; 0: no proxy in the way
   Picoseconds proxy_peer;          // the same for each processor beyond its group that is at work
   Picoseconds proxy_fence;         // of the proxy thread, to drain what is outstanding
-  Picoseconds proxy_word;          // of the proxy thread, per word raised behind a put
+  Picoseconds proxy_word;          // of the proxy thread, per signal raised behind a put
   Picoseconds proxy_count;         // of the receiver's proxy thread, per put's immediate data
-  // Of a word that the NIC orders, from the last put before it until the word leaves: behind puts
-  // to the same processor, which alone stand back meanwhile; or behind all puts, all standing back.
+  // Of a signal that the NIC orders, from the last put before it until the signal leaves: behind
+  // puts to the same processor, which alone stand back meanwhile; or behind all puts, all standing
+  // back.
   Picoseconds nic_fence;
   Picoseconds nic_drain;
-  Picoseconds gpu_post;  // of a kernel that posts, per put with its word; 0: free
+  Picoseconds gpu_post;  // of a kernel that posts, per put with its signal; 0: free
   Provenance from;
   friend bool operator==(const MachineLevel&, const MachineLevel&) = default;
 };

@@ -45,7 +45,7 @@ namespace harpe {
 // many more as the samples say it stands behind. 0 where there are no samples.
 [[nodiscard]] Picoseconds completion_time(const Machine& machine, int level, std::int64_t groups,
                                           std::int64_t outstanding, Picoseconds alone);
-// The same of a NIC that drains what is before a word: `nic_drain` of the level and, on straight
+// The same of a NIC that drains what is before a signal: `nic_drain` of the level and, on straight
 // lines over groups, the most of its samples. 0 where the level has none.
 [[nodiscard]] Picoseconds nic_drain_time(const Machine& machine, int level, std::int64_t groups);
 

@@ -130,7 +130,7 @@ struct Task {
   friend bool operator==(const Task&, const Task&) = default;
 };
 
-// `from` completes before `to` starts. Same rank: an event; across ranks: a flag word on the
+// `from` completes before `to` starts. Same rank: an event; across ranks: a flag on the
 // waiting rank (D18), release on signal, acquire on wait, compared with >= against the execution's
 // epoch.
 enum class SyncKind : std::uint8_t { Event, Flag, Counter };
@@ -139,7 +139,7 @@ struct Sync {
   TaskId to;
   SyncKind kind = SyncKind::Event;
   std::int32_t flag = -1;  // index in the waiting rank's flag page
-  // Of a word raised behind a put (is_put): which puts it is ordered after (commir.md 7.3). None:
+  // Of a signal raised behind a put (is_put): which puts it is ordered after (commir.md 7.3). None:
   // no put at all.
   std::optional<Fence> fence = std::nullopt;
   friend bool operator==(const Sync&, const Sync&) = default;
@@ -174,8 +174,8 @@ struct Plan {
 [[nodiscard]] std::string_view print(SyncKind kind);
 
 // A transfer handed to a NIC: the next task of its queue starts when it is posted, not when it has
-// arrived, and a word raised behind it may overtake it. An event or a barrier waits until its queue
-// is drained; other words are ordered by their fence.
+// arrived, and a signal raised behind it may overtake it. An event or a barrier waits until its
+// queue is drained; other signals are ordered by their fence.
 [[nodiscard]] bool is_put(const Plan& plan, const Task& task);
 // Where it puts. Requires: is_put and a write.
 [[nodiscard]] RankId destination_of(const Plan& plan, const Task& task);

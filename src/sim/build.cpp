@@ -90,7 +90,7 @@ class Builder {
     }
   }
 
-  // The strictest fence of the words behind each put; a batch ends where a put waits for others.
+  // The strictest fence of the signals behind each put; a batch ends where a put waits for others.
   void learn_fences() {
     fences_.resize(plan_.tasks.size());
     waits_.resize(plan_.tasks.size(), 0);
@@ -134,7 +134,7 @@ class Builder {
       add_put(id);
       return;
     }
-    // What the queue waits for between two puts may follow from a word of those before.
+    // What the queue waits for between two puts may follow from a signal of those before.
     if (waits_[id.index()] != 0) puts_[task.queue.index()].end_batches(writer_);
     if (!fused_stores_[id.index()].empty()) {
       add_fused_store(id);
@@ -273,12 +273,12 @@ class Builder {
     }
   }
 
-  // What is over when a task's words are raised. An event or a barrier behind a put waits until its
-  // queue is drained.
+  // What is over when a task's signals are raised. An event or a barrier behind a put waits until
+  // its queue is drained.
   [[nodiscard]] std::int32_t raised_by(const Sync& sync) {
     if (!is_put(plan_, task_at(sync.from))) return work_of(sync.from);
     if (sync.kind == SyncKind::Event) return drained(sync.from);
-    return puts_[task_at(sync.from).queue.index()].word_of(sync.from.value);
+    return puts_[task_at(sync.from).queue.index()].signal_of(sync.from.value);
   }
 
   std::int32_t drained(TaskId put) {
@@ -352,7 +352,7 @@ class Builder {
   TaskCosts costs_;
   std::map<std::int32_t, std::vector<TaskId>> groups_;
   std::map<std::int32_t, CollectiveCost> group_costs_;
-  std::vector<std::optional<Fence>> fences_;  // per task: of the words behind a put
+  std::vector<std::optional<Fence>> fences_;  // per task: of the signals behind a put
   std::vector<char> waits_;                   // per task: for others than its queue
   std::vector<char> begins_group_;            // per task: the same, packing apart
   std::map<TaskId, std::int32_t> tails_;      // activities

@@ -345,7 +345,7 @@ Picoseconds nic_drain_delay(const Machine& machine, const ResourceMap& map, int 
   return nic_drain_time(machine, level, groups_at_work(machine, map, level));
 }
 
-Activity word_activity(const Machine& machine, const ResourceMap& map, RankId rank, int level) {
+Activity signal_activity(const Machine& machine, const ResourceMap& map, RankId rank, int level) {
   Activity activity = proxy_activity(map, rank, level, level_at(machine, level).proxy_word);
   spread_use(activity, find_resource(map, ResourceKind::Message, rank, level), 1);
   return activity;

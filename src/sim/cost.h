@@ -43,7 +43,7 @@ struct Hop {
 // inside the group. Requires: different ranks.
 [[nodiscard]] std::vector<Hop> path_between(const Machine& machine, RankId from, RankId to);
 
-// From a word being written until another rank sees it: the latencies of the hops.
+// From a signal being written until another rank sees it: the latencies of the hops.
 [[nodiscard]] Picoseconds signal_delay(const Machine& machine, RankId from, RankId to);
 // The largest over any two of the ranks.
 [[nodiscard]] Picoseconds barrier_delay(const Machine& machine, const std::vector<RankId>& ranks);
@@ -108,7 +108,7 @@ struct CollectiveCost {
 // The proxy thread's part of a put at the level that the put crosses: it posts, then is free.
 [[nodiscard]] Activity post_activity(const Machine& machine, const ResourceMap& map, RankId rank,
                                      int level);
-// The same of a kernel that posts: on multiprocessors, and with the word behind the put.
+// The same of a kernel that posts: on multiprocessors, and with the signal behind the put.
 [[nodiscard]] Activity kernel_post_activity(const Machine& machine, const ResourceMap& map,
                                             RankId rank, int level);
 // The proxy thread's part of a drain, once all it waits for is known to have arrived.
@@ -118,12 +118,12 @@ struct CollectiveCost {
 // knows: all groups that have ranks are at work.
 [[nodiscard]] Picoseconds completion_delay(const Machine& machine, const ResourceMap& map,
                                            int level, std::int64_t outstanding, Picoseconds alone);
-// Of a NIC that drains what is before a word, while as many groups are at work. 0: it does not.
+// Of a NIC that drains what is before a signal, while as many groups are at work. 0: it does not.
 [[nodiscard]] Picoseconds nic_drain_delay(const Machine& machine, const ResourceMap& map,
                                           int level);
-// The proxy thread raises a word: a small message.
-[[nodiscard]] Activity word_activity(const Machine& machine, const ResourceMap& map, RankId rank,
-                                     int level);
+// The proxy thread raises a signal: a small message.
+[[nodiscard]] Activity signal_activity(const Machine& machine, const ResourceMap& map, RankId rank,
+                                       int level);
 // The proxy thread of the receiver counts a put's immediate data.
 [[nodiscard]] Activity count_activity(const Machine& machine, const ResourceMap& map, RankId rank,
                                       int level);

@@ -5,9 +5,9 @@
 namespace harpe {
 namespace {
 
-bool belongs_to_a_word(ActivityRole role) {
-  return role == ActivityRole::Post || role == ActivityRole::Fence || role == ActivityRole::Word ||
-         role == ActivityRole::Order || role == ActivityRole::Count;
+bool belongs_to_a_signal(ActivityRole role) {
+  return role == ActivityRole::Post || role == ActivityRole::Fence ||
+         role == ActivityRole::Signal || role == ActivityRole::Order || role == ActivityRole::Count;
 }
 
 class Walker {
@@ -78,7 +78,7 @@ class Walker {
   [[nodiscard]] Spending spending(std::int32_t at) const {
     const BuiltActivity& of = built_.of[static_cast<std::size_t>(at)];
     if (of.role == ActivityRole::Issue) return Spending::Launch;
-    if (belongs_to_a_word(of.role)) return Spending::Message;
+    if (belongs_to_a_signal(of.role)) return Spending::Message;
     if (!of.task.valid()) return Spending::Signal;
     switch (plan_.tasks[of.task.index()].kind) {
       case TaskKind::Entry:
@@ -122,7 +122,7 @@ class Walker {
     std::string text = name(of.task);
     if (of.role == ActivityRole::Post) return "post of " + text;
     if (of.role == ActivityRole::Fence) return "fence behind " + text;
-    if (of.role == ActivityRole::Word) return "word behind " + text;
+    if (of.role == ActivityRole::Signal) return "word behind " + text;
     if (of.role == ActivityRole::Order) return "words held back behind " + text;
     if (of.role == ActivityRole::Count) return "count of " + text;
     if (of.role == ActivityRole::Issue) return "launch of " + text;

@@ -117,9 +117,9 @@ class Exchange {
   }
   void end_batch(RankId from, RankId to) { queue_of(from).end_batch(to, writer_); }
   void end_batches(RankId from) { queue_of(from).end_batches(writer_); }
-  // Of a put by `from`, seen by `to`: its word, or itself where there is none.
+  // Of a put by `from`, seen by `to`: its signal, or itself where there is none.
   void arrives(std::int32_t number, RankId from, RankId to, std::int32_t after) {
-    depend(queue_of(from).word_of(number), after, signal_delay(machine_, from, to),
+    depend(queue_of(from).signal_of(number), after, signal_delay(machine_, from, to),
            WaitKind::Signal);
   }
 

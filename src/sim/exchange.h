@@ -20,7 +20,7 @@ namespace harpe {
 // (sim/cost.h, sim/puts.h) and run by the same engine. All GPUs do the same, each towards the
 // others as seen from itself, so that one stands for all (docs/fabric.md).
 
-// How puts are told: the words of `harpe fabric --policy`.
+// How puts are told: the signals of `harpe fabric --policy`.
 struct PutPolicy {
   std::string_view name;
   std::string_view summary;
@@ -80,7 +80,7 @@ struct ExchangeWorkload {
                                            const ExpertLayer& layer, Stand stand = Stand::One);
 
 struct ExchangeTimes {
-  Picoseconds total;   // until the last has seen its last word, or has its last result
+  Picoseconds total;   // until the last has seen its last signal, or has its last result
   Picoseconds fences;  // of one GPU's queue of puts: waiting for drains, and draining
   double busy = 0;     // of one GPU's multiprocessors with products, of the total
 };

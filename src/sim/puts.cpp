@@ -6,7 +6,7 @@
 
 namespace harpe {
 
-// A kernel's words are on the connection of their puts: nothing needs a drain but an epoch.
+// A kernel's signals are on the connection of their puts: nothing needs a drain but an epoch.
 Fence PutQueue::fence_of(const PutOrder& order) const {
   if (options_.poster == Poster::Proxy) return *order.fence;
   if (*order.fence == Fence::Put) return Fence::Nic;
@@ -17,7 +17,8 @@ RankId PutQueue::batch_of(const PutOrder& order) const {
   return fence_of(order) == Fence::Epoch ? RankId() : order.to;
 }
 
-// A put that waits for others ends a batch: what it waits for may follow from a word of the batch.
+// A put that waits for others ends a batch: what it waits for may follow from a signal of the
+// batch.
 bool PutQueue::joins(const PutOrder& order) const {
   if (open_.empty() || order.waits || !order.fence || fence_of(order) != policy_) return false;
   return open_.contains(batch_of(order));
@@ -70,18 +71,18 @@ std::int32_t PutQueue::fly(const PutOrder& order, std::int32_t post, const PutWr
 }
 
 void PutQueue::end_batches(const PutWriter& writer) {
-  for (const auto& [to, batch] : open_) raise_words(batch, writer);
+  for (const auto& [to, batch] : open_) raise_signals(batch, writer);
   open_.clear();
 }
 
 void PutQueue::end_batch(RankId to, const PutWriter& writer) {
   const auto found = open_.find(to);
   if (found == open_.end()) return;
-  raise_words(found->second, writer);
+  raise_signals(found->second, writer);
   open_.erase(found);
 }
 
-void PutQueue::raise_words(const Batch& batch, const PutWriter& writer) {
+void PutQueue::raise_signals(const Batch& batch, const PutWriter& writer) {
   switch (policy_) {
     case Fence::Put:
     case Fence::Dest:
@@ -98,12 +99,12 @@ void PutQueue::raise_words(const Batch& batch, const PutWriter& writer) {
   }
 }
 
-// The queue's own time per word; -1: none.
+// The queue's own time per signal; -1: none.
 std::int32_t PutQueue::raise(const Pending& put, const PutWriter& writer) {
   if (!options_.posts || options_.poster == Poster::Kernel) return -1;
-  Activity word = word_activity(machine_, map_, options_.rank, put.level);
-  if (word.work.value == 0) return -1;
-  return writer.add(std::move(word), options_.queue, ActivityRole::Word, put.put);
+  Activity signal = signal_activity(machine_, map_, options_.rank, put.level);
+  if (signal.work.value == 0) return -1;
+  return writer.add(std::move(signal), options_.queue, ActivityRole::Signal, put.put);
 }
 
 void PutQueue::drain(const Batch& batch, const PutWriter& writer) {
@@ -120,13 +121,13 @@ void PutQueue::drain(const Batch& batch, const PutWriter& writer) {
                   completion_delay(machine_, map_, put.level, outstanding, put.alone));
   }
   for (const Pending& put : batch) {
-    const std::int32_t word = raise(put, writer);
-    word_[put.put] = word < 0 ? fenced : word;
+    const std::int32_t signal = raise(put, writer);
+    signal_[put.put] = signal < 0 ? fenced : signal;
   }
 }
 
-// What the NIC holds the words of a batch behind: with a gap that later puts stand back for, where
-// the machine has one; else they follow the last flight as they are.
+// What the NIC holds the signals of a batch behind: with a gap that later puts stand back for,
+// where the machine has one; else they follow the last flight as they are.
 std::int32_t PutQueue::hold_back(const Pending& last, const PutWriter& writer) {
   const MachineLevel& level = machine_.levels[static_cast<std::size_t>(last.level)];
   const Picoseconds drain = nic_drain_delay(machine_, map_, last.level);
@@ -149,36 +150,36 @@ void PutQueue::order_by_nic(const Batch& batch, const PutWriter& writer) {
   const Pending last = batch.back();
   const std::int32_t order = hold_back(last, writer);
   for (const Pending& put : batch) {
-    const std::int32_t word = raise(put, writer);
+    const std::int32_t signal = raise(put, writer);
     const std::int32_t behind = order < 0 ? last.flight : order;
-    if (word < 0) {
-      word_[put.put] = order < 0 ? put.flight : order;
+    if (signal < 0) {
+      signal_[put.put] = order < 0 ? put.flight : order;
       continue;
     }
-    // Posted by the queue and let go by the NIC. The first word is the one that it holds back.
+    // Posted by the queue and let go by the NIC. The first signal is the one that it holds back.
     const std::int32_t out = writer.add({}, kNoQueue, ActivityRole::Order, put.put);
-    writer.depend(word, out, {});
+    writer.depend(signal, out, {});
     writer.depend(behind, out, {});
-    word_[put.put] = out;
-    if (order >= 0 && put.put == batch.front().put) writer.depend(word, order, {});
+    signal_[put.put] = out;
+    if (order >= 0 && put.put == batch.front().put) writer.depend(signal, order, {});
   }
 }
 
 void PutQueue::count(const Pending& put, const PutWriter& writer) {
   Activity counting = count_activity(machine_, map_, put.to, put.level);
   if (counting.work.value == 0 || !options_.posts) {
-    word_[put.put] = put.flight;
+    signal_[put.put] = put.flight;
     return;
   }
   const std::int32_t counted =
       writer.add(std::move(counting), kNoQueue, ActivityRole::Count, put.put);
   writer.depend(put.flight, counted, {});
-  word_[put.put] = counted;
+  signal_[put.put] = counted;
 }
 
-std::int32_t PutQueue::word_of(std::int32_t put) const {
-  const auto found = word_.find(put);
-  return found == word_.end() ? all_[at_.at(put)].flight : found->second;
+std::int32_t PutQueue::signal_of(std::int32_t put) const {
+  const auto found = signal_.find(put);
+  return found == signal_.end() ? all_[at_.at(put)].flight : found->second;
 }
 
 std::int32_t PutQueue::drained(std::int32_t put, const PutWriter& writer) {

@@ -19,12 +19,12 @@ enum class ActivityRole : std::uint8_t {
   Work,    // the task itself; its end is the task's
   Issue,   // the host thread launches it
   Post,    // the proxy thread, or a kernel, hands a put to the NIC, which does the Work
-  Fence,   // the proxy thread drains puts before it raises words behind them
-  Word,    // the proxy thread raises a word behind a put
-  Order,   // the NIC holds words back until the puts before them are over
+  Fence,   // the proxy thread drains puts before it raises signals behind them
+  Signal,  // the proxy thread raises a signal behind a put
+  Order,   // the NIC holds signals back until the puts before them are over
   Count,   // the receiver's proxy thread counts a put's immediate data
   Arrive,  // a collective's member is there
-  Join,    // several things are over: a barrier's words, a queue's puts
+  Join,    // several things are over: a barrier's signals, a queue's puts
 };
 
 // Where the activities of puts go.
@@ -40,13 +40,13 @@ struct PutOrder {
   RankId to;
   int level = 0;               // that it crosses
   Activity flight;             // what it costs on its way
-  std::optional<Fence> fence;  // of the words behind it; none: there are none
+  std::optional<Fence> fence;  // of the signals behind it; none: there are none
   bool waits = false;          // for others than its queue
 };
 
-// The puts of one rank's queue, as activities: posts, drains and words in the queue, transfers and
-// what the NIC does beside it, as the fences of their words ask (docs/simulator.md). One model for
-// plans (sim/build.h) and for exchanges without a plan (sim/exchange.h).
+// The puts of one rank's queue, as activities: posts, drains and signals in the queue, transfers
+// and what the NIC does beside it, as the fences of their signals ask (docs/simulator.md). One
+// model for plans (sim/build.h) and for exchanges without a plan (sim/exchange.h).
 class PutQueue {
  public:
   enum class Poster : std::uint8_t { Proxy, Kernel };
@@ -55,7 +55,7 @@ class PutQueue {
     std::int32_t queue = 0;
     Poster poster = Poster::Proxy;
     bool posts = true;   // take time
-    bool fences = true;  // words wait for what orders them, and not for their own put alone
+    bool fences = true;  // signals wait for what orders them, and not for their own put alone
     // Batches are as the caller says, and not puts in a row: they end by end_batch alone.
     bool counted = false;
   };
@@ -68,13 +68,13 @@ class PutQueue {
     std::int32_t flight = -1;
   };
   Posted post(const PutOrder& order, const PutWriter& writer);
-  // Words of all open batches are raised. After the last put, and wherever no batch must go on.
+  // Signals of all open batches are raised. After the last put, and wherever no batch must go on.
   void end_batches(const PutWriter& writer);
   // Of the batch to one rank; an epoch's has no one rank.
   void end_batch(RankId to, const PutWriter& writer);
 
-  // What is over when the put's word is raised. Requires: its batch has ended.
-  [[nodiscard]] std::int32_t word_of(std::int32_t put) const;
+  // What is over when the put's signal is raised. Requires: its batch has ended.
+  [[nodiscard]] std::int32_t signal_of(std::int32_t put) const;
   // What is over when the put and all before it have arrived, and the queue knows.
   [[nodiscard]] std::int32_t drained(std::int32_t put, const PutWriter& writer);
 
@@ -95,7 +95,7 @@ class PutQueue {
   [[nodiscard]] bool joins(const PutOrder& order) const;
   [[nodiscard]] Activity posting(int level) const;
   std::int32_t fly(const PutOrder& order, std::int32_t post, const PutWriter& writer);
-  void raise_words(const Batch& batch, const PutWriter& writer);
+  void raise_signals(const Batch& batch, const PutWriter& writer);
   void drain(const Batch& batch, const PutWriter& writer);
   void order_by_nic(const Batch& batch, const PutWriter& writer);
   [[nodiscard]] std::int32_t raise(const Pending& put, const PutWriter& writer);
@@ -105,16 +105,16 @@ class PutQueue {
   const Machine& machine_;
   const ResourceMap& map_;
   Options options_;
-  std::map<RankId, Batch> open_;  // whose words are not raised yet; an epoch's of no rank
+  std::map<RankId, Batch> open_;  // whose signals are not raised yet; an epoch's of no rank
   Fence policy_ = Fence::Put;     // theirs
   std::vector<Pending> all_;
-  std::map<std::int32_t, std::size_t> at_;     // by put, in all_
-  std::map<std::int32_t, std::int32_t> word_;  // by put: what its words wait for
-  std::map<std::size_t, std::int32_t> joins_;  // by place in all_: it and all before are over
-  std::map<RankId, std::int32_t> last_to_;     // flights, by destination: they arrive in order
-  std::map<RankId, std::int32_t> held_to_;     // by destination: what later puts stand behind
-  std::int32_t held_ = -1;                     // what all later puts stand behind
-  std::size_t unheld_ = 0;                     // of all_: since then
+  std::map<std::int32_t, std::size_t> at_;       // by put, in all_
+  std::map<std::int32_t, std::int32_t> signal_;  // by put: what its signals wait for
+  std::map<std::size_t, std::int32_t> joins_;    // by place in all_: it and all before are over
+  std::map<RankId, std::int32_t> last_to_;       // flights, by destination: they arrive in order
+  std::map<RankId, std::int32_t> held_to_;       // by destination: what later puts stand behind
+  std::int32_t held_ = -1;                       // what all later puts stand behind
+  std::size_t unheld_ = 0;                       // of all_: since then
 };
 
 }  // namespace harpe

@@ -358,7 +358,7 @@ Activity TaskCosts::transfer(const Task& task) const {
     cost.sms = sms_of_move(task.via);
   }
   Activity activity = transfer_activity(machine_, map_, cost);
-  // An engine of a processor that computes beside it copies the word behind what it moves too.
+  // An engine of a processor that computes beside it copies the signal behind what it moves too.
   const bool by_engine = task.via == Via::Ce && !converts(task) && machine_.processor.sms > 1;
   if (by_engine && raises_[id.index()] != 0) activity.start += activity.start;
   return activity;

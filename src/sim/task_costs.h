@@ -96,7 +96,7 @@ class TaskCosts {
   std::vector<const Kernel*> kernel_;   // per task: of computes
   std::vector<double> shares_;          // per task: of its kernel's time
   std::vector<char> waits_;             // per task: for another but an Entry, beside its queue
-  std::vector<char> raises_;            // per task: a word on another rank
+  std::vector<char> raises_;            // per task: a signal on another rank
   std::vector<std::int32_t> launches_;  // per task: its kernel's number, or one of its own
   std::vector<char> sends_;             // per task: of a Compute whose sums leave as they are made
   std::vector<char> continues_;

@@ -32,8 +32,8 @@ struct Use {
 enum class WaitKind : std::uint8_t {
   Queue,    // its queue was busy with the one before
   Event,    // an event of the same rank
-  Signal,   // a word that another rank writes
-  Barrier,  // all ranks' words
+  Signal,   // a signal that another rank writes
+  Barrier,  // all ranks' signals
   Member,   // a collective's other members
 };
 struct Dependency {

@@ -133,7 +133,7 @@ Result<Command, Malformed> decode(const Words& words, Reach reach) {
 
 // Of 8 bytes, from the lowest bit: value 32, index of the word 24, region 7, mode 1. Of 4: index
 // 26, region 6, and the value is an addition of 1.
-std::optional<std::uint64_t> encode_immediate(const WordUpdate& update, int bytes) {
+std::optional<std::uint64_t> encode_immediate(const SignalUpdate& update, int bytes) {
   const auto index = static_cast<std::uint64_t>(update.word.offset / 4);
   const auto region = static_cast<std::uint64_t>(update.word.region);
   if (bytes >= 8) {
@@ -148,13 +148,13 @@ std::optional<std::uint64_t> encode_immediate(const WordUpdate& update, int byte
   return index | region << 26;
 }
 
-Result<WordUpdate, Malformed> decode_immediate(std::uint64_t data, int bytes,
-                                               std::span<const std::int64_t> own) {
+Result<SignalUpdate, Malformed> decode_immediate(std::uint64_t data, int bytes,
+                                                 std::span<const std::int64_t> own) {
   const bool is_wide = bytes >= 8;
   if (!is_wide && data >> 32 != 0) return Malformed{"more than 4 bytes of data"};
   const auto index = static_cast<std::int64_t>(is_wide ? field(data, 32, 24) : field(data, 0, 26));
   const auto region = static_cast<std::int32_t>(is_wide ? field(data, 56, 7) : field(data, 26, 6));
-  const WordUpdate update{
+  const SignalUpdate update{
       .word = {.region = region, .offset = index * 4},
       .value = is_wide ? static_cast<std::uint32_t>(data) : 1,
       .mode = is_wide ? static_cast<SignalMode>(field(data, 63, 1)) : SignalMode::Add};

@@ -79,16 +79,16 @@ struct Malformed {
 
 // A signal as the data that some networks deliver along with a put; the other rank's proxy applies
 // it. Of 4 bytes: additions of 1 alone.
-struct WordUpdate {
+struct SignalUpdate {
   Place word{};
   std::uint32_t value = 0;
   SignalMode mode = SignalMode::Set;
-  friend bool operator==(const WordUpdate&, const WordUpdate&) = default;
+  friend bool operator==(const SignalUpdate&, const SignalUpdate&) = default;
 };
 // None where it does not fit.
-[[nodiscard]] std::optional<std::uint64_t> encode_immediate(const WordUpdate& update, int bytes);
+[[nodiscard]] std::optional<std::uint64_t> encode_immediate(const SignalUpdate& update, int bytes);
 // `own`: the sizes of the receiving rank's regions.
-[[nodiscard]] Result<WordUpdate, Malformed> decode_immediate(std::uint64_t data, int bytes,
-                                                             std::span<const std::int64_t> own);
+[[nodiscard]] Result<SignalUpdate, Malformed> decode_immediate(std::uint64_t data, int bytes,
+                                                               std::span<const std::int64_t> own);
 
 }  // namespace harpe::transport

@@ -71,8 +71,8 @@ class Endpoint {
   [[nodiscard]] Outcome<Ok> quiet(int peer);
   [[nodiscard]] Outcome<Ok> quiet_all();
 
-  // Until this rank's own word is at least `value`: acquire, so that what its signal covers may be
-  // read then. `from` is who is expected to raise it.
+  // Until this rank's own signal is at least `value`: acquire, so that what its signal covers may
+  // be read then. `from` is who is expected to raise it.
   [[nodiscard]] Outcome<Ok> wait(Place word, std::uint32_t value, int from);
   [[nodiscard]] std::uint32_t read(Place word) const;
 

@@ -42,11 +42,11 @@ class FabricProvider final : public Provider {
   [[nodiscard]] const Guarantees& given() const override { return given_; }
   [[nodiscard]] Checked<Contact> expose(std::span<const Region> regions) override;
   [[nodiscard]] Checked<Ok> connect(std::span<const Contact> contacts) override;
-  [[nodiscard]] bool carries(const WordUpdate& update) const override {
+  [[nodiscard]] bool carries(const SignalUpdate& update) const override {
     return given_.immediate && encode_immediate(update, given_.immediate_bytes).has_value();
   }
   [[nodiscard]] Outcome<Posted> post(const Write& write) override;
-  [[nodiscard]] Outcome<Posted> post(const WordWrite& word) override;
+  [[nodiscard]] Outcome<Posted> post(const SignalWrite& word) override;
   [[nodiscard]] Outcome<bool> turn(std::vector<Token>& completed) override;
 
  private:
@@ -90,7 +90,7 @@ class FabricProvider final : public Provider {
   // Closed before the endpoint that they may be bound to.
   std::vector<FabricMemory> memories_;
   FabricMemory staging_;
-  std::vector<std::uint32_t> landed_{0};  // where words that only carry data land
+  std::vector<std::uint32_t> landed_{0};  // where signals that only carry data land
   FabricMemory landing_;
 };
 
@@ -203,7 +203,7 @@ Outcome<Posted> FabricProvider::post(const Write& write) {
   return submit(order, *free_.back());
 }
 
-Outcome<Posted> FabricProvider::post(const WordWrite& word) {
+Outcome<Posted> FabricProvider::post(const SignalWrite& word) {
   if (free_.empty()) return Posted::Later;
   Under& under = *free_.back();
   Order order{.peer = word.peer,
@@ -213,7 +213,7 @@ Outcome<Posted> FabricProvider::post(const WordWrite& word) {
               .fence = word.fence,
               .token = word.token};
   if (word.update.mode == SignalMode::Add) {
-    // Applied by the other rank's proxy. Travels with a word that nobody reads: `shm`
+    // Applied by the other rank's proxy. Travels with a signal that nobody reads: `shm`
     // never completes a write of no bytes.
     order.data = encode_immediate(word.update, given_.immediate_bytes);
     const Remote& landing = peers_[static_cast<std::size_t>(word.peer)].landing;
@@ -254,7 +254,7 @@ Outcome<Ok> FabricProvider::finish(const fi_cq_data_entry& entry, std::vector<To
 }
 
 // Data of this put is placed, and with in-order writes all before it. Release: who waits for the
-// word reads that data after it.
+// signal reads that data after it.
 Outcome<Ok> FabricProvider::apply(std::uint64_t data) {
   const auto update = decode_immediate(data, given_.immediate_bytes, sizes_);
   if (!update.ok()) {

@@ -37,14 +37,14 @@ struct Write {
   Place source{};
   Place destination{};
   std::int64_t bytes = 0;
-  bool fence = false;                     // only where the provider gives it
-  std::optional<WordUpdate> immediate{};  // travels with the data
+  bool fence = false;                       // only where the provider gives it
+  std::optional<SignalUpdate> immediate{};  // travels with the data
   Token token = 0;
 };
 
-struct WordWrite {
+struct SignalWrite {
   int peer = 0;
-  WordUpdate update{};
+  SignalUpdate update{};
   bool fence = false;
   Token token = 0;
 };
@@ -69,11 +69,11 @@ class Provider {
   [[nodiscard]] virtual Checked<Ok> connect(std::span<const Contact> contacts) = 0;
 
   // Whether the update can travel as data of a put, or be added at all.
-  [[nodiscard]] virtual bool carries(const WordUpdate& update) const = 0;
+  [[nodiscard]] virtual bool carries(const SignalUpdate& update) const = 0;
 
   // Requires: within the regions of both sides (descriptor.h checks that).
   [[nodiscard]] virtual Outcome<Posted> post(const Write& write) = 0;
-  [[nodiscard]] virtual Outcome<Posted> post(const WordWrite& word) = 0;
+  [[nodiscard]] virtual Outcome<Posted> post(const SignalWrite& word) = 0;
   // Makes progress, here and for whoever writes to this rank, and appends what has completed:
   // placed on the other rank. Returns whether anything happened at all.
   [[nodiscard]] virtual Outcome<bool> turn(std::vector<Token>& completed) = 0;

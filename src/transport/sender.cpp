@@ -31,7 +31,7 @@ bool has_put(const Command& command) {
   return command.operation == Operation::PutSignal || command.operation == Operation::Put;
 }
 
-WordUpdate update_of(const Command& command) {
+SignalUpdate update_of(const Command& command) {
   return {.word = command.word, .value = command.value, .mode = command.mode};
 }
 
@@ -205,7 +205,7 @@ void Sender::release(int to) {
   if (drains) add_drain(to, strategy.drain_all);
   // What is posted after a fenced write waits as well (fi_endpoint(3), FI_FENCE).
   bool fence = strategy.ordering == Ordering::NicFence;
-  for (const Held& signal : target.held) add_word(to, signal, std::exchange(fence, false));
+  for (const Held& signal : target.held) add_signal(to, signal, std::exchange(fence, false));
   target.held.clear();
 }
 
@@ -230,8 +230,8 @@ void Sender::add_drain(int to, bool all) {
   actions_.push_back(drain);
 }
 
-void Sender::add_word(int to, const Held& signal, bool fence) {
-  Action action{.kind = Action::Kind::Word, .peer = to};
+void Sender::add_signal(int to, const Held& signal, bool fence) {
+  Action action{.kind = Action::Kind::Signal, .peer = to};
   action.word = {.peer = to,
                  .update = signal.update,
                  .fence = fence,

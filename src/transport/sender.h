@@ -36,7 +36,7 @@ class Sender {
  private:
   // A signal, and the descriptor it is a part of.
   struct Held {
-    WordUpdate update{};
+    SignalUpdate update{};
     Ticket ticket = 0;
   };
   struct Peer {
@@ -50,11 +50,11 @@ class Sender {
     LiveCounters counters;
   };
   struct Action {
-    enum class Kind : std::uint8_t { Put, Word, Drain };
+    enum class Kind : std::uint8_t { Put, Signal, Drain };
     Kind kind = Kind::Put;
     bool drain_all = false;
     Write put{};
-    WordWrite word{};
+    SignalWrite word{};
     int peer = 0;
   };
 
@@ -75,7 +75,7 @@ class Sender {
   [[nodiscard]] bool is_epoch_taken();
 
   void add_drain(int to, bool all);
-  void add_word(int to, const Held& signal, bool fence);
+  void add_signal(int to, const Held& signal, bool fence);
 
   // Until one has to wait. True once none is left.
   [[nodiscard]] Outcome<bool> run_actions();

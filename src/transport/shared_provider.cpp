@@ -54,9 +54,9 @@ class SharedProvider final : public Provider {
   [[nodiscard]] const Guarantees& given() const override { return given_; }
   [[nodiscard]] Checked<Contact> expose(std::span<const Region> regions) override;
   [[nodiscard]] Checked<Ok> connect(std::span<const Contact> contacts) override;
-  [[nodiscard]] bool carries(const WordUpdate& /*update*/) const override { return true; }
+  [[nodiscard]] bool carries(const SignalUpdate& /*update*/) const override { return true; }
   [[nodiscard]] Outcome<Posted> post(const Write& write) override;
-  [[nodiscard]] Outcome<Posted> post(const WordWrite& word) override;
+  [[nodiscard]] Outcome<Posted> post(const SignalWrite& word) override;
   [[nodiscard]] Outcome<bool> turn(std::vector<Token>& completed) override;
 
  private:
@@ -65,7 +65,7 @@ class SharedProvider final : public Provider {
     return peers_[static_cast<std::size_t>(peer)][static_cast<std::size_t>(place.region)] +
            place.offset;
   }
-  void update(int peer, const WordUpdate& update) const;
+  void update(int peer, const SignalUpdate& update) const;
 
   // Stores of one thread are seen in their order where the last is a release.
   Guarantees given_{.in_order = true,
@@ -130,7 +130,7 @@ Checked<Ok> SharedProvider::connect_one(const Contact& contact) {
   return Ok{};
 }
 
-void SharedProvider::update(int peer, const WordUpdate& update) const {
+void SharedProvider::update(int peer, const SignalUpdate& update) const {
   auto& value = *reinterpret_cast<std::uint32_t*>(find(peer, update.word));
   const std::atomic_ref word(value);
   if (update.mode == SignalMode::Add) {
@@ -151,7 +151,7 @@ Outcome<Posted> SharedProvider::post(const Write& write) {
   return Posted::Yes;
 }
 
-Outcome<Posted> SharedProvider::post(const WordWrite& word) {
+Outcome<Posted> SharedProvider::post(const SignalWrite& word) {
   update(word.peer, word.update);
   done_.push_back(word.token);
   return Posted::Yes;

@@ -5,7 +5,7 @@
 namespace harpe::verifier {
 namespace {
 
-// Of a word that does not cover `put`, though it went out behind it.
+// Of a signal that does not cover `put`, though it went out behind it.
 std::string describe(const Plan& plan, const Words& words, const Order& order, std::int32_t put,
                      std::size_t id) {
   const Sync& sync = plan.syncs[id];
@@ -62,18 +62,19 @@ std::optional<std::string> why_uncovered(const Plan& plan, const Words& words, c
                                          std::int32_t put, std::int32_t task) {
   const std::size_t nodes = plan.tasks.size() + plan.barriers.size();
   constexpr std::size_t kNone = static_cast<std::size_t>(-1);
-  std::vector<std::size_t> word(nodes, kNone);  // per node: a word behind the put that it waits for
+  std::vector<std::size_t> signal(nodes,
+                                  kNone);  // per node: a signal behind the put that it waits for
   for (std::size_t id = 0; id < plan.syncs.size(); ++id) {
     const std::int32_t from = plan.syncs[id].from.value;
     const bool behind = order.is_put(from) && order.queue_of(from) == order.queue_of(put) &&
                         order.position_of(from) >= order.position_of(put);
-    if (behind) word[plan.syncs[id].to.index()] = id;
+    if (behind) signal[plan.syncs[id].to.index()] = id;
   }
   std::vector<bool> seen(nodes, false);
   std::vector<std::int32_t> found = {task};
   for (std::size_t next = 0; next < found.size(); ++next) {
     const auto node = static_cast<std::size_t>(found[next]);
-    if (const std::size_t id = word[node]; id != kNone) {
+    if (const std::size_t id = signal[node]; id != kNone) {
       return describe(plan, words, order, put, id) + ", and " +
              list_covering(words, order, put, plan.syncs[id]) + " would cover it";
     }

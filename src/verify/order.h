@@ -19,11 +19,12 @@ enum class Covers : std::uint8_t {
   Destination,  // `fence dest`, `nic`, `batch`: the put and all earlier ones of its queue to the
                 // same rank have
   Put,          // `fence put`, `imm`: that one has
-  Nothing,      // queue order, or a word without a fence: it was posted
+  Nothing,      // queue order, or a signal without a fence: it was posted
 };
 
-// Of a word that is raised behind a put; `same_way`: the rank that is put to is the one that waits.
-// What a NIC orders it orders on the connection to one rank: a word to another takes another way.
+// Of a signal that is raised behind a put; `same_way`: the rank that is put to is the one that
+// waits. What a NIC orders it orders on the connection to one rank: a signal to another takes
+// another way.
 [[nodiscard]] Covers covers_of(Fence fence, bool same_way);
 
 // What happens before what (commir.md 10.3): queue order, syncs, barriers and collective groups.

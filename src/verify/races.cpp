@@ -52,7 +52,7 @@ class RaceCheck {
   };
   struct SlotHistory {
     std::int32_t content = -1;
-    std::int32_t block = -1;           // one of the content, for words
+    std::int32_t block = -1;           // one of the content, for signals
     std::vector<std::int32_t> now;     // tasks that touched this content
     std::vector<std::int32_t> before;  // last ones, per strand, that touched the one before
     std::int32_t block_before = -1;
@@ -188,7 +188,7 @@ class RaceCheck {
     return Ok{};
   }
 
-  // V540 where `task` waits for a word that went out behind the put and does not cover it.
+  // V540 where `task` waits for a signal that went out behind the put and does not cover it.
   [[nodiscard]] std::optional<Diag> overtaken(std::int32_t put, std::int32_t task,
                                               const std::string& verb, const std::string& block,
                                               std::int32_t alloc) const {

@@ -8,17 +8,17 @@
 namespace harpe::verifier {
 namespace {
 
-// One word of a rank's flag page and who waits for it. A flag has one signaller and one waiting
+// One signal of a rank's flag page and who waits for it. A flag has one signaller and one waiting
 // task; a counter has one waiting task; a barrier's counter serves all its waiting tasks of the
 // rank.
 struct FlagUse {
   RankId rank;
   std::int32_t flag = -1;
-  std::int64_t owner = 0;   // equal owners may share the word
+  std::int64_t owner = 0;   // equal owners may share the signal
   std::int64_t signal = 0;  // a sync, or a barrier beyond the last
   TaskId waiter;
 
-  [[nodiscard]] auto word() const { return std::tuple(rank, flag); }
+  [[nodiscard]] auto signal_word() const { return std::tuple(rank, flag); }
 };
 
 class SignalCheck {
@@ -63,9 +63,9 @@ class SignalCheck {
 
   Checked<Ok> check_shared() {
     std::ranges::sort(uses_, {},
-                      [](const FlagUse& use) { return std::tuple(use.word(), use.owner); });
+                      [](const FlagUse& use) { return std::tuple(use.signal_word(), use.owner); });
     const auto clash = std::ranges::adjacent_find(uses_, [](const FlagUse& a, const FlagUse& b) {
-      return a.word() == b.word() && a.owner != b.owner;
+      return a.signal_word() == b.signal_word() && a.owner != b.owner;
     });
     if (clash == uses_.end()) return Ok{};
     return make_diag(DiagCode::V241, {{"flag", clash->flag},

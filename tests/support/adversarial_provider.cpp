@@ -18,7 +18,7 @@ Outcome<Posted> AdversarialProvider::post(const Write& write) {
                  .token = write.token});
 }
 
-Outcome<Posted> AdversarialProvider::post(const WordWrite& word) {
+Outcome<Posted> AdversarialProvider::post(const SignalWrite& word) {
   return accept({.what = {.peer = word.peer, .word = word.update},
                  .fence = word.fence && honoured_.fence,
                  .token = word.token});
@@ -46,7 +46,7 @@ Outcome<bool> AdversarialProvider::turn(std::vector<Token>& completed) {
   const std::size_t chosen = draw_() % 4 == 0 ? ready[draw_() % ready.size()] : ready.back();
   const Pending pending = pending_[chosen];
   pending_.erase(pending_.begin() + static_cast<std::ptrdiff_t>(chosen));
-  if (pending.what.put && pending.what.word) {  // data first, then the word that came with it
+  if (pending.what.put && pending.what.word) {  // data first, then the signal that came with it
     observe_({.peer = pending.what.peer, .put = pending.what.put});
     observe_({.peer = pending.what.peer, .word = pending.what.word});
   } else {

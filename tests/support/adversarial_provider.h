@@ -13,7 +13,7 @@ namespace harpe::transport::test {
 struct Placed {
   int peer = 0;
   std::optional<Write> put{};
-  std::optional<WordUpdate> word{};
+  std::optional<SignalUpdate> word{};
 };
 
 // A network that keeps what it promises and nothing else: whatever may overtake does so by lot. One
@@ -30,11 +30,11 @@ class AdversarialProvider final : public Provider {
     return Contact{};
   }
   [[nodiscard]] Checked<Ok> connect(std::span<const Contact> /*contacts*/) override { return Ok{}; }
-  [[nodiscard]] bool carries(const WordUpdate& /*update*/) const override {
+  [[nodiscard]] bool carries(const SignalUpdate& /*update*/) const override {
     return honoured_.immediate;
   }
   [[nodiscard]] Outcome<Posted> post(const Write& write) override;
-  [[nodiscard]] Outcome<Posted> post(const WordWrite& word) override;
+  [[nodiscard]] Outcome<Posted> post(const SignalWrite& word) override;
   [[nodiscard]] Outcome<bool> turn(std::vector<Token>& completed) override;
 
   // From here on nothing arrives.

@@ -27,7 +27,7 @@ struct FakeGpu {
   std::vector<std::string> calls;  // names, in order, of those that change something
   int taken = 0;         // resources: contexts, memory, kernels, streams, events and graphs
   int held = 0;          // of those, what was not given back
-  bool is_told = false;  // a word was written aside
+  bool is_told = false;  // a signal was written aside
   int graphs_launched = 0;
   std::int64_t shared_bytes = 0;  // allowed to the last kernel
   CUlaunchConfig launch{};        // the last one, without its attributes

@@ -11,7 +11,7 @@ Outcome<Posted> HastyProvider::post(const Write& write) {
     // The signal goes now and completes the put; its data follows.
     HP_TRY(const Posted posted,
            honest_->post(
-               WordWrite{.peer = write.peer, .update = *write.immediate, .token = write.token}));
+               SignalWrite{.peer = write.peer, .update = *write.immediate, .token = write.token}));
     if (posted == Posted::Later) return posted;
     late.write.immediate.reset();
   } else {

@@ -23,11 +23,13 @@ class HastyProvider final : public Provider {
   [[nodiscard]] Checked<Ok> connect(std::span<const Contact> contacts) override {
     return honest_->connect(contacts);
   }
-  [[nodiscard]] bool carries(const WordUpdate& update) const override {
+  [[nodiscard]] bool carries(const SignalUpdate& update) const override {
     return honest_->carries(update);
   }
   [[nodiscard]] Outcome<Posted> post(const Write& write) override;
-  [[nodiscard]] Outcome<Posted> post(const WordWrite& word) override { return honest_->post(word); }
+  [[nodiscard]] Outcome<Posted> post(const SignalWrite& word) override {
+    return honest_->post(word);
+  }
   [[nodiscard]] Outcome<bool> turn(std::vector<Token>& completed) override;
 
  private:

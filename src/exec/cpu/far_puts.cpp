@@ -7,7 +7,7 @@
 
 #include "exec/actions/prepare.h"
 #include "exec/cpu/kernels/elementwise.h"
-#include "exec/cpu/words.h"
+#include "exec/cpu/signals.h"
 #include "exec/describe.h"
 #include "exec/processes/put_orders.h"
 #include "support/check.h"
@@ -36,7 +36,7 @@ std::int64_t elements_of(const Assign& assign) {
   return rows * (assign.slots.used.rows == nullptr ? 1 : assign.slots.capacity);
 }
 
-// Per task: the policy of the words behind a put. Other ranks than its destination are told once
+// Per task: the policy of the signals behind a put. Other ranks than its destination are told once
 // it is over, whatever theirs is.
 std::vector<std::optional<Fence>> policies_of(const Plan& plan) {
   std::vector<std::optional<Fence>> of(plan.tasks.size());
@@ -60,7 +60,7 @@ void add_run(std::vector<FarPut::Run>& runs, const FarPut::Run& run) {
   runs.push_back(run);
 }
 
-// One queue's words are ordered by one policy: none covers what went another way.
+// One queue's signals are ordered by one policy: none covers what went another way.
 Checked<Ok> check_policies(const Plan& plan, const Partition& partition) {
   const std::vector<std::optional<Fence>> policies = policies_of(plan);
   std::vector<std::optional<std::size_t>> first(plan.queues.size());

@@ -76,12 +76,13 @@ class Diagnosis {
 
   // The producer whose queue is nearest to a cause among those that have not run; one that has run
   // but whose signal is missing where there is no other.
-  [[nodiscard]] std::pair<int, TaskId> producer_of(std::int32_t queue, const Word& word) const {
-    std::pair<int, TaskId> nearest = {kNoCause, word.producers.front()};
+  [[nodiscard]] std::pair<int, TaskId> producer_of(std::int32_t queue,
+                                                   const ProcessSignal& signal) const {
+    std::pair<int, TaskId> nearest = {kNoCause, signal.producers.front()};
     bool all_have_run = true;
-    for (const TaskId producer : word.producers) {
+    for (const TaskId producer : signal.producers) {
       const std::int32_t other = plan_.tasks[producer.index()].queue.value;
-      if (is_over(producer, word, marking_.epoch(queue))) continue;
+      if (is_over(producer, signal, marking_.epoch(queue))) continue;
       all_have_run = false;
       nearest = std::min(nearest, {other == queue ? kNoCause : distance(other), producer});
     }
@@ -89,11 +90,12 @@ class Diagnosis {
     return nearest;
   }
 
-  // Whether the task has done what raises the word: a collective under way has announced itself.
-  [[nodiscard]] bool is_over(TaskId producer, const Word& word, std::int64_t epoch) const {
+  // Whether the task has done what raises the signal: a collective under way has announced itself.
+  [[nodiscard]] bool is_over(TaskId producer, const ProcessSignal& signal,
+                             std::int64_t epoch) const {
     if (marking_.has_run(producer, epoch)) return true;
     const std::int32_t queue = plan_.tasks[producer.index()].queue.value;
-    return word.kind == WordKind::Arrival && !marking_.is_finished(queue) &&
+    return signal.kind == ProcessSignalKind::Arrival && !marking_.is_finished(queue) &&
            marking_.head(queue) == producer && marking_.has_begun(queue);
   }
 
@@ -106,26 +108,26 @@ class Diagnosis {
     if (marking_.is_finished(queue) || is_lost(queue)) return false;
     const std::optional<Marking::Hindrance> hindrance = marking_.hindrance(queue);
     if (!hindrance) return false;
-    const int before = producer_of(queue, *hindrance->word).first;
+    const int before = producer_of(queue, *hindrance->signal).first;
     if (before == kNoCause || before + 1 >= distance(queue)) return false;
     distances_[static_cast<std::size_t>(queue)] = before + 1;
     return true;
   }
 
-  [[nodiscard]] std::string name_of(const Word& word) const {
-    const std::string index = std::to_string(word.index);
-    const auto at = static_cast<std::size_t>(word.index);
-    switch (word.kind) {
-      case WordKind::Entry:
+  [[nodiscard]] std::string name_of(const ProcessSignal& signal) const {
+    const std::string index = std::to_string(signal.index);
+    const auto at = static_cast<std::size_t>(signal.index);
+    switch (signal.kind) {
+      case ProcessSignalKind::Entry:
         return "entry of rank " + index;
-      case WordKind::Arrival:
+      case ProcessSignalKind::Arrival:
         return "arrivals at collective " + index;
-      case WordKind::Pulled:
+      case ProcessSignalKind::Pulled:
         return "departures from collective " + index;
-      case WordKind::Barrier:
+      case ProcessSignalKind::Barrier:
         return plan_.barriers[at].flag < 0 ? "barrier " + index
                                            : "counter " + std::to_string(plan_.barriers[at].flag);
-      case WordKind::Sync:
+      case ProcessSignalKind::Sync:
         break;
     }
     const Sync& sync = plan_.syncs[at];
@@ -149,10 +151,10 @@ class Diagnosis {
     const std::optional<Marking::Hindrance> hindrance = marking_.hindrance(queue);
     if (is_lost(queue) || !hindrance) return fault;
     fault.kind = outcome_.is_told ? FaultKind::WaitGivenUp : FaultKind::WaitTimedOut;
-    fault.signal = name_of(*hindrance->word);
+    fault.signal = name_of(*hindrance->signal);
     fault.expected = hindrance->expected;
     fault.observed = hindrance->observed;
-    fault.producer = producer_of(queue, *hindrance->word).second;
+    fault.producer = producer_of(queue, *hindrance->signal).second;
     fault.producer_rank = rank_of(plan_, fault.producer);
     fault.producer_text = describe(plan_, blocks_, fault.producer);
     return fault;

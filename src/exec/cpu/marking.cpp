@@ -14,9 +14,9 @@ Marking::Marking(const Plan& plan, std::vector<actions::TaskWork> work,
       outside_(outside),
       queues_(plan.queues.size()),
       positions_(plan.tasks.size()),
-      words_(words_of(plan, partition)),
+      signals_(signals_of(plan, partition)),
       is_far_(plan.tasks.size(), false),
-      values_(std::make_unique<std::atomic<std::int64_t>[]>(words_.words.size())) {
+      values_(std::make_unique<std::atomic<std::int64_t>[]>(signals_.signals.size())) {
   link_queues();
 }
 
@@ -61,28 +61,28 @@ std::int64_t Marking::epoch(std::int32_t queue) const {
 // The wait number `i` of the queue's next step, if it has so many.
 std::optional<Wait> Marking::wait_of(const Queue& queue, std::size_t i) const {
   const TaskId task = queue.tasks[queue.position];
-  const std::vector<Wait>* waits = &words_.waits[task.index()];
+  const std::vector<Wait>* waits = &signals_.waits[task.index()];
   if (queue.stage > 0) {
-    const Words::Collective& meeting = words_.collectives.at(task);
+    const ProcessSignals::Collective& meeting = signals_.collectives.at(task);
     waits = queue.stage == 1 ? &meeting.arrived : &meeting.left;
   }
   return i < waits->size() ? std::optional((*waits)[i]) : std::nullopt;
 }
 
 // Acquire: pairs with the release in `raise`, so what the producer wrote is seen by this step.
-std::int64_t Marking::value_of(const Word& word) const {
-  if (word.flag >= 0) return outside_->read(word.flag);
-  return values_[static_cast<std::size_t>(&word - words_.words.data())].load(
+std::int64_t Marking::value_of(const ProcessSignal& signal) const {
+  if (signal.flag >= 0) return outside_->read(signal.flag);
+  return values_[static_cast<std::size_t>(&signal - signals_.signals.data())].load(
       std::memory_order_acquire);
 }
 
 bool Marking::is_over(const Wait& wait, std::int64_t epoch) const {
-  return value_of(words_.words[static_cast<std::size_t>(wait.word)]) >= epoch * wait.scale;
+  return value_of(signals_.signals[static_cast<std::size_t>(wait.signal)]) >= epoch * wait.scale;
 }
 
 bool Marking::is_ready(std::int32_t queue) {
   Queue& state = queues_[static_cast<std::size_t>(queue)];
-  // Words only grow: what was over once is over, and is not looked at again.
+  // Signals only grow: what was over once is over, and is not looked at again.
   while (const std::optional<Wait> wait = wait_of(state, state.satisfied)) {
     if (!is_over(*wait, state.epoch)) return false;
     ++state.satisfied;
@@ -90,9 +90,9 @@ bool Marking::is_ready(std::int32_t queue) {
   return true;
 }
 
-void Marking::raise(std::int32_t word, std::int64_t epoch, const Wake& wake) {
-  const Word& info = words_.words[static_cast<std::size_t>(word)];
-  std::atomic<std::int64_t>& value = values_[static_cast<std::size_t>(word)];
+void Marking::raise(std::int32_t signal, std::int64_t epoch, const Wake& wake) {
+  const ProcessSignal& info = signals_.signals[static_cast<std::size_t>(signal)];
+  std::atomic<std::int64_t>& value = values_[static_cast<std::size_t>(signal)];
   if (info.members == 0) {
     value.store(epoch, std::memory_order_release);
   } else {
@@ -124,13 +124,13 @@ void Marking::step(std::int32_t queue, const Wake& wake) {
   const bool meets = plan_.tasks[task.index()].kind == TaskKind::Collective;
   if (meets && state.stage == 0) {
     state.stage = 1;
-    raise(words_.collectives.at(task).arrival, state.epoch, wake);
+    raise(signals_.collectives.at(task).arrival, state.epoch, wake);
     return;
   }
   if (state.stage < 2 && !run(state, task)) return;
   if (state.stage == 1) {
     state.stage = 2;
-    raise(words_.collectives.at(task).pulled, state.epoch, wake);
+    raise(signals_.collectives.at(task).pulled, state.epoch, wake);
     return;
   }
   if (traces) trace_[task.index()].end = std::chrono::nanoseconds(now());
@@ -144,8 +144,8 @@ bool Marking::run(Queue& queue, TaskId task) {
     return true;
   }
   std::vector<Outgoing> behind;
-  for (const std::int32_t word : words_.signals[task.index()]) {
-    const Word& info = words_.words[static_cast<std::size_t>(word)];
+  for (const std::int32_t signal : signals_.raises[task.index()]) {
+    const ProcessSignal& info = signals_.signals[static_cast<std::size_t>(signal)];
     if (info.raise != Raise::Behind || drop_signal_of_ == task) continue;
     behind.insert(behind.end(), info.outgoing.begin(), info.outgoing.end());
   }
@@ -154,8 +154,9 @@ bool Marking::run(Queue& queue, TaskId task) {
 
 void Marking::complete(TaskId task, std::int64_t epoch, const Wake& wake) {
   if (drop_signal_of_ == task) return;
-  for (const std::int32_t word : words_.signals[task.index()]) {
-    if (words_.words[static_cast<std::size_t>(word)].raise == Raise::Over) raise(word, epoch, wake);
+  for (const std::int32_t signal : signals_.raises[task.index()]) {
+    if (signals_.signals[static_cast<std::size_t>(signal)].raise == Raise::Over)
+      raise(signal, epoch, wake);
   }
 }
 
@@ -175,10 +176,10 @@ void Marking::finish(Queue& queue, TaskId task, const Wake& wake) {
   }
   if (drop_signal_of_ == task) return;
   const bool is_far = is_far_[task.index()];
-  for (const std::int32_t word : words_.signals[task.index()]) {
+  for (const std::int32_t signal : signals_.raises[task.index()]) {
     const bool is_due =
-        !is_far || words_.words[static_cast<std::size_t>(word)].raise == Raise::Posted;
-    if (is_due) raise(word, epoch, wake);
+        !is_far || signals_.signals[static_cast<std::size_t>(signal)].raise == Raise::Posted;
+    if (is_due) raise(signal, epoch, wake);
   }
 }
 
@@ -196,9 +197,9 @@ std::optional<Marking::Hindrance> Marking::hindrance(std::int32_t queue) const {
   const Queue& state = queues_[static_cast<std::size_t>(queue)];
   for (std::size_t i = 0; const std::optional<Wait> wait = wait_of(state, i); ++i) {
     if (is_over(*wait, state.epoch)) continue;
-    const Word& word = words_.words[static_cast<std::size_t>(wait->word)];
+    const ProcessSignal& signal = signals_.signals[static_cast<std::size_t>(wait->signal)];
     return Hindrance{
-        .word = &word, .expected = state.epoch * wait->scale, .observed = value_of(word)};
+        .signal = &signal, .expected = state.epoch * wait->scale, .observed = value_of(signal)};
   }
   return std::nullopt;
 }

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "exec/actions/action.h"
-#include "exec/cpu/words.h"
+#include "exec/cpu/signals.h"
 #include "exec/executor.h"
 #include "plan/plan.h"
 
@@ -24,10 +24,10 @@ class Outside {
   Outside& operator=(const Outside&) = delete;
   virtual ~Outside() = default;
 
-  // Words that other processes of this host, or the network, set here.
+  // Signals that other processes of this host, or the network, set here.
   [[nodiscard]] virtual std::int64_t read(std::int32_t flag) const = 0;
   virtual void raise(const Outgoing& flag, std::int64_t epoch) = 0;
-  // Hands a far put to the network, and behind it these words. False where that failed for good:
+  // Hands a far put to the network, and behind it these signals. False where that failed for good:
   // then nothing follows.
   [[nodiscard]] virtual bool post(TaskId task, const std::vector<Outgoing>& behind,
                                   std::int64_t epoch) = 0;
@@ -67,7 +67,7 @@ class Marking {
 
   // A far put's data of this execution is in place: raises what waited for that.
   void complete(TaskId task, std::int64_t epoch, const Wake& wake);
-  [[nodiscard]] const Words& words() const { return words_; }
+  [[nodiscard]] const ProcessSignals& signals() const { return signals_; }
 
   // Of the executions opened last. Requires: all queues finished.
   [[nodiscard]] std::vector<std::chrono::nanoseconds> durations() const;
@@ -75,7 +75,7 @@ class Marking {
 
   // For the report of a run that stopped. Requires: no runner is at work.
   struct Hindrance {
-    const Word* word = nullptr;
+    const ProcessSignal* signal = nullptr;
     std::int64_t expected = 0;
     std::int64_t observed = 0;
   };
@@ -92,11 +92,11 @@ class Marking {
     std::size_t satisfied = 0;  // waits of this stage known to be over
   };
 
-  void raise(std::int32_t word, std::int64_t epoch, const Wake& wake);
+  void raise(std::int32_t signal, std::int64_t epoch, const Wake& wake);
   [[nodiscard]] bool run(Queue& queue, TaskId task);
   void finish(Queue& queue, TaskId task, const Wake& wake);
   void link_queues();
-  [[nodiscard]] std::int64_t value_of(const Word& word) const;
+  [[nodiscard]] std::int64_t value_of(const ProcessSignal& signal) const;
   [[nodiscard]] std::int64_t now() const;
   [[nodiscard]] std::optional<Wait> wait_of(const Queue& queue, std::size_t i) const;
   [[nodiscard]] bool is_over(const Wait& wait, std::int64_t epoch) const;
@@ -108,9 +108,9 @@ class Marking {
   Outside* outside_;
   std::vector<Queue> queues_;
   std::vector<std::size_t> positions_;  // per task: its place in its queue
-  Words words_;
+  ProcessSignals signals_;
   std::vector<bool> is_far_;                             // per task: a put that the network takes
-  std::unique_ptr<std::atomic<std::int64_t>[]> values_;  // of the words raised here
+  std::unique_ptr<std::atomic<std::int64_t>[]> values_;  // of the signals raised here
 
   std::int64_t first_epoch_ = 1;
   std::int64_t last_epoch_ = 0;

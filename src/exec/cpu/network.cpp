@@ -22,12 +22,12 @@ using transport::Ticket;
 
 // Regions that every process registers, and those of process 0 behind them: a mirror for each
 // process of other hosts, in their order.
-constexpr std::int32_t kWords = 0;
+constexpr std::int32_t kSignals = 0;
 constexpr std::int32_t kWindows = 1;
 constexpr std::int32_t kMirrors = 2;
 
 Place place_of(std::int32_t flag) {
-  return {.region = kWords, .offset = flag * static_cast<std::int64_t>(sizeof(std::uint32_t))};
+  return {.region = kSignals, .offset = flag * static_cast<std::int64_t>(sizeof(std::uint32_t))};
 }
 
 Signal set(std::int32_t flag, std::int64_t value, Follows follows) {
@@ -44,7 +44,7 @@ Network::Network(const processes::Partition& partition, const Windows& windows, 
       runs_(static_cast<std::size_t>(queues)),
       pending_(static_cast<std::size_t>(queues)) {
   for (const QueueId queue : queue_of) queue_of_.push_back(queue.index());
-  seen_.resize(windows.words_of(partition.process).size());
+  seen_.resize(windows.signals_of(partition.process).size());
 }
 
 Network::~Network() = default;
@@ -62,8 +62,8 @@ Checked<std::unique_ptr<Network>> Network::open(const processes::Partition& part
 }
 
 Checked<Ok> Network::connect(const NetworkOptions& options, transport::Exchange& exchange) {
-  const std::span<std::uint32_t> words = windows_.words_of(partition_.process);
-  std::vector<transport::Region> regions = {{.bytes = std::as_writable_bytes(words)},
+  const std::span<std::uint32_t> signals = windows_.signals_of(partition_.process);
+  std::vector<transport::Region> regions = {{.bytes = std::as_writable_bytes(signals)},
                                             {.bytes = windows_.own()}};
   for (int process = 0; partition_.process == 0 && process < partition_.processes; ++process) {
     if (!partition_.is_near(process)) regions.push_back({.bytes = windows_.windows_of(process)});
@@ -103,16 +103,16 @@ Checked<Ok> Network::connect(const NetworkOptions& options, transport::Exchange&
   return Ok{};
 }
 
-// Acquire: what the word was raised after is seen behind this.
+// Acquire: what the signal was raised after is seen behind this.
 std::int64_t Network::read(std::int32_t flag) const {
-  std::uint32_t& word = windows_.words_of(partition_.process)[static_cast<std::size_t>(flag)];
-  return std::atomic_ref(word).load(std::memory_order_acquire);
+  std::uint32_t& signal = windows_.signals_of(partition_.process)[static_cast<std::size_t>(flag)];
+  return std::atomic_ref(signal).load(std::memory_order_acquire);
 }
 
 void Network::raise(const Outgoing& flag, std::int64_t epoch) {
   if (partition_.is_near(flag.process)) {
-    std::uint32_t& word = windows_.words_of(flag.process)[static_cast<std::size_t>(flag.flag)];
-    std::atomic_ref(word).store(static_cast<std::uint32_t>(epoch), std::memory_order_release);
+    std::uint32_t& signal = windows_.signals_of(flag.process)[static_cast<std::size_t>(flag.flag)];
+    std::atomic_ref(signal).store(static_cast<std::uint32_t>(epoch), std::memory_order_release);
     return;
   }
   // Where this fails the endpoint is over, which `error` says.
@@ -124,8 +124,8 @@ Outcome<std::optional<Ticket>> Network::send(Endpoint& endpoint, const FarPut& p
                                              const std::vector<Outgoing>& behind,
                                              std::int64_t epoch) {
   std::optional<Ticket> last;
-  const auto follows = [&](std::size_t word) {
-    return word + 1 == behind.size() ? put.follows : Follows::Group;
+  const auto follows = [&](std::size_t signal) {
+    return signal + 1 == behind.size() ? put.follows : Follows::Group;
   };
   for (std::size_t i = 0; i < runs.size(); ++i) {
     const transport::Transfer transfer{.source = {.region = kWindows, .offset = runs[i].from},
@@ -138,8 +138,8 @@ Outcome<std::optional<Ticket>> Network::send(Endpoint& endpoint, const FarPut& p
       HP_TRY(last, endpoint.put(put.process, transfer));
     }
   }
-  for (std::size_t word = runs.empty() ? 0 : 1; word < behind.size(); ++word) {
-    HP_REQUIRE_OK(endpoint.signal(put.process, set(behind[word].flag, epoch, follows(word))));
+  for (std::size_t signal = runs.empty() ? 0 : 1; signal < behind.size(); ++signal) {
+    HP_REQUIRE_OK(endpoint.signal(put.process, set(behind[signal].flag, epoch, follows(signal))));
   }
   return last;
 }
@@ -160,14 +160,14 @@ bool Network::post(TaskId task, const std::vector<Outgoing>& behind, std::int64_
 
 bool Network::look(Marking& marking, const Marking::Wake& wake) {
   bool any = false;
-  for (const Word& word : marking.words().words) {
-    if (word.flag < 0) continue;
-    std::uint32_t& seen = seen_[static_cast<std::size_t>(word.flag)];
-    const auto now = static_cast<std::uint32_t>(read(word.flag));
+  for (const ProcessSignal& signal : marking.signals().signals) {
+    if (signal.flag < 0) continue;
+    std::uint32_t& seen = seen_[static_cast<std::size_t>(signal.flag)];
+    const auto now = static_cast<std::uint32_t>(read(signal.flag));
     if (now == seen) continue;
     seen = now;
     any = true;
-    for (const std::int32_t queue : word.waiters) wake(queue);
+    for (const std::int32_t queue : signal.waiters) wake(queue);
   }
   return complete_puts(marking, wake) || any;
 }

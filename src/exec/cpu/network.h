@@ -23,10 +23,10 @@ struct NetworkOptions {
   std::chrono::milliseconds limit{10'000};  // of each wait
 };
 
-// How this process's ranks reach those of others: words in memory that processes of one host share,
-// and one endpoint of the transport (docs/transport.md) for each policy that words of puts have,
-// besides one for words that no put is ordered before. What others set here is looked at, and who
-// waits for it is woken, by the thread that calls `look`.
+// How this process's ranks reach those of others: signals in memory that processes of one host
+// share, and one endpoint of the transport (docs/transport.md) for each policy that signals of puts
+// have, besides one for signals that no put is ordered before. What others set here is looked at,
+// and who waits for it is woken, by the thread that calls `look`.
 class Network final : public Outside {
  public:
   // Errors: N001 to N003, N010.
@@ -41,7 +41,7 @@ class Network final : public Outside {
   [[nodiscard]] bool post(TaskId task, const std::vector<Outgoing>& behind,
                           std::int64_t epoch) override;
 
-  // Wakes who waits for words that have changed since, and completes puts that are over. Whether
+  // Wakes who waits for signals that have changed since, and completes puts that are over. Whether
   // there was anything. One caller at a time.
   bool look(Marking& marking, const Marking::Wake& wake);
   // Tells all other processes that this one moves on; how far all others have told so.
@@ -83,14 +83,14 @@ class Network final : public Outside {
   std::vector<std::optional<FarPut>> puts_;     // per task
   std::vector<std::vector<FarPut::Run>> runs_;  // per queue, of the put at hand
   std::vector<std::size_t> queue_of_;           // per task
-  std::map<Fence, std::unique_ptr<transport::Endpoint>> endpoints_;  // by the policy of words
+  std::map<Fence, std::unique_ptr<transport::Endpoint>> endpoints_;  // by the policy of signals
   std::unique_ptr<transport::Endpoint> control_;  // none where all are on one host
   std::unique_ptr<transport::Proxy> proxy_;
 
   std::mutex mutex_;
   std::vector<std::deque<Pending>> pending_;  // per queue; guarded by mutex_, as is:
   std::int64_t pending_count_ = 0;
-  std::vector<std::uint32_t> seen_;  // per word that others set
+  std::vector<std::uint32_t> seen_;  // per signal that others set
   std::uint32_t progress_ = 0;
   std::atomic<bool> is_given_up_{false};
 };

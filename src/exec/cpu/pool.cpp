@@ -13,15 +13,15 @@ namespace {
 // one place, and whoever set the bit answers for it. Bit kPending: a signal was raised for it since
 // its worker last looked.
 //
-// No wake-up is lost. A signaller raises the word and then does fetch_or(kOwned | kPending); a
-// worker clears kPending, looks at the head's words, and if one is not raised tries to go from
+// No wake-up is lost. A signaller raises the signal and then does fetch_or(kOwned | kPending); a
+// worker clears kPending, looks at the head's signals, and if one is not raised tries to go from
 // kOwned to 0. These are read-modify-writes of one atomic, so they happen in one order. The
 // signaller's is
-//   before the worker's clearing: the worker then reads the raised word (release, acquire);
+//   before the worker's clearing: the worker then reads the raised signal (release, acquire);
 //   between clearing and leaving: leaving fails, since kPending is set, and the worker looks again;
 //   after leaving: it finds kOwned clear, so the signaller itself puts the queue into the ring.
 // (With a plain load in place of the signaller's fetch_or a stale kOwned could be read after the
-// worker left: store word, load token against store token, load word.)
+// worker left: store signal, load token against store token, load signal.)
 class Pool {
  public:
   Pool(Marking& marking, const CpuOptions& options, Network* network)

@@ -6,8 +6,8 @@ namespace harpe::cpu {
 namespace {
 
 // A thread per queue. Each queue counts the signals raised for it; its thread reads the count, then
-// looks at the head's words, and sleeps only while the count is what it read. A signal raised after
-// the reading changes the count, one raised before it is seen (release, acquire).
+// looks at the head's signals, and sleeps only while the count is what it read. A signal raised
+// after the reading changes the count, one raised before it is seen (release, acquire).
 class QueueThreads {
  public:
   QueueThreads(Marking& marking, const CpuOptions& options, Network* network)

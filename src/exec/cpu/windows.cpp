@@ -12,7 +12,7 @@ namespace harpe::cpu {
 namespace {
 
 constexpr std::int64_t kCacheLine = 64;  // a cache line; no vector load of a kernel wants more
-constexpr std::int64_t kPage = 4096;     // words and windows are registered apart
+constexpr std::int64_t kPage = 4096;     // signals and windows are registered apart
 
 // Where a process's segment is, for others on its host.
 struct Card {
@@ -29,8 +29,8 @@ Checked<Windows> Windows::make(const Plan& plan, const processes::Partition& par
   windows.arena_bytes_ = harpe::arena_bytes(plan);
   windows.window_bytes_ = round_up(windows.arena_bytes_, kCacheLine) +
                           round_up(sizes.numbers, kCacheLine) + round_up(sizes.bounce, kCacheLine);
-  windows.words_bytes_ =
-      round_up(sizes.words * static_cast<std::int64_t>(sizeof(std::uint32_t)), kPage);
+  windows.signals_bytes_ =
+      round_up(sizes.signals * static_cast<std::int64_t>(sizeof(std::uint32_t)), kPage);
   windows.segments_.resize(static_cast<std::size_t>(partition.processes));
   if (exchange == nullptr) {
     windows.mapped_.push_back(Mapping::memory(partition.ranks_each * windows.window_bytes_));
@@ -45,7 +45,7 @@ Checked<Windows> Windows::make(const Plan& plan, const processes::Partition& par
 }
 
 Checked<Ok> Windows::share(transport::Exchange& exchange) {
-  const std::int64_t bytes = words_bytes_ + partition_.ranks_each * window_bytes_;
+  const std::int64_t bytes = signals_bytes_ + partition_.ranks_each * window_bytes_;
   HP_TRY(transport::SharedMemory own, transport::SharedMemory::make(bytes));
   const Card card{.process = ::getpid(), .file = own.region().file, .bytes = bytes};
   const auto self = static_cast<std::size_t>(partition_.process);
@@ -82,7 +82,7 @@ void Windows::place() {
   for (std::int64_t rank = 0; rank < ranks; ++rank) {
     const auto process = static_cast<std::size_t>(rank / partition_.ranks_each);
     std::byte* const window =
-        segments_[process] + words_bytes_ + rank % partition_.ranks_each * window_bytes_;
+        segments_[process] + signals_bytes_ + rank % partition_.ranks_each * window_bytes_;
     bases_.arenas.push_back(window);
     numbers_.push_back(window + round_up(arena_bytes_, kCacheLine));
   }
@@ -95,14 +95,14 @@ std::vector<std::byte*> Windows::bounces() const {
 }
 
 std::span<std::byte> Windows::windows_of(int process) const {
-  return {segments_[static_cast<std::size_t>(process)] + words_bytes_,
+  return {segments_[static_cast<std::size_t>(process)] + signals_bytes_,
           static_cast<std::size_t>(partition_.ranks_each * window_bytes_)};
 }
 
-std::span<std::uint32_t> Windows::words_of(int process) const {
+std::span<std::uint32_t> Windows::signals_of(int process) const {
   HP_CHECK(partition_.is_near(process), "words of this host");
   return {reinterpret_cast<std::uint32_t*>(segments_[static_cast<std::size_t>(process)]),
-          static_cast<std::size_t>(words_bytes_) / sizeof(std::uint32_t)};
+          static_cast<std::size_t>(signals_bytes_) / sizeof(std::uint32_t)};
 }
 
 std::optional<WindowPlace> Windows::find(const std::byte* address) const {

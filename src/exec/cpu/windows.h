@@ -25,13 +25,13 @@ struct WindowPlace {
 struct WindowSizes {
   std::int64_t numbers = 0;  // of a rank
   std::int64_t bounce = 0;   // of a rank
-  std::int32_t words = 0;    // of a process
+  std::int32_t signals = 0;  // of a process
 };
 
 // The memory of all ranks as this process sees it. A rank has a *window*: its arena, so that a
 // peer's address is its base plus an offset (commir.md D15), behind it the numbers that Occupancy
 // keeps, and room where data is rounded on its way to other hosts. A process's windows lie one
-// behind the other, behind a page of words that other processes set. Those of this process and of
+// behind the other, behind a page of signals that other processes set. Those of this process and of
 // others on its host are memory; those of other hosts are addresses to reckon with, which nothing
 // is behind, except in process 0: there other hosts put what they have of the outputs once a run is
 // over (*mirrors*).
@@ -53,7 +53,7 @@ class Windows {
   [[nodiscard]] std::span<std::byte> own() const { return windows_of(partition_.process); }
   [[nodiscard]] std::span<std::byte> windows_of(int process) const;
   // Requires: the process is on this host.
-  [[nodiscard]] std::span<std::uint32_t> words_of(int process) const;
+  [[nodiscard]] std::span<std::uint32_t> signals_of(int process) const;
   // None outside of all windows.
   [[nodiscard]] std::optional<WindowPlace> find(const std::byte* address) const;
 
@@ -75,8 +75,8 @@ class Windows {
   std::int64_t arena_bytes_ = 0;
   WindowSizes sizes_;
   std::int64_t window_bytes_ = 0;
-  std::int64_t words_bytes_ = 0;
-  std::vector<std::byte*> segments_;  // per process: words, then windows
+  std::int64_t signals_bytes_ = 0;
+  std::vector<std::byte*> segments_;  // per process: signals, then windows
   std::vector<transport::SharedMemory> shared_;
   std::vector<Mapping> mapped_;
   actions::Bases bases_;

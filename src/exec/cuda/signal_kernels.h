@@ -70,8 +70,8 @@ class SignalKernels {
   const LoadedKernel* stray_;
 };
 
-// The word of that index in a peer's page, as the target of a raise: a counter grows by `added`, a
-// flag (0) becomes the epoch.
+// The signal of that index in a peer's page, as the target of a raise: a counter grows by `added`,
+// a flag (0) becomes the epoch.
 [[nodiscard]] device::RaiseTarget target_of(const SignalAddresses& peer, std::int32_t index,
                                             std::uint32_t added);
 [[nodiscard]] inline device::RaiseTarget flag_of(const SignalAddresses& peer, std::int32_t index) {

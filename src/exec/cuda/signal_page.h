@@ -10,8 +10,8 @@
 
 namespace harpe::cuda {
 
-// Where the words of a rank's page lie: in its GPU's memory, each in 128 bytes of its own, so that
-// polling one does not slow the others' arrival. Of a peer's page in another process too.
+// Where the signals of a rank's page lie: in its GPU's memory, each in 128 bytes of its own, so
+// that polling one does not slow the others' arrival. Of a peer's page in another process too.
 struct SignalAddresses {
   static constexpr std::int64_t kLine = 128;
 

@@ -44,7 +44,7 @@ TEST_F(Runs, give_what_the_program_means) {
   }
 }
 
-// Words grow for as long as an executor lives; nothing is set back in between.
+// Signals grow for as long as an executor lives; nothing is set back in between.
 TEST_F(Runs, follow_each_other_ten_thousand_times) {
   for (const Plan& plan : {gather_gemm(2, 64, 64, 64, "f32"), exchange(2, 4096, true)}) {
     auto executor = make_ready(plan);

@@ -18,7 +18,7 @@ using std::chrono_literals::operator""s;
 // The signals in every rank's page.
 enum Signal : std::int32_t { kData, kCredit, kAllWrote, kAllRead, kSignals };
 
-// An arena: what the rank makes, what the rank before puts, and a count of wrong words.
+// An arena: what the rank makes, what the rank before puts, and a count of wrong signals.
 constexpr std::int64_t kBlockWords = 16 * 1024;
 constexpr std::int64_t kBlockBytes = kBlockWords * 4;
 constexpr std::int64_t kArenaBytes = 2 * kBlockBytes + 512;
@@ -52,7 +52,7 @@ class RankWork {
 
   // Back to back; so many runs that the driver holds them without blocking others.
   Checked<Ok> replay(std::int64_t times);
-  // Words that were not as they should be, in all runs.
+  // Signals that were not as they should be, in all runs.
   [[nodiscard]] Checked<std::uint32_t> wrong_words() const;
 
  private:

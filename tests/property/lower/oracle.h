@@ -50,7 +50,7 @@ void make_capable(NormalForm& form);
 
 struct Edges {
   std::int64_t inner = 0;     // neither from an entry nor to an exit
-  std::int64_t boundary = 0;  // the others; a barrier counts its arrivals and its fused stores
+  std::int64_t boundary = 0;  // the others; a barrier counts its arrivals and its departures
 };
 [[nodiscard]] Edges edges_of(const Plan& plan);
 

@@ -60,7 +60,7 @@ TEST(Wire, decodes_damaged_descriptors_to_registered_memory_or_refuses_them) {
   }
 }
 
-TEST(Wire, applies_data_of_puts_to_registered_words_or_refuses_it) {
+TEST(Wire, applies_data_of_puts_to_registered_signals_or_refuses_it) {
   std::mt19937_64 draw(11);
   for (int count = 0; count < 400'000; ++count) {
     const std::uint64_t data = draw();

@@ -12,9 +12,9 @@
 #include "tests/support/example_forms.h"
 #include "verify/verify.h"
 
-// Plans whose words behind puts are given other policies: refused exactly where two tasks touch the
-// same memory and nothing says that a put of them has arrived, and right again once the words that
-// findings name have a policy that they name.
+// Plans whose signals behind puts are given other policies: refused exactly where two tasks touch
+// the same memory and nothing says that a put of them has arrived, and right again once the signals
+// that findings name have a policy that they name.
 namespace harpe::test {
 namespace {
 
@@ -56,7 +56,7 @@ class Reach {
       if (previous) add(puts(*previous) ? *previous : end_of(*previous), task);
       previous = task;
     }
-    for (const Sync& sync : plan.syncs) add_word(sync);
+    for (const Sync& sync : plan.syncs) add_signal(sync);
     for (std::size_t id = 0; id < plan.barriers.size(); ++id) {
       const std::size_t node = 2 * plan.tasks.size() + id;
       for (const TaskId from : plan.barriers[id].from) add_drained(from.index(), node);
@@ -88,7 +88,7 @@ class Reach {
     }
   }
 
-  void add_word(const Sync& sync) {
+  void add_signal(const Sync& sync) {
     const std::size_t from = sync.from.index();
     const std::size_t waits = sync.to.index();
     if (!puts(from) || sync.kind == SyncKind::Event) return add_drained(from, waits);
@@ -177,9 +177,9 @@ bool is_ordered(const Plan& plan) {
 }
 
 bool is_looked_at(const Plan& plan) {
-  const auto has_word = [](const Sync& sync) { return sync.fence.has_value(); };
+  const auto has_signal = [](const Sync& sync) { return sync.fence.has_value(); };
   const auto is_odd = [](const Task& task) { return task.kind == TaskKind::Collective; };
-  return plan.tasks.size() <= kMostTasks && std::ranges::any_of(plan.syncs, has_word) &&
+  return plan.tasks.size() <= kMostTasks && std::ranges::any_of(plan.syncs, has_signal) &&
          std::ranges::none_of(plan.tasks, is_odd);
 }
 
@@ -188,7 +188,7 @@ std::string argument(const Diag& diag, std::string_view name) {
   return found == diag.args.end() ? "" : std::get<std::string>(found->value);
 }
 
-// Gives the word of a V540 one of the policies that the finding names.
+// Gives the signal of a V540 one of the policies that the finding names.
 void strengthen(Plan& plan, const Diag& finding, Random& random) {
   const std::string reason = argument(finding, "reason");
   const std::string covering = reason.substr(reason.rfind(", and `fence ") + 6);
@@ -246,7 +246,7 @@ class Policies {
   Random random_{20};
 };
 
-TEST(Fences, a_plan_is_refused_where_a_word_does_not_cover_what_is_read) {
+TEST(Fences, a_plan_is_refused_where_a_signal_does_not_cover_what_is_read) {
   Policies policies;
   for (const Example& example : example_forms()) {
     for (int round = 0; round < 8; ++round) {

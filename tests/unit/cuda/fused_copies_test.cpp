@@ -145,7 +145,7 @@ struct Fused {
       specs[i].launches = {CopyLaunch{.to = kTo, .from = kFrom, .bytes = kBytes}};
       if (from.rank == RankId(0)) sent = id;
     }
-    signals.words.resize(16);
+    signals.waits.resize(16);
     signals.target = [](TaskId, const Raise&) {
       return std::optional(device::RaiseTarget{
           .word = reinterpret_cast<std::uint32_t*>(0x400), .peer_poison = nullptr, .added = 4});

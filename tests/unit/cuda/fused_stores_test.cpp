@@ -185,7 +185,7 @@ Planned planned() {
   SignalSource signals;
   signals.arena = kArena;
   for (std::uint32_t word = 0; word < wiring.pages[0].size(); ++word) {
-    signals.words.push_back({.flag = nullptr, .arrivals = 1, .name = word});
+    signals.waits.push_back({.flag = nullptr, .arrivals = 1, .name = word});
   }
   signals.target = [](TaskId, const Raise& raise) {
     return std::optional(target(static_cast<std::uint32_t>(raise.word) + 1));

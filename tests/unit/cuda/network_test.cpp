@@ -70,8 +70,8 @@ class Sending {
   [[nodiscard]] const Checked<std::unique_ptr<Network>>& made() const { return *made_; }
   [[nodiscard]] const Network& network() const { return **made_.value(); }
 
-  // Each rank's kernels, in a thread: all its puts and words, execution by execution; and what
-  // lands there is looked at, byte by byte, as soon as its word is seen.
+  // Each rank's kernels, in a thread: all its puts and signals, execution by execution; and what
+  // lands there is looked at, byte by byte, as soon as its signal is seen.
   void run(std::uint32_t executions) {
     std::vector<std::jthread> threads;
     for (std::int64_t rank = 0; rank < plan_.mesh.ranks(); ++rank) {
@@ -118,8 +118,8 @@ class Sending {
 
   [[nodiscard]] bool land(TaskId put, std::uint32_t epoch) const {
     const RankId to = destination_of(plan_, plan_.tasks[put.index()]);
-    const std::int32_t word = wiring_.landings.at(put).waits.front();
-    const auto* const flag = network().word(static_cast<int>(to.value), word);
+    const std::int32_t signal = wiring_.landings.at(put).waits.front();
+    const auto* const flag = network().signal_word(static_cast<int>(to.value), signal);
     const auto end = steady_clock::now() + kLimit;
     while (std::atomic_ref(*const_cast<std::uint32_t*>(flag)).load(std::memory_order_acquire) <
            epoch) {
@@ -179,11 +179,11 @@ void expect_all_arrives(const std::string& provider) {
   }
 }
 
-TEST(Network, brings_puts_before_their_words_through_shared_memory) {
+TEST(Network, brings_puts_before_their_signals_through_shared_memory) {
   expect_all_arrives("shared");
 }
 
-TEST(Network, brings_puts_before_their_words_over_tcp) { expect_all_arrives("tcp;ofi_rxm"); }
+TEST(Network, brings_puts_before_their_signals_over_tcp) { expect_all_arrives("tcp;ofi_rxm"); }
 
 TEST(Network, waits_as_often_as_the_fence_says) {
   const auto drains = [](Fence fence) {

@@ -58,7 +58,7 @@ TEST(Peers, that_share_a_gpu_need_memory_for_all) {
             "this plan needs 13 MiB on GPU 0, and 10 MiB are free there");
 }
 
-TEST(SignalPage, gives_every_word_a_line_of_its_own) {
+TEST(SignalPage, gives_every_signal_a_line_of_its_own) {
   const auto device = Device::open(make_fake_driver(), DeviceId(0));
   ASSERT_TRUE(device.ok());
   auto page = SignalPage::create(*device, 3);
@@ -73,7 +73,7 @@ TEST(SignalPage, gives_every_word_a_line_of_its_own) {
   EXPECT_EQ(counter_of(at, 1).added, 1U);
 }
 
-TEST(SignalPage, tells_who_waits_in_the_word_behind_the_poison) {
+TEST(SignalPage, tells_who_waits_in_the_signal_behind_the_poison) {
   const auto device = Device::open(make_fake_driver(), DeviceId(0));
   ASSERT_TRUE(device.ok());
   const auto page = SignalPage::create(*device, 1);

@@ -51,7 +51,7 @@ TEST(PutOrders, begin_a_batch_where_a_put_waits_for_others) {
             (std::vector{Follows::Group, Follows::Nothing, Follows::Group, Follows::Nothing}));
 }
 
-// What the queue waits for may come of the words before: so combine waits for dispatch.
+// What the queue waits for may come of the signals before: so combine waits for dispatch.
 TEST(PutOrders, begin_a_batch_behind_anything_of_the_queue_that_waits) {
   Plan plan = test::by_proxy(test::push_plan(), Fence::Dest);
   std::vector<TaskId> puts;

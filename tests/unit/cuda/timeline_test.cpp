@@ -10,7 +10,7 @@ using std::chrono::nanoseconds;
 constexpr std::int64_t kStamp = 10;
 const ClockFit kSame{};  // the host's clock
 
-// Tasks of one rank, each with a word of its own.
+// Tasks of one rank, each with a signal of its own.
 struct Rank {
   Plan plan;
   Wiring wiring;
@@ -22,10 +22,10 @@ struct Rank {
     for (const TaskKind kind : kinds) {
       Task task;
       task.kind = kind;
-      const auto word = static_cast<std::int32_t>(plan.tasks.size());
+      const auto signal = static_cast<std::int32_t>(plan.tasks.size());
       plan.tasks.push_back(task);
       TaskWiring& own = wiring.tasks.emplace_back();
-      own.waits = {word};
+      own.waits = {signal};
       times.sightings.push_back({.seen_ns = device::kNever, .awaited_ns = device::kNever});
     }
   }
@@ -59,7 +59,7 @@ TEST(Timeline, has_no_time_for_what_launches_nothing) {
   EXPECT_EQ(events[0].waited, nanoseconds(0));
 }
 
-TEST(Timeline, begins_tasks_of_a_kernel_when_it_sees_their_words) {
+TEST(Timeline, begins_tasks_of_a_kernel_when_it_sees_their_signals) {
   Rank rank({TaskKind::Compute, TaskKind::Compute, TaskKind::Compute, TaskKind::Finalise});
   rank.times.sightings[1] = {.seen_ns = 300, .awaited_ns = 260};
   rank.times.sightings[2] = {.seen_ns = 350, .awaited_ns = device::kNever};
@@ -75,7 +75,7 @@ TEST(Timeline, begins_tasks_of_a_kernel_when_it_sees_their_words) {
   }
 }
 
-// A word that was there before the kernel was is not waited for.
+// A signal that was there before the kernel was is not waited for.
 TEST(Timeline, begins_no_task_before_its_kernel) {
   Rank rank({TaskKind::Compute});
   rank.times.sightings[0] = {.seen_ns = 90, .awaited_ns = 80};

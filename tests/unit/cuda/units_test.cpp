@@ -317,7 +317,7 @@ TEST(Groups, are_the_tasks_of_one_kernel) {
   }
 }
 
-TEST(Groups, wait_for_words_alone) {
+TEST(Groups, wait_for_signals_alone) {
   const Plan plan = push_plan();
   const Groups groups = find_groups(plan);
   const Wiring wiring = wire(plan, groups);

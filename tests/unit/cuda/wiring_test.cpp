@@ -53,41 +53,43 @@ TEST(Wiring, makes_events_of_syncs_within_a_rank_and_flags_of_others) {
         continue;
       }
       if (is_private(plan) && plan.tasks[sync.from.index()].kind == TaskKind::Entry) continue;
-      const auto word = std::ranges::find_if(to.waits, [&](std::int32_t each) {
-        const Word& found = wiring.pages[rank][static_cast<std::size_t>(each)];
-        return found.kind == WordKind::Sync && found.index == static_cast<std::int32_t>(index);
+      const auto signal = std::ranges::find_if(to.waits, [&](std::int32_t each) {
+        const PageSignal& found = wiring.pages[rank][static_cast<std::size_t>(each)];
+        return found.kind == PageSignalKind::Sync &&
+               found.index == static_cast<std::int32_t>(index);
       });
-      ASSERT_NE(word, to.waits.end());
-      const Raise raise{.rank = RankId(static_cast<std::int64_t>(rank)), .word = *word};
+      ASSERT_NE(signal, to.waits.end());
+      const Raise raise{.rank = RankId(static_cast<std::int64_t>(rank)), .signal = *signal};
       EXPECT_EQ(std::ranges::count(wiring.tasks[sync.from.index()].raises, raise), 1);
     }
   }
 }
 
-// What waits for nobody waits for a word that nobody raises; what is raised more often than it says
-// runs ahead.
-TEST(Wiring, raises_every_word_as_often_as_it_says) {
+// What waits for nobody waits for a signal that nobody raises; what is raised more often than it
+// says runs ahead.
+TEST(Wiring, raises_every_signal_as_often_as_it_says) {
   for (const Plan& plan : plans()) {
     const Wiring wiring = wire(plan, find_groups(plan));
     std::vector<std::vector<std::int32_t>> raised;
-    for (const std::vector<Word>& page : wiring.pages) raised.emplace_back(page.size(), 0);
+    for (const std::vector<PageSignal>& page : wiring.pages) raised.emplace_back(page.size(), 0);
     for (std::size_t task = 0; task < wiring.tasks.size(); ++task) {
       const TaskWiring& each = wiring.tasks[task];
       for (const std::vector<Raise>* raises :
            {&each.arrivals, &each.raises_after_pull, &each.raises}) {
         for (const Raise& raise : *raises) {
-          const auto word = static_cast<std::size_t>(raise.word);
-          const Word& target = wiring.pages[raise.rank.index()][word];
-          ++raised[raise.rank.index()][word];
-          const bool is_flag = target.kind == WordKind::Sync || target.kind == WordKind::Credit;
+          const auto signal = static_cast<std::size_t>(raise.signal);
+          const PageSignal& target = wiring.pages[raise.rank.index()][signal];
+          ++raised[raise.rank.index()][signal];
+          const bool is_flag =
+              target.kind == PageSignalKind::Sync || target.kind == PageSignalKind::Credit;
           EXPECT_EQ(raise.added, is_flag ? 0U : 1U);
           EXPECT_EQ(std::ranges::count(target.producers, id_of(task)), 1);
         }
       }
     }
     for (std::size_t rank = 0; rank < raised.size(); ++rank) {
-      for (std::size_t word = 0; word < raised[rank].size(); ++word) {
-        EXPECT_EQ(raised[rank][word], wiring.pages[rank][word].arrivals);
+      for (std::size_t signal = 0; signal < raised[rank].size(); ++signal) {
+        EXPECT_EQ(raised[rank][signal], wiring.pages[rank][signal].arrivals);
       }
     }
   }
@@ -149,12 +151,13 @@ TEST(Wiring, gives_credit_for_slots_where_homes_are_left_alone) {
     const TaskId other = find(TaskKind::Exit, 1 - rank);
     EXPECT_TRUE(entry.raises.empty());
     ASSERT_EQ(entry.waits.size(), 1U);
-    const Word credit{.kind = WordKind::Credit,
-                      .index = static_cast<std::int32_t>(1 - rank),
-                      .arrivals = 1,
-                      .producers = {other}};
+    const PageSignal credit{.kind = PageSignalKind::Credit,
+                            .index = static_cast<std::int32_t>(1 - rank),
+                            .arrivals = 1,
+                            .producers = {other}};
     EXPECT_EQ(wiring.pages[rank][static_cast<std::size_t>(entry.waits.front())], credit);
-    const Raise raise{.rank = RankId(static_cast<std::int64_t>(rank)), .word = entry.waits.front()};
+    const Raise raise{.rank = RankId(static_cast<std::int64_t>(rank)),
+                      .signal = entry.waits.front()};
     EXPECT_EQ(std::ranges::count(wiring.tasks[other.index()].raises, raise), 1);
   }
   // A rank that reads the other's home must know that it has entered.
@@ -183,16 +186,16 @@ TEST(Wiring, makes_a_barrier_one_counter_on_each_rank_that_waits) {
   }
   plan.barriers = {barrier};
   const Wiring wiring = wire(plan, find_groups(plan));
-  const Word counter{
-      .kind = WordKind::Barrier, .index = 0, .arrivals = 3, .producers = barrier.from};
+  const PageSignal counter{
+      .kind = PageSignalKind::Barrier, .index = 0, .arrivals = 3, .producers = barrier.from};
   EXPECT_EQ(wiring.pages[0], std::vector{counter});
   EXPECT_EQ(wiring.pages[1], std::vector{counter});
   EXPECT_TRUE(wiring.pages[2].empty());
   for (const TaskId to : barrier.to) {
     EXPECT_EQ(wiring.tasks[to.index()].waits, std::vector<std::int32_t>{0});
   }
-  const std::vector<Raise> both = {{.rank = RankId(0), .word = 0, .added = 1},
-                                   {.rank = RankId(1), .word = 0, .added = 1}};
+  const std::vector<Raise> both = {{.rank = RankId(0), .signal = 0, .added = 1},
+                                   {.rank = RankId(1), .signal = 0, .added = 1}};
   for (const TaskId from : barrier.from) EXPECT_EQ(wiring.tasks[from.index()].raises, both);
 }
 
@@ -206,12 +209,12 @@ TEST(Wiring, lets_members_of_a_collective_arrive_and_leave_together) {
   ASSERT_EQ(members.size(), 3U);
   for (const TaskId member : members) {
     const TaskWiring& each = wiring.tasks[member.index()];
-    const std::vector<Word>& page = wiring.pages[rank_of(plan, member)];
+    const std::vector<PageSignal>& page = wiring.pages[rank_of(plan, member)];
     ASSERT_TRUE(each.arrival && each.pulled);
-    const Word& arrival = page[static_cast<std::size_t>(*each.arrival)];
-    const Word& pulled = page[static_cast<std::size_t>(*each.pulled)];
-    EXPECT_EQ(arrival.kind, WordKind::Arrival);
-    EXPECT_EQ(pulled.kind, WordKind::Pulled);
+    const PageSignal& arrival = page[static_cast<std::size_t>(*each.arrival)];
+    const PageSignal& pulled = page[static_cast<std::size_t>(*each.pulled)];
+    EXPECT_EQ(arrival.kind, PageSignalKind::Arrival);
+    EXPECT_EQ(pulled.kind, PageSignalKind::Pulled);
     EXPECT_EQ(arrival.arrivals, 3);
     EXPECT_EQ(pulled.producers, members);
     EXPECT_EQ(each.arrivals.size(), 3U);
@@ -219,8 +222,8 @@ TEST(Wiring, lets_members_of_a_collective_arrive_and_leave_together) {
   }
 }
 
-// A put ends where it lands: there its words are raised, behind its arrival; and whatever is told
-// to another node is posted, while words within one never are.
+// A put ends where it lands: there its signals are raised, behind its arrival; and whatever is told
+// to another node is posted, while signals within one never are.
 TEST(Wiring, lands_puts_on_the_rank_that_they_go_to) {
   const Plan plan = test::by_proxy(test::push_plan(), Fence::Nic);
   const Groups groups = find_groups(plan);
@@ -234,25 +237,26 @@ TEST(Wiring, lands_puts_on_the_rank_that_they_go_to) {
     EXPECT_NE(from, to) << "a put within a rank is a copy";
     const TaskWiring& landing = wiring.landings.at(put);
     ASSERT_EQ(landing.waits.size(), 1U);
-    const Word& arrived = wiring.pages[to][static_cast<std::size_t>(landing.waits.front())];
-    EXPECT_EQ(arrived.kind, WordKind::Arrived);
+    const PageSignal& arrived = wiring.pages[to][static_cast<std::size_t>(landing.waits.front())];
+    EXPECT_EQ(arrived.kind, PageSignalKind::Arrived);
     EXPECT_EQ(arrived.index, put.value);
     EXPECT_TRUE(arrived.is_posted);
     const std::vector<Raise>& raises = wiring.tasks[put.index()].raises;
     ASSERT_EQ(raises.size(), 1U) << "by its own rank its arrival alone";
-    EXPECT_EQ(raises.front().word, landing.waits.front());
+    EXPECT_EQ(raises.front().signal, landing.waits.front());
     ASSERT_EQ(landing.raises.size(), 1U) << "one kernel member waits for each";
     EXPECT_FALSE(landing.raises.front().is_posted);
-    EXPECT_EQ(wiring.pages[to][static_cast<std::size_t>(landing.raises.front().word)].kind,
-              WordKind::Sync);
+    EXPECT_EQ(wiring.pages[to][static_cast<std::size_t>(landing.raises.front().signal)].kind,
+              PageSignalKind::Sync);
   }
   for (std::size_t rank = 0; rank < wiring.pages.size(); ++rank) {
     EXPECT_EQ(wiring.landed[rank].size(), 4U);
-    for (const Word& word : wiring.pages[rank]) {
+    for (const PageSignal& signal : wiring.pages[rank]) {
       const bool is_far = std::ranges::any_of(
-          word.producers, [&](TaskId from) { return rank_of(plan, from) != rank; });
-      const bool lands = word.kind == WordKind::Sync && goes_out(plan, word.producers.front());
-      EXPECT_EQ(word.is_posted, is_far && !lands && word.kind != WordKind::Room);
+          signal.producers, [&](TaskId from) { return rank_of(plan, from) != rank; });
+      const bool lands =
+          signal.kind == PageSignalKind::Sync && goes_out(plan, signal.producers.front());
+      EXPECT_EQ(signal.is_posted, is_far && !lands && signal.kind != PageSignalKind::RingSpace);
     }
   }
 }
@@ -270,9 +274,9 @@ TEST(Wiring, asks_the_other_rank_where_a_task_comes_behind_a_put) {
   plan.syncs.push_back({.from = puts[1], .to = to});
   const Wiring wiring = wire(plan, find_groups(plan));
   std::vector<std::int32_t> taken;
-  for (const std::int32_t word : wiring.tasks[to.index()].waits) {
-    const Word& found = wiring.pages[rank][static_cast<std::size_t>(word)];
-    if (found.kind == WordKind::Taken) taken.push_back(found.index);
+  for (const std::int32_t signal : wiring.tasks[to.index()].waits) {
+    const PageSignal& found = wiring.pages[rank][static_cast<std::size_t>(signal)];
+    if (found.kind == PageSignalKind::Taken) taken.push_back(found.index);
   }
   EXPECT_EQ(taken, (std::vector{static_cast<std::int32_t>(puts[0].value),
                                 static_cast<std::int32_t>(puts[1].value)}));
@@ -283,7 +287,7 @@ TEST(Wiring, asks_the_other_rank_where_a_task_comes_behind_a_put) {
   }
 }
 
-// An epoch's word to one rank says that puts to others have arrived; that they have landed, who
+// An epoch's signal to one rank says that puts to others have arrived; that they have landed, who
 // counts on it is told besides.
 TEST(Wiring, waits_for_landings_that_an_epoch_tells_of_by_way_of_others) {
   for (const Fence fence : {Fence::Epoch, Fence::Dest}) {
@@ -293,28 +297,28 @@ TEST(Wiring, waits_for_landings_that_an_epoch_tells_of_by_way_of_others) {
       if (rank_of(plan, put) == 0) puts.push_back(put);
     }
     ASSERT_EQ(puts.size(), 2U);
-    const auto word_of = [&](TaskId put) {
+    const auto signal_of = [&](TaskId put) {
       return std::ranges::find_if(plan.syncs, [&](const Sync& sync) {
         return sync.from == put && rank_of(plan, sync.to) != 0;
       });
     };
-    const TaskId told = word_of(puts[0])->to;
-    // The first put's own word goes; the second's reaches its reader by way of the other rank.
-    const TaskId teller = word_of(puts[1])->to;
-    *word_of(puts[0]) = {.from = teller, .to = told, .kind = SyncKind::Flag, .flag = 77};
+    const TaskId told = signal_of(puts[0])->to;
+    // The first put's own signal goes; the second's reaches its reader by way of the other rank.
+    const TaskId teller = signal_of(puts[1])->to;
+    *signal_of(puts[0]) = {.from = teller, .to = told, .kind = SyncKind::Flag, .flag = 77};
     const Wiring wiring = wire(plan, find_groups(plan));
-    const std::vector<Word>& page = wiring.pages[rank_of(plan, told)];
+    const std::vector<PageSignal>& page = wiring.pages[rank_of(plan, told)];
     const bool is_told =
-        std::ranges::any_of(wiring.tasks[told.index()].waits, [&](std::int32_t word) {
-          const Word& found = page[static_cast<std::size_t>(word)];
-          return found.kind == WordKind::Taken && found.index == puts[0].value;
+        std::ranges::any_of(wiring.tasks[told.index()].waits, [&](std::int32_t signal) {
+          const PageSignal& found = page[static_cast<std::size_t>(signal)];
+          return found.kind == PageSignalKind::Taken && found.index == puts[0].value;
         });
     EXPECT_EQ(is_told, fence == Fence::Epoch);
   }
 }
 
-// Words of barriers are counted within a node, and set one by one across.
-TEST(Wiring, counts_no_word_that_is_posted) {
+// Signals of barriers are counted within a node, and set one by one across.
+TEST(Wiring, counts_no_signal_that_is_posted) {
   Plan plan = test::exchange(4, 8, false);
   plan.mesh.axes = {{"node", 2}, {"gpu", 2}};
   // Rank 0 puts one block to the other node, so there are nodes.
@@ -336,12 +340,12 @@ TEST(Wiring, counts_no_word_that_is_posted) {
   }
   plan.barriers = {barrier};
   const Wiring wiring = wire(plan, find_groups(plan));
-  for (const std::vector<Word>& page : wiring.pages) {
+  for (const std::vector<PageSignal>& page : wiring.pages) {
     std::int32_t arrivals = 0;
-    for (const Word& word : page) {
-      if (word.kind != WordKind::Barrier) continue;
-      arrivals += word.arrivals;
-      EXPECT_TRUE(!word.is_posted || word.arrivals == 1);
+    for (const PageSignal& signal : page) {
+      if (signal.kind != PageSignalKind::Barrier) continue;
+      arrivals += signal.arrivals;
+      EXPECT_TRUE(!signal.is_posted || signal.arrivals == 1);
     }
     EXPECT_EQ(arrivals, static_cast<std::int32_t>(barrier.from.size()));
   }

@@ -26,7 +26,7 @@ PolicyFigures refused(Policy policy) {
   return {.policy = policy, .refusal = make_diag(DiagCode::N003, {})};
 }
 
-// 2 us a post, 1 us a word, 10 us one way, a drain of 30 us, 1 GB/s.
+// 2 us a post, 1 us a signal, 10 us one way, a drain of 30 us, 1 GB/s.
 TransportFigures figures(transport::Guarantees given, std::vector<PolicyFigures> policies) {
   TransportFigures figures{.provider = "net",
                            .given = given,
@@ -105,7 +105,7 @@ TEST(TransportProfile, order_that_nothing_gives_costs_a_drain) {
   EXPECT_EQ(machine_of(bare, base, 2, "eth0").value().levels.back().nic_fence,
             from_microseconds(30));
   TransportFigures fenced = bare;
-  fenced.given.fence = true;  // 96 puts and words of 3 us, and 7 us each between them
+  fenced.given.fence = true;  // 96 puts and signals of 3 us, and 7 us each between them
   fenced.policies[1] = ran(Policy::Nic, Ordering::NicFence, 960e-6, 0);
   EXPECT_EQ(machine_of(fenced, base, 2, "eth0").value().levels.back().nic_fence,
             from_microseconds(7));

@@ -155,7 +155,7 @@ TEST(MeasuredTaxes, take_what_stamps_add_off_the_launches) {
   EXPECT_EQ(faster.residual, us(0));
 }
 
-// Three parts of one kernel, which awaits the words of the last two.
+// Three parts of one kernel, which awaits the signals of the last two.
 Timeline one_kernel(std::int64_t last_waited) {
   Timeline line;
   const TaskId own = line.add(1, QueueKind::Sm, TaskKind::Compute, 2, 60);
@@ -292,7 +292,7 @@ TEST(MeasuredPath, leads_to_the_last_member_of_a_collective) {
             "transfer 4 [44, 71]\n");
 }
 
-// Clocks that are off show a word before it is raised.
+// Clocks that are off show a signal before it is raised.
 TEST(MeasuredPath, has_no_overlaps_where_clocks_are_off) {
   Timeline line;
   const TaskId made = line.add(0, QueueKind::Sm, TaskKind::Compute, 1, 31);

@@ -220,7 +220,7 @@ constexpr const char* kPush =
     "    stage a over x direct by src depth 3 via proxy signal flag";
 
 // A queue of puts is no order of arrivals: what waits for two puts to two ranks waits for both.
-TEST(Decisions, words_behind_puts_state_their_fence) {
+TEST(Decisions, signals_behind_puts_state_their_fence) {
   for (const auto& [text, fence] :
        {std::pair(" fence dest", Fence::Dest), std::pair(" fence nic", Fence::Nic),
         std::pair(" fence batch", Fence::Batch), std::pair(" fence epoch", Fence::Epoch),

@@ -172,7 +172,7 @@ TEST(Build, what_is_read_in_place_crosses_for_every_tile) {
 }
 
 // The engine copies the flag behind the data too; where nobody elsewhere waits, and on a core,
-// which writes a word, there is no second copy.
+// which writes a signal, there is no second copy.
 TEST(Build, an_engine_is_started_once_more_for_a_flag) {
   const std::vector<std::string> sizes = {"m=512", "n=512", "k=512"};
   Machine machine = plain_machine();
@@ -214,7 +214,7 @@ TEST(Build, members_of_a_collective_start_together) {
   EXPECT_GE(*begins.begin(), us(100));
 }
 
-// Two puts of a proxy behind each other, and what their words wait for.
+// Two puts of a proxy behind each other, and what their signals wait for.
 class Puts : public testing::Test {
  protected:
   Plan plan = [] {
@@ -281,12 +281,12 @@ TEST_F(Puts, cost_what_their_fences_do) {
   EXPECT_LT(fences[Fence::Epoch], fences[Fence::Dest]);
   EXPECT_EQ(fences[Fence::Batch], 0);
   EXPECT_EQ(fences[Fence::Imm], 0);
-  EXPECT_EQ(times[Fence::Batch], times[Fence::Nic]);  // words are free, and so is their order
+  EXPECT_EQ(times[Fence::Batch], times[Fence::Nic]);  // signals are free, and so is their order
   EXPECT_EQ(times[Fence::Imm], times[Fence::Nic]);
 }
 
-// What a machine says of words, of the NIC's order and of the receiver is paid where it is used.
-TEST_F(Puts, pay_for_words_for_their_order_and_for_counting) {
+// What a machine says of signals, of the NIC's order and of the receiver is paid where it is used.
+TEST_F(Puts, pay_for_signals_for_their_order_and_for_counting) {
   machine.levels[1].proxy_word = us(1);
   machine.levels[1].proxy_count = us(1);
   machine.levels[1].nic_drain = us(50);
@@ -297,11 +297,11 @@ TEST_F(Puts, pay_for_words_for_their_order_and_for_counting) {
     set_fences(fence);
     const BuiltRun run = run_plan(plan, machine, {});
     times[fence] = run.engine.total;
-    for (const ActivityRole role : {ActivityRole::Word, ActivityRole::Count}) {
+    for (const ActivityRole role : {ActivityRole::Signal, ActivityRole::Count}) {
       roles[role] += count(run.built, role);
     }
   }
-  EXPECT_EQ(roles[ActivityRole::Word], 3 * puts());
+  EXPECT_EQ(roles[ActivityRole::Signal], 3 * puts());
   EXPECT_EQ(roles[ActivityRole::Count], puts());
   EXPECT_LT(times[Fence::Imm], times[Fence::Batch]);
   EXPECT_LE(times[Fence::Batch], times[Fence::Nic]);

@@ -10,8 +10,8 @@
 namespace harpe {
 namespace exchange_test {
 
-// Nodes of two GPUs with a NIC each: a post takes 2 us, a word 1, a put's way starts after 5 and
-// goes at 10 GB/s, a drain knows of it after 20 and takes 3, a word is seen after 4.
+// Nodes of two GPUs with a NIC each: a post takes 2 us, a signal 1, a put's way starts after 5 and
+// goes at 10 GB/s, a drain knows of it after 20 and takes 3, a signal is seen after 4.
 Machine nodes_of_two(const std::string& nic = "") {
   const std::string from = " from assumed \"round\"\n";
   const std::string text =
@@ -91,8 +91,8 @@ TEST(Exchange, drains_are_what_a_queue_stands_still_for) {
   EXPECT_EQ(burst_of(machine, "nic", kEight).fences, us(0));
 }
 
-// A word that the NIC holds back holds back what follows: on its connection, or in all.
-TEST(Exchange, a_gap_of_the_nic_is_paid_per_word_or_per_batch) {
+// A signal that the NIC holds back holds back what follows: on its connection, or in all.
+TEST(Exchange, a_gap_of_the_nic_is_paid_per_signal_or_per_batch) {
   const Burst one{.messages = 8, .destinations = 1, .bytes = 10000};
   EXPECT_EQ(burst_of(nodes_of_two("nic_fence=10us"), "nic", one).total,
             us(2 + 5 + 1 + 10 + 7 * (1 + 10) + 4));

@@ -92,7 +92,7 @@ TEST(Descriptor, of_a_fence_names_no_memory) {
 }
 
 TEST(Immediate, carries_any_update_in_8_bytes) {
-  const WordUpdate update{
+  const SignalUpdate update{
       .word = {.region = 1, .offset = 12}, .value = 0xffffffff, .mode = SignalMode::Add};
   const auto data = encode_immediate(update, 8);
   ASSERT_TRUE(data.has_value());
@@ -100,7 +100,7 @@ TEST(Immediate, carries_any_update_in_8_bytes) {
 }
 
 TEST(Immediate, carries_additions_of_1_in_4_bytes) {
-  const WordUpdate one{.word = {.region = 1, .offset = 8}, .value = 1, .mode = SignalMode::Add};
+  const SignalUpdate one{.word = {.region = 1, .offset = 8}, .value = 1, .mode = SignalMode::Add};
   const auto data = encode_immediate(one, 4);
   ASSERT_TRUE(data.has_value());
   EXPECT_EQ(*data >> 32, 0U);
@@ -109,8 +109,8 @@ TEST(Immediate, carries_additions_of_1_in_4_bytes) {
   EXPECT_FALSE(encode_immediate({.word = {}, .value = 1, .mode = SignalMode::Set}, 4));
 }
 
-TEST(Immediate, refuses_words_outside_of_what_is_registered) {
-  const WordUpdate update{.word = {.region = 1, .offset = 16}, .value = 1};
+TEST(Immediate, refuses_signals_outside_of_what_is_registered) {
+  const SignalUpdate update{.word = {.region = 1, .offset = 16}, .value = 1};
   const auto data = encode_immediate(update, 8);
   ASSERT_TRUE(data.has_value());
   EXPECT_EQ(decode_immediate(*data, 8, kPeer).error().reason,

@@ -25,7 +25,7 @@ struct Case {
 };
 
 // One sender, rank 0, and what is placed on the others, in the order in which that happens. Block
-// `n` of a rank's memory belongs to the n-th put to it, word `n` to the n-th signal.
+// `n` of a rank's memory belongs to the n-th put to it, signal `n` to the n-th signal.
 class Sending {
  public:
   Sending(const Case& with, std::uint64_t seed)

@@ -19,7 +19,7 @@ std::string would_cover(const std::string& policies) {
   return ", and " + policies + " would cover it; state a fence policy that covers the put";
 }
 
-TEST(Fences, order_a_word_behind_a_put) {
+TEST(Fences, order_a_signal_behind_a_put) {
   for (const Fence fence :
        {Fence::Put, Fence::Dest, Fence::Nic, Fence::Batch, Fence::Epoch, Fence::Imm}) {
     PushGemm p;
@@ -30,7 +30,7 @@ TEST(Fences, order_a_word_behind_a_put) {
   }
 }
 
-TEST(Fences, are_needed_where_a_word_can_overtake_a_put) {
+TEST(Fences, are_needed_where_a_signal_can_overtake_a_put) {
   PushGemm p;
   p.hand.signal(TaskId(5), TaskId(15)).fence.reset();
   EXPECT_EQ(finding(p.hand.plan),
@@ -65,14 +65,14 @@ TEST(Fences, epoch_covers_puts_to_all_ranks) {
   EXPECT_EQ(finding_behind_the_next_put(Fence::Epoch), "verified");
 }
 
-// Whoever is not put to gets no immediate data, and no NIC orders a word on another connection.
+// Whoever is not put to gets no immediate data, and no NIC orders a signal on another connection.
 TEST(Fences, batch_and_imm_cover_only_for_the_rank_that_is_put_to) {
   for (const Fence fence : {Fence::Batch, Fence::Imm}) {
     PushGemm p;
     p.hand.signal(TaskId(5), TaskId(15)).fence = fence;
     Task& put = p.hand.at(TaskId(5));
     const AllocId away = p.hand.at(TaskId(8)).writes[0].alloc;
-    put.writes[0].alloc = away;  // to rank 1, while rank 0 waits for its word
+    put.writes[0].alloc = away;  // to rank 1, while rank 0 waits for its signal
     EXPECT_NE(finding(p.hand.plan), "verified") << print(fence);
   }
 }
@@ -85,7 +85,7 @@ TEST(Fences, dest_covers_puts_to_one_rank) {
                 would_cover("`fence epoch`"));
 }
 
-// Two puts to one rank, and a word behind the second alone.
+// Two puts to one rank, and a signal behind the second alone.
 PushGemm with_a_second_put(Fence fence) {
   PushGemm p;
   Task& second = p.hand.at(TaskId(8));
@@ -121,7 +121,7 @@ TEST(Fences, are_not_needed_by_an_event) {
       "touches `A.home` of rank 0");
 }
 
-TEST(Fences, belong_to_words_behind_puts) {
+TEST(Fences, belong_to_signals_behind_puts) {
   PushGemm p;
   p.hand.signal(TaskId(6), TaskId(21)).fence = Fence::Dest;
   EXPECT_EQ(finding(p.hand.plan),

@@ -133,7 +133,7 @@ TEST(VerifySignals, accepts_a_counter_with_two_signallers) {
   EXPECT_EQ(finding(p.hand.plan), "verified");
 }
 
-TEST(VerifySignals, refuses_a_flag_without_a_word) {
+TEST(VerifySignals, refuses_a_flag_without_a_signal) {
   RingGemm p;
   p.hand.signal(TaskId(1), TaskId(2)).flag = -1;
   EXPECT_EQ(finding(p.hand.plan),

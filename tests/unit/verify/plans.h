@@ -20,7 +20,7 @@ struct RingGemm {
 };
 
 // The same on three ranks, through NICs: each rank puts its part of A to the next rank, then to the
-// one after, and raises a word behind each put.
+// one after, and raises a signal behind each put.
 //   0-2 entries   3-5 puts to the next   6-8 puts to the one after   9-11 computes of the own part
 //   12-14 of the next rank's   15-17 of the rank's after   18-20 finalises   21-23 exits
 struct PushGemm {

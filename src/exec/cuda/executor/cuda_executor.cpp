@@ -345,9 +345,9 @@ class CudaExecutor final : public Executor {
   bool has_run_ = false;
 };
 
-std::int32_t most_words(const cuda::Wiring& wiring) {
+std::int32_t most_signals(const cuda::Wiring& wiring) {
   std::size_t most = 0;
-  for (const std::vector<cuda::Word>& page : wiring.pages) most = std::max(most, page.size());
+  for (const std::vector<cuda::PageSignal>& page : wiring.pages) most = std::max(most, page.size());
   return static_cast<std::int32_t>(most);
 }
 
@@ -370,14 +370,14 @@ Checked<Tools> open_tools(const Plan& plan, const CudaOptions& options) {
 }
 
 Checked<cuda::Peers> peers_of(const Tools& tools, std::optional<ProcessGroup>& group,
-                              std::int64_t bytes, std::int32_t words) {
+                              std::int64_t bytes, std::int32_t signals) {
   if (group) {
     return cuda::Peers::join(tools.driver,
-                             {.gpu = tools.gpus.front(), .arena_bytes = bytes, .flags = words},
+                             {.gpu = tools.gpus.front(), .arena_bytes = bytes, .flags = signals},
                              group->exchange());
   }
   return cuda::Peers::open(tools.driver,
-                           {.gpus = tools.gpus, .arena_bytes = bytes, .flags = words});
+                           {.gpus = tools.gpus, .arena_bytes = bytes, .flags = signals});
 }
 
 // Where NCCL does collectives, before there are inputs: they are written to.
@@ -419,8 +419,8 @@ Checked<std::unique_ptr<Executor>> make_cuda_executor(const Plan& plan,
                                 .shares_gpus = shares_gpus,
                                 .waits_inside = !groups.members.empty()});
   const cuda::Numbers numbers = cuda::numbers_of(own, blocks);
-  HP_TRY(cuda::Peers peers,
-         agreed(group, peers_of(tools, group, numbers.offset + numbers.bytes, most_words(wiring))));
+  HP_TRY(cuda::Peers peers, agreed(group, peers_of(tools, group, numbers.offset + numbers.bytes,
+                                                   most_signals(wiring))));
   actions::Occupancy occupancy(own, blocks, cuda::places_of(peers, numbers));
   std::unique_ptr<Prepared> prepared(new Prepared{.plan = std::move(own),
                                                   .blocks = std::move(blocks),

@@ -49,11 +49,11 @@ struct CudaOptions {
 
 // Runs each rank on a GPU of this machine: queues are streams of one captured graph, which is
 // replayed for every execution without the host waiting in between; ranks signal each other by
-// words in device memory. A fault names who waited for what; the GPUs stay usable.
+// signals in device memory. A fault names who waited for what; the GPUs stay usable.
 // With `launch`, each rank in a process of its own: all of them make an executor, give it the same
 // inputs, run it as often and destroy it, and any may ask it for outputs, which are whole.
 // Where the plan puts anything by proxy, the first axis of its mesh says which node a rank is on:
-// what goes to another goes through pinned memory of the host and a transport, words too.
+// what goes to another goes through pinned memory of the host and a transport, signals too.
 // Requires: a verified plan. It is copied.
 // Errors: G002, G003, G005 to G007 no driver, compiler or fit GPU; G070 too few GPUs; G071 no
 // peers; G072, G074, G075 what does not run on GPUs; G073 memory; N010 to N017 other processes;

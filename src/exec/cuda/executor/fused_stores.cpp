@@ -31,8 +31,8 @@ void FusedStores::fuse(UnitSpec& unit, const std::map<TaskId, TaskId>& next) con
   unit.tasks.insert(unit.tasks.end(), copies.begin(), copies.end());
   unit.silent.insert(unit.silent.end(), copies.begin(), copies.end());
   for (const TaskId copy : copies) {
-    const std::vector<std::int32_t>& words = wiring_of(copy).waits;
-    unit.awaited.insert(unit.awaited.end(), words.begin(), words.end());
+    const std::vector<std::int32_t>& signals = wiring_of(copy).waits;
+    unit.awaited.insert(unit.awaited.end(), signals.begin(), signals.end());
   }
   unit.launches = {std::move(stored->leaving)};
   if (!stored->staying) return;
@@ -69,14 +69,15 @@ bool FusedStores::takes_total(UnitSpec& unit, GemmSpec staying, TaskId finalise)
   }
   std::set<std::int32_t> awaited;
   const ReadyAt ready = [&](DeviceAddress address) -> std::optional<device::FlagWait> {
-    const std::optional<std::int32_t> word = word_of(finalise, address);
-    if (!word) return std::nullopt;
-    awaited.insert(*word);
-    return signals_.words[static_cast<std::size_t>(*word)];
+    const std::optional<std::int32_t> signal = signal_of(finalise, address);
+    if (!signal) return std::nullopt;
+    awaited.insert(*signal);
+    return signals_.waits[static_cast<std::size_t>(*signal)];
   };
   if (!sum_at_home(staying, specs_[finalise.index()].actions, ready)) return false;
-  const std::vector<std::int32_t>& words = wiring_of(finalise).waits;
-  if (!std::ranges::all_of(words, [&](std::int32_t word) { return awaited.contains(word); })) {
+  const std::vector<std::int32_t>& signals = wiring_of(finalise).waits;
+  if (!std::ranges::all_of(signals,
+                           [&](std::int32_t signal) { return awaited.contains(signal); })) {
     return false;
   }
   auto& leaving = std::get<GemmSpec>(unit.launches.front());
@@ -86,22 +87,22 @@ bool FusedStores::takes_total(UnitSpec& unit, GemmSpec staying, TaskId finalise)
   return true;
 }
 
-std::optional<std::int32_t> FusedStores::word_of(TaskId finalise, DeviceAddress address) const {
+std::optional<std::int32_t> FusedStores::signal_of(TaskId finalise, DeviceAddress address) const {
   const RankId rank = rank_of(plan_, finalise);
   std::optional<std::int32_t> found;
   for (const Ref& ref : plan_.tasks[finalise.index()].reads) {
     const Alloc& alloc = plan_.allocs[ref.alloc.index()];
     const DeviceAddress begin = signals_.arena + static_cast<DeviceAddress>(alloc.offset);
     if (address < begin || address >= begin + static_cast<DeviceAddress>(alloc.bytes)) continue;
-    for (const std::int32_t word : wiring_of(finalise).waits) {
-      const Word& what = wiring_.pages[rank.index()][static_cast<std::size_t>(word)];
+    for (const std::int32_t signal : wiring_of(finalise).waits) {
+      const PageSignal& what = wiring_.pages[rank.index()][static_cast<std::size_t>(signal)];
       const bool fills = std::ranges::any_of(what.producers, [&](TaskId from) {
         return std::ranges::any_of(plan_.tasks[from.index()].writes,
                                    [&](const Ref& to) { return meet(to, ref); });
       });
       if (!fills) continue;
       if (found) return std::nullopt;
-      found = word;
+      found = signal;
     }
   }
   return found;

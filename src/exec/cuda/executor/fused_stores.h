@@ -27,8 +27,8 @@ class FusedStores {
   [[nodiscard]] bool can_leave(TaskId copy) const;
   [[nodiscard]] bool is_sole_reader(TaskId copy, const Ref& ref) const;
   [[nodiscard]] bool takes_total(UnitSpec& unit, GemmSpec staying, TaskId finalise) const;
-  // The word of `finalise` that says what lies there has come.
-  [[nodiscard]] std::optional<std::int32_t> word_of(TaskId finalise, DeviceAddress address) const;
+  // The signal of `finalise` that says what lies there has come.
+  [[nodiscard]] std::optional<std::int32_t> signal_of(TaskId finalise, DeviceAddress address) const;
 
   const Plan& plan_;
   const Wiring& wiring_;

@@ -44,33 +44,33 @@ class Diagnosis {
  private:
   // Where a rank's wait expired.
   struct Stop {
-    const Word* word = nullptr;
+    const PageSignal* signal = nullptr;
     TaskId task;
     std::uint32_t epoch = 0;
   };
 
   [[nodiscard]] Stop stop_of(std::size_t rank) const {
     const device::FaultRecord& record = *reports_[rank].record;
-    const Word& word = wiring_.pages[rank][record.name];
-    Stop stop{.word = &word,
+    const PageSignal& signal = wiring_.pages[rank][record.name];
+    Stop stop{.signal = &signal,
               .task = TaskId(static_cast<std::int64_t>(record.task)),
-              .epoch = record.expected / static_cast<std::uint32_t>(word.arrivals)};
+              .epoch = record.expected / static_cast<std::uint32_t>(signal.arrivals)};
     // A kernel that waits inside says its first task.
-    if (word.kind == WordKind::Sync) {
-      stop.task = plan_.syncs[static_cast<std::size_t>(word.index)].to;
+    if (signal.kind == PageSignalKind::Sync) {
+      stop.task = plan_.syncs[static_cast<std::size_t>(signal.index)].to;
     }
     return stop;
   }
 
-  // How far a task is when it waits for such a word, and what it must have got through to raise
+  // How far a task is when it waits for such a signal, and what it must have got through to raise
   // one.
-  [[nodiscard]] static int stage_of_wait(WordKind kind) {
-    if (kind == WordKind::Arrival) return 1;
-    return kind == WordKind::Pulled ? 2 : 0;
+  [[nodiscard]] static int stage_of_wait(PageSignalKind kind) {
+    if (kind == PageSignalKind::Arrival) return 1;
+    return kind == PageSignalKind::Pulled ? 2 : 0;
   }
-  [[nodiscard]] static int stage_of_raise(WordKind kind) {
-    if (kind == WordKind::Arrival) return 1;
-    return kind == WordKind::Pulled ? 2 : 3;
+  [[nodiscard]] static int stage_of_raise(PageSignalKind kind) {
+    if (kind == PageSignalKind::Arrival) return 1;
+    return kind == PageSignalKind::Pulled ? 2 : 3;
   }
 
   // Whether what `waiter` missed of the producer was never raised because the producer's own rank
@@ -83,7 +83,7 @@ class Diagnosis {
     const Stop stop = stop_of(rank_of(plan_, producer).index());
     if (stop.epoch != missed.epoch) return stop.epoch < missed.epoch;
     if (stop.task == producer) {
-      return stage_of_wait(stop.word->kind) < stage_of_raise(missed.word->kind);
+      return stage_of_wait(stop.signal->kind) < stage_of_raise(missed.signal->kind);
     }
     return is_behind(producer, stop.task);
   }
@@ -137,9 +137,9 @@ class Diagnosis {
     fault.expected = record.expected;
     fault.observed = record.seen;
     fault.elapsed = std::chrono::milliseconds(record.elapsed_ns / 1'000'000);
-    const Word& word = wiring_.pages[rank][record.name];
-    fault.signal = name_of(word, rank);
-    fault.producer = producer_of(word, rank);
+    const PageSignal& signal = wiring_.pages[rank][record.name];
+    fault.signal = name_of(signal, rank);
+    fault.producer = producer_of(signal, rank);
     fault.producer_rank = rank_of(plan_, fault.producer);
     fault.producer_text = describe(plan_, blocks_, fault.producer);
     return fault;
@@ -147,7 +147,7 @@ class Diagnosis {
 
   // Of several, the likeliest: of a rank that is lost; that ended well; that got further than the
   // waiter, so that its own signal reached itself; that was stopped by others.
-  [[nodiscard]] TaskId producer_of(const Word& word, std::size_t waiter) const {
+  [[nodiscard]] TaskId producer_of(const PageSignal& signal, std::size_t waiter) const {
     const auto doubt = [&](TaskId task) {
       const std::size_t rank = rank_of(plan_, task).index();
       const RankReport& said = reports_[rank];
@@ -155,32 +155,32 @@ class Diagnosis {
       if (said.is_lost || said.end) return 0;
       if (!said.record) return said.is_poisoned ? 3 : 1;
       if (is_explained(waiter, task)) return 5;
-      const Word& missed = *stop_of(rank).word;
-      return missed.kind == word.kind && missed.index == word.index ? 4 : 2;
+      const PageSignal& missed = *stop_of(rank).signal;
+      return missed.kind == signal.kind && missed.index == signal.index ? 4 : 2;
     };
-    return *std::ranges::min_element(word.producers, {}, doubt);
+    return *std::ranges::min_element(signal.producers, {}, doubt);
   }
 
-  [[nodiscard]] static std::string name_of(const Word& word, std::size_t rank) {
-    const std::string index = std::to_string(word.index);
+  [[nodiscard]] static std::string name_of(const PageSignal& signal, std::size_t rank) {
+    const std::string index = std::to_string(signal.index);
     const std::string of = " on rank " + std::to_string(rank);
-    switch (word.kind) {
-      case WordKind::Sync:
+    switch (signal.kind) {
+      case PageSignalKind::Sync:
         return "flag of sync " + index + of;
-      case WordKind::Barrier:
+      case PageSignalKind::Barrier:
         return "counter of barrier " + index + of;
-      case WordKind::Arrival:
+      case PageSignalKind::Arrival:
         return "arrivals at collective " + index + of;
-      case WordKind::Pulled:
+      case PageSignalKind::Pulled:
         return "departures from collective " + index + of;
-      case WordKind::Credit:
+      case PageSignalKind::Credit:
         return "end of the execution before on rank " + index + ", told to rank " +
                std::to_string(rank);
-      case WordKind::Arrived:
+      case PageSignalKind::Arrived:
         return "arrival of put " + index + of;
-      case WordKind::Taken:
+      case PageSignalKind::Taken:
         return "word that put " + index + " was taken," + of;
-      case WordKind::Room:
+      case PageSignalKind::RingSpace:
         return "room in the ring to rank " + index + of;
     }
     return index;

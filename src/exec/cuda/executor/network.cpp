@@ -19,7 +19,7 @@ using transport::Ring;
 
 // Descriptors under way to one rank; more wait on the GPU.
 constexpr std::size_t kRingCapacity = 1024;
-// What a ring's writers share, in words of 64 bits: two lines of 128 bytes.
+// What a ring's writers share, in signals of 64 bits: two lines of 128 bytes.
 constexpr std::int64_t kHeadWords = 32;
 constexpr std::int64_t kKnownAt = kHeadWords / 2;
 
@@ -165,27 +165,27 @@ std::byte* Network::landing(TaskId put) const {
   return own(static_cast<int>(to.value)).inbox.at(layout_.puts.at(put).destination);
 }
 
-const std::uint32_t* Network::word(int rank, std::int32_t index) const {
-  return reinterpret_cast<const std::uint32_t*>(own(rank).inbox.at(word_offset(index)));
+const std::uint32_t* Network::signal_word(int rank, std::int32_t index) const {
+  return reinterpret_cast<const std::uint32_t*>(own(rank).inbox.at(signal_offset(index)));
 }
 
-const Word& Network::word_of(const Raise& raise) const {
-  return request_.wiring->pages[raise.rank.index()][static_cast<std::size_t>(raise.word)];
+const PageSignal& Network::signal_of(const Raise& raise) const {
+  return request_.wiring->pages[raise.rank.index()][static_cast<std::size_t>(raise.signal)];
 }
 
 std::size_t Network::endpoint_of(const Raise& raise) const {
-  const Word& word = word_of(raise);
-  if (word.kind != WordKind::Arrived) return 0;
-  const Fence fence = orders_.at(TaskId(word.index)).fence;
+  const PageSignal& signal = signal_of(raise);
+  if (signal.kind != PageSignalKind::Arrived) return 0;
+  const Fence fence = orders_.at(TaskId(signal.index)).fence;
   return static_cast<std::size_t>(std::ranges::find(fences_, fence) - fences_.begin()) + 1;
 }
 
 transport::Command Network::command_of(const Raise& raise) const {
-  const Word& word = word_of(raise);
+  const PageSignal& signal = signal_of(raise);
   transport::Command command{.operation = transport::Operation::Signal,
-                             .word = {.region = kInbox, .offset = word_offset(raise.word)}};
-  if (word.kind != WordKind::Arrived) return command;
-  const TaskId put(word.index);
+                             .word = {.region = kInbox, .offset = signal_offset(raise.signal)}};
+  if (signal.kind != PageSignalKind::Arrived) return command;
+  const TaskId put(signal.index);
   const PutPlace& place = layout_.puts.at(put);
   const processes::PutOrder& order = orders_.at(put);
   const bool is_alone = order.fence == Fence::Put || order.fence == Fence::Imm;
@@ -213,9 +213,9 @@ device::RingView Network::ring(const Own& own, std::size_t endpoint, RankId to) 
 }
 
 device::Post Network::post_of(int from, const Raise& raise) const {
-  const std::vector<Word>& page = request_.wiring->pages[static_cast<std::size_t>(from)];
-  const auto room = std::ranges::find_if(page, [&](const Word& word) {
-    return word.kind == WordKind::Room && word.index == raise.rank.value;
+  const std::vector<PageSignal>& page = request_.wiring->pages[static_cast<std::size_t>(from)];
+  const auto room = std::ranges::find_if(page, [&](const PageSignal& signal) {
+    return signal.kind == PageSignalKind::RingSpace && signal.index == raise.rank.value;
   });
   HP_CHECK(room != page.end(), "a ring that is posted to has a name");
   device::Post post{.ring = ring(own(from), endpoint_of(raise), raise.rank),

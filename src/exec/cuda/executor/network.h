@@ -30,7 +30,7 @@ struct NetworkRequest {
 
 // The ranks of this process on the network: pinned memory that kernels and the transport both
 // reach, rings that kernels write, and one proxy thread that serves them. One endpoint a rank for
-// words alone, which need no order, and one for each fence of its puts.
+// signals alone, which need no order, and one for each fence of its puts.
 class Network {
  public:
   // All processes together. Errors: G005, N001, N002, N003, N010, N013.
@@ -43,9 +43,9 @@ class Network {
   // Where a put's image lies, for kernels. Requires: of a rank of this process, like all below.
   [[nodiscard]] std::byte* staging(TaskId put) const;
   [[nodiscard]] std::byte* landing(TaskId put) const;
-  // Of a word that is posted, in the rank's inbox.
-  [[nodiscard]] const std::uint32_t* word(int rank, std::int32_t index) const;
-  // What raises a word that is posted; of an Arrived word its put too.
+  // Of a signal that is posted, in the rank's inbox.
+  [[nodiscard]] const std::uint32_t* signal_word(int rank, std::int32_t index) const;
+  // What raises a signal that is posted; of an Arrived signal its put too.
   [[nodiscard]] device::Post post_of(int from, const Raise& raise) const;
 
   // What ended an endpoint, if anything did.
@@ -66,13 +66,13 @@ class Network {
   [[nodiscard]] transport::Command command_of(const Raise& raise) const;
   // Of the endpoint that a raise goes by.
   [[nodiscard]] std::size_t endpoint_of(const Raise& raise) const;
-  [[nodiscard]] const Word& word_of(const Raise& raise) const;
+  [[nodiscard]] const PageSignal& signal_of(const Raise& raise) const;
   [[nodiscard]] device::RingView ring(const Own& own, std::size_t endpoint, RankId to) const;
 
   NetworkRequest request_;
   NetworkLayout layout_;
   std::map<TaskId, processes::PutOrder> orders_;
-  std::vector<Fence> fences_;  // of puts; each has an endpoint, behind that for words alone
+  std::vector<Fence> fences_;  // of puts; each has an endpoint, behind that for signals alone
   std::map<int, std::unique_ptr<Own>> own_;  // by rank
   std::optional<transport::Proxy> proxy_;
 };

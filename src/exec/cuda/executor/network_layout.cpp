@@ -17,9 +17,9 @@ constexpr std::int64_t kPage = 4096;
 NetworkLayout lay_out_network(const Plan& plan, const Wiring& wiring,
                               const std::map<TaskId, std::int64_t>& bytes) {
   NetworkLayout layout;
-  for (const std::vector<Word>& page : wiring.pages) {
-    const std::int64_t words = word_offset(static_cast<std::int32_t>(page.size()));
-    layout.inbox_bytes.push_back(round_up(words, kImageAlign));
+  for (const std::vector<PageSignal>& page : wiring.pages) {
+    const std::int64_t signals = signal_offset(static_cast<std::int32_t>(page.size()));
+    layout.inbox_bytes.push_back(round_up(signals, kImageAlign));
     layout.outbox_bytes.push_back(0);
   }
   for (const TaskId put : puts_of(plan)) {

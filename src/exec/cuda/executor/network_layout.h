@@ -9,7 +9,7 @@
 namespace harpe::cuda {
 
 // Regions that every rank registers with its transport, in this order.
-constexpr std::int32_t kInbox = 0;   // words, then landing memory: others write here
+constexpr std::int32_t kInbox = 0;   // signals, then landing memory: others write here
 constexpr std::int32_t kOutbox = 1;  // staging memory
 
 // A put's images: in the outbox of its rank, and in the inbox of the rank that it goes to.
@@ -28,9 +28,11 @@ struct NetworkLayout {
   std::map<TaskId, PutPlace> puts;
 };
 
-// Of a word of a rank's page, in its inbox; a line each, so that polling one slows no other.
+// Of a signal of a rank's page, in its inbox; a line each, so that polling one slows no other.
 constexpr std::int64_t kInboxLine = 64;
-[[nodiscard]] constexpr std::int64_t word_offset(std::int32_t word) { return word * kInboxLine; }
+[[nodiscard]] constexpr std::int64_t signal_offset(std::int32_t signal) {
+  return signal * kInboxLine;
+}
 
 // `bytes` of each put's image.
 [[nodiscard]] NetworkLayout lay_out_network(const Plan& plan, const Wiring& wiring,

@@ -9,7 +9,7 @@
 namespace harpe::cuda {
 
 // Which ranks reach each other's memory. Where a plan puts anything through a proxy, the first axis
-// of its mesh says which node a rank is on, and nodes are joined by puts and words about them
+// of its mesh says which node a rank is on, and nodes are joined by puts and signals about them
 // alone; else all ranks are on one.
 class Nodes {
  public:

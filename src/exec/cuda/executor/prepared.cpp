@@ -136,8 +136,8 @@ SignalSource signals_of(const Prepared& prepared, int rank, const CudaOptions& o
   SignalSource source;
   source.context = prepared.peers.page(rank).context(options.wait_limit);
   std::int32_t index = 0;
-  for (const Word& word : prepared.wiring.pages[static_cast<std::size_t>(rank)]) {
-    source.words.push_back(wait_for(prepared.peers, prepared.network.get(), rank, index++, word));
+  for (const PageSignal& signal : prepared.wiring.pages[static_cast<std::size_t>(rank)]) {
+    source.waits.push_back(wait_for(prepared.peers, prepared.network.get(), rank, index++, signal));
   }
   source.arena = prepared.peers.arena(rank);
   source.multiprocessors = prepared.peers.device(rank).facts().multiprocessors;
@@ -146,7 +146,7 @@ SignalSource signals_of(const Prepared& prepared, int rank, const CudaOptions& o
     std::optional<device::RaiseTarget> target;
     if (options.drop_signal_of == task) return target;
     const SignalAddresses& page = prepared.peers.signals(static_cast<int>(raise.rank.value));
-    target = target_of(page, raise.word, raise.added);
+    target = target_of(page, raise.signal, raise.added);
     return target;
   };
   return source;
@@ -213,7 +213,7 @@ Checked<Ok> place_scratch(Prepared& prepared, int rank, const CudaOptions& optio
   return Ok{};
 }
 
-// Where there is a trace all is there twice: with it, kernels note the words they see and what
+// Where there is a trace all is there twice: with it, kernels note the signals they see and what
 // their blocks do, and leave room for stamps.
 Checked<std::vector<Unit>> units_of(Prepared& prepared, int rank,
                                     const std::vector<TaskSpecs>& specs, const CudaOptions& options,

@@ -13,10 +13,10 @@ constexpr std::uint32_t kMostDelayNs = 20'000;
 }  // namespace
 
 device::FlagWait wait_for(const Peers& peers, const Network* network, int rank, std::int32_t index,
-                          const Word& word) {
+                          const PageSignal& signal) {
   device::FlagWait wait =
-      wait_on(peers.signals(rank), index, static_cast<std::uint32_t>(word.arrivals)).wait;
-  if (word.is_posted) wait.flag = network->word(rank, index);
+      wait_on(peers.signals(rank), index, static_cast<std::uint32_t>(signal.arrivals)).wait;
+  if (signal.is_posted) wait.flag = network->signal_word(rank, index);
   return wait;
 }
 
@@ -236,7 +236,7 @@ Result<Ok, CudaError> RankProgram::raise_by_engine(const std::vector<Raise>& rai
     const SignalAddresses& page = parts_.peers->signals(static_cast<int>(raise.rank.value));
     const DeviceAddress epoch = parts_.peers->signals(rank_).epoch();
     HP_REQUIRE_OK(cuda_call(driver, "cuMemcpyAsync",
-                            driver.cuMemcpyAsync(page.flag(raise.word), epoch,
+                            driver.cuMemcpyAsync(page.flag(raise.signal), epoch,
                                                  sizeof(std::uint32_t), stream.handle())));
   }
   return Ok{};
@@ -273,26 +273,26 @@ std::vector<device::RaiseTarget> RankProgram::targets_of(const std::vector<Raise
   for (const Raise& raise : raises) {
     if (raise.is_posted) continue;
     const SignalAddresses& page = parts_.peers->signals(static_cast<int>(raise.rank.value));
-    targets.push_back(target_of(page, raise.word, raise.added));
+    targets.push_back(target_of(page, raise.signal, raise.added));
   }
   return targets;
 }
 
-Result<Ok, CudaError> RankProgram::await(const std::vector<std::int32_t>& words,
+Result<Ok, CudaError> RankProgram::await(const std::vector<std::int32_t>& signals,
                                          const device::WaitContext& context,
                                          const Stream& stream) const {
-  if (words.empty()) return Ok{};
-  return parts_.kernels.await(stream, context, waits_on(words));
+  if (signals.empty()) return Ok{};
+  return parts_.kernels.await(stream, context, waits_on(signals));
 }
 
 std::vector<device::SignalWait> RankProgram::waits_on(
-    const std::vector<std::int32_t>& words) const {
-  const std::vector<Word>& page = parts_.wiring->pages[static_cast<std::size_t>(rank_)];
+    const std::vector<std::int32_t>& signals) const {
+  const std::vector<PageSignal>& page = parts_.wiring->pages[static_cast<std::size_t>(rank_)];
   std::vector<device::SignalWait> waits;
-  waits.reserve(words.size());
-  for (const std::int32_t word : words) {
-    const device::FlagWait wait =
-        wait_for(*parts_.peers, parts_.network, rank_, word, page[static_cast<std::size_t>(word)]);
+  waits.reserve(signals.size());
+  for (const std::int32_t signal : signals) {
+    const device::FlagWait wait = wait_for(*parts_.peers, parts_.network, rank_, signal,
+                                           page[static_cast<std::size_t>(signal)]);
     waits.push_back({.wait = wait, .epochs_back = 0});
   }
   return waits;

@@ -29,9 +29,9 @@ struct Unit {
   bool lands = false;      // its task is a put of another rank's, to this one
 };
 
-// A word of a rank of this process, where it lies.
+// A signal of a rank of this process, where it lies.
 [[nodiscard]] device::FlagWait wait_for(const Peers& peers, const Network* network, int rank,
-                                        std::int32_t index, const Word& word);
+                                        std::int32_t index, const PageSignal& signal);
 
 // One rank's part of a plan on its GPU: a stream for every queue, captured into one graph that is
 // replayed as a whole. Nothing is allocated, and the host waits for nothing, between replays.
@@ -119,7 +119,7 @@ class RankProgram {
   // Of those that are not posted.
   [[nodiscard]] std::vector<device::RaiseTarget> targets_of(const std::vector<Raise>& raises) const;
   [[nodiscard]] std::vector<device::SignalWait> waits_on(
-      const std::vector<std::int32_t>& words) const;
+      const std::vector<std::int32_t>& signals) const;
   // Without those to other ranks, where the task's signals are to be lost.
   [[nodiscard]] std::vector<Raise> kept(TaskId task, std::vector<Raise> raises) const;
   [[nodiscard]] Result<Ok, CudaError> raise_by_engine(const std::vector<Raise>& raises,
@@ -129,7 +129,7 @@ class RankProgram {
   // Those of the raises that are posted.
   [[nodiscard]] Result<Ok, CudaError> post(const std::vector<Raise>& raises,
                                            const Place& place) const;
-  [[nodiscard]] Result<Ok, CudaError> await(const std::vector<std::int32_t>& words,
+  [[nodiscard]] Result<Ok, CudaError> await(const std::vector<std::int32_t>& signals,
                                             const device::WaitContext& context,
                                             const Stream& stream) const;
 

@@ -27,7 +27,7 @@ struct UnitTimes {
 // What a traced execution left on a rank's GPU.
 struct RankTimes {
   std::vector<UnitTimes> units;             // by unit
-  std::vector<device::Sighting> sightings;  // by word of the rank's page
+  std::vector<device::Sighting> sightings;  // by signal of the rank's page
   std::int64_t stamp_ns = 0;                // from a stamp to the next with nothing in between
   std::map<TaskId, std::vector<device::BlockNotes>> notes{};  // of kernels, by their first task
 };

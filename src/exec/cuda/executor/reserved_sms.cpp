@@ -63,9 +63,9 @@ ReservedSms::Need ReservedSms::beside(const std::vector<TaskId>& members,
   std::set<TaskId> producers;
   for (const std::vector<TaskId>& group : groups_.members) {
     for (const TaskId task : group == members ? waiting : group) {
-      const std::vector<Word>& page = wiring_.pages[rank_of(plan_, task).index()];
-      for (const std::int32_t word : wiring_of(task).waits) {
-        for (const TaskId from : page[static_cast<std::size_t>(word)].producers) {
+      const std::vector<PageSignal>& page = wiring_.pages[rank_of(plan_, task).index()];
+      for (const std::int32_t signal : wiring_of(task).waits) {
+        for (const TaskId from : page[static_cast<std::size_t>(signal)].producers) {
           if (rank_of(plan_, from) == rank_ && !silent.contains(from)) producers.insert(from);
           if (lands_here(from)) need.multiprocessors = kForKernels;
         }

@@ -75,11 +75,11 @@ std::vector<TraceEvent> events_of(const Plan& plan, const Wiring& wiring,
       const bool is_first = task == unit.tasks.front();
       Stretch own = whole;
       if (!is_first) own.waited = 0;
-      const std::vector<std::int32_t>& words = wiring.tasks[task.index()].waits;
+      const std::vector<std::int32_t>& signals = wiring.tasks[task.index()].waits;
       if (!is_first && plan.tasks[task.index()].kind == TaskKind::Finalise) {
         own.start = whole.end;
-      } else if (unit.waits_inside && !words.empty()) {
-        own = stretch_of(own, times.sightings[static_cast<std::size_t>(words.front())]);
+      } else if (unit.waits_inside && !signals.empty()) {
+        own = stretch_of(own, times.sightings[static_cast<std::size_t>(signals.front())]);
       }
       const std::int64_t start = clock.to_host(own.start);
       events.push_back({.task = task,

@@ -16,7 +16,7 @@ struct Timeline {
 };
 
 // A rank's tasks in a traced execution, on the host's clock. Tasks of a unit begin together, those
-// whose words its kernel awaits inside when the kernel first saw theirs, and end with it; what a
+// whose signals its kernel awaits inside when the kernel first saw theirs, and end with it; what a
 // unit writes home at once ends with it, too, and takes no time of its own. A stamp is as far from
 // the work it stands beside as from another stamp: so much is taken off.
 // Requires: what `times` holds is of these units.

@@ -152,12 +152,13 @@ class UnitMaker {
     for (const TaskId task : members) {
       const std::vector<LaunchSpec>& own = specs_[task.index()].launches;
       const bool first = task == members.front();
-      const std::vector<std::int32_t>& words = wiring_of(task).waits;
-      const bool is_simple = words.size() <= 1 && (first || wiring_of(task).after.empty());
+      const std::vector<std::int32_t>& signals = wiring_of(task).waits;
+      const bool is_simple = signals.size() <= 1 && (first || wiring_of(task).after.empty());
       if (own.empty() || !is_simple) return std::nullopt;
       for (const LaunchSpec& spec : own) {
         ArrivingLaunch launch{.spec = spec};
-        if (!words.empty()) launch.ready = signals_.words[static_cast<std::size_t>(words.front())];
+        if (!signals.empty())
+          launch.ready = signals_.waits[static_cast<std::size_t>(signals.front())];
         launches.push_back(std::move(launch));
       }
     }
@@ -166,13 +167,13 @@ class UnitMaker {
     std::optional<LaunchSpec> merged = merge(launches, context);
     if (!merged || !can_run(*merged)) return std::nullopt;
     std::vector<TaskId> waiting;
-    std::set<std::int32_t> unheard;  // words
+    std::set<std::int32_t> unheard;  // signals
     const std::vector<bool> in_place = read_in_place(*merged, moves_);
     if (in_place.size() != members.size()) return std::nullopt;  // one operand of each is awaited
     for (std::size_t i = 0; i < members.size(); ++i) {
-      const std::vector<std::int32_t>& words = wiring_of(members[i]).waits;
+      const std::vector<std::int32_t>& signals = wiring_of(members[i]).waits;
       if (in_place[i]) {
-        unheard.insert(words.begin(), words.end());
+        unheard.insert(signals.begin(), signals.end());
       } else {
         waiting.push_back(members[i]);
       }
@@ -225,7 +226,7 @@ class UnitMaker {
       if (!unread) continue;
       idle_.insert(mover);
       const bool is_silent = std::ranges::all_of(wiring_of(mover).raises, [&](const Raise& raise) {
-        return raise.rank == rank_ && unheard.contains(raise.word);
+        return raise.rank == rank_ && unheard.contains(raise.signal);
       });
       if (is_silent && wiring_of(mover).waits.empty()) silent_.insert(mover);
     }

@@ -39,7 +39,7 @@ struct UnitSpec {
   RaisedBy raised_by = RaisedBy::Kernel;
   std::vector<TaskId> silent = {};  // tasks whose signals launches raise, or that nobody hears
   std::vector<TaskId> behind = {};  // it begins once what these wait for is there
-  std::vector<std::int32_t> awaited = {};  // further words to wait for before the launches
+  std::vector<std::int32_t> awaited = {};  // further signals to wait for before the launches
   std::vector<TaskId> joined = {};         // of its tasks, those that the launches of others do
 };
 
@@ -48,7 +48,7 @@ struct UnitSpec {
 
 // How a rank's signals look to kernels, and what an expired wait does.
 struct SignalSource {
-  std::vector<device::FlagWait> words;  // of the rank's page
+  std::vector<device::FlagWait> waits;  // of the rank's page
   device::WaitContext context{};        // but for its task
   DeviceAddress arena = 0;              // where the rank's allocations begin
   bool is_alone = true;                 // no GPU is shared by ranks

@@ -12,7 +12,7 @@ WiredOrder::WiredOrder(const Plan& plan, const Wiring& wiring)
   std::map<std::pair<RankId, std::int32_t>, std::vector<std::size_t>> raised;  // by whom
   const auto note_raises = [&](const TaskWiring& own, std::size_t node) {
     for (const auto* raises : {&own.arrivals, &own.raises_after_pull, &own.raises}) {
-      for (const Raise& raise : *raises) raised[{raise.rank, raise.word}].push_back(node);
+      for (const Raise& raise : *raises) raised[{raise.rank, raise.signal}].push_back(node);
     }
   };
   std::map<QueueId, std::size_t> last;
@@ -33,8 +33,8 @@ WiredOrder::WiredOrder(const Plan& plan, const Wiring& wiring)
     for (const TaskId from : own.after) {
       add(rank_of(plan, from) == rank ? from.index() : landing_of(from), node);
     }
-    for (const std::int32_t word : own.waits) {
-      for (const std::size_t from : raised[{rank, word}]) add(from, node);
+    for (const std::int32_t signal : own.waits) {
+      for (const std::size_t from : raised[{rank, signal}]) add(from, node);
     }
   };
   for (std::size_t task = 0; task < tasks_; ++task) {

@@ -6,7 +6,7 @@
 
 namespace harpe::cuda {
 
-// What comes behind what, as queues, events and words have it, in one execution.
+// What comes behind what, as queues, events and signals have it, in one execution.
 class WiredOrder {
  public:
   WiredOrder(const Plan& plan, const Wiring& wiring);

@@ -41,9 +41,9 @@ class Wirer {
   [[nodiscard]] TaskWiring& at(TaskId task) { return wiring_.tasks[task.index()]; }
   [[nodiscard]] QueueId queue_of(TaskId task) const { return plan_.tasks[task.index()].queue; }
 
-  std::int32_t add_word(RankId rank, Word word) {
-    std::vector<Word>& page = wiring_.pages[rank.index()];
-    page.push_back(std::move(word));
+  std::int32_t add_signal(RankId rank, PageSignal signal) {
+    std::vector<PageSignal>& page = wiring_.pages[rank.index()];
+    page.push_back(std::move(signal));
     return static_cast<std::int32_t>(page.size()) - 1;
   }
 
@@ -64,21 +64,21 @@ class Wirer {
   }
 
   // A flag on the rank, raised by `by`, what surrounds something of rank `from`.
-  std::int32_t add_flag(TaskWiring& by, RankId from, RankId to, Word word) {
-    word.is_posted = !nodes_.are_together(from, to);
-    if (word.is_posted) name_ring(from, to);
-    const std::int32_t index = add_word(to, word);
-    by.raises.push_back({.rank = to, .word = index, .added = 0, .is_posted = word.is_posted});
+  std::int32_t add_flag(TaskWiring& by, RankId from, RankId to, PageSignal signal) {
+    signal.is_posted = !nodes_.are_together(from, to);
+    if (signal.is_posted) name_ring(from, to);
+    const std::int32_t index = add_signal(to, signal);
+    by.raises.push_back({.rank = to, .signal = index, .added = 0, .is_posted = signal.is_posted});
     return index;
   }
 
   // Once for each ring that is posted to.
   void name_ring(RankId from, RankId to) {
     if (!rings_.emplace(from, to).second) return;
-    add_word(from, {.kind = WordKind::Room,
-                    .index = static_cast<std::int32_t>(to.value),
-                    .arrivals = 1,
-                    .producers = {entries_[to.index()]}});
+    add_signal(from, {.kind = PageSignalKind::RingSpace,
+                      .index = static_cast<std::int32_t>(to.value),
+                      .arrivals = 1,
+                      .producers = {entries_[to.index()]}});
   }
 
   void find_boundaries() {
@@ -130,12 +130,12 @@ class Wirer {
   void wire_credit(RankId from, RankId to) {
     if (from == to || !credits_.emplace(from, to).second) return;
     const TaskId exit = exits_[from.index()];
-    const std::int32_t word = add_flag(at(exit), from, to,
-                                       {.kind = WordKind::Credit,
-                                        .index = static_cast<std::int32_t>(from.value),
-                                        .arrivals = 1,
-                                        .producers = {exit}});
-    at(entries_[to.index()]).waits.push_back(word);
+    const std::int32_t signal = add_flag(at(exit), from, to,
+                                         {.kind = PageSignalKind::Credit,
+                                          .index = static_cast<std::int32_t>(from.value),
+                                          .arrivals = 1,
+                                          .producers = {exit}});
+    at(entries_[to.index()]).waits.push_back(signal);
   }
 
   // Queue by queue, in the order in which they were posted; an execution ends behind all of them,
@@ -155,14 +155,14 @@ class Wirer {
     TaskWiring& landing = wiring_.landings[put];
     landing.after = {entries_[to.index()]};
     const RankId from = rank_of(plan_, put);
-    const std::int32_t arrived = add_word(to, {.kind = WordKind::Arrived,
-                                               .index = static_cast<std::int32_t>(put.value),
-                                               .arrivals = 1,
-                                               .producers = {put},
-                                               .is_posted = true});
+    const std::int32_t arrived = add_signal(to, {.kind = PageSignalKind::Arrived,
+                                                 .index = static_cast<std::int32_t>(put.value),
+                                                 .arrivals = 1,
+                                                 .producers = {put},
+                                                 .is_posted = true});
     landing.waits = {arrived};
     name_ring(from, to);
-    at(put).raises.push_back({.rank = to, .word = arrived, .added = 0, .is_posted = true});
+    at(put).raises.push_back({.rank = to, .signal = arrived, .added = 0, .is_posted = true});
     wiring_.landed[to.index()].push_back(put);
   }
 
@@ -171,13 +171,13 @@ class Wirer {
     const auto known = taken_.find({put, rank});
     if (known != taken_.end()) return known->second;
     const RankId to = ender_of(put);
-    const std::int32_t word = add_flag(wiring_.landings.at(put), to, rank,
-                                       {.kind = WordKind::Taken,
-                                        .index = static_cast<std::int32_t>(put.value),
-                                        .arrivals = 1,
-                                        .producers = {exits_[to.index()]}});
-    taken_[{put, rank}] = word;
-    return word;
+    const std::int32_t signal = add_flag(wiring_.landings.at(put), to, rank,
+                                         {.kind = PageSignalKind::Taken,
+                                          .index = static_cast<std::int32_t>(put.value),
+                                          .arrivals = 1,
+                                          .producers = {exits_[to.index()]}});
+    taken_[{put, rank}] = signal;
+    return signal;
   }
 
   // What comes behind a put on its own rank comes behind all of its queue so far. But for the end
@@ -191,9 +191,9 @@ class Wirer {
     }
   }
 
-  void add_wait(TaskId to, std::int32_t word) {
+  void add_wait(TaskId to, std::int32_t signal) {
     std::vector<std::int32_t>& waits = at(to).waits;
-    if (std::ranges::find(waits, word) == waits.end()) waits.push_back(word);
+    if (std::ranges::find(waits, signal) == waits.end()) waits.push_back(signal);
   }
 
   // A rank's Exit waits for others when all the rest is over: a kernel that waits early takes a
@@ -231,18 +231,18 @@ class Wirer {
       }
       const bool is_counted = !within && nodes_.are_together(from, to);
       const std::uint32_t granules = is_counted ? granules_of(plan_.tasks[sync.from.index()]) : 0;
-      Word word{.kind = WordKind::Sync,
-                .index = static_cast<std::int32_t>(i),
-                .arrivals = std::max(1, static_cast<std::int32_t>(granules)),
-                .producers = {sync.from}};
-      const std::int32_t index = add_flag(end_of(sync.from), from, to, std::move(word));
+      PageSignal signal{.kind = PageSignalKind::Sync,
+                        .index = static_cast<std::int32_t>(i),
+                        .arrivals = std::max(1, static_cast<std::int32_t>(granules)),
+                        .producers = {sync.from}};
+      const std::int32_t index = add_flag(end_of(sync.from), from, to, std::move(signal));
       end_of(sync.from).raises.back().added = granules;
       at(sync.to).waits.push_back(index);
     }
   }
 
-  // A word on every rank that waits; each `from` counts on all of them. Across nodes words are not
-  // counted but set, so there is one for each `from` that is on another.
+  // A signal on every rank that waits; each `from` counts on all of them. Across nodes signals are
+  // not counted but set, so there is one for each `from` that is on another.
   void wire_barriers() {
     for (std::size_t i = 0; i < plan_.barriers.size(); ++i) {
       const Barrier& barrier = plan_.barriers[i];
@@ -254,39 +254,39 @@ class Wirer {
         }
         continue;
       }
-      std::map<RankId, std::vector<std::int32_t>> words;
+      std::map<RankId, std::vector<std::int32_t>> signals;
       for (const TaskId to : barrier.to) {
         const RankId rank = rank_of(plan_, to);
-        const auto [found, is_new] = words.try_emplace(rank);
+        const auto [found, is_new] = signals.try_emplace(rank);
         if (is_new) found->second = wire_arrivals(static_cast<std::int32_t>(i), barrier.from, rank);
-        for (const std::int32_t word : found->second) at(to).waits.push_back(word);
+        for (const std::int32_t signal : found->second) at(to).waits.push_back(signal);
       }
     }
   }
 
-  // The words of the barrier on that rank.
+  // The signals of the barrier on that rank.
   std::vector<std::int32_t> wire_arrivals(std::int32_t barrier, const std::vector<TaskId>& from,
                                           RankId rank) {
-    std::vector<std::int32_t> words;
+    std::vector<std::int32_t> signals;
     std::vector<TaskId> near;
     for (const TaskId each : from) {
       if (nodes_.are_together(ender_of(each), rank)) {
         near.push_back(each);
         continue;
       }
-      words.push_back(add_flag(
+      signals.push_back(add_flag(
           end_of(each), ender_of(each), rank,
-          {.kind = WordKind::Barrier, .index = barrier, .arrivals = 1, .producers = {each}}));
+          {.kind = PageSignalKind::Barrier, .index = barrier, .arrivals = 1, .producers = {each}}));
     }
-    if (near.empty()) return words;
-    words.push_back(add_word(rank, {.kind = WordKind::Barrier,
-                                    .index = barrier,
-                                    .arrivals = static_cast<std::int32_t>(near.size()),
-                                    .producers = near}));
+    if (near.empty()) return signals;
+    signals.push_back(add_signal(rank, {.kind = PageSignalKind::Barrier,
+                                        .index = barrier,
+                                        .arrivals = static_cast<std::int32_t>(near.size()),
+                                        .producers = near}));
     for (const TaskId each : near) {
-      end_of(each).raises.push_back({.rank = rank, .word = words.back(), .added = 1});
+      end_of(each).raises.push_back({.rank = rank, .signal = signals.back(), .added = 1});
     }
-    return words;
+    return signals;
   }
 
   void wire_collectives() {
@@ -296,30 +296,30 @@ class Wirer {
       groups[plan_.tasks[i].group].emplace_back(static_cast<std::int64_t>(i));
     }
     for (const auto& [group, members] : groups) {
-      Word word{.kind = WordKind::Arrival,
-                .index = group,
-                .arrivals = static_cast<std::int32_t>(members.size()),
-                .producers = members};
+      PageSignal signal{.kind = PageSignalKind::Arrival,
+                        .index = group,
+                        .arrivals = static_cast<std::int32_t>(members.size()),
+                        .producers = members};
       for (const TaskId member : members) {
         const RankId rank = rank_of(plan_, member);
-        word.kind = WordKind::Arrival;
-        const std::int32_t arrival = add_word(rank, word);
-        word.kind = WordKind::Pulled;
-        const std::int32_t pulled = add_word(rank, word);
+        signal.kind = PageSignalKind::Arrival;
+        const std::int32_t arrival = add_signal(rank, signal);
+        signal.kind = PageSignalKind::Pulled;
+        const std::int32_t pulled = add_signal(rank, signal);
         at(member).arrival = arrival;
         at(member).pulled = pulled;
         for (const TaskId other : members) {
-          at(other).arrivals.push_back({.rank = rank, .word = arrival, .added = 1});
-          at(other).raises_after_pull.push_back({.rank = rank, .word = pulled, .added = 1});
+          at(other).arrivals.push_back({.rank = rank, .signal = arrival, .added = 1});
+          at(other).raises_after_pull.push_back({.rank = rank, .signal = pulled, .added = 1});
         }
       }
     }
   }
 
-  // An epoch's word says that the puts of its queue to other ranks have arrived too, but not that
+  // An epoch's signal says that the puts of its queue to other ranks have arrived too, but not that
   // they have landed: what counts on that waits for those landings besides.
   void cover_epochs() {
-    std::map<QueueId, std::set<RankId>> queues;  // with words of epochs: where they put
+    std::map<QueueId, std::set<RankId>> queues;  // with signals of epochs: where they put
     for (const Sync& sync : plan_.syncs) {
       if (sync.fence == Fence::Epoch && puts(sync.from)) queues[queue_of(sync.from)];
     }
@@ -413,9 +413,9 @@ std::uint32_t granules_of(const Task& task) {
 }
 
 bool waits_for_entries(const Plan& plan, const Wiring& wiring, TaskId task) {
-  const std::vector<Word>& page = wiring.pages[rank_of(plan, task).index()];
-  return std::ranges::all_of(wiring.tasks[task.index()].waits, [&](std::int32_t word) {
-    return std::ranges::all_of(page[static_cast<std::size_t>(word)].producers, [&](TaskId from) {
+  const std::vector<PageSignal>& page = wiring.pages[rank_of(plan, task).index()];
+  return std::ranges::all_of(wiring.tasks[task.index()].waits, [&](std::int32_t signal) {
+    return std::ranges::all_of(page[static_cast<std::size_t>(signal)].producers, [&](TaskId from) {
       return plan.tasks[from.index()].kind == TaskKind::Entry;
     });
   });

@@ -10,43 +10,43 @@
 
 namespace harpe::cuda {
 
-// What a word of a rank's page is for.
-enum class WordKind : std::uint8_t {
-  Sync,     // a flag: the sync's `from` is over; or a counter of its granules (granules_of)
-  Barrier,  // a counter of the barrier's `from` tasks
-  Arrival,  // a counter: members of a collective whose parts are ready
-  Pulled,   // a counter: members of a collective that have taken what they need
-  Credit,   // a flag: rank `index` was done with the execution before
-  Arrived,  // a flag: put `index` lies in this rank's landing memory
-  Taken,    // a flag: put `index` was taken from there
-  Room,     // no flag: names a wait for room in the ring to rank `index`
+// What a signal of a rank's page is for.
+enum class PageSignalKind : std::uint8_t {
+  Sync,       // a flag: the sync's `from` is over; or a counter of its granules (granules_of)
+  Barrier,    // a counter of the barrier's `from` tasks
+  Arrival,    // a counter: members of a collective whose parts are ready
+  Pulled,     // a counter: members of a collective that have taken what they need
+  Credit,     // a flag: rank `index` was done with the execution before
+  Arrived,    // a flag: put `index` lies in this rank's landing memory
+  Taken,      // a flag: put `index` was taken from there
+  RingSpace,  // no flag: names a wait for room in the ring to rank `index`
 };
 
-struct Word {
-  WordKind kind = WordKind::Sync;
+struct PageSignal {
+  PageSignalKind kind = PageSignalKind::Sync;
   std::int32_t index = 0;     // of the sync, barrier, group or rank
   std::int32_t arrivals = 1;  // per execution; of a flag 1
   std::vector<TaskId> producers;
   bool is_posted = false;  // raised from another node: in the host's memory (executor/network.h)
-  friend bool operator==(const Word&, const Word&) = default;
+  friend bool operator==(const PageSignal&, const PageSignal&) = default;
 };
 
-// A word that a task raises, in the page of the rank that waits for it.
+// A signal that a task raises, in the page of the rank that waits for it.
 struct Raise {
   RankId rank;
-  std::int32_t word = 0;
+  std::int32_t signal = 0;
   std::uint32_t added = 0;  // what a counter grows by; 0: a flag
-  bool is_posted = false;   // as of the word
+  bool is_posted = false;   // as of the signal
   friend bool operator==(const Raise&, const Raise&) = default;
 };
 
-// What surrounds a task. An Entry waits before the epoch begins, for words of the one before, which
-// are there at first. A collective raises `arrivals` before it pulls and waits for `arrival`,
+// What surrounds a task. An Entry waits before the epoch begins, for signals of the one before,
+// which are there at first. A collective raises `arrivals` before it pulls and waits for `arrival`,
 // raises `raises_after_pull` behind and waits for `pulled`, so that nobody's part changes under a
 // peer.
 struct TaskWiring {
   std::vector<TaskId> after;        // tasks of the same rank in other queues
-  std::vector<std::int32_t> waits;  // words of the own page
+  std::vector<std::int32_t> waits;  // signals of the own page
   std::vector<Raise> arrivals;
   std::optional<std::int32_t> arrival;
   std::vector<Raise> raises_after_pull;
@@ -55,27 +55,27 @@ struct TaskWiring {
   friend bool operator==(const TaskWiring&, const TaskWiring&) = default;
 };
 
-// A plan's synchronization as streams and words have it (commir.md 7.3, D18): a queue is a stream,
-// an event within a rank an edge between streams, everything across ranks a word in the waiting
-// rank's page that is monotone over executions. So is what
-// members of a group wait for, whoever makes it: a kernel looks at words alone.
+// A plan's synchronization as streams and signals have it (commir.md 7.3, D18): a queue is a
+// stream, an event within a rank an edge between streams, everything across ranks a signal in the
+// waiting rank's page that is monotone over executions. So is what members of a group wait for,
+// whoever makes it: a kernel looks at signals alone.
 //
 // A put is two things: its own rank packs and posts it, and the rank it goes to lands it, that is,
 // waits until it has arrived, copies it to where it belongs and raises its signals. There, a put's
 // id means its landing.
 struct Wiring {
   std::vector<TaskWiring> tasks;
-  std::map<TaskId, TaskWiring> landings;      // of puts
-  std::vector<std::vector<TaskId>> landed;    // per rank: puts to it, queue by queue
-  std::vector<std::vector<Word>> pages;       // per rank
-  std::vector<std::vector<TaskId>> sequence;  // per rank: its tasks, each after what it is `after`
+  std::map<TaskId, TaskWiring> landings;       // of puts
+  std::vector<std::vector<TaskId>> landed;     // per rank: puts to it, queue by queue
+  std::vector<std::vector<PageSignal>> pages;  // per rank
+  std::vector<std::vector<TaskId>> sequence;   // per rank: its tasks, each after what it is `after`
 
   // What surrounds the task on a rank.
   [[nodiscard]] const TaskWiring& on(const Plan& plan, RankId rank, TaskId task) const;
 };
 
-// Of a copy by `tma`: what the word of another rank that waits for it grows by, so that blocks of a
-// kernel can make it, each for itself (device/copy.cuh). 0 of other tasks: they raise flags.
+// Of a copy by `tma`: what the signal of another rank that waits for it grows by, so that blocks of
+// a kernel can make it, each for itself (device/copy.cuh). 0 of other tasks: they raise flags.
 [[nodiscard]] std::uint32_t granules_of(const Task& task);
 
 // Whether the task waits for nothing that comes later than the beginnings of executions.

@@ -8,7 +8,7 @@ namespace harpe::cuda::profile {
 namespace {
 
 constexpr std::chrono::seconds kWait{5};
-constexpr std::int64_t kMostTimes = kWords / 2;  // two words of each
+constexpr std::int64_t kMostTimes = kPageSignals / 2;  // two signals of each
 
 struct Kind {
   Pattern pattern;
@@ -59,17 +59,17 @@ Checked<SharedLaunches> pulls_of(const Crew& crew, const Member& member, const K
 }
 
 // Tells all others, and waits for all of them.
-Checked<Ok> meet(Crew& crew, const Member& member, std::int32_t word) {
+Checked<Ok> meet(Crew& crew, const Member& member, std::int32_t signal) {
   const SignalAddresses own = crew.peers().signals(member.rank);
   std::vector<device::RaiseTarget> targets;
   for (int rank = 0; rank < crew.size(); ++rank) {
-    if (rank != member.rank) targets.push_back(counter_of(crew.peers().signals(rank), word));
+    if (rank != member.rank) targets.push_back(counter_of(crew.peers().signals(rank), signal));
   }
   const auto others = static_cast<std::uint32_t>(crew.size() - 1);
   const device::WaitContext context = crew.peers().page(member.rank).context(kWait);
   HP_REQUIRE_OK(checked(member.signals->raise(member.queue(), own, targets)));
   return checked(
-      member.signals->await(member.queue(), context, std::array{wait_on(own, word, others)}));
+      member.signals->await(member.queue(), context, std::array{wait_on(own, signal, others)}));
 }
 
 Checked<Order> collective_of(Crew& crew, const Member& member, const Kind& kind,

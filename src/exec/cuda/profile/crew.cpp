@@ -75,7 +75,7 @@ Checked<std::unique_ptr<Crew>> Crew::open(const CrewRequest& request) {
     return make_diag(DiagCode::G070, {{"ranks", wanted}, {"gpus", gpus}});
   }
   HP_TRY(const Nvrtc compiler, Nvrtc::open(request.nvrtc, request.cuda_folders));
-  PeersRequest peers{.gpus = {}, .arena_bytes = kSourceBytes + kTargetBytes, .flags = kWords};
+  PeersRequest peers{.gpus = {}, .arena_bytes = kSourceBytes + kTargetBytes, .flags = kPageSignals};
   for (int rank = 0; rank < wanted; ++rank) peers.gpus.emplace_back(rank);
   HP_TRY(Peers opened, Peers::open(driver, peers));
   std::unique_ptr<Crew> crew(new Crew(std::move(opened)));

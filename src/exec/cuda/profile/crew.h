@@ -24,7 +24,7 @@ struct CrewRequest {
 // Parts of a GPU's arena: what is read, which holds random numbers, and what is written.
 inline constexpr std::int64_t kSourceBytes = std::int64_t{2} << 30;
 inline constexpr std::int64_t kTargetBytes = std::int64_t{2} << 30;
-inline constexpr std::int32_t kWords = 512;  // of a page of signals
+inline constexpr std::int32_t kPageSignals = 512;  // of a page of signals
 
 // One GPU with what orders its work.
 struct Member {

@@ -10,10 +10,10 @@ namespace {
 
 constexpr std::int64_t kSmall = 16;        // bytes that a small kernel copies
 constexpr std::int64_t kKernels = 2048;    // in a row
-constexpr std::int32_t kRoundTrips = 500;  // of a signal; each has a word of either page
+constexpr std::int32_t kRoundTrips = 500;  // of a signal; each has one of its own in either page
 constexpr std::chrono::seconds kStartsWait{5};
 
-static_assert(kRoundTrips <= kWords);
+static_assert(kRoundTrips <= kPageSignals);
 
 Checked<SharedLaunches> small_kernel(const Member& member) {
   HP_TRY(const LaunchSpec spec,
@@ -54,17 +54,17 @@ Checked<Order> signals_of_pairs(Crew& crew, const Member& member) {
   const SignalAddresses own = crew.peers().signals(member.rank);
   const SignalAddresses other = crew.peers().signals(partner);
   return Order([=](const Member& at) -> Checked<Ok> {
-    const auto raise = [&](std::int32_t word) {
-      return at.signals->raise(at.queue(), own, std::array{flag_of(other, word)});
+    const auto raise = [&](std::int32_t signal) {
+      return at.signals->raise(at.queue(), own, std::array{flag_of(other, signal)});
     };
-    const auto await = [&](std::int32_t word) {
-      return at.signals->await(at.queue(), context, std::array{wait_on(own, word)});
+    const auto await = [&](std::int32_t signal) {
+      return at.signals->await(at.queue(), context, std::array{wait_on(own, signal)});
     };
     HP_REQUIRE_OK(checked(at.signals->begin_epoch(at.queue(), own)));
-    for (std::int32_t word = 0; word < kRoundTrips; ++word) {
-      if (at.rank < partner) HP_REQUIRE_OK(checked(raise(word)));
-      HP_REQUIRE_OK(checked(await(word)));
-      if (at.rank > partner) HP_REQUIRE_OK(checked(raise(word)));
+    for (std::int32_t signal = 0; signal < kRoundTrips; ++signal) {
+      if (at.rank < partner) HP_REQUIRE_OK(checked(raise(signal)));
+      HP_REQUIRE_OK(checked(await(signal)));
+      if (at.rank > partner) HP_REQUIRE_OK(checked(raise(signal)));
     }
     return Ok{};
   });

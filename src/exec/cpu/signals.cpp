@@ -1,4 +1,4 @@
-#include "exec/cpu/words.h"
+#include "exec/cpu/signals.h"
 
 #include <algorithm>
 
@@ -20,24 +20,24 @@ class Maker {
       : plan_(plan),
         partition_(partition),
         next_flag_(static_cast<std::size_t>(partition.processes), partition.processes) {
-    words_.waits.resize(plan.tasks.size());
-    words_.signals.resize(plan.tasks.size());
+    signals_.waits.resize(plan.tasks.size());
+    signals_.raises.resize(plan.tasks.size());
   }
 
-  Words make() && {
+  ProcessSignals make() && {
     link_entries();
     link_syncs();
     for (std::size_t i = 0; i < plan_.barriers.size(); ++i) {
       const Barrier& barrier = plan_.barriers[i];
-      const Link link = link_tasks({.kind = WordKind::Barrier, .index = index_of(i)}, barrier.from,
-                                   barrier.to, true);
+      const Link link = link_tasks({.kind = ProcessSignalKind::Barrier, .index = index_of(i)},
+                                   barrier.from, barrier.to, true);
       announce(link, barrier.from);
       wait(link, barrier.to);
     }
     link_collectives();
-    words_.flags = next_flag_[static_cast<std::size_t>(partition_.process)];
-    words_.most_flags = std::ranges::max(next_flag_);
-    return std::move(words_);
+    signals_.flags = next_flag_[static_cast<std::size_t>(partition_.process)];
+    signals_.most_flags = std::ranges::max(next_flag_);
+    return std::move(signals_);
   }
 
  private:
@@ -56,9 +56,9 @@ class Maker {
     return plan_.tasks[task.index()].queue.value;
   }
 
-  std::int32_t add(Word word) {
-    words_.words.push_back(std::move(word));
-    return static_cast<std::int32_t>(words_.words.size()) - 1;
+  std::int32_t add(ProcessSignal signal) {
+    signals_.signals.push_back(std::move(signal));
+    return static_cast<std::int32_t>(signals_.signals.size()) - 1;
   }
 
   [[nodiscard]] std::map<int, std::vector<TaskId>> by_process(
@@ -68,8 +68,8 @@ class Maker {
     return of;
   }
 
-  Link link_tasks(const Word& like, const std::vector<TaskId>& from, const std::vector<TaskId>& to,
-                  bool counts) {
+  Link link_tasks(const ProcessSignal& like, const std::vector<TaskId>& from,
+                  const std::vector<TaskId>& to, bool counts) {
     Link link;
     const auto waiting = by_process(to);
     std::vector<std::int32_t> queues;
@@ -78,22 +78,22 @@ class Maker {
     }
     for (const auto& [process, producers] : by_process(from)) {
       const bool is_own = process == partition_.process;
-      Word word = like;
-      word.producers = producers;
-      word.members = counts && is_own ? std::ssize(producers) : 0;
-      word.waiters = queues;
+      ProcessSignal signal = like;
+      signal.producers = producers;
+      signal.members = counts && is_own ? std::ssize(producers) : 0;
+      signal.waiters = queues;
       for (const auto& [other, tasks] : waiting) {
         if (other == process) continue;
         const std::int32_t flag = next_flag_[static_cast<std::size_t>(other)]++;
-        if (is_own) word.outgoing.push_back({.process = other, .flag = flag});
-        if (other == partition_.process) word.flag = flag;
+        if (is_own) signal.outgoing.push_back({.process = other, .flag = flag});
+        if (other == partition_.process) signal.flag = flag;
       }
       const bool is_awaited = !queues.empty();
       if (!is_own && !is_awaited) continue;
-      const std::int64_t scale = std::max<std::int64_t>(word.members, 1);
-      const std::int32_t number = add(std::move(word));
+      const std::int64_t scale = std::max<std::int64_t>(signal.members, 1);
+      const std::int32_t number = add(std::move(signal));
       if (is_own) link.raised = number;
-      if (is_awaited) link.waits.push_back({.word = number, .scale = scale});
+      if (is_awaited) link.waits.push_back({.signal = number, .scale = scale});
     }
     return link;
   }
@@ -101,14 +101,14 @@ class Maker {
   void announce(const Link& link, const std::vector<TaskId>& from) {
     if (link.raised < 0) return;
     for (const TaskId task : from) {
-      if (is_own(task)) words_.signals[task.index()].push_back(link.raised);
+      if (is_own(task)) signals_.raises[task.index()].push_back(link.raised);
     }
   }
 
   void wait(const Link& link, const std::vector<TaskId>& to) {
     for (const TaskId task : to) {
       if (!is_own(task)) continue;
-      std::vector<Wait>& waits = words_.waits[task.index()];
+      std::vector<Wait>& waits = signals_.waits[task.index()];
       waits.insert(waits.end(), link.waits.begin(), link.waits.end());
     }
   }
@@ -137,8 +137,8 @@ class Maker {
       HP_CHECK(entries.contains(rank), "an Entry of rank " + std::to_string(rank.value));
     }
     for (const auto& [rank, entry] : entries) {
-      const Link link =
-          link_tasks({.kind = WordKind::Entry, .index = rank.value}, {entry}, others[rank], false);
+      const Link link = link_tasks({.kind = ProcessSignalKind::Entry, .index = rank.value}, {entry},
+                                   others[rank], false);
       announce(link, {entry});
       wait(link, others[rank]);
     }
@@ -152,7 +152,7 @@ class Maker {
     return process_of(sync.to) == partition_.process_of(there) ? Raise::Behind : Raise::Over;
   }
 
-  // Words that a network raises behind the same put in the same process are one.
+  // Signals that a network raises behind the same put in the same process are one.
   void link_syncs() {
     std::map<std::pair<TaskId, int>, Link> behind;
     for (std::size_t i = 0; i < plan_.syncs.size(); ++i) {
@@ -162,15 +162,16 @@ class Maker {
         const auto known = behind.find({sync.from, process_of(sync.to)});
         if (known != behind.end()) {
           for (const Wait& same : known->second.waits) {
-            add_unique(words_.words[static_cast<std::size_t>(same.word)].waiters,
+            add_unique(signals_.signals[static_cast<std::size_t>(same.signal)].waiters,
                        queue_of(sync.to));
           }
           wait(known->second, {sync.to});
           continue;
         }
       }
-      const Link link = link_tasks({.kind = WordKind::Sync, .index = index_of(i), .raise = raise},
-                                   {sync.from}, {sync.to}, false);
+      const Link link =
+          link_tasks({.kind = ProcessSignalKind::Sync, .index = index_of(i), .raise = raise},
+                     {sync.from}, {sync.to}, false);
       if (raise == Raise::Behind) behind[{sync.from, process_of(sync.to)}] = link;
       announce(link, {sync.from});
       wait(link, {sync.to});
@@ -185,15 +186,15 @@ class Maker {
     }
     for (const auto& [group, members] : groups) {
       const Link arrival =
-          link_tasks({.kind = WordKind::Arrival, .index = group}, members, members, true);
+          link_tasks({.kind = ProcessSignalKind::Arrival, .index = group}, members, members, true);
       const Link pulled =
-          link_tasks({.kind = WordKind::Pulled, .index = group}, members, members, true);
+          link_tasks({.kind = ProcessSignalKind::Pulled, .index = group}, members, members, true);
       for (const TaskId task : members) {
         if (!is_own(task)) continue;
-        words_.collectives[task] = {.arrival = arrival.raised,
-                                    .pulled = pulled.raised,
-                                    .arrived = arrival.waits,
-                                    .left = pulled.waits};
+        signals_.collectives[task] = {.arrival = arrival.raised,
+                                      .pulled = pulled.raised,
+                                      .arrived = arrival.waits,
+                                      .left = pulled.waits};
       }
     }
   }
@@ -201,12 +202,12 @@ class Maker {
   const Plan& plan_;
   const Partition& partition_;
   std::vector<std::int32_t> next_flag_;  // of each process's page
-  Words words_;
+  ProcessSignals signals_;
 };
 
 }  // namespace
 
-Words words_of(const Plan& plan, const Partition& partition) {
+ProcessSignals signals_of(const Plan& plan, const Partition& partition) {
   return Maker(plan, partition).make();
 }
 
