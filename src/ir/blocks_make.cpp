@@ -14,16 +14,16 @@ constexpr std::int64_t kMaxBufferBlocks = std::int64_t{1} << 26;  // product ove
 
 // D12: the unit block borders are multiples of. Large enough to keep tiles whole, small enough that
 // every rank gets several.
-std::int64_t block_unit(std::int64_t size, std::int64_t grain, std::int64_t ranks) {
+std::int64_t block_unit(std::int64_t size, std::int64_t align, std::int64_t ranks) {
   std::int64_t unit = 1;
-  while (unit * 2 <= grain) unit *= 2;
+  while (unit * 2 <= align) unit *= 2;
   while (unit > 1 && (size + unit - 1) / unit < 8 * ranks) unit /= 2;
   return unit;
 }
 
-std::vector<std::int64_t> block_starts(std::int64_t size, std::int64_t grain, std::int64_t ranks,
+std::vector<std::int64_t> block_starts(std::int64_t size, std::int64_t align, std::int64_t ranks,
                                        std::int64_t blocks) {
-  const std::int64_t unit = block_unit(size, grain, ranks);
+  const std::int64_t unit = block_unit(size, align, ranks);
   const std::int64_t units = (size + unit - 1) / unit;
   std::vector<std::int64_t> starts;
   starts.reserve(static_cast<std::size_t>(blocks) + 1);
@@ -146,7 +146,7 @@ class Builder {
                            {{"axis", axis->name}, {"blocks", table.blocks}, {"limit", kMaxBlocks}});
         }
       }
-      table.starts = block_starts(table.size, axis->grain, ranks, table.blocks);
+      table.starts = block_starts(table.size, axis->align, ranks, table.blocks);
       axes.push_back(std::move(table));
     }
     return digits;

@@ -132,22 +132,22 @@ Type ProgramBuilder::type(const std::string& name, DType value) {
   return Type(name);
 }
 
-Index ProgramBuilder::axis(const std::string& name, const Size& size, std::int64_t grain) {
+Index ProgramBuilder::axis(const std::string& name, const Size& size, std::int64_t align) {
   program_.decls.emplace_back(
-      Axis{.name = name, .size = size.poly, .dynamic = false, .of = "", .grain = grain});
+      Axis{.name = name, .size = size.poly, .dynamic = false, .of = "", .align = align});
   return {name};
 }
 
-Index ProgramBuilder::dynamic_axis(const std::string& name, const Size& size, std::int64_t grain) {
+Index ProgramBuilder::dynamic_axis(const std::string& name, const Size& size, std::int64_t align) {
   program_.decls.emplace_back(
-      Axis{.name = name, .size = size.poly, .dynamic = true, .of = "", .grain = grain});
+      Axis{.name = name, .size = size.poly, .dynamic = true, .of = "", .align = align});
   return {name};
 }
 
 Index ProgramBuilder::ragged_axis(const std::string& name, const Size& size, const Index& owner,
-                                  std::int64_t grain) {
+                                  std::int64_t align) {
   program_.decls.emplace_back(
-      Axis{.name = name, .size = size.poly, .dynamic = true, .of = owner.name, .grain = grain});
+      Axis{.name = name, .size = size.poly, .dynamic = true, .of = owner.name, .align = align});
   return {name};
 }
 

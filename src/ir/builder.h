@@ -110,12 +110,12 @@ class ProgramBuilder {
   Size number(const std::string& name, double value);
   Type type(const std::string& name, DType value);
 
-  Index axis(const std::string& name, const Size& size, std::int64_t grain = 1);
+  Index axis(const std::string& name, const Size& size, std::int64_t align = 1);
   // `dyn size`: as long as the caller says at run time, at most `size`.
-  Index dynamic_axis(const std::string& name, const Size& size, std::int64_t grain = 1);
+  Index dynamic_axis(const std::string& name, const Size& size, std::int64_t align = 1);
   // `dyn size of owner`: for each position of the owner a length of its own, at most `size`.
   Index ragged_axis(const std::string& name, const Size& size, const Index& owner,
-                    std::int64_t grain = 1);
+                    std::int64_t align = 1);
 
   using Extents = std::initializer_list<Extent>;
   Array input(const std::string& name, const Type& type, Extents dims,

@@ -101,7 +101,7 @@ struct Move {
   How how = How::Bulk;
   std::optional<Initiator> by;
   std::optional<std::int64_t> depth;
-  std::optional<std::string> grain;  // a digit
+  std::optional<std::string> chunk;  // a digit
   std::optional<DType> wire;
   std::optional<Via> via;
   std::optional<Signal> signal;

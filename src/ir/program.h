@@ -33,7 +33,7 @@ struct Axis {
   Poly size;
   bool dynamic = false;
   std::string of;  // the axis this ragged one belongs to, or ""
-  std::int64_t grain = 1;
+  std::int64_t align = 1;
   friend bool operator==(const Axis&, const Axis&) = default;
 };
 

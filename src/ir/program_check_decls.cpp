@@ -96,10 +96,10 @@ Checked<Ok> check_item(const Program& program, const Axis& axis) {
   const std::string where = "axis `" + axis.name + "`";
   HP_REQUIRE_OK(check_poly(program, where, axis.size, PolyUse::Size));
   if (!axis.of.empty()) HP_REQUIRE_OK(check_axis_name(program, where, axis.of));
-  HP_REQUIRE_OK(check_at_least_one(where, "its grain", axis.grain));
-  if (axis.grain > kMaxAxisSize) {
+  HP_REQUIRE_OK(check_at_least_one(where, "its grain", axis.align));
+  if (axis.align > kMaxAxisSize) {
     return make_diag(DiagCode::P064,
-                     {{"name", axis.name}, {"value", axis.grain}, {"limit", kMaxAxisSize}});
+                     {{"name", axis.name}, {"value", axis.align}, {"limit", kMaxAxisSize}});
   }
   const auto* const size = std::get_if<std::int64_t>(&axis.size.first);
   if (axis.size.rest.empty() && size != nullptr && (*size < 1 || *size > kMaxAxisSize)) {

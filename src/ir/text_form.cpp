@@ -231,7 +231,7 @@ class FormParser {
     } else if (key == "depth") {
       HP_TRY(move.depth, cursor_.expect_integer("the number of slots"));
     } else if (key == "grain") {
-      HP_TRY(move.grain, cursor_.expect_identifier("a digit"));
+      HP_TRY(move.chunk, cursor_.expect_identifier("a digit"));
     } else if (key == "wire") {
       HP_TRY(move.wire, text::parse_dtype_word(cursor_));
     } else if (key == "via") {

@@ -64,7 +64,7 @@ std::string print_line(const For& loop) {
 std::string print_line(const Move& move) {
   return std::string(print(move.kind)) + " " + move.buffer + " over " + print_mesh_ref(move.over) +
          " " + std::string(print(move.how)) + print_attr("by", move.by) +
-         print_attr("depth", move.depth) + print_attr("grain", move.grain) +
+         print_attr("depth", move.depth) + print_attr("grain", move.chunk) +
          print_attr("wire", move.wire) + print_attr("via", move.via) +
          print_attr("signal", move.signal) + print_attr("fence", move.fence) +
          print_attr("sm", move.sm);

@@ -125,7 +125,7 @@ class ProgramParser {
       HP_TRY(axis.of, parse_name("an axis"));
     }
     if (cursor_.accept("grain")) {
-      HP_TRY(axis.grain, cursor_.expect_integer("the grain, an integer"));
+      HP_TRY(axis.align, cursor_.expect_integer("the grain, an integer"));
     }
     program_.decls.emplace_back(std::move(axis));
     return Ok{};

@@ -22,7 +22,7 @@ std::string print_condition(const std::string& condition) {
 std::string print_item(const Axis& axis) {
   std::string out = "axis " + axis.name + " = " + (axis.dynamic ? "dyn " : "") + print(axis.size);
   if (!axis.of.empty()) out += " of " + axis.of;
-  if (axis.grain != 1) out += " grain " + std::to_string(axis.grain);
+  if (axis.align != 1) out += " grain " + std::to_string(axis.align);
   return out;
 }
 

@@ -45,7 +45,7 @@ struct DraftTask {
   std::int64_t instance = -1;
   std::int64_t position = -1;
   std::vector<int> over;  // mesh axes the transfer crosses
-  int piece = 0;          // which part of a transfer cut by `grain`
+  int piece = 0;          // which part of a transfer cut by `chunk`
   How how = How::Bulk;
   Via via = Via::Sm;
   Fence fence = Fence::Put;  // of a put: which puts a signal raised behind it is ordered after

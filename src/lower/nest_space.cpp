@@ -233,9 +233,9 @@ class Resolver {
           DiagCode::F222,
           {{"move", print(move.kind)}, {"buffer", move.buffer}, {"depth", move.slots()}});
     }
-    int grain = -1;
-    if (move.grain) {
-      grain = blocks_.find_digit(*move.grain);
+    int chunk = -1;
+    if (move.chunk) {
+      chunk = blocks_.find_digit(*move.chunk);
       const auto& digits = blocks_.buffers()[static_cast<std::size_t>(buffer)].digits;
       const bool routed = std::ranges::any_of(nest_.stmts, [&](const Stmt& stmt) {
         return std::ranges::any_of(stmt.operands, [&](const Access& access) {
@@ -244,16 +244,16 @@ class Resolver {
                                      [](const Rename& rename) { return !rename.member.empty(); });
         });
       });
-      const bool iterated = std::ranges::find(space_.digits, grain) != space_.digits.end();
-      if (std::ranges::find(digits, grain) == digits.end() && !(routed && iterated)) {
-        return make_diag(DiagCode::F218, {{"digit", *move.grain}, {"buffer", move.buffer}});
+      const bool iterated = std::ranges::find(space_.digits, chunk) != space_.digits.end();
+      if (std::ranges::find(digits, chunk) == digits.end() && !(routed && iterated)) {
+        return make_diag(DiagCode::F218, {{"digit", *move.chunk}, {"buffer", move.buffer}});
       }
     }
     space_.moves.push_back({.spec = &move,
                             .buffer = buffer,
                             .over = std::move(over),
                             .position = static_cast<int>(space_.loops.size()),
-                            .grain = grain});
+                            .chunk = chunk});
     return Ok{};
   }
 

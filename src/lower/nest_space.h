@@ -32,7 +32,7 @@ struct NestMove {
   int buffer = -1;
   std::vector<int> over;  // mesh axes
   int position = 0;       // number of loops above it
-  int grain = -1;         // digit
+  int chunk = -1;         // digit
 };
 
 // How an operand is indexed: per digit of its buffer the iteration digit it follows, or -1.

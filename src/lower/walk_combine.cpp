@@ -28,11 +28,11 @@ namespace {
 
 // The blocks of a transfer cut by the value of one digit; all in one piece when there is none.
 std::vector<std::vector<BlockId>> cut_by_digit(const Blocks& blocks, const BufferTable& buffer,
-                                               const std::vector<BlockId>& ids, int grain) {
-  const auto at = std::ranges::find(buffer.digits, grain);
-  if (grain < 0 || at == buffer.digits.end()) return {ids};
+                                               const std::vector<BlockId>& ids, int chunk) {
+  const auto at = std::ranges::find(buffer.digits, chunk);
+  if (chunk < 0 || at == buffer.digits.end()) return {ids};
   std::vector<std::vector<BlockId>> pieces(
-      static_cast<std::size_t>(blocks.digits()[static_cast<std::size_t>(grain)].extent));
+      static_cast<std::size_t>(blocks.digits()[static_cast<std::size_t>(chunk)].extent));
   for (const BlockId id : ids) {
     const Region values = blocks.region_of(buffer.digits, id);
     const std::int32_t value = values[static_cast<std::size_t>(at - buffer.digits.begin())];
@@ -52,8 +52,8 @@ Drainer::Contribution Drainer::send(const Contribution& from, RankId to, const s
   std::vector<std::vector<std::vector<BlockId>>> pieces;  // per target, per piece
   for (int target = 0; target < static_cast<int>(group_.targets.size()); ++target) {
     const auto i = static_cast<std::size_t>(target);
-    const int grain = writer_.space_time_only() ? -1 : move.grain;
-    pieces.push_back(cut_by_digit(blocks, buffer(target), from.blocks[i], grain));
+    const int chunk = writer_.space_time_only() ? -1 : move.chunk;
+    pieces.push_back(cut_by_digit(blocks, buffer(target), from.blocks[i], chunk));
     if (from.blocks[i].empty()) {
       arrived.slots.push_back(-1);
       continue;

@@ -20,10 +20,10 @@ Stager::Stager(DraftWriter& writer, const NestSpace& space, const NestStmt& stmt
     const auto& digits = writer.blocks().buffers()[static_cast<std::size_t>(map.buffer)].digits;
     for (const NestMove& move : space.moves) {
       if (move.spec->kind != MoveKind::Stage || move.buffer != map.buffer) continue;
-      const bool own = move.grain >= 0 && std::ranges::find(digits, move.grain) == digits.end();
+      const bool own = move.chunk >= 0 && std::ranges::find(digits, move.chunk) == digits.end();
       const int before = operand.levels.empty() ? -1 : operand.levels.back().cut;
       operand.levels.push_back({.move = &move,
-                                .cut = own ? move.grain : before,
+                                .cut = own ? move.chunk : before,
                                 .at = std::vector<std::vector<Source>>(
                                     static_cast<std::size_t>(writer.blocks().ranks()))});
     }
@@ -274,12 +274,12 @@ void Stager::add_copies(const Operand& operand, const NestMove& move, const Sour
   const Blocks& blocks = writer_.blocks();
   const auto& digits = blocks.buffers()[static_cast<std::size_t>(operand.map->buffer)].digits;
   std::vector<Region> pieces = {from.region};
-  const auto grain = std::ranges::find(digits, move.grain);
-  if (grain != digits.end()) {
-    const auto at = static_cast<std::size_t>(grain - digits.begin());
+  const auto chunk = std::ranges::find(digits, move.chunk);
+  if (chunk != digits.end()) {
+    const auto at = static_cast<std::size_t>(chunk - digits.begin());
     if (from.region[at] == kAll) {
       pieces.clear();
-      for (std::int32_t v = 0; v < blocks.digits()[static_cast<std::size_t>(*grain)].extent; ++v) {
+      for (std::int32_t v = 0; v < blocks.digits()[static_cast<std::size_t>(*chunk)].extent; ++v) {
         pieces.push_back(from.region);
         pieces.back()[at] = v;
       }

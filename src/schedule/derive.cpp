@@ -137,7 +137,7 @@ class Derivation {
     derive_attribute(nest, groups, &Move::depth, [](auto address, std::int64_t depth) {
       return Pipeline{address.nest, address.buffers, address.over, address.move, depth};
     });
-    derive_attribute(nest, groups, &Move::grain, [](auto address, const std::string& digit) {
+    derive_attribute(nest, groups, &Move::chunk, [](auto address, const std::string& digit) {
       return ChunkMove{address.nest, address.buffers, address.over, address.move, digit};
     });
     derive_attribute(nest, groups, &Move::wire, [](auto address, DType wire) {

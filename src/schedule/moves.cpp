@@ -94,7 +94,7 @@ std::string find_pin(const NestForm& nest, std::size_t item, std::string_view di
 const Move* find_pinned_move(const NestForm& nest) {
   for (std::size_t i = 0; i < nest.items.size(); ++i) {
     const auto* move = std::get_if<Move>(&nest.items[i]);
-    if (move != nullptr && move->grain && !find_pin(nest, i, *move->grain).empty()) return move;
+    if (move != nullptr && move->chunk && !find_pin(nest, i, *move->chunk).empty()) return move;
   }
   return nullptr;
 }

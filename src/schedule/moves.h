@@ -40,7 +40,7 @@ struct FoundMoves {
 
 // What leaves a move at item `item` one value of `digit`: "par", an enclosing "for", or "".
 [[nodiscard]] std::string find_pin(const NestForm& nest, std::size_t item, std::string_view digit);
-// A move whose grain would cut nothing, for want of more than one value; nullptr if none.
+// A move whose chunk would cut nothing, for want of more than one value; nullptr if none.
 [[nodiscard]] const Move* find_pinned_move(const NestForm& nest);
 
 // The loop a move at item `position` lies directly in, or -1 at the nest's top.

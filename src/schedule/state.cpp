@@ -60,7 +60,7 @@ struct UseInItem {
     return used ? "`for " + loop.digit + "`" : "";
   }
   std::string operator()(const Move& move) const {
-    const bool used = mesh_axis ? contains(move.over, name) : move.grain == name;
+    const bool used = mesh_axis ? contains(move.over, name) : move.chunk == name;
     return used ? "`" + std::string(print(move.kind)) + " " + move.buffer + "`" : "";
   }
 };

@@ -65,7 +65,7 @@ class Renamer {
         change(loop->skew);
       } else if (auto* move = std::get_if<Move>(&item)) {
         change(move->over);
-        if (move->grain) change(*move->grain);
+        if (move->chunk) change(*move->chunk);
       }
     }
     if (nest.leaf.chunk) change(*nest.leaf.chunk);

@@ -61,7 +61,7 @@ void go(Move& move, const Manner& manner) {
   move.depth = manner.depth;
   move.via = manner.via;
   move.signal = manner.signal;
-  if (manner.how == How::Bulk) move.grain = std::nullopt;
+  if (manner.how == How::Bulk) move.chunk = std::nullopt;
 }
 
 }  // namespace

@@ -8,8 +8,8 @@ namespace harpe::verifier {
 namespace {
 
 // D12: the largest power of two within the grain that still cuts the axis into 8 units per rank.
-std::int64_t unit_of(std::int64_t size, std::int64_t grain, std::int64_t ranks) {
-  for (auto unit = static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(grain)));
+std::int64_t unit_of(std::int64_t size, std::int64_t align, std::int64_t ranks) {
+  for (auto unit = static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(align)));
        unit > 1; unit /= 2) {
     if ((size - 1) / unit + 1 >= 8 * ranks) return unit;
   }
@@ -17,9 +17,9 @@ std::int64_t unit_of(std::int64_t size, std::int64_t grain, std::int64_t ranks) 
 }
 
 // The first element of every logical block, and the axis' size behind the last (D12).
-std::vector<std::int64_t> starts_of(std::int64_t size, std::int64_t grain, std::int64_t ranks,
+std::vector<std::int64_t> starts_of(std::int64_t size, std::int64_t align, std::int64_t ranks,
                                     std::int64_t blocks) {
-  const std::int64_t unit = unit_of(size, grain, ranks);
+  const std::int64_t unit = unit_of(size, align, ranks);
   const std::int64_t units = (size - 1) / unit + 1;
   std::vector<std::int64_t> starts;
   for (std::int64_t i = 0; i <= blocks; ++i) {
@@ -130,8 +130,8 @@ Checked<Ok> ModelBuilder::lay_out_axes() {
     }
   }
   for (AxisModel& axis : model_.axes) {
-    const std::int64_t grain = find_axis(program_, axis.name)->grain;
-    const std::vector<std::int64_t> starts = starts_of(axis.size, grain, model_.ranks, axis.blocks);
+    const std::int64_t align = find_axis(program_, axis.name)->align;
+    const std::vector<std::int64_t> starts = starts_of(axis.size, align, model_.ranks, axis.blocks);
     HP_TRY(const std::vector<std::int64_t> logical, logical_blocks(axis));
     for (const std::int64_t block : logical) {
       axis.begin.push_back(starts[static_cast<std::size_t>(block)]);

@@ -179,7 +179,7 @@ class Reducer {
     if (found == blocks_.end()) return size;
     const Extent& blocks = found->second;
     if (size < blocks.whole) return std::max<std::int64_t>(1, blocks.small - 1);
-    const std::int64_t even = 2 * axis.grain * blocks.small;
+    const std::int64_t even = 2 * axis.align * blocks.small;
     return size % blocks.whole == 0 ? even : even - 1;
   }
 

@@ -26,7 +26,7 @@ bool is_routed(const ScheduleState& state, std::size_t nest, std::string_view bu
   return false;
 }
 
-Checked<Ok> check_grain(const ScheduleState& state, const FoundMoves& moves, std::size_t i,
+Checked<Ok> check_chunk(const ScheduleState& state, const FoundMoves& moves, std::size_t i,
                         const DigitInfo& digit) {
   const Move& move = move_at(state, moves, i);
   const NestForm& form = state.form.nests[moves.nest];
@@ -97,8 +97,8 @@ Checked<ChunkMoveFacts> check(const ScheduleState& state, const ChunkMove& step)
   HP_TRY(const DigitInfo digit, require_digit(state, step.digit));
   bool changes = false;
   for (std::size_t i = 0; i < moves.items.size(); ++i) {
-    HP_REQUIRE_OK(check_grain(state, moves, i, digit));
-    changes = changes || move_at(state, moves, i).grain != step.digit;
+    HP_REQUIRE_OK(check_chunk(state, moves, i, digit));
+    changes = changes || move_at(state, moves, i).chunk != step.digit;
   }
   if (!changes) {
     return make_diag(DiagCode::S008,
@@ -110,7 +110,7 @@ Checked<ChunkMoveFacts> check(const ScheduleState& state, const ChunkMove& step)
 
 ScheduleState apply(ScheduleState state, const ChunkMoveFacts& facts) {
   for (std::size_t i = 0; i < facts.moves.items.size(); ++i) {
-    move_at(state, facts.moves, i).grain = facts.digit;
+    move_at(state, facts.moves, i).chunk = facts.digit;
   }
   return state;
 }

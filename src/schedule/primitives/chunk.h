@@ -15,7 +15,7 @@ namespace harpe {
 // is
 //           routed, any digit of the iteration space (S431); one that the position does not pin to
 //           a single value already (S432); not inline, which transfers nothing (S433); another
-//           grain than the present one (S008).
+//           chunk than the present one (S008).
 // Keeps:    what is computed.
 struct ChunkMove {
   static constexpr std::string_view kName = "chunk";

@@ -76,7 +76,7 @@ Checked<ReorderFacts> check(const ScheduleState& state, const Reorder& step) {
   HP_REQUIRE_OK(check_sequence(state, nest, step.digits));
   const NestForm changed = apply(state, facts).form.nests[nest];
   if (const Move* move = find_pinned_move(changed)) {
-    return make_diag(DiagCode::S254, {{"move", describe_move(*move)}, {"digit", *move->grain}});
+    return make_diag(DiagCode::S254, {{"move", describe_move(*move)}, {"digit", *move->chunk}});
   }
   return facts;
 }

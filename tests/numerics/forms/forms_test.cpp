@@ -34,7 +34,7 @@ Program make_small(Program program, Random& random) {
   for (Decl& decl : program.decls) {
     if (auto* const axis = std::get_if<Axis>(&decl)) {
       axis->size = Poly{.first = split.contains(axis->name) ? draw(1, 40) : draw(1, 5), .rest = {}};
-      axis->grain = std::int64_t{1} << draw(0, 3);
+      axis->align = std::int64_t{1} << draw(0, 3);
     } else if (auto* const buffer = std::get_if<Buffer>(&decl)) {
       if (single && buffer->dtype == DType::BF16) buffer->dtype = DType::F32;
     }

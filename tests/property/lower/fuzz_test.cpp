@@ -38,7 +38,7 @@ void make_odd(Program& program, Random& random) {
     if (axis == nullptr) continue;
     axis->size = Poly{.first = chance(random, 0.7) ? draw(random, 1, 24) : draw(random, 25, 400),
                       .rest = {}};
-    axis->grain = std::int64_t{1} << draw(random, 0, 4);
+    axis->align = std::int64_t{1} << draw(random, 0, 4);
   }
 }
 
@@ -94,7 +94,7 @@ void drain_inline(NormalForm& form, Random& random) {
     move.how = How::Inline;
     move.via = Via::Sm;
     move.wire.reset();
-    move.grain.reset();
+    move.chunk.reset();
   });
 }
 

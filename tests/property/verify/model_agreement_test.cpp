@@ -12,12 +12,12 @@
 namespace harpe::test {
 namespace {
 
-void set_size(Program& program, const std::string& axis, std::int64_t size, std::int64_t grain) {
+void set_size(Program& program, const std::string& axis, std::int64_t size, std::int64_t align) {
   for (Decl& decl : program.decls) {
     auto* const found = std::get_if<Axis>(&decl);
     if (found == nullptr || found->name != axis) continue;
     found->size = Poly{size, {}};
-    found->grain = grain;
+    found->align = align;
   }
 }
 
@@ -62,8 +62,8 @@ TEST(ModelAgreement, holds_at_any_size) {
     for (int round = 0; round < 8; ++round) {
       for (const Axis* const axis : axes_of(example.program)) {
         const auto size = static_cast<std::int64_t>(1 + random() % (round < 4 ? 40 : 600));
-        const auto grain = static_cast<std::int64_t>(1 + random() % 200);
-        set_size(example.program, axis->name, size, grain);
+        const auto align = static_cast<std::int64_t>(1 + random() % 200);
+        set_size(example.program, axis->name, size, align);
       }
       SCOPED_TRACE(example.form.name + " round " + std::to_string(round));
       expect_agreement(example);

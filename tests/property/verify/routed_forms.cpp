@@ -398,12 +398,12 @@ class Producer {
     }
     if (move.how == How::Inline) move.via = Via::Sm;
     if (kind == MoveKind::Drain || !chance(0.35)) return move;
-    std::vector<std::string> grains = digits_of(axis_names(*find_buffer(program_, access.buffer)));
+    std::vector<std::string> chunks = digits_of(axis_names(*find_buffer(program_, access.buffer)));
     if (!access.renames.empty()) {
       const std::vector<std::string> iterated = digits_of(axes);
-      grains.insert(grains.end(), iterated.begin(), iterated.end());
+      chunks.insert(chunks.end(), iterated.begin(), iterated.end());
     }
-    if (!grains.empty()) move.grain = any(grains);
+    if (!chunks.empty()) move.chunk = any(chunks);
     return move;
   }
 
@@ -413,14 +413,14 @@ class Producer {
       auto* const axis = std::get_if<Axis>(&decl);
       if (axis == nullptr) continue;
       axis->size = Poly{static_cast<std::int64_t>(1 + below(chance(0.6) ? 24 : 300)), {}};
-      axis->grain = std::int64_t{1} << below(4);
+      axis->align = std::int64_t{1} << below(4);
     }
     const Axis* const tokens = find_axis(program_, "T");
     for (Decl& decl : program_.decls) {
       auto* const axis = std::get_if<Axis>(&decl);
       if (axis == nullptr || axis->name != "S" || chance(0.2)) continue;
       axis->size = tokens->size;
-      axis->grain = tokens->grain;
+      axis->align = tokens->align;
     }
     if (program_.name == "experts") draw_choices(*tokens);
   }
@@ -437,7 +437,7 @@ class Producer {
       }
       if (axis->name != "C") continue;
       axis->size = tokens.size;
-      axis->grain = tokens.grain;
+      axis->align = tokens.align;
     }
   }
 

@@ -19,7 +19,7 @@ void draw_sizes(Program& program, std::mt19937_64& random) {
     auto* const axis = std::get_if<Axis>(&decl);
     if (axis == nullptr) continue;
     axis->size = Poly{static_cast<std::int64_t>(1 + random() % 40), {}};
-    axis->grain = static_cast<std::int64_t>(1 + random() % 4);
+    axis->align = static_cast<std::int64_t>(1 + random() % 4);
   }
 }
 

@@ -15,7 +15,7 @@ using Point =
 
 Axis axis(const std::string& name, std::int64_t size) {
   return {
-      .name = name, .size = {.first = size, .rest = {}}, .dynamic = false, .of = "", .grain = 1};
+      .name = name, .size = {.first = size, .rest = {}}, .dynamic = false, .of = "", .align = 1};
 }
 
 Buffer buffer(const std::string& name, std::vector<Dim> dims) {

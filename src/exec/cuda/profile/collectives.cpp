@@ -17,9 +17,9 @@ struct Kind {
 
 // Bytes that a rank takes from each other one.
 std::int64_t part_of(const Kind& kind, int size) {
-  constexpr std::int64_t kGrain = 128;
+  constexpr std::int64_t kAlign = 128;
   if (kind.pattern == Pattern::AllGather) return kind.bytes;
-  return std::max<std::int64_t>(kGrain, kind.bytes / size / kGrain * kGrain);
+  return std::max<std::int64_t>(kAlign, kind.bytes / size / kAlign * kAlign);
 }
 
 // sums += what lies at `from`, in f32.

@@ -13,8 +13,8 @@ constexpr std::int64_t kMostLeafTimes = 512;
 constexpr double kLeast = 1e-7;  // seconds of a leaf that no longer shows beside a small kernel
 
 std::int64_t aligned(std::int64_t bytes) {
-  constexpr std::int64_t kGrain = 1024;
-  return (bytes + kGrain - 1) / kGrain * kGrain;
+  constexpr std::int64_t kAlign = 1024;
+  return (bytes + kAlign - 1) / kAlign * kAlign;
 }
 
 std::int64_t sets_of(const LeafCase& one, std::int64_t cache) {
