@@ -25,15 +25,15 @@ constexpr std::chrono::minutes kPatience{5};
 // What a schedule calls it (docs/fabric.md).
 std::string_view fence_of(transport::Policy policy) {
   switch (policy) {
-    case transport::Policy::Tile:
+    case transport::Policy::PerPut:
       return "put";
-    case transport::Policy::Decoupled:
+    case transport::Policy::PerDestination:
       return "dest";
-    case transport::Policy::Nic:
+    case transport::Policy::NicOrdered:
       return "nic";
-    case transport::Policy::Grouped:
+    case transport::Policy::Batched:
       return "batch";
-    case transport::Policy::Epoch:
+    case transport::Policy::OneQuiet:
       return "epoch";
     case transport::Policy::Immediate:
       return "imm";
@@ -89,8 +89,8 @@ Rows rows_of(const TransportFigures& figures, const Machine& machine) {
                   " one way with its word"},
       {"word",
        print_seconds(figures.word) + " each of many; " + print_seconds(figures.flag) + " one way"},
-      {"drain", print_seconds(figures.drain) + " behind one put, " +
-                    print_seconds(figures.drain_of_many) + fmt::format(" behind {}", kOutstanding)},
+      {"drain", print_seconds(figures.quiet) + " behind one put, " +
+                    print_seconds(figures.quiet_of_many) + fmt::format(" behind {}", kOutstanding)},
       {"bandwidth", print_rate(level.bandwidth)}};
 }
 
@@ -106,7 +106,7 @@ std::string print_policies(const TransportFigures& figures) {
     lines.push_back({name, std::string(fence_of(one.policy)), std::string(print(one.ordering)),
                      print_seconds(one.one_way), print_seconds(one.both),
                      fmt::format("{:.0f} %", 100 * one.puts / one.both),
-                     fmt::format("{:.0f}", one.drains)});
+                     fmt::format("{:.0f}", one.quiets)});
   }
   return print_table(lines);
 }
@@ -137,7 +137,7 @@ Json to_json(const TransportFigures& figures) {
           .set("one_way_us", one.one_way * 1e6)
           .set("puts_us", one.puts * 1e6)
           .set("both_us", one.both * 1e6)
-          .set("drains", one.drains);
+          .set("drains", one.quiets);
     }
     policies.push_back(std::move(json));
   }
@@ -149,8 +149,8 @@ Json to_json(const TransportFigures& figures) {
       .set("word_us", figures.word * 1e6)
       .set("flag_us", figures.flag * 1e6)
       .set("one_way_us", figures.one_way * 1e6)
-      .set("drain_us", figures.drain * 1e6)
-      .set("drain_of_many_us", figures.drain_of_many * 1e6)
+      .set("drain_us", figures.quiet * 1e6)
+      .set("drain_of_many_us", figures.quiet_of_many * 1e6)
       .set("sizes", std::move(sizes))
       .set("policies", std::move(policies));
 }

@@ -83,7 +83,7 @@ void add_network(const NetworkStats& stats, const RunRequest& request, const Pla
   rows.emplace_back("network",
                     fmt::format("{} puts, {} signals, {} ordering points, {} by the NIC; "
                                 "proxies waited {}",
-                                stats.puts, stats.signals, stats.drains, stats.nic_fences,
+                                stats.puts, stats.signals, stats.quiets, stats.nic_fences,
                                 print_seconds(stalled)));
   json.set("network",
            Json::object()
@@ -96,7 +96,7 @@ void add_network(const NetworkStats& stats, const RunRequest& request, const Pla
                     saturating_multiply(planned.busiest_rank, request.iterations))
                .set("signals", stats.signals)
                .set("nic_fences", stats.nic_fences)
-               .set("drains", stats.drains)
+               .set("drains", stats.quiets)
                .set("stalled_us", stalled * 1e6));
 }
 

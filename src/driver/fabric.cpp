@@ -104,7 +104,8 @@ double PublishedRow::error() const {
 bool FabricRuns::has(const PutPolicy& policy) const {
   const Fabric fabric = fabric_of(machine_, 1);
   const bool counts = machine_.levels[static_cast<std::size_t>(fabric.level)].proxy_count.value > 0;
-  if (policy.fence == Fence::Imm && !counts) return false;  // no such data, or nobody to count it
+  if (policy.fence == Fence::Immediate && !counts)
+    return false;  // no such data, or nobody to count it
   return find_transport(machine_, print(policy.via), fabric.level) != nullptr;
 }
 

@@ -29,8 +29,8 @@ using transport::Strength;
 using transport::Transfer;
 using Clock = std::chrono::steady_clock;
 
-constexpr Policy kPolicies[] = {Policy::Tile,    Policy::Decoupled, Policy::Nic,
-                                Policy::Grouped, Policy::Epoch,     Policy::Immediate};
+constexpr Policy kPolicies[] = {Policy::PerPut,  Policy::PerDestination, Policy::NicOrdered,
+                                Policy::Batched, Policy::OneQuiet,       Policy::Immediate};
 constexpr std::int64_t kLargest = 8 << 20;
 constexpr std::int64_t kSmall = 8;   // bytes of a put of which only the post counts
 constexpr int kMany = 256;           // posts in a row; fewer than a ring has slots
@@ -129,7 +129,7 @@ class Bench {
   }
   Did put_signal(int to, std::int64_t bytes, std::uint32_t value, Follows follows,
                  std::int64_t word = kSignal) {
-    // A signal says that its own put is there: what immediate data can say without a drain.
+    // A signal says that its own put is there: what immediate data can say without a quiet.
     const bool is_weak = endpoint_->strategy().ordering == Ordering::Immediate;
     HP_REQUIRE_OK(endpoint_->put_signal(to, transfer_of(bytes),
                                         {.word = {.region = 1, .offset = word},
@@ -252,8 +252,8 @@ Checked<Ok> measure_parts(TransportFigures& figures, const TransportProfileOptio
   std::uint32_t number = 0;
   HP_TRY(figures.word,
          time_of_each(*bench, [&] { return bench->signal(1, ++number, kBurstSignal); }));
-  HP_TRY(figures.drain, time_of_puts(*bench, 1, kBurstBytes));
-  HP_TRY(figures.drain_of_many, time_of_puts(*bench, kOutstanding, kBurstBytes));
+  HP_TRY(figures.quiet, time_of_puts(*bench, 1, kBurstBytes));
+  HP_TRY(figures.quiet_of_many, time_of_puts(*bench, kOutstanding, kBurstBytes));
   const std::int64_t largest = options.quick ? kLargest / 8 : kLargest;
   for (std::int64_t bytes = 1 << 14; bytes <= largest; bytes *= 8) {
     HP_TRY(const double seconds, time_of_puts(*bench, 1, bytes));
@@ -287,8 +287,8 @@ Checked<PolicyFigures> measure_policy(Policy policy, const Guarantees& given,
   figures.both = times.second;
   const Counters after = bench->endpoint().counters();
   if (bursts > 0) {
-    figures.drains =
-        static_cast<double>(after.drains - before.drains) / static_cast<double>(bursts);
+    figures.quiets =
+        static_cast<double>(after.quiets - before.quiets) / static_cast<double>(bursts);
   }
   HP_REQUIRE_OK(bench->meet());
   return figures;

@@ -30,11 +30,11 @@ struct TransportProfileOptions {
 struct PolicyFigures {
   transport::Policy policy = transport::Policy::Auto;
   std::optional<Diag> refusal;  // why the provider cannot have it; then nothing else
-  transport::Ordering ordering = transport::Ordering::OperationDrain;
+  transport::Ordering ordering = transport::Ordering::OperationQuiet;
   double one_way = 0;  // seconds from one put with its signal until the signal is seen
   double puts = 0;     // seconds of the burst without signals
   double both = 0;     // and with them, until both are complete on the other side
-  double drains = 0;   // ordering points of the burst
+  double quiets = 0;   // ordering points of the burst
 };
 
 // Times in seconds, medians.
@@ -46,8 +46,8 @@ struct TransportFigures {
   double word = 0;                               // of one of many signals
   double flag = 0;                               // a signal, one way
   double one_way = 0;                            // a put of kBurstBytes with its signal, one way
-  double drain = 0;                              // one such put until it is known to be complete
-  double drain_of_many = 0;                      // kOutstanding of them
+  double quiet = 0;                              // one such put until it is known to be complete
+  double quiet_of_many = 0;                      // kOutstanding of them
   std::vector<std::pair<double, double>> sizes;  // bytes of a put, until it is known to be complete
   std::vector<PolicyFigures> policies;
 };

@@ -18,8 +18,8 @@ constexpr std::string_view kFabricLevel = "fabric";
 // Bursts that differ by less take the same: what one run is off another on a busy machine.
 constexpr double kAlike = 1.10;
 // Those that hold a signal back least come first.
-constexpr Policy kByHold[] = {Policy::Nic,       Policy::Immediate, Policy::Grouped,
-                              Policy::Decoupled, Policy::Epoch,     Policy::Tile};
+constexpr Policy kByHold[] = {Policy::NicOrdered,     Policy::Immediate, Policy::Batched,
+                              Policy::PerDestination, Policy::OneQuiet,  Policy::PerPut};
 
 const PolicyFigures* find_policy(const TransportFigures& figures, Policy policy) {
   const auto found = std::ranges::find(figures.policies, policy, &PolicyFigures::policy);
@@ -57,8 +57,8 @@ Picoseconds time_of(double seconds) { return seconds <= 0 ? Picoseconds() : roun
 // What a signal that comes behind its put on the wire has to wait for, with later puts to its rank.
 double gap_of(const TransportFigures& figures) {
   if (figures.given.in_order) return 0;
-  const PolicyFigures* const nic = find_policy(figures, Policy::Nic);
-  if (nic == nullptr) return figures.drain;  // nothing orders it but a round trip
+  const PolicyFigures* const nic = find_policy(figures, Policy::NicOrdered);
+  if (nic == nullptr) return figures.quiet;  // nothing orders it but a round trip
   return nic->both / kBurstPuts - figures.post - figures.word;
 }
 
@@ -79,7 +79,7 @@ MachineLevel level_of(const TransportFigures& figures, std::int64_t nodes, const
   return level;
 }
 
-// What a put takes on its way and a drain takes beyond it: what is left of whole times.
+// What a put takes on its way and a quiet takes beyond it: what is left of whole times.
 void add_ways(Machine& machine, const TransportFigures& figures, const Provenance& from) {
   const double bandwidth = rate_of(figures).bandwidth;
   const double wire = static_cast<double>(kBurstBytes) / bandwidth;
@@ -107,8 +107,8 @@ void add_ways(Machine& machine, const TransportFigures& figures, const Provenanc
                                    .behind = 0,
                                    .from = from});
   };
-  add(1, figures.drain);
-  add(kOutstanding, figures.drain_of_many);
+  add(1, figures.quiet);
+  add(kOutstanding, figures.quiet_of_many);
 }
 
 // The processors of one node, without what joined nodes.
@@ -130,9 +130,9 @@ Recommendation recommend(const TransportFigures& figures) {
       "{} puts of {} with a word each take {}, {:.0f} % of the speed of puts alone, ordered by {}",
       kBurstPuts, print_bytes(kBurstBytes), in_ms(chosen.both), 100 * chosen.puts / chosen.both,
       print(chosen.ordering));
-  reason += chosen.drains > 0 ? fmt::format(" with {:.0f} drains", chosen.drains) : ", no drain";
-  const PolicyFigures* const tile = find_policy(figures, Policy::Tile);
-  if (tile != nullptr && chosen.policy != Policy::Tile) {
+  reason += chosen.quiets > 0 ? fmt::format(" with {:.0f} drains", chosen.quiets) : ", no drain";
+  const PolicyFigures* const tile = find_policy(figures, Policy::PerPut);
+  if (tile != nullptr && chosen.policy != Policy::PerPut) {
     reason += fmt::format("; `tile`, a drain for each, {} ({:.1f} times)", in_ms(tile->both),
                           tile->both / chosen.both);
   }

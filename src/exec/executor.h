@@ -50,7 +50,7 @@ struct NetworkStats {
   std::int64_t bytes = 0;
   std::int64_t signals = 0;
   std::int64_t nic_fences = 0;  // writes that asked the network to order them
-  std::int64_t drains = 0;      // ordering points at which a proxy waited, or would have
+  std::int64_t quiets = 0;      // ordering points at which a proxy waited, or would have
   std::chrono::nanoseconds stalled{0};
 
   NetworkStats& operator+=(const NetworkStats& other) {
@@ -58,7 +58,7 @@ struct NetworkStats {
     bytes += other.bytes;
     signals += other.signals;
     nic_fences += other.nic_fences;
-    drains += other.drains;
+    quiets += other.quiets;
     stalled += other.stalled;
     return *this;
   }

@@ -84,12 +84,12 @@ enum class Signal : std::uint8_t { Event, Flag, Counter, Batched };
 // How a signal is ordered after the puts it stands for, strictest first within what one put's
 // signals may mix (docs/fabric.md).
 enum class Fence : std::uint8_t {
-  Put,    // the proxy drains after each put, then raises its signal
-  Dest,   // the proxy drains once per batch: puts in a row to one rank
-  Nic,    // the NIC orders each signal behind what went to the same rank before
-  Batch,  // the same, with one ordering point per batch; its signals follow
-  Epoch,  // the proxy drains once for puts in a row to any ranks
-  Imm,    // the signal is the put's immediate data, which the receiver's proxy counts
+  PerPut,          // the proxy waits for quiet after each put, then raises its signal
+  PerDestination,  // the proxy waits for quiet once per batch: puts in a row to one rank
+  NicOrdered,      // the NIC orders each signal behind what went to the same rank before
+  Batched,         // the same, with one ordering point per batch; its signals follow
+  OneQuiet,        // the proxy waits for quiet once for puts in a row to any ranks
+  Immediate,       // the signal is the put's immediate data, which the receiver's proxy counts
 };
 
 // `stage K over gpu relay by src depth 2 via ce signal event`. What is not said has the default of
@@ -114,7 +114,7 @@ struct Move {
   }
   [[nodiscard]] std::int64_t slots() const { return depth.value_or(1); }
   [[nodiscard]] Via transport() const { return via.value_or(Via::Ce); }
-  [[nodiscard]] Fence fence_policy() const { return fence.value_or(Fence::Put); }
+  [[nodiscard]] Fence fence_policy() const { return fence.value_or(Fence::PerPut); }
 };
 
 struct LeafChoice {

@@ -239,7 +239,7 @@ class FormParser {
     } else if (key == "signal") {
       HP_TRY(move.signal, text::parse_word(cursor_, "signal", parse_signal, Signal::Batched));
     } else if (key == "fence") {
-      HP_TRY(move.fence, text::parse_word(cursor_, "fence", parse_fence, Fence::Imm));
+      HP_TRY(move.fence, text::parse_word(cursor_, "fence", parse_fence, Fence::Immediate));
     } else {
       HP_TRY(move.sm, cursor_.expect_integer("the number of multiprocessors"));
     }

@@ -48,7 +48,7 @@ struct DraftTask {
   int piece = 0;          // which part of a transfer cut by `chunk`
   How how = How::Bulk;
   Via via = Via::Sm;
-  Fence fence = Fence::Put;  // of a put: which puts a signal raised behind it is ordered after
+  Fence fence = Fence::PerPut;  // of a put: which puts a signal raised behind it is ordered after
   CollectiveOp collective = CollectiveOp::AllGather;
   std::optional<DType> wire;  // of a ReduceScatter
   std::int32_t group = -1;

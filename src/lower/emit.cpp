@@ -175,8 +175,9 @@ class Emitter {
   std::optional<Fence> fence_of(const DraftTask& from, const DraftTask& to) const {
     if (!is_put(from)) return std::nullopt;
     if (destination_of(draft_, from) == to.rank) return from.fence;
-    if (from.fence == Fence::Nic || from.fence == Fence::Batch) return Fence::Dest;
-    return from.fence == Fence::Imm ? Fence::Put : from.fence;
+    if (from.fence == Fence::NicOrdered || from.fence == Fence::Batched)
+      return Fence::PerDestination;
+    return from.fence == Fence::Immediate ? Fence::PerPut : from.fence;
   }
 
   std::int32_t next_flag(RankId rank) { return flags_[rank]++; }

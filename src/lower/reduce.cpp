@@ -89,7 +89,7 @@ class Reducer {
 
   [[nodiscard]] Strand strand_of(std::size_t i) const {
     const DraftTask& task = draft_.tasks[i];
-    const bool singly = task.fence == Fence::Put || task.fence == Fence::Imm;
+    const bool singly = task.fence == Fence::PerPut || task.fence == Fence::Immediate;
     const bool alone = task.is_barrier || (is_put(task) && singly);
     const RankId to = is_put(task) ? destination_of(draft_, task) : RankId(-1);
     return {to, task.rank, task.queue, alone ? static_cast<std::int64_t>(i) : -1};

@@ -231,7 +231,7 @@ Checked<Ok> PlanItemParser::parse_sync(Cursor& line) {
   HP_TRY(sync.kind, parse_word(line, "a kind of sync", SyncKind::Counter));
   HP_TRY(sync.flag, parse_flag(line));
   if (line.accept("fence")) {
-    HP_TRY(sync.fence, parse_word(line, "a fence policy", Fence::Imm));
+    HP_TRY(sync.fence, parse_word(line, "a fence policy", Fence::Immediate));
   }
   plan_.syncs.push_back(sync);
   return Ok{};

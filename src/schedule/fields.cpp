@@ -29,8 +29,8 @@ struct Words<Signal> {
 };
 template <>
 struct Words<Fence> {
-  static constexpr std::array kAll = {Fence::Put,   Fence::Dest,  Fence::Nic,
-                                      Fence::Batch, Fence::Epoch, Fence::Imm};
+  static constexpr std::array kAll = {Fence::PerPut,  Fence::PerDestination, Fence::NicOrdered,
+                                      Fence::Batched, Fence::OneQuiet,       Fence::Immediate};
 };
 template <>
 struct Words<MoveKind> {

@@ -50,7 +50,8 @@ void send_by(Move& move, Via via) {
     move.signal = can_signal(via, Signal::Flag) ? std::optional(Signal::Flag) : std::nullopt;
   }
   // One fence per destination: one per put would drain the NIC each time (Perseus).
-  move.fence = takes_fence(via) ? std::optional(move.fence.value_or(Fence::Dest)) : std::nullopt;
+  move.fence =
+      takes_fence(via) ? std::optional(move.fence.value_or(Fence::PerDestination)) : std::nullopt;
 }
 
 }  // namespace

@@ -224,7 +224,7 @@ class FormWriter {
         const bool posted = *move.via == Via::Proxy;
         move.by = relays || group.written || posted ? Initiator::Src : Initiator::Dst;
         move.signal = *move.via == Via::Ce ? Signal::Event : Signal::Flag;
-        if (posted) move.fence = Fence::Dest;
+        if (posted) move.fence = Fence::PerDestination;
         if (const int slots = slots_of(problem_, candidate_, at); slots > 1) move.depth = slots;
       }
       const DType dtype = find_buffer(*problem_.program, buffer)->dtype;

@@ -93,9 +93,9 @@ std::vector<FormVariant> fence_variants_of(const NormalForm& form, const Machine
   const bool counts = std::ranges::any_of(
       machine.levels, [](const MachineLevel& level) { return level.proxy_count.value > 0; });
   std::vector<FormVariant> found;
-  for (const Fence fence :
-       {Fence::Put, Fence::Dest, Fence::Nic, Fence::Batch, Fence::Epoch, Fence::Imm}) {
-    if (fence == Fence::Imm && !counts) continue;
+  for (const Fence fence : {Fence::PerPut, Fence::PerDestination, Fence::NicOrdered, Fence::Batched,
+                            Fence::OneQuiet, Fence::Immediate}) {
+    if (fence == Fence::Immediate && !counts) continue;
     FormVariant variant{form, "fence " + std::string(print(fence))};
     for (NestForm& nest : variant.form.nests) {
       for (NestItem& item : nest.items) {

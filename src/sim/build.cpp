@@ -277,12 +277,12 @@ class Builder {
   // its queue is drained.
   [[nodiscard]] std::int32_t raised_by(const Sync& sync) {
     if (!is_put(plan_, task_at(sync.from))) return work_of(sync.from);
-    if (sync.kind == SyncKind::Event) return drained(sync.from);
+    if (sync.kind == SyncKind::Event) return completed(sync.from);
     return puts_[task_at(sync.from).queue.index()].signal_of(sync.from.value);
   }
 
-  std::int32_t drained(TaskId put) {
-    return puts_[task_at(put).queue.index()].drained(put.value, writer_);
+  std::int32_t completed(TaskId put) {
+    return puts_[task_at(put).queue.index()].completed(put.value, writer_);
   }
 
   void add_sync(const Sync& sync) {
@@ -311,7 +311,7 @@ class Builder {
     const Picoseconds delay = barrier_delay(machine_, ranks);
     for (const TaskId id : barrier.from) {
       const bool put = is_put(plan_, task_at(id));
-      depend(put ? drained(id) : work_of(id), join, WaitKind::Barrier, {});
+      depend(put ? completed(id) : work_of(id), join, WaitKind::Barrier, {});
     }
     for (const TaskId id : barrier.to) hold_up(join, id, WaitKind::Barrier, delay);
   }

@@ -9,12 +9,12 @@ namespace harpe {
 // A kernel's signals are on the connection of their puts: nothing needs a drain but an epoch.
 Fence PutQueue::fence_of(const PutOrder& order) const {
   if (options_.poster == Poster::Proxy) return *order.fence;
-  if (*order.fence == Fence::Put) return Fence::Nic;
-  return *order.fence == Fence::Dest ? Fence::Batch : *order.fence;
+  if (*order.fence == Fence::PerPut) return Fence::NicOrdered;
+  return *order.fence == Fence::PerDestination ? Fence::Batched : *order.fence;
 }
 
 RankId PutQueue::batch_of(const PutOrder& order) const {
-  return fence_of(order) == Fence::Epoch ? RankId() : order.to;
+  return fence_of(order) == Fence::OneQuiet ? RankId() : order.to;
 }
 
 // A put that waits for others ends a batch: what it waits for may follow from a signal of the
@@ -40,7 +40,8 @@ PutQueue::Posted PutQueue::post(const PutOrder& order, const PutWriter& writer) 
   if (order.fence && options_.fences) {
     policy_ = fence_of(order);
     open_[batch_of(order)].push_back(put);
-    const bool alone = policy_ == Fence::Put || policy_ == Fence::Nic || policy_ == Fence::Imm;
+    const bool alone =
+        policy_ == Fence::PerPut || policy_ == Fence::NicOrdered || policy_ == Fence::Immediate;
     if (alone) end_batch(order.to, writer);
   }
   return {put.post, put.flight};
@@ -84,16 +85,16 @@ void PutQueue::end_batch(RankId to, const PutWriter& writer) {
 
 void PutQueue::raise_signals(const Batch& batch, const PutWriter& writer) {
   switch (policy_) {
-    case Fence::Put:
-    case Fence::Dest:
-    case Fence::Epoch:
-      drain(batch, writer);
+    case Fence::PerPut:
+    case Fence::PerDestination:
+    case Fence::OneQuiet:
+      quiet(batch, writer);
       break;
-    case Fence::Nic:
-    case Fence::Batch:
+    case Fence::NicOrdered:
+    case Fence::Batched:
       order_by_nic(batch, writer);
       break;
-    case Fence::Imm:
+    case Fence::Immediate:
       for (const Pending& put : batch) count(put, writer);
       break;
   }
@@ -107,7 +108,7 @@ std::int32_t PutQueue::raise(const Pending& put, const PutWriter& writer) {
   return writer.add(std::move(signal), options_.queue, ActivityRole::Signal, put.put);
 }
 
-void PutQueue::drain(const Batch& batch, const PutWriter& writer) {
+void PutQueue::quiet(const Batch& batch, const PutWriter& writer) {
   const Pending& last = batch.back();
   Activity fence;
   if (options_.poster == Poster::Proxy) {
@@ -130,12 +131,12 @@ void PutQueue::drain(const Batch& batch, const PutWriter& writer) {
 // where the machine has one; else they follow the last flight as they are.
 std::int32_t PutQueue::hold_back(const Pending& last, const PutWriter& writer) {
   const MachineLevel& level = machine_.levels[static_cast<std::size_t>(last.level)];
-  const Picoseconds drain = nic_drain_delay(machine_, map_, last.level);
-  if (drain.value == 0 && level.nic_fence.value == 0) return -1;
+  const Picoseconds quiet = nic_drain_delay(machine_, map_, last.level);
+  if (quiet.value == 0 && level.nic_fence.value == 0) return -1;
   const std::int32_t order = writer.add({}, kNoQueue, ActivityRole::Order, last.put);
-  if (drain.value > 0) {
+  if (quiet.value > 0) {
     for (; unheld_ < all_.size(); ++unheld_) {
-      writer.depend(all_[unheld_].flight, order, drain);
+      writer.depend(all_[unheld_].flight, order, quiet);
     }
     if (held_ >= 0) writer.depend(held_, order, {});
     held_ = order;
@@ -182,7 +183,7 @@ std::int32_t PutQueue::signal_of(std::int32_t put) const {
   return found == signal_.end() ? all_[at_.at(put)].flight : found->second;
 }
 
-std::int32_t PutQueue::drained(std::int32_t put, const PutWriter& writer) {
+std::int32_t PutQueue::completed(std::int32_t put, const PutWriter& writer) {
   const std::size_t last = at_.at(put);
   const auto known = joins_.find(last);
   if (known != joins_.end()) return known->second;

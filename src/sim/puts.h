@@ -76,7 +76,7 @@ class PutQueue {
   // What is over when the put's signal is raised. Requires: its batch has ended.
   [[nodiscard]] std::int32_t signal_of(std::int32_t put) const;
   // What is over when the put and all before it have arrived, and the queue knows.
-  [[nodiscard]] std::int32_t drained(std::int32_t put, const PutWriter& writer);
+  [[nodiscard]] std::int32_t completed(std::int32_t put, const PutWriter& writer);
 
  private:
   struct Pending {
@@ -96,7 +96,7 @@ class PutQueue {
   [[nodiscard]] Activity posting(int level) const;
   std::int32_t fly(const PutOrder& order, std::int32_t post, const PutWriter& writer);
   void raise_signals(const Batch& batch, const PutWriter& writer);
-  void drain(const Batch& batch, const PutWriter& writer);
+  void quiet(const Batch& batch, const PutWriter& writer);
   void order_by_nic(const Batch& batch, const PutWriter& writer);
   [[nodiscard]] std::int32_t raise(const Pending& put, const PutWriter& writer);
   std::int32_t hold_back(const Pending& last, const PutWriter& writer);
@@ -106,7 +106,7 @@ class PutQueue {
   const ResourceMap& map_;
   Options options_;
   std::map<RankId, Batch> open_;  // whose signals are not raised yet; an epoch's of no rank
-  Fence policy_ = Fence::Put;     // theirs
+  Fence policy_ = Fence::PerPut;  // theirs
   std::vector<Pending> all_;
   std::map<std::int32_t, std::size_t> at_;       // by put, in all_
   std::map<std::int32_t, std::int32_t> signal_;  // by put: what its signals wait for

@@ -11,7 +11,7 @@ struct Counters {
   std::int64_t bytes = 0;
   std::int64_t signals = 0;
   std::int64_t nic_fences = 0;  // writes that asked the provider to order them
-  std::int64_t drains = 0;      // ordering points at which the proxy waited, or would have
+  std::int64_t quiets = 0;      // ordering points at which the proxy waited, or would have
   std::int64_t stalled_ns = 0;  // how long it did
   std::int64_t full = 0;        // the provider took no more for the moment
   friend bool operator==(const Counters&, const Counters&) = default;
@@ -21,7 +21,7 @@ struct Counters {
     bytes += other.bytes;
     signals += other.signals;
     nic_fences += other.nic_fences;
-    drains += other.drains;
+    quiets += other.quiets;
     stalled_ns += other.stalled_ns;
     full += other.full;
     return *this;
@@ -41,14 +41,14 @@ class Count {
 };
 
 struct LiveCounters {
-  Count puts, bytes, signals, nic_fences, drains, stalled_ns, full;
+  Count puts, bytes, signals, nic_fences, quiets, stalled_ns, full;
 
   [[nodiscard]] Counters read() const {
     return {.puts = puts.get(),
             .bytes = bytes.get(),
             .signals = signals.get(),
             .nic_fences = nic_fences.get(),
-            .drains = drains.get(),
+            .quiets = quiets.get(),
             .stalled_ns = stalled_ns.get(),
             .full = full.get()};
   }

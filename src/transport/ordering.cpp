@@ -24,9 +24,9 @@ std::optional<Ordering> provided(const Guarantees& given) {
 }
 
 Policy resolve(const Guarantees& given, bool may_hold) {
-  if (provided(given)) return may_hold ? Policy::Grouped : Policy::Nic;
+  if (provided(given)) return may_hold ? Policy::Batched : Policy::NicOrdered;
   if (given.immediate) return Policy::Immediate;
-  return may_hold ? Policy::Epoch : Policy::Tile;
+  return may_hold ? Policy::OneQuiet : Policy::PerPut;
 }
 
 }  // namespace
@@ -38,20 +38,21 @@ Checked<Strategy> choose(Policy policy, const Guarantees& given, bool may_hold,
       return lacking(policy, "in-order writes, a fence or remote completion", provider);
     }
     if (!provided(given) && given.immediate && given.remote_completion && may_hold) {
-      // Weak signals travel with their puts; strong ones, which cover others too, share a drain.
-      return Strategy{.ordering = Ordering::Immediate, .hold = Hold::Epoch, .drain_all = true};
+      // Weak signals travel with their puts; strong ones, which cover others too, share a quiet.
+      return Strategy{
+          .ordering = Ordering::Immediate, .hold = Hold::Epoch, .quiet_all_ranks = true};
     }
     HP_TRY(Strategy chosen, choose(resolve(given, may_hold), given, may_hold, provider));
     // Nobody measures this one: it need not wait for ranks that a signal does not go to.
-    if (chosen.ordering == Ordering::OperationDrain) chosen.drain_all = false;
+    if (chosen.ordering == Ordering::OperationQuiet) chosen.quiet_all_ranks = false;
     return chosen;
   }
   Strategy strategy{.in_order = given.in_order};
-  if (policy == Policy::Nic || policy == Policy::Grouped) {
+  if (policy == Policy::NicOrdered || policy == Policy::Batched) {
     const auto ordering = provided(given);
     if (!ordering) return lacking(policy, "in-order writes or a fence in the NIC", provider);
     strategy.ordering = *ordering;
-    strategy.hold = policy == Policy::Grouped ? Hold::Group : Hold::None;
+    strategy.hold = policy == Policy::Batched ? Hold::Group : Hold::None;
     return strategy;
   }
   if (policy == Policy::Immediate) {
@@ -64,15 +65,15 @@ Checked<Strategy> choose(Policy policy, const Guarantees& given, bool may_hold,
     return strategy;
   }
   if (!given.remote_completion) return lacking(policy, "remote completion of puts", provider);
-  if (policy == Policy::Epoch) {
-    strategy.ordering = Ordering::EpochDrain;
+  if (policy == Policy::OneQuiet) {
+    strategy.ordering = Ordering::EpochQuiet;
     strategy.hold = Hold::Epoch;
-    strategy.drain_all = true;
+    strategy.quiet_all_ranks = true;
     return strategy;
   }
-  strategy.ordering = Ordering::OperationDrain;
-  strategy.hold = policy == Policy::Decoupled ? Hold::Group : Hold::None;
-  strategy.drain_all = policy == Policy::Tile;
+  strategy.ordering = Ordering::OperationQuiet;
+  strategy.hold = policy == Policy::PerDestination ? Hold::Group : Hold::None;
+  strategy.quiet_all_ranks = policy == Policy::PerPut;
   return strategy;
 }
 

@@ -27,34 +27,34 @@ enum class Ordering : std::uint8_t {
   InOrder,         // the provider keeps the order of writes: nothing is done
   NicFence,        // signals ask the provider for it
   Immediate,       // signals travel with their puts and are applied when those are placed
-  EpochDrain,      // all puts of an epoch are waited for once, then all signals go
-  OperationDrain,  // the puts before each signal, or group of signals, are waited for
+  EpochQuiet,      // all puts of an epoch are waited for once, then all signals go
+  OperationQuiet,  // the puts before each signal, or group of signals, are waited for
 };
 
 // How signals are to be ordered: what the user, or a search, chooses.
 enum class Policy : std::uint8_t {
-  Auto,       // the cheapest that the provider makes safe
-  Tile,       // a fence per put: wait for everything, then signal. What proxies ship
-  Decoupled,  // all puts of a group, one wait per destination, then the group's signals
-  Nic,        // the provider orders each signal; the proxy never waits
-  Grouped,    // both: signals of a group together, ordered by the provider
-  Epoch,      // one wait for all groups of an epoch, then all signals
-  Immediate,  // signals as data of their puts
+  Auto,            // the cheapest that the provider makes safe
+  PerPut,          // a quiet per put: wait for everything, then signal. What proxies ship
+  PerDestination,  // all puts of a group, one wait per destination, then the group's signals
+  NicOrdered,      // the provider orders each signal; the proxy never waits
+  Batched,         // both: signals of a group together, ordered by the provider
+  OneQuiet,        // one wait for all groups of an epoch, then all signals
+  Immediate,       // signals as data of their puts
 };
 
 // How long signals are held back.
 enum class Hold : std::uint8_t { None, Group, Epoch };
 
 struct Strategy {
-  Ordering ordering = Ordering::OperationDrain;
+  Ordering ordering = Ordering::OperationQuiet;
   Hold hold = Hold::None;
-  bool drain_all = false;  // a drain waits for all ranks, not for one
-  bool in_order = false;   // the provider keeps the order of writes, whatever `ordering` uses
+  bool quiet_all_ranks = false;  // a quiet waits for all ranks, not for one
+  bool in_order = false;         // the provider keeps the order of writes, whatever `ordering` uses
   friend bool operator==(const Strategy&, const Strategy&) = default;
 };
 
-// `auto` takes, in this order: in-order writes, the NIC's fence, immediate data, one drain per
-// epoch; a drain per operation where signals may not be held back (`may_hold`).
+// `auto` takes, in this order: in-order writes, the NIC's fence, immediate data, one quiet per
+// epoch; a quiet per operation where signals may not be held back (`may_hold`).
 // Errors: N003 what the policy relies on and the provider does not give.
 [[nodiscard]] Checked<Strategy> choose(Policy policy, const Guarantees& given, bool may_hold,
                                        const std::string& provider);

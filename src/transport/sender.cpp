@@ -116,7 +116,7 @@ void Sender::expand(int to, Ticket ticket, const Command& command) {
   const bool by_nic = options_.strategy.ordering == Ordering::NicFence;
   // A signal may be held back while later puts are not: those need the NIC's fence still.
   if (!by_nic || has_put(command)) target.fenced = false;
-  if (is_fenced && !by_nic) add_drain(to, false);
+  if (is_fenced && !by_nic) add_quiet(to, false);
   if (has_put(command)) expand_put(to, ticket, command, is_fenced && by_nic);
   if (has_signal(command) && !is_one) hold_back(to, {update_of(command), ticket});
   if (has_signal(command)) end_batch(to, command.follows);
@@ -132,7 +132,7 @@ void Sender::expand_order(int to, Operation operation) {
     return;
   }
   // A fence cannot wait for the end of the epoch: what follows it would overtake the signals.
-  if (by_epoch) add_drain(to, false);
+  if (by_epoch) add_quiet(to, false);
   release(to);
   if (operation == Operation::Fence) target.fenced = true;
 }
@@ -156,7 +156,7 @@ void Sender::expand_put(int to, Ticket ticket, const Command& command, bool fenc
   if (travels_with_put(command)) {
     action.put.immediate = update_of(command);
     // It says that its own put is placed, and nothing of earlier ones.
-    if (command.strength == Strength::Strong && !options_.strategy.in_order) add_drain(to, false);
+    if (command.strength == Strength::Strong && !options_.strategy.in_order) add_quiet(to, false);
   }
   actions_.push_back(action);
 }
@@ -199,10 +199,10 @@ void Sender::release(int to) {
   target.has_open_group = false;
   if (target.held.empty()) return;
   const Strategy& strategy = options_.strategy;
-  const bool drains = strategy.ordering == Ordering::OperationDrain ||
+  const bool quiets = strategy.ordering == Ordering::OperationQuiet ||
                       (strategy.ordering == Ordering::Immediate && !strategy.in_order &&
                        strategy.hold == Hold::None);
-  if (drains) add_drain(to, strategy.drain_all);
+  if (quiets) add_quiet(to, strategy.quiet_all_ranks);
   // What is posted after a fenced write waits as well (fi_endpoint(3), FI_FENCE).
   bool fence = strategy.ordering == Ordering::NicFence;
   for (const Held& signal : target.held) add_signal(to, signal, std::exchange(fence, false));
@@ -216,18 +216,18 @@ bool Sender::is_epoch_taken() {
   return true;
 }
 
-// One drain for the signals of all ranks whose groups are whole.
+// One quiet for the signals of all ranks whose groups are whole.
 void Sender::end_epoch(int cause) {
-  add_drain(cause, true);
+  add_quiet(cause, true);
   for (int to = 0; to < static_cast<int>(peers_.size()); ++to) {
     if (!peer(to).has_open_group) release(to);
   }
 }
 
-void Sender::add_drain(int to, bool all) {
-  Action drain{.kind = Action::Kind::Drain, .peer = to};
-  drain.drain_all = all;
-  actions_.push_back(drain);
+void Sender::add_quiet(int to, bool all) {
+  Action quiet{.kind = Action::Kind::Quiet, .peer = to};
+  quiet.quiet_all_ranks = all;
+  actions_.push_back(quiet);
 }
 
 void Sender::add_signal(int to, const Held& signal, bool fence) {
@@ -253,36 +253,36 @@ Outcome<bool> Sender::run_actions() {
 }
 
 Outcome<bool> Sender::run(const Action& action) {
-  if (action.kind == Action::Kind::Drain) return is_drained(action);
+  if (action.kind == Action::Kind::Quiet) return is_quiet_over(action);
   HP_TRY(const Posted posted, action.kind == Action::Kind::Put ? provider_.post(action.put)
                                                                : provider_.post(action.word));
   return posted == Posted::Yes;
 }
 
-bool Sender::is_drained(const Action& drain) const {
-  if (drain.drain_all) return outstanding_ == 0;
-  return peers_[static_cast<std::size_t>(drain.peer)].outstanding == 0;
+bool Sender::is_quiet_over(const Action& quiet) const {
+  if (quiet.quiet_all_ranks) return outstanding_ == 0;
+  return peers_[static_cast<std::size_t>(quiet.peer)].outstanding == 0;
 }
 
 Outcome<bool> Sender::keep_waiting(const Action& action) {
   const auto now = std::chrono::steady_clock::now();
   if (!waits_since_) {
     waits_since_ = now;
-    if (action.kind != Action::Kind::Drain) peer(action.peer).counters.full.add(1);
+    if (action.kind != Action::Kind::Quiet) peer(action.peer).counters.full.add(1);
   }
   const auto elapsed = std::chrono::duration_cast<std::chrono::milliseconds>(now - *waits_since_);
   if (elapsed < options_.limit) return true;
-  // Of a drain of all, somebody who has not answered.
+  // Of a quiet of all, somebody who has not answered.
   int who = action.peer;
-  for (int at = 0; action.drain_all && at < static_cast<int>(peers_.size()); ++at) {
+  for (int at = 0; action.quiet_all_ranks && at < static_cast<int>(peers_.size()); ++at) {
     if (peer(at).outstanding > peer(who).outstanding) who = at;
   }
-  const bool is_drain = action.kind == Action::Kind::Drain;
+  const bool is_quiet = action.kind == Action::Kind::Quiet;
   return TransportError{
       .kind = Failure::Expired,
       .rank = options_.rank,
       .peer = who,
-      .what = is_drain ? "remote completion of " + operations(peer(who).outstanding)
+      .what = is_quiet ? "remote completion of " + operations(peer(who).outstanding)
                        : "room for another operation on top of " + operations(outstanding_),
       .elapsed = elapsed};
 }
@@ -290,8 +290,8 @@ Outcome<bool> Sender::keep_waiting(const Action& action) {
 void Sender::count(const Action& action) {
   LiveCounters& counters = peer(action.peer).counters;
   const auto since = std::exchange(waits_since_, std::nullopt);
-  if (action.kind == Action::Kind::Drain) {
-    counters.drains.add(1);
+  if (action.kind == Action::Kind::Quiet) {
+    counters.quiets.add(1);
     if (since) {
       const auto stalled = std::chrono::steady_clock::now() - *since;
       counters.stalled_ns.add(

@@ -50,9 +50,9 @@ class Sender {
     LiveCounters counters;
   };
   struct Action {
-    enum class Kind : std::uint8_t { Put, Signal, Drain };
+    enum class Kind : std::uint8_t { Put, Signal, Quiet };
     Kind kind = Kind::Put;
-    bool drain_all = false;
+    bool quiet_all_ranks = false;
     Write put{};
     SignalWrite word{};
     int peer = 0;
@@ -74,13 +74,13 @@ class Sender {
   void end_epoch(int cause);
   [[nodiscard]] bool is_epoch_taken();
 
-  void add_drain(int to, bool all);
+  void add_quiet(int to, bool all);
   void add_signal(int to, const Held& signal, bool fence);
 
   // Until one has to wait. True once none is left.
   [[nodiscard]] Outcome<bool> run_actions();
   [[nodiscard]] Outcome<bool> run(const Action& action);
-  [[nodiscard]] bool is_drained(const Action& drain) const;
+  [[nodiscard]] bool is_quiet_over(const Action& quiet) const;
   [[nodiscard]] Outcome<bool> keep_waiting(const Action& action);
   void count(const Action& action);
   void complete_part(int of, Ticket ticket, std::uint8_t part);

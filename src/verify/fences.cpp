@@ -12,7 +12,7 @@ std::string describe(const Plan& plan, const Words& words, const Order& order, s
   const std::string signal = "sync " + std::to_string(id) + " from " + words.task(sync.from);
   if (!sync.fence) return signal + " has no fence";
   const std::string policy = " has `fence " + std::string(print(*sync.fence)) + "`";
-  const bool alone = *sync.fence == Fence::Put || *sync.fence == Fence::Imm;
+  const bool alone = *sync.fence == Fence::PerPut || *sync.fence == Fence::Immediate;
   if (alone && sync.from.value != put) return signal + policy + ", which covers that put alone";
   const std::string own = std::to_string(order.destination_of(sync.from.value));
   if (order.destination_of(put) != order.destination_of(sync.from.value)) {
@@ -29,8 +29,8 @@ std::string list_covering(const Words& words, const Order& order, std::int32_t p
   const std::int32_t from = sync.from.value;
   const bool same_way = order.destination_of(from) == words.rank_of(sync.to.value).value;
   std::vector<Fence> covering;
-  for (const Fence fence :
-       {Fence::Put, Fence::Dest, Fence::Nic, Fence::Batch, Fence::Epoch, Fence::Imm}) {
+  for (const Fence fence : {Fence::PerPut, Fence::PerDestination, Fence::NicOrdered, Fence::Batched,
+                            Fence::OneQuiet, Fence::Immediate}) {
     if (order.tells_of(covers_of(fence, same_way), from, put)) covering.push_back(fence);
   }
   std::string text = "`fence ";

@@ -24,16 +24,16 @@ std::span<const Item> row(const std::vector<std::int32_t>& start, const std::vec
 
 Covers covers_of(Fence fence, bool same_way) {
   switch (fence) {
-    case Fence::Put:
+    case Fence::PerPut:
       return Covers::Put;
-    case Fence::Dest:
+    case Fence::PerDestination:
       return Covers::Destination;
-    case Fence::Nic:
-    case Fence::Batch:
+    case Fence::NicOrdered:
+    case Fence::Batched:
       return same_way ? Covers::Destination : Covers::Nothing;
-    case Fence::Epoch:
+    case Fence::OneQuiet:
       return Covers::Queue;
-    case Fence::Imm:
+    case Fence::Immediate:
       return same_way ? Covers::Put : Covers::Nothing;
   }
   return Covers::Nothing;
@@ -73,8 +73,8 @@ class OrderBuilder {
       out_.destination_.push_back(puts ? harpe::destination_of(plan_, task).value : -1);
     }
     for (const Sync& sync : plan_.syncs) {
-      const bool one =
-          sync.kind != SyncKind::Event && (sync.fence == Fence::Put || sync.fence == Fence::Imm);
+      const bool one = sync.kind != SyncKind::Event &&
+                       (sync.fence == Fence::PerPut || sync.fence == Fence::Immediate);
       if (one && out_.is_put(sync.from.value)) singly[queue_of(sync.from)] = true;
     }
     // A queue's strand has its number. Those of puts to one rank follow each other: it learns of

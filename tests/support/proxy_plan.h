@@ -10,7 +10,7 @@ namespace harpe::test {
 // All-gather + GEMM on two ranks: chunks are pushed, one kernel a rank waits for each.
 [[nodiscard]] Plan push_plan();
 
-constexpr Fence kAllFences[] = {Fence::Put,   Fence::Dest,  Fence::Nic,
-                                Fence::Batch, Fence::Epoch, Fence::Imm};
+constexpr Fence kAllFences[] = {Fence::PerPut,  Fence::PerDestination, Fence::NicOrdered,
+                                Fence::Batched, Fence::OneQuiet,       Fence::Immediate};
 
 }  // namespace harpe::test

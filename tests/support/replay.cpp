@@ -144,10 +144,11 @@ class Machine {
     const RankId rank = plan_.queues[plan_.tasks[to].queue.index()].rank;
     const bool same_way = destination_of(plan_, plan_.tasks[from]) == rank;
     // Only the destination is told by immediate data, or ordered with by a NIC.
-    const bool of_nic = fence == Fence::Nic || fence == Fence::Batch || fence == Fence::Imm;
+    const bool of_nic =
+        fence == Fence::NicOrdered || fence == Fence::Batched || fence == Fence::Immediate;
     if (!fence || (of_nic && !same_way)) return {from};
-    if (*fence == Fence::Epoch) return arrivals_up_to(from, false);
-    const bool alone = *fence == Fence::Put || *fence == Fence::Imm;
+    if (*fence == Fence::OneQuiet) return arrivals_up_to(from, false);
+    const bool alone = *fence == Fence::PerPut || *fence == Fence::Immediate;
     return alone ? std::set{arrival_of(from)} : arrivals_up_to(from, true);
   }
 

@@ -15,7 +15,7 @@ namespace harpe::cpu {
 // A transfer to a rank on another host.
 struct FarPut {
   int process = 0;  // that has the rank
-  Fence fence = Fence::Put;
+  Fence fence = Fence::PerPut;
   transport::Follows follows = transport::Follows::Nothing;  // what its signals may wait for
   std::vector<actions::Assign> moves = {};
   std::vector<std::byte*> converted = {};  // per move: where its data is rounded first, or null

@@ -237,7 +237,7 @@ NetworkStats Network::stats() const {
               .bytes = counters.bytes,
               .signals = counters.signals,
               .nic_fences = counters.nic_fences,
-              .drains = counters.drains,
+              .quiets = counters.quiets,
               .stalled = std::chrono::nanoseconds(counters.stalled_ns)};
   }
   return stats;

@@ -16,7 +16,7 @@ using transport::Policy;
 struct Placed {
   TaskId put;
   RankId to;
-  Fence fence = Fence::Put;
+  Fence fence = Fence::PerPut;
   bool waits = false;  // for others than its queue, itself or by what its queue has before it
 };
 using PutQueue = std::vector<Placed>;
@@ -51,7 +51,7 @@ std::vector<PutQueue> queues_of(const Plan& plan, const std::vector<TaskId>& put
     std::optional<Fence> next;
     for (std::size_t at = queue.size(); at-- > 0;) {
       if (const auto own = fences.find(queue[at].put); own != fences.end()) next = own->second;
-      queue[at].fence = next.value_or(Fence::Put);
+      queue[at].fence = next.value_or(Fence::PerPut);
     }
     all.push_back(std::move(queue));
   }
@@ -59,12 +59,12 @@ std::vector<PutQueue> queues_of(const Plan& plan, const std::vector<TaskId>& put
 }
 
 bool shares_signals(Fence fence) {
-  return fence == Fence::Dest || fence == Fence::Batch || fence == Fence::Epoch;
+  return fence == Fence::PerDestination || fence == Fence::Batched || fence == Fence::OneQuiet;
 }
 
 bool joins(const Placed& put, const Placed& before) {
   if (put.waits || put.fence != before.fence || !shares_signals(put.fence)) return false;
-  return put.fence == Fence::Epoch || put.to == before.to;
+  return put.fence == Fence::OneQuiet || put.to == before.to;
 }
 
 Follows follows_of(std::span<const Placed> batch, std::size_t at) {
@@ -96,17 +96,17 @@ std::map<TaskId, PutOrder> order_puts(const Plan& plan, const std::vector<TaskId
 
 Policy policy_of(Fence fence) {
   switch (fence) {
-    case Fence::Put:
-      return Policy::Tile;
-    case Fence::Dest:
-      return Policy::Decoupled;
-    case Fence::Nic:
-      return Policy::Nic;
-    case Fence::Batch:
-      return Policy::Grouped;
-    case Fence::Epoch:
-      return Policy::Epoch;
-    case Fence::Imm:
+    case Fence::PerPut:
+      return Policy::PerPut;
+    case Fence::PerDestination:
+      return Policy::PerDestination;
+    case Fence::NicOrdered:
+      return Policy::NicOrdered;
+    case Fence::Batched:
+      return Policy::Batched;
+    case Fence::OneQuiet:
+      return Policy::OneQuiet;
+    case Fence::Immediate:
       return Policy::Immediate;
   }
   return Policy::Auto;

@@ -12,7 +12,7 @@ namespace harpe::processes {
 
 // How the signal behind a put is ordered, and what its rank's queue says may follow it.
 struct PutOrder {
-  Fence fence = Fence::Put;
+  Fence fence = Fence::PerPut;
   transport::Follows follows = transport::Follows::Nothing;
   friend bool operator==(const PutOrder&, const PutOrder&) = default;
 };

@@ -106,7 +106,7 @@ TEST_F(Proxies, are_right_whatever_comes_late) {
 }
 
 TEST_F(Proxies, say_which_put_never_arrived) {
-  const Plan plan = by_proxy(push_plan(), Fence::Nic);
+  const Plan plan = by_proxy(push_plan(), Fence::NicOrdered);
   std::size_t put = 0;
   while (!is_put(plan, plan.tasks[put]) || plan.tasks[put].bytes == 0) ++put;
   auto executor = make_ready(plan, {.wait_limit = std::chrono::milliseconds(500),

@@ -284,8 +284,8 @@ class Enqueue : public testing::Test {
   }
 };
 
-constexpr Policy kPolicies[] = {Policy::Tile,    Policy::Decoupled, Policy::Nic,
-                                Policy::Grouped, Policy::Epoch,     Policy::Immediate};
+constexpr Policy kPolicies[] = {Policy::PerPut,  Policy::PerDestination, Policy::NicOrdered,
+                                Policy::Batched, Policy::OneQuiet,       Policy::Immediate};
 
 TEST_F(Enqueue, brings_payloads_before_signals_through_shared_memory) {
   for (const Policy policy : kPolicies) {

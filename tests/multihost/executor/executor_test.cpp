@@ -100,8 +100,8 @@ TEST(Processes, of_several_hosts_send_by_network) {
 }
 
 TEST(Processes, are_right_under_every_policy) {
-  for (const Fence fence :
-       {Fence::Put, Fence::Dest, Fence::Nic, Fence::Batch, Fence::Epoch, Fence::Imm}) {
+  for (const Fence fence : {Fence::PerPut, Fence::PerDestination, Fence::NicOrdered, Fence::Batched,
+                            Fence::OneQuiet, Fence::Immediate}) {
     expect_same({"attention", kAttention, "cp=4", "ring", 4, 4}, fence);
     expect_same({"gemm_rs", kProduct, "node=2,gpu=2", "hierarchical", 4, 2}, fence);
     expect_same({"moe", kExperts, "node=2,gpu=2", "hierarchical", 4, 2}, fence);

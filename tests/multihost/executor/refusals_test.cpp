@@ -25,12 +25,12 @@ TEST(Hosts, are_not_reached_in_place) {
 }
 
 TEST(Hosts, are_sent_to_under_one_policy_of_each_queue) {
-  Plan plan = plan_of({"attention", kAttention, "cp=4", "ring", 4, 4}, Fence::Dest);
+  Plan plan = plan_of({"attention", kAttention, "cp=4", "ring", 4, 4}, Fence::PerDestination);
   const auto first =
       std::ranges::find_if(plan.syncs, [](const Sync& sync) { return sync.fence.has_value(); });
   const TaskId put = first->from;
   for (Sync& sync : plan.syncs) {
-    if (sync.fence && sync.from == put) sync.fence = Fence::Nic;
+    if (sync.fence && sync.from == put) sync.fence = Fence::NicOrdered;
   }
   EXPECT_EQ(refusal_of(plan, 4, 4), DiagCode::X017);
 }

@@ -51,7 +51,7 @@ void say(const Options& options, Policy policy, const StressFacts& facts) {
       "{:<12} {:<10} {:>9} signals {:>7} early {:>8.2f} s   puts {} signals {} nic fences {} "
       "drains {} stalled {:.1f} ms\n",
       options.provider, print(policy), facts.signals, facts.early, facts.seconds, c.puts, c.signals,
-      c.nic_fences, c.drains, static_cast<double>(c.stalled_ns) / 1e6);
+      c.nic_fences, c.quiets, static_cast<double>(c.stalled_ns) / 1e6);
   std::fflush(stdout);
 }
 
@@ -138,8 +138,8 @@ int run_all(const Options& options) {
   const Guarantees given = (*provider)->given();
   fmt::print("{}: {}\n", options.provider, describe(given));
   int worst = 0;
-  for (const Policy policy : {Policy::Tile, Policy::Decoupled, Policy::Nic, Policy::Grouped,
-                              Policy::Epoch, Policy::Immediate, Policy::Auto}) {
+  for (const Policy policy : {Policy::PerPut, Policy::PerDestination, Policy::NicOrdered,
+                              Policy::Batched, Policy::OneQuiet, Policy::Immediate, Policy::Auto}) {
     if (options.policy != "all" && options.policy != print(policy)) continue;
     if (!choose(policy, given, true, options.provider).ok()) {
       fmt::print("{:<12} {:<10} not given by this provider\n", options.provider, print(policy));

@@ -20,17 +20,17 @@ bool expect(bool holds, const char* what, double value) {
 bool is_plausible(const TransportFigures& figures, const Machine& machine) {
   bool good = expect(figures.flag >= kOneWay, "a word takes less than the way", figures.flag);
   good &=
-      expect(figures.drain >= 2 * kOneWay, "a drain takes less than a round trip", figures.drain);
+      expect(figures.quiet >= 2 * kOneWay, "a drain takes less than a round trip", figures.quiet);
   good &= expect(figures.post < kOneWay / 4, "a post waits for the other side", figures.post);
   good &= expect(machine.levels.back().latency.seconds() >= kOneWay, "the machine's latency",
                  machine.levels.back().latency.seconds());
   for (const PolicyFigures& one : figures.policies) {
-    if (one.policy != transport::Policy::Tile) continue;
+    if (one.policy != transport::Policy::PerPut) continue;
     good &= expect(one.both >= kBurstPuts * 2 * kOneWay, "a drain for each put", one.both);
   }
   const Recommendation choice = recommend(figures);
-  const bool waits =
-      choice.policy == transport::Policy::Tile || choice.policy == transport::Policy::Decoupled;
+  const bool waits = choice.policy == transport::Policy::PerPut ||
+                     choice.policy == transport::Policy::PerDestination;
   if (waits) std::fprintf(stderr, "recommended: %s\n", choice.reason.c_str());
   return good && !waits;
 }

@@ -119,7 +119,7 @@ class StepGenerator {
                         axes,
                         std::nullopt,
                         pick_word({Signal::Event, Signal::Flag, Signal::Counter, Signal::Batched}),
-                        rarely() ? std::optional(Fence::Dest) : std::nullopt};
+                        rarely() ? std::optional(Fence::PerDestination) : std::nullopt};
       case 8:
         return Compress{
             nest, {buffer}, axes, std::nullopt, pick_word({DType::F16, DType::F32, DType::I8})};

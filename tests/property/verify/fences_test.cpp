@@ -20,8 +20,8 @@ namespace {
 
 using Random = std::mt19937_64;
 
-constexpr Fence kFences[] = {Fence::Put,   Fence::Dest,  Fence::Nic,
-                             Fence::Batch, Fence::Epoch, Fence::Imm};
+constexpr Fence kFences[] = {Fence::PerPut,  Fence::PerDestination, Fence::NicOrdered,
+                             Fence::Batched, Fence::OneQuiet,       Fence::Immediate};
 constexpr std::size_t kMostTasks = 160;  // of a plan that is looked at pair by pair
 
 bool chance(Random& random, double probability) {
@@ -98,11 +98,11 @@ class Reach {
     for (std::size_t put = 0; put <= from; ++put) {
       if (!puts(put) || !same_queue(put, from)) continue;
       const bool beside = to(put) == to(from);
-      const bool covered = *sync.fence == Fence::Put     ? put == from
-                           : *sync.fence == Fence::Imm   ? put == from && told
-                           : *sync.fence == Fence::Dest  ? beside
-                           : *sync.fence == Fence::Epoch ? true
-                                                         : beside && told;
+      const bool covered = *sync.fence == Fence::PerPut           ? put == from
+                           : *sync.fence == Fence::Immediate      ? put == from && told
+                           : *sync.fence == Fence::PerDestination ? beside
+                           : *sync.fence == Fence::OneQuiet       ? true
+                                                                  : beside && told;
       if (covered) add(end_of(put), waits);
     }
   }

@@ -321,8 +321,8 @@ class Mutator {
     });
     add("weaken-fence", words, [](Plan& plan, std::size_t id) {
       const bool is_least =
-          plan.syncs[id].fence == Fence::Put || plan.syncs[id].fence == Fence::Imm;
-      plan.syncs[id].fence = Fence::Put;
+          plan.syncs[id].fence == Fence::PerPut || plan.syncs[id].fence == Fence::Immediate;
+      plan.syncs[id].fence = Fence::PerPut;
       return !is_least;
     });
     add("signal-behind-a-later-put", words, [](Plan& plan, std::size_t id) {

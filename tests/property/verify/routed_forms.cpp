@@ -393,8 +393,8 @@ class Producer {
     move.via = any(std::vector<Via>{Via::Ce, Via::Ce, Via::Sm, Via::Nccl, Via::Proxy});
     if (move.via == Via::Proxy) {
       move.by = Initiator::Src;
-      move.fence = any(std::vector<Fence>{Fence::Put, Fence::Dest, Fence::Nic, Fence::Batch,
-                                          Fence::Epoch, Fence::Imm});
+      move.fence = any(std::vector<Fence>{Fence::PerPut, Fence::PerDestination, Fence::NicOrdered,
+                                          Fence::Batched, Fence::OneQuiet, Fence::Immediate});
     }
     if (move.how == How::Inline) move.via = Via::Sm;
     if (kind == MoveKind::Drain || !chance(0.35)) return move;

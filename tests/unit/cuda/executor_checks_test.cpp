@@ -63,7 +63,7 @@ TEST(ExecutorChecks, refuse_transports_that_cross_machines) {
 }
 
 TEST(ExecutorChecks, let_puts_alone_cross_nodes) {
-  const Plan plan = test::by_proxy(test::push_plan(), Fence::Nic);
+  const Plan plan = test::by_proxy(test::push_plan(), Fence::NicOrdered);
   EXPECT_TRUE(check_tasks(plan).ok());
   // One more copy, of a kind that reaches into the other node.
   Plan other = plan;
@@ -80,7 +80,7 @@ TEST(ExecutorChecks, let_puts_alone_cross_nodes) {
 }
 
 TEST(ExecutorChecks, refuse_barriers_that_count_puts_before_the_end) {
-  Plan plan = test::by_proxy(test::push_plan(), Fence::Nic);
+  Plan plan = test::by_proxy(test::push_plan(), Fence::NicOrdered);
   const TaskId put = puts_of(plan).front();
   const auto of_kind = [&](TaskKind kind) {
     const auto found = std::ranges::find(plan.tasks, kind, &Task::kind);

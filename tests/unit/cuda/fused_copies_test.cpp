@@ -40,7 +40,7 @@ struct Pushed {
     }
     wiring = wire(plan, find_groups(plan));
     for (const TaskId id : sent) {
-      wiring.tasks[id.index()] = {.raises = {{.rank = RankId(1), .word = 0, .added = 4}}};
+      wiring.tasks[id.index()] = {.raises = {{.rank = RankId(1), .signal = 0, .added = 4}}};
     }
     signals.target = [](TaskId, const Raise& raise) {
       return std::optional(device::RaiseTarget{.word = reinterpret_cast<std::uint32_t*>(0x400),
@@ -68,17 +68,18 @@ TEST(FusedCopies, are_counted_by_the_granule_where_they_arrive) {
     task.bytes = kBytes;
   }
   const Wiring wiring = wire(plan, find_groups(plan));
-  int words = 0;
+  int signals = 0;
   for (std::size_t i = 0; i < plan.tasks.size(); ++i) {
     if (plan.tasks[i].kind != TaskKind::Copy) continue;
     EXPECT_EQ(granules_of(plan.tasks[i]), 4U);
     for (const Raise& raise : wiring.tasks[i].raises) {
       EXPECT_EQ(raise.added, 4U);
-      EXPECT_EQ(wiring.pages[raise.rank.index()][static_cast<std::size_t>(raise.word)].arrivals, 4);
-      ++words;
+      EXPECT_EQ(wiring.pages[raise.rank.index()][static_cast<std::size_t>(raise.signal)].arrivals,
+                4);
+      ++signals;
     }
   }
-  EXPECT_GT(words, 0);
+  EXPECT_GT(signals, 0);
 }
 
 TEST(FusedCopies, are_jobs_of_blocks_in_the_order_of_the_tasks) {

@@ -184,11 +184,11 @@ Planned planned() {
   }
   SignalSource signals;
   signals.arena = kArena;
-  for (std::uint32_t word = 0; word < wiring.pages[0].size(); ++word) {
-    signals.waits.push_back({.flag = nullptr, .arrivals = 1, .name = word});
+  for (std::uint32_t signal = 0; signal < wiring.pages[0].size(); ++signal) {
+    signals.waits.push_back({.flag = nullptr, .arrivals = 1, .name = signal});
   }
   signals.target = [](TaskId, const Raise& raise) {
-    return std::optional(target(static_cast<std::uint32_t>(raise.word) + 1));
+    return std::optional(target(static_cast<std::uint32_t>(raise.signal) + 1));
   };
   return {.plan = std::move(plan),
           .blocks = std::move(blocks),
@@ -225,9 +225,9 @@ TEST(FusedStores, make_one_launch_of_products_transfers_and_the_total) {
   EXPECT_EQ(spec.panels[1].c, kArena + 196608);  // home
   ASSERT_EQ(spec.panels[1].addends.size(), 1U);
   EXPECT_EQ(spec.panels[1].addends[0].address, kArena + 851968);
-  const auto& words = it.wiring.tasks[8].waits;
-  ASSERT_EQ(words.size(), 1U);
-  EXPECT_EQ(spec.panels[1].addends[0].ready.name, static_cast<std::uint32_t>(words[0]));
+  const auto& signals = it.wiring.tasks[8].waits;
+  ASSERT_EQ(signals.size(), 1U);
+  EXPECT_EQ(spec.panels[1].addends[0].ready.name, static_cast<std::uint32_t>(signals[0]));
 }
 
 TEST(FusedStores, leave_the_total_apart_where_ranks_share_a_gpu) {

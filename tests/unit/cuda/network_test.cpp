@@ -186,21 +186,21 @@ TEST(Network, brings_puts_before_their_signals_through_shared_memory) {
 TEST(Network, brings_puts_before_their_signals_over_tcp) { expect_all_arrives("tcp;ofi_rxm"); }
 
 TEST(Network, waits_as_often_as_the_fence_says) {
-  const auto drains = [](Fence fence) {
+  const auto quiets = [](Fence fence) {
     Sending sending(test::by_proxy(test::push_plan(), fence), {});
     sending.run(1);
-    return sending.network().counters().at(fence).drains;
+    return sending.network().counters().at(fence).quiets;
   };
-  EXPECT_EQ(drains(Fence::Put), 8) << "one a put";
-  EXPECT_EQ(drains(Fence::Dest), 2) << "one a rank that is put to";
-  EXPECT_EQ(drains(Fence::Nic), 0);
-  EXPECT_EQ(drains(Fence::Batch), 0);
-  EXPECT_EQ(drains(Fence::Epoch), 2) << "one a rank that puts";
-  EXPECT_EQ(drains(Fence::Imm), 0);
+  EXPECT_EQ(quiets(Fence::PerPut), 8) << "one a put";
+  EXPECT_EQ(quiets(Fence::PerDestination), 2) << "one a rank that is put to";
+  EXPECT_EQ(quiets(Fence::NicOrdered), 0);
+  EXPECT_EQ(quiets(Fence::Batched), 0);
+  EXPECT_EQ(quiets(Fence::OneQuiet), 2) << "one a rank that puts";
+  EXPECT_EQ(quiets(Fence::Immediate), 0);
 }
 
 TEST(Network, is_refused_with_a_provider_that_is_none) {
-  const Plan plan = test::by_proxy(test::push_plan(), Fence::Put);
+  const Plan plan = test::by_proxy(test::push_plan(), Fence::PerPut);
   Sending sending(plan, {.provider = "carrier_pigeon"});
   ASSERT_FALSE(sending.made().ok());
   const DiagCode code = sending.made().error().code;

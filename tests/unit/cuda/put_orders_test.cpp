@@ -32,14 +32,15 @@ TEST(PutOrders, share_a_signal_as_the_fence_says) {
   for (const Fence fence : test::kAllFences) {
     SCOPED_TRACE(print(fence));
     const Plan plan = test::by_proxy(test::push_plan(), fence);
-    const bool shares = fence == Fence::Dest || fence == Fence::Batch || fence == Fence::Epoch;
+    const bool shares =
+        fence == Fence::PerDestination || fence == Fence::Batched || fence == Fence::OneQuiet;
     EXPECT_EQ(follows_of_rank_0(plan), shares ? together : alone);
     for (const auto& [put, order] : order_puts(plan)) EXPECT_EQ(order.fence, fence);
   }
 }
 
 TEST(PutOrders, begin_a_batch_where_a_put_waits_for_others) {
-  Plan plan = test::by_proxy(test::push_plan(), Fence::Batch);
+  Plan plan = test::by_proxy(test::push_plan(), Fence::Batched);
   std::vector<TaskId> puts;
   for (const TaskId put : puts_of(plan)) {
     if (rank_of(plan, put).value == 0) puts.push_back(put);
@@ -53,7 +54,7 @@ TEST(PutOrders, begin_a_batch_where_a_put_waits_for_others) {
 
 // What the queue waits for may come of the signals before: so combine waits for dispatch.
 TEST(PutOrders, begin_a_batch_behind_anything_of_the_queue_that_waits) {
-  Plan plan = test::by_proxy(test::push_plan(), Fence::Dest);
+  Plan plan = test::by_proxy(test::push_plan(), Fence::PerDestination);
   std::vector<TaskId> puts;
   for (const TaskId put : puts_of(plan)) {
     if (rank_of(plan, put).value == 0) puts.push_back(put);
@@ -73,28 +74,28 @@ TEST(PutOrders, begin_a_batch_behind_anything_of_the_queue_that_waits) {
 // To two ranks each one put: an epoch's signals wait for both, a batch's for their own.
 TEST(PutOrders, end_an_epoch_behind_the_last_of_all_ranks) {
   const Plan plan = test::scatter_gemm(3, 12, 8, 8, "f32", false);
-  for (const Fence fence : {Fence::Epoch, Fence::Dest}) {
+  for (const Fence fence : {Fence::OneQuiet, Fence::PerDestination}) {
     Plan puts = test::by_proxy(plan, fence);
     // Each waits for the product that it sends; here they go without.
     std::erase_if(puts.syncs, [&](const Sync& sync) { return goes_out(puts, sync.to); });
-    const Follows first = fence == Fence::Epoch ? Follows::Epoch : Follows::Nothing;
+    const Follows first = fence == Fence::OneQuiet ? Follows::Epoch : Follows::Nothing;
     EXPECT_EQ(follows_of_rank_0(puts), (std::vector{first, Follows::Nothing}));
   }
 }
 
 TEST(PutOrders, go_with_the_next_of_their_queue_and_take_the_strictest) {
-  Plan plan = test::by_proxy(test::push_plan(), Fence::Batch);
+  Plan plan = test::by_proxy(test::push_plan(), Fence::Batched);
   const std::vector<TaskId> puts = puts_of(plan);
   const auto is_of = [](TaskId put) {
     return [put](const Sync& sync) { return sync.from == put; };
   };
   std::erase_if(plan.syncs, is_of(puts[0]));
   Sync extra = *std::ranges::find_if(plan.syncs, is_of(puts[1]));
-  extra.fence = Fence::Put;
+  extra.fence = Fence::PerPut;
   plan.syncs.push_back(extra);
-  EXPECT_EQ(order_puts(plan).at(puts[1]).fence, Fence::Put);
-  EXPECT_EQ(order_puts(plan).at(puts[0]).fence, Fence::Put);
-  EXPECT_EQ(order_puts(plan).at(puts[2]).fence, Fence::Batch);
+  EXPECT_EQ(order_puts(plan).at(puts[1]).fence, Fence::PerPut);
+  EXPECT_EQ(order_puts(plan).at(puts[0]).fence, Fence::PerPut);
+  EXPECT_EQ(order_puts(plan).at(puts[2]).fence, Fence::Batched);
 }
 
 }  // namespace

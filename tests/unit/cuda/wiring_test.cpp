@@ -225,7 +225,7 @@ TEST(Wiring, lets_members_of_a_collective_arrive_and_leave_together) {
 // A put ends where it lands: there its signals are raised, behind its arrival; and whatever is told
 // to another node is posted, while signals within one never are.
 TEST(Wiring, lands_puts_on_the_rank_that_they_go_to) {
-  const Plan plan = test::by_proxy(test::push_plan(), Fence::Nic);
+  const Plan plan = test::by_proxy(test::push_plan(), Fence::NicOrdered);
   const Groups groups = find_groups(plan);
   const Wiring wiring = wire(plan, groups);
   const std::vector<TaskId> puts = puts_of(plan);
@@ -263,7 +263,7 @@ TEST(Wiring, lands_puts_on_the_rank_that_they_go_to) {
 
 // Behind an event on its own rank a put is known to be taken, and all before it in its queue.
 TEST(Wiring, asks_the_other_rank_where_a_task_comes_behind_a_put) {
-  Plan plan = test::by_proxy(test::push_plan(), Fence::Nic);
+  Plan plan = test::by_proxy(test::push_plan(), Fence::NicOrdered);
   const std::vector<TaskId> puts = puts_of(plan);
   const std::size_t rank = rank_of(plan, puts[1]);
   const auto finalise = std::ranges::find_if(plan.tasks, [&](const Task& task) {
@@ -290,7 +290,7 @@ TEST(Wiring, asks_the_other_rank_where_a_task_comes_behind_a_put) {
 // An epoch's signal to one rank says that puts to others have arrived; that they have landed, who
 // counts on it is told besides.
 TEST(Wiring, waits_for_landings_that_an_epoch_tells_of_by_way_of_others) {
-  for (const Fence fence : {Fence::Epoch, Fence::Dest}) {
+  for (const Fence fence : {Fence::OneQuiet, Fence::PerDestination}) {
     Plan plan = test::by_proxy(test::scatter_gemm(3, 12, 8, 8, "f32", false), fence);
     std::vector<TaskId> puts;
     for (const TaskId put : puts_of(plan)) {
@@ -313,7 +313,7 @@ TEST(Wiring, waits_for_landings_that_an_epoch_tells_of_by_way_of_others) {
           const PageSignal& found = page[static_cast<std::size_t>(signal)];
           return found.kind == PageSignalKind::Taken && found.index == puts[0].value;
         });
-    EXPECT_EQ(is_told, fence == Fence::Epoch);
+    EXPECT_EQ(is_told, fence == Fence::OneQuiet);
   }
 }
 

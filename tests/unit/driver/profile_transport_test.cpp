@@ -12,14 +12,14 @@ namespace {
 using transport::Ordering;
 using transport::Policy;
 
-PolicyFigures ran(Policy policy, Ordering ordering, double both, double drains) {
+PolicyFigures ran(Policy policy, Ordering ordering, double both, double quiets) {
   return {.policy = policy,
           .refusal = {},
           .ordering = ordering,
           .one_way = 20e-6,
           .puts = 1e-3,
           .both = both,
-          .drains = drains};
+          .quiets = quiets};
 }
 
 PolicyFigures refused(Policy policy) {
@@ -35,8 +35,8 @@ TransportFigures figures(transport::Guarantees given, std::vector<PolicyFigures>
                            .word = 1e-6,
                            .flag = 10e-6,
                            .one_way = 20e-6,
-                           .drain = 30e-6,
-                           .drain_of_many = 300e-6,
+                           .quiet = 30e-6,
+                           .quiet_of_many = 300e-6,
                            .sizes = {},
                            .policies = std::move(policies)};
   for (const double bytes : {16384.0, 131072.0, 1048576.0}) {
@@ -47,15 +47,15 @@ TransportFigures figures(transport::Guarantees given, std::vector<PolicyFigures>
 
 TransportFigures ordered() {
   return figures({.in_order = true, .immediate = true, .remote_completion = true},
-                 {ran(Policy::Tile, Ordering::OperationDrain, 10e-3, 96),
-                  ran(Policy::Nic, Ordering::InOrder, 1.05e-3, 0),
-                  ran(Policy::Grouped, Ordering::InOrder, 1.0e-3, 0),
+                 {ran(Policy::PerPut, Ordering::OperationQuiet, 10e-3, 96),
+                  ran(Policy::NicOrdered, Ordering::InOrder, 1.05e-3, 0),
+                  ran(Policy::Batched, Ordering::InOrder, 1.0e-3, 0),
                   ran(Policy::Immediate, Ordering::Immediate, 1.92e-3, 0)});
 }
 
 TEST(TransportProfile, alike_the_policy_that_holds_least_is_recommended) {
   const Recommendation choice = recommend(ordered());
-  EXPECT_EQ(choice.policy, Policy::Nic);
+  EXPECT_EQ(choice.policy, Policy::NicOrdered);
   EXPECT_EQ(choice.reason,
             "96 puts of 4.0 KiB with a word each take 1.05 ms, 95 % of the speed of puts alone, "
             "ordered by in-order writes, no drain; `tile`, a drain for each, 10 ms (9.5 times); "
@@ -65,15 +65,15 @@ TEST(TransportProfile, alike_the_policy_that_holds_least_is_recommended) {
 TEST(TransportProfile, the_fastest_is_recommended_where_others_are_slower) {
   TransportFigures slow_order = ordered();
   slow_order.policies[1].both = 1.2e-3;
-  EXPECT_EQ(recommend(slow_order).policy, Policy::Grouped);
+  EXPECT_EQ(recommend(slow_order).policy, Policy::Batched);
 }
 
 TEST(TransportProfile, what_is_refused_is_not_recommended) {
   const TransportFigures bare =
       figures({.remote_completion = true},
-              {ran(Policy::Tile, Ordering::OperationDrain, 3e-3, 96), refused(Policy::Nic),
-               ran(Policy::Epoch, Ordering::EpochDrain, 1.3e-3, 1)});
-  EXPECT_EQ(recommend(bare).policy, Policy::Epoch);
+              {ran(Policy::PerPut, Ordering::OperationQuiet, 3e-3, 96), refused(Policy::NicOrdered),
+               ran(Policy::OneQuiet, Ordering::EpochQuiet, 1.3e-3, 1)});
+  EXPECT_EQ(recommend(bare).policy, Policy::OneQuiet);
 }
 
 // What was put in comes out again where the parts are added up.
@@ -99,14 +99,14 @@ TEST(TransportProfile, a_machine_has_the_times_that_were_measured) {
 
 TEST(TransportProfile, order_that_nothing_gives_costs_a_drain) {
   const Machine base = load_machine("h200x8").value();
-  const TransportFigures bare =
-      figures({.remote_completion = true},
-              {ran(Policy::Tile, Ordering::OperationDrain, 3e-3, 96), refused(Policy::Nic)});
+  const TransportFigures bare = figures(
+      {.remote_completion = true},
+      {ran(Policy::PerPut, Ordering::OperationQuiet, 3e-3, 96), refused(Policy::NicOrdered)});
   EXPECT_EQ(machine_of(bare, base, 2, "eth0").value().levels.back().nic_fence,
             from_microseconds(30));
   TransportFigures fenced = bare;
   fenced.given.fence = true;  // 96 puts and signals of 3 us, and 7 us each between them
-  fenced.policies[1] = ran(Policy::Nic, Ordering::NicFence, 960e-6, 0);
+  fenced.policies[1] = ran(Policy::NicOrdered, Ordering::NicFence, 960e-6, 0);
   EXPECT_EQ(machine_of(fenced, base, 2, "eth0").value().levels.back().nic_fence,
             from_microseconds(7));
 }

@@ -119,7 +119,7 @@ TEST(TextItems, attributes_of_a_move_print_in_one_order) {
   const auto& move = std::get<Move>(form.nests.at(0).items.at(0));
   EXPECT_EQ(move.over, (MeshRef{"node", "gpu"}));
   EXPECT_EQ(move.wire, DType::F8E5M2);
-  EXPECT_EQ(move.fence, Fence::Nic);
+  EXPECT_EQ(move.fence, Fence::NicOrdered);
 }
 
 TEST(TextItems, an_attribute_that_is_not_written_is_not_there) {

@@ -222,9 +222,9 @@ constexpr const char* kPush =
 // A queue of puts is no order of arrivals: what waits for two puts to two ranks waits for both.
 TEST(Decisions, signals_behind_puts_state_their_fence) {
   for (const auto& [text, fence] :
-       {std::pair(" fence dest", Fence::Dest), std::pair(" fence nic", Fence::Nic),
-        std::pair(" fence batch", Fence::Batch), std::pair(" fence epoch", Fence::Epoch),
-        std::pair(" fence imm", Fence::Imm), std::pair("", Fence::Put)}) {
+       {std::pair(" fence dest", Fence::PerDestination), std::pair(" fence nic", Fence::NicOrdered),
+        std::pair(" fence batch", Fence::Batched), std::pair(" fence epoch", Fence::OneQuiet),
+        std::pair(" fence imm", Fence::Immediate), std::pair("", Fence::PerPut)}) {
     const Plan plan =
         expect_plan(gemm(12, 12, 8, "x:3", kPush + std::string(text) + "\n    leaf\n  }\n"));
     int words = 0;

@@ -79,7 +79,7 @@ TEST(Primitive, survives_the_way_to_text_and_back) {
       ChunkMove{"fwd", {"K"}, {"gpu"}, std::nullopt, "k1"},
       ChunkLeaf{"fwd", "leaf", "k1", std::vector<std::string>{"k0", "gpu"}},
       Bind{"fwd", {"K"}, {"gpu"}, std::nullopt, Via::Proxy},
-      SignalBy{"fwd", {"K"}, {"gpu"}, std::nullopt, Signal::Flag, Fence::Dest},
+      SignalBy{"fwd", {"K"}, {"gpu"}, std::nullopt, Signal::Flag, Fence::PerDestination},
       Compress{"fwd", {"K"}, {"gpu"}, MoveKind::Drain, DType::F8E4M3},
       Patch{"fwd", Quoted{"fa_fwd_sm90"}, 132},
       Budget{"fwd", std::nullopt, std::nullopt, std::nullopt, 12},

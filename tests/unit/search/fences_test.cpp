@@ -51,8 +51,8 @@ TEST(Fences, vary_in_all_puts_and_in_nothing_else) {
     EXPECT_TRUE(std::ranges::all_of(fences, [&](Fence f) { return f == fences.front(); }));
     seen.insert(fences.front());
   }
-  EXPECT_TRUE(seen.contains(Fence::Batch) && seen.contains(Fence::Epoch));
-  EXPECT_FALSE(seen.contains(Fence::Imm));  // the machine does not count immediate data
+  EXPECT_TRUE(seen.contains(Fence::Batched) && seen.contains(Fence::OneQuiet));
+  EXPECT_FALSE(seen.contains(Fence::Immediate));  // the machine does not count immediate data
   Machine counting = one->machine;
   counting.levels.back().proxy_count = from_microseconds(0.1);
   EXPECT_EQ(fence_variants_of(form, counting).size(),
@@ -79,7 +79,7 @@ TEST(Fences, are_chosen_by_what_they_cost) {
     }
     for (const Fence fence : fences_in(best.form)) chosen.insert(fence);
   }
-  EXPECT_FALSE(chosen.contains(Fence::Put));
+  EXPECT_FALSE(chosen.contains(Fence::PerPut));
 }
 
 }  // namespace

@@ -250,7 +250,7 @@ class Puts : public testing::Test {
 };
 
 TEST_F(Puts, are_posted_one_by_one_and_travel_beside_each_other) {
-  set_fences(Fence::Nic);
+  set_fences(Fence::NicOrdered);
   const BuiltWorkload built = build_workload(plan, machine, {});
   EXPECT_EQ(count(built, ActivityRole::Fence), 0);
   std::int64_t posted = 0;
@@ -265,24 +265,25 @@ TEST_F(Puts, are_posted_one_by_one_and_travel_beside_each_other) {
 TEST_F(Puts, cost_what_their_fences_do) {
   std::map<Fence, Picoseconds> times;
   std::map<Fence, std::int64_t> fences;
-  for (const Fence fence :
-       {Fence::Put, Fence::Dest, Fence::Nic, Fence::Batch, Fence::Epoch, Fence::Imm}) {
+  for (const Fence fence : {Fence::PerPut, Fence::PerDestination, Fence::NicOrdered, Fence::Batched,
+                            Fence::OneQuiet, Fence::Immediate}) {
     set_fences(fence);
     const BuiltRun run = run_plan(plan, machine, {});
     times[fence] = run.engine.total;
     fences[fence] = count(run.built, ActivityRole::Fence);
   }
-  EXPECT_EQ(fences[Fence::Put], puts());
-  EXPECT_LT(fences[Fence::Dest], puts());
-  EXPECT_GE(fences[Fence::Dest], 4);
-  EXPECT_EQ(fences[Fence::Nic], 0);
-  EXPECT_LT(times[Fence::Nic], times[Fence::Dest]);
-  EXPECT_LT(times[Fence::Dest], times[Fence::Put]);
-  EXPECT_LT(fences[Fence::Epoch], fences[Fence::Dest]);
-  EXPECT_EQ(fences[Fence::Batch], 0);
-  EXPECT_EQ(fences[Fence::Imm], 0);
-  EXPECT_EQ(times[Fence::Batch], times[Fence::Nic]);  // signals are free, and so is their order
-  EXPECT_EQ(times[Fence::Imm], times[Fence::Nic]);
+  EXPECT_EQ(fences[Fence::PerPut], puts());
+  EXPECT_LT(fences[Fence::PerDestination], puts());
+  EXPECT_GE(fences[Fence::PerDestination], 4);
+  EXPECT_EQ(fences[Fence::NicOrdered], 0);
+  EXPECT_LT(times[Fence::NicOrdered], times[Fence::PerDestination]);
+  EXPECT_LT(times[Fence::PerDestination], times[Fence::PerPut]);
+  EXPECT_LT(fences[Fence::OneQuiet], fences[Fence::PerDestination]);
+  EXPECT_EQ(fences[Fence::Batched], 0);
+  EXPECT_EQ(fences[Fence::Immediate], 0);
+  EXPECT_EQ(times[Fence::Batched],
+            times[Fence::NicOrdered]);  // signals are free, and so is their order
+  EXPECT_EQ(times[Fence::Immediate], times[Fence::NicOrdered]);
 }
 
 // What a machine says of signals, of the NIC's order and of the receiver is paid where it is used.
@@ -293,7 +294,7 @@ TEST_F(Puts, pay_for_signals_for_their_order_and_for_counting) {
   machine.completions.push_back({.level = "rail", .groups = 4, .time = us(30), .from = {}});
   std::map<Fence, Picoseconds> times;
   std::map<ActivityRole, std::int64_t> roles;
-  for (const Fence fence : {Fence::Put, Fence::Nic, Fence::Imm, Fence::Batch}) {
+  for (const Fence fence : {Fence::PerPut, Fence::NicOrdered, Fence::Immediate, Fence::Batched}) {
     set_fences(fence);
     const BuiltRun run = run_plan(plan, machine, {});
     times[fence] = run.engine.total;
@@ -303,8 +304,8 @@ TEST_F(Puts, pay_for_signals_for_their_order_and_for_counting) {
   }
   EXPECT_EQ(roles[ActivityRole::Signal], 3 * puts());
   EXPECT_EQ(roles[ActivityRole::Count], puts());
-  EXPECT_LT(times[Fence::Imm], times[Fence::Batch]);
-  EXPECT_LE(times[Fence::Batch], times[Fence::Nic]);
+  EXPECT_LT(times[Fence::Immediate], times[Fence::Batched]);
+  EXPECT_LE(times[Fence::Batched], times[Fence::NicOrdered]);
 }
 
 // The bytes that cross between nodes: in all, and of the GPU that sends most.

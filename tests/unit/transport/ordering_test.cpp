@@ -22,7 +22,8 @@ std::string text_of(const Row& row) {
   const auto chosen = choose(row.policy, row.given, row.may_hold, "p");
   if (!chosen.ok()) return render_message(chosen.error());
   return std::string(print(chosen->ordering)) + ", " +
-         kHolds[static_cast<std::size_t>(chosen->hold)] + (chosen->drain_all ? ", all" : ", one");
+         kHolds[static_cast<std::size_t>(chosen->hold)] +
+         (chosen->quiet_all_ranks ? ", all" : ", one");
 }
 
 TEST(Ordering, is_chosen_by_policy_and_by_what_the_provider_gives) {
@@ -35,13 +36,13 @@ TEST(Ordering, is_chosen_by_policy_and_by_what_the_provider_gives) {
       {Policy::Auto, kImmediate, false, "immediate count, none, one"},
       {Policy::Auto, kPlain, true, "epoch drain, epoch, all"},
       {Policy::Auto, kPlain, false, "per-operation drain, none, one"},
-      {Policy::Tile, kOrdered, true, "per-operation drain, none, all"},
-      {Policy::Tile, kPlain, true, "per-operation drain, none, all"},
-      {Policy::Decoupled, kOrdered, true, "per-operation drain, group, one"},
-      {Policy::Nic, kOrdered, true, "in-order writes, none, one"},
-      {Policy::Nic, kFenced, true, "nic fence, none, one"},
-      {Policy::Grouped, kFenced, true, "nic fence, group, one"},
-      {Policy::Epoch, kOrdered, true, "epoch drain, epoch, all"},
+      {Policy::PerPut, kOrdered, true, "per-operation drain, none, all"},
+      {Policy::PerPut, kPlain, true, "per-operation drain, none, all"},
+      {Policy::PerDestination, kOrdered, true, "per-operation drain, group, one"},
+      {Policy::NicOrdered, kOrdered, true, "in-order writes, none, one"},
+      {Policy::NicOrdered, kFenced, true, "nic fence, none, one"},
+      {Policy::Batched, kFenced, true, "nic fence, group, one"},
+      {Policy::OneQuiet, kOrdered, true, "epoch drain, epoch, all"},
       {Policy::Immediate, kImmediate, true, "immediate count, none, one"},
   };
   for (const Row& row : rows) {
@@ -51,22 +52,23 @@ TEST(Ordering, is_chosen_by_policy_and_by_what_the_provider_gives) {
 
 TEST(Ordering, relies_on_nothing_that_is_not_given) {
   const std::string who = ", which provider `p` does not give";
-  EXPECT_EQ(text_of({Policy::Nic, kImmediate, true, ""}),
+  EXPECT_EQ(text_of({Policy::NicOrdered, kImmediate, true, ""}),
             "policy `nic` needs in-order writes or a fence in the NIC" + who);
-  EXPECT_EQ(text_of({Policy::Grouped, kPlain, true, ""}),
+  EXPECT_EQ(text_of({Policy::Batched, kPlain, true, ""}),
             "policy `grouped` needs in-order writes or a fence in the NIC" + who);
   EXPECT_EQ(text_of({Policy::Immediate, kFenced, true, ""}),
             "policy `immediate` needs data that travels with a put" + who);
-  EXPECT_EQ(text_of({Policy::Tile, {}, true, ""}),
+  EXPECT_EQ(text_of({Policy::PerPut, {}, true, ""}),
             "policy `tile` needs remote completion of puts" + who);
   EXPECT_EQ(text_of({Policy::Auto, {}, true, ""}),
             "policy `auto` needs in-order writes, a fence or remote completion" + who);
-  EXPECT_EQ(choose(Policy::Nic, kPlain, true, "p").error().code, DiagCode::N003);
+  EXPECT_EQ(choose(Policy::NicOrdered, kPlain, true, "p").error().code, DiagCode::N003);
 }
 
 TEST(Ordering, has_names_that_read_back) {
-  for (const Policy policy : {Policy::Auto, Policy::Tile, Policy::Decoupled, Policy::Nic,
-                              Policy::Grouped, Policy::Epoch, Policy::Immediate}) {
+  for (const Policy policy :
+       {Policy::Auto, Policy::PerPut, Policy::PerDestination, Policy::NicOrdered, Policy::Batched,
+        Policy::OneQuiet, Policy::Immediate}) {
     EXPECT_EQ(parse_policy(print(policy)), policy);
   }
   EXPECT_FALSE(parse_policy("fastest"));

@@ -200,8 +200,9 @@ std::vector<Guarantees> all_guarantees() {
   return all;
 }
 
-constexpr std::array kPolicies = {Policy::Auto,    Policy::Tile,  Policy::Decoupled, Policy::Nic,
-                                  Policy::Grouped, Policy::Epoch, Policy::Immediate};
+constexpr std::array kPolicies = {Policy::Auto,       Policy::PerPut,  Policy::PerDestination,
+                                  Policy::NicOrdered, Policy::Batched, Policy::OneQuiet,
+                                  Policy::Immediate};
 
 TEST(Sender, lets_no_signal_overtake_what_it_covers_whatever_the_provider_gives) {
   int cases = 0;
@@ -231,17 +232,17 @@ TEST(Sender, lets_no_signal_overtake_what_it_covers_whatever_the_provider_gives)
 TEST(Sender, is_caught_where_a_provider_promises_and_does_not_keep) {
   const Guarantees nothing{.immediate_bytes = 8};
   const std::vector<Case> lies = {
-      {.policy = Policy::Nic, .honoured = nothing, .claimed = Guarantees{.in_order = true}},
-      {.policy = Policy::Grouped, .honoured = nothing, .claimed = Guarantees{.in_order = true}},
-      {.policy = Policy::Nic, .honoured = nothing, .claimed = Guarantees{.fence = true}},
-      {.policy = Policy::Grouped, .honoured = nothing, .claimed = Guarantees{.fence = true}},
-      {.policy = Policy::Tile,
+      {.policy = Policy::NicOrdered, .honoured = nothing, .claimed = Guarantees{.in_order = true}},
+      {.policy = Policy::Batched, .honoured = nothing, .claimed = Guarantees{.in_order = true}},
+      {.policy = Policy::NicOrdered, .honoured = nothing, .claimed = Guarantees{.fence = true}},
+      {.policy = Policy::Batched, .honoured = nothing, .claimed = Guarantees{.fence = true}},
+      {.policy = Policy::PerPut,
        .honoured = nothing,
        .claimed = Guarantees{.remote_completion = true}},
-      {.policy = Policy::Decoupled,
+      {.policy = Policy::PerDestination,
        .honoured = nothing,
        .claimed = Guarantees{.remote_completion = true}},
-      {.policy = Policy::Epoch,
+      {.policy = Policy::OneQuiet,
        .honoured = nothing,
        .claimed = Guarantees{.remote_completion = true}},
       {.policy = Policy::Immediate,
@@ -286,19 +287,19 @@ TEST(Sender, fences_as_often_as_its_policy_says) {
   const Guarantees fenced{.fence = true, .remote_completion = true};
   const Guarantees immediate{
       .in_order = true, .immediate = true, .immediate_bytes = 8, .remote_completion = true};
-  EXPECT_EQ(count(Policy::Tile, ordered).drains, 24);
-  EXPECT_EQ(count(Policy::Decoupled, ordered).drains, 3);
-  EXPECT_EQ(count(Policy::Epoch, ordered).drains, 1);
-  for (const Policy policy : {Policy::Nic, Policy::Grouped, Policy::Immediate}) {
+  EXPECT_EQ(count(Policy::PerPut, ordered).quiets, 24);
+  EXPECT_EQ(count(Policy::PerDestination, ordered).quiets, 3);
+  EXPECT_EQ(count(Policy::OneQuiet, ordered).quiets, 1);
+  for (const Policy policy : {Policy::NicOrdered, Policy::Batched, Policy::Immediate}) {
     const Counters counted = count(policy, immediate);
-    EXPECT_EQ(counted.drains + counted.nic_fences + counted.stalled_ns, 0) << print(policy);
+    EXPECT_EQ(counted.quiets + counted.nic_fences + counted.stalled_ns, 0) << print(policy);
   }
-  EXPECT_EQ(count(Policy::Nic, fenced).nic_fences, 24);
-  EXPECT_EQ(count(Policy::Grouped, fenced).nic_fences, 3);
+  EXPECT_EQ(count(Policy::NicOrdered, fenced).nic_fences, 24);
+  EXPECT_EQ(count(Policy::Batched, fenced).nic_fences, 3);
 }
 
 TEST(Sender, holds_back_an_open_group_until_it_ends_or_is_asked_for) {
-  const Case with{.policy = Policy::Grouped,
+  const Case with{.policy = Policy::Batched,
                   .honoured = {.in_order = true, .remote_completion = true}};
   Sending sending(with, 3);
   sending.put_signal(1, Strength::Strong, Follows::Group);
@@ -313,7 +314,7 @@ TEST(Sender, holds_back_an_open_group_until_it_ends_or_is_asked_for) {
 }
 
 TEST(Sender, gives_up_on_a_rank_that_completes_nothing_and_names_it) {
-  Sending sending({.policy = Policy::Tile, .honoured = {.remote_completion = true}}, 1);
+  Sending sending({.policy = Policy::PerPut, .honoured = {.remote_completion = true}}, 1);
   sending.provider().cut();
   sending.put_signal(2, Strength::Strong, Follows::Nothing);
   const auto begin = std::chrono::steady_clock::now();

@@ -20,8 +20,8 @@ std::string would_cover(const std::string& policies) {
 }
 
 TEST(Fences, order_a_signal_behind_a_put) {
-  for (const Fence fence :
-       {Fence::Put, Fence::Dest, Fence::Nic, Fence::Batch, Fence::Epoch, Fence::Imm}) {
+  for (const Fence fence : {Fence::PerPut, Fence::PerDestination, Fence::NicOrdered, Fence::Batched,
+                            Fence::OneQuiet, Fence::Immediate}) {
     PushGemm p;
     for (Sync& sync : p.hand.plan.syncs) {
       if (sync.fence) sync.fence = fence;
@@ -46,7 +46,7 @@ std::string finding_behind_the_next_put(Fence fence) {
 }
 
 TEST(Fences, put_covers_one_put) {
-  EXPECT_EQ(finding_behind_the_next_put(Fence::Put),
+  EXPECT_EQ(finding_behind_the_next_put(Fence::PerPut),
             kUncovered +
                 "sync 18 from task 8 (copy on rank 2) has `fence put`, which covers that "
                 "put alone" +
@@ -54,7 +54,7 @@ TEST(Fences, put_covers_one_put) {
 }
 
 TEST(Fences, imm_covers_its_own_put) {
-  EXPECT_EQ(finding_behind_the_next_put(Fence::Imm),
+  EXPECT_EQ(finding_behind_the_next_put(Fence::Immediate),
             kUncovered +
                 "sync 18 from task 8 (copy on rank 2) has `fence imm`, which covers that "
                 "put alone" +
@@ -62,12 +62,12 @@ TEST(Fences, imm_covers_its_own_put) {
 }
 
 TEST(Fences, epoch_covers_puts_to_all_ranks) {
-  EXPECT_EQ(finding_behind_the_next_put(Fence::Epoch), "verified");
+  EXPECT_EQ(finding_behind_the_next_put(Fence::OneQuiet), "verified");
 }
 
 // Whoever is not put to gets no immediate data, and no NIC orders a signal on another connection.
 TEST(Fences, batch_and_imm_cover_only_for_the_rank_that_is_put_to) {
-  for (const Fence fence : {Fence::Batch, Fence::Imm}) {
+  for (const Fence fence : {Fence::Batched, Fence::Immediate}) {
     PushGemm p;
     p.hand.signal(TaskId(5), TaskId(15)).fence = fence;
     Task& put = p.hand.at(TaskId(5));
@@ -78,7 +78,7 @@ TEST(Fences, batch_and_imm_cover_only_for_the_rank_that_is_put_to) {
 }
 
 TEST(Fences, dest_covers_puts_to_one_rank) {
-  EXPECT_EQ(finding_behind_the_next_put(Fence::Dest),
+  EXPECT_EQ(finding_behind_the_next_put(Fence::PerDestination),
             kUncovered +
                 "sync 18 from task 8 (copy on rank 2) has `fence dest`, which covers puts "
                 "to rank 1, and this one goes to rank 0" +
@@ -97,9 +97,9 @@ PushGemm with_a_second_put(Fence fence) {
 
 TEST(Fences, nic_covers_puts_to_the_rank_that_waits) {
   PushGemm p;
-  p.hand.signal(TaskId(5), TaskId(15)).fence = Fence::Nic;
+  p.hand.signal(TaskId(5), TaskId(15)).fence = Fence::NicOrdered;
   EXPECT_EQ(finding(p.hand.plan), "verified");
-  EXPECT_EQ(finding_behind_the_next_put(Fence::Nic),
+  EXPECT_EQ(finding_behind_the_next_put(Fence::NicOrdered),
             kUncovered +
                 "sync 18 from task 8 (copy on rank 2) has `fence nic`, which covers puts "
                 "to rank 1, and this one goes to rank 0" +
@@ -108,7 +108,8 @@ TEST(Fences, nic_covers_puts_to_the_rank_that_waits) {
 
 // Posted one after the other, two puts arrive in any order.
 TEST(Fences, do_not_order_puts_among_themselves) {
-  EXPECT_EQ(finding(with_a_second_put(Fence::Dest).hand.plan).substr(0, 11), "error[V403]");
+  EXPECT_EQ(finding(with_a_second_put(Fence::PerDestination).hand.plan).substr(0, 11),
+            "error[V403]");
 }
 
 // The event behind the second put drains the queue: without it the first is not over either.
@@ -123,12 +124,12 @@ TEST(Fences, are_not_needed_by_an_event) {
 
 TEST(Fences, belong_to_signals_behind_puts) {
   PushGemm p;
-  p.hand.signal(TaskId(6), TaskId(21)).fence = Fence::Dest;
+  p.hand.signal(TaskId(6), TaskId(21)).fence = Fence::PerDestination;
   EXPECT_EQ(finding(p.hand.plan),
             "error[V541]: sync 22 from task 6 (copy on rank 0) to task 21 (exit on rank 0) has a "
             "fence, and is an event");
   PushGemm q;
-  q.hand.signal(TaskId(1), TaskId(3)).fence = Fence::Put;
+  q.hand.signal(TaskId(1), TaskId(3)).fence = Fence::PerPut;
   EXPECT_EQ(finding(q.hand.plan),
             "error[V541]: sync 1 from task 1 (entry on rank 1) to task 3 (copy on rank 0) has a "
             "fence, and the task is no put");

@@ -285,12 +285,12 @@ PushGemm::PushGemm() : hand(kPush) {
   for (std::size_t r = 0; r < 3; ++r) {
     const TaskId task = compute(r, (r + 1) % 3, next[r], WriteMode::Add);
     p.sync(TaskId(static_cast<std::int64_t>(6 + (r + 1) % 3)), task);
-    p.plan.syncs.back().fence = Fence::Dest;
+    p.plan.syncs.back().fence = Fence::PerDestination;
   }
   for (std::size_t r = 0; r < 3; ++r) {
     const TaskId task = compute(r, (r + 2) % 3, after[r], WriteMode::Add);
     p.sync(TaskId(static_cast<std::int64_t>(3 + (r + 2) % 3)), task);
-    p.plan.syncs.back().fence = Fence::Dest;
+    p.plan.syncs.back().fence = Fence::PerDestination;
   }
   for (std::size_t r = 0; r < 3; ++r) {
     p.task(static_cast<std::int64_t>(r), QueueKind::Sm, TaskKind::Finalise,

@@ -188,7 +188,7 @@ transport::Command Network::command_of(const Raise& raise) const {
   const TaskId put(signal.index);
   const PutPlace& place = layout_.puts.at(put);
   const processes::PutOrder& order = orders_.at(put);
-  const bool is_alone = order.fence == Fence::Put || order.fence == Fence::Imm;
+  const bool is_alone = order.fence == Fence::PerPut || order.fence == Fence::Immediate;
   command.operation = transport::Operation::PutSignal;
   command.source = {.region = kOutbox, .offset = place.source};
   command.destination = {.region = kInbox, .offset = place.destination};

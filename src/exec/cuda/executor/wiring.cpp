@@ -321,7 +321,7 @@ class Wirer {
   void cover_epochs() {
     std::map<QueueId, std::set<RankId>> queues;  // with signals of epochs: where they put
     for (const Sync& sync : plan_.syncs) {
-      if (sync.fence == Fence::Epoch && puts(sync.from)) queues[queue_of(sync.from)];
+      if (sync.fence == Fence::OneQuiet && puts(sync.from)) queues[queue_of(sync.from)];
     }
     for (const TaskId put : puts_of(plan_)) {
       if (const auto queue = queues.find(queue_of(put)); queue != queues.end()) {
