@@ -87,8 +87,8 @@ Rows rows_of(const TransportFigures& figures, const Machine& machine) {
       {"put", print_seconds(figures.post) + " each of many, " +
                   fmt::format("{:.0f} a second; ", small) + print_seconds(figures.one_way) +
                   " one way with its word"},
-      {"word",
-       print_seconds(figures.word) + " each of many; " + print_seconds(figures.flag) + " one way"},
+      {"word", print_seconds(figures.signal) + " each of many; " + print_seconds(figures.flag) +
+                   " one way"},
       {"drain", print_seconds(figures.quiet) + " behind one put, " +
                     print_seconds(figures.quiet_of_many) + fmt::format(" behind {}", kOutstanding)},
       {"bandwidth", print_rate(level.bandwidth)}};
@@ -146,7 +146,7 @@ Json to_json(const TransportFigures& figures) {
       .set("given", transport::describe(figures.given))
       .set("ranks", figures.ranks)
       .set("post_us", figures.post * 1e6)
-      .set("word_us", figures.word * 1e6)
+      .set("word_us", figures.signal * 1e6)
       .set("flag_us", figures.flag * 1e6)
       .set("one_way_us", figures.one_way * 1e6)
       .set("drain_us", figures.quiet * 1e6)

@@ -250,7 +250,7 @@ Checked<Ok> measure_parts(TransportFigures& figures, const TransportProfileOptio
   }));
   HP_TRY(figures.post, time_of_each(*bench, [&] { return bench->put(1, kSmall); }));
   std::uint32_t number = 0;
-  HP_TRY(figures.word,
+  HP_TRY(figures.signal,
          time_of_each(*bench, [&] { return bench->signal(1, ++number, kBurstSignal); }));
   HP_TRY(figures.quiet, time_of_puts(*bench, 1, kBurstBytes));
   HP_TRY(figures.quiet_of_many, time_of_puts(*bench, kOutstanding, kBurstBytes));

@@ -43,7 +43,7 @@ struct TransportFigures {
   transport::Guarantees given;
   int ranks = 2;
   double post = 0;                               // of one of many small puts
-  double word = 0;                               // of one of many signals
+  double signal = 0;                             // of one of many signals
   double flag = 0;                               // a signal, one way
   double one_way = 0;                            // a put of kBurstBytes with its signal, one way
   double quiet = 0;                              // one such put until it is known to be complete

@@ -59,7 +59,7 @@ double gap_of(const TransportFigures& figures) {
   if (figures.given.in_order) return 0;
   const PolicyFigures* const nic = find_policy(figures, Policy::NicOrdered);
   if (nic == nullptr) return figures.quiet;  // nothing orders it but a round trip
-  return nic->both / kBurstPuts - figures.post - figures.word;
+  return nic->both / kBurstPuts - figures.post - figures.signal;
 }
 
 MachineLevel level_of(const TransportFigures& figures, std::int64_t nodes, const Provenance& from) {
@@ -70,7 +70,7 @@ MachineLevel level_of(const TransportFigures& figures, std::int64_t nodes, const
   level.bandwidth = rounded_in(kGiga, rate_of(figures).bandwidth);
   level.latency = time_of(figures.flag);
   level.proxy_post = time_of(std::max(figures.post, 1e-9));
-  level.proxy_word = time_of(figures.word);
+  level.proxy_word = time_of(figures.signal);
   level.nic_fence = time_of(gap_of(figures));
   if (const PolicyFigures* const imm = find_policy(figures, Policy::Immediate)) {
     level.proxy_count = time_of(imm->both / (kBurstPuts * (figures.ranks - 1)));

@@ -412,7 +412,7 @@ class Searcher {
     }
   }
 
-  // Other fences of the best: when words are raised changes no schedule's shape.
+  // Other fences of the best: when signals are raised changes no schedule's shape.
   void order_words() {
     if (!pool_.simulates()) return;
     std::vector<Evaluated> best = pool_.evaluated();

@@ -46,7 +46,7 @@ class FabricProvider final : public Provider {
     return given_.immediate && encode_immediate(update, given_.immediate_bytes).has_value();
   }
   [[nodiscard]] Outcome<Posted> post(const Write& write) override;
-  [[nodiscard]] Outcome<Posted> post(const SignalWrite& word) override;
+  [[nodiscard]] Outcome<Posted> post(const SignalWrite& signal) override;
   [[nodiscard]] Outcome<bool> turn(std::vector<Token>& completed) override;
 
  private:
@@ -203,25 +203,25 @@ Outcome<Posted> FabricProvider::post(const Write& write) {
   return submit(order, *free_.back());
 }
 
-Outcome<Posted> FabricProvider::post(const SignalWrite& word) {
+Outcome<Posted> FabricProvider::post(const SignalWrite& signal) {
   if (free_.empty()) return Posted::Later;
   Under& under = *free_.back();
-  Order order{.peer = word.peer,
+  Order order{.peer = signal.peer,
               .source = &staged_[under.index],
               .bytes = sizeof(std::uint32_t),
               .description = ::fi_mr_desc(staging_.registration.get()),
-              .fence = word.fence,
-              .token = word.token};
-  if (word.update.mode == SignalMode::Add) {
+              .fence = signal.fence,
+              .token = signal.token};
+  if (signal.update.mode == SignalMode::Add) {
     // Applied by the other rank's proxy. Travels with a signal that nobody reads: `shm`
     // never completes a write of no bytes.
-    order.data = encode_immediate(word.update, given_.immediate_bytes);
-    const Remote& landing = peers_[static_cast<std::size_t>(word.peer)].landing;
+    order.data = encode_immediate(signal.update, given_.immediate_bytes);
+    const Remote& landing = peers_[static_cast<std::size_t>(signal.peer)].landing;
     order.destination = landing.base;
     order.key = landing.key;
   } else {
-    staged_[under.index] = word.update.value;
-    aim(order, word.update.word);
+    staged_[under.index] = signal.update.value;
+    aim(order, signal.update.word);
   }
   return submit(order, under);
 }

@@ -73,7 +73,7 @@ class Provider {
 
   // Requires: within the regions of both sides (descriptor.h checks that).
   [[nodiscard]] virtual Outcome<Posted> post(const Write& write) = 0;
-  [[nodiscard]] virtual Outcome<Posted> post(const SignalWrite& word) = 0;
+  [[nodiscard]] virtual Outcome<Posted> post(const SignalWrite& signal) = 0;
   // Makes progress, here and for whoever writes to this rank, and appends what has completed:
   // placed on the other rank. Returns whether anything happened at all.
   [[nodiscard]] virtual Outcome<bool> turn(std::vector<Token>& completed) = 0;

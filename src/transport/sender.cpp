@@ -232,10 +232,10 @@ void Sender::add_quiet(int to, bool all) {
 
 void Sender::add_signal(int to, const Held& signal, bool fence) {
   Action action{.kind = Action::Kind::Signal, .peer = to};
-  action.word = {.peer = to,
-                 .update = signal.update,
-                 .fence = fence,
-                 .token = token_of(to, signal.ticket, kSignalPart)};
+  action.signal = {.peer = to,
+                   .update = signal.update,
+                   .fence = fence,
+                   .token = token_of(to, signal.ticket, kSignalPart)};
   actions_.push_back(action);
 }
 
@@ -255,7 +255,7 @@ Outcome<bool> Sender::run_actions() {
 Outcome<bool> Sender::run(const Action& action) {
   if (action.kind == Action::Kind::Quiet) return is_quiet_over(action);
   HP_TRY(const Posted posted, action.kind == Action::Kind::Put ? provider_.post(action.put)
-                                                               : provider_.post(action.word));
+                                                               : provider_.post(action.signal));
   return posted == Posted::Yes;
 }
 
@@ -308,7 +308,7 @@ void Sender::count(const Action& action) {
     counters.nic_fences.add(action.put.fence ? 1 : 0);
   } else {
     counters.signals.add(1);
-    counters.nic_fences.add(action.word.fence ? 1 : 0);
+    counters.nic_fences.add(action.signal.fence ? 1 : 0);
   }
 }
 

@@ -54,7 +54,7 @@ class Sender {
     Kind kind = Kind::Put;
     bool quiet_all_ranks = false;
     Write put{};
-    SignalWrite word{};
+    SignalWrite signal{};
     int peer = 0;
   };
 

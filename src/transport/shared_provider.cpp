@@ -56,7 +56,7 @@ class SharedProvider final : public Provider {
   [[nodiscard]] Checked<Ok> connect(std::span<const Contact> contacts) override;
   [[nodiscard]] bool carries(const SignalUpdate& /*update*/) const override { return true; }
   [[nodiscard]] Outcome<Posted> post(const Write& write) override;
-  [[nodiscard]] Outcome<Posted> post(const SignalWrite& word) override;
+  [[nodiscard]] Outcome<Posted> post(const SignalWrite& signal) override;
   [[nodiscard]] Outcome<bool> turn(std::vector<Token>& completed) override;
 
  private:
@@ -151,9 +151,9 @@ Outcome<Posted> SharedProvider::post(const Write& write) {
   return Posted::Yes;
 }
 
-Outcome<Posted> SharedProvider::post(const SignalWrite& word) {
-  update(word.peer, word.update);
-  done_.push_back(word.token);
+Outcome<Posted> SharedProvider::post(const SignalWrite& signal) {
+  update(signal.peer, signal.update);
+  done_.push_back(signal.token);
   return Posted::Yes;
 }
 

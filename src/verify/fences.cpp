@@ -62,8 +62,8 @@ std::optional<std::string> why_uncovered(const Plan& plan, const Words& words, c
                                          std::int32_t put, std::int32_t task) {
   const std::size_t nodes = plan.tasks.size() + plan.barriers.size();
   constexpr std::size_t kNone = static_cast<std::size_t>(-1);
-  std::vector<std::size_t> signal(nodes,
-                                  kNone);  // per node: a signal behind the put that it waits for
+  // Per node: a signal behind the put that it waits for.
+  std::vector<std::size_t> signal(nodes, kNone);
   for (std::size_t id = 0; id < plan.syncs.size(); ++id) {
     const std::int32_t from = plan.syncs[id].from.value;
     const bool behind = order.is_put(from) && order.queue_of(from) == order.queue_of(put) &&

@@ -18,10 +18,10 @@ Outcome<Posted> AdversarialProvider::post(const Write& write) {
                  .token = write.token});
 }
 
-Outcome<Posted> AdversarialProvider::post(const SignalWrite& word) {
-  return accept({.what = {.peer = word.peer, .word = word.update},
-                 .fence = word.fence && honoured_.fence,
-                 .token = word.token});
+Outcome<Posted> AdversarialProvider::post(const SignalWrite& signal) {
+  return accept({.what = {.peer = signal.peer, .word = signal.update},
+                 .fence = signal.fence && honoured_.fence,
+                 .token = signal.token});
 }
 
 bool AdversarialProvider::may_go(std::size_t at) const {

@@ -34,7 +34,7 @@ class AdversarialProvider final : public Provider {
     return honoured_.immediate;
   }
   [[nodiscard]] Outcome<Posted> post(const Write& write) override;
-  [[nodiscard]] Outcome<Posted> post(const SignalWrite& word) override;
+  [[nodiscard]] Outcome<Posted> post(const SignalWrite& signal) override;
   [[nodiscard]] Outcome<bool> turn(std::vector<Token>& completed) override;
 
   // From here on nothing arrives.

@@ -27,8 +27,8 @@ class HastyProvider final : public Provider {
     return honest_->carries(update);
   }
   [[nodiscard]] Outcome<Posted> post(const Write& write) override;
-  [[nodiscard]] Outcome<Posted> post(const SignalWrite& word) override {
-    return honest_->post(word);
+  [[nodiscard]] Outcome<Posted> post(const SignalWrite& signal) override {
+    return honest_->post(signal);
   }
   [[nodiscard]] Outcome<bool> turn(std::vector<Token>& completed) override;
 

@@ -309,7 +309,7 @@ class Mutator {
     });
   }
 
-  // Words behind puts: without a fence, with the least one, and raised behind a later put.
+  // Signals behind puts: without a fence, with the least one, and raised behind a later put.
   void break_fences() {
     Ids words;
     for (std::size_t id = 0; id < plan_.syncs.size(); ++id) {

@@ -32,7 +32,7 @@ TransportFigures figures(transport::Guarantees given, std::vector<PolicyFigures>
                            .given = given,
                            .ranks = 2,
                            .post = 2e-6,
-                           .word = 1e-6,
+                           .signal = 1e-6,
                            .flag = 10e-6,
                            .one_way = 20e-6,
                            .quiet = 30e-6,

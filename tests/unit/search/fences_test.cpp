@@ -12,7 +12,7 @@
 namespace harpe {
 namespace {
 
-// Two nodes whose NICs hold words back and whose drains are long.
+// Two nodes whose NICs hold signals back and whose drains are long.
 Machine held_back(double drain_us, double gap_us) {
   Machine machine = node_machine({.nodes = 2, .gpus = 2});
   MachineLevel& rail = machine.levels.back();

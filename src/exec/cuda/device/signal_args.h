@@ -10,8 +10,8 @@ inline constexpr int kMostSignals = 32;
 // `poison` of a rank whose peer failed; its own fault makes it 1.
 inline constexpr std::uint32_t kPoisonedByPeer = 2;
 
-// A word in the waiting rank's page: a flag, which becomes the raiser's epoch, or a counter, which
-// grows by `added`.
+// A signal in the waiting rank's page: a flag, which becomes the raiser's epoch, or a counter,
+// which grows by `added`.
 struct RaiseTarget {
   std::uint32_t* word;
   std::uint32_t* peer_poison;  // of the waiting rank

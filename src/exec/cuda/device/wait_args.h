@@ -21,8 +21,8 @@ struct FaultRecord {
   std::uint64_t elapsed_ns;
 };
 
-// When a word of a rank's page was seen in an execution that is traced, by the GPU's clock; kNever
-// where it was not.
+// When a signal of a rank's page was seen in an execution that is traced, by the GPU's clock;
+// kNever where it was not.
 struct Sighting {
   std::uint64_t seen_ns;     // at first, by any block
   std::uint64_t awaited_ns;  // from here on a block had nothing to do but wait for it
