@@ -209,12 +209,12 @@ RateGrid grid_of(std::string_view leaf) {
           .starts = {0.5, 1, 2, 4, 8}};
 }
 
-double share_of(const Machine& machine, double bandwidth) {
+double gpu_share_of(const Machine& machine, double bandwidth) {
   return std::min(1.0, rounded(bandwidth / machine.processor.memory_bandwidth));
 }
 
 // A line for every leaf and type that has samples; f16 is as bf16, and other types as the slowest.
-void add_rates(Machine& machine, double memory_share) {
+void add_gpu_rates(Machine& machine, double memory_share) {
   std::set<std::pair<std::string, std::string>> known;
   std::set<std::string> leaves;
   for (const LeafSample& sample : machine.samples) {
@@ -240,7 +240,7 @@ void add_memory_rates(Machine& machine, const GpuFigures& figures, const Provena
     LeafRate rate;
     rate.leaf = leaf;
     rate.dtype = "*";
-    rate.memory_share = share_of(machine, streamed(figures, like));
+    rate.memory_share = gpu_share_of(machine, streamed(figures, like));
     rate.start = rounded_time(shortest_seconds(figures, like));
     rate.from = from;
     machine.rates.push_back(rate);
@@ -295,7 +295,7 @@ Machine machine_of(const GpuFigures& figures, const std::string& day) {
                     of_libraries);
     add_samples(machine, figures.libraries->products, Supplier::Library, of_libraries);
   }
-  add_rates(machine, share_of(machine, streamed(figures, "add")));
+  add_gpu_rates(machine, gpu_share_of(machine, streamed(figures, "add")));
   add_memory_rates(machine, figures, from);
   const Checked<Ok> checked = check_machine(machine);
   HP_CHECK(checked.ok(), "the measured machine: " + render(checked.error()));

@@ -11,10 +11,10 @@
 namespace harpe::cuda::profile {
 namespace {
 
-constexpr std::size_t kRounds = 7;
-constexpr std::int64_t kMostTimes = 256;
-constexpr std::int64_t kTrials = 16;  // of each algorithm, to find the fastest
-constexpr std::int64_t kBytes = 2;    // of a bf16
+constexpr std::size_t kLibraryRounds = 7;
+constexpr std::int64_t kMostCalls = 256;
+constexpr std::int64_t kTrials = 16;       // of each algorithm, to find the fastest
+constexpr std::int64_t kElementBytes = 2;  // of a bf16
 
 using library::Elements;
 using library::LibraryProduct;
@@ -23,7 +23,7 @@ using library::Team;
 // One call of one rank, the i-th in a row; nothing is allocated or connected after a warm-up.
 using Call = std::function<Checked<Ok>(library::Member&, std::int64_t i)>;
 
-double median_of(std::vector<double> times) {
+double middle_of(std::vector<double> times) {
   std::ranges::sort(times);
   return times[times.size() / 2];
 }
@@ -36,7 +36,7 @@ class Timing {
   // Seconds of one of `times` calls in a graph, of the slowest rank: the median of rounds behind
   // one that does not count.
   [[nodiscard]] Checked<double> time(const Call& call, std::int64_t times,
-                                     std::size_t rounds = kRounds) {
+                                     std::size_t rounds = kLibraryRounds) {
     const auto ranks = static_cast<std::size_t>(team_.ranks());
     std::vector<std::vector<double>> seconds(ranks);
     std::barrier together(team_.ranks());
@@ -52,7 +52,7 @@ class Timing {
         slowest[round] = std::max(slowest[round], own[round]);
       }
     }
-    return median_of(std::move(slowest)) / static_cast<double>(times);
+    return middle_of(std::move(slowest)) / static_cast<double>(times);
   }
 
  private:
@@ -93,7 +93,7 @@ class Timing {
 // One rank's part of a collective of so many bytes, from its source to its target.
 Checked<Ok> call_nccl(const library::Member& member, const profile::Member& at, Pattern pattern,
                       std::int64_t bytes, int ranks) {
-  const std::int64_t count = bytes / kBytes;
+  const std::int64_t count = bytes / kElementBytes;
   CUstream const stream = member.stream.handle();
   const Elements all{.address = at.source, .count = count};
   switch (pattern) {
@@ -124,7 +124,7 @@ Checked<std::vector<TimedCollective>> time_collectives(const Crew& crew, Team& t
       };
       const double guess =
           15e-6 + static_cast<double>(bytes) * (gathers ? crew.size() : 1) / kGuess;
-      HP_TRY(const double seconds, Timing(team).time(call, times_of(guess, kMostTimes)));
+      HP_TRY(const double seconds, Timing(team).time(call, times_of(guess, kMostCalls)));
       figures.push_back({pattern, static_cast<double>(bytes), seconds});
     }
   }
@@ -150,7 +150,7 @@ Places places_of(const profile::Member& at, const LeafCase& one, const ProductSh
   };
   const DeviceAddress a = at.source + set(one.in_bytes);
   return {.a = a,
-          .b = a + static_cast<DeviceAddress>(s.m * s.k * kBytes),
+          .b = a + static_cast<DeviceAddress>(s.m * s.k * kElementBytes),
           .c = at.target + set(one.out_bytes)};
 }
 
@@ -200,7 +200,7 @@ Checked<LeafFigure> time_product(const Crew& crew, Team& team, const ProductShap
     fastest = algorithm;
   }
   LeafFigure figure = one.figure;
-  HP_TRY(const double seconds, Timing(team).time(by(fastest), times_of(one.guess, kMostTimes)));
+  HP_TRY(const double seconds, Timing(team).time(by(fastest), times_of(one.guess, kMostCalls)));
   figure.seconds = std::max(launch, seconds - launch);
   return figure;
 }
