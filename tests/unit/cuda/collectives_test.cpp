@@ -43,7 +43,7 @@ TEST(Collectives, an_all_gather_of_whole_parts_is_one_call) {
   ASSERT_EQ(traffic.kind, Kind::AllGather);
   EXPECT_TRUE(traffic.sums.empty());
   const library::NcclRank rank(nullptr, nullptr);
-  const library::NcclCall call = call_of(traffic, rank, 1, kArena);
+  const library::NcclCall call = call_of(traffic, &rank, 1, kArena);
   EXPECT_EQ(call.rank, &rank);
   const auto offset = [](DeviceAddress address) {
     return static_cast<std::int64_t>(address - kArena);
@@ -69,7 +69,7 @@ TEST(Collectives, a_gather_of_others_parts_alone_is_messages) {
   ASSERT_EQ(traffic.kind, Kind::Exchange);
   EXPECT_FALSE(traffic.pieces[0][0]);
   const library::NcclRank rank(nullptr, nullptr);
-  const library::NcclCall call = call_of(traffic, rank, 0, kArena);
+  const library::NcclCall call = call_of(traffic, &rank, 0, kArena);
   ASSERT_EQ(call.sends.size(), 1U);
   ASSERT_EQ(call.receives.size(), 1U);
   const auto address = [](std::int64_t offset) {

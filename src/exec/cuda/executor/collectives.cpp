@@ -280,9 +280,9 @@ CollectiveChoice choose_collectives(Plan& plan, const Blocks& blocks,
   return Chooser(plan, blocks, rules).choose();
 }
 
-library::NcclCall call_of(const Traffic& traffic, const library::NcclRank& rank, std::size_t member,
+library::NcclCall call_of(const Traffic& traffic, const library::NcclRank* rank, std::size_t member,
                           DeviceAddress arena) {
-  library::NcclCall call{.rank = &rank, .kind = traffic.kind, .part = {}};
+  library::NcclCall call{.rank = rank, .kind = traffic.kind, .part = {}};
   const auto& pieces = traffic.pieces;
   if (traffic.kind == Kind::AllGather) {
     const Piece& own = *pieces[member][member];

@@ -60,7 +60,7 @@ struct CollectiveChoice {
 
 // One rank's part of a collective. Requires: `rank` is the end of a rank of the team, `member` its
 // number there, and `arena` where its allocations begin.
-[[nodiscard]] library::NcclCall call_of(const Traffic& traffic, const library::NcclRank& rank,
+[[nodiscard]] library::NcclCall call_of(const Traffic& traffic, const library::NcclRank* rank,
                                         std::size_t member, DeviceAddress arena);
 
 // By operation, engine and reason; `nccl` is what NCCL is called.

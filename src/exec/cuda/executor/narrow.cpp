@@ -61,7 +61,8 @@ Checked<NarrowStates> NarrowStates::find(const Plan& plan, const std::vector<std
     const Alloc& alloc = plan.allocs[id.index()];
     const DeviceAddress begin = reinterpret_cast<DeviceAddress>(arenas[alloc.rank.index()]) +
                                 static_cast<DeviceAddress>(alloc.offset);
-    const State state{.begin = begin,
+    const State state{.alloc = id,
+                      .begin = begin,
                       .end = begin + static_cast<DeviceAddress>(alloc.bytes),
                       .dtype = find_buffer(plan.program, alloc.buffer)->dtype};
     bool can = true;
@@ -75,6 +76,12 @@ Checked<NarrowStates> NarrowStates::find(const Plan& plan, const std::vector<std
     if (can) narrow.states_.push_back(state);
   }
   return narrow;
+}
+
+std::vector<AllocId> NarrowStates::allocs() const {
+  std::vector<AllocId> allocs;
+  for (const State& state : states_) allocs.push_back(state.alloc);
+  return allocs;
 }
 
 bool NarrowStates::leave(const State& state, LaunchSpec& launch) {

@@ -21,6 +21,8 @@ class NarrowStates {
                                                   const std::vector<std::byte*>& arenas,
                                                   int multiprocessors, const LaunchesOf& launches);
 
+  // The allocations of all of them.
+  [[nodiscard]] std::vector<AllocId> allocs() const;
   // What reads one of them, in its type.
   void read(actions::Action& action) const;
   // What makes one of them, left in its type.
@@ -28,6 +30,7 @@ class NarrowStates {
 
  private:
   struct State {
+    AllocId alloc;
     DeviceAddress begin = 0;
     DeviceAddress end = 0;  // in f32
     DType dtype = DType::BF16;

@@ -13,125 +13,6 @@
 namespace harpe::cuda {
 namespace {
 
-// A fold holds whole regions: a launch costs more than a pass over memory.
-constexpr std::int64_t kScratchElements = std::int64_t{1} << 30;
-
-// Of a collective that only moves: each member begins with its successor's part, so that all ports
-// are busy and none is asked by all at once.
-void begin_behind_own(std::vector<actions::Action>& moves, const Prepared& prepared, RankId rank) {
-  const auto ranks = static_cast<std::int64_t>(prepared.bases.arenas.size());
-  const auto distance = [&](const actions::Action& action) {
-    const auto* const move = std::get_if<actions::Assign>(&action);
-    const std::byte* const from = move == nullptr ? nullptr : move->from.data;
-    std::int64_t source = rank.value;
-    for (std::int64_t peer = 0; peer < ranks; ++peer) {
-      const std::byte* const begin = prepared.bases.arenas[static_cast<std::size_t>(peer)];
-      if (from >= begin && from < begin + prepared.numbers.offset) source = peer;
-    }
-    return (source - rank.value + ranks) % ranks;
-  };
-  std::ranges::stable_sort(moves, {}, distance);
-}
-
-// Appends what actions become.
-Checked<Ok> add_all(const Prepared& prepared, const LaunchChoice& choice,
-                    std::vector<actions::Action> actions, TaskSpecs& specs) {
-  for (actions::Action& action : actions) {
-    prepared.narrow.read(action);
-    HP_TRY(const std::vector<LaunchSpec> launches, plan_launches(choice, action));
-    specs.launches.insert(specs.launches.end(), launches.begin(), launches.end());
-  }
-  std::ranges::move(actions, std::back_inserter(specs.actions));
-  return Ok{};
-}
-
-LaunchChoice choice_of(const Prepared& prepared, const Task& task, const Device& device) {
-  const bool by_engine = task.via == Via::Ce || task.via == Via::Tma || task.via == Via::Proxy;
-  return {.nest = task.nest,
-          .buffer = task.writes.empty()
-                        ? ""
-                        : prepared.plan.allocs[task.writes.front().alloc.index()].buffer,
-          .kernel = task.leaf_kernel,
-          .by_copy_engine = task.kind == TaskKind::Copy && by_engine,
-          .multiprocessors = device.facts().multiprocessors};
-}
-
-// The address of scratch memory before it is allocated: above every address that a GPU has.
-std::byte* const kNowhere = reinterpret_cast<std::byte*>(std::uintptr_t{1} << 60);
-
-// Scratch memory of one task, piece behind piece.
-class TaskScratch {
- public:
-  explicit TaskScratch(std::byte* base) : base_(base) {}
-
-  std::byte* reserve(std::int64_t bytes) {
-    constexpr std::int64_t kAlign = 512;
-    std::byte* const piece = base_ + bytes_;
-    bytes_ += (bytes + kAlign - 1) / kAlign * kAlign;
-    return piece;
-  }
-  [[nodiscard]] std::int64_t bytes() const { return bytes_; }
-
- private:
-  std::byte* base_;
-  std::int64_t bytes_ = 0;
-};
-
-// Appends what a task that runs on the rank becomes there.
-Checked<Ok> add_specs(const Prepared& prepared, const Task& task, RankId rank, TaskScratch& space,
-                      TaskSpecs& specs) {
-  const Device& device = prepared.of_rank[rank.index()]->device();
-  const actions::Scratch scratch{
-      .reserve = [&](std::int64_t bytes) { return space.reserve(bytes); },
-      .elements = kScratchElements};
-  HP_TRY(actions::TaskWork work, actions::prepare_task(prepared.setting(scratch), task));
-  if (task.kind == TaskKind::Collective && task.collective != CollectiveOp::ReduceScatter) {
-    begin_behind_own(work.actions, prepared, rank);
-  }
-  return add_all(prepared, choice_of(prepared, task, device), std::move(work.actions), specs);
-}
-
-// The rank's part of a collective that NCCL does.
-Checked<TaskSpecs> specs_of(const Prepared& prepared, const Traffic& traffic, RankId rank,
-                            TaskScratch& scratch) {
-  const Team& team = prepared.collectives.teams[traffic.team];
-  const auto member = static_cast<std::size_t>(std::ranges::find(team, rank) - team.begin());
-  const bool sums = !traffic.sums.empty();
-  TaskSpecs specs;
-  for (std::size_t i = 0; sums && i < traffic.sums[member].rounds.size(); ++i) {
-    HP_REQUIRE_OK(add_specs(prepared, traffic.sums[member].rounds[i], rank, scratch, specs));
-  }
-  specs.launches.emplace_back(call_of(traffic, prepared.communicators.end(traffic.team, rank),
-                                      member, prepared.peers.arena(static_cast<int>(rank.value))));
-  if (sums) HP_REQUIRE_OK(add_specs(prepared, traffic.sums[member].fold, rank, scratch, specs));
-  specs.actions.clear();  // nobody else's work is joined with it
-  return specs;
-}
-
-// What a task becomes on its rank's GPU; a put its packing.
-Checked<TaskSpecs> specs_of(const Prepared& prepared, TaskId id, std::byte* base) {
-  const Task& task = prepared.plan.tasks[id.index()];
-  const auto rank = prepared.plan.queues[task.queue.index()].rank;
-  TaskScratch scratch(base);
-  const auto traffic = prepared.collectives.by_nccl.find(task.group);
-  if (traffic != prepared.collectives.by_nccl.end()) {
-    HP_TRY(TaskSpecs specs, specs_of(prepared, traffic->second, rank, scratch));
-    specs.scratch = scratch.bytes();
-    return specs;
-  }
-  TaskSpecs specs;
-  if (goes_out(prepared.plan, id)) {
-    const Device& device = prepared.of_rank[rank.index()]->device();
-    HP_REQUIRE_OK(
-        add_all(prepared, choice_of(prepared, task, device), packing_of(prepared, id), specs));
-  } else {
-    HP_REQUIRE_OK(add_specs(prepared, task, rank, scratch, specs));
-  }
-  specs.scratch = scratch.bytes();
-  if (task.kind == TaskKind::Compute) prepared.narrow.leave(specs.launches);
-  return specs;
-}
-
 SignalSource signals_of(const Prepared& prepared, int rank, const CudaOptions& options) {
   SignalSource source;
   source.context = prepared.peers.page(rank).context(options.wait_limit);
@@ -150,20 +31,6 @@ SignalSource signals_of(const Prepared& prepared, int rank, const CudaOptions& o
     return target;
   };
   return source;
-}
-
-Checked<NarrowStates> find_narrow(const Prepared& prepared) {
-  const Device& device = prepared.of_rank.front()->device();
-  const auto launches_of = [&](TaskId id) -> Checked<std::vector<LaunchSpec>> {
-    const Task& task = prepared.plan.tasks[id.index()];
-    TaskSpecs specs;
-    TaskScratch scratch(kNowhere);
-    HP_REQUIRE_OK(
-        add_specs(prepared, task, prepared.plan.queues[task.queue.index()].rank, scratch, specs));
-    return std::move(specs.launches);
-  };
-  return NarrowStates::find(prepared.plan, prepared.bases.arenas, device.facts().multiprocessors,
-                            launches_of);
 }
 
 Checked<Launches> launches_of(Prepared& prepared, int rank, const UnitSpec& spec) {
@@ -207,8 +74,8 @@ Checked<Ok> place_scratch(Prepared& prepared, int rank, const CudaOptions& optio
   for (const TaskId task : sequence) {
     if (joined.contains(task) || !needs(task)) continue;
     const QueueMemory& memory = prepared.queues.at(prepared.plan.tasks[task.index()].queue);
-    HP_TRY(specs[task.index()],
-           specs_of(prepared, task, reinterpret_cast<std::byte*>(memory.scratch->address())));
+    HP_TRY(specs[task.index()], specs_of(prepared.source(RankId(rank)), task,
+                                         reinterpret_cast<std::byte*>(memory.scratch->address())));
   }
   return Ok{};
 }
@@ -249,10 +116,7 @@ Checked<std::vector<Unit>> units_of(Prepared& prepared, int rank,
 
 // What the rank lands.
 Checked<Unit> make_landing(Prepared& prepared, int rank, TaskId put, bool is_traced) {
-  const Device& device = prepared.of_rank[static_cast<std::size_t>(rank)]->device();
-  const LaunchChoice choice = choice_of(prepared, prepared.plan.tasks[put.index()], device);
-  TaskSpecs specs;
-  HP_REQUIRE_OK(add_all(prepared, choice, landing_of(prepared, put), specs));
+  HP_TRY(const TaskSpecs specs, landing_specs_of(prepared.source(RankId(rank)), put));
   const UnitSpec spec{.tasks = {put}, .launches = specs.launches};
   Unit unit{.tasks = {put}, .work = {}, .lands = true};
   HP_TRY(unit.work, launches_of(prepared, rank, spec));
@@ -382,7 +246,7 @@ Checked<Ok> open_network(Prepared& prepared, transport::Exchange* exchange,
   HP_TRY(prepared.network, Network::open({.plan = &prepared.plan,
                                           .wiring = &prepared.wiring,
                                           .peers = &prepared.peers,
-                                          .put_bytes = put_bytes_of(prepared),
+                                          .put_bytes = put_bytes_of(prepared.source(RankId(0))),
                                           .exchange = exchange,
                                           .options = options.network,
                                           .limit = options.wait_limit}));
@@ -390,7 +254,7 @@ Checked<Ok> open_network(Prepared& prepared, transport::Exchange* exchange,
 }
 
 Checked<std::vector<RankProgram>> make_programs(Prepared& prepared, const CudaOptions& options) {
-  HP_TRY(prepared.narrow, find_narrow(prepared));
+  HP_TRY(prepared.narrow, find_narrow(prepared.source(RankId(0))));
   std::vector<TaskSpecs> specs;
   for (std::size_t i = 0; i < prepared.plan.tasks.size(); ++i) {
     const TaskId id(static_cast<std::int64_t>(i));
@@ -400,7 +264,7 @@ Checked<std::vector<RankProgram>> make_programs(Prepared& prepared, const CudaOp
       specs.emplace_back();
       continue;
     }
-    HP_TRY(TaskSpecs own, specs_of(prepared, id, kNowhere));
+    HP_TRY(TaskSpecs own, specs_of(prepared.source(rank), id, kNowhere));
     specs.push_back(std::move(own));
   }
   std::vector<RankProgram> programs;
@@ -413,10 +277,19 @@ Checked<std::vector<RankProgram>> make_programs(Prepared& prepared, const CudaOp
   return programs;
 }
 
-Numbers numbers_of(const Plan& plan, const Blocks& blocks) {
-  constexpr std::int64_t kAlign = 512;
-  return {.offset = (arena_bytes(plan) + kAlign - 1) / kAlign * kAlign,
-          .bytes = actions::Occupancy::bytes_per_rank(plan, blocks)};
+SpecSource Prepared::source(RankId rank) const {
+  return {.plan = plan,
+          .blocks = blocks,
+          .bases = bases,
+          .occupancy = occupancy,
+          .numbers = numbers,
+          .narrow = narrow,
+          .collectives = collectives,
+          .multiprocessors = of_rank[rank.index()]->device().facts().multiprocessors,
+          .staging = [this](TaskId put) { return network->staging(put); },
+          .landing = [this](TaskId put) { return network->landing(put); },
+          .communicator = [this](std::size_t team,
+                                 RankId member) { return &communicators.end(team, member); }};
 }
 
 std::vector<std::byte*> places_of(const Peers& peers, const Numbers& numbers) {

@@ -12,18 +12,13 @@
 #include "exec/cuda/executor/narrow.h"
 #include "exec/cuda/executor/network.h"
 #include "exec/cuda/executor/rank_program.h"
+#include "exec/cuda/executor/task_specs.h"
 #include "exec/cuda/library/leaves.h"
 #include "exec/cuda/nvrtc.h"
 #include "exec/processes/process_group.h"
 #include "ir/blocks.h"
 
 namespace harpe::cuda {
-
-// Where the numbers of Occupancy lie in a rank's arena: behind the data.
-struct Numbers {
-  std::int64_t offset = 0;
-  std::int64_t bytes = 0;
-};
 
 // What the tasks of a queue need besides the plan's memory. They follow each other, and share it.
 struct QueueMemory {
@@ -58,9 +53,10 @@ struct Prepared {
         .plan = plan, .blocks = blocks, .bases = bases, .occupancy = occupancy, .scratch = scratch};
   }
   [[nodiscard]] actions::Setting setting() const { return setting(no_scratch); }
+  // For the GPU of a rank. Requires: this outlives what is made with it; libraries.
+  [[nodiscard]] SpecSource source(RankId rank) const;
 };
 
-[[nodiscard]] Numbers numbers_of(const Plan& plan, const Blocks& blocks);
 // The places of the numbers of each rank.
 [[nodiscard]] std::vector<std::byte*> places_of(const Peers& peers, const Numbers& numbers);
 
