@@ -16,7 +16,8 @@ constexpr std::array kVerbs = {
          "print a program, a schedule or a plan as text that reads back",
          "  harpe show attention\n"
          "  harpe show attention seq=8192 causal=true --mesh cp=8 --schedule zigzag_ring\n"
-         "  harpe show gemm_rs --mesh tp=4 --schedule ring --stage plan"},
+         "  harpe show gemm_rs --mesh tp=4 --schedule ring --stage plan\n"
+         "  harpe show ag_gemm m=1024 --mesh tp=2 --schedule push --stage launches"},
     Verb{"schedules", "OP|FILE.op [P=V ...]", "list the named schedules, and why some do not apply",
          "  harpe schedules attention heads=4 --mesh cp=8"},
     Verb{"lower", "OP|FILE.op [P=V ...]", "make a plan and verify it",

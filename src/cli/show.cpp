@@ -9,7 +9,7 @@ namespace harpe::cli {
 namespace {
 
 Checked<Stage> stage_of(const CommandLine& line) {
-  static const std::vector<std::string> kStages = {"op", "schedule", "plan"};
+  static const std::vector<std::string> kStages = {"op", "schedule", "plan", "launches"};
   const std::string otherwise = line.has("mesh") ? "schedule" : "op";
   const std::string stage = line.value("stage").value_or(otherwise);
   const auto found = std::ranges::find(kStages, stage);
@@ -17,7 +17,7 @@ Checked<Stage> stage_of(const CommandLine& line) {
   return make_diag(DiagCode::U109,
                    {{"flag", "--stage"},
                     {"text", stage},
-                    {"wanted", "op, schedule or plan" + suggestion(stage, kStages)}});
+                    {"wanted", "op, schedule, plan or launches" + suggestion(stage, kStages)}});
 }
 
 Checked<int> show_picture(const CommandLine& line, Session& session, const Request& request) {

@@ -1,5 +1,6 @@
 #include "driver/catalogue.h"
 
+#include "driver/launches.h"
 #include "driver/plan_file.h"
 #include "driver/target.h"
 #include "driver/tune.h"
@@ -57,7 +58,7 @@ Checked<std::string> show(Session& session, const Request& request, Stage stage)
     return (scheduled.script ? print(*scheduled.script) : "") + print(scheduled.form);
   }
   HP_TRY(const Plan plan, session.lower(scheduled));
-  return print_plan_file(plan);
+  return stage == Stage::Launches ? show_launches(plan) : print_plan_file(plan);
 }
 
 Checked<std::string> show_drawing(Session& session, const Request& request, DrawingFormat format) {

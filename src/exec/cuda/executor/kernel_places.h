@@ -1,0 +1,51 @@
+#pragma once
+
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "exec/cuda/executor/task_specs.h"
+#include "plan/launch_plan.h"
+
+namespace harpe::cuda {
+
+// An array as kernels have it: its first element, and how many steps of how many elements.
+struct StridedArray {
+  struct Extent {
+    std::int64_t count = 1;
+    std::int64_t stride = 0;
+  };
+  DeviceAddress address = 0;
+  std::int64_t element_bytes = 2;
+  std::vector<Extent> extents;
+};
+
+// Which elements of which allocations arrays are, by what tasks read and write: a slot holds other
+// blocks at other times, and only a task's references say which.
+class KernelPlaces {
+ public:
+  // `partials16`: allocations that hold half of their type. Requires: `source` outlives this.
+  KernelPlaces(const SpecSource& source, const std::vector<AllocId>& partials16);
+
+  // From now on arrays are what these tasks read and write, or lie in homes.
+  void enter(std::span<const TaskId> tasks);
+  // None where an array is not a rectangle of one of them, as of scratch memory.
+  [[nodiscard]] std::optional<launch::Place> find(const StridedArray& array) const;
+
+ private:
+  struct Candidate {
+    AllocId alloc;
+    actions::Patch patch;
+    std::int64_t element_bytes = 4;
+  };
+  [[nodiscard]] std::vector<Candidate> candidates_of(const Ref& ref) const;
+  [[nodiscard]] static std::optional<launch::Place> find_in(const Candidate& candidate,
+                                                            const StridedArray& array);
+
+  const SpecSource& source_;
+  std::vector<bool> is_half_;  // by allocation
+  std::vector<Candidate> homes_;
+  std::vector<Candidate> own_;  // of the tasks that were entered
+};
+
+}  // namespace harpe::cuda
