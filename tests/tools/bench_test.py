@@ -3,8 +3,6 @@
 bench_test.py [HARPE]: with the binary also a family on CPU ranks, as it is.
 """
 import contextlib
-import importlib.machinery
-import importlib.util
 import io
 import json
 import pathlib
@@ -12,25 +10,14 @@ import sys
 import tempfile
 import unittest
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
+import scripts
+
 RECORDED = pathlib.Path(__file__).resolve().parent / "bench"
 HARPE = sys.argv[1] if len(sys.argv) > 1 else None
-sys.dont_write_bytecode = True
-sys.path.insert(0, str(ROOT / "bench"))
 
 import tables  # noqa: E402
 
-
-def load(name):
-    """A script of bench/ as a module, whatever its name ends in."""
-    loader = importlib.machinery.SourceFileLoader(name, str(ROOT / "bench" / name))
-    module = importlib.util.module_from_spec(importlib.util.spec_from_loader(name, loader))
-    sys.modules[name] = module
-    loader.exec_module(module)
-    return module
-
-
-families = load("families")
+families = scripts.load("families")
 
 # Answers in place of the binary: so many GPUs, the recorded times, and taxes; notes what it is
 # asked. `sleep` is how long a measurement takes.
