@@ -20,6 +20,8 @@ namespace harpe {
 // does not fit its digits; V106 more than a million tasks; V107 parameters left; check_program's,
 // check_mesh's and Blocks::make's.
 [[nodiscard]] std::string print_plan(const Plan& plan);
+// The hash in the first line of print_plan.
+[[nodiscard]] std::string hash_plan(const Plan& plan);
 [[nodiscard]] Checked<Plan> parse_plan(std::string_view text, const std::string& file);
 
 // `[0, *, 2..4]`: `*` is a digit's whole extent, so extents are needed both ways.

@@ -6,73 +6,24 @@
 #include <optional>
 #include <utility>
 
+#include "plan/text_parts.h"
+
 namespace harpe {
 namespace {
 
+using plan_text::accept_word;
+using plan_text::expect_id;
+using plan_text::out_of_range;
+using plan_text::parse_count;
+using plan_text::parse_rank;
+using plan_text::parse_reference;
+using plan_text::parse_small;
+using plan_text::parse_word;
+using plan_text::quote;
+using plan_text::wrong_length;
+
 constexpr std::int64_t kMaxInt32 = std::numeric_limits<std::int32_t>::max();
 constexpr std::int64_t kMaxInt64 = std::numeric_limits<std::int64_t>::max();
-
-std::string quote(std::string_view text) { return "`" + std::string(text) + "`"; }
-
-Diag out_of_range(const Cursor& line, const Token& token, std::string_view what, std::int64_t found,
-                  const std::string& expected) {
-  return line.locate(
-      make_diag(DiagCode::V103, {{"what", what}, {"found", found}, {"expected", expected}}), token);
-}
-
-Checked<std::int64_t> parse_count(Cursor& line, std::string_view what, std::int64_t largest) {
-  const Token token = line.peek();
-  HP_TRY(const std::int64_t value, line.expect_integer(what));
-  if (value < 0 || value > largest) {
-    return out_of_range(line, token, what, value, "within 0.." + std::to_string(largest));
-  }
-  return value;
-}
-
-Checked<std::int32_t> parse_small(Cursor& line, std::string_view what) {
-  HP_TRY(const std::int64_t value, parse_count(line, what, kMaxInt32));
-  return static_cast<std::int32_t>(value);
-}
-
-// A reference to one of `count` things declared above.
-Checked<std::int64_t> parse_reference(Cursor& line, std::string_view what, std::size_t count) {
-  const Token token = line.peek();
-  HP_TRY(const std::int64_t value, line.expect_integer(what));
-  if (value >= 0 && std::cmp_less(value, count)) return value;
-  return out_of_range(line, token, what, value,
-                      count == 0 ? "one of those above, and there is none"
-                                 : "within 0.." + std::to_string(count - 1));
-}
-
-// The word of one of the enumerators up to `last`, as `print` writes it.
-template <class Enum>
-std::optional<Enum> accept_word(Cursor& line, Enum last) {
-  for (int i = 0; i <= static_cast<int>(last); ++i) {
-    if (line.accept(print(static_cast<Enum>(i)))) return static_cast<Enum>(i);
-  }
-  return std::nullopt;
-}
-
-template <class Enum>
-Checked<Enum> parse_word(Cursor& line, std::string_view what, Enum last) {
-  if (const std::optional<Enum> value = accept_word(line, last)) return *value;
-  return line.unexpected(what);
-}
-
-// `mm.A.st0.1`, or a string. Two parts that are numbers read as one float: taken as they stand.
-Checked<std::string> parse_name(Cursor& line) {
-  if (line.at(TokenKind::String)) return std::string(line.take().text);
-  HP_TRY(std::string name, line.expect_identifier("a name"));
-  while (line.accept(".")) {
-    if (!line.at(TokenKind::Identifier) && !line.at(TokenKind::Integer) &&
-        !line.at(TokenKind::Float)) {
-      return line.unexpected("the next part of the name");
-    }
-    name += '.';
-    name += line.take().text;
-  }
-  return name;
-}
 
 Checked<std::int32_t> parse_flag(Cursor& line) {
   if (!line.at(TokenKind::Integer)) return -1;
@@ -83,15 +34,6 @@ Diag bad_box(const Cursor& line, const Token& token, std::string_view box, const
              const std::string& problem) {
   return line.locate(
       make_diag(DiagCode::V105, {{"box", box}, {"owner", owner}, {"problem", problem}}), token);
-}
-
-std::string wrong_length(std::size_t length, const std::vector<std::string>& digits) {
-  std::string text =
-      "has length " + std::to_string(length) + ", must have " + std::to_string(digits.size());
-  for (std::size_t i = 0; i < digits.size(); ++i) {
-    text += (i == 0 ? " (" : ", ") + quote(digits[i]);
-  }
-  return digits.empty() ? text : text + ")";
 }
 
 // `3` or `2..5`, whatever the digit's extent.
@@ -162,33 +104,17 @@ Checked<Ok> PlanItemParser::parse_item(Cursor& line) {
 }
 
 Checked<Ok> PlanItemParser::parse_alloc(Cursor& line) {
-  Alloc alloc;
   HP_REQUIRE_OK(expect_id(line, "alloc", plan_.allocs.size()));
-  HP_TRY(alloc.rank, parse_rank(line));
-  HP_TRY(alloc.name, parse_name(line));
-  HP_REQUIRE_OK(line.expect("buffer"));
-  HP_TRY(const std::int32_t buffer, parse_buffer(line));
-  alloc.buffer = blocks_.buffers()[static_cast<std::size_t>(buffer)].name;
-  HP_REQUIRE_OK(line.expect("level"));
-  HP_TRY(alloc.level, parse_word(line, "a level", Level::Pack));
-  HP_REQUIRE_OK(line.expect("dtype"));
-  HP_TRY(alloc.dtype, parse_word(line, "a dtype", DType::Bool));
-  HP_REQUIRE_OK(line.expect("holds"));
-  HP_TRY(alloc.holds, parse_holds(line, buffers_[static_cast<std::size_t>(buffer)]));
-  HP_REQUIRE_OK(line.expect("at"));
-  HP_TRY(alloc.offset, parse_count(line, "offset", kMaxInt64));
-  HP_REQUIRE_OK(line.expect("bytes"));
-  // Their sum, the end of the allocation, is a number too.
-  HP_TRY(alloc.bytes, parse_count(line, "bytes", kMaxInt64 - alloc.offset));
+  HP_TRY(Alloc alloc, plan_text::parse_alloc(line, blocks_, plan_.program.name));
+  alloc_buffer_.push_back(blocks_.find_buffer(alloc.buffer));
   plan_.allocs.push_back(std::move(alloc));
-  alloc_buffer_.push_back(buffer);
   return Ok{};
 }
 
 Checked<Ok> PlanItemParser::parse_queue(Cursor& line) {
   Queue queue;
   HP_REQUIRE_OK(expect_id(line, "lane", plan_.queues.size()));
-  HP_TRY(queue.rank, parse_rank(line));
+  HP_TRY(queue.rank, parse_rank(line, blocks_));
   HP_TRY(queue.kind, parse_word(line, "a lane kind", QueueKind::Multimem));
   plan_.queues.push_back(queue);
   return Ok{};
@@ -253,35 +179,6 @@ Checked<Ok> PlanItemParser::parse_barrier(Cursor& line) {
   HP_TRY(barrier.flag, parse_flag(line));
   plan_.barriers.push_back(std::move(barrier));
   return Ok{};
-}
-
-Checked<Ok> PlanItemParser::expect_id(Cursor& line, std::string_view kind, std::size_t next) const {
-  const Token token = line.peek();
-  const std::string what = std::string(kind) + " id";
-  HP_TRY(const std::int64_t id, line.expect_integer(what));
-  if (std::cmp_equal(id, next)) return Ok{};
-  return out_of_range(line, token, what, id, std::to_string(next) + ", the next one");
-}
-
-Checked<RankId> PlanItemParser::parse_rank(Cursor& line) const {
-  HP_REQUIRE_OK(line.expect("rank"));
-  HP_TRY(const std::int64_t rank,
-         parse_reference(line, "rank", static_cast<std::size_t>(blocks_.ranks())));
-  return RankId(rank);
-}
-
-Checked<std::int32_t> PlanItemParser::parse_buffer(Cursor& line) const {
-  const Token token = line.peek();
-  HP_TRY(const std::string name, line.expect_identifier("a buffer"));
-  const int buffer = blocks_.find_buffer(name);
-  if (buffer >= 0) return buffer;
-  std::vector<std::string> known;
-  for (const BufferTable& table : blocks_.buffers()) known.push_back(table.name);
-  return line.locate(make_diag(DiagCode::V104, {{"what", "buffer"},
-                                                {"name", name},
-                                                {"where", "program " + quote(plan_.program.name)},
-                                                {"hint", suggestion(name, known)}}),
-                     token);
 }
 
 Checked<Ok> PlanItemParser::parse_statement(Cursor& line, Task& task) const {
@@ -405,20 +302,6 @@ Checked<Box> PlanItemParser::parse_box(Cursor& line, const DigitList& digits) {
   line.take();
   if (box.size() == digits.extents.size()) return box;
   return bad_box(line, start, "box", digits.owner, wrong_length(box.size(), digits.names));
-}
-
-Checked<std::vector<bool>> PlanItemParser::parse_holds(Cursor& line, const DigitList& digits) {
-  const Token start = line.peek();
-  HP_REQUIRE_OK(line.expect("["));
-  std::vector<bool> holds;
-  while (!line.at("]")) {
-    if (!holds.empty()) HP_REQUIRE_OK(line.expect(","));
-    if (!line.at("*") && !line.at(".")) return line.unexpected("`*` or `.`");
-    holds.push_back(line.take().text == "*");
-  }
-  line.take();
-  if (holds.size() == digits.extents.size()) return holds;
-  return bad_box(line, start, "holds", digits.owner, wrong_length(holds.size(), digits.names));
 }
 
 }  // namespace harpe

@@ -38,17 +38,12 @@ class PlanItemParser {
   [[nodiscard]] Checked<Ok> parse_sync(Cursor& line);
   [[nodiscard]] Checked<Ok> parse_barrier(Cursor& line);
 
-  [[nodiscard]] Checked<Ok> expect_id(Cursor& line, std::string_view kind, std::size_t next) const;
-  [[nodiscard]] Checked<RankId> parse_rank(Cursor& line) const;
-  [[nodiscard]] Checked<std::int32_t> parse_buffer(Cursor& line) const;
   [[nodiscard]] Checked<Ok> parse_statement(Cursor& line, Task& task) const;
   [[nodiscard]] Checked<Ok> parse_move(Cursor& line, Task& task) const;
   [[nodiscard]] Checked<Ok> parse_accesses(Cursor& line, Task& task) const;
   [[nodiscard]] Checked<Ref> parse_ref(Cursor& line, WriteMode mode) const;
   [[nodiscard]] Checked<TaskId> parse_task_id(Cursor& line) const;
   [[nodiscard]] static Checked<Box> parse_box(Cursor& line, const DigitList& digits);
-  [[nodiscard]] static Checked<std::vector<bool>> parse_holds(Cursor& line,
-                                                              const DigitList& digits);
 
   const Blocks& blocks_;
   Plan& plan_;

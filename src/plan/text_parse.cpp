@@ -5,11 +5,15 @@
 #include "ir/text.h"
 #include "plan/text.h"
 #include "plan/text_items.h"
+#include "plan/text_lines.h"
 #include "support/hash.h"
 #include "support/lexer.h"
 
 namespace harpe {
 namespace {
+
+using plan_text::expect_end_of_line;
+using plan_text::TextLines;
 
 // The first line, against the text below it.
 Checked<Ok> check_header(std::string_view header, std::string_view body, const std::string& file) {
@@ -20,13 +24,14 @@ Checked<Ok> check_header(std::string_view header, std::string_view body, const s
   HP_TRY(const std::int64_t version, cursor.expect_integer("a version"));
   if (version < 1 || version > kPlanVersion) {
     return cursor.locate(
-        make_diag(DiagCode::V102, {{"found", version}, {"supported", kPlanVersion}}),
+        make_diag(DiagCode::V102,
+                  {{"what", "plan"}, {"found", version}, {"supported", kPlanVersion}}),
         version_token);
   }
   HP_REQUIRE_OK(cursor.expect("hash"));
   const Token hash_token = cursor.peek();
   HP_TRY(const std::string hash, cursor.expect_string("a hash"));
-  if (!cursor.at_end()) return cursor.unexpected("the end of the line");
+  HP_REQUIRE_OK(expect_end_of_line(cursor));
   const std::string computed = hash_text(body);
   if (hash == computed) return Ok{};
   return cursor.locate(make_diag(DiagCode::V101, {{"found", hash}, {"computed", computed}}),
@@ -75,74 +80,26 @@ Checked<Ok> parse_title(Cursor& line, const Plan& plan) {
   HP_REQUIRE_OK(line.expect("on"));
   HP_REQUIRE_OK(expect_name(line, "mesh", plan.mesh.name));
   HP_REQUIRE_OK(line.expect("{"));
-  if (!line.at_end()) return line.unexpected("the end of the line");
-  return Ok{};
+  return expect_end_of_line(line);
 }
 
-// The plan's block, a line at a time: a million tasks never stand in memory as tokens.
-class BlockReader {
- public:
-  BlockReader(std::string_view text, std::int64_t first_line, const std::string& file)
-      : rest_(text), line_(first_line - 1), file_(file) {}
-
-  Checked<Ok> read(const Blocks& blocks, Plan& plan) {
-    PlanItemParser items(blocks, plan);
-    bool titled = false;
-    while (!rest_.empty()) {
-      const std::string_view line = next_line();
-      Checked<Cursor> cursor = Cursor::open(line, file_);
-      if (!cursor.ok()) return placed(std::move(cursor).error());
-      if (cursor->at_end()) continue;
-      if (titled && cursor->accept("}")) return end(*cursor);
-      const Checked<Ok> done = titled ? items.parse_item(*cursor) : parse_title(*cursor, plan);
-      if (!done.ok()) return placed(done.error());
-      titled = true;
-    }
-    return missing_brace();
+// The plan's block, to the end of the text.
+Checked<Ok> parse_block(TextLines& lines, const Blocks& blocks, Plan& plan) {
+  PlanItemParser items(blocks, plan);
+  bool titled = false;
+  bool ended = false;
+  while (true) {
+    HP_TRY(std::optional<Cursor> line, lines.next());
+    if (!line) return ended ? Checked<Ok>(Ok{}) : lines.missing("`}`");
+    if (ended) return lines.placed(line->unexpected("the end of the text"));
+    ended = titled && line->accept("}");
+    const Checked<Ok> done = ended    ? expect_end_of_line(*line)
+                             : titled ? items.parse_item(*line)
+                                      : parse_title(*line, plan);
+    if (!done.ok()) return lines.placed(done.error());
+    titled = true;
   }
-
- private:
-  std::string_view next_line() {
-    const std::size_t length = std::min(rest_.find('\n'), rest_.size());
-    const std::string_view line = rest_.substr(0, length);
-    rest_.remove_prefix(std::min(length + 1, rest_.size()));
-    ++line_;
-    return line;
-  }
-
-  Checked<Ok> end(const Cursor& cursor) {
-    if (!cursor.at_end()) return placed(cursor.unexpected("the end of the line"));
-    while (!rest_.empty()) {
-      const std::string_view line = next_line();
-      const Checked<Cursor> after = Cursor::open(line, file_);
-      if (!after.ok()) return placed(after.error());
-      if (!after->at_end()) return placed(after->unexpected("the end of the text"));
-    }
-    return Ok{};
-  }
-
-  [[nodiscard]] Diag missing_brace() const {
-    Diag diag = make_diag(DiagCode::T001, {{"expected", "`}`"}, {"found", "the end of the text"}});
-    diag.where = SourcePosition{file_, line_ + 1, 1};
-    return diag;
-  }
-
-  // From a position in one line, whose end looked like the text's, to one in the file.
-  [[nodiscard]] Diag placed(Diag diag) const {
-    HP_CHECK(diag.where.has_value(), render(diag));
-    diag.where->line = line_;
-    for (DiagArg& arg : diag.args) {
-      if (arg.name == "found" && arg == DiagArg("found", "the end of the text")) {
-        arg = DiagArg("found", "the end of the line");
-      }
-    }
-    return diag;
-  }
-
-  std::string_view rest_;
-  std::int64_t line_;
-  const std::string& file_;
-};
+}
 
 }  // namespace
 
@@ -160,7 +117,8 @@ Checked<Plan> parse_plan(std::string_view text, const std::string& file) {
   if (!cursor.at_end() || block == text.size()) return cursor.unexpected("`plan`");
   const std::int64_t line =
       1 + std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(block), '\n');
-  HP_REQUIRE_OK(BlockReader(text.substr(block), line, file).read(blocks, plan));
+  TextLines lines(text.substr(block), line, file);
+  HP_REQUIRE_OK(parse_block(lines, blocks, plan));
   return plan;
 }
 

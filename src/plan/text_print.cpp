@@ -1,20 +1,14 @@
-#include <array>
-#include <charconv>
-
 #include "ir/blocks.h"
 #include "ir/text.h"
 #include "plan/text.h"
+#include "plan/text_parts.h"
 #include "support/hash.h"
 
 namespace harpe {
 namespace {
 
+using plan_text::append;
 using Extents = std::vector<std::int32_t>;
-
-void append(std::string& out, std::int64_t value) {
-  std::array<char, 24> buffer{};
-  out.append(buffer.data(), std::to_chars(buffer.data(), buffer.data() + 24, value).ptr);
-}
 
 void append_box(std::string& out, const Box& box, std::span<const std::int32_t> extents) {
   out += '[';
@@ -31,32 +25,6 @@ void append_box(std::string& out, const Box& box, std::span<const std::int32_t> 
     append(out, range.hi);
   }
   out += ']';
-}
-
-bool is_identifier(std::string_view text) {
-  const auto letter = [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
-  };
-  const auto digit = [](char c) { return c >= '0' && c <= '9'; };
-  if (text.empty() || !letter(text[0])) return false;
-  for (const char c : text) {
-    if (!letter(c) && !digit(c)) return false;
-  }
-  return true;
-}
-
-// `mm.A.st0.1` reads back bare; anything else needs quotes.
-bool is_path(std::string_view name) {
-  std::size_t begin = 0;
-  while (true) {
-    const std::size_t dot = std::min(name.find('.', begin), name.size());
-    const std::string_view part = name.substr(begin, dot - begin);
-    const bool number = begin > 0 && !part.empty() &&
-                        part.find_first_not_of("0123456789") == std::string_view::npos;
-    if (!number && !is_identifier(part)) return false;
-    if (dot == name.size()) return true;
-    begin = dot + 1;
-  }
 }
 
 class Printer {
@@ -128,28 +96,9 @@ class Printer {
   }
 
   void print_alloc(std::size_t i) {
-    const Alloc& alloc = plan_.allocs[i];
     begin("alloc", i);
-    number("rank", alloc.rank.value);
-    if (is_path(alloc.name)) {
-      word(alloc.name);
-    } else {
-      quoted(alloc.name);
-    }
-    word("buffer");
-    word(alloc.buffer);
-    word("level");
-    word(harpe::print(alloc.level));
-    word("dtype");
-    word(harpe::print(alloc.dtype));
-    word("holds [");
-    for (std::size_t digit = 0; digit < alloc.holds.size(); ++digit) {
-      if (digit > 0) out_ += ", ";
-      out_ += alloc.holds[digit] ? '*' : '.';
-    }
-    out_ += ']';
-    number("at", alloc.offset);
-    number("bytes", alloc.bytes);
+    out_ += ' ';
+    plan_text::append_alloc(out_, plan_.allocs[i]);
     out_ += '\n';
   }
 
@@ -256,6 +205,13 @@ class Printer {
   std::string out_;
 };
 
+// All behind the first line.
+std::string print_body(const Plan& plan) {
+  const Checked<Blocks> blocks = Blocks::make(plan.program, plan.mesh, plan.form);
+  HP_CHECK(blocks.ok(), render(blocks.error()));
+  return print(plan.program) + print(plan.mesh) + print(plan.form) + Printer(plan, *blocks).print();
+}
+
 }  // namespace
 
 std::string print_box(const Box& box, std::span<const std::int32_t> extents) {
@@ -265,12 +221,11 @@ std::string print_box(const Box& box, std::span<const std::int32_t> extents) {
 }
 
 std::string print_plan(const Plan& plan) {
-  const Checked<Blocks> blocks = Blocks::make(plan.program, plan.mesh, plan.form);
-  HP_CHECK(blocks.ok(), render(blocks.error()));
-  std::string body = print(plan.program) + print(plan.mesh) + print(plan.form);
-  body += Printer(plan, *blocks).print();
+  const std::string body = print_body(plan);
   return "plan version " + std::to_string(kPlanVersion) + " hash \"" + hash_text(body) + "\"\n" +
          body;
 }
+
+std::string hash_plan(const Plan& plan) { return hash_text(print_body(plan)); }
 
 }  // namespace harpe
