@@ -2,8 +2,8 @@
 
 #include <array>
 
-#include "ir/text.h"
 #include "plan/text.h"
+#include "plan/text_parts.h"
 
 namespace harpe::launch {
 namespace {
@@ -14,8 +14,9 @@ class LaunchPrinter {
       : plan_(plan), blocks_(blocks), launches_(launches) {}
 
   std::string print() {
-    out_ =
-        "launches version 1 plan \"" + hash_of_plan() + "\" target \"" + launches_.target + "\"\n";
+    out_ = "launches";
+    add_number("version", kLaunchesVersion);
+    out_ += " plan \"" + hash_plan(plan_) + "\" target \"" + launches_.target + "\"\n";
     if (!launches_.partials16.empty()) {
       out_ += "partials16";
       for (const AllocId id : launches_.partials16) out_ += ' ' + name_of(id, RankId());
@@ -28,13 +29,6 @@ class LaunchPrinter {
   }
 
  private:
-  // As the plan's own text has it in its first line.
-  [[nodiscard]] std::string hash_of_plan() const {
-    const std::string text = print_plan(plan_);
-    const std::size_t begin = text.find('"') + 1;
-    return text.substr(begin, text.find('"', begin) - begin);
-  }
-
   [[nodiscard]] const Alloc& alloc_of(AllocId id) const {
     const std::size_t own = plan_.allocs.size();
     return id.index() < own ? plan_.allocs[id.index()] : launches_.boxes[id.index() - own];
@@ -43,7 +37,9 @@ class LaunchPrinter {
   // With its rank where that is another one.
   [[nodiscard]] std::string name_of(AllocId id, RankId rank) const {
     const Alloc& alloc = alloc_of(id);
-    return alloc.name + (alloc.rank == rank ? "" : "@" + std::to_string(alloc.rank.value));
+    std::string name;
+    plan_text::append_name(name, alloc.name);
+    return name + (alloc.rank == rank ? "" : "@" + std::to_string(alloc.rank.value));
   }
 
   void add_number(std::string_view word, std::int64_t value) {
@@ -71,12 +67,8 @@ class LaunchPrinter {
   }
 
   void add_box(std::size_t i) {
-    const Alloc& box = launches_.boxes[i];
-    out_ += "box " + std::to_string(plan_.allocs.size() + i);
-    add_number("rank", box.rank.value);
-    out_ += ' ' + box.name + ' ' + std::string(harpe::print(box.dtype));
-    add_number("offset", box.offset);
-    add_number("bytes", box.bytes);
+    out_ += "box " + std::to_string(plan_.allocs.size() + i) + ' ';
+    plan_text::append_alloc(out_, launches_.boxes[i]);
     out_ += '\n';
   }
 
@@ -120,7 +112,8 @@ class LaunchPrinter {
       std::size_t end = first + 1;
       const bool is_plain = kernels[first].panels.empty();
       while (is_plain && end < kernels.size() && kernels[end] == kernels[first]) ++end;
-      out_ += "  kernel " + kernels[first].name;
+      out_ += "  kernel ";
+      plan_text::append_name(out_, kernels[first].name);
       if (!kernels[first].variant.empty()) out_ += " \"" + kernels[first].variant + '"';
       if (end - first > 1) add_number("times", static_cast<std::int64_t>(end - first));
       out_ += '\n';
@@ -132,7 +125,7 @@ class LaunchPrinter {
   void add_parts(const Kernel& kernel) {
     for (std::size_t i = 0; i < kernel.arrivals.size(); ++i) {
       out_ += "    arrival " + std::to_string(i);
-      add_places("reads", kernel.arrivals[i].reads);
+      add_places(" reads", kernel.arrivals[i].reads);
       if (kernel.arrivals[i].when) add_number("when", kernel.arrivals[i].when->value);
       out_ += '\n';
     }
@@ -144,8 +137,8 @@ class LaunchPrinter {
     }
     for (const FusedCopy& copy : kernel.fused_copies) {
       out_ += "    fused copy";
-      add_places("reads", {copy.from});
-      add_places("stores", {copy.to});
+      add_places(" reads", {copy.from});
+      add_places(" stores", {copy.to});
       if (copy.raises) add_number("raises", copy.raises->value);
       add_number("blocks", kernel.copy_blocks);
       out_ += '\n';
@@ -154,16 +147,17 @@ class LaunchPrinter {
 
   void add_panel(std::size_t i, const Panel& panel) {
     out_ += "    panel " + std::to_string(i);
-    add_places("reads", panel.reads);
+    add_places(" reads", panel.reads);
     out_ += " meets";
     for (const std::int32_t arrival : panel.meets) out_ += ' ' + std::to_string(arrival);
-    add_places(panel.adds ? "adds to" : "stores", panel.stores);
+    if (panel.adds) out_ += " adds to";
+    add_places(panel.adds ? "" : " stores", panel.stores);
     out_ += ' ' + std::string(harpe::print(panel.dtype));
     if (panel.fused_store) add_number("fused", *panel.fused_store);
     out_ += '\n';
     for (const Addend& addend : panel.addends) {
       out_ += "      addend";
-      add_places("reads", {addend.reads});
+      add_places(" reads", {addend.reads});
       if (addend.when) add_number("when", addend.when->value);
       out_ += '\n';
     }
@@ -171,7 +165,6 @@ class LaunchPrinter {
 
   void add_places(std::string_view word, const std::vector<Place>& places) {
     if (places.empty()) return;
-    out_ += ' ';
     out_ += word;
     for (const Place& place : places) {
       out_ += ' ' + name_of(place.alloc, rank_) + '[';

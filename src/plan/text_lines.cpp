@@ -28,6 +28,10 @@ Diag TextLines::placed(Diag diag) const {
   return diag;
 }
 
+SourcePosition TextLines::position(const Cursor& line) const {
+  return {file_, line_, line.position().column};
+}
+
 Diag TextLines::missing(std::string_view expected) const {
   Diag diag = make_diag(DiagCode::T001, {{"expected", expected}, {"found", "the end of the text"}});
   diag.where = SourcePosition{file_, line_ + 1, 1};

@@ -21,6 +21,8 @@ class TextLines {
   [[nodiscard]] Checked<std::optional<Cursor>> next();
   // From a position in the last line, whose end looked like the text's, to one in the file.
   [[nodiscard]] Diag placed(Diag diag) const;
+  // Of the next token of the last line, in the file.
+  [[nodiscard]] SourcePosition position(const Cursor& line) const;
   // T001 behind the last line.
   [[nodiscard]] Diag missing(std::string_view expected) const;
 

@@ -58,6 +58,8 @@ const std::map<std::string, std::string> kCoveredElsewhere = {
     {"S601", "tests/unit/schedule/named_test.cpp"},
     {"S705", "tests/golden/tune_budget.comm"},
     {"V106", "tests/unit/plan/refusals_test.cpp"},
+    {"V108", "tests/unit/plan/launch_refusals_test.cpp"},
+    {"V109", "tests/unit/plan/launch_refusals_test.cpp"},
     {"V201", "tests/unit/verify/model_test.cpp"},
     {"V202", "tests/unit/verify/reduced_test.cpp"},
     {"V203", "tests/unit/verify/model_test.cpp"},
