@@ -38,8 +38,8 @@ struct AutoChoice {
 [[nodiscard]] Checked<AutoChoice> find_auto(Session& session, const Request& request);
 
 enum class Stage : std::uint8_t { Operator, Schedule, Plan, Launches };
-// The text of a stage, which reads back but for launches. Without values an operator is shown as it
-// is written, parameters and all. Errors: Session's, up to the stage; of launches show_launches'.
+// The text of a stage, which reads back. Without values an operator is shown as it is written,
+// parameters and all. Errors: Session's, up to the stage; of launches show_launches'.
 [[nodiscard]] Checked<std::string> show(Session& session, const Request& request, Stage stage);
 
 enum class DrawingFormat : std::uint8_t { Text, Svg };

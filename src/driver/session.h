@@ -72,6 +72,8 @@ class Session {
       bool paranoid, Warn warn = [](const Diag&) {})
       : paranoid_(paranoid), warn_(std::move(warn)) {}
 
+  [[nodiscard]] bool is_paranoid() const { return paranoid_; }
+
   // Errors: load_program's; parse_mesh_option's; U110 without a mesh.
   [[nodiscard]] Checked<Program> program(const Request& request);
   [[nodiscard]] Checked<Mesh> mesh(const Request& request);

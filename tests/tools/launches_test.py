@@ -200,7 +200,7 @@ class Launches(unittest.TestCase):
         plan = harpe("show", *question, "--stage", "plan")
         if plan.returncode != 0:
             return False
-        shown = harpe("show", *question, "--stage", "launches")
+        shown = harpe("show", *question, "--stage", "launches", "--paranoid")
         self.assertEqual(shown.returncode, 0, shown.stderr)
         text = Text(shown.stdout)
         tasks = sorted(int(t) for t in re.findall(r"^\s*task (\d+)", plan.stdout, re.M))
