@@ -105,7 +105,7 @@ bool FabricRuns::has(const PutPolicy& policy) const {
   const Fabric fabric = fabric_of(machine_, 1);
   const bool counts = machine_.levels[static_cast<std::size_t>(fabric.level)].proxy_count.value > 0;
   if (policy.fence == Fence::Immediate && !counts)
-    return false;  // no such data, or nobody to count it
+    return false;  // the transport counts no immediate data
   return find_transport(machine_, print(policy.via), fabric.level) != nullptr;
 }
 

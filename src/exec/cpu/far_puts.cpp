@@ -36,8 +36,8 @@ std::int64_t elements_of(const Assign& assign) {
   return rows * (assign.slots.used.rows == nullptr ? 1 : assign.slots.capacity);
 }
 
-// Per task: the policy of the signals behind a put. Other ranks than its destination are told once
-// it is over, whatever theirs is.
+// Per task: the policy of the signals behind a put. A rank that is not the put's destination gets
+// its signal when the put is over, under any policy.
 std::vector<std::optional<Fence>> policies_of(const Plan& plan) {
   std::vector<std::optional<Fence>> of(plan.tasks.size());
   for (const Sync& sync : plan.syncs) {

@@ -9,7 +9,7 @@
 namespace harpe::cpu {
 namespace {
 
-// Steps from a queue's head back to what stopped it: 0 the head itself (its worker is gone), 1 a
+// Steps from a queue's head back to what stopped it: 0 the head itself (its worker has ended), 1 a
 // signal that a task that has run did not raise, n+1 a task in a queue at n. Cycles have no cause.
 constexpr int kNoCause = std::numeric_limits<int>::max() - 1;
 

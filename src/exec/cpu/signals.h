@@ -26,7 +26,7 @@ enum class Raise : std::uint8_t {
   Behind,  // by the network, behind the data, as the signal's fence asks
 };
 
-// What another process is told once a signal has been raised.
+// A flag that this process sets in another process once a signal has been raised.
 struct Outgoing {
   int process = 0;
   std::int32_t flag = 0;  // in its page

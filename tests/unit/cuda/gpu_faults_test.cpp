@@ -37,13 +37,13 @@ struct Told {
   }
 
   // The task's wait for a signal of that kind expired in an epoch.
-  void expire(TaskId task, PageSignalKind kind, std::uint32_t epoch = 1) {
+  void expire(TaskId task, SignalKind kind, std::uint32_t epoch = 1) {
     const std::size_t rank = rank_of(task);
     const TaskWiring& each = wiring.tasks[task.index()];
     std::int32_t name = 0;
-    if (kind == PageSignalKind::Arrival) name = *each.arrival;
-    if (kind == PageSignalKind::Pulled) name = *each.pulled;
-    if (kind == PageSignalKind::Sync || kind == PageSignalKind::Barrier) name = each.waits.front();
+    if (kind == SignalKind::Arrival) name = *each.arrival;
+    if (kind == SignalKind::Pulled) name = *each.pulled;
+    if (kind == SignalKind::Sync || kind == SignalKind::Barrier) name = each.waits.front();
     const PageSignal& signal = wiring.pages[rank][static_cast<std::size_t>(name)];
     const std::uint32_t expected = epoch * static_cast<std::uint32_t>(signal.arrivals);
     reports[rank].record = device::FaultRecord{.state = 1,
@@ -73,7 +73,7 @@ TEST(GpuFaults, are_none_where_all_is_well) {
 TEST(GpuFaults, name_the_producer_of_what_did_not_come_and_who_stopped) {
   Told told(test::scatter_gemm(2, 8, 8, 8, "f32", false));
   const TaskId finalise = told.find(TaskKind::Finalise, 0);
-  told.expire(finalise, PageSignalKind::Sync, 7);
+  told.expire(finalise, SignalKind::Sync, 7);
   told.reports[1].is_poisoned = true;
   const FaultReport report = told.collect();
   ASSERT_EQ(report.size(), 2U);
@@ -91,7 +91,7 @@ TEST(GpuFaults, begin_with_a_rank_that_is_lost) {
   Told told(test::exchange(3, 12, true));
   told.reports[1].is_lost = true;
   for (const std::size_t rank : {std::size_t{0}, std::size_t{2}}) {
-    told.expire(told.find(TaskKind::Collective, rank), PageSignalKind::Arrival);
+    told.expire(told.find(TaskKind::Collective, rank), SignalKind::Arrival);
   }
   const FaultReport report = told.collect();
   ASSERT_EQ(report.size(), 3U);
@@ -104,7 +104,7 @@ TEST(GpuFaults, begin_with_a_rank_that_is_lost) {
 
 TEST(GpuFaults, begin_with_a_gpu_that_failed) {
   Told told(test::exchange(2, 12, false));
-  told.expire(told.waiting_copy(0), PageSignalKind::Sync);
+  told.expire(told.waiting_copy(0), SignalKind::Sync);
   told.reports[1].end = CudaError{.call = "cuGraphLaunch",
                                   .status = CUDA_ERROR_ILLEGAL_ADDRESS,
                                   .name = "CUDA_ERROR_ILLEGAL_ADDRESS",
@@ -120,7 +120,7 @@ TEST(GpuFaults, begin_with_a_gpu_that_failed) {
 TEST(GpuFaults, name_what_was_given_up_behind_what_expired) {
   Told told(test::exchange(3, 12, true));
   for (std::size_t rank = 0; rank < 3; ++rank) {
-    told.expire(told.find(TaskKind::Collective, rank), PageSignalKind::Arrival);
+    told.expire(told.find(TaskKind::Collective, rank), SignalKind::Arrival);
   }
   told.reports[0].record->state = device::kGivenUp;
   told.reports[0].record->elapsed_ns = 40'000'000;
@@ -140,7 +140,7 @@ TEST(GpuFaults, of_a_collective_name_the_member_that_got_further) {
   Told told(test::exchange(4, 16, true));
   for (std::size_t rank = 0; rank < 4; ++rank) {
     told.expire(told.find(TaskKind::Collective, rank),
-                rank == 2 ? PageSignalKind::Pulled : PageSignalKind::Arrival);
+                rank == 2 ? SignalKind::Pulled : SignalKind::Arrival);
   }
   const FaultReport report = told.collect();
   ASSERT_EQ(report.size(), 4U);
@@ -152,8 +152,8 @@ TEST(GpuFaults, of_a_collective_name_the_member_that_got_further) {
 // what rank 0 never did is no cause.
 TEST(GpuFaults, are_not_explained_by_waits_that_came_later) {
   Told told(test::exchange(2, 12, false));
-  told.expire(told.waiting_copy(0), PageSignalKind::Sync);
-  told.expire(told.find(TaskKind::Exit, 1), PageSignalKind::Sync);
+  told.expire(told.waiting_copy(0), SignalKind::Sync);
+  told.expire(told.find(TaskKind::Exit, 1), SignalKind::Sync);
   const FaultReport report = told.collect();
   ASSERT_EQ(report.size(), 2U);
   EXPECT_EQ(report[0].rank, RankId(0));

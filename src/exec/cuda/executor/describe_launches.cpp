@@ -31,8 +31,6 @@ std::uint32_t* address_of_signal(SignalId signal) {
   return reinterpret_cast<std::uint32_t*>(kSignalsAt + 4 * signal.index());
 }
 
-launch::SignalKind kind_of(PageSignalKind kind) { return static_cast<launch::SignalKind>(kind); }
-
 class LaunchDescriber {
  public:
   LaunchDescriber(const Plan& plan, Blocks blocks, const DescribedTarget& target)
@@ -60,9 +58,9 @@ class LaunchDescriber {
 
   Checked<launch::LaunchPlan> describe() {
     place_images();
-    HP_TRY(narrow_, find_narrow(source()));
+    HP_TRY(narrow_, find_narrow(source_));
     for (std::size_t i = 0; i < plan_.tasks.size(); ++i) {
-      HP_TRY(TaskSpecs own, specs_of(source(), TaskId(static_cast<std::int64_t>(i)), kNowhere));
+      HP_TRY(TaskSpecs own, specs_of(source_, TaskId(static_cast<std::int64_t>(i)), kNowhere));
       specs_.push_back(std::move(own));
     }
     out_.target = "h200 sms " + std::to_string(target_.multiprocessors) +
@@ -98,9 +96,7 @@ class LaunchDescriber {
     return places;
   }
 
-  [[nodiscard]] const SpecSource& source() const { return source_; }
-
-  // Of puts, in memory that is nobody's: what they are moved through is not a place of the plan.
+  // Images of puts lie outside of all arenas, so that no operand in them is taken for a place.
   void place_images() {
     const NetworkLayout layout = lay_out_network(plan_, wiring_, put_bytes_of(source_));
     for (const auto& [put, place] : layout.puts) {
@@ -112,7 +108,7 @@ class LaunchDescriber {
     for (std::size_t rank = 0; rank < wiring_.pages.size(); ++rank) {
       for (const PageSignal& signal : wiring_.pages[rank]) {
         out_.signals.push_back({.rank = RankId(static_cast<std::int64_t>(rank)),
-                                .kind = kind_of(signal.kind),
+                                .kind = signal.kind,
                                 .index = signal.index,
                                 .arrivals = signal.arrivals,
                                 .from = signal.producers,
@@ -237,7 +233,7 @@ class LaunchDescriber {
   Checked<Ok> add_kernels(const UnitSpec& unit, KernelPlaces& places, Launch& launch) const {
     std::vector<LaunchSpec> specs = unit.launches;
     if (launch.lands) {
-      HP_TRY(TaskSpecs landing, landing_specs_of(source(), unit.tasks.front()));
+      HP_TRY(TaskSpecs landing, landing_specs_of(source_, unit.tasks.front()));
       specs = std::move(landing.launches);
     }
     places.enter(unit.tasks);

@@ -56,7 +56,7 @@ class Diagnosis {
               .task = TaskId(static_cast<std::int64_t>(record.task)),
               .epoch = record.expected / static_cast<std::uint32_t>(signal.arrivals)};
     // A kernel that waits inside says its first task.
-    if (signal.kind == PageSignalKind::Sync) {
+    if (signal.kind == SignalKind::Sync) {
       stop.task = plan_.syncs[static_cast<std::size_t>(signal.index)].to;
     }
     return stop;
@@ -64,13 +64,13 @@ class Diagnosis {
 
   // How far a task is when it waits for such a signal, and what it must have got through to raise
   // one.
-  [[nodiscard]] static int stage_of_wait(PageSignalKind kind) {
-    if (kind == PageSignalKind::Arrival) return 1;
-    return kind == PageSignalKind::Pulled ? 2 : 0;
+  [[nodiscard]] static int stage_of_wait(SignalKind kind) {
+    if (kind == SignalKind::Arrival) return 1;
+    return kind == SignalKind::Pulled ? 2 : 0;
   }
-  [[nodiscard]] static int stage_of_raise(PageSignalKind kind) {
-    if (kind == PageSignalKind::Arrival) return 1;
-    return kind == PageSignalKind::Pulled ? 2 : 3;
+  [[nodiscard]] static int stage_of_raise(SignalKind kind) {
+    if (kind == SignalKind::Arrival) return 1;
+    return kind == SignalKind::Pulled ? 2 : 3;
   }
 
   // Whether what `waiter` missed of the producer was never raised because the producer's own rank
@@ -165,22 +165,22 @@ class Diagnosis {
     const std::string index = std::to_string(signal.index);
     const std::string of = " on rank " + std::to_string(rank);
     switch (signal.kind) {
-      case PageSignalKind::Sync:
+      case SignalKind::Sync:
         return "flag of sync " + index + of;
-      case PageSignalKind::Barrier:
+      case SignalKind::Barrier:
         return "counter of barrier " + index + of;
-      case PageSignalKind::Arrival:
+      case SignalKind::Arrival:
         return "arrivals at collective " + index + of;
-      case PageSignalKind::Pulled:
+      case SignalKind::Pulled:
         return "departures from collective " + index + of;
-      case PageSignalKind::Credit:
+      case SignalKind::Credit:
         return "end of the execution before on rank " + index + ", told to rank " +
                std::to_string(rank);
-      case PageSignalKind::Arrived:
+      case SignalKind::Arrived:
         return "arrival of put " + index + of;
-      case PageSignalKind::Taken:
+      case SignalKind::Taken:
         return "word that put " + index + " was taken," + of;
-      case PageSignalKind::RingSpace:
+      case SignalKind::RingSpace:
         return "room in the ring to rank " + index + of;
     }
     return index;

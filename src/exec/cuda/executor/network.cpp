@@ -175,7 +175,7 @@ const PageSignal& Network::signal_of(const Raise& raise) const {
 
 std::size_t Network::endpoint_of(const Raise& raise) const {
   const PageSignal& signal = signal_of(raise);
-  if (signal.kind != PageSignalKind::Arrived) return 0;
+  if (signal.kind != SignalKind::Arrived) return 0;
   const Fence fence = orders_.at(TaskId(signal.index)).fence;
   return static_cast<std::size_t>(std::ranges::find(fences_, fence) - fences_.begin()) + 1;
 }
@@ -184,7 +184,7 @@ transport::Command Network::command_of(const Raise& raise) const {
   const PageSignal& signal = signal_of(raise);
   transport::Command command{.operation = transport::Operation::Signal,
                              .word = {.region = kInbox, .offset = signal_offset(raise.signal)}};
-  if (signal.kind != PageSignalKind::Arrived) return command;
+  if (signal.kind != SignalKind::Arrived) return command;
   const TaskId put(signal.index);
   const PutPlace& place = layout_.puts.at(put);
   const processes::PutOrder& order = orders_.at(put);
@@ -215,7 +215,7 @@ device::RingView Network::ring(const Own& own, std::size_t endpoint, RankId to) 
 device::Post Network::post_of(int from, const Raise& raise) const {
   const std::vector<PageSignal>& page = request_.wiring->pages[static_cast<std::size_t>(from)];
   const auto room = std::ranges::find_if(page, [&](const PageSignal& signal) {
-    return signal.kind == PageSignalKind::RingSpace && signal.index == raise.rank.value;
+    return signal.kind == SignalKind::RingSpace && signal.index == raise.rank.value;
   });
   HP_CHECK(room != page.end(), "a ring that is posted to has a name");
   device::Post post{.ring = ring(own(from), endpoint_of(raise), raise.rank),

@@ -98,7 +98,7 @@ Checked<TaskSpecs> specs_of(const SpecSource& source, const Traffic& traffic, Ra
   specs.launches.emplace_back(
       call_of(traffic, source.communicator(traffic.team, rank), member, arena));
   if (sums) HP_REQUIRE_OK(add_specs(source, traffic.sums[member].fold, rank, scratch, specs));
-  specs.actions.clear();  // nobody else's work is joined with it
+  specs.actions.clear();  // no pass joins it with other tasks
   return specs;
 }
 

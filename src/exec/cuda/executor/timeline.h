@@ -15,11 +15,11 @@ struct Timeline {
   std::chrono::nanoseconds uncertainty{0};
 };
 
-// A rank's tasks in a traced execution, on the host's clock. Tasks of a unit begin together, those
-// whose signals its kernel awaits inside when the kernel first saw theirs, and end with it; what a
-// unit writes home at once ends with it, too, and takes no time of its own. A stamp is as far from
-// the work it stands beside as from another stamp: so much is taken off.
-// Requires: what `times` holds is of these units.
+// A rank's tasks in a traced execution, on the host's clock. Tasks of a unit begin together and end
+// with it. A task whose signal the kernel awaits inside begins when the kernel first saw the
+// signal. A total that the unit stores at home ends with the unit and takes no time of its own. The
+// overhead of timestamps, estimated from adjacent timestamps, is subtracted. Requires: what `times`
+// holds is of these units.
 [[nodiscard]] std::vector<TraceEvent> events_of(const Plan& plan, const Wiring& wiring,
                                                 std::span<const Unit> units, const RankTimes& times,
                                                 const ClockFit& clock);

@@ -262,7 +262,7 @@ class UnitMaker {
     unit.joined.push_back(finalise);
   }
 
-  // Nobody but the unit, those before it in its queue and the task behind has to do with the
+  // True if only the unit, tasks before it in its queue and the task behind it read or write the
   // allocation.
   [[nodiscard]] bool is_only(AllocId alloc, const UnitSpec& unit, TaskId finalise) const {
     const QueueId queue = plan_.tasks[finalise.index()].queue;

@@ -75,7 +75,7 @@ class Wirer {
   // Once for each ring that is posted to.
   void name_ring(RankId from, RankId to) {
     if (!rings_.emplace(from, to).second) return;
-    add_signal(from, {.kind = PageSignalKind::RingSpace,
+    add_signal(from, {.kind = SignalKind::RingSpace,
                       .index = static_cast<std::int32_t>(to.value),
                       .arrivals = 1,
                       .producers = {entries_[to.index()]}});
@@ -131,7 +131,7 @@ class Wirer {
     if (from == to || !credits_.emplace(from, to).second) return;
     const TaskId exit = exits_[from.index()];
     const std::int32_t signal = add_flag(at(exit), from, to,
-                                         {.kind = PageSignalKind::Credit,
+                                         {.kind = SignalKind::Credit,
                                           .index = static_cast<std::int32_t>(from.value),
                                           .arrivals = 1,
                                           .producers = {exit}});
@@ -155,7 +155,7 @@ class Wirer {
     TaskWiring& landing = wiring_.landings[put];
     landing.after = {entries_[to.index()]};
     const RankId from = rank_of(plan_, put);
-    const std::int32_t arrived = add_signal(to, {.kind = PageSignalKind::Arrived,
+    const std::int32_t arrived = add_signal(to, {.kind = SignalKind::Arrived,
                                                  .index = static_cast<std::int32_t>(put.value),
                                                  .arrivals = 1,
                                                  .producers = {put},
@@ -172,7 +172,7 @@ class Wirer {
     if (known != taken_.end()) return known->second;
     const RankId to = ender_of(put);
     const std::int32_t signal = add_flag(wiring_.landings.at(put), to, rank,
-                                         {.kind = PageSignalKind::Taken,
+                                         {.kind = SignalKind::Taken,
                                           .index = static_cast<std::int32_t>(put.value),
                                           .arrivals = 1,
                                           .producers = {exits_[to.index()]}});
@@ -231,7 +231,7 @@ class Wirer {
       }
       const bool is_counted = !within && nodes_.are_together(from, to);
       const std::uint32_t granules = is_counted ? granules_of(plan_.tasks[sync.from.index()]) : 0;
-      PageSignal signal{.kind = PageSignalKind::Sync,
+      PageSignal signal{.kind = SignalKind::Sync,
                         .index = static_cast<std::int32_t>(i),
                         .arrivals = std::max(1, static_cast<std::int32_t>(granules)),
                         .producers = {sync.from}};
@@ -276,10 +276,10 @@ class Wirer {
       }
       signals.push_back(add_flag(
           end_of(each), ender_of(each), rank,
-          {.kind = PageSignalKind::Barrier, .index = barrier, .arrivals = 1, .producers = {each}}));
+          {.kind = SignalKind::Barrier, .index = barrier, .arrivals = 1, .producers = {each}}));
     }
     if (near.empty()) return signals;
-    signals.push_back(add_signal(rank, {.kind = PageSignalKind::Barrier,
+    signals.push_back(add_signal(rank, {.kind = SignalKind::Barrier,
                                         .index = barrier,
                                         .arrivals = static_cast<std::int32_t>(near.size()),
                                         .producers = near}));
@@ -296,15 +296,15 @@ class Wirer {
       groups[plan_.tasks[i].group].emplace_back(static_cast<std::int64_t>(i));
     }
     for (const auto& [group, members] : groups) {
-      PageSignal signal{.kind = PageSignalKind::Arrival,
+      PageSignal signal{.kind = SignalKind::Arrival,
                         .index = group,
                         .arrivals = static_cast<std::int32_t>(members.size()),
                         .producers = members};
       for (const TaskId member : members) {
         const RankId rank = rank_of(plan_, member);
-        signal.kind = PageSignalKind::Arrival;
+        signal.kind = SignalKind::Arrival;
         const std::int32_t arrival = add_signal(rank, signal);
-        signal.kind = PageSignalKind::Pulled;
+        signal.kind = SignalKind::Pulled;
         const std::int32_t pulled = add_signal(rank, signal);
         at(member).arrival = arrival;
         at(member).pulled = pulled;

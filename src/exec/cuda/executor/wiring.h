@@ -6,24 +6,16 @@
 #include <vector>
 
 #include "exec/cuda/executor/groups.h"
+#include "plan/launch_plan.h"
 #include "plan/plan.h"
 
 namespace harpe::cuda {
 
-// What a signal of a rank's page is for.
-enum class PageSignalKind : std::uint8_t {
-  Sync,       // a flag: the sync's `from` is over; or a counter of its granules (granules_of)
-  Barrier,    // a counter of the barrier's `from` tasks
-  Arrival,    // a counter: members of a collective whose parts are ready
-  Pulled,     // a counter: members of a collective that have taken what they need
-  Credit,     // a flag: rank `index` was done with the execution before
-  Arrived,    // a flag: put `index` lies in this rank's landing memory
-  Taken,      // a flag: put `index` was taken from there
-  RingSpace,  // no flag: names a wait for room in the ring to rank `index`
-};
+using launch::SignalKind;
 
+// A signal of a rank's page, and what it is for.
 struct PageSignal {
-  PageSignalKind kind = PageSignalKind::Sync;
+  SignalKind kind = SignalKind::Sync;
   std::int32_t index = 0;     // of the sync, barrier, group or rank
   std::int32_t arrivals = 1;  // per execution; of a flag 1
   std::vector<TaskId> producers;
