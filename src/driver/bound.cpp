@@ -5,7 +5,7 @@
 #include <optional>
 #include <set>
 
-#include "ir/leaf_contract.h"
+#include "leaves/leaf.h"
 #include "support/check.h"
 
 namespace harpe {
@@ -94,8 +94,8 @@ double features_of(const Program& program, const Stmt& stmt) {
 double slope_of(const Stmt& stmt, std::size_t operand, double others,
                 const Magnitudes& magnitudes) {
   constexpr double kSteepest = 1.13;  // of silu, relu and gelu
-  if (stmt.leaf == "add") return 1;
-  if (stmt.leaf != "rms_scale") return kSteepest * others;
+  if (is_leaf(stmt.leaf, Leaf::Add)) return 1;
+  if (!is_leaf(stmt.leaf, Leaf::RmsScale)) return kSteepest * others;
   const auto known = magnitudes.roots.find(stmt.targets[0].buffer);
   const double root =
       known == magnitudes.roots.end() ? std::sqrt(attribute_of(stmt, "eps", 1e-6)) : known->second;
@@ -321,8 +321,9 @@ ErrorBound bound_after(const Plan& plan, const Producer& producer, const Magnitu
   }
   bound.operands = std::sqrt(squares);
   bound.underflow += std::sqrt(underflows);
-  const bool moves = stmt.leaf == "copy" || stmt.leaf == "gather_rows";
-  const bool kept = moves && buffer_of(plan.program, stmt.operands[0]).dtype == dtype;
+  const LeafContract* const leaf = find_leaf_contract(stmt.leaf);
+  const bool kept =
+      leaf != nullptr && leaf->moves && buffer_of(plan.program, stmt.operands[0]).dtype == dtype;
   if (!kept) {
     bound.output = unit_roundoff(dtype);
     bound.underflow += underflow_of(dtype);

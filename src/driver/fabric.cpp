@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "leaves/leaf.h"
 #include "machine/rates.h"
 #include "sim/simulate.h"
 #include "support/check.h"
@@ -29,9 +30,10 @@ constexpr std::int64_t kRegimeMessages = 8;  // per destination
 // Samples are of a library's products, which these are not.
 Machine with_published_kernel(Machine machine) {
   for (LeafRate& rate : machine.rates) {
-    if (rate.leaf == "matmul") rate.peak = std::min(rate.peak, kKernelPeak);
+    if (is_leaf(rate.leaf, Leaf::Matmul)) rate.peak = std::min(rate.peak, kKernelPeak);
   }
-  std::erase_if(machine.samples, [](const LeafSample& sample) { return sample.leaf == "matmul"; });
+  std::erase_if(machine.samples,
+                [](const LeafSample& sample) { return is_leaf(sample.leaf, Leaf::Matmul); });
   return machine;
 }
 

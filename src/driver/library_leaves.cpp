@@ -1,19 +1,25 @@
 #include "driver/library_leaves.h"
 
+#include "offers/offers.h"
+
 #include <algorithm>
 #include <set>
 #include <utility>
 
-#include "schedule/kernels.h"
-
 namespace harpe {
 namespace {
 
-const LeafKernel* kernel_of_library(std::string_view leaf) {
-  const auto all = all_leaf_kernels();
-  const auto found = std::ranges::find_if(
-      all, [&](const LeafKernel& kernel) { return kernel.by_library && kernel.leaf == leaf; });
-  return found == all.end() ? nullptr : &*found;
+// That takes all of the statement's operands.
+const KernelOffer* library_kernel_for(const Program& program, const Stmt& stmt) {
+  for (const KernelOffer& kernel : gpu_offers().kernels) {
+    if (!kernel.by_library || !is_leaf(stmt.leaf, kernel.leaf)) continue;
+    const bool takes = std::ranges::all_of(stmt.operands, [&](const Access& operand) {
+      const DType dtype = find_buffer(program, operand.buffer)->dtype;
+      return std::ranges::find(kernel.types, dtype) != kernel.types.end();
+    });
+    if (takes) return &kernel;
+  }
+  return nullptr;
 }
 
 bool is_inline(const NestItem& item) {
@@ -24,13 +30,6 @@ bool is_inline(const NestItem& item) {
 bool is_fused(const NormalForm& form, const std::string& nest) {
   return std::ranges::any_of(form.fuses, [&](const Fuse& fuse) {
     return std::ranges::find(fuse.nests, nest) != fuse.nests.end();
-  });
-}
-
-bool has_operands_of_16_bits(const Program& program, const Stmt& stmt) {
-  return std::ranges::all_of(stmt.operands, [&](const Access& operand) {
-    const DType dtype = find_buffer(program, operand.buffer)->dtype;
-    return dtype == DType::BF16 || dtype == DType::F16;
   });
 }
 
@@ -52,12 +51,11 @@ std::optional<LibraryLeaves> use_library_leaves(const Plan& plan) {
     const auto declared = std::ranges::find(plan.program.nests, nest.nest, &Nest::name);
     if (declared == plan.program.nests.end() || declared->stmts.size() != 1) continue;
     const Stmt& stmt = declared->stmts.front();
-    const LeafKernel* const kernel = kernel_of_library(stmt.leaf);
+    const KernelOffer* const kernel = library_kernel_for(plan.program, stmt);
     const bool fits = kernel != nullptr && !nest.leaf.kernel && !nest.leaf.chunk &&
                       !is_fused(made.form, nest.nest) &&
-                      std::ranges::none_of(nest.items, is_inline) &&
-                      has_operands_of_16_bits(plan.program, stmt);
-    if (!fits || (stmt.leaf == "attn_fwd" && carries_on(plan, nest.nest))) continue;
+                      std::ranges::none_of(nest.items, is_inline);
+    if (!fits || (kernel->leaf == Leaf::AttentionForward && carries_on(plan, nest.nest))) continue;
     nest.leaf.kernel = kernel->name;
     made.kernels.emplace_back(kernel->name);
   }

@@ -4,6 +4,7 @@
 #include <array>
 
 #include "driver/baselines.h"
+#include "leaves/leaf.h"
 #include "machine/rates.h"
 #include "schedule/named/gemm_shape.h"
 
@@ -68,7 +69,8 @@ std::optional<Way> way_of(const std::string& op, const GemmShape& shape, std::in
 
 bool has_product_samples(const Machine& machine, std::string_view dtype) {
   return std::ranges::any_of(machine.samples, [&](const LeafSample& sample) {
-    return sample.leaf == "matmul" && sample.dtype == dtype && sample.by != Supplier::Own;
+    return is_leaf(sample.leaf, Leaf::Matmul) && sample.dtype == dtype &&
+           sample.by != Supplier::Own;
   });
 }
 
@@ -101,7 +103,7 @@ std::optional<LibraryPrice> price_libraries(const Program& program,
       .time =
           processor.execution_start + launches +
           collective_time(machine, way->collective, 0, ranks, way->bytes, 0, Supplier::Library) +
-          leaf_time(machine, "matmul", dtype, way->shape(), false, Supplier::Library),
+          leaf_time(machine, print(Leaf::Matmul), dtype, way->shape(), false, Supplier::Library),
       .schedule = schedule};
 }
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "driver/npy.h"
-#include "ir/leaf_contract.h"
+#include "leaves/leaf.h"
 #include "support/check.h"
 
 namespace harpe {
@@ -71,7 +71,7 @@ bool is_followed(const Program& program, const Route& route) {
   return std::ranges::any_of(program.nests, [&](const Nest& nest) {
     return std::ranges::any_of(nest.stmts, [&](const Stmt& stmt) {
       const LeafContract* const leaf = find_leaf_contract(stmt.leaf);
-      return leaf != nullptr && leaf->index != LeafContract::kNoIndex &&
+      return leaf != nullptr && leaf->is_routed() &&
              stmt.operands[static_cast<std::size_t>(leaf->index)].buffer == route.by;
     });
   });
@@ -81,7 +81,7 @@ bool is_followed(const Program& program, const Route& route) {
 const Stmt* chooser_of(const Program& program, const std::string& buffer) {
   for (const Nest& nest : program.nests) {
     for (const Stmt& stmt : nest.stmts) {
-      const bool chooses = stmt.leaf == "topk" || stmt.leaf == "limit_choices";
+      const bool chooses = is_leaf(stmt.leaf, Leaf::TopK) || is_leaf(stmt.leaf, Leaf::LimitChoices);
       if (chooses && stmt.targets[0].buffer == buffer) return &stmt;
     }
   }
@@ -90,7 +90,7 @@ const Stmt* chooser_of(const Program& program, const std::string& buffer) {
 
 bool chooses(const Program& program, const Route& route, const Buffer& input) {
   const Stmt* stmt = chooser_of(program, route.by);
-  if (stmt != nullptr && stmt->leaf == "limit_choices") {
+  if (stmt != nullptr && is_leaf(stmt->leaf, Leaf::LimitChoices)) {
     if (stmt->operands[0].buffer == input.name) return true;
     stmt = chooser_of(program, stmt->operands[0].buffer);
   }

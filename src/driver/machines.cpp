@@ -2,7 +2,7 @@
 
 #include "driver/target.h"
 #include "ir/dtype.h"
-#include "ir/leaf_contract.h"
+#include "leaves/leaf.h"
 #include "machine/lines.h"
 #include "support/check.h"
 #include "support/whole_file.h"

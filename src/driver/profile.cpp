@@ -11,6 +11,7 @@
 #include "driver/profile_fit.h"
 #include "driver/profile_host.h"
 #include "driver/profile_leaves.h"
+#include "leaves/leaf.h"
 #include "support/check.h"
 
 namespace harpe {
@@ -40,11 +41,11 @@ std::vector<MeasuredLeafTime> measure_leaves(const ProfileCrew& crew,
 bool is_pointwise(const MeasuredLeafTime& measured) { return measured.leaf.shape.flops == 0; }
 
 // Bytes a second of the longest pointwise leaf of this name.
-double streamed(const std::vector<MeasuredLeafTime>& measured, std::string_view leaf) {
+double streamed(const std::vector<MeasuredLeafTime>& measured, Leaf leaf) {
   double longest = 0;
   double rate = 0;
   for (const MeasuredLeafTime& one : measured) {
-    if (one.leaf.leaf != leaf || one.seconds <= longest) continue;
+    if (!is_leaf(one.leaf.leaf, leaf) || one.seconds <= longest) continue;
     longest = one.seconds;
     rate = one.leaf.shape.bytes / one.seconds;
   }
@@ -73,7 +74,7 @@ void add_rates(Machine& machine, double memory_share) {
     };
     if (std::ranges::any_of(machine.rates, is_same)) continue;
     // Columns are a loop of attention's kernels, as of a GPU's.
-    const RateGrid grid{.tile_columns = {sample.leaf == "matmul" ? 1.0 : 0.0}};
+    const RateGrid grid{.tile_columns = {is_leaf(sample.leaf, Leaf::Matmul) ? 1.0 : 0.0}};
     machine.rates.push_back(fit_rate(machine, sample, grid, memory_share));
     leaves.insert(sample.leaf);
   }
@@ -84,7 +85,7 @@ void add_rates(Machine& machine, double memory_share) {
 
 void add_memory_rates(Machine& machine, const std::vector<MeasuredLeafTime>& measured,
                       const Provenance& from) {
-  const auto rate_of = [&](std::string_view leaf, std::string_view like) {
+  const auto rate_of = [&](std::string_view leaf, Leaf like) {
     LeafRate rate;
     rate.leaf = leaf;
     rate.dtype = "*";
@@ -93,10 +94,10 @@ void add_memory_rates(Machine& machine, const std::vector<MeasuredLeafTime>& mea
     rate.from = from;
     return rate;
   };
-  for (const char* const leaf : {"silu_mul", "silu", "gelu"}) {
-    machine.rates.push_back(rate_of(leaf, "silu_mul"));
+  for (const Leaf leaf : {Leaf::SiluMul, Leaf::Silu, Leaf::Gelu}) {
+    machine.rates.push_back(rate_of(print(leaf), Leaf::SiluMul));
   }
-  machine.rates.push_back(rate_of("*", "add"));
+  machine.rates.push_back(rate_of("*", Leaf::Add));
 }
 
 void add_transports(Machine& machine, const CopyRate& copies, const Provenance& from) {
@@ -132,7 +133,7 @@ Processor measure_processor(const ProfileCrew& crew) {
 void add_leaves(Machine& machine, const std::vector<MeasuredLeafTime>& measured,
                 const Provenance& from) {
   double& bandwidth = machine.processor.memory_bandwidth;
-  bandwidth = streamed(measured, "add");
+  bandwidth = streamed(measured, Leaf::Add);
   for (const MeasuredLeafTime& one : measured) {
     if (is_pointwise(one)) continue;
     add_sample(machine, one, from);
@@ -140,7 +141,7 @@ void add_leaves(Machine& machine, const std::vector<MeasuredLeafTime>& measured,
     bandwidth = std::max(bandwidth, 1.002 * one.leaf.shape.bytes / one.seconds);
   }
   bandwidth = rounded_in(kGiga, bandwidth);
-  add_rates(machine, share_of(machine, streamed(measured, "add")));
+  add_rates(machine, share_of(machine, streamed(measured, Leaf::Add)));
   add_memory_rates(machine, measured, from);
 }
 

@@ -9,6 +9,7 @@
 
 #include "driver/profile_fit.h"
 #include "driver/profile_host.h"
+#include "leaves/leaf.h"
 #include "support/check.h"
 #ifdef HARPE_WITH_CUDA
 #include "driver/options.h"
@@ -40,24 +41,24 @@ std::string short_name(std::string_view gpu) {
 
 bool is_pointwise(const LeafFigure& leaf) { return leaf.flops == 0; }
 
-const LeafFigure& longest(const GpuFigures& figures, std::string_view leaf) {
+const LeafFigure& longest(const GpuFigures& figures, Leaf leaf) {
   const LeafFigure* found = nullptr;
   for (const LeafFigure& one : figures.leaves) {
-    if (one.leaf == leaf && (found == nullptr || one.bytes > found->bytes)) found = &one;
+    if (is_leaf(one.leaf, leaf) && (found == nullptr || one.bytes > found->bytes)) found = &one;
   }
-  HP_CHECK(found != nullptr, "`" + std::string(leaf) + "` was measured");
+  HP_CHECK(found != nullptr, "`" + std::string(print(leaf)) + "` was measured");
   return *found;
 }
 
-double shortest_seconds(const GpuFigures& figures, std::string_view leaf) {
+double shortest_seconds(const GpuFigures& figures, Leaf leaf) {
   double least = HUGE_VAL;
   for (const LeafFigure& one : figures.leaves) {
-    if (one.leaf == leaf) least = std::min(least, one.seconds);
+    if (is_leaf(one.leaf, leaf)) least = std::min(least, one.seconds);
   }
   return least;
 }
 
-double streamed(const GpuFigures& figures, std::string_view leaf) {
+double streamed(const GpuFigures& figures, Leaf leaf) {
   const LeafFigure& one = longest(figures, leaf);
   return one.bytes / one.seconds;
 }
@@ -83,7 +84,7 @@ Processor processor_of(const GpuFigures& figures, const Provenance& from) {
   processor.kernel_issue = rounded_time(figures.starts.issue);
   processor.event = from_seconds(rounded(figures.starts.event));
   // No less than any sample got: the bound holds.
-  double bandwidth = streamed(figures, "add");
+  double bandwidth = streamed(figures, Leaf::Add);
   const auto hold = [&](const std::vector<LeafFigure>& leaves) {
     for (const LeafFigure& one : leaves) {
       if (!is_pointwise(one)) bandwidth = std::max(bandwidth, 1.002 * one.bytes / one.seconds);
@@ -200,7 +201,7 @@ void add_samples(Machine& machine, const std::vector<LeafFigure>& leaves, Suppli
 
 RateGrid grid_of(std::string_view leaf) {
   // Kernels of attention divide keys where there are few tiles of queries.
-  if (leaf != "matmul") {
+  if (!is_leaf(leaf, Leaf::Matmul)) {
     return {.tile_rows = {16, 64, 128}, .tile_columns = {0}, .half_depths = {0, 16, 32, 64, 128}};
   }
   return {.tile_rows = {64, 128, 256},
@@ -236,7 +237,7 @@ void add_gpu_rates(Machine& machine, double memory_share) {
 }
 
 void add_memory_rates(Machine& machine, const GpuFigures& figures, const Provenance& from) {
-  const auto add = [&](std::string_view leaf, std::string_view like) {
+  const auto add = [&](std::string_view leaf, Leaf like) {
     LeafRate rate;
     rate.leaf = leaf;
     rate.dtype = "*";
@@ -245,16 +246,16 @@ void add_memory_rates(Machine& machine, const GpuFigures& figures, const Provena
     rate.from = from;
     machine.rates.push_back(rate);
   };
-  for (const char* const leaf : {"silu_mul", "silu", "gelu"}) add(leaf, "silu_mul");
-  add("rowdot", "rowdot");
-  add("*", "add");
+  for (const Leaf leaf : {Leaf::SiluMul, Leaf::Silu, Leaf::Gelu}) add(print(leaf), Leaf::SiluMul);
+  add(print(Leaf::RowDot), Leaf::RowDot);
+  add("*", Leaf::Add);
   LeafRate rows;
   rows.dtype = "*";
   rows.memory_share = 0.6;
   rows.start = from_microseconds(2);
   rows.from = {Origin::Assumed, "rows in random order"};
-  for (const char* const leaf : {"gather_rows", "combine_rows"}) {
-    rows.leaf = leaf;
+  for (const Leaf leaf : {Leaf::GatherRows, Leaf::CombineRows}) {
+    rows.leaf = print(leaf);
     machine.rates.push_back(rows);
   }
 }
@@ -295,7 +296,7 @@ Machine machine_of(const GpuFigures& figures, const std::string& day) {
                     of_libraries);
     add_samples(machine, figures.libraries->products, Supplier::Library, of_libraries);
   }
-  add_gpu_rates(machine, gpu_share_of(machine, streamed(figures, "add")));
+  add_gpu_rates(machine, gpu_share_of(machine, streamed(figures, Leaf::Add)));
   add_memory_rates(machine, figures, from);
   const Checked<Ok> checked = check_machine(machine);
   HP_CHECK(checked.ok(), "the measured machine: " + render(checked.error()));

@@ -8,6 +8,7 @@
 #include "exec/cpu/kernels/gemm.h"
 #include "exec/cpu/kernels/pointwise.h"
 #include "ir/tensor.h"
+#include "leaves/leaf.h"
 
 namespace harpe {
 namespace {
@@ -55,7 +56,7 @@ ProfileLeaf product(DType dtype, Size m, Size n, Size k) {
                 .c_row_stride = n});
     };
   };
-  return {.leaf = "matmul",
+  return {.leaf = std::string(print(Leaf::Matmul)),
           .dtype = dtype,
           .shape = shape_of(m, n, k, 2.0 * static_cast<double>(m * n * k),
                             bytes_of(dtype, m * k + k * n + m * n)),
@@ -135,14 +136,14 @@ ProfileLeaf attention(DType dtype, const TimedAttention& of, bool backward) {
     if (backward) return [=] { differentiate_head(*head, of.causal); };
     return [=] { attend_head(*head, of.causal); };
   };
-  return {.leaf = backward ? "attn_bwd" : "attn_fwd",
+  return {.leaf = std::string(print(backward ? Leaf::AttentionBackward : Leaf::AttentionForward)),
           .dtype = dtype,
           .shape = shape_of(of.queries, of.keys, of.dim, flops, bytes),
           .causal = of.causal,
           .make = make};
 }
 
-ProfileLeaf pointwise(std::string_view leaf, Pointwise function, DType dtype, Size length) {
+ProfileLeaf pointwise(Leaf leaf, Pointwise function, DType dtype, Size length) {
   struct Operands {
     HostTensor a, b, y;
   };
@@ -158,7 +159,7 @@ ProfileLeaf pointwise(std::string_view leaf, Pointwise function, DType dtype, Si
                        .b = {.data = at->b.data.data(), .dtype = dtype}});
     };
   };
-  return {.leaf = std::string(leaf),
+  return {.leaf = std::string(print(leaf)),
           .dtype = dtype,
           .shape = shape_of(length, 1, 1, 0, bytes_of(dtype, 3 * length)),
           .make = make};
@@ -202,8 +203,8 @@ std::vector<ProfileLeaf> profile_leaves(bool quick) {
     add_attention(leaves, dtype, quick);
     for (const Size length :
          quick ? std::vector<Size>{1 << 10} : std::vector<Size>{1 << 12, 1 << 22}) {
-      leaves.push_back(pointwise("add", Pointwise::Add, dtype, length));
-      leaves.push_back(pointwise("silu_mul", Pointwise::SiluMul, dtype, length));
+      leaves.push_back(pointwise(Leaf::Add, Pointwise::Add, dtype, length));
+      leaves.push_back(pointwise(Leaf::SiluMul, Pointwise::SiluMul, dtype, length));
     }
   }
   return leaves;

@@ -43,11 +43,12 @@ void check_plan_round_trip(const Plan& plan) {
 std::string schedule_family(const Program& program) {
   if (!schedules_of(program.name).empty()) return program.name;
   const std::string& leaf = program.nests.back().stmts.front().leaf;
-  if (leaf == "attn_bwd") return "attention_bwd";  // whose rows have a nest of their own
-  if (leaf == "combine_rows") return "moe";
+  if (is_leaf(leaf, Leaf::AttentionBackward))
+    return "attention_bwd";  // whose rows have a nest of their own
+  if (is_leaf(leaf, Leaf::CombineRows)) return "moe";
   if (program.nests.size() != 1) return program.name;
-  if (leaf == "attn_fwd") return "attention";
-  if (leaf == "matmul") return "gemm";
+  if (is_leaf(leaf, Leaf::AttentionForward)) return "attention";
+  if (is_leaf(leaf, Leaf::Matmul)) return "gemm";
   return program.name;
 }
 

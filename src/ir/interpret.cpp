@@ -11,9 +11,9 @@
 #include "ir/interpret_math.h"
 #include "ir/interpret_rows.h"
 #include "ir/interpret_sizes.h"
-#include "ir/leaf_contract.h"
 #include "ir/mask_contract.h"
 #include "ir/mask_data.h"
+#include "leaves/leaf.h"
 #include "support/check.h"
 
 namespace harpe {
@@ -56,7 +56,7 @@ double evaluate(const Program& program, const Poly& poly) {
 double flops_of(const Program& program, const Nest& nest, const Stmt& stmt) {
   const LeafDecl* leaf = find_leaf(program, stmt.leaf);
   if (leaf != nullptr && leaf->flops) return evaluate(program, *leaf->flops);
-  double points = 2;
+  double points = kFlopsOfPoint;
   for (const std::string& axis : nest.over) {
     points *= static_cast<double>(size_of(*find_axis(program, axis)));
   }
@@ -227,10 +227,10 @@ class Interpreter {
              "the arity of `" + stmt.leaf + "` passed check_program");
     HP_REQUIRE_OK(follow_route(*contract, call));
     if (may_sample(stmt)) call.sample = sample_;
-    HP_TRY(ComputedRows rows, call_leaf(call));
+    HP_TRY(ComputedRows rows, call_leaf(contract->leaf, call));
     const std::string& first = stmt.targets[0].buffer;
     if (contract->has_scores()) scores_[first] = measure_scores(call);
-    if (stmt.leaf == "rms_scale") roots_[first] = least_root(call);
+    if (contract->leaf == Leaf::RmsScale) roots_[first] = least_root(call);
     for (std::size_t i = 0; i < stmt.targets.size(); ++i) {
       written_.insert(stmt.targets[i].buffer);
       rows_[stmt.targets[i].buffer] = std::move(rows[i]);
@@ -242,7 +242,7 @@ class Interpreter {
   Checked<Ok> follow_route(const LeafContract& contract, LeafCall& call) {
     const Stmt& stmt = *call.stmt;
     const Route* const route = find_route_of(program_, *call.nest);
-    if (contract.index != LeafContract::kNoIndex) {
+    if (contract.is_routed()) {
       const auto& index = call.operands[static_cast<std::size_t>(contract.index)];
       HP_TRY(call.routing, resolve_route(program_, *route, *index.tensor));
       UsedSlots used{.slot = route->slots[1], .expert = route->slots[0], .counts = {}};
@@ -268,18 +268,29 @@ class Interpreter {
     });
   }
 
-  static Checked<ComputedRows> call_leaf(const LeafCall& call) {
-    if (call.stmt->leaf == "matmul") return interpret_matmul(call);
-    if (call.stmt->leaf == "attn_fwd") return interpret_attention(call);
-    if (call.stmt->leaf == "attn_bwd") return interpret_attention_backward(call);
-    if (call.stmt->leaf == "rowdot") return interpret_rowdot(call);
-    if (call.stmt->leaf == "copy") return interpret_copy(call);
-    if (call.stmt->leaf == "topk") return interpret_topk(call);
-    if (call.stmt->leaf == "limit_choices") return interpret_limit_choices(call);
-    if (call.stmt->leaf == "gather_rows") return interpret_gather_rows(call);
-    if (call.stmt->leaf == "combine_rows") return interpret_combine_rows(call);
-    if (find_leaf_contract(call.stmt->leaf)->pointwise) return interpret_pointwise(call);
-    return unknown_leaf(*call.nest, *call.stmt);
+  static Checked<ComputedRows> call_leaf(Leaf leaf, const LeafCall& call) {
+    switch (leaf) {
+      case Leaf::Matmul:
+        return interpret_matmul(call);
+      case Leaf::AttentionForward:
+        return interpret_attention(call);
+      case Leaf::AttentionBackward:
+        return interpret_attention_backward(call);
+      case Leaf::RowDot:
+        return interpret_rowdot(call);
+      case Leaf::Copy:
+        return interpret_copy(call);
+      case Leaf::TopK:
+        return interpret_topk(call);
+      case Leaf::LimitChoices:
+        return interpret_limit_choices(call);
+      case Leaf::GatherRows:
+        return interpret_gather_rows(call);
+      case Leaf::CombineRows:
+        return interpret_combine_rows(call);
+      default:
+        return interpret_pointwise(call);
+    }
   }
 
   static Diag unknown_leaf(const Nest& nest, const Stmt& stmt) {

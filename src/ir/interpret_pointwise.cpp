@@ -8,6 +8,8 @@
 #include "ir/interpret_math.h"
 #include "ir/interpret_rows.h"
 #include "ir/interpret_sizes.h"
+#include "leaves/leaf.h"
+#include "support/check.h"
 
 namespace harpe {
 namespace {
@@ -22,14 +24,23 @@ double silu(double x) {
 using Formula = std::function<double(double a, double b)>;
 
 Formula formula_of(const Stmt& stmt) {
-  if (stmt.leaf == "silu") return [](double a, double) { return silu(a); };
-  if (stmt.leaf == "relu") return [](double a, double) { return a < 0 ? 0 : a; };
-  if (stmt.leaf == "gelu") {
-    return [](double a, double) { return a * (std::erfc(-a / std::numbers::sqrt2) / 2); };
+  switch (find_leaf_contract(stmt.leaf)->leaf) {
+    case Leaf::Silu:
+      return [](double a, double) { return silu(a); };
+    case Leaf::Relu:
+      return [](double a, double) { return a < 0 ? 0 : a; };
+    case Leaf::Gelu:
+      return [](double a, double) { return a * (std::erfc(-a / std::numbers::sqrt2) / 2); };
+    case Leaf::Add:
+      return [](double a, double b) { return a + b; };
+    case Leaf::Mul:
+      return [](double a, double b) { return a * b; };
+    case Leaf::SiluMul:
+      return [](double a, double b) { return silu(a) * b; };
+    default:
+      break;
   }
-  if (stmt.leaf == "add") return [](double a, double b) { return a + b; };
-  if (stmt.leaf == "mul") return [](double a, double b) { return a * b; };
-  if (stmt.leaf == "silu_mul") return [](double a, double b) { return silu(a) * b; };
+  HP_CHECK(is_leaf(stmt.leaf, Leaf::RmsScale), "a formula of leaf `" + stmt.leaf + "`");
   const double length = attribute_of(stmt, "length", 1);
   const double epsilon = attribute_of(stmt, "eps", 1e-6);
   return [=](double a, double b) { return a / std::sqrt(b / length + epsilon); };
@@ -89,7 +100,8 @@ Checked<ComputedRows> interpret_pointwise(const LeafCall& call) {
       for (std::size_t p = 0; p < places.size(); ++p) {
         const std::int64_t place = places[p][static_cast<std::size_t>(i)];
         operands.values.at(p) = load(*call.operands[p].tensor, place);
-        const bool exact = call.operands[p].error == 0 && call.stmt->leaf != "gelu";  // rounds it
+        const bool exact =
+            call.operands[p].error == 0 && !is_leaf(call.stmt->leaf, Leaf::Gelu);  // rounds it
         operands.sizes.at(p) = exact ? 0 : size_at(call.operands[p], place);
       }
       set_scale(target, i, spread(formula, operands, call.error), false);

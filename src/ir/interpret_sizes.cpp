@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "ir/interpret_math.h"
-#include "ir/leaf_contract.h"
+#include "leaves/leaf.h"
 #include "support/check.h"
 
 namespace harpe {

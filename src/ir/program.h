@@ -10,6 +10,7 @@
 
 #include "ir/dtype.h"
 #include "ir/scalar.h"
+#include "leaves/leaf.h"
 
 namespace harpe {
 
@@ -86,9 +87,6 @@ struct Access {
   std::vector<Rename> renames;
   friend bool operator==(const Access&, const Access&) = default;
 };
-
-// How contributions to one block combine. Store: there is exactly one.
-enum class Monoid : std::uint8_t { Store, Sum, Max, Lse };
 
 // `where causal(Sq, Skv) if causal`. Some masks are predicates on logical positions, aligned at the
 // last query and the last key: d = k - q - (|K| - |Q|) is 0 where a query meets its own key.

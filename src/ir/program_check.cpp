@@ -4,8 +4,8 @@
 #include <set>
 
 #include "ir/instantiate.h"
-#include "ir/leaf_contract.h"
 #include "ir/text.h"
+#include "leaves/leaf.h"
 
 namespace harpe {
 namespace {

@@ -1,10 +1,10 @@
 #include <algorithm>
 #include <cmath>
 
-#include "ir/leaf_contract.h"
 #include "ir/program_check.h"
 #include "ir/routing.h"
 #include "ir/text.h"
+#include "leaves/leaf.h"
 
 // Rules of dynamic routing (commir.md 8) for what is executed by this library's own leaves.
 namespace harpe {
@@ -125,7 +125,7 @@ Checked<Ok> check_routed_leaf(const Program& program, const Nest& nest, const St
     return needs("`" + rows.buffer + "` and `" + stmt.targets[0].buffer +
                  "` to have the same features");
   }
-  if (brings_back != (stmt.leaf == "combine_rows")) {
+  if (brings_back != is_leaf(stmt.leaf, Leaf::CombineRows)) {
     return needs(brings_back ? "rows by token, not by slot" : "rows by slot, not by token");
   }
   if (!brings_back) return Ok{};
@@ -197,7 +197,7 @@ Checked<Ok> check_opaque(const Program& program, const Nest& nest, const Stmt& s
   };
   for (const Access& operand : stmt.operands) {
     const std::vector<std::int64_t> extents = opaque(operand);
-    const bool broadcast = extents.empty() && stmt.leaf != "copy";
+    const bool broadcast = extents.empty() && !is_leaf(stmt.leaf, Leaf::Copy);
     if (broadcast || extents == opaque(stmt.targets[0])) continue;
     return make_diag(DiagCode::P062, {{"nest", nest.name},
                                       {"leaf", stmt.leaf},
@@ -240,16 +240,15 @@ Checked<Ok> check_routing(const Program& program) {
     for (const Stmt& stmt : nest.stmts) {
       const LeafContract* const contract = find_leaf_contract(stmt.leaf);
       if (contract == nullptr) continue;
-      if (contract->index != LeafContract::kNoIndex) {
+      if (contract->is_routed()) {
         HP_REQUIRE_OK(check_routed_leaf(program, nest, stmt));
       }
-      if (contract->pointwise || stmt.leaf == "copy") {
+      if (contract->pointwise || contract->leaf == Leaf::Copy) {
         HP_REQUIRE_OK(check_opaque(program, nest, stmt));
       }
-      if (stmt.leaf == "limit_choices") HP_REQUIRE_OK(check_limit(program, nest, stmt));
-      if (stmt.leaf == "topk") HP_REQUIRE_OK(check_topk(program, nest, stmt));
-      const bool fills = stmt.leaf == "gather_rows" || stmt.leaf == "copy";
-      if (!fills) HP_REQUIRE_OK(check_ragged_target(program, nest, stmt));
+      if (contract->leaf == Leaf::LimitChoices) HP_REQUIRE_OK(check_limit(program, nest, stmt));
+      if (contract->leaf == Leaf::TopK) HP_REQUIRE_OK(check_topk(program, nest, stmt));
+      if (!contract->moves) HP_REQUIRE_OK(check_ragged_target(program, nest, stmt));
     }
   }
   return Ok{};

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
-#include "ir/leaf_contract.h"
 #include "lower/fuse.h"
 #include "lower/transport_rules.h"
 #include "lower/walk_compute.h"
+#include "offers/offers.h"
 
 namespace harpe {
 namespace {
@@ -94,8 +94,8 @@ Checked<Ok> for_each_statement(Draft& draft, bool space_time_only, const Visit& 
       if (!space_time_only) HP_REQUIRE_OK(check_transport(*move.spec));
     }
     for (const NestStmt& stmt : space.stmts) {
-      const LeafContract* leaf = find_leaf_contract(stmt.stmt->leaf);
-      if (!space_time_only && form->leaf.chunk && (leaf == nullptr || !leaf->chunkable)) {
+      const bool waits = !space_time_only && form->leaf.chunk.has_value();
+      if (waits && !is_offered(stmt.stmt->leaf, &KernelOffer::chunks)) {
         return make_diag(DiagCode::F302, {{"leaf", stmt.stmt->leaf}});
       }
       HP_REQUIRE_OK(visit(space, stmt));

@@ -1,9 +1,9 @@
 #include <algorithm>
 
-#include "ir/leaf_contract.h"
 #include "ir/text.h"
 #include "lower/axis_sets.h"
 #include "lower/walk.h"
+#include "offers/offers.h"
 
 // What must hold of a statement's targets, homes and drains before any step is walked.
 namespace harpe {
@@ -87,8 +87,7 @@ Checked<Ok> Drainer::check_inline() const {
   const NestMove* move = inline_drain();
   if (move == nullptr) return Ok{};
   const std::string axes = print_mesh_ref(move->spec->over);
-  const LeafContract* leaf = find_leaf_contract(stmt_.stmt->leaf);
-  if (leaf == nullptr || !leaf->remote_targets) {
+  if (!is_offered(stmt_.stmt->leaf, &KernelOffer::remote_targets)) {
     return make_diag(DiagCode::F240, {{"leaf", stmt_.stmt->leaf}, {"buffer", move->spec->buffer}});
   }
   const auto refuse = [&](const std::string& reason) {

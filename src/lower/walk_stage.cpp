@@ -1,9 +1,9 @@
 #include <algorithm>
 
-#include "ir/leaf_contract.h"
 #include "ir/text.h"
 #include "lower/axis_sets.h"
 #include "lower/walk.h"
+#include "offers/offers.h"
 #include "support/check.h"
 
 namespace harpe {
@@ -236,9 +236,8 @@ Checked<Ok> Stager::check_level(const Operand& operand, std::size_t level) const
   const NestMove& move = *operand.levels[level].move;
   HP_REQUIRE_OK(check_cuts(operand, level));
   if (move.spec->how == How::Relay) HP_REQUIRE_OK(check_relay(operand, move));
-  const LeafContract* leaf = find_leaf_contract(stmt_.stmt->leaf);
   if (move.spec->how == How::Inline && !writer_.space_time_only() &&
-      (leaf == nullptr || !leaf->remote_operands)) {
+      !is_offered(stmt_.stmt->leaf, &KernelOffer::remote_operands)) {
     return make_diag(DiagCode::F301, {{"leaf", stmt_.stmt->leaf}, {"buffer", move.spec->buffer}});
   }
   return Ok{};

@@ -4,8 +4,8 @@
 #include <optional>
 
 #include "ir/interpret.h"
-#include "ir/leaf_contract.h"
 #include "ir/mask.h"
+#include "leaves/leaf.h"
 #include "plan/slots.h"
 #include "support/check.h"
 
@@ -37,9 +37,6 @@ double count_seen(const Visibility& visible, Interval queries, Interval keys) {
   return static_cast<double>(seen);
 }
 
-// Which of a leaf's dimensions an axis of the iteration space is.
-enum class Part : std::uint8_t { Batch, Rows, Columns, Depth };
-
 bool has_axis(const Program& program, const Access& access, const std::string& axis) {
   for (const std::string& own : axis_names(*find_buffer(program, access.buffer))) {
     const auto renamed = std::ranges::find(access.renames, own, &Rename::axis);
@@ -51,32 +48,33 @@ bool has_axis(const Program& program, const Access& access, const std::string& a
   return false;
 }
 
-// A query's position is q's second dimension; other axes of q alone are its heads.
-bool is_query(const Program& program, const Access& q, const std::string& axis) {
+// A position in the sequence is the second dimension; other axes of the operand alone are its
+// heads.
+bool is_position(const Program& program, const Access& operand, const std::string& axis) {
   constexpr std::size_t kWithPositions = 4;
-  const Buffer& buffer = *find_buffer(program, q.buffer);
+  const Buffer& buffer = *find_buffer(program, operand.buffer);
   return buffer.dims.size() == kWithPositions && buffer.dims[1] == Dim(axis);
 }
 
-Part part_of(const Program& program, const Stmt& stmt, const std::string& axis) {
+WorkShape shape_of_leaf(const Stmt& stmt) {
   const LeafContract* const contract = find_leaf_contract(stmt.leaf);
-  if (contract == nullptr || stmt.operands.size() < 2) return Part::Rows;
-  const bool in_first = has_axis(program, stmt.operands[0], axis);
-  const bool in_second = has_axis(program, stmt.operands[1], axis);
-  if (contract->has_scores()) {
-    if (is_query(program, stmt.operands[0], axis)) return Part::Rows;
-    return in_second && !in_first ? Part::Columns : Part::Batch;
-  }
-  if (stmt.leaf != "matmul") return Part::Rows;
-  if (!has_axis(program, stmt.targets[0], axis)) return Part::Depth;
-  if (in_first && in_second) return Part::Batch;
-  return in_first ? Part::Rows : Part::Columns;
+  return contract == nullptr ? WorkShape{} : contract->work;
 }
 
-// The head dimension is inside the leaf: the last of q.
+WorkPart part_of(const Program& program, const Stmt& stmt, const std::string& axis) {
+  const WorkShape shape = shape_of_leaf(stmt);
+  const auto has = [&](const std::vector<Access>& accesses, std::size_t at) {
+    return at < accesses.size() && has_axis(program, accesses[at], axis);
+  };
+  if (shape.has_positions && is_position(program, stmt.operands[0], axis)) return WorkPart::Rows;
+  if (shape.summed && !has(stmt.targets, 0)) return *shape.summed;
+  if (has(stmt.operands, 0)) return has(stmt.operands, 1) ? shape.both : shape.first;
+  return has(stmt.operands, 1) ? shape.second : shape.neither;
+}
+
+// Of a leaf with positions: the last dimension of its first operand.
 double depth_inside(const Program& program, const Stmt& stmt) {
-  const LeafContract* const contract = find_leaf_contract(stmt.leaf);
-  if (contract == nullptr || !contract->has_scores()) return 1;
+  if (!shape_of_leaf(stmt).has_positions) return 1;
   const std::vector<std::int64_t> shape =
       shape_of(program, *find_buffer(program, stmt.operands[0].buffer));
   return static_cast<double>(shape.back());
@@ -107,8 +105,8 @@ class PlanWork::Statement {
       parts_.push_back(part_of(program, stmt, name));
       cost_ /= static_cast<double>(table(axes_.back()).size);
     }
-    // A point of a product costs 2; less where slots of a route are not all taken.
-    if (stmt.leaf == "matmul") taken_ = std::min(1.0, cost_ / 2);
+    // A point of a product costs kFlopsOfPoint; less where slots of a route are not all taken.
+    if (is_leaf(stmt.leaf, Leaf::Matmul)) taken_ = std::min(1.0, cost_ / kFlopsOfPoint);
   }
 
   [[nodiscard]] TaskWork of(const Task& task, const RefBytes& bytes) const {
@@ -178,15 +176,15 @@ class PlanWork::Statement {
     return pairs;
   }
 
-  static double& extent(TaskWork& work, Part part) {
+  static double& extent(TaskWork& work, WorkPart part) {
     switch (part) {
-      case Part::Batch:
+      case WorkPart::Batch:
         return work.batch;
-      case Part::Rows:
+      case WorkPart::Rows:
         return work.rows;
-      case Part::Columns:
+      case WorkPart::Columns:
         return work.columns;
-      case Part::Depth:
+      case WorkPart::Depth:
         break;
     }
     return work.depth;
@@ -195,7 +193,7 @@ class PlanWork::Statement {
   const Blocks& blocks_;
   std::optional<ResolvedMask> mask_;
   std::vector<int> axes_;
-  std::vector<Part> parts_;  // per axis
+  std::vector<WorkPart> parts_;  // per axis
   double cost_ = 0;
   double depth_ = 1;
   double taken_ = 1;

@@ -5,8 +5,8 @@
 
 #include "ir/blocks.h"
 #include "ir/interpret.h"
-#include "ir/leaf_contract.h"
 #include "ir/mask.h"
+#include "leaves/leaf.h"
 
 namespace harpe {
 namespace {

@@ -137,7 +137,7 @@ class HomeFinder {
 
   [[nodiscard]] bool has_heads(const Task& task) const {
     const Nest* const nest = find_nest(plan_.program, task.nest);
-    return nest->stmts[static_cast<std::size_t>(task.stmt)].leaf == "attn_fwd";
+    return is_leaf(nest->stmts[static_cast<std::size_t>(task.stmt)].leaf, Leaf::AttentionForward);
   }
 
   [[nodiscard]] bool begins_from_sums(const std::vector<std::size_t>& launch) const {

@@ -4,6 +4,7 @@
 #include <limits>
 #include <numeric>
 
+#include "leaves/leaf.h"
 #include "support/check.h"
 
 namespace harpe {
@@ -11,7 +12,7 @@ namespace {
 
 constexpr double kUnlimited = 1e30;  // of a resource that the machine does not limit
 
-constexpr std::string_view kPass = "add";  // the leaf at whose rate memory is gone through
+constexpr Leaf kPass = Leaf::Add;  // the leaf at whose rate memory is gone through
 
 enum : std::int32_t { kSmAt, kMemoryAt, kPerRank };
 enum : std::int32_t { kEgressAt, kIngressAt, kMessageAt, kProxyAt, kPerLevel };
@@ -250,7 +251,7 @@ Activity compute_activity(const Machine& machine, const ResourceMap& map, RankId
   Activity activity = launch_activity(machine);
   activity.work = leaf_time(machine, cost.leaf, cost.dtype, cost.shape, cost.causal, cost.by);
   if (cost.carried > 0) {
-    activity.work += leaf_time(machine, kPass, cost.dtype, {.bytes = cost.carried}, false);
+    activity.work += leaf_time(machine, print(kPass), cost.dtype, {.bytes = cost.carried}, false);
   }
   const Picoseconds computing = leaf_bound(machine, cost.leaf, cost.dtype, cost.shape.flops, 0);
   const Picoseconds moving = duration(cost.shape.bytes, machine.processor.memory_bandwidth);
@@ -280,7 +281,7 @@ Activity passes_activity(const Machine& machine, const ResourceMap& map, RankId 
     if (pass <= 0) continue;
     if (bytes > 0) activity.start += machine.processor.kernel_start;
     bytes += pass;
-    activity.work += leaf_time(machine, kPass, dtype, {.bytes = pass}, false);
+    activity.work += leaf_time(machine, print(kPass), dtype, {.bytes = pass}, false);
   }
   spread_use(activity, find_resource(map, ResourceKind::Memory, rank), bytes);
   return activity;

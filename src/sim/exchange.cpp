@@ -4,6 +4,7 @@
 #include <array>
 #include <numeric>
 
+#include "leaves/leaf.h"
 #include "machine/rates.h"
 #include "sim/simulate.h"
 #include "support/check.h"
@@ -181,8 +182,8 @@ class Layer {
       order_.resize(offsets_.size() * static_cast<std::size_t>(experts_ * parts_));
       std::iota(order_.begin(), order_.end(), 0);
     }
-    pack_ = part_of(memory_leaf("gather_rows", 2), static_cast<double>(offsets_.size()));
-    add_ = part_of(memory_leaf("combine_rows", 1), pairs() * static_cast<double>(parts_));
+    pack_ = part_of(memory_leaf(print(Leaf::GatherRows), 2), static_cast<double>(offsets_.size()));
+    add_ = part_of(memory_leaf(print(Leaf::CombineRows), 1), pairs() * static_cast<double>(parts_));
     tile_ = part_of(products(), pairs() * static_cast<double>(parts_));
   }
 
@@ -235,7 +236,7 @@ class Layer {
       shape.flops = 2 * shape.batch * shape.rows * columns * depth;
       shape.bytes =
           matrices * weights + shape.batch * shape.rows * (columns + depth) * kElementBytes;
-      return leaf("matmul", shape);
+      return leaf(print(Leaf::Matmul), shape);
     };
     Activity both = product(2 * inter, hidden, 2);
     const Activity down = product(hidden, inter, 1);

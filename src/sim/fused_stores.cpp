@@ -44,7 +44,8 @@ class FusedStoreFinder {
 
   [[nodiscard]] bool is_product(const Task& task) const {
     const Nest* const nest = find_nest(plan_.program, task.nest);
-    return nest != nullptr && nest->stmts[static_cast<std::size_t>(task.stmt)].leaf == "matmul";
+    return nest != nullptr &&
+           is_leaf(nest->stmts[static_cast<std::size_t>(task.stmt)].leaf, Leaf::Matmul);
   }
 
   [[nodiscard]] bool sends_sums(const Task& task) const {

@@ -111,6 +111,7 @@ LaunchWork joined_work(const Plan& plan, const Processor& processor, std::string
     return part.operands == first.operands && part.refs.size() == first.refs.size();
   });
   if (!alike) return side_by_side(parts);
+  const bool is_product = is_leaf(leaf, Leaf::Matmul);
   LaunchWork work{.shape = first.shape};
   LeafShape& shape = work.shape;
   double points = 0;
@@ -124,7 +125,7 @@ LaunchWork joined_work(const Plan& plan, const Processor& processor, std::string
   for (std::size_t at = 0; at < first.refs.size(); ++at) {
     Growth growth = growth_of(plan, parts, at);
     times.push_back(growth.times);
-    if (leaf == "matmul" && at < first.operands && growth.touched > processor.cache_bytes) {
+    if (is_product && at < first.operands && growth.touched > processor.cache_bytes) {
       growth.touched = read_in_step(parts, at, growth.touched);
     }
     shape.bytes += growth.touched;
@@ -133,7 +134,7 @@ LaunchWork joined_work(const Plan& plan, const Processor& processor, std::string
   shape.bytes += work.carried;
   if (parts.size() == 1) return work;
   const double grown = points / points_of(first.shape);
-  if (leaf == "matmul") {
+  if (is_product) {
     // Operands and target grow by batch x rows x depth, batch x columns x depth, batch x rows x
     // columns; all points by the product of the four.
     const double target = times[first.operands];

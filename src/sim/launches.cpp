@@ -13,7 +13,8 @@ namespace {
 bool is_product(const Plan& plan, const Task& task) {
   if (task.kind != TaskKind::Compute || task.reads.size() < 2) return false;
   const Nest* const nest = find_nest(plan.program, task.nest);
-  return nest != nullptr && nest->stmts[static_cast<std::size_t>(task.stmt)].leaf == "matmul";
+  return nest != nullptr &&
+         is_leaf(nest->stmts[static_cast<std::size_t>(task.stmt)].leaf, Leaf::Matmul);
 }
 
 bool is_same(const Ref& one, const Ref& other) {

@@ -6,7 +6,7 @@
 #include <set>
 #include <string_view>
 
-#include "ir/library_kernels.h"
+#include "offers/offers.h"
 #include "sim/launches.h"
 #include "support/check.h"
 
@@ -75,9 +75,8 @@ std::string TaskCosts::operand_type(const Task& task) const {
 }
 
 Supplier TaskCosts::supplier_of(const Task& task) const {
-  const NestForm* const form = find_nest(plan_.form, task.nest);
-  const bool is_library = form != nullptr && form->leaf.kernel && is_of_library(*form->leaf.kernel);
-  return is_library ? Supplier::Library : Supplier::Own;
+  const KernelOffer* const kernel = find_offer(task.leaf_kernel);
+  return kernel != nullptr && kernel->by_library ? Supplier::Library : Supplier::Own;
 }
 
 std::int64_t TaskCosts::sms_of(const Task& task) const {
@@ -266,10 +265,10 @@ std::vector<Crossing> TaskCosts::crossings(TaskId id) const {
 // rows there are. On a bus there is one memory for all.
 double TaskCosts::readings(TaskId id, std::size_t read, RankId from) const {
   const Task& task = plan_.tasks[id.index()];
-  if (task.kind != TaskKind::Compute || statement_of(task).leaf != "matmul") return 1;
+  if (task.kind != TaskKind::Compute || !is_leaf(statement_of(task).leaf, Leaf::Matmul)) return 1;
   const int level = level_between(machine_, from.value, rank_of(task).value);
   if (machine_.levels[static_cast<std::size_t>(level)].kind == LevelKind::Bus) return 1;
-  const LeafRate& rate = find_rate(machine_, "matmul", operand_type(task));
+  const LeafRate& rate = find_rate(machine_, print(Leaf::Matmul), operand_type(task));
   const LeafShape& shape = shapes_[id.index()];
   const double own = read == 0 ? rate.tile_rows : rate.tile_columns;
   const double tile = read == 0 ? rate.tile_columns : rate.tile_rows;

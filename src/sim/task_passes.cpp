@@ -61,11 +61,12 @@ Activity TaskCosts::added_at_home(const Task& finalise) const {
   double bytes = 0;
   for (const Ref& read : finalise.reads) {
     if (plan_.allocs[read.alloc.index()].level == Level::Acc) continue;
-    flops += 2 * elements * find_rate(machine_, "matmul", dtype).tile_rows;
+    flops += 2 * elements * find_rate(machine_, print(Leaf::Matmul), dtype).tile_rows;
     bytes += touched(finalise, read);
   }
   Activity activity;
-  activity.work = std::max(Picoseconds(1), leaf_bound(machine_, "matmul", dtype, flops, bytes));
+  activity.work =
+      std::max(Picoseconds(1), leaf_bound(machine_, print(Leaf::Matmul), dtype, flops, bytes));
   add_use(activity, find_resource(map_, ResourceKind::Sm, rank_of(finalise)),
           static_cast<double>(machine_.processor.sms));
   if (bytes > 0) {

@@ -5,8 +5,8 @@
 #include <fstream>
 #include <sstream>
 
-#include "ir/leaf_contract.h"
 #include "ir/text.h"
+#include "leaves/leaf.h"
 
 namespace harpe::test {
 namespace {

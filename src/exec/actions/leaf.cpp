@@ -8,18 +8,23 @@
 namespace harpe::actions {
 namespace {
 
-constexpr std::array kKernels = {
-    LeafKernel{.leaf = "matmul", .elementwise = false, .call = call_matmul},
-    LeafKernel{.leaf = "attn_fwd", .elementwise = false, .call = call_attention},
-    LeafKernel{.leaf = "attn_bwd", .elementwise = false, .call = call_attention_backward},
-    LeafKernel{.leaf = "rowdot", .elementwise = false, .call = call_rowdot},
-    LeafKernel{.leaf = "topk", .elementwise = false, .call = call_topk},
-    LeafKernel{.leaf = "limit_choices", .elementwise = false, .call = call_limit_choices},
-    LeafKernel{.leaf = "copy", .elementwise = true, .call = call_copy},
+struct Entry {
+  Leaf leaf;
+  LeafCaller caller;
 };
 
-// Every leaf that kernels/pointwise.h computes.
-constexpr LeafKernel kPointwise{.leaf = "", .elementwise = true, .call = call_pointwise};
+constexpr std::array kCallers = {
+    Entry{Leaf::Matmul, {.elementwise = false, .call = call_matmul}},
+    Entry{Leaf::AttentionForward, {.elementwise = false, .call = call_attention}},
+    Entry{Leaf::AttentionBackward, {.elementwise = false, .call = call_attention_backward}},
+    Entry{Leaf::RowDot, {.elementwise = false, .call = call_rowdot}},
+    Entry{Leaf::TopK, {.elementwise = false, .call = call_topk}},
+    Entry{Leaf::LimitChoices, {.elementwise = false, .call = call_limit_choices}},
+    Entry{Leaf::Copy, {.elementwise = true, .call = call_copy}},
+};
+
+// Of every leaf that kernels/pointwise.h computes.
+constexpr LeafCaller kPointwise{.elementwise = true, .call = call_pointwise};
 
 }  // namespace
 
@@ -43,9 +48,9 @@ const std::string& LeafSite::buffer_of(std::size_t participant) const {
                                   : stmt.targets[participant - operands()].buffer;
 }
 
-const LeafKernel* find_leaf_kernel(std::string_view leaf) {
-  for (const LeafKernel& kernel : kKernels) {
-    if (kernel.leaf == leaf) return &kernel;
+const LeafCaller* find_leaf_caller(std::string_view leaf) {
+  for (const Entry& entry : kCallers) {
+    if (is_leaf(leaf, entry.leaf)) return &entry.caller;
   }
   return find_pointwise(leaf) ? &kPointwise : nullptr;
 }

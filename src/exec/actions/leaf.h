@@ -44,15 +44,14 @@ struct LeafCall {
 
 constexpr std::size_t kNoStatistics = static_cast<std::size_t>(-1);
 
-// A leaf with a kernel here. `elementwise`: opaque dimensions of its buffers correspond by
+// How actions of a leaf are made. `elementwise`: opaque dimensions of its buffers correspond by
 // position.
-struct LeafKernel {
-  std::string_view leaf;
+struct LeafCaller {
   bool elementwise;
   Checked<Action> (*call)(const LeafSite& site, const LeafCall& call);
 };
 
-[[nodiscard]] const LeafKernel* find_leaf_kernel(std::string_view leaf);
+[[nodiscard]] const LeafCaller* find_leaf_caller(std::string_view leaf);
 
 // Errors: X002 operand types, X004 strides.
 [[nodiscard]] Checked<Action> call_matmul(const LeafSite& site, const LeafCall& call);

@@ -4,8 +4,8 @@
 
 #include "exec/actions/leaf.h"
 #include "exec/actions/prepare.h"
-#include "ir/leaf_contract.h"
 #include "ir/mask_contract.h"
+#include "leaves/leaf.h"
 #include "plan/slots.h"
 #include "support/check.h"
 
@@ -35,10 +35,10 @@ std::vector<Interval> runs_along(const Blocks& blocks, int axis, std::span<const
 // targets each lie in one slot (commir.md D12).
 class ComputeBuilder {
  public:
-  ComputeBuilder(const Setting& setting, const Task& task, const LeafKernel& kernel)
+  ComputeBuilder(const Setting& setting, const Task& task, const LeafCaller& caller)
       : setting_(setting),
         task_(task),
-        kernel_(kernel),
+        caller_(caller),
         site_{.nest = *find_nest(setting.plan.program, task.nest),
               .stmt = statement_of(setting.plan, task),
               .dims = {},
@@ -107,7 +107,7 @@ class ComputeBuilder {
         part.axes.push_back(dims.back().back());
       }
       if (!dim.axes.empty()) continue;
-      const AxisKey participant = kernel_.elementwise ? 0 : static_cast<AxisKey>(parts_.size());
+      const AxisKey participant = caller_.elementwise ? 0 : static_cast<AxisKey>(parts_.size());
       dims.back().push_back(axis_index(--ordinal - participant * kMaxOpaque));
       site_.lengths[dims.back().back()] = dim.opaque;
       opaque.push_back(dims.back().back());
@@ -230,7 +230,7 @@ class ComputeBuilder {
     for (const View& view : cell.views) {
       HP_CHECK(view.data != nullptr, "a compute task names the blocks it reads");
     }
-    HP_TRY(Action action, kernel_.call(site_, {.cell = cell, .accumulate = std::move(accumulate)}));
+    HP_TRY(Action action, caller_.call(site_, {.cell = cell, .accumulate = std::move(accumulate)}));
     work_.actions.push_back(std::move(action));
     return Ok{};
   }
@@ -248,7 +248,7 @@ class ComputeBuilder {
 
   const Setting& setting_;
   const Task& task_;
-  const LeafKernel& kernel_;
+  const LeafCaller& caller_;
   LeafSite site_;
   std::vector<AxisKey> keys_;  // of the space: the nest's axes, then what else the buffers have
   std::vector<Participant> parts_;
@@ -268,11 +268,11 @@ class ComputeBuilder {
 Checked<TaskWork> prepare_compute(const Setting& setting, const Task& task) {
   const Stmt& stmt = statement_of(setting.plan, task);
   const LeafContract* const contract = find_leaf_contract(stmt.leaf);
-  if (contract != nullptr && contract->index != LeafContract::kNoIndex) {
+  if (contract != nullptr && contract->is_routed()) {
     return prepare_routed(setting, task);
   }
-  const LeafKernel* kernel = find_leaf_kernel(stmt.leaf);
-  if (kernel == nullptr) {
+  const LeafCaller* const caller = find_leaf_caller(stmt.leaf);
+  if (caller == nullptr) {
     return make_diag(DiagCode::X001, {{"leaf", stmt.leaf}, {"nest", task.nest}});
   }
   for (const Access& access : stmt.operands) {
@@ -284,7 +284,7 @@ Checked<TaskWork> prepare_compute(const Setting& setting, const Task& task) {
                                         {"route", rename.source}});
     }
   }
-  return ComputeBuilder(setting, task, *kernel).build();
+  return ComputeBuilder(setting, task, *caller).build();
 }
 
 }  // namespace harpe::actions

@@ -1,8 +1,8 @@
 #include <algorithm>
 
 #include "exec/actions/prepare.h"
-#include "ir/leaf_contract.h"
 #include "ir/slabs.h"
+#include "leaves/leaf.h"
 #include "support/check.h"
 
 namespace harpe::actions {
@@ -47,7 +47,7 @@ class RouteBuilder {
         nest_(*find_nest(setting.plan.program, task.nest)),
         stmt_(statement_of(setting.plan, task)),
         route_(*find_route_of(setting.plan.program, nest_)),
-        gathers_(stmt_.leaf == "gather_rows") {}
+        gathers_(is_leaf(stmt_.leaf, Leaf::GatherRows)) {}
 
   Checked<TaskWork> build() {
     const Side index = side(stmt_.operands[1], task_.reads, route_.choices[0], route_.choices[1]);

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "ir/library_kernels.h"
+#include "offers/offers.h"
 
 namespace harpe::cuda {
 
@@ -11,9 +11,10 @@ namespace harpe::cuda {
 // nothing inside, raises nothing and is alone in its launch.
 enum class LeafEngine : std::uint8_t { Own, Library };
 
-// Of a leaf kernel that `patch` named (schedule/kernels.h); ours where it named none.
-[[nodiscard]] constexpr LeafEngine engine_of(std::string_view kernel) {
-  return is_of_library(kernel) ? LeafEngine::Library : LeafEngine::Own;
+// Of a kernel that `patch` named; ours where it named none.
+[[nodiscard]] inline LeafEngine engine_of(std::string_view kernel) {
+  const KernelOffer* const offer = gpu_offers().find(kernel);
+  return offer != nullptr && offer->by_library ? LeafEngine::Library : LeafEngine::Own;
 }
 
 }  // namespace harpe::cuda

@@ -33,7 +33,7 @@ const Nest* read_nest(const Program& program) {
   const Nest* found = nullptr;
   for (const Nest& nest : program.nests) {
     const std::string& leaf = nest.stmts.front().leaf;
-    if (leaf != "attn_fwd" && leaf != "attn_bwd") continue;
+    if (!is_leaf(leaf, Leaf::AttentionForward) && !is_leaf(leaf, Leaf::AttentionBackward)) continue;
     if (found != nullptr || nest.stmts.size() != 1) return nullptr;
     found = &nest;
   }

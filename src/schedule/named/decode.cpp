@@ -41,7 +41,7 @@ Checked<DecodeShape> read_decode(const Program& program) {
   };
   if (program.nests.size() != 1 || program.nests[0].stmts.size() != 1) return refused();
   const Stmt& stmt = program.nests[0].stmts[0];
-  if (stmt.leaf != "attn_fwd" || stmt.operands.size() != 3) return refused();
+  if (!is_leaf(stmt.leaf, Leaf::AttentionForward) || stmt.operands.size() != 3) return refused();
   const Buffer* const q = find_buffer(program, stmt.operands[0].buffer);
   const Buffer* const k = find_buffer(program, stmt.operands[1].buffer);
   if (q->dims.size() != 3 || k->dims.size() != 4) return refused();

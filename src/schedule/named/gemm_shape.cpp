@@ -34,7 +34,7 @@ Checked<GemmShape> read_gemm(const Program& program) {
                  {"expected", "one nest of one `matmul` statement with a [m, k] and b [k, n]"}});
   if (program.nests.size() != 1 || program.nests[0].stmts.size() != 1) return refusal;
   const Stmt& stmt = program.nests[0].stmts[0];
-  if (stmt.leaf != "matmul" || stmt.operands.size() != 2 || stmt.targets.size() != 1) {
+  if (!is_leaf(stmt.leaf, Leaf::Matmul) || stmt.operands.size() != 2 || stmt.targets.size() != 1) {
     return refusal;
   }
   const Buffer* a = find_buffer(program, stmt.operands[0].buffer);

@@ -12,10 +12,10 @@ bool has_axis(const Buffer& buffer, const std::string& axis) {
   return std::ranges::find(axes, axis) != axes.end();
 }
 
-const Nest* nest_of_leaf(const Program& program, std::string_view leaf) {
+const Nest* nest_of_leaf(const Program& program, Leaf leaf) {
   const Nest* found = nullptr;
   for (const Nest& nest : program.nests) {
-    if (nest.stmts.front().leaf != leaf) continue;
+    if (!is_leaf(nest.stmts.front().leaf, leaf)) continue;
     if (found != nullptr || nest.stmts.size() != 1) return nullptr;
     found = &nest;
   }
@@ -32,8 +32,8 @@ Checked<MoeShape> read_moe(const Program& program) {
                        "one nest of one `gather_rows` statement and one of `combine_rows` through "
                        "the same route, and beside them nests over its experts or its tokens"}});
   };
-  const Nest* const dispatch = nest_of_leaf(program, "gather_rows");
-  const Nest* const combine = nest_of_leaf(program, "combine_rows");
+  const Nest* const dispatch = nest_of_leaf(program, Leaf::GatherRows);
+  const Nest* const combine = nest_of_leaf(program, Leaf::CombineRows);
   if (dispatch == nullptr || combine == nullptr) return refused();
   const Route* const route = find_route_of(program, *dispatch);
   if (route == nullptr || find_route_of(program, *combine) != route) return refused();

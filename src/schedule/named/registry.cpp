@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 
-#include "schedule/kernels.h"
+#include "offers/offers.h"
 #include "schedule/named/attention.h"
 #include "schedule/named/decode.h"
 #include "schedule/named/gemm.h"
@@ -81,11 +81,11 @@ Checked<Script> generate_named(std::string_view op, std::string_view name, const
 
 // Of every nest that the kernel fits; of the last, to be refused there, where it fits none.
 void patch_leaves(Script& script, std::string_view kernel, const Program& program) {
-  const LeafKernel* const known = find_leaf_kernel(kernel);
+  const KernelOffer* const known = find_offer(kernel);
   std::vector<std::string> nests;
   for (const Nest& nest : program.nests) {
     const bool fits = known != nullptr && std::ranges::all_of(nest.stmts, [&](const Stmt& stmt) {
-                        return stmt.leaf == known->leaf;
+                        return is_leaf(stmt.leaf, known->leaf);
                       });
     if (fits) nests.push_back(nest.name);
   }

@@ -2,9 +2,8 @@
 
 #include <algorithm>
 
-#include "ir/leaf_contract.h"
 #include "ir/text.h"
-#include "schedule/kernels.h"
+#include "offers/offers.h"
 
 namespace harpe {
 namespace {
@@ -50,14 +49,13 @@ Checked<Ok> check_chunk(const ScheduleState& state, const FoundMoves& moves, std
 
 Checked<Ok> check_chunkable(const ScheduleState& state, std::size_t nest) {
   for (const Stmt& stmt : nest_of(state, nest).stmts) {
-    const LeafContract* leaf = find_leaf_contract(stmt.leaf);
-    if (leaf == nullptr || !leaf->chunkable) {
+    if (!is_offered(stmt.leaf, &KernelOffer::chunks)) {
       return make_diag(DiagCode::S444, {{"what", "leaf `" + stmt.leaf + "`"}});
     }
   }
   if (const auto& chosen = state.form.nests[nest].leaf.kernel) {
-    const LeafKernel* kernel = find_leaf_kernel(*chosen);
-    if (kernel == nullptr || !kernel->chunk) {
+    const KernelOffer* const kernel = find_offer(*chosen);
+    if (kernel == nullptr || !kernel->chunks) {
       return make_diag(DiagCode::S444, {{"what", "kernel `" + *chosen + "`"}});
     }
   }

@@ -2,8 +2,7 @@
 
 #include <algorithm>
 
-#include "ir/leaf_contract.h"
-#include "schedule/kernels.h"
+#include "offers/offers.h"
 #include "schedule/primitives/parallelize.h"
 #include "schedule/primitives/shard.h"
 
@@ -37,12 +36,11 @@ Checked<Ok> check_relay(const ScheduleState& state, const NewMoves& added, const
 // Have all leaves of the nest, and the kernel chosen for them, epilogues that reach other ranks?
 bool writes_in_place(const ScheduleState& state, std::size_t nest) {
   if (const auto& chosen = state.form.nests[nest].leaf.kernel) {
-    const LeafKernel* const kernel = find_leaf_kernel(*chosen);
+    const KernelOffer* const kernel = find_offer(*chosen);
     if (kernel == nullptr || !kernel->remote_targets) return false;
   }
   return std::ranges::all_of(nest_of(state, nest).stmts, [](const Stmt& stmt) {
-    const LeafContract* const leaf = find_leaf_contract(stmt.leaf);
-    return leaf != nullptr && leaf->remote_targets;
+    return is_offered(stmt.leaf, &KernelOffer::remote_targets);
   });
 }
 

@@ -2,35 +2,32 @@
 
 #include <algorithm>
 
-#include "schedule/kernels.h"
+#include "offers/offers.h"
 #include "schedule/primitives/budget.h"
 
 namespace harpe {
 namespace {
 
-std::vector<std::string> kernels_of(std::string_view leaf) {
-  std::vector<std::string> names;
-  for (const LeafKernel& kernel : all_leaf_kernels()) {
-    if (leaf.empty() || kernel.leaf == leaf) names.emplace_back(kernel.name);
-  }
-  return names;
-}
+// The kernel's name that leaves the choice to the executor.
+constexpr std::string_view kAny = "any";
 
 Checked<Ok> check_kernel(const ScheduleState& state, std::size_t nest, const std::string& name) {
-  const LeafKernel* kernel = find_leaf_kernel(name);
+  const KernelOffer* const kernel = find_offer(name);
   if (kernel == nullptr) {
-    return make_diag(DiagCode::S502,
-                     {{"kernel", name}, {"hint", suggestion(name, kernels_of(""))}});
+    const std::vector<std::string> offered = offered_kernels();
+    return make_diag(
+        DiagCode::S502,
+        {{"kernel", name}, {"hint", suggestion(name, offered)}, {"kernels", quote_list(offered)}});
   }
   for (const Stmt& stmt : nest_of(state, nest).stmts) {
-    if (stmt.leaf == kernel->leaf) continue;
+    if (is_leaf(stmt.leaf, kernel->leaf)) continue;
     return make_diag(DiagCode::S503, {{"kernel", name},
-                                      {"kernel_leaf", kernel->leaf},
+                                      {"kernel_leaf", print(kernel->leaf)},
                                       {"leaf", stmt.leaf},
-                                      {"kernels", quote_list(kernels_of(stmt.leaf))}});
+                                      {"kernels", quote_list(offered_kernels(stmt.leaf))}});
   }
   const NestForm& form = state.form.nests[nest];
-  if (form.leaf.chunk && !kernel->chunk) {
+  if (form.leaf.chunk && !kernel->chunks) {
     return make_diag(DiagCode::S504, {{"kernel", name}, {"digit", *form.leaf.chunk}});
   }
   for (const NestItem& item : form.items) {
@@ -50,16 +47,16 @@ Checked<Ok> check_kernel(const ScheduleState& state, std::size_t nest, const std
 Checked<PatchFacts> check(const ScheduleState& state, const Patch& step) {
   HP_TRY(const std::size_t nest, require_nest(state, step.nest));
   if (!step.kernel && !step.sm) return make_diag(DiagCode::S501);
-  if (step.kernel) HP_REQUIRE_OK(check_kernel(state, nest, step.kernel->text));
+  const bool names = step.kernel && step.kernel->text != kAny;
+  if (names) HP_REQUIRE_OK(check_kernel(state, nest, step.kernel->text));
   if (step.sm) HP_REQUIRE_OK(check_sm_count(*step.sm));
-  PatchFacts facts{nest, std::nullopt, step.sm};
-  if (step.kernel) facts.kernel = step.kernel->text;
-  const LeafChoice& now = state.form.nests[nest].leaf;
-  const bool changes =
-      (facts.kernel && now.kernel != facts.kernel) || (facts.sm && now.sm != facts.sm);
-  if (!changes) {
+  PatchFacts facts{.nest = nest, .leaf = state.form.nests[nest].leaf};
+  if (step.kernel) facts.leaf.kernel.reset();
+  if (names) facts.leaf.kernel = step.kernel->text;
+  if (step.sm) facts.leaf.sm = step.sm;
+  if (facts.leaf == state.form.nests[nest].leaf) {
     const std::string value =
-        facts.kernel ? "\"" + *facts.kernel + "\"" : std::to_string(*facts.sm);
+        step.kernel ? "\"" + step.kernel->text + "\"" : std::to_string(*step.sm);
     return make_diag(DiagCode::S008,
                      {{"what", "the leaf of nest `" + step.nest + "`"}, {"value", value}});
   }
@@ -67,9 +64,7 @@ Checked<PatchFacts> check(const ScheduleState& state, const Patch& step) {
 }
 
 ScheduleState apply(ScheduleState state, const PatchFacts& facts) {
-  LeafChoice& leaf = state.form.nests[facts.nest].leaf;
-  if (facts.kernel) leaf.kernel = facts.kernel;
-  if (facts.sm) leaf.sm = facts.sm;
+  state.form.nests[facts.nest].leaf = facts.leaf;
   return state;
 }
 

@@ -1,7 +1,6 @@
 #include "schedule/primitives/stage.h"
 
-#include "ir/leaf_contract.h"
-#include "schedule/kernels.h"
+#include "offers/offers.h"
 
 namespace harpe {
 namespace {
@@ -11,14 +10,13 @@ Checked<Ok> check_inline(const ScheduleState& state, std::size_t nest, const Mov
     return make_diag(DiagCode::S404, {{"buffer", move.buffer}});
   }
   for (const Stmt& stmt : nest_of(state, nest).stmts) {
-    const LeafContract* leaf = find_leaf_contract(stmt.leaf);
-    if (leaf == nullptr || !leaf->remote_operands) {
+    if (!is_offered(stmt.leaf, &KernelOffer::remote_operands)) {
       return make_diag(DiagCode::S403,
                        {{"what", "leaf `" + stmt.leaf + "`"}, {"buffer", move.buffer}});
     }
   }
   if (const auto& chosen = state.form.nests[nest].leaf.kernel) {
-    const LeafKernel* kernel = find_leaf_kernel(*chosen);
+    const KernelOffer* const kernel = find_offer(*chosen);
     if (kernel == nullptr || !kernel->remote_operands) {
       return make_diag(DiagCode::S403,
                        {{"what", "kernel `" + *chosen + "`"}, {"buffer", move.buffer}});

@@ -9,8 +9,6 @@
 #include "driver/machines.h"
 #include "driver/simulation.h"
 #include "driver/tune.h"
-#include "ir/library_kernels.h"
-#include "schedule/kernels.h"
 
 namespace harpe {
 namespace {
@@ -111,9 +109,6 @@ TEST(LibraryPrice, is_that_of_leaves_given_to_a_library) {
   };
   EXPECT_NEAR(time("bulk"), 58.4, 6);
   EXPECT_NEAR(time("bulk+cublaslt_gemm"), 40.3, 4);
-  for (const LeafKernel& kernel : all_leaf_kernels()) {
-    EXPECT_EQ(is_of_library(kernel.name), kernel.by_library) << kernel.name;
-  }
 }
 
 // Of the machine's processors; ranks of two hosts are no one process.

@@ -18,20 +18,25 @@ TEST(Patch, chooses_kernel_and_budget) {
             "    leaf kernel \"gemm_sm90\" sm 132\n  }\n");
   EXPECT_EQ(leaf("patch(mm, kernel=\"cpu_gemm\") patch(mm, sm=8)"),
             "    leaf kernel \"cpu_gemm\" sm 8\n  }\n");
+  EXPECT_EQ(leaf("patch(mm, kernel=\"cpu_gemm\", sm=8) patch(mm, kernel=\"any\")"),
+            "    leaf sm 8\n  }\n");
 }
 
 TEST(Patch, refuses_kernels_that_cannot_do_it) {
   EXPECT_EQ(refuse("patch(mm)"), "error[S501]: patch: neither `kernel=` nor `sm=` is given");
   EXPECT_EQ(refuse("patch(mm, kernel=\"gemm_sm80\")"),
-            "error[S502]: patch: no kernel is called \"gemm_sm80\" (did you mean `gemm_sm90`?)");
+            "error[S502]: patch: no kernel is called \"gemm_sm80\" (did you mean `gemm_sm90`?); "
+            "there are `cpu_gemm`, `cpu_attention`, `cpu_copy`, `gemm_sm90`, `cublaslt_gemm`, "
+            "`fa_fwd_sm90`, `cudnn_fa_fwd`, `fa_bwd_sm90` and `rowdot`; name one of them, or "
+            "\"any\" to leave the choice to the executor");
   EXPECT_EQ(
       refuse("patch(mm, kernel=\"fa_fwd_sm90\")"),
       "error[S503]: patch: kernel \"fa_fwd_sm90\" computes `attn_fwd`, and the leaf is `matmul`, "
-      "for which there is `cpu_gemm`, `gemm_sm90`, `gemm_sm90_remoteA` and `cublaslt_gemm`");
+      "for which there is `cpu_gemm`, `gemm_sm90` and `cublaslt_gemm`");
   EXPECT_EQ(
       refuse("tile(M, [8, 4]) -> m0, m1, m2 chunk(mm, leaf, m1) "
-             "patch(mm, kernel=\"gemm_sm90_remoteA\")"),
-      "error[S504]: patch: the leaf is chunked by `m1`, which kernel \"gemm_sm90_remoteA\" cannot "
+             "patch(mm, kernel=\"cublaslt_gemm\")"),
+      "error[S504]: patch: the leaf is chunked by `m1`, which kernel \"cublaslt_gemm\" cannot "
       "wait for");
   EXPECT_EQ(refuse("stage(mm, A, over=[gpu], how=inline) patch(mm, kernel=\"gemm_sm90\")"),
             "error[S505]: patch: `A` is read in place on another rank, which kernel \"gemm_sm90\" "
@@ -41,6 +46,9 @@ TEST(Patch, refuses_kernels_that_cannot_do_it) {
       refuse("patch(mm, kernel=\"gemm_sm90\", sm=8) patch(mm, kernel=\"gemm_sm90\")"),
       "error[S008]: nothing would change: the leaf of nest `mm` already has \"gemm_sm90\"; drop "
       "the step");
+  EXPECT_EQ(refuse("patch(mm, kernel=\"any\")"),
+            "error[S008]: nothing would change: the leaf of nest `mm` already has \"any\"; drop "
+            "the step");
   EXPECT_EQ(refuse("patch(nn, sm=8)"),
             "error[S011]: the program has no nest called `nn` (did you mean `mm`?)");
 }
@@ -70,10 +78,9 @@ TEST(ChunkLeaf, refuses_digits_and_leaves_that_cannot_be_chunked) {
             "error[S015]: no mesh axis is given, where `gpu` could be");
   EXPECT_EQ(tiled("serialize(mm, m0) chunk(mm, leaf, m0)"),
             "error[S024]: digit `m0` is already bound in nest `mm`, by a `for`");
-  EXPECT_EQ(
-      tiled("patch(mm, kernel=\"gemm_sm90_remoteA\") chunk(mm, leaf, m1)"),
-      "error[S444]: chunk: kernel `gemm_sm90_remoteA` does not wait for its operands chunk by "
-      "chunk; chunk the move alone");
+  EXPECT_EQ(tiled("patch(mm, kernel=\"cublaslt_gemm\") chunk(mm, leaf, m1)"),
+            "error[S444]: chunk: kernel `cublaslt_gemm` does not wait for its operands chunk by "
+            "chunk; chunk the move alone");
   EXPECT_EQ(
       refusal_of("scan", "one", "tile(R, [8]) -> r0, r1 chunk(second, leaf, r0)"),
       "error[S444]: chunk: leaf `mix` does not wait for its operands chunk by chunk; chunk the "

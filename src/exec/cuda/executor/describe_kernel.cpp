@@ -3,6 +3,7 @@
 #include <array>
 
 #include "exec/cuda/actions/loop_nests.h"
+#include "offers/gpu_kernels.h"
 
 namespace harpe::cuda {
 namespace {
@@ -42,11 +43,11 @@ class KernelDescriber {
   void add(const PlainLaunch& plain) { kernel_.name = name_of(plain.kernel); }
   void add(const CopyLaunch&) { kernel_.name = "copy_engine"; }
   void add(const library::NcclCall&) { kernel_.name = "nccl"; }
-  void add(const BackwardSpec&) { kernel_.name = "fa_bwd_sm90"; }
+  void add(const BackwardSpec&) { kernel_.name = kBackwardSm90; }
 
   void add(const GemmSpec& spec) {
     const bool is_own = spec.engine == LeafEngine::Own;
-    kernel_.name = !is_own ? "cublaslt_gemm" : has_groups(spec) ? "grouped_gemm" : "gemm_sm90";
+    kernel_.name = !is_own ? kCublasLtGemm : has_groups(spec) ? "grouped_gemm" : kGemmSm90;
     if (is_own) describe_choice(choose_gemm(spec, multiprocessors_));
     for (const device::RaiseTarget& target : spec.fused_stores) {
       kernel_.fused_stores.push_back(names_.raised(target));
@@ -99,7 +100,7 @@ class KernelDescriber {
 
   void add(const AttentionSpec& spec) {
     const bool is_own = spec.engine == LeafEngine::Own;
-    kernel_.name = is_own ? "fa_fwd_sm90" : "cudnn_fa_fwd";
+    kernel_.name = is_own ? kAttentionSm90 : kCudnnAttention;
     if (is_own && spec.parts > 1) kernel_.variant = "keys cut " + std::to_string(spec.parts);
     for (const AttentionChunkSpec& chunk : spec.chunks) {
       launch::Arrival arrival{.reads = {}, .when = names_.awaited(chunk.ready)};

@@ -121,8 +121,8 @@ std::vector<LeafCase> plain_cases(bool quick) {
   }
   // The last beyond a cache; the first hardly longer than any kernel.
   for (const std::int64_t length : {std::int64_t{64} << 10, std::int64_t{128} << 20}) {
-    cases.push_back(pointwise_case(Pointwise::Add, "add", length));
-    cases.push_back(pointwise_case(Pointwise::SiluMul, "silu_mul", length));
+    cases.push_back(pointwise_case(Pointwise::Add, Leaf::Add, length));
+    cases.push_back(pointwise_case(Pointwise::SiluMul, Leaf::SiluMul, length));
   }
   for (const std::int64_t rows : {std::int64_t{512}, std::int64_t{1} << 20}) {
     cases.push_back(row_dot_case(rows, 128));

@@ -29,9 +29,9 @@ double pairs_of(const HeadsShape& s) {
   return static_cast<double>(s.batch * s.heads) * seen;
 }
 
-LeafFigure heads_figure(std::string_view leaf, DType dtype, const HeadsShape& s) {
+LeafFigure heads_figure(Leaf leaf, DType dtype, const HeadsShape& s) {
   LeafFigure figure;
-  figure.leaf = leaf;
+  figure.leaf = print(leaf);
   figure.dtype = print(dtype);
   figure.causal = s.causal;
   figure.batch = static_cast<double>(s.batch * s.heads);
@@ -96,7 +96,7 @@ LeafCase product_case(const ProductShape& s) {
   LeafCase one;
   one.in_bytes = (s.m * s.k + s.k * s.n) * kHalf;
   one.out_bytes = s.m * s.n * kHalf;
-  one.figure.leaf = "matmul";
+  one.figure.leaf = print(Leaf::Matmul);
   one.figure.dtype = print(DType::BF16);
   one.figure.rows = static_cast<double>(s.m);
   one.figure.columns = static_cast<double>(s.n);
@@ -117,7 +117,7 @@ LeafCase attention_case(const HeadsShape& s) {
   const std::int64_t keys = s.batch * s.keys * s.kv_heads;
   one.in_bytes = (queries * s.dim + keys * dims) * kHalf;
   one.out_bytes = queries * s.value_dim * kHalf + queries * size_in_bytes(DType::F32);
-  one.figure = heads_figure("attn_fwd", DType::BF16, s);
+  one.figure = heads_figure(Leaf::AttentionForward, DType::BF16, s);
   one.figure.flops = 2.0 * pairs_of(s) * static_cast<double>(dims);
   one.figure.bytes = static_cast<double>((queries + keys) * dims * kHalf);
   one.guess = guess_of(one.figure, kGuessTensor / 2);
@@ -161,7 +161,7 @@ LeafCase plain_attention_case(DType dtype, const HeadsShape& s) {
   const std::int64_t o = head_bytes(s.queries, s.dim, state);
   one.in_bytes = s.heads * (q + 2 * k);
   one.out_bytes = s.heads * (o + s.queries * state);
-  one.figure = heads_figure("attn_fwd", dtype, s);
+  one.figure = heads_figure(Leaf::AttentionForward, dtype, s);
   one.figure.flops = 4.0 * pairs_of(s) * static_cast<double>(s.dim);
   one.figure.bytes = static_cast<double>(2 * s.heads * (q + k));
   one.guess = guess_of(one.figure, kGuessPlain);
@@ -200,7 +200,7 @@ LeafCase backward_case(DType dtype, const HeadsShape& s) {
   const std::int64_t rows = s.queries * state;
   one.in_bytes = s.heads * (2 * q + 2 * k + 2 * rows);
   one.out_bytes = s.heads * (dq + 2 * dk);
-  one.figure = heads_figure("attn_bwd", dtype, s);
+  one.figure = heads_figure(Leaf::AttentionBackward, dtype, s);
   one.figure.flops = 10.0 * pairs_of(s) * static_cast<double>(s.dim);
   one.figure.bytes = static_cast<double>(4 * s.heads * (q + k));
   one.guess = guess_of(one.figure, dtype == DType::BF16 ? kGuessTensor / 2 : kGuessPlain);
@@ -234,13 +234,13 @@ LeafCase backward_case(DType dtype, const HeadsShape& s) {
   return one;
 }
 
-LeafCase pointwise_case(Pointwise function, std::string_view leaf, std::int64_t length) {
+LeafCase pointwise_case(Pointwise function, Leaf leaf, std::int64_t length) {
   constexpr DType kDtype = DType::BF16;
   LeafCase one;
   const std::int64_t bytes = length * size_in_bytes(kDtype);
   one.in_bytes = 2 * bytes;
   one.out_bytes = bytes;
-  one.figure.leaf = leaf;
+  one.figure.leaf = print(leaf);
   one.figure.dtype = print(kDtype);
   one.figure.rows = static_cast<double>(length);
   one.figure.bytes = static_cast<double>(3 * bytes);
@@ -264,7 +264,7 @@ LeafCase row_dot_case(std::int64_t rows, std::int64_t length) {
   const std::int64_t bytes = rows * length * size_in_bytes(kDtype);
   one.in_bytes = 2 * bytes;
   one.out_bytes = rows * size_in_bytes(DType::F32);
-  one.figure.leaf = "rowdot";
+  one.figure.leaf = print(Leaf::RowDot);
   one.figure.dtype = print(kDtype);
   one.figure.rows = static_cast<double>(rows * length);
   one.figure.bytes = static_cast<double>(one.in_bytes + one.out_bytes);

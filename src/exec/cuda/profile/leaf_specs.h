@@ -4,6 +4,7 @@
 
 #include "exec/cuda/profile/figures.h"
 #include "exec/cuda/profile/orders.h"
+#include "leaves/leaf.h"
 
 namespace harpe::cuda::profile {
 
@@ -49,8 +50,7 @@ struct HeadsShape {
 [[nodiscard]] LeafCase plain_product_case(DType dtype, const ProductShape& shape);
 [[nodiscard]] LeafCase plain_attention_case(DType dtype, const HeadsShape& shape);
 [[nodiscard]] LeafCase backward_case(DType dtype, const HeadsShape& shape);
-[[nodiscard]] LeafCase pointwise_case(Pointwise function, std::string_view leaf,
-                                      std::int64_t length);
+[[nodiscard]] LeafCase pointwise_case(Pointwise function, Leaf leaf, std::int64_t length);
 [[nodiscard]] LeafCase row_dot_case(std::int64_t rows, std::int64_t length);
 
 }  // namespace harpe::cuda::profile

@@ -1,4 +1,4 @@
-#include "ir/leaf_contract.h"
+#include "leaves/leaf.h"
 
 #include <gtest/gtest.h>
 
@@ -19,6 +19,25 @@ TEST(LeafContract, names_are_unique) {
   std::set<std::string_view> names;
   for (const LeafContract& contract : all_leaf_contracts()) names.insert(contract.name);
   EXPECT_EQ(names.size(), all_leaf_contracts().size());
+}
+
+TEST(LeafContract, is_known_by_its_name) {
+  for (const LeafContract& contract : all_leaf_contracts()) {
+    EXPECT_EQ(print(contract.leaf), contract.name);
+    EXPECT_TRUE(is_leaf(contract.name, contract.leaf));
+  }
+  EXPECT_FALSE(is_leaf("matmu", Leaf::Matmul));
+  EXPECT_FALSE(is_leaf("add", Leaf::Matmul));
+}
+
+TEST(LeafContract, counts_products_and_scores_as_matrices_and_all_else_as_rows) {
+  for (const LeafContract& contract : all_leaf_contracts()) {
+    const bool is_product = contract.leaf == Leaf::Matmul;
+    const bool has_columns = is_product || contract.has_scores();
+    EXPECT_EQ(contract.work.second, has_columns ? WorkPart::Columns : WorkPart::Rows);
+    EXPECT_EQ(contract.work.summed.has_value(), is_product);
+    EXPECT_EQ(contract.work.has_positions, contract.has_scores());
+  }
 }
 
 TEST(LeafContract, gives_the_arity_and_monoid_of_every_leaf) {

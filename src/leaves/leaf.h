@@ -1,16 +1,59 @@
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <span>
 #include <string_view>
 
-#include "ir/program.h"
-
 namespace harpe {
 
-// What a leaf function is, apart from any kernel: its arity, monoid and masks. Axis letters are
-// positions in the statement's buffers, so that a program may name its axes and buffers as it
-// likes.
+// How contributions to one block combine. Store: there is exactly one.
+enum class Monoid : std::uint8_t { Store, Sum, Max, Lse };
+
+// The leaf functions that Harpe knows, in the order of their table.
+enum class Leaf : std::uint8_t {
+  Matmul,
+  AttentionForward,
+  AttentionBackward,
+  RowDot,
+  Copy,
+  Silu,
+  Relu,
+  Gelu,
+  Add,
+  Mul,
+  SiluMul,
+  RmsScale,
+  TopK,
+  LimitChoices,
+  GatherRows,
+  CombineRows,
+};
+
+// Floating-point operations of one point of the iteration space, where the program declares no
+// other number for the leaf.
+constexpr double kFlopsOfPoint = 2;
+
+// Which dimension of a leaf's work an axis of its iteration space is (plan/work.h).
+enum class WorkPart : std::uint8_t { Batch, Rows, Columns, Depth };
+
+// The cost shape of a leaf: which part an axis is, by who of its first two operands has it. By
+// default every axis is rows, as for leaves that stream through memory.
+struct WorkShape {
+  WorkPart both = WorkPart::Rows;
+  WorkPart first = WorkPart::Rows;
+  WorkPart second = WorkPart::Rows;
+  WorkPart neither = WorkPart::Rows;
+  // Of an axis that the first target lacks, whoever has it.
+  std::optional<WorkPart> summed = {};
+  // Positions in the sequence, the second of four dimensions of the first operand, are rows,
+  // whoever has them; that operand's last dimension is depth, which no axis runs over.
+  bool has_positions = false;
+};
+
+// What a leaf function is, apart from any kernel: its arity, monoid, masks and cost shape. Axis
+// letters are positions in the statement's buffers, so that a program may name its axes and buffers
+// as it likes.
 //   matmul(a, b) -> c             c[M, N] sum= a[M, K] * b[K, N], axes by name; summed over what a
 //                                 and b have and c lacks
 //
@@ -47,14 +90,12 @@ namespace harpe {
 //   combine_rows(y, i, w) -> z    sum= over the choices: z[T, H] += w[T, Kc] * y[E=R.E, C=R.C, H];
 //                                 a choice without a slot adds nothing
 struct LeafContract {
+  Leaf leaf;
   std::string_view name;
   int operands;
   int targets;
   Monoid monoid;
-  bool takes_masks;
-  bool remote_operands;  // a kernel exists that reads operands in place on another rank (`inline`)
-  bool remote_targets;   // a kernel exists that writes or adds in place on another rank (`inline`)
-  bool chunkable;        // a kernel exists that consumes operands chunk by chunk
+  bool takes_masks = false;
   // Of a leaf that weighs by e^(scale * a b), a and b its first operands: which operand holds the
   // logarithms of the weights' sums, or kOwnSums where it makes them. Else kNoScores.
   int sums = kNoScores;
@@ -62,14 +103,22 @@ struct LeafContract {
   int index = kNoIndex;    // of a leaf that follows a route: which operand is the route's index
   int choices = kNoIndex;  // which target holds choices, not numbers
   bool computes = true;    // with numbers: its buffers but index and choices are floating-point
+  bool moves = false;      // each element of the target is one of an operand, as it is
+  WorkShape work = {};
 
   static constexpr int kNoIndex = -1;
   static constexpr int kNoScores = -2;
   static constexpr int kOwnSums = -1;
   [[nodiscard]] constexpr bool has_scores() const { return sums != kNoScores; }
+  [[nodiscard]] constexpr bool is_routed() const { return index != kNoIndex; }
 };
 
+// In the order of Leaf.
 [[nodiscard]] std::span<const LeafContract> all_leaf_contracts();
+// Null for a name that only a program declares.
 [[nodiscard]] const LeafContract* find_leaf_contract(std::string_view name);
+
+[[nodiscard]] std::string_view print(Leaf leaf);  // "matmul"
+[[nodiscard]] bool is_leaf(std::string_view name, Leaf leaf);
 
 }  // namespace harpe
