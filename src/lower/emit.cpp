@@ -142,7 +142,7 @@ class Emitter {
                              from.iter);
         task.kernel = from.kernel;
         const NestForm* form = find_nest(draft_.form, nest.name);
-        task.leaf_kernel = form->leaf.kernel.value_or("");
+        task.leaf_kernel = kernel_of(*form, nest.stmts[static_cast<std::size_t>(from.stmt)]);
       }
     }
     for (const DraftRef& ref : from.reads) task.reads.push_back(emit_ref(ref));
@@ -154,6 +154,13 @@ class Emitter {
       task.bytes = bytes_crossing(from);
     }
     return task;
+  }
+
+  // The schedule's choice, or else what the program declares for the leaf.
+  std::string kernel_of(const NestForm& form, const Stmt& stmt) const {
+    if (form.leaf.kernel) return *form.leaf.kernel;
+    const LeafDecl* const declared = find_leaf(draft_.program, stmt.leaf);
+    return declared == nullptr ? "" : declared->kernel.value_or("");
   }
 
   // A read from another rank crosses in the type it arrives in.

@@ -273,10 +273,19 @@ class TaskCheck {
     return refuse(print_types(types));
   }
 
+  // What the normal form or, where it is silent, the program names for a Compute.
+  [[nodiscard]] std::string kernel_for(const Task& task) const {
+    const auto form = std::ranges::find(plan_.form.nests, task.nest, &NestForm::nest);
+    if (form != plan_.form.nests.end() && form->leaf.kernel) return *form->leaf.kernel;
+    const Nest* const nest = find_nest(plan_.program, task.nest);
+    if (nest == nullptr || task.stmt < 0 || task.stmt >= std::ssize(nest->stmts)) return "";
+    const Stmt& stmt = nest->stmts[static_cast<std::size_t>(task.stmt)];
+    const LeafDecl* const declared = find_leaf(plan_.program, stmt.leaf);
+    return declared == nullptr ? "" : declared->kernel.value_or("");
+  }
+
   [[nodiscard]] Checked<Ok> check_kernel(std::size_t id, const Task& task) const {
-    const auto nest = std::ranges::find(plan_.form.nests, task.nest, &NestForm::nest);
-    const bool chosen = task.kind == TaskKind::Compute && nest != plan_.form.nests.end();
-    const std::string expected = chosen ? nest->leaf.kernel.value_or("") : "";
+    const std::string expected = task.kind == TaskKind::Compute ? kernel_for(task) : "";
     if (task.leaf_kernel == expected) return Ok{};
     const auto words = [](const std::string& kernel) {
       return kernel.empty() ? std::string("no named kernel") : "kernel `" + kernel + "`";

@@ -12,6 +12,7 @@
 #include "exec/cpu/runner.h"
 #include "exec/cpu/tensors.h"
 #include "exec/cpu/windows.h"
+#include "exec/named_kernels.h"
 #include "exec/processes/process_report.h"
 #include "plan/text.h"
 #include "support/check.h"
@@ -285,6 +286,7 @@ Checked<std::unique_ptr<cpu::Network>> open_network(const Prepared& prepared,
 Checked<std::unique_ptr<Executor>> make_cpu_executor(const Plan& plan, const CpuOptions& options) {
   HP_TRY(const Partition partition, partition_of(plan, options.launch));
   HP_REQUIRE_OK(check_size(plan, partition));
+  HP_REQUIRE_OK(check_kernels(plan, cpu_offers()));
   HP_REQUIRE_OK(actions::check_ragged(plan.program));
   HP_REQUIRE_OK(cpu::check_reach(plan, partition));
   std::optional<ProcessGroup> group;

@@ -17,7 +17,8 @@ namespace harpe {
 // other hosts are reached by what the plan sends by proxy, under the policies that it states.
 // Requires: a verified plan. It is copied.
 // Errors: X001-X004, X006-X009, X011-X015 what no kernel here computes; X005 memory; X010 tasks;
-// X016, X017 what cannot cross hosts; N0xx other processes and the network; F1xx of Blocks::make.
+// X016, X017 what cannot cross hosts; X019 a kernel that CPU ranks lack; N0xx other processes and
+// the network; F1xx of Blocks::make.
 [[nodiscard]] Checked<std::unique_ptr<Executor>> make_cpu_executor(const Plan& plan,
                                                                    const CpuOptions& options);
 

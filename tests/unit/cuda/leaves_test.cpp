@@ -53,6 +53,19 @@ TEST(Leaves, refuse_by_name_what_no_kernel_of_theirs_takes) {
             "operands whose rows are not whole");
 }
 
+// No other kernel takes the place of one that was named.
+TEST(Leaves, refuse_by_name_what_a_kernel_of_ours_does_not_take) {
+  const LaunchChoice by_ours{.nest = "main", .buffer = "c", .kernel = "gemm_sm90"};
+  const auto taken = plan_launches(by_ours, product(DType::BF16, 64));
+  ASSERT_TRUE(taken.ok()) << render(taken.error());
+  EXPECT_EQ(std::get<GemmSpec>(taken->front()).engine, LeafEngine::Own);
+  const auto refused = plan_launches(by_ours, product(DType::BF16, 63));
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(render_message(refused.error()),
+            "kernel `gemm_sm90` of nest `main` cannot do this block: products of `bf16`, and "
+            "operands whose rows are not whole");
+}
+
 TEST(Leaves, are_alone_in_their_launches) {
   const auto launches = plan_launches(kByLibrary, product(DType::BF16, 64));
   ASSERT_TRUE(launches.ok());

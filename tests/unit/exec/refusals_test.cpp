@@ -111,6 +111,23 @@ TEST(Refusals, X005_more_memory_than_the_machine_has) {
                                        "and this machine has "));
 }
 
+// One plan names a kernel of another executor, one a kernel of another leaf, one the leaf's own.
+TEST(Refusals, X019_kernels_that_they_lack) {
+  const auto named = [](const std::string& kernel) {
+    Plan plan = single(kMatrices, "M, N, K", "c sum= matmul(a, b)");
+    plan.tasks.at(1).leaf_kernel = kernel;
+    return refusal(plan);
+  };
+  EXPECT_EQ(named("cublaslt_gemm"),
+            "error[X019]: nest `n` names kernel `cublaslt_gemm` for leaf `matmul` on `f32`, which "
+            "CPU ranks lack; for this leaf they offer `cpu_gemm`; take the kernel out of the "
+            "schedule (no `patch` of this nest, or `patch(nest, kernel=\"any\")`), so that the "
+            "executor takes its own, or run on another back end");
+  EXPECT_THAT(named("cpu_attention"),
+              HasSubstr("error[X019]: nest `n` names kernel `cpu_attention` for leaf `matmul`"));
+  EXPECT_EQ(named("cpu_gemm"), "accepted");
+}
+
 TEST(Refusals, X006_masks_that_are_not_between_queries_and_keys) {
   EXPECT_EQ(refusal(single(heads("B, Sq, H, D"), "B, H, Sq, Skv) whole (D",
                            "(o, l) lse= attn_fwd(q, k, v) where causal(H, Skv)")),

@@ -108,7 +108,7 @@ template <std::size_t kOperands, class Body>
   return make_diag(DiagCode::G072, {{"what", what}, {"nest", choice.nest}});
 }
 
-// A library's kernel that was asked for.
+// Not by the kernel that `patch` named.
 [[nodiscard]] inline Diag no_leaf(const LaunchChoice& choice, std::string_view reason) {
   return make_diag(DiagCode::G083,
                    {{"kernel", choice.kernel}, {"nest", choice.nest}, {"reason", reason}});

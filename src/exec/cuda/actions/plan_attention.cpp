@@ -131,7 +131,7 @@ Checked<std::vector<LaunchSpec>> plan(const LaunchChoice& choice, const actions:
       return std::vector<LaunchSpec>{*spec};
     }
   }
-  if (engine_of(choice.kernel) == LeafEngine::Library) {
+  if (!choice.kernel.empty()) {
     return no_leaf(choice, "attention of `" + std::string(print(p.q.dtype)) +
                                "`, its mask, or heads that lie as they do");
   }

@@ -152,6 +152,10 @@ Checked<std::vector<LaunchSpec>> plan(const LaunchChoice& choice,
     return no_kernel(choice, "gradients of `" + std::string(print(p.q.dtype)) + "`");
   }
   if (const auto spec = fast_backward(p, heads.loops)) return std::vector<LaunchSpec>{*spec};
+  if (!choice.kernel.empty()) {
+    return no_leaf(choice, "gradients of `" + std::string(print(p.q.dtype)) +
+                               "`, their mask, or heads that lie as they do");
+  }
   const Loops<kAllBackwardOperands> loops = joined(heads.loops);
   device::PlainBackwardArgs args = plain_backward(p, *number);
   HP_REQUIRE_OK(for_each_launch(

@@ -225,7 +225,7 @@ Checked<std::vector<LaunchSpec>> plan(const LaunchChoice& choice,
     }
     return std::move(*fast);
   }
-  if (engine_of(choice.kernel) == LeafEngine::Library) {
+  if (!choice.kernel.empty()) {
     return no_leaf(choice, "products of `" + std::string(print(p.a.dtype)) +
                                "`, and operands whose rows are not whole");
   }

@@ -3,6 +3,7 @@
 #include <set>
 
 #include "exec/cuda/executor/nodes.h"
+#include "exec/named_kernels.h"
 
 namespace harpe::cuda {
 namespace {
@@ -26,6 +27,7 @@ Checked<Ok> check_tasks(const Plan& plan) {
     if (!is_out_of_reach(plan.tasks[id])) continue;
     return make_diag(DiagCode::G074, {{"task", id}, {"via", print(plan.tasks[id].via)}});
   }
+  HP_REQUIRE_OK(check_kernels(plan, gpu_offers()));
   return check_nodes(plan, Nodes(plan));
 }
 
