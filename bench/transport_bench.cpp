@@ -96,7 +96,7 @@ void measure(RankEnd& end, const Options& options, Policy policy) {
   fmt::print(
       "{:<10} {:<18} {:7.2f} {:7.2f} {:7.2f}   {:7.2f} {:7.2f} {:7.2f}   {:6.1f} %  {:6.1f} "
       "{:6.1f} {:9.2f}\n",
-      print(policy), print(end.endpoint->strategy().ordering), of_puts.low, of_puts.median,
+      print_policy(policy), print(end.endpoint->strategy().ordering), of_puts.low, of_puts.median,
       of_puts.high, of_both.low, of_both.median, of_both.high,
       100 * of_puts.median / of_both.median, per_run(&Counters::quiets),
       per_run(&Counters::nic_fences), per_run(&Counters::stalled_ns) / 1e6);
@@ -138,9 +138,10 @@ int run_all(const Options& options) {
   fmt::print("{:<10} {:<18} {:>7} {:>7} {:>7}   {:>7} {:>7} {:>7}   {:>8}  {:>6} {:>6} {:>9}\n",
              "policy", "ordering", "puts q1", "median", "q3", "both q1", "median", "q3", "share",
              "drains", "fences", "stalled");
-  for (const Policy policy : {Policy::PerPut, Policy::PerDestination, Policy::NicOrdered,
-                              Policy::Batched, Policy::OneQuiet, Policy::Immediate, Policy::Auto}) {
-    if (options.policy != "all" && options.policy != print(policy)) continue;
+  for (const Policy policy : std::initializer_list<Policy>{
+           Fence::PerPut, Fence::PerDestination, Fence::NicOrdered, Fence::Batched, Fence::OneQuiet,
+           Fence::Immediate, std::nullopt}) {
+    if (options.policy != "all" && options.policy != print_policy(policy)) continue;
     std::fflush(nullptr);
     const harpe::test::HostRun run =
         harpe::test::run_on_hosts({.count = options.hosts + 1,

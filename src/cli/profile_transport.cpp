@@ -22,27 +22,6 @@ constexpr std::int64_t kUsualNodes = 16;
 // To start the other by hand, and for one figure of a slow provider.
 constexpr std::chrono::minutes kPatience{5};
 
-// What a schedule calls it (docs/fabric.md).
-std::string_view fence_of(transport::Policy policy) {
-  switch (policy) {
-    case transport::Policy::PerPut:
-      return "put";
-    case transport::Policy::PerDestination:
-      return "dest";
-    case transport::Policy::NicOrdered:
-      return "nic";
-    case transport::Policy::Batched:
-      return "batch";
-    case transport::Policy::OneQuiet:
-      return "epoch";
-    case transport::Policy::Immediate:
-      return "imm";
-    case transport::Policy::Auto:
-      break;
-  }
-  return "";
-}
-
 // Where the processes meet: as a launcher says that started this one, or `--meet` and `--rank`.
 Checked<transport::Meeting> meeting_of(const CommandLine& line) {
   transport::Meeting meeting{.address = line.value("meet").value_or(""),
@@ -96,16 +75,15 @@ Rows rows_of(const TransportFigures& figures, const Machine& machine) {
 
 std::string print_policies(const TransportFigures& figures) {
   std::vector<std::vector<std::string>> lines = {
-      {"policy", "fence", "ordering", "one way", "burst", "of puts alone", "drains"}};
+      {"fence", "ordering", "one way", "burst", "of puts alone", "drains"}};
   for (const PolicyFigures& one : figures.policies) {
     const std::string name(print(one.policy));
     if (one.refusal) {
-      lines.push_back({name, std::string(fence_of(one.policy)), "refused", "", "", "", ""});
+      lines.push_back({name, "refused", "", "", "", ""});
       continue;
     }
-    lines.push_back({name, std::string(fence_of(one.policy)), std::string(print(one.ordering)),
-                     print_seconds(one.one_way), print_seconds(one.both),
-                     fmt::format("{:.0f} %", 100 * one.puts / one.both),
+    lines.push_back({name, std::string(print(one.ordering)), print_seconds(one.one_way),
+                     print_seconds(one.both), fmt::format("{:.0f} %", 100 * one.puts / one.both),
                      fmt::format("{:.0f}", one.quiets)});
   }
   return print_table(lines);
@@ -116,8 +94,7 @@ std::string print_report(const TransportFigures& figures, const Machine& machine
   std::string text = fmt::format("{}, {} processes: {}\n", figures.provider, figures.ranks,
                                  transport::describe(figures.given));
   text += print_rows(rows_of(figures, machine)) + "\n" + print_policies(figures);
-  text += fmt::format("\nchoose `{}` (`fence {}`): {}\n", print(choice.policy),
-                      fence_of(choice.policy), choice.reason);
+  text += fmt::format("\nchoose `fence {}`: {}\n", print(choice.policy), choice.reason);
   return text;
 }
 
@@ -129,7 +106,7 @@ Json to_json(const TransportFigures& figures) {
   Json::Array policies;
   for (const PolicyFigures& one : figures.policies) {
     Json json = Json::object();
-    json.set("policy", print(one.policy)).set("fence", fence_of(one.policy));
+    json.set("policy", print(one.policy)).set("fence", print(one.policy));
     if (one.refusal) {
       json.set("refused", render(*one.refusal));
     } else {

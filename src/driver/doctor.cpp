@@ -248,7 +248,7 @@ TransportFacts facts_of(const transport::FabricOffer& offer) {
                        .ordering = ""};
   if (!offer.is_there) return facts;
   facts.given = transport::describe(offer.given);
-  const auto chosen = transport::choose(transport::Policy::Auto, offer.given, true, offer.provider);
+  const auto chosen = transport::choose(std::nullopt, offer.given, true, offer.provider);
   facts.ordering = chosen.ok() ? std::string(print(chosen->ordering)) : "nothing";
   return facts;
 }

@@ -4,10 +4,9 @@
 #include <chrono>
 #include <cstring>
 
-#include "transport/fabric_provider.h"
+#include "transport/make_provider.h"
 #include "transport/proxy.h"
 #include "transport/shared_memory.h"
-#include "transport/shared_provider.h"
 
 namespace harpe {
 namespace {
@@ -29,8 +28,8 @@ using transport::Strength;
 using transport::Transfer;
 using Clock = std::chrono::steady_clock;
 
-constexpr Policy kPolicies[] = {Policy::PerPut,  Policy::PerDestination, Policy::NicOrdered,
-                                Policy::Batched, Policy::OneQuiet,       Policy::Immediate};
+constexpr Fence kPolicies[] = {Fence::PerPut,  Fence::PerDestination, Fence::NicOrdered,
+                               Fence::Batched, Fence::OneQuiet,       Fence::Immediate};
 constexpr std::int64_t kLargest = 8 << 20;
 constexpr std::int64_t kSmall = 8;   // bytes of a put of which only the post counts
 constexpr int kMany = 256;           // posts in a row; fewer than a ring has slots
@@ -46,12 +45,6 @@ double median(std::vector<double> values) {
   return *middle;
 }
 
-Checked<std::unique_ptr<Provider>> open_provider(const TransportProfileOptions& options) {
-  if (options.provider == "shared") return transport::make_shared_provider();
-  return transport::make_fabric_provider(
-      {.provider = options.provider, .interface = options.interface});
-}
-
 // This rank's end under one policy. Rank 0 measures; the others do what it waits for.
 class Bench {
  public:
@@ -62,7 +55,8 @@ class Bench {
       HP_TRY(SharedMemory memory, SharedMemory::make(bytes));
       bench->memory_.push_back(std::move(memory));
     }
-    HP_TRY(std::unique_ptr<Provider> provider, open_provider(options));
+    HP_TRY(std::unique_ptr<Provider> provider,
+           transport::make_provider(options.provider, options.interface));
     const std::vector<transport::Region> regions = {bench->memory_[0].region(),
                                                     bench->memory_[1].region()};
     HP_TRY(bench->endpoint_,
@@ -239,7 +233,7 @@ Checked<double> time_of_puts(Bench& bench, int count, std::int64_t bytes) {
 
 Checked<Ok> measure_parts(TransportFigures& figures, const TransportProfileOptions& options,
                           Rendezvous& rendezvous) {
-  HP_TRY(const std::unique_ptr<Bench> bench, Bench::make(options, rendezvous, Policy::Auto));
+  HP_TRY(const std::unique_ptr<Bench> bench, Bench::make(options, rendezvous, std::nullopt));
   figures.given = bench->endpoint().provider().given();
   figures.provider = bench->endpoint().provider().name();
   HP_TRY(figures.flag, bench->time_one_way([&](int to, std::uint32_t number) {
@@ -262,7 +256,7 @@ Checked<Ok> measure_parts(TransportFigures& figures, const TransportProfileOptio
   return bench->meet();
 }
 
-Checked<PolicyFigures> measure_policy(Policy policy, const Guarantees& given,
+Checked<PolicyFigures> measure_policy(Fence policy, const Guarantees& given,
                                       const TransportProfileOptions& options,
                                       Rendezvous& rendezvous) {
   PolicyFigures figures{.policy = policy, .refusal = {}};
@@ -306,7 +300,7 @@ Checked<TransportFigures> measure_transport(const TransportProfileOptions& optio
   figures.ranks = options.meeting.ranks;
   say("measuring posts, words and drains");
   HP_REQUIRE_OK(measure_parts(figures, options, *rendezvous));
-  for (const Policy policy : kPolicies) {
+  for (const Fence policy : kPolicies) {
     say("measuring policy " + std::string(print(policy)));
     HP_TRY(PolicyFigures of_policy, measure_policy(policy, figures.given, options, *rendezvous));
     figures.policies.push_back(std::move(of_policy));

@@ -28,7 +28,7 @@ struct TransportProfileOptions {
 
 // A policy over a burst of puts with a signal each, and by itself.
 struct PolicyFigures {
-  transport::Policy policy = transport::Policy::Auto;
+  Fence policy = Fence::PerPut;
   std::optional<Diag> refusal;  // why the provider cannot have it; then nothing else
   transport::Ordering ordering = transport::Ordering::OperationQuiet;
   double one_way = 0;  // seconds from one put with its signal until the signal is seen
@@ -58,13 +58,13 @@ constexpr int kBurstGroup = 8;              // puts that may share an ordering p
 constexpr int kOutstanding = 64;
 
 // On all ranks; those of the others are empty but for what the provider gives. Errors: those of
-// Rendezvous, Endpoint and make_fabric_provider; N020, N021 of waits.
+// Rendezvous, Endpoint and make_provider; N020, N021 of waits.
 [[nodiscard]] Checked<TransportFigures> measure_transport(const TransportProfileOptions& options);
 
 // The policy to choose, and why: of those within kAlike of the fastest burst the one that holds
 // signals back least. Requires: some policy was not refused.
 struct Recommendation {
-  transport::Policy policy = transport::Policy::Auto;
+  Fence policy = Fence::PerPut;
   std::string reason;
 };
 [[nodiscard]] Recommendation recommend(const TransportFigures& figures);

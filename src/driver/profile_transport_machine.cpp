@@ -12,16 +12,15 @@ namespace harpe {
 namespace {
 
 using transport::Ordering;
-using transport::Policy;
 
 constexpr std::string_view kFabricLevel = "fabric";
 // Bursts that differ by less take the same: what one run is off another on a busy machine.
 constexpr double kAlike = 1.10;
 // Those that hold a signal back least come first.
-constexpr Policy kByHold[] = {Policy::NicOrdered,     Policy::Immediate, Policy::Batched,
-                              Policy::PerDestination, Policy::OneQuiet,  Policy::PerPut};
+constexpr Fence kByHold[] = {Fence::NicOrdered,     Fence::Immediate, Fence::Batched,
+                             Fence::PerDestination, Fence::OneQuiet,  Fence::PerPut};
 
-const PolicyFigures* find_policy(const TransportFigures& figures, Policy policy) {
+const PolicyFigures* find_policy(const TransportFigures& figures, Fence policy) {
   const auto found = std::ranges::find(figures.policies, policy, &PolicyFigures::policy);
   return found == figures.policies.end() || found->refusal ? nullptr : &*found;
 }
@@ -36,7 +35,7 @@ const PolicyFigures& fastest_of(const TransportFigures& figures) {
 
 const PolicyFigures& choose_policy(const TransportFigures& figures) {
   const PolicyFigures& fastest = fastest_of(figures);
-  for (const Policy policy : kByHold) {
+  for (const Fence policy : kByHold) {
     const PolicyFigures* const one = find_policy(figures, policy);
     if (one != nullptr && one->both <= kAlike * fastest.both) return *one;
   }
@@ -57,7 +56,7 @@ Picoseconds time_of(double seconds) { return seconds <= 0 ? Picoseconds() : roun
 // What a signal that comes behind its put on the wire has to wait for, with later puts to its rank.
 double gap_of(const TransportFigures& figures) {
   if (figures.given.in_order) return 0;
-  const PolicyFigures* const nic = find_policy(figures, Policy::NicOrdered);
+  const PolicyFigures* const nic = find_policy(figures, Fence::NicOrdered);
   if (nic == nullptr) return figures.quiet;  // nothing orders it but a round trip
   return nic->both / kBurstPuts - figures.post - figures.signal;
 }
@@ -72,7 +71,7 @@ MachineLevel level_of(const TransportFigures& figures, std::int64_t nodes, const
   level.proxy_post = time_of(std::max(figures.post, 1e-9));
   level.proxy_word = time_of(figures.signal);
   level.nic_fence = time_of(gap_of(figures));
-  if (const PolicyFigures* const imm = find_policy(figures, Policy::Immediate)) {
+  if (const PolicyFigures* const imm = find_policy(figures, Fence::Immediate)) {
     level.proxy_count = time_of(imm->both / (kBurstPuts * (figures.ranks - 1)));
   }
   level.from = from;
@@ -131,9 +130,9 @@ Recommendation recommend(const TransportFigures& figures) {
       kBurstPuts, print_bytes(kBurstBytes), in_ms(chosen.both), 100 * chosen.puts / chosen.both,
       print(chosen.ordering));
   reason += chosen.quiets > 0 ? fmt::format(" with {:.0f} drains", chosen.quiets) : ", no drain";
-  const PolicyFigures* const tile = find_policy(figures, Policy::PerPut);
-  if (tile != nullptr && chosen.policy != Policy::PerPut) {
-    reason += fmt::format("; `tile`, a drain for each, {} ({:.1f} times)", in_ms(tile->both),
+  const PolicyFigures* const tile = find_policy(figures, Fence::PerPut);
+  if (tile != nullptr && chosen.policy != Fence::PerPut) {
+    reason += fmt::format("; `put`, a drain for each, {} ({:.1f} times)", in_ms(tile->both),
                           tile->both / chosen.both);
   }
   const PolicyFigures& fastest = fastest_of(figures);

@@ -13,7 +13,6 @@ constexpr std::array<std::string_view, 2> kInitiators = {"src", "dst"};
 constexpr std::array<std::string_view, 7> kVias = {"ce",    "sm",    "tma",     "nccl",
                                                    "proxy", "ibgda", "multimem"};
 constexpr std::array<std::string_view, 4> kSignals = {"event", "flag", "counter", "batched"};
-constexpr std::array<std::string_view, 6> kFences = {"put", "dest", "nic", "batch", "epoch", "imm"};
 
 template <class Enum, std::size_t N>
 std::string_view word_of(const std::array<std::string_view, N>& words, Enum value) {
@@ -41,7 +40,6 @@ std::string_view print(How how) { return word_of(kHows, how); }
 std::string_view print(Initiator by) { return word_of(kInitiators, by); }
 std::string_view print(Via via) { return word_of(kVias, via); }
 std::string_view print(Signal signal) { return word_of(kSignals, signal); }
-std::string_view print(Fence fence) { return word_of(kFences, fence); }
 
 std::optional<How> parse_how(std::string_view text) { return find_word<How>(kHows, text); }
 std::optional<Initiator> parse_initiator(std::string_view text) {
@@ -51,7 +49,6 @@ std::optional<Via> parse_via(std::string_view text) { return find_word<Via>(kVia
 std::optional<Signal> parse_signal(std::string_view text) {
   return find_word<Signal>(kSignals, text);
 }
-std::optional<Fence> parse_fence(std::string_view text) { return find_word<Fence>(kFences, text); }
 
 const Split* find_split(const NormalForm& form, std::string_view axis) {
   return find_item(form.splits, &Split::axis, axis);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "ir/program.h"
+#include "machine/fence.h"
 #include "machine/mesh.h"
 
 namespace harpe {
@@ -81,16 +82,6 @@ enum class How : std::uint8_t { Bulk, Relay, Direct, Inline };
 enum class Initiator : std::uint8_t { Src, Dst };
 enum class Via : std::uint8_t { Ce, Sm, Tma, Nccl, Proxy, Ibgda, Multimem };
 enum class Signal : std::uint8_t { Event, Flag, Counter, Batched };
-// How a signal is ordered after the puts it stands for, strictest first within what one put's
-// signals may mix (docs/fabric.md).
-enum class Fence : std::uint8_t {
-  PerPut,          // the proxy waits for quiet after each put, then raises its signal
-  PerDestination,  // the proxy waits for quiet once per batch: puts in a row to one rank
-  NicOrdered,      // the NIC orders each signal behind what went to the same rank before
-  Batched,         // the same, with one ordering point per batch; its signals follow
-  OneQuiet,        // the proxy waits for quiet once for puts in a row to any ranks
-  Immediate,       // the signal is the put's immediate data, which the receiver's proxy counts
-};
 
 // `stage K over gpu relay by src depth 2 via ce signal event`. What is not said has the default of
 // the accessor beside it.
@@ -162,12 +153,10 @@ struct NormalForm {
 [[nodiscard]] std::string_view print(Initiator by);
 [[nodiscard]] std::string_view print(Via via);
 [[nodiscard]] std::string_view print(Signal signal);
-[[nodiscard]] std::string_view print(Fence fence);
 [[nodiscard]] std::optional<How> parse_how(std::string_view text);
 [[nodiscard]] std::optional<Initiator> parse_initiator(std::string_view text);
 [[nodiscard]] std::optional<Via> parse_via(std::string_view text);
 [[nodiscard]] std::optional<Signal> parse_signal(std::string_view text);
-[[nodiscard]] std::optional<Fence> parse_fence(std::string_view text);
 
 [[nodiscard]] const Split* find_split(const NormalForm& form, std::string_view axis);
 [[nodiscard]] const Place* find_place(const NormalForm& form, std::string_view buffer);

@@ -31,8 +31,8 @@ struct Signal {
 struct EndpointOptions {
   int rank = 0;
   int ranks = 1;
-  Policy policy = Policy::Auto;
-  bool may_hold = true;              // `auto`: signals may wait for the end of their epoch
+  Policy policy = {};
+  bool may_hold = true;  // without a policy: signals may wait for the end of their epoch
   std::size_t ring_capacity = 1024;  // descriptors under way to one rank
   // Kernels of a GPU write the descriptors, and no thread: `Ring::bytes_for` for each rank.
   std::span<std::byte> ring_memory{};

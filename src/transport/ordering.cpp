@@ -7,13 +7,10 @@ namespace {
 
 constexpr std::array kOrderings = {"in-order writes", "nic fence", "immediate count", "epoch drain",
                                    "per-operation drain"};
-constexpr std::array kPolicies = {"auto",    "tile",  "decoupled", "nic",
-                                  "grouped", "epoch", "immediate"};
 
 Diag lacking(Policy policy, const std::string& needed, const std::string& provider) {
-  return make_diag(
-      DiagCode::N003,
-      {{"policy", std::string(print(policy))}, {"needed", needed}, {"provider", provider}});
+  return make_diag(DiagCode::N003,
+                   {{"policy", print_policy(policy)}, {"needed", needed}, {"provider", provider}});
 }
 
 // The provider's own order, where it has one.
@@ -23,17 +20,17 @@ std::optional<Ordering> provided(const Guarantees& given) {
   return std::nullopt;
 }
 
-Policy resolve(const Guarantees& given, bool may_hold) {
-  if (provided(given)) return may_hold ? Policy::Batched : Policy::NicOrdered;
-  if (given.immediate) return Policy::Immediate;
-  return may_hold ? Policy::OneQuiet : Policy::PerPut;
+Fence resolve(const Guarantees& given, bool may_hold) {
+  if (provided(given)) return may_hold ? Fence::Batched : Fence::NicOrdered;
+  if (given.immediate) return Fence::Immediate;
+  return may_hold ? Fence::OneQuiet : Fence::PerPut;
 }
 
 }  // namespace
 
 Checked<Strategy> choose(Policy policy, const Guarantees& given, bool may_hold,
                          const std::string& provider) {
-  if (policy == Policy::Auto) {
+  if (!policy) {
     if (!provided(given) && !given.remote_completion) {
       return lacking(policy, "in-order writes, a fence or remote completion", provider);
     }
@@ -48,14 +45,14 @@ Checked<Strategy> choose(Policy policy, const Guarantees& given, bool may_hold,
     return chosen;
   }
   Strategy strategy{.in_order = given.in_order};
-  if (policy == Policy::NicOrdered || policy == Policy::Batched) {
+  if (policy == Fence::NicOrdered || policy == Fence::Batched) {
     const auto ordering = provided(given);
     if (!ordering) return lacking(policy, "in-order writes or a fence in the NIC", provider);
     strategy.ordering = *ordering;
-    strategy.hold = policy == Policy::Batched ? Hold::Group : Hold::None;
+    strategy.hold = policy == Fence::Batched ? Hold::Group : Hold::None;
     return strategy;
   }
-  if (policy == Policy::Immediate) {
+  if (policy == Fence::Immediate) {
     if (!given.immediate) return lacking(policy, "data that travels with a put", provider);
     strategy.ordering = Ordering::Immediate;
     // A strong signal covers puts that it does not travel with.
@@ -65,27 +62,20 @@ Checked<Strategy> choose(Policy policy, const Guarantees& given, bool may_hold,
     return strategy;
   }
   if (!given.remote_completion) return lacking(policy, "remote completion of puts", provider);
-  if (policy == Policy::OneQuiet) {
+  if (policy == Fence::OneQuiet) {
     strategy.ordering = Ordering::EpochQuiet;
     strategy.hold = Hold::Epoch;
     strategy.quiet_all_ranks = true;
     return strategy;
   }
   strategy.ordering = Ordering::OperationQuiet;
-  strategy.hold = policy == Policy::PerDestination ? Hold::Group : Hold::None;
-  strategy.quiet_all_ranks = policy == Policy::PerPut;
+  strategy.hold = policy == Fence::PerDestination ? Hold::Group : Hold::None;
+  strategy.quiet_all_ranks = policy == Fence::PerPut;
   return strategy;
 }
 
 std::string_view print(Ordering ordering) { return kOrderings[static_cast<std::size_t>(ordering)]; }
-std::string_view print(Policy policy) { return kPolicies[static_cast<std::size_t>(policy)]; }
-
-std::optional<Policy> parse_policy(std::string_view text) {
-  for (std::size_t at = 0; at < kPolicies.size(); ++at) {
-    if (kPolicies[at] == text) return static_cast<Policy>(at);
-  }
-  return std::nullopt;
-}
+std::string_view print_policy(Policy policy) { return policy ? print(*policy) : "auto"; }
 
 std::string describe(const Guarantees& given) {
   std::string text;

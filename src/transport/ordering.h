@@ -7,6 +7,8 @@
 
 #include "support/diag.h"
 
+#include "machine/fence.h"
+
 namespace harpe::transport {
 
 // What a provider gives, between one rank and one other. Everything here was returned by it: what
@@ -31,16 +33,9 @@ enum class Ordering : std::uint8_t {
   OperationQuiet,  // the puts before each signal, or group of signals, are waited for
 };
 
-// How signals are to be ordered: what the user, or a search, chooses.
-enum class Policy : std::uint8_t {
-  Auto,            // the cheapest that the provider makes safe
-  PerPut,          // a quiet per put: wait for everything, then signal. What proxies ship
-  PerDestination,  // all puts of a group, one wait per destination, then the group's signals
-  NicOrdered,      // the provider orders each signal; the proxy never waits
-  Batched,         // both: signals of a group together, ordered by the provider
-  OneQuiet,        // one wait for all groups of an epoch, then all signals
-  Immediate,       // signals as data of their puts
-};
+// How signals are to be ordered: by the fence that a schedule states; none: by the cheapest that
+// the provider makes safe.
+using Policy = std::optional<Fence>;
 
 // How long signals are held back.
 enum class Hold : std::uint8_t { None, Group, Epoch };
@@ -53,15 +48,14 @@ struct Strategy {
   friend bool operator==(const Strategy&, const Strategy&) = default;
 };
 
-// `auto` takes, in this order: in-order writes, the NIC's fence, immediate data, one quiet per
+// No fence takes, in this order: in-order writes, the NIC's fence, immediate data, one quiet per
 // epoch; a quiet per operation where signals may not be held back (`may_hold`).
-// Errors: N003 what the policy relies on and the provider does not give.
+// Errors: N003 what the fence relies on and the provider does not give.
 [[nodiscard]] Checked<Strategy> choose(Policy policy, const Guarantees& given, bool may_hold,
                                        const std::string& provider);
 
 [[nodiscard]] std::string_view print(Ordering ordering);
-[[nodiscard]] std::string_view print(Policy policy);
-[[nodiscard]] std::optional<Policy> parse_policy(std::string_view text);
+[[nodiscard]] std::string_view print_policy(Policy policy);  // "auto", "put"
 // "in-order writes, immediate data (8 bytes), remote completion".
 [[nodiscard]] std::string describe(const Guarantees& given);
 

@@ -6,12 +6,11 @@
 
 #include "exec/processes/put_orders.h"
 #include "support/check.h"
-#include "transport/fabric_provider.h"
+#include "transport/make_provider.h"
 
 namespace harpe::cpu {
 namespace {
 
-using processes::policy_of;
 using transport::Endpoint;
 using transport::Follows;
 using transport::Outcome;
@@ -79,24 +78,23 @@ Checked<Ok> Network::connect(const NetworkOptions& options, transport::Exchange&
     for (const std::byte each : blob) own.insert(static_cast<Fence>(each));
   }
   const auto make = [&](Policy policy) -> Checked<std::unique_ptr<Endpoint>> {
-    HP_TRY(auto provider, transport::make_fabric_provider(
-                              {.provider = options.provider, .interface = options.interface}));
+    HP_TRY(auto provider, transport::make_provider(options.provider, options.interface));
     if (!provider->given().remote_completion) {
-      return make_diag(DiagCode::N003, {{"policy", print(policy)},
+      return make_diag(DiagCode::N003, {{"policy", transport::print_policy(policy)},
                                         {"needed", "remote completion of puts"},
                                         {"provider", options.provider}});
     }
     return Endpoint::make({.rank = partition_.process,
                            .ranks = partition_.processes,
                            .policy = policy,
-                           .may_hold = policy != Policy::Auto,
+                           .may_hold = policy.has_value(),
                            .limit = options.limit},
                           std::move(provider), regions, exchange);
   };
-  HP_TRY(control_, make(Policy::Auto));
+  HP_TRY(control_, make(std::nullopt));
   std::vector<Endpoint*> turned = {control_.get()};
   for (const Fence fence : own) {
-    HP_TRY(endpoints_[fence], make(policy_of(fence)));
+    HP_TRY(endpoints_[fence], make(fence));
     turned.push_back(endpoints_[fence].get());
   }
   proxy_ = std::make_unique<transport::Proxy>(turned);

@@ -10,7 +10,6 @@ namespace harpe::processes {
 namespace {
 
 using transport::Follows;
-using transport::Policy;
 
 // A put in its queue.
 struct Placed {
@@ -92,24 +91,6 @@ std::map<TaskId, PutOrder> order_puts(const Plan& plan, const std::vector<TaskId
     }
   }
   return orders;
-}
-
-Policy policy_of(Fence fence) {
-  switch (fence) {
-    case Fence::PerPut:
-      return Policy::PerPut;
-    case Fence::PerDestination:
-      return Policy::PerDestination;
-    case Fence::NicOrdered:
-      return Policy::NicOrdered;
-    case Fence::Batched:
-      return Policy::Batched;
-    case Fence::OneQuiet:
-      return Policy::OneQuiet;
-    case Fence::Immediate:
-      return Policy::Immediate;
-  }
-  return Policy::Auto;
 }
 
 }  // namespace harpe::processes

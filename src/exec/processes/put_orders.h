@@ -6,7 +6,6 @@
 #include "ir/form.h"
 #include "plan/plan.h"
 #include "transport/descriptor.h"
-#include "transport/ordering.h"
 
 namespace harpe::processes {
 
@@ -24,8 +23,5 @@ struct PutOrder {
 [[nodiscard]] std::map<TaskId, PutOrder> order_puts(const Plan& plan,
                                                     const std::vector<TaskId>& puts,
                                                     const std::map<TaskId, Fence>& fences);
-
-// What a proxy does for it.
-[[nodiscard]] transport::Policy policy_of(Fence fence);
 
 }  // namespace harpe::processes

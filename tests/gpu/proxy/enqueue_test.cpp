@@ -14,10 +14,9 @@
 #include "exec/cuda/signal_page.h"
 #include "tests/gpu/proxy/stress_args.h"
 #include "tests/support/cuda_executor.h"
-#include "transport/fabric_provider.h"
+#include "transport/make_provider.h"
 #include "transport/proxy.h"
 #include "transport/shared_memory.h"
-#include "transport/shared_provider.h"
 
 // A kernel of many blocks puts through a proxy; another waits for its signals and looks whether
 // what they stand for is there. Both ranks have one GPU.
@@ -121,15 +120,10 @@ struct Memory {
   }
 };
 
-Checked<std::unique_ptr<transport::Provider>> make_provider(const std::string& name) {
-  if (name == "shared") return transport::make_shared_provider();
-  return transport::make_fabric_provider({.provider = name, .interface = "lo"});
-}
-
 // What is sent, by whom, and how.
 struct Load {
   std::string provider;
-  Policy policy = Policy::Auto;
+  Policy policy = {};
   std::uint32_t blocks = 64;
   std::uint32_t each = 2000;
 
@@ -194,7 +188,8 @@ using Ends = std::array<std::unique_ptr<transport::Endpoint>, 2>;
 
 // Rank 0 sends by its kernels, rank 1 only receives.
 Checked<Ok> join(const Load& load, const Room& room, int rank, MeetingPlace& place, Ends& ends) {
-  HP_TRY(std::unique_ptr<transport::Provider> provider, make_provider(load.provider));
+  HP_TRY(std::unique_ptr<transport::Provider> provider,
+         transport::make_provider(load.provider, "lo"));
   const Memory& memory = rank == 0 ? room.source : room.target;
   const transport::Region regions[] = {memory.shared.region()};
   const transport::EndpointOptions options{
@@ -284,12 +279,12 @@ class Enqueue : public testing::Test {
   }
 };
 
-constexpr Policy kPolicies[] = {Policy::PerPut,  Policy::PerDestination, Policy::NicOrdered,
-                                Policy::Batched, Policy::OneQuiet,       Policy::Immediate};
+constexpr Policy kPolicies[] = {Fence::PerPut,  Fence::PerDestination, Fence::NicOrdered,
+                                Fence::Batched, Fence::OneQuiet,       Fence::Immediate};
 
 TEST_F(Enqueue, brings_payloads_before_signals_through_shared_memory) {
   for (const Policy policy : kPolicies) {
-    SCOPED_TRACE(transport::print(policy));
+    SCOPED_TRACE(transport::print_policy(policy));
     const auto early = run({.provider = "shared", .policy = policy});
     ASSERT_TRUE(early.ok()) << render(early.error());
     EXPECT_EQ(*early, 0U);
@@ -298,7 +293,7 @@ TEST_F(Enqueue, brings_payloads_before_signals_through_shared_memory) {
 
 TEST_F(Enqueue, brings_payloads_before_signals_over_tcp) {
   for (const Policy policy : kPolicies) {
-    SCOPED_TRACE(transport::print(policy));
+    SCOPED_TRACE(transport::print_policy(policy));
     const auto early = run({.provider = "tcp;ofi_rxm", .policy = policy});
     const bool has_none = !early.ok() && (early.error().code == DiagCode::N001 ||
                                           early.error().code == DiagCode::N002);

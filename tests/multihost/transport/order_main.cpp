@@ -50,8 +50,8 @@ void say(const Options& options, Policy policy, const StressFacts& facts) {
   fmt::print(
       "{:<12} {:<10} {:>9} signals {:>7} early {:>8.2f} s   puts {} signals {} nic fences {} "
       "drains {} stalled {:.1f} ms\n",
-      options.provider, print(policy), facts.signals, facts.early, facts.seconds, c.puts, c.signals,
-      c.nic_fences, c.quiets, static_cast<double>(c.stalled_ns) / 1e6);
+      options.provider, print_policy(policy), facts.signals, facts.early, facts.seconds, c.puts,
+      c.signals, c.nic_fences, c.quiets, static_cast<double>(c.stalled_ns) / 1e6);
   std::fflush(stdout);
 }
 
@@ -138,11 +138,13 @@ int run_all(const Options& options) {
   const Guarantees given = (*provider)->given();
   fmt::print("{}: {}\n", options.provider, describe(given));
   int worst = 0;
-  for (const Policy policy : {Policy::PerPut, Policy::PerDestination, Policy::NicOrdered,
-                              Policy::Batched, Policy::OneQuiet, Policy::Immediate, Policy::Auto}) {
-    if (options.policy != "all" && options.policy != print(policy)) continue;
+  for (const Policy policy : std::initializer_list<Policy>{
+           Fence::PerPut, Fence::PerDestination, Fence::NicOrdered, Fence::Batched, Fence::OneQuiet,
+           Fence::Immediate, std::nullopt}) {
+    if (options.policy != "all" && options.policy != print_policy(policy)) continue;
     if (!choose(policy, given, true, options.provider).ok()) {
-      fmt::print("{:<12} {:<10} not given by this provider\n", options.provider, print(policy));
+      fmt::print("{:<12} {:<10} not given by this provider\n", options.provider,
+                 print_policy(policy));
       continue;
     }
     std::fflush(nullptr);

@@ -25,12 +25,11 @@ bool is_plausible(const TransportFigures& figures, const Machine& machine) {
   good &= expect(machine.levels.back().latency.seconds() >= kOneWay, "the machine's latency",
                  machine.levels.back().latency.seconds());
   for (const PolicyFigures& one : figures.policies) {
-    if (one.policy != transport::Policy::PerPut) continue;
+    if (one.policy != Fence::PerPut) continue;
     good &= expect(one.both >= kBurstPuts * 2 * kOneWay, "a drain for each put", one.both);
   }
   const Recommendation choice = recommend(figures);
-  const bool waits = choice.policy == transport::Policy::PerPut ||
-                     choice.policy == transport::Policy::PerDestination;
+  const bool waits = choice.policy == Fence::PerPut || choice.policy == Fence::PerDestination;
   if (waits) std::fprintf(stderr, "recommended: %s\n", choice.reason.c_str());
   return good && !waits;
 }

@@ -10,9 +10,8 @@ namespace harpe::test {
 namespace {
 
 using transport::Ordering;
-using transport::Policy;
 
-PolicyFigures ran(Policy policy, Ordering ordering, double both, double quiets) {
+PolicyFigures ran(Fence policy, Ordering ordering, double both, double quiets) {
   return {.policy = policy,
           .refusal = {},
           .ordering = ordering,
@@ -22,7 +21,7 @@ PolicyFigures ran(Policy policy, Ordering ordering, double both, double quiets) 
           .quiets = quiets};
 }
 
-PolicyFigures refused(Policy policy) {
+PolicyFigures refused(Fence policy) {
   return {.policy = policy, .refusal = make_diag(DiagCode::N003, {})};
 }
 
@@ -47,33 +46,33 @@ TransportFigures figures(transport::Guarantees given, std::vector<PolicyFigures>
 
 TransportFigures ordered() {
   return figures({.in_order = true, .immediate = true, .remote_completion = true},
-                 {ran(Policy::PerPut, Ordering::OperationQuiet, 10e-3, 96),
-                  ran(Policy::NicOrdered, Ordering::InOrder, 1.05e-3, 0),
-                  ran(Policy::Batched, Ordering::InOrder, 1.0e-3, 0),
-                  ran(Policy::Immediate, Ordering::Immediate, 1.92e-3, 0)});
+                 {ran(Fence::PerPut, Ordering::OperationQuiet, 10e-3, 96),
+                  ran(Fence::NicOrdered, Ordering::InOrder, 1.05e-3, 0),
+                  ran(Fence::Batched, Ordering::InOrder, 1.0e-3, 0),
+                  ran(Fence::Immediate, Ordering::Immediate, 1.92e-3, 0)});
 }
 
 TEST(TransportProfile, alike_the_policy_that_holds_least_is_recommended) {
   const Recommendation choice = recommend(ordered());
-  EXPECT_EQ(choice.policy, Policy::NicOrdered);
+  EXPECT_EQ(choice.policy, Fence::NicOrdered);
   EXPECT_EQ(choice.reason,
             "96 puts of 4.0 KiB with a word each take 1.05 ms, 95 % of the speed of puts alone, "
-            "ordered by in-order writes, no drain; `tile`, a drain for each, 10 ms (9.5 times); "
-            "`grouped` takes 1 ms, which is alike, and holds words back longer");
+            "ordered by in-order writes, no drain; `put`, a drain for each, 10 ms (9.5 times); "
+            "`batch` takes 1 ms, which is alike, and holds words back longer");
 }
 
 TEST(TransportProfile, the_fastest_is_recommended_where_others_are_slower) {
   TransportFigures slow_order = ordered();
   slow_order.policies[1].both = 1.2e-3;
-  EXPECT_EQ(recommend(slow_order).policy, Policy::Batched);
+  EXPECT_EQ(recommend(slow_order).policy, Fence::Batched);
 }
 
 TEST(TransportProfile, what_is_refused_is_not_recommended) {
   const TransportFigures bare =
       figures({.remote_completion = true},
-              {ran(Policy::PerPut, Ordering::OperationQuiet, 3e-3, 96), refused(Policy::NicOrdered),
-               ran(Policy::OneQuiet, Ordering::EpochQuiet, 1.3e-3, 1)});
-  EXPECT_EQ(recommend(bare).policy, Policy::OneQuiet);
+              {ran(Fence::PerPut, Ordering::OperationQuiet, 3e-3, 96), refused(Fence::NicOrdered),
+               ran(Fence::OneQuiet, Ordering::EpochQuiet, 1.3e-3, 1)});
+  EXPECT_EQ(recommend(bare).policy, Fence::OneQuiet);
 }
 
 // What was put in comes out again where the parts are added up.
@@ -99,14 +98,14 @@ TEST(TransportProfile, a_machine_has_the_times_that_were_measured) {
 
 TEST(TransportProfile, order_that_nothing_gives_costs_a_drain) {
   const Machine base = load_machine("h200x8").value();
-  const TransportFigures bare = figures(
-      {.remote_completion = true},
-      {ran(Policy::PerPut, Ordering::OperationQuiet, 3e-3, 96), refused(Policy::NicOrdered)});
+  const TransportFigures bare =
+      figures({.remote_completion = true},
+              {ran(Fence::PerPut, Ordering::OperationQuiet, 3e-3, 96), refused(Fence::NicOrdered)});
   EXPECT_EQ(machine_of(bare, base, 2, "eth0").value().levels.back().nic_fence,
             from_microseconds(30));
   TransportFigures fenced = bare;
   fenced.given.fence = true;  // 96 puts and signals of 3 us, and 7 us each between them
-  fenced.policies[1] = ran(Policy::NicOrdered, Ordering::NicFence, 960e-6, 0);
+  fenced.policies[1] = ran(Fence::NicOrdered, Ordering::NicFence, 960e-6, 0);
   EXPECT_EQ(machine_of(fenced, base, 2, "eth0").value().levels.back().nic_fence,
             from_microseconds(7));
 }

@@ -100,7 +100,7 @@ TEST_P(EveryProvider, adds_to_counters) {
 }
 
 TEST_P(EveryProvider, may_write_its_sources_after_a_flush) {
-  in_every_rank({.ranks = 2, .policy = Policy::Auto}, {64 * kBlock, 64}, make, [](RankEnd& end) {
+  in_every_rank({.ranks = 2, .policy = std::nullopt}, {64 * kBlock, 64}, make, [](RankEnd& end) {
     if (end.rank == 1) {
       ASSERT_TRUE(end.endpoint->wait({.region = 1}, 1, 0).ok());
       for (int at = 0; at < 32; ++at) {

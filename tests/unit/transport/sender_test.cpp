@@ -17,7 +17,7 @@ constexpr std::int64_t kBytes = 1 << 20;
 constexpr std::int64_t kBlock = 64;
 
 struct Case {
-  Policy policy = Policy::Auto;
+  Policy policy = {};
   Guarantees honoured;
   // What the sender is told that it may rely on; else what is honoured.
   std::optional<Guarantees> claimed{};
@@ -200,9 +200,9 @@ std::vector<Guarantees> all_guarantees() {
   return all;
 }
 
-constexpr std::array kPolicies = {Policy::Auto,       Policy::PerPut,  Policy::PerDestination,
-                                  Policy::NicOrdered, Policy::Batched, Policy::OneQuiet,
-                                  Policy::Immediate};
+constexpr std::array<Policy, 7> kPolicies = {
+    std::nullopt,   Fence::PerPut,   Fence::PerDestination, Fence::NicOrdered,
+    Fence::Batched, Fence::OneQuiet, Fence::Immediate};
 
 TEST(Sender, lets_no_signal_overtake_what_it_covers_whatever_the_provider_gives) {
   int cases = 0;
@@ -218,7 +218,7 @@ TEST(Sender, lets_no_signal_overtake_what_it_covers_whatever_the_provider_gives)
           // Completions of such a provider say nothing of what is placed.
           for (int round = 0; !given.remote_completion && round < 2000; ++round) sending.turn();
           ASSERT_EQ(sending.early(), 0)
-              << print(policy) << " on " << describe(given) << ", seed " << seed;
+              << print_policy(policy) << " on " << describe(given) << ", seed " << seed;
           ASSERT_EQ(sending.seen(), signals);
           ++cases;
         }
@@ -232,20 +232,20 @@ TEST(Sender, lets_no_signal_overtake_what_it_covers_whatever_the_provider_gives)
 TEST(Sender, is_caught_where_a_provider_promises_and_does_not_keep) {
   const Guarantees nothing{.immediate_bytes = 8};
   const std::vector<Case> lies = {
-      {.policy = Policy::NicOrdered, .honoured = nothing, .claimed = Guarantees{.in_order = true}},
-      {.policy = Policy::Batched, .honoured = nothing, .claimed = Guarantees{.in_order = true}},
-      {.policy = Policy::NicOrdered, .honoured = nothing, .claimed = Guarantees{.fence = true}},
-      {.policy = Policy::Batched, .honoured = nothing, .claimed = Guarantees{.fence = true}},
-      {.policy = Policy::PerPut,
+      {.policy = Fence::NicOrdered, .honoured = nothing, .claimed = Guarantees{.in_order = true}},
+      {.policy = Fence::Batched, .honoured = nothing, .claimed = Guarantees{.in_order = true}},
+      {.policy = Fence::NicOrdered, .honoured = nothing, .claimed = Guarantees{.fence = true}},
+      {.policy = Fence::Batched, .honoured = nothing, .claimed = Guarantees{.fence = true}},
+      {.policy = Fence::PerPut,
        .honoured = nothing,
        .claimed = Guarantees{.remote_completion = true}},
-      {.policy = Policy::PerDestination,
+      {.policy = Fence::PerDestination,
        .honoured = nothing,
        .claimed = Guarantees{.remote_completion = true}},
-      {.policy = Policy::OneQuiet,
+      {.policy = Fence::OneQuiet,
        .honoured = nothing,
        .claimed = Guarantees{.remote_completion = true}},
-      {.policy = Policy::Immediate,
+      {.policy = Fence::Immediate,
        .honoured = {.immediate = true, .immediate_bytes = 8},
        .claimed = Guarantees{.in_order = true, .immediate = true, .immediate_bytes = 8}},
   };
@@ -256,8 +256,8 @@ TEST(Sender, is_caught_where_a_provider_promises_and_does_not_keep) {
       // All must arrive: completions of such a provider say nothing.
       ASSERT_TRUE(sending.finish());
       for (int round = 0; round < 5000; ++round) sending.turn();
-      EXPECT_GT(sending.early(), 0)
-          << print(lie.policy) << " claiming " << describe(*lie.claimed) << ", seed " << seed;
+      EXPECT_GT(sending.early(), 0) << print_policy(lie.policy) << " claiming "
+                                    << describe(*lie.claimed) << ", seed " << seed;
     }
   }
 }
@@ -287,19 +287,19 @@ TEST(Sender, fences_as_often_as_its_policy_says) {
   const Guarantees fenced{.fence = true, .remote_completion = true};
   const Guarantees immediate{
       .in_order = true, .immediate = true, .immediate_bytes = 8, .remote_completion = true};
-  EXPECT_EQ(count(Policy::PerPut, ordered).quiets, 24);
-  EXPECT_EQ(count(Policy::PerDestination, ordered).quiets, 3);
-  EXPECT_EQ(count(Policy::OneQuiet, ordered).quiets, 1);
-  for (const Policy policy : {Policy::NicOrdered, Policy::Batched, Policy::Immediate}) {
+  EXPECT_EQ(count(Fence::PerPut, ordered).quiets, 24);
+  EXPECT_EQ(count(Fence::PerDestination, ordered).quiets, 3);
+  EXPECT_EQ(count(Fence::OneQuiet, ordered).quiets, 1);
+  for (const Policy policy : {Fence::NicOrdered, Fence::Batched, Fence::Immediate}) {
     const Counters counted = count(policy, immediate);
-    EXPECT_EQ(counted.quiets + counted.nic_fences + counted.stalled_ns, 0) << print(policy);
+    EXPECT_EQ(counted.quiets + counted.nic_fences + counted.stalled_ns, 0) << print_policy(policy);
   }
-  EXPECT_EQ(count(Policy::NicOrdered, fenced).nic_fences, 24);
-  EXPECT_EQ(count(Policy::Batched, fenced).nic_fences, 3);
+  EXPECT_EQ(count(Fence::NicOrdered, fenced).nic_fences, 24);
+  EXPECT_EQ(count(Fence::Batched, fenced).nic_fences, 3);
 }
 
 TEST(Sender, holds_back_an_open_group_until_it_ends_or_is_asked_for) {
-  const Case with{.policy = Policy::Batched,
+  const Case with{.policy = Fence::Batched,
                   .honoured = {.in_order = true, .remote_completion = true}};
   Sending sending(with, 3);
   sending.put_signal(1, Strength::Strong, Follows::Group);
@@ -314,7 +314,7 @@ TEST(Sender, holds_back_an_open_group_until_it_ends_or_is_asked_for) {
 }
 
 TEST(Sender, gives_up_on_a_rank_that_completes_nothing_and_names_it) {
-  Sending sending({.policy = Policy::PerPut, .honoured = {.remote_completion = true}}, 1);
+  Sending sending({.policy = Fence::PerPut, .honoured = {.remote_completion = true}}, 1);
   sending.provider().cut();
   sending.put_signal(2, Strength::Strong, Follows::Nothing);
   const auto begin = std::chrono::steady_clock::now();
@@ -332,7 +332,7 @@ TEST(Sender, gives_up_on_a_rank_that_completes_nothing_and_names_it) {
 }
 
 TEST(Sender, refuses_a_descriptor_that_is_none_and_writes_nothing) {
-  Sending sending({.policy = Policy::Auto, .honoured = {.in_order = true}}, 1);
+  Sending sending({.policy = std::nullopt, .honoured = {.in_order = true}}, 1);
   Words words = encode({.operation = Operation::Put,
                         .source = {},
                         .destination = {.region = 0, .offset = kBytes},

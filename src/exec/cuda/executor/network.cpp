@@ -7,8 +7,7 @@
 #include "exec/describe.h"
 #include "support/check.h"
 #include "support/threads.h"
-#include "transport/fabric_provider.h"
-#include "transport/shared_provider.h"
+#include "transport/make_provider.h"
 
 namespace harpe::cuda {
 namespace {
@@ -123,14 +122,14 @@ Checked<Ok> Network::connect() {
 }
 
 Checked<Ok> Network::connect(Own& own, transport::Exchange& exchange) const {
-  HP_REQUIRE_OK(add_endpoint(own, Policy::Auto, exchange));
-  for (const Fence fence : fences_)
-    HP_REQUIRE_OK(add_endpoint(own, processes::policy_of(fence), exchange));
+  HP_REQUIRE_OK(add_endpoint(own, std::nullopt, exchange));
+  for (const Fence fence : fences_) HP_REQUIRE_OK(add_endpoint(own, fence, exchange));
   return Ok{};
 }
 
 Checked<Ok> Network::add_endpoint(Own& own, Policy policy, transport::Exchange& exchange) const {
-  HP_TRY(std::unique_ptr<transport::Provider> provider, make_provider());
+  HP_TRY(std::unique_ptr<transport::Provider> provider,
+         transport::make_provider(request_.options.provider, request_.options.interface));
   const auto ranks = static_cast<std::size_t>(request_.peers->ranks());
   const std::size_t bytes = ranks * Ring::bytes_for(kRingCapacity);
   const transport::EndpointOptions options{
@@ -146,13 +145,6 @@ Checked<Ok> Network::add_endpoint(Own& own, Policy policy, transport::Exchange& 
          Endpoint::make(options, std::move(provider), regions, exchange));
   own.endpoints.push_back(std::move(endpoint));
   return Ok{};
-}
-
-Checked<std::unique_ptr<transport::Provider>> Network::make_provider() const {
-  const NetworkOptions& options = request_.options;
-  if (options.provider == "shared") return transport::make_shared_provider();
-  return transport::make_fabric_provider(
-      {.provider = options.provider, .interface = options.interface});
 }
 
 std::byte* Network::staging(TaskId put) const {

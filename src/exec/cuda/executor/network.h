@@ -10,9 +10,9 @@
 #include "exec/cuda/device/post_args.h"
 #include "exec/cuda/executor/network_layout.h"
 #include "exec/cuda/executor/network_options.h"
-#include "exec/cuda/executor/put_orders.h"
 #include "exec/cuda/host_memory.h"
 #include "exec/cuda/peers.h"
+#include "exec/cuda/executor/put_orders.h"
 #include "transport/proxy.h"
 #include "transport/shared_memory.h"
 
@@ -61,7 +61,6 @@ class Network {
   [[nodiscard]] Checked<Ok> connect(Own& own, transport::Exchange& exchange) const;
   [[nodiscard]] Checked<Ok> add_endpoint(Own& own, transport::Policy policy,
                                          transport::Exchange& exchange) const;
-  [[nodiscard]] Checked<std::unique_ptr<transport::Provider>> make_provider() const;
   [[nodiscard]] const Own& own(int rank) const { return *own_.at(rank); }
   [[nodiscard]] transport::Command command_of(const Raise& raise) const;
   // Of the endpoint that a raise goes by.
