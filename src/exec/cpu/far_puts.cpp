@@ -36,18 +36,6 @@ std::int64_t elements_of(const Assign& assign) {
   return rows * (assign.slots.used.rows == nullptr ? 1 : assign.slots.capacity);
 }
 
-// Per task: the policy of the signals behind a put. A rank that is not the put's destination gets
-// its signal when the put is over, under any policy.
-std::vector<std::optional<Fence>> policies_of(const Plan& plan) {
-  std::vector<std::optional<Fence>> of(plan.tasks.size());
-  for (const Sync& sync : plan.syncs) {
-    const Task& from = plan.tasks[sync.from.index()];
-    if (!sync.fence || from.writes.empty()) continue;
-    if (rank_of(plan, sync.to) == destination_of(plan, from)) of[sync.from.index()] = sync.fence;
-  }
-  return of;
-}
-
 // Appends a run, to the last where it continues that.
 void add_run(std::vector<FarPut::Run>& runs, const FarPut::Run& run) {
   if (!runs.empty()) {
@@ -62,18 +50,16 @@ void add_run(std::vector<FarPut::Run>& runs, const FarPut::Run& run) {
 
 // One queue's signals are ordered by one policy: none covers what went another way.
 Checked<Ok> check_policies(const Plan& plan, const Partition& partition) {
-  const std::vector<std::optional<Fence>> policies = policies_of(plan);
-  std::vector<std::optional<std::size_t>> first(plan.queues.size());
-  for (std::size_t i = 0; i < plan.tasks.size(); ++i) {
-    if (!policies[i] || !is_far_put(plan, partition, TaskId(static_cast<std::int64_t>(i))))
-      continue;
-    std::optional<std::size_t>& other = first[plan.tasks[i].queue.index()];
-    if (!other) other = i;
-    if (policies[*other] == policies[i]) continue;
-    return make_diag(DiagCode::X017, {{"first", *other},
-                                      {"first_fence", print(*policies[*other])},
-                                      {"task", i},
-                                      {"fence", print(*policies[i])}});
+  std::map<QueueId, std::pair<TaskId, Fence>> first;
+  for (const auto& [task, fence] : processes::find_fences(plan)) {
+    if (!is_far_put(plan, partition, task)) continue;
+    const auto [other, is_new] =
+        first.emplace(plan.tasks[task.index()].queue, std::pair(task, fence));
+    if (is_new || other->second.second == fence) continue;
+    return make_diag(DiagCode::X017, {{"first", other->second.first.value},
+                                      {"first_fence", print(other->second.second)},
+                                      {"task", task.value},
+                                      {"fence", print(fence)}});
   }
   return Ok{};
 }
@@ -96,14 +82,11 @@ std::vector<std::optional<FarPut>> prepare_far_puts(const actions::Setting& sett
                                                     const Partition& partition,
                                                     const Windows& windows) {
   const Plan& plan = setting.plan;
-  const std::vector<std::optional<Fence>> policies = policies_of(plan);
   std::vector<TaskId> far;
-  std::map<TaskId, Fence> fences;
   for (std::size_t i = 0; i < plan.tasks.size(); ++i) {
     const TaskId task(static_cast<std::int64_t>(i));
     if (!partition.is_own(rank_of(plan, task)) || !is_far_put(plan, partition, task)) continue;
     far.push_back(task);
-    if (policies[i]) fences.emplace(task, *policies[i]);
   }
   // So many bytes of each rank's room are taken. Elements of one type lie close together, so that
   // it is enough however a put's moves are cut.
@@ -111,7 +94,7 @@ std::vector<std::optional<FarPut>> prepare_far_puts(const actions::Setting& sett
   const std::int64_t most = bounce_bytes(plan, partition);
   std::vector<std::int64_t> taken(bounce.size());
   std::vector<std::optional<FarPut>> puts(plan.tasks.size());
-  for (const auto& [task, order] : processes::order_puts(plan, far, fences)) {
+  for (const auto& [task, order] : processes::order_puts(plan, far)) {
     FarPut put{.process = partition.process_of(destination_of(plan, plan.tasks[task.index()])),
                .fence = order.fence,
                .follows = order.follows};

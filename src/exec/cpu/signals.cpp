@@ -149,7 +149,7 @@ class Maker {
     if (sync.kind == SyncKind::Event) return Raise::Over;
     if (!sync.fence) return Raise::Posted;
     const RankId there = destination_of(plan_, plan_.tasks[sync.from.index()]);
-    return process_of(sync.to) == partition_.process_of(there) ? Raise::Behind : Raise::Over;
+    return rank_of(plan_, sync.to) == there ? Raise::Behind : Raise::Over;
   }
 
   // Signals that a network raises behind the same put in the same process are one.

@@ -6,6 +6,8 @@
 #include <span>
 #include <utility>
 
+#include "exec/describe.h"
+
 namespace harpe::processes {
 namespace {
 
@@ -76,10 +78,21 @@ Follows follows_of(std::span<const Placed> batch, std::size_t at) {
 
 }  // namespace
 
-std::map<TaskId, PutOrder> order_puts(const Plan& plan, const std::vector<TaskId>& puts,
-                                      const std::map<TaskId, Fence>& fences) {
+std::map<TaskId, Fence> find_fences(const Plan& plan) {
+  std::map<TaskId, Fence> fences;
+  for (const Sync& sync : plan.syncs) {
+    const Task& from = plan.tasks[sync.from.index()];
+    if (!sync.fence || from.writes.empty()) continue;
+    if (rank_of(plan, sync.to) != destination_of(plan, from)) continue;
+    const auto [known, is_new] = fences.emplace(sync.from, *sync.fence);
+    if (!is_new) known->second = std::min(known->second, *sync.fence);
+  }
+  return fences;
+}
+
+std::map<TaskId, PutOrder> order_puts(const Plan& plan, const std::vector<TaskId>& puts) {
   std::map<TaskId, PutOrder> orders;
-  for (const PutQueue& queue : queues_of(plan, puts, fences)) {
+  for (const PutQueue& queue : queues_of(plan, puts, find_fences(plan))) {
     for (std::size_t first = 0; first < queue.size();) {
       std::size_t end = first + 1;
       while (end < queue.size() && joins(queue[end], queue[end - 1])) ++end;

@@ -1,4 +1,4 @@
-#include "exec/cuda/executor/put_orders.h"
+#include "exec/processes/put_orders.h"
 
 #include <gtest/gtest.h>
 
@@ -12,7 +12,12 @@
 namespace harpe::cuda {
 namespace {
 
+using processes::PutOrder;
 using transport::Follows;
+
+std::map<TaskId, PutOrder> order_puts(const Plan& plan) {
+  return processes::order_puts(plan, puts_of(plan));
+}
 
 // What may follow each put of rank 0, in the order of its queue.
 std::vector<Follows> follows_of_rank_0(const Plan& plan) {
@@ -96,6 +101,23 @@ TEST(PutOrders, go_with_the_next_of_their_queue_and_take_the_strictest) {
   EXPECT_EQ(order_puts(plan).at(puts[1]).fence, Fence::PerPut);
   EXPECT_EQ(order_puts(plan).at(puts[0]).fence, Fence::PerPut);
   EXPECT_EQ(order_puts(plan).at(puts[2]).fence, Fence::Batched);
+}
+
+// A third rank hears of a put from the rank that it goes to: its signal is none that the network
+// raises behind the put.
+TEST(PutOrders, take_no_fence_of_third_ranks) {
+  Plan plan = test::by_proxy(test::scatter_gemm(3, 12, 8, 8, "f32", false), Fence::Batched);
+  const TaskId put = puts_of(plan).front();
+  const RankId to = destination_of(plan, plan.tasks[put.index()]);
+  const auto third = std::ranges::find_if(plan.syncs, [&](const Sync& sync) {
+    return rank_of(plan, sync.to) != to && rank_of(plan, sync.to) != rank_of(plan, put);
+  });
+  ASSERT_NE(third, plan.syncs.end());
+  Sync extra = *third;
+  extra.from = put;
+  extra.fence = Fence::PerDestination;
+  plan.syncs.push_back(extra);
+  EXPECT_EQ(order_puts(plan).at(put).fence, Fence::Batched);
 }
 
 }  // namespace

@@ -52,7 +52,7 @@ struct Network::Own {
 Network::Network(NetworkRequest request)
     : request_(std::move(request)),
       layout_(lay_out_network(*request_.plan, *request_.wiring, request_.put_bytes)),
-      orders_(order_puts(*request_.plan)) {
+      orders_(processes::order_puts(*request_.plan, puts_of(*request_.plan))) {
   for (const auto& [put, order] : orders_) {
     if (std::ranges::find(fences_, order.fence) == fences_.end()) fences_.push_back(order.fence);
   }

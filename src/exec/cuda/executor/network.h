@@ -12,7 +12,7 @@
 #include "exec/cuda/executor/network_options.h"
 #include "exec/cuda/host_memory.h"
 #include "exec/cuda/peers.h"
-#include "exec/cuda/executor/put_orders.h"
+#include "exec/processes/put_orders.h"
 #include "transport/proxy.h"
 #include "transport/shared_memory.h"
 
