@@ -73,7 +73,7 @@ struct Addend {
 
 // Rows of a result that a kernel makes and stores together.
 struct Panel {
-  std::vector<Place> reads = {};                 // queries, and the state that they carry on from
+  std::vector<Place> reads = {};  // queries, and the state (o and lse) that they carry on from
   std::vector<std::int32_t> meets = {};          // arrivals, in the order of use
   std::vector<Addend> addends = {};              // behind the kernel's own sum, in this order
   std::vector<Place> stores = {};                // C; or o and lse
@@ -83,11 +83,15 @@ struct Panel {
   friend bool operator==(const Panel&, const Panel&) = default;
 };
 
+// What thread blocks copy at a time: a fused copy's signal grows by one for each, the last
+// included.
+constexpr std::int64_t kCopyChunkBytes = 32 * 1024;
+
 // A copy of a rank's input to another rank, by thread blocks of a kernel that does other work.
 struct FusedCopy {
   Place from;
   Place to;
-  std::optional<SignalId> raises;  // by one for every chunk
+  std::optional<SignalId> raises;  // by one for every chunk of kCopyChunkBytes
   friend bool operator==(const FusedCopy&, const FusedCopy&) = default;
 };
 

@@ -122,6 +122,9 @@ class KernelDescriber {
     if (spec.carried) {
       add_heads(spec, from.carried_output, from.rows, spec.heads, spec.value_dim, panel.reads,
                 device::Element::F32);
+      HeadTensor carried_lse = from.lse;
+      if (from.carried_lse != 0) carried_lse.address = from.carried_lse;
+      add_heads(spec, carried_lse, from.rows, spec.heads, 1, panel.reads, device::Element::F32);
     }
     add_heads(spec, from.output, from.rows, spec.heads, spec.value_dim, panel.stores, out);
     if (from.lse.address != 0) {
