@@ -29,8 +29,8 @@ Checked<Ok> check_full_size(const Plan& plan, const VerifyOptions& options) {
   HP_REQUIRE_OK(verifier::check_groups(plan, model));
   HP_REQUIRE_OK(verifier::check_signals(plan, model));
   HP_REQUIRE_OK(verifier::check_memory(plan, model, resolved, options.memory_limit_bytes));
-  HP_TRY(const verifier::Order order, verifier::Order::make(plan, model));
   const verifier::Words words(plan, model);
+  HP_TRY(const verifier::Order order, verifier::Order::make(plan, words));
   HP_REQUIRE_OK(verifier::check_fences(plan, words));
   HP_REQUIRE_OK(verifier::check_residency(plan, words, order, options.sm_count));
   return verifier::check_bytes(plan, model, resolved);

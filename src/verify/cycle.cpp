@@ -4,8 +4,6 @@
 #include <optional>
 #include <string>
 
-#include "verify/words.h"
-
 namespace harpe::verifier {
 namespace {
 
@@ -118,9 +116,8 @@ class CycleFinder {
 
 }  // namespace
 
-Diag describe_cycle(const Plan& plan, const Model& model, const Order& order,
+Diag describe_cycle(const Plan& plan, const Words& words, const Order& order,
                     const std::vector<std::int32_t>& left) {
-  const Words words(plan, model);
   const std::vector<Step> steps = CycleFinder(order, left).shortest();
   HP_CHECK(!steps.empty(), "units are left over and none waits for itself");
   const auto name = [&](std::int32_t node) {

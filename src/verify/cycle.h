@@ -6,12 +6,13 @@
 #include "plan/plan.h"
 #include "support/diag.h"
 #include "verify/order.h"
+#include "verify/words.h"
 
 namespace harpe::verifier {
 
 // V301: the tasks of a shortest cycle, each with what it waits for. `left` holds per unit the edges
 // into it that no completed unit has released. Requires: some are left.
-[[nodiscard]] Diag describe_cycle(const Plan& plan, const Model& model, const Order& order,
+[[nodiscard]] Diag describe_cycle(const Plan& plan, const Words& words, const Order& order,
                                   const std::vector<std::int32_t>& left);
 
 }  // namespace harpe::verifier

@@ -34,6 +34,7 @@ const std::vector<TermId>& Gather::take(std::int64_t block) {
     list_.push_back(nodes_[static_cast<std::size_t>(node)].term);
   }
   taken_[static_cast<std::size_t>(index_[at])] = true;
+  std::ranges::reverse(list_);
   return list_;
 }
 
@@ -82,21 +83,22 @@ TermId Operands::find(int buffer, std::int64_t block, std::span<const std::int32
   return kNoTerm;
 }
 
-Execution::Execution(const Plan& plan, const Model& model, const Resolved& resolved,
-                     const Meaning& meaning, Terms& terms, Detail detail)
+Execution::Execution(const Plan& plan, const Words& words, const Resolved& resolved,
+                     const Meaning& meaning, Terms& terms, const Scope& scope, Detail detail)
     : plan_(plan),
-      model_(model),
+      model_(words.model()),
       resolved_(resolved),
       meaning_(meaning),
       terms_(terms),
+      scope_(scope),
       detail_(detail),
-      words_(plan, model),
+      words_(words),
       cells_(static_cast<std::size_t>(resolved.cell_count), kNoTerm),
       content_(plan.allocs.size(), -1),
       last_(plan.allocs.size(), -1),
-      operands_(model) {
+      operands_(words.model()) {
   for (std::size_t id = 0; id < plan.allocs.size(); ++id) {
-    const Role role = model
+    const Role role = model_
                           .buffers[static_cast<std::size_t>(
                               resolved.footprint(static_cast<std::int64_t>(id)).buffer)]
                           .role;
@@ -164,6 +166,7 @@ Checked<Ok> Execution::run(const Order& order, const TimeLimit& limit) {
   for (const std::int32_t unit : order.sequence) {
     HP_REQUIRE_OK(limit.check(kProof));
     const std::span<const std::int32_t> members = order.members(unit);
+    if (!members.empty() && static_cast<std::size_t>(members.front()) >= scope_.tasks) continue;
     if (order.is_group(unit)) {
       HP_REQUIRE_OK(run_group(members));
     } else if (!members.empty()) {

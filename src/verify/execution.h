@@ -21,7 +21,7 @@ class Gather {
  public:
   void begin(std::int64_t blocks);
   void add(std::int64_t block, TermId term);
-  // The block's terms; empty when there are none. Taken blocks are not `left`.
+  // The block's terms as they were added; empty when there are none. Taken blocks are not `left`.
   [[nodiscard]] const std::vector<TermId>& take(std::int64_t block);
   [[nodiscard]] bool is_taken(std::int64_t block) const;
   // A block that was added and never taken, or -1.
@@ -85,8 +85,11 @@ class Execution {
  public:
   // Requires: check_tasks, check_groups, check_races.
   // Of Bits: and that an execution of Values found nothing.
-  Execution(const Plan& plan, const Model& model, const Resolved& resolved, const Meaning& meaning,
-            Terms& terms, Detail detail = Detail::Values);
+  //
+  // Of launches: the first execution. Kernels add to sums of their own, which begin empty, and pass
+  // over what a mask hides.
+  Execution(const Plan& plan, const Words& words, const Resolved& resolved, const Meaning& meaning,
+            Terms& terms, const Scope& scope, Detail detail = Detail::Values);
 
   // Errors: V501-V514; I505. Of Bits: I505.
   [[nodiscard]] Checked<Ok> run(const Order& order, const TimeLimit& limit);
@@ -111,6 +114,9 @@ class Execution {
                                        int target);
   [[nodiscard]] TermId add_up(TaskKind kind, std::span<const TermId> terms, TermId likely);
   [[nodiscard]] TermId rounded(TermId term, DType from, DType to);
+  [[nodiscard]] bool is_empty(TermId state) const {
+    return state == kNoTerm || state == terms_.empty_state();
+  }
   [[nodiscard]] Checked<Ok> read_parts(std::size_t task, std::vector<TermId>& parts);
   [[nodiscard]] Checked<Ok> write_parts(std::size_t task, std::span<const TermId> parts);
   void begin_gather(const StatementModel& statement);
@@ -128,8 +134,9 @@ class Execution {
   const Resolved& resolved_;
   const Meaning& meaning_;
   Terms& terms_;
+  const Scope& scope_;
   Detail detail_;
-  Words words_;
+  const Words& words_;
   std::vector<TermId> cells_;
   std::vector<std::int32_t> content_;  // per slot: the content its cells are of
   std::vector<std::int32_t> last_;     // per slot: a block of that content

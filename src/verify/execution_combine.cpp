@@ -75,6 +75,7 @@ Checked<Ok> Execution::run_iterations(std::size_t task) {
       if (model_.is_empty(nest, point_)) continue;
       const std::int64_t iteration = product(nest.space.strides, point_);
       if (model_.is_masked(statement, point_)) {
+        if (scope_.is_of_launches) continue;
         return make_diag(DiagCode::V506,
                          {{"task", words_.task(static_cast<std::int64_t>(task))},
                           {"iteration", words_.iteration(statement.nest, iteration)}});
@@ -158,7 +159,8 @@ Checked<Ok> Execution::check_partners(std::size_t task, const ResolvedRef& state
     const std::int32_t partner = statement.partner[static_cast<std::size_t>(cell.block)];
     const TermId term = operands_.find(statement.targets[1].buffer, partner, {});
     const TermId state = peek(states, cell);
-    if (term == state && state != kNoTerm) continue;
+    const bool is_private = static_cast<std::size_t>(states.alloc) >= scope_.private_from;
+    if (term == state && (state != kNoTerm || is_private)) continue;
     return make_diag(DiagCode::V507,
                      {{"task", words_.task(static_cast<std::int64_t>(task))},
                       {"state", words_.block(states.buffer, cell.block)},
@@ -235,7 +237,12 @@ Checked<TermId> Execution::result(std::size_t task, const ResolvedRef& ref, cons
                                       {"alloc", words_.alloc(ref.alloc) + " and elsewhere"}});
   }
   const std::vector<TermId>& terms = gathers_[static_cast<std::size_t>(target)].take(cell.block);
-  if (terms.empty()) return block_finding(DiagCode::V509, task, ref, cell.block);
+  const bool is_private = static_cast<std::size_t>(ref.alloc) >= scope_.private_from;
+  const TermId current = ref.mode == WriteMode::Add ? peek(ref, cell) : kNoTerm;
+  if (terms.empty()) {
+    if (is_private) return current == kNoTerm ? terms_.empty_state() : current;
+    return block_finding(DiagCode::V509, task, ref, cell.block);
+  }
   const TaskKind kind = plan_.tasks[task].kind;
   if (statement.monoid == Monoid::Store && kind != TaskKind::Compute) {
     if (terms.size() == 1) return terms.front();
@@ -244,16 +251,22 @@ Checked<TermId> Execution::result(std::size_t task, const ResolvedRef& ref, cons
   const std::int32_t id = resolved_.statements[task];
   const TermId likely = meaning_.state(id, target, cell.block);
   TermId state = add_up(kind, terms, likely);
-  if (ref.mode == WriteMode::Add) {
-    const TermId current = peek(ref, cell);
+  const bool is_addend = is_private && kind == TaskKind::Fold && ref.mode == WriteMode::Add;
+  if (is_addend && detail_ == Detail::Bits) {
+    state = terms_.intern(TermKind::State, {state, kAddend});
+  }
+  if (ref.mode == WriteMode::Add && !(is_private && is_empty(current))) {
     if (current == kNoTerm || terms_.kind(current) != TermKind::State) {
       return block_finding(DiagCode::V505, task, ref, cell.block);
     }
     state = detail_ == Detail::Bits ? terms_.intern(TermKind::State, {current, state})
                                     : terms_.combine(current, state, likely);
   }
+  const auto slot = static_cast<std::size_t>(ref.alloc);
+  const bool is_narrowed = slot < scope_.narrowed.size() && scope_.narrowed[slot];
+  if (ref.mode != WriteMode::Set && !is_narrowed) return state;
+  state = rounded(state, DType::F64, plan_.allocs[slot].dtype);
   if (ref.mode != WriteMode::Set) return state;
-  state = rounded(state, DType::F64, plan_.allocs[static_cast<std::size_t>(ref.alloc)].dtype);
   return value_term(terms_, id, target, cell.block, state, meaning_.value(ref.buffer, cell.block));
 }
 

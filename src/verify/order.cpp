@@ -247,7 +247,7 @@ std::span<const std::int32_t> Order::after(std::int32_t node) const {
   return row(after_start_, after_, node);
 }
 
-Checked<Order> Order::make(const Plan& plan, const Model& model) {
+Checked<Order> Order::make(const Plan& plan, const Words& words) {
   Order order;
   OrderBuilder builder(plan, order);
   builder.number_tasks();
@@ -260,7 +260,7 @@ Checked<Order> Order::make(const Plan& plan, const Model& model) {
   builder.add_edges();
   const std::vector<std::int32_t> left = builder.sort_units();
   if (std::ranges::any_of(left, [](std::int32_t edges) { return edges > 0; })) {
-    return describe_cycle(plan, model, order, left);
+    return describe_cycle(plan, words, order, left);
   }
   return order;
 }

@@ -6,7 +6,7 @@
 
 #include "plan/plan.h"
 #include "support/diag.h"
-#include "verify/model.h"
+#include "verify/words.h"
 
 namespace harpe::verifier {
 
@@ -37,7 +37,7 @@ class Order {
  public:
   // Requires: check_ids.
   // Errors: V203 too many strands, V301 the shortest cycle.
-  [[nodiscard]] static Checked<Order> make(const Plan& plan, const Model& model);
+  [[nodiscard]] static Checked<Order> make(const Plan& plan, const Words& words);
 
   std::vector<std::int32_t> sequence;  // all units, in one legal order
   // A *strand* is tasks of which each is over when a later one is known to be: a queue, or of a

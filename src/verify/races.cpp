@@ -13,17 +13,20 @@ using Clock = const Row&;
 
 class RaceCheck {
  public:
-  RaceCheck(const Plan& plan, const Model& model, const Resolved& resolved, const Order& order)
-      : plan_(plan), resolved_(resolved), order_(order), words_(plan, model) {
+  RaceCheck(const Plan& plan, const Words& words, const Resolved& resolved, const Order& order,
+            const Scope& scope)
+      : plan_(plan), resolved_(resolved), order_(order), scope_(scope), words_(words) {
+    const auto ranks = static_cast<std::size_t>(words.model().ranks);
     cells_.resize(static_cast<std::size_t>(resolved.cell_count));
     slots_.resize(plan.allocs.size());
-    touched_.resize(static_cast<std::size_t>(model.ranks));
-    entry_.resize(static_cast<std::size_t>(model.ranks));
-    member_at_.resize(static_cast<std::size_t>(model.ranks));
+    touched_.resize(ranks * (plan.tasks.size() / scope.tasks));
+    entry_.resize(touched_.size());
+    member_at_.resize(ranks);
     for (std::size_t id = 0; id < plan.tasks.size(); ++id) {
       const auto task = static_cast<std::int32_t>(id);
-      const auto rank = static_cast<std::size_t>(words_.rank_of(task).value);
-      if (plan.tasks[id].kind == TaskKind::Entry) entry_[rank] = task;
+      if (plan.tasks[id].kind == TaskKind::Entry) {
+        entry_[turn_of(words_.rank_of(task), task)] = task;
+      }
     }
   }
 
@@ -31,9 +34,10 @@ class RaceCheck {
     Clocks clocks(order_);
     for (const std::int32_t unit : order_.sequence) {
       HP_REQUIRE_OK(limit.check(kProof));
-      if (order_.is_group(unit)) collect_sends(unit);
+      const bool meets = order_.members(unit).size() > 1;
+      if (meets) collect_sends(unit);
       for (const std::int32_t task : order_.members(unit)) {
-        HP_REQUIRE_OK(visit(task, clocks.start(task), order_.is_group(unit)));
+        HP_REQUIRE_OK(visit(task, clocks.start(task), meets));
       }
       if (order_.members(unit).empty()) (void)clocks.start(unit);  // a barrier
       clocks.finish(unit);
@@ -62,12 +66,20 @@ class RaceCheck {
     const ResolvedRef* ref;
   };
 
+  // The rank in the execution of a task: where Entries and touches are kept.
+  [[nodiscard]] std::size_t turn_of(RankId rank, std::int32_t task) const {
+    const std::size_t execution = static_cast<std::size_t>(task) / scope_.tasks;
+    return execution * member_at_.size() + rank.index();
+  }
+
   Checked<Ok> visit(std::int32_t task, Clock clock, bool grouped) {
-    const auto id = static_cast<std::size_t>(task);
+    const std::size_t id = scope_.task(task);
     const TaskKind kind = plan_.tasks[id].kind;
     if (kind == TaskKind::Exit) exit_clocks_.push_back(clock);
     if (kind == TaskKind::Exit) exits_seen_.push_back(task);
     if (kind == TaskKind::Entry || kind == TaskKind::Exit) return Ok{};
+    const bool works = !resolved_.reads(id).empty() || !resolved_.writes(id).empty();
+    if (scope_.is_of_launches && works) note_touch(task, words_.rank_of(task));
     if (grouped) {
       for (const Send& send : std::ranges::equal_range(sends_, task, {}, &Send::member)) {
         HP_REQUIRE_OK(touch(task, *send.ref, clock));
@@ -86,7 +98,7 @@ class RaceCheck {
       member_at_[words_.rank_of(member).index()] = member;
     }
     for (const std::int32_t reader : order_.members(unit)) {
-      for (const ResolvedRef& ref : resolved_.reads(static_cast<std::size_t>(reader))) {
+      for (const ResolvedRef& ref : resolved_.reads(scope_.task(reader))) {
         const RankId rank = plan_.allocs[static_cast<std::size_t>(ref.alloc)].rank;
         sends_.push_back({.member = member_at_[rank.index()], .ref = &ref});
       }
@@ -98,16 +110,29 @@ class RaceCheck {
     return clock.at(order_.strand_of(task)) >= order_.strand_position_of(task);
   }
 
-  Checked<Ok> touch(std::int32_t task, const ResolvedRef& ref, Clock clock) {
-    if (ref.count == 0) return Ok{};
-    const auto rank = plan_.allocs[static_cast<std::size_t>(ref.alloc)].rank;
-    if (!is_over(entry_[rank.index()], clock)) {
+  // Its rank's Exit is to be behind it.
+  void note_touch(std::int32_t task, RankId rank) {
+    std::vector<std::int32_t>& touched = touched_[turn_of(rank, task)];
+    if (touched.empty() || touched.back() != task) touched.push_back(task);
+  }
+
+  // Between a rank's Exit and its next Entry its homes are the caller's.
+  Checked<Ok> check_span(std::int32_t task, const ResolvedRef& ref, Clock clock) {
+    const Alloc& alloc = plan_.allocs[static_cast<std::size_t>(ref.alloc)];
+    if (scope_.is_of_launches && alloc.level != Level::Home) return Ok{};
+    const std::int32_t entry = entry_[turn_of(alloc.rank, task)];
+    if (!is_over(entry, clock)) {
       return make_diag(DiagCode::V405, {{"task", words_.task(task)},
                                         {"alloc", words_.alloc(ref.alloc)},
-                                        {"entry", words_.task(entry_[rank.index()])}});
+                                        {"entry", words_.task(entry)}});
     }
-    std::vector<std::int32_t>& touched = touched_[rank.index()];
-    if (touched.empty() || touched.back() != task) touched.push_back(task);
+    note_touch(task, alloc.rank);
+    return Ok{};
+  }
+
+  Checked<Ok> touch(std::int32_t task, const ResolvedRef& ref, Clock clock) {
+    if (ref.count == 0 || static_cast<std::size_t>(ref.alloc) >= scope_.private_from) return Ok{};
+    HP_REQUIRE_OK(check_span(task, ref, clock));
     if (resolved_.footprint(ref.alloc).contents > 1)
       HP_REQUIRE_OK(change_content(task, ref, clock));
     for (const Cell& cell : resolved_.cells(ref)) {
@@ -221,14 +246,16 @@ class RaceCheck {
 
   Checked<Ok> check_exits() {
     for (std::size_t i = 0; i < exits_seen_.size(); ++i) {
-      const std::size_t rank = words_.rank_of(exits_seen_[i]).index();
-      for (const std::int32_t task : last_per_strand(std::move(touched_[rank]))) {
-        if (!is_over(task, exit_clocks_[i])) return unfinished(exits_seen_[i], task, rank);
+      const RankId rank = words_.rank_of(exits_seen_[i]);
+      const std::size_t turn = turn_of(rank, exits_seen_[i]);
+      for (const std::int32_t task : last_per_strand(std::move(touched_[turn]))) {
+        if (!is_over(task, exit_clocks_[i])) return unfinished(exits_seen_[i], task, rank.index());
       }
-      if (!is_over(entry_[rank], exit_clocks_[i])) {
-        return make_diag(DiagCode::V406, {{"exit", words_.task(exits_seen_[i])},
-                                          {"task", words_.task(entry_[rank])},
-                                          {"alloc", "the slots of rank " + std::to_string(rank)}});
+      if (!is_over(entry_[turn], exit_clocks_[i])) {
+        return make_diag(DiagCode::V406,
+                         {{"exit", words_.task(exits_seen_[i])},
+                          {"task", words_.task(entry_[turn])},
+                          {"alloc", "the slots of rank " + std::to_string(rank.value)}});
       }
     }
     return Ok{};
@@ -243,8 +270,8 @@ class RaceCheck {
         if (slot.empty() && here && ref.count > 0) slot = words_.alloc(ref.alloc);
       }
     };
-    look(resolved_.writes(static_cast<std::size_t>(task)));
-    look(resolved_.reads(static_cast<std::size_t>(task)));
+    look(resolved_.writes(scope_.task(task)));
+    look(resolved_.reads(scope_.task(task)));
     if (slot.empty()) slot = "a part of rank " + std::to_string(rank);
     return make_diag(DiagCode::V406,
                      {{"exit", words_.task(exit)}, {"task", words_.task(task)}, {"alloc", slot}});
@@ -253,12 +280,13 @@ class RaceCheck {
   const Plan& plan_;
   const Resolved& resolved_;
   const Order& order_;
-  Words words_;
+  const Scope& scope_;
+  const Words& words_;
   std::vector<CellHistory> cells_;
   std::vector<SlotHistory> slots_;
   std::vector<Reader> readers_;
-  std::vector<std::vector<std::int32_t>> touched_;  // per rank: tasks that touched a slot of it
-  std::vector<std::int32_t> entry_;                 // per rank
+  std::vector<std::vector<std::int32_t>> touched_;  // by turn_of: tasks that touched a slot of it
+  std::vector<std::int32_t> entry_;                 // by turn_of
   std::vector<std::int32_t> member_at_;             // per rank: of the group at hand
   std::vector<std::int32_t> exits_seen_;
   std::vector<Row> exit_clocks_;
@@ -267,9 +295,9 @@ class RaceCheck {
 
 }  // namespace
 
-Checked<Ok> check_races(const Plan& plan, const Model& model, const Resolved& resolved,
-                        const Order& order, const TimeLimit& limit) {
-  return RaceCheck(plan, model, resolved, order).run(limit);
+Checked<Ok> check_races(const Plan& plan, const Words& words, const Resolved& resolved,
+                        const Order& order, const Scope& scope, const TimeLimit& limit) {
+  return RaceCheck(plan, words, resolved, order, scope).run(limit);
 }
 
 }  // namespace harpe::verifier

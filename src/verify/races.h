@@ -3,9 +3,9 @@
 #include "plan/plan.h"
 #include "support/diag.h"
 #include "support/time_limit.h"
-#include "verify/model.h"
 #include "verify/order.h"
 #include "verify/resolved.h"
+#include "verify/words.h"
 
 namespace harpe::verifier {
 
@@ -15,9 +15,12 @@ namespace harpe::verifier {
 //
 // A collective reads remote parts through the member on the rank that has them (that member sends);
 // so a read counts for that member, and members are unordered among themselves.
+//
+// Of launches (`scope`): two executions in a row. Slots may then be touched before their rank's
+// Entry and after its Exit, since credits say when they are free; homes may not.
 // Errors: V401-V406; I505.
-[[nodiscard]] Checked<Ok> check_races(const Plan& plan, const Model& model,
+[[nodiscard]] Checked<Ok> check_races(const Plan& plan, const Words& words,
                                       const Resolved& resolved, const Order& order,
-                                      const TimeLimit& limit);
+                                      const Scope& scope, const TimeLimit& limit);
 
 }  // namespace harpe::verifier

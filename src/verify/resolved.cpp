@@ -2,16 +2,14 @@
 
 #include <algorithm>
 
-#include "verify/words.h"
-
 namespace harpe::verifier {
 
 constexpr std::int64_t kMaxCells = std::int64_t{1} << 27;
 
 class Resolver {
  public:
-  Resolver(const Plan& plan, const Model& model, Resolved& out)
-      : plan_(plan), model_(model), words_(plan, model), out_(out) {}
+  Resolver(const Plan& plan, const Words& words, Resolved& out)
+      : plan_(plan), model_(words.model()), words_(words), out_(out) {}
 
   Checked<Ok> add_allocs() {
     for (const Alloc& alloc : plan_.allocs) {
@@ -28,8 +26,8 @@ class Resolver {
     return Ok{};
   }
 
-  Checked<Ok> add_tasks() {
-    for (std::size_t task = 0; task < plan_.tasks.size(); ++task) {
+  Checked<Ok> add_tasks(std::size_t tasks) {
+    for (std::size_t task = 0; task < tasks; ++task) {
       out_.first_read_.push_back(out_.refs_.size());
       for (const Ref& ref : plan_.tasks[task].reads) HP_REQUIRE_OK(add_ref(task, ref));
       out_.first_write_.push_back(out_.refs_.size());
@@ -148,7 +146,7 @@ class Resolver {
 
   const Plan& plan_;
   const Model& model_;
-  Words words_;
+  const Words& words_;
   Resolved& out_;
   std::vector<std::int32_t> seen_;  // per cell: the token of the last ref or task that touched it
   std::int32_t token_ = 0;
@@ -158,11 +156,11 @@ class Resolver {
   std::vector<std::int32_t> point_;
 };
 
-Checked<Resolved> Resolved::make(const Plan& plan, const Model& model) {
+Checked<Resolved> Resolved::make(const Plan& plan, const Words& words, const Scope& scope) {
   Resolved out;
-  Resolver resolver(plan, model, out);
+  Resolver resolver(plan, words, out);
   HP_REQUIRE_OK(resolver.add_allocs());
-  HP_REQUIRE_OK(resolver.add_tasks());
+  HP_REQUIRE_OK(resolver.add_tasks(scope.tasks));
   return out;
 }
 

@@ -8,6 +8,7 @@
 #include "support/diag.h"
 #include "verify/footprint.h"
 #include "verify/model.h"
+#include "verify/words.h"
 
 namespace harpe::verifier {
 
@@ -33,12 +34,32 @@ struct ResolvedAlloc {
   std::int64_t first_cell = 0;  // of all slots' cells in one row
 };
 
+// What is checked: one execution of a plan; or two in a row of the steps of a launch plan
+// (verify/steps.h), which has the refs of the first alone.
+struct Scope {
+  std::size_t tasks = 0;         // of one execution
+  std::size_t private_from = 0;  // allocations from here on are sums that a kernel keeps to itself
+  bool is_of_launches = false;
+  std::vector<bool> narrowed = {};  // per allocation: partial states that are left in 16 bits
+  [[nodiscard]] std::size_t task(std::int32_t id) const {  // in the first execution
+    return static_cast<std::size_t>(id) % tasks;
+  }
+};
+
+[[nodiscard]] inline Scope scope_of(const Plan& plan) {
+  return {.tasks = plan.tasks.size(), .private_from = plan.allocs.size()};
+}
+
 class Resolved {
  public:
   // Requires: check_ids.
   // Errors: V203 too many cells, V211 a ref wants two contents at once, V212 a block that is not
   // in this rank's home, V213 a block twice.
-  [[nodiscard]] static Checked<Resolved> make(const Plan& plan, const Model& model);
+  [[nodiscard]] static Checked<Resolved> make(const Plan& plan, const Words& words,
+                                              const Scope& scope);
+  [[nodiscard]] static Checked<Resolved> make(const Plan& plan, const Model& model) {
+    return make(plan, {plan, model}, scope_of(plan));
+  }
 
   std::vector<Footprint> footprints;
   std::vector<ResolvedAlloc> allocs;

@@ -10,6 +10,9 @@ namespace harpe::verifier {
 
 using TermId = std::int32_t;
 constexpr TermId kNoTerm = -1;
+// A state of another rank that a kernel adds behind its own sum: in place of the type that a state
+// is rounded to (verify/execution.h, Bits).
+constexpr std::int32_t kAddend = -1000;
 
 enum class TermKind : std::int32_t {
   Input,         // buffer, block

@@ -32,18 +32,19 @@ Checked<Certificate> verify(const Plan& plan, const VerifyOptions& options) {
   HP_REQUIRE_OK(verifier::check_memory(plan, model, resolved, options.memory_limit_bytes));
 
   HP_REQUIRE_OK(options.limit.check(verifier::kProof));
-  HP_TRY(const verifier::Order order, verifier::Order::make(plan, model));
+  const verifier::Scope scope = verifier::scope_of(plan);
+  HP_TRY(const verifier::Order order, verifier::Order::make(plan, words));
   HP_REQUIRE_OK(verifier::check_residency(plan, words, order, options.sm_count));
-  HP_REQUIRE_OK(verifier::check_races(plan, model, resolved, order, options.limit));
+  HP_REQUIRE_OK(verifier::check_races(plan, words, resolved, order, scope, options.limit));
 
   verifier::Terms terms;
   HP_TRY(const verifier::Meaning meaning, verifier::Meaning::make(model, terms, options.limit));
-  verifier::Execution execution(plan, model, resolved, meaning, terms);
+  verifier::Execution execution(plan, words, resolved, meaning, terms, scope);
   HP_REQUIRE_OK(execution.run(order, options.limit));
   HP_TRY(const std::int64_t blocks,
          verifier::check_outputs(plan, model, resolved, meaning, execution, terms));
   if (verifier::has_replicas(model)) {
-    verifier::Execution bits(plan, model, resolved, meaning, terms, verifier::Detail::Bits);
+    verifier::Execution bits(plan, words, resolved, meaning, terms, scope, verifier::Detail::Bits);
     HP_REQUIRE_OK(bits.run(order, options.limit));
     HP_REQUIRE_OK(verifier::check_replicas(plan, model, resolved, bits));
   }

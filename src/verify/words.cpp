@@ -25,6 +25,7 @@ RankId Words::rank_of(std::int64_t task) const {
 }
 
 std::string Words::task(TaskId id) const {
+  if (name_task_) return name_task_(id.value);
   const Task& task = plan_.tasks[id.index()];
   std::string what(task.kind == TaskKind::Collective ? print(task.collective) : print(task.kind));
   if (!task.nest.empty()) what += " " + task.nest + "." + std::to_string(task.stmt);

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <functional>
 #include <string>
+#include <utility>
 
 #include "plan/plan.h"
 #include "verify/model.h"
@@ -10,8 +12,13 @@ namespace harpe::verifier {
 // How findings name things.
 class Words {
  public:
-  Words(const Plan& plan, const Model& model) : plan_(plan), model_(model) {}
+  // Of the steps of a launch plan, how they are called.
+  using NameTask = std::function<std::string(std::int64_t)>;
 
+  Words(const Plan& plan, const Model& model, NameTask name_task = {})
+      : plan_(plan), model_(model), name_task_(std::move(name_task)) {}
+
+  [[nodiscard]] const Model& model() const { return model_; }
   [[nodiscard]] std::string task(TaskId id) const;  // "task 24 (compute fwd.0 on rank 3)"
   [[nodiscard]] std::string task(std::int64_t id) const { return task(TaskId(id)); }
   [[nodiscard]] std::string alloc(std::int64_t id) const;  // "`fwd.K.st0.1` of rank 4"
@@ -26,6 +33,7 @@ class Words {
 
   const Plan& plan_;
   const Model& model_;
+  NameTask name_task_;
 };
 
 // "1 contribution", "3 contributions".

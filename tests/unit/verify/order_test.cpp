@@ -13,7 +13,7 @@ namespace {
 TEST(Order, follows_queues_and_syncs) {
   const RingGemm p;
   const auto model = verifier::Model::make(p.hand.plan.program, p.hand.plan.mesh, p.hand.plan.form);
-  const auto order = verifier::Order::make(p.hand.plan, *model);
+  const auto order = verifier::Order::make(p.hand.plan, {p.hand.plan, *model});
   ASSERT_TRUE(order.ok());
   const auto at = [&](int task) {
     return std::ranges::find(order->sequence, task) - order->sequence.begin();
@@ -26,7 +26,7 @@ TEST(Order, follows_queues_and_syncs) {
 TEST(Order, makes_one_unit_of_a_group) {
   const Gather p;
   const auto model = verifier::Model::make(p.hand.plan.program, p.hand.plan.mesh, p.hand.plan.form);
-  const auto order = verifier::Order::make(p.hand.plan, *model);
+  const auto order = verifier::Order::make(p.hand.plan, {p.hand.plan, *model});
   ASSERT_TRUE(order.ok());
   EXPECT_EQ(order->unit_of(2), order->unit_of(3));
   EXPECT_EQ(order->members(order->unit_of(2)).size(), 2U);
@@ -36,7 +36,7 @@ TEST(Order, makes_one_unit_of_a_group) {
 TEST(Clocks, know_what_is_over_when_a_task_starts) {
   const Gather p;
   const auto model = verifier::Model::make(p.hand.plan.program, p.hand.plan.mesh, p.hand.plan.form);
-  const auto order = verifier::Order::make(p.hand.plan, *model);
+  const auto order = verifier::Order::make(p.hand.plan, {p.hand.plan, *model});
   ASSERT_TRUE(order.ok());
   verifier::Clocks clocks(*order);
   for (const std::int32_t unit : order->sequence) {
