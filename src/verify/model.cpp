@@ -78,7 +78,8 @@ std::vector<std::int32_t> point_of(const Radix& radix, std::int64_t block) {
   return point;
 }
 
-Checked<Model> Model::make(const Program& program, const Mesh& mesh, const NormalForm& form) {
+Checked<Model> Model::make(const Program& program, const Mesh& mesh, const NormalForm& form,
+                           const AxisCuts& cuts) {
   HP_REQUIRE_OK(check_mesh(mesh));
   HP_REQUIRE_OK(check_program(program));
   Model model;
@@ -86,6 +87,7 @@ Checked<Model> Model::make(const Program& program, const Mesh& mesh, const Norma
   HP_REQUIRE_OK(builder.refine_mesh(mesh));
   HP_REQUIRE_OK(builder.add_axes());
   HP_REQUIRE_OK(builder.lay_out_axes());
+  builder.cut_axes(cuts);
   builder.add_routes();
   HP_REQUIRE_OK(builder.tie_slots());
   HP_REQUIRE_OK(builder.add_buffers());

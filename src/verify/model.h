@@ -134,12 +134,15 @@ struct NestModel {
   int statement_count = 0;
 };
 
+// Per axis: elements, ascending, that begin a piece of their own, wherever blocks begin.
+using AxisCuts = std::vector<std::vector<std::int64_t>>;
+
 class Model {
  public:
   // Errors: M1xx, P0xx, V201 the form does not fit its program and mesh, V202 something the
   // verifier does not know, V203 too many blocks.
   [[nodiscard]] static Checked<Model> make(const Program& program, const Mesh& mesh,
-                                           const NormalForm& form);
+                                           const NormalForm& form, const AxisCuts& cuts = {});
 
   std::vector<MeshAxis> mesh;  // refinements applied
   std::int64_t ranks = 1;

@@ -14,6 +14,7 @@ class ModelBuilder {
   [[nodiscard]] Checked<Ok> refine_mesh(const Mesh& mesh);
   [[nodiscard]] Checked<Ok> add_axes();
   [[nodiscard]] Checked<Ok> lay_out_axes();
+  void cut_axes(const AxisCuts& cuts);
   void add_routes();
   [[nodiscard]] Checked<Ok> tie_slots();
   [[nodiscard]] Checked<Ok> add_buffers();

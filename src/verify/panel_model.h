@@ -1,0 +1,50 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "plan/launch_plan.h"
+#include "verify/model.h"
+#include "verify/place_blocks.h"
+
+namespace harpe::verifier {
+
+// Blocks of one allocation.
+struct PlacedBlocks {
+  AllocId alloc;
+  int buffer = 0;
+  std::vector<Box> boxes = {};
+};
+
+// What one panel does, read from its places: over which blocks its statement runs.
+class PanelModel {
+ public:
+  PanelModel(const Model& model, const StatementModel& statement)
+      : model_(model), statement_(statement) {}
+
+  // The iterations that make a block of `stored`, a target, and read operands out of `places` alone
+  // where these have blocks of the operand's buffer.
+  [[nodiscard]] std::vector<Box> iterations(const PlacedBlocks& stored,
+                                            const std::vector<PlacedBlocks>& places) const;
+  // The blocks of a target that iterations make.
+  [[nodiscard]] std::vector<Box> made_by(const std::vector<Box>& iterations, int target) const;
+
+ private:
+  // Per digit of the iteration space the digit of the buffer that it equals, or -1.
+  [[nodiscard]] std::vector<int> followed(const AccessModel& access) const;
+  [[nodiscard]] const Radix& space() const {
+    return model_.nests[static_cast<std::size_t>(statement_.nest)].space;
+  }
+  void restrict(std::vector<Box>& iterations, const AccessModel& access,
+                const std::vector<Box>& blocks) const;
+
+  const Model& model_;
+  const StatementModel& statement_;
+};
+
+// Each box once.
+void remove_repeated(std::vector<Box>& boxes);
+[[nodiscard]] std::optional<Box> intersect(const Box& a, const Box& b);
+
+}  // namespace harpe::verifier

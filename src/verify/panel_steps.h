@@ -1,0 +1,86 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "verify/panel_model.h"
+#include "verify/step_builder.h"
+
+namespace harpe::verifier {
+
+// Steps of kernels with panels. A panel is a sum that the kernel keeps to itself until it stores
+// it:
+//   carry   the state that it goes on from
+//   meet    for each arrival, what its statement makes of it, once the arrival is there
+//   addend  another rank's contribution, once it is there
+//   store   copied where partial states lie, finalised where results do
+class PanelSteps {
+ public:
+  PanelSteps(StepBuilder& builder, const Words& words)
+      : builder_(builder), words_(words), places_(words.model()) {}
+
+  // Takes from `left` the tasks whose work the kernel does.
+  // Errors: V704 a kernel that cannot do what it says; V705 a place.
+  [[nodiscard]] Checked<Ok> add(const Plan& plan, const launch::Launch& launch, std::int32_t kernel,
+                                std::vector<TaskId>& left);
+
+ private:
+  // Of one panel.
+  struct Sum {
+    std::vector<AllocId> allocs;           // per target
+    std::vector<std::vector<Box>> blocks;  // per target
+  };
+  // Sums of panels that make different blocks share memory.
+  struct Memory {
+    std::vector<AllocId> allocs;  // per target
+    std::vector<Box> made;        // of the first target
+  };
+
+  [[nodiscard]] Checked<PlacedBlocks> blocks_of(const launch::Place& place);
+  [[nodiscard]] Checked<std::vector<PlacedBlocks>> blocks_of(
+      const std::vector<launch::Place>& places);
+  [[nodiscard]] Checked<int> find_statement();
+  [[nodiscard]] Checked<Ok> add_panel(const launch::Panel& panel);
+  [[nodiscard]] Checked<Ok> add_meet(const launch::Arrival& arrival, const Sum& sum,
+                                     const PlacedBlocks& stored,
+                                     const std::vector<PlacedBlocks>& of_panel);
+  [[nodiscard]] Checked<Ok> add_carry(const std::vector<PlacedBlocks>& states, const Sum& sum);
+  [[nodiscard]] Checked<Ok> add_addend(const launch::Addend& addend, const Sum& sum);
+  [[nodiscard]] Checked<Ok> add_store(const launch::Panel& panel, const Sum& sum,
+                                      const std::vector<PlacedBlocks>& stores);
+  [[nodiscard]] Checked<Ok> add_copy(const launch::FusedCopy& copy);
+  [[nodiscard]] Sum make_sum(const PlacedBlocks& stored);
+  [[nodiscard]] std::vector<AllocId> memory_for(const Sum& sum);
+  [[nodiscard]] Checked<Ok> find_held();
+  [[nodiscard]] bool does(const Task& task) const;
+
+  [[nodiscard]] const launch::Kernel& kernel() const {
+    return launch_->kernels[static_cast<std::size_t>(kernel_)];
+  }
+  [[nodiscard]] const StatementModel& statement() const {
+    return words_.model().statements[static_cast<std::size_t>(statement_)];
+  }
+  [[nodiscard]] int target_of(int buffer) const;  // or -1
+  [[nodiscard]] Task task_of(TaskKind kind) const;
+  [[nodiscard]] StepOrigin origin_of(StepKind kind) const;
+  [[nodiscard]] Diag misfit(const std::string& problem) const;  // V704
+
+  StepBuilder& builder_;
+  const Words& words_;
+  PlaceBlocks places_;
+
+  // Of the kernel at hand.
+  const Plan* plan_ = nullptr;
+  const launch::Launch* launch_ = nullptr;
+  std::int32_t kernel_ = 0;
+  std::int32_t part_ = 0;
+  int statement_ = -1;
+  QueueId queue_;
+  std::vector<Memory> memories_;
+  std::vector<std::vector<bool>> holds_;  // per target: digits that differ between panels
+  std::vector<std::int32_t> stored_;      // per panel: its last step
+};
+
+}  // namespace harpe::verifier

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "plan/launch_plan.h"
+#include "verify/model.h"
+
+namespace harpe::verifier {
+
+// The blocks of a buffer that a rectangle of its elements covers.
+class PlaceBlocks {
+ public:
+  explicit PlaceBlocks(const Model& model) : model_(model) {}
+
+  // As disjoint boxes over the buffer's digits; none where the rectangle cuts a block or leaves the
+  // buffer. Empty blocks (D12) may be among them.
+  [[nodiscard]] std::optional<std::vector<Box>> find(int buffer, const std::vector<Interval>& span);
+
+ private:
+  // Boxes over the digits of one axis.
+  [[nodiscard]] const std::optional<std::vector<Box>>& along(int axis, const Interval& part);
+
+  const Model& model_;
+  std::map<std::tuple<int, std::int64_t, std::int64_t>, std::optional<std::vector<Box>>> known_;
+};
+
+}  // namespace harpe::verifier

@@ -1,0 +1,155 @@
+#include "verify/step_builder.h"
+
+namespace harpe::verifier {
+void StepBuilder::begin(const Plan& plan, const launch::LaunchPlan& launches,
+                        std::size_t private_from) {
+  launches_ = &launches;
+  out_.plan = {.program = plan.program,
+               .mesh = plan.mesh,
+               .form = plan.form,
+               .allocs = plan.allocs,
+               .queues = plan.queues,
+               .tasks = {},
+               .syncs = {},
+               .barriers = {}};
+  out_.plan.allocs.insert(out_.plan.allocs.end(), launches.boxes.begin(), launches.boxes.end());
+  out_.scope = {.tasks = 0, .private_from = private_from, .is_of_launches = true};
+  out_.scope.narrowed.resize(private_from, false);
+  for (const AllocId id : launches.partials16) {
+    Alloc& alloc = out_.plan.allocs[id.index()];
+    alloc.dtype = find_buffer(plan.program, alloc.buffer)->dtype;
+    out_.scope.narrowed[id.index()] = true;
+  }
+  out_.signals.resize(launches.signals.size());
+}
+
+void StepBuilder::enter(launch::LaunchId launch, QueueId queue) {
+  launch_ = launch;
+  queue_ = queue;
+  has_steps_ = false;
+  out_.first.push_back(static_cast<std::int32_t>(out_.plan.tasks.size()));
+  out_.last.push_back(-1);
+}
+
+std::int32_t StepBuilder::push(const StepOrigin& origin, Task task) {
+  const auto step = static_cast<std::int32_t>(out_.plan.tasks.size());
+  out_.plan.tasks.push_back(std::move(task));
+  out_.origins.push_back(origin);
+  return step;
+}
+
+void StepBuilder::push_to_queue(const StepOrigin& origin, Task task) {
+  out_.last.back() = push(origin, std::move(task));
+}
+
+void StepBuilder::add(StepKind kind) {
+  push_to_queue({.kind = kind, .launch = launch_}, make_task(queue_, TaskKind::Copy));
+}
+
+void StepBuilder::add_task(TaskId id, Task task) {
+  push_to_queue({.kind = StepKind::Task, .launch = launch_, .task = id}, std::move(task));
+}
+
+QueueId StepBuilder::fork() {
+  const QueueId queue(static_cast<std::int64_t>(out_.plan.queues.size()));
+  out_.plan.queues.push_back(
+      {.rank = out_.plan.queues[queue_.index()].rank, .kind = QueueKind::Sm});
+  fork_first_.push_back(-1);
+  fork_last_.push_back(-1);
+  return queue;
+}
+
+std::int32_t StepBuilder::add_forked(const StepOrigin& origin, Task task) {
+  const std::int32_t step = push(origin, std::move(task));
+  if (fork_first_.back() < 0) fork_first_.back() = step;
+  fork_last_.back() = step;
+  return step;
+}
+
+void StepBuilder::join(std::int32_t kernel) {
+  for (const std::int32_t step : fork_first_) order(out_.last.back(), step);
+  const auto end = static_cast<std::int32_t>(out_.plan.tasks.size());
+  for (const std::int32_t step : fork_last_) order(step, end);
+  push_to_queue({.kind = StepKind::End, .launch = launch_, .kernel = kernel},
+                make_task(queue_, TaskKind::Copy));
+  fork_first_.clear();
+  fork_last_.clear();
+}
+
+AllocId StepBuilder::add_private(const std::string& name, const std::string& buffer, DType dtype,
+                                 std::vector<bool> holds) {
+  const AllocId id(static_cast<std::int64_t>(out_.plan.allocs.size()));
+  out_.plan.allocs.push_back({.rank = out_.plan.queues[queue_.index()].rank,
+                              .name = name,
+                              .buffer = buffer,
+                              .level = Level::Acc,
+                              .dtype = dtype,
+                              .holds = std::move(holds)});
+  return id;
+}
+
+void StepBuilder::order(std::int32_t from, std::int32_t to) { edges_.emplace_back(from, to); }
+
+void StepBuilder::await(launch::SignalId signal, std::int32_t step) {
+  out_.signals[signal.index()].awaited.push_back(step);
+}
+
+void StepBuilder::raise(const launch::Raise& raise, std::int32_t step) {
+  SignalUse& use = out_.signals[raise.signal.index()];
+  use.raised.push_back(step);
+  use.adds += raise.adds > 0 ? raise.adds : 1;
+}
+
+void StepBuilder::raise_behind(const launch::Raise& raise, const std::vector<std::int32_t>& steps) {
+  SignalUse& use = out_.signals[raise.signal.index()];
+  use.raised.insert(use.raised.end(), steps.begin(), steps.end());
+  use.adds += raise.adds > 0 ? raise.adds : 1;
+}
+
+void StepBuilder::repeat(std::int32_t groups) {
+  Plan& plan = out_.plan;
+  const std::size_t count = plan.tasks.size();
+  const auto offset = static_cast<std::int32_t>(count);
+  out_.scope.tasks = count;
+  plan.tasks.reserve(2 * count);
+  for (std::size_t step = 0; step < count; ++step) {
+    const Task& of_first = plan.tasks[step];
+    Task again = make_task(of_first.queue, of_first.kind);
+    if (of_first.group >= 0) again.group = of_first.group + groups;
+    again.collective = of_first.collective;
+    plan.tasks.push_back(std::move(again));
+  }
+  for (const auto& [from, to] : edges_) {
+    plan.syncs.push_back({.from = TaskId(from), .to = TaskId(to)});
+    plan.syncs.push_back({.from = TaskId(from + offset), .to = TaskId(to + offset)});
+  }
+  add_signals();
+}
+
+// What a signal orders, in both executions; a credit of the first is there from the start.
+void StepBuilder::add_signals() {
+  const auto offset = static_cast<std::int32_t>(out_.scope.tasks);
+  const auto moved = [](const std::vector<std::int32_t>& steps, std::int32_t by) {
+    std::vector<TaskId> tasks;
+    for (const std::int32_t step : steps) tasks.emplace_back(step + by);
+    return tasks;
+  };
+  for (std::size_t id = 0; id < out_.signals.size(); ++id) {
+    const SignalUse& use = out_.signals[id];
+    const bool is_credit = launches_->signals[id].kind == launch::SignalKind::Credit;
+    for (const std::int32_t to : is_credit ? std::vector{offset} : std::vector{0, offset}) {
+      const std::int32_t from = is_credit ? 0 : to;
+      if (use.awaited.empty()) continue;
+      if (use.raised.size() == 1) {
+        for (const TaskId waiting : moved(use.awaited, to)) {
+          out_.plan.syncs.push_back({.from = TaskId(use.raised.front() + from), .to = waiting});
+        }
+      } else {
+        out_.plan.barriers.push_back(
+            {.from = moved(use.raised, from), .to = moved(use.awaited, to)});
+      }
+    }
+  }
+}
+
+}  // namespace harpe::verifier

@@ -1,0 +1,23 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "plan/launch_plan.h"
+#include "plan/plan.h"
+
+namespace harpe::test {
+
+struct Described {
+  Plan plan;
+  launch::LaunchPlan launches;
+};
+
+// What H200s launch for an operator under a named schedule. Requires: all of it is there.
+[[nodiscard]] Described describe(const std::string& op, const std::vector<std::string>& parameters,
+                                 const std::string& mesh, const std::string& schedule);
+
+// The finding's full text, or "verified".
+[[nodiscard]] std::string finding(const Described& described);
+
+}  // namespace harpe::test

@@ -1,0 +1,89 @@
+#include "tests/property/launches/launch_facts.h"
+
+#include <algorithm>
+#include <optional>
+
+namespace harpe::test {
+namespace {
+
+using launch::Arrival;
+using launch::Kernel;
+using launch::LaunchPlan;
+using launch::Panel;
+using launch::Place;
+using launch::SignalId;
+
+// Whether something reads the state or adds to it without rounding it at once.
+bool has_wide_reader(const Plan& plan, AllocId alloc) {
+  return std::ranges::any_of(plan.tasks, [&](const Task& task) {
+    const auto is_it = [&](const Ref& ref) { return ref.alloc == alloc; };
+    const bool adds = std::ranges::any_of(
+        task.writes, [&](const Ref& ref) { return is_it(ref) && ref.mode == WriteMode::Add; });
+    if (adds) return true;
+    if (std::ranges::none_of(task.reads, is_it)) return false;
+    const bool moves =
+        task.kind == TaskKind::Copy ||
+        (task.kind == TaskKind::Collective && task.collective != CollectiveOp::ReduceScatter);
+    const bool rounds_alone = (moves || task.kind == TaskKind::Finalise) &&
+                              task.reads.size() == task.writes.size() &&
+                              std::ranges::all_of(task.writes, [&](const Ref& ref) {
+                                return plan.allocs[ref.alloc.index()].dtype == DType::BF16;
+                              });
+    return !rounds_alone;
+  });
+}
+
+}  // namespace
+
+std::vector<bool> find_awaited(const LaunchPlan& launches) {
+  std::vector<bool> is_awaited(launches.signals.size(), false);
+  const auto note = [&](const std::optional<SignalId>& signal) {
+    if (signal) is_awaited[signal->index()] = true;
+  };
+  for (const launch::Launch& each : launches.launches) {
+    for (const SignalId signal : each.awaits) note(signal);
+    note(each.all_ready);
+    note(each.all_pulled);
+    for (const Kernel& own : each.kernels) {
+      for (const Arrival& arrival : own.arrivals) note(arrival.when);
+      for (const Panel& panel : own.panels) {
+        for (const launch::Addend& addend : panel.addends) note(addend.when);
+      }
+    }
+  }
+  return is_awaited;
+}
+
+std::vector<AllocId> find_states(const Plan& plan, const LaunchPlan& launches) {
+  std::vector<bool> is_touched(plan.allocs.size(), false);
+  const auto note = [&](AllocId id) {
+    if (id.index() < is_touched.size()) is_touched[id.index()] = true;
+  };
+  for (const launch::Launch& each : launches.launches) {
+    bool has_panels = false;
+    for (const Kernel& own : each.kernels) {
+      has_panels = has_panels || !own.panels.empty();
+      for (const Panel& panel : own.panels) {
+        for (const Place& place : panel.stores) note(place.alloc);
+        for (const Place& place : panel.reads) note(place.alloc);
+      }
+    }
+    if (has_panels || each.is_skipped) continue;
+    for (const TaskId id : each.does) {
+      for (const Ref& ref : plan.tasks[id.index()].writes) note(ref.alloc);
+    }
+  }
+  std::vector<AllocId> states;
+  for (std::size_t id = 0; id < plan.allocs.size(); ++id) {
+    const Alloc& own = plan.allocs[id];
+    const bool is_state = own.level == Level::Acc || own.level == Level::Sum;
+    const bool ends_narrow = find_buffer(plan.program, own.buffer)->dtype == DType::BF16;
+    const AllocId alloc(static_cast<std::int64_t>(id));
+    if (is_touched[id] && is_state && ends_narrow && has_wide_reader(plan, alloc)) {
+      states.push_back(alloc);
+    }
+  }
+  return states;
+}
+
+}  // namespace harpe::test

@@ -1,0 +1,110 @@
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "tests/property/launches/described.h"
+#include "tests/property/launches/launch_mutants.h"
+#include "tests/property/launches/step_judge.h"
+#include "verify/verify_launches.h"
+
+// A fault in a launch plan is found, or is none: every mutant is refused, or differs in nothing but
+// order and orders all that conflicts as before.
+namespace harpe::test {
+namespace {
+
+constexpr std::size_t kPerKind = 3;
+constexpr int kLeast = 25;  // mutants of a family
+
+struct Question {
+  std::vector<std::string> parameters;
+  std::string mesh;
+  std::string schedule;
+};
+
+struct Family {
+  std::string op;
+  std::vector<Question> questions;
+};
+
+const std::vector<Family>& families() {
+  static const std::vector<Family> kFamilies = {
+      {"ag_gemm",
+       {{{}, "tp=2", "push"}, {{}, "tp=2", "fused"}, {{}, "tp=3", "bulk"}, {{}, "tp=3", "ring"}}},
+      {"gemm_rs", {{{}, "tp=3", "push"}, {{}, "tp=2", "bulk"}, {{}, "tp=3", "ring"}}},
+      {"gemm_ar", {{{}, "tp=3", "push"}, {{}, "tp=2", "bulk"}, {{}, "tp=3", "fetch"}}},
+      {"attention",
+       {{{}, "cp=2", "push"},
+        {{}, "cp=3", "ring"},
+        {{}, "cp=3", "ulysses"},
+        {{"seq=1024", "causal=true"}, "cp=2", "zigzag_ring"}}},
+      {"attention_bwd", {{{}, "cp=2", "ring"}, {{}, "cp=2", "ulysses"}, {{}, "cp=2", "hybrid"}}},
+      {"decode", {{{}, "tp=2", "bulk"}, {{}, "tp=3", "push"}, {{}, "tp=2", "ring"}}},
+      {"moe", {{{}, "ep=2", "push"}, {{}, "ep=2", "bulk"}, {{}, "ep=2", "hierarchical"}}},
+  };
+  return kFamilies;
+}
+
+TEST(LaunchMutation, starts_from_launch_plans_that_verify) {
+  for (const Family& family : families()) {
+    for (const Question& each : family.questions) {
+      EXPECT_EQ(finding(describe(family.op, each.parameters, each.mesh, each.schedule)), "verified")
+          << family.op << " " << each.mesh << " " << each.schedule;
+    }
+  }
+}
+
+// The judge of the survivors sees an order that is gone.
+TEST(LaunchMutation, is_judged_by_a_closure_that_sees_lost_orders) {
+  const Described base = describe("ag_gemm", {}, "tp=2", "push");
+  EXPECT_TRUE(orders_alike(base.plan, base.launches, base.launches));
+  int seen = 0;
+  for (const LaunchMutant& mutant : make_launch_mutants(base.plan, base.launches, kPerKind)) {
+    if (mutant.mutation != "drop a wait inside") continue;
+    EXPECT_FALSE(orders_alike(base.plan, base.launches, mutant.launches));
+    ++seen;
+  }
+  EXPECT_GT(seen, 0);
+}
+
+TEST(LaunchMutation, leaves_no_fault_unseen) {
+  struct Count {
+    int made = 0;
+    int caught = 0;
+    std::map<std::string, int> codes;
+  };
+  std::map<std::string, Count> counts;
+  for (const Family& family : families()) {
+    int made = 0;
+    for (const Question& each : family.questions) {
+      const Described base = describe(family.op, each.parameters, each.mesh, each.schedule);
+      for (const LaunchMutant& mutant : make_launch_mutants(base.plan, base.launches, kPerKind)) {
+        Count& count = counts[mutant.mutation];
+        ++made;
+        ++count.made;
+        const auto result = verify_launches(base.plan, mutant.launches);
+        if (!result.ok()) {
+          ++count.caught;
+          ++count.codes[std::string(info(result.error().code).name)];
+          continue;
+        }
+        EXPECT_TRUE(mutant.is_of_order && orders_alike(base.plan, base.launches, mutant.launches))
+            << mutant.mutation << " in " << family.op << " " << each.mesh << " " << each.schedule
+            << " survives";
+      }
+    }
+    EXPECT_GE(made, kLeast) << family.op;
+  }
+  for (const auto& [mutation, count] : counts) {
+    std::printf("%-46s %4d made, %4d refused:", mutation.c_str(), count.made, count.caught);
+    for (const auto& [code, times] : count.codes) std::printf(" %s %d", code.c_str(), times);
+    std::printf("\n");
+    // Each kind makes a fault somewhere.
+    EXPECT_GT(count.caught, 0) << mutation;
+  }
+}
+
+}  // namespace
+}  // namespace harpe::test
