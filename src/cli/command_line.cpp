@@ -24,8 +24,9 @@ constexpr std::array kVerbs = {
          "  harpe lower ag_gemm m=4096 --mesh tp=8 --schedule ring -o ring.plan\n"
          "  harpe lower attention --mesh cp=4 --schedule ulysses --print-after all > u.plan"},
     Verb{"verify", "FILE.plan | OP [P=V ...]", "prove a plan right, or show what is wrong with it",
-         "  harpe verify ring.plan\n  harpe verify attention causal=true --mesh cp=8 --schedule "
-         "ring"},
+         "  harpe verify ring.plan\n"
+         "  harpe verify attention causal=true --mesh cp=8 --schedule ring\n"
+         "  harpe verify ag_gemm --mesh tp=4 --schedule push --stage launches"},
     Verb{"run", "OP|FILE.op|FILE.plan [P=V ...]", "execute a plan on real numbers",
          "  harpe run attention seq=1024 --mesh cp=4 --schedule ring --check\n"
          "  harpe run gemm m=512 n=512 k=512 --mesh r=2,c=2 --input a=a.npy --output c=c.npy\n"

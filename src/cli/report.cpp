@@ -100,6 +100,20 @@ Json certificate_to_json(const Certificate& certificate) {
       .set("memory_bytes", certificate.peak_bytes);
 }
 
+void add_launches(Rows& rows, const LaunchCertificate& certificate) {
+  rows.emplace_back("launches", std::to_string(certificate.launches) + ", of " +
+                                    std::to_string(certificate.steps) + " steps, over " +
+                                    std::to_string(certificate.signals) + " signals");
+}
+
+Json launch_certificate_to_json(const LaunchCertificate& certificate) {
+  return Json::object()
+      .set("launches", certificate.launches)
+      .set("steps", certificate.steps)
+      .set("signals", certificate.signals)
+      .set("blocks", certificate.blocks_checked);
+}
+
 void add_inherited(Rows& rows, const Machine& machine) {
   std::string inherited = list_inherited(machine);
   if (!inherited.empty()) rows.emplace_back("inherited", std::move(inherited));

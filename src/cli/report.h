@@ -6,6 +6,7 @@
 #include "driver/agreement.h"
 #include "driver/certify.h"
 #include "driver/json.h"
+#include "driver/launches.h"
 #include "driver/machines.h"
 #include "driver/summary.h"
 
@@ -19,6 +20,8 @@ void add_plan(Json& json, const PlanSummary& plan);
 
 [[nodiscard]] Rows certificate_rows(const Certificate& certificate);
 [[nodiscard]] Json certificate_to_json(const Certificate& certificate);
+void add_launches(Rows& rows, const LaunchCertificate& certificate);
+[[nodiscard]] Json launch_certificate_to_json(const LaunchCertificate& certificate);
 
 [[nodiscard]] Json agreement_to_json(const Agreement& agreement);
 

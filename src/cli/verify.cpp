@@ -1,8 +1,10 @@
+#include <algorithm>
 #include <limits>
 
 #include "cli/report.h"
 #include "cli/request.h"
 #include "cli/verbs.h"
+#include "driver/launches.h"
 #include "driver/target.h"
 
 namespace harpe::cli {
@@ -33,20 +35,62 @@ Checked<VerifyOptions> options_of(const CommandLine& line) {
   return options;
 }
 
+// `--launches FILE` or `--stage launches`: whether launches are proved besides.
+Checked<bool> asks_launches(const CommandLine& line) {
+  static const std::vector<std::string> kStages = {"plan", "launches"};
+  const std::string stage = line.value("stage").value_or("plan");
+  if (std::ranges::find(kStages, stage) == kStages.end()) {
+    return make_diag(DiagCode::U109, {{"flag", "--stage"},
+                                      {"text", stage},
+                                      {"wanted", "plan or launches" + suggestion(stage, kStages)}});
+  }
+  return stage == "launches" || line.has("launches");
+}
+
+// The proof of a plan, and of what is launched for it where that was asked for.
+struct Proofs {
+  Certificate plan;
+  std::optional<LaunchCertificate> launches;
+};
+
 Checked<int> show(const CommandLine& line, const PlanSummary& summary, Json json,
-                  const Certificate& certificate) {
-  json.set("inputs", subject_to_json(line)).set("certificate", certificate_to_json(certificate));
-  HP_REQUIRE_OK(show_results(
-      line, "verified: " + print_title(summary) + print_rows(certificate_rows(certificate)), json));
+                  const Proofs& proofs) {
+  json.set("inputs", subject_to_json(line)).set("certificate", certificate_to_json(proofs.plan));
+  Rows rows = certificate_rows(proofs.plan);
+  if (proofs.launches) {
+    json.set("launches", launch_certificate_to_json(*proofs.launches));
+    add_launches(rows, *proofs.launches);
+  }
+  HP_REQUIRE_OK(show_results(line, "verified: " + print_title(summary) + print_rows(rows), json));
   return kDone;
+}
+
+// The launches of a plan: those in a file, or what H200s would launch.
+Checked<std::optional<LaunchCertificate>> prove_launches(const CommandLine& line, const Plan& plan,
+                                                         VerifyLevel level,
+                                                         const VerifyOptions& options) {
+  HP_TRY(const bool asks, asks_launches(line));
+  if (!asks) return std::optional<LaunchCertificate>();
+  show_progress("verifying launches");
+  const std::optional<std::string> file = line.value("launches");
+  const bool is_small = level == VerifyLevel::Reduced && !file;
+  HP_TRY(const LaunchCertificate certificate,
+         is_small ? certify_small_launches(plan.program, plan.mesh, plan.form, options)
+                  : certify_launches(plan, file, options));
+  return std::optional(certificate);
 }
 
 // A schedule whose plan is too large to be made.
 Checked<int> verify_schedule(const CommandLine& line, const Scheduled& scheduled,
                              const VerifyOptions& options) {
   show_progress("verifying");
-  HP_TRY(const Certificate certificate,
-         certify_schedule(scheduled.program, scheduled.mesh, scheduled.form, options));
+  Proofs proofs;
+  HP_TRY(proofs.plan, certify_schedule(scheduled.program, scheduled.mesh, scheduled.form, options));
+  HP_TRY(const bool asks, asks_launches(line));
+  if (asks) {
+    HP_TRY(proofs.launches,
+           certify_small_launches(scheduled.program, scheduled.mesh, scheduled.form, options));
+  }
   PlanSummary summary;
   summary.program = scheduled.program.name;
   summary.mesh = print_mesh_option(scheduled.mesh);
@@ -57,7 +101,7 @@ Checked<int> verify_schedule(const CommandLine& line, const Scheduled& scheduled
       .set("mesh", summary.mesh)
       .set("schedule", summary.schedule)
       .set("ranks", summary.ranks);
-  return show(line, summary, std::move(json), certificate);
+  return show(line, summary, std::move(json), proofs);
 }
 
 }  // namespace
@@ -65,6 +109,7 @@ Checked<int> verify_schedule(const CommandLine& line, const Scheduled& scheduled
 Checked<int> verify_plan(const CommandLine& line, Session& session) {
   HP_REQUIRE_OK(check_places(line));
   HP_TRY(const VerifyOptions options, options_of(line));
+  HP_REQUIRE_OK(asks_launches(line));
   HP_TRY(const Request request, request_of(line));
   HP_TRY(const std::optional<VerifyLevel> level, level_of(line));
   show_progress("lowering");
@@ -83,11 +128,14 @@ Checked<int> verify_plan(const CommandLine& line, Session& session) {
     HP_TRY(plan, session.lower(scheduled));
   }
   show_progress("verifying");
-  HP_TRY(const Certificate certificate, certify(*plan, level.value_or(level_for(*plan)), options));
+  const VerifyLevel chosen = level.value_or(level_for(*plan));
+  Proofs proofs;
+  HP_TRY(proofs.plan, certify(*plan, chosen, options));
+  HP_TRY(proofs.launches, prove_launches(line, *plan, chosen, options));
   const PlanSummary summary = summarise(*plan);
   Json json = start_json(line);
   add_plan(json, summary);
-  return show(line, summary, std::move(json), certificate);
+  return show(line, summary, std::move(json), proofs);
 }
 
 }  // namespace harpe::cli

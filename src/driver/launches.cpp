@@ -1,16 +1,47 @@
 #include "driver/launches.h"
 
-#ifdef HARPE_WITH_CUDA
-#include "exec/cuda/executor/describe_launches.h"
+#include <utility>
+
+#include "driver/summary.h"
+#include "lower/lower.h"
 #include "plan/launch_text.h"
 #include "support/check.h"
+#include "support/whole_file.h"
+#include "verify/reduced.h"
+#include "verify/verify_launches.h"
+#ifdef HARPE_WITH_CUDA
+#include "exec/cuda/executor/describe_launches.h"
 #endif
 
 namespace harpe {
+namespace {
 
 #ifdef HARPE_WITH_CUDA
+Checked<launch::LaunchPlan> find_launches(const Plan& plan) {
+  return cuda::describe_launches(plan, {});
+}
+#else
+Checked<launch::LaunchPlan> find_launches(const Plan&) { return make_diag(DiagCode::G001, {}); }
+#endif
+
+Checked<launch::LaunchPlan> read_launches(const std::string& path, const Plan& plan) {
+  HP_TRY(const std::string text, read_whole(path));
+  HP_TRY(const Blocks blocks, Blocks::make(plan.program, plan.mesh, plan.form));
+  return launch::parse_launches(text, path, plan, blocks);
+}
+
+Checked<LaunchCertificate> certify_case(const ReducedCase& small, const VerifyOptions& options) {
+  LowerOptions lowering;
+  lowering.limit = options.limit;
+  HP_TRY(const Plan plan, lower(small.program, small.mesh, small.form, lowering));
+  HP_REQUIRE_OK(verify(plan, options));
+  return certify_launches(plan, std::nullopt, options);
+}
+
+}  // namespace
+
 Checked<std::string> show_launches(const Plan& plan, bool paranoid) {
-  HP_TRY(const launch::LaunchPlan launches, cuda::describe_launches(plan, {}));
+  HP_TRY(const launch::LaunchPlan launches, find_launches(plan));
   HP_TRY(const Blocks blocks, Blocks::make(plan.program, plan.mesh, plan.form));
   std::string text = launch::print_launches(plan, blocks, launches);
   if (paranoid) {
@@ -20,8 +51,34 @@ Checked<std::string> show_launches(const Plan& plan, bool paranoid) {
   }
   return text;
 }
-#else
-Checked<std::string> show_launches(const Plan&, bool) { return make_diag(DiagCode::G001, {}); }
-#endif
+
+Checked<LaunchCertificate> certify_launches(const Plan& plan,
+                                            const std::optional<std::string>& path,
+                                            const VerifyOptions& options) {
+  HP_TRY(const launch::LaunchPlan launches,
+         path ? read_launches(*path, plan) : find_launches(plan));
+  return verify_launches(plan, launches, options);
+}
+
+Checked<LaunchCertificate> certify_small_launches(const Program& program, const Mesh& mesh,
+                                                  const NormalForm& form,
+                                                  const VerifyOptions& options) {
+  HP_TRY(const std::vector<ReducedCase> cases, reduced_cases(program, mesh, form));
+  VerifyOptions of_case = options;
+  of_case.memory_limit_bytes.reset();
+  LaunchCertificate all;
+  for (const ReducedCase& small : cases) {
+    Checked<LaunchCertificate> one = certify_case(small, of_case);
+    if (!one.ok()) {
+      return with_note(std::move(one).error(), "in the reduced likeness of this schedule on `" +
+                                                   print_mesh_option(small.mesh) + "`");
+    }
+    all.launches += one->launches;
+    all.steps += one->steps;
+    all.signals += one->signals;
+    all.blocks_checked += one->blocks_checked;
+  }
+  return all;
+}
 
 }  // namespace harpe

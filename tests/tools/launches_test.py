@@ -4,7 +4,7 @@
 
 The reader here shares nothing with what prints the text. For every named schedule on 2, 3, 4 and 8
 ranks: each task is done by one launch; signals grow by as much as their waits ask for; kernels read
-and store whole operands; and two executions in a row come to their ends.
+and store whole operands; two executions in a row come to their ends; and the verifier proves it.
 """
 import re
 import subprocess
@@ -202,6 +202,8 @@ class Launches(unittest.TestCase):
             return False
         shown = harpe("show", *question, "--stage", "launches", "--paranoid")
         self.assertEqual(shown.returncode, 0, shown.stderr)
+        proved = harpe("verify", *question, "--stage", "launches")
+        self.assertEqual(proved.returncode, 0, proved.stderr)
         text = Text(shown.stdout)
         tasks = sorted(int(t) for t in re.findall(r"^\s*task (\d+)", plan.stdout, re.M))
         done = sorted(task for launch in text.launches if not launch.lands for task in launch.does)
