@@ -115,6 +115,9 @@ inline constexpr std::array kFlags = {
     Flag{"delay", "", "RANK=MICROSECONDS", "this rank starts late", kSimulate},
     Flag{"stage", "", "op|schedule|plan", "what to print (default: schedule with --mesh, else op)",
          kShow},
+    Flag{"task", "", "N",
+         "with --stage launches: which passes looked at the task, and why they left it alone",
+         kShow},
     Flag{"stage", "", "plan|launches",
          "what to prove: the plan (default), or besides what H200s launch for it", kVerify},
     Flag{"launches", "", "FILE",
@@ -154,7 +157,11 @@ inline constexpr std::array kFlags = {
          kProfile},
     Flag{"ranks", "", "N", "how many ranks (default: one per GPU, 4 on CPUs)", kBench},
     Flag{"stop-after", "", "STAGE", "print the draft as this stage left it, and stop", kLower},
-    Flag{"print-after", "", "STAGE|all", "print the draft after this stage, to standard error",
+    Flag{"print-after", "", "STAGE|PASS|all",
+         "print, to standard error, the draft after this stage, or of all stages,\n"
+         "or what GPUs launch after this pass: begin join_panels batch_rows\n"
+         "read_in_place fuse_copies store_at_peers add_at_home store_at_home\n"
+         "reserve_sms choose_variants",
          kLower},
     Flag{"level", "", "auto|full|reduced",
          "every block of every rank, or of small likenesses (auto: above a million tasks)",

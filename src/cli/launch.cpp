@@ -62,7 +62,7 @@ Checked<int> launch_ranks(const CommandLine& line, const std::string& ranks) {
   HP_TRY(const std::int64_t wait, parse_count("--wait", limit, 1, kLongestWait));
   request.ranks = static_cast<int>(count);
   request.grace = std::chrono::milliseconds(wait) + kToReport;
-  HP_TRY(const std::vector<ProcessEnd> ends, launch(request));
+  HP_TRY(const std::vector<ProcessEnd> ends, start_processes(request));
   bool is_told = false;  // who was killed first; the others then end because of it
   for (const ProcessEnd& end : ends) {
     if (!end.was_stopped && (!end.signal || is_told)) continue;

@@ -4,6 +4,7 @@
 #include "cli/request.h"
 #include "cli/verbs.h"
 #include "driver/files.h"
+#include "driver/launches.h"
 #include "driver/plan_file.h"
 
 namespace harpe::cli {
@@ -33,12 +34,26 @@ class StageWatch {
 
   // The draft `--stop-after` asked for. Errors: U109 where a flag names a stage that there is not.
   [[nodiscard]] Checked<std::optional<std::string>> finish() const {
-    HP_REQUIRE_OK(check("--print-after", print_after_, true));
+    if (!is_launch_pass()) HP_REQUIRE_OK(check("--print-after", print_after_, true));
     HP_REQUIRE_OK(check("--stop-after", stop_after_, false));
     return stopped_;
   }
 
+  // Prints what GPUs would launch where `--print-after` names a pass over launch plans.
+  // Errors: show_launches_after's.
+  [[nodiscard]] Checked<Ok> print_launches(const Plan& plan) const {
+    if (!is_launch_pass()) return Ok{};
+    HP_TRY(const std::string text, show_launches_after(plan, *print_after_));
+    print_error("// after " + *print_after_ + "\n" + text);
+    return Ok{};
+  }
+
  private:
+  [[nodiscard]] bool is_launch_pass() const {
+    const std::vector<std::string> passes = launch_pass_names();
+    return print_after_ && std::ranges::find(passes, *print_after_) != passes.end();
+  }
+
   [[nodiscard]] Checked<Ok> check(std::string_view flag, const std::optional<std::string>& stage,
                                   bool or_all) const {
     if (!stage || (or_all && *stage == "all") ||
@@ -47,9 +62,11 @@ class StageWatch {
     }
     std::string wanted = "one of";
     for (const std::string& name : stages_) wanted += " " + name;
-    return make_diag(
-        DiagCode::U109,
-        {{"flag", flag}, {"text", *stage}, {"wanted", or_all ? wanted + " all" : wanted}});
+    if (or_all) {
+      wanted += " all, or of launch plans";
+      for (const std::string& name : launch_pass_names()) wanted += " " + name;
+    }
+    return make_diag(DiagCode::U109, {{"flag", flag}, {"text", *stage}, {"wanted", wanted}});
   }
 
   std::optional<std::string> print_after_;
@@ -75,6 +92,7 @@ Checked<int> lower_schedule(const CommandLine& line, Session& session) {
   }
   show_progress("verifying");
   HP_TRY(const Certificate certificate, certify(plan, level_for(plan)));
+  HP_REQUIRE_OK(watch.print_launches(plan));
   const std::string text = print_plan_file(plan);
   HP_REQUIRE_OK(write_file_of(line, "output-file", text));
   const PlanSummary summary = summarise(plan);

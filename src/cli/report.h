@@ -5,8 +5,8 @@
 #include "cli/terminal.h"
 #include "driver/agreement.h"
 #include "driver/certify.h"
+#include "driver/certify_launches.h"
 #include "driver/json.h"
-#include "driver/launches.h"
 #include "driver/machines.h"
 #include "driver/summary.h"
 

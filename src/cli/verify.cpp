@@ -4,7 +4,7 @@
 #include "cli/report.h"
 #include "cli/request.h"
 #include "cli/verbs.h"
-#include "driver/launches.h"
+#include "driver/certify_launches.h"
 #include "driver/target.h"
 
 namespace harpe::cli {

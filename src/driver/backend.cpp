@@ -1,5 +1,6 @@
 #include "driver/backend.h"
 
+#include "driver/certify_launches.h"
 #include "driver/hosts.h"
 #include "driver/options.h"
 #include "driver/profile_host.h"
@@ -27,6 +28,10 @@ Checked<std::unique_ptr<Executor>> make_on_gpus(const Plan& plan, const BackendR
                                    .wait_limit = request.wait_limit,
                                    .trace = request.trace,
                                    .warn = request.warn,
+                                   .prove =
+                                       [&plan](const launch::LaunchPlan& launches) {
+                                         return prove_if_modelled(plan, launches);
+                                       },
                                    .drop_signal_of = request.lose_at,
                                    .stray_at = request.stray_at,
                                    .delay_seed = request.delay_seed});

@@ -123,7 +123,7 @@ class Crew {
 
 }  // namespace
 
-Checked<std::vector<ProcessEnd>> launch(const LaunchRequest& request) {
+Checked<std::vector<ProcessEnd>> start_processes(const LaunchRequest& request) {
   Crew crew;
   HP_REQUIRE_OK(crew.start(request));
   std::vector<ProcessEnd> ends;

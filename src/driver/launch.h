@@ -28,6 +28,6 @@ struct ProcessEnd {
 // Starts this program once for each rank on this machine, with a secret of their own, and waits for
 // all; those that started end with this process. In the order in which they ended. Errors: X018 one
 // does not start.
-[[nodiscard]] Checked<std::vector<ProcessEnd>> launch(const LaunchRequest& request);
+[[nodiscard]] Checked<std::vector<ProcessEnd>> start_processes(const LaunchRequest& request);
 
 }  // namespace harpe

@@ -1,84 +1,117 @@
 #include "driver/launches.h"
 
-#include <utility>
+#include "launch/make_launches.h"
 
-#include "driver/summary.h"
-#include "lower/lower.h"
+#ifdef HARPE_WITH_CUDA
+#include <algorithm>
+
+#include "driver/certify_launches.h"
+#include "exec/cuda/executor/made_up_binding.h"
+#include "exec/describe.h"
 #include "plan/launch_text.h"
 #include "support/check.h"
-#include "support/whole_file.h"
-#include "verify/reduced.h"
-#include "verify/verify_launches.h"
-#ifdef HARPE_WITH_CUDA
-#include "exec/cuda/executor/describe_launches.h"
 #endif
 
 namespace harpe {
-namespace {
+
+std::vector<std::string> launch_pass_names() {
+  std::vector<std::string> names;
+  for (const std::string_view name : launch::pass_names()) names.emplace_back(name);
+  return names;
+}
 
 #ifdef HARPE_WITH_CUDA
-Checked<launch::LaunchPlan> find_launches(const Plan& plan) {
-  return cuda::describe_launches(plan, {});
-}
-#else
-Checked<launch::LaunchPlan> find_launches(const Plan&) { return make_diag(DiagCode::G001, {}); }
-#endif
+namespace {
 
-Checked<launch::LaunchPlan> read_launches(const std::string& path, const Plan& plan) {
-  HP_TRY(const std::string text, read_whole(path));
-  HP_TRY(const Blocks blocks, Blocks::make(plan.program, plan.mesh, plan.form));
-  return launch::parse_launches(text, path, plan, blocks);
+// The launch plan reads back, the executor can bind it, and it is proved.
+Checked<Ok> check_launches(const Plan& plan, const Blocks& blocks,
+                           const cuda::DescribedTarget& target) {
+  HP_TRY(const launch::LaunchPlan launches,
+         launch::make_launches(plan, blocks, cuda::LaunchTarget(target)));
+  const std::string text = launch::print_launches(plan, blocks, launches);
+  const auto again = launch::parse_launches(text, "", plan, blocks);
+  HP_CHECK(again.ok(), "does not read back: " + render(again.error()) + "\n" + text);
+  HP_CHECK(*again == launches, "reads back as other launches:\n" + text);
+  const Checked<Ok> bound = cuda::check_binding(plan, blocks, launches, target);
+  HP_CHECK(bound.ok(), "does not bind: " + render(bound.error()) + "\n" + text);
+  const Checked<Ok> proved = prove_if_modelled(plan, launches);
+  HP_CHECK(proved.ok(), "is not proved: " + render(proved.error()) + "\n" + text);
+  return Ok{};
 }
 
-Checked<LaunchCertificate> certify_case(const ReducedCase& small, const VerifyOptions& options) {
-  LowerOptions lowering;
-  lowering.limit = options.limit;
-  HP_TRY(const Plan plan, lower(small.program, small.mesh, small.form, lowering));
-  HP_REQUIRE_OK(verify(plan, options));
-  return certify_launches(plan, std::nullopt, options);
+std::string print_ids(const std::vector<TaskId>& tasks) {
+  std::string text;
+  for (const TaskId task : tasks) text += " " + std::to_string(task.value);
+  return text;
+}
+
+// Whether what was decided about one task was decided about the other.
+bool are_one(const launch::Draft& draft, TaskId one, TaskId other) {
+  return one == other || draft.step_at[one.index()] == draft.step_at[other.index()] ||
+         (draft.groups.is_inside(one) && draft.groups.of(one) == draft.groups.of(other));
+}
+
+std::string explain_task(const launch::Draft& draft, TaskId task) {
+  std::string text = "task " + std::to_string(task.value) + ": " +
+                     describe(draft.plan, draft.blocks, task) + "\nlaunched with" +
+                     print_ids(draft.steps[draft.step_at[task.index()]].launch.does) + "\n";
+  bool is_known = false;
+  for (const launch::Decision& decision : draft.decisions) {
+    if (!are_one(draft, decision.task, task)) continue;
+    is_known = true;
+    text += std::string(decision.pass) + ", task " + std::to_string(decision.task.value) + ": " +
+            print(decision) + "\n";
+  }
+  return is_known ? text : text + "no pass has a rule for it\n";
 }
 
 }  // namespace
 
-Checked<std::string> show_launches(const Plan& plan, bool paranoid) {
-  HP_TRY(const launch::LaunchPlan launches, find_launches(plan));
+Checked<launch::LaunchPlan> make_gpu_launches(const Plan& plan) {
   HP_TRY(const Blocks blocks, Blocks::make(plan.program, plan.mesh, plan.form));
-  std::string text = launch::print_launches(plan, blocks, launches);
+  return launch::make_launches(plan, blocks, cuda::LaunchTarget({}));
+}
+
+Checked<std::string> show_launches(const Plan& plan, bool paranoid) {
+  HP_TRY(const Blocks blocks, Blocks::make(plan.program, plan.mesh, plan.form));
+  HP_TRY(const launch::LaunchPlan launches, make_gpu_launches(plan));
   if (paranoid) {
-    const auto again = launch::parse_launches(text, "", plan, blocks);
-    HP_CHECK(again.ok(), "does not read back: " + render(again.error()) + "\n" + text);
-    HP_CHECK(*again == launches, "reads back as other launches:\n" + text);
+    HP_REQUIRE_OK(check_launches(plan, blocks, {}));
+    HP_REQUIRE_OK(check_launches(plan, blocks, {.shares_gpus = true}));
+    HP_REQUIRE_OK(check_launches(plan, blocks, {.collectives = CollectiveEngine::Nccl}));
   }
+  return launch::print_launches(plan, blocks, launches);
+}
+
+Checked<std::string> show_launches_after(const Plan& plan, std::string_view pass) {
+  HP_TRY(const Blocks blocks, Blocks::make(plan.program, plan.mesh, plan.form));
+  std::string text;
+  const launch::LaunchOptions options{
+      .after_pass = [&](std::string_view name, const launch::Draft& draft) {
+        if (name == pass) text = launch::print_launches(plan, blocks, draft.plan_so_far());
+      }};
+  HP_REQUIRE_OK(launch::make_launches(plan, blocks, cuda::LaunchTarget({}), options));
   return text;
 }
 
-Checked<LaunchCertificate> certify_launches(const Plan& plan,
-                                            const std::optional<std::string>& path,
-                                            const VerifyOptions& options) {
-  HP_TRY(const launch::LaunchPlan launches,
-         path ? read_launches(*path, plan) : find_launches(plan));
-  return verify_launches(plan, launches, options);
+Checked<std::string> explain_launch(const Plan& plan, TaskId task) {
+  HP_TRY(const Blocks blocks, Blocks::make(plan.program, plan.mesh, plan.form));
+  const std::string_view last = launch::pass_names().back();
+  std::string text;
+  const launch::LaunchOptions options{
+      .after_pass = [&](std::string_view name, const launch::Draft& draft) {
+        if (name == last) text = explain_task(draft, task);
+      }};
+  HP_REQUIRE_OK(launch::make_launches(plan, blocks, cuda::LaunchTarget({}), options));
+  return text;
 }
-
-Checked<LaunchCertificate> certify_small_launches(const Program& program, const Mesh& mesh,
-                                                  const NormalForm& form,
-                                                  const VerifyOptions& options) {
-  HP_TRY(const std::vector<ReducedCase> cases, reduced_cases(program, mesh, form));
-  VerifyOptions of_case = options;
-  of_case.memory_limit_bytes.reset();
-  LaunchCertificate all;
-  for (const ReducedCase& small : cases) {
-    Checked<LaunchCertificate> one = certify_case(small, of_case);
-    if (!one.ok()) {
-      return with_note(std::move(one).error(), "in the reduced likeness of this schedule on `" +
-                                                   print_mesh_option(small.mesh) + "`");
-    }
-    all.launches += one->launches;
-    all.steps += one->steps;
-    all.signals += one->signals;
-    all.blocks_checked += one->blocks_checked;
-  }
-  return all;
+#else
+Checked<launch::LaunchPlan> make_gpu_launches(const Plan&) { return make_diag(DiagCode::G001, {}); }
+Checked<std::string> show_launches(const Plan&, bool) { return make_diag(DiagCode::G001, {}); }
+Checked<std::string> show_launches_after(const Plan&, std::string_view) {
+  return make_diag(DiagCode::G001, {});
 }
+Checked<std::string> explain_launch(const Plan&, TaskId) { return make_diag(DiagCode::G001, {}); }
+#endif
 
 }  // namespace harpe

@@ -1,35 +1,29 @@
 #pragma once
 
-#include <optional>
 #include <string>
+#include <string_view>
+#include <vector>
 
-#include "ir/form.h"
-#include "ir/program.h"
-#include "machine/mesh.h"
+#include "plan/launch_plan.h"
 #include "plan/plan.h"
 #include "support/diag.h"
-#include "verify/launch_certificate.h"
-#include "verify/verify.h"
 
 namespace harpe {
 
-// The text of what H200s launch for a plan, a rank to a GPU. Requires: a verified plan.
-// `paranoid`: it is read back and compared, as by Session.
-// Errors: G001 a build without the CUDA back end; what GPUs cannot do (describe_launches).
+// What H200s launch for a plan, a rank to a GPU (launch/make_launches.h).
+// Requires: a verified plan. Errors: G001 a build without the CUDA back end; what GPUs cannot do.
+
+[[nodiscard]] Checked<launch::LaunchPlan> make_gpu_launches(const Plan& plan);
+
+// The text. `paranoid`: it is read back and compared, as by Session.
 [[nodiscard]] Checked<std::string> show_launches(const Plan& plan, bool paranoid);
 
-// Proves the launches in a file, as show_launches prints them, or what H200s launch where none is
-// named. Requires: a verified plan. Errors: I101 and parse_launches' of a file, else
-// show_launches'; verify_launches'.
-[[nodiscard]] Checked<LaunchCertificate> certify_launches(const Plan& plan,
-                                                          const std::optional<std::string>& path,
-                                                          const VerifyOptions& options);
+// The text as a pass left it. Requires: one of the names.
+[[nodiscard]] std::vector<std::string> launch_pass_names();
+[[nodiscard]] Checked<std::string> show_launches_after(const Plan& plan, std::string_view pass);
 
-// Proves what H200s launch for the likenesses of a schedule (verify/reduced.h), and their plans.
-// Errors: certify_launches' and verify's, with a note that names the mesh.
-[[nodiscard]] Checked<LaunchCertificate> certify_small_launches(const Program& program,
-                                                                const Mesh& mesh,
-                                                                const NormalForm& form,
-                                                                const VerifyOptions& options);
+// What the passes decided about the launch of a task, and why they left it alone: a line each.
+// Requires: a task of the plan.
+[[nodiscard]] Checked<std::string> explain_launch(const Plan& plan, TaskId task);
 
 }  // namespace harpe

@@ -48,10 +48,6 @@ std::string describe_ref(const Plan& plan, const Blocks& blocks, const Ref& ref,
 
 }  // namespace
 
-RankId rank_of(const Plan& plan, TaskId task) {
-  return plan.queues[plan.tasks[task.index()].queue.index()].rank;
-}
-
 std::string describe(const Plan& plan, const Blocks& blocks, TaskId id) {
   const Task& task = plan.tasks[id.index()];
   const RankId rank = rank_of(plan, id);

@@ -4,13 +4,12 @@
 
 #include "ir/blocks.h"
 #include "plan/plan.h"
+#include "plan/refs.h"
 
 namespace harpe {
 
 // A task in a few words, for people: "compute fwd.0 iter [3, 2]", "copy a.home of rank 2 ->
 // mm.a.st0.1 [2, *]".
 [[nodiscard]] std::string describe(const Plan& plan, const Blocks& blocks, TaskId task);
-
-[[nodiscard]] RankId rank_of(const Plan& plan, TaskId task);
 
 }  // namespace harpe

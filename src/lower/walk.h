@@ -206,7 +206,9 @@ class Drainer {
   [[nodiscard]] Checked<Ok> check_inline() const;
   [[nodiscard]] Checked<Ok> check_replicas(const BufferTable& out) const;
   void drop_replicas(std::size_t level, Time t);
+  [[nodiscard]] bool is_shared(int target, std::size_t level, Time t) const;
   [[nodiscard]] bool rounds_unevenly(std::size_t level, Time t) const;
+  [[nodiscard]] bool begins_with_own(std::size_t level, Time t) const;
   void round_own(std::vector<Contribution>& sources, RankId rank, std::size_t level, Time t,
                  std::int64_t position_id);
   [[nodiscard]] std::string inbox_name(std::size_t level, std::int64_t distance, Time t) const;

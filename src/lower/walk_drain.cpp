@@ -233,8 +233,13 @@ Checked<Ok> Drainer::collect(std::size_t level, Time t, std::int64_t position_id
     }
   }
   drop_replicas(level, t);
+  const bool own_first = begins_with_own(level, t);
   for (RankId rank(0); rank.value < ranks; ++rank.value) {
     if (sources[rank.index()].empty()) continue;
+    if (own_first) {
+      std::ranges::stable_partition(sources[rank.index()],
+                                    [&](const Contribution& part) { return part.from == rank; });
+    }
     std::vector<int> results;
     for (int target = 0; target < static_cast<int>(group_.targets.size()); ++target) {
       results.push_back(complete ? writer_.home(buffer_index(target), rank)
@@ -245,29 +250,44 @@ Checked<Ok> Drainer::collect(std::size_t level, Time t, std::int64_t position_id
   return Ok{};
 }
 
-// Do several ranks get one block, each with its own part as it is and the others' rounded? Ranks
-// differ in the values of digits alone, so the first that gets anything speaks for all.
-bool Drainer::rounds_unevenly(std::size_t level, Time t) const {
-  if (writer_.space_time_only()) return false;
+// Do several ranks get one block? Ranks differ in the values of digits alone, so the first that
+// gets anything speaks for all.
+bool Drainer::is_shared(int target, std::size_t level, Time t) const {
   const Blocks& blocks = writer_.blocks();
   const NestMove& move = *group_.chain[level];
   const std::vector<int> replicated = unbound_axes(move);
-  for (int target = 0; target < static_cast<int>(group_.targets.size()); ++target) {
-    if (size_in_bytes(wire_type(target, move)) >= size_in_bytes(state_type(target))) continue;
-    for (RankId rank(0); rank.value < blocks.ranks(); ++rank.value) {
-      const std::optional<Region> mine = destination(target, level, t, rank);
-      if (!mine) continue;
-      const auto shares = [&](RankId peer) {
-        const bool same =
-            blocks.coordinate(peer, replicated) == blocks.coordinate(rank, replicated);
-        const std::optional<Region> theirs = destination(target, level, t, peer);
-        return peer != rank && same && theirs && intersect(*mine, *theirs);
-      };
-      if (std::ranges::any_of(ranks_along(blocks, rank, move.over), shares)) return true;
-      break;
-    }
+  for (RankId rank(0); rank.value < blocks.ranks(); ++rank.value) {
+    const std::optional<Region> mine = destination(target, level, t, rank);
+    if (!mine) continue;
+    return std::ranges::any_of(ranks_along(blocks, rank, move.over), [&](RankId peer) {
+      const bool same = blocks.coordinate(peer, replicated) == blocks.coordinate(rank, replicated);
+      const std::optional<Region> theirs = destination(target, level, t, peer);
+      return peer != rank && same && theirs && intersect(*mine, *theirs);
+    });
   }
   return false;
+}
+
+// Do several ranks get one block, each with its own part as it is and the others' rounded?
+bool Drainer::rounds_unevenly(std::size_t level, Time t) const {
+  if (writer_.space_time_only()) return false;
+  const NestMove& move = *group_.chain[level];
+  for (int target = 0; target < static_cast<int>(group_.targets.size()); ++target) {
+    const bool rounds = size_in_bytes(wire_type(target, move)) < size_in_bytes(state_type(target));
+    if (rounds && is_shared(target, level, t)) return true;
+  }
+  return false;
+}
+
+// May each rank begin with its own part, which is there first? Replicas add in one order, so that
+// they are of equal bits, and NCCL's exchanges are folded in theirs (D14).
+bool Drainer::begins_with_own(std::size_t level, Time t) const {
+  if (writer_.space_time_only()) return false;
+  if (group_.chain[level]->spec->transport() == Via::Nccl) return false;
+  for (int target = 0; target < static_cast<int>(group_.targets.size()); ++target) {
+    if (is_shared(target, level, t)) return false;
+  }
+  return true;
 }
 
 // A rank's own part takes the way through an inbox too, so that replicas are of equal bits (D14).
@@ -317,7 +337,7 @@ void Drainer::drop_replicas(std::size_t level, Time t) {
 }
 
 // What owner `rank` gets, from every rank along the drain's axes that holds a part of its own and
-// not a mere replica; in ascending rank, the order they are combined in (D14).
+// not a mere replica; in ascending rank.
 std::vector<Drainer::Contribution> Drainer::collect_at(std::size_t level, Time t, RankId rank,
                                                        std::int64_t instance,
                                                        std::int64_t position_id) {

@@ -99,6 +99,7 @@ struct FusedCopy {
 struct Kernel {
   std::string name;     // "gemm_sm90", "copy_engine", "nccl"
   std::string variant;  // what was chosen for it: tile, cuts along K; "" where there is no choice
+  std::int32_t joins = 1;  // without panels: how many kernels of its tasks alone it replaces
   std::vector<Arrival> arrivals;
   std::vector<Panel> panels;        // in the order in which thread blocks take them
   std::vector<Raise> fused_stores;  // each raised once all panels that name it are stored

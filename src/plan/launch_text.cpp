@@ -115,6 +115,7 @@ class LaunchPrinter {
       out_ += "  kernel ";
       plan_text::append_name(out_, kernels[first].name);
       if (!kernels[first].variant.empty()) out_ += " \"" + kernels[first].variant + '"';
+      if (kernels[first].joins != 1) add_number("joins", kernels[first].joins);
       if (end - first > 1) add_number("times", static_cast<std::int64_t>(end - first));
       out_ += '\n';
       add_parts(kernels[first]);

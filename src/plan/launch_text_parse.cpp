@@ -20,7 +20,7 @@ using plan_text::parse_rank;
 using plan_text::parse_reference;
 using plan_text::parse_small;
 
-constexpr std::int32_t kMostTimes = 65'536;  // of a kernel in one launch
+constexpr std::int32_t kMostTimes = 65'536;  // of a kernel in one launch, and of what it joins
 
 // One past the largest group of a collective.
 std::size_t count_groups(const Plan& plan) {
@@ -227,17 +227,20 @@ class LaunchParser {
     Kernel kernel;
     HP_TRY(kernel.name, plan_text::parse_name(line));
     if (line.at(TokenKind::String)) kernel.variant = line.take().text;
-    times_ = 1;
-    if (line.accept("times")) {
-      const Token token = line.peek();
-      HP_TRY(times_, parse_small(line, "times"));
-      if (times_ < 1 || times_ > kMostTimes) {
-        return plan_text::out_of_range(line, token, "times", times_,
-                                       "within 1.." + std::to_string(kMostTimes));
-      }
-    }
+    HP_TRY(kernel.joins, parse_times(line, "joins"));
+    HP_TRY(times_, parse_times(line, "times"));
     out_.launches.back().kernels.push_back(std::move(kernel));
     return Ok{};
+  }
+
+  // How often something is there: once where the word is not.
+  static Checked<std::int32_t> parse_times(Cursor& line, std::string_view word) {
+    if (!line.accept(word)) return 1;
+    const Token token = line.peek();
+    HP_TRY(const std::int32_t times, parse_small(line, word));
+    if (times >= 1 && times <= kMostTimes) return times;
+    return plan_text::out_of_range(line, token, word, times,
+                                   "within 1.." + std::to_string(kMostTimes));
   }
 
   Checked<Ok> parse_arrival(Cursor& line) {

@@ -14,6 +14,10 @@ bool meet(const Box& one, const Box& other) {
 
 }  // namespace
 
+RankId rank_of(const Plan& plan, TaskId task) {
+  return plan.queues[plan.tasks[task.index()].queue.index()].rank;
+}
+
 bool meet(const Ref& one, const Ref& other) {
   return one.alloc == other.alloc && std::ranges::any_of(one.boxes, [&](const Box& box) {
            return std::ranges::any_of(other.boxes, [&](const Box& at) { return meet(box, at); });

@@ -4,6 +4,9 @@
 
 namespace harpe {
 
+// The rank whose queue the task is in.
+[[nodiscard]] RankId rank_of(const Plan& plan, TaskId task);
+
 // Whether both name a block of one allocation.
 [[nodiscard]] bool meet(const Ref& one, const Ref& other);
 

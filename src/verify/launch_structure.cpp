@@ -54,14 +54,14 @@ class LaunchCheck {
   }
 
   Checked<Ok> check_launch(const launch::Launch& launch) {
+    if (launch.lands) {
+      return make_diag(DiagCode::V202, {{"what", "launch " + std::to_string(id_) +
+                                                     ", which lands a put of another host,"}});
+    }
     const bool has_queue = launch.queue.valid() && launch.queue.index() < plan_.queues.size();
     if (!has_queue || plan_.queues[launch.queue.index()].rank != launch.rank) {
       return misfit("is issued to queue " + std::to_string(launch.queue.value) +
                     ", which its rank lacks");
-    }
-    if (launch.lands) {
-      return make_diag(DiagCode::V202, {{"what", "launch " + std::to_string(id_) +
-                                                     ", which lands a put of another host,"}});
     }
     HP_REQUIRE_OK(check_tasks(launch));
     for (const auto* const list : {&launch.after, &launch.begun}) {

@@ -31,7 +31,7 @@ def a_launch_writes_a_machine_that_others_take():
         crew.check({one["fence"] for one in figures["policies"]} == FENCES, figures["policies"])
         ran = {one["policy"]: one for one in figures["policies"] if "refused" not in one}
         crew.check(found["policy"] in ran, found["policy"])
-        crew.check(ran["tile"]["drains"] >= 90, "a drain for each put", ran["tile"])
+        crew.check(ran["put"]["drains"] >= 90, "a drain for each put", ran["put"])
         fabric = crew.run(OPTIONS.harpe, "fabric", "--machine", machine, "--model", "none",
                           "--nodes", 2)
         fabric.expect(0, r"epoch")
@@ -44,7 +44,7 @@ def two_processes_meet_by_hand():
     both = [crew.Run(*PROFILE, "--provider", "shared", "--meet", place, "--rank", rank)
             for rank in range(2)]
     first, second = [one.end() for one in both]
-    first.expect(0, r"^shared, 2 processes: ", r"^choose `\w+` \(`fence \w+`\): 96 puts of 4.0 KiB")
+    first.expect(0, r"^shared, 2 processes: ", r"^choose `fence \w+`: 96 puts of 4.0 KiB")
     second.expect(0)
     crew.check(not second.text, "rank 1 speaks too:", second.text)
 

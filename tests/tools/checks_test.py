@@ -35,7 +35,7 @@ class Layers(unittest.TestCase):
 
     def test_an_upward_include_is_found(self):
         self.assertEqual(self.findings("ir/a.cpp", '#include "plan/plan.h"\n'),
-                         ["src/ir/a.cpp:1: `ir` may include support, so not `plan/plan.h`"])
+                         ["src/ir/a.cpp:1: `ir` may include leaves, support, so not `plan/plan.h`"])
 
     def test_ir_sees_the_mesh_and_nothing_else_of_the_machine(self):
         self.assertEqual(self.findings("ir/a.cpp", '#include "machine/mesh.h"\n'), [])

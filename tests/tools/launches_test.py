@@ -5,6 +5,8 @@
 The reader here shares nothing with what prints the text. For every named schedule on 2, 3, 4 and 8
 ranks: each task is done by one launch; signals grow by as much as their waits ask for; kernels read
 and store whole operands; two executions in a row come to their ends; and the verifier proves it.
+`--paranoid` reads launch plans back, binds them at made-up addresses and proves them: with GPUs of
+their own, with shared GPUs, and with collectives by NCCL.
 """
 import re
 import subprocess

@@ -22,7 +22,6 @@ using device::GemmConfig;
 using device::GemmStore;
 
 constexpr std::int64_t kTileK = GemmConfig::kTileK;
-constexpr int kMostCutParts = 12;
 
 std::int64_t cluster_tiles(const GemmSpec& spec, const GemmConfig& config) {
   const std::int64_t rows = std::int64_t{config.tile_m} * config.cluster;
@@ -99,10 +98,10 @@ struct Tail {
 
 // `rest` tiles that do not fill a wave: cut so that they fill waves of shares.
 Tail best_tail(const GemmConfig& config, std::int64_t rest, std::int64_t clusters, double tile,
-               std::int64_t blocks) {
+               int most_parts) {
   Tail best{.parts = 1, .clocks = rest == 0 ? 0.0 : tile};
   if (!config.cuts) return best;
-  for (int parts = 2; parts <= kMostCutParts && blocks / parts >= 4 && rest > 0; ++parts) {
+  for (int parts = 2; parts <= most_parts && rest > 0; ++parts) {
     const std::int64_t rounds = (rest * parts + clusters - 1) / clusters;
     const double clocks =
         static_cast<double>(rounds) * tile / parts + cut_clocks(config, parts, rounds);
@@ -126,13 +125,14 @@ Estimate estimate(const GemmSpec& spec, const GemmConfig& config, int blocks) {
   const double tile =
       static_cast<double>(least) * stage_clocks(config, active) + store_clocks(config);
   const std::int64_t rest = tiles % clusters;
-  const Tail tail = best_tail(config, rest, clusters, tile, least);
-  const std::int64_t all = config.groups ? cluster_tiles(spec, config) : tiles;
+  const Tail tail = best_tail(config, rest, clusters, tile, most_parts(spec));
+  GemmChoice choice = whole_gemm(spec, config);
+  if (tail.parts > 1) {
+    choice.full_tiles = static_cast<int>(tiles - rest);
+    choice.parts = tail.parts;
+  }
   return {
-      .choice = {.config = config,
-                 .full_tiles = static_cast<int>(tail.parts == 1 ? all : tiles - rest),
-                 .parts = tail.parts,
-                 .group = config.cluster == 2 ? 8 : 16},
+      .choice = choice,
       .clocks = start_clocks(config) + static_cast<double>(tiles / clusters) * tile + tail.clocks};
 }
 
@@ -263,13 +263,34 @@ bool has_groups(const GemmSpec& spec) {
 
 bool is_awaited(const GemmPanelSpec& panel) { return panel.done != 0 || panel.fused_store >= 0; }
 
+std::vector<GemmConfig> gemm_configs(const GemmSpec& spec) {
+  std::vector<GemmConfig> configs;
+  for (const GemmConfig& tile : gemm_tiles()) {
+    const GemmConfig config = config_for(spec, tile);
+    if (serves(spec, config)) configs.push_back(config);
+  }
+  return configs;
+}
+
+int most_parts(const GemmSpec& spec) {
+  constexpr std::int64_t kLeastBlocks = 4;  // of a part
+  constexpr std::int64_t kMostParts = 12;
+  return static_cast<int>(std::min(kMostParts, least_blocks(spec) / kLeastBlocks));
+}
+
+GemmChoice whole_gemm(const GemmSpec& spec, const GemmConfig& config) {
+  return {.config = config,
+          .full_tiles = static_cast<int>(cluster_tiles(spec, config)),
+          .parts = 1,
+          .group = config.cluster == 2 ? 8 : 16};
+}
+
 GemmChoice choose_gemm(const GemmSpec& spec, int blocks) {
   const bool is_awaited_inside = std::ranges::any_of(spec.panels, is_awaited);
   Estimate best{.choice = {}, .clocks = std::numeric_limits<double>::infinity()};
-  for (const GemmConfig& tile : gemm_tiles()) {
-    const GemmConfig config = config_for(spec, tile);
+  for (const GemmConfig& config : gemm_configs(spec)) {
     // Stores to a peer take their time: one consumer multiplies meanwhile.
-    if (!serves(spec, config) || (is_awaited_inside && !config.ping_pong)) continue;
+    if (is_awaited_inside && !config.ping_pong) continue;
     const Estimate found = estimate(spec, config, blocks);
     if (found.clocks < best.clocks) best = found;
   }

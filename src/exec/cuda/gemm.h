@@ -90,8 +90,16 @@ struct GemmChoice {
 // Whether somebody waits for the panel to be stored.
 [[nodiscard]] bool is_awaited(const GemmPanelSpec& panel);
 
-// Which variant, by a model of waves of tiles; a pure function. Requires: check(spec, blocks) is
-// ok.
+// The variants that can do a spec. Requires (here and below): check(spec, blocks) is ok.
+[[nodiscard]] std::vector<device::GemmConfig> gemm_configs(const GemmSpec& spec);
+
+// Into how many parts along K a tile of the spec can be cut at most.
+[[nodiscard]] int most_parts(const GemmSpec& spec);
+
+// The variant with no tile cut.
+[[nodiscard]] GemmChoice whole_gemm(const GemmSpec& spec, const device::GemmConfig& config);
+
+// Which variant, by a model of waves of tiles; a pure function.
 [[nodiscard]] GemmChoice choose_gemm(const GemmSpec& spec, int blocks);
 
 // The same with the variant given.

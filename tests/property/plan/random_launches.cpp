@@ -164,6 +164,7 @@ class Generator {
     Kernel kernel;
     kernel.name = pick(kNames);
     if (coin()) kernel.variant = "tile 128x256 stages 4 cut 2";
+    if (coin()) kernel.joins = 1 + small(65'535);
     repeat(4, [&] { kernel.arrivals.push_back({.reads = places(), .when = maybe_signal()}); });
     repeat(2, [&] {
       if (const std::optional<SignalId> signal = maybe_signal()) {

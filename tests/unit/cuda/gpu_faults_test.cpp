@@ -2,17 +2,23 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
+#include "exec/cuda/executor/launch_target.h"
+#include "launch/make_launches.h"
 #include "tests/unit/exec/plans.h"
 
 namespace harpe::cuda {
 namespace {
+
+using launch::SignalKind;
 
 // A plan with what is known of its ranks, to be told.
 struct Told {
   explicit Told(Plan of)
       : plan(std::move(of)),
         blocks(Blocks::make(plan.program, plan.mesh, plan.form).value()),
-        wiring(wire(plan, find_groups(plan))),
+        launches(launch::make_launches(plan, blocks, LaunchTarget({})).value()),
         reports(static_cast<std::size_t>(plan.mesh.ranks())) {}
 
   [[nodiscard]] std::size_t rank_of(TaskId task) const {
@@ -26,12 +32,19 @@ struct Told {
     return {};
   }
 
+  // The launch of its own rank that does the task.
+  [[nodiscard]] const launch::Launch& launch_of(TaskId task) const {
+    return *std::ranges::find_if(launches.launches, [&](const launch::Launch& launch) {
+      return !launch.lands && std::ranges::find(launch.does, task) != launch.does.end();
+    });
+  }
+
   // The first copy of a rank that waits for another rank.
   [[nodiscard]] TaskId waiting_copy(std::size_t rank) const {
-    for (std::size_t task = 0; task < plan.tasks.size(); ++task) {
-      const TaskId id(static_cast<std::int64_t>(task));
-      const bool waits = !wiring.tasks[task].waits.empty();
-      if (waits && plan.tasks[task].kind == TaskKind::Copy && rank_of(id) == rank) return id;
+    for (const launch::Launch& launch : launches.launches) {
+      const TaskId id = launch.does.front();
+      const bool waits = !launch.awaits.empty() && launch.rank.index() == rank;
+      if (waits && plan.tasks[id.index()].kind == TaskKind::Copy) return id;
     }
     return {};
   }
@@ -39,30 +52,31 @@ struct Told {
   // The task's wait for a signal of that kind expired in an epoch.
   void expire(TaskId task, SignalKind kind, std::uint32_t epoch = 1) {
     const std::size_t rank = rank_of(task);
-    const TaskWiring& each = wiring.tasks[task.index()];
-    std::int32_t name = 0;
-    if (kind == SignalKind::Arrival) name = *each.arrival;
-    if (kind == SignalKind::Pulled) name = *each.pulled;
-    if (kind == SignalKind::Sync || kind == SignalKind::Barrier) name = each.waits.front();
-    const PageSignal& signal = wiring.pages[rank][static_cast<std::size_t>(name)];
-    const std::uint32_t expected = epoch * static_cast<std::uint32_t>(signal.arrivals);
-    reports[rank].record = device::FaultRecord{.state = 1,
-                                               .name = static_cast<std::uint32_t>(name),
-                                               .expected = expected,
-                                               .seen = expected - 1,
-                                               .block = 0,
-                                               .task = static_cast<std::uint32_t>(task.value),
-                                               .elapsed_ns = 300'000'000};
+    const launch::Launch& each = launch_of(task);
+    launch::SignalId id;
+    if (kind == SignalKind::Arrival) id = *each.all_ready;
+    if (kind == SignalKind::Pulled) id = *each.all_pulled;
+    if (kind == SignalKind::Sync || kind == SignalKind::Barrier) id = each.awaits.front();
+    const SignalPages pages(launches, plan.mesh.ranks());
+    const std::uint32_t expected = epoch * static_cast<std::uint32_t>(pages[id].arrivals);
+    reports[rank].record =
+        device::FaultRecord{.state = 1,
+                            .name = static_cast<std::uint32_t>(pages.index_of(id)),
+                            .expected = expected,
+                            .seen = expected - 1,
+                            .block = 0,
+                            .task = static_cast<std::uint32_t>(task.value),
+                            .elapsed_ns = 300'000'000};
     reports[rank].is_poisoned = true;
   }
 
   [[nodiscard]] FaultReport collect() const {
-    return collect_gpu_faults(plan, blocks, wiring, reports);
+    return collect_gpu_faults(plan, blocks, launches, reports);
   }
 
   Plan plan;
   Blocks blocks;
-  Wiring wiring;
+  launch::LaunchPlan launches;
   std::vector<RankReport> reports;
 };
 

@@ -2,10 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <fstream>
 #include <sstream>
 
-#include "exec/describe.h"
 #include "plan/text.h"
 
 namespace harpe::cuda {
@@ -18,19 +18,28 @@ std::vector<std::byte*> arenas() {
 }
 
 Plan read_plan() {
-  std::ifstream file(HARPE_SOURCE_DIR "/tests/unit/cuda/exchanged.plan");
+  std::ifstream file(HARPE_SOURCE_DIR "/tests/unit/launch/exchanged.plan");
   std::stringstream text;
   text << file.rdbuf();
   return parse_plan(text.str(), "exchanged.plan").value();
 }
 
-// Attention by heads, `ulysses` on two ranks, and rank 0's states of its output.
+// Attention by heads, `ulysses` on two ranks, and rank 0's states of its output, in 16 bits.
 struct Exchanged {
   Plan plan = read_plan();
-  AllocId states = find_rounded_states(plan).front();
+  AllocId states = find_states();
   DeviceAddress begin = kArena + static_cast<DeviceAddress>(alloc().offset);
+  NarrowStates narrow = NarrowStates::of(plan, arenas(), {states});
 
   [[nodiscard]] const Alloc& alloc() const { return plan.allocs[states.index()]; }
+
+ private:
+  [[nodiscard]] AllocId find_states() const {
+    const auto found = std::ranges::find_if(plan.allocs, [](const Alloc& each) {
+      return each.rank == RankId(0) && each.level == Level::Acc && each.buffer == "o";
+    });
+    return AllocId(found - plan.allocs.begin());
+  }
 };
 
 // What makes the states that begin there.
@@ -46,15 +55,6 @@ AttentionSpec attention(DeviceAddress at) {
   return spec;
 }
 
-Checked<NarrowStates> find(const Exchanged& one, const AttentionSpec& changed) {
-  return NarrowStates::find(one.plan, arenas(), 132,
-                            [&](TaskId id) -> Checked<std::vector<LaunchSpec>> {
-                              if (rank_of(one.plan, id).value == 0)
-                                return std::vector<LaunchSpec>{changed};
-                              return std::vector<LaunchSpec>{attention(one.begin + kArena)};
-                            });
-}
-
 actions::Action taken(DeviceAddress from) {
   actions::Assign move;
   move.to = {.data = reinterpret_cast<std::byte*>(0x10), .dtype = DType::BF16, .strides = {1}};
@@ -62,30 +62,16 @@ actions::Action taken(DeviceAddress from) {
   return move;
 }
 
-TEST(NarrowStates, are_those_that_everybody_rounds_on_the_way) {
+TEST(NarrowStates, are_stored_and_read_in_their_final_type) {
   const Exchanged one;
-  EXPECT_EQ(find_rounded_states(one.plan).size(), 2U) << "one a rank";
-  EXPECT_EQ(one.alloc().buffer, "o");
-  EXPECT_EQ(one.alloc().level, Level::Acc);
-  Plan wide = one.plan;  // one of the readers wants all of the bits
-  for (Alloc& alloc : wide.allocs) {
-    if (alloc.level == Level::Inbox && alloc.buffer == "o") alloc.dtype = DType::F32;
-  }
-  EXPECT_TRUE(find_rounded_states(wide).empty());
-}
-
-TEST(NarrowStates, are_left_and_read_in_their_final_type) {
-  const Exchanged one;
-  const auto narrow = find(one, attention(one.begin));
-  ASSERT_TRUE(narrow.ok());
   std::vector<LaunchSpec> launches = {attention(one.begin + 256)};
-  narrow->leave(launches);
+  one.narrow.leave(launches);
   const auto& left = std::get<AttentionSpec>(launches.front());
   EXPECT_FALSE(left.to_state);
   EXPECT_EQ(left.panels.front().output.address, one.begin + 128);
   EXPECT_EQ(left.panels.front().output.strides.row, 128);
   actions::Action move = taken(one.begin + 512);
-  narrow->read(move);
+  one.narrow.read(move);
   EXPECT_EQ(std::get<actions::Assign>(move).from.dtype, DType::BF16);
   EXPECT_EQ(std::get<actions::Assign>(move).from.data,
             reinterpret_cast<std::byte*>(one.begin + 256));
@@ -95,13 +81,20 @@ TEST(NarrowStates, stay_wide_where_a_launch_goes_on_with_them) {
   const Exchanged one;
   AttentionSpec carried = attention(one.begin);
   carried.carried = true;
-  const auto narrow = find(one, carried);
-  ASSERT_TRUE(narrow.ok());
-  std::vector<LaunchSpec> launches = {attention(one.begin)};
-  narrow->leave(launches);
+  std::vector<LaunchSpec> launches = {carried};
+  one.narrow.leave(launches);
   EXPECT_TRUE(std::get<AttentionSpec>(launches.front()).to_state);
-  actions::Action move = taken(one.begin);
-  narrow->read(move);
+  EXPECT_EQ(std::get<AttentionSpec>(launches.front()).panels.front().output.address, one.begin);
+}
+
+TEST(NarrowStates, are_none_of_what_lies_behind_them) {
+  const Exchanged one;
+  const DeviceAddress end = one.begin + static_cast<DeviceAddress>(one.alloc().bytes);
+  std::vector<LaunchSpec> launches = {attention(end)};
+  one.narrow.leave(launches);
+  EXPECT_TRUE(std::get<AttentionSpec>(launches.front()).to_state);
+  actions::Action move = taken(end);
+  one.narrow.read(move);
   EXPECT_EQ(std::get<actions::Assign>(move).from.dtype, DType::F32);
 }
 

@@ -7,8 +7,10 @@
 #include <thread>
 
 #include "exec/cuda/device/enqueue.h"
-#include "exec/cuda/executor/nodes.h"
+#include "exec/cuda/executor/launch_target.h"
 #include "exec/describe.h"
+#include "launch/make_launches.h"
+#include "launch/nodes.h"
 #include "tests/support/fake_driver.h"
 #include "tests/support/proxy_plan.h"
 #include "tests/unit/exec/plans.h"
@@ -49,7 +51,12 @@ struct HostAccess {
 class Sending {
  public:
   Sending(Plan plan, NetworkOptions options)
-      : plan_(std::move(plan)), wiring_(wire(plan_, find_groups(plan_))) {
+      : plan_(std::move(plan)),
+        launches_(launch::make_launches(plan_,
+                                        Blocks::make(plan_.program, plan_.mesh, plan_.form).value(),
+                                        LaunchTarget({}))
+                      .value()),
+        pages_(launches_, plan_.mesh.ranks()) {
     testing_support::fake_gpu() = {};
     const auto driver = testing_support::make_fake_driver();
     testing_support::fake_gpu().devices = static_cast<int>(plan_.mesh.ranks());
@@ -57,10 +64,10 @@ class Sending {
     for (std::int64_t rank = 0; rank < plan_.mesh.ranks(); ++rank) gpus.emplace_back(rank);
     peers_.emplace(Peers::open(driver, {.gpus = gpus, .arena_bytes = 4096, .flags = 4}).value());
     std::map<TaskId, std::int64_t> bytes;
-    for (const TaskId put : puts_of(plan_)) bytes[put] = 1000 + put.value * 48;
+    for (const TaskId put : launch::puts_of(plan_)) bytes[put] = 1000 + put.value * 48;
     bytes_ = bytes;
     made_ = Network::open({.plan = &plan_,
-                           .wiring = &wiring_,
+                           .pages = &pages_,
                            .peers = &*peers_,
                            .put_bytes = std::move(bytes),
                            .options = std::move(options),
@@ -77,11 +84,13 @@ class Sending {
     for (std::int64_t rank = 0; rank < plan_.mesh.ranks(); ++rank) {
       threads.emplace_back([this, rank, executions] {
         for (std::uint32_t epoch = 1; epoch <= executions; ++epoch) {
-          for (const TaskId put : puts_of(plan_)) {
-            if (rank_of(plan_, put).value == rank) send(put, epoch);
+          for (const launch::Launch& launch : launches_.launches) {
+            if (launch.rank.value == rank && is_put_out(launch)) send(launch, epoch);
           }
-          for (const TaskId put : wiring_.landed[static_cast<std::size_t>(rank)]) {
-            ASSERT_TRUE(land(put, epoch)) << "put " << put.value << " of execution " << epoch;
+          for (const launch::Launch& launch : launches_.launches) {
+            if (launch.rank.value != rank || !launch.lands) continue;
+            ASSERT_TRUE(land(launch, epoch))
+                << "put " << launch.does.front().value << " of execution " << epoch;
           }
           meet(epoch);
         }
@@ -94,8 +103,12 @@ class Sending {
     return static_cast<std::uint8_t>(static_cast<std::size_t>(put.value) * 31 + epoch * 7 + at);
   }
 
-  void post(RankId from, const Raise& raise, std::uint32_t epoch) {
-    device::Post post = network().post_of(static_cast<int>(from.value), raise);
+  [[nodiscard]] bool is_put_out(const launch::Launch& launch) const {
+    return !launch.lands && launch::goes_out(plan_, launch.does.front());
+  }
+
+  void post(RankId from, launch::SignalId signal, std::uint32_t epoch) {
+    device::Post post = network().post_of(static_cast<int>(from.value), signal);
     Heads& heads = heads_of(post.ring.slots);
     post.ring.head = &heads.head;
     post.ring.known = &heads.known;
@@ -106,20 +119,21 @@ class Sending {
     ASSERT_TRUE(device::enqueue(post.ring, words, access));
   }
 
-  void send(TaskId put, std::uint32_t epoch) {
+  void send(const launch::Launch& launch, std::uint32_t epoch) {
+    const TaskId put = launch.does.front();
     std::byte* const image = network().staging(put);
     for (std::size_t at = 0; at < static_cast<std::size_t>(bytes_.at(put)); ++at) {
       image[at] = std::byte{byte_of(put, epoch, at)};
     }
-    for (const Raise& raise : wiring_.tasks[put.index()].raises) {
-      if (raise.is_posted) post(rank_of(plan_, put), raise, epoch);
+    for (const launch::Raise& raise : launch.raises) {
+      if (pages_[raise.signal].is_posted) post(launch.rank, raise.signal, epoch);
     }
   }
 
-  [[nodiscard]] bool land(TaskId put, std::uint32_t epoch) const {
-    const RankId to = destination_of(plan_, plan_.tasks[put.index()]);
-    const std::int32_t signal = wiring_.landings.at(put).waits.front();
-    const auto* const flag = network().signal_word(static_cast<int>(to.value), signal);
+  [[nodiscard]] bool land(const launch::Launch& launch, std::uint32_t epoch) const {
+    const TaskId put = launch.does.front();
+    const std::int32_t signal = pages_.index_of(launch.awaits.front());
+    const auto* const flag = network().signal_word(static_cast<int>(launch.rank.value), signal);
     const auto end = steady_clock::now() + kLimit;
     while (std::atomic_ref(*const_cast<std::uint32_t*>(flag)).load(std::memory_order_acquire) <
            epoch) {
@@ -147,7 +161,8 @@ class Sending {
   }
 
   Plan plan_;
-  Wiring wiring_;
+  launch::LaunchPlan launches_;
+  SignalPages pages_;
   std::optional<Peers> peers_;
   std::map<TaskId, std::int64_t> bytes_;
   std::mutex lock_;
@@ -173,7 +188,7 @@ void expect_all_arrives(const std::string& provider) {
       EXPECT_FALSE(sending.network().error());
       const auto counters = sending.network().counters();
       ASSERT_EQ(counters.size(), 1U);
-      const auto puts = static_cast<std::int64_t>(puts_of(plan).size());
+      const auto puts = static_cast<std::int64_t>(launch::puts_of(plan).size());
       EXPECT_EQ(counters.at(fence).puts, puts * kExecutions);
     }
   }

@@ -10,11 +10,11 @@ using std::chrono::nanoseconds;
 constexpr std::int64_t kStamp = 10;
 const ClockFit kSame{};  // the host's clock
 
-// Tasks of one rank, each with a signal of its own.
+// Tasks of one rank, each behind a sync of its own with a signal.
 struct Rank {
   Plan plan;
-  Wiring wiring;
-  std::vector<Unit> units;
+  launch::LaunchPlan launch_plan;
+  std::vector<PreparedLaunch> launches;
   RankTimes times;
 
   explicit Rank(std::vector<TaskKind> kinds) {
@@ -22,26 +22,42 @@ struct Rank {
     for (const TaskKind kind : kinds) {
       Task task;
       task.kind = kind;
-      const auto signal = static_cast<std::int32_t>(plan.tasks.size());
+      const auto index = static_cast<std::int32_t>(plan.tasks.size());
+      Sync sync;
+      sync.to = TaskId(index);
       plan.tasks.push_back(task);
-      TaskWiring& own = wiring.tasks.emplace_back();
-      own.waits = {signal};
+      plan.syncs.push_back(sync);
+      launch_plan.signals.push_back({.rank = RankId(0), .index = index});
       times.sightings.push_back({.seen_ns = device::kNever, .awaited_ns = device::kNever});
     }
   }
 
-  void add_unit(std::vector<TaskId> tasks, bool waits_inside, const UnitTimes& unit) {
-    units.push_back({.tasks = std::move(tasks), .waits_inside = waits_inside});
-    times.units.push_back(unit);
+  void add_launch(std::vector<TaskId> tasks, bool waits_inside, const LaunchTimes& stamps) {
+    launch::Launch launch{.rank = RankId(0), .queue = QueueId(0)};
+    launch::Kernel kernel;
+    for (const TaskId task : tasks) {
+      kernel.arrivals.push_back({.reads = {}, .when = launch::SignalId(task.value)});
+    }
+    launch.does = std::move(tasks);
+    if (waits_inside) launch.kernels.push_back(std::move(kernel));
+    launches.push_back(
+        {.id = launch::LaunchId(static_cast<std::int64_t>(launch_plan.launches.size()))});
+    launch_plan.launches.push_back(std::move(launch));
+    times.launches.push_back(stamps);
   }
   [[nodiscard]] std::vector<TraceEvent> events() const {
-    return events_of(plan, wiring, units, times, kSame);
+    const SignalPages pages(launch_plan, 1);
+    return events_of({plan, launch_plan, pages, launches}, times, kSame);
+  }
+  [[nodiscard]] std::vector<KernelEvent> kernels() const {
+    const SignalPages pages(launch_plan, 1);
+    return kernels_of({plan, launch_plan, pages, launches}, times, kSame);
   }
 };
 
 TEST(Timeline, tells_waiting_from_working) {
   Rank rank({TaskKind::Compute});
-  rank.add_unit({TaskId(0)}, false, {.reached = 100, .start = 150, .end = 400});
+  rank.add_launch({TaskId(0)}, false, {.reached = 100, .start = 150, .end = 400});
   const std::vector<TraceEvent> events = rank.events();
   ASSERT_EQ(events.size(), 1U);
   EXPECT_EQ(events[0].start, nanoseconds(150));
@@ -52,7 +68,7 @@ TEST(Timeline, tells_waiting_from_working) {
 
 TEST(Timeline, has_no_time_for_what_launches_nothing) {
   Rank rank({TaskKind::Entry});
-  rank.add_unit({TaskId(0)}, false, {.start = 150});
+  rank.add_launch({TaskId(0)}, false, {.start = 150});
   const std::vector<TraceEvent> events = rank.events();
   EXPECT_EQ(events[0].start, nanoseconds(150));
   EXPECT_EQ(events[0].end, nanoseconds(150));
@@ -63,7 +79,7 @@ TEST(Timeline, begins_tasks_of_a_kernel_when_it_sees_their_signals) {
   Rank rank({TaskKind::Compute, TaskKind::Compute, TaskKind::Compute, TaskKind::Finalise});
   rank.times.sightings[1] = {.seen_ns = 300, .awaited_ns = 260};
   rank.times.sightings[2] = {.seen_ns = 350, .awaited_ns = device::kNever};
-  rank.add_unit({TaskId(0), TaskId(1), TaskId(2), TaskId(3)}, true, {.start = 100, .end = 500});
+  rank.add_launch({TaskId(0), TaskId(1), TaskId(2), TaskId(3)}, true, {.start = 100, .end = 500});
   const std::vector<TraceEvent> events = rank.events();
   ASSERT_EQ(events.size(), 4U);
   const std::int64_t starts[] = {100, 300, 350, 500};
@@ -79,7 +95,7 @@ TEST(Timeline, begins_tasks_of_a_kernel_when_it_sees_their_signals) {
 TEST(Timeline, begins_no_task_before_its_kernel) {
   Rank rank({TaskKind::Compute});
   rank.times.sightings[0] = {.seen_ns = 90, .awaited_ns = 80};
-  rank.add_unit({TaskId(0)}, true, {.start = 100, .end = 500});
+  rank.add_launch({TaskId(0)}, true, {.start = 100, .end = 500});
   EXPECT_EQ(rank.events()[0].start, nanoseconds(100));
   EXPECT_EQ(rank.events()[0].waited, nanoseconds(0));
 }
@@ -87,7 +103,7 @@ TEST(Timeline, begins_no_task_before_its_kernel) {
 // Blocks as they noted themselves: one that multiplies, one that copies, one that was not launched.
 TEST(Timeline, tells_of_the_blocks_of_a_kernel_that_noted_them) {
   Rank rank({TaskKind::Compute, TaskKind::Compute});
-  rank.add_unit({TaskId(0), TaskId(1)}, true, {.reached = 100, .start = 150, .end = 900});
+  rank.add_launch({TaskId(0), TaskId(1)}, true, {.reached = 100, .start = 150, .end = 900});
   std::vector<device::BlockNotes> notes(3);
   notes[0].begin_ns = 200;
   notes[0].end_ns = 800;
@@ -106,7 +122,7 @@ TEST(Timeline, tells_of_the_blocks_of_a_kernel_that_noted_them) {
                        .start = nanoseconds(start),
                        .end = nanoseconds(end)};
   };
-  EXPECT_EQ(kernels_of(rank.units, rank.times, kSame),
+  EXPECT_EQ(rank.kernels(),
             (std::vector<KernelEvent>{event(0, KernelPart::Held, false, 150 - (50 - kStamp), 150),
                                       event(0, KernelPart::Work, false, 200, 800),
                                       event(0, KernelPart::Stand, false, 210, 300),
@@ -114,7 +130,7 @@ TEST(Timeline, tells_of_the_blocks_of_a_kernel_that_noted_them) {
                                       event(1, KernelPart::Work, true, 205, 400)}));
   for (const TraceEvent& task : rank.events()) EXPECT_EQ(task.kernel, TaskId(0));
   rank.times.notes.clear();
-  EXPECT_TRUE(kernels_of(rank.units, rank.times, kSame).empty());
+  EXPECT_TRUE(rank.kernels().empty());
   for (const TraceEvent& task : rank.events()) EXPECT_FALSE(task.kernel.valid());
 }
 

@@ -84,7 +84,7 @@ TEST(Decisions, the_model_sends_one_full_copy_per_peer) {
   EXPECT_EQ(bytes_crossing(plan), 4 * 3 * (32 * 16 * 4));
 }
 
-TEST(Decisions, contributions_fold_in_ascending_rank) {
+TEST(Decisions, the_own_contribution_is_folded_first) {
   const Plan plan = expect_plan(gemm(
       32, 16, 64, "x:4",
       "  split M = m0:4 * m1:_\n  split K = k0:4 * k1:_\n  place a[k0@x]\n  place b[k0@x]\n"
@@ -99,7 +99,11 @@ TEST(Decisions, contributions_fold_in_ascending_rank) {
       const std::int64_t distance = at == std::string::npos ? 0 : alloc.name[at + 4] - '0';
       from.push_back((owner.value + distance) % 4);
     }
-    EXPECT_EQ(from, (std::vector<std::int64_t>{0, 1, 2, 3}));
+    std::vector<std::int64_t> expected = {owner.value};
+    for (std::int64_t rank = 0; rank < 4; ++rank) {
+      if (rank != owner.value) expected.push_back(rank);
+    }
+    EXPECT_EQ(from, expected);
   }
 }
 

@@ -100,6 +100,7 @@ inline launch::LaunchPlan ring_launches() {
   fused.queue = QueueId(1);
   fused.does = {TaskId(4), TaskId(6), TaskId(8)};
   fused.kernels = {ring_kernel(), plain_kernel("move"), plain_kernel("move"), plain_kernel("fold")};
+  fused.kernels.back().joins = 8;
   fused.after = {LaunchId(0)};
   fused.begun = {LaunchId(0)};
   fused.reserved_sms = 2;

@@ -125,6 +125,8 @@ TEST(LaunchRefusals, of_a_kernel) {
        "error[V103]: l:24:21: times is 0, must be within 1..65536"},
       {"kernel move times 2", "kernel move times 65537",
        "error[V103]: l:24:21: times is 65537, must be within 1..65536"},
+      {"kernel fold joins 8", "kernel fold joins 0",
+       "error[V103]: l:25:21: joins is 0, must be within 1..65536"},
       {"\"128x256x4 cut 2\"", "\"128",
        "error[T004]: l:14:20: string is not closed on its line; close it with `\"`"},
       {"arrival 1 reads", "arrival 0 reads",

@@ -1,10 +1,10 @@
 #include "exec/cuda/actions/batch.h"
 
 #include <algorithm>
-#include <cstring>
 #include <optional>
 #include <span>
 
+#include "exec/cuda/actions/join_places.h"
 #include "exec/cuda/actions/loop_nests.h"
 
 namespace harpe::cuda {
@@ -12,7 +12,6 @@ namespace {
 
 using device::MapArgs;
 using device::MoveArgs;
-using device::StridedPlace;
 
 constexpr std::size_t kMostPlaces = device::GemmConfig::kMostPanels;
 
@@ -110,40 +109,6 @@ Touched touched_by(const GemmSpec& spec) {
   return touched;
 }
 
-// Where the operands are, taken out of the arguments: what is left is the batch's.
-StridedPlace take_place(MoveArgs& args) {
-  const StridedPlace place{.to = args.to, .a = args.from, .b = nullptr, .used = args.used};
-  args.to = nullptr;
-  args.from = nullptr;
-  args.used = {.rows = nullptr, .result = nullptr, .before = 0, .capacity = args.used.capacity};
-  return place;
-}
-
-StridedPlace take_place(MapArgs& args) {
-  const StridedPlace place{.to = args.to, .a = args.a, .b = args.b, .used = args.used};
-  args.to = nullptr;
-  args.a = nullptr;
-  args.b = nullptr;
-  args.used = {.rows = nullptr, .result = nullptr, .before = 0, .capacity = args.used.capacity};
-  return place;
-}
-
-template <class Args>
-bool are_alike(const PlainLaunch& one, const PlainLaunch& other) {
-  const auto* const args = std::get_if<Args>(&one.args);
-  const auto* const others = std::get_if<Args>(&other.args);
-  if (args == nullptr || others == nullptr || one.kernel != other.kernel ||
-      one.wide != other.wide) {
-    return false;
-  }
-  Args rest = *args;
-  Args rest_of_other = *others;
-  const StridedPlace place = take_place(rest);
-  const StridedPlace place_of_other = take_place(rest_of_other);
-  return rest == rest_of_other && (place.a == nullptr) == (place_of_other.a == nullptr) &&
-         (place.b == nullptr) == (place_of_other.b == nullptr);
-}
-
 bool has_used_rows(const GemmSpec& spec) {
   return spec.panels.size() == 1 && spec.panels.front().used.rows != nullptr;
 }
@@ -163,7 +128,7 @@ bool are_alike(const LaunchSpec& one, const LaunchSpec& other) {
   const auto* const plain = std::get_if<PlainLaunch>(&one);
   const auto* const next = std::get_if<PlainLaunch>(&other);
   if (plain == nullptr || next == nullptr) return false;
-  return are_alike<MoveArgs>(*plain, *next) || are_alike<MapArgs>(*plain, *next);
+  return differ_in_places(*plain, *next);
 }
 
 // Requires: is one of what are_alike takes.
@@ -196,24 +161,6 @@ std::optional<LaunchSpec> as_groups(std::span<const LaunchSpec> run) {
   return LaunchSpec{std::move(groups)};
 }
 
-template <class Args>
-PlainLaunch with_places(std::span<const LaunchSpec> run, int multiprocessors) {
-  constexpr std::int64_t kRounds = 4;  // of all blocks, where all rows are used
-  PlainLaunch batch = std::get<PlainLaunch>(run.front());
-  auto& args = std::get<Args>(batch.args);
-  take_place(args);
-  batch.table.resize(run.size() * sizeof(StridedPlace));
-  for (std::size_t i = 0; i < run.size(); ++i) {
-    Args one = std::get<Args>(std::get<PlainLaunch>(run[i]).args);
-    const StridedPlace place = take_place(one);
-    std::memcpy(batch.table.data() + i * sizeof place, &place, sizeof place);
-  }
-  batch.places = static_cast<std::int64_t>(run.size());
-  const std::int64_t most = kRounds * kSmallBlocks * multiprocessors;
-  batch.blocks = std::min(batch.blocks, divide_up(most, batch.places));
-  return batch;
-}
-
 // Appends the run as one launch where it can be, else one by one.
 void add_batch(std::span<const LaunchSpec> run, int multiprocessors,
                std::vector<LaunchSpec>& launches) {
@@ -221,10 +168,7 @@ void add_batch(std::span<const LaunchSpec> run, int multiprocessors,
   if (run.size() > 1 && std::holds_alternative<GemmSpec>(run.front())) {
     batch = as_groups(run);
   } else if (run.size() > 1) {
-    const auto& first = std::get<PlainLaunch>(run.front());
-    batch = std::holds_alternative<MoveArgs>(first.args)
-                ? with_places<MoveArgs>(run, multiprocessors)
-                : with_places<MapArgs>(run, multiprocessors);
+    batch = join_places(run, multiprocessors);
   }
   if (batch) {
     launches.push_back(*std::move(batch));

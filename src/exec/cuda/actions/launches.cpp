@@ -92,7 +92,7 @@ Checked<Launches::Run> Launches::prepare(const LaunchTools& tools, const LaunchS
   if (const auto* copy = std::get_if<CopyLaunch>(&spec)) return Run{*copy};
   if (const auto* call = std::get_if<library::NcclCall>(&spec)) return Run{*call};
   if (const auto* product = std::get_if<GemmSpec>(&spec)) {
-    const GemmChoice choice = choose_gemm(*product, multiprocessors);
+    const GemmChoice choice = tools.gemm ? *tools.gemm : choose_gemm(*product, multiprocessors);
     HP_TRY(PreparedGemm gemm,
            PreparedGemm::make(library, *product, choice, multiprocessors, tools.sums));
     return Run{std::make_unique<PreparedGemm>(std::move(gemm))};

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <variant>
 #include <vector>
 
@@ -22,8 +23,10 @@ struct LaunchTools {
   // Where there are launches of libraries: outlives them too.
   library::Leaves* leaves = nullptr;
   library::LeafPlace place = {};
-  // Of the stream that they are for; null: each product has its own.
+  // Of the stream that they are for; null: each GEMM has its own.
   std::shared_ptr<GemmSums> sums = nullptr;
+  // Of a GEMM, the variant and how its last tiles are cut; none: chosen for the multiprocessors.
+  std::optional<GemmChoice> gemm = std::nullopt;
 };
 
 // Launches and copies in order, made once and enqueued any number of times, into a stream or a

@@ -9,6 +9,7 @@
 #include "exec/cuda/executor/communicators.h"
 #include "exec/cuda/library/nccl.h"
 #include "ir/blocks.h"
+#include "launch/exchanges.h"
 #include "plan/plan.h"
 
 namespace harpe::cuda {
@@ -20,12 +21,7 @@ struct Piece {
   std::int64_t bytes = 0;
 };
 
-// What one member of a sum does itself: NCCL only brings what the others give, so that its order
-// and its roundings are the plan's.
-struct SumSteps {
-  std::vector<Task> rounds;  // copies to outboxes of what travels in another type
-  Task fold;                 // of inboxes, and of what is its own
-};
+using launch::SumSteps;
 
 // A collective that NCCL can do.
 struct Traffic {
@@ -33,30 +29,19 @@ struct Traffic {
   std::size_t team = 0;
   // [from][to], in the team's order; nothing where a rank keeps its own part.
   std::vector<std::vector<std::optional<Piece>>> pieces;
-  std::vector<SumSteps> sums;  // of each member; empty where data are only moved
+  std::map<RankId, SumSteps> sums;  // empty where data are only moved
 };
 
-// What the choice depends on, besides the plan.
-struct CollectiveRules {
-  CollectiveEngine engine = CollectiveEngine::Auto;
-  bool shares_gpus = false;
-  bool waits_inside = false;  // kernels of the plan wait inside for others
-};
-
-// Which of a plan's collectives NCCL does.
+// A plan's collectives: what NCCL does, and why pulls do the others.
 struct CollectiveChoice {
   std::vector<Team> teams;                       // in the order of their first collectives
   std::map<std::int32_t, Traffic> by_nccl;       // by group
   std::map<std::int32_t, std::string> by_pulls;  // by group, why
-
-  // NCCL is not to be had.
-  void refuse_all(const std::string& reason);
 };
 
-// The same in all processes. Adds to the plan's allocations the boxes that sums go through, which
-// those of a rank share in turns. Requires: a verified plan, and its blocks.
-[[nodiscard]] CollectiveChoice choose_collectives(Plan& plan, const Blocks& blocks,
-                                                  const CollectiveRules& rules);
+// Requires: `exchanges` are the plan's, with their boxes behind its allocations.
+[[nodiscard]] CollectiveChoice bind_exchanges(const Plan& plan, const Blocks& blocks,
+                                              const launch::Exchanges& exchanges);
 
 // One rank's part of a collective. Requires: `rank` is the end of a rank of the team, `member` its
 // number there, and `arena` where its allocations begin.

@@ -9,11 +9,13 @@
 
 #include "exec/cuda/executor/checks.h"
 #include "exec/cuda/executor/gpu_faults.h"
+#include "exec/cuda/executor/launch_target.h"
 #include "exec/cuda/executor/prepared.h"
 #include "exec/cuda/executor/rank_reports.h"
 #include "exec/cuda/executor/rank_run.h"
 #include "exec/cuda/executor/timeline.h"
 #include "exec/cuda/executor/together.h"
+#include "launch/make_launches.h"
 #include "plan/text.h"
 #include "support/check.h"
 #include "support/hash.h"
@@ -127,7 +129,8 @@ class CudaExecutor final : public Executor {
   // Replays on all ranks at once; empty where all went well.
   [[nodiscard]] FaultReport play(std::vector<RankRun>& runs) {
     replay_on_all(runs);
-    return cuda::collect_gpu_faults(plan(), prepared_->blocks, prepared_->wiring, reports_of(runs));
+    return cuda::collect_gpu_faults(plan(), prepared_->blocks, prepared_->launches,
+                                    reports_of(runs));
   }
 
   // Where a GPU fails, or another process, nobody waits for it.
@@ -210,10 +213,13 @@ class CudaExecutor final : public Executor {
       HP_TRY(const cuda::ClockOffset after, program.trace().look(program.origin()));
       HP_TRY(const cuda::RankTimes times, program.trace().read());
       const cuda::ClockFit clock{.before = before[i], .after = after};
-      const std::vector<TraceEvent> events =
-          cuda::events_of(plan(), prepared_->wiring, program.units(), times, clock);
+      const cuda::TracedLaunches rank{.plan = plan(),
+                                      .launch_plan = prepared_->launches,
+                                      .pages = prepared_->pages,
+                                      .launches = program.launches()};
+      const std::vector<TraceEvent> events = cuda::events_of(rank, times, clock);
       timeline.events.insert(timeline.events.end(), events.begin(), events.end());
-      const std::vector<KernelEvent> kernels = cuda::kernels_of(program.units(), times, clock);
+      const std::vector<KernelEvent> kernels = cuda::kernels_of(rank, times, clock);
       timeline.kernels.insert(timeline.kernels.end(), kernels.begin(), kernels.end());
       // Of two ranks each may be off by so much.
       timeline.uncertainty =
@@ -345,17 +351,21 @@ class CudaExecutor final : public Executor {
   bool has_run_ = false;
 };
 
-std::int32_t most_signals(const cuda::Wiring& wiring) {
-  std::size_t most = 0;
-  for (const std::vector<cuda::PageSignal>& page : wiring.pages) most = std::max(most, page.size());
-  return static_cast<std::int32_t>(most);
-}
-
 // What this process runs its ranks with.
 struct Tools {
   std::shared_ptr<const cuda::DriverApi> driver;
   std::vector<cuda::DeviceId> gpus;
+  std::vector<cuda::Device> devices;  // these
   cuda::Nvrtc compiler;
+
+  // What launches are planned for: the ranks of a process are alike.
+  [[nodiscard]] int multiprocessors() const {
+    int least = devices.front().facts().multiprocessors;
+    for (const cuda::Device& device : devices) {
+      least = std::min(least, device.facts().multiprocessors);
+    }
+    return least;
+  }
 };
 
 Checked<Tools> open_tools(const Plan& plan, const CudaOptions& options) {
@@ -364,9 +374,16 @@ Checked<Tools> open_tools(const Plan& plan, const CudaOptions& options) {
     HP_TRY(driver, cuda::open_driver());
   }
   HP_TRY(std::vector<cuda::DeviceId> gpus, cuda::gpus_of(*driver, plan.mesh.ranks(), options));
+  std::vector<cuda::Device> devices;
+  for (const cuda::DeviceId gpu : gpus) {
+    HP_TRY(cuda::Device device, cuda::Device::open(driver, gpu));
+    devices.push_back(std::move(device));
+  }
   HP_TRY(cuda::Nvrtc compiler, cuda::Nvrtc::open(options.nvrtc, options.cuda_folders));
-  return Tools{
-      .driver = std::move(driver), .gpus = std::move(gpus), .compiler = std::move(compiler)};
+  return Tools{.driver = std::move(driver),
+               .gpus = std::move(gpus),
+               .devices = std::move(devices),
+               .compiler = std::move(compiler)};
 }
 
 Checked<cuda::Peers> peers_of(const Tools& tools, std::optional<ProcessGroup>& group,
@@ -409,23 +426,28 @@ Checked<std::unique_ptr<Executor>> make_cuda_executor(const Plan& plan,
     HP_REQUIRE_OK(group->compare(hash_text(print_plan(plan))));
   }
   HP_TRY(const Tools tools, agreed(group, open_tools(plan, options)));
-  cuda::Groups groups = cuda::find_groups(plan);
-  cuda::Wiring wiring = cuda::wire(plan, groups);
   const bool shares_gpus = cuda::share_gpus(tools.gpus, options);
+  cuda::DescribedTarget gpus{.multiprocessors = tools.multiprocessors(),
+                             .shares_gpus = shares_gpus,
+                             .collectives = options.collectives};
+  launch::Exchanges exchanges = launch::exchanges_of(plan, blocks, cuda::LaunchTarget(gpus));
+  HP_TRY(const std::optional<library::Nccl> nccl, cuda::open_nccl(exchanges, group, options));
+  if (!nccl) gpus.collectives = CollectiveEngine::Pull;
+  HP_TRY(launch::LaunchPlan launches,
+         agreed(group, launch::make_launches(plan, blocks, cuda::LaunchTarget(gpus))));
+  HP_REQUIRE_OK(agreed(group, options.prove(launches)));
   Plan own = plan;
-  cuda::CollectiveChoice collectives =
-      cuda::choose_collectives(own, blocks,
-                               {.engine = options.collectives,
-                                .shares_gpus = shares_gpus,
-                                .waits_inside = !groups.members.empty()});
+  own.allocs.insert(own.allocs.end(), exchanges.boxes.begin(), exchanges.boxes.end());
+  cuda::CollectiveChoice collectives = cuda::bind_exchanges(own, blocks, exchanges);
+  const cuda::SignalPages pages(launches, plan.mesh.ranks());
   const cuda::Numbers numbers = cuda::numbers_of(own, blocks);
-  HP_TRY(cuda::Peers peers, agreed(group, peers_of(tools, group, numbers.offset + numbers.bytes,
-                                                   most_signals(wiring))));
+  HP_TRY(cuda::Peers peers,
+         agreed(group, peers_of(tools, group, numbers.offset + numbers.bytes, pages.most())));
   actions::Occupancy occupancy(own, blocks, cuda::places_of(peers, numbers));
   std::unique_ptr<Prepared> prepared(new Prepared{.plan = std::move(own),
                                                   .blocks = std::move(blocks),
-                                                  .groups = std::move(groups),
-                                                  .wiring = std::move(wiring),
+                                                  .launches = std::move(launches),
+                                                  .pages = pages,
                                                   .peers = std::move(peers),
                                                   .network = nullptr,
                                                   .libraries = {},
@@ -437,14 +459,13 @@ Checked<std::unique_ptr<Executor>> make_cuda_executor(const Plan& plan,
                                                   .no_scratch = {},
                                                   .queues = {},
                                                   .narrow = {},
-                                                  .shares_gpus = shares_gpus,
                                                   .collectives = std::move(collectives),
                                                   .communicators = {},
                                                   .uses = {}});
   cuda::add_libraries(*prepared, tools.compiler, options);
   transport::Exchange* const others = group ? &group->exchange() : nullptr;
   HP_REQUIRE_OK(agreed(group, cuda::open_network(*prepared, others, options)));
-  HP_REQUIRE_OK(agreed(group, cuda::connect_collectives(*prepared, group, options)));
+  HP_REQUIRE_OK(agreed(group, cuda::connect_collectives(*prepared, nccl, others)));
   HP_TRY(std::vector<RankProgram> programs, agreed(group, cuda::make_programs(*prepared, options)));
   HP_REQUIRE_OK(agreed(group, warm_up(*prepared, programs)));
   return std::unique_ptr<Executor>(std::make_unique<CudaExecutor>(

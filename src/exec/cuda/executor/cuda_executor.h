@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -10,6 +11,7 @@
 #include "exec/cuda/executor/network_options.h"
 #include "exec/executor.h"
 #include "exec/processes/launch_environment.h"
+#include "plan/launch_plan.h"
 #include "plan/plan.h"
 #include "support/diag.h"
 
@@ -37,6 +39,10 @@ struct CudaOptions {
   bool trace = false;  // RunOptions may ask for one
   // Told of processes that are refused while others are waited for.
   std::function<void(const Diag&)> warn = [](const Diag&) {};
+  // Asked before anything is launched; a refusal ends make_cuda_executor.
+  std::function<Checked<Ok>(const launch::LaunchPlan&)> prove = [](const launch::LaunchPlan&) {
+    return Checked<Ok>(Ok{});
+  };
   // Tests: a driver that refuses calls; none: the machine's.
   std::shared_ptr<const cuda::DriverApi> driver = nullptr;
   // Tests: the task runs, but its signals reach no other rank.
@@ -58,7 +64,7 @@ struct CudaOptions {
 // Errors: G002, G003, G005 to G007 no driver, compiler or fit GPU; G070 too few GPUs; G071 no
 // peers; G072, G074, G075 what does not run on GPUs; G073 memory; N010 to N017 other processes;
 // G080, G082 NCCL; G090, G091 what does not cross nodes; N0xx the transport; X0xx what no executor
-// computes; X010 tasks; F1xx of Blocks::make.
+// computes; X010 tasks; F1xx of Blocks::make; those of `prove`.
 [[nodiscard]] Checked<std::unique_ptr<Executor>> make_cuda_executor(const Plan& plan,
                                                                     const CudaOptions& options);
 

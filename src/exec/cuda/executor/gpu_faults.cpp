@@ -8,11 +8,19 @@
 namespace harpe::cuda {
 namespace {
 
+using launch::Launch;
+using launch::Signal;
+using launch::SignalKind;
+
 class Diagnosis {
  public:
-  Diagnosis(const Plan& plan, const Blocks& blocks, const Wiring& wiring,
+  Diagnosis(const Plan& plan, const Blocks& blocks, const launch::LaunchPlan& launches,
             const std::vector<RankReport>& reports)
-      : plan_(plan), blocks_(blocks), wiring_(wiring), reports_(reports) {}
+      : plan_(plan),
+        blocks_(blocks),
+        launches_(launches.launches),
+        pages_(launches, plan.mesh.ranks()),
+        reports_(reports) {}
 
   FaultReport report() const {
     std::vector<std::pair<int, Fault>> found;
@@ -44,14 +52,14 @@ class Diagnosis {
  private:
   // Where a rank's wait expired.
   struct Stop {
-    const PageSignal* signal = nullptr;
+    const Signal* signal = nullptr;
     TaskId task;
     std::uint32_t epoch = 0;
   };
 
   [[nodiscard]] Stop stop_of(std::size_t rank) const {
     const device::FaultRecord& record = *reports_[rank].record;
-    const PageSignal& signal = wiring_.pages[rank][record.name];
+    const Signal& signal = pages_.page(id_of(rank))[record.name];
     Stop stop{.signal = &signal,
               .task = TaskId(static_cast<std::int64_t>(record.task)),
               .epoch = record.expected / static_cast<std::uint32_t>(signal.arrivals)};
@@ -88,20 +96,29 @@ class Diagnosis {
     return is_behind(producer, stop.task);
   }
 
-  // Whether a task waits for another of its rank to be over.
+  // Whether a task waits for another of its rank to be over: behind it in its launch, or in a
+  // launch that is behind.
   [[nodiscard]] bool is_behind(TaskId task, TaskId other) const {
-    const std::vector<TaskId>& sequence = wiring_.sequence[rank_of(plan_, task).index()];
-    std::set<TaskId> behind = {other};
-    std::set<QueueId> queues = {plan_.tasks[other.index()].queue};
-    for (auto each = std::ranges::find(sequence, other); each != sequence.end(); ++each) {
-      const QueueId queue = plan_.tasks[each->index()].queue;
-      const bool is_after = std::ranges::any_of(wiring_.tasks[each->index()].after,
-                                                [&](TaskId from) { return behind.contains(from); });
-      if (!is_after && !queues.contains(queue)) continue;
-      behind.insert(*each);
-      queues.insert(queue);
+    const auto does = [](TaskId wanted) {
+      return [wanted](const Launch& launch) {
+        return !launch.lands && std::ranges::find(launch.does, wanted) != launch.does.end();
+      };
+    };
+    const auto first = std::ranges::find_if(launches_, does(other));
+    const auto last = std::ranges::find_if(launches_, does(task));
+    if (first == last) {
+      return std::ranges::find(first->does, other) <= std::ranges::find(first->does, task);
     }
-    return behind.contains(task);
+    std::set<std::int64_t> behind;  // launches
+    std::set<QueueId> queues = {first->queue};
+    for (auto each = first; each != launches_.end() && each->rank == first->rank; ++each) {
+      const bool is_after = std::ranges::any_of(
+          each->after, [&](launch::LaunchId from) { return behind.contains(from.value); });
+      if (!is_after && !queues.contains(each->queue)) continue;
+      behind.insert(each - launches_.begin());
+      queues.insert(each->queue);
+    }
+    return behind.contains(last - launches_.begin());
   }
 
   [[nodiscard]] static RankId id_of(std::size_t rank) {
@@ -121,7 +138,7 @@ class Diagnosis {
     Fault fault;
     fault.kind = FaultKind::PeerFaulted;
     fault.rank = id_of(rank);
-    fault.task = wiring_.sequence[rank].front();
+    fault.task = std::ranges::find(launches_, id_of(rank), &Launch::rank)->does.front();
     fault.task_text = describe(plan_, blocks_, fault.task);
     return fault;
   }
@@ -137,7 +154,7 @@ class Diagnosis {
     fault.expected = record.expected;
     fault.observed = record.seen;
     fault.elapsed = std::chrono::milliseconds(record.elapsed_ns / 1'000'000);
-    const PageSignal& signal = wiring_.pages[rank][record.name];
+    const Signal& signal = pages_.page(id_of(rank))[record.name];
     fault.signal = name_of(signal, rank);
     fault.producer = producer_of(signal, rank);
     fault.producer_rank = rank_of(plan_, fault.producer);
@@ -147,7 +164,7 @@ class Diagnosis {
 
   // Of several, the likeliest: of a rank that is lost; that ended well; that got further than the
   // waiter, so that its own signal reached itself; that was stopped by others.
-  [[nodiscard]] TaskId producer_of(const PageSignal& signal, std::size_t waiter) const {
+  [[nodiscard]] TaskId producer_of(const Signal& signal, std::size_t waiter) const {
     const auto doubt = [&](TaskId task) {
       const std::size_t rank = rank_of(plan_, task).index();
       const RankReport& said = reports_[rank];
@@ -155,13 +172,13 @@ class Diagnosis {
       if (said.is_lost || said.end) return 0;
       if (!said.record) return said.is_poisoned ? 3 : 1;
       if (is_explained(waiter, task)) return 5;
-      const PageSignal& missed = *stop_of(rank).signal;
+      const Signal& missed = *stop_of(rank).signal;
       return missed.kind == signal.kind && missed.index == signal.index ? 4 : 2;
     };
-    return *std::ranges::min_element(signal.producers, {}, doubt);
+    return *std::ranges::min_element(signal.from, {}, doubt);
   }
 
-  [[nodiscard]] static std::string name_of(const PageSignal& signal, std::size_t rank) {
+  [[nodiscard]] static std::string name_of(const Signal& signal, std::size_t rank) {
     const std::string index = std::to_string(signal.index);
     const std::string of = " on rank " + std::to_string(rank);
     switch (signal.kind) {
@@ -188,7 +205,8 @@ class Diagnosis {
 
   const Plan& plan_;
   const Blocks& blocks_;
-  const Wiring& wiring_;
+  const std::vector<Launch>& launches_;
+  SignalPages pages_;
   const std::vector<RankReport>& reports_;
 };
 
@@ -203,9 +221,10 @@ RankReport report_of(const Peers& peers, int rank, RankEnd end) {
           .is_poisoned = poisoned.ok() && *poisoned};
 }
 
-FaultReport collect_gpu_faults(const Plan& plan, const Blocks& blocks, const Wiring& wiring,
+FaultReport collect_gpu_faults(const Plan& plan, const Blocks& blocks,
+                               const launch::LaunchPlan& launches,
                                const std::vector<RankReport>& reports) {
-  return Diagnosis(plan, blocks, wiring, reports).report();
+  return Diagnosis(plan, blocks, launches, reports).report();
 }
 
 }  // namespace harpe::cuda

@@ -3,7 +3,7 @@
 #include <optional>
 #include <vector>
 
-#include "exec/cuda/executor/wiring.h"
+#include "exec/cuda/executor/signal_pages.h"
 #include "exec/cuda/peers.h"
 #include "exec/fault.h"
 #include "ir/blocks.h"
@@ -29,7 +29,7 @@ struct RankReport {
 // What the ranks have to say, the root cause first; empty where all is well. A rank that is lost
 // or whose GPU failed comes first, then one whose missing signal nobody else explains.
 [[nodiscard]] FaultReport collect_gpu_faults(const Plan& plan, const Blocks& blocks,
-                                             const Wiring& wiring,
+                                             const launch::LaunchPlan& launches,
                                              const std::vector<RankReport>& reports);
 
 }  // namespace harpe::cuda

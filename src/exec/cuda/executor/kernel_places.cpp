@@ -36,10 +36,19 @@ KernelPlaces::KernelPlaces(const SpecSource& source, const std::vector<AllocId>&
   for (const Task& task : source.plan.tasks) {
     for (const Ref& ref : task.reads) {
       if (source.plan.allocs[ref.alloc.index()].level != Level::Home) continue;
-      if (!known.insert(ref.alloc).second) continue;
-      const std::vector<Candidate> found = candidates_of(ref);
-      homes_.insert(homes_.end(), found.begin(), found.end());
+      if (known.insert(ref.alloc).second) add_home(ref.alloc);
     }
+  }
+}
+
+void KernelPlaces::add_home(AllocId id) {
+  const Alloc& alloc = source_.plan.allocs[id.index()];
+  const Region home = source_.blocks.home(source_.blocks.find_buffer(alloc.buffer), alloc.rank);
+  const actions::Scratch no_scratch;
+  for (actions::Patch& patch :
+       actions::patches_of_region(source_.setting(no_scratch), alloc, home)) {
+    homes_.push_back(
+        {.alloc = id, .patch = std::move(patch), .element_bytes = size_in_bytes(alloc.dtype)});
   }
 }
 
@@ -73,13 +82,74 @@ void KernelPlaces::enter(std::span<const TaskId> tasks) {
   }
 }
 
-std::optional<launch::Place> KernelPlaces::find(const StridedArray& array) const {
+std::optional<KernelPlaces::Found> KernelPlaces::find_candidate(const StridedArray& array) const {
   for (const std::vector<Candidate>* all : {&own_, &homes_}) {
     for (const Candidate& candidate : *all) {
-      if (auto place = find_in(candidate, array)) return place;
+      if (auto place = find_in(candidate, array)) {
+        return Found{.in = &candidate, .place = *std::move(place)};
+      }
     }
   }
   return std::nullopt;
+}
+
+std::optional<launch::Place> KernelPlaces::find(const StridedArray& array) const {
+  std::optional<Found> found = find_candidate(array);
+  if (!found) return std::nullopt;
+  return std::move(found->place);
+}
+
+const KernelPlaces::Candidate* KernelPlaces::find_holder(const launch::Place& place) const {
+  const auto holds = [&](const Candidate& candidate) {
+    return candidate.alloc == place.alloc &&
+           std::ranges::equal(candidate.patch.span, place.span,
+                              [](const Interval& all, const Interval& part) {
+                                return all.begin <= part.begin && part.end <= all.end;
+                              });
+  };
+  for (const std::vector<Candidate>* all : {&own_, &homes_}) {
+    const auto found = std::ranges::find_if(*all, holds);
+    if (found != all->end()) return &*found;
+  }
+  return nullptr;
+}
+
+std::optional<StridedArray> KernelPlaces::move(const StridedArray& array,
+                                               const launch::Place& to) const {
+  const std::optional<Found> here = find_candidate(array);
+  if (!here) return std::nullopt;
+  if (here->place == to) return array;
+  const Candidate* const there = find_holder(to);
+  if (there == nullptr || to.span.size() != here->place.span.size()) return std::nullopt;
+  // How far apart two elements of the place are there, by their steps along each axis.
+  const auto distance = [&](const auto& steps) {
+    std::int64_t elements = 0;
+    for (std::size_t axis = 0; axis < to.span.size(); ++axis) {
+      elements += steps(axis) * there->patch.strides[axis];
+    }
+    return elements;
+  };
+  const std::int64_t first = distance(
+      [&](std::size_t axis) { return to.span[axis].begin - there->patch.span[axis].begin; });
+  std::int64_t last =
+      distance([&](std::size_t axis) { return to.span[axis].end - 1 - to.span[axis].begin; });
+  StridedArray moved{.address = address_of(there->patch.data) +
+                                static_cast<DeviceAddress>(first * there->element_bytes),
+                     .element_bytes = there->element_bytes,
+                     .extents = array.extents};
+  const actions::Patch& patch = here->in->patch;
+  const std::int64_t begin =
+      static_cast<std::int64_t>(array.address - address_of(patch.data)) / array.element_bytes;
+  const auto from = coordinates_in(patch, begin);
+  for (StridedArray::Extent& extent : moved.extents) {
+    if (extent.count == 1) continue;
+    const auto next = coordinates_in(patch, begin + extent.stride);
+    if (!next) return std::nullopt;
+    extent.stride = distance([&](std::size_t axis) { return (*next)[axis] - (*from)[axis]; });
+    last -= (extent.count - 1) * extent.stride;
+  }
+  if (last != 0) return std::nullopt;
+  return moved;
 }
 
 std::optional<launch::Place> KernelPlaces::find_in(const Candidate& candidate,

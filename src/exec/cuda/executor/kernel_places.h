@@ -4,21 +4,11 @@
 #include <span>
 #include <vector>
 
+#include "exec/cuda/executor/kernel_arrays.h"
 #include "exec/cuda/executor/task_specs.h"
 #include "plan/launch_plan.h"
 
 namespace harpe::cuda {
-
-// An array as kernels have it: its first element, and how many steps of how many elements.
-struct StridedArray {
-  struct Extent {
-    std::int64_t count = 1;
-    std::int64_t stride = 0;
-  };
-  DeviceAddress address = 0;
-  std::int64_t element_bytes = 2;
-  std::vector<Extent> extents;
-};
 
 // Which elements of which allocations arrays are, by what tasks read and write: a slot holds other
 // blocks at other times, and only a task's references say which.
@@ -31,6 +21,11 @@ class KernelPlaces {
   void enter(std::span<const TaskId> tasks);
   // None where an array is not a rectangle of one of them, as of scratch memory.
   [[nodiscard]] std::optional<launch::Place> find(const StridedArray& array) const;
+  // The opposite: an array of the same shape and elements that lies at another place, as its
+  // strides are there. None where the array has no place, or what the tasks read and write and
+  // homes hold no such rectangle.
+  [[nodiscard]] std::optional<StridedArray> move(const StridedArray& array,
+                                                 const launch::Place& to) const;
 
  private:
   struct Candidate {
@@ -38,7 +33,15 @@ class KernelPlaces {
     actions::Patch patch;
     std::int64_t element_bytes = 4;
   };
+  void add_home(AllocId id);
+  // Where an array lies: in which candidate, and its place there.
+  struct Found {
+    const Candidate* in = nullptr;
+    launch::Place place;
+  };
   [[nodiscard]] std::vector<Candidate> candidates_of(const Ref& ref) const;
+  [[nodiscard]] std::optional<Found> find_candidate(const StridedArray& array) const;
+  [[nodiscard]] const Candidate* find_holder(const launch::Place& place) const;
   [[nodiscard]] static std::optional<launch::Place> find_in(const Candidate& candidate,
                                                             const StridedArray& array);
 

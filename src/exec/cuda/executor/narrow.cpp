@@ -11,77 +11,24 @@ namespace {
 
 constexpr std::int64_t kShrink = 2;  // f32 to 16 bits
 
-bool refers_to(const std::vector<Ref>& refs, AllocId alloc) {
-  return std::ranges::any_of(refs, [&](const Ref& ref) { return ref.alloc == alloc; });
-}
-
-// Takes the states block by block, and rounds each as it takes it.
-bool rounds(const Plan& plan, const Task& task, AllocId states, DType dtype) {
-  const bool is_exchange =
-      task.kind == TaskKind::Collective && task.collective != CollectiveOp::ReduceScatter;
-  const bool moves = task.kind == TaskKind::Copy || is_exchange ||
-                     (task.kind == TaskKind::Finalise && task.reads.size() == task.writes.size());
-  if (!moves || task.via == Via::Proxy) return false;
-  for (std::size_t i = 0; i < task.reads.size(); ++i) {
-    const Alloc& to = plan.allocs[task.writes[i].alloc.index()];
-    if (task.reads[i].alloc == states && to.dtype != dtype) return false;
-  }
-  return true;
-}
-
-bool is_rounded(const Plan& plan, AllocId id) {
-  const Alloc& alloc = plan.allocs[id.index()];
-  const DType dtype = find_buffer(plan.program, alloc.buffer)->dtype;
-  if (alloc.level != Level::Acc || alloc.dtype != DType::F32 || !half_of(dtype)) return false;
-  bool crosses = false;
-  for (const Task& task : plan.tasks) {
-    if (refers_to(task.writes, id) && task.kind != TaskKind::Compute) return false;
-    if (!refers_to(task.reads, id)) continue;
-    if (!rounds(plan, task, id, dtype)) return false;
-    crosses = crosses || task.kind != TaskKind::Finalise;
-  }
-  return crosses;
-}
-
 }  // namespace
 
-std::vector<AllocId> find_rounded_states(const Plan& plan) {
-  std::vector<AllocId> found;
-  for (std::size_t i = 0; i < plan.allocs.size(); ++i) {
-    const AllocId id(static_cast<std::int64_t>(i));
-    if (is_rounded(plan, id)) found.push_back(id);
-  }
-  return found;
-}
-
-Checked<NarrowStates> NarrowStates::find(const Plan& plan, const std::vector<std::byte*>& arenas,
-                                         int multiprocessors, const LaunchesOf& launches) {
+NarrowStates NarrowStates::of(const Plan& plan, const std::vector<std::byte*>& arenas,
+                              const std::vector<AllocId>& allocs) {
   NarrowStates narrow;
-  for (const AllocId id : find_rounded_states(plan)) {
-    const Alloc& alloc = plan.allocs[id.index()];
-    const DeviceAddress begin = reinterpret_cast<DeviceAddress>(arenas[alloc.rank.index()]) +
-                                static_cast<DeviceAddress>(alloc.offset);
-    const State state{.alloc = id,
-                      .begin = begin,
-                      .end = begin + static_cast<DeviceAddress>(alloc.bytes),
-                      .dtype = find_buffer(plan.program, alloc.buffer)->dtype};
-    bool can = true;
-    for (std::size_t i = 0; can && i < plan.tasks.size(); ++i) {
-      if (!refers_to(plan.tasks[i].writes, id)) continue;
-      HP_TRY(std::vector<LaunchSpec> made, launches(TaskId(static_cast<std::int64_t>(i))));
-      can = std::ranges::all_of(made, [&](LaunchSpec& launch) {
-        return leave(state, launch) && check(launch, multiprocessors).ok();
-      });
-    }
-    if (can) narrow.states_.push_back(state);
-  }
+  for (const AllocId alloc : allocs) narrow.states_.push_back(state_of(plan, arenas, alloc));
   return narrow;
 }
 
-std::vector<AllocId> NarrowStates::allocs() const {
-  std::vector<AllocId> allocs;
-  for (const State& state : states_) allocs.push_back(state.alloc);
-  return allocs;
+NarrowStates::State NarrowStates::state_of(const Plan& plan, const std::vector<std::byte*>& arenas,
+                                           AllocId id) {
+  const Alloc& alloc = plan.allocs[id.index()];
+  const DeviceAddress begin = reinterpret_cast<DeviceAddress>(arenas[alloc.rank.index()]) +
+                              static_cast<DeviceAddress>(alloc.offset);
+  return {.alloc = id,
+          .begin = begin,
+          .end = begin + static_cast<DeviceAddress>(alloc.bytes),
+          .dtype = find_buffer(plan.program, alloc.buffer)->dtype};
 }
 
 bool NarrowStates::leave(const State& state, LaunchSpec& launch) {

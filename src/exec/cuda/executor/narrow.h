@@ -1,6 +1,5 @@
 #pragma once
 
-#include <functional>
 #include <vector>
 
 #include "exec/actions/action.h"
@@ -14,15 +13,10 @@ namespace harpe::cuda {
 // bytes cross. They begin where the plan has them, and take half the room.
 class NarrowStates {
  public:
-  // What a Compute task becomes, of any rank: every process must decide alike.
-  using LaunchesOf = std::function<Checked<std::vector<LaunchSpec>>(TaskId)>;
-  // `arenas`: where each rank's begins. Errors: those of `launches`.
-  [[nodiscard]] static Checked<NarrowStates> find(const Plan& plan,
-                                                  const std::vector<std::byte*>& arenas,
-                                                  int multiprocessors, const LaunchesOf& launches);
+  // `allocs` are a launch plan's `partials16`; `arenas`: where each rank's begins.
+  [[nodiscard]] static NarrowStates of(const Plan& plan, const std::vector<std::byte*>& arenas,
+                                       const std::vector<AllocId>& allocs);
 
-  // The allocations of all of them.
-  [[nodiscard]] std::vector<AllocId> allocs() const;
   // What reads one of them, in its type.
   void read(actions::Action& action) const;
   // What makes one of them, left in its type.
@@ -35,13 +29,11 @@ class NarrowStates {
     DeviceAddress end = 0;  // in f32
     DType dtype = DType::BF16;
   };
+  [[nodiscard]] static State state_of(const Plan& plan, const std::vector<std::byte*>& arenas,
+                                      AllocId alloc);
   [[nodiscard]] static bool leave(const State& state, LaunchSpec& launch);
 
   std::vector<State> states_;
 };
-
-// Allocations of partial states in whose place copies, exchanges and roundings read nothing but
-// their blocks' final type, and at least one on the way to another rank.
-[[nodiscard]] std::vector<AllocId> find_rounded_states(const Plan& plan);
 
 }  // namespace harpe::cuda

@@ -5,6 +5,7 @@
 
 #include "exec/cuda/executor/network_exchange.h"
 #include "exec/describe.h"
+#include "launch/nodes.h"
 #include "support/check.h"
 #include "support/threads.h"
 #include "transport/make_provider.h"
@@ -51,8 +52,8 @@ struct Network::Own {
 
 Network::Network(NetworkRequest request)
     : request_(std::move(request)),
-      layout_(lay_out_network(*request_.plan, *request_.wiring, request_.put_bytes)),
-      orders_(processes::order_puts(*request_.plan, puts_of(*request_.plan))) {
+      layout_(lay_out_network(*request_.plan, *request_.pages, request_.put_bytes)),
+      orders_(processes::order_puts(*request_.plan, launch::puts_of(*request_.plan))) {
   for (const auto& [put, order] : orders_) {
     if (std::ranges::find(fences_, order.fence) == fences_.end()) fences_.push_back(order.fence);
   }
@@ -161,22 +162,18 @@ const std::uint32_t* Network::signal_word(int rank, std::int32_t index) const {
   return reinterpret_cast<const std::uint32_t*>(own(rank).inbox.at(signal_offset(index)));
 }
 
-const PageSignal& Network::signal_of(const Raise& raise) const {
-  return request_.wiring->pages[raise.rank.index()][static_cast<std::size_t>(raise.signal)];
-}
-
-std::size_t Network::endpoint_of(const Raise& raise) const {
-  const PageSignal& signal = signal_of(raise);
-  if (signal.kind != SignalKind::Arrived) return 0;
+std::size_t Network::endpoint_of(const launch::Signal& signal) const {
+  if (signal.kind != launch::SignalKind::Arrived) return 0;
   const Fence fence = orders_.at(TaskId(signal.index)).fence;
   return static_cast<std::size_t>(std::ranges::find(fences_, fence) - fences_.begin()) + 1;
 }
 
-transport::Command Network::command_of(const Raise& raise) const {
-  const PageSignal& signal = signal_of(raise);
-  transport::Command command{.operation = transport::Operation::Signal,
-                             .word = {.region = kInbox, .offset = signal_offset(raise.signal)}};
-  if (signal.kind != SignalKind::Arrived) return command;
+transport::Command Network::command_of(launch::SignalId id) const {
+  const launch::Signal& signal = (*request_.pages)[id];
+  transport::Command command{
+      .operation = transport::Operation::Signal,
+      .word = {.region = kInbox, .offset = signal_offset(request_.pages->index_of(id))}};
+  if (signal.kind != launch::SignalKind::Arrived) return command;
   const TaskId put(signal.index);
   const PutPlace& place = layout_.puts.at(put);
   const processes::PutOrder& order = orders_.at(put);
@@ -204,16 +201,17 @@ device::RingView Network::ring(const Own& own, std::size_t endpoint, RankId to) 
           .capacity = kRingCapacity};
 }
 
-device::Post Network::post_of(int from, const Raise& raise) const {
-  const std::vector<PageSignal>& page = request_.wiring->pages[static_cast<std::size_t>(from)];
-  const auto room = std::ranges::find_if(page, [&](const PageSignal& signal) {
-    return signal.kind == SignalKind::RingSpace && signal.index == raise.rank.value;
+device::Post Network::post_of(int from, launch::SignalId id) const {
+  const launch::Signal& posted = (*request_.pages)[id];
+  const auto page = request_.pages->page(RankId(from));
+  const auto room = std::ranges::find_if(page, [&](const launch::Signal& signal) {
+    return signal.kind == launch::SignalKind::RingSpace && signal.index == posted.rank.value;
   });
   HP_CHECK(room != page.end(), "a ring that is posted to has a name");
-  device::Post post{.ring = ring(own(from), endpoint_of(raise), raise.rank),
+  device::Post post{.ring = ring(own(from), endpoint_of(posted), posted.rank),
                     .words = {},
                     .name = static_cast<std::uint32_t>(room - page.begin())};
-  const transport::Words words = transport::encode(command_of(raise));
+  const transport::Words words = transport::encode(command_of(id));
   std::copy_n(words.begin(), std::size(post.words), post.words);
   return post;
 }

@@ -20,7 +20,7 @@ namespace harpe::cuda {
 
 struct NetworkRequest {
   const Plan* plan = nullptr;  // these outlive the network
-  const Wiring* wiring = nullptr;
+  const SignalPages* pages = nullptr;
   const Peers* peers = nullptr;
   std::map<TaskId, std::int64_t> put_bytes = {};  // of each put's image
   transport::Exchange* exchange = nullptr;  // to ranks in other processes, where there are any
@@ -46,7 +46,7 @@ class Network {
   // Of a signal that is posted, in the rank's inbox.
   [[nodiscard]] const std::uint32_t* signal_word(int rank, std::int32_t index) const;
   // What raises a signal that is posted; of an Arrived signal its put too.
-  [[nodiscard]] device::Post post_of(int from, const Raise& raise) const;
+  [[nodiscard]] device::Post post_of(int from, launch::SignalId signal) const;
 
   // What ended an endpoint, if anything did.
   [[nodiscard]] std::optional<transport::TransportError> error() const;
@@ -62,10 +62,9 @@ class Network {
   [[nodiscard]] Checked<Ok> add_endpoint(Own& own, transport::Policy policy,
                                          transport::Exchange& exchange) const;
   [[nodiscard]] const Own& own(int rank) const { return *own_.at(rank); }
-  [[nodiscard]] transport::Command command_of(const Raise& raise) const;
-  // Of the endpoint that a raise goes by.
-  [[nodiscard]] std::size_t endpoint_of(const Raise& raise) const;
-  [[nodiscard]] const PageSignal& signal_of(const Raise& raise) const;
+  [[nodiscard]] transport::Command command_of(launch::SignalId id) const;
+  // Of the endpoint that a signal goes by.
+  [[nodiscard]] std::size_t endpoint_of(const launch::Signal& signal) const;
   [[nodiscard]] device::RingView ring(const Own& own, std::size_t endpoint, RankId to) const;
 
   NetworkRequest request_;

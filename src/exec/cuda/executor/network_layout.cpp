@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "exec/cuda/executor/nodes.h"
 #include "exec/describe.h"
+#include "launch/nodes.h"
 #include "support/round_up.h"
 
 namespace harpe::cuda {
@@ -14,15 +14,15 @@ constexpr std::int64_t kPage = 4096;
 
 }  // namespace
 
-NetworkLayout lay_out_network(const Plan& plan, const Wiring& wiring,
+NetworkLayout lay_out_network(const Plan& plan, const SignalPages& pages,
                               const std::map<TaskId, std::int64_t>& bytes) {
   NetworkLayout layout;
-  for (const std::vector<PageSignal>& page : wiring.pages) {
-    const std::int64_t signals = signal_offset(static_cast<std::int32_t>(page.size()));
+  for (RankId rank(0); rank.value < plan.mesh.ranks(); ++rank.value) {
+    const std::int64_t signals = signal_offset(static_cast<std::int32_t>(pages.page(rank).size()));
     layout.inbox_bytes.push_back(round_up(signals, kImageAlign));
     layout.outbox_bytes.push_back(0);
   }
-  for (const TaskId put : puts_of(plan)) {
+  for (const TaskId put : launch::puts_of(plan)) {
     const RankId to = destination_of(plan, plan.tasks[put.index()]);
     std::int64_t& outbox = layout.outbox_bytes[rank_of(plan, put).index()];
     std::int64_t& inbox = layout.inbox_bytes[to.index()];

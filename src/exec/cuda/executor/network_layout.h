@@ -4,7 +4,8 @@
 #include <map>
 #include <vector>
 
-#include "exec/cuda/executor/wiring.h"
+#include "exec/cuda/executor/signal_pages.h"
+#include "plan/plan.h"
 
 namespace harpe::cuda {
 
@@ -35,7 +36,7 @@ constexpr std::int64_t kInboxLine = 64;
 }
 
 // `bytes` of each put's image.
-[[nodiscard]] NetworkLayout lay_out_network(const Plan& plan, const Wiring& wiring,
+[[nodiscard]] NetworkLayout lay_out_network(const Plan& plan, const SignalPages& pages,
                                             const std::map<TaskId, std::int64_t>& bytes);
 
 }  // namespace harpe::cuda

@@ -1,186 +1,193 @@
 #include "exec/cuda/executor/prepared.h"
 
 #include <algorithm>
-#include <iterator>
 #include <map>
-#include <set>
 #include <utility>
 
-#include "exec/cuda/executor/nodes.h"
+#include "exec/cuda/executor/bind_kernel.h"
 #include "exec/cuda/executor/puts.h"
-#include "exec/cuda/executor/units.h"
+#include "launch/nodes.h"
 
 namespace harpe::cuda {
 namespace {
 
-SignalSource signals_of(const Prepared& prepared, int rank, const CudaOptions& options) {
-  SignalSource source;
-  source.context = prepared.peers.page(rank).context(options.wait_limit);
-  std::int32_t index = 0;
-  for (const PageSignal& signal : prepared.wiring.pages[static_cast<std::size_t>(rank)]) {
-    source.waits.push_back(wait_for(prepared.peers, prepared.network.get(), rank, index++, signal));
-  }
-  source.arena = prepared.peers.arena(rank);
-  source.multiprocessors = prepared.peers.device(rank).facts().multiprocessors;
-  source.is_alone = !prepared.shares_gpus;
-  source.target = [&prepared, &options](TaskId task, const Raise& raise) {
-    std::optional<device::RaiseTarget> target;
-    if (options.drop_signal_of == task) return target;
-    const SignalAddresses& page = prepared.peers.signals(static_cast<int>(raise.rank.value));
-    target = target_of(page, raise.signal, raise.added);
-    return target;
-  };
-  return source;
-}
+// Makes the launches of one rank of this process ready.
+class ProgramMaker {
+ public:
+  ProgramMaker(Prepared& prepared, int rank, const CudaOptions& options)
+      : prepared_(prepared),
+        rank_(rank),
+        options_(options),
+        library_(*prepared.of_rank[static_cast<std::size_t>(rank)]),
+        memory_(prepared.source(RankId(rank))),
+        places_(memory_, prepared.launches.partials16),
+        alone_(prepared.plan.tasks.size()) {}
 
-Checked<Launches> launches_of(Prepared& prepared, int rank, const UnitSpec& spec) {
-  const auto at = static_cast<std::size_t>(rank);
-  KernelLibrary& library = *prepared.of_rank[at];
-  const Task& first = prepared.plan.tasks[spec.tasks.front().index()];
-  const LaunchTools tools{
-      .kernels = library,
-      .multiprocessors = library.device().facts().multiprocessors - spec.spared,
-      .leaves = prepared.leaves[at].get(),
-      .place = {.kernel = first.leaf_kernel, .nest = first.nest, .queue = first.queue},
-      .sums = prepared.queues[first.queue].sums};
-  Launches launches;
-  for (const LaunchSpec& launch : spec.launches) HP_REQUIRE_OK(launches.add(tools, launch));
-  return launches;
-}
-
-// Gives scratch memory to the rank's tasks that need it: not to those that become part of others'
-// launches, which is known once units are made.
-Checked<Ok> place_scratch(Prepared& prepared, int rank, const CudaOptions& options,
-                          std::vector<TaskSpecs>& specs) {
-  const std::vector<TaskId>& sequence = prepared.wiring.sequence[static_cast<std::size_t>(rank)];
-  const auto needs = [&](TaskId task) { return specs[task.index()].scratch > 0; };
-  if (std::ranges::none_of(sequence, needs)) return Ok{};
-  std::set<TaskId> joined;
-  for (const UnitSpec& unit :
-       make_units(prepared.plan, prepared.wiring, prepared.groups, RankId(rank), specs,
-                  signals_of(prepared, rank, options))) {
-    joined.insert(unit.joined.begin(), unit.joined.end());
-  }
-  std::map<QueueId, std::int64_t> most;
-  for (const TaskId task : sequence) {
-    if (joined.contains(task) || !needs(task)) continue;
-    std::int64_t& bytes = most[prepared.plan.tasks[task.index()].queue];
-    bytes = std::max(bytes, specs[task.index()].scratch);
-  }
-  const Device& device = prepared.of_rank[static_cast<std::size_t>(rank)]->device();
-  for (const auto& [queue, bytes] : most) {
-    HP_TRY(prepared.queues[queue].scratch, DeviceMemory::allocate(device, bytes));
-  }
-  for (const TaskId task : sequence) {
-    if (joined.contains(task) || !needs(task)) continue;
-    const QueueMemory& memory = prepared.queues.at(prepared.plan.tasks[task.index()].queue);
-    HP_TRY(specs[task.index()], specs_of(prepared.source(RankId(rank)), task,
-                                         reinterpret_cast<std::byte*>(memory.scratch->address())));
-  }
-  return Ok{};
-}
-
-// Where there is a trace all is there twice: with it, kernels note the signals they see and what
-// their blocks do, and leave room for stamps.
-Checked<std::vector<Unit>> units_of(Prepared& prepared, int rank,
-                                    const std::vector<TaskSpecs>& specs, const CudaOptions& options,
-                                    std::optional<RankTrace>& trace) {
-  const auto make = [&](const SignalSource& signals) {
-    return make_units(prepared.plan, prepared.wiring, prepared.groups, RankId(rank), specs,
-                      signals);
-  };
-  SignalSource signals = signals_of(prepared, rank, options);
-  std::vector<Unit> units;
-  for (UnitSpec& spec : make(signals)) {
-    HP_TRY(Launches work, launches_of(prepared, rank, spec));
-    units.push_back({.tasks = std::move(spec.tasks),
-                     .work = std::move(work),
-                     .waits_inside = spec.waits_inside,
-                     .raised_by = spec.raised_by,
-                     .silent = std::move(spec.silent),
-                     .behind = std::move(spec.behind),
-                     .awaited = std::move(spec.awaited)});
-  }
-  if (!trace) return units;
-  signals.context.sightings = trace->sightings();
-  std::vector<UnitSpec> noting = make(signals);
-  for (std::size_t i = 0; i < units.size(); ++i) {
-    noting[i].spared = std::max(noting[i].spared, kForSignals);
-    if (device::WaitContext* const wait = inner_wait(noting[i])) {
-      HP_TRY(wait->notes, trace->add_notes(noting[i].tasks.front()));
+  Checked<RankProgram> make() {
+    const Result<Ok, CudaError> current = library_.device().make_current();
+    if (!current.ok()) return to_diag(current.error());
+    for (std::size_t i = 0; i < prepared_.launches.launches.size(); ++i) {
+      const launch::LaunchId id(static_cast<std::int64_t>(i));
+      if (launch_of(id).rank == RankId(rank_)) launches_.push_back(id);
     }
-    HP_TRY(units[i].traced_work, launches_of(prepared, rank, noting[i]));
+    HP_REQUIRE_OK(prepare_alone());
+    HP_REQUIRE_OK(place_scratch());
+    HP_TRY(std::optional<RankTrace> trace, make_trace());
+    std::vector<PreparedLaunch> launches;
+    for (const launch::LaunchId id : launches_) {
+      HP_TRY(launches.emplace_back(), prepare(id, trace));
+    }
+    for (auto& [queue, memory] : prepared_.queues) {
+      if (prepared_.plan.queues[queue.index()].rank != RankId(rank_)) continue;
+      HP_REQUIRE_OK(memory.sums->allocate(library_.device()));
+    }
+    HP_TRY(SignalKernels kernels, SignalKernels::load(library_));
+    return RankProgram::make(rank_, {.plan = &prepared_.plan,
+                                     .launch_plan = &prepared_.launches,
+                                     .pages = &prepared_.pages,
+                                     .peers = &prepared_.peers,
+                                     .network = prepared_.network.get(),
+                                     .kernels = kernels,
+                                     .launches = std::move(launches),
+                                     .trace = std::move(trace),
+                                     .drop_signal_of = options_.drop_signal_of,
+                                     .stray_at = options_.stray_at,
+                                     .delay_seed = options_.delay_seed});
   }
-  return units;
-}
 
-// What the rank lands.
-Checked<Unit> make_landing(Prepared& prepared, int rank, TaskId put, bool is_traced) {
-  HP_TRY(const TaskSpecs specs, landing_specs_of(prepared.source(RankId(rank)), put));
-  const UnitSpec spec{.tasks = {put}, .launches = specs.launches};
-  Unit unit{.tasks = {put}, .work = {}, .lands = true};
-  HP_TRY(unit.work, launches_of(prepared, rank, spec));
-  if (is_traced) {
-    HP_TRY(unit.traced_work, launches_of(prepared, rank, spec));
+ private:
+  [[nodiscard]] const launch::Launch& launch_of(launch::LaunchId id) const {
+    return prepared_.launches.launches[id.index()];
   }
-  return unit;
-}
 
-// Right behind the Entry: everything else may wait for them.
-Checked<Ok> add_landings(Prepared& prepared, int rank, bool is_traced, std::vector<Unit>& units) {
-  std::vector<Unit> landings;
-  for (const TaskId put : prepared.wiring.landed[static_cast<std::size_t>(rank)]) {
-    HP_TRY(Unit landing, make_landing(prepared, rank, put, is_traced));
-    landings.push_back(std::move(landing));
+  // What the tasks of the launches become alone.
+  Checked<Ok> prepare_alone() {
+    for (const launch::LaunchId id : launches_) {
+      const launch::Launch& launch = launch_of(id);
+      if (launch.lands || launch.is_skipped) continue;
+      for (const TaskId task : launch.does) {
+        HP_TRY(alone_[task.index()], specs_of(memory_, task, kNowhere));
+      }
+    }
+    return Ok{};
   }
-  const auto entry = std::ranges::find_if(units, [&](const Unit& unit) {
-    return prepared.plan.tasks[unit.tasks.front().index()].kind == TaskKind::Entry;
-  });
-  units.insert(entry + 1, std::make_move_iterator(landings.begin()),
-               std::make_move_iterator(landings.end()));
-  return Ok{};
-}
 
-Checked<std::optional<RankTrace>> trace_of(const Prepared& prepared, int rank,
-                                           const CudaOptions& options) {
-  if (!options.trace) return std::optional<RankTrace>();
-  const auto at = static_cast<std::size_t>(rank);
-  HP_TRY(RankTrace trace,
-         RankTrace::make(*prepared.of_rank[at],
-                         prepared.wiring.sequence[at].size() + prepared.wiring.landed[at].size(),
-                         prepared.wiring.pages[at].size()));
-  return std::optional<RankTrace>(std::move(trace));
-}
-
-Checked<RankProgram> make_program(Prepared& prepared, int rank, const std::vector<TaskSpecs>& specs,
-                                  const CudaOptions& options) {
-  KernelLibrary& library = *prepared.of_rank[static_cast<std::size_t>(rank)];
-  const Result<Ok, CudaError> current = library.device().make_current();
-  if (!current.ok()) return to_diag(current.error());
-  HP_TRY(std::optional<RankTrace> trace, trace_of(prepared, rank, options));
-  HP_TRY(std::vector<Unit> units, units_of(prepared, rank, specs, options, trace));
-  HP_REQUIRE_OK(add_landings(prepared, rank, trace.has_value(), units));
-  for (auto& [queue, memory] : prepared.queues) {
-    if (prepared.plan.queues[queue.index()].rank != RankId(rank)) continue;
-    HP_REQUIRE_OK(memory.sums->allocate(library.device()));
+  // Gives scratch memory to the tasks that need it, but for those that launches take over.
+  Checked<Ok> place_scratch() {
+    std::map<TaskId, QueueId> needing;
+    std::map<QueueId, std::int64_t> most;
+    for (const launch::LaunchId id : launches_) {
+      const launch::Launch& launch = launch_of(id);
+      for (const TaskId task : launch.does) {
+        const std::int64_t bytes = alone_[task.index()].scratch;
+        if (launch.lands || bytes == 0 || is_taken_over(prepared_.plan, launch, task)) continue;
+        needing[task] = launch.queue;
+        most[launch.queue] = std::max(most[launch.queue], bytes);
+      }
+    }
+    for (const auto& [queue, bytes] : most) {
+      HP_TRY(prepared_.queues[queue].scratch, DeviceMemory::allocate(library_.device(), bytes));
+    }
+    for (const auto& [task, queue] : needing) {
+      const DeviceAddress at = prepared_.queues.at(queue).scratch->address();
+      HP_TRY(alone_[task.index()], specs_of(memory_, task, reinterpret_cast<std::byte*>(at)));
+    }
+    return Ok{};
   }
-  HP_TRY(SignalKernels kernels, SignalKernels::load(library));
-  return RankProgram::make(rank, {.plan = &prepared.plan,
-                                  .wiring = &prepared.wiring,
-                                  .peers = &prepared.peers,
-                                  .network = prepared.network.get(),
-                                  .kernels = kernels,
-                                  .units = std::move(units),
-                                  .trace = std::move(trace),
-                                  .drop_signal_of = options.drop_signal_of,
-                                  .stray_at = options.stray_at,
-                                  .delay_seed = options.delay_seed});
-}
 
-// What NCCL is called; "" where it is not to be had, and pulls do.
-Checked<std::string> connect_nccl(Prepared& prepared, std::optional<processes::ProcessGroup>& group,
-                                  const CudaOptions& options) {
-  const Checked<library::Nccl> nccl = library::Nccl::open(
+  Checked<std::optional<RankTrace>> make_trace() const {
+    if (!options_.trace) return std::optional<RankTrace>();
+    HP_TRY(RankTrace trace,
+           RankTrace::make(library_, launches_.size(), prepared_.pages.page(RankId(rank_)).size()));
+    return std::optional<RankTrace>(std::move(trace));
+  }
+
+  // Where there is a trace all is there twice: with it, kernels note the signals they see and what
+  // their blocks do, and leave room for stamps.
+  Checked<PreparedLaunch> prepare(launch::LaunchId id, std::optional<RankTrace>& trace) {
+    const launch::Launch& launch = launch_of(id);
+    const BindSource source{
+        .memory = memory_, .alone = alone_, .places = places_, .cells = cells_for(launch)};
+    HP_TRY(std::vector<LaunchSpec> specs, bind(source, launch));
+    PreparedLaunch prepared{.id = id, .work = {}};
+    HP_TRY(prepared.work, make_ready(launch, specs, launch.reserved_sms));
+    if (!trace) return prepared;
+    for (LaunchSpec& spec : specs) {
+      device::WaitContext* const wait = inner_wait(spec);
+      if (wait == nullptr) continue;
+      wait->sightings = trace->sightings();
+      if (specs.size() == 1) {
+        HP_TRY(wait->notes, trace->add_notes(launch.does.front()));
+      }
+    }
+    HP_TRY(prepared.traced_work,
+           make_ready(launch, specs, std::max(launch.reserved_sms, kForSignals)));
+    return prepared;
+  }
+
+  [[nodiscard]] SignalCells cells_for(const launch::Launch& launch) const {
+    return {.awaited =
+                [this](launch::SignalId signal) {
+                  return wait_for(prepared_.peers, prepared_.network.get(), prepared_.pages,
+                                  signal);
+                },
+            .raised =
+                [this, &launch](const launch::Raise& raise) {
+                  std::optional<device::RaiseTarget> target;
+                  if (!is_lost(launch, raise)) {
+                    target = target_of(prepared_.peers, prepared_.pages, raise);
+                  }
+                  return target;
+                },
+            .context = prepared_.peers.page(rank_).context(options_.wait_limit)};
+  }
+
+  [[nodiscard]] bool is_lost(const launch::Launch& launch, const launch::Raise& raise) const {
+    const auto has = [](const std::vector<TaskId>& tasks, TaskId task) {
+      return std::ranges::find(tasks, task) != tasks.end();
+    };
+    const std::optional<TaskId> lost = options_.drop_signal_of;
+    return lost && has(launch.does, *lost) && has(prepared_.pages[raise.signal].from, *lost);
+  }
+
+  // With the variants of the launch plan, where so many multiprocessors are left to others.
+  Checked<Launches> make_ready(const launch::Launch& launch, const std::vector<LaunchSpec>& specs,
+                               int reserved) {
+    const Task& first = prepared_.plan.tasks[launch.does.front().index()];
+    const int all = library_.device().facts().multiprocessors;
+    LaunchTools tools{
+        .kernels = library_,
+        .multiprocessors = all - reserved,
+        .leaves = prepared_.leaves[static_cast<std::size_t>(rank_)].get(),
+        .place = {.kernel = first.leaf_kernel, .nest = first.nest, .queue = launch.queue},
+        .sums = prepared_.queues[launch.queue].sums};
+    Launches ready;
+    for (std::size_t i = 0; i < specs.size(); ++i) {
+      HP_REQUIRE_OK(check(specs[i], tools.multiprocessors));
+      HP_TRY(tools.gemm, bind_variant(launch, launch.kernels[i], specs[i]));
+      HP_REQUIRE_OK(ready.add(tools, specs[i]));
+    }
+    return ready;
+  }
+
+  Prepared& prepared_;
+  int rank_;
+  const CudaOptions& options_;
+  KernelLibrary& library_;
+  SpecSource memory_;
+  KernelPlaces places_;
+  std::vector<TaskSpecs> alone_;  // by task
+  std::vector<launch::LaunchId> launches_;
+};
+
+}  // namespace
+
+Checked<std::optional<library::Nccl>> open_nccl(launch::Exchanges& exchanges,
+                                                std::optional<processes::ProcessGroup>& group,
+                                                const CudaOptions& options) {
+  std::optional<library::Nccl> opened;
+  if (exchanges.by_library.empty()) return opened;
+  Checked<library::Nccl> nccl = library::Nccl::open(
       {.file = "", .folders = options.library_folders, .toolkits = options.cuda_folders});
   const auto missing = nccl.ok() ? std::nullopt : std::optional(nccl.error());
   Checked<Ok> is_there = Ok{};
@@ -189,35 +196,28 @@ Checked<std::string> connect_nccl(Prepared& prepared, std::optional<processes::P
   } else if (missing) {
     is_there = *missing;
   }
-  if (!is_there.ok()) {
-    const bool may_pull = options.collectives == CollectiveEngine::Auto;
-    if (!may_pull || is_there.error().code == DiagCode::N010) return is_there.error();
-    prepared.collectives.refuse_all(render_message(is_there.error()));
-    return std::string();
+  if (is_there.ok()) {
+    opened = std::move(nccl).value();
+    return opened;
   }
-  std::vector<const Device*> devices;
-  for (int rank = 0; rank < prepared.peers.ranks(); ++rank) {
-    devices.push_back(prepared.peers.is_own(rank) ? &prepared.peers.device(rank) : nullptr);
-  }
-  HP_REQUIRE_OK(prepared.communicators.connect(*nccl, prepared.collectives.teams, devices,
-                                               group ? &group->exchange() : nullptr));
-  return "NCCL " + nccl->version();
+  const bool may_pull = options.collectives == CollectiveEngine::Auto;
+  if (!may_pull || is_there.error().code == DiagCode::N010) return is_there.error();
+  exchanges.refuse_all(render_message(is_there.error()));
+  return opened;
 }
 
-}  // namespace
-
-Checked<Ok> connect_collectives(Prepared& prepared, std::optional<processes::ProcessGroup>& group,
-                                const CudaOptions& options) {
-  std::string name;
-  if (!prepared.collectives.by_nccl.empty()) {
-    HP_TRY(name, connect_nccl(prepared, group, options));
-  }
-  for (std::size_t i = 0; i < prepared.plan.tasks.size(); ++i) {
-    if (prepared.collectives.by_nccl.contains(prepared.plan.tasks[i].group)) {
-      end_by_itself(prepared.wiring.tasks[i]);
+Checked<Ok> connect_collectives(Prepared& prepared, const std::optional<library::Nccl>& nccl,
+                                transport::Exchange* exchange) {
+  if (nccl) {
+    std::vector<const Device*> devices;
+    for (int rank = 0; rank < prepared.peers.ranks(); ++rank) {
+      devices.push_back(prepared.peers.is_own(rank) ? &prepared.peers.device(rank) : nullptr);
     }
+    HP_REQUIRE_OK(
+        prepared.communicators.connect(*nccl, prepared.collectives.teams, devices, exchange));
   }
-  prepared.uses = uses_of(prepared.plan, prepared.collectives, name);
+  prepared.uses = uses_of(prepared.plan, prepared.collectives,
+                          nccl ? "NCCL " + nccl->version() : std::string());
   return Ok{};
 }
 
@@ -242,9 +242,9 @@ void add_libraries(Prepared& prepared, const Nvrtc& compiler, const CudaOptions&
 
 Checked<Ok> open_network(Prepared& prepared, transport::Exchange* exchange,
                          const CudaOptions& options) {
-  if (puts_of(prepared.plan).empty()) return Ok{};
+  if (launch::puts_of(prepared.plan).empty()) return Ok{};
   HP_TRY(prepared.network, Network::open({.plan = &prepared.plan,
-                                          .wiring = &prepared.wiring,
+                                          .pages = &prepared.pages,
                                           .peers = &prepared.peers,
                                           .put_bytes = put_bytes_of(prepared.source(RankId(0))),
                                           .exchange = exchange,
@@ -254,24 +254,12 @@ Checked<Ok> open_network(Prepared& prepared, transport::Exchange* exchange,
 }
 
 Checked<std::vector<RankProgram>> make_programs(Prepared& prepared, const CudaOptions& options) {
-  HP_TRY(prepared.narrow, find_narrow(prepared.source(RankId(0))));
-  std::vector<TaskSpecs> specs;
-  for (std::size_t i = 0; i < prepared.plan.tasks.size(); ++i) {
-    const TaskId id(static_cast<std::int64_t>(i));
-    // Of a rank in another process nothing is launched here.
-    const RankId rank = prepared.plan.queues[prepared.plan.tasks[i].queue.index()].rank;
-    if (!prepared.peers.is_own(static_cast<int>(rank.value))) {
-      specs.emplace_back();
-      continue;
-    }
-    HP_TRY(TaskSpecs own, specs_of(prepared.source(rank), id, kNowhere));
-    specs.push_back(std::move(own));
-  }
+  prepared.narrow =
+      NarrowStates::of(prepared.plan, prepared.bases.arenas, prepared.launches.partials16);
   std::vector<RankProgram> programs;
   for (int rank = 0; rank < prepared.peers.ranks(); ++rank) {
     if (!prepared.peers.is_own(rank)) continue;
-    HP_REQUIRE_OK(place_scratch(prepared, rank, options, specs));
-    HP_TRY(RankProgram program, make_program(prepared, rank, specs, options));
+    HP_TRY(RankProgram program, ProgramMaker(prepared, rank, options).make());
     programs.push_back(std::move(program));
   }
   return programs;

@@ -12,6 +12,7 @@
 #include "exec/cuda/executor/narrow.h"
 #include "exec/cuda/executor/network.h"
 #include "exec/cuda/executor/rank_program.h"
+#include "exec/cuda/executor/signal_pages.h"
 #include "exec/cuda/executor/task_specs.h"
 #include "exec/cuda/library/leaves.h"
 #include "exec/cuda/nvrtc.h"
@@ -26,12 +27,12 @@ struct QueueMemory {
   std::shared_ptr<GemmSums> sums = std::make_shared<GemmSums>();
 };
 
-// The plan, its index algebra and its memory, at addresses that stay.
+// The plan, what is launched for it, its index algebra and its memory, at addresses that stay.
 struct Prepared {
-  Plan plan;
+  Plan plan;  // with the boxes that exchanges go through
   Blocks blocks;
-  Groups groups;
-  Wiring wiring;
+  launch::LaunchPlan launches;
+  SignalPages pages;  // of the launches' signals
   Peers peers;
   std::unique_ptr<Network> network;                       // where there are puts
   std::vector<std::unique_ptr<KernelLibrary>> libraries;  // per GPU
@@ -42,8 +43,7 @@ struct Prepared {
   actions::Occupancy occupancy;
   actions::Scratch no_scratch;
   std::map<QueueId, QueueMemory> queues;
-  NarrowStates narrow;       // of the plan's partial states
-  bool shares_gpus = false;  // ranks do
+  NarrowStates narrow;  // the launches' 16-bit partials
   CollectiveChoice collectives;
   Communicators communicators;      // of these
   std::vector<CollectiveUse> uses;  // of these
@@ -69,15 +69,22 @@ void add_libraries(Prepared& prepared, const Nvrtc& compiler, const CudaOptions&
 [[nodiscard]] Checked<Ok> open_network(Prepared& prepared, transport::Exchange* exchange,
                                        const CudaOptions& options);
 
-// Connects the ranks whose collectives NCCL does; pulls do them where it is not to be had, unless
-// it was asked for. Requires: libraries. Errors: G002, G003 where NCCL was asked for; N010, N017,
-// G080, G082.
-[[nodiscard]] Checked<Ok> connect_collectives(Prepared& prepared,
-                                              std::optional<processes::ProcessGroup>& group,
-                                              const CudaOptions& options);
+// NCCL where it does any of the plan's collectives; by all processes alike. Where it is not to be
+// had, pulls do them all, unless it was asked for. Errors: G002, G003 where NCCL was asked for;
+// N010.
+[[nodiscard]] Checked<std::optional<library::Nccl>> open_nccl(
+    launch::Exchanges& exchanges, std::optional<processes::ProcessGroup>& group,
+    const CudaOptions& options);
 
-// Of the ranks of this process. Requires: libraries, a network where there are puts, connected
-// collectives, and `prepared` outlives them. Errors: those of preparing tasks and launches; G005.
+// Connects the ranks whose collectives NCCL does. Requires: libraries. Errors: N010, N017, G080,
+// G082.
+[[nodiscard]] Checked<Ok> connect_collectives(Prepared& prepared,
+                                              const std::optional<library::Nccl>& nccl,
+                                              transport::Exchange* exchange);
+
+// The launches of the ranks of this process, bound to their memory. Requires: libraries, a network
+// where there are puts, connected collectives, and `prepared` outlives them. Errors: those of bind
+// and of preparing tasks and launches; G005.
 [[nodiscard]] Checked<std::vector<RankProgram>> make_programs(Prepared& prepared,
                                                               const CudaOptions& options);
 

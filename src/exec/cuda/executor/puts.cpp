@@ -1,7 +1,7 @@
 #include "exec/cuda/executor/puts.h"
 
 #include "exec/cuda/actions/staging.h"
-#include "exec/cuda/executor/nodes.h"
+#include "launch/nodes.h"
 #include "support/check.h"
 
 namespace harpe::cuda {
@@ -23,7 +23,7 @@ std::vector<actions::Assign> moves_of(const SpecSource& source, TaskId put) {
 
 std::map<TaskId, std::int64_t> put_bytes_of(const SpecSource& source) {
   std::map<TaskId, std::int64_t> bytes;
-  for (const TaskId put : puts_of(source.plan)) {
+  for (const TaskId put : launch::puts_of(source.plan)) {
     std::int64_t& sum = bytes[put];
     for (const actions::Assign& move : moves_of(source, put)) sum += image_bytes(move);
   }

@@ -8,42 +8,40 @@
 #include "exec/cuda/actions/launches.h"
 #include "exec/cuda/executor/network.h"
 #include "exec/cuda/executor/rank_trace.h"
-#include "exec/cuda/executor/units.h"
-#include "exec/cuda/executor/wiring.h"
+#include "exec/cuda/executor/signal_pages.h"
 #include "exec/cuda/graph.h"
 #include "exec/cuda/peers.h"
 #include "exec/cuda/signal_kernels.h"
+#include "plan/launch_plan.h"
 
 namespace harpe::cuda {
 
-// Tasks that run as one (executor/units.h), ready to be ordered.
-struct Unit {
-  std::vector<TaskId> tasks;
+// A launch of the launch plan, ready to be ordered.
+struct PreparedLaunch {
+  launch::LaunchId id;
   Launches work;
-  bool waits_inside = false;
-  RaisedBy raised_by = RaisedBy::Kernel;
-  std::vector<TaskId> silent = {};  // as of UnitSpec, like the next
-  std::vector<TaskId> behind = {};
-  std::vector<std::int32_t> awaited = {};
   Launches traced_work{};  // the same as part of a trace, where there is one
-  bool lands = false;      // its task is a put of another rank's, to this one
 };
 
 // A signal of a rank of this process, where it lies.
-[[nodiscard]] device::FlagWait wait_for(const Peers& peers, const Network* network, int rank,
-                                        std::int32_t index, const PageSignal& signal);
+[[nodiscard]] device::FlagWait wait_for(const Peers& peers, const Network* network,
+                                        const SignalPages& pages, launch::SignalId signal);
+// What raises a signal that is not posted.
+[[nodiscard]] device::RaiseTarget target_of(const Peers& peers, const SignalPages& pages,
+                                            const launch::Raise& raise);
 
-// One rank's part of a plan on its GPU: a stream for every queue, captured into one graph that is
+// One rank's launches on its GPU: a stream for every queue, captured into one graph that is
 // replayed as a whole. Nothing is allocated, and the host waits for nothing, between replays.
 class RankProgram {
  public:
   struct Parts {
     const Plan* plan = nullptr;  // these outlive the program
-    const Wiring* wiring = nullptr;
+    const launch::LaunchPlan* launch_plan = nullptr;
+    const SignalPages* pages = nullptr;
     const Peers* peers = nullptr;
     const Network* network = nullptr;  // none: nothing is posted
     SignalKernels kernels;
-    std::vector<Unit> units;                 // of the rank, in order
+    std::vector<PreparedLaunch> launches;    // of the rank, in order
     std::optional<RankTrace> trace{};        // where executions are to be traced
     std::optional<TaskId> drop_signal_of{};  // for tests, like the next
     std::optional<TaskId> stray_at{};
@@ -70,7 +68,7 @@ class RankProgram {
   [[nodiscard]] int rank() const { return rank_; }
   [[nodiscard]] const Device& device() const { return parts_.peers->device(rank_); }
   [[nodiscard]] const Stream& origin() const { return streams_.at(origin_); }
-  [[nodiscard]] const std::vector<Unit>& units() const { return parts_.units; }
+  [[nodiscard]] const std::vector<PreparedLaunch>& launches() const { return parts_.launches; }
   // Requires: there is one.
   [[nodiscard]] const RankTrace& trace() const { return *parts_.trace; }
   [[nodiscard]] std::int64_t nodes() const { return graph_ ? graph_->nodes() : 0; }
@@ -79,20 +77,19 @@ class RankProgram {
   RankProgram(int rank, Parts parts, Stream aside)
       : rank_(rank), parts_(std::move(parts)), aside_(std::move(aside)) {}
 
-  [[nodiscard]] const TaskWiring& wiring_of(TaskId task) const {
-    return parts_.wiring->on(*parts_.plan, RankId(rank_), task);
-  }
-  [[nodiscard]] QueueId queue_of(TaskId task) const {
-    return parts_.plan->tasks[task.index()].queue;
+  using Raises = std::vector<launch::Raise>;
+  [[nodiscard]] const launch::Launch& launch_of(launch::LaunchId id) const {
+    return parts_.launch_plan->launches[id.index()];
   }
   // A graph as it is captured.
   struct Pass {
     std::chrono::nanoseconds limit{0};  // of waits
     const RankTrace* trace = nullptr;   // none: nothing is stamped
   };
-  // A unit's place in a pass.
+  // A launch in a pass.
   struct Place {
-    std::size_t unit = 0;
+    std::size_t index = 0;  // into Parts::launches
+    const launch::Launch* launch = nullptr;
     const Stream* stream = nullptr;
     device::WaitContext context{};
     const RankTrace* trace = nullptr;
@@ -100,47 +97,38 @@ class RankProgram {
   [[nodiscard]] Checked<Graph> capture_pass(const Pass& pass) const;
   [[nodiscard]] Result<Ok, CudaError> order_all(const Pass& pass) const;
   [[nodiscard]] Result<Ok, CudaError> join_queues() const;
-  [[nodiscard]] Result<Ok, CudaError> order(std::size_t unit, const Pass& pass) const;
-  [[nodiscard]] bool is_entry(TaskId task) const {
-    return parts_.plan->tasks[task.index()].kind == TaskKind::Entry;
-  }
-  [[nodiscard]] bool is_boundary(TaskId task) const {
-    return is_entry(task) || parts_.plan->tasks[task.index()].kind == TaskKind::Exit;
-  }
-  [[nodiscard]] bool may_wait(const Unit& unit) const;
+  [[nodiscard]] Result<Ok, CudaError> order(std::size_t index, const Pass& pass) const;
+  [[nodiscard]] bool is_boundary(const launch::Launch& launch) const;
+  [[nodiscard]] bool may_wait(const launch::Launch& launch) const;
   [[nodiscard]] Result<Ok, CudaError> order_waits(const Place& place) const;
   [[nodiscard]] Result<Ok, CudaError> order_work(const Place& place) const;
   // A boundary waits and raises in one kernel, but where stamps come in between.
   [[nodiscard]] bool is_one_turn(const Place& place) const;
   [[nodiscard]] Result<Ok, CudaError> order_turn(const Place& place) const;
-  [[nodiscard]] Result<Ok, CudaError> order_launches(const Place& place) const;
-  [[nodiscard]] Result<Ok, CudaError> raise_all(const Place& place) const;
+  [[nodiscard]] Result<Ok, CudaError> order_kernels(const Place& place) const;
   [[nodiscard]] static Result<Ok, CudaError> stamp(const Place& place, Moment moment);
   // Of those that are not posted.
-  [[nodiscard]] std::vector<device::RaiseTarget> targets_of(const std::vector<Raise>& raises) const;
+  [[nodiscard]] std::vector<device::RaiseTarget> targets_of(const Raises& raises) const;
   [[nodiscard]] std::vector<device::SignalWait> waits_on(
-      const std::vector<std::int32_t>& signals) const;
-  // Without those to other ranks, where the task's signals are to be lost.
-  [[nodiscard]] std::vector<Raise> kept(TaskId task, std::vector<Raise> raises) const;
-  [[nodiscard]] Result<Ok, CudaError> raise_by_engine(const std::vector<Raise>& raises,
+      const std::vector<launch::SignalId>& signals) const;
+  // Without those to other ranks, where a task's signals are to be lost.
+  [[nodiscard]] Raises kept(const launch::Launch& launch, Raises raises) const;
+  [[nodiscard]] Result<Ok, CudaError> raise_by_engine(const Raises& raises,
                                                       const Stream& stream) const;
-  [[nodiscard]] Result<Ok, CudaError> raise(const std::vector<Raise>& raises,
-                                            const Place& place) const;
+  [[nodiscard]] Result<Ok, CudaError> raise(const Raises& raises, const Place& place) const;
   // Those of the raises that are posted.
-  [[nodiscard]] Result<Ok, CudaError> post(const std::vector<Raise>& raises,
-                                           const Place& place) const;
-  [[nodiscard]] Result<Ok, CudaError> await(const std::vector<std::int32_t>& signals,
-                                            const device::WaitContext& context,
-                                            const Stream& stream) const;
+  [[nodiscard]] Result<Ok, CudaError> post(const Raises& raises, const Place& place) const;
+  [[nodiscard]] Result<Ok, CudaError> await(const std::vector<launch::SignalId>& signals,
+                                            const Place& place) const;
 
   int rank_;
   Parts parts_;
   Stream aside_;    // of no queue
   QueueId origin_;  // of the Entry
   std::map<QueueId, Stream> streams_;
-  std::map<QueueId, Event> ends_;    // of streams
-  std::map<TaskId, Event> events_;   // of tasks that others are after
-  std::map<TaskId, Event> arrived_;  // of tasks whose waits others are behind: those are over
+  std::map<QueueId, Event> ends_;            // of streams
+  std::map<launch::LaunchId, Event> over_;   // of launches that others are after
+  std::map<launch::LaunchId, Event> begun_;  // of launches that others begin behind
   std::optional<Graph> graph_;
   std::optional<Graph> traced_;
 };

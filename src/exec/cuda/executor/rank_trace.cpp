@@ -14,17 +14,17 @@ constexpr std::size_t kWordsOfSighting = sizeof(device::Sighting) / sizeof(std::
 
 }  // namespace
 
-Checked<RankTrace> RankTrace::make(KernelLibrary& library, std::size_t most_units,
+Checked<RankTrace> RankTrace::make(KernelLibrary& library, std::size_t most_launches,
                                    std::size_t words) {
   HP_TRY(const ClockKernels clock, ClockKernels::load(library));
-  const std::size_t count = kBare + most_units * kMoments + words * kWordsOfSighting;
+  const std::size_t count = kBare + most_launches * kMoments + words * kWordsOfSighting;
   HP_TRY(DeviceMemory memory,
          DeviceMemory::zeros(library.device(), static_cast<std::int64_t>(count) * 2));
-  return RankTrace(library.device(), clock, std::move(memory), most_units);
+  return RankTrace(library.device(), clock, std::move(memory), most_launches);
 }
 
 device::Sighting* RankTrace::sightings() const {
-  const std::size_t before = kBare + units_ * kMoments;
+  const std::size_t before = kBare + launches_ * kMoments;
   return reinterpret_cast<device::Sighting*>(words_.address() + before * sizeof(std::uint64_t));
 }
 
@@ -49,9 +49,9 @@ Result<Ok, CudaError> RankTrace::begin(const Stream& stream) const {
   return Ok{};
 }
 
-Result<Ok, CudaError> RankTrace::stamp(const Stream& stream, std::size_t unit,
+Result<Ok, CudaError> RankTrace::stamp(const Stream& stream, std::size_t launch,
                                        Moment moment) const {
-  return stamp_word(stream, kBare + unit * kMoments + static_cast<std::size_t>(moment));
+  return stamp_word(stream, kBare + launch * kMoments + static_cast<std::size_t>(moment));
 }
 
 Result<Ok, CudaError> RankTrace::fill(const Stream& stream, const DeviceMemory& memory,
@@ -79,11 +79,11 @@ Checked<RankTimes> RankTrace::read() const {
   HP_TRY(const std::vector<std::uint64_t> words, read<std::uint64_t>(words_));
   RankTimes times;
   times.stamp_ns = static_cast<std::int64_t>((words[kBare - 1] - words[0]) / (kBare - 1));
-  for (std::size_t unit = 0; unit < units_; ++unit) {
-    const std::uint64_t* const at = &words[kBare + unit * kMoments];
-    times.units.push_back({.reached = at[0], .start = at[1], .end = at[2]});
+  for (std::size_t launch = 0; launch < launches_; ++launch) {
+    const std::uint64_t* const at = &words[kBare + launch * kMoments];
+    times.launches.push_back({.reached = at[0], .start = at[1], .end = at[2]});
   }
-  const std::size_t before = kBare + units_ * kMoments;
+  const std::size_t before = kBare + launches_ * kMoments;
   times.sightings.resize((words.size() - before) / kWordsOfSighting);
   std::memcpy(times.sightings.data(), words.data() + before,
               times.sightings.size() * sizeof(device::Sighting));

@@ -10,15 +10,15 @@
 
 namespace harpe::cuda {
 
-// A moment of a unit that is stamped.
+// A moment of a launch that is stamped.
 enum class Moment : std::uint8_t {
   Reached,  // its queue has come to it: before its waits, where it has some
   Start,    // they are over
   End,      // its work is over; not stamped where it has none
 };
 
-// Of a unit, by its GPU's clock in nanoseconds; kNever where it was not stamped.
-struct UnitTimes {
+// Of a launch, by its GPU's clock in nanoseconds; kNever where it was not stamped.
+struct LaunchTimes {
   std::uint64_t reached = device::kNever;
   std::uint64_t start = device::kNever;
   std::uint64_t end = device::kNever;
@@ -26,7 +26,7 @@ struct UnitTimes {
 
 // What a traced execution left on a rank's GPU.
 struct RankTimes {
-  std::vector<UnitTimes> units;             // by unit
+  std::vector<LaunchTimes> launches;        // in order
   std::vector<device::Sighting> sightings;  // by signal of the rank's page
   std::int64_t stamp_ns = 0;                // from a stamp to the next with nothing in between
   std::map<TaskId, std::vector<device::BlockNotes>> notes{};  // of kernels, by their first task
@@ -37,7 +37,7 @@ struct RankTimes {
 class RankTrace {
  public:
   // Requires: `library` outlives this. Errors: G005, as of `KernelLibrary::load`.
-  [[nodiscard]] static Checked<RankTrace> make(KernelLibrary& library, std::size_t most_units,
+  [[nodiscard]] static Checked<RankTrace> make(KernelLibrary& library, std::size_t most_launches,
                                                std::size_t words);
 
   // For kernels that wait inside.
@@ -48,7 +48,7 @@ class RankTrace {
 
   // Before all else of an execution: forgets the one before.
   [[nodiscard]] Result<Ok, CudaError> begin(const Stream& stream) const;
-  [[nodiscard]] Result<Ok, CudaError> stamp(const Stream& stream, std::size_t unit,
+  [[nodiscard]] Result<Ok, CudaError> stamp(const Stream& stream, std::size_t launch,
                                             Moment moment) const;
 
   // How the GPU's clock stands to the host's. Errors: G005.
@@ -59,8 +59,8 @@ class RankTrace {
   [[nodiscard]] Checked<RankTimes> read() const;
 
  private:
-  RankTrace(const Device& device, ClockKernels clock, DeviceMemory words, std::size_t units)
-      : device_(&device), clock_(clock), words_(std::move(words)), units_(units) {}
+  RankTrace(const Device& device, ClockKernels clock, DeviceMemory words, std::size_t launches)
+      : device_(&device), clock_(clock), words_(std::move(words)), launches_(launches) {}
 
   [[nodiscard]] Result<Ok, CudaError> stamp_word(const Stream& stream, std::size_t word) const;
   [[nodiscard]] Result<Ok, CudaError> fill(const Stream& stream, const DeviceMemory& memory,
@@ -70,8 +70,8 @@ class RankTrace {
 
   const Device* device_;
   ClockKernels clock_;
-  DeviceMemory words_;  // of 64 bits: bare stamps, three for each unit, sightings
-  std::size_t units_;
+  DeviceMemory words_;  // of 64 bits: bare stamps, three for each launch, sightings
+  std::size_t launches_;
   std::map<TaskId, DeviceMemory> notes_;
 };
 

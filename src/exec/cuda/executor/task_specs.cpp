@@ -4,8 +4,8 @@
 #include <iterator>
 #include <utility>
 
-#include "exec/cuda/executor/nodes.h"
 #include "exec/cuda/executor/puts.h"
+#include "launch/nodes.h"
 
 namespace harpe::cuda {
 namespace {
@@ -89,15 +89,19 @@ Checked<TaskSpecs> specs_of(const SpecSource& source, const Traffic& traffic, Ra
                             TaskScratch& scratch) {
   const Team& team = source.collectives.teams[traffic.team];
   const auto member = static_cast<std::size_t>(std::ranges::find(team, rank) - team.begin());
-  const bool sums = !traffic.sums.empty();
+  const auto sum = traffic.sums.find(rank);
   TaskSpecs specs;
-  for (std::size_t i = 0; sums && i < traffic.sums[member].rounds.size(); ++i) {
-    HP_REQUIRE_OK(add_specs(source, traffic.sums[member].rounds[i], rank, scratch, specs));
+  if (sum != traffic.sums.end()) {
+    for (const Task& round : sum->second.rounds) {
+      HP_REQUIRE_OK(add_specs(source, round, rank, scratch, specs));
+    }
   }
   const auto arena = reinterpret_cast<DeviceAddress>(source.bases.arenas[rank.index()]);
   specs.launches.emplace_back(
       call_of(traffic, source.communicator(traffic.team, rank), member, arena));
-  if (sums) HP_REQUIRE_OK(add_specs(source, traffic.sums[member].fold, rank, scratch, specs));
+  if (sum != traffic.sums.end()) {
+    HP_REQUIRE_OK(add_specs(source, sum->second.fold, rank, scratch, specs));
+  }
   specs.actions.clear();  // no pass joins it with other tasks
   return specs;
 }
@@ -115,7 +119,7 @@ Checked<TaskSpecs> specs_of(const SpecSource& source, TaskId id, std::byte* scra
     return specs;
   }
   TaskSpecs specs;
-  if (goes_out(source.plan, id)) {
+  if (launch::goes_out(source.plan, id)) {
     HP_REQUIRE_OK(add_all(source, choice_of(source, task), packing_of(source, id), specs));
   } else {
     HP_REQUIRE_OK(add_specs(source, task, rank, scratch, specs));
@@ -125,23 +129,20 @@ Checked<TaskSpecs> specs_of(const SpecSource& source, TaskId id, std::byte* scra
   return specs;
 }
 
+Checked<TaskSpecs> specs_of(const SpecSource& source, const Task& step, RankId rank,
+                            std::byte* scratch_memory) {
+  TaskSpecs specs;
+  TaskScratch scratch(scratch_memory);
+  HP_REQUIRE_OK(add_specs(source, step, rank, scratch, specs));
+  specs.scratch = scratch.bytes();
+  return specs;
+}
+
 Checked<TaskSpecs> landing_specs_of(const SpecSource& source, TaskId put) {
   TaskSpecs specs;
   const LaunchChoice choice = choice_of(source, source.plan.tasks[put.index()]);
   HP_REQUIRE_OK(add_all(source, choice, landing_of(source, put), specs));
   return specs;
-}
-
-Checked<NarrowStates> find_narrow(const SpecSource& source) {
-  const auto launches_of = [&](TaskId id) -> Checked<std::vector<LaunchSpec>> {
-    const Task& task = source.plan.tasks[id.index()];
-    TaskSpecs specs;
-    TaskScratch scratch(kNowhere);
-    HP_REQUIRE_OK(
-        add_specs(source, task, source.plan.queues[task.queue.index()].rank, scratch, specs));
-    return std::move(specs.launches);
-  };
-  return NarrowStates::find(source.plan, source.bases.arenas, source.multiprocessors, launches_of);
 }
 
 Numbers numbers_of(const Plan& plan, const Blocks& blocks) {

@@ -4,11 +4,18 @@
 #include <vector>
 
 #include "exec/actions/prepare.h"
+#include "exec/cuda/actions/launch_spec.h"
 #include "exec/cuda/executor/collectives.h"
 #include "exec/cuda/executor/narrow.h"
-#include "exec/cuda/executor/units.h"
 
 namespace harpe::cuda {
+
+// What a task becomes on its own.
+struct TaskSpecs {
+  std::vector<actions::Action> actions;
+  std::vector<LaunchSpec> launches;
+  std::int64_t scratch = 0;  // bytes that these use besides the plan's memory
+};
 
 // Where the numbers of Occupancy lie in a rank's arena: behind the data.
 struct Numbers {
@@ -46,10 +53,10 @@ inline std::byte* const kNowhere = reinterpret_cast<std::byte*>(std::uintptr_t{1
 // Errors: those of preparing tasks, and of plan_launches.
 [[nodiscard]] Checked<TaskSpecs> specs_of(const SpecSource& source, TaskId task,
                                           std::byte* scratch);
+// The same of a step of a sum that NCCL brings the parts of, by the rank.
+[[nodiscard]] Checked<TaskSpecs> specs_of(const SpecSource& source, const Task& step, RankId rank,
+                                          std::byte* scratch);
 // What a put becomes on the rank that it goes to. Errors: as above.
 [[nodiscard]] Checked<TaskSpecs> landing_specs_of(const SpecSource& source, TaskId put);
-
-// Errors: as above.
-[[nodiscard]] Checked<NarrowStates> find_narrow(const SpecSource& source);
 
 }  // namespace harpe::cuda

@@ -9,20 +9,20 @@ using std::chrono::nanoseconds;
 
 std::int64_t signed_of(std::uint64_t time) { return static_cast<std::int64_t>(time); }
 
-// A unit's own stretch, by its GPU's clock.
+// A launch's own stretch, by its GPU's clock.
 struct Stretch {
   std::int64_t start = 0;
   std::int64_t end = 0;
   std::int64_t waited = 0;
 };
 
-Stretch stretch_of(const Unit& unit, const UnitTimes& times, std::int64_t stamp) {
+Stretch stretch_of(const PreparedLaunch& launch, const LaunchTimes& times, std::int64_t stamp) {
   Stretch stretch;
   const std::int64_t begin = signed_of(times.start);
   stretch.start = stretch.end = begin;
   if (times.end != device::kNever) {
     // Where there is work it begins a launch behind the one stamp, and ends one before the other.
-    const std::int64_t apart = unit.work.size() > 0 ? stamp : 0;
+    const std::int64_t apart = launch.work.size() > 0 ? stamp : 0;
     const std::int64_t end = signed_of(times.end) - apart;
     stretch.start = std::min(begin + apart, std::max(begin, end));
     stretch.end = std::max(stretch.start, end);
@@ -34,14 +34,34 @@ Stretch stretch_of(const Unit& unit, const UnitTimes& times, std::int64_t stamp)
 }
 
 // Of a member of a kernel that waits inside.
-Stretch stretch_of(const Stretch& unit, const device::Sighting& sighting) {
-  if (sighting.seen_ns == device::kNever) return unit;
-  Stretch stretch = unit;
-  stretch.start = std::clamp(signed_of(sighting.seen_ns), unit.start, unit.end);
-  if (sighting.awaited_ns == device::kNever || stretch.start == unit.start) return stretch;
+Stretch stretch_of(const Stretch& launch, const device::Sighting& sighting) {
+  if (sighting.seen_ns == device::kNever) return launch;
+  Stretch stretch = launch;
+  stretch.start = std::clamp(signed_of(sighting.seen_ns), launch.start, launch.end);
+  if (sighting.awaited_ns == device::kNever || stretch.start == launch.start) return stretch;
   stretch.waited = std::max<std::int64_t>(
-      0, stretch.start - std::max(unit.start, signed_of(sighting.awaited_ns)));
+      0, stretch.start - std::max(launch.start, signed_of(sighting.awaited_ns)));
   return stretch;
+}
+
+// Whether the signal is for the task.
+bool is_for(const Plan& plan, const launch::Signal& signal, TaskId task) {
+  const auto index = static_cast<std::size_t>(signal.index);
+  if (signal.kind == launch::SignalKind::Sync) return plan.syncs[index].to == task;
+  if (signal.kind != launch::SignalKind::Barrier) return false;
+  const std::vector<TaskId>& to = plan.barriers[index].to;
+  return std::ranges::find(to, task) != to.end();
+}
+
+// What a kernel of the launch awaits inside for the task.
+std::optional<launch::SignalId> inner_signal(const TracedLaunches& rank,
+                                             const launch::Launch& launch, TaskId task) {
+  for (const launch::Kernel& kernel : launch.kernels) {
+    for (const launch::Arrival& arrival : kernel.arrivals) {
+      if (arrival.when && is_for(rank.plan, rank.pages[*arrival.when], task)) return arrival.when;
+    }
+  }
+  return std::nullopt;
 }
 
 // Appends what a block did.
@@ -62,28 +82,28 @@ void add_block(KernelEvent event, const device::BlockNotes& notes, const ClockFi
 
 }  // namespace
 
-std::vector<TraceEvent> events_of(const Plan& plan, const Wiring& wiring,
-                                  std::span<const Unit> units, const RankTimes& times,
+std::vector<TraceEvent> events_of(const TracedLaunches& rank, const RankTimes& times,
                                   const ClockFit& clock) {
   std::vector<TraceEvent> events;
-  for (std::size_t i = 0; i < units.size(); ++i) {
-    const Unit& unit = units[i];
-    if (unit.lands) continue;  // of a task of another rank
-    const Stretch whole = stretch_of(unit, times.units[i], times.stamp_ns);
-    const bool is_noted = times.notes.contains(unit.tasks.front());
-    for (const TaskId task : unit.tasks) {
-      const bool is_first = task == unit.tasks.front();
+  for (std::size_t i = 0; i < rank.launches.size(); ++i) {
+    const launch::Launch& launch = rank.launch_plan.launches[rank.launches[i].id.index()];
+    if (launch.lands) continue;  // of a task of another rank
+    const Stretch whole = stretch_of(rank.launches[i], times.launches[i], times.stamp_ns);
+    const TaskId first = launch.does.front();
+    const bool is_noted = times.notes.contains(first);
+    for (const TaskId task : launch.does) {
       Stretch own = whole;
-      if (!is_first) own.waited = 0;
-      const std::vector<std::int32_t>& signals = wiring.tasks[task.index()].waits;
-      if (!is_first && plan.tasks[task.index()].kind == TaskKind::Finalise) {
+      if (task != first) own.waited = 0;
+      const auto signal = inner_signal(rank, launch, task);
+      if (task != first && rank.plan.tasks[task.index()].kind == TaskKind::Finalise) {
         own.start = whole.end;
-      } else if (unit.waits_inside && !signals.empty()) {
-        own = stretch_of(own, times.sightings[static_cast<std::size_t>(signals.front())]);
+      } else if (signal) {
+        const auto word = static_cast<std::size_t>(rank.pages.index_of(*signal));
+        own = stretch_of(own, times.sightings[word]);
       }
       const std::int64_t start = clock.to_host(own.start);
       events.push_back({.task = task,
-                        .kernel = is_noted ? unit.tasks.front() : TaskId(),
+                        .kernel = is_noted ? first : TaskId(),
                         .start = nanoseconds(start),
                         .end = nanoseconds(std::max(start, clock.to_host(own.end))),
                         .waited = nanoseconds(own.waited)});
@@ -92,13 +112,14 @@ std::vector<TraceEvent> events_of(const Plan& plan, const Wiring& wiring,
   return events;
 }
 
-std::vector<KernelEvent> kernels_of(std::span<const Unit> units, const RankTimes& times,
+std::vector<KernelEvent> kernels_of(const TracedLaunches& rank, const RankTimes& times,
                                     const ClockFit& clock) {
   std::vector<KernelEvent> events;
-  for (std::size_t i = 0; i < units.size(); ++i) {
-    const auto noted = times.notes.find(units[i].tasks.front());
-    if (units[i].lands || noted == times.notes.end()) continue;
-    const Stretch whole = stretch_of(units[i], times.units[i], times.stamp_ns);
+  for (std::size_t i = 0; i < rank.launches.size(); ++i) {
+    const launch::Launch& launch = rank.launch_plan.launches[rank.launches[i].id.index()];
+    const auto noted = times.notes.find(launch.does.front());
+    if (launch.lands || noted == times.notes.end()) continue;
+    const Stretch whole = stretch_of(rank.launches[i], times.launches[i], times.stamp_ns);
     KernelEvent event{.kernel = noted->first, .part = KernelPart::Held};
     event.start = nanoseconds(clock.to_host(whole.start - whole.waited));
     event.end = nanoseconds(clock.to_host(whole.start));

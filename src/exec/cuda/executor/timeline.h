@@ -15,17 +15,24 @@ struct Timeline {
   std::chrono::nanoseconds uncertainty{0};
 };
 
-// A rank's tasks in a traced execution, on the host's clock. Tasks of a unit begin together and end
-// with it. A task whose signal the kernel awaits inside begins when the kernel first saw the
-// signal. A total that the unit stores at home ends with the unit and takes no time of its own. The
+// A rank's launches, as a trace has them.
+struct TracedLaunches {
+  const Plan& plan;
+  const launch::LaunchPlan& launch_plan;
+  const SignalPages& pages;
+  std::span<const PreparedLaunch> launches;  // of the rank, in order
+};
+
+// A rank's tasks in a traced execution, on the host's clock. Tasks of a launch begin together and
+// end with it. A task whose signal the kernel awaits inside begins when the kernel first saw the
+// signal. A total that the launch stores at home ends with it and takes no time of its own. The
 // overhead of timestamps, estimated from adjacent timestamps, is subtracted. Requires: what `times`
-// holds is of these units.
-[[nodiscard]] std::vector<TraceEvent> events_of(const Plan& plan, const Wiring& wiring,
-                                                std::span<const Unit> units, const RankTimes& times,
+// holds is of these launches.
+[[nodiscard]] std::vector<TraceEvent> events_of(const TracedLaunches& rank, const RankTimes& times,
                                                 const ClockFit& clock);
 
 // Its kernels that noted what their blocks did, likewise.
-[[nodiscard]] std::vector<KernelEvent> kernels_of(std::span<const Unit> units,
+[[nodiscard]] std::vector<KernelEvent> kernels_of(const TracedLaunches& rank,
                                                   const RankTimes& times, const ClockFit& clock);
 
 // The same with the first of all tasks at 0, by task.

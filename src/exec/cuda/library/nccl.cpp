@@ -2,6 +2,8 @@
 
 #include <numeric>
 
+#include "exec/cuda/library/step.h"
+
 namespace harpe::library {
 namespace {
 

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "ir/form.h"
+#include "ir/program.h"
+#include "machine/mesh.h"
+#include "plan/launch_plan.h"
+#include "plan/plan.h"
+#include "support/diag.h"
+#include "verify/launch_certificate.h"
+#include "verify/verify.h"
+
+namespace harpe {
+
+// Proves the launches in a file, as show_launches prints them, or what H200s launch where none is
+// named. Requires: a verified plan. Errors: I101 and parse_launches' of a file, else
+// make_gpu_launches'; verify_launches'.
+[[nodiscard]] Checked<LaunchCertificate> certify_launches(const Plan& plan,
+                                                          const std::optional<std::string>& path,
+                                                          const VerifyOptions& options);
+
+// Proves what H200s launch for the likenesses of a schedule (verify/reduced.h), and their plans.
+// Errors: certify_launches' and verify's, with a note that names the mesh.
+[[nodiscard]] Checked<LaunchCertificate> certify_small_launches(const Program& program,
+                                                                const Mesh& mesh,
+                                                                const NormalForm& form,
+                                                                const VerifyOptions& options);
+
+// Proves launches before they run, unless they put through NICs, which is beyond the proof (V202).
+// Requires: a verified plan. Errors: verify_launches', but V202.
+[[nodiscard]] Checked<Ok> prove_if_modelled(const Plan& plan, const launch::LaunchPlan& launches);
+
+}  // namespace harpe

@@ -1,0 +1,188 @@
+#include <algorithm>
+#include <charconv>
+#include <utility>
+
+#include "exec/cuda/actions/attention_positions.h"
+#include "exec/cuda/executor/bind_parts.h"
+#include "exec/cuda/executor/describe_kernel.h"
+
+namespace harpe::cuda {
+namespace {
+
+enum HeadOperand : std::uint8_t { kQueries, kKeys, kValues, kOutput };
+
+bool have_one_shape(const AttentionSpec& one, const AttentionSpec& other) {
+  return one.batch == other.batch && one.heads == other.heads && one.kv_heads == other.kv_heads &&
+         one.scale == other.scale && one.query_dim == other.query_dim &&
+         one.value_dim == other.value_dim && one.element == other.element &&
+         one.engine == other.engine;
+}
+
+HeadTensor tensor_at(const StridedArray& array) {
+  return {.address = array.address,
+          .strides = {.batch = array.extents[0].stride,
+                      .row = array.extents[1].stride,
+                      .head = array.extents[2].stride}};
+}
+
+class AttentionBinder {
+ public:
+  explicit AttentionBinder(const KernelBinding& binding)
+      : binding_(binding), kernel_(binding.kernel) {}
+
+  Checked<AttentionSpec> bind() {
+    HP_REQUIRE_OK(find_members());
+    begin(*members_.front().spec);
+    for (std::size_t i = 0; i < kernel_.arrivals.size(); ++i) HP_REQUIRE_OK(add_chunk(i));
+    for (std::size_t i = 0; i < kernel_.panels.size(); ++i) HP_REQUIRE_OK(add_panel(i));
+    HP_REQUIRE_OK(place_positions());
+    HP_REQUIRE_OK(cut_keys());
+    HP_TRY(spec_.copies, binding_.copies());
+    spec_.copy_blocks = kernel_.copy_blocks;
+    const auto waits = [](const launch::Arrival& arrival) { return arrival.when.has_value(); };
+    if (std::ranges::any_of(kernel_.arrivals, waits) || !spec_.copies.empty()) {
+      spec_.wait = binding_.wait_context();
+    }
+    return std::move(spec_);
+  }
+
+ private:
+  // What a task does alone, as part of the kernel.
+  struct Member {
+    const AttentionSpec* spec = nullptr;
+    Meeting meeting;
+  };
+
+  Checked<Ok> find_members() {
+    for (LaunchAlone& alone : binding_.alone) {
+      const auto* const spec = std::get_if<AttentionSpec>(alone.spec);
+      if (alone.is_bound || spec == nullptr) continue;
+      const auto panel = std::ranges::find_if(kernel_.panels, [&](const launch::Panel& each) {
+        return are_same_elements(alone.places[kQueries], place_at(each.reads, 0)) &&
+               are_same_elements(alone.places[kOutput], place_at(each.stores, 0));
+      });
+      const auto chunk = std::ranges::find_if(kernel_.arrivals, [&](const launch::Arrival& each) {
+        return are_same_elements(alone.places[kKeys], place_at(each.reads, 0)) &&
+               are_same_elements(alone.places[kValues], place_at(each.reads, 1));
+      });
+      if (panel == kernel_.panels.end() || chunk == kernel_.arrivals.end()) continue;
+      const Meeting meeting{.panel = static_cast<std::size_t>(panel - kernel_.panels.begin()),
+                            .chunk = static_cast<std::size_t>(chunk - kernel_.arrivals.begin()),
+                            .rule = spec->rule};
+      if (find_meeting(meeting.panel, meeting.chunk) != nullptr) {
+        return binding_.refuse("two of them meet the same queries and keys");
+      }
+      if (!members_.empty() && !have_one_shape(*spec, *members_.front().spec)) {
+        return binding_.refuse("their heads, types or scales differ");
+      }
+      alone.is_bound = true;
+      members_.push_back({.spec = spec, .meeting = meeting});
+    }
+    if (members_.empty()) return binding_.refuse("none of them meets what it meets");
+    return Ok{};
+  }
+
+  [[nodiscard]] const Member* find_meeting(std::size_t panel, std::size_t chunk) const {
+    const auto found = std::ranges::find_if(members_, [&](const Member& member) {
+      return member.meeting.panel == panel && member.meeting.chunk == chunk;
+    });
+    return found == members_.end() ? nullptr : &*found;
+  }
+
+  void begin(const AttentionSpec& alone) {
+    spec_ = alone;
+    spec_.panels.clear();
+    spec_.chunks.clear();
+    spec_.to_state = kernel_.panels.front().dtype == DType::F32;
+    if (members_.size() > 1) spec_.rule = std::nullopt;
+  }
+
+  Checked<Ok> add_chunk(std::size_t index) {
+    const auto first = std::ranges::find(members_, index,
+                                         [](const Member& member) { return member.meeting.chunk; });
+    if (first == members_.end()) return binding_.refuse("none of them reads an arrival of its");
+    const launch::Arrival& arrival = kernel_.arrivals[index];
+    AttentionChunkSpec& chunk = spec_.chunks.emplace_back(first->spec->chunks.front());
+    HP_TRY(const StridedArray keys,
+           binding_.place(array_keys(*first->spec, chunk), "keys", place_at(arrival.reads, 0)));
+    HP_TRY(const StridedArray values,
+           binding_.place(array_values(*first->spec, chunk), "values", place_at(arrival.reads, 1)));
+    chunk.keys = tensor_at(keys);
+    chunk.values = tensor_at(values);
+    chunk.ready = binding_.await(arrival.when);
+    return Ok{};
+  }
+
+  Checked<Ok> add_panel(std::size_t index) {
+    const auto first = std::ranges::find(members_, index,
+                                         [](const Member& member) { return member.meeting.panel; });
+    if (first == members_.end()) return binding_.refuse("none of them makes a panel of its");
+    const AttentionSpec& alone = *first->spec;
+    const launch::Panel& panel = kernel_.panels[index];
+    AttentionPanelSpec& bound = spec_.panels.emplace_back(alone.panels.front());
+    HP_TRY(const StridedArray queries,
+           binding_.place(array_queries(alone, bound), "queries", place_at(panel.reads, 0)));
+    HP_TRY(const StridedArray output,
+           binding_.place(array_output(alone, bound), "the output", place_at(panel.stores, 0)));
+    bound.queries = tensor_at(queries);
+    if (bound.lse.address != 0) {
+      HP_TRY(const StridedArray lse,
+             binding_.place(array_lse(alone, bound), "lse", place_at(panel.stores, 1)));
+      bound.lse = tensor_at(lse);
+    }
+    bound.output = tensor_at(output);
+    if (!spec_.carried) return Ok{};
+    HP_TRY(const StridedArray carried,
+           binding_.place(array_carried(alone, bound), "the state", place_at(panel.reads, 1)));
+    bound.carried_output = tensor_at(carried);
+    HP_TRY(const StridedArray carried_lse,
+           binding_.place(array_carried_lse(alone, alone.panels.front()), "the state's lse",
+                          place_at(panel.reads, 2)));
+    if (carried_lse.address != bound.lse.address) bound.carried_lse = carried_lse.address;
+    return Ok{};
+  }
+
+  // Of several tasks, by how far each task's queries are ahead of its keys.
+  Checked<Ok> place_positions() {
+    std::vector<Meeting> meetings;
+    for (const Member& member : members_) meetings.push_back(member.meeting);
+    if (members_.size() > 1 && !place_by_rules(spec_, meetings)) {
+      return binding_.refuse("their masks are not one mask");
+    }
+    for (std::size_t i = 0; i < spec_.panels.size(); ++i) {
+      std::vector<std::int32_t> seen;
+      for (std::size_t j = 0; j < spec_.chunks.size(); ++j) {
+        const bool is_seen = !is_hidden(spec_, spec_.panels[i], spec_.chunks[j]);
+        if (is_seen) seen.push_back(static_cast<std::int32_t>(j));
+      }
+      if (seen != kernel_.panels[i].meets) {
+        return binding_.refuse("by their masks a panel meets other arrivals");
+      }
+    }
+    return Ok{};
+  }
+
+  // As the variant says.
+  Checked<Ok> cut_keys() {
+    spec_.parts = 1;
+    if (kernel_.variant.empty()) return Ok{};
+    const std::string& text = kernel_.variant;
+    const std::size_t number = text.find_last_of(' ') + 1;
+    std::from_chars(text.data() + number, text.data() + text.size(), spec_.parts);
+    if (print_parts(spec_.parts) == text) return Ok{};
+    return binding_.refuse("it has no variant \"" + text + "\"");
+  }
+
+  const KernelBinding& binding_;
+  const launch::Kernel& kernel_;
+  std::vector<Member> members_;  // in the order of the tasks
+  AttentionSpec spec_;
+};
+
+}  // namespace
+
+Checked<AttentionSpec> bind_attention(const KernelBinding& binding) {
+  return AttentionBinder(binding).bind();
+}
+
+}  // namespace harpe::cuda

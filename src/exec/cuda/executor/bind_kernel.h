@@ -1,0 +1,53 @@
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <vector>
+
+#include "exec/cuda/actions/launch_spec.h"
+#include "exec/cuda/executor/kernel_places.h"
+#include "exec/cuda/executor/task_specs.h"
+#include "plan/launch_plan.h"
+
+namespace harpe::cuda {
+
+// Where the signals of a launch plan lie, for the kernels of one rank.
+struct SignalCells {
+  std::function<device::FlagWait(launch::SignalId)> awaited;  // in the rank's own page
+  // None: the signal is to be lost (tests).
+  std::function<std::optional<device::RaiseTarget>(const launch::Raise&)> raised;
+  device::WaitContext context{};  // but for its task
+};
+
+// What the launches of one rank are bound to: memory, real or made up, and signals.
+struct BindSource {
+  const SpecSource& memory;
+  // By task, what it becomes alone: for the tasks of the launches that are bound.
+  const std::vector<TaskSpecs>& alone;
+  KernelPlaces& places;  // of `memory` and the launch plan's 16-bit partials
+  SignalCells cells;
+};
+
+// The kernels of a launch, in order, with addresses. Everything that can be chosen is taken from
+// the launch: what is merged, where operands lie and results go, what is awaited inside. Types,
+// shapes, strides and masks are those of its tasks alone. `wait` is set for kernels that await or
+// raise signals inside.
+// Requires: the launch was made for the source's plan and target.
+// Errors: G092 a kernel that its tasks alone do not make up; those of landing_specs_of.
+[[nodiscard]] Checked<std::vector<LaunchSpec>> bind(const BindSource& source,
+                                                    const launch::Launch& launch);
+
+// The variant that the launch plan names for a bound kernel; none of other kernels than our GEMMs.
+// Requires: check(spec, blocks) is ok. Errors: G092 there is no such variant.
+[[nodiscard]] Checked<std::optional<GemmChoice>> bind_variant(const launch::Launch& launch,
+                                                              const launch::Kernel& kernel,
+                                                              const LaunchSpec& spec);
+
+// Whether a launch takes over what another kind of task than its first would do: a transfer that
+// kernels make, or a total that they store. Such tasks have no kernel of their own.
+[[nodiscard]] bool is_taken_over(const Plan& plan, const launch::Launch& launch, TaskId task);
+
+// What a kernel waits with, where it waits inside; else null.
+[[nodiscard]] device::WaitContext* inner_wait(LaunchSpec& spec);
+
+}  // namespace harpe::cuda

@@ -1,0 +1,121 @@
+#include "launch/join.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "ir/mask_contract.h"
+
+namespace harpe::launch {
+namespace {
+
+// The place of one like it in `all`, which may become its.
+template <class Value, class Alike>
+std::size_t index_in(std::vector<Value>& all, const Value& one, const Alike& alike) {
+  const auto found = std::ranges::find_if(all, [&](const Value& each) { return alike(each, one); });
+  if (found != all.end()) return static_cast<std::size_t>(found - all.begin());
+  all.push_back(one);
+  return all.size() - 1;
+}
+
+// Of GEMMs each kernel brings one arrival.
+std::optional<Reason> add_gemm(Kernel& joined, const Kernel& kernel, Arrival arrival) {
+  const auto index = static_cast<std::int32_t>(joined.arrivals.size());
+  Panel panel = kernel.panels.front();
+  panel.meets = {index};
+  joined.arrivals.push_back(std::move(arrival));
+  if (!joined.panels.empty() && joined.panels.back().stores == panel.stores) {
+    if (!panel.adds) return Reason::OtherPanels;
+    joined.panels.back().meets.push_back(index);
+    return std::nullopt;
+  }
+  if (!joined.panels.empty() && joined.panels.back().adds != panel.adds) return Reason::OtherPanels;
+  joined.panels.push_back(std::move(panel));
+  return std::nullopt;
+}
+
+// A panel's first chunk carries on from a state or begins one, as the first panel's does; every
+// other carries on.
+std::optional<Reason> add_attention(Kernel& joined, const Kernel& kernel, const Arrival& arrival) {
+  Panel panel = kernel.panels.front();
+  const std::size_t panels = joined.panels.size();
+  panel.meets.clear();
+  const std::size_t at = index_in(joined.panels, panel, [](const Panel& one, const Panel& other) {
+    return one.stores == other.stores && one.reads.front() == other.reads.front();
+  });
+  const bool begins = joined.panels.size() > panels;
+  constexpr std::size_t kCarried = 3;  // queries, the state and its lse
+  const std::size_t reads = begins ? joined.panels.front().reads.size() : kCarried;
+  const auto chunk = static_cast<std::int32_t>(
+      index_in(joined.arrivals, {.reads = arrival.reads, .when = {}},
+               [](const Arrival& one, const Arrival& other) { return one.reads == other.reads; }));
+  std::vector<std::int32_t>& meets = joined.panels[at].meets;
+  if (panel.reads.size() != reads || std::ranges::find(meets, chunk) != meets.end()) {
+    return Reason::OtherPanels;
+  }
+  meets.push_back(chunk);
+  std::optional<SignalId>& when = joined.arrivals[static_cast<std::size_t>(chunk)].when;
+  if (when && when != arrival.when) return Reason::SharedArrivals;
+  when = arrival.when;
+  return std::nullopt;
+}
+
+bool has_one_panel(const Kernel& kernel) {
+  return kernel.panels.size() == 1 && kernel.arrivals.size() == 1 &&
+         kernel.arrivals.front().reads.size() == 2 && !kernel.panels.front().stores.empty();
+}
+
+// Whether positions say who sees whom.
+bool is_masked(const Draft& draft, const Task& task) {
+  const std::vector<Nest>& nests = draft.plan.program.nests;
+  const auto nest = std::ranges::find(nests, task.nest, &Nest::name);
+  if (nest == nests.end()) return false;
+  const std::vector<Mask>& masks = nest->stmts[static_cast<std::size_t>(task.stmt)].masks;
+  return std::ranges::any_of(masks, [](const Mask& mask) {
+    const MaskKind kind = read_mask(mask).contract->kind;
+    return kind == MaskKind::Causal || kind == MaskKind::Window;
+  });
+}
+
+bool comes_before(const Panel& one, const Panel& other) {
+  const auto begin = [](const Interval& along) { return along.begin; };
+  return std::ranges::lexicographical_compare(one.reads.front().span, other.reads.front().span, {},
+                                              begin, begin);
+}
+
+}  // namespace
+
+Result<Kernel, Refused> join_kernels(const Draft& draft, std::span<const AwaitedKernel> kernels) {
+  Kernel joined;
+  joined.name = kernels.front().kernel->name;
+  for (const AwaitedKernel& one : kernels) {
+    if (!has_one_panel(*one.kernel) || one.kernel->name != joined.name) {
+      return Refused{.reason = Reason::NoPanels, .a = one.task.value};
+    }
+    Arrival arrival = one.kernel->arrivals.front();
+    arrival.when = one.when;
+    const bool is_gemm = one.kernel->panels.front().reads.empty();
+    const auto refused = is_gemm ? add_gemm(joined, *one.kernel, std::move(arrival))
+                                 : add_attention(joined, *one.kernel, arrival);
+    if (refused) return Refused{.reason = *refused, .a = one.task.value};
+  }
+  if (is_masked(draft, draft.task(kernels.front().task))) {
+    std::ranges::stable_sort(joined.panels, comes_before);
+    for (Panel& panel : joined.panels) std::ranges::sort(panel.meets);
+  }
+  return joined;
+}
+
+Kernel with_panels(const Kernel& kernel, std::vector<Panel> panels) {
+  Kernel result;
+  result.name = kernel.name;
+  for (Panel& panel : panels) {
+    for (std::int32_t& met : panel.meets) {
+      result.arrivals.push_back(kernel.arrivals[static_cast<std::size_t>(met)]);
+      met = static_cast<std::int32_t>(result.arrivals.size()) - 1;
+    }
+  }
+  result.panels = std::move(panels);
+  return result;
+}
+
+}  // namespace harpe::launch

@@ -1,0 +1,100 @@
+#include "launch/make_launches.h"
+
+#include <array>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "launch/exchanges.h"
+#include "launch/partials16.h"
+#include "launch/passes.h"
+
+namespace harpe::launch {
+namespace {
+
+struct Pass {
+  std::string_view name;
+  void (*run)(Draft&);
+};
+
+constexpr std::string_view kBegin = "begin";
+
+constexpr std::array kPasses = {
+    Pass{"join_panels", join_panels},       Pass{"batch_rows", batch_rows},
+    Pass{"read_in_place", read_in_place},   Pass{"fuse_copies", fuse_copies},
+    Pass{"store_at_peers", store_at_peers}, Pass{"add_at_home", add_at_home},
+    Pass{"store_at_home", store_at_home},   Pass{"wait_before", wait_before},
+    Pass{"reserve_sms", reserve_sms},       Pass{"choose_variants", choose_variants},
+};
+
+std::string name_of(const Target::Facts& target) {
+  return target.name + " sms " + std::to_string(target.sms) + (target.shares_gpus ? " shared" : "");
+}
+
+// What the library does is over on a rank only when nobody needs that rank's part any more.
+void end_by_themselves(const Plan& plan, const Exchanges& exchanges, Wiring& wiring) {
+  for (std::size_t i = 0; i < plan.tasks.size(); ++i) {
+    if (exchanges.by_library.contains(plan.tasks[i].group)) end_by_itself(wiring.tasks[i]);
+  }
+}
+
+LaunchPlan run_passes(Draft& draft, const LaunchOptions& options) {
+  if (options.after_pass) options.after_pass(kBegin, draft);
+  for (const Pass& pass : kPasses) {
+    draft.pass = pass.name;
+    pass.run(draft);
+    if (options.after_pass) options.after_pass(pass.name, draft);
+  }
+  return draft.plan_so_far();
+}
+
+}  // namespace
+
+std::vector<std::string_view> pass_names() {
+  std::vector<std::string_view> names = {kBegin};
+  for (const Pass& pass : kPasses) names.push_back(pass.name);
+  return names;
+}
+
+Exchanges exchanges_of(const Plan& plan, const Blocks& blocks, const Target& target) {
+  const Target::Facts& facts = target.facts();
+  return choose_exchanges(plan, blocks, facts.exchanges, facts.shares_gpus,
+                          !find_groups(plan).members.empty());
+}
+
+Checked<LaunchPlan> make_launches(const Plan& plan, const Blocks& blocks, const Target& target,
+                                  const LaunchOptions& options) {
+  HP_REQUIRE_OK(target.check(plan));
+  const Target::Facts& facts = target.facts();
+  const Groups groups = find_groups(plan);
+  Wiring wiring = wire(plan, groups, facts.chunk_bytes);
+  const Exchanges exchanges = exchanges_of(plan, blocks, target);
+  end_by_themselves(plan, exchanges, wiring);
+  std::optional<Plan> boxed;
+  if (!exchanges.boxes.empty()) {
+    boxed = plan;
+    boxed->allocs.insert(boxed->allocs.end(), exchanges.boxes.begin(), exchanges.boxes.end());
+  }
+  const Plan& whole = boxed ? *boxed : plan;
+  std::vector<AllocId> partials16;
+  std::unique_ptr<Offers> offers = target.open(whole, blocks, exchanges, partials16);
+  HP_TRY(std::vector<AllocId> found, find_partials16(whole, *offers));
+  if (!found.empty()) {
+    offers.reset();
+    partials16 = std::move(found);
+    offers = target.open(whole, blocks, exchanges, partials16);
+  }
+  HP_TRY(Draft draft, Draft::begin({.plan = whole,
+                                    .blocks = blocks,
+                                    .target = facts,
+                                    .offers = *offers,
+                                    .groups = groups,
+                                    .wiring = wiring},
+                                   partials16));
+  draft.out.target = name_of(facts);
+  draft.out.boxes = exchanges.boxes;
+  return run_passes(draft, options);
+}
+
+}  // namespace harpe::launch

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <functional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "launch/draft.h"
+#include "launch/target.h"
+#include "plan/launch_plan.h"
+
+namespace harpe::launch {
+
+struct LaunchOptions {
+  // Called behind `begin` and every pass with its name.
+  std::function<void(std::string_view pass, const Draft& draft)> after_pass = {};
+};
+
+// `begin`, then the passes in their order.
+[[nodiscard]] std::vector<std::string_view> pass_names();
+
+// Who does the plan's collectives on the target. Requires: a verified plan, and its blocks.
+[[nodiscard]] Exchanges exchanges_of(const Plan& plan, const Blocks& blocks, const Target& target);
+
+// What the target launches for a plan. Pure. Requires: a verified plan, and its blocks.
+// Errors: Target::check's, Offers::kernels_of's.
+[[nodiscard]] Checked<LaunchPlan> make_launches(const Plan& plan, const Blocks& blocks,
+                                                const Target& target,
+                                                const LaunchOptions& options = {});
+
+}  // namespace harpe::launch

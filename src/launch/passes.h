@@ -1,0 +1,71 @@
+#pragma once
+
+#include "launch/draft.h"
+
+// The passes over a launch plan, in the order of make_launches. Each leaves a launch as it is where
+// its precondition does not hold, and notes why (Decision).
+namespace harpe::launch {
+
+// Tasks that the schedule made one kernel become one launch.
+// Precondition: a kernel for each that joins panels; at most one signal a task; one arrival a task;
+// the target's kernel can (choose).
+// Order: the waits move inside, one for each arrival. Data: K chunks and keys in the plan's order.
+// Rounding: a panel's sum stays in the kernel, in f32.
+void join_panels(Draft& draft);
+
+// Kernels of one task, and of tasks that do the same to further ragged rows side by side, become
+// fewer.
+// Precondition of further tasks: all their kernels count rows; nothing is awaited or raised
+// between. Order, data: none depends on another. Rounding: as it is.
+void batch_rows(Draft& draft);
+
+// Joined kernels read the rank's own inputs where they lie, and not the copies of them.
+// Precondition: a copy within the rank, of its own `in` homes, in the same type; all operands that
+// were copied, or none.
+// Order: the wait for the copy vanishes. Data: a copy that no one else reads is not made; its
+// signals are not raised where only these kernels waited for them. Rounding: as it is.
+void read_in_place(Draft& draft);
+
+// A rank's copies by `tma` become work of its first waiting kernel.
+// Precondition: all of them are copies of inputs that wait for the beginning alone and raise one
+// signal; the kernel begins with the execution; GPUs are not shared.
+// Order: each chunk raises its signal once it has arrived. Data, rounding: as they are.
+void fuse_copies(Draft& draft);
+
+// GEMMs store partial sums where copies right behind them would take them.
+// Precondition: copies by `sm` that wait for beginnings alone, raise one signal at most and are
+// sole readers; whole panels, in the operands' type. Order: a panel's signal is raised once it is
+// stored; the copies' waits move before the launch; panels behind the last that stays come first.
+// Data: the partial sums are not stored here. Rounding: one, as the copy's.
+void store_at_peers(Draft& draft);
+
+// The panels that stay take what others have stored here as addends, and are stored at home.
+// Precondition: the total is right behind; every signal that it waits for is an addend's; GPUs are
+// not shared.
+// Order: addends are awaited inside. Data: the own sum comes first, then addends in the plan's
+// order. Rounding: one, as the total's.
+void add_at_home(Draft& draft);
+
+// Kernels store at home what a total right behind would only round.
+// Precondition: one source, no waits; the launch makes all of it, and no one else uses the state.
+// Order, data: the state is not stored. Rounding: one, as the total's.
+void store_at_home(Draft& draft);
+
+// Kernels of ranks that share a GPU wait before they begin. One that waits inside holds its SMs,
+// and kernels of several ranks may hold all of a GPU, so that none is left to raise what they wait
+// for.
+// Order: a kernel begins once all that it waits for is there. Data, rounding: as they are.
+void wait_before(Draft& draft);
+
+// SMs that waiting kernels leave free for kernels that must run beside them, launches whose waits
+// they begin behind, and flags that the copy engine raises.
+// Precondition of flags: the GPU is not shared; the copy engine does all of the launch; all signals
+// are flags of other ranks.
+// Order: a waiting kernel begins where all that it waits for can still run. Data: as they are.
+// Rounding: fewer SMs may cut K otherwise.
+void reserve_sms(Draft& draft);
+
+// The variant of every kernel that has one. Rounding: cuts along K are part of it.
+void choose_variants(Draft& draft);
+
+}  // namespace harpe::launch

@@ -1,0 +1,438 @@
+#include "launch/wiring.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "launch/nodes.h"
+#include "launch/wired_order.h"
+#include "plan/refs.h"
+#include "support/check.h"
+
+namespace harpe::launch {
+namespace {
+
+class Wirer {
+ public:
+  Wirer(const Plan& plan, const Groups& groups, std::int64_t chunk_bytes)
+      : plan_(plan), groups_(groups), chunk_bytes_(chunk_bytes), nodes_(plan) {
+    wiring_.tasks.resize(plan.tasks.size());
+    wiring_.pages.resize(static_cast<std::size_t>(plan.mesh.ranks()));
+    wiring_.sequence.resize(wiring_.pages.size());
+    wiring_.landed.resize(wiring_.pages.size());
+    find_boundaries();
+  }
+
+  Wiring wire() {
+    wire_entries();
+    wire_landings();
+    wire_exits();
+    wire_syncs();
+    wire_barriers();
+    wire_collectives();
+    cover_epochs();
+    for (std::size_t rank = 0; rank < wiring_.sequence.size(); ++rank) put_in_order(rank);
+    return std::move(wiring_);
+  }
+
+ private:
+  [[nodiscard]] TaskWiring& at(TaskId task) { return wiring_.tasks[task.index()]; }
+  [[nodiscard]] QueueId queue_of(TaskId task) const { return plan_.tasks[task.index()].queue; }
+
+  std::int32_t add_signal(RankId rank, PageSignal signal) {
+    std::vector<PageSignal>& page = wiring_.pages[rank.index()];
+    page.push_back(std::move(signal));
+    return static_cast<std::int32_t>(page.size()) - 1;
+  }
+
+  void add_edge(TaskId from, TaskId to) {
+    std::vector<TaskId>& after = at(to).after;
+    if (queue_of(from) != queue_of(to) && std::ranges::find(after, from) == after.end()) {
+      after.push_back(from);
+    }
+  }
+
+  // Whose doing it is that the task is over for others: of a put the rank that it goes to.
+  [[nodiscard]] bool puts(TaskId task) const { return goes_out(plan_, task); }
+  [[nodiscard]] RankId ender_of(TaskId task) const {
+    return puts(task) ? destination_of(plan_, plan_.tasks[task.index()]) : rank_of(plan_, task);
+  }
+  [[nodiscard]] TaskWiring& end_of(TaskId task) {
+    return puts(task) ? wiring_.landings.at(task) : at(task);
+  }
+
+  // A flag on the rank, raised by `by`, what surrounds something of rank `from`.
+  std::int32_t add_flag(TaskWiring& by, RankId from, RankId to, PageSignal signal) {
+    signal.is_posted = !nodes_.are_together(from, to);
+    if (signal.is_posted) name_ring(from, to);
+    const std::int32_t index = add_signal(to, signal);
+    by.raises.push_back({.rank = to, .signal = index, .added = 0, .is_posted = signal.is_posted});
+    return index;
+  }
+
+  // Once for each ring that is posted to.
+  void name_ring(RankId from, RankId to) {
+    if (!rings_.emplace(from, to).second) return;
+    add_signal(from, {.kind = SignalKind::RingSpace,
+                      .index = static_cast<std::int32_t>(to.value),
+                      .arrivals = 1,
+                      .producers = {entries_[to.index()]}});
+  }
+
+  void find_boundaries() {
+    const std::size_t ranks = wiring_.pages.size();
+    entries_.resize(ranks);
+    exits_.resize(ranks);
+    is_left_alone_.assign(ranks, true);
+    for (std::size_t i = 0; i < plan_.tasks.size(); ++i) {
+      const TaskId task(static_cast<std::int64_t>(i));
+      const RankId rank = rank_of(plan_, task);
+      if (is_entry(task)) entries_[rank.index()] = task;
+      if (plan_.tasks[i].kind == TaskKind::Exit) exits_[rank.index()] = task;
+      for (const std::vector<Ref>* refs : {&plan_.tasks[i].reads, &plan_.tasks[i].writes}) {
+        for (const Ref& ref : *refs) {
+          const Alloc& alloc = plan_.allocs[ref.alloc.index()];
+          if (alloc.level == Level::Home && alloc.rank != rank) {
+            is_left_alone_[alloc.rank.index()] = false;
+          }
+        }
+      }
+    }
+    for (std::size_t rank = 0; rank < ranks; ++rank) {
+      HP_CHECK(entries_[rank].valid() && exits_[rank].valid(), "every rank has Entry and Exit");
+    }
+  }
+
+  [[nodiscard]] bool is_entry(TaskId task) const {
+    return plan_.tasks[task.index()].kind == TaskKind::Entry;
+  }
+
+  // Whether all that waits for the Entry of that task's rank needs is a credit.
+  [[nodiscard]] bool gives_credit(TaskId task) const {
+    return is_entry(task) && is_left_alone_[rank_of(plan_, task).index()];
+  }
+
+  // Every queue of a rank begins an execution behind its Entry, which begins the epoch.
+  void wire_entries() {
+    std::map<QueueId, TaskId> firsts;
+    for (std::size_t i = 0; i < plan_.tasks.size(); ++i) {
+      firsts.emplace(plan_.tasks[i].queue, TaskId(static_cast<std::int64_t>(i)));
+    }
+    for (const auto& [queue, first] : firsts) {
+      const TaskId entry = entries_[plan_.queues[queue.index()].rank.index()];
+      if (entry != first) add_edge(entry, first);
+    }
+  }
+
+  // Once for each pair of ranks.
+  void wire_credit(RankId from, RankId to) {
+    if (from == to || !credits_.emplace(from, to).second) return;
+    const TaskId exit = exits_[from.index()];
+    const std::int32_t signal = add_flag(at(exit), from, to,
+                                         {.kind = SignalKind::Credit,
+                                          .index = static_cast<std::int32_t>(from.value),
+                                          .arrivals = 1,
+                                          .producers = {exit}});
+    at(entries_[to.index()]).waits.push_back(signal);
+  }
+
+  // Queue by queue, in the order in which they were posted; an execution ends behind all of them,
+  // so that whoever may write to the rank again may write to its landing memory too.
+  void wire_landings() {
+    std::map<QueueId, std::map<RankId, std::vector<TaskId>>> queues;
+    for (const TaskId put : puts_of(plan_)) queues[queue_of(put)][ender_of(put)].push_back(put);
+    for (const auto& [queue, ranks] : queues) {
+      for (const auto& [to, puts] : ranks) {
+        for (const TaskId put : puts) wire_landing(put, to);
+        at(exits_[to.index()]).after.push_back(puts.back());
+      }
+    }
+  }
+
+  void wire_landing(TaskId put, RankId to) {
+    TaskWiring& landing = wiring_.landings[put];
+    landing.after = {entries_[to.index()]};
+    const RankId from = rank_of(plan_, put);
+    const std::int32_t arrived = add_signal(to, {.kind = SignalKind::Arrived,
+                                                 .index = static_cast<std::int32_t>(put.value),
+                                                 .arrivals = 1,
+                                                 .producers = {put},
+                                                 .is_posted = true});
+    landing.waits = {arrived};
+    name_ring(from, to);
+    at(put).raises.push_back({.rank = to, .signal = arrived, .added = 0, .is_posted = true});
+    wiring_.landed[to.index()].push_back(put);
+  }
+
+  // The flag by which a rank learns that the put was taken; made when it is first asked for.
+  std::int32_t taken_of(TaskId put, RankId rank) {
+    const auto known = taken_.find({put, rank});
+    if (known != taken_.end()) return known->second;
+    const RankId to = ender_of(put);
+    const std::int32_t signal = add_flag(wiring_.landings.at(put), to, rank,
+                                         {.kind = SignalKind::Taken,
+                                          .index = static_cast<std::int32_t>(put.value),
+                                          .arrivals = 1,
+                                          .producers = {exits_[to.index()]}});
+    taken_[{put, rank}] = signal;
+    return signal;
+  }
+
+  // What comes behind a put on its own rank comes behind all of its queue so far. But for the end
+  // of an execution, which needs no more than that they are posted: what they were read from is
+  // not read again.
+  void wire_drain(TaskId put, TaskId to) {
+    if (plan_.tasks[to.index()].kind == TaskKind::Exit) return add_edge(put, to);
+    for (const TaskId each : puts_of(plan_)) {
+      if (queue_of(each) == queue_of(put) && each <= put)
+        add_wait(to, taken_of(each, rank_of(plan_, to)));
+    }
+  }
+
+  void add_wait(TaskId to, std::int32_t signal) {
+    std::vector<std::int32_t>& waits = at(to).waits;
+    if (std::ranges::find(waits, signal) == waits.end()) waits.push_back(signal);
+  }
+
+  // A rank's Exit waits for others when all the rest is over: a kernel that waits early takes a
+  // multiprocessor from one that needs all of them.
+  void wire_exits() {
+    std::map<QueueId, TaskId> lasts;
+    for (std::size_t i = 0; i < plan_.tasks.size(); ++i) {
+      lasts[plan_.tasks[i].queue] = TaskId(static_cast<std::int64_t>(i));
+    }
+    for (const auto& [queue, last] : lasts) {
+      const TaskId exit = exits_[plan_.queues[queue.index()].rank.index()];
+      if (exit != last) add_edge(last, exit);
+    }
+  }
+
+  void wire_syncs() {
+    for (std::size_t i = 0; i < plan_.syncs.size(); ++i) {
+      const Sync& sync = plan_.syncs[i];
+      const RankId to = rank_of(plan_, sync.to);
+      if (puts(sync.from) && rank_of(plan_, sync.from) == to) {
+        wire_drain(sync.from, sync.to);
+        continue;
+      }
+      const RankId from = ender_of(sync.from);
+      const bool within = from == to;
+      // Every queue is behind its Entry.
+      if (within && is_entry(sync.from)) continue;
+      if (gives_credit(sync.from)) {
+        wire_credit(rank_of(plan_, sync.from), to);
+        continue;
+      }
+      if (within && (!groups_.is_inside(sync.to) || queue_of(sync.from) == queue_of(sync.to))) {
+        add_edge(sync.from, sync.to);
+        continue;
+      }
+      const bool is_counted = !within && nodes_.are_together(from, to);
+      const std::uint32_t chunks =
+          is_counted ? count_chunks(plan_.tasks[sync.from.index()], chunk_bytes_) : 0;
+      PageSignal signal{.kind = SignalKind::Sync,
+                        .index = static_cast<std::int32_t>(i),
+                        .arrivals = std::max(1, static_cast<std::int32_t>(chunks)),
+                        .producers = {sync.from}};
+      const std::int32_t index = add_flag(end_of(sync.from), from, to, std::move(signal));
+      end_of(sync.from).raises.back().added = chunks;
+      at(sync.to).waits.push_back(index);
+    }
+  }
+
+  // A signal on every rank that waits; each `from` counts on all of them. Across nodes signals are
+  // not counted but set, so there is one for each `from` that is on another.
+  void wire_barriers() {
+    for (std::size_t i = 0; i < plan_.barriers.size(); ++i) {
+      const Barrier& barrier = plan_.barriers[i];
+      if (std::ranges::all_of(barrier.from, [&](TaskId from) { return gives_credit(from); })) {
+        for (const TaskId from : barrier.from) {
+          for (const TaskId to : barrier.to) {
+            wire_credit(rank_of(plan_, from), rank_of(plan_, to));
+          }
+        }
+        continue;
+      }
+      std::map<RankId, std::vector<std::int32_t>> signals;
+      for (const TaskId to : barrier.to) {
+        const RankId rank = rank_of(plan_, to);
+        const auto [found, is_new] = signals.try_emplace(rank);
+        if (is_new) found->second = wire_arrivals(static_cast<std::int32_t>(i), barrier.from, rank);
+        for (const std::int32_t signal : found->second) at(to).waits.push_back(signal);
+      }
+    }
+  }
+
+  // The signals of the barrier on that rank.
+  std::vector<std::int32_t> wire_arrivals(std::int32_t barrier, const std::vector<TaskId>& from,
+                                          RankId rank) {
+    std::vector<std::int32_t> signals;
+    std::vector<TaskId> near;
+    for (const TaskId each : from) {
+      if (nodes_.are_together(ender_of(each), rank)) {
+        near.push_back(each);
+        continue;
+      }
+      signals.push_back(add_flag(
+          end_of(each), ender_of(each), rank,
+          {.kind = SignalKind::Barrier, .index = barrier, .arrivals = 1, .producers = {each}}));
+    }
+    if (near.empty()) return signals;
+    signals.push_back(add_signal(rank, {.kind = SignalKind::Barrier,
+                                        .index = barrier,
+                                        .arrivals = static_cast<std::int32_t>(near.size()),
+                                        .producers = near}));
+    for (const TaskId each : near) {
+      end_of(each).raises.push_back({.rank = rank, .signal = signals.back(), .added = 1});
+    }
+    return signals;
+  }
+
+  void wire_collectives() {
+    std::map<std::int32_t, std::vector<TaskId>> groups;
+    for (std::size_t i = 0; i < plan_.tasks.size(); ++i) {
+      if (plan_.tasks[i].kind != TaskKind::Collective) continue;
+      groups[plan_.tasks[i].group].emplace_back(static_cast<std::int64_t>(i));
+    }
+    for (const auto& [group, members] : groups) {
+      PageSignal signal{.kind = SignalKind::Arrival,
+                        .index = group,
+                        .arrivals = static_cast<std::int32_t>(members.size()),
+                        .producers = members};
+      for (const TaskId member : members) {
+        const RankId rank = rank_of(plan_, member);
+        signal.kind = SignalKind::Arrival;
+        const std::int32_t arrival = add_signal(rank, signal);
+        signal.kind = SignalKind::Pulled;
+        const std::int32_t pulled = add_signal(rank, signal);
+        at(member).arrival = arrival;
+        at(member).pulled = pulled;
+        for (const TaskId other : members) {
+          at(other).arrivals.push_back({.rank = rank, .signal = arrival, .added = 1});
+          at(other).raises_after_pull.push_back({.rank = rank, .signal = pulled, .added = 1});
+        }
+      }
+    }
+  }
+
+  // An epoch's signal says that the puts of its queue to other ranks have arrived too, but not that
+  // they have landed: what counts on that waits for those landings besides.
+  void cover_epochs() {
+    std::map<QueueId, std::set<RankId>> queues;  // with signals of epochs: where they put
+    for (const Sync& sync : plan_.syncs) {
+      if (sync.fence == Fence::OneQuiet && puts(sync.from)) queues[queue_of(sync.from)];
+    }
+    for (const TaskId put : puts_of(plan_)) {
+      if (const auto queue = queues.find(queue_of(put)); queue != queues.end()) {
+        queue->second.insert(ender_of(put));
+      }
+    }
+    std::erase_if(queues, [](const auto& queue) { return queue.second.size() < 2; });
+    if (queues.empty()) return;
+    const WiredOrder order(plan_, wiring_);
+    for (const TaskId put : puts_of(plan_)) {
+      if (queues.contains(queue_of(put))) cover(put, order);
+    }
+  }
+
+  // All that touches what the put brings comes before it, or behind its landing.
+  void cover(TaskId put, const WiredOrder& order) {
+    const std::vector<bool> behind = order.behind_landing(put);
+    const std::vector<bool> before = order.before(put);
+    for (std::size_t i = 0; i < plan_.tasks.size(); ++i) {
+      const TaskId task(static_cast<std::int64_t>(i));
+      if (task == put || behind[i] || before[i] || !touches(task, put)) continue;
+      add_wait(task, taken_of(put, rank_of(plan_, task)));
+    }
+  }
+
+  [[nodiscard]] bool touches(TaskId task, TaskId put) const {
+    const Task& one = plan_.tasks[task.index()];
+    return std::ranges::any_of(plan_.tasks[put.index()].writes, [&](const Ref& brought) {
+      const auto meets = [&](const Ref& ref) { return meet(ref, brought); };
+      return std::ranges::any_of(one.reads, meets) || std::ranges::any_of(one.writes, meets);
+    });
+  }
+
+  // Landings stand before everything but the Entry.
+  [[nodiscard]] bool is_placed(TaskId task, const std::vector<bool>& placed,
+                               std::size_t rank) const {
+    return placed[task.index()] || rank_of(plan_, task).index() != rank;
+  }
+
+  // A queue's tasks in their order, each once everything it is `after` stands before it; queues of
+  // copy engines first, for what else waits inside kernels for them.
+  void put_in_order(std::size_t rank) {
+    using Place = std::pair<bool, QueueId>;  // whether behind queues of copy engines
+    std::map<Place, std::vector<TaskId>> queues;
+    std::size_t left = 0;
+    for (std::size_t i = 0; i < plan_.tasks.size(); ++i) {
+      const TaskId task(static_cast<std::int64_t>(i));
+      if (rank_of(plan_, task).index() != rank) continue;
+      const QueueId queue = plan_.tasks[i].queue;
+      queues[{plan_.queues[queue.index()].kind != QueueKind::Ce, queue}].push_back(task);
+      ++left;
+    }
+    std::vector<bool> placed(plan_.tasks.size(), false);
+    std::map<Place, std::size_t> heads;
+    while (left > 0) {
+      const std::size_t before = left;
+      for (const auto& [place, tasks] : queues) {
+        std::size_t& head = heads[place];
+        while (head < tasks.size() &&
+               std::ranges::all_of(
+                   at(tasks[head]).after,
+                   [&](TaskId from) { return is_placed(from, placed, rank); })) {
+          placed[tasks[head].index()] = true;
+          wiring_.sequence[rank].push_back(tasks[head++]);
+          --left;
+        }
+      }
+      HP_CHECK(left < before, "a verified plan has no cycle within a rank");
+    }
+  }
+
+  const Plan& plan_;
+  const Groups& groups_;
+  std::int64_t chunk_bytes_;
+  Nodes nodes_;
+  Wiring wiring_;
+  std::vector<TaskId> entries_;  // by rank, like the next two
+  std::vector<TaskId> exits_;
+  std::vector<bool> is_left_alone_;  // no other rank reads or writes its homes
+  std::set<std::pair<RankId, RankId>> credits_;
+  std::set<std::pair<RankId, RankId>> rings_;
+  std::map<std::pair<TaskId, RankId>, std::int32_t> taken_;
+};
+
+}  // namespace
+
+std::uint32_t count_chunks(const Task& task, std::int64_t chunk_bytes) {
+  const bool is_sent = task.kind == TaskKind::Copy && task.via == Via::Tma;
+  return is_sent ? static_cast<std::uint32_t>((task.bytes + chunk_bytes - 1) / chunk_bytes) : 0;
+}
+
+bool waits_for_entries(const Plan& plan, const Wiring& wiring, TaskId task) {
+  const std::vector<PageSignal>& page = wiring.pages[rank_of(plan, task).index()];
+  return std::ranges::all_of(wiring.tasks[task.index()].waits, [&](std::int32_t signal) {
+    return std::ranges::all_of(page[static_cast<std::size_t>(signal)].producers, [&](TaskId from) {
+      return plan.tasks[from.index()].kind == TaskKind::Entry;
+    });
+  });
+}
+
+const TaskWiring& Wiring::on(const Plan& plan, RankId rank, TaskId task) const {
+  return rank_of(plan, task) == rank ? tasks[task.index()] : landings.at(task);
+}
+
+void end_by_itself(TaskWiring& collective) {
+  collective.raises_after_pull.clear();
+  collective.pulled.reset();
+}
+
+Wiring wire(const Plan& plan, const Groups& groups, std::int64_t chunk_bytes) {
+  return Wirer(plan, groups, chunk_bytes).wire();
+}
+
+}  // namespace harpe::launch

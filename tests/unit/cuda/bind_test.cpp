@@ -1,0 +1,175 @@
+#include "exec/cuda/executor/bind_kernel.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "exec/cuda/executor/made_up_binding.h"
+#include "exec/cuda/gemm_choice_text.h"
+#include "launch/make_launches.h"
+#include "tests/support/proxy_plan.h"
+
+namespace harpe::cuda {
+namespace bind_test {
+
+// All-gather + GEMM on two ranks at made-up addresses, and rank 0's launch of the GEMM.
+class Bind : public ::testing::Test {
+ protected:
+  [[nodiscard]] Checked<std::vector<LaunchSpec>> bind_gemm_launch() {
+    return binding_->bind(gemm_);
+  }
+
+  void expect_refusal(const std::string& reason) {
+    const Checked<std::vector<LaunchSpec>> bound = bind_gemm_launch();
+    ASSERT_FALSE(bound.ok());
+    EXPECT_EQ(bound.error().code, DiagCode::G092);
+    EXPECT_NE(render(bound.error()).find(reason), std::string::npos) << render(bound.error());
+  }
+
+  [[nodiscard]] launch::Kernel& kernel() { return gemm_.kernels.front(); }
+
+  Plan plan_ = test::push_plan();
+  Blocks blocks_ = Blocks::make(plan_.program, plan_.mesh, plan_.form).value();
+  launch::LaunchPlan launches_ = launch::make_launches(plan_, blocks_, LaunchTarget({})).value();
+  std::unique_ptr<MadeUpBinding> binding_ =
+      MadeUpBinding::make(plan_, blocks_, launches_, {}).value();
+  launch::Launch gemm_ = *std::ranges::find_if(launches_.launches, [](const auto& launch) {
+    return !launch.kernels.empty() && !launch.kernels.front().panels.empty();
+  });
+};
+
+TEST_F(Bind, waits_inside_for_what_the_launch_plan_says) {
+  const auto bound = bind_gemm_launch();
+  ASSERT_TRUE(bound.ok()) << render(bound.error());
+  const auto& spec = std::get<GemmSpec>(bound->front());
+  ASSERT_EQ(spec.panels.size(), kernel().panels.size());
+  std::size_t awaited = 0;
+  for (std::size_t i = 0; i < spec.panels.size(); ++i) {
+    const auto arrival = static_cast<std::size_t>(kernel().panels[i].meets.front());
+    const std::optional<launch::SignalId> when = kernel().arrivals[arrival].when;
+    const device::FlagWait& ready = spec.panels[i].pieces.front().ready;
+    EXPECT_EQ(ready.flag, when ? MadeUpBinding::cell_of(*when) : nullptr);
+    if (when) ++awaited;
+  }
+  EXPECT_GT(awaited, 0U);
+  EXPECT_EQ(spec.wait.task, static_cast<std::uint32_t>(gemm_.does.front().value));
+}
+
+TEST_F(Bind, waits_for_nothing_once_nothing_is_awaited) {
+  for (launch::Arrival& arrival : kernel().arrivals) arrival.when.reset();
+  auto bound = bind_gemm_launch();
+  ASSERT_TRUE(bound.ok()) << render(bound.error());
+  EXPECT_EQ(inner_wait(bound->front()), nullptr);
+}
+
+TEST_F(Bind, refuses_a_kernel_of_another_name) {
+  kernel().name = "grouped_gemm";
+  expect_refusal("they make up `gemm_sm90`");
+}
+
+TEST_F(Bind, refuses_a_launch_that_leaves_out_a_panel) {
+  kernel().panels.pop_back();
+  expect_refusal("the launch has no such kernel");
+}
+
+TEST_F(Bind, refuses_operands_that_no_task_multiplies) {
+  kernel().arrivals.front().reads.front().span.front().end += 1;
+  expect_refusal("none of them multiplies what it multiplies");
+}
+
+TEST_F(Bind, refuses_places_that_its_tasks_do_not_touch) {
+  launch::Place& stores = kernel().panels.front().stores.front();
+  const auto other = std::ranges::find_if(plan_.allocs, [&](const Alloc& alloc) {
+    return alloc.rank == RankId(1) && alloc.level == Level::Home &&
+           alloc.buffer == plan_.allocs[stores.alloc.index()].buffer;
+  });
+  stores.alloc = AllocId(other - plan_.allocs.begin());
+  expect_refusal("rows of C cannot lie in");
+}
+
+TEST_F(Bind, refuses_a_second_kernel_for_the_same_tasks) {
+  gemm_.kernels.push_back(kernel());
+  expect_refusal("they are done without it");
+}
+
+TEST_F(Bind, takes_the_variant_from_the_launch_plan) {
+  const auto bound = bind_gemm_launch();
+  ASSERT_TRUE(bound.ok());
+  const auto choice = bind_variant(gemm_, kernel(), bound->front());
+  ASSERT_TRUE(choice.ok() && choice->has_value());
+  EXPECT_EQ(print(**choice), kernel().variant);
+  kernel().variant = "tile 17x256 stages 4";
+  const auto unknown = bind_variant(gemm_, kernel(), bound->front());
+  ASSERT_FALSE(unknown.ok());
+  EXPECT_EQ(unknown.error().code, DiagCode::G092);
+  EXPECT_FALSE(bind_gemm_launch().ok());
+}
+
+GemmSpec product(std::int64_t rows, std::int64_t n, std::int64_t k) {
+  GemmSpec spec;
+  spec.n = n;
+  spec.k = k;
+  spec.b = 0x1000;
+  spec.b_stride = n;
+  spec.panels = {{.rows = rows,
+                  .pieces = {{.a = 0x2000, .stride = k, .k_begin = 0, .k_count = k}},
+                  .c = 0x3000,
+                  .c_stride = n}};
+  return spec;
+}
+
+TEST(InnerWait, is_of_a_kernel_that_waits_inside) {
+  const auto waits = [](LaunchSpec spec) { return inner_wait(spec) != nullptr; };
+  const auto flag = [] {
+    static std::uint32_t cell = 0;
+    return device::FlagWait{.flag = &cell, .arrivals = 1, .name = 1};
+  };
+  const GemmSpec plain = product(32, 64, 128);
+  EXPECT_FALSE(waits(plain));
+  GemmSpec arriving = plain;
+  arriving.panels[0].pieces[0].ready = flag();
+  EXPECT_TRUE(waits(arriving));
+  GemmSpec adding = plain;
+  adding.panels[0].addends = {{.address = 0x1000, .stride = 64, .ready = flag()}};
+  EXPECT_TRUE(waits(adding));
+  AttentionSpec heads{.heads = 4, .kv_heads = 2, .query_dim = 64, .value_dim = 64};
+  heads.panels = {{.rows = 64}};
+  heads.chunks = {{.rows = 64}};
+  EXPECT_FALSE(waits(heads));
+  AttentionSpec keys = heads;
+  keys.chunks[0].ready = flag();
+  EXPECT_TRUE(waits(keys));
+  EXPECT_FALSE(waits(CopyLaunch{}));
+}
+
+TEST(GemmChoiceText, reads_back_as_the_choice) {
+  bool is_any_cut = false;
+  for (const std::int64_t rows : {64, 512, 4096}) {
+    for (const std::int64_t k : {512, 8192}) {
+      const GemmSpec spec = product(rows, 4096, k);
+      const GemmChoice choice = choose_gemm(spec, 132);
+      const auto back = find_gemm_choice(spec, print(choice));
+      ASSERT_TRUE(back.has_value()) << print(choice);
+      EXPECT_EQ(print(*back), print(choice));
+      EXPECT_EQ(back->full_tiles, choice.full_tiles);
+      EXPECT_EQ(back->config.cluster, choice.config.cluster);
+      EXPECT_EQ(back->group, choice.group);
+      is_any_cut = is_any_cut || choice.parts > 1;
+    }
+  }
+  EXPECT_TRUE(is_any_cut);
+}
+
+TEST(GemmChoiceText, is_of_no_cut_that_cannot_be) {
+  const GemmSpec spec = product(512, 4096, 512);
+  for (const char* text :
+       {"", "tile 128x256 stages 4 cut 0 behind tile 0",
+        "tile 128x256 stages 4 cut 3 behind tile 0", "tile 128x256 stages 4 cut 2 behind tile 64",
+        "tile 128x256 stages 4 cut 2 behind tile 1 more", "tile 64x256 stages 4 ping-pong"}) {
+    EXPECT_FALSE(find_gemm_choice(spec, text).has_value()) << text;
+  }
+  EXPECT_TRUE(find_gemm_choice(spec, "tile 128x256 stages 4 cut 2 behind tile 1").has_value());
+}
+
+}  // namespace bind_test
+}  // namespace harpe::cuda

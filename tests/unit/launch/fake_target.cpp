@@ -1,0 +1,65 @@
+#include "tests/unit/launch/fake_target.h"
+
+#include <algorithm>
+
+namespace harpe::launch::passing {
+namespace {
+
+constexpr std::size_t kOfAttention = 3;  // operands
+
+}  // namespace
+
+Target::Facts facts_of(const Abilities& can) {
+  return {.name = "fake",
+          .copy_engine = "copy",
+          .sms = kSms,
+          .shares_gpus = can.shares_gpus,
+          .chunk_bytes = kChunkBytes,
+          .sms_for_signals = kSmsForSignals,
+          .sms_for_kernels = kSmsForKernels,
+          .copy_blocks = can.copy_blocks,
+          .exchanges = {.engine = ExchangeEngine::Pull}};
+}
+
+std::vector<Place> FakeOffers::places_of(const std::vector<Ref>& refs) {
+  std::vector<Place> places;
+  for (const Ref& ref : refs) places.push_back(layouts_.place_of(ref).value());
+  return places;
+}
+
+Checked<std::vector<Kernel>> FakeOffers::kernels_of(TaskId id) {
+  const Task& task = plan_.tasks[id.index()];
+  if (task.kind == TaskKind::Entry || task.kind == TaskKind::Exit) return std::vector<Kernel>();
+  Kernel kernel;
+  kernel.name = task.kind == TaskKind::Copy && task.via != Via::Sm ? "copy" : "move";
+  if (task.kind == TaskKind::Compute) {
+    std::vector<Place> operands = places_of(task.reads);
+    Panel panel{.meets = {0}, .stores = places_of(task.writes)};
+    panel.adds = task.writes.front().mode == WriteMode::Add;
+    const bool is_attention = operands.size() == kOfAttention;
+    kernel.name = is_attention ? "attention" : "gemm";
+    if (is_attention) {
+      panel.reads = {operands.front()};
+      operands.erase(operands.begin());
+    }
+    kernel.arrivals = {{.reads = std::move(operands)}};
+    kernel.panels = {std::move(panel)};
+  }
+  can_.edit(id, kernel);
+  return std::vector<Kernel>{std::move(kernel)};
+}
+
+std::vector<Kernel> FakeOffers::batched(const std::vector<TaskId>& tasks) {
+  Kernel kernel;
+  kernel.name = "batched";
+  kernel.joins = static_cast<std::int32_t>(tasks.size());
+  return {kernel};
+}
+
+// What a launch's task does alone, some kernel does.
+std::optional<std::string> FakeOffers::choose(const Launch& launch, const Kernel& kernel) {
+  if (!can_.can(launch, kernel)) return std::nullopt;
+  return "panels " + std::to_string(kernel.panels.size());
+}
+
+}  // namespace harpe::launch::passing

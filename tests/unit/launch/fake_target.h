@@ -1,0 +1,69 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "launch/ref_layouts.h"
+#include "launch/target.h"
+
+namespace harpe::launch::passing {
+
+// What the kernels of a made-up kind of GPU can do. Computations are kernels with one panel: GEMMs,
+// and attention of q, k and v; copies other than by `sm` are the copy engine's work.
+struct Abilities {
+  bool shares_gpus = false;
+  std::int32_t copy_blocks = 6;
+  // Changes what a task becomes on its own.
+  std::function<void(TaskId task, Kernel& kernel)> edit = [](TaskId, Kernel&) {};
+  // Whether a kernel does what a pass proposes for the launch.
+  std::function<bool(const Launch& launch, const Kernel& kernel)> can =
+      [](const Launch&, const Kernel&) { return true; };
+  std::function<bool(TaskId task)> counts_rows = [](TaskId) { return false; };
+};
+
+class FakeOffers : public Offers {
+ public:
+  // Requires: all of it outlives this.
+  FakeOffers(const Plan& plan, const Blocks& blocks, const Abilities& can)
+      : plan_(plan), layouts_(plan, blocks), can_(can) {}
+
+  Checked<std::vector<Kernel>> kernels_of(TaskId id) override;
+  Checked<std::vector<Kernel>> landing_of(TaskId /*put*/) override { return std::vector<Kernel>(); }
+  bool counts_rows(TaskId id) override { return can_.counts_rows(id); }
+  std::vector<Kernel> batched(const std::vector<TaskId>& tasks) override;
+  std::optional<std::string> choose(const Launch& launch, const Kernel& kernel) override;
+
+ private:
+  [[nodiscard]] std::vector<Place> places_of(const std::vector<Ref>& refs);
+
+  const Plan& plan_;
+  RefLayouts layouts_;
+  const Abilities& can_;
+};
+
+inline constexpr std::int32_t kSms = 64;
+inline constexpr std::int32_t kSmsForSignals = 1;
+inline constexpr std::int32_t kSmsForKernels = 8;
+inline constexpr std::int64_t kChunkBytes = 1024;
+
+[[nodiscard]] Target::Facts facts_of(const Abilities& can);
+
+class FakeTarget : public Target {
+ public:
+  explicit FakeTarget(Abilities can) : can_(std::move(can)), facts_(facts_of(can_)) {}
+  [[nodiscard]] const Facts& facts() const override { return facts_; }
+  [[nodiscard]] Checked<Ok> check(const Plan& /*plan*/) const override { return Ok{}; }
+  [[nodiscard]] std::unique_ptr<Offers> open(
+      const Plan& plan, const Blocks& blocks, const Exchanges& /*exchanges*/,
+      const std::vector<AllocId>& /*partials16*/) const override {
+    return std::make_unique<FakeOffers>(plan, blocks, can_);
+  }
+
+ private:
+  Abilities can_;
+  Facts facts_;
+};
+
+}  // namespace harpe::launch::passing

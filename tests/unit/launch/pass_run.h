@@ -1,0 +1,58 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "launch/passes.h"
+#include "tests/unit/launch/fake_target.h"
+
+namespace harpe::launch::passing {
+
+// Passes over a plan, for a target whose kernels can do what a test says. Groups and wiring are the
+// plan's; a test may change them before passes run.
+class PassRun {
+ public:
+  explicit PassRun(Plan of, Abilities abilities = {});
+  PassRun(const PassRun&) = delete;
+  PassRun& operator=(const PassRun&) = delete;
+
+  // Every task a launch of its own, then these passes. Once.
+  void run(const std::vector<void (*)(Draft&)>& passes);
+
+  // Behind the last pass: the launch that does the task, and what it was before that pass.
+  [[nodiscard]] const Launch& launch_of(std::int64_t task) const;
+  [[nodiscard]] const Launch& launch_before(std::int64_t task) const;
+  // What the last pass decided about the task; "" where nothing.
+  [[nodiscard]] std::string decided(std::int64_t task) const;
+  // The signal of `rank` that says the task is over.
+  [[nodiscard]] std::optional<SignalId> signal_from(std::int64_t task, std::int64_t rank) const;
+  // A further signal that the task waits for, which says that `from` is over; its place in the
+  // rank's page.
+  std::int32_t add_wait(std::int64_t task, std::int64_t from);
+
+  [[nodiscard]] AllocId alloc(std::int64_t rank, std::string_view buffer, Level level) const;
+
+  Plan plan;
+  Blocks blocks;
+  Abilities can;
+  Groups groups;
+  Wiring wiring;
+  std::optional<Draft> draft;
+
+ private:
+  LaunchPlan before_;
+  LaunchPlan behind_;
+  Target::Facts facts_;
+  FakeOffers offers_;
+};
+
+[[nodiscard]] std::vector<TaskId> ids(const std::vector<std::int64_t>& tasks);
+// The text of a refusal.
+[[nodiscard]] std::string refusal(Reason reason, std::int64_t a = 0, std::int64_t b = 0);
+
+// GEMM + reduce-scatter on three ranks. Of rank 0, task 3, 6 and 9 make the sums of ranks 0, 1 and
+// 2 in one kernel, 13 and 17 send the last two, and 18 adds what ranks 1 and 2 send by 15 and 12.
+[[nodiscard]] Plan push_sums();
+
+}  // namespace harpe::launch::passing
