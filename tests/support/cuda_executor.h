@@ -17,6 +17,9 @@ namespace harpe::test {
 // Where they are compiled to.
 [[nodiscard]] const std::string& kernel_folder();
 
+// How many GPUs there are; 0 where nothing runs on them.
+[[nodiscard]] int count_gpus();
+
 // Why nothing runs on GPUs here, where that is so. Keeps the first GPU's context from there on.
 [[nodiscard]] std::optional<std::string> missing_for_gpus();
 
