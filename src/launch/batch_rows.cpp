@@ -45,7 +45,7 @@ class RowBatcher {
     return draft_.offers.batched(step.launch.does);
   }
 
-  // Tasks that do the same to further ragged rows and stand in nobody's way: nothing is waited for
+  // Tasks behind it that do the same to further ragged rows, where nothing is waited for
   // or raised in between.
   [[nodiscard]] std::vector<TaskId> run_behind(TaskId first) {
     std::vector<TaskId> run;

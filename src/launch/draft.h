@@ -83,7 +83,7 @@ class Draft : public DraftSource {
 
   // The tasks of `other`, which is launched no more, belong to `step`.
   void join(std::size_t step, std::size_t other);
-  // As of a task whose signals a kernel raises, or that nobody waits for.
+  // As of a task whose signals a kernel raises, or that no task waits for.
   void silence(TaskId id, std::size_t from_step);
 
   void applied(TaskId id) { decisions.push_back({.pass = pass, .task = id, .refused = {}}); }

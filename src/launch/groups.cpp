@@ -79,8 +79,8 @@ class Order {
     meet(plan);
   }
 
-  // Tasks, and meetings of collectives, that wait for each other in a circle; none where nobody
-  // does.
+  // Tasks, and meetings of collectives, that wait for each other in a circle; empty where there is
+  // no circle.
   [[nodiscard]] std::vector<std::size_t> find_circle() const {
     const std::vector<int> before = count_unreached();
     std::vector<std::size_t> previous(next_.size());

@@ -32,7 +32,7 @@ std::string name_of(const Target::Facts& target) {
   return target.name + " sms " + std::to_string(target.sms) + (target.shares_gpus ? " shared" : "");
 }
 
-// What the library does is over on a rank only when nobody needs that rank's part any more.
+// What the library does is over on a rank only when no member needs that rank's part any more.
 void end_by_themselves(const Plan& plan, const Exchanges& exchanges, Wiring& wiring) {
   for (std::size_t i = 0; i < plan.tasks.size(); ++i) {
     if (exchanges.by_library.contains(plan.tasks[i].group)) end_by_itself(wiring.tasks[i]);

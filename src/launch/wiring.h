@@ -71,7 +71,7 @@ struct Wiring {
 // Whether the task waits for nothing that comes later than the beginnings of executions.
 [[nodiscard]] bool waits_for_entries(const Plan& plan, const Wiring& wiring, TaskId task);
 
-// Of a collective that is over on a rank only when nobody needs that rank's part any more.
+// Of a collective that is over on a rank only when no member needs that rank's part any more.
 void end_by_itself(TaskWiring& collective);
 
 // `chunk_bytes`: what blocks of a kernel copy at a time. Requires: a verified plan that check_nodes

@@ -44,7 +44,7 @@ struct WorkShape {
   WorkPart first = WorkPart::Rows;
   WorkPart second = WorkPart::Rows;
   WorkPart neither = WorkPart::Rows;
-  // Of an axis that the first target lacks, whoever has it.
+  // Of an axis that the first target lacks: whichever operand has it.
   std::optional<WorkPart> summed = {};
   // Positions in the sequence, the second of four dimensions of the first operand, are rows,
   // whoever has them; that operand's last dimension is depth, which no axis runs over.
