@@ -1,6 +1,6 @@
 // What spreading an operator over P ranks costs: total CPU time of the plan over that of the same
 // operator on one rank, through the same tile kernels, measured in turns in one process. And what
-// it takes to make a plan: lowering and verification.
+// it takes to make a plan: lowering, what GPUs launch, and the proofs of both.
 //
 //   plan_bench [--rounds N] [--json FILE]
 #include <fmt/format.h>
@@ -14,6 +14,8 @@
 #include <string>
 #include <vector>
 
+#include "driver/certify_launches.h"
+#include "driver/launches.h"
 #include "driver/run.h"
 #include "driver/session.h"
 #include "exec/cpu/cpu_executor.h"
@@ -130,41 +132,75 @@ double milliseconds_since(Clock::time_point start) {
   return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
 }
 
-nlohmann::json time_planning(int ranks, const std::string& schedule, int rounds) {
-  const Request request{.target = "attention",
-                        .parameters = {"seq=65536", "heads=64", "kv_heads=64", "causal=true"},
-                        .mesh = fmt::format("x={}", ranks),
-                        .schedule = schedule};
+// The least of several rounds, in milliseconds.
+struct PlanningTimes {
+  double lower = 1e30;
+  double verify = 1e30;
+  double launches = 1e30;
+  double verify_launches = 1e30;
+};
+
+template <class Make>
+auto time_least(double& least, const Make& make) {
+  const auto start = Clock::now();
+  auto made = expect(make());
+  least = std::min(least, milliseconds_since(start));
+  return made;
+}
+
+nlohmann::json time_planning(const Request& request, int rounds) {
   Session session(false);
   const Scheduled scheduled = expect(session.schedule(request));
-  double lower_ms = 1e30;
-  double verify_ms = 1e30;
+  PlanningTimes times;
   std::size_t tasks = 0;
   for (int round = 0; round < rounds; ++round) {
-    auto start = Clock::now();
-    const Plan plan = expect(session.lower(scheduled));
-    lower_ms = std::min(lower_ms, milliseconds_since(start));
-    start = Clock::now();
-    expect(verify(plan));
-    verify_ms = std::min(verify_ms, milliseconds_since(start));
+    const Plan plan = time_least(times.lower, [&] { return session.lower(scheduled); });
+    time_least(times.verify, [&] { return verify(plan); });
+    const launch::LaunchPlan launches =
+        time_least(times.launches, [&] { return make_gpu_launches(plan); });
+    time_least(times.verify_launches, [&] { return prove_if_modelled(plan, launches); });
     tasks = plan.tasks.size();
   }
-  fmt::print("plan {:3} ranks {:12} {:6} tasks  lower {:7.2f} ms  verify {:7.2f} ms\n", ranks,
-             schedule, tasks, lower_ms, verify_ms);
-  return {{"ranks", ranks},
-          {"schedule", schedule},
-          {"tasks", tasks},
-          {"lower_ms", lower_ms},
-          {"verify_ms", verify_ms}};
+  fmt::print(
+      "plan {:10} {:6} {:12} {:6} tasks  lower {:7.2f} ms  verify {:7.2f} ms  launches {:7.2f} ms  "
+      "verify {:7.2f} ms\n",
+      request.target, *request.mesh, *request.schedule, tasks, times.lower, times.verify,
+      times.launches, times.verify_launches);
+  return {{"operator", request.target},    {"mesh", *request.mesh},
+          {"schedule", *request.schedule}, {"tasks", tasks},
+          {"lower_ms", times.lower},       {"verify_ms", times.verify},
+          {"launches_ms", times.launches}, {"verify_launches_ms", times.verify_launches}};
+}
+
+nlohmann::json time_all_planning(int rounds) {
+  struct Planned {
+    const char* target;
+    std::vector<std::string> parameters;
+    std::vector<const char*> schedules;
+  };
+  const std::vector<Planned> all = {{"attention",
+                                     {"seq=65536", "heads=64", "kv_heads=64", "causal=true"},
+                                     {"ring", "zigzag_ring", "ulysses", "usp"}},
+                                    {"ag_gemm", {"m=65536", "n=65536", "k=8192"}, {"push"}},
+                                    {"gemm_rs", {"m=65536", "n=8192", "k=65536"}, {"push"}}};
+  nlohmann::json rows = nlohmann::json::array();
+  for (const int ranks : {8, 64}) {
+    for (const Planned& planned : all) {
+      for (const char* const schedule : planned.schedules) {
+        const Request request{.target = planned.target,
+                              .parameters = planned.parameters,
+                              .mesh = fmt::format("x={}", ranks),
+                              .schedule = schedule};
+        rows.push_back(time_planning(request, rounds));
+      }
+    }
+  }
+  return rows;
 }
 
 int run_all(int rounds, const std::string& json_file) {
   nlohmann::json out = {{"schema", 1}, {"rounds", rounds}};
-  for (const int ranks : {8, 64}) {
-    for (const char* schedule : {"ring", "zigzag_ring", "ulysses", "usp"}) {
-      out["planning"].push_back(time_planning(ranks, schedule, rounds));
-    }
-  }
+  out["planning"] = time_all_planning(rounds);
   for (const Case& shape : kCases) {
     for (const char* dtype : {"bf16", "f32"}) {
       for (const auto& row : compare(shape, dtype, rounds)) out["spreading"].push_back(row);
