@@ -26,6 +26,9 @@ std::int64_t sms_of(const std::string& target) {
   return sms;
 }
 
+// "h200 sms 132 shared": ranks share GPUs.
+bool is_shared(const std::string& target) { return target.ends_with(" shared"); }
+
 bool waits_inside(const Kernel& kernel) {
   const auto waits = [](const auto& each) { return each.when.has_value(); };
   return std::ranges::any_of(kernel.arrivals, waits) ||
@@ -59,6 +62,7 @@ class Progress {
       waits_[id] = std::ranges::any_of(launch.kernels, waits_inside);
       is_any = is_any || waits_[id];
       HP_REQUIRE_OK(check_held(id));
+      if (waits_[id]) HP_REQUIRE_OK(check_alone(id));
     }
     if (!is_any) return Ok{};
     for (const std::int32_t unit : order_.sequence) add_unit(unit);
@@ -102,6 +106,18 @@ class Progress {
                                       {"rank", launch.rank.value},
                                       {"held", launch.reserved_sms + copies},
                                       {"capacity", capacity_}});
+  }
+
+  // On a GPU that ranks share nothing says which SMs the other ranks' kernels find.
+  [[nodiscard]] Checked<Ok> check_alone(std::size_t id) const {
+    if (!is_shared(launches_.target)) return Ok{};
+    return make_diag(DiagCode::V710, {{"launch", id},
+                                      {"rank", launches_.launches[id].rank.value},
+                                      {"held", capacity_},
+                                      {"capacity", capacity_},
+                                      {"blocked", "what other ranks launch on its GPU"},
+                                      {"wanted", "some of them"},
+                                      {"cycle", "ranks share GPUs in `" + launches_.target + "`"}});
   }
 
   // Whether it needs an SM: for its kernels, or for kernels of one warp that wait and raise.

@@ -134,6 +134,15 @@ TEST(PlantedFaults, kernels_that_wait_inside_and_leave_no_sm_to_what_they_wait_f
             "or begin the kernel later");
 }
 
+TEST(PlantedFaults, a_kernel_that_waits_inside_on_a_gpu_that_ranks_share) {
+  Described d = push();
+  d.launches.target += " shared";
+  EXPECT_EQ(finding(d),
+            "error[V710]: launch 1 on rank 0 may hold 132 of 132 SMs while it waits inside, "
+            "and what other ranks launch on its GPU, which needs some of them, must run first: "
+            "ranks share GPUs in `h200 sms 132 shared`; reserve SMs, or begin the kernel later");
+}
+
 TEST(PlantedFaults, a_kernel_that_reserves_every_sm) {
   Described d = push();
   d.launches.launches[1].reserved_sms = 132;
