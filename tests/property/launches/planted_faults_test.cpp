@@ -143,6 +143,22 @@ TEST(PlantedFaults, a_kernel_that_waits_inside_on_a_gpu_that_ranks_share) {
             "ranks share GPUs in `h200 sms 132 shared`; reserve SMs, or begin the kernel later");
 }
 
+TEST(PlantedFaults, nccl_beside_a_kernel_that_waits_inside_and_leaves_it_a_few_sms) {
+  Described d = push();
+  for (Launch& each : d.launches.launches) {
+    each.raised_by_engine = false;
+    for (Kernel& kernel : each.kernels) {
+      if (kernel.name == "copy_engine") kernel.name = "nccl";
+    }
+  }
+  EXPECT_EQ(finding(d),
+            "error[V710]: launch 6 on rank 1 may hold 130 of 132 SMs while it waits inside, "
+            "and launch 8, which needs as many as NCCL takes, must run first: launch 6 on the SMs "
+            "waits for task 5 (copy on rank 0) in launch 3, which waits for launch 1 on the SMs, "
+            "which waits for task 4 (copy on rank 1) in launch 8, which waits for the first; "
+            "reserve SMs, or begin the kernel later");
+}
+
 TEST(PlantedFaults, a_kernel_that_reserves_every_sm) {
   Described d = push();
   d.launches.launches[1].reserved_sms = 132;
