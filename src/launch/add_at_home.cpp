@@ -83,7 +83,7 @@ class HomeAdder {
     const auto& page = draft_.wiring.pages[rank_of(draft_.plan, finalise).index()];
     std::optional<std::int32_t> found;
     for (const std::int32_t signal : draft_.wiring_of(finalise).waits) {
-      const PageSignal& what = page[static_cast<std::size_t>(signal)];
+      const sync::PageSignal& what = page[static_cast<std::size_t>(signal)];
       const bool fills = std::ranges::any_of(what.producers, [&](TaskId from) {
         return std::ranges::any_of(draft_.task(from).writes,
                                    [&](const Ref& to) { return meet(to, ref); });

@@ -58,7 +58,7 @@ class RowBatcher {
           !draft_.offers.counts_rows(*next)) {
         break;
       }
-      const TaskWiring& wiring = draft_.wiring_of(*next);
+      const sync::TaskWiring& wiring = draft_.wiring_of(*next);
       const std::size_t waits = wiring.waits.size() + wiring.after.size();
       if (waits > 0 || !draft_.wiring_of(last).raises.empty() || draft_.is_followed[last.index()]) {
         draft_.refuse(first, Reason::SignalBetween, last.value, next->value);

@@ -62,7 +62,7 @@ void Draft::add_signals() {
   for (std::size_t rank = 0; rank < wiring.pages.size(); ++rank) {
     first_signal.push_back(count);
     count += static_cast<std::int32_t>(wiring.pages[rank].size());
-    for (const PageSignal& signal : wiring.pages[rank]) {
+    for (const sync::PageSignal& signal : wiring.pages[rank]) {
       out.signals.push_back({.rank = RankId(static_cast<std::int64_t>(rank)),
                              .kind = signal.kind,
                              .index = signal.index,
@@ -97,14 +97,15 @@ void Draft::index_tasks() {
 }
 
 Launch Draft::launch_of(RankId rank, TaskId id, bool lands) const {
-  const TaskWiring& own = wiring.on(plan, rank, id);
+  const sync::TaskWiring& own = wiring.on(plan, rank, id);
   Launch launch{.rank = rank, .queue = task(id).queue, .does = {id}, .lands = lands};
   for (const std::int32_t signal : own.waits) launch.awaits.push_back(signal_id(rank, signal));
-  for (const PageRaise& raise : own.arrivals) launch.ready.push_back(raise_of(raise));
+  for (const sync::PageRaise& raise : own.arrivals) launch.ready.push_back(raise_of(raise));
   if (own.arrival) launch.all_ready = signal_id(rank, *own.arrival);
-  for (const PageRaise& raise : own.raises_after_pull) launch.pulled.push_back(raise_of(raise));
+  for (const sync::PageRaise& raise : own.raises_after_pull)
+    launch.pulled.push_back(raise_of(raise));
   if (own.pulled) launch.all_pulled = signal_id(rank, *own.pulled);
-  for (const PageRaise& raise : own.raises) launch.raises.push_back(raise_of(raise));
+  for (const sync::PageRaise& raise : own.raises) launch.raises.push_back(raise_of(raise));
   launch.begins_epoch = task(id).kind == TaskKind::Entry;
   return launch;
 }

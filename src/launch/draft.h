@@ -5,11 +5,11 @@
 #include <string_view>
 #include <vector>
 
-#include "launch/groups.h"
 #include "launch/ref_layouts.h"
 #include "launch/target.h"
-#include "launch/wiring.h"
 #include "plan/launch_plan.h"
+#include "sync/groups.h"
+#include "sync/wiring.h"
 
 namespace harpe::launch {
 
@@ -47,8 +47,8 @@ struct DraftSource {
   const Blocks& blocks;
   const Target::Facts& target;
   Offers& offers;
-  const Groups& groups;
-  const Wiring& wiring;
+  const sync::Groups& groups;
+  const sync::Wiring& wiring;
 };
 
 // The launch plan under way: first every task is a launch of its own; passes join launches and edit
@@ -60,7 +60,9 @@ class Draft : public DraftSource {
                                             const std::vector<AllocId>& partials16);
 
   [[nodiscard]] const Task& task(TaskId id) const { return plan.tasks[id.index()]; }
-  [[nodiscard]] const TaskWiring& wiring_of(TaskId id) const { return wiring.tasks[id.index()]; }
+  [[nodiscard]] const sync::TaskWiring& wiring_of(TaskId id) const {
+    return wiring.tasks[id.index()];
+  }
   [[nodiscard]] const Alloc& alloc_of(const Ref& ref) const {
     return plan.allocs[ref.alloc.index()];
   }
@@ -68,7 +70,7 @@ class Draft : public DraftSource {
   [[nodiscard]] SignalId signal_id(RankId rank, std::int32_t signal) const {
     return SignalId(first_signal[rank.index()] + signal);
   }
-  [[nodiscard]] Raise raise_of(const PageRaise& raise) const {
+  [[nodiscard]] Raise raise_of(const sync::PageRaise& raise) const {
     return {.signal = signal_id(raise.rank, raise.signal), .adds = raise.added};
   }
   // The task behind in its queue.

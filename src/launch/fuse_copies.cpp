@@ -26,7 +26,7 @@ class CopyFuser {
     copies_.resize(static_cast<std::size_t>(draft.plan.mesh.ranks()));
     for (std::size_t i = 0; i < draft.plan.tasks.size(); ++i) {
       const TaskId id(static_cast<std::int64_t>(i));
-      if (count_chunks(draft.task(id), draft.target.chunk_bytes) > 0) {
+      if (sync::count_chunks(draft.task(id), draft.target.chunk_bytes) > 0) {
         copies_[rank_of(draft.plan, id).index()].push_back(id);
       }
     }
@@ -87,7 +87,7 @@ class CopyFuser {
   // None where something before it makes what it reads, or it is no dense copy.
   [[nodiscard]] std::optional<FusedCopy> fused_copy(TaskId copy) const {
     const Task& task = draft_.task(copy);
-    const TaskWiring& wiring = draft_.wiring_of(copy);
+    const sync::TaskWiring& wiring = draft_.wiring_of(copy);
     const auto is_input = [&](const Ref& ref) {
       const Alloc& from = draft_.alloc_of(ref);
       return from.level == Level::Home &&

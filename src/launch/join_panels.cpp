@@ -35,7 +35,7 @@ class GroupJoiner {
   [[nodiscard]] bool collect() {
     const TaskId first = members_.front();
     for (const TaskId member : members_) {
-      const TaskWiring& wiring = draft_.wiring_of(member);
+      const sync::TaskWiring& wiring = draft_.wiring_of(member);
       const Step& step = draft_.step_of(member);
       const auto waits = static_cast<std::int64_t>(wiring.waits.size());
       if (step.launch.kernels.empty()) {

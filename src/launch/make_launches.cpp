@@ -33,9 +33,9 @@ std::string name_of(const Target::Facts& target) {
 }
 
 // What the library does is over on a rank only when no member needs that rank's part any more.
-void end_by_themselves(const Plan& plan, const Exchanges& exchanges, Wiring& wiring) {
+void end_by_themselves(const Plan& plan, const Exchanges& exchanges, sync::Wiring& wiring) {
   for (std::size_t i = 0; i < plan.tasks.size(); ++i) {
-    if (exchanges.by_library.contains(plan.tasks[i].group)) end_by_itself(wiring.tasks[i]);
+    if (exchanges.by_library.contains(plan.tasks[i].group)) sync::end_by_itself(wiring.tasks[i]);
   }
 }
 
@@ -60,15 +60,15 @@ std::vector<std::string_view> pass_names() {
 Exchanges exchanges_of(const Plan& plan, const Blocks& blocks, const Target& target) {
   const Target::Facts& facts = target.facts();
   return choose_exchanges(plan, blocks, facts.exchanges, facts.shares_gpus,
-                          !find_groups(plan).members.empty());
+                          !sync::find_groups(plan).members.empty());
 }
 
 Checked<LaunchPlan> make_launches(const Plan& plan, const Blocks& blocks, const Target& target,
                                   const LaunchOptions& options) {
   HP_REQUIRE_OK(target.check(plan));
   const Target::Facts& facts = target.facts();
-  const Groups groups = find_groups(plan);
-  Wiring wiring = wire(plan, groups, facts.chunk_bytes);
+  const sync::Groups groups = sync::find_groups(plan);
+  sync::Wiring wiring = sync::wire(plan, groups, facts.chunk_bytes);
   const Exchanges exchanges = exchanges_of(plan, blocks, target);
   end_by_themselves(plan, exchanges, wiring);
   std::optional<Plan> boxed;

@@ -137,8 +137,8 @@ class InPlaceReader {
       Launch& launch = draft_.step_of(copy).launch;
       launch.is_skipped = draft_.has_kernels[copy.index()];
       launch.kernels.clear();
-      const TaskWiring& wiring = draft_.wiring_of(copy);
-      const bool is_silent = std::ranges::all_of(wiring.raises, [&](const PageRaise& raise) {
+      const sync::TaskWiring& wiring = draft_.wiring_of(copy);
+      const bool is_silent = std::ranges::all_of(wiring.raises, [&](const sync::PageRaise& raise) {
         return raise.rank == rank && unheard.contains(raise.signal);
       });
       if (!is_silent || !wiring.waits.empty()) continue;

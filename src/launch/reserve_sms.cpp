@@ -2,9 +2,9 @@
 #include <set>
 #include <utility>
 
-#include "launch/nodes.h"
 #include "launch/passes.h"
 #include "plan/refs.h"
+#include "sync/nodes.h"
 
 namespace harpe::launch {
 namespace {
@@ -41,11 +41,11 @@ class Reserver {
 
   // Whether the copy engine alone moves what the task moves, and can raise all that it raises.
   [[nodiscard]] bool is_raised_by_engine(TaskId id) const {
-    const TaskWiring& wiring = draft_.wiring_of(id);
+    const sync::TaskWiring& wiring = draft_.wiring_of(id);
     const RankId rank = rank_of(draft_.plan, id);
     return !draft_.target.shares_gpus && draft_.has_kernels[id.index()] &&
            draft_.is_by_engine[id.index()] && wiring.arrivals.empty() && !wiring.raises.empty() &&
-           std::ranges::all_of(wiring.raises, [&](const PageRaise& raise) {
+           std::ranges::all_of(wiring.raises, [&](const sync::PageRaise& raise) {
              return raise.added == 0 && raise.rank != rank && !raise.is_posted;
            });
   }
@@ -66,7 +66,7 @@ class Reserver {
         for (const TaskId producer : page[static_cast<std::size_t>(signal)].producers) {
           Need need{.producer = producer, .waiter = waiter, .group = static_cast<int>(group)};
           needs_[rank_of(draft_.plan, producer).index()].push_back(need);
-          if (!goes_out(draft_.plan, producer)) continue;
+          if (!sync::goes_out(draft_.plan, producer)) continue;
           need.lands = true;
           needs_[destination_of(draft_.plan, draft_.task(producer)).index()].push_back(need);
         }
@@ -91,7 +91,7 @@ class Reserver {
   [[nodiscard]] bool needs_no_kernel(std::size_t at, TaskId producer) const {
     for (const TaskId id : queues_[draft_.task(producer).queue.index()]) {
       if (draft_.is_silent(id, at)) continue;
-      if (!is_raised_by_engine(id) || !waits_for_entries(draft_.plan, draft_.wiring, id)) {
+      if (!is_raised_by_engine(id) || !sync::waits_for_entries(draft_.plan, draft_.wiring, id)) {
         return false;
       }
       if (id == producer) return true;

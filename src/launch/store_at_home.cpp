@@ -38,7 +38,7 @@ class HomeStorer {
                     static_cast<std::int64_t>(task.reads.size() / task.writes.size()));
       return false;
     }
-    const TaskWiring& wiring = draft_.wiring_of(finalise);
+    const sync::TaskWiring& wiring = draft_.wiring_of(finalise);
     const auto waits = static_cast<std::int64_t>(wiring.waits.size() + wiring.after.size());
     if (waits > 0) draft_.refuse(finalise, Reason::OtherWaits, finalise.value, waits);
     return waits == 0;

@@ -70,11 +70,11 @@ class PeerStorer {
   // at most.
   [[nodiscard]] bool can_leave(TaskId copy) {
     const Task& task = draft_.task(copy);
-    const TaskWiring& wiring = draft_.wiring_of(copy);
+    const sync::TaskWiring& wiring = draft_.wiring_of(copy);
     if (task.kind != TaskKind::Copy || task.via != Via::Sm) return false;
     const bool fits = wiring.after.empty() && wiring.raises.size() <= 1 &&
-                      std::ranges::none_of(wiring.raises, &PageRaise::is_posted);
-    if (!fits || !waits_for_entries(draft_.plan, draft_.wiring, copy)) {
+                      std::ranges::none_of(wiring.raises, &sync::PageRaise::is_posted);
+    if (!fits || !sync::waits_for_entries(draft_.plan, draft_.wiring, copy)) {
       draft_.refuse(copy, Reason::WaitsForMore, copy.value);
       return false;
     }
@@ -113,7 +113,7 @@ class PeerStorer {
     for (const TaskId copy : copies) {
       std::optional<Transfer> transfer = transfer_of(copy);
       if (!transfer) return refused(copy, Reason::NotWhole);
-      for (const PageRaise& raise : draft_.wiring_of(copy).raises) {
+      for (const sync::PageRaise& raise : draft_.wiring_of(copy).raises) {
         transfer->fused_store = static_cast<std::int32_t>(raises.size());
         raises.push_back(draft_.raise_of(raise));
       }

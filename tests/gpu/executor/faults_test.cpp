@@ -1,7 +1,7 @@
 #include <algorithm>
 
 #include "exec/cuda/device/copy_args.h"
-#include "launch/wiring.h"
+#include "sync/wiring.h"
 #include "tests/gpu/executor/gpu_fixture.h"
 
 namespace harpe::test {
@@ -19,10 +19,10 @@ std::int64_t rank_in(const Plan& plan, std::size_t task) {
 
 // The first task of a kind on a rank that signals another rank.
 TaskId signalling(const Plan& plan, TaskKind kind, std::int64_t rank) {
-  const launch::Wiring wiring = launch::wire(plan, launch::find_groups(plan), device::kCopyGranule);
+  const sync::Wiring wiring = sync::wire(plan, sync::find_groups(plan), device::kCopyGranule);
   for (std::size_t task = 0; task < plan.tasks.size(); ++task) {
     if (plan.tasks[task].kind != kind || rank_in(plan, task) != rank) continue;
-    const launch::TaskWiring& each = wiring.tasks[task];
+    const sync::TaskWiring& each = wiring.tasks[task];
     if (!each.raises.empty() || !each.arrivals.empty()) {
       return TaskId(static_cast<std::int64_t>(task));
     }

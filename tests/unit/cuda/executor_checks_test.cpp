@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "launch/nodes.h"
+#include "sync/nodes.h"
 #include "tests/support/fake_driver.h"
 #include "tests/support/proxy_plan.h"
 #include "tests/unit/exec/plans.h"
@@ -67,7 +67,7 @@ TEST(ExecutorChecks, let_puts_alone_cross_nodes) {
   EXPECT_TRUE(check_tasks(plan).ok());
   // One more copy, of a kind that reaches into the other node.
   Plan other = plan;
-  const std::vector<TaskId> puts = launch::puts_of(plan);
+  const std::vector<TaskId> puts = sync::puts_of(plan);
   Queue queue = plan.queues[plan.tasks[puts[0].index()].queue.index()];
   queue.kind = QueueKind::Ce;
   other.queues.push_back(queue);
@@ -81,7 +81,7 @@ TEST(ExecutorChecks, let_puts_alone_cross_nodes) {
 
 TEST(ExecutorChecks, refuse_barriers_that_count_puts_before_the_end) {
   Plan plan = test::by_proxy(test::push_plan(), Fence::NicOrdered);
-  const TaskId put = launch::puts_of(plan).front();
+  const TaskId put = sync::puts_of(plan).front();
   const auto of_kind = [&](TaskKind kind) {
     const auto found = std::ranges::find(plan.tasks, kind, &Task::kind);
     return TaskId(found - plan.tasks.begin());

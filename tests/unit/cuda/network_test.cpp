@@ -10,7 +10,7 @@
 #include "exec/cuda/executor/launch_target.h"
 #include "exec/describe.h"
 #include "launch/make_launches.h"
-#include "launch/nodes.h"
+#include "sync/nodes.h"
 #include "tests/support/fake_driver.h"
 #include "tests/support/proxy_plan.h"
 #include "tests/unit/exec/plans.h"
@@ -64,7 +64,7 @@ class Sending {
     for (std::int64_t rank = 0; rank < plan_.mesh.ranks(); ++rank) gpus.emplace_back(rank);
     peers_.emplace(Peers::open(driver, {.gpus = gpus, .arena_bytes = 4096, .flags = 4}).value());
     std::map<TaskId, std::int64_t> bytes;
-    for (const TaskId put : launch::puts_of(plan_)) bytes[put] = 1000 + put.value * 48;
+    for (const TaskId put : sync::puts_of(plan_)) bytes[put] = 1000 + put.value * 48;
     bytes_ = bytes;
     made_ = Network::open({.plan = &plan_,
                            .pages = &pages_,
@@ -104,7 +104,7 @@ class Sending {
   }
 
   [[nodiscard]] bool is_put_out(const launch::Launch& launch) const {
-    return !launch.lands && launch::goes_out(plan_, launch.does.front());
+    return !launch.lands && sync::goes_out(plan_, launch.does.front());
   }
 
   void post(RankId from, launch::SignalId signal, std::uint32_t epoch) {
@@ -188,7 +188,7 @@ void expect_all_arrives(const std::string& provider) {
       EXPECT_FALSE(sending.network().error());
       const auto counters = sending.network().counters();
       ASSERT_EQ(counters.size(), 1U);
-      const auto puts = static_cast<std::int64_t>(launch::puts_of(plan).size());
+      const auto puts = static_cast<std::int64_t>(sync::puts_of(plan).size());
       EXPECT_EQ(counters.at(fence).puts, puts * kExecutions);
     }
   }

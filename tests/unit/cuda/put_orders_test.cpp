@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "exec/describe.h"
-#include "launch/nodes.h"
+#include "sync/nodes.h"
 #include "tests/support/proxy_plan.h"
 #include "tests/unit/exec/plans.h"
 
@@ -16,14 +16,14 @@ using processes::PutOrder;
 using transport::Follows;
 
 std::map<TaskId, PutOrder> order_puts(const Plan& plan) {
-  return processes::order_puts(plan, launch::puts_of(plan));
+  return processes::order_puts(plan, sync::puts_of(plan));
 }
 
 // What may follow each put of rank 0, in the order of its queue.
 std::vector<Follows> follows_of_rank_0(const Plan& plan) {
   std::vector<Follows> follows;
   const auto orders = order_puts(plan);
-  for (const TaskId put : launch::puts_of(plan)) {
+  for (const TaskId put : sync::puts_of(plan)) {
     if (rank_of(plan, put).value == 0) follows.push_back(orders.at(put).follows);
   }
   return follows;
@@ -47,7 +47,7 @@ TEST(PutOrders, share_a_signal_as_the_fence_says) {
 TEST(PutOrders, begin_a_batch_where_a_put_waits_for_others) {
   Plan plan = test::by_proxy(test::push_plan(), Fence::Batched);
   std::vector<TaskId> puts;
-  for (const TaskId put : launch::puts_of(plan)) {
+  for (const TaskId put : sync::puts_of(plan)) {
     if (rank_of(plan, put).value == 0) puts.push_back(put);
   }
   const auto compute = std::ranges::find_if(
@@ -61,7 +61,7 @@ TEST(PutOrders, begin_a_batch_where_a_put_waits_for_others) {
 TEST(PutOrders, begin_a_batch_behind_anything_of_the_queue_that_waits) {
   Plan plan = test::by_proxy(test::push_plan(), Fence::PerDestination);
   std::vector<TaskId> puts;
-  for (const TaskId put : launch::puts_of(plan)) {
+  for (const TaskId put : sync::puts_of(plan)) {
     if (rank_of(plan, put).value == 0) puts.push_back(put);
   }
   // The third put stays on its rank: no put any more, but of the same queue.
@@ -82,7 +82,7 @@ TEST(PutOrders, end_an_epoch_behind_the_last_of_all_ranks) {
   for (const Fence fence : {Fence::OneQuiet, Fence::PerDestination}) {
     Plan puts = test::by_proxy(plan, fence);
     // Each waits for the product that it sends; here they go without.
-    std::erase_if(puts.syncs, [&](const Sync& sync) { return launch::goes_out(puts, sync.to); });
+    std::erase_if(puts.syncs, [&](const Sync& sync) { return sync::goes_out(puts, sync.to); });
     const Follows first = fence == Fence::OneQuiet ? Follows::Epoch : Follows::Nothing;
     EXPECT_EQ(follows_of_rank_0(puts), (std::vector{first, Follows::Nothing}));
   }
@@ -90,7 +90,7 @@ TEST(PutOrders, end_an_epoch_behind_the_last_of_all_ranks) {
 
 TEST(PutOrders, go_with_the_next_of_their_queue_and_take_the_strictest) {
   Plan plan = test::by_proxy(test::push_plan(), Fence::Batched);
-  const std::vector<TaskId> puts = launch::puts_of(plan);
+  const std::vector<TaskId> puts = sync::puts_of(plan);
   const auto is_of = [](TaskId put) {
     return [put](const Sync& sync) { return sync.from == put; };
   };
@@ -107,7 +107,7 @@ TEST(PutOrders, go_with_the_next_of_their_queue_and_take_the_strictest) {
 // raises behind the put.
 TEST(PutOrders, take_no_fence_of_third_ranks) {
   Plan plan = test::by_proxy(test::scatter_gemm(3, 12, 8, 8, "f32", false), Fence::Batched);
-  const TaskId put = launch::puts_of(plan).front();
+  const TaskId put = sync::puts_of(plan).front();
   const RankId to = destination_of(plan, plan.tasks[put.index()]);
   const auto third = std::ranges::find_if(plan.syncs, [&](const Sync& sync) {
     return rank_of(plan, sync.to) != to && rank_of(plan, sync.to) != rank_of(plan, put);

@@ -25,8 +25,8 @@ PassRun::PassRun(Plan of, Abilities abilities)
     : plan(std::move(of)),
       blocks(Blocks::make(plan.program, plan.mesh, plan.form).value()),
       can(std::move(abilities)),
-      groups(find_groups(plan)),
-      wiring(wire(plan, groups, kChunkBytes)),
+      groups(sync::find_groups(plan)),
+      wiring(sync::wire(plan, groups, kChunkBytes)),
       facts_(facts_of(can)),
       offers_(plan, blocks, can) {}
 
@@ -70,7 +70,7 @@ std::optional<SignalId> PassRun::signal_from(std::int64_t task, std::int64_t ran
 }
 
 std::int32_t PassRun::add_wait(std::int64_t task, std::int64_t from) {
-  std::vector<PageSignal>& page = wiring.pages[rank_of(plan, TaskId(task)).index()];
+  std::vector<sync::PageSignal>& page = wiring.pages[rank_of(plan, TaskId(task)).index()];
   const auto signal = static_cast<std::int32_t>(page.size());
   page.push_back({.kind = SignalKind::Sync, .producers = {TaskId(from)}});
   wiring.tasks[static_cast<std::size_t>(task)].waits.push_back(signal);

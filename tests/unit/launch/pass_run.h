@@ -36,8 +36,8 @@ class PassRun {
   Plan plan;
   Blocks blocks;
   Abilities can;
-  Groups groups;
-  Wiring wiring;
+  sync::Groups groups;
+  sync::Wiring wiring;
   std::optional<Draft> draft;
 
  private:

@@ -3,7 +3,7 @@
 #include <set>
 
 #include "exec/named_kernels.h"
-#include "launch/nodes.h"
+#include "sync/nodes.h"
 
 namespace harpe::cuda {
 namespace {
@@ -28,7 +28,7 @@ Checked<Ok> check_tasks(const Plan& plan) {
     return make_diag(DiagCode::G074, {{"task", id}, {"via", print(plan.tasks[id].via)}});
   }
   HP_REQUIRE_OK(check_kernels(plan, gpu_offers()));
-  return launch::check_nodes(plan, launch::Nodes(plan));
+  return sync::check_nodes(plan, sync::Nodes(plan));
 }
 
 Checked<Ok> check_one_rank_each(const processes::Launch& launch, const Plan& plan) {

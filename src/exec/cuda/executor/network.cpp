@@ -5,9 +5,9 @@
 
 #include "exec/cuda/executor/network_exchange.h"
 #include "exec/describe.h"
-#include "launch/nodes.h"
 #include "support/check.h"
 #include "support/threads.h"
+#include "sync/nodes.h"
 #include "transport/make_provider.h"
 
 namespace harpe::cuda {
@@ -53,7 +53,7 @@ struct Network::Own {
 Network::Network(NetworkRequest request)
     : request_(std::move(request)),
       layout_(lay_out_network(*request_.plan, *request_.pages, request_.put_bytes)),
-      orders_(processes::order_puts(*request_.plan, launch::puts_of(*request_.plan))) {
+      orders_(processes::order_puts(*request_.plan, sync::puts_of(*request_.plan))) {
   for (const auto& [put, order] : orders_) {
     if (std::ranges::find(fences_, order.fence) == fences_.end()) fences_.push_back(order.fence);
   }

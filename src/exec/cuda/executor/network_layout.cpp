@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "exec/describe.h"
-#include "launch/nodes.h"
 #include "support/round_up.h"
+#include "sync/nodes.h"
 
 namespace harpe::cuda {
 namespace {
@@ -22,7 +22,7 @@ NetworkLayout lay_out_network(const Plan& plan, const SignalPages& pages,
     layout.inbox_bytes.push_back(round_up(signals, kImageAlign));
     layout.outbox_bytes.push_back(0);
   }
-  for (const TaskId put : launch::puts_of(plan)) {
+  for (const TaskId put : sync::puts_of(plan)) {
     const RankId to = destination_of(plan, plan.tasks[put.index()]);
     std::int64_t& outbox = layout.outbox_bytes[rank_of(plan, put).index()];
     std::int64_t& inbox = layout.inbox_bytes[to.index()];

@@ -6,7 +6,7 @@
 
 #include "exec/cuda/executor/bind_kernel.h"
 #include "exec/cuda/executor/puts.h"
-#include "launch/nodes.h"
+#include "sync/nodes.h"
 
 namespace harpe::cuda {
 namespace {
@@ -242,7 +242,7 @@ void add_libraries(Prepared& prepared, const Nvrtc& compiler, const CudaOptions&
 
 Checked<Ok> open_network(Prepared& prepared, transport::Exchange* exchange,
                          const CudaOptions& options) {
-  if (launch::puts_of(prepared.plan).empty()) return Ok{};
+  if (sync::puts_of(prepared.plan).empty()) return Ok{};
   HP_TRY(prepared.network, Network::open({.plan = &prepared.plan,
                                           .pages = &prepared.pages,
                                           .peers = &prepared.peers,

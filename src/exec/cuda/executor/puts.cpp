@@ -1,8 +1,8 @@
 #include "exec/cuda/executor/puts.h"
 
 #include "exec/cuda/actions/staging.h"
-#include "launch/nodes.h"
 #include "support/check.h"
+#include "sync/nodes.h"
 
 namespace harpe::cuda {
 namespace {
@@ -23,7 +23,7 @@ std::vector<actions::Assign> moves_of(const SpecSource& source, TaskId put) {
 
 std::map<TaskId, std::int64_t> put_bytes_of(const SpecSource& source) {
   std::map<TaskId, std::int64_t> bytes;
-  for (const TaskId put : launch::puts_of(source.plan)) {
+  for (const TaskId put : sync::puts_of(source.plan)) {
     std::int64_t& sum = bytes[put];
     for (const actions::Assign& move : moves_of(source, put)) sum += image_bytes(move);
   }

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "launch/nodes.h"
+#include "sync/nodes.h"
 
 namespace harpe::cuda {
 namespace {
@@ -39,7 +39,7 @@ const TaskLikeness::NestFacts* TaskLikeness::facts_of(const std::string& name) {
 
 std::optional<TaskLikeness::Key> TaskLikeness::key_of(TaskId id, const std::vector<LaidRef>& refs) {
   const Task& task = plan_.tasks[id.index()];
-  if (task.kind == TaskKind::Collective || launch::goes_out(plan_, id)) return std::nullopt;
+  if (task.kind == TaskKind::Collective || sync::goes_out(plan_, id)) return std::nullopt;
   for (const std::vector<Ref>* const all : {&task.writes, &task.reads}) {
     for (const Ref& ref : *all) {
       const auto buffer = static_cast<std::size_t>(layouts_.buffer_of(ref.alloc));

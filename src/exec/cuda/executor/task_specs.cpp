@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "exec/cuda/executor/puts.h"
-#include "launch/nodes.h"
+#include "sync/nodes.h"
 
 namespace harpe::cuda {
 namespace {
@@ -119,7 +119,7 @@ Checked<TaskSpecs> specs_of(const SpecSource& source, TaskId id, std::byte* scra
     return specs;
   }
   TaskSpecs specs;
-  if (launch::goes_out(source.plan, id)) {
+  if (sync::goes_out(source.plan, id)) {
     HP_REQUIRE_OK(add_all(source, choice_of(source, task), packing_of(source, id), specs));
   } else {
     HP_REQUIRE_OK(add_specs(source, task, rank, scratch, specs));

@@ -1,14 +1,14 @@
-#include "launch/groups.h"
+#include "sync/groups.h"
 
 #include <algorithm>
 #include <map>
 #include <utility>
 
-#include "launch/nodes.h"
 #include "plan/refs.h"
 #include "support/check.h"
+#include "sync/nodes.h"
 
-namespace harpe::launch {
+namespace harpe::sync {
 namespace {
 
 std::vector<std::vector<TaskId>> queues_of(const Plan& plan) {
@@ -179,4 +179,4 @@ Groups find_groups(const Plan& plan) {
   return groups;
 }
 
-}  // namespace harpe::launch
+}  // namespace harpe::sync

@@ -1,14 +1,14 @@
-#include "launch/groups.h"
+#include "sync/groups.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 
-#include "launch/wiring.h"
+#include "sync/wiring.h"
 #include "tests/support/proxy_plan.h"
 #include "tests/unit/exec/plans.h"
 
-namespace harpe::launch {
+namespace harpe::sync {
 namespace groups_test {
 
 constexpr std::int64_t kChunkBytes = std::int64_t{32} << 10;
@@ -117,4 +117,4 @@ TEST(Wiring, lets_a_collective_that_ends_by_itself_raise_nothing_behind) {
 }
 
 }  // namespace groups_test
-}  // namespace harpe::launch
+}  // namespace harpe::sync

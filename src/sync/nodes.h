@@ -6,7 +6,7 @@
 #include "plan/plan.h"
 #include "support/diag.h"
 
-namespace harpe::launch {
+namespace harpe::sync {
 
 // Which ranks reach each other's memory. Where a plan puts anything through a proxy, the first axis
 // of its mesh says which node a rank is on, and nodes are joined by puts and signals about them
@@ -34,4 +34,4 @@ class Nodes {
 // Errors: G090 what else crosses nodes, G091 a barrier behind a put that is no end.
 [[nodiscard]] Checked<Ok> check_nodes(const Plan& plan, const Nodes& nodes);
 
-}  // namespace harpe::launch
+}  // namespace harpe::sync

@@ -1,16 +1,16 @@
-#include "launch/wiring.h"
+#include "sync/wiring.h"
 
 #include <algorithm>
 #include <map>
 #include <set>
 #include <utility>
 
-#include "launch/nodes.h"
-#include "launch/wired_order.h"
 #include "plan/refs.h"
 #include "support/check.h"
+#include "sync/nodes.h"
+#include "sync/wired_order.h"
 
-namespace harpe::launch {
+namespace harpe::sync {
 namespace {
 
 class Wirer {
@@ -74,7 +74,7 @@ class Wirer {
   // Once for each ring that is posted to.
   void name_ring(RankId from, RankId to) {
     if (!rings_.emplace(from, to).second) return;
-    add_signal(from, {.kind = SignalKind::RingSpace,
+    add_signal(from, {.kind = launch::SignalKind::RingSpace,
                       .index = static_cast<std::int32_t>(to.value),
                       .arrivals = 1,
                       .producers = {entries_[to.index()]}});
@@ -130,7 +130,7 @@ class Wirer {
     if (from == to || !credits_.emplace(from, to).second) return;
     const TaskId exit = exits_[from.index()];
     const std::int32_t signal = add_flag(at(exit), from, to,
-                                         {.kind = SignalKind::Credit,
+                                         {.kind = launch::SignalKind::Credit,
                                           .index = static_cast<std::int32_t>(from.value),
                                           .arrivals = 1,
                                           .producers = {exit}});
@@ -154,7 +154,7 @@ class Wirer {
     TaskWiring& landing = wiring_.landings[put];
     landing.after = {entries_[to.index()]};
     const RankId from = rank_of(plan_, put);
-    const std::int32_t arrived = add_signal(to, {.kind = SignalKind::Arrived,
+    const std::int32_t arrived = add_signal(to, {.kind = launch::SignalKind::Arrived,
                                                  .index = static_cast<std::int32_t>(put.value),
                                                  .arrivals = 1,
                                                  .producers = {put},
@@ -171,7 +171,7 @@ class Wirer {
     if (known != taken_.end()) return known->second;
     const RankId to = ender_of(put);
     const std::int32_t signal = add_flag(wiring_.landings.at(put), to, rank,
-                                         {.kind = SignalKind::Taken,
+                                         {.kind = launch::SignalKind::Taken,
                                           .index = static_cast<std::int32_t>(put.value),
                                           .arrivals = 1,
                                           .producers = {exits_[to.index()]}});
@@ -231,7 +231,7 @@ class Wirer {
       const bool is_counted = !within && nodes_.are_together(from, to);
       const std::uint32_t chunks =
           is_counted ? count_chunks(plan_.tasks[sync.from.index()], chunk_bytes_) : 0;
-      PageSignal signal{.kind = SignalKind::Sync,
+      PageSignal signal{.kind = launch::SignalKind::Sync,
                         .index = static_cast<std::int32_t>(i),
                         .arrivals = std::max(1, static_cast<std::int32_t>(chunks)),
                         .producers = {sync.from}};
@@ -274,12 +274,14 @@ class Wirer {
         near.push_back(each);
         continue;
       }
-      signals.push_back(add_flag(
-          end_of(each), ender_of(each), rank,
-          {.kind = SignalKind::Barrier, .index = barrier, .arrivals = 1, .producers = {each}}));
+      signals.push_back(add_flag(end_of(each), ender_of(each), rank,
+                                 {.kind = launch::SignalKind::Barrier,
+                                  .index = barrier,
+                                  .arrivals = 1,
+                                  .producers = {each}}));
     }
     if (near.empty()) return signals;
-    signals.push_back(add_signal(rank, {.kind = SignalKind::Barrier,
+    signals.push_back(add_signal(rank, {.kind = launch::SignalKind::Barrier,
                                         .index = barrier,
                                         .arrivals = static_cast<std::int32_t>(near.size()),
                                         .producers = near}));
@@ -296,15 +298,15 @@ class Wirer {
       groups[plan_.tasks[i].group].emplace_back(static_cast<std::int64_t>(i));
     }
     for (const auto& [group, members] : groups) {
-      PageSignal signal{.kind = SignalKind::Arrival,
+      PageSignal signal{.kind = launch::SignalKind::Arrival,
                         .index = group,
                         .arrivals = static_cast<std::int32_t>(members.size()),
                         .producers = members};
       for (const TaskId member : members) {
         const RankId rank = rank_of(plan_, member);
-        signal.kind = SignalKind::Arrival;
+        signal.kind = launch::SignalKind::Arrival;
         const std::int32_t arrival = add_signal(rank, signal);
-        signal.kind = SignalKind::Pulled;
+        signal.kind = launch::SignalKind::Pulled;
         const std::int32_t pulled = add_signal(rank, signal);
         at(member).arrival = arrival;
         at(member).pulled = pulled;
@@ -435,4 +437,4 @@ Wiring wire(const Plan& plan, const Groups& groups, std::int64_t chunk_bytes) {
   return Wirer(plan, groups, chunk_bytes).wire();
 }
 
-}  // namespace harpe::launch
+}  // namespace harpe::sync

@@ -1,14 +1,14 @@
-#include "launch/wiring.h"
+#include "sync/wiring.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 
-#include "launch/nodes.h"
+#include "sync/nodes.h"
 #include "tests/support/proxy_plan.h"
 #include "tests/unit/exec/plans.h"
 
-namespace harpe::launch {
+namespace harpe::sync {
 namespace wiring_test {
 
 std::size_t rank_at(const Plan& plan, TaskId task) {
@@ -59,7 +59,8 @@ TEST(Wiring, makes_events_of_syncs_within_a_rank_and_flags_of_others) {
       if (is_private(plan) && plan.tasks[sync.from.index()].kind == TaskKind::Entry) continue;
       const auto signal = std::ranges::find_if(to.waits, [&](std::int32_t each) {
         const PageSignal& found = wiring.pages[rank][static_cast<std::size_t>(each)];
-        return found.kind == SignalKind::Sync && found.index == static_cast<std::int32_t>(index);
+        return found.kind == launch::SignalKind::Sync &&
+               found.index == static_cast<std::int32_t>(index);
       });
       ASSERT_NE(signal, to.waits.end());
       const PageRaise raise{.rank = RankId(static_cast<std::int64_t>(rank)), .signal = *signal};
@@ -83,7 +84,8 @@ TEST(Wiring, raises_every_signal_as_often_as_it_says) {
           const auto signal = static_cast<std::size_t>(raise.signal);
           const PageSignal& target = wiring.pages[raise.rank.index()][signal];
           ++raised[raise.rank.index()][signal];
-          const bool is_flag = target.kind == SignalKind::Sync || target.kind == SignalKind::Credit;
+          const bool is_flag =
+              target.kind == launch::SignalKind::Sync || target.kind == launch::SignalKind::Credit;
           EXPECT_EQ(raise.added, is_flag ? 0U : 1U);
           EXPECT_EQ(std::ranges::count(target.producers, id_of(task)), 1);
         }
@@ -153,7 +155,7 @@ TEST(Wiring, gives_credit_for_slots_where_homes_are_left_alone) {
     const TaskId other = find(TaskKind::Exit, 1 - rank);
     EXPECT_TRUE(entry.raises.empty());
     ASSERT_EQ(entry.waits.size(), 1U);
-    const PageSignal credit{.kind = SignalKind::Credit,
+    const PageSignal credit{.kind = launch::SignalKind::Credit,
                             .index = static_cast<std::int32_t>(1 - rank),
                             .arrivals = 1,
                             .producers = {other}};
@@ -189,7 +191,7 @@ TEST(Wiring, makes_a_barrier_one_counter_on_each_rank_that_waits) {
   plan.barriers = {barrier};
   const Wiring wiring = wired(plan);
   const PageSignal counter{
-      .kind = SignalKind::Barrier, .index = 0, .arrivals = 3, .producers = barrier.from};
+      .kind = launch::SignalKind::Barrier, .index = 0, .arrivals = 3, .producers = barrier.from};
   EXPECT_EQ(wiring.pages[0], std::vector{counter});
   EXPECT_EQ(wiring.pages[1], std::vector{counter});
   EXPECT_TRUE(wiring.pages[2].empty());
@@ -215,8 +217,8 @@ TEST(Wiring, lets_members_of_a_collective_arrive_and_leave_together) {
     ASSERT_TRUE(each.arrival && each.pulled);
     const PageSignal& arrival = page[static_cast<std::size_t>(*each.arrival)];
     const PageSignal& pulled = page[static_cast<std::size_t>(*each.pulled)];
-    EXPECT_EQ(arrival.kind, SignalKind::Arrival);
-    EXPECT_EQ(pulled.kind, SignalKind::Pulled);
+    EXPECT_EQ(arrival.kind, launch::SignalKind::Arrival);
+    EXPECT_EQ(pulled.kind, launch::SignalKind::Pulled);
     EXPECT_EQ(arrival.arrivals, 3);
     EXPECT_EQ(pulled.producers, members);
     EXPECT_EQ(each.arrivals.size(), 3U);
@@ -240,7 +242,7 @@ TEST(Wiring, lands_puts_on_the_rank_that_they_go_to) {
     const TaskWiring& landing = wiring.landings.at(put);
     ASSERT_EQ(landing.waits.size(), 1U);
     const PageSignal& arrived = wiring.pages[to][static_cast<std::size_t>(landing.waits.front())];
-    EXPECT_EQ(arrived.kind, SignalKind::Arrived);
+    EXPECT_EQ(arrived.kind, launch::SignalKind::Arrived);
     EXPECT_EQ(arrived.index, put.value);
     EXPECT_TRUE(arrived.is_posted);
     const std::vector<PageRaise>& raises = wiring.tasks[put.index()].raises;
@@ -249,7 +251,7 @@ TEST(Wiring, lands_puts_on_the_rank_that_they_go_to) {
     ASSERT_EQ(landing.raises.size(), 1U) << "one kernel member waits for each";
     EXPECT_FALSE(landing.raises.front().is_posted);
     EXPECT_EQ(wiring.pages[to][static_cast<std::size_t>(landing.raises.front().signal)].kind,
-              SignalKind::Sync);
+              launch::SignalKind::Sync);
   }
   for (std::size_t rank = 0; rank < wiring.pages.size(); ++rank) {
     EXPECT_EQ(wiring.landed[rank].size(), 4U);
@@ -257,8 +259,8 @@ TEST(Wiring, lands_puts_on_the_rank_that_they_go_to) {
       const bool is_far = std::ranges::any_of(
           signal.producers, [&](TaskId from) { return rank_at(plan, from) != rank; });
       const bool lands =
-          signal.kind == SignalKind::Sync && goes_out(plan, signal.producers.front());
-      EXPECT_EQ(signal.is_posted, is_far && !lands && signal.kind != SignalKind::RingSpace);
+          signal.kind == launch::SignalKind::Sync && goes_out(plan, signal.producers.front());
+      EXPECT_EQ(signal.is_posted, is_far && !lands && signal.kind != launch::SignalKind::RingSpace);
     }
   }
 }
@@ -278,7 +280,7 @@ TEST(Wiring, asks_the_other_rank_where_a_task_comes_behind_a_put) {
   std::vector<std::int32_t> taken;
   for (const std::int32_t signal : wiring.tasks[to.index()].waits) {
     const PageSignal& found = wiring.pages[rank][static_cast<std::size_t>(signal)];
-    if (found.kind == SignalKind::Taken) taken.push_back(found.index);
+    if (found.kind == launch::SignalKind::Taken) taken.push_back(found.index);
   }
   EXPECT_EQ(taken, (std::vector{static_cast<std::int32_t>(puts[0].value),
                                 static_cast<std::int32_t>(puts[1].value)}));
@@ -313,7 +315,7 @@ TEST(Wiring, waits_for_landings_that_an_epoch_tells_of_by_way_of_others) {
     const bool is_told =
         std::ranges::any_of(wiring.tasks[told.index()].waits, [&](std::int32_t signal) {
           const PageSignal& found = page[static_cast<std::size_t>(signal)];
-          return found.kind == SignalKind::Taken && found.index == puts[0].value;
+          return found.kind == launch::SignalKind::Taken && found.index == puts[0].value;
         });
     EXPECT_EQ(is_told, fence == Fence::OneQuiet);
   }
@@ -345,7 +347,7 @@ TEST(Wiring, counts_no_signal_that_is_posted) {
   for (const std::vector<PageSignal>& page : wiring.pages) {
     std::int32_t arrivals = 0;
     for (const PageSignal& signal : page) {
-      if (signal.kind != SignalKind::Barrier) continue;
+      if (signal.kind != launch::SignalKind::Barrier) continue;
       arrivals += signal.arrivals;
       EXPECT_TRUE(!signal.is_posted || signal.arrivals == 1);
     }
@@ -354,4 +356,4 @@ TEST(Wiring, counts_no_signal_that_is_posted) {
 }
 
 }  // namespace wiring_test
-}  // namespace harpe::launch
+}  // namespace harpe::sync

@@ -1,4 +1,4 @@
-#include "launch/wired_order.h"
+#include "sync/wired_order.h"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 
 // All-gather + GEMM on two ranks: rank 1 sends by tasks 10 to 13, which tasks 26, 28, 30 and 32 of
 // rank 0 wait for; rank 0 sends by 14 to 17 to tasks 27 to 33 of rank 1.
-namespace harpe::launch {
+namespace harpe::sync {
 namespace wired_order_test {
 
 constexpr std::int64_t kChunkBytes = std::int64_t{32} << 10;
@@ -41,4 +41,4 @@ TEST(WiredOrder, is_of_one_execution) {
 }
 
 }  // namespace wired_order_test
-}  // namespace harpe::launch
+}  // namespace harpe::sync

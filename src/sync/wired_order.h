@@ -2,9 +2,9 @@
 
 #include <vector>
 
-#include "launch/wiring.h"
+#include "sync/wiring.h"
 
-namespace harpe::launch {
+namespace harpe::sync {
 
 // What comes behind what, as queues, events and signals have it, in one execution.
 class WiredOrder {
@@ -28,4 +28,4 @@ class WiredOrder {
   Edges previous_;
 };
 
-}  // namespace harpe::launch
+}  // namespace harpe::sync

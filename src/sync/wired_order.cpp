@@ -1,11 +1,11 @@
-#include "launch/wired_order.h"
+#include "sync/wired_order.h"
 
 #include <map>
 #include <utility>
 
 #include "plan/refs.h"
 
-namespace harpe::launch {
+namespace harpe::sync {
 
 WiredOrder::WiredOrder(const Plan& plan, const Wiring& wiring)
     : tasks_(plan.tasks.size()), next_(2 * tasks_), previous_(2 * tasks_) {
@@ -73,4 +73,4 @@ std::vector<bool> WiredOrder::behind_landing(TaskId put) const {
 
 std::vector<bool> WiredOrder::before(TaskId task) const { return reached(previous_, task.index()); }
 
-}  // namespace harpe::launch
+}  // namespace harpe::sync

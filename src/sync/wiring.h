@@ -5,15 +5,15 @@
 #include <optional>
 #include <vector>
 
-#include "launch/groups.h"
 #include "plan/launch_plan.h"
 #include "plan/plan.h"
+#include "sync/groups.h"
 
-namespace harpe::launch {
+namespace harpe::sync {
 
 // A signal of a rank's page, and what it is for.
 struct PageSignal {
-  SignalKind kind = SignalKind::Sync;
+  launch::SignalKind kind = launch::SignalKind::Sync;
   std::int32_t index = 0;     // of the sync, barrier, group or rank
   std::int32_t arrivals = 1;  // per execution; of a flag 1
   std::vector<TaskId> producers;
@@ -78,4 +78,4 @@ void end_by_itself(TaskWiring& collective);
 // accepts, and its groups.
 [[nodiscard]] Wiring wire(const Plan& plan, const Groups& groups, std::int64_t chunk_bytes);
 
-}  // namespace harpe::launch
+}  // namespace harpe::sync

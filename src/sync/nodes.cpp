@@ -1,11 +1,11 @@
-#include "launch/nodes.h"
+#include "sync/nodes.h"
 
 #include <algorithm>
 #include <optional>
 
 #include "plan/refs.h"
 
-namespace harpe::launch {
+namespace harpe::sync {
 namespace {
 
 // Another rank on another node whose memory the task touches.
@@ -74,4 +74,4 @@ Checked<Ok> check_nodes(const Plan& plan, const Nodes& nodes) {
   return check_barriers(plan);
 }
 
-}  // namespace harpe::launch
+}  // namespace harpe::sync

@@ -4,7 +4,7 @@
 
 #include "plan/plan.h"
 
-namespace harpe::launch {
+namespace harpe::sync {
 
 // Tasks that the schedule made one kernel (fuse, chunk), in the order of their queue: they may be
 // one launch that waits inside for what each of them needs.
@@ -22,4 +22,4 @@ struct Groups {
 // Requires: a verified plan.
 [[nodiscard]] Groups find_groups(const Plan& plan);
 
-}  // namespace harpe::launch
+}  // namespace harpe::sync
