@@ -47,7 +47,8 @@ Nodes::Nodes(const Plan& plan)
 
 bool goes_out(const Plan& plan, TaskId task) {
   const Task& one = plan.tasks[task.index()];
-  return is_put(plan, one) && destination_of(plan, one) != rank_of(plan, task);
+  if (!is_put(plan, one) || one.writes.empty()) return false;
+  return destination_of(plan, one) != rank_of(plan, task);
 }
 
 std::vector<TaskId> puts_of(const Plan& plan) {

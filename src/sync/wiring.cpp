@@ -15,8 +15,14 @@ namespace {
 
 class Wirer {
  public:
-  Wirer(const Plan& plan, const Groups& groups, std::int64_t chunk_bytes)
-      : plan_(plan), groups_(groups), chunk_bytes_(chunk_bytes), nodes_(plan) {
+  // With `lands_puts` ranks land the puts that come to them; else puts are tasks like others.
+  Wirer(const Plan& plan, const Groups& groups, std::int64_t chunk_bytes, bool lands_puts)
+      : plan_(plan),
+        groups_(groups),
+        chunk_bytes_(chunk_bytes),
+        lands_puts_(lands_puts),
+        puts_(lands_puts ? puts_of(plan) : std::vector<TaskId>()),
+        nodes_(plan) {
     wiring_.tasks.resize(plan.tasks.size());
     wiring_.pages.resize(static_cast<std::size_t>(plan.mesh.ranks()));
     wiring_.sequence.resize(wiring_.pages.size());
@@ -46,15 +52,16 @@ class Wirer {
     return static_cast<std::int32_t>(page.size()) - 1;
   }
 
+  // The next task of a queue begins once a put is posted: to wait for its end takes an edge.
   void add_edge(TaskId from, TaskId to) {
+    const bool is_behind =
+        queue_of(from) == queue_of(to) && (lands_puts_ || !goes_out(plan_, from));
     std::vector<TaskId>& after = at(to).after;
-    if (queue_of(from) != queue_of(to) && std::ranges::find(after, from) == after.end()) {
-      after.push_back(from);
-    }
+    if (!is_behind && std::ranges::find(after, from) == after.end()) after.push_back(from);
   }
 
   // Whose doing it is that the task is over for others: of a put the rank that it goes to.
-  [[nodiscard]] bool puts(TaskId task) const { return goes_out(plan_, task); }
+  [[nodiscard]] bool puts(TaskId task) const { return lands_puts_ && goes_out(plan_, task); }
   [[nodiscard]] RankId ender_of(TaskId task) const {
     return puts(task) ? destination_of(plan_, plan_.tasks[task.index()]) : rank_of(plan_, task);
   }
@@ -62,9 +69,13 @@ class Wirer {
     return puts(task) ? wiring_.landings.at(task) : at(task);
   }
 
+  [[nodiscard]] bool are_together(RankId one, RankId other) const {
+    return !lands_puts_ || nodes_.are_together(one, other);
+  }
+
   // A flag on the rank, raised by `by`, what surrounds something of rank `from`.
   std::int32_t add_flag(TaskWiring& by, RankId from, RankId to, PageSignal signal) {
-    signal.is_posted = !nodes_.are_together(from, to);
+    signal.is_posted = !are_together(from, to);
     if (signal.is_posted) name_ring(from, to);
     const std::int32_t index = add_signal(to, signal);
     by.raises.push_back({.rank = to, .signal = index, .added = 0, .is_posted = signal.is_posted});
@@ -141,7 +152,7 @@ class Wirer {
   // so that whoever may write to the rank again may write to its landing memory too.
   void wire_landings() {
     std::map<QueueId, std::map<RankId, std::vector<TaskId>>> queues;
-    for (const TaskId put : puts_of(plan_)) queues[queue_of(put)][ender_of(put)].push_back(put);
+    for (const TaskId put : puts_) queues[queue_of(put)][ender_of(put)].push_back(put);
     for (const auto& [queue, ranks] : queues) {
       for (const auto& [to, puts] : ranks) {
         for (const TaskId put : puts) wire_landing(put, to);
@@ -184,7 +195,7 @@ class Wirer {
   // not read again.
   void wire_drain(TaskId put, TaskId to) {
     if (plan_.tasks[to.index()].kind == TaskKind::Exit) return add_edge(put, to);
-    for (const TaskId each : puts_of(plan_)) {
+    for (const TaskId each : puts_) {
       if (queue_of(each) == queue_of(put) && each <= put)
         add_wait(to, taken_of(each, rank_of(plan_, to)));
     }
@@ -228,7 +239,7 @@ class Wirer {
         add_edge(sync.from, sync.to);
         continue;
       }
-      const bool is_counted = !within && nodes_.are_together(from, to);
+      const bool is_counted = !within && are_together(from, to);
       const std::uint32_t chunks =
           is_counted ? count_chunks(plan_.tasks[sync.from.index()], chunk_bytes_) : 0;
       PageSignal signal{.kind = launch::SignalKind::Sync,
@@ -270,7 +281,7 @@ class Wirer {
     std::vector<std::int32_t> signals;
     std::vector<TaskId> near;
     for (const TaskId each : from) {
-      if (nodes_.are_together(ender_of(each), rank)) {
+      if (are_together(ender_of(each), rank)) {
         near.push_back(each);
         continue;
       }
@@ -325,7 +336,7 @@ class Wirer {
     for (const Sync& sync : plan_.syncs) {
       if (sync.fence == Fence::OneQuiet && puts(sync.from)) queues[queue_of(sync.from)];
     }
-    for (const TaskId put : puts_of(plan_)) {
+    for (const TaskId put : puts_) {
       if (const auto queue = queues.find(queue_of(put)); queue != queues.end()) {
         queue->second.insert(ender_of(put));
       }
@@ -333,7 +344,7 @@ class Wirer {
     std::erase_if(queues, [](const auto& queue) { return queue.second.size() < 2; });
     if (queues.empty()) return;
     const WiredOrder order(plan_, wiring_);
-    for (const TaskId put : puts_of(plan_)) {
+    for (const TaskId put : puts_) {
       if (queues.contains(queue_of(put))) cover(put, order);
     }
   }
@@ -398,6 +409,8 @@ class Wirer {
   const Plan& plan_;
   const Groups& groups_;
   std::int64_t chunk_bytes_;
+  bool lands_puts_;
+  std::vector<TaskId> puts_;  // that ranks land
   Nodes nodes_;
   Wiring wiring_;
   std::vector<TaskId> entries_;  // by rank, like the next two
@@ -411,7 +424,7 @@ class Wirer {
 }  // namespace
 
 std::uint32_t count_chunks(const Task& task, std::int64_t chunk_bytes) {
-  const bool is_sent = task.kind == TaskKind::Copy && task.via == Via::Tma;
+  const bool is_sent = chunk_bytes > 0 && task.kind == TaskKind::Copy && task.via == Via::Tma;
   return is_sent ? static_cast<std::uint32_t>((task.bytes + chunk_bytes - 1) / chunk_bytes) : 0;
 }
 
@@ -434,7 +447,12 @@ void end_by_itself(TaskWiring& collective) {
 }
 
 Wiring wire(const Plan& plan, const Groups& groups, std::int64_t chunk_bytes) {
-  return Wirer(plan, groups, chunk_bytes).wire();
+  return Wirer(plan, groups, chunk_bytes, true).wire();
+}
+
+Wiring wire(const Plan& plan) {
+  const Groups none{.members = {}, .of_task = std::vector<int>(plan.tasks.size(), -1)};
+  return Wirer(plan, none, 0, false).wire();
 }
 
 }  // namespace harpe::sync

@@ -35,7 +35,7 @@ struct PageRaise {
 // raises `raises_after_pull` behind and waits for `pulled`, so that nobody's part changes under a
 // peer.
 struct TaskWiring {
-  std::vector<TaskId> after;        // tasks of the same rank in other queues
+  std::vector<TaskId> after;        // tasks of the same rank, in other queues but for puts of CPUs
   std::vector<std::int32_t> waits;  // signals of the own page
   std::vector<PageRaise> arrivals;
   std::optional<std::int32_t> arrival;
@@ -50,9 +50,9 @@ struct TaskWiring {
 // waiting rank's page that is monotone over executions. So is what members of a group wait for,
 // whoever makes it: a kernel looks at signals alone.
 //
-// A put is two things: its own rank packs and posts it, and the rank it goes to lands it, that is,
-// waits until it has arrived, copies it to where it belongs and raises its signals. There, a put's
-// id means its landing.
+// On GPUs a put is two things: its own rank packs and posts it, and the rank it goes to lands it,
+// that is, waits until it has arrived, copies it to where it belongs and raises its signals. There,
+// a put's id means its landing.
 struct Wiring {
   std::vector<TaskWiring> tasks;
   std::map<TaskId, TaskWiring> landings;       // of puts
@@ -74,8 +74,12 @@ struct Wiring {
 // Of a collective that is over on a rank only when no member needs that rank's part any more.
 void end_by_itself(TaskWiring& collective);
 
-// `chunk_bytes`: what blocks of a kernel copy at a time. Requires: a verified plan that check_nodes
-// accepts, and its groups.
+// For GPUs. `chunk_bytes`: what blocks of a kernel copy at a time. Requires: a verified plan that
+// check_nodes accepts, and its groups.
 [[nodiscard]] Wiring wire(const Plan& plan, const Groups& groups, std::int64_t chunk_bytes);
+
+// For CPU ranks: each task runs by itself, and a put is one task, over once its data is in place.
+// There are no landings, no rings and no chunks. Requires: a verified plan.
+[[nodiscard]] Wiring wire(const Plan& plan);
 
 }  // namespace harpe::sync

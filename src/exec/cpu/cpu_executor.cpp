@@ -232,7 +232,7 @@ Checked<std::unique_ptr<Prepared>> prepare(const Plan& plan, const Partition& pa
   const cpu::WindowSizes sizes = {
       .numbers = actions::Occupancy::bytes_per_rank(plan, blocks),
       .bounce = cpu::bounce_bytes(plan, partition),
-      .signals = partition.is_alone() ? 0 : cpu::signals_of(plan, partition).most_flags};
+      .signals = partition.is_alone() ? 0 : cpu::map_signals(plan, partition).most_flags};
   HP_TRY(cpu::Windows windows,
          cpu::Windows::make(plan, partition, sizes, group ? &group->exchange() : nullptr));
   actions::Occupancy occupancy(plan, blocks, windows.numbers());

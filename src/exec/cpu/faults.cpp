@@ -5,9 +5,12 @@
 #include <map>
 
 #include "exec/describe.h"
+#include "support/check.h"
 
 namespace harpe::cpu {
 namespace {
+
+using launch::SignalKind;
 
 // Steps from a queue's head back to what stopped it: 0 the head itself (its worker has ended), 1 a
 // signal that a task that has run did not raise, n+1 a task in a queue at n. Cycles have no cause.
@@ -77,12 +80,13 @@ class Diagnosis {
   // The producer whose queue is nearest to a cause among those that have not run; one that has run
   // but whose signal is missing where there is no other.
   [[nodiscard]] std::pair<int, TaskId> producer_of(std::int32_t queue,
-                                                   const ProcessSignal& signal) const {
+                                                   const Marking::Hindrance& hindrance) const {
+    const ProcessSignal& signal = *hindrance.signal;
     std::pair<int, TaskId> nearest = {kNoCause, signal.producers.front()};
     bool all_have_run = true;
     for (const TaskId producer : signal.producers) {
       const std::int32_t other = plan_.tasks[producer.index()].queue.value;
-      if (is_over(producer, signal, marking_.epoch(queue))) continue;
+      if (is_over(producer, signal, hindrance.epoch)) continue;
       all_have_run = false;
       nearest = std::min(nearest, {other == queue ? kNoCause : distance(other), producer});
     }
@@ -95,7 +99,7 @@ class Diagnosis {
                              std::int64_t epoch) const {
     if (marking_.has_run(producer, epoch)) return true;
     const std::int32_t queue = plan_.tasks[producer.index()].queue.value;
-    return signal.kind == ProcessSignalKind::Arrival && !marking_.is_finished(queue) &&
+    return signal.kind == SignalKind::Arrival && !marking_.is_finished(queue) &&
            marking_.head(queue) == producer && marking_.has_begun(queue);
   }
 
@@ -108,7 +112,7 @@ class Diagnosis {
     if (marking_.is_finished(queue) || is_lost(queue)) return false;
     const std::optional<Marking::Hindrance> hindrance = marking_.hindrance(queue);
     if (!hindrance) return false;
-    const int before = producer_of(queue, *hindrance->signal).first;
+    const int before = producer_of(queue, *hindrance).first;
     if (before == kNoCause || before + 1 >= distance(queue)) return false;
     distances_[static_cast<std::size_t>(queue)] = before + 1;
     return true;
@@ -117,21 +121,29 @@ class Diagnosis {
   [[nodiscard]] std::string name_of(const ProcessSignal& signal) const {
     const std::string index = std::to_string(signal.index);
     const auto at = static_cast<std::size_t>(signal.index);
-    switch (signal.kind) {
-      case ProcessSignalKind::Entry:
-        return "entry of rank " + index;
-      case ProcessSignalKind::Arrival:
+    if (!signal.kind) {
+      const Task& task = plan_.tasks[at];
+      if (task.kind != TaskKind::Entry) return "event of task " + index;
+      return "entry of rank " + std::to_string(rank_of(plan_, signal.producers.front()).value);
+    }
+    switch (*signal.kind) {
+      case SignalKind::Arrival:
         return "arrivals at collective " + index;
-      case ProcessSignalKind::Pulled:
+      case SignalKind::Pulled:
         return "departures from collective " + index;
-      case ProcessSignalKind::Barrier:
+      case SignalKind::Credit:
+        return "end of the execution before on rank " + index;
+      case SignalKind::Barrier:
         return plan_.barriers[at].flag < 0 ? "barrier " + index
                                            : "counter " + std::to_string(plan_.barriers[at].flag);
-      case ProcessSignalKind::Sync:
+      case SignalKind::Sync:
         break;
+      case SignalKind::Arrived:
+      case SignalKind::Taken:
+      case SignalKind::RingSpace:
+        HP_CHECK(false, "CPU ranks land no puts");
     }
     const Sync& sync = plan_.syncs[at];
-    if (sync.flag < 0) return "event of task " + std::to_string(sync.from.value);
     return std::string(print(sync.kind)) + " " + std::to_string(sync.flag) + " of rank " +
            std::to_string(rank_of(plan_, sync.to).value);
   }
@@ -152,9 +164,9 @@ class Diagnosis {
     if (is_lost(queue) || !hindrance) return fault;
     fault.kind = outcome_.is_told ? FaultKind::WaitGivenUp : FaultKind::WaitTimedOut;
     fault.signal = name_of(*hindrance->signal);
-    fault.expected = hindrance->expected;
+    fault.expected = hindrance->epoch * hindrance->signal->arrivals;
     fault.observed = hindrance->observed;
-    fault.producer = producer_of(queue, *hindrance->signal).second;
+    fault.producer = producer_of(queue, *hindrance).second;
     fault.producer_rank = rank_of(plan_, fault.producer);
     fault.producer_text = describe(plan_, blocks_, fault.producer);
     return fault;

@@ -14,7 +14,7 @@ Marking::Marking(const Plan& plan, std::vector<actions::TaskWork> work,
       outside_(outside),
       queues_(plan.queues.size()),
       positions_(plan.tasks.size()),
-      signals_(signals_of(plan, partition)),
+      signals_(map_signals(plan, partition)),
       is_far_(plan.tasks.size(), false),
       values_(std::make_unique<std::atomic<std::int64_t>[]>(signals_.signals.size())) {
   link_queues();
@@ -58,15 +58,12 @@ std::int64_t Marking::epoch(std::int32_t queue) const {
   return queues_[static_cast<std::size_t>(queue)].epoch;
 }
 
-// The wait number `i` of the queue's next step, if it has so many.
-std::optional<Wait> Marking::wait_of(const Queue& queue, std::size_t i) const {
+// The signals that the queue's next step waits for.
+const std::vector<std::int32_t>& Marking::waits_of(const Queue& queue) const {
   const TaskId task = queue.tasks[queue.position];
-  const std::vector<Wait>* waits = &signals_.waits[task.index()];
-  if (queue.stage > 0) {
-    const ProcessSignals::Collective& meeting = signals_.collectives.at(task);
-    waits = queue.stage == 1 ? &meeting.arrived : &meeting.left;
-  }
-  return i < waits->size() ? std::optional((*waits)[i]) : std::nullopt;
+  if (queue.stage == 0) return signals_.waits[task.index()];
+  const ProcessSignals::Collective& meeting = signals_.collectives.at(task);
+  return queue.stage == 1 ? meeting.arrived : meeting.left;
 }
 
 // Acquire: pairs with the release in `raise`, so what the producer wrote is seen by this step.
@@ -76,31 +73,36 @@ std::int64_t Marking::value_of(const ProcessSignal& signal) const {
       std::memory_order_acquire);
 }
 
-bool Marking::is_over(const Wait& wait, std::int64_t epoch) const {
-  return value_of(signals_.signals[static_cast<std::size_t>(wait.signal)]) >= epoch * wait.scale;
+// For a step of that execution.
+bool Marking::is_raised(const ProcessSignal& signal, std::int64_t epoch) const {
+  return value_of(signal) >= signal.awaited(epoch) * signal.arrivals;
 }
 
 bool Marking::is_ready(std::int32_t queue) {
   Queue& state = queues_[static_cast<std::size_t>(queue)];
-  // Signals only grow: what was over once is over, and is not looked at again.
-  while (const std::optional<Wait> wait = wait_of(state, state.satisfied)) {
-    if (!is_over(*wait, state.epoch)) return false;
-    ++state.satisfied;
+  const std::vector<std::int32_t>& waits = waits_of(state);
+  // Signals only grow: what was raised once stays so, and is not looked at again.
+  for (; state.satisfied < waits.size(); ++state.satisfied) {
+    if (!is_raised(signal_at(waits[state.satisfied]), state.epoch)) return false;
   }
   return true;
 }
 
 void Marking::raise(std::int32_t signal, std::int64_t epoch, const Wake& wake) {
-  const ProcessSignal& info = signals_.signals[static_cast<std::size_t>(signal)];
+  const ProcessSignal& info = signal_at(signal);
   std::atomic<std::int64_t>& value = values_[static_cast<std::size_t>(signal)];
-  if (info.members == 0) {
+  if (info.arrivals == 1) {
     value.store(epoch, std::memory_order_release);
   } else {
-    // The increments of one execution are all before those of the next: a member can begin the next
-    // one only after an Exit or a rendezvous that all members of this one precede. So the counter
-    // passes a multiple of `members` exactly when an execution's last member adds to it.
+    // All increments of an execution come before those of the next, so the counter passes a
+    // multiple of `arrivals` exactly when an execution's last member adds to it. Of a collective:
+    // no member goes on before all have come. Of a barrier: a member m is there because a task w
+    // behind the barrier must wait for it, so both use the memory of some rank r. In one execution
+    // all members come before w, and w before the Exit of r. In the next, m comes behind the Entry
+    // of r, which follows that Exit; or, where others wait for r's credit instead of its Entry,
+    // behind an Entry that waits for the credit, which that Exit gives.
     const std::int64_t count = value.fetch_add(1, std::memory_order_acq_rel) + 1;
-    if (count % info.members != 0) return;
+    if (count % info.arrivals != 0) return;
   }
   for (const Outgoing& flag : info.outgoing) outside_->raise(flag, epoch);
   for (const std::int32_t queue : info.waiters) wake(queue);
@@ -145,8 +147,8 @@ bool Marking::run(Queue& queue, TaskId task) {
   }
   std::vector<Outgoing> behind;
   for (const std::int32_t signal : signals_.raises[task.index()]) {
-    const ProcessSignal& info = signals_.signals[static_cast<std::size_t>(signal)];
-    if (info.raise != Raise::Behind || drop_signal_of_ == task) continue;
+    const ProcessSignal& info = signal_at(signal);
+    if (!info.is_behind_put || drop_signal_of_ == task) continue;
     behind.insert(behind.end(), info.outgoing.begin(), info.outgoing.end());
   }
   return outside_->post(task, behind, queue.epoch);
@@ -155,8 +157,7 @@ bool Marking::run(Queue& queue, TaskId task) {
 void Marking::complete(TaskId task, std::int64_t epoch, const Wake& wake) {
   if (drop_signal_of_ == task) return;
   for (const std::int32_t signal : signals_.raises[task.index()]) {
-    if (signals_.signals[static_cast<std::size_t>(signal)].raise == Raise::Over)
-      raise(signal, epoch, wake);
+    if (!signal_at(signal).is_behind_put) raise(signal, epoch, wake);
   }
 }
 
@@ -174,13 +175,7 @@ void Marking::finish(Queue& queue, TaskId task, const Wake& wake) {
     while (latest < time && !end.compare_exchange_weak(latest, time, std::memory_order_relaxed)) {
     }
   }
-  if (drop_signal_of_ == task) return;
-  const bool is_far = is_far_[task.index()];
-  for (const std::int32_t signal : signals_.raises[task.index()]) {
-    const bool is_due =
-        !is_far || signals_.signals[static_cast<std::size_t>(signal)].raise == Raise::Posted;
-    if (is_due) raise(signal, epoch, wake);
-  }
+  if (!is_far_[task.index()]) complete(task, epoch, wake);
 }
 
 std::vector<std::chrono::nanoseconds> Marking::durations() const {
@@ -195,11 +190,11 @@ std::vector<std::chrono::nanoseconds> Marking::durations() const {
 
 std::optional<Marking::Hindrance> Marking::hindrance(std::int32_t queue) const {
   const Queue& state = queues_[static_cast<std::size_t>(queue)];
-  for (std::size_t i = 0; const std::optional<Wait> wait = wait_of(state, i); ++i) {
-    if (is_over(*wait, state.epoch)) continue;
-    const ProcessSignal& signal = signals_.signals[static_cast<std::size_t>(wait->signal)];
+  for (const std::int32_t wait : waits_of(state)) {
+    const ProcessSignal& signal = signal_at(wait);
+    if (is_raised(signal, state.epoch)) continue;
     return Hindrance{
-        .signal = &signal, .expected = state.epoch * wait->scale, .observed = value_of(signal)};
+        .signal = &signal, .epoch = signal.awaited(state.epoch), .observed = value_of(signal)};
   }
   return std::nullopt;
 }

@@ -65,7 +65,8 @@ class Marking {
   // task one.
   void step(std::int32_t queue, const Wake& wake);
 
-  // A far put's data of this execution is in place: raises what waited for that.
+  // The task is over; of a far put, its data of this execution is in place. Raises what waits for
+  // that and no network has raised.
   void complete(TaskId task, std::int64_t epoch, const Wake& wake);
   [[nodiscard]] const ProcessSignals& signals() const { return signals_; }
 
@@ -76,7 +77,7 @@ class Marking {
   // For the report of a run that stopped. Requires: no runner is at work.
   struct Hindrance {
     const ProcessSignal* signal = nullptr;
-    std::int64_t expected = 0;
+    std::int64_t epoch = 0;  // the execution that the signal stands for
     std::int64_t observed = 0;
   };
   [[nodiscard]] std::optional<Hindrance> hindrance(std::int32_t queue) const;
@@ -98,8 +99,11 @@ class Marking {
   void link_queues();
   [[nodiscard]] std::int64_t value_of(const ProcessSignal& signal) const;
   [[nodiscard]] std::int64_t now() const;
-  [[nodiscard]] std::optional<Wait> wait_of(const Queue& queue, std::size_t i) const;
-  [[nodiscard]] bool is_over(const Wait& wait, std::int64_t epoch) const;
+  [[nodiscard]] const std::vector<std::int32_t>& waits_of(const Queue& queue) const;
+  [[nodiscard]] const ProcessSignal& signal_at(std::int32_t number) const {
+    return signals_.signals[static_cast<std::size_t>(number)];
+  }
+  [[nodiscard]] bool is_raised(const ProcessSignal& signal, std::int64_t epoch) const;
 
   const Plan& plan_;
   std::vector<actions::TaskWork> work_;

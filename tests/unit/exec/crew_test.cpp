@@ -73,7 +73,7 @@ TEST(Marking, counts_executions_and_lets_no_queue_ahead_of_its_rank) {
       EXPECT_TRUE(marking.has_run(first, 1));
       EXPECT_FALSE(marking.has_run(marking.head(queue), 1));
       ASSERT_TRUE(marking.hindrance(queue).has_value());  // the next must be pulled first
-      EXPECT_EQ(marking.hindrance(queue)->expected, 1);
+      EXPECT_EQ(marking.hindrance(queue)->epoch, 1);
       EXPECT_EQ(marking.hindrance(queue)->observed, 0);
     }
   }

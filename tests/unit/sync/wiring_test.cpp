@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "plan/refs.h"
 #include "sync/nodes.h"
 #include "tests/support/proxy_plan.h"
 #include "tests/unit/exec/plans.h"
@@ -352,6 +353,30 @@ TEST(Wiring, counts_no_signal_that_is_posted) {
       EXPECT_TRUE(!signal.is_posted || signal.arrivals == 1);
     }
     EXPECT_EQ(arrivals, static_cast<std::int32_t>(barrier.from.size()));
+  }
+}
+
+// On CPUs a put is one task: nobody lands it, whatever the mesh says of nodes, and what waits for
+// its end waits even in its own queue.
+TEST(Wiring, leaves_puts_of_cpu_ranks_to_the_network) {
+  Plan plan = test::by_proxy(test::push_plan(), Fence::PerPut);
+  const std::vector<TaskId> puts = puts_of(plan);
+  ASSERT_FALSE(puts.empty());
+  const TaskId put = puts.front();
+  std::size_t next = put.index() + 1;
+  while (plan.tasks[next].queue != plan.tasks[put.index()].queue) ++next;
+  plan.syncs.push_back({.from = put, .to = id_of(next), .kind = SyncKind::Event});
+  const Wiring wiring = wire(plan);
+  EXPECT_TRUE(wiring.landings.empty());
+  EXPECT_EQ(std::ranges::count(wiring.tasks[next].after, put), 1);
+  for (const std::vector<PageSignal>& page : wiring.pages) {
+    for (const PageSignal& signal : page) EXPECT_FALSE(signal.is_posted);
+  }
+  for (const Sync& sync : plan.syncs) {
+    const RankId to = rank_of(plan, sync.to);
+    if (!goes_out(plan, sync.from) || rank_of(plan, sync.from) == to) continue;
+    EXPECT_TRUE(std::ranges::any_of(wiring.tasks[sync.from.index()].raises,
+                                    [&](const PageRaise& raise) { return raise.rank == to; }));
   }
 }
 

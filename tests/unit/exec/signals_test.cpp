@@ -1,0 +1,183 @@
+#include "exec/cpu/signals.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <set>
+
+#include "exec/cpu/marking.h"
+#include "plan/refs.h"
+#include "sync/wiring.h"
+#include "tests/support/proxy_plan.h"
+#include "tests/unit/exec/plans.h"
+
+namespace harpe::cpu {
+namespace signals_test {
+
+using launch::SignalKind;
+using processes::Partition;
+
+TaskId id_of(std::size_t index) { return TaskId(static_cast<std::int64_t>(index)); }
+
+// Rank by rank in processes of their own, and two ranks in each.
+std::vector<Partition> partitions(const Plan& plan, int processes_per_host) {
+  std::vector<Partition> all;
+  for (const std::int64_t each : {1, 2}) {
+    const auto processes = static_cast<int>(plan.mesh.ranks() / each);
+    for (int process = 0; process < processes; ++process) {
+      all.push_back({.process = process,
+                     .processes = processes,
+                     .processes_per_host = std::min(processes_per_host, processes),
+                     .ranks_each = each});
+    }
+  }
+  return all;
+}
+
+std::vector<Plan> plans() {
+  return {test::exchange(4, 12, false), test::exchange(4, 12, true),
+          test::gather_gemm(4, 8, 8, 8, "f32"), test::scatter_gemm(4, 8, 8, 8, "f32", false),
+          test::by_proxy(test::scatter_gemm(4, 8, 8, 8, "f32", false), Fence::PerPut)};
+}
+
+Partition alone(const Plan& plan) { return Partition::alone(plan.mesh.ranks()); }
+
+// What a flag stands for.
+using Meaning =
+    std::tuple<std::int32_t, std::optional<SignalKind>, std::int32_t, std::vector<TaskId>>;
+
+TEST(ProcessSignals, raise_in_other_processes_the_flags_that_those_wait_for) {
+  for (const Plan& plan : plans()) {
+    for (const Partition& partition : partitions(plan, 2)) {
+      const ProcessSignals here = map_signals(plan, partition);
+      for (int other = 0; other < partition.processes; ++other) {
+        if (other == partition.process) continue;
+        Partition there = partition;
+        there.process = other;
+        std::set<Meaning> raised;
+        for (const ProcessSignal& signal : here.signals) {
+          for (const Outgoing& flag : signal.outgoing) {
+            if (flag.process == other) {
+              raised.emplace(flag.flag, signal.kind, signal.index, signal.producers);
+            }
+          }
+        }
+        std::set<Meaning> awaited;
+        for (const ProcessSignal& signal : map_signals(plan, there).signals) {
+          if (signal.flag < 0) continue;
+          EXPECT_GE(signal.flag, partition.processes);
+          EXPECT_LT(signal.flag, here.most_flags);
+          EXPECT_EQ(signal.arrivals, 1);
+          if (partition.is_own(rank_of(plan, signal.producers.front()))) {
+            awaited.emplace(signal.flag, signal.kind, signal.index, signal.producers);
+          }
+        }
+        EXPECT_EQ(raised, awaited);
+      }
+    }
+  }
+}
+
+TEST(ProcessSignals, wait_for_what_the_wiring_waits_for) {
+  for (const Plan& plan : plans()) {
+    const sync::Wiring wiring = sync::wire(plan);
+    for (const Partition& partition : partitions(plan, 1)) {
+      const ProcessSignals signals = map_signals(plan, partition);
+      for (std::size_t task = 0; task < plan.tasks.size(); ++task) {
+        const RankId rank = rank_of(plan, id_of(task));
+        std::set<TaskId> expected;
+        if (partition.is_own(rank)) {
+          const sync::TaskWiring& own = wiring.tasks[task];
+          expected.insert(own.after.begin(), own.after.end());
+          for (const std::int32_t wait : own.waits) {
+            const auto& from = wiring.pages[rank.index()][static_cast<std::size_t>(wait)].producers;
+            expected.insert(from.begin(), from.end());
+          }
+        }
+        std::set<TaskId> found;
+        for (const std::int32_t wait : signals.waits[task]) {
+          const ProcessSignal& signal = signals.signals[static_cast<std::size_t>(wait)];
+          found.insert(signal.producers.begin(), signal.producers.end());
+          EXPECT_EQ(std::ranges::count(signal.waiters, plan.tasks[task].queue.value), 1);
+        }
+        EXPECT_EQ(found, expected) << "task " << task;
+      }
+    }
+  }
+}
+
+TEST(ProcessSignals, count_the_members_of_one_process) {
+  const Plan plan = test::exchange(4, 12, true);
+  const ProcessSignals one = map_signals(plan, alone(plan));
+  std::size_t members = 0;
+  for (const auto& [member, meeting] : one.collectives) {
+    EXPECT_EQ(meeting.arrived, std::vector{meeting.arrival});
+    EXPECT_EQ(meeting.left, std::vector{meeting.pulled});
+    EXPECT_EQ(one.signals[static_cast<std::size_t>(meeting.arrival)].arrivals, 4);
+    EXPECT_EQ(one.signals[static_cast<std::size_t>(meeting.pulled)].arrivals, 4);
+    ++members;
+  }
+  EXPECT_EQ(members, 4U);
+  const ProcessSignals half =
+      map_signals(plan, {.process = 1, .processes = 2, .processes_per_host = 2, .ranks_each = 2});
+  for (const auto& [member, meeting] : half.collectives) {
+    if (meeting.arrival < 0) continue;  // of the other process
+    EXPECT_EQ(meeting.arrived.size(), 2U);
+    EXPECT_EQ(half.signals[static_cast<std::size_t>(meeting.arrival)].arrivals, 2);
+    EXPECT_EQ(half.signals[static_cast<std::size_t>(meeting.arrival)].outgoing.size(), 1U);
+  }
+}
+
+// What a put posts to another host raises the flags of its destination there.
+TEST(ProcessSignals, leave_flags_behind_a_far_put_to_the_network) {
+  const Plan plan = test::by_proxy(test::scatter_gemm(2, 8, 8, 8, "f32", false), Fence::PerPut);
+  for (const int processes_per_host : {1, 2}) {
+    const bool is_far = processes_per_host == 1;
+    const Partition partition = {
+        .process = 0, .processes = 2, .processes_per_host = processes_per_host, .ranks_each = 1};
+    int behind = 0;
+    for (const ProcessSignal& signal : map_signals(plan, partition).signals) {
+      const bool is_of_put = signal.kind == SignalKind::Sync &&
+                             is_put(plan, plan.tasks[signal.producers.front().index()]);
+      EXPECT_EQ(signal.is_behind_put, is_far && is_of_put);
+      behind += signal.is_behind_put ? 1 : 0;
+    }
+    EXPECT_EQ(behind, is_far ? 2 : 0) << "a put from each rank";
+  }
+}
+
+// The ranks leave each other's homes alone, so a rank begins an execution behind the others' ends
+// of the one before, and the first at once.
+TEST(ProcessSignals, make_an_entry_wait_for_the_execution_before) {
+  const Plan plan = test::scatter_gemm(2, 8, 8, 8, "f32", false);
+  Marking marking(plan, std::vector<actions::TaskWork>(plan.tasks.size()), std::nullopt,
+                  alone(plan));
+  const Marking::Wake nobody = [](std::int32_t) {};
+  const auto host_of = [&](std::int64_t rank) {
+    const auto found = std::ranges::find(plan.queues, Queue{RankId(rank), QueueKind::Host});
+    return static_cast<std::int32_t>(found - plan.queues.begin());
+  };
+  marking.begin(2, false);
+  marking.step(host_of(0), nobody);
+  // All runs but the Exit of rank 0.
+  for (bool moves = true; moves;) {
+    moves = false;
+    for (std::int32_t queue = 0; queue < marking.queues(); ++queue) {
+      while (queue != host_of(0) && !marking.is_finished(queue) && marking.is_ready(queue)) {
+        marking.step(queue, nobody);
+        moves = true;
+      }
+    }
+  }
+  EXPECT_EQ(marking.epoch(host_of(1)), 2);
+  const auto hindrance = marking.hindrance(host_of(1));
+  ASSERT_TRUE(hindrance.has_value());
+  EXPECT_EQ(hindrance->signal->kind, SignalKind::Credit);
+  EXPECT_EQ(hindrance->epoch, 1);
+  EXPECT_EQ(hindrance->observed, 0);
+  marking.step(host_of(0), nobody);
+  EXPECT_TRUE(marking.is_ready(host_of(1)));
+}
+
+}  // namespace signals_test
+}  // namespace harpe::cpu
