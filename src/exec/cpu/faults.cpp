@@ -132,7 +132,7 @@ class Diagnosis {
       case SignalKind::Pulled:
         return "departures from collective " + index;
       case SignalKind::Credit:
-        return "end of the execution before on rank " + index;
+        return "ends of the execution before";
       case SignalKind::Barrier:
         return plan_.barriers[at].flag < 0 ? "barrier " + index
                                            : "counter " + std::to_string(plan_.barriers[at].flag);

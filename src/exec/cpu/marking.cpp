@@ -95,12 +95,14 @@ void Marking::raise(std::int32_t signal, std::int64_t epoch, const Wake& wake) {
     value.store(epoch, std::memory_order_release);
   } else {
     // All increments of an execution come before those of the next, so the counter passes a
-    // multiple of `arrivals` exactly when an execution's last member adds to it. Of a collective:
-    // no member goes on before all have come. Of a barrier: a member m is there because a task w
-    // behind the barrier must wait for it, so both use the memory of some rank r. In one execution
-    // all members come before w, and w before the Exit of r. In the next, m comes behind the Entry
-    // of r, which follows that Exit; or, where others wait for r's credit instead of its Entry,
-    // behind an Entry that waits for the credit, which that Exit gives.
+    // multiple of `arrivals` exactly when an execution's last member adds to it. Proof:
+    // Collectives: no member goes on before all have come.
+    // Barriers: a member m is there because a task w behind the barrier must wait for it, so both
+    // use the memory of some rank r. In an execution all members come before w, and w before the
+    // Exit of r. In the next, m comes behind the Entry of r, which follows that Exit, or behind an
+    // Entry that waits for the credit that this Exit gives.
+    // Credits: an Entry waits for all members' Exits of the execution before. A member's next Exit
+    // comes behind what that Entry's rank does to the member's memory, which is why it waits.
     const std::int64_t count = value.fetch_add(1, std::memory_order_acq_rel) + 1;
     if (count % info.arrivals != 0) return;
   }

@@ -21,9 +21,14 @@ class SignalMapper {
         partition_(partition),
         wiring_(sync::wire(plan)),
         fences_(processes::find_fences(plan)),
+        exits_(static_cast<std::size_t>(plan.mesh.ranks())),
         next_flag_(static_cast<std::size_t>(partition.processes), partition.processes) {
     signals_.waits.resize(plan.tasks.size());
     signals_.raises.resize(plan.tasks.size());
+    for (std::size_t i = 0; i < plan.tasks.size(); ++i) {
+      const TaskId task(static_cast<std::int64_t>(i));
+      if (plan.tasks[i].kind == TaskKind::Exit) exits_[rank_of(plan, task).index()] = task;
+    }
   }
 
   ProcessSignals map() && {
@@ -60,6 +65,8 @@ class SignalMapper {
     std::vector<std::int32_t> waits = {};  // signals
   };
 
+  using Key = std::tuple<std::optional<SignalKind>, bool, std::int32_t, std::vector<TaskId>>;
+
   [[nodiscard]] int process_of(TaskId task) const {
     return partition_.process_of(rank_of(plan_, task));
   }
@@ -72,36 +79,50 @@ class SignalMapper {
   }
 
   // Signals that a network raises behind the same put are one, named for the first.
-  std::size_t find(std::optional<SignalKind> kind, std::int32_t index,
-                   const std::vector<TaskId>& from, bool is_behind_put) {
-    const std::int32_t key = is_behind_put ? from.front().value : index;
-    const auto [known, is_new] =
-        numbers_.try_emplace(std::tuple(kind, is_behind_put, key), meanings_.size());
+  std::size_t find(std::optional<SignalKind> kind, std::int32_t index, std::vector<TaskId> from,
+                   bool is_behind_put = false) {
+    const auto [known, is_new] = numbers_.try_emplace(
+        Key(kind, is_behind_put, is_behind_put ? 0 : index, from), meanings_.size());
     if (is_new) {
       meanings_.push_back(
-          {.kind = kind, .index = index, .is_behind_put = is_behind_put, .from = from});
+          {.kind = kind, .index = index, .is_behind_put = is_behind_put, .from = std::move(from)});
     }
     return known->second;
   }
 
-  // Of a signal in the page of the task's rank.
+  [[nodiscard]] const sync::PageSignal& signal_of(TaskId task, std::int32_t signal) const {
+    return wiring_.pages[rank_of(plan_, task).index()][static_cast<std::size_t>(signal)];
+  }
+
   std::size_t find(TaskId task, std::int32_t signal) {
-    const RankId rank = rank_of(plan_, task);
-    const sync::PageSignal& page = wiring_.pages[rank.index()][static_cast<std::size_t>(signal)];
+    const sync::PageSignal& page = signal_of(task, signal);
     const TaskId put = page.producers.front();
-    const bool is_behind_put = page.kind == SignalKind::Sync && fences_.contains(put) &&
-                               is_far_put(plan_, partition_, put) &&
-                               destination_of(plan_, plan_.tasks[put.index()]) == rank;
+    const bool is_behind_put =
+        page.kind == SignalKind::Sync && fences_.contains(put) &&
+        is_far_put(plan_, partition_, put) &&
+        destination_of(plan_, plan_.tasks[put.index()]) == rank_of(plan_, task);
     return find(page.kind, page.index, page.producers, is_behind_put);
   }
 
+  // The credits of an Entry are one counter. It has the rank's own Exit too, which the Entry is
+  // behind anyway: so ranks that wait for all others wait for the same.
   std::vector<std::size_t> find_before(TaskId task) {
     const sync::TaskWiring& own = wiring_.tasks[task.index()];
     std::vector<std::size_t> found;
-    for (const TaskId from : own.after) {
-      found.push_back(find(std::nullopt, from.value, {from}, false));
+    for (const TaskId from : own.after) found.push_back(find(std::nullopt, from.value, {from}));
+    std::vector<TaskId> ends;
+    for (const std::int32_t signal : own.waits) {
+      const sync::PageSignal& page = signal_of(task, signal);
+      if (page.kind == SignalKind::Credit) {
+        ends.push_back(page.producers.front());
+      } else {
+        found.push_back(find(task, signal));
+      }
     }
-    for (const std::int32_t signal : own.waits) found.push_back(find(task, signal));
+    if (ends.empty()) return found;
+    ends.push_back(exits_[rank_of(plan_, task).index()]);
+    std::ranges::sort(ends);
+    found.push_back(find(SignalKind::Credit, 0, std::move(ends)));
     return found;
   }
 
@@ -166,7 +187,8 @@ class SignalMapper {
   sync::Wiring wiring_;
   std::map<TaskId, Fence> fences_;
   std::vector<Meaning> meanings_;
-  std::map<std::tuple<std::optional<SignalKind>, bool, std::int32_t>, std::size_t> numbers_;
+  std::map<Key, std::size_t> numbers_;   // of meanings_
+  std::vector<TaskId> exits_;            // per rank
   std::vector<std::int32_t> next_flag_;  // of each process's page
   ProcessSignals signals_;
 };

@@ -24,7 +24,8 @@ struct Outgoing {
 // process that waits.
 struct ProcessSignal {
   std::optional<launch::SignalKind> kind;  // none: an event, its producer is over
-  std::int32_t index = 0;                  // as of sync::PageSignal; of an event the task
+  std::int32_t index = 0;                  // as of sync::PageSignal; of an event the task, of
+                                           // credits 0
   std::vector<TaskId> producers = {};      // of one process
   std::int64_t arrivals = 1;  // per execution; 1: a flag, which holds the execution's number
   std::vector<std::int32_t> waiters = {};  // queues whose heads may wait for it

@@ -42,6 +42,12 @@ std::vector<Plan> plans() {
 
 Partition alone(const Plan& plan) { return Partition::alone(plan.mesh.ranks()); }
 
+TaskId exit_of(const Plan& plan, RankId rank) {
+  std::size_t task = 0;
+  while (plan.tasks[task].kind != TaskKind::Exit || rank_of(plan, id_of(task)) != rank) ++task;
+  return id_of(task);
+}
+
 // What a flag stands for.
 using Meaning =
     std::tuple<std::int32_t, std::optional<SignalKind>, std::int32_t, std::vector<TaskId>>;
@@ -90,8 +96,10 @@ TEST(ProcessSignals, wait_for_what_the_wiring_waits_for) {
           const sync::TaskWiring& own = wiring.tasks[task];
           expected.insert(own.after.begin(), own.after.end());
           for (const std::int32_t wait : own.waits) {
-            const auto& from = wiring.pages[rank.index()][static_cast<std::size_t>(wait)].producers;
-            expected.insert(from.begin(), from.end());
+            const sync::PageSignal& signal =
+                wiring.pages[rank.index()][static_cast<std::size_t>(wait)];
+            expected.insert(signal.producers.begin(), signal.producers.end());
+            if (signal.kind == SignalKind::Credit) expected.insert(exit_of(plan, rank));
           }
         }
         std::set<TaskId> found;
@@ -174,7 +182,8 @@ TEST(ProcessSignals, make_an_entry_wait_for_the_execution_before) {
   ASSERT_TRUE(hindrance.has_value());
   EXPECT_EQ(hindrance->signal->kind, SignalKind::Credit);
   EXPECT_EQ(hindrance->epoch, 1);
-  EXPECT_EQ(hindrance->observed, 0);
+  EXPECT_EQ(hindrance->signal->arrivals, 2) << "both ranks wait for one counter";
+  EXPECT_EQ(hindrance->observed, 1);
   marking.step(host_of(0), nobody);
   EXPECT_TRUE(marking.is_ready(host_of(1)));
 }
