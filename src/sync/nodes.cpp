@@ -36,12 +36,9 @@ Checked<Ok> check_barriers(const Plan& plan) {
 
 }  // namespace
 
-Nodes::Nodes(const Plan& plan)
-    : have_network_(!puts_of(plan).empty()),
-      of_rank_(static_cast<std::size_t>(plan.mesh.ranks()), 0) {
-  if (!have_network_) return;
-  for (std::size_t rank = 0; rank < of_rank_.size(); ++rank) {
-    of_rank_[rank] = coordinates_of(plan.mesh, RankId(static_cast<std::int64_t>(rank))).front();
+Nodes::Nodes(const Plan& plan) : have_network_(!puts_of(plan).empty()) {
+  for (std::int64_t rank = 0; rank < plan.mesh.ranks(); ++rank) {
+    of_rank_.push_back(coordinates_of(plan.mesh, RankId(rank)).front());
   }
 }
 

@@ -13,12 +13,13 @@ namespace harpe::sync {
 // alone; else all ranks are on one.
 class Nodes {
  public:
+  Nodes() = default;  // all ranks on one, whatever puts there are
   explicit Nodes(const Plan& plan);
 
-  // Whether there are puts.
+  // Whether puts join them.
   [[nodiscard]] bool have_network() const { return have_network_; }
   [[nodiscard]] bool are_together(RankId one, RankId other) const {
-    return of_rank_[one.index()] == of_rank_[other.index()];
+    return !have_network_ || of_rank_[one.index()] == of_rank_[other.index()];
   }
 
  private:

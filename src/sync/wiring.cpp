@@ -15,14 +15,13 @@ namespace {
 
 class Wirer {
  public:
-  // With `lands_puts` ranks land the puts that come to them; else puts are tasks like others.
-  Wirer(const Plan& plan, const Groups& groups, std::int64_t chunk_bytes, bool lands_puts)
+  // Where nodes have a network, puts land; else they are tasks like others.
+  Wirer(const Plan& plan, const Groups& groups, std::int64_t chunk_bytes, Nodes nodes)
       : plan_(plan),
         groups_(groups),
         chunk_bytes_(chunk_bytes),
-        lands_puts_(lands_puts),
-        puts_(lands_puts ? puts_of(plan) : std::vector<TaskId>()),
-        nodes_(plan) {
+        nodes_(std::move(nodes)),
+        puts_(nodes_.have_network() ? puts_of(plan) : std::vector<TaskId>()) {
     wiring_.tasks.resize(plan.tasks.size());
     wiring_.pages.resize(static_cast<std::size_t>(plan.mesh.ranks()));
     wiring_.sequence.resize(wiring_.pages.size());
@@ -54,14 +53,15 @@ class Wirer {
 
   // The next task of a queue begins once a put is posted: to wait for its end takes an edge.
   void add_edge(TaskId from, TaskId to) {
-    const bool is_behind =
-        queue_of(from) == queue_of(to) && (lands_puts_ || !goes_out(plan_, from));
+    const bool is_behind = queue_of(from) == queue_of(to) && (puts(from) || !goes_out(plan_, from));
     std::vector<TaskId>& after = at(to).after;
     if (!is_behind && std::ranges::find(after, from) == after.end()) after.push_back(from);
   }
 
   // Whose doing it is that the task is over for others: of a put the rank that it goes to.
-  [[nodiscard]] bool puts(TaskId task) const { return lands_puts_ && goes_out(plan_, task); }
+  [[nodiscard]] bool puts(TaskId task) const {
+    return nodes_.have_network() && goes_out(plan_, task);
+  }
   [[nodiscard]] RankId ender_of(TaskId task) const {
     return puts(task) ? destination_of(plan_, plan_.tasks[task.index()]) : rank_of(plan_, task);
   }
@@ -69,13 +69,9 @@ class Wirer {
     return puts(task) ? wiring_.landings.at(task) : at(task);
   }
 
-  [[nodiscard]] bool are_together(RankId one, RankId other) const {
-    return !lands_puts_ || nodes_.are_together(one, other);
-  }
-
   // A flag on the rank, raised by `by`, what surrounds something of rank `from`.
   std::int32_t add_flag(TaskWiring& by, RankId from, RankId to, PageSignal signal) {
-    signal.is_posted = !are_together(from, to);
+    signal.is_posted = !nodes_.are_together(from, to);
     if (signal.is_posted) name_ring(from, to);
     const std::int32_t index = add_signal(to, signal);
     by.raises.push_back({.rank = to, .signal = index, .added = 0, .is_posted = signal.is_posted});
@@ -239,7 +235,7 @@ class Wirer {
         add_edge(sync.from, sync.to);
         continue;
       }
-      const bool is_counted = !within && are_together(from, to);
+      const bool is_counted = !within && nodes_.are_together(from, to);
       const std::uint32_t chunks =
           is_counted ? count_chunks(plan_.tasks[sync.from.index()], chunk_bytes_) : 0;
       PageSignal signal{.kind = launch::SignalKind::Sync,
@@ -281,7 +277,7 @@ class Wirer {
     std::vector<std::int32_t> signals;
     std::vector<TaskId> near;
     for (const TaskId each : from) {
-      if (are_together(ender_of(each), rank)) {
+      if (nodes_.are_together(ender_of(each), rank)) {
         near.push_back(each);
         continue;
       }
@@ -409,9 +405,8 @@ class Wirer {
   const Plan& plan_;
   const Groups& groups_;
   std::int64_t chunk_bytes_;
-  bool lands_puts_;
-  std::vector<TaskId> puts_;  // that ranks land
   Nodes nodes_;
+  std::vector<TaskId> puts_;  // that land
   Wiring wiring_;
   std::vector<TaskId> entries_;  // by rank, like the next two
   std::vector<TaskId> exits_;
@@ -447,12 +442,12 @@ void end_by_itself(TaskWiring& collective) {
 }
 
 Wiring wire(const Plan& plan, const Groups& groups, std::int64_t chunk_bytes) {
-  return Wirer(plan, groups, chunk_bytes, true).wire();
+  return Wirer(plan, groups, chunk_bytes, Nodes(plan)).wire();
 }
 
 Wiring wire(const Plan& plan) {
   const Groups none{.members = {}, .of_task = std::vector<int>(plan.tasks.size(), -1)};
-  return Wirer(plan, none, 0, false).wire();
+  return Wirer(plan, none, 0, Nodes()).wire();
 }
 
 }  // namespace harpe::sync

@@ -60,10 +60,7 @@ std::int64_t Marking::epoch(std::int32_t queue) const {
 
 // The signals that the queue's next step waits for.
 const std::vector<std::int32_t>& Marking::waits_of(const Queue& queue) const {
-  const TaskId task = queue.tasks[queue.position];
-  if (queue.stage == 0) return signals_.waits[task.index()];
-  const ProcessSignals::Collective& meeting = signals_.collectives.at(task);
-  return queue.stage == 1 ? meeting.arrived : meeting.left;
+  return signals_.tasks[queue.tasks[queue.position].index()].waits[queue.stage];
 }
 
 // Acquire: pairs with the release in `raise`, so what the producer wrote is seen by this step.
@@ -126,15 +123,12 @@ void Marking::step(std::int32_t queue, const Wake& wake) {
   }
   state.satisfied = 0;
   const bool meets = plan_.tasks[task.index()].kind == TaskKind::Collective;
-  if (meets && state.stage == 0) {
-    state.stage = 1;
-    raise(signals_.collectives.at(task).arrival, state.epoch, wake);
-    return;
-  }
-  if (state.stage < 2 && !run(state, task)) return;
-  if (state.stage == 1) {
-    state.stage = 2;
-    raise(signals_.collectives.at(task).pulled, state.epoch, wake);
+  if ((!meets || state.stage == 1) && !run(state, task)) return;
+  if (meets && state.stage < 2) {
+    const std::size_t stage = state.stage++;
+    for (const std::int32_t signal : signals_.tasks[task.index()].raises[stage]) {
+      raise(signal, state.epoch, wake);
+    }
     return;
   }
   if (traces) trace_[task.index()].end = std::chrono::nanoseconds(now());
@@ -148,7 +142,7 @@ bool Marking::run(Queue& queue, TaskId task) {
     return true;
   }
   std::vector<Outgoing> behind;
-  for (const std::int32_t signal : signals_.raises[task.index()]) {
+  for (const std::int32_t signal : signals_.tasks[task.index()].raises.back()) {
     const ProcessSignal& info = signal_at(signal);
     if (!info.is_behind_put || drop_signal_of_ == task) continue;
     behind.insert(behind.end(), info.outgoing.begin(), info.outgoing.end());
@@ -158,7 +152,7 @@ bool Marking::run(Queue& queue, TaskId task) {
 
 void Marking::complete(TaskId task, std::int64_t epoch, const Wake& wake) {
   if (drop_signal_of_ == task) return;
-  for (const std::int32_t signal : signals_.raises[task.index()]) {
+  for (const std::int32_t signal : signals_.tasks[task.index()].raises.back()) {
     if (!signal_at(signal).is_behind_put) raise(signal, epoch, wake);
   }
 }

@@ -89,7 +89,7 @@ class Marking {
     std::vector<TaskId> tasks;
     std::size_t position = 0;   // of the head
     std::int64_t epoch = 1;     // the head's execution
-    int stage = 0;              // of a collective: 0 to announce, 1 to pull, 2 to leave
+    std::size_t stage = 0;      // of a collective: 0 to announce, 1 to pull, 2 to leave
     std::size_t satisfied = 0;  // waits of this stage known to be over
   };
 

@@ -1,6 +1,8 @@
 #include "exec/cpu/signals.h"
 
 #include <algorithm>
+#include <map>
+#include <set>
 #include <tuple>
 
 #include "exec/processes/put_orders.h"
@@ -23,8 +25,7 @@ class SignalMapper {
         fences_(processes::find_fences(plan)),
         exits_(static_cast<std::size_t>(plan.mesh.ranks())),
         next_flag_(static_cast<std::size_t>(partition.processes), partition.processes) {
-    signals_.waits.resize(plan.tasks.size());
-    signals_.raises.resize(plan.tasks.size());
+    signals_.tasks.resize(plan.tasks.size());
     for (std::size_t i = 0; i < plan.tasks.size(); ++i) {
       const TaskId task(static_cast<std::int64_t>(i));
       if (plan.tasks[i].kind == TaskKind::Exit) exits_[rank_of(plan, task).index()] = task;
@@ -34,37 +35,25 @@ class SignalMapper {
   ProcessSignals map() && {
     for (std::size_t i = 0; i < plan_.tasks.size(); ++i) {
       const TaskId task(static_cast<std::int64_t>(i));
-      for (const std::size_t meaning : find_before(task)) meanings_[meaning].to.push_back(task);
       const sync::TaskWiring& own = wiring_.tasks[i];
-      for (const std::optional<std::int32_t>& signal : {own.arrival, own.pulled}) {
-        if (signal) meanings_[find(task, *signal)].to.push_back(task);
-      }
+      for (const std::size_t meaning : find_before(task)) await(meaning, task, 0);
+      if (own.arrival) await(find(task, *own.arrival), task, 1);
+      if (own.pulled) await(find(task, *own.pulled), task, 2);
     }
-    for (Meaning& meaning : meanings_) {
-      link(meaning);
-      announce(meaning);
-    }
-    for (std::size_t i = 0; i < plan_.tasks.size(); ++i) {
-      const TaskId task(static_cast<std::int64_t>(i));
-      if (is_own(task)) wait(task);
-    }
+    for (const Meaning& meaning : meanings_) link(meaning);
     signals_.most_flags = std::ranges::max(next_flag_);
     return std::move(signals_);
   }
 
  private:
-  // What signals in the pages of several ranks mean alike, who waits for it, and what this process
-  // has of it.
+  // What signals in the pages of several ranks mean alike, and which stages of tasks wait for it.
   struct Meaning {
     std::optional<SignalKind> kind;
     std::int32_t index = 0;
     bool is_behind_put = false;
     std::vector<TaskId> from;
-    std::vector<TaskId> to = {};
-    std::int32_t raised = -1;              // signal
-    std::vector<std::int32_t> waits = {};  // signals
+    std::vector<std::pair<TaskId, std::size_t>> to = {};
   };
-
   using Key = std::tuple<std::optional<SignalKind>, bool, std::int32_t, std::vector<TaskId>>;
 
   [[nodiscard]] int process_of(TaskId task) const {
@@ -72,10 +61,8 @@ class SignalMapper {
   }
   [[nodiscard]] bool is_own(TaskId task) const { return process_of(task) == partition_.process; }
 
-  [[nodiscard]] std::map<int, std::vector<TaskId>> split(const std::vector<TaskId>& tasks) const {
-    std::map<int, std::vector<TaskId>> by_process;
-    for (const TaskId task : tasks) by_process[process_of(task)].push_back(task);
-    return by_process;
+  void await(std::size_t meaning, TaskId task, std::size_t stage) {
+    meanings_[meaning].to.emplace_back(task, stage);
   }
 
   // Signals that a network raises behind the same put are one, named for the first.
@@ -127,59 +114,45 @@ class SignalMapper {
   }
 
   // A signal for each process that has producers; a flag for each other process that waits.
-  void link(Meaning& meaning) {
-    const auto waiting = split(meaning.to);
-    std::vector<std::int32_t> queues;
-    if (const auto own = waiting.find(partition_.process); own != waiting.end()) {
-      for (const TaskId task : own->second) {
-        const std::int32_t queue = plan_.tasks[task.index()].queue.value;
-        if (std::ranges::find(queues, queue) == queues.end()) queues.push_back(queue);
-      }
+  void link(const Meaning& meaning) {
+    std::set<int> waiting;
+    std::set<std::int32_t> queues;  // of this process
+    for (const auto& [task, stage] : meaning.to) {
+      waiting.insert(process_of(task));
+      if (is_own(task)) queues.insert(plan_.tasks[task.index()].queue.value);
     }
-    for (auto& [process, producers] : split(meaning.from)) {
+    std::map<int, std::vector<TaskId>> from;
+    for (const TaskId task : meaning.from) from[process_of(task)].push_back(task);
+    for (const auto& [process, producers] : from) {
       const bool is_raised = process == partition_.process;
       ProcessSignal signal{.kind = meaning.kind,
                            .index = meaning.index,
-                           .producers = std::move(producers),
-                           .waiters = queues,
+                           .producers = producers,
+                           .arrivals = is_raised ? std::ssize(producers) : 1,
+                           .waiters = {queues.begin(), queues.end()},
                            .is_behind_put = meaning.is_behind_put};
-      if (is_raised) signal.arrivals = std::ssize(signal.producers);
-      for (const auto& [other, tasks] : waiting) {
+      for (const int other : waiting) {
         if (other == process) continue;
         const std::int32_t flag = next_flag_[static_cast<std::size_t>(other)]++;
         if (is_raised) signal.outgoing.push_back({.process = other, .flag = flag});
         if (other == partition_.process) signal.flag = flag;
       }
-      if (!is_raised && queues.empty()) continue;
-      const auto number = static_cast<std::int32_t>(signals_.signals.size());
-      if (is_raised) meaning.raised = number;
-      if (!queues.empty()) meaning.waits.push_back(number);
-      signals_.signals.push_back(std::move(signal));
+      if (is_raised || !queues.empty()) add(meaning, std::move(signal), is_raised);
     }
   }
 
-  void announce(const Meaning& meaning) {
-    for (const TaskId task : meaning.from) {
-      if (!is_own(task)) continue;
-      if (meaning.kind == SignalKind::Arrival) {
-        signals_.collectives[task].arrival = meaning.raised;
-      } else if (meaning.kind == SignalKind::Pulled) {
-        signals_.collectives[task].pulled = meaning.raised;
-      } else {
-        signals_.raises[task.index()].push_back(meaning.raised);
-      }
+  void add(const Meaning& meaning, ProcessSignal signal, bool is_raised) {
+    const auto number = static_cast<std::int32_t>(signals_.signals.size());
+    for (const auto& [task, stage] : meaning.to) {
+      if (is_own(task)) signals_.tasks[task.index()].waits[stage].push_back(number);
     }
-  }
-
-  void wait(TaskId task) {
-    std::vector<std::int32_t>& waits = signals_.waits[task.index()];
-    for (const std::size_t meaning : find_before(task)) {
-      waits.insert(waits.end(), meanings_[meaning].waits.begin(), meanings_[meaning].waits.end());
+    const std::size_t stage = meaning.kind == SignalKind::Arrival  ? 0
+                              : meaning.kind == SignalKind::Pulled ? 1
+                                                                   : 2;
+    for (const TaskId task : signal.producers) {
+      if (is_raised) signals_.tasks[task.index()].raises[stage].push_back(number);
     }
-    const sync::TaskWiring& own = wiring_.tasks[task.index()];
-    if (!own.arrival) return;
-    signals_.collectives[task].arrived = meanings_[find(task, *own.arrival)].waits;
-    signals_.collectives[task].left = meanings_[find(task, *own.pulled)].waits;
+    signals_.signals.push_back(std::move(signal));
   }
 
   const Plan& plan_;

@@ -1,7 +1,7 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
-#include <map>
 #include <optional>
 #include <vector>
 
@@ -24,9 +24,8 @@ struct Outgoing {
 // process that waits.
 struct ProcessSignal {
   std::optional<launch::SignalKind> kind;  // none: an event, its producer is over
-  std::int32_t index = 0;                  // as of sync::PageSignal; of an event the task, of
-                                           // credits 0
-  std::vector<TaskId> producers = {};      // of one process
+  std::int32_t index = 0;              // as of sync::PageSignal; of an event the task, of credits 0
+  std::vector<TaskId> producers = {};  // of one process
   std::int64_t arrivals = 1;  // per execution; 1: a flag, which holds the execution's number
   std::vector<std::int32_t> waiters = {};  // queues whose heads may wait for it
   std::int32_t flag = -1;  // in this process's page, where another process raises it
@@ -39,20 +38,18 @@ struct ProcessSignal {
   }
 };
 
-// What the tasks of one process wait for, and what they raise.
+// What a task waits for and what it raises, by stage. A collective announces itself, pulls and
+// leaves: it waits before each and raises behind each. Other tasks wait before the first and raise
+// behind the last.
+struct TaskSignals {
+  std::array<std::vector<std::int32_t>, 3> waits;
+  std::array<std::vector<std::int32_t>, 3> raises;
+};
+
+// Of one process.
 struct ProcessSignals {
   std::vector<ProcessSignal> signals;
-  std::vector<std::vector<std::int32_t>> waits;   // per task: before it runs or, of a collective,
-                                                  // before it announces itself
-  std::vector<std::vector<std::int32_t>> raises;  // per task: when it is over
-
-  struct Collective {
-    std::int32_t arrival = -1;          // raised when the member is there
-    std::int32_t pulled = -1;           // raised when it has what it needs
-    std::vector<std::int32_t> arrived;  // awaited before it pulls
-    std::vector<std::int32_t> left;     // awaited before it leaves
-  };
-  std::map<TaskId, Collective> collectives;
+  std::vector<TaskSignals> tasks;
   std::int32_t most_flags = 0;  // in the largest page of all processes
 };
 

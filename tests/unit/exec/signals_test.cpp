@@ -103,7 +103,7 @@ TEST(ProcessSignals, wait_for_what_the_wiring_waits_for) {
           }
         }
         std::set<TaskId> found;
-        for (const std::int32_t wait : signals.waits[task]) {
+        for (const std::int32_t wait : signals.tasks[task].waits[0]) {
           const ProcessSignal& signal = signals.signals[static_cast<std::size_t>(wait)];
           found.insert(signal.producers.begin(), signal.producers.end());
           EXPECT_EQ(std::ranges::count(signal.waiters, plan.tasks[task].queue.value), 1);
@@ -116,23 +116,29 @@ TEST(ProcessSignals, wait_for_what_the_wiring_waits_for) {
 
 TEST(ProcessSignals, count_the_members_of_one_process) {
   const Plan plan = test::exchange(4, 12, true);
-  const ProcessSignals one = map_signals(plan, alone(plan));
-  std::size_t members = 0;
-  for (const auto& [member, meeting] : one.collectives) {
-    EXPECT_EQ(meeting.arrived, std::vector{meeting.arrival});
-    EXPECT_EQ(meeting.left, std::vector{meeting.pulled});
-    EXPECT_EQ(one.signals[static_cast<std::size_t>(meeting.arrival)].arrivals, 4);
-    EXPECT_EQ(one.signals[static_cast<std::size_t>(meeting.pulled)].arrivals, 4);
-    ++members;
-  }
-  EXPECT_EQ(members, 4U);
-  const ProcessSignals half =
-      map_signals(plan, {.process = 1, .processes = 2, .processes_per_host = 2, .ranks_each = 2});
-  for (const auto& [member, meeting] : half.collectives) {
-    if (meeting.arrival < 0) continue;  // of the other process
-    EXPECT_EQ(meeting.arrived.size(), 2U);
-    EXPECT_EQ(half.signals[static_cast<std::size_t>(meeting.arrival)].arrivals, 2);
-    EXPECT_EQ(half.signals[static_cast<std::size_t>(meeting.arrival)].outgoing.size(), 1U);
+  for (const std::int64_t each : {4, 2}) {
+    const std::int64_t processes = 4 / each;
+    const ProcessSignals signals = map_signals(plan, {.process = 0,
+                                                      .processes = static_cast<int>(processes),
+                                                      .processes_per_host = 2,
+                                                      .ranks_each = each});
+    std::int64_t members = 0;
+    for (std::size_t task = 0; task < plan.tasks.size(); ++task) {
+      if (plan.tasks[task].kind != TaskKind::Collective) continue;
+      const TaskSignals& own = signals.tasks[task];
+      if (own.raises[0].empty()) continue;      // of the other process
+      for (const std::size_t stage : {0, 1}) {  // it announces itself, and pulls
+        ASSERT_EQ(own.raises[stage].size(), 1U);
+        const std::int32_t raised = own.raises[stage].front();
+        EXPECT_EQ(own.waits[stage + 1].size(), static_cast<std::size_t>(processes));
+        EXPECT_EQ(std::ranges::count(own.waits[stage + 1], raised), 1);
+        const ProcessSignal& signal = signals.signals[static_cast<std::size_t>(raised)];
+        EXPECT_EQ(signal.arrivals, each);
+        EXPECT_EQ(std::ssize(signal.outgoing), processes - 1);
+      }
+      ++members;
+    }
+    EXPECT_EQ(members, each);
   }
 }
 
