@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "exec/cuda/actions/merge.h"
+#include "exec/cuda/actions/launch_spec.h"
 #include "tests/support/fake_driver.h"
 
 namespace harpe::library {
@@ -64,20 +64,6 @@ TEST(Leaves, refuse_by_name_what_a_kernel_of_ours_does_not_take) {
   EXPECT_EQ(render_message(refused.error()),
             "kernel `gemm_sm90` of nest `main` cannot do this block: products of `bf16`, and "
             "operands whose rows are not whole");
-}
-
-TEST(Leaves, are_alone_in_their_launches) {
-  const auto launches = plan_launches(kByLibrary, product(DType::BF16, 64));
-  ASSERT_TRUE(launches.ok());
-  GemmSpec below = std::get<GemmSpec>(launches->front());
-  below.panels.front().c += 64 * 64 * 4;
-  for (const LeafEngine engine : {LeafEngine::Own, LeafEngine::Library}) {
-    GemmSpec first = std::get<GemmSpec>(launches->front());
-    first.engine = engine;
-    below.engine = engine;
-    const cuda::ArrivingLaunch both[] = {{first, {}}, {below, {}}};
-    EXPECT_EQ(merge(both, {}).has_value(), engine == LeafEngine::Own);
-  }
 }
 
 // `rows` queries from position `lead` on, of `keys` keys from 0 on.

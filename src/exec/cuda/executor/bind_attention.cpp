@@ -9,8 +9,6 @@
 namespace harpe::cuda {
 namespace {
 
-enum HeadOperand : std::uint8_t { kQueries, kKeys, kValues, kOutput };
-
 bool have_one_shape(const AttentionSpec& one, const AttentionSpec& other) {
   return one.batch == other.batch && one.heads == other.heads && one.kv_heads == other.kv_heads &&
          one.scale == other.scale && one.query_dim == other.query_dim &&
@@ -25,32 +23,39 @@ HeadTensor tensor_at(const StridedArray& array) {
                       .head = array.extents[2].stride}};
 }
 
+std::span<const launch::Place> first_of(const std::vector<launch::Place>& places) {
+  return std::span(places).first(std::min<std::size_t>(places.size(), 1));
+}
+
 class AttentionBinder {
  public:
   explicit AttentionBinder(const KernelBinding& binding)
       : binding_(binding), kernel_(binding.kernel) {}
 
   Checked<AttentionSpec> bind() {
+    if (!kernel_.fused_stores.empty() || !kernel_.fused_copies.empty()) {
+      return binding_.refuse("attention makes no copies and raises no signals");
+    }
     HP_REQUIRE_OK(find_members());
-    begin(*members_.front().spec);
+    begin(members_.front().spec());
     for (std::size_t i = 0; i < kernel_.arrivals.size(); ++i) HP_REQUIRE_OK(add_chunk(i));
     for (std::size_t i = 0; i < kernel_.panels.size(); ++i) HP_REQUIRE_OK(add_panel(i));
     HP_REQUIRE_OK(place_positions());
     HP_REQUIRE_OK(cut_keys());
-    HP_TRY(spec_.copies, binding_.copies());
-    spec_.copy_blocks = kernel_.copy_blocks;
     const auto waits = [](const launch::Arrival& arrival) { return arrival.when.has_value(); };
-    if (std::ranges::any_of(kernel_.arrivals, waits) || !spec_.copies.empty()) {
-      spec_.wait = binding_.wait_context();
-    }
+    if (std::ranges::any_of(kernel_.arrivals, waits)) spec_.wait = binding_.wait_context();
     return std::move(spec_);
   }
 
  private:
   // What a task does alone, as part of the kernel.
   struct Member {
-    const AttentionSpec* spec = nullptr;
+    const LaunchAlone* alone = nullptr;
     Meeting meeting;
+
+    [[nodiscard]] const AttentionSpec& spec() const {
+      return std::get<AttentionSpec>(*alone->spec);
+    }
   };
 
   Checked<Ok> find_members() {
@@ -58,12 +63,11 @@ class AttentionBinder {
       const auto* const spec = std::get_if<AttentionSpec>(alone.spec);
       if (alone.is_bound || spec == nullptr) continue;
       const auto panel = std::ranges::find_if(kernel_.panels, [&](const launch::Panel& each) {
-        return are_same_elements(alone.places[kQueries], place_at(each.reads, 0)) &&
-               are_same_elements(alone.places[kOutput], place_at(each.stores, 0));
+        return alone.has_elements(first_of(alone.panel().reads), first_of(each.reads)) &&
+               alone.has_elements(first_of(alone.panel().stores), first_of(each.stores));
       });
       const auto chunk = std::ranges::find_if(kernel_.arrivals, [&](const launch::Arrival& each) {
-        return are_same_elements(alone.places[kKeys], place_at(each.reads, 0)) &&
-               are_same_elements(alone.places[kValues], place_at(each.reads, 1));
+        return alone.has_elements(alone.arrival().reads, each.reads);
       });
       if (panel == kernel_.panels.end() || chunk == kernel_.arrivals.end()) continue;
       const Meeting meeting{.panel = static_cast<std::size_t>(panel - kernel_.panels.begin()),
@@ -72,11 +76,11 @@ class AttentionBinder {
       if (find_meeting(meeting.panel, meeting.chunk) != nullptr) {
         return binding_.refuse("two of them meet the same queries and keys");
       }
-      if (!members_.empty() && !have_one_shape(*spec, *members_.front().spec)) {
+      if (!members_.empty() && !have_one_shape(*spec, members_.front().spec())) {
         return binding_.refuse("their heads, types or scales differ");
       }
       alone.is_bound = true;
-      members_.push_back({.spec = spec, .meeting = meeting});
+      members_.push_back({.alone = &alone, .meeting = meeting});
     }
     if (members_.empty()) return binding_.refuse("none of them meets what it meets");
     return Ok{};
@@ -89,6 +93,13 @@ class AttentionBinder {
     return found == members_.end() ? nullptr : &*found;
   }
 
+  // The first that makes a panel, or reads a chunk.
+  [[nodiscard]] const Member* find_first(std::size_t Meeting::* of, std::size_t index) const {
+    const auto found = std::ranges::find_if(
+        members_, [&](const Member& member) { return member.meeting.*of == index; });
+    return found == members_.end() ? nullptr : &*found;
+  }
+
   void begin(const AttentionSpec& alone) {
     spec_ = alone;
     spec_.panels.clear();
@@ -98,15 +109,16 @@ class AttentionBinder {
   }
 
   Checked<Ok> add_chunk(std::size_t index) {
-    const auto first = std::ranges::find(members_, index,
-                                         [](const Member& member) { return member.meeting.chunk; });
-    if (first == members_.end()) return binding_.refuse("none of them reads an arrival of its");
+    const Member* const first = find_first(&Meeting::chunk, index);
+    if (first == nullptr) return binding_.refuse("none of them reads an arrival of its");
+    const LaunchAlone& alone = *first->alone;
     const launch::Arrival& arrival = kernel_.arrivals[index];
-    AttentionChunkSpec& chunk = spec_.chunks.emplace_back(first->spec->chunks.front());
-    HP_TRY(const StridedArray keys,
-           binding_.place(array_keys(*first->spec, chunk), "keys", place_at(arrival.reads, 0)));
+    AttentionChunkSpec& chunk = spec_.chunks.emplace_back(first->spec().chunks.front());
+    HP_TRY(const StridedArray keys, binding_.place(alone, {array_keys(spec_, chunk), "keys", 0},
+                                                   alone.arrival().reads, arrival.reads));
     HP_TRY(const StridedArray values,
-           binding_.place(array_values(*first->spec, chunk), "values", place_at(arrival.reads, 1)));
+           binding_.place(alone, {array_values(spec_, chunk), "values", 1}, alone.arrival().reads,
+                          arrival.reads));
     chunk.keys = tensor_at(keys);
     chunk.values = tensor_at(values);
     chunk.ready = binding_.await(arrival.when);
@@ -114,32 +126,35 @@ class AttentionBinder {
   }
 
   Checked<Ok> add_panel(std::size_t index) {
-    const auto first = std::ranges::find(members_, index,
-                                         [](const Member& member) { return member.meeting.panel; });
-    if (first == members_.end()) return binding_.refuse("none of them makes a panel of its");
-    const AttentionSpec& alone = *first->spec;
+    const Member* const first = find_first(&Meeting::panel, index);
+    if (first == nullptr) return binding_.refuse("none of them makes a panel of its");
+    const LaunchAlone& alone = *first->alone;
     const launch::Panel& panel = kernel_.panels[index];
-    AttentionPanelSpec& bound = spec_.panels.emplace_back(alone.panels.front());
-    HP_TRY(const StridedArray queries,
-           binding_.place(array_queries(alone, bound), "queries", place_at(panel.reads, 0)));
-    HP_TRY(const StridedArray output,
-           binding_.place(array_output(alone, bound), "the output", place_at(panel.stores, 0)));
+    AttentionPanelSpec& bound = spec_.panels.emplace_back(first->spec().panels.front());
+    const AttentionPanelSpec from = bound;
+    const auto read = [&](const StridedArray& array, const char* what, std::size_t which) {
+      return binding_.place(alone, {array, what, which}, alone.panel().reads, panel.reads);
+    };
+    const auto store = [&](const StridedArray& array, const char* what, std::size_t which) {
+      return binding_.place(alone, {array, what, which}, alone.panel().stores, panel.stores);
+    };
+    HP_TRY(const StridedArray queries, read(array_queries(spec_, from), "queries", 0));
+    HP_TRY(const StridedArray output, store(array_output(spec_, from), "the output", 0));
     bound.queries = tensor_at(queries);
-    if (bound.lse.address != 0) {
-      HP_TRY(const StridedArray lse,
-             binding_.place(array_lse(alone, bound), "lse", place_at(panel.stores, 1)));
+    bound.output = tensor_at(output);
+    if (from.lse.address != 0) {
+      HP_TRY(const StridedArray lse, store(array_lse(spec_, from), "lse", 1));
       bound.lse = tensor_at(lse);
     }
-    bound.output = tensor_at(output);
     if (!spec_.carried) return Ok{};
-    HP_TRY(const StridedArray carried,
-           binding_.place(array_carried(alone, bound), "the state", place_at(panel.reads, 1)));
-    bound.carried_output = tensor_at(carried);
+    HP_TRY(const StridedArray carried, read(array_carried(spec_, from), "the state", 1));
     HP_TRY(const StridedArray carried_lse,
-           binding_.place(array_carried_lse(alone, alone.panels.front()), "the state's lse",
-                          place_at(panel.reads, 2)));
-    if (carried_lse.address != bound.lse.address) bound.carried_lse = carried_lse.address;
-    return Ok{};
+           read(array_carried_lse(spec_, from), "the state's lse", 2));
+    bound.carried_output = tensor_at(carried);
+    const bool stays = carried_lse.address == bound.lse.address;
+    bound.carried_lse = stays ? 0 : carried_lse.address;
+    if (array_lse(spec_, bound).extents == carried_lse.extents) return Ok{};
+    return binding_.refuse("the state's lse has other strides than what is stored");
   }
 
   // Of several tasks, by how far each task's queries are ahead of its keys.
@@ -162,9 +177,9 @@ class AttentionBinder {
     return Ok{};
   }
 
-  // As the variant says.
+  // As the variant says; before there is one, as alone.
   Checked<Ok> cut_keys() {
-    spec_.parts = 1;
+    if (members_.size() > 1) spec_.parts = 1;
     if (kernel_.variant.empty()) return Ok{};
     const std::string& text = kernel_.variant;
     const std::size_t number = text.find_last_of(' ') + 1;

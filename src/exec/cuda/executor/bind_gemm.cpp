@@ -7,8 +7,6 @@
 namespace harpe::cuda {
 namespace {
 
-enum GemmOperand : std::uint8_t { kOperandA, kOperandB, kOperandC };
-
 device::Element element_of(DType dtype) { return half_of(dtype).value_or(device::Element::F32); }
 
 bool have_one_shape(const GemmSpec& one, const GemmSpec& other) {
@@ -40,22 +38,23 @@ class GemmBinder {
   };
 
   // The GEMM alone that multiplies the arrival for the panel.
-  [[nodiscard]] LaunchAlone* find(const launch::Panel& panel,
-                                  const launch::Arrival& arrival) const {
-    const auto found = std::ranges::find_if(binding_.alone, [&](const LaunchAlone& alone) {
+  [[nodiscard]] LaunchAlone* find(const launch::Panel& panel, const launch::Arrival& arrival) {
+    const auto found = find_around(binding_.alone, next_, [&](const LaunchAlone& alone) {
       return !alone.is_bound && std::holds_alternative<GemmSpec>(*alone.spec) &&
-             are_same_elements(alone.places[kOperandA], place_at(arrival.reads, kOperandA)) &&
-             are_same_elements(alone.places[kOperandB], place_at(arrival.reads, kOperandB)) &&
-             are_same_elements(alone.places[kOperandC], place_at(panel.stores, 0));
+             alone.has_elements(alone.arrival().reads, arrival.reads) &&
+             alone.has_elements(alone.panel().stores, panel.stores);
     });
-    return found == binding_.alone.end() ? nullptr : &*found;
+    if (!found) return nullptr;
+    next_ = *found + 1;
+    return &binding_.alone[*found];
   }
 
   Checked<Ok> add_panel(const launch::Panel& panel) {
     std::int64_t k = 0;
+    LaunchAlone* alone = nullptr;
     for (const std::int32_t index : panel.meets) {
       const launch::Arrival& arrival = kernel_.arrivals[static_cast<std::size_t>(index)];
-      LaunchAlone* const alone = find(panel, arrival);
+      alone = find(panel, arrival);
       if (alone == nullptr) return binding_.refuse("none of them multiplies what it multiplies");
       alone->is_bound = true;
       const auto& gemm = std::get<GemmSpec>(*alone->spec);
@@ -63,15 +62,15 @@ class GemmBinder {
       if (!have_one_shape(gemm, spec_) || panel.adds != spec_.add) {
         return binding_.refuse("their GEMMs differ in shape or type");
       }
-      if (k == 0) HP_REQUIRE_OK(begin_panel(gemm, panel, alone->places[kOperandC]));
-      HP_REQUIRE_OK(add_piece(gemm, arrival, k));
+      if (k == 0) HP_REQUIRE_OK(begin_panel(*alone, panel));
+      HP_REQUIRE_OK(add_piece(*alone, arrival, k));
       k += gemm.k;
     }
     if (k == 0 || (spec_.panels.size() > 1 && k != spec_.k)) {
       return binding_.refuse("its panels differ in K");
     }
     spec_.k = k;
-    return add_addends(panel);
+    return add_addends(*alone, panel);
   }
 
   void begin(const GemmSpec& gemm, const launch::Panel& panel) {
@@ -81,15 +80,16 @@ class GemmBinder {
     spec_.add = panel.adds;
   }
 
-  Checked<Ok> begin_panel(const GemmSpec& gemm, const launch::Panel& panel,
-                          const std::optional<launch::Place>& alone) {
-    const launch::Place* const to = place_at(panel.stores, 0);
-    GemmPanelSpec& bound = spec_.panels.emplace_back(gemm.panels.front());
-    HP_TRY(const StridedArray c, binding_.place(array_c(gemm, bound), "rows of C", to));
+  Checked<Ok> begin_panel(const LaunchAlone& alone, const launch::Panel& panel) {
+    const std::vector<launch::Place>& from = alone.panel().stores;
+    GemmPanelSpec& bound =
+        spec_.panels.emplace_back(std::get<GemmSpec>(*alone.spec).panels.front());
+    HP_TRY(const StridedArray c,
+           binding_.place(alone, {array_c(spec_, bound), "rows of C", 0}, from, panel.stores));
     bound.pieces.clear();
     bound.c = c.address;
     bound.c_stride = c.extents.front().stride;
-    if (alone && to != nullptr) move_number(alone->alloc, to->alloc, bound.used);
+    if (!from.empty()) move_number(from.front().alloc, panel.stores.front().alloc, bound.used);
     return Ok{};
   }
 
@@ -101,13 +101,17 @@ class GemmBinder {
     used.result = there == nullptr ? nullptr : there + (used.result - numbers.of(from));
   }
 
-  Checked<Ok> add_piece(const GemmSpec& gemm, const launch::Arrival& arrival, std::int64_t k) {
-    const GemmPanelSpec& alone = gemm.panels.front();
-    GemmPieceSpec piece = alone.pieces.front();
-    HP_TRY(const StridedArray a, binding_.place(array_a(gemm, alone, piece), "rows of A",
-                                                place_at(arrival.reads, kOperandA)));
-    HP_TRY(const StridedArray b, binding_.place(array_b(gemm, alone, piece), "rows of B",
-                                                place_at(arrival.reads, kOperandB)));
+  Checked<Ok> add_piece(const LaunchAlone& alone, const launch::Arrival& arrival, std::int64_t k) {
+    const auto& gemm = std::get<GemmSpec>(*alone.spec);
+    const GemmPanelSpec& panel = gemm.panels.front();
+    GemmPieceSpec piece = panel.pieces.front();
+    const std::vector<launch::Place>& from = alone.arrival().reads;
+    HP_TRY(
+        const StridedArray a,
+        binding_.place(alone, {array_a(gemm, panel, piece), "rows of A", 0}, from, arrival.reads));
+    HP_TRY(
+        const StridedArray b,
+        binding_.place(alone, {array_b(gemm, panel, piece), "rows of B", 1}, from, arrival.reads));
     piece.a = a.address;
     piece.stride = a.extents.front().stride;
     piece.k_begin = k;
@@ -122,13 +126,15 @@ class GemmBinder {
     return Ok{};
   }
 
-  Checked<Ok> add_addends(const launch::Panel& panel) {
+  // They lie as C, in the type of A.
+  Checked<Ok> add_addends(const LaunchAlone& alone, const launch::Panel& panel) {
     GemmPanelSpec& bound = spec_.panels.back();
-    GemmSpec like = spec_;
-    like.out = spec_.in;
+    GemmSpec like = std::get<GemmSpec>(*alone.spec);
+    like.out = like.in;
     for (const launch::Addend& addend : panel.addends) {
       HP_TRY(const StridedArray from,
-             binding_.place(array_c(like, bound), "addends", &addend.reads));
+             binding_.place(alone, {array_c(like, like.panels.front()), "addends", 0},
+                            alone.panel().stores, std::span(&addend.reads, 1)));
       bound.addends.push_back({.address = from.address,
                                .stride = from.extents.front().stride,
                                .ready = binding_.await(addend.when)});
@@ -175,6 +181,7 @@ class GemmBinder {
   const launch::Kernel& kernel_;
   GemmSpec spec_;
   std::vector<ChunkOfB> chunks_;
+  std::size_t next_ = 0;  // panels are mostly in the order of their tasks
   bool waits_ = false;
 };
 

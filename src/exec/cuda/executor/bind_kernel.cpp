@@ -3,9 +3,7 @@
 #include <algorithm>
 
 #include "exec/cuda/actions/join_places.h"
-#include "exec/cuda/actions/loop_nests.h"
 #include "exec/cuda/executor/bind_parts.h"
-#include "exec/cuda/executor/describe_kernel.h"
 #include "exec/cuda/gemm_choice_text.h"
 
 namespace harpe::cuda {
@@ -20,66 +18,65 @@ Diag cannot_bind(const launch::Launch& launch, const std::string& kernel,
 class LaunchBinder {
  public:
   LaunchBinder(const BindSource& source, const launch::Launch& launch)
-      : source_(source), launch_(launch) {
-    source_.places.enter(launch.does);
+      : source_(source), launch_(launch), places_(source.memory, source.layouts, launch.rank) {
+    for (const TaskId task : launch.does) places_.add(source.alone[task.index()].refs);
   }
 
-  Checked<std::vector<LaunchSpec>> bind() {
-    if (launch_.is_skipped) return std::vector<LaunchSpec>();
+  Checked<std::vector<LaunchSpec>> bind_all() {
     HP_REQUIRE_OK(find_alone());
     std::vector<LaunchSpec> specs;
     for (const launch::Kernel& kernel : launch_.kernels) {
       HP_TRY(specs.emplace_back(), bind(kernel));
-      const std::string name = name_kernel(specs.back());
-      if (name != kernel.name)
-        return cannot_bind(launch_, kernel.name, "they make up `" + name + "`");
     }
     const auto left = std::ranges::find(alone_, false, &LaunchAlone::is_bound);
     if (left == alone_.end()) return specs;
     return cannot_bind(launch_, name_kernel(*left->spec), "the launch has no such kernel");
   }
 
+  Checked<LaunchSpec> bind_one(const launch::Kernel& kernel) {
+    HP_REQUIRE_OK(find_alone());
+    return bind(kernel);
+  }
+
  private:
   Checked<Ok> find_alone() {
     if (launch_.lands) {
-      HP_TRY(landing_, landing_specs_of(source_.memory, launch_.does.front()));
-      add_alone(landing_.launches);
+      HP_TRY(TaskSpecs landing, landing_specs_of(source_.memory, launch_.does.front()));
+      landing_.specs = std::move(landing.launches);
+      landing_.kernels = describe_kernels(source_.memory, {}, landing_.specs);
+      add_alone(landing_, landing_);
       return Ok{};
     }
     for (const TaskId task : launch_.does) {
       if (is_taken_over(source_.memory.plan, launch_, task)) continue;
-      add_alone(source_.alone[task.index()].launches);
+      add_alone(source_.alone[task.index()], prepared_of(source_.alone, task));
     }
     return Ok{};
   }
 
-  void add_alone(const std::vector<LaunchSpec>& specs) {
-    for (const LaunchSpec& spec : specs) {
-      LaunchAlone alone{.spec = &spec};
-      if (const auto* const gemm = std::get_if<GemmSpec>(&spec)) {
-        const GemmPanelSpec& panel = gemm->panels.front();
-        const GemmPieceSpec& piece = panel.pieces.front();
-        alone.places = {source_.places.find(array_a(*gemm, panel, piece)),
-                        source_.places.find(array_b(*gemm, panel, piece)),
-                        source_.places.find(array_c(*gemm, panel))};
-      } else if (const auto* const heads = std::get_if<AttentionSpec>(&spec)) {
-        const AttentionPanelSpec& panel = heads->panels.front();
-        const AttentionChunkSpec& chunk = heads->chunks.front();
-        alone.places = {source_.places.find(array_queries(*heads, panel)),
-                        source_.places.find(array_keys(*heads, chunk)),
-                        source_.places.find(array_values(*heads, chunk)),
-                        source_.places.find(array_output(*heads, panel))};
-      }
-      alone_.push_back(std::move(alone));
+  void add_alone(const TaskAlone& own, const TaskAlone& prepared) {
+    for (std::size_t i = 0; i < prepared.specs.size(); ++i) {
+      alone_.push_back({.spec = &prepared.specs[i],
+                        .kernel = &prepared.kernels[i],
+                        .prepared = &prepared.refs,
+                        .own = &own.refs});
     }
   }
 
   Checked<LaunchSpec> bind(const launch::Kernel& kernel) {
     const KernelBinding binding{
-        .source = source_, .launch = launch_, .kernel = kernel, .alone = alone_};
-    const auto next = std::ranges::find(alone_, false, &LaunchAlone::is_bound);
+        .source = source_, .launch = launch_, .kernel = kernel, .places = places_, .alone = alone_};
+    HP_TRY(LaunchSpec spec, kernel.panels.empty() ? bind_plain(binding) : bind_panels(binding));
+    const std::string name = name_kernel(spec);
+    if (name != kernel.name) return binding.refuse("they make up `" + name + "`");
+    return spec;
+  }
+
+  Checked<LaunchSpec> bind_panels(const KernelBinding& binding) {
+    const auto next = std::ranges::find_if(alone_, [](const LaunchAlone& alone) {
+      return !alone.is_bound && !alone.kernel->panels.empty();
+    });
     if (next == alone_.end()) return binding.refuse("they are done without it");
-    if (kernel.panels.empty()) return bind_plain(binding, next);
     if (std::holds_alternative<AttentionSpec>(*next->spec)) {
       HP_TRY(AttentionSpec spec, bind_attention(binding));
       return LaunchSpec{std::move(spec)};
@@ -88,9 +85,10 @@ class LaunchBinder {
     return LaunchSpec{std::move(spec)};
   }
 
-  // A kernel without panels: what the next tasks do alone, side by side in one launch.
-  Checked<LaunchSpec> bind_plain(const KernelBinding& binding,
-                                 std::vector<LaunchAlone>::iterator next) const {
+  // What the next tasks do alone, side by side in one launch.
+  Checked<LaunchSpec> bind_plain(const KernelBinding& binding) {
+    const auto next = std::ranges::find(alone_, false, &LaunchAlone::is_bound);
+    if (next == alone_.end()) return binding.refuse("they are done without it");
     const auto count = static_cast<std::ptrdiff_t>(binding.kernel.joins);
     if (alone_.end() - next < count) return binding.refuse("they have fewer kernels than it joins");
     std::vector<LaunchSpec> run;
@@ -106,7 +104,8 @@ class LaunchBinder {
 
   const BindSource& source_;
   const launch::Launch& launch_;
-  TaskSpecs landing_;
+  KernelPlaces places_;
+  TaskAlone landing_;
   std::vector<LaunchAlone> alone_;
 };
 
@@ -116,66 +115,14 @@ Diag KernelBinding::refuse(const std::string& reason) const {
   return cannot_bind(launch, kernel.name, reason);
 }
 
-Checked<StridedArray> KernelBinding::place(const StridedArray& array, const char* what,
-                                           const launch::Place* to) const {
-  if (to == nullptr) return array;
-  std::optional<StridedArray> placed = source.places.move(array, *to);
-  const bool is_dense = placed && placed->extents.back().stride == array.extents.back().stride;
-  if (is_dense) return *std::move(placed);
-  return refuse(std::string(what) + " cannot lie in `" +
-                source.memory.plan.allocs[to->alloc.index()].name + "` as they do there");
-}
-
-device::FlagWait KernelBinding::await(std::optional<launch::SignalId> signal) const {
-  return signal ? source.cells.awaited(*signal) : device::FlagWait{};
-}
-
-device::WaitContext KernelBinding::wait_context() const {
-  device::WaitContext context = source.cells.context;
-  context.task = static_cast<std::uint32_t>(launch.does.front().value);
-  return context;
-}
-
-Checked<std::vector<device::CopyJob>> KernelBinding::copies() const {
-  std::vector<const CopyLaunch*> launches;
-  for (const TaskId task : launch.does) {
-    if (!is_taken_over(source.memory.plan, launch, task)) continue;
-    for (const LaunchSpec& spec : source.alone[task.index()].launches) {
-      if (const auto* const copy = std::get_if<CopyLaunch>(&spec)) launches.push_back(copy);
-    }
-  }
-  std::vector<device::CopyJob> jobs;
-  for (const launch::FusedCopy& fused : kernel.fused_copies) {
-    const auto copy = std::ranges::find_if(launches, [&](const CopyLaunch* each) {
-      return source.places.find(array_bytes(each->from, each->bytes)) == fused.from &&
-             source.places.find(array_bytes(each->to, each->bytes)) == fused.to;
-    });
-    if (copy == launches.end()) return refuse("none of them makes a copy that it makes");
-    std::uint32_t* done = nullptr;
-    if (fused.raises) {
-      const auto target = source.cells.raised({.signal = *fused.raises, .adds = 1});
-      if (target) done = target->word;
-    }
-    jobs.push_back({.from = reinterpret_cast<const void*>((*copy)->from),
-                    .to = reinterpret_cast<void*>((*copy)->to),
-                    .bytes = (*copy)->bytes,
-                    .ready = {},
-                    .done = done});
-  }
-  return jobs;
-}
-
-bool are_same_elements(const std::optional<launch::Place>& one, const launch::Place* other) {
-  if (!one || other == nullptr) return !one && other == nullptr;
-  return one->span == other->span;
-}
-
-const launch::Place* place_at(const std::vector<launch::Place>& places, std::size_t index) {
-  return index < places.size() ? &places[index] : nullptr;
-}
-
 Checked<std::vector<LaunchSpec>> bind(const BindSource& source, const launch::Launch& launch) {
-  return LaunchBinder(source, launch).bind();
+  if (launch.is_skipped) return std::vector<LaunchSpec>();
+  return LaunchBinder(source, launch).bind_all();
+}
+
+Checked<LaunchSpec> bind_kernel(const BindSource& source, const launch::Launch& launch,
+                                const launch::Kernel& kernel) {
+  return LaunchBinder(source, launch).bind_one(kernel);
 }
 
 Checked<std::optional<GemmChoice>> bind_variant(const launch::Launch& launch,

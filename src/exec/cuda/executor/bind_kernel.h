@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "exec/cuda/actions/launch_spec.h"
+#include "exec/cuda/executor/describe_kernel.h"
 #include "exec/cuda/executor/kernel_places.h"
-#include "exec/cuda/executor/task_specs.h"
 #include "plan/launch_plan.h"
 
 namespace harpe::cuda {
@@ -19,12 +19,12 @@ struct SignalCells {
   device::WaitContext context{};  // but for its task
 };
 
-// What the launches of one rank are bound to: memory, real or made up, and signals.
+// What launches are bound to: memory, real or made up, and signals.
 struct BindSource {
   const SpecSource& memory;
-  // By task, what it becomes alone: for the tasks of the launches that are bound.
-  const std::vector<TaskSpecs>& alone;
-  KernelPlaces& places;  // of `memory` and the launch plan's 16-bit partials
+  RefLayouts& layouts;  // of the memory's plan
+  // By task, what it runs alone: for the tasks of the launches that are bound.
+  const std::vector<TaskAlone>& alone;
   SignalCells cells;
 };
 
@@ -32,10 +32,16 @@ struct BindSource {
 // the launch: what is merged, where operands lie and results go, what is awaited inside. Types,
 // shapes, strides and masks are those of its tasks alone. `wait` is set for kernels that await or
 // raise signals inside.
-// Requires: the launch was made for the source's plan and target.
+// Requires: the launch was made for the source's plan and target; no task of kernels without panels
+// is like another.
 // Errors: G092 a kernel that its tasks alone do not make up; those of landing_specs_of.
 [[nodiscard]] Checked<std::vector<LaunchSpec>> bind(const BindSource& source,
                                                     const launch::Launch& launch);
+// One kernel with panels for tasks of the launch, whatever its own kernels. A kernel that names no
+// variant has that of its tasks alone. Errors: as above.
+[[nodiscard]] Checked<LaunchSpec> bind_kernel(const BindSource& source,
+                                              const launch::Launch& launch,
+                                              const launch::Kernel& kernel);
 
 // The variant that the launch plan names for a bound kernel; none of other kernels than our GEMMs.
 // Requires: check(spec, blocks) is ok. Errors: G092 there is no such variant.

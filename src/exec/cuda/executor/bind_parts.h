@@ -9,12 +9,28 @@
 
 namespace harpe::cuda {
 
-// A launch of a task alone, with the places of its operands and result: A, B and C; or queries,
-// keys, values and the output.
+// A kernel that a task of the launch runs alone, as that task or one like it was prepared.
 struct LaunchAlone {
   const LaunchSpec* spec = nullptr;
-  std::vector<std::optional<launch::Place>> places = {};
-  bool is_bound = false;  // a kernel of the launch does it
+  const launch::Kernel* kernel = nullptr;          // with the places of the task that was prepared
+  const std::vector<LaidRef>* prepared = nullptr;  // what that task names
+  const std::vector<LaidRef>* own = nullptr;       // the launch's task, in the same order
+  bool is_bound = false;                           // a kernel of the launch does it
+
+  // Of a GEMM or attention, which has one of each.
+  [[nodiscard]] const launch::Arrival& arrival() const { return kernel->arrivals.front(); }
+  [[nodiscard]] const launch::Panel& panel() const { return kernel->panels.front(); }
+  // Whether the launch's task has there the elements that are stated, wherever they lie.
+  [[nodiscard]] bool has_elements(const launch::Place& place, const launch::Place& stated) const;
+  [[nodiscard]] bool has_elements(std::span<const launch::Place> places,
+                                  std::span<const launch::Place> stated) const;
+};
+
+// An operand or result of a kernel alone: one of a list of places, where it has one.
+struct KernelOperand {
+  StridedArray array;
+  const char* what;
+  std::size_t index;
 };
 
 // One kernel of a launch on its way to addresses.
@@ -22,25 +38,32 @@ struct KernelBinding {
   const BindSource& source;
   const launch::Launch& launch;
   const launch::Kernel& kernel;
+  KernelPlaces& places;
   std::span<LaunchAlone> alone;  // of the launch's tasks, in order
 
   // G092.
   [[nodiscard]] Diag refuse(const std::string& reason) const;
-  // The array where a place of the launch plan is; without one, where it is. Errors: G092.
-  [[nodiscard]] Checked<StridedArray> place(const StridedArray& array, const char* what,
-                                            const launch::Place* to) const;
+  // The array that is at `from` alone, where the launch plan has it; without a place, where it is.
+  // Errors: G092.
+  [[nodiscard]] Checked<StridedArray> place(const LaunchAlone& one, const KernelOperand& operand,
+                                            std::span<const launch::Place> from,
+                                            std::span<const launch::Place> to) const;
   [[nodiscard]] device::FlagWait await(std::optional<launch::SignalId> signal) const;
   [[nodiscard]] device::WaitContext wait_context() const;
   // The kernel's fused copies. Errors: G092 no task copies that.
   [[nodiscard]] Checked<std::vector<device::CopyJob>> copies() const;
 };
 
-// Whether the same elements of the buffer are meant, wherever they lie.
-[[nodiscard]] bool are_same_elements(const std::optional<launch::Place>& one,
-                                     const launch::Place* other);
-// One of a list; null where it is shorter.
-[[nodiscard]] const launch::Place* place_at(const std::vector<launch::Place>& places,
-                                            std::size_t index);
+// Index of the first that fits from `begin` on, then around the end.
+template <class Range, class Fits>
+[[nodiscard]] std::optional<std::size_t> find_around(const Range& all, std::size_t begin,
+                                                     const Fits& fits) {
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const std::size_t at = (begin + i) % all.size();
+    if (fits(all[at])) return at;
+  }
+  return std::nullopt;
+}
 
 // Marks the launches alone that the kernel does as bound. Errors: G092.
 [[nodiscard]] Checked<GemmSpec> bind_gemm(const KernelBinding& binding);

@@ -1,9 +1,9 @@
 #include "exec/cuda/executor/describe_kernel.h"
 
 #include <array>
+#include <utility>
 
 #include "exec/cuda/actions/attention_positions.h"
-#include "exec/cuda/actions/loop_nests.h"
 #include "exec/cuda/gemm_choice_text.h"
 #include "offers/gpu_kernels.h"
 
@@ -47,8 +47,8 @@ struct KernelNamer {
 
 class KernelDescriber {
  public:
-  KernelDescriber(const KernelPlaces& places, const SignalNames& names)
-      : places_(places), names_(names) {}
+  KernelDescriber(const SpecSource& source, std::span<const LaidRef> refs)
+      : source_(source), refs_(refs) {}
 
   launch::Kernel describe(const LaunchSpec& spec) {
     kernel_.name = name_kernel(spec);
@@ -63,80 +63,53 @@ class KernelDescriber {
   void add(const BackwardSpec&) {}
 
   void add(const GemmSpec& spec) {
-    for (const device::RaiseTarget& target : spec.fused_stores) {
-      kernel_.fused_stores.push_back(names_.raised(target));
+    for (const GemmPanelSpec& from : spec.panels) {
+      launch::Panel panel{.dtype = dtype_of(spec.out), .adds = spec.add};
+      for (const GemmPieceSpec& piece : from.pieces) {
+        panel.meets.push_back(static_cast<std::int32_t>(kernel_.arrivals.size()));
+        kernel_.arrivals.push_back(
+            {.reads = find_all({array_a(spec, from, piece), array_b(spec, from, piece)}),
+             .when = {}});
+      }
+      panel.stores = find_all({array_c(spec, from)});
+      kernel_.panels.push_back(std::move(panel));
     }
-    for (const GemmPanelSpec& panel : spec.panels) add_panel(spec, panel);
-    add_copies(spec.copies, spec.copy_blocks);
-  }
-
-  void add_panel(const GemmSpec& spec, const GemmPanelSpec& from) {
-    launch::Panel panel{.dtype = dtype_of(spec.out), .adds = spec.add};
-    for (const GemmPieceSpec& piece : from.pieces) {
-      panel.meets.push_back(static_cast<std::int32_t>(kernel_.arrivals.size()));
-      launch::Arrival arrival{.reads = {}, .when = names_.awaited(piece.ready)};
-      add_place(array_a(spec, from, piece), arrival.reads);
-      add_place(array_b(spec, from, piece), arrival.reads);
-      kernel_.arrivals.push_back(std::move(arrival));
-    }
-    for (const GemmAddendSpec& addend : from.addends) {
-      Places reads;
-      add_place(array_addend(spec, from, addend), reads);
-      if (reads.empty()) continue;
-      panel.addends.push_back({.reads = reads.front(), .when = names_.awaited(addend.ready)});
-    }
-    add_place(array_c(spec, from), panel.stores);
-    if (from.fused_store >= 0) panel.fused_store = from.fused_store;
-    kernel_.panels.push_back(std::move(panel));
   }
 
   void add(const AttentionSpec& spec) {
     for (const AttentionChunkSpec& chunk : spec.chunks) {
-      launch::Arrival arrival{.reads = {}, .when = names_.awaited(chunk.ready)};
-      add_place(array_keys(spec, chunk), arrival.reads);
-      add_place(array_values(spec, chunk), arrival.reads);
-      kernel_.arrivals.push_back(std::move(arrival));
+      kernel_.arrivals.push_back(
+          {.reads = find_all({array_keys(spec, chunk), array_values(spec, chunk)}), .when = {}});
     }
-    for (const AttentionPanelSpec& panel : spec.panels) add_panel(spec, panel);
-    add_copies(spec.copies, spec.copy_blocks);
-  }
-
-  void add_panel(const AttentionSpec& spec, const AttentionPanelSpec& from) {
-    const device::Element out = spec.to_state ? device::Element::F32 : spec.element;
-    launch::Panel panel{.dtype = dtype_of(out)};
-    for (std::size_t i = 0; i < spec.chunks.size(); ++i) {
-      if (!is_hidden(spec, from, spec.chunks[i])) panel.meets.push_back(static_cast<int>(i));
-    }
-    add_place(array_queries(spec, from), panel.reads);
-    if (spec.carried) {
-      add_place(array_carried(spec, from), panel.reads);
-      add_place(array_carried_lse(spec, from), panel.reads);
-    }
-    add_place(array_output(spec, from), panel.stores);
-    if (from.lse.address != 0) add_place(array_lse(spec, from), panel.stores);
-    kernel_.panels.push_back(std::move(panel));
-  }
-
-  void add_copies(const std::vector<device::CopyJob>& copies, int blocks) {
-    for (const device::CopyJob& job : copies) {
-      Places places;
-      for (const void* const side : {job.from, static_cast<const void*>(job.to)}) {
-        add_place(array_bytes(address_of(side), job.bytes), places);
+    for (const AttentionPanelSpec& from : spec.panels) {
+      const device::Element out = spec.to_state ? device::Element::F32 : spec.element;
+      launch::Panel panel{.dtype = dtype_of(out)};
+      for (std::size_t i = 0; i < spec.chunks.size(); ++i) {
+        if (!is_hidden(spec, from, spec.chunks[i])) panel.meets.push_back(static_cast<int>(i));
       }
-      if (places.size() < 2) continue;
-      launch::FusedCopy copy{.from = places[0], .to = places[1], .raises = std::nullopt};
-      if (job.done != nullptr) copy.raises = names_.raised({job.done, nullptr, 1}).signal;
-      kernel_.fused_copies.push_back(std::move(copy));
+      std::vector<StridedArray> reads = {array_queries(spec, from)};
+      if (spec.carried) {
+        reads.push_back(array_carried(spec, from));
+        reads.push_back(array_carried_lse(spec, from));
+      }
+      std::vector<StridedArray> stores = {array_output(spec, from)};
+      if (from.lse.address != 0) stores.push_back(array_lse(spec, from));
+      panel.reads = find_all(reads);
+      panel.stores = find_all(stores);
+      kernel_.panels.push_back(std::move(panel));
     }
-    kernel_.copy_blocks = blocks;
   }
 
-  void add_place(const StridedArray& array, Places& places) const {
-    if (const auto place = places_.find(array)) places.push_back(*place);
+  [[nodiscard]] Places find_all(const std::vector<StridedArray>& arrays) const {
+    Places places;
+    for (const StridedArray& array : arrays) {
+      if (auto place = find_place(source_, refs_, array)) places.push_back(*std::move(place));
+    }
+    return places;
   }
 
-  const KernelPlaces& places_;
-  const SignalNames& names_;
+  const SpecSource& source_;
+  std::span<const LaidRef> refs_;
   launch::Kernel kernel_;
 };
 
@@ -148,9 +121,31 @@ std::string name_kernel(const LaunchSpec& spec) {
 
 std::string print_parts(int parts) { return "keys cut " + std::to_string(parts); }
 
-launch::Kernel describe_kernel(const LaunchSpec& spec, const KernelPlaces& places,
-                               const SignalNames& names) {
-  return KernelDescriber(places, names).describe(spec);
+std::vector<LaidRef> lay_refs(RefLayouts& layouts, const Task& task) {
+  std::vector<LaidRef> refs;
+  for (const std::vector<Ref>* const all : {&task.writes, &task.reads}) {
+    for (const Ref& ref : *all) refs.push_back(layouts.of(ref));
+  }
+  return refs;
+}
+
+std::vector<launch::Kernel> describe_kernels(const SpecSource& source,
+                                             std::span<const LaidRef> refs,
+                                             const std::vector<LaunchSpec>& specs) {
+  std::vector<launch::Kernel> kernels;
+  for (const LaunchSpec& spec : specs) {
+    kernels.push_back(KernelDescriber(source, refs).describe(spec));
+  }
+  return kernels;
+}
+
+TaskAlone describe_alone(const SpecSource& source, RefLayouts& layouts, TaskId task,
+                         std::vector<LaunchSpec> specs) {
+  TaskAlone alone{.specs = std::move(specs),
+                  .kernels = {},
+                  .refs = lay_refs(layouts, source.plan.tasks[task.index()])};
+  alone.kernels = describe_kernels(source, alone.refs, alone.specs);
+  return alone;
 }
 
 std::string describe_variant(const LaunchSpec& spec, int multiprocessors) {

@@ -1,7 +1,8 @@
 #pragma once
 
-#include <functional>
+#include <span>
 #include <string>
+#include <vector>
 
 #include "exec/cuda/actions/launch_spec.h"
 #include "exec/cuda/executor/kernel_places.h"
@@ -9,21 +10,39 @@
 
 namespace harpe::cuda {
 
-// Which signals flags and targets at made-up addresses stand for.
-struct SignalNames {
-  std::function<std::optional<launch::SignalId>(const device::FlagWait&)> awaited;
-  std::function<launch::Raise(const device::RaiseTarget&)> raised;
+// What a task runs alone: its launches, each as a kernel with places, and what the task names.
+struct TaskAlone {
+  std::vector<LaunchSpec> specs;
+  std::vector<launch::Kernel> kernels;
+  std::vector<LaidRef> refs;  // its writes, then its reads
+  // Valid: the task runs what that one does, but for where references begin; its own specs and
+  // kernels are empty.
+  TaskId like = {};
 };
+
+// The task itself, or the one that it is like.
+[[nodiscard]] inline const TaskAlone& prepared_of(const std::vector<TaskAlone>& alone,
+                                                  TaskId task) {
+  const TaskAlone& own = alone[task.index()];
+  return own.like.valid() ? alone[own.like.index()] : own;
+}
 
 // What runs a launch: a kernel, the copy engine or a library.
 [[nodiscard]] std::string name_kernel(const LaunchSpec& spec);
 // The variant of an attention kernel whose keys are cut into so many parts.
 [[nodiscard]] std::string print_parts(int parts);
 
-// What one launch is called, and where it reads and stores.
-[[nodiscard]] launch::Kernel describe_kernel(const LaunchSpec& spec, const KernelPlaces& places,
-                                             const SignalNames& names);
-// What is chosen for it on so many multiprocessors; "" where there is no choice.
+[[nodiscard]] std::vector<LaidRef> lay_refs(RefLayouts& layouts, const Task& task);
+// What launches of tasks alone are called, and where they read and store: with arrivals and panels
+// where kernels have them, and without signals. `refs`: what the tasks name.
+[[nodiscard]] std::vector<launch::Kernel> describe_kernels(const SpecSource& source,
+                                                           std::span<const LaidRef> refs,
+                                                           const std::vector<LaunchSpec>& specs);
+// `specs` are the task's own.
+[[nodiscard]] TaskAlone describe_alone(const SpecSource& source, RefLayouts& layouts, TaskId task,
+                                       std::vector<LaunchSpec> specs);
+
+// What is chosen for a launch on so many multiprocessors; "" where there is no choice.
 [[nodiscard]] std::string describe_variant(const LaunchSpec& spec, int multiprocessors);
 
 }  // namespace harpe::cuda

@@ -45,11 +45,6 @@ StridedArray array_c(const GemmSpec& spec, const GemmPanelSpec& panel) {
   return rows_of_columns(panel.c, spec.out, panel.rows, panel.c_stride, spec.n);
 }
 
-StridedArray array_addend(const GemmSpec& spec, const GemmPanelSpec& panel,
-                          const GemmAddendSpec& addend) {
-  return rows_of_columns(addend.address, spec.in, panel.rows, addend.stride, spec.n);
-}
-
 StridedArray array_queries(const AttentionSpec& spec, const AttentionPanelSpec& panel) {
   return heads_at(spec, panel.queries, spec.element,
                   {.rows = panel.rows, .heads = spec.heads, .columns = spec.query_dim});
@@ -84,10 +79,6 @@ StridedArray array_keys(const AttentionSpec& spec, const AttentionChunkSpec& chu
 StridedArray array_values(const AttentionSpec& spec, const AttentionChunkSpec& chunk) {
   return heads_at(spec, chunk.values, spec.element,
                   {.rows = chunk.rows, .heads = spec.kv_heads, .columns = spec.value_dim});
-}
-
-StridedArray array_bytes(DeviceAddress address, std::int64_t bytes) {
-  return {.address = address, .element_bytes = 2, .extents = {{bytes / 2, 1}}};
 }
 
 }  // namespace harpe::cuda

@@ -20,15 +20,13 @@ struct StridedArray {
   std::vector<Extent> extents;
 };
 
-// The operands and results of a GEMM: rows of A, B, C and addends, then their columns. B is what
+// The operands and results of a GEMM: rows of A, B and C, then their columns. B is what
 // the K chunk meets; with KMajor its rows run along N.
 [[nodiscard]] StridedArray array_a(const GemmSpec& spec, const GemmPanelSpec& panel,
                                    const GemmPieceSpec& piece);
 [[nodiscard]] StridedArray array_b(const GemmSpec& spec, const GemmPanelSpec& panel,
                                    const GemmPieceSpec& piece);
 [[nodiscard]] StridedArray array_c(const GemmSpec& spec, const GemmPanelSpec& panel);
-[[nodiscard]] StridedArray array_addend(const GemmSpec& spec, const GemmPanelSpec& panel,
-                                        const GemmAddendSpec& addend);
 
 // The same of attention: batch entries, rows, heads, columns.
 [[nodiscard]] StridedArray array_queries(const AttentionSpec& spec,
@@ -41,8 +39,5 @@ struct StridedArray {
                                              const AttentionPanelSpec& panel);
 [[nodiscard]] StridedArray array_keys(const AttentionSpec& spec, const AttentionChunkSpec& chunk);
 [[nodiscard]] StridedArray array_values(const AttentionSpec& spec, const AttentionChunkSpec& chunk);
-
-// `bytes` in a row, as elements of 16 bits.
-[[nodiscard]] StridedArray array_bytes(DeviceAddress address, std::int64_t bytes);
 
 }  // namespace harpe::cuda

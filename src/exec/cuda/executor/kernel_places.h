@@ -2,53 +2,68 @@
 
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "exec/cuda/executor/kernel_arrays.h"
 #include "exec/cuda/executor/task_specs.h"
+#include "launch/ref_layouts.h"
 #include "plan/launch_plan.h"
 
 namespace harpe::cuda {
 
-// Which elements of which allocations arrays are, by what tasks read and write: a slot holds other
-// blocks at other times, and only a task's references say which.
+using launch::LaidRef;
+using launch::RefLayout;
+using launch::RefLayouts;
+
+// Allocations hold elements of their type, from where they begin; 16-bit partials are smaller, and
+// lie as the elements of their allocation would.
+
+// Where the first element of a place lies, in the rectangle of a slot that holds the place.
+struct LocatedPlace {
+  AllocId alloc;
+  const RefLayout::Part* part = nullptr;
+  std::int64_t offset = 0;  // elements from where the allocation begins
+};
+
+// Index of the first reference that holds all of the place. Requires: there is one.
+[[nodiscard]] std::size_t find_ref(const std::vector<LaidRef>& refs, const launch::Place& place);
+
+// None where the reference does not hold all of the place.
+[[nodiscard]] std::optional<LocatedPlace> locate(const LaidRef& ref, const launch::Place& place);
+[[nodiscard]] DeviceAddress find_address(const SpecSource& source, const LocatedPlace& place,
+                                         std::int64_t element_bytes);
+
+// Which elements an array is, of those that a task names: a slot holds other blocks at other times,
+// and only a task's references say which. None where it is not a rectangle of one of them, as of
+// scratch memory.
+[[nodiscard]] std::optional<launch::Place> find_place(const SpecSource& source,
+                                                      std::span<const LaidRef> refs,
+                                                      const StridedArray& array);
+
+// Where places lie that a launch states: in what its tasks name, or in homes of its rank.
 class KernelPlaces {
  public:
-  // `partials16`: allocations that hold half of their type. Requires: `source` outlives this.
-  KernelPlaces(const SpecSource& source, const std::vector<AllocId>& partials16);
+  // Requires: source and layouts outlive this, and so do references that are added.
+  KernelPlaces(const SpecSource& source, RefLayouts& layouts, RankId rank)
+      : source_(source), layouts_(layouts), rank_(rank) {}
 
-  // From now on arrays are what these tasks read and write, or lie in homes.
-  void enter(std::span<const TaskId> tasks);
-  // None where an array is not a rectangle of one of them, as of scratch memory.
-  [[nodiscard]] std::optional<launch::Place> find(const StridedArray& array) const;
-  // The opposite: an array of the same shape and elements that lies at another place, as its
-  // strides are there. None where the array has no place, or what the tasks read and write and
-  // homes hold no such rectangle.
+  void add(const std::vector<LaidRef>& refs);
+  [[nodiscard]] std::optional<LocatedPlace> locate(const launch::Place& place);
+
+  // The same elements, or as many, at another place: `array` is the rectangle at `from`, as long
+  // along each axis as `span`. Its first element and strides where `to` lies; none where its steps
+  // are not equally far there, or its elements are larger than those there.
   [[nodiscard]] std::optional<StridedArray> move(const StridedArray& array,
-                                                 const launch::Place& to) const;
+                                                 const launch::Span& span, const LocatedPlace& from,
+                                                 const LocatedPlace& to) const;
 
  private:
-  struct Candidate {
-    AllocId alloc;
-    actions::Patch patch;
-    std::int64_t element_bytes = 4;
-  };
-  void add_home(AllocId id);
-  // Where an array lies: in which candidate, and its place there.
-  struct Found {
-    const Candidate* in = nullptr;
-    launch::Place place;
-  };
-  [[nodiscard]] std::vector<Candidate> candidates_of(const Ref& ref) const;
-  [[nodiscard]] std::optional<Found> find_candidate(const StridedArray& array) const;
-  [[nodiscard]] const Candidate* find_holder(const launch::Place& place) const;
-  [[nodiscard]] static std::optional<launch::Place> find_in(const Candidate& candidate,
-                                                            const StridedArray& array);
-
   const SpecSource& source_;
-  std::vector<bool> is_half_;  // by allocation
-  std::vector<Candidate> homes_;
-  std::vector<Candidate> own_;  // of the tasks that were entered
+  RefLayouts& layouts_;
+  RankId rank_;
+  std::vector<std::pair<AllocId, const LaidRef*>> refs_;
+  bool is_sorted_ = false;  // `refs_`, by allocation
 };
 
 }  // namespace harpe::cuda

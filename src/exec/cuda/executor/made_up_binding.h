@@ -43,8 +43,8 @@ class MadeUpBinding {
   NarrowStates narrow_;
   SpecSource source_;
   SignalPages pages_;
-  KernelPlaces places_;
-  std::vector<TaskSpecs> alone_;  // by task
+  RefLayouts layouts_;
+  std::vector<TaskAlone> alone_;  // by task
 };
 
 // Whether every launch of the launch plan binds. Errors: as above.

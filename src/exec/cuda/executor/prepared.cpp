@@ -20,7 +20,7 @@ class ProgramMaker {
         options_(options),
         library_(*prepared.of_rank[static_cast<std::size_t>(rank)]),
         memory_(prepared.source(RankId(rank))),
-        places_(memory_, prepared.launches.partials16),
+        layouts_(prepared.plan, prepared.blocks),
         alone_(prepared.plan.tasks.size()) {}
 
   Checked<RankProgram> make() {
@@ -31,7 +31,6 @@ class ProgramMaker {
       if (launch_of(id).rank == RankId(rank_)) launches_.push_back(id);
     }
     HP_REQUIRE_OK(prepare_alone());
-    HP_REQUIRE_OK(place_scratch());
     HP_TRY(std::optional<RankTrace> trace, make_trace());
     std::vector<PreparedLaunch> launches;
     for (const launch::LaunchId id : launches_) {
@@ -60,27 +59,17 @@ class ProgramMaker {
     return prepared_.launches.launches[id.index()];
   }
 
-  // What the tasks of the launches become alone.
+  // What the tasks of the launches become alone. Those of a queue that need scratch memory, and
+  // that no launch takes over, share it.
   Checked<Ok> prepare_alone() {
-    for (const launch::LaunchId id : launches_) {
-      const launch::Launch& launch = launch_of(id);
-      if (launch.lands || launch.is_skipped) continue;
-      for (const TaskId task : launch.does) {
-        HP_TRY(alone_[task.index()], specs_of(memory_, task, kNowhere));
-      }
-    }
-    return Ok{};
-  }
-
-  // Gives scratch memory to the tasks that need it, but for those that launches take over.
-  Checked<Ok> place_scratch() {
     std::map<TaskId, QueueId> needing;
     std::map<QueueId, std::int64_t> most;
     for (const launch::LaunchId id : launches_) {
       const launch::Launch& launch = launch_of(id);
+      if (launch.lands || launch.is_skipped) continue;
       for (const TaskId task : launch.does) {
-        const std::int64_t bytes = alone_[task.index()].scratch;
-        if (launch.lands || bytes == 0 || is_taken_over(prepared_.plan, launch, task)) continue;
+        HP_TRY(const std::int64_t bytes, prepare_alone(task, kNowhere));
+        if (bytes == 0 || is_taken_over(prepared_.plan, launch, task)) continue;
         needing[task] = launch.queue;
         most[launch.queue] = std::max(most[launch.queue], bytes);
       }
@@ -90,9 +79,16 @@ class ProgramMaker {
     }
     for (const auto& [task, queue] : needing) {
       const DeviceAddress at = prepared_.queues.at(queue).scratch->address();
-      HP_TRY(alone_[task.index()], specs_of(memory_, task, reinterpret_cast<std::byte*>(at)));
+      HP_REQUIRE_OK(prepare_alone(task, reinterpret_cast<std::byte*>(at)));
     }
     return Ok{};
+  }
+
+  // How much scratch memory it needs.
+  Checked<std::int64_t> prepare_alone(TaskId task, std::byte* scratch) {
+    HP_TRY(TaskSpecs specs, specs_of(memory_, task, scratch));
+    alone_[task.index()] = describe_alone(memory_, layouts_, task, std::move(specs.launches));
+    return specs.scratch;
   }
 
   Checked<std::optional<RankTrace>> make_trace() const {
@@ -107,7 +103,7 @@ class ProgramMaker {
   Checked<PreparedLaunch> prepare(launch::LaunchId id, std::optional<RankTrace>& trace) {
     const launch::Launch& launch = launch_of(id);
     const BindSource source{
-        .memory = memory_, .alone = alone_, .places = places_, .cells = cells_for(launch)};
+        .memory = memory_, .layouts = layouts_, .alone = alone_, .cells = cells_for(launch)};
     HP_TRY(std::vector<LaunchSpec> specs, bind(source, launch));
     PreparedLaunch prepared{.id = id, .work = {}};
     HP_TRY(prepared.work, make_ready(launch, specs, launch.reserved_sms));
@@ -175,8 +171,8 @@ class ProgramMaker {
   const CudaOptions& options_;
   KernelLibrary& library_;
   SpecSource memory_;
-  KernelPlaces places_;
-  std::vector<TaskSpecs> alone_;  // by task
+  RefLayouts layouts_;
+  std::vector<TaskAlone> alone_;  // by task
   std::vector<launch::LaunchId> launches_;
 };
 

@@ -1,0 +1,111 @@
+#include "exec/cuda/executor/bind_parts.h"
+
+#include <algorithm>
+
+namespace harpe::cuda {
+namespace {
+
+bool is_all_of(const LaidRef& ref, const launch::Place& place) {
+  return ref.alloc == place.alloc && ref.find(place.span) != nullptr &&
+         ref.elements() == launch::count_elements(place.span);
+}
+
+// One copy of so many bytes, in whole vectors of 16.
+bool is_dense_copy(const std::vector<LaunchSpec>& specs, std::int64_t bytes) {
+  const auto* const copy = specs.size() == 1 ? std::get_if<CopyLaunch>(&specs.front()) : nullptr;
+  const auto is_whole = [](DeviceAddress number) { return number % 16 == 0; };
+  return copy != nullptr && copy->rows == 1 && copy->bytes == bytes && is_whole(copy->from) &&
+         is_whole(copy->to) && is_whole(static_cast<DeviceAddress>(bytes));
+}
+
+}  // namespace
+
+bool LaunchAlone::has_elements(const launch::Place& place, const launch::Place& stated) const {
+  if (place.span.size() != stated.span.size()) return false;
+  const std::size_t ref = find_ref(*prepared, place);
+  for (std::size_t axis = 0; axis < place.span.size(); ++axis) {
+    const std::int64_t moved = (*own)[ref].origin[axis] - (*prepared)[ref].origin[axis];
+    const Interval& along = place.span[axis];
+    if (Interval{along.begin + moved, along.end + moved} != stated.span[axis]) return false;
+  }
+  return true;
+}
+
+bool LaunchAlone::has_elements(std::span<const launch::Place> places,
+                               std::span<const launch::Place> stated) const {
+  return std::ranges::equal(places, stated,
+                            [&](const launch::Place& place, const launch::Place& one) {
+                              return has_elements(place, one);
+                            });
+}
+
+Checked<StridedArray> KernelBinding::place(const LaunchAlone& one, const KernelOperand& operand,
+                                           std::span<const launch::Place> from,
+                                           std::span<const launch::Place> to) const {
+  const bool has_place = operand.index < from.size();
+  if (!has_place && operand.index >= to.size()) return operand.array;
+  if (!has_place || operand.index >= to.size()) {
+    return refuse(std::string(operand.what) + " have no place");
+  }
+  const launch::Place& own = from[operand.index];
+  const launch::Place& stated = to[operand.index];
+  const std::size_t ref = find_ref(*one.prepared, own);
+  const auto here = locate((*one.prepared)[ref], own);
+  std::optional<LocatedPlace> there;
+  if ((*one.own)[ref].alloc == stated.alloc && one.has_elements(own, stated)) {
+    there = {.alloc = stated.alloc, .part = here->part, .offset = here->offset};
+  } else if (std::ranges::equal(own.span, stated.span, {}, &Interval::size, &Interval::size)) {
+    there = places.locate(stated);
+  }
+  std::optional<StridedArray> placed;
+  if (there) placed = places.move(operand.array, stated.span, *here, *there);
+  const bool is_dense =
+      placed && placed->extents.back().stride == operand.array.extents.back().stride;
+  if (is_dense) return *std::move(placed);
+  return refuse(std::string(operand.what) + " cannot lie in `" +
+                source.memory.plan.allocs[stated.alloc.index()].name + "` as they do there");
+}
+
+device::FlagWait KernelBinding::await(std::optional<launch::SignalId> signal) const {
+  return signal ? source.cells.awaited(*signal) : device::FlagWait{};
+}
+
+device::WaitContext KernelBinding::wait_context() const {
+  device::WaitContext context = source.cells.context;
+  context.task = static_cast<std::uint32_t>(launch.does.front().value);
+  return context;
+}
+
+Checked<std::vector<device::CopyJob>> KernelBinding::copies() const {
+  const SpecSource& memory = source.memory;
+  std::vector<device::CopyJob> jobs;
+  std::size_t next = 0;
+  for (const launch::FusedCopy& fused : kernel.fused_copies) {
+    const std::int64_t size = size_in_bytes(memory.plan.allocs[fused.from.alloc.index()].dtype);
+    const std::int64_t bytes = launch::count_elements(fused.from.span) * size;
+    const auto found = find_around(launch.does, next, [&](TaskId task) {
+      const TaskAlone& copy = source.alone[task.index()];
+      return is_taken_over(memory.plan, launch, task) && copy.refs.size() == 2 &&
+             is_all_of(copy.refs[0], fused.to) && is_all_of(copy.refs[1], fused.from) &&
+             is_dense_copy(prepared_of(source.alone, task).specs, bytes);
+    });
+    if (!found) return refuse("none of them makes a copy that it makes");
+    next = *found + 1;
+    const TaskAlone& copy = source.alone[launch.does[*found].index()];
+    const auto to = locate(copy.refs[0], fused.to);
+    const auto from = locate(copy.refs[1], fused.from);
+    device::CopyJob job{.from = pointer_to<const void>(find_address(memory, *from, size)),
+                        .to = pointer_to<void>(find_address(memory, *to, size)),
+                        .bytes = bytes,
+                        .ready = {},
+                        .done = nullptr};
+    if (fused.raises) {
+      const auto target = source.cells.raised({.signal = *fused.raises, .adds = 1});
+      if (target) job.done = target->word;
+    }
+    jobs.push_back(job);
+  }
+  return jobs;
+}
+
+}  // namespace harpe::cuda
