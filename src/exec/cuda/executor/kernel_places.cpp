@@ -117,16 +117,15 @@ std::optional<launch::Place> find_place(const SpecSource& source, std::span<cons
   return std::nullopt;
 }
 
-void KernelPlaces::add(const std::vector<LaidRef>& refs) {
-  for (const LaidRef& ref : refs) refs_.emplace_back(ref.alloc, &ref);
-  is_sorted_ = false;
-}
-
 std::optional<LocatedPlace> KernelPlaces::locate(const launch::Place& place) {
   const auto alloc_of = &std::pair<AllocId, const LaidRef*>::first;
-  if (!is_sorted_) std::ranges::stable_sort(refs_, {}, alloc_of);
-  is_sorted_ = true;
-  for (const auto& [alloc, ref] : std::ranges::equal_range(refs_, place.alloc, {}, alloc_of)) {
+  if (by_alloc_.empty()) {
+    for (const std::vector<LaidRef>* const refs : named_) {
+      for (const LaidRef& ref : *refs) by_alloc_.emplace_back(ref.alloc, &ref);
+    }
+    std::ranges::stable_sort(by_alloc_, {}, alloc_of);
+  }
+  for (const auto& [alloc, ref] : std::ranges::equal_range(by_alloc_, place.alloc, {}, alloc_of)) {
     if (auto located = cuda::locate(*ref, place)) return located;
   }
   const Alloc& alloc = source_.plan.allocs[place.alloc.index()];

@@ -16,9 +16,6 @@ using launch::LaidRef;
 using launch::RefLayout;
 using launch::RefLayouts;
 
-// Allocations hold elements of their type, from where they begin; 16-bit partials are smaller, and
-// lie as the elements of their allocation would.
-
 // Where the first element of a place lies, in the rectangle of a slot that holds the place.
 struct LocatedPlace {
   AllocId alloc;
@@ -31,6 +28,7 @@ struct LocatedPlace {
 
 // None where the reference does not hold all of the place.
 [[nodiscard]] std::optional<LocatedPlace> locate(const LaidRef& ref, const launch::Place& place);
+// 16-bit partials lie in allocations of f32 as elements of two bytes, from where these begin.
 [[nodiscard]] DeviceAddress find_address(const SpecSource& source, const LocatedPlace& place,
                                          std::int64_t element_bytes);
 
@@ -44,11 +42,11 @@ struct LocatedPlace {
 // Where places lie that a launch states: in what its tasks name, or in homes of its rank.
 class KernelPlaces {
  public:
-  // Requires: source and layouts outlive this, and so do references that are added.
+  // Requires: all of it outlives this, and so do references that are added.
   KernelPlaces(const SpecSource& source, RefLayouts& layouts, RankId rank)
       : source_(source), layouts_(layouts), rank_(rank) {}
 
-  void add(const std::vector<LaidRef>& refs);
+  void add(const std::vector<LaidRef>& refs) { named_.push_back(&refs); }
   [[nodiscard]] std::optional<LocatedPlace> locate(const launch::Place& place);
 
   // The same elements, or as many, at another place: `array` is the rectangle at `from`, as long
@@ -62,8 +60,8 @@ class KernelPlaces {
   const SpecSource& source_;
   RefLayouts& layouts_;
   RankId rank_;
-  std::vector<std::pair<AllocId, const LaidRef*>> refs_;
-  bool is_sorted_ = false;  // `refs_`, by allocation
+  std::vector<const std::vector<LaidRef>*> named_;
+  std::vector<std::pair<AllocId, const LaidRef*>> by_alloc_;  // once one is looked for
 };
 
 }  // namespace harpe::cuda
