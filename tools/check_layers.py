@@ -38,7 +38,7 @@ LAW = {
     "search": ["schedule", "lower", "sim", "plan", "ir", "leaves", "machine", "support"],
     "report": ["plan", "sim", "ir", "support"],
     "driver": ["*"],
-    "cli": ["driver", "support"],
+    "cli": ["driver", "exec/processes", "sim", "support"],
     "python": ["driver", "support"],
 }
 EXTRA_HEADERS = {
@@ -68,6 +68,11 @@ MAY_CATCH = [r"src/cli/(main|run_command)\.cpp", r"src/exec/cpu/runner\.cpp",
 STARTS_THREAD = re.compile(
     r"\bstd::(async\b|thread\b(?!::)|jthread[({](?![)}])|vector<std::jthread>)")
 MAY_START_THREADS = [r"src/support/threads\.(h|cpp)", r"src/exec/cpu/runner\.h", r"(?!src/).*"]
+# The environment and the end of the process are the command line's.
+PROCESS_CALL = re.compile(
+    r"\b(?:(?:secure_)?getenv|(?:un)?setenv|putenv|(?:_|quick_)?exit|_Exit)\s*\("
+    r"|(?<!\w)(?:std)?::abort\s*\(")
+MAY_CALL_PROCESS = [r"src/cli/.*", r"(?!src/).*"]
 # Slow to compile or with global effects: never seen through a header of ours.
 CPP_ONLY = re.compile(r"^(fmt/|nlohmann/|CLI/|cblas|dnnl|oneapi/|iostream$|regex$|rapidcheck)")
 
@@ -136,6 +141,9 @@ def check_file(path):
     for match in STARTS_THREAD.finditer(code):
         if not any(re.fullmatch(pattern, name) for pattern in MAY_START_THREADS):
             report(match.start(), "threads are started by support/threads.h", code)
+    for match in PROCESS_CALL.finditer(code):
+        if not any(re.fullmatch(pattern, name) for pattern in MAY_CALL_PROCESS):
+            report(match.start(), "the environment and the end of the process are src/cli's", code)
     for match in re.finditer(r"\busing\s+namespace\b", code):
         report(match.start(), "`using namespace`", code)
     return findings

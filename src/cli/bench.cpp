@@ -3,14 +3,13 @@
 #include <limits>
 #include <sstream>
 
+#include "cli/flag_values.h"
 #include "cli/request.h"
 #include "cli/terminal.h"
 #include "cli/verbs.h"
 #include "driver/bench.h"
 #include "driver/files.h"
 #include "driver/memory.h"
-#include "driver/options.h"
-#include "driver/target.h"
 
 namespace harpe::cli {
 namespace {

@@ -1,13 +1,13 @@
 #include <algorithm>
 #include <array>
 
+#include "cli/build.h"
+#include "cli/environment.h"
+#include "cli/flag_values.h"
 #include "cli/terminal.h"
 #include "cli/verbs.h"
-#include "driver/build.h"
 #include "driver/memory.h"
-#include "driver/options.h"
 #include "driver/plan_cache.h"
-#include "driver/target.h"
 
 namespace harpe::cli {
 namespace {

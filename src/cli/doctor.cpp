@@ -1,9 +1,9 @@
 #include "driver/doctor.h"
 
+#include "cli/request.h"
 #include "cli/terminal.h"
 #include "cli/verbs.h"
 #include "driver/memory.h"
-#include "driver/options.h"
 
 namespace harpe::cli {
 namespace {
@@ -130,8 +130,7 @@ Checked<int> examine_machine(const CommandLine& line) {
                                       {"text", line.words.front()}});
   }
   HP_REQUIRE_OK(check_places(line));
-  const Examination found = examine(
-      {.nvrtc = line.value("nvrtc"), .library_folders = library_folders(line.value("libraries"))});
+  const Examination found = examine(library_places_of(line));
   Json json = start_json(line);
   json.set("cpu", to_json(found.host))
       .set("gpus", all_to_json(found.gpus))

@@ -4,10 +4,10 @@
 
 #include <algorithm>
 
+#include "cli/request.h"
 #include "cli/terminal.h"
 #include "cli/verbs.h"
 #include "driver/memory.h"
-#include "driver/options.h"
 
 namespace harpe::cli {
 namespace {
@@ -105,13 +105,9 @@ std::string print_listing(const KernelListing& listing, bool compiled, std::size
 
 Checked<int> list_kernels(const CommandLine& line) {
   HP_REQUIRE_OK(check_places(line));
-  KernelRequest request{.names = line.words,
-                        .compile = line.has("compile"),
-                        .nvrtc = line.value("nvrtc"),
-                        .cache = std::nullopt};
+  KernelRequest request{.names = line.words, .compile = line.has("compile"), .places = {}};
   if (request.compile) {
-    HP_TRY(request.cache, cache_of(line.value("cache"), "--cache"));
-    if (request.cache) *request.cache += "/kernels";
+    HP_TRY(request.places, cuda_places_of(line));
   }
   HP_TRY(const KernelListing listing, harpe::list_kernels(request));
   const std::size_t refused = show_findings(listing);

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <cstring>
 
+#include "cli/flag_values.h"
+#include "cli/processes.h"
 #include "cli/request.h"
 #include "cli/terminal.h"
-#include "driver/launch.h"
-#include "driver/target.h"
 
 namespace harpe::cli {
 namespace {

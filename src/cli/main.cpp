@@ -1,8 +1,8 @@
 #include <csignal>
-#include <cstdlib>
 #include <exception>
 #include <string>
 
+#include "cli/environment.h"
 #include "cli/run_command.h"
 #include "cli/terminal.h"
 #include "support/limits.h"
@@ -16,9 +16,7 @@ void prepare_process() {
   // is left, and not a signal that ends the process where it stands.
   std::signal(SIGXFSZ, SIG_IGN);
   raise_file_limit();
-  // OpenBLAS starts threads of its own as it is opened; it is called from ours, with one each.
-  constexpr int kReplace = 1;
-  ::setenv("OPENBLAS_NUM_THREADS", "1", kReplace);
+  prepare_environment();
 }
 
 }  // namespace

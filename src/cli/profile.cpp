@@ -7,7 +7,6 @@
 #include "cli/verbs.h"
 #include "driver/files.h"
 #include "driver/machines.h"
-#include "driver/options.h"
 #include "driver/profile_gpu.h"
 
 namespace harpe::cli {
@@ -142,14 +141,8 @@ Checked<Profiled> profile_backend(const CommandLine& line) {
         profile_cpu({.ranks = ranks, .quick = line.has("quick"), .progress = progress});
     return Profiled{.machine = machine, .rows = rows_of(machine)};
   }
-  GpuProfileRequest request{.gpus = ranks,
-                            .quick = line.has("quick"),
-                            .kernel_cache = {},
-                            .nvrtc = line.value("nvrtc"),
-                            .libraries = library_folders(line.value("libraries")),
-                            .progress = progress};
-  HP_TRY(request.kernel_cache, cache_of(line.value("cache"), "--cache"));
-  if (request.kernel_cache) *request.kernel_cache += "/kernels";
+  GpuProfileRequest request{.gpus = ranks, .quick = line.has("quick"), .progress = progress};
+  HP_TRY(request.places, cuda_places_of(line));
   HP_TRY(const GpuProfile profile, profile_gpus(request));
   Rows rows = rows_of(profile.machine);
   for (auto& row : rows_of(profile.figures)) rows.push_back(std::move(row));

@@ -2,15 +2,14 @@
 
 #include <chrono>
 
+#include "cli/environment.h"
+#include "cli/flag_values.h"
 #include "cli/launch.h"
-#include "cli/request.h"
 #include "cli/terminal.h"
 #include "cli/verbs.h"
 #include "driver/files.h"
 #include "driver/machines.h"
-#include "driver/options.h"
 #include "driver/profile_transport.h"
-#include "driver/target.h"
 
 namespace harpe::cli {
 namespace {

@@ -1,7 +1,8 @@
 #include "cli/request.h"
 
-#include "driver/build.h"
-#include "driver/options.h"
+#include "cli/build.h"
+#include "cli/environment.h"
+#include "cli/flag_values.h"
 #include "driver/target.h"
 
 namespace harpe::cli {
@@ -70,6 +71,20 @@ Checked<CollectiveEngine> engine_of(const CommandLine& line, Backend backend) {
 
 }  // namespace
 
+CudaPlaces library_places_of(const CommandLine& line) {
+  return {.nvrtc = line.value("nvrtc"),
+          .cuda_folders = cuda_folders(),
+          .library_folders = library_folders(line.value("libraries")),
+          .kernel_cache = std::nullopt};
+}
+
+Checked<CudaPlaces> cuda_places_of(const CommandLine& line) {
+  CudaPlaces places = library_places_of(line);
+  HP_TRY(places.kernel_cache, cache_of(line.value("cache"), "--cache"));
+  if (places.kernel_cache) *places.kernel_cache += "/kernels";
+  return places;
+}
+
 Checked<BackendRequest> backend_request_of(const CommandLine& line) {
   BackendRequest request;
   HP_TRY(request.backend, backend_of(line));
@@ -78,10 +93,7 @@ Checked<BackendRequest> backend_request_of(const CommandLine& line) {
   request.interface = line.value("interface").value_or("");
   HP_TRY(request.collectives, engine_of(line, request.backend));
   if (request.backend != Backend::Cuda) return request;
-  request.nvrtc = line.value("nvrtc");
-  request.library_folders = library_folders(line.value("libraries"));
-  HP_TRY(request.kernel_cache, cache_of(line.value("cache"), "--cache"));
-  if (request.kernel_cache) *request.kernel_cache += "/kernels";
+  HP_TRY(request.places, cuda_places_of(line));
   return request;
 }
 

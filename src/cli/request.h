@@ -22,7 +22,11 @@ constexpr std::int64_t kMostSeconds = 1'000'000;
 
 // `--backend`, by default CPU ranks. Errors: U109.
 [[nodiscard]] Checked<Backend> backend_of(const CommandLine& line);
-// The same with the flags that say how GPUs are used. Errors: U109, and cache_of's.
+// Where the CUDA back end finds its libraries: `--nvrtc`, `--libraries` and the environment.
+[[nodiscard]] CudaPlaces library_places_of(const CommandLine& line);
+// The same, and where it keeps compiled kernels: `--cache`. Errors: cache_of's.
+[[nodiscard]] Checked<CudaPlaces> cuda_places_of(const CommandLine& line);
+// `--backend` with the flags that say how GPUs are used. Errors: U109, and cache_of's.
 [[nodiscard]] Checked<BackendRequest> backend_request_of(const CommandLine& line);
 
 }  // namespace harpe::cli

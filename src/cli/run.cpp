@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <limits>
 
+#include "cli/environment.h"
+#include "cli/flag_values.h"
 #include "cli/launch.h"
 #include "cli/library_price.h"
 #include "cli/report.h"
@@ -13,10 +15,8 @@
 #include "driver/hosts.h"
 #include "driver/library_run.h"
 #include "driver/memory.h"
-#include "driver/options.h"
 #include "driver/report_run.h"
 #include "driver/run.h"
-#include "driver/target.h"
 
 namespace harpe::cli {
 namespace {

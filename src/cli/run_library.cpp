@@ -5,7 +5,6 @@
 #include "cli/run_report.h"
 #include "driver/bench_cases.h"
 #include "driver/library_run.h"
-#include "driver/options.h"
 #include "driver/target.h"
 
 namespace harpe::cli {

@@ -1,9 +1,9 @@
+#include "cli/flag_values.h"
 #include "cli/request.h"
 #include "cli/terminal.h"
 #include "cli/verbs.h"
 #include "driver/catalogue.h"
 #include "driver/summary.h"
-#include "driver/target.h"
 
 namespace harpe::cli {
 namespace {

@@ -1,11 +1,11 @@
 #include <algorithm>
 
+#include "cli/flag_values.h"
 #include "cli/request.h"
 #include "cli/terminal.h"
 #include "cli/verbs.h"
 #include "driver/catalogue.h"
 #include "driver/launches.h"
-#include "driver/target.h"
 
 namespace harpe::cli {
 namespace {

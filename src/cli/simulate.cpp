@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "cli/flag_values.h"
 #include "cli/report.h"
 #include "cli/request.h"
 #include "cli/verbs.h"

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "cli/flag_values.h"
 #include "cli/report.h"
 #include "cli/request.h"
 #include "cli/verbs.h"
@@ -10,7 +11,6 @@
 #include "driver/files.h"
 #include "driver/report_page.h"
 #include "driver/simulation.h"
-#include "driver/target.h"
 #include "driver/taxes_on_gpus.h"
 
 namespace harpe::cli {

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <limits>
 
+#include "cli/flag_values.h"
 #include "cli/library_price.h"
 #include "cli/report.h"
 #include "cli/request.h"
@@ -16,7 +17,6 @@
 #include "driver/measured_plans.h"
 #include "driver/memory.h"
 #include "driver/simulation.h"
-#include "driver/target.h"
 #include "driver/tune.h"
 
 namespace harpe::cli {

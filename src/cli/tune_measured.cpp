@@ -5,12 +5,11 @@
 #include <array>
 #include <limits>
 
+#include "cli/flag_values.h"
 #include "cli/report.h"
 #include "cli/request.h"
 #include "driver/files.h"
 #include "driver/measured.h"
-#include "driver/options.h"
-#include "driver/target.h"
 
 namespace harpe::cli {
 namespace {

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "cli/flag_values.h"
 #include "cli/report.h"
 #include "cli/request.h"
 #include "cli/verbs.h"

@@ -2,7 +2,6 @@
 
 #include "driver/certify_launches.h"
 #include "driver/hosts.h"
-#include "driver/options.h"
 #include "driver/profile_host.h"
 #include "exec/cpu/cpu_executor.h"
 #ifdef HARPE_WITH_CUDA
@@ -15,13 +14,12 @@ namespace {
 
 #ifdef HARPE_WITH_CUDA
 Checked<std::unique_ptr<Executor>> make_on_gpus(const Plan& plan, const BackendRequest& request) {
-  prepare_cuda_environment();
   return make_cuda_executor(plan, {.share_gpus = request.share_gpus,
-                                   .kernel_cache = request.kernel_cache,
-                                   .nvrtc = request.nvrtc,
-                                   .cuda_folders = cuda_folders(),
+                                   .kernel_cache = request.places.kernel_cache,
+                                   .nvrtc = request.places.nvrtc,
+                                   .cuda_folders = request.places.cuda_folders,
                                    .collectives = request.collectives,
-                                   .library_folders = request.library_folders,
+                                   .library_folders = request.places.library_folders,
                                    .launch = request.launch,
                                    .network = {.provider = request.provider.value_or("shared"),
                                                .interface = request.interface},
@@ -38,7 +36,6 @@ Checked<std::unique_ptr<Executor>> make_on_gpus(const Plan& plan, const BackendR
 }
 
 std::string name_of_gpu() {
-  prepare_cuda_environment();
   const auto driver = cuda::open_driver();
   if (!driver.ok()) return "";
   const Checked<std::string> name = cuda::name_of(**driver, cuda::DeviceId(0));

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "driver/cuda_places.h"
 #include "exec/executor.h"
 #include "exec/processes/launch_environment.h"
 #include "plan/plan.h"
@@ -24,10 +25,8 @@ enum class Backend : std::uint8_t { Cpu, Cuda };
 
 struct BackendRequest {
   Backend backend = Backend::Cpu;
-  bool share_gpus = false;                   // ranks may share a GPU
-  std::optional<std::string> kernel_cache;   // folder of compiled kernels
-  std::optional<std::string> nvrtc;          // the compiler's library; else where it usually is
-  std::vector<std::string> library_folders;  // where to look for NCCL, cuBLASLt and cuDNN
+  bool share_gpus = false;  // ranks may share a GPU
+  CudaPlaces places;
   CollectiveEngine collectives = CollectiveEngine::Auto;
   // This process has some of the ranks (on GPUs one), and others that run the same have the others.
   std::optional<processes::Launch> launch;

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "driver/bench_cases.h"
-#include "driver/options.h"
 #ifdef HARPE_WITH_CUDA
 #include "exec/cuda/library/baselines.h"
 #endif
@@ -113,13 +112,13 @@ struct Baselines::State {
 };
 
 Checked<Baselines> Baselines::open(const BaselineRequest& request) {
-  prepare_cuda_environment();
+  const CudaPlaces& places = request.backend.places;
   HP_TRY(std::shared_ptr<library::Team> team,
          library::Team::open({.ranks = request.ranks,
-                              .kernel_cache = request.backend.kernel_cache,
-                              .nvrtc = request.backend.nvrtc,
-                              .cuda_folders = cuda_folders(),
-                              .library_folders = request.backend.library_folders}));
+                              .kernel_cache = places.kernel_cache,
+                              .nvrtc = places.nvrtc,
+                              .cuda_folders = places.cuda_folders,
+                              .library_folders = places.library_folders}));
   Baselines opened;
   opened.state_ = std::make_shared<State>(State{std::move(team)});
   return opened;
@@ -145,7 +144,6 @@ Checked<std::vector<LibraryWay>> Baselines::ways(const Program& program,
 }
 
 Checked<int> count_gpus() {
-  prepare_cuda_environment();
   HP_TRY(const std::shared_ptr<const cuda::DriverApi> driver, cuda::open_driver());
   return cuda::count_devices(*driver);
 }

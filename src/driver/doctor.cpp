@@ -5,7 +5,6 @@
 #include <thread>
 
 #include "driver/memory.h"
-#include "driver/options.h"
 #include "driver/profile_host.h"
 #include "exec/cpu/kernels/gemm.h"
 #include "transport/fabric_provider.h"
@@ -133,14 +132,14 @@ LibraryFacts examine_library(const Candidate& candidate, const library::Search& 
 }
 
 // Where runs look for it, and nowhere else.
-LibraryFacts examine_compiler(const DoctorRequest& request) {
+LibraryFacts examine_compiler(const CudaPlaces& places) {
   LibraryFacts facts{.name = "NVRTC",
                      .path = "",
                      .version = "",
                      .problem = std::nullopt,
                      .tried = {},
                      .cost = kNoRuns};
-  const Checked<cuda::Nvrtc> compiler = cuda::Nvrtc::open(request.nvrtc, cuda_folders());
+  const Checked<cuda::Nvrtc> compiler = cuda::Nvrtc::open(places.nvrtc, places.cuda_folders);
   if (!compiler.ok()) return refused(std::move(facts), compiler.error());
   facts.path = file_of(compiler->path());
   facts.version = compiler->version();
@@ -216,12 +215,11 @@ void examine_gpus(Examination& examination) {
   }
 }
 
-void examine_cuda(Examination& examination, const DoctorRequest& request) {
+void examine_cuda(Examination& examination, const CudaPlaces& places) {
   const library::Search search{
-      .file = "", .folders = request.library_folders, .toolkits = cuda_folders()};
-  prepare_cuda_environment();
+      .file = "", .folders = places.library_folders, .toolkits = places.cuda_folders};
   examine_gpus(examination);
-  examination.libraries.push_back(examine_compiler(request));
+  examination.libraries.push_back(examine_compiler(places));
   for (const Candidate& candidate : candidates()) {
     examination.libraries.push_back(examine_library(candidate, search));
   }
@@ -229,7 +227,7 @@ void examine_cuda(Examination& examination, const DoctorRequest& request) {
 
 #else
 
-void examine_cuda(Examination& examination, const DoctorRequest& /*request*/) {
+void examine_cuda(Examination& examination, const CudaPlaces& /*places*/) {
   LibraryFacts facts;
   facts.name = "driver";
   facts.problem = render_message(make_diag(DiagCode::G001));
@@ -268,11 +266,11 @@ std::vector<TransportFacts> examine_transports() {
 
 }  // namespace
 
-Examination examine(const DoctorRequest& request) {
+Examination examine(const CudaPlaces& places) {
   Examination examination;
   examination.host = examine_host();
   examination.transports = examine_transports();
-  examine_cuda(examination, request);
+  examine_cuda(examination, places);
   return examination;
 }
 

@@ -5,15 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "support/diag.h"
+#include "driver/cuda_places.h"
 
 namespace harpe {
-
-struct DoctorRequest {
-  std::optional<std::string> nvrtc;  // the compiler's library; else where it usually is
-  // Folders with NVIDIA's libraries, or with their wheels, before the loader's places.
-  std::vector<std::string> library_folders;
-};
 
 struct HostFacts {
   std::string name;  // "AMD EPYC, 2 cores"
@@ -64,6 +58,6 @@ struct Examination {
 
 // What this machine can do. Finds out and changes nothing; on each GPU it may use it takes a
 // context for a moment.
-[[nodiscard]] Examination examine(const DoctorRequest& request);
+[[nodiscard]] Examination examine(const CudaPlaces& places);
 
 }  // namespace harpe

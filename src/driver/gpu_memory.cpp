@@ -1,6 +1,5 @@
 #include "driver/gpu_memory.h"
 
-#include "driver/options.h"
 #ifdef HARPE_WITH_CUDA
 #include "exec/cuda/free_memory.h"
 #include "exec/cuda/host_memory.h"
@@ -15,7 +14,6 @@ struct GpuMemory::State {
 };
 
 Checked<GpuMemory> GpuMemory::watch(int gpus) {
-  prepare_cuda_environment();
   HP_TRY(const std::shared_ptr<const cuda::DriverApi> driver, cuda::open_driver());
   HP_TRY(cuda::FreeMemory memory, cuda::FreeMemory::watch(driver, gpus));
   GpuMemory watched;
@@ -33,7 +31,6 @@ struct PinnedTensors::State {
 };
 
 PinnedTensors PinnedTensors::pin(const TensorMap& tensors) {
-  prepare_cuda_environment();
   PinnedTensors pinned;
   const auto driver = cuda::open_driver();
   if (!driver.ok()) return pinned;

@@ -6,7 +6,6 @@
 #include <atomic>
 #include <thread>
 
-#include "driver/options.h"
 #include "exec/cuda/kernel_cache.h"
 #include "support/threads.h"
 
@@ -68,9 +67,10 @@ Checked<KernelListing> list_kernels(const KernelRequest& request) {
   KernelListing listing;
   HP_TRY(listing.rows, rows_of(request.names));
   if (!request.compile) return listing;
-  HP_TRY(const cuda::Nvrtc compiler, cuda::Nvrtc::open(request.nvrtc, cuda_folders()));
+  HP_TRY(const cuda::Nvrtc compiler,
+         cuda::Nvrtc::open(request.places.nvrtc, request.places.cuda_folders));
   listing.compiler = "NVRTC " + compiler.version() + " (" + compiler.path() + ")";
-  compile_rows(compiler, request.cache, listing.rows);
+  compile_rows(compiler, request.places.kernel_cache, listing.rows);
   return listing;
 }
 

@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "driver/cuda_places.h"
 #include "exec/cuda/kernel_variant.h"
 #include "exec/cuda/resources.h"
 #include "support/diag.h"
@@ -12,10 +13,9 @@
 namespace harpe {
 
 struct KernelRequest {
-  std::vector<std::string> names;    // of kernels or families; none: all
-  bool compile = false;              // and check
-  std::optional<std::string> nvrtc;  // the compiler's library; else where it usually is
-  std::optional<std::string> cache;  // a folder
+  std::vector<std::string> names;  // of kernels or families; none: all
+  bool compile = false;            // and check
+  CudaPlaces places;
 };
 
 // A shipped kernel and, where it was compiled, what came of it.

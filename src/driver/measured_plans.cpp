@@ -1,8 +1,8 @@
 #include "driver/measured_plans.h"
 
 #include "driver/json.h"
-#include "driver/options.h"
 #include "ir/text.h"
+#include "support/date.h"
 
 namespace harpe {
 
@@ -25,7 +25,7 @@ std::string print_measurements(const Request& subject, const std::string& machin
             .set("executions", one.executions)
             .set("machine", machine)
             .set("predicted_us", one.schedule.time().microseconds())
-            .set("found", date_before(0))
+            .set("found", today())
             .set("version", subject.version)
             .set("schedule", print(one.schedule.form))
             .print_line() +

@@ -4,7 +4,7 @@
 #include <chrono>
 
 #include "driver/files.h"
-#include "driver/options.h"
+#include "support/date.h"
 #include "support/whole_file.h"
 
 namespace harpe {
@@ -58,7 +58,7 @@ const CachedSchedule& answer_of(const CacheEntry& entry, std::optional<Backend> 
 }
 
 CacheEntry make_cache_entry(CacheKey key, const SearchResult& found) {
-  CacheEntry entry{.key = std::move(key), .date = date_before(0), .schedules = {}};
+  CacheEntry entry{.key = std::move(key), .date = today(), .schedules = {}};
   for (std::size_t i = 0; i < std::min(found.top.size(), kMostCached); ++i) {
     const Evaluated& evaluated = found.top[i];
     entry.schedules.push_back({.label = evaluated.label,

@@ -13,6 +13,7 @@
 #include "driver/profile_leaves.h"
 #include "leaves/leaf.h"
 #include "support/check.h"
+#include "support/date.h"
 
 namespace harpe {
 namespace {

@@ -11,8 +11,8 @@
 #include "driver/profile_host.h"
 #include "leaves/leaf.h"
 #include "support/check.h"
+#include "support/date.h"
 #ifdef HARPE_WITH_CUDA
-#include "driver/options.h"
 #include "exec/cuda/profile/measure.h"
 #endif
 
@@ -305,14 +305,13 @@ Machine machine_of(const GpuFigures& figures, const std::string& day) {
 
 #ifdef HARPE_WITH_CUDA
 Checked<GpuProfile> profile_gpus(const GpuProfileRequest& request) {
-  prepare_cuda_environment();
   GpuProfile profile;
   HP_TRY(profile.figures,
          cuda::profile::measure_gpus({.crew = {.gpus = static_cast<int>(request.gpus),
-                                               .kernel_cache = request.kernel_cache,
-                                               .nvrtc = request.nvrtc,
-                                               .cuda_folders = cuda_folders()},
-                                      .library_folders = request.libraries,
+                                               .kernel_cache = request.places.kernel_cache,
+                                               .nvrtc = request.places.nvrtc,
+                                               .cuda_folders = request.places.cuda_folders},
+                                      .library_folders = request.places.library_folders,
                                       .quick = request.quick,
                                       .progress = request.progress}));
   profile.machine = machine_of(profile.figures, today());

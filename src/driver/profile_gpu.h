@@ -7,17 +7,16 @@
 #include <string_view>
 #include <vector>
 
+#include "driver/cuda_places.h"
 #include "exec/cuda/profile/figures.h"
 #include "machine/machine.h"
 
 namespace harpe {
 
 struct GpuProfileRequest {
-  std::int64_t gpus = 0;                    // that work at once; 0: all there are
-  bool quick = false;                       // few and small shapes: figures are rough
-  std::optional<std::string> kernel_cache;  // folder of compiled kernels
-  std::optional<std::string> nvrtc;         // the compiler's library; else where it usually is
-  std::vector<std::string> libraries = {};  // folders of NCCL and cuBLASLt, beside the usual ones
+  std::int64_t gpus = 0;  // that work at once; 0: all there are
+  bool quick = false;     // few and small shapes: figures are rough
+  CudaPlaces places = {};
   std::function<void(std::string_view stage)> progress = {};
 };
 

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <ctime>
 #include <fstream>
 #include <limits>
 #include <map>
@@ -123,15 +122,6 @@ double bytes_of_cache() {
     largest = std::max(largest, 1024.0 * static_cast<double>(kibibytes) / count);
   }
   return std::floor(largest);
-}
-
-std::string today() {
-  const std::time_t now = std::time(nullptr);
-  std::tm parts{};
-  gmtime_r(&now, &parts);
-  std::string text(11, '\0');
-  text.resize(std::strftime(text.data(), text.size(), "%Y-%m-%d", &parts));
-  return text;
 }
 
 }  // namespace harpe

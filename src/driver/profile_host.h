@@ -19,7 +19,5 @@ namespace harpe {
 [[nodiscard]] std::string describe_host();
 // Bytes of a core's share of the largest cache it has, or 0 where the system does not say.
 [[nodiscard]] double bytes_of_cache();
-// "2026-11-21".
-[[nodiscard]] std::string today();
 
 }  // namespace harpe

@@ -7,6 +7,7 @@
 #include "driver/profile_fit.h"
 #include "driver/profile_host.h"
 #include "driver/profile_transport.h"
+#include "support/date.h"
 
 namespace harpe {
 namespace {

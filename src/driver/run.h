@@ -8,12 +8,17 @@
 
 #include "driver/backend.h"
 #include "driver/check.h"
-#include "driver/target.h"
 #include "exec/executor.h"
 #include "plan/plan.h"
 #include "support/diag.h"
 
 namespace harpe {
+
+// A buffer's file.
+struct NamedFile {
+  std::string name;
+  std::string path;
+};
 
 struct RunRequest {
   std::vector<NamedFile> inputs;    // the others are drawn from `seed`

@@ -1,7 +1,6 @@
 #include "driver/simulation.h"
 
 #include <algorithm>
-#include <charconv>
 
 #include "driver/catalogue.h"
 #include "driver/certify.h"
@@ -31,34 +30,6 @@ bool is_faster(const TaxRow& a, const TaxRow& b) {
 
 Checked<Machine> machine_for(const std::optional<std::string>& name, const Mesh& mesh) {
   return name ? load_machine(*name) : default_machine(mesh);
-}
-
-Checked<SimulateOptions::Delay> parse_delay(const std::string& text, std::int64_t ranks) {
-  constexpr double kLongest = 1e9;  // microseconds
-  const std::size_t equals = text.find('=');
-  const auto refuse = [&] {
-    return make_diag(
-        DiagCode::U109,
-        {{"flag", "--delay"}, {"text", text}, {"wanted", "RANK=MICROSECONDS, as in 3=25.5"}});
-  };
-  if (equals == std::string::npos) return refuse();
-  HP_TRY(const std::int64_t rank,
-         parse_count("--delay", std::string_view(text).substr(0, equals), 0, ranks - 1));
-  double time = 0;
-  const char* const end = text.data() + text.size();
-  const auto [stopped, error] = std::from_chars(text.data() + equals + 1, end, time);
-  const bool in_range = time >= 0 && time <= kLongest;  // false of a NaN
-  if (error != std::errc() || stopped != end || !in_range) return refuse();
-  return SimulateOptions::Delay{RankId(rank), from_microseconds(time)};
-}
-
-Checked<Launch> parse_launch(const std::string& text) {
-  if (text == "graph") return Launch::Graph;
-  if (text == "host") return Launch::Host;
-  static const std::vector<std::string> kWays = {"graph", "host"};
-  return make_diag(DiagCode::U109, {{"flag", "--launch"},
-                                    {"text", text},
-                                    {"wanted", "graph or host" + suggestion(text, kWays)}});
 }
 
 Checked<FittedPlan> plan_for(Session& session, const Request& request, const Machine& machine) {

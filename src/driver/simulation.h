@@ -21,12 +21,6 @@ namespace harpe {
 [[nodiscard]] Checked<Machine> machine_for(const std::optional<std::string>& name,
                                            const Mesh& mesh);
 
-// "3=25.5": rank 3 starts 25.5 microseconds late. Errors: U109.
-[[nodiscard]] Checked<SimulateOptions::Delay> parse_delay(const std::string& text,
-                                                          std::int64_t ranks);
-// "graph", "host". Errors: U109.
-[[nodiscard]] Checked<Launch> parse_launch(const std::string& text);
-
 // A plan made for a machine.
 struct FittedPlan {
   Plan plan;

@@ -158,36 +158,4 @@ Checked<Mesh> parse_mesh_option(std::string_view text) {
   return mesh;
 }
 
-Checked<std::vector<NamedFile>> parse_named_files(std::string_view flag,
-                                                  std::span<const std::string> words) {
-  std::vector<NamedFile> files;
-  for (const std::string& word : words) {
-    const std::size_t equals = word.find('=');
-    if (equals == std::string::npos || equals == 0 || equals + 1 == word.size()) {
-      return make_diag(DiagCode::U109,
-                       {{"flag", flag}, {"text", word}, {"wanted", "NAME=FILE.npy"}});
-    }
-    NamedFile file{.name = word.substr(0, equals), .path = word.substr(equals + 1)};
-    if (std::ranges::find(files, file.name, &NamedFile::name) != files.end()) {
-      return make_diag(DiagCode::U116, {{"flag", flag}, {"name", file.name}});
-    }
-    files.push_back(std::move(file));
-  }
-  return files;
-}
-
-Checked<std::int64_t> parse_count(std::string_view flag, std::string_view text, std::int64_t low,
-                                  std::int64_t high) {
-  std::int64_t value = 0;
-  const char* const end = text.data() + text.size();
-  const auto [stop, error] = std::from_chars(text.data(), end, value);
-  if (text.empty() || stop != end || error != std::errc() || value < low || value > high) {
-    return make_diag(DiagCode::U109, {{"flag", flag},
-                                      {"text", text},
-                                      {"wanted", "an integer from " + std::to_string(low) + " to " +
-                                                     std::to_string(high)}});
-  }
-  return value;
-}
-
 }  // namespace harpe

@@ -39,16 +39,4 @@ enum class TargetKind : std::uint8_t { Operator, OperatorFile, PlanFile };
 // "node=2,gpu=4" -> `mesh node2_gpu4 = node:2, gpu:4`. Errors: U112, M1xx.
 [[nodiscard]] Checked<Mesh> parse_mesh_option(std::string_view text);
 
-// "NAME=FILE", both not empty. Errors: U109.
-struct NamedFile {
-  std::string name;
-  std::string path;
-};
-[[nodiscard]] Checked<std::vector<NamedFile>> parse_named_files(std::string_view flag,
-                                                                std::span<const std::string> words);
-
-// `text` as an integer of [low, high]. Errors: U109.
-[[nodiscard]] Checked<std::int64_t> parse_count(std::string_view flag, std::string_view text,
-                                                std::int64_t low, std::int64_t high);
-
 }  // namespace harpe

@@ -55,6 +55,14 @@ class Layers(unittest.TestCase):
             self.assertEqual(self.findings("ir/a.cpp", text + "\n"), [], text)
         self.assertEqual(self.findings("support/threads.cpp", "std::jthread(work);\n"), [])
 
+    def test_only_the_command_line_reads_the_environment_and_ends_the_process(self):
+        for text in ('std::getenv("HOME");', 'setenv("A", "b", 1);', "::_exit(1);", "std::exit(1);",
+                     "std::abort();", "std::_Exit(1);"):
+            self.assertEqual(len(self.findings("exec/a.cpp", text + "\n")), 1, text)
+            self.assertEqual(self.findings("cli/a.cpp", text + "\n"), [], text)
+        for text in ("nccl->abort();", "void Nccl::abort() {", "on_exit_of(1);", "// getenv(1)"):
+            self.assertEqual(self.findings("exec/a.cpp", text + "\n"), [], text)
+
     def test_a_catch_is_found_but_not_in_comments(self):
         self.assertEqual(len(self.findings("ir/a.cpp", "int f() { try {} catch (...) {} }\n")), 1)
         self.assertEqual(self.findings("ir/a.cpp", "// never catch (anything)\n"), [])

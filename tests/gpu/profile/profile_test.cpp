@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "driver/backend.h"
-#include "driver/options.h"
 #include "driver/profile_gpu.h"
 #include "driver/session.h"
 #include "ir/tensor.h"
@@ -22,6 +21,13 @@ class Profile : public testing::Test {
   }
 };
 
+CudaPlaces places() {
+  return {.nvrtc = {},
+          .cuda_folders = {"/usr/local/cuda/lib64"},
+          .library_folders = {},
+          .kernel_cache = kernel_folder()};
+}
+
 // One rank's whole product.
 Checked<Plan> cube() {
   Session session(false);
@@ -33,7 +39,7 @@ Checked<Plan> cube() {
 // Seconds of an execution, the median of several.
 double run(const Plan& plan) {
   Checked<std::unique_ptr<Executor>> executor =
-      make_executor(plan, {.backend = Backend::Cuda, .kernel_cache = kernel_folder()});
+      make_executor(plan, {.backend = Backend::Cuda, .places = places()});
   EXPECT_TRUE(executor.ok()) << (executor.ok() ? "" : render(executor.error()));
   if (!executor.ok()) return 0;
   for (const char* const name : {"a", "b"}) {
@@ -50,7 +56,7 @@ double run(const Plan& plan) {
 }
 
 TEST_F(Profile, of_one_gpu_says_how_long_a_product_takes) {
-  const auto profile = profile_gpus({.gpus = 1, .kernel_cache = kernel_folder()});
+  const auto profile = profile_gpus({.gpus = 1, .places = places()});
   ASSERT_TRUE(profile.ok()) << render(profile.error());
   const Machine& machine = profile->machine;
   EXPECT_TRUE(check_machine(machine).ok());
@@ -64,7 +70,7 @@ TEST_F(Profile, of_one_gpu_says_how_long_a_product_takes) {
 }
 
 TEST_F(Profile, of_two_gpus_has_links) {
-  const auto profile = profile_gpus({.gpus = 2, .quick = true, .kernel_cache = kernel_folder()});
+  const auto profile = profile_gpus({.gpus = 2, .quick = true, .places = places()});
   if (!profile.ok() && profile.error().code == DiagCode::G070) {
     GTEST_SKIP() << render(profile.error());
   }

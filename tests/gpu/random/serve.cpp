@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/environment.h"
 #include "cli/run_command.h"
 #include "driver/gpu_memory.h"
 
@@ -24,6 +25,7 @@ int run(const std::string& line) {
 }  // namespace
 
 int main(int count, char** words) {
+  harpe::cli::prepare_environment();
   const int gpus = count > 1 ? std::atoi(words[1]) : 0;
   const auto contexts = harpe::GpuMemory::watch(gpus);
   for (std::string line; std::getline(std::cin, line);) {

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "driver/run.h"
+#include "ir/instantiate.h"
 #include "ir/text.h"
 #include "lower/lower.h"
 #include "tests/property/verify/routed_forms.h"

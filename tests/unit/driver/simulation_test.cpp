@@ -176,15 +176,5 @@ TEST(PlanFor, moves_between_hosts_go_as_the_machine_allows) {
   EXPECT_GT(puts, 0);
 }
 
-TEST(ParseDelay, takes_a_rank_and_a_time) {
-  const Checked<SimulateOptions::Delay> delay = parse_delay("3=25.5", 8);
-  ASSERT_TRUE(delay.ok());
-  EXPECT_EQ(delay->rank, RankId(3));
-  EXPECT_EQ(delay->time, from_microseconds(25.5));
-  for (const char* text : {"", "3", "=5", "8=5", "-1=5", "3=", "3=x", "3=-1", "3=1e10", "3=inf"}) {
-    EXPECT_FALSE(parse_delay(text, 8).ok()) << text;
-  }
-}
-
 }  // namespace
 }  // namespace harpe

@@ -83,22 +83,5 @@ TEST(Target, suggests_the_nearest_operator) {
             "`harpe ops` lists the operators");
 }
 
-TEST(NamedFiles, are_refused_when_malformed_or_doubled) {
-  const std::vector<std::string> twice = {"q=a.npy", "q=b.npy"};
-  EXPECT_EQ(refusal(parse_named_files("--input", twice)), "error[U116]: `--input` names `q` twice");
-  const std::vector<std::string> bare = {"q.npy"};
-  EXPECT_EQ(refusal(parse_named_files("--input", bare)),
-            "error[U109]: `--input` is `q.npy`, but must be NAME=FILE.npy");
-}
-
-TEST(Count, is_an_integer_within_its_range) {
-  EXPECT_EQ(*parse_count("--iters", "12", 1, 100), 12);
-  for (const std::string_view text : {"0", "101", "1x", "", "1.5", "-3", "99999999999999999999"}) {
-    EXPECT_EQ(refusal(parse_count("--iters", text, 1, 100)),
-              "error[U109]: `--iters` is `" + std::string(text) +
-                  "`, but must be an integer from 1 to 100");
-  }
-}
-
 }  // namespace
 }  // namespace harpe

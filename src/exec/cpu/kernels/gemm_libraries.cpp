@@ -49,22 +49,20 @@ bool has_avx512_bf16() {
 
 #ifdef HARPE_WITH_OPENBLAS
 // OpenBLAS, opened by the first multiplication and not linked: it starts threads as it is loaded,
-// and ends the process where the system refuses them. Never closed.
+// and ends the process where the system refuses them. How many is set by the process
+// (docs/decisions/0006-threaded-openblas.md). Never closed.
 class OpenBlas {
  public:
   OpenBlas() : file_(::dlopen("libopenblas.so.0", RTLD_NOW | RTLD_LOCAL)) {
     if (file_ == nullptr) return;
     is_there_ = find("cblas_sgemm", sgemm) && find("cblas_dgemm", dgemm) &&
-                find("openblas_set_num_threads", set_num_threads) &&
                 find("openblas_get_parallel", get_parallel) &&
                 find("openblas_get_corename", get_corename);
-    if (is_there_) set_num_threads(1);  // its threads must not start inside ours
   }
   [[nodiscard]] bool is_there() const { return is_there_; }
 
   decltype(&::cblas_sgemm) sgemm = nullptr;
   decltype(&::cblas_dgemm) dgemm = nullptr;
-  decltype(&::openblas_set_num_threads) set_num_threads = nullptr;
   decltype(&::openblas_get_parallel) get_parallel = nullptr;
   decltype(&::openblas_get_corename) get_corename = nullptr;
 

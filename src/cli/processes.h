@@ -7,7 +7,7 @@
 
 #include "support/diag.h"
 
-namespace harpe {
+namespace harpe::cli {
 
 struct LaunchRequest {
   std::vector<std::string> arguments;  // of every process: this program's, but its name
@@ -30,4 +30,4 @@ struct ProcessEnd {
 // does not start.
 [[nodiscard]] Checked<std::vector<ProcessEnd>> start_processes(const LaunchRequest& request);
 
-}  // namespace harpe
+}  // namespace harpe::cli

@@ -1,14 +1,11 @@
-#include "driver/options.h"
-
-#include <fmt/format.h>
+#include "cli/environment.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <sstream>
 
-namespace harpe {
+namespace harpe::cli {
 namespace {
 
 // A relative path there is no path (XDG base directory specification), nor is an empty one.
@@ -44,6 +41,16 @@ std::vector<std::string> python_folders() {
 }
 
 }  // namespace
+
+void prepare_environment() {
+  // OpenBLAS starts threads as it is opened; it is called from ours, with one each.
+  constexpr int kReplace = 1;
+  ::setenv("OPENBLAS_NUM_THREADS", "1", kReplace);
+  constexpr int kKeep = 0;
+  ::setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", kKeep);
+  ::setenv("CUDA_MODULE_LOADING", "EAGER", kKeep);
+  ::setenv("NCCL_NVLS_ENABLE", "0", kKeep);
+}
 
 Checked<std::string> cache_folder(const std::optional<std::string>& given, std::string_view flag) {
   if (given) return *given;
@@ -86,13 +93,6 @@ std::vector<std::string> library_folders(const std::optional<std::string>& given
   return folders;
 }
 
-void prepare_cuda_environment() {
-  constexpr int kKeep = 0;
-  setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", kKeep);
-  setenv("CUDA_MODULE_LOADING", "EAGER", kKeep);
-  setenv("NCCL_NVLS_ENABLE", "0", kKeep);
-}
-
 std::string secret_of_environment() {
   const char* const secret = std::getenv("HARPE_SECRET");
   return secret == nullptr ? "" : secret;
@@ -112,11 +112,4 @@ Checked<std::optional<processes::Launch>> launch_of_environment() {
   return *launch;
 }
 
-std::string date_before(std::int64_t days) {
-  const auto today = std::chrono::floor<std::chrono::days>(std::chrono::system_clock::now());
-  const std::chrono::year_month_day date(today - std::chrono::days(days));
-  return fmt::format("{:04}-{:02}-{:02}", static_cast<int>(date.year()),
-                     static_cast<unsigned>(date.month()), static_cast<unsigned>(date.day()));
-}
-
-}  // namespace harpe
+}  // namespace harpe::cli

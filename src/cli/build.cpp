@@ -1,4 +1,4 @@
-#include "driver/build.h"
+#include "cli/build.h"
 
 #include <elf.h>
 #include <fmt/format.h>
@@ -8,7 +8,7 @@
 #include <cstring>
 #include <span>
 
-namespace harpe {
+namespace harpe::cli {
 namespace {
 
 constexpr std::size_t kDigits = 12;
@@ -58,4 +58,4 @@ std::string identify_build(std::string_view version) {
   return std::string(version) + (id.empty() ? "" : "+" + id);
 }
 
-}  // namespace harpe
+}  // namespace harpe::cli

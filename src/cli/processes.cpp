@@ -1,4 +1,4 @@
-#include "driver/launch.h"
+#include "cli/processes.h"
 
 #include <signal.h>
 #include <sys/prctl.h>
@@ -14,7 +14,7 @@
 
 #include "support/limits.h"
 
-namespace harpe {
+namespace harpe::cli {
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -151,4 +151,4 @@ Checked<std::vector<ProcessEnd>> start_processes(const LaunchRequest& request) {
   return ends;
 }
 
-}  // namespace harpe
+}  // namespace harpe::cli
