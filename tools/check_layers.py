@@ -38,7 +38,7 @@ LAW = {
     "search": ["schedule", "lower", "sim", "plan", "ir", "leaves", "machine", "support"],
     "report": ["plan", "sim", "ir", "support"],
     "driver": ["*"],
-    "cli": ["driver", "exec/processes", "sim", "support"],
+    "cli": ["driver", "exec/processes", "sim", "verify", "support"],
     "python": ["driver", "support"],
 }
 EXTRA_HEADERS = {

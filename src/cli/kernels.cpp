@@ -7,6 +7,7 @@
 #include "cli/request.h"
 #include "cli/terminal.h"
 #include "cli/verbs.h"
+#include "driver/gpus.h"
 #include "driver/memory.h"
 
 namespace harpe::cli {
@@ -109,7 +110,8 @@ Checked<int> list_kernels(const CommandLine& line) {
   if (request.compile) {
     HP_TRY(request.places, cuda_places_of(line));
   }
-  HP_TRY(const KernelListing listing, harpe::list_kernels(request));
+  HP_TRY(const Gpus* const gpus, find_gpus());
+  HP_TRY(const KernelListing listing, gpus->list_kernels(request));
   const std::size_t refused = show_findings(listing);
   Json json = start_json(line);
   Json::Array kernels;

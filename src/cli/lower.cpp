@@ -4,7 +4,7 @@
 #include "cli/request.h"
 #include "cli/verbs.h"
 #include "driver/files.h"
-#include "driver/launches.h"
+#include "driver/gpus.h"
 #include "driver/plan_file.h"
 
 namespace harpe::cli {
@@ -43,7 +43,8 @@ class StageWatch {
   // Errors: show_launches_after's.
   [[nodiscard]] Checked<Ok> print_launches(const Plan& plan) const {
     if (!is_launch_pass()) return Ok{};
-    HP_TRY(const std::string text, show_launches_after(plan, *print_after_));
+    HP_TRY(const Gpus* const gpus, find_gpus());
+    HP_TRY(const std::string text, show_launches_after(plan, *gpus, *print_after_));
     print_error("// after " + *print_after_ + "\n" + text);
     return Ok{};
   }

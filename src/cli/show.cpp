@@ -5,17 +5,19 @@
 #include "cli/terminal.h"
 #include "cli/verbs.h"
 #include "driver/catalogue.h"
-#include "driver/launches.h"
+#include "driver/gpus.h"
 
 namespace harpe::cli {
 namespace {
 
-Checked<Stage> stage_of(const CommandLine& line) {
+// A stage of the catalogue's, or the launches; none.
+Checked<std::optional<Stage>> stage_of(const CommandLine& line) {
   static const std::vector<std::string> kStages = {"op", "schedule", "plan", "launches"};
   const std::string otherwise = line.has("mesh") ? "schedule" : "op";
   const std::string stage = line.value("stage").value_or(otherwise);
   const auto found = std::ranges::find(kStages, stage);
-  if (found != kStages.end()) return static_cast<Stage>(found - kStages.begin());
+  if (stage == kStages.back()) return std::optional<Stage>();
+  if (found != kStages.end()) return std::optional(static_cast<Stage>(found - kStages.begin()));
   return make_diag(DiagCode::U109,
                    {{"flag", "--stage"},
                     {"text", stage},
@@ -36,13 +38,19 @@ Checked<int> show_picture(const CommandLine& line, Session& session, const Reque
 
 // Why the passes over launch plans did what they did with a task.
 Checked<int> show_decisions(const CommandLine& line, Session& session, const Request& request) {
-  HP_TRY(const Scheduled scheduled, session.schedule(request));
-  HP_TRY(const Plan plan, session.lower(scheduled));
+  HP_TRY(const Plan plan, session.plan(request));
   const auto last = static_cast<std::int64_t>(plan.tasks.size()) - 1;
   HP_TRY(const std::int64_t task, parse_count("--task", *line.value("task"), 0, last));
-  HP_TRY(const std::string text, explain_launch(plan, TaskId(task)));
+  HP_TRY(const Gpus* const gpus, find_gpus());
+  HP_TRY(const std::string text, explain_launch(plan, *gpus, TaskId(task)));
   HP_REQUIRE_OK(print_out(text));
   return kDone;
+}
+
+Checked<std::string> show_launches_of(Session& session, const Request& request) {
+  HP_TRY(const Plan plan, session.plan(request));
+  HP_TRY(const Gpus* const gpus, find_gpus());
+  return show_launches(plan, *gpus, session.is_paranoid());
 }
 
 }  // namespace
@@ -50,14 +58,15 @@ Checked<int> show_decisions(const CommandLine& line, Session& session, const Req
 Checked<int> show_text(const CommandLine& line, Session& session) {
   HP_TRY(const Request request, operator_request_of(line));
   if (line.has("draw") || line.has("svg")) return show_picture(line, session, request);
-  HP_TRY(const Stage stage, stage_of(line));
+  HP_TRY(const std::optional<Stage> stage, stage_of(line));
   if (line.has("task")) {
-    if (stage == Stage::Launches) return show_decisions(line, session, request);
+    if (!stage) return show_decisions(line, session, request);
     return make_diag(DiagCode::U109, {{"flag", "--stage"},
                                       {"text", line.value("stage").value_or("schedule")},
                                       {"wanted", "launches, as `--task` asks"}});
   }
-  HP_TRY(const std::string text, show(session, request, stage));
+  HP_TRY(const std::string text,
+         stage ? show(session, request, *stage) : show_launches_of(session, request));
   HP_REQUIRE_OK(print_out(text));
   return kDone;
 }

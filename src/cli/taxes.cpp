@@ -7,8 +7,8 @@
 #include "cli/report.h"
 #include "cli/request.h"
 #include "cli/verbs.h"
-#include "driver/baselines.h"
 #include "driver/files.h"
+#include "driver/gpus.h"
 #include "driver/report_page.h"
 #include "driver/simulation.h"
 #include "driver/taxes_on_gpus.h"
@@ -107,7 +107,9 @@ Checked<TaxMaker> maker_of(const CommandLine& line, Session& session, Launch lau
            parse_count("--seed", *seed, 0, std::numeric_limits<std::int64_t>::max()));
     request.seed = static_cast<std::uint64_t>(value);
   }
-  HP_REQUIRE_OK(count_gpus());  // where there are none, that is not each schedule's own refusal
+  // Where there are none, that is not each schedule's own refusal.
+  HP_TRY(const Gpus* const gpus, find_gpus());
+  HP_REQUIRE_OK(gpus->count());
   return taxes_on_gpus(session, request);
 }
 

@@ -6,7 +6,9 @@
 #include "cli/request.h"
 #include "cli/verbs.h"
 #include "driver/certify_launches.h"
+#include "driver/gpus.h"
 #include "driver/target.h"
+#include "verify/verify_launches.h"
 
 namespace harpe::cli {
 namespace {
@@ -66,7 +68,21 @@ Checked<int> show(const CommandLine& line, const PlanSummary& summary, Json json
   return kDone;
 }
 
-// The launches of a plan: those in a file, or what H200s would launch.
+// Those in a file, or what H200s would launch.
+Checked<launch::LaunchPlan> launches_of(const std::optional<std::string>& file, const Plan& plan) {
+  if (file) return read_launches(*file, plan);
+  HP_TRY(const Gpus* const gpus, find_gpus());
+  return make_gpu_launches(plan, *gpus);
+}
+
+Checked<LaunchCertificate> prove_small_launches(const Program& program, const Mesh& mesh,
+                                                const NormalForm& form,
+                                                const VerifyOptions& options) {
+  HP_TRY(const Gpus* const gpus, find_gpus());
+  return certify_small_launches(program, mesh, form, *gpus, options);
+}
+
+// Of the launches of a plan.
 Checked<std::optional<LaunchCertificate>> prove_launches(const CommandLine& line, const Plan& plan,
                                                          VerifyLevel level,
                                                          const VerifyOptions& options) {
@@ -74,10 +90,13 @@ Checked<std::optional<LaunchCertificate>> prove_launches(const CommandLine& line
   if (!asks) return std::optional<LaunchCertificate>();
   show_progress("verifying launches");
   const std::optional<std::string> file = line.value("launches");
-  const bool is_small = level == VerifyLevel::Reduced && !file;
-  HP_TRY(const LaunchCertificate certificate,
-         is_small ? certify_small_launches(plan.program, plan.mesh, plan.form, options)
-                  : certify_launches(plan, file, options));
+  if (level == VerifyLevel::Reduced && !file) {
+    HP_TRY(const LaunchCertificate small,
+           prove_small_launches(plan.program, plan.mesh, plan.form, options));
+    return std::optional(small);
+  }
+  HP_TRY(const launch::LaunchPlan launches, launches_of(file, plan));
+  HP_TRY(const LaunchCertificate certificate, verify_launches(plan, launches, options));
   return std::optional(certificate);
 }
 
@@ -90,7 +109,7 @@ Checked<int> verify_schedule(const CommandLine& line, const Scheduled& scheduled
   HP_TRY(const bool asks, asks_launches(line));
   if (asks) {
     HP_TRY(proofs.launches,
-           certify_small_launches(scheduled.program, scheduled.mesh, scheduled.form, options));
+           prove_small_launches(scheduled.program, scheduled.mesh, scheduled.form, options));
   }
   PlanSummary summary;
   summary.program = scheduled.program.name;

@@ -5,18 +5,12 @@
 #include <string>
 #include <vector>
 
-#include "driver/backend.h"
 #include "exec/executor.h"
 #include "ir/program.h"
 #include "ir/tensor.h"
 #include "support/diag.h"
 
 namespace harpe {
-
-struct BaselineRequest {
-  int ranks = 1;
-  BackendRequest backend;
-};
 
 struct LibraryExecutor {
   std::unique_ptr<Executor> executor;
@@ -38,27 +32,19 @@ struct LibraryWay {
 // Those that libraries are asked for; they make no `lse`.
 [[nodiscard]] std::vector<std::string> library_outputs(const Program& program);
 
-// NCCL and libraries of kernels, opened once for all cases.
+// NCCL and libraries of kernels, opened once for all cases (Gpus::open_baselines).
 class Baselines {
  public:
-  // Errors: G001; those of opening the libraries; G070.
-  [[nodiscard]] static Checked<Baselines> open(const BaselineRequest& request);
+  virtual ~Baselines() = default;
 
   // What is there, with versions.
-  [[nodiscard]] std::string describe() const;
+  [[nodiscard]] virtual std::string describe() const = 0;
   // The ways to do a ground program; empty where none is known. Its parameters as they were given,
   // and the inputs that all of them will be given, which outlive the ways. Errors:
   // check_library_ways'.
-  [[nodiscard]] Checked<std::vector<LibraryWay>> ways(const Program& program,
-                                                      const std::vector<std::string>& parameters,
-                                                      const TensorMap& inputs) const;
-
- private:
-  struct State;
-  std::shared_ptr<State> state_;
+  [[nodiscard]] virtual Checked<std::vector<LibraryWay>> ways(
+      const Program& program, const std::vector<std::string>& parameters,
+      const TensorMap& inputs) const = 0;
 };
-
-// Errors: G001; G002, G003, G005 there is no driver, or none that runs.
-[[nodiscard]] Checked<int> count_gpus();
 
 }  // namespace harpe

@@ -4,11 +4,12 @@
 #include <chrono>
 #include <thread>
 
+#include "driver/baselines.h"
 #include "driver/bench_inputs.h"
 #include "driver/certify.h"
 #include "driver/check.h"
 #include "driver/executor_pool.h"
-#include "driver/gpu_memory.h"
+#include "driver/gpus.h"
 #include "driver/memory.h"
 #include "driver/statistics.h"
 #include "driver/turns.h"
@@ -78,7 +79,7 @@ std::int64_t bytes_of_inputs(const Program& program) {
 class Contest {
  public:
   Contest(Session& session, const BenchRequest& request, const std::string& mesh,
-          const Checked<Baselines>& baselines, const Checked<GpuMemory>& memory)
+          const Checked<std::unique_ptr<Baselines>>& baselines, const FreeMemory& memory)
       : session_(session), request_(request), baselines_(baselines), memory_(memory) {
     subject_.target = request.suite;
     subject_.mesh = mesh;
@@ -100,7 +101,9 @@ class Contest {
       return std::move(row_);
     }
     inputs_ = draw_bench_inputs(program_, request_.seed);
-    if (request_.backend.backend == Backend::Cuda) pinned_ = PinnedTensors::pin(inputs_);
+    if (request_.backend.backend == Backend::Cuda) {
+      if (const auto gpus = find_gpus(); gpus.ok()) pinned_ = (*gpus)->pin(inputs_);
+    }
     add_baselines();
     while (!waiting.empty()) waiting = take_turns(waiting, progress);
     return finish();
@@ -158,7 +161,7 @@ class Contest {
   void add_baselines() {
     if (!baselines_.ok()) return;
     const Checked<std::vector<LibraryWay>> ways =
-        baselines_->ways(program_, row_.what.parameters, inputs_);
+        (*baselines_)->ways(program_, row_.what.parameters, inputs_);
     if (!ways.ok()) return add_baseline("libraries").refuse(ways.error());
     for (const LibraryWay& way : *ways) {
       Contender& one = add_baseline(way.name);
@@ -229,7 +232,7 @@ class Contest {
   }
 
   [[nodiscard]] std::vector<std::int64_t> free_memory() const {
-    return memory_.ok() ? memory_->free() : std::vector<std::int64_t>();
+    return memory_ ? memory_() : std::vector<std::int64_t>();
   }
 
   void give_inputs(Contender& one) {
@@ -348,40 +351,48 @@ class Contest {
 
   Session& session_;
   const BenchRequest& request_;
-  const Checked<Baselines>& baselines_;
-  const Checked<GpuMemory>& memory_;
+  const Checked<std::unique_ptr<Baselines>>& baselines_;
+  const FreeMemory& memory_;  // none where it is not watched
   Request subject_;
   Program program_;
   TensorMap inputs_;
-  PinnedTensors pinned_;  // of the inputs
+  std::shared_ptr<const void> pinned_;  // of the inputs
   std::vector<Contender> all_;
   std::optional<TensorMap> wanted_;  // outputs of the first
   BenchRow row_;
 };
 
-// As asked for, or as many as there are places. Errors: count_gpus'; G070.
+// As asked for, or as many as there are places. Errors: find_gpus', Gpus::count's; G070.
 Checked<std::int64_t> ranks_of(const BenchRequest& request) {
   if (request.backend.backend == Backend::Cpu) return request.ranks.value_or(kCpuRanks);
-  HP_TRY(const int gpus, count_gpus());
+  HP_TRY(const Gpus* const back_end, find_gpus());
+  HP_TRY(const int gpus, back_end->count());
   const std::int64_t ranks = request.ranks.value_or(gpus);
   const bool fits = ranks <= gpus || (gpus > 0 && request.backend.share_gpus);
   if (ranks > 0 && fits) return ranks;
   return make_diag(DiagCode::G070, {{"ranks", std::max<std::int64_t>(1, ranks)}, {"gpus", gpus}});
 }
 
-Checked<Baselines> open_baselines(const BenchRequest& request, std::int64_t ranks) {
+Checked<std::unique_ptr<Baselines>> open_baselines(const BenchRequest& request,
+                                                   std::int64_t ranks) {
   if (request.backend.backend == Backend::Cpu) {
     return make_diag(DiagCode::G081,
                      {{"what", "CPU ranks"}, {"reason", "the libraries are for GPUs"}});
   }
-  return Baselines::open({.ranks = static_cast<int>(ranks), .backend = request.backend});
+  HP_TRY(const Gpus* const gpus, find_gpus());
+  return gpus->open_baselines(static_cast<int>(ranks), request.backend.places);
 }
 
-// The GPUs that ranks are on.
-Checked<GpuMemory> watch_memory(const BenchRequest& request, std::int64_t ranks) {
-  if (request.backend.backend == Backend::Cpu) return make_diag(DiagCode::G001, {});
-  HP_TRY(const int gpus, count_gpus());
-  return GpuMemory::watch(static_cast<int>(std::min<std::int64_t>(ranks, gpus)));
+// Of the GPUs that ranks are on; none of CPU ranks, and where it cannot be watched.
+FreeMemory watch_memory(const BenchRequest& request, std::int64_t ranks) {
+  if (request.backend.backend == Backend::Cpu) return {};
+  const Checked<const Gpus*> gpus = find_gpus();
+  if (!gpus.ok()) return {};
+  const Checked<int> count = (*gpus)->count();
+  if (!count.ok()) return {};
+  const Checked<FreeMemory> watched =
+      (*gpus)->watch_memory(static_cast<int>(std::min<std::int64_t>(ranks, *count)));
+  return watched.ok() ? *watched : FreeMemory();
 }
 
 // One that no operator has is a slip of the hand. Errors: U113.
@@ -407,6 +418,13 @@ std::optional<Diag> find_whole_lack(const BenchReport& report) {
 }
 
 }  // namespace
+
+void add_taken(const std::vector<std::int64_t>& before, const std::vector<std::int64_t>& after,
+               std::vector<std::int64_t>& taken) {
+  if (before.size() != after.size()) return;
+  taken.resize(before.size(), 0);
+  for (std::size_t gpu = 0; gpu < before.size(); ++gpu) taken[gpu] += before[gpu] - after[gpu];
+}
 
 Checked<std::vector<BenchCase>> cases_of(const BenchRequest& request, std::int64_t ranks) {
   HP_TRY(std::vector<BenchCase> cases, bench_cases(request.suite, request.backend.backend, ranks));
@@ -435,9 +453,9 @@ Checked<BenchReport> bench(Session& session, const BenchRequest& request,
   HP_TRY(report.ranks, ranks_of(request));
   HP_TRY(const std::vector<BenchCase> cases, cases_of(request, report.ranks));
   report.mesh = bench_axis(request.suite) + "=" + std::to_string(report.ranks);
-  const Checked<Baselines> baselines = open_baselines(request, report.ranks);
-  report.libraries = baselines.ok() ? baselines->describe() : render_message(baselines.error());
-  const Checked<GpuMemory> memory = watch_memory(request, report.ranks);
+  const Checked<std::unique_ptr<Baselines>> baselines = open_baselines(request, report.ranks);
+  report.libraries = baselines.ok() ? (*baselines)->describe() : render_message(baselines.error());
+  const FreeMemory memory = watch_memory(request, report.ranks);
   const Clock::time_point start = Clock::now();
   for (const BenchCase& what : cases) {
     if (std::chrono::duration<double>(Clock::now() - start).count() > request.budget_s) {

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "driver/baselines.h"
+#include "driver/backend.h"
 #include "driver/bench_cases.h"
 #include "driver/session.h"
 #include "support/diag.h"
@@ -39,6 +39,11 @@ struct BenchMemory {
   // More than a tenth, whatever it is of.
   [[nodiscard]] bool is_off() const;
 };
+
+// By how much GPUs' free memory got less between two looks (FreeMemory), added to `taken`; nothing
+// where one did not say.
+void add_taken(const std::vector<std::int64_t>& before, const std::vector<std::int64_t>& after,
+               std::vector<std::int64_t>& taken);
 
 // One way to do a case: a schedule of ours, or libraries.
 struct BenchEntry {
@@ -107,7 +112,7 @@ using BenchSoFar = std::function<void(const BenchReport& report)>;
 
 // Ours and the baselines, case by case, in turns in one process. A schedule that cannot run is an
 // entry with its reason, and what an operator or a case lacks is left out of it, but where no case
-// has any of `schedules`. Errors: U160, U113; program's and mesh's of Session; count_gpus'; G070.
+// has any of `schedules`. Errors: U160, U113; program's and mesh's of Session; Gpus::count's; G070.
 [[nodiscard]] Checked<BenchReport> bench(Session& session, const BenchRequest& request,
                                          const BenchProgress& progress, const BenchSoFar& so_far);
 

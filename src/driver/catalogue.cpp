@@ -1,6 +1,5 @@
 #include "driver/catalogue.h"
 
-#include "driver/launches.h"
 #include "driver/plan_file.h"
 #include "driver/target.h"
 #include "driver/tune.h"
@@ -58,8 +57,7 @@ Checked<std::string> show(Session& session, const Request& request, Stage stage)
     return (scheduled.script ? print(*scheduled.script) : "") + print(scheduled.form);
   }
   HP_TRY(const Plan plan, session.lower(scheduled));
-  return stage == Stage::Launches ? show_launches(plan, session.is_paranoid())
-                                  : print_plan_file(plan);
+  return print_plan_file(plan);
 }
 
 Checked<std::string> show_drawing(Session& session, const Request& request, DrawingFormat format) {

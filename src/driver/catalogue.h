@@ -37,9 +37,9 @@ struct AutoChoice {
 // Errors: Session::program's and Session::mesh's; choose_schedule's.
 [[nodiscard]] Checked<AutoChoice> find_auto(Session& session, const Request& request);
 
-enum class Stage : std::uint8_t { Operator, Schedule, Plan, Launches };
+enum class Stage : std::uint8_t { Operator, Schedule, Plan };
 // The text of a stage, which reads back. Without values an operator is shown as it is written,
-// parameters and all. Errors: Session's, up to the stage; of launches show_launches'.
+// parameters and all. Errors: Session's, up to the stage.
 [[nodiscard]] Checked<std::string> show(Session& session, const Request& request, Stage stage);
 
 enum class DrawingFormat : std::uint8_t { Text, Svg };

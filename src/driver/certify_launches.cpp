@@ -2,7 +2,6 @@
 
 #include <utility>
 
-#include "driver/launches.h"
 #include "driver/summary.h"
 #include "lower/lower.h"
 #include "plan/launch_text.h"
@@ -13,39 +12,34 @@
 namespace harpe {
 namespace {
 
+Checked<LaunchCertificate> certify_case(const ReducedCase& small, const LaunchTargets& targets,
+                                        const VerifyOptions& options) {
+  LowerOptions lowering;
+  lowering.limit = options.limit;
+  HP_TRY(const Plan plan, lower(small.program, small.mesh, small.form, lowering));
+  HP_REQUIRE_OK(verify(plan, options));
+  HP_TRY(const launch::LaunchPlan launches, make_gpu_launches(plan, targets));
+  return verify_launches(plan, launches, options);
+}
+
+}  // namespace
+
 Checked<launch::LaunchPlan> read_launches(const std::string& path, const Plan& plan) {
   HP_TRY(const std::string text, read_whole(path));
   HP_TRY(const Blocks blocks, Blocks::make(plan.program, plan.mesh, plan.form));
   return launch::parse_launches(text, path, plan, blocks);
 }
 
-Checked<LaunchCertificate> certify_case(const ReducedCase& small, const VerifyOptions& options) {
-  LowerOptions lowering;
-  lowering.limit = options.limit;
-  HP_TRY(const Plan plan, lower(small.program, small.mesh, small.form, lowering));
-  HP_REQUIRE_OK(verify(plan, options));
-  return certify_launches(plan, std::nullopt, options);
-}
-
-}  // namespace
-
-Checked<LaunchCertificate> certify_launches(const Plan& plan,
-                                            const std::optional<std::string>& path,
-                                            const VerifyOptions& options) {
-  HP_TRY(const launch::LaunchPlan launches,
-         path ? read_launches(*path, plan) : make_gpu_launches(plan));
-  return verify_launches(plan, launches, options);
-}
-
 Checked<LaunchCertificate> certify_small_launches(const Program& program, const Mesh& mesh,
                                                   const NormalForm& form,
+                                                  const LaunchTargets& targets,
                                                   const VerifyOptions& options) {
   HP_TRY(const std::vector<ReducedCase> cases, reduced_cases(program, mesh, form));
   VerifyOptions of_case = options;
   of_case.memory_limit_bytes.reset();
   LaunchCertificate all;
   for (const ReducedCase& small : cases) {
-    Checked<LaunchCertificate> one = certify_case(small, of_case);
+    Checked<LaunchCertificate> one = certify_case(small, targets, of_case);
     if (!one.ok()) {
       return with_note(std::move(one).error(), "in the reduced likeness of this schedule on `" +
                                                    print_mesh_option(small.mesh) + "`");

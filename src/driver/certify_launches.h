@@ -1,8 +1,8 @@
 #pragma once
 
-#include <optional>
 #include <string>
 
+#include "driver/launches.h"
 #include "ir/form.h"
 #include "ir/program.h"
 #include "machine/mesh.h"
@@ -14,18 +14,15 @@
 
 namespace harpe {
 
-// Proves the launches in a file, as show_launches prints them, or what H200s launch where none is
-// named. Requires: a verified plan. Errors: I101 and parse_launches' of a file, else
-// make_gpu_launches'; verify_launches'.
-[[nodiscard]] Checked<LaunchCertificate> certify_launches(const Plan& plan,
-                                                          const std::optional<std::string>& path,
-                                                          const VerifyOptions& options);
+// The launches in a file, as show_launches prints them. Errors: I101; parse_launches'.
+[[nodiscard]] Checked<launch::LaunchPlan> read_launches(const std::string& path, const Plan& plan);
 
 // Proves what H200s launch for the likenesses of a schedule (verify/reduced.h), and their plans.
-// Errors: certify_launches' and verify's, with a note that names the mesh.
+// Errors: make_gpu_launches', verify_launches' and verify's, with a note that names the mesh.
 [[nodiscard]] Checked<LaunchCertificate> certify_small_launches(const Program& program,
                                                                 const Mesh& mesh,
                                                                 const NormalForm& form,
+                                                                const LaunchTargets& targets,
                                                                 const VerifyOptions& options);
 
 // Proves launches before they run, unless they put through NICs, which is beyond the proof (V202).

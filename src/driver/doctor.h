@@ -3,11 +3,15 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "driver/cuda_places.h"
 
 namespace harpe {
+
+// What a machine without a driver, or a build without the back end, cannot do.
+constexpr std::string_view kNoRunsOnGpus = "`harpe run --backend cuda` does not run";
 
 struct HostFacts {
   std::string name;  // "AMD EPYC, 2 cores"

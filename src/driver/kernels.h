@@ -12,6 +12,8 @@
 
 namespace harpe {
 
+// What Gpus::list_kernels is asked, and says.
+
 struct KernelRequest {
   std::vector<std::string> names;  // of kernels or families; none: all
   bool compile = false;            // and check
@@ -31,9 +33,5 @@ struct KernelListing {
   std::string compiler;  // "NVRTC 13.0 (libnvrtc.so.13)"; "" where nothing was compiled
   std::vector<KernelRow> rows;
 };
-
-// Compiles on all processors at once; needs no GPU. Errors: G001; G020 a name is none; G002, G003
-// there is no compiler.
-[[nodiscard]] Checked<KernelListing> list_kernels(const KernelRequest& request);
 
 }  // namespace harpe

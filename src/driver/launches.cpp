@@ -1,16 +1,12 @@
 #include "driver/launches.h"
 
-#include "launch/make_launches.h"
-
-#ifdef HARPE_WITH_CUDA
 #include <algorithm>
 
 #include "driver/certify_launches.h"
-#include "exec/cuda/executor/made_up_binding.h"
 #include "exec/describe.h"
+#include "launch/make_launches.h"
 #include "plan/launch_text.h"
 #include "support/check.h"
-#endif
 
 namespace harpe {
 
@@ -20,19 +16,18 @@ std::vector<std::string> launch_pass_names() {
   return names;
 }
 
-#ifdef HARPE_WITH_CUDA
 namespace {
 
 // The launch plan reads back, the executor can bind it, and it is proved.
-Checked<Ok> check_launches(const Plan& plan, const Blocks& blocks,
+Checked<Ok> check_launches(const Plan& plan, const Blocks& blocks, const LaunchTargets& targets,
                            const cuda::DescribedTarget& target) {
   HP_TRY(const launch::LaunchPlan launches,
-         launch::make_launches(plan, blocks, cuda::LaunchTarget(target)));
+         launch::make_launches(plan, blocks, *targets.describe(target)));
   const std::string text = launch::print_launches(plan, blocks, launches);
   const auto again = launch::parse_launches(text, "", plan, blocks);
   HP_CHECK(again.ok(), "does not read back: " + render(again.error()) + "\n" + text);
   HP_CHECK(*again == launches, "reads back as other launches:\n" + text);
-  const Checked<Ok> bound = cuda::check_binding(plan, blocks, launches, target);
+  const Checked<Ok> bound = targets.check_binding(plan, blocks, launches, target);
   HP_CHECK(bound.ok(), "does not bind: " + render(bound.error()) + "\n" + text);
   const Checked<Ok> proved = prove_if_modelled(plan, launches);
   HP_CHECK(proved.ok(), "is not proved: " + render(proved.error()) + "\n" + text);
@@ -67,34 +62,35 @@ std::string explain_task(const launch::Draft& draft, TaskId task) {
 
 }  // namespace
 
-Checked<launch::LaunchPlan> make_gpu_launches(const Plan& plan) {
+Checked<launch::LaunchPlan> make_gpu_launches(const Plan& plan, const LaunchTargets& targets) {
   HP_TRY(const Blocks blocks, Blocks::make(plan.program, plan.mesh, plan.form));
-  return launch::make_launches(plan, blocks, cuda::LaunchTarget({}));
+  return launch::make_launches(plan, blocks, *targets.describe({}));
 }
 
-Checked<std::string> show_launches(const Plan& plan, bool paranoid) {
+Checked<std::string> show_launches(const Plan& plan, const LaunchTargets& targets, bool paranoid) {
   HP_TRY(const Blocks blocks, Blocks::make(plan.program, plan.mesh, plan.form));
-  HP_TRY(const launch::LaunchPlan launches, make_gpu_launches(plan));
+  HP_TRY(const launch::LaunchPlan launches, make_gpu_launches(plan, targets));
   if (paranoid) {
-    HP_REQUIRE_OK(check_launches(plan, blocks, {}));
-    HP_REQUIRE_OK(check_launches(plan, blocks, {.shares_gpus = true}));
-    HP_REQUIRE_OK(check_launches(plan, blocks, {.collectives = CollectiveEngine::Nccl}));
+    HP_REQUIRE_OK(check_launches(plan, blocks, targets, {}));
+    HP_REQUIRE_OK(check_launches(plan, blocks, targets, {.shares_gpus = true}));
+    HP_REQUIRE_OK(check_launches(plan, blocks, targets, {.collectives = CollectiveEngine::Nccl}));
   }
   return launch::print_launches(plan, blocks, launches);
 }
 
-Checked<std::string> show_launches_after(const Plan& plan, std::string_view pass) {
+Checked<std::string> show_launches_after(const Plan& plan, const LaunchTargets& targets,
+                                         std::string_view pass) {
   HP_TRY(const Blocks blocks, Blocks::make(plan.program, plan.mesh, plan.form));
   std::string text;
   const launch::LaunchOptions options{
       .after_pass = [&](std::string_view name, const launch::Draft& draft) {
         if (name == pass) text = launch::print_launches(plan, blocks, draft.plan_so_far());
       }};
-  HP_REQUIRE_OK(launch::make_launches(plan, blocks, cuda::LaunchTarget({}), options));
+  HP_REQUIRE_OK(launch::make_launches(plan, blocks, *targets.describe({}), options));
   return text;
 }
 
-Checked<std::string> explain_launch(const Plan& plan, TaskId task) {
+Checked<std::string> explain_launch(const Plan& plan, const LaunchTargets& targets, TaskId task) {
   HP_TRY(const Blocks blocks, Blocks::make(plan.program, plan.mesh, plan.form));
   const std::string_view last = launch::pass_names().back();
   std::string text;
@@ -102,16 +98,8 @@ Checked<std::string> explain_launch(const Plan& plan, TaskId task) {
       .after_pass = [&](std::string_view name, const launch::Draft& draft) {
         if (name == last) text = explain_task(draft, task);
       }};
-  HP_REQUIRE_OK(launch::make_launches(plan, blocks, cuda::LaunchTarget({}), options));
+  HP_REQUIRE_OK(launch::make_launches(plan, blocks, *targets.describe({}), options));
   return text;
 }
-#else
-Checked<launch::LaunchPlan> make_gpu_launches(const Plan&) { return make_diag(DiagCode::G001, {}); }
-Checked<std::string> show_launches(const Plan&, bool) { return make_diag(DiagCode::G001, {}); }
-Checked<std::string> show_launches_after(const Plan&, std::string_view) {
-  return make_diag(DiagCode::G001, {});
-}
-Checked<std::string> explain_launch(const Plan&, TaskId) { return make_diag(DiagCode::G001, {}); }
-#endif
 
 }  // namespace harpe

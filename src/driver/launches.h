@@ -1,29 +1,49 @@
 #pragma once
 
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "exec/described_target.h"
+#include "launch/target.h"
 #include "plan/launch_plan.h"
 #include "plan/plan.h"
 #include "support/diag.h"
 
 namespace harpe {
 
-// What H200s launch for a plan, a rank to a GPU (launch/make_launches.h).
-// Requires: a verified plan. Errors: G001 a build without the CUDA back end; what GPUs cannot do.
+// What launches are made for, and who can bind them: whoever calls knows the back ends.
+class LaunchTargets {
+ public:
+  virtual ~LaunchTargets() = default;
+  [[nodiscard]] virtual std::unique_ptr<launch::Target> describe(
+      const cuda::DescribedTarget& target) const = 0;
+  // Whether every launch can be given addresses. Requires: launches made for the plan and target.
+  [[nodiscard]] virtual Checked<Ok> check_binding(const Plan& plan, const Blocks& blocks,
+                                                  const launch::LaunchPlan& launches,
+                                                  const cuda::DescribedTarget& target) const = 0;
+};
 
-[[nodiscard]] Checked<launch::LaunchPlan> make_gpu_launches(const Plan& plan);
+// What H200s launch for a plan, a rank to a GPU (launch/make_launches.h).
+// Requires: a verified plan. Errors: what GPUs cannot do.
+
+[[nodiscard]] Checked<launch::LaunchPlan> make_gpu_launches(const Plan& plan,
+                                                            const LaunchTargets& targets);
 
 // The text. `paranoid`: it is read back and compared, as by Session.
-[[nodiscard]] Checked<std::string> show_launches(const Plan& plan, bool paranoid);
+[[nodiscard]] Checked<std::string> show_launches(const Plan& plan, const LaunchTargets& targets,
+                                                 bool paranoid);
 
 // The text as a pass left it. Requires: one of the names.
 [[nodiscard]] std::vector<std::string> launch_pass_names();
-[[nodiscard]] Checked<std::string> show_launches_after(const Plan& plan, std::string_view pass);
+[[nodiscard]] Checked<std::string> show_launches_after(const Plan& plan,
+                                                       const LaunchTargets& targets,
+                                                       std::string_view pass);
 
 // What the passes decided about the launch of a task, and why they left it alone: a line each.
 // Requires: a task of the plan.
-[[nodiscard]] Checked<std::string> explain_launch(const Plan& plan, TaskId task);
+[[nodiscard]] Checked<std::string> explain_launch(const Plan& plan, const LaunchTargets& targets,
+                                                  TaskId task);
 
 }  // namespace harpe

@@ -2,6 +2,7 @@
 
 #include "driver/bench_cases.h"
 #include "driver/bench_inputs.h"
+#include "driver/gpus.h"
 #include "driver/target.h"
 
 namespace harpe {
@@ -9,9 +10,10 @@ FindWays ways_here(const Request& subject, const BackendRequest& backend) {
   return [subject, backend](const Program& program, std::int64_t ranks,
                             const TensorMap& inputs) -> Checked<std::vector<LibraryWay>> {
     HP_REQUIRE_OK(check_library_ways(subject, program));
-    HP_TRY(const Baselines baselines,
-           Baselines::open({.ranks = static_cast<int>(ranks), .backend = backend}));
-    return baselines.ways(program, subject.parameters, inputs);
+    HP_TRY(const Gpus* const gpus, find_gpus());
+    HP_TRY(const std::unique_ptr<Baselines> baselines,
+           gpus->open_baselines(static_cast<int>(ranks), backend.places));
+    return baselines->ways(program, subject.parameters, inputs);
   };
 }
 

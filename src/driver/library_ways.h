@@ -22,7 +22,7 @@ using FindWays = std::function<Checked<std::vector<LibraryWay>>(
     const Program& program, std::int64_t ranks, const TensorMap& inputs)>;
 
 // Those of this machine's libraries, looked for in the backend's folders first and opened when they
-// are asked for. Errors of what is returned: G081, Baselines::open's.
+// are asked for. Errors of what is returned: G081, Gpus::open_baselines'.
 [[nodiscard]] FindWays ways_here(const Request& subject, const BackendRequest& backend);
 
 // Of shipped operators alone: a user's of the same name may mean something else. Errors: G081.

@@ -7,14 +7,12 @@
 #include <utility>
 #include <vector>
 
+#include "driver/gpus.h"
 #include "driver/profile_fit.h"
 #include "driver/profile_host.h"
 #include "leaves/leaf.h"
 #include "support/check.h"
 #include "support/date.h"
-#ifdef HARPE_WITH_CUDA
-#include "exec/cuda/profile/measure.h"
-#endif
 
 namespace harpe {
 namespace {
@@ -303,24 +301,12 @@ Machine machine_of(const GpuFigures& figures, const std::string& day) {
   return machine;
 }
 
-#ifdef HARPE_WITH_CUDA
 Checked<GpuProfile> profile_gpus(const GpuProfileRequest& request) {
+  HP_TRY(const Gpus* const gpus, find_gpus());
   GpuProfile profile;
-  HP_TRY(profile.figures,
-         cuda::profile::measure_gpus({.crew = {.gpus = static_cast<int>(request.gpus),
-                                               .kernel_cache = request.places.kernel_cache,
-                                               .nvrtc = request.places.nvrtc,
-                                               .cuda_folders = request.places.cuda_folders},
-                                      .library_folders = request.places.library_folders,
-                                      .quick = request.quick,
-                                      .progress = request.progress}));
+  HP_TRY(profile.figures, gpus->measure(request));
   profile.machine = machine_of(profile.figures, today());
   return profile;
 }
-#else
-Checked<GpuProfile> profile_gpus(const GpuProfileRequest& /*request*/) {
-  return make_diag(DiagCode::G001, {});
-}
-#endif
 
 }  // namespace harpe

@@ -1,6 +1,6 @@
 #include "tests/property/launches/described.h"
 
-#include "driver/launches.h"
+#include "driver/gpus.h"
 #include "driver/session.h"
 #include "support/check.h"
 #include "verify/verify_launches.h"
@@ -17,7 +17,7 @@ Described describe(const std::string& op, const std::vector<std::string>& parame
   request.schedule = schedule;
   Checked<Plan> plan = session.plan(request);
   HP_CHECK(plan.ok(), render(plan.error()));
-  Checked<launch::LaunchPlan> launches = make_gpu_launches(*plan);
+  Checked<launch::LaunchPlan> launches = make_gpu_launches(*plan, **find_gpus());
   HP_CHECK(launches.ok(), render(launches.error()));
   return {.plan = std::move(plan).value(), .launches = std::move(launches).value()};
 }

@@ -5,7 +5,6 @@
 #include <cmath>
 
 #include "driver/bench_inputs.h"
-#include "driver/gpu_memory.h"
 #include "driver/session.h"
 
 namespace harpe {

@@ -1,16 +1,9 @@
 #pragma once
 
-#include "exec/collective_use.h"
+#include "exec/described_target.h"
 #include "launch/target.h"
 
 namespace harpe::cuda {
-
-// A machine to make launches for. NCCL is taken to be there.
-struct DescribedTarget {
-  int multiprocessors = 132;  // of an H200
-  bool shares_gpus = false;   // ranks do
-  CollectiveEngine collectives = CollectiveEngine::Auto;
-};
 
 // H200s as a target of launch plans. Neither a GPU nor its libraries are needed; NCCL is taken to
 // be there.

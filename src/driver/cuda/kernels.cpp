@@ -1,11 +1,10 @@
 #include "driver/kernels.h"
 
-#ifdef HARPE_WITH_CUDA
-
 #include <algorithm>
 #include <atomic>
 #include <thread>
 
+#include "driver/cuda/cuda_gpus.h"
 #include "exec/cuda/kernel_cache.h"
 #include "support/threads.h"
 
@@ -63,7 +62,7 @@ void compile_rows(const cuda::Nvrtc& compiler, const std::optional<std::string>&
 
 }  // namespace
 
-Checked<KernelListing> list_kernels(const KernelRequest& request) {
+Checked<KernelListing> CudaGpus::list_kernels(const KernelRequest& request) const {
   KernelListing listing;
   HP_TRY(listing.rows, rows_of(request.names));
   if (!request.compile) return listing;
@@ -75,15 +74,3 @@ Checked<KernelListing> list_kernels(const KernelRequest& request) {
 }
 
 }  // namespace harpe
-
-#else
-
-namespace harpe {
-
-Checked<KernelListing> list_kernels(const KernelRequest& /*request*/) {
-  return make_diag(DiagCode::G001);
-}
-
-}  // namespace harpe
-
-#endif
