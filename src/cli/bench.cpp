@@ -9,7 +9,7 @@
 #include "cli/verbs.h"
 #include "driver/bench.h"
 #include "driver/files.h"
-#include "driver/memory.h"
+#include "support/print_bytes.h"
 
 namespace harpe::cli {
 namespace {

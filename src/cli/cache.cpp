@@ -6,8 +6,8 @@
 #include "cli/flag_values.h"
 #include "cli/terminal.h"
 #include "cli/verbs.h"
-#include "driver/memory.h"
 #include "driver/plan_cache.h"
+#include "support/print_bytes.h"
 
 namespace harpe::cli {
 namespace {

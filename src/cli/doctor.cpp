@@ -3,7 +3,7 @@
 #include "cli/request.h"
 #include "cli/terminal.h"
 #include "cli/verbs.h"
-#include "driver/memory.h"
+#include "support/print_bytes.h"
 
 namespace harpe::cli {
 namespace {

@@ -8,7 +8,7 @@
 #include "cli/terminal.h"
 #include "cli/verbs.h"
 #include "driver/gpus.h"
-#include "driver/memory.h"
+#include "support/print_bytes.h"
 
 namespace harpe::cli {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <array>
 
-#include "driver/memory.h"
+#include "support/print_bytes.h"
 
 namespace harpe::cli {
 namespace {

@@ -14,9 +14,9 @@
 #include "cli/verbs.h"
 #include "driver/hosts.h"
 #include "driver/library_run.h"
-#include "driver/memory.h"
 #include "driver/report_run.h"
 #include "driver/run.h"
+#include "support/print_bytes.h"
 
 namespace harpe::cli {
 namespace {
@@ -181,7 +181,7 @@ void progress(const RunRequest& request, std::string_view text) {
 Checked<int> run_as_asked(const CommandLine& line, Session& session, RunRequest request) {
   HP_REQUIRE_OK(check_places(line));
   HP_TRY(Request subject, request_of(line));
-  subject.backend = request.backend.backend;
+  subject.site = find_site(request.backend.backend);
   HP_TRY(const std::optional<int> status, run_by_libraries(line, session, subject, request));
   if (status) return *status;
   progress(request, "lowering");

@@ -5,6 +5,7 @@
 #include "cli/run_report.h"
 #include "driver/bench_cases.h"
 #include "driver/library_run.h"
+#include "driver/schedule_names.h"
 #include "driver/target.h"
 
 namespace harpe::cli {

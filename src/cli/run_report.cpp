@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "driver/hosts.h"
-#include "driver/memory.h"
+#include "support/print_bytes.h"
 #include "support/units.h"
 
 namespace harpe::cli {

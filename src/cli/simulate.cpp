@@ -7,11 +7,11 @@
 #include "cli/request.h"
 #include "cli/verbs.h"
 #include "driver/files.h"
-#include "driver/memory.h"
 #include "driver/report_page.h"
 #include "driver/simulation.h"
 #include "driver/trace.h"
 #include "driver/tune.h"
+#include "support/print_bytes.h"
 
 namespace harpe::cli {
 namespace {

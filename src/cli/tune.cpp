@@ -15,9 +15,11 @@
 #include "driver/files.h"
 #include "driver/hosts.h"
 #include "driver/measured_plans.h"
-#include "driver/memory.h"
+#include "driver/report_page.h"
 #include "driver/simulation.h"
-#include "driver/tune.h"
+#include "driver/tune_by_runs.h"
+#include "driver/verify_all.h"
+#include "support/print_bytes.h"
 
 namespace harpe::cli {
 namespace {
@@ -83,7 +85,7 @@ Checked<SearchOptions> search_options_of(const CommandLine& line) {
   return options;
 }
 
-std::string print_best(const Tuned& tuned) {
+std::string print_best(const MeasuredTuned& tuned) {
   const Evaluated& best = tuned.result.top.front();
   std::string time = print_time(best.time());
   if (tuned.measured && tuned.measured->winner() != nullptr) {
@@ -116,7 +118,7 @@ std::optional<std::string> find_gpu_obstacle_of(const Tuned& tuned) {
   return find_gpu_obstacle(count_hosts(tuned.machine, tuned.mesh.ranks()));
 }
 
-Rows rows_of(const Tuned& tuned) {
+Rows rows_of(const MeasuredTuned& tuned) {
   const SearchResult& result = tuned.result;
   const Evaluated& best = result.top.front();
   Rows rows = {{"machine", tuned.machine.name + ": " + tuned.machine.summary}};
@@ -172,7 +174,7 @@ std::string print_candidates(const Tuned& tuned) {
   return "\nbest schedules\n" + print_table(lines);
 }
 
-std::string print_comparisons(const Tuned& tuned) {
+std::string print_comparisons(const MeasuredTuned& tuned) {
   if (tuned.comparisons.empty()) return "";
   std::vector<std::vector<std::string>> lines;
   for (const SearchComparison& one : tuned.comparisons) {
@@ -233,7 +235,7 @@ Json comparisons_to_json(const Tuned& tuned) {
   return {std::move(out)};
 }
 
-void add_search(Json& json, const Tuned& tuned) {
+void add_search(Json& json, const MeasuredTuned& tuned) {
   const SearchResult& result = tuned.result;
   json.set("program", tuned.program.name)
       .set("mesh", print_mesh_option(tuned.mesh))
@@ -280,7 +282,7 @@ void add_verified(Json& json, Rows& rows, const VerifiedAll& all) {
   }
 }
 
-void note_end(const Tuned& tuned, std::string_view work, double seconds) {
+void note_end(const MeasuredTuned& tuned, std::string_view work, double seconds) {
   print_error(render(make_diag(DiagCode::S705, {{"work", work},
                                                 {"program", tuned.program.name},
                                                 {"seconds", std::round(10 * seconds) / 10}}),
@@ -289,7 +291,7 @@ void note_end(const Tuned& tuned, std::string_view work, double seconds) {
 }
 
 // What `--budget` or an interrupt ended: the answer is no less one.
-void note_ends(const Tuned& tuned, const std::optional<VerifiedAll>& all) {
+void note_ends(const MeasuredTuned& tuned, const std::optional<VerifiedAll>& all) {
   if (!tuned.result.complete) note_end(tuned, "the search", tuned.result.seconds);
   if (tuned.measured && !tuned.measured->complete) {
     note_end(tuned, "measuring", tuned.measured->seconds);
@@ -297,7 +299,8 @@ void note_ends(const Tuned& tuned, const std::optional<VerifiedAll>& all) {
   if (all && !all->complete) note_end(tuned, "`--verify-all`", all->seconds);
 }
 
-Checked<Ok> write_files(const CommandLine& line, const TuneRequest& request, const Tuned& tuned) {
+Checked<Ok> write_files(const CommandLine& line, const MeasuredTuneRequest& request,
+                        const MeasuredTuned& tuned) {
   if (const auto path = line.value("measurements")) {
     HP_REQUIRE_OK(append_text(
         *path, print_measurements(request.subject, tuned.machine.name, *tuned.measured)));
@@ -320,7 +323,7 @@ Checked<Ok> write_files(const CommandLine& line, const TuneRequest& request, con
 
 Checked<int> tune_schedule(const CommandLine& line, Session& session) {
   HP_REQUIRE_OK(check_places(line));
-  TuneRequest request;
+  MeasuredTuneRequest request;
   HP_TRY(request.subject, operator_request_of(line));
   HP_TRY(request.search, search_options_of(line));
   HP_TRY(request.measure, measure_request_of(line));
@@ -334,7 +337,7 @@ Checked<int> tune_schedule(const CommandLine& line, Session& session) {
   if (request.search.budget) {
     limit.end = std::chrono::steady_clock::now() + *request.search.budget;
   }
-  HP_TRY(const Tuned tuned, tune(session, request));
+  HP_TRY(const MeasuredTuned tuned, tune(session, request));
   Json json = start_json(line);
   json.set("inputs", subject_to_json(line));
   add_search(json, tuned);

@@ -218,7 +218,7 @@ std::string print_measured(const Measured& measured) {
          print_table(lines) + print_reasons(measured);
 }
 
-Json measured_to_json(const Tuned& tuned) {
+Json measured_to_json(const MeasuredTuned& tuned) {
   const Measured& measured = *tuned.measured;
   Json::Array schedules;
   std::int64_t place = 0;

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "cli/terminal.h"
-#include "driver/tune.h"
+#include "driver/tune_by_runs.h"
 
 namespace harpe::cli {
 
@@ -18,7 +18,7 @@ namespace harpe::cli {
 // Fastest first; then those without a time, with the reason.
 [[nodiscard]] std::string print_measured(const Measured& measured);
 // Requires: it was measured.
-[[nodiscard]] Json measured_to_json(const Tuned& tuned);
+[[nodiscard]] Json measured_to_json(const MeasuredTuned& tuned);
 
 // 1 where something computed what it should not, libraries too, 3 where a schedule ended in a
 // fault, else 0. Shows which.

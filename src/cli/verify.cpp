@@ -6,6 +6,7 @@
 #include "cli/request.h"
 #include "cli/verbs.h"
 #include "driver/certify_launches.h"
+#include "driver/check_form.h"
 #include "driver/gpus.h"
 #include "driver/target.h"
 #include "verify/verify_launches.h"
@@ -142,7 +143,7 @@ Checked<int> verify_plan(const CommandLine& line, Session& session) {
     const bool may_reduce = level.value_or(VerifyLevel::Reduced) == VerifyLevel::Reduced;
     // Where nobody asks for the plan's own order, what is too large for every block is not made.
     const std::int64_t most = level ? kMostTasks : kFullTasks;
-    if (may_reduce && !Session::check_steps(scheduled, most).ok()) {
+    if (may_reduce && !check_steps(scheduled.mesh, scheduled.form, most).ok()) {
       return verify_schedule(line, scheduled, options);
     }
     HP_TRY(plan, session.lower(scheduled));

@@ -17,12 +17,10 @@ Checked<Ok> check_one_host(const BackendRequest& request) {
 
 }  // namespace
 
-std::string_view print(Backend backend) { return backend == Backend::Cuda ? "cuda" : "cpu"; }
-
-std::string processor_of(Backend backend) {
-  if (backend == Backend::Cpu) return describe_host();
+Site find_site(Backend backend) {
+  if (backend == Backend::Cpu) return {.backend = backend, .processor = describe_host()};
   const Checked<const Gpus*> gpus = find_gpus();
-  return gpus.ok() ? (*gpus)->name() : "";
+  return {.backend = backend, .processor = gpus.ok() ? (*gpus)->name() : ""};
 }
 
 Checked<std::unique_ptr<Executor>> make_executor(const Plan& plan, const BackendRequest& request) {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "driver/cuda_places.h"
+#include "driver/site.h"
 #include "exec/executor.h"
 #include "exec/processes/launch_environment.h"
 #include "plan/plan.h"
@@ -16,12 +17,8 @@
 
 namespace harpe {
 
-// Where the ranks of a run are.
-enum class Backend : std::uint8_t { Cpu, Cuda };
-[[nodiscard]] std::string_view print(Backend backend);  // "cpu", "cuda"
-
-// What does the work there: "NVIDIA H200", "AMD EPYC, 2 cores"; "" where there is no GPU.
-[[nodiscard]] std::string processor_of(Backend backend);
+// What does the work there, on this machine.
+[[nodiscard]] Site find_site(Backend backend);
 
 struct BackendRequest {
   Backend backend = Backend::Cpu;

@@ -11,6 +11,7 @@
 #include "driver/executor_pool.h"
 #include "driver/gpus.h"
 #include "driver/memory.h"
+#include "driver/schedule_names.h"
 #include "driver/statistics.h"
 #include "driver/turns.h"
 #include "ir/interpret.h"

@@ -1,12 +1,14 @@
 #include "driver/catalogue.h"
 
+#include "driver/choose_schedule.h"
 #include "driver/plan_file.h"
+#include "driver/schedule_names.h"
 #include "driver/target.h"
-#include "driver/tune.h"
 #include "ir/text.h"
 #include "ops/registry.h"
 #include "report/draw.h"
 #include "schedule/named/registry.h"
+#include "search/search.h"
 
 namespace harpe {
 
@@ -40,7 +42,8 @@ Checked<ScheduleList> list_schedules(Session& session, const Request& request) {
 Checked<AutoChoice> find_auto(Session& session, const Request& request) {
   HP_TRY(const Program program, session.program(request));
   HP_TRY(const Mesh mesh, session.mesh(request));
-  HP_TRY(const NormalForm form, choose_schedule(session, program, mesh, request));
+  HP_TRY(const NormalForm form,
+         choose_schedule(program, mesh, request, [&](const Diag& diag) { session.warn(diag); }));
   AutoChoice choice{.name = form.name, .steps = {}};
   if (form.name == kSearched) choice.steps = print_steps(form);
   return choice;

@@ -5,12 +5,14 @@
 
 #include "driver/executor_pool.h"
 #include "driver/halving.h"
+#include "driver/machines.h"
 #include "driver/npy.h"
-#include "driver/simulation.h"
+#include "driver/schedule_names.h"
 #include "driver/target.h"
 #include "driver/turns.h"
 #include "schedule/named/registry.h"
 #include "search/cache.h"
+#include "sim/simulate.h"
 
 namespace harpe {
 namespace {
@@ -210,7 +212,7 @@ bool is_chosen(const Request& subject) {
 
 // What the cache knows to be the fastest beside libraries, measured on these processors.
 std::optional<CachedSchedule> recall_measured_schedule(Session& session, const Request& subject) {
-  if (!is_chosen(subject) || !subject.cache || !subject.backend) return std::nullopt;
+  if (!is_chosen(subject) || !subject.cache || !subject.site) return std::nullopt;
   const Checked<Program> program = session.program(subject);
   const Checked<Mesh> mesh = session.mesh(subject);
   if (!program.ok() || !mesh.ok()) return std::nullopt;  // whoever makes the plan says why
@@ -221,12 +223,12 @@ std::optional<CachedSchedule> recall_measured_schedule(Session& session, const R
   const CacheKey key = make_cache_key(*program, *mesh, *machine, options, subject.version);
   // Whether its schedules can be lowered is found, and told, by who takes one of them.
   const auto any = [](const NormalForm&) -> Checked<Ok> { return Ok{}; };
-  const CacheAnswer answer = consult_cache(*subject.cache, key, any);
+  const CacheAnswer answer = consult_cache(*subject.cache, key, any, [](const Diag&) {});
   if (!answer.exact) return std::nullopt;
-  const CachedSchedule& best = answer_of(*answer.exact, subject.backend);
+  const CachedSchedule& best = answer_of(*answer.exact, subject.site);
   const std::optional<CachedTime>& measured = best.measured;
-  const bool is_known = measured && measured->backend == print(*subject.backend) &&
-                        measured->processor == processor_of(*subject.backend) && measured->baseline;
+  const bool is_known = measured && measured->backend == print(subject.site->backend) &&
+                        measured->processor == subject.site->processor && measured->baseline;
   if (!is_known) return std::nullopt;
   return best;
 }
@@ -241,7 +243,7 @@ std::optional<CachedSchedule> recall_slower_schedule(Session& session, const Req
 
 std::optional<LibraryPrice> price_beside(Session& session, const Request& subject,
                                          const Plan& plan) {
-  const bool is_on_gpus = subject.backend == Backend::Cuda;
+  const bool is_on_gpus = subject.site && subject.site->backend == Backend::Cuda;
   if (!is_on_gpus || !is_chosen(subject) || recall_measured_schedule(session, subject)) {
     return std::nullopt;
   }

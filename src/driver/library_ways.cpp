@@ -25,15 +25,6 @@ Checked<Ok> check_library_ways(const Request& subject, const Program& program) {
                                     {"reason", "the libraries' ways are of shipped operators"}});
 }
 
-Diag no_library(const std::string& why) {
-  return make_diag(DiagCode::U109,
-                   {{"flag", "--schedule"},
-                    {"text", kLibrary},
-                    {"wanted", "another schedule here, as `auto`: " + why +
-                                   "; `harpe run OP ... --schedule library --backend cuda` takes "
-                                   "it, in one process"}});
-}
-
 Checked<TensorMap> gather_library_outputs(const Executor& executor, const Program& program) {
   TensorMap outputs;
   for (const std::string& name : library_outputs(program)) {

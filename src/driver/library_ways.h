@@ -14,9 +14,6 @@ namespace harpe {
 
 // How libraries do an operator that `tune` and `run` have at hand.
 
-// What `--schedule` takes for them.
-constexpr std::string_view kLibrary = "library";
-
 // The ways to do a ground program on so many ranks with inputs that outlive them.
 using FindWays = std::function<Checked<std::vector<LibraryWay>>(
     const Program& program, std::int64_t ranks, const TensorMap& inputs)>;
@@ -27,9 +24,6 @@ using FindWays = std::function<Checked<std::vector<LibraryWay>>(
 
 // Of shipped operators alone: a user's of the same name may mean something else. Errors: G081.
 [[nodiscard]] Checked<Ok> check_library_ways(const Request& subject, const Program& program);
-
-// `--schedule library` is for something else: U109.
-[[nodiscard]] Diag no_library(const std::string& why);
 
 // All that libraries make. Errors: Executor::output's.
 [[nodiscard]] Checked<TensorMap> gather_library_outputs(const Executor& executor,

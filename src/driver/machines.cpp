@@ -122,4 +122,8 @@ std::string print_levels(const Machine& machine) {
   return out.empty() ? "1" : out;
 }
 
+Checked<Machine> machine_for(const std::optional<std::string>& name, const Mesh& mesh) {
+  return name ? load_machine(*name) : default_machine(mesh);
+}
+
 }  // namespace harpe

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -26,5 +27,10 @@ namespace harpe {
 
 // "8 nvlink x 16 rail": what its levels join, innermost first.
 [[nodiscard]] std::string print_levels(const Machine& machine);
+
+// The machine a command line names, or the one that the mesh fits on. Errors: load_machine's,
+// default_machine's.
+[[nodiscard]] Checked<Machine> machine_for(const std::optional<std::string>& name,
+                                           const Mesh& mesh);
 
 }  // namespace harpe

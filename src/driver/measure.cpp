@@ -34,7 +34,7 @@ class Measurement {
         request_(request),
         executors_([this](std::size_t index) { return make_executor_of(index); }) {
     out_.backend = request.backend.backend;
-    out_.processor = processor_of(out_.backend);
+    out_.processor = find_site(out_.backend).processor;
   }
 
   Checked<Measured> run(const Program& program, const Mesh& mesh, const SearchResult& found) {

@@ -1,12 +1,11 @@
 #include "driver/memory.h"
 
-#include <fmt/format.h>
-
-#include <array>
+#include <algorithm>
 #include <fstream>
 #include <string>
 
 #include "ir/program.h"
+#include "support/print_bytes.h"
 
 namespace harpe {
 
@@ -44,18 +43,6 @@ Checked<Ok> check_memory(std::string_view what, std::int64_t needed) {
   return make_diag(
       DiagCode::I502,
       {{"what", what}, {"needed", print_bytes(needed)}, {"available", print_bytes(*available)}});
-}
-
-std::string print_bytes(std::int64_t bytes) {
-  constexpr std::array kUnits = {"KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
-  if (bytes < 1024) return fmt::format("{} B", bytes);
-  double value = static_cast<double>(bytes) / 1024;
-  std::size_t unit = 0;
-  while (value >= 1024 && unit + 1 < kUnits.size()) {
-    value /= 1024;
-    ++unit;
-  }
-  return fmt::format("{:.1f} {}", value, kUnits[unit]);
 }
 
 }  // namespace harpe

@@ -18,6 +18,4 @@ namespace harpe {
 // Errors: I502.
 [[nodiscard]] Checked<Ok> check_memory(std::string_view what, std::int64_t needed);
 
-[[nodiscard]] std::string print_bytes(std::int64_t bytes);  // "1.5 MiB"
-
 }  // namespace harpe

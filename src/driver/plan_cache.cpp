@@ -26,10 +26,11 @@ Checked<Ok> check_entry(const CacheFile& file, const CheckForm& check) {
 
 }  // namespace
 
-CacheAnswer consult_cache(const std::string& folder, const CacheKey& key, const CheckForm& check) {
+CacheAnswer consult_cache(const std::string& folder, const CacheKey& key, const CheckForm& check,
+                          const Warn& warn) {
   CacheAnswer answer;
   CacheListing known = find_exact(folder, key);
-  answer.passed_over = std::move(known.passed_over);
+  for (const Diag& diag : known.passed_over) warn(diag);
   if (!known.files.empty()) {
     const Checked<Ok> checked = check_entry(known.files.front(), check);
     if (checked.ok()) {
@@ -38,21 +39,18 @@ CacheAnswer consult_cache(const std::string& folder, const CacheKey& key, const 
       answer.seeds = {{best.label, best.form}};
       return answer;
     }
-    answer.passed_over.push_back(checked.error());
+    warn(checked.error());
   }
   known = find_near(folder, key);
   answer.seeds = seeds_of(known);
-  answer.passed_over.insert(answer.passed_over.end(), known.passed_over.begin(),
-                            known.passed_over.end());
+  for (const Diag& diag : known.passed_over) warn(diag);
   return answer;
 }
 
-const CachedSchedule& answer_of(const CacheEntry& entry, std::optional<Backend> backend) {
-  std::optional<std::string> processor;  // asked for where that matters
+const CachedSchedule& answer_of(const CacheEntry& entry, const std::optional<Site>& site) {
   for (const CachedSchedule& schedule : entry.schedules) {
-    if (!backend || !schedule.measured || schedule.measured->backend != print(*backend)) continue;
-    if (!processor) processor = processor_of(*backend);
-    if (schedule.measured->processor == *processor) return schedule;
+    if (!site || !schedule.measured || schedule.measured->backend != print(site->backend)) continue;
+    if (schedule.measured->processor == site->processor) return schedule;
   }
   return entry.schedules.front();
 }

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "driver/backend.h"
+#include "driver/request.h"
 #include "search/cache_folder.h"
 #include "search/search.h"
 #include "support/diag.h"
@@ -16,20 +16,20 @@ namespace harpe {
 // What earlier searches know of a question.
 struct CacheAnswer {
   std::optional<CacheEntry> exact;
-  std::vector<Seed> seeds;        // its best; else those of the same question with other sizes
-  std::vector<Diag> passed_over;  // to be shown as warnings
+  std::vector<Seed> seeds;  // its best; else those of the same question with other sizes
 };
 // Whether a normal form can be lowered. Errors: lower's.
 using CheckForm = std::function<Checked<Ok>(const NormalForm& form)>;
-// An entry is passed over (I410) where `check` refuses one of the schedules that are taken from it:
-// the best predicted, and those that were measured.
+// Entries that cannot be read or used are passed over with warnings (I410), so one where `check`
+// refuses one of the schedules that are taken from it: the best predicted, and those that were
+// measured.
 [[nodiscard]] CacheAnswer consult_cache(const std::string& folder, const CacheKey& key,
-                                        const CheckForm& check);
+                                        const CheckForm& check, const Warn& warn);
 
 // The best of an entry for plans that run there: the one that was measured on these processors,
 // else the best predicted, as where nothing runs.
 [[nodiscard]] const CachedSchedule& answer_of(const CacheEntry& entry,
-                                              std::optional<Backend> backend);
+                                              const std::optional<Site>& site);
 
 // What a search found, found today. Requires: it found something.
 [[nodiscard]] CacheEntry make_cache_entry(CacheKey key, const SearchResult& found);

@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <cmath>
 
-#include "driver/memory.h"
 #include "driver/profile_fit.h"
 #include "driver/profile_host.h"
 #include "driver/profile_transport.h"
 #include "support/date.h"
+#include "support/print_bytes.h"
 
 namespace harpe {
 namespace {

@@ -260,4 +260,16 @@ Checked<Ok> write_report(const std::string& path, const ReportSource& source) {
   return write_text(path, print_html(make_report_page(source)));
 }
 
+Checked<Ok> write_report(const std::string& path, const std::string& command,
+                         const std::string& version, const Tuned& tuned) {
+  HP_TRY(std::vector<ReportedPlan> plans,
+         report_search(tuned.program, tuned.mesh, tuned.machine, tuned.result));
+  return write_report(path, {.title = tuned.program.name + " on " + print_mesh_option(tuned.mesh),
+                             .command = command,
+                             .version = version,
+                             .machine = &tuned.machine,
+                             .plans = std::move(plans),
+                             .search = &tuned.result});
+}
+
 }  // namespace harpe

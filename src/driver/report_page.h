@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "driver/tune.h"
 #include "machine/machine.h"
 #include "plan/plan.h"
 #include "report/page.h"
@@ -49,5 +50,10 @@ struct ReportSource {
 [[nodiscard]] ReportPage make_report_page(const ReportSource& source);
 // Errors: I102.
 [[nodiscard]] Checked<Ok> write_report(const std::string& path, const ReportSource& source);
+
+// The report page of a search: the best schedule and the nearest named ones. Errors: lower's;
+// check_fits'; I102.
+[[nodiscard]] Checked<Ok> write_report(const std::string& path, const std::string& command,
+                                       const std::string& version, const Tuned& tuned);
 
 }  // namespace harpe

@@ -2,14 +2,13 @@
 
 #include <algorithm>
 
-#include "driver/library_ways.h"
-#include "driver/memory.h"
+#include "driver/check_form.h"
+#include "driver/choose_schedule.h"
 #include "driver/plan_file.h"
 #include "driver/schedule_file.h"
+#include "driver/schedule_names.h"
 #include "driver/target.h"
-#include "driver/tune.h"
 #include "ir/text.h"
-#include "lower/size.h"
 #include "plan/text.h"
 #include "schedule/named/registry.h"
 #include "schedule/replay.h"
@@ -17,10 +16,6 @@
 
 namespace harpe {
 namespace {
-
-constexpr std::string_view kAuto = "auto";
-// Of memory, to lower, check and simulate: measured on rings over 1,024 ranks.
-constexpr double kBytesOfTask = 1700;
 
 // parse(print(value)) == value, or one of the two is wrong.
 template <class Value, class Parse>
@@ -39,36 +34,6 @@ void check_plan_round_trip(const Plan& plan) {
 }
 
 }  // namespace
-
-std::string schedule_family(const Program& program) {
-  if (!schedules_of(program.name).empty()) return program.name;
-  const std::string& leaf = program.nests.back().stmts.front().leaf;
-  if (is_leaf(leaf, Leaf::AttentionBackward))
-    return "attention_bwd";  // whose rows have a nest of their own
-  if (is_leaf(leaf, Leaf::CombineRows)) return "moe";
-  if (program.nests.size() != 1) return program.name;
-  if (is_leaf(leaf, Leaf::AttentionForward)) return "attention";
-  if (is_leaf(leaf, Leaf::Matmul)) return "gemm";
-  return program.name;
-}
-
-Checked<Ok> check_schedule_name(const std::string& family, const std::string& name) {
-  std::vector<std::string> known;
-  for (const NamedSchedule& schedule : schedules_of(family)) known.emplace_back(schedule.name);
-  known.emplace_back(kAuto);
-  if (known.size() == 1 ||
-      std::ranges::find(known, parse_schedule_name(name).base) != known.end()) {
-    return Ok{};
-  }
-  std::string list;
-  for (const std::string& each : known) list += (list.empty() ? "`" : ", `") + each + "`";
-  return make_diag(
-      DiagCode::U113,
-      {{"name", name},
-       {"hint", " of `" + family + "`" +
-                    (is_path(name) ? ": a file of one ends in `.sched`" : suggestion(name, known))},
-       {"known", list}});
-}
 
 Checked<Program> Session::program(const Request& request) {
   HP_TRY(Program program, load_program(request.target, request.parameters, request.inputs));
@@ -109,7 +74,8 @@ Checked<Scheduled> Session::schedule(const Request& request) {
       if (made != *file.form) return make_diag(DiagCode::I105, {{"path", name}});
     }
   } else if (parse_schedule_name(name).base == kAuto) {
-    HP_TRY(const NormalForm chosen, choose_schedule(*this, out.program, out.mesh, request));
+    HP_TRY(const NormalForm chosen, choose_schedule(out.program, out.mesh, request,
+                                                    [this](const Diag& diag) { warn(diag); }));
     out.script = derive_script(out.program, out.mesh, chosen);
     patch_kernels(*out.script, name, out.program);
   } else if (name == kLibrary) {
@@ -140,25 +106,8 @@ void Session::warn(const Diag& diag) {
   warn_(diag);
 }
 
-// Refuses what would be lowered for minutes into a plan that nothing takes.
-Checked<Ok> Session::check_steps(const Scheduled& scheduled, std::int64_t most) {
-  const auto ranks = static_cast<double>(scheduled.mesh.ranks());
-  for (const NestForm& nest : scheduled.form.nests) {
-    const double tasks = ranks * count_tasks(scheduled.mesh, scheduled.form, nest);
-    if (tasks <= static_cast<double>(most)) continue;
-    return make_diag(
-        DiagCode::I503,
-        {{"nest", nest.nest},
-         {"tasks", static_cast<std::int64_t>(std::min(tasks, 1e18))},
-         {"ranks", scheduled.mesh.ranks()},
-         {"needed", print_bytes(static_cast<std::int64_t>(std::min(tasks * kBytesOfTask, 1e18)))},
-         {"limit", most}});
-  }
-  return Ok{};
-}
-
 Checked<Plan> Session::lower(const Scheduled& scheduled, const LowerOptions& options) {
-  HP_REQUIRE_OK(check_steps(scheduled));
+  HP_REQUIRE_OK(check_steps(scheduled.mesh, scheduled.form));
   HP_TRY(Plan plan, harpe::lower(scheduled.program, scheduled.mesh, scheduled.form, options));
   if (paranoid_) check_plan_round_trip(plan);
   return plan;

@@ -28,10 +28,6 @@ bool is_faster(const TaxRow& a, const TaxRow& b) {
 
 }  // namespace
 
-Checked<Machine> machine_for(const std::optional<std::string>& name, const Mesh& mesh) {
-  return name ? load_machine(*name) : default_machine(mesh);
-}
-
 Checked<FittedPlan> plan_for(Session& session, const Request& request, const Machine& machine) {
   FittedPlan fitted;
   if (kind_of(request.target) == TargetKind::PlanFile) {

@@ -16,11 +16,6 @@
 
 namespace harpe {
 
-// The machine a command line names, or the one that the mesh fits on. Errors: load_machine's,
-// default_machine's.
-[[nodiscard]] Checked<Machine> machine_for(const std::optional<std::string>& name,
-                                           const Mesh& mesh);
-
 // A plan made for a machine.
 struct FittedPlan {
   Plan plan;

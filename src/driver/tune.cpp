@@ -4,13 +4,12 @@
 #include <map>
 
 #include "driver/certify.h"
+#include "driver/check_form.h"
 #include "driver/files.h"
 #include "driver/machines.h"
 #include "driver/plan_cache.h"
 #include "driver/plan_file.h"
-#include "driver/report_page.h"
-#include "driver/simulation.h"
-#include "driver/summary.h"
+#include "driver/schedule_names.h"
 #include "lower/lower.h"
 #include "schedule/named/registry.h"
 #include "schedule/replay.h"
@@ -93,21 +92,6 @@ Checked<Place> parse_home(const Program& program, const Mesh& mesh, const std::s
   return place;
 }
 
-// Is the form one that lowers? Of what has too many steps for that, as far as its rules tell.
-Checked<Ok> check_form(const Program& program, const Mesh& mesh, const NormalForm& form) {
-  const Scheduled scheduled{.program = program, .mesh = mesh, .script = {}, .form = form};
-  if (!Session::check_steps(scheduled).ok()) return check_rules(program, mesh, form);
-  const Checked<Plan> plan = lower(program, mesh, form);
-  return plan.ok() ? Checked<Ok>(Ok{}) : plan.error();
-}
-
-CacheAnswer ask_cache(Session& session, const std::string& folder, const CacheKey& key,
-                      const CheckForm& check) {
-  CacheAnswer answer = consult_cache(folder, key, check);
-  for (const Diag& diag : answer.passed_over) session.warn(diag);
-  return answer;
-}
-
 // A question to the cache, with what it answered.
 struct Known {
   CacheKey key;
@@ -126,7 +110,8 @@ std::optional<Known> begin_with_known(Session& session, const Request& subject,
     return tuned.mesh.ranks() > kFullRanks ? check_rules(tuned.program, tuned.mesh, form)
                                            : check_form(tuned.program, tuned.mesh, form);
   };
-  CacheAnswer answer = ask_cache(session, *subject.cache, known.key, check);
+  CacheAnswer answer = consult_cache(*subject.cache, known.key, check,
+                                     [&](const Diag& diag) { session.warn(diag); });
   if (answer.exact) tuned.known_since = answer.exact->date;
   tuned.seeds = std::ssize(answer.seeds);
   options.seeds = std::move(answer.seeds);
@@ -135,20 +120,8 @@ std::optional<Known> begin_with_known(Session& session, const Request& subject,
 }
 
 // What was cut short is no answer to keep.
-bool is_whole(const Tuned& tuned) {
-  return tuned.result.complete && (!tuned.measured || tuned.measured->complete);
-}
-
-Checked<Measured> measure_found(Session& session, const Tuned& tuned, const TuneRequest& request,
-                                std::chrono::steady_clock::time_point begun) {
-  MeasureRequest measuring = *request.measure;
-  if (request.search.budget) measuring.deadline = begun + *request.search.budget;
-  measuring.interrupted = request.search.interrupted;
-  measuring.progress = request.search.progress;
-  if (measuring.backend.backend == Backend::Cuda && !measuring.libraries) {
-    measuring.libraries = ways_here(request.subject, measuring.backend);
-  }
-  return measure(session, tuned.program, tuned.mesh, tuned.result, measuring);
+bool is_whole(const Tuned& tuned, const Tried& tried) {
+  return tuned.result.complete && tried.complete;
 }
 
 // Block by block; of what has too many blocks for that, the rules and a small likeness.
@@ -181,72 +154,21 @@ void put_first(std::vector<Evaluated>& top, const Evaluated& fastest) {
 }
 
 // What the search found and what was measured now, and earlier on other processors.
-CacheEntry entry_of(const Known& known, const Tuned& tuned) {
-  CacheEntry entry = make_cache_entry(known.key, tuned.result);
-  if (tuned.measured && tuned.measured->winner() != nullptr) {
-    const MeasuredSchedule& fastest = *tuned.measured->winner();
-    CachedTime time{.time = from_microseconds(fastest.median_us),
-                    .backend = std::string(print(tuned.measured->backend)),
-                    .processor = tuned.measured->processor};
-    if (const MeasuredBaseline* const baseline = tuned.measured->baseline()) {
-      time.baseline =
-          CachedBaseline{.time = from_microseconds(baseline->median_us), .name = baseline->name};
-    }
-    add_measured(entry, {.label = fastest.schedule.label,
-                         .predicted = fastest.schedule.time(),
-                         .measured = std::move(time),
-                         .memory_bytes = fastest.schedule.memory_bytes,
-                         .form = fastest.schedule.form});
+CacheEntry entry_of(const Known& known, const SearchResult& result, const Tried& tried) {
+  CacheEntry entry = make_cache_entry(known.key, result);
+  if (tried.fastest) {
+    const Evaluated& fastest = tried.fastest->schedule;
+    add_measured(entry, {.label = fastest.label,
+                         .predicted = fastest.time(),
+                         .measured = tried.fastest->time,
+                         .memory_bytes = fastest.memory_bytes,
+                         .form = fastest.form});
   }
   if (!known.entry) return entry;
   for (const CachedSchedule& schedule : known.entry->schedules) {
     if (schedule.measured) add_measured(entry, schedule);
   }
   return entry;
-}
-
-// What an earlier search of the same found, or this one does. Errors: search's; I505.
-Checked<NormalForm> search_for(Session& session, const Program& program, const Mesh& mesh,
-                               const Machine& machine, const Request& request) {
-  SearchOptions options;
-  options.family = schedule_family(program);
-  options.top = 1;
-  if (request.cache) {
-    const CacheKey key = make_cache_key(program, mesh, machine, options, request.version);
-    const auto check = [&](const NormalForm& form) { return check_form(program, mesh, form); };
-    const CacheAnswer answer = ask_cache(session, *request.cache, key, check);
-    if (answer.exact) return answer_of(*answer.exact, request.backend).form;
-  }
-  options.budget = request.patience;
-  const Checked<SearchResult> result = search(program, mesh, machine, options);
-  const bool is_cut = result.ok() ? !result->complete : result.error().code == DiagCode::S702;
-  if (request.patience && is_cut) {
-    return make_diag(DiagCode::I505, {{"work", "the search for `auto`"}});
-  }
-  if (!result.ok()) return result.error();
-  return result->top.front().form;
-}
-
-// Does it, with the transports that the machine has?
-bool runs(const Program& program, const Mesh& mesh, const NormalForm& form,
-          const Machine& machine) {
-  const Checked<Plan> plan = lower(program, mesh, fit_transports(form, mesh, machine).form);
-  return plan.ok() && check_fits(*plan, machine).ok();
-}
-
-// The rule of the operator; where its choice does not run there, the first named one that does.
-Checked<NormalForm> choose_by_rule(const Program& program, const Mesh& mesh,
-                                   const std::optional<Machine>& runs_on) {
-  const std::string family = schedule_family(program);
-  HP_TRY(const Script script, choose_auto(family, program, mesh));
-  Checked<NormalForm> chosen = replay(program, mesh, script);
-  if (!runs_on || !chosen.ok() || runs(program, mesh, *chosen, *runs_on)) return chosen;
-  for (const Applicability& each : find_applicable(family, program, mesh)) {
-    if (!each.script.ok()) continue;
-    Checked<NormalForm> other = replay(program, mesh, *each.script);
-    if (other.ok() && runs(program, mesh, *other, *runs_on)) return other;
-  }
-  return chosen;  // whose refusal tells why
 }
 
 }  // namespace
@@ -274,7 +196,7 @@ Checked<Tuned> tune(Session& session, const TuneRequest& request) {
     HP_TRY(Place place, parse_home(tuned.program, tuned.mesh, text));
     options.fixed.push_back(std::move(place));
   }
-  if ((request.measure || request.verifies_all) && options.budget) *options.budget /= 2;
+  if ((request.try_out || request.verifies_all) && options.budget) *options.budget /= 2;
   const std::optional<Known> known = begin_with_known(session, request.subject, options, tuned);
   std::optional<Certificate> last_proved;
   options.prove = [&](const Plan& plan, const TimeLimit& limit) -> Checked<Ok> {
@@ -283,15 +205,18 @@ Checked<Tuned> tune(Session& session, const TuneRequest& request) {
   };
   HP_TRY(tuned.result, search(tuned.program, tuned.mesh, tuned.machine, options));
   const NormalForm found = tuned.result.top.front().form;
-  if (request.measure) {
-    HP_TRY(tuned.measured, measure_found(session, tuned, request, begun));
+  Tried tried;
+  if (request.try_out) {
+    std::optional<std::chrono::steady_clock::time_point> deadline;
+    if (request.search.budget) deadline = begun + *request.search.budget;
+    HP_TRY(tried, request.try_out(tuned.program, tuned.mesh, tuned.result, deadline));
   }
   std::optional<CacheEntry> answer;
-  if (known && is_whole(tuned)) answer = entry_of(*known, tuned);
-  if (tuned.measured && tuned.measured->winner() != nullptr) {
-    put_first(tuned.result.top, tuned.measured->winner()->schedule);
+  if (known && is_whole(tuned, tried)) answer = entry_of(*known, tuned.result, tried);
+  if (tried.fastest) {
+    put_first(tuned.result.top, tried.fastest->schedule);
   }
-  if (!tuned.measured) {
+  if (!request.try_out) {
     tuned.libraries = price_libraries(tuned.program, request.subject.parameters, tuned.mesh,
                                       tuned.machine, tuned.result.top.front().time());
   }
@@ -304,26 +229,6 @@ Checked<Tuned> tune(Session& session, const TuneRequest& request) {
   return tuned;
 }
 
-Checked<NormalForm> choose_schedule(Session& session, const Program& program, const Mesh& mesh,
-                                    const Request& request) {
-  const std::optional<Machine>& runs_on = request.runs_on;
-  const Checked<Machine> machine =
-      runs_on && !request.machine ? Checked<Machine>(*runs_on) : machine_for(request.machine, mesh);
-  if (!machine.ok()) {
-    if (request.machine) return machine.error();
-    return choose_by_rule(program, mesh, runs_on);
-  }
-  Checked<NormalForm> found = search_for(session, program, mesh, *machine, request);
-  const bool may_not_run = runs_on && request.machine;
-  if (found.ok() && may_not_run && !runs(program, mesh, *found, *runs_on)) {
-    found = search_for(session, program, mesh, *runs_on, request);
-  }
-  const bool is_final =
-      found.ok() || found.error().code == DiagCode::S701 || found.error().code == DiagCode::I505;
-  if (is_final) return found;
-  return choose_by_rule(program, mesh, runs_on);
-}
-
 std::string script_of(const Tuned& tuned, const Evaluated& one) {
   return print(derive_script(tuned.program, tuned.mesh, one.form));
 }
@@ -332,18 +237,6 @@ Checked<Ok> write_best(const std::string& path, const Tuned& tuned) {
   HP_TRY(const Plan plan, lower(tuned.program, tuned.mesh, tuned.result.top.front().form));
   HP_REQUIRE_OK(prove(plan));
   return write_text(path, print_plan_file(plan));
-}
-
-Checked<Ok> write_report(const std::string& path, const std::string& command,
-                         const std::string& version, const Tuned& tuned) {
-  HP_TRY(std::vector<ReportedPlan> plans,
-         report_search(tuned.program, tuned.mesh, tuned.machine, tuned.result));
-  return write_report(path, {.title = tuned.program.name + " on " + print_mesh_option(tuned.mesh),
-                             .command = command,
-                             .version = version,
-                             .machine = &tuned.machine,
-                             .plans = std::move(plans),
-                             .search = &tuned.result});
 }
 
 }  // namespace harpe

@@ -1,10 +1,12 @@
+#include "driver/verify_all.h"
+
 #include <algorithm>
 #include <chrono>
 #include <map>
 
 #include "driver/certify.h"
 #include "driver/run.h"
-#include "driver/tune.h"
+#include "driver/schedule_names.h"
 #include "ir/text.h"
 #include "lower/lower.h"
 

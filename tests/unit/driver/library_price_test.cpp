@@ -121,7 +121,7 @@ TEST(LibraryPrice, is_of_one_host) {
 TEST(LibraryPrice, stands_beside_what_auto_runs_on_GPUs) {
   Session session(false);
   Request subject = request_of(kMeasured[3]);
-  subject.backend = Backend::Cuda;
+  subject.site = find_site(Backend::Cuda);
   const Plan plan = session.plan(subject).value();
   const std::optional<LibraryPrice> price = price_beside(session, subject, plan);
   ASSERT_TRUE(price.has_value());
@@ -131,7 +131,7 @@ TEST(LibraryPrice, stands_beside_what_auto_runs_on_GPUs) {
   EXPECT_FALSE(price_beside(session, subject, plan).has_value()) << "was asked for by name";
   subject.schedule = "auto";
   EXPECT_TRUE(price_beside(session, subject, plan).has_value());
-  subject.backend = Backend::Cpu;
+  subject.site = find_site(Backend::Cpu);
   EXPECT_FALSE(price_beside(session, subject, plan).has_value()) << "no library runs there";
 }
 

@@ -5,7 +5,7 @@
 #include "driver/library_run.h"
 #include "driver/npy.h"
 #include "driver/plan_cache.h"
-#include "driver/tune.h"
+#include "driver/tune_by_runs.h"
 #include "tests/unit/driver/fake_library.h"
 #include "tests/unit/driver/scratch.h"
 
@@ -15,8 +15,9 @@ namespace {
 using std::chrono::hours;
 using std::chrono::nanoseconds;
 
-Tuned tune_beside(const std::vector<FakeLibrary>& libraries, const std::string& cache = "") {
-  TuneRequest request;
+MeasuredTuned tune_beside(const std::vector<FakeLibrary>& libraries,
+                          const std::string& cache = "") {
+  MeasuredTuneRequest request;
   request.subject = {
       .target = "gemm", .parameters = {"m=64", "n=32", "k=32", "dtype=f32"}, .mesh = "x=2"};
   if (!cache.empty()) request.subject.cache = cache;
@@ -24,13 +25,13 @@ Tuned tune_beside(const std::vector<FakeLibrary>& libraries, const std::string& 
   request.measure = MeasureRequest{.iterations = 2};
   request.measure->libraries = find_fakes(libraries);
   Session session(true);
-  Checked<Tuned> tuned = tune(session, request);
+  Checked<MeasuredTuned> tuned = tune(session, request);
   HP_CHECK(tuned.ok(), render(tuned.error()));
   return std::move(tuned).value();
 }
 
 TEST(Measure, has_libraries_beside_the_schedules_in_every_round) {
-  const Tuned tuned =
+  const MeasuredTuned tuned =
       tune_beside({{.name = "slow", .time = hours(1)}, {.name = "fast", .time = nanoseconds(3)}});
   const Measured& measured = *tuned.measured;
   ASSERT_EQ(measured.baselines.size(), 2U);
@@ -52,13 +53,13 @@ TEST(Measure, has_libraries_beside_the_schedules_in_every_round) {
 }
 
 TEST(Measure, chooses_a_schedule_where_libraries_are_slower) {
-  const Tuned tuned = tune_beside({{.name = "slow", .time = hours(1)}});
+  const MeasuredTuned tuned = tune_beside({{.name = "slow", .time = hours(1)}});
   EXPECT_GT(*tuned.measured->baseline_ratio(), 1);
   EXPECT_FALSE(tuned.measured->is_baseline_fastest());
 }
 
 TEST(Measure, has_no_time_of_libraries_that_are_wrong_or_do_not_run) {
-  const Tuned tuned =
+  const MeasuredTuned tuned =
       tune_beside({{.name = "wrong", .time = nanoseconds(3), .factor = 1.5},
                    {.name = "missing", .is_missing = true},
                    {.name = "faulty", .time = nanoseconds(3), .ends_in_fault = true}});
@@ -77,21 +78,21 @@ TEST(Measure, has_no_time_of_libraries_that_are_wrong_or_do_not_run) {
 TEST(PlanCache, remembers_that_libraries_were_faster) {
   const Scratch scratch;
   const std::string cache = scratch.path("cache");
-  const Tuned tuned = tune_beside({{.name = "fast", .time = nanoseconds(3)}}, cache);
+  const MeasuredTuned tuned = tune_beside({{.name = "fast", .time = nanoseconds(3)}}, cache);
   Session session(true);
   Request again{
       .target = "gemm", .parameters = {"m=64", "n=32", "k=32", "dtype=f32"}, .mesh = "x=2"};
   again.cache = cache;
   EXPECT_FALSE(recall_slower_schedule(session, again).has_value()) << "nothing will run";
-  again.backend = Backend::Cpu;
+  again.site = find_site(Backend::Cpu);
   const std::optional<CachedSchedule> known = recall_slower_schedule(session, again);
   ASSERT_TRUE(known.has_value());
   EXPECT_EQ(known->form, tuned.measured->winner()->schedule.form);
   EXPECT_EQ(known->measured->baseline->name, "fast");
   EXPECT_EQ(known->measured->baseline->time, from_microseconds(3e-3));
-  again.backend = Backend::Cuda;
+  again.site = find_site(Backend::Cuda);
   EXPECT_FALSE(recall_slower_schedule(session, again).has_value()) << "measured elsewhere";
-  again.backend = Backend::Cpu;
+  again.site = find_site(Backend::Cpu);
   again.schedule = "ring";
   EXPECT_FALSE(recall_slower_schedule(session, again).has_value()) << "nobody asked";
 }
@@ -103,7 +104,7 @@ TEST(PlanCache, does_not_speak_of_libraries_that_were_slower) {
   Request again{
       .target = "gemm", .parameters = {"m=64", "n=32", "k=32", "dtype=f32"}, .mesh = "x=2"};
   again.cache = scratch.path("cache");
-  again.backend = Backend::Cpu;
+  again.site = find_site(Backend::Cpu);
   EXPECT_FALSE(recall_slower_schedule(session, again).has_value());
 }
 

@@ -5,19 +5,20 @@
 #include <algorithm>
 #include <set>
 
+#include "driver/choose_schedule.h"
 #include "driver/files.h"
 #include "driver/measured.h"
 #include "driver/measured_plans.h"
 #include "driver/plan_cache.h"
-#include "driver/tune.h"
+#include "driver/tune_by_runs.h"
 #include "driver/validation.h"
 #include "tests/unit/driver/scratch.h"
 
 namespace harpe {
 namespace {
 
-TuneRequest small_request() {
-  TuneRequest request;
+MeasuredTuneRequest small_request() {
+  MeasuredTuneRequest request;
   request.subject = {
       .target = "gemm", .parameters = {"m=64", "n=32", "k=32", "dtype=f32"}, .mesh = "x=2"};
   request.search.top = 3;
@@ -25,15 +26,15 @@ TuneRequest small_request() {
   return request;
 }
 
-Tuned tune_small(const TuneRequest& request) {
+MeasuredTuned tune_small(const MeasuredTuneRequest& request) {
   Session session(true);
-  Checked<Tuned> tuned = tune(session, request);
+  Checked<MeasuredTuned> tuned = tune(session, request);
   HP_CHECK(tuned.ok(), render(tuned.error()));
   return std::move(tuned).value();
 }
 
 TEST(Measure, times_the_top_and_the_named_and_chooses_the_fastest) {
-  const Tuned tuned = tune_small(small_request());
+  const MeasuredTuned tuned = tune_small(small_request());
   ASSERT_TRUE(tuned.measured.has_value());
   const Measured& measured = *tuned.measured;
   EXPECT_TRUE(measured.complete);
@@ -64,9 +65,9 @@ TEST(Measure, times_the_top_and_the_named_and_chooses_the_fastest) {
 }
 
 TEST(Measure, takes_others_from_all_over_the_ranking) {
-  TuneRequest request = small_request();
+  MeasuredTuneRequest request = small_request();
   request.search.spread = 6;
-  const Tuned tuned = tune_small(request);
+  const MeasuredTuned tuned = tune_small(request);
   ASSERT_EQ(tuned.result.spread.size(), 6U);
   EXPECT_TRUE(std::ranges::is_sorted(tuned.result.spread, {}, &Evaluated::time));
   EXPECT_GT(tuned.result.spread.back().time(), tuned.result.spread.front().time());
@@ -79,10 +80,10 @@ TEST(Measure, takes_others_from_all_over_the_ranking) {
 }
 
 TEST(Measure, shows_who_ended_in_a_fault) {
-  TuneRequest request = small_request();
+  MeasuredTuneRequest request = small_request();
   request.measure->backend.lose_at = TaskId(2);
   request.measure->backend.wait_limit = std::chrono::milliseconds(100);
-  const Tuned tuned = tune_small(request);
+  const MeasuredTuned tuned = tune_small(request);
   EXPECT_EQ(tuned.measured->winner(), nullptr);
   EXPECT_FALSE(tuned.measured->agreement.has_value());
   EXPECT_EQ(tuned.measured->count(MeasuredAs::Faulted), std::ssize(tuned.measured->all));
@@ -90,13 +91,13 @@ TEST(Measure, shows_who_ended_in_a_fault) {
 }
 
 TEST(Measure, ends_at_once_where_it_is_interrupted) {
-  TuneRequest request = small_request();
+  MeasuredTuneRequest request = small_request();
   bool is_searched = false;
   request.search.progress = [&](std::string_view stage, std::int64_t, std::int64_t) {
     is_searched |= stage == "preparing" || stage == "computing the reference";
   };
   request.search.interrupted = [&] { return is_searched; };
-  const Tuned tuned = tune_small(request);
+  const MeasuredTuned tuned = tune_small(request);
   EXPECT_TRUE(tuned.result.complete);
   EXPECT_FALSE(tuned.measured->complete);
   EXPECT_EQ(tuned.measured->winner(), nullptr);
@@ -105,22 +106,22 @@ TEST(Measure, ends_at_once_where_it_is_interrupted) {
 
 TEST(Measure, is_remembered_for_runs_on_such_processors) {
   const Scratch scratch;
-  TuneRequest request = small_request();
+  MeasuredTuneRequest request = small_request();
   request.subject.cache = scratch.path("cache");
-  const Tuned tuned = tune_small(request);
+  const MeasuredTuned tuned = tune_small(request);
   request.measure.reset();
   tune_small(request);  // a search that measures nothing leaves it there
   const Checked<CacheListing> listing = list_cache(scratch.path("cache"));
   ASSERT_TRUE(listing.ok());
   ASSERT_EQ(listing->files.size(), 1U);
-  const CachedSchedule& kept = answer_of(listing->files.front().entry, Backend::Cpu);
+  const CachedSchedule& kept = answer_of(listing->files.front().entry, find_site(Backend::Cpu));
   ASSERT_TRUE(kept.measured.has_value());
   EXPECT_EQ(kept.form, tuned.measured->winner()->schedule.form);
-  EXPECT_EQ(kept.measured->processor, processor_of(Backend::Cpu));
-  request.subject.backend = Backend::Cpu;
+  EXPECT_EQ(kept.measured->processor, find_site(Backend::Cpu).processor);
+  request.subject.site = find_site(Backend::Cpu);
   Session session(false);
   const Checked<NormalForm> chosen =
-      choose_schedule(session, tuned.program, tuned.mesh, request.subject);
+      choose_schedule(tuned.program, tuned.mesh, request.subject, [](const Diag&) {});
   ASSERT_TRUE(chosen.ok());
   EXPECT_EQ(*chosen, kept.form);
 }
@@ -142,11 +143,11 @@ CacheEntry entry_with_measured(const std::string& processor) {
 }
 
 TEST(PlanCache, answers_with_what_was_measured_where_the_plan_will_run) {
-  const CacheEntry here = entry_with_measured(processor_of(Backend::Cpu));
-  EXPECT_EQ(answer_of(here, Backend::Cpu).label, "fetch");
-  EXPECT_EQ(answer_of(here, Backend::Cuda).label, "ring");
+  const CacheEntry here = entry_with_measured(find_site(Backend::Cpu).processor);
+  EXPECT_EQ(answer_of(here, find_site(Backend::Cpu)).label, "fetch");
+  EXPECT_EQ(answer_of(here, find_site(Backend::Cuda)).label, "ring");
   EXPECT_EQ(answer_of(here, std::nullopt).label, "ring");
-  EXPECT_EQ(answer_of(entry_with_measured("another"), Backend::Cpu).label, "ring");
+  EXPECT_EQ(answer_of(entry_with_measured("another"), find_site(Backend::Cpu)).label, "ring");
 }
 
 TEST(PlanCache, has_one_measured_schedule_for_each_kind_of_processor) {
@@ -166,8 +167,8 @@ TEST(PlanCache, has_one_measured_schedule_for_each_kind_of_processor) {
 
 TEST(MeasuredPlans, read_back_as_cases_that_are_predicted_as_they_were) {
   const Scratch scratch;
-  const TuneRequest request = small_request();
-  const Tuned tuned = tune_small(request);
+  const MeasuredTuneRequest request = small_request();
+  const MeasuredTuned tuned = tune_small(request);
   const std::string lines =
       print_measurements(request.subject, tuned.machine.name, *tuned.measured);
   const std::string path = scratch.path("a_plans.jsonl");

@@ -6,6 +6,7 @@
 #include "driver/describe.h"
 #include "driver/plan_file.h"
 #include "driver/schedule_file.h"
+#include "driver/schedule_names.h"
 #include "ir/text.h"
 #include "ops/registry.h"
 #include "schedule/named/registry.h"

@@ -1,6 +1,6 @@
 #include <gtest/gtest.h>
 
-#include "driver/tune.h"
+#include "driver/verify_all.h"
 
 namespace harpe {
 namespace {
@@ -10,8 +10,7 @@ Tuned tune_small() {
   TuneRequest request{
       .subject = {.target = "gemm", .parameters = {"m=8", "n=8", "k=8"}, .mesh = "x=2"},
       .search = {},
-      .homes = {},
-      .measure = {}};
+      .homes = {}};
   Checked<Tuned> tuned = tune(session, request);
   HP_CHECK(tuned.ok(), render(tuned.error()));
   return *std::move(tuned);

@@ -1,0 +1,22 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace harpe {
+
+// Where the ranks of a run are.
+enum class Backend : std::uint8_t { Cpu, Cuda };
+[[nodiscard]] constexpr std::string_view print(Backend backend) {
+  return backend == Backend::Cuda ? "cuda" : "cpu";
+}
+
+// What measured times are told apart by.
+struct Site {
+  Backend backend = Backend::Cpu;
+  std::string processor;  // "NVIDIA H200", "AMD EPYC, 2 cores"; "" where there is no GPU
+  friend bool operator==(const Site&, const Site&) = default;
+};
+
+}  // namespace harpe
