@@ -36,10 +36,20 @@ LAW = {
     "exec/cuda": ["exec/actions", "exec/processes", "exec", "transport", "launch", "sync", "plan",
                   "offers", "ir", "leaves", "support"],
     "search": ["schedule", "lower", "sim", "plan", "ir", "leaves", "machine", "support"],
-    "report": ["plan", "sim", "ir", "support"],
-    "driver": ["*"],
-    "cli": ["driver", "exec/processes", "sim", "verify", "support"],
-    "python": ["driver", "support"],
+    "io": ["exec", "sim", "plan", "ir", "support"],
+    "compile": ["io", "exec", "search", "launch", "lower", "verify", "ops", "schedule", "sim",
+                "plan", "offers", "ir", "leaves", "machine", "support"],
+    "run": ["compile", "io", "exec", "exec/processes", "exec/cpu", "transport", "plan", "sim",
+            "ir", "leaves", "machine", "support"],
+    "run/cuda": ["run", "compile", "exec", "exec/cuda", "launch", "plan", "ir", "support"],
+    "report": ["run", "compile", "io", "exec", "search", "lower", "sim", "plan", "ir", "machine",
+               "support"],
+    "measure": ["run", "compile", "io", "exec", "search", "schedule", "lower", "sim", "plan",
+                "ir", "leaves", "machine", "support"],
+    "profile": ["measure", "run", "compile", "exec", "exec/cpu", "transport", "plan", "ir",
+                "leaves", "machine", "support"],
+    "cli": ["profile", "measure", "report", "run", "compile", "io", "exec/processes", "verify",
+            "sim", "support"],
 }
 EXTRA_HEADERS = {
     # ir/text.h prints and parses every item of a text.
@@ -53,7 +63,9 @@ EXTRA_HEADERS = {
     "exec/cpu": {MESH},
     "exec/processes": {MESH},
     "exec/cuda": {MESH},
-    "report": {MESH},
+    # Plain data, whether the back end is compiled or not; and the one file that knows whether.
+    "run": {"exec/cuda/kernel_variant.h", "exec/cuda/resources.h", "run/cuda/cuda_gpus.h"},
+    "profile": {"exec/cuda/profile/figures.h"},
 }
 # Written by CMake into the build folder.
 GENERATED = {"machine/texts.h", "ops/texts.h", "cli/examples.h", "report/assets.h",

@@ -7,8 +7,8 @@
 #include "cli/request.h"
 #include "cli/terminal.h"
 #include "cli/verbs.h"
-#include "driver/bench.h"
-#include "driver/files.h"
+#include "io/files.h"
+#include "measure/bench.h"
 #include "support/print_bytes.h"
 
 namespace harpe::cli {

@@ -6,7 +6,7 @@
 #include "cli/flag_values.h"
 #include "cli/terminal.h"
 #include "cli/verbs.h"
-#include "driver/plan_cache.h"
+#include "compile/plan_cache.h"
 #include "support/print_bytes.h"
 
 namespace harpe::cli {

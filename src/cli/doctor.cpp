@@ -1,4 +1,4 @@
-#include "driver/doctor.h"
+#include "run/doctor.h"
 
 #include "cli/request.h"
 #include "cli/terminal.h"

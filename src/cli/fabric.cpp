@@ -1,4 +1,4 @@
-#include "driver/fabric.h"
+#include "sim/fabric.h"
 
 #include <fmt/format.h>
 
@@ -7,7 +7,8 @@
 
 #include "cli/report.h"
 #include "cli/verbs.h"
-#include "driver/machines.h"
+#include "compile/machines.h"
+#include "report/draw_bursts.h"
 
 namespace harpe::cli {
 namespace {

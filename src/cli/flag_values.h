@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "driver/run.h"
+#include "run/run.h"
 #include "sim/simulate.h"
 #include "support/diag.h"
 

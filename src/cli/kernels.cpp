@@ -1,4 +1,4 @@
-#include "driver/kernels.h"
+#include "run/kernels.h"
 
 #include <fmt/format.h>
 
@@ -7,7 +7,7 @@
 #include "cli/request.h"
 #include "cli/terminal.h"
 #include "cli/verbs.h"
-#include "driver/gpus.h"
+#include "run/gpus.h"
 #include "support/print_bytes.h"
 
 namespace harpe::cli {

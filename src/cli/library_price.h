@@ -1,7 +1,7 @@
 #pragma once
 
 #include "cli/report.h"
-#include "driver/library_price.h"
+#include "compile/library_price.h"
 
 namespace harpe::cli {
 

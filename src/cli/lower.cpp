@@ -3,9 +3,9 @@
 #include "cli/report.h"
 #include "cli/request.h"
 #include "cli/verbs.h"
-#include "driver/files.h"
-#include "driver/gpus.h"
-#include "driver/plan_file.h"
+#include "compile/plan_file.h"
+#include "io/files.h"
+#include "run/gpus.h"
 
 namespace harpe::cli {
 namespace {

@@ -1,4 +1,4 @@
-#include "driver/machines.h"
+#include "compile/machines.h"
 
 #include "cli/terminal.h"
 #include "cli/verbs.h"

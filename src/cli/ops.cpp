@@ -1,6 +1,6 @@
 #include "cli/terminal.h"
 #include "cli/verbs.h"
-#include "driver/catalogue.h"
+#include "compile/catalogue.h"
 
 namespace harpe::cli {
 namespace {

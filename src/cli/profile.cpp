@@ -1,13 +1,13 @@
-#include "driver/profile.h"
+#include "profile/profile.h"
 
 #include <fmt/format.h>
 
 #include "cli/report.h"
 #include "cli/request.h"
 #include "cli/verbs.h"
-#include "driver/files.h"
-#include "driver/machines.h"
-#include "driver/profile_gpu.h"
+#include "compile/machines.h"
+#include "io/files.h"
+#include "profile/profile_gpu.h"
 
 namespace harpe::cli {
 namespace {

@@ -7,9 +7,9 @@
 #include "cli/launch.h"
 #include "cli/terminal.h"
 #include "cli/verbs.h"
-#include "driver/files.h"
-#include "driver/machines.h"
-#include "driver/profile_transport.h"
+#include "compile/machines.h"
+#include "io/files.h"
+#include "profile/profile_transport.h"
 
 namespace harpe::cli {
 namespace {

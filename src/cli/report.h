@@ -3,12 +3,12 @@
 #include <string>
 
 #include "cli/terminal.h"
-#include "driver/agreement.h"
-#include "driver/certify.h"
-#include "driver/certify_launches.h"
-#include "driver/json.h"
-#include "driver/machines.h"
-#include "driver/summary.h"
+#include "compile/certify.h"
+#include "compile/certify_launches.h"
+#include "compile/machines.h"
+#include "compile/summary.h"
+#include "io/json.h"
+#include "measure/agreement.h"
 
 namespace harpe::cli {
 

@@ -3,7 +3,7 @@
 #include "cli/build.h"
 #include "cli/environment.h"
 #include "cli/flag_values.h"
-#include "driver/target.h"
+#include "compile/target.h"
 
 namespace harpe::cli {
 

@@ -3,8 +3,8 @@
 #include <cstdint>
 
 #include "cli/command_line.h"
-#include "driver/backend.h"
-#include "driver/session.h"
+#include "compile/session.h"
+#include "run/backend.h"
 #include "support/diag.h"
 
 namespace harpe::cli {

@@ -12,10 +12,10 @@
 #include "cli/run_library.h"
 #include "cli/run_report.h"
 #include "cli/verbs.h"
-#include "driver/hosts.h"
-#include "driver/library_run.h"
-#include "driver/report_run.h"
-#include "driver/run.h"
+#include "measure/library_run.h"
+#include "report/report_run.h"
+#include "run/hosts.h"
+#include "run/run.h"
 #include "support/print_bytes.h"
 
 namespace harpe::cli {

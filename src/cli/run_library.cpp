@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 
 #include "cli/run_report.h"
-#include "driver/bench_cases.h"
-#include "driver/library_run.h"
-#include "driver/schedule_names.h"
-#include "driver/target.h"
+#include "compile/library_operators.h"
+#include "compile/schedule_names.h"
+#include "compile/target.h"
+#include "measure/library_run.h"
 
 namespace harpe::cli {
 namespace {
@@ -70,7 +70,7 @@ Checked<int> finish(const CommandLine& line, const Request& subject, const RunRe
 Diag advise(const Diag& refusal) {
   if (refusal.code != DiagCode::G081) return refusal;
   std::string known;
-  for (const std::string& suite : bench_suites())
+  for (const std::string& suite : library_operators())
     known += (known.empty() ? "`" : ", `") + suite + "`";
   return with_note(
       refusal, "baselines are of " + known + "; leave `--schedule library` out to run a schedule");

@@ -3,8 +3,8 @@
 #include <optional>
 
 #include "cli/command_line.h"
-#include "driver/run.h"
-#include "driver/session.h"
+#include "compile/session.h"
+#include "run/run.h"
 #include "support/diag.h"
 
 namespace harpe::cli {

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "driver/hosts.h"
+#include "run/hosts.h"
 #include "support/print_bytes.h"
 #include "support/units.h"
 

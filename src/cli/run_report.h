@@ -2,7 +2,7 @@
 
 #include "cli/report.h"
 #include "cli/terminal.h"
-#include "driver/run.h"
+#include "run/run.h"
 
 namespace harpe::cli {
 

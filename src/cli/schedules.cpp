@@ -2,8 +2,8 @@
 #include "cli/request.h"
 #include "cli/terminal.h"
 #include "cli/verbs.h"
-#include "driver/catalogue.h"
-#include "driver/summary.h"
+#include "compile/catalogue.h"
+#include "compile/summary.h"
 
 namespace harpe::cli {
 namespace {

@@ -4,8 +4,9 @@
 #include "cli/request.h"
 #include "cli/terminal.h"
 #include "cli/verbs.h"
-#include "driver/catalogue.h"
-#include "driver/gpus.h"
+#include "compile/catalogue.h"
+#include "report/draw.h"
+#include "run/gpus.h"
 
 namespace harpe::cli {
 namespace {
@@ -24,15 +25,21 @@ Checked<std::optional<Stage>> stage_of(const CommandLine& line) {
                     {"wanted", "op, schedule, plan or launches" + suggestion(stage, kStages)}});
 }
 
+// Who holds, brings and works on what at each step. Errors: also U121 more ranks than columns.
 Checked<int> show_picture(const CommandLine& line, Session& session, const Request& request) {
   const std::string flag = line.has("svg") ? "--svg" : "--draw";
   const std::string stage = line.value("stage").value_or("plan");
   if (stage != "plan") {
     return make_diag(DiagCode::U120, {{"flag", flag}, {"stage", stage}});
   }
-  const DrawingFormat format = line.has("svg") ? DrawingFormat::Svg : DrawingFormat::Text;
-  HP_TRY(const std::string text, show_drawing(session, request, format));
-  HP_REQUIRE_OK(print_out(text));
+  constexpr std::int64_t kMostColumns = 16;
+  HP_TRY(const Scheduled scheduled, session.schedule(request));
+  if (scheduled.mesh.ranks() > kMostColumns) {
+    return make_diag(DiagCode::U121, {{"ranks", scheduled.mesh.ranks()}, {"limit", kMostColumns}});
+  }
+  HP_TRY(const Plan plan, session.lower(scheduled));
+  const Drawing drawing = draw(plan);
+  HP_REQUIRE_OK(print_out(line.has("svg") ? print_svg(drawing) : print_text(drawing)));
   return kDone;
 }
 

@@ -6,11 +6,11 @@
 #include "cli/report.h"
 #include "cli/request.h"
 #include "cli/verbs.h"
-#include "driver/files.h"
-#include "driver/report_page.h"
-#include "driver/simulation.h"
-#include "driver/trace.h"
-#include "driver/tune.h"
+#include "compile/simulation.h"
+#include "compile/tune.h"
+#include "io/files.h"
+#include "io/trace.h"
+#include "report/report_page.h"
 #include "support/print_bytes.h"
 
 namespace harpe::cli {

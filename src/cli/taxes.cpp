@@ -7,11 +7,11 @@
 #include "cli/report.h"
 #include "cli/request.h"
 #include "cli/verbs.h"
-#include "driver/files.h"
-#include "driver/gpus.h"
-#include "driver/report_page.h"
-#include "driver/simulation.h"
-#include "driver/taxes_on_gpus.h"
+#include "compile/simulation.h"
+#include "io/files.h"
+#include "measure/taxes_on_gpus.h"
+#include "report/report_page.h"
+#include "run/gpus.h"
 
 namespace harpe::cli {
 namespace {

@@ -9,7 +9,7 @@
 #include <cstring>
 
 #include "cli/flags.h"
-#include "driver/files.h"
+#include "io/files.h"
 #include "support/printable.h"
 
 namespace harpe::cli {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "cli/command_line.h"
-#include "driver/json.h"
+#include "io/json.h"
 #include "support/diag.h"
 #include "support/units.h"
 

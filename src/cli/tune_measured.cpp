@@ -8,8 +8,8 @@
 #include "cli/flag_values.h"
 #include "cli/report.h"
 #include "cli/request.h"
-#include "driver/files.h"
-#include "driver/measured.h"
+#include "io/files.h"
+#include "measure/measured.h"
 
 namespace harpe::cli {
 namespace {

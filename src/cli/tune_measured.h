@@ -4,7 +4,7 @@
 #include <string>
 
 #include "cli/terminal.h"
-#include "driver/tune_by_runs.h"
+#include "measure/tune_by_runs.h"
 
 namespace harpe::cli {
 

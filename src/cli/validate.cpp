@@ -2,8 +2,8 @@
 
 #include "cli/report.h"
 #include "cli/verbs.h"
-#include "driver/machines.h"
-#include "driver/validation.h"
+#include "compile/machines.h"
+#include "measure/validation.h"
 
 namespace harpe::cli {
 namespace {

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "cli/command_line.h"
-#include "driver/session.h"
+#include "compile/session.h"
 #include "support/diag.h"
 
 namespace harpe::cli {

@@ -5,10 +5,10 @@
 #include "cli/report.h"
 #include "cli/request.h"
 #include "cli/verbs.h"
-#include "driver/certify_launches.h"
-#include "driver/check_form.h"
-#include "driver/gpus.h"
-#include "driver/target.h"
+#include "compile/certify_launches.h"
+#include "compile/check_form.h"
+#include "compile/target.h"
+#include "run/gpus.h"
 #include "verify/verify_launches.h"
 
 namespace harpe::cli {

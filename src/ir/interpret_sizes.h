@@ -9,7 +9,7 @@
 namespace harpe {
 
 // How large the errors of elements may be: every error of a schedule is held to a small part of its
-// element's *size* (driver/check.h). The size is the element's magnitude, or its scale where that
+// element's *size* (run/check.h). The size is the element's magnitude, or its scale where that
 // is more: what the terms that made it would measure, were they independent. A scale outlives
 // cancellation: an error in the terms of a sum is as large as they are, whatever is left of them.
 

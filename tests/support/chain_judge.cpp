@@ -3,11 +3,11 @@
 #include <cmath>
 #include <cstdio>
 
-#include "driver/check.h"
-#include "driver/run.h"
 #include "ir/program_check.h"
 #include "ir/text.h"
 #include "lower/lower.h"
+#include "run/check.h"
+#include "run/run.h"
 #include "support/check.h"
 #include "tests/support/random_chain.h"
 #include "verify/verify.h"

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
-#include "driver/backend.h"
-#include "driver/profile_gpu.h"
-#include "driver/session.h"
+#include "compile/session.h"
 #include "ir/tensor.h"
+#include "profile/profile_gpu.h"
+#include "run/backend.h"
 #include "sim/simulate.h"
 #include "tests/support/cuda_executor.h"
 

@@ -6,7 +6,7 @@
 
 #include "cli/environment.h"
 #include "cli/run_command.h"
-#include "driver/gpus.h"
+#include "run/gpus.h"
 
 // serve GPUS: runs the command lines of harpe that standard input brings, one on a line, words
 // apart by tabs, in one process. Behind what each says comes a line of the record separator and its

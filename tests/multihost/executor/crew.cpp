@@ -6,8 +6,8 @@
 #include <atomic>
 #include <thread>
 
-#include "driver/machines.h"
-#include "driver/run.h"
+#include "compile/machines.h"
+#include "run/run.h"
 #include "schedule/fit.h"
 #include "verify/verify.h"
 

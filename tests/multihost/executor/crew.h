@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
-#include "driver/hosts.h"
 #include "exec/cpu/cpu_executor.h"
 #include "ir/interpret.h"
+#include "run/hosts.h"
 
 namespace harpe::test {
 

@@ -3,8 +3,8 @@
 // hosts here.
 #include <cstdio>
 
-#include "driver/machines.h"
-#include "driver/profile_transport.h"
+#include "compile/machines.h"
+#include "profile/profile_transport.h"
 #include "tests/support/hosts.h"
 
 namespace harpe::test {

@@ -6,12 +6,12 @@
 #include <set>
 #include <string>
 
-#include "driver/check.h"
-#include "driver/run.h"
 #include "exec/cpu/cpu_executor.h"
 #include "ir/program_check.h"
 #include "ir/text.h"
 #include "lower/lower.h"
+#include "run/check.h"
+#include "run/run.h"
 #include "tests/property/lower/oracle.h"
 #include "tests/support/internal_error.h"
 #include "verify/verify.h"

@@ -6,10 +6,10 @@
 #include <random>
 #include <string>
 
-#include "driver/run.h"
 #include "ir/instantiate.h"
 #include "ir/text.h"
 #include "lower/lower.h"
+#include "run/run.h"
 #include "tests/property/verify/routed_forms.h"
 #include "tests/support/internal_error.h"
 #include "verify/verify.h"

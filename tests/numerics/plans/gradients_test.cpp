@@ -6,11 +6,11 @@
 #include <cmath>
 #include <memory>
 
-#include "driver/check.h"
-#include "driver/run.h"
-#include "driver/session.h"
+#include "compile/session.h"
 #include "exec/cpu/cpu_executor.h"
 #include "ir/interpret.h"
+#include "run/check.h"
+#include "run/run.h"
 #include "schedule/primitive.h"
 #include "schedule/replay.h"
 #include "verify/verify.h"

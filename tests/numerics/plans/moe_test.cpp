@@ -7,10 +7,10 @@
 #include <set>
 #include <string>
 
-#include "driver/check.h"
-#include "driver/run.h"
-#include "driver/session.h"
+#include "compile/session.h"
 #include "exec/cpu/cpu_executor.h"
+#include "run/check.h"
+#include "run/run.h"
 #include "schedule/named/registry.h"
 
 namespace harpe {

@@ -1,6 +1,6 @@
 // Every operator under every schedule, on meshes and shapes that do and do not divide, in every
 // type: against the f64 meaning of the program, within the bound that commir.md section 9 derives
-// for the very plan (driver/bound.h: terms printed with a failure), and bit for bit under other
+// for the very plan (run/bound.h: terms printed with a failure), and bit for bit under other
 // timings.
 #include <gtest/gtest.h>
 
@@ -8,10 +8,10 @@
 #include <map>
 #include <memory>
 
-#include "driver/check.h"
-#include "driver/run.h"
-#include "driver/session.h"
+#include "compile/session.h"
 #include "exec/cpu/cpu_executor.h"
+#include "run/check.h"
+#include "run/run.h"
 #include "schedule/named/registry.h"
 #include "support/rng.h"
 #include "verify/verify.h"

@@ -1,7 +1,7 @@
 #include "tests/property/launches/described.h"
 
-#include "driver/gpus.h"
-#include "driver/session.h"
+#include "compile/session.h"
+#include "run/gpus.h"
 #include "support/check.h"
 #include "verify/verify_launches.h"
 

@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "driver/machines.h"
-#include "driver/session.h"
-#include "driver/simulation.h"
+#include "compile/machines.h"
+#include "compile/session.h"
+#include "compile/simulation.h"
 #include "ir/text.h"
 #include "search/search.h"
 #include "sim/simulate.h"

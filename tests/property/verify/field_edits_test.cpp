@@ -11,10 +11,10 @@
 #include <utility>
 #include <vector>
 
-#include "driver/backend.h"
-#include "driver/run.h"
 #include "ir/text.h"
 #include "lower/lower.h"
+#include "run/backend.h"
+#include "run/run.h"
 #include "tests/property/verify/further_plans.h"
 #include "tests/property/verify/routed_forms.h"
 #include "tests/support/internal_error.h"

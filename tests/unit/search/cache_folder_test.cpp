@@ -8,7 +8,7 @@
 
 #include <filesystem>
 
-#include "tests/unit/driver/scratch.h"
+#include "tests/support/scratch.h"
 #include "tests/unit/search/cache_fixture.h"
 
 namespace harpe {

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "driver/machines.h"
-#include "driver/session.h"
+#include "compile/machines.h"
+#include "compile/session.h"
 #include "schedule/named/registry.h"
 #include "schedule/replay.h"
 #include "support/check.h"

@@ -1,6 +1,6 @@
 #include "tests/unit/sim/plans.h"
 
-#include "driver/session.h"
+#include "compile/session.h"
 #include "support/check.h"
 
 namespace harpe {

@@ -1,0 +1,105 @@
+#include "compile/launches.h"
+
+#include <algorithm>
+
+#include "compile/certify_launches.h"
+#include "exec/describe.h"
+#include "launch/make_launches.h"
+#include "plan/launch_text.h"
+#include "support/check.h"
+
+namespace harpe {
+
+std::vector<std::string> launch_pass_names() {
+  std::vector<std::string> names;
+  for (const std::string_view name : launch::pass_names()) names.emplace_back(name);
+  return names;
+}
+
+namespace {
+
+// The launch plan reads back, the executor can bind it, and it is proved.
+Checked<Ok> check_launches(const Plan& plan, const Blocks& blocks, const LaunchTargets& targets,
+                           const cuda::DescribedTarget& target) {
+  HP_TRY(const launch::LaunchPlan launches,
+         launch::make_launches(plan, blocks, *targets.describe(target)));
+  const std::string text = launch::print_launches(plan, blocks, launches);
+  const auto again = launch::parse_launches(text, "", plan, blocks);
+  HP_CHECK(again.ok(), "does not read back: " + render(again.error()) + "\n" + text);
+  HP_CHECK(*again == launches, "reads back as other launches:\n" + text);
+  const Checked<Ok> bound = targets.check_binding(plan, blocks, launches, target);
+  HP_CHECK(bound.ok(), "does not bind: " + render(bound.error()) + "\n" + text);
+  const Checked<Ok> proved = prove_if_modelled(plan, launches);
+  HP_CHECK(proved.ok(), "is not proved: " + render(proved.error()) + "\n" + text);
+  return Ok{};
+}
+
+std::string print_ids(const std::vector<TaskId>& tasks) {
+  std::string text;
+  for (const TaskId task : tasks) text += " " + std::to_string(task.value);
+  return text;
+}
+
+// Whether what was decided about one task was decided about the other.
+bool are_one(const launch::Draft& draft, TaskId one, TaskId other) {
+  return one == other || draft.step_at[one.index()] == draft.step_at[other.index()] ||
+         (draft.groups.is_inside(one) && draft.groups.of(one) == draft.groups.of(other));
+}
+
+std::string explain_task(const launch::Draft& draft, TaskId task) {
+  std::string text = "task " + std::to_string(task.value) + ": " +
+                     describe(draft.plan, draft.blocks, task) + "\nlaunched with" +
+                     print_ids(draft.steps[draft.step_at[task.index()]].launch.does) + "\n";
+  bool is_known = false;
+  for (const launch::Decision& decision : draft.decisions) {
+    if (!are_one(draft, decision.task, task)) continue;
+    is_known = true;
+    text += std::string(decision.pass) + ", task " + std::to_string(decision.task.value) + ": " +
+            print(decision) + "\n";
+  }
+  return is_known ? text : text + "no pass has a rule for it\n";
+}
+
+}  // namespace
+
+Checked<launch::LaunchPlan> make_gpu_launches(const Plan& plan, const LaunchTargets& targets) {
+  HP_TRY(const Blocks blocks, Blocks::make(plan.program, plan.mesh, plan.form));
+  return launch::make_launches(plan, blocks, *targets.describe({}));
+}
+
+Checked<std::string> show_launches(const Plan& plan, const LaunchTargets& targets, bool paranoid) {
+  HP_TRY(const Blocks blocks, Blocks::make(plan.program, plan.mesh, plan.form));
+  HP_TRY(const launch::LaunchPlan launches, make_gpu_launches(plan, targets));
+  if (paranoid) {
+    HP_REQUIRE_OK(check_launches(plan, blocks, targets, {}));
+    HP_REQUIRE_OK(check_launches(plan, blocks, targets, {.shares_gpus = true}));
+    HP_REQUIRE_OK(check_launches(plan, blocks, targets, {.collectives = CollectiveEngine::Nccl}));
+  }
+  return launch::print_launches(plan, blocks, launches);
+}
+
+Checked<std::string> show_launches_after(const Plan& plan, const LaunchTargets& targets,
+                                         std::string_view pass) {
+  HP_TRY(const Blocks blocks, Blocks::make(plan.program, plan.mesh, plan.form));
+  std::string text;
+  const launch::LaunchOptions options{
+      .after_pass = [&](std::string_view name, const launch::Draft& draft) {
+        if (name == pass) text = launch::print_launches(plan, blocks, draft.plan_so_far());
+      }};
+  HP_REQUIRE_OK(launch::make_launches(plan, blocks, *targets.describe({}), options));
+  return text;
+}
+
+Checked<std::string> explain_launch(const Plan& plan, const LaunchTargets& targets, TaskId task) {
+  HP_TRY(const Blocks blocks, Blocks::make(plan.program, plan.mesh, plan.form));
+  const std::string_view last = launch::pass_names().back();
+  std::string text;
+  const launch::LaunchOptions options{
+      .after_pass = [&](std::string_view name, const launch::Draft& draft) {
+        if (name == last) text = explain_task(draft, task);
+      }};
+  HP_REQUIRE_OK(launch::make_launches(plan, blocks, *targets.describe({}), options));
+  return text;
+}
+
+}  // namespace harpe

@@ -1,0 +1,64 @@
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "compile/session.h"
+#include "exec/fault.h"
+#include "machine/machine.h"
+#include "schedule/fit.h"
+#include "sim/simulate.h"
+#include "sim/taxes.h"
+#include "support/diag.h"
+
+namespace harpe {
+
+// A plan made for a machine.
+struct FittedPlan {
+  Plan plan;
+  std::vector<Refit> refits;  // moves that its schedule sends by transports the machine lacks
+};
+// The request's plan; of an operator, with transports that the machine has, where it lowers with
+// them (schedule/fit.h). Errors: Session's; check_fits'.
+[[nodiscard]] Checked<FittedPlan> plan_for(Session& session, const Request& request,
+                                           const Machine& machine);
+// The machine of a request: its plan file's mesh or its own. Errors: Session's, machine_for's.
+[[nodiscard]] Checked<Machine> machine_of(Session& session, const Request& request,
+                                          const std::optional<std::string>& name);
+// "k over node by proxy instead of ce"
+[[nodiscard]] std::string print(const Refit& refit);
+
+// How one schedule's time divides; or why it does not apply, or does not fit the machine.
+struct TaxRow {
+  std::string schedule;
+  std::optional<Taxes> taxes;
+  std::string bound = {};  // the name of Taxes::bound
+  std::vector<Refit> refits = {};
+  std::optional<Diag> refusal = {};
+  std::optional<FaultReport> fault = {};  // of a run that was measured
+  // Where the times are measured: by how much those of two ranks may be off against each other.
+  std::optional<std::chrono::nanoseconds> clock_uncertainty = {};
+};
+// What makes the row of one schedule. Errors: why there is none.
+using TaxMaker = std::function<Checked<TaxRow>(const Request& request, const Machine& machine)>;
+// Errors, of what it makes: plan_for's.
+[[nodiscard]] TaxMaker simulated_taxes(Session& session, Launch launch);
+
+struct TaxList {
+  Machine machine;
+  std::vector<TaxRow> rows;
+};
+// Of the schedule that the request or its plan file says; without one, of every named schedule that
+// applies, fastest first, then those that do not fit the machine. Errors: Session's;
+// machine_for's; list_schedules'; M117; those of `make` where only one schedule is asked for.
+[[nodiscard]] Checked<TaxList> list_taxes(Session& session, const Request& request,
+                                          const std::optional<std::string>& machine,
+                                          const TaxMaker& make);
+
+// "compute", "link", …
+[[nodiscard]] std::string_view print(Spending spending);
+
+}  // namespace harpe

@@ -1,0 +1,26 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "run/backend.h"
+#include "support/diag.h"
+
+namespace harpe {
+
+// One shape of a benchmark: an operator's parameters, over all ranks.
+struct BenchCase {
+  std::string name;                     // "llama70b_qkv m=512"
+  std::vector<std::string> parameters;  // "m=512" "n=10240" …
+  friend bool operator==(const BenchCase&, const BenchCase&) = default;
+};
+
+[[nodiscard]] std::string bench_axis(std::string_view suite);  // of the mesh: "cp", "tp", "ep"
+
+// On GPUs the shapes that models have, on CPU ranks small ones. Each rank has as many tokens of
+// experts however many ranks there are; other sizes are of all. Errors: U160.
+[[nodiscard]] Checked<std::vector<BenchCase>> bench_cases(const std::string& suite, Backend backend,
+                                                          std::int64_t ranks);
+
+}  // namespace harpe

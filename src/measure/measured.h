@@ -1,0 +1,30 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "compile/session.h"
+#include "support/diag.h"
+
+namespace harpe {
+
+// One measured time of a whole schedule, and the request that predicts it.
+struct MeasuredCase {
+  std::string family;  // "ag_gemm", "gemm_rs", "attention", "ulysses", …
+  std::string label;   // "llama70b_qkv m=512 n=10240 k=8192"
+  Request request;
+  double microseconds = 0;
+  std::string processor = {};  // that took it, where the file says
+  bool counts = true;          // towards the statistics; others are only shown
+};
+
+// How names of files end that hold what `harpe tune --measure` executed.
+constexpr std::string_view kPlansFile = "_plans.jsonl";
+
+// The cases in the files of a folder whose names end in `_peers.jsonl`, `_overlap.jsonl` or
+// `_plans.jsonl`, in order of their names and lines. Errors: I101; U131 there is none, U132 a line
+// that cannot be read.
+[[nodiscard]] Checked<std::vector<MeasuredCase>> read_measurements(const std::string& folder);
+
+}  // namespace harpe

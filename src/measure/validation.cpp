@@ -1,0 +1,70 @@
+#include "measure/validation.h"
+
+#include <algorithm>
+
+#include "compile/certify.h"
+#include "sim/simulate.h"
+
+namespace harpe {
+namespace {
+
+constexpr std::string_view kAll = "all";
+constexpr std::string_view kShown = "all that are shown";
+
+// Schedules compete that do the same on the same processors.
+std::string question_of(const MeasuredCase& one) {
+  return one.request.target + " " + one.label + " " + one.request.mesh.value_or("") + " " +
+         one.processor;
+}
+
+// Of one family, of all cases that count, or of all.
+Agreement agreement_within(const std::string& family, bool counts,
+                           const std::vector<Prediction>& predictions) {
+  std::vector<TimePair> pairs;
+  for (const Prediction& one : predictions) {
+    const bool within = family == kShown || (family == kAll && one.measured.counts) ||
+                        one.measured.family == family;
+    if (!within) continue;
+    pairs.push_back({.predicted_us = one.predicted.microseconds(),
+                     .measured_us = one.measured.microseconds,
+                     .question = question_of(one.measured)});
+  }
+  return agreement_of(family, counts, pairs);
+}
+
+// Of every family in order of appearance, then of all that count, then of all if there are others.
+std::vector<Agreement> agreements_of(const std::vector<Prediction>& predictions) {
+  std::vector<Agreement> out;
+  bool any = false;
+  bool others = false;
+  for (const Prediction& one : predictions) {
+    any |= one.measured.counts;
+    others |= !one.measured.counts;
+    const std::string& family = one.measured.family;
+    if (std::ranges::find(out, family, &Agreement::family) != out.end()) continue;
+    out.push_back(agreement_within(family, one.measured.counts, predictions));
+  }
+  if (any) out.push_back(agreement_within(std::string(kAll), true, predictions));
+  if (others) out.push_back(agreement_within(std::string(kShown), false, predictions));
+  return out;
+}
+
+}  // namespace
+
+Checked<Validation> validate(Session& session, const std::string& folder, const Machine& machine,
+                             const std::function<void(std::string_view)>& progress) {
+  HP_TRY(const std::vector<MeasuredCase> cases, read_measurements(folder));
+  Validation out;
+  for (const MeasuredCase& one : cases) {
+    if (progress) progress("predicting " + one.family + " " + one.label);
+    HP_TRY(const Plan plan, session.plan(one.request));
+    HP_REQUIRE_OK(certify(plan, level_for(plan)));
+    HP_REQUIRE_OK(check_fits(plan, machine));
+    HP_TRY(const Simulation simulation, simulate(plan, machine));
+    out.predictions.push_back({one, simulation.total});
+  }
+  out.agreements = agreements_of(out.predictions);
+  return out;
+}
+
+}  // namespace harpe

@@ -1,0 +1,34 @@
+#pragma once
+
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "machine/machine.h"
+#include "measure/agreement.h"
+#include "measure/measured.h"
+#include "support/diag.h"
+#include "support/units.h"
+
+namespace harpe {
+
+// How a machine's predictions compare with measurements of whole schedules.
+
+struct Prediction {
+  MeasuredCase measured;
+  Picoseconds predicted;
+  [[nodiscard]] double ratio() const { return predicted.microseconds() / measured.microseconds; }
+};
+
+struct Validation {
+  std::vector<Prediction> predictions;
+  std::vector<Agreement> agreements;  // by family, then "all"
+};
+
+// Lowers and simulates every measured case. Errors: read_measurements'; Session's; M117, M118.
+[[nodiscard]] Checked<Validation> validate(
+    Session& session, const std::string& folder, const Machine& machine,
+    const std::function<void(std::string_view)>& progress = {});
+
+}  // namespace harpe

@@ -1,0 +1,15 @@
+#pragma once
+
+#include <string>
+
+#include "machine/machine.h"
+#include "sim/fabric.h"
+#include "support/diag.h"
+
+namespace harpe {
+
+// Queues, wire and arrivals of a small burst over time, a policy below the other.
+[[nodiscard]] Checked<std::string> draw_bursts(const Machine& machine,
+                                               const FabricQuestion& question);
+
+}  // namespace harpe

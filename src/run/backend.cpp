@@ -1,0 +1,42 @@
+#include "run/backend.h"
+
+#include "exec/cpu/cpu_executor.h"
+#include "run/gpus.h"
+#include "run/host.h"
+#include "run/hosts.h"
+
+namespace harpe {
+namespace {
+
+Checked<Ok> check_one_host(const BackendRequest& request) {
+  const auto obstacle = find_gpu_obstacle(request.launch ? request.launch->hosts() : 1);
+  if (!obstacle) return Ok{};
+  return make_diag(DiagCode::N016, {{"variable", request.launch->local_ranks_by},
+                                    {"reason", "says where: " + *obstacle}});
+}
+
+}  // namespace
+
+Site find_site(Backend backend) {
+  if (backend == Backend::Cpu) return {.backend = backend, .processor = describe_host()};
+  const Checked<const Gpus*> gpus = find_gpus();
+  return {.backend = backend, .processor = gpus.ok() ? (*gpus)->name() : ""};
+}
+
+Checked<std::unique_ptr<Executor>> make_executor(const Plan& plan, const BackendRequest& request) {
+  if (request.backend == Backend::Cuda) {
+    HP_REQUIRE_OK(check_one_host(request));
+    HP_TRY(const Gpus* const gpus, find_gpus());
+    return gpus->make_executor(plan, request);
+  }
+  CpuOptions options;
+  options.lose_worker_at = request.lose_at;
+  if (request.delay_seed) options.delay_seed = *request.delay_seed;
+  options.launch = request.launch;
+  options.provider = request.provider.value_or(options.provider);
+  options.wait_limit = request.wait_limit;
+  options.warn = request.warn;
+  return make_cpu_executor(plan, options);
+}
+
+}  // namespace harpe

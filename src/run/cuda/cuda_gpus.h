@@ -1,0 +1,33 @@
+#pragma once
+
+#include "run/gpus.h"
+
+namespace harpe {
+
+// GPUs by the CUDA executor; compiled where CUDA's headers are.
+class CudaGpus final : public Gpus {
+ public:
+  [[nodiscard]] std::unique_ptr<launch::Target> describe(
+      const cuda::DescribedTarget& target) const override;
+  [[nodiscard]] Checked<Ok> check_binding(const Plan& plan, const Blocks& blocks,
+                                          const launch::LaunchPlan& launches,
+                                          const cuda::DescribedTarget& target) const override;
+
+  [[nodiscard]] Checked<int> count() const override;
+  [[nodiscard]] std::string name() const override;
+  [[nodiscard]] Checked<std::unique_ptr<Executor>> make_executor(
+      const Plan& plan, const BackendRequest& request) const override;
+
+  void examine(const CudaPlaces& places, Examination& examination) const override;
+  [[nodiscard]] Checked<KernelListing> list_kernels(const KernelRequest& request) const override;
+
+  [[nodiscard]] Checked<std::unique_ptr<Baselines>> open_baselines(
+      int ranks, const CudaPlaces& places) const override;
+  [[nodiscard]] Checked<FreeMemory> watch_memory(int gpus) const override;
+  [[nodiscard]] std::shared_ptr<const void> pin(const TensorMap& tensors) const override;
+
+  [[nodiscard]] Checked<cuda::profile::GpuFigures> measure(
+      const GpuProfileRequest& request) const override;
+};
+
+}  // namespace harpe

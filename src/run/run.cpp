@@ -1,0 +1,176 @@
+#include "run/run.h"
+
+#include <algorithm>
+#include <memory>
+#include <thread>
+
+#include "io/files.h"
+#include "io/npy.h"
+#include "io/trace.h"
+#include "ir/interpret.h"
+#include "ir/mask_data.h"
+#include "ir/routing.h"
+#include "run/load.h"
+#include "run/memory.h"
+
+namespace harpe {
+namespace {
+
+std::string quote_all(const std::vector<std::string>& names) {
+  std::string out;
+  for (const std::string& name : names) out += (out.empty() ? "`" : ", `") + name + "`";
+  return out.empty() ? "none" : out;
+}
+
+std::vector<std::string> names_of(const Program& program, Role role) {
+  std::vector<std::string> names;
+  for (const Buffer* buffer : buffers_of(program)) {
+    if (buffer->role == role) names.push_back(buffer->name);
+  }
+  return names;
+}
+
+// Each file's buffer exists and has the role. `unknown` is I301 or I305.
+Checked<Ok> check_names(const Program& program, const std::vector<NamedFile>& files, Role role,
+                        DiagCode unknown) {
+  const std::vector<std::string> known = names_of(program, role);
+  for (const NamedFile& file : files) {
+    if (std::ranges::find(known, file.name) != known.end()) continue;
+    return make_diag(unknown, {{"name", file.name},
+                               {"program", program.name},
+                               {"hint", suggestion(file.name, known)},
+                               {"known", quote_all(known)}});
+  }
+  return Ok{};
+}
+
+std::vector<OutputFile> output_files_of(const RunRequest& request) {
+  std::vector<OutputFile> files;
+  for (const NamedFile& file : request.outputs)
+    files.push_back({"--output " + file.name, file.path});
+  if (request.trace) files.push_back({"--trace", *request.trace});
+  if (request.report) files.push_back({"--report", *request.report});
+  return files;
+}
+
+// Inputs that follow from others, and that no file gives, as the reference makes them.
+Checked<Ok> derive_inputs(const Program& program, const std::vector<NamedFile>& files,
+                          TensorMap& inputs) {
+  const Program preparation = preparation_of(program);
+  const std::vector<std::string> follow = names_of(preparation, Role::Out);
+  const auto is_given = [&](const std::string& name) {
+    return std::ranges::find(files, name, &NamedFile::name) != files.end();
+  };
+  if (std::ranges::all_of(follow, is_given)) return Ok{};
+  HP_TRY(const Meaning made, interpret(preparation, inputs, std::nullopt, thread_count()));
+  for (const std::string& name : follow) {
+    if (is_given(name)) continue;
+    inputs.insert_or_assign(name,
+                            convert(made.outputs.at(name), find_buffer(program, name)->dtype));
+  }
+  return Ok{};
+}
+
+Checked<HostTensor> draw_input(const Program& program, const Buffer& buffer,
+                               const RunRequest& request) {
+  if (const Route* const route = find_route_by(program, buffer)) {
+    return draw_choices(program, *route, buffer, request.seed, request.load);
+  }
+  return draw_input(program, buffer, request.seed);
+}
+
+// A route's index from a file names experts that there are, none more often than it has slots.
+Checked<Ok> check_choices(const Program& program, const Buffer& buffer, const HostTensor& tensor,
+                          const std::string& path) {
+  const Route* const route = find_route_by(program, buffer);
+  if (route == nullptr || route->by != buffer.name) return Ok{};
+  Checked<Routing> routing = resolve_route(program, *route, tensor);
+  if (routing.ok()) return Ok{};
+  return with_note(std::move(routing).error(), "in `" + path + "`");
+}
+
+// A load profile is for inputs that are drawn from one.
+Checked<Ok> check_load(const Program& program, const RunRequest& request) {
+  if (!request.load) return Ok{};
+  for (const Buffer* const buffer : buffers_of(program)) {
+    const bool given =
+        std::ranges::find(request.inputs, buffer->name, &NamedFile::name) != request.inputs.end();
+    if (buffer->role != Role::In || find_route_by(program, *buffer) == nullptr) continue;
+    if (!given) return Ok{};
+    return make_diag(DiagCode::I307, {{"program", program.name},
+                                      {"reason", "`" + buffer->name + "` comes from a file"}});
+  }
+  return make_diag(DiagCode::I307, {{"program", program.name}, {"reason", "it routes nothing"}});
+}
+
+}  // namespace
+
+Checked<TensorMap> prepare_run(const Plan& plan, const RunRequest& request) {
+  const Program& program = plan.program;
+  HP_REQUIRE_OK(check_names(program, request.inputs, Role::In, DiagCode::I301));
+  HP_REQUIRE_OK(check_names(program, request.outputs, Role::Out, DiagCode::I305));
+  HP_REQUIRE_OK(check_load(program, request));
+  HP_REQUIRE_OK(check_output_files(output_files_of(request)));
+  HP_REQUIRE_OK(
+      check_memory("this run", bytes_to_run(plan, request.check || !program.given.empty())));
+  TensorMap inputs;
+  for (const Buffer* buffer : buffers_of(program)) {
+    if (buffer->role != Role::In) continue;
+    const auto file = std::ranges::find(request.inputs, buffer->name, &NamedFile::name);
+    if (file == request.inputs.end()) {
+      HP_TRY(HostTensor drawn, draw_input(program, *buffer, request));
+      inputs.emplace(buffer->name, std::move(drawn));
+      continue;
+    }
+    HP_TRY(const HostTensor tensor, read_npy(file->path));
+    HP_TRY(HostTensor fitted, fit_input(program, *buffer, tensor, file->path));
+    Checked<Ok> checked = check_mask_data(program, *buffer, fitted);
+    if (!checked.ok()) {
+      return with_note(std::move(checked).error(), "in `" + file->path + "`");
+    }
+    HP_REQUIRE_OK(check_choices(program, *buffer, fitted, file->path));
+    inputs.emplace(buffer->name, std::move(fitted));
+  }
+  HP_REQUIRE_OK(derive_inputs(program, request.inputs, inputs));
+  return inputs;
+}
+
+int thread_count() { return static_cast<int>(std::max(1U, std::thread::hardware_concurrency())); }
+
+Checked<TensorMap> gather_outputs(const Executor& executor, const Program& program) {
+  TensorMap outputs;
+  for (const std::string& name : names_of(program, Role::Out)) {
+    HP_TRY(HostTensor output, executor.output(name));
+    outputs.emplace(name, std::move(output));
+  }
+  return outputs;
+}
+
+Checked<RunOutcome> run(const Plan& plan, const RunRequest& request, const TensorMap& inputs) {
+  BackendRequest backend = request.backend;
+  backend.trace = request.trace || request.report;
+  HP_TRY(const std::unique_ptr<Executor> executor, make_executor(plan, backend));
+  for (const auto& [name, tensor] : inputs) HP_REQUIRE_OK(executor->set_input(name, tensor));
+  RunOutcome outcome;
+  Result<RunStats, FaultReport> stats = executor->run(
+      {.iterations = request.iterations, .wait_limit = request.wait_limit, .trace = backend.trace});
+  if (!stats.ok()) {
+    outcome.fault = std::move(stats).error();
+    return outcome;
+  }
+  outcome.stats = std::move(stats).value();
+  if (!is_first(request.backend)) return outcome;
+  if (request.trace)
+    HP_REQUIRE_OK(write_trace(*request.trace, plan, outcome.stats.trace, outcome.stats.kernels));
+  if (!request.check && request.outputs.empty()) return outcome;
+  HP_TRY(const TensorMap outputs, gather_outputs(*executor, plan.program));
+  if (request.check) {
+    HP_TRY(outcome.check, check_outputs(plan, inputs, outputs, request.seed, thread_count()));
+  }
+  for (const NamedFile& file : request.outputs) {
+    HP_REQUIRE_OK(write_npy(file.path, outputs.at(file.name)));
+  }
+  return outcome;
+}
+
+}  // namespace harpe

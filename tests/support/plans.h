@@ -1,0 +1,39 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "compile/session.h"
+#include "ir/text.h"
+#include "lower/lower.h"
+
+namespace harpe {
+
+// The plan of a command line: "gemm m=8 …", mesh, schedule; everything on the way read back and
+// compared.
+inline Plan make_plan(const std::string& op, const std::vector<std::string>& parameters,
+                      const std::string& mesh, const std::string& schedule) {
+  Session session(true);
+  Checked<Plan> plan =
+      session.plan({.target = op, .parameters = parameters, .mesh = mesh, .schedule = schedule});
+  HP_CHECK(plan.ok(), render(plan.error()));
+  return std::move(plan).value();
+}
+
+// The plan of texts: a program, its mesh and a form.
+inline Plan lower_texts(const std::string& program, const std::string& mesh,
+                        const std::string& form) {
+  const auto parse = [](const std::string& text, auto read) {
+    Checked<Cursor> cursor = Cursor::open(text);
+    HP_CHECK(cursor.ok(), render(cursor.error()));
+    auto value = read(cursor.value());
+    HP_CHECK(value.ok(), render(value.error()));
+    return std::move(value).value();
+  };
+  Checked<Plan> plan =
+      lower(parse(program, &parse_program), parse(mesh, &parse_mesh), parse(form, &parse_form));
+  HP_CHECK(plan.ok(), render(plan.error()));
+  return std::move(plan).value();
+}
+
+}  // namespace harpe

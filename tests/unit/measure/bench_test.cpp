@@ -1,0 +1,130 @@
+#include "measure/bench.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "compile/library_operators.h"
+#include "compile/session.h"
+#include "measure/bench_inputs.h"
+
+namespace harpe {
+namespace {
+
+BenchEntry entry(const std::string& name, bool is_baseline, double us) {
+  BenchEntry made;
+  made.name = name;
+  made.is_baseline = is_baseline;
+  made.median_us = us;
+  return made;
+}
+
+BenchRow row_of(std::vector<BenchEntry> entries) {
+  BenchRow row;
+  row.entries = std::move(entries);
+  return row;
+}
+
+TEST(BenchRow, takes_the_fastest_of_each_side) {
+  BenchRow row = row_of({entry("a", true, 20), entry("b", true, 30), entry("ring", false, 16),
+                         entry("bulk", false, 10)});
+  EXPECT_EQ(row.best(false)->name, "bulk");
+  EXPECT_EQ(row.best(true)->name, "a");
+  EXPECT_DOUBLE_EQ(*row.ratio(), 2);
+  row.arithmetic_us = 5;
+  row.link_us = 8;
+  EXPECT_DOUBLE_EQ(*row.over_limit(), 1.25);
+}
+
+TEST(BenchRow, leaves_out_what_is_wrong) {
+  BenchRow row = row_of({entry("a", true, 20), entry("ring", false, 16), entry("bulk", false, 10)});
+  row.entries[2].difference = 0.5;
+  row.entries[2].bound = 0.1;
+  EXPECT_EQ(row.best(false)->name, "ring");
+  row.entries[1].difference = std::nan("");
+  row.entries[1].bound = 0.1;
+  EXPECT_EQ(row.best(false), nullptr);
+  EXPECT_FALSE(row.ratio().has_value());
+  BenchReport report;
+  report.rows = {row};
+  EXPECT_TRUE(report.is_wrong());
+  EXPECT_FALSE(report.is_whole());
+}
+
+TEST(BenchReport, has_the_mean_of_ratios_and_the_worst_case) {
+  BenchReport report;
+  report.rows = {row_of({entry("a", true, 40), entry("b", false, 10)}),
+                 row_of({entry("a", true, 10), entry("b", false, 10)}),
+                 row_of({entry("b", false, 10)})};
+  EXPECT_NEAR(*report.geometric_mean(), 2, 1e-12);
+  EXPECT_EQ(report.worst(), &report.rows[1]);
+}
+
+TEST(BenchInputs, differences_are_relative_to_the_row) {
+  HostTensor wanted = make_tensor(DType::F32, {2, 2});
+  HostTensor got = make_tensor(DType::F32, {2, 2});
+  store(wanted, 0, 8);
+  store(got, 0, 8);
+  store(got, 1, 2);
+  store(wanted, 2, 100);
+  store(got, 2, 101);
+  EXPECT_DOUBLE_EQ(largest_difference(got, wanted, false), 0.25);
+  store(got, 3, std::nan(""));
+  EXPECT_TRUE(std::isinf(largest_difference(got, wanted, false)));
+}
+
+TEST(BenchInputs, gradients_cross_a_link_by_heads_or_by_keys) {
+  Session session(false);
+  const auto bytes = [&](const std::string& heads) {
+    Request request;
+    request.target = "attention_bwd";
+    request.parameters = {"seq=1024", "heads=" + heads, "kv_heads=8", "head_dim=128"};
+    const auto program = session.program(request);
+    EXPECT_TRUE(program.ok());
+    return least_link_bytes(*program, 4);
+  };
+  // k, v, dk, dv of three quarters of the keys; q, do and dq too and two sums a row, of a quarter.
+  EXPECT_DOUBLE_EQ(bytes("32"), 0.75 * 4 * 1024 * 8 * 128 * 2);
+  EXPECT_DOUBLE_EQ(bytes("8"), 0.75 / 4 * (7 * 1024 * 8 * 128 * 2 + 2 * 8 * 1024 * 4));
+}
+
+TEST(BenchCases, are_there_for_every_suite_and_back_end) {
+  for (const std::string& suite : library_operators()) {
+    for (const Backend backend : {Backend::Cpu, Backend::Cuda}) {
+      const auto cases = bench_cases(suite, backend, 4);
+      ASSERT_TRUE(cases.ok()) << suite;
+      EXPECT_FALSE(cases->empty()) << suite;
+    }
+  }
+  EXPECT_EQ(bench_cases("ag_gemm", Backend::Cuda, 4)->size(), 9);
+  EXPECT_EQ(bench_cases("attention", Backend::Cuda, 4)->size(), 16);
+  EXPECT_EQ(bench_cases("attention_bwd", Backend::Cuda, 4)->size(), 16);
+  EXPECT_EQ(bench_cases("decode", Backend::Cuda, 4)->size(), 11);
+  EXPECT_EQ(bench_cases("moe", Backend::Cuda, 4)->size(), 9);
+}
+
+TEST(BenchCases, have_as_many_tokens_on_each_rank) {
+  for (const std::int64_t ranks : {4, 8}) {
+    const auto cases = bench_cases("moe", Backend::Cuda, ranks);
+    EXPECT_EQ(cases->front().name, "deepseek_v3 128 tokens a rank");
+    EXPECT_EQ(cases->front().parameters.front(), "tokens=" + std::to_string(128 * ranks));
+  }
+}
+
+TEST(BenchMemory, is_off_from_a_tenth_on) {
+  EXPECT_FALSE((BenchMemory{.planned = 100, .allocated = 50, .taken = 110}).is_off());
+  EXPECT_TRUE((BenchMemory{.planned = 100, .allocated = 100, .taken = 111}).is_off());
+  EXPECT_TRUE((BenchMemory{.planned = 100, .allocated = 100, .taken = 89}).is_off());
+  EXPECT_TRUE((BenchMemory{.planned = 100, .allocated = 111, .taken = {}}).is_off());
+}
+
+TEST(GpuMemory, that_is_taken_adds_up_by_gpu) {
+  std::vector<std::int64_t> taken;
+  add_taken({100, 100}, {90, 70}, taken);
+  add_taken({90, 70}, {}, taken);
+  add_taken({90, 70}, {85, 72}, taken);
+  EXPECT_EQ(taken, (std::vector<std::int64_t>{15, 28}));
+}
+
+}  // namespace
+}  // namespace harpe

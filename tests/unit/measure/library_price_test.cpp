@@ -1,0 +1,164 @@
+#include "compile/library_price.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "compile/machines.h"
+#include "compile/simulation.h"
+#include "compile/tune.h"
+#include "measure/library_run.h"
+
+namespace harpe {
+namespace {
+
+struct Measured2 {
+  const char* op;
+  int m, n, k;
+  double libraries_us;  // on two H200: NCCL with cuBLASLt (bench/h200x2)
+};
+const std::vector<Measured2> kMeasured = {
+    {"ag_gemm", 8, 10240, 8192, 38.1},   {"ag_gemm", 8, 28672, 4096, 45.0},
+    {"ag_gemm", 8, 57344, 8192, 131.4},  {"gemm_rs", 8, 8192, 8192, 31.6},
+    {"gemm_rs", 8, 8192, 28672, 69.0},   {"gemm_ar", 1, 8192, 8192, 34.9},
+    {"gemm_ar", 1, 4096, 4096, 19.7},    {"gemm_ar", 1, 8192, 28672, 71.0},
+    {"ag_gemm", 64, 10240, 8192, 46.3},  {"gemm_rs", 64, 4096, 14336, 32.9},
+    {"gemm_rs", 64, 8192, 28672, 74.5},  {"gemm_ar", 16, 8192, 28672, 71.0},
+    {"ag_gemm", 256, 10240, 8192, 71.9}, {"gemm_rs", 256, 8192, 28672, 114.8},
+    {"gemm_ar", 128, 4096, 4096, 28.0},  {"gemm_ar", 128, 8192, 28672, 98.0},
+};
+
+Request request_of(const Measured2& one) {
+  return {.target = one.op,
+          .parameters = {"m=" + std::to_string(one.m), "n=" + std::to_string(one.n),
+                         "k=" + std::to_string(one.k)},
+          .mesh = "tp=2"};
+}
+
+Tuned tune_case(Request subject) {
+  TuneRequest request;
+  request.subject = std::move(subject);
+  request.search.top = 1;
+  Session session(false);
+  Checked<Tuned> tuned = tune(session, request);
+  HP_CHECK(tuned.ok(), render(tuned.error()));
+  return std::move(tuned).value();
+}
+
+std::optional<LibraryPrice> price_on(const std::string& machine, const Request& subject) {
+  Session session(false);
+  return price_libraries(session.program(subject).value(), subject.parameters,
+                         session.mesh(subject).value(), load_machine(machine).value(),
+                         from_microseconds(100));
+}
+
+TEST(LibraryPrice, is_near_what_two_H200_take) {
+  double sum = 0;
+  for (const Measured2& one : kMeasured) {
+    const std::optional<LibraryPrice> price = price_on("h200x8", request_of(one));
+    ASSERT_TRUE(price.has_value()) << one.op;
+    const double ratio = price->time.microseconds() / one.libraries_us;
+    EXPECT_NEAR(ratio, 1, 0.2) << one.op << " " << one.m << " " << one.n << " " << one.k;
+    sum += std::log(ratio);
+    EXPECT_DOUBLE_EQ(price->ratio(), price->time.microseconds() / 100);
+  }
+  EXPECT_NEAR(std::exp(sum / static_cast<double>(kMeasured.size())), 1, 0.1);
+}
+
+TEST(LibraryPrice, is_faster_than_the_choice_at_few_rows_and_level_at_many) {
+  for (const Measured2& one : kMeasured) {
+    const Tuned tuned = tune_case(request_of(one));
+    ASSERT_TRUE(tuned.libraries.has_value());
+    EXPECT_EQ(tuned.libraries->schedule, tuned.result.top.front().time());
+    EXPECT_TRUE(one.m > 64 || tuned.libraries->is_faster()) << one.op << " " << one.m;
+  }
+  const Tuned large = tune_case(
+      {.target = "ag_gemm", .parameters = {"m=8192", "n=28672", "k=8192"}, .mesh = "tp=2"});
+  ASSERT_TRUE(large.libraries.has_value());
+  EXPECT_FALSE(large.libraries->is_faster());
+}
+
+TEST(LibraryPrice, is_of_products_with_one_collective_where_libraries_were_measured) {
+  const Request product = request_of(kMeasured.front());
+  EXPECT_EQ(price_on("h200x8", product)->way, "all-gather, product");
+  EXPECT_EQ(price_on("h200x8", request_of(kMeasured[3]))->way, "product, reduce-scatter");
+  EXPECT_EQ(price_on("h200x8", request_of(kMeasured[5]))->way, "product, all-reduce");
+  EXPECT_FALSE(price_on("l4x8", product).has_value()) << "from data sheets";
+  EXPECT_FALSE(price_on("cpu", product).has_value());
+  EXPECT_FALSE(price_on("h200x8", {.target = "attention", .parameters = {}, .mesh = "cp=2"}));
+  Request plain = product;
+  plain.parameters.emplace_back("dtype=f32");
+  EXPECT_FALSE(price_on("h200x8", plain).has_value()) << "libraries are asked for 16 bits";
+  Request one_rank = product;
+  one_rank.mesh = "tp=1";
+  EXPECT_FALSE(price_on("h200x8", one_rank).has_value()) << "no collective";
+  Request uneven = product;
+  uneven.parameters.front() = "m=9";
+  EXPECT_FALSE(price_on("h200x8", uneven).has_value()) << "rows do not divide";
+}
+
+// Two H200 take 58.4 us with our kernel, and 40.3 with cuBLASLt's.
+TEST(LibraryPrice, is_that_of_leaves_given_to_a_library) {
+  Session session(false);
+  Request subject = request_of(kMeasured[3]);
+  const Machine machine = load_machine("h200x8").value();
+  const auto time = [&](const char* schedule) {
+    subject.schedule = schedule;
+    return simulate(session.plan(subject).value(), machine)->total.microseconds();
+  };
+  EXPECT_NEAR(time("bulk"), 58.4, 6);
+  EXPECT_NEAR(time("bulk+cublaslt_gemm"), 40.3, 4);
+}
+
+// Of the machine's processors; ranks of two hosts are no one process.
+TEST(LibraryPrice, is_of_one_host) {
+  Request subject = request_of(kMeasured[4]);
+  subject.mesh = "node=2,tp=8";
+  EXPECT_FALSE(price_on("h200x8x2", subject).has_value());
+}
+
+TEST(LibraryPrice, stands_beside_what_auto_runs_on_GPUs) {
+  Session session(false);
+  Request subject = request_of(kMeasured[3]);
+  subject.site = find_site(Backend::Cuda);
+  const Plan plan = session.plan(subject).value();
+  const std::optional<LibraryPrice> price = price_beside(session, subject, plan);
+  ASSERT_TRUE(price.has_value());
+  EXPECT_TRUE(price->is_faster());
+  EXPECT_EQ(price->schedule, simulate(plan, load_machine("h200x8").value())->total);
+  subject.schedule = "push";
+  EXPECT_FALSE(price_beside(session, subject, plan).has_value()) << "was asked for by name";
+  subject.schedule = "auto";
+  EXPECT_TRUE(price_beside(session, subject, plan).has_value());
+  subject.site = find_site(Backend::Cpu);
+  EXPECT_FALSE(price_beside(session, subject, plan).has_value()) << "no library runs there";
+}
+
+// Of weights beyond the cache: `bulk`, and what is like it, reads them once, in one launch; what
+// splits rows or columns reads them, or computes padding, twice.
+TEST(Auto, reads_weights_once_at_few_rows) {
+  for (const Measured2& one : kMeasured) {
+    const double weights = 1.0 * one.n * one.k;  // bytes of a rank: two an element, half of all
+    if (one.m > 64 || weights <= load_machine("h200x8")->processor.cache_bytes) continue;
+    const Tuned tuned = tune_case(request_of(one));
+    Session session(false);
+    Request subject = request_of(one);
+    const Plan plan = session
+                          .lower({.program = tuned.program,
+                                  .mesh = tuned.mesh,
+                                  .script = {},
+                                  .form = tuned.result.top.front().form})
+                          .value();
+    for (std::size_t queue = 0; queue < plan.queues.size(); ++queue) {
+      const auto products = std::ranges::count_if(plan.tasks, [&](const Task& task) {
+        return task.kind == TaskKind::Compute && task.queue.index() == queue;
+      });
+      EXPECT_LE(products, 1) << one.op << " " << one.m << "x" << one.n << "x" << one.k << ": "
+                             << tuned.result.top.front().label;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace harpe
