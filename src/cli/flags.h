@@ -115,6 +115,8 @@ inline constexpr std::array kFlags = {
     Flag{"delay", "", "RANK=MICROSECONDS", "this rank starts late", kSimulate},
     Flag{"stage", "", "op|schedule|plan|launches",
          "what to print (default: schedule with --mesh, else op)", kShow},
+    Flag{"target", "", "cpu|h200", "with --stage launches: what they are for (default h200)",
+         kShow},
     Flag{"task", "", "N",
          "with --stage launches: which passes looked at the task, and why they left it alone",
          kShow},

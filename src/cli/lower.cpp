@@ -5,7 +5,7 @@
 #include "cli/verbs.h"
 #include "compile/plan_file.h"
 #include "io/files.h"
-#include "run/gpus.h"
+#include "run/backend.h"
 
 namespace harpe::cli {
 namespace {
@@ -43,8 +43,8 @@ class StageWatch {
   // Errors: show_launches_after's.
   [[nodiscard]] Checked<Ok> print_launches(const Plan& plan) const {
     if (!is_launch_pass()) return Ok{};
-    HP_TRY(const Gpus* const gpus, find_gpus());
-    HP_TRY(const std::string text, show_launches_after(plan, *gpus, *print_after_));
+    HP_TRY(const std::unique_ptr<launch::Target> target, make_target(Backend::Cuda));
+    HP_TRY(const std::string text, show_launches_after(plan, *target, *print_after_));
     print_error("// after " + *print_after_ + "\n" + text);
     return Ok{};
   }

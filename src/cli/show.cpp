@@ -6,16 +6,20 @@
 #include "cli/verbs.h"
 #include "compile/catalogue.h"
 #include "report/draw.h"
+#include "run/backend.h"
 #include "run/gpus.h"
 
 namespace harpe::cli {
 namespace {
 
+std::string name_stage(const CommandLine& line) {
+  return line.value("stage").value_or(line.has("mesh") ? "schedule" : "op");
+}
+
 // A stage of the catalogue's, or the launches; none.
 Checked<std::optional<Stage>> stage_of(const CommandLine& line) {
   static const std::vector<std::string> kStages = {"op", "schedule", "plan", "launches"};
-  const std::string otherwise = line.has("mesh") ? "schedule" : "op";
-  const std::string stage = line.value("stage").value_or(otherwise);
+  const std::string stage = name_stage(line);
   const auto found = std::ranges::find(kStages, stage);
   if (stage == kStages.back()) return std::optional<Stage>();
   if (found != kStages.end()) return std::optional(static_cast<Stage>(found - kStages.begin()));
@@ -43,21 +47,37 @@ Checked<int> show_picture(const CommandLine& line, Session& session, const Reque
   return kDone;
 }
 
+// What launches are for.
+Checked<std::unique_ptr<launch::Target>> target_of(const CommandLine& line) {
+  static const std::vector<std::string> kTargets = {"cpu", "h200"};
+  const std::string target = line.value("target").value_or("h200");
+  if (target == "cpu") return make_target(Backend::Cpu);
+  if (target == "h200") return make_target(Backend::Cuda);
+  return make_diag(DiagCode::U109, {{"flag", "--target"},
+                                    {"text", target},
+                                    {"wanted", "cpu or h200" + suggestion(target, kTargets)}});
+}
+
 // Why the passes over launch plans did what they did with a task.
 Checked<int> show_decisions(const CommandLine& line, Session& session, const Request& request) {
   HP_TRY(const Plan plan, session.plan(request));
   const auto last = static_cast<std::int64_t>(plan.tasks.size()) - 1;
   HP_TRY(const std::int64_t task, parse_count("--task", *line.value("task"), 0, last));
-  HP_TRY(const Gpus* const gpus, find_gpus());
-  HP_TRY(const std::string text, explain_launch(plan, *gpus, TaskId(task)));
+  HP_TRY(const std::unique_ptr<launch::Target> target, target_of(line));
+  HP_TRY(const std::string text, explain_launch(plan, *target, TaskId(task)));
   HP_REQUIRE_OK(print_out(text));
   return kDone;
 }
 
-Checked<std::string> show_launches_of(Session& session, const Request& request) {
+Checked<std::string> show_launches_of(const CommandLine& line, Session& session,
+                                      const Request& request) {
+  HP_TRY(const std::unique_ptr<launch::Target> target, target_of(line));
   HP_TRY(const Plan plan, session.plan(request));
-  HP_TRY(const Gpus* const gpus, find_gpus());
-  return show_launches(plan, *gpus, session.is_paranoid());
+  if (session.is_paranoid() && target->facts().waits_inside) {
+    HP_TRY(const Gpus* const gpus, find_gpus());
+    HP_REQUIRE_OK(check_gpu_launches(plan, *gpus));
+  }
+  return show_launches(plan, *target, session.is_paranoid());
 }
 
 }  // namespace
@@ -66,14 +86,15 @@ Checked<int> show_text(const CommandLine& line, Session& session) {
   HP_TRY(const Request request, operator_request_of(line));
   if (line.has("draw") || line.has("svg")) return show_picture(line, session, request);
   HP_TRY(const std::optional<Stage> stage, stage_of(line));
-  if (line.has("task")) {
-    if (!stage) return show_decisions(line, session, request);
+  for (const std::string flag : {"target", "task"}) {
+    if (!stage || !line.has(flag)) continue;
     return make_diag(DiagCode::U109, {{"flag", "--stage"},
-                                      {"text", line.value("stage").value_or("schedule")},
-                                      {"wanted", "launches, as `--task` asks"}});
+                                      {"text", name_stage(line)},
+                                      {"wanted", "launches, as `--" + flag + "` asks"}});
   }
+  if (line.has("task")) return show_decisions(line, session, request);
   HP_TRY(const std::string text,
-         stage ? show(session, request, *stage) : show_launches_of(session, request));
+         stage ? show(session, request, *stage) : show_launches_of(line, session, request));
   HP_REQUIRE_OK(print_out(text));
   return kDone;
 }

@@ -18,20 +18,14 @@ std::vector<std::string> launch_pass_names() {
 
 namespace {
 
-// The launch plan reads back, the executor can bind it, and it is proved.
-Checked<Ok> check_launches(const Plan& plan, const Blocks& blocks, const LaunchTargets& targets,
-                           const cuda::DescribedTarget& target) {
-  HP_TRY(const launch::LaunchPlan launches,
-         launch::make_launches(plan, blocks, *targets.describe(target)));
+// The launch plan reads back, and it is proved.
+void check_launches(const Plan& plan, const Blocks& blocks, const launch::LaunchPlan& launches) {
   const std::string text = launch::print_launches(plan, blocks, launches);
   const auto again = launch::parse_launches(text, "", plan, blocks);
   HP_CHECK(again.ok(), "does not read back: " + render(again.error()) + "\n" + text);
   HP_CHECK(*again == launches, "reads back as other launches:\n" + text);
-  const Checked<Ok> bound = targets.check_binding(plan, blocks, launches, target);
-  HP_CHECK(bound.ok(), "does not bind: " + render(bound.error()) + "\n" + text);
   const Checked<Ok> proved = prove_if_modelled(plan, launches);
   HP_CHECK(proved.ok(), "is not proved: " + render(proved.error()) + "\n" + text);
-  return Ok{};
 }
 
 std::string print_ids(const std::vector<TaskId>& tasks) {
@@ -67,18 +61,28 @@ Checked<launch::LaunchPlan> make_gpu_launches(const Plan& plan, const LaunchTarg
   return launch::make_launches(plan, blocks, *targets.describe({}));
 }
 
-Checked<std::string> show_launches(const Plan& plan, const LaunchTargets& targets, bool paranoid) {
+Checked<std::string> show_launches(const Plan& plan, const launch::Target& target, bool paranoid) {
   HP_TRY(const Blocks blocks, Blocks::make(plan.program, plan.mesh, plan.form));
-  HP_TRY(const launch::LaunchPlan launches, make_gpu_launches(plan, targets));
-  if (paranoid) {
-    HP_REQUIRE_OK(check_launches(plan, blocks, targets, {}));
-    HP_REQUIRE_OK(check_launches(plan, blocks, targets, {.shares_gpus = true}));
-    HP_REQUIRE_OK(check_launches(plan, blocks, targets, {.collectives = CollectiveEngine::Nccl}));
-  }
+  HP_TRY(const launch::LaunchPlan launches, launch::make_launches(plan, blocks, target));
+  if (paranoid) check_launches(plan, blocks, launches);
   return launch::print_launches(plan, blocks, launches);
 }
 
-Checked<std::string> show_launches_after(const Plan& plan, const LaunchTargets& targets,
+Checked<Ok> check_gpu_launches(const Plan& plan, const LaunchTargets& targets) {
+  static constexpr cuda::DescribedTarget kTargets[] = {
+      {}, {.shares_gpus = true}, {.collectives = CollectiveEngine::Nccl}};
+  HP_TRY(const Blocks blocks, Blocks::make(plan.program, plan.mesh, plan.form));
+  for (const cuda::DescribedTarget& target : kTargets) {
+    HP_TRY(const launch::LaunchPlan launches,
+           launch::make_launches(plan, blocks, *targets.describe(target)));
+    check_launches(plan, blocks, launches);
+    const Checked<Ok> bound = targets.check_binding(plan, blocks, launches, target);
+    HP_CHECK(bound.ok(), "does not bind: " + render(bound.error()));
+  }
+  return Ok{};
+}
+
+Checked<std::string> show_launches_after(const Plan& plan, const launch::Target& target,
                                          std::string_view pass) {
   HP_TRY(const Blocks blocks, Blocks::make(plan.program, plan.mesh, plan.form));
   std::string text;
@@ -86,11 +90,11 @@ Checked<std::string> show_launches_after(const Plan& plan, const LaunchTargets& 
       .after_pass = [&](std::string_view name, const launch::Draft& draft) {
         if (name == pass) text = launch::print_launches(plan, blocks, draft.plan_so_far());
       }};
-  HP_REQUIRE_OK(launch::make_launches(plan, blocks, *targets.describe({}), options));
+  HP_REQUIRE_OK(launch::make_launches(plan, blocks, target, options));
   return text;
 }
 
-Checked<std::string> explain_launch(const Plan& plan, const LaunchTargets& targets, TaskId task) {
+Checked<std::string> explain_launch(const Plan& plan, const launch::Target& target, TaskId task) {
   HP_TRY(const Blocks blocks, Blocks::make(plan.program, plan.mesh, plan.form));
   const std::string_view last = launch::pass_names().back();
   std::string text;
@@ -98,7 +102,7 @@ Checked<std::string> explain_launch(const Plan& plan, const LaunchTargets& targe
       .after_pass = [&](std::string_view name, const launch::Draft& draft) {
         if (name == last) text = explain_task(draft, task);
       }};
-  HP_REQUIRE_OK(launch::make_launches(plan, blocks, *targets.describe({}), options));
+  HP_REQUIRE_OK(launch::make_launches(plan, blocks, target, options));
   return text;
 }
 

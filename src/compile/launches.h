@@ -31,19 +31,22 @@ class LaunchTargets {
 [[nodiscard]] Checked<launch::LaunchPlan> make_gpu_launches(const Plan& plan,
                                                             const LaunchTargets& targets);
 
-// The text. `paranoid`: it is read back and compared, as by Session.
-[[nodiscard]] Checked<std::string> show_launches(const Plan& plan, const LaunchTargets& targets,
+// The text of what a target launches. `paranoid`: it is read back and proved.
+[[nodiscard]] Checked<std::string> show_launches(const Plan& plan, const launch::Target& target,
                                                  bool paranoid);
+// Whether what H200s launch, shared or not and by NCCL, reads back, can be bound and is proved: a
+// bug of ours where not (HP_CHECK).
+[[nodiscard]] Checked<Ok> check_gpu_launches(const Plan& plan, const LaunchTargets& targets);
 
 // The text as a pass left it. Requires: one of the names.
 [[nodiscard]] std::vector<std::string> launch_pass_names();
 [[nodiscard]] Checked<std::string> show_launches_after(const Plan& plan,
-                                                       const LaunchTargets& targets,
+                                                       const launch::Target& target,
                                                        std::string_view pass);
 
 // What the passes decided about the launch of a task, and why they left it alone: a line each.
 // Requires: a task of the plan.
-[[nodiscard]] Checked<std::string> explain_launch(const Plan& plan, const LaunchTargets& targets,
+[[nodiscard]] Checked<std::string> explain_launch(const Plan& plan, const launch::Target& target,
                                                   TaskId task);
 
 }  // namespace harpe

@@ -29,6 +29,7 @@ constexpr std::array kPasses = {
 };
 
 std::string name_of(const Target::Facts& target) {
+  if (target.sms == 0) return target.name;
   return target.name + " sms " + std::to_string(target.sms) + (target.shares_gpus ? " shared" : "");
 }
 
@@ -67,8 +68,9 @@ Checked<LaunchPlan> make_launches(const Plan& plan, const Blocks& blocks, const 
                                   const LaunchOptions& options) {
   HP_REQUIRE_OK(target.check(plan));
   const Target::Facts& facts = target.facts();
-  const sync::Groups groups = sync::find_groups(plan);
-  sync::Wiring wiring = sync::wire(plan, groups, facts.chunk_bytes);
+  const sync::Groups groups = facts.waits_inside ? sync::find_groups(plan) : sync::no_groups(plan);
+  sync::Wiring wiring =
+      facts.waits_inside ? sync::wire(plan, groups, facts.chunk_bytes) : sync::wire(plan);
   const Exchanges exchanges = exchanges_of(plan, blocks, target);
   end_by_themselves(plan, exchanges, wiring);
   std::optional<Plan> boxed;

@@ -36,7 +36,7 @@ class Offers {
                                                           const Kernel& kernel) = 0;
 };
 
-// A kind of GPU and what it offers.
+// What ranks run on, and the kernels that it offers.
 class Target {
  public:
   virtual ~Target() = default;
@@ -44,7 +44,10 @@ class Target {
   struct Facts {
     std::string name;         // "h200"
     std::string copy_engine;  // the name of its kernel
-    std::int32_t sms = 0;
+    // Whether kernels wait for signals inside, and ranks land the puts that come to them. Without,
+    // each task is run by itself, and a put is over once its data is in place.
+    bool waits_inside = true;
+    std::int32_t sms = 0;          // 0: it has none
     bool shares_gpus = false;      // ranks do
     std::int64_t chunk_bytes = 0;  // what blocks of a kernel copy at a time
     std::int32_t sms_for_signals =

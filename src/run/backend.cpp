@@ -1,6 +1,7 @@
 #include "run/backend.h"
 
 #include "exec/cpu/cpu_executor.h"
+#include "exec/cpu/launch_target.h"
 #include "run/gpus.h"
 #include "run/host.h"
 #include "run/hosts.h"
@@ -21,6 +22,12 @@ Site find_site(Backend backend) {
   if (backend == Backend::Cpu) return {.backend = backend, .processor = describe_host()};
   const Checked<const Gpus*> gpus = find_gpus();
   return {.backend = backend, .processor = gpus.ok() ? (*gpus)->name() : ""};
+}
+
+Checked<std::unique_ptr<launch::Target>> make_target(Backend backend) {
+  if (backend == Backend::Cpu) return std::unique_ptr<launch::Target>(new cpu::LaunchTarget());
+  HP_TRY(const Gpus* const gpus, find_gpus());
+  return gpus->describe({});
 }
 
 Checked<std::unique_ptr<Executor>> make_executor(const Plan& plan, const BackendRequest& request) {

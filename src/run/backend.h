@@ -11,6 +11,7 @@
 #include "compile/site.h"
 #include "exec/executor.h"
 #include "exec/processes/launch_environment.h"
+#include "launch/target.h"
 #include "plan/plan.h"
 #include "run/cuda_places.h"
 #include "support/diag.h"
@@ -44,6 +45,10 @@ struct BackendRequest {
 [[nodiscard]] inline bool is_first(const BackendRequest& request) {
   return !request.launch || request.launch->rank == 0;
 }
+
+// What the back end's ranks run on, to make launches for (launch/make_launches.h): CPU ranks, or
+// H200s, a rank to a GPU; neither needs to be there. Errors: G001 a build without CUDA.
+[[nodiscard]] Checked<std::unique_ptr<launch::Target>> make_target(Backend backend);
 
 // The one place that knows every executor. Errors: make_cpu_executor's, make_cuda_executor's; G001
 // a build without CUDA; N016 GPUs of several hosts.

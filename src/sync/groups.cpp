@@ -179,4 +179,8 @@ Groups find_groups(const Plan& plan) {
   return groups;
 }
 
+Groups no_groups(const Plan& plan) {
+  return {.members = {}, .of_task = std::vector<int>(plan.tasks.size(), -1)};
+}
+
 }  // namespace harpe::sync

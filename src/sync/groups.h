@@ -21,5 +21,7 @@ struct Groups {
 // on it is none.
 // Requires: a verified plan.
 [[nodiscard]] Groups find_groups(const Plan& plan);
+// Of what runs each task by itself.
+[[nodiscard]] Groups no_groups(const Plan& plan);
 
 }  // namespace harpe::sync

@@ -445,9 +445,6 @@ Wiring wire(const Plan& plan, const Groups& groups, std::int64_t chunk_bytes) {
   return Wirer(plan, groups, chunk_bytes, Nodes(plan)).wire();
 }
 
-Wiring wire(const Plan& plan) {
-  const Groups none{.members = {}, .of_task = std::vector<int>(plan.tasks.size(), -1)};
-  return Wirer(plan, none, 0, Nodes()).wire();
-}
+Wiring wire(const Plan& plan) { return Wirer(plan, no_groups(plan), 0, Nodes()).wire(); }
 
 }  // namespace harpe::sync

@@ -101,7 +101,8 @@ class Progress {
     for (const Kernel& kernel : launch.kernels) {
       copies = std::max<std::int64_t>(copies, kernel.copy_blocks);
     }
-    if (held(id) > copies) return Ok{};
+    const bool takes_sms = waits_[id] || launch.reserved_sms > 0 || copies > 0;
+    if (held(id) > copies || (capacity_ == 0 && !takes_sms)) return Ok{};
     return make_diag(DiagCode::V712, {{"launch", id},
                                       {"rank", launch.rank.value},
                                       {"held", launch.reserved_sms + copies},

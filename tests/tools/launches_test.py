@@ -6,7 +6,7 @@ The reader here shares nothing with what prints the text. For every named schedu
 ranks: each task is done by one launch; signals grow by as much as their waits ask for; kernels read
 and store whole operands; two executions in a row come to their ends; and the verifier proves it.
 `--paranoid` reads launch plans back, binds them at made-up addresses and proves them: with GPUs of
-their own, with shared GPUs, and with collectives by NCCL.
+their own, with shared GPUs, and with collectives by NCCL; and those of CPU ranks.
 """
 import re
 import subprocess
@@ -202,12 +202,17 @@ class Launches(unittest.TestCase):
         plan = harpe("show", *question, "--stage", "plan")
         if plan.returncode != 0:
             return False
-        shown = harpe("show", *question, "--stage", "launches", "--paranoid")
-        self.assertEqual(shown.returncode, 0, shown.stderr)
         proved = harpe("verify", *question, "--stage", "launches")
         self.assertEqual(proved.returncode, 0, proved.stderr)
-        text = Text(shown.stdout)
         tasks = sorted(int(t) for t in re.findall(r"^\s*task (\d+)", plan.stdout, re.M))
+        for target in ("h200", "cpu"):
+            shown = harpe("show", *question, "--stage", "launches", "--target", target,
+                          "--paranoid")
+            self.assertEqual(shown.returncode, 0, shown.stderr)
+            self.check_text(Text(shown.stdout), tasks)
+        return True
+
+    def check_text(self, text, tasks):
         done = sorted(task for launch in text.launches if not launch.lands for task in launch.does)
         self.assertEqual(done, tasks)
         self.check_launches(text)
@@ -218,7 +223,6 @@ class Launches(unittest.TestCase):
             for signal in awaited:
                 self.assertEqual(run.raised[signal], (execution + 1) * text.signals[signal][1],
                                  f"signal {signal} {text.signals[signal]}")
-        return True
 
     @staticmethod
     def awaited_by(launch):

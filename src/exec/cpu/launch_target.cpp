@@ -1,0 +1,64 @@
+#include "exec/cpu/launch_target.h"
+
+#include "exec/actions/prepare.h"
+#include "exec/named_kernels.h"
+#include "support/check.h"
+
+namespace harpe::cpu {
+namespace {
+
+// What runs a task is named for its leaf, or for what kind of task it is.
+std::string name_work(const Plan& plan, const Task& task) {
+  if (!task.leaf_kernel.empty()) return task.leaf_kernel;
+  if (task.kind == TaskKind::Compute) return actions::statement_of(plan, task).leaf;
+  return std::string(print(task.kind));
+}
+
+class TaskOffers : public launch::Offers {
+ public:
+  explicit TaskOffers(const Plan& plan) : plan_(plan) {}
+
+  Checked<std::vector<launch::Kernel>> kernels_of(TaskId id) override {
+    const Task& task = plan_.tasks[id.index()];
+    std::vector<launch::Kernel> kernels;
+    if (!task.reads.empty() || !task.writes.empty()) {
+      kernels.emplace_back().name = name_work(plan_, task);
+    }
+    return kernels;
+  }
+  Checked<std::vector<launch::Kernel>> landing_of(TaskId) override {
+    HP_CHECK(false, "CPU ranks land no puts");
+    return std::vector<launch::Kernel>();
+  }
+  bool counts_rows(TaskId) override { return false; }
+  std::vector<launch::Kernel> batched(const std::vector<TaskId>&) override {
+    HP_CHECK(false, "a CPU rank runs a task by one kernel");
+    return {};
+  }
+  std::optional<std::string> choose(const launch::Launch&, const launch::Kernel&) override {
+    return std::nullopt;
+  }
+
+ private:
+  const Plan& plan_;
+};
+
+}  // namespace
+
+LaunchTarget::LaunchTarget()
+    : facts_{.name = "cpu",
+             .copy_engine = {},
+             .waits_inside = false,
+             .exchanges = {.engine = launch::ExchangeEngine::Pull}} {}
+
+Checked<Ok> LaunchTarget::check(const Plan& plan) const {
+  return check_kernels(plan, cpu_offers());
+}
+
+std::unique_ptr<launch::Offers> LaunchTarget::open(const Plan& plan, const Blocks&,
+                                                   const launch::Exchanges&,
+                                                   const std::vector<AllocId>&) const {
+  return std::make_unique<TaskOffers>(plan);
+}
+
+}  // namespace harpe::cpu

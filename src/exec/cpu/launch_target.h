@@ -1,0 +1,27 @@
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "launch/target.h"
+
+namespace harpe::cpu {
+
+// CPU ranks as a target of launch plans: each task is a launch of its own, and a put to another
+// host is one too, over once its data is in place.
+class LaunchTarget : public launch::Target {
+ public:
+  LaunchTarget();
+
+  [[nodiscard]] const Facts& facts() const override { return facts_; }
+  // Errors: X019 a kernel that CPU ranks lack.
+  [[nodiscard]] Checked<Ok> check(const Plan& plan) const override;
+  [[nodiscard]] std::unique_ptr<launch::Offers> open(
+      const Plan& plan, const Blocks& blocks, const launch::Exchanges& exchanges,
+      const std::vector<AllocId>& partials16) const override;
+
+ private:
+  Facts facts_;
+};
+
+}  // namespace harpe::cpu
