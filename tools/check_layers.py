@@ -48,6 +48,8 @@ LAW = {
                 "ir", "leaves", "machine", "support"],
     "profile": ["measure", "run", "compile", "exec", "exec/cpu", "transport", "plan", "ir",
                 "leaves", "machine", "support"],
+    "library": ["run", "report", "compile", "io", "verify", "exec", "sim", "search", "schedule",
+                "ops", "plan", "ir", "machine", "support"],
     "cli": ["profile", "measure", "report", "run", "compile", "io", "exec/processes", "verify",
             "sim", "support"],
 }
@@ -73,9 +75,14 @@ GENERATED = {"machine/texts.h", "ops/texts.h", "cli/examples.h", "report/assets.
 # The verifier has its own model of blocks, masks and slots: a fault in ours must not hide itself.
 FORBIDDEN_HEADERS = {"verify": {"ir/blocks.h", "ir/mask.h", "plan/slots.h"}}
 
-# Exceptions cross a boundary only here: the process, and the threads that must hand one on.
-MAY_CATCH = [r"src/cli/(main|run_command)\.cpp", r"src/exec/cpu/runner\.cpp",
-             r"src/support/threads\.(h|cpp)", r"tests/support/.*"]
+# Public headers, which see each other alone; of the modules only this one sees them.
+PUBLIC = "include/harpe"
+SEES_PUBLIC = "library"
+
+# Exceptions cross a boundary only here: the process, what programs call, and the threads that must
+# hand one on.
+MAY_CATCH = [r"src/cli/(main|run_command)\.cpp", r"src/library/boundary\.(h|cpp)",
+             r"src/exec/cpu/runner\.cpp", r"src/support/threads\.(h|cpp)", r"tests/support/.*"]
 # A thread that the system refuses is told of in one way.
 STARTS_THREAD = re.compile(
     r"\bstd::(async\b|thread\b(?!::)|jthread[({](?![)}])|vector<std::jthread>)")
@@ -104,6 +111,8 @@ def module_of(path):
 
 def check_include(module, included):
     """The sentence that says what is wrong, or None."""
+    if included.startswith("harpe/"):
+        return None if module == SEES_PUBLIC else "only `library` includes public headers"
     target = module_of(included)
     if target is None:
         return f"`{included}` is in no module of the law"
@@ -127,6 +136,7 @@ def check_file(path):
         findings.append(f"{name}:{source.count(chr(10), 0, position) + 1}: {sentence}")
 
     in_src = name.startswith("src/")
+    is_public = name.startswith(PUBLIC + "/")
     module = module_of(name[len("src/"):]) if in_src else None
     if in_src and module is None:
         return [f"{name}: its folder is in no module of the law"]
@@ -135,8 +145,12 @@ def check_file(path):
         quoted, included = match.group(1) == '"', match.group(2)
         if path.suffix == ".h" and CPP_ONLY.match(included):
             report(match.start(), f"`{included}` belongs in a .cpp", text)
+        if is_public and not ((ROOT / "include" / included).exists() if quoted
+                              else re.fullmatch(r"[a-z_]+", included)):
+            report(match.start(), f"a public header includes no `{included}`", text)
         if in_src and quoted:
-            if included not in GENERATED and not (SRC / included).exists():
+            if included not in GENERATED and not any(
+                    (ROOT / root / included).exists() for root in ("src", "include")):
                 report(match.start(), f"`{included}` does not exist under src/", text)
             elif (sentence := check_include(module, included)) is not None:
                 report(match.start(), sentence, text)
@@ -163,7 +177,7 @@ def check_file(path):
 
 def main():
     findings = []
-    for folder in ("src", "tests", "bench"):
+    for folder in ("src", "include", "tests", "bench"):
         for path in sorted((ROOT / folder).rglob("*")):
             if path.suffix in (".h", ".cpp", ".cuh", ".cu"):
                 findings += check_file(path)

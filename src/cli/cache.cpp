@@ -1,12 +1,12 @@
 #include <algorithm>
 #include <array>
 
-#include "cli/build.h"
 #include "cli/environment.h"
 #include "cli/flag_values.h"
 #include "cli/terminal.h"
 #include "cli/verbs.h"
 #include "compile/plan_cache.h"
+#include "support/build.h"
 #include "support/print_bytes.h"
 
 namespace harpe::cli {

@@ -1,9 +1,9 @@
 #include "cli/request.h"
 
-#include "cli/build.h"
 #include "cli/environment.h"
 #include "cli/flag_values.h"
 #include "compile/target.h"
+#include "support/build.h"
 
 namespace harpe::cli {
 

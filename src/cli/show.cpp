@@ -36,14 +36,10 @@ Checked<int> show_picture(const CommandLine& line, Session& session, const Reque
   if (stage != "plan") {
     return make_diag(DiagCode::U120, {{"flag", flag}, {"stage", stage}});
   }
-  constexpr std::int64_t kMostColumns = 16;
-  HP_TRY(const Scheduled scheduled, session.schedule(request));
-  if (scheduled.mesh.ranks() > kMostColumns) {
-    return make_diag(DiagCode::U121, {{"ranks", scheduled.mesh.ranks()}, {"limit", kMostColumns}});
-  }
-  HP_TRY(const Plan plan, session.lower(scheduled));
-  const Drawing drawing = draw(plan);
-  HP_REQUIRE_OK(print_out(line.has("svg") ? print_svg(drawing) : print_text(drawing)));
+  HP_TRY(const Plan plan, session.plan(request));
+  HP_TRY(const std::string picture,
+         draw_plan(plan, line.has("svg") ? DrawingFormat::Svg : DrawingFormat::Text));
+  HP_REQUIRE_OK(print_out(picture));
   return kDone;
 }
 

@@ -10,7 +10,6 @@
 #include "search/search.h"
 
 namespace harpe {
-
 std::vector<Description> describe_operators() {
   std::vector<Description> all;
   for (const Operator& op : all_operators()) all.push_back(describe(template_of(op)));
@@ -41,10 +40,10 @@ Checked<ScheduleList> list_schedules(Session& session, const Request& request) {
 Checked<AutoChoice> find_auto(Session& session, const Request& request) {
   HP_TRY(const Program program, session.program(request));
   HP_TRY(const Mesh mesh, session.mesh(request));
-  HP_TRY(const NormalForm form,
+  HP_TRY(const AutoForm chosen,
          choose_schedule(program, mesh, request, [&](const Diag& diag) { session.warn(diag); }));
-  AutoChoice choice{.name = form.name, .steps = {}};
-  if (form.name == kSearched) choice.steps = print_steps(form);
+  AutoChoice choice{.name = chosen.form.name, .steps = {}};
+  if (chosen.form.name == kSearched) choice.steps = print_steps(chosen.form);
   return choice;
 }
 

@@ -159,6 +159,14 @@ Checked<Certificate> certify_schedule(const Program& program, const Mesh& mesh,
                                     {"bytes", memory->largest_bytes}});
 }
 
+Checked<Certificate> prove(const Plan& plan, const TimeLimit& limit) {
+  VerifyOptions options;
+  options.limit = limit;
+  Checked<Certificate> whole = certify(plan, level_for(plan), options);
+  if (whole.ok() || whole.error().code != DiagCode::V203) return whole;
+  return certify_schedule(plan.program, plan.mesh, plan.form, options);
+}
+
 std::string coverage_of(const Certificate& certificate) {
   if (certificate.level == VerifyLevel::Full) return "every block of every rank";
   std::string text = "every block on";

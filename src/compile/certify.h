@@ -32,6 +32,11 @@ constexpr std::int64_t kFullTasks = 1'000'000;
                                                     const NormalForm& form,
                                                     const VerifyOptions& options = {});
 
+// Block by block; of what has too many blocks for that, the rules and a small likeness. Requires:
+// the plan is what its schedule lowers to, where it has more than kFullRanks ranks (check_derived).
+// Errors: certify's; certify_schedule's.
+[[nodiscard]] Checked<Certificate> prove(const Plan& plan, const TimeLimit& limit = {});
+
 // What a certificate speaks of, in words: "every block of every rank".
 [[nodiscard]] std::string coverage_of(const Certificate& certificate);
 

@@ -15,25 +15,33 @@ namespace harpe {
 namespace {
 
 // What an earlier search of the same found, or this one does. Errors: search's; I505.
-Checked<NormalForm> search_for(const Program& program, const Mesh& mesh, const Machine& machine,
-                               const Request& request, const Warn& warn) {
+Checked<AutoForm> search_for(const Program& program, const Mesh& mesh, const Machine& machine,
+                             const Request& request, const Warn& warn) {
   SearchOptions options;
   options.family = schedule_family(program);
-  options.top = 1;
+  options.top = 2;  // the best, and how far the next one is
   if (request.cache) {
     const CacheKey key = make_cache_key(program, mesh, machine, options, request.version);
     const auto check = [&](const NormalForm& form) { return check_form(program, mesh, form); };
     const CacheAnswer answer = consult_cache(*request.cache, key, check, warn);
-    if (answer.exact) return answer_of(*answer.exact, request.site).form;
+    if (answer.exact) {
+      return AutoForm{.form = answer_of(*answer.exact, request.site).form,
+                      .machine = machine.name,
+                      .known_since = answer.exact->date};
+    }
   }
   options.budget = request.patience;
-  const Checked<SearchResult> result = search(program, mesh, machine, options);
+  options.progress = request.progress;
+  options.interrupted = request.interrupted;
+  Checked<SearchResult> result = search(program, mesh, machine, options);
   const bool is_cut = result.ok() ? !result->complete : result.error().code == DiagCode::S702;
-  if (request.patience && is_cut) {
+  if ((request.patience || request.interrupted) && is_cut) {
     return make_diag(DiagCode::I505, {{"work", "the search for `auto`"}});
   }
   if (!result.ok()) return result.error();
-  return result->top.front().form;
+  return AutoForm{.form = result->top.front().form,
+                  .machine = machine.name,
+                  .search = std::move(result).value()};
 }
 
 // Does it, with the transports that the machine has?
@@ -44,34 +52,34 @@ bool runs(const Program& program, const Mesh& mesh, const NormalForm& form,
 }
 
 // The rule of the operator; where its choice does not run there, the first named one that does.
-Checked<NormalForm> choose_by_rule(const Program& program, const Mesh& mesh,
-                                   const std::optional<Machine>& runs_on) {
+Checked<AutoForm> choose_by_rule(const Program& program, const Mesh& mesh,
+                                 const std::optional<Machine>& runs_on) {
   const std::string family = schedule_family(program);
   HP_TRY(const Script script, choose_auto(family, program, mesh));
-  Checked<NormalForm> chosen = replay(program, mesh, script);
-  if (!runs_on || !chosen.ok() || runs(program, mesh, *chosen, *runs_on)) return chosen;
+  HP_TRY(const NormalForm chosen, replay(program, mesh, script));
+  if (!runs_on || runs(program, mesh, chosen, *runs_on)) return AutoForm{.form = chosen};
   for (const Applicability& each : find_applicable(family, program, mesh)) {
     if (!each.script.ok()) continue;
-    Checked<NormalForm> other = replay(program, mesh, *each.script);
-    if (other.ok() && runs(program, mesh, *other, *runs_on)) return other;
+    const Checked<NormalForm> other = replay(program, mesh, *each.script);
+    if (other.ok() && runs(program, mesh, *other, *runs_on)) return AutoForm{.form = *other};
   }
-  return chosen;  // whose refusal tells why
+  return AutoForm{.form = chosen};  // whose refusal tells why
 }
 
 }  // namespace
 
-Checked<NormalForm> choose_schedule(const Program& program, const Mesh& mesh,
-                                    const Request& request, const Warn& warn) {
+Checked<AutoForm> choose_schedule(const Program& program, const Mesh& mesh, const Request& request,
+                                  const Warn& warn) {
   const std::optional<Machine>& runs_on = request.runs_on;
   const Checked<Machine> machine =
-      runs_on && !request.machine ? Checked<Machine>(*runs_on) : machine_for(request.machine, mesh);
+      runs_on && !request.machine ? Checked<Machine>(*runs_on) : machine_for(request, mesh);
   if (!machine.ok()) {
     if (request.machine) return machine.error();
     return choose_by_rule(program, mesh, runs_on);
   }
-  Checked<NormalForm> found = search_for(program, mesh, *machine, request, warn);
+  Checked<AutoForm> found = search_for(program, mesh, *machine, request, warn);
   const bool may_not_run = runs_on && request.machine;
-  if (found.ok() && may_not_run && !runs(program, mesh, *found, *runs_on)) {
+  if (found.ok() && may_not_run && !runs(program, mesh, found->form, *runs_on)) {
     found = search_for(program, mesh, *runs_on, request, warn);
   }
   const bool is_final =

@@ -12,7 +12,7 @@ namespace harpe {
 // on the machine; where there is no space or no machine large enough, the rule of the operator
 // (schedule/named/registry.h, choose_auto). What does not run on `runs_on` is passed over.
 // Errors: load_machine's; S701; I505 beyond `patience`; choose_auto's.
-[[nodiscard]] Checked<NormalForm> choose_schedule(const Program& program, const Mesh& mesh,
-                                                  const Request& request, const Warn& warn);
+[[nodiscard]] Checked<AutoForm> choose_schedule(const Program& program, const Mesh& mesh,
+                                                const Request& request, const Warn& warn);
 
 }  // namespace harpe

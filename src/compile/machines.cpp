@@ -80,9 +80,13 @@ Checked<Machine> load_machine(const std::string& name_or_file) {
     return shipped(*preset);
   }
   HP_TRY(const std::string text, read_whole(name_or_file));
-  HP_TRY(Machine machine, parse_machine(text, name_or_file));
+  return parse_machine_file(text, name_or_file);
+}
+
+Checked<Machine> parse_machine_file(const std::string& text, const std::string& file) {
+  HP_TRY(Machine machine, parse_machine(text, file));
   if (Checked<Ok> checked = check_leaves(machine); !checked.ok()) {
-    return with_note(std::move(checked).error(), "in `" + name_or_file + "`");
+    return with_note(std::move(checked).error(), "in `" + file + "`");
   }
   return machine;
 }
@@ -120,6 +124,11 @@ std::string print_levels(const Machine& machine) {
     out += (out.empty() ? "" : " x ") + std::to_string(level.size) + " " + level.name;
   }
   return out.empty() ? "1" : out;
+}
+
+Checked<Machine> machine_for(const Request& request, const Mesh& mesh) {
+  if (request.machine_text) return parse_machine_file(*request.machine_text, *request.machine);
+  return machine_for(request.machine, mesh);
 }
 
 Checked<Machine> machine_for(const std::optional<std::string>& name, const Mesh& mesh) {

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "compile/request.h"
 #include "machine/machine.h"
 #include "machine/mesh.h"
 #include "support/diag.h"
@@ -14,6 +15,8 @@ namespace harpe {
 // A shipped machine by its name, or one from a file that ends in `.machine`. Errors: U130; I101,
 // parse_machine's, M119 a leaf that no operator has.
 [[nodiscard]] Checked<Machine> load_machine(const std::string& name_or_file);
+// The text of such a file. Errors: parse_machine's, M119.
+[[nodiscard]] Checked<Machine> parse_machine_file(const std::string& text, const std::string& file);
 
 // The smallest shipped machine of H200 hosts on which the mesh has a place. Errors: U133.
 [[nodiscard]] Checked<Machine> default_machine(const Mesh& mesh);
@@ -32,5 +35,7 @@ namespace harpe {
 // default_machine's.
 [[nodiscard]] Checked<Machine> machine_for(const std::optional<std::string>& name,
                                            const Mesh& mesh);
+// The machine of a request, which may hold its text. Errors: the same; parse_machine_file's.
+[[nodiscard]] Checked<Machine> machine_for(const Request& request, const Mesh& mesh);
 
 }  // namespace harpe

@@ -1,9 +1,11 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "compile/site.h"
@@ -12,6 +14,7 @@
 #include "machine/machine.h"
 #include "machine/mesh.h"
 #include "schedule/script.h"
+#include "search/search.h"
 #include "support/diag.h"
 
 namespace harpe {
@@ -31,8 +34,10 @@ struct Request {
   // the same; none: it always searches.
   std::optional<std::string> cache = {};
   std::string version = {};
-  // The text of a `.sched` file in place of one; `schedule` is then only its name.
+  // Texts of a `.op`, `.sched` and `.machine` file in place of one, whose name is then only shown.
+  std::optional<std::string> program_text = {};
   std::optional<std::string> schedule_text = {};
+  std::optional<std::string> machine_text = {};
   // Where the plan will run: what was measured there comes first for `auto`; none: as predicted.
   std::optional<Site> site = {};
   // What the plan will run on where that is no machine of one's choice: `auto` offers only what
@@ -40,6 +45,17 @@ struct Request {
   std::optional<Machine> runs_on = {};
   // How long a search for `auto` may take; without an end it is given up (I505). None: any time.
   std::optional<std::chrono::seconds> patience = {};
+  // Of that search; true gives it up as well.
+  std::function<void(std::string_view stage, std::int64_t done, std::int64_t of)> progress = {};
+  std::function<bool()> interrupted = {};
+};
+
+// What `auto` came to, and how.
+struct AutoForm {
+  NormalForm form;
+  std::string machine = {};                     // that was searched for; "": a rule chose
+  std::optional<SearchResult> search = {};      // that found it now
+  std::optional<std::string> known_since = {};  // the date of the cache's answer
 };
 
 // A program with its schedule on a mesh: everything above the plan.
@@ -48,6 +64,7 @@ struct Scheduled {
   Mesh mesh;
   std::optional<Script> script;  // none where a file holds the normal form alone
   NormalForm form;
+  std::optional<AutoForm> choice = {};  // where the request asks for `auto`
 };
 
 }  // namespace harpe

@@ -9,6 +9,7 @@
 #include "compile/schedule_names.h"
 #include "compile/target.h"
 #include "ir/text.h"
+#include "ops/registry.h"
 #include "plan/text.h"
 #include "schedule/named/registry.h"
 #include "schedule/replay.h"
@@ -36,7 +37,10 @@ void check_plan_round_trip(const Plan& plan) {
 }  // namespace
 
 Checked<Program> Session::program(const Request& request) {
-  HP_TRY(Program program, load_program(request.target, request.parameters, request.inputs));
+  HP_TRY(const Program templated, request.program_text
+                                      ? parse_operator(*request.program_text, request.target)
+                                      : load_template(request.target));
+  HP_TRY(Program program, bind_program(templated, request.parameters, request.inputs));
   const std::string text = print(program);
   keep(text);
   if (paranoid_)
@@ -74,9 +78,9 @@ Checked<Scheduled> Session::schedule(const Request& request) {
       if (made != *file.form) return make_diag(DiagCode::I105, {{"path", name}});
     }
   } else if (parse_schedule_name(name).base == kAuto) {
-    HP_TRY(const NormalForm chosen, choose_schedule(out.program, out.mesh, request,
-                                                    [this](const Diag& diag) { warn(diag); }));
-    out.script = derive_script(out.program, out.mesh, chosen);
+    HP_TRY(out.choice, choose_schedule(out.program, out.mesh, request,
+                                       [this](const Diag& diag) { warn(diag); }));
+    out.script = derive_script(out.program, out.mesh, out.choice->form);
     patch_kernels(*out.script, name, out.program);
   } else if (name == kLibrary) {
     return no_library("libraries have no plan");

@@ -29,13 +29,17 @@ bool is_faster(const TaxRow& a, const TaxRow& b) {
 }  // namespace
 
 Checked<FittedPlan> plan_for(Session& session, const Request& request, const Machine& machine) {
-  FittedPlan fitted;
   if (kind_of(request.target) == TargetKind::PlanFile) {
+    FittedPlan fitted;
     HP_TRY(fitted.plan, session.plan(request));
     HP_REQUIRE_OK(check_fits(fitted.plan, machine));
     return fitted;
   }
-  HP_TRY(Scheduled scheduled, session.schedule(request));
+  HP_TRY(const Scheduled scheduled, session.schedule(request));
+  return fit_plan(session, scheduled, machine);
+}
+
+Checked<FittedPlan> fit_plan(Session& session, const Scheduled& scheduled, const Machine& machine) {
   HP_REQUIRE_OK(check_ranks(scheduled.mesh, machine));
   FittedForm form = fit_transports(scheduled.form, scheduled.mesh, machine);
   if (!form.refits.empty()) {
@@ -50,6 +54,7 @@ Checked<FittedPlan> plan_for(Session& session, const Request& request, const Mac
         plan.error().code == DiagCode::I503 || plan.error().code == DiagCode::I504;
     if (is_too_large) return plan.error();  // the other is no smaller
   }
+  FittedPlan fitted;
   HP_TRY(fitted.plan, session.lower(scheduled));
   HP_REQUIRE_OK(check_fits(fitted.plan, machine));
   return fitted;
@@ -62,7 +67,15 @@ Checked<Machine> machine_of(Session& session, const Request& request,
     return machine_for(name, plan.mesh);
   }
   HP_TRY(const Mesh mesh, session.mesh(request));
-  return machine_for(name, mesh);
+  return name ? machine_for(name, mesh) : machine_for(request, mesh);
+}
+
+Checked<TaxRow> tax_row(const FittedPlan& fitted, const Machine& machine, Launch launch) {
+  HP_TRY(const Taxes taxes, tax(fitted.plan, machine, launch));
+  return TaxRow{.schedule = fitted.plan.form.name,
+                .taxes = taxes,
+                .bound = name_of(machine, taxes.bound),
+                .refits = fitted.refits};
 }
 
 TaxMaker simulated_taxes(Session& session, Launch launch) {
@@ -70,11 +83,7 @@ TaxMaker simulated_taxes(Session& session, Launch launch) {
     HP_TRY(const FittedPlan fitted, plan_for(session, request, machine));
     const bool is_given = kind_of(request.target) == TargetKind::PlanFile;
     if (is_given) HP_REQUIRE_OK(certify(fitted.plan, level_for(fitted.plan)));
-    HP_TRY(const Taxes taxes, tax(fitted.plan, machine, launch));
-    return TaxRow{.schedule = fitted.plan.form.name,
-                  .taxes = taxes,
-                  .bound = name_of(machine, taxes.bound),
-                  .refits = fitted.refits};
+    return tax_row(fitted, machine, launch);
   };
 }
 

@@ -21,6 +21,10 @@ struct FittedPlan {
   Plan plan;
   std::vector<Refit> refits;  // moves that its schedule sends by transports the machine lacks
 };
+// A schedule's plan, with transports that the machine has, where it lowers with them
+// (schedule/fit.h). Errors: Session::lower's; check_fits'.
+[[nodiscard]] Checked<FittedPlan> fit_plan(Session& session, const Scheduled& scheduled,
+                                           const Machine& machine);
 // The request's plan; of an operator, with transports that the machine has, where it lowers with
 // them (schedule/fit.h). Errors: Session's; check_fits'.
 [[nodiscard]] Checked<FittedPlan> plan_for(Session& session, const Request& request,
@@ -42,6 +46,9 @@ struct TaxRow {
   // Where the times are measured: by how much those of two ranks may be off against each other.
   std::optional<std::chrono::nanoseconds> clock_uncertainty = {};
 };
+// Of a plan that was verified, on a machine that it fits. Errors: tax's.
+[[nodiscard]] Checked<TaxRow> tax_row(const FittedPlan& fitted, const Machine& machine,
+                                      Launch launch);
 // What makes the row of one schedule. Errors: why there is none.
 using TaxMaker = std::function<Checked<TaxRow>(const Request& request, const Machine& machine)>;
 // Errors, of what it makes: plan_for's.

@@ -121,9 +121,8 @@ Checked<Bindings> parse_parameters(std::span<const std::string> words) {
   return bindings;
 }
 
-Checked<Program> load_program(const std::string& target, std::span<const std::string> parameters,
+Checked<Program> bind_program(const Program& templated, std::span<const std::string> parameters,
                               std::span<const std::string> inputs) {
-  HP_TRY(const Program templated, load_template(target));
   HP_TRY(Bindings given, parse_parameters(parameters));
   HP_TRY(const Bindings bindings, turn_on(templated, std::move(given), inputs));
   Checked<Program> program = instantiate(templated, bindings);

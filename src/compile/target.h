@@ -30,9 +30,9 @@ enum class TargetKind : std::uint8_t { Operator, OperatorFile, PlanFile };
 [[nodiscard]] Checked<Bindings> parse_parameters(std::span<const std::string> words);
 
 // The ground program. `inputs`: buffers that the caller names; one that is there under a condition
-// turns its bool parameter on. Errors: load_template's, parse_parameters', instantiate's, X020,
-// X021; an unknown parameter lists the known ones.
-[[nodiscard]] Checked<Program> load_program(const std::string& target,
+// turns its bool parameter on. Errors: parse_parameters', instantiate's, X020, X021; an unknown
+// parameter lists the known ones.
+[[nodiscard]] Checked<Program> bind_program(const Program& templated,
                                             std::span<const std::string> parameters,
                                             std::span<const std::string> inputs);
 

@@ -124,15 +124,6 @@ bool is_whole(const Tuned& tuned, const Tried& tried) {
   return tuned.result.complete && tried.complete;
 }
 
-// Block by block; of what has too many blocks for that, the rules and a small likeness.
-Checked<Certificate> prove(const Plan& plan, const TimeLimit& limit = {}) {
-  VerifyOptions options;
-  options.limit = limit;
-  Checked<Certificate> whole = certify(plan, level_for(plan), options);
-  if (whole.ok() || whole.error().code != DiagCode::V203) return whole;
-  return certify_schedule(plan.program, plan.mesh, plan.form, options);
-}
-
 // That of the best, whose plan the search proved or that is made and proved now. On many ranks the
 // search proves what is faster than all before: the last is the best.
 Checked<Ok> add_certificate(Tuned& tuned, const NormalForm& found,
@@ -189,7 +180,7 @@ Checked<Tuned> tune(Session& session, const TuneRequest& request) {
   Tuned tuned;
   HP_TRY(tuned.program, session.program(request.subject));
   HP_TRY(tuned.mesh, session.mesh(request.subject));
-  HP_TRY(tuned.machine, machine_for(request.subject.machine, tuned.mesh));
+  HP_TRY(tuned.machine, machine_for(request.subject, tuned.mesh));
   SearchOptions options = request.search;
   options.family = schedule_family(tuned.program);
   for (const std::string& text : request.homes) {

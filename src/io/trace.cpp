@@ -137,12 +137,8 @@ class Timeline {
     add(at(to, "f", name_of(kind), "wait", start).set("id", to.value).set("bp", "e"));
   }
 
-  Checked<Ok> write(const std::string& path) {
-    HP_TRY(AtomicFile file, AtomicFile::open(path));
-    HP_REQUIRE_OK(file.write("{\"displayTimeUnit\": \"ns\", \"traceEvents\": [\n"));
-    HP_REQUIRE_OK(file.write(text_));
-    HP_REQUIRE_OK(file.write("\n]}\n"));
-    return file.commit();
+  [[nodiscard]] std::string document() const {
+    return "{\"displayTimeUnit\": \"ns\", \"traceEvents\": [\n" + text_ + "\n]}\n";
   }
 
  private:
@@ -195,10 +191,10 @@ Checked<Ok> write_trace(const std::string& path, const Plan& plan,
     timeline.add_task(event.task, microseconds(event.start), microseconds(event.end - event.start));
   }
   timeline.add_standing(kernels);
-  return timeline.write(path);
+  return write_text(path, timeline.document());
 }
 
-Checked<Ok> write_trace(const std::string& path, const Plan& plan, const Simulation& simulation) {
+std::string print_trace(const Plan& plan, const Simulation& simulation) {
   Timeline timeline(plan);
   timeline.add_names();
   for (const TaskId put : puts_in_order(plan, simulation)) {
@@ -215,7 +211,11 @@ Checked<Ok> write_trace(const std::string& path, const Plan& plan, const Simulat
     timeline.add_arrow(cause, simulation.tasks[cause.index()], id, span.ready.microseconds(),
                        span.kind);
   }
-  return timeline.write(path);
+  return timeline.document();
+}
+
+Checked<Ok> write_trace(const std::string& path, const Plan& plan, const Simulation& simulation) {
+  return write_text(path, print_trace(plan, simulation));
 }
 
 }  // namespace harpe

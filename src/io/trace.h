@@ -20,6 +20,7 @@ namespace harpe {
                                       const std::vector<KernelEvent>& kernels = {});
 
 // Of a simulation; an arrow leads to each task from what it waited for in another queue.
+[[nodiscard]] std::string print_trace(const Plan& plan, const Simulation& simulation);
 [[nodiscard]] Checked<Ok> write_trace(const std::string& path, const Plan& plan,
                                       const Simulation& simulation);
 

@@ -1,9 +1,11 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
 #include "plan/plan.h"
+#include "support/diag.h"
 
 namespace harpe {
 
@@ -37,5 +39,9 @@ struct Drawing {
 // comes from.
 [[nodiscard]] std::string print_text(const Drawing& drawing);
 [[nodiscard]] std::string print_svg(const Drawing& drawing);
+
+enum class DrawingFormat : std::uint8_t { Text, Svg };
+// Of a plan of few enough ranks to be drawn. Errors: U121. Requires: a verified plan.
+[[nodiscard]] Checked<std::string> draw_plan(const Plan& plan, DrawingFormat format);
 
 }  // namespace harpe

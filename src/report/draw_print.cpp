@@ -174,4 +174,13 @@ std::string print_text(const Drawing& drawing) {
 
 std::string print_svg(const Drawing& drawing) { return Image(drawing).print(); }
 
+Checked<std::string> draw_plan(const Plan& plan, DrawingFormat format) {
+  constexpr std::int64_t kMostColumns = 16;
+  if (plan.mesh.ranks() > kMostColumns) {
+    return make_diag(DiagCode::U121, {{"ranks", plan.mesh.ranks()}, {"limit", kMostColumns}});
+  }
+  const Drawing drawing = draw(plan);
+  return format == DrawingFormat::Svg ? print_svg(drawing) : print_text(drawing);
+}
+
 }  // namespace harpe

@@ -30,18 +30,10 @@ std::vector<std::string> names_of(const Program& program, Role role) {
   return names;
 }
 
-// Each file's buffer exists and has the role. `unknown` is I301 or I305.
-Checked<Ok> check_names(const Program& program, const std::vector<NamedFile>& files, Role role,
-                        DiagCode unknown) {
-  const std::vector<std::string> known = names_of(program, role);
-  for (const NamedFile& file : files) {
-    if (std::ranges::find(known, file.name) != known.end()) continue;
-    return make_diag(unknown, {{"name", file.name},
-                               {"program", program.name},
-                               {"hint", suggestion(file.name, known)},
-                               {"known", quote_all(known)}});
-  }
-  return Ok{};
+std::vector<std::string> names_of(const std::vector<NamedFile>& files) {
+  std::vector<std::string> names;
+  for (const NamedFile& file : files) names.push_back(file.name);
+  return names;
 }
 
 std::vector<OutputFile> output_files_of(const RunRequest& request) {
@@ -79,14 +71,12 @@ Checked<HostTensor> draw_input(const Program& program, const Buffer& buffer,
   return draw_input(program, buffer, request.seed);
 }
 
-// A route's index from a file names experts that there are, none more often than it has slots.
-Checked<Ok> check_choices(const Program& program, const Buffer& buffer, const HostTensor& tensor,
-                          const std::string& path) {
+// A route's index names experts that there are, none more often than it has slots.
+Checked<Ok> check_choices(const Program& program, const Buffer& buffer, const HostTensor& tensor) {
   const Route* const route = find_route_by(program, buffer);
   if (route == nullptr || route->by != buffer.name) return Ok{};
-  Checked<Routing> routing = resolve_route(program, *route, tensor);
-  if (routing.ok()) return Ok{};
-  return with_note(std::move(routing).error(), "in `" + path + "`");
+  HP_REQUIRE_OK(resolve_route(program, *route, tensor));
+  return Ok{};
 }
 
 // A load profile is for inputs that are drawn from one.
@@ -105,10 +95,28 @@ Checked<Ok> check_load(const Program& program, const RunRequest& request) {
 
 }  // namespace
 
+Checked<Ok> check_names(const Program& program, const std::vector<std::string>& names, Role role) {
+  const std::vector<std::string> known = names_of(program, role);
+  for (const std::string& name : names) {
+    if (std::ranges::find(known, name) != known.end()) continue;
+    return make_diag(role == Role::In ? DiagCode::I301 : DiagCode::I305,
+                     {{"name", name},
+                      {"program", program.name},
+                      {"hint", suggestion(name, known)},
+                      {"known", quote_all(known)}});
+  }
+  return Ok{};
+}
+
+Checked<Ok> check_numbers(const Program& program, const Buffer& buffer, const HostTensor& tensor) {
+  HP_REQUIRE_OK(check_mask_data(program, buffer, tensor));
+  return check_choices(program, buffer, tensor);
+}
+
 Checked<TensorMap> prepare_run(const Plan& plan, const RunRequest& request) {
   const Program& program = plan.program;
-  HP_REQUIRE_OK(check_names(program, request.inputs, Role::In, DiagCode::I301));
-  HP_REQUIRE_OK(check_names(program, request.outputs, Role::Out, DiagCode::I305));
+  HP_REQUIRE_OK(check_names(program, names_of(request.inputs), Role::In));
+  HP_REQUIRE_OK(check_names(program, names_of(request.outputs), Role::Out));
   HP_REQUIRE_OK(check_load(program, request));
   HP_REQUIRE_OK(check_output_files(output_files_of(request)));
   HP_REQUIRE_OK(
@@ -124,11 +132,10 @@ Checked<TensorMap> prepare_run(const Plan& plan, const RunRequest& request) {
     }
     HP_TRY(const HostTensor tensor, read_npy(file->path));
     HP_TRY(HostTensor fitted, fit_input(program, *buffer, tensor, file->path));
-    Checked<Ok> checked = check_mask_data(program, *buffer, fitted);
+    Checked<Ok> checked = check_numbers(program, *buffer, fitted);
     if (!checked.ok()) {
       return with_note(std::move(checked).error(), "in `" + file->path + "`");
     }
-    HP_REQUIRE_OK(check_choices(program, *buffer, fitted, file->path));
     inputs.emplace(buffer->name, std::move(fitted));
   }
   HP_REQUIRE_OK(derive_inputs(program, request.inputs, inputs));
@@ -162,14 +169,15 @@ Checked<RunOutcome> run(const Plan& plan, const RunRequest& request, const Tenso
   if (!is_first(request.backend)) return outcome;
   if (request.trace)
     HP_REQUIRE_OK(write_trace(*request.trace, plan, outcome.stats.trace, outcome.stats.kernels));
-  if (!request.check && request.outputs.empty()) return outcome;
-  HP_TRY(const TensorMap outputs, gather_outputs(*executor, plan.program));
+  if (!request.check && !request.gathers && request.outputs.empty()) return outcome;
+  HP_TRY(TensorMap outputs, gather_outputs(*executor, plan.program));
   if (request.check) {
     HP_TRY(outcome.check, check_outputs(plan, inputs, outputs, request.seed, thread_count()));
   }
   for (const NamedFile& file : request.outputs) {
     HP_REQUIRE_OK(write_npy(file.path, outputs.at(file.name)));
   }
+  if (request.gathers) outcome.outputs = std::move(outputs);
   return outcome;
 }
 

@@ -28,6 +28,7 @@ struct RunRequest {
   std::int64_t iterations = 1;
   std::chrono::milliseconds wait_limit{10'000};
   bool check = false;
+  bool gathers = false;               // outputs into the outcome
   std::optional<std::string> trace;   // a file
   std::optional<std::string> report;  // a file, which the caller writes from the timeline
   BackendRequest backend;
@@ -36,8 +37,17 @@ struct RunRequest {
 struct RunOutcome {
   RunStats stats;                    // empty after a fault
   std::optional<CheckReport> check;  // where asked for, and no fault came first
+  TensorMap outputs;                 // where asked for
   std::optional<FaultReport> fault;
 };
+
+// Are these inputs, or outputs, of the program? Errors: I301, I305.
+[[nodiscard]] Checked<Ok> check_names(const Program& program, const std::vector<std::string>& names,
+                                      Role role);
+// Can masks and routes read what is in this input, which is of its buffer's type? Errors:
+// check_mask_data's, resolve_route's.
+[[nodiscard]] Checked<Ok> check_numbers(const Program& program, const Buffer& buffer,
+                                        const HostTensor& tensor);
 
 // Everything that can be refused before the first task: names, files, shapes, what masks read,
 // places to write, memory. Inputs come back rounded to their buffers' dtypes; those that the

@@ -106,6 +106,8 @@ std::optional<DiagCode> find_diag(std::string_view name) {
 
 std::string render_message(const Diag& diag) { return fill(info(diag.code).message, diag); }
 
+std::string render_remedy(const Diag& diag) { return fill(info(diag.code).remedy, diag); }
+
 std::string render(const Diag& diag, std::string_view severity) {
   std::string out = std::string(severity) + "[" + std::string(info(diag.code).name) + "]: ";
   if (diag.where) {
@@ -113,9 +115,7 @@ std::string render(const Diag& diag, std::string_view severity) {
     out += std::to_string(diag.where->line) + ":" + std::to_string(diag.where->column) + ": ";
   }
   out += render_message(diag);
-  if (const std::string_view remedy = info(diag.code).remedy; !remedy.empty()) {
-    out += "; " + fill(remedy, diag);
-  }
+  if (const std::string remedy = render_remedy(diag); !remedy.empty()) out += "; " + remedy;
   for (const std::string& note : diag.notes) out += "\n  note: " + text_of(note);
   return out;
 }

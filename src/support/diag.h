@@ -86,6 +86,8 @@ using Checked = Result<T, Diag>;
 [[nodiscard]] std::string render(const Diag& diag, std::string_view severity = "error");
 // The message alone, placeholders filled.
 [[nodiscard]] std::string render_message(const Diag& diag);
+// What to do about it, placeholders filled; "" where nothing is registered.
+[[nodiscard]] std::string render_remedy(const Diag& diag);
 
 // The one candidate that `name` begins, or the nearest by edit distance, if any is; in any case.
 [[nodiscard]] std::optional<std::string> nearest(std::string_view name,

@@ -20,10 +20,11 @@ class Layers(unittest.TestCase):
     def findings(self, name, text):
         with tempfile.TemporaryDirectory() as folder:
             root = pathlib.Path(folder)
-            for header in ("ir/blocks.h", "plan/plan.h", "machine/mesh.h", "machine/links.h"):
-                (root / "src" / header).parent.mkdir(parents=True, exist_ok=True)
-                (root / "src" / header).write_text("#pragma once\n")
-            path = root / "src" / name
+            for header in ("src/ir/blocks.h", "src/plan/plan.h", "src/machine/mesh.h",
+                           "src/machine/links.h", "include/harpe/plan.h"):
+                (root / header).parent.mkdir(parents=True, exist_ok=True)
+                (root / header).write_text("#pragma once\n")
+            path = root / ("" if name.startswith("include/") else "src") / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text)
             saved = check_layers.ROOT, check_layers.SRC
@@ -45,6 +46,16 @@ class Layers(unittest.TestCase):
         self.assertEqual(
             self.findings("verify/a.cpp", '#include "ir/blocks.h"\n'),
             ["src/verify/a.cpp:1: `verify` keeps its own model and may not include `ir/blocks.h`"])
+
+    def test_public_headers_see_each_other_and_the_library_alone_sees_them(self):
+        public = '#pragma once\n#include <vector>\n#include "harpe/plan.h"\n'
+        self.assertEqual(self.findings("include/harpe/a.h", public), [])
+        for other in ('"plan/plan.h"', "<sys/stat.h>", "<unistd.h>"):
+            text = public + "#include " + other + "\n"
+            self.assertEqual(len(self.findings("include/harpe/a.h", text)), 1, other)
+        self.assertEqual(self.findings("library/a.cpp", '#include "harpe/plan.h"\n'), [])
+        self.assertEqual(self.findings("cli/a.cpp", '#include "harpe/plan.h"\n'),
+                         ["src/cli/a.cpp:1: only `library` includes public headers"])
 
     def test_threads_are_started_in_one_place(self):
         for text in ("std::thread one(work);", "std::vector<std::jthread> all;",

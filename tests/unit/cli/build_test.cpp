@@ -1,4 +1,4 @@
-#include "cli/build.h"
+#include "support/build.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -12,7 +12,7 @@ std::string refusal(const auto& result) {
 }
 
 std::string parameters(const std::vector<std::string>& words) {
-  return refusal(load_program("attention", words, {}));
+  return refusal(bind_program(*load_template("attention"), words, {}));
 }
 
 TEST(MeshOption, names_axes_major_first) {

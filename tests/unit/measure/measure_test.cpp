@@ -120,10 +120,10 @@ TEST(Measure, is_remembered_for_runs_on_such_processors) {
   EXPECT_EQ(kept.measured->processor, find_site(Backend::Cpu).processor);
   request.subject.site = find_site(Backend::Cpu);
   Session session(false);
-  const Checked<NormalForm> chosen =
+  const Checked<AutoForm> chosen =
       choose_schedule(tuned.program, tuned.mesh, request.subject, [](const Diag&) {});
   ASSERT_TRUE(chosen.ok());
-  EXPECT_EQ(*chosen, kept.form);
+  EXPECT_EQ(chosen->form, kept.form);
 }
 
 // The one predicted best, and a slower one that was measured.

@@ -1,4 +1,4 @@
-#include "cli/build.h"
+#include "support/build.h"
 
 #include <elf.h>
 #include <fmt/format.h>
@@ -8,7 +8,7 @@
 #include <cstring>
 #include <span>
 
-namespace harpe::cli {
+namespace harpe {
 namespace {
 
 constexpr std::size_t kDigits = 12;
@@ -36,8 +36,18 @@ std::string find_id(std::span<const unsigned char> notes) {
   return {};
 }
 
-// Of the first object, which is the program itself.
+// Whether this code is part of the object: of the program, or of a shared library.
+bool holds_this(const dl_phdr_info& object) {
+  const auto here = reinterpret_cast<ElfW(Addr)>(&identify_build);
+  return std::ranges::any_of(
+      std::span(object.dlpi_phdr, object.dlpi_phnum), [&](const ElfW(Phdr) & segment) {
+        const ElfW(Addr) begin = object.dlpi_addr + segment.p_vaddr;
+        return segment.p_type == PT_LOAD && begin <= here && here - begin < segment.p_memsz;
+      });
+}
+
 int visit(dl_phdr_info* object, std::size_t /*size*/, void* out) {
+  if (!holds_this(*object)) return 0;
   for (const ElfW(Phdr) & segment : std::span(object->dlpi_phdr, object->dlpi_phnum)) {
     if (segment.p_type != PT_NOTE) continue;
     const auto* const begin =
@@ -58,4 +68,4 @@ std::string identify_build(std::string_view version) {
   return std::string(version) + (id.empty() ? "" : "+" + id);
 }
 
-}  // namespace harpe::cli
+}  // namespace harpe

@@ -1,0 +1,97 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "harpe/api.h"
+#include "harpe/error.h"
+
+namespace harpe {
+HARPE_INLINE namespace v1 {
+// The value of a parameter: 4096, true, "bf16".
+using Value = std::variant<std::int64_t, bool, std::string>;
+
+// What is asked for: an operator, its sizes over all ranks, and where it should run.
+struct Question {
+  std::string op;  // a name of operators(), a file that ends in `.op`, or the text of one
+  std::map<std::string, Value> parameters;  // {"m", 4096}; those left out have their defaults
+  std::string mesh;  // axes of the ranks, major first: "cp=8", "node=2,gpu=4"
+  // A name of machines(), a file that ends in `.machine`, or the text of one: what a search
+  // minimizes the time on, and what the plan's predicted time is of. "": a search takes the
+  // smallest shipped machine of H200 hosts that the mesh fits on, and the plan has no predicted
+  // time.
+  std::string machine = {};
+  // A name of schedules(), a file that ends in `.sched`, the text of one, or "auto": the one that a
+  // search chooses.
+  std::string schedule = "auto";
+};
+
+// Called now and then during long work, from the calling thread; must not throw. False gives the
+// work up, and the call returns the error I505; tune() returns what it has found so far. `of` is 0
+// where the amount of work is not known.
+using Progress = std::function<bool(std::string_view stage, std::int64_t done, std::int64_t of)>;
+
+// What holds for any call. The library reads no environment variable and writes no file but below
+// `cache`.
+struct Options {
+  // A folder where searches keep their answers, for `auto` and for tune(). The command line's is
+  // ~/.cache/harpe; answers of other builds of Harpe are passed over. None: nothing is read or
+  // kept.
+  std::optional<std::string> cache = {};
+  // How long a search for `auto` may take; then the call returns the error I505. None: any time.
+  std::optional<std::chrono::seconds> patience = {};
+  Progress progress = {};
+  std::function<void(const std::string& text)> warn = {};  // of what was passed over, not refused
+};
+
+// What there is to ask for.
+
+struct ParameterInfo {
+  std::string name;
+  std::string kind;   // "integer", "bool", …
+  std::string value;  // the default; the name of another parameter where it follows that one
+};
+struct BufferInfo {
+  std::string name;
+  std::string role;                // "in", "out"
+  std::string dtype;               // "f32", or the parameter that names it
+  std::vector<std::string> shape;  // per dimension, in terms of the parameters
+  std::string condition;           // of an input: the parameter that turns it on; or ""
+};
+struct OperatorInfo {
+  std::string name;
+  std::string summary;  // "" where it is not shipped
+  std::vector<ParameterInfo> parameters;
+  std::vector<BufferInfo> buffers;
+};
+[[nodiscard]] HARPE_API Checked<std::vector<OperatorInfo>> operators();
+// Of an operator as in Question. Errors: U108; T0xx and P0xx of a text.
+[[nodiscard]] HARPE_API Checked<OperatorInfo> describe(const std::string& op);
+
+struct MachineInfo {
+  std::string name;     // "h200x8"
+  std::string summary;  // "eight H200 behind NVSwitch"
+  std::int64_t processors = 0;
+  std::string levels;  // what joins them, innermost first: "8 nvlink x 16 rail"
+  std::string text;    // of its `.machine` file
+};
+[[nodiscard]] HARPE_API Checked<std::vector<MachineInfo>> machines();  // that are shipped
+
+struct ScheduleInfo {
+  std::string name;
+  std::string summary;
+  std::optional<Error> refusal;  // why it does not apply; none where it does
+};
+// The named schedules of the question's operator on its mesh. Errors: those of plan() about the
+// operator, its parameters and the mesh.
+[[nodiscard]] HARPE_API Checked<std::vector<ScheduleInfo>> schedules(const Question& question);
+
+}  // namespace v1
+}  // namespace harpe

@@ -1,0 +1,159 @@
+#include "harpe/run.h"
+
+#include <chrono>
+#include <utility>
+
+#include "io/npy.h"
+#include "library/boundary.h"
+#include "library/plan_state.h"
+#include "library/views.h"
+#include "run/memory.h"
+#include "run/run.h"
+
+namespace harpe::library {
+namespace {
+
+using Inputs = std::map<std::string, v1::ConstView>;
+using Outputs = std::map<std::string, v1::View>;
+
+// What came of a run: its result or a fault.
+struct Ran {
+  v1::RunResult result;
+  std::optional<FaultReport> fault;
+};
+
+template <class Views>
+std::vector<std::string> list_names(const Views& views) {
+  std::vector<std::string> names;
+  names.reserve(views.size());
+  for (const auto& [name, view] : views) names.push_back(name);
+  return names;
+}
+
+std::string argument_of(const char* map, const std::string& name) {
+  return std::string(map) + "[" + name + "]";
+}
+
+harpe::Checked<Ok> check_options(const v1::RunOptions& options) {
+  const auto refuse = [](const char* name, const char* wanted, std::int64_t found) {
+    return make_diag(DiagCode::I311, {{"argument", std::string("RunOptions::") + name},
+                                      {"wanted", wanted},
+                                      {"found", std::to_string(found)}});
+  };
+  if (options.iterations < 1) return refuse("iterations", "at least 1", options.iterations);
+  const std::int64_t wait = options.wait_limit.count();
+  if (wait < 1) return refuse("wait_limit", "at least 1 ms", wait);
+  return Ok{};
+}
+
+// All inputs, of their buffers' types, with numbers that the program can read.
+harpe::Checked<TensorMap> read_inputs(const Program& program, const Inputs& views) {
+  HP_REQUIRE_OK(check_names(program, list_names(views), Role::In));
+  TensorMap tensors;
+  for (const Buffer* const buffer : buffers_of(program)) {
+    if (buffer->role != Role::In) continue;
+    const auto view = views.find(buffer->name);
+    if (view == views.end()) {
+      const std::string wanted = std::string(print(buffer->dtype)) + " of shape " +
+                                 print_shape(shape_of(program, *buffer));
+      return make_diag(DiagCode::I310,
+                       {{"program", program.name}, {"name", buffer->name}, {"wanted", wanted}});
+    }
+    const std::string argument = argument_of("inputs", buffer->name);
+    HP_TRY(HostTensor tensor, read_view(program, *buffer, view->second, argument));
+    harpe::Checked<Ok> checked = check_numbers(program, *buffer, tensor);
+    if (!checked.ok()) return with_note(std::move(checked).error(), "in `" + argument + "`");
+    tensors.emplace(buffer->name, std::move(tensor));
+  }
+  return tensors;
+}
+
+harpe::Checked<Ok> check_outputs(const Program& program, const Outputs& views) {
+  HP_REQUIRE_OK(check_names(program, list_names(views), Role::Out));
+  for (const auto& [name, view] : views) {
+    const std::string argument = argument_of("outputs", name);
+    HP_REQUIRE_OK(check_output(program, *find_buffer(program, name), view, argument));
+  }
+  return Ok{};
+}
+
+v1::RunResult to_result(const RunStats& stats) {
+  v1::RunResult result;
+  for (const std::chrono::nanoseconds time : stats.iterations) {
+    result.times_us.push_back(std::chrono::duration<double, std::micro>(time).count());
+  }
+  result.bytes_moved = stats.bytes_moved;
+  return result;
+}
+
+// Writes outputs to their views, and keeps the others.
+void give_outputs(TensorMap tensors, const Outputs& views, v1::RunResult& result) {
+  for (auto& [name, tensor] : tensors) {
+    if (const auto view = views.find(name); view != views.end()) {
+      write_view(tensor, view->second);
+      result.copied_bytes += std::ssize(tensor.data);
+    } else {
+      result.outputs.emplace(name, to_tensor(std::move(tensor)));
+    }
+  }
+}
+
+harpe::Checked<Ran> run_plan(const Plan& plan, const Inputs& inputs, const Outputs& outputs,
+                             const v1::RunOptions& options) {
+  HP_REQUIRE_OK(check_options(options));
+  HP_REQUIRE_OK(check_outputs(plan.program, outputs));
+  HP_REQUIRE_OK(check_memory("this run", bytes_to_run(plan, options.check)));
+  HP_TRY(const TensorMap tensors, read_inputs(plan.program, inputs));
+  RunRequest request;
+  request.iterations = options.iterations;
+  request.wait_limit = options.wait_limit;
+  request.backend.wait_limit = options.wait_limit;
+  request.check = options.check;
+  request.gathers = true;
+  HP_TRY(RunOutcome outcome, harpe::run(plan, request, tensors));
+  Ran ran{.result = to_result(outcome.stats), .fault = std::move(outcome.fault)};
+  for (const auto& [name, tensor] : tensors) ran.result.copied_bytes += std::ssize(tensor.data);
+  if (ran.fault) return ran;
+  give_outputs(std::move(outcome.outputs), outputs, ran.result);
+  if (!outcome.check) return ran;
+  if (!outcome.check->passed()) return failure_of(*outcome.check);
+  for (const Comparison& each : outcome.check->outputs) {
+    ran.result.checks.push_back({.buffer = each.buffer,
+                                 .error = each.error,
+                                 .bound = each.bound,
+                                 .rows = each.rows,
+                                 .rows_checked = each.checked});
+  }
+  return ran;
+}
+
+}  // namespace
+}  // namespace harpe::library
+
+namespace harpe::v1 {
+
+Checked<std::map<std::string, Tensor>> draw_inputs(const Plan& plan, std::uint64_t seed) {
+  using All = std::map<std::string, Tensor>;
+  return library::enter<All>({}, [&](library::Call&) -> harpe::Checked<All> {
+    RunRequest request;
+    request.seed = seed;
+    HP_TRY(TensorMap drawn, prepare_run(plan.state().plan, request));
+    All all;
+    for (auto& [name, tensor] : drawn) all.emplace(name, library::to_tensor(std::move(tensor)));
+    return all;
+  });
+}
+
+Checked<RunResult> run(const Plan& plan, const std::map<std::string, ConstView>& inputs,
+                       const std::map<std::string, View>& outputs, const RunOptions& options) {
+  Checked<library::Ran> ran = library::enter<library::Ran>({}, [&](library::Call&) {
+    return library::run_plan(plan.state().plan, inputs, outputs, options);
+  });
+  if (!ran.ok()) return ran.error();
+  if (!ran->fault) return std::move(ran->result);
+  const PlanFacts& facts = plan.facts();
+  return library::to_error(*ran->fault,
+                           facts.op + " on " + facts.mesh + ", schedule " + facts.schedule);
+}
+
+}  // namespace harpe::v1
