@@ -51,6 +51,7 @@ endif()
 target_link_libraries(harpe_exec_cpu PRIVATE Threads::Threads)
 
 # OpenSSL: ranks that meet over a network prove that they know the same secret.
+set(OPENSSL_USE_STATIC_LIBS ${HARPE_PORTABLE})
 find_package(OpenSSL REQUIRED COMPONENTS Crypto)
 target_link_libraries(harpe_transport PRIVATE OpenSSL::Crypto PUBLIC Threads::Threads)
 

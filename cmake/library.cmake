@@ -5,7 +5,13 @@ include(CMakePackageConfigHelpers)
 
 file(GLOB library_sources CONFIGURE_DEPENDS src/library/*.cpp)
 file(GLOB public_headers CONFIGURE_DEPENDS include/harpe/*.h)
-add_library(harpe_shared SHARED ${library_sources})
+# Its objects, which the extension of the Python package has inside too.
+add_library(harpe_library OBJECT ${library_sources})
+target_include_directories(harpe_library PUBLIC ${CMAKE_SOURCE_DIR}/include)
+target_compile_definitions(harpe_library PRIVATE
+  HARPE_BUILDS_ITSELF HARPE_VERSION="${PROJECT_VERSION}")
+target_link_libraries(harpe_library PUBLIC harpe_report PRIVATE harpe_flags)
+add_library(harpe_shared SHARED $<TARGET_OBJECTS:harpe_library>)
 # Before 1.0 a minor version may change what programs were compiled against.
 set_target_properties(harpe_shared PROPERTIES
   OUTPUT_NAME harpe EXPORT_NAME harpe VERSION ${PROJECT_VERSION}
@@ -13,9 +19,7 @@ set_target_properties(harpe_shared PROPERTIES
 target_compile_features(harpe_shared PUBLIC cxx_std_20)
 target_include_directories(harpe_shared PUBLIC
   $<BUILD_INTERFACE:${CMAKE_SOURCE_DIR}/include> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
-target_compile_definitions(harpe_shared PRIVATE
-  HARPE_BUILDS_ITSELF HARPE_VERSION="${PROJECT_VERSION}")
-target_link_libraries(harpe_shared PRIVATE harpe_report harpe_flags)
+target_link_libraries(harpe_shared PRIVATE harpe_report)
 set(library_map ${CMAKE_SOURCE_DIR}/cmake/library.map)
 target_link_options(harpe_shared PRIVATE -Wl,--no-undefined -Wl,--exclude-libs,ALL
                     -Wl,--version-script=${library_map})

@@ -75,14 +75,17 @@ GENERATED = {"machine/texts.h", "ops/texts.h", "cli/examples.h", "report/assets.
 # The verifier has its own model of blocks, masks and slots: a fault in ours must not hide itself.
 FORBIDDEN_HEADERS = {"verify": {"ir/blocks.h", "ir/mask.h", "plan/slots.h"}}
 
-# Public headers, which see each other alone; of the modules only this one sees them.
-PUBLIC = "include/harpe"
+# Public headers, which see each other alone; of the modules only this one sees them, and outside
+# src/ the extension of the Python package: folders of quoted includes, pattern of the others.
 SEES_PUBLIC = "library"
+OUTSIDE = {"include": (["include"], r"[a-z_]+"),
+           "python": (["include", "python"], r"[a-z_]+|nanobind/.*")}
 
 # Exceptions cross a boundary only here: the process, what programs call, and the threads that must
 # hand one on.
 MAY_CATCH = [r"src/cli/(main|run_command)\.cpp", r"src/library/boundary\.(h|cpp)",
-             r"src/exec/cpu/runner\.cpp", r"src/support/threads\.(h|cpp)", r"tests/support/.*"]
+             r"src/exec/cpu/runner\.cpp", r"src/support/threads\.(h|cpp)",
+             r"python/extension/(records\.h|call\.cpp)", r"tests/support/.*"]
 # A thread that the system refuses is told of in one way.
 STARTS_THREAD = re.compile(
     r"\bstd::(async\b|thread\b(?!::)|jthread[({](?![)}])|vector<std::jthread>)")
@@ -136,7 +139,8 @@ def check_file(path):
         findings.append(f"{name}:{source.count(chr(10), 0, position) + 1}: {sentence}")
 
     in_src = name.startswith("src/")
-    is_public = name.startswith(PUBLIC + "/")
+    top = name.split("/")[0]
+    outside = OUTSIDE.get(top)
     module = module_of(name[len("src/"):]) if in_src else None
     if in_src and module is None:
         return [f"{name}: its folder is in no module of the law"]
@@ -145,9 +149,10 @@ def check_file(path):
         quoted, included = match.group(1) == '"', match.group(2)
         if path.suffix == ".h" and CPP_ONLY.match(included):
             report(match.start(), f"`{included}` belongs in a .cpp", text)
-        if is_public and not ((ROOT / "include" / included).exists() if quoted
-                              else re.fullmatch(r"[a-z_]+", included)):
-            report(match.start(), f"a public header includes no `{included}`", text)
+        if outside is not None and not (
+                any((ROOT / root / included).exists() for root in outside[0]) if quoted
+                else re.fullmatch(outside[1], included)):
+            report(match.start(), f"`{top}/` includes no `{included}`", text)
         if in_src and quoted:
             if included not in GENERATED and not any(
                     (ROOT / root / included).exists() for root in ("src", "include")):
@@ -177,7 +182,7 @@ def check_file(path):
 
 def main():
     findings = []
-    for folder in ("src", "include", "tests", "bench"):
+    for folder in ("src", "include", "python", "tests", "bench"):
         for path in sorted((ROOT / folder).rglob("*")):
             if path.suffix in (".h", ".cpp", ".cuh", ".cu"):
                 findings += check_file(path)

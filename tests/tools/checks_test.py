@@ -24,7 +24,7 @@ class Layers(unittest.TestCase):
                            "src/machine/links.h", "include/harpe/plan.h"):
                 (root / header).parent.mkdir(parents=True, exist_ok=True)
                 (root / header).write_text("#pragma once\n")
-            path = root / ("" if name.startswith("include/") else "src") / name
+            path = root / ("" if name.startswith(("include/", "python/")) else "src") / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text)
             saved = check_layers.ROOT, check_layers.SRC
@@ -56,6 +56,15 @@ class Layers(unittest.TestCase):
         self.assertEqual(self.findings("library/a.cpp", '#include "harpe/plan.h"\n'), [])
         self.assertEqual(self.findings("cli/a.cpp", '#include "harpe/plan.h"\n'),
                          ["src/cli/a.cpp:1: only `library` includes public headers"])
+
+    def test_the_extension_sees_public_headers_alone(self):
+        allowed = "#include <nanobind/nanobind.h>\n#include <vector>\n"
+        self.assertEqual(
+            self.findings("python/extension/a.cpp", allowed + '#include "harpe/plan.h"\n'), [])
+        self.assertEqual(
+            self.findings("python/extension/a.cpp", allowed + '#include "plan/plan.h"\n'),
+            ["python/extension/a.cpp:3: `python/` includes no `plan/plan.h`"])
+        self.assertEqual(len(self.findings("python/extension/a.cpp", "#include <fmt/core.h>\n")), 1)
 
     def test_threads_are_started_in_one_place(self):
         for text in ("std::thread one(work);", "std::vector<std::jthread> all;",

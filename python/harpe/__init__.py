@@ -1,0 +1,31 @@
+"""Plans of operators that several processors compute together.
+
+    plan = harpe.plan("ag_gemm", mesh="tp=8", machine="h200x8", m=8192, n=57344, k=8192)
+    plan.predicted_us, plan.memory_bytes, plan.why
+    out = harpe.run(plan, {"a": a, "b": b})        # on CPU ranks, threads of this process
+
+Planning, proofs, predictions and runs on CPU ranks need neither a GPU nor PyTorch. Sizes are
+global, over all ranks. A call that cannot be answered raises `Refused`, one that fails at run time
+`Fault`. docs/python.md is the guide.
+"""
+
+from harpe import _harpe
+from harpe._catalogue import describe, doctor, explain, machines, operators, schedules
+from harpe._errors import Bug, Error, Fault, Refused
+from harpe._plan import Plan, Simulation, Tuned, load, plan, taxes, tune
+from harpe._run import Results, draw_inputs, run
+from harpe._values import (BufferInfo, Buffer, Candidate, Certificate, Comparison, Doctor,
+                           Explanation, GpuFacts, HostFacts, LibraryFacts, MachineInfo,
+                           OperatorInfo, ParameterInfo, PlanFacts, Prediction, Refusal,
+                           ScheduleInfo, Share, Taxes, TransportFacts, Why)
+
+__version__: str = _harpe.version()
+
+__all__ = [
+    "Buffer", "BufferInfo", "Bug", "Candidate", "Certificate", "Comparison", "Doctor", "Error",
+    "Explanation", "Fault", "GpuFacts", "HostFacts", "LibraryFacts", "MachineInfo", "OperatorInfo",
+    "ParameterInfo", "Plan", "PlanFacts", "Prediction", "Refusal", "Refused", "Results",
+    "ScheduleInfo", "Share", "Simulation", "Taxes", "TransportFacts", "Tuned", "Why",
+    "describe", "doctor", "draw_inputs", "explain", "load", "machines", "operators", "plan", "run",
+    "schedules", "taxes", "tune",
+]

@@ -1,0 +1,50 @@
+"""What there is to ask for, and what this machine can do."""
+
+import os
+from collections.abc import Iterable, Sequence
+
+from harpe import _harpe
+from harpe._question import Text, question
+from harpe._values import Doctor, Explanation, MachineInfo, OperatorInfo, ScheduleInfo
+
+
+def operators() -> Sequence[OperatorInfo]:
+    """The shipped operators, their parameters and buffers."""
+    return _harpe.operators()
+
+
+def describe(op: Text, /) -> OperatorInfo:
+    """The parameters and buffers of an operator: its name, the text of a `.op` program or a file of one.
+
+    Raises Refused: U108 no such operator; T0xx and P0xx what is wrong with a text.
+    """
+    return _harpe.describe(os.fspath(op))
+
+
+def machines() -> Sequence[MachineInfo]:
+    """The shipped machines, for predictions."""
+    return _harpe.machines()
+
+
+def schedules(op: Text, /, *, mesh: str, **parameters: object) -> Sequence[ScheduleInfo]:
+    """The named schedules of an operator on a mesh; `refusal` of one says why it does not apply.
+
+    Raises Refused: what `harpe.plan` does about the operator, its parameters and the mesh.
+    """
+    return _harpe.schedules(question(op, mesh, "", "auto", parameters))
+
+
+def explain(code: str) -> Explanation:
+    """What is registered about the code of an error, such as "F209".
+
+    Raises Refused: U115 no such code.
+    """
+    return _harpe.explain(code)
+
+
+def doctor(folders: Iterable[str | os.PathLike[str]] = ()) -> Doctor:
+    """This machine's processors, GPUs, libraries and transports; changes nothing.
+
+    `folders` are looked at for NVIDIA's libraries before the loader's places.
+    """
+    return _harpe.doctor([os.fspath(folder) for folder in folders])

@@ -1,0 +1,53 @@
+"""The exceptions of the package."""
+
+import hashlib
+import pathlib
+import tempfile
+from collections.abc import Sequence
+
+
+class Error(Exception):
+    """Why a call has no value.
+
+    `code`: "F209", which `harpe.explain` describes; "" where none is registered.
+    `message`: one sentence. `notes`: its context. `remedy`: what to do about it, or "".
+    """
+
+    def __init__(self, text: str, code: str = "", message: str = "", notes: Sequence[str] = (),
+                 remedy: str = "", reproduction: str = "") -> None:
+        super().__init__(text, code, message, tuple(notes), remedy, reproduction)
+        self.text = text
+        self.code = code
+        self.message = message
+        self.notes = tuple(notes)
+        self.remedy = remedy
+
+    def __str__(self) -> str:
+        return self.text
+
+
+class Refused(Error, ValueError):
+    """The question, a text or an argument cannot be accepted; nothing was executed."""
+
+
+class Fault(Error, RuntimeError):
+    """Something failed at run time. The message says who waited for whom, `notes` hold what other
+    ranks report."""
+
+
+class Bug(Error, RuntimeError):
+    """An invariant of Harpe does not hold. A report of it should have the file `file`."""
+
+    def __init__(self, text: str, code: str = "", message: str = "", notes: Sequence[str] = (),
+                 remedy: str = "", reproduction: str = "") -> None:
+        super().__init__(text, code, message, notes, remedy, reproduction)
+        self.file = _keep(reproduction)
+        self.text += f"\n  its reproduction is in `{self.file}`"
+
+
+def _keep(reproduction: str) -> pathlib.Path:
+    """Written into the folder for temporary files, under a name that follows from the text."""
+    name = hashlib.sha256(reproduction.encode()).hexdigest()[:8]
+    file = pathlib.Path(tempfile.gettempdir()) / f"harpe-bug-{name}.txt"
+    file.write_text(reproduction, encoding="utf-8")
+    return file

@@ -1,0 +1,283 @@
+"""Plans, and what is asked of them."""
+
+import dataclasses
+import functools
+import os
+import pathlib
+from collections.abc import Mapping, Sequence
+
+from harpe import _harpe, _html
+from harpe._errors import Refused
+from harpe._question import Cache, Progress, Text, call_options, question, seconds
+from harpe._values import (Buffer, Candidate, Certificate, PlanFacts, Prediction, Refusal, Share,
+                           Taxes, Why)
+
+_LAUNCHES = ("graph", "host")
+
+
+class Plan:
+    """What every rank does, step by step, to compute one operator on one mesh.
+
+    Immutable; threads may use one at the same time. `harpe.plan`, `harpe.tune` and `harpe.load`
+    make plans.
+    """
+
+    def __init__(self, handle: _harpe.Plan) -> None:
+        self._handle = handle
+
+    @functools.cached_property
+    def facts(self) -> PlanFacts:
+        """The plan in figures."""
+        return self._handle.facts
+
+    @property
+    def op(self) -> str:
+        return self.facts.op
+
+    @property
+    def mesh(self) -> str:
+        return self.facts.mesh
+
+    @property
+    def schedule(self) -> str:
+        """Its schedule's name; `show("schedule")` is its text."""
+        return self.facts.schedule
+
+    @property
+    def ranks(self) -> int:
+        return self.facts.ranks
+
+    @property
+    def memory_bytes(self) -> int:
+        """Of one rank: inputs, outputs and all in between."""
+        return self.facts.memory_bytes
+
+    @functools.cached_property
+    def predicted(self) -> Prediction | None:
+        """What one execution costs on the plan's machine; None where it has no machine."""
+        return self._handle.predicted
+
+    @property
+    def predicted_us(self) -> float | None:
+        return None if self.predicted is None else self.predicted.time_us
+
+    @functools.cached_property
+    def why(self) -> Why:
+        """Where the schedule comes from; `str(plan.why)` is one sentence."""
+        return self._handle.why
+
+    @functools.cached_property
+    def buffers(self) -> Mapping[str, Buffer]:
+        """Inputs, then outputs, by name."""
+        return {buffer.name: buffer for buffer in self._handle.buffers}
+
+    @property
+    def layout(self) -> Mapping[str, Sequence[Sequence[tuple[slice, ...]]]]:
+        """Which elements of a buffer each rank holds: `a[plan.layout["a"][rank][i]]` is the i-th
+        block of rank `rank` in the whole array `a`."""
+        return {name: buffer.homes for name, buffer in self.buffers.items()}
+
+    @functools.cached_property
+    def certificate(self) -> Certificate:
+        """What was proved when the plan was made."""
+        return self._handle.certificate
+
+    def show(self, stage: str = "plan") -> str:
+        """A text that reads back: "program" (`.op`), "schedule" (`.sched`), "plan", or "launches",
+        what an H200 per rank would launch.
+
+        Raises Refused, for launches alone: G001 a build without the CUDA back end, G0xx what GPUs
+        cannot do.
+        """
+        return _harpe.show(self._handle, stage)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes the plan's text into a file, which `harpe.load` and the command line read."""
+        pathlib.Path(path).write_text(self.show(), encoding="utf-8")
+
+    def simulate(self, machine: Text = "", *, launch: str = "graph",
+                 delay: tuple[int, float] | None = None) -> "Simulation":
+        """One execution on a machine, predicted; nothing is executed.
+
+        `machine`: a name, a text or a file, as for `harpe.plan`; "" is the plan's own, or the
+        smallest shipped one that it fits on. `launch`: "graph" for all kernels at once, "host" for
+        one by one. `delay`: (rank, µs) that one rank starts late.
+        Raises Refused: M1xx the plan does not fit the machine; U109 a delay of no rank.
+        """
+        if launch not in _LAUNCHES:
+            raise ValueError(f"launch must be one of {', '.join(_LAUNCHES)}, not {launch!r}")
+        asked = os.fspath(machine), launch == "host", delay
+        prediction, _ = _harpe.simulate(self._handle, *asked, trace=False)
+        return Simulation(prediction, self._handle, *asked)
+
+    def taxes(self, machine: Text = "") -> Taxes:
+        """How the predicted time divides. `machine` as for `simulate`."""
+        return _harpe.taxes(self._handle, os.fspath(machine))
+
+    def draw(self) -> str:
+        """A drawing in characters: a column per rank, a row per step.
+
+        Raises Refused: U121 more ranks than columns.
+        """
+        return _harpe.draw(self._handle, svg=False)
+
+    def report(self, machine: Text = "") -> str:
+        """An HTML page that needs no network. `machine` as for `simulate`."""
+        return _harpe.report(self._handle, os.fspath(machine))
+
+    def __repr__(self) -> str:
+        memory = f"{self.memory_bytes / 2**20:,.1f} MiB a rank"
+        time = ("" if self.predicted is None else
+                f", predicted {self.predicted.time_us:,.1f} µs on {self.predicted.machine}")
+        return f"<harpe.Plan {self.op} on {self.mesh}: {self.schedule}{time}, {memory}>"
+
+    def _repr_svg_(self) -> str | None:
+        try:
+            return _harpe.draw(self._handle, svg=True)
+        except Refused:  # too many ranks for a drawing
+            return None
+
+    def _repr_html_(self) -> str | None:
+        try:
+            return _html.frame(self.report())
+        except Refused:  # no shipped machine is large enough
+            return None
+
+
+class Simulation:
+    """What one execution of a plan costs on a machine, predicted."""
+
+    def __init__(self, prediction: Prediction, handle: _harpe.Plan, machine: str,
+                 host_launches: bool, delay: tuple[int, float] | None) -> None:
+        self.prediction = prediction
+        self._handle = handle
+        self._asked = machine, host_launches, delay
+
+    @property
+    def machine(self) -> str:
+        return self.prediction.machine
+
+    @property
+    def time_us(self) -> float:
+        return self.prediction.time_us
+
+    @property
+    def critical_path(self) -> Sequence[Share]:
+        """What the time is spent on, most first; adds up to `time_us`."""
+        return self.prediction.critical_path
+
+    @property
+    def exposed_communication_us(self) -> float:
+        """Of the worst rank: how long it has nothing to compute while it waits."""
+        return self.prediction.exposed_communication_us
+
+    @property
+    def peak_bytes(self) -> int:
+        """Of one rank, its inputs and outputs included."""
+        return self.prediction.peak_bytes
+
+    def trace(self, path: str | os.PathLike[str]) -> None:
+        """Writes the timeline as JSON, for Perfetto or chrome://tracing."""
+        _, trace = _harpe.simulate(self._handle, *self._asked, trace=True)
+        pathlib.Path(path).write_text(trace, encoding="utf-8")
+
+    def __repr__(self) -> str:
+        return f"<harpe.Simulation {self.time_us:,.1f} µs, predicted on {self.machine}>"
+
+    def _repr_html_(self) -> str:
+        return self.prediction._repr_html_() + _html.table(
+            [(share.what, share.us) for share in self.critical_path], ("critical path", "µs"))
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Tuned:
+    """What a search found."""
+    best: Plan | None  # proved; None where the ranks are too many for a plan to be made
+    candidates: int  # in the space
+    unique: int
+    feasible: int  # that fit the memory
+    pruned: int  # by lower bounds of their times
+    estimated: int
+    simulated: int
+    search_s: float
+    complete: bool  # False: the budget ended it
+    known_since: str  # the date of an equal answer in the cache; or ""
+    top: Sequence[Candidate] = dataclasses.field(repr=False)  # best first
+    baselines: Sequence[Candidate] = dataclasses.field(repr=False)  # named schedules, best first
+    refused: Sequence[Refusal] = dataclasses.field(repr=False)
+
+    def _repr_html_(self) -> str:
+        rows = [(c.label, c.time_us, c.memory_bytes, c.excluded) for c in self.top]
+        return (f"<p>{self.candidates:,} candidates, {self.feasible:,} feasible, "
+                f"{self.search_s:.2f} s</p>"
+                + _html.table(rows, ("schedule", "predicted µs", "bytes of a rank", "excluded")))
+
+
+def plan(op: Text, /, *, mesh: str, machine: Text = "", schedule: Text = "auto",
+         cache: Cache = True, patience: float | None = None, progress: Progress = None,
+         **parameters: object) -> Plan:
+    """A proved plan of an operator; executes nothing.
+
+    `op`: a name of `harpe.operators()`, the text of a `.op` program, or a file of one.
+    `mesh`: named axes of the ranks, major first: "cp=8", "node=2,gpu=4".
+    `machine`: a name of `harpe.machines()`, the text of a `.machine` file, or such a file; ""
+    predicts no time, and a search then takes the smallest shipped machine that the mesh fits on.
+    `schedule`: a name of `harpe.schedules()`, the text of a `.sched` file, such a file, or "auto",
+    which searches. `cache`: the folder where `harpe.tune` keeps its answers, which "auto"
+    takes before it searches; True is the command line's (`$XDG_CACHE_HOME/harpe`,
+    `~/.cache/harpe`), None is none.
+    `patience`: seconds, rounded up, after which a search for "auto" is given up.
+    `progress`: True shows a bar; a function is called with (stage, done, of), where `of` is 0 if it
+    is not known, and gives up by returning False.
+    `parameters`: sizes over all ranks and options, as `harpe.describe(op)` lists them.
+
+    Raises Refused: U1xx, I1xx, T0xx, P0xx, S0xx, F1xx, M1xx what is wrong with the question; I503
+    too many tasks; I505 given up. KeyboardInterrupt ends a search.
+    """
+    asked = question(op, mesh, machine, schedule, parameters)
+    with call_options(cache, patience, progress) as options:
+        return Plan(_harpe.plan(asked, options))
+
+
+def load(path: str | os.PathLike[str], *, progress: Progress = None) -> Plan:
+    """The plan in a file that `Plan.save` or the command line wrote; proved again, since files can
+    be edited. It has no machine, so no predicted time; `simulate` takes one.
+
+    Raises Refused: T0xx, P0xx, I402 of the text; V2xx to V6xx what is wrong with the plan. OSError.
+    """
+    # What is no text is refused as one, with its place.
+    text = pathlib.Path(path).read_text(encoding="utf-8", errors="replace")
+    with call_options(progress=progress) as options:
+        return Plan(_harpe.parse_plan(text, options))
+
+
+def tune(op: Text, /, *, mesh: str, machine: Text = "", top: int = 8, budget: float | None = None,
+         memory_bytes: int | None = None, exhaustive: bool = False, any_placement: bool = False,
+         cache: Cache = True, progress: Progress = None, **parameters: object) -> Tuned:
+    """Searches for the schedules that are predicted to be fastest. Given up by `progress`, it
+    returns what it has found so far.
+
+    `op`, `mesh`, `machine`, `cache`, `progress`, `parameters` as for `harpe.plan`. `top`: how many
+    to list. `budget`: seconds, rounded up, after which the search ends with what it has.
+    `memory_bytes`: of one rank; None is the machine's. `exhaustive`: simulates every candidate.
+    `any_placement`: searches where inputs and outputs live too.
+
+    Raises Refused: those of `harpe.plan`; S701 nothing fits the memory; S702 the budget was over
+    before anything was found. KeyboardInterrupt ends the search.
+    """
+    asked = question(op, mesh, machine, "auto", parameters)
+    with call_options(cache, None, progress) as options:
+        best, found = _harpe.tune(asked, options, top=top, budget_s=seconds(budget),
+                                  memory_bytes=memory_bytes, exhaustive=exhaustive,
+                                  any_placement=any_placement)
+    return Tuned(best=None if best is None else Plan(best), **found)
+
+
+def taxes(op: Text, /, *, mesh: str, machine: Text = "", schedule: Text = "auto",
+          cache: Cache = True, progress: Progress = None, **parameters: object) -> Sequence[Taxes]:
+    """How the predicted time of a schedule divides; of "auto", every named schedule that applies,
+    fastest first, then those that do not fit the machine. Arguments and errors as for
+    `harpe.plan`."""
+    asked = question(op, mesh, machine, schedule, parameters)
+    with call_options(cache, None, progress) as options:
+        return _harpe.compare(asked, options)

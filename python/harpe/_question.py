@@ -1,0 +1,68 @@
+"""What callers ask for, as the extension takes it."""
+
+import contextlib
+import math
+import operator
+import os
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+
+from harpe import _harpe
+from harpe._progress import Bar
+
+Text = str | os.PathLike[str]
+Progress = bool | Callable[[str, int, int], bool | None] | None
+Cache = bool | str | os.PathLike[str] | None
+
+
+def question(op: Text, mesh: str, machine: Text, schedule: Text,
+             parameters: Mapping[str, object]) -> _harpe.Question:
+    if not isinstance(mesh, str):
+        raise TypeError(f"`mesh` must be a str such as 'cp=8', not {type(mesh).__name__}")
+    return _harpe.Question(op=os.fspath(op), parameters={name: _value(name, value) for name, value
+                                                       in parameters.items()},
+                           mesh=mesh, machine=os.fspath(machine), schedule=os.fspath(schedule))
+
+
+def _value(name: str, value: object) -> int | bool | str:
+    if isinstance(value, bool | str):
+        return value
+    try:
+        number = operator.index(value)  # type: ignore[arg-type]
+    except TypeError:
+        raise TypeError(f"parameter `{name}` must be an int, a bool or a str, not "
+                        f"{type(value).__name__}") from None
+    # The library refuses what is out of range, and says which range.
+    return number if -2**63 <= number < 2**63 else str(number)
+
+
+@contextlib.contextmanager
+def call_options(cache: Cache = None, patience: float | None = None,
+                 progress: Progress = None) -> Iterator[_harpe.CallOptions]:
+    """Of one call: the cache's folder, the time it may take in seconds, the progress function."""
+    bar = Bar() if progress is True else None
+    function = bar if bar is not None else progress or None
+    try:
+        yield _harpe.CallOptions(cache=_folder(cache), patience_s=seconds(patience),
+                                 progress=function)
+    finally:
+        if bar is not None:
+            bar.close()
+
+
+def seconds(limit: float | None) -> int | None:
+    return None if limit is None else math.ceil(limit)
+
+
+def _folder(cache: Cache) -> str | None:
+    if cache is None or cache is False:
+        return None
+    if cache is not True:
+        return os.fspath(cache)
+    for variable, below in ("XDG_CACHE_HOME", "harpe"), ("HOME", ".cache/harpe"):
+        root = os.environ.get(variable, "")
+        if os.path.isabs(root):
+            return os.path.join(root, below)
+    warnings.warn("neither XDG_CACHE_HOME nor HOME is an absolute path, so no answer is kept",
+                  stacklevel=5)
+    return None
