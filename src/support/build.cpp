@@ -1,16 +1,17 @@
 #include "support/build.h"
 
 #include <elf.h>
-#include <fmt/format.h>
 #include <link.h>
 
 #include <algorithm>
 #include <cstring>
 #include <span>
+#include <string_view>
 
 namespace harpe {
 namespace {
 
+constexpr std::string_view kHexadecimal = "0123456789abcdef";
 constexpr std::size_t kDigits = 12;
 
 std::size_t aligned(std::size_t size) { return (size + 3) / 4 * 4; }
@@ -27,7 +28,7 @@ std::string find_id(std::span<const unsigned char> notes) {
     if (gnu && head.n_type == NT_GNU_BUILD_ID) {
       std::string id;
       for (const unsigned char byte : notes.subspan(content, head.n_descsz)) {
-        id += fmt::format("{:02x}", byte);
+        for (const int shift : {4, 0}) id += kHexadecimal[(byte >> shift) & 0xF];
       }
       return id.substr(0, kDigits);
     }
