@@ -12,7 +12,7 @@ global, over all ranks. A call that cannot be answered raises `Refused`, one tha
 from harpe import _harpe
 from harpe._catalogue import describe, doctor, explain, machines, operators, schedules
 from harpe._errors import Bug, Error, Fault, Refused
-from harpe._plan import Plan, Simulation, Tuned, load, plan, taxes, tune
+from harpe._plan import Plan, Simulation, Tuned, load, plan, show, simulate, taxes, tune, verify
 from harpe._run import Results, draw_inputs, run
 from harpe._values import (BufferInfo, Buffer, Candidate, Certificate, Comparison, Doctor,
                            Explanation, GpuFacts, HostFacts, LibraryFacts, MachineInfo,
@@ -27,5 +27,5 @@ __all__ = [
     "ParameterInfo", "Plan", "PlanFacts", "Prediction", "Refusal", "Refused", "Results",
     "ScheduleInfo", "Share", "Simulation", "Taxes", "TransportFacts", "Tuned", "Why",
     "describe", "doctor", "draw_inputs", "explain", "load", "machines", "operators", "plan", "run",
-    "schedules", "taxes", "tune",
+    "schedules", "show", "simulate", "taxes", "tune", "verify",
 ]

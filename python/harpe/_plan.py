@@ -5,6 +5,7 @@ import functools
 import os
 import pathlib
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from harpe import _harpe, _html
 from harpe._errors import Refused
@@ -281,3 +282,40 @@ def taxes(op: Text, /, *, mesh: str, machine: Text = "", schedule: Text = "auto"
     asked = question(op, mesh, machine, schedule, parameters)
     with call_options(cache, None, progress) as options:
         return _harpe.compare(asked, options)
+
+
+def simulate(subject: Plan | Text, /, *, machine: Text = "", launch: str = "graph",
+             delay: tuple[int, float] | None = None, **question: Any) -> "Simulation":
+    """One execution on a machine, predicted; nothing is executed.
+
+    `subject`: a plan; or an operator, with the arguments of `harpe.plan`. `launch`, `delay` and
+    errors as for `Plan.simulate`.
+    """
+    _check_no_question(subject, question)
+    asked = subject if isinstance(subject, Plan) else plan(subject, machine=machine, **question)
+    return asked.simulate(machine, launch=launch, delay=delay)
+
+
+def verify(subject: Plan | Text, /, **question: Any) -> Certificate:
+    """What is proved of a plan for all inputs and all interleavings of ranks: every output is the
+    program's, and no execution races or blocks. Plans are proved when they are made.
+
+    `subject`: a plan; or an operator, with the arguments of `harpe.plan`. Raises Refused: V2xx to
+    V6xx the first finding; those of `harpe.plan`.
+    """
+    _check_no_question(subject, question)
+    return (subject if isinstance(subject, Plan) else plan(subject, **question)).certificate
+
+
+def show(subject: Plan | Text, /, stage: str = "plan", **question: Any) -> str:
+    """A text that reads back: "program", "schedule", "plan" or "launches" (`Plan.show`).
+
+    `subject`: a plan; or an operator, with the arguments of `harpe.plan`.
+    """
+    _check_no_question(subject, question)
+    return (subject if isinstance(subject, Plan) else plan(subject, **question)).show(stage)
+
+
+def _check_no_question(subject: object, question: Mapping[str, object]) -> None:
+    if isinstance(subject, Plan) and question:
+        raise TypeError(f"a plan has its {next(iter(question))} already")

@@ -96,6 +96,21 @@ class Plans(unittest.TestCase):
         with self.assertRaises(ValueError):
             plan.simulate(launch="twice")
 
+    def test_are_asked_for_in_one_call(self):
+        plan = make_plan(machine="h200x8")
+        question = dict(mesh=MESH, schedule="ring", **GEMM)
+        simulated = harpe.simulate("ag_gemm", machine="h200x8", **question)
+        self.assertEqual(simulated.time_us, harpe.simulate(plan).time_us)
+        delayed = harpe.simulate("ag_gemm", machine="h200x8", delay=(1, 50.0), **question)
+        self.assertGreater(delayed.time_us, simulated.time_us)
+        self.assertEqual(harpe.verify("ag_gemm", **question), harpe.verify(plan))
+        self.assertEqual(harpe.show("ag_gemm", stage="schedule", **question),
+                         harpe.show(plan, "schedule"))
+        with self.assertRaisesRegex(TypeError, "has its mesh already"):
+            harpe.show(plan, mesh=MESH)
+        with self.assertRaises(harpe.Refused):
+            harpe.verify("ag_gemm", mesh=MESH, schedule="none")
+
     def test_say_how_the_time_divides(self):
         taxes = make_plan(machine="h200x8").taxes()
         parts = (taxes.roofline_us + taxes.launch_us + taxes.synchronization_us
