@@ -264,7 +264,10 @@ bool is_told() {
 }
 
 std::shared_ptr<const cuda::DriverApi> make_fake_driver() {
-  fake_gpu() = FakeGpu();
+  {
+    const std::lock_guard lock(mutex());  // a thread of the test before may not be over
+    fake_gpu() = FakeGpu();
+  }
   cuda::DriverApi driver;
   add_devices(driver);
   add_memory(driver);
