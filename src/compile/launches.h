@@ -13,7 +13,7 @@
 
 namespace harpe {
 
-// What launches are made for, and who can bind them: whoever calls knows the back ends.
+// GPUs to make launches for, and the check that launches can be bound; a back end implements it.
 class LaunchTargets {
  public:
   virtual ~LaunchTargets() = default;

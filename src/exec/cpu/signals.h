@@ -17,9 +17,9 @@ struct Outgoing {
   std::int32_t flag = 0;  // in its page
 };
 
-// A signal of the plan's wiring (sync/wiring.h) as one process has it. It only grows, and whoever
-// waits for it waits for at least a value, as on a device (commir.md 7.3, D18). Signals that mean
-// the same in the pages of several ranks are one. Where producers are in several processes there is
+// A signal of the plan's wiring (sync/wiring.h) as one process has it. It only grows; tasks wait
+// until it has at least a value, as on a device (commir.md 7.3, D18). Signals that mean the same in
+// the pages of several ranks are one. Where producers are in several processes there is
 // one for each: a process counts its own producers, and the last of them raises a flag in each
 // process that waits.
 struct ProcessSignal {
