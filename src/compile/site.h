@@ -12,7 +12,7 @@ enum class Backend : std::uint8_t { Cpu, Cuda };
   return backend == Backend::Cuda ? "cuda" : "cpu";
 }
 
-// What measured times are told apart by.
+// Where a time was measured. Times of other sites say nothing about this one.
 struct Site {
   Backend backend = Backend::Cpu;
   std::string processor;  // "NVIDIA H200", "AMD EPYC, 2 cores"; "" where there is no GPU
