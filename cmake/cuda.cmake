@@ -20,7 +20,7 @@ if(NOT HARPE_CUDA STREQUAL "OFF")
 endif()
 
 if(HARPE_CUDA_FOUND)
-  harpe_module(exec/cuda exec/actions exec/processes exec transport launch sync plan ir)
+  harpe_module(exec/cuda exec/actions exec/processes exec/group exec transport launch sync plan ir)
   target_include_directories(harpe_exec_cuda SYSTEM PUBLIC ${HARPE_CUDA_INCLUDE_DIR})
   target_link_libraries(harpe_exec_cuda PUBLIC ${CMAKE_DL_LIBS})
   file(GLOB cuda_parts CONFIGURE_DEPENDS src/exec/cuda/actions/*.cpp src/exec/cuda/executor/*.cpp

@@ -1,0 +1,90 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "exec/fault.h"
+#include "exec/group/local_homes.h"
+#include "plan/plan.h"
+#include "support/diag.h"
+#include "support/result.h"
+#include "transport/exchange.h"
+
+namespace harpe {
+
+// Ranks that programs have, each in a thread or a process of its own: they join a group, make
+// executables of plans, and launch those on tensors of their own.
+
+// Why a launch did not come about: its arguments, or what happened to this execution (CPU ranks)
+// or an earlier one (GPUs).
+using LaunchFailure = std::variant<Diag, FaultReport>;
+
+struct ExecutableCounts {
+  std::int64_t launches = 0;
+  std::int64_t copied_bytes = 0;  // between tensors and the group's memory, of all launches
+  std::int64_t bindings = 0;      // sets of tensors that are known
+};
+
+// One rank's part of a plan. It keeps its group's memory alive; ending one meets nobody.
+class RankExecutable {
+ public:
+  RankExecutable() = default;
+  RankExecutable(const RankExecutable&) = delete;
+  RankExecutable& operator=(const RankExecutable&) = delete;
+  virtual ~RankExecutable() = default;
+
+  // Inputs, then outputs.
+  [[nodiscard]] virtual const std::vector<LocalHome>& homes() const = 0;
+
+  // One execution, of all ranks together: they launch executables of a group in the same order.
+  // `tensors` are of the homes, in their order, with their types and shapes; they stay until it is
+  // over. On GPUs it is ordered in `stream` (a CUstream of the rank's GPU) behind what that holds,
+  // and the host waits for nothing; CPU ranks compute it now, on the calling thread.
+  // Errors: I311 strides that are not supported; G005. A fault ends all executions of the group
+  // until it is reset.
+  [[nodiscard]] virtual Result<Ok, LaunchFailure> launch(std::span<const TensorView> tensors,
+                                                         void* stream) = 0;
+  [[nodiscard]] virtual ExecutableCounts counts() const = 0;
+};
+
+struct GroupCounts {
+  std::int64_t heap_bytes =
+      0;  // that peers can reach: arenas of plans, which share it, and signals
+  std::int64_t executables = 0;
+};
+
+// What the executables of one rank share: memory that peers reach, which executables use in turn,
+// and who the peers are. Calls of one group come from one thread at a time. Collective calls are
+// made by all ranks, in the same order.
+class RankGroup {
+ public:
+  RankGroup() = default;
+  RankGroup(const RankGroup&) = delete;
+  RankGroup& operator=(const RankGroup&) = delete;
+  virtual ~RankGroup() = default;
+
+  // Collective. Requires: a verified plan. Errors: I311 a plan of other ranks; N015 ranks have
+  // different plans; N010, N017 other ranks; X0xx, G0xx what this back end cannot do; X005, G073
+  // memory.
+  [[nodiscard]] virtual Checked<std::unique_ptr<RankExecutable>> make(const Plan& plan) = 0;
+  // The fault that ended the group's executions; empty where all is well, as far as is known yet.
+  [[nodiscard]] virtual FaultReport check() = 0;
+  // Collective: waits for what is under way, and clears faults and signals; executables go on.
+  // Errors: N010, N017, G005.
+  [[nodiscard]] virtual Checked<Ok> reset() = 0;
+  [[nodiscard]] virtual GroupCounts counts() const = 0;
+};
+
+// What ranks join with.
+struct GroupRequest {
+  std::shared_ptr<transport::Exchange> exchange;  // its rank is this rank
+  std::int64_t heap_bytes = 0;                    // taken at once; more is taken as plans need it
+  std::chrono::milliseconds wait_limit{60'000};   // of a wait for another rank in an execution
+};
+
+}  // namespace harpe
