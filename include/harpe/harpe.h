@@ -1,8 +1,9 @@
 #pragma once
 
 // Harpe as a library: plans of operators that several processors compute together, what they cost,
-// and their execution on CPU ranks. Start with a Question; plan() makes a Plan of it; run()
-// executes that on tensors of the caller's. docs/library.md is the guide.
+// and their execution. Start with a Question; plan() makes a Plan of it; run() executes that on
+// whole tensors, with all ranks in this process. Programs that are ranks themselves join a Group
+// and launch an Executable on what each of them holds. docs/library.md is the guide.
 
 #include <cstdint>
 #include <optional>
@@ -12,9 +13,12 @@
 
 #include "harpe/api.h"
 #include "harpe/error.h"
+#include "harpe/executable.h"
+#include "harpe/group.h"
 #include "harpe/plan.h"
 #include "harpe/question.h"
 #include "harpe/run.h"
+#include "harpe/view.h"
 
 namespace harpe {
 HARPE_INLINE namespace v1 {

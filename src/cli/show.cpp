@@ -72,6 +72,9 @@ Checked<std::string> show_launches_of(const CommandLine& line, Session& session,
   if (session.is_paranoid() && target->facts().waits_inside) {
     HP_TRY(const Gpus* const gpus, find_gpus());
     HP_REQUIRE_OK(check_gpu_launches(plan, *gpus));
+  } else if (session.is_paranoid()) {
+    HP_TRY(const std::unique_ptr<launch::Target> in_turns, make_target(Backend::Cpu, true));
+    HP_REQUIRE_OK(show_launches(plan, *in_turns, true));
   }
   return show_launches(plan, *target, session.is_paranoid());
 }

@@ -34,8 +34,8 @@ class LaunchTargets {
 // The text of what a target launches. `paranoid`: it is read back and proved.
 [[nodiscard]] Checked<std::string> show_launches(const Plan& plan, const launch::Target& target,
                                                  bool paranoid);
-// Whether what H200s launch, shared or not and by NCCL, reads back, can be bound and is proved: a
-// bug of ours where not (HP_CHECK).
+// Whether what H200s launch, shared or not, by NCCL, and where plans take turns, reads back, can be
+// bound and is proved: a bug of ours where not (HP_CHECK).
 [[nodiscard]] Checked<Ok> check_gpu_launches(const Plan& plan, const LaunchTargets& targets);
 
 // The text as a pass left it. Requires: one of the names.

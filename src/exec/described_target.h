@@ -8,6 +8,7 @@ namespace harpe::cuda {
 struct DescribedTarget {
   int multiprocessors = 132;  // of an H200
   bool shares_gpus = false;   // ranks do
+  bool takes_turns = false;   // plans do, with the ranks' memory
   CollectiveEngine collectives = CollectiveEngine::Auto;
 };
 

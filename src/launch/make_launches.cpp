@@ -29,8 +29,17 @@ constexpr std::array kPasses = {
 };
 
 std::string name_of(const Target::Facts& target) {
-  if (target.sms == 0) return target.name;
-  return target.name + " sms " + std::to_string(target.sms) + (target.shares_gpus ? " shared" : "");
+  std::string name = target.name;
+  if (target.sms > 0) name += " sms " + std::to_string(target.sms);
+  if (target.shares_gpus) name += " shared";
+  if (target.takes_turns) name += " turns";
+  return name;
+}
+
+sync::Wiring wire(const Plan& plan, const sync::Groups& groups, const Target::Facts& target) {
+  const auto between = target.takes_turns ? sync::Between::Others : sync::Between::Nobody;
+  return target.waits_inside ? sync::wire(plan, groups, target.chunk_bytes, between)
+                             : sync::wire(plan, between);
 }
 
 // What the library does is over on a rank only when no member needs that rank's part any more.
@@ -69,8 +78,7 @@ Checked<LaunchPlan> make_launches(const Plan& plan, const Blocks& blocks, const 
   HP_REQUIRE_OK(target.check(plan));
   const Target::Facts& facts = target.facts();
   const sync::Groups groups = facts.waits_inside ? sync::find_groups(plan) : sync::no_groups(plan);
-  sync::Wiring wiring =
-      facts.waits_inside ? sync::wire(plan, groups, facts.chunk_bytes) : sync::wire(plan);
+  sync::Wiring wiring = wire(plan, groups, facts);
   const Exchanges exchanges = exchanges_of(plan, blocks, target);
   end_by_themselves(plan, exchanges, wiring);
   std::optional<Plan> boxed;

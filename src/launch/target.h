@@ -49,6 +49,7 @@ class Target {
     bool waits_inside = true;
     std::int32_t sms = 0;          // 0: it has none
     bool shares_gpus = false;      // ranks do
+    bool takes_turns = false;      // other plans use the ranks' memory between executions
     std::int64_t chunk_bytes = 0;  // what blocks of a kernel copy at a time
     std::int32_t sms_for_signals =
         0;  // what a kernel that fills the others leaves to raise signals

@@ -59,4 +59,14 @@ template <class T, class Body>
   }
 }
 
+// The same of a call that has no options and must cost little: body() is a v1::Checked.
+template <class Body>
+[[nodiscard]] auto guard(const Body& body) -> decltype(body()) {
+  try {
+    return body();
+  } catch (...) {
+    return to_error_of_exception("");
+  }
+}
+
 }  // namespace harpe::library

@@ -38,9 +38,10 @@ harpe::Checked<Ok> refuse(const std::string& argument, const std::string& wanted
   return make_diag(DiagCode::I311, {{"argument", argument}, {"wanted", wanted}, {"found", found}});
 }
 
-harpe::Checked<Ok> check_view(const Program& program, const Buffer& buffer,
+}  // namespace
+
+harpe::Checked<Ok> check_view(const Buffer& buffer, const std::vector<std::int64_t>& shape,
                               const v1::ConstView& view, const std::string& argument) {
-  const std::vector<std::int64_t> shape = shape_of(program, buffer);
   const bool is_shape =
       view.axes == shape.size() && std::equal(shape.begin(), shape.end(), view.shape.begin());
   const auto is_known = view.dtype <= v1::DType::Bool;
@@ -54,6 +55,8 @@ harpe::Checked<Ok> check_view(const Program& program, const Buffer& buffer,
   }
   return Ok{};
 }
+
+namespace {
 
 // Calls visit(offset into the view, index of the element), both in elements, in row-major order.
 template <class Memory, class Visit>
@@ -84,34 +87,11 @@ bool is_dense(const v1::BasicView<Memory>& view) {
   return true;
 }
 
-// Is every element in memory of its own? True where each stride steps over all that the smaller
-// ones reach.
-bool is_injective(const v1::View& view) {
-  std::vector<std::pair<std::int64_t, std::int64_t>> axes;  // size of the stride, extent
-  for (std::size_t axis = 0; axis < view.axes; ++axis) {
-    if (view.shape[axis] == 0) return true;
-    if (view.shape[axis] > 1) axes.emplace_back(std::abs(view.strides[axis]), view.shape[axis]);
-  }
-  std::ranges::sort(axes);
-  std::int64_t reach = 0;
-  for (const auto& [stride, extent] : axes) {
-    if (stride <= reach) return false;
-    reach = saturating_add(reach, saturating_multiply(stride, extent - 1));
-  }
-  return true;
-}
-
-std::string print_strides(const v1::View& view) {
-  const auto end = view.strides.begin() + static_cast<std::ptrdiff_t>(view.axes);
-  return "strides " + print_shape({view.strides.begin(), end});
-}
-
 }  // namespace
 
-harpe::Checked<HostTensor> read_view(const Program& program, const Buffer& buffer,
-                                     const v1::ConstView& view, const std::string& argument) {
-  HP_REQUIRE_OK(check_view(program, buffer, view, argument));
-  HostTensor tensor = make_tensor(internal_dtype(view.dtype), shape_of(program, buffer));
+HostTensor copy_view(const v1::ConstView& view) {
+  const auto end = view.shape.begin() + static_cast<std::ptrdiff_t>(view.axes);
+  HostTensor tensor = make_tensor(internal_dtype(view.dtype), {view.shape.begin(), end});
   const auto size = size_in_bytes(tensor.dtype);
   const auto* const from = static_cast<const std::byte*>(view.data);
   if (is_dense(view)) {
@@ -122,13 +102,20 @@ harpe::Checked<HostTensor> read_view(const Program& program, const Buffer& buffe
                   static_cast<std::size_t>(size));
     });
   }
+  return tensor;
+}
+
+harpe::Checked<HostTensor> read_view(const Program& program, const Buffer& buffer,
+                                     const v1::ConstView& view, const std::string& argument) {
+  HP_REQUIRE_OK(check_view(buffer, shape_of(program, buffer), view, argument));
+  HostTensor tensor = copy_view(view);
   if (tensor.dtype == buffer.dtype) return tensor;
   return fit_input(program, buffer, tensor, argument);
 }
 
 harpe::Checked<Ok> check_output(const Program& program, const Buffer& buffer, const v1::View& view,
                                 const std::string& argument) {
-  HP_REQUIRE_OK(check_view(program, buffer, view, argument));
+  HP_REQUIRE_OK(check_view(buffer, shape_of(program, buffer), view, argument));
   if (is_injective(view)) return Ok{};
   return refuse(argument, "memory in which every element has a place of its own",
                 print_strides(view));
@@ -147,6 +134,26 @@ void write_view(const HostTensor& tensor, const v1::View& view) {
     std::memcpy(to + offset * size, tensor.data.data() + element * size,
                 static_cast<std::size_t>(size));
   });
+}
+
+bool is_injective(const v1::View& view) {
+  std::vector<std::pair<std::int64_t, std::int64_t>> axes;  // size of the stride, extent
+  for (std::size_t axis = 0; axis < view.axes; ++axis) {
+    if (view.shape[axis] == 0) return true;
+    if (view.shape[axis] > 1) axes.emplace_back(std::abs(view.strides[axis]), view.shape[axis]);
+  }
+  std::ranges::sort(axes);
+  std::int64_t reach = 0;
+  for (const auto& [stride, extent] : axes) {
+    if (stride <= reach) return false;
+    reach = saturating_add(reach, saturating_multiply(stride, extent - 1));
+  }
+  return true;
+}
+
+std::string print_strides(const v1::View& view) {
+  const auto end = view.strides.begin() + static_cast<std::ptrdiff_t>(view.axes);
+  return "strides " + print_shape({view.strides.begin(), end});
 }
 
 v1::Tensor to_tensor(HostTensor tensor) {

@@ -24,10 +24,15 @@ Site find_site(Backend backend) {
   return {.backend = backend, .processor = gpus.ok() ? (*gpus)->name() : ""};
 }
 
-Checked<std::unique_ptr<launch::Target>> make_target(Backend backend) {
-  if (backend == Backend::Cpu) return std::unique_ptr<launch::Target>(new cpu::LaunchTarget());
+Checked<std::unique_ptr<launch::Target>> make_target(Backend backend, bool takes_turns) {
+  std::unique_ptr<launch::Target> target;
+  if (backend == Backend::Cpu) {
+    target = std::make_unique<cpu::LaunchTarget>(takes_turns);
+    return target;
+  }
   HP_TRY(const Gpus* const gpus, find_gpus());
-  return gpus->describe({});
+  target = gpus->describe({.takes_turns = takes_turns});
+  return target;
 }
 
 Checked<std::unique_ptr<Executor>> make_executor(const Plan& plan, const BackendRequest& request) {

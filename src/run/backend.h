@@ -47,8 +47,10 @@ struct BackendRequest {
 }
 
 // What the back end's ranks run on, to make launches for (launch/make_launches.h): CPU ranks, or
-// H200s, a rank to a GPU; neither needs to be there. Errors: G001 a build without CUDA.
-[[nodiscard]] Checked<std::unique_ptr<launch::Target>> make_target(Backend backend);
+// H200s, a rank to a GPU; neither needs to be there. `takes_turns`: plans do, with the ranks'
+// memory. Errors: G001 a build without CUDA.
+[[nodiscard]] Checked<std::unique_ptr<launch::Target>> make_target(Backend backend,
+                                                                   bool takes_turns = false);
 
 // The one place that knows every executor. Errors: make_cpu_executor's, make_cuda_executor's; G001
 // a build without CUDA; N016 GPUs of several hosts.

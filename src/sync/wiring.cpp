@@ -16,10 +16,12 @@ namespace {
 class Wirer {
  public:
   // Where nodes have a network, puts land; else they are tasks like others.
-  Wirer(const Plan& plan, const Groups& groups, std::int64_t chunk_bytes, Nodes nodes)
+  Wirer(const Plan& plan, const Groups& groups, std::int64_t chunk_bytes, Between between,
+        Nodes nodes)
       : plan_(plan),
         groups_(groups),
         chunk_bytes_(chunk_bytes),
+        between_(between),
         nodes_(std::move(nodes)),
         puts_(nodes_.have_network() ? puts_of(plan) : std::vector<TaskId>()) {
     wiring_.tasks.resize(plan.tasks.size());
@@ -117,7 +119,8 @@ class Wirer {
 
   // Whether all that waits for the Entry of that task's rank needs is a credit.
   [[nodiscard]] bool gives_credit(TaskId task) const {
-    return is_entry(task) && is_left_alone_[rank_of(plan_, task).index()];
+    return between_ == Between::Nobody && is_entry(task) &&
+           is_left_alone_[rank_of(plan_, task).index()];
   }
 
   // Every queue of a rank begins an execution behind its Entry, which begins the epoch.
@@ -405,6 +408,7 @@ class Wirer {
   const Plan& plan_;
   const Groups& groups_;
   std::int64_t chunk_bytes_;
+  Between between_;
   Nodes nodes_;
   std::vector<TaskId> puts_;  // that land
   Wiring wiring_;
@@ -441,10 +445,12 @@ void end_by_itself(TaskWiring& collective) {
   collective.pulled.reset();
 }
 
-Wiring wire(const Plan& plan, const Groups& groups, std::int64_t chunk_bytes) {
-  return Wirer(plan, groups, chunk_bytes, Nodes(plan)).wire();
+Wiring wire(const Plan& plan, const Groups& groups, std::int64_t chunk_bytes, Between between) {
+  return Wirer(plan, groups, chunk_bytes, between, Nodes(plan)).wire();
 }
 
-Wiring wire(const Plan& plan) { return Wirer(plan, no_groups(plan), 0, Nodes()).wire(); }
+Wiring wire(const Plan& plan, Between between) {
+  return Wirer(plan, no_groups(plan), 0, between, Nodes()).wire();
+}
 
 }  // namespace harpe::sync

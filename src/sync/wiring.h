@@ -74,12 +74,19 @@ struct Wiring {
 // Of a collective that is over on a rank only when no member needs that rank's part any more.
 void end_by_itself(TaskWiring& collective);
 
+// Who uses the memory of a plan's ranks between executions.
+enum class Between : std::uint8_t {
+  Nobody,  // a rank's Exit gives credit to those that write to its slots in the next execution
+  Others,  // other plans, in turn: nobody touches a rank's memory before its Entry says so
+};
+
 // For GPUs. `chunk_bytes`: what blocks of a kernel copy at a time. Requires: a verified plan that
 // check_nodes accepts, and its groups.
-[[nodiscard]] Wiring wire(const Plan& plan, const Groups& groups, std::int64_t chunk_bytes);
+[[nodiscard]] Wiring wire(const Plan& plan, const Groups& groups, std::int64_t chunk_bytes,
+                          Between between = Between::Nobody);
 
 // For CPU ranks: each task runs by itself, and a put is one task, over once its data is in place.
 // There are no landings, no rings and no chunks. Requires: a verified plan.
-[[nodiscard]] Wiring wire(const Plan& plan);
+[[nodiscard]] Wiring wire(const Plan& plan, Between between = Between::Nobody);
 
 }  // namespace harpe::sync

@@ -19,6 +19,13 @@ Checked<Ok> agree(Exchange& exchange, const std::optional<Diag>& failure) {
   return Ok{};
 }
 
+Checked<Ok> compare(Exchange& exchange, std::string_view hash) {
+  HP_TRY(const std::vector<Blob> all, exchange.all_gather(std::as_bytes(std::span(hash))));
+  const auto other = std::ranges::find_if(all, [&](const Blob& each) { return each != all[0]; });
+  if (other == all.end()) return Ok{};
+  return make_diag(DiagCode::N015, {{"rank", other - all.begin()}});
+}
+
 // The number of regions, their sizes, then the address: 8 bytes each, in this machine's order.
 Blob print(const Contact& contact) {
   std::vector<std::int64_t> numbers = {static_cast<std::int64_t>(contact.sizes.size())};

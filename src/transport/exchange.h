@@ -1,6 +1,7 @@
 #pragma once
 
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "transport/provider.h"
@@ -26,6 +27,9 @@ class Exchange {
 // nobody lets go of what others reach for. Errors: `failure`, where this rank could not; N017
 // another could not; N010.
 [[nodiscard]] Checked<Ok> agree(Exchange& exchange, const std::optional<Diag>& failure);
+
+// Every rank gives its plan's hash. Errors: N015 one has another than rank 0; N010.
+[[nodiscard]] Checked<Ok> compare(Exchange& exchange, std::string_view hash);
 
 // A contact as bytes. `parse_contact` is total: what is none gives none.
 [[nodiscard]] Blob print(const Contact& contact);

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "verify/clocks.h"
+#include "verify/target_words.h"
 
 namespace harpe::verifier {
 namespace {
@@ -25,9 +26,6 @@ std::int64_t sms_of(const std::string& target) {
   (void)std::from_chars(digits, target.data() + target.size(), sms);
   return sms;
 }
-
-// "h200 sms 132 shared": ranks share GPUs.
-bool is_shared(const std::string& target) { return target.ends_with(" shared"); }
 
 bool waits_inside(const Kernel& kernel) {
   const auto waits = [](const auto& each) { return each.when.has_value(); };
@@ -111,7 +109,7 @@ class Progress {
 
   // On a GPU that ranks share nothing says which SMs the other ranks' kernels find.
   [[nodiscard]] Checked<Ok> check_alone(std::size_t id) const {
-    if (!is_shared(launches_.target)) return Ok{};
+    if (!says(launches_.target, "shared")) return Ok{};
     return make_diag(DiagCode::V710, {{"launch", id},
                                       {"rank", launches_.launches[id].rank.value},
                                       {"held", capacity_},

@@ -116,10 +116,12 @@ class RaceCheck {
     if (touched.empty() || touched.back() != task) touched.push_back(task);
   }
 
-  // Between a rank's Exit and its next Entry its homes are the caller's.
+  // Between a rank's Exit and its next Entry its homes are the caller's, and where plans take turns
+  // its slots another plan's.
   Checked<Ok> check_span(std::int32_t task, const ResolvedRef& ref, Clock clock) {
     const Alloc& alloc = plan_.allocs[static_cast<std::size_t>(ref.alloc)];
-    if (scope_.is_of_launches && alloc.level != Level::Home) return Ok{};
+    const bool has_credit = scope_.is_of_launches && !scope_.takes_turns;
+    if (has_credit && alloc.level != Level::Home) return Ok{};
     const std::int32_t entry = entry_[turn_of(alloc.rank, task)];
     if (!is_over(entry, clock)) {
       return make_diag(DiagCode::V405, {{"task", words_.task(task)},

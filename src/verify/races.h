@@ -17,7 +17,8 @@ namespace harpe::verifier {
 // so a read counts for that member, and members are unordered among themselves.
 //
 // Of launches (`scope`): two executions in a row. Slots may then be touched before their rank's
-// Entry and after its Exit, since credits say when they are free; homes may not.
+// Entry and after its Exit, since credits say when they are free; homes may not, nor slots where
+// plans take turns.
 // Errors: V401-V406; I505.
 [[nodiscard]] Checked<Ok> check_races(const Plan& plan, const Words& words,
                                       const Resolved& resolved, const Order& order,

@@ -1,5 +1,7 @@
 #include "verify/step_builder.h"
 
+#include "verify/target_words.h"
+
 namespace harpe::verifier {
 void StepBuilder::begin(const Plan& plan, const launch::LaunchPlan& launches,
                         std::size_t private_from) {
@@ -13,7 +15,10 @@ void StepBuilder::begin(const Plan& plan, const launch::LaunchPlan& launches,
                .syncs = {},
                .barriers = {}};
   out_.plan.allocs.insert(out_.plan.allocs.end(), launches.boxes.begin(), launches.boxes.end());
-  out_.scope = {.tasks = 0, .private_from = private_from, .is_of_launches = true};
+  out_.scope = {.tasks = 0,
+                .private_from = private_from,
+                .is_of_launches = true,
+                .takes_turns = says(launches.target, "turns")};
   out_.scope.narrowed.resize(private_from, false);
   for (const AllocId id : launches.partials16) {
     Alloc& alloc = out_.plan.allocs[id.index()];

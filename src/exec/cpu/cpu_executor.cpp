@@ -1,10 +1,9 @@
 #include "exec/cpu/cpu_executor.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 
 #include "exec/actions/prepare.h"
+#include "exec/cpu/checks.h"
 #include "exec/cpu/far_puts.h"
 #include "exec/cpu/faults.h"
 #include "exec/cpu/marking.h"
@@ -25,7 +24,6 @@ using processes::Partition;
 using processes::ProcessGroup;
 using processes::ProcessReport;
 
-constexpr std::int64_t kMaxTasks = 1'000'000;  // D17
 // A fold's state stays in cache between its sources.
 constexpr std::int64_t kScratchElements = std::int64_t{1} << 14;
 
@@ -195,27 +193,6 @@ class CpuExecutor final : public Executor {
   bool has_run_ = false;
 };
 
-Checked<Ok> check_size(const Plan& plan, const Partition& partition) {
-  const auto tasks = static_cast<std::int64_t>(plan.tasks.size());
-  if (tasks > kMaxTasks) {
-    return make_diag(DiagCode::X010, {{"tasks", tasks}, {"limit", kMaxTasks}});
-  }
-  constexpr std::int64_t kMebibyte = std::int64_t{1} << 20;
-  const std::int64_t page = sysconf(_SC_PAGESIZE);
-  const std::int64_t available = sysconf(_SC_PHYS_PAGES) / (kMebibyte / page);
-  const std::int64_t ranks = partition.ranks_each * partition.processes_per_host;
-  const std::int64_t rank_bytes = arena_bytes(plan);
-  // In floating point: sizes in a plan file may be anything.
-  const double needed =
-      static_cast<double>(rank_bytes) / static_cast<double>(kMebibyte) * static_cast<double>(ranks);
-  if (needed > static_cast<double>(available)) {
-    return make_diag(DiagCode::X005, {{"needed", static_cast<std::int64_t>(needed)},
-                                      {"ranks", ranks},
-                                      {"available", available}});
-  }
-  return Ok{};
-}
-
 Checked<Partition> partition_of(const Plan& plan, const std::optional<processes::Launch>& launch) {
   if (!launch) return Partition::alone(plan.mesh.ranks());
   HP_TRY(const std::int64_t each, processes::ranks_of_each(*launch, plan));
@@ -285,7 +262,7 @@ Checked<std::unique_ptr<cpu::Network>> open_network(const Prepared& prepared,
 
 Checked<std::unique_ptr<Executor>> make_cpu_executor(const Plan& plan, const CpuOptions& options) {
   HP_TRY(const Partition partition, partition_of(plan, options.launch));
-  HP_REQUIRE_OK(check_size(plan, partition));
+  HP_REQUIRE_OK(cpu::check_size(plan, partition.ranks_each * partition.processes_per_host));
   HP_REQUIRE_OK(check_kernels(plan, cpu_offers()));
   HP_REQUIRE_OK(actions::check_ragged(plan.program));
   HP_REQUIRE_OK(cpu::check_reach(plan, partition));

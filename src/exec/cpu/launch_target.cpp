@@ -45,10 +45,11 @@ class TaskOffers : public launch::Offers {
 
 }  // namespace
 
-LaunchTarget::LaunchTarget()
+LaunchTarget::LaunchTarget(bool takes_turns)
     : facts_{.name = "cpu",
              .copy_engine = {},
              .waits_inside = false,
+             .takes_turns = takes_turns,
              .exchanges = {.engine = launch::ExchangeEngine::Pull}} {}
 
 Checked<Ok> LaunchTarget::check(const Plan& plan) const {

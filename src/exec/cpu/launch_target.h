@@ -11,7 +11,8 @@ namespace harpe::cpu {
 // host is one too, over once its data is in place.
 class LaunchTarget : public launch::Target {
  public:
-  LaunchTarget();
+  // `takes_turns`: plans do, with the ranks' memory.
+  explicit LaunchTarget(bool takes_turns = false);
 
   [[nodiscard]] const Facts& facts() const override { return facts_; }
   // Errors: X019 a kernel that CPU ranks lack.

@@ -6,7 +6,7 @@
 namespace harpe::cpu {
 Marking::Marking(const Plan& plan, std::vector<actions::TaskWork> work,
                  std::optional<TaskId> drop_signal_of, const processes::Partition& partition,
-                 Outside* outside)
+                 Outside* outside, sync::Between between)
     : plan_(plan),
       work_(std::move(work)),
       drop_signal_of_(drop_signal_of),
@@ -14,7 +14,7 @@ Marking::Marking(const Plan& plan, std::vector<actions::TaskWork> work,
       outside_(outside),
       queues_(plan.queues.size()),
       positions_(plan.tasks.size()),
-      signals_(map_signals(plan, partition)),
+      signals_(map_signals(plan, partition, between)),
       is_far_(plan.tasks.size(), false),
       values_(std::make_unique<std::atomic<std::int64_t>[]>(signals_.signals.size())) {
   link_queues();
@@ -29,6 +29,12 @@ void Marking::link_queues() {
     queues_[queue].tasks.push_back(task);
     is_far_[i] = is_far_put(plan_, partition_, task);
   }
+}
+
+void Marking::clear() {
+  for (Queue& queue : queues_) queue = {.tasks = std::move(queue.tasks)};
+  for (std::size_t i = 0; i < signals_.signals.size(); ++i) values_[i] = 0;
+  last_epoch_ = 0;
 }
 
 void Marking::begin(std::int64_t count, bool trace) {

@@ -45,11 +45,13 @@ class Marking {
   // other processes; it outlives this.
   Marking(const Plan& plan, std::vector<actions::TaskWork> work,
           std::optional<TaskId> drop_signal_of, const processes::Partition& partition,
-          Outside* outside = nullptr);
+          Outside* outside = nullptr, sync::Between between = sync::Between::Nobody);
 
   // Queues, empty ones included.
   [[nodiscard]] std::int32_t queues() const { return static_cast<std::int32_t>(queues_.size()); }
 
+  // As made: whatever was under way is given up. Requires: signals of others are clear too.
+  void clear();
   // Opens the next `count` executions. Requires: none is under way.
   void begin(std::int64_t count, bool trace);
   [[nodiscard]] bool is_finished(std::int32_t queue) const;

@@ -18,10 +18,10 @@ using processes::Partition;
 
 class SignalMapper {
  public:
-  SignalMapper(const Plan& plan, const Partition& partition)
+  SignalMapper(const Plan& plan, const Partition& partition, sync::Between between)
       : plan_(plan),
         partition_(partition),
-        wiring_(sync::wire(plan)),
+        wiring_(sync::wire(plan, between)),
         fences_(processes::find_fences(plan)),
         exits_(static_cast<std::size_t>(plan.mesh.ranks())),
         next_flag_(static_cast<std::size_t>(partition.processes), partition.processes) {
@@ -168,8 +168,8 @@ class SignalMapper {
 
 }  // namespace
 
-ProcessSignals map_signals(const Plan& plan, const Partition& partition) {
-  return SignalMapper(plan, partition).map();
+ProcessSignals map_signals(const Plan& plan, const Partition& partition, sync::Between between) {
+  return SignalMapper(plan, partition, between).map();
 }
 
 bool is_far_put(const Plan& plan, const Partition& partition, TaskId task) {

@@ -8,6 +8,7 @@
 #include "exec/processes/partition.h"
 #include "plan/launch_plan.h"
 #include "plan/plan.h"
+#include "sync/wiring.h"
 
 namespace harpe::cpu {
 
@@ -55,7 +56,8 @@ struct ProcessSignals {
 
 // The same numbers in every process that asks.
 // Requires: a verified plan; of its first flags in each page so many are kept for others' progress.
-[[nodiscard]] ProcessSignals map_signals(const Plan& plan, const processes::Partition& partition);
+[[nodiscard]] ProcessSignals map_signals(const Plan& plan, const processes::Partition& partition,
+                                         sync::Between between = sync::Between::Nobody);
 
 // A transfer that leaves this host: handed to the network.
 [[nodiscard]] bool is_far_put(const Plan& plan, const processes::Partition& partition, TaskId task);

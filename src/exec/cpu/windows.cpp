@@ -1,7 +1,5 @@
 #include "exec/cpu/windows.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstring>
 
@@ -13,13 +11,6 @@ namespace {
 
 constexpr std::int64_t kCacheLine = 64;  // a cache line; no vector load of a kernel wants more
 constexpr std::int64_t kPage = 4096;     // signals and windows are registered apart
-
-// Where a process's segment is, for others on its host.
-struct Card {
-  std::int64_t process = 0;  // of the system
-  std::int64_t file = 0;
-  std::int64_t bytes = 0;
-};
 
 }  // namespace
 
@@ -46,33 +37,16 @@ Checked<Windows> Windows::make(const Plan& plan, const processes::Partition& par
 
 Checked<Ok> Windows::share(transport::Exchange& exchange) {
   const std::int64_t bytes = signals_bytes_ + partition_.ranks_each * window_bytes_;
-  HP_TRY(transport::SharedMemory own, transport::SharedMemory::make(bytes));
-  const Card card{.process = ::getpid(), .file = own.region().file, .bytes = bytes};
-  const auto self = static_cast<std::size_t>(partition_.process);
-  segments_[self] = own.bytes().data();
-  shared_.push_back(std::move(own));
-  HP_TRY(const auto cards, exchange.all_gather(std::as_bytes(std::span(&card, 1))));
-  const Checked<Ok> opened = open_others(cards, bytes);
-  // No rank goes on, and perhaps exits, before every rank has opened what it needs.
-  return agree(exchange, opened.ok() ? std::nullopt : std::optional(opened.error()));
-}
-
-Checked<Ok> Windows::open_others(const std::vector<transport::Blob>& cards, std::int64_t bytes) {
+  HP_TRY(shared_,
+         Segments::make(bytes, exchange, [&](int process) { return partition_.is_near(process); }));
   for (int process = 0; process < partition_.processes; ++process) {
-    const auto at = static_cast<std::size_t>(process);
-    if (process == partition_.process) continue;
-    if (!partition_.is_near(process)) {
-      mapped_.push_back(partition_.process == 0 ? Mapping::memory(bytes)
-                                                : Mapping::addresses(bytes));
-      segments_[at] = mapped_.back().data();
+    std::byte*& segment = segments_[static_cast<std::size_t>(process)];
+    if (partition_.is_near(process)) {
+      segment = shared_.of(process).data();
       continue;
     }
-    Card other;
-    if (cards[at].size() == sizeof(other)) std::memcpy(&other, cards[at].data(), sizeof(other));
-    HP_TRY(transport::SharedMemory theirs,
-           transport::SharedMemory::open(other.process, static_cast<int>(other.file), bytes));
-    segments_[at] = theirs.bytes().data();
-    shared_.push_back(std::move(theirs));
+    mapped_.push_back(partition_.process == 0 ? Mapping::memory(bytes) : Mapping::addresses(bytes));
+    segment = mapped_.back().data();
   }
   return Ok{};
 }

@@ -8,10 +8,10 @@
 
 #include "exec/actions/view.h"
 #include "exec/cpu/mapping.h"
+#include "exec/cpu/segments.h"
 #include "exec/processes/partition.h"
 #include "plan/plan.h"
 #include "transport/exchange.h"
-#include "transport/shared_memory.h"
 
 namespace harpe::cpu {
 
@@ -67,8 +67,6 @@ class Windows {
   Windows(const processes::Partition& partition, const WindowSizes& sizes)
       : partition_(partition), sizes_(sizes) {}
   [[nodiscard]] Checked<Ok> share(transport::Exchange& exchange);
-  [[nodiscard]] Checked<Ok> open_others(const std::vector<transport::Blob>& cards,
-                                        std::int64_t bytes);
   void place();
 
   processes::Partition partition_;
@@ -77,7 +75,7 @@ class Windows {
   std::int64_t window_bytes_ = 0;
   std::int64_t signals_bytes_ = 0;
   std::vector<std::byte*> segments_;  // per process: signals, then windows
-  std::vector<transport::SharedMemory> shared_;
+  Segments shared_;
   std::vector<Mapping> mapped_;
   actions::Bases bases_;
   std::vector<std::byte*> numbers_;

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <variant>
@@ -20,14 +21,13 @@ namespace harpe {
 // Ranks that programs have, each in a thread or a process of its own: they join a group, make
 // executables of plans, and launch those on tensors of their own.
 
-// Why a launch did not come about: its arguments, or what happened to this execution (CPU ranks)
-// or an earlier one (GPUs).
+// Why there is no result: the arguments of a launch, plans that are not the same on all ranks, or
+// what happened to this execution (CPU ranks) or an earlier one (GPUs).
 using LaunchFailure = std::variant<Diag, FaultReport>;
 
 struct ExecutableCounts {
   std::int64_t launches = 0;
   std::int64_t copied_bytes = 0;  // between tensors and the group's memory, of all launches
-  std::int64_t bindings = 0;      // sets of tensors that are known
 };
 
 // One rank's part of a plan. It keeps its group's memory alive; ending one meets nobody.
@@ -45,8 +45,8 @@ class RankExecutable {
   // `tensors` are of the homes, in their order, with their types and shapes; they stay until it is
   // over. On GPUs it is ordered in `stream` (a CUstream of the rank's GPU) behind what that holds,
   // and the host waits for nothing; CPU ranks compute it now, on the calling thread.
-  // Errors: I311 strides that are not supported; G005. A fault ends all executions of the group
-  // until it is reset.
+  // Errors: I311 strides that are not supported, or ranks that launch different plans; G005. What
+  // happens to an execution ends all executions of the group until it is reset.
   [[nodiscard]] virtual Result<Ok, LaunchFailure> launch(std::span<const TensorView> tensors,
                                                          void* stream) = 0;
   [[nodiscard]] virtual ExecutableCounts counts() const = 0;
@@ -72,8 +72,8 @@ class RankGroup {
   // different plans; N010, N017 other ranks; X0xx, G0xx what this back end cannot do; X005, G073
   // memory.
   [[nodiscard]] virtual Checked<std::unique_ptr<RankExecutable>> make(const Plan& plan) = 0;
-  // The fault that ended the group's executions; empty where all is well, as far as is known yet.
-  [[nodiscard]] virtual FaultReport check() = 0;
+  // What ended the group's executions; none where all is well, as far as is known yet.
+  [[nodiscard]] virtual std::optional<LaunchFailure> check() = 0;
   // Collective: waits for what is under way, and clears faults and signals; executables go on.
   // Errors: N010, N017, G005.
   [[nodiscard]] virtual Checked<Ok> reset() = 0;

@@ -37,8 +37,8 @@ struct LocalHome {
   [[nodiscard]] std::int64_t bytes() const;
 };
 
-// Of all inputs, then all outputs, in the order of the program. A dense tensor of a home's shape
-// lies as its allocation does (plan/slots.h).
+// Of all inputs, then all outputs (what is both between them), in the order of the program. A dense
+// tensor of a home's shape lies as its allocation does (plan/slots.h).
 [[nodiscard]] std::vector<LocalHome> local_homes(const Plan& plan, const Blocks& blocks,
                                                  RankId rank);
 

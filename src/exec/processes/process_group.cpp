@@ -19,10 +19,6 @@ constexpr minutes kPatience{10};
 // After a fault of its own a rank waits no longer than this for what the others say.
 constexpr milliseconds kAfterFault{1000};
 
-std::span<const std::byte> bytes_of(const std::string& text) {
-  return std::as_bytes(std::span(text));
-}
-
 }  // namespace
 
 Checked<std::int64_t> ranks_of_each(const Launch& launch, const Plan& plan) {
@@ -52,12 +48,7 @@ Checked<Ok> ProcessGroup::agree(const std::optional<Diag>& failure) {
 }
 
 Checked<Ok> ProcessGroup::compare(const std::string& hash) {
-  const auto all = rendezvous_->all_gather(bytes_of(hash));
-  if (!all.ok()) return all.error();
-  const auto other =
-      std::ranges::find_if(*all, [&](const Blob& each) { return each != (*all)[0]; });
-  if (other == all->end()) return Ok{};
-  return make_diag(DiagCode::N015, {{"rank", other - all->begin()}});
+  return transport::compare(*rendezvous_, hash);
 }
 
 Checked<Ok> ProcessGroup::wait_for_all() { return agree(std::nullopt); }

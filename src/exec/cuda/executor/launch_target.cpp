@@ -34,6 +34,7 @@ LaunchTarget::LaunchTarget(const DescribedTarget& target)
              .copy_engine = "copy_engine",
              .sms = target.multiprocessors,
              .shares_gpus = target.shares_gpus,
+             .takes_turns = target.takes_turns,
              .chunk_bytes = device::kCopyGranule,
              .sms_for_signals = kForSignals,
              .sms_for_kernels = kForKernels,

@@ -1,0 +1,11 @@
+#pragma once
+
+#include "plan/plan.h"
+#include "support/diag.h"
+
+namespace harpe::cpu {
+
+// Whether this host may have so many ranks of the plan. Errors: X005 memory; X010 tasks.
+[[nodiscard]] Checked<Ok> check_size(const Plan& plan, std::int64_t ranks_here);
+
+}  // namespace harpe::cpu

@@ -1,0 +1,81 @@
+#include "exec/cpu/cpu_group.h"
+
+#include <algorithm>
+
+#include "exec/actions/occupancy.h"
+#include "exec/cpu/checks.h"
+#include "exec/cpu/rank_executable.h"
+#include "exec/named_kernels.h"
+#include "plan/text.h"
+#include "support/hash.h"
+
+namespace harpe {
+namespace {
+
+using cpu::CpuRankExecutable;
+using cpu::GroupState;
+using cpu::Segments;
+
+class CpuGroup final : public RankGroup {
+ public:
+  explicit CpuGroup(std::shared_ptr<GroupState> state) : state_(std::move(state)) {}
+
+  [[nodiscard]] Checked<std::unique_ptr<RankExecutable>> make(const Plan& plan) override {
+    const Checked<Ok> checked = check(plan);
+    HP_REQUIRE_OK(agree(exchange(), checked.ok() ? std::nullopt : std::optional(checked.error())));
+    HP_REQUIRE_OK(compare(exchange(), hash_text(print_plan(plan))));
+    HP_TRY(const Blocks blocks, Blocks::make(plan.program, plan.mesh, plan.form));
+    HP_REQUIRE_OK(cpu::grow(*state_, cpu::rank_memory_bytes(plan, blocks)));
+    HP_TRY(std::unique_ptr<CpuRankExecutable> made, CpuRankExecutable::make(plan, state_));
+    return std::unique_ptr<RankExecutable>(std::move(made));
+  }
+
+  [[nodiscard]] std::optional<LaunchFailure> check() override { return state_->failure; }
+
+  [[nodiscard]] Checked<Ok> reset() override {
+    // No rank takes a step now; none begins again before all are clear.
+    HP_REQUIRE_OK(agree(exchange(), std::nullopt));
+    for (CpuRankExecutable* const executable : state_->live) executable->clear();
+    state_->board.clear();
+    state_->turn = 0;
+    state_->failure.reset();
+    return agree(exchange(), std::nullopt);
+  }
+
+  [[nodiscard]] GroupCounts counts() const override {
+    GroupCounts counts{.heap_bytes = state_->arenas->bytes(),
+                       .executables = std::ssize(state_->live)};
+    for (const CpuRankExecutable* const each : state_->live) {
+      counts.heap_bytes += each->signal_bytes();
+    }
+    return counts;
+  }
+
+ private:
+  [[nodiscard]] transport::Exchange& exchange() const { return *state_->request.exchange; }
+
+  [[nodiscard]] Checked<Ok> check(const Plan& plan) const {
+    if (plan.mesh.ranks() != state_->ranks()) {
+      return make_diag(DiagCode::I311,
+                       {{"argument", "plan"},
+                        {"wanted", "for the group's " + std::to_string(state_->ranks()) + " ranks"},
+                        {"found", "for " + std::to_string(plan.mesh.ranks())}});
+    }
+    HP_REQUIRE_OK(cpu::check_size(plan, plan.mesh.ranks()));
+    HP_REQUIRE_OK(check_kernels(plan, cpu_offers()));
+    return actions::check_ragged(plan.program);
+  }
+
+  std::shared_ptr<GroupState> state_;
+};
+
+}  // namespace
+
+Checked<std::unique_ptr<RankGroup>> join_cpu_group(const GroupRequest& request) {
+  HP_TRY(cpu::GroupBoard board, cpu::GroupBoard::make(*request.exchange));
+  auto state = std::make_shared<GroupState>(request, std::move(board));
+  HP_REQUIRE_OK(cpu::grow(*state, request.heap_bytes));
+  return std::unique_ptr<RankGroup>(std::make_unique<CpuGroup>(std::move(state)));
+}
+
+}  // namespace harpe

@@ -1,0 +1,134 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "exec/actions/occupancy.h"
+#include "exec/actions/view.h"
+#include "exec/cpu/group_board.h"
+#include "exec/cpu/marking.h"
+#include "exec/cpu/runner.h"
+#include "exec/cpu/segments.h"
+#include "exec/group/group.h"
+#include "ir/blocks.h"
+
+namespace harpe::cpu {
+
+class CpuRankExecutable;
+
+// What the executables of one rank share.
+struct GroupState {
+  GroupState(GroupRequest given, GroupBoard made)
+      : request(std::move(given)), board(std::move(made)) {}
+
+  GroupRequest request;
+  GroupBoard board;
+  std::shared_ptr<Segments> arenas = {};      // of all ranks; plans use them in turn
+  std::vector<std::string> executables = {};  // all that were made, for messages
+  std::vector<CpuRankExecutable*> live = {};  // of them
+  std::uint32_t turn = 0;                     // executions begun
+  std::optional<LaunchFailure> failure = {};  // that ended them
+
+  [[nodiscard]] int rank() const { return request.exchange->rank(); }
+  [[nodiscard]] int ranks() const { return request.exchange->ranks(); }
+};
+
+// Collective: arenas of at least so many bytes for plans that are made from now on.
+// Errors: Segments::make's.
+[[nodiscard]] Checked<Ok> grow(GroupState& group, std::int64_t bytes);
+
+// Signals of a plan's ranks in pages that all of them reach.
+class GroupSignals final : public Outside {
+ public:
+  GroupSignals(Segments pages, int rank) : pages_(std::move(pages)), rank_(rank) {}
+
+  [[nodiscard]] std::int64_t read(std::int32_t flag) const override;
+  void raise(const Outgoing& flag, std::int64_t epoch) override;
+  // All ranks are on one host: nothing is put through a network.
+  [[nodiscard]] bool post(TaskId task, const std::vector<Outgoing>& behind,
+                          std::int64_t epoch) override;
+  void clear();  // this rank's page
+  [[nodiscard]] std::int64_t bytes() const { return pages_.bytes(); }
+
+ private:
+  [[nodiscard]] std::span<std::uint32_t> page(int rank) const;
+
+  Segments pages_;
+  int rank_;
+};
+
+// One rank's tasks, on memory of the group and on tensors of the caller.
+class CpuRankExecutable final : public RankExecutable {
+ public:
+  // Collective. Requires: the group can run the plan. Errors: N002, N010, N017, X018; those of
+  // preparing tasks; F1xx of Blocks::make.
+  [[nodiscard]] static Checked<std::unique_ptr<CpuRankExecutable>> make(
+      const Plan& plan, std::shared_ptr<GroupState> group);
+  CpuRankExecutable(const CpuRankExecutable&) = delete;
+  CpuRankExecutable& operator=(const CpuRankExecutable&) = delete;
+  ~CpuRankExecutable() override;
+
+  [[nodiscard]] const std::vector<LocalHome>& homes() const override { return homes_; }
+  [[nodiscard]] Result<Ok, LaunchFailure> launch(std::span<const TensorView> tensors,
+                                                 void* stream) override;
+  [[nodiscard]] ExecutableCounts counts() const override { return counts_; }
+
+  // What a launch is made of: the tests take the steps of several ranks in any order.
+  void begin(std::span<const TensorView> tensors);
+  [[nodiscard]] Marking& marking() { return *marking_; }
+  void end(std::span<const TensorView> tensors);
+  // As after `make`.
+  void clear();
+
+  [[nodiscard]] std::int64_t signal_bytes() const { return signals_->bytes(); }
+
+ private:
+  // A field of a task that holds an address within a home.
+  struct Field {
+    void* at = nullptr;
+    std::int64_t offset = 0;  // bytes from the home's begin
+  };
+  // A home as the tasks see it.
+  struct Bound {
+    std::vector<Field> fields;
+    std::vector<std::int64_t> strides;  // of its dense tensor, elements
+    std::byte* in_arena = nullptr;
+    std::byte* now = nullptr;  // where the tasks' fields lead
+  };
+
+  CpuRankExecutable(const Plan& plan, Blocks blocks, std::shared_ptr<GroupState> group);
+  void place();
+  [[nodiscard]] Checked<Ok> prepare(Segments signals);
+  void find_fields(std::vector<actions::TaskWork>& work);
+  void bind(Bound& bound, std::byte* to);
+  [[nodiscard]] static bool can_bind(const LocalHome& home, const TensorView& tensor);
+  void copy(std::size_t home, const TensorView& tensor, bool is_input);
+  [[nodiscard]] RunOutcome run();
+  [[nodiscard]] LaunchFailure fail(const RunOutcome& outcome);
+  [[nodiscard]] std::optional<Diag> find_mismatch() const;
+
+  Plan plan_;
+  Blocks blocks_;
+  processes::Partition partition_;
+  std::shared_ptr<GroupState> group_;
+  std::shared_ptr<Segments> arenas_;
+  std::uint32_t number_;  // of the group's executables
+  std::int64_t numbers_bytes_;
+  actions::Bases bases_;
+  std::vector<std::byte*> numbers_;  // by rank, as Occupancy has them
+  std::optional<actions::Occupancy> occupancy_;
+  std::vector<std::unique_ptr<std::byte[]>> scratch_;
+  std::vector<LocalHome> homes_;
+  std::vector<Bound> bound_;  // by home
+  std::unique_ptr<GroupSignals> signals_;
+  std::optional<Marking> marking_;
+  ExecutableCounts counts_;
+};
+
+// Of every rank: arena, and behind it the numbers of ragged axes.
+[[nodiscard]] std::int64_t rank_memory_bytes(const Plan& plan, const Blocks& blocks);
+
+}  // namespace harpe::cpu

@@ -1,0 +1,170 @@
+#include "harpe/executable.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "io/npy.h"
+#include "library/boundary.h"
+#include "library/dtypes.h"
+#include "library/group_state.h"
+#include "library/plan_state.h"
+#include "library/views.h"
+
+// What a public executable stands for.
+struct harpe::v1::Executable::State {
+  std::shared_ptr<Group::State> group;  // outlives the executable
+  Plan plan;
+  std::unique_ptr<RankExecutable> executable;
+  std::vector<LocalTensor> tensors = {};    // of its homes
+  std::vector<TensorView> views = {};       // of a launch, by home
+  std::vector<const Argument*> given = {};  // likewise
+};
+
+namespace harpe::library {
+namespace {
+
+using State = v1::Executable::State;
+
+v1::LocalTensor to_local_tensor(const LocalHome& home) {
+  using Place = v1::LocalTensor::Place;
+  return {.name = home.buffer,
+          .role = home.role == Role::In ? v1::Buffer::Role::In : v1::Buffer::Role::Out,
+          .dtype = public_dtype(home.dtype),
+          .shape = home.shape,
+          .place = home.is_own ? Place::Anywhere : Place::Heap};
+}
+
+std::string print_shape_of(const v1::View& view) {
+  if (view.axes > v1::kMostAxes) return std::to_string(view.axes) + " axes";
+  return print_shape(
+      {view.shape.begin(), view.shape.begin() + static_cast<std::ptrdiff_t>(view.axes)});
+}
+
+harpe::Checked<Ok> refuse(const v1::LocalTensor& tensor, const std::string& wanted,
+                          const std::string& found) {
+  return make_diag(DiagCode::I311,
+                   {{"argument", tensor.name}, {"wanted", wanted}, {"found", found}});
+}
+
+harpe::Checked<Ok> check_view(const v1::LocalTensor& tensor, const v1::View& view) {
+  const bool is_shape = view.axes == tensor.shape.size() &&
+                        std::equal(tensor.shape.begin(), tensor.shape.end(), view.shape.begin());
+  if (!is_shape || view.dtype != tensor.dtype) {
+    const std::string dtype = view.dtype <= v1::DType::Bool ? print(view.dtype) : "no type";
+    return refuse(tensor, print(tensor.dtype) + " of shape " + print_shape(tensor.shape),
+                  dtype + " of shape " + print_shape_of(view));
+  }
+  const bool is_empty = std::ranges::find(tensor.shape, 0) != tensor.shape.end();
+  if (view.data == nullptr && !is_empty) {
+    return refuse(tensor, "the address of its first element", "null");
+  }
+  return Ok{};
+}
+
+harpe::Checked<Ok> check_places(const v1::LocalTensor& tensor, const TensorView& inner,
+                                const v1::View& view) {
+  const bool is_in = tensor.role == v1::Buffer::Role::In;
+  if (is_in || is_dense(inner) || is_injective(view)) return Ok{};
+  return refuse(tensor, "memory in which every element has a place of its own",
+                print_strides(view));
+}
+
+// Of a name that is none of the tensors'.
+Diag refuse_name(const State& state, std::string_view name) {
+  std::string known;
+  for (const v1::LocalTensor& tensor : state.tensors) {
+    known += (known.empty() ? "" : ", ") + tensor.name;
+  }
+  return make_diag(DiagCode::I311, {{"argument", std::string(name)},
+                                    {"wanted", "one of " + known},
+                                    {"found", "no tensor of the plan"}});
+}
+
+// Puts the views in the order of homes. Allocates nothing where all is well.
+harpe::Checked<Ok> sort_arguments(State& state, std::span<const v1::Argument> arguments) {
+  std::ranges::fill(state.given, nullptr);
+  for (const v1::Argument& argument : arguments) {
+    const auto found = std::ranges::find(state.tensors, argument.name, &v1::LocalTensor::name);
+    if (found == state.tensors.end()) return refuse_name(state, argument.name);
+    const v1::Argument*& given =
+        state.given[static_cast<std::size_t>(found - state.tensors.begin())];
+    if (given != nullptr) return refuse(*found, "given once", "given twice");
+    HP_REQUIRE_OK(check_view(*found, argument.view));
+    given = &argument;
+  }
+  for (std::size_t i = 0; i < state.given.size(); ++i) {
+    const v1::LocalTensor& tensor = state.tensors[i];
+    if (state.given[i] == nullptr) {
+      return make_diag(DiagCode::I310, {{"program", state.plan.facts().op},
+                                        {"name", tensor.name},
+                                        {"wanted", print(tensor.dtype) + " of shape " +
+                                                       print_shape(tensor.shape)}});
+    }
+    const v1::View& view = state.given[i]->view;
+    state.views[i] = {.data = static_cast<std::byte*>(view.data),
+                      .dtype = internal_dtype(view.dtype),
+                      .axes = view.axes,
+                      .shape = view.shape,
+                      .strides = view.strides};
+    HP_REQUIRE_OK(check_places(tensor, state.views[i], view));
+  }
+  return Ok{};
+}
+
+// No partial results: those are of several ranks together.
+harpe::Checked<Ok> check_whole(const v1::Plan& plan) {
+  for (const v1::Buffer& buffer : plan.buffers()) {
+    if (!buffer.partial) continue;
+    return make_diag(DiagCode::I311, {{"argument", "plan"},
+                                      {"wanted", "of whole tensors at every rank"},
+                                      {"found", "one that leaves partial results of `" +
+                                                    buffer.name + "` at each"}});
+  }
+  return Ok{};
+}
+
+harpe::Checked<v1::Executable> make_executable(const v1::Group& group, const v1::Plan& plan) {
+  HP_REQUIRE_OK(check_whole(plan));
+  HP_TRY(std::unique_ptr<RankExecutable> made, group.state()->group->make(plan.state().plan));
+  auto state = std::make_shared<State>(
+      State{.group = group.state(), .plan = plan, .executable = std::move(made)});
+  for (const LocalHome& home : state->executable->homes()) {
+    state->tensors.push_back(to_local_tensor(home));
+  }
+  state->views.resize(state->tensors.size());
+  state->given.resize(state->tensors.size());
+  return v1::Executable(std::move(state));
+}
+
+v1::Checked<v1::Done> launch(State& state, void* stream, std::span<const v1::Argument> arguments) {
+  const harpe::Checked<Ok> sorted = sort_arguments(state, arguments);
+  if (!sorted.ok()) return to_error(sorted.error());
+  const Result<Ok, LaunchFailure> launched = state.executable->launch(state.views, stream);
+  if (launched.ok()) return v1::Done{};
+  const v1::PlanFacts& facts = state.plan.facts();
+  return to_error(launched.error(),
+                  facts.op + " on " + facts.mesh + ", schedule " + facts.schedule);
+}
+
+}  // namespace
+}  // namespace harpe::library
+
+namespace harpe::v1 {
+
+Checked<Executable> Executable::make(const Group& group, const Plan& plan) {
+  return library::enter<Executable>(
+      {}, [&](library::Call&) { return library::make_executable(group, plan); });
+}
+
+const std::vector<LocalTensor>& Executable::tensors() const { return state_->tensors; }
+
+Checked<Done> Executable::launch(void* stream, std::span<const Argument> arguments) const {
+  return library::guard([&] { return library::launch(*state_, stream, arguments); });
+}
+
+ExecutableStatus Executable::status() const {
+  const ExecutableCounts counts = state_->executable->counts();
+  return {.launches = counts.launches, .copied_bytes = counts.copied_bytes};
+}
+
+}  // namespace harpe::v1

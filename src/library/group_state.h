@@ -1,0 +1,19 @@
+#pragma once
+
+#include <memory>
+
+#include "exec/group/group.h"
+#include "harpe/group.h"
+
+// What a public group stands for.
+struct harpe::v1::Group::State {
+  std::shared_ptr<Exchange> exchange;
+  std::unique_ptr<RankGroup> group;
+};
+
+namespace harpe::library {
+
+// Of a call: what could not be done, or what has happened. `title`: of what was executed.
+[[nodiscard]] v1::Error to_error(const LaunchFailure& failure, const std::string& title);
+
+}  // namespace harpe::library
