@@ -1,0 +1,338 @@
+#include "harpe/group.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <functional>
+#include <optional>
+#include <thread>
+#include <utility>
+
+#include "tests/unit/library/questions.h"
+
+namespace harpe {
+namespace {
+
+using std::chrono::milliseconds;
+using testing::HasSubstr;
+using Tensors = std::map<std::string, Tensor>;
+
+// One rank of a test: what it does in a thread of its own.
+using RankBody = std::function<void(const Group& group)>;
+
+void run_ranks(int ranks, const RankBody& body, milliseconds wait_limit = milliseconds(20'000)) {
+  std::vector<std::jthread> threads;
+  for (auto& exchange : local_exchanges(ranks)) {
+    threads.emplace_back([&body, exchange, wait_limit] {
+      const Checked<Group> group = Group::join({.exchange = exchange, .wait_limit = wait_limit});
+      ASSERT_TRUE(group.ok()) << group.error().text;
+      body(*group);
+    });
+  }
+}
+
+// One rank's tensors of an executable.
+struct RankTensors {
+  Tensors tensors;
+
+  RankTensors(const Plan& plan, const Executable& executable, int rank, const Tensors& inputs) {
+    for (const LocalTensor& each : executable.tensors()) {
+      if (each.role == Buffer::Role::In) {
+        tensors[each.name] = shard(plan, each.name, rank, inputs.at(each.name).view()).value();
+        continue;
+      }
+      Tensor& out = tensors[each.name];
+      out = {.dtype = each.dtype, .shape = each.shape, .data = {}};
+      std::int64_t bytes = size_in_bytes(each.dtype);
+      for (const std::int64_t extent : each.shape) bytes *= extent;
+      out.data.assign(static_cast<std::size_t>(bytes), std::byte{0xff});
+    }
+  }
+
+  [[nodiscard]] std::vector<Argument> arguments() {
+    std::vector<Argument> all;
+    for (auto& [name, tensor] : tensors) all.emplace_back(name, tensor.view());
+    return all;
+  }
+};
+
+// Outputs of a rank against those of run().
+void expect_part(const Plan& plan, int rank, const RankTensors& own, const Tensors& outputs) {
+  for (const auto& [name, whole] : outputs) {
+    const Tensor wanted = shard(plan, name, rank, whole.view()).value();
+    const Tensor& found = own.tensors.at(name);
+    EXPECT_EQ(found.shape, wanted.shape) << name;
+    EXPECT_TRUE(found.data == wanted.data)
+        << name << " on rank " << rank << ", " << plan.facts().op << " " << plan.facts().schedule;
+  }
+}
+
+Tensors run_whole(const Plan& plan, const Tensors& inputs) {
+  std::map<std::string, ConstView> views;
+  for (const auto& [name, tensor] : inputs) views.emplace(name, tensor.view());
+  Checked<RunResult> result = run(plan, views);
+  EXPECT_TRUE(result.ok()) << result.error().text;
+  return std::move(result->outputs);
+}
+
+// Every named schedule that applies.
+std::vector<Plan> plans_of(Question question) {
+  std::vector<Plan> plans;
+  for (const ScheduleInfo& schedule : schedules(question).value()) {
+    if (schedule.refusal) continue;
+    question.schedule = schedule.name;
+    Checked<Plan> made = plan(question);
+    if (made.ok()) plans.push_back(*std::move(made));
+  }
+  return plans;
+}
+
+std::vector<Question> questions() {
+  const auto small = [](const std::string& op, std::map<std::string, Value> sizes,
+                        const std::string& mesh) {
+    return Question{.op = op, .parameters = std::move(sizes), .mesh = mesh};
+  };
+  return {
+      small("ag_gemm", {{"m", 24}, {"n", 16}, {"k", 32}, {"dtype", "f32"}}, "tp=3"),
+      small("gemm_rs", {{"m", 24}, {"n", 16}, {"k", 32}, {"dtype", "bf16"}}, "tp=4"),
+      small("gemm_ar", {{"m", 24}, {"n", 16}, {"k", 32}, {"dtype", "f32"}}, "tp=2"),
+      small("attention", {{"seq", 64}, {"heads", 4}, {"head_dim", 8}, {"causal", true}}, "cp=4"),
+      small("decode", {{"kv", 64}, {"heads", 4}, {"head_dim", 8}, {"batch", 2}}, "tp=2"),
+      small("moe", {{"tokens", 16}, {"experts", 4}, {"topk", 2}, {"hidden", 8}, {"inter", 16}},
+            "ep=2")};
+}
+
+TEST(Executable, has_the_bits_of_run_for_every_schedule) {
+  std::size_t count = 0;
+  for (const Question& question : questions()) {
+    const std::vector<Plan> plans = plans_of(question);
+    ASSERT_FALSE(plans.empty()) << question.op;
+    count += plans.size();
+    std::vector<Tensors> inputs, wanted;
+    for (const Plan& plan : plans) {
+      inputs.push_back(draw_inputs(plan, 5).value());
+      wanted.push_back(run_whole(plan, inputs.back()));
+    }
+    // All plans of an operator share a group, and take turns.
+    run_ranks(static_cast<int>(plans.front().facts().ranks), [&](const Group& group) {
+      std::vector<Executable> executables;
+      for (const Plan& plan : plans) {
+        Checked<Executable> made = Executable::make(group, plan);
+        ASSERT_TRUE(made.ok()) << made.error().text;
+        executables.push_back(*std::move(made));
+      }
+      for (int round = 0; round < 3; ++round) {
+        for (std::size_t i = 0; i < plans.size(); ++i) {
+          RankTensors own(plans[i], executables[i], group.rank(), inputs[i]);
+          const Checked<Done> done = executables[i].launch(nullptr, own.arguments());
+          ASSERT_TRUE(done.ok()) << done.error().text;
+          expect_part(plans[i], group.rank(), own, wanted[i]);
+        }
+      }
+    });
+  }
+  EXPECT_GT(count, 30U);
+}
+
+class GroupOfTwo : public testing::Test {
+ protected:
+  Plan plan_ = plan({.op = "gemm_ar",
+                     .parameters = {{"m", 8}, {"n", 8}, {"k", 16}, {"dtype", "f32"}},
+                     .mesh = "tp=2",
+                     .schedule = "push"})
+                   .value();
+  Plan other_ = plan({.op = "ag_gemm",
+                      .parameters = {{"m", 8}, {"n", 8}, {"k", 16}, {"dtype", "f32"}},
+                      .mesh = "tp=2",
+                      .schedule = "push"})
+                    .value();
+  Tensors inputs_ = draw_inputs(plan_, 3).value();
+};
+
+TEST_F(GroupOfTwo, copies_what_peers_touch_and_what_is_not_dense) {
+  const Tensors wanted = run_whole(plan_, inputs_);
+  run_ranks(2, [&](const Group& group) {
+    const Executable executable = Executable::make(group, plan_).value();
+    RankTensors own(plan_, executable, group.rank(), inputs_);
+    ASSERT_TRUE(executable.launch(nullptr, own.arguments()).ok());
+    std::int64_t copied = 0;
+    for (const LocalTensor& each : executable.tensors()) {
+      if (each.place == LocalTensor::Place::Heap) copied += std::ssize(own.tensors[each.name].data);
+    }
+    EXPECT_GT(copied, 0);
+    EXPECT_EQ(executable.status().copied_bytes, copied);
+    // The same with a transposed copy of `b`, which is used where it lies otherwise.
+    const Tensor& b = own.tensors["b"];
+    const std::int64_t rows = b.shape[0], columns = b.shape[1];
+    std::vector<float> values(b.data.size() / sizeof(float)), turned(values.size());
+    std::memcpy(values.data(), b.data.data(), b.data.size());
+    for (std::int64_t i = 0; i < rows * columns; ++i) {
+      turned[static_cast<std::size_t>(i % columns * rows + i / columns)] =
+          values[static_cast<std::size_t>(i)];
+    }
+    View view = b.view().data == nullptr ? View{} : dense(turned.data(), DType::F32, b.shape);
+    view.strides[0] = 1;
+    view.strides[1] = rows;
+    std::vector<Argument> arguments = own.arguments();
+    for (Argument& each : arguments) {
+      if (each.name == "b") each.view = view;
+    }
+    ASSERT_TRUE(executable.launch(nullptr, arguments).ok());
+    EXPECT_EQ(executable.status().copied_bytes, 2 * copied + std::ssize(b.data));
+    expect_part(plan_, group.rank(), own, wanted);
+  });
+}
+
+TEST_F(GroupOfTwo, refuses_tensors_by_name) {
+  run_ranks(2, [&](const Group& group) {
+    const Executable executable = Executable::make(group, plan_).value();
+    RankTensors own(plan_, executable, group.rank(), inputs_);
+    const auto refusal = [&](const std::function<void(std::vector<Argument>&)>& change) {
+      std::vector<Argument> arguments = own.arguments();
+      change(arguments);
+      return executable.launch(nullptr, arguments).error().text;
+    };
+    EXPECT_THAT(refusal([](auto& all) { all.pop_back(); }),
+                HasSubstr("error[I310]: `gemm_ar` is given no tensor for input `c`"));
+    EXPECT_THAT(
+        refusal([](auto& all) { all[0].view.shape[0] = 3; }),
+        HasSubstr("error[I311]: `a` must be f32 of shape [8, 8], but is f32 of shape [3, 8]"));
+    EXPECT_THAT(refusal([](auto& all) { all[0].view.dtype = DType::F64; }),
+                HasSubstr("`a` must be f32 of shape [8, 8], but is f64 of shape [8, 8]"));
+    EXPECT_THAT(refusal([](auto& all) { all[0].view.data = nullptr; }),
+                HasSubstr("`a` must be the address of its first element, but is null"));
+    EXPECT_THAT(refusal([](auto& all) { all[0].name = "x"; }),
+                HasSubstr("`x` must be one of a, b, c, but is no tensor of the plan"));
+    EXPECT_THAT(refusal([](auto& all) { all.push_back(all[0]); }),
+                HasSubstr("`a` must be given once, but is given twice"));
+    EXPECT_THAT(refusal([](auto& all) { all[2].view.strides = {0, 1}; }),
+                HasSubstr("memory in which every element has a place of its own"));
+    // Nothing of that was launched.
+    EXPECT_EQ(executable.status().launches, 0);
+    EXPECT_TRUE(executable.launch(nullptr, own.arguments()).ok());
+  });
+}
+
+TEST_F(GroupOfTwo, refuses_plans_that_are_not_the_same) {
+  run_ranks(2, [&](const Group& group) {
+    const Plan& plan = group.rank() == 0 ? plan_ : other_;
+    EXPECT_THAT(Executable::make(group, plan).error().text, HasSubstr("error[N015]"));
+    const Plan four = harpe::plan(gemm_question()).value();
+    EXPECT_THAT(Executable::make(group, four).error().text,
+                HasSubstr("`plan` must be for the group's 2 ranks, but is for 4"));
+    // The group goes on.
+    EXPECT_TRUE(Executable::make(group, plan_).ok());
+  });
+}
+
+TEST_F(GroupOfTwo, names_both_plans_where_ranks_launch_different_ones_and_recovers) {
+  const Tensors inputs = draw_inputs(other_, 3).value();
+  const Tensors wanted = run_whole(plan_, inputs_);
+  run_ranks(2, [&](const Group& group) {
+    const Executable one = Executable::make(group, plan_).value();
+    const Executable other = Executable::make(group, other_).value();
+    RankTensors own_one(plan_, one, group.rank(), inputs_);
+    RankTensors own_other(other_, other, group.rank(), inputs);
+    ASSERT_TRUE(one.launch(nullptr, own_one.arguments()).ok());
+    const Checked<Done> done = group.rank() == 0 ? one.launch(nullptr, own_one.arguments())
+                                                 : other.launch(nullptr, own_other.arguments());
+    ASSERT_FALSE(done.ok());
+    EXPECT_THAT(done.error().text,
+                HasSubstr("`execution 2 of the group` must be of the same plan on all ranks"));
+    EXPECT_THAT(done.error().text, HasSubstr("executable 0 (`gemm_ar`) on rank"));
+    EXPECT_THAT(done.error().text, HasSubstr("executable 1 (`ag_gemm`) on rank"));
+    EXPECT_EQ(group.check().error().text, done.error().text);
+    EXPECT_FALSE(one.launch(nullptr, own_one.arguments()).ok());
+    ASSERT_TRUE(group.reset().ok());
+    EXPECT_TRUE(group.check().ok());
+    ASSERT_TRUE(other.launch(nullptr, own_other.arguments()).ok());
+    own_one.tensors["c"].data.assign(own_one.tensors["c"].data.size(), std::byte{0xff});
+    ASSERT_TRUE(one.launch(nullptr, own_one.arguments()).ok());
+    expect_part(plan_, group.rank(), own_one, wanted);
+  });
+}
+
+TEST_F(GroupOfTwo, says_who_waits_for_a_rank_that_never_launches) {
+  run_ranks(
+      2,
+      [&](const Group& group) {
+        const Executable executable = Executable::make(group, plan_).value();
+        RankTensors own(plan_, executable, group.rank(), inputs_);
+        if (group.rank() == 1) return;
+        const Checked<Done> done = executable.launch(nullptr, own.arguments());
+        ASSERT_FALSE(done.ok());
+        EXPECT_EQ(done.error().kind, ErrorKind::Fault);
+        EXPECT_THAT(done.error().text, HasSubstr("rank 0 waited"));
+        EXPECT_THAT(done.error().text, HasSubstr("of rank 1"));
+      },
+      milliseconds(300));
+}
+
+TEST(Groups, do_not_know_each_other) {
+  const Plan plan = harpe::plan(gemm_question("push")).value();
+  const Tensors inputs = draw_inputs(plan, 1).value();
+  const Tensors wanted = run_whole(plan, inputs);
+  std::vector<std::jthread> groups;
+  for (int i = 0; i < 4; ++i) {
+    groups.emplace_back([&] {
+      run_ranks(4, [&](const Group& group) {
+        const Executable executable = Executable::make(group, plan).value();
+        RankTensors own(plan, executable, group.rank(), inputs);
+        for (int round = 0; round < 10; ++round) {
+          ASSERT_TRUE(executable.launch(nullptr, own.arguments()).ok());
+        }
+        expect_part(plan, group.rank(), own, wanted);
+      });
+    });
+  }
+}
+
+TEST(Groups, share_arenas_between_plans) {
+  const Plan plan = harpe::plan(gemm_question("push")).value();
+  const Plan other = harpe::plan(gemm_question("ring")).value();
+  run_ranks(4, [&](const Group& group) {
+    const Executable one = Executable::make(group, plan).value();
+    const std::int64_t alone = group.status().heap_bytes;
+    const Executable two = Executable::make(group, plan).value();
+    const Executable three = Executable::make(group, other).value();
+    EXPECT_EQ(group.status().executables, 3);
+    // Signals are apart; and `ring` may need a larger arena.
+    const std::int64_t most = std::max(plan.facts().memory_bytes, other.facts().memory_bytes);
+    EXPECT_LT(group.status().heap_bytes, 2 * alone);
+    EXPECT_GE(group.status().heap_bytes, most);
+  });
+}
+
+TEST(Groups, refuse_options_by_name) {
+  const auto refusal = [](const GroupOptions& options) {
+    return Group::join(options).error().text;
+  };
+  EXPECT_THAT(refusal({}), HasSubstr("`GroupOptions::exchange` must be how ranks meet"));
+  const auto alone = local_exchanges(1).front();
+  EXPECT_THAT(refusal({.exchange = alone, .heap_bytes = -1}),
+              HasSubstr("GroupOptions::heap_bytes"));
+  EXPECT_THAT(refusal({.exchange = alone, .wait_limit = milliseconds(0)}),
+              HasSubstr("GroupOptions::wait_limit"));
+  const auto late = local_exchanges(2, milliseconds(50)).front();
+  EXPECT_THAT(refusal({.exchange = late}), HasSubstr("1 of 2 came within 50 ms"));
+}
+
+TEST(Shard, gives_back_what_it_took) {
+  const Plan plan = harpe::plan(attention_question("zigzag_ring")).value();
+  const Tensors inputs = draw_inputs(plan, 9).value();
+  const Tensor& q = inputs.at("q");
+  Tensor back = q;
+  back.data.assign(q.data.size(), std::byte{0});
+  for (int rank = 0; rank < 4; ++rank) {
+    const Tensor part = shard(plan, "q", rank, q.view()).value();
+    ASSERT_TRUE(unshard(plan, "q", rank, part.view(), back.view()).ok());
+  }
+  EXPECT_TRUE(back.data == q.data);
+  EXPECT_THAT(shard(plan, "q", 4, q.view()).error().text,
+              HasSubstr("`rank` must be one of the plan's 4, but is 4"));
+  EXPECT_THAT(shard(plan, "x", 0, q.view()).error().text, HasSubstr("error[I301]"));
+}
+
+}  // namespace
+}  // namespace harpe
