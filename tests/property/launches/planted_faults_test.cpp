@@ -23,6 +23,13 @@ TEST(PlantedFaults, start_from_what_verifies) {
   EXPECT_EQ(finding(scatter()), "verified");
 }
 
+// A credit says that the last execution is over, not that the rank has come to this one.
+TEST(PlantedFaults, credits_where_plans_take_turns) {
+  Described d = push();
+  d.launches.target += " turns";
+  EXPECT_EQ(finding(d), "?");
+}
+
 TEST(PlantedFaults, a_task_that_no_launch_does) {
   Described d = push();
   std::erase(d.launches.launches[1].does, TaskId(10));
