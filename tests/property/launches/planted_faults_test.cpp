@@ -27,7 +27,9 @@ TEST(PlantedFaults, start_from_what_verifies) {
 TEST(PlantedFaults, credits_where_plans_take_turns) {
   Described d = push();
   d.launches.target += " turns";
-  EXPECT_EQ(finding(d), "?");
+  EXPECT_EQ(finding(d),
+            "error[V405]: task 5 (copy on rank 0) in launch 3 touches `mm.a.st0.0` of rank 1, and "
+            "nothing orders it after task 1 (entry on rank 1) in launch 5");
 }
 
 TEST(PlantedFaults, a_task_that_no_launch_does) {
