@@ -70,6 +70,7 @@ struct OperatorInfo {
   std::string summary;  // "" where it is not shipped
   std::vector<ParameterInfo> parameters;
   std::vector<BufferInfo> buffers;
+  std::string text;  // of its `.op` file, in the canonical form and without comments
 };
 [[nodiscard]] HARPE_API Checked<std::vector<OperatorInfo>> operators();
 // Of an operator as in Question. Errors: U108; T0xx and P0xx of a text.
@@ -92,6 +93,19 @@ struct ScheduleInfo {
 // The named schedules of the question's operator on its mesh. Errors: those of plan() about the
 // operator, its parameters and the mesh.
 [[nodiscard]] HARPE_API Checked<std::vector<ScheduleInfo>> schedules(const Question& question);
+
+// A schedule as the list of primitives that make it (docs/schedules.md).
+struct Script {
+  std::string name;
+  std::string mesh;                // as the text calls it
+  std::vector<std::string> steps;  // "shard(q, q0, gpu)"
+  std::string text;                // of its `.sched` file, in the canonical form
+  std::string form;  // what the steps make of the program: its blocks, loops and moves (docs/ir.md)
+};
+// The question's schedule, each step checked against those before it; a text may end anywhere. Of a
+// normal form, steps that make it. Errors: those of plan() but of the lowering and the proof.
+[[nodiscard]] HARPE_API Checked<Script> read_schedule(const Question& question,
+                                                      const Options& options = {});
 
 }  // namespace v1
 }  // namespace harpe

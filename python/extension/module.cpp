@@ -80,6 +80,13 @@ void bind_questions(nb::module_& module) {
 }
 
 void bind_plans(nb::module_& module) {
+  module.def(
+      "read_schedule",
+      [](const Question& question, const CallOptions& given) {
+        return call(given,
+                    [&](const Options& options) { return read_schedule(question, options); });
+      },
+      "question"_a, "options"_a);
   nb::class_<Plan>(module, "Plan")
       .def_prop_ro("facts", &Plan::facts)
       .def_prop_ro("buffers", &Plan::buffers)

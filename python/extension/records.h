@@ -144,7 +144,8 @@ struct Record<OperatorInfo> {
   static constexpr auto name = const_name("OperatorInfo");
   static constexpr std::tuple fields = {
       Field{"name", &OperatorInfo::name}, Field{"summary", &OperatorInfo::summary},
-      Field{"parameters", &OperatorInfo::parameters}, Field{"buffers", &OperatorInfo::buffers}};
+      Field{"parameters", &OperatorInfo::parameters}, Field{"buffers", &OperatorInfo::buffers},
+      Field{"text", &OperatorInfo::text}};
 };
 
 template <>
@@ -162,6 +163,14 @@ struct Record<ScheduleInfo> {
   static constexpr std::tuple fields = {Field{"name", &ScheduleInfo::name},
                                         Field{"summary", &ScheduleInfo::summary},
                                         Field{"refusal", &ScheduleInfo::refusal}};
+};
+
+template <>
+struct Record<Script> {
+  static constexpr auto name = const_name("Script");
+  static constexpr std::tuple fields = {Field{"name", &Script::name}, Field{"mesh", &Script::mesh},
+                                        Field{"steps", &Script::steps},
+                                        Field{"text", &Script::text}, Field{"form", &Script::form}};
 };
 
 template <>

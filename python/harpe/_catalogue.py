@@ -4,7 +4,7 @@ import os
 from collections.abc import Iterable, Sequence
 
 from harpe import _harpe
-from harpe._question import Text, question
+from harpe._question import Text, question, text_of
 from harpe._values import Doctor, Explanation, MachineInfo, OperatorInfo, ScheduleInfo
 
 
@@ -14,11 +14,12 @@ def operators() -> Sequence[OperatorInfo]:
 
 
 def describe(op: Text, /) -> OperatorInfo:
-    """The parameters and buffers of an operator: its name, the text of a `.op` program or a file of one.
+    """The parameters and buffers of an operator: its name, a `harpe.Program`, the text of a
+    `.op` program or a file of one.
 
     Raises Refused: U108 no such operator; T0xx and P0xx what is wrong with a text.
     """
-    return _harpe.describe(os.fspath(op))
+    return _harpe.describe(text_of(op))
 
 
 def machines() -> Sequence[MachineInfo]:

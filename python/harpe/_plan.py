@@ -9,7 +9,7 @@ from typing import Any
 
 from harpe import _harpe, _html
 from harpe._errors import Refused
-from harpe._question import Cache, Progress, Text, call_options, question, seconds
+from harpe._question import Cache, Progress, Text, call_options, question, seconds, text_of
 from harpe._values import (Buffer, Candidate, Certificate, PlanFacts, Prediction, Refusal, Share,
                            Taxes, Why)
 
@@ -107,13 +107,13 @@ class Plan:
         """
         if launch not in _LAUNCHES:
             raise ValueError(f"launch must be one of {', '.join(_LAUNCHES)}, not {launch!r}")
-        asked = os.fspath(machine), launch == "host", delay
+        asked = text_of(machine), launch == "host", delay
         prediction, _ = _harpe.simulate(self._handle, *asked, trace=False)
         return Simulation(prediction, self._handle, *asked)
 
     def taxes(self, machine: Text = "") -> Taxes:
         """How the predicted time divides. `machine` as for `simulate`."""
-        return _harpe.taxes(self._handle, os.fspath(machine))
+        return _harpe.taxes(self._handle, text_of(machine))
 
     def draw(self) -> str:
         """A drawing in characters: a column per rank, a row per step.
@@ -124,7 +124,7 @@ class Plan:
 
     def report(self, machine: Text = "") -> str:
         """An HTML page that needs no network. `machine` as for `simulate`."""
-        return _harpe.report(self._handle, os.fspath(machine))
+        return _harpe.report(self._handle, text_of(machine))
 
     def __repr__(self) -> str:
         memory = f"{self.memory_bytes / 2**20:,.1f} MiB a rank"
@@ -219,13 +219,14 @@ def plan(op: Text, /, *, mesh: str, machine: Text = "", schedule: Text = "auto",
          **parameters: object) -> Plan:
     """A proved plan of an operator; executes nothing.
 
-    `op`: a name of `harpe.operators()`, the text of a `.op` program, or a file of one.
+    `op`: a name of `harpe.operators()`, a `harpe.Program`, the text of a `.op` program, or a file
+    of one.
     `mesh`: named axes of the ranks, major first: "cp=8", "node=2,gpu=4".
     `machine`: a name of `harpe.machines()`, the text of a `.machine` file, or such a file; ""
     predicts no time, and a search then takes the smallest shipped machine that the mesh fits on.
-    `schedule`: a name of `harpe.schedules()`, the text of a `.sched` file, such a file, or "auto",
-    which searches. `cache`: the folder where `harpe.tune` keeps its answers, which "auto"
-    takes before it searches; True is the command line's (`$XDG_CACHE_HOME/harpe`,
+    `schedule`: a name of `harpe.schedules()`, a `harpe.Schedule`, the text of a `.sched` file, such
+    a file, or "auto", which searches. `cache`: the folder where `harpe.tune` keeps its answers,
+    which "auto" takes before it searches; True is the command line's (`$XDG_CACHE_HOME/harpe`,
     `~/.cache/harpe`), None is none.
     `patience`: seconds, rounded up, after which a search for "auto" is given up.
     `progress`: True shows a bar; a function is called with (stage, done, of), where `of` is 0 if it

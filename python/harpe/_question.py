@@ -10,7 +10,29 @@ from collections.abc import Callable, Iterator, Mapping
 from harpe import _harpe
 from harpe._progress import Bar
 
-Text = str | os.PathLike[str]
+
+class Source:
+    """A value that stands for a text, and equals others of its class with the same text."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    @property
+    def text(self) -> str:
+        """Canonical: it reads back as an equal value."""
+        return self._text
+
+    def __str__(self) -> str:
+        return self._text
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, type(self)) and self._text == other._text
+
+    def __hash__(self) -> int:
+        return hash(self._text)
+
+
+Text = str | os.PathLike[str] | Source
 Progress = bool | Callable[[str, int, int], bool | None] | None
 Cache = bool | str | os.PathLike[str] | None
 
@@ -19,9 +41,14 @@ def question(op: Text, mesh: str, machine: Text, schedule: Text,
              parameters: Mapping[str, object]) -> _harpe.Question:
     if not isinstance(mesh, str):
         raise TypeError(f"`mesh` must be a str such as 'cp=8', not {type(mesh).__name__}")
-    return _harpe.Question(op=os.fspath(op), parameters={name: _value(name, value) for name, value
-                                                       in parameters.items()},
-                           mesh=mesh, machine=os.fspath(machine), schedule=os.fspath(schedule))
+    return _harpe.Question(op=text_of(op), parameters={name: _value(name, value) for name, value
+                                                     in parameters.items()},
+                           mesh=mesh, machine=text_of(machine), schedule=text_of(schedule))
+
+
+def text_of(given: Text) -> str:
+    """A name, a file or a text, as the extension takes it."""
+    return given.text if isinstance(given, Source) else os.fspath(given)
 
 
 def _value(name: str, value: object) -> int | bool | str:

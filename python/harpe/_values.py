@@ -56,6 +56,7 @@ class OperatorInfo:
     summary: str
     parameters: Sequence[ParameterInfo]
     buffers: Sequence[BufferInfo]
+    text: str = dataclasses.field(repr=False)  # of its `.op` file, in the canonical form
 
     def _repr_html_(self) -> str:
         parameters = [(p.name, p.kind, p.value) for p in self.parameters]
@@ -79,6 +80,16 @@ class ScheduleInfo(_Shown):
     name: str
     summary: str
     refusal: "Error | None"  # why it does not apply
+
+
+@_record
+class Script:
+    """What the library knows of a `harpe.Schedule`."""
+    name: str
+    mesh: str  # as the text calls it
+    steps: Sequence[str]
+    text: str
+    form: str
 
 
 @_record

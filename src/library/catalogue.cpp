@@ -5,18 +5,24 @@
 #include "compile/machines.h"
 #include "compile/target.h"
 #include "harpe/harpe.h"
+#include "ir/text.h"
 #include "library/boundary.h"
 #include "library/dtypes.h"
 #include "library/request.h"
 #include "ops/registry.h"
 #include "run/doctor.h"
+#include "schedule/replay.h"
 
 namespace harpe::library {
 namespace {
 
-v1::OperatorInfo to_public(const Description& description) {
-  v1::OperatorInfo out{
-      .name = description.name, .summary = description.summary, .parameters = {}, .buffers = {}};
+v1::OperatorInfo to_info(const Program& program) {
+  const Description description = harpe::describe(program);
+  v1::OperatorInfo out{.name = description.name,
+                       .summary = description.summary,
+                       .parameters = {},
+                       .buffers = {},
+                       .text = print(program)};
   for (const ParameterText& each : description.parameters) {
     out.parameters.push_back({.name = each.name, .kind = each.kind, .value = each.value});
   }
@@ -35,7 +41,7 @@ harpe::Checked<v1::OperatorInfo> describe_subject(const std::string& op) {
   HP_TRY(const Program program, request.program_text
                                     ? parse_operator(*request.program_text, request.target)
                                     : load_template(request.target));
-  return to_public(harpe::describe(program));
+  return to_info(program);
 }
 
 std::string_view name_of(Verdict verdict) {
@@ -100,6 +106,23 @@ v1::Doctor to_public(const Examination& found) {
   return out;
 }
 
+harpe::Checked<v1::Script> read_script(const v1::Question& question, Call& call) {
+  HP_TRY(const Request request, make_request(question, call));
+  HP_REQUIRE_OK(call.begin("choosing a schedule"));
+  HP_TRY(const Scheduled scheduled, call.session().schedule(request));
+  const auto& [program, mesh, written, form, choice] = scheduled;
+  HP_TRY(const Script script,
+         canonicalise(written ? *written : derive_script(program, mesh, form)));
+  HP_TRY(const NormalForm made, replay(program, mesh, script));
+  v1::Script out{.name = script.name,
+                 .mesh = script.mesh,
+                 .steps = {},
+                 .text = print(script),
+                 .form = print(made)};
+  for (const Step& step : script.steps) out.steps.push_back(print(step));
+  return out;
+}
+
 }  // namespace
 }  // namespace harpe::library
 
@@ -121,7 +144,7 @@ Checked<std::vector<OperatorInfo>> operators() {
   using All = std::vector<OperatorInfo>;
   return library::enter<All>({}, [](library::Call&) -> harpe::Checked<All> {
     All all;
-    for (const Description& each : describe_operators()) all.push_back(library::to_public(each));
+    for (const Operator& each : all_operators()) all.push_back(library::to_info(template_of(each)));
     return all;
   });
 }
@@ -160,6 +183,11 @@ Checked<std::vector<ScheduleInfo>> schedules(const Question& question) {
     }
     return all;
   });
+}
+
+Checked<Script> read_schedule(const Question& question, const Options& options) {
+  return library::enter<Script>(
+      options, [&](library::Call& call) { return library::read_script(question, call); });
 }
 
 Checked<Doctor> doctor(const std::vector<std::string>& library_folders) {

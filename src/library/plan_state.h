@@ -17,9 +17,9 @@
 // What a public plan stands for; never changed once it is made.
 struct harpe::v1::Plan::State {
   harpe::Plan plan;
-  std::optional<Script> script;        // none where a text held the normal form alone
-  std::optional<Machine> machine;      // that it was made for
-  std::optional<SearchResult> search;  // for that machine, which found its schedule
+  std::optional<harpe::Script> script;  // none where a text held the normal form alone
+  std::optional<Machine> machine;       // that it was made for
+  std::optional<SearchResult> search;   // for that machine, which found its schedule
   PlanFacts facts;
   std::vector<Buffer> buffers;
   Certificate certificate;

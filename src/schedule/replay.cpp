@@ -38,6 +38,14 @@ Checked<NormalForm> replay(const Program& program, const Mesh& mesh, const Scrip
   return std::move(state.form);
 }
 
+Checked<Script> canonicalise(Script script) {
+  for (Step& step : script.steps) {
+    HP_TRY(const Primitive primitive, read_step(step));
+    step = to_step(primitive);
+  }
+  return script;
+}
+
 NormalForm canonicalise(const Program& program, NormalForm form) {
   std::vector<Place> places;
   for (const Buffer* buffer : buffers_of(program)) {

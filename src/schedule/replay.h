@@ -15,6 +15,10 @@ namespace harpe {
 [[nodiscard]] Checked<NormalForm> replay(const Program& program, const Mesh& mesh,
                                          const Script& script);
 
+// The same script with the arguments of each step as `derive_script` writes them, whatever their
+// order and brackets. Errors: read_step's.
+[[nodiscard]] Checked<Script> canonicalise(Script script);
+
 // The canonical script of a normal form: tile*, refine*, shard* and partial*, balance*, then per
 // nest parallelize*, serialize*, shift*, reverse*, stage* and drain*, attributes, and fuse*. Keeps:
 // replay(derive_script(form)) == canonicalise(form) for every form whose items each pass the check
