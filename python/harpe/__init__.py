@@ -26,9 +26,9 @@ __version__: str = _harpe.version()
 __all__ = [
     "Buffer", "BufferInfo", "Bug", "Candidate", "Certificate", "Comparison", "Doctor", "Error",
     "Explanation", "Fault", "GpuFacts", "HostFacts", "LibraryFacts", "MachineInfo", "Mask",
-    "OperatorInfo",
-    "ParameterInfo", "Plan", "PlanFacts", "Prediction", "Program",
-    "ProgramBuilder", "Refusal", "Refused", "Results", "Schedule", "ScheduleInfo", "Share", "Simulation", "Taxes", "TransportFacts", "Tuned", "Why",
+    "OperatorInfo", "ParameterInfo", "Plan", "PlanFacts", "Prediction", "Program",
+    "ProgramBuilder", "Refusal", "Refused", "Results", "Schedule", "ScheduleInfo", "Share",
+    "Simulation", "Taxes", "TransportFacts", "Tuned", "Why",
     "describe", "doctor", "draw_inputs", "explain", "load", "machines", "operators", "plan", "run",
     "schedules", "show", "simulate", "taxes", "tune", "verify",
 ]

@@ -200,7 +200,7 @@ class ProgramBuilder:
         if isinstance(default, Parameter):
             made = Parameter(name, default.kind)
         else:
-            made = Parameter(name, {bool: "bool", float: "float", str: "dtype"}.get(type(default), ""))
+            made = Parameter(name, _KINDS.get(type(default), ""))
         kind = f" : {made.kind}" if made.kind else ""
         value = _check_name(default) if isinstance(default, str) else _print_scalar(default)
         self._parameters.append(f"param {name}{kind} = {value}")
@@ -276,11 +276,12 @@ class ProgramBuilder:
 
 
 Dim = Axis | tuple[Axis, ...] | int
+_KINDS = {bool: "bool", float: "float", str: "dtype"}  # of parameters; else an integer
 
 
 def _join(left: Size | int, operator: str, right: Size | int) -> Size:
     if "+" in f"{left}{right}" or (operator == "/" and re.search(r"[*/]", str(right))):
-        raise ValueError(f"({left}) {operator} ({right}) needs parentheses, which sizes do not have")
+        raise ValueError(f"({left}) {operator} ({right}) needs parentheses, which there are not")
     return Size(f"{left}{operator}{right}")
 
 

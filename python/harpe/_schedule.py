@@ -38,8 +38,9 @@ class Schedule(Source):
         if schedule:
             self._read(schedule)
         else:
-            label = mesh.replace("=", "").replace(",", "_")
-            self._read(f"schedule {_word(name or 'own')} for {describe(op).name} on {label} {{\n}}\n")
+            label = mesh.replace("=", "").replace(",", "_")  # as the compiler calls it
+            name = name or "own"
+            self._read(f"schedule {_word(name)} for {describe(op).name} on {label} {{\n}}\n")
         if self.name != (name or self.name):
             self._read(f"schedule {_word(name)}" + self.text.removeprefix(f"schedule {self.name}"))
 
@@ -179,8 +180,8 @@ class Schedule(Source):
         Refused: S251 to S254, such as a loop shifted by one that would be inside it."""
         return self._add("reorder", nest, digits)
 
-    # Moves. `over`: mesh axes. `how`: "bulk", one exchange of all ranks; "relay", from the neighbour
-    # that used it a step before; "direct", from or to the owner; "inline", read in place.
+    # Moves. `over`: mesh axes. `how`: "bulk", one exchange of all ranks; "relay", from the
+    # neighbour that used it a step before; "direct", from or to the owner; "inline", in place.
 
     def stage(self, nest: Name, buffers: Names, *, over: Names, how: str, at: str | None = None,
               by: str | None = None) -> "Schedule":
@@ -245,8 +246,8 @@ class Schedule(Source):
                  move: str | None = None) -> "Schedule":
         """Rounds a move's elements to the dtype `wire` on the way.
 
-        Time: fewer bytes. The result has one rounding more per transfer. Refused: S471 to S474, such
-        as a wider dtype."""
+        Time: fewer bytes. The result has one rounding more per transfer. Refused: S471 to S474,
+        such as a wider dtype."""
         return self._add("compress", nest, buffers, over=over, wire=wire, move=move)
 
     # Kernels.
@@ -276,8 +277,12 @@ class _Quoted(str):
     """Prints in quotes."""
 
 
+# What a step is written with holds no end of the step.
+
 def _print(value: object) -> str:
     if isinstance(value, _Quoted):
+        if '"' in value:
+            raise ValueError(f"{str(value)!r} is not a kernel's name")
         return f'"{value}"'
     if isinstance(value, bool):
         return str(value).lower()
@@ -289,7 +294,7 @@ def _print(value: object) -> str:
 
 
 def _word(value: object) -> str:
-    """A name, or a loop "nest.digit"; not more, so that a step stays one step."""
+    """A name, or a loop "nest.digit"."""
     if not re.fullmatch(r"[A-Za-z_][A-Za-z_0-9]*(\.[A-Za-z_][A-Za-z_0-9]*)?", str(value)):
         raise ValueError(f"{str(value)!r} is not a name: letters, digits and _")
     return str(value)

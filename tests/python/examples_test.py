@@ -1,4 +1,6 @@
-"""The examples of the package, and the code blocks of docs/python.md, run."""
+"""The examples of the package, the notebooks, and the code blocks of docs/python.md, run."""
+import ast
+import json
 import os
 import pathlib
 import re
@@ -30,6 +32,40 @@ class Examples(unittest.TestCase):
     def test_own_operator(self):
         text = run("-m", "harpe.examples.own_operator")
         self.assertIn("largest error", text)
+
+    def test_own_schedule(self):
+        text = run("-m", "harpe.examples.own_schedule")
+        times = dict(re.findall(r"^(\w+) +([\d.]+) µs", text, re.M))
+        self.assertLess(float(times["rings"]), float(times["ring"]))
+        self.assertIn("error[S422]", text)
+        self.assertIn("run on 8 CPU ranks", text)
+
+
+def show_last(cell):
+    """The cell, with its last expression shown as a notebook shows it."""
+    *_, last = tree = ast.parse(cell).body
+    if not isinstance(last, ast.Expr):
+        return cell
+    shown = ast.unparse(ast.fix_missing_locations(
+        ast.Module([*tree[:-1], ast.Assign([ast.Name("_")], last.value)], [])))
+    return shown + "\nprint(getattr(_, '_repr_html_', _.__repr__)())\n"
+
+
+class Notebooks(unittest.TestCase):
+    def test_run(self):
+        notebooks = list((ROOT / "examples").glob("*.ipynb"))
+        self.assertTrue(notebooks)
+        for path in notebooks:
+            with self.subTest(path.name):
+                notebook = json.loads(path.read_text(encoding="utf-8"))
+                self.assertEqual(notebook["nbformat"], 4)
+                cells = [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]
+                # Kept without what one machine printed.
+                for cell in cells:
+                    self.assertEqual((cell["outputs"], cell["execution_count"]), ([], None))
+                text = run("-c", "".join(show_last("".join(cell["source"])) + "\n" for cell in cells))
+                self.assertIn("<iframe", text)
+                self.assertIn("<td>", text)
 
 
 class Page(unittest.TestCase):

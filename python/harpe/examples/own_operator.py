@@ -1,4 +1,4 @@
-"""An operator of one's own: described by a text, planned, proved, run on CPU ranks, compared.
+"""An operator of one's own: written in Python, planned, proved, run on CPU ranks, compared.
 
     python -m harpe.examples.own_operator
 """
@@ -7,28 +7,24 @@ import numpy as np
 
 import harpe
 
-PROJECT = """
-// Hidden states times a projection: tokens are distributed, features of the result are wanted.
-program project {
-  param tokens = 300
-  param hidden = 96
-  param features = 160
-  param dtype : dtype = f32
-  axis T = tokens grain 4
-  axis H = hidden grain 4
-  axis F = features grain 4
-  buffer states : dtype[T, H] in
-  buffer weights : dtype[H, F] in
-  buffer result : dtype[T, F] out
-  nest product over (T, H, F) {
-    result sum= matmul(states, weights)
-  }
-}
-"""
+
+def write_project() -> harpe.Program:
+    """Hidden states times a projection: tokens are distributed, features of the result wanted."""
+    p = harpe.ProgramBuilder("project")
+    tokens, hidden = p.parameter("tokens", 300), p.parameter("hidden", 96)
+    features, dtype = p.parameter("features", 160), p.parameter("dtype", "f32")
+    T, H = p.axis("T", tokens, align=4), p.axis("H", hidden, align=4)
+    F = p.axis("F", features, align=4)
+    states, weights = p.input("states", dtype, [T, H]), p.input("weights", dtype, [H, F])
+    result = p.output("result", dtype, [T, F])
+    p.nest("product", over=[T, H, F]).sum(result, "matmul", states, weights)
+    return p.build()
 
 
 def main() -> None:
-    plan = harpe.plan(PROJECT, mesh="tp=4", schedule="ring", tokens=301)
+    project = write_project()
+    print(project)
+    plan = harpe.plan(project, mesh="tp=4", schedule="ring", tokens=301)
     print(plan)
     print(f"proved: {plan.certificate.covers}, {plan.certificate.order_edges} edges of order")
 
