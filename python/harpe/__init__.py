@@ -13,7 +13,8 @@ from harpe import _harpe
 from harpe._catalogue import describe, doctor, explain, machines, operators, schedules
 from harpe._errors import Bug, Error, Fault, Refused
 from harpe._plan import Plan, Simulation, Tuned, load, plan, show, simulate, taxes, tune, verify
-from harpe._program import Mask, Program, ProgramBuilder
+from harpe._program import (Array, Axis, Mask, Nest, Parameter, Program, ProgramBuilder, Route,
+                            Size)
 from harpe._run import Results, draw_inputs, run
 from harpe._schedule import Schedule
 from harpe._values import (BufferInfo, Buffer, Candidate, Certificate, Comparison, Doctor,
@@ -24,11 +25,12 @@ from harpe._values import (BufferInfo, Buffer, Candidate, Certificate, Compariso
 __version__: str = _harpe.version()
 
 __all__ = [
-    "Buffer", "BufferInfo", "Bug", "Candidate", "Certificate", "Comparison", "Doctor", "Error",
-    "Explanation", "Fault", "GpuFacts", "HostFacts", "LibraryFacts", "MachineInfo", "Mask",
-    "OperatorInfo", "ParameterInfo", "Plan", "PlanFacts", "Prediction", "Program",
-    "ProgramBuilder", "Refusal", "Refused", "Results", "Schedule", "ScheduleInfo", "Share",
-    "Simulation", "Taxes", "TransportFacts", "Tuned", "Why",
+    "Array", "Axis", "Buffer", "BufferInfo", "Bug", "Candidate", "Certificate", "Comparison",
+    "Doctor", "Error", "Explanation", "Fault", "GpuFacts", "HostFacts", "LibraryFacts",
+    "MachineInfo", "Mask", "Nest", "OperatorInfo", "Parameter", "ParameterInfo", "Plan",
+    "PlanFacts", "Prediction", "Program", "ProgramBuilder", "Refusal", "Refused", "Results",
+    "Route", "Schedule", "ScheduleInfo", "Share", "Simulation", "Size", "Taxes", "TransportFacts",
+    "Tuned", "Why",
     "describe", "doctor", "draw_inputs", "explain", "load", "machines", "operators", "plan", "run",
     "schedules", "show", "simulate", "taxes", "tune", "verify",
 ]

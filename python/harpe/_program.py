@@ -5,7 +5,6 @@ from collections.abc import Iterable, Sequence
 
 from harpe import _harpe
 from harpe._question import Source, Text, text_of
-from harpe._values import OperatorInfo
 
 
 class Program(Source):
@@ -14,7 +13,7 @@ class Program(Source):
 
     `Program("attention")` is a shipped operator; the argument may also be the text of a `.op`
     program or a file of one. `harpe.ProgramBuilder` writes new ones.
-    `str(program)` is the text, which reads back.
+    `str(program)` is the text, which reads back; `harpe.describe` lists parameters and buffers.
 
     Raises Refused: U108 no such operator; T0xx and P0xx what is wrong with a text.
     """
@@ -27,14 +26,9 @@ class Program(Source):
     def name(self) -> str:
         return self._info.name
 
-    @property
-    def info(self) -> OperatorInfo:
-        """Its parameters and buffers."""
-        return self._info
-
     def __repr__(self) -> str:
         def list_buffers(role: str) -> str:
-            return ", ".join(buffer.name for buffer in self.info.buffers if buffer.role == role)
+            return ", ".join(buffer.name for buffer in self._info.buffers if buffer.role == role)
         return f"<harpe.Program {self.name}: {list_buffers('in')} -> {list_buffers('out')}>"
 
 
@@ -222,12 +216,15 @@ class ProgramBuilder:
         return self._buffer(name, dtype, dims, "in" + _print_condition(when))
 
     def output(self, name: str, dtype: str | Parameter, dims: "Iterable[Dim]") -> Array:
+        """A result."""
         return self._buffer(name, dtype, dims, "out")
 
     def in_out(self, name: str, dtype: str | Parameter, dims: "Iterable[Dim]") -> Array:
+        """An input that the program writes to."""
         return self._buffer(name, dtype, dims, "inout")
 
     def temporary(self, name: str, dtype: str | Parameter, dims: "Iterable[Dim]") -> Array:
+        """What one nest hands to another."""
         return self._buffer(name, dtype, dims, "temp")
 
     def _buffer(self, name: str, dtype: str | Parameter, dims: "Iterable[Dim]", role: str) -> Array:

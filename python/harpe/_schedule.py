@@ -287,7 +287,7 @@ def _print(value: object) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     if hasattr(value, "__index__"):
-        return str(operator.index(value))  # type: ignore[arg-type]
+        return str(operator.index(value))
     if isinstance(value, Iterable) and not isinstance(value, str):
         return f"[{', '.join(map(_print, value))}]"
     return _word(value)

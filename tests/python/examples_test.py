@@ -63,7 +63,8 @@ class Notebooks(unittest.TestCase):
                 # Kept without what one machine printed.
                 for cell in cells:
                     self.assertEqual((cell["outputs"], cell["execution_count"]), ([], None))
-                text = run("-c", "".join(show_last("".join(cell["source"])) + "\n" for cell in cells))
+                sources = ["".join(cell["source"]) for cell in cells]
+                text = run("-c", "\n\n".join(map(show_last, sources)))
                 self.assertIn("<iframe", text)
                 self.assertIn("<td>", text)
 

@@ -122,11 +122,15 @@ class Methods(unittest.TestCase):
     def test_of_moves_and_kernels(self):
         s = Schedule("ag_gemm", mesh="tp=4", **GEMM).tile("M", [4, 2], into=["m0", "m1"])
         s = s.serialize("mm", "m0").stage("mm", "a", over="tp", how="direct", by="src", at="m0")
-        s = s.chunk("mm", "a", over="tp", by="m1").compress("mm", ["a"], over="tp", wire="f16")
-        s = s.bind("mm", "a", over="tp", via="proxy", move="stage")
-        s = s.signal("mm", "a", over="tp", kind="flag", fence="dest")
-        self.assertIn("stage a over tp direct by src grain m1 wire f16 via proxy signal flag fence "
-                      "dest\n", s.form)
+        for method, what in [("chunk", dict(by="m1")), ("compress", dict(wire="f16")),
+                             ("pipeline", dict(depth=3)), ("bind", dict(via="sm")),
+                             ("signal", dict(kind="flag")), ("budget", dict(sm=16)),
+                             ("bind", dict(via="proxy")),
+                             ("signal", dict(kind="flag", fence="dest"))]:
+            s = getattr(s, method)("mm", ["a"], over="tp", move="stage", **what)
+            words = ", ".join(f"{key}={value}" for key, value in what.items())
+            self.assertEqual(s.steps[-1], f"{method}(mm, a, over=[tp], move=stage, {words})")
+        self.assertIn("by src depth 3 grain m1 wire f16 via proxy signal flag fence dest", s.form)
         s = s.patch("mm", kernel="gemm_sm90", sm=100).budget("mm", sm=96)
         s = s.fuse("all", ["mm"], sm=96, warps=8)
         self.assertIn('leaf kernel "gemm_sm90" sm 96\n', s.form)
@@ -154,6 +158,14 @@ class Values(unittest.TestCase):
         loose = ring.text.replace("over=[tp]", "over=tp")
         self.assertNotEqual(loose, ring.text)
         self.assertEqual(Schedule("ag_gemm", mesh="tp=4", schedule=loose, **GEMM), ring)
+
+    def test_start_from_what_a_search_found(self):
+        question = dict(mesh="cp=4", seq=512, causal=True)
+        tuned = harpe.tune("attention", cache=None, **question)
+        for candidate in tuned.top:
+            found = Schedule("attention", schedule=candidate.schedule, **question)
+            self.assertEqual(Schedule("attention", schedule=found, **question), found)
+            self.assertTrue(found.steps)
 
     def test_take_the_things_of_a_builder(self):
         p = harpe.ProgramBuilder("scaled")
@@ -214,10 +226,11 @@ class Refusals(unittest.TestCase):
 
     def test_a_step_stays_one_step(self):
         s = Schedule("gemm", mesh="tp=4", **GEMM)
+        kernel = 'gemm_sm90") budget(mm, sm=8) patch(mm, kernel="any'
         for wrong in (lambda: s.tile("M, [2]) -> m0\n  tile(N", [4], into=["n0"]),
                       lambda: Schedule("gemm", mesh="tp=4", name="a b"),
-                      lambda: s.patch("mm", kernel='a") patch(mm, kernel="b')):
-            with self.assertRaises(ValueError):
+                      lambda: s.patch("mm", kernel=kernel)):
+            with self.assertRaisesRegex(ValueError, "is not a"):
                 wrong()
 
 

@@ -6,13 +6,15 @@ A ring of rings for ag_gemm, which has none: blocks of A go round the two ranks 
 per such turn from pair to pair. A rank holds two blocks of each ring at a time.
 """
 
+from typing import Any
+
 import harpe
 
-QUESTION = dict(m=8192, n=10240, k=8192)  # queries, keys and values of Llama-3-70B
-SMALL = dict(m=301, n=97, k=64, dtype="f32")  # blocks of unequal sizes
+QUESTION: dict[str, Any] = dict(m=8192, n=10240, k=8192)  # queries, keys and values of Llama-3-70B
+SMALL: dict[str, Any] = dict(m=301, n=97, k=64, dtype="f32")  # blocks of unequal sizes
 
 
-def write_rings(**parameters: object) -> harpe.Schedule:
+def write_rings(**parameters: Any) -> harpe.Schedule:
     """On eight ranks, seen as four pairs."""
     s = harpe.Schedule("ag_gemm", mesh="tp=8", name="rings", **parameters)
     s = s.refine("tp", [4, 2], into=["pairs", "pair"])
@@ -42,8 +44,8 @@ def main() -> None:
     print(f"proved: {plan.certificate.covers}, {plan.certificate.order_edges} edges of order\n")
 
     print("Predicted on h200x8 by a simulation; nothing was measured:")
-    named = [parts.schedule for parts in harpe.taxes("ag_gemm", mesh="tp=8", machine="h200x8",
-                                                     **QUESTION) if parts.refusal is None]
+    named = [each.name for each in harpe.schedules("ag_gemm", mesh="tp=8", **QUESTION)
+             if each.refusal is None]
     plans = [plan, *(harpe.plan("ag_gemm", mesh="tp=8", machine="h200x8", schedule=name,
                                 **QUESTION) for name in named)]
     for each in sorted(plans, key=lambda each: each.predicted_us or 0):
