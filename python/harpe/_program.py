@@ -278,7 +278,7 @@ _KINDS = {bool: "bool", float: "float", str: "dtype"}  # of parameters; else an 
 
 def _join(left: Size | int, operator: str, right: Size | int) -> Size:
     if "+" in f"{left}{right}" or (operator == "/" and re.search(r"[*/]", str(right))):
-        raise ValueError(f"({left}) {operator} ({right}) needs parentheses, which there are not")
+        raise ValueError(f"({left}) {operator} ({right}): sizes have no parentheses")
     return Size(f"{left}{operator}{right}")
 
 

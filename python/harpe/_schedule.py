@@ -25,11 +25,14 @@ class Schedule(Source):
 
     Each method adds one primitive and returns a new schedule; docs/schedules.md lists them. The
     compiler checks the step against those before it. Digits, loops and parts of mesh axes are names
-    that `into` gives. Whether everything is where it is needed is checked by `harpe.plan`, of the
-    whole schedule.
+    that `into` gives. Whether every operand is where it is needed is checked by `harpe.plan`, of
+    the whole schedule.
 
-    Raises Refused, as all methods do: S0xx a name that there is not, or an argument; the codes that
-    each method lists; and here what `harpe.plan` does about the question.
+    Moves are named by their nest, their buffers and the mesh axes that they go over; where a buffer
+    has a stage and a drain over the same axes, `move` says which ("stage", "drain").
+
+    Raises Refused: what `harpe.plan` does about the question. All methods: S0xx an unknown name, an
+    argument of the wrong kind, a step that changes nothing; and the codes that they list.
     """
 
     def __init__(self, op: Text, /, *, mesh: str, schedule: Text = "", name: str = "",
@@ -180,27 +183,30 @@ class Schedule(Source):
         Refused: S251 to S254, such as a loop shifted by one that would be inside it."""
         return self._add("reorder", nest, digits)
 
-    # Moves. `over`: mesh axes. `how`: "bulk", one exchange of all ranks; "relay", from the
-    # neighbour that used it a step before; "direct", from or to the owner; "inline", in place.
+    # Moves.
 
     def stage(self, nest: Name, buffers: Names, *, over: Names, how: str, at: str | None = None,
               by: str | None = None) -> "Schedule":
         """Brings operands to the ranks along `over`, before the nest or inside the loop `at`.
 
+        `how`: "bulk", one exchange of all ranks; "direct", from the rank that holds the block;
+        "relay", from the neighbour that used it a step before; "inline", no copy: the leaf reads it
+        where it is. `by`: "src" or "dst", who starts a transfer.
         Space: a slot for what arrives. Time: transfers, which run beside the leaf where they are
-        inside a loop. `by`: "src" or "dst", who starts them. Refused: S401 of what the nest does
-        not read; S402 a relay needs a loop shifted by these ranks; S403, S404 of "inline"."""
+        inside a loop. Refused: S401 of what the nest does not read; S402 of a relay whose loop is
+        not shifted by these ranks; S403, S404 of "inline"."""
         return self._add("stage", nest, buffers, over=over, how=how, at=at, by=by)
 
     def drain(self, nest: Name, buffers: Names, *, over: Names, how: str, at: str | None = None,
               by: str | None = None) -> "Schedule":
-        """Takes partial results to their homes along `over`, behind the nest or inside the loop.
+        """Takes partial results to their homes along `over`, behind the nest or inside the loop
+        `at`. `how` and `by` as for `stage`.
 
         Space: a slot for what leaves, and one per sender. Time: transfers, and the combination.
         Refused: S411 of what the nest does not write; S412 to S414 of a relay; S415 of "inline"."""
         return self._add("drain", nest, buffers, over=over, how=how, at=at, by=by)
 
-    # How a move is made. `move`: "stage" or "drain", where a buffer has both over the same axes.
+    # How a move is made.
 
     def pipeline(self, nest: Name, buffers: Names, *, over: Names, depth: int,
                  move: str | None = None) -> "Schedule":
