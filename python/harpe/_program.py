@@ -32,17 +32,11 @@ class Program(Source):
         return f"<harpe.Program {self.name}: {list_buffers('in')} -> {list_buffers('out')}>"
 
 
-class Size:
+class Size(Source):
     """An expression over parameters and axes, such as `heads / kv_heads` or `2 * M * N * K`.
 
     The language has `*`, `/` (which must leave no remainder) and `+`, and no parentheses.
     """
-
-    def __init__(self, text: str) -> None:
-        self._text = text
-
-    def __str__(self) -> str:
-        return self._text
 
     def __mul__(self, other: "Size | int") -> "Size":
         return _join(self, "*", other)
@@ -72,33 +66,24 @@ class Axis(Size):
     """An axis of a program: of buffers and nests, and a factor of costs."""
 
 
-class Route:
+class Route(Source):
     """Which slot of an expert each choice of a token takes, as data say."""
 
-    def __init__(self, name: str) -> None:
-        self._name = _check_name(name)
 
-    def __str__(self) -> str:
-        return self._name
-
-
-class Array:
+class Array(Source):
     """A buffer of a program, as a statement names it."""
 
-    def __init__(self, name: str, renames: Sequence[str] = ()) -> None:
-        self._name = _check_name(name)
-        self._renames = tuple(renames)
+    def __init__(self, name: str, *renames: str) -> None:
+        super().__init__(name + (f"[{', '.join(renames)}]" if renames else ""))
+        self._parts = name, *renames
 
     def at(self, axis: Axis, instead: Axis | Route) -> "Array":
         """The buffer indexed along `axis` by another axis of the nest, or through a route."""
         source = f"{instead}.{axis}" if isinstance(instead, Route) else f"{instead}"
-        return Array(self._name, (*self._renames, f"{axis}={source}"))
-
-    def __str__(self) -> str:
-        return self._name + (f"[{', '.join(self._renames)}]" if self._renames else "")
+        return Array(*self._parts, f"{axis}={source}")
 
 
-class Mask:
+class Mask(Source):
     """Which keys a query sees: `Mask("window", Sq, Skv, 4096)`. docs/ir.md lists masks.
 
     `when`: the parameter that turns it on.
@@ -106,10 +91,7 @@ class Mask:
 
     def __init__(self, function: str, *arguments: Size | Array | int,
                  when: Parameter | None = None) -> None:
-        self._text = _print_call(function, arguments) + _print_condition(when)
-
-    def __str__(self) -> str:
-        return self._text
+        super().__init__(_print_call(function, arguments) + _print_condition(when))
 
 
 class Nest:
@@ -229,7 +211,8 @@ class ProgramBuilder:
 
     def _buffer(self, name: str, dtype: str | Parameter, dims: "Iterable[Dim]", role: str) -> Array:
         extents = _print_list(_print_group(dim) if isinstance(dim, tuple) else dim for dim in dims)
-        self._declarations.append(f"buffer {name} : {_check_name(str(dtype))}[{extents}] {role}")
+        kind = _check_name(str(dtype))
+        self._declarations.append(f"buffer {_check_name(name)} : {kind}[{extents}] {role}")
         return Array(name)
 
     def route(self, name: str, slots: Iterable[Axis], choices: Iterable[Axis], by: Array, *,
@@ -237,8 +220,9 @@ class ProgramBuilder:
         """Choice k of token t takes a slot of expert `by[t, k]`. `policy`: "exact", "drop", "pad".
         `load`: how random choices are drawn, such as ("zipf", 1.1)."""
         drawn = f" load {_print_call(str(load[0]), load[1:])}" if load else ""
-        self._declarations.append(f"route {name} : {_print_group(slots)} <- {_print_group(choices)}"
-                                  f" by {by} {_check_name(policy)}{drawn}")
+        self._declarations.append(
+            f"route {_check_name(name)} : {_print_group(slots)} <- {_print_group(choices)} "
+            f"by {by} {_check_name(policy)}{drawn}")
         return Route(name)
 
     def leaf(self, name: str, *, flops: Size | int | None = None, bytes: Size | int | None = None,
@@ -262,7 +246,8 @@ class ProgramBuilder:
         return self._given[-1]
 
     def build(self) -> Program:
-        """Raises Refused: T0xx and P0xx what is wrong, with its place in `str(builder)`."""
+        """The program, checked. Raises Refused: T0xx and P0xx what is wrong, with its place in the
+        text `str(builder)`."""
         return Program(str(self))
 
     def __str__(self) -> str:

@@ -25,6 +25,9 @@ class Source:
     def __str__(self) -> str:
         return self._text
 
+    def __repr__(self) -> str:
+        return f"<harpe.{type(self).__name__} {self}>"
+
     def __eq__(self, other: object) -> bool:
         return isinstance(other, type(self)) and self._text == other._text
 

@@ -245,7 +245,7 @@ class Builder(unittest.TestCase):
     def test_sizes_have_no_parentheses(self):
         p = ProgramBuilder("p")
         m, n = p.parameter("m", 4), p.parameter("n", 4)
-        self.assertEqual(str(2 * m * n + m / n + 3), "2*m*n + m/n + 3")
+        self.assertEqual(repr(2 * m * n + m / n + 3), "<harpe.Size 2*m*n + m/n + 3>")
         for wrong in (lambda: (m + n) * 2, lambda: 2 * (m + n), lambda: m / (m * n)):
             with self.assertRaises(ValueError):
                 wrong()
