@@ -40,7 +40,7 @@ struct Scope {
   std::size_t tasks = 0;         // of one execution
   std::size_t private_from = 0;  // allocations from here on are sums that a kernel keeps to itself
   bool is_of_launches = false;
-  bool takes_turns = false;  // launches whose memory other plans use between executions
+  bool takes_turns = false;         // launches whose memory other plans use between executions
   std::vector<bool> narrowed = {};  // per allocation: partial states that are left in 16 bits
   [[nodiscard]] std::size_t task(std::int32_t id) const {  // in the first execution
     return static_cast<std::size_t>(id) % tasks;
