@@ -65,8 +65,9 @@ class HARPE_API Executable {
   // On CPU ranks the calling thread computes, and results are there on return; `stream` is not
   // used. On GPUs the work is ordered in `stream` (a cudaStream_t of the rank's GPU, null for the
   // default one) behind what that holds, and the call returns without waiting; tensors stay until
-  // it is over. Errors: I301, I305, I310 names; I311 a tensor, or ranks that launch different
-  // plans; of kind Fault what happened to an execution, and from then on, until Group::reset, that.
+  // it is over. Errors: I310, I311 names, tensors, or ranks that launch different plans; on CPU
+  // ranks P206, P207, P22x what masks and routes read (GPUs do not look); of kind Fault what
+  // happened to an execution, and from then on, until Group::reset, that.
   Checked<Done> launch(void* stream, std::span<const Argument> arguments) const;
   Checked<Done> launch(void* stream, std::initializer_list<Argument> arguments) const {
     return launch(stream, std::span(arguments.begin(), arguments.size()));

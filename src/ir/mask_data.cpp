@@ -46,20 +46,20 @@ struct Range {
   std::int64_t high;
 };
 
-std::optional<Range> range_of(const MaskCall& use, const Program& program,
-                              const HostTensor& tensor) {
+std::optional<Range> range_of(const MaskCall& use, const Program& program, const Buffer& buffer) {
   const std::int64_t keys = size_of(*find_axis(program, use.keys));
   if (use.contract->kind == MaskKind::Length) return Range{0, keys};
-  if (use.contract->kind == MaskKind::Paged) return Range{-1, tensor.shape.back() - 1};
+  if (use.contract->kind == MaskKind::Paged) return Range{-1, shape_of(program, buffer).back() - 1};
   return std::nullopt;
 }
 
-Checked<Ok> check_pages(const std::string& name, const HostTensor& tensor) {
-  const std::int64_t pages = tensor.shape.back();
-  std::vector<std::int64_t> user(static_cast<std::size_t>(pages));
-  for (std::int64_t row = 0; row < element_count(tensor); row += pages) {
+// Requires: no page above `last`.
+Checked<Ok> check_pages(const std::string& name, const HostTensor& tensor, std::int64_t last) {
+  const std::int64_t length = tensor.shape.back();
+  std::vector<std::int64_t> user(static_cast<std::size_t>(last) + 1);
+  for (std::int64_t row = 0; row < element_count(tensor); row += length) {
     std::ranges::fill(user, -1);
-    for (std::int64_t i = row; i < row + pages; ++i) {
+    for (std::int64_t i = row; i < row + length; ++i) {
       const auto page = static_cast<std::int64_t>(load(tensor, i));
       if (page < 0) continue;
       std::int64_t& first = user[static_cast<std::size_t>(page)];
@@ -115,7 +115,7 @@ void draw_pages(const HostTensor& uniform, HostTensor& out) {
 Checked<Ok> check_mask_data(const Program& program, const Buffer& buffer,
                             const HostTensor& tensor) {
   const std::optional<MaskCall> use = find_use(program, buffer.name);
-  const std::optional<Range> range = use ? range_of(*use, program, tensor) : std::nullopt;
+  const std::optional<Range> range = use ? range_of(*use, program, buffer) : std::nullopt;
   if (!range) return Ok{};
   for (std::int64_t i = 0; i < element_count(tensor); ++i) {
     const auto value = static_cast<std::int64_t>(load(tensor, i));
@@ -127,7 +127,7 @@ Checked<Ok> check_mask_data(const Program& program, const Buffer& buffer,
                                       {"low", range->low},
                                       {"high", range->high}});
   }
-  return use->contract->kind == MaskKind::Paged ? check_pages(buffer.name, tensor)
+  return use->contract->kind == MaskKind::Paged ? check_pages(buffer.name, tensor, range->high)
                                                 : Checked<Ok>(Ok{});
 }
 

@@ -11,7 +11,8 @@ namespace harpe {
 // The integers that masks read have meanings, and so ranges, which follow from the mask alone.
 
 // `tensor`, as the input `buffer`, is what the masks that read it take; anything where none does.
-// Requires: program is ground, `tensor` has the buffer's shape. Errors: P220, P221.
+// Requires: program is ground, `tensor` has the buffer's shape or is a part of it, such as a rank
+// has. Errors: P220, P221.
 [[nodiscard]] Checked<Ok> check_mask_data(const Program& program, const Buffer& buffer,
                                           const HostTensor& tensor);
 

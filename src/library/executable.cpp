@@ -9,6 +9,7 @@
 #include "library/group_state.h"
 #include "library/plan_state.h"
 #include "library/views.h"
+#include "run/run.h"
 
 // What a public executable stands for.
 struct harpe::v1::Executable::State {
@@ -80,7 +81,16 @@ Diag refuse_name(const State& state, std::string_view name) {
                                     {"found", "no tensor of the plan"}});
 }
 
-// Puts the views in the order of homes. Allocates nothing where all is well.
+// Numbers that masks and routes read are addresses of a kind. GPUs take them as they are.
+harpe::Checked<Ok> check_indices(const State& state, const v1::LocalTensor& tensor,
+                                 const v1::View& view) {
+  const bool is_read = tensor.dtype == v1::DType::I32 || tensor.dtype == v1::DType::I64;
+  if (!is_read || tensor.role != v1::Buffer::Role::In || state.group->is_on_gpu) return Ok{};
+  const Program& program = state.plan.state().plan.program;
+  return check_numbers(program, *find_buffer(program, tensor.name), copy_view(view));
+}
+
+// Puts the views in the order of homes. On GPUs it allocates nothing where all is well.
 harpe::Checked<Ok> sort_arguments(State& state, std::span<const v1::Argument> arguments) {
   std::ranges::fill(state.given, nullptr);
   for (const v1::Argument& argument : arguments) {
@@ -107,6 +117,7 @@ harpe::Checked<Ok> sort_arguments(State& state, std::span<const v1::Argument> ar
                       .shape = view.shape,
                       .strides = view.strides};
     HP_REQUIRE_OK(check_places(tensor, state.views[i], view));
+    HP_REQUIRE_OK(check_indices(state, tensor, view));
   }
   return Ok{};
 }

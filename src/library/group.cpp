@@ -82,6 +82,7 @@ harpe::Checked<v1::Group> join(const v1::GroupOptions& options) {
   HP_REQUIRE_OK(check_options(options));
   auto state = std::make_shared<v1::Group::State>();
   state->exchange = options.exchange;
+  state->is_on_gpu = options.gpu.has_value();
   const GroupRequest request{.exchange = std::make_shared<GivenExchange>(options.exchange),
                              .heap_bytes = options.heap_bytes,
                              .wait_limit = options.wait_limit};

@@ -9,6 +9,7 @@
 struct harpe::v1::Group::State {
   std::shared_ptr<Exchange> exchange;
   std::unique_ptr<RankGroup> group;
+  bool is_on_gpu = false;
 };
 
 namespace harpe::library {

@@ -44,8 +44,8 @@ struct RunOutcome {
 // Are these inputs, or outputs, of the program? Errors: I301, I305.
 [[nodiscard]] Checked<Ok> check_names(const Program& program, const std::vector<std::string>& names,
                                       Role role);
-// Can masks and routes read what is in this input, which is of its buffer's type? Errors:
-// check_mask_data's, resolve_route's.
+// Can masks and routes read what is in this input, or in a rank's part of it, which is of its
+// buffer's type? Errors: check_mask_data's, resolve_route's.
 [[nodiscard]] Checked<Ok> check_numbers(const Program& program, const Buffer& buffer,
                                         const HostTensor& tensor);
 

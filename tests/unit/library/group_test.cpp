@@ -269,6 +269,32 @@ TEST_F(GroupOfTwo, says_who_waits_for_a_rank_that_never_launches) {
       milliseconds(300));
 }
 
+TEST(Executable, refuses_pages_that_are_not_there) {
+  const Plan plan =
+      harpe::plan({.op = "decode",
+                   .parameters = {{"kv", 64}, {"heads", 4}, {"head_dim", 8}, {"page", 8}},
+                   .mesh = "tp=2"})
+          .value();
+  const Tensors inputs = draw_inputs(plan, 3).value();
+  run_ranks(2, [&](const Group& group) {
+    const Executable executable = Executable::make(group, plan).value();
+    RankTensors own(plan, executable, group.rank(), inputs);
+    int read = 0;
+    for (auto& [name, tensor] : own.tensors) {
+      if (tensor.dtype != DType::I32 || tensor.data.empty()) continue;
+      const std::vector<std::byte> right = tensor.data;
+      const std::int32_t far = 1'000'000;
+      std::memcpy(tensor.data.data(), &far, sizeof(far));
+      EXPECT_THAT(executable.launch(nullptr, own.arguments()).error().text,
+                  HasSubstr("error[P220]: `" + name + "` holds 1000000 at ["));
+      tensor.data = right;
+      ++read;
+    }
+    EXPECT_EQ(read, 1);  // pages; there are no lengths
+    EXPECT_TRUE(executable.launch(nullptr, own.arguments()).ok());
+  });
+}
+
 TEST(Groups, do_not_know_each_other) {
   const Plan plan = harpe::plan(gemm_question("push")).value();
   const Tensors inputs = draw_inputs(plan, 1).value();
