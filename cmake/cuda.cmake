@@ -24,7 +24,7 @@ if(HARPE_CUDA_FOUND)
   target_include_directories(harpe_exec_cuda SYSTEM PUBLIC ${HARPE_CUDA_INCLUDE_DIR})
   target_link_libraries(harpe_exec_cuda PUBLIC ${CMAKE_DL_LIBS})
   file(GLOB cuda_parts CONFIGURE_DEPENDS src/exec/cuda/actions/*.cpp src/exec/cuda/executor/*.cpp
-       src/exec/cuda/library/*.cpp src/exec/cuda/profile/*.cpp)
+       src/exec/cuda/group/*.cpp src/exec/cuda/library/*.cpp src/exec/cuda/profile/*.cpp)
   target_sources(harpe_exec_cuda PRIVATE ${cuda_parts})
   file(GLOB device_headers CONFIGURE_DEPENDS src/exec/cuda/device/*.cuh src/exec/cuda/device/*.h
        src/transport/descriptor_layout.h)

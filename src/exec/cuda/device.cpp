@@ -82,6 +82,17 @@ Result<Ok, CudaError> Device::make_current() const {
 }
 
 Checked<Ok> Device::reach(const Device& peer) const {
+  CUdevice from = 0;
+  CUdevice to = 0;
+  int can = 0;
+  HP_REQUIRE_OK(driver_call(*driver_, "cuDeviceGet", driver_->cuDeviceGet(&from, facts_.id.value)));
+  HP_REQUIRE_OK(
+      driver_call(*driver_, "cuDeviceGet", driver_->cuDeviceGet(&to, peer.facts().id.value)));
+  HP_REQUIRE_OK(driver_call(*driver_, "cuDeviceCanAccessPeer",
+                            driver_->cuDeviceCanAccessPeer(&can, from, to)));
+  if (can == 0) {
+    return make_diag(DiagCode::G071, {{"one", facts_.id.value}, {"other", peer.facts().id.value}});
+  }
   HP_REQUIRE_OK(driver_call(*driver_, "cuCtxSetCurrent", driver_->cuCtxSetCurrent(context_.get())));
   const CUresult status = driver_->cuCtxEnablePeerAccess(peer.context(), 0);
   if (status == CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED) return Ok{};

@@ -42,7 +42,10 @@ class Device {
   // For the calling thread: calls that name no stream or context then mean this GPU.
   [[nodiscard]] Result<Ok, CudaError> make_current() const;
 
-  // Lets kernels of this GPU read and write the memory of the peer. Errors: G005.
+  // Another GPU of this process. Errors, and what is current afterwards, as of `open`.
+  [[nodiscard]] Checked<Device> open_peer(DeviceId id) const { return open(driver_, id); }
+  // Lets kernels of this GPU read and write the memory of the peer. Errors: G005; G071 they are
+  // no peers.
   [[nodiscard]] Checked<Ok> reach(const Device& peer) const;
 
   // Bytes of DeviceMemory that this and its copies have now.

@@ -10,6 +10,7 @@ namespace {
 // Every function is asked for as CUDA 12.0 has it: its type has not changed since, and a newer
 // driver still gives it.
 constexpr int kApiVersion = 12000;
+constexpr int kParamInfoVersion = 12040;
 
 using GetAddress = decltype(&::cuGetProcAddress);
 
@@ -24,12 +25,16 @@ Checked<DriverApi> find_functions(const Library& library) {
   HP_TRY(void* const address, library.find("cuGetProcAddress_v2"));
   const auto get_address = reinterpret_cast<GetAddress>(address);
   std::optional<Diag> lacking;  // the first that is not there
-  const auto find = [&](const char* symbol) {
+  const auto look_for = [&](const char* symbol, int version) -> void* {
     void* found = nullptr;
     CUdriverProcAddressQueryResult status{};
     const CUresult result =
-        get_address(symbol, &found, kApiVersion, CU_GET_PROC_ADDRESS_DEFAULT, &status);
-    if ((result != CUDA_SUCCESS || found == nullptr) && !lacking) {
+        get_address(symbol, &found, version, CU_GET_PROC_ADDRESS_DEFAULT, &status);
+    return result == CUDA_SUCCESS ? found : nullptr;
+  };
+  const auto find = [&](const char* symbol) {
+    void* const found = look_for(symbol, kApiVersion);
+    if (found == nullptr && !lacking) {
       lacking = make_diag(DiagCode::G003, {{"path", library.path()}, {"symbol", symbol}});
     }
     return found;
@@ -39,6 +44,8 @@ Checked<DriverApi> find_functions(const Library& library) {
   driver.FUNCTION = reinterpret_cast<decltype(&::FUNCTION)>(find(#FUNCTION));
 #include "exec/cuda/driver_api.def"
 #undef HP_CUDA
+  driver.cuFuncGetParamInfo = reinterpret_cast<decltype(driver.cuFuncGetParamInfo)>(
+      look_for("cuFuncGetParamInfo", kParamInfoVersion));
   if (lacking) return *lacking;
   return driver;
 }

@@ -20,6 +20,9 @@ struct DriverApi {
 #define HP_CUDA(FUNCTION) decltype(&::FUNCTION) FUNCTION = nullptr;
 #include "exec/cuda/driver_api.def"
 #undef HP_CUDA
+  // Of parameter `index` of a kernel. CUDA 12.4 has it; null before.
+  CUresult (*cuFuncGetParamInfo)(CUfunction kernel, std::size_t index, std::size_t* offset,
+                                 std::size_t* bytes) = nullptr;
 };
 
 // Opens and initialises NVIDIA's driver; `file` names another library for it. Errors: G002, G003;

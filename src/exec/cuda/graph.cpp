@@ -5,24 +5,6 @@
 #include "exec/cuda/current_device.h"
 
 namespace harpe::cuda {
-namespace {
-
-// A graph as captured: gone once it can be run.
-class Captured {
- public:
-  Captured(const DriverApi& driver, CUgraph graph) : driver_(driver), graph_(graph) {}
-  Captured(const Captured&) = delete;
-  Captured& operator=(const Captured&) = delete;
-  ~Captured() { driver_.cuGraphDestroy(graph_); }
-
-  [[nodiscard]] CUgraph handle() const { return graph_; }
-
- private:
-  const DriverApi& driver_;
-  CUgraph graph_;
-};
-
-}  // namespace
 
 Graph::Graph(Graph&& other) noexcept
     : device_(other.device_),
@@ -45,9 +27,49 @@ Checked<Ok> Graph::upload(const Stream& stream) const {
                      device_.driver().cuGraphUpload(handle_, stream.handle()));
 }
 
-Result<Ok, CudaError> Graph::launch(const Stream& stream) const {
+Result<Ok, CudaError> Graph::launch(CUstream stream) const {
   return cuda_call(device_.driver(), "cuGraphLaunch",
-                   device_.driver().cuGraphLaunch(handle_, stream.handle()));
+                   device_.driver().cuGraphLaunch(handle_, stream));
+}
+
+CapturedGraph::CapturedGraph(CapturedGraph&& other) noexcept
+    : device_(other.device_), handle_(std::exchange(other.handle_, nullptr)) {}
+
+CapturedGraph& CapturedGraph::operator=(CapturedGraph&& other) noexcept {
+  std::swap(device_, other.device_);
+  std::swap(handle_, other.handle_);
+  return *this;
+}
+
+CapturedGraph::~CapturedGraph() {
+  if (handle_ != nullptr) device_.driver().cuGraphDestroy(handle_);
+}
+
+Checked<std::size_t> CapturedGraph::count() const {
+  std::size_t nodes = 0;
+  HP_REQUIRE_OK(driver_call(device_.driver(), "cuGraphGetNodes",
+                            device_.driver().cuGraphGetNodes(handle_, nullptr, &nodes)));
+  return nodes;
+}
+
+Checked<std::vector<CUgraphNode>> CapturedGraph::nodes() const {
+  HP_TRY(std::size_t count, this->count());
+  std::vector<CUgraphNode> nodes(count);
+  HP_REQUIRE_OK(driver_call(device_.driver(), "cuGraphGetNodes",
+                            device_.driver().cuGraphGetNodes(handle_, nodes.data(), &count)));
+  return nodes;
+}
+
+Checked<Graph> CapturedGraph::instantiate() const {
+  HP_TRY(const std::size_t nodes, count());
+  const CurrentDevice current(device_);
+  const DriverApi& driver = device_.driver();
+  CUgraphExec handle = nullptr;
+  const Result<Ok, CudaError> made =
+      cuda_call(driver, "cuGraphInstantiateWithFlags",
+                driver.cuGraphInstantiateWithFlags(&handle, handle_, 0));
+  if (!made.ok()) return to_diag(made.error(), device_.facts().id.value, "a graph");
+  return Graph(device_, handle, static_cast<std::int64_t>(nodes));
 }
 
 Checked<GraphCapture> GraphCapture::begin(const Device& device, const Stream& origin) {
@@ -67,23 +89,18 @@ GraphCapture::~GraphCapture() {
   if (graph != nullptr) device_.driver().cuGraphDestroy(graph);
 }
 
-Checked<Graph> GraphCapture::end() {
+Checked<CapturedGraph> GraphCapture::end_captured() {
   HP_CHECK(origin_ != nullptr, "a capture ends once");
   const DriverApi& driver = device_.driver();
   CUgraph raw = nullptr;
   HP_REQUIRE_OK(driver_call(driver, "cuStreamEndCapture",
                             driver.cuStreamEndCapture(std::exchange(origin_, nullptr), &raw)));
-  const Captured captured(driver, raw);
-  std::size_t nodes = 0;
-  HP_REQUIRE_OK(driver_call(driver, "cuGraphGetNodes",
-                            driver.cuGraphGetNodes(captured.handle(), nullptr, &nodes)));
-  const CurrentDevice current(device_);
-  CUgraphExec handle = nullptr;
-  const Result<Ok, CudaError> made =
-      cuda_call(driver, "cuGraphInstantiateWithFlags",
-                driver.cuGraphInstantiateWithFlags(&handle, captured.handle(), 0));
-  if (!made.ok()) return to_diag(made.error(), device_.facts().id.value, "a graph");
-  return Graph(device_, handle, static_cast<std::int64_t>(nodes));
+  return CapturedGraph(device_, raw);
+}
+
+Checked<Graph> GraphCapture::end() {
+  HP_TRY(const CapturedGraph captured, end_captured());
+  return captured.instantiate();
 }
 
 }  // namespace harpe::cuda

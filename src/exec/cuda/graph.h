@@ -1,12 +1,13 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "exec/cuda/device_memory.h"
 
 namespace harpe::cuda {
 
-// Work of a GPU that was captured once, to be run again and again.
+// Work of a GPU that was captured, to be run again and again.
 class Graph {
  public:
   Graph(Graph&& other) noexcept;
@@ -17,16 +18,42 @@ class Graph {
   // Prepares the first run, which otherwise does it. Errors: G005.
   [[nodiscard]] Checked<Ok> upload(const Stream& stream) const;
   // Orders a run in a stream of its GPU: after what the stream holds, a run before included.
-  [[nodiscard]] Result<Ok, CudaError> launch(const Stream& stream) const;
+  [[nodiscard]] Result<Ok, CudaError> launch(CUstream stream) const;
+  [[nodiscard]] Result<Ok, CudaError> launch(const Stream& stream) const {
+    return launch(stream.handle());
+  }
+  // For changes of its nodes.
+  [[nodiscard]] CUgraphExec handle() const { return handle_; }
 
  private:
-  friend class GraphCapture;
+  friend class CapturedGraph;
   Graph(Device device, CUgraphExec handle, std::int64_t nodes)
       : device_(std::move(device)), handle_(handle), nodes_(nodes) {}
 
   Device device_;
   CUgraphExec handle_ = nullptr;
   std::int64_t nodes_ = 0;
+};
+
+// Work as it was captured: what Graphs are made of.
+class CapturedGraph {
+ public:
+  CapturedGraph(CapturedGraph&& other) noexcept;
+  CapturedGraph& operator=(CapturedGraph&& other) noexcept;
+  ~CapturedGraph();
+
+  // Kernels, copies and the like; they name what is to be changed in a Graph. Errors: G005.
+  [[nodiscard]] Checked<std::vector<CUgraphNode>> nodes() const;
+  // Errors: G005, G008.
+  [[nodiscard]] Checked<Graph> instantiate() const;
+
+ private:
+  friend class GraphCapture;
+  CapturedGraph(Device device, CUgraph handle) : device_(std::move(device)), handle_(handle) {}
+  [[nodiscard]] Checked<std::size_t> count() const;
+
+  Device device_;
+  CUgraph handle_ = nullptr;
 };
 
 // While one is under way, what is ordered in `origin`, and in streams that wait for events recorded
@@ -43,6 +70,8 @@ class GraphCapture {
 
   // Requires: not ended. Errors: G005, what was wrong within the capture too; `origin` is free
   // again either way.
+  [[nodiscard]] Checked<CapturedGraph> end_captured();
+  // The same, to be run as it is.
   [[nodiscard]] Checked<Graph> end();
 
  private:

@@ -3,9 +3,10 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <vector>
 
-#include "exec/cuda/ipc_memory.h"
+#include "exec/cuda/peer_memory.h"
 #include "exec/cuda/signal_page.h"
 #include "transport/exchange.h"
 
@@ -37,6 +38,11 @@ class Peers {
   [[nodiscard]] static Checked<Peers> join(const std::shared_ptr<const DriverApi>& driver,
                                            const OwnRankRequest& request,
                                            transport::Exchange& exchange);
+  // The exchange's rank, on arenas that others use too and with pages of its own; by all ranks
+  // together. Errors: G005, G008; those of PeerMemory::share.
+  [[nodiscard]] static Checked<Peers> over(const Device& device,
+                                           const std::shared_ptr<Arena>& arena, std::int32_t flags,
+                                           transport::Exchange& exchange);
   // After `join`, once this rank's work is done: waits until that of all is, and lets go of their
   // memory, so that each may free its own.
   [[nodiscard]] Checked<Ok> leave(transport::Exchange& exchange);
@@ -50,12 +56,16 @@ class Peers {
   [[nodiscard]] const Device& device(int rank) const { return own(rank).device; }
   [[nodiscard]] const SignalPage& page(int rank) const { return own(rank).page; }
   [[nodiscard]] SignalPage& page(int rank);
+  // Of the rank, where it is in this process, else of this process's first.
+  [[nodiscard]] const Device& device_for(int rank) const {
+    return is_own(rank) ? device(rank) : own_.begin()->second.device;
+  }
 
  private:
   // A rank of this process.
   struct Own {
     Device device;
-    DeviceMemory arena;
+    std::shared_ptr<const DeviceMemory> arena;
     SignalPage page;
   };
   // Any rank.
@@ -63,22 +73,15 @@ class Peers {
     DeviceAddress arena = 0;
     SignalAddresses signals;
   };
-  struct Handles;
-  struct Shared;
   Peers() = default;
   void add_own(int rank, Own own);
-  [[nodiscard]] static Checked<Own> make_own(const Device& device, std::int64_t arena_bytes,
-                                             std::int32_t flags, std::int64_t granule);
-  [[nodiscard]] static Checked<Shared> make_shared(const std::shared_ptr<const DriverApi>& driver,
-                                                   const OwnRankRequest& request);
-  [[nodiscard]] Checked<Ok> import(const Device& device, const std::vector<transport::Blob>& blobs,
-                                   const OwnRankRequest& request);
   [[nodiscard]] const View& view(int rank) const;
   [[nodiscard]] const Own& own(int rank) const;
 
   std::map<int, Own> own_;  // by rank
   std::vector<View> views_;
-  std::vector<ImportedMemory> imports_;
+  std::shared_ptr<Arena> arena_;  // where others have the other ranks
+  std::optional<PeerMemory> pages_;
 };
 
 }  // namespace harpe::cuda

@@ -108,12 +108,16 @@ int count_tiles(std::vector<GemmPanel>& panels, const GemmConfig& config, int co
   return tiles;
 }
 
+bool are_few(std::size_t panels, std::size_t pieces) {
+  return panels <= GemmArgs::kFew && pieces <= GemmArgs::kFew;
+}
+
 // Into the arguments where both tables are short, else into memory of the GPU.
 Checked<Ok> place_tables(const Device& device, const Tables& tables, GemmArgs& args,
                          GemmMemory& memory) {
   args.panel_count = static_cast<std::int32_t>(tables.panels.size());
   args.waits = tables.waits;
-  if (tables.panels.size() <= GemmArgs::kFew && tables.pieces.size() <= GemmArgs::kFew) {
+  if (are_few(tables.panels.size(), tables.pieces.size())) {
     std::ranges::copy(tables.panels, args.few_panels);
     std::ranges::copy(tables.pieces, args.few_pieces);
     return Ok{};
@@ -195,6 +199,14 @@ Checked<Ok> place_copies(const Device& device, const GemmSpec& spec, GemmArgs& a
 }
 
 }  // namespace
+
+bool fit_in_arguments(const GemmSpec& spec) {
+  std::size_t pieces = 0;
+  for (const GemmPanelSpec& panel : spec.panels) {
+    pieces += panel.pieces.size() + panel.addends.size();
+  }
+  return are_few(spec.panels.size(), pieces);
+}
 
 Checked<Ok> GemmSums::allocate(const Device& device) {
   if (bytes_ == 0) return Ok{};

@@ -36,6 +36,9 @@ struct GemmMemory {
   std::optional<DeviceMemory> fused_stores;
 };
 
+// Whether the tables of its panels and pieces are arguments of the kernel, not in memory.
+[[nodiscard]] bool fit_in_arguments(const GemmSpec& spec);
+
 // A product with everything it needs on the GPU: kernel, tables, memory for cut tiles. Launches
 // follow each other in one stream; each does the whole product.
 class PreparedGemm {

@@ -41,16 +41,21 @@ Result<Ok, CudaError> SignalPage::give_up(const Stream& aside) const {
                                                CU_STREAM_WRITE_VALUE_DEFAULT));
 }
 
+device::FaultRecord& SignalPage::record() const {
+  return *reinterpret_cast<device::FaultRecord*>(record_.host().data());
+}
+
 bool SignalPage::has_fault() const {
-  auto* const state = reinterpret_cast<std::uint32_t*>(record_.host().data());
-  return std::atomic_ref(*state).load(std::memory_order_acquire) != 0;
+  return std::atomic_ref(record().state).load(std::memory_order_acquire) != 0;
+}
+
+bool SignalPage::is_stopped() const {
+  return std::atomic_ref(record().is_stopped).load(std::memory_order_acquire) != 0;
 }
 
 std::optional<device::FaultRecord> SignalPage::fault() const {
   if (!has_fault()) return std::nullopt;
-  device::FaultRecord record{};
-  std::memcpy(&record, record_.host().data(), sizeof(record));
-  return record;
+  return record();
 }
 
 Checked<bool> SignalPage::is_poisoned() const {

@@ -48,6 +48,8 @@ class SignalPage {
 
   // Whether a wait of this rank has failed, at any time.
   [[nodiscard]] bool has_fault() const;
+  // Whether an execution of this rank has ended, or begun, after it was poisoned.
+  [[nodiscard]] bool is_stopped() const;
   // The wait of this rank that failed. Requires, like all below: no kernel that uses the page, of
   // any rank, is under way.
   [[nodiscard]] std::optional<device::FaultRecord> fault() const;
@@ -66,6 +68,8 @@ class SignalPage {
         words_(std::move(words)),
         record_(std::move(record)),
         addresses_(addresses) {}
+
+  [[nodiscard]] device::FaultRecord& record() const;
 
   Device device_;
   DeviceMemory words_;

@@ -61,9 +61,13 @@ HP_DEVICE void await_signals(const AwaitArgs& args) {
   fence_proxy_async();
 }
 
-// What any lane acquired is released with every signal raised.
+// What any lane acquired is released with every signal raised. The host learns here that the rank
+// was poisoned, by a peer too.
 HP_DEVICE void turn(const TurnArgs& args) {
   if (args.await.count > 0) await_signals(args.await);
+  if (threadIdx.x == 0 && load_relaxed_system(args.raise.poison) != 0) {
+    store_release_system(&args.await.context.fault->is_stopped, 1);
+  }
   if (args.begun_epoch != nullptr && threadIdx.x == 0) {
     store_relaxed_system(args.begun_epoch, load_relaxed_system(args.begun_epoch) + 1);
   }

@@ -19,6 +19,7 @@ struct FaultRecord {
   std::uint32_t block;     // of the kernel's grid
   std::uint32_t task;      // WaitContext::task
   std::uint64_t elapsed_ns;
+  std::uint32_t is_stopped;  // apart from the rest: the rank was seen poisoned between executions
 };
 
 // When a signal of a rank's page was seen in an execution that is traced, by the GPU's clock;

@@ -436,32 +436,11 @@ Checked<std::unique_ptr<Executor>> make_cuda_executor(const Plan& plan,
   HP_TRY(launch::LaunchPlan launches,
          agreed(group, launch::make_launches(plan, blocks, cuda::LaunchTarget(gpus))));
   HP_REQUIRE_OK(agreed(group, options.prove(launches)));
-  Plan own = plan;
-  own.allocs.insert(own.allocs.end(), exchanges.boxes.begin(), exchanges.boxes.end());
-  cuda::CollectiveChoice collectives = cuda::bind_exchanges(own, blocks, exchanges);
-  const cuda::SignalPages pages(launches, plan.mesh.ranks());
-  const cuda::Numbers numbers = cuda::numbers_of(own, blocks);
-  HP_TRY(cuda::Peers peers,
-         agreed(group, peers_of(tools, group, numbers.offset + numbers.bytes, pages.most())));
-  actions::Occupancy occupancy(own, blocks, cuda::places_of(peers, numbers));
-  std::unique_ptr<Prepared> prepared(new Prepared{.plan = std::move(own),
-                                                  .blocks = std::move(blocks),
-                                                  .launches = std::move(launches),
-                                                  .pages = pages,
-                                                  .peers = std::move(peers),
-                                                  .network = nullptr,
-                                                  .libraries = {},
-                                                  .of_rank = {},
-                                                  .leaves = {},
-                                                  .bases = {},
-                                                  .numbers = numbers,
-                                                  .occupancy = std::move(occupancy),
-                                                  .no_scratch = {},
-                                                  .queues = {},
-                                                  .narrow = {},
-                                                  .collectives = std::move(collectives),
-                                                  .communicators = {},
-                                                  .uses = {}});
+  HP_TRY(std::unique_ptr<Prepared> prepared,
+         Prepared::make(plan, std::move(blocks), std::move(launches), exchanges,
+                        [&](std::int64_t bytes, std::int32_t signals) {
+                          return agreed(group, peers_of(tools, group, bytes, signals));
+                        }));
   cuda::add_libraries(*prepared, tools.compiler, options);
   transport::Exchange* const others = group ? &group->exchange() : nullptr;
   HP_REQUIRE_OK(agreed(group, cuda::open_network(*prepared, others, options)));

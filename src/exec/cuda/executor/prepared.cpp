@@ -48,6 +48,7 @@ class ProgramMaker {
                                      .network = prepared_.network.get(),
                                      .kernels = kernels,
                                      .launches = std::move(launches),
+                                     .zero_first = zero_first(),
                                      .trace = std::move(trace),
                                      .drop_signal_of = options_.drop_signal_of,
                                      .stray_at = options_.stray_at,
@@ -57,6 +58,10 @@ class ProgramMaker {
  private:
   [[nodiscard]] const launch::Launch& launch_of(launch::LaunchId id) const {
     return prepared_.launches.launches[id.index()];
+  }
+
+  [[nodiscard]] std::optional<Numbers> zero_first() const {
+    return prepared_.takes_turns ? std::optional(prepared_.numbers) : std::nullopt;
   }
 
   // What the tasks of the launches become alone. Those of a queue that need scratch memory, and
@@ -106,6 +111,7 @@ class ProgramMaker {
         .memory = memory_, .layouts = layouts_, .alone = alone_, .cells = cells_for(launch)};
     HP_TRY(std::vector<LaunchSpec> specs, bind(source, launch));
     PreparedLaunch prepared{.id = id, .work = {}};
+    for (const LaunchSpec& spec : specs) prepared.fixed.add(spec);
     HP_TRY(prepared.work, make_ready(launch, specs, launch.reserved_sms));
     if (!trace) return prepared;
     for (LaunchSpec& spec : specs) {
@@ -176,7 +182,47 @@ class ProgramMaker {
   std::vector<launch::LaunchId> launches_;
 };
 
+// The places of the numbers of each rank.
+std::vector<std::byte*> places_of(const Peers& peers, const Numbers& numbers) {
+  std::vector<std::byte*> places;
+  for (int rank = 0; rank < peers.ranks(); ++rank) {
+    places.push_back(reinterpret_cast<std::byte*>(peers.arena(rank)) + numbers.offset);
+  }
+  return places;
+}
+
 }  // namespace
+
+Checked<std::unique_ptr<Prepared>> Prepared::make(const Plan& plan, Blocks blocks,
+                                                  launch::LaunchPlan launches,
+                                                  const launch::Exchanges& exchanges,
+                                                  const OpenPeers& open) {
+  Plan own = plan;
+  own.allocs.insert(own.allocs.end(), exchanges.boxes.begin(), exchanges.boxes.end());
+  CollectiveChoice collectives = bind_exchanges(own, blocks, exchanges);
+  const SignalPages pages(launches, plan.mesh.ranks());
+  const Numbers numbers = numbers_of(own, blocks);
+  HP_TRY(Peers peers, open(numbers.offset + numbers.bytes, pages.most()));
+  actions::Occupancy occupancy(own, blocks, places_of(peers, numbers));
+  return std::unique_ptr<Prepared>(new Prepared{.plan = std::move(own),
+                                                .blocks = std::move(blocks),
+                                                .launches = std::move(launches),
+                                                .pages = pages,
+                                                .peers = std::move(peers),
+                                                .network = nullptr,
+                                                .libraries = {},
+                                                .of_rank = {},
+                                                .leaves = {},
+                                                .bases = {},
+                                                .numbers = numbers,
+                                                .occupancy = std::move(occupancy),
+                                                .no_scratch = {},
+                                                .queues = {},
+                                                .narrow = {},
+                                                .collectives = std::move(collectives),
+                                                .communicators = {},
+                                                .uses = {}});
+}
 
 Checked<std::optional<library::Nccl>> open_nccl(launch::Exchanges& exchanges,
                                                 std::optional<processes::ProcessGroup>& group,
@@ -220,20 +266,23 @@ Checked<Ok> connect_collectives(Prepared& prepared, const std::optional<library:
 void add_libraries(Prepared& prepared, const Nvrtc& compiler, const CudaOptions& options) {
   std::map<std::int64_t, KernelLibrary*> known;
   for (int rank = 0; rank < prepared.peers.ranks(); ++rank) {
-    const Device& device = prepared.peers.device(options.launch ? options.launch->rank : rank);
+    const Device& device = prepared.peers.device_for(rank);
     KernelLibrary*& library = known[device.facts().id.value];
     if (library == nullptr) {
       prepared.libraries.push_back(
-          std::make_unique<KernelLibrary>(device, compiler, options.kernel_cache));
+          std::make_shared<KernelLibrary>(device, compiler, options.kernel_cache));
       library = prepared.libraries.back().get();
     }
-    prepared.of_rank.push_back(library);
-    prepared.leaves.push_back(std::make_unique<library::Leaves>(
-        device,
-        library::Search{
-            .file = "", .folders = options.library_folders, .toolkits = options.cuda_folders}));
-    prepared.bases.arenas.push_back(reinterpret_cast<std::byte*>(prepared.peers.arena(rank)));
+    add_library(prepared, *library,
+                {.file = "", .folders = options.library_folders, .toolkits = options.cuda_folders});
   }
+}
+
+void add_library(Prepared& prepared, KernelLibrary& kernels, const library::Search& search) {
+  const auto rank = static_cast<int>(prepared.of_rank.size());
+  prepared.of_rank.push_back(&kernels);
+  prepared.leaves.push_back(std::make_unique<library::Leaves>(kernels.device(), search));
+  prepared.bases.arenas.push_back(reinterpret_cast<std::byte*>(prepared.peers.arena(rank)));
 }
 
 Checked<Ok> open_network(Prepared& prepared, transport::Exchange* exchange,
@@ -274,14 +323,6 @@ SpecSource Prepared::source(RankId rank) const {
           .landing = [this](TaskId put) { return network->landing(put); },
           .communicator = [this](std::size_t team,
                                  RankId member) { return &communicators.end(team, member); }};
-}
-
-std::vector<std::byte*> places_of(const Peers& peers, const Numbers& numbers) {
-  std::vector<std::byte*> places;
-  for (int rank = 0; rank < peers.ranks(); ++rank) {
-    places.push_back(reinterpret_cast<std::byte*>(peers.arena(rank)) + numbers.offset);
-  }
-  return places;
 }
 
 }  // namespace harpe::cuda

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -35,7 +36,7 @@ struct Prepared {
   SignalPages pages;  // of the launches' signals
   Peers peers;
   std::unique_ptr<Network> network;                       // where there are puts
-  std::vector<std::unique_ptr<KernelLibrary>> libraries;  // per GPU
+  std::vector<std::shared_ptr<KernelLibrary>> libraries;  // per GPU
   RankLibraries of_rank;  // of ranks in other processes this one's own
   std::vector<std::unique_ptr<library::Leaves>> leaves;  // of ranks, as above
   actions::Bases bases;
@@ -47,6 +48,17 @@ struct Prepared {
   CollectiveChoice collectives;
   Communicators communicators;      // of these
   std::vector<CollectiveUse> uses;  // of these
+  // Other plans use the arenas between executions.
+  bool takes_turns = false;
+
+  // How the ranks come to have memory: so many bytes of an arena and so many signals each.
+  using OpenPeers = std::function<Checked<Peers>(std::int64_t bytes, std::int32_t signals)>;
+  // The plan with what is launched for it, in memory. Requires: `launches` and `exchanges` are the
+  // plan's. Errors: those of `open`.
+  [[nodiscard]] static Checked<std::unique_ptr<Prepared>> make(const Plan& plan, Blocks blocks,
+                                                               launch::LaunchPlan launches,
+                                                               const launch::Exchanges& exchanges,
+                                                               const OpenPeers& open);
 
   [[nodiscard]] actions::Setting setting(const actions::Scratch& scratch) const {
     return {
@@ -57,12 +69,11 @@ struct Prepared {
   [[nodiscard]] SpecSource source(RankId rank) const;
 };
 
-// The places of the numbers of each rank.
-[[nodiscard]] std::vector<std::byte*> places_of(const Peers& peers, const Numbers& numbers);
-
 // One library of kernels for each GPU, in the order of ranks. Other processes' memory is reached
 // from the GPU of this one's rank.
 void add_libraries(Prepared& prepared, const Nvrtc& compiler, const CudaOptions& options);
+// For the next rank.
+void add_library(Prepared& prepared, KernelLibrary& kernels, const library::Search& search);
 
 // Where the plan has puts; by all processes together. Requires: libraries, and `prepared` outlives
 // the network. Errors: as of Network::open.

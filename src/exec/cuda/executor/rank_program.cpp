@@ -68,9 +68,9 @@ Checked<Ok> RankProgram::warm_up() const {
 }
 
 Checked<Ok> RankProgram::capture(std::chrono::nanoseconds limit) {
-  HP_TRY(graph_, capture_pass({.limit = limit}));
+  HP_TRY(graph_, capture_graph({.limit = limit}));
   if (!parts_.trace) return Ok{};
-  HP_TRY(traced_, capture_pass({.limit = limit, .trace = &*parts_.trace}));
+  HP_TRY(traced_, capture_graph({.limit = limit, .trace = &*parts_.trace}));
   return Ok{};
 }
 
@@ -78,16 +78,32 @@ Result<Ok, CudaError> RankProgram::give_up() const {
   return parts_.peers->page(rank_).give_up(aside_);
 }
 
-Checked<Graph> RankProgram::capture_pass(const Pass& pass) const {
-  HP_TRY(GraphCapture capture, GraphCapture::begin(device(), origin()));
-  const Result<Ok, CudaError> ordered = order_all(pass);
-  if (!ordered.ok()) return to_diag(ordered.error());
-  HP_TRY(Graph graph, capture.end());
+Checked<Graph> RankProgram::capture_graph(const Pass& pass) const {
+  HP_TRY(const CapturedGraph captured, capture_pass(pass));
+  HP_TRY(Graph graph, captured.instantiate());
   HP_REQUIRE_OK(graph.upload(origin()));
   return graph;
 }
 
+Checked<CapturedGraph> RankProgram::capture_pass(const Pass& pass) const {
+  HP_TRY(GraphCapture capture, GraphCapture::begin(device(), origin()));
+  const Result<Ok, CudaError> ordered = order_all(pass);
+  if (!ordered.ok()) return to_diag(ordered.error());
+  return capture.end_captured();
+}
+
+Result<Ok, CudaError> RankProgram::order_zeros() const {
+  if (!parts_.zero_first || parts_.zero_first->bytes == 0) return Ok{};
+  const DriverApi& driver = device().driver();
+  const DeviceAddress at =
+      parts_.peers->arena(rank_) + static_cast<DeviceAddress>(parts_.zero_first->offset);
+  const auto bytes = static_cast<std::size_t>(parts_.zero_first->bytes);
+  return cuda_call(driver, "cuMemsetD8Async",
+                   driver.cuMemsetD8Async(at, 0, bytes, origin().handle()));
+}
+
 Result<Ok, CudaError> RankProgram::order_all(const Pass& pass) const {
+  HP_REQUIRE_OK(order_zeros());
   if (pass.trace != nullptr) HP_REQUIRE_OK(pass.trace->begin(origin()));
   for (std::size_t index = 0; index < parts_.launches.size(); ++index) {
     HP_REQUIRE_OK(order(index, pass));
@@ -190,7 +206,7 @@ Result<Ok, CudaError> RankProgram::order_turn(const Place& place) const {
   if (is_one_turn(place)) waits = waits_on(launch.awaits);
   const Raises raises = kept(launch, launch.raises);
   const std::vector<device::RaiseTarget> targets = targets_of(raises);
-  if (launch.begins_epoch || !waits.empty() || !targets.empty()) {
+  if (launch.begins_epoch || parts_.zero_first || !waits.empty() || !targets.empty()) {
     HP_REQUIRE_OK(parts_.kernels.turn(
         *place.stream, parts_.peers->signals(rank_), place.context,
         {.waits = waits, .begins_epoch = launch.begins_epoch, .targets = targets}));

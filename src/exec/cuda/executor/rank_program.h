@@ -6,9 +6,11 @@
 #include <vector>
 
 #include "exec/cuda/actions/launches.h"
+#include "exec/cuda/executor/fixed_words.h"
 #include "exec/cuda/executor/network.h"
 #include "exec/cuda/executor/rank_trace.h"
 #include "exec/cuda/executor/signal_pages.h"
+#include "exec/cuda/executor/task_specs.h"
 #include "exec/cuda/graph.h"
 #include "exec/cuda/peers.h"
 #include "exec/cuda/signal_kernels.h"
@@ -21,6 +23,7 @@ struct PreparedLaunch {
   launch::LaunchId id;
   Launches work;
   Launches traced_work{};  // the same as part of a trace, where there is one
+  FixedWords fixed{};
 };
 
 // A signal of a rank of this process, where it lies.
@@ -41,7 +44,10 @@ class RankProgram {
     const Peers* peers = nullptr;
     const Network* network = nullptr;  // none: nothing is posted
     SignalKernels kernels;
-    std::vector<PreparedLaunch> launches;    // of the rank, in order
+    std::vector<PreparedLaunch> launches;  // of the rank, in order
+    // Where other plans use the arenas in between: what each execution sets to zero first. The host
+    // then learns at the end of each whether the rank was poisoned.
+    std::optional<Numbers> zero_first{};
     std::optional<RankTrace> trace{};        // where executions are to be traced
     std::optional<TaskId> drop_signal_of{};  // for tests, like the next
     std::optional<TaskId> stray_at{};
@@ -57,6 +63,10 @@ class RankProgram {
   // Prepares replays whose waits take at most `limit`; with a trace also those that leave their
   // times there, which take longer. Errors: G005.
   [[nodiscard]] Checked<Ok> capture(std::chrono::nanoseconds limit);
+  // The same, to be launched by others. Errors: G005.
+  [[nodiscard]] Checked<CapturedGraph> capture_apart(std::chrono::nanoseconds limit) const {
+    return capture_pass({.limit = limit});
+  }
   // Requires: captured; the GPU is current for the calling thread.
   [[nodiscard]] Result<Ok, CudaError> replay() const { return graph_->launch(origin()); }
   // The same. Requires: there is a trace.
@@ -94,8 +104,10 @@ class RankProgram {
     device::WaitContext context{};
     const RankTrace* trace = nullptr;
   };
-  [[nodiscard]] Checked<Graph> capture_pass(const Pass& pass) const;
+  [[nodiscard]] Checked<CapturedGraph> capture_pass(const Pass& pass) const;
+  [[nodiscard]] Checked<Graph> capture_graph(const Pass& pass) const;
   [[nodiscard]] Result<Ok, CudaError> order_all(const Pass& pass) const;
+  [[nodiscard]] Result<Ok, CudaError> order_zeros() const;
   [[nodiscard]] Result<Ok, CudaError> join_queues() const;
   [[nodiscard]] Result<Ok, CudaError> order(std::size_t index, const Pass& pass) const;
   [[nodiscard]] bool is_boundary(const launch::Launch& launch) const;

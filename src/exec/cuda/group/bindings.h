@@ -1,0 +1,46 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "exec/cuda/group/relocation.h"
+
+namespace harpe::cuda {
+
+// Graphs of one captured graph, each at work on homes at other addresses: so many, of which one
+// that was not used for longest is changed where another is wanted.
+class Bindings {
+ public:
+  static constexpr std::size_t kMost = 16;
+
+  // `homes`: where those lie that may be elsewhere, by home; those that may not become empty
+  // ranges. Errors: G005, G008.
+  [[nodiscard]] static Checked<Bindings> make(const Device& device, CapturedGraph captured,
+                                              std::vector<AddressRange>& homes);
+
+  // The graph that works at these addresses, by home; of homes that stay it is 0.
+  [[nodiscard]] const Graph* find(std::span<const DeviceAddress> addresses);
+  // Makes one, or changes one. Errors: G005, G008.
+  [[nodiscard]] Checked<const Graph*> add(std::span<const DeviceAddress> addresses);
+
+ private:
+  struct Slot {
+    std::vector<DeviceAddress> addresses;
+    Graph graph;
+    std::uint64_t last_use = 0;
+  };
+
+  Bindings(CapturedGraph captured, Relocation relocation, std::vector<DeviceAddress> captured_at)
+      : captured_(std::move(captured)),
+        relocation_(std::move(relocation)),
+        captured_at_(std::move(captured_at)) {}
+
+  CapturedGraph captured_;
+  Relocation relocation_;
+  std::vector<DeviceAddress> captured_at_;
+  std::vector<Slot> slots_;
+  std::uint64_t uses_ = 0;
+};
+
+}  // namespace harpe::cuda

@@ -1,0 +1,53 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "exec/cuda/executor/cuda_executor.h"
+#include "exec/cuda/group/join_group.h"
+#include "exec/cuda/kernel_library.h"
+#include "exec/cuda/peer_memory.h"
+#include "exec/described_target.h"
+
+namespace harpe::cuda {
+
+class CudaRankExecutable;
+
+// What the executables of one rank share.
+struct GroupState {
+  GroupRequest request;
+  CudaOptions options;  // for executors of one rank; `driver` is there
+  Device device;
+  std::shared_ptr<KernelLibrary> kernels;
+  DescribedTarget target;  // equal on all ranks
+  Event last;              // end of what was launched last
+  CUstream last_stream = nullptr;
+  std::int64_t launches = 0;
+  std::shared_ptr<Arena> arena = nullptr;               // for plans that are made from now on
+  std::vector<CudaRankExecutable*> live = {};           // executables
+  std::optional<LaunchFailure> failure = std::nullopt;  // that ended their executions
+
+  [[nodiscard]] int rank() const { return request.exchange->rank(); }
+  [[nodiscard]] int ranks() const { return request.exchange->ranks(); }
+  [[nodiscard]] transport::Exchange& exchange() const { return *request.exchange; }
+
+  // What one of the ranks could not do is an error of all.
+  template <class T>
+  [[nodiscard]] Checked<T> agreed(Checked<T> own) const {
+    HP_REQUIRE_OK(
+        transport::agree(exchange(), own.ok() ? std::nullopt : std::optional<Diag>(own.error())));
+    return own;
+  }
+
+  // Looks at what GPUs have left in the host's memory since. The host waits for nothing.
+  [[nodiscard]] const std::optional<LaunchFailure>& check();
+  // The stream's next work comes behind what was launched last, wherever that was.
+  [[nodiscard]] Result<Ok, CudaError> order_behind_last(CUstream stream) const;
+  [[nodiscard]] Result<Ok, CudaError> note_last(CUstream stream);
+  // Waits on the host for all that was launched.
+  [[nodiscard]] Result<Ok, CudaError> wait_for_last() const;
+};
+
+}  // namespace harpe::cuda

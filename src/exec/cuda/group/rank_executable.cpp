@@ -1,0 +1,288 @@
+#include "exec/cuda/group/rank_executable.h"
+
+#include <algorithm>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "exec/actions/occupancy.h"
+#include "exec/cuda/current_device.h"
+#include "exec/cuda/executor/checks.h"
+#include "exec/cuda/executor/gpu_faults.h"
+#include "exec/cuda/executor/launch_target.h"
+#include "launch/make_launches.h"
+#include "support/check.h"
+#include "sync/nodes.h"
+
+namespace harpe::cuda {
+namespace {
+
+// Kernels take operands at such addresses, and tensor maps no others.
+constexpr DeviceAddress kBoundAlignment = 16;
+
+Diag refuse(const std::string& argument, const std::string& wanted, const std::string& found) {
+  return make_diag(DiagCode::I311, {{"argument", argument}, {"wanted", wanted}, {"found", found}});
+}
+
+DeviceAddress address_of(const TensorView& tensor) {
+  return reinterpret_cast<DeviceAddress>(tensor.data);
+}
+
+std::string print_numbers(std::span<const std::int64_t> numbers) {
+  std::string text = "[";
+  for (const std::int64_t number : numbers) {
+    text += (text.size() == 1 ? "" : ", ") + std::to_string(number);
+  }
+  return text + "]";
+}
+
+std::string print_type(DType dtype, std::span<const std::int64_t> shape) {
+  return std::string(print(dtype)) + " " + print_numbers(shape);
+}
+
+// What is launched for the plan, with what the ranks exchange.
+struct Planned {
+  Blocks blocks;
+  launch::LaunchPlan launches;
+  launch::Exchanges exchanges;
+};
+
+Checked<Planned> plan_for(const GroupState& group, const Plan& plan) {
+  HP_REQUIRE_OK(check_tasks(plan));
+  HP_REQUIRE_OK(actions::check_ragged(plan.program));
+  if (!sync::puts_of(plan).empty()) {
+    return refuse("plan", "of ranks that reach each other's memory", "one with puts by proxy");
+  }
+  HP_TRY(Blocks blocks, Blocks::make(plan.program, plan.mesh, plan.form));
+  const LaunchTarget target(group.target);
+  launch::Exchanges exchanges = launch::exchanges_of(plan, blocks, target);
+  HP_TRY(launch::LaunchPlan launches, launch::make_launches(plan, blocks, target));
+  HP_REQUIRE_OK(group.options.prove(launches));
+  return Planned{.blocks = std::move(blocks),
+                 .launches = std::move(launches),
+                 .exchanges = std::move(exchanges)};
+}
+
+// Allocations that launches of other ranks name.
+std::set<AllocId> named_by_others(const launch::LaunchPlan& launches, RankId rank) {
+  std::set<AllocId> named;
+  const auto add = [&](const std::vector<launch::Place>& places) {
+    for (const launch::Place& place : places) named.insert(place.alloc);
+  };
+  for (const launch::Launch& launch : launches.launches) {
+    if (launch.rank == rank) continue;
+    for (const launch::Kernel& kernel : launch.kernels) {
+      for (const launch::Arrival& arrival : kernel.arrivals) add(arrival.reads);
+      for (const launch::FusedCopy& copy : kernel.fused_copies) add({copy.from, copy.to});
+      for (const launch::Panel& panel : kernel.panels) {
+        add(panel.reads);
+        add(panel.stores);
+        for (const launch::Addend& addend : panel.addends) add({addend.reads});
+      }
+    }
+  }
+  return named;
+}
+
+// Whether other data is there too, now or at another time.
+bool shares_memory(const Plan& plan, AllocId id) {
+  const Alloc& home = plan.allocs[id.index()];
+  return std::ranges::any_of(plan.allocs, [&](const Alloc& other) {
+    return &other != &home && other.rank == home.rank && other.bytes > 0 &&
+           other.offset < home.offset + home.bytes && home.offset < other.offset + other.bytes;
+  });
+}
+
+}  // namespace
+
+Checked<std::unique_ptr<CudaRankExecutable>> CudaRankExecutable::make(
+    const Plan& plan, std::shared_ptr<GroupState> group) {
+  HP_TRY(Planned planned, group->agreed(plan_for(*group, plan)));
+  const auto open = [&](std::int64_t bytes, std::int32_t signals) -> Checked<Peers> {
+    if (group->arena == nullptr || group->arena->own.bytes() < bytes) {
+      HP_TRY(group->arena, Arena::make(group->device, bytes, group->exchange()));
+    }
+    return Peers::over(group->device, group->arena, signals, group->exchange());
+  };
+  HP_TRY(std::unique_ptr<Prepared> prepared,
+         Prepared::make(plan, std::move(planned.blocks), std::move(planned.launches),
+                        planned.exchanges, open));
+  prepared->takes_turns = true;
+  prepared->libraries = {group->kernels};
+  for (int rank = 0; rank < group->ranks(); ++rank) {
+    add_library(*prepared, *group->kernels,
+                {.file = "",
+                 .folders = group->options.library_folders,
+                 .toolkits = group->options.cuda_folders});
+  }
+  std::unique_ptr<CudaRankExecutable> made(new CudaRankExecutable(group, std::move(prepared)));
+  HP_REQUIRE_OK(group->agreed(made->capture()));
+  return made;
+}
+
+CudaRankExecutable::CudaRankExecutable(std::shared_ptr<GroupState> group,
+                                       std::unique_ptr<Prepared> prepared)
+    : group_(std::move(group)), prepared_(std::move(prepared)) {
+  homes_ = local_homes(prepared_->plan, prepared_->blocks, RankId(group_->rank()));
+  addresses_.resize(homes_.size());
+  uses_.resize(homes_.size());
+  group_->live.push_back(this);
+}
+
+CudaRankExecutable::~CudaRankExecutable() {
+  const Device device = group_->device;
+  const CurrentDevice current(device);
+  static_cast<void>(group_->wait_for_last());
+  const bool is_touched = group_->check().has_value();
+  std::erase(group_->live, this);
+  bindings_.reset();
+  program_.reset();
+  // Peers that have not failed yet may still raise signals here.
+  if (is_touched) static_cast<void>(prepared_.release());
+  prepared_.reset();
+  group_.reset();
+}
+
+Checked<Ok> CudaRankExecutable::capture() {
+  HP_TRY(std::vector<RankProgram> programs, make_programs(*prepared_, group_->options));
+  program_ = std::move(programs.front());
+  HP_TRY(CapturedGraph captured, program_->capture_apart(group_->request.wait_limit));
+  range_ = movable_homes();
+  HP_TRY(bindings_, Bindings::make(group_->device, std::move(captured), range_));
+  return Ok{};
+}
+
+AddressRange CudaRankExecutable::range_in_arena(const LocalHome& home) const {
+  const Alloc& alloc = prepared_->plan.allocs[home.alloc.index()];
+  const auto begin = reinterpret_cast<DeviceAddress>(prepared_->bases.address(alloc));
+  return {.begin = begin, .end = begin + static_cast<DeviceAddress>(alloc.bytes)};
+}
+
+std::vector<AddressRange> CudaRankExecutable::movable_homes() const {
+  const std::set<AllocId> named = named_by_others(prepared_->launches, RankId(group_->rank()));
+  std::vector<AddressRange> ranges;
+  for (const LocalHome& home : homes_) {
+    AddressRange& range = ranges.emplace_back();
+    if (!home.alloc.valid() || home.bytes() == 0 || !home.is_own) continue;
+    if (named.contains(home.alloc) || shares_memory(prepared_->plan, home.alloc)) continue;
+    const AddressRange there = range_in_arena(home);
+    const bool is_fixed =
+        std::ranges::any_of(program_->launches(),
+                            [&](const PreparedLaunch& launch) { return launch.fixed.fix(there); });
+    if (!is_fixed) range = there;
+  }
+  return ranges;
+}
+
+bool CudaRankExecutable::has_failed() const { return page().has_fault() || page().is_stopped(); }
+
+FaultReport CudaRankExecutable::explain() const {
+  std::vector<RankReport> reports(static_cast<std::size_t>(group_->ranks()));
+  reports[static_cast<std::size_t>(group_->rank())] = {
+      .end = std::nullopt, .record = page().fault(), .is_poisoned = true};
+  return collect_gpu_faults(prepared_->plan, prepared_->blocks, prepared_->launches, reports);
+}
+
+// Kernels that failed may have left counters in their memory behind: all of it is made again.
+Checked<Ok> CudaRankExecutable::reset() {
+  bindings_.reset();
+  program_.reset();
+  HP_REQUIRE_OK(page().clear());
+  return capture();
+}
+
+Result<Ok, LaunchFailure> CudaRankExecutable::launch(std::span<const TensorView> tensors,
+                                                     void* stream) {
+  if (const auto& failure = group_->check()) return *failure;
+  if (auto placed = place(tensors); !placed.ok()) return LaunchFailure(placed.error());
+  const CurrentDevice current(group_->device);
+  auto graph = find_graph(tensors);
+  if (!graph.ok()) return LaunchFailure(graph.error());
+  const Result<Ok, CudaError> ordered = order(tensors, **graph, static_cast<CUstream>(stream));
+  if (!ordered.ok()) return LaunchFailure(to_diag(ordered.error()));
+  ++counts_.launches;
+  return Ok{};
+}
+
+Checked<Ok> CudaRankExecutable::place(std::span<const TensorView> tensors) {
+  if (tensors.size() != homes_.size()) {
+    return refuse("tensors", std::to_string(homes_.size()), std::to_string(tensors.size()));
+  }
+  for (std::size_t home = 0; home < homes_.size(); ++home) {
+    HP_REQUIRE_OK(place(home, tensors[home]));
+  }
+  return Ok{};
+}
+
+Checked<Ok> CudaRankExecutable::place(std::size_t home, const TensorView& tensor) {
+  const LocalHome& wanted = homes_[home];
+  const std::span shape(tensor.shape.data(), tensor.axes);
+  if (tensor.dtype != wanted.dtype || !std::ranges::equal(shape, wanted.shape)) {
+    return refuse(wanted.buffer, print_type(wanted.dtype, wanted.shape),
+                  print_type(tensor.dtype, shape));
+  }
+  Use& use = uses_[home];
+  addresses_[home] = range_[home].begin;
+  use.is_copied = false;
+  if (wanted.bytes() == 0) return Ok{};
+  if (tensor.data == nullptr) return refuse(wanted.buffer, "a tensor in memory", "none");
+  const bool is_aligned = address_of(tensor) % kBoundAlignment == 0;
+  if (may_bind(home) && is_aligned && is_dense(tensor)) {
+    addresses_[home] = address_of(tensor);
+    return Ok{};
+  }
+  const auto copy = HomeCopy::of(tensor);
+  if (!copy) {
+    return refuse(wanted.buffer, "slices of rows, each in one piece",
+                  "strides " + print_numbers(std::span(tensor.strides.data(), tensor.axes)));
+  }
+  use = {.is_copied = true, .copy = *copy};
+  return Ok{};
+}
+
+// Kernels read what they were told is an input while they write results.
+Checked<Ok> CudaRankExecutable::check_apart(std::span<const TensorView> tensors) const {
+  for (std::size_t one = 0; one < homes_.size(); ++one) {
+    if (homes_[one].role == Role::In || uses_[one].is_copied || homes_[one].bytes() == 0) continue;
+    const DeviceAddress begin = address_of(tensors[one]);
+    for (std::size_t other = 0; other < homes_.size(); ++other) {
+      if (other == one || uses_[other].is_copied || homes_[other].bytes() == 0) continue;
+      const DeviceAddress its = address_of(tensors[other]);
+      const bool meet = its < begin + static_cast<DeviceAddress>(homes_[one].bytes()) &&
+                        begin < its + static_cast<DeviceAddress>(homes_[other].bytes());
+      if (!meet) continue;
+      return refuse(homes_[one].buffer, "apart from the other tensors",
+                    "in memory of `" + homes_[other].buffer + "`");
+    }
+  }
+  return Ok{};
+}
+
+Checked<const Graph*> CudaRankExecutable::find_graph(std::span<const TensorView> tensors) {
+  if (const Graph* const known = bindings_->find(addresses_)) return known;
+  HP_REQUIRE_OK(check_apart(tensors));
+  return bindings_->add(addresses_);
+}
+
+Result<Ok, CudaError> CudaRankExecutable::order(std::span<const TensorView> tensors,
+                                                const Graph& graph, CUstream stream) {
+  HP_REQUIRE_OK(group_->order_behind_last(stream));
+  HP_REQUIRE_OK(order_copies(tensors, CopyDirection::ToImage, stream));
+  HP_REQUIRE_OK(graph.launch(stream));
+  HP_REQUIRE_OK(order_copies(tensors, CopyDirection::ToTensor, stream));
+  return group_->note_last(stream);
+}
+
+Result<Ok, CudaError> CudaRankExecutable::order_copies(std::span<const TensorView> tensors,
+                                                       CopyDirection direction, CUstream stream) {
+  const Role other = direction == CopyDirection::ToImage ? Role::Out : Role::In;
+  for (std::size_t home = 0; home < homes_.size(); ++home) {
+    if (!uses_[home].is_copied || homes_[home].role == other) continue;
+    HP_REQUIRE_OK(order_copy(group_->device.driver(), uses_[home].copy, address_of(tensors[home]),
+                             range_in_arena(homes_[home]).begin, direction, stream));
+    counts_.copied_bytes += homes_[home].bytes();
+  }
+  return Ok{};
+}
+
+}  // namespace harpe::cuda

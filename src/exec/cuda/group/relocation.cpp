@@ -1,0 +1,137 @@
+#include "exec/cuda/group/relocation.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace harpe::cuda {
+namespace {
+
+// Index of the home that an address lies in.
+std::optional<std::size_t> home_at(const std::vector<AddressRange>& homes, DeviceAddress address) {
+  const auto found =
+      std::ranges::find_if(homes, [&](const AddressRange& home) { return home.holds(address); });
+  if (found == homes.end()) return std::nullopt;
+  return static_cast<std::size_t>(found - homes.begin());
+}
+
+// The only copies that an instantiated graph takes changes of.
+bool is_in_one_piece(const CUDA_MEMCPY3D& copy) { return copy.Height <= 1 && copy.Depth <= 1; }
+
+}  // namespace
+
+Checked<Relocation> Relocation::find(const Device& device, const CapturedGraph& graph,
+                                     std::vector<AddressRange>& homes) {
+  const DriverApi& driver = device.driver();
+  if (driver.cuFuncGetParamInfo == nullptr) std::ranges::fill(homes, AddressRange{});
+  Relocation relocation(device);
+  HP_TRY(const std::vector<CUgraphNode> nodes, graph.nodes());
+  for (CUgraphNode const node : nodes) {
+    CUgraphNodeType type{};
+    HP_REQUIRE_OK(
+        driver_call(driver, "cuGraphNodeGetType", driver.cuGraphNodeGetType(node, &type)));
+    if (type == CU_GRAPH_NODE_TYPE_MEMCPY) HP_REQUIRE_OK(relocation.add_copy(node, homes));
+    if (type == CU_GRAPH_NODE_TYPE_KERNEL) HP_REQUIRE_OK(relocation.add_kernel(node, homes));
+  }
+  // Copies that came later may have had homes stay.
+  const auto stays = [&](const Word& word) {
+    return homes[word.home].begin == homes[word.home].end;
+  };
+  for (KernelNode& kernel : relocation.kernels_) {
+    std::erase_if(kernel.arguments, [&](const Argument& argument) { return stays(argument.word); });
+  }
+  for (CopyNode& copy : relocation.copies_) {
+    if (copy.from && stays(*copy.from)) copy.from.reset();
+    if (copy.to && stays(*copy.to)) copy.to.reset();
+  }
+  std::erase_if(relocation.kernels_,
+                [](const KernelNode& kernel) { return kernel.arguments.empty(); });
+  std::erase_if(relocation.copies_, [](const CopyNode& copy) { return !copy.from && !copy.to; });
+  return relocation;
+}
+
+// Kernels of ours have one parameter. Those of libraries have others, and name no such home.
+Checked<Ok> Relocation::add_kernel(CUgraphNode node, const std::vector<AddressRange>& homes) {
+  const DriverApi& driver = device_.driver();
+  if (driver.cuFuncGetParamInfo == nullptr) return Ok{};
+  KernelNode kernel{.node = node, .params = {}, .parameter = {}, .arguments = {}};
+  HP_REQUIRE_OK(driver_call(driver, "cuGraphKernelNodeGetParams",
+                            driver.cuGraphKernelNodeGetParams(node, &kernel.params)));
+  std::size_t offset = 0;
+  std::size_t bytes = 0;
+  if (kernel.params.func == nullptr || kernel.params.kernelParams == nullptr) return Ok{};
+  HP_REQUIRE_OK(driver_call(driver, "cuFuncGetParamInfo",
+                            driver.cuFuncGetParamInfo(kernel.params.func, 0, &offset, &bytes)));
+  const auto* const begin = static_cast<const std::byte*>(kernel.params.kernelParams[0]);
+  kernel.parameter.assign(begin, begin + bytes);
+  for (std::size_t at = 0; at + sizeof(DeviceAddress) <= bytes; at += sizeof(DeviceAddress)) {
+    DeviceAddress address = 0;
+    std::memcpy(&address, &kernel.parameter[at], sizeof(address));
+    const auto home = home_at(homes, address);
+    if (!home) continue;
+    kernel.arguments.push_back(
+        {.offset = at, .word = {.home = *home, .distance = address - homes[*home].begin}});
+  }
+  if (!kernel.arguments.empty()) kernels_.push_back(std::move(kernel));
+  return Ok{};
+}
+
+Checked<Ok> Relocation::add_copy(CUgraphNode node, std::vector<AddressRange>& homes) {
+  const DriverApi& driver = device_.driver();
+  CopyNode copy{.node = node, .params = {}, .from = {}, .to = {}};
+  HP_REQUIRE_OK(driver_call(driver, "cuGraphMemcpyNodeGetParams",
+                            driver.cuGraphMemcpyNodeGetParams(node, &copy.params)));
+  const auto find = [&](DeviceAddress address) -> std::optional<Word> {
+    const auto home = home_at(homes, address);
+    if (!home) return std::nullopt;
+    if (is_in_one_piece(copy.params)) {
+      return Word{.home = *home, .distance = address - homes[*home].begin};
+    }
+    homes[*home] = {};
+    return std::nullopt;
+  };
+  copy.from = find(copy.params.srcDevice);
+  copy.to = find(copy.params.dstDevice);
+  if (copy.from || copy.to) copies_.push_back(copy);
+  return Ok{};
+}
+
+Result<Ok, CudaError> Relocation::move(const Graph& graph, std::span<const DeviceAddress> from,
+                                       std::span<const DeviceAddress> to) {
+  const auto moves = [&](const Word& word) { return from[word.home] != to[word.home]; };
+  for (KernelNode& kernel : kernels_) {
+    const bool is_named = std::ranges::any_of(
+        kernel.arguments, [&](const Argument& argument) { return moves(argument.word); });
+    if (is_named) HP_REQUIRE_OK(move(graph, kernel, to));
+  }
+  for (CopyNode& copy : copies_) {
+    const bool is_named = (copy.from && moves(*copy.from)) || (copy.to && moves(*copy.to));
+    if (is_named) HP_REQUIRE_OK(move(graph, copy, to));
+  }
+  return Ok{};
+}
+
+Result<Ok, CudaError> Relocation::move(const Graph& graph, KernelNode& kernel,
+                                       std::span<const DeviceAddress> to) const {
+  for (const auto& [offset, word] : kernel.arguments) {
+    const DeviceAddress address = to[word.home] + word.distance;
+    std::memcpy(&kernel.parameter[offset], &address, sizeof(address));
+  }
+  void* parameter = kernel.parameter.data();
+  kernel.params.kernelParams = &parameter;
+  const DriverApi& driver = device_.driver();
+  return cuda_call(
+      driver, "cuGraphExecKernelNodeSetParams",
+      driver.cuGraphExecKernelNodeSetParams(graph.handle(), kernel.node, &kernel.params));
+}
+
+Result<Ok, CudaError> Relocation::move(const Graph& graph, CopyNode& copy,
+                                       std::span<const DeviceAddress> to) const {
+  if (copy.from) copy.params.srcDevice = to[copy.from->home] + copy.from->distance;
+  if (copy.to) copy.params.dstDevice = to[copy.to->home] + copy.to->distance;
+  const DriverApi& driver = device_.driver();
+  return cuda_call(driver, "cuGraphExecMemcpyNodeSetParams",
+                   driver.cuGraphExecMemcpyNodeSetParams(graph.handle(), copy.node, &copy.params,
+                                                         device_.context()));
+}
+
+}  // namespace harpe::cuda
