@@ -135,7 +135,7 @@ Checked<GroupState> open_state(const GroupRequest& request, const CudaGroupOptio
                     .options = executor_options(request, options),
                     .device = std::move(device),
                     .kernels = std::move(kernels),
-                    .target = {.collectives = CollectiveEngine::Pull},
+                    .target = {.takes_turns = true, .collectives = CollectiveEngine::Pull},
                     .last = std::move(last)};
 }
 
