@@ -4,12 +4,12 @@
 
 namespace harpe::cuda {
 
-Checked<Bindings> Bindings::make(const Device& device, CapturedGraph captured,
+Checked<Bindings> Bindings::make(const Device& device, CapturedTwice captured,
                                  std::vector<AddressRange>& homes) {
   HP_TRY(Relocation relocation, Relocation::find(device, captured, homes));
   std::vector<DeviceAddress> captured_at;
   for (const AddressRange& home : homes) captured_at.push_back(home.begin);
-  return Bindings(std::move(captured), std::move(relocation), std::move(captured_at));
+  return Bindings(std::move(captured.graph), std::move(relocation), std::move(captured_at));
 }
 
 const Graph* Bindings::find(std::span<const DeviceAddress> addresses) {

@@ -16,7 +16,7 @@ class Bindings {
 
   // `homes`: where those lie that may be elsewhere, by home; those that may not become empty
   // ranges. Errors: G005, G008.
-  [[nodiscard]] static Checked<Bindings> make(const Device& device, CapturedGraph captured,
+  [[nodiscard]] static Checked<Bindings> make(const Device& device, CapturedTwice captured,
                                               std::vector<AddressRange>& homes);
 
   // The graph that works at these addresses, by home; of homes that stay it is 0.

@@ -11,6 +11,7 @@
 #include "exec/cuda/executor/gpu_faults.h"
 #include "exec/cuda/executor/launch_target.h"
 #include "launch/make_launches.h"
+#include "plan/slots.h"
 #include "support/check.h"
 #include "sync/nodes.h"
 
@@ -19,6 +20,9 @@ namespace {
 
 // Kernels take operands at such addresses, and tensor maps no others.
 constexpr DeviceAddress kBoundAlignment = 16;
+
+// How far arenas lie apart when a graph is captured twice; kernels see the same alignment.
+constexpr std::int64_t kShift = kSlotAlignment;
 
 Diag refuse(const std::string& argument, const std::string& wanted, const std::string& found) {
   return make_diag(DiagCode::I311, {{"argument", argument}, {"wanted", wanted}, {"found", found}});
@@ -99,8 +103,9 @@ Checked<std::unique_ptr<CudaRankExecutable>> CudaRankExecutable::make(
     const Plan& plan, std::shared_ptr<GroupState> group) {
   HP_TRY(Planned planned, group->agreed(plan_for(*group, plan)));
   const auto open = [&](std::int64_t bytes, std::int32_t signals) -> Checked<Peers> {
-    if (group->arena == nullptr || group->arena->own.bytes() < bytes) {
-      HP_TRY(group->arena, Arena::make(group->device, bytes, group->exchange()));
+    const std::int64_t needed = bytes + kShift;
+    if (group->arena == nullptr || group->arena->own.bytes() < needed) {
+      HP_TRY(group->arena, Arena::make(group->device, needed, group->exchange()));
     }
     return Peers::over(group->device, group->arena, signals, group->exchange());
   };
@@ -144,12 +149,23 @@ CudaRankExecutable::~CudaRankExecutable() {
 }
 
 Checked<Ok> CudaRankExecutable::capture() {
-  HP_TRY(std::vector<RankProgram> programs, make_programs(*prepared_, group_->options));
-  program_ = std::move(programs.front());
-  HP_TRY(CapturedGraph captured, program_->capture_apart(group_->request.wait_limit));
+  HP_TRY(CapturedGraph shifted, capture_at(kShift));
+  HP_TRY(CapturedGraph graph, capture_at(0));
   range_ = movable_homes();
+  CapturedTwice captured{.graph = std::move(graph), .shifted = std::move(shifted), .shift = kShift};
   HP_TRY(bindings_, Bindings::make(group_->device, std::move(captured), range_));
   return Ok{};
+}
+
+Checked<CapturedGraph> CudaRankExecutable::capture_at(std::int64_t shift) {
+  program_.reset();
+  prepared_->queues.clear();
+  for (std::byte*& arena : prepared_->bases.arenas) arena += shift;
+  Checked<std::vector<RankProgram>> programs = make_programs(*prepared_, group_->options);
+  for (std::byte*& arena : prepared_->bases.arenas) arena -= shift;
+  if (!programs.ok()) return programs.error();
+  program_ = std::move(programs->front());
+  return program_->capture_apart(group_->request.wait_limit);
 }
 
 AddressRange CudaRankExecutable::range_in_arena(const LocalHome& home) const {

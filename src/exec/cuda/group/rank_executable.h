@@ -52,6 +52,8 @@ class CudaRankExecutable final : public RankExecutable {
   CudaRankExecutable(std::shared_ptr<GroupState> group, std::unique_ptr<Prepared> prepared);
   // The program and its graph. Errors: those of preparing launches; G005, G008.
   [[nodiscard]] Checked<Ok> capture();
+  // The same with arenas that lie so many bytes further on; the program is `program_`.
+  [[nodiscard]] Checked<CapturedGraph> capture_at(std::int64_t shift);
   [[nodiscard]] std::vector<AddressRange> movable_homes() const;
   [[nodiscard]] AddressRange range_in_arena(const LocalHome& home) const;
   [[nodiscard]] SignalPage& page() const { return prepared_->peers.page(group_->rank()); }

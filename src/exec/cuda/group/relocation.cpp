@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "support/check.h"
+
 namespace harpe::cuda {
 namespace {
 
@@ -19,18 +21,22 @@ bool is_in_one_piece(const CUDA_MEMCPY3D& copy) { return copy.Height <= 1 && cop
 
 }  // namespace
 
-Checked<Relocation> Relocation::find(const Device& device, const CapturedGraph& graph,
+Checked<Relocation> Relocation::find(const Device& device, const CapturedTwice& captured,
                                      std::vector<AddressRange>& homes) {
   const DriverApi& driver = device.driver();
   if (driver.cuFuncGetParamInfo == nullptr) std::ranges::fill(homes, AddressRange{});
   Relocation relocation(device);
-  HP_TRY(const std::vector<CUgraphNode> nodes, graph.nodes());
-  for (CUgraphNode const node : nodes) {
+  HP_TRY(const std::vector<CUgraphNode> nodes, captured.graph.nodes());
+  HP_TRY(const std::vector<CUgraphNode> shifted, captured.shifted.nodes());
+  HP_CHECK(nodes.size() == shifted.size(), "the same work is captured twice");
+  for (std::size_t at = 0; at < nodes.size(); ++at) {
     CUgraphNodeType type{};
     HP_REQUIRE_OK(
-        driver_call(driver, "cuGraphNodeGetType", driver.cuGraphNodeGetType(node, &type)));
-    if (type == CU_GRAPH_NODE_TYPE_MEMCPY) HP_REQUIRE_OK(relocation.add_copy(node, homes));
-    if (type == CU_GRAPH_NODE_TYPE_KERNEL) HP_REQUIRE_OK(relocation.add_kernel(node, homes));
+        driver_call(driver, "cuGraphNodeGetType", driver.cuGraphNodeGetType(nodes[at], &type)));
+    if (type == CU_GRAPH_NODE_TYPE_MEMCPY) HP_REQUIRE_OK(relocation.add_copy(nodes[at], homes));
+    if (type == CU_GRAPH_NODE_TYPE_KERNEL) {
+      HP_REQUIRE_OK(relocation.add_kernel(nodes[at], shifted[at], captured.shift, homes));
+    }
   }
   // Copies that came later may have had homes stay.
   const auto stays = [&](const Word& word) {
@@ -50,24 +56,36 @@ Checked<Relocation> Relocation::find(const Device& device, const CapturedGraph& 
 }
 
 // Kernels of ours have one parameter. Those of libraries have others, and name no such home.
-Checked<Ok> Relocation::add_kernel(CUgraphNode node, const std::vector<AddressRange>& homes) {
+Checked<Relocation::KernelNode> Relocation::read_kernel(CUgraphNode node) const {
   const DriverApi& driver = device_.driver();
-  if (driver.cuFuncGetParamInfo == nullptr) return Ok{};
   KernelNode kernel{.node = node, .params = {}, .parameter = {}, .arguments = {}};
   HP_REQUIRE_OK(driver_call(driver, "cuGraphKernelNodeGetParams",
                             driver.cuGraphKernelNodeGetParams(node, &kernel.params)));
+  const CUDA_KERNEL_NODE_PARAMS& params = kernel.params;
+  if (params.func == nullptr || params.kernelParams == nullptr) return kernel;
   std::size_t offset = 0;
   std::size_t bytes = 0;
-  if (kernel.params.func == nullptr || kernel.params.kernelParams == nullptr) return Ok{};
   HP_REQUIRE_OK(driver_call(driver, "cuFuncGetParamInfo",
-                            driver.cuFuncGetParamInfo(kernel.params.func, 0, &offset, &bytes)));
-  const auto* const begin = static_cast<const std::byte*>(kernel.params.kernelParams[0]);
+                            driver.cuFuncGetParamInfo(params.func, 0, &offset, &bytes)));
+  const auto* const begin = static_cast<const std::byte*>(params.kernelParams[0]);
   kernel.parameter.assign(begin, begin + bytes);
-  for (std::size_t at = 0; at + sizeof(DeviceAddress) <= bytes; at += sizeof(DeviceAddress)) {
+  return kernel;
+}
+
+Checked<Ok> Relocation::add_kernel(CUgraphNode node, CUgraphNode shifted, DeviceAddress shift,
+                                   const std::vector<AddressRange>& homes) {
+  if (device_.driver().cuFuncGetParamInfo == nullptr) return Ok{};
+  HP_TRY(KernelNode kernel, read_kernel(node));
+  HP_TRY(const KernelNode there, read_kernel(shifted));
+  HP_CHECK(kernel.parameter.size() == there.parameter.size(), "the same kernel is captured twice");
+  constexpr std::size_t kBytes = sizeof(DeviceAddress);
+  for (std::size_t at = 0; at + kBytes <= kernel.parameter.size(); at += kBytes) {
     DeviceAddress address = 0;
-    std::memcpy(&address, &kernel.parameter[at], sizeof(address));
+    DeviceAddress address_there = 0;
+    std::memcpy(&address, &kernel.parameter[at], kBytes);
+    std::memcpy(&address_there, &there.parameter[at], kBytes);
     const auto home = home_at(homes, address);
-    if (!home) continue;
+    if (!home || address_there != address + shift) continue;
     kernel.arguments.push_back(
         {.offset = at, .word = {.home = *home, .distance = address - homes[*home].begin}});
   }

@@ -10,6 +10,14 @@
 
 namespace harpe::cuda {
 
+// The same work captured twice: `shifted` where the arenas lie so many bytes further on. A word
+// that is an address there differs by that; others that look like addresses do not.
+struct CapturedTwice {
+  CapturedGraph graph;
+  CapturedGraph shifted;
+  DeviceAddress shift = 0;
+};
+
 // Kernels and copies of a captured graph, with the words of their arguments that are addresses in
 // homes: in a Graph of it they are set to other places. A tensor map begins with its address.
 class Relocation {
@@ -17,8 +25,8 @@ class Relocation {
   // `homes`: where each lay when the graph was captured; an empty range is none. Where a node names
   // a home as no change can reach it, its range becomes empty: it has to stay.
   // Requires: nothing else lies in the ranges, and tables in memory name no place there; the
-  // graph outlives this. Errors: G005.
-  [[nodiscard]] static Checked<Relocation> find(const Device& device, const CapturedGraph& graph,
+  // graph that is not shifted outlives this. Errors: G005.
+  [[nodiscard]] static Checked<Relocation> find(const Device& device, const CapturedTwice& captured,
                                                 std::vector<AddressRange>& homes);
 
   // Where homes that moved `from` there `to` there are named, in runs ordered from now on.
@@ -49,7 +57,9 @@ class Relocation {
   };
 
   explicit Relocation(Device device) : device_(std::move(device)) {}
-  [[nodiscard]] Checked<Ok> add_kernel(CUgraphNode node, const std::vector<AddressRange>& homes);
+  [[nodiscard]] Checked<KernelNode> read_kernel(CUgraphNode node) const;
+  [[nodiscard]] Checked<Ok> add_kernel(CUgraphNode node, CUgraphNode shifted, DeviceAddress shift,
+                                       const std::vector<AddressRange>& homes);
   [[nodiscard]] Checked<Ok> add_copy(CUgraphNode node, std::vector<AddressRange>& homes);
   [[nodiscard]] Result<Ok, CudaError> move(const Graph& graph, KernelNode& kernel,
                                            std::span<const DeviceAddress> to) const;
