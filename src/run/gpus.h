@@ -9,6 +9,7 @@
 
 #include "compile/launches.h"
 #include "exec/executor.h"
+#include "exec/group/group.h"
 #include "ir/tensor.h"
 #include "run/cuda_places.h"
 #include "support/diag.h"
@@ -45,6 +46,9 @@ class Gpus : public LaunchTargets {
   // Errors: make_cuda_executor's.
   [[nodiscard]] virtual Checked<std::unique_ptr<Executor>> make_executor(
       const Plan& plan, const BackendRequest& request) const = 0;
+  // Collective. Errors: cuda::join_group's.
+  [[nodiscard]] virtual Checked<std::unique_ptr<RankGroup>> join_group(
+      const GroupRequest& request, int gpu, const CudaPlaces& places) const = 0;
 
   // `harpe doctor`: adds the GPUs, and the libraries that are opened for them.
   virtual void examine(const CudaPlaces& places, Examination& examination) const = 0;

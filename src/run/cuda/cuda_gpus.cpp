@@ -6,6 +6,7 @@
 #include "exec/cuda/executor/cuda_executor.h"
 #include "exec/cuda/executor/made_up_binding.h"
 #include "exec/cuda/free_memory.h"
+#include "exec/cuda/group/join_group.h"
 #include "exec/cuda/host_memory.h"
 #include "exec/cuda/profile/measure.h"
 #include "run/backend.h"
@@ -55,6 +56,16 @@ Checked<std::unique_ptr<Executor>> CudaGpus::make_executor(const Plan& plan,
                                    .drop_signal_of = request.lose_at,
                                    .stray_at = request.stray_at,
                                    .delay_seed = request.delay_seed});
+}
+
+Checked<std::unique_ptr<RankGroup>> CudaGpus::join_group(const GroupRequest& request, int gpu,
+                                                         const CudaPlaces& places) const {
+  return cuda::join_group(request, {.gpu = gpu,
+                                    .kernel_cache = places.kernel_cache,
+                                    .nvrtc = places.nvrtc,
+                                    .cuda_folders = places.cuda_folders,
+                                    .library_folders = places.library_folders,
+                                    .prove = prove_if_modelled});
 }
 
 Checked<FreeMemory> CudaGpus::watch_memory(int gpus) const {

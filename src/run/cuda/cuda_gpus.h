@@ -18,6 +18,9 @@ class CudaGpus final : public Gpus {
   [[nodiscard]] Checked<std::unique_ptr<Executor>> make_executor(
       const Plan& plan, const BackendRequest& request) const override;
 
+  [[nodiscard]] Checked<std::unique_ptr<RankGroup>> join_group(
+      const GroupRequest& request, int gpu, const CudaPlaces& places) const override;
+
   void examine(const CudaPlaces& places, Examination& examination) const override;
   [[nodiscard]] Checked<KernelListing> list_kernels(const KernelRequest& request) const override;
 

@@ -18,7 +18,8 @@ class CudaRankExecutable;
 // What the executables of one rank share.
 struct GroupState {
   GroupRequest request;
-  CudaOptions options;  // for executors of one rank; `driver` is there
+  CudaGroupOptions given;
+  CudaOptions options;  // the same, for what prepares a rank
   Device device;
   std::shared_ptr<KernelLibrary> kernels;
   DescribedTarget target;  // equal on all ranks

@@ -115,8 +115,6 @@ CudaOptions executor_options(const GroupRequest& request, const CudaGroupOptions
           .collectives = CollectiveEngine::Pull,
           .library_folders = options.library_folders,
           .wait_limit = request.wait_limit,
-          .prove = options.prove,
-          .driver = options.driver,
           .drop_signal_of = options.drop_signal_of};
 }
 
@@ -132,6 +130,7 @@ Checked<GroupState> open_state(const GroupRequest& request, const CudaGroupOptio
   HP_TRY(Event last, Event::create_untimed(device));
   auto kernels = std::make_shared<KernelLibrary>(device, compiler, options.kernel_cache);
   return GroupState{.request = request,
+                    .given = options,
                     .options = executor_options(request, options),
                     .device = std::move(device),
                     .kernels = std::move(kernels),

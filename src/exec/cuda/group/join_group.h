@@ -23,9 +23,8 @@ struct CudaGroupOptions {
   // NCCL does no collectives of groups: Auto means Pull.
   CollectiveEngine collectives = CollectiveEngine::Auto;
   // Asked before anything is launched; a refusal ends RankGroup::make.
-  std::function<Checked<Ok>(const launch::LaunchPlan&)> prove = [](const launch::LaunchPlan&) {
-    return Checked<Ok>(Ok{});
-  };
+  std::function<Checked<Ok>(const Plan&, const launch::LaunchPlan&)> prove =
+      [](const Plan&, const launch::LaunchPlan&) { return Checked<Ok>(Ok{}); };
   // Tests: a driver that refuses calls; none: the machine's.
   std::shared_ptr<const DriverApi> driver = nullptr;
   // Tests: the task of every plan runs, but its signals reach no other rank.

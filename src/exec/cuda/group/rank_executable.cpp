@@ -61,7 +61,7 @@ Checked<Planned> plan_for(const GroupState& group, const Plan& plan) {
   const LaunchTarget target(group.target);
   launch::Exchanges exchanges = launch::exchanges_of(plan, blocks, target);
   HP_TRY(launch::LaunchPlan launches, launch::make_launches(plan, blocks, target));
-  HP_REQUIRE_OK(group.options.prove(launches));
+  HP_REQUIRE_OK(group.given.prove(plan, launches));
   return Planned{.blocks = std::move(blocks),
                  .launches = std::move(launches),
                  .exchanges = std::move(exchanges)};

@@ -1,0 +1,245 @@
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+
+#include "tests/gpu/group/rank_memory.h"
+
+namespace harpe::ranks_on_gpus {
+namespace {
+
+class GpuGroup : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (const auto missing = missing_for_gpus()) GTEST_SKIP() << "skipped: " << *missing;
+  }
+};
+
+Question small(const std::string& op, std::map<std::string, Value> sizes, const std::string& mesh) {
+  return {.op = op, .parameters = std::move(sizes), .mesh = mesh};
+}
+
+std::vector<Question> questions(const std::string& tp, const std::string& cp) {
+  return {small("ag_gemm", {{"m", 512}, {"n", 256}, {"k", 256}}, tp),
+          small("ag_gemm", {{"m", 24}, {"n", 16}, {"k", 32}, {"dtype", "f32"}}, tp),
+          small("gemm_rs", {{"m", 512}, {"n", 256}, {"k", 256}}, tp),
+          small("gemm_ar", {{"m", 256}, {"n", 256}, {"k", 512}}, tp),
+          small("attention", {{"seq", 512}, {"heads", 4}, {"head_dim", 64}, {"causal", true}}, cp),
+          small("decode", {{"kv", 1024}, {"heads", 4}, {"head_dim", 64}, {"batch", 2}}, tp)};
+}
+
+// All plans of an operator share a group and take turns; each round has other inputs.
+void expect_right_in_turn(const Question& question) {
+  constexpr int kRounds = 3;
+  const std::vector<Plan> plans = plans_of(question);
+  ASSERT_FALSE(plans.empty()) << question.op;
+  std::vector<std::vector<Tensors>> inputs(kRounds), wanted(kRounds);
+  for (std::size_t round = 0; round < kRounds; ++round) {
+    for (const Plan& plan : plans) {
+      inputs[round].push_back(draw_inputs(plan, 5 + round).value());
+      wanted[round].push_back(run_whole(plan, inputs[round].back()));
+    }
+  }
+  run_ranks(static_cast<int>(plans.front().facts().ranks), [&](const Group& group,
+                                                               const CallerStream& stream) {
+    std::vector<Executable> executables;
+    std::vector<RankTensors> own;
+    for (const Plan& plan : plans) {
+      Checked<Executable> made = Executable::make(group, plan);
+      ASSERT_TRUE(made.ok()) << plan.facts().schedule << ": " << made.error().text;
+      executables.push_back(*std::move(made));
+      own.emplace_back(plan, executables.back(), group.rank(), stream.handle());
+    }
+    for (std::size_t round = 0; round < kRounds; ++round) {
+      for (std::size_t i = 0; i < plans.size(); ++i) {
+        own[i].give(inputs[round][i]);
+        const auto done = executables[i].launch(stream.handle(), own[i].arguments());
+        ASSERT_TRUE(done.ok()) << plans[i].facts().schedule << ": " << done.error().text;
+      }
+      stream.synchronize();
+      for (std::size_t i = 0; i < plans.size(); ++i) {
+        expect_part(plans[i], group.rank(), own[i], wanted[round][i]);
+      }
+    }
+    ASSERT_TRUE(group.check().ok()) << group.check().error().text;
+    if (group.rank() != 0) return;
+    for (std::size_t i = 0; i < plans.size(); ++i) {
+      std::cout << plans[i].facts().op << " " << plans[i].facts().schedule << ": "
+                << executables[i].status().copied_bytes / kRounds << " bytes copied a launch\n";
+    }
+  });
+}
+
+TEST_F(GpuGroup, has_right_results_for_every_schedule) {
+  for (const Question& question : questions("tp=2", "cp=2")) expect_right_in_turn(question);
+}
+
+TEST_F(GpuGroup, may_have_one_rank) {
+  for (const Question& question : questions("tp=1", "cp=1")) {
+    if (!plan(question).ok()) continue;  // an operator of several ranks
+    expect_right_in_turn(question);
+  }
+}
+
+// What a process has that may leak.
+struct Holdings {
+  std::size_t free_bytes = 0;
+  std::int64_t threads = 0;
+  std::int64_t descriptors = 0;
+  friend bool operator==(const Holdings&, const Holdings&) = default;
+};
+
+Holdings count_holdings() {
+  Holdings held;
+  std::size_t total = 0;
+  must(gpu().driver().cuMemGetInfo(&held.free_bytes, &total));
+  const auto count = [](const char* folder) {
+    const std::filesystem::directory_iterator entries(folder);
+    return std::distance(begin(entries), end(entries));
+  };
+  held.threads = count("/proc/self/task");
+  held.descriptors = count("/proc/self/fd");
+  return held;
+}
+
+class Alternation : public GpuGroup {
+ protected:
+  static constexpr std::size_t kSets = 16;
+  static constexpr int kLaunches = 10'000;
+
+  const Plan gather_ = plan({.op = "ag_gemm",
+                             .parameters = {{"m", 256}, {"n", 256}, {"k", 256}},
+                             .mesh = "tp=2",
+                             .schedule = "push"})
+                           .value();
+  const Plan scatter_ = plan({.op = "gemm_rs",
+                              .parameters = {{"m", 256}, {"n", 256}, {"k", 256}},
+                              .mesh = "tp=2",
+                              .schedule = "push"})
+                            .value();
+};
+
+TEST_F(Alternation, of_two_plans_with_many_sets_stays_right_and_takes_nothing_more) {
+  const std::vector<const Plan*> plans = {&gather_, &scatter_};
+  std::vector<std::vector<Tensors>> inputs(2), wanted(2);
+  for (std::size_t i = 0; i < plans.size(); ++i) {
+    for (std::size_t set = 0; set < kSets; ++set) {
+      inputs[i].push_back(draw_inputs(*plans[i], set).value());
+      wanted[i].push_back(run_whole(*plans[i], inputs[i].back()));
+    }
+  }
+  Holdings warm, after;
+  run_ranks(2, [&](const Group& group, const CallerStream& stream) {
+    std::vector<Executable> executables;
+    std::vector<std::vector<RankTensors>> own(2);
+    for (std::size_t i = 0; i < plans.size(); ++i) {
+      executables.push_back(Executable::make(group, *plans[i]).value());
+      for (std::size_t set = 0; set < kSets; ++set) {
+        own[i].emplace_back(*plans[i], executables[i], group.rank(), stream.handle());
+        own[i].back().give(inputs[i][set]);
+      }
+    }
+    const auto run_some = [&](int launches) {
+      for (int at = 0; at < launches; ++at) {
+        const auto plan = static_cast<std::size_t>(at) % 2;
+        const auto set = static_cast<std::size_t>(at) / 2 % kSets;
+        const auto done = executables[plan].launch(stream.handle(), own[plan][set].arguments());
+        ASSERT_TRUE(done.ok()) << done.error().text;
+        if (at % 256 == 255) stream.synchronize();
+      }
+      stream.synchronize();
+    };
+    run_some(100);
+    if (group.rank() == 0) warm = count_holdings();
+    run_some(kLaunches);
+    if (group.rank() == 0) after = count_holdings();
+    for (std::size_t i = 0; i < plans.size(); ++i) {
+      for (std::size_t set = 0; set < kSets; ++set) {
+        expect_part(*plans[i], group.rank(), own[i][set], wanted[i][set]);
+      }
+    }
+  });
+  EXPECT_EQ(warm.free_bytes, after.free_bytes);
+  EXPECT_LE(after.threads, warm.threads);
+  EXPECT_EQ(warm.descriptors, after.descriptors);
+}
+
+// Memsets in another stream: the ranks' kernels get their places late.
+TEST_F(Alternation, is_right_beside_other_work_of_the_gpu) {
+  const Tensors inputs = draw_inputs(gather_, 77).value();
+  const Tensors wanted = run_whole(gather_, inputs);
+  run_ranks(2, [&](const Group& group, const CallerStream& stream) {
+    const Executable executable = Executable::make(group, gather_).value();
+    RankTensors own(gather_, executable, group.rank(), stream.handle());
+    const CallerStream busy;
+    const GpuTensor large(std::size_t{256} << 20);
+    for (int round = 0; round < 20; ++round) {
+      for (int i = 0; i < 20; ++i) large.fill(static_cast<unsigned char>(i), busy.handle());
+      own.give(inputs);
+      ASSERT_TRUE(executable.launch(stream.handle(), own.arguments()).ok());
+      expect_part(gather_, group.rank(), own, wanted);
+    }
+    busy.synchronize();
+  });
+}
+
+// Of one rank: ranks of a process in its one default stream would wait for each other.
+TEST_F(GpuGroup, launches_in_the_default_stream_too) {
+  const Plan alone =
+      plan({.op = "ag_gemm", .parameters = {{"m", 256}, {"n", 256}, {"k", 256}}, .mesh = "tp=1"})
+          .value();
+  const Tensors inputs = draw_inputs(alone, 4).value();
+  const Tensors wanted = run_whole(alone, inputs);
+  run_ranks(1, [&](const Group& group, const CallerStream& stream) {
+    const Executable executable = Executable::make(group, alone).value();
+    RankTensors own(alone, executable, group.rank(), nullptr);
+    for (CUstream const each : {CUstream{nullptr}, stream.handle(), CUstream{nullptr}}) {
+      own.give(inputs);
+      const auto done = executable.launch(each, own.arguments());
+      ASSERT_TRUE(done.ok()) << done.error().text;
+      must(gpu().driver().cuStreamSynchronize(each));
+      expect_part(alone, group.rank(), own, wanted);
+    }
+  });
+}
+
+// Rank 1 is late for longer than the limit. Its own launches then learn of it from rank 0.
+TEST_F(Alternation, ends_with_a_fault_that_names_who_is_late_until_it_is_reset) {
+  const Tensors inputs = draw_inputs(gather_, 3).value();
+  const Tensors wanted = run_whole(gather_, inputs);
+  run_ranks(
+      2,
+      [&](const Group& group, const CallerStream& stream) {
+        const Executable executable = Executable::make(group, gather_).value();
+        RankTensors own(gather_, executable, group.rank(), stream.handle());
+        own.give(inputs);
+        ASSERT_TRUE(executable.launch(stream.handle(), own.arguments()).ok());
+        stream.synchronize();
+        EXPECT_TRUE(group.check().ok());
+        if (group.rank() == 0) {
+          EXPECT_TRUE(executable.launch(stream.handle(), own.arguments()).ok());
+          stream.synchronize();
+          const Checked<Done> done = executable.launch(stream.handle(), own.arguments());
+          ASSERT_FALSE(done.ok());
+          EXPECT_EQ(done.error().kind, ErrorKind::Fault);
+          EXPECT_NE(done.error().text.find("rank 0 waited"), std::string::npos)
+              << done.error().text;
+          EXPECT_NE(done.error().text.find("of rank 1"), std::string::npos) << done.error().text;
+          EXPECT_EQ(group.check().error().text, done.error().text);
+          std::cout << done.error().text << "\n";
+        }
+        ASSERT_TRUE(group.reset().ok());
+        EXPECT_TRUE(group.check().ok());
+        for (int round = 0; round < 3; ++round) {
+          own.give(inputs);
+          const auto done = executable.launch(stream.handle(), own.arguments());
+          ASSERT_TRUE(done.ok()) << done.error().text;
+          expect_part(gather_, group.rank(), own, wanted);
+        }
+      },
+      std::chrono::milliseconds(500));
+}
+
+}  // namespace
+}  // namespace harpe::ranks_on_gpus
