@@ -186,7 +186,7 @@ using RankBody = std::function<void(const Group& group, const CallerStream& stre
 inline void run_ranks(int ranks, const RankBody& body,
                       std::chrono::milliseconds wait_limit = std::chrono::seconds(20)) {
   std::vector<std::jthread> threads;
-  for (auto& exchange : v1::local_exchanges(ranks)) {
+  for (auto& exchange : v1::local_exchanges(ranks, std::chrono::seconds(20))) {
     threads.emplace_back([&body, exchange, wait_limit] {
       ASSERT_TRUE(gpu().make_current().ok());
       const CallerStream stream;
