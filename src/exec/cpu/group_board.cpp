@@ -30,6 +30,7 @@ struct GroupBoard::Words {
   std::uint64_t token;              // as the rank's card has it
   std::atomic<std::uint64_t> turn;  // and behind it, in the lower half, the executable
   std::atomic<std::uint64_t> steps;
+  std::atomic<std::uint32_t> ended;  // the last turn that is over
   std::atomic<bool> has_stopped;
 };
 
@@ -84,10 +85,13 @@ void GroupBoard::begin(std::uint32_t turn, std::uint32_t executable) {
 
 void GroupBoard::step() { words(rank_).steps.fetch_add(1, std::memory_order_relaxed); }
 
+void GroupBoard::end() { words(rank_).ended.store(turn(), std::memory_order_relaxed); }
+
 void GroupBoard::stop() { words(rank_).has_stopped.store(true, std::memory_order_relaxed); }
 
 void GroupBoard::clear() {
   begin(0, 0);
+  end();
   words(rank_).has_stopped.store(false, std::memory_order_relaxed);
 }
 
@@ -97,6 +101,8 @@ GroupBoard::Shown GroupBoard::of(int rank) const {
           .executable = static_cast<std::uint32_t>(turn),
           .has_stopped = words(rank).has_stopped.load(std::memory_order_relaxed)};
 }
+
+std::uint32_t GroupBoard::turn() const { return of(rank_).turn; }
 
 std::uint64_t GroupBoard::steps_of_others() const {
   std::uint64_t steps = 0;
@@ -109,7 +115,10 @@ std::uint64_t GroupBoard::steps_of_others() const {
 std::optional<int> GroupBoard::find_gone() const {
   for (std::size_t rank = 0; rank < processes_.size(); ++rank) {
     pollfd ended{.fd = processes_[rank], .events = POLLIN, .revents = 0};
-    if (processes_[rank] >= 0 && ::poll(&ended, 1, 0) == 1) return static_cast<int>(rank);
+    if (processes_[rank] < 0 || ::poll(&ended, 1, 0) != 1) continue;
+    // It may exit as soon as it has done its part, while this rank waits for slower ones.
+    const int gone = static_cast<int>(rank);
+    if (words(gone).ended.load(std::memory_order_acquire) != turn()) return gone;
   }
   return std::nullopt;
 }

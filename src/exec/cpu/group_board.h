@@ -20,6 +20,7 @@ class GroupBoard {
   // This rank begins its `turn`-th execution, of the group's executable of that number.
   void begin(std::uint32_t turn, std::uint32_t executable);
   void step();  // ... has taken a step of it
+  void end();   // ... has taken all: others need nothing of it any more
   void stop();  // ... has given up
   void clear();
 
@@ -32,7 +33,7 @@ class GroupBoard {
   [[nodiscard]] int ranks() const { return static_cast<int>(processes_.size()); }
   // Grows as others take steps.
   [[nodiscard]] std::uint64_t steps_of_others() const;
-  // A rank whose process has ended.
+  // A rank whose process has ended before this rank's execution did on it.
   [[nodiscard]] std::optional<int> find_gone() const;
 
  private:
@@ -41,6 +42,7 @@ class GroupBoard {
   [[nodiscard]] Checked<Ok> check_near(const std::vector<transport::Blob>& cards) const;
   void watch(const std::vector<transport::Blob>& cards);
   [[nodiscard]] Words& words(int rank) const;
+  [[nodiscard]] std::uint32_t turn() const;  // of this rank
 
   Segments pages_;
   int rank_;

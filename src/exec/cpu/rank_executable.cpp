@@ -227,6 +227,7 @@ Result<Ok, LaunchFailure> CpuRankExecutable::launch(std::span<const TensorView> 
   const RunOutcome outcome = run_rank(*marking_, group_->board, group_->request.wait_limit,
                                       [this] { return find_mismatch().has_value(); });
   if (!outcome.finished) return fail(outcome);
+  group_->board.end();
   end(tensors);
   return Ok{};
 }
