@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "extension/call.h"
+#include "extension/groups.h"
 #include "extension/plan_records.h"
 
 // Everything that Python calls. The package wraps it; nothing else imports it.
@@ -246,4 +247,5 @@ NB_MODULE(_harpe, module) {
   harpe::python::bind_plans(module);
   harpe::python::bind_answers(module);
   harpe::python::bind_runs(module);
+  harpe::python::bind_groups(module);
 }

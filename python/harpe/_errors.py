@@ -5,6 +5,8 @@ import pathlib
 import tempfile
 from collections.abc import Sequence
 
+from harpe import _harpe
+
 
 class Error(Exception):
     """Why a call has no value.
@@ -43,6 +45,13 @@ class Bug(Error, RuntimeError):
         super().__init__(text, code, message, notes, remedy, reproduction)
         self.file = _keep(reproduction)
         self.text += f"\n  its reproduction is in `{self.file}`"
+
+
+def make_refusal(code: str, **fields: object) -> Refused:
+    """A registered one; `fields` fill in its message."""
+    known = _harpe.explain(code)
+    message = known.message.format(**fields)
+    return Refused(f"error[{code}]: {message}", code, message, remedy=known.remedy)
 
 
 def _keep(reproduction: str) -> pathlib.Path:

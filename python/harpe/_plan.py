@@ -7,8 +7,10 @@ import pathlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from harpe import _harpe, _html
-from harpe._errors import Refused
+import numpy as np
+
+from harpe import _dtypes, _harpe, _html
+from harpe._errors import Refused, make_refusal
 from harpe._question import Cache, Progress, Text, call_options, question, seconds, text_of
 from harpe._values import (Buffer, Candidate, Certificate, PlanFacts, Prediction, Refusal, Share,
                            Taxes, Why)
@@ -114,6 +116,35 @@ class Plan:
     def taxes(self, machine: Text = "") -> Taxes:
         """How the predicted time divides. `machine` as for `simulate`."""
         return _harpe.taxes(self._handle, text_of(machine))
+
+    def shard(self, name: str, array: Any, rank: int) -> np.ndarray:
+        """The part of a whole input or output that a rank holds at home, as its executable takes
+        it: a new dense array of the buffer's type.
+
+        `array`: whole, of the shape in `buffers`, as `harpe.Executable` takes arrays; elements are
+        rounded once where types differ. Raises Refused: I301 no such input or output; I311 the
+        array or the rank. ModuleNotFoundError: bf16 without ml_dtypes.
+        """
+        dtype, shape, elements = _harpe.shard(self._handle, name, array, rank)
+        return np.frombuffer(elements, _dtypes.exact(dtype)).reshape(shape)
+
+    def unshard(self, name: str, parts: Sequence[Any]) -> np.ndarray:
+        """The whole of the parts that the ranks hold, in their order: a new array of the buffer's
+        type, as `harpe.run` returns it.
+
+        Raises Refused: I301 no such input or output; I311 a part, or their number.
+        """
+        buffer = self.buffers.get(name)
+        if buffer is None:
+            raise make_refusal("I301", name=name, program=self.op, hint="",
+                               known=", ".join(f"`{each}`" for each in self.buffers))
+        if len(parts) != self.ranks:
+            raise make_refusal("I311", argument="parts", found=len(parts),
+                               wanted=f"a part of each of the plan's {self.ranks} ranks")
+        whole = np.empty(tuple(buffer.shape), _dtypes.widened(buffer.dtype))
+        for rank, part in enumerate(parts):
+            _harpe.unshard(self._handle, name, part, rank, whole)
+        return whole
 
     def draw(self) -> str:
         """A drawing in characters: a column per rank, a row per step.

@@ -1,20 +1,14 @@
 """Execution on CPU ranks, with NumPy arrays."""
 
-import functools
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from harpe import _harpe
-from harpe._errors import Refused
+from harpe import _dtypes, _harpe
+from harpe._errors import make_refusal
 from harpe._plan import Plan
 from harpe._values import Comparison
-
-_DTYPES: dict[str, np.dtype[Any]] = {
-    "f32": np.dtype(np.float32), "f64": np.dtype(np.float64), "f16": np.dtype(np.float16),
-    "i32": np.dtype(np.int32), "i64": np.dtype(np.int64)}
 
 
 class Results(dict[str, np.ndarray]):
@@ -42,7 +36,7 @@ def run(plan: Plan, inputs: Mapping[str, npt.ArrayLike], check: bool = False, *,
     an index is out of range; P22x what masks read; I401 a check failed. Fault: who waited for whom.
     """
     given = {name: _native(name, np.asarray(value)) for name, value in inputs.items()}
-    results = Results({name: np.empty(tuple(buffer.shape), _output_dtype(buffer.dtype))
+    results = Results({name: np.empty(tuple(buffer.shape), _dtypes.widened(buffer.dtype))
                        for name, buffer in plan.buffers.items() if buffer.role == "out"})
     results.times_us, results.bytes_moved, results.copied_bytes, results.checks = _harpe.run(
         plan._handle, {name: _describe(array) for name, array in given.items()},
@@ -58,49 +52,27 @@ def draw_inputs(plan: Plan, seed: int = 0) -> dict[str, np.ndarray]:
             for name, (dtype, shape, data) in _harpe.draw_inputs(plan._handle, seed).items()}
 
 
-@functools.cache
-def _dtypes() -> dict[str, np.dtype[Any]]:
-    try:
-        import ml_dtypes
-    except ImportError:
-        return _DTYPES
-    return _DTYPES | {"bf16": np.dtype(ml_dtypes.bfloat16)}
-
-
-def _output_dtype(name: str) -> np.dtype[Any]:
-    return _dtypes().get(name, _DTYPES["f32"])  # of bf16 without ml_dtypes: f32
-
-
 def _decode(name: str, data: bytearray) -> np.ndarray:
-    if name == "bf16" and name not in _dtypes():
+    if name == "bf16" and name not in _dtypes.known():
         return (np.frombuffer(data, np.uint16).astype(np.uint32) << 16).view(np.float32)
-    return np.frombuffer(data, _output_dtype(name))
+    return np.frombuffer(data, _dtypes.widened(name))
 
 
 def _native(name: str, array: np.ndarray) -> np.ndarray:
     """The array with this machine's byte order and strides of whole elements; mostly itself."""
     if not array.dtype.isnative:
         array = array.astype(array.dtype.newbyteorder("="))
-    if _name_of(array.dtype) is None:
-        raise _refuse_dtype(name, array.dtype)
+    if _dtypes.name_of(array.dtype) is None:
+        raise make_refusal("I311", argument=f"inputs[{name}]", found=array.dtype,
+                           wanted=f"of {', '.join(_dtypes.DTYPES)} or bf16")
     if any(stride % array.itemsize for stride in array.strides):
         array = np.ascontiguousarray(array)
     return array
 
 
-def _name_of(dtype: np.dtype[Any]) -> str | None:
-    return next((name for name, known in _dtypes().items() if known == dtype), None)
-
-
-def _refuse_dtype(name: str, found: np.dtype[Any]) -> Refused:
-    message = _harpe.explain("I311").message.format(
-        argument=f"inputs[{name}]", wanted=f"of {', '.join(_DTYPES)} or bf16", found=found)
-    return Refused(f"error[I311]: {message}", "I311", message)
-
-
 def _describe(array: np.ndarray) -> tuple[int, str, tuple[int, ...], tuple[int, ...]]:
     """As the extension takes an array: address, type, shape, strides in elements."""
     strides = tuple(stride // array.itemsize for stride in array.strides)
-    dtype = _name_of(array.dtype)
+    dtype = _dtypes.name_of(array.dtype)
     assert dtype is not None
     return array.__array_interface__["data"][0], dtype, array.shape, strides

@@ -255,3 +255,24 @@ class Comparison(_Shown):
     bound: float  # what rounding may explain
     rows: int
     rows_checked: int
+
+
+@_record
+class GroupStatus(_Shown):
+    """What a rank's group holds."""
+    heap_bytes: int  # of memory that other ranks reach: what plans use in turn, and signals
+    executables: int
+
+
+@_record
+class LocalTensor(_Shown):
+    """What one rank gives or takes of an input or output: the elements that it holds at home
+    (`Plan.layout`) as one array, the blocks one behind the other in the order of their indices
+    along each dimension."""
+    name: str
+    role: str  # "in", "out"
+    dtype: str  # "bf16"
+    shape: Sequence[int]  # all 0 where the rank holds nothing of it
+    # "anywhere": dense arrays are used where they are. "heap": other ranks read or write it, so it
+    # is copied to or from the group's memory.
+    place: str

@@ -15,7 +15,7 @@ from unittest import mock
 import numpy as np
 
 import harpe
-from harpe import _progress, _run
+from harpe import _dtypes, _progress
 
 SIZES = dict(m=48, n=32, k=64)
 
@@ -73,13 +73,13 @@ class Arrays(unittest.TestCase):
         plan = make_plan("bf16")
         inputs = draw()
         with mock.patch.dict(sys.modules, ml_dtypes=None):
-            _run._dtypes.cache_clear()
-            self.addCleanup(_run._dtypes.cache_clear)
+            _dtypes.known.cache_clear()
+            self.addCleanup(_dtypes.known.cache_clear)
             plain = harpe.run(plan, inputs)["c"]
             drawn = harpe.draw_inputs(plan)
         self.assertEqual(plain.dtype, np.float32)
         self.assertTrue(np.all(plain.view(np.uint32) & 0xFFFF == 0))
-        _run._dtypes.cache_clear()
+        _dtypes.known.cache_clear()
         try:
             import ml_dtypes
         except ImportError:
