@@ -116,9 +116,11 @@ std::optional<int> GroupBoard::find_gone() const {
   for (std::size_t rank = 0; rank < processes_.size(); ++rank) {
     pollfd ended{.fd = processes_[rank], .events = POLLIN, .revents = 0};
     if (processes_[rank] < 0 || ::poll(&ended, 1, 0) != 1) continue;
-    // It may exit as soon as it has done its part, while this rank waits for slower ones.
-    const int gone = static_cast<int>(rank);
-    if (words(gone).ended.load(std::memory_order_acquire) != turn()) return gone;
+    // A rank may exit as soon as it has done its part, while this one waits for slower ones; or
+    // because another is gone, which is the one to name.
+    const Words& gone = words(static_cast<int>(rank));
+    if (gone.ended.load(std::memory_order_acquire) == turn() || gone.has_stopped) continue;
+    return static_cast<int>(rank);
   }
   return std::nullopt;
 }

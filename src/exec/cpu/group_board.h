@@ -33,7 +33,8 @@ class GroupBoard {
   [[nodiscard]] int ranks() const { return static_cast<int>(processes_.size()); }
   // Grows as others take steps.
   [[nodiscard]] std::uint64_t steps_of_others() const;
-  // A rank whose process has ended before this rank's execution did on it.
+  // A rank whose process has ended in the middle of this rank's execution, and not because it had
+  // given up.
   [[nodiscard]] std::optional<int> find_gone() const;
 
  private:
