@@ -5,18 +5,17 @@
 
 #include <cstring>
 #include <functional>
-#include <optional>
 #include <thread>
 #include <utility>
 
 #include "tests/unit/library/questions.h"
+#include "tests/unit/library/rank_tensors.h"
 
 namespace harpe {
 namespace {
 
 using std::chrono::milliseconds;
 using testing::HasSubstr;
-using Tensors = std::map<std::string, Tensor>;
 
 // One rank of a test: what it does in a thread of its own.
 using RankBody = std::function<void(const Group& group)>;
@@ -32,31 +31,6 @@ void run_ranks(int ranks, const RankBody& body, milliseconds wait_limit = millis
   }
 }
 
-// One rank's tensors of an executable.
-struct RankTensors {
-  Tensors tensors;
-
-  RankTensors(const Plan& plan, const Executable& executable, int rank, const Tensors& inputs) {
-    for (const LocalTensor& each : executable.tensors()) {
-      if (each.role == Buffer::Role::In) {
-        tensors[each.name] = shard(plan, each.name, rank, inputs.at(each.name).view()).value();
-        continue;
-      }
-      Tensor& out = tensors[each.name];
-      out = {.dtype = each.dtype, .shape = each.shape, .data = {}};
-      std::int64_t bytes = size_in_bytes(each.dtype);
-      for (const std::int64_t extent : each.shape) bytes *= extent;
-      out.data.assign(static_cast<std::size_t>(bytes), std::byte{0xff});
-    }
-  }
-
-  [[nodiscard]] std::vector<Argument> arguments() {
-    std::vector<Argument> all;
-    for (auto& [name, tensor] : tensors) all.emplace_back(name, tensor.view());
-    return all;
-  }
-};
-
 // Outputs of a rank against those of run().
 void expect_part(const Plan& plan, int rank, const RankTensors& own, const Tensors& outputs) {
   for (const auto& [name, whole] : outputs) {
@@ -66,14 +40,6 @@ void expect_part(const Plan& plan, int rank, const RankTensors& own, const Tenso
     EXPECT_TRUE(found.data == wanted.data)
         << name << " on rank " << rank << ", " << plan.facts().op << " " << plan.facts().schedule;
   }
-}
-
-Tensors run_whole(const Plan& plan, const Tensors& inputs) {
-  std::map<std::string, ConstView> views;
-  for (const auto& [name, tensor] : inputs) views.emplace(name, tensor.view());
-  Checked<RunResult> result = run(plan, views);
-  EXPECT_TRUE(result.ok()) << result.error().text;
-  return std::move(result->outputs);
 }
 
 // Every named schedule that applies.
