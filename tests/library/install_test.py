@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """What `cmake --install` gives to programs: installs the library into an empty folder, looks at
-what it exports and holds, and builds and runs the example there.
+what it exports and holds, and builds and runs the examples there.
 
 usage: install_test.py SOURCE BUILD WORK FLAGS, the build's own for the compiler
 """
@@ -54,13 +54,18 @@ def check_no_build_paths():
             assert at < 0, f"{path.name} holds {held[at:at + 120]!r}"
 
 
-def run_example():
+def run_examples():
     call("cmake", "-S", SOURCE / "examples/cpp", "-B", WORK / "example", "-G", "Ninja",
          f"-DCMAKE_PREFIX_PATH={PREFIX}",
          f"-DCMAKE_CXX_FLAGS={sys.argv[4]} -Wall -Wextra -Wpedantic -Werror")
     call("cmake", "--build", WORK / "example")
     said = call(WORK / "example/gemm")
     assert re.search(r"largest error [0-9.]+e-0[5-9], ", said), said
+    ranks = call(WORK / "example/ring_attention").splitlines()
+    assert len(ranks) == 4, ranks
+    for rank, line in enumerate(sorted(ranks)):
+        assert re.fullmatch(rf"rank {rank}: largest error [0-9.]+e-0[6-9], 0 bytes copied",
+                            line), line
 
 
 def main():
@@ -69,7 +74,7 @@ def main():
     check_headers()
     check_exports(find_one("libharpe.so*"))
     check_no_build_paths()
-    run_example()
+    run_examples()
 
 
 if __name__ == "__main__":
