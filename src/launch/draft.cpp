@@ -176,25 +176,25 @@ void Draft::silence(TaskId id, std::size_t from_step) {
   silent_from[id.index()] = std::min(silent_from[id.index()], from_step);
 }
 
-LaunchPlan Draft::plan_so_far() const {
-  LaunchPlan plan_now = out;
+LaunchPlan Draft::plan_so_far() const { return Draft(*this).finish(); }
+
+LaunchPlan Draft::finish() {
   std::vector<LaunchId> ids(steps.size());
   std::int64_t count = 0;
   for (std::size_t i = 0; i < steps.size(); ++i) {
     if (!steps[i].is_joined) ids[i] = LaunchId(count++);
   }
-  const auto id_of = [&](LaunchId step) {
-    const Step& named = steps[step.index()];
-    return named.is_joined ? ids[step_at[named.launch.does.front().index()]] : ids[step.index()];
-  };
-  plan_now.launches.reserve(static_cast<std::size_t>(count));
-  for (const Step& step : steps) {
-    if (step.is_joined) continue;
-    plan_now.launches.push_back(step.launch);
-    for (LaunchId& from : plan_now.launches.back().after) from = id_of(from);
-    for (LaunchId& from : plan_now.launches.back().begun) from = id_of(from);
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    if (steps[i].is_joined) ids[i] = ids[step_at[steps[i].launch.does.front().index()]];
   }
-  return plan_now;
+  out.launches.reserve(static_cast<std::size_t>(count));
+  for (Step& step : steps) {
+    if (step.is_joined) continue;
+    Launch& launch = out.launches.emplace_back(std::move(step.launch));
+    for (LaunchId& from : launch.after) from = ids[from.index()];
+    for (LaunchId& from : launch.begun) from = ids[from.index()];
+  }
+  return std::move(out);
 }
 
 }  // namespace harpe::launch

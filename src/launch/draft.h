@@ -95,6 +95,8 @@ class Draft : public DraftSource {
 
   // As it stands: without launches that were joined to others, and numbered anew.
   [[nodiscard]] LaunchPlan plan_so_far() const;
+  // The same once no pass is left. The draft is used up.
+  [[nodiscard]] LaunchPlan finish();
 
   RefLayouts layouts;
   LaunchPlan out;           // but for its launches

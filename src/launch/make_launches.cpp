@@ -56,7 +56,7 @@ LaunchPlan run_passes(Draft& draft, const LaunchOptions& options) {
     pass.run(draft);
     if (options.after_pass) options.after_pass(pass.name, draft);
   }
-  return draft.plan_so_far();
+  return draft.finish();
 }
 
 }  // namespace

@@ -31,9 +31,9 @@ std::vector<Place*> places_in(std::vector<Kernel>& kernels) {
   return places;
 }
 
-// Those of the task that this one is like, where this one has its operands.
-std::vector<Kernel> kernels_like(const TaskAlone& alone, const TaskAlone& like) {
-  std::vector<Kernel> kernels = like.kernels;
+// Kernels of the task that this one is like, where this one has its operands.
+std::vector<Kernel> kernels_like(const TaskAlone& alone, const TaskAlone& like,
+                                 std::vector<Kernel> kernels) {
   for (Place* const place : places_in(kernels)) {
     const std::size_t ref = find_ref(like.refs, *place);
     const LaidRef& to = alone.refs[ref];
@@ -96,12 +96,14 @@ Checked<std::vector<Kernel>> SpecOffers::kernels_of(TaskId id) {
     return alone_[id.index()].kernels;
   }
   TaskAlone& alone = alone_[id.index()];
+  if (!alone.specs.empty()) return alone.kernels;
   alone.refs = lay_refs(layouts_, task);
   const std::optional<TaskLikeness::Key> key = likeness_.key_of(id, alone.refs);
   const auto like = key ? known_.find(*key) : known_.end();
-  if (like != known_.end() && like->second != id) {
+  if (like != known_.end()) {
     alone.like = like->second;
-    return kernels_like(alone, alone_[like->second.index()]);
+    const TaskAlone& prepared = alone_[like->second.index()];
+    return kernels_like(alone, prepared, prepared.kernels);
   }
   HP_REQUIRE_OK(prepare(id));
   if (key) known_.emplace(*key, id);
@@ -111,7 +113,6 @@ Checked<std::vector<Kernel>> SpecOffers::kernels_of(TaskId id) {
 Checked<Ok> SpecOffers::prepare(TaskId id) {
   HP_TRY(TaskSpecs specs, specs_of(source_, id, kNowhere));
   TaskAlone& alone = alone_[id.index()];
-  alone.like = {};
   alone.specs = std::move(specs.launches);
   alone.kernels = describe_kernels(source_, alone.refs, alone.specs);
   return Ok{};
@@ -147,18 +148,21 @@ bool SpecOffers::counts_rows(TaskId id) {
   return std::ranges::all_of(prepared_of(alone_, id).specs, is_ragged);
 }
 
+// Only ragged tasks are batched with others, and none is like another.
 std::vector<Kernel> SpecOffers::batched(const std::vector<TaskId>& tasks) {
   std::vector<LaunchSpec> specs;
   std::vector<LaidRef> refs;
   for (const TaskId id : tasks) {
-    const TaskAlone& alone = alone_[id.index()];
-    if (alone.like.valid()) {
-      HP_CHECK(prepare(id).ok(), "a task becomes what one like it became");
-    }
+    const TaskAlone& alone = prepared_of(alone_, id);
     specs.insert(specs.end(), alone.specs.begin(), alone.specs.end());
     refs.insert(refs.end(), alone.refs.begin(), alone.refs.end());
   }
-  return describe_kernels(source_, refs, cuda::batched(std::move(specs), source_.multiprocessors));
+  std::vector<Kernel> kernels =
+      describe_kernels(source_, refs, cuda::batched(std::move(specs), source_.multiprocessors));
+  const TaskAlone& first = alone_[tasks.front().index()];
+  if (!first.like.valid()) return kernels;
+  HP_CHECK(tasks.size() == 1, "a task that is like another is batched by itself");
+  return kernels_like(first, alone_[first.like.index()], std::move(kernels));
 }
 
 std::optional<std::string> SpecOffers::choose(const Launch& launch, const Kernel& kernel) {

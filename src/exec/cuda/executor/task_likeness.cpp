@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "ir/mask_contract.h"
 #include "sync/nodes.h"
 
 namespace harpe::cuda {
@@ -33,7 +34,13 @@ const TaskLikeness::NestFacts* TaskLikeness::facts_of(const std::string& name) {
   NestFacts facts{.number = static_cast<std::int32_t>(nest - plan_.program.nests.begin()),
                   .digits = iteration_digits(plan_.program, blocks_, *nest),
                   .has_route = find_route_of(plan_.program, *nest) != nullptr,
-                  .nest = &*nest};
+                  .masks = {}};
+  for (const Stmt& stmt : nest->stmts) {
+    facts.masks.push_back({.by_position = resolve_masks(blocks_, stmt),
+                           .by_data = std::ranges::any_of(stmt.masks, [](const Mask& mask) {
+                             return read_mask(mask).contract->data;
+                           })});
+  }
   return &nests_.emplace(name, std::move(facts)).first->second;
 }
 
@@ -51,19 +58,28 @@ std::optional<TaskLikeness::Key> TaskLikeness::key_of(TaskId id, const std::vect
              kernels_.try_emplace(task.leaf_kernel, next).first->second,
              static_cast<std::int32_t>(task.writes.size())};
   Bases bases;
-  bool is_masked = false;
+  const MaskFacts* mask = nullptr;
   if (!task.nest.empty()) {
     const NestFacts* const facts = facts_of(task.nest);
     if (facts == nullptr || facts->has_route) return std::nullopt;
     key.push_back(facts->number);
     add_iterations(task, *facts, key, bases);
-    is_masked = !facts->nest->stmts[static_cast<std::size_t>(task.stmt)].masks.empty();
+    const bool is_masked = task.kind == TaskKind::Compute;
+    if (is_masked) mask = &facts->masks[static_cast<std::size_t>(task.stmt)];
   }
   add_refs(task, refs, key, bases);
-  if (is_masked) {
-    for (const auto& [axis, base] : bases) add_number(key, base);
-  }
+  if (mask != nullptr) add_mask(*mask, key, bases);
   return key;
+}
+
+void TaskLikeness::add_mask(const MaskFacts& mask, Key& key, Bases& bases) {
+  if (mask.by_data) {
+    for (const auto& [axis, base] : bases) add_number(key, base);
+  } else if (mask.by_position) {
+    const std::int64_t keys = bases[mask.by_position->key_axis];
+    add_number(key, bases[mask.by_position->query_axis] - keys);
+    if (mask.by_position->visible.prefix > 0) add_number(key, keys);
+  }
 }
 
 void TaskLikeness::add_iterations(const Task& task, const NestFacts& facts, Key& key,

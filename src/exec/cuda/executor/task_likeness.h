@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "ir/mask.h"
 #include "launch/ref_layouts.h"
 #include "plan/plan.h"
 
@@ -25,16 +26,22 @@ class TaskLikeness {
                const std::vector<AllocId>& partials16);
 
   // Tasks with equal keys are alike: layouts of what they name, its types, alignment, and how far
-  // origins are from each other; under masks, where these are. None where more decides: routes, the
-  // order of ranks. `refs` are the task's writes, then its reads.
+  // origins are from each other; of what a mask by positions lets a query see, how far queries are
+  // ahead of keys. None where more decides: routes, the order of ranks. `refs` are the task's
+  // writes, then its reads.
   [[nodiscard]] std::optional<Key> key_of(TaskId task, const std::vector<LaidRef>& refs);
 
  private:
+  // What a statement's masks ask of positions.
+  struct MaskFacts {
+    std::optional<ResolvedMask> by_position;
+    bool by_data = false;  // tables say it for each position
+  };
   struct NestFacts {
     std::int32_t number = 0;
     std::vector<int> digits;  // of its iterations
     bool has_route = false;
-    const Nest* nest = nullptr;
+    std::vector<MaskFacts> masks;  // by statement
   };
   // By axis: where the task is, as iterations and references say; none where it has none of it.
   using Bases = std::map<int, std::int64_t>;
@@ -42,6 +49,7 @@ class TaskLikeness {
   [[nodiscard]] const NestFacts* facts_of(const std::string& nest);
   void add_iterations(const Task& task, const NestFacts& facts, Key& key, Bases& bases) const;
   void add_refs(const Task& task, const std::vector<LaidRef>& refs, Key& key, Bases& bases) const;
+  static void add_mask(const MaskFacts& mask, Key& key, Bases& bases);
 
   const Plan& plan_;
   const Blocks& blocks_;
