@@ -1,6 +1,7 @@
 #include "verify/clocks.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "support/multiversion.h"
 
@@ -43,14 +44,16 @@ void Row::raise(std::int32_t strand, std::int32_t position) {
   if (at(strand) >= position) return;
   const auto s = static_cast<std::size_t>(strand);
   auto& page = pages_[s / kStrands];
-  const auto raised = std::make_shared<Page>();
-  if (page) {
-    *raised = *page;
-  } else {
-    raised->fill(-1);
+  if (page.use_count() != 1) {
+    auto own = std::make_shared_for_overwrite<Page>();
+    if (page) {
+      *own = *page;
+    } else {
+      own->fill(-1);
+    }
+    page = std::move(own);
   }
-  (*raised)[s % kStrands] = position;
-  page = raised;
+  (*page)[s % kStrands] = position;
 }
 
 void Row::join(const Row& other) {
@@ -66,9 +69,9 @@ void Row::join(const Row& other) {
     if (!unlike.theirs) {
       own = theirs;
     } else if (unlike.own) {
-      const auto joined = std::make_shared<Page>();
+      auto joined = std::make_shared_for_overwrite<Page>();
       later_of(own->data(), theirs->data(), joined->data(), kStrands);
-      own = joined;
+      own = std::move(joined);
     }
   }
 }
@@ -116,9 +119,15 @@ const Row& Clocks::start(std::int32_t node) {
   return current_;
 }
 
+// Whatever an edge from a task that is no put leads to knows that the task is over.
 void Clocks::finish(std::int32_t unit) {
   const auto at = static_cast<std::size_t>(unit);
-  if (waiting_[at] > 0) rows_[at] = joined_;
+  if (waiting_[at] > 0) {
+    if (order_.is_task(unit) && !order_.is_put(unit)) {
+      joined_.raise(order_.strand_of(unit), order_.strand_position_of(unit));
+    }
+    rows_[at] = std::move(joined_);
+  }
   joined_ = none_;
 }
 

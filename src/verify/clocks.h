@@ -23,7 +23,7 @@ class Row {
  private:
   static constexpr std::size_t kStrands = 512;  // of a page
   using Page = std::array<std::int32_t, kStrands>;
-  std::vector<std::shared_ptr<const Page>> pages_;  // null: -1 throughout
+  std::vector<std::shared_ptr<Page>> pages_;  // null: -1 throughout; changed where one row has it
 };
 
 // What is known to be over when a task starts. Visits units in the order's sequence; rows nobody
@@ -42,7 +42,8 @@ class Clocks {
   void note(std::int32_t task);
 
   const Order& order_;
-  std::vector<Row> rows_;              // per unit: joined start clocks of its members
+  // Per unit: joined start clocks of its members; of a task that is no put also the task itself.
+  std::vector<Row> rows_;
   std::vector<std::int32_t> waiting_;  // per unit: edges out of it not yet used
   Row none_;
   Row current_;

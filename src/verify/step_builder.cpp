@@ -26,6 +26,7 @@ void StepBuilder::begin(const Plan& plan, const launch::LaunchPlan& launches,
     out_.scope.narrowed[id.index()] = true;
   }
   out_.signals.resize(launches.signals.size());
+  forks_.resize(plan.queues.size());
 }
 
 void StepBuilder::enter(launch::LaunchId launch, QueueId queue) {
@@ -55,13 +56,20 @@ void StepBuilder::add_task(TaskId id, Task task) {
   push_to_queue({.kind = StepKind::Task, .launch = launch_, .task = id}, std::move(task));
 }
 
+// The first is in the launch's queue. Others are in one queue with those of their number of earlier
+// kernels, which are over: few queues make few strands.
 QueueId StepBuilder::fork() {
-  const QueueId queue(static_cast<std::int64_t>(out_.plan.queues.size()));
-  out_.plan.queues.push_back(
-      {.rank = out_.plan.queues[queue_.index()].rank, .kind = QueueKind::Sm});
+  const std::size_t number = fork_first_.size();
   fork_first_.push_back(-1);
   fork_last_.push_back(-1);
-  return queue;
+  if (number == 0) return queue_;
+  std::vector<QueueId>& queues = forks_[queue_.index()];
+  if (number > queues.size()) {
+    queues.emplace_back(static_cast<std::int64_t>(out_.plan.queues.size()));
+    out_.plan.queues.push_back(
+        {.rank = out_.plan.queues[queue_.index()].rank, .kind = QueueKind::Sm});
+  }
+  return queues[number - 1];
 }
 
 std::int32_t StepBuilder::add_forked(const StepOrigin& origin, Task task) {
@@ -72,9 +80,11 @@ std::int32_t StepBuilder::add_forked(const StepOrigin& origin, Task task) {
 }
 
 void StepBuilder::join(std::int32_t kernel) {
-  for (const std::int32_t step : fork_first_) order(out_.last.back(), step);
   const auto end = static_cast<std::int32_t>(out_.plan.tasks.size());
-  for (const std::int32_t step : fork_last_) order(step, end);
+  for (std::size_t fork = 1; fork < fork_first_.size(); ++fork) {
+    order(out_.last.back(), fork_first_[fork]);
+    order(fork_last_[fork], end);
+  }
   push_to_queue({.kind = StepKind::End, .launch = launch_, .kernel = kernel},
                 make_task(queue_, TaskKind::Copy));
   fork_first_.clear();

@@ -34,7 +34,7 @@ class StepBuilder {
   // In the launch's queue.
   void add(StepKind kind);
   void add_task(TaskId id, Task task);
-  // In a queue of its own, behind what the launch's queue has so far. Returns the queue.
+  // Beside what else is forked, behind what the launch's queue has so far. Returns the queue.
   [[nodiscard]] QueueId fork();
   std::int32_t add_forked(const StepOrigin& origin, Task task);
   // All that was forked is over: in the launch's queue.
@@ -63,6 +63,7 @@ class StepBuilder {
   bool has_steps_ = false;                // of the launch at hand, in its queue
   std::vector<std::int32_t> fork_first_;  // per fork since the last join
   std::vector<std::int32_t> fork_last_;
+  std::vector<std::vector<QueueId>> forks_;  // per queue of launches: those of the second fork on
   std::vector<std::pair<std::int32_t, std::int32_t>> edges_;
 };
 
