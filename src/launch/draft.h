@@ -5,9 +5,9 @@
 #include <string_view>
 #include <vector>
 
-#include "launch/ref_layouts.h"
 #include "launch/target.h"
 #include "plan/launch_plan.h"
+#include "plan/ref_layouts.h"
 #include "sync/groups.h"
 #include "sync/wiring.h"
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <utility>
 
-#include "launch/ref_layouts.h"
+#include "plan/ref_layouts.h"
 #include "plan/refs.h"
 #include "plan/slots.h"
 #include "support/check.h"

@@ -59,6 +59,12 @@ LaunchPlan run_passes(Draft& draft, const LaunchOptions& options) {
   return draft.finish();
 }
 
+Exchanges exchanges_of(const Plan& plan, const Blocks& blocks, const Target::Facts& target,
+                       const sync::Groups& groups) {
+  return choose_exchanges(plan, blocks, target.exchanges, target.shares_gpus,
+                          !groups.members.empty());
+}
+
 }  // namespace
 
 std::vector<std::string_view> pass_names() {
@@ -68,18 +74,17 @@ std::vector<std::string_view> pass_names() {
 }
 
 Exchanges exchanges_of(const Plan& plan, const Blocks& blocks, const Target& target) {
-  const Target::Facts& facts = target.facts();
-  return choose_exchanges(plan, blocks, facts.exchanges, facts.shares_gpus,
-                          !sync::find_groups(plan).members.empty());
+  return exchanges_of(plan, blocks, target.facts(), sync::find_groups(plan));
 }
 
 Checked<LaunchPlan> make_launches(const Plan& plan, const Blocks& blocks, const Target& target,
                                   const LaunchOptions& options) {
   HP_REQUIRE_OK(target.check(plan));
   const Target::Facts& facts = target.facts();
-  const sync::Groups groups = facts.waits_inside ? sync::find_groups(plan) : sync::no_groups(plan);
+  const sync::Groups found_groups = sync::find_groups(plan);
+  const sync::Groups groups = facts.waits_inside ? found_groups : sync::no_groups(plan);
   sync::Wiring wiring = wire(plan, groups, facts);
-  const Exchanges exchanges = exchanges_of(plan, blocks, target);
+  const Exchanges exchanges = exchanges_of(plan, blocks, facts, found_groups);
   end_by_themselves(plan, exchanges, wiring);
   std::optional<Plan> boxed;
   if (!exchanges.boxes.empty()) {

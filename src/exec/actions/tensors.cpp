@@ -43,12 +43,12 @@ std::vector<std::size_t> all_axes(const Patch& patch) {
 }
 
 // One move for every rectangle of the home.
-void add_moves(const Setting& setting, const Alloc& home, const Region& region, const Patch& tensor,
-               Direction direction, HomeMoves& moves) {
-  const std::vector<Patch> patches = patches_of_region(setting, home, region);
-  const Participant parts[] = {
-      {.buffer = home.buffer, .axes = all_axes(tensor), .patches = {tensor}},
-      {.buffer = home.buffer, .axes = all_axes(tensor), .patches = patches}};
+void add_moves(const Setting& setting, AllocId home, const Patch& tensor, Direction direction,
+               HomeMoves& moves) {
+  const std::vector<Patch> patches = patches_of_home(setting, home);
+  const std::string& buffer = setting.plan.allocs[home.index()].buffer;
+  const Participant parts[] = {{.buffer = buffer, .axes = all_axes(tensor), .patches = {tensor}},
+                               {.buffer = buffer, .axes = all_axes(tensor), .patches = patches}};
   for (const Patch& patch : patches) {
     for (const Cell& cell : cut(patch.span, parts, {}, std::nullopt)) {
       const bool to_homes = direction == Direction::ToHomes;
@@ -77,7 +77,8 @@ std::vector<HomeMoves> home_moves(const Setting& setting, const std::string& buf
   const Patch tensor = whole_tensor(setting.blocks, table, whole);
   std::set<std::pair<std::int64_t, Region>> seen;  // homes are equal or disjoint: digits are pinned
   std::vector<HomeMoves> homes;
-  for (const Alloc& alloc : setting.plan.allocs) {
+  for (std::size_t i = 0; i < setting.plan.allocs.size(); ++i) {
+    const Alloc& alloc = setting.plan.allocs[i];
     if (alloc.level != Level::Home || alloc.buffer != buffer) continue;
     const Region region = setting.blocks.home(index, alloc.rank);
     const std::int64_t part = setting.blocks.coordinate(alloc.rank, table.partial_axes);
@@ -85,7 +86,7 @@ std::vector<HomeMoves> home_moves(const Setting& setting, const std::string& buf
     home.rank = alloc.rank;
     home.part = part;
     home.is_copy = !seen.insert({part, region}).second;
-    add_moves(setting, alloc, region, tensor, direction, home);
+    add_moves(setting, AllocId(static_cast<std::int64_t>(i)), tensor, direction, home);
   }
   return homes;
 }

@@ -1,74 +1,32 @@
 #include "exec/actions/view.h"
 
 #include <algorithm>
-#include <map>
 #include <set>
 
-#include "plan/slots.h"
 #include "support/check.h"
 
 namespace harpe::actions {
 namespace {
 
-int index_of_buffer(const Blocks& blocks, const std::string& name) {
-  const int buffer = blocks.find_buffer(name);
-  HP_CHECK(buffer >= 0, "buffer `" + name + "` of the plan");
-  return buffer;
-}
-
-// One box per value of the digits a slot does not hold whole: each lies in one region of the slot.
-std::vector<Box> pin(const std::vector<bool>& holds, const Box& box) {
-  std::vector<Box> pinned = {box};
-  for (std::size_t digit = 0; digit < box.size(); ++digit) {
-    if (holds[digit]) continue;
-    std::vector<Box> longer;
-    for (const Box& prefix : pinned) {
-      for (std::int32_t value = box[digit].lo; value < box[digit].hi; ++value) {
-        longer.push_back(prefix);
-        longer.back()[digit] = {.lo = value, .hi = value + 1};
-      }
-    }
-    pinned = std::move(longer);
-  }
-  return pinned;
-}
-
-Region region_around(const std::vector<bool>& holds, const Box& box) {
-  Region region(box.size(), kAll);
-  for (std::size_t digit = 0; digit < box.size(); ++digit) {
-    if (!holds[digit]) region[digit] = box[digit].lo;
-  }
-  return region;
-}
-
-Patch make_patch(const BufferTable& table, const SlotShape& shape, const SlotBox& box,
-                 std::byte* base, DType dtype) {
-  Patch patch;
-  patch.dtype = dtype;
-  patch.data = base + box.offset * size_in_bytes(dtype);
-  patch.strides = shape.strides;
-  for (std::size_t axis = 0; axis < box.lengths.size(); ++axis) {
-    patch.span.push_back(
-        {.begin = box.logical[axis], .end = box.logical[axis] + box.lengths[axis]});
-  }
-  for (std::size_t dim = 0; dim < table.dims.size(); ++dim) {
-    if (!table.dims[dim].axes.empty()) continue;
-    patch.span.push_back({.begin = 0, .end = table.dims[dim].opaque});
-    patch.strides.push_back(shape.opaque_strides[dim]);
-  }
-  return patch;
-}
-
-std::vector<Patch> patches_in(const Setting& setting, const Alloc& alloc, const Region& region,
-                              const std::vector<Box>& boxes) {
-  const int buffer = index_of_buffer(setting.blocks, alloc.buffer);
-  const BufferTable& table = setting.blocks.buffers()[static_cast<std::size_t>(buffer)];
-  const SlotShape shape = slot_shape(setting.blocks, buffer, region);
-  HP_CHECK(shape.elements * size_in_bytes(alloc.dtype) <= alloc.bytes,
+std::vector<Patch> patches_at(const Setting& setting, const launch::LaidRef& ref, WriteMode mode) {
+  const Alloc& alloc = setting.plan.allocs[ref.alloc.index()];
+  const std::int64_t size = size_in_bytes(alloc.dtype);
+  HP_CHECK(ref.layout->elements * size <= alloc.bytes,
            "`" + alloc.name + "` holds its largest region");
+  std::byte* const base = setting.bases.address(alloc);
   std::vector<Patch> patches;
-  for (const SlotBox& box : rectangles(setting.blocks, buffer, shape, boxes)) {
-    patches.push_back(make_patch(table, shape, box, setting.bases.address(alloc), alloc.dtype));
+  patches.reserve(ref.layout->parts.size());
+  for (const launch::RefLayout::Part& part : ref.layout->parts) {
+    Patch& patch = patches.emplace_back(Patch{.data = base + part.offset * size,
+                                              .dtype = alloc.dtype,
+                                              .mode = mode,
+                                              .span = part.span,
+                                              .strides = part.strides,
+                                              .occupancy = setting.occupancy.of(ref.alloc)});
+    for (std::size_t axis = 0; axis < patch.span.size(); ++axis) {
+      patch.span[axis].begin += ref.origin[axis];
+      patch.span[axis].end += ref.origin[axis];
+    }
   }
   return patches;
 }
@@ -167,35 +125,11 @@ std::int64_t length_of(const Blocks& blocks, const BufferTable& buffer, AxisKey 
 }
 
 std::vector<Patch> patches_of(const Setting& setting, const Ref& ref) {
-  const Alloc& alloc = setting.plan.allocs[ref.alloc.index()];
-  std::map<Region, std::vector<Box>> by_region;
-  for (const Box& box : ref.boxes) {
-    for (Box& part : pin(alloc.holds, box)) {
-      by_region[region_around(alloc.holds, part)].push_back(std::move(part));
-    }
-  }
-  std::vector<Patch> patches;
-  for (const auto& [region, boxes] : by_region) {
-    for (Patch& patch : patches_in(setting, alloc, region, boxes)) {
-      patch.mode = ref.mode;
-      patch.occupancy = setting.occupancy.of(ref.alloc);
-      patches.push_back(std::move(patch));
-    }
-  }
-  return patches;
+  return patches_at(setting, setting.layouts.of(ref), ref.mode);
 }
 
-std::vector<Patch> patches_of_region(const Setting& setting, const Alloc& alloc,
-                                     const Region& region) {
-  const int buffer = index_of_buffer(setting.blocks, alloc.buffer);
-  const BufferTable& table = setting.blocks.buffers()[static_cast<std::size_t>(buffer)];
-  Box box;
-  for (std::size_t i = 0; i < region.size(); ++i) {
-    const auto digit = static_cast<std::size_t>(table.digits[i]);
-    box.push_back(region[i] == kAll ? Range{.lo = 0, .hi = setting.blocks.digits()[digit].extent}
-                                    : Range{.lo = region[i], .hi = region[i] + 1});
-  }
-  return patches_in(setting, alloc, region, {box});
+std::vector<Patch> patches_of_home(const Setting& setting, AllocId home) {
+  return patches_at(setting, setting.layouts.of_home(home), WriteMode::Read);
 }
 
 std::vector<Cell> cut(const std::vector<Interval>& box, std::span<const Participant> participants,

@@ -10,6 +10,7 @@
 #include "exec/actions/occupancy.h"
 #include "ir/blocks.h"
 #include "plan/plan.h"
+#include "plan/ref_layouts.h"
 
 namespace harpe::actions {
 
@@ -29,6 +30,7 @@ struct Scratch {
 struct Setting {
   const Plan& plan;
   const Blocks& blocks;
+  launch::RefLayouts& layouts;  // of the plan
   const Bases& bases;
   const Occupancy& occupancy;
   const Scratch& scratch;
@@ -53,10 +55,9 @@ struct Patch {
   std::int32_t* occupancy = nullptr;  // of the slot, where its buffer has a ragged axis
 };
 
-// Where the blocks of a reference lie, and where any block of an allocation's current region lies.
+// Where the blocks of a reference lie, and where those of a home lie.
 [[nodiscard]] std::vector<Patch> patches_of(const Setting& setting, const Ref& ref);
-[[nodiscard]] std::vector<Patch> patches_of_region(const Setting& setting, const Alloc& alloc,
-                                                   const Region& region);
+[[nodiscard]] std::vector<Patch> patches_of_home(const Setting& setting, AllocId home);
 
 // One buffer's patches in a task; each of its axes runs along an axis of the task's space.
 struct Participant {

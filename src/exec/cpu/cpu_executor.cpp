@@ -37,9 +37,11 @@ struct Prepared {
   std::vector<std::unique_ptr<std::byte[]>> pieces;  // of scratch
   actions::Scratch scratch = {};
 
-  [[nodiscard]] actions::Setting setting() const {
+  // Requires: layouts of the plan.
+  [[nodiscard]] actions::Setting setting(launch::RefLayouts& layouts) const {
     return {.plan = plan,
             .blocks = blocks,
+            .layouts = layouts,
             .bases = windows.bases(),
             .occupancy = occupancy,
             .scratch = scratch};
@@ -69,7 +71,8 @@ class CpuExecutor final : public Executor {
     const Buffer* declared = find_buffer(plan().program, buffer);
     HP_CHECK(declared != nullptr, "input `" + buffer + "`");
     HP_CHECK(tensor.shape == shape_of(plan().program, *declared), "shape of `" + buffer + "`");
-    cpu::scatter(prepared_->setting(), prepared_->partition, buffer, tensor);
+    launch::RefLayouts layouts(prepared_->plan, prepared_->blocks);
+    cpu::scatter(prepared_->setting(layouts), prepared_->partition, buffer, tensor);
     return Ok{};
   }
 
@@ -101,7 +104,8 @@ class CpuExecutor final : public Executor {
 
   [[nodiscard]] Checked<HostTensor> output(const std::string& buffer) const override {
     HP_CHECK(has_run_ && !broken_, "an output is read after a run that succeeded");
-    return cpu::gather(prepared_->setting(), buffer);
+    launch::RefLayouts layouts(prepared_->plan, prepared_->blocks);
+    return cpu::gather(prepared_->setting(layouts), buffer);
   }
 
  private:
@@ -230,7 +234,8 @@ Checked<std::unique_ptr<Prepared>> prepare(const Plan& plan, const Partition& pa
 }
 
 Checked<Work> prepare_work(const Prepared& prepared) {
-  const actions::Setting setting = prepared.setting();
+  launch::RefLayouts layouts(prepared.plan, prepared.blocks);
+  const actions::Setting setting = prepared.setting(layouts);
   Work work;
   for (std::size_t i = 0; i < prepared.plan.tasks.size(); ++i) {
     const Task& task = prepared.plan.tasks[i];
@@ -247,11 +252,13 @@ Checked<Work> prepare_work(const Prepared& prepared) {
 Checked<std::unique_ptr<cpu::Network>> open_network(const Prepared& prepared,
                                                     const CpuOptions& options,
                                                     ProcessGroup& group) {
+  launch::RefLayouts layouts(prepared.plan, prepared.blocks);
   std::vector<QueueId> queue_of;
   for (const Task& task : prepared.plan.tasks) queue_of.push_back(task.queue);
   return cpu::Network::open(
       prepared.partition, prepared.windows, static_cast<std::int32_t>(prepared.plan.queues.size()),
-      cpu::prepare_far_puts(prepared.setting(), prepared.partition, prepared.windows), queue_of,
+      cpu::prepare_far_puts(prepared.setting(layouts), prepared.partition, prepared.windows),
+      queue_of,
       {.provider = options.provider,
        .interface = options.launch->interface,
        .limit = options.wait_limit},

@@ -72,13 +72,12 @@ class Bound {
  public:
   explicit Bound(Described described)
       : described_(std::move(described)),
-        layouts_(described_.plan, blocks_),
-        likeness_(described_.plan, blocks_, layouts_, described_.launches.partials16) {
+        likeness_(described_.plan, blocks_, source_.layouts, described_.launches.partials16) {
     std::map<cuda::TaskLikeness::Key, TaskId> known;
     for (std::size_t i = 0; i < described_.plan.tasks.size(); ++i) {
       const TaskId id(static_cast<std::int64_t>(i));
       cuda::TaskSpecs specs = cuda::specs_of(source_, id, cuda::kNowhere).value();
-      own_.push_back(cuda::describe_alone(source_, layouts_, id, std::move(specs.launches)));
+      own_.push_back(cuda::describe_alone(source_, id, std::move(specs.launches)));
       alike_.push_back(own_.back());
       const auto key = likeness_.key_of(id, own_.back().refs);
       if (!key) continue;
@@ -107,8 +106,8 @@ class Bound {
     const cuda::SignalCells cells{
         .awaited = [](launch::SignalId) { return device::FlagWait{}; },
         .raised = [](const launch::Raise&) { return std::optional<device::RaiseTarget>(); }};
-    const auto spec = cuda::bind_kernel(
-        {.memory = source_, .layouts = layouts_, .alone = alone, .cells = cells}, launch, kernel);
+    const auto spec =
+        cuda::bind_kernel({.memory = source_, .alone = alone, .cells = cells}, launch, kernel);
     EXPECT_TRUE(spec.ok()) << render(spec.error());
     return spec.ok() ? numbers_of(*spec) : Numbers();
   }
@@ -121,7 +120,6 @@ class Bound {
   cuda::NarrowStates narrow_ = cuda::NarrowStates::of(described_.plan, memory_.bases().arenas,
                                                       described_.launches.partials16);
   cuda::SpecSource source_ = memory_.source(narrow_, no_choice_, 132);
-  cuda::RefLayouts layouts_;
   cuda::TaskLikeness likeness_;
   std::vector<TaskAlone> own_;
   std::vector<TaskAlone> alike_;

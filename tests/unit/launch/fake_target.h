@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "launch/ref_layouts.h"
 #include "launch/target.h"
+#include "plan/ref_layouts.h"
 
 namespace harpe::launch::passing {
 

@@ -18,7 +18,7 @@ Diag cannot_bind(const launch::Launch& launch, const std::string& kernel,
 class LaunchBinder {
  public:
   LaunchBinder(const BindSource& source, const launch::Launch& launch)
-      : source_(source), launch_(launch), places_(source.memory, source.layouts, launch.rank) {
+      : source_(source), launch_(launch), places_(source.memory, launch.rank) {
     for (const TaskId task : launch.does) places_.add(source.alone[task.index()].refs);
   }
 

@@ -22,7 +22,6 @@ struct SignalCells {
 // What launches are bound to: memory, real or made up, and signals.
 struct BindSource {
   const SpecSource& memory;
-  RefLayouts& layouts;  // of the memory's plan
   // By task, what it runs alone: for the tasks of the launches that are bound.
   const std::vector<TaskAlone>& alone;
   SignalCells cells;

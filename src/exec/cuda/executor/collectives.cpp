@@ -41,13 +41,14 @@ Piece piece_of(const std::vector<actions::Action>& moves) {
 
 class Binder {
  public:
-  Binder(const Plan& plan, const Blocks& blocks) : plan_(plan), blocks_(blocks) {
+  Binder(const Plan& plan, const Blocks& blocks)
+      : plan_(plan), blocks_(blocks), layouts_(plan, blocks) {
     for (std::int64_t rank = 0; rank < plan.mesh.ranks(); ++rank) {
       bases_.arenas.push_back(reinterpret_cast<std::byte*>(kArena * (rank + 1)));
     }
   }
 
-  [[nodiscard]] Traffic bind(const launch::Exchange& exchange, CollectiveOp operation) const {
+  [[nodiscard]] Traffic bind(const launch::Exchange& exchange, CollectiveOp operation) {
     const std::size_t members = exchange.members.size();
     Traffic traffic;
     traffic.sums = exchange.sums;
@@ -66,11 +67,12 @@ class Binder {
   }
 
  private:
-  [[nodiscard]] std::vector<actions::Action> moves_of(const launch::ExchangePart& part) const {
+  [[nodiscard]] std::vector<actions::Action> moves_of(const launch::ExchangePart& part) {
     const actions::Occupancy occupancy(plan_, blocks_, bases_.arenas);
     const actions::Scratch scratch;
     const actions::Setting setting{.plan = plan_,
                                    .blocks = blocks_,
+                                   .layouts = layouts_,
                                    .bases = bases_,
                                    .occupancy = occupancy,
                                    .scratch = scratch};
@@ -100,6 +102,7 @@ class Binder {
 
   const Plan& plan_;
   const Blocks& blocks_;
+  launch::RefLayouts layouts_;
   actions::Bases bases_;
 };
 
@@ -115,7 +118,7 @@ library::Elements moved(DeviceAddress arena, std::int64_t offset, std::int64_t b
 CollectiveChoice bind_exchanges(const Plan& plan, const Blocks& blocks,
                                 const launch::Exchanges& exchanges) {
   CollectiveChoice choice{.teams = {}, .by_nccl = {}, .by_pulls = exchanges.by_pulls};
-  const Binder binder(plan, blocks);
+  Binder binder(plan, blocks);
   for (const auto& [group, exchange] : exchanges.by_library) {
     const auto task = std::ranges::find_if(plan.tasks, [&](const Task& one) {
       return one.kind == TaskKind::Collective && one.group == group;

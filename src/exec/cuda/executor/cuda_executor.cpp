@@ -63,7 +63,8 @@ class CudaExecutor final : public Executor {
       const auto rank = static_cast<std::size_t>(program.rank());
       here[rank] = prepared_->of_rank[rank];
     }
-    return cuda::scatter(prepared_->setting(), here, buffer, tensor);
+    launch::RefLayouts layouts(prepared_->plan, prepared_->blocks);
+    return cuda::scatter(prepared_->setting(layouts), here, buffer, tensor);
   }
 
   [[nodiscard]] Result<RunStats, FaultReport> run(const RunOptions& options) override {
@@ -91,7 +92,8 @@ class CudaExecutor final : public Executor {
 
   [[nodiscard]] Checked<HostTensor> output(const std::string& buffer) const override {
     HP_CHECK(has_run_ && !broken_, "an output is read after a run that succeeded");
-    return cuda::gather(prepared_->setting(), prepared_->of_rank, buffer);
+    launch::RefLayouts layouts(prepared_->plan, prepared_->blocks);
+    return cuda::gather(prepared_->setting(layouts), prepared_->of_rank, buffer);
   }
 
   [[nodiscard]] std::int64_t allocated_bytes() const override {

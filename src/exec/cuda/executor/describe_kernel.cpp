@@ -139,11 +139,10 @@ std::vector<launch::Kernel> describe_kernels(const SpecSource& source,
   return kernels;
 }
 
-TaskAlone describe_alone(const SpecSource& source, RefLayouts& layouts, TaskId task,
-                         std::vector<LaunchSpec> specs) {
+TaskAlone describe_alone(const SpecSource& source, TaskId task, std::vector<LaunchSpec> specs) {
   TaskAlone alone{.specs = std::move(specs),
                   .kernels = {},
-                  .refs = lay_refs(layouts, source.plan.tasks[task.index()])};
+                  .refs = lay_refs(source.layouts, source.plan.tasks[task.index()])};
   alone.kernels = describe_kernels(source, alone.refs, alone.specs);
   return alone;
 }

@@ -39,7 +39,7 @@ struct TaskAlone {
                                                            std::span<const LaidRef> refs,
                                                            const std::vector<LaunchSpec>& specs);
 // `specs` are the task's own.
-[[nodiscard]] TaskAlone describe_alone(const SpecSource& source, RefLayouts& layouts, TaskId task,
+[[nodiscard]] TaskAlone describe_alone(const SpecSource& source, TaskId task,
                                        std::vector<LaunchSpec> specs);
 
 // What is chosen for a launch on so many multiprocessors; "" where there is no choice.

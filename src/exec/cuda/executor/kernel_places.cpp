@@ -1,7 +1,6 @@
 #include "exec/cuda/executor/kernel_places.h"
 
 #include <algorithm>
-#include <numeric>
 
 #include "exec/cuda/actions/loop_nests.h"
 #include "support/check.h"
@@ -11,34 +10,29 @@ namespace {
 
 using Part = RefLayout::Part;
 
-std::vector<std::size_t> outermost_first(const std::vector<std::int64_t>& strides) {
-  std::vector<std::size_t> axes(strides.size());
-  std::iota(axes.begin(), axes.end(), std::size_t{0});
-  std::ranges::stable_sort(axes, std::greater(), [&](std::size_t axis) { return strides[axis]; });
-  return axes;
-}
-
-// How many steps along each axis of a rectangle an element is from the first; none where no element
-// is `offset` from it.
-std::optional<std::vector<std::int64_t>> find_steps(const std::vector<std::int64_t>& strides,
-                                                    const launch::Span& span, std::int64_t offset) {
-  std::vector<std::int64_t> steps(span.size(), 0);
-  for (const std::size_t axis : outermost_first(strides)) {
-    if (span[axis].size() <= 1 || strides[axis] <= 0) continue;
-    steps[axis] = offset / strides[axis];
-    if (steps[axis] >= span[axis].size()) return std::nullopt;
-    offset -= steps[axis] * strides[axis];
+// Calls `take(axis, steps)` with how many steps along each axis of a rectangle an element is from
+// the first, but for none. False where no element is `offset` from it.
+template <class Take>
+bool take_steps(const Part& part, const launch::Span& span, std::int64_t offset, const Take& take) {
+  for (const std::size_t axis : part.outermost) {
+    if (span[axis].size() <= 1 || part.strides[axis] <= 0) continue;
+    const std::int64_t steps = offset / part.strides[axis];
+    if (steps >= span[axis].size()) return false;
+    offset -= steps * part.strides[axis];
+    take(axis, steps);
   }
-  if (offset != 0) return std::nullopt;
-  return steps;
+  return offset == 0;
 }
 
 // How far apart elements are in `to` that are `offset` apart in `from`.
 std::optional<std::int64_t> move_offset(const Part& from, const Part& to, const launch::Span& span,
                                         std::int64_t offset) {
-  const auto steps = find_steps(from.strides, span, offset);
-  if (!steps) return std::nullopt;
-  return std::inner_product(steps->begin(), steps->end(), to.strides.begin(), std::int64_t{0});
+  std::int64_t moved = 0;
+  const bool is_there = take_steps(from, span, offset, [&](std::size_t axis, std::int64_t steps) {
+    moved += steps * to.strides[axis];
+  });
+  if (!is_there) return std::nullopt;
+  return moved;
 }
 
 // None where the steps of an extent are not equally far there.
@@ -57,14 +51,20 @@ bool holds(const Alloc& alloc, std::int64_t element_bytes) {
 
 std::optional<launch::Place> find_in(const LaidRef& ref, const Part& part, std::int64_t first,
                                      std::int64_t last) {
-  const auto from = find_steps(part.strides, part.span, first);
-  const auto to = find_steps(part.strides, part.span, last);
-  if (!from || !to) return std::nullopt;
-  launch::Place place{.alloc = ref.alloc, .span = {}};
-  for (std::size_t axis = 0; axis < part.span.size(); ++axis) {
-    const std::int64_t begin = part.span[axis].begin + ref.origin[axis];
-    place.span.push_back({.begin = begin + (*from)[axis], .end = begin + (*to)[axis] + 1});
+  launch::Place place{.alloc = ref.alloc, .span = part.span};
+  for (std::size_t axis = 0; axis < place.span.size(); ++axis) {
+    Interval& along = place.span[axis];
+    along.begin += ref.origin[axis];
+    along.end = along.begin + 1;
   }
+  const bool begins = take_steps(part, part.span, first, [&](std::size_t axis, std::int64_t steps) {
+    place.span[axis].begin += steps;
+  });
+  const bool ends =
+      begins && take_steps(part, part.span, last, [&](std::size_t axis, std::int64_t steps) {
+        place.span[axis].end += steps;
+      });
+  if (!ends) return std::nullopt;
   return place;
 }
 
@@ -130,7 +130,7 @@ std::optional<LocatedPlace> KernelPlaces::locate(const launch::Place& place) {
   }
   const Alloc& alloc = source_.plan.allocs[place.alloc.index()];
   if (alloc.level != Level::Home || alloc.rank != rank_) return std::nullopt;
-  return cuda::locate(layouts_.of_home(place.alloc), place);
+  return cuda::locate(source_.layouts.of_home(place.alloc), place);
 }
 
 std::optional<StridedArray> KernelPlaces::move(const StridedArray& array, const launch::Span& span,

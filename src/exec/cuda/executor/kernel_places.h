@@ -7,8 +7,8 @@
 
 #include "exec/cuda/executor/kernel_arrays.h"
 #include "exec/cuda/executor/task_specs.h"
-#include "launch/ref_layouts.h"
 #include "plan/launch_plan.h"
+#include "plan/ref_layouts.h"
 
 namespace harpe::cuda {
 
@@ -43,8 +43,7 @@ struct LocatedPlace {
 class KernelPlaces {
  public:
   // Requires: all of it outlives this, and so do references that are added.
-  KernelPlaces(const SpecSource& source, RefLayouts& layouts, RankId rank)
-      : source_(source), layouts_(layouts), rank_(rank) {}
+  KernelPlaces(const SpecSource& source, RankId rank) : source_(source), rank_(rank) {}
 
   void add(const std::vector<LaidRef>& refs) { named_.push_back(&refs); }
   [[nodiscard]] std::optional<LocatedPlace> locate(const launch::Place& place);
@@ -58,7 +57,6 @@ class KernelPlaces {
 
  private:
   const SpecSource& source_;
-  RefLayouts& layouts_;
   RankId rank_;
   std::vector<const std::vector<LaidRef>*> named_;
   std::vector<std::pair<AllocId, const LaidRef*>> by_alloc_;  // once one is looked for

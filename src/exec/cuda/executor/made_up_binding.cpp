@@ -26,8 +26,7 @@ MadeUpBinding::MadeUpBinding(const Plan& plan, const Blocks& blocks,
       memory_(plan_, blocks),
       narrow_(NarrowStates::of(plan_, memory_.bases().arenas, launches.partials16)),
       source_(memory_.source(narrow_, collectives_, target.multiprocessors)),
-      pages_(launches, plan.mesh.ranks()),
-      layouts_(plan_, blocks) {}
+      pages_(launches, plan.mesh.ranks()) {}
 
 Checked<std::unique_ptr<MadeUpBinding>> MadeUpBinding::make(const Plan& plan, const Blocks& blocks,
                                                             const launch::LaunchPlan& launches,
@@ -41,14 +40,13 @@ Checked<Ok> MadeUpBinding::prepare_alone() {
   for (std::size_t i = 0; i < plan_.tasks.size(); ++i) {
     const TaskId id(static_cast<std::int64_t>(i));
     HP_TRY(TaskSpecs specs, specs_of(source_, id, kNowhere));
-    alone_.push_back(describe_alone(source_, layouts_, id, std::move(specs.launches)));
+    alone_.push_back(describe_alone(source_, id, std::move(specs.launches)));
   }
   return Ok{};
 }
 
 Checked<std::vector<LaunchSpec>> MadeUpBinding::bind(const launch::Launch& launch) {
-  const BindSource source{
-      .memory = source_, .layouts = layouts_, .alone = alone_, .cells = cells()};
+  const BindSource source{.memory = source_, .alone = alone_, .cells = cells()};
   HP_TRY(std::vector<LaunchSpec> specs, cuda::bind(source, launch));
   for (std::size_t i = 0; i < specs.size(); ++i) {
     HP_REQUIRE_OK(check(specs[i], target_.multiprocessors - launch.reserved_sms));

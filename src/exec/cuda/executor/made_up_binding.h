@@ -43,7 +43,6 @@ class MadeUpBinding {
   NarrowStates narrow_;
   SpecSource source_;
   SignalPages pages_;
-  RefLayouts layouts_;
   std::vector<TaskAlone> alone_;  // by task
 };
 

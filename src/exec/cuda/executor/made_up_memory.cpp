@@ -27,6 +27,7 @@ std::vector<std::byte*> behind(const actions::Bases& bases, std::int64_t offset)
 MadeUpMemory::MadeUpMemory(const Plan& plan, const Blocks& blocks)
     : plan_(plan),
       blocks_(blocks),
+      layouts_(plan, blocks),
       numbers_(numbers_of(plan, blocks)),
       bases_(made_up_bases(plan)),
       occupancy_(plan, blocks, behind(bases_, numbers_.offset)) {}
@@ -37,9 +38,10 @@ std::byte* MadeUpMemory::image_of(TaskId put) const {
 }
 
 SpecSource MadeUpMemory::source(const NarrowStates& narrow, const CollectiveChoice& collectives,
-                                int multiprocessors) const {
+                                int multiprocessors) {
   return {.plan = plan_,
           .blocks = blocks_,
+          .layouts = layouts_,
           .bases = bases_,
           .occupancy = occupancy_,
           .numbers = numbers_,

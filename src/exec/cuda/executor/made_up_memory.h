@@ -17,13 +17,14 @@ class MadeUpMemory {
   [[nodiscard]] const actions::Bases& bases() const { return bases_; }
   // Requires: this and the arguments outlive the source.
   [[nodiscard]] SpecSource source(const NarrowStates& narrow, const CollectiveChoice& collectives,
-                                  int multiprocessors) const;
+                                  int multiprocessors);
 
  private:
   [[nodiscard]] std::byte* image_of(TaskId put) const;
 
   const Plan& plan_;
   const Blocks& blocks_;
+  launch::RefLayouts layouts_;
   Numbers numbers_;
   actions::Bases bases_;
   actions::Occupancy occupancy_;

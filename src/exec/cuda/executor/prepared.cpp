@@ -19,8 +19,8 @@ class ProgramMaker {
         rank_(rank),
         options_(options),
         library_(*prepared.of_rank[static_cast<std::size_t>(rank)]),
-        memory_(prepared.source(RankId(rank))),
         layouts_(prepared.plan, prepared.blocks),
+        memory_(prepared.source(RankId(rank), layouts_)),
         alone_(prepared.plan.tasks.size()) {}
 
   Checked<RankProgram> make() {
@@ -92,7 +92,7 @@ class ProgramMaker {
   // How much scratch memory it needs.
   Checked<std::int64_t> prepare_alone(TaskId task, std::byte* scratch) {
     HP_TRY(TaskSpecs specs, specs_of(memory_, task, scratch));
-    alone_[task.index()] = describe_alone(memory_, layouts_, task, std::move(specs.launches));
+    alone_[task.index()] = describe_alone(memory_, task, std::move(specs.launches));
     return specs.scratch;
   }
 
@@ -107,8 +107,7 @@ class ProgramMaker {
   // their blocks do, and leave room for stamps.
   Checked<PreparedLaunch> prepare(launch::LaunchId id, std::optional<RankTrace>& trace) {
     const launch::Launch& launch = launch_of(id);
-    const BindSource source{
-        .memory = memory_, .layouts = layouts_, .alone = alone_, .cells = cells_for(launch)};
+    const BindSource source{.memory = memory_, .alone = alone_, .cells = cells_for(launch)};
     HP_TRY(std::vector<LaunchSpec> specs, bind(source, launch));
     PreparedLaunch prepared{.id = id, .work = {}};
     for (const LaunchSpec& spec : specs) prepared.fixed.add(spec);
@@ -176,8 +175,8 @@ class ProgramMaker {
   int rank_;
   const CudaOptions& options_;
   KernelLibrary& library_;
-  SpecSource memory_;
   RefLayouts layouts_;
+  SpecSource memory_;
   std::vector<TaskAlone> alone_;  // by task
   std::vector<launch::LaunchId> launches_;
 };
@@ -288,10 +287,12 @@ void add_library(Prepared& prepared, KernelLibrary& kernels, const library::Sear
 Checked<Ok> open_network(Prepared& prepared, transport::Exchange* exchange,
                          const CudaOptions& options) {
   if (sync::puts_of(prepared.plan).empty()) return Ok{};
+  launch::RefLayouts layouts(prepared.plan, prepared.blocks);
+  const auto put_bytes = put_bytes_of(prepared.source(RankId(0), layouts));
   HP_TRY(prepared.network, Network::open({.plan = &prepared.plan,
                                           .pages = &prepared.pages,
                                           .peers = &prepared.peers,
-                                          .put_bytes = put_bytes_of(prepared.source(RankId(0))),
+                                          .put_bytes = put_bytes,
                                           .exchange = exchange,
                                           .options = options.network,
                                           .limit = options.wait_limit}));
@@ -310,9 +311,10 @@ Checked<std::vector<RankProgram>> make_programs(Prepared& prepared, const CudaOp
   return programs;
 }
 
-SpecSource Prepared::source(RankId rank) const {
+SpecSource Prepared::source(RankId rank, launch::RefLayouts& layouts) const {
   return {.plan = plan,
           .blocks = blocks,
+          .layouts = layouts,
           .bases = bases,
           .occupancy = occupancy,
           .numbers = numbers,

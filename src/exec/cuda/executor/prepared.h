@@ -60,13 +60,18 @@ struct Prepared {
                                                                const launch::Exchanges& exchanges,
                                                                const OpenPeers& open);
 
-  [[nodiscard]] actions::Setting setting(const actions::Scratch& scratch) const {
-    return {
-        .plan = plan, .blocks = blocks, .bases = bases, .occupancy = occupancy, .scratch = scratch};
+  // Requires: layouts of the plan.
+  [[nodiscard]] actions::Setting setting(launch::RefLayouts& layouts) const {
+    return {.plan = plan,
+            .blocks = blocks,
+            .layouts = layouts,
+            .bases = bases,
+            .occupancy = occupancy,
+            .scratch = no_scratch};
   }
-  [[nodiscard]] actions::Setting setting() const { return setting(no_scratch); }
-  // For the GPU of a rank. Requires: this outlives what is made with it; libraries.
-  [[nodiscard]] SpecSource source(RankId rank) const;
+  // For the GPU of a rank. Requires: this and layouts of the plan outlive what is made with it;
+  // libraries.
+  [[nodiscard]] SpecSource source(RankId rank, launch::RefLayouts& layouts) const;
 };
 
 // One library of kernels for each GPU, in the order of ranks. Other processes' memory is reached

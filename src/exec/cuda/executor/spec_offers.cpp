@@ -84,8 +84,7 @@ SpecOffers::SpecOffers(const Plan& plan, const Blocks& blocks, const launch::Exc
       memory_(plan, blocks),
       narrow_(NarrowStates::of(plan, memory_.bases().arenas, partials16)),
       source_(memory_.source(narrow_, no_choice_, multiprocessors)),
-      layouts_(plan, blocks),
-      likeness_(plan, blocks, layouts_, partials16),
+      likeness_(plan, blocks, source_.layouts, partials16),
       alone_(plan.tasks.size()) {}
 
 Checked<std::vector<Kernel>> SpecOffers::kernels_of(TaskId id) {
@@ -97,7 +96,7 @@ Checked<std::vector<Kernel>> SpecOffers::kernels_of(TaskId id) {
   }
   TaskAlone& alone = alone_[id.index()];
   if (!alone.specs.empty()) return alone.kernels;
-  alone.refs = lay_refs(layouts_, task);
+  alone.refs = lay_refs(source_.layouts, task);
   const std::optional<TaskLikeness::Key> key = likeness_.key_of(id, alone.refs);
   const auto like = key ? known_.find(*key) : known_.end();
   if (like != known_.end()) {
@@ -167,8 +166,7 @@ std::vector<Kernel> SpecOffers::batched(const std::vector<TaskId>& tasks) {
 
 std::optional<std::string> SpecOffers::choose(const Launch& launch, const Kernel& kernel) {
   if (kernel.panels.empty()) return std::nullopt;
-  const BindSource source{
-      .memory = source_, .layouts = layouts_, .alone = alone_, .cells = made_up_cells()};
+  const BindSource source{.memory = source_, .alone = alone_, .cells = made_up_cells()};
   const int multiprocessors = source_.multiprocessors - launch.reserved_sms;
   const Checked<LaunchSpec> spec = bind_kernel(source, launch, kernel);
   const bool can = spec.ok() && has_groups_in_order(*spec) && check(*spec, multiprocessors).ok();

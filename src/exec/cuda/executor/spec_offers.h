@@ -35,7 +35,6 @@ class SpecOffers : public launch::Offers {
   CollectiveChoice no_choice_;
   NarrowStates narrow_;
   SpecSource source_;
-  RefLayouts layouts_;
   TaskLikeness likeness_;
   std::vector<TaskAlone> alone_;                                            // by task
   std::unordered_map<TaskLikeness::Key, TaskId, launch::WordsHash> known_;  // a task of each kind

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "ir/mask.h"
-#include "launch/ref_layouts.h"
 #include "plan/plan.h"
+#include "plan/ref_layouts.h"
 
 namespace harpe::cuda {
 

@@ -29,6 +29,7 @@ struct Numbers {
 struct SpecSource {
   const Plan& plan;
   const Blocks& blocks;
+  launch::RefLayouts& layouts;  // of the plan
   const actions::Bases& bases;
   const actions::Occupancy& occupancy;
   Numbers numbers;
@@ -41,8 +42,12 @@ struct SpecSource {
   std::function<const library::NcclRank*(std::size_t team, RankId rank)> communicator;
 
   [[nodiscard]] actions::Setting setting(const actions::Scratch& scratch) const {
-    return {
-        .plan = plan, .blocks = blocks, .bases = bases, .occupancy = occupancy, .scratch = scratch};
+    return {.plan = plan,
+            .blocks = blocks,
+            .layouts = layouts,
+            .bases = bases,
+            .occupancy = occupancy,
+            .scratch = scratch};
   }
 };
 

@@ -1,6 +1,8 @@
-#include "launch/ref_layouts.h"
+#include "plan/ref_layouts.h"
 
 #include <algorithm>
+#include <functional>
+#include <numeric>
 #include <utility>
 
 #include "plan/slots.h"
@@ -34,7 +36,7 @@ Region content_of(const std::vector<bool>& holds, const Box& box) {
 }
 
 RefLayout::Part part_of(const BufferTable& table, const SlotShape& shape, const SlotBox& box) {
-  RefLayout::Part part{.span = {}, .offset = box.offset, .strides = shape.strides};
+  RefLayout::Part part{.span = {}, .offset = box.offset, .strides = shape.strides, .outermost = {}};
   for (std::size_t axis = 0; axis < box.lengths.size(); ++axis) {
     const std::int64_t first = box.logical[axis];
     part.span.push_back({.begin = first, .end = first + box.lengths[axis]});
@@ -44,6 +46,10 @@ RefLayout::Part part_of(const BufferTable& table, const SlotShape& shape, const 
     part.span.push_back({.begin = 0, .end = table.dims[dim].opaque});
     part.strides.push_back(shape.opaque_strides[dim]);
   }
+  part.outermost.resize(part.strides.size());
+  std::iota(part.outermost.begin(), part.outermost.end(), std::size_t{0});
+  std::ranges::stable_sort(part.outermost, std::greater(),
+                           [&](std::size_t axis) { return part.strides[axis]; });
   return part;
 }
 
@@ -185,7 +191,8 @@ LaidRef RefLayouts::of(const Ref& ref) {
     laid.layout = &known->second;
     return laid;
   }
-  RefLayout layout{.id = static_cast<std::int32_t>(layouts_.size()), .parts = parts_of(ref)};
+  RefLayout layout = make_layout(ref);
+  layout.id = static_cast<std::int32_t>(layouts_.size());
   for (RefLayout::Part& part : layout.parts) {
     for (std::size_t axis = 0; axis < part.span.size(); ++axis) {
       part.span[axis].begin -= laid.origin[axis];
@@ -196,7 +203,7 @@ LaidRef RefLayouts::of(const Ref& ref) {
   return laid;
 }
 
-std::vector<RefLayout::Part> RefLayouts::parts_of(const Ref& ref) const {
+RefLayout RefLayouts::make_layout(const Ref& ref) const {
   const Alloc& alloc = plan_.allocs[ref.alloc.index()];
   const int buffer = buffer_of(ref.alloc);
   const BufferTable& table = blocks_.buffers()[static_cast<std::size_t>(buffer)];
@@ -206,14 +213,15 @@ std::vector<RefLayout::Part> RefLayouts::parts_of(const Ref& ref) const {
       contents[content_of(alloc.holds, box)].push_back(std::move(box));
     }
   }
-  std::vector<RefLayout::Part> parts;
+  RefLayout layout;
   for (const auto& [region, boxes] : contents) {
     const SlotShape shape = slot_shape(blocks_, buffer, region);
+    layout.elements = std::max(layout.elements, shape.elements);
     for (const SlotBox& box : rectangles(blocks_, buffer, shape, boxes)) {
-      parts.push_back(part_of(table, shape, box));
+      layout.parts.push_back(part_of(table, shape, box));
     }
   }
-  return parts;
+  return layout;
 }
 
 const LaidRef& RefLayouts::of_home(AllocId home) {

@@ -30,9 +30,11 @@ struct RefLayout {
   struct Part {
     Span span;
     std::int64_t offset = 0;
-    std::vector<std::int64_t> strides;  // as the span's axes
+    std::vector<std::int64_t> strides;   // as the span's axes
+    std::vector<std::size_t> outermost;  // axes, those of longer strides first
   };
   std::int32_t id = 0;
+  std::int64_t elements = 0;  // of the slot, with what lies between the parts
   std::vector<Part> parts;
 };
 
@@ -75,7 +77,7 @@ class RefLayouts {
   void find_steps();
   void index_axes();
   void make_key(const Ref& ref, LaidRef& laid);
-  [[nodiscard]] std::vector<RefLayout::Part> parts_of(const Ref& ref) const;
+  [[nodiscard]] RefLayout make_layout(const Ref& ref) const;
 
   const Plan& plan_;
   const Blocks& blocks_;
