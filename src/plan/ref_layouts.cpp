@@ -193,6 +193,7 @@ LaidRef RefLayouts::of(const Ref& ref) {
   }
   RefLayout layout = make_layout(ref);
   layout.id = static_cast<std::int32_t>(layouts_.size());
+  layout.shape = shape_of(layout);
   for (RefLayout::Part& part : layout.parts) {
     for (std::size_t axis = 0; axis < part.span.size(); ++axis) {
       part.span[axis].begin -= laid.origin[axis];
@@ -201,6 +202,17 @@ LaidRef RefLayouts::of(const Ref& ref) {
   }
   laid.layout = &layouts_.emplace(key_, std::move(layout)).first->second;
   return laid;
+}
+
+std::int32_t RefLayouts::shape_of(const RefLayout& layout) {
+  std::vector<std::int64_t> shape;
+  for (const RefLayout::Part& part : layout.parts) {
+    shape.push_back(part.offset);
+    shape.insert(shape.end(), part.strides.begin(), part.strides.end());
+    for (const Interval& along : part.span) shape.push_back(along.size());
+  }
+  const auto next = static_cast<std::int32_t>(shapes_.size());
+  return shapes_.try_emplace(std::move(shape), next).first->second;
 }
 
 RefLayout RefLayouts::make_layout(const Ref& ref) const {

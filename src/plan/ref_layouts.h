@@ -34,6 +34,7 @@ struct RefLayout {
     std::vector<std::size_t> outermost;  // axes, those of longer strides first
   };
   std::int32_t id = 0;
+  std::int32_t shape = 0;     // equal where parts differ in their positions alone
   std::int64_t elements = 0;  // of the slot, with what lies between the parts
   std::vector<Part> parts;
 };
@@ -78,6 +79,7 @@ class RefLayouts {
   void index_axes();
   void make_key(const Ref& ref, LaidRef& laid);
   [[nodiscard]] RefLayout make_layout(const Ref& ref) const;
+  [[nodiscard]] std::int32_t shape_of(const RefLayout& layout);
 
   const Plan& plan_;
   const Blocks& blocks_;
@@ -88,6 +90,7 @@ class RefLayouts {
   std::vector<std::int32_t> kinds_;       // of buffer and held digits
   std::vector<std::int32_t> key_;         // of the reference that is looked up
   std::unordered_map<std::vector<std::int32_t>, RefLayout, WordsHash> layouts_;
+  std::map<std::vector<std::int64_t>, std::int32_t> shapes_;
   std::map<AllocId, LaidRef> homes_;
 };
 

@@ -1,5 +1,8 @@
 #include "exec/actions/occupancy.h"
 
+#include <string_view>
+#include <unordered_map>
+
 #include "ir/routing.h"
 #include "support/check.h"
 
@@ -7,14 +10,19 @@ namespace harpe::actions {
 
 namespace {
 
-// How many numbers an allocation has; none without a ragged axis.
-std::int64_t count_numbers(const Plan& plan, const Blocks& blocks, const Alloc& alloc) {
-  const Buffer* const buffer = find_buffer(plan.program, alloc.buffer);
-  HP_CHECK(buffer != nullptr, "buffer of `" + alloc.name + "`");
-  const Axis* const ragged = find_ragged_axis(plan.program, *buffer);
-  if (ragged == nullptr) return 0;
-  const auto slots = static_cast<std::size_t>(blocks.find_axis(ragged->name));
-  return size_of(*find_axis(plan.program, ragged->of)) * blocks.axes()[slots].blocks;
+// How many numbers allocations of a buffer have, by its name; none without a ragged axis.
+using Counts = std::unordered_map<std::string_view, std::int64_t>;
+
+Counts count_numbers(const Plan& plan, const Blocks& blocks) {
+  Counts counts;
+  for (const Buffer* const buffer : buffers_of(plan.program)) {
+    std::int64_t& count = counts[buffer->name];
+    const Axis* const ragged = find_ragged_axis(plan.program, *buffer);
+    if (ragged == nullptr) continue;
+    const auto slots = static_cast<std::size_t>(blocks.find_axis(ragged->name));
+    count = size_of(*find_axis(plan.program, ragged->of)) * blocks.axes()[slots].blocks;
+  }
+  return counts;
 }
 
 // Of the slots of an axis those that a route takes, where it takes all experts alike.
@@ -38,8 +46,9 @@ Occupancy::Occupancy(const Plan& plan, const Blocks& blocks, std::span<std::byte
     : rows_(plan.allocs.size(), nullptr) {
   std::vector<std::int32_t*> next;
   for (std::byte* const bytes : memory) next.push_back(reinterpret_cast<std::int32_t*>(bytes));
+  const Counts counts = count_numbers(plan, blocks);
   for (std::size_t i = 0; i < rows_.size(); ++i) {
-    const std::int64_t numbers = count_numbers(plan, blocks, plan.allocs[i]);
+    const std::int64_t numbers = counts.at(plan.allocs[i].buffer);
     if (numbers == 0) continue;
     std::int32_t*& at = next[plan.allocs[i].rank.index()];
     rows_[i] = at;
@@ -49,8 +58,9 @@ Occupancy::Occupancy(const Plan& plan, const Blocks& blocks, std::span<std::byte
 
 std::int64_t Occupancy::bytes_per_rank(const Plan& plan, const Blocks& blocks) {
   std::vector<std::int64_t> numbers(static_cast<std::size_t>(plan.mesh.ranks()));
+  const Counts counts = count_numbers(plan, blocks);
   for (const Alloc& alloc : plan.allocs) {
-    numbers[alloc.rank.index()] += count_numbers(plan, blocks, alloc);
+    numbers[alloc.rank.index()] += counts.at(alloc.buffer);
   }
   const std::int64_t most = numbers.empty() ? 0 : std::ranges::max(numbers);
   return most * static_cast<std::int64_t>(sizeof(std::int32_t));

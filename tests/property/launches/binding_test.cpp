@@ -83,7 +83,11 @@ class Bound {
       if (!key) continue;
       const auto [like, is_new] = known.try_emplace(*key, id);
       if (is_new) continue;
+      const TaskAlone& prepared = own_[like->second.index()];
       alike_.back() = {.specs = {}, .kernels = {}, .refs = own_.back().refs, .like = like->second};
+      const auto kernels = cuda::kernels_like(alike_.back(), prepared, prepared.kernels);
+      EXPECT_EQ(kernels, own_.back().kernels);
+      alike_.back().leads = likeness_.leads_of(described_.plan.tasks[i], kernels, prepared.kernels);
       ++alike_count_;
     }
   }

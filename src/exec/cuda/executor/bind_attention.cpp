@@ -58,21 +58,24 @@ class AttentionBinder {
     }
   };
 
+  // Most follow the one before: the next chunk, of its panel or of the next.
   Checked<Ok> find_members() {
+    Meeting next;
     for (LaunchAlone& alone : binding_.alone) {
       const auto* const spec = std::get_if<AttentionSpec>(alone.spec);
       if (alone.is_bound || spec == nullptr) continue;
-      const auto panel = std::ranges::find_if(kernel_.panels, [&](const launch::Panel& each) {
+      const auto panel = find_around(kernel_.panels, next.panel, [&](const launch::Panel& each) {
         return alone.has_elements(first_of(alone.panel().reads), first_of(each.reads)) &&
                alone.has_elements(first_of(alone.panel().stores), first_of(each.stores));
       });
-      const auto chunk = std::ranges::find_if(kernel_.arrivals, [&](const launch::Arrival& each) {
-        return alone.has_elements(alone.arrival().reads, each.reads);
-      });
-      if (panel == kernel_.panels.end() || chunk == kernel_.arrivals.end()) continue;
-      const Meeting meeting{.panel = static_cast<std::size_t>(panel - kernel_.panels.begin()),
-                            .chunk = static_cast<std::size_t>(chunk - kernel_.arrivals.begin()),
-                            .rule = spec->rule};
+      const auto chunk =
+          find_around(kernel_.arrivals, next.chunk, [&](const launch::Arrival& each) {
+            return alone.has_elements(alone.arrival().reads, each.reads);
+          });
+      if (!panel || !chunk) continue;
+      Meeting meeting{.panel = *panel, .chunk = *chunk, .rule = spec->rule};
+      if (meeting.rule) meeting.rule->lead += alone.lead;
+      next = {.panel = *panel, .chunk = *chunk + 1, .rule = {}};
       if (find_meeting(meeting.panel, meeting.chunk) != nullptr) {
         return binding_.refuse("two of them meet the same queries and keys");
       }

@@ -59,7 +59,8 @@ class LaunchBinder {
       alone_.push_back({.spec = &prepared.specs[i],
                         .kernel = &prepared.kernels[i],
                         .prepared = &prepared.refs,
-                        .own = &own.refs});
+                        .own = &own.refs,
+                        .lead = own.leads.empty() ? 0 : own.leads[i]});
     }
   }
 

@@ -23,8 +23,10 @@ bool is_dense_copy(const std::vector<LaunchSpec>& specs, std::int64_t bytes) {
 bool LaunchAlone::has_elements(const launch::Place& place, const launch::Place& stated) const {
   if (place.span.size() != stated.span.size()) return false;
   const std::size_t ref = find_ref(*prepared, place);
+  const LaidRef& from = (*prepared)[ref];
+  const RefLayout::Part& part = *from.find(place.span);
   for (std::size_t axis = 0; axis < place.span.size(); ++axis) {
-    const std::int64_t moved = (*own)[ref].origin[axis] - (*prepared)[ref].origin[axis];
+    const std::int64_t moved = shift_along(from, (*own)[ref], part, axis);
     const Interval& along = place.span[axis];
     if (Interval{along.begin + moved, along.end + moved} != stated.span[axis]) return false;
   }

@@ -15,6 +15,7 @@ struct LaunchAlone {
   const launch::Kernel* kernel = nullptr;          // with the places of the task that was prepared
   const std::vector<LaidRef>* prepared = nullptr;  // what that task names
   const std::vector<LaidRef>* own = nullptr;       // the launch's task, in the same order
+  std::int64_t lead = 0;                           // TaskAlone::leads
   bool is_bound = false;                           // a kernel of the launch does it
 
   // Of a GEMM or attention, which has one of each.

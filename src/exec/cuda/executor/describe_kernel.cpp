@@ -45,6 +45,21 @@ struct KernelNamer {
   }
 };
 
+// Of a kernel that a task is on its own.
+std::vector<launch::Place*> places_in(std::vector<launch::Kernel>& kernels) {
+  std::vector<launch::Place*> places;
+  for (launch::Kernel& kernel : kernels) {
+    for (launch::Arrival& arrival : kernel.arrivals) {
+      for (launch::Place& place : arrival.reads) places.push_back(&place);
+    }
+    for (launch::Panel& panel : kernel.panels) {
+      for (launch::Place& place : panel.reads) places.push_back(&place);
+      for (launch::Place& place : panel.stores) places.push_back(&place);
+    }
+  }
+  return places;
+}
+
 class KernelDescriber {
  public:
   KernelDescriber(const SpecSource& source, std::span<const LaidRef> refs)
@@ -135,6 +150,22 @@ std::vector<launch::Kernel> describe_kernels(const SpecSource& source,
   std::vector<launch::Kernel> kernels;
   for (const LaunchSpec& spec : specs) {
     kernels.push_back(KernelDescriber(source, refs).describe(spec));
+  }
+  return kernels;
+}
+
+std::vector<launch::Kernel> kernels_like(const TaskAlone& alone, const TaskAlone& like,
+                                         std::vector<launch::Kernel> kernels) {
+  for (launch::Place* const place : places_in(kernels)) {
+    const std::size_t ref = find_ref(like.refs, *place);
+    const LaidRef& from = like.refs[ref];
+    const RefLayout::Part& part = *from.find(place->span);
+    place->alloc = alone.refs[ref].alloc;
+    for (std::size_t axis = 0; axis < place->span.size(); ++axis) {
+      const std::int64_t moved = shift_along(from, alone.refs[ref], part, axis);
+      place->span[axis].begin += moved;
+      place->span[axis].end += moved;
+    }
   }
   return kernels;
 }

@@ -15,9 +15,11 @@ struct TaskAlone {
   std::vector<LaunchSpec> specs;
   std::vector<launch::Kernel> kernels;
   std::vector<LaidRef> refs;  // its writes, then its reads
-  // Valid: the task runs what that one does, but for where references begin; its own specs and
+  // Valid: the task runs what that one does, but for where its references are; its own specs and
   // kernels are empty.
   TaskId like = {};
+  // Then, by kernel: how much further queries are ahead of keys than in that task.
+  std::vector<std::int64_t> leads = {};
 };
 
 // The task itself, or the one that it is like.
@@ -38,6 +40,10 @@ struct TaskAlone {
 [[nodiscard]] std::vector<launch::Kernel> describe_kernels(const SpecSource& source,
                                                            std::span<const LaidRef> refs,
                                                            const std::vector<LaunchSpec>& specs);
+// Kernels of the task that this one is like, where this one has its operands.
+[[nodiscard]] std::vector<launch::Kernel> kernels_like(const TaskAlone& alone,
+                                                       const TaskAlone& like,
+                                                       std::vector<launch::Kernel> kernels);
 // `specs` are the task's own.
 [[nodiscard]] TaskAlone describe_alone(const SpecSource& source, TaskId task,
                                        std::vector<LaunchSpec> specs);

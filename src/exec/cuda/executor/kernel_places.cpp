@@ -78,6 +78,12 @@ std::size_t find_ref(const std::vector<LaidRef>& refs, const launch::Place& plac
   return static_cast<std::size_t>(found - refs.begin());
 }
 
+std::int64_t shift_along(const LaidRef& from, const LaidRef& to, const Part& part,
+                         std::size_t axis) {
+  const Part& same = to.layout->parts[static_cast<std::size_t>(&part - from.layout->parts.data())];
+  return same.span[axis].begin + to.origin[axis] - part.span[axis].begin - from.origin[axis];
+}
+
 std::optional<LocatedPlace> locate(const LaidRef& ref, const launch::Place& place) {
   if (ref.alloc != place.alloc) return std::nullopt;
   const Part* const part = ref.find(place.span);

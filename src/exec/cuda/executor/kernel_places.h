@@ -26,6 +26,10 @@ struct LocatedPlace {
 // Index of the first reference that holds all of the place. Requires: there is one.
 [[nodiscard]] std::size_t find_ref(const std::vector<LaidRef>& refs, const launch::Place& place);
 
+// How far a part of `from` is, along an axis, from where `to` has it, which has the same shape.
+[[nodiscard]] std::int64_t shift_along(const LaidRef& from, const LaidRef& to,
+                                       const RefLayout::Part& part, std::size_t axis);
+
 // None where the reference does not hold all of the place.
 [[nodiscard]] std::optional<LocatedPlace> locate(const LaidRef& ref, const launch::Place& place);
 // 16-bit partials lie in allocations of f32 as elements of two bytes, from where these begin.

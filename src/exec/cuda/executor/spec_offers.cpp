@@ -14,38 +14,6 @@ namespace {
 
 using launch::Kernel;
 using launch::Launch;
-using launch::Place;
-
-// Of a kernel that a task is on its own.
-std::vector<Place*> places_in(std::vector<Kernel>& kernels) {
-  std::vector<Place*> places;
-  for (Kernel& kernel : kernels) {
-    for (launch::Arrival& arrival : kernel.arrivals) {
-      for (Place& place : arrival.reads) places.push_back(&place);
-    }
-    for (launch::Panel& panel : kernel.panels) {
-      for (Place& place : panel.reads) places.push_back(&place);
-      for (Place& place : panel.stores) places.push_back(&place);
-    }
-  }
-  return places;
-}
-
-// Kernels of the task that this one is like, where this one has its operands.
-std::vector<Kernel> kernels_like(const TaskAlone& alone, const TaskAlone& like,
-                                 std::vector<Kernel> kernels) {
-  for (Place* const place : places_in(kernels)) {
-    const std::size_t ref = find_ref(like.refs, *place);
-    const LaidRef& to = alone.refs[ref];
-    const LaidRef& from = like.refs[ref];
-    place->alloc = to.alloc;
-    for (std::size_t axis = 0; axis < place->span.size(); ++axis) {
-      place->span[axis].begin += to.origin[axis] - from.origin[axis];
-      place->span[axis].end += to.origin[axis] - from.origin[axis];
-    }
-  }
-  return kernels;
-}
 
 // A library's kernel is one GEMM, or attention of one chunk, on its rank: it waits for nothing
 // inside and raises nothing.
@@ -102,7 +70,9 @@ Checked<std::vector<Kernel>> SpecOffers::kernels_of(TaskId id) {
   if (like != known_.end()) {
     alone.like = like->second;
     const TaskAlone& prepared = alone_[like->second.index()];
-    return kernels_like(alone, prepared, prepared.kernels);
+    std::vector<Kernel> kernels = kernels_like(alone, prepared, prepared.kernels);
+    alone.leads = likeness_.leads_of(task, kernels, prepared.kernels);
+    return kernels;
   }
   HP_REQUIRE_OK(prepare(id));
   if (key) known_.emplace(*key, id);

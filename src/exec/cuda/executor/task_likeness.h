@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "ir/mask.h"
+#include "plan/launch_plan.h"
 #include "plan/plan.h"
 #include "plan/ref_layouts.h"
 
@@ -15,8 +16,8 @@ namespace harpe::cuda {
 using launch::LaidRef;
 using launch::RefLayouts;
 
-// Which tasks of a plan become the same launches, but for where their operands begin: most of a
-// large plan are like one that has been prepared already.
+// Which tasks of a plan become the same launches, but for where their operands are: most of a large
+// plan are like one that has been prepared already.
 class TaskLikeness {
  public:
   using Key = std::vector<std::int32_t>;
@@ -25,31 +26,47 @@ class TaskLikeness {
   TaskLikeness(const Plan& plan, const Blocks& blocks, RefLayouts& layouts,
                const std::vector<AllocId>& partials16);
 
-  // Tasks with equal keys are alike: layouts of what they name, its types, alignment, and how far
-  // origins are from each other; of what a mask by positions lets a query see, how far queries are
-  // ahead of keys. None where more decides: routes, the order of ranks. `refs` are the task's
-  // writes, then its reads.
+  // Tasks with equal keys are alike: the shapes of what they name, its types, alignment, and along
+  // every axis which of it touches or overlaps and in which order it comes; under masks by
+  // position, whether queries see all of the keys, none, or how far they are ahead of them. None
+  // where more decides: routes, the order of ranks. `refs` are the task's writes, then its reads.
   [[nodiscard]] std::optional<Key> key_of(TaskId task, const std::vector<LaidRef>& refs);
+
+  // TaskAlone::leads. Requires: a task like this one has these kernels.
+  [[nodiscard]] std::vector<std::int64_t> leads_of(const Task& task,
+                                                   const std::vector<launch::Kernel>& kernels,
+                                                   const std::vector<launch::Kernel>& prepared);
 
  private:
   // What a statement's masks ask of positions.
   struct MaskFacts {
     std::optional<ResolvedMask> by_position;
-    bool by_data = false;  // tables say it for each position
+    bool is_absolute = false;  // not only how far queries are ahead of keys decides
   };
   struct NestFacts {
     std::int32_t number = 0;
-    std::vector<int> digits;  // of its iterations
+    std::vector<int> axes;  // of its iterations
     bool has_route = false;
+    bool has_renames = false;
     std::vector<MaskFacts> masks;  // by statement
   };
-  // By axis: where the task is, as iterations and references say; none where it has none of it.
-  using Bases = std::map<int, std::int64_t>;
+  // Part of an axis.
+  struct Piece {
+    int axis = 0;
+    Interval along;
+  };
+  // Where a piece is, among those of its axis: runs are pieces that touch or overlap.
+  struct Position {
+    std::size_t run = 0;
+    std::int64_t offset = 0;
+  };
 
   [[nodiscard]] const NestFacts* facts_of(const std::string& nest);
-  void add_iterations(const Task& task, const NestFacts& facts, Key& key, Bases& bases) const;
-  void add_refs(const Task& task, const std::vector<LaidRef>& refs, Key& key, Bases& bases) const;
-  static void add_mask(const MaskFacts& mask, Key& key, Bases& bases);
+  void add_iterations(const Task& task, const NestFacts& facts, Key& key);
+  void add_refs(const Task& task, const std::vector<LaidRef>& refs, Key& key);
+  void add_positions(Key& key);
+  void add_mask(const MaskFacts& mask, Key& key) const;
+  [[nodiscard]] std::int64_t begin_of(const launch::Place& place, int axis) const;
 
   const Plan& plan_;
   const Blocks& blocks_;
@@ -58,6 +75,11 @@ class TaskLikeness {
   std::map<std::string, std::int32_t> kernels_;  // that `patch` named
   std::vector<bool> is_half_;                    // by allocation
   std::vector<bool> is_ragged_;                  // by buffer
+  // Of the task that is looked at:
+  std::vector<Piece> pieces_;
+  std::vector<std::size_t> order_;  // of pieces, by axis and position
+  std::vector<Position> positions_;
+  std::vector<Piece> runs_;
 };
 
 }  // namespace harpe::cuda
