@@ -85,9 +85,10 @@ class Bound {
       if (is_new) continue;
       const TaskAlone& prepared = own_[like->second.index()];
       alike_.back() = {.specs = {}, .kernels = {}, .refs = own_.back().refs, .like = like->second};
-      const auto kernels = cuda::kernels_like(alike_.back(), prepared, prepared.kernels);
-      EXPECT_EQ(kernels, own_.back().kernels);
-      alike_.back().leads = likeness_.leads_of(described_.plan.tasks[i], kernels, prepared.kernels);
+      TaskAlone& alike = alike_.back();
+      alike.kernels = cuda::kernels_like(alike.refs, prepared, prepared.kernels);
+      EXPECT_EQ(alike.kernels, own_.back().kernels);
+      alike.leads = likeness_.leads_of(described_.plan.tasks[i], alike.kernels, prepared.kernels);
       ++alike_count_;
     }
   }

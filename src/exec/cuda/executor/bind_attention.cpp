@@ -65,12 +65,12 @@ class AttentionBinder {
       const auto* const spec = std::get_if<AttentionSpec>(alone.spec);
       if (alone.is_bound || spec == nullptr) continue;
       const auto panel = find_around(kernel_.panels, next.panel, [&](const launch::Panel& each) {
-        return alone.has_elements(first_of(alone.panel().reads), first_of(each.reads)) &&
-               alone.has_elements(first_of(alone.panel().stores), first_of(each.stores));
+        return are_elements(first_of(alone.panel().reads), first_of(each.reads)) &&
+               are_elements(first_of(alone.panel().stores), first_of(each.stores));
       });
       const auto chunk =
           find_around(kernel_.arrivals, next.chunk, [&](const launch::Arrival& each) {
-            return alone.has_elements(alone.arrival().reads, each.reads);
+            return are_elements(alone.arrival().reads, each.reads);
           });
       if (!panel || !chunk) continue;
       Meeting meeting{.panel = *panel, .chunk = *chunk, .rule = spec->rule};

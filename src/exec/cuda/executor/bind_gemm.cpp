@@ -41,8 +41,8 @@ class GemmBinder {
   [[nodiscard]] LaunchAlone* find(const launch::Panel& panel, const launch::Arrival& arrival) {
     const auto found = find_around(binding_.alone, next_, [&](const LaunchAlone& alone) {
       return !alone.is_bound && std::holds_alternative<GemmSpec>(*alone.spec) &&
-             alone.has_elements(alone.arrival().reads, arrival.reads) &&
-             alone.has_elements(alone.panel().stores, panel.stores);
+             are_elements(alone.arrival().reads, arrival.reads) &&
+             are_elements(alone.panel().stores, panel.stores);
     });
     if (!found) return nullptr;
     next_ = *found + 1;

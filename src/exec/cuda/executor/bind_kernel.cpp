@@ -57,9 +57,8 @@ class LaunchBinder {
   void add_alone(const TaskAlone& own, const TaskAlone& prepared) {
     for (std::size_t i = 0; i < prepared.specs.size(); ++i) {
       alone_.push_back({.spec = &prepared.specs[i],
-                        .kernel = &prepared.kernels[i],
-                        .prepared = &prepared.refs,
-                        .own = &own.refs,
+                        .kernel = &own.kernels[i],
+                        .refs = &own.refs,
                         .lead = own.leads.empty() ? 0 : own.leads[i]});
     }
   }

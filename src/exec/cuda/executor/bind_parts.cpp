@@ -20,25 +20,8 @@ bool is_dense_copy(const std::vector<LaunchSpec>& specs, std::int64_t bytes) {
 
 }  // namespace
 
-bool LaunchAlone::has_elements(const launch::Place& place, const launch::Place& stated) const {
-  if (place.span.size() != stated.span.size()) return false;
-  const std::size_t ref = find_ref(*prepared, place);
-  const LaidRef& from = (*prepared)[ref];
-  const RefLayout::Part& part = *from.find(place.span);
-  for (std::size_t axis = 0; axis < place.span.size(); ++axis) {
-    const std::int64_t moved = shift_along(from, (*own)[ref], part, axis);
-    const Interval& along = place.span[axis];
-    if (Interval{along.begin + moved, along.end + moved} != stated.span[axis]) return false;
-  }
-  return true;
-}
-
-bool LaunchAlone::has_elements(std::span<const launch::Place> places,
-                               std::span<const launch::Place> stated) const {
-  return std::ranges::equal(places, stated,
-                            [&](const launch::Place& place, const launch::Place& one) {
-                              return has_elements(place, one);
-                            });
+bool are_elements(std::span<const launch::Place> places, std::span<const launch::Place> stated) {
+  return std::ranges::equal(places, stated, {}, &launch::Place::span, &launch::Place::span);
 }
 
 Checked<StridedArray> KernelBinding::place(const LaunchAlone& one, const KernelOperand& operand,
@@ -51,11 +34,10 @@ Checked<StridedArray> KernelBinding::place(const LaunchAlone& one, const KernelO
   }
   const launch::Place& own = from[operand.index];
   const launch::Place& stated = to[operand.index];
-  const std::size_t ref = find_ref(*one.prepared, own);
-  const auto here = locate((*one.prepared)[ref], own);
+  const auto here = locate((*one.refs)[find_ref(*one.refs, own)], own);
   std::optional<LocatedPlace> there;
-  if ((*one.own)[ref].alloc == stated.alloc && one.has_elements(own, stated)) {
-    there = {.alloc = stated.alloc, .part = here->part, .offset = here->offset};
+  if (own == stated) {
+    there = here;
   } else if (std::ranges::equal(own.span, stated.span, {}, &Interval::size, &Interval::size)) {
     there = places.locate(stated);
   }

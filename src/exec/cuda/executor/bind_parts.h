@@ -9,23 +9,23 @@
 
 namespace harpe::cuda {
 
-// A kernel that a task of the launch runs alone, as that task or one like it was prepared.
+// A kernel that a task of the launch runs alone. Its addresses are those of the task that was
+// prepared, which it is like.
 struct LaunchAlone {
   const LaunchSpec* spec = nullptr;
-  const launch::Kernel* kernel = nullptr;          // with the places of the task that was prepared
-  const std::vector<LaidRef>* prepared = nullptr;  // what that task names
-  const std::vector<LaidRef>* own = nullptr;       // the launch's task, in the same order
-  std::int64_t lead = 0;                           // TaskAlone::leads
-  bool is_bound = false;                           // a kernel of the launch does it
+  const launch::Kernel* kernel = nullptr;
+  const std::vector<LaidRef>* refs = nullptr;  // what the launch's task names
+  std::int64_t lead = 0;                       // TaskAlone::leads
+  bool is_bound = false;                       // a kernel of the launch does it
 
   // Of a GEMM or attention, which has one of each.
   [[nodiscard]] const launch::Arrival& arrival() const { return kernel->arrivals.front(); }
   [[nodiscard]] const launch::Panel& panel() const { return kernel->panels.front(); }
-  // Whether the launch's task has there the elements that are stated, wherever they lie.
-  [[nodiscard]] bool has_elements(const launch::Place& place, const launch::Place& stated) const;
-  [[nodiscard]] bool has_elements(std::span<const launch::Place> places,
-                                  std::span<const launch::Place> stated) const;
 };
+
+// Whether these are the elements that are stated, wherever they lie.
+[[nodiscard]] bool are_elements(std::span<const launch::Place> places,
+                                std::span<const launch::Place> stated);
 
 // An operand or result of a kernel alone: one of a list of places, where it has one.
 struct KernelOperand {

@@ -154,15 +154,15 @@ std::vector<launch::Kernel> describe_kernels(const SpecSource& source,
   return kernels;
 }
 
-std::vector<launch::Kernel> kernels_like(const TaskAlone& alone, const TaskAlone& like,
+std::vector<launch::Kernel> kernels_like(const std::vector<LaidRef>& refs, const TaskAlone& like,
                                          std::vector<launch::Kernel> kernels) {
   for (launch::Place* const place : places_in(kernels)) {
     const std::size_t ref = find_ref(like.refs, *place);
     const LaidRef& from = like.refs[ref];
     const RefLayout::Part& part = *from.find(place->span);
-    place->alloc = alone.refs[ref].alloc;
+    place->alloc = refs[ref].alloc;
     for (std::size_t axis = 0; axis < place->span.size(); ++axis) {
-      const std::int64_t moved = shift_along(from, alone.refs[ref], part, axis);
+      const std::int64_t moved = shift_along(from, refs[ref], part, axis);
       place->span[axis].begin += moved;
       place->span[axis].end += moved;
     }

@@ -15,8 +15,8 @@ struct TaskAlone {
   std::vector<LaunchSpec> specs;
   std::vector<launch::Kernel> kernels;
   std::vector<LaidRef> refs;  // its writes, then its reads
-  // Valid: the task runs what that one does, but for where its references are; its own specs and
-  // kernels are empty.
+  // Valid: the task runs what that one does, but for where its references are; its own specs
+  // are empty.
   TaskId like = {};
   // Then, by kernel: how much further queries are ahead of keys than in that task.
   std::vector<std::int64_t> leads = {};
@@ -41,7 +41,7 @@ struct TaskAlone {
                                                            std::span<const LaidRef> refs,
                                                            const std::vector<LaunchSpec>& specs);
 // Kernels of the task that this one is like, where this one has its operands.
-[[nodiscard]] std::vector<launch::Kernel> kernels_like(const TaskAlone& alone,
+[[nodiscard]] std::vector<launch::Kernel> kernels_like(const std::vector<LaidRef>& refs,
                                                        const TaskAlone& like,
                                                        std::vector<launch::Kernel> kernels);
 // `specs` are the task's own.

@@ -63,16 +63,16 @@ Checked<std::vector<Kernel>> SpecOffers::kernels_of(TaskId id) {
     return alone_[id.index()].kernels;
   }
   TaskAlone& alone = alone_[id.index()];
-  if (!alone.specs.empty()) return alone.kernels;
+  if (!alone.kernels.empty()) return alone.kernels;
   alone.refs = lay_refs(source_.layouts, task);
   const std::optional<TaskLikeness::Key> key = likeness_.key_of(id, alone.refs);
   const auto like = key ? known_.find(*key) : known_.end();
   if (like != known_.end()) {
     alone.like = like->second;
     const TaskAlone& prepared = alone_[like->second.index()];
-    std::vector<Kernel> kernels = kernels_like(alone, prepared, prepared.kernels);
-    alone.leads = likeness_.leads_of(task, kernels, prepared.kernels);
-    return kernels;
+    alone.kernels = kernels_like(alone.refs, prepared, prepared.kernels);
+    alone.leads = likeness_.leads_of(task, alone.kernels, prepared.kernels);
+    return alone.kernels;
   }
   HP_REQUIRE_OK(prepare(id));
   if (key) known_.emplace(*key, id);
@@ -131,7 +131,7 @@ std::vector<Kernel> SpecOffers::batched(const std::vector<TaskId>& tasks) {
   const TaskAlone& first = alone_[tasks.front().index()];
   if (!first.like.valid()) return kernels;
   HP_CHECK(tasks.size() == 1, "a task that is like another is batched by itself");
-  return kernels_like(first, alone_[first.like.index()], std::move(kernels));
+  return kernels_like(first.refs, alone_[first.like.index()], std::move(kernels));
 }
 
 std::optional<std::string> SpecOffers::choose(const Launch& launch, const Kernel& kernel) {

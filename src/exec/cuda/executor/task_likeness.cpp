@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <numeric>
 #include <span>
-#include <tuple>
 #include <utility>
 
 #include "ir/mask_contract.h"
@@ -135,8 +134,10 @@ void TaskLikeness::add_refs(const Task& task, const std::vector<LaidRef>& refs, 
 void TaskLikeness::add_positions(Key& key) {
   order_.resize(pieces_.size());
   std::iota(order_.begin(), order_.end(), std::size_t{0});
-  std::ranges::sort(order_, {}, [&](std::size_t i) {
-    return std::tuple(pieces_[i].axis, pieces_[i].along.begin, i);
+  std::ranges::sort(order_, [&](std::size_t i, std::size_t j) {
+    const Piece& one = pieces_[i];
+    const Piece& other = pieces_[j];
+    return one.axis != other.axis ? one.axis < other.axis : one.along.begin < other.along.begin;
   });
   positions_.resize(pieces_.size());
   runs_.clear();
