@@ -4,6 +4,7 @@
 #include <array>
 #include <limits>
 #include <map>
+#include <span>
 #include <string>
 #include <utility>
 
@@ -143,7 +144,8 @@ Checked<Ok> Draft::add_kernels() {
       HP_TRY(step.launch.kernels, offers.landing_of(id));
       continue;
     }
-    HP_TRY(step.launch.kernels, offers.kernels_of(id));
+    HP_TRY(const std::span<const Kernel> kernels, offers.kernels_of(id));
+    step.launch.kernels.assign(kernels.begin(), kernels.end());
     const auto is_copy = [&](const Kernel& kernel) { return kernel.name == target.copy_engine; };
     has_kernels[id.index()] = !step.launch.kernels.empty();
     const auto own = [&](const Ref& ref) { return alloc_of(ref).rank == step.launch.rank; };

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <span>
 
 #include "plan/refs.h"
 
@@ -70,11 +71,9 @@ class PartialFinder {
 
   Checked<bool> can_be_stored(AllocId id) const {
     for (const TaskId writer : writers_[id.index()]) {
-      HP_TRY(const std::vector<Kernel> kernels, offers_.kernels_of(writer));
-      const Launch launch{.rank = rank_of(plan_, writer),
-                          .queue = task(writer).queue,
-                          .does = {writer},
-                          .kernels = kernels};
+      HP_TRY(const std::span<const Kernel> kernels, offers_.kernels_of(writer));
+      const Launch launch{
+          .rank = rank_of(plan_, writer), .queue = task(writer).queue, .does = {writer}};
       for (const Kernel& kernel : kernels) {
         const std::optional<Kernel> rounding = store_rounded(id, kernel);
         if (!rounding || !offers_.choose(launch, *rounding)) return false;
@@ -84,17 +83,18 @@ class PartialFinder {
   }
 
   // None where the kernel carries the state on, adds to it, or has other operands.
-  [[nodiscard]] std::optional<Kernel> store_rounded(AllocId id, Kernel kernel) const {
+  [[nodiscard]] std::optional<Kernel> store_rounded(AllocId id, const Kernel& kernel) const {
     if (kernel.panels.size() != 1) return std::nullopt;
-    Panel& panel = kernel.panels.front();
+    const Panel& panel = kernel.panels.front();
     const std::vector<Place>& operands = kernel.arrivals.front().reads;
     const bool fits = !panel.adds && panel.dtype == DType::F32 && panel.reads.size() < 2 &&
                       !panel.stores.empty() && panel.stores.front().alloc == id &&
                       !operands.empty() &&
                       plan_.allocs[operands.front().alloc.index()].dtype == final_type(id);
     if (!fits) return std::nullopt;
-    panel.dtype = final_type(id);
-    return kernel;
+    Kernel rounding = kernel;
+    rounding.panels.front().dtype = final_type(id);
+    return rounding;
   }
 
   const Plan& plan_;

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -21,8 +22,8 @@ class Offers {
 
   // What a task becomes on its own, in order: with arrivals and panels where the kernel has them,
   // and without signals. Of a put to another rank its packing. Errors: what the target has no
-  // kernel for.
-  [[nodiscard]] virtual Checked<std::vector<Kernel>> kernels_of(TaskId task) = 0;
+  // kernel for. Valid until it is asked for another's.
+  [[nodiscard]] virtual Checked<std::span<const Kernel>> kernels_of(TaskId task) = 0;
   // The same of the receiver's side of a put.
   [[nodiscard]] virtual Checked<std::vector<Kernel>> landing_of(TaskId put) = 0;
   // Whether all kernels of the task learn as they run how many of their rows are used.

@@ -22,16 +22,12 @@ int Model::find_nest(std::string_view name) const { return index_of(nests, name)
 int Model::find_digit(std::string_view name) const { return index_of(digits, name); }
 
 std::int64_t Model::coordinate(RankId rank, std::span<const int> mesh_axes) const {
-  std::vector<std::int64_t> position(mesh.size());
-  std::int64_t rest = rank.value;
-  for (std::size_t i = mesh.size(); i-- > 0;) {
-    position[i] = rest % mesh[i].size;
-    rest /= mesh[i].size;
-  }
   std::int64_t flat = 0;
   for (const int axis : mesh_axes) {
     const auto a = static_cast<std::size_t>(axis);
-    flat = flat * mesh[a].size + position[a];
+    std::int64_t position = rank.value;
+    for (std::size_t i = mesh.size(); --i > a;) position /= mesh[i].size;
+    flat = flat * mesh[a].size + position % mesh[a].size;
   }
   return flat;
 }

@@ -19,6 +19,11 @@ class RaceCheck {
     const auto ranks = static_cast<std::size_t>(words.model().ranks);
     cells_.resize(static_cast<std::size_t>(resolved.cell_count));
     slots_.resize(plan.allocs.size());
+    std::size_t reads = 0;
+    for (std::size_t id = 0; id < scope.tasks; ++id) {
+      for (const ResolvedRef& ref : resolved.reads(id)) reads += ref.count;
+    }
+    readers_.reserve(reads * (plan.tasks.size() / scope.tasks));
     touched_.resize(ranks * (plan.tasks.size() / scope.tasks));
     entry_.resize(touched_.size());
     member_at_.resize(ranks);

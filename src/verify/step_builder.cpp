@@ -3,6 +3,26 @@
 #include "verify/target_words.h"
 
 namespace harpe::verifier {
+namespace {
+
+// At most.
+std::size_t count_steps(const launch::LaunchPlan& launches) {
+  constexpr std::size_t kOfLaunch = 2;  // its beginning and its end
+  std::size_t count = 0;
+  for (const launch::Launch& launch : launches.launches) {
+    count += kOfLaunch + launch.does.size();
+    for (const launch::Kernel& kernel : launch.kernels) {
+      count += 1 + kernel.fused_copies.size();
+      for (const launch::Panel& panel : kernel.panels) {
+        count += 2 + panel.meets.size() + panel.addends.size();
+      }
+    }
+  }
+  return count;
+}
+
+}  // namespace
+
 void StepBuilder::begin(const Plan& plan, const launch::LaunchPlan& launches,
                         std::size_t private_from) {
   launches_ = &launches;
@@ -25,6 +45,8 @@ void StepBuilder::begin(const Plan& plan, const launch::LaunchPlan& launches,
     alloc.dtype = find_buffer(plan.program, alloc.buffer)->dtype;
     out_.scope.narrowed[id.index()] = true;
   }
+  out_.origins.reserve(count_steps(launches));
+  out_.plan.tasks.reserve(2 * count_steps(launches));
   out_.signals.resize(launches.signals.size());
   forks_.resize(plan.queues.size());
 }

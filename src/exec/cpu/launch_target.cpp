@@ -18,13 +18,11 @@ class TaskOffers : public launch::Offers {
  public:
   explicit TaskOffers(const Plan& plan) : plan_(plan) {}
 
-  Checked<std::vector<launch::Kernel>> kernels_of(TaskId id) override {
+  Checked<std::span<const launch::Kernel>> kernels_of(TaskId id) override {
     const Task& task = plan_.tasks[id.index()];
-    std::vector<launch::Kernel> kernels;
-    if (!task.reads.empty() || !task.writes.empty()) {
-      kernels.emplace_back().name = name_work(plan_, task);
-    }
-    return kernels;
+    if (task.reads.empty() && task.writes.empty()) return std::span<const launch::Kernel>();
+    kernel_.name = name_work(plan_, task);
+    return std::span<const launch::Kernel>(&kernel_, 1);
   }
   Checked<std::vector<launch::Kernel>> landing_of(TaskId) override {
     HP_CHECK(false, "CPU ranks land no puts");
@@ -41,6 +39,7 @@ class TaskOffers : public launch::Offers {
 
  private:
   const Plan& plan_;
+  launch::Kernel kernel_;  // of the task asked for
 };
 
 }  // namespace

@@ -27,9 +27,9 @@ std::vector<Place> FakeOffers::places_of(const std::vector<Ref>& refs) {
   return places;
 }
 
-Checked<std::vector<Kernel>> FakeOffers::kernels_of(TaskId id) {
+Checked<std::span<const Kernel>> FakeOffers::kernels_of(TaskId id) {
   const Task& task = plan_.tasks[id.index()];
-  if (task.kind == TaskKind::Entry || task.kind == TaskKind::Exit) return std::vector<Kernel>();
+  if (task.kind == TaskKind::Entry || task.kind == TaskKind::Exit) return std::span<const Kernel>();
   Kernel kernel;
   kernel.name = task.kind == TaskKind::Copy && task.via != Via::Sm ? "copy" : "move";
   if (task.kind == TaskKind::Compute) {
@@ -46,7 +46,8 @@ Checked<std::vector<Kernel>> FakeOffers::kernels_of(TaskId id) {
     kernel.panels = {std::move(panel)};
   }
   can_.edit(id, kernel);
-  return std::vector<Kernel>{std::move(kernel)};
+  kernel_ = std::move(kernel);
+  return std::span<const Kernel>(&kernel_, 1);
 }
 
 std::vector<Kernel> FakeOffers::batched(const std::vector<TaskId>& tasks) {

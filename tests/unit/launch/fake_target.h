@@ -29,7 +29,7 @@ class FakeOffers : public Offers {
   FakeOffers(const Plan& plan, const Blocks& blocks, const Abilities& can)
       : plan_(plan), layouts_(plan, blocks), can_(can) {}
 
-  Checked<std::vector<Kernel>> kernels_of(TaskId id) override;
+  Checked<std::span<const Kernel>> kernels_of(TaskId id) override;
   Checked<std::vector<Kernel>> landing_of(TaskId /*put*/) override { return std::vector<Kernel>(); }
   bool counts_rows(TaskId id) override { return can_.counts_rows(id); }
   std::vector<Kernel> batched(const std::vector<TaskId>& tasks) override;
@@ -41,6 +41,7 @@ class FakeOffers : public Offers {
   const Plan& plan_;
   RefLayouts layouts_;
   const Abilities& can_;
+  Kernel kernel_;  // of the task asked for
 };
 
 inline constexpr std::int32_t kSms = 64;

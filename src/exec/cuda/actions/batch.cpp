@@ -179,6 +179,13 @@ void add_batch(std::span<const LaunchSpec> run, int multiprocessors,
 
 }  // namespace
 
+bool can_be_batched(const std::vector<LaunchSpec>& launches) {
+  const auto are_neighbours = [](const LaunchSpec& one, const LaunchSpec& other) {
+    return are_alike(one, other);
+  };
+  return std::ranges::adjacent_find(launches, are_neighbours) != launches.end();
+}
+
 bool is_ragged(const LaunchSpec& launch) {
   if (const auto* const product = std::get_if<GemmSpec>(&launch)) return has_used_rows(*product);
   const auto* const plain = std::get_if<PlainLaunch>(&launch);

@@ -13,6 +13,9 @@ namespace harpe::cuda {
 [[nodiscard]] std::vector<LaunchSpec> batched(std::vector<LaunchSpec> launches,
                                               int multiprocessors);
 
+// Whether any are neighbours that `batched` may join.
+[[nodiscard]] bool can_be_batched(const std::vector<LaunchSpec>& launches);
+
 // Whether how many rows it has is known only as it runs.
 [[nodiscard]] bool is_ragged(const LaunchSpec& launch);
 

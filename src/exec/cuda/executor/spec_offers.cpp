@@ -55,15 +55,15 @@ SpecOffers::SpecOffers(const Plan& plan, const Blocks& blocks, const launch::Exc
       likeness_(plan, blocks, source_.layouts, partials16),
       alone_(plan.tasks.size()) {}
 
-Checked<std::vector<Kernel>> SpecOffers::kernels_of(TaskId id) {
+Checked<std::span<const Kernel>> SpecOffers::kernels_of(TaskId id) {
   const Task& task = source_.plan.tasks[id.index()];
   const auto sums = exchanges_.by_library.find(task.group);
   if (sums != exchanges_.by_library.end()) {
     HP_REQUIRE_OK(prepare_exchange(id, sums->second.sums));
-    return alone_[id.index()].kernels;
+    return std::span<const Kernel>(alone_[id.index()].kernels);
   }
   TaskAlone& alone = alone_[id.index()];
-  if (!alone.kernels.empty()) return alone.kernels;
+  if (!alone.kernels.empty()) return std::span<const Kernel>(alone.kernels);
   alone.refs = lay_refs(source_.layouts, task);
   const std::optional<TaskLikeness::Key> key = likeness_.key_of(id, alone.refs);
   const auto like = key ? known_.find(*key) : known_.end();
@@ -72,11 +72,11 @@ Checked<std::vector<Kernel>> SpecOffers::kernels_of(TaskId id) {
     const TaskAlone& prepared = alone_[like->second.index()];
     alone.kernels = kernels_like(alone.refs, prepared, prepared.kernels);
     alone.leads = likeness_.leads_of(task, alone.kernels, prepared.kernels);
-    return alone.kernels;
+    return std::span<const Kernel>(alone.kernels);
   }
   HP_REQUIRE_OK(prepare(id));
   if (key) known_.emplace(*key, id);
-  return alone.kernels;
+  return std::span<const Kernel>(alone.kernels);
 }
 
 Checked<Ok> SpecOffers::prepare(TaskId id) {
@@ -119,6 +119,10 @@ bool SpecOffers::counts_rows(TaskId id) {
 
 // Only ragged tasks are batched with others, and none is like another.
 std::vector<Kernel> SpecOffers::batched(const std::vector<TaskId>& tasks) {
+  const TaskAlone& first = alone_[tasks.front().index()];
+  if (tasks.size() == 1 && !can_be_batched(prepared_of(alone_, tasks.front()).specs)) {
+    return first.kernels;
+  }
   std::vector<LaunchSpec> specs;
   std::vector<LaidRef> refs;
   for (const TaskId id : tasks) {
@@ -128,7 +132,6 @@ std::vector<Kernel> SpecOffers::batched(const std::vector<TaskId>& tasks) {
   }
   std::vector<Kernel> kernels =
       describe_kernels(source_, refs, cuda::batched(std::move(specs), source_.multiprocessors));
-  const TaskAlone& first = alone_[tasks.front().index()];
   if (!first.like.valid()) return kernels;
   HP_CHECK(tasks.size() == 1, "a task that is like another is batched by itself");
   return kernels_like(first.refs, alone_[first.like.index()], std::move(kernels));

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <map>
+#include <span>
 #include <unordered_map>
 #include <vector>
 
@@ -19,7 +20,7 @@ class SpecOffers : public launch::Offers {
   SpecOffers(const Plan& plan, const Blocks& blocks, const launch::Exchanges& exchanges,
              const std::vector<AllocId>& partials16, int multiprocessors);
 
-  Checked<std::vector<launch::Kernel>> kernels_of(TaskId id) override;
+  Checked<std::span<const launch::Kernel>> kernels_of(TaskId id) override;
   Checked<std::vector<launch::Kernel>> landing_of(TaskId put) override;
   bool counts_rows(TaskId id) override;
   std::vector<launch::Kernel> batched(const std::vector<TaskId>& tasks) override;
