@@ -14,8 +14,8 @@
 namespace harpe::verifier {
 
 // A launch plan as steps (docs/math/verify.md 6): a plan whose tasks are what launches do one after
-// the other, and whose queues are what runs in order: the queues of launches, and each panel and
-// each fused copy by itself, since blocks of one kernel run side by side.
+// the other, and whose queues are what runs in order: the queues of launches, and further ones for
+// panels and fused copies, since blocks of one kernel run side by side.
 
 enum class StepKind : std::uint8_t {
   Begin,   // its waits are over
