@@ -130,12 +130,14 @@ std::size_t WordsHash::operator()(const std::vector<std::int32_t>& words) const 
 RefLayouts::RefLayouts(const Plan& plan, const Blocks& blocks) : plan_(plan), blocks_(blocks) {
   find_steps();
   index_axes();
-  std::map<std::pair<int, std::vector<bool>>, std::int32_t> kinds;
+  std::vector<const Alloc*> kinds;  // few: one of each
   for (const Alloc& alloc : plan.allocs) {
-    const int buffer = blocks.find_buffer(alloc.buffer);
-    const auto next = static_cast<std::int32_t>(kinds.size());
-    buffers_.push_back(buffer);
-    kinds_.push_back(kinds.try_emplace({buffer, alloc.holds}, next).first->second);
+    const auto kind = std::ranges::find_if(kinds, [&](const Alloc* known) {
+      return known->holds == alloc.holds && known->buffer == alloc.buffer;
+    });
+    kinds_.push_back(static_cast<std::int32_t>(kind - kinds.begin()));
+    if (kind == kinds.end()) kinds.push_back(&alloc);
+    buffers_.push_back(blocks.find_buffer(alloc.buffer));
   }
 }
 

@@ -27,6 +27,11 @@ class Resolver {
   }
 
   Checked<Ok> add_tasks(std::size_t tasks) {
+    std::size_t refs = 0;
+    for (std::size_t task = 0; task < tasks; ++task) {
+      refs += plan_.tasks[task].reads.size() + plan_.tasks[task].writes.size();
+    }
+    out_.refs_.reserve(refs);
     for (std::size_t task = 0; task < tasks; ++task) {
       out_.first_read_.push_back(out_.refs_.size());
       for (const Ref& ref : plan_.tasks[task].reads) HP_REQUIRE_OK(add_ref(task, ref));

@@ -64,7 +64,8 @@ Checked<std::span<const Kernel>> SpecOffers::kernels_of(TaskId id) {
   }
   TaskAlone& alone = alone_[id.index()];
   if (!alone.kernels.empty()) return std::span<const Kernel>(alone.kernels);
-  alone.refs = lay_refs(source_.layouts, task);
+  // Collectives become moves, which have no places.
+  if (task.kind != TaskKind::Collective) alone.refs = lay_refs(source_.layouts, task);
   const std::optional<TaskLikeness::Key> key = likeness_.key_of(id, alone.refs);
   const auto like = key ? known_.find(*key) : known_.end();
   if (like != known_.end()) {
