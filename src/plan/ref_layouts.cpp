@@ -194,7 +194,6 @@ LaidRef RefLayouts::of(const Ref& ref) {
     return laid;
   }
   RefLayout layout = make_layout(ref);
-  layout.id = static_cast<std::int32_t>(layouts_.size());
   layout.shape = shape_of(layout);
   for (RefLayout::Part& part : layout.parts) {
     for (std::size_t axis = 0; axis < part.span.size(); ++axis) {

@@ -33,7 +33,6 @@ struct RefLayout {
     std::vector<std::int64_t> strides;   // as the span's axes
     std::vector<std::size_t> outermost;  // axes, those of longer strides first
   };
-  std::int32_t id = 0;
   std::int32_t shape = 0;     // equal where parts differ in their positions alone
   std::int64_t elements = 0;  // of the slot, with what lies between the parts
   std::vector<Part> parts;
