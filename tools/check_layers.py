@@ -64,6 +64,7 @@ EXTRA_HEADERS = {
     "verify": {MESH},
     "exec": {MESH},
     "exec/actions": {MESH},
+    "exec/group": {MESH},
     "exec/cpu": {MESH},
     "exec/processes": {MESH},
     "exec/cuda": {MESH},

@@ -152,9 +152,7 @@ v1::Checked<v1::Done> launch(State& state, void* stream, std::span<const v1::Arg
   if (!sorted.ok()) return to_error(sorted.error());
   const Result<Ok, LaunchFailure> launched = state.executable->launch(state.views, stream);
   if (launched.ok()) return v1::Done{};
-  const v1::PlanFacts& facts = state.plan.facts();
-  return to_error(launched.error(),
-                  facts.op + " on " + facts.mesh + ", schedule " + facts.schedule);
+  return to_error(launched.error());
 }
 
 }  // namespace

@@ -96,9 +96,10 @@ harpe::Checked<v1::Group> join(const v1::GroupOptions& options) {
 
 }  // namespace
 
-v1::Error to_error(const LaunchFailure& failure, const std::string& title) {
+v1::Error to_error(const LaunchFailure& failure) {
   if (const auto* const diag = std::get_if<Diag>(&failure)) return to_error(*diag);
-  return to_error(std::get<FaultReport>(failure), title);
+  const auto& fault = std::get<ExecutionFault>(failure);
+  return to_error(fault.report, fault.plan);
 }
 
 }  // namespace harpe::library
@@ -138,7 +139,7 @@ int Group::ranks() const { return state_->exchange->ranks(); }
 Checked<Done> Group::check() const {
   const std::optional<LaunchFailure> failure = state_->group->check();
   if (!failure) return Done{};
-  return library::to_error(*failure, "a group of " + std::to_string(ranks()) + " ranks");
+  return library::to_error(*failure);
 }
 
 Checked<Done> Group::reset() const {

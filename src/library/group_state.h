@@ -14,7 +14,7 @@ struct harpe::v1::Group::State {
 
 namespace harpe::library {
 
-// Of a call: what could not be done, or what has happened. `title`: of what was executed.
-[[nodiscard]] v1::Error to_error(const LaunchFailure& failure, const std::string& title);
+// Of a call: what could not be done, or what has happened.
+[[nodiscard]] v1::Error to_error(const LaunchFailure& failure);
 
 }  // namespace harpe::library

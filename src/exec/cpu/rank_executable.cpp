@@ -130,8 +130,10 @@ Checked<Ok> CpuRankExecutable::prepare(Segments signals) {
             return scratch_.back().get();
           },
       .elements = kFoldElements};
+  launch::RefLayouts layouts(plan_, blocks_);
   const actions::Setting setting{.plan = plan_,
                                  .blocks = blocks_,
+                                 .layouts = layouts,
                                  .bases = bases_,
                                  .occupancy = *occupancy_,
                                  .scratch = scratch};
@@ -245,7 +247,7 @@ LaunchFailure CpuRankExecutable::fail(const RunOutcome& outcome) {
     lost.rank = RankId(*gone);
     faults.insert(faults.begin(), lost);
   }
-  group_->failure = std::move(faults);
+  group_->failure = make_failure(plan_, std::move(faults));
   return *group_->failure;
 }
 

@@ -71,6 +71,7 @@ class Stream {
   ~Stream();
 
   [[nodiscard]] CUstream handle() const { return handle_; }
+  [[nodiscard]] const Device& device() const { return device_; }
   // What is ordered from here on runs after the event was reached, as it was last recorded.
   [[nodiscard]] Result<Ok, CudaError> wait_for(const Event& event) const;
   // Waits on the host for all that was ordered.

@@ -23,7 +23,13 @@ namespace harpe {
 
 // Why there is no result: the arguments of a launch, plans that are not the same on all ranks, or
 // what happened to this execution (CPU ranks) or an earlier one (GPUs).
-using LaunchFailure = std::variant<Diag, FaultReport>;
+struct ExecutionFault {
+  std::string plan;  // whose execution it was: "ag_gemm on tp=2"
+  FaultReport report;
+};
+using LaunchFailure = std::variant<Diag, ExecutionFault>;
+// Of a plan's execution.
+[[nodiscard]] LaunchFailure make_failure(const Plan& plan, FaultReport report);
 
 struct ExecutableCounts {
   std::int64_t launches = 0;

@@ -97,7 +97,7 @@ TEST_F(GpuGroupInside, reports_a_lost_signal_at_the_next_launch) {
       if (exchange->rank() == 0) {
         const auto next = executable.launch(tensors, stream.handle());
         ASSERT_FALSE(next.ok());
-        const FaultReport& report = std::get<FaultReport>(next.error());
+        const FaultReport& report = std::get<ExecutionFault>(next.error()).report;
         EXPECT_EQ(report.front().kind, FaultKind::WaitTimedOut) << render(report);
         EXPECT_EQ(report.front().producer, lost) << render(report);
         EXPECT_EQ(report.front().producer_rank, RankId(1)) << render(report);

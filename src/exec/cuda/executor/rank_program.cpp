@@ -74,6 +74,13 @@ Checked<Ok> RankProgram::capture(std::chrono::nanoseconds limit) {
   return Ok{};
 }
 
+void RankProgram::free_streams() {
+  ends_.clear();
+  over_.clear();
+  begun_.clear();
+  streams_.clear();
+}
+
 Result<Ok, CudaError> RankProgram::give_up() const {
   return parts_.peers->page(rank_).give_up(aside_);
 }

@@ -67,6 +67,10 @@ class RankProgram {
   [[nodiscard]] Checked<CapturedGraph> capture_apart(std::chrono::nanoseconds limit) const {
     return capture_pass({.limit = limit});
   }
+  // What was captured runs without the streams that it was captured from. A GPU has few queues for
+  // streams: work behind each other in one waits where it need not. Nothing is captured or replayed
+  // here behind this.
+  void free_streams();
   // Requires: captured; the GPU is current for the calling thread.
   [[nodiscard]] Result<Ok, CudaError> replay() const { return graph_->launch(origin()); }
   // The same. Requires: there is a trace.

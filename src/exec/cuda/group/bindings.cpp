@@ -3,13 +3,26 @@
 #include <algorithm>
 
 namespace harpe::cuda {
+namespace {
 
-Checked<Bindings> Bindings::make(const Device& device, CapturedTwice captured,
+constexpr DeviceAddress kUnknown = ~DeviceAddress{0};
+
+}  // namespace
+
+Checked<Bindings> Bindings::make(const Stream& stream, CapturedTwice captured,
                                  std::vector<AddressRange>& homes) {
-  HP_TRY(Relocation relocation, Relocation::find(device, captured, homes));
+  HP_TRY(Relocation relocation, Relocation::find(stream.device(), captured, homes));
   std::vector<DeviceAddress> captured_at;
   for (const AddressRange& home : homes) captured_at.push_back(home.begin);
-  return Bindings(std::move(captured.graph), std::move(relocation), std::move(captured_at));
+  Bindings bindings(std::move(captured.graph), std::move(relocation));
+  for (std::size_t i = 0; i < kMost; ++i) {
+    HP_TRY(Graph graph, bindings.captured_.instantiate());
+    HP_REQUIRE_OK(graph.upload(stream));
+    bindings.slots_.push_back({.addresses = captured_at, .graph = std::move(graph)});
+  }
+  const Result<Ok, CudaError> uploaded = stream.synchronize();
+  if (!uploaded.ok()) return to_diag(uploaded.error());
+  return bindings;
 }
 
 const Graph* Bindings::find(std::span<const DeviceAddress> addresses) {
@@ -21,16 +34,11 @@ const Graph* Bindings::find(std::span<const DeviceAddress> addresses) {
 }
 
 Checked<const Graph*> Bindings::add(std::span<const DeviceAddress> addresses) {
-  if (slots_.size() < kMost) {
-    HP_TRY(Graph graph, captured_.instantiate());
-    slots_.push_back({.addresses = captured_at_, .graph = std::move(graph)});
-    slots_.back().last_use = 0;
-  }
   Slot& slot = *std::ranges::min_element(slots_, {}, &Slot::last_use);
   const Result<Ok, CudaError> moved = relocation_.move(slot.graph, slot.addresses, addresses);
   if (!moved.ok()) {
-    // Some of its nodes are changed, others are not.
-    slots_.erase(slots_.begin() + (&slot - slots_.data()));
+    // Some of its nodes are changed, others are not: next time all are.
+    std::ranges::fill(slot.addresses, kUnknown);
     return to_diag(moved.error());
   }
   slot.addresses.assign(addresses.begin(), addresses.end());

@@ -14,14 +14,15 @@ class Bindings {
  public:
   static constexpr std::size_t kMost = 16;
 
-  // `homes`: where those lie that may be elsewhere, by home; those that may not become empty
-  // ranges. Errors: G005, G008.
-  [[nodiscard]] static Checked<Bindings> make(const Device& device, CapturedTwice captured,
+  // All graphs are made now: making one may have to wait until the GPU is idle, and by then another
+  // rank's execution may wait for this rank's. `homes`: where those lie that may be elsewhere, by
+  // home; those that may not become empty ranges. `stream`: of the GPU, idle. Errors: G005, G008.
+  [[nodiscard]] static Checked<Bindings> make(const Stream& stream, CapturedTwice captured,
                                               std::vector<AddressRange>& homes);
 
   // The graph that works at these addresses, by home; of homes that stay it is 0.
   [[nodiscard]] const Graph* find(std::span<const DeviceAddress> addresses);
-  // Makes one, or changes one. Errors: G005, G008.
+  // Changes one. Errors: G005, G008.
   [[nodiscard]] Checked<const Graph*> add(std::span<const DeviceAddress> addresses);
 
  private:
@@ -31,14 +32,11 @@ class Bindings {
     std::uint64_t last_use = 0;
   };
 
-  Bindings(CapturedGraph captured, Relocation relocation, std::vector<DeviceAddress> captured_at)
-      : captured_(std::move(captured)),
-        relocation_(std::move(relocation)),
-        captured_at_(std::move(captured_at)) {}
+  Bindings(CapturedGraph captured, Relocation relocation)
+      : captured_(std::move(captured)), relocation_(std::move(relocation)) {}
 
   CapturedGraph captured_;
   Relocation relocation_;
-  std::vector<DeviceAddress> captured_at_;
   std::vector<Slot> slots_;
   std::uint64_t uses_ = 0;
 };

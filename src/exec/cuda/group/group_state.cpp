@@ -8,7 +8,7 @@ const std::optional<LaunchFailure>& GroupState::check() {
   if (failure) return failure;
   for (const CudaRankExecutable* const executable : live) {
     if (!executable->has_failed()) continue;
-    failure = LaunchFailure(executable->explain());
+    failure = executable->explain();
     break;
   }
   return failure;

@@ -153,7 +153,8 @@ Checked<Ok> CudaRankExecutable::capture() {
   HP_TRY(CapturedGraph graph, capture_at(0));
   range_ = movable_homes();
   CapturedTwice captured{.graph = std::move(graph), .shifted = std::move(shifted), .shift = kShift};
-  HP_TRY(bindings_, Bindings::make(group_->device, std::move(captured), range_));
+  HP_TRY(bindings_, Bindings::make(program_->origin(), std::move(captured), range_));
+  program_->free_streams();
   return Ok{};
 }
 
@@ -192,11 +193,12 @@ std::vector<AddressRange> CudaRankExecutable::movable_homes() const {
 
 bool CudaRankExecutable::has_failed() const { return page().has_fault() || page().is_stopped(); }
 
-FaultReport CudaRankExecutable::explain() const {
+LaunchFailure CudaRankExecutable::explain() const {
   std::vector<RankReport> reports(static_cast<std::size_t>(group_->ranks()));
   reports[static_cast<std::size_t>(group_->rank())] = {
       .end = std::nullopt, .record = page().fault(), .is_poisoned = true};
-  return collect_gpu_faults(prepared_->plan, prepared_->blocks, prepared_->launches, reports);
+  return make_failure(prepared_->plan, collect_gpu_faults(prepared_->plan, prepared_->blocks,
+                                                          prepared_->launches, reports));
 }
 
 // Kernels that failed may have left counters in their memory behind: all of it is made again.

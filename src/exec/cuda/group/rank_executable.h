@@ -33,7 +33,7 @@ class CudaRankExecutable final : public RankExecutable {
   // Whether an execution of this rank has failed, as far as the host can see without waiting.
   [[nodiscard]] bool has_failed() const;
   // Why. Requires: has_failed().
-  [[nodiscard]] FaultReport explain() const;
+  [[nodiscard]] LaunchFailure explain() const;
   // As after `make`. Requires: no rank has an execution under way, or begins one. Errors: G005,
   // G008.
   [[nodiscard]] Checked<Ok> reset();
