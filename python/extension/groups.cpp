@@ -108,7 +108,9 @@ class LoadedPlan {
   }
 
   [[nodiscard]] const std::vector<LocalTensor>& tensors() const { return executable_->tensors(); }
-  [[nodiscard]] ExecutableStatus status() const { return executable_->status(); }
+  [[nodiscard]] ExecutableStatus status() const {
+    return call(*rank_, [&] { return Checked(executable_->status()); });
+  }
   void launch(const nb::dict& inputs, const nb::dict& outputs, std::uintptr_t stream) const;
 
  private:

@@ -47,15 +47,15 @@ class Group:
     """One rank of several, on one host. A group owns the memory that its ranks reach of each other;
     the executables of many plans share it.
 
-    *Collective* calls, of which joining is one, are made by all ranks in the same order. Calls about
-    one group come one at a time: threads wait for each other. A group ends with its last executable,
-    without waiting for other ranks.
+    *Collective* calls, of which joining is one, are made by all ranks in the same order. Threads
+    that call one group wait for each other. A group ends with its last executable, without waiting
+    for other ranks.
 
     `exchange`: how the ranks meet; its rank is this rank. `gpu`: the GPU that this rank runs on;
     None is this host's processor. `heap_bytes`: of memory, taken at once; more is taken as plans
-    need it. `wait_limit`: seconds that an execution waits for another rank. `kernel_cache`, of GPUs:
-    a folder that keeps compiled kernels; None: each process compiles its own. `library_folders`:
-    where NVIDIA's libraries are looked for before the loader's places.
+    need it. `wait_limit`: seconds that an execution waits for another rank. `kernel_cache`: a
+    folder that keeps kernels compiled for GPUs; None: each process compiles its own.
+    `library_folders`: where NVIDIA's libraries are looked for before the loader's places.
 
     Raises Fault: N010 other ranks do not come. Refused: I311 an argument; N002, N017 another rank
     cannot, or is on another host; G0xx no such GPU.
@@ -122,9 +122,9 @@ class Executable:
 
         `inputs`: a mapping, for names that Python's arguments cannot have. On CPU ranks the calling
         thread computes without the interpreter's lock, results are there on return, and `stream` is
-        not used. On GPUs the work is ordered in `stream`, a cudaStream_t as an int or an object with
-        `cuda_stream` (None: the default one), `out` is required, the call returns without waiting,
-        and arrays have to stay until the work is over.
+        not used. On GPUs the work is ordered in `stream`, a cudaStream_t as an int or an object
+        with `cuda_stream` (None: the default one), `out` is required, the call returns without
+        waiting, and arrays have to stay until the work is over.
 
         Raises Refused: I301, I305, I310 names; I311 an array, or ranks that launch different plans.
         Fault: what happened to an execution; from then on, until `Group.reset`, that. An interrupt

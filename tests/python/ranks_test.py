@@ -1,4 +1,4 @@
-"""Ranks that are processes: they meet in several ways, have the bits of run, and miss each other."""
+"""Ranks that are processes: they meet in several ways, have the bits of run, miss each other."""
 import multiprocessing
 import os
 import signal

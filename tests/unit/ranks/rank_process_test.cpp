@@ -19,19 +19,8 @@ using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-// What a rank does in a process of its own; false, or a message on standard error, fails the test.
+// What a rank does in a process of its own; false fails the test, and so does what it throws.
 using Body = std::function<bool(const Group& group)>;
-
-bool run_rank(const Meeting& meeting, const Body& body) {
-  try {
-    const auto exchange = meet(meeting);
-    const auto group = Group::join({.exchange = exchange.value()});
-    return body(group.value());
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "rank %d: %s\n", meeting.rank, error.what());
-    return false;
-  }
-}
 
 class RankProcesses : public testing::Test {
  protected:
@@ -44,7 +33,7 @@ class RankProcesses : public testing::Test {
       ASSERT_GE(child, 0);
       if (child == 0) {
         const Meeting meeting{.address = address, .secret = "s", .rank = rank, .ranks = ranks};
-        ::_exit(run_rank(meeting, body) ? 0 : 1);
+        ::_exit(body(Group::join({.exchange = meet(meeting).value()}).value()) ? 0 : 1);
       }
       processes_.push_back(child);
     }
