@@ -61,7 +61,8 @@ class HARPE_API Executable {
   [[nodiscard]] const std::vector<LocalTensor>& tensors() const;  // inputs, then outputs
 
   // One execution, of all ranks together: they launch a group's executables in the same order.
-  // Takes every tensor once, of its type and shape; inputs and outputs do not overlap.
+  // Takes every tensor once, of its type and shape; outputs overlap no other (I311 where both are
+  // dense).
   // On CPU ranks the calling thread computes, and results are there on return; `stream` is not
   // used. On GPUs the work is ordered in `stream` (a cudaStream_t of the rank's GPU, null for the
   // default one) behind what that holds, and the call returns without waiting; tensors stay until

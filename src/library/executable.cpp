@@ -1,6 +1,7 @@
 #include "harpe/executable.h"
 
 #include <algorithm>
+#include <functional>
 #include <utility>
 
 #include "io/npy.h"
@@ -70,6 +71,32 @@ harpe::Checked<Ok> check_places(const v1::LocalTensor& tensor, const TensorView&
                 print_strides(view));
 }
 
+// Where dense tensors lie, which is exact; what strides reach may interleave with another tensor.
+std::span<const std::byte> memory_of(const TensorView& tensor) {
+  if (!is_dense(tensor)) return {};
+  std::int64_t bytes = size_in_bytes(tensor.dtype);
+  for (std::size_t axis = 0; axis < tensor.axes; ++axis) bytes *= tensor.shape[axis];
+  return {tensor.data, static_cast<std::size_t>(bytes)};
+}
+
+bool overlap(std::span<const std::byte> one, std::span<const std::byte> other) {
+  const auto is_below = [](const std::byte* a, const std::byte* b) { return std::less<>()(a, b); };
+  return !one.empty() && !other.empty() && is_below(one.data(), other.data() + other.size()) &&
+         is_below(other.data(), one.data() + one.size());
+}
+
+harpe::Checked<Ok> check_apart(const State& state) {
+  for (std::size_t i = 0; i < state.tensors.size(); ++i) {
+    if (state.tensors[i].role == v1::Buffer::Role::In) continue;
+    for (std::size_t j = 0; j < i; ++j) {
+      if (!overlap(memory_of(state.views[i]), memory_of(state.views[j]))) continue;
+      return refuse(state.tensors[i], "apart from `" + state.tensors[j].name + "` in memory",
+                    "in part the same");
+    }
+  }
+  return Ok{};
+}
+
 // Of a name that is none of the tensors'.
 Diag refuse_name(const State& state, std::string_view name) {
   std::string known;
@@ -119,7 +146,7 @@ harpe::Checked<Ok> sort_arguments(State& state, std::span<const v1::Argument> ar
     HP_REQUIRE_OK(check_places(tensor, state.views[i], view));
     HP_REQUIRE_OK(check_indices(state, tensor, view));
   }
-  return Ok{};
+  return check_apart(state);
 }
 
 // No partial results: those are of several ranks together.

@@ -110,6 +110,7 @@ Exchange::~Exchange() = default;
 
 std::vector<std::shared_ptr<Exchange>> local_exchanges(int ranks, std::chrono::milliseconds limit) {
   std::vector<std::shared_ptr<Exchange>> exchanges;
+  if (ranks < 1) return exchanges;
   for (auto& own : transport::make_local_exchanges(ranks, limit)) {
     exchanges.push_back(std::make_shared<library::OwnExchange>(std::move(own)));
   }

@@ -172,6 +172,8 @@ TEST_F(GroupOfTwo, refuses_tensors_by_name) {
                 HasSubstr("`x` must be one of a, b, c, but is no tensor of the plan"));
     EXPECT_THAT(refusal([](auto& all) { all.push_back(all[0]); }),
                 HasSubstr("`a` must be given once, but is given twice"));
+    EXPECT_THAT(refusal([](auto& all) { all[2].view.data = all[0].view.data; }),
+                HasSubstr("`c` must be apart from `a` in memory, but is in part the same"));
     EXPECT_THAT(refusal([](auto& all) { all[2].view.strides = {0, 1}; }),
                 HasSubstr("memory in which every element has a place of its own"));
     // Nothing of that was launched.
