@@ -136,8 +136,13 @@ void Array::take_buffer(nb::handle object, std::string_view name, Access access)
   set_axes(view_, buffer_.ndim, buffer_.shape, buffer_.strides, name);
 }
 
-// On GPUs without waiting for anything: the launch is ordered in the caller's stream.
 void Array::take_tensor(nb::handle object, std::string_view name, Access access) {
+  const auto [device, id] = nb::cast<std::pair<int, int>>(object.attr("__dlpack_device__")());
+  if (device != (access.is_on_gpu ? nb::device::cuda::value : nb::device::cpu::value)) {
+    refuse_array(name, access.is_on_gpu ? "in the memory of a GPU" : "in the host's memory",
+                 "on DLPack's device " + std::to_string(device) + ":" + std::to_string(id));
+  }
+  // On GPUs its stream waits for nothing: the launch is ordered in the caller's.
   const nb::object given =
       access.is_on_gpu ? object.attr("__dlpack__")(nb::arg("stream") = -1) : nb::borrow(object);
   nb::ndarray<> writable;
@@ -148,11 +153,6 @@ void Array::take_tensor(nb::handle object, std::string_view name, Access access)
                  "a " + print_type(object) + " that is not");
   }
   if (access.is_written) tensor_ = nb::ndarray<nb::ro>(writable);
-  const int wanted = access.is_on_gpu ? nb::device::cuda::value : nb::device::cpu::value;
-  if (tensor_.device_type() != wanted) {
-    refuse_array(name, access.is_on_gpu ? "in the memory of a GPU" : "in the host's memory",
-                 access.is_on_gpu ? "not" : "in that of a device");
-  }
   const std::optional<DType> dtype = parse_dlpack(tensor_.dtype());
   if (!dtype) refuse_array(name, kTypes, "of another type");
   view_.data = const_cast<void*>(tensor_.data());

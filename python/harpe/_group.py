@@ -134,7 +134,8 @@ class Executable:
             out = self._make_outputs()
         if stream is not None and not isinstance(stream, int):
             stream = stream.cuda_stream
-        self._launch({**inputs, **more} if inputs else more, out, stream or 0)
+        self._launch({**inputs, **more} if inputs else more,
+                     out if isinstance(out, dict) else dict(out), stream or 0)
         return out
 
     @property

@@ -227,6 +227,7 @@ class Refusals(unittest.TestCase):
             self.refused("I311", ["`c`", "writable by DLPack"], written(Tensor(fixed)))
             self.refused("I311", ["`c`", "a place of its own"],
                          written(np.lib.stride_tricks.as_strided(out, (8, 6), (0, 4))))
+            self.refused("I311", ["`c`", "apart from `b`"], written(own["b"]))
             with self.assertRaises(AttributeError):
                 exe(own, stream="s")
             self.assertEqual(exe.launches, 0)
@@ -285,6 +286,18 @@ class Exchanges(unittest.TestCase):
             raise KeyboardInterrupt
 
         self.assertIsInstance(self.fail(interrupt), KeyboardInterrupt)
+
+    def test_refuse_who_cannot_come(self):
+        self.assertEqual(harpe.local_exchanges(0), [])
+        for ranks, rank in (2, 5), (0, 0), (2, -1):
+            with self.assertRaises(harpe.Error, msg=(ranks, rank)):
+                harpe.meet(address="localhost:1", rank=rank, ranks=ranks, limit=0.1)
+        with self.assertRaises(harpe.Error):
+            harpe.meet(address="nowhere", rank=0, ranks=2, limit=0.1)
+        with self.assertRaisesRegex(harpe.Refused, "of rank 3 of 2"):
+            store = make_stores(2)[0]
+            store.rank = 3
+            harpe.Group(exchange=store)
 
     def test_local_ones_can_be_called_and_end(self):
         one, other = harpe.local_exchanges(2, limit=0.2)
