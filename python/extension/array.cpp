@@ -1,5 +1,7 @@
 #include "extension/array.h"
 
+#include <nanobind/stl/string_view.h>
+
 #include <algorithm>
 #include <cstdint>
 #include <string>
@@ -81,9 +83,12 @@ void set_axes(View& view, std::int64_t axes, const Size* shape, const Size* stri
   }
 }
 
+// NumPy lends such an array in no way; its bits it does.
 bool is_bf16_of_numpy(nb::handle object) {
+  if (!nb::hasattr(object.type(), "__array_interface__")) return false;
   const nb::object dtype = nb::getattr(object, "dtype", nb::none());
-  return nb::cast<std::string>(nb::str(nb::getattr(dtype, "name", nb::none()))) == "bfloat16";
+  const nb::object type = nb::getattr(dtype, "type", nb::none());
+  return type.is_type() && nb::cast<std::string_view>(type.attr("__name__")) == "bfloat16";
 }
 
 }  // namespace
@@ -100,8 +105,14 @@ Array::~Array() {
 }
 
 void Array::take(nb::handle object, std::string_view name, Access access) {
-  if (!access.is_on_gpu && PyObject_CheckBuffer(object.ptr()) != 0) {
-    take_buffer(object, name, access);
+  if (!access.is_on_gpu && open_buffer(object)) {
+    const std::string_view format = buffer_.format == nullptr ? "B" : buffer_.format;
+    const std::optional<DType> dtype = parse_format(format, buffer_.itemsize);
+    if (!dtype) refuse_array(name, kTypes, "of format `" + std::string(format) + "`");
+    take_buffer(*dtype, name, access);
+  } else if (!access.is_on_gpu && is_bf16_of_numpy(object) &&
+             open_buffer(parent_ = object.attr("view")("H"))) {
+    take_buffer(DType::BF16, name, access);
   } else if (nb::hasattr(object, "__dlpack__")) {
     take_tensor(object, name, access);
   } else if (nb::hasattr(object, "__cuda_array_interface__")) {
@@ -111,28 +122,21 @@ void Array::take(nb::handle object, std::string_view name, Access access) {
   }
 }
 
-void Array::take_buffer(nb::handle object, std::string_view name, Access access) {
-  bool is_bf16 = false;
-  if (PyObject_GetBuffer(object.ptr(), &buffer_, PyBUF_STRIDES | PyBUF_FORMAT) != 0) {
-    buffer_.obj = nullptr;
-    const nb::python_error why;
-    is_bf16 = is_bf16_of_numpy(object);
-    if (!is_bf16)
-      refuse_array(name, kTypes, "without one: " + nb::cast<std::string>(nb::str(why.value())));
-    parent_ = object.attr("view")("uint16");
-    if (PyObject_GetBuffer(parent_.ptr(), &buffer_, PyBUF_STRIDES | PyBUF_FORMAT) != 0) {
-      buffer_.obj = nullptr;
-      throw nb::python_error();
-    }
-  }
-  const std::string_view format = buffer_.format == nullptr ? "B" : buffer_.format;
-  const std::optional<DType> dtype = is_bf16 ? DType::BF16 : parse_format(format, buffer_.itemsize);
-  if (!dtype) refuse_array(name, kTypes, "of format `" + std::string(format) + "`");
+// False where the object lends none.
+bool Array::open_buffer(nb::handle object) {
+  if (PyObject_CheckBuffer(object.ptr()) == 0) return false;
+  if (PyObject_GetBuffer(object.ptr(), &buffer_, PyBUF_STRIDES | PyBUF_FORMAT) == 0) return true;
+  PyErr_Clear();
+  buffer_.obj = nullptr;
+  return false;
+}
+
+void Array::take_buffer(DType dtype, std::string_view name, Access access) {
   if (access.is_written && buffer_.readonly != 0) {
     refuse_array(name, "memory that may be written to", "read-only");
   }
   view_.data = buffer_.buf;
-  view_.dtype = *dtype;
+  view_.dtype = dtype;
   set_axes(view_, buffer_.ndim, buffer_.shape, buffer_.strides, name);
 }
 

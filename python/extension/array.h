@@ -32,7 +32,8 @@ class Array {
   [[nodiscard]] const View& view() const { return view_; }
 
  private:
-  void take_buffer(nb::handle object, std::string_view name, Access access);
+  [[nodiscard]] bool open_buffer(nb::handle object);
+  void take_buffer(DType dtype, std::string_view name, Access access);
   void take_tensor(nb::handle object, std::string_view name, Access access);
   void take_cuda_array(nb::handle object, std::string_view name, Access access);
 

@@ -114,7 +114,8 @@ TEST_F(RankProcesses, name_one_that_is_killed_at_once) {
   EXPECT_EQ(wait_for(2), -1);
   const Clock::time_point killed = Clock::now();
   for (const int rank : {0, 1, 3}) EXPECT_EQ(wait_for(rank), 0) << rank;
-  EXPECT_LT(Clock::now() - killed, seconds(1));
+  // Milliseconds, where the machine has time for it; the wait limit is a minute.
+  EXPECT_LT(Clock::now() - killed, seconds(10));
 }
 
 }  // namespace
