@@ -44,6 +44,10 @@ Checked<DriverApi> find_functions(const Library& library) {
   driver.FUNCTION = reinterpret_cast<decltype(&::FUNCTION)>(find(#FUNCTION));
 #include "exec/cuda/driver_api.def"
 #undef HP_CUDA
+  driver.capture_info =
+      reinterpret_cast<decltype(driver.capture_info)>(find("cuStreamGetCaptureInfo"));
+  driver.set_capture_after = reinterpret_cast<decltype(driver.set_capture_after)>(
+      find("cuStreamUpdateCaptureDependencies"));
   driver.cuFuncGetParamInfo = reinterpret_cast<decltype(driver.cuFuncGetParamInfo)>(
       look_for("cuFuncGetParamInfo", kParamInfoVersion));
   if (lacking) return *lacking;

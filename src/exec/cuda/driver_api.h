@@ -20,6 +20,12 @@ struct DriverApi {
 #define HP_CUDA(FUNCTION) decltype(&::FUNCTION) FUNCTION = nullptr;
 #include "exec/cuda/driver_api.def"
 #undef HP_CUDA
+  // As CUDA 12.0 has them; under these names newer headers declare others.
+  CUresult (*capture_info)(CUstream stream, CUstreamCaptureStatus* status, cuuint64_t* id,
+                           CUgraph* graph, const CUgraphNode** after,
+                           std::size_t* count) = nullptr;  // cuStreamGetCaptureInfo
+  CUresult (*set_capture_after)(CUstream stream, CUgraphNode* nodes, std::size_t count,
+                                unsigned flags) = nullptr;  // cuStreamUpdateCaptureDependencies
   // Of parameter `index` of a kernel. CUDA 12.4 has it; null before.
   CUresult (*cuFuncGetParamInfo)(CUfunction kernel, std::size_t index, std::size_t* offset,
                                  std::size_t* bytes) = nullptr;

@@ -72,6 +72,29 @@ Checked<Graph> CapturedGraph::instantiate() const {
   return Graph(device_, handle, static_cast<std::int64_t>(nodes));
 }
 
+Result<Ok, CudaError> CapturedGraph::add_to_capture(CUstream stream) const {
+  const DriverApi& driver = device_.driver();
+  CUstreamCaptureStatus status{};
+  CUgraph graph = nullptr;
+  const CUgraphNode* after = nullptr;
+  std::size_t count = 0;
+  HP_REQUIRE_OK(cuda_call(driver, "cuStreamGetCaptureInfo",
+                          driver.capture_info(stream, &status, nullptr, &graph, &after, &count)));
+  CUgraphNode node = nullptr;
+  HP_REQUIRE_OK(cuda_call(driver, "cuGraphAddChildGraphNode",
+                          driver.cuGraphAddChildGraphNode(&node, graph, after, count, handle_)));
+  return cuda_call(driver, "cuStreamUpdateCaptureDependencies",
+                   driver.set_capture_after(stream, &node, 1, CU_STREAM_SET_CAPTURE_DEPENDENCIES));
+}
+
+Result<bool, CudaError> is_captured(const DriverApi& driver, CUstream stream) {
+  CUstreamCaptureStatus status{};
+  HP_REQUIRE_OK(
+      cuda_call(driver, "cuStreamGetCaptureInfo",
+                driver.capture_info(stream, &status, nullptr, nullptr, nullptr, nullptr)));
+  return status != CU_STREAM_CAPTURE_STATUS_NONE;
+}
+
 Checked<GraphCapture> GraphCapture::begin(const Device& device, const Stream& origin) {
   HP_REQUIRE_OK(driver_call(
       device.driver(), "cuStreamBeginCapture",

@@ -46,6 +46,8 @@ class CapturedGraph {
   [[nodiscard]] Checked<std::vector<CUgraphNode>> nodes() const;
   // Errors: G005, G008.
   [[nodiscard]] Checked<Graph> instantiate() const;
+  // As one node of what the stream captures, behind what it has captured. Errors: G005.
+  [[nodiscard]] Result<Ok, CudaError> add_to_capture(CUstream stream) const;
 
  private:
   friend class GraphCapture;
@@ -55,6 +57,9 @@ class CapturedGraph {
   Device device_;
   CUgraph handle_ = nullptr;
 };
+
+// Whether what is ordered in the stream is captured by its owner. Errors: G005.
+[[nodiscard]] Result<bool, CudaError> is_captured(const DriverApi& driver, CUstream stream);
 
 // While one is under way, what is ordered in `origin`, and in streams that wait for events recorded
 // there, is not run but kept. All of these streams are joined, by events that `origin` waits for,

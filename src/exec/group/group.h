@@ -50,7 +50,8 @@ class RankExecutable {
   // One execution, of all ranks together: they launch executables of a group in the same order.
   // `tensors` are of the homes, in their order, with their types and shapes; they stay until it is
   // over. On GPUs it is ordered in `stream` (a CUstream of the rank's GPU) behind what that holds,
-  // and the host waits for nothing; CPU ranks compute it now, on the calling thread.
+  // and the host waits for nothing; of a stream that is being captured it becomes a part of that
+  // graph, which the executable outlives; CPU ranks compute it now, on the calling thread.
   // Errors: I311 strides that are not supported, or ranks that launch different plans; G005. What
   // happens to an execution ends all executions of the group until it is reset.
   [[nodiscard]] virtual Result<Ok, LaunchFailure> launch(std::span<const TensorView> tensors,

@@ -46,4 +46,11 @@ Checked<const Graph*> Bindings::add(std::span<const DeviceAddress> addresses) {
   return &slot.graph;
 }
 
+Result<Ok, CudaError> Bindings::add_to_capture(std::span<const DeviceAddress> addresses,
+                                               CUstream stream) {
+  const std::vector<DeviceAddress> from(addresses.size(), kUnknown);
+  HP_REQUIRE_OK(relocation_.move_captured(from, addresses));
+  return captured_.add_to_capture(stream);
+}
+
 }  // namespace harpe::cuda

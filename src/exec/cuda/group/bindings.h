@@ -24,6 +24,9 @@ class Bindings {
   [[nodiscard]] const Graph* find(std::span<const DeviceAddress> addresses);
   // Changes one. Errors: G005, G008.
   [[nodiscard]] Checked<const Graph*> add(std::span<const DeviceAddress> addresses);
+  // As a part of what the stream captures, behind what it has captured. Errors: G005.
+  [[nodiscard]] Result<Ok, CudaError> add_to_capture(std::span<const DeviceAddress> addresses,
+                                                     CUstream stream);
 
  private:
   struct Slot {

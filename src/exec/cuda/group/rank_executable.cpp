@@ -214,9 +214,17 @@ Result<Ok, LaunchFailure> CudaRankExecutable::launch(std::span<const TensorView>
   if (const auto& failure = group_->check()) return *failure;
   if (auto placed = place(tensors); !placed.ok()) return LaunchFailure(placed.error());
   const CurrentDevice current(group_->device);
+  auto* const ordered_in = static_cast<CUstream>(stream);
+  const auto captured = is_captured(group_->device.driver(), ordered_in);
+  if (!captured.ok()) return LaunchFailure(to_diag(captured.error()));
+  if (*captured) {
+    if (auto apart = check_apart(tensors); !apart.ok()) return LaunchFailure(apart.error());
+    const Result<Ok, CudaError> added = add_to_capture(tensors, ordered_in);
+    return added.ok() ? Result<Ok, LaunchFailure>(Ok{}) : LaunchFailure(to_diag(added.error()));
+  }
   auto graph = find_graph(tensors);
   if (!graph.ok()) return LaunchFailure(graph.error());
-  const Result<Ok, CudaError> ordered = order(tensors, **graph, static_cast<CUstream>(stream));
+  const Result<Ok, CudaError> ordered = order(tensors, **graph, ordered_in);
   if (!ordered.ok()) return LaunchFailure(to_diag(ordered.error()));
   ++counts_.launches;
   return Ok{};
@@ -289,6 +297,16 @@ Result<Ok, CudaError> CudaRankExecutable::order(std::span<const TensorView> tens
   HP_REQUIRE_OK(graph.launch(stream));
   HP_REQUIRE_OK(order_copies(tensors, CopyDirection::ToTensor, stream));
   return group_->note_last(stream);
+}
+
+Result<Ok, CudaError> CudaRankExecutable::add_to_capture(std::span<const TensorView> tensors,
+                                                         CUstream stream) {
+  const std::int64_t copied = counts_.copied_bytes;
+  HP_REQUIRE_OK(order_copies(tensors, CopyDirection::ToImage, stream));
+  HP_REQUIRE_OK(bindings_->add_to_capture(addresses_, stream));
+  HP_REQUIRE_OK(order_copies(tensors, CopyDirection::ToTensor, stream));
+  counts_.copied_bytes = copied;  // of launches alone
+  return Ok{};
 }
 
 Result<Ok, CudaError> CudaRankExecutable::order_copies(std::span<const TensorView> tensors,

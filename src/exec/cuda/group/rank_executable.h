@@ -65,6 +65,9 @@ class CudaRankExecutable final : public RankExecutable {
   [[nodiscard]] Checked<const Graph*> find_graph(std::span<const TensorView> tensors);
   [[nodiscard]] Result<Ok, CudaError> order(std::span<const TensorView> tensors, const Graph& graph,
                                             CUstream stream);
+  // As a part of a graph of the caller's: its runs are in the caller's order.
+  [[nodiscard]] Result<Ok, CudaError> add_to_capture(std::span<const TensorView> tensors,
+                                                     CUstream stream);
   [[nodiscard]] Result<Ok, CudaError> order_copies(std::span<const TensorView> tensors,
                                                    CopyDirection direction, CUstream stream);
 

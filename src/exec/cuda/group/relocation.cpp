@@ -113,7 +113,7 @@ Checked<Ok> Relocation::add_copy(CUgraphNode node, std::vector<AddressRange>& ho
   return Ok{};
 }
 
-Result<Ok, CudaError> Relocation::move(const Graph& graph, std::span<const DeviceAddress> from,
+Result<Ok, CudaError> Relocation::move(CUgraphExec graph, std::span<const DeviceAddress> from,
                                        std::span<const DeviceAddress> to) {
   const auto moves = [&](const Word& word) { return from[word.home] != to[word.home]; };
   for (KernelNode& kernel : kernels_) {
@@ -128,7 +128,7 @@ Result<Ok, CudaError> Relocation::move(const Graph& graph, std::span<const Devic
   return Ok{};
 }
 
-Result<Ok, CudaError> Relocation::move(const Graph& graph, KernelNode& kernel,
+Result<Ok, CudaError> Relocation::move(CUgraphExec graph, KernelNode& kernel,
                                        std::span<const DeviceAddress> to) const {
   for (const auto& [offset, word] : kernel.arguments) {
     const DeviceAddress address = to[word.home] + word.distance;
@@ -137,19 +137,26 @@ Result<Ok, CudaError> Relocation::move(const Graph& graph, KernelNode& kernel,
   void* parameter = kernel.parameter.data();
   kernel.params.kernelParams = &parameter;
   const DriverApi& driver = device_.driver();
-  return cuda_call(
-      driver, "cuGraphExecKernelNodeSetParams",
-      driver.cuGraphExecKernelNodeSetParams(graph.handle(), kernel.node, &kernel.params));
+  if (graph == nullptr) {
+    return cuda_call(driver, "cuGraphKernelNodeSetParams",
+                     driver.cuGraphKernelNodeSetParams(kernel.node, &kernel.params));
+  }
+  return cuda_call(driver, "cuGraphExecKernelNodeSetParams",
+                   driver.cuGraphExecKernelNodeSetParams(graph, kernel.node, &kernel.params));
 }
 
-Result<Ok, CudaError> Relocation::move(const Graph& graph, CopyNode& copy,
+Result<Ok, CudaError> Relocation::move(CUgraphExec graph, CopyNode& copy,
                                        std::span<const DeviceAddress> to) const {
   if (copy.from) copy.params.srcDevice = to[copy.from->home] + copy.from->distance;
   if (copy.to) copy.params.dstDevice = to[copy.to->home] + copy.to->distance;
   const DriverApi& driver = device_.driver();
-  return cuda_call(driver, "cuGraphExecMemcpyNodeSetParams",
-                   driver.cuGraphExecMemcpyNodeSetParams(graph.handle(), copy.node, &copy.params,
-                                                         device_.context()));
+  if (graph == nullptr) {
+    return cuda_call(driver, "cuGraphMemcpyNodeSetParams",
+                     driver.cuGraphMemcpyNodeSetParams(copy.node, &copy.params));
+  }
+  return cuda_call(
+      driver, "cuGraphExecMemcpyNodeSetParams",
+      driver.cuGraphExecMemcpyNodeSetParams(graph, copy.node, &copy.params, device_.context()));
 }
 
 }  // namespace harpe::cuda

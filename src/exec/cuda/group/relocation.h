@@ -32,7 +32,14 @@ class Relocation {
   // Where homes that moved `from` there `to` there are named, in runs ordered from now on.
   // Requires: the graph is of the captured one, and works at `from`.
   [[nodiscard]] Result<Ok, CudaError> move(const Graph& graph, std::span<const DeviceAddress> from,
-                                           std::span<const DeviceAddress> to);
+                                           std::span<const DeviceAddress> to) {
+    return move(graph.handle(), from, to);
+  }
+  // The same of the captured graph itself, for what is made of it from now on.
+  [[nodiscard]] Result<Ok, CudaError> move_captured(std::span<const DeviceAddress> from,
+                                                    std::span<const DeviceAddress> to) {
+    return move(CUgraphExec{nullptr}, from, to);
+  }
 
  private:
   struct Word {
@@ -61,9 +68,12 @@ class Relocation {
   [[nodiscard]] Checked<Ok> add_kernel(CUgraphNode node, CUgraphNode shifted, DeviceAddress shift,
                                        const std::vector<AddressRange>& homes);
   [[nodiscard]] Checked<Ok> add_copy(CUgraphNode node, std::vector<AddressRange>& homes);
-  [[nodiscard]] Result<Ok, CudaError> move(const Graph& graph, KernelNode& kernel,
+  // Null: in the captured graph.
+  [[nodiscard]] Result<Ok, CudaError> move(CUgraphExec graph, std::span<const DeviceAddress> from,
+                                           std::span<const DeviceAddress> to);
+  [[nodiscard]] Result<Ok, CudaError> move(CUgraphExec graph, KernelNode& kernel,
                                            std::span<const DeviceAddress> to) const;
-  [[nodiscard]] Result<Ok, CudaError> move(const Graph& graph, CopyNode& copy,
+  [[nodiscard]] Result<Ok, CudaError> move(CUgraphExec graph, CopyNode& copy,
                                            std::span<const DeviceAddress> to) const;
 
   Device device_;
