@@ -83,6 +83,13 @@ class HARPE_API Executable {
   std::shared_ptr<State> state_;
 };
 
+// Which part of an input or output a rank holds at home: per dimension its indices in the whole
+// tensor, in the order of LocalTensor. Errors: I301, I305 no such input or output; I311 a rank that
+// the plan does not have.
+[[nodiscard]] HARPE_API Checked<std::vector<std::vector<Range>>> positions(const Plan& plan,
+                                                                           const std::string& name,
+                                                                           int rank);
+
 // The part of a whole tensor of the plan that a rank holds at home, as its executable takes it; and
 // back, where the others' parts of `whole` stay as they are. Types may differ as in run().
 // Errors: I301, I305 no such input or output; I311 a view, or a rank that the plan does not have.

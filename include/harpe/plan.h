@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -89,6 +90,9 @@ struct PlanFacts {
   std::int64_t memory_bytes = 0;  // of one rank's arena: inputs, outputs and all in between
   double flops = 0;               // floating-point operations of one execution, over all ranks
   double balance = 1;             // the busiest rank's share of them, relative to the mean
+  // By axis of inputs and outputs, which of its positions a rank holds: "contiguous" or "zigzag",
+  // as a Question says it; "whole", all of them; or "other".
+  std::map<std::string, std::string> layout;
 };
 
 // What was proved of a plan for all inputs and all interleavings of ranks: every output is the

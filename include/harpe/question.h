@@ -31,6 +31,14 @@ struct Question {
   // A name of schedules(), a file that ends in `.sched`, the text of one, or "auto": the one that a
   // search chooses.
   std::string schedule = "auto";
+  // Who holds what of inputs and outputs; schedules keep to it, and one named here that does not is
+  // refused. By buffer, the mesh axes that divide its axes: {"k", "Skv@cp"}, {"q", "B@dp,Sq@cp"};
+  // {"q", ""} is a copy on every rank. Others live as the schedule says.
+  std::map<std::string, std::string> homes = {};
+  // Which positions a rank holds of axes that are divided: "contiguous", a range in the order of
+  // the ranks; "zigzag", where masks go by positions, a range from the front and the same one
+  // counted from the back; "any", as suits the schedule.
+  std::string layout = "any";
 };
 
 // Called now and then during long work, from the calling thread; must not throw. False gives the

@@ -62,14 +62,17 @@ void bind_questions(nb::module_& module) {
       .def(
           "__init__",
           [](Question* self, std::string op, std::map<std::string, Value> parameters,
-             std::string mesh, std::string machine, std::string schedule) {
+             std::string mesh, std::string machine, std::string schedule,
+             std::map<std::string, std::string> homes, std::string layout) {
             new (self) Question{.op = std::move(op),
                                 .parameters = std::move(parameters),
                                 .mesh = std::move(mesh),
                                 .machine = std::move(machine),
-                                .schedule = std::move(schedule)};
+                                .schedule = std::move(schedule),
+                                .homes = std::move(homes),
+                                .layout = std::move(layout)};
           },
-          "op"_a, "parameters"_a, "mesh"_a, "machine"_a, "schedule"_a);
+          "op"_a, "parameters"_a, "mesh"_a, "machine"_a, "schedule"_a, "homes"_a, "layout"_a);
   nb::class_<CallOptions>(module, "CallOptions")
       .def(
           "__init__",
@@ -113,6 +116,12 @@ void bind_plans(nb::module_& module) {
         return call([&] { return show(plan, stage); });
       },
       "plan"_a, "stage"_a);
+  module.def(
+      "positions",
+      [](const Plan& plan, const std::string& buffer, int rank) {
+        return call([&] { return positions(plan, buffer, rank); });
+      },
+      "plan"_a, "buffer"_a, "rank"_a);
   module.def(
       "draw",
       [](const Plan& plan, bool svg) {

@@ -48,7 +48,8 @@ struct Record<PlanFacts> {
                                         Field{"bytes_moved", &PlanFacts::bytes_moved},
                                         Field{"memory_bytes", &PlanFacts::memory_bytes},
                                         Field{"flops", &PlanFacts::flops},
-                                        Field{"balance", &PlanFacts::balance}};
+                                        Field{"balance", &PlanFacts::balance},
+                                        Field{"layout", &PlanFacts::layout}};
 };
 
 template <>

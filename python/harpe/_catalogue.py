@@ -4,7 +4,7 @@ import os
 from collections.abc import Iterable, Sequence
 
 from harpe import _harpe
-from harpe._question import Text, question, text_of
+from harpe._question import Homes, Text, question, text_of
 from harpe._values import Doctor, Explanation, MachineInfo, OperatorInfo, ScheduleInfo
 
 
@@ -27,12 +27,14 @@ def machines() -> Sequence[MachineInfo]:
     return _harpe.machines()
 
 
-def schedules(op: Text, /, *, mesh: str, **parameters: object) -> Sequence[ScheduleInfo]:
+def schedules(op: Text, /, *, mesh: str, homes: Homes = None, layout: str = "any",
+              **parameters: object) -> Sequence[ScheduleInfo]:
     """The named schedules of an operator on a mesh; `refusal` of one says why it does not apply.
+    Arguments as for `harpe.plan`.
 
     Raises Refused: what `harpe.plan` does about the operator, its parameters and the mesh.
     """
-    return _harpe.schedules(question(op, mesh, "", "auto", parameters))
+    return _harpe.schedules(question(op, mesh, "", "auto", parameters, homes, layout))
 
 
 def explain(code: str) -> Explanation:

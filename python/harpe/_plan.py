@@ -11,7 +11,8 @@ import numpy as np
 
 from harpe import _dtypes, _harpe, _html
 from harpe._errors import Refused, make_refusal
-from harpe._question import Cache, Progress, Text, call_options, question, seconds, text_of
+from harpe._question import (Cache, Homes, Progress, Text, call_options, question, seconds,
+                             text_of)
 from harpe._values import (Buffer, Candidate, Certificate, PlanFacts, Prediction, Refusal, Share,
                            Taxes, Why)
 
@@ -75,10 +76,20 @@ class Plan:
         return {buffer.name: buffer for buffer in self._handle.buffers}
 
     @property
-    def layout(self) -> Mapping[str, Sequence[Sequence[tuple[slice, ...]]]]:
-        """Which elements of a buffer each rank holds: `a[plan.layout["a"][rank][i]]` is the i-th
-        block of rank `rank` in the whole array `a`."""
-        return {name: buffer.homes for name, buffer in self.buffers.items()}
+    def layout(self) -> Mapping[str, str]:
+        """By axis of inputs and outputs, which of its positions a rank holds: "contiguous" or
+        "zigzag", as for `harpe.plan`; "whole", all of them; or "other"."""
+        return self.facts.layout
+
+    def positions(self, buffer: str, rank: int) -> tuple[np.ndarray, ...]:
+        """Which part of an input or output a rank holds: per dimension its indices in the whole
+        array. `q[np.ix_(*plan.positions("q", rank))]` is the rank's own array.
+
+        Raises Refused: I301, I305 no such input or output; I311 no such rank.
+        """
+        return tuple(np.concatenate([np.arange(run.start, run.stop) for run in dimension]
+                                    or [np.arange(0)])
+                     for dimension in _harpe.positions(self._handle, buffer, rank))
 
     @functools.cached_property
     def certificate(self) -> Certificate:
@@ -246,8 +257,8 @@ class Tuned:
 
 
 def plan(op: Text, /, *, mesh: str, machine: Text = "", schedule: Text = "auto",
-         cache: Cache = True, patience: float | None = None, progress: Progress = None,
-         **parameters: object) -> Plan:
+         homes: Homes = None, layout: str = "any", cache: Cache = True,
+         patience: float | None = None, progress: Progress = None, **parameters: object) -> Plan:
     """A proved plan of an operator; executes nothing.
 
     `op`: a name of `harpe.operators()`, a `harpe.Program`, the text of a `.op` program, or a file
@@ -256,7 +267,14 @@ def plan(op: Text, /, *, mesh: str, machine: Text = "", schedule: Text = "auto",
     `machine`: a name of `harpe.machines()`, the text of a `.machine` file, or such a file; ""
     predicts no time, and a search then takes the smallest shipped machine that the mesh fits on.
     `schedule`: a name of `harpe.schedules()`, a `harpe.Schedule`, the text of a `.sched` file, such
-    a file, or "auto", which searches. `cache`: the folder where `harpe.tune` keeps its answers,
+    a file, or "auto", which searches.
+    `homes`: who holds what, by buffer the mesh axes that divide its axes: `{"k": "Skv@cp"}`, ""
+    for a copy on every rank; other buffers live as the schedule says.
+    `layout`: which positions a rank holds of axes that are divided: "contiguous", a range in the
+    order of the ranks; "zigzag", where masks go by positions, a range from the front and the same
+    one counted from the back; "any". The search keeps to both; a schedule named here that does not
+    is refused. `plan.layout` and `plan.positions` say what came of it.
+    `cache`: the folder where `harpe.tune` keeps its answers,
     which "auto" takes before it searches; True is the command line's (`$XDG_CACHE_HOME/harpe`,
     `~/.cache/harpe`), None is none.
     `patience`: seconds, rounded up, after which a search for "auto" is given up.
@@ -264,10 +282,11 @@ def plan(op: Text, /, *, mesh: str, machine: Text = "", schedule: Text = "auto",
     is not known, and gives up by returning False.
     `parameters`: sizes over all ranks and options, as `harpe.describe(op)` lists them.
 
-    Raises Refused: U1xx, I1xx, T0xx, P0xx, S0xx, F1xx, M1xx what is wrong with the question; I503
-    too many tasks; I505 given up. KeyboardInterrupt ends a search.
+    Raises Refused: U1xx, I1xx, T0xx, P0xx, S0xx, F1xx, M1xx what is wrong with the question; I311
+    the schedule does not keep to `homes` or `layout`, S704 none does; I503 too many tasks; I505
+    given up. KeyboardInterrupt ends a search.
     """
-    asked = question(op, mesh, machine, schedule, parameters)
+    asked = question(op, mesh, machine, schedule, parameters, homes, layout)
     with call_options(cache, patience, progress) as options:
         return Plan(_harpe.plan(asked, options))
 
@@ -284,21 +303,22 @@ def load(path: str | os.PathLike[str], *, progress: Progress = None) -> Plan:
         return Plan(_harpe.parse_plan(text, options))
 
 
-def tune(op: Text, /, *, mesh: str, machine: Text = "", top: int = 8, budget: float | None = None,
-         memory_bytes: int | None = None, exhaustive: bool = False, any_placement: bool = False,
-         cache: Cache = True, progress: Progress = None, **parameters: object) -> Tuned:
+def tune(op: Text, /, *, mesh: str, machine: Text = "", homes: Homes = None, layout: str = "any",
+         top: int = 8, budget: float | None = None, memory_bytes: int | None = None,
+         exhaustive: bool = False, any_placement: bool = False, cache: Cache = True,
+         progress: Progress = None, **parameters: object) -> Tuned:
     """Searches for the schedules that are predicted to be fastest. Given up by `progress`, it
     returns what it has found so far.
 
-    `op`, `mesh`, `machine`, `cache`, `progress`, `parameters` as for `harpe.plan`. `top`: how many
-    to list. `budget`: seconds, rounded up, after which the search ends with what it has.
+    `op`, `mesh`, `machine`, `homes`, `layout`, `cache`, `progress`, `parameters` as for
+    `harpe.plan`. `top`: how many to list. `budget`: seconds, rounded up, after which the search ends with what it has.
     `memory_bytes`: of one rank; None is the machine's. `exhaustive`: simulates every candidate.
-    `any_placement`: searches where inputs and outputs live too.
+    `any_placement`: searches where inputs and outputs live too, but for `homes`.
 
     Raises Refused: those of `harpe.plan`; S701 nothing fits the memory; S702 the budget was over
     before anything was found. KeyboardInterrupt ends the search.
     """
-    asked = question(op, mesh, machine, "auto", parameters)
+    asked = question(op, mesh, machine, "auto", parameters, homes, layout)
     with call_options(cache, None, progress) as options:
         best, found = _harpe.tune(asked, options, top=top, budget_s=seconds(budget),
                                   memory_bytes=memory_bytes, exhaustive=exhaustive,
@@ -307,11 +327,12 @@ def tune(op: Text, /, *, mesh: str, machine: Text = "", top: int = 8, budget: fl
 
 
 def taxes(op: Text, /, *, mesh: str, machine: Text = "", schedule: Text = "auto",
-          cache: Cache = True, progress: Progress = None, **parameters: object) -> Sequence[Taxes]:
+          homes: Homes = None, layout: str = "any", cache: Cache = True, progress: Progress = None,
+          **parameters: object) -> Sequence[Taxes]:
     """How the predicted time of a schedule divides; of "auto", every named schedule that applies,
     fastest first, then those that do not fit the machine. Arguments and errors as for
     `harpe.plan`."""
-    asked = question(op, mesh, machine, schedule, parameters)
+    asked = question(op, mesh, machine, schedule, parameters, homes, layout)
     with call_options(cache, None, progress) as options:
         return _harpe.compare(asked, options)
 

@@ -40,13 +40,17 @@ Progress = bool | Callable[[str, int, int], bool | None] | None
 Cache = bool | str | os.PathLike[str] | None
 
 
-def question(op: Text, mesh: str, machine: Text, schedule: Text,
-             parameters: Mapping[str, object]) -> _harpe.Question:
+Homes = Mapping[str, str] | None
+
+
+def question(op: Text, mesh: str, machine: Text, schedule: Text, parameters: Mapping[str, object],
+             homes: Homes = None, layout: str = "any") -> _harpe.Question:
     if not isinstance(mesh, str):
         raise TypeError(f"`mesh` must be a str such as 'cp=8', not {type(mesh).__name__}")
     return _harpe.Question(op=text_of(op), parameters={name: _value(name, value) for name, value
                                                      in parameters.items()},
-                           mesh=mesh, machine=text_of(machine), schedule=text_of(schedule))
+                           mesh=mesh, machine=text_of(machine), schedule=text_of(schedule),
+                           homes=dict(homes or {}), layout=layout)
 
 
 def text_of(given: Text) -> str:

@@ -4,7 +4,7 @@ Times are in microseconds where a name ends in `_us`, in seconds in `_s`; memory
 """
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from harpe import _html
@@ -191,6 +191,7 @@ class PlanFacts(_Shown):
     memory_bytes: int  # of one rank's arena: inputs, outputs and all in between
     flops: float  # of one execution, over all ranks
     balance: float  # the busiest rank's share of them, relative to the mean
+    layout: Mapping[str, str]  # as Plan.layout
 
 
 @_record

@@ -49,6 +49,13 @@ inline constexpr std::array kFlags = {
          kRun},
     Flag{"schedule", "", "S", "one of them, as for simulate (default: every name that applies)",
          kTaxes},
+    Flag{"home", "", "BUFFER=AXIS@MESHAXIS,...",
+         "where an input or output lives: k=Skv@cp; q= is everywhere",
+         kShow | kSchedules | kLower | kVerify | kRun | kSimulate | kTaxes | kTune, true},
+    Flag{
+        "layout", "", "contiguous|zigzag|any",
+        "which positions ranks hold of axes that are divided, where masks go by them (default any)",
+        kShow | kSchedules | kLower | kVerify | kRun | kSimulate | kTaxes | kTune},
     Flag{"machine", "", "X", "a name of `harpe machines`, or FILE.machine (default by the mesh)",
          kShow | kSchedules | kLower | kVerify | kRun | kSimulate | kTaxes | kValidate | kTune},
     Flag{"machine", "", "X", "a name of `harpe machines`, or FILE.machine, whose nodes have NICs",
@@ -88,9 +95,6 @@ inline constexpr std::array kFlags = {
          kBench},
     Flag{"contract", "", "standard|free",
          "homes of inputs and outputs: the operator's (default), or searched too", kTune},
-    Flag{"home", "", "BUFFER=AXIS@MESHAXIS,...",
-         "where an input or output lives, under either contract: k=Skv@cp; q= is everywhere", kTune,
-         true},
     Flag{"numerics", "", "exact|reassociated|rounded",
          "what may happen to sums: order kept, partial states whole, or in the output's type "
          "(default)",

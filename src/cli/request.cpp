@@ -19,6 +19,8 @@ Checked<Request> request_of(const CommandLine& line) {
                   .schedule = line.value("schedule"),
                   .machine = line.value("machine")};
   for (const NamedFile& file : files) request.inputs.push_back(file.name);
+  request.homes = line.values("home");
+  request.layout = line.value("layout").value_or(request.layout);
   request.version = identify_build(HARPE_VERSION);
   const auto given = line.value("cache");
   Checked<std::optional<std::string>> cache = cache_of(given, "--cache");

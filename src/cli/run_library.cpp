@@ -20,6 +20,9 @@ Checked<Ok> check_words(const CommandLine& line, const Request& subject) {
   if (kind_of(subject.target) == TargetKind::PlanFile) {
     return make_diag(DiagCode::U114, {{"what", "--schedule"}, {"path", subject.target}});
   }
+  if (!subject.homes.empty() || subject.layout != "any") {
+    return no_library("libraries choose homes and layouts themselves");
+  }
   if (!line.has("inject")) return Ok{};
   return no_library("libraries have no tasks for `--inject` to break");
 }

@@ -327,7 +327,6 @@ Checked<int> tune_schedule(const CommandLine& line, Session& session) {
   HP_TRY(request.subject, operator_request_of(line));
   HP_TRY(request.search, search_options_of(line));
   HP_TRY(request.measure, measure_request_of(line));
-  request.homes = line.values("home");
   HP_TRY(const auto seed, read_count(line, "seed", 0, std::numeric_limits<std::int64_t>::max()));
   const auto drawn_from = static_cast<std::uint64_t>(seed.value_or(0));
   if (request.measure) request.measure->seed = drawn_from;

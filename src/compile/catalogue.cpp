@@ -2,14 +2,28 @@
 
 #include "compile/choose_schedule.h"
 #include "compile/plan_file.h"
+#include "compile/read_constraints.h"
 #include "compile/schedule_names.h"
 #include "compile/target.h"
 #include "ir/text.h"
 #include "ops/registry.h"
 #include "schedule/named/registry.h"
+#include "schedule/replay.h"
 #include "search/search.h"
 
 namespace harpe {
+namespace {
+
+Checked<Ok> check_applies(const Program& program, const Mesh& mesh, const Applicability& schedule,
+                          const Constraints& constraints) {
+  if (!schedule.script.ok()) return schedule.script.error();
+  if (constraints.empty()) return Ok{};
+  HP_TRY(const NormalForm form, replay(program, mesh, *schedule.script));
+  return check_constraints(program, mesh, form, constraints);
+}
+
+}  // namespace
+
 std::vector<Description> describe_operators() {
   std::vector<Description> all;
   for (const Operator& op : all_operators()) all.push_back(describe(template_of(op)));
@@ -24,6 +38,7 @@ Checked<Description> describe_target(const std::string& target) {
 Checked<ScheduleList> list_schedules(Session& session, const Request& request) {
   HP_TRY(const Program program, session.program(request));
   HP_TRY(Mesh mesh, session.mesh(request));
+  HP_TRY(const Constraints constraints, read_constraints(program, mesh, request));
   const std::string family = schedule_family(program);
   ScheduleList out;
   out.program = program.name;
@@ -31,7 +46,8 @@ Checked<ScheduleList> list_schedules(Session& session, const Request& request) {
     ScheduleEntry& entry = out.entries.emplace_back();
     entry.name = each.name;
     entry.summary = each.summary;
-    if (!each.script.ok()) entry.refusal = each.script.error();
+    const Checked<Ok> applies = check_applies(program, mesh, each, constraints);
+    if (!applies.ok()) entry.refusal = applies.error();
   }
   out.mesh = std::move(mesh);
   return out;

@@ -26,7 +26,7 @@ struct ScheduleList {
   Mesh mesh;
   std::vector<ScheduleEntry> entries;
 };
-// Errors: Session::program's and Session::mesh's.
+// Errors: Session::program's and Session::mesh's; read_constraints'.
 [[nodiscard]] Checked<ScheduleList> list_schedules(Session& session, const Request& request);
 
 // What `auto` means for a request: the schedule that `run` and the others take.

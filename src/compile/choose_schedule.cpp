@@ -3,6 +3,7 @@
 #include "compile/check_form.h"
 #include "compile/machines.h"
 #include "compile/plan_cache.h"
+#include "compile/read_constraints.h"
 #include "compile/schedule_names.h"
 #include "lower/lower.h"
 #include "schedule/fit.h"
@@ -16,10 +17,12 @@ namespace {
 
 // What an earlier search of the same found, or this one does. Errors: search's; I505.
 Checked<AutoForm> search_for(const Program& program, const Mesh& mesh, const Machine& machine,
-                             const Request& request, const Warn& warn) {
+                             const Request& request, const Constraints& constraints,
+                             const Warn& warn) {
   SearchOptions options;
   options.family = schedule_family(program);
   options.top = 2;  // the best, and how far the next one is
+  options.constraints = constraints;
   if (request.cache) {
     const CacheKey key = make_cache_key(program, mesh, machine, options, request.version);
     const auto check = [&](const NormalForm& form) { return check_form(program, mesh, form); };
@@ -51,17 +54,23 @@ bool runs(const Program& program, const Mesh& mesh, const NormalForm& form,
   return plan.ok() && check_fits(*plan, machine).ok();
 }
 
-// The rule of the operator; where its choice does not run there, the first named one that does.
+// The rule of the operator; where its choice does not keep to the constraints or does not run
+// there, the first named one that does.
 Checked<AutoForm> choose_by_rule(const Program& program, const Mesh& mesh,
+                                 const Constraints& constraints,
                                  const std::optional<Machine>& runs_on) {
   const std::string family = schedule_family(program);
   HP_TRY(const Script script, choose_auto(family, program, mesh));
   HP_TRY(const NormalForm chosen, replay(program, mesh, script));
-  if (!runs_on || runs(program, mesh, chosen, *runs_on)) return AutoForm{.form = chosen};
+  const auto is_good = [&](const NormalForm& form) {
+    return check_constraints(program, mesh, form, constraints).ok() &&
+           (!runs_on || runs(program, mesh, form, *runs_on));
+  };
+  if (is_good(chosen)) return AutoForm{.form = chosen};
   for (const Applicability& each : find_applicable(family, program, mesh)) {
     if (!each.script.ok()) continue;
     const Checked<NormalForm> other = replay(program, mesh, *each.script);
-    if (other.ok() && runs(program, mesh, *other, *runs_on)) return AutoForm{.form = *other};
+    if (other.ok() && is_good(*other)) return AutoForm{.form = *other};
   }
   return AutoForm{.form = chosen};  // whose refusal tells why
 }
@@ -70,22 +79,24 @@ Checked<AutoForm> choose_by_rule(const Program& program, const Mesh& mesh,
 
 Checked<AutoForm> choose_schedule(const Program& program, const Mesh& mesh, const Request& request,
                                   const Warn& warn) {
+  HP_TRY(const Constraints constraints, read_constraints(program, mesh, request));
   const std::optional<Machine>& runs_on = request.runs_on;
   const Checked<Machine> machine =
       runs_on && !request.machine ? Checked<Machine>(*runs_on) : machine_for(request, mesh);
   if (!machine.ok()) {
     if (request.machine) return machine.error();
-    return choose_by_rule(program, mesh, runs_on);
+    return choose_by_rule(program, mesh, constraints, runs_on);
   }
-  Checked<AutoForm> found = search_for(program, mesh, *machine, request, warn);
+  Checked<AutoForm> found = search_for(program, mesh, *machine, request, constraints, warn);
   const bool may_not_run = runs_on && request.machine;
   if (found.ok() && may_not_run && !runs(program, mesh, found->form, *runs_on)) {
-    found = search_for(program, mesh, *runs_on, request, warn);
+    found = search_for(program, mesh, *runs_on, request, constraints, warn);
   }
-  const bool is_final =
-      found.ok() || found.error().code == DiagCode::S701 || found.error().code == DiagCode::I505;
-  if (is_final) return found;
-  return choose_by_rule(program, mesh, runs_on);
+  if (found.ok()) return found;
+  const DiagCode code = found.error().code;
+  const bool keeps_none = code == DiagCode::S704 && !constraints.empty();
+  if (code == DiagCode::S701 || code == DiagCode::I505 || keeps_none) return found;
+  return choose_by_rule(program, mesh, constraints, runs_on);
 }
 
 }  // namespace harpe

@@ -29,6 +29,8 @@ struct Request {
   std::vector<std::string> inputs = {};     // that files give: what they depend on is turned on
   std::optional<std::string> mesh;          // "node=2,gpu=4"
   std::optional<std::string> schedule;      // a name, FILE.sched or "auto"; none is "auto"
+  std::vector<std::string> homes = {};      // that stay: "k=Skv@node,Skv@gpu", "q="
+  std::string layout = "any";               // or "contiguous", "zigzag": read_constraints
   std::optional<std::string> machine = {};  // that `auto` searches for; none: by the mesh
   // Folder of earlier searches' answers, of this version of Harpe, that `auto` takes where it asks
   // the same; none: it always searches.

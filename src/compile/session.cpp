@@ -5,6 +5,7 @@
 #include "compile/check_form.h"
 #include "compile/choose_schedule.h"
 #include "compile/plan_file.h"
+#include "compile/read_constraints.h"
 #include "compile/schedule_file.h"
 #include "compile/schedule_names.h"
 #include "compile/target.h"
@@ -64,6 +65,7 @@ Checked<Scheduled> Session::schedule(const Request& request) {
   Scheduled out;
   HP_TRY(out.program, program(request));
   HP_TRY(out.mesh, mesh(request));
+  HP_TRY(const Constraints constraints, read_constraints(out.program, out.mesh, request));
   const std::string name = request.schedule.value_or(std::string(kAuto));
   if (request.schedule_text || name.ends_with(".sched")) {
     HP_TRY(ScheduleFile file, request.schedule_text
@@ -97,6 +99,7 @@ Checked<Scheduled> Session::schedule(const Request& request) {
     }
     HP_TRY(out.form, replay(out.program, out.mesh, *out.script));
   }
+  HP_REQUIRE_OK(check_named(out.program, out.mesh, out.form, constraints));
   const std::string text = print(out.form);
   keep(text);
   if (paranoid_)
@@ -130,6 +133,8 @@ Checked<Plan> Session::read_plan(const Request& request) {
   if (!request.parameters.empty()) return fixed(request.parameters.front());
   if (request.mesh) return fixed("--mesh");
   if (request.schedule) return fixed("--schedule");
+  if (!request.homes.empty()) return fixed("--home");
+  if (request.layout != "any") return fixed("--layout");
   HP_TRY(const std::string text, read_whole(request.target));
   HP_TRY(Plan plan, parse_plan_file(text, request.target));
   keep(print(plan.program) + print(plan.mesh) + print(plan.form));

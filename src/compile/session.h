@@ -26,7 +26,8 @@ class Session {
   [[nodiscard]] Checked<Program> program(const Request& request);
   [[nodiscard]] Checked<Mesh> mesh(const Request& request);
 
-  // Errors: program's and mesh's; U113, I101, I103 to I105, T0xx, S0xx, F1xx of the schedule.
+  // Errors: program's and mesh's; U113, I101, I103 to I105, T0xx, S0xx, F1xx of the schedule;
+  // read_constraints', check_named's.
   [[nodiscard]] Checked<Scheduled> schedule(const Request& request);
 
   // Errors: I503; lower's.

@@ -8,6 +8,7 @@
 #include "compile/machines.h"
 #include "compile/plan_cache.h"
 #include "compile/plan_file.h"
+#include "compile/read_constraints.h"
 #include "compile/schedule_names.h"
 #include "io/files.h"
 #include "lower/lower.h"
@@ -56,40 +57,6 @@ void add_comparisons(Tuned& tuned) {
     const auto its = path_of(tuned.program, tuned.mesh, tuned.machine, named);
     if (its) tuned.comparisons.push_back(compare(named, *best, *its));
   }
-}
-
-Diag bad_home(const std::string& text, const std::string& wanted) {
-  return make_diag(DiagCode::U109, {{"flag", "--home"}, {"text", text}, {"wanted", wanted}});
-}
-
-// Axes of the program and of the mesh, not digits: the search makes those.
-Checked<Place> parse_home(const Program& program, const Mesh& mesh, const std::string& text) {
-  const std::size_t equals = text.find('=');
-  Place place{.buffer = text.substr(0, equals), .at = {}, .partial = {}};
-  const Buffer* buffer = find_buffer(program, place.buffer);
-  if (equals == std::string::npos || buffer == nullptr || buffer->role == Role::Temp) {
-    return bad_home(text,
-                    "INPUT_OR_OUTPUT=AXIS@MESHAXIS,… as in k=Skv@cp; nothing behind = is a "
-                    "copy on every rank");
-  }
-  std::size_t at = equals + 1;
-  while (at < text.size()) {
-    const std::size_t end = std::min(text.find(',', at), text.size());
-    const std::string part = text.substr(at, end - at);
-    const std::size_t sign = std::min(part.find('@'), part.size());
-    const std::string axis = part.substr(0, sign);
-    const std::string along = sign < part.size() ? part.substr(sign + 1) : "";
-    const auto axes = axis_names(*buffer);
-    if (std::ranges::find(axes, axis) == axes.end()) {
-      return bad_home(text, "axes of `" + place.buffer + "`, and `" + axis + "` is none");
-    }
-    if (find_axis(mesh, along) < 0) {
-      return bad_home(text, "axes of the mesh behind @, and `" + along + "` is none");
-    }
-    place.at.push_back({axis, {along}});
-    at = end + 1;
-  }
-  return place;
 }
 
 // A question to the cache, with what it answered.
@@ -183,10 +150,8 @@ Checked<Tuned> tune(Session& session, const TuneRequest& request) {
   HP_TRY(tuned.machine, machine_for(request.subject, tuned.mesh));
   SearchOptions options = request.search;
   options.family = schedule_family(tuned.program);
-  for (const std::string& text : request.homes) {
-    HP_TRY(Place place, parse_home(tuned.program, tuned.mesh, text));
-    options.fixed.push_back(std::move(place));
-  }
+  HP_TRY(tuned.constraints, read_constraints(tuned.program, tuned.mesh, request.subject));
+  options.constraints = tuned.constraints;
   if ((request.try_out || request.verifies_all) && options.budget) *options.budget /= 2;
   const std::optional<Known> known = begin_with_known(session, request.subject, options, tuned);
   std::optional<Certificate> last_proved;

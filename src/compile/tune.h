@@ -35,10 +35,9 @@ using TryOut = std::function<Checked<Tried>(
 // The search for a command line: a program, ranks and a machine in, the best schedules out.
 struct TuneRequest {
   Request subject;
-  SearchOptions search;            // `family` and `fixed` are filled in
-  std::vector<std::string> homes;  // "k=Skv@node,Skv@gpu", "q=": of buffers that stay as given
-  TryOut try_out = {};             // none: what is predicted to be the fastest is the best
-  bool verifies_all = false;       // verify_all follows, for which half of the budget is kept
+  SearchOptions search;       // `family` and `constraints` are filled in
+  TryOut try_out = {};        // none: what is predicted to be the fastest is the best
+  bool verifies_all = false;  // verify_all follows, for which half of the budget is kept
 };
 
 // What a candidate's critical path is spent on.
@@ -60,7 +59,8 @@ struct Tuned {
   Program program;
   Mesh mesh;
   Machine machine;
-  SearchResult result;  // where it was tried out, the fastest is the first of the top
+  Constraints constraints;  // of the subject
+  SearchResult result;      // where it was tried out, the fastest is the first of the top
   std::optional<LibraryPrice> libraries;   // predicted, beside the best; where none was tried out
   std::optional<Certificate> certificate;  // of the best, where its plan is made
   std::vector<SearchComparison> comparisons;  // of the named ones, best first

@@ -1,9 +1,9 @@
 #include "library/homes.h"
 
-#include <algorithm>
 #include <span>
 #include <utility>
 
+#include "ir/axis_layout.h"
 #include "ir/blocks.h"
 #include "library/dtypes.h"
 #include "support/check.h"
@@ -13,47 +13,27 @@ namespace {
 
 using Ranges = std::vector<v1::Range>;
 
-// In order, neighbours joined.
-Ranges join(Ranges ranges) {
-  std::ranges::sort(ranges, {}, &v1::Range::begin);
+// Positions along a row-major product of axes: `outer` of those before, `inner` of the last.
+Ranges multiply(const Ranges& outer, const std::vector<Interval>& inner, std::int64_t size) {
   Ranges out;
-  for (const v1::Range& range : ranges) {
-    if (range.begin == range.end) continue;
+  const auto add = [&](const v1::Range& range) {
     if (!out.empty() && out.back().end == range.begin) {
       out.back().end = range.end;
     } else {
       out.push_back(range);
     }
-  }
-  return out;
-}
-
-// The positions along an axis that a region of its digits selects.
-Ranges axis_ranges(const Blocks& blocks, int axis, const Region& region) {
-  const AxisTable& table = blocks.axes()[static_cast<std::size_t>(axis)];
-  Ranges ranges;
-  for (const BlockId block : blocks.blocks_in(table.digits, region)) {
-    const Interval interval = blocks.interval(axis, block);
-    ranges.push_back({interval.begin, interval.end});
-  }
-  return join(std::move(ranges));
-}
-
-// Positions along a row-major product of axes: `outer` of those before, `inner` of the last.
-Ranges multiply(const Ranges& outer, const Ranges& inner, std::int64_t size) {
-  const bool is_whole = inner == Ranges{{0, size}};
-  Ranges out;
+  };
+  const bool is_whole = inner == std::vector<Interval>{{0, size}};
   for (const v1::Range& range : outer) {
     if (is_whole) {
-      out.push_back({range.begin * size, range.end * size});
+      add({range.begin * size, range.end * size});
       continue;
     }
     for (std::int64_t i = range.begin; i < range.end; ++i) {
-      for (const v1::Range& each : inner)
-        out.push_back({i * size + each.begin, i * size + each.end});
+      for (const Interval& each : inner) add({i * size + each.begin, i * size + each.end});
     }
   }
-  return join(std::move(out));
+  return out;
 }
 
 // Per dimension, the indices of a rank's home.
@@ -65,9 +45,8 @@ std::vector<Ranges> home_ranges(const Blocks& blocks, const BufferTable& table,
     Ranges ranges = {{0, dim.axes.empty() ? dim.opaque : 1}};
     for (const int axis : dim.axes) {
       const AxisTable& along = blocks.axes()[static_cast<std::size_t>(axis)];
-      const auto first = home.begin() + static_cast<std::ptrdiff_t>(digit);
-      const Region region(first, first + std::ssize(along.digits));
-      ranges = multiply(ranges, axis_ranges(blocks, axis, region), along.size);
+      const std::span values = std::span(home).subspan(digit, along.digits.size());
+      ranges = multiply(ranges, positions_in(blocks, axis, values), along.size);
       digit += along.digits.size();
     }
     dims.push_back(std::move(ranges));
@@ -108,18 +87,31 @@ v1::Buffer make_buffer(const Plan& plan, const Blocks& blocks, const Buffer& dec
   return buffer;
 }
 
+Blocks blocks_of(const Plan& plan) {
+  harpe::Checked<Blocks> blocks = Blocks::make(plan.program, plan.mesh, plan.form);
+  HP_CHECK(blocks.ok(), "the form of a plan has blocks: " + render(blocks.error()));
+  return *std::move(blocks);
+}
+
 }  // namespace
 
 std::vector<v1::Buffer> list_buffers(const Plan& plan) {
-  const harpe::Checked<Blocks> blocks = Blocks::make(plan.program, plan.mesh, plan.form);
-  HP_CHECK(blocks.ok(), "the form of a plan has blocks: " + render(blocks.error()));
+  const Blocks blocks = blocks_of(plan);
   std::vector<v1::Buffer> buffers;
   for (const Role role : {Role::In, Role::Out}) {
     for (const Buffer* const buffer : buffers_of(plan.program)) {
-      if (buffer->role == role) buffers.push_back(make_buffer(plan, *blocks, *buffer));
+      if (buffer->role == role) buffers.push_back(make_buffer(plan, blocks, *buffer));
     }
   }
   return buffers;
+}
+
+std::map<std::string, std::string> list_layouts(const Plan& plan) {
+  std::map<std::string, std::string> layouts;
+  for (const HeldAxis& held : find_held_axes(plan.program, blocks_of(plan))) {
+    layouts.emplace(held.axis, print(held.layout));
+  }
+  return layouts;
 }
 
 }  // namespace harpe::library

@@ -13,7 +13,7 @@
 namespace harpe::library {
 namespace {
 
-v1::PlanFacts to_facts(const PlanSummary& summary) {
+v1::PlanFacts to_facts(const PlanSummary& summary, const Plan& plan) {
   return {.op = summary.program,
           .mesh = summary.mesh,
           .schedule = summary.schedule,
@@ -23,7 +23,8 @@ v1::PlanFacts to_facts(const PlanSummary& summary) {
           .bytes_moved = summary.bytes_moved,
           .memory_bytes = summary.memory_bytes,
           .flops = summary.flops,
-          .balance = summary.balance};
+          .balance = summary.balance,
+          .layout = list_layouts(plan)};
 }
 
 v1::Certificate to_public(const Certificate& certificate) {
@@ -59,7 +60,7 @@ harpe::Checked<v1::Plan> make_plan(PlanParts parts, Call& call) {
     HP_TRY(const Simulation simulation, harpe::simulate(parts.plan, *parts.machine));
     state->predicted = to_prediction(*parts.machine, simulation);
   }
-  state->facts = to_facts(summarise(parts.plan));
+  state->facts = to_facts(summarise(parts.plan), parts.plan);
   state->buffers = list_buffers(parts.plan);
   state->certificate = to_public(*parts.certificate);
   state->why = std::move(parts.why);

@@ -53,6 +53,8 @@ harpe::Checked<Request> make_request(const v1::Question& question, Call& call) {
     request.schedule_text = question.schedule;
     request.schedule = "question.sched";
   }
+  for (const auto& [buffer, home] : question.homes) request.homes.push_back(buffer + "=" + home);
+  request.layout = question.layout;
   set_machine(request, question.machine);
   request.cache = call.options().cache;
   request.version = build_version();

@@ -18,6 +18,7 @@ struct Shard {
   const Buffer* declared = nullptr;
   const v1::Buffer* buffer = nullptr;
   const std::vector<v1::Rectangle>* home = nullptr;
+  std::vector<std::vector<v1::Range>> positions = {};  // per dimension, ascending
   // Per dimension: by the first index of a range, its place in the rank's tensor.
   std::vector<std::map<std::int64_t, std::int64_t>> places = {};
   std::vector<std::int64_t> shape = {};  // of that tensor
@@ -30,8 +31,10 @@ void lay_out(Shard& shard) {
       lengths[each[axis].begin] = each[axis].end - each[axis].begin;
     }
     std::int64_t extent = 0;
+    auto& positions = shard.positions.emplace_back();
     auto& places = shard.places.emplace_back();
     for (const auto& [begin, length] : lengths) {
+      positions.push_back({begin, begin + length});
       places[begin] = extent;
       extent += length;
     }
@@ -112,6 +115,15 @@ harpe::Checked<v1::Done> put_shard(const v1::Plan& plan, const std::string& name
 }  // namespace harpe::library
 
 namespace harpe::v1 {
+
+Checked<std::vector<std::vector<Range>>> positions(const Plan& plan, const std::string& name,
+                                                   int rank) {
+  using All = std::vector<std::vector<Range>>;
+  return library::enter<All>({}, [&](library::Call&) -> harpe::Checked<All> {
+    HP_TRY(library::Shard found, library::find_shard(plan, name, rank));
+    return std::move(found.positions);
+  });
+}
 
 Checked<Tensor> shard(const Plan& plan, const std::string& name, int rank, const ConstView& whole) {
   return library::enter<Tensor>(

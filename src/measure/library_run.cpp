@@ -5,6 +5,7 @@
 
 #include "compile/library_operators.h"
 #include "compile/machines.h"
+#include "compile/read_constraints.h"
 #include "compile/schedule_names.h"
 #include "compile/target.h"
 #include "io/npy.h"
@@ -221,6 +222,9 @@ std::optional<CachedSchedule> recall_measured_schedule(Session& session, const R
   if (!machine.ok()) return std::nullopt;
   SearchOptions options;
   options.family = schedule_family(*program);
+  const Checked<Constraints> constraints = read_constraints(*program, *mesh, subject);
+  if (!constraints.ok()) return std::nullopt;
+  options.constraints = *constraints;
   const CacheKey key = make_cache_key(*program, *mesh, *machine, options, subject.version);
   // Whether its schedules can be lowered is found, and told, by who takes one of them.
   const auto any = [](const NormalForm&) -> Checked<Ok> { return Ok{}; };

@@ -37,6 +37,7 @@ Checked<VerifiedAll> verify_all(const Tuned& tuned, const SearchOptions& options
   const auto begun = std::chrono::steady_clock::now();
   SearchOptions same = options;
   same.family = schedule_family(tuned.program);
+  same.constraints = tuned.constraints;
   HP_TRY(const CandidateForms all,
          list_candidates(tuned.program, tuned.mesh, tuned.machine, same, limit));
   VerifiedAll out{.candidates = all.candidates,

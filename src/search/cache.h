@@ -38,6 +38,7 @@ struct CacheKey {
   std::optional<std::int64_t> memory_limit;  // where the caller set one
   std::optional<int> cuts;                   // of the mesh, where the caller said so
   std::string fixed;                         // homes that stay as given: "place q[q0@cp]; …"
+  std::optional<AxisLayout> layout;          // of positions, where the caller fixes one
   std::string version;                       // of Harpe
   friend bool operator==(const CacheKey&, const CacheKey&) = default;
 };

@@ -44,6 +44,7 @@ std::string family_text(const CacheKey& key) {
   if (key.memory_limit) text += std::to_string(*key.memory_limit);
   text += "\n";
   if (key.cuts) text += std::to_string(*key.cuts);
+  if (key.layout) text += "\n" + std::string(print(*key.layout));
   for (const auto& [axis, size] : key.sizes) text += "\n" + axis;
   return text;
 }
@@ -67,7 +68,8 @@ CacheKey make_cache_key(const Program& program, const Mesh& mesh, const Machine&
                .machine_hash = fingerprint(machine),
                .memory_limit = options.memory_limit,
                .cuts = options.cuts,
-               .fixed = print_places(options.fixed),
+               .fixed = print_places(options.constraints.homes),
+               .layout = options.constraints.layout,
                .version = std::string(version)};
   Program sizeless = program;
   for (Decl& decl : sizeless.decls) {

@@ -30,6 +30,7 @@ std::string print_key(const CacheKey& key) {
   if (key.memory_limit) out += "  memory_limit " + std::to_string(*key.memory_limit) + "\n";
   if (key.cuts) out += "  cuts " + std::to_string(*key.cuts) + "\n";
   if (!key.fixed.empty()) out += "  fixed " + quote(key.fixed) + "\n";
+  if (key.layout) out += "  layout " + std::string(print(*key.layout)) + "\n";
   return out + "  harpe " + quote(key.version) + "\n";
 }
 
@@ -101,6 +102,10 @@ Checked<CacheKey> parse_key(Cursor& cursor) {
   }
   if (cursor.at("fixed")) {
     HP_TRY(key.fixed, parse_quoted(cursor, "fixed"));
+  }
+  if (cursor.accept("layout")) {
+    HP_TRY(key.layout,
+           parse_word(cursor, {AxisLayout::Contiguous, AxisLayout::Zigzag}, "a layout"));
   }
   HP_TRY(key.version, parse_quoted(cursor, "harpe"));
   return key;

@@ -17,7 +17,9 @@ Checked<CandidateForms> list_candidates(const Program& program, const Mesh& mesh
   HP_TRY(const Problem problem, make_problem(program, mesh, *standard, options));
   CandidateForms all;
   std::set<std::string> seen;
-  const SpaceOptions space{.contract = options.contract, .cuts = cuts_for(mesh, options)};
+  const SpaceOptions space{.contract = options.contract,
+                           .cuts = cuts_for(mesh, options),
+                           .layout = options.constraints.layout};
   for (const Candidate& skeleton : enumerate_skeletons(problem, space)) {
     for_each_variant(problem, skeleton, [&](const Candidate& candidate) {
       all.complete = all.complete && !limit.is_over();

@@ -52,7 +52,12 @@ Pool::Pool(const Program& program, const Mesh& mesh, const Machine& machine,
       simulates_(mesh.ranks() <= kMostSimulatedRanks),
       limit_(options.memory_limit.value_or(saturating_cast(machine.processor.memory_bytes))) {}
 
-std::string Pool::find_exclusion(const NormalForm& form) const {
+std::string Pool::find_exclusion(const NormalForm& form) {
+  const Checked<Ok> kept = check_constraints(program_, mesh_, form, options_.constraints);
+  if (!kept.ok()) {
+    refuse(kept.error(), 1);
+    return render_message(kept.error());
+  }
   if (!homes_.empty() && homes_of(program_, mesh_, form) != homes_) {
     return "its inputs or outputs live elsewhere";
   }

@@ -52,7 +52,8 @@ class Pool {
   [[nodiscard]] Checked<SearchResult> conclude(SearchResult result);
 
  private:
-  [[nodiscard]] std::string find_exclusion(const NormalForm& form) const;
+  // Why a schedule is shown and never chosen; "": it may be. Counts it where a constraint is why.
+  [[nodiscard]] std::string find_exclusion(const NormalForm& form);
   // None where it is refused or given up.
   std::optional<Plan> simulate(Evaluated& one);
   // False where it is refused.

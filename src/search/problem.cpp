@@ -35,7 +35,6 @@ double bytes_of(const Program& program, const Buffer& buffer, DType dtype) {
 
 // Which mesh axes, of the mesh as given, each axis of a buffer is divided along.
 struct HomeReader {
-  const Program& program;
   const Mesh& mesh;
   const NormalForm& form;
 
@@ -97,7 +96,7 @@ class ProblemMaker {
  public:
   ProblemMaker(const Program& program, const Mesh& mesh, const NormalForm& standard,
                const SearchOptions& options)
-      : program_(program), options_(options), reader_{program, mesh, standard} {
+      : program_(program), options_(options), reader_{mesh, standard} {
     problem_.program = &program;
     problem_.mesh = &mesh;
   }
@@ -185,15 +184,17 @@ class ProblemMaker {
     }
   }
 
+  [[nodiscard]] const Place* find_fixed(const std::string& buffer) const {
+    const auto& homes = options_.constraints.homes;
+    const auto found = std::ranges::find(homes, buffer, &Place::buffer);
+    return found == homes.end() ? nullptr : &*found;
+  }
+
   [[nodiscard]] Names home_of(const std::string& buffer) const {
-    for (const Place& place : options_.fixed) {
-      if (place.buffer != buffer) continue;
+    if (const Place* const place = find_fixed(buffer)) {
       Names axes(reader_.mesh.axes.size());
-      for (const Placement& at : place.at) {  // `digit` names the axis itself here
-        for (const std::string& part : at.axes) {
-          const int axis = find_axis(reader_.mesh, part);
-          if (axis >= 0) axes[static_cast<std::size_t>(axis)] = at.digit;
-        }
+      for (const Placement& at : place->at) {  // `digit` names the axis itself here
+        axes[static_cast<std::size_t>(find_axis(reader_.mesh, at.axes.front()))] = at.digit;
       }
       return axes;
     }
@@ -207,7 +208,7 @@ class ProblemMaker {
     SearchGroup group;
     group.buffers = {name};
     group.written = written;
-    group.fixed = std::ranges::find(options_.fixed, name, &Place::buffer) != options_.fixed.end();
+    group.fixed = find_fixed(name) != nullptr;
     const Names dims = axis_names(buffer);
     const Names home = home_of(name);
     for (std::size_t i = 0; i < problem_.axes.size(); ++i) {
@@ -270,24 +271,31 @@ class ProblemMaker {
 
 }  // namespace
 
+std::vector<std::string> home_of(const Mesh& mesh, const NormalForm& form,
+                                 const std::string& buffer) {
+  const HomeReader reader{mesh, form};
+  std::vector<std::set<std::string>> axes(mesh.axes.size());
+  const Place* place = find_place(form, buffer);
+  for (const Placement& at : place == nullptr ? std::vector<Placement>() : place->at) {
+    for (const std::string& part : at.axes) {
+      axes[static_cast<std::size_t>(reader.whole_axis(part))].insert(
+          reader.axis_of_digit(at.digit));
+    }
+  }
+  std::vector<std::string> out;
+  for (const auto& along : axes) {
+    std::string& text = out.emplace_back();
+    for (const std::string& axis : along) text += (text.empty() ? "" : " ") + axis;
+  }
+  return out;
+}
+
 std::string homes_of(const Program& program, const Mesh& mesh, const NormalForm& form) {
-  const HomeReader reader{program, mesh, form};
   std::string out;
   for (const Buffer* buffer : buffers_of(program)) {
     if (buffer->role == Role::Temp) continue;
-    std::vector<std::set<std::string>> axes(mesh.axes.size());
-    const Place* place = find_place(form, buffer->name);
-    for (const Placement& at : place == nullptr ? std::vector<Placement>() : place->at) {
-      for (const std::string& part : at.axes) {
-        axes[static_cast<std::size_t>(reader.whole_axis(part))].insert(
-            reader.axis_of_digit(at.digit));
-      }
-    }
     out += buffer->name + "[";
-    for (const auto& along : axes) {
-      for (const std::string& axis : along) out += axis + " ";
-      out += "|";
-    }
+    for (const std::string& along : home_of(mesh, form, buffer->name)) out += along + "|";
     out += "]";
   }
   return out;

@@ -64,18 +64,19 @@ struct Problem {
   };
   std::optional<Mask> mask;
   double side_bytes = 0;  // of buffers that no group has, on one rank
-
-  [[nodiscard]] bool is_balanced_by_zigzag() const { return mask.has_value(); }
 };
 
-// Where every buffer of a form lives, as text: per mesh axis, as given, the axes of the buffer that
-// are divided along it. Equal texts, equal contracts but for layouts.
+// Where a buffer of a form lives: per mesh axis, as given, the axes of the buffer that are divided
+// along it, as text.
+[[nodiscard]] std::vector<std::string> home_of(const Mesh& mesh, const NormalForm& form,
+                                               const std::string& buffer);
+// The same of all inputs and outputs in one text. Equal texts, equal contracts but for layouts.
 [[nodiscard]] std::string homes_of(const Program& program, const Mesh& mesh,
                                    const NormalForm& form);
 
-// `standard` gives the homes; places of `options.fixed` take precedence. Errors: S703 a program the
-// search has no space for: routes, renamed accesses, several statements; its named schedules
-// remain.
+// `standard` gives the homes; those of `options.constraints` take precedence. Errors: S703 a
+// program the search has no space for: routes, renamed accesses, several statements; its named
+// schedules remain.
 [[nodiscard]] Checked<Problem> make_problem(const Program& program, const Mesh& mesh,
                                             const NormalForm& standard,
                                             const SearchOptions& options);

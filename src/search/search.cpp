@@ -104,10 +104,21 @@ class Searcher {
         std::chrono::duration<double>(std::chrono::steady_clock::now() - begun_).count();
     result_.complete = !over_;
     result_.unique = result_.candidates;
-    return pool_.conclude(std::move(result_));
+    Checked<SearchResult> result = pool_.conclude(std::move(result_));
+    if (result.ok() || options_.constraints.empty()) return result;
+    return explain(std::move(result).error());
   }
 
  private:
+  // Constraints that no schedule keeps to: also why those do not apply that might.
+  [[nodiscard]] Diag explain(Diag refusal) const {
+    for (const Applicability& schedule : find_applicable(options_.family, program_, mesh_)) {
+      if (schedule.script.ok()) continue;
+      refusal = with_note(std::move(refusal), render_message(schedule.script.error()));
+    }
+    return refusal;
+  }
+
   [[nodiscard]] bool is_over() {
     over_ = over_ || limit_.is_over();
     return over_;
@@ -124,7 +135,7 @@ class Searcher {
   void read_contract(const Checked<Problem>& problem) {
     if (options_.contract != Contract::Standard) return;
     pool_.set_contract(homes_of(program_, mesh_, *standard_));
-    if (options_.fixed.empty() || !problem.ok()) return;
+    if (options_.constraints.homes.empty() || !problem.ok()) return;
     const auto skeletons =
         enumerate_skeletons(*problem, {.contract = options_.contract, .cuts = 0});
     if (skeletons.empty()) return;
@@ -209,8 +220,9 @@ class Searcher {
   void walk_space(const Problem& problem) {
     const int axes = divided_axes(mesh_);
     for (int cuts = 0; cuts <= cuts_for(mesh_, options_); ++cuts) {
-      std::vector<Candidate> skeletons =
-          enumerate_skeletons(problem, {.contract = options_.contract, .cuts = cuts});
+      std::vector<Candidate> skeletons = enumerate_skeletons(
+          problem,
+          {.contract = options_.contract, .cuts = cuts, .layout = options_.constraints.layout});
       std::erase_if(skeletons, [&](const Candidate& one) {
         return (cuts > 0 && one.parts < axes + cuts) || !is_allowed(problem, one);
       });

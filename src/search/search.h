@@ -13,6 +13,7 @@
 #include "machine/machine.h"
 #include "machine/mesh.h"
 #include "plan/plan.h"
+#include "search/constraints.h"
 #include "support/diag.h"
 #include "support/time_limit.h"
 #include "support/units.h"
@@ -21,7 +22,7 @@ namespace harpe {
 
 // Where inputs and outputs live: part of the contract with the caller (commir.md Q1, D13).
 enum class Contract : std::uint8_t {
-  Standard,  // the operator's own homes (docs/schedules.md); sequence layouts as they suit
+  Standard,  // the operator's own homes (docs/schedules.md); layouts as they suit
   Free,      // every placement is searched; the best per placement is kept
 };
 
@@ -46,9 +47,7 @@ struct Seed {
 struct SearchOptions {
   std::string family;  // the operator whose named schedules are the baselines; "": none
   Contract contract = Contract::Standard;
-  // Homes that stay as given, under either contract. `digit` names an axis, not a digit: the search
-  // makes those.
-  std::vector<Place> fixed;
+  Constraints constraints;  // under either contract
   NumericsClass numerics = NumericsClass::Rounded;
   std::optional<std::int64_t> memory_limit;  // bytes per rank; none: the machine's
   std::int64_t top = 8;

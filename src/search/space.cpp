@@ -117,11 +117,8 @@ class SkeletonWalk {
   }
 
   [[nodiscard]] bool is_open(const Candidate& candidate, int part, int axis) const {
-    if (candidate.part[static_cast<std::size_t>(part)].par == axis) return false;
-    for (int g = 0; g < groups(); ++g) {
-      if (home_at(problem_, candidate, part, g) == axis) return true;
-    }
-    return false;
+    return candidate.part[static_cast<std::size_t>(part)].par != axis &&
+           is_home(candidate, part, axis);
   }
 
   void visit_digits(Candidate& candidate, int part, int axis) {
@@ -187,21 +184,65 @@ class SkeletonWalk {
 
   void add_layouts(Candidate candidate) {
     candidate.zigzag = false;
-    found_.push_back(candidate);
-    if (!problem_.is_balanced_by_zigzag()) return;
+    if (keeps_layout(candidate)) found_.push_back(candidate);
+    candidate.zigzag = true;
+    if (may_zigzag(candidate) && keeps_layout(candidate)) found_.push_back(candidate);
+  }
+
+  [[nodiscard]] bool may_zigzag(const Candidate& candidate) const {
+    if (!problem_.mask || !is_home(candidate, problem_.mask->queries)) return false;
     std::int64_t ranks = 1;
-    bool divided = false;
     for (int p = 0; p < candidate.parts; ++p) {
       ranks *= candidate.part[static_cast<std::size_t>(p)].size;
-      for (int g = 0; g < groups(); ++g) {
-        divided = divided || home_at(problem_, candidate, p, g) == problem_.mask->queries;
-      }
     }
     const auto size = [&](int axis) { return problem_.axes[static_cast<std::size_t>(axis)].size; };
     const std::int64_t room = std::min(size(problem_.mask->queries), size(problem_.mask->keys));
-    if (!divided || room < 2 * ranks) return;
-    candidate.zigzag = true;
-    found_.push_back(candidate);
+    return room >= 2 * ranks;
+  }
+
+  // Does the home of some group divide the axis?
+  [[nodiscard]] bool is_home(const Candidate& candidate, int axis) const {
+    for (int p = 0; p < candidate.parts; ++p) {
+      if (is_home(candidate, p, axis)) return true;
+    }
+    return false;
+  }
+  [[nodiscard]] bool is_home(const Candidate& candidate, int part, int axis) const {
+    for (int g = 0; g < groups(); ++g) {
+      if (home_at(problem_, candidate, part, g) == axis) return true;
+    }
+    return false;
+  }
+
+  [[nodiscard]] bool keeps_layout(const Candidate& candidate) const {
+    if (!options_.layout) return true;
+    const bool wants_zigzag = options_.layout == AxisLayout::Zigzag;
+    for (int axis = 0; axis < axes(); ++axis) {
+      const bool is_masked =
+          problem_.mask && (axis == problem_.mask->queries || axis == problem_.mask->keys);
+      if ((wants_zigzag && !is_masked) || !is_home(candidate, axis)) continue;
+      const bool is_zigzag = candidate.zigzag && is_masked;
+      if (is_zigzag != wants_zigzag || !selects_whole_parts(candidate, axis)) return false;
+    }
+    return true;
+  }
+
+  // An axis is split by the homes of all groups, major first. What a group's home selects is then
+  // one run of positions where it has the first of those digits, and a zigzag's where it has all.
+  [[nodiscard]] bool selects_whole_parts(const Candidate& candidate, int axis) const {
+    for (int g = 0; g < groups(); ++g) {
+      bool has_some = false;
+      bool lacks_some = false;
+      for (int p = 0; p < candidate.parts; ++p) {
+        if (!is_home(candidate, p, axis)) continue;
+        const bool has_this = home_at(problem_, candidate, p, g) == axis;
+        if (has_this && lacks_some) return false;
+        has_some = has_some || has_this;
+        lacks_some = lacks_some || !has_this;
+      }
+      if (candidate.zigzag && has_some && lacks_some) return false;
+    }
+    return true;
   }
 
   const Problem& problem_;

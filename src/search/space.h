@@ -3,6 +3,7 @@
 #include <array>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <vector>
 
 #include "search/candidate.h"
@@ -15,7 +16,8 @@ namespace harpe {
 
 struct SpaceOptions {
   Contract contract = Contract::Standard;
-  int cuts = 1;  // more parts than the mesh has axes, at most
+  int cuts = 1;                           // more parts than the mesh has axes, at most
+  std::optional<AxisLayout> layout = {};  // as Constraints has it
 };
 
 // Axes of more than one rank.

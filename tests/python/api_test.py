@@ -50,18 +50,43 @@ class Plans(unittest.TestCase):
         self.assertIsNone(plan.predicted_us)
         self.assertNotIn("predicted", repr(plan))
 
-    def test_layouts_are_indices_of_arrays(self):
+    def test_homes_are_indices_of_arrays(self):
         plan = make_plan(m=32, n=16, k=8)
         # Each rank has its rows of A.
-        self.assertEqual(plan.layout["a"], [[(slice(8 * rank, 8 * rank + 8), slice(0, 8))]
-                                            for rank in range(4)])
+        self.assertEqual(plan.buffers["a"].homes,
+                         [[(slice(8 * rank, 8 * rank + 8), slice(0, 8))] for rank in range(4)])
         self.assertEqual(list(plan.buffers), ["a", "b", "c"])
         self.assertEqual(plan.buffers["c"].role, "out")
         self.assertEqual(list(plan.buffers["c"].shape), [32, 16])
-        zigzag = harpe.plan("attention", mesh="cp=4", schedule="zigzag_ring", batch=1, seq=64,
-                            heads=4, kv_heads=4, head_dim=16, causal=True)
-        rows = [home[1] for home in zigzag.layout["q"][1]]
-        self.assertEqual(rows, [slice(8, 16), slice(48, 56)])
+        self.assertEqual(plan.layout, {"M": "contiguous", "N": "contiguous", "K": "whole"})
+
+    def test_keep_to_homes_and_layouts(self):
+        question = dict(mesh="cp=4", batch=1, seq=64, heads=4, kv_heads=4, head_dim=16, causal=True,
+                        cache=None)
+        for layout, second in (("contiguous", [*range(16, 32)]),
+                               ("zigzag", [*range(8, 16), *range(48, 56)])):
+            plan = harpe.plan("attention", layout=layout, **question)
+            self.assertEqual((plan.layout["Sq"], plan.layout["Skv"]), (layout, layout))
+            self.assertEqual([len(held) for held in plan.positions("q", 1)], [1, 16, 4, 16])
+            self.assertEqual(plan.positions("q", 1)[1].tolist(), second)
+            tuned = harpe.tune("attention", layout=layout, machine="h200x8", **question)
+            self.assertEqual(tuned.best.layout["Sq"], layout)
+            names = {row.schedule for row in harpe.taxes("attention", layout=layout, **question)}
+            self.assertEqual("zigzag_ring" in names, layout == "zigzag")
+        plan = harpe.plan("attention", homes={"k": "", "v": ""}, layout="contiguous", **question)
+        self.assertEqual(plan.positions("k", 3)[1].tolist(), [*range(64)])
+        with self.assertRaises(harpe.Refused) as caught:
+            harpe.plan("attention", schedule="zigzag_ring", layout="contiguous", **question)
+        self.assertEqual(caught.exception.code, "I311")
+        self.assertIn("`ring`", caught.exception.notes[1])
+        with self.assertRaises(harpe.Refused) as caught:
+            plan.positions("q", 4)
+        self.assertEqual(caught.exception.code, "I311")
+        del question["cache"]
+        refusals = {info.name: info.refusal
+                    for info in harpe.schedules("attention", layout="zigzag", **question)}
+        self.assertIsNone(refusals["zigzag_ring"])
+        self.assertEqual(refusals["ring"].code, "I311")
 
     def test_are_kept_in_files(self):
         plan = make_plan()

@@ -29,7 +29,7 @@ TEST(CacheKey, of_other_sizes_is_another_key_of_the_same_family) {
 
 TEST(CacheKey, of_anything_else_is_another_family) {
   const CacheKey key = key_of(128);
-  std::vector<CacheKey> others(10, key);
+  std::vector<CacheKey> others(12, key);
   others[0].program_hash = "0";
   others[1].dtype = "f32";
   others[2].contract = Contract::Free;
@@ -40,6 +40,8 @@ TEST(CacheKey, of_anything_else_is_another_family) {
   others[7].fixed = "place a[m0@tp]";
   others[8].version = "0.2.0";
   others[9].cuts = 2;
+  others[10].layout = AxisLayout::Contiguous;
+  others[11].layout = AxisLayout::Zigzag;
   for (const CacheKey& other : others) {
     EXPECT_NE(family_hash(other), family_hash(key)) << print(entry_of(other, "x"));
   }
@@ -47,7 +49,7 @@ TEST(CacheKey, of_anything_else_is_another_family) {
 
 TEST(CacheKey, says_which_homes_stay) {
   SearchOptions options;
-  options.fixed = {{.buffer = "a", .at = {{"m0", {"tp"}}}, .partial = {}}};
+  options.constraints.homes = {{.buffer = "a", .at = {{"m0", {"tp"}}}, .partial = {}}};
   Machine machine;
   const CacheKey key =
       make_cache_key(product(8, 8, 8), {.name = "m", .axes = {{"tp", 2}}}, machine, options, "1");
@@ -66,6 +68,7 @@ TEST(CacheEntry, reads_back_as_it_was) {
   entry.key.memory_limit = 1 << 30;
   entry.key.cuts = 2;
   entry.key.fixed = "place a[m0@tp]";
+  entry.key.layout = AxisLayout::Zigzag;
   entry.key.contract = Contract::Free;
   entry.key.numerics = NumericsClass::Exact;
   entry.schedules.push_back(entry_of(key_of(1), "fetch").schedules.front());

@@ -83,7 +83,7 @@ SearchOptions Case::options() const {
   options.family = text.op;
   options.contract = text.contract;
   options.cuts = text.cuts;
-  options.fixed = fixed;
+  options.constraints.homes = fixed;
   return options;
 }
 

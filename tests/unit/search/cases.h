@@ -35,7 +35,7 @@ struct Case {
   Machine machine;
   NormalForm standard;
   Problem problem;
-  std::vector<Place> fixed;  // as SearchOptions has it
+  std::vector<Place> fixed;  // as Constraints has them
   [[nodiscard]] SearchOptions options() const;
 };
 [[nodiscard]] std::unique_ptr<Case> make_case(const CaseText& text);

@@ -119,7 +119,7 @@ TEST(Search, has_an_answer_however_early_it_is_interrupted) {
   const auto one = make_case({"attention", {"seq=256", "heads=8"}, "cp=4", "h200x8"});
   for (const bool fixes_homes : {false, true}) {
     SearchOptions options = one->options();
-    if (fixes_homes) options.fixed = {Place{.buffer = "k", .at = {}, .partial = {}}};
+    if (fixes_homes) options.constraints.homes = {Place{.buffer = "k", .at = {}, .partial = {}}};
     options.interrupted = [] { return true; };
     const SearchResult result = expect_result(*one, options);
     EXPECT_FALSE(result.complete);
@@ -171,7 +171,7 @@ TEST(Search, keeps_homes_that_are_fixed) {
   const Place rows{.buffer = "a", .at = {{"M", {"tp"}}}, .partial = {}};
   const Place columns{.buffer = "a", .at = {{"K", {"tp"}}}, .partial = {}};
   for (const Place& place : {rows, columns}) {
-    options.fixed = {place};
+    options.constraints.homes = {place};
     const Checked<Problem> problem = make_problem(one->program, one->mesh, one->standard, options);
     ASSERT_TRUE(problem.ok());
     const SearchGroup& a = problem->groups.front();
@@ -180,7 +180,6 @@ TEST(Search, keeps_homes_that_are_fixed) {
     for (const Contract contract : {Contract::Standard, Contract::Free}) {
       options.contract = contract;
       for (const Evaluated& each : expect_result(*one, options).top) {
-        if (contract == Contract::Free && each.named) continue;
         const Place* home = find_place(each.form, "a");
         ASSERT_NE(home, nullptr);
         for (const Placement& at : home->at) {
