@@ -54,7 +54,7 @@ inline constexpr std::array kFlags = {
          kShow | kSchedules | kLower | kVerify | kRun | kSimulate | kTaxes | kTune, true},
     Flag{
         "layout", "", "contiguous|zigzag|any",
-        "which positions ranks hold of axes that are divided, where masks go by them (default any)",
+        "which positions of divided axes a rank holds: a range, or one from each end (default any)",
         kShow | kSchedules | kLower | kVerify | kRun | kSimulate | kTaxes | kTune},
     Flag{"machine", "", "X", "a name of `harpe machines`, or FILE.machine (default by the mesh)",
          kShow | kSchedules | kLower | kVerify | kRun | kSimulate | kTaxes | kValidate | kTune},

@@ -9,8 +9,7 @@ Tuned tune_small() {
   Session session(false);
   TuneRequest request{
       .subject = {.target = "gemm", .parameters = {"m=8", "n=8", "k=8"}, .mesh = "x=2"},
-      .search = {},
-      .homes = {}};
+      .search = {}};
   Checked<Tuned> tuned = tune(session, request);
   HP_CHECK(tuned.ok(), render(tuned.error()));
   return *std::move(tuned);
@@ -22,6 +21,28 @@ TEST(VerifyAll, looks_at_every_candidate_where_nothing_ends_it) {
   EXPECT_TRUE(all->complete);
   EXPECT_EQ(all->verified + static_cast<std::int64_t>(all->refused.size()), all->unique);
   EXPECT_EQ(all->wrong, 0);
+}
+
+// Candidates of either layout are all of them, and all are proved and right.
+TEST(VerifyAll, looks_at_those_that_keep_to_the_layout) {
+  const auto count = [](const std::string& layout) {
+    Session session(false);
+    TuneRequest request{
+        .subject = {.target = "attention",
+                    .parameters = {"seq=16", "heads=2", "head_dim=4", "causal=true", "dtype=f32"},
+                    .mesh = "cp=2",
+                    .layout = layout},
+        .search = {}};
+    const Checked<Tuned> tuned = tune(session, request);
+    HP_CHECK(tuned.ok(), render(tuned.error()));
+    const Checked<VerifiedAll> all = verify_all(*tuned, {}, 0, {});
+    HP_CHECK(all.ok(), render(all.error()));
+    EXPECT_EQ(all->wrong, 0) << layout;
+    return all->verified;
+  };
+  EXPECT_GT(count("contiguous"), 0);
+  EXPECT_GT(count("zigzag"), 0);
+  EXPECT_EQ(count("contiguous") + count("zigzag"), count("any"));
 }
 
 TEST(VerifyAll, ends_behind_the_candidate_that_an_interrupt_finds_it_at) {
