@@ -52,10 +52,9 @@ inline constexpr std::array kFlags = {
     Flag{"home", "", "BUFFER=AXIS@MESHAXIS,...",
          "where an input or output lives: k=Skv@cp; q= is everywhere",
          kShow | kSchedules | kLower | kVerify | kRun | kSimulate | kTaxes | kTune, true},
-    Flag{
-        "layout", "", "contiguous|zigzag|any",
-        "which positions of divided axes a rank holds: a range, or one from each end (default any)",
-        kShow | kSchedules | kLower | kVerify | kRun | kSimulate | kTaxes | kTune},
+    Flag{"layout", "", "contiguous|zigzag|any",
+         "positions of divided axes that a rank holds: a range, or one from each end (default any)",
+         kShow | kSchedules | kLower | kVerify | kRun | kSimulate | kTaxes | kTune},
     Flag{"machine", "", "X", "a name of `harpe machines`, or FILE.machine (default by the mesh)",
          kShow | kSchedules | kLower | kVerify | kRun | kSimulate | kTaxes | kValidate | kTune},
     Flag{"machine", "", "X", "a name of `harpe machines`, or FILE.machine, whose nodes have NICs",

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "schedule/named/registry.h"
 #include "search/canonical.h"
 #include "search/problem.h"
 
@@ -223,8 +224,15 @@ Diag Pool::refuse_all(const SearchResult& result) const {
     reasons += (reasons.empty() ? "" : "; ") + std::to_string(one.count) + " " + one.reason;
   }
   if (reasons.empty()) reasons = "no axis has a part for every rank";
-  return make_diag(DiagCode::S704,
-                   {{"program", program_.name}, {"mesh", mesh_.name}, {"reasons", reasons}});
+  Diag refusal = make_diag(
+      DiagCode::S704, {{"program", program_.name}, {"mesh", mesh_.name}, {"reasons", reasons}});
+  if (options_.constraints.empty()) return refusal;
+  // Named schedules that do not apply might have kept to them.
+  for (const Applicability& schedule : find_applicable(options_.family, program_, mesh_)) {
+    if (schedule.script.ok()) continue;
+    refusal = with_note(std::move(refusal), render_message(schedule.script.error()));
+  }
+  return refusal;
 }
 
 }  // namespace harpe

@@ -104,21 +104,10 @@ class Searcher {
         std::chrono::duration<double>(std::chrono::steady_clock::now() - begun_).count();
     result_.complete = !over_;
     result_.unique = result_.candidates;
-    Checked<SearchResult> result = pool_.conclude(std::move(result_));
-    if (result.ok() || options_.constraints.empty()) return result;
-    return explain(std::move(result).error());
+    return pool_.conclude(std::move(result_));
   }
 
  private:
-  // Constraints that no schedule keeps to: also why those do not apply that might.
-  [[nodiscard]] Diag explain(Diag refusal) const {
-    for (const Applicability& schedule : find_applicable(options_.family, program_, mesh_)) {
-      if (schedule.script.ok()) continue;
-      refusal = with_note(std::move(refusal), render_message(schedule.script.error()));
-    }
-    return refusal;
-  }
-
   [[nodiscard]] bool is_over() {
     over_ = over_ || limit_.is_over();
     return over_;

@@ -51,7 +51,6 @@ const std::map<std::string, std::string> kCoveredElsewhere = {
     {"N021", "tests/unit/transport/fabric_test.cpp"},
     {"N022", "tests/unit/transport/sender_test.cpp"},
     {"I310", "tests/unit/library/run_test.cpp"},
-    {"I311", "tests/unit/library/run_test.cpp"},
     {"I412", "tests/unit/search/cache_folder_test.cpp"},
     {"M101", "tests/unit/machine/mesh_test.cpp"},
     {"U133", "tests/unit/compile/machines_test.cpp"},
