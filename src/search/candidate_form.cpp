@@ -11,7 +11,8 @@
 namespace harpe {
 namespace {
 
-// Above this many blocks a table of positions is no longer a readable line.
+// Above this many blocks a table of positions is no longer a readable line. A zigzag of the largest
+// home digit alone is nearly as balanced, but other positions are a rank's.
 constexpr std::int64_t kLongestTable = 128;
 
 class FormWriter {
@@ -127,7 +128,8 @@ class FormWriter {
   void balance(const Split& split, std::size_t homes, const std::string& half, std::int64_t ranks,
                std::int64_t extra) {
     Layout layout{.axis = split.axis, .map = {.function = "zigzag", .args = {}}};
-    if (homes == 1 || 2 * ranks * extra > kLongestTable) {
+    const bool is_too_long = 2 * ranks * extra > kLongestTable && !problem_.fixes_zigzag;
+    if (homes == 1 || is_too_long) {
       const auto largest = std::ranges::max_element(
           split.digits.begin(), split.digits.begin() + static_cast<std::ptrdiff_t>(homes), {},
           [](const Digit& digit) { return *digit.extent; });

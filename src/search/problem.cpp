@@ -109,6 +109,7 @@ class ProblemMaker {
     problem_.flops = flops_of_nest(program_, *nest);
     problem_.dtype = std::string(print(find_buffer(program_, stmt.operands.front().buffer)->dtype));
     problem_.whole_states = options_.numerics != NumericsClass::Rounded;
+    problem_.fixes_zigzag = options_.constraints.layout == AxisLayout::Zigzag;
     for (const std::string& axis : nest->over) {
       problem_.axes.push_back({axis, size_of(*find_axis(program_, axis)), AxisRole::Batch});
     }

@@ -63,6 +63,7 @@ struct Problem {
     Visibility visible;
   };
   std::optional<Mask> mask;
+  bool fixes_zigzag = false;  // a zigzag is one over all ranks, however long its table is
   double side_bytes = 0;  // of buffers that no group has, on one rank
 };
 

@@ -157,6 +157,25 @@ TEST(Constraints, of_layouts_leave_only_candidates_that_keep_to_them) {
   }
 }
 
+// Where the table of positions is long.
+TEST(Constraints, of_zigzag_hold_on_many_ranks) {
+  const auto one =
+      make_case({"attention", {"seq=4096", "causal=true"}, "node=16,gpu=8", "h200x8x16"});
+  SearchOptions options = one->options();
+  options.constraints.layout = AxisLayout::Zigzag;
+  const auto problem = make_problem(one->program, one->mesh, one->standard, options);
+  ASSERT_TRUE(problem.ok());
+  auto skeletons = enumerate_skeletons(
+      *problem, {.contract = Contract::Standard, .cuts = 0, .layout = AxisLayout::Zigzag});
+  ASSERT_GT(skeletons.size(), 8U);
+  skeletons.resize(8);
+  for (const Candidate& each : skeletons) {
+    const NormalForm form = form_of(*problem, one->machine, each);
+    const auto kept = check_constraints(one->program, one->mesh, form, options.constraints);
+    EXPECT_TRUE(kept.ok()) << render(kept.error());
+  }
+}
+
 TEST(Constraints, that_nothing_keeps_say_why) {
   // Two positions a rank are too few for the two halves of a zigzag.
   const auto one = causal("4", "cp=4");
