@@ -47,6 +47,12 @@ def question(op: Text, mesh: str, machine: Text, schedule: Text, parameters: Map
              homes: Homes = None, layout: str = "any") -> _harpe.Question:
     if not isinstance(mesh, str):
         raise TypeError(f"`mesh` must be a str such as 'cp=8', not {type(mesh).__name__}")
+    if not isinstance(layout, str):
+        raise TypeError(f"`layout` must be a str such as 'zigzag', not {type(layout).__name__}")
+    for name, home in (homes or {}).items():
+        if not isinstance(home, str):
+            raise TypeError(f"`homes` must be of str such as 'Skv@cp', and that of `{name}` is "
+                            f"{type(home).__name__}")
     return _harpe.Question(op=text_of(op), parameters={name: _value(name, value) for name, value
                                                      in parameters.items()},
                            mesh=mesh, machine=text_of(machine), schedule=text_of(schedule),

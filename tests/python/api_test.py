@@ -270,6 +270,10 @@ class Errors(unittest.TestCase):
             make_plan(m=0.5)
         with self.assertRaises(harpe.Refused):
             harpe.plan("attention", mesh="cp=2", causal=3)
+        with self.assertRaisesRegex(TypeError, "`layout` must be a str such as 'zigzag', not bool"):
+            make_plan(layout=True)
+        with self.assertRaisesRegex(TypeError, "that of `a` is NoneType"):
+            make_plan(homes={"a": None})
         with self.assertRaisesRegex(TypeError, "`mesh` must be a str such as 'cp=8', not int"):
             harpe.plan("attention", mesh=2)
 
