@@ -125,8 +125,9 @@ class HARPE_API Plan {
 };
 
 // The question's plan; for a machine, with transports that the machine has, and its predicted
-// time. Errors: U1xx, I1xx, T0xx, P0xx, S0xx, F1xx, M1xx of what the question holds; I503 too many
-// tasks; I505 given up.
+// time. Errors: U1xx, I1xx, T0xx, P0xx, S0xx, F1xx, M1xx of what the question holds; I311 its
+// schedule does not keep to its homes or layout, S704 none does; I503 too many tasks; I505 given
+// up.
 [[nodiscard]] HARPE_API Checked<Plan> plan(const Question& question, const Options& options = {});
 
 // The plan of a text that show() made, edited or not.

@@ -11,21 +11,22 @@ Diag breaks(const std::string& what, const std::string& wanted, const std::strin
 }
 
 // "Sq@cp,Hkv@tp"
-std::string print_home(const Mesh& mesh, const std::vector<std::string>& along) {
+std::string print_home(const Mesh& mesh, const HomeAxes& home) {
   std::string out;
-  for (std::size_t i = 0; i < along.size(); ++i) {
-    if (along[i].empty()) continue;
-    out += (out.empty() ? "" : ",") + along[i] + "@" + mesh.axes[i].name;
+  for (std::size_t i = 0; i < home.size(); ++i) {
+    for (const std::string& axis : home[i]) {
+      out += (out.empty() ? "" : ",") + axis + "@" + mesh.axes[i].name;
+    }
   }
   return out.empty() ? "whole on every rank" : out;
 }
 
-std::vector<std::string> wanted_home(const Mesh& mesh, const Place& place) {
-  std::vector<std::string> along(mesh.axes.size());
+HomeAxes wanted_home(const Mesh& mesh, const Place& place) {
+  HomeAxes home(mesh.axes.size());
   for (const Placement& at : place.at) {
-    along[static_cast<std::size_t>(find_axis(mesh, at.axes.front()))] = at.digit;
+    home[static_cast<std::size_t>(find_axis(mesh, at.axes.front()))] = {at.digit};
   }
-  return along;
+  return home;
 }
 
 }  // namespace

@@ -1,7 +1,6 @@
 #include "search/problem.h"
 
 #include <algorithm>
-#include <set>
 
 #include "ir/blocks.h"
 #include "ir/interpret.h"
@@ -272,10 +271,9 @@ class ProblemMaker {
 
 }  // namespace
 
-std::vector<std::string> home_of(const Mesh& mesh, const NormalForm& form,
-                                 const std::string& buffer) {
+HomeAxes home_of(const Mesh& mesh, const NormalForm& form, const std::string& buffer) {
   const HomeReader reader{mesh, form};
-  std::vector<std::set<std::string>> axes(mesh.axes.size());
+  HomeAxes axes(mesh.axes.size());
   const Place* place = find_place(form, buffer);
   for (const Placement& at : place == nullptr ? std::vector<Placement>() : place->at) {
     for (const std::string& part : at.axes) {
@@ -283,12 +281,7 @@ std::vector<std::string> home_of(const Mesh& mesh, const NormalForm& form,
           reader.axis_of_digit(at.digit));
     }
   }
-  std::vector<std::string> out;
-  for (const auto& along : axes) {
-    std::string& text = out.emplace_back();
-    for (const std::string& axis : along) text += (text.empty() ? "" : " ") + axis;
-  }
-  return out;
+  return axes;
 }
 
 std::string homes_of(const Program& program, const Mesh& mesh, const NormalForm& form) {
@@ -296,7 +289,10 @@ std::string homes_of(const Program& program, const Mesh& mesh, const NormalForm&
   for (const Buffer* buffer : buffers_of(program)) {
     if (buffer->role == Role::Temp) continue;
     out += buffer->name + "[";
-    for (const std::string& along : home_of(mesh, form, buffer->name)) out += along + "|";
+    for (const auto& along : home_of(mesh, form, buffer->name)) {
+      for (const std::string& axis : along) out += axis + " ";
+      out += "|";
+    }
     out += "]";
   }
   return out;

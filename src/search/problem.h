@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -64,13 +65,12 @@ struct Problem {
   };
   std::optional<Mask> mask;
   bool fixes_zigzag = false;  // a zigzag is one over all ranks, however long its table is
-  double side_bytes = 0;  // of buffers that no group has, on one rank
+  double side_bytes = 0;      // of buffers that no group has, on one rank
 };
 
-// Where a buffer of a form lives: per mesh axis, as given, the axes of the buffer that are divided
-// along it, as text.
-[[nodiscard]] std::vector<std::string> home_of(const Mesh& mesh, const NormalForm& form,
-                                               const std::string& buffer);
+// Where a buffer lives: per mesh axis, as given, the axes of the buffer that are divided along it.
+using HomeAxes = std::vector<std::set<std::string>>;
+[[nodiscard]] HomeAxes home_of(const Mesh& mesh, const NormalForm& form, const std::string& buffer);
 // The same of all inputs and outputs in one text. Equal texts, equal contracts but for layouts.
 [[nodiscard]] std::string homes_of(const Program& program, const Mesh& mesh,
                                    const NormalForm& form);
