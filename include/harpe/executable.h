@@ -66,9 +66,12 @@ class HARPE_API Executable {
   // On CPU ranks the calling thread computes, and results are there on return; `stream` is not
   // used. On GPUs the work is ordered in `stream` (a cudaStream_t of the rank's GPU, null for the
   // default one) behind what that holds, and the call returns without waiting; tensors stay until
-  // it is over. Errors: I310, I311 names, tensors, or ranks that launch different plans; on CPU
-  // ranks P206, P207, P22x what masks and routes read (GPUs do not look); of kind Fault what
-  // happened to an execution, and from then on, until Group::reset, that.
+  // it is over. Where the stream is being captured, the execution becomes a part of that graph,
+  // which the executable and its tensors outlive; runs of the graph take their turn among the
+  // launches of other streams as the caller orders them. Errors: I310, I311 names, tensors, or
+  // ranks that launch different plans; on CPU ranks P206, P207, P22x what masks and routes read
+  // (GPUs do not look); of kind Fault what happened to an execution, and from then on, until
+  // Group::reset, that.
   Checked<Done> launch(void* stream, std::span<const Argument> arguments) const;
   Checked<Done> launch(void* stream, std::initializer_list<Argument> arguments) const {
     return launch(stream, std::span(arguments.begin(), arguments.size()));

@@ -203,6 +203,11 @@ void add_streams(cuda::DriverApi& driver) {
 }
 
 void add_graphs(cuda::DriverApi& driver) {
+  driver.capture_info = [](CUstream, CUstreamCaptureStatus* status, cuuint64_t*, CUgraph*,
+                           const CUgraphNode**, std::size_t*) {
+    *status = CU_STREAM_CAPTURE_STATUS_NONE;
+    return CUDA_SUCCESS;
+  };
   driver.cuGraphGetNodes = [](CUgraph, CUgraphNode*, std::size_t* nodes) {
     *nodes = 3;
     return CUDA_SUCCESS;

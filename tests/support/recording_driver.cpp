@@ -233,6 +233,36 @@ void record_graphs(cuda::DriverApi& driver) {
   };
 }
 
+// What is instantiated of a graph, or is a child of another, keeps what the graph was then.
+void record_captures(cuda::DriverApi& driver) {
+  driver.capture_info = [](CUstream, CUstreamCaptureStatus* status, cuuint64_t*, CUgraph*,
+                           const CUgraphNode**, std::size_t*) {
+    *status =
+        recording().is_captured ? CU_STREAM_CAPTURE_STATUS_ACTIVE : CU_STREAM_CAPTURE_STATUS_NONE;
+    return CUDA_SUCCESS;
+  };
+  driver.set_capture_after = [](CUstream, CUgraphNode*, std::size_t, unsigned) {
+    return keep_call("cuStreamUpdateCaptureDependencies");
+  };
+  driver.cuGraphAddChildGraphNode = [](CUgraphNode*, CUgraph, const CUgraphNode*, std::size_t,
+                                       CUgraph child) {
+    recording().launched.clear();
+    for (const auto& node : reinterpret_cast<const RecordedGraph*>(child)->nodes) {
+      recording().launched.push_back(*node);
+    }
+    return keep_call("cuGraphAddChildGraphNode");
+  };
+  driver.cuGraphKernelNodeSetParams = [](CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS* params) {
+    std::vector<std::byte>& parameter = reinterpret_cast<RecordedNode*>(node)->parameter;
+    std::memcpy(parameter.data(), params->kernelParams[0], parameter.size());
+    return keep_call("cuGraphKernelNodeSetParams");
+  };
+  driver.cuGraphMemcpyNodeSetParams = [](CUgraphNode node, const CUDA_MEMCPY3D* params) {
+    reinterpret_cast<RecordedNode*>(node)->copy = *params;
+    return keep_call("cuGraphMemcpyNodeSetParams");
+  };
+}
+
 void record_runs(cuda::DriverApi& driver) {
   driver.cuGraphExecKernelNodeSetParams = [](CUgraphExec exec, CUgraphNode node,
                                              const CUDA_KERNEL_NODE_PARAMS* params) {
@@ -282,6 +312,8 @@ std::shared_ptr<const cuda::DriverApi> make_recording_driver() {
   record_contexts(driver);
   record_kernels(driver);
   record_graphs(driver);
+  record_captures(driver);
+  record_captures(driver);
   record_runs(driver);
   return std::make_shared<const cuda::DriverApi>(driver);
 }

@@ -25,12 +25,14 @@ struct RecordedNode {
 // handed out one behind the other from `memory` on. All that is not said here is the fake driver's
 // (fake_driver.h).
 struct Recording {
-  std::vector<std::string> calls;      // of the thread, those that order or make something
-  std::vector<RecordedNode> launched;  // the nodes of the graph that it launched last
+  std::vector<std::string> calls;  // of the thread, those that order or make something
+  // The nodes of the graph that it launched last, or put into a capture.
+  std::vector<RecordedNode> launched;
   std::uint64_t memory = std::uint64_t{1} << 40;
   CUcontext current = nullptr;
-  int graphs = 0;       // instantiated, less those destroyed
-  int allocations = 0;  // likewise
+  bool is_captured = false;  // what the thread orders in streams is
+  int graphs = 0;            // instantiated, less those destroyed
+  int allocations = 0;       // likewise
 };
 [[nodiscard]] Recording& recording();
 

@@ -205,6 +205,51 @@ TEST_F(Alternation, is_right_beside_other_work_of_the_gpu) {
   });
 }
 
+// A graph of the caller's with executions of two plans, beside launches of its own and another
+// graph; each rank captures and runs them in the same order.
+TEST_F(Alternation, runs_from_graphs_that_callers_capture) {
+  const std::vector<const Plan*> plans = {&gather_, &scatter_};
+  std::vector<Tensors> inputs, wanted;
+  for (const Plan* const plan : plans) {
+    inputs.push_back(draw_inputs(*plan, 31).value());
+    wanted.push_back(run_whole(*plan, inputs.back()));
+  }
+  std::barrier all_ranks(2);
+  run_ranks(2, [&](const Group& group, const CallerStream& stream) {
+    Meeting meeting(all_ranks);
+    std::vector<Executable> executables;
+    std::vector<RankTensors> own;
+    for (std::size_t i = 0; i < plans.size(); ++i) {
+      executables.push_back(Executable::make(group, *plans[i]).value());
+      own.emplace_back(*plans[i], executables[i], group.rank(), stream.handle());
+    }
+    const auto launch = [&](std::size_t plan) {
+      const auto done = executables[plan].launch(stream.handle(), own[plan].arguments());
+      ASSERT_TRUE(done.ok()) << done.error().text;
+    };
+    const CallerGraph both(stream, [&] {
+      launch(0);
+      launch(1);
+    });
+    const CallerGraph last(stream, [&] { launch(1); });
+    EXPECT_EQ(executables[0].status().launches, 0) << "captures are none";
+    for (int round = 0; round < 5; ++round) {
+      for (std::size_t i = 0; i < plans.size(); ++i) own[i].give(inputs[i]);
+      stream.synchronize();
+      meeting.wait();
+      both.launch(stream);
+      launch(0);
+      last.launch(stream);
+      stream.synchronize();
+      meeting.wait();
+      for (std::size_t i = 0; i < plans.size(); ++i) {
+        expect_part(*plans[i], group.rank(), own[i], wanted[i]);
+      }
+    }
+    ASSERT_TRUE(group.check().ok()) << group.check().error().text;
+  });
+}
+
 // Of one rank: ranks of a process in its one default stream would wait for each other.
 TEST_F(GpuGroup, launches_in_the_default_stream_too) {
   const Plan alone =

@@ -65,6 +65,33 @@ class CallerStream {
   CUstream handle_ = nullptr;
 };
 
+// What `body` orders in the stream, as a graph.
+class CallerGraph {
+ public:
+  CallerGraph(const CallerStream& stream, const std::function<void()>& body) {
+    const auto& driver = gpu().driver();
+    must(driver.cuStreamBeginCapture(stream.handle(), CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
+    body();
+    must(driver.cuStreamEndCapture(stream.handle(), &graph_));
+    must(driver.cuGraphInstantiateWithFlags(&runnable_, graph_, 0));
+    must(driver.cuGraphUpload(runnable_, stream.handle()));
+    stream.synchronize();
+  }
+  CallerGraph(const CallerGraph&) = delete;
+  CallerGraph& operator=(const CallerGraph&) = delete;
+  ~CallerGraph() {
+    gpu().driver().cuGraphExecDestroy(runnable_);
+    gpu().driver().cuGraphDestroy(graph_);
+  }
+  void launch(const CallerStream& stream) const {
+    must(gpu().driver().cuGraphLaunch(runnable_, stream.handle()));
+  }
+
+ private:
+  CUgraph graph_ = nullptr;
+  CUgraphExec runnable_ = nullptr;
+};
+
 // A tensor in the GPU's memory.
 class GpuTensor {
  public:

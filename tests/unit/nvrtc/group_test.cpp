@@ -273,6 +273,34 @@ TEST_F(Group, keeps_a_graph_for_each_of_the_last_sets) {
   });
 }
 
+TEST_F(Group, becomes_a_node_of_a_graph_that_the_caller_captures) {
+  run_ranks([](RankGroup& group, int) {
+    const auto executable = make(group, test::gather_gemm(kGroupRanks, 64, 32, 48, "f32"));
+    const std::vector<TensorView> tensors = tensors_of(*executable, 3);
+    launch(*executable, tensors);
+    const std::vector<RecordedNode> launched = recording().launched;
+    recording().is_captured = true;
+    recording().calls.clear();
+    launch(*executable, tensors);
+    const auto count = [](const char* call) {
+      return std::ranges::count(recording().calls, std::string(call));
+    };
+    EXPECT_EQ(count("cuGraphAddChildGraphNode"), 1);
+    EXPECT_EQ(recording().calls.back(), "cuStreamUpdateCaptureDependencies");
+    EXPECT_EQ(count("cuGraphLaunch") + count("cuStreamWaitEvent") + count("cuEventRecord"), 0);
+    ASSERT_EQ(recording().launched.size(), launched.size());
+    for (std::size_t node = 0; node < launched.size(); ++node) {
+      EXPECT_TRUE(recording().launched[node].parameter == launched[node].parameter) << node;
+      EXPECT_EQ(recording().launched[node].copy.srcDevice, launched[node].copy.srcDevice) << node;
+      EXPECT_EQ(recording().launched[node].copy.dstDevice, launched[node].copy.dstDevice) << node;
+    }
+    EXPECT_EQ(executable->counts().launches, 1) << "a capture is none";
+    recording().is_captured = false;
+    launch(*executable, tensors);
+    EXPECT_EQ(executable->counts().launches, 2);
+  });
+}
+
 TEST_F(Group, copies_tensors_that_kernels_cannot_take_and_refuses_what_no_copy_takes) {
   run_ranks([](RankGroup& group, int) {
     const auto executable = make(group, test::gather_gemm(kGroupRanks, 64, 32, 48, "f32"));
