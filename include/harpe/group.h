@@ -10,6 +10,7 @@
 
 #include "harpe/api.h"
 #include "harpe/error.h"
+#include "harpe/run.h"
 
 namespace harpe {
 HARPE_INLINE namespace v1 {
@@ -56,6 +57,7 @@ struct GroupOptions {
   std::int64_t heap_bytes = 0;         // taken at once; more is taken as plans need it
   // Of any wait for another rank in an execution, whose program may be late.
   std::chrono::milliseconds wait_limit{60'000};
+  CpuKernels cpu_kernels = CpuKernels::Libraries;
   // Of GPUs: a folder that keeps compiled kernels (none: each process compiles its own), and
   // folders of NVIDIA's libraries beside the loader's places.
   std::optional<std::string> kernel_cache = {};

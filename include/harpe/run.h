@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "harpe/api.h"
@@ -18,6 +19,10 @@ HARPE_INLINE namespace v1 {
 [[nodiscard]] HARPE_API Checked<std::map<std::string, Tensor>> draw_inputs(const Plan& plan,
                                                                            std::uint64_t seed = 0);
 
+// What multiplies matrices on CPU ranks: libraries (oneDNN, OpenBLAS) where there is one that is
+// fit for the machine, or own loops. Results have equal bits for equal kernels alone.
+enum class CpuKernels : std::uint8_t { Libraries, Own };
+
 struct RunOptions {
   // Compare outputs with the program's reference; one that is off by more than rounding explains
   // is the error I401. Takes as long as a slow sequential execution in f64; above 2e11
@@ -25,6 +30,7 @@ struct RunOptions {
   bool check = false;
   std::int64_t iterations = 1;                   // executions, back to back
   std::chrono::milliseconds wait_limit{10'000};  // of any wait of one rank for another
+  CpuKernels cpu_kernels = CpuKernels::Libraries;
 };
 
 // An output against the reference.
@@ -44,6 +50,8 @@ struct RunResult {
   // outputs that have a view.
   std::int64_t copied_bytes = 0;
   std::vector<Comparison> checks;
+  // What multiplied matrices of each type of an input: {"bf16", "oneDNN"}, {"f32", "own loops"}.
+  std::vector<std::pair<std::string, std::string>> products;
 };
 
 // Executes a plan on CPU ranks, threads of this process, and returns when they are done. A view

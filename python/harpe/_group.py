@@ -8,6 +8,7 @@ import numpy as np
 
 from harpe import _dtypes, _harpe
 from harpe._plan import Plan
+from harpe._question import CpuKernels, uses_own
 from harpe._values import GroupStatus, LocalTensor
 
 
@@ -53,7 +54,8 @@ class Group:
 
     `exchange`: how the ranks meet; its rank is this rank. `gpu`: the GPU that this rank runs on;
     None is this host's processor. `heap_bytes`: of memory, taken at once; more is taken as plans
-    need it. `wait_limit`: seconds that an execution waits for another rank. `kernel_cache`: a
+    need it. `wait_limit`: seconds that an execution waits for another rank. `cpu_kernels`: as for
+    `harpe.run`, on this host's processor. `kernel_cache`: a
     folder that keeps kernels compiled for GPUs; None: each process compiles its own.
     `library_folders`: where NVIDIA's libraries are looked for before the loader's places.
 
@@ -62,10 +64,12 @@ class Group:
     """
 
     def __init__(self, *, exchange: Exchange, gpu: int | None = None, heap_bytes: int = 0,
-                 wait_limit: float = 60.0, kernel_cache: str | os.PathLike[str] | None = None,
+                 wait_limit: float = 60.0, cpu_kernels: CpuKernels = "libraries",
+                 kernel_cache: str | os.PathLike[str] | None = None,
                  library_folders: Iterable[str | os.PathLike[str]] = ()) -> None:
         cache = None if kernel_cache is None else os.fspath(kernel_cache)
-        self._handle = _harpe.join(exchange, gpu, heap_bytes, round(wait_limit * 1000), cache,
+        self._handle = _harpe.join(exchange, gpu, heap_bytes, round(wait_limit * 1000),
+                                   uses_own(cpu_kernels), cache,
                                    [os.fspath(folder) for folder in library_folders])
         self.gpu = gpu
         self.rank: int = self._handle.rank

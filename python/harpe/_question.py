@@ -6,6 +6,7 @@ import operator
 import os
 import warnings
 from collections.abc import Callable, Iterator, Mapping
+from typing import Literal
 
 from harpe import _harpe
 from harpe._progress import Bar
@@ -41,6 +42,13 @@ Cache = bool | str | os.PathLike[str] | None
 
 
 Homes = Mapping[str, str] | None
+CpuKernels = Literal["libraries", "own"]
+
+
+def uses_own(cpu_kernels: CpuKernels) -> bool:
+    if cpu_kernels not in ("libraries", "own"):
+        raise ValueError(f"`cpu_kernels` must be 'libraries' or 'own', not {cpu_kernels!r}")
+    return cpu_kernels == "own"
 
 
 def question(op: Text, mesh: str, machine: Text, schedule: Text, parameters: Mapping[str, object],

@@ -8,6 +8,7 @@ import numpy.typing as npt
 from harpe import _dtypes, _harpe
 from harpe._errors import make_refusal
 from harpe._plan import Plan
+from harpe._question import CpuKernels, uses_own
 from harpe._values import Comparison
 
 
@@ -18,10 +19,12 @@ class Results(dict[str, np.ndarray]):
     bytes_moved: int  # between ranks, by one execution
     copied_bytes: int  # of inputs and outputs, into and out of the library's own tensors
     checks: Sequence[Comparison]  # with `check=True`
+    products: Mapping[str, str]  # by type of inputs: what multiplied their matrices
 
 
 def run(plan: Plan, inputs: Mapping[str, npt.ArrayLike], check: bool = False, *,
-        iterations: int = 1, wait_limit: float = 10.0) -> Results:
+        iterations: int = 1, wait_limit: float = 10.0, cpu_kernels: CpuKernels = "libraries"
+        ) -> Results:
     """Executes a plan on CPU ranks, threads of this process, and returns its outputs.
 
     `inputs`: whole arrays by name, of the shapes in `plan.buffers`, with any strides. Their element
@@ -30,6 +33,8 @@ def run(plan: Plan, inputs: Mapping[str, npt.ArrayLike], check: bool = False, *,
     `ml_dtypes` is installed, its `bfloat16` goes in and comes out; else float32 holding the values.
     `check`: compares outputs with the program's reference, which is slow. `iterations`: executions,
     back to back. `wait_limit`: seconds after which a rank stops waiting for another.
+    `cpu_kernels`: what multiplies matrices, libraries (oneDNN, OpenBLAS) where there is one that is
+    fit, or Harpe's "own" loops; equal plans, inputs and kernels give equal bits.
 
     Calls on several threads run at the same time. An interrupt is noticed at the end.
     Raises Refused: I301 no such input; I310 an input is missing; I311 an array cannot be taken; I304
@@ -38,10 +43,12 @@ def run(plan: Plan, inputs: Mapping[str, npt.ArrayLike], check: bool = False, *,
     given = {name: _native(name, np.asarray(value)) for name, value in inputs.items()}
     results = Results({name: np.empty(tuple(buffer.shape), _dtypes.widened(buffer.dtype))
                        for name, buffer in plan.buffers.items() if buffer.role == "out"})
-    results.times_us, results.bytes_moved, results.copied_bytes, results.checks = _harpe.run(
+    (results.times_us, results.bytes_moved, results.copied_bytes, results.checks,
+     products) = _harpe.run(
         plan._handle, {name: _describe(array) for name, array in given.items()},
         {name: _describe(array) for name, array in results.items()}, check, iterations,
-        round(wait_limit * 1000))
+        round(wait_limit * 1000), uses_own(cpu_kernels))
+    results.products = dict(products)
     return results
 
 

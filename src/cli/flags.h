@@ -192,6 +192,10 @@ inline constexpr std::array kFlags = {
     Flag{"output", "", "NAME=FILE.npy", "write a whole output tensor, as f32", kRun, true, true},
     Flag{"check", "", "", "compare with the independent reference", kRun},
     Flag{"check", "", "", "compare small cases with the independent reference too", kBench},
+    Flag{"cpu-kernels", "", "libraries|own",
+         "what multiplies matrices on CPU ranks (default libraries, where one is fit); equal bits\n"
+         "take equal kernels",
+         kRun},
     Flag{"load", "", "FILE.npy", "how popular each expert is, where choices are drawn", kRun},
     Flag{"seed", "", "N", "of drawn inputs (default 0)", kRun | kTaxes | kTune | kBench},
     Flag{"iters", "", "N", "executions; times are of each (default 1)", kRun},

@@ -50,6 +50,14 @@ Checked<Ok> inject(const std::string& text, const Plan& plan, BackendRequest& ba
   return make_diag(DiagCode::U117, {{"text", text}, {"hint", suggestion(name, kFaults)}});
 }
 
+Checked<bool> parse_cpu_kernels(const std::string& text) {
+  static const std::vector<std::string> kKernels = {"libraries", "own"};
+  if (text == kKernels[0] || text == kKernels[1]) return text == kKernels[0];
+  return make_diag(DiagCode::U109, {{"flag", "--cpu-kernels"},
+                                    {"text", text},
+                                    {"wanted", "libraries or own" + suggestion(text, kKernels)}});
+}
+
 Checked<RunRequest> run_request_of(const CommandLine& line) {
   RunRequest request;
   HP_TRY(request.inputs, parse_named_files("--input", line.values("input")));
@@ -78,6 +86,9 @@ Checked<RunRequest> run_request_of(const CommandLine& line) {
   }
   request.backend.wait_limit = request.wait_limit;
   request.backend.warn = print_warning;
+  if (const auto kernels = line.value("cpu-kernels")) {
+    HP_TRY(request.backend.uses_libraries, parse_cpu_kernels(*kernels));
+  }
   request.load = line.value("load");
   request.check = line.has("check");
   request.trace = line.value("trace");

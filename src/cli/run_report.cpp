@@ -53,9 +53,12 @@ Json to_json(const CheckReport& report) {
 Json inputs_to_json(const CommandLine& line, const RunRequest& request) {
   Json files = Json::object();
   for (const NamedFile& file : request.inputs) files.set(file.name, file.path);
-  return subject_to_json(line)
-      .set("backend", print(request.backend.backend))
-      .set("seed", static_cast<std::int64_t>(request.seed))
+  Json inputs = subject_to_json(line);
+  inputs.set("backend", print(request.backend.backend));
+  if (request.backend.backend == Backend::Cpu) {
+    inputs.set("cpu_kernels", request.backend.uses_libraries ? "libraries" : "own");
+  }
+  return inputs.set("seed", static_cast<std::int64_t>(request.seed))
       .set("iterations", request.iterations)
       .set("files", std::move(files));
 }

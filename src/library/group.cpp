@@ -85,7 +85,8 @@ harpe::Checked<v1::Group> join(const v1::GroupOptions& options) {
   state->is_on_gpu = options.gpu.has_value();
   const GroupRequest request{.exchange = std::make_shared<GivenExchange>(options.exchange),
                              .heap_bytes = options.heap_bytes,
-                             .wait_limit = options.wait_limit};
+                             .wait_limit = options.wait_limit,
+                             .uses_libraries = options.cpu_kernels == v1::CpuKernels::Libraries};
   const CudaPlaces places{.nvrtc = {},
                           .cuda_folders = options.library_folders,
                           .library_folders = options.library_folders,

@@ -1,5 +1,6 @@
 #include "harpe/run.h"
 
+#include <algorithm>
 #include <chrono>
 #include <utility>
 
@@ -7,6 +8,7 @@
 #include "library/boundary.h"
 #include "library/plan_state.h"
 #include "library/views.h"
+#include "run/host.h"
 #include "run/memory.h"
 #include "run/run.h"
 
@@ -98,6 +100,19 @@ void give_outputs(TensorMap tensors, const Outputs& views, v1::RunResult& result
   }
 }
 
+// Of each type of an input that is multiplied.
+std::vector<std::pair<std::string, std::string>> list_products(const Program& program,
+                                                               bool uses_libraries) {
+  std::vector<std::pair<std::string, std::string>> products;
+  for (const Buffer* const buffer : buffers_of(program)) {
+    if (buffer->role != Role::In || !is_computed_in(buffer->dtype)) continue;
+    std::pair<std::string, std::string> each(print(buffer->dtype),
+                                             name_products(buffer->dtype, uses_libraries));
+    if (std::ranges::find(products, each) == products.end()) products.push_back(std::move(each));
+  }
+  return products;
+}
+
 harpe::Checked<Ran> run_plan(const Plan& plan, const Inputs& inputs, const Outputs& outputs,
                              const v1::RunOptions& options) {
   HP_REQUIRE_OK(check_options(options));
@@ -108,11 +123,13 @@ harpe::Checked<Ran> run_plan(const Plan& plan, const Inputs& inputs, const Outpu
   request.iterations = options.iterations;
   request.wait_limit = options.wait_limit;
   request.backend.wait_limit = options.wait_limit;
+  request.backend.uses_libraries = options.cpu_kernels == v1::CpuKernels::Libraries;
   request.check = options.check;
   request.gathers = true;
   HP_TRY(RunOutcome outcome, harpe::run(plan, request, tensors));
   Ran ran{.result = to_result(outcome.stats), .fault = std::move(outcome.fault)};
   for (const auto& [name, tensor] : tensors) ran.result.copied_bytes += std::ssize(tensor.data);
+  ran.result.products = list_products(plan.program, request.backend.uses_libraries);
   if (ran.fault) return ran;
   give_outputs(std::move(outcome.outputs), outputs, ran.result);
   if (!outcome.check) return ran;

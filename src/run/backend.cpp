@@ -45,6 +45,7 @@ Checked<std::unique_ptr<Executor>> make_executor(const Plan& plan, const Backend
   options.lose_worker_at = request.lose_at;
   if (request.delay_seed) options.delay_seed = *request.delay_seed;
   options.launch = request.launch;
+  options.products = request.uses_libraries ? Products::Libraries : Products::OwnLoops;
   options.provider = request.provider.value_or(options.provider);
   options.wait_limit = request.wait_limit;
   options.warn = request.warn;

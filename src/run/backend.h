@@ -28,6 +28,7 @@ struct BackendRequest {
   CollectiveEngine collectives = CollectiveEngine::Auto;
   // This process has some of the ranks (on GPUs one), and others that run the same have the others.
   std::optional<processes::Launch> launch;
+  bool uses_libraries = true;  // on CPU ranks: for products of matrices
   // Of the transport between hosts or nodes; none: tcp;ofi_rxm for CPU ranks, shared for GPUs.
   std::optional<std::string> provider;
   std::string interface;  // of the network that it uses; "" for its choice

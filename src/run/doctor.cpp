@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <thread>
 
-#include "exec/cpu/kernels/gemm.h"
 #include "run/gpus.h"
 #include "run/host.h"
 #include "run/memory.h"
@@ -33,10 +32,7 @@ HostFacts examine_host() {
   host.vectors = vectors_of_host();
   host.free_bytes = available_bytes();
   for (const DType dtype : {DType::F64, DType::F32, DType::BF16, DType::F16}) {
-    const GemmBackend backend = gemm_backend(dtype);
-    std::string who(backend.library);
-    if (backend.operands != dtype) who += " as " + std::string(print(backend.operands));
-    host.products.emplace_back(print(dtype), who);
+    host.products.emplace_back(print(dtype), name_products(dtype, true));
   }
   return host;
 }

@@ -4,6 +4,8 @@
 #include <fstream>
 #include <thread>
 
+#include "exec/cpu/kernels/gemm.h"
+
 namespace harpe {
 
 std::string describe_host() {
@@ -18,6 +20,14 @@ std::string describe_host() {
   std::erase(name, '"');
   const unsigned cores = std::max(1U, std::thread::hardware_concurrency());
   return name + ", " + std::to_string(cores) + (cores == 1 ? " core" : " cores");
+}
+
+std::string name_products(DType dtype, bool uses_libraries) {
+  const Products products = uses_libraries ? Products::Libraries : Products::OwnLoops;
+  const GemmBackend backend = gemm_backend(dtype, products);
+  std::string name(backend.library);
+  if (backend.operands != dtype) name += " as " + std::string(print(backend.operands));
+  return name;
 }
 
 }  // namespace harpe

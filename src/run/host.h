@@ -2,9 +2,13 @@
 
 #include <string>
 
+#include "ir/dtype.h"
+
 namespace harpe {
 
 // "AMD EPYC, 2 cores", as the system says.
 [[nodiscard]] std::string describe_host();
+// What multiplies matrices of this type on CPU ranks: "oneDNN as f32", "own loops".
+[[nodiscard]] std::string name_products(DType dtype, bool uses_libraries);
 
 }  // namespace harpe

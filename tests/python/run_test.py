@@ -42,6 +42,14 @@ class Arrays(unittest.TestCase):
         self.assertEqual(len(out.times_us), 1)
         self.assertGreater(out.bytes_moved, 0)
 
+    def test_kernels_are_chosen_and_told(self):
+        plan, inputs = make_plan(), draw()
+        own = harpe.run(plan, inputs, check=True, cpu_kernels="own")
+        self.assertEqual(own.products, {"f32": "own loops"})
+        self.assertEqual(list(harpe.run(plan, inputs).products), ["f32"])
+        with self.assertRaisesRegex(ValueError, "'libraries' or 'own', not 'blas'"):
+            harpe.run(plan, inputs, cpu_kernels="blas")
+
     def test_outputs_own_their_memory(self):
         out = harpe.run(make_plan(), draw())
         self.assertTrue(out["c"].flags.owndata and out["c"].flags.writeable)

@@ -26,6 +26,7 @@ struct LeafSite {
   std::optional<ResolvedMask> mask;   // its axes are axes of the space
 
   std::vector<Access> mask_reads = {};
+  Products products = Products::Libraries;
 
   [[nodiscard]] std::size_t operands() const { return stmt.operands.size(); }
   [[nodiscard]] std::size_t targets_end() const { return operands() + stmt.targets.size(); }

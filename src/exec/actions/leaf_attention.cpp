@@ -35,7 +35,8 @@ Checked<Action> call_attention(const LeafSite& site, const LeafCall& call) {
                  .scale = axes.scale,
                  .carry = call.accumulate[0],
                  .visible = axes.visible,
-                 .tables = axes.tables};
+                 .tables = axes.tables,
+                 .products = site.products};
   heads.loops = loops_over_heads<kForwardParticipants>(site, cell, axes, kO);
   return Action{std::move(heads)};
 }

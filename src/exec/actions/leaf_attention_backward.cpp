@@ -51,7 +51,8 @@ Checked<Action> call_attention_backward(const LeafSite& site, const LeafCall& ca
                  .dv = sums_of(call, kDv, axes.key, axes.value_dim),
                  .scale = axes.scale,
                  .visible = axes.visible,
-                 .tables = axes.tables};
+                 .tables = axes.tables,
+                 .products = site.products};
   heads.loops = loops_over_heads<kBackwardParticipants>(site, cell, axes, kDk);
   return Action{std::move(heads)};
 }

@@ -35,6 +35,7 @@ class ProductBuilder {
     problem.c = view(kMatmulC).data;
     problem.c_row_stride = roles_.m ? stride(kMatmulC, *roles_.m) : problem.n;
     problem.accumulate = call_.accumulate[0];
+    problem.products = site_.products;
     HP_TRY(problem.a, matrix(roles_.left, roles_.m, roles_.k));
     HP_TRY(problem.b, matrix(roles_.right, roles_.k, roles_.n));
     HP_REQUIRE_OK(limit_rows(products));

@@ -45,7 +45,8 @@ class ComputeBuilder {
               .lengths = {},
               .names = {},
               .mask = {},
-              .mask_reads = mask_reads(statement_of(setting.plan, task))} {}
+              .mask_reads = mask_reads(statement_of(setting.plan, task)),
+              .products = setting.products} {}
 
   Checked<TaskWork> build() {
     for (const std::string& name : site_.nest.over) {

@@ -12,6 +12,12 @@
 // strides and types. Addresses are those of the memory of whoever computes.
 namespace harpe {
 
+// Who multiplies matrices on CPU ranks. Results of one are not those of the other, bit by bit.
+enum class Products : std::uint8_t {
+  Libraries,  // oneDNN or OpenBLAS where there is one that is fit, else own loops
+  OwnLoops,
+};
+
 // A matrix in memory by its element strides, one of which is 1.
 struct MatrixView {
   const void* data = nullptr;
@@ -31,6 +37,7 @@ struct GemmProblem {
   void* c = nullptr;
   std::int64_t c_row_stride = 0;
   bool accumulate = false;
+  Products products = Products::Libraries;
 };
 
 // Integers of 32 bits, one after the other or apart.
@@ -73,6 +80,7 @@ struct AttentionProblem {
   bool carry = false;  // (o, lse) hold the state of other keys, to be combined with
   Visibility visible;  // of rows of k to rows of q
   MaskTables tables = {};
+  Products products = Products::Libraries;
 };
 
 // One number per row: f32 or f64.
@@ -109,6 +117,7 @@ struct AttentionBackwardProblem {
   double scale = 1.0;
   Visibility visible;  // of rows of k to rows of q
   MaskTables tables = {};
+  Products products = Products::Libraries;
 };
 
 // c[row] = sum over i of a[row, i] b[row, i], rounded once to c's type. Strides in elements.

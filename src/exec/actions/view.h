@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "exec/actions/occupancy.h"
+#include "exec/actions/problems.h"
 #include "ir/blocks.h"
 #include "plan/plan.h"
 #include "plan/ref_layouts.h"
@@ -34,6 +35,7 @@ struct Setting {
   const Bases& bases;
   const Occupancy& occupancy;
   const Scratch& scratch;
+  Products products = Products::Libraries;
 };
 
 // Axes a task's data ranges over, as keys: an index into Blocks::axes, or -1, -2, … for the first,

@@ -35,6 +35,7 @@ struct Prepared {
   cpu::Windows windows;
   actions::Occupancy occupancy;
   std::vector<std::unique_ptr<std::byte[]>> pieces;  // of scratch
+  Products products;
   actions::Scratch scratch = {};
 
   // Requires: layouts of the plan.
@@ -44,7 +45,8 @@ struct Prepared {
             .layouts = layouts,
             .bases = windows.bases(),
             .occupancy = occupancy,
-            .scratch = scratch};
+            .scratch = scratch,
+            .products = products};
   }
 };
 
@@ -208,7 +210,7 @@ Checked<Partition> partition_of(const Plan& plan, const std::optional<processes:
 
 // Memory and addresses.
 Checked<std::unique_ptr<Prepared>> prepare(const Plan& plan, const Partition& partition,
-                                           std::optional<ProcessGroup>& group) {
+                                           Products products, std::optional<ProcessGroup>& group) {
   HP_TRY(Blocks blocks, Blocks::make(plan.program, plan.mesh, plan.form));
   const cpu::WindowSizes sizes = {
       .numbers = actions::Occupancy::bytes_per_rank(plan, blocks),
@@ -222,7 +224,8 @@ Checked<std::unique_ptr<Prepared>> prepare(const Plan& plan, const Partition& pa
                                                       .partition = partition,
                                                       .windows = std::move(windows),
                                                       .occupancy = std::move(occupancy),
-                                                      .pieces = {}});
+                                                      .pieces = {},
+                                                      .products = products});
   prepared->scratch = {
       .reserve =
           [&pieces = prepared->pieces](std::int64_t bytes) {
@@ -278,7 +281,7 @@ Checked<std::unique_ptr<Executor>> make_cpu_executor(const Plan& plan, const Cpu
     HP_TRY(group, ProcessGroup::meet(*options.launch, options.warn));
     HP_REQUIRE_OK(group->compare(hash_text(print_plan(plan))));
   }
-  HP_TRY(std::unique_ptr<Prepared> prepared, prepare(plan, partition, group));
+  HP_TRY(std::unique_ptr<Prepared> prepared, prepare(plan, partition, options.products, group));
   HP_TRY(Work work, processes::agreed(group, prepare_work(*prepared)));
   std::unique_ptr<cpu::Network> network;
   if (group) {

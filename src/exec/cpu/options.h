@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 
+#include "exec/actions/problems.h"
 #include "exec/processes/launch_environment.h"
 #include "support/diag.h"
 #include "support/ids.h"
@@ -22,6 +23,7 @@ enum class QueueRunner : std::uint8_t {
 struct CpuOptions {
   QueueRunner runner = QueueRunner::Pool;
   int workers = 0;  // of the pool; 0: one per core
+  Products products = Products::Libraries;
 
   // This process is one of several that make an executor of the same plan, and has its share of the
   // ranks. Those of other hosts are reached through this provider of libfabric.

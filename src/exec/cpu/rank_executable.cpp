@@ -131,12 +131,14 @@ Checked<Ok> CpuRankExecutable::prepare(Segments signals) {
           },
       .elements = kFoldElements};
   launch::RefLayouts layouts(plan_, blocks_);
-  const actions::Setting setting{.plan = plan_,
-                                 .blocks = blocks_,
-                                 .layouts = layouts,
-                                 .bases = bases_,
-                                 .occupancy = *occupancy_,
-                                 .scratch = scratch};
+  const actions::Setting setting{
+      .plan = plan_,
+      .blocks = blocks_,
+      .layouts = layouts,
+      .bases = bases_,
+      .occupancy = *occupancy_,
+      .scratch = scratch,
+      .products = group_->request.uses_libraries ? Products::Libraries : Products::OwnLoops};
   std::vector<actions::TaskWork> work(plan_.tasks.size());
   for (std::size_t i = 0; i < work.size(); ++i) {
     const Task& task = plan_.tasks[i];

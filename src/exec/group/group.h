@@ -92,6 +92,7 @@ struct GroupRequest {
   std::shared_ptr<transport::Exchange> exchange;  // its rank is this rank
   std::int64_t heap_bytes = 0;                    // taken at once; more is taken as plans need it
   std::chrono::milliseconds wait_limit{60'000};   // of a wait for another rank in an execution
+  bool uses_libraries = true;                     // on CPU ranks: for products of matrices
 };
 
 }  // namespace harpe

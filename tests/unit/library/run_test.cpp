@@ -59,6 +59,18 @@ class LibraryRun : public testing::Test {
   }
 };
 
+TEST_F(LibraryRun, says_what_multiplied_and_takes_own_loops_alone) {
+  const RunResult libraries = run(plan_, views_of(inputs_)).value();
+  RunOptions options{.cpu_kernels = CpuKernels::Own};
+  options.check = true;
+  const RunResult own = run(plan_, views_of(inputs_), {}, options).value();
+  ASSERT_EQ(libraries.products.size(), 1U);
+  EXPECT_EQ(libraries.products[0].first, "f32");
+  EXPECT_EQ(own.products, (std::vector<std::pair<std::string, std::string>>{{"f32", "own loops"}}));
+  EXPECT_TRUE(libraries.products != own.products ||
+              libraries.outputs.at("c").data == own.outputs.at("c").data);
+}
+
 TEST_F(LibraryRun, computes_the_operator) {
   const RunResult result = run(plan_, views_of(inputs_), {}, {.check = true}).value();
   const std::vector<float> got = floats_of(result.outputs.at("c"));

@@ -24,7 +24,8 @@ class QueryBlock {
         labels_(labels),
         first_(first),
         rows_(rows),
-        q_(ready<Real>(part(problem.q, first, 0), rows, problem.head_dim, Scratch::Query)),
+        q_(ready<Real>(part(problem.q, first, 0), rows, problem.head_dim, Scratch::Query,
+                       problem.products)),
         max_(scratch_of<Real>(Scratch::Rows, 2 * rows)),
         sum_(max_ + rows),
         o_(scratch_of<Real>(Scratch::Output, rows * problem.value_dim)) {
@@ -77,7 +78,8 @@ void QueryBlock<Real>::add_keys(std::int64_t key, std::int64_t columns) {
   const std::int64_t padding = softmax_padding<Real>;
   const std::int64_t stride = (columns + padding - 1) / padding * padding;
   Real* scores = scratch_of<Real>(Scratch::Scores, rows_ * stride);
-  const MatrixView k = ready<Real>(part(p_.k, key, 0), columns, p_.head_dim, Scratch::Key);
+  const MatrixView k =
+      ready<Real>(part(p_.k, key, 0), columns, p_.head_dim, Scratch::Key, p_.products);
   multiply({.m = rows_,
             .n = columns,
             .k = p_.head_dim,
@@ -85,7 +87,8 @@ void QueryBlock<Real>::add_keys(std::int64_t key, std::int64_t columns) {
             .b = transposed(k),
             .c = scores,
             .c_row_stride = stride,
-            .accumulate = false});
+            .accumulate = false,
+            .products = p_.products});
   const SoftmaxTile<Real> tile{.scores = scores,
                                .stride = stride,
                                .rows = rows_,
@@ -112,7 +115,8 @@ void QueryBlock<Real>::add_values(const SoftmaxTile<Real>& tile, const DenseView
               .b = as_view(v),
               .c = o_,
               .c_row_stride = p_.value_dim,
-              .accumulate = !tile.first});
+              .accumulate = !tile.first,
+              .products = p_.products});
     return;
   }
   // A probability of 0 times NaN would reach rows that do not see it.

@@ -20,9 +20,9 @@ struct Operand {
 
 template <class Real>
 Operand<Real> operand(const MatrixView& rows, std::int64_t count, std::int64_t columns,
-                      Scratch purpose) {
+                      Scratch purpose, Products products) {
   const DenseView<Real> wide = widened<Real>(rows, count, columns, purpose);
-  return {wide, rows.dtype == gemm_backend(rows.dtype).operands ? rows : as_view(wide)};
+  return {wide, rows.dtype == gemm_backend(rows.dtype, products).operands ? rows : as_view(wide)};
 }
 
 template <class Real>
@@ -55,8 +55,10 @@ class QueryGradients {
         labels_(labels),
         first_(first),
         rows_(rows),
-        q_(operand<Real>(part(problem.q, first, 0), rows, problem.head_dim, Scratch::Query)),
-        d_o_(operand<Real>(part(problem.d_o, first, 0), rows, problem.value_dim, Scratch::Output)),
+        q_(operand<Real>(part(problem.q, first, 0), rows, problem.head_dim, Scratch::Query,
+                         problem.products)),
+        d_o_(operand<Real>(part(problem.d_o, first, 0), rows, problem.value_dim, Scratch::Output,
+                           problem.products)),
         lse_(scratch_of<Real>(Scratch::Rows, 2 * rows)),
         delta_(lse_ + rows) {
     for (std::int64_t row = 0; row < rows; ++row) {
@@ -100,7 +102,8 @@ void QueryGradients<Real>::make_scores(const MatrixView& left, const MatrixView&
             .b = transposed(right),
             .c = out,
             .c_row_stride = tile.stride,
-            .accumulate = false});
+            .accumulate = false,
+            .products = p_.products});
 }
 
 template <class Real>
@@ -114,7 +117,8 @@ void QueryGradients<Real>::add(const MatrixView& left, std::int64_t m, std::int6
             .b = as_view(right),
             .c = row_of<Real>(sums, first),
             .c_row_stride = sums.row_stride,
-            .accumulate = true});
+            .accumulate = true,
+            .products = p_.products});
 }
 
 // Would a factor of 0 meet a NaN or an infinity that belongs to another pair?
@@ -155,7 +159,8 @@ void QueryGradients<Real>::add_keys(std::int64_t key, std::int64_t columns) {
   if (seen_.none()) return;
   const std::int64_t padding = softmax_padding<Real>;
   const std::int64_t stride = (columns + padding - 1) / padding * padding;
-  const Operand<Real> k = operand<Real>(part(p_.k, key, 0), columns, p_.head_dim, Scratch::Key);
+  const Operand<Real> k =
+      operand<Real>(part(p_.k, key, 0), columns, p_.head_dim, Scratch::Key, p_.products);
   const BackwardTile<Real> tile{.weights = scratch_of<Real>(Scratch::Scores, rows_ * stride),
                                 .gradients = scratch_of<Real>(Scratch::Gradients, rows_ * stride),
                                 .stride = stride,
@@ -166,7 +171,8 @@ void QueryGradients<Real>::add_keys(std::int64_t key, std::int64_t columns) {
                                 .lse = lse_,
                                 .delta = delta_};
   make_scores(q_.view, k.view, p_.head_dim, tile.weights, tile);
-  make_scores(d_o_.view, ready<Real>(part(p_.v, key, 0), columns, p_.value_dim, Scratch::Value),
+  make_scores(d_o_.view,
+              ready<Real>(part(p_.v, key, 0), columns, p_.value_dim, Scratch::Value, p_.products),
               p_.value_dim, tile.gradients, tile);
   differentiate_softmax(tile);
   if (hides_nan(tile, k.wide)) {

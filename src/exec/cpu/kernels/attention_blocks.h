@@ -36,8 +36,9 @@ MatrixView as_view(const DenseView<Real>& dense) {
 
 // The first rows x columns of `view`, as `multiply` takes them without widening them every time.
 template <class Real>
-MatrixView ready(const MatrixView& view, std::int64_t rows, std::int64_t columns, Scratch purpose) {
-  if (view.dtype == gemm_backend(view.dtype).operands) return view;
+MatrixView ready(const MatrixView& view, std::int64_t rows, std::int64_t columns, Scratch purpose,
+                 Products products) {
+  if (view.dtype == gemm_backend(view.dtype, products).operands) return view;
   return as_view(pack(view, rows, columns, scratch_of<Real>(purpose, rows * columns)));
 }
 

@@ -42,7 +42,8 @@ void multiply_panels(const GemmProblem& p) {
                                        .b = b,
                                        .c = at<T>(p.c, p.c_row_stride, i, j),
                                        .c_row_stride = p.c_row_stride,
-                                       .accumulate = p.accumulate || kk > 0});
+                                       .accumulate = p.accumulate || kk > 0},
+                       p.products);
       }
     }
   }
@@ -61,7 +62,8 @@ bool multiply_in_place(const GemmProblem& p) {
                                  .b = b,
                                  .c = static_cast<C*>(p.c),
                                  .c_row_stride = p.c_row_stride,
-                                 .accumulate = p.accumulate});
+                                 .accumulate = p.accumulate},
+                 p.products);
   return true;
 }
 
@@ -92,7 +94,7 @@ void multiply(const GemmProblem& problem) {
   }
   const bool in_place =
       (p.a.dtype == DType::F32 && multiply_in_place<float, float>(p)) ||
-      (p.a.dtype == DType::BF16 && gemm_backend(DType::BF16).operands == DType::BF16 &&
+      (p.a.dtype == DType::BF16 && gemm_backend(DType::BF16, p.products).operands == DType::BF16 &&
        multiply_in_place<std::uint16_t, float>(p));
   if (!in_place) multiply_panels<float>(p);
 }

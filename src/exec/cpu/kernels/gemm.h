@@ -18,6 +18,6 @@ struct GemmBackend {
   std::string_view library;
   DType operands = DType::F32;
 };
-[[nodiscard]] GemmBackend gemm_backend(DType dtype);
+[[nodiscard]] GemmBackend gemm_backend(DType dtype, Products products = Products::Libraries);
 
 }  // namespace harpe

@@ -31,9 +31,10 @@ using GemmF64 = DenseGemm<double, double>;
 using GemmBF16 = DenseGemm<std::uint16_t, float>;
 
 // Requires: m, n, k > 0.
-void multiply_dense(const GemmF32& problem);
-void multiply_dense(const GemmF64& problem);
-void multiply_dense(const GemmBF16& problem);  // Requires: gemm_backend(BF16).operands is BF16
+void multiply_dense(const GemmF32& problem, Products products);
+void multiply_dense(const GemmF64& problem, Products products);
+// Requires: gemm_backend(BF16, products).operands is BF16.
+void multiply_dense(const GemmBF16& problem, Products products);
 
 // Harpe's own blocked kernel, for machines without a library.
 void multiply_loops(const GemmF32& problem);

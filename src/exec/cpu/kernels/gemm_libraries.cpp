@@ -117,6 +117,10 @@ bool multiplies_bf16() {
 #endif
 }
 
+Library chosen(Library fit, Products products) {
+  return products == Products::OwnLoops ? Library::OwnLoops : fit;
+}
+
 std::string_view name(Library library) {
   switch (library) {
     case Library::OwnLoops:
@@ -175,8 +179,9 @@ void multiply_onednn(const Problem& p) {
 
 }  // namespace
 
-void multiply_dense(const GemmF32& problem) {
-  [[maybe_unused]] static const Library library = f32_library();
+void multiply_dense(const GemmF32& problem, Products products) {
+  static const Library kFit = f32_library();
+  [[maybe_unused]] const Library library = chosen(kFit, products);
 #ifdef HARPE_WITH_ONEDNN
   if (library == Library::OneDnn) return multiply_onednn<&dnnl_sgemm>(problem);
 #endif
@@ -188,8 +193,9 @@ void multiply_dense(const GemmF32& problem) {
   multiply_loops(problem);
 }
 
-void multiply_dense(const GemmF64& problem) {
-  [[maybe_unused]] static const Library library = f64_library();
+void multiply_dense(const GemmF64& problem, Products products) {
+  static const Library kFit = f64_library();
+  [[maybe_unused]] const Library library = chosen(kFit, products);
 #ifdef HARPE_WITH_OPENBLAS
   if (library == Library::OpenBlas && fits_blas(problem)) {
     return multiply_blas(open_blas().dgemm, problem);
@@ -198,8 +204,9 @@ void multiply_dense(const GemmF64& problem) {
   multiply_loops(problem);
 }
 
-void multiply_dense(const GemmBF16& problem) {
-  HP_CHECK(multiplies_bf16(), "bf16 operands have to be widened on this machine");
+void multiply_dense(const GemmBF16& problem, Products products) {
+  HP_CHECK(products == Products::Libraries && multiplies_bf16(),
+           "bf16 operands have to be widened on this machine");
 #ifdef HARPE_WITH_ONEDNN_BF16
   multiply_onednn<&dnnl_gemm_bf16bf16f32>(problem);
 #else
@@ -207,12 +214,14 @@ void multiply_dense(const GemmBF16& problem) {
 #endif
 }
 
-GemmBackend gemm_backend(DType dtype) {
-  if (dtype == DType::F64) return {.library = name(f64_library()), .operands = DType::F64};
-  if (dtype == DType::BF16 && multiplies_bf16()) {
+GemmBackend gemm_backend(DType dtype, Products products) {
+  if (dtype == DType::F64) {
+    return {.library = name(chosen(f64_library(), products)), .operands = DType::F64};
+  }
+  if (dtype == DType::BF16 && products == Products::Libraries && multiplies_bf16()) {
     return {.library = name(Library::OneDnn), .operands = DType::BF16};
   }
-  return {.library = name(f32_library()), .operands = DType::F32};
+  return {.library = name(chosen(f32_library(), products)), .operands = DType::F32};
 }
 
 }  // namespace harpe
