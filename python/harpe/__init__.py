@@ -6,10 +6,13 @@
     exe = harpe.compile(plan, group=group)         # this program is one rank of several
     exe(a=own_a, b=own_b, out={"c": own_c})
 
-Planning, proofs, predictions and runs on CPU ranks need neither a GPU nor PyTorch. Sizes are
-global, over all ranks. A call that cannot be answered raises `Refused`, one that fails at run time
-`Fault`. docs/python.md is the guide.
+Planning, proofs, predictions and runs on CPU ranks need neither a GPU nor PyTorch; `harpe.ops`,
+operators of PyTorch, needs that. Sizes are global, over all ranks. A call that cannot be answered
+raises `Refused`, one that fails at run time `Fault`. docs/python.md is the guide.
 """
+
+import importlib
+from typing import TYPE_CHECKING, Any
 
 from harpe import _harpe
 from harpe._catalogue import describe, doctor, explain, machines, operators, schedules
@@ -38,3 +41,18 @@ __all__ = [
     "machines", "meet", "operators", "plan", "run", "schedules", "show", "simulate", "taxes",
     "tune", "verify",
 ]
+
+if TYPE_CHECKING:
+    from harpe import ops
+    from harpe.ops import check, init, reset, status
+
+_OF_OPS = "init", "status", "check", "reset"
+
+
+def __getattr__(name: str) -> Any:
+    """What needs PyTorch, which is imported when it is first asked for."""
+    if name == "ops":
+        return importlib.import_module("harpe.ops")
+    if name in _OF_OPS:
+        return getattr(importlib.import_module("harpe.ops"), name)
+    raise AttributeError(f"module 'harpe' has no attribute '{name}'")

@@ -54,6 +54,11 @@ def make_refusal(code: str, **fields: object) -> Refused:
     return Refused(f"error[{code}]: {message}", code, message, remedy=known.remedy)
 
 
+def refuse(argument: str, wanted: str, found: str) -> Refused:
+    """An argument of a call."""
+    return make_refusal("I311", argument=argument, wanted=wanted, found=found)
+
+
 def _keep(reproduction: str) -> pathlib.Path:
     """Written into the folder for temporary files, under a name that follows from the text."""
     name = hashlib.sha256(reproduction.encode()).hexdigest()[:8]

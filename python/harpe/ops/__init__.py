@@ -1,0 +1,73 @@
+"""Operators of PyTorch that several ranks compute together.
+
+    import harpe.ops as hp
+    y = hp.ag_linear(x, w, group=mesh["tp"])    # all_gather(x) w^T
+    z = hp.linear_rs(y, w2, group=mesh["tp"])   # reduce_scatter(y w2^T)
+
+Each call executes a proved plan of Harpe, together with all other ranks of `group`: a ProcessGroup,
+one dimension of a DeviceMesh, or a group's name. Ranks call the operators of a group in the same
+order with the same shapes. docs/pytorch.md is the guide.
+"""
+
+from collections.abc import Sequence
+
+import torch
+
+from harpe.ops import _linears
+from harpe.ops._groups import (Miss, PlanStatus, ProcessGroups, RanksStatus, check, find_name, init,
+                               reset, status)
+
+__all__ = ["Miss", "PlanStatus", "RanksStatus", "ag_linear", "ag_linears", "check", "init",
+           "linear_ar", "linear_rs", "reset", "status"]
+
+
+def ag_linear(x: torch.Tensor, w: torch.Tensor, bias: torch.Tensor | None = None, *,
+              group: ProcessGroups) -> torch.Tensor:
+    """y = all_gather(x) w^T + bias.
+
+    x [..., s/P, k], w [n/P, k], bias [n/P] -> y [..., s, n/P], of P ranks. Rank r holds rows
+    r s/P, … of x, and rows r n/P, … of the weight that nn.Linear keeps; all ranks' blocks are
+    equal. The bias is added before y is rounded.
+    Gradients: of x by a product and reduce-scatter, of w with x gathered again, of bias locally.
+    Saved: x and w. Equal plans have equal bits; nothing is copied but x, where the schedule has
+    other ranks read it, and tensors that are not dense.
+    Raises Refused: I311 a group, a type or a shape; N015 another rank calls something else. Fault:
+    another rank is lost or late.
+    """
+    return _linears.ag_linear(x, w, bias, find_name(group))
+
+
+def ag_linears(x: torch.Tensor, weights: Sequence[torch.Tensor], *,
+               group: ProcessGroups) -> list[torch.Tensor]:
+    """yi = all_gather(x) wi^T: x is gathered once for all weights.
+
+    x [..., s/P, k], wi [ni/P, k] -> yi [..., s, ni/P]. Who holds what, what is saved, bits, copies
+    and errors as for `ag_linear`. Gradients take the concatenation of those of yi, a copy, so that
+    there is one reduce-scatter and one gather too.
+    """
+    return _linears.ag_linears(x, list(weights), find_name(group))
+
+
+def linear_rs(x: torch.Tensor, w: torch.Tensor, bias: torch.Tensor | None = None, *,
+              group: ProcessGroups) -> torch.Tensor:
+    """z = reduce_scatter(x w^T) + bias.
+
+    x [..., s, k/P], w [n, k/P], bias [n] -> z [..., s/P, n], of P ranks. Rank r holds columns
+    r k/P, … of x and of the weight that nn.Linear keeps, and gets rows r s/P, … of z; P divides s.
+    All ranks hold the same bias, which is added before z is rounded.
+    Gradients: of x by a gather and product, of w with z's gradient gathered again; that of bias is
+    the whole one, on every rank. Saved: x and w. Bits, copies and errors as for `ag_linear`.
+    """
+    return _linears.linear_rs(x, w, bias, find_name(group))
+
+
+def linear_ar(x: torch.Tensor, w: torch.Tensor, bias: torch.Tensor | None = None, *,
+              group: ProcessGroups) -> torch.Tensor:
+    """z = all_reduce(x w^T) + bias.
+
+    x [..., s, k/P], w [n, k/P], bias [n] -> z [..., s, n], the same on all P ranks. Rank r holds
+    columns r k/P, … of x and of the weight that nn.Linear keeps; all hold the same bias.
+    Gradients are local products: all ranks give the same gradient of z, that of a loss which is
+    counted once. Saved: x and w. Bits, copies and errors as for `ag_linear`.
+    """
+    return _linears.linear_ar(x, w, bias, find_name(group))

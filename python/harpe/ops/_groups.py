@@ -1,0 +1,276 @@
+"""Process groups of torch as groups of Harpe: their plans, in the order of the operators called."""
+
+import atexit
+import collections
+import dataclasses
+import datetime
+import logging
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol
+
+import torch
+import torch.distributed as dist
+from torch.distributed.device_mesh import DeviceMesh
+from torch.distributed.distributed_c10d import _resolve_process_group
+
+import harpe
+from harpe._errors import make_refusal, refuse
+
+ProcessGroups = dist.ProcessGroup | DeviceMesh | str
+
+log = logging.getLogger("harpe")
+
+_MOST_PLANS = 64  # of one group; the one that was used longest ago makes room
+_ON_MISS = "error", "fallback"
+
+
+class Question(Protocol):
+    """What one operator asks for: hashable, the same on all ranks of a group; `str` names it."""
+
+    def make_plan(self, ranks: int) -> harpe.Plan:
+        """On the first rank, whose schedule the others take."""
+        ...
+
+    def prove_plan(self, ranks: int, schedule: str) -> harpe.Plan:
+        """With the first rank's schedule."""
+        ...
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class PlanStatus:
+    """A plan that a group keeps."""
+    question: str  # the operator with its shapes
+    schedule: str
+    launches: int
+    copied_bytes: int  # between tensors and the group's memory, of all launches
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Miss:
+    """A question that has no plan: PyTorch's own collectives and products answer it."""
+    question: str
+    reason: str
+    calls: int
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class RanksStatus:
+    """What one process group has, as this rank knows it."""
+    name: str
+    rank: int
+    ranks: int
+    on_miss: str
+    heap_bytes: int  # memory of this rank that others reach
+    plans: Sequence[PlanStatus]
+    misses: Sequence[Miss]
+
+
+@dataclasses.dataclass
+class _Missed:
+    error: harpe.Error
+    calls: int = 0
+
+
+class _Exchange:
+    """How the ranks of a process group meet: through the group itself."""
+
+    def __init__(self, group: dist.ProcessGroup) -> None:
+        self._group = group
+        self.rank, self.ranks = group.rank(), group.size()
+
+    def all_gather(self, own: Any, /) -> list[Any]:
+        everything = [None] * self.ranks
+        dist.all_gather_object(everything, own, group=self._group)
+        return everything
+
+
+class Ranks:
+    """A process group's plans. All ranks call it with the same questions in the same order."""
+
+    def __init__(self, group: dist.ProcessGroup, *, heap_bytes: int = 0,
+                 timeout: datetime.timedelta | None = None, on_miss: str = "fallback") -> None:
+        self.process_group = group
+        self.on_miss = on_miss
+        self._options = dict(heap_bytes=heap_bytes,
+                             wait_limit=(timeout or _get_timeout(group)).total_seconds())
+        self._exchange = _Exchange(group)
+        self._group: harpe.Group | harpe.Error | None = None
+        self._answers: collections.OrderedDict[Question, harpe.Executable | _Missed] = (
+            collections.OrderedDict())
+        self._lock = threading.RLock()
+
+    def launch(self, question: Question, inputs: Mapping[str, torch.Tensor],
+               out: Mapping[str, torch.Tensor]) -> bool:
+        """Executes the plan; False where there is none, and PyTorch's own way is to be taken."""
+        with self._lock:
+            answer = self._answers.get(question)
+            if answer is None:
+                answer = self._answers[question] = self._answer(question)
+                if len(self._answers) > _MOST_PLANS:
+                    self._answers.popitem(last=False)
+            self._answers.move_to_end(question)
+            if isinstance(answer, _Missed):
+                if self.on_miss == "error":
+                    raise answer.error
+                answer.calls += 1
+                return False
+            answer({name: tensor.detach() for name, tensor in inputs.items()}, out=out)
+            return True
+
+    def join(self) -> harpe.Group:
+        """Collective, the first time."""
+        with self._lock:
+            if self._group is None:
+                try:
+                    self._group = harpe.Group(exchange=self._exchange, **self._options)
+                except harpe.Refused as refused:
+                    self._group = refused
+            if isinstance(self._group, harpe.Error):
+                raise self._group
+            return self._group
+
+    @property
+    def status(self) -> RanksStatus:
+        with self._lock:
+            group = self._group
+            return RanksStatus(
+                name=self.process_group.group_name, rank=self._exchange.rank,
+                ranks=self._exchange.ranks, on_miss=self.on_miss,
+                heap_bytes=group.status.heap_bytes if isinstance(group, harpe.Group) else 0,
+                plans=[PlanStatus(question=str(question), schedule=answer.plan.schedule,
+                                  launches=answer.launches, copied_bytes=answer.copied_bytes)
+                       for question, answer in self._answers.items()
+                       if isinstance(answer, harpe.Executable)],
+                misses=[Miss(question=str(question), reason=str(answer.error), calls=answer.calls)
+                        for question, answer in self._answers.items()
+                        if isinstance(answer, _Missed)])
+
+    def _answer(self, question: Question) -> harpe.Executable | _Missed:
+        """Collective. The first rank searches, all prove, and the library compares the plans."""
+        plan, schedule = None, None
+        if self._exchange.rank == 0:
+            plan = _catch_refusal(lambda: question.make_plan(self._exchange.ranks))
+            schedule = plan if isinstance(plan, harpe.Refused) else print_schedule(plan)
+        asked = self._exchange.all_gather((str(question), schedule))
+        _compare_questions([text for text, _ in asked])
+        schedule = asked[0][1]
+        try:
+            if isinstance(schedule, harpe.Refused):
+                raise schedule
+            group = self.join()
+            if plan is None:
+                plan = question.prove_plan(self._exchange.ranks, schedule)
+            return harpe.compile(plan, group=group)
+        except harpe.Refused as refused:
+            if self.on_miss == "fallback":
+                log.warning("harpe: %s has no plan, PyTorch's own way runs: %s", question, refused)
+            return _Missed(refused)
+
+
+def print_schedule(plan: harpe.Plan) -> str:
+    """The script alone, without the normal form that it makes."""
+    text = plan.show("schedule")
+    return text[:text.index("\n}") + 3]
+
+
+def find(name: str) -> Ranks:
+    """Of a process group by its name. A name may be used again once its group has been destroyed,
+    so that the group itself is compared."""
+    group = _resolve_process_group(name)
+    with _lock:
+        known = _known.get(name)
+        if known is None or known.process_group is not group:
+            known = _known[name] = Ranks(group)
+        return known
+
+
+def find_name(group: ProcessGroups) -> str:
+    """What schemas of operators hold. Raises Refused: I311 no group, or one without this rank."""
+    if isinstance(group, str):
+        return group
+    if isinstance(group, DeviceMesh):
+        if group.ndim != 1:
+            raise refuse("group", "one dimension of a DeviceMesh",
+                         f"a DeviceMesh of {group.ndim} dimensions")
+        group = group.get_group()
+    if not isinstance(group, dist.ProcessGroup):
+        raise refuse("group", "a ProcessGroup with this rank, a dimension of a DeviceMesh or a name",
+                     f"{group!r}")
+    return group.group_name
+
+
+def count_ranks(name: str) -> int:
+    return _resolve_process_group(name).size()
+
+
+def init(group: ProcessGroups, *, heap: int = 0, timeout: float | None = None,
+         on_miss: str = "fallback") -> None:
+    """Collective, and optional: the first operator does it with the defaults.
+
+    `heap`: bytes of memory that other ranks reach, taken at once; more is taken as plans need it.
+    `timeout`: seconds that an operator waits for another rank; None is the process group's.
+    `on_miss`: what happens where a plan cannot be made. "fallback": PyTorch's own collectives and
+    products run; that is logged once per operator and shapes, and listed by `status`. "error": the
+    operator raises why.
+    Raises Refused: I311 an argument, or a group that is there already; those of `harpe.Group`.
+    """
+    if on_miss not in _ON_MISS:
+        raise refuse("on_miss", " or ".join(f"'{word}'" for word in _ON_MISS), f"{on_miss!r}")
+    name = find_name(group)
+    process_group = _resolve_process_group(name)
+    limit = None if timeout is None else datetime.timedelta(seconds=timeout)
+    with _lock:
+        known = _known.get(name)
+        if known is not None and known.process_group is process_group:
+            raise refuse("group", "a group that no operator has used", f"`{name}`, which is in use")
+        made = _known[name] = Ranks(process_group, heap_bytes=heap, timeout=limit, on_miss=on_miss)
+    made.join()
+
+
+def status() -> Sequence[RanksStatus]:
+    """Of every process group that operators have used: plans, launches, copies, and what PyTorch's
+    own way answers."""
+    with _lock:
+        known = list(_known.values())
+    return [ranks.status for ranks in known]
+
+
+def check(group: ProcessGroups) -> None:
+    """Raises what ended the group's operators, as far as is known now: Fault, or Refused where
+    ranks called different operators. Later operators raise the same, until `reset`."""
+    find(find_name(group)).join().check()
+
+
+def reset(group: ProcessGroups) -> None:
+    """Collective, after a failure: gives up what is under way and begins anew.
+
+    Raises Fault: N010 a rank does not come.
+    """
+    find(find_name(group)).join().reset()
+
+
+def _compare_questions(texts: Sequence[str]) -> None:
+    for rank, text in enumerate(texts):
+        if text != texts[0]:
+            notes = [f"rank 0 calls {texts[0]}", f"rank {rank} calls {text}"]
+            refused = make_refusal("N015", rank=rank)
+            raise harpe.Refused("\n  note: ".join([refused.text, *notes]), refused.code,
+                                refused.message, notes, refused.remedy)
+
+
+def _catch_refusal(make: Callable[[], harpe.Plan]) -> harpe.Plan | harpe.Refused:
+    try:
+        return make()
+    except harpe.Refused as refused:
+        return refused
+
+
+def _get_timeout(group: dist.ProcessGroup) -> datetime.timedelta:
+    device = torch.device("cpu") if "cpu" in map(str, group._device_types) else group._device_types[0]
+    return group._get_backend(device).options._timeout
+
+
+_lock = threading.Lock()
+_known: dict[str, Ranks] = {}
+atexit.register(_known.clear)  # before the interpreter takes the extension down

@@ -1,0 +1,52 @@
+"""Operators in torch's dispatcher, under two names each.
+
+`harpe::_NAME` is bare: it has a kernel and a fake kernel. `harpe::NAME` has a registered gradient
+too, which costs every call some microseconds. Eager calls take the bare one, inside an
+`autograd.Function` where a gradient is wanted; `torch.compile` takes the other.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch.autograd.function import once_differentiable
+
+_DEVICES = "CPU", "CUDA"
+_library = torch.library.Library("harpe", "DEF")
+
+Kernel = Callable[..., Any]
+
+
+def define(name: str, schema: str, kernel: Kernel, fake: Kernel) -> Kernel:
+    """`harpe::NAME`. `schema`: "(Tensor x, str group) -> Tensor". `fake`: the results' shapes."""
+    _library.define(f"{name}{schema}", tags=(torch.Tag.pt2_compliant_tag,))
+    for device in _DEVICES:
+        _library.impl(name, kernel, device)
+    torch.library.register_fake(f"harpe::{name}", fake, lib=_library)
+    return getattr(torch.ops.harpe, name).default
+
+
+def define_differentiable(name: str, schema: str, kernel: Kernel, fake: Kernel, *, save: Kernel,
+                          differentiate: Kernel) -> Kernel:
+    """Both names; returns what chooses between them.
+
+    `save(ctx, inputs, output)` and `differentiate(ctx, *gradients)` as torch.library has them.
+    """
+    bare = define(f"_{name}", schema, kernel, fake)
+    registered = define(name, schema, kernel, fake)
+    torch.library.register_autograd(f"harpe::{name}", differentiate, setup_context=save, lib=_library)
+
+    class Differentiable(torch.autograd.Function):
+        forward = staticmethod(bare)
+        setup_context = staticmethod(save)
+        backward = staticmethod(once_differentiable(differentiate))
+
+    def call(*arguments: Any) -> Any:
+        if torch.compiler.is_compiling() or any(isinstance(each, list) for each in arguments):
+            return registered(*arguments)  # a Function does not see tensors in lists
+        if torch.is_grad_enabled() and any(each.requires_grad for each in arguments
+                                           if isinstance(each, torch.Tensor)):
+            return Differentiable.apply(*arguments)
+        return bare(*arguments)
+
+    return call

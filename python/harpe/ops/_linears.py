@@ -1,0 +1,212 @@
+"""Kernels, fake kernels and gradients of the linear operators."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+
+from harpe._errors import refuse
+from harpe.ops import _fallback
+from harpe.ops._groups import count_ranks, find
+from harpe.ops._library import define, define_differentiable
+from harpe.ops._questions import DTYPES, Product, Products, WeightGradient
+
+Tensor = torch.Tensor
+
+
+class _Multiply:
+    """One rule of `Product` as an operator: c of a, b and perhaps a bias, all this rank's parts."""
+
+    def __init__(self, name: str, rule: str, transposed: bool = True) -> None:
+        self.name, self.rule, self.transposed = name, rule, transposed
+
+    def compute(self, a: Tensor, b: Tensor, bias: Tensor | None, group: str) -> Tensor:
+        ranks = count_ranks(group)
+        n, k = b.shape if self.transposed else b.shape[::-1]
+        self._check(a, b, bias, n, k, ranks)
+        over = {"ag_gemm": (ranks, ranks, 1)}.get(self.rule, (1, 1, ranks))
+        batch, m = a.shape[:-2].numel(), a.shape[-2]
+        question = Product(name=self.name, rule=self.rule, batch=batch, m=m * over[0],
+                           n=n * over[1], k=k * over[2], dtype=DTYPES[a.dtype],
+                           transposed=self.transposed, bias=bias is not None)
+        c = self.make_result(a, b, bias, group)
+        inputs = {"a": flatten(a), "b": b} | ({} if bias is None else {"bias": bias})
+        if not find(group).launch(question, inputs,
+                                  {"c" if bias is None else "y": flatten(c)}):
+            c = _fallback.multiply(self.rule, a, b if self.transposed else b.t(), bias, group)
+        return c
+
+    def make_result(self, a: Tensor, b: Tensor, bias: Tensor | None, group: str) -> Tensor:
+        """The fake kernel."""
+        ranks = count_ranks(group)
+        m = {"ag_gemm": a.shape[-2] * ranks, "gemm_rs": a.shape[-2] // ranks,
+             "gemm_ar": a.shape[-2]}[self.rule]
+        return a.new_empty(*a.shape[:-2], m, b.shape[0 if self.transposed else 1])
+
+    def _check(self, a: Tensor, b: Tensor, bias: Tensor | None, n: int, k: int,
+               ranks: int) -> None:
+        check_types({"x": a, "w": b} | ({} if bias is None else {"bias": bias}))
+        if a.dim() < 2:
+            raise refuse("x", "of at least two dimensions", f"of shape {list(a.shape)}")
+        if a.shape[-1] != k:
+            raise refuse("w", f"of {a.shape[-1]} columns, as `x` has",
+                         f"of shape {list(b.shape)}")
+        if bias is not None and bias.shape != (n,):
+            raise refuse("bias", f"of shape [{n}]", f"of shape {list(bias.shape)}")
+        if self.rule == "gemm_rs" and a.shape[-2] % ranks:
+            raise refuse("x", f"of a multiple of {ranks} rows, for equal blocks of the result",
+                         f"of {a.shape[-2]}")
+
+
+class _MakeWeightGradient:
+    """A rule of `WeightGradient` as an operator: w, and d if it is asked for, else empty."""
+
+    def __init__(self, name: str, gathered: str) -> None:
+        self.name, self.gathered = name, gathered
+
+    def compute(self, g: Tensor, x: Tensor, bias: bool, group: str) -> tuple[Tensor, Tensor]:
+        ranks = count_ranks(group)
+        check_types({"the gradient": g, "x": x})
+        of_x = self.gathered == "x"
+        question = WeightGradient(
+            name=self.name, gathered=self.gathered, batch=g.shape[:-2].numel(),
+            m=(x if of_x else g).shape[-2] * ranks, n=g.shape[-1] * (ranks if of_x else 1),
+            k=x.shape[-1] * (1 if of_x else ranks), dtype=DTYPES[g.dtype], bias=bias)
+        w, d = self.make_result(g, x, bias, group)
+        inputs, out = {"g": flatten(g), "x": flatten(x)}, {"w": w}
+        if bias:
+            inputs["ones"] = inputs["g"].new_ones(*inputs["g"].shape[:-1], 1)
+            out["d"] = d.unsqueeze(1)
+        if not find(group).launch(question, inputs, out):
+            if of_x:
+                x = _fallback.all_gather(x, group, -2)
+            else:
+                g = _fallback.all_gather(g, group, -2)
+            w, d = _fallback.weight_gradient(g, x), g.flatten(0, -2).sum(0) if bias else d
+        return w, d
+
+    def make_result(self, g: Tensor, x: Tensor, bias: bool, group: str) -> tuple[Tensor, Tensor]:
+        return g.new_empty(g.shape[-1], x.shape[-1]), g.new_empty(g.shape[-1] if bias else 0)
+
+
+class _GatherOnce:
+    """`Products` as an operator."""
+
+    def compute(self, x: Tensor, weights: Sequence[Tensor], group: str) -> list[Tensor]:
+        ranks = count_ranks(group)
+        check_types({"x": x} | {f"weights[{i}]": w for i, w in enumerate(weights)})
+        for i, w in enumerate(weights):
+            if w.dim() != 2 or w.shape[1] != x.shape[-1]:
+                raise refuse(f"weights[{i}]", f"of {x.shape[-1]} columns, as `x` has",
+                             f"of shape {list(w.shape)}")
+        question = Products(name="ag_linears", batch=x.shape[:-2].numel(), m=x.shape[-2] * ranks,
+                            ns=tuple(w.shape[0] * ranks for w in weights), k=x.shape[-1],
+                            dtype=DTYPES[x.dtype])
+        results = self.make_result(x, weights, group)
+        inputs = {"a": flatten(x)} | {f"b{i}": w for i, w in enumerate(weights)}
+        if not find(group).launch(question, inputs,
+                                  {f"c{i}": flatten(c) for i, c in enumerate(results)}):
+            whole = _fallback.all_gather(x, group, -2)
+            results = [torch.nn.functional.linear(whole, w) for w in weights]
+        return results
+
+    def make_result(self, x: Tensor, weights: Sequence[Tensor], group: str) -> list[Tensor]:
+        m = x.shape[-2] * count_ranks(group)
+        return [x.new_empty(*x.shape[:-2], m, w.shape[0]) for w in weights]
+
+
+def flatten(x: Tensor) -> Tensor:
+    """[batch, m, k], or [m, k] where there is one of a batch."""
+    return x.reshape(x.shape[-2:]) if x.shape[:-2].numel() == 1 else x.flatten(0, -3)
+
+
+def check_types(tensors: Mapping[str, Tensor]) -> None:
+    (first, like), *_ = tensors.items()
+    if like.dtype not in DTYPES:
+        known = ", ".join(str(dtype) for dtype in DTYPES)
+        raise refuse(first, f"of one of {known}", f"of {like.dtype}")
+    for name, tensor in tensors.items():
+        if tensor.dtype != like.dtype or tensor.device != like.device:
+            raise refuse(name, f"of {like.dtype} on {like.device}, as `{first}` is",
+                         f"of {tensor.dtype} on {tensor.device}")
+
+
+_GATHER = "(Tensor x, Tensor w, Tensor? bias, str group) -> Tensor"
+_WEIGHTS = "(Tensor gradient, Tensor x, bool bias, str group) -> (Tensor, Tensor)"
+
+
+def _define_multiply(name: str, rule: str) -> Any:
+    """What gradients of the input need: a product with b as it is."""
+    multiply = _Multiply(name, rule, transposed=False)
+    return define(f"_{name}", _GATHER, multiply.compute, multiply.make_result)
+
+
+def _define_weights(name: str, gathered: str) -> Any:
+    weights = _MakeWeightGradient(name, gathered)
+    return define(f"_{name}", _WEIGHTS, weights.compute, weights.make_result)
+
+
+_ag_matmul = _define_multiply("ag_matmul", "ag_gemm")
+_matmul_rs = _define_multiply("matmul_rs", "gemm_rs")
+_ag_linear_weight = _define_weights("ag_linear_weight", "x")
+_linear_rs_weight = _define_weights("linear_rs_weight", "g")
+
+
+def _save(ctx: Any, inputs: Sequence[Any], output: Any) -> None:
+    x, w, bias, ctx.group = inputs
+    ctx.save_for_backward(x, w)
+
+
+def _differentiate_ag_linear(ctx: Any, g: Tensor) -> tuple[Any, ...]:
+    x, w = ctx.saved_tensors
+    return (_matmul_rs(g, w, None, ctx.group) if ctx.needs_input_grad[0] else None,
+            _ag_linear_weight(g, x, False, ctx.group)[0] if ctx.needs_input_grad[1] else None,
+            g.flatten(0, -2).sum(0) if ctx.needs_input_grad[2] else None, None)
+
+
+def _differentiate_linear_rs(ctx: Any, g: Tensor) -> tuple[Any, ...]:
+    x, w = ctx.saved_tensors
+    _, of_w, of_bias, _ = ctx.needs_input_grad
+    x_, w_, bias_ = _ag_matmul(g, w, None, ctx.group) if ctx.needs_input_grad[0] else None, None, None
+    if of_w or of_bias:
+        w_, bias_ = _linear_rs_weight(g, x, of_bias, ctx.group)
+    return x_, w_, bias_ if of_bias else None, None
+
+
+def _differentiate_linear_ar(ctx: Any, g: Tensor) -> tuple[Any, ...]:
+    x, w = ctx.saved_tensors
+    return (g @ w if ctx.needs_input_grad[0] else None,
+            g.flatten(0, -2).t() @ x.flatten(0, -2) if ctx.needs_input_grad[1] else None,
+            g.flatten(0, -2).sum(0) if ctx.needs_input_grad[2] else None, None)
+
+
+def _save_ag_linears(ctx: Any, inputs: Sequence[Any], output: Any) -> None:
+    x, weights, ctx.group = inputs
+    ctx.save_for_backward(x, *weights)
+
+
+def _differentiate_ag_linears(ctx: Any, gradients: Sequence[Tensor]) -> tuple[Any, ...]:
+    x, *weights = ctx.saved_tensors
+    g = torch.cat(gradients, -1)
+    x_ = _matmul_rs(g, torch.cat(weights), None, ctx.group) if ctx.needs_input_grad[0] else None
+    w_ = None
+    if any(ctx.needs_input_grad[1]):
+        together, _ = _ag_linear_weight(g, x, False, ctx.group)
+        w_ = [part.clone() for part in together.split([w.shape[0] for w in weights])]
+    return x_, w_, None
+
+
+def _define_linear(name: str, rule: str, differentiate: Any) -> Any:
+    multiply = _Multiply(name, rule)
+    return define_differentiable(name, _GATHER, multiply.compute, multiply.make_result,
+                                 save=_save, differentiate=differentiate)
+
+
+ag_linear = _define_linear("ag_linear", "ag_gemm", _differentiate_ag_linear)
+linear_rs = _define_linear("linear_rs", "gemm_rs", _differentiate_linear_rs)
+linear_ar = _define_linear("linear_ar", "gemm_ar", _differentiate_linear_ar)
+_gather_once = _GatherOnce()
+ag_linears = define_differentiable(
+    "ag_linears", "(Tensor x, Tensor[] weights, str group) -> Tensor[]", _gather_once.compute,
+    _gather_once.make_result, save=_save_ag_linears,
+    differentiate=_differentiate_ag_linears)

@@ -1,0 +1,221 @@
+"""What operators of linear layers ask for: programs on tensors as torch keeps them, and schedules.
+
+A question is a value, the same on all ranks, of sizes over all ranks. The first rank has a schedule
+searched for, and the others prove a plan of the same schedule.
+"""
+
+import dataclasses
+from collections.abc import Mapping
+
+import torch
+
+import harpe
+from harpe.ops._groups import print_schedule
+from harpe.ops._layout import check_homes
+
+DTYPES = {torch.float32: "f32", torch.float64: "f64", torch.float16: "f16", torch.bfloat16: "bf16"}
+
+_AXIS = "ranks"  # of the mesh
+
+
+def align_blocks(size: int, blocks: int) -> int:
+    """The largest useful unit, a power of two, in which blocks of equal size are made."""
+    length = size // blocks
+    return min(128, length & -length)
+
+
+def make_schedule(name: str, op: str, steps: list[str]) -> str:
+    lines = "".join(f"  {step}\n" for step in steps)
+    return f"schedule {name} for {op} on {_AXIS} {{\n{lines}}}\n"
+
+
+def make_mesh(ranks: int) -> str:
+    return f"{_AXIS}={ranks}"
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Product:
+    """c[batch, m, n] = a[batch, m, k] b, and a bias [n] where there is one.
+
+    `rule` says who holds what, and what the shipped operator of this name is: "ag_gemm" a by m, b,
+    bias and c by n; "gemm_rs" a and b by k, c by m; "gemm_ar" a and b by k, c everywhere.
+    `transposed`: b is [n, k], as nn.Linear keeps it, else [k, n].
+    """
+    name: str  # of the operator of torch
+    rule: str
+    batch: int
+    m: int
+    n: int
+    k: int
+    dtype: str
+    transposed: bool = True
+    bias: bool = False
+
+    def make_plan(self, ranks: int) -> harpe.Plan:
+        # The search takes one product of two matrices. Batches and a bias follow its answer.
+        plain = dataclasses.replace(self, batch=1, bias=False)
+        found = harpe.plan(plain._write(ranks), mesh=make_mesh(ranks))
+        return self.prove_plan(ranks, self._extend(print_schedule(found)))
+
+    def prove_plan(self, ranks: int, schedule: str) -> harpe.Plan:
+        plan = harpe.plan(self._write(ranks), mesh=make_mesh(ranks), schedule=schedule)
+        check_homes(plan, self._divide())
+        return plan
+
+    def _write(self, ranks: int) -> harpe.Program:
+        p = harpe.ProgramBuilder(self.rule)
+        rows, n, k = "gemm_ar" != self.rule, self.rule == "ag_gemm", self.rule != "ag_gemm"
+        M = p.axis("M", self.m, align=align_blocks(self.m, ranks if rows else 1))
+        N = p.axis("N", self.n, align=align_blocks(self.n, ranks if n else 1))
+        K = p.axis("K", self.k, align=align_blocks(self.k, ranks if k else 1))
+        leading = [p.axis("B", self.batch), M] if self.batch != 1 else [M]
+        a = p.input("a", self.dtype, [*leading, K])
+        b = p.input("b", self.dtype, [N, K] if self.transposed else [K, N])
+        made = p.temporary if self.bias else p.output
+        c = made("c", accumulate(self.dtype) if self.bias else self.dtype, [*leading, N])
+        p.nest("mm", over=[*leading, N, K]).sum(c, "matmul", a, b)
+        if self.bias:
+            bias, y = p.input("bias", self.dtype, [N]), p.output("y", self.dtype, [*leading, N])
+            p.nest("add", over=[*leading, N]).store(y, "add", c, bias)
+        return p.build()
+
+    def _extend(self, schedule: str) -> str:
+        """By the bias, which is added where the product is."""
+        if not self.bias:
+            return schedule
+        lines = schedule.splitlines()
+        held = [line.removeprefix("  shard(c, ") for line in lines if line.startswith("  shard(c, ")]
+        for where in held:
+            lines[-1:] = [f"  shard(y, {where}", f"  parallelize(add, {where}", "}"]
+            if self.rule == "ag_gemm":
+                lines[-1:] = [f"  shard(bias, {where}", "}"]
+        return "\n".join(lines) + "\n"
+
+    def _divide(self) -> Mapping[str, int]:
+        rows = 0 if self.batch == 1 else 1
+        n, k = (0, 1) if self.transposed else (1, 0)
+        if self.rule == "ag_gemm":
+            return {"a": rows, "b": n, "c": rows + 1, "bias": 0, "y": rows + 1}
+        return {"a": rows + 1, "b": k} | ({"c": rows, "y": rows} if self.rule == "gemm_rs" else {})
+
+    def __str__(self) -> str:
+        b = f"[{self.n}, {self.k}]" if self.transposed else f"[{self.k}, {self.n}]"
+        bias = f", bias [{self.n}]" if self.bias else ""
+        return f"{self.name} of [{self.batch}, {self.m}, {self.k}], {b}{bias} {self.dtype}"
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class WeightGradient:
+    """w[n, k], the sum over batch and m of g[batch, m, n] x[batch, m, k]; and d[n], that of g.
+
+    `gathered`, "g" or "x", is held by m and travels round the ranks; the other one and w are held by
+    their last or first axis. `bias`, only where g travels: d, on every rank, is asked for.
+    """
+    name: str
+    gathered: str
+    batch: int
+    m: int
+    n: int
+    k: int
+    dtype: str
+    bias: bool = False
+
+    def make_plan(self, ranks: int) -> harpe.Plan:
+        digit, axis, kept = ("n0", "N", "g") if self.gathered == "x" else ("k0", "K", "x")
+        steps = [f"tile(M, [{ranks}]) -> m0, m1", f"tile({axis}, [{ranks}]) -> {digit}, rest",
+                 f"shard({self.gathered}, m0, {_AXIS})", f"shard({kept}, {digit}, {_AXIS})",
+                 f"shard(w, {digit}, {_AXIS})", f"parallelize(mm, {digit}, {_AXIS})",
+                 "serialize(mm, m0)"]
+        if ranks > 1:
+            steps += [f"shift(mm.m0, [{_AXIS}])",
+                      f"stage(mm, {self.gathered}, over=[{_AXIS}], at=m0, how=relay, by=src)",
+                      f"pipeline(mm, {self.gathered}, over=[{_AXIS}], depth=2)"]
+        if self.bias:
+            steps += [f"shard(ones, m0, {_AXIS})", f"parallelize(rows, m0, {_AXIS})",
+                      f"drain(rows, d, over=[{_AXIS}], how=bulk)"]
+        return self.prove_plan(ranks, make_schedule("ring", "weight_gradient", steps))
+
+    def prove_plan(self, ranks: int, schedule: str) -> harpe.Plan:
+        plan = harpe.plan(self._write(ranks), mesh=make_mesh(ranks), schedule=schedule)
+        rows = 0 if self.batch == 1 else 1
+        check_homes(plan, {"ones": rows} | (
+            {"x": rows, "g": rows + 1, "w": 0} if self.gathered == "x" else
+            {"g": rows, "x": rows + 1, "w": 1}))
+        return plan
+
+    def _write(self, ranks: int) -> harpe.Program:
+        p = harpe.ProgramBuilder("weight_gradient")
+        of_x = self.gathered == "x"
+        M = p.axis("M", self.m, align=align_blocks(self.m, ranks))
+        N = p.axis("N", self.n, align=align_blocks(self.n, ranks if of_x else 1))
+        K = p.axis("K", self.k, align=align_blocks(self.k, 1 if of_x else ranks))
+        leading = [p.axis("B", self.batch), M] if self.batch != 1 else [M]
+        g, x = p.input("g", self.dtype, [*leading, N]), p.input("x", self.dtype, [*leading, K])
+        w = p.output("w", self.dtype, [N, K])
+        if self.bias:
+            One = p.axis("One", 1)
+            ones = p.input("ones", self.dtype, [*leading, One])
+            d = p.output("d", self.dtype, [N, One])
+        p.nest("mm", over=[*leading, N, K]).sum(w, "matmul", g, x)
+        if self.bias:
+            p.nest("rows", over=[*leading, N, One]).sum(d, "matmul", g, ones)
+        return p.build()
+
+    def __str__(self) -> str:
+        return (f"{self.name} of [{self.batch}, {self.m}, {self.n}], "
+                f"[{self.batch}, {self.m}, {self.k}] {self.dtype}{', with bias' * self.bias}")
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Products:
+    """ci[batch, m, ni] = a[batch, m, k] bi^T: a, held by m, is gathered once for all of them.
+
+    bi [ni, k] and ci are held by ni.
+    """
+    name: str
+    batch: int
+    m: int
+    ns: tuple[int, ...]
+    k: int
+    dtype: str
+
+    def make_plan(self, ranks: int) -> harpe.Plan:
+        steps = [f"tile(M, [{ranks}]) -> m0, m1", f"shard(a, m0, {_AXIS})"]
+        if ranks > 1:
+            steps += [f"replicate(gather, [{_AXIS}])",
+                      f"stage(gather, a, over=[{_AXIS}], how=bulk)"]
+        for i, _ in enumerate(self.ns):
+            steps += [f"tile(N{i}, [{ranks}]) -> n{i}, r{i}"]
+            steps += [f"shard({buffer}{i}, n{i}, {_AXIS})" for buffer in "bc"]
+            steps += [f"parallelize(mm{i}, n{i}, {_AXIS})"]
+        return self.prove_plan(ranks, make_schedule("gather_once", "ag_gemms", steps))
+
+    def prove_plan(self, ranks: int, schedule: str) -> harpe.Plan:
+        plan = harpe.plan(self._write(ranks), mesh=make_mesh(ranks), schedule=schedule)
+        rows = 0 if self.batch == 1 else 1
+        check_homes(plan, {"a": rows} | {f"b{i}": 0 for i, _ in enumerate(self.ns)}
+                    | {f"c{i}": rows + 1 for i, _ in enumerate(self.ns)})
+        return plan
+
+    def _write(self, ranks: int) -> harpe.Program:
+        p = harpe.ProgramBuilder("ag_gemms")
+        M, K = p.axis("M", self.m, align=align_blocks(self.m, ranks)), p.axis("K", self.k)
+        leading = [p.axis("B", self.batch), M] if self.batch != 1 else [M]
+        N = [p.axis(f"N{i}", n, align=align_blocks(n, ranks)) for i, n in enumerate(self.ns)]
+        a, whole = p.input("a", self.dtype, [*leading, K]), p.temporary("whole", self.dtype,
+                                                                       [*leading, K])
+        b = [p.input(f"b{i}", self.dtype, [n, K]) for i, n in enumerate(N)]
+        c = [p.output(f"c{i}", self.dtype, [*leading, n]) for i, n in enumerate(N)]
+        p.nest("gather", over=[*leading, K]).store(whole, "copy", a)
+        for i, n in enumerate(N):
+            p.nest(f"mm{i}", over=[*leading, n, K]).sum(c[i], "matmul", whole, b[i])
+        return p.build()
+
+    def __str__(self) -> str:
+        return (f"{self.name} of [{self.batch}, {self.m}, {self.k}], "
+                + ", ".join(f"[{n}, {self.k}]" for n in self.ns) + f" {self.dtype}")
+
+
+def accumulate(dtype: str) -> str:
+    """The type of sums before they are rounded."""
+    return "f64" if dtype == "f64" else "f32"
