@@ -13,11 +13,12 @@ from collections.abc import Sequence
 
 import torch
 
-from harpe.ops import _linears
+from harpe.ops import _attention, _linears
 from harpe.ops._groups import (Miss, PlanStatus, ProcessGroups, RanksStatus, check, find_name, init,
                                reset, status)
 
-__all__ = ["Miss", "PlanStatus", "RanksStatus", "ag_linear", "ag_linears", "check", "init",
+__all__ = ["Miss", "PlanStatus", "RanksStatus", "ag_linear", "ag_linears", "attention",
+           "check", "init",
            "linear_ar", "linear_rs", "reset", "status"]
 
 
@@ -71,3 +72,27 @@ def linear_ar(x: torch.Tensor, w: torch.Tensor, bias: torch.Tensor | None = None
     counted once. Saved: x and w. Bits, copies and errors as for `ag_linear`.
     """
     return _linears.linear_ar(x, w, bias, find_name(group))
+
+
+def attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *, group: ProcessGroups,
+              causal: bool = False, window: int | None = None, scale: float | None = None,
+              layout: str = "contiguous",
+              return_lse: bool = False) -> torch.Tensor | tuple[torch.Tensor, torch.Tensor]:
+    """o = softmax(scale q k^T) v, over all positions of all ranks; lse is the log of its row sums.
+
+    q [b, s/P, h, d], k [b, t/P, g, d], v [b, t/P, g, e] -> o [b, s/P, h, e], lse [b, h, s/P] (f32;
+    f64 for f64), of P ranks; g divides h, and h/g query heads share a key head. Rank r holds what
+    `harpe.cp.positions` lists: layout "contiguous", block r of P; "zigzag", blocks r and 2P-1-r of
+    2P, which gives all ranks the same work under a causal mask. Masks are aligned at the last query
+    and the last key. `causal`: keys after the query are not seen. `window`, with `causal`: the
+    latest so many keys are. `scale`: 1/sqrt(d) by default. A query that sees no key gets 0.
+    Gradients: of q, k and v, by one plan; lse has none. Saved: q, k, v, o and lse. Equal plans have
+    equal bits; no tensor is copied but those that the schedule has other ranks read, and those that
+    are not dense.
+    Raises Refused: I311 a group, a type, a shape or an option; N015 another rank calls something
+    else. Fault: another rank is lost or late.
+    """
+    o, lse = _attention.attention(q, k, v, causal, window or 0,
+                                  q.shape[-1]**-0.5 if scale is None else float(scale), layout,
+                                  find_name(group))
+    return (o, lse) if return_lse else o

@@ -1,0 +1,209 @@
+"""Attention over a sequence that ranks divide: programs, kernels, fake kernels, gradients."""
+
+import dataclasses
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+import torch.nn.functional as functional
+
+import harpe
+from harpe._errors import refuse
+from harpe.ops import _fallback
+from harpe.ops._groups import count_ranks, find
+from harpe.ops._layout import check_homes, find_blocks
+from harpe.ops._library import define, define_differentiable
+from harpe.ops._linears import check_types
+from harpe.ops._questions import DTYPES, accumulate, align_blocks, make_mesh
+
+Tensor = torch.Tensor
+
+_SEQUENCE = {"q": 1, "k": 1, "v": 1, "o": 1, "lse": 2, "do": 1, "dq": 1, "dk": 1, "dv": 1}
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Attention:
+    """o and lse of q, k and v, or, with `backward`, their gradients, of sizes over all ranks."""
+    backward: bool
+    batch: int
+    seq: int
+    kv_seq: int
+    heads: int
+    kv_heads: int
+    head_dim: int
+    v_head_dim: int
+    causal: bool
+    window: int  # 0: none
+    scale: float
+    layout: str
+    dtype: str
+
+    def make_plan(self, ranks: int) -> harpe.Plan:
+        # Without a mask the order of positions has no effect on the result.
+        zigzag = self.layout == "zigzag" and self.causal and ranks > 1
+        return self._plan(ranks, "zigzag_ring" if zigzag else "ring")
+
+    def prove_plan(self, ranks: int, schedule: str) -> harpe.Plan:
+        return self._plan(ranks, schedule)
+
+    def _plan(self, ranks: int, schedule: str) -> harpe.Plan:
+        plan = harpe.plan(self._write(ranks), mesh=make_mesh(ranks), schedule=schedule)
+        check_homes(plan, _SEQUENCE, self.layout if self.causal else "contiguous")
+        return plan
+
+    def _write(self, ranks: int) -> harpe.Program:
+        blocks = 2 * ranks if self.layout == "zigzag" else ranks
+        p = harpe.ProgramBuilder("attention_bwd" if self.backward else "attention")
+        B, Hkv, G = (p.axis(name, size) for name, size in
+                     (("B", self.batch), ("Hkv", self.kv_heads), ("G", self.heads // self.kv_heads)))
+        Sq = p.axis("Sq", self.seq, align=align_blocks(self.seq, blocks))
+        Skv = p.axis("Skv", self.kv_seq, align=align_blocks(self.kv_seq, blocks))
+        D, Dv = p.axis("D", self.head_dim), p.axis("Dv", self.v_head_dim)
+        dtype, sums = self.dtype, accumulate(self.dtype)
+        queries, keys = [B, Sq, (Hkv, G), D], [B, Skv, Hkv, D]
+        results, values, rows = [B, Sq, (Hkv, G), Dv], [B, Skv, Hkv, Dv], [B, (Hkv, G), Sq]
+        q, k, v = (p.input(name, dtype, dims) for name, dims in
+                   (("q", queries), ("k", keys), ("v", values)))
+        made = p.input if self.backward else p.output
+        o, lse = made("o", dtype, results), made("lse", sums, rows)
+        axes = dict(over=[B, Hkv, G, Sq, Skv], whole=[D, Dv])
+        masks = [harpe.Mask("causal", Sq, Skv)] if self.causal else []
+        masks += [harpe.Mask("window", Sq, Skv, self.window)] if self.window else []
+        options: dict[str, Any] = dict(where=masks, scale=self.scale)
+        if not self.backward:
+            p.nest("fwd", **axes).lse([o, lse], "attn_fwd", q, k, v, **options)
+            return p.build()
+        do, delta = p.input("do", dtype, results), p.temporary("delta", sums, rows)
+        dq, dk, dv = (p.output(name, dtype, dims) for name, dims in
+                      (("dq", queries), ("dk", keys), ("dv", values)))
+        p.given("fwd", **axes).lse([o, lse], "attn_fwd", q, k, v, **options)
+        p.nest("pre", over=[B, Hkv, G, Sq], whole=[Dv]).store(delta, "rowdot", o, do)
+        p.nest("bwd", **axes).sum([dq, dk, dv], "attn_bwd", q, k, v, do, lse, delta, **options)
+        return p.build()
+
+    def __str__(self) -> str:
+        masks = f"{', causal' * self.causal}{f', window {self.window}' if self.window else ''}"
+        return (f"attention{'_backward' * self.backward} of "
+                f"[{self.batch}, {self.seq}, {self.heads}, {self.head_dim}], "
+                f"[{self.batch}, {self.kv_seq}, {self.kv_heads}, {self.v_head_dim}]{masks}, "
+                f"scale {self.scale:.6g}, {self.layout}, {self.dtype}")
+
+
+def _ask(q: Tensor, k: Tensor, v: Tensor, causal: bool, window: int, scale: float, layout: str,
+         group: str, *, backward: bool) -> Attention:
+    ranks = count_ranks(group)
+    return Attention(backward=backward, batch=q.shape[0], seq=q.shape[1] * ranks,
+                     kv_seq=k.shape[1] * ranks, heads=q.shape[2], kv_heads=k.shape[2],
+                     head_dim=q.shape[3], v_head_dim=v.shape[3], causal=causal, window=window,
+                     scale=scale, layout=layout, dtype=DTYPES[q.dtype])
+
+
+def _compute(q: Tensor, k: Tensor, v: Tensor, causal: bool, window: int, scale: float, layout: str,
+             group: str) -> tuple[Tensor, Tensor]:
+    _check(q, k, v, causal, window, layout, group)
+    o, lse = _make_results(q, k, v, causal, window, scale, layout, group)
+    question = _ask(q, k, v, causal, window, scale, layout, group, backward=False)
+    if not find(group).launch(question, {"q": q, "k": k, "v": v}, {"o": o, "lse": lse}):
+        o, lse = _compute_by_torch(q, *_gather(k, v, group=group), question, group)
+    return o, lse
+
+
+def _make_results(q: Tensor, k: Tensor, v: Tensor, causal: bool, window: int, scale: float,
+                  layout: str, group: str) -> tuple[Tensor, Tensor]:
+    batch, seq, heads, _ = q.shape
+    return (q.new_empty(batch, seq, heads, v.shape[3]),
+            q.new_empty(batch, heads, seq, dtype=_sums(q.dtype)))
+
+
+def _sums(dtype: torch.dtype) -> torch.dtype:
+    """The type of sums before they are rounded."""
+    return torch.float64 if dtype == torch.float64 else torch.float32
+
+
+def _compute_gradients(do: Tensor, q: Tensor, k: Tensor, v: Tensor, o: Tensor, lse: Tensor,
+                       causal: bool, window: int, scale: float, layout: str,
+                       group: str) -> tuple[Tensor, Tensor, Tensor]:
+    question = _ask(q, k, v, causal, window, scale, layout, group, backward=True)
+    dq, dk, dv = _make_gradients(do, q, k, v, o, lse, causal, window, scale, layout, group)
+    if not find(group).launch(question,
+                              {"q": q, "k": k, "v": v, "o": o, "lse": lse, "do": do},
+                              {"dq": dq, "dk": dk, "dv": dv}):
+        with torch.enable_grad():
+            q, k, v = (x.detach().requires_grad_() for x in (q, *_gather(k, v, group=group)))
+            dq, dk, dv = torch.autograd.grad(_compute_by_torch(q, k, v, question, group)[0],
+                                             (q, k, v), do)
+        dk, dv = (_fallback.reduce_scatter(x, group, 1) for x in (dk, dv))
+    return dq, dk, dv
+
+
+def _make_gradients(do: Tensor, q: Tensor, k: Tensor, v: Tensor, o: Tensor, lse: Tensor,
+                    causal: bool, window: int, scale: float, layout: str,
+                    group: str) -> tuple[Tensor, Tensor, Tensor]:
+    return q.new_empty(q.shape), k.new_empty(k.shape), v.new_empty(v.shape)
+
+
+def _check(q: Tensor, k: Tensor, v: Tensor, causal: bool, window: int, layout: str,
+           group: str) -> None:
+    check_types({"q": q, "k": k, "v": v})
+    for name, tensor in ("q", q), ("k", k), ("v", v):
+        if tensor.dim() != 4:
+            raise refuse(name, "of shape [batch, positions, heads, size]",
+                         f"of shape {list(tensor.shape)}")
+    ranks = count_ranks(group)
+    find_blocks(q.shape[1] * ranks, ranks, 0, layout)
+    find_blocks(k.shape[1] * ranks, ranks, 0, layout)
+    if (k.shape[0], k.shape[3]) != (q.shape[0], q.shape[3]) or q.shape[2] % k.shape[2]:
+        raise refuse("k", f"of batch {q.shape[0]}, a number of heads that divides {q.shape[2]}, and "
+                     f"size {q.shape[3]}", f"of shape {list(k.shape)}")
+    if v.shape[:3] != k.shape[:3]:
+        raise refuse("v", f"of shape {[*k.shape[:3]]} and any size", f"of shape {list(v.shape)}")
+    if window < 0 or (window and not causal):
+        raise refuse("window", "a number of keys, with `causal`", f"{window}")
+
+
+def _gather(*tensors: Tensor, group: str) -> list[Tensor]:
+    return [_fallback.all_gather(tensor, group, 1) for tensor in tensors]
+
+
+def _compute_by_torch(q: Tensor, k: Tensor, v: Tensor, asked: Attention,
+                      group: str) -> tuple[Tensor, Tensor]:
+    """This rank's queries, all keys in the order in which ranks hold them."""
+    ranks = count_ranks(group)
+    own = find(group).process_group.rank()
+
+    def list_positions(size: int, rank: int) -> Tensor:
+        return torch.cat([torch.arange(block.start, block.stop) for block in
+                          find_blocks(size, ranks, rank, asked.layout)])
+
+    heads = asked.heads // asked.kv_heads
+    scores = torch.einsum("bqhd,bkhd->bhqk", q, k.repeat_interleave(heads, 2)) * asked.scale
+    at_q = list_positions(asked.seq, own)[:, None] - asked.seq
+    at_k = torch.cat([list_positions(asked.kv_seq, rank) for rank in range(ranks)]) - asked.kv_seq
+    seen = (at_k <= at_q) if asked.causal else torch.ones(len(at_q), len(at_k), dtype=torch.bool)
+    if asked.window:
+        seen = seen & (at_k > at_q - asked.window)
+    scores = scores.to(_sums(q.dtype)).masked_fill(~seen.to(scores.device), -math.inf)
+    weights = functional.softmax(scores, -1).nan_to_num(0.0)  # of queries that see no key
+    o = torch.einsum("bhqk,bkhd->bqhd", weights.to(v.dtype), v.repeat_interleave(heads, 2))
+    return o, scores.logsumexp(-1)
+
+
+def _save(ctx: Any, inputs: Sequence[Any], output: tuple[Tensor, Tensor]) -> None:
+    q, k, v, *ctx.options = inputs
+    o, lse = output
+    ctx.save_for_backward(q, k, v, o, lse)
+    ctx.mark_non_differentiable(lse)
+
+
+def _differentiate(ctx: Any, do: Tensor, dlse: Tensor | None) -> tuple[Any, ...]:
+    return *_attention_backward(do, *ctx.saved_tensors, *ctx.options), *[None] * len(ctx.options)
+
+
+_OPTIONS = "bool causal, int window, float scale, str layout, str group"
+_attention_backward = define(
+    "_attention_backward", "(Tensor gradient, Tensor q, Tensor k, Tensor v, Tensor o, Tensor lse, "
+    f"{_OPTIONS}) -> (Tensor, Tensor, Tensor)", _compute_gradients, _make_gradients)
+attention = define_differentiable(
+    "attention", f"(Tensor q, Tensor k, Tensor v, {_OPTIONS}) -> (Tensor, Tensor)", _compute,
+    _make_results, save=_save, differentiate=_differentiate)
