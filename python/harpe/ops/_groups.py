@@ -115,7 +115,11 @@ class Ranks:
                     raise answer.error
                 answer.calls += 1
                 return False
-            answer({name: tensor.detach() for name, tensor in inputs.items()}, out=out)
+            try:
+                answer({name: tensor.detach() for name, tensor in inputs.items()}, out=out)
+            except harpe.Error as error:
+                error.add_note(f"rank {self._exchange.rank} called {question}")
+                raise
             return True
 
     def join(self) -> harpe.Group:

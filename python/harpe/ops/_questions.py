@@ -53,7 +53,7 @@ class Product:
 
     def make_plan(self, ranks: int) -> harpe.Plan:
         # The search takes one product of two matrices. Batches and a bias follow its answer.
-        plain = dataclasses.replace(self, batch=1, bias=False)
+        plain = dataclasses.replace(self, name=self.rule, batch=1, bias=False)
         found = harpe.plan(plain._write(ranks), mesh=make_mesh(ranks))
         return self.prove_plan(ranks, self._extend(print_schedule(found)))
 
@@ -63,7 +63,7 @@ class Product:
         return plan
 
     def _write(self, ranks: int) -> harpe.Program:
-        p = harpe.ProgramBuilder(self.rule)
+        p = harpe.ProgramBuilder(self.name)
         rows, n, k = "gemm_ar" != self.rule, self.rule == "ag_gemm", self.rule != "ag_gemm"
         M = p.axis("M", self.m, align=align_blocks(self.m, ranks if rows else 1))
         N = p.axis("N", self.n, align=align_blocks(self.n, ranks if n else 1))
@@ -80,12 +80,10 @@ class Product:
         return p.build()
 
     def _extend(self, schedule: str) -> str:
-        """By the bias, which is added where the product is."""
-        if not self.bias:
-            return schedule
-        lines = schedule.splitlines()
+        """For this program; the bias is added where the product is."""
+        lines = schedule.replace(f" for {self.rule} on ", f" for {self.name} on ", 1).splitlines()
         held = [line.removeprefix("  shard(c, ") for line in lines if line.startswith("  shard(c, ")]
-        for where in held:
+        for where in held if self.bias else ():
             lines[-1:] = [f"  shard(y, {where}", f"  parallelize(add, {where}", "}"]
             if self.rule == "ag_gemm":
                 lines[-1:] = [f"  shard(bias, {where}", "}"]
@@ -133,7 +131,7 @@ class WeightGradient:
         if self.bias:
             steps += [f"shard(ones, m0, {_AXIS})", f"parallelize(rows, m0, {_AXIS})",
                       f"drain(rows, d, over=[{_AXIS}], how=bulk)"]
-        return self.prove_plan(ranks, make_schedule("ring", "weight_gradient", steps))
+        return self.prove_plan(ranks, make_schedule("ring", self.name, steps))
 
     def prove_plan(self, ranks: int, schedule: str) -> harpe.Plan:
         plan = harpe.plan(self._write(ranks), mesh=make_mesh(ranks), schedule=schedule)
@@ -144,7 +142,7 @@ class WeightGradient:
         return plan
 
     def _write(self, ranks: int) -> harpe.Program:
-        p = harpe.ProgramBuilder("weight_gradient")
+        p = harpe.ProgramBuilder(self.name)
         of_x = self.gathered == "x"
         M = p.axis("M", self.m, align=align_blocks(self.m, ranks))
         N = p.axis("N", self.n, align=align_blocks(self.n, ranks if of_x else 1))
@@ -188,7 +186,7 @@ class Products:
             steps += [f"tile(N{i}, [{ranks}]) -> n{i}, r{i}"]
             steps += [f"shard({buffer}{i}, n{i}, {_AXIS})" for buffer in "bc"]
             steps += [f"parallelize(mm{i}, n{i}, {_AXIS})"]
-        return self.prove_plan(ranks, make_schedule("gather_once", "ag_gemms", steps))
+        return self.prove_plan(ranks, make_schedule("gather_once", self.name, steps))
 
     def prove_plan(self, ranks: int, schedule: str) -> harpe.Plan:
         plan = harpe.plan(self._write(ranks), mesh=make_mesh(ranks), schedule=schedule)
@@ -198,7 +196,7 @@ class Products:
         return plan
 
     def _write(self, ranks: int) -> harpe.Program:
-        p = harpe.ProgramBuilder("ag_gemms")
+        p = harpe.ProgramBuilder(self.name)
         M, K = p.axis("M", self.m, align=align_blocks(self.m, ranks)), p.axis("K", self.k)
         leading = [p.axis("B", self.batch), M] if self.batch != 1 else [M]
         N = [p.axis(f"N{i}", n, align=align_blocks(n, ranks)) for i, n in enumerate(self.ns)]
