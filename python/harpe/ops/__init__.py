@@ -13,13 +13,12 @@ from collections.abc import Sequence
 
 import torch
 
-from harpe.ops import _attention, _linears
+from harpe.ops import _attention, _decode, _linears, _moe
 from harpe.ops._groups import (Miss, PlanStatus, ProcessGroups, RanksStatus, check, find_name, init,
                                reset, status)
 
 __all__ = ["Miss", "PlanStatus", "RanksStatus", "ag_linear", "ag_linears", "attention",
-           "check", "init",
-           "linear_ar", "linear_rs", "reset", "status"]
+           "check", "decode", "init", "linear_ar", "linear_rs", "moe", "reset", "status"]
 
 
 def ag_linear(x: torch.Tensor, w: torch.Tensor, bias: torch.Tensor | None = None, *,
@@ -96,3 +95,37 @@ def attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *, group: Proce
                                   q.shape[-1]**-0.5 if scale is None else float(scale), layout,
                                   find_name(group))
     return (o, lse) if return_lse else o
+
+
+def decode(q: torch.Tensor, k_cache: torch.Tensor, v_cache: torch.Tensor, *, group: ProcessGroups,
+           lengths: torch.Tensor | None = None, scale: float | None = None,
+           return_lse: bool = False) -> torch.Tensor | tuple[torch.Tensor, torch.Tensor]:
+    """o = softmax(scale q k^T) v, of one new query a sequence; lse is the log of its row sums.
+
+    q [b, h, d], k_cache [b, t/P, g, d], v_cache [b, t/P, g, e], lengths [b] -> o [b, h, e],
+    lse [b, h] (f32; f64 for f64), of P ranks; g divides h. Rank r holds positions r t/P, … of the
+    caches; q, lengths, o and lse are the same on all ranks. `lengths`, from 0 to t: how many
+    positions of a sequence, over all ranks, are seen; all by default. `scale`: 1/sqrt(d) by
+    default. A query that sees no key gets 0.
+    No gradient. Bits and copies as for `attention`.
+    Raises Refused: I311 a group, a type or a shape; P206 lengths; N015 another rank calls something
+    else. Fault: another rank is lost or late.
+    """
+    o, lse = _decode.decode(q, k_cache, v_cache, lengths,
+                            q.shape[-1]**-0.5 if scale is None else float(scale), find_name(group))
+    return (o, lse) if return_lse else o
+
+
+def moe(x: torch.Tensor, topk_ids: torch.Tensor, topk_weights: torch.Tensor, w1: torch.Tensor,
+        w3: torch.Tensor, w2: torch.Tensor, *, group: ProcessGroups) -> torch.Tensor:
+    """y = the sum over each token's experts of weight * (silu(x w1^T) * (x w3^T)) w2^T.
+
+    x [t/P, k], topk_ids and topk_weights [t/P, choices], w1 and w3 [e/P, f, k], w2 [e/P, k, f]
+    -> y [t/P, k], of P ranks. Rank r holds tokens r t/P, … and experts r e/P, …; ids count the
+    experts of all ranks. No choice is dropped.
+    No gradient. Equal plans have equal bits; what the schedule sends is copied, and ids and weights
+    where they are not i32 and f32.
+    Raises Refused: I311 a group, a type or a shape; P22x ids; N015 another rank calls something
+    else. Fault: another rank is lost or late.
+    """
+    return _moe.moe(x, topk_ids, topk_weights, w1, w3, w2, find_name(group))

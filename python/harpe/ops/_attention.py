@@ -15,7 +15,7 @@ from harpe.ops._groups import count_ranks, find
 from harpe.ops._layout import check_homes, find_blocks
 from harpe.ops._library import define, define_differentiable
 from harpe.ops._linears import check_types
-from harpe.ops._questions import DTYPES, accumulate, align_blocks, make_mesh
+from harpe.ops._questions import DTYPES, accumulate, align_blocks, make_mesh, sums_of
 
 Tensor = torch.Tensor
 
@@ -113,12 +113,7 @@ def _make_results(q: Tensor, k: Tensor, v: Tensor, causal: bool, window: int, sc
                   layout: str, group: str) -> tuple[Tensor, Tensor]:
     batch, seq, heads, _ = q.shape
     return (q.new_empty(batch, seq, heads, v.shape[3]),
-            q.new_empty(batch, heads, seq, dtype=_sums(q.dtype)))
-
-
-def _sums(dtype: torch.dtype) -> torch.dtype:
-    """The type of sums before they are rounded."""
-    return torch.float64 if dtype == torch.float64 else torch.float32
+            q.new_empty(batch, heads, seq, dtype=sums_of(q.dtype)))
 
 
 def _compute_gradients(do: Tensor, q: Tensor, k: Tensor, v: Tensor, o: Tensor, lse: Tensor,
@@ -183,7 +178,7 @@ def _compute_by_torch(q: Tensor, k: Tensor, v: Tensor, asked: Attention,
     seen = (at_k <= at_q) if asked.causal else torch.ones(len(at_q), len(at_k), dtype=torch.bool)
     if asked.window:
         seen = seen & (at_k > at_q - asked.window)
-    scores = scores.to(_sums(q.dtype)).masked_fill(~seen.to(scores.device), -math.inf)
+    scores = scores.to(sums_of(q.dtype)).masked_fill(~seen.to(scores.device), -math.inf)
     weights = functional.softmax(scores, -1).nan_to_num(0.0)  # of queries that see no key
     o = torch.einsum("bhqk,bkhd->bqhd", weights.to(v.dtype), v.repeat_interleave(heads, 2))
     return o, scores.logsumexp(-1)

@@ -50,3 +50,12 @@ def define_differentiable(name: str, schema: str, kernel: Kernel, fake: Kernel, 
         return bare(*arguments)
 
     return call
+
+
+def define_inference(name: str, schema: str, kernel: Kernel, fake: Kernel) -> Kernel:
+    """Both names, of an operator whose gradient is refused when it is asked for."""
+    def differentiate(ctx: Any, *gradients: Any) -> Any:
+        raise NotImplementedError(f"harpe.ops.{name} has no gradient")
+
+    return define_differentiable(name, schema, kernel, fake, save=lambda ctx, inputs, output: None,
+                                 differentiate=differentiate)

@@ -18,6 +18,16 @@ DTYPES = {torch.float32: "f32", torch.float64: "f64", torch.float16: "f16", torc
 _AXIS = "ranks"  # of the mesh
 
 
+def accumulate(dtype: str) -> str:
+    """The type of sums before they are rounded."""
+    return "f64" if dtype == "f64" else "f32"
+
+
+def sums_of(dtype: torch.dtype) -> torch.dtype:
+    """The same, as torch has it."""
+    return torch.float64 if dtype == torch.float64 else torch.float32
+
+
 def align_blocks(size: int, blocks: int) -> int:
     """The largest useful unit, a power of two, in which blocks of equal size are made."""
     length = size // blocks
@@ -212,8 +222,3 @@ class Products:
     def __str__(self) -> str:
         return (f"{self.name} of [{self.batch}, {self.m}, {self.k}], "
                 + ", ".join(f"[{n}, {self.k}]" for n in self.ns) + f" {self.dtype}")
-
-
-def accumulate(dtype: str) -> str:
-    """The type of sums before they are rounded."""
-    return "f64" if dtype == "f64" else "f32"

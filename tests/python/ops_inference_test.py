@@ -1,0 +1,165 @@
+"""Decoding and experts on 2 and 4 ranks: values, data, fallback, refusals."""
+import logging
+import unittest
+
+from ops_ranks import Pool, cut, find_status  # first: it ends the file where there is no torch
+
+import torch
+import torch.distributed as dist
+
+import harpe
+import harpe.ops as hp
+
+TOLERANCE = {torch.float64: 1e-12, torch.float32: 1e-5, torch.bfloat16: 3e-2}
+
+
+def check_decode(dtype, lengths, scale, key_heads, group=None):
+    """Against one rank's own computation, in f64."""
+    group = group or dist.group.WORLD
+    generator = torch.Generator().manual_seed(1)
+    q, k, v = (torch.randn(shape, generator=generator, dtype=torch.float64).to(dtype) for shape in
+               ((3, 4, 8), (3, 6 * group.size(), key_heads, 8), (3, 6 * group.size(), key_heads, 6)))
+    o, lse = hp.decode(q, cut(k, 1, group), cut(v, 1, group), lengths=lengths, scale=scale,
+                       group=group, return_lse=True)
+    shared = 4 // key_heads
+    scores = torch.einsum("bhd,bkhd->bhk", q.double(), k.double().repeat_interleave(shared, 2))
+    scores = scores * (8**-0.5 if scale is None else scale)
+    if lengths is not None:
+        hidden = torch.arange(k.shape[1]) >= lengths[:, None]
+        scores = scores.masked_fill(hidden[:, None], float("-inf"))
+    exact = torch.einsum("bhk,bkhd->bhd", scores.softmax(-1).nan_to_num(0.0),
+                         v.double().repeat_interleave(shared, 2))
+    for found, right in (o, exact), (lse, scores.logsumexp(-1)):
+        torch.testing.assert_close(found.double(), right, atol=TOLERANCE[dtype],
+                                   rtol=TOLERANCE[dtype])
+
+
+def decode_all(group=None):
+    positions = 6 * dist.get_world_size()
+    for lengths in None, torch.tensor([0, 5, positions]), torch.tensor([1, 2, 3]).int():
+        check_decode(torch.float64, lengths, 0.3, 2, group)
+        check_decode(torch.float32, lengths, None, 4, group)
+        check_decode(torch.bfloat16, lengths, None, 1, group)
+
+
+def draw_experts(dtype, ranks):
+    generator = torch.Generator().manual_seed(2)
+    x, router, w1, w3, w2 = (torch.randn(shape, generator=generator, dtype=torch.float64) for shape
+                             in ((6 * ranks, 8), (6 * ranks, 2 * ranks), *((2 * ranks, 12, 8),) * 2,
+                                 (2 * ranks, 8, 12)))
+    weights, ids = router.softmax(-1).topk(3)
+    return (x.to(dtype), ids, weights.float(), *(w.to(dtype) for w in (w1, w3, w2)))
+
+
+def check_experts(dtype, group=None):
+    group = group or dist.group.WORLD
+    whole = draw_experts(dtype, group.size())
+    y = hp.moe(*(cut(each, 0, group) for each in whole), group=group)
+    x, ids, weights, w1, w3, w2 = (each if each is whole[1] else each.double() for each in whole)
+    exact = torch.zeros_like(x)
+    for token, choice in torch.cartesian_prod(*map(torch.arange, ids.shape)):
+        expert, row = ids[token, choice], x[token]
+        row = torch.nn.functional.silu(w1[expert] @ row) * (w3[expert] @ row)
+        exact[token] += weights[token, choice] * (w2[expert] @ row)
+    scale = exact.abs().max()
+    torch.testing.assert_close(y.double() / scale, cut(exact, 0, group) / scale,
+                               atol=max(TOLERANCE[dtype], 1e-6), rtol=0)
+
+
+def experts_all(group=None):
+    for dtype in TOLERANCE:
+        check_experts(dtype, group)
+
+
+def count_launches():
+    status = find_status(dist.group.WORLD)
+    assert not status.misses
+    return sorted({plan.question.split()[0] for plan in status.plans if plan.launches})
+
+
+def fall_back():
+    logging.getLogger("harpe").setLevel(logging.ERROR)  # what is logged is tested elsewhere
+    made, harpe.plan = harpe.plan, _refuse
+    try:
+        group = dist.new_group(list(range(dist.get_world_size())))
+        decode_all(group)
+        experts_all(group)
+    finally:
+        harpe.plan = made
+    return len(find_status(group).misses), len(find_status(group).plans)
+
+
+def _refuse(*args, **kwargs):
+    raise harpe.Refused("not here", message="not here")
+
+
+def refuse_arguments():
+    """Wrong shapes; experts that are not there; gradients."""
+    group = dist.group.WORLD
+    x, ids, weights, w1, w3, w2 = (cut(each, 0) for each in draw_experts(torch.float32,
+                                                                        group.size()))
+    for change in (dict(x=x[0]), dict(ids=ids[:, 0]), dict(ids=weights), dict(weights=ids),
+                   dict(w1=w1[:, :, :3]), dict(w3=w3[:1]), dict(w2=w3), dict(w2=w2.double())):
+        asked = {**dict(x=x, ids=ids, weights=weights, w1=w1, w3=w3, w2=w2), **change}
+        try:
+            hp.moe(*asked.values(), group=group)
+        except harpe.Refused as refused:
+            assert refused.code == "I311", refused
+        else:
+            raise AssertionError(f"{change} is not refused")
+    q, k = torch.ones(2, 4, 8), torch.ones(2, 6, 2, 8)
+    for change in (dict(q=q[0]), dict(k=k[:1]), dict(v=k[:, :3]), dict(lengths=torch.ones(2)),
+                   dict(lengths=torch.tensor([1]))):
+        asked = {**dict(q=q, k=k, v=k, lengths=None), **change}
+        try:
+            hp.decode(asked["q"], asked["k"], asked["v"], lengths=asked["lengths"], group=group)
+        except harpe.Refused as refused:
+            assert refused.code == "I311", refused
+        else:
+            raise AssertionError(f"{change} is not refused")
+    y = hp.moe(x.requires_grad_(), ids, weights, w1, w3, w2, group=group)
+    try:
+        y.sum().backward()
+    except NotImplementedError as error:
+        return str(error)
+
+
+def check_registration():
+    group = dist.group.WORLD
+    inputs = [cut(each, 0) for each in draw_experts(torch.float32, group.size())]
+    torch.library.opcheck(torch.ops.harpe._moe, (*inputs, group.group_name))
+    q, k = torch.ones(2, 4, 8), torch.ones(2, 6, 2, 8)
+    for lengths in None, torch.tensor([3, 4]):
+        torch.library.opcheck(torch.ops.harpe._decode, (q, k, k, lengths, 0.5, group.group_name))
+
+
+class Inference(unittest.TestCase):
+    RANKS = 2
+
+    @classmethod
+    def setUpClass(cls):
+        cls.pool = Pool(cls.RANKS)
+        cls.addClassCleanup(cls.pool.close)
+
+    def test_values(self):
+        self.pool.call(decode_all)
+        self.pool.call(experts_all)
+        self.assertEqual(self.pool.call(count_launches), [["decode", "moe"]] * self.RANKS)
+
+    def test_fallback(self):
+        self.assertEqual(self.pool.call(fall_back), [(9 - 3 + 3, 0)] * self.RANKS)
+
+    def test_refusals(self):
+        for message in self.pool.call(refuse_arguments):
+            self.assertEqual(message, "harpe.ops.moe has no gradient")
+
+    def test_registration(self):
+        self.pool.call(check_registration)
+
+
+class InferenceOnFour(Inference):
+    RANKS = 4
+
+
+if __name__ == "__main__":
+    unittest.main()
