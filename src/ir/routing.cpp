@@ -13,7 +13,7 @@ Checked<Routing> resolve_route(const Program& program, const Route& route,
   routing.choices = size(route.choices[1]);
   routing.takers.resize(static_cast<std::size_t>(experts));
   const std::int64_t count = element_count(index);
-  HP_CHECK(count == size(route.choices[0]) * routing.choices, "shape of `" + route.by + "`");
+  HP_CHECK(count <= size(route.choices[0]) * routing.choices, "shape of `" + route.by + "`");
   for (std::int64_t i = 0; i < count; ++i) {
     const auto expert = static_cast<std::int64_t>(load(index, i));
     routing.expert.push_back(expert < 0 ? Routing::kNone : expert);
