@@ -43,7 +43,7 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
-    from harpe import cp, ops
+    from harpe import cp, nn, ops
     from harpe.ops import check, init, reset, status
 
 _OF_OPS = "init", "status", "check", "reset"
@@ -51,7 +51,7 @@ _OF_OPS = "init", "status", "check", "reset"
 
 def __getattr__(name: str) -> Any:
     """What needs PyTorch, which is imported when it is first asked for."""
-    if name in ("ops", "cp"):
+    if name in ("ops", "nn", "cp"):
         return importlib.import_module(f"harpe.{name}")
     if name in _OF_OPS:
         return getattr(importlib.import_module("harpe.ops"), name)

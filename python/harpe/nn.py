@@ -1,0 +1,84 @@
+"""Linear layers whose weights ranks divide, for sequences that ranks divide.
+
+    up = harpe.nn.ColumnParallelLinear(4096, 14336, bias=False, group=tp)
+    down = harpe.nn.RowParallelLinear(14336, 4096, bias=False, group=tp)
+    y = down(torch.nn.functional.silu(up(x)))      # x, y [..., s/P, 4096]
+
+Parameters are this rank's blocks, named as in nn.Linear. `from_linear` cuts them out of a whole
+layer that all ranks have.
+"""
+
+from typing import Self
+
+import torch
+
+from harpe import ops
+from harpe._errors import refuse
+from harpe.ops._groups import ProcessGroups, count_ranks, find, find_name
+
+__all__ = ["ColumnParallelLinear", "RowParallelLinear"]
+
+
+class _Divided(torch.nn.Module):
+    """`divided`: the dimension of the weight [out_features, in_features] that ranks divide."""
+    divided: int
+
+    def __init__(self, in_features: int, out_features: int, bias: bool = True, *,
+                 group: ProcessGroups, device: torch.device | str | None = None,
+                 dtype: torch.dtype | None = None) -> None:
+        super().__init__()
+        self.in_features, self.out_features = in_features, out_features
+        self.group = find_name(group)  # a name, so that layers can be copied and saved
+        ranks, shape = count_ranks(self.group), [out_features, in_features]
+        if shape[self.divided] % ranks:
+            raise refuse("out_features" if self.divided == 0 else "in_features",
+                         f"a multiple of {ranks}, for equal blocks", f"{shape[self.divided]}")
+        shape[self.divided] //= ranks
+        options: dict = dict(device=device, dtype=dtype)
+        self.weight = torch.nn.Parameter(torch.empty(shape, **options))
+        length = shape[0] if self.divided == 0 else out_features
+        self.bias = torch.nn.Parameter(torch.empty(length, **options)) if bias else None
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Weights as nn.Linear draws them, each rank its own; biases are 0."""
+        bound = self.in_features**-0.5 if self.in_features else 0.0
+        torch.nn.init.uniform_(self.weight, -bound, bound)
+        if self.bias is not None:
+            torch.nn.init.zeros_(self.bias)
+
+    @classmethod
+    def from_linear(cls, linear: torch.nn.Linear, *, group: ProcessGroups) -> Self:
+        """This rank's part of a layer: copies."""
+        made = cls(linear.in_features, linear.out_features, linear.bias is not None, group=group,
+                   device=linear.weight.device, dtype=linear.weight.dtype)
+        ranks = find(made.group).process_group
+
+        def cut(whole: torch.Tensor, dim: int) -> torch.Tensor:
+            return whole.chunk(ranks.size(), dim)[ranks.rank()]
+
+        with torch.no_grad():
+            made.weight.copy_(cut(linear.weight, cls.divided))
+            if made.bias is not None:
+                made.bias.copy_(cut(linear.bias, 0) if cls.divided == 0 else linear.bias)
+        return made
+
+    def extra_repr(self) -> str:
+        return (f"in_features={self.in_features}, out_features={self.out_features}, "
+                f"bias={self.bias is not None}, group={self.group}")
+
+
+class ColumnParallelLinear(_Divided):
+    """`harpe.ops.ag_linear`: x [..., s/P, in_features] -> y [..., s, out_features/P]."""
+    divided = 0
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return ops.ag_linear(x, self.weight, self.bias, group=self.group)
+
+
+class RowParallelLinear(_Divided):
+    """`harpe.ops.linear_rs`: x [..., s, in_features/P] -> z [..., s/P, out_features]."""
+    divided = 1
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return ops.linear_rs(x, self.weight, self.bias, group=self.group)
