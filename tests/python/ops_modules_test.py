@@ -1,0 +1,126 @@
+"""Modules of harpe.nn beside whole layers; copies, pickles, training; the example."""
+import copy
+import io
+import os
+import pickle
+import re
+import subprocess
+import sys
+import tempfile
+import unittest
+
+from ops_ranks import Pool, cut, find_status  # first: it ends the file where there is no torch
+
+import torch
+import torch.distributed as dist
+from torch.distributed.device_mesh import init_device_mesh
+
+import harpe
+import harpe.nn
+
+
+def make_layers(ranks, bias):
+    """A whole one and its parts, the same on all ranks."""
+    torch.manual_seed(1)
+    whole = torch.nn.Sequential(torch.nn.Linear(6, 4 * ranks, bias), torch.nn.Tanh(),
+                                torch.nn.Linear(4 * ranks, 5, bias)).double()
+    group = dist.group.WORLD
+    parts = torch.nn.Sequential(
+        harpe.nn.ColumnParallelLinear.from_linear(whole[0], group=group), torch.nn.Tanh(),
+        harpe.nn.RowParallelLinear.from_linear(whole[2], group=group))
+    return whole, parts, torch.randn(2, 3 * ranks, 6, dtype=torch.float64)
+
+
+def train(bias):
+    """Some steps: all losses are equal, and so the parameters."""
+    ranks = dist.get_world_size()
+    whole, parts, x = make_layers(ranks, bias)
+    optimizers = [torch.optim.Adam(each.parameters(), lr=0.1) for each in (whole, parts)]
+    for _ in range(4):
+        loss = whole(x).square().sum()
+        loss.backward()
+        own = parts(cut(x, 1)).square().sum()
+        own.backward()
+        dist.all_reduce(own.detach_())
+        torch.testing.assert_close(own, loss.detach())
+        for optimizer in optimizers:
+            optimizer.step()
+            optimizer.zero_grad()
+    torch.testing.assert_close(parts[0].weight, cut(whole[0].weight.detach(), 0))
+    torch.testing.assert_close(parts[2].weight, cut(whole[2].weight.detach(), 1))
+    if bias:
+        torch.testing.assert_close(parts[2].bias, whole[2].bias)
+
+
+def copy_and_save():
+    _, parts, x = make_layers(dist.get_world_size(), True)
+    with torch.no_grad():
+        expected = parts(cut(x, 1))
+        stored = io.BytesIO()
+        torch.save(parts.state_dict(), stored)
+        stored.seek(0)
+        others = [copy.deepcopy(parts), pickle.loads(pickle.dumps(parts)), copy.deepcopy(parts)]
+        for parameter in others[2].parameters():
+            parameter.zero_()
+        others[2].load_state_dict(torch.load(stored))
+        assert all(torch.equal(other(cut(x, 1)), expected) for other in others)
+    return str(parts[0])
+
+
+def make_new():
+    """Of a DeviceMesh; sizes that ranks cannot divide."""
+    ranks = dist.get_world_size()
+    mesh = init_device_mesh("cpu", (ranks,), mesh_dim_names=("tp",))
+    layer = harpe.nn.ColumnParallelLinear(6, 4 * ranks, group=mesh["tp"])
+    assert layer.weight.shape == (4, 6) and layer.bias.shape == (4,)
+    assert layer(torch.ones(2, 6)).shape == (2 * ranks, 4)
+    codes = []
+    for kind, sizes in ((harpe.nn.ColumnParallelLinear, (6, 2 * ranks + 1)),
+                        (harpe.nn.RowParallelLinear, (2 * ranks + 1, 6))):
+        try:
+            kind(*sizes, group=mesh["tp"])
+        except harpe.Refused as refused:
+            codes.append(refused.code)
+    return codes, find_status(mesh.get_group()).misses
+
+
+class Modules(unittest.TestCase):
+    RANKS = 2
+
+    @classmethod
+    def setUpClass(cls):
+        cls.pool = Pool(cls.RANKS)
+        cls.addClassCleanup(cls.pool.close)
+
+    def test_training(self):
+        self.pool.call(train, True)
+        self.pool.call(train, False)
+
+    def test_copies(self):
+        for text in self.pool.call(copy_and_save):
+            self.assertIn("in_features=6", text)
+
+    def test_new(self):
+        for codes, misses in self.pool.call(make_new):
+            self.assertEqual(codes, ["I311", "I311"])
+            self.assertEqual(misses, [])
+
+
+class Block(unittest.TestCase):
+    def test_as_its_text_says(self):
+        for ranks in 2, 4:
+            with tempfile.TemporaryDirectory() as folder:
+                text = subprocess.run(
+                    [sys.executable, "-m", "torch.distributed.run", "--standalone",
+                     "--nproc-per-node", str(ranks), "-m", "harpe.examples.block", "--device",
+                     "cpu"], env={**os.environ, "XDG_CACHE_HOME": folder, "OMP_NUM_THREADS": "1"},
+                    cwd=folder, check=True, stdout=subprocess.PIPE, text=True).stdout
+            losses = re.search(r"^loss ([\d.]+) on \d ranks, ([\d.]+) on one$", text, re.M)
+            self.assertEqual(losses[1], losses[2])
+            self.assertEqual(len(re.findall(r"^gradient of ", text, re.M)), 10)
+            self.assertIn("ag_linears of [2, 64, 64]", text)
+            self.assertNotIn("by PyTorch", text)
+
+
+if __name__ == "__main__":
+    unittest.main()
