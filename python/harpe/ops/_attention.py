@@ -40,16 +40,17 @@ class Attention:
     dtype: str
 
     def make_plan(self, ranks: int) -> harpe.Plan:
-        # Without a mask the order of positions has no effect on the result.
-        zigzag = self.layout == "zigzag" and self.causal and ranks > 1
-        return self._plan(ranks, "zigzag_ring" if zigzag else "ring")
+        return self._plan(ranks, "auto")
 
     def prove_plan(self, ranks: int, schedule: str) -> harpe.Plan:
         return self._plan(ranks, schedule)
 
     def _plan(self, ranks: int, schedule: str) -> harpe.Plan:
-        plan = harpe.plan(self._write(ranks), mesh=make_mesh(ranks), schedule=schedule)
-        check_homes(plan, _SEQUENCE, self.layout if self.causal else "contiguous")
+        # Without a mask the order of positions has no effect on the result.
+        layout = self.layout if self.causal and ranks > 1 else "contiguous"
+        plan = harpe.plan(self._write(ranks), mesh=make_mesh(ranks), schedule=schedule,
+                          layout=layout)
+        check_homes(plan, _SEQUENCE, layout)
         return plan
 
     def _write(self, ranks: int) -> harpe.Program:

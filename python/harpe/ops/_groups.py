@@ -96,20 +96,22 @@ class Ranks:
                              wait_limit=(timeout or _get_timeout(group)).total_seconds())
         self._exchange = _Exchange(group)
         self._group: harpe.Group | harpe.Error | None = None
-        self._answers: collections.OrderedDict[Question, harpe.Executable | _Missed] = (
+        # By the question and the kind of device that its tensors are on; used last is last.
+        self._answers: collections.OrderedDict[tuple[Question, str], harpe.Executable | _Missed] = (
             collections.OrderedDict())
         self._lock = threading.RLock()
 
     def launch(self, question: Question, inputs: Mapping[str, torch.Tensor],
                out: Mapping[str, torch.Tensor]) -> bool:
         """Executes the plan; False where there is none, and PyTorch's own way is to be taken."""
+        key = question, next(iter(inputs.values())).device.type
         with self._lock:
-            answer = self._answers.get(question)
+            answer = self._answers.get(key)
             if answer is None:
-                answer = self._answers[question] = self._answer(question)
+                answer = self._answers[key] = self._answer(*key)
                 if len(self._answers) > _MOST_PLANS:
                     self._answers.popitem(last=False)
-            self._answers.move_to_end(question)
+            self._answers.move_to_end(key)
             if isinstance(answer, _Missed):
                 if self.on_miss == "error":
                     raise answer.error
@@ -144,17 +146,17 @@ class Ranks:
                 heap_bytes=group.status.heap_bytes if isinstance(group, harpe.Group) else 0,
                 plans=[PlanStatus(question=str(question), schedule=answer.plan.schedule,
                                   launches=answer.launches, copied_bytes=answer.copied_bytes)
-                       for question, answer in self._answers.items()
+                       for (question, _), answer in self._answers.items()
                        if isinstance(answer, harpe.Executable)],
                 misses=[Miss(question=str(question), reason=str(answer.error), calls=answer.calls)
-                        for question, answer in self._answers.items()
+                        for (question, _), answer in self._answers.items()
                         if isinstance(answer, _Missed)])
 
-    def _answer(self, question: Question) -> harpe.Executable | _Missed:
+    def _answer(self, question: Question, device: str) -> harpe.Executable | _Missed:
         """Collective. The first rank searches, all prove, and the library compares the plans."""
         plan, schedule = None, None
         if self._exchange.rank == 0:
-            plan = _catch_refusal(lambda: question.make_plan(self._exchange.ranks))
+            plan = _catch_refusal(lambda: self._make_plan(question, device))
             schedule = plan if isinstance(plan, harpe.Refused) else print_schedule(plan)
         asked = self._exchange.all_gather((str(question), schedule))
         _compare_questions([text for text, _ in asked])
@@ -168,8 +170,13 @@ class Ranks:
             return harpe.compile(plan, group=group)
         except harpe.Refused as refused:
             if self.on_miss == "fallback":
-                log.warning("harpe: %s has no plan, PyTorch's own way runs: %s", question, refused)
+                log.warning("%s has no plan, PyTorch's own way runs: %s", question, refused)
             return _Missed(refused)
+
+    def _make_plan(self, question: Question, device: str) -> harpe.Plan:
+        if device != "cpu":
+            raise refuse("tensors", "on the CPU", f"on `{device}`")
+        return question.make_plan(self._exchange.ranks)
 
 
 def print_schedule(plan: harpe.Plan) -> str:

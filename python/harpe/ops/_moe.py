@@ -34,7 +34,8 @@ class Experts:
         return self._plan(ranks, schedule)
 
     def _plan(self, ranks: int, schedule: str) -> harpe.Plan:
-        plan = harpe.plan(self._write(ranks), mesh=make_mesh(ranks), schedule=schedule)
+        plan = harpe.plan(self._write(ranks), mesh=make_mesh(ranks), schedule=schedule,
+                          layout="contiguous")
         check_homes(plan, dict.fromkeys(("x", "index", "weight", "w1", "w3", "w2", "y"), 0))
         return plan
 

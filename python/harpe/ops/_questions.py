@@ -64,7 +64,7 @@ class Product:
     def make_plan(self, ranks: int) -> harpe.Plan:
         # The search takes one product of two matrices. Batches and a bias follow its answer.
         plain = dataclasses.replace(self, name=self.rule, batch=1, bias=False)
-        found = harpe.plan(plain._write(ranks), mesh=make_mesh(ranks))
+        found = harpe.plan(plain._write(ranks), mesh=make_mesh(ranks), layout="contiguous")
         return self.prove_plan(ranks, self._extend(print_schedule(found)))
 
     def prove_plan(self, ranks: int, schedule: str) -> harpe.Plan:
