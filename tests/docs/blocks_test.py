@@ -4,6 +4,7 @@
   ```sh gpu      needs GPUs: here none is to be seen, so each command runs, or names what is missing
                  of GPUs (G0xx), but never refuses what was asked for
   ```sh install  commands of `x`, which `./x help` must know
+  ```sh pytorch  installs PyTorch; its example is run by tests/python/ops_modules_test.py
 
 A block of another kind is a mistake of the page. A picture of the page that a block writes must be
 what the page shows.
@@ -19,10 +20,10 @@ import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PAGE = ROOT / "README.md"
-LINES = 150
+LINES = 155
 BLOCK = re.compile(r"^```([^\n]*)\n(.*?)^```$", re.M | re.S)
 PICTURE = re.compile(r"!\[[^\]]*\]\(([^)]+)\)")
-KINDS = {"sh", "sh gpu", "sh install"}
+KINDS = {"sh", "sh gpu", "sh install", "sh pytorch"}
 harpe = None
 
 

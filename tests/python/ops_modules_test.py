@@ -2,6 +2,7 @@
 import copy
 import io
 import os
+import pathlib
 import pickle
 import re
 import subprocess
@@ -17,6 +18,8 @@ from torch.distributed.device_mesh import init_device_mesh
 
 import harpe
 import harpe.nn
+
+PAGE = pathlib.Path(__file__).resolve().parents[2] / "docs/pytorch.md"
 
 
 def make_layers(ranks, bias):
@@ -84,6 +87,14 @@ def make_new():
     return codes, find_status(mesh.get_group()).misses
 
 
+def run_page(blocks):
+    """The code blocks of docs/pytorch.md, one behind the other."""
+    names = {}
+    for block in blocks:
+        exec(block, names)
+    return tuple(names["z"].shape), tuple(names["out"].shape), names["q"].shape[1]
+
+
 class Modules(unittest.TestCase):
     RANKS = 2
 
@@ -104,6 +115,13 @@ class Modules(unittest.TestCase):
         for codes, misses in self.pool.call(make_new):
             self.assertEqual(codes, ["I311", "I311"])
             self.assertEqual(misses, [])
+
+
+    def test_code_blocks_of_the_page(self):
+        blocks = re.findall(r"^```python\n(.*?)^```$", PAGE.read_text(encoding="utf-8"), re.M | re.S)
+        self.assertEqual(len(blocks), 4)
+        for shapes in self.pool.call(run_page, blocks):
+            self.assertEqual(shapes, ((1, 64, 96), (1, 64, 128), 64))
 
 
 class Block(unittest.TestCase):
