@@ -23,7 +23,7 @@ def shard(x: torch.Tensor, dim: int, *, group: ProcessGroups,
     """
     ranks = find(find_name(group)).process_group
     blocks = find_blocks(x.shape[dim], ranks.size(), ranks.rank(), layout)
-    return torch.cat([x.narrow(dim, block.start, block.stop - block.start) for block in blocks], dim)
+    return torch.cat([x.narrow(dim, each.start, each.stop - each.start) for each in blocks], dim)
 
 
 def unshard(x: torch.Tensor, dim: int, *, group: ProcessGroups,

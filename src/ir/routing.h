@@ -21,9 +21,9 @@ struct Routing {
   std::vector<std::int64_t> slot;                 // of its expert, or kNone
 };
 
-// Requires: ground program; `index` is the route's index buffer [T, Kc], of integers, or some of its
-// rows, such as a rank has.
-// Errors: P206 an expert that does not exist, P207 more choices of one than its slots.
+// Requires: ground program; `index` is the route's index buffer [T, Kc], of integers, or some of
+// its rows, such as a rank has. Errors: P206 an expert that does not exist, P207 more choices of
+// one than its slots.
 [[nodiscard]] Checked<Routing> resolve_route(const Program& program, const Route& route,
                                              const HostTensor& index);
 

@@ -122,6 +122,7 @@ class Faults(unittest.TestCase):
 
 class FaultsOfFour(Faults):
     RANKS = 4
+    test_a_late_rank = test_different_operators_that_have_plans = None  # as of two
 
 
 if __name__ == "__main__":

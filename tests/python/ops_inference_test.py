@@ -17,8 +17,9 @@ def check_decode(dtype, lengths, scale, key_heads, group=None):
     """Against one rank's own computation, in f64."""
     group = group or dist.group.WORLD
     generator = torch.Generator().manual_seed(1)
+    positions = 6 * group.size()
     q, k, v = (torch.randn(shape, generator=generator, dtype=torch.float64).to(dtype) for shape in
-               ((3, 4, 8), (3, 6 * group.size(), key_heads, 8), (3, 6 * group.size(), key_heads, 6)))
+               ((3, 4, 8), (3, positions, key_heads, 8), (3, positions, key_heads, 6)))
     o, lse = hp.decode(q, cut(k, 1, group), cut(v, 1, group), lengths=lengths, scale=scale,
                        group=group, return_lse=True)
     shared = 4 // key_heads

@@ -2,7 +2,8 @@
 import itertools
 import unittest
 
-from ops_ranks import Pool, assert_near, cut, find_status  # first: it ends the file where there is no torch
+# First: it ends the file where there is no torch.
+from ops_ranks import Pool, assert_near, cut, find_status
 
 import torch
 import torch.distributed as dist
@@ -53,7 +54,8 @@ def check_linear(name, leading, dtype, with_bias, group=None):
             (k + 1, n, rows, rows)):
         if found is not None:  # as the gradient of a bias that is not there
             part = (lambda whole: whole if dim is None else cut(whole, dim, group))
-            assert_near(found.detach(), part(exact), terms, part(scale), (name, leading, dtype, dim, terms))
+            assert_near(found.detach(), part(exact), terms, part(scale),
+                        (name, leading, dtype, dim, terms))
 
 
 def check_all_linears():
@@ -195,6 +197,7 @@ def refuse_arguments():
                  lambda: hp.linear_rs(torch.ones(2 * ranks + 1, 6), w, group=world),
                  lambda: hp.ag_linears(x, [w, w[:, :3]], group=world),
                  lambda: hp.ag_linear(x, w, group=3),
+                 lambda: hp.ag_linear(x, w, group="nobody's"),
                  lambda: hp.init(world),
                  lambda: hp.init(world, on_miss="never")):
         try:

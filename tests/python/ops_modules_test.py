@@ -118,7 +118,8 @@ class Modules(unittest.TestCase):
 
 
     def test_code_blocks_of_the_page(self):
-        blocks = re.findall(r"^```python\n(.*?)^```$", PAGE.read_text(encoding="utf-8"), re.M | re.S)
+        text = PAGE.read_text(encoding="utf-8")
+        blocks = re.findall(r"^```python\n(.*?)^```$", text, re.M | re.S)
         self.assertEqual(len(blocks), 4)
         for shapes in self.pool.call(run_page, blocks):
             self.assertEqual(shapes, ((1, 64, 96), (1, 64, 128), 64))

@@ -2,9 +2,9 @@
 
     torchrun --nproc-per-node 2 -m harpe.examples.block --device cpu
 
-Each rank holds a part of the sequence and of every weight: tensor and sequence parallel by
-`harpe.ops`. The same block in plain PyTorch, with whole weights and the whole sequence, has the same
-loss and gradients.
+Each rank holds a part of the sequence and of every linear weight: tensor and sequence parallel by
+`harpe.ops`. The same block in plain PyTorch, with whole weights and the whole sequence, has the
+same loss and gradients.
 """
 
 import argparse
@@ -21,7 +21,8 @@ Tensor = torch.Tensor
 Weights = dict[str, Tensor]
 
 # The dimension of each weight that ranks divide; None: every rank has all of it.
-DIVIDED = {"norm": None, "wq": 0, "wk": 0, "wv": 0, "wo": 1, "norm2": None, "w1": 0, "w3": 0, "w2": 1}
+DIVIDED = {"norm": None, "wq": 0, "wk": 0, "wv": 0, "wo": 1,
+           "norm2": None, "w1": 0, "w3": 0, "w2": 1}
 
 
 @dataclasses.dataclass(frozen=True)

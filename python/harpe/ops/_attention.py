@@ -56,8 +56,8 @@ class Attention:
     def _write(self, ranks: int) -> harpe.Program:
         blocks = 2 * ranks if self.layout == "zigzag" else ranks
         p = harpe.ProgramBuilder("attention_bwd" if self.backward else "attention")
-        B, Hkv, G = (p.axis(name, size) for name, size in
-                     (("B", self.batch), ("Hkv", self.kv_heads), ("G", self.heads // self.kv_heads)))
+        B, Hkv = p.axis("B", self.batch), p.axis("Hkv", self.kv_heads)
+        G = p.axis("G", self.heads // self.kv_heads)
         Sq = p.axis("Sq", self.seq, align=align_blocks(self.seq, blocks))
         Skv = p.axis("Skv", self.kv_seq, align=align_blocks(self.kv_seq, blocks))
         D, Dv = p.axis("D", self.head_dim), p.axis("Dv", self.v_head_dim)
@@ -150,8 +150,8 @@ def _check(q: Tensor, k: Tensor, v: Tensor, causal: bool, window: int, layout: s
     find_blocks(q.shape[1] * ranks, ranks, 0, layout)
     find_blocks(k.shape[1] * ranks, ranks, 0, layout)
     if (k.shape[0], k.shape[3]) != (q.shape[0], q.shape[3]) or q.shape[2] % k.shape[2]:
-        raise refuse("k", f"of batch {q.shape[0]}, a number of heads that divides {q.shape[2]}, and "
-                     f"size {q.shape[3]}", f"of shape {list(k.shape)}")
+        raise refuse("k", f"of shape [{q.shape[0]}, positions, a divisor of {q.shape[2]}, "
+                     f"{q.shape[3]}]", f"of shape {list(k.shape)}")
     if v.shape[:3] != k.shape[:3]:
         raise refuse("v", f"of shape {[*k.shape[:3]]} and any size", f"of shape {list(v.shape)}")
     if window < 0 or (window and not causal):

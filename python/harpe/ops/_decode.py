@@ -42,8 +42,8 @@ class Decode:
 
     def _write(self, ranks: int) -> harpe.Program:
         p = harpe.ProgramBuilder("decode")
-        B, Hkv, G = (p.axis(name, size) for name, size in
-                     (("B", self.batch), ("Hkv", self.kv_heads), ("G", self.heads // self.kv_heads)))
+        B, Hkv = p.axis("B", self.batch), p.axis("Hkv", self.kv_heads)
+        G = p.axis("G", self.heads // self.kv_heads)
         Skv = p.axis("Skv", self.kv_seq, align=align_blocks(self.kv_seq, ranks))
         D, Dv = p.axis("D", self.head_dim), p.axis("Dv", self.v_head_dim)
         q = p.input("q", self.dtype, [B, (Hkv, G), D])

@@ -23,6 +23,7 @@ log = logging.getLogger("harpe")
 
 _MOST_PLANS = 64  # of one group; the one that was used longest ago makes room
 _ON_MISS = "error", "fallback"
+_WANTED_GROUP = "a ProcessGroup with this rank, one dimension of a DeviceMesh or a group's name"
 
 
 class Question(Protocol):
@@ -91,6 +92,7 @@ class Ranks:
     def __init__(self, group: dist.ProcessGroup, *, heap_bytes: int = 0,
                  timeout: datetime.timedelta | None = None, on_miss: str = "fallback") -> None:
         self.process_group = group
+        self._name = group.group_name  # which a destroyed group has no more
         self.on_miss = on_miss
         self._options = dict(heap_bytes=heap_bytes,
                              wait_limit=(timeout or _get_timeout(group)).total_seconds())
@@ -141,7 +143,7 @@ class Ranks:
         with self._lock:
             group = self._group
             return RanksStatus(
-                name=self.process_group.group_name, rank=self._exchange.rank,
+                name=self._name, rank=self._exchange.rank,
                 ranks=self._exchange.ranks, on_miss=self.on_miss,
                 heap_bytes=group.status.heap_bytes if isinstance(group, harpe.Group) else 0,
                 plans=[PlanStatus(question=str(question), schedule=answer.plan.schedule,
@@ -199,6 +201,8 @@ def find(name: str) -> Ranks:
 def find_name(group: ProcessGroups) -> str:
     """What schemas of operators hold. Raises Refused: I311 no group, or one without this rank."""
     if isinstance(group, str):
+        if not torch.compiler.is_compiling():
+            _resolve_name(group)
         return group
     if isinstance(group, DeviceMesh):
         if group.ndim != 1:
@@ -206,9 +210,15 @@ def find_name(group: ProcessGroups) -> str:
                          f"a DeviceMesh of {group.ndim} dimensions")
         group = group.get_group()
     if not isinstance(group, dist.ProcessGroup):
-        raise refuse("group", "a ProcessGroup with this rank, a dimension of a DeviceMesh or a name",
-                     f"{group!r}")
+        raise refuse("group", _WANTED_GROUP, f"{group!r}")
     return group.group_name
+
+
+def _resolve_name(name: str) -> None:
+    try:
+        _resolve_process_group(name)
+    except (LookupError, RuntimeError, ValueError):
+        raise refuse("group", _WANTED_GROUP, f"`{name}`") from None
 
 
 def count_ranks(name: str) -> int:
@@ -278,8 +288,9 @@ def _catch_refusal(make: Callable[[], harpe.Plan]) -> harpe.Plan | harpe.Refused
 
 
 def _get_timeout(group: dist.ProcessGroup) -> datetime.timedelta:
-    device = torch.device("cpu") if "cpu" in map(str, group._device_types) else group._device_types[0]
-    return group._get_backend(device).options._timeout
+    devices = {device.type: device for device in group._device_types}
+    backend = group._get_backend(devices.get("cpu", next(iter(devices.values()))))
+    return backend.options._timeout
 
 
 _lock = threading.Lock()

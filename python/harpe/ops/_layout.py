@@ -32,7 +32,8 @@ def check_homes(plan: harpe.Plan, divided: Mapping[str, int], layout: str = "con
             wanted = [set(range(extent)) for extent in buffer.shape]
             if buffer.name in divided:
                 dim = divided[buffer.name]
-                wanted[dim] = _list_positions(find_blocks(buffer.shape[dim], plan.ranks, rank, layout))
+                blocks = find_blocks(buffer.shape[dim], plan.ranks, rank, layout)
+                wanted[dim] = _list_positions(blocks)
             held = [_list_positions(block[dim] for block in home)
                     for dim in range(len(buffer.shape))]
             if held != wanted:

@@ -34,7 +34,8 @@ def define_differentiable(name: str, schema: str, kernel: Kernel, fake: Kernel, 
     """
     bare = define(f"_{name}", schema, kernel, fake)
     registered = define(name, schema, kernel, fake)
-    torch.library.register_autograd(f"harpe::{name}", differentiate, setup_context=save, lib=_library)
+    torch.library.register_autograd(f"harpe::{name}", differentiate, setup_context=save,
+                                    lib=_library)
 
     class Differentiable(torch.autograd.Function):
         forward = staticmethod(bare)

@@ -166,10 +166,9 @@ def _differentiate_ag_linear(ctx: Any, g: Tensor) -> tuple[Any, ...]:
 
 def _differentiate_linear_rs(ctx: Any, g: Tensor) -> tuple[Any, ...]:
     x, w = ctx.saved_tensors
-    _, of_w, of_bias, _ = ctx.needs_input_grad
-    x_, w_, bias_ = _ag_matmul(g, w, None, ctx.group) if ctx.needs_input_grad[0] else None, None, None
-    if of_w or of_bias:
-        w_, bias_ = _linear_rs_weight(g, x, of_bias, ctx.group)
+    of_x, of_w, of_bias, _ = ctx.needs_input_grad
+    x_ = _ag_matmul(g, w, None, ctx.group) if of_x else None
+    w_, bias_ = (_linear_rs_weight(g, x, of_bias, ctx.group) if of_w or of_bias else (None, None))
     return x_, w_, bias_ if of_bias else None, None
 
 
@@ -186,6 +185,8 @@ def _save_ag_linears(ctx: Any, inputs: Sequence[Any], output: Any) -> None:
 
 
 def _differentiate_ag_linears(ctx: Any, gradients: Sequence[Tensor]) -> tuple[Any, ...]:
+    if torch.is_grad_enabled() and any(g.requires_grad for g in gradients):
+        raise NotImplementedError("harpe.ops.ag_linears has no gradient of its gradient")
     x, *weights = ctx.saved_tensors
     g = torch.cat(gradients, -1)
     x_ = _matmul_rs(g, torch.cat(weights), None, ctx.group) if ctx.needs_input_grad[0] else None

@@ -92,7 +92,8 @@ class Product:
     def _extend(self, schedule: str) -> str:
         """For this program; the bias is added where the product is."""
         lines = schedule.replace(f" for {self.rule} on ", f" for {self.name} on ", 1).splitlines()
-        held = [line.removeprefix("  shard(c, ") for line in lines if line.startswith("  shard(c, ")]
+        head = "  shard(c, "
+        held = [line.removeprefix(head) for line in lines if line.startswith(head)]
         for where in held if self.bias else ():
             lines[-1:] = [f"  shard(y, {where}", f"  parallelize(add, {where}", "}"]
             if self.rule == "ag_gemm":
@@ -116,8 +117,8 @@ class Product:
 class WeightGradient:
     """w[n, k], the sum over batch and m of g[batch, m, n] x[batch, m, k]; and d[n], that of g.
 
-    `gathered`, "g" or "x", is held by m and travels round the ranks; the other one and w are held by
-    their last or first axis. `bias`, only where g travels: d, on every rank, is asked for.
+    `gathered`, "g" or "x", is held by m and travels round the ranks. The other one is held by its
+    last axis, and w by the same one. `bias`, only where g travels: d, on every rank, is asked for.
     """
     name: str
     gathered: str
