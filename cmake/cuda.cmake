@@ -1,12 +1,21 @@
-# The CUDA back end. It needs CUDA's headers alone: the driver and the run-time compiler are opened
-# when they are used, and a machine without them builds and runs everything else.
+# The CUDA back end. It needs cuda.h alone, of a toolkit or of the Python package
+# nvidia-cuda-runtime: the driver and the run-time compiler are opened when they are used, and a
+# machine without them builds and runs everything else.
 set(HARPE_CUDNN_FRONTEND_DIR "${CMAKE_BINARY_DIR}/cudnn_frontend/include" CACHE PATH
     "Headers of cudnn-frontend (tools/fetch_cudnn_frontend)")
 set(HARPE_CUDA_FOUND OFF)
 if(NOT HARPE_CUDA STREQUAL "OFF")
   find_path(HARPE_CUDA_INCLUDE_DIR NAMES cuda.h HINTS ENV CUDA_HOME ENV CUDA_PATH
             PATHS /usr/local/cuda PATH_SUFFIXES include)
-  if(HARPE_CUDA_INCLUDE_DIR AND EXISTS ${HARPE_CUDA_INCLUDE_DIR}/nvrtc.h)
+  # Not kept: pip's environment of a build ends with it.
+  if(NOT HARPE_CUDA_INCLUDE_DIR AND HARPE_PYTHON)
+    find_package(Python 3.11 REQUIRED COMPONENTS Interpreter)
+    execute_process(
+      COMMAND ${Python_EXECUTABLE} ${CMAKE_SOURCE_DIR}/tools/find_cuda_header.py
+      OUTPUT_VARIABLE HARPE_CUDA_INCLUDE_DIR OUTPUT_STRIP_TRAILING_WHITESPACE
+      COMMAND_ERROR_IS_FATAL ANY)
+  endif()
+  if(HARPE_CUDA_INCLUDE_DIR)
     file(STRINGS ${HARPE_CUDA_INCLUDE_DIR}/cuda.h version REGEX "^#define CUDA_VERSION [0-9]+")
     string(REGEX REPLACE "[^0-9]" "" version "${version}")
     if(version GREATER_EQUAL 12000)
@@ -14,8 +23,8 @@ if(NOT HARPE_CUDA STREQUAL "OFF")
     endif()
   endif()
   if(HARPE_CUDA STREQUAL "ON" AND NOT HARPE_CUDA_FOUND)
-    message(FATAL_ERROR "HARPE_CUDA=ON, and there is no cuda.h of CUDA 12 or newer with nvrtc.h "
-      "beside it; set CUDA_HOME or HARPE_CUDA_INCLUDE_DIR")
+    message(FATAL_ERROR "HARPE_CUDA=ON, and there is no cuda.h of CUDA 12 or newer; set CUDA_HOME or "
+      "HARPE_CUDA_INCLUDE_DIR")
   endif()
 endif()
 

@@ -27,7 +27,7 @@ UNREAD = {"tools/check_citations.py", "tools/check_layers.py", "tests/tools/chec
 # They name diagnostics that are no more, or never were.
 UNREGISTERED = {"CHANGELOG.md", "docs/errors.md"}
 # Names of files that a build makes, or that come from elsewhere.
-OUTSIDE = {"bench/cuda/texts.h", "cuda.h", "nvrtc.h"}
+OUTSIDE = {"bench/cuda/texts.h", "cuda.h"}
 TREE = r"(?:src|docs|tests|tools|bench|examples|cmake|packaging|\.ci)"
 
 FENCE = re.compile(r"^(```|~~~).*?^\1[^\n]*$", re.M | re.S)

@@ -1,20 +1,26 @@
 #include "exec/cuda/nvrtc.h"
 
-#include <nvrtc.h>
-
+#include <cstddef>
 #include <ctime>
+#include <type_traits>
 
 #include "exec/cuda/library.h"
 
 namespace harpe::cuda {
 
+using NvrtcProgram = struct _nvrtcProgram*;
+
+// NVRTC's functions. Their enumeration is returned as the int that it is in C.
 struct Nvrtc::Functions {
-#define HP_NVRTC(FUNCTION) decltype(&::FUNCTION) FUNCTION = nullptr;
+#define HP_NVRTC(FUNCTION, PARAMETERS) int(*FUNCTION) PARAMETERS = nullptr;
 #include "exec/cuda/nvrtc.def"
 #undef HP_NVRTC
+  const char* (*nvrtcGetErrorString)(int status) = nullptr;
 };
 
 namespace {
+
+constexpr int kNvrtcSuccess = 0;
 
 LibraryPlaces nvrtc_places(const std::optional<std::string>& file,
                            std::span<const std::string> folders) {
@@ -69,7 +75,7 @@ class Nvrtc::Unit {
   }
 
   void compile(std::span<const std::string> options) {
-    if (status_ != NVRTC_SUCCESS) return;
+    if (status_ != kNvrtcSuccess) return;
     status_ = functions_.nvrtcCompileProgram(program_, static_cast<int>(options.size()),
                                              pointers_to(options).data());
   }
@@ -79,12 +85,12 @@ class Nvrtc::Unit {
     return text;
   }
   [[nodiscard]] std::string cubin() {
-    if (status_ != NVRTC_SUCCESS) return "";
+    if (status_ != kNvrtcSuccess) return "";
     return read(functions_.nvrtcGetCUBINSize, functions_.nvrtcGetCUBIN);
   }
   // Why there is no cubin, once one was asked for.
   [[nodiscard]] std::optional<Diag> failure(const std::string& log) const {
-    if (status_ == NVRTC_SUCCESS) return std::nullopt;
+    if (status_ == kNvrtcSuccess) return std::nullopt;
     Diag diag = make_diag(DiagCode::G004,
                           {{"name", name_}, {"reason", functions_.nvrtcGetErrorString(status_)}});
     return log.empty() ? diag : with_note(std::move(diag), "the compiler says\n" + log);
@@ -96,17 +102,17 @@ class Nvrtc::Unit {
   std::string read(Size size, Get get) {
     if (program_ == nullptr) return "";
     std::size_t bytes = 0;
-    nvrtcResult status = size(program_, &bytes);
+    int status = size(program_, &bytes);
     std::string text(bytes, '\0');
-    if (status == NVRTC_SUCCESS) status = get(program_, text.data());
-    if (status_ == NVRTC_SUCCESS) status_ = status;
-    return status == NVRTC_SUCCESS ? text : "";
+    if (status == kNvrtcSuccess) status = get(program_, text.data());
+    if (status_ == kNvrtcSuccess) status_ = status;
+    return status == kNvrtcSuccess ? text : "";
   }
 
   const Functions& functions_;
   std::string name_;
-  nvrtcProgram program_ = nullptr;
-  nvrtcResult status_ = NVRTC_SUCCESS;
+  NvrtcProgram program_ = nullptr;
+  int status_ = kNvrtcSuccess;
 };
 
 std::vector<std::string> compile_options() {
@@ -118,16 +124,16 @@ Checked<Nvrtc> Nvrtc::open(const std::optional<std::string>& file,
   HP_TRY(const Library library, Library::open(nvrtc_places(file, folders)));
   Functions functions;
   std::optional<Diag> lacking;  // the first that is not there
-  const auto find = [&](const char* symbol) -> void* {
+  const auto find = [&](auto*& function, const char* symbol) {
     const Checked<void*> found = library.find(symbol);
-    if (found.ok()) return *found;
-    if (!lacking) lacking = found.error();
-    return nullptr;
+    if (!found.ok() && !lacking) lacking = found.error();
+    if (found.ok())
+      function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(*found);
   };
-#define HP_NVRTC(FUNCTION) \
-  functions.FUNCTION = reinterpret_cast<decltype(&::FUNCTION)>(find(#FUNCTION));
+#define HP_NVRTC(FUNCTION, PARAMETERS) find(functions.FUNCTION, #FUNCTION);
 #include "exec/cuda/nvrtc.def"
 #undef HP_NVRTC
+  find(functions.nvrtcGetErrorString, "nvrtcGetErrorString");
   if (lacking) return *lacking;
   int major = 0;
   int minor = 0;

@@ -186,14 +186,16 @@ struct CublasLtState {};
 
 namespace {
 
-Missing not_built() { return Missing{"built without cublasLt.h"}; }
+Missing without_cublaslt() { return Missing{"built without cublasLt.h"}; }
 
 }  // namespace
 
-Result<CublasLt, Missing> CublasLt::open(const Search&, const Workspace&) { return not_built(); }
+Result<CublasLt, Missing> CublasLt::open(const Search&, const Workspace&) {
+  return without_cublaslt();
+}
 
 Result<std::unique_ptr<LibraryProduct>, Missing> CublasLt::prepare(const ProductShape&) const {
-  return not_built();
+  return without_cublaslt();
 }
 
 std::string CublasLt::version() const { return ""; }

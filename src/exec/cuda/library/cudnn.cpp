@@ -251,20 +251,20 @@ Result<std::unique_ptr<LibraryBackward>, Missing> Cudnn::prepare_backward(
 
 namespace {
 
-Missing not_built() { return Missing{"built without cudnn-frontend's headers"}; }
+Missing without_cudnn() { return Missing{"built without cudnn-frontend's headers"}; }
 
 }  // namespace
 
-Result<Cudnn, Missing> Cudnn::open(const Search&) { return not_built(); }
+Result<Cudnn, Missing> Cudnn::open(const Search&) { return without_cudnn(); }
 
 Result<std::unique_ptr<LibraryAttention>, Missing> Cudnn::prepare(const AttentionShape&,
                                                                   bool) const {
-  return not_built();
+  return without_cudnn();
 }
 
 Result<std::unique_ptr<LibraryBackward>, Missing> Cudnn::prepare_backward(const AttentionShape&,
                                                                           bool) const {
-  return not_built();
+  return without_cudnn();
 }
 
 #endif
