@@ -3,9 +3,11 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "harpe/api.h"
@@ -62,6 +64,9 @@ struct GroupOptions {
   // folders of NVIDIA's libraries beside the loader's places.
   std::optional<std::string> kernel_cache = {};
   std::vector<std::string> library_folders = {};
+  // Called by the thread that calls Executable::make before it compiles a kernel that the folder
+  // does not keep, which takes seconds.
+  std::function<void(std::string_view kernel)> compiling = {};
 };
 
 struct GroupStatus {

@@ -65,10 +65,27 @@ struct JoinedGroup {
   std::shared_ptr<Rank> rank;
 };
 
+// Python's function, called and dropped on any thread. What it raises does not end the compilation.
+std::function<void(std::string_view)> hold(nb::object function) {
+  if (function.is_none()) return {};
+  const std::shared_ptr<nb::object> held(new nb::object(std::move(function)), [](auto* object) {
+    const nb::gil_scoped_acquire lock;
+    delete object;
+  });
+  return [held](std::string_view text) {
+    const nb::gil_scoped_acquire lock;
+    try {
+      (*held)(nb::str(text.data(), text.size()));
+    } catch (nb::python_error& raised) {
+      raised.discard_as_unraisable("progress of harpe.Group");
+    }
+  };
+}
+
 JoinedGroup join(const nb::object& exchange, std::optional<int> gpu, std::int64_t heap_bytes,
                  std::int64_t wait_limit_ms, bool own_kernels,
                  std::optional<std::string> kernel_cache,
-                 std::vector<std::string> library_folders) {
+                 std::vector<std::string> library_folders, nb::object compiling) {
   std::shared_ptr<GivenExchange> given;
   GroupOptions options{.exchange = nullptr,
                        .gpu = gpu,
@@ -76,7 +93,8 @@ JoinedGroup join(const nb::object& exchange, std::optional<int> gpu, std::int64_
                        .wait_limit = milliseconds(wait_limit_ms),
                        .cpu_kernels = own_kernels ? CpuKernels::Own : CpuKernels::Libraries,
                        .kernel_cache = std::move(kernel_cache),
-                       .library_folders = std::move(library_folders)};
+                       .library_folders = std::move(library_folders),
+                       .compiling = hold(std::move(compiling))};
   if (nb::isinstance<OwnExchange>(exchange)) {
     options.exchange = nb::cast<OwnExchange>(exchange).exchange;
   } else {
@@ -189,7 +207,7 @@ void bind_executables(nb::module_& module) {
         call_rank(joined, [](const Group& group) { return group.reset(); });
       });
   module.def("join", &join, "exchange"_a.none(), "gpu"_a.none(), "heap_bytes"_a, "wait_limit_ms"_a,
-             "own_kernels"_a, "kernel_cache"_a.none(), "library_folders"_a);
+             "own_kernels"_a, "kernel_cache"_a.none(), "library_folders"_a, "compiling"_a.none());
   nb::class_<LoadedPlan>(module, "Executable")
       .def_prop_ro("tensors", &LoadedPlan::tensors)
       .def_prop_ro("launches", [](const LoadedPlan& plan) { return plan.status().launches; })

@@ -7,8 +7,10 @@ from typing import Any, Protocol
 import numpy as np
 
 from harpe import _dtypes, _harpe
+from harpe._libraries import library_folders as installed_folders
 from harpe._plan import Plan
-from harpe._question import CpuKernels, uses_own
+from harpe._progress import Bar
+from harpe._question import Cache, CpuKernels, Progress, cache_folder, uses_own
 from harpe._values import GroupStatus, LocalTensor
 
 
@@ -55,9 +57,13 @@ class Group:
     `exchange`: how the ranks meet; its rank is this rank. `gpu`: the GPU that this rank runs on;
     None is this host's processor. `heap_bytes`: of memory, taken at once; more is taken as plans
     need it. `wait_limit`: seconds that an execution waits for another rank. `cpu_kernels`: as for
-    `harpe.run`, on this host's processor. `kernel_cache`: a
-    folder that keeps kernels compiled for GPUs; None: each process compiles its own.
-    `library_folders`: where NVIDIA's libraries are looked for before the loader's places.
+    `harpe.run`, on this host's processor.
+
+    Of GPUs: `kernel_cache` is the folder that keeps compiled kernels; True is the user's cache,
+    which the command line shares, and None compiles anew in each process. `library_folders` are
+    searched for NVIDIA's libraries, then `nvidia/*/lib` and `torch/lib` beside Python's packages,
+    and CUDA's toolkit. `progress`: True shows a line while `compile` compiles a kernel; a function
+    is called before each, with ("compiling NAME", how many before it, 0).
 
     Raises Fault: N010 other ranks do not come. Refused: I311 an argument; N002, N017 another rank
     cannot, or is on another host; G0xx no such GPU.
@@ -65,12 +71,16 @@ class Group:
 
     def __init__(self, *, exchange: Exchange, gpu: int | None = None, heap_bytes: int = 0,
                  wait_limit: float = 60.0, cpu_kernels: CpuKernels = "libraries",
-                 kernel_cache: str | os.PathLike[str] | None = None,
-                 library_folders: Iterable[str | os.PathLike[str]] = ()) -> None:
-        cache = None if kernel_cache is None else os.fspath(kernel_cache)
+                 kernel_cache: Cache = True,
+                 library_folders: Iterable[str | os.PathLike[str]] = (),
+                 progress: Progress = None) -> None:
+        folders = [os.fspath(folder) for folder in library_folders]
+        if gpu is not None:
+            folders += installed_folders()
+        self._compiling = Compiling(progress) if progress else None
         self._handle = _harpe.join(exchange, gpu, heap_bytes, round(wait_limit * 1000),
-                                   uses_own(cpu_kernels), cache,
-                                   [os.fspath(folder) for folder in library_folders])
+                                   uses_own(cpu_kernels), _kernel_folder(kernel_cache), folders,
+                                   self._compiling)
         self.gpu = gpu
         self.rank: int = self._handle.rank
         self.ranks: int = self._handle.ranks
@@ -93,6 +103,28 @@ class Group:
         place = "the host" if self.gpu is None else f"GPU {self.gpu}"
         memory = f"{self.status.heap_bytes / 2**20:,.1f} MiB for peers"
         return f"<harpe.Group rank {self.rank} of {self.ranks} on {place}, {memory}>"
+
+
+class Compiling:
+    """Tells a function, or shows in a line, which kernel is compiled."""
+
+    def __init__(self, progress: Progress) -> None:
+        self._bar = Bar() if progress is True else None
+        self._report = self._bar or progress
+        self._done = 0
+
+    def __call__(self, kernel: str) -> None:
+        self._report(f"compiling {kernel}", self._done, 0)
+        self._done += 1
+
+    def close(self) -> None:
+        if self._bar is not None:
+            self._bar.close()
+
+
+def _kernel_folder(cache: Cache) -> str | None:
+    folder = cache_folder(cache)
+    return folder if folder is None or cache is not True else os.path.join(folder, "kernels")
 
 
 class Executable:
@@ -168,4 +200,8 @@ def compile(plan: Plan, /, *, group: Group) -> Executable:
     Raises Refused: I311 a plan of other ranks; N015 ranks have different plans; N017 another rank
     cannot; X0xx, G0xx what cannot be executed; X005, G073 memory. Fault: N010 a rank does not come.
     """
-    return Executable(_harpe.load(group._handle, plan._handle), plan, group)
+    try:
+        return Executable(_harpe.load(group._handle, plan._handle), plan, group)
+    finally:
+        if group._compiling is not None:
+            group._compiling.close()

@@ -91,7 +91,7 @@ def call_options(cache: Cache = None, patience: float | None = None,
     bar = Bar() if progress is True else None
     function = bar if bar is not None else progress or None
     try:
-        yield _harpe.CallOptions(cache=_folder(cache), patience_s=seconds(patience),
+        yield _harpe.CallOptions(cache=cache_folder(cache), patience_s=seconds(patience),
                                  progress=function)
     finally:
         if bar is not None:
@@ -102,7 +102,7 @@ def seconds(limit: float | None) -> int | None:
     return None if limit is None else math.ceil(limit)
 
 
-def _folder(cache: Cache) -> str | None:
+def cache_folder(cache: Cache) -> str | None:
     if cache is None or cache is False:
         return None
     if cache is not True:
@@ -111,6 +111,6 @@ def _folder(cache: Cache) -> str | None:
         root = os.environ.get(variable, "")
         if os.path.isabs(root):
             return os.path.join(root, below)
-    warnings.warn("neither XDG_CACHE_HOME nor HOME is an absolute path, so no answer is kept",
+    warnings.warn("neither XDG_CACHE_HOME nor HOME is an absolute path, so nothing is kept",
                   stacklevel=5)
     return None

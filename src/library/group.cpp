@@ -86,7 +86,8 @@ harpe::Checked<v1::Group> join(const v1::GroupOptions& options) {
   const GroupRequest request{.exchange = std::make_shared<GivenExchange>(options.exchange),
                              .heap_bytes = options.heap_bytes,
                              .wait_limit = options.wait_limit,
-                             .uses_libraries = options.cpu_kernels == v1::CpuKernels::Libraries};
+                             .uses_libraries = options.cpu_kernels == v1::CpuKernels::Libraries,
+                             .compiling = options.compiling};
   const CudaPlaces places{.nvrtc = {},
                           .cuda_folders = options.library_folders,
                           .library_folders = options.library_folders,

@@ -149,11 +149,14 @@ Checked<CachedKernel> get_kernel(const std::optional<std::string>& folder, std::
 Checked<CachedKernel> compile_variant(const Nvrtc& compiler,
                                       const std::optional<std::string>& cache,
                                       const KernelVariant& variant,
-                                      std::span<const HeaderText> headers) {
+                                      std::span<const HeaderText> headers,
+                                      const CompileNotice& notice) {
   HP_TRY(const KernelSource source, assemble(variant, headers));
   const std::vector<std::string> options = compile_options();
-  return get_kernel(cache, variant.name, kernel_key(source, options, compiler.version()),
-                    [&] { return compiler.compile(source, options); });
+  return get_kernel(cache, variant.name, kernel_key(source, options, compiler.version()), [&] {
+    if (notice) notice(variant.name);
+    return compiler.compile(source, options);
+  });
 }
 
 }  // namespace harpe::cuda

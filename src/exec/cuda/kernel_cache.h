@@ -49,10 +49,14 @@ struct CachedKernel {
     const std::optional<std::string>& folder, std::string_view name, std::string_view key,
     const std::function<Checked<CompiledKernel>()>& compile);
 
+// Called before a kernel is compiled, which takes seconds.
+using CompileNotice = std::function<void(std::string_view kernel)>;
+
 // A variant from the folder or the compiler, without a GPU. Errors: G004, G010.
 [[nodiscard]] Checked<CachedKernel> compile_variant(const Nvrtc& compiler,
                                                     const std::optional<std::string>& cache,
                                                     const KernelVariant& variant,
-                                                    std::span<const HeaderText> headers);
+                                                    std::span<const HeaderText> headers,
+                                                    const CompileNotice& notice = {});
 
 }  // namespace harpe::cuda

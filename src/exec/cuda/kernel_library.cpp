@@ -32,11 +32,12 @@ Checked<int> blocks_at_once(const DriverApi& driver, const LoadedKernel& kernel)
 }  // namespace
 
 KernelLibrary::KernelLibrary(Device device, Nvrtc compiler, std::optional<std::string> cache,
-                             std::span<const HeaderText> headers)
+                             std::span<const HeaderText> headers, CompileNotice notice)
     : device_(std::move(device)),
       compiler_(std::move(compiler)),
       cache_(std::move(cache)),
-      headers_(headers) {}
+      headers_(headers),
+      notice_(std::move(notice)) {}
 
 KernelLibrary::~KernelLibrary() {
   static_cast<void>(device_.make_current());
@@ -64,7 +65,7 @@ Checked<const LoadedKernel*> KernelLibrary::load(const KernelVariant& variant) {
 }
 
 Checked<Ok> KernelLibrary::fill(Slot& slot, const KernelVariant& variant) const {
-  HP_TRY(CachedKernel made, compile_variant(compiler_, cache_, variant, headers_));
+  HP_TRY(CachedKernel made, compile_variant(compiler_, cache_, variant, headers_, notice_));
   LoadedKernel kernel{.function = nullptr,
                       .threads = variant.threads,
                       .shared_bytes = variant.shared_bytes,

@@ -41,7 +41,7 @@ class KernelLibrary {
  public:
   // `headers` must outlive this. `cache` is a folder, or none.
   KernelLibrary(Device device, Nvrtc compiler, std::optional<std::string> cache,
-                std::span<const HeaderText> headers = device_headers());
+                std::span<const HeaderText> headers = device_headers(), CompileNotice notice = {});
   KernelLibrary(const KernelLibrary&) = delete;
   KernelLibrary& operator=(const KernelLibrary&) = delete;
   ~KernelLibrary();
@@ -61,6 +61,7 @@ class KernelLibrary {
   Nvrtc compiler_;
   std::optional<std::string> cache_;
   std::span<const HeaderText> headers_;
+  CompileNotice notice_;
   std::mutex mutex_;  // of the map alone
   std::map<std::string, std::shared_ptr<Slot>> slots_;
 };

@@ -2,10 +2,12 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
@@ -93,6 +95,8 @@ struct GroupRequest {
   std::int64_t heap_bytes = 0;                    // taken at once; more is taken as plans need it
   std::chrono::milliseconds wait_limit{60'000};   // of a wait for another rank in an execution
   bool uses_libraries = true;                     // on CPU ranks: for products of matrices
+  // Called by the rank's thread before a kernel for its GPU is compiled.
+  std::function<void(std::string_view kernel)> compiling = {};
 };
 
 }  // namespace harpe

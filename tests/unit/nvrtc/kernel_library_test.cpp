@@ -3,7 +3,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <filesystem>
+#include <optional>
+#include <string>
 #include <thread>
+#include <vector>
 
 #include "tests/support/fake_driver.h"
 
@@ -33,6 +37,7 @@ class Library : public testing::Test {
     if (!compiler.ok()) GTEST_SKIP() << "skipped: " << render(compiler.error());
     const auto device = Device::open(make_fake_driver(), DeviceId(0));
     ASSERT_TRUE(device.ok());
+    compiler_ = *compiler;
     library_ = std::make_unique<KernelLibrary>(*device, *compiler, std::nullopt);
   }
 
@@ -40,6 +45,7 @@ class Library : public testing::Test {
     return std::ranges::count(fake_gpu().calls, call);
   }
 
+  std::optional<Nvrtc> compiler_;
   std::unique_ptr<KernelLibrary> library_;
 };
 using KernelsOfOneGpu = Library;
@@ -72,6 +78,21 @@ TEST_F(KernelsOfOneGpu, that_do_not_compile_are_refused_and_may_be_asked_for_aga
     EXPECT_EQ(kernel.error().code, DiagCode::G004);
   }
   EXPECT_EQ(count("cuModuleLoadData"), 0);
+}
+
+TEST_F(KernelsOfOneGpu, are_announced_where_they_are_compiled) {
+  const std::string folder = testing::TempDir() + "harpe_announced_kernels";
+  std::filesystem::remove_all(folder);
+  for (const std::vector<std::string>& expected : {std::vector<std::string>{"one", "two"}, {}}) {
+    std::vector<std::string> announced;
+    KernelLibrary library(library_->device(), *compiler_, folder, device_headers(),
+                          [&](std::string_view kernel) { announced.emplace_back(kernel); });
+    for (const char* name : {"one", "two", "one"}) {
+      ASSERT_TRUE(library.load(variant_of(name, "")).ok());
+    }
+    EXPECT_EQ(announced, expected);
+  }
+  std::filesystem::remove_all(folder);
 }
 
 TEST_F(KernelsOfOneGpu, have_names_of_their_own) {

@@ -128,7 +128,8 @@ Checked<GroupState> open_state(const GroupRequest& request, const CudaGroupOptio
   HP_TRY(Device device, Device::open(driver, DeviceId(options.gpu)));
   HP_TRY(const Nvrtc compiler, Nvrtc::open(options.nvrtc, options.cuda_folders));
   HP_TRY(Event last, Event::create_untimed(device));
-  auto kernels = std::make_shared<KernelLibrary>(device, compiler, options.kernel_cache);
+  auto kernels = std::make_shared<KernelLibrary>(device, compiler, options.kernel_cache,
+                                                 device_headers(), request.compiling);
   return GroupState{.request = request,
                     .given = options,
                     .options = executor_options(request, options),
