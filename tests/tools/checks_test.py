@@ -13,6 +13,7 @@ import check_diagnostics  # noqa: E402
 import check_includes  # noqa: E402
 import check_layers  # noqa: E402
 import check_sizes  # noqa: E402
+import check_wheel  # noqa: E402
 import check_words  # noqa: E402
 
 
@@ -256,6 +257,34 @@ src.dir/gone.o: #deps 1, deps mtime 1 (STALE)
         over = check_includes.findings({"src": most + 1, "tests": 0, "bench": 0})
         self.assertEqual(len(over), 1)
         self.assertIn("src: the units read", over[0])
+
+
+class Wheels(unittest.TestCase):
+    NAMES = ["harpe/__init__.py", "harpe/_harpe.abi3.so", "harpe-0.1.0.dist-info/licenses/LICENSE",
+             "harpe-0.1.0.dist-info/licenses/packaging/licenses/third-party.txt"]
+
+    def test_files_of_others_and_missing_ones_are_findings(self):
+        self.assertEqual(list(check_wheel.check_names(self.NAMES)), [])
+        for name in "harpe/libnvrtc.so.13", "harpe/cuda.h", "nvidia/cu13/LICENSE", "other/a.py":
+            with self.subTest(name):
+                self.assertIn(f"`{name}` does not belong in it",
+                              list(check_wheel.check_names([*self.NAMES, name])))
+        self.assertEqual(list(check_wheel.check_names(self.NAMES[:3])),
+                         ["`/licenses/packaging/licenses/third-party.txt` is missing"])
+        self.assertEqual(list(check_wheel.check_names(["harpe/a.so", *self.NAMES])),
+                         ["extensions are ['harpe/a.so', 'harpe/_harpe.abi3.so'], not one "
+                          "`harpe/_harpe.….so`"])
+
+    def test_licences_links_and_versions_are_read(self):
+        text = "".join(f"{name}    MIT\n" for name in check_wheel.LICENCES[1:])
+        self.assertEqual(list(check_wheel.check_licences(text)),
+                         ["third-party.txt does not name fmt"])
+        dynamic = " 0x1 (NEEDED)  Shared library: [{}]\n"
+        links = dynamic.format("libc.so.6") + dynamic.format("libcuda.so.1")
+        self.assertEqual(list(check_wheel.check_links(links)), ["the extension links libcuda.so.1"])
+        symbols = "Name: GLIBC_2.4  Name: GLIBC_2.35  Name: GLIBC_2.9  Name: GLIBCXX_3.4.30"
+        self.assertEqual(check_wheel.least_versions(symbols),
+                         {"GLIBC": "2.35", "GLIBCXX": "3.4.30"})
 
 
 if __name__ == "__main__":
