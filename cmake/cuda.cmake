@@ -23,8 +23,8 @@ if(NOT HARPE_CUDA STREQUAL "OFF")
     endif()
   endif()
   if(HARPE_CUDA STREQUAL "ON" AND NOT HARPE_CUDA_FOUND)
-    message(FATAL_ERROR "HARPE_CUDA=ON, and there is no cuda.h of CUDA 12 or newer; set CUDA_HOME or "
-      "HARPE_CUDA_INCLUDE_DIR")
+    message(FATAL_ERROR "HARPE_CUDA=ON, and there is no cuda.h of CUDA 12 or newer; set CUDA_HOME "
+      "or HARPE_CUDA_INCLUDE_DIR")
   endif()
 endif()
 

@@ -65,23 +65,6 @@ struct JoinedGroup {
   std::shared_ptr<Rank> rank;
 };
 
-// Python's function, called and dropped on any thread. What it raises does not end the compilation.
-std::function<void(std::string_view)> hold(nb::object function) {
-  if (function.is_none()) return {};
-  const std::shared_ptr<nb::object> held(new nb::object(std::move(function)), [](auto* object) {
-    const nb::gil_scoped_acquire lock;
-    delete object;
-  });
-  return [held](std::string_view text) {
-    const nb::gil_scoped_acquire lock;
-    try {
-      (*held)(nb::str(text.data(), text.size()));
-    } catch (nb::python_error& raised) {
-      raised.discard_as_unraisable("progress of harpe.Group");
-    }
-  };
-}
-
 JoinedGroup join(const nb::object& exchange, std::optional<int> gpu, std::int64_t heap_bytes,
                  std::int64_t wait_limit_ms, bool own_kernels,
                  std::optional<std::string> kernel_cache,

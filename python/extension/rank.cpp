@@ -55,6 +55,22 @@ std::vector<Exchange::Bytes> GivenExchange::ask(const Bytes& own) const {
 
 nb::object GivenExchange::take_raised() { return std::exchange(raised_, nb::object()); }
 
+std::function<void(std::string_view)> hold(nb::object function) {
+  if (function.is_none()) return {};
+  const std::shared_ptr<nb::object> held(new nb::object(std::move(function)), [](auto* object) {
+    const nb::gil_scoped_acquire lock;
+    delete object;
+  });
+  return [held](std::string_view text) {
+    const nb::gil_scoped_acquire lock;
+    try {
+      (*held)(nb::str(text.data(), text.size()));
+    } catch (nb::python_error& raised) {
+      raised.discard_as_unraisable("progress of harpe.Group");
+    }
+  };
+}
+
 void raise(const Error& error, GivenExchange* given) {
   nb::object raised = given == nullptr ? nb::object() : given->take_raised();
   if (!raised.is_valid()) raise(error);

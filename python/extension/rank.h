@@ -1,8 +1,10 @@
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <string_view>
 
 #include "extension/call.h"
 
@@ -31,6 +33,9 @@ class GivenExchange final : public Exchange {
   int rank_;
   int ranks_;
 };
+
+// Python's function, or none of None; called and dropped on any thread. What it raises is printed.
+std::function<void(std::string_view)> hold(nb::object function);
 
 // One rank of a group, and the lock that lets threads of Python call it one at a time. Its
 // collective calls may call back into Python, which may call it again.
