@@ -97,19 +97,23 @@ class Ranks:
         self._options = dict(heap_bytes=heap_bytes,
                              wait_limit=(timeout or _get_timeout(group)).total_seconds())
         self._exchange = _Exchange(group)
-        self._group: harpe.Group | harpe.Error | None = None
-        # By the question and the kind of device that its tensors are on; used last is last.
-        self._answers: collections.OrderedDict[tuple[Question, str], harpe.Executable | _Missed] = (
+        # By the device that this rank's tensors are on.
+        self._groups: dict[torch.device, harpe.Group | harpe.Error] = {}
+        # By the question and that device; used last is last.
+        self._answers: collections.OrderedDict[tuple[Question, torch.device],
+                                               harpe.Executable | _Missed] = (
             collections.OrderedDict())
         self._lock = threading.RLock()
 
     def launch(self, question: Question, inputs: Mapping[str, torch.Tensor],
                out: Mapping[str, torch.Tensor]) -> bool:
         """Executes the plan; False where there is none, and PyTorch's own way is to be taken."""
-        key = question, next(iter(inputs.values())).device.type
+        device = next(iter(inputs.values())).device
+        key = question, device
         with self._lock:
             answer = self._answers.get(key)
             if answer is None:
+                _refuse_capture(question, device)
                 answer = self._answers[key] = self._answer(*key)
                 if len(self._answers) > _MOST_PLANS:
                     self._answers.popitem(last=False)
@@ -120,32 +124,39 @@ class Ranks:
                 answer.calls += 1
                 return False
             try:
-                answer({name: tensor.detach() for name, tensor in inputs.items()}, out=out)
+                answer({name: tensor.detach() for name, tensor in inputs.items()}, out=out,
+                       stream=torch.cuda.current_stream(device) if device.type == "cuda" else None)
             except harpe.Error as error:
                 error.add_note(f"rank {self._exchange.rank} called {question}")
                 raise
             return True
 
-    def join(self) -> harpe.Group:
+    def join(self, device: torch.device) -> harpe.Group:
         """Collective, the first time."""
         with self._lock:
-            if self._group is None:
+            if device not in self._groups:
                 try:
-                    self._group = harpe.Group(exchange=self._exchange, **self._options)
+                    self._groups[device] = harpe.Group(exchange=self._exchange, gpu=device.index,
+                                                       **self._options)
                 except harpe.Refused as refused:
-                    self._group = refused
-            if isinstance(self._group, harpe.Error):
-                raise self._group
-            return self._group
+                    self._groups[device] = refused
+            group = self._groups[device]
+            if isinstance(group, harpe.Error):
+                raise group
+            return group
+
+    def find_groups(self) -> Sequence[harpe.Group]:
+        """Those that operators have joined so far."""
+        with self._lock:
+            return [group for group in self._groups.values() if isinstance(group, harpe.Group)]
 
     @property
     def status(self) -> RanksStatus:
         with self._lock:
-            group = self._group
             return RanksStatus(
                 name=self._name, rank=self._exchange.rank,
                 ranks=self._exchange.ranks, on_miss=self.on_miss,
-                heap_bytes=group.status.heap_bytes if isinstance(group, harpe.Group) else 0,
+                heap_bytes=sum(group.status.heap_bytes for group in self.find_groups()),
                 plans=[PlanStatus(question=str(question), schedule=answer.plan.schedule,
                                   launches=answer.launches, copied_bytes=answer.copied_bytes)
                        for (question, _), answer in self._answers.items()
@@ -154,7 +165,7 @@ class Ranks:
                         for (question, _), answer in self._answers.items()
                         if isinstance(answer, _Missed)])
 
-    def _answer(self, question: Question, device: str) -> harpe.Executable | _Missed:
+    def _answer(self, question: Question, device: torch.device) -> harpe.Executable | _Missed:
         """Collective. The first rank searches, all prove, and the library compares the plans."""
         plan, schedule = None, None
         if self._exchange.rank == 0:
@@ -166,7 +177,7 @@ class Ranks:
         try:
             if isinstance(schedule, harpe.Refused):
                 raise schedule
-            group = self.join()
+            group = self.join(device)
             if plan is None:
                 plan = question.prove_plan(self._exchange.ranks, schedule)
             return harpe.compile(plan, group=group)
@@ -175,9 +186,9 @@ class Ranks:
                 log.warning("%s has no plan, PyTorch's own way runs: %s", question, refused)
             return _Missed(refused)
 
-    def _make_plan(self, question: Question, device: str) -> harpe.Plan:
-        if device != "cpu":
-            raise refuse("tensors", "on the CPU", f"on `{device}`")
+    def _make_plan(self, question: Question, device: torch.device) -> harpe.Plan:
+        if device.type not in ("cpu", "cuda"):
+            raise refuse("tensors", "on the CPU or on GPUs of NVIDIA's", f"on `{device}`")
         return question.make_plan(self._exchange.ranks)
 
 
@@ -246,7 +257,8 @@ def init(group: ProcessGroups, *, heap: int = 0, timeout: float | None = None,
         if known is not None and known.process_group is process_group:
             raise refuse("group", "a group that no operator has used", f"`{name}`, which is in use")
         made = _known[name] = Ranks(process_group, heap_bytes=heap, timeout=limit, on_miss=on_miss)
-    made.join()
+    if heap:
+        made.join(_device_of(process_group))
 
 
 def status() -> Sequence[RanksStatus]:
@@ -260,7 +272,8 @@ def status() -> Sequence[RanksStatus]:
 def check(group: ProcessGroups) -> None:
     """Raises what ended the group's operators, as far as is known now: Fault, or Refused where
     ranks called different operators. Later operators raise the same, until `reset`."""
-    find(find_name(group)).join().check()
+    for each in find(find_name(group)).find_groups():
+        each.check()
 
 
 def reset(group: ProcessGroups) -> None:
@@ -268,7 +281,8 @@ def reset(group: ProcessGroups) -> None:
 
     Raises Fault: N010 a rank does not come.
     """
-    find(find_name(group)).join().reset()
+    for each in find(find_name(group)).find_groups():
+        each.reset()
 
 
 def _compare_questions(texts: Sequence[str]) -> None:
@@ -285,6 +299,19 @@ def _catch_refusal(make: Callable[[], harpe.Plan]) -> harpe.Plan | harpe.Refused
         return make()
     except harpe.Refused as refused:
         return refused
+
+
+def _device_of(group: dist.ProcessGroup) -> torch.device:
+    if any(device.type == "cuda" for device in group._device_types):
+        return torch.device("cuda", torch.cuda.current_device())
+    return torch.device("cpu")
+
+
+def _refuse_capture(question: Question, device: torch.device) -> None:
+    """Plans are made by all ranks together, which a capture must not see."""
+    if device.type == "cuda" and torch.cuda.is_current_stream_capturing():
+        raise refuse("operator", "called once before it is captured",
+                     f"a first call while the stream is captured: {question}")
 
 
 def _get_timeout(group: dist.ProcessGroup) -> datetime.timedelta:

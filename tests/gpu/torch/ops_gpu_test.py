@@ -1,0 +1,166 @@
+"""harpe.ops on GPUs, against plain PyTorch: values, gradients, CUDA graphs, cost of a call.
+
+    PYTHONPATH=… python ops_gpu_test.py [RANKS]
+
+Ranks are processes; where there are fewer GPUs than ranks, they share them. Skipped (77) without
+PyTorch or a GPU.
+"""
+import os
+import socket
+import sys
+import time
+
+RANKS = int(sys.argv[1]) if len(sys.argv) > 1 else 2
+
+
+def skip(reason):
+    print(f"skipped: {reason}")
+    sys.exit(77)
+
+
+try:
+    import torch
+    import torch.distributed as dist
+except ImportError:
+    skip("there is no PyTorch")
+if not torch.cuda.is_available():
+    skip("there is no GPU")
+
+import torch.nn.functional as functional
+
+import harpe
+import harpe.ops as hp
+
+
+def draw(seed, *shape, scale=1.0):
+    made = torch.Generator(device="cpu").manual_seed(seed)
+    return (torch.randn(*shape, generator=made) * scale).to("cuda", torch.bfloat16)
+
+
+def close(name, found, wanted, share=0.03):
+    found, wanted = found.float(), wanted.float()
+    off = (found - wanted).abs().max().item()
+    most = wanted.abs().max().item()
+    assert off <= share * most, f"{name} is off by {off} of {most}"
+    assert torch.isfinite(found).all(), name
+
+
+class Linears:
+    """A column and a row of a linear layer's weights, whole and as this rank has them."""
+
+    def __init__(self, rank, ranks, s=512, k=256, n=512):
+        self.x, self.w = draw(1, s, k), draw(2, n, k, scale=0.05)
+        self.y, self.v = draw(3, s, n), draw(4, k, n, scale=0.05)
+        rows, columns = slice(rank * s // ranks, (rank + 1) * s // ranks), slice(
+            rank * n // ranks, (rank + 1) * n // ranks)
+        self.rows, self.columns = rows, columns
+        self.own = dict(x=self.x[rows].clone(), w=self.w[columns].clone(),
+                        y=self.y[:, columns].contiguous(), v=self.v[:, columns].contiguous())
+
+
+def check_linears(rank, ranks, group):
+    t = Linears(rank, ranks)
+    whole = [each.clone().requires_grad_() for each in (t.x, t.w, t.y, t.v)]
+    own = {name: each.requires_grad_() for name, each in t.own.items()}
+    gathered = functional.linear(whole[0], whole[1])
+    close("ag_linear", hp.ag_linear(own["x"], own["w"], group=group), gathered[:, t.columns])
+    scattered = functional.linear(whole[2], whole[3])
+    close("linear_rs", hp.linear_rs(own["y"], own["v"], group=group), scattered[t.rows])
+    close("linear_ar", hp.linear_ar(own["y"], own["v"], group=group), scattered)
+    (gathered.float().square().sum() + scattered.float().square().sum()).backward()
+    for each in own.values():
+        each.grad = None
+    (hp.ag_linear(own["x"], own["w"], group=group).float().square().sum()
+     + hp.linear_rs(own["y"], own["v"], group=group).float().square().sum()).backward()
+    close("gradient of x", own["x"].grad, whole[0].grad[t.rows])
+    close("gradient of w", own["w"].grad, whole[1].grad[t.columns])
+    close("gradient of y", own["y"].grad, whole[2].grad[:, t.columns])
+    close("gradient of v", own["v"].grad, whole[3].grad[:, t.columns])
+
+
+def check_attention(rank, ranks, group):
+    b, s, h, g, d = 1, 512, 8, 4, 64
+    q, k, v = draw(5, b, s, h, d), draw(6, b, s, g, d), draw(7, b, s, g, d)
+    own = slice(rank * s // ranks, (rank + 1) * s // ranks)
+    wanted = functional.scaled_dot_product_attention(
+        *(each.transpose(1, 2).float() for each in (q, k, v)), is_causal=True,
+        enable_gqa=True).transpose(1, 2)
+    found = hp.attention(*(each[:, own].contiguous() for each in (q, k, v)), group=group,
+                         causal=True)
+    close("attention", found, wanted[:, own])
+
+
+def check_graphs(rank, ranks, group):
+    t = Linears(rank, ranks)
+    x, w = t.own["x"].detach(), t.own["w"].detach()
+    with torch.no_grad():
+        hp.ag_linear(x, w, group=group)
+        torch.cuda.synchronize()
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            y = hp.ag_linear(x, w, group=group)
+            z = y * 2
+            try:
+                hp.ag_linear(x[:, :128], w[:, :128], group=group)
+            except harpe.Refused as refused:
+                assert "ag_linear" in str(refused), refused
+            else:
+                raise AssertionError("a first call in a capture")
+        for round in range(3):
+            x.copy_(draw(40 + round, *t.x.shape)[t.rows])
+            torch.cuda.synchronize()
+            dist.barrier(group)
+            graph.replay()
+            eager = hp.ag_linear(x, w, group=group)
+            torch.cuda.synchronize()
+            dist.barrier(group)
+            assert torch.equal(eager, y) and torch.equal(eager * 2, z), "graph and eager"
+
+
+def time_calls(rank, ranks, group):
+    t = Linears(rank, ranks)
+    x, w = t.own["x"].detach(), t.own["w"].detach()
+    times = []
+    with torch.no_grad():
+        for at in range(600):
+            begin = time.perf_counter()
+            hp.ag_linear(x, w, group=group)
+            times.append(time.perf_counter() - begin)
+            if at % 16 == 15:
+                torch.cuda.synchronize()
+    times = sorted(times[100:])
+    if rank == 0:
+        print(f"ag_linear, {ranks} ranks: a call takes {times[len(times) // 2] * 1e6:.1f} us at "
+              f"the median, {times[len(times) * 99 // 100] * 1e6:.1f} at 99 of 100", flush=True)
+
+
+def run_rank(rank, ranks, port):
+    os.environ.update(MASTER_ADDR="localhost", MASTER_PORT=str(port))
+    torch.cuda.set_device(rank % torch.cuda.device_count())
+    dist.init_process_group("gloo", rank=rank, world_size=ranks)
+    hp.init(dist.group.WORLD, on_miss="error", timeout=60)
+    for check in check_linears, check_attention, check_graphs, time_calls:
+        begin = time.perf_counter()
+        check(rank, ranks, dist.group.WORLD)
+        torch.cuda.synchronize()
+        dist.barrier()
+        if rank == 0:
+            print(f"{check.__name__}: right in {time.perf_counter() - begin:.1f} s", flush=True)
+    if rank == 0:
+        for status in hp.status():
+            assert not status.misses
+            for plan in status.plans:
+                print(f"  {plan.question}: {plan.schedule}, {plan.launches} launches, "
+                      f"{plan.copied_bytes / max(1, plan.launches):.0f} bytes copied a launch")
+    dist.destroy_process_group()
+
+
+def find_port():
+    with socket.socket() as taken:
+        taken.bind(("localhost", 0))
+        return taken.getsockname()[1]
+
+
+if __name__ == "__main__":
+    print(f"{RANKS} ranks on {min(RANKS, torch.cuda.device_count())} GPUs", flush=True)
+    torch.multiprocessing.spawn(run_rank, (RANKS, find_port()), nprocs=RANKS)
