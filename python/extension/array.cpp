@@ -100,12 +100,21 @@ void refuse(const char* code, const nb::dict& fields) {
   throw nb::python_error();
 }
 
+std::optional<DType> find_dtype(std::string_view name) {
+  for (int i = 0; i <= static_cast<int>(DType::Bool); ++i) {
+    if (print(static_cast<DType>(i)) == name) return static_cast<DType>(i);
+  }
+  return std::nullopt;
+}
+
 Array::~Array() {
   if (buffer_.obj != nullptr) PyBuffer_Release(&buffer_);
 }
 
 void Array::take(nb::handle object, std::string_view name, Access access) {
-  if (!access.is_on_gpu && open_buffer(object)) {
+  if (nb::isinstance<nb::tuple>(object)) {
+    take_address(nb::borrow<nb::tuple>(object), name);
+  } else if (!access.is_on_gpu && open_buffer(object)) {
     const std::string_view format = buffer_.format == nullptr ? "B" : buffer_.format;
     const std::optional<DType> dtype = parse_format(format, buffer_.itemsize);
     if (!dtype) refuse_array(name, kTypes, "of format `" + std::string(format) + "`");
@@ -138,6 +147,25 @@ void Array::take_buffer(DType dtype, std::string_view name, Access access) {
   view_.data = buffer_.buf;
   view_.dtype = dtype;
   set_axes(view_, buffer_.ndim, buffer_.shape, buffer_.strides, name);
+}
+
+void Array::take_address(const nb::tuple& parts, std::string_view name) {
+  nb::tuple shape, strides;
+  nb::str type;
+  std::uintptr_t address = 0;
+  const bool is_one = parts.size() == 4 && nb::try_cast(parts[0], address, false) &&
+                      nb::try_cast(parts[1], type, false) && nb::try_cast(parts[2], shape, false) &&
+                      nb::try_cast(parts[3], strides, false) && shape.size() == strides.size();
+  if (!is_one) refuse_array(name, "(address, type, shape, strides)", "another tuple");
+  const std::optional<DType> dtype = find_dtype(type.c_str());
+  if (!dtype) refuse_array(name, kTypes, "of type `" + std::string(type.c_str()) + "`");
+  view_.data = reinterpret_cast<void*>(address);
+  view_.dtype = *dtype;
+  view_.axes = shape.size();
+  for (std::size_t axis = 0; axis < std::min(view_.axes, kMostAxes); ++axis) {
+    view_.shape[axis] = nb::cast<std::int64_t>(shape[axis]);
+    view_.strides[axis] = nb::cast<std::int64_t>(strides[axis]);
+  }
 }
 
 void Array::take_tensor(nb::handle object, std::string_view name, Access access) {

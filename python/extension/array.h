@@ -2,6 +2,7 @@
 
 #include <nanobind/ndarray.h>
 
+#include <optional>
 #include <string_view>
 
 #include "extension/records.h"
@@ -17,9 +18,13 @@ struct Access {
 // Raises harpe.Refused of that code; `fields` fill in its message.
 [[noreturn]] void refuse(const char* code, const nb::dict& fields);
 
+// "bf16"; none: no such type.
+[[nodiscard]] std::optional<DType> find_dtype(std::string_view name);
+
 // An array of Python's as a view, zero copies: its memory is held as long as this is. Whatever has
 // the buffer protocol, DLPack (torch) or, on GPUs, the CUDA array interface; bf16 as the type of
-// ml_dtypes or torch. Used with the interpreter's lock.
+// ml_dtypes or torch. A tuple (address, type, shape, strides in elements) says it at once, and is
+// believed. Used with the interpreter's lock.
 class Array {
  public:
   Array() = default;
@@ -35,6 +40,7 @@ class Array {
   [[nodiscard]] bool open_buffer(nb::handle object);
   void take_buffer(DType dtype, std::string_view name, Access access);
   void take_tensor(nb::handle object, std::string_view name, Access access);
+  void take_address(const nb::tuple& parts, std::string_view name);
   void take_cuda_array(nb::handle object, std::string_view name, Access access);
 
   View view_;

@@ -67,8 +67,8 @@ struct JoinedGroup {
 
 JoinedGroup join(const nb::object& exchange, std::optional<int> gpu, std::int64_t heap_bytes,
                  std::int64_t wait_limit_ms, bool own_kernels,
-                 std::optional<std::string> kernel_cache,
-                 std::vector<std::string> library_folders, nb::object compiling) {
+                 std::optional<std::string> kernel_cache, std::vector<std::string> library_folders,
+                 nb::object compiling) {
   std::shared_ptr<GivenExchange> given;
   GroupOptions options{.exchange = nullptr,
                        .gpu = gpu,

@@ -17,6 +17,7 @@
 #include <utility>
 #include <vector>
 
+#include "extension/array.h"
 #include "extension/call.h"
 #include "extension/groups.h"
 #include "extension/plan_records.h"
@@ -190,9 +191,7 @@ using Array =
     std::tuple<std::uintptr_t, std::string, std::vector<std::int64_t>, std::vector<std::int64_t>>;
 
 DType parse_dtype(const std::string& name) {
-  for (int i = 0; i <= static_cast<int>(DType::Bool); ++i) {
-    if (print(static_cast<DType>(i)) == name) return static_cast<DType>(i);
-  }
+  if (const std::optional<DType> dtype = find_dtype(name)) return *dtype;
   throw nb::value_error(("no element type `" + name + "`").c_str());
 }
 

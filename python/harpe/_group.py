@@ -138,7 +138,8 @@ class Executable:
 
     Arrays have exactly the type and the shape of `tensors`, any strides, and are used where they
     are: what has the buffer protocol (NumPy), DLPack (torch) or, on GPUs, the CUDA array interface;
-    bf16 is that of ml_dtypes or torch. Copied, and counted in `copied_bytes`, are those whose place
+    bf16 is that of ml_dtypes or torch. A tuple (address, type such as "bf16", shape, strides in
+    elements) costs least, and is believed. Copied, and counted in `copied_bytes`, are those whose place
     is "heap", and those that are not dense. Outputs do not overlap other arrays.
     """
 

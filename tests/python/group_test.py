@@ -111,6 +111,26 @@ class Results(unittest.TestCase):
                     found = plan.unshard(name, [part[name] for part in parts])
                     self.assertEqual(found.tobytes(), whole.tobytes(), (op, name))
 
+    def test_takes_addresses(self):
+        plan = harpe.plan("gemm", mesh="x=1", m=8, n=8, k=8, dtype="f32", cache=None)
+        inputs = harpe.draw_inputs(plan, 4)
+        wanted = harpe.run(plan, inputs)["c"]
+
+        def describe(array, dtype="f32"):
+            strides = tuple(stride // 4 for stride in array.strides)
+            return array.__array_interface__["data"][0], dtype, array.shape, strides
+
+        def body(group):
+            exe = harpe.compile(plan, group=group)
+            c = np.zeros((8, 8), np.float32)
+            exe({name: describe(array) for name, array in inputs.items()}, out={"c": describe(c)})
+            for wrong in (1, 2), describe(c, "f31"), describe(c, "f64"):
+                with self.assertRaisesRegex(harpe.Refused, "I311"):
+                    exe(**inputs, out={"c": wrong})
+            return c
+
+        np.testing.assert_array_equal(run_ranks(1, body, harpe.local_exchanges(1))[0], wanted)
+
     def test_bf16_is_that_of_ml_dtypes(self):
         try:
             import ml_dtypes

@@ -21,6 +21,8 @@ ProcessGroups = dist.ProcessGroup | DeviceMesh | str
 
 log = logging.getLogger("harpe")
 
+_DTYPES = {torch.float32: "f32", torch.float64: "f64", torch.float16: "f16",
+           torch.bfloat16: "bf16", torch.int32: "i32", torch.int64: "i64"}
 _MOST_PLANS = 64  # of one group; the one that was used longest ago makes room
 _ON_MISS = "error", "fallback"
 _WANTED_GROUP = "a ProcessGroup with this rank, one dimension of a DeviceMesh or a group's name"
@@ -124,8 +126,9 @@ class Ranks:
                 answer.calls += 1
                 return False
             try:
-                answer({name: tensor.detach() for name, tensor in inputs.items()}, out=out,
-                       stream=torch.cuda.current_stream(device) if device.type == "cuda" else None)
+                answer({name: _describe(tensor) for name, tensor in inputs.items()},
+                       out={name: _describe(tensor) for name, tensor in out.items()},
+                       stream=_find_stream(device))
             except harpe.Error as error:
                 error.add_note(f"rank {self._exchange.rank} called {question}")
                 raise
@@ -299,6 +302,15 @@ def _catch_refusal(make: Callable[[], harpe.Plan]) -> harpe.Plan | harpe.Refused
         return make()
     except harpe.Refused as refused:
         return refused
+
+
+def _describe(tensor: torch.Tensor) -> tuple[int, str, tuple[int, ...], tuple[int, ...]]:
+    """As an executable takes it."""
+    return tensor.data_ptr(), _DTYPES[tensor.dtype], tensor.shape, tensor.stride()
+
+
+def _find_stream(device: torch.device) -> int:
+    return torch._C._cuda_getCurrentRawStream(device.index) if device.type == "cuda" else 0
 
 
 def _device_of(group: dist.ProcessGroup) -> torch.device:
