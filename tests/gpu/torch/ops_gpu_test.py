@@ -80,14 +80,51 @@ def check_linears(rank, ranks, group):
 
 def check_attention(rank, ranks, group):
     b, s, h, g, d = 1, 512, 8, 4, 64
-    q, k, v = draw(5, b, s, h, d), draw(6, b, s, g, d), draw(7, b, s, g, d)
+    whole = [draw(5, b, s, h, d), draw(6, b, s, g, d), draw(7, b, s, g, d)]
     own = slice(rank * s // ranks, (rank + 1) * s // ranks)
+    parts = [each[:, own].contiguous().requires_grad_() for each in whole]
+    whole = [each.float().requires_grad_() for each in whole]
     wanted = functional.scaled_dot_product_attention(
-        *(each.transpose(1, 2).float() for each in (q, k, v)), is_causal=True,
-        enable_gqa=True).transpose(1, 2)
-    found = hp.attention(*(each[:, own].contiguous() for each in (q, k, v)), group=group,
-                         causal=True)
+        *(each.transpose(1, 2) for each in whole), is_causal=True, enable_gqa=True).transpose(1, 2)
+    found = hp.attention(*parts, group=group, causal=True)
     close("attention", found, wanted[:, own])
+    weight = draw(8, b, s, h, d)
+    (wanted * weight.float()).sum().backward()
+    (found * weight[:, own]).sum().backward()
+    for name, part, each in zip("qkv", parts, whole):
+        close(f"gradient of {name}", part.grad, each.grad[:, own], 0.05)
+
+
+def check_decode(rank, ranks, group):
+    b, t, h, g, d = 4, 1024, 8, 4, 64
+    q, k, v = draw(9, b, h, d), draw(10, b, t, g, d), draw(11, b, t, g, d)
+    own = slice(rank * t // ranks, (rank + 1) * t // ranks)
+    lengths = torch.tensor([t, 700, 65, 1], dtype=torch.int32, device="cuda")
+    seen = torch.arange(t, device="cuda") < lengths[:, None, None, None]
+    wanted = functional.scaled_dot_product_attention(
+        q.float().unsqueeze(2), k.transpose(1, 2).float(), v.transpose(1, 2).float(),
+        attn_mask=seen, enable_gqa=True).squeeze(2)
+    found = hp.decode(q, k[:, own].contiguous(), v[:, own].contiguous(), group=group,
+                      lengths=lengths)
+    close("decode", found, wanted)
+
+
+def check_moe(rank, ranks, group):
+    t, width, experts, inner, choices = 128, 128, 8, 256, 2
+    x, w1, w3 = draw(12, t, width), *(draw(i, experts, inner, width, scale=0.05) for i in (13, 14))
+    w2, scores = draw(15, experts, width, inner, scale=0.05), draw(16, t, experts).float()
+    weights, ids = scores.softmax(-1).topk(choices)
+    made = torch.zeros(t, width, device="cuda")
+    for choice in range(choices):
+        up, gate, down = w3[ids[:, choice]], w1[ids[:, choice]], w2[ids[:, choice]]
+        hidden = (functional.silu(torch.einsum("tk,tfk->tf", x.float(), gate.float()))
+                  * torch.einsum("tk,tfk->tf", x.float(), up.float()))
+        made += weights[:, choice, None] * torch.einsum("tf,tkf->tk", hidden, down.float())
+    tokens = slice(rank * t // ranks, (rank + 1) * t // ranks)
+    own = slice(rank * experts // ranks, (rank + 1) * experts // ranks)
+    found = hp.moe(x[tokens].contiguous(), ids[tokens].to(torch.int32), weights[tokens],
+                   *(each[own].contiguous() for each in (w1, w3, w2)), group=group)
+    close("moe", found, made[tokens])
 
 
 def check_graphs(rank, ranks, group):
@@ -139,7 +176,8 @@ def run_rank(rank, ranks, port):
     torch.cuda.set_device(rank % torch.cuda.device_count())
     dist.init_process_group("gloo", rank=rank, world_size=ranks)
     hp.init(dist.group.WORLD, on_miss="error", timeout=60)
-    for check in check_linears, check_attention, check_graphs, time_calls:
+    for check in (check_linears, check_attention, check_decode, check_moe, check_graphs,
+                  time_calls):
         begin = time.perf_counter()
         check(rank, ranks, dist.group.WORLD)
         torch.cuda.synchronize()
