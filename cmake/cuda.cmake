@@ -32,11 +32,10 @@ if(HARPE_CUDA_FOUND)
   harpe_module(exec/cuda exec/actions exec/processes exec/group exec transport launch sync plan ir)
   target_include_directories(harpe_exec_cuda SYSTEM PUBLIC ${HARPE_CUDA_INCLUDE_DIR})
   target_link_libraries(harpe_exec_cuda PUBLIC ${CMAKE_DL_LIBS})
-  file(GLOB cuda_parts CONFIGURE_DEPENDS src/exec/cuda/actions/*.cpp src/exec/cuda/executor/*.cpp
-       src/exec/cuda/group/*.cpp src/exec/cuda/library/*.cpp src/exec/cuda/profile/*.cpp)
+  file(GLOB_RECURSE cuda_parts CONFIGURE_DEPENDS src/exec/cuda/*/*.cpp)
   target_sources(harpe_exec_cuda PRIVATE ${cuda_parts})
-  file(GLOB device_headers CONFIGURE_DEPENDS src/exec/cuda/device/*.cuh src/exec/cuda/device/*.h
-       src/transport/descriptor_layout.h)
+  file(GLOB device_headers CONFIGURE_DEPENDS src/exec/cuda/device/* src/exec/cuda/*/device/*
+       src/exec/cuda/*/*/device/* src/transport/descriptor_layout.h)
   harpe_embed_headers(harpe_exec_cuda exec/cuda/device_texts.h device_text ${device_headers})
 endif()
 # Libraries that ours is timed beside need headers of their own; without them they are not there.

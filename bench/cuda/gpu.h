@@ -8,8 +8,8 @@
 #include <string>
 
 #include "bench/cuda/options.h"
-#include "exec/cuda/device_memory.h"
 #include "exec/cuda/kernel_library.h"
+#include "exec/cuda/runtime/device_memory.h"
 
 namespace harpe::bench {
 

@@ -3,7 +3,7 @@
 #include <string>
 #include <utility>
 
-#include "exec/cuda/driver_api.h"
+#include "exec/cuda/runtime/driver_api.h"
 #include "support/diag.h"
 
 namespace harpe::bench {

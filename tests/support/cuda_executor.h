@@ -4,8 +4,8 @@
 #include <optional>
 #include <string>
 
-#include "exec/cuda/device.h"
 #include "exec/cuda/executor/cuda_executor.h"
+#include "exec/cuda/runtime/device.h"
 
 namespace harpe::test {
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "exec/cuda/driver_api.h"
+#include "exec/cuda/runtime/driver_api.h"
 
 namespace harpe::testing_support {
 

@@ -91,7 +91,7 @@ extern "C" CUresult cuGetProcAddress_v2(const char* symbol, void** function, int
   if (std::string_view(symbol) == #FUNCTION && driver.FUNCTION) { \
     *function = reinterpret_cast<void*>(driver.FUNCTION);         \
   }
-#include "exec/cuda/driver_api.def"
+#include "exec/cuda/runtime/driver_api.def"
 #undef HP_CUDA
   return CUDA_SUCCESS;
 }

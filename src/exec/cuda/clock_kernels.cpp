@@ -5,8 +5,8 @@
 #include <optional>
 #include <vector>
 
-#include "exec/cuda/current_device.h"
 #include "exec/cuda/device/clock_args.h"
+#include "exec/cuda/runtime/current_device.h"
 #include "exec/cuda/signal_variants.h"
 
 namespace harpe::cuda {

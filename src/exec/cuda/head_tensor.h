@@ -4,7 +4,7 @@
 #include <string_view>
 
 #include "exec/cuda/device/attention_args.h"
-#include "exec/cuda/tensor_map.h"
+#include "exec/cuda/runtime/tensor_map.h"
 
 namespace harpe::cuda {
 

@@ -10,11 +10,11 @@
 #include <string>
 #include <vector>
 
-#include "exec/cuda/device.h"
 #include "exec/cuda/kernel_cache.h"
 #include "exec/cuda/kernel_variant.h"
 #include "exec/cuda/nvrtc.h"
 #include "exec/cuda/resources.h"
+#include "exec/cuda/runtime/device.h"
 
 namespace harpe::cuda {
 

@@ -4,7 +4,7 @@
 #include <ctime>
 #include <type_traits>
 
-#include "exec/cuda/library.h"
+#include "exec/cuda/runtime/library.h"
 
 namespace harpe::cuda {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "exec/cuda/current_device.h"
+#include "exec/cuda/runtime/current_device.h"
 #include "support/round_up.h"
 
 namespace harpe::cuda {

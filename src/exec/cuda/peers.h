@@ -6,7 +6,7 @@
 #include <optional>
 #include <vector>
 
-#include "exec/cuda/peer_memory.h"
+#include "exec/cuda/runtime/peer_memory.h"
 #include "exec/cuda/signal_page.h"
 #include "transport/exchange.h"
 

@@ -5,8 +5,8 @@
 
 #include "exec/cuda/attention.h"
 #include "exec/cuda/device/plain_args.h"
-#include "exec/cuda/device_memory.h"
 #include "exec/cuda/kernel_library.h"
+#include "exec/cuda/runtime/device_memory.h"
 
 namespace harpe::cuda {
 

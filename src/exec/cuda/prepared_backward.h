@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "exec/cuda/backward.h"
-#include "exec/cuda/device_memory.h"
 #include "exec/cuda/kernel_library.h"
+#include "exec/cuda/runtime/device_memory.h"
 
 namespace harpe::cuda {
 

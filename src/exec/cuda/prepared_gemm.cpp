@@ -7,7 +7,7 @@
 
 #include "exec/cuda/device/gemm_order.h"
 #include "exec/cuda/gemm_variants.h"
-#include "exec/cuda/tensor_map.h"
+#include "exec/cuda/runtime/tensor_map.h"
 
 namespace harpe::cuda {
 namespace {

@@ -4,9 +4,9 @@
 #include <memory>
 #include <optional>
 
-#include "exec/cuda/device_memory.h"
 #include "exec/cuda/gemm.h"
 #include "exec/cuda/kernel_library.h"
+#include "exec/cuda/runtime/device_memory.h"
 
 namespace harpe::cuda {
 

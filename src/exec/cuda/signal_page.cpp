@@ -5,7 +5,7 @@
 #include <cstring>
 #include <vector>
 
-#include "exec/cuda/current_device.h"
+#include "exec/cuda/runtime/current_device.h"
 
 namespace harpe::cuda {
 

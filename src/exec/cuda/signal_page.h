@@ -6,7 +6,7 @@
 #include <span>
 
 #include "exec/cuda/device/signal_args.h"
-#include "exec/cuda/device_memory.h"
+#include "exec/cuda/runtime/device_memory.h"
 
 namespace harpe::cuda {
 

@@ -5,10 +5,10 @@
 #include "compile/certify_launches.h"
 #include "exec/cuda/executor/cuda_executor.h"
 #include "exec/cuda/executor/made_up_binding.h"
-#include "exec/cuda/free_memory.h"
 #include "exec/cuda/group/join_group.h"
-#include "exec/cuda/host_memory.h"
 #include "exec/cuda/profile/measure.h"
+#include "exec/cuda/runtime/free_memory.h"
+#include "exec/cuda/runtime/host_memory.h"
 #include "run/backend.h"
 
 namespace harpe {

@@ -3,10 +3,10 @@
 
 #include <array>
 
-#include "exec/cuda/current_device.h"
-#include "exec/cuda/device.h"
 #include "exec/cuda/library/places.h"
 #include "exec/cuda/nvrtc.h"
+#include "exec/cuda/runtime/current_device.h"
+#include "exec/cuda/runtime/device.h"
 #include "run/cuda/cuda_gpus.h"
 #include "run/doctor.h"
 

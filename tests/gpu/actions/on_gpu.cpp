@@ -4,7 +4,7 @@
 
 #include "exec/cpu/run_action.h"
 #include "exec/cuda/actions/batch.h"
-#include "exec/cuda/device_memory.h"
+#include "exec/cuda/runtime/device_memory.h"
 
 namespace harpe::testing_support {
 namespace {

@@ -1,6 +1,6 @@
 #include <atomic>
 
-#include "exec/cuda/device_memory.h"
+#include "exec/cuda/runtime/device_memory.h"
 #include "tests/gpu/executor/gpu_fixture.h"
 
 namespace harpe::test {

@@ -5,9 +5,9 @@
 #include <cstring>
 #include <thread>
 
-#include "exec/cuda/device_memory.h"
 #include "exec/cuda/group/join_group.h"
-#include "exec/cuda/tensor_map.h"
+#include "exec/cuda/runtime/device_memory.h"
+#include "exec/cuda/runtime/tensor_map.h"
 #include "tests/support/cuda_executor.h"
 #include "tests/unit/exec/plans.h"
 #include "transport/local_exchange.h"

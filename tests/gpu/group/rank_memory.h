@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-#include "exec/cuda/device.h"
+#include "exec/cuda/runtime/device.h"
 #include "harpe/harpe.h"
 #include "tests/support/cuda_executor.h"
 

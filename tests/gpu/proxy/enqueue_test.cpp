@@ -7,10 +7,10 @@
 #include <sstream>
 #include <thread>
 
-#include "exec/cuda/current_device.h"
 #include "exec/cuda/executor/network_exchange.h"
-#include "exec/cuda/host_memory.h"
 #include "exec/cuda/kernel_library.h"
+#include "exec/cuda/runtime/current_device.h"
+#include "exec/cuda/runtime/host_memory.h"
 #include "exec/cuda/signal_page.h"
 #include "tests/gpu/proxy/stress_args.h"
 #include "tests/support/cuda_executor.h"

@@ -3,8 +3,8 @@
 #include <cstring>
 #include <span>
 
-#include "exec/cuda/device_memory.h"
 #include "exec/cuda/kernel_library.h"
+#include "exec/cuda/runtime/device_memory.h"
 
 namespace harpe::cuda {
 namespace {

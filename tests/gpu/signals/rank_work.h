@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "exec/cuda/graph.h"
 #include "exec/cuda/peers.h"
+#include "exec/cuda/runtime/graph.h"
 #include "exec/cuda/signal_kernels.h"
 
 namespace harpe::cuda::signals_test {

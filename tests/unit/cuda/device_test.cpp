@@ -1,10 +1,10 @@
-#include "exec/cuda/device.h"
+#include "exec/cuda/runtime/device.h"
 
 #include <gtest/gtest.h>
 
-#include "exec/cuda/device_memory.h"
-#include "exec/cuda/free_memory.h"
-#include "exec/cuda/host_memory.h"
+#include "exec/cuda/runtime/device_memory.h"
+#include "exec/cuda/runtime/free_memory.h"
+#include "exec/cuda/runtime/host_memory.h"
 #include "tests/support/fake_driver.h"
 
 namespace harpe::cuda {

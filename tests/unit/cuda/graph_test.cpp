@@ -1,4 +1,4 @@
-#include "exec/cuda/graph.h"
+#include "exec/cuda/runtime/graph.h"
 
 #include <gtest/gtest.h>
 

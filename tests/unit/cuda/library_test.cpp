@@ -1,4 +1,4 @@
-#include "exec/cuda/library.h"
+#include "exec/cuda/runtime/library.h"
 
 #include <gtest/gtest.h>
 

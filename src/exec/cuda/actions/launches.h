@@ -7,12 +7,12 @@
 #include <vector>
 
 #include "exec/cuda/actions/launch_spec.h"
-#include "exec/cuda/device_memory.h"
 #include "exec/cuda/kernel_library.h"
 #include "exec/cuda/library/leaves.h"
 #include "exec/cuda/prepared_attention.h"
 #include "exec/cuda/prepared_backward.h"
 #include "exec/cuda/prepared_gemm.h"
+#include "exec/cuda/runtime/device_memory.h"
 
 namespace harpe::cuda {
 

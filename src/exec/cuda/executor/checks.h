@@ -3,8 +3,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "exec/cuda/device.h"
 #include "exec/cuda/executor/cuda_executor.h"
+#include "exec/cuda/runtime/device.h"
 #include "plan/plan.h"
 
 namespace harpe::cuda {

@@ -7,8 +7,8 @@
 #include "exec/actions/partials.h"
 #include "exec/actions/tensors.h"
 #include "exec/cuda/actions/launches.h"
-#include "exec/cuda/device_memory.h"
-#include "exec/cuda/host_memory.h"
+#include "exec/cuda/runtime/device_memory.h"
+#include "exec/cuda/runtime/host_memory.h"
 #include "support/check.h"
 
 namespace harpe::cuda {

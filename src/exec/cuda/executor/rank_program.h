@@ -11,8 +11,8 @@
 #include "exec/cuda/executor/rank_trace.h"
 #include "exec/cuda/executor/signal_pages.h"
 #include "exec/cuda/executor/task_specs.h"
-#include "exec/cuda/graph.h"
 #include "exec/cuda/peers.h"
+#include "exec/cuda/runtime/graph.h"
 #include "exec/cuda/signal_kernels.h"
 #include "plan/launch_plan.h"
 

@@ -2,7 +2,7 @@
 
 #include <cstring>
 
-#include "exec/cuda/current_device.h"
+#include "exec/cuda/runtime/current_device.h"
 
 namespace harpe::cuda {
 namespace {

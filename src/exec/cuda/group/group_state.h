@@ -8,7 +8,7 @@
 #include "exec/cuda/executor/cuda_executor.h"
 #include "exec/cuda/group/join_group.h"
 #include "exec/cuda/kernel_library.h"
-#include "exec/cuda/peer_memory.h"
+#include "exec/cuda/runtime/peer_memory.h"
 #include "exec/described_target.h"
 
 namespace harpe::cuda {

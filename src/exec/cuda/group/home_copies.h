@@ -2,8 +2,8 @@
 
 #include <optional>
 
-#include "exec/cuda/driver_api.h"
-#include "exec/cuda/tensor_map.h"
+#include "exec/cuda/runtime/driver_api.h"
+#include "exec/cuda/runtime/tensor_map.h"
 #include "exec/group/local_homes.h"
 
 namespace harpe::cuda {

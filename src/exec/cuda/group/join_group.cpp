@@ -5,8 +5,8 @@
 #include <cstring>
 #include <map>
 
-#include "exec/cuda/current_device.h"
 #include "exec/cuda/group/rank_executable.h"
+#include "exec/cuda/runtime/current_device.h"
 #include "plan/text.h"
 #include "support/hash.h"
 

@@ -6,10 +6,10 @@
 #include <utility>
 
 #include "exec/actions/occupancy.h"
-#include "exec/cuda/current_device.h"
 #include "exec/cuda/executor/checks.h"
 #include "exec/cuda/executor/gpu_faults.h"
 #include "exec/cuda/executor/launch_target.h"
+#include "exec/cuda/runtime/current_device.h"
 #include "launch/make_launches.h"
 #include "plan/slots.h"
 #include "support/check.h"

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "exec/cuda/executor/fixed_words.h"
-#include "exec/cuda/graph.h"
+#include "exec/cuda/runtime/graph.h"
 
 namespace harpe::cuda {
 

@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "exec/cuda/graph.h"
 #include "exec/cuda/library/step.h"
 #include "exec/cuda/library/team.h"
+#include "exec/cuda/runtime/graph.h"
 #include "exec/executor.h"
 
 namespace harpe::library {

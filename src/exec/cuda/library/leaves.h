@@ -7,10 +7,10 @@
 #include <utility>
 
 #include "exec/cuda/actions/launch_spec.h"
-#include "exec/cuda/device_memory.h"
 #include "exec/cuda/library/cublaslt.h"
 #include "exec/cuda/library/cudnn.h"
 #include "exec/cuda/library/step.h"
+#include "exec/cuda/runtime/device_memory.h"
 #include "support/ids.h"
 
 namespace harpe::library {

@@ -12,7 +12,7 @@
 
 #include "exec/cuda/device/types.h"
 #include "exec/cuda/library/places.h"
-#include "exec/cuda/tensor_map.h"
+#include "exec/cuda/runtime/tensor_map.h"
 
 namespace harpe::library {
 

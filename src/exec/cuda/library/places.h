@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "exec/cuda/library.h"
+#include "exec/cuda/runtime/library.h"
 
 namespace harpe::library {
 

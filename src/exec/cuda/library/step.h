@@ -4,7 +4,7 @@
 #include <functional>
 #include <string_view>
 
-#include "exec/cuda/driver_api.h"
+#include "exec/cuda/runtime/driver_api.h"
 #include "support/diag.h"
 
 namespace harpe::library {

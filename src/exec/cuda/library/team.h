@@ -6,11 +6,11 @@
 #include <string>
 #include <vector>
 
-#include "exec/cuda/device_memory.h"
 #include "exec/cuda/kernel_library.h"
 #include "exec/cuda/library/cublaslt.h"
 #include "exec/cuda/library/cudnn.h"
 #include "exec/cuda/library/nccl.h"
+#include "exec/cuda/runtime/device_memory.h"
 
 namespace harpe::library {
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "exec/cuda/current_device.h"
+#include "exec/cuda/runtime/current_device.h"
 #include "ir/tensor.h"
 #include "support/threads.h"
 

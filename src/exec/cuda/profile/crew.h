@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "exec/cuda/actions/launches.h"
-#include "exec/cuda/graph.h"
 #include "exec/cuda/peers.h"
+#include "exec/cuda/runtime/graph.h"
 #include "exec/cuda/signal_kernels.h"
 
 namespace harpe::cuda::profile {

@@ -5,7 +5,7 @@
 #include <variant>
 
 #include "exec/actions/action.h"
-#include "exec/cuda/current_device.h"
+#include "exec/cuda/runtime/current_device.h"
 #include "support/check.h"
 
 namespace harpe::cuda::profile {

@@ -1,9 +1,9 @@
 #include <algorithm>
 #include <chrono>
 
-#include "exec/cuda/current_device.h"
 #include "exec/cuda/profile/measure.h"
 #include "exec/cuda/profile/orders.h"
+#include "exec/cuda/runtime/current_device.h"
 
 namespace harpe::cuda::profile {
 namespace {

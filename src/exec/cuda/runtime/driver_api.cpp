@@ -1,8 +1,8 @@
-#include "exec/cuda/driver_api.h"
+#include "exec/cuda/runtime/driver_api.h"
 
 #include <filesystem>
 
-#include "exec/cuda/library.h"
+#include "exec/cuda/runtime/library.h"
 
 namespace harpe::cuda {
 namespace {
@@ -42,7 +42,7 @@ Checked<DriverApi> find_functions(const Library& library) {
   DriverApi driver;
 #define HP_CUDA(FUNCTION) \
   driver.FUNCTION = reinterpret_cast<decltype(&::FUNCTION)>(find(#FUNCTION));
-#include "exec/cuda/driver_api.def"
+#include "exec/cuda/runtime/driver_api.def"
 #undef HP_CUDA
   driver.capture_info =
       reinterpret_cast<decltype(driver.capture_info)>(find("cuStreamGetCaptureInfo"));

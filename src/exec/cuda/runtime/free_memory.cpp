@@ -1,6 +1,6 @@
-#include "exec/cuda/free_memory.h"
+#include "exec/cuda/runtime/free_memory.h"
 
-#include "exec/cuda/current_device.h"
+#include "exec/cuda/runtime/current_device.h"
 
 namespace harpe::cuda {
 

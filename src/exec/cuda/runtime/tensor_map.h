@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "exec/cuda/device/types.h"
-#include "exec/cuda/driver_api.h"
+#include "exec/cuda/runtime/driver_api.h"
 
 namespace harpe::cuda {
 

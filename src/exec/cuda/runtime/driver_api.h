@@ -18,7 +18,7 @@ namespace harpe::cuda {
 // version it declares, and the same here.
 struct DriverApi {
 #define HP_CUDA(FUNCTION) decltype(&::FUNCTION) FUNCTION = nullptr;
-#include "exec/cuda/driver_api.def"
+#include "exec/cuda/runtime/driver_api.def"
 #undef HP_CUDA
   // As CUDA 12.0 has them; under these names newer headers declare others.
   CUresult (*capture_info)(CUstream stream, CUstreamCaptureStatus* status, cuuint64_t* id,

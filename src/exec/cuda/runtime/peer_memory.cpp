@@ -1,4 +1,4 @@
-#include "exec/cuda/peer_memory.h"
+#include "exec/cuda/runtime/peer_memory.h"
 
 #include <unistd.h>
 
@@ -8,7 +8,7 @@
 #include <span>
 #include <string>
 
-#include "exec/cuda/current_device.h"
+#include "exec/cuda/runtime/current_device.h"
 #include "support/round_up.h"
 
 namespace harpe::cuda {

@@ -1,8 +1,8 @@
-#include "exec/cuda/host_memory.h"
+#include "exec/cuda/runtime/host_memory.h"
 
 #include <utility>
 
-#include "exec/cuda/current_device.h"
+#include "exec/cuda/runtime/current_device.h"
 #include "support/check.h"
 
 namespace harpe::cuda {

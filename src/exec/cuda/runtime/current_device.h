@@ -1,6 +1,6 @@
 #pragma once
 
-#include "exec/cuda/device.h"
+#include "exec/cuda/runtime/device.h"
 
 namespace harpe::cuda {
 

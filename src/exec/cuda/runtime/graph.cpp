@@ -1,8 +1,8 @@
-#include "exec/cuda/graph.h"
+#include "exec/cuda/runtime/graph.h"
 
 #include <utility>
 
-#include "exec/cuda/current_device.h"
+#include "exec/cuda/runtime/current_device.h"
 
 namespace harpe::cuda {
 

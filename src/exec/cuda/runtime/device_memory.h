@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <span>
 
-#include "exec/cuda/device.h"
-#include "exec/cuda/tensor_map.h"
+#include "exec/cuda/runtime/device.h"
+#include "exec/cuda/runtime/tensor_map.h"
 
 namespace harpe::cuda {
 

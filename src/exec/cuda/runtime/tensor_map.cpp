@@ -1,4 +1,4 @@
-#include "exec/cuda/tensor_map.h"
+#include "exec/cuda/runtime/tensor_map.h"
 
 #include <cstring>
 #include <string>

@@ -5,7 +5,7 @@
 #include <memory>
 #include <string>
 
-#include "exec/cuda/driver_api.h"
+#include "exec/cuda/runtime/driver_api.h"
 #include "support/ids.h"
 
 namespace harpe::cuda {

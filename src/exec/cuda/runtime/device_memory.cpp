@@ -1,10 +1,10 @@
-#include "exec/cuda/device_memory.h"
+#include "exec/cuda/runtime/device_memory.h"
 
 #include <algorithm>
 #include <string>
 #include <utility>
 
-#include "exec/cuda/current_device.h"
+#include "exec/cuda/runtime/current_device.h"
 
 namespace harpe::cuda {
 

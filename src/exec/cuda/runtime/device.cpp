@@ -1,4 +1,4 @@
-#include "exec/cuda/device.h"
+#include "exec/cuda/runtime/device.h"
 
 #include <array>
 

@@ -3,7 +3,7 @@
 #include <memory>
 #include <vector>
 
-#include "exec/cuda/device.h"
+#include "exec/cuda/runtime/device.h"
 
 namespace harpe::cuda {
 

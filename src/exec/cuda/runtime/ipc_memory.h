@@ -1,6 +1,6 @@
 #pragma once
 
-#include "exec/cuda/device_memory.h"
+#include "exec/cuda/runtime/device_memory.h"
 
 namespace harpe::cuda {
 

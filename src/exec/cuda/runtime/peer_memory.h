@@ -3,7 +3,7 @@
 #include <memory>
 #include <vector>
 
-#include "exec/cuda/ipc_memory.h"
+#include "exec/cuda/runtime/ipc_memory.h"
 #include "transport/exchange.h"
 
 namespace harpe::cuda {

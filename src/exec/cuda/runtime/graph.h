@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "exec/cuda/device_memory.h"
+#include "exec/cuda/runtime/device_memory.h"
 
 namespace harpe::cuda {
 
