@@ -36,7 +36,7 @@ if(HARPE_CUDA_FOUND)
   target_sources(harpe_exec_cuda PRIVATE ${cuda_parts})
   file(GLOB device_headers CONFIGURE_DEPENDS src/exec/cuda/device/* src/exec/cuda/*/device/*
        src/exec/cuda/*/*/device/* src/transport/descriptor_layout.h)
-  harpe_embed_headers(harpe_exec_cuda exec/cuda/device_texts.h device_text ${device_headers})
+  harpe_embed_headers(harpe_exec_cuda exec/cuda/jit/device_texts.h device_text ${device_headers})
 endif()
 # Libraries that ours is timed beside need headers of their own; without them they are not there.
 set(HARPE_CUDNN_FOUND OFF)

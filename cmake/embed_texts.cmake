@@ -24,13 +24,13 @@ function(harpe_embed_texts TARGET HEADER NAMESPACE)
 endfunction()
 
 # harpe_embed_headers(TARGET HEADER NAMESPACE FILES...): the same for texts that are included by
-# their paths under src/: `all` are values of `exec/cuda/kernel_source.h`, path and text.
+# their paths under src/: `all` are values of `exec/cuda/jit/kernel_source.h`, path and text.
 function(harpe_embed_headers TARGET HEADER NAMESPACE)
   set(out ${CMAKE_BINARY_DIR}/generated/${HEADER})
   set(files ${ARGN})
   list(SORT files)
   list(LENGTH files count)
-  set(body "#pragma once\n\n#include <array>\n\n#include \"exec/cuda/kernel_source.h\"\n\n")
+  set(body "#pragma once\n\n#include <array>\n\n#include \"exec/cuda/jit/kernel_source.h\"\n\n")
   string(APPEND body "namespace harpe::cuda::${NAMESPACE} {\n\n")
   string(APPEND body "constexpr std::array<HeaderText, ${count}> all = {\n")
   foreach(file ${files})

@@ -69,12 +69,12 @@ EXTRA_HEADERS = {
     "exec/processes": {MESH},
     "exec/cuda": {MESH},
     # Plain data, whether the back end is compiled or not; and the one file that knows whether.
-    "run": {"exec/cuda/kernel_variant.h", "exec/cuda/resources.h", "run/cuda/cuda_gpus.h"},
+    "run": {"exec/cuda/jit/kernel_variant.h", "exec/cuda/jit/resources.h", "run/cuda/cuda_gpus.h"},
     "profile": {"exec/cuda/profile/figures.h"},
 }
 # Written by CMake into the build folder.
 GENERATED = {"machine/texts.h", "ops/texts.h", "cli/examples.h", "report/assets.h",
-             "exec/cuda/device_texts.h"}
+             "exec/cuda/jit/device_texts.h"}
 # The verifier has its own model of blocks, masks and slots: a fault in ours must not hide itself.
 FORBIDDEN_HEADERS = {"verify": {"ir/blocks.h", "ir/mask.h", "plan/slots.h"}}
 

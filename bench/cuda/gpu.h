@@ -8,7 +8,7 @@
 #include <string>
 
 #include "bench/cuda/options.h"
-#include "exec/cuda/kernel_library.h"
+#include "exec/cuda/jit/kernel_library.h"
 #include "exec/cuda/runtime/device_memory.h"
 
 namespace harpe::bench {

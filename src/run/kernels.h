@@ -5,8 +5,8 @@
 #include <string_view>
 #include <vector>
 
-#include "exec/cuda/kernel_variant.h"
-#include "exec/cuda/resources.h"
+#include "exec/cuda/jit/kernel_variant.h"
+#include "exec/cuda/jit/resources.h"
 #include "run/cuda_places.h"
 #include "support/diag.h"
 

@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <filesystem>
 
-#include "exec/cuda/nvrtc.h"
+#include "exec/cuda/jit/nvrtc.h"
 
 namespace harpe::test {
 namespace {

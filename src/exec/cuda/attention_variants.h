@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "exec/cuda/device/attention_config.h"
-#include "exec/cuda/kernel_variant.h"
+#include "exec/cuda/jit/kernel_variant.h"
 
 namespace harpe::cuda {
 

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "exec/cuda/clock.h"
-#include "exec/cuda/kernel_library.h"
+#include "exec/cuda/jit/kernel_library.h"
 #include "exec/cuda/runtime/device_memory.h"
 
 namespace harpe::cuda {

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "exec/cuda/device/gemm_config.h"
-#include "exec/cuda/kernel_variant.h"
+#include "exec/cuda/jit/kernel_variant.h"
 
 namespace harpe::cuda {
 

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "exec/cuda/kernel_variant.h"
+#include "exec/cuda/jit/kernel_variant.h"
 
 namespace harpe::cuda {
 

@@ -5,7 +5,7 @@
 
 #include "exec/cuda/attention.h"
 #include "exec/cuda/device/plain_args.h"
-#include "exec/cuda/kernel_library.h"
+#include "exec/cuda/jit/kernel_library.h"
 #include "exec/cuda/runtime/device_memory.h"
 
 namespace harpe::cuda {

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "exec/cuda/backward.h"
-#include "exec/cuda/kernel_library.h"
+#include "exec/cuda/jit/kernel_library.h"
 #include "exec/cuda/runtime/device_memory.h"
 
 namespace harpe::cuda {

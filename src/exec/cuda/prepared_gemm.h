@@ -5,7 +5,7 @@
 #include <optional>
 
 #include "exec/cuda/gemm.h"
-#include "exec/cuda/kernel_library.h"
+#include "exec/cuda/jit/kernel_library.h"
 #include "exec/cuda/runtime/device_memory.h"
 
 namespace harpe::cuda {

@@ -4,7 +4,7 @@
 
 #include "exec/cuda/device/post_args.h"
 #include "exec/cuda/device/signal_args.h"
-#include "exec/cuda/kernel_library.h"
+#include "exec/cuda/jit/kernel_library.h"
 #include "exec/cuda/signal_page.h"
 
 namespace harpe::cuda {

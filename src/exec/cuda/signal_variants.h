@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "exec/cuda/kernel_variant.h"
+#include "exec/cuda/jit/kernel_variant.h"
 
 namespace harpe::cuda {
 

@@ -3,8 +3,8 @@
 
 #include <array>
 
+#include "exec/cuda/jit/nvrtc.h"
 #include "exec/cuda/library/places.h"
-#include "exec/cuda/nvrtc.h"
 #include "exec/cuda/runtime/current_device.h"
 #include "exec/cuda/runtime/device.h"
 #include "run/cuda/cuda_gpus.h"

@@ -4,7 +4,7 @@
 #include <atomic>
 #include <thread>
 
-#include "exec/cuda/kernel_cache.h"
+#include "exec/cuda/jit/kernel_cache.h"
 #include "run/cuda/cuda_gpus.h"
 #include "support/threads.h"
 

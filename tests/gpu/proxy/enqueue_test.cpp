@@ -8,7 +8,7 @@
 #include <thread>
 
 #include "exec/cuda/executor/network_exchange.h"
-#include "exec/cuda/kernel_library.h"
+#include "exec/cuda/jit/kernel_library.h"
 #include "exec/cuda/runtime/current_device.h"
 #include "exec/cuda/runtime/host_memory.h"
 #include "exec/cuda/signal_page.h"

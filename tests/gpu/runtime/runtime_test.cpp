@@ -3,7 +3,7 @@
 #include <cstring>
 #include <span>
 
-#include "exec/cuda/kernel_library.h"
+#include "exec/cuda/jit/kernel_library.h"
 #include "exec/cuda/runtime/device_memory.h"
 
 namespace harpe::cuda {

@@ -1,4 +1,4 @@
-#include "exec/cuda/kernel_cache.h"
+#include "exec/cuda/jit/kernel_cache.h"
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>

@@ -1,4 +1,4 @@
-#include "exec/cuda/kernel_source.h"
+#include "exec/cuda/jit/kernel_source.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "exec/cuda/resources.h"
+#include "exec/cuda/jit/resources.h"
 
 #include <gtest/gtest.h>
 

@@ -13,7 +13,7 @@
 #include <sstream>
 #include <thread>
 
-#include "exec/cuda/nvrtc.h"
+#include "exec/cuda/jit/nvrtc.h"
 #include "tests/support/fake_driver.h"
 #include "tests/support/proxy_plan.h"
 #include "tests/unit/exec/plans.h"

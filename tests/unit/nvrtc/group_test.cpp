@@ -9,7 +9,7 @@
 
 #include "exec/cuda/group/join_group.h"
 #include "exec/cuda/group/rank_executable.h"
-#include "exec/cuda/nvrtc.h"
+#include "exec/cuda/jit/nvrtc.h"
 #include "plan/slots.h"
 #include "support/round_up.h"
 #include "tests/support/recording_driver.h"

@@ -1,8 +1,8 @@
-#include "exec/cuda/nvrtc.h"
+#include "exec/cuda/jit/nvrtc.h"
 
 #include <gtest/gtest.h>
 
-#include "exec/cuda/resources.h"
+#include "exec/cuda/jit/resources.h"
 
 namespace harpe::cuda {
 namespace {

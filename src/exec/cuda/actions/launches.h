@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "exec/cuda/actions/launch_spec.h"
-#include "exec/cuda/kernel_library.h"
+#include "exec/cuda/jit/kernel_library.h"
 #include "exec/cuda/library/leaves.h"
 #include "exec/cuda/prepared_attention.h"
 #include "exec/cuda/prepared_backward.h"

@@ -6,7 +6,7 @@
 #include <memory>
 #include <vector>
 
-#include "exec/cuda/kernel_library.h"
+#include "exec/cuda/jit/kernel_library.h"
 #include "exec/cuda/library/nccl.h"
 #include "transport/exchange.h"
 

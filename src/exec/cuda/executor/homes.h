@@ -4,7 +4,7 @@
 #include <string>
 
 #include "exec/actions/view.h"
-#include "exec/cuda/kernel_library.h"
+#include "exec/cuda/jit/kernel_library.h"
 #include "ir/tensor.h"
 
 namespace harpe::cuda {

@@ -7,7 +7,7 @@
 
 #include "exec/cuda/executor/cuda_executor.h"
 #include "exec/cuda/group/join_group.h"
-#include "exec/cuda/kernel_library.h"
+#include "exec/cuda/jit/kernel_library.h"
 #include "exec/cuda/runtime/peer_memory.h"
 #include "exec/described_target.h"
 

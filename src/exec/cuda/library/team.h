@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "exec/cuda/kernel_library.h"
+#include "exec/cuda/jit/kernel_library.h"
 #include "exec/cuda/library/cublaslt.h"
 #include "exec/cuda/library/cudnn.h"
 #include "exec/cuda/library/nccl.h"

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "exec/cuda/kernel_source.h"
+#include "exec/cuda/jit/kernel_source.h"
 #include "support/diag.h"
 
 namespace harpe::cuda {

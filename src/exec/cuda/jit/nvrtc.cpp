@@ -1,4 +1,4 @@
-#include "exec/cuda/nvrtc.h"
+#include "exec/cuda/jit/nvrtc.h"
 
 #include <cstddef>
 #include <ctime>
@@ -13,7 +13,7 @@ using NvrtcProgram = struct _nvrtcProgram*;
 // NVRTC's functions. Their enumeration is returned as the int that it is in C.
 struct Nvrtc::Functions {
 #define HP_NVRTC(FUNCTION, PARAMETERS) int(*FUNCTION) PARAMETERS = nullptr;
-#include "exec/cuda/nvrtc.def"
+#include "exec/cuda/jit/nvrtc.def"
 #undef HP_NVRTC
   const char* (*nvrtcGetErrorString)(int status) = nullptr;
 };
@@ -131,7 +131,7 @@ Checked<Nvrtc> Nvrtc::open(const std::optional<std::string>& file,
       function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(*found);
   };
 #define HP_NVRTC(FUNCTION, PARAMETERS) find(functions.FUNCTION, #FUNCTION);
-#include "exec/cuda/nvrtc.def"
+#include "exec/cuda/jit/nvrtc.def"
 #undef HP_NVRTC
   find(functions.nvrtcGetErrorString, "nvrtcGetErrorString");
   if (lacking) return *lacking;

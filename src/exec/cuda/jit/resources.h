@@ -5,9 +5,9 @@
 #include <string_view>
 #include <vector>
 
-#include "exec/cuda/instructions.h"
-#include "exec/cuda/kernel_variant.h"
-#include "exec/cuda/nvrtc.h"
+#include "exec/cuda/jit/instructions.h"
+#include "exec/cuda/jit/kernel_variant.h"
+#include "exec/cuda/jit/nvrtc.h"
 #include "support/diag.h"
 
 namespace harpe::cuda {

@@ -1,4 +1,4 @@
-#include "exec/cuda/kernel_library.h"
+#include "exec/cuda/jit/kernel_library.h"
 
 namespace harpe::cuda {
 

@@ -10,10 +10,10 @@
 #include <string>
 #include <vector>
 
-#include "exec/cuda/kernel_cache.h"
-#include "exec/cuda/kernel_variant.h"
-#include "exec/cuda/nvrtc.h"
-#include "exec/cuda/resources.h"
+#include "exec/cuda/jit/kernel_cache.h"
+#include "exec/cuda/jit/kernel_variant.h"
+#include "exec/cuda/jit/nvrtc.h"
+#include "exec/cuda/jit/resources.h"
 #include "exec/cuda/runtime/device.h"
 
 namespace harpe::cuda {

@@ -1,9 +1,9 @@
-#include "exec/cuda/kernel_source.h"
+#include "exec/cuda/jit/kernel_source.h"
 
 #include <algorithm>
 #include <optional>
 
-#include "exec/cuda/device_texts.h"
+#include "exec/cuda/jit/device_texts.h"
 
 namespace harpe::cuda {
 namespace {

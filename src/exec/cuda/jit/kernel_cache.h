@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "exec/cuda/nvrtc.h"
+#include "exec/cuda/jit/nvrtc.h"
 #include "support/diag.h"
 
 namespace harpe::cuda {

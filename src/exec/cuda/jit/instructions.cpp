@@ -1,4 +1,4 @@
-#include "exec/cuda/instructions.h"
+#include "exec/cuda/jit/instructions.h"
 
 #include <elf.h>
 
@@ -6,7 +6,7 @@
 #include <optional>
 #include <string>
 
-#include "exec/cuda/kernel_variant.h"
+#include "exec/cuda/jit/kernel_variant.h"
 
 namespace harpe::cuda {
 namespace {

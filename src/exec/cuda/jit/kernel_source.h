@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "exec/cuda/kernel_variant.h"
+#include "exec/cuda/jit/kernel_variant.h"
 #include "support/diag.h"
 
 namespace harpe::cuda {
