@@ -22,7 +22,7 @@ class Ring {
   // Requires: a power of two.
   explicit Ring(std::size_t capacity);
   // In memory that kernels of a GPU reach, which alone write descriptors
-  // (exec/cuda/device/enqueue.h): nobody pushes here. The slots, then how many were taken.
+  // (exec/cuda/signals/device/enqueue.h): nobody pushes here. The slots, then how many were taken.
   // Requires: `memory` of `bytes_for`, aligned to 64 bytes, that outlives the ring.
   Ring(std::size_t capacity, std::span<std::byte> memory);
   [[nodiscard]] static std::size_t bytes_for(std::size_t capacity);

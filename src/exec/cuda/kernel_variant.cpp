@@ -4,7 +4,7 @@
 #include "exec/cuda/backward_variants.h"
 #include "exec/cuda/gemm_variants.h"
 #include "exec/cuda/plain_variants.h"
-#include "exec/cuda/signal_variants.h"
+#include "exec/cuda/signals/signal_variants.h"
 
 namespace harpe::cuda {
 

@@ -11,7 +11,7 @@
 #include "exec/cuda/jit/kernel_library.h"
 #include "exec/cuda/runtime/current_device.h"
 #include "exec/cuda/runtime/host_memory.h"
-#include "exec/cuda/signal_page.h"
+#include "exec/cuda/signals/signal_page.h"
 #include "tests/gpu/proxy/stress_args.h"
 #include "tests/support/cuda_executor.h"
 #include "transport/make_provider.h"
@@ -53,7 +53,7 @@ KernelVariant variant_of(const std::string& name, const std::string& body) {
   variant.name = "test_" + name;
   variant.family = "test";
   variant.source =
-      "#include \"exec/cuda/device/post.cuh\"\n"
+      "#include \"exec/cuda/signals/device/post.cuh\"\n"
       "#include \"tests/gpu/proxy/stress_args.h\"\n"
       "using namespace harpe::device;\n"
       "extern \"C\" __global__ void __launch_bounds__(32)\n"

@@ -1,7 +1,7 @@
 #pragma once
 
-#include "exec/cuda/device/enqueue.h"
 #include "exec/cuda/device/wait_args.h"
+#include "exec/cuda/signals/device/enqueue.h"
 
 // What the kernels of enqueue_test.cpp are given; for NVRTC too.
 namespace harpe::device {

@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "exec/cuda/peers.h"
 #include "exec/cuda/runtime/graph.h"
-#include "exec/cuda/signal_kernels.h"
+#include "exec/cuda/signals/peers.h"
+#include "exec/cuda/signals/signal_kernels.h"
 
 namespace harpe::cuda::signals_test {
 

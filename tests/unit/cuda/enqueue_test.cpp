@@ -1,4 +1,4 @@
-#include "exec/cuda/device/enqueue.h"
+#include "exec/cuda/signals/device/enqueue.h"
 
 #include <gtest/gtest.h>
 

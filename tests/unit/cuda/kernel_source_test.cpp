@@ -43,7 +43,7 @@ TEST(DeviceHeaders, are_named_by_their_paths_and_find_each_other) {
   for (const HeaderText& header : device_headers()) {
     // What kernels and the transport agree on is the transport's.
     const bool is_shared = header.name == "transport/descriptor_layout.h";
-    EXPECT_TRUE(is_shared || header.name.starts_with("exec/cuda/device/")) << header.name;
+    EXPECT_TRUE(is_shared || header.name.find("/device/") != std::string::npos) << header.name;
     const auto source = assemble(variant_of(std::string(header.text)), device_headers());
     EXPECT_TRUE(source.ok()) << render(source.error());
   }

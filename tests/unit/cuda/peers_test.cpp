@@ -1,10 +1,10 @@
-#include "exec/cuda/peers.h"
+#include "exec/cuda/signals/peers.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 
-#include "exec/cuda/signal_kernels.h"
+#include "exec/cuda/signals/signal_kernels.h"
 #include "tests/support/fake_driver.h"
 
 namespace harpe::cuda {

@@ -1,8 +1,8 @@
 #pragma once
 
 #include "exec/cuda/device/copy_args.h"
-#include "exec/cuda/device/signal_args.h"
 #include "exec/cuda/device/used_rows.h"
+#include "exec/cuda/signals/device/signal_args.h"
 
 // C[M, N] = A[M, K] B[K, N], f32 accumulate. The rows of C are cut into panels, visited in the
 // order given; the columns of a panel's A into pieces, used in the order given. So one kernel

@@ -1,10 +1,10 @@
 #pragma once
 
 #include "exec/cuda/device/gemm_walk.cuh"
-#include "exec/cuda/device/signal.cuh"
 #include "exec/cuda/device/tma.cuh"
 #include "exec/cuda/device/wait.cuh"
 #include "exec/cuda/device/wgmma.cuh"
+#include "exec/cuda/signals/device/signal.cuh"
 
 // From the accumulators to memory. A consumer writes boxes of 64 rows of 128 bytes into shared
 // memory, GemmConfig::boxes in turn; a warp of its own hands them to the copy engine and, once a

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "exec/cuda/executor/signal_pages.h"
-#include "exec/cuda/peers.h"
+#include "exec/cuda/signals/peers.h"
 #include "exec/fault.h"
 #include "ir/blocks.h"
 

@@ -3,7 +3,7 @@
 #include "exec/cuda/device/copy_args.h"
 #include "exec/cuda/executor/checks.h"
 #include "exec/cuda/executor/spec_offers.h"
-#include "exec/cuda/signal_kernels.h"
+#include "exec/cuda/signals/signal_kernels.h"
 
 namespace harpe::cuda {
 namespace {

@@ -7,11 +7,11 @@
 #include <string>
 #include <vector>
 
-#include "exec/cuda/device/post_args.h"
 #include "exec/cuda/executor/network_layout.h"
 #include "exec/cuda/executor/network_options.h"
-#include "exec/cuda/peers.h"
 #include "exec/cuda/runtime/host_memory.h"
+#include "exec/cuda/signals/device/post_args.h"
+#include "exec/cuda/signals/peers.h"
 #include "exec/processes/put_orders.h"
 #include "transport/proxy.h"
 #include "transport/shared_memory.h"

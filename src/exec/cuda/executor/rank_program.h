@@ -11,9 +11,9 @@
 #include "exec/cuda/executor/rank_trace.h"
 #include "exec/cuda/executor/signal_pages.h"
 #include "exec/cuda/executor/task_specs.h"
-#include "exec/cuda/peers.h"
 #include "exec/cuda/runtime/graph.h"
-#include "exec/cuda/signal_kernels.h"
+#include "exec/cuda/signals/peers.h"
+#include "exec/cuda/signals/signal_kernels.h"
 #include "plan/launch_plan.h"
 
 namespace harpe::cuda {

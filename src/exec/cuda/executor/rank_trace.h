@@ -4,8 +4,8 @@
 #include <map>
 #include <vector>
 
-#include "exec/cuda/clock_kernels.h"
 #include "exec/cuda/device/wait_args.h"
+#include "exec/cuda/signals/clock_kernels.h"
 #include "plan/plan.h"
 
 namespace harpe::cuda {

@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "exec/cuda/actions/launches.h"
-#include "exec/cuda/peers.h"
 #include "exec/cuda/runtime/graph.h"
-#include "exec/cuda/signal_kernels.h"
+#include "exec/cuda/signals/peers.h"
+#include "exec/cuda/signals/signal_kernels.h"
 
 namespace harpe::cuda::profile {
 

@@ -1,7 +1,7 @@
 #pragma once
 
-#include "exec/cuda/device/enqueue.h"
-#include "exec/cuda/device/signal_args.h"
+#include "exec/cuda/signals/device/enqueue.h"
+#include "exec/cuda/signals/device/signal_args.h"
 
 namespace harpe::device {
 

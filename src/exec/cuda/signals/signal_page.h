@@ -5,8 +5,8 @@
 #include <optional>
 #include <span>
 
-#include "exec/cuda/device/signal_args.h"
 #include "exec/cuda/runtime/device_memory.h"
+#include "exec/cuda/signals/device/signal_args.h"
 
 namespace harpe::cuda {
 

@@ -1,8 +1,8 @@
 #pragma once
 
-#include "exec/cuda/device/clock_args.h"
 #include "exec/cuda/device/fences.cuh"
 #include "exec/cuda/device/wait_args.h"
+#include "exec/cuda/signals/device/clock_args.h"
 
 // Times for traces, by kernels of one warp.
 namespace harpe::device {

@@ -1,8 +1,8 @@
-#include "exec/cuda/signal_kernels.h"
+#include "exec/cuda/signals/signal_kernels.h"
 
 #include <algorithm>
 
-#include "exec/cuda/signal_variants.h"
+#include "exec/cuda/signals/signal_variants.h"
 
 namespace harpe::cuda {
 namespace {

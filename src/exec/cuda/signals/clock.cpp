@@ -1,4 +1,4 @@
-#include "exec/cuda/clock.h"
+#include "exec/cuda/signals/clock.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,4 +1,4 @@
-#include "exec/cuda/signal_page.h"
+#include "exec/cuda/signals/signal_page.h"
 
 #include <algorithm>
 #include <atomic>

@@ -1,8 +1,8 @@
 #pragma once
 
-#include "exec/cuda/clock.h"
 #include "exec/cuda/jit/kernel_library.h"
 #include "exec/cuda/runtime/device_memory.h"
+#include "exec/cuda/signals/clock.h"
 
 namespace harpe::cuda {
 

@@ -1,4 +1,4 @@
-#include "exec/cuda/peers.h"
+#include "exec/cuda/signals/peers.h"
 
 #include <algorithm>
 #include <utility>

@@ -2,10 +2,10 @@
 
 #include <span>
 
-#include "exec/cuda/device/post_args.h"
-#include "exec/cuda/device/signal_args.h"
 #include "exec/cuda/jit/kernel_library.h"
-#include "exec/cuda/signal_page.h"
+#include "exec/cuda/signals/device/post_args.h"
+#include "exec/cuda/signals/device/signal_args.h"
+#include "exec/cuda/signals/signal_page.h"
 
 namespace harpe::cuda {
 

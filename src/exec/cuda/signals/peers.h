@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "exec/cuda/runtime/peer_memory.h"
-#include "exec/cuda/signal_page.h"
+#include "exec/cuda/signals/signal_page.h"
 #include "transport/exchange.h"
 
 namespace harpe::cuda {

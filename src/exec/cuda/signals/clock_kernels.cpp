@@ -1,13 +1,13 @@
-#include "exec/cuda/clock_kernels.h"
+#include "exec/cuda/signals/clock_kernels.h"
 
 #include <atomic>
 #include <chrono>
 #include <optional>
 #include <vector>
 
-#include "exec/cuda/device/clock_args.h"
 #include "exec/cuda/runtime/current_device.h"
-#include "exec/cuda/signal_variants.h"
+#include "exec/cuda/signals/device/clock_args.h"
+#include "exec/cuda/signals/signal_variants.h"
 
 namespace harpe::cuda {
 namespace {

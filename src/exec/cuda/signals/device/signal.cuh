@@ -1,7 +1,7 @@
 #pragma once
 
-#include "exec/cuda/device/signal_args.h"
 #include "exec/cuda/device/wait.cuh"
+#include "exec/cuda/signals/device/signal_args.h"
 
 // Signals between ranks from kernels of one warp that stand between others in a stream: what was
 // done before them in the stream is done, and what follows sees what they acquired.

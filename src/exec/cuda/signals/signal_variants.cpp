@@ -1,4 +1,4 @@
-#include "exec/cuda/signal_variants.h"
+#include "exec/cuda/signals/signal_variants.h"
 
 namespace harpe::cuda {
 namespace {
@@ -11,7 +11,7 @@ KernelVariant variant_of(const std::string& family, const std::string& name,
   variant.name = family + "_" + name;
   variant.family = family;
   variant.tile = "1 warp";
-  variant.source = "#include \"exec/cuda/device/" + family +
+  variant.source = "#include \"exec/cuda/signals/device/" + family +
                    ".cuh\"\n"
                    "using namespace harpe::device;\n"
                    "extern \"C\" __global__ void __launch_bounds__(32)\n"

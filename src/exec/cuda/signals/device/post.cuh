@@ -1,7 +1,7 @@
 #pragma once
 
-#include "exec/cuda/device/post_args.h"
 #include "exec/cuda/device/wait.cuh"
+#include "exec/cuda/signals/device/post_args.h"
 
 // Descriptors from kernels: what was done before them in the stream, or was acquired by the thread,
 // is done for who reads them and for whom they are about.
