@@ -10,6 +10,7 @@
 #include "bench/cuda/gpu.h"
 #include "bench/cuda/kernels.h"
 #include "bench/cuda/must.h"
+#include "exec/cuda/kernels/shipped_variants.h"
 
 namespace harpe::bench {
 

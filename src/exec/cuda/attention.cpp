@@ -7,7 +7,7 @@
 #include <string>
 
 #include "exec/cuda/attention_variants.h"
-#include "exec/cuda/spec_checks.h"
+#include "exec/cuda/kernels/spec_checks.h"
 
 namespace harpe::cuda {
 

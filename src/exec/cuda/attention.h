@@ -7,7 +7,7 @@
 #include "exec/cuda/device/attention_args.h"
 #include "exec/cuda/device/attention_config.h"
 #include "exec/cuda/head_tensor.h"
-#include "exec/cuda/leaf_engine.h"
+#include "exec/cuda/kernels/leaf_engine.h"
 #include "support/diag.h"
 
 namespace harpe::cuda {

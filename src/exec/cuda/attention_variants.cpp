@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "exec/cuda/element_words.h"
+#include "exec/cuda/kernels/element_words.h"
 #include "support/check.h"
 
 namespace harpe::cuda {

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "exec/cuda/backward_variants.h"
-#include "exec/cuda/spec_checks.h"
+#include "exec/cuda/kernels/spec_checks.h"
 
 namespace harpe::cuda {
 

@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "exec/cuda/device/gemm_order.h"
-#include "exec/cuda/element_words.h"
 #include "exec/cuda/gemm_variants.h"
-#include "exec/cuda/spec_checks.h"
+#include "exec/cuda/kernels/element_words.h"
+#include "exec/cuda/kernels/spec_checks.h"
 #include "support/check.h"
 
 namespace harpe::cuda {

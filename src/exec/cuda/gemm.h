@@ -6,7 +6,7 @@
 
 #include "exec/cuda/device/gemm_args.h"
 #include "exec/cuda/device/gemm_config.h"
-#include "exec/cuda/leaf_engine.h"
+#include "exec/cuda/kernels/leaf_engine.h"
 #include "exec/cuda/runtime/tensor_map.h"
 #include "support/diag.h"
 

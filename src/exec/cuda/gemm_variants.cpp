@@ -3,7 +3,7 @@
 #include <array>
 #include <string>
 
-#include "exec/cuda/element_words.h"
+#include "exec/cuda/kernels/element_words.h"
 
 namespace harpe::cuda {
 namespace {

@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "exec/cuda/jit/kernel_cache.h"
+#include "exec/cuda/kernels/shipped_variants.h"
 #include "run/cuda/cuda_gpus.h"
 #include "support/threads.h"
 

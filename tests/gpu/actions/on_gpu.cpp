@@ -3,7 +3,7 @@
 #include <cstdlib>
 
 #include "exec/cpu/run_action.h"
-#include "exec/cuda/actions/batch.h"
+#include "exec/cuda/kernels/batch.h"
 #include "exec/cuda/runtime/device_memory.h"
 
 namespace harpe::testing_support {

@@ -2,7 +2,7 @@
 
 #include <array>
 
-#include "exec/cuda/actions/launch_spec.h"
+#include "exec/cuda/kernels/launch_spec.h"
 
 namespace harpe::cuda {
 namespace actions_test {

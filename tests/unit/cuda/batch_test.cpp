@@ -1,4 +1,4 @@
-#include "exec/cuda/actions/batch.h"
+#include "exec/cuda/kernels/batch.h"
 
 #include <gtest/gtest.h>
 

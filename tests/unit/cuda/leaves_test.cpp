@@ -1,8 +1,8 @@
-#include "exec/cuda/library/leaves.h"
+#include "exec/cuda/kernels/leaves.h"
 
 #include <gtest/gtest.h>
 
-#include "exec/cuda/actions/launch_spec.h"
+#include "exec/cuda/kernels/launch_spec.h"
 #include "tests/support/fake_driver.h"
 
 namespace harpe::library {

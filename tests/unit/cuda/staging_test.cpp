@@ -1,4 +1,4 @@
-#include "exec/cuda/actions/staging.h"
+#include "exec/cuda/executor/staging.h"
 
 #include <gtest/gtest.h>
 

@@ -6,7 +6,7 @@
 #include <optional>
 #include <span>
 
-#include "exec/cuda/actions/loop_nests.h"
+#include "exec/cuda/kernels/loop_nests.h"
 
 // What plans of attention and of its gradients have in common.
 namespace harpe::cuda {

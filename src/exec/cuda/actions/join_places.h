@@ -3,7 +3,7 @@
 #include <optional>
 #include <span>
 
-#include "exec/cuda/actions/launch_spec.h"
+#include "exec/cuda/kernels/launch_spec.h"
 
 namespace harpe::cuda {
 

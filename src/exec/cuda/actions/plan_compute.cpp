@@ -1,7 +1,7 @@
 #include <cmath>
 #include <optional>
 
-#include "exec/cuda/actions/loop_nests.h"
+#include "exec/cuda/kernels/loop_nests.h"
 
 namespace harpe::cuda {
 namespace {

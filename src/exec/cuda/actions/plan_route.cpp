@@ -3,7 +3,7 @@
 #include <cstring>
 #include <limits>
 
-#include "exec/cuda/actions/loop_nests.h"
+#include "exec/cuda/kernels/loop_nests.h"
 
 namespace harpe::cuda {
 namespace {

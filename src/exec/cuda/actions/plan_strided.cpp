@@ -2,7 +2,7 @@
 #include <cstring>
 #include <limits>
 
-#include "exec/cuda/actions/loop_nests.h"
+#include "exec/cuda/kernels/loop_nests.h"
 #include "ir/rounding.h"
 
 namespace harpe::cuda {

@@ -1,8 +1,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "exec/cuda/actions/loop_nests.h"
 #include "exec/cuda/executor/bind_parts.h"
+#include "exec/cuda/kernels/loop_nests.h"
 
 namespace harpe::cuda {
 namespace {

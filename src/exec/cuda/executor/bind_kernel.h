@@ -4,9 +4,9 @@
 #include <optional>
 #include <vector>
 
-#include "exec/cuda/actions/launch_spec.h"
 #include "exec/cuda/executor/describe_kernel.h"
 #include "exec/cuda/executor/kernel_places.h"
+#include "exec/cuda/kernels/launch_spec.h"
 #include "plan/launch_plan.h"
 
 namespace harpe::cuda {

@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "exec/cuda/actions/launch_spec.h"
 #include "exec/cuda/executor/kernel_places.h"
+#include "exec/cuda/kernels/launch_spec.h"
 #include "plan/launch_plan.h"
 
 namespace harpe::cuda {

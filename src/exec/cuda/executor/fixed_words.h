@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "exec/cuda/actions/launch_spec.h"
+#include "exec/cuda/kernels/launch_spec.h"
 
 namespace harpe::cuda {
 

@@ -6,7 +6,7 @@
 
 #include "exec/actions/partials.h"
 #include "exec/actions/tensors.h"
-#include "exec/cuda/actions/launches.h"
+#include "exec/cuda/kernels/launches.h"
 #include "exec/cuda/runtime/device_memory.h"
 #include "exec/cuda/runtime/host_memory.h"
 #include "support/check.h"

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "exec/cuda/actions/loop_nests.h"
+#include "exec/cuda/kernels/loop_nests.h"
 #include "support/check.h"
 
 namespace harpe::cuda {

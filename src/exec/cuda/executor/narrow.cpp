@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <optional>
 
-#include "exec/cuda/actions/loop_nests.h"
+#include "exec/cuda/kernels/loop_nests.h"
 #include "support/check.h"
 
 namespace harpe::cuda {

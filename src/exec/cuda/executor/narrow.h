@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "exec/actions/action.h"
-#include "exec/cuda/actions/launch_spec.h"
+#include "exec/cuda/kernels/launch_spec.h"
 #include "plan/plan.h"
 
 namespace harpe::cuda {

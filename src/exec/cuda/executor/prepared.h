@@ -16,7 +16,7 @@
 #include "exec/cuda/executor/signal_pages.h"
 #include "exec/cuda/executor/task_specs.h"
 #include "exec/cuda/jit/nvrtc.h"
-#include "exec/cuda/library/leaves.h"
+#include "exec/cuda/kernels/leaves.h"
 #include "exec/processes/process_group.h"
 #include "ir/blocks.h"
 

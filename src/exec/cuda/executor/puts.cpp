@@ -1,6 +1,6 @@
 #include "exec/cuda/executor/puts.h"
 
-#include "exec/cuda/actions/staging.h"
+#include "exec/cuda/executor/staging.h"
 #include "support/check.h"
 #include "sync/nodes.h"
 

@@ -4,8 +4,8 @@
 #include <iterator>
 #include <utility>
 
-#include "exec/cuda/actions/batch.h"
 #include "exec/cuda/executor/bind_kernel.h"
+#include "exec/cuda/kernels/batch.h"
 #include "plan/refs.h"
 #include "support/check.h"
 

@@ -4,9 +4,9 @@
 #include <vector>
 
 #include "exec/actions/prepare.h"
-#include "exec/cuda/actions/launch_spec.h"
 #include "exec/cuda/executor/collectives.h"
 #include "exec/cuda/executor/narrow.h"
+#include "exec/cuda/kernels/launch_spec.h"
 
 namespace harpe::cuda {
 

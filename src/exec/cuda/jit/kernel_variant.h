@@ -2,7 +2,6 @@
 
 #include <cstdint>
 #include <string>
-#include <vector>
 
 namespace harpe::cuda {
 
@@ -25,8 +24,5 @@ struct KernelVariant {
 
 // The entry point of every variant.
 constexpr const char* kEntryPoint = "harpe_kernel";
-
-// All of them, families together.
-[[nodiscard]] std::vector<KernelVariant> shipped_variants();
 
 }  // namespace harpe::cuda

@@ -1,6 +1,6 @@
 #include "exec/cuda/library/moves.h"
 
-#include "exec/cuda/actions/loop_nests.h"
+#include "exec/cuda/kernels/loop_nests.h"
 
 namespace harpe::library {
 namespace {

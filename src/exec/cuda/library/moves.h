@@ -3,7 +3,7 @@
 #include <array>
 #include <vector>
 
-#include "exec/cuda/actions/launches.h"
+#include "exec/cuda/kernels/launches.h"
 #include "exec/cuda/library/baseline.h"
 
 namespace harpe::library {

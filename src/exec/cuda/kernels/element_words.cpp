@@ -1,4 +1,4 @@
-#include "exec/cuda/element_words.h"
+#include "exec/cuda/kernels/element_words.h"
 
 namespace harpe::cuda {
 

@@ -6,9 +6,9 @@
 #include <variant>
 #include <vector>
 
-#include "exec/cuda/actions/launch_spec.h"
 #include "exec/cuda/jit/kernel_library.h"
-#include "exec/cuda/library/leaves.h"
+#include "exec/cuda/kernels/launch_spec.h"
+#include "exec/cuda/kernels/leaves.h"
 #include "exec/cuda/prepared_attention.h"
 #include "exec/cuda/prepared_backward.h"
 #include "exec/cuda/prepared_gemm.h"

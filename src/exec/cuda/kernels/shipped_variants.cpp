@@ -1,4 +1,4 @@
-#include "exec/cuda/jit/kernel_variant.h"
+#include "exec/cuda/kernels/shipped_variants.h"
 
 #include "exec/cuda/attention_variants.h"
 #include "exec/cuda/backward_variants.h"

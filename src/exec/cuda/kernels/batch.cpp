@@ -1,11 +1,11 @@
-#include "exec/cuda/actions/batch.h"
+#include "exec/cuda/kernels/batch.h"
 
 #include <algorithm>
 #include <optional>
 #include <span>
 
 #include "exec/cuda/actions/join_places.h"
-#include "exec/cuda/actions/loop_nests.h"
+#include "exec/cuda/kernels/loop_nests.h"
 
 namespace harpe::cuda {
 namespace {

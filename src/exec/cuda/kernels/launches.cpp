@@ -1,8 +1,8 @@
-#include "exec/cuda/actions/launches.h"
+#include "exec/cuda/kernels/launches.h"
 
 #include <algorithm>
 
-#include "exec/cuda/actions/loop_nests.h"
+#include "exec/cuda/kernels/loop_nests.h"
 #include "support/check.h"
 
 namespace harpe::cuda {

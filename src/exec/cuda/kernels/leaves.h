@@ -6,7 +6,7 @@
 #include <string>
 #include <utility>
 
-#include "exec/cuda/actions/launch_spec.h"
+#include "exec/cuda/kernels/launch_spec.h"
 #include "exec/cuda/library/cublaslt.h"
 #include "exec/cuda/library/cudnn.h"
 #include "exec/cuda/library/step.h"

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "exec/actions/loops.h"
-#include "exec/cuda/actions/launch_spec.h"
+#include "exec/cuda/kernels/launch_spec.h"
 #include "support/check.h"
 
 namespace harpe::cuda {

@@ -1,4 +1,4 @@
-#include "exec/cuda/library/leaves.h"
+#include "exec/cuda/kernels/leaves.h"
 
 #include <algorithm>
 #include <memory>

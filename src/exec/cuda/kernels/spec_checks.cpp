@@ -1,4 +1,4 @@
-#include "exec/cuda/spec_checks.h"
+#include "exec/cuda/kernels/spec_checks.h"
 
 namespace harpe::cuda {
 
