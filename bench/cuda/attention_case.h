@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "bench/cuda/draw.h"
-#include "exec/cuda/device/attention_config.h"
+#include "exec/cuda/kernels/attention/device/attention_config.h"
 
 namespace harpe::bench {
 

@@ -5,7 +5,7 @@
 
 #include "bench/cuda/attention_experiments.h"
 #include "bench/cuda/attention_subject.h"
-#include "exec/cuda/attention_variants.h"
+#include "exec/cuda/kernels/attention/attention_variants.h"
 
 namespace harpe::bench {
 namespace {

@@ -10,8 +10,8 @@
 #include "bench/cuda/courier.h"
 #include "bench/cuda/must.h"
 #include "bench/cuda/signals.h"
-#include "exec/cuda/attention_variants.h"
-#include "exec/cuda/prepared_attention.h"
+#include "exec/cuda/kernels/attention/attention_variants.h"
+#include "exec/cuda/kernels/attention/prepared_attention.h"
 
 namespace harpe::bench {
 namespace {

@@ -8,7 +8,7 @@
 #include "bench/cuda/courier.h"
 #include "bench/cuda/guarded.h"
 #include "bench/cuda/signals.h"
-#include "exec/cuda/attention.h"
+#include "exec/cuda/kernels/attention/attention.h"
 
 namespace harpe::bench {
 

@@ -4,7 +4,7 @@
 
 #include "bench/cuda/attention_problem.h"
 #include "bench/cuda/must.h"
-#include "exec/cuda/prepared_attention.h"
+#include "exec/cuda/kernels/attention/prepared_attention.h"
 
 namespace harpe::bench {
 namespace {

@@ -9,8 +9,8 @@
 #include "bench/cuda/attention_problem.h"
 #include "bench/cuda/attention_shapes.h"
 #include "bench/cuda/must.h"
-#include "exec/cuda/attention_variants.h"
-#include "exec/cuda/prepared_attention.h"
+#include "exec/cuda/kernels/attention/attention_variants.h"
+#include "exec/cuda/kernels/attention/prepared_attention.h"
 
 namespace harpe::bench {
 namespace {

@@ -5,8 +5,8 @@
 #include "bench/cuda/backward_experiments.h"
 #include "bench/cuda/backward_problem.h"
 #include "bench/cuda/must.h"
-#include "exec/cuda/backward_variants.h"
-#include "exec/cuda/prepared_backward.h"
+#include "exec/cuda/kernels/backward/backward_variants.h"
+#include "exec/cuda/kernels/backward/prepared_backward.h"
 
 namespace harpe::bench {
 namespace {

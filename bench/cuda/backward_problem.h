@@ -7,7 +7,7 @@
 
 #include "bench/cuda/backward_reference.h"
 #include "bench/cuda/guarded.h"
-#include "exec/cuda/backward.h"
+#include "exec/cuda/kernels/backward/backward.h"
 #include "exec/cuda/library/cudnn.h"
 
 namespace harpe::bench {

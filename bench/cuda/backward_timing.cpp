@@ -10,7 +10,7 @@
 #include "bench/cuda/backward_experiments.h"
 #include "bench/cuda/backward_problem.h"
 #include "bench/cuda/must.h"
-#include "exec/cuda/prepared_backward.h"
+#include "exec/cuda/kernels/backward/prepared_backward.h"
 #include "support/check.h"
 
 namespace harpe::bench {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "bench/cuda/draw.h"
-#include "exec/cuda/device/gemm_config.h"
+#include "exec/cuda/kernels/gemm/device/gemm_config.h"
 
 namespace harpe::bench {
 

@@ -7,7 +7,7 @@
 #include "bench/cuda/gemm_case.h"
 #include "bench/cuda/guarded.h"
 #include "bench/cuda/signals.h"
-#include "exec/cuda/gemm.h"
+#include "exec/cuda/kernels/gemm/gemm.h"
 
 namespace harpe::bench {
 

@@ -1,7 +1,7 @@
 #include "bench/cuda/gemm_runner.h"
 
 #include "bench/cuda/must.h"
-#include "exec/cuda/gemm_variants.h"
+#include "exec/cuda/kernels/gemm/gemm_variants.h"
 
 namespace harpe::bench {
 

@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "bench/cuda/gpu.h"
-#include "exec/cuda/prepared_gemm.h"
+#include "exec/cuda/kernels/gemm/prepared_gemm.h"
 
 namespace harpe::bench {
 

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "compile/library_operators.h"
-#include "exec/cuda/library/baselines.h"
+#include "measure/baselines/baselines.h"
 #include "run/cuda/cuda_gpus.h"
 
 namespace harpe {

@@ -4,8 +4,8 @@
 #include <cmath>
 #include <set>
 
-#include "exec/cuda/attention.h"
-#include "exec/cuda/attention_variants.h"
+#include "exec/cuda/kernels/attention/attention.h"
+#include "exec/cuda/kernels/attention/attention_variants.h"
 
 namespace harpe::cuda {
 namespace attention_plan_test {

@@ -1,4 +1,4 @@
-#include "exec/cuda/actions/attention_positions.h"
+#include "exec/cuda/kernels/attention/attention_positions.h"
 
 #include <gtest/gtest.h>
 

@@ -4,8 +4,8 @@
 #include <set>
 #include <vector>
 
-#include "exec/cuda/device/attention_order.h"
-#include "exec/cuda/device/kv_walk.h"
+#include "exec/cuda/kernels/attention/device/attention_order.h"
+#include "exec/cuda/kernels/attention/device/kv_walk.h"
 
 namespace harpe::device {
 namespace {

@@ -8,8 +8,8 @@
 #include <tuple>
 #include <vector>
 
-#include "exec/cuda/backward.h"
-#include "exec/cuda/backward_variants.h"
+#include "exec/cuda/kernels/backward/backward.h"
+#include "exec/cuda/kernels/backward/backward_variants.h"
 
 namespace harpe::cuda {
 namespace backward_plan_test {

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "exec/cuda/executor/made_up_binding.h"
-#include "exec/cuda/gemm_choice_text.h"
+#include "exec/cuda/kernels/gemm/gemm_choice_text.h"
 #include "launch/make_launches.h"
 #include "tests/support/proxy_plan.h"
 

@@ -1,4 +1,4 @@
-#include "exec/cuda/library/exchange.h"
+#include "measure/baselines/exchange.h"
 
 #include <gtest/gtest.h>
 

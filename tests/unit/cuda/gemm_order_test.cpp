@@ -1,4 +1,4 @@
-#include "exec/cuda/device/gemm_order.h"
+#include "exec/cuda/kernels/gemm/device/gemm_order.h"
 
 #include <gtest/gtest.h>
 

@@ -6,9 +6,9 @@
 #include <utility>
 #include <vector>
 
-#include "exec/cuda/device/gemm_order.h"
-#include "exec/cuda/gemm.h"
-#include "exec/cuda/gemm_variants.h"
+#include "exec/cuda/kernels/gemm/device/gemm_order.h"
+#include "exec/cuda/kernels/gemm/gemm.h"
+#include "exec/cuda/kernels/gemm/gemm_variants.h"
 
 namespace harpe::cuda {
 namespace gemm_test {

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "exec/cuda/library/baselines.h"
+#include "measure/baselines/baselines.h"
 
 namespace harpe::library {
 namespace {

@@ -1,4 +1,4 @@
-#include "exec/cuda/library/moe_layout.h"
+#include "measure/baselines/moe_layout.h"
 
 #include <gtest/gtest.h>
 

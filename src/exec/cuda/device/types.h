@@ -32,6 +32,16 @@ HP_SHARED_CODE int bytes_of(Element element) { return element == Element::F32 ? 
 
 HP_SHARED_CODE int ceil_div(int value, int by) { return (value + by - 1) / by; }
 
+// How B of a GEMM lies in memory: rows along N (B[k, n]) or along K (B[n, k]).
+enum class GemmLayout : std::uint8_t { NMajor, KMajor };
+
+// Of attention's operands [batch, row, head, column], in elements.
+struct AttentionStrides {
+  std::int64_t batch;
+  std::int64_t row;
+  std::int64_t head;
+};
+
 // What cuTensorMapEncodeTiled writes: opaque, read by the copy engine alone.
 struct alignas(64) TensorMap {
   std::uint8_t bytes[128];

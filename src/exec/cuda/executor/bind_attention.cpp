@@ -2,9 +2,9 @@
 #include <charconv>
 #include <utility>
 
-#include "exec/cuda/actions/attention_positions.h"
 #include "exec/cuda/executor/bind_parts.h"
 #include "exec/cuda/executor/describe_kernel.h"
+#include "exec/cuda/kernels/attention/attention_positions.h"
 
 namespace harpe::cuda {
 namespace {

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
-#include "exec/cuda/actions/join_places.h"
 #include "exec/cuda/executor/bind_parts.h"
-#include "exec/cuda/gemm_choice_text.h"
+#include "exec/cuda/kernels/gemm/gemm_choice_text.h"
+#include "exec/cuda/kernels/plain/join_places.h"
 
 namespace harpe::cuda {
 namespace {

@@ -3,8 +3,8 @@
 #include <array>
 #include <utility>
 
-#include "exec/cuda/actions/attention_positions.h"
-#include "exec/cuda/gemm_choice_text.h"
+#include "exec/cuda/kernels/attention/attention_positions.h"
+#include "exec/cuda/kernels/gemm/gemm_choice_text.h"
 #include "offers/gpu_kernels.h"
 
 namespace harpe::cuda {

@@ -4,7 +4,7 @@
 #include <cstring>
 #include <span>
 
-#include "exec/cuda/prepared_gemm.h"
+#include "exec/cuda/kernels/gemm/prepared_gemm.h"
 
 namespace harpe::cuda {
 namespace {

@@ -3,8 +3,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "exec/cuda/attention.h"
-#include "exec/cuda/gemm.h"
+#include "exec/cuda/kernels/attention/attention.h"
+#include "exec/cuda/kernels/gemm/gemm.h"
 
 namespace harpe::cuda {
 

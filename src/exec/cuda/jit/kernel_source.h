@@ -10,7 +10,8 @@
 
 namespace harpe::cuda {
 
-// A header of device code under the name that includes it: "exec/cuda/device/gemm.cuh".
+// A header of device code under the name that includes it:
+// "exec/cuda/kernels/gemm/device/gemm.cuh".
 struct HeaderText {
   std::string_view name;
   std::string_view text;

@@ -4,8 +4,8 @@
 #include <optional>
 #include <span>
 
-#include "exec/cuda/actions/join_places.h"
 #include "exec/cuda/kernels/loop_nests.h"
+#include "exec/cuda/kernels/plain/join_places.h"
 
 namespace harpe::cuda {
 namespace {

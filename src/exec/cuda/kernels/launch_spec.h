@@ -7,13 +7,13 @@
 #include <vector>
 
 #include "exec/actions/action.h"
-#include "exec/cuda/attention.h"
-#include "exec/cuda/backward.h"
-#include "exec/cuda/device/plain_args.h"
-#include "exec/cuda/device/route_args.h"
-#include "exec/cuda/gemm.h"
+#include "exec/cuda/kernels/attention/attention.h"
+#include "exec/cuda/kernels/backward/backward.h"
+#include "exec/cuda/kernels/gemm/gemm.h"
+#include "exec/cuda/kernels/plain/device/plain_args.h"
+#include "exec/cuda/kernels/plain/plain_variants.h"
+#include "exec/cuda/kernels/route/device/route_args.h"
 #include "exec/cuda/library/nccl.h"
-#include "exec/cuda/plain_variants.h"
 
 namespace harpe::cuda {
 

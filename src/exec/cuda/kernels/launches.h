@@ -7,11 +7,11 @@
 #include <vector>
 
 #include "exec/cuda/jit/kernel_library.h"
+#include "exec/cuda/kernels/attention/prepared_attention.h"
+#include "exec/cuda/kernels/backward/prepared_backward.h"
+#include "exec/cuda/kernels/gemm/prepared_gemm.h"
 #include "exec/cuda/kernels/launch_spec.h"
 #include "exec/cuda/kernels/leaves.h"
-#include "exec/cuda/prepared_attention.h"
-#include "exec/cuda/prepared_backward.h"
-#include "exec/cuda/prepared_gemm.h"
 #include "exec/cuda/runtime/device_memory.h"
 
 namespace harpe::cuda {

@@ -1,9 +1,9 @@
 #include "exec/cuda/kernels/shipped_variants.h"
 
-#include "exec/cuda/attention_variants.h"
-#include "exec/cuda/backward_variants.h"
-#include "exec/cuda/gemm_variants.h"
-#include "exec/cuda/plain_variants.h"
+#include "exec/cuda/kernels/attention/attention_variants.h"
+#include "exec/cuda/kernels/backward/backward_variants.h"
+#include "exec/cuda/kernels/gemm/gemm_variants.h"
+#include "exec/cuda/kernels/plain/plain_variants.h"
 #include "exec/cuda/signals/signal_variants.h"
 
 namespace harpe::cuda {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "exec/cuda/device/gemm_config.h"
+#include "exec/cuda/device/types.h"
 #include "exec/cuda/library/missing.h"
 #include "exec/cuda/library/places.h"
 #include "support/result.h"

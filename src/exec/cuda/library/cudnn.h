@@ -5,7 +5,6 @@
 #include <optional>
 #include <string>
 
-#include "exec/cuda/device/attention_args.h"
 #include "exec/cuda/device/types.h"
 #include "exec/cuda/library/missing.h"
 #include "exec/cuda/library/places.h"

@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "exec/cuda/runtime/driver_api.h"
+#include "exec/cuda/runtime/tensor_map.h"
 #include "support/diag.h"
 
 namespace harpe::library {

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "exec/cuda/kernels/attention/device/attention_args.h"
+#include "exec/cuda/runtime/tensor_map.h"
+
+namespace harpe::cuda {
+
+// An address as arguments of kernels have it.
+template <class T>
+[[nodiscard]] T* pointer_to(DeviceAddress address) {
+  return reinterpret_cast<T*>(address);
+}
+
+// Values [batch, row, head, column] whose columns lie side by side; strides in elements.
+struct HeadTensor {
+  DeviceAddress address = 0;  // of the first row meant
+  device::AttentionStrides strides{};
+};
+
+// How many there are of each.
+struct HeadSizes {
+  std::int64_t batch = 1;
+  std::int64_t rows = 0;
+  std::int64_t heads = 0;
+  std::int64_t columns = 0;
+};
+
+// Errors: G041, as check_aligned.
+[[nodiscard]] Checked<Ok> check_aligned(std::string_view name, const HeadTensor& tensor,
+                                        device::Element element);
+
+// Dimensions columns, heads, rows, batch; boxes of 128 bytes by `box_rows`.
+[[nodiscard]] TensorMapSpec map_of_heads(const HeadTensor& tensor, const HeadSizes& sizes,
+                                         device::Element element, int box_rows);
+
+}  // namespace harpe::cuda

@@ -1,0 +1,55 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+
+#include "exec/cuda/jit/kernel_library.h"
+#include "exec/cuda/kernels/attention/attention.h"
+#include "exec/cuda/kernels/plain/device/plain_args.h"
+#include "exec/cuda/runtime/device_memory.h"
+
+namespace harpe::cuda {
+
+// Attention with everything it needs on the GPU: kernel, maps, the ticket counter. Launches follow
+// each other in one stream; each does the whole of it, on data that may change while the addresses
+// stay.
+class PreparedAttention {
+ public:
+  // `blocks` run at once: one on each multiprocessor unless said otherwise.
+  // Requires: `library` outlives this; the configuration is for such heads; where flags are waited
+  // for, spec.wait has a poison word and a fault record. Errors: those of check and of
+  // loading; G005.
+  [[nodiscard]] static Checked<PreparedAttention> make(KernelLibrary& library,
+                                                       const AttentionSpec& spec,
+                                                       const device::AttentionConfig& config,
+                                                       std::optional<int> blocks = std::nullopt);
+
+  [[nodiscard]] Result<Ok, CudaError> launch(CUstream stream) const;
+
+  [[nodiscard]] const device::AttentionConfig& config() const { return config_; }
+
+ private:
+  PreparedAttention(const KernelLibrary& library, const LoadedKernel& kernel,
+                    const device::AttentionConfig& config)
+      : library_(&library), kernel_(&kernel), config_(config) {}
+
+  const KernelLibrary* library_;
+  const LoadedKernel* kernel_;
+  device::AttentionConfig config_;
+  std::unique_ptr<device::AttentionArgs> args_;  // large
+  LaunchShape shape_;
+  // Of a spec with parts: their states, and how they are joined.
+  struct Join {
+    const LoadedKernel* kernel = nullptr;
+    device::JoinArgs args{};
+    LaunchShape shape;
+    DeviceMemory states;
+  };
+  [[nodiscard]] static Checked<Join> make_join(KernelLibrary& library, const AttentionSpec& spec);
+
+  std::optional<DeviceMemory> ticket_;
+  std::optional<Join> join_;
+  std::optional<DeviceMemory> jobs_;
+};
+
+}  // namespace harpe::cuda

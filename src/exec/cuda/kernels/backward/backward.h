@@ -1,0 +1,67 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "exec/cuda/kernels/attention/head_tensor.h"
+#include "exec/cuda/kernels/backward/device/backward_args.h"
+#include "exec/cuda/kernels/backward/device/backward_config.h"
+#include "support/diag.h"
+
+namespace harpe::cuda {
+
+// f32, [batch, row, head, head_dim].
+struct BackwardSumSpec {
+  HeadTensor to;
+  bool carry = false;  // it holds other contributions, to be added to
+};
+
+// The gradients of attention between one block of queries and one of keys: with
+// p = e^(scale q k^T - lse) and s = p (do v^T - delta), dq = scale s k, dk = scale s^T q,
+// dv = p^T do, for every head and batch entry; heads that share keys add to the same dk and dv.
+// Key k is seen by query q iff low <= k - q <= high, both counted from the first rows meant. A
+// query whose lse is -inf contributes nothing. Addresses and strides of matrices are multiples of
+// 16 bytes; those of lse and delta need not be. Pairs that do not see each other have weight 0:
+// operands are finite, or NaN reach rows that share a tile. Results are the same bits
+// every time on one kind of GPU.
+struct BackwardSpec {
+  std::int64_t batch = 1;
+  std::int64_t heads = 0;
+  std::int64_t kv_heads = 0;
+  std::int64_t head_dim = 0;  // of queries, keys and values
+  std::int64_t queries = 0;
+  std::int64_t keys = 0;
+  device::Element element = device::Element::BF16;
+  HeadTensor q;
+  HeadTensor k;
+  HeadTensor v;
+  HeadTensor d_o;
+  HeadTensor lse;    // f32, natural logarithm
+  HeadTensor delta;  // f32
+  BackwardSumSpec dq;
+  BackwardSumSpec dk;
+  BackwardSumSpec dv;
+  double scale = 1;
+  std::int64_t low = 0;
+  std::int64_t high = 0;
+};
+
+// Errors: G060 no kernel for such heads; G041 an address or stride that the kernel cannot take;
+// G062 too many or too few of something; G063 the scale.
+[[nodiscard]] Checked<Ok> check(const BackwardSpec& spec);
+
+// All that a launch needs but maps, encoded, and words.
+struct BackwardPlan {
+  device::BackwardConfig config;
+  device::BackwardArgs args{};
+  std::vector<TensorMapSpec> maps;  // of q, k, v, do and dq
+  int blocks = 0;
+  // Words, zero before and after: of turns at dq, of turns at dk and dv.
+  std::int64_t query_turns = 0;
+  std::int64_t key_turns = 0;
+};
+
+// For a GPU of so many multiprocessors. Requires: check(spec) is ok.
+[[nodiscard]] BackwardPlan plan_backward(const BackwardSpec& spec, int multiprocessors);
+
+}  // namespace harpe::cuda

@@ -1,0 +1,67 @@
+#pragma once
+
+#include "exec/cuda/kernels/attention/device/attention_config.h"
+#include "exec/cuda/kernels/backward/device/backward_walk.h"
+
+// What is fixed when a kernel of attention's gradients is compiled. A block makes the gradients of
+// kKeyTile keys from all queries that it meets, kQueryTile at a time. Heads of queries, keys and
+// values are of one size.
+namespace harpe::device {
+
+inline constexpr int kBackwardConsumers = 2;                 // warpgroups of 64 keys each
+inline constexpr int kBackwardBox = kRowsOfWarpgroup * 128;  // bytes
+static_assert(kKeyTile == kBackwardConsumers * kRowsOfWarpgroup && kQueryTile == kRowsOfWarpgroup);
+
+struct BackwardConfig {
+  Element element = Element::BF16;
+  int head_dim = 128;
+  unsigned query_stages = 2;  // tiles of q and do
+  int producer_registers = 24;
+  int consumer_registers = 240;
+
+  friend HP_SHARED_CODE bool operator==(const BackwardConfig&, const BackwardConfig&) = default;
+};
+
+inline constexpr int kBackwardThreads = (kBackwardConsumers + 1) * kWarpgroup;
+
+// k and v of a block.
+HP_SHARED_CODE int key_bytes(const BackwardConfig& config) {
+  return 2 * kKeyTile * config.head_dim * 2;
+}
+// q and do of a step.
+HP_SHARED_CODE int query_bytes(const BackwardConfig& config) {
+  return 2 * kQueryTile * config.head_dim * 2;
+}
+// What a step adds to dq, in f32.
+HP_SHARED_CODE int sum_bytes(const BackwardConfig& config) {
+  return kQueryTile * config.head_dim * 4;
+}
+// Gradients of the scores of a step, keys by queries; those of two steps are there.
+inline constexpr unsigned kScoreStages = 2;
+inline constexpr int kScoreBytes = kKeyTile * kQueryTile * 2;
+
+inline constexpr unsigned kSumStages = 2;  // tiles of dq on their way
+inline constexpr unsigned kMaxBackwardStages = 4;
+
+// Room for barriers and numbers of queries (BackwardSync).
+inline constexpr int kBackwardSyncBytes = 3 * 1024;
+
+HP_SHARED_CODE int shared_bytes(const BackwardConfig& config) {
+  return key_bytes(config) + static_cast<int>(config.query_stages) * query_bytes(config) +
+         static_cast<int>(kScoreStages) * kScoreBytes +
+         static_cast<int>(kSumStages) * sum_bytes(config) + kBackwardSyncBytes;
+}
+
+// What the threads of a block start with, and deal out anew.
+inline constexpr int kBackwardStartRegisters = 64 * 1024 / kBackwardThreads / 8 * 8;
+
+HP_SHARED_CODE bool valid(const BackwardConfig& config) {
+  const int registers = config.producer_registers + kBackwardConsumers * config.consumer_registers;
+  const bool stages = config.query_stages >= 2 && config.query_stages <= kMaxBackwardStages;
+  return (config.head_dim == 64 || config.head_dim == 128) && config.element != Element::F32 &&
+         stages && registers * kWarpgroup <= kBackwardStartRegisters * kBackwardThreads &&
+         config.producer_registers % 8 == 0 && config.consumer_registers % 8 == 0 &&
+         shared_bytes(config) <= kSharedMemoryLimit;
+}
+
+}  // namespace harpe::device

@@ -1,0 +1,90 @@
+#pragma once
+
+#include "exec/cuda/device/mbarrier.cuh"
+#include "exec/cuda/kernels/backward/device/backward_config.h"
+
+// The shared memory of a block of attention's gradients.
+namespace harpe::device {
+
+// Of a ring of so many stages: the parity of the phase in which a step fills its stage. Of the step
+// before the first, that of a phase which counts as over.
+template <unsigned kStages>
+HP_DEVICE std::uint32_t phase_of(unsigned step) {
+  return step / kStages & 1;
+}
+
+struct BackwardSync {
+  static constexpr int kNumbers = kMaxBackwardStages * kQueryTile;
+
+  // Of the queries of a slot: -lse log2(e), -inf where the query does not exist or sees nothing,
+  // and delta.
+  float minus_lse[kNumbers];
+  float delta[kNumbers];
+  int query[kMaxBackwardStages];  // the first of a slot
+  BackwardWork work;
+  Barrier keys_full;
+  Barrier queries_full[kMaxBackwardStages];
+  Barrier queries_empty[kMaxBackwardStages];
+  Barrier scores_full[kScoreStages];
+  Barrier scores_empty[kScoreStages];
+  Barrier sums_full[kSumStages];
+  Barrier sums_empty[kSumStages];
+};
+
+static_assert(sizeof(BackwardSync) <= kBackwardSyncBytes);
+
+// Boxes of 128-byte rows. Keys [k, v][warpgroup][64 features][64 rows]; queries
+// [stage][q, do][64 features][64 rows]; gradients of scores [stage][128 keys of 64 queries]; sums
+// [stage][32 features in f32][64 queries].
+template <BackwardConfig kConfig>
+class BackwardShared {
+ public:
+  HP_DEVICE explicit BackwardShared(std::uint8_t* base) : base_(base) {}
+
+  HP_DEVICE std::uint8_t* keys(int matrix, int warpgroup) const {
+    constexpr int kBytes = kRowsOfWarpgroup * kConfig.head_dim * 2;
+    return base_ + (matrix * kBackwardConsumers + warpgroup) * kBytes;
+  }
+  HP_DEVICE std::uint8_t* queries(unsigned stage, int matrix) const {
+    constexpr int kBytes = kQueryTile * kConfig.head_dim * 2;
+    return base_ + key_bytes(kConfig) + (stage * 2 + matrix) * kBytes;
+  }
+  HP_DEVICE std::uint8_t* scores(unsigned stage) const {
+    return base_ + key_bytes(kConfig) + kConfig.query_stages * query_bytes(kConfig) +
+           stage * kScoreBytes;
+  }
+  HP_DEVICE std::uint8_t* sums(unsigned stage) const {
+    return scores(kScoreStages) + stage * sum_bytes(kConfig);
+  }
+  HP_DEVICE float* minus_lse(unsigned stage) const { return sync().minus_lse + stage * kQueryTile; }
+  HP_DEVICE float* delta(unsigned stage) const { return sync().delta + stage * kQueryTile; }
+  HP_DEVICE BackwardSync& sync() const {
+    return *reinterpret_cast<BackwardSync*>(base_ + shared_bytes(kConfig) - kBackwardSyncBytes);
+  }
+
+ private:
+  std::uint8_t* base_;
+};
+
+// By one warp. Queries are there when the thread that loads and the warp that brings their numbers
+// said so; a slot is empty, and scores and sums are there, once every consuming warp did.
+HP_DEVICE void init_backward_barriers(BackwardSync& sync) {
+  constexpr std::uint32_t kConsumingWarps = kBackwardConsumers * kWarpgroup / 32;
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  if (lane == 0) init_barrier(&sync.keys_full, 1);
+  if (lane < kScoreStages) {
+    init_barrier(&sync.scores_full[lane], kConsumingWarps);
+    init_barrier(&sync.scores_empty[lane], kConsumingWarps);
+  }
+  if (lane < kSumStages) {
+    init_barrier(&sync.sums_full[lane], kConsumingWarps);
+    init_barrier(&sync.sums_empty[lane], 1);
+  }
+  if (lane < kMaxBackwardStages) {
+    init_barrier(&sync.queries_full[lane], 1 + 32);
+    init_barrier(&sync.queries_empty[lane], kConsumingWarps);
+  }
+  fence_barrier_init();
+}
+
+}  // namespace harpe::device

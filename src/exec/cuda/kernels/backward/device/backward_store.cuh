@@ -1,0 +1,36 @@
+#pragma once
+
+#include "exec/cuda/kernels/backward/device/backward_args.h"
+
+namespace harpe::device {
+
+struct RowPlace {
+  int batch;
+  int head;
+  int row;
+};
+
+// The thread's two rows of an accumulator, the first of them at `at`, times `factor`: over what is
+// there or, where it `adds` or `to` is to be added to, onto it. A quad writes 32 bytes at once.
+template <int N>
+HP_DEVICE void store_sums(const BackwardSums& to, const RowPlace& at, int rows, bool adds,
+                          float factor, const float (&sums)[N]) {
+  const int lane = static_cast<int>(threadIdx.x) % 4;
+#pragma unroll
+  for (int half = 0; half < 2; ++half) {
+    const int row = at.row + 8 * half;
+    if (row >= rows) continue;
+    auto* const pairs =
+        reinterpret_cast<float2*>(to.data + at.batch * to.strides.batch +
+                                  at.head * to.strides.head + row * to.strides.row) +
+        lane;
+#pragma unroll
+    for (int i = 0; i < N; i += 4) {
+      const float2 before = adds || to.carry ? pairs[i] : float2{0, 0};
+      pairs[i] = {fmaf(sums[i + 2 * half], factor, before.x),
+                  fmaf(sums[i + 2 * half + 1], factor, before.y)};
+    }
+  }
+}
+
+}  // namespace harpe::device

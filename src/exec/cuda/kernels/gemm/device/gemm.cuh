@@ -1,0 +1,359 @@
+#pragma once
+
+#include "exec/cuda/device/copy.cuh"
+#include "exec/cuda/device/tma.cuh"
+#include "exec/cuda/device/wait.cuh"
+#include "exec/cuda/device/wgmma.cuh"
+#include "exec/cuda/kernels/gemm/device/gemm_store.cuh"
+#include "exec/cuda/kernels/gemm/device/gemm_walk.cuh"
+#include "exec/cuda/kernels/plain/device/ragged.cuh"
+
+// Persistent, warp-specialised C = A B for sm_90a (gemm_args.h says what it can wait for and where
+// it can write). Of a block's three warpgroups the first moves data: warp 0 loads stages of A and B
+// once what they hold has arrived, which warp 3 watches for, warps 1 and 2 hand boxes of C to the
+// copy engine; the other two multiply. Blocks of a cluster work on tiles one above the other and
+// load B together.
+namespace harpe::device {
+
+// `first_row`: where B begins in the array behind the map.
+template <GemmConfig kConfig>
+HP_DEVICE void load_b(const TensorMap* map, const GemmShared<kConfig>& shared, int stage, int n,
+                      int k, int first_row = 0) {
+  constexpr bool kRows = kConfig.layout == GemmLayout::KMajor;  // of 64 values along K
+  constexpr int kShare = kConfig.tile_n / kConfig.cluster;      // columns that this block loads
+  constexpr int kBoxes = kRows ? 1 : kShare / 64;
+  Barrier* filled = &shared.control().filled[stage];
+  const int first = kConfig.cluster == 1 ? 0 : static_cast<int>(block_in_cluster()) * kShare;
+#pragma unroll
+  for (int box = 0; box < kBoxes; ++box) {
+    const int column = first + box * 64;
+    char* to = shared.b(stage) + column * 128;
+    const int x = kRows ? k : n + column;
+    const int y = first_row + (kRows ? n + column : k);
+    if constexpr (kConfig.cluster == 1) {
+      load_tile(to, map, filled, x, y);
+    } else {
+      load_tile_multicast(to, map, filled, x, y, (1 << kConfig.cluster) - 1);
+    }
+  }
+}
+
+// For the roles of this block that store: what is loaded from now on never arrived.
+HP_DEVICE void mark_poisoned(std::uint32_t& poisoned) {
+  *static_cast<volatile std::uint32_t*>(&poisoned) = 1;
+  fence_proxy_async_shared();
+}
+
+// Warp 3, one thread: acquires the flags in the order of their use, ahead of the warp that loads,
+// which finds in shared memory how many are there: a look at memory costs a stage and more.
+template <GemmConfig kConfig>
+HP_DEVICE void watch_arrivals(const GemmArgs& args, const GemmShared<kConfig>& shared,
+                              GemmWalk<kConfig> walk) {
+  auto& control = shared.control();
+  Waiter waiter(args.wait);
+  std::uint32_t arrived = 0;
+  for (; walk.valid(); walk.next()) {
+    for_each_piece(args, walk, [&](const GemmPiece& from, int piece, int, int) {
+      if (from.ready.flag == nullptr) return;
+      waiter.watch(from.ready, piece);
+      if (waiter.poisoned()) mark_poisoned(control.poisoned);
+      store_release_block(&control.arrived, ++arrived);
+    });
+  }
+}
+
+// One stage of an addend: 64 rows of it, for the rows of C that they are added to.
+template <GemmConfig kConfig>
+HP_DEVICE void load_addend(const GemmArgs& args, const GemmShared<kConfig>& shared,
+                           const GemmWalk<kConfig>& walk, const TensorMap* map, int stage, int k) {
+  const int in_cluster = kConfig.cluster == 1 ? 0 : static_cast<int>(block_in_cluster());
+  const int first_row = in_cluster * kConfig.tile_m;
+  load_b<kConfig>(map, shared, stage, walk.column(), walk.row() - first_row + k);
+  load_tile(shared.a(stage), &args.identity, &shared.control().filled[stage], k, first_row);
+}
+
+// Warp 0, one thread: fills stage after stage. B does not wait for A's flag, so that a stage of it
+// is under way meanwhile.
+template <GemmConfig kConfig>
+HP_DEVICE void load_stages(const GemmArgs& args, const GemmShared<kConfig>& shared,
+                           GemmWalk<kConfig> walk) {
+  auto& control = shared.control();
+  Ring<kConfig.stages> ring;
+  std::uint32_t arrived = control.early;
+  std::uint32_t needed = 0;
+  for (; walk.valid(); walk.next()) {
+    for_each_piece(args, walk, [&](const GemmPiece& from, int, int first, int last) {
+      const int k_begin = from.k_begin;
+      if (from.ready.flag != nullptr) ++needed;
+      for (int block = first; block < last; ++block, ring.advance()) {
+        const int k = block * GemmConfig::kTileK;
+        wait_barrier(&control.emptied[ring.slot], ring.parity ^ 1);
+        arrive_expecting(&control.filled[ring.slot], kConfig.stage_bytes());
+        const bool is_addend = kConfig.layout == GemmLayout::NMajor && from.is_addend != 0;
+        if (!is_addend) load_b<kConfig>(&args.b, shared, ring.slot, walk.column(), k_begin + k);
+        if (arrived < needed) {
+          note_awaited(args.wait, from.ready);
+          const auto last = ring.before();
+          note_idle(
+              args.wait, [&] { return is_over(&control.emptied[last.slot], last.parity); },
+              [&] {
+                arrived = load_acquire_block(&control.arrived);
+                return arrived >= needed;
+              });
+          while (arrived < needed) arrived = load_acquire_block(&control.arrived);
+          note_stand(args.wait);
+          fence_proxy_async();
+        }
+        if (is_addend) {
+          load_addend<kConfig>(args, shared, walk, &from.map, ring.slot, k);
+        } else {
+          load_tile(shared.a(ring.slot), &from.map, &control.filled[ring.slot], k, walk.row());
+        }
+      }
+    });
+  }
+}
+
+// The same of groups, which wait for nothing. Chunks that a last tile lacks are its first once
+// more: what becomes of them is not stored.
+template <GemmConfig kConfig>
+HP_DEVICE void load_group_stages(const GemmArgs& args, const GemmShared<kConfig>& shared,
+                                 GemmWalk<kConfig> walk) {
+  constexpr int kChunkBytes = kConfig.chunk_rows() * GemmConfig::kTileK * 2;
+  auto& control = shared.control();
+  const GemmPiece* const pieces = args.pieces == nullptr ? args.few_pieces : args.pieces;
+  Ring<kConfig.stages> ring;
+  for (; walk.valid(); walk.next()) {
+    GroupChunk chunks[GemmConfig::kChunks];
+#pragma unroll
+    for (int i = 0; i < GemmConfig::kChunks; ++i) {
+      chunks[i] = walk.chunk(i);
+      if (chunks[i].panel < 0) chunks[i] = chunks[0];
+    }
+    const int first_row = walk.panel().b_first;
+    for (int block = 0; block < walk.blocks(); ++block, ring.advance()) {
+      const int k = block * GemmConfig::kTileK;
+      Barrier* const filled = &control.filled[ring.slot];
+      wait_barrier(&control.emptied[ring.slot], ring.parity ^ 1);
+      arrive_expecting(filled, kConfig.stage_bytes());
+      load_b<kConfig>(&args.b, shared, ring.slot, walk.column(), k, first_row);
+#pragma unroll
+      for (int i = 0; i < GemmConfig::kChunks; ++i) {
+        load_tile(shared.a(ring.slot) + i * kChunkBytes, &pieces[chunks[i].panel].map, filled, k,
+                  chunks[i].row);
+      }
+    }
+  }
+}
+
+// One thread, before the others are let go: whether the first flag is up already.
+template <GemmConfig kConfig>
+HP_DEVICE void look_early(const GemmArgs& args, const GemmShared<kConfig>& shared,
+                          const GemmWalk<kConfig>& walk) {
+  bool here = false;
+  if (args.waits > 0 && walk.valid()) {
+    const GemmPiece& from = piece_of(args, walk.panel().first_piece);
+    Waiter waiter(args.wait);
+    here = from.ready.flag != nullptr && walk.unit().part == 0 && waiter.look(from.ready, 0);
+  }
+  shared.control().early = here ? 1 : 0;
+}
+
+// One stage of one consumer's block: four steps of 16 along K.
+template <GemmConfig kConfig>
+HP_DEVICE void multiply_stage(float (&sums)[kConfig.slices()][kConfig.tile_n / 2],
+                              const GemmShared<kConfig>& shared, int stage, int consumer,
+                              bool accumulate) {
+  constexpr bool kNMajor = kConfig.layout == GemmLayout::NMajor;
+  constexpr int kRowBytes = GemmConfig::kTileK * 2;
+  const int first_row = kConfig.ping_pong ? 0 : consumer * kConfig.block_m();
+  const std::uint64_t a = k_major(shared.a(stage) + first_row * kRowBytes);
+  const std::uint64_t b =
+      kNMajor ? n_major(shared.b(stage), 64 * kRowBytes) : k_major(shared.b(stage));
+  begin_products();
+#pragma unroll
+  for (int step = 0; step < GemmConfig::kTileK / 16; ++step) {
+#pragma unroll
+    for (int slice = 0; slice < kConfig.slices(); ++slice) {
+      Wgmma<kConfig.tile_n, kConfig.in, kNMajor>::multiply(
+          sums[slice], a + slice * (64 * kRowBytes >> 4) + step * kKMajorStep,
+          b + step * (kNMajor ? kNMajorStep : kKMajorStep), accumulate || step != 0);
+    }
+  }
+  commit_products();
+}
+
+// A consumer's warp has read the stage, in every block that fills it.
+template <GemmConfig kConfig>
+HP_DEVICE void release_stage(const GemmShared<kConfig>& shared, int stage) {
+  const int lane = threadIdx.x % 32;
+  if constexpr (kConfig.cluster == 1) {
+    if (lane == 0) arrive(&shared.control().emptied[stage]);
+  } else {
+    if (lane < kConfig.cluster) arrive_at(&shared.control().emptied[stage], lane);
+  }
+}
+
+// Consumer warpgroup `consumer`: multiplies its blocks and hands them on.
+template <GemmConfig kConfig>
+HP_DEVICE void multiply_tiles(const GemmArgs& args, const GemmShared<kConfig>& shared,
+                              int consumer) {
+  constexpr int kTurn = 3;  // named barriers: 1 and 2 belong to hand_on
+  Ring<kConfig.stages> ring;
+  Ring<kConfig.boxes> boxes;
+  if (kConfig.ping_pong && consumer == 1) arrive_threads(kTurn, 256);
+  for (GemmWalk<kConfig> walk(args, shared.rows()); walk.valid(); walk.next()) {
+    if (!walk.mine(consumer)) {
+      ring.advance(walk.blocks());
+      continue;
+    }
+    float sums[kConfig.slices()][kConfig.tile_n / 2];
+    int before = 0;
+    if constexpr (kConfig.ping_pong) sync_threads(kTurn + consumer, 256);
+    for (int block = 0; block < walk.blocks(); ++block, ring.advance()) {
+      wait_barrier(&shared.control().filled[ring.slot], ring.parity);
+      // A barrier's parity says nothing about phases further ahead than one: the other consumer may
+      // look at its first stage only now.
+      if (kConfig.ping_pong && block + 1 == walk.blocks()) {
+        arrive_threads(kTurn + (consumer ^ 1), 256);
+      }
+      // Said to be the same in all lanes, so that what describes the operands stays in uniform
+      // registers and products follow each other without moves between them.
+      const int stage = __shfl_sync(0xffffffff, ring.slot, 0);
+      multiply_stage<kConfig>(sums, shared, stage, consumer, block != 0);
+      if (block != 0) {
+        wait_products<1>();
+        release_stage<kConfig>(shared, before);
+      }
+      before = ring.slot;
+    }
+    wait_products<0>();
+#pragma unroll
+    for (int slice = 0; slice < kConfig.slices(); ++slice) pin(sums[slice]);
+    release_stage<kConfig>(shared, before);
+    hand_on<kConfig>(args, shared, walk, consumer, sums, boxes);
+  }
+}
+
+// The thread that goes on to load: the barriers of stages.
+template <GemmConfig kConfig>
+HP_DEVICE void init_stages(const GemmShared<kConfig>& shared) {
+  auto& control = shared.control();
+  constexpr int kWarps = 4;
+  constexpr int kReaders = kConfig.ping_pong ? 1 : GemmConfig::kConsumers;
+#pragma unroll
+  for (int stage = 0; stage < kConfig.stages; ++stage) {
+    init_barrier(&control.filled[stage], 1);
+    init_barrier(&control.emptied[stage], kWarps * kReaders * kConfig.cluster);
+  }
+  fence_barrier_init();
+}
+
+// One warp: the barriers of boxes, one a lane.
+template <GemmConfig kConfig>
+HP_DEVICE void init_boxes(const GemmShared<kConfig>& shared) {
+  auto& control = shared.control();
+  constexpr int kWarps = 4;
+  static_assert(GemmConfig::kConsumers * kConfig.boxes <= 32);
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  if (lane < GemmConfig::kConsumers * kConfig.boxes) {
+    init_barrier(&control.staged[0][0] + lane, kWarps);
+    init_barrier(&control.stored[0][0] + lane, 1);
+    (&control.skipped[0][0])[lane] = 0;
+  }
+  if (lane == 0) control.poisoned = control.arrived = 0;
+  fence_barrier_init();
+}
+
+// Of groups, by the whole block: how many rows each panel has, into shared memory.
+template <GemmConfig kConfig>
+HP_DEVICE void count_rows(const GemmArgs& args, const GemmShared<kConfig>& shared) {
+  for (int i = static_cast<int>(threadIdx.x); i < args.panel_count; i += GemmConfig::kThreads) {
+    const GemmPanel& panel = panel_of(args, i);
+    const bool begins = i == 0 || panel.b_first != panel_of(args, i - 1).b_first;
+    shared.rows().set(i, used_of(panel.used, panel.rows), begins);
+    if (blockIdx.x == 0) take_over(panel.used);
+  }
+  __syncthreads();
+}
+
+// A block that copies, one thread: all its shared memory is the ring.
+template <GemmConfig kConfig>
+HP_DEVICE void copy_granules(const GemmArgs& args, const GemmShared<kConfig>& shared) {
+  static_assert(kCopySlots <= kConfig.stages + GemmConfig::kConsumers * kConfig.boxes);
+  static_assert(kCopySlots * kCopyGranule + GemmConfig::kBarrierBytes <= kConfig.shared_bytes());
+  auto* filled = reinterpret_cast<Barrier*>(shared.base);
+  for (int slot = 0; slot < kCopySlots; ++slot) init_barrier(&filled[slot], 1);
+  fence_barrier_init();
+  Waiter waiter(args.wait);
+  run_copies(args.copies, args.copy_count, static_cast<int>(blockIdx.x), args.copy_blocks, waiter,
+             shared.a(0), filled);
+}
+
+// The warpgroup that moves data, a thread of each of its warps.
+template <GemmConfig kConfig>
+HP_DEVICE void move_data(const GemmArgs& args, const GemmShared<kConfig>& shared,
+                         const GemmWalk<kConfig>& walk, bool copies, int warp) {
+  if (copies) {
+    if constexpr (kConfig.copies) {
+      if (warp == 0) {
+        copy_granules<kConfig>(args, shared);
+        note_end(args.wait);
+      }
+    }
+  } else if (warp == 3) {
+    if (args.waits > 0) watch_arrivals<kConfig>(args, shared, walk);
+  } else if (warp > 0) {
+    if constexpr (in_bulk(kConfig.store)) {
+      store_boxes<kConfig>(args, shared, walk, warp - 1);
+      note_end(args.wait);
+    }
+  } else if constexpr (kConfig.groups) {
+    load_group_stages<kConfig>(args, shared, walk);
+  } else {
+    load_stages<kConfig>(args, shared, walk);
+  }
+}
+
+// The whole kernel. The first args.copy_blocks blocks copy, the others work on tiles. `memory` is
+// the dynamic shared memory: GemmConfig::shared_bytes of it, aligned to 1,024.
+template <GemmConfig kConfig>
+HP_DEVICE void gemm(const GemmArgs& args, char* memory) {
+  static_assert(legal(kConfig));
+  const GemmShared<kConfig> shared{memory};
+  const bool copies = kConfig.copies && static_cast<int>(blockIdx.x) < args.copy_blocks;
+  const int warp = __shfl_sync(0xffffffff, static_cast<int>(threadIdx.x) / 32, 0);
+  // What needs no barrier is begun while they are made.
+  if (warp == 0 && elected()) {
+    prefetch_map(&args.b);
+    prefetch_map(&piece_of(args, 0).map);
+    if (!copies) init_stages<kConfig>(shared);
+  }
+  if (warp == 3 && !copies) init_boxes<kConfig>(shared);
+  if constexpr (kConfig.groups) count_rows<kConfig>(args, shared);
+  const GemmWalk<kConfig> walk(args, shared.rows());
+  if (warp == 1 && !copies && elected()) look_early<kConfig>(args, shared, walk);
+  if (warp == 2 && elected()) {
+    if (in_bulk(kConfig.store)) prefetch_map(&panel_of(args, 0).c);
+    note_begin(args.wait, copies);
+  }
+  if constexpr (kConfig.cluster > 1) {
+    sync_cluster();
+  } else {
+    __syncthreads();
+  }
+  // In this order the compiler lays what loads in front, where it is fetched soonest.
+  if (warp >= 4) {
+    grow_registers<kConfig.consumer_registers()>();
+    if (!copies) multiply_tiles<kConfig>(args, shared, warp / 4 - 1);
+    if (!copies && !in_bulk(kConfig.store) && threadIdx.x % 128 == 0) note_end(args.wait);
+  } else {
+    shrink_registers<kConfig.mover_registers()>();
+    if (elected()) move_data<kConfig>(args, shared, walk, copies, warp);
+    __syncwarp();
+  }
+  // No block leaves while another may still write to its shared memory.
+  if constexpr (kConfig.cluster > 1) sync_cluster();
+}
+
+}  // namespace harpe::device

@@ -1,0 +1,86 @@
+#pragma once
+
+#include "exec/cuda/device/types.h"
+
+namespace harpe::device {
+
+// What happens to finished values of C.
+enum class GemmStore : std::uint8_t {
+  Bulk,    // the copy engine writes boxes; n and strides of C are multiples of 16 bytes, since it
+           // writes no less
+  Add,     // the same adds boxes to f32 values
+  Direct,  // threads write elements of any shape
+  DirectAdd,  // threads add elements
+};
+
+HP_SHARED_CODE bool in_bulk(GemmStore store) {
+  return store == GemmStore::Bulk || store == GemmStore::Add;
+}
+
+HP_SHARED_CODE bool adds(GemmStore store) {
+  return store == GemmStore::Add || store == GemmStore::DirectAdd;
+}
+
+// One variant of the kernel. Two consumer warpgroups multiply: both halves of one tile's rows, or,
+// with `ping_pong`, every second tile each, so that one stores while the other multiplies.
+struct GemmConfig {
+  int tile_m = 128;
+  int tile_n = 256;
+  int stages = 4;
+  int cluster = 2;  // blocks along M that load B together
+  int boxes = 2;    // of C that a consumer may have staged
+  bool ping_pong = false;
+  GemmLayout layout = GemmLayout::NMajor;
+  Element in = Element::BF16;
+  Element out = Element::BF16;
+  GemmStore store = GemmStore::Bulk;
+  bool cuts = false;    // tiles may be cut along K
+  bool copies = false;  // blocks may be given to copying
+  bool groups = false;  // panels have B's of their own, and rows that are not used
+
+  static constexpr int kTileK = 64;
+  static constexpr int kConsumers = 2;
+  static constexpr int kThreads = 128 * (1 + kConsumers);
+
+  // Rows of a consumer's block, and products of 64 rows it is made of.
+  HP_SHARED_CODE int block_m() const { return ping_pong ? tile_m : tile_m / kConsumers; }
+  HP_SHARED_CODE int slices() const { return block_m() / 64; }
+  HP_SHARED_CODE int a_bytes() const { return tile_m * kTileK * 2; }
+  HP_SHARED_CODE int b_bytes() const { return tile_n * kTileK * 2; }
+  HP_SHARED_CODE int stage_bytes() const { return a_bytes() + b_bytes(); }
+  // Columns of a staged box of C: rows of 128 bytes.
+  HP_SHARED_CODE int store_columns() const { return 128 / bytes_of(out); }
+  HP_SHARED_CODE int staged_boxes() const { return in_bulk(store) ? boxes : 0; }
+  static constexpr int kBoxBytes = 64 * 128;
+
+  // Of groups: how many chunks of rows a tile has, each of one panel, and panels at most.
+  static constexpr int kChunks = 4;
+  static constexpr int kMostPanels = 512;
+  HP_SHARED_CODE int chunk_rows() const { return tile_m / kChunks; }
+  HP_SHARED_CODE int group_bytes() const { return groups ? kMostPanels * 4 : 0; }
+
+  // Barriers, then what needs 1,024 bytes of alignment, then how many rows panels of groups have.
+  static constexpr int kBarrierBytes = 1024;
+  HP_SHARED_CODE int shared_bytes() const {
+    return kBarrierBytes + stages * stage_bytes() + kConsumers * staged_boxes() * kBoxBytes +
+           group_bytes();
+  }
+  // Registers of a thread; together what the block has at its start, 168 each.
+  HP_SHARED_CODE int mover_registers() const { return copies ? 64 : 56; }
+  HP_SHARED_CODE int consumer_registers() const { return copies ? 216 : 224; }
+  // How often GemmPanel::done grows per tile of C.
+  HP_SHARED_CODE int arrivals_per_tile() const { return ping_pong ? 1 : kConsumers; }
+};
+
+// The rules a variant keeps.
+HP_SHARED_CODE bool legal(const GemmConfig& config) {
+  const int block = config.block_m();
+  return block % 64 == 0 && (block / 64) * config.tile_n <= 256 && config.tile_n % 64 == 0 &&
+         config.tile_n % (config.cluster * (config.layout == GemmLayout::NMajor ? 64 : 8)) == 0 &&
+         (config.cluster == 1 || config.cluster == 2) && config.stages >= 2 && config.boxes >= 2 &&
+         (!adds(config.store) || config.out == Element::F32) &&
+         (!config.groups || (config.store == GemmStore::Bulk && !config.cuts && !config.copies)) &&
+         config.shared_bytes() <= kSharedMemoryLimit;
+}
+
+}  // namespace harpe::device

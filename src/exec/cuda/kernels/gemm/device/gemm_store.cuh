@@ -1,0 +1,298 @@
+#pragma once
+
+#include "exec/cuda/device/tma.cuh"
+#include "exec/cuda/device/wait.cuh"
+#include "exec/cuda/device/wgmma.cuh"
+#include "exec/cuda/kernels/gemm/device/gemm_walk.cuh"
+#include "exec/cuda/signals/device/signal.cuh"
+
+// From the accumulators to memory. A consumer writes boxes of 64 rows of 128 bytes into shared
+// memory, GemmConfig::boxes in turn; a warp of its own hands them to the copy engine and, once a
+// whole block of C has arrived, publishes it. Tiles that were cut along K are summed by whoever
+// finishes last, in the order of the parts: the result does not depend on who that is.
+namespace harpe::device {
+
+// Where the sums of this thread lie in args.partials: four at a time, 128 threads side by side.
+template <GemmConfig kConfig>
+HP_DEVICE float4* partial_of(const GemmArgs& args, const GemmUnit& unit, int part, int consumer) {
+  constexpr int kBlocks = kConfig.arrivals_per_tile() * kConfig.cluster;
+  constexpr std::int64_t kQuads = kConfig.slices() * kConfig.tile_n / 8;
+  const int in_cluster = kConfig.cluster == 1 ? 0 : static_cast<int>(block_in_cluster());
+  const std::int64_t block =
+      (static_cast<std::int64_t>(unit.tile - args.full_tiles) * unit.parts + part) * kBlocks +
+      in_cluster * kConfig.arrivals_per_tile() + (kConfig.ping_pong ? 0 : consumer);
+  return reinterpret_cast<float4*>(args.partials) + block * kQuads * 128 + threadIdx.x % 128;
+}
+
+template <GemmConfig kConfig>
+HP_DEVICE std::uint32_t* ticket_of(const GemmArgs& args, const GemmUnit& unit, int consumer) {
+  constexpr int kBlocks = kConfig.arrivals_per_tile() * kConfig.cluster;
+  const int in_cluster = kConfig.cluster == 1 ? 0 : static_cast<int>(block_in_cluster());
+  return args.tickets + (unit.tile - args.full_tiles) * kBlocks +
+         in_cluster * kConfig.arrivals_per_tile() + (kConfig.ping_pong ? 0 : consumer);
+}
+
+// Through the L2 cache: another multiprocessor wrote it.
+HP_DEVICE void add_quad(float* to, const float4* from) {
+  float4 value;
+  asm volatile("ld.relaxed.gpu.global.v4.f32 {%0, %1, %2, %3}, [%4];"
+               : "=f"(value.x), "=f"(value.y), "=f"(value.z), "=f"(value.w)
+               : "l"(from)
+               : "memory");
+  to[0] += value.x;
+  to[1] += value.y;
+  to[2] += value.z;
+  to[3] += value.w;
+}
+
+// Leaves this part's sums; true for the last of the tile, which then holds the tile's.
+template <GemmConfig kConfig>
+HP_DEVICE bool sum_parts(const GemmArgs& args, const GemmShared<kConfig>& shared,
+                         const GemmUnit& unit, int consumer,
+                         float (&sums)[kConfig.slices()][kConfig.tile_n / 2]) {
+  constexpr int kQuads = kConfig.tile_n / 8;
+  float4* mine = partial_of<kConfig>(args, unit, unit.part, consumer);
+#pragma unroll
+  for (int quad = 0; quad < kConfig.slices() * kQuads; ++quad) {
+    const float* from = &sums[quad / kQuads][quad % kQuads * 4];
+    __stcg(&mine[quad * 128], make_float4(from[0], from[1], from[2], from[3]));
+  }
+  fence_gpu();
+  sync_threads(1 + consumer, 128);
+  std::uint32_t& last = shared.control().last[consumer];
+  if (threadIdx.x % 128 == 0) {
+    std::uint32_t* ticket = ticket_of<kConfig>(args, unit, consumer);
+    const std::uint32_t before = add_acquire_release_gpu(ticket, 1);
+    last = before + 1 == static_cast<std::uint32_t>(unit.parts) ? 1 : 0;
+    if (last != 0) *ticket = 0;
+    fence_gpu();
+  }
+  sync_threads(1 + consumer, 128);
+  if (last == 0) return false;
+#pragma unroll
+  for (int at = 0; at < kConfig.slices() * kQuads * 4; ++at) {
+    sums[at / (kQuads * 4)][at % (kQuads * 4)] = 0.0F;
+  }
+#pragma unroll 1
+  for (int part = 0; part < unit.parts; ++part) {
+    const float4* from = partial_of<kConfig>(args, unit, part, consumer);
+#pragma unroll
+    for (int quad = 0; quad < kConfig.slices() * kQuads; ++quad) {
+      add_quad(&sums[quad / kQuads][quad % kQuads * 4], &from[quad * 128]);
+    }
+  }
+  return true;
+}
+
+// Box `index` of a slice into shared memory: the accumulators of thread t hold rows t / 4 and
+// t / 4 + 8 of its warp's sixteen, columns 8 j + 2 (t % 4) and the next.
+template <GemmConfig kConfig>
+HP_DEVICE void write_box(std::uint32_t box, const float (&sums)[kConfig.tile_n / 2], int index) {
+  constexpr int kPerBox = kConfig.store_columns() / 2;
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  const int first_row = static_cast<int>(threadIdx.x) % 128 / 32 * 16;
+  if constexpr (kConfig.out == Element::F32) {
+    const int row = first_row + lane / 4;
+#pragma unroll
+    for (int j = 0; j < kPerBox / 4; ++j) {
+      const float* from = &sums[index * kPerBox + j * 4];
+      const int column = j * 32 + lane % 4 * 8;
+      store_pair(swizzled(box, row, column), from[0], from[1]);
+      store_pair(swizzled(box, row + 8, column), from[2], from[3]);
+    }
+  } else {
+    const int row = first_row + lane % 16;
+#pragma unroll
+    for (int j = 0; j < kPerBox / 8; ++j) {
+      const float* from = &sums[index * kPerBox + j * 8];
+      store_matrices(swizzled(box, row, j * 32 + lane / 16 * 16),
+                     pack<kConfig.out>(from[0], from[1]), pack<kConfig.out>(from[2], from[3]),
+                     pack<kConfig.out>(from[4], from[5]), pack<kConfig.out>(from[6], from[7]));
+    }
+  }
+}
+
+// The consumer's warps have written the box in turn, or say that nothing is to be stored.
+template <GemmConfig kConfig>
+HP_DEVICE void pass_box(const GemmShared<kConfig>& shared, int consumer,
+                        Ring<kConfig.boxes>& boxes) {
+  fence_proxy_async_shared();
+  __syncwarp();
+  if (threadIdx.x % 32 == 0) arrive(&shared.control().staged[consumer][boxes.slot]);
+  boxes.advance();
+}
+
+template <GemmConfig kConfig>
+HP_DEVICE void stage_boxes(const GemmShared<kConfig>& shared, int consumer, bool skip,
+                           const float (&sums)[kConfig.slices()][kConfig.tile_n / 2],
+                           Ring<kConfig.boxes>& boxes) {
+  auto& control = shared.control();
+  if (skip) {
+    wait_barrier(&control.stored[consumer][boxes.slot], boxes.parity ^ 1);
+    if (threadIdx.x % 128 == 0) control.skipped[consumer][boxes.slot] = 1;
+    pass_box<kConfig>(shared, consumer, boxes);
+    return;
+  }
+#pragma unroll
+  for (int slice = 0; slice < kConfig.slices(); ++slice) {
+#pragma unroll
+    for (int index = 0; index < kConfig.tile_n / kConfig.store_columns(); ++index) {
+      wait_barrier(&control.stored[consumer][boxes.slot], boxes.parity ^ 1);
+      write_box<kConfig>(shared_address(shared.box(consumer, boxes.slot)), sums[slice], index);
+      pass_box<kConfig>(shared, consumer, boxes);
+    }
+  }
+}
+
+// After stores of a block of the panel were completed by this thread: counts it, and with the last
+// one raises the panel's signal, after all blocks' stores.
+HP_DEVICE void publish_block(const GemmArgs& args, const GemmPanel& panel) {
+  if (panel.arrivals == 0) return publish(panel.done);
+  fence_proxy_async();
+  fence_system();
+  if (add_acquire_release_gpu(panel.done, 1) + 1 != panel.arrivals) return;
+  *panel.done = 0;
+  raise_signal(panel.raise, args.wait.epoch);
+}
+
+// Nothing of a poisoned kernel's is stored: who waits for the panel learns it.
+HP_DEVICE void give_up_block(const GemmPanel& panel) {
+  if (panel.arrivals != 0) poison_peer(panel.raise);
+}
+
+template <GemmConfig kConfig>
+HP_DEVICE void store_element(void* row, int column, float value) {
+  if constexpr (kConfig.store == GemmStore::DirectAdd) {
+    atomicAdd_system(static_cast<float*>(row) + column, value);
+  } else if constexpr (kConfig.out == Element::F32) {
+    static_cast<float*>(row)[column] = value;
+  } else {
+    static_cast<std::uint16_t*>(row)[column] =
+        static_cast<std::uint16_t>(pack<kConfig.out>(value, 0.0F));
+  }
+}
+
+template <GemmConfig kConfig>
+HP_DEVICE void store_direct(const GemmArgs& args, const GemmWalk<kConfig>& walk, int consumer,
+                            const float (&sums)[kConfig.slices()][kConfig.tile_n / 2]) {
+  const GemmPanel& panel = walk.panel();
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  const int first_row = walk.row() + (kConfig.ping_pong ? 0 : consumer * kConfig.block_m()) +
+                        static_cast<int>(threadIdx.x) % 128 / 32 * 16 + lane / 4;
+#pragma unroll
+  for (int half = 0; half < 2 * kConfig.slices(); ++half) {
+    const int row = first_row + half / 2 * 64 + half % 2 * 8;
+    if (row >= panel.rows) continue;
+    char* to = static_cast<char*>(panel.c_address) +
+               static_cast<std::int64_t>(row) * panel.c_stride * bytes_of(kConfig.out);
+#pragma unroll
+    for (int pair = 0; pair < kConfig.tile_n / 8; ++pair) {
+      const int column = walk.column() + pair * 8 + lane % 4 * 2;
+      const float* from = &sums[half / 2][pair * 4 + half % 2 * 2];
+      if (column < args.n) store_element<kConfig>(to, column, from[0]);
+      if (column + 1 < args.n) store_element<kConfig>(to, column + 1, from[1]);
+    }
+  }
+  sync_threads(1 + consumer, 128);
+  if (threadIdx.x % 128 == 0 && panel.done != nullptr && walk.row() < panel.rows) {
+    publish_block(args, panel);
+  }
+}
+
+// What a consumer does with a finished block, or part of one.
+template <GemmConfig kConfig>
+HP_DEVICE void hand_on(const GemmArgs& args, const GemmShared<kConfig>& shared,
+                       const GemmWalk<kConfig>& walk, int consumer,
+                       float (&sums)[kConfig.slices()][kConfig.tile_n / 2],
+                       Ring<kConfig.boxes>& boxes) {
+  // Asked together: the word may be set meanwhile.
+  bool skip = args.waits > 0 && any_of_threads(1 + consumer, 128, shared.poisoned());
+  if constexpr (kConfig.cuts) {
+    if (walk.unit().parts > 1) {
+      skip = !sum_parts<kConfig>(args, shared, walk.unit(), consumer, sums) || skip;
+    }
+  }
+  if constexpr (!in_bulk(kConfig.store)) {
+    if (!skip) store_direct<kConfig>(args, walk, consumer, sums);
+    if (shared.poisoned() && threadIdx.x % 128 == 0) give_up_block(walk.panel());
+  } else {
+    stage_boxes<kConfig>(shared, consumer, skip, sums, boxes);
+  }
+}
+
+template <GemmConfig kConfig>
+HP_DEVICE void store_box(const TensorMap* map, const char* box, int column, int row) {
+  if constexpr (kConfig.store == GemmStore::Add) {
+    add_tile(map, box, column, row);
+  } else {
+    store_tile(map, box, column, row);
+  }
+  commit_stores();
+}
+
+// The same of a group's tile: the rows from chunk `first` on, to the panels that they are of.
+template <GemmConfig kConfig>
+HP_DEVICE void store_group_box(const GemmArgs& args, const GemmWalk<kConfig>& walk, const char* box,
+                               int column, int first) {
+  constexpr int kRowBytes = 128;
+#pragma unroll 1
+  for (int i = 0; i < 64 / kConfig.chunk_rows(); ++i) {
+    const GroupChunk chunk = walk.chunk(first + i);
+    if (chunk.panel < 0) break;
+    store_tile(&panel_of(args, chunk.panel).c, box + i * kConfig.chunk_rows() * kRowBytes, column,
+               chunk.row);
+  }
+  commit_stores();
+}
+
+// The store warp of a consumer, one thread. The copy engine has all but one of the boxes at a time:
+// the memory of the oldest is free again once it has been read. The block of C is there, and
+// published, once all its boxes are written.
+template <GemmConfig kConfig>
+HP_DEVICE void store_boxes(const GemmArgs& args, const GemmShared<kConfig>& shared,
+                           GemmWalk<kConfig> walk, int consumer) {
+  constexpr int kPerSlice = kConfig.tile_n / kConfig.store_columns();
+  constexpr int kReading = kConfig.boxes - 1;
+  auto& control = shared.control();
+  Ring<kConfig.boxes> boxes;
+  Ring<kConfig.boxes> oldest;
+  int reading = 0;  // boxes from `oldest` on
+  for (; walk.valid(); walk.next()) {
+    if (!walk.mine(consumer)) continue;
+    const GemmPanel& panel = walk.panel();
+    const int row = walk.row() + (kConfig.ping_pong ? 0 : consumer * kConfig.block_m());
+    bool skip = false;
+    for (int box = 0; box < kConfig.slices() * kPerSlice && !skip; ++box, boxes.advance()) {
+      wait_barrier(&control.staged[consumer][boxes.slot], boxes.parity);
+      skip = control.skipped[consumer][boxes.slot] != 0;
+      if (skip) {
+        control.skipped[consumer][boxes.slot] = 0;
+        wait_stores_read<0>();
+      } else {
+        const char* const staged = shared.box(consumer, boxes.slot);
+        const int column = walk.column() + box % kPerSlice * kConfig.store_columns();
+        const int first_row = row + box / kPerSlice * 64;
+        if constexpr (kConfig.groups) {
+          store_group_box<kConfig>(args, walk, staged, column,
+                                   (first_row - walk.row()) / kConfig.chunk_rows());
+        } else {
+          store_box<kConfig>(&panel.c, staged, column, first_row);
+        }
+        wait_stores_read<kReading>();
+      }
+      for (++reading; reading > (skip ? 0 : kReading); --reading, oldest.advance()) {
+        arrive(&control.stored[consumer][oldest.slot]);
+      }
+    }
+    if (panel.done == nullptr || walk.row() >= panel.rows) continue;
+    if (skip) {
+      if (shared.poisoned()) give_up_block(panel);
+    } else {
+      wait_stores<0>();
+      publish_block(args, panel);
+    }
+  }
+  wait_stores<0>();
+}
+
+}  // namespace harpe::device

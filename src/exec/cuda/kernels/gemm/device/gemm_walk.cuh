@@ -1,0 +1,211 @@
+#pragma once
+
+#include "exec/cuda/device/mbarrier.cuh"
+#include "exec/cuda/kernels/gemm/device/gemm_config.h"
+#include "exec/cuda/kernels/gemm/device/gemm_order.h"
+
+namespace harpe::device {
+
+// Few panels and pieces travel with the arguments: reading them costs nothing, where a table in
+// global memory costs two misses before the first load.
+HP_DEVICE const GemmPanel& panel_of(const GemmArgs& args, int panel) {
+  return args.panels == nullptr ? args.few_panels[panel] : args.panels[panel];
+}
+
+HP_DEVICE const GemmPiece& piece_of(const GemmArgs& args, int piece) {
+  return args.pieces == nullptr ? args.few_pieces[piece] : args.pieces[piece];
+}
+
+// How many rows of each panel are used, in shared memory.
+class GroupRows {
+ public:
+  HP_DEVICE explicit GroupRows(std::int32_t* words) : words_(words) {}
+
+  // `begins`: B is another than the panel's before.
+  HP_DEVICE void set(int panel, std::int64_t rows, bool begins) const {
+    words_[panel] = begins ? ~static_cast<std::int32_t>(rows) : static_cast<std::int32_t>(rows);
+  }
+  [[nodiscard]] HP_DEVICE bool begins(int panel) const { return words_[panel] < 0; }
+  [[nodiscard]] HP_DEVICE int rows(int panel) const {
+    const std::int32_t word = words_[panel];
+    return word < 0 ? ~word : word;
+  }
+
+ private:
+  std::int32_t* words_;
+};
+
+// Rows of a panel that a tile has; none where the panel is negative.
+struct GroupChunk {
+  int panel;
+  int row;
+};
+
+// The units of one cluster in order. Every role of a block holds one and they stay in step, since
+// they depend on nothing but the arguments and how many rows groups have.
+template <GemmConfig kConfig>
+class GemmWalk {
+ public:
+  HP_DEVICE GemmWalk(const GemmArgs& args, GroupRows rows)
+      : args_(args),
+        rows_(rows),
+        stride_((static_cast<int>(gridDim.x) - args.copy_blocks) / kConfig.cluster),
+        unit_((static_cast<int>(blockIdx.x) - args.copy_blocks) / kConfig.cluster) {
+    locate();
+  }
+
+  [[nodiscard]] HP_DEVICE bool valid() const { return valid_; }
+  HP_DEVICE void next() {
+    unit_ += stride_;
+    ++count_;
+    locate();
+  }
+
+  // Of a group its first.
+  [[nodiscard]] HP_DEVICE const GemmPanel& panel() const { return panel_of(args_, panel_); }
+  // Of groups: where chunk `index` of the tile comes from.
+  [[nodiscard]] HP_DEVICE GroupChunk chunk(int index) const {
+    int before = row_ / kConfig.chunk_rows() + index;
+    int panel = panel_;
+    do {
+      const int chunks = chunks_of(panel);
+      if (before < chunks) return {.panel = panel, .row = before * kConfig.chunk_rows()};
+      before -= chunks;
+      ++panel;
+    } while (panel < args_.panel_count && !rows_.begins(panel));
+    return {.panel = -1, .row = 0};
+  }
+  // First row of this block's tile in the panel, and first column in C.
+  [[nodiscard]] HP_DEVICE int row() const { return row_; }
+  [[nodiscard]] HP_DEVICE int column() const { return column_; }
+  [[nodiscard]] HP_DEVICE int blocks() const { return end_ - begin_; }
+  [[nodiscard]] HP_DEVICE int first_block() const { return begin_; }
+  [[nodiscard]] HP_DEVICE const GemmUnit& unit() const { return at_; }
+  // With ping_pong consumers take turns.
+  [[nodiscard]] HP_DEVICE bool mine(int consumer) const {
+    return !kConfig.ping_pong || (count_ & 1) == consumer;
+  }
+
+ private:
+  [[nodiscard]] HP_DEVICE int chunks_of(int panel) const {
+    return ceil_div(rows_.rows(panel), kConfig.chunk_rows());
+  }
+
+  // Finds the group that has tile `at_`, and whether there is one.
+  HP_DEVICE void find_group() {
+    int end = panel_;
+    for (; panel_ < args_.panel_count; panel_ = end) {
+      int chunks = 0;
+      do {
+        chunks += chunks_of(end);
+        ++end;
+      } while (end < args_.panel_count && !rows_.begins(end));
+      row_tiles_ = ceil_div(chunks, GemmConfig::kChunks);
+      if (at_.tile < first_tile_ + row_tiles_ * args_.n_tiles) break;
+      first_tile_ += row_tiles_ * args_.n_tiles;
+    }
+    valid_ = panel_ < args_.panel_count;
+  }
+
+  // The same of panels, whose tiles are known.
+  HP_DEVICE void find_panel() {
+    valid_ = at_.tile < args_.tiles;
+    if (!valid_) return;
+    while (panel_ + 1 < args_.panel_count && at_.tile >= panel_of(args_, panel_ + 1).first_tile) {
+      ++panel_;
+    }
+  }
+
+  HP_DEVICE void locate() {
+    at_ = kConfig.groups ? GemmUnit{.tile = unit_, .part = 0, .parts = 1}
+                         : unit_at(unit_, args_.full_tiles, args_.parts);
+    if constexpr (kConfig.groups) {
+      find_group();
+    } else {
+      find_panel();
+    }
+    if (!valid_) return;
+    const GemmPanel& panel = panel_of(args_, panel_);
+    const int first_tile = kConfig.groups ? first_tile_ : panel.first_tile;
+    const int rows =
+        kConfig.groups ? row_tiles_ : ceil_div(panel.rows, kConfig.tile_m * kConfig.cluster);
+    const TilePlace place = place_of(at_.tile - first_tile, rows, args_.n_tiles, args_.group);
+    const int in_cluster = kConfig.cluster == 1 ? 0 : static_cast<int>(block_in_cluster());
+    row_ = (place.row * kConfig.cluster + in_cluster) * kConfig.tile_m;
+    column_ = place.column * kConfig.tile_n;
+    begin_ = part_begin(panel.k_blocks, at_.part, at_.parts);
+    end_ = part_begin(panel.k_blocks, at_.part + 1, at_.parts);
+  }
+
+  const GemmArgs& args_;
+  GroupRows rows_;
+  int stride_;
+  int unit_;
+  int count_ = 0;
+  int panel_ = 0;
+  int first_tile_ = 0;  // of the group
+  int row_tiles_ = 0;   // the group's
+  GemmUnit at_{};
+  bool valid_ = false;
+  int row_ = 0;
+  int column_ = 0;
+  int begin_ = 0;
+  int end_ = 0;
+};
+
+// Calls visit(piece, its index, first, last) for the blocks [first, last) of each piece that the
+// unit uses, in order.
+template <GemmConfig kConfig, class Visit>
+HP_DEVICE void for_each_piece(const GemmArgs& args, const GemmWalk<kConfig>& walk, Visit visit) {
+  int blocks = walk.blocks();
+  int skip = walk.first_block();
+  for (int piece = walk.panel().first_piece; blocks > 0; ++piece) {
+    const GemmPiece& from = piece_of(args, piece);
+    const int in_piece = ceil_div(from.k_count, GemmConfig::kTileK);
+    const int last = skip + blocks < in_piece ? skip + blocks : in_piece;
+    if (last > skip) {
+      visit(from, piece, skip, last);
+      blocks -= last - skip;
+    }
+    skip = skip > in_piece ? skip - in_piece : 0;
+  }
+}
+
+// Shared memory of a block, aligned to 1,024 bytes: barriers, then boxes aligned to 1,024 bytes.
+// Only their sizes differ between variants.
+template <GemmConfig kConfig>
+struct GemmShared {
+  struct Control {
+    Barrier filled[kConfig.stages];                                // by the copy engine
+    Barrier emptied[kConfig.stages];                               // by all who read the stage
+    Barrier staged[GemmConfig::kConsumers][kConfig.boxes];         // a box of C is written
+    Barrier stored[GemmConfig::kConsumers][kConfig.boxes];         // and read by the copy engine
+    std::uint32_t skipped[GemmConfig::kConsumers][kConfig.boxes];  // there is nothing to store
+    std::uint32_t last[GemmConfig::kConsumers];  // this part was the last of its tile
+    std::uint32_t poisoned;
+    std::uint32_t arrived;  // flags that were acquired, in the order of their use
+    std::uint32_t early;    // 1: the first of them before anything else
+  };
+  static_assert(sizeof(Control) <= GemmConfig::kBarrierBytes);
+
+  char* base;
+
+  [[nodiscard]] HP_DEVICE Control& control() const { return *reinterpret_cast<Control*>(base); }
+  [[nodiscard]] HP_DEVICE bool poisoned() const {
+    return *static_cast<volatile std::uint32_t*>(&control().poisoned) != 0;
+  }
+  [[nodiscard]] HP_DEVICE char* a(int stage) const {
+    return base + GemmConfig::kBarrierBytes + stage * kConfig.stage_bytes();
+  }
+  [[nodiscard]] HP_DEVICE char* b(int stage) const { return a(stage) + kConfig.a_bytes(); }
+  [[nodiscard]] HP_DEVICE char* box(int consumer, int index) const {
+    return a(kConfig.stages) + (consumer * kConfig.boxes + index) * GemmConfig::kBoxBytes;
+  }
+  // Of groups.
+  [[nodiscard]] HP_DEVICE GroupRows rows() const {
+    char* const words = base + kConfig.shared_bytes() - kConfig.group_bytes();
+    return GroupRows(reinterpret_cast<std::int32_t*>(words));
+  }
+};
+
+}  // namespace harpe::device

@@ -1,0 +1,307 @@
+#include "exec/cuda/kernels/gemm/gemm.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "exec/cuda/kernels/element_words.h"
+#include "exec/cuda/kernels/gemm/device/gemm_order.h"
+#include "exec/cuda/kernels/gemm/gemm_variants.h"
+#include "exec/cuda/kernels/spec_checks.h"
+#include "support/check.h"
+
+namespace harpe::cuda {
+namespace {
+
+using device::GemmConfig;
+using device::GemmStore;
+
+constexpr std::int64_t kTileK = GemmConfig::kTileK;
+
+std::int64_t cluster_tiles(const GemmSpec& spec, const GemmConfig& config) {
+  const std::int64_t rows = std::int64_t{config.tile_m} * config.cluster;
+  const std::int64_t columns = (spec.n + config.tile_n - 1) / config.tile_n;
+  std::int64_t tiles = 0;
+  for (const GemmPanelSpec& panel : spec.panels) tiles += (panel.rows + rows - 1) / rows * columns;
+  return tiles;
+}
+
+// Those that groups are likely to have: rows that choices bring vary by their square root, and the
+// last chunk of a panel is half empty.
+std::int64_t group_tiles(const GemmSpec& spec, const GemmConfig& config) {
+  std::map<std::int64_t, double> rows;  // by B
+  std::map<std::int64_t, double> ends;
+  for (const GemmPanelSpec& panel : spec.panels) {
+    const bool known = panel.likely_rows == 0;
+    rows[panel.b_first] += static_cast<double>(known ? panel.rows : panel.likely_rows);
+    ends[panel.b_first] += known ? 0 : config.chunk_rows() / 2.0;
+  }
+  double tiles = 0;
+  for (const auto& [first, count] : rows) {
+    const double spread = ends.at(first) > 0 ? 2 * std::sqrt(count) + ends.at(first) : 0;
+    tiles += std::ceil((count + spread) / config.tile_m);
+  }
+  return static_cast<std::int64_t>(tiles) * ((spec.n + config.tile_n - 1) / config.tile_n);
+}
+
+std::int64_t k_blocks(const GemmPanelSpec& panel) {
+  std::int64_t blocks = 0;
+  for (const GemmPieceSpec& piece : panel.pieces) blocks += (piece.k_count + kTileK - 1) / kTileK;
+  return blocks;
+}
+
+// The shortest panel's without its addends: what all can be cut into.
+std::int64_t least_blocks(const GemmSpec& spec) {
+  std::int64_t least = std::numeric_limits<std::int64_t>::max();
+  for (const GemmPanelSpec& panel : spec.panels) least = std::min(least, k_blocks(panel));
+  return least;
+}
+
+// What a multiprocessor takes, in clocks, measured on an H200 (docs/kernels.md). The tensor cores
+// do 32 values of C, an element of K each, per clock, narrow tiles a little less. The second level
+// of cache gives all blocks together 7,400 bytes a clock, and one 68; memory 2,400.
+double stage_clocks(const GemmConfig& config, std::int64_t active_blocks) {
+  const double narrow = config.ping_pong || config.tile_n > 128 ? 1.05 : 1.07;
+  const double loss = config.tile_n > 192 ? 1.04 : narrow;
+  const double multiply = config.tile_m * config.tile_n / 32.0 * loss;
+  const double rate = std::min(68.0, 7400.0 / static_cast<double>(active_blocks));
+  const double cached =
+      std::max(multiply, (config.a_bytes() + config.b_bytes() / config.cluster) / rate);
+  // Few rows use each weight, and what another tile reads of them is not found in the cache.
+  const double from_memory = 2400.0 / static_cast<double>(active_blocks);
+  return config.groups ? std::max(cached, config.b_bytes() / from_memory) : cached;
+}
+
+// What is not hidden of storing a tile; with ping_pong the other consumer multiplies meanwhile.
+double store_clocks(const GemmConfig& config) {
+  return config.ping_pong ? 700.0 : 8.5 * config.tile_n;
+}
+
+// Blocks of a cluster wait for each other once.
+double start_clocks(const GemmConfig& config) { return config.cluster == 1 ? 0.0 : 3500.0; }
+
+// `rounds` times writing one's sums, then for the last of a tile reading everybody's.
+double cut_clocks(const GemmConfig& config, int parts, std::int64_t rounds) {
+  return 13000.0 * static_cast<double>(rounds) +
+         (1 + parts) * config.tile_m * config.tile_n * 4 / 96.0;
+}
+
+struct Tail {
+  int parts = 1;
+  double clocks = 0;
+};
+
+// `rest` tiles that do not fill a wave: cut so that they fill waves of shares.
+Tail best_tail(const GemmConfig& config, std::int64_t rest, std::int64_t clusters, double tile,
+               int most_parts) {
+  Tail best{.parts = 1, .clocks = rest == 0 ? 0.0 : tile};
+  if (!config.cuts) return best;
+  for (int parts = 2; parts <= most_parts && rest > 0; ++parts) {
+    const std::int64_t rounds = (rest * parts + clusters - 1) / clusters;
+    const double clocks =
+        static_cast<double>(rounds) * tile / parts + cut_clocks(config, parts, rounds);
+    if (clocks < best.clocks) best = {.parts = parts, .clocks = clocks};
+  }
+  return best;
+}
+
+struct Estimate {
+  GemmChoice choice;
+  double clocks = 0;
+};
+
+Estimate estimate(const GemmSpec& spec, const GemmConfig& config, int blocks) {
+  const std::int64_t clusters = (blocks - spec.copy_blocks) / config.cluster;
+  HP_CHECK(clusters > 0, "check() was not asked");
+  const std::int64_t tiles =
+      config.groups ? group_tiles(spec, config) : cluster_tiles(spec, config);
+  const std::int64_t least = least_blocks(spec);
+  const std::int64_t active = std::min(clusters, tiles) * config.cluster;
+  const double tile =
+      static_cast<double>(least) * stage_clocks(config, active) + store_clocks(config);
+  const std::int64_t rest = tiles % clusters;
+  const Tail tail = best_tail(config, rest, clusters, tile, most_parts(spec));
+  GemmChoice choice = whole_gemm(spec, config);
+  if (tail.parts > 1) {
+    choice.full_tiles = static_cast<int>(tiles - rest);
+    choice.parts = tail.parts;
+  }
+  return {
+      .choice = choice,
+      .clocks = start_clocks(config) + static_cast<double>(tiles / clusters) * tile + tail.clocks};
+}
+
+device::GemmStore store_of(const GemmSpec& spec) {
+  if (spec.add) return stores_in_bulk(spec) ? GemmStore::Add : GemmStore::DirectAdd;
+  return stores_in_bulk(spec) ? GemmStore::Bulk : GemmStore::Direct;
+}
+
+Diag not_a_partition(std::int64_t begin, std::int64_t end, std::int64_t covered, std::int64_t k) {
+  return make_diag(DiagCode::G042,
+                   {{"begin", begin}, {"end", end}, {"covered", covered}, {"k", k}});
+}
+
+// Together the columns 0 .. k once, cut at multiples of a stage.
+Checked<Ok> check_pieces(const GemmPanelSpec& panel, std::int64_t k) {
+  std::vector<std::pair<std::int64_t, std::int64_t>> ranges;
+  for (const GemmPieceSpec& piece : panel.pieces) ranges.emplace_back(piece.k_begin, piece.k_count);
+  std::ranges::sort(ranges);
+  std::int64_t covered = 0;
+  for (const auto& [begin, count] : ranges) {
+    if (begin != covered || begin % GemmConfig::kTileK != 0 || count <= 0) {
+      return not_a_partition(begin, begin + count, covered, k);
+    }
+    covered += count;
+  }
+  if (covered != k) return not_a_partition(covered, k, covered, k);
+  return Ok{};
+}
+
+// The tile as a variant for the spec; whether it is shipped is to be asked.
+GemmConfig config_for(const GemmSpec& spec, GemmConfig tile) {
+  tile.in = spec.in;
+  tile.out = spec.out;
+  tile.layout = spec.layout;
+  tile.store = store_of(spec);
+  return tile;
+}
+
+// Addends lie as B does where that has rows along N. Sums of f16 may be beyond its range.
+bool serves(const GemmSpec& spec, const GemmConfig& config) {
+  const bool adds = spec.layout == device::GemmLayout::NMajor && spec.in == device::Element::BF16;
+  return ships(config) && config.groups == has_groups(spec) &&
+         (spec.copy_blocks == 0 || config.copies) && (adds || !has_addends(spec));
+}
+
+// The copy engine reads behind the last row of a group's B where K is no multiple of a stage: what
+// is multiplied by the zeros behind A may be no number. Rows are B's along K.
+bool is_whole(const GemmSpec& spec) {
+  return spec.b_rows == 0 || spec.layout == device::GemmLayout::KMajor || spec.k % kTileK == 0;
+}
+
+bool is_plain(const GemmPanelSpec& panel) {
+  return panel.pieces.size() == 1 && panel.pieces.front().ready.flag == nullptr &&
+         panel.addends.empty() && !is_awaited(panel);
+}
+
+Checked<Ok> check_kernel(const GemmSpec& spec) {
+  const bool can =
+      !has_groups(spec) || (is_whole(spec) && std::ranges::all_of(spec.panels, is_plain));
+  for (const GemmConfig& tile : gemm_tiles()) {
+    if (can && serves(spec, config_for(spec, tile))) return Ok{};
+  }
+  std::string what = std::string(word_of(spec.in)) + " to " + word_of(spec.out);
+  if (spec.add) what += ", added";
+  if (!stores_in_bulk(spec)) what += ", rows of C that are no multiples of 16 bytes";
+  if (has_addends(spec)) what += ", addends";
+  if (spec.copy_blocks > 0) what += ", blocks that copy";
+  if (has_groups(spec)) what += ", groups";
+  return make_diag(DiagCode::G060, {{"family", "gemm"}, {"what", what}});
+}
+
+// Sizes that the kernel's arithmetic holds, and blocks left for products. Copying blocks are pairs,
+// as clusters are.
+Checked<Ok> check_counts(const GemmSpec& spec, int blocks) {
+  constexpr std::int64_t kMost = std::numeric_limits<std::int32_t>::max() / 2;
+  HP_REQUIRE_OK(check_count("columns of C", spec.n, 1, kMost));
+  HP_REQUIRE_OK(check_count("columns of A", spec.k, 1, kMost));
+  const std::int64_t most_panels = has_groups(spec) ? GemmConfig::kMostPanels : kMost;
+  HP_REQUIRE_OK(
+      check_count("panels", static_cast<std::int64_t>(spec.panels.size()), 1, most_panels));
+  for (const GemmPanelSpec& panel : spec.panels) {
+    HP_REQUIRE_OK(check_count("rows of a panel", panel.rows, 1, kMost));
+  }
+  HP_REQUIRE_OK(check_count("copying blocks", spec.copy_blocks, 0, blocks - 2));
+  const int pairs = (spec.copy_blocks + 1) / 2 * 2;
+  return check_count("copying blocks", spec.copy_blocks, pairs, pairs);
+}
+
+}  // namespace
+
+bool stores_in_bulk(const GemmSpec& spec) {
+  return std::ranges::all_of(spec.panels, [&](const GemmPanelSpec& panel) {
+    const std::int64_t bytes = device::bytes_of(spec.out);
+    return panel.c % 16 == 0 && panel.c_stride * bytes % 16 == 0 && spec.n * bytes % 16 == 0;
+  });
+}
+
+Checked<Ok> check(const GemmSpec& spec, int blocks) {
+  HP_REQUIRE_OK(check_counts(spec, blocks));
+  HP_REQUIRE_OK(check_kernel(spec));
+  HP_REQUIRE_OK(check_aligned("B", spec.b, std::array{spec.b_stride}, spec.in));
+  for (const GemmPanelSpec& panel : spec.panels) {
+    HP_REQUIRE_OK(check_pieces(panel, spec.k));
+    for (const GemmPieceSpec& piece : panel.pieces) {
+      HP_REQUIRE_OK(check_aligned("A", piece.a, std::array{piece.stride}, spec.in));
+    }
+    for (const GemmAddendSpec& addend : panel.addends) {
+      HP_REQUIRE_OK(check_aligned("addend", addend.address, std::array{addend.stride}, spec.in));
+    }
+  }
+  return Ok{};
+}
+
+GemmChoice cut_gemm(const GemmSpec& spec, const GemmConfig& config, int blocks) {
+  return estimate(spec, config, blocks).choice;
+}
+
+bool has_addends(const GemmSpec& spec) {
+  return std::ranges::any_of(spec.panels,
+                             [](const GemmPanelSpec& panel) { return !panel.addends.empty(); });
+}
+
+bool has_groups(const GemmSpec& spec) {
+  return spec.b_rows != 0 || std::ranges::any_of(spec.panels, [](const GemmPanelSpec& panel) {
+           return panel.used.rows != nullptr;
+         });
+}
+
+bool is_awaited(const GemmPanelSpec& panel) { return panel.done != 0 || panel.fused_store >= 0; }
+
+std::vector<GemmConfig> gemm_configs(const GemmSpec& spec) {
+  std::vector<GemmConfig> configs;
+  for (const GemmConfig& tile : gemm_tiles()) {
+    const GemmConfig config = config_for(spec, tile);
+    if (serves(spec, config)) configs.push_back(config);
+  }
+  return configs;
+}
+
+int most_parts(const GemmSpec& spec) {
+  constexpr std::int64_t kLeastBlocks = 4;  // of a part
+  constexpr std::int64_t kMostParts = 12;
+  return static_cast<int>(std::min(kMostParts, least_blocks(spec) / kLeastBlocks));
+}
+
+GemmChoice whole_gemm(const GemmSpec& spec, const GemmConfig& config) {
+  return {.config = config,
+          .full_tiles = static_cast<int>(cluster_tiles(spec, config)),
+          .parts = 1,
+          .group = config.cluster == 2 ? 8 : 16};
+}
+
+GemmChoice choose_gemm(const GemmSpec& spec, int blocks) {
+  const bool is_awaited_inside = std::ranges::any_of(spec.panels, is_awaited);
+  Estimate best{.choice = {}, .clocks = std::numeric_limits<double>::infinity()};
+  for (const GemmConfig& config : gemm_configs(spec)) {
+    // Stores to a peer take their time: one consumer multiplies meanwhile.
+    if (is_awaited_inside && !config.ping_pong) continue;
+    const Estimate found = estimate(spec, config, blocks);
+    if (found.clocks < best.clocks) best = found;
+  }
+  HP_CHECK(std::isfinite(best.clocks), "check() was not asked");
+  return best.choice;
+}
+
+std::uint32_t arrivals(const GemmPanelSpec& panel, std::int64_t n, const GemmConfig& config) {
+  const std::int64_t rows = (panel.rows + config.tile_m - 1) / config.tile_m;
+  const std::int64_t columns = (n + config.tile_n - 1) / config.tile_n;
+  return static_cast<std::uint32_t>(rows * columns * config.arrivals_per_tile());
+}
+
+}  // namespace harpe::cuda

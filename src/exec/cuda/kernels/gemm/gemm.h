@@ -1,0 +1,113 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "exec/cuda/kernels/gemm/device/gemm_args.h"
+#include "exec/cuda/kernels/gemm/device/gemm_config.h"
+#include "exec/cuda/kernels/leaf_engine.h"
+#include "exec/cuda/runtime/tensor_map.h"
+#include "support/diag.h"
+
+namespace harpe::cuda {
+
+// Columns [k_begin, k_begin + k_count) of a panel's A, row-major.
+struct GemmPieceSpec {
+  DeviceAddress a = 0;
+  std::int64_t stride = 0;  // elements from row to row
+  std::int64_t k_begin = 0;
+  std::int64_t k_count = 0;
+  device::FlagWait ready{};
+};
+
+// Values of C's shape in the type of A, to be added: as a product with the identity, so that they
+// are loaded and waited for like operands. An infinity among them makes NaNs of the up to 255 rows
+// that share its tile.
+struct GemmAddendSpec {
+  DeviceAddress address = 0;
+  std::int64_t stride = 0;  // elements from row to row
+  device::FlagWait ready{};
+};
+
+// Consecutive rows of C with their A. Both may lie on a peer GPU.
+struct GemmPanelSpec {
+  std::int64_t rows = 0;
+  std::vector<GemmPieceSpec> pieces;  // together the columns 0 .. k, in the order of use
+  DeviceAddress c = 0;
+  std::int64_t c_stride = 0;
+  DeviceAddress done = 0;  // u32 counter; 0: none
+  std::vector<GemmAddendSpec> addends = {};
+  int fused_store = -1;  // one of GemmSpec::fused_stores; then `done` is 0
+  // Of a group: at which row of the array B it has its own, and how many of its rows are used. What
+  // is written to the others is nobody's.
+  std::int64_t b_first = 0;
+  device::UsedRows used = {};
+  std::int64_t likely_rows = 0;  // that are used, for the choice of a tile; 0: all
+};
+
+// C[m, n] = A[m, k] B[k, n]; with `add`, C += (f32). Addresses of A and B are multiples of 16 bytes
+// and so are their strides; C may have any (then it is written element by element).
+// Panels in a row may be groups, each with a B of its own in one array of `b_rows` rows (of B, or
+// with KMajor of its transpose), and have rows known as the kernel runs. Groups wait for nothing,
+// add to nothing, and raise nothing; their C is written by the copy engine.
+struct GemmSpec {
+  std::int64_t n = 0;
+  std::int64_t k = 0;
+  device::Element in = device::Element::BF16;
+  device::Element out = device::Element::BF16;
+  bool add = false;
+  device::GemmLayout layout = device::GemmLayout::NMajor;
+  DeviceAddress b = 0;
+  std::int64_t b_stride = 0;
+  std::int64_t b_rows = 0;            // of groups that have B's of their own; 0: B is all there is
+  std::vector<GemmPanelSpec> panels;  // in the order of use
+  std::vector<device::RaiseTarget> fused_stores = {};  // raised once all their panels are stored
+  device::WaitContext wait{};
+  std::vector<device::CopyJob> copies;
+  int copy_blocks = 0;
+  LeafEngine engine = LeafEngine::Own;  // of another the strides and addresses may be any
+};
+
+// `blocks` is how many run at once. Errors: G041 an operand the copy engine cannot read; G042
+// pieces that are not the columns 0 .. k, or are cut inside 64; G060 no kernel for such types,
+// stores and addends; G062 too many or too few of something.
+[[nodiscard]] Checked<Ok> check(const GemmSpec& spec, int blocks);
+
+// Whether the copy engine can write C.
+[[nodiscard]] bool stores_in_bulk(const GemmSpec& spec);
+
+// What runs for a spec: the variant, and how its last tiles are cut.
+struct GemmChoice {
+  device::GemmConfig config;
+  int full_tiles = 0;
+  int parts = 1;
+  int group = 8;
+};
+
+[[nodiscard]] bool has_addends(const GemmSpec& spec);
+[[nodiscard]] bool has_groups(const GemmSpec& spec);
+// Whether somebody waits for the panel to be stored.
+[[nodiscard]] bool is_awaited(const GemmPanelSpec& panel);
+
+// The variants that can do a spec. Requires (here and below): check(spec, blocks) is ok.
+[[nodiscard]] std::vector<device::GemmConfig> gemm_configs(const GemmSpec& spec);
+
+// Into how many parts along K a tile of the spec can be cut at most.
+[[nodiscard]] int most_parts(const GemmSpec& spec);
+
+// The variant with no tile cut.
+[[nodiscard]] GemmChoice whole_gemm(const GemmSpec& spec, const device::GemmConfig& config);
+
+// Which variant, by a model of waves of tiles; a pure function.
+[[nodiscard]] GemmChoice choose_gemm(const GemmSpec& spec, int blocks);
+
+// The same with the variant given.
+[[nodiscard]] GemmChoice cut_gemm(const GemmSpec& spec, const device::GemmConfig& config,
+                                  int blocks);
+
+// How much a panel's counter grows in one launch.
+[[nodiscard]] std::uint32_t arrivals(const GemmPanelSpec& panel, std::int64_t n,
+                                     const device::GemmConfig& config);
+
+}  // namespace harpe::cuda

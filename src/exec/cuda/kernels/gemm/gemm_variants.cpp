@@ -1,0 +1,171 @@
+#include "exec/cuda/kernels/gemm/gemm_variants.h"
+
+#include <array>
+#include <string>
+
+#include "exec/cuda/kernels/element_words.h"
+
+namespace harpe::cuda {
+namespace {
+
+using device::Element;
+using device::GemmConfig;
+using device::GemmLayout;
+using device::GemmStore;
+
+// docs/kernels.md has what each was measured at.
+constexpr std::array kTiles = {
+    GemmConfig{
+        .tile_m = 128, .tile_n = 256, .stages = 4, .cluster = 2, .cuts = true, .copies = true},
+    GemmConfig{.tile_m = 128,
+               .tile_n = 128,
+               .stages = 6,
+               .cluster = 2,
+               .ping_pong = true,
+               .cuts = true,
+               .copies = true},
+    GemmConfig{
+        .tile_m = 128, .tile_n = 256, .stages = 4, .cluster = 1, .cuts = true, .copies = true},
+    GemmConfig{.tile_m = 128,
+               .tile_n = 128,
+               .stages = 6,
+               .cluster = 1,
+               .ping_pong = true,
+               .cuts = true,
+               .copies = true},
+    GemmConfig{.tile_m = 128, .tile_n = 128, .stages = 6, .cluster = 2, .cuts = true},
+    GemmConfig{.tile_m = 128, .tile_n = 192, .stages = 4, .cluster = 1, .cuts = true},
+    GemmConfig{.tile_m = 128, .tile_n = 64, .stages = 8, .cluster = 1, .cuts = true},
+    GemmConfig{
+        .tile_m = 64, .tile_n = 256, .stages = 4, .cluster = 1, .ping_pong = true, .groups = true},
+    GemmConfig{.tile_m = 128, .tile_n = 256, .stages = 4, .cluster = 1, .groups = true},
+};
+
+const char* suffix_of(GemmStore store) {
+  switch (store) {
+    case GemmStore::Bulk:
+      return "";
+    case GemmStore::Add:
+      return "_add";
+    case GemmStore::Direct:
+      return "_direct";
+    case GemmStore::DirectAdd:
+      return "_direct_add";
+  }
+  return "";
+}
+
+const char* store_name_of(GemmStore store) {
+  switch (store) {
+    case GemmStore::Bulk:
+      return "Bulk";
+    case GemmStore::Add:
+      return "Add";
+    case GemmStore::Direct:
+      return "Direct";
+    case GemmStore::DirectAdd:
+      return "DirectAdd";
+  }
+  return "";
+}
+
+std::string tile_text(const GemmConfig& config) {
+  return std::to_string(config.tile_m) + "x" + std::to_string(config.tile_n) + "x" +
+         std::to_string(GemmConfig::kTileK);
+}
+
+std::string name_of(const GemmConfig& config) {
+  const char* layout = config.layout == GemmLayout::NMajor ? "kn" : "nk";
+  return std::string("gemm_") + word_of(config.in) + "_" + word_of(config.out) + "_" + layout +
+         "_" + tile_text(config) + "_c" + std::to_string(config.cluster) +
+         (config.ping_pong ? "_pingpong" : "") + (config.groups ? "_groups" : "") +
+         suffix_of(config.store);
+}
+
+const char* text(bool value) { return value ? "true" : "false"; }
+
+std::string config_text(const GemmConfig& config) {
+  const char* layout = config.layout == GemmLayout::NMajor ? "NMajor" : "KMajor";
+  return std::string("{.tile_m = ") + std::to_string(config.tile_m) +
+         ", .tile_n = " + std::to_string(config.tile_n) +
+         ", .stages = " + std::to_string(config.stages) +
+         ", .cluster = " + std::to_string(config.cluster) +
+         ", .boxes = " + std::to_string(config.boxes) + ", .ping_pong = " + text(config.ping_pong) +
+         ", .layout = GemmLayout::" + layout + ", .in = Element::" + enumerator_of(config.in) +
+         ", .out = Element::" + enumerator_of(config.out) +
+         ", .store = GemmStore::" + store_name_of(config.store) + ", .cuts = " + text(config.cuts) +
+         ", .copies = " + text(config.copies) + ", .groups = " + text(config.groups) + "}";
+}
+
+bool same_tile(const GemmConfig& one, const GemmConfig& other) {
+  return one.tile_m == other.tile_m && one.tile_n == other.tile_n && one.cluster == other.cluster &&
+         one.ping_pong == other.ping_pong;
+}
+
+}  // namespace
+
+std::span<const GemmConfig> gemm_tiles() { return kTiles; }
+
+bool ships(const GemmConfig& config) {
+  if (!device::legal(config)) return false;
+  if (config.out != Element::F32 && config.out != config.in) return false;
+  if (config.groups) return config.store == GemmStore::Bulk;
+  switch (config.store) {
+    case GemmStore::Bulk:
+      return true;
+    case GemmStore::Add:
+      return config.out == Element::F32 &&
+             (same_tile(config, kTiles[0]) || same_tile(config, kTiles[1]));
+    // Element by element the store decides, not the tile.
+    case GemmStore::Direct:
+    case GemmStore::DirectAdd:
+      return same_tile(config, kTiles[3]);
+  }
+  return false;
+}
+
+KernelVariant gemm_variant(const GemmConfig& config) {
+  const std::string source =
+      "#include \"exec/cuda/kernels/gemm/device/gemm.cuh\"\n\n"
+      "using namespace harpe::device;\n\n"
+      "extern __shared__ __align__(1024) char memory[];\n\n"
+      "extern \"C\" __global__ void __launch_bounds__(" +
+      std::to_string(GemmConfig::kThreads) +
+      ", 1)\n"
+      "harpe_kernel(const __grid_constant__ GemmArgs args) {\n"
+      "  constexpr GemmConfig kConfig" +
+      config_text(config) +
+      ";\n"
+      "  gemm<kConfig>(args, memory);\n"
+      "}\n";
+  return {.name = name_of(config),
+          .family = "gemm",
+          .tile = tile_text(config),
+          .source = source,
+          .threads = GemmConfig::kThreads,
+          .shared_bytes = config.shared_bytes(),
+          .uses_wgmma = true};
+}
+
+std::vector<KernelVariant> gemm_variants() {
+  std::vector<KernelVariant> variants;
+  for (const Element in : {Element::BF16, Element::F16}) {
+    for (const Element out : {in, Element::F32}) {
+      for (const GemmLayout layout : {GemmLayout::NMajor, GemmLayout::KMajor}) {
+        for (const GemmStore store :
+             {GemmStore::Bulk, GemmStore::Add, GemmStore::Direct, GemmStore::DirectAdd}) {
+          for (GemmConfig config : kTiles) {
+            config.in = in;
+            config.out = out;
+            config.layout = layout;
+            config.store = store;
+            if (ships(config)) variants.push_back(gemm_variant(config));
+          }
+        }
+      }
+    }
+  }
+  return variants;
+}
+
+}  // namespace harpe::cuda

@@ -1,0 +1,263 @@
+#include "exec/cuda/kernels/gemm/prepared_gemm.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <span>
+#include <vector>
+
+#include "exec/cuda/kernels/gemm/device/gemm_order.h"
+#include "exec/cuda/kernels/gemm/gemm_variants.h"
+#include "exec/cuda/runtime/tensor_map.h"
+
+namespace harpe::cuda {
+namespace {
+
+using device::GemmArgs;
+using device::GemmConfig;
+using device::GemmLayout;
+using device::GemmPanel;
+using device::GemmPiece;
+
+struct Tables {
+  std::vector<GemmPanel> panels;
+  std::vector<GemmPiece> pieces;
+  int waits = 0;  // pieces with a flag
+};
+
+Checked<device::TensorMap> map_a(const DriverApi& driver, const GemmSpec& spec,
+                                 const GemmPieceSpec& piece, std::int64_t rows,
+                                 const GemmConfig& config) {
+  return encode_map(
+      driver, {.address = piece.a,
+               .element = spec.in,
+               .sizes = {piece.k_count, rows},
+               .strides = {1, piece.stride},
+               .box = {GemmConfig::kTileK, config.groups ? config.chunk_rows() : config.tile_m}});
+}
+
+Checked<device::TensorMap> map_b(const DriverApi& driver, const GemmSpec& spec,
+                                 const GemmConfig& config) {
+  const bool rows_of_k = spec.layout == GemmLayout::KMajor;
+  const std::int64_t rows = rows_of_k ? spec.n : spec.k;
+  return encode_map(driver, {.address = spec.b,
+                             .element = spec.in,
+                             .sizes = {rows_of_k ? spec.k : spec.n, std::max(rows, spec.b_rows)},
+                             .strides = {1, spec.b_stride},
+                             .box = {GemmConfig::kTileK, rows_of_k ? config.tile_n / config.cluster
+                                                                   : GemmConfig::kTileK}});
+}
+
+Checked<device::TensorMap> map_addend(const DriverApi& driver, const GemmSpec& spec,
+                                      const GemmAddendSpec& addend, std::int64_t rows) {
+  return encode_map(driver, {.address = addend.address,
+                             .element = spec.in,
+                             .sizes = {spec.n, rows},
+                             .strides = {1, addend.stride},
+                             .box = {GemmConfig::kTileK, GemmConfig::kTileK}});
+}
+
+Checked<Ok> add_panel(const DriverApi& driver, const GemmSpec& spec, const GemmPanelSpec& from,
+                      const GemmConfig& config, Tables& tables) {
+  GemmPanel panel{};
+  panel.c_address = reinterpret_cast<void*>(from.c);
+  panel.c_stride = from.c_stride;
+  panel.done = reinterpret_cast<std::uint32_t*>(from.done);
+  panel.rows = static_cast<std::int32_t>(from.rows);
+  panel.first_piece = static_cast<std::int32_t>(tables.pieces.size());
+  panel.b_first = static_cast<std::int32_t>(from.b_first);
+  panel.used = from.used;
+  if (device::in_bulk(config.store)) {
+    HP_TRY(panel.c, encode_map(driver, {.address = from.c,
+                                        .element = spec.out,
+                                        .sizes = {spec.n, from.rows},
+                                        .strides = {1, from.c_stride},
+                                        .box = {config.store_columns(),
+                                                config.groups ? config.chunk_rows() : 64}}));
+  }
+  for (const GemmPieceSpec& piece : from.pieces) {
+    GemmPiece to{};
+    HP_TRY(to.map, map_a(driver, spec, piece, from.rows, config));
+    to.ready = piece.ready;
+    to.k_begin = static_cast<std::int32_t>(piece.k_begin);
+    to.k_count = static_cast<std::int32_t>(piece.k_count);
+    panel.k_blocks += device::ceil_div(to.k_count, GemmConfig::kTileK);
+    if (to.ready.flag != nullptr) ++tables.waits;
+    tables.pieces.push_back(to);
+  }
+  for (const GemmAddendSpec& addend : from.addends) {
+    GemmPiece to{};
+    HP_TRY(to.map, map_addend(driver, spec, addend, from.rows));
+    to.ready = addend.ready;
+    to.k_count = config.tile_m * config.cluster;
+    to.is_addend = 1;
+    panel.k_blocks += to.k_count / GemmConfig::kTileK;
+    if (to.ready.flag != nullptr) ++tables.waits;
+    tables.pieces.push_back(to);
+  }
+  tables.panels.push_back(panel);
+  return Ok{};
+}
+
+// Cluster tiles before each panel; all of them in the end.
+int count_tiles(std::vector<GemmPanel>& panels, const GemmConfig& config, int columns) {
+  int tiles = 0;
+  for (GemmPanel& panel : panels) {
+    panel.first_tile = tiles;
+    tiles += device::ceil_div(panel.rows, config.tile_m * config.cluster) * columns;
+  }
+  return tiles;
+}
+
+bool are_few(std::size_t panels, std::size_t pieces) {
+  return panels <= GemmArgs::kFew && pieces <= GemmArgs::kFew;
+}
+
+// Into the arguments where both tables are short, else into memory of the GPU.
+Checked<Ok> place_tables(const Device& device, const Tables& tables, GemmArgs& args,
+                         GemmMemory& memory) {
+  args.panel_count = static_cast<std::int32_t>(tables.panels.size());
+  args.waits = tables.waits;
+  if (are_few(tables.panels.size(), tables.pieces.size())) {
+    std::ranges::copy(tables.panels, args.few_panels);
+    std::ranges::copy(tables.pieces, args.few_pieces);
+    return Ok{};
+  }
+  HP_TRY(memory.panels, DeviceMemory::copy_of(device, std::as_bytes(std::span(tables.panels))));
+  HP_TRY(memory.pieces, DeviceMemory::copy_of(device, std::as_bytes(std::span(tables.pieces))));
+  args.panels = reinterpret_cast<const GemmPanel*>(memory.panels->address());
+  args.pieces = reinterpret_cast<const GemmPiece*>(memory.pieces->address());
+  return Ok{};
+}
+
+// Sums of cut tiles and their tickets, which start at zero.
+Checked<Ok> place_sums(const Device& device, const GemmConfig& config, GemmArgs& args,
+                       std::shared_ptr<GemmSums> sums, GemmMemory& memory) {
+  const std::int64_t cut = args.tiles - args.full_tiles;
+  if (cut == 0) return Ok{};
+  const std::int64_t tile_bytes = std::int64_t{4} * config.tile_m * config.tile_n * config.cluster;
+  const bool is_own = sums == nullptr;
+  if (is_own) sums = std::make_shared<GemmSums>();
+  sums->reserve(cut * args.parts * tile_bytes);
+  if (is_own) HP_REQUIRE_OK(sums->allocate(device));
+  memory.sums = std::move(sums);
+  HP_TRY(memory.tickets,
+         DeviceMemory::zeros(device, cut * config.cluster * config.arrivals_per_tile()));
+  args.tickets = reinterpret_cast<std::uint32_t*>(memory.tickets->address());
+  return Ok{};
+}
+
+// Of bf16, as large as a cluster's tile has rows.
+Checked<Ok> place_identity(const Device& device, const GemmSpec& spec, const GemmConfig& config,
+                           GemmArgs& args, GemmMemory& memory) {
+  constexpr std::uint16_t kOne = 0x3f80;
+  if (!has_addends(spec)) return Ok{};
+  const int size = config.tile_m * config.cluster;
+  std::vector<std::uint16_t> values(static_cast<std::size_t>(size) * size);
+  for (int i = 0; i < size; ++i) values[static_cast<std::size_t>(i) * (size + 1)] = kOne;
+  HP_TRY(memory.identity, DeviceMemory::copy_of(device, std::as_bytes(std::span(values))));
+  HP_TRY(args.identity, encode_map(device.driver(), {.address = memory.identity->address(),
+                                                     .element = spec.in,
+                                                     .sizes = {size, size},
+                                                     .strides = {1, size},
+                                                     .box = {GemmConfig::kTileK, config.tile_m}}));
+  return Ok{};
+}
+
+// Counters of fused stores, zero before and after, and how far their panels' blocks count them.
+Checked<Ok> place_fused_stores(const Device& device, const GemmSpec& spec, const GemmConfig& config,
+                               Tables& tables, GemmMemory& memory) {
+  if (spec.fused_stores.empty()) return Ok{};
+  const auto count = static_cast<std::int64_t>(spec.fused_stores.size());
+  HP_TRY(memory.fused_stores, DeviceMemory::zeros(device, count));
+  std::vector<std::uint32_t> blocks(spec.fused_stores.size());
+  const auto of = [](const GemmPanelSpec& panel) {
+    return static_cast<std::size_t>(panel.fused_store);
+  };
+  for (const GemmPanelSpec& panel : spec.panels) {
+    if (panel.fused_store >= 0) blocks[of(panel)] += arrivals(panel, spec.n, config);
+  }
+  for (std::size_t i = 0; i < spec.panels.size(); ++i) {
+    const GemmPanelSpec& from = spec.panels[i];
+    if (from.fused_store < 0) continue;
+    GemmPanel& panel = tables.panels[i];
+    panel.done =
+        reinterpret_cast<std::uint32_t*>(memory.fused_stores->address()) + from.fused_store;
+    panel.arrivals = blocks[of(from)];
+    panel.raise = spec.fused_stores[of(from)];
+  }
+  return Ok{};
+}
+
+Checked<Ok> place_copies(const Device& device, const GemmSpec& spec, GemmArgs& args,
+                         GemmMemory& memory) {
+  args.copy_count = static_cast<std::int32_t>(spec.copies.size());
+  args.copy_blocks = spec.copy_blocks;
+  if (spec.copies.empty()) return Ok{};
+  HP_TRY(memory.jobs, DeviceMemory::copy_of(device, std::as_bytes(std::span(spec.copies))));
+  args.copies = reinterpret_cast<const device::CopyJob*>(memory.jobs->address());
+  return Ok{};
+}
+
+}  // namespace
+
+bool fit_in_arguments(const GemmSpec& spec) {
+  std::size_t pieces = 0;
+  for (const GemmPanelSpec& panel : spec.panels) {
+    pieces += panel.pieces.size() + panel.addends.size();
+  }
+  return are_few(spec.panels.size(), pieces);
+}
+
+Checked<Ok> GemmSums::allocate(const Device& device) {
+  if (bytes_ == 0) return Ok{};
+  HP_TRY(memory_, DeviceMemory::allocate(device, bytes_));
+  return Ok{};
+}
+
+Checked<PreparedGemm> PreparedGemm::make(KernelLibrary& library, const GemmSpec& spec,
+                                         const GemmChoice& choice, std::optional<int> blocks,
+                                         std::shared_ptr<GemmSums> sums) {
+  const int at_once = blocks.value_or(library.device().facts().multiprocessors);
+  HP_REQUIRE_OK(check(spec, at_once));
+  if (device::in_bulk(choice.config.store) && !stores_in_bulk(spec)) {
+    return make_diag(DiagCode::G041,
+                     {{"what", "rows of C"}, {"bytes", spec.n * device::bytes_of(spec.out)}});
+  }
+  const GemmConfig& config = choice.config;
+  const Device& device = library.device();
+  if (auto current = device.make_current(); !current.ok()) return to_diag(current.error());
+  HP_TRY(const LoadedKernel* kernel, library.load(gemm_variant(config)));
+  PreparedGemm gemm(library, *kernel, choice);
+  Tables tables;
+  for (const GemmPanelSpec& panel : spec.panels) {
+    HP_REQUIRE_OK(add_panel(device.driver(), spec, panel, config, tables));
+  }
+  HP_REQUIRE_OK(place_fused_stores(device, spec, config, tables, gemm.memory_));
+  GemmArgs& args = gemm.args_;
+  HP_TRY(args.b, map_b(device.driver(), spec, config));
+  args.wait = spec.wait;
+  args.n = static_cast<std::int32_t>(spec.n);
+  args.n_tiles = device::ceil_div(args.n, config.tile_n);
+  args.tiles = count_tiles(tables.panels, config, args.n_tiles);
+  args.full_tiles = choice.full_tiles;
+  args.parts = choice.parts;
+  args.group = choice.group;
+  HP_REQUIRE_OK(place_tables(device, tables, args, gemm.memory_));
+  HP_REQUIRE_OK(place_sums(device, config, args, std::move(sums), gemm.memory_));
+  HP_REQUIRE_OK(place_identity(device, spec, config, args, gemm.memory_));
+  HP_REQUIRE_OK(place_copies(device, spec, args, gemm.memory_));
+  const int units = device::unit_count(args.tiles, args.full_tiles, args.parts);
+  const int clusters = (at_once - spec.copy_blocks) / config.cluster;
+  const int grid = std::min(units, clusters) * config.cluster + spec.copy_blocks;
+  gemm.shape_ = {.grid = {static_cast<std::uint32_t>(grid), 1, 1},
+                 .cluster = {static_cast<std::uint32_t>(config.cluster), 1, 1}};
+  return gemm;
+}
+
+Result<Ok, CudaError> PreparedGemm::launch(CUstream stream) const {
+  device::GemmArgs args = args_;
+  if (memory_.sums != nullptr) args.partials = reinterpret_cast<float*>(memory_.sums->address());
+  return cuda::launch(library_->device().driver(), *kernel_, shape_, stream, args);
+}
+
+}  // namespace harpe::cuda

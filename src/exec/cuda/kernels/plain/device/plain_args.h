@@ -1,0 +1,271 @@
+#pragma once
+
+#include "exec/cuda/device/types.h"
+#include "exec/cuda/device/used_rows.h"
+#include "exec/cuda/kernels/attention/device/attention_args.h"
+
+// What the plain kernels are launched with: any strides, any loops around, every floating type.
+// They serve what the kernels for tensor cores do not take. Host and device.
+namespace harpe::device {
+
+// How a floating number lies in memory.
+enum class Number : std::uint8_t { F32, F16, BF16, F64 };
+
+HP_SHARED_CODE int bytes_of(Number number) {
+  if (number == Number::F64) return 8;
+  return number == Number::F32 ? 4 : 2;
+}
+
+inline constexpr int kMaxLoops = 6;
+
+// Loops around a kernel, the outermost first. The first `kept` make results of their own; the
+// turns of the others contribute to the same results, one after the other.
+template <int kOperands>
+struct LoopNest {
+  std::int32_t count;
+  std::int32_t kept;
+  std::int64_t lengths[kMaxLoops + 1];           // one more where a row is a loop too
+  std::int64_t bytes[kMaxLoops + 1][kOperands];  // how far an operand moves per turn
+
+  friend HP_SHARED_CODE bool operator==(const LoopNest&, const LoopNest&) = default;
+};
+
+inline constexpr int kStridedThreads = 256;
+
+// Where one of several runs that are otherwise alike has its operands. The grid has a row of blocks
+// for each.
+struct StridedPlace {
+  void* to;
+  const void* a;
+  const void* b;
+  UsedRows used;
+};
+
+// Words from here to there, bit by bit; the last loop goes along a row. Operands: to, from.
+struct MoveArgs {
+  void* to;
+  const void* from;  // null: the pattern's first bytes, everywhere
+  LoopNest<2> nest;
+  UsedRows used;
+  std::int64_t words;          // of all turns
+  std::int32_t word_bytes;     // 16, 8, 4, 2 or 1: divides every address and step
+  const StridedPlace* places;  // null: there is one, and it is here
+  alignas(16) std::uint32_t pattern[4];
+
+  friend HP_SHARED_CODE bool operator==(const MoveArgs&, const MoveArgs&) = default;
+};
+
+enum class MapFunction : std::uint8_t {
+  Convert,
+  Accumulate,  // to += a
+  Silu,
+  Relu,
+  Gelu,
+  Add,
+  Mul,
+  SiluMul,
+  RmsScale  // a / sqrt(b / features + epsilon)
+};
+
+// to = function(a, b), element by element, rounded once; the last loop goes along a row. Operands:
+// to, a, b.
+struct MapArgs {
+  void* to;
+  const void* a;
+  const void* b;  // null: the function takes one operand
+  Number to_number;
+  Number a_number;
+  Number b_number;
+  MapFunction function;
+  // A turn of the last loop is map_width() elements, one after the other in `to`, and in the
+  // operands too or, where not dense, one for all; all aligned as one.
+  bool vectors;
+  bool a_dense;
+  bool b_dense;
+  LoopNest<3> nest;
+  UsedRows used;
+  std::int64_t turns;
+  double features;
+  double epsilon;
+  const StridedPlace* places;  // null: there is one, and it is here
+
+  friend HP_SHARED_CODE bool operator==(const MapArgs&, const MapArgs&) = default;
+};
+
+// Elements that a thread has at a time.
+HP_SHARED_CODE int map_width(bool wide) { return wide ? 2 : 4; }
+
+inline constexpr int kRowThreads = 256;  // a warp a row
+
+// (o, l) = (o, l) combined with (o2, l2), by rows. Operands in this order.
+struct CombineArgs {
+  void* o;
+  void* l;
+  const void* o2;
+  const void* l2;
+  std::int64_t rows;
+  std::int64_t value_dim;
+  std::int64_t row_bytes[4];
+  LoopNest<4> nest;
+  std::int64_t all_rows;  // of all turns
+};
+
+// What flash decoding ends with: states of `parts` parts of the keys, dense f32 [batch, part, head,
+// row, column] and [batch, part, head, row], as one. Strides in elements.
+struct JoinArgs {
+  const float* o;
+  const float* l;  // natural logarithms
+  void* to;
+  float* lse;  // null: not wanted
+  AttentionStrides to_strides;
+  AttentionStrides lse_strides;
+  Number to_number;
+  std::int32_t parts;
+  std::int32_t heads;
+  std::int32_t rows;
+  std::int32_t columns;
+  std::int64_t all_rows;  // of all heads and batch entries
+};
+
+// c[row] = sum over i of a[row, i] b[row, i]. Operands a, b, c; steps in bytes.
+struct RowDotArgs {
+  const void* a;
+  const void* b;
+  void* c;
+  Number number;  // of a and b
+  Number c_number;
+  std::int64_t rows;
+  std::int64_t length;
+  std::int64_t a_bytes[2];  // from row to row, from element to element
+  std::int64_t b_bytes[2];
+  std::int64_t c_bytes;
+  LoopNest<3> nest;
+  std::int64_t all_rows;
+};
+
+// A matrix by its strides in elements.
+struct PlainMatrix {
+  const void* data;
+  Number number;
+  std::int64_t row_stride;
+  std::int64_t column_stride;
+};
+
+inline constexpr int kPlainTile = 64;  // rows and columns of C of a block
+inline constexpr int kPlainGemmThreads = 256;
+
+// c[m, n] = (accumulate ? c : 0) + a[m, k] b[k, n]; c is f32, or f64 for f64 operands. Operands a,
+// b, c.
+struct PlainGemmArgs {
+  PlainMatrix a;
+  PlainMatrix b;
+  void* c;
+  std::int64_t c_row_stride;
+  std::int64_t m;
+  std::int64_t n;
+  std::int64_t k;
+  bool accumulate;
+  UsedRows used;  // of C
+  LoopNest<3> nest;
+  std::int64_t turns;  // of the loops that are kept
+  std::int64_t sums;   // of the others
+};
+
+// As Visibility: key k is seen by query q iff k < prefix or low <= k - q <= high.
+struct PlainMask {
+  std::int64_t low;
+  std::int64_t high;
+  std::int64_t prefix;
+
+  [[nodiscard]] HP_SHARED_CODE bool shows(std::int64_t query, std::int64_t key) const {
+    return key < prefix || (low <= key - query && key - query <= high);
+  }
+};
+
+// A mask's data, by position: 32-bit integers, so many apart.
+struct PlainTable {
+  const std::int32_t* data;  // null: no mask reads it
+  std::int64_t stride;
+};
+
+// As MaskTables (exec/actions/problems.h): a query sees a key iff their documents are equal, and
+// the key is there.
+struct PlainTables {
+  PlainTable documents;
+  PlainTable length;
+  PlainTable pages;
+  std::int64_t page_count;
+  std::int64_t page;
+  std::int64_t first_query;
+  std::int64_t first_key;
+  bool any;
+};
+
+inline constexpr int kPlainRows = 16;    // of a result, of a block: four of each warp
+inline constexpr int kPlainInner = 32;   // what they meet at a time: one of each lane
+inline constexpr int kPlainSlice = 128;  // columns of a result at a time
+inline constexpr int kPlainAttentionThreads = 128;
+
+// softmax(scale q k^T) v of one head after the other, into the state (o, lse): f32, or f64 for f64
+// operands. Operands q, k, v, o, lse, and the mask's tables.
+struct PlainAttentionArgs {
+  PlainMatrix q;
+  PlainMatrix k;
+  PlainMatrix v;
+  void* o;
+  void* lse;
+  std::int64_t o_row_stride;
+  std::int64_t lse_stride;
+  std::int64_t queries;
+  std::int64_t keys;
+  std::int64_t head_dim;
+  std::int64_t value_dim;
+  double scale;
+  PlainMask mask;
+  PlainTables tables;
+  bool carry;
+  LoopNest<8> nest;
+  std::int64_t turns;
+};
+
+// One number per query.
+struct PlainValues {
+  const void* data;
+  Number number;
+  std::int64_t stride;
+};
+
+struct PlainSums {
+  void* data;
+  std::int64_t row_stride;
+  bool carry;  // is to be added to
+};
+
+// The gradients of one head after the other. Operands q, k, v, do, lse, delta, dq, dk, dv,
+// and the mask's tables.
+struct PlainBackwardArgs {
+  PlainMatrix q;
+  PlainMatrix k;
+  PlainMatrix v;
+  PlainMatrix d_o;
+  PlainValues lse;
+  PlainValues delta;
+  PlainSums dq;
+  PlainSums dk;
+  PlainSums dv;
+  std::int64_t queries;
+  std::int64_t keys;
+  std::int64_t head_dim;
+  std::int64_t value_dim;
+  double scale;
+  PlainMask mask;
+  PlainTables tables;
+  LoopNest<12> nest;
+  std::int64_t turns;      // of the loops that are kept
+  std::int64_t sums;       // of the others, which share dk and dv
+  std::int64_t dq_blocks;  // the first so many make dq, the next dk, the rest dv
+  std::int64_t dk_blocks;
+  std::int64_t dv_blocks;
+};
+
+}  // namespace harpe::device

@@ -1,0 +1,28 @@
+#pragma once
+
+#include "exec/cuda/kernels/plain/device/numbers.cuh"
+
+// Rows whose number is known as a kernel runs. Launches are made for all there may be.
+namespace harpe::device {
+
+// Of so many rows those that are used. The number was written by an earlier kernel, maybe of a
+// peer.
+HP_DEVICE std::int64_t used_of(const UsedRows& used, std::int64_t capacity) {
+  if (used.rows == nullptr) return capacity;
+  const std::int64_t count = *static_cast<const volatile std::int32_t*>(used.rows) - used.before;
+  return count < 0 ? 0 : (count > capacity ? capacity : count);
+}
+
+// The result's block has as many rows as the operand's. Others may write the same number.
+HP_DEVICE void take_over(const UsedRows& used) {
+  if (used.rows == nullptr || used.result == nullptr) return;
+  *static_cast<volatile std::int32_t*>(used.result) =
+      *static_cast<const volatile std::int32_t*>(used.rows);
+}
+
+// The same, by one thread of the grid.
+HP_DEVICE void note_used(const UsedRows& used) {
+  if (thread_of_grid() == 0) take_over(used);
+}
+
+}  // namespace harpe::device

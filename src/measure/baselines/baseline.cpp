@@ -1,0 +1,243 @@
+#include "measure/baselines/baseline.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <optional>
+
+#include "support/check.h"
+
+namespace harpe::library {
+namespace {
+
+using cuda::to_diag;
+
+constexpr int kTrials = 5;  // of each way to do the arithmetic
+
+Checked<Ok> order(const std::vector<Step>& steps, CUstream stream) {
+  for (const Step& step : steps) HP_REQUIRE_OK(step(stream));
+  return Ok{};
+}
+
+// Microseconds of one of several in a row.
+Checked<double> time_way(const Member& member, const Step& way) {
+  HP_REQUIRE_OK(way(member.stream.handle()));
+  HP_TRY(const cuda::Event begin, cuda::Event::create(member.device));
+  HP_TRY(const cuda::Event end, cuda::Event::create(member.device));
+  HP_REQUIRE_OK(checked(begin.record(member.stream)));
+  for (int i = 0; i < kTrials; ++i) HP_REQUIRE_OK(way(member.stream.handle()));
+  HP_REQUIRE_OK(checked(end.record(member.stream)));
+  HP_REQUIRE_OK(checked(member.stream.synchronize()));
+  HP_TRY(const double milliseconds, checked(end.milliseconds_since(begin)));
+  return milliseconds * 1e3 / kTrials;
+}
+
+// A way that a library refuses is none; all refused, the last one's refusal.
+Checked<Ok> choose_way(const Member& member, Arithmetic& part) {
+  part.us = std::numeric_limits<double>::infinity();
+  std::optional<Diag> refusal;
+  for (std::size_t i = 0; i < part.ways.size(); ++i) {
+    const Checked<double> time = time_way(member, part.ways[i]);
+    if (!time.ok()) {
+      refusal = time.error();
+    } else if (*time < part.us) {
+      part.us = *time;
+      part.chosen = i;
+    }
+  }
+  if (std::isinf(part.us) && refusal) return *refusal;
+  return Ok{};
+}
+
+Checked<cuda::Graph> capture(const Member& member, const std::vector<Step>& steps) {
+  HP_TRY(cuda::GraphCapture kept, cuda::GraphCapture::begin(member.device, member.stream));
+  HP_REQUIRE_OK(order(steps, member.stream.handle()));
+  HP_TRY(cuda::Graph graph, kept.end());
+  HP_REQUIRE_OK(graph.upload(member.stream));
+  return graph;
+}
+
+Checked<Ok> choose_ways(const Member& member, Work& work) {
+  work.arithmetic_us = 0;
+  for (const std::unique_ptr<Arithmetic>& part : work.arithmetic) {
+    HP_REQUIRE_OK(choose_way(member, *part));
+    work.arithmetic_us += part->us;
+  }
+  if (work.all_arithmetic) {
+    // In a graph, as in executions: ordered one by one, many small products would wait for the
+    // host.
+    HP_TRY(const cuda::Graph graph, capture(member, {work.all_arithmetic}));
+    const Step replay = [&](CUstream) { return checked(graph.launch(member.stream)); };
+    HP_TRY(work.arithmetic_us, time_way(member, replay));
+  }
+  return Ok{};
+}
+
+enum class Direction : std::uint8_t { ToGpu, ToHost };
+
+Checked<Ok> copy(const Member& member, const Part& part, std::byte* whole, Direction direction) {
+  CUDA_MEMCPY2D rows{};
+  const auto pitch = static_cast<std::size_t>(part.rows == 1 ? part.bytes : part.pitch);
+  const auto own_pitch =
+      static_cast<std::size_t>(part.own_pitch == 0 ? part.bytes : part.own_pitch);
+  rows.WidthInBytes = static_cast<std::size_t>(part.bytes);
+  rows.Height = static_cast<std::size_t>(part.rows);
+  if (direction == Direction::ToGpu) {
+    rows.srcMemoryType = CU_MEMORYTYPE_HOST;
+    rows.srcHost = whole + part.offset;
+    rows.srcPitch = pitch;
+    rows.dstMemoryType = CU_MEMORYTYPE_DEVICE;
+    rows.dstDevice = part.address;
+    rows.dstPitch = own_pitch;
+  } else {
+    rows.srcMemoryType = CU_MEMORYTYPE_DEVICE;
+    rows.srcDevice = part.address;
+    rows.srcPitch = own_pitch;
+    rows.dstMemoryType = CU_MEMORYTYPE_HOST;
+    rows.dstHost = whole + part.offset;
+    rows.dstPitch = pitch;
+  }
+  const cuda::DriverApi& driver = member.device.driver();
+  HP_REQUIRE_OK(checked(member.device.make_current()));
+  HP_REQUIRE_OK(cuda::driver_call(driver, "cuMemcpy2DAsync",
+                                  driver.cuMemcpy2DAsync(&rows, member.stream.handle())));
+  return checked(member.stream.synchronize());
+}
+
+FaultReport fault_of(const Diag& diag) {
+  Fault fault;
+  fault.kind = FaultKind::DeviceFailed;
+  fault.rank = RankId(0);
+  fault.signal = render_message(diag);
+  return {fault};
+}
+
+}  // namespace
+
+Checked<cuda::DeviceAddress> Work::reserve(const Member& member, std::int64_t bytes) {
+  HP_TRY(cuda::DeviceMemory piece, cuda::DeviceMemory::allocate(member.device, bytes));
+  memory.push_back(std::move(piece));
+  return memory.back().address();
+}
+
+Checked<cuda::DeviceAddress> Work::reserve_zeros(const Member& member, std::int64_t bytes) {
+  HP_TRY(cuda::DeviceMemory piece, cuda::DeviceMemory::zeros(member.device, bytes / 4));
+  memory.push_back(std::move(piece));
+  return memory.back().address();
+}
+
+Checked<cuda::DeviceAddress> Work::keep(const Member& member, std::span<const std::byte> bytes) {
+  HP_TRY(cuda::DeviceMemory piece, cuda::DeviceMemory::copy_of(member.device, bytes));
+  memory.push_back(std::move(piece));
+  return memory.back().address();
+}
+
+const Arithmetic& Work::choose_from(std::vector<Step> ways) {
+  HP_CHECK(!ways.empty(), "there is a way to do the arithmetic");
+  arithmetic.push_back(std::make_unique<Arithmetic>(Arithmetic{.ways = std::move(ways)}));
+  return *arithmetic.back();
+}
+
+void Work::add_arithmetic(std::vector<Step> ways) {
+  const Arithmetic& part = choose_from(std::move(ways));
+  steps.emplace_back([&part](CUstream stream) { return part.order(stream); });
+}
+
+Checked<Ok> Baseline::set_input(const std::string& buffer, const HostTensor& tensor) {
+  const auto placed = parts_.tensors.find(buffer);
+  if (placed == parts_.tensors.end()) return Ok{};  // the libraries need no such thing
+  HP_CHECK(tensor.shape == placed->second.shape && tensor.dtype == placed->second.dtype,
+           "shape and type of `" + buffer + "`");
+  for (const Part& part : placed->second.parts) {
+    HP_REQUIRE_OK(copy(team_->member(part.rank), part, const_cast<std::byte*>(tensor.data.data()),
+                       Direction::ToGpu));
+  }
+  return Ok{};
+}
+
+// Libraries connect and load kernels at their first calls, which a capture must not see. The way is
+// chosen once more when the operands are those of an execution.
+Checked<Ok> Baseline::prepare() {
+  const auto choose = [&](Member& member) { return choose_ways(member, work(member.rank)); };
+  const auto warm_up = [&](Member& member) -> Checked<Ok> {
+    for (int i = 0; i < 2; ++i) {
+      HP_REQUIRE_OK(order(work(member.rank).steps, member.stream.handle()));
+    }
+    return checked(member.stream.synchronize());
+  };
+  std::vector<std::optional<cuda::Graph>> graphs(parts_.work.size());
+  const auto keep = [&](Member& member) -> Checked<Ok> {
+    HP_TRY(graphs[static_cast<std::size_t>(member.rank)], capture(member, work(member.rank).steps));
+    return Ok{};
+  };
+  HP_REQUIRE_OK(team_->for_all(choose));
+  HP_REQUIRE_OK(team_->for_all(warm_up));
+  HP_REQUIRE_OK(team_->for_all(choose));
+  HP_REQUIRE_OK(team_->for_all(keep));
+  for (std::optional<cuda::Graph>& graph : graphs) graphs_.push_back(*std::move(graph));
+  return Ok{};
+}
+
+Result<RunStats, FaultReport> Baseline::run(const RunOptions& options) {
+  if (graphs_.empty()) {
+    if (const Checked<Ok> done = prepare(); !done.ok()) return fault_of(done.error());
+  }
+  const auto count = static_cast<std::size_t>(options.iterations);
+  std::vector<std::vector<double>> milliseconds(parts_.work.size());
+  const Checked<Ok> done = team_->for_all([&](Member& member) -> Checked<Ok> {
+    const auto rank = static_cast<std::size_t>(member.rank);
+    std::vector<cuda::Event> ends;
+    for (std::size_t i = 0; i <= count; ++i) {
+      HP_TRY(cuda::Event event, cuda::Event::create(member.device));
+      ends.push_back(std::move(event));
+    }
+    HP_REQUIRE_OK(checked(ends.front().record(member.stream)));
+    for (std::size_t i = 1; i <= count; ++i) {
+      HP_REQUIRE_OK(checked(graphs_[rank].launch(member.stream)));
+      HP_REQUIRE_OK(checked(ends[i].record(member.stream)));
+    }
+    HP_REQUIRE_OK(checked(member.stream.synchronize()));
+    for (std::size_t i = 1; i <= count; ++i) {
+      HP_TRY(const double took, checked(ends[i].milliseconds_since(ends[i - 1])));
+      milliseconds[rank].push_back(took);
+    }
+    return Ok{};
+  });
+  if (!done.ok()) return fault_of(done.error());
+  RunStats stats;
+  for (std::size_t i = 0; i < count; ++i) {
+    double longest = 0;
+    for (const std::vector<double>& rank : milliseconds) longest = std::max(longest, rank[i]);
+    stats.iterations.emplace_back(std::llround(longest * 1e6));
+  }
+  return stats;
+}
+
+Checked<HostTensor> Baseline::output(const std::string& buffer) const {
+  const Placed& placed = parts_.tensors.at(buffer);
+  HostTensor tensor = make_tensor(placed.dtype, placed.shape);
+  for (const Part& part : placed.parts) {
+    HP_REQUIRE_OK(copy(team_->member(part.rank), part, tensor.data.data(), Direction::ToHost));
+  }
+  return tensor;
+}
+
+std::int64_t Baseline::allocated_bytes() const {
+  std::int64_t most = 0;
+  for (const std::unique_ptr<Work>& work : parts_.work) {
+    std::int64_t bytes = 0;
+    for (const cuda::DeviceMemory& piece : work->memory) bytes += piece.bytes();
+    most = std::max(most, bytes);
+  }
+  return most;
+}
+
+double Baseline::arithmetic_us() const {
+  double longest = 0;
+  for (const std::unique_ptr<Work>& work : parts_.work) {
+    longest = std::max(longest, work->arithmetic_us);
+  }
+  return longest;
+}
+
+}  // namespace harpe::library

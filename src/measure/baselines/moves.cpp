@@ -1,0 +1,131 @@
+#include "measure/baselines/moves.h"
+
+#include "exec/cuda/kernels/loop_nests.h"
+
+namespace harpe::library {
+namespace {
+
+using cuda::LaunchChoice;
+using cuda::LaunchSpec;
+
+constexpr std::int64_t kMostWord = 16;
+
+LaunchChoice choice_of(const Member& member) {
+  return {.nest = "baseline",
+          .buffer = "baseline",
+          .multiprocessors = member.device.facts().multiprocessors};
+}
+
+cuda::LaunchTools tools_of(const Member& member) {
+  return {.kernels = *member.kernels, .multiprocessors = member.device.facts().multiprocessors};
+}
+
+Step step_of(std::shared_ptr<const cuda::Launches> launches) {
+  return [launches = std::move(launches)](CUstream stream) -> Checked<Ok> {
+    const Result<Ok, cuda::CudaError> done = launches->enqueue(stream);
+    if (!done.ok()) return cuda::to_diag(done.error());
+    return Ok{};
+  };
+}
+
+Checked<Ok> add_all(const Member& member, const std::vector<LaunchSpec>& specs,
+                    cuda::Launches& launches) {
+  for (const LaunchSpec& spec : specs) {
+    HP_REQUIRE_OK(launches.add(tools_of(member), spec));
+  }
+  return Ok{};
+}
+
+}  // namespace
+
+Checked<Step> launch_step(const Member& member, const LaunchSpec& spec) {
+  const auto launches = std::make_shared<cuda::Launches>();
+  HP_REQUIRE_OK(launches->add(tools_of(member), spec));
+  return step_of(launches);
+}
+
+Checked<Step> action_step(const Member& member, const actions::Action& action) {
+  const auto launches = std::make_shared<cuda::Launches>();
+  HP_TRY(const std::vector<LaunchSpec> specs, cuda::plan_launches(choice_of(member), action));
+  HP_REQUIRE_OK(add_all(member, specs, *launches));
+  return step_of(launches);
+}
+
+Checked<Step> move_step(const Member& member, const Rows& rows) {
+  cuda::Loops<2> loops;
+  std::int64_t bits = rows.bytes | kMostWord;
+  for (const Rows::Loop& loop : rows.loops) {
+    loops.push_back({.length = loop.length, .bytes = {loop.to, loop.from}});
+    bits |= loop.to | loop.from;
+  }
+  const std::int64_t word = bits & -bits;  // the widest that divides all of it
+  loops.push_back({.length = rows.bytes / word, .bytes = {word, word}});
+  loops = cuda::joined(std::move(loops));
+  const std::span<const actions::Loop<2>> all(loops);
+  device::MoveArgs args{};
+  args.to = at<void>(rows.to);
+  args.from = at<const void>(rows.from);
+  args.nest = cuda::nest_of(all);
+  args.words = cuda::turns_of(all);
+  args.word_bytes = static_cast<std::int32_t>(word);
+  const std::int64_t blocks = cuda::divide_up(args.words, device::kStridedThreads);
+  return launch_step(member,
+                     cuda::PlainLaunch{.kernel = cuda::PlainKernel::Move,
+                                       .wide = false,
+                                       .blocks = cuda::few_blocks(choice_of(member), blocks),
+                                       .args = args});
+}
+
+// As a tree: the upper half of the states into the lower, until one is left.
+Checked<Step> combine_step(const Member& member, const States& s) {
+  const std::int64_t o_bytes = s.rows * s.columns * kFloatBytes;
+  const std::int64_t l_bytes = s.rows * kFloatBytes;
+  const auto launches = std::make_shared<cuda::Launches>();
+  for (std::int64_t left = s.count; left > 1; left -= left / 2) {
+    const std::int64_t upper = left - left / 2;
+    actions::Combine fold;
+    fold.o = at<std::byte>(s.o);
+    fold.l = at<std::byte>(s.l);
+    fold.o2 = at<const std::byte>(s.o) + upper * o_bytes;
+    fold.l2 = at<const std::byte>(s.l) + upper * l_bytes;
+    fold.rows = s.rows;
+    fold.value_dim = s.columns;
+    fold.row_strides = {s.columns, 1, s.columns, 1};
+    const std::int64_t apart = s.count;
+    fold.loops = {{.length = s.groups,
+                   .bytes = {apart * o_bytes, apart * l_bytes, apart * o_bytes, apart * l_bytes}},
+                  {.length = left / 2, .bytes = {o_bytes, l_bytes, o_bytes, l_bytes}}};
+    HP_TRY(const std::vector<LaunchSpec> specs,
+           cuda::plan_launches(choice_of(member), actions::Action(fold)));
+    HP_REQUIRE_OK(add_all(member, specs, *launches));
+  }
+  return step_of(launches);
+}
+
+Checked<Step> round_step(const Member& member, cuda::DeviceAddress to, cuda::DeviceAddress from,
+                         std::int64_t count, device::Element type) {
+  const std::int64_t width = device::map_width(false);
+  device::MapArgs args{};
+  args.to = at<void>(to);
+  args.a = at<const void>(from);
+  args.to_number = type == device::Element::F16 ? device::Number::F16 : device::Number::BF16;
+  args.a_number = device::Number::F32;
+  args.b_number = device::Number::F32;
+  args.function = device::MapFunction::Convert;
+  args.vectors = count % width == 0;
+  args.a_dense = true;
+  args.b_dense = true;
+  const std::int64_t step = args.vectors ? width : 1;
+  const cuda::Loops<3> loops = {{.length = count / step, .bytes = {2 * step, 4 * step, 0}}};
+  const std::span<const actions::Loop<3>> all(loops);
+  args.nest = cuda::nest_of(all);
+  args.turns = cuda::turns_of(all);
+  const std::int64_t blocks = cuda::divide_up(args.turns, device::kStridedThreads);
+  return launch_step(member,
+                     cuda::PlainLaunch{.kernel = cuda::PlainKernel::Map,
+                                       .wide = false,
+                                       .blocks = cuda::few_blocks(choice_of(member), blocks),
+                                       .args = args});
+}
+
+}  // namespace harpe::library
