@@ -13,6 +13,10 @@ SRC = ROOT / "src"
 # module -> modules it may include, besides itself. `ir` and what stands on it may include one
 # header of `machine` (docs/decisions/0001-mesh-below-ir.md).
 MESH = "machine/mesh.h"
+# What a kernel of GPUs stands on: each folder of exec/cuda/kernels sees this, the interface of all
+# kernels, and of other kernels what is written there alone.
+BELOW_KERNELS = ["exec/cuda/device", "exec/cuda/runtime", "exec/cuda/jit", "exec/cuda/signals",
+                 "exec/cuda/library", "exec/actions", "plan", "offers", "ir", "support"]
 LAW = {
     "support": [],
     "machine": ["support"],
@@ -41,20 +45,30 @@ LAW = {
     "exec/cuda/signals": ["exec/cuda/device", "exec/cuda/runtime", "exec/cuda/jit", "transport",
                           "support"],
     "exec/cuda/library": ["exec/cuda/device", "exec/cuda/runtime", "exec/cuda/jit", "support"],
-    "exec/cuda/kernels": ["exec/cuda/device", "exec/cuda/runtime", "exec/cuda/jit",
-                          "exec/cuda/signals", "exec/cuda/library", "exec/actions", "offers",
-                          "ir", "support"],
+    "exec/cuda/kernels": BELOW_KERNELS,
+    "exec/cuda/kernels/plain": ["exec/cuda/kernels", *BELOW_KERNELS],
+    "exec/cuda/kernels/copy_engine": ["exec/cuda/kernels", *BELOW_KERNELS],
+    "exec/cuda/kernels/nccl": ["exec/cuda/kernels", *BELOW_KERNELS],
+    "exec/cuda/kernels/gemm": ["exec/cuda/kernels/plain", "exec/cuda/kernels", *BELOW_KERNELS],
+    "exec/cuda/kernels/attention": ["exec/cuda/kernels/plain", "exec/cuda/kernels",
+                                    *BELOW_KERNELS],
+    "exec/cuda/kernels/backward": ["exec/cuda/kernels/attention", "exec/cuda/kernels/plain",
+                                   "exec/cuda/kernels", *BELOW_KERNELS],
     "exec/cuda/executor": ["exec/cuda/device", "exec/cuda/runtime", "exec/cuda/jit",
                            "exec/cuda/signals", "exec/cuda/library", "exec/cuda/kernels",
+                           "exec/cuda/kernels/copy_engine", "exec/cuda/kernels/nccl",
                            "exec/actions", "exec/processes", "exec/group", "exec", "transport",
                            "launch", "sync", "plan", "offers", "ir", "leaves", "support"],
-    "exec/cuda/group": ["exec/cuda/runtime", "exec/cuda/jit", "exec/cuda/executor",
+    "exec/cuda/group": ["exec/cuda/runtime", "exec/cuda/jit", "exec/cuda/kernels",
+                        "exec/cuda/executor",
                         "exec/actions", "exec/group", "exec", "transport", "launch", "sync",
                         "plan", "ir", "support"],
     "exec/cuda/profile": ["exec/cuda/runtime", "exec/cuda/signals", "exec/cuda/library",
-                          "exec/cuda/kernels", "exec/actions", "ir", "leaves", "support"],
+                          "exec/cuda/kernels", "exec/cuda/kernels/plain",
+                          "exec/cuda/kernels/gemm", "exec/cuda/kernels/attention", "exec/actions", "ir", "leaves", "support"],
     "measure/baselines": ["exec/cuda/device", "exec/cuda/runtime", "exec/cuda/library",
-                          "exec/cuda/kernels", "exec/actions", "exec", "ir", "support"],
+                          "exec/cuda/kernels", "exec/cuda/kernels/plain",
+                          "exec/cuda/kernels/attention", "exec/actions", "exec", "ir", "support"],
     "search": ["schedule", "lower", "sim", "plan", "ir", "leaves", "machine", "support"],
     "io": ["exec", "sim", "plan", "ir", "support"],
     "compile": ["io", "exec", "search", "launch", "lower", "verify", "ops", "schedule", "sim",

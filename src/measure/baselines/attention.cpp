@@ -1,3 +1,4 @@
+#include "exec/cuda/kernels/attention/attention.h"
 #include "measure/baselines/exchange.h"
 
 namespace harpe::library {

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "exec/cuda/kernels/attention/attention.h"
 #include "measure/baselines/baselines.h"
 #include "measure/baselines/moves.h"
 

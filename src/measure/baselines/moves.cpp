@@ -1,6 +1,7 @@
 #include "measure/baselines/moves.h"
 
 #include "exec/cuda/kernels/loop_nests.h"
+#include "exec/cuda/kernels/plain/plain_launch.h"
 
 namespace harpe::library {
 namespace {

@@ -1,6 +1,8 @@
 #include <array>
 #include <cmath>
 
+#include "exec/cuda/kernels/attention/attention.h"
+#include "exec/cuda/kernels/backward/backward.h"
 #include "tests/gpu/actions/on_gpu.h"
 
 namespace harpe::testing_support {
@@ -224,7 +226,7 @@ void check_attention(Arena& arena, const Heads& h, const Masks& masks, bool carr
     return actions::Action{std::move(attend)};
   });
   for (const cuda::LaunchSpec& spec : specs) {
-    if (std::holds_alternative<cuda::AttentionSpec>(spec)) ++fast;
+    if (spec.is<cuda::AttentionSpec>()) ++fast;
   }
 }
 
@@ -254,7 +256,7 @@ TEST_F(Attention, of_a_single_query_is_the_hosts) {
     check_attention(arena, h, {}, seed % 4 == 3, fast, [&](const MakeAction& make) {
       const auto specs = check(arena, make);
       for (const cuda::LaunchSpec& spec : specs) {
-        const auto* const heads = std::get_if<cuda::AttentionSpec>(&spec);
+        const auto* const heads = spec.find<cuda::AttentionSpec>();
         if (heads != nullptr) most_parts = std::max(most_parts, heads->parts);
       }
       return specs;
@@ -375,7 +377,7 @@ TEST_F(Attention, has_the_hosts_gradients_on_tensor_cores) {
     const auto specs =
         check(arena, [&](std::byte* base) { return gradients_of(what, tensors, base); });
     for (const cuda::LaunchSpec& spec : specs) {
-      EXPECT_TRUE(std::holds_alternative<cuda::BackwardSpec>(spec));
+      EXPECT_TRUE(spec.is<cuda::BackwardSpec>());
     }
     if (HasFailure()) FAIL() << "seed " << seed;
   }

@@ -1,6 +1,7 @@
 #include <array>
 #include <cmath>
 
+#include "exec/cuda/kernels/gemm/gemm.h"
 #include "tests/gpu/actions/on_gpu.h"
 
 namespace harpe::testing_support {
@@ -155,7 +156,7 @@ TEST_F(Compute, multiplies_matrices) {
         arena.add(state_dtype(dtype), p.batch * p.m * (p.n + p.pad), bound)};
     const auto specs = check(arena, [&](std::byte* base) { return make_product(p, base, at); });
     for (const cuda::LaunchSpec& spec : specs) {
-      if (std::holds_alternative<cuda::GemmSpec>(spec)) ++fast;
+      if (spec.is<cuda::GemmSpec>()) ++fast;
     }
     if (HasFailure()) FAIL() << "seed " << seed;
   }

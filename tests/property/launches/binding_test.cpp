@@ -7,6 +7,8 @@
 
 #include "exec/cuda/executor/made_up_binding.h"
 #include "exec/cuda/executor/spec_offers.h"
+#include "exec/cuda/kernels/attention/attention.h"
+#include "exec/cuda/kernels/gemm/gemm.h"
 #include "launch/make_launches.h"
 #include "tests/property/launches/described.h"
 
@@ -63,8 +65,8 @@ Numbers numbers_of(const AttentionSpec& spec) {
 }
 
 Numbers numbers_of(const LaunchSpec& spec) {
-  const auto* const gemm = std::get_if<GemmSpec>(&spec);
-  return gemm != nullptr ? numbers_of(*gemm) : numbers_of(std::get<AttentionSpec>(spec));
+  const auto* const gemm = spec.find<GemmSpec>();
+  return gemm != nullptr ? numbers_of(*gemm) : numbers_of(spec.get<AttentionSpec>());
 }
 
 // A plan at made-up addresses, with what its tasks run alone.

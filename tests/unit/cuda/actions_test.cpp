@@ -2,7 +2,12 @@
 
 #include <array>
 
-#include "exec/cuda/kernels/launch_spec.h"
+#include "exec/cuda/kernels/attention/attention.h"
+#include "exec/cuda/kernels/backward/backward.h"
+#include "exec/cuda/kernels/copy_engine/copy_launch.h"
+#include "exec/cuda/kernels/gemm/gemm.h"
+#include "exec/cuda/kernels/plain/plain_launch.h"
+#include "exec/cuda/kernels/plan_launches.h"
 
 namespace harpe::cuda {
 namespace actions_test {
@@ -37,26 +42,26 @@ actions::Assign assign(DType to, DType from, const std::vector<std::int64_t>& le
 TEST(PlanLaunches, moves_the_widest_words_that_fit) {
   const auto wide = plan_of(assign(DType::BF16, DType::BF16, {3, 64}, {128, 1}, {64, 1}));
   ASSERT_EQ(wide.size(), 1U);
-  const auto& args = std::get<device::MoveArgs>(std::get<PlainLaunch>(wide[0]).args);
+  const auto& args = std::get<device::MoveArgs>(wide[0].get<PlainLaunch>().args);
   EXPECT_EQ(args.word_bytes, 16);
   EXPECT_EQ(args.words, 3 * 64 * 2 / 16);
   const auto odd = plan_of(assign(DType::BF16, DType::BF16, {3, 63}, {63, 1}, {64, 1}));
-  EXPECT_EQ(std::get<device::MoveArgs>(std::get<PlainLaunch>(odd[0]).args).word_bytes, 2);
+  EXPECT_EQ(std::get<device::MoveArgs>(odd[0].get<PlainLaunch>().args).word_bytes, 2);
 }
 
 TEST(PlanLaunches, gives_the_copy_engine_what_it_can_take) {
   const auto dense = plan_of(assign(DType::F32, DType::F32, {8, 64}, {64, 1}, {64, 1}), kCopy);
-  EXPECT_EQ(std::get<CopyLaunch>(dense[0]).bytes, 8 * 64 * 4);
-  EXPECT_EQ(std::get<CopyLaunch>(dense[0]).rows, 1);
+  EXPECT_EQ(dense[0].get<CopyLaunch>().bytes, 8 * 64 * 4);
+  EXPECT_EQ(dense[0].get<CopyLaunch>().rows, 1);
   const auto pitched = plan_of(assign(DType::F32, DType::F32, {8, 64}, {64, 1}, {80, 1}), kCopy);
-  const auto& copy = std::get<CopyLaunch>(pitched[0]);
+  const auto& copy = pitched[0].get<CopyLaunch>();
   EXPECT_EQ(copy.rows, 8);
   EXPECT_EQ(copy.to_pitch, 256);
   EXPECT_EQ(copy.from_pitch, 320);
   const auto turned = plan_of(assign(DType::F32, DType::F32, {8, 64}, {64, 1}, {1, 8}), kCopy);
-  EXPECT_TRUE(std::holds_alternative<PlainLaunch>(turned[0]));
+  EXPECT_TRUE(turned[0].is<PlainLaunch>());
   const auto rounded = plan_of(assign(DType::BF16, DType::F32, {8, 64}, {64, 1}, {64, 1}), kCopy);
-  EXPECT_TRUE(std::holds_alternative<PlainLaunch>(rounded[0]));
+  EXPECT_TRUE(rounded[0].is<PlainLaunch>());
 }
 
 // Nine axes of two, each with room behind it.
@@ -89,7 +94,7 @@ actions::Multiply product(DType dtype, std::int64_t m, std::int64_t n, std::int6
 
 TEST(PlanLaunches, multiplies_on_tensor_cores_where_operands_suit) {
   const auto is_fast = [](const actions::Multiply& multiply) {
-    return std::holds_alternative<GemmSpec>(plan_of(multiply)[0]);
+    return plan_of(multiply)[0].is<GemmSpec>();
   };
   EXPECT_TRUE(is_fast(product(DType::BF16, 256, 512, 64)));
   EXPECT_TRUE(is_fast(product(DType::F16, 1, 512, 64)));
@@ -106,12 +111,12 @@ TEST(PlanLaunches, sums_products_in_order) {
   sums.loops.push_back({.length = 3, .bytes = {8192, 8192, 0}, .reduces = true});
   const auto launches = plan_of(sums);
   ASSERT_EQ(launches.size(), 3U);
-  EXPECT_FALSE(std::get<GemmSpec>(launches[0]).add);
-  EXPECT_TRUE(std::get<GemmSpec>(launches[1]).add);
+  EXPECT_FALSE(launches[0].get<GemmSpec>().add);
+  EXPECT_TRUE(launches[1].get<GemmSpec>().add);
   sums.first.a.dtype = sums.first.b.dtype = DType::F32;
   const auto plain = plan_of(sums);
   ASSERT_EQ(plain.size(), 1U);
-  EXPECT_EQ(std::get<device::PlainGemmArgs>(std::get<PlainLaunch>(plain[0]).args).sums, 3);
+  EXPECT_EQ(std::get<device::PlainGemmArgs>(plain[0].get<PlainLaunch>().args).sums, 3);
 }
 
 // [batch 2, position, (key heads 4, group 2), 128]
@@ -146,7 +151,7 @@ actions::Attend attention(std::int64_t queries, std::int64_t keys, const Visibil
 TEST(PlanLaunches, recognises_batches_heads_and_groups) {
   const auto launches = plan_of(attention(256, 384, {}));
   ASSERT_EQ(launches.size(), 1U);
-  const auto& spec = std::get<AttentionSpec>(launches[0]);
+  const auto& spec = launches[0].get<AttentionSpec>();
   EXPECT_EQ(spec.batch, 2);
   EXPECT_EQ(spec.heads, 8);
   EXPECT_EQ(spec.kv_heads, 4);
@@ -165,7 +170,7 @@ TEST(PlanLaunches, turns_bands_into_positions) {
       const Visibility visible{.low = low, .high = high, .prefix = 0};
       const auto launches = plan_of(attention(16, 24, visible));
       ASSERT_EQ(launches.size(), 1U);
-      const auto& spec = std::get<AttentionSpec>(launches[0]);
+      const auto& spec = launches[0].get<AttentionSpec>();
       for (std::int64_t query = 0; query < 16; ++query) {
         for (std::int64_t key = 0; key < 24; ++key) {
           const std::int64_t p = spec.panels[0].position + query;
@@ -178,7 +183,7 @@ TEST(PlanLaunches, turns_bands_into_positions) {
     }
   }
   const auto prefix = plan_of(attention(16, 24, {.low = 0, .high = 0, .prefix = 5}));
-  EXPECT_TRUE(std::holds_alternative<PlainLaunch>(prefix[0]));
+  EXPECT_TRUE(prefix[0].is<PlainLaunch>());
 }
 
 TEST(PlanLaunches, leaves_masks_on_data_to_plain_kernels) {
@@ -188,7 +193,7 @@ TEST(PlanLaunches, leaves_masks_on_data_to_plain_kernels) {
   for (auto& loop : masked.loops) loop.bytes[6] = loop.length == 2 && loop.bytes[1] > 0 ? 4 : 0;
   const auto launches = plan_of(masked);
   ASSERT_EQ(launches.size(), 1U);
-  const auto& args = std::get<device::PlainAttentionArgs>(std::get<PlainLaunch>(launches[0]).args);
+  const auto& args = std::get<device::PlainAttentionArgs>(launches[0].get<PlainLaunch>().args);
   EXPECT_TRUE(args.tables.any);
   EXPECT_EQ(args.tables.length.data, &length);
   EXPECT_EQ(args.nest.bytes[0][6], 4);
@@ -233,7 +238,7 @@ TEST(PlanLaunches, differentiates_on_tensor_cores_where_operands_suit) {
   banded.first.visible = {.low = -7, .high = 9, .prefix = -3};
   const auto launches = plan_of(banded);
   ASSERT_EQ(launches.size(), 1U);
-  const auto& spec = std::get<BackwardSpec>(launches[0]);
+  const auto& spec = launches[0].get<BackwardSpec>();
   EXPECT_EQ(spec.batch, 2);
   EXPECT_EQ(spec.heads, 8);
   EXPECT_EQ(spec.kv_heads, 4);
@@ -252,7 +257,7 @@ TEST(PlanLaunches, differentiates_plainly_what_tensor_cores_do_not_take) {
   const auto is_fast = [](const auto& change) {
     actions::Differentiate action = gradients(256, 384);
     change(action);
-    return std::holds_alternative<BackwardSpec>(plan_of(action)[0]);
+    return plan_of(action)[0].is<BackwardSpec>();
   };
   std::int32_t length = 0;
   EXPECT_TRUE(is_fast([](auto&) {}));
@@ -281,7 +286,7 @@ TEST(PlanLaunches, keeps_the_loop_over_ragged_rows_outermost) {
   for (const LaunchChoice& choice : {kCompute, kCopy}) {
     const auto launches = plan_of(ragged, choice);
     ASSERT_EQ(launches.size(), 1U);
-    const auto& args = std::get<device::MoveArgs>(std::get<PlainLaunch>(launches[0]).args);
+    const auto& args = std::get<device::MoveArgs>(launches[0].get<PlainLaunch>().args);
     EXPECT_EQ(args.used.rows, &used);
     EXPECT_EQ(args.used.result, &result);
     EXPECT_EQ(args.used.before, 3);
@@ -300,7 +305,7 @@ TEST(PlanLaunches, multiplies_ragged_rows_to_their_capacity_or_their_number) {
   ragged.used.taken = 0.25;
   const auto fast = plan_of(ragged);
   ASSERT_EQ(fast.size(), 1U);
-  const GemmPanelSpec& group = std::get<GemmSpec>(fast[0]).panels[0];
+  const GemmPanelSpec& group = fast[0].get<GemmSpec>().panels[0];
   EXPECT_EQ(group.rows, 64);
   EXPECT_EQ(group.likely_rows, 16);
   EXPECT_EQ(group.used.rows, &used);
@@ -309,14 +314,14 @@ TEST(PlanLaunches, multiplies_ragged_rows_to_their_capacity_or_their_number) {
   ragged.first.n = 63;
   const auto all = plan_of(ragged);
   ASSERT_EQ(all.size(), 2U);
-  EXPECT_EQ(std::get<GemmSpec>(all[0]).panels[0].used.rows, nullptr);
-  const auto& number = std::get<device::MoveArgs>(std::get<PlainLaunch>(all[1]).args);
+  EXPECT_EQ(all[0].get<GemmSpec>().panels[0].used.rows, nullptr);
+  const auto& number = std::get<device::MoveArgs>(all[1].get<PlainLaunch>().args);
   EXPECT_EQ(number.to, &result);
   EXPECT_EQ(number.from, &used);
   ragged.first.a.dtype = ragged.first.b.dtype = DType::F32;
   const auto plain = plan_of(ragged);
   ASSERT_EQ(plain.size(), 1U);
-  const auto& args = std::get<device::PlainGemmArgs>(std::get<PlainLaunch>(plain[0]).args);
+  const auto& args = std::get<device::PlainGemmArgs>(plain[0].get<PlainLaunch>().args);
   EXPECT_EQ(args.used.rows, &used);
   EXPECT_EQ(args.used.result, &result);
 }
@@ -343,7 +348,7 @@ TEST(PlanLaunches, follows_a_route_in_one_launch) {
   const auto gathered =
       plan_of(actions::GatherRows{.walk = walk_of(512, 4, 16), .features = row, .pads = true});
   ASSERT_EQ(gathered.size(), 1U);
-  const auto& gather = std::get<PlainLaunch>(gathered[0]);
+  const auto& gather = gathered[0].get<PlainLaunch>();
   const auto& args = std::get<device::RouteArgs>(gather.args);
   EXPECT_EQ(args.word_bytes, 16);
   EXPECT_EQ(args.turns, 256 * 2 / 16);
@@ -363,12 +368,12 @@ TEST(PlanLaunches, follows_a_route_in_one_launch) {
   }
   const auto combined = plan_of(combine);
   ASSERT_EQ(combined.size(), 1U);
-  EXPECT_TRUE(std::get<device::RouteArgs>(std::get<PlainLaunch>(combined[0]).args).vectors);
+  EXPECT_TRUE(std::get<device::RouteArgs>(combined[0].get<PlainLaunch>().args).vectors);
   // Rounded where they are made, unless more is added to them.
   for (actions::TokenRun& run : combine.walk.runs) run.row_dtype = DType::BF16;
   const auto rounded = plan_of(combine);
   ASSERT_EQ(rounded.size(), 1U);
-  const auto& sums = std::get<device::RouteArgs>(std::get<PlainLaunch>(rounded[0]).args);
+  const auto& sums = std::get<device::RouteArgs>(rounded[0].get<PlainLaunch>().args);
   EXPECT_EQ(sums.row_number, device::Number::BF16);
   EXPECT_TRUE(sums.vectors);
   combine.walk.runs[1].accumulate = true;

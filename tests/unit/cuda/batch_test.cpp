@@ -5,6 +5,9 @@
 #include <array>
 #include <cstring>
 
+#include "exec/cuda/kernels/gemm/gemm.h"
+#include "exec/cuda/kernels/plain/plain_launch.h"
+
 namespace harpe::cuda {
 namespace batch_test {
 
@@ -57,7 +60,7 @@ TEST(Batched, makes_groups_of_products_that_share_weights_one_after_the_other) {
                                             product(3, 2)};
   const auto batch = batched(launches, kMultiprocessors);
   ASSERT_EQ(batch.size(), 1U);
-  const auto& groups = std::get<GemmSpec>(batch.front());
+  const auto& groups = batch.front().get<GemmSpec>();
   EXPECT_EQ(groups.b, kWeights);
   EXPECT_EQ(groups.b_rows, 3 * 64);
   ASSERT_EQ(groups.panels.size(), 4U);
@@ -103,7 +106,7 @@ TEST(Batched, gives_moves_a_table_of_places) {
   std::get<device::MoveArgs>(second.args).used = used(1, 9, 32);
   const auto batch = batched({first, second}, kMultiprocessors);
   ASSERT_EQ(batch.size(), 1U);
-  const auto& launch = std::get<PlainLaunch>(batch.front());
+  const auto& launch = batch.front().get<PlainLaunch>();
   EXPECT_EQ(launch.places, 2);
   EXPECT_EQ(launch.blocks, 700);
   std::array<device::StridedPlace, 2> places{};

@@ -5,7 +5,12 @@
 #include <algorithm>
 
 #include "exec/cuda/executor/made_up_binding.h"
+#include "exec/cuda/kernels/attention/attention.h"
+#include "exec/cuda/kernels/backward/backward.h"
+#include "exec/cuda/kernels/copy_engine/copy_launch.h"
+#include "exec/cuda/kernels/gemm/gemm.h"
 #include "exec/cuda/kernels/gemm/gemm_choice_text.h"
+#include "exec/cuda/kernels/plain/plain_launch.h"
 #include "launch/make_launches.h"
 #include "tests/support/proxy_plan.h"
 
@@ -41,7 +46,7 @@ class Bind : public ::testing::Test {
 TEST_F(Bind, waits_inside_for_what_the_launch_plan_says) {
   const auto bound = bind_gemm_launch();
   ASSERT_TRUE(bound.ok()) << render(bound.error());
-  const auto& spec = std::get<GemmSpec>(bound->front());
+  const auto& spec = bound->front().get<GemmSpec>();
   ASSERT_EQ(spec.panels.size(), kernel().panels.size());
   std::size_t awaited = 0;
   for (std::size_t i = 0; i < spec.panels.size(); ++i) {
@@ -59,7 +64,7 @@ TEST_F(Bind, waits_for_nothing_once_nothing_is_awaited) {
   for (launch::Arrival& arrival : kernel().arrivals) arrival.when.reset();
   auto bound = bind_gemm_launch();
   ASSERT_TRUE(bound.ok()) << render(bound.error());
-  EXPECT_EQ(inner_wait(bound->front()), nullptr);
+  EXPECT_EQ(bound->front()->inner_wait(), nullptr);
 }
 
 TEST_F(Bind, refuses_a_kernel_of_another_name) {
@@ -95,11 +100,9 @@ TEST_F(Bind, refuses_a_second_kernel_for_the_same_tasks) {
 TEST_F(Bind, takes_the_variant_from_the_launch_plan) {
   const auto bound = bind_gemm_launch();
   ASSERT_TRUE(bound.ok());
-  const auto choice = bind_variant(gemm_, kernel(), bound->front());
-  ASSERT_TRUE(choice.ok() && choice->has_value());
-  EXPECT_EQ(print(**choice), kernel().variant);
+  EXPECT_TRUE(check_variant(gemm_, kernel(), bound->front()).ok());
   kernel().variant = "tile 17x256 stages 4";
-  const auto unknown = bind_variant(gemm_, kernel(), bound->front());
+  const auto unknown = check_variant(gemm_, kernel(), bound->front());
   ASSERT_FALSE(unknown.ok());
   EXPECT_EQ(unknown.error().code, DiagCode::G092);
   EXPECT_FALSE(bind_gemm_launch().ok());
@@ -119,7 +122,7 @@ GemmSpec product(std::int64_t rows, std::int64_t n, std::int64_t k) {
 }
 
 TEST(InnerWait, is_of_a_kernel_that_waits_inside) {
-  const auto waits = [](LaunchSpec spec) { return inner_wait(spec) != nullptr; };
+  const auto waits = [](LaunchSpec spec) { return spec->inner_wait() != nullptr; };
   const auto flag = [] {
     static std::uint32_t cell = 0;
     return device::FlagWait{.flag = &cell, .arrivals = 1, .name = 1};

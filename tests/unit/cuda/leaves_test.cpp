@@ -1,8 +1,10 @@
-#include "exec/cuda/kernels/leaves.h"
+#include "exec/cuda/library/leaves.h"
 
 #include <gtest/gtest.h>
 
-#include "exec/cuda/kernels/launch_spec.h"
+#include "exec/cuda/kernels/attention/cudnn_shape.h"
+#include "exec/cuda/kernels/gemm/gemm.h"
+#include "exec/cuda/kernels/plan_launches.h"
 #include "tests/support/fake_driver.h"
 
 namespace harpe::library {
@@ -10,7 +12,6 @@ namespace {
 
 using cuda::AttentionSpec;
 using cuda::GemmSpec;
-using cuda::is_by_library;
 using cuda::LaunchChoice;
 using cuda::LaunchSpec;
 using cuda::LeafEngine;
@@ -36,12 +37,12 @@ actions::Multiply product(DType dtype, std::int64_t n) {
 TEST(Leaves, are_handed_products_that_ours_do_not_take) {
   const auto ours = plan_launches({.nest = "main", .buffer = "c"}, product(DType::BF16, 63));
   ASSERT_TRUE(ours.ok());
-  EXPECT_FALSE(std::holds_alternative<GemmSpec>(ours->front()));
+  EXPECT_FALSE(ours->front().is<GemmSpec>());
   const auto theirs = plan_launches(kByLibrary, product(DType::BF16, 63));
   ASSERT_TRUE(theirs.ok()) << render(theirs.error());
   ASSERT_EQ(theirs->size(), 1U);
-  EXPECT_EQ(std::get<GemmSpec>(theirs->front()).engine, LeafEngine::Library);
-  EXPECT_TRUE(is_by_library(theirs->front()));
+  EXPECT_EQ(theirs->front().get<GemmSpec>().engine, LeafEngine::Library);
+  EXPECT_EQ(theirs->front()->name(), "cublaslt_gemm");
 }
 
 TEST(Leaves, refuse_by_name_what_no_kernel_of_theirs_takes) {
@@ -58,7 +59,7 @@ TEST(Leaves, refuse_by_name_what_a_kernel_of_ours_does_not_take) {
   const LaunchChoice by_ours{.nest = "main", .buffer = "c", .kernel = "gemm_sm90"};
   const auto taken = plan_launches(by_ours, product(DType::BF16, 64));
   ASSERT_TRUE(taken.ok()) << render(taken.error());
-  EXPECT_EQ(std::get<GemmSpec>(taken->front()).engine, LeafEngine::Own);
+  EXPECT_EQ(taken->front().get<GemmSpec>().engine, LeafEngine::Own);
   const auto refused = plan_launches(by_ours, product(DType::BF16, 63));
   ASSERT_FALSE(refused.ok());
   EXPECT_EQ(render_message(refused.error()),
@@ -105,10 +106,9 @@ TEST(Leaves, are_refused_where_there_is_no_such_library) {
   Leaves leaves(*device, {.file = "/nowhere/libcublasLt.so"});
   const auto launches = plan_launches(kByLibrary, product(DType::BF16, 64));
   ASSERT_TRUE(launches.ok());
-  const auto step = leaves.prepare(std::get<GemmSpec>(launches->front()),
-                                   {.kernel = "cublaslt_gemm", .nest = "main"});
-  ASSERT_FALSE(step.ok());
-  EXPECT_EQ(step.error().code, DiagCode::G084);
+  const auto products = leaves.products({.kernel = "cublaslt_gemm", .nest = "main"});
+  ASSERT_FALSE(products.ok());
+  EXPECT_EQ(products.error().code, DiagCode::G084);
 }
 
 TEST(Leaves, say_why_attention_is_none_of_theirs) {

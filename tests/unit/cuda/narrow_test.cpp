@@ -6,6 +6,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "exec/cuda/kernels/attention/attention.h"
 #include "plan/text.h"
 
 namespace harpe::cuda {
@@ -66,7 +67,7 @@ TEST(NarrowStates, are_stored_and_read_in_their_final_type) {
   const Exchanged one;
   std::vector<LaunchSpec> launches = {attention(one.begin + 256)};
   one.narrow.leave(launches);
-  const auto& left = std::get<AttentionSpec>(launches.front());
+  const auto& left = launches.front().get<AttentionSpec>();
   EXPECT_FALSE(left.to_state);
   EXPECT_EQ(left.panels.front().output.address, one.begin + 128);
   EXPECT_EQ(left.panels.front().output.strides.row, 128);
@@ -83,8 +84,8 @@ TEST(NarrowStates, stay_wide_where_a_launch_goes_on_with_them) {
   carried.carried = true;
   std::vector<LaunchSpec> launches = {carried};
   one.narrow.leave(launches);
-  EXPECT_TRUE(std::get<AttentionSpec>(launches.front()).to_state);
-  EXPECT_EQ(std::get<AttentionSpec>(launches.front()).panels.front().output.address, one.begin);
+  EXPECT_TRUE(launches.front().get<AttentionSpec>().to_state);
+  EXPECT_EQ(launches.front().get<AttentionSpec>().panels.front().output.address, one.begin);
 }
 
 TEST(NarrowStates, are_none_of_what_lies_behind_them) {
@@ -92,7 +93,7 @@ TEST(NarrowStates, are_none_of_what_lies_behind_them) {
   const DeviceAddress end = one.begin + static_cast<DeviceAddress>(one.alloc().bytes);
   std::vector<LaunchSpec> launches = {attention(end)};
   one.narrow.leave(launches);
-  EXPECT_TRUE(std::get<AttentionSpec>(launches.front()).to_state);
+  EXPECT_TRUE(launches.front().get<AttentionSpec>().to_state);
   actions::Action move = taken(end);
   one.narrow.read(move);
   EXPECT_EQ(std::get<actions::Assign>(move).from.dtype, DType::F32);

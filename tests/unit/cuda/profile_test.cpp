@@ -3,6 +3,8 @@
 #include <set>
 #include <tuple>
 
+#include "exec/cuda/kernels/copy_engine/copy_launch.h"
+#include "exec/cuda/kernels/plain/plain_launch.h"
 #include "exec/cuda/profile/leaf_grid.h"
 #include "tests/support/fake_driver.h"
 
@@ -30,12 +32,6 @@ class Profile : public testing::Test {
   Member member_;
 };
 
-Checked<Ok> check_spec(const LaunchSpec& spec) {
-  if (const auto* product = std::get_if<GemmSpec>(&spec)) return check(*product, kMultiprocessors);
-  if (const auto* heads = std::get_if<AttentionSpec>(&spec)) return check(*heads, kMultiprocessors);
-  return Ok{};
-}
-
 using Key = std::tuple<std::string, std::string, bool, double, double, double, double, double>;
 
 Key key_of(const LeafFigure& f) {
@@ -58,7 +54,7 @@ TEST_F(Profile, measures_shapes_that_kernels_take_and_memory_holds) {
           ASSERT_TRUE(specs.ok()) << render(specs.error());
           EXPECT_EQ(specs->size(), 1U) << one.figure.leaf;
           for (const LaunchSpec& spec : *specs) {
-            const Checked<Ok> checked = check_spec(spec);
+            const Checked<Ok> checked = spec->check(kMultiprocessors);
             EXPECT_TRUE(checked.ok()) << one.figure.leaf << ": " << render(checked.error());
           }
         }
@@ -87,12 +83,12 @@ TEST_F(Profile, copies_by_the_engine_or_by_so_many_blocks) {
   constexpr std::int64_t kBytes = 1 << 20;
   const auto engine = copy_spec(member_, Way::Engine, kTarget, kSource, kBytes);
   ASSERT_TRUE(engine.ok());
-  ASSERT_TRUE(std::holds_alternative<CopyLaunch>(*engine));
-  EXPECT_EQ(std::get<CopyLaunch>(*engine).bytes, kBytes);
+  ASSERT_TRUE(engine->is<CopyLaunch>());
+  EXPECT_EQ(engine->get<CopyLaunch>().bytes, kBytes);
   for (const std::int64_t blocks : {0, 5}) {
     const auto kernel = copy_spec(member_, Way::Kernel, kTarget, kSource, kBytes, blocks);
     ASSERT_TRUE(kernel.ok());
-    const auto& launch = std::get<PlainLaunch>(*kernel);
+    const auto& launch = kernel->get<PlainLaunch>();
     EXPECT_EQ(launch.kernel, PlainKernel::Move);
     // 16 bytes a thread of 256.
     EXPECT_EQ(launch.blocks, blocks == 0 ? kBytes / 16 / 256 : blocks);

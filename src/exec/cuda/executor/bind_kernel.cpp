@@ -3,8 +3,6 @@
 #include <algorithm>
 
 #include "exec/cuda/executor/bind_parts.h"
-#include "exec/cuda/kernels/gemm/gemm_choice_text.h"
-#include "exec/cuda/kernels/plain/join_places.h"
 
 namespace harpe::cuda {
 namespace {
@@ -22,15 +20,17 @@ class LaunchBinder {
     for (const TaskId task : launch.does) places_.add(source.alone[task.index()].refs);
   }
 
-  Checked<std::vector<LaunchSpec>> bind_all() {
+  Checked<LaunchSpecs> bind_all() {
     HP_REQUIRE_OK(find_alone());
-    std::vector<LaunchSpec> specs;
+    LaunchSpecs specs;
     for (const launch::Kernel& kernel : launch_.kernels) {
-      HP_TRY(specs.emplace_back(), bind(kernel));
+      HP_TRY(LaunchSpec spec, bind(kernel));
+      specs.push_back(std::move(spec));
     }
     const auto left = std::ranges::find(alone_, false, &LaunchAlone::is_bound);
     if (left == alone_.end()) return specs;
-    return cannot_bind(launch_, name_kernel(*left->spec), "the launch has no such kernel");
+    return cannot_bind(launch_, std::string((*left->spec)->name()),
+                       "the launch has no such kernel");
   }
 
   Checked<LaunchSpec> bind_one(const launch::Kernel& kernel) {
@@ -64,10 +64,9 @@ class LaunchBinder {
   }
 
   Checked<LaunchSpec> bind(const launch::Kernel& kernel) {
-    const KernelBinding binding{
-        .source = source_, .launch = launch_, .kernel = kernel, .places = places_, .alone = alone_};
+    const PlacedBinding binding(source_, launch_, kernel, places_, alone_);
     HP_TRY(LaunchSpec spec, kernel.panels.empty() ? bind_plain(binding) : bind_panels(binding));
-    const std::string name = name_kernel(spec);
+    const std::string name(spec->name());
     if (name != kernel.name) return binding.refuse("they make up `" + name + "`");
     return spec;
   }
@@ -77,27 +76,25 @@ class LaunchBinder {
       return !alone.is_bound && !alone.kernel->panels.empty();
     });
     if (next == alone_.end()) return binding.refuse("they are done without it");
-    if (std::holds_alternative<AttentionSpec>(*next->spec)) {
-      HP_TRY(AttentionSpec spec, bind_attention(binding));
-      return LaunchSpec{std::move(spec)};
-    }
-    HP_TRY(GemmSpec spec, bind_gemm(binding));
-    return LaunchSpec{std::move(spec)};
+    return (*next->spec)->bind(binding);
   }
 
   // What the next tasks do alone, side by side in one launch.
   Checked<LaunchSpec> bind_plain(const KernelBinding& binding) {
     const auto next = std::ranges::find(alone_, false, &LaunchAlone::is_bound);
     if (next == alone_.end()) return binding.refuse("they are done without it");
-    const auto count = static_cast<std::ptrdiff_t>(binding.kernel.joins);
+    const auto count = static_cast<std::ptrdiff_t>(binding.kernel().joins);
     if (alone_.end() - next < count) return binding.refuse("they have fewer kernels than it joins");
-    std::vector<LaunchSpec> run;
+    LaunchSpecs run;
     for (auto each = next; each != next + count; ++each) {
       each->is_bound = true;
       run.push_back(*each->spec);
     }
     if (run.size() == 1) return std::move(run.front());
-    std::optional<LaunchSpec> joined = join_places(run, source_.memory.multiprocessors);
+    const bool are_alike = std::ranges::all_of(
+        run, [&](const LaunchSpec& each) { return run.front()->is_like(*each); });
+    std::optional<LaunchSpec> joined;
+    if (are_alike) joined = run.front()->join(run, source_.memory.multiprocessors);
     if (!joined) return binding.refuse("they differ in more than where their operands lie");
     return *std::move(joined);
   }
@@ -111,12 +108,12 @@ class LaunchBinder {
 
 }  // namespace
 
-Diag KernelBinding::refuse(const std::string& reason) const {
-  return cannot_bind(launch, kernel.name, reason);
+Diag PlacedBinding::refuse(const std::string& reason) const {
+  return cannot_bind(launch_, kernel_.name, reason);
 }
 
-Checked<std::vector<LaunchSpec>> bind(const BindSource& source, const launch::Launch& launch) {
-  if (launch.is_skipped) return std::vector<LaunchSpec>();
+Checked<LaunchSpecs> bind(const BindSource& source, const launch::Launch& launch) {
+  if (launch.is_skipped) return LaunchSpecs();
   return LaunchBinder(source, launch).bind_all();
 }
 
@@ -125,32 +122,14 @@ Checked<LaunchSpec> bind_kernel(const BindSource& source, const launch::Launch& 
   return LaunchBinder(source, launch).bind_one(kernel);
 }
 
-Checked<std::optional<GemmChoice>> bind_variant(const launch::Launch& launch,
-                                                const launch::Kernel& kernel,
-                                                const LaunchSpec& spec) {
-  const auto* const gemm = std::get_if<GemmSpec>(&spec);
-  if (gemm == nullptr || gemm->engine == LeafEngine::Library) return std::optional<GemmChoice>();
-  std::optional<GemmChoice> choice = find_gemm_choice(*gemm, kernel.variant);
-  if (choice) return choice;
+Checked<Ok> check_variant(const launch::Launch& launch, const launch::Kernel& kernel,
+                          const LaunchSpec& spec) {
+  if (spec->has_variant(kernel.variant)) return Ok{};
   return cannot_bind(launch, kernel.name, "it has no variant \"" + kernel.variant + "\" for them");
 }
 
 bool is_taken_over(const Plan& plan, const launch::Launch& launch, TaskId task) {
   return plan.tasks[task.index()].kind != plan.tasks[launch.does.front().index()].kind;
-}
-
-device::WaitContext* inner_wait(LaunchSpec& spec) {
-  const auto is_awaited = [](const auto& operand) { return operand.ready.flag != nullptr; };
-  if (auto* const gemm = std::get_if<GemmSpec>(&spec)) {
-    const bool waits = std::ranges::any_of(gemm->panels, [&](const GemmPanelSpec& panel) {
-      return std::ranges::any_of(panel.pieces, is_awaited) ||
-             std::ranges::any_of(panel.addends, is_awaited);
-    });
-    return waits ? &gemm->wait : nullptr;
-  }
-  auto* const attention = std::get_if<AttentionSpec>(&spec);
-  const bool waits = attention != nullptr && std::ranges::any_of(attention->chunks, is_awaited);
-  return waits ? &attention->wait : nullptr;
 }
 
 }  // namespace harpe::cuda

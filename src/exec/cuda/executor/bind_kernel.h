@@ -6,7 +6,8 @@
 
 #include "exec/cuda/executor/describe_kernel.h"
 #include "exec/cuda/executor/kernel_places.h"
-#include "exec/cuda/kernels/launch_spec.h"
+#include "exec/cuda/kernels/plan_launches.h"
+#include "exec/cuda/signals/device/signal_args.h"
 #include "plan/launch_plan.h"
 
 namespace harpe::cuda {
@@ -42,17 +43,13 @@ struct BindSource {
                                               const launch::Launch& launch,
                                               const launch::Kernel& kernel);
 
-// The variant that the launch plan names for a bound kernel; none of other kernels than our GEMMs.
-// Requires: check(spec, blocks) is ok. Errors: G092 there is no such variant.
-[[nodiscard]] Checked<std::optional<GemmChoice>> bind_variant(const launch::Launch& launch,
-                                                              const launch::Kernel& kernel,
-                                                              const LaunchSpec& spec);
+// Whether a bound kernel has the variant that the launch plan names. Requires: its check is ok.
+// Errors: G092.
+[[nodiscard]] Checked<Ok> check_variant(const launch::Launch& launch, const launch::Kernel& kernel,
+                                        const LaunchSpec& spec);
 
 // Whether a launch takes over what another kind of task than its first would do: a transfer that
 // kernels make, or a total that they store. Such tasks have no kernel of their own.
 [[nodiscard]] bool is_taken_over(const Plan& plan, const launch::Launch& launch, TaskId task);
-
-// What a kernel waits with, where it waits inside; else null.
-[[nodiscard]] device::WaitContext* inner_wait(LaunchSpec& spec);
 
 }  // namespace harpe::cuda

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "exec/cuda/kernels/copy_engine/copy_launch.h"
+
 namespace harpe::cuda {
 namespace {
 
@@ -11,8 +13,8 @@ bool is_all_of(const LaidRef& ref, const launch::Place& place) {
 }
 
 // One copy of so many bytes, in whole vectors of 16.
-bool is_dense_copy(const std::vector<LaunchSpec>& specs, std::int64_t bytes) {
-  const auto* const copy = specs.size() == 1 ? std::get_if<CopyLaunch>(&specs.front()) : nullptr;
+bool is_dense_copy(const LaunchSpecs& specs, std::int64_t bytes) {
+  const auto* const copy = specs.size() == 1 ? specs.front().find<CopyLaunch>() : nullptr;
   const auto is_whole = [](DeviceAddress number) { return number % 16 == 0; };
   return copy != nullptr && copy->rows == 1 && copy->bytes == bytes && is_whole(copy->from) &&
          is_whole(copy->to) && is_whole(static_cast<DeviceAddress>(bytes));
@@ -20,11 +22,7 @@ bool is_dense_copy(const std::vector<LaunchSpec>& specs, std::int64_t bytes) {
 
 }  // namespace
 
-bool are_elements(std::span<const launch::Place> places, std::span<const launch::Place> stated) {
-  return std::ranges::equal(places, stated, {}, &launch::Place::span, &launch::Place::span);
-}
-
-Checked<StridedArray> KernelBinding::place(const LaunchAlone& one, const KernelOperand& operand,
+Checked<StridedArray> PlacedBinding::place(const LaunchAlone& one, const KernelOperand& operand,
                                            std::span<const launch::Place> from,
                                            std::span<const launch::Place> to) const {
   const bool has_place = operand.index < from.size();
@@ -39,43 +37,51 @@ Checked<StridedArray> KernelBinding::place(const LaunchAlone& one, const KernelO
   if (own == stated) {
     there = here;
   } else if (std::ranges::equal(own.span, stated.span, {}, &Interval::size, &Interval::size)) {
-    there = places.locate(stated);
+    there = places_.locate(stated);
   }
   std::optional<StridedArray> placed;
-  if (there) placed = places.move(operand.array, stated.span, *here, *there);
+  if (there) placed = places_.move(operand.array, stated.span, *here, *there);
   const bool is_dense =
       placed && placed->extents.back().stride == operand.array.extents.back().stride;
   if (is_dense) return *std::move(placed);
   return refuse(std::string(operand.what) + " cannot lie in `" +
-                source.memory.plan.allocs[stated.alloc.index()].name + "` as they do there");
+                source_.memory.plan.allocs[stated.alloc.index()].name + "` as they do there");
 }
 
-device::FlagWait KernelBinding::await(std::optional<launch::SignalId> signal) const {
-  return signal ? source.cells.awaited(*signal) : device::FlagWait{};
+device::FlagWait PlacedBinding::await(std::optional<launch::SignalId> signal) const {
+  return signal ? source_.cells.awaited(*signal) : device::FlagWait{};
 }
 
-device::WaitContext KernelBinding::wait_context() const {
-  device::WaitContext context = source.cells.context;
-  context.task = static_cast<std::uint32_t>(launch.does.front().value);
+device::WaitContext PlacedBinding::wait_context() const {
+  device::WaitContext context = source_.cells.context;
+  context.task = static_cast<std::uint32_t>(launch_.does.front().value);
   return context;
 }
 
-Checked<std::vector<device::CopyJob>> KernelBinding::copies() const {
-  const SpecSource& memory = source.memory;
+std::optional<device::RaiseTarget> PlacedBinding::raised(const launch::Raise& raise) const {
+  return source_.cells.raised(raise);
+}
+
+std::int32_t* PlacedBinding::rows_used_of(AllocId alloc) const {
+  return source_.memory.occupancy.of(alloc);
+}
+
+Checked<std::vector<device::CopyJob>> PlacedBinding::copies() const {
+  const SpecSource& memory = source_.memory;
   std::vector<device::CopyJob> jobs;
   std::size_t next = 0;
-  for (const launch::FusedCopy& fused : kernel.fused_copies) {
+  for (const launch::FusedCopy& fused : kernel_.fused_copies) {
     const std::int64_t size = size_in_bytes(memory.plan.allocs[fused.from.alloc.index()].dtype);
     const std::int64_t bytes = launch::count_elements(fused.from.span) * size;
-    const auto found = find_around(launch.does, next, [&](TaskId task) {
-      const TaskAlone& copy = source.alone[task.index()];
-      return is_taken_over(memory.plan, launch, task) && copy.refs.size() == 2 &&
+    const auto found = find_around(launch_.does, next, [&](TaskId task) {
+      const TaskAlone& copy = source_.alone[task.index()];
+      return is_taken_over(memory.plan, launch_, task) && copy.refs.size() == 2 &&
              is_all_of(copy.refs[0], fused.to) && is_all_of(copy.refs[1], fused.from) &&
-             is_dense_copy(prepared_of(source.alone, task).specs, bytes);
+             is_dense_copy(prepared_of(source_.alone, task).specs, bytes);
     });
     if (!found) return refuse("none of them makes a copy that it makes");
     next = *found + 1;
-    const TaskAlone& copy = source.alone[launch.does[*found].index()];
+    const TaskAlone& copy = source_.alone[launch_.does[*found].index()];
     const auto to = locate(copy.refs[0], fused.to);
     const auto from = locate(copy.refs[1], fused.from);
     device::CopyJob job{.from = pointer_to<const void>(find_address(memory, *from, size)),
@@ -84,7 +90,7 @@ Checked<std::vector<device::CopyJob>> KernelBinding::copies() const {
                         .ready = {},
                         .done = nullptr};
     if (fused.raises) {
-      const auto target = source.cells.raised({.signal = *fused.raises, .adds = 1});
+      const auto target = source_.cells.raised({.signal = *fused.raises, .adds = 1});
       if (target) job.done = target->word;
     }
     jobs.push_back(job);

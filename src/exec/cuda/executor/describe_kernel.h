@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "exec/cuda/executor/kernel_places.h"
-#include "exec/cuda/kernels/launch_spec.h"
+#include "exec/cuda/kernels/plan_launches.h"
 #include "plan/launch_plan.h"
 
 namespace harpe::cuda {
@@ -29,11 +29,6 @@ struct TaskAlone {
   return own.like.valid() ? alone[own.like.index()] : own;
 }
 
-// What runs a launch: a kernel, the copy engine or a library.
-[[nodiscard]] std::string name_kernel(const LaunchSpec& spec);
-// The variant of an attention kernel whose keys are cut into so many parts.
-[[nodiscard]] std::string print_parts(int parts);
-
 [[nodiscard]] std::vector<LaidRef> lay_refs(RefLayouts& layouts, const Task& task);
 // What launches of tasks alone are called, and where they read and store: with arrivals and panels
 // where kernels have them, and without signals. `refs`: what the tasks name.
@@ -47,8 +42,5 @@ struct TaskAlone {
 // `specs` are the task's own.
 [[nodiscard]] TaskAlone describe_alone(const SpecSource& source, TaskId task,
                                        std::vector<LaunchSpec> specs);
-
-// What is chosen for a launch on so many multiprocessors; "" where there is no choice.
-[[nodiscard]] std::string describe_variant(const LaunchSpec& spec, int multiprocessors);
 
 }  // namespace harpe::cuda

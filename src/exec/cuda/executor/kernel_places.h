@@ -5,8 +5,8 @@
 #include <utility>
 #include <vector>
 
-#include "exec/cuda/executor/kernel_arrays.h"
 #include "exec/cuda/executor/task_specs.h"
+#include "exec/cuda/kernels/strided_array.h"
 #include "plan/launch_plan.h"
 #include "plan/ref_layouts.h"
 

@@ -49,8 +49,8 @@ Checked<std::vector<LaunchSpec>> MadeUpBinding::bind(const launch::Launch& launc
   const BindSource source{.memory = source_, .alone = alone_, .cells = cells()};
   HP_TRY(std::vector<LaunchSpec> specs, cuda::bind(source, launch));
   for (std::size_t i = 0; i < specs.size(); ++i) {
-    HP_REQUIRE_OK(check(specs[i], target_.multiprocessors - launch.reserved_sms));
-    HP_REQUIRE_OK(bind_variant(launch, launch.kernels[i], specs[i]));
+    HP_REQUIRE_OK(specs[i]->check(target_.multiprocessors - launch.reserved_sms));
+    HP_REQUIRE_OK(check_variant(launch, launch.kernels[i], specs[i]));
   }
   return specs;
 }

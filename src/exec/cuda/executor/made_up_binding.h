@@ -22,7 +22,7 @@ class MadeUpBinding {
   MadeUpBinding(const MadeUpBinding&) = delete;
   MadeUpBinding& operator=(const MadeUpBinding&) = delete;
 
-  // Errors: those of bind, bind_variant and check.
+  // Errors: those of bind, check_variant and check.
   [[nodiscard]] Checked<std::vector<LaunchSpec>> bind(const launch::Launch& launch);
 
   // Where a signal is taken to lie.

@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "exec/actions/action.h"
-#include "exec/cuda/kernels/launch_spec.h"
+#include "exec/cuda/kernels/plan_launches.h"
 #include "plan/plan.h"
 
 namespace harpe::cuda {
@@ -20,18 +20,14 @@ class NarrowStates {
   // What reads one of them, in its type.
   void read(actions::Action& action) const;
   // What makes one of them, left in its type.
-  void leave(std::vector<LaunchSpec>& launches) const;
+  void leave(LaunchSpecs& launches) const;
 
  private:
+  // By what reads it, the type that it is in.
   struct State {
-    AllocId alloc;
-    DeviceAddress begin = 0;
-    DeviceAddress end = 0;  // in f32
+    HalfState half;
     DType dtype = DType::BF16;
   };
-  [[nodiscard]] static State state_of(const Plan& plan, const std::vector<std::byte*>& arenas,
-                                      AllocId alloc);
-  [[nodiscard]] static bool leave(const State& state, LaunchSpec& launch);
 
   std::vector<State> states_;
 };

@@ -110,11 +110,11 @@ class ProgramMaker {
     const BindSource source{.memory = memory_, .alone = alone_, .cells = cells_for(launch)};
     HP_TRY(std::vector<LaunchSpec> specs, bind(source, launch));
     PreparedLaunch prepared{.id = id, .work = {}};
-    for (const LaunchSpec& spec : specs) prepared.fixed.add(spec);
+    for (const LaunchSpec& spec : specs) spec->add_fixed(prepared.fixed);
     HP_TRY(prepared.work, make_ready(launch, specs, launch.reserved_sms));
     if (!trace) return prepared;
     for (LaunchSpec& spec : specs) {
-      device::WaitContext* const wait = inner_wait(spec);
+      device::WaitContext* const wait = spec->inner_wait();
       if (wait == nullptr) continue;
       wait->sightings = trace->sightings();
       if (specs.size() == 1) {
@@ -164,8 +164,9 @@ class ProgramMaker {
         .sums = prepared_.queues[launch.queue].sums};
     Launches ready;
     for (std::size_t i = 0; i < specs.size(); ++i) {
-      HP_REQUIRE_OK(check(specs[i], tools.multiprocessors));
-      HP_TRY(tools.gemm, bind_variant(launch, launch.kernels[i], specs[i]));
+      HP_REQUIRE_OK(specs[i]->check(tools.multiprocessors));
+      HP_REQUIRE_OK(check_variant(launch, launch.kernels[i], specs[i]));
+      tools.variant = launch.kernels[i].variant;
       HP_REQUIRE_OK(ready.add(tools, specs[i]));
     }
     return ready;

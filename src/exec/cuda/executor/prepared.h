@@ -16,7 +16,8 @@
 #include "exec/cuda/executor/signal_pages.h"
 #include "exec/cuda/executor/task_specs.h"
 #include "exec/cuda/jit/nvrtc.h"
-#include "exec/cuda/kernels/leaves.h"
+#include "exec/cuda/kernels/stream_sums.h"
+#include "exec/cuda/library/leaves.h"
 #include "exec/processes/process_group.h"
 #include "ir/blocks.h"
 
@@ -25,7 +26,7 @@ namespace harpe::cuda {
 // What the tasks of a queue need besides the plan's memory. They follow each other, and share it.
 struct QueueMemory {
   std::optional<DeviceMemory> scratch;
-  std::shared_ptr<GemmSums> sums = std::make_shared<GemmSums>();
+  std::shared_ptr<StreamSums> sums = std::make_shared<StreamSums>();
 };
 
 // The plan, what is launched for it, its index algebra and its memory, at addresses that stay.

@@ -5,11 +5,11 @@
 #include <optional>
 #include <vector>
 
-#include "exec/cuda/executor/fixed_words.h"
 #include "exec/cuda/executor/network.h"
 #include "exec/cuda/executor/rank_trace.h"
 #include "exec/cuda/executor/signal_pages.h"
 #include "exec/cuda/executor/task_specs.h"
+#include "exec/cuda/kernels/fixed_words.h"
 #include "exec/cuda/kernels/launches.h"
 #include "exec/cuda/runtime/graph.h"
 #include "exec/cuda/signals/peers.h"

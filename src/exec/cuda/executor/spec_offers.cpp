@@ -6,6 +6,7 @@
 
 #include "exec/cuda/executor/bind_kernel.h"
 #include "exec/cuda/kernels/batch.h"
+#include "exec/cuda/kernels/nccl/nccl_launch.h"
 #include "plan/refs.h"
 #include "support/check.h"
 
@@ -14,27 +15,6 @@ namespace {
 
 using launch::Kernel;
 using launch::Launch;
-
-// A library's kernel is one GEMM, or attention of one chunk, on its rank: it waits for nothing
-// inside and raises nothing.
-bool can_be_of_library(const LaunchSpec& spec) {
-  if (const auto* const gemm = std::get_if<GemmSpec>(&spec)) {
-    const GemmPanelSpec& panel = gemm->panels.front();
-    return gemm->panels.size() == 1 && panel.pieces.size() == 1 && panel.addends.empty() &&
-           panel.pieces.front().ready.flag == nullptr && gemm->fused_stores.empty() &&
-           gemm->copies.empty();
-  }
-  const auto& heads = std::get<AttentionSpec>(spec);
-  return heads.panels.size() == 1 && heads.chunks.size() == 1 &&
-         heads.chunks.front().ready.flag == nullptr;
-}
-
-// Groups that share their B run one after the other, while its columns are in the second level of
-// cache: that is how `batched` has them.
-bool has_groups_in_order(const LaunchSpec& spec) {
-  const auto* const gemm = std::get_if<GemmSpec>(&spec);
-  return gemm == nullptr || std::ranges::is_sorted(gemm->panels, {}, &GemmPanelSpec::b_first);
-}
 
 // Stands for the memory of any signal, which decides nothing.
 constexpr std::uintptr_t kAnySignal = std::uintptr_t{1} << 61;
@@ -115,7 +95,8 @@ Checked<std::vector<Kernel>> SpecOffers::landing_of(TaskId put) {
 }
 
 bool SpecOffers::counts_rows(TaskId id) {
-  return std::ranges::all_of(prepared_of(alone_, id).specs, is_ragged);
+  return std::ranges::all_of(prepared_of(alone_, id).specs,
+                             [](const LaunchSpec& spec) { return spec->counts_rows(); });
 }
 
 // Only ragged tasks are batched with others, and none is like another.
@@ -143,13 +124,13 @@ std::optional<std::string> SpecOffers::choose(const Launch& launch, const Kernel
   const BindSource source{.memory = source_, .alone = alone_, .cells = made_up_cells()};
   const int multiprocessors = source_.multiprocessors - launch.reserved_sms;
   const Checked<LaunchSpec> spec = bind_kernel(source, launch, kernel);
-  const bool can = spec.ok() && has_groups_in_order(*spec) && check(*spec, multiprocessors).ok();
-  if (!can) return std::nullopt;
-  const bool is_sent = std::ranges::any_of(launch.does, [&](TaskId id) {
+  const bool sends = std::ranges::any_of(launch.does, [&](TaskId id) {
     return source_.plan.tasks[id.index()].kind == TaskKind::Copy;
   });
-  if (is_by_library(*spec) && (is_sent || !can_be_of_library(*spec))) return std::nullopt;
-  return describe_variant(*spec, multiprocessors);
+  const bool can =
+      spec.ok() && (*spec)->can_be_joined(sends) && (*spec)->check(multiprocessors).ok();
+  if (!can) return std::nullopt;
+  return (*spec)->choose(multiprocessors);
 }
 
 }  // namespace harpe::cuda

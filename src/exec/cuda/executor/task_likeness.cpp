@@ -120,7 +120,7 @@ void TaskLikeness::add_refs(const Task& task, const std::vector<LaidRef>& refs, 
                                                      (alloc.level == Level::Home ? 2 : 0) +
                                                      (is_half_[ref.alloc.index()] ? 4 : 0))});
     const std::vector<int>& axes = blocks_.buffers()[static_cast<std::size_t>(buffer)].axes;
-    for (const RefLayout::Part& part : ref.layout->parts) {
+    for (const launch::RefLayout::Part& part : ref.layout->parts) {
       for (std::size_t axis = 0; axis < axes.size(); ++axis) {
         const std::int64_t begin = part.span[axis].begin + ref.origin[axis];
         pieces_.push_back(

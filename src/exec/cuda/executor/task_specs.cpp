@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "exec/cuda/executor/puts.h"
+#include "exec/cuda/kernels/nccl/nccl_launch.h"
 #include "sync/nodes.h"
 
 namespace harpe::cuda {

@@ -6,7 +6,7 @@
 #include "exec/actions/prepare.h"
 #include "exec/cuda/executor/collectives.h"
 #include "exec/cuda/executor/narrow.h"
-#include "exec/cuda/kernels/launch_spec.h"
+#include "exec/cuda/kernels/plan_launches.h"
 
 namespace harpe::cuda {
 

@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "exec/cuda/executor/fixed_words.h"
+#include "exec/cuda/kernels/fixed_words.h"
 #include "exec/cuda/runtime/graph.h"
 
 namespace harpe::cuda {

@@ -1,8 +1,6 @@
 #pragma once
 
-#include <vector>
-
-#include "exec/cuda/kernels/launch_spec.h"
+#include "exec/cuda/kernels/plan_launches.h"
 
 namespace harpe::cuda {
 
@@ -10,13 +8,9 @@ namespace harpe::cuda {
 // that differ in nothing but where their operands are, and of which none writes what another reads
 // or writes, become one: moves and functions with a table of places, products as groups
 // (gemm.h). So what a task does to the rows of every expert is one launch.
-[[nodiscard]] std::vector<LaunchSpec> batched(std::vector<LaunchSpec> launches,
-                                              int multiprocessors);
+[[nodiscard]] LaunchSpecs batched(LaunchSpecs launches, int multiprocessors);
 
 // Whether any are neighbours that `batched` may join.
-[[nodiscard]] bool can_be_batched(const std::vector<LaunchSpec>& launches);
-
-// Whether how many rows it has is known only as it runs.
-[[nodiscard]] bool is_ragged(const LaunchSpec& launch);
+[[nodiscard]] bool can_be_batched(const LaunchSpecs& launches);
 
 }  // namespace harpe::cuda

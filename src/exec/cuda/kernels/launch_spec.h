@@ -1,105 +1,167 @@
 #pragma once
 
-#include <cstddef>
+#include <concepts>
 #include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
 #include <string>
-#include <variant>
-#include <vector>
+#include <string_view>
+#include <utility>
 
-#include "exec/actions/action.h"
-#include "exec/cuda/kernels/attention/attention.h"
-#include "exec/cuda/kernels/backward/backward.h"
-#include "exec/cuda/kernels/gemm/gemm.h"
-#include "exec/cuda/kernels/plain/device/plain_args.h"
-#include "exec/cuda/kernels/plain/plain_variants.h"
-#include "exec/cuda/kernels/route/device/route_args.h"
-#include "exec/cuda/library/nccl.h"
+#include "exec/cuda/device/wait_args.h"
+#include "exec/cuda/jit/kernel_library.h"
+#include "exec/cuda/kernels/fixed_words.h"
+#include "exec/cuda/kernels/strided_array.h"
+#include "exec/cuda/kernels/touched.h"
+#include "exec/cuda/library/leaves.h"
 
 namespace harpe::cuda {
 
-// A run of a plain kernel.
-using PlainArgs =
-    std::variant<device::MoveArgs, device::MapArgs, device::CombineArgs, device::RowDotArgs,
-                 device::PlainGemmArgs, device::PlainAttentionArgs, device::PlainBackwardArgs,
-                 device::ChooseArgs, device::LimitArgs, device::RouteArgs>;
-struct PlainLaunch {
-  PlainKernel kernel = PlainKernel::Move;
-  bool wide = false;
-  std::int64_t blocks = 1;
-  PlainArgs args;
-  // What RouteArgs, MoveArgs and MapArgs point at, to be put into GPU memory.
-  std::vector<std::byte> table = {};
-  std::int64_t places = 1;  // rows of blocks of the grid: one for each of the table's
+class KernelBinding;
+class LaunchSpec;
+class StreamSums;
+
+// What launches are made ready with.
+struct LaunchTools {
+  KernelLibrary& kernels;  // outlives them
+  int multiprocessors;     // that may work at once
+  // Where there are launches of libraries: outlives them too.
+  library::Leaves* leaves = nullptr;
+  library::LeafPlace place = {};
+  // Of the stream that they are for; null: each GEMM has its own.
+  std::shared_ptr<StreamSums> sums = nullptr;
+  // That the launch plan names; none: chosen for the multiprocessors.
+  std::optional<std::string_view> variant = std::nullopt;
 };
 
-// A copy by the copy engine: rows of `bytes`, so far apart.
-struct CopyLaunch {
-  DeviceAddress to = 0;
-  DeviceAddress from = 0;
-  std::int64_t bytes = 0;
-  std::int64_t rows = 1;
-  std::int64_t to_pitch = 0;
-  std::int64_t from_pitch = 0;
+// A launch with all that it needs on the GPU, to be ordered any number of times.
+class PreparedKernel {
+ public:
+  virtual ~PreparedKernel() = default;
+  // Allocates nothing. Requires: the GPU is current for the calling thread.
+  [[nodiscard]] virtual Result<Ok, CudaError> launch(CUstream stream) const = 0;
+  // Whether other ranks must order theirs too.
+  [[nodiscard]] virtual bool meets_others() const { return false; }
 };
 
-// What one launch does. GemmSpec, AttentionSpec and BackwardSpec are of the kernels for tensor
-// cores; NcclCall is a rank's part of a collective.
-using LaunchSpec =
-    std::variant<PlainLaunch, CopyLaunch, GemmSpec, AttentionSpec, BackwardSpec, library::NcclCall>;
+// A partial state that everybody rounds: kernels store it in 16 bits from where its f32 begin.
+struct HalfState {
+  AddressRange memory;
+  std::optional<device::Element> element;
 
-[[nodiscard]] inline bool is_by_library(const LaunchSpec& spec) {
-  const auto* const product = std::get_if<GemmSpec>(&spec);
-  const auto* const heads = std::get_if<AttentionSpec>(&spec);
-  return (product != nullptr && product->engine == LeafEngine::Library) ||
-         (heads != nullptr && heads->engine == LeafEngine::Library);
+  // Where an element of f32 there comes to lie; none of other memory.
+  [[nodiscard]] std::optional<DeviceAddress> find(DeviceAddress address) const {
+    if (!memory.holds(address)) return std::nullopt;
+    return memory.begin + (address - memory.begin) / 2;
+  }
+};
+
+// At most so many launches become one.
+inline constexpr std::size_t kMostJoined = 512;
+
+// What one launch does, by one kernel, the copy engine or a library. All but the kernel's own
+// folder asks it through this alone.
+class KernelLaunch {
+ public:
+  virtual ~KernelLaunch() = default;
+  [[nodiscard]] virtual std::unique_ptr<KernelLaunch> copy() const = 0;
+
+  // As launch plans name it: "gemm_sm90".
+  [[nodiscard]] virtual std::string_view name() const = 0;
+  // Whether it can run on so many multiprocessors. What a library runs is checked by the library.
+  // Errors: those of `check` of its kind.
+  [[nodiscard]] virtual Checked<Ok> check(int /*multiprocessors*/) const { return Ok{}; }
+  // The variant for so many multiprocessors; "" where there is no choice. Requires: check is ok.
+  [[nodiscard]] virtual std::string choose(int /*multiprocessors*/) const { return ""; }
+  // Whether there is the variant that a launch plan names. Requires: as above.
+  [[nodiscard]] virtual bool has_variant(std::string_view /*variant*/) const { return true; }
+  // Errors: those of loading kernels and of libraries; G005.
+  [[nodiscard]] virtual Checked<std::unique_ptr<PreparedKernel>> prepare(
+      const LaunchTools& tools) const = 0;
+
+  // Of a kernel whose operands launch plans state.
+  [[nodiscard]] virtual KernelArrays arrays() const { return {}; }
+  // One of its kind, made up of what the launch's tasks run alone. Errors: G092. Requires: arrays
+  // has panels.
+  [[nodiscard]] virtual Checked<LaunchSpec> bind(const KernelBinding& binding) const;
+  // Whether passes may make such a launch, which with `sends` copies for other ranks too.
+  [[nodiscard]] virtual bool can_be_joined(bool /*sends*/) const { return true; }
+  // What it waits with, where it waits inside; else null.
+  [[nodiscard]] virtual device::WaitContext* inner_wait() { return nullptr; }
+  // Its addresses that are not arguments.
+  virtual void add_fixed(FixedWords& /*fixed*/) const {}
+  // Stores a state in 16 bits; false where it does not make it, or goes on with it.
+  virtual bool store_halves(const HalfState& /*state*/) { return false; }
+
+  // Whether it learns as it runs how many of its rows are used.
+  [[nodiscard]] virtual bool counts_rows() const { return false; }
+  // Whether another differs in nothing but where its operands are, so that both may be one launch.
+  [[nodiscard]] virtual bool is_like(const KernelLaunch& /*other*/) const { return false; }
+  // Requires, here and below: it is like one, or like all of `run`, which it is the first of.
+  [[nodiscard]] virtual Touched touched() const { return {}; }
+  // None where no kernel has them so.
+  [[nodiscard]] virtual std::optional<LaunchSpec> join(std::span<const LaunchSpec> run,
+                                                       int multiprocessors) const;
+};
+
+// A launch that is described by a struct: its folder's, with `make_launch(Spec)` beside it.
+template <class Spec>
+class LaunchOf : public KernelLaunch {
+ public:
+  explicit LaunchOf(Spec described) : spec(std::move(described)) {}
+  Spec spec;
+};
+
+// What describes a launch; null of other kinds.
+template <class Spec>
+[[nodiscard]] const Spec* find_spec(const KernelLaunch& launch) {
+  const auto* const found = dynamic_cast<const LaunchOf<Spec>*>(&launch);
+  return found == nullptr ? nullptr : &found->spec;
 }
 
-// Whether our kernels can run a launch on so many multiprocessors. Launches that were merged or
-// given other operands are asked before they take the place of what they were made of; what a
-// library runs is checked by the library. Errors: those of `check` of the launch's kind.
-[[nodiscard]] Checked<Ok> check(const LaunchSpec& spec, int multiprocessors);
-
-// What the choice of launches depends on, besides the action.
-struct LaunchChoice {
-  std::string nest;         // whose action it is, and
-  std::string buffer;       // what it makes, for what is said
-  std::string kernel = {};  // that `patch` named, or none
-  bool by_copy_engine = false;
-  int multiprocessors = 132;  // that may work at once
+template <class Spec>
+concept DescribesLaunch = requires(Spec spec) {
+  { make_launch(std::move(spec)) } -> std::same_as<std::unique_ptr<KernelLaunch>>;
 };
 
-// What an action becomes, in order; pure. Addresses of the action are those of the GPU.
-// Errors: G072 no kernel for it; G075 more loops than kernels walk and launches can be; G083 the
-// library's kernel that was asked for cannot.
-[[nodiscard]] Checked<std::vector<LaunchSpec>> plan_launches(const LaunchChoice& choice,
-                                                             const actions::Action& action);
+// A launch as a value.
+class LaunchSpec {
+ public:
+  template <DescribesLaunch Spec>
+  LaunchSpec(Spec spec) : launch_(make_launch(std::move(spec))) {}
+  LaunchSpec(const LaunchSpec& other) : launch_(other.launch_->copy()) {}
+  LaunchSpec(LaunchSpec&&) noexcept = default;
+  LaunchSpec& operator=(const LaunchSpec& other) { return *this = LaunchSpec(other); }
+  LaunchSpec& operator=(LaunchSpec&&) noexcept = default;
+  ~LaunchSpec() = default;
 
-// The same of each kind that needs more than a few lines.
-[[nodiscard]] Checked<std::vector<LaunchSpec>> plan(const LaunchChoice& choice,
-                                                    const actions::Assign& assign);
-[[nodiscard]] Checked<std::vector<LaunchSpec>> plan(const LaunchChoice& choice,
-                                                    const actions::Add& add);
-[[nodiscard]] Checked<std::vector<LaunchSpec>> plan(const LaunchChoice& choice,
-                                                    const actions::Fill& fill);
-[[nodiscard]] Checked<std::vector<LaunchSpec>> plan(const LaunchChoice& choice,
-                                                    const actions::Apply& apply);
-[[nodiscard]] Checked<std::vector<LaunchSpec>> plan(const LaunchChoice& choice,
-                                                    const actions::Combine& combine);
-[[nodiscard]] Checked<std::vector<LaunchSpec>> plan(const LaunchChoice& choice,
-                                                    const actions::RowDot& products);
-[[nodiscard]] Checked<std::vector<LaunchSpec>> plan(const LaunchChoice& choice,
-                                                    const actions::Multiply& products);
-[[nodiscard]] Checked<std::vector<LaunchSpec>> plan(const LaunchChoice& choice,
-                                                    const actions::Attend& heads);
-[[nodiscard]] Checked<std::vector<LaunchSpec>> plan(const LaunchChoice& choice,
-                                                    const actions::Differentiate& heads);
-[[nodiscard]] Checked<std::vector<LaunchSpec>> plan(const LaunchChoice& choice,
-                                                    const actions::ChooseExperts& choose);
-[[nodiscard]] Checked<std::vector<LaunchSpec>> plan(const LaunchChoice& choice,
-                                                    const actions::LimitChoices& limit);
-[[nodiscard]] Checked<std::vector<LaunchSpec>> plan(const LaunchChoice& choice,
-                                                    const actions::GatherRows& gather);
-[[nodiscard]] Checked<std::vector<LaunchSpec>> plan(const LaunchChoice& choice,
-                                                    const actions::CombineRows& combine);
+  KernelLaunch* operator->() { return launch_.get(); }
+  const KernelLaunch* operator->() const { return launch_.get(); }
+  const KernelLaunch& operator*() const { return *launch_; }
+
+  // What describes it; null of other kinds.
+  template <class Spec>
+  [[nodiscard]] Spec* find() {
+    auto* const launch = dynamic_cast<LaunchOf<Spec>*>(launch_.get());
+    return launch == nullptr ? nullptr : &launch->spec;
+  }
+  template <class Spec>
+  [[nodiscard]] const Spec* find() const {
+    return find_spec<Spec>(*launch_);
+  }
+  template <class Spec>
+  [[nodiscard]] bool is() const {
+    return find<Spec>() != nullptr;
+  }
+  // Requires: it is of that kind.
+  template <class Spec>
+  [[nodiscard]] const Spec& get() const {
+    return dynamic_cast<const LaunchOf<Spec>&>(*launch_).spec;
+  }
+
+ private:
+  std::unique_ptr<KernelLaunch> launch_;
+};
 
 }  // namespace harpe::cuda

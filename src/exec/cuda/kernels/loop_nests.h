@@ -9,7 +9,8 @@
 #include <vector>
 
 #include "exec/actions/loops.h"
-#include "exec/cuda/kernels/launch_spec.h"
+#include "exec/cuda/device/loop_nest.h"
+#include "exec/cuda/kernels/plan_launches.h"
 #include "support/check.h"
 
 namespace harpe::cuda {
@@ -68,6 +69,26 @@ template <std::size_t kOperands, std::size_t kAll>
   return result;
 }
 
+// The loops around rows, of operands with such sizes of elements, slots included. The rows' are the
+// walk's first operands.
+template <std::size_t kOperands, std::size_t kSlots>
+[[nodiscard]] Loops<kOperands> loops_around(const actions::Rows& rows,
+                                            const actions::SlotRows<kSlots>* slots,
+                                            const std::array<std::int64_t, kOperands>& sizes) {
+  Loops<kOperands> loops;
+  if (slots != nullptr) {
+    actions::Loop<kOperands> loop{.length = slots->capacity, .bytes = {}};
+    for (std::size_t i = 0; i < kOperands; ++i) loop.bytes[i] = slots->strides[i] * sizes[i];
+    loops.push_back(loop);
+  }
+  for (std::size_t at = 0; at < rows.loops().size(); ++at) {
+    actions::Loop<kOperands> loop{.length = rows.loops()[at], .bytes = {}};
+    for (std::size_t i = 0; i < kOperands; ++i) loop.bytes[i] = rows.strides(i)[at] * sizes[i];
+    loops.push_back(loop);
+  }
+  return joined(std::move(loops));
+}
+
 template <std::size_t kOperands>
 [[nodiscard]] device::LoopNest<static_cast<int>(kOperands)> nest_of(
     std::span<const actions::Loop<kOperands>> loops) {
@@ -113,6 +134,8 @@ template <std::size_t kOperands, class Body>
   return make_diag(DiagCode::G083,
                    {{"kernel", choice.kernel}, {"nest", choice.nest}, {"reason", reason}});
 }
+
+[[nodiscard]] DType dtype_of(device::Element element);
 
 // None for types that are not of 16 bits.
 [[nodiscard]] std::optional<device::Element> half_of(DType dtype);

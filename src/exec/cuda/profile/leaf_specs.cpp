@@ -1,4 +1,6 @@
 #include "exec/cuda/profile/leaf_specs.h"
+#include "exec/cuda/kernels/attention/attention.h"
+#include "exec/cuda/kernels/gemm/gemm.h"
 
 namespace harpe::cuda::profile {
 namespace {

@@ -3,6 +3,7 @@
 #include <limits>
 #include <utility>
 
+#include "exec/cuda/library/step.h"
 #include "exec/cuda/library/team.h"
 #include "exec/cuda/profile/leaf_grid.h"
 #include "exec/cuda/profile/measure.h"

@@ -5,6 +5,7 @@
 #include <variant>
 
 #include "exec/actions/action.h"
+#include "exec/cuda/kernels/plain/plain_launch.h"
 #include "exec/cuda/runtime/current_device.h"
 #include "support/check.h"
 
@@ -33,7 +34,7 @@ Checked<LaunchSpec> copy_spec(const Member& member, Way way, DeviceAddress to, D
   choice.by_copy_engine = way == Way::Engine;
   HP_TRY(std::vector<LaunchSpec> specs, plan_launches(choice, copy));
   HP_CHECK(specs.size() == 1, "bytes in a row are one launch");
-  if (auto* const kernel = std::get_if<PlainLaunch>(&specs.front()); kernel && blocks > 0) {
+  if (auto* const kernel = specs.front().find<PlainLaunch>(); kernel && blocks > 0) {
     kernel->blocks = std::min(kernel->blocks, blocks);
   }
   return specs.front();

@@ -12,6 +12,12 @@ namespace harpe::cuda {
 
 using DeviceAddress = std::uint64_t;
 
+// An address as arguments of kernels have it.
+template <class T>
+[[nodiscard]] T* pointer_to(DeviceAddress address) {
+  return reinterpret_cast<T*>(address);
+}
+
 // A tensor in a GPU's memory as the copy engine sees it: up to four dimensions, the innermost first
 // and contiguous. Boxes of it land in shared memory with rows of at most 128 bytes, swizzled.
 struct TensorMapSpec {

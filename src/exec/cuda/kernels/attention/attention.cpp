@@ -7,6 +7,7 @@
 #include <string>
 
 #include "exec/cuda/kernels/attention/attention_variants.h"
+#include "exec/cuda/kernels/plain/device/join_args.h"
 #include "exec/cuda/kernels/spec_checks.h"
 
 namespace harpe::cuda {

@@ -1,12 +1,14 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <vector>
 
 #include "exec/cuda/kernels/attention/device/attention_args.h"
 #include "exec/cuda/kernels/attention/device/attention_config.h"
 #include "exec/cuda/kernels/attention/head_tensor.h"
+#include "exec/cuda/kernels/launch_spec.h"
 #include "exec/cuda/kernels/leaf_engine.h"
 #include "support/diag.h"
 
@@ -113,5 +115,7 @@ inline constexpr std::int64_t kAttentionCacheBytes = std::int64_t{32} << 20;
 // How much a panel's `done` grows in one run.
 [[nodiscard]] std::uint32_t arrivals(const AttentionSpec& spec, const AttentionPanelSpec& panel,
                                      const device::AttentionConfig& config);
+
+[[nodiscard]] std::unique_ptr<KernelLaunch> make_launch(AttentionSpec spec);
 
 }  // namespace harpe::cuda

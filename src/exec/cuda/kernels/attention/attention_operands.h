@@ -6,18 +6,11 @@
 #include <optional>
 #include <span>
 
+#include "exec/cuda/kernels/attention/head_tensor.h"
 #include "exec/cuda/kernels/loop_nests.h"
 
-// What plans of attention and of its gradients have in common.
+// What plans of attention and of its gradients on tensor cores have in common.
 namespace harpe::cuda {
-
-[[nodiscard]] device::PlainMatrix plain(const MatrixView& matrix, device::Number number);
-
-[[nodiscard]] device::PlainMask plain(const Visibility& visible);
-
-// For one launch, whose tables begin so many bytes on.
-[[nodiscard]] device::PlainTables tables_of(
-    const MaskTables& tables, std::span<const std::int64_t, actions::kMaskTables> bytes);
 
 // Loops as the kernels for tensor cores walk them: steps of a batch entry and of a head in bytes,
 // and how many heads share their keys.

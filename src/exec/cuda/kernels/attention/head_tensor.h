@@ -8,12 +8,6 @@
 
 namespace harpe::cuda {
 
-// An address as arguments of kernels have it.
-template <class T>
-[[nodiscard]] T* pointer_to(DeviceAddress address) {
-  return reinterpret_cast<T*>(address);
-}
-
 // Values [batch, row, head, column] whose columns lie side by side; strides in elements.
 struct HeadTensor {
   DeviceAddress address = 0;  // of the first row meant

@@ -2,17 +2,17 @@
 #include <cmath>
 #include <limits>
 #include <optional>
+#include <variant>
 
+#include "exec/cuda/kernels/attention/attention.h"
 #include "exec/cuda/kernels/attention/attention_operands.h"
+#include "exec/cuda/kernels/attention/attention_variants.h"
+#include "exec/cuda/kernels/plain/plain_operands.h"
 
 namespace harpe::cuda {
 namespace {
 
 using actions::Loop;
-
-// Operands of Attend's loops, but for the mask's tables.
-enum Operand : std::uint8_t { kQ, kK, kV, kO, kL, kOperands };
-constexpr std::size_t kAllOperands = kOperands + actions::kMaskTables;
 
 // The mask by positions, as kernels for tensor cores have it; none where they do not.
 struct Positions {
@@ -52,13 +52,13 @@ std::optional<Positions> positions_of(const AttentionProblem& p) {
 
 // Attention for tensor cores, where its heads, mask and strides are such as they take.
 std::optional<AttentionSpec> fast_attention(const AttentionProblem& p,
-                                            const Loops<kOperands>& loops,
+                                            const Loops<kAttendOperands>& loops,
                                             const LaunchChoice& choice) {
   constexpr std::array<std::size_t, 3> kOfQueries = {kQ, kO, kL};
   constexpr std::array<std::size_t, 2> kOfKeys = {kK, kV};
   const bool half = p.q.dtype == DType::BF16 || p.q.dtype == DType::F16;
   const bool dense = p.q.column_stride == 1 && p.k.column_stride == 1 && p.v.column_stride == 1;
-  const auto heads = heads_of<kOperands>(loops, kOfQueries, kOfKeys);
+  const auto heads = heads_of<kAttendOperands>(loops, kOfQueries, kOfKeys);
   const std::optional<Positions> positions = positions_of(p);
   if (!half || !dense || !heads || !positions || !(p.scale > 0)) return std::nullopt;
   const auto& [batch, all, kv] = *heads;
@@ -97,64 +97,28 @@ std::optional<AttentionSpec> fast_attention(const AttentionProblem& p,
   return spec;
 }
 
-device::PlainAttentionArgs plain_attention(const AttentionProblem& p, device::Number number) {
-  device::PlainAttentionArgs args{};
-  args.q = plain(p.q, number);
-  args.k = plain(p.k, number);
-  args.v = plain(p.v, number);
-  args.o_row_stride = p.o_row_stride;
-  args.lse_stride = p.lse_stride;
-  args.queries = p.queries;
-  args.keys = p.keys;
-  args.head_dim = p.head_dim;
-  args.value_dim = p.value_dim;
-  args.scale = p.scale;
-  args.mask = plain(p.visible);
-  args.carry = p.carry;
-  return args;
+Checked<std::optional<LaunchSpecs>> plan_heads(const LaunchChoice& choice,
+                                               const actions::Action& action) {
+  const auto* const heads = std::get_if<actions::Attend>(&action);
+  if (heads == nullptr) return std::optional<LaunchSpecs>();
+  const AttentionProblem& p = heads->first;
+  if (!number_of(p.q.dtype) || p.k.dtype != p.q.dtype || p.v.dtype != p.q.dtype) {
+    return std::optional<LaunchSpecs>();
+  }
+  if (!p.tables.any()) {
+    Loops<kAttendOperands> loops = first_operands<kAttendOperands>(heads->loops);
+    for (Loop<kAttendOperands>& loop : loops) loop.reduces = false;  // every turn has its own state
+    if (const auto spec = fast_attention(p, joined(std::move(loops)), choice)) {
+      return std::optional(LaunchSpecs{*spec});
+    }
+  }
+  if (choice.kernel.empty()) return std::optional<LaunchSpecs>();
+  return no_leaf(choice, "attention of `" + std::string(print(p.q.dtype)) +
+                             "`, its mask, or heads that lie as they do");
 }
 
 }  // namespace
 
-Checked<std::vector<LaunchSpec>> plan(const LaunchChoice& choice, const actions::Attend& heads) {
-  std::vector<LaunchSpec> launches;
-  const AttentionProblem& p = heads.first;
-  const auto number = number_of(p.q.dtype);
-  if (!number || p.k.dtype != p.q.dtype || p.v.dtype != p.q.dtype) {
-    return no_kernel(choice, "attention on `" + std::string(print(p.q.dtype)) + "`");
-  }
-  Loops<kAllOperands> loops = heads.loops;
-  for (Loop<kAllOperands>& loop : loops) loop.reduces = false;  // every turn has its own state
-  if (!p.tables.any()) {
-    const Loops<kOperands> plain_loops = joined(first_operands<kOperands>(loops));
-    if (const auto spec = fast_attention(p, plain_loops, choice)) {
-      return std::vector<LaunchSpec>{*spec};
-    }
-  }
-  if (!choice.kernel.empty()) {
-    return no_leaf(choice, "attention of `" + std::string(print(p.q.dtype)) +
-                               "`, its mask, or heads that lie as they do");
-  }
-  loops = joined(std::move(loops));
-  device::PlainAttentionArgs args = plain_attention(p, *number);
-  HP_REQUIRE_OK(for_each_launch(
-      choice, loops, device::kMaxLoops, [&](const auto& offsets, const auto& inner) {
-        args.q.data = moved(p.q.data, offsets[kQ]);
-        args.k.data = moved(p.k.data, offsets[kK]);
-        args.v.data = moved(p.v.data, offsets[kV]);
-        args.o = moved(p.o, offsets[kO]);
-        args.lse = moved(p.lse, offsets[kL]);
-        args.tables = tables_of(p.tables, std::span(offsets).template last<actions::kMaskTables>());
-        args.nest = nest_of(inner);
-        args.turns = turns_of(inner);
-        const std::int64_t blocks = divide_up(p.queries, device::kPlainRows) * args.turns;
-        if (blocks <= 0) return;
-        launches.emplace_back(PlainLaunch{.kernel = PlainKernel::Attention,
-                                          .wide = p.q.dtype == DType::F64,
-                                          .blocks = as_grid(blocks),
-                                          .args = args});
-      }));
-  return launches;
-}
+KernelFamily attention_family() { return {.plan = plan_heads, .variants = attention_variants}; }
 
 }  // namespace harpe::cuda

@@ -4,6 +4,7 @@
 #include <span>
 
 #include "exec/cuda/kernels/attention/attention_variants.h"
+#include "exec/cuda/kernels/plain/device/plain_args.h"
 #include "exec/cuda/kernels/plain/plain_variants.h"
 
 namespace harpe::cuda {

@@ -5,7 +5,7 @@
 
 #include "exec/cuda/jit/kernel_library.h"
 #include "exec/cuda/kernels/attention/attention.h"
-#include "exec/cuda/kernels/plain/device/plain_args.h"
+#include "exec/cuda/kernels/plain/device/join_args.h"
 #include "exec/cuda/runtime/device_memory.h"
 
 namespace harpe::cuda {
@@ -13,7 +13,7 @@ namespace harpe::cuda {
 // Attention with everything it needs on the GPU: kernel, maps, the ticket counter. Launches follow
 // each other in one stream; each does the whole of it, on data that may change while the addresses
 // stay.
-class PreparedAttention {
+class PreparedAttention final : public PreparedKernel {
  public:
   // `blocks` run at once: one on each multiprocessor unless said otherwise.
   // Requires: `library` outlives this; the configuration is for such heads; where flags are waited
@@ -24,7 +24,7 @@ class PreparedAttention {
                                                        const device::AttentionConfig& config,
                                                        std::optional<int> blocks = std::nullopt);
 
-  [[nodiscard]] Result<Ok, CudaError> launch(CUstream stream) const;
+  [[nodiscard]] Result<Ok, CudaError> launch(CUstream stream) const override;
 
   [[nodiscard]] const device::AttentionConfig& config() const { return config_; }
 

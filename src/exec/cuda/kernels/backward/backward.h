@@ -1,11 +1,13 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "exec/cuda/kernels/attention/head_tensor.h"
 #include "exec/cuda/kernels/backward/device/backward_args.h"
 #include "exec/cuda/kernels/backward/device/backward_config.h"
+#include "exec/cuda/kernels/launch_spec.h"
 #include "support/diag.h"
 
 namespace harpe::cuda {
@@ -63,5 +65,7 @@ struct BackwardPlan {
 
 // For a GPU of so many multiprocessors. Requires: check(spec) is ok.
 [[nodiscard]] BackwardPlan plan_backward(const BackwardSpec& spec, int multiprocessors);
+
+[[nodiscard]] std::unique_ptr<KernelLaunch> make_launch(BackwardSpec spec);
 
 }  // namespace harpe::cuda

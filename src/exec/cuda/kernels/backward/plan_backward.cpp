@@ -1,26 +1,16 @@
 #include <algorithm>
 #include <array>
 #include <optional>
+#include <variant>
 
 #include "exec/cuda/kernels/attention/attention_operands.h"
+#include "exec/cuda/kernels/backward/backward.h"
+#include "exec/cuda/kernels/backward/backward_variants.h"
+#include "exec/cuda/kernels/plain/plain_operands.h"
 
 namespace harpe::cuda {
 namespace {
 
-// Operands of Differentiate's loops, but for the mask's tables.
-enum BackwardOperand : std::uint8_t {
-  kBackwardQ,
-  kBackwardK,
-  kBackwardV,
-  kDo,
-  kLse,
-  kDelta,
-  kDq,
-  kDk,
-  kDv,
-  kBackwardOperands
-};
-constexpr std::size_t kAllBackwardOperands = kBackwardOperands + actions::kMaskTables;
 constexpr std::array<std::size_t, 5> kOfQueries = {kBackwardQ, kDo, kLse, kDelta, kDq};
 constexpr std::array<std::size_t, 4> kOfKeys = {kBackwardK, kBackwardV, kDk, kDv};
 
@@ -92,90 +82,23 @@ std::optional<BackwardSpec> fast_backward(const AttentionBackwardProblem& p,
   return spec;
 }
 
-device::PlainValues plain_values(const RowValues& values) {
-  return {.data = values.data,
-          .number = values.dtype == DType::F64 ? device::Number::F64 : device::Number::F32,
-          .stride = values.stride};
-}
-
-device::PlainSums plain_sums(const SumMatrix& sums) {
-  return {.data = sums.data, .row_stride = sums.row_stride, .carry = sums.carry};
-}
-
-device::PlainBackwardArgs plain_backward(const AttentionBackwardProblem& p, device::Number number) {
-  device::PlainBackwardArgs args{};
-  args.q = plain(p.q, number);
-  args.k = plain(p.k, number);
-  args.v = plain(p.v, number);
-  args.d_o = plain(p.d_o, number);
-  args.lse = plain_values(p.lse);
-  args.delta = plain_values(p.delta);
-  args.dq = plain_sums(p.dq);
-  args.dk = plain_sums(p.dk);
-  args.dv = plain_sums(p.dv);
-  args.queries = p.queries;
-  args.keys = p.keys;
-  args.head_dim = p.head_dim;
-  args.value_dim = p.value_dim;
-  args.scale = p.scale;
-  args.mask = plain(p.visible);
-  return args;
-}
-
-void move_operands(device::PlainBackwardArgs& args, const AttentionBackwardProblem& p,
-                   const std::array<std::int64_t, kAllBackwardOperands>& offsets) {
-  args.q.data = moved(p.q.data, offsets[kBackwardQ]);
-  args.k.data = moved(p.k.data, offsets[kBackwardK]);
-  args.v.data = moved(p.v.data, offsets[kBackwardV]);
-  args.d_o.data = moved(p.d_o.data, offsets[kDo]);
-  args.lse.data = moved(p.lse.data, offsets[kLse]);
-  args.delta.data = moved(p.delta.data, offsets[kDelta]);
-  args.dq.data = moved(p.dq.data, offsets[kDq]);
-  args.dk.data = moved(p.dk.data, offsets[kDk]);
-  args.dv.data = moved(p.dv.data, offsets[kDv]);
-  args.tables = tables_of(p.tables, std::span(offsets).last<actions::kMaskTables>());
-}
-
-// Blocks that make a result of so many rows and columns, a turn.
-std::int64_t blocks_of(std::int64_t rows, std::int64_t columns) {
-  return divide_up(rows, device::kPlainRows) * divide_up(columns, device::kPlainSlice);
+Checked<std::optional<LaunchSpecs>> plan_gradients(const LaunchChoice& choice,
+                                                   const actions::Action& action) {
+  const auto* const heads = std::get_if<actions::Differentiate>(&action);
+  if (heads == nullptr) return std::optional<LaunchSpecs>();
+  const AttentionBackwardProblem& p = heads->first;
+  if (!number_of(p.q.dtype) || p.k.dtype != p.q.dtype || p.v.dtype != p.q.dtype ||
+      p.d_o.dtype != p.q.dtype) {
+    return std::optional<LaunchSpecs>();
+  }
+  if (const auto spec = fast_backward(p, heads->loops)) return std::optional(LaunchSpecs{*spec});
+  if (choice.kernel.empty()) return std::optional<LaunchSpecs>();
+  return no_leaf(choice, "gradients of `" + std::string(print(p.q.dtype)) +
+                             "`, their mask, or heads that lie as they do");
 }
 
 }  // namespace
 
-Checked<std::vector<LaunchSpec>> plan(const LaunchChoice& choice,
-                                      const actions::Differentiate& heads) {
-  std::vector<LaunchSpec> launches;
-  const AttentionBackwardProblem& p = heads.first;
-  const auto number = number_of(p.q.dtype);
-  if (!number || p.k.dtype != p.q.dtype || p.v.dtype != p.q.dtype || p.d_o.dtype != p.q.dtype) {
-    return no_kernel(choice, "gradients of `" + std::string(print(p.q.dtype)) + "`");
-  }
-  if (const auto spec = fast_backward(p, heads.loops)) return std::vector<LaunchSpec>{*spec};
-  if (!choice.kernel.empty()) {
-    return no_leaf(choice, "gradients of `" + std::string(print(p.q.dtype)) +
-                               "`, their mask, or heads that lie as they do");
-  }
-  const Loops<kAllBackwardOperands> loops = joined(heads.loops);
-  device::PlainBackwardArgs args = plain_backward(p, *number);
-  HP_REQUIRE_OK(for_each_launch(
-      choice, loops, device::kMaxLoops, [&](const auto& offsets, const auto& inner) {
-        move_operands(args, p, offsets);
-        args.nest = nest_of(inner);
-        const auto kept = static_cast<std::size_t>(args.nest.kept);
-        args.turns = turns_of(inner.first(kept));
-        args.sums = turns_of(inner.subspan(kept));
-        args.dq_blocks = blocks_of(p.queries, p.head_dim) * args.turns * args.sums;
-        args.dk_blocks = blocks_of(p.keys, p.head_dim) * args.turns;
-        args.dv_blocks = blocks_of(p.keys, p.value_dim) * args.turns;
-        const std::int64_t blocks = args.dq_blocks + args.dk_blocks + args.dv_blocks;
-        if (blocks <= 0) return;
-        launches.emplace_back(PlainLaunch{.kernel = PlainKernel::Backward,
-                                          .wide = p.q.dtype == DType::F64,
-                                          .blocks = as_grid(blocks),
-                                          .args = args});
-      }));
-  return launches;
-}
+KernelFamily backward_family() { return {.plan = plan_gradients, .variants = backward_variants}; }
 
 }  // namespace harpe::cuda

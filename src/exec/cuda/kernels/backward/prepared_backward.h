@@ -12,7 +12,7 @@ namespace harpe::cuda {
 // Gradients of attention with everything they need on the GPU: kernel and maps. Launches follow
 // each other in one stream; each does the whole of it, on data that may change while the addresses
 // stay.
-class PreparedBackward {
+class PreparedBackward final : public PreparedKernel {
  public:
   // `multiprocessors` work on it: all unless said otherwise. Requires: `library` outlives this.
   // Errors: those of check and of loading; G005.
@@ -20,7 +20,7 @@ class PreparedBackward {
       KernelLibrary& library, const BackwardSpec& spec,
       std::optional<int> multiprocessors = std::nullopt);
 
-  [[nodiscard]] Result<Ok, CudaError> launch(CUstream stream) const;
+  [[nodiscard]] Result<Ok, CudaError> launch(CUstream stream) const override;
 
  private:
   PreparedBackward(const KernelLibrary& library, const LoadedKernel& kernel, DeviceMemory words)

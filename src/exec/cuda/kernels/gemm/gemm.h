@@ -1,11 +1,13 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <vector>
 
 #include "exec/cuda/kernels/gemm/device/gemm_args.h"
 #include "exec/cuda/kernels/gemm/device/gemm_config.h"
+#include "exec/cuda/kernels/launch_spec.h"
 #include "exec/cuda/kernels/leaf_engine.h"
 #include "exec/cuda/runtime/tensor_map.h"
 #include "support/diag.h"
@@ -109,5 +111,7 @@ struct GemmChoice {
 // How much a panel's counter grows in one launch.
 [[nodiscard]] std::uint32_t arrivals(const GemmPanelSpec& panel, std::int64_t n,
                                      const device::GemmConfig& config);
+
+[[nodiscard]] std::unique_ptr<KernelLaunch> make_launch(GemmSpec spec);
 
 }  // namespace harpe::cuda

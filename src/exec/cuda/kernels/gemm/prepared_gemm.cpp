@@ -131,12 +131,12 @@ Checked<Ok> place_tables(const Device& device, const Tables& tables, GemmArgs& a
 
 // Sums of cut tiles and their tickets, which start at zero.
 Checked<Ok> place_sums(const Device& device, const GemmConfig& config, GemmArgs& args,
-                       std::shared_ptr<GemmSums> sums, GemmMemory& memory) {
+                       std::shared_ptr<StreamSums> sums, GemmMemory& memory) {
   const std::int64_t cut = args.tiles - args.full_tiles;
   if (cut == 0) return Ok{};
   const std::int64_t tile_bytes = std::int64_t{4} * config.tile_m * config.tile_n * config.cluster;
   const bool is_own = sums == nullptr;
-  if (is_own) sums = std::make_shared<GemmSums>();
+  if (is_own) sums = std::make_shared<StreamSums>();
   sums->reserve(cut * args.parts * tile_bytes);
   if (is_own) HP_REQUIRE_OK(sums->allocate(device));
   memory.sums = std::move(sums);
@@ -208,15 +208,9 @@ bool fit_in_arguments(const GemmSpec& spec) {
   return are_few(spec.panels.size(), pieces);
 }
 
-Checked<Ok> GemmSums::allocate(const Device& device) {
-  if (bytes_ == 0) return Ok{};
-  HP_TRY(memory_, DeviceMemory::allocate(device, bytes_));
-  return Ok{};
-}
-
 Checked<PreparedGemm> PreparedGemm::make(KernelLibrary& library, const GemmSpec& spec,
                                          const GemmChoice& choice, std::optional<int> blocks,
-                                         std::shared_ptr<GemmSums> sums) {
+                                         std::shared_ptr<StreamSums> sums) {
   const int at_once = blocks.value_or(library.device().facts().multiprocessors);
   HP_REQUIRE_OK(check(spec, at_once));
   if (device::in_bulk(choice.config.store) && !stores_in_bulk(spec)) {

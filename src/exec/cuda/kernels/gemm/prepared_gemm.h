@@ -1,35 +1,20 @@
 #pragma once
 
-#include <algorithm>
 #include <memory>
 #include <optional>
 
 #include "exec/cuda/jit/kernel_library.h"
 #include "exec/cuda/kernels/gemm/gemm.h"
+#include "exec/cuda/kernels/stream_sums.h"
 #include "exec/cuda/runtime/device_memory.h"
 
 namespace harpe::cuda {
-
-// Memory for the sums of cut tiles. Products that follow each other in one stream share it: it is
-// as large as the largest of them needs.
-class GemmSums {
- public:
-  // Room for so many bytes, once it is allocated.
-  void reserve(std::int64_t bytes) { bytes_ = std::max(bytes_, bytes); }
-  // Once all products are made ready, before the first is launched. Errors: G005, G008.
-  [[nodiscard]] Checked<Ok> allocate(const Device& device);
-  [[nodiscard]] DeviceAddress address() const { return memory_ ? memory_->address() : 0; }
-
- private:
-  std::int64_t bytes_ = 0;
-  std::optional<DeviceMemory> memory_;
-};
 
 // What a product needs on the GPU besides its operands.
 struct GemmMemory {
   std::optional<DeviceMemory> panels;
   std::optional<DeviceMemory> pieces;
-  std::shared_ptr<const GemmSums> sums;  // where tiles are cut
+  std::shared_ptr<const StreamSums> sums;  // where tiles are cut
   std::optional<DeviceMemory> tickets;
   std::optional<DeviceMemory> jobs;
   std::optional<DeviceMemory> identity;
@@ -41,7 +26,7 @@ struct GemmMemory {
 
 // A product with everything it needs on the GPU: kernel, tables, memory for cut tiles. Launches
 // follow each other in one stream; each does the whole product.
-class PreparedGemm {
+class PreparedGemm final : public PreparedKernel {
  public:
   // Requires: `library` outlives this; the choice is choose_gemm's or cut_gemm's for the spec;
   // `blocks` run at once, or one on each multiprocessor; `sums` are those of its stream, or null:
@@ -52,9 +37,9 @@ class PreparedGemm {
   [[nodiscard]] static Checked<PreparedGemm> make(KernelLibrary& library, const GemmSpec& spec,
                                                   const GemmChoice& choice,
                                                   std::optional<int> blocks = std::nullopt,
-                                                  std::shared_ptr<GemmSums> sums = nullptr);
+                                                  std::shared_ptr<StreamSums> sums = nullptr);
 
-  [[nodiscard]] Result<Ok, CudaError> launch(CUstream stream) const;
+  [[nodiscard]] Result<Ok, CudaError> launch(CUstream stream) const override;
 
   [[nodiscard]] const GemmChoice& choice() const { return choice_; }
 

@@ -3,7 +3,7 @@
 #include <array>
 #include <string>
 
-#include "exec/cuda/kernels/route/device/route_args.h"
+#include "exec/cuda/kernels/plain/device/route_args.h"
 
 namespace harpe::cuda {
 namespace {
@@ -21,17 +21,17 @@ constexpr std::array<Entry, 12> kEntries = {{
     {"move", "plain/device/strided", "MoveArgs", device::kStridedThreads, 4, false},
     {"map", "plain/device/strided", "MapArgs", device::kStridedThreads, 4},
     {"combine", "plain/device/combine", "CombineArgs", device::kRowThreads, 4},
-    {"join_parts", "attention/device/join", "JoinArgs", device::kRowThreads, 4, false},
+    {"join_parts", "plain/device/join", "JoinArgs", device::kRowThreads, 4, false},
     {"row_dot", "plain/device/row_dot", "RowDotArgs", device::kRowThreads, 4},
     {"plain_gemm", "plain/device/plain_gemm", "PlainGemmArgs", device::kPlainGemmThreads, 2},
     {"plain_attention", "plain/device/plain_attention", "PlainAttentionArgs",
      device::kPlainAttentionThreads, 2},
     {"plain_backward", "plain/device/plain_backward", "PlainBackwardArgs",
      device::kPlainAttentionThreads, 2},
-    {"choose_experts", "route/device/choices", "ChooseArgs", device::kRouteThreads, 4, false},
-    {"limit_choices", "route/device/choices", "LimitArgs", device::kRouteThreads, 4, false},
-    {"gather_rows", "route/device/route", "RouteArgs", device::kRouteThreads, 4, false},
-    {"combine_rows", "route/device/route", "RouteArgs", device::kRouteThreads, 4},
+    {"choose_experts", "plain/device/choices", "ChooseArgs", device::kRouteThreads, 4, false},
+    {"limit_choices", "plain/device/choices", "LimitArgs", device::kRouteThreads, 4, false},
+    {"gather_rows", "plain/device/route", "RouteArgs", device::kRouteThreads, 4, false},
+    {"combine_rows", "plain/device/route", "RouteArgs", device::kRouteThreads, 4},
 }};
 
 }  // namespace

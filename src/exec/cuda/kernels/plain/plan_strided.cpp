@@ -1,8 +1,8 @@
 #include <bit>
 #include <cstring>
-#include <limits>
 
 #include "exec/cuda/kernels/loop_nests.h"
+#include "exec/cuda/kernels/plain/plain_plans.h"
 #include "ir/rounding.h"
 
 namespace harpe::cuda {
@@ -10,28 +10,6 @@ namespace {
 
 using device::MapFunction;
 using device::Number;
-
-// The copy engine takes narrow rows one by one.
-constexpr std::int64_t kLeastCopyBytes = 64;
-
-// The loops around rows, of operands with such sizes of elements, slots included. The rows' are the
-// walk's first operands.
-template <std::size_t kOperands, std::size_t kSlots>
-Loops<kOperands> loops_around(const actions::Rows& rows, const actions::SlotRows<kSlots>* slots,
-                              const std::array<std::int64_t, kOperands>& sizes) {
-  Loops<kOperands> loops;
-  if (slots != nullptr) {
-    actions::Loop<kOperands> loop{.length = slots->capacity, .bytes = {}};
-    for (std::size_t i = 0; i < kOperands; ++i) loop.bytes[i] = slots->strides[i] * sizes[i];
-    loops.push_back(loop);
-  }
-  for (std::size_t at = 0; at < rows.loops().size(); ++at) {
-    actions::Loop<kOperands> loop{.length = rows.loops()[at], .bytes = {}};
-    for (std::size_t i = 0; i < kOperands; ++i) loop.bytes[i] = rows.strides(i)[at] * sizes[i];
-    loops.push_back(loop);
-  }
-  return joined(std::move(loops));
-}
 
 // The widest word that everything is a multiple of.
 template <std::size_t kOperands>
@@ -43,14 +21,6 @@ std::int64_t word_of(std::int64_t row_bytes, const Loops<kOperands>& loops,
     for (const std::int64_t bytes : loop.bytes) bits |= static_cast<std::uint64_t>(bytes);
   }
   return std::int64_t{1} << std::countr_zero(bits);
-}
-
-bool is_pitched(const Loops<2>& loops, std::int64_t row_bytes) {
-  if (loops.empty()) return true;
-  const auto& bytes = loops[0].bytes;
-  constexpr std::int64_t kMostPitch = std::numeric_limits<std::int32_t>::max();
-  return loops.size() == 1 && row_bytes >= kLeastCopyBytes &&
-         std::ranges::min(bytes) >= row_bytes && std::ranges::max(bytes) <= kMostPitch;
 }
 
 // The rows that a launch goes through are its outermost loop's, so that loop is no launches' where
@@ -77,8 +47,8 @@ struct StridedMove {
   device::UsedRows used{};
 };
 
-Checked<std::vector<LaunchSpec>> plan_move(const LaunchChoice& choice, const StridedMove& move) {
-  std::vector<LaunchSpec> launches;
+Checked<LaunchSpecs> plan_move(const LaunchChoice& choice, const StridedMove& move) {
+  LaunchSpecs launches;
   const std::int64_t word =
       word_of<2>(move.row_bytes, move.loops, {address_of(move.to), address_of(move.from)});
   Loops<2> loops = move.loops;
@@ -156,8 +126,8 @@ device::MapArgs map_args(const Map& map, bool vectors) {
   return args;
 }
 
-Checked<std::vector<LaunchSpec>> plan_map(const LaunchChoice& choice, const Map& map) {
-  std::vector<LaunchSpec> launches;
+Checked<LaunchSpecs> plan_map(const LaunchChoice& choice, const Map& map) {
+  LaunchSpecs launches;
   for (const MapOperand& operand : map.operands) {
     if (operand.data != nullptr && !number_of(operand.dtype)) {
       return no_kernel(choice, "numbers of `" + std::string(print(operand.dtype)) + "`");
@@ -261,8 +231,8 @@ MapFunction function_of(Pointwise function) {
 
 }  // namespace
 
-Checked<std::vector<LaunchSpec>> plan(const LaunchChoice& choice, const actions::Assign& assign) {
-  if (assign.rows.count() == 0) return std::vector<LaunchSpec>{};
+Checked<LaunchSpecs> plan(const LaunchChoice& choice, const actions::Assign& assign) {
+  if (assign.rows.count() == 0) return LaunchSpecs{};
   if (assign.to.dtype != assign.from.dtype) {
     Map map = map_of(assign.to, assign.from, assign.rows, assign.slots);
     map.wide = assign.from.dtype == DType::F64;
@@ -275,23 +245,11 @@ Checked<std::vector<LaunchSpec>> plan(const LaunchChoice& choice, const actions:
                          .row_bytes = assign.rows.length() * size,
                          .loops = loops_around<2>(assign.rows, &assign.slots, {size, size}),
                          .used = used_rows(assign.slots)};
-  const bool all_rows = move.used.rows == nullptr;  // the copy engine knows no other
-  if (!choice.by_copy_engine || !all_rows || !is_pitched(move.loops, move.row_bytes)) {
-    return plan_move(choice, move);
-  }
-  CopyLaunch copy{
-      .to = address_of(move.to), .from = address_of(move.from), .bytes = move.row_bytes};
-  if (!move.loops.empty()) {
-    copy.rows = move.loops[0].length;
-    copy.to_pitch = move.loops[0].bytes[0];
-    copy.from_pitch = move.loops[0].bytes[1];
-  }
-  if (copy.rows == 0) return std::vector<LaunchSpec>{};
-  return std::vector<LaunchSpec>{copy};
+  return plan_move(choice, move);
 }
 
-Checked<std::vector<LaunchSpec>> plan(const LaunchChoice& choice, const actions::Add& add) {
-  if (add.rows.count() == 0) return std::vector<LaunchSpec>{};
+Checked<LaunchSpecs> plan(const LaunchChoice& choice, const actions::Add& add) {
+  if (add.rows.count() == 0) return LaunchSpecs{};
   Map map = map_of(add.to, add.from, add.rows, add.slots);
   map.function = MapFunction::Accumulate;
   map.wide = add.to.dtype == DType::F64;
@@ -299,8 +257,8 @@ Checked<std::vector<LaunchSpec>> plan(const LaunchChoice& choice, const actions:
   return plan_map(choice, map);
 }
 
-Checked<std::vector<LaunchSpec>> plan(const LaunchChoice& choice, const actions::Fill& fill) {
-  if (fill.rows.count() == 0) return std::vector<LaunchSpec>{};
+Checked<LaunchSpecs> plan(const LaunchChoice& choice, const actions::Fill& fill) {
+  if (fill.rows.count() == 0) return LaunchSpecs{};
   const auto pattern = pattern_of(fill.to.dtype, fill.value);
   if (!pattern) return no_kernel(choice, "filling `" + std::string(print(fill.to.dtype)) + "`");
   const std::int64_t size = size_in_bytes(fill.to.dtype);
@@ -316,9 +274,9 @@ Checked<std::vector<LaunchSpec>> plan(const LaunchChoice& choice, const actions:
   return plan_move(choice, move);
 }
 
-Checked<std::vector<LaunchSpec>> plan(const LaunchChoice& choice, const actions::Apply& apply) {
+Checked<LaunchSpecs> plan(const LaunchChoice& choice, const actions::Apply& apply) {
   const PointwiseProblem& first = apply.first;
-  if (apply.rows.count() == 0 || first.length <= 0) return std::vector<LaunchSpec>{};
+  if (apply.rows.count() == 0 || first.length <= 0) return LaunchSpecs{};
   const auto operand = [](const PointwiseProblem::Operand& from) {
     return MapOperand{
         .data = const_cast<void*>(from.data), .dtype = from.dtype, .stride = from.stride};

@@ -8,7 +8,6 @@ namespace harpe::device {
 
 inline constexpr int kMaxAttentionPanels = 8;
 inline constexpr int kMaxAttentionChunks = 32;
-inline constexpr int kMostParts = 64;  // of one chunk's keys
 
 // Consecutive query rows and where their results go, which may be another GPU. Addresses are those
 // of the panel's first row; rows of results begin at multiples of 16 bytes.

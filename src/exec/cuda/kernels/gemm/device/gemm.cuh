@@ -6,7 +6,7 @@
 #include "exec/cuda/device/wgmma.cuh"
 #include "exec/cuda/kernels/gemm/device/gemm_store.cuh"
 #include "exec/cuda/kernels/gemm/device/gemm_walk.cuh"
-#include "exec/cuda/kernels/plain/device/ragged.cuh"
+#include "exec/cuda/device/ragged.cuh"
 
 // Persistent, warp-specialised C = A B for sm_90a (gemm_args.h says what it can wait for and where
 // it can write). Of a block's three warpgroups the first moves data: warp 0 loads stages of A and B

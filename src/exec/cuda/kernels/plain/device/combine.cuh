@@ -1,6 +1,7 @@
 #pragma once
 
-#include "exec/cuda/kernels/plain/device/numbers.cuh"
+#include "exec/cuda/device/numbers.cuh"
+#include "exec/cuda/kernels/plain/device/plain_args.h"
 
 // (o, l) = (o, l) combined with (o2, l2): o normalised rows, l natural logarithms. A side whose l
 // is -inf is the identity, whatever its o holds.

@@ -1,34 +1,11 @@
 #pragma once
 
-#include "exec/cuda/device/types.h"
+#include "exec/cuda/device/loop_nest.h"
 #include "exec/cuda/device/used_rows.h"
-#include "exec/cuda/kernels/attention/device/attention_args.h"
 
 // What the plain kernels are launched with: any strides, any loops around, every floating type.
 // They serve what the kernels for tensor cores do not take. Host and device.
 namespace harpe::device {
-
-// How a floating number lies in memory.
-enum class Number : std::uint8_t { F32, F16, BF16, F64 };
-
-HP_SHARED_CODE int bytes_of(Number number) {
-  if (number == Number::F64) return 8;
-  return number == Number::F32 ? 4 : 2;
-}
-
-inline constexpr int kMaxLoops = 6;
-
-// Loops around a kernel, the outermost first. The first `kept` make results of their own; the
-// turns of the others contribute to the same results, one after the other.
-template <int kOperands>
-struct LoopNest {
-  std::int32_t count;
-  std::int32_t kept;
-  std::int64_t lengths[kMaxLoops + 1];           // one more where a row is a loop too
-  std::int64_t bytes[kMaxLoops + 1][kOperands];  // how far an operand moves per turn
-
-  friend HP_SHARED_CODE bool operator==(const LoopNest&, const LoopNest&) = default;
-};
 
 inline constexpr int kStridedThreads = 256;
 
@@ -108,23 +85,6 @@ struct CombineArgs {
   std::int64_t row_bytes[4];
   LoopNest<4> nest;
   std::int64_t all_rows;  // of all turns
-};
-
-// What flash decoding ends with: states of `parts` parts of the keys, dense f32 [batch, part, head,
-// row, column] and [batch, part, head, row], as one. Strides in elements.
-struct JoinArgs {
-  const float* o;
-  const float* l;  // natural logarithms
-  void* to;
-  float* lse;  // null: not wanted
-  AttentionStrides to_strides;
-  AttentionStrides lse_strides;
-  Number to_number;
-  std::int32_t parts;
-  std::int32_t heads;
-  std::int32_t rows;
-  std::int32_t columns;
-  std::int64_t all_rows;  // of all heads and batch entries
 };
 
 // c[row] = sum over i of a[row, i] b[row, i]. Operands a, b, c; steps in bytes.

@@ -1,6 +1,7 @@
 #pragma once
 
-#include "exec/cuda/kernels/plain/device/ragged.cuh"
+#include "exec/cuda/device/ragged.cuh"
+#include "exec/cuda/kernels/plain/device/plain_args.h"
 
 // Products of matrices as they lie, on the ordinary cores: 256 threads make 64 x 64 of C, 4 x 4
 // each, from operands widened in shared memory. The sums of an element are taken in one order.

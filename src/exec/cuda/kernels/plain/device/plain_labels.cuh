@@ -1,6 +1,7 @@
 #pragma once
 
-#include "exec/cuda/kernels/plain/device/numbers.cuh"
+#include "exec/cuda/device/numbers.cuh"
+#include "exec/cuda/kernels/plain/device/plain_args.h"
 
 // Masks on data: a query sees a key, as far as data go, iff their labels are equal (the host's
 // make_labels). Nothing of a key that is not seen is used, whatever it holds.

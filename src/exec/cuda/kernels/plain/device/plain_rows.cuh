@@ -1,6 +1,7 @@
 #pragma once
 
-#include "exec/cuda/kernels/plain/device/numbers.cuh"
+#include "exec/cuda/device/numbers.cuh"
+#include "exec/cuda/kernels/plain/device/plain_args.h"
 
 // What plain attention and its gradients have in common: four warps have four rows each, and meet
 // kPlainInner rows of another matrix at a time, one of each lane.

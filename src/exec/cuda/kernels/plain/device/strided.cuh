@@ -1,6 +1,7 @@
 #pragma once
 
-#include "exec/cuda/kernels/plain/device/ragged.cuh"
+#include "exec/cuda/device/ragged.cuh"
+#include "exec/cuda/kernels/plain/device/plain_args.h"
 
 // Moves and functions element by element over strided boxes. Every thread strides over the grid.
 namespace harpe::device {

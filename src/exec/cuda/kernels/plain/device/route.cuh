@@ -1,6 +1,6 @@
 #pragma once
 
-#include "exec/cuda/kernels/route/device/choices.cuh"
+#include "exec/cuda/kernels/plain/device/choices.cuh"
 
 // Rows that follow a route. A block has some tokens of the slab: it counts the choices of all
 // tokens before them, so that it knows the slots of its own, and moves their rows. Every count and

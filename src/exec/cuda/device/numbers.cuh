@@ -1,6 +1,6 @@
 #pragma once
 
-#include "exec/cuda/kernels/plain/device/plain_args.h"
+#include "exec/cuda/device/loop_nest.h"
 
 // Numbers of every floating type, widened and rounded exactly as the host does it (ir/rounding.h):
 // to nearest even, NaN kept.

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "exec/cuda/kernels/plain/device/combine.cuh"
+#include "exec/cuda/kernels/plain/device/join_args.h"
 
 // Partial states of attention, one for each part of the keys, as one state: what flash decoding
 // ends with. Every row by a warp, which weighs all parts against the largest logarithm at once, in

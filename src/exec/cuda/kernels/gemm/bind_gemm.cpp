@@ -1,7 +1,9 @@
+#include "exec/cuda/kernels/gemm/bind_gemm.h"
+
 #include <algorithm>
 #include <utility>
 
-#include "exec/cuda/executor/bind_parts.h"
+#include "exec/cuda/kernels/gemm/gemm_arrays.h"
 #include "exec/cuda/kernels/loop_nests.h"
 
 namespace harpe::cuda {
@@ -16,7 +18,8 @@ bool have_one_shape(const GemmSpec& one, const GemmSpec& other) {
 
 class GemmBinder {
  public:
-  explicit GemmBinder(const KernelBinding& binding) : binding_(binding), kernel_(binding.kernel) {}
+  explicit GemmBinder(const KernelBinding& binding)
+      : binding_(binding), kernel_(binding.kernel()) {}
 
   Checked<GemmSpec> bind() {
     for (const launch::Panel& panel : kernel_.panels) HP_REQUIRE_OK(add_panel(panel));
@@ -39,14 +42,14 @@ class GemmBinder {
 
   // The GEMM alone that multiplies the arrival for the panel.
   [[nodiscard]] LaunchAlone* find(const launch::Panel& panel, const launch::Arrival& arrival) {
-    const auto found = find_around(binding_.alone, next_, [&](const LaunchAlone& alone) {
-      return !alone.is_bound && std::holds_alternative<GemmSpec>(*alone.spec) &&
+    const auto found = find_around(binding_.alone(), next_, [&](const LaunchAlone& alone) {
+      return !alone.is_bound && alone.spec->find<GemmSpec>() != nullptr &&
              are_elements(alone.arrival().reads, arrival.reads) &&
              are_elements(alone.panel().stores, panel.stores);
     });
     if (!found) return nullptr;
     next_ = *found + 1;
-    return &binding_.alone[*found];
+    return &binding_.alone()[*found];
   }
 
   Checked<Ok> add_panel(const launch::Panel& panel) {
@@ -57,7 +60,7 @@ class GemmBinder {
       alone = find(panel, arrival);
       if (alone == nullptr) return binding_.refuse("none of them multiplies what it multiplies");
       alone->is_bound = true;
-      const auto& gemm = std::get<GemmSpec>(*alone->spec);
+      const auto& gemm = alone->spec->get<GemmSpec>();
       if (spec_.panels.empty()) begin(gemm, panel);
       if (!have_one_shape(gemm, spec_) || panel.adds != spec_.add) {
         return binding_.refuse("their GEMMs differ in shape or type");
@@ -82,8 +85,7 @@ class GemmBinder {
 
   Checked<Ok> begin_panel(const LaunchAlone& alone, const launch::Panel& panel) {
     const std::vector<launch::Place>& from = alone.panel().stores;
-    GemmPanelSpec& bound =
-        spec_.panels.emplace_back(std::get<GemmSpec>(*alone.spec).panels.front());
+    GemmPanelSpec& bound = spec_.panels.emplace_back(alone.spec->get<GemmSpec>().panels.front());
     HP_TRY(const StridedArray c,
            binding_.place(alone, {array_c(spec_, bound), "rows of C", 0}, from, panel.stores));
     bound.pieces.clear();
@@ -96,13 +98,12 @@ class GemmBinder {
   // How many rows are used is said to the allocation that the rows go to.
   void move_number(AllocId from, AllocId to, device::UsedRows& used) const {
     if (from == to || used.result == nullptr) return;
-    const actions::Occupancy& numbers = binding_.source.memory.occupancy;
-    std::int32_t* const there = numbers.of(to);
-    used.result = there == nullptr ? nullptr : there + (used.result - numbers.of(from));
+    std::int32_t* const there = binding_.rows_used_of(to);
+    used.result = there == nullptr ? nullptr : there + (used.result - binding_.rows_used_of(from));
   }
 
   Checked<Ok> add_piece(const LaunchAlone& alone, const launch::Arrival& arrival, std::int64_t k) {
-    const auto& gemm = std::get<GemmSpec>(*alone.spec);
+    const auto& gemm = alone.spec->get<GemmSpec>();
     const GemmPanelSpec& panel = gemm.panels.front();
     GemmPieceSpec piece = panel.pieces.front();
     const std::vector<launch::Place>& from = alone.arrival().reads;
@@ -129,7 +130,7 @@ class GemmBinder {
   // They lie as C, in the type of A.
   Checked<Ok> add_addends(const LaunchAlone& alone, const launch::Panel& panel) {
     GemmPanelSpec& bound = spec_.panels.back();
-    GemmSpec like = std::get<GemmSpec>(*alone.spec);
+    GemmSpec like = alone.spec->get<GemmSpec>();
     like.out = like.in;
     for (const launch::Addend& addend : panel.addends) {
       HP_TRY(const StridedArray from,
@@ -167,7 +168,7 @@ class GemmBinder {
   void add_fused_stores() {
     std::vector<int> kept;
     for (const launch::Raise& raise : kernel_.fused_stores) {
-      const auto target = binding_.source.cells.raised(raise);
+      const auto target = binding_.raised(raise);
       kept.push_back(target ? static_cast<int>(spec_.fused_stores.size()) : -1);
       if (target) spec_.fused_stores.push_back(*target);
     }

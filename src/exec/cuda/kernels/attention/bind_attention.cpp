@@ -1,9 +1,10 @@
+#include "exec/cuda/kernels/attention/bind_attention.h"
+
 #include <algorithm>
 #include <charconv>
 #include <utility>
 
-#include "exec/cuda/executor/bind_parts.h"
-#include "exec/cuda/executor/describe_kernel.h"
+#include "exec/cuda/kernels/attention/attention_arrays.h"
 #include "exec/cuda/kernels/attention/attention_positions.h"
 
 namespace harpe::cuda {
@@ -30,7 +31,7 @@ std::span<const launch::Place> first_of(const std::vector<launch::Place>& places
 class AttentionBinder {
  public:
   explicit AttentionBinder(const KernelBinding& binding)
-      : binding_(binding), kernel_(binding.kernel) {}
+      : binding_(binding), kernel_(binding.kernel()) {}
 
   Checked<AttentionSpec> bind() {
     if (!kernel_.fused_stores.empty() || !kernel_.fused_copies.empty()) {
@@ -53,16 +54,14 @@ class AttentionBinder {
     const LaunchAlone* alone = nullptr;
     Meeting meeting;
 
-    [[nodiscard]] const AttentionSpec& spec() const {
-      return std::get<AttentionSpec>(*alone->spec);
-    }
+    [[nodiscard]] const AttentionSpec& spec() const { return alone->spec->get<AttentionSpec>(); }
   };
 
   // Most follow the one before: the next chunk, of its panel or of the next.
   Checked<Ok> find_members() {
     Meeting next;
-    for (LaunchAlone& alone : binding_.alone) {
-      const auto* const spec = std::get_if<AttentionSpec>(alone.spec);
+    for (LaunchAlone& alone : binding_.alone()) {
+      const auto* const spec = alone.spec->find<AttentionSpec>();
       if (alone.is_bound || spec == nullptr) continue;
       const auto panel = find_around(kernel_.panels, next.panel, [&](const launch::Panel& each) {
         return are_elements(first_of(alone.panel().reads), first_of(each.reads)) &&
@@ -198,6 +197,8 @@ class AttentionBinder {
 };
 
 }  // namespace
+
+std::string print_parts(int parts) { return "keys cut " + std::to_string(parts); }
 
 Checked<AttentionSpec> bind_attention(const KernelBinding& binding) {
   return AttentionBinder(binding).bind();

@@ -1,6 +1,7 @@
 #pragma once
 
-#include "exec/cuda/kernels/plain/device/numbers.cuh"
+#include "exec/cuda/device/numbers.cuh"
+#include "exec/cuda/device/used_rows.h"
 
 // Rows whose number is known as a kernel runs. Launches are made for all there may be.
 namespace harpe::device {

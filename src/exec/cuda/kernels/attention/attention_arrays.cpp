@@ -1,16 +1,9 @@
-#include "exec/cuda/executor/kernel_arrays.h"
+#include "exec/cuda/kernels/attention/attention_arrays.h"
 
 namespace harpe::cuda {
 namespace {
 
 using device::Element;
-
-StridedArray rows_of_columns(DeviceAddress address, Element element, std::int64_t rows,
-                             std::int64_t stride, std::int64_t columns) {
-  return {.address = address,
-          .element_bytes = device::bytes_of(element),
-          .extents = {{rows, stride}, {columns, 1}}};
-}
 
 StridedArray heads_at(const AttentionSpec& spec, const HeadTensor& tensor, Element element,
                       const HeadSizes& sizes) {
@@ -27,23 +20,6 @@ Element output_element(const AttentionSpec& spec) {
 }
 
 }  // namespace
-
-StridedArray array_a(const GemmSpec& spec, const GemmPanelSpec& panel, const GemmPieceSpec& piece) {
-  return rows_of_columns(piece.a, spec.in, panel.rows, piece.stride, piece.k_count);
-}
-
-StridedArray array_b(const GemmSpec& spec, const GemmPanelSpec& panel, const GemmPieceSpec& piece) {
-  const bool is_n_major = spec.layout == device::GemmLayout::NMajor;
-  const std::int64_t first =
-      panel.b_first * spec.b_stride + (is_n_major ? piece.k_begin * spec.b_stride : piece.k_begin);
-  return rows_of_columns(spec.b + static_cast<DeviceAddress>(first * device::bytes_of(spec.in)),
-                         spec.in, is_n_major ? piece.k_count : spec.n, spec.b_stride,
-                         is_n_major ? spec.n : piece.k_count);
-}
-
-StridedArray array_c(const GemmSpec& spec, const GemmPanelSpec& panel) {
-  return rows_of_columns(panel.c, spec.out, panel.rows, panel.c_stride, spec.n);
-}
 
 StridedArray array_queries(const AttentionSpec& spec, const AttentionPanelSpec& panel) {
   return heads_at(spec, panel.queries, spec.element,

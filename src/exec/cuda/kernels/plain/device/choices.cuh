@@ -1,7 +1,7 @@
 #pragma once
 
-#include "exec/cuda/kernels/plain/device/numbers.cuh"
-#include "exec/cuda/kernels/route/device/route_args.h"
+#include "exec/cuda/device/numbers.cuh"
+#include "exec/cuda/kernels/plain/device/route_args.h"
 
 // Choices of experts: making them, and letting go of those that an expert has no room for.
 namespace harpe::device {

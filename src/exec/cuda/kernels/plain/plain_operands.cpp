@@ -1,4 +1,4 @@
-#include "exec/cuda/kernels/attention/attention_operands.h"
+#include "exec/cuda/kernels/plain/plain_operands.h"
 
 namespace harpe::cuda {
 namespace {

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "exec/cuda/kernels/loop_nests.h"
+#include "exec/cuda/kernels/plain/plain_plans.h"
 
 namespace harpe::cuda {
 namespace {
@@ -172,8 +173,7 @@ PlainLaunch launch_of(PlainKernel kernel, bool wide, RouteWalk walk) {
 
 }  // namespace
 
-Checked<std::vector<LaunchSpec>> plan(const LaunchChoice& choice,
-                                      const actions::GatherRows& gather) {
+Checked<LaunchSpecs> plan(const LaunchChoice& choice, const actions::GatherRows& gather) {
   RouteWalk walk = walk_of(choice, gather.walk);
   HP_REQUIRE_OK(check(choice, gather.walk, walk));
   walk.args.pads = gather.pads;
@@ -196,14 +196,13 @@ Checked<std::vector<LaunchSpec>> plan(const LaunchChoice& choice,
     walk.args.row_number = *from;
   }
   HP_REQUIRE_OK(set_nest(choice, loops, elements, walk.args));
-  return std::vector<LaunchSpec>{launch_of(PlainKernel::GatherRows, false, std::move(walk))};
+  return LaunchSpecs{launch_of(PlainKernel::GatherRows, false, std::move(walk))};
 }
 
-Checked<std::vector<LaunchSpec>> plan(const LaunchChoice& choice,
-                                      const actions::CombineRows& combine) {
+Checked<LaunchSpecs> plan(const LaunchChoice& choice, const actions::CombineRows& combine) {
   RouteWalk walk = walk_of(choice, combine.walk);
   HP_REQUIRE_OK(check(choice, combine.walk, walk));
-  if (!walk.rows.any) return std::vector<LaunchSpec>{};  // nobody's sums
+  if (!walk.rows.any) return LaunchSpecs{};  // nobody's sums
   const DType sums = walk.rows.dtype;
   const auto slots = number_of(walk.slots.any ? walk.slots.dtype : sums);
   const auto weights = number_of(walk.weight_dtype);
@@ -229,10 +228,10 @@ Checked<std::vector<LaunchSpec>> plan(const LaunchChoice& choice,
                       is_aligned(walk.rows.bits | bits_of(loops, 0), width * size) &&
                       is_aligned(walk.slots.bits | bits_of(loops, 1), width * from_size);
   HP_REQUIRE_OK(set_nest(choice, loops, walk.args.vectors ? width : 1, walk.args));
-  return std::vector<LaunchSpec>{launch_of(PlainKernel::CombineRows, wide, std::move(walk))};
+  return LaunchSpecs{launch_of(PlainKernel::CombineRows, wide, std::move(walk))};
 }
 
-Checked<std::vector<LaunchSpec>> plan(const LaunchChoice&, const actions::LimitChoices& limit) {
+Checked<LaunchSpecs> plan(const LaunchChoice&, const actions::LimitChoices& limit) {
   device::LimitArgs args{};
   args.wanted = {.data = limit.wanted,
                  .token_stride = limit.wanted_stride,
@@ -247,21 +246,20 @@ Checked<std::vector<LaunchSpec>> plan(const LaunchChoice&, const actions::LimitC
   args.capacity = limit.capacity;
   args.wanted_wide = limit.wanted_dtype == DType::I64;
   args.kept_wide = limit.kept_dtype == DType::I64;
-  if (args.tokens <= 0 || args.choices <= 0) return std::vector<LaunchSpec>{};
-  return std::vector<LaunchSpec>{PlainLaunch{.kernel = PlainKernel::LimitChoices,
-                                             .wide = false,
-                                             .blocks = as_grid(limit.experts + 1),
-                                             .args = args}};
+  if (args.tokens <= 0 || args.choices <= 0) return LaunchSpecs{};
+  return LaunchSpecs{PlainLaunch{.kernel = PlainKernel::LimitChoices,
+                                 .wide = false,
+                                 .blocks = as_grid(limit.experts + 1),
+                                 .args = args}};
 }
 
-Checked<std::vector<LaunchSpec>> plan(const LaunchChoice& choice,
-                                      const actions::ChooseExperts& choose) {
+Checked<LaunchSpecs> plan(const LaunchChoice& choice, const actions::ChooseExperts& choose) {
   const auto logits = number_of(choose.logit_dtype);
   const auto weights = number_of(choose.weight_dtype);
   if (!logits || !weights) {
     return no_kernel(choice, "logits of `" + std::string(print(choose.logit_dtype)) + "`");
   }
-  if (choose.tokens <= 0) return std::vector<LaunchSpec>{};
+  if (choose.tokens <= 0) return LaunchSpecs{};
   device::ChooseArgs args{};
   args.tokens = choose.tokens;
   args.experts = choose.experts;
@@ -279,10 +277,10 @@ Checked<std::vector<LaunchSpec>> plan(const LaunchChoice& choice,
   args.weight_number = *weights;
   args.wide_index = choose.index_dtype == DType::I64;
   const std::int64_t blocks = divide_up(choose.tokens, device::kRouteThreads / 32);
-  return std::vector<LaunchSpec>{PlainLaunch{.kernel = PlainKernel::ChooseExperts,
-                                             .wide = false,
-                                             .blocks = few_blocks(choice, blocks),
-                                             .args = args}};
+  return LaunchSpecs{PlainLaunch{.kernel = PlainKernel::ChooseExperts,
+                                 .wide = false,
+                                 .blocks = few_blocks(choice, blocks),
+                                 .args = args}};
 }
 
 }  // namespace harpe::cuda

@@ -1,0 +1,149 @@
+#include <algorithm>
+
+#include "exec/cuda/kernels/attention/attention_arrays.h"
+#include "exec/cuda/kernels/attention/attention_positions.h"
+#include "exec/cuda/kernels/attention/bind_attention.h"
+#include "exec/cuda/kernels/attention/cudnn_shape.h"
+#include "exec/cuda/kernels/attention/prepared_attention.h"
+#include "exec/cuda/kernels/library_launch.h"
+#include "exec/cuda/kernels/loop_nests.h"
+#include "offers/gpu_kernels.h"
+#include "support/check.h"
+
+namespace harpe::cuda {
+namespace {
+
+// By our kernel.
+class AttentionLaunch : public LaunchOf<AttentionSpec> {
+ public:
+  using LaunchOf::LaunchOf;
+
+  std::unique_ptr<KernelLaunch> copy() const override {
+    return std::make_unique<AttentionLaunch>(*this);
+  }
+  std::string_view name() const override { return kAttentionSm90; }
+  Checked<Ok> check(int multiprocessors) const override {
+    return cuda::check(spec, multiprocessors);
+  }
+  std::string choose(int /*multiprocessors*/) const override {
+    return spec.parts > 1 ? print_parts(spec.parts) : "";
+  }
+  Checked<std::unique_ptr<PreparedKernel>> prepare(const LaunchTools& tools) const override {
+    HP_TRY(PreparedAttention attention,
+           PreparedAttention::make(tools.kernels, spec, choose_attention(spec),
+                                   tools.multiprocessors));
+    return std::unique_ptr<PreparedKernel>(
+        std::make_unique<PreparedAttention>(std::move(attention)));
+  }
+
+  KernelArrays arrays() const override {
+    KernelArrays arrays;
+    for (const AttentionChunkSpec& chunk : spec.chunks) {
+      arrays.arrivals.push_back({array_keys(spec, chunk), array_values(spec, chunk)});
+    }
+    for (const AttentionPanelSpec& from : spec.panels) {
+      KernelArrays::Panel panel{.dtype = spec.to_state ? DType::F32 : dtype_of(spec.element)};
+      for (std::size_t i = 0; i < spec.chunks.size(); ++i) {
+        if (!is_hidden(spec, from, spec.chunks[i])) panel.meets.push_back(static_cast<int>(i));
+      }
+      panel.reads = {array_queries(spec, from)};
+      if (spec.carried) {
+        panel.reads.push_back(array_carried(spec, from));
+        panel.reads.push_back(array_carried_lse(spec, from));
+      }
+      panel.stores = {array_output(spec, from)};
+      if (from.lse.address != 0) panel.stores.push_back(array_lse(spec, from));
+      arrays.panels.push_back(std::move(panel));
+    }
+    return arrays;
+  }
+
+  Checked<LaunchSpec> bind(const KernelBinding& binding) const override {
+    HP_TRY(AttentionSpec bound, bind_attention(binding));
+    return LaunchSpec(std::move(bound));
+  }
+
+  device::WaitContext* inner_wait() override {
+    const bool waits =
+        std::ranges::any_of(spec.chunks, [](const auto& chunk) { return chunk.ready.flag; });
+    return waits ? &spec.wait : nullptr;
+  }
+
+  void add_fixed(FixedWords& fixed) const override {
+    fixed.add_table(std::as_bytes(std::span(spec.copies)));
+  }
+
+  bool store_halves(const HalfState& state) override {
+    const bool fits =
+        spec.to_state && !spec.carried && spec.panels.size() == 1 && spec.element == state.element;
+    const auto there = state.find(spec.panels.front().output.address);
+    if (!fits || !there) return false;
+    spec.panels.front().output.address = *there;
+    spec.to_state = false;
+    return true;
+  }
+};
+
+// By cuDNN: it waits for nothing inside and is alone in its launch.
+class CudnnLaunch final : public AttentionLaunch {
+ public:
+  using AttentionLaunch::AttentionLaunch;
+
+  std::unique_ptr<KernelLaunch> copy() const override {
+    return std::make_unique<CudnnLaunch>(*this);
+  }
+  std::string_view name() const override { return kCudnnAttention; }
+  Checked<Ok> check(int /*multiprocessors*/) const override { return Ok{}; }
+  std::string choose(int /*multiprocessors*/) const override { return ""; }
+
+  // Its mask is all that cuDNN's has, its results are of its operands' type.
+  Checked<std::unique_ptr<PreparedKernel>> prepare(const LaunchTools& tools) const override {
+    HP_CHECK(tools.leaves != nullptr, "libraries do leaves of plans alone");
+    const Result<library::AttentionShape, library::Missing> shape = library::shape_of(spec);
+    if (!shape.ok()) return tools.place.refuse(shape.error().reason);
+    HP_TRY(const library::Cudnn* const library, tools.leaves->attention(tools.place));
+    const AttentionPanelSpec& panel = spec.panels.front();
+    const AttentionChunkSpec& chunk = spec.chunks.front();
+    auto made = library->prepare(*shape, panel.lse.address != 0);
+    if (!made.ok()) return tools.place.refuse(made.error().reason);
+    const std::shared_ptr<const library::LibraryAttention> kernel = std::move(made).value();
+    DeviceAddress space = 0;
+    if (kernel->workspace_bytes() > 0) {
+      HP_TRY(space, tools.leaves->reserve(kernel->workspace_bytes()));
+    }
+    const library::AttentionAddresses at{.q = panel.queries.address,
+                                         .k = chunk.keys.address,
+                                         .v = chunk.values.address,
+                                         .o = panel.output.address,
+                                         .lse = panel.lse.address};
+    const auto order = [kernel, at, space](CUstream stream) -> Checked<Ok> {
+      if (kernel->launch(at, space, stream)) return Ok{};
+      return library::refused("execute", "cuDNN");
+    };
+    return prepare_order({.order = order, .library = "cuBLASLt or cuDNN", .call = "leaf"});
+  }
+
+  bool can_be_joined(bool sends) const override {
+    return !sends && spec.panels.size() == 1 && spec.chunks.size() == 1 &&
+           spec.chunks.front().ready.flag == nullptr;
+  }
+  void add_fixed(FixedWords& fixed) const override {
+    for (const AttentionPanelSpec& panel : spec.panels) {
+      fixed.words.insert(fixed.words.end(),
+                         {panel.queries.address, panel.output.address, panel.lse.address,
+                          panel.carried_output.address, panel.carried_lse});
+    }
+    for (const AttentionChunkSpec& chunk : spec.chunks) {
+      fixed.words.insert(fixed.words.end(), {chunk.keys.address, chunk.values.address});
+    }
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<KernelLaunch> make_launch(AttentionSpec spec) {
+  if (spec.engine == LeafEngine::Library) return std::make_unique<CudnnLaunch>(std::move(spec));
+  return std::make_unique<AttentionLaunch>(std::move(spec));
+}
+
+}  // namespace harpe::cuda

@@ -1,0 +1,99 @@
+#include "exec/cuda/kernels/copy_engine/copy_launch.h"
+
+#include <algorithm>
+#include <limits>
+#include <variant>
+
+#include "exec/cuda/kernels/loop_nests.h"
+
+namespace harpe::cuda {
+namespace {
+
+// The copy engine takes narrow rows one by one.
+constexpr std::int64_t kLeastCopyBytes = 64;
+
+CUresult enqueue_rows(const DriverApi& driver, const CopyLaunch& copy, CUstream stream) {
+  CUDA_MEMCPY2D rows{};
+  rows.srcMemoryType = CU_MEMORYTYPE_UNIFIED;
+  rows.srcDevice = copy.from;
+  rows.srcPitch = static_cast<std::size_t>(copy.from_pitch);
+  rows.dstMemoryType = CU_MEMORYTYPE_UNIFIED;
+  rows.dstDevice = copy.to;
+  rows.dstPitch = static_cast<std::size_t>(copy.to_pitch);
+  rows.WidthInBytes = static_cast<std::size_t>(copy.bytes);
+  rows.Height = static_cast<std::size_t>(copy.rows);
+  return driver.cuMemcpy2DAsync(&rows, stream);
+}
+
+class PreparedCopy final : public PreparedKernel {
+ public:
+  PreparedCopy(const DriverApi& driver, const CopyLaunch& copy) : driver_(&driver), copy_(copy) {}
+
+  Result<Ok, CudaError> launch(CUstream stream) const override {
+    if (copy_.rows > 1) {
+      return cuda_call(*driver_, "cuMemcpy2DAsync", enqueue_rows(*driver_, copy_, stream));
+    }
+    return cuda_call(*driver_, "cuMemcpyAsync",
+                     driver_->cuMemcpyAsync(copy_.to, copy_.from,
+                                            static_cast<std::size_t>(copy_.bytes), stream));
+  }
+
+ private:
+  const DriverApi* driver_;
+  CopyLaunch copy_;
+};
+
+class CopyEngineLaunch final : public LaunchOf<CopyLaunch> {
+ public:
+  using LaunchOf::LaunchOf;
+
+  std::unique_ptr<KernelLaunch> copy() const override {
+    return std::make_unique<CopyEngineLaunch>(*this);
+  }
+  std::string_view name() const override { return "copy_engine"; }
+  Checked<std::unique_ptr<PreparedKernel>> prepare(const LaunchTools& tools) const override {
+    return std::unique_ptr<PreparedKernel>(
+        std::make_unique<PreparedCopy>(tools.kernels.device().driver(), spec));
+  }
+};
+
+bool is_pitched(const Loops<2>& loops, std::int64_t row_bytes) {
+  if (loops.empty()) return true;
+  const auto& bytes = loops[0].bytes;
+  constexpr std::int64_t kMostPitch = std::numeric_limits<std::int32_t>::max();
+  return loops.size() == 1 && row_bytes >= kLeastCopyBytes &&
+         std::ranges::min(bytes) >= row_bytes && std::ranges::max(bytes) <= kMostPitch;
+}
+
+// A copy of all rows, bit by bit.
+Checked<std::optional<LaunchSpecs>> plan_copy(const LaunchChoice& choice,
+                                              const actions::Action& action) {
+  const auto* const assign = std::get_if<actions::Assign>(&action);
+  if (assign == nullptr || !choice.by_copy_engine || assign->rows.count() == 0 ||
+      assign->to.dtype != assign->from.dtype || assign->slots.used.rows != nullptr) {
+    return std::optional<LaunchSpecs>();
+  }
+  const std::int64_t size = size_in_bytes(assign->to.dtype);
+  const Loops<2> loops = loops_around<2>(assign->rows, &assign->slots, {size, size});
+  const std::int64_t bytes = assign->rows.length() * size;
+  if (!is_pitched(loops, bytes)) return std::optional<LaunchSpecs>();
+  CopyLaunch copy{
+      .to = address_of(assign->to.data), .from = address_of(assign->from.data), .bytes = bytes};
+  if (!loops.empty()) {
+    copy.rows = loops[0].length;
+    copy.to_pitch = loops[0].bytes[0];
+    copy.from_pitch = loops[0].bytes[1];
+  }
+  if (copy.rows == 0) return std::optional(LaunchSpecs());
+  return std::optional(LaunchSpecs{copy});
+}
+
+}  // namespace
+
+std::unique_ptr<KernelLaunch> make_launch(CopyLaunch copy) {
+  return std::make_unique<CopyEngineLaunch>(copy);
+}
+
+KernelFamily copy_engine_family() { return {.plan = plan_copy, .variants = nullptr}; }
+
+}  // namespace harpe::cuda

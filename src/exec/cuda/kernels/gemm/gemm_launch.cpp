@@ -1,0 +1,258 @@
+#include <algorithm>
+
+#include "exec/cuda/kernels/gemm/bind_gemm.h"
+#include "exec/cuda/kernels/gemm/gemm_arrays.h"
+#include "exec/cuda/kernels/gemm/gemm_choice_text.h"
+#include "exec/cuda/kernels/gemm/prepared_gemm.h"
+#include "exec/cuda/kernels/library_launch.h"
+#include "exec/cuda/kernels/loop_nests.h"
+#include "offers/gpu_kernels.h"
+#include "support/check.h"
+
+namespace harpe::cuda {
+namespace {
+
+static_assert(kMostJoined == device::GemmConfig::kMostPanels);
+
+// Rows of `columns` elements, so far apart.
+AddressRange rows_at(DeviceAddress address, std::int64_t rows, std::int64_t columns,
+                     std::int64_t stride, device::Element element) {
+  return range_of(address, ((rows - 1) * stride + columns) * device::bytes_of(element));
+}
+
+bool has_used_rows(const GemmSpec& spec) {
+  return spec.panels.size() == 1 && spec.panels.front().used.rows != nullptr;
+}
+
+bool are_alike(const GemmSpec& one, const GemmSpec& other) {
+  // Others are better cut and walked by themselves.
+  return has_used_rows(one) && has_used_rows(other) && one.n == other.n && one.k == other.k &&
+         one.in == other.in && one.out == other.out && one.add == other.add &&
+         one.layout == other.layout && one.b_stride == other.b_stride;
+}
+
+// Products with B's of their own, as groups; those that share B one after the other, while its
+// columns are in the second level of cache. None where no kernel has them so.
+std::optional<LaunchSpec> as_groups(std::span<const LaunchSpec> run) {
+  constexpr int kFewBlocks = 2;  // nothing is copied
+  GemmSpec groups = run.front().get<GemmSpec>();
+  groups.panels.clear();
+  for (const LaunchSpec& launch : run) groups.b = std::min(groups.b, launch.get<GemmSpec>().b);
+  const std::int64_t row_bytes = groups.b_stride * device::bytes_of(groups.in);
+  const std::int64_t rows = groups.layout == device::GemmLayout::NMajor ? groups.k : groups.n;
+  for (const LaunchSpec& launch : run) {
+    const auto& product = launch.get<GemmSpec>();
+    const auto moved = static_cast<std::int64_t>(product.b - groups.b);
+    if (moved % row_bytes != 0) return std::nullopt;
+    groups.panels.push_back(product.panels.front());
+    groups.panels.back().b_first = moved / row_bytes;
+    groups.b_rows = std::max(groups.b_rows, moved / row_bytes + rows);
+  }
+  std::ranges::stable_sort(groups.panels, {}, &GemmPanelSpec::b_first);
+  if (!check(groups, kFewBlocks).ok()) return std::nullopt;
+  return LaunchSpec(std::move(groups));
+}
+
+void add_panels(const GemmSpec& spec, std::vector<DeviceAddress>& words) {
+  for (const GemmPanelSpec& panel : spec.panels) {
+    words.push_back(panel.c);
+    for (const GemmPieceSpec& piece : panel.pieces) words.push_back(piece.a);
+    for (const GemmAddendSpec& addend : panel.addends) words.push_back(addend.address);
+  }
+}
+
+// By our kernel.
+class GemmLaunch : public LaunchOf<GemmSpec> {
+ public:
+  using LaunchOf::LaunchOf;
+
+  std::unique_ptr<KernelLaunch> copy() const override {
+    return std::make_unique<GemmLaunch>(*this);
+  }
+  std::string_view name() const override {
+    return has_groups(spec) ? std::string_view("grouped_gemm") : kGemmSm90;
+  }
+  Checked<Ok> check(int multiprocessors) const override {
+    return cuda::check(spec, multiprocessors);
+  }
+  std::string choose(int multiprocessors) const override {
+    return print(choose_gemm(spec, multiprocessors));
+  }
+  bool has_variant(std::string_view variant) const override {
+    return find_gemm_choice(spec, variant).has_value();
+  }
+
+  Checked<std::unique_ptr<PreparedKernel>> prepare(const LaunchTools& tools) const override {
+    std::optional<GemmChoice> choice;
+    if (tools.variant) {
+      choice = find_gemm_choice(spec, *tools.variant);
+      HP_CHECK(choice, "a launch plan's variant is looked for before it is made ready");
+    }
+    const int multiprocessors = tools.multiprocessors;
+    HP_TRY(PreparedGemm gemm,
+           PreparedGemm::make(tools.kernels, spec,
+                              choice ? *choice : choose_gemm(spec, multiprocessors),
+                              multiprocessors, tools.sums));
+    return std::unique_ptr<PreparedKernel>(std::make_unique<PreparedGemm>(std::move(gemm)));
+  }
+
+  KernelArrays arrays() const override {
+    KernelArrays arrays;
+    for (const GemmPanelSpec& from : spec.panels) {
+      KernelArrays::Panel panel{.dtype = dtype_of(spec.out), .adds = spec.add};
+      for (const GemmPieceSpec& piece : from.pieces) {
+        panel.meets.push_back(static_cast<std::int32_t>(arrays.arrivals.size()));
+        arrays.arrivals.push_back({array_a(spec, from, piece), array_b(spec, from, piece)});
+      }
+      panel.stores = {array_c(spec, from)};
+      arrays.panels.push_back(std::move(panel));
+    }
+    return arrays;
+  }
+
+  Checked<LaunchSpec> bind(const KernelBinding& binding) const override {
+    HP_TRY(GemmSpec bound, bind_gemm(binding));
+    return LaunchSpec(std::move(bound));
+  }
+
+  // Groups that share their B run one after the other, as `join` has them.
+  bool can_be_joined(bool /*sends*/) const override {
+    return std::ranges::is_sorted(spec.panels, {}, &GemmPanelSpec::b_first);
+  }
+
+  device::WaitContext* inner_wait() override {
+    const auto is_awaited = [](const auto& operand) { return operand.ready.flag != nullptr; };
+    const bool waits = std::ranges::any_of(spec.panels, [&](const GemmPanelSpec& panel) {
+      return std::ranges::any_of(panel.pieces, is_awaited) ||
+             std::ranges::any_of(panel.addends, is_awaited);
+    });
+    return waits ? &spec.wait : nullptr;
+  }
+
+  void add_fixed(FixedWords& fixed) const override {
+    fixed.add_table(std::as_bytes(std::span(spec.copies)));
+    if (!fit_in_arguments(spec)) add_panels(spec, fixed.words);
+    if (spec.b_rows == 0) return;  // groups have their B's in one array
+    const std::int64_t bytes = spec.b_rows * spec.b_stride * device::bytes_of(spec.in);
+    fixed.distances.push_back(range_of(spec.b, bytes));
+  }
+
+  bool store_halves(const HalfState& state) override {
+    if (spec.add || spec.out != device::Element::F32 || spec.in != state.element ||
+        spec.panels.size() != 1) {
+      return false;
+    }
+    const auto there = state.find(spec.panels.front().c);
+    if (!there) return false;
+    spec.panels.front().c = *there;
+    spec.out = spec.in;
+    return true;
+  }
+
+  bool counts_rows() const override { return has_used_rows(spec); }
+  bool is_like(const KernelLaunch& other) const override {
+    const auto* const product = find_spec<GemmSpec>(other);
+    return product != nullptr && are_alike(spec, *product);
+  }
+  Touched touched() const override {
+    const GemmPanelSpec& panel = spec.panels.front();
+    const GemmPieceSpec& piece = panel.pieces.front();
+    const bool rows_of_n = spec.layout == device::GemmLayout::NMajor;
+    const std::int64_t b_rows = rows_of_n ? spec.k : spec.n;
+    const std::int64_t b_columns = rows_of_n ? spec.n : spec.k;
+    Touched touched{.written = {rows_at(panel.c, panel.rows, spec.n, panel.c_stride, spec.out)},
+                    .read = {rows_at(piece.a, panel.rows, spec.k, piece.stride, spec.in),
+                             rows_at(spec.b, b_rows, b_columns, spec.b_stride, spec.in)}};
+    touched.add(panel.used);
+    return touched;
+  }
+  std::optional<LaunchSpec> join(std::span<const LaunchSpec> run,
+                                 int /*multiprocessors*/) const override {
+    return as_groups(run);
+  }
+};
+
+library::ProductShape shape_of(const GemmSpec& spec, const GemmPanelSpec& panel) {
+  return {.m = panel.rows,
+          .n = spec.n,
+          .k = spec.k,
+          .in = spec.in,
+          .out = spec.out,
+          .layout = spec.layout,
+          .a_stride = panel.pieces.front().stride,
+          .b_stride = spec.b_stride,
+          .c_stride = panel.c_stride,
+          .add = spec.add};
+}
+
+// A GEMM of cuBLASLt's that is made ready, at its addresses.
+struct ProductCall {
+  std::shared_ptr<const library::LibraryProduct> product;
+  DeviceAddress a = 0;
+  DeviceAddress b = 0;
+  DeviceAddress c = 0;
+};
+
+// By cuBLASLt: it waits for nothing inside, raises nothing and is alone in its launch.
+class CublasLtLaunch final : public GemmLaunch {
+ public:
+  using GemmLaunch::GemmLaunch;
+
+  std::unique_ptr<KernelLaunch> copy() const override {
+    return std::make_unique<CublasLtLaunch>(*this);
+  }
+  std::string_view name() const override { return kCublasLtGemm; }
+  Checked<Ok> check(int /*multiprocessors*/) const override { return Ok{}; }
+  std::string choose(int /*multiprocessors*/) const override { return ""; }
+  bool has_variant(std::string_view /*variant*/) const override { return true; }
+
+  // The first algorithm that its heuristics name: the same every time.
+  Checked<std::unique_ptr<PreparedKernel>> prepare(const LaunchTools& tools) const override {
+    HP_CHECK(tools.leaves != nullptr, "libraries do leaves of plans alone");
+    HP_TRY(const library::CublasLt library, tools.leaves->products(tools.place));
+    std::vector<ProductCall> calls;
+    for (const GemmPanelSpec& panel : spec.panels) {
+      HP_CHECK(panel.pieces.size() == 1 && panel.addends.empty() && !is_awaited(panel),
+               "nothing is joined with a library's product");
+      auto product = library.prepare(shape_of(spec, panel));
+      if (!product.ok()) return tools.place.refuse(product.error().reason);
+      if ((*product)->algorithms() == 0) {
+        return tools.place.refuse("cuBLASLt names no algorithm");
+      }
+      calls.push_back({.product = std::move(product).value(),
+                       .a = panel.pieces.front().a,
+                       .b = spec.b,
+                       .c = panel.c});
+    }
+    const auto order = [calls = std::move(calls)](CUstream stream) -> Checked<Ok> {
+      for (const ProductCall& call : calls) {
+        if (!call.product->launch(0, call.a, call.b, call.c, stream)) {
+          return library::refused("cublasLtMatmul", "cuBLASLt");
+        }
+      }
+      return Ok{};
+    };
+    return prepare_order({.order = order, .library = "cuBLASLt or cuDNN", .call = "leaf"});
+  }
+
+  bool can_be_joined(bool sends) const override {
+    const GemmPanelSpec& panel = spec.panels.front();
+    return GemmLaunch::can_be_joined(sends) && !sends && spec.panels.size() == 1 &&
+           panel.pieces.size() == 1 && panel.addends.empty() &&
+           panel.pieces.front().ready.flag == nullptr && spec.fused_stores.empty() &&
+           spec.copies.empty();
+  }
+  void add_fixed(FixedWords& fixed) const override {
+    fixed.words.push_back(spec.b);
+    add_panels(spec, fixed.words);
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<KernelLaunch> make_launch(GemmSpec spec) {
+  if (spec.engine == LeafEngine::Library) return std::make_unique<CublasLtLaunch>(std::move(spec));
+  return std::make_unique<GemmLaunch>(std::move(spec));
+}
+
+}  // namespace harpe::cuda

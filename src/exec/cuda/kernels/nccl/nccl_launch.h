@@ -1,0 +1,13 @@
+#pragma once
+
+#include <memory>
+
+#include "exec/cuda/kernels/launch_spec.h"
+#include "exec/cuda/library/nccl.h"
+
+namespace harpe::library {
+
+// A rank's part of a collective.
+[[nodiscard]] std::unique_ptr<cuda::KernelLaunch> make_launch(NcclCall call);
+
+}  // namespace harpe::library

@@ -1,0 +1,218 @@
+#include "exec/cuda/kernels/plain/plain_launch.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include "exec/cuda/kernels/loop_nests.h"
+#include "exec/cuda/kernels/plain/plain_plans.h"
+
+namespace harpe::cuda {
+namespace {
+
+using device::MapArgs;
+using device::MoveArgs;
+using device::StridedPlace;
+
+constexpr std::array<std::string_view, 12> kPlainNames = {
+    "move",           "map",           "combine",     "join",
+    "rowdot",         "gemm",          "attention",   "attention_backward",
+    "choose_experts", "limit_choices", "gather_rows", "combine_rows"};
+
+// Where the operands are, taken out of the arguments: what is left is the batch's.
+StridedPlace take_place(MoveArgs& args) {
+  const StridedPlace place{.to = args.to, .a = args.from, .b = nullptr, .used = args.used};
+  args.to = nullptr;
+  args.from = nullptr;
+  args.used = {.rows = nullptr, .result = nullptr, .before = 0, .capacity = args.used.capacity};
+  return place;
+}
+
+StridedPlace take_place(MapArgs& args) {
+  const StridedPlace place{.to = args.to, .a = args.a, .b = args.b, .used = args.used};
+  args.to = nullptr;
+  args.a = nullptr;
+  args.b = nullptr;
+  args.used = {.rows = nullptr, .result = nullptr, .before = 0, .capacity = args.used.capacity};
+  return place;
+}
+
+template <class Args>
+bool differ_in_places(const PlainLaunch& one, const PlainLaunch& other) {
+  const auto* const args = std::get_if<Args>(&one.args);
+  const auto* const others = std::get_if<Args>(&other.args);
+  if (args == nullptr || others == nullptr || one.kernel != other.kernel ||
+      one.wide != other.wide) {
+    return false;
+  }
+  Args rest = *args;
+  Args rest_of_other = *others;
+  const StridedPlace place = take_place(rest);
+  const StridedPlace place_of_other = take_place(rest_of_other);
+  return rest == rest_of_other && (place.a == nullptr) == (place_of_other.a == nullptr) &&
+         (place.b == nullptr) == (place_of_other.b == nullptr);
+}
+
+template <class Args>
+PlainLaunch with_places(std::span<const LaunchSpec> run, int multiprocessors) {
+  constexpr std::int64_t kRounds = 4;  // of all blocks, where all rows are used
+  PlainLaunch batch = run.front().get<PlainLaunch>();
+  auto& args = std::get<Args>(batch.args);
+  take_place(args);
+  batch.table.resize(run.size() * sizeof(StridedPlace));
+  for (std::size_t i = 0; i < run.size(); ++i) {
+    Args one = std::get<Args>(run[i].get<PlainLaunch>().args);
+    const StridedPlace place = take_place(one);
+    std::memcpy(batch.table.data() + i * sizeof place, &place, sizeof place);
+  }
+  batch.places = static_cast<std::int64_t>(run.size());
+  const std::int64_t most = kRounds * kSmallBlocks * multiprocessors;
+  batch.blocks = std::min(batch.blocks, divide_up(most, batch.places));
+  return batch;
+}
+
+// Of the operand's elements, `bytes` a turn of the innermost loop.
+template <int kOperands>
+AddressRange range_of(const device::LoopNest<kOperands>& nest, std::size_t operand,
+                      const void* data, std::int64_t bytes) {
+  std::int64_t before = 0;
+  std::int64_t behind = bytes;
+  for (std::int32_t loop = 0; loop < nest.count; ++loop) {
+    const std::int64_t reach = (nest.lengths[loop] - 1) * nest.bytes[loop][operand];
+    (reach < 0 ? before : behind) += reach;
+  }
+  const DeviceAddress begin = address_of(data) + static_cast<DeviceAddress>(before);
+  return cuda::range_of(begin, behind - before);
+}
+
+Touched touched_by(const MoveArgs& args) {
+  Touched touched{.written = {range_of(args.nest, 0, args.to, args.word_bytes)}, .read = {}};
+  if (args.from != nullptr) {
+    touched.read.push_back(range_of(args.nest, 1, args.from, args.word_bytes));
+  }
+  touched.add(args.used);
+  return touched;
+}
+
+Touched touched_by(const MapArgs& args) {
+  constexpr int kWidest = device::map_width(false);
+  const auto bytes = [&](device::Number number) {
+    return device::bytes_of(number) * (args.vectors ? kWidest : 1);
+  };
+  Touched touched{.written = {range_of(args.nest, 0, args.to, bytes(args.to_number))}, .read = {}};
+  touched.read.push_back(range_of(args.nest, 1, args.a, bytes(args.a_number)));
+  if (args.b != nullptr) {
+    touched.read.push_back(range_of(args.nest, 2, args.b, bytes(args.b_number)));
+  }
+  touched.add(args.used);
+  return touched;
+}
+
+// The arguments' table.
+void point_at(PlainArgs& args, DeviceAddress table) {
+  if (auto* const route = std::get_if<device::RouteArgs>(&args)) {
+    route->table = pointer_to<const void>(table);
+  } else if (auto* const move = std::get_if<MoveArgs>(&args)) {
+    move->places = pointer_to<const StridedPlace>(table);
+  } else if (auto* const map = std::get_if<MapArgs>(&args)) {
+    map->places = pointer_to<const StridedPlace>(table);
+  }
+}
+
+class PreparedPlain final : public PreparedKernel {
+ public:
+  static Checked<std::unique_ptr<PreparedKernel>> make(KernelLibrary& library,
+                                                       const PlainLaunch& plain) {
+    auto made = std::make_unique<PreparedPlain>();
+    made->driver_ = &library.device().driver();
+    HP_TRY(made->kernel_, library.load(plain_variant(plain.kernel, plain.wide)));
+    made->args_ = plain.args;
+    made->shape_.grid[0] = static_cast<std::uint32_t>(plain.blocks);
+    made->shape_.grid[1] = static_cast<std::uint32_t>(plain.places);
+    if (!plain.table.empty()) {
+      HP_TRY(made->table_, DeviceMemory::copy_of(library.device(), plain.table));
+      point_at(made->args_, made->table_->address());
+    }
+    return std::unique_ptr<PreparedKernel>(std::move(made));
+  }
+
+  Result<Ok, CudaError> launch(CUstream stream) const override {
+    return std::visit(
+        [&](const auto& args) { return cuda::launch(*driver_, *kernel_, shape_, stream, args); },
+        args_);
+  }
+
+ private:
+  const DriverApi* driver_ = nullptr;
+  const LoadedKernel* kernel_ = nullptr;
+  LaunchShape shape_;
+  PlainArgs args_;
+  std::optional<DeviceMemory> table_;  // where the arguments point at one
+};
+
+class PlainKernelLaunch final : public LaunchOf<PlainLaunch> {
+ public:
+  using LaunchOf::LaunchOf;
+
+  std::unique_ptr<KernelLaunch> copy() const override {
+    return std::make_unique<PlainKernelLaunch>(*this);
+  }
+  std::string_view name() const override {
+    return kPlainNames[static_cast<std::size_t>(spec.kernel)];
+  }
+  Checked<std::unique_ptr<PreparedKernel>> prepare(const LaunchTools& tools) const override {
+    return PreparedPlain::make(tools.kernels, spec);
+  }
+  KernelArrays arrays() const override {
+    KernelArrays arrays;
+    arrays.joins = static_cast<std::int32_t>(spec.places);
+    return arrays;
+  }
+  void add_fixed(FixedWords& fixed) const override { fixed.add_table(spec.table); }
+
+  bool counts_rows() const override {
+    const auto* const move = std::get_if<MoveArgs>(&spec.args);
+    const auto* const map = std::get_if<MapArgs>(&spec.args);
+    return (move != nullptr && move->used.rows != nullptr) ||
+           (map != nullptr && map->used.rows != nullptr);
+  }
+  bool is_like(const KernelLaunch& other) const override {
+    const auto* const plain = find_spec<PlainLaunch>(other);
+    return plain != nullptr &&
+           (differ_in_places<MoveArgs>(spec, *plain) || differ_in_places<MapArgs>(spec, *plain));
+  }
+  Touched touched() const override {
+    const auto* const move = std::get_if<MoveArgs>(&spec.args);
+    return move != nullptr ? touched_by(*move) : touched_by(std::get<MapArgs>(spec.args));
+  }
+  std::optional<LaunchSpec> join(std::span<const LaunchSpec> run,
+                                 int multiprocessors) const override {
+    return std::holds_alternative<MoveArgs>(spec.args) ? with_places<MoveArgs>(run, multiprocessors)
+                                                       : with_places<MapArgs>(run, multiprocessors);
+  }
+};
+
+Checked<std::optional<LaunchSpecs>> plan_plain(const LaunchChoice& choice,
+                                               const actions::Action& action) {
+  HP_TRY(LaunchSpecs specs, std::visit([&](const auto& one) { return plan(choice, one); }, action));
+  return std::optional(std::move(specs));
+}
+
+}  // namespace
+
+std::unique_ptr<KernelLaunch> make_launch(PlainLaunch launch) {
+  return std::make_unique<PlainKernelLaunch>(std::move(launch));
+}
+
+PlainLaunch copy_of_number(std::int32_t* to, const std::int32_t* from) {
+  MoveArgs args{};
+  args.to = to;
+  args.from = from;
+  args.words = 1;
+  args.word_bytes = sizeof(std::int32_t);
+  return {.kernel = PlainKernel::Move, .wide = false, .blocks = 1, .args = args};
+}
+
+KernelFamily plain_family() { return {.plan = plan_plain, .variants = plain_variants}; }
+
+}  // namespace harpe::cuda

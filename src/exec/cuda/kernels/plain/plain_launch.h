@@ -1,0 +1,36 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <variant>
+#include <vector>
+
+#include "exec/cuda/kernels/launch_spec.h"
+#include "exec/cuda/kernels/plain/device/plain_args.h"
+#include "exec/cuda/kernels/plain/device/route_args.h"
+#include "exec/cuda/kernels/plain/plain_variants.h"
+
+namespace harpe::cuda {
+
+// A run of a plain kernel.
+using PlainArgs =
+    std::variant<device::MoveArgs, device::MapArgs, device::CombineArgs, device::RowDotArgs,
+                 device::PlainGemmArgs, device::PlainAttentionArgs, device::PlainBackwardArgs,
+                 device::ChooseArgs, device::LimitArgs, device::RouteArgs>;
+struct PlainLaunch {
+  PlainKernel kernel = PlainKernel::Move;
+  bool wide = false;
+  std::int64_t blocks = 1;
+  PlainArgs args;
+  // What RouteArgs, MoveArgs and MapArgs point at, to be put into GPU memory.
+  std::vector<std::byte> table = {};
+  std::int64_t places = 1;  // rows of blocks of the grid: one for each of the table's
+};
+
+[[nodiscard]] std::unique_ptr<KernelLaunch> make_launch(PlainLaunch launch);
+
+// Copies how many rows are used.
+[[nodiscard]] PlainLaunch copy_of_number(std::int32_t* to, const std::int32_t* from);
+
+}  // namespace harpe::cuda

@@ -1,0 +1,30 @@
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+
+#include "exec/cuda/runtime/device_memory.h"
+
+namespace harpe::cuda {
+
+// Memory for the sums of cut tiles. GEMMs that follow each other in one stream share it: it is as
+// large as the largest of them needs.
+class StreamSums {
+ public:
+  // Room for so many bytes, once it is allocated.
+  void reserve(std::int64_t bytes) { bytes_ = std::max(bytes_, bytes); }
+  // Once all GEMMs are made ready, before the first is launched. Errors: G005, G008.
+  [[nodiscard]] Checked<Ok> allocate(const Device& device) {
+    if (bytes_ == 0) return Ok{};
+    HP_TRY(memory_, DeviceMemory::allocate(device, bytes_));
+    return Ok{};
+  }
+  [[nodiscard]] DeviceAddress address() const { return memory_ ? memory_->address() : 0; }
+
+ private:
+  std::int64_t bytes_ = 0;
+  std::optional<DeviceMemory> memory_;
+};
+
+}  // namespace harpe::cuda
