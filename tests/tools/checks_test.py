@@ -1,4 +1,5 @@
 """The checks of the sources find what they are for, and accept what is right."""
+import graphlib
 import pathlib
 import sys
 import tempfile
@@ -22,7 +23,9 @@ class Layers(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             root = pathlib.Path(folder)
             for header in ("src/ir/blocks.h", "src/plan/plan.h", "src/machine/mesh.h",
-                           "src/machine/links.h", "include/harpe/plan.h"):
+                           "src/machine/links.h", "include/harpe/plan.h",
+                           "src/exec/cuda/kernels/launches.h",
+                           "src/exec/cuda/kernels/gemm/gemm.h"):
                 (root / header).parent.mkdir(parents=True, exist_ok=True)
                 (root / header).write_text("#pragma once\n")
             path = root / ("" if name.startswith(("include/", "python/")) else "src") / name
@@ -42,6 +45,21 @@ class Layers(unittest.TestCase):
     def test_ir_sees_the_mesh_and_nothing_else_of_the_machine(self):
         self.assertEqual(self.findings("ir/a.cpp", '#include "machine/mesh.h"\n'), [])
         self.assertEqual(len(self.findings("ir/a.cpp", '#include "machine/links.h"\n')), 1)
+
+    def test_rooms_of_the_cuda_back_end_see_each_other_one_way(self):
+        self.assertEqual(self.findings("exec/cuda/runtime/a.cpp",
+                                       '#include "exec/cuda/kernels/launches.h"\n'),
+                         ["src/exec/cuda/runtime/a.cpp:1: `exec/cuda/runtime` may include "
+                          "exec/cuda/device, transport, support, so not "
+                          "`exec/cuda/kernels/launches.h`"])
+        for room in ("executor", "kernels", "kernels/plain", "kernels/attention"):
+            self.assertEqual(len(self.findings(f"exec/cuda/{room}/a.cpp",
+                                               '#include "exec/cuda/kernels/gemm/gemm.h"\n')), 1)
+        self.assertEqual(self.findings("exec/cuda/profile/a.cpp",
+                                       '#include "exec/cuda/kernels/gemm/gemm.h"\n'), [])
+
+    def test_the_law_has_no_circle(self):
+        graphlib.TopologicalSorter(check_layers.LAW).prepare()
 
     def test_the_verifier_may_not_use_our_blocks(self):
         self.assertEqual(
