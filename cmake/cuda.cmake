@@ -47,6 +47,11 @@ if(HARPE_CUDA_FOUND)
   harpe_module(exec/cuda/profile exec/cuda/kernels)
   harpe_module(exec/cuda exec/cuda/group exec/cuda/profile)
   harpe_module(measure/baselines exec/cuda/kernels exec)
+  # As many units as if they were one library.
+  foreach(room exec_cuda_runtime exec_cuda_kernels exec_cuda_executor exec_cuda_profile
+          measure_baselines)
+    set_target_properties(harpe_${room} PROPERTIES UNITY_BUILD_BATCH_SIZE 12)
+  endforeach()
 endif()
 # Libraries that ours is timed beside need headers of their own; without them they are not there.
 set(HARPE_CUDNN_FOUND OFF)

@@ -29,7 +29,7 @@ Step step_of(std::shared_ptr<const cuda::Launches> launches) {
   };
 }
 
-Checked<Ok> add_all(const Member& member, const std::vector<LaunchSpec>& specs,
+Checked<Ok> add_all(const Member& member, const cuda::LaunchSpecs& specs,
                     cuda::Launches& launches) {
   for (const LaunchSpec& spec : specs) {
     HP_REQUIRE_OK(launches.add(tools_of(member), spec));
@@ -47,7 +47,7 @@ Checked<Step> launch_step(const Member& member, const LaunchSpec& spec) {
 
 Checked<Step> action_step(const Member& member, const actions::Action& action) {
   const auto launches = std::make_shared<cuda::Launches>();
-  HP_TRY(const std::vector<LaunchSpec> specs, cuda::plan_launches(choice_of(member), action));
+  HP_TRY(const cuda::LaunchSpecs specs, cuda::plan_launches(choice_of(member), action));
   HP_REQUIRE_OK(add_all(member, specs, *launches));
   return step_of(launches);
 }
@@ -96,7 +96,7 @@ Checked<Step> combine_step(const Member& member, const States& s) {
     fold.loops = {{.length = s.groups,
                    .bytes = {apart * o_bytes, apart * l_bytes, apart * o_bytes, apart * l_bytes}},
                   {.length = left / 2, .bytes = {o_bytes, l_bytes, o_bytes, l_bytes}}};
-    HP_TRY(const std::vector<LaunchSpec> specs,
+    HP_TRY(const cuda::LaunchSpecs specs,
            cuda::plan_launches(choice_of(member), actions::Action(fold)));
     HP_REQUIRE_OK(add_all(member, specs, *launches));
   }

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "exec/cuda/kernels/launches.h"
+#include "exec/cuda/kernels/plan_launches.h"
 #include "measure/baselines/baseline.h"
 
 namespace harpe::library {

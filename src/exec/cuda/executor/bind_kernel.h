@@ -35,8 +35,7 @@ struct BindSource {
 // Requires: the launch was made for the source's plan and target; no task of kernels without panels
 // is like another.
 // Errors: G092 a kernel that its tasks alone do not make up; those of landing_specs_of.
-[[nodiscard]] Checked<std::vector<LaunchSpec>> bind(const BindSource& source,
-                                                    const launch::Launch& launch);
+[[nodiscard]] Checked<LaunchSpecs> bind(const BindSource& source, const launch::Launch& launch);
 // One kernel with panels for tasks of the launch, whatever its own kernels. A kernel that names no
 // variant has that of its tasks alone. Errors: as above.
 [[nodiscard]] Checked<LaunchSpec> bind_kernel(const BindSource& source,

@@ -62,7 +62,7 @@ std::vector<LaidRef> lay_refs(RefLayouts& layouts, const Task& task) {
 
 std::vector<launch::Kernel> describe_kernels(const SpecSource& source,
                                              std::span<const LaidRef> refs,
-                                             const std::vector<LaunchSpec>& specs) {
+                                             const LaunchSpecs& specs) {
   std::vector<launch::Kernel> kernels;
   for (const LaunchSpec& spec : specs) {
     kernels.push_back(describe(source, refs, spec));
@@ -86,7 +86,7 @@ std::vector<launch::Kernel> kernels_like(const std::vector<LaidRef>& refs, const
   return kernels;
 }
 
-TaskAlone describe_alone(const SpecSource& source, TaskId task, std::vector<LaunchSpec> specs) {
+TaskAlone describe_alone(const SpecSource& source, TaskId task, LaunchSpecs specs) {
   TaskAlone alone{.specs = std::move(specs),
                   .kernels = {},
                   .refs = lay_refs(source.layouts, source.plan.tasks[task.index()])};

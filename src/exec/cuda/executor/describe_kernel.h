@@ -12,7 +12,7 @@ namespace harpe::cuda {
 
 // What a task runs alone: its launches, each as a kernel with places, and what the task names.
 struct TaskAlone {
-  std::vector<LaunchSpec> specs;
+  LaunchSpecs specs;
   std::vector<launch::Kernel> kernels;
   std::vector<LaidRef> refs;  // its writes, then its reads
   // Valid: the task runs what that one does, but for where its references are; its own specs
@@ -34,13 +34,12 @@ struct TaskAlone {
 // where kernels have them, and without signals. `refs`: what the tasks name.
 [[nodiscard]] std::vector<launch::Kernel> describe_kernels(const SpecSource& source,
                                                            std::span<const LaidRef> refs,
-                                                           const std::vector<LaunchSpec>& specs);
+                                                           const LaunchSpecs& specs);
 // Kernels of the task that this one is like, where this one has its operands.
 [[nodiscard]] std::vector<launch::Kernel> kernels_like(const std::vector<LaidRef>& refs,
                                                        const TaskAlone& like,
                                                        std::vector<launch::Kernel> kernels);
 // `specs` are the task's own.
-[[nodiscard]] TaskAlone describe_alone(const SpecSource& source, TaskId task,
-                                       std::vector<LaunchSpec> specs);
+[[nodiscard]] TaskAlone describe_alone(const SpecSource& source, TaskId task, LaunchSpecs specs);
 
 }  // namespace harpe::cuda

@@ -7,6 +7,7 @@
 #include "exec/actions/partials.h"
 #include "exec/actions/tensors.h"
 #include "exec/cuda/kernels/launches.h"
+#include "exec/cuda/kernels/plan_launches.h"
 #include "exec/cuda/runtime/device_memory.h"
 #include "exec/cuda/runtime/host_memory.h"
 #include "support/check.h"
@@ -29,9 +30,11 @@ Checked<Ok> run_moves(KernelLibrary& library, const std::string& buffer, const H
   if (!current.ok()) return to_diag(current.error());
   HP_TRY(const Stream stream, Stream::create(device));
   Launches launches;
-  ActionContext context{.library = library, .choice = {.nest = "", .buffer = buffer}};
+  const LaunchChoice choice{.nest = "", .buffer = buffer};
+  const LaunchTools tools{.kernels = library, .multiprocessors = choice.multiprocessors};
   for (const actions::Assign& assign : home.assigns) {
-    HP_REQUIRE_OK(add_launches(context, assign, launches));
+    HP_TRY(const LaunchSpecs specs, plan_launches(choice, assign));
+    for (const LaunchSpec& spec : specs) HP_REQUIRE_OK(launches.add(tools, spec));
   }
   const Result<Ok, CudaError> ordered = launches.enqueue(stream.handle());
   if (!ordered.ok()) return to_diag(ordered.error());

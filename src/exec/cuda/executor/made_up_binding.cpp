@@ -45,9 +45,9 @@ Checked<Ok> MadeUpBinding::prepare_alone() {
   return Ok{};
 }
 
-Checked<std::vector<LaunchSpec>> MadeUpBinding::bind(const launch::Launch& launch) {
+Checked<LaunchSpecs> MadeUpBinding::bind(const launch::Launch& launch) {
   const BindSource source{.memory = source_, .alone = alone_, .cells = cells()};
-  HP_TRY(std::vector<LaunchSpec> specs, cuda::bind(source, launch));
+  HP_TRY(LaunchSpecs specs, cuda::bind(source, launch));
   for (std::size_t i = 0; i < specs.size(); ++i) {
     HP_REQUIRE_OK(specs[i]->check(target_.multiprocessors - launch.reserved_sms));
     HP_REQUIRE_OK(check_variant(launch, launch.kernels[i], specs[i]));

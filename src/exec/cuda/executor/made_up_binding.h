@@ -23,7 +23,7 @@ class MadeUpBinding {
   MadeUpBinding& operator=(const MadeUpBinding&) = delete;
 
   // Errors: those of bind, check_variant and check.
-  [[nodiscard]] Checked<std::vector<LaunchSpec>> bind(const launch::Launch& launch);
+  [[nodiscard]] Checked<LaunchSpecs> bind(const launch::Launch& launch);
 
   // Where a signal is taken to lie.
   [[nodiscard]] static std::uint32_t* cell_of(launch::SignalId signal);

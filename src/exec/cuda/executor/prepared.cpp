@@ -108,7 +108,7 @@ class ProgramMaker {
   Checked<PreparedLaunch> prepare(launch::LaunchId id, std::optional<RankTrace>& trace) {
     const launch::Launch& launch = launch_of(id);
     const BindSource source{.memory = memory_, .alone = alone_, .cells = cells_for(launch)};
-    HP_TRY(std::vector<LaunchSpec> specs, bind(source, launch));
+    HP_TRY(LaunchSpecs specs, bind(source, launch));
     PreparedLaunch prepared{.id = id, .work = {}};
     for (const LaunchSpec& spec : specs) spec->add_fixed(prepared.fixed);
     HP_TRY(prepared.work, make_ready(launch, specs, launch.reserved_sms));
@@ -152,7 +152,7 @@ class ProgramMaker {
   }
 
   // With the variants of the launch plan, where so many multiprocessors are left to others.
-  Checked<Launches> make_ready(const launch::Launch& launch, const std::vector<LaunchSpec>& specs,
+  Checked<Launches> make_ready(const launch::Launch& launch, const LaunchSpecs& specs,
                                int reserved) {
     const Task& first = prepared_.plan.tasks[launch.does.front().index()];
     const int all = library_.device().facts().multiprocessors;

@@ -105,7 +105,7 @@ std::vector<Kernel> SpecOffers::batched(const std::vector<TaskId>& tasks) {
   if (tasks.size() == 1 && !can_be_batched(prepared_of(alone_, tasks.front()).specs)) {
     return first.kernels;
   }
-  std::vector<LaunchSpec> specs;
+  LaunchSpecs specs;
   std::vector<LaidRef> refs;
   for (const TaskId id : tasks) {
     const TaskAlone& alone = prepared_of(alone_, id);

@@ -36,7 +36,7 @@ Checked<Ok> add_all(const SpecSource& source, const LaunchChoice& choice,
                     std::vector<actions::Action> actions, TaskSpecs& specs) {
   for (actions::Action& action : actions) {
     source.narrow.read(action);
-    HP_TRY(const std::vector<LaunchSpec> launches, plan_launches(choice, action));
+    HP_TRY(const LaunchSpecs launches, plan_launches(choice, action));
     specs.launches.insert(specs.launches.end(), launches.begin(), launches.end());
   }
   std::ranges::move(actions, std::back_inserter(specs.actions));

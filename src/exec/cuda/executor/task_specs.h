@@ -13,7 +13,7 @@ namespace harpe::cuda {
 // What a task becomes on its own.
 struct TaskSpecs {
   std::vector<actions::Action> actions;
-  std::vector<LaunchSpec> launches;
+  LaunchSpecs launches;
   std::int64_t scratch = 0;  // bytes that these use besides the plan's memory
 };
 

@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "exec/cuda/device/wait_args.h"
 #include "exec/cuda/jit/kernel_library.h"
@@ -163,5 +164,7 @@ class LaunchSpec {
  private:
   std::unique_ptr<KernelLaunch> launch_;
 };
+
+using LaunchSpecs = std::vector<LaunchSpec>;
 
 }  // namespace harpe::cuda

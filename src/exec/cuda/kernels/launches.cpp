@@ -20,14 +20,4 @@ Result<Ok, CudaError> Launches::enqueue(CUstream stream) const {
   return Ok{};
 }
 
-Checked<Ok> add_launches(ActionContext& context, const actions::Action& action,
-                         Launches& launches) {
-  HP_TRY(const LaunchSpecs specs, plan_launches(context.choice, action));
-  for (const LaunchSpec& spec : specs) {
-    HP_REQUIRE_OK(launches.add(
-        {.kernels = context.library, .multiprocessors = context.choice.multiprocessors}, spec));
-  }
-  return Ok{};
-}
-
 }  // namespace harpe::cuda

@@ -3,7 +3,7 @@
 #include <memory>
 #include <vector>
 
-#include "exec/cuda/kernels/plan_launches.h"
+#include "exec/cuda/kernels/launch_spec.h"
 
 namespace harpe::cuda {
 
@@ -24,15 +24,5 @@ class Launches {
  private:
   std::vector<std::unique_ptr<PreparedKernel>> kernels_;
 };
-
-// Where and for whom actions are made ready.
-struct ActionContext {
-  KernelLibrary& library;  // of the rank's GPU
-  LaunchChoice choice;
-};
-
-// Appends what the action becomes. Errors: those of plan_launches and of Launches::add.
-[[nodiscard]] Checked<Ok> add_launches(ActionContext& context, const actions::Action& action,
-                                       Launches& launches);
 
 }  // namespace harpe::cuda

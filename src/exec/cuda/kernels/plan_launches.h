@@ -19,8 +19,6 @@ struct LaunchChoice {
   int multiprocessors = 132;  // that may work at once
 };
 
-using LaunchSpecs = std::vector<LaunchSpec>;
-
 // The kernels of one folder (kernels.def).
 struct KernelFamily {
   // What an action becomes, in order; none where the family does not take it. Errors: as below.

@@ -31,7 +31,7 @@ Checked<LaunchSpec> sum_spec(const Member& member, DeviceAddress to, DeviceAddre
   sum.to.data = reinterpret_cast<std::byte*>(to);
   sum.from.data = reinterpret_cast<std::byte*>(from);
   sum.rows = actions::Rows(lengths, strides);
-  HP_TRY(std::vector<LaunchSpec> specs, plan_launches(choice_of(member), sum));
+  HP_TRY(LaunchSpecs specs, plan_launches(choice_of(member), sum));
   return specs.front();
 }
 
@@ -40,7 +40,7 @@ Checked<LaunchSpec> sum_spec(const Member& member, DeviceAddress to, DeviceAddre
 Checked<SharedLaunches> pulls_of(const Crew& crew, const Member& member, const Kind& kind) {
   const std::int64_t part = part_of(kind, crew.size());
   const bool sums = kind.pattern == Pattern::ReduceScatter;
-  std::vector<LaunchSpec> specs;
+  LaunchSpecs specs;
   for (int step = 0; step < crew.size(); ++step) {
     const Member& peer = crew.member((member.rank + step) % crew.size());
     const std::int64_t at = kind.pattern == Pattern::AllGather ? 0 : part * member.rank;

@@ -106,8 +106,8 @@ LeafCase product_case(const ProductShape& s) {
   one.figure.flops = 2.0 * static_cast<double>(s.m * s.n * s.k);
   one.figure.bytes = static_cast<double>(one.in_bytes + one.out_bytes);
   one.guess = guess_of(one.figure, kGuessTensor);
-  one.plan = [s](const Member&, const Operands& at) -> Checked<std::vector<LaunchSpec>> {
-    return std::vector<LaunchSpec>{product_spec(at, s)};
+  one.plan = [s](const Member&, const Operands& at) -> Checked<LaunchSpecs> {
+    return LaunchSpecs{product_spec(at, s)};
   };
   return one;
 }
@@ -123,8 +123,8 @@ LeafCase attention_case(const HeadsShape& s) {
   one.figure.flops = 2.0 * pairs_of(s) * static_cast<double>(dims);
   one.figure.bytes = static_cast<double>((queries + keys) * dims * kHalf);
   one.guess = guess_of(one.figure, kGuessTensor / 2);
-  one.plan = [s](const Member&, const Operands& at) -> Checked<std::vector<LaunchSpec>> {
-    return std::vector<LaunchSpec>{attention_spec(at, s)};
+  one.plan = [s](const Member&, const Operands& at) -> Checked<LaunchSpecs> {
+    return LaunchSpecs{attention_spec(at, s)};
   };
   return one;
 }

@@ -20,7 +20,7 @@ struct LeafCase {
   std::int64_t in_bytes = 0;
   std::int64_t out_bytes = 0;
   double guess = 0;  // of its seconds
-  std::function<Checked<std::vector<LaunchSpec>>(const Member&, const Operands&)> plan;
+  std::function<Checked<LaunchSpecs>(const Member&, const Operands&)> plan;
 };
 
 // A product of bf16, all dense and row-major.

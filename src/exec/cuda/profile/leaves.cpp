@@ -32,7 +32,7 @@ Checked<Order> order_of(const LeafCase& one, const Member& member, std::int64_t 
     const Operands at{
         .in = member.source + static_cast<DeviceAddress>(set * aligned(one.in_bytes)),
         .out = member.target + static_cast<DeviceAddress>(set * aligned(one.out_bytes))};
-    HP_TRY(const std::vector<LaunchSpec> specs, one.plan(member, at));
+    HP_TRY(const LaunchSpecs specs, one.plan(member, at));
     HP_TRY(SharedLaunches ready, make_ready(member, specs));
     launches.push_back(std::move(ready));
   }

@@ -32,7 +32,7 @@ Checked<LaunchSpec> copy_spec(const Member& member, Way way, DeviceAddress to, D
   copy.rows = actions::Rows(lengths, strides);
   LaunchChoice choice = choice_of(member);
   choice.by_copy_engine = way == Way::Engine;
-  HP_TRY(std::vector<LaunchSpec> specs, plan_launches(choice, copy));
+  HP_TRY(LaunchSpecs specs, plan_launches(choice, copy));
   HP_CHECK(specs.size() == 1, "bytes in a row are one launch");
   if (auto* const kernel = specs.front().find<PlainLaunch>(); kernel && blocks > 0) {
     kernel->blocks = std::min(kernel->blocks, blocks);
@@ -40,7 +40,7 @@ Checked<LaunchSpec> copy_spec(const Member& member, Way way, DeviceAddress to, D
   return specs.front();
 }
 
-Checked<SharedLaunches> make_ready(const Member& member, const std::vector<LaunchSpec>& specs) {
+Checked<SharedLaunches> make_ready(const Member& member, const LaunchSpecs& specs) {
   const CurrentDevice current(*member.device);
   auto launches = std::make_shared<Launches>();
   const LaunchTools tools{.kernels = *member.kernels,

@@ -3,6 +3,7 @@
 #include <memory>
 #include <vector>
 
+#include "exec/cuda/kernels/plan_launches.h"
 #include "exec/cuda/profile/crew.h"
 
 namespace harpe::cuda::profile {
@@ -19,8 +20,7 @@ enum class Way : std::uint8_t { Engine, Kernel };
 
 using SharedLaunches = std::shared_ptr<const Launches>;
 // Ready to be captured. Errors: those of loading kernels.
-[[nodiscard]] Checked<SharedLaunches> make_ready(const Member& member,
-                                                 const std::vector<LaunchSpec>& specs);
+[[nodiscard]] Checked<SharedLaunches> make_ready(const Member& member, const LaunchSpecs& specs);
 // `times` over, in a queue.
 [[nodiscard]] Checked<Ok> enqueue(const Member& member, const SharedLaunches& launches,
                                   std::int64_t times = 1, std::size_t queue = 0);
