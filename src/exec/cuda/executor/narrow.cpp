@@ -16,7 +16,7 @@ NarrowStates NarrowStates::of(const Plan& plan, const std::vector<std::byte*>& a
         address_of(arenas[alloc.rank.index()]) + static_cast<DeviceAddress>(alloc.offset);
     const DType dtype = find_buffer(plan.program, alloc.buffer)->dtype;
     narrow.states_.push_back(
-        {.half = {.memory = range_of(begin, alloc.bytes), .element = half_of(dtype)},
+        {.partial = {.memory = range_of(begin, alloc.bytes), .element = half_of(dtype)},
          .dtype = dtype});
   }
   return narrow;
@@ -24,8 +24,8 @@ NarrowStates NarrowStates::of(const Plan& plan, const std::vector<std::byte*>& a
 
 void NarrowStates::leave(LaunchSpecs& launches) const {
   for (LaunchSpec& launch : launches) {
-    std::ranges::any_of(states_,
-                        [&](const State& state) { return launch->store_halves(state.half); });
+    std::ranges::any_of(
+        states_, [&](const State& state) { return launch->store_in_16_bits(state.partial); });
   }
 }
 
@@ -34,7 +34,7 @@ void NarrowStates::read(actions::Action& action) const {
   if (move == nullptr || move->from.dtype != DType::F32) return;
   const DeviceAddress from = address_of(move->from.data);
   for (const State& state : states_) {
-    const std::optional<DeviceAddress> there = state.half.find(from);
+    const std::optional<DeviceAddress> there = state.partial.find(from);
     if (!there) continue;
     HP_CHECK(move->to.dtype == state.dtype, "who reads a narrow state rounds it");
     move->from.data = pointer_to<std::byte>(*there);

@@ -23,9 +23,9 @@ class NarrowStates {
   void leave(LaunchSpecs& launches) const;
 
  private:
-  // By what reads it, the type that it is in.
+  // `dtype`: what all who read it round it to.
   struct State {
-    HalfState half;
+    Partial16 partial;
     DType dtype = DType::BF16;
   };
 

@@ -124,11 +124,11 @@ std::optional<std::string> SpecOffers::choose(const Launch& launch, const Kernel
   const BindSource source{.memory = source_, .alone = alone_, .cells = made_up_cells()};
   const int multiprocessors = source_.multiprocessors - launch.reserved_sms;
   const Checked<LaunchSpec> spec = bind_kernel(source, launch, kernel);
-  const bool sends = std::ranges::any_of(launch.does, [&](TaskId id) {
+  const bool takes_copies = std::ranges::any_of(launch.does, [&](TaskId id) {
     return source_.plan.tasks[id.index()].kind == TaskKind::Copy;
   });
   const bool can =
-      spec.ok() && (*spec)->can_be_joined(sends) && (*spec)->check(multiprocessors).ok();
+      spec.ok() && (*spec)->can_be_joined(takes_copies) && (*spec)->check(multiprocessors).ok();
   if (!can) return std::nullopt;
   return (*spec)->choose(multiprocessors);
 }

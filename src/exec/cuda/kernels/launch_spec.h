@@ -47,7 +47,7 @@ class PreparedKernel {
 };
 
 // A partial state that everybody rounds: kernels store it in 16 bits from where its f32 begin.
-struct HalfState {
+struct Partial16 {
   AddressRange memory;
   std::optional<device::Element> element;
 
@@ -86,14 +86,15 @@ class KernelLaunch {
   // One of its kind, made up of what the launch's tasks run alone. Errors: G092. Requires: arrays
   // has panels.
   [[nodiscard]] virtual Checked<LaunchSpec> bind(const KernelBinding& binding) const;
-  // Whether passes may make such a launch, which with `sends` copies for other ranks too.
-  [[nodiscard]] virtual bool can_be_joined(bool /*sends*/) const { return true; }
+  // Whether passes may make such a launch, which with `takes_copies` copies for other ranks
+  // too.
+  [[nodiscard]] virtual bool can_be_joined(bool /*takes_copies*/) const { return true; }
   // What it waits with, where it waits inside; else null.
   [[nodiscard]] virtual device::WaitContext* inner_wait() { return nullptr; }
   // Its addresses that are not arguments.
   virtual void add_fixed(FixedWords& /*fixed*/) const {}
   // Stores a state in 16 bits; false where it does not make it, or goes on with it.
-  virtual bool store_halves(const HalfState& /*state*/) { return false; }
+  virtual bool store_in_16_bits(const Partial16& /*state*/) { return false; }
 
   // Whether it learns as it runs how many of its rows are used.
   [[nodiscard]] virtual bool counts_rows() const { return false; }

@@ -73,7 +73,7 @@ class AttentionLaunch : public LaunchOf<AttentionSpec> {
     fixed.add_table(std::as_bytes(std::span(spec.copies)));
   }
 
-  bool store_halves(const HalfState& state) override {
+  bool store_in_16_bits(const Partial16& state) override {
     const bool fits =
         spec.to_state && !spec.carried && spec.panels.size() == 1 && spec.element == state.element;
     const auto there = state.find(spec.panels.front().output.address);
@@ -123,8 +123,8 @@ class CudnnLaunch final : public AttentionLaunch {
     return prepare_order({.order = order, .library = "cuBLASLt or cuDNN", .call = "leaf"});
   }
 
-  bool can_be_joined(bool sends) const override {
-    return !sends && spec.panels.size() == 1 && spec.chunks.size() == 1 &&
+  bool can_be_joined(bool takes_copies) const override {
+    return !takes_copies && spec.panels.size() == 1 && spec.chunks.size() == 1 &&
            spec.chunks.front().ready.flag == nullptr;
   }
   void add_fixed(FixedWords& fixed) const override {

@@ -116,7 +116,7 @@ class GemmLaunch : public LaunchOf<GemmSpec> {
   }
 
   // Groups that share their B run one after the other, as `join` has them.
-  bool can_be_joined(bool /*sends*/) const override {
+  bool can_be_joined(bool /*takes_copies*/) const override {
     return std::ranges::is_sorted(spec.panels, {}, &GemmPanelSpec::b_first);
   }
 
@@ -137,7 +137,7 @@ class GemmLaunch : public LaunchOf<GemmSpec> {
     fixed.distances.push_back(range_of(spec.b, bytes));
   }
 
-  bool store_halves(const HalfState& state) override {
+  bool store_in_16_bits(const Partial16& state) override {
     if (spec.add || spec.out != device::Element::F32 || spec.in != state.element ||
         spec.panels.size() != 1) {
       return false;
@@ -235,9 +235,9 @@ class CublasLtLaunch final : public GemmLaunch {
     return prepare_order({.order = order, .library = "cuBLASLt or cuDNN", .call = "leaf"});
   }
 
-  bool can_be_joined(bool sends) const override {
+  bool can_be_joined(bool takes_copies) const override {
     const GemmPanelSpec& panel = spec.panels.front();
-    return GemmLaunch::can_be_joined(sends) && !sends && spec.panels.size() == 1 &&
+    return GemmLaunch::can_be_joined(takes_copies) && !takes_copies && spec.panels.size() == 1 &&
            panel.pieces.size() == 1 && panel.addends.empty() &&
            panel.pieces.front().ready.flag == nullptr && spec.fused_stores.empty() &&
            spec.copies.empty();
