@@ -16,6 +16,7 @@ struct RaiseTarget {
   std::uint32_t* word;
   std::uint32_t* peer_poison;  // of the waiting rank
   std::uint32_t added;         // 0: a flag
+  std::uint32_t no_gap = 0;    // else what is left there may look like an address
 };
 
 struct RaiseArgs {
@@ -30,6 +31,7 @@ struct RaiseArgs {
 struct SignalWait {
   FlagWait wait;
   std::uint32_t epochs_back;
+  std::uint32_t no_gap = 0;
 };
 
 // Tests: how long a stream rests depends on these and on the epoch.
