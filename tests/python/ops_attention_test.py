@@ -11,7 +11,7 @@ import torch.distributed as dist
 import harpe
 import harpe.ops as hp
 
-MASKS = dict(), dict(causal=True), dict(causal=True, window=5)
+MASKS = dict(), dict(causal=True), dict(causal=True, window=5), dict(causal=True, documents=True)
 LAYOUTS = "contiguous", "zigzag"
 TOLERANCE = {torch.float64: 1e-12, torch.float32: 1e-5, torch.bfloat16: 3e-2}
 
@@ -23,7 +23,13 @@ def draw(positions, dtype, key_heads=2):
             .to(dtype) for heads, size in ((4, 8), (key_heads, 8), (key_heads, 6), (4, 6))]
 
 
-def attend(q, k, v, causal=False, window=None, scale=None):
+def draw_documents(positions):
+    """Two sequences of packed documents, some shorter than a rank's block, some longer."""
+    ends = torch.tensor([[2, 3, positions - 4], [1, positions // 2 + 1, positions]])
+    return (torch.arange(positions)[None, :, None] >= ends[:, None]).sum(-1)
+
+
+def attend(q, k, v, causal=False, window=None, scale=None, documents=None):
     """Without ranks, in f64."""
     q, k, v = (x.double() for x in (q, k, v))
     shared = q.shape[2] // k.shape[2]
@@ -33,6 +39,8 @@ def attend(q, k, v, causal=False, window=None, scale=None):
     hidden = (after > 0) & bool(causal)
     if window:
         hidden = hidden | (after <= -window)
+    if documents is not None:
+        hidden = hidden | (documents[:, :, None] != documents[:, None])[:, None]
     scores = scores.masked_fill(hidden, float("-inf"))
     weights = scores.softmax(-1).nan_to_num(0.0)
     return (torch.einsum("bhqk,bkhd->bqhd", weights, v.repeat_interleave(shared, 2)),
@@ -47,6 +55,8 @@ def check_attention(dtype, layout, mask, scale, key_heads=2, group=None):
     def cut(x, dim=1):
         return harpe.cp.shard(x, dim, group=group, layout=layout)
 
+    if mask.get("documents"):
+        mask = {**mask, "documents": draw_documents(q.shape[1])}
     own = [cut(x).requires_grad_() for x in (q, k, v)]
     whole = [x.clone().requires_grad_() for x in (q, k, v)]
     o, lse = hp.attention(*own, group=group, layout=layout, scale=scale, return_lse=True, **mask)
@@ -106,7 +116,10 @@ def refuse_arguments():
     world = dist.group.WORLD
     for change in (dict(layout="striped"), dict(window=3), dict(causal=True, window=-1),
                    dict(k=k[:, :, :, :4]), dict(v=v[:, :4]), dict(q=q[:, :, :3]), dict(q=q[0]),
-                   dict(k=k.double()), dict(q=q[:, :5], layout="zigzag")):
+                   dict(k=k.double()), dict(documents=torch.zeros(2, 5).int()),
+                   dict(documents=torch.zeros(2, 6 * dist.get_world_size())),
+                   dict(k=k[:, :4], v=v[:, :4],
+                        documents=torch.zeros(2, 6 * dist.get_world_size()).int()), dict(q=q[:, :5], layout="zigzag")):
         asked = {**dict(q=q, k=k, v=v, group=world), **change}
         try:
             hp.attention(asked.pop("q"), asked.pop("k"), asked.pop("v"), **asked)
@@ -129,7 +142,7 @@ class Attention(unittest.TestCase):
             self.assertTrue(schedules)
 
     def test_fallback(self):
-        self.assertEqual(self.pool.call(fall_back), [12] * self.RANKS)
+        self.assertEqual(self.pool.call(fall_back), [16] * self.RANKS)
 
     def test_positions(self):
         held = self.pool.call(check_positions)

@@ -56,7 +56,7 @@ def check_registration():
     x, w, v, bias = draw(4 * ranks)
     q = torch.randn(1, 4, 4, 8, requires_grad=True)
     k = torch.randn(1, 4, 2, 8, requires_grad=True)
-    mask = True, 3, 0.5, "contiguous", group
+    mask = None, True, 3, 0.5, "contiguous", group
     o, lse = torch.ops.harpe._attention(q.detach(), k.detach(), k.detach(), *mask)
     rows = torch.randn(2, 4 * ranks**2, 12)
     arguments = {

@@ -75,7 +75,7 @@ def linear_ar(x: torch.Tensor, w: torch.Tensor, bias: torch.Tensor | None = None
 
 def attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *, group: ProcessGroups,
               causal: bool = False, window: int | None = None, scale: float | None = None,
-              layout: str = "contiguous",
+              documents: torch.Tensor | None = None, layout: str = "contiguous",
               return_lse: bool = False) -> torch.Tensor | tuple[torch.Tensor, torch.Tensor]:
     """o = softmax(scale q k^T) v, over all positions of all ranks; lse is the log of its row sums.
 
@@ -84,14 +84,17 @@ def attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *, group: Proce
     `harpe.cp.positions` lists: layout "contiguous", block r of P; "zigzag", blocks r and 2P-1-r of
     2P, which gives all ranks the same work under a causal mask. Masks are aligned at the last query
     and the last key. `causal`: keys after the query are not seen. `window`, with `causal`: the
-    latest so many keys are. `scale`: 1/sqrt(d) by default. A query that sees no key gets 0.
+    latest so many keys are. `documents` [b, s], for as many keys as queries: the number of each
+    position's document, of the whole sequence in its order and the same on all ranks; documents
+    that are packed into a sequence see themselves alone. `scale`: 1/sqrt(d) by default. A query
+    that sees no key gets 0.
     Gradients: of q, k and v, by one plan; lse has none. Saved: q, k, v, o and lse. Equal plans have
     equal bits; no tensor is copied but those that the schedule has other ranks read, and those that
     are not dense.
     Raises Refused: I311 a group, a type, a shape or an option; N015 another rank calls something
     else. Fault: another rank is lost or late.
     """
-    o, lse = _attention.attention(q, k, v, causal, window or 0,
+    o, lse = _attention.attention(q, k, v, documents, causal, window or 0,
                                   q.shape[-1]**-0.5 if scale is None else float(scale), layout,
                                   find_name(group))
     return (o, lse) if return_lse else o

@@ -3,7 +3,7 @@
 import dataclasses
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 import torch.nn.functional as functional
@@ -35,6 +35,7 @@ class Attention:
     v_head_dim: int
     causal: bool
     window: int  # 0: none
+    documents: bool
     scale: float
     layout: str
     dtype: str
@@ -71,6 +72,10 @@ class Attention:
         axes = dict(over=[B, Hkv, G, Sq, Skv], whole=[D, Dv])
         masks = [harpe.Mask("causal", Sq, Skv)] if self.causal else []
         masks += [harpe.Mask("window", Sq, Skv, self.window)] if self.window else []
+        if self.documents:
+            S = p.axis("S", self.seq)
+            axes["whole"].append(S)
+            masks += [harpe.Mask("doc", Sq, Skv, p.input("documents", "i32", [B, S]))]
         options: dict[str, Any] = dict(where=masks, scale=self.scale)
         if not self.backward:
             p.nest("fwd", **axes).lse([o, lse], "attn_fwd", q, k, v, **options)
@@ -84,78 +89,104 @@ class Attention:
         return p.build()
 
     def __str__(self) -> str:
-        masks = f"{', causal' * self.causal}{f', window {self.window}' if self.window else ''}"
+        masks = (f"{', causal' * self.causal}{f', window {self.window}' if self.window else ''}"
+                 f"{', documents' * self.documents}")
         return (f"attention{'_backward' * self.backward} of "
                 f"[{self.batch}, {self.seq}, {self.heads}, {self.head_dim}], "
                 f"[{self.batch}, {self.kv_seq}, {self.kv_heads}, {self.v_head_dim}]{masks}, "
                 f"scale {self.scale:.6g}, {self.layout}, {self.dtype}")
 
 
-def _ask(q: Tensor, k: Tensor, v: Tensor, causal: bool, window: int, scale: float, layout: str,
-         group: str, *, backward: bool) -> Attention:
-    ranks = count_ranks(group)
+def _ask(q: Tensor, k: Tensor, v: Tensor, options: "_Options", *, backward: bool) -> Attention:
+    ranks = count_ranks(options.group)
     return Attention(backward=backward, batch=q.shape[0], seq=q.shape[1] * ranks,
                      kv_seq=k.shape[1] * ranks, heads=q.shape[2], kv_heads=k.shape[2],
-                     head_dim=q.shape[3], v_head_dim=v.shape[3], causal=causal, window=window,
-                     scale=scale, layout=layout, dtype=DTYPES[q.dtype])
+                     head_dim=q.shape[3], v_head_dim=v.shape[3], causal=options.causal,
+                     window=options.window, documents=options.documents is not None,
+                     scale=options.scale, layout=options.layout, dtype=DTYPES[q.dtype])
 
 
-def _compute(q: Tensor, k: Tensor, v: Tensor, causal: bool, window: int, scale: float, layout: str,
-             group: str) -> tuple[Tensor, Tensor]:
-    _check(q, k, v, causal, window, layout, group)
-    o, lse = _make_results(q, k, v, causal, window, scale, layout, group)
-    question = _ask(q, k, v, causal, window, scale, layout, group, backward=False)
-    if not find(group).launch(question, {"q": q, "k": k, "v": v}, {"o": o, "lse": lse}):
-        o, lse = _compute_by_torch(q, *_gather(k, v, group=group), question, group)
+class _Options(NamedTuple):
+    """What follows the tensors in the operators' schemas."""
+    documents: Tensor | None
+    causal: bool
+    window: int  # 0: none
+    scale: float
+    layout: str
+    group: str
+
+    @property
+    def inputs(self) -> dict[str, Tensor]:
+        return {} if self.documents is None else {"documents": self.documents.to(torch.int32)}
+
+
+def _compute(q: Tensor, k: Tensor, v: Tensor, *options: Any) -> tuple[Tensor, Tensor]:
+    asked = _Options(*options)
+    _check(q, k, v, asked)
+    o, lse = _make_results(q, k, v, *options)
+    question = _ask(q, k, v, asked, backward=False)
+    if not find(asked.group).launch(question, {"q": q, "k": k, "v": v} | asked.inputs,
+                                    {"o": o, "lse": lse}):
+        o, lse = _compute_by_torch(q, *_gather(k, v, group=asked.group), question, asked)
     return o, lse
 
 
-def _make_results(q: Tensor, k: Tensor, v: Tensor, causal: bool, window: int, scale: float,
-                  layout: str, group: str) -> tuple[Tensor, Tensor]:
+def _make_results(q: Tensor, k: Tensor, v: Tensor, *options: Any) -> tuple[Tensor, Tensor]:
     batch, seq, heads, _ = q.shape
     return (q.new_empty(batch, seq, heads, v.shape[3]),
             q.new_empty(batch, heads, seq, dtype=sums_of(q.dtype)))
 
 
 def _compute_gradients(do: Tensor, q: Tensor, k: Tensor, v: Tensor, o: Tensor, lse: Tensor,
-                       causal: bool, window: int, scale: float, layout: str,
-                       group: str) -> tuple[Tensor, Tensor, Tensor]:
-    question = _ask(q, k, v, causal, window, scale, layout, group, backward=True)
-    dq, dk, dv = _make_gradients(do, q, k, v, o, lse, causal, window, scale, layout, group)
-    if not find(group).launch(question,
-                              {"q": q, "k": k, "v": v, "o": o, "lse": lse, "do": do},
-                              {"dq": dq, "dk": dk, "dv": dv}):
+                       *options: Any) -> tuple[Tensor, Tensor, Tensor]:
+    asked = _Options(*options)
+    question = _ask(q, k, v, asked, backward=True)
+    dq, dk, dv = _make_gradients(do, q, k, v, o, lse, *options)
+    inputs = {"q": q, "k": k, "v": v, "o": o, "lse": lse, "do": do} | asked.inputs
+    if not find(asked.group).launch(question, inputs, {"dq": dq, "dk": dk, "dv": dv}):
         with torch.enable_grad():
-            q, k, v = (x.detach().requires_grad_() for x in (q, *_gather(k, v, group=group)))
-            dq, dk, dv = torch.autograd.grad(_compute_by_torch(q, k, v, question, group)[0],
+            q, k, v = (x.detach().requires_grad_() for x in (q, *_gather(k, v, group=asked.group)))
+            dq, dk, dv = torch.autograd.grad(_compute_by_torch(q, k, v, question, asked)[0],
                                              (q, k, v), do)
-        dk, dv = (_fallback.reduce_scatter(x, group, 1) for x in (dk, dv))
+        dk, dv = (_fallback.reduce_scatter(x, asked.group, 1) for x in (dk, dv))
     return dq, dk, dv
 
 
 def _make_gradients(do: Tensor, q: Tensor, k: Tensor, v: Tensor, o: Tensor, lse: Tensor,
-                    causal: bool, window: int, scale: float, layout: str,
-                    group: str) -> tuple[Tensor, Tensor, Tensor]:
+                    *options: Any) -> tuple[Tensor, Tensor, Tensor]:
     return q.new_empty(q.shape), k.new_empty(k.shape), v.new_empty(v.shape)
 
 
-def _check(q: Tensor, k: Tensor, v: Tensor, causal: bool, window: int, layout: str,
-           group: str) -> None:
+def _check(q: Tensor, k: Tensor, v: Tensor, asked: _Options) -> None:
     check_types({"q": q, "k": k, "v": v})
     for name, tensor in ("q", q), ("k", k), ("v", v):
         if tensor.dim() != 4:
             raise refuse(name, "of shape [batch, positions, heads, size]",
                          f"of shape {list(tensor.shape)}")
-    ranks = count_ranks(group)
-    find_blocks(q.shape[1] * ranks, ranks, 0, layout)
-    find_blocks(k.shape[1] * ranks, ranks, 0, layout)
+    ranks = count_ranks(asked.group)
+    find_blocks(q.shape[1] * ranks, ranks, 0, asked.layout)
+    find_blocks(k.shape[1] * ranks, ranks, 0, asked.layout)
     if (k.shape[0], k.shape[3]) != (q.shape[0], q.shape[3]) or q.shape[2] % k.shape[2]:
         raise refuse("k", f"of shape [{q.shape[0]}, positions, a divisor of {q.shape[2]}, "
                      f"{q.shape[3]}]", f"of shape {list(k.shape)}")
     if v.shape[:3] != k.shape[:3]:
         raise refuse("v", f"of shape {[*k.shape[:3]]} and any size", f"of shape {list(v.shape)}")
-    if window < 0 or (window and not causal):
-        raise refuse("window", "a number of keys, with `causal`", f"{window}")
+    if asked.window < 0 or (asked.window and not asked.causal):
+        raise refuse("window", "a number of keys, with `causal`", f"{asked.window}")
+    _check_documents(q, k, asked.documents, ranks)
+
+
+def _check_documents(q: Tensor, k: Tensor, documents: Tensor | None, ranks: int) -> None:
+    if documents is None:
+        return
+    if k.shape[1] != q.shape[1]:
+        raise refuse("k", f"of {q.shape[1]} positions, as `q`, with `documents`",
+                     f"of {k.shape[1]}")
+    wanted = [q.shape[0], q.shape[1] * ranks]
+    if (list(documents.shape) != wanted or documents.is_floating_point()
+            or documents.device != q.device):
+        raise refuse("documents", f"integers of shape {wanted} on {q.device}",
+                     f"{documents.dtype} of shape {list(documents.shape)} on {documents.device}")
 
 
 def _gather(*tensors: Tensor, group: str) -> list[Tensor]:
@@ -163,10 +194,10 @@ def _gather(*tensors: Tensor, group: str) -> list[Tensor]:
 
 
 def _compute_by_torch(q: Tensor, k: Tensor, v: Tensor, asked: Attention,
-                      group: str) -> tuple[Tensor, Tensor]:
+                      options: _Options) -> tuple[Tensor, Tensor]:
     """This rank's queries, all keys in the order in which ranks hold them."""
-    ranks = count_ranks(group)
-    own = find(group).process_group.rank()
+    ranks = count_ranks(options.group)
+    own = find(options.group).process_group.rank()
 
     def list_positions(size: int, rank: int) -> Tensor:
         return torch.cat([torch.arange(block.start, block.stop) for block in
@@ -179,24 +210,29 @@ def _compute_by_torch(q: Tensor, k: Tensor, v: Tensor, asked: Attention,
     seen = (at_k <= at_q) if asked.causal else torch.ones(len(at_q), len(at_k), dtype=torch.bool)
     if asked.window:
         seen = seen & (at_k > at_q - asked.window)
-    scores = scores.to(sums_of(q.dtype)).masked_fill(~seen.to(scores.device), -math.inf)
+    seen = seen.to(scores.device)
+    if options.documents is not None:
+        of_q, of_k = options.documents[:, at_q[:, 0]], options.documents[:, at_k]
+        seen = seen & (of_q[:, :, None] == of_k[:, None])[:, None]
+    scores = scores.to(sums_of(q.dtype)).masked_fill(~seen, -math.inf)
     weights = functional.softmax(scores, -1).nan_to_num(0.0)  # of queries that see no key
     o = torch.einsum("bhqk,bkhd->bqhd", weights.to(v.dtype), v.repeat_interleave(heads, 2))
     return o, scores.logsumexp(-1)
 
 
 def _save(ctx: Any, inputs: Sequence[Any], output: tuple[Tensor, Tensor]) -> None:
-    q, k, v, *ctx.options = inputs
+    q, k, v, documents, *ctx.options = inputs
     o, lse = output
-    ctx.save_for_backward(q, k, v, o, lse)
+    ctx.save_for_backward(q, k, v, o, lse, documents)
     ctx.mark_non_differentiable(lse)
 
 
 def _differentiate(ctx: Any, do: Tensor, dlse: Tensor | None) -> tuple[Any, ...]:
-    return *_attention_backward(do, *ctx.saved_tensors, *ctx.options), *[None] * len(ctx.options)
+    gradients = _attention_backward(do, *ctx.saved_tensors, *ctx.options)
+    return *gradients, None, *[None] * len(ctx.options)
 
 
-_OPTIONS = "bool causal, int window, float scale, str layout, str group"
+_OPTIONS = "Tensor? documents, bool causal, int window, float scale, str layout, str group"
 _attention_backward = define(
     "_attention_backward", "(Tensor gradient, Tensor q, Tensor k, Tensor v, Tensor o, Tensor lse, "
     f"{_OPTIONS}) -> (Tensor, Tensor, Tensor)", _compute_gradients, _make_gradients)
