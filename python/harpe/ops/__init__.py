@@ -13,12 +13,13 @@ from collections.abc import Sequence
 
 import torch
 
-from harpe.ops import _attention, _decode, _linears, _moe
+from harpe.ops import _attention, _decode, _linears, _moe, _twins
 from harpe.ops._groups import (Miss, PlanStatus, ProcessGroups, RanksStatus, check, find_name, init,
                                reset, status)
 
 __all__ = ["Miss", "PlanStatus", "RanksStatus", "ag_linear", "ag_linears", "attention",
-           "check", "decode", "init", "linear_ar", "linear_rs", "moe", "reset", "status"]
+           "check", "decode", "flash_attn_func", "fused_all_gather_matmul",
+           "fused_matmul_reduce_scatter", "init", "linear_ar", "linear_rs", "moe", "reset", "status"]
 
 
 def ag_linear(x: torch.Tensor, w: torch.Tensor, bias: torch.Tensor | None = None, *,
@@ -132,3 +133,47 @@ def moe(x: torch.Tensor, topk_ids: torch.Tensor, topk_weights: torch.Tensor, w1:
     else. Fault: another rank is lost or late.
     """
     return _moe.moe(x, topk_ids, topk_weights, w1, w3, w2, find_name(group))
+
+
+def fused_all_gather_matmul(
+        A_shard: torch.Tensor, Bs: Sequence[torch.Tensor], gather_dim: int, group_name: str, *,
+        return_A: bool = True) -> tuple[torch.Tensor | None, list[torch.Tensor]]:
+    """A = all_gather(A_shard), and A B of each: the signature of torch.ops.symm_mem's.
+
+    A_shard [..., s/P, ..., k], divided along `gather_dim`, Bs [k, n] -> A, or None without
+    `return_A`; results [..., s, ..., n]. Registered as torch.ops.harpe.fused_all_gather_matmul. A B
+    that is the transpose of a dense matrix is used as that; B's of both kinds are copied, counted.
+    One product without A overlaps with the gather, as `ag_linear` does.
+    No gradient. Bits and errors as for `ag_linear`.
+    """
+    return _twins.fused_all_gather_matmul(A_shard, list(Bs), gather_dim, group_name,
+                                          return_A=return_A)
+
+
+def fused_matmul_reduce_scatter(A: torch.Tensor, B: torch.Tensor, reduce_op: str, scatter_dim: int,
+                                group_name: str) -> torch.Tensor:
+    """reduce_scatter(A B) along `scatter_dim`: the signature of torch.ops.symm_mem's.
+
+    A [..., s, ..., k], B [k, n] -> [..., s/P, ..., n]; `reduce_op` is "sum" or "avg". Registered as
+    torch.ops.harpe.fused_matmul_reduce_scatter. No gradient. Bits and errors as for `linear_rs`.
+    """
+    return _twins.fused_matmul_reduce_scatter(A, B, reduce_op, scatter_dim, group_name)
+
+
+def flash_attn_func(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, dropout_p: float = 0.0,
+                    softmax_scale: float | None = None, causal: bool = False,
+                    window_size: tuple[int, int] = (-1, -1), softcap: float = 0.0,
+                    alibi_slopes: torch.Tensor | None = None, deterministic: bool = False,
+                    return_attn_probs: bool = False, *, group: ProcessGroups,
+                    layout: str = "contiguous") -> torch.Tensor:
+    """`attention` with the arguments of flash-attention's function of this name.
+
+    Gradients are deterministic, whatever `deterministic` says. Raises Refused: I311 dropout,
+    softcap, ALiBi slopes, probabilities, and windows with keys after the query; those of
+    `attention`.
+    """
+    _twins.refuse_options(dropout_p=dropout_p, softcap=softcap, alibi_slopes=alibi_slopes,
+                          return_attn_probs=return_attn_probs)
+    causal, window = _twins.find_window(causal, window_size)
+    return attention(q, k, v, group=group, causal=causal, window=window, scale=softmax_scale,
+                     layout=layout)

@@ -28,7 +28,7 @@ def define(name: str, schema: str, kernel: Kernel, fake: Kernel) -> Kernel:
 
 def define_differentiable(name: str, schema: str, kernel: Kernel, fake: Kernel, *, save: Kernel,
                           differentiate: Kernel) -> Kernel:
-    """Both names; returns what chooses between them.
+    """Both names; returns what chooses between them. Options are those of schemas with lists.
 
     `save(ctx, inputs, output)` and `differentiate(ctx, *gradients)` as torch.library has them.
     """
@@ -42,9 +42,9 @@ def define_differentiable(name: str, schema: str, kernel: Kernel, fake: Kernel, 
         setup_context = staticmethod(save)
         backward = staticmethod(once_differentiable(differentiate))
 
-    def call(*arguments: Any) -> Any:
+    def call(*arguments: Any, **options: Any) -> Any:
         if torch.compiler.is_compiling() or any(isinstance(each, list) for each in arguments):
-            return registered(*arguments)  # a Function does not see tensors in lists
+            return registered(*arguments, **options)  # a Function does not see tensors in lists
         if torch.is_grad_enabled() and any(each.requires_grad for each in arguments
                                            if isinstance(each, torch.Tensor)):
             return Differentiable.apply(*arguments)

@@ -89,30 +89,36 @@ class _MakeWeightGradient:
         return g.new_empty(g.shape[-1], x.shape[-1]), g.new_empty(g.shape[-1] if bias else 0)
 
 
-class _GatherOnce:
-    """`Products` as an operator."""
+def gather_once(name: str, x: Tensor, weights: Sequence[Tensor], group: str, *,
+                transposed: bool = True, whole: bool = False) -> list[Tensor]:
+    """`Products`: the results, and then the gathered x where it is asked for."""
+    ranks, n = count_ranks(group), 0 if transposed else 1
+    check_types({"x": x} | {f"weights[{i}]": w for i, w in enumerate(weights)})
+    for i, w in enumerate(weights):
+        if w.dim() != 2 or w.shape[1 - n] != x.shape[-1]:
+            raise refuse(f"weights[{i}]", f"of {x.shape[-1]} {'rows' if n else 'columns'}, as `x` "
+                         "has columns", f"of shape {list(w.shape)}")
+    question = Products(name=name, batch=x.shape[:-2].numel(), m=x.shape[-2] * ranks,
+                        ns=tuple(w.shape[n] * ranks for w in weights), k=x.shape[-1],
+                        dtype=DTYPES[x.dtype], transposed=transposed, whole=whole)
+    results = [x.new_empty(*x.shape[:-2], x.shape[-2] * ranks, size) for size in
+               (*(w.shape[n] for w in weights), *[x.shape[-1]] * whole)]
+    inputs = {"a": flatten(x)} | {f"b{i}": w for i, w in enumerate(weights)}
+    names = [*(f"c{i}" for i, _ in enumerate(weights)), *["whole"] * whole]
+    if not find(group).launch(question, inputs, dict(zip(names, map(flatten, results)))):
+        gathered = _fallback.all_gather(x, group, -2)
+        results = [torch.nn.functional.linear(gathered, w if transposed else w.t())
+                   for w in weights] + [gathered] * whole
+    return results
 
-    def compute(self, x: Tensor, weights: Sequence[Tensor], group: str) -> list[Tensor]:
-        ranks = count_ranks(group)
-        check_types({"x": x} | {f"weights[{i}]": w for i, w in enumerate(weights)})
-        for i, w in enumerate(weights):
-            if w.dim() != 2 or w.shape[1] != x.shape[-1]:
-                raise refuse(f"weights[{i}]", f"of {x.shape[-1]} columns, as `x` has",
-                             f"of shape {list(w.shape)}")
-        question = Products(name="ag_linears", batch=x.shape[:-2].numel(), m=x.shape[-2] * ranks,
-                            ns=tuple(w.shape[0] * ranks for w in weights), k=x.shape[-1],
-                            dtype=DTYPES[x.dtype])
-        results = self.make_result(x, weights, group)
-        inputs = {"a": flatten(x)} | {f"b{i}": w for i, w in enumerate(weights)}
-        if not find(group).launch(question, inputs,
-                                  {f"c{i}": flatten(c) for i, c in enumerate(results)}):
-            whole = _fallback.all_gather(x, group, -2)
-            results = [torch.nn.functional.linear(whole, w) for w in weights]
-        return results
 
-    def make_result(self, x: Tensor, weights: Sequence[Tensor], group: str) -> list[Tensor]:
-        m = x.shape[-2] * count_ranks(group)
-        return [x.new_empty(*x.shape[:-2], m, w.shape[0]) for w in weights]
+def _compute_ag_linears(x: Tensor, weights: Sequence[Tensor], group: str) -> list[Tensor]:
+    return gather_once("ag_linears", x, weights, group)
+
+
+def _make_ag_linears(x: Tensor, weights: Sequence[Tensor], group: str) -> list[Tensor]:
+    m = x.shape[-2] * count_ranks(group)
+    return [x.new_empty(*x.shape[:-2], m, w.shape[0]) for w in weights]
 
 
 def flatten(x: Tensor) -> Tensor:
@@ -206,8 +212,6 @@ def _define_linear(name: str, rule: str, differentiate: Any) -> Any:
 ag_linear = _define_linear("ag_linear", "ag_gemm", _differentiate_ag_linear)
 linear_rs = _define_linear("linear_rs", "gemm_rs", _differentiate_linear_rs)
 linear_ar = _define_linear("linear_ar", "gemm_ar", _differentiate_linear_ar)
-_gather_once = _GatherOnce()
 ag_linears = define_differentiable(
-    "ag_linears", "(Tensor x, Tensor[] weights, str group) -> Tensor[]", _gather_once.compute,
-    _gather_once.make_result, save=_save_ag_linears,
-    differentiate=_differentiate_ag_linears)
+    "ag_linears", "(Tensor x, Tensor[] weights, str group) -> Tensor[]", _compute_ag_linears,
+    _make_ag_linears, save=_save_ag_linears, differentiate=_differentiate_ag_linears)

@@ -177,9 +177,10 @@ class WeightGradient:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Products:
-    """ci[batch, m, ni] = a[batch, m, k] bi^T: a, held by m, is gathered once for all of them.
+    """ci[batch, m, ni] = a[batch, m, k] bi: a, held by m, is gathered once for all of them.
 
-    bi [ni, k] and ci are held by ni.
+    bi and ci are held by ni. `transposed`: bi is [ni, k], as nn.Linear keeps it, else [k, ni].
+    `whole`: the gathered a is a result too, on every rank.
     """
     name: str
     batch: int
@@ -187,6 +188,8 @@ class Products:
     ns: tuple[int, ...]
     k: int
     dtype: str
+    transposed: bool = True
+    whole: bool = False
 
     def make_plan(self, ranks: int) -> harpe.Plan:
         steps = [f"tile(M, [{ranks}]) -> m0, m1", f"shard(a, m0, {_AXIS})"]
@@ -201,8 +204,8 @@ class Products:
 
     def prove_plan(self, ranks: int, schedule: str) -> harpe.Plan:
         plan = harpe.plan(self._write(ranks), mesh=make_mesh(ranks), schedule=schedule)
-        rows = 0 if self.batch == 1 else 1
-        check_homes(plan, {"a": rows} | {f"b{i}": 0 for i, _ in enumerate(self.ns)}
+        rows, n = 0 if self.batch == 1 else 1, 0 if self.transposed else 1
+        check_homes(plan, {"a": rows} | {f"b{i}": n for i, _ in enumerate(self.ns)}
                     | {f"c{i}": rows + 1 for i, _ in enumerate(self.ns)})
         return plan
 
@@ -211,9 +214,10 @@ class Products:
         M, K = p.axis("M", self.m, align=align_blocks(self.m, ranks)), p.axis("K", self.k)
         leading = [p.axis("B", self.batch), M] if self.batch != 1 else [M]
         N = [p.axis(f"N{i}", n, align=align_blocks(n, ranks)) for i, n in enumerate(self.ns)]
-        a, whole = p.input("a", self.dtype, [*leading, K]), p.temporary("whole", self.dtype,
-                                                                       [*leading, K])
-        b = [p.input(f"b{i}", self.dtype, [n, K]) for i, n in enumerate(N)]
+        a = p.input("a", self.dtype, [*leading, K])
+        whole = (p.output if self.whole else p.temporary)("whole", self.dtype, [*leading, K])
+        b = [p.input(f"b{i}", self.dtype, [n, K] if self.transposed else [K, n])
+             for i, n in enumerate(N)]
         c = [p.output(f"c{i}", self.dtype, [*leading, n]) for i, n in enumerate(N)]
         p.nest("gather", over=[*leading, K]).store(whole, "copy", a)
         for i, n in enumerate(N):
@@ -221,5 +225,6 @@ class Products:
         return p.build()
 
     def __str__(self) -> str:
-        return (f"{self.name} of [{self.batch}, {self.m}, {self.k}], "
-                + ", ".join(f"[{n}, {self.k}]" for n in self.ns) + f" {self.dtype}")
+        b = (f"[{n}, {self.k}]" if self.transposed else f"[{self.k}, {n}]" for n in self.ns)
+        return (f"{self.name} of [{self.batch}, {self.m}, {self.k}], " + ", ".join(b)
+                + f"{', gathered' * self.whole} {self.dtype}")
