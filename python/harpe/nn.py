@@ -1,22 +1,28 @@
-"""Linear layers whose weights ranks divide, for sequences that ranks divide.
+"""Layers of models whose weights and sequences ranks divide.
 
     up = harpe.nn.ColumnParallelLinear(4096, 14336, bias=False, group=tp)
     down = harpe.nn.RowParallelLinear(14336, 4096, bias=False, group=tp)
     y = down(torch.nn.functional.silu(up(x)))      # x, y [..., s/P, 4096]
 
 Parameters are this rank's blocks, named as in nn.Linear. `from_linear` cuts them out of a whole
-layer that all ranks have.
+layer that all ranks have, and so do the styles, in a whole model:
+
+    parallelize_module(block, tp, {"up": harpe.nn.GatherColwise(),
+                                   "down": harpe.nn.RowwiseScatter()})
 """
 
 from typing import Self
 
 import torch
+from torch.distributed.device_mesh import DeviceMesh
+from torch.distributed.tensor.parallel import ParallelStyle
 
 from harpe import ops
 from harpe._errors import refuse
 from harpe.ops._groups import ProcessGroups, count_ranks, find, find_name
 
-__all__ = ["ColumnParallelLinear", "RowParallelLinear"]
+__all__ = ["ColumnParallelLinear", "ContextParallelAttention", "GatherColwise",
+           "RowParallelLinear", "RowwiseScatter"]
 
 
 class _Divided(torch.nn.Module):
@@ -82,3 +88,47 @@ class RowParallelLinear(_Divided):
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         return ops.linear_rs(x, self.weight, self.bias, group=self.group)
+
+
+class ContextParallelAttention(torch.nn.Module):
+    """`harpe.ops.attention` with its options: q, k and v [b, s/P, heads, size] -> o."""
+
+    def __init__(self, *, group: ProcessGroups, causal: bool = False, window: int | None = None,
+                 scale: float | None = None, layout: str = "contiguous") -> None:
+        super().__init__()
+        self.group = find_name(group)
+        self.causal, self.window, self.scale, self.layout = causal, window, scale, layout
+
+    def forward(self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor,
+                documents: torch.Tensor | None = None) -> torch.Tensor:
+        return ops.attention(q, k, v, group=self.group, causal=self.causal, window=self.window,
+                             scale=self.scale, documents=documents, layout=self.layout)
+
+    def extra_repr(self) -> str:
+        return (f"causal={self.causal}, window={self.window}, scale={self.scale}, "
+                f"layout={self.layout}, group={self.group}")
+
+
+class _Divide(ParallelStyle):
+    """For `parallelize_module`, of an nn.Linear that all ranks have: it becomes a `layer`, whose
+    parameters are this rank's parts."""
+    layer: type[_Divided]
+
+    def _apply(self, module: torch.nn.Module, device_mesh: DeviceMesh) -> torch.nn.Module:
+        if type(module) is not torch.nn.Linear:
+            raise refuse("module", "an nn.Linear", f"{type(module).__name__}")
+        made = self.layer.from_linear(module, group=device_mesh)
+        # In place, since `parallelize_module` keeps the module that it gave.
+        module.weight, module.bias, module.group = made.weight, made.bias, made.group
+        module.__class__ = self.layer
+        return module
+
+
+class GatherColwise(_Divide):
+    """nn.Linear -> `ColumnParallelLinear`."""
+    layer = ColumnParallelLinear
+
+
+class RowwiseScatter(_Divide):
+    """nn.Linear -> `RowParallelLinear`."""
+    layer = RowParallelLinear

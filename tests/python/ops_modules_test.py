@@ -15,6 +15,10 @@ from ops_ranks import Pool, cut, find_status  # first: it ends the file where th
 import torch
 import torch.distributed as dist
 from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.fsdp import fully_shard
+from torch.distributed.tensor import DTensor
+from torch.distributed.tensor.parallel import parallelize_module
+from torch.nn.parallel import DistributedDataParallel
 
 import harpe
 import harpe.nn
@@ -70,6 +74,108 @@ def copy_and_save():
     return str(parts[0])
 
 
+class Residual(torch.nn.Module):
+    """A residual block, whose linear layers a style replaces."""
+
+    def __init__(self, inner):
+        super().__init__()
+        self.norm = torch.nn.LayerNorm(6, bias=False)
+        self.up, self.down = torch.nn.Linear(6, inner), torch.nn.Linear(inner, 6)
+
+    def forward(self, x):
+        return x + self.down(torch.tanh(self.up(self.norm(x))))
+
+
+def make_block(group):
+    """The same on all ranks, whole, and with its linear layers divided."""
+    torch.manual_seed(2)
+    whole = Residual(4 * group.size()).double()
+    own = parallelize_module(copy.deepcopy(whole), group, {"up": harpe.nn.GatherColwise(),
+                                                           "down": harpe.nn.RowwiseScatter()})
+    assert type(own.up) is harpe.nn.ColumnParallelLinear and own.up.weight.shape == (4, 6)
+    assert type(own.down) is harpe.nn.RowParallelLinear and own.down.weight.shape == (6, 4)
+    try:
+        parallelize_module(own, group, {"norm": harpe.nn.GatherColwise()})
+    except harpe.Refused as refused:
+        assert "an nn.Linear" in str(refused)
+    else:
+        raise AssertionError("a LayerNorm has been divided")
+    return whole, own
+
+
+def train_beside(wrap):
+    """Tensor parallel by styles beside data parallel by `wrap`: as one rank that sees all data."""
+    ranks = dist.get_world_size()
+    mesh = init_device_mesh("cpu", (2, ranks // 2), mesh_dim_names=("dp", "tp"))
+    dp, tp = mesh["dp"], mesh["tp"]
+    whole, own = make_block(tp)
+    own = wrap(own, dp)
+    data = torch.randn(4, 2, 2 * tp.size(), 6, dtype=torch.float64)
+    optimizers = [torch.optim.SGD(each.parameters(), lr=0.1) for each in (whole, own)]
+    for x in data:
+        whole(x).square().sum().backward()
+        loss = own(cut(cut(x, 0, dp.get_group()), 1, tp.get_group())).square().sum()
+        loss.backward()
+        for name, parameter in own.named_parameters():
+            gradient = parameter.grad
+            if isinstance(gradient, DTensor):
+                gradient = gradient.to_local()
+            gradient.mul_(dp.size())  # of the sum of losses, not of their mean
+            if name.endswith("norm.weight"):  # every rank has seen its part of the sequence
+                dist.all_reduce(gradient, group=tp.get_group())
+        for optimizer in optimizers:
+            optimizer.step()
+            optimizer.zero_grad()
+    found = {name.removeprefix("module."): each.full_tensor() if isinstance(each, DTensor) else each
+             for name, each in own.named_parameters()}
+    for name, dim in (("norm.weight", None), ("up.weight", 0), ("up.bias", 0), ("down.weight", 1),
+                      ("down.bias", None)):
+        exact = whole.get_parameter(name)
+        torch.testing.assert_close(found[name], exact if dim is None else
+                                   cut(exact.detach(), dim, tp.get_group()))
+    status = find_status(tp.get_group())
+    assert status.plans and not status.misses
+
+
+def train_beside_ddp():
+    train_beside(lambda block, dp: DistributedDataParallel(block, process_group=dp.get_group()))
+
+
+def train_beside_fsdp():
+    train_beside(lambda block, dp: fully_shard(block, mesh=dp))
+
+
+def attend():
+    """The module is the operator."""
+    world = dist.group.WORLD
+    attention = harpe.nn.ContextParallelAttention(group=world, causal=True, layout="zigzag")
+    q, k, v = torch.randn(3, 1, 4, 2, 8)
+    documents = torch.tensor([[0, 0, 1] + [2] * (4 * world.size() - 3)])
+    for option in {}, dict(documents=documents):
+        assert torch.equal(attention(q, k, v, **option),
+                           harpe.ops.attention(q, k, v, group=world, causal=True, layout="zigzag",
+                                               **option))
+    return str(attention)
+
+
+def cast():
+    """Under autocast operators compute in bf16, as linear layers do, and gradients are f32's."""
+    world = dist.group.WORLD
+    x, w = torch.randn(4, 6, requires_grad=True), torch.randn(5, 6, requires_grad=True)
+    with torch.autocast("cpu", torch.bfloat16):
+        made = [harpe.ops.ag_linear(x, w, group=world), *harpe.ops.ag_linears(x, [w], group=world)]
+        q = torch.randn(1, 4, 2, 8)
+        assert harpe.ops.attention(q, q, q, group=world).dtype == torch.bfloat16
+        exact = harpe.ops.ag_linear(x.double(), w.double(), group=world)
+    assert exact.dtype == torch.float64
+    for y in made:
+        assert y.dtype == torch.bfloat16 and torch.equal(y, made[0])
+        x.grad = w.grad = None
+        y.float().square().sum().backward()
+        assert x.grad.dtype == w.grad.dtype == torch.float32
+        torch.testing.assert_close(y.double(), exact, atol=0.1, rtol=0.02)
+
+
 def make_new():
     """Of a DeviceMesh; sizes that ranks cannot divide."""
     ranks = dist.get_world_size()
@@ -116,6 +222,16 @@ class Modules(unittest.TestCase):
             self.assertEqual(codes, ["I311", "I311"])
             self.assertEqual(misses, [])
 
+    def test_beside_data_parallel(self):
+        self.pool.call(train_beside_ddp)
+        self.pool.call(train_beside_fsdp)
+
+    def test_attention(self):
+        for text in self.pool.call(attend):
+            self.assertIn("layout=zigzag", text)
+
+    def test_autocast(self):
+        self.pool.call(cast)
 
     def test_code_blocks_of_the_page(self):
         text = PAGE.read_text(encoding="utf-8")
@@ -123,6 +239,15 @@ class Modules(unittest.TestCase):
         self.assertEqual(len(blocks), 4)
         for shapes in self.pool.call(run_page, blocks):
             self.assertEqual(shapes, ((1, 64, 96), (1, 64, 128), 64))
+
+
+class OnMesh(unittest.TestCase):
+    def test_beside_data_parallel(self):
+        """Two ranks of each kind."""
+        pool = Pool(4)
+        self.addCleanup(pool.close)
+        pool.call(train_beside_ddp)
+        pool.call(train_beside_fsdp)
 
 
 class Block(unittest.TestCase):

@@ -2,11 +2,12 @@
 
 import atexit
 import collections
+import contextlib
 import dataclasses
 import datetime
 import logging
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
 import torch
@@ -16,6 +17,7 @@ from torch.distributed.distributed_c10d import _resolve_process_group
 
 import harpe
 from harpe._errors import make_refusal, refuse
+from harpe.ops import _locked
 
 ProcessGroups = dist.ProcessGroup | DeviceMesh | str
 
@@ -106,10 +108,12 @@ class Ranks:
                                                harpe.Executable | _Missed] = (
             collections.OrderedDict())
         self._lock = threading.RLock()
+        self.warming = 0  # how many `warming` are under way
 
     def launch(self, question: Question, inputs: Mapping[str, torch.Tensor],
                out: Mapping[str, torch.Tensor]) -> bool:
-        """Executes the plan; False where there is none, and PyTorch's own way is to be taken."""
+        """Executes the plan; False where there is none, and PyTorch's own way is to be taken.
+        While the group warms, plans are made, and results are 0."""
         device = next(iter(inputs.values())).device
         key = question, device
         with self._lock:
@@ -120,9 +124,13 @@ class Ranks:
                 if len(self._answers) > _MOST_PLANS:
                     self._answers.popitem(last=False)
             self._answers.move_to_end(key)
+            if isinstance(answer, _Missed) and self.on_miss == "error":
+                raise answer.error
+            if self.warming:
+                for tensor in out.values():
+                    tensor.zero_()
+                return True
             if isinstance(answer, _Missed):
-                if self.on_miss == "error":
-                    raise answer.error
                 answer.calls += 1
                 return False
             try:
@@ -192,7 +200,13 @@ class Ranks:
     def _make_plan(self, question: Question, device: torch.device) -> harpe.Plan:
         if device.type not in ("cpu", "cuda"):
             raise refuse("tensors", "on the CPU or on GPUs of NVIDIA's", f"on `{device}`")
-        return question.make_plan(self._exchange.ranks)
+        ranks = self._exchange.ranks
+        key = f"{question} on {ranks} rank{'s' * (ranks != 1)}, {device.type}"
+        locked = _locked.find(key)
+        plan = question.prove_plan(ranks, locked) if locked else question.make_plan(ranks)
+        if locked is None:
+            _locked.add(key, print_schedule(plan))
+        return plan
 
 
 def print_schedule(plan: harpe.Plan) -> str:
@@ -270,6 +284,21 @@ def status() -> Sequence[RanksStatus]:
     with _lock:
         known = list(_known.values())
     return [ranks.status for ranks in known]
+
+
+@contextlib.contextmanager
+def warming(group: ProcessGroups) -> Iterator[None]:
+    """Collective: inside, operators of the group make the plans and kernels that they lack, execute
+    nothing, and return 0. Run a model with examples in it before its first step or its capture.
+
+        with harpe.warming(tp): model(example)
+    """
+    ranks = find(find_name(group))
+    ranks.warming += 1
+    try:
+        yield
+    finally:
+        ranks.warming -= 1
 
 
 def check(group: ProcessGroups) -> None:

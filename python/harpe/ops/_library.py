@@ -5,7 +5,7 @@ too, which costs every call some microseconds. Eager calls take the bare one, in
 `autograd.Function` where a gradient is wanted; `torch.compile` takes the other.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any
 
 import torch
@@ -27,9 +27,11 @@ def define(name: str, schema: str, kernel: Kernel, fake: Kernel) -> Kernel:
 
 
 def define_differentiable(name: str, schema: str, kernel: Kernel, fake: Kernel, *, save: Kernel,
-                          differentiate: Kernel) -> Kernel:
+                          differentiate: Kernel, uncast: Collection[int] = ()) -> Kernel:
     """Both names; returns what chooses between them. Options are those of schemas with lists.
 
+    Under `torch.autocast` that casts arguments as `torch.nn.functional.linear`'s are, but for those
+    in `uncast`.
     `save(ctx, inputs, output)` and `differentiate(ctx, *gradients)` as torch.library has them.
     """
     bare = define(f"_{name}", schema, kernel, fake)
@@ -43,6 +45,8 @@ def define_differentiable(name: str, schema: str, kernel: Kernel, fake: Kernel, 
         backward = staticmethod(once_differentiable(differentiate))
 
     def call(*arguments: Any, **options: Any) -> Any:
+        if torch.is_autocast_enabled(arguments[0].device.type):
+            arguments = tuple(_cast(arguments, uncast))
         if torch.compiler.is_compiling() or any(isinstance(each, list) for each in arguments):
             return registered(*arguments, **options)  # a Function does not see tensors in lists
         if torch.is_grad_enabled() and any(each.requires_grad for each in arguments
@@ -53,10 +57,23 @@ def define_differentiable(name: str, schema: str, kernel: Kernel, fake: Kernel, 
     return call
 
 
-def define_inference(name: str, schema: str, kernel: Kernel, fake: Kernel) -> Kernel:
+def define_inference(name: str, schema: str, kernel: Kernel, fake: Kernel,
+                     uncast: Collection[int] = ()) -> Kernel:
     """Both names, of an operator whose gradient is refused when it is asked for."""
     def differentiate(ctx: Any, *gradients: Any) -> Any:
         raise NotImplementedError(f"harpe.ops.{name} has no gradient")
 
     return define_differentiable(name, schema, kernel, fake, save=lambda ctx, inputs, output: None,
-                                 differentiate=differentiate)
+                                 differentiate=differentiate, uncast=uncast)
+
+
+def _cast(arguments: Sequence[Any], uncast: Collection[int] = ()) -> Iterator[Any]:
+    """To the type of autocast on each tensor's device; f64 and integers stay."""
+    for i, each in enumerate(arguments):
+        if isinstance(each, list):
+            yield [*_cast(each)]
+        elif (isinstance(each, torch.Tensor) and i not in uncast and each.is_floating_point()
+              and each.dtype != torch.float64):
+            yield each.to(torch.get_autocast_dtype(each.device.type))
+        else:
+            yield each

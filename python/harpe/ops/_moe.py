@@ -120,4 +120,4 @@ def _compute_by_torch(x: Tensor, ids: Tensor, weights: Tensor, w1: Tensor, w3: T
 
 moe = define_inference(
     "moe", "(Tensor x, Tensor topk_ids, Tensor topk_weights, Tensor w1, Tensor w3, Tensor w2, "
-    "str group) -> Tensor", _compute, _make_result)
+    "str group) -> Tensor", _compute, _make_result, uncast=(2,))  # weights of choices are f32
