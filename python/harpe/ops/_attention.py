@@ -11,6 +11,7 @@ import torch.nn.functional as functional
 import harpe
 from harpe._errors import refuse
 from harpe.ops import _fallback
+from harpe.ops._calls import Asked, Result, execute
 from harpe.ops._groups import count_ranks, find
 from harpe.ops._layout import check_homes, find_blocks
 from harpe.ops._library import define, define_differentiable
@@ -97,38 +98,51 @@ class Attention:
                 f"scale {self.scale:.6g}, {self.layout}, {self.dtype}")
 
 
-def _ask(q: Tensor, k: Tensor, v: Tensor, options: "_Options", *, backward: bool) -> Attention:
-    ranks = count_ranks(options.group)
-    return Attention(backward=backward, batch=q.shape[0], seq=q.shape[1] * ranks,
-                     kv_seq=k.shape[1] * ranks, heads=q.shape[2], kv_heads=k.shape[2],
-                     head_dim=q.shape[3], v_head_dim=v.shape[3], causal=options.causal,
-                     window=options.window, documents=options.documents is not None,
-                     scale=options.scale, layout=options.layout, dtype=DTYPES[q.dtype])
-
-
 class _Options(NamedTuple):
-    """What follows the tensors in the operators' schemas."""
-    documents: Tensor | None
+    """Of the operators' schemas."""
     causal: bool
     window: int  # 0: none
     scale: float
     layout: str
-    group: str
-
-    @property
-    def inputs(self) -> dict[str, Tensor]:
-        return {} if self.documents is None else {"documents": self.documents.to(torch.int32)}
 
 
-def _compute(q: Tensor, k: Tensor, v: Tensor, *options: Any) -> tuple[Tensor, Tensor]:
+def _ask(ranks: int, backward: bool, asked: _Options, q: Tensor, k: Tensor, v: Tensor,
+         documents: Tensor | None) -> Attention:
+    return Attention(backward=backward, batch=q.shape[0], seq=q.shape[1] * ranks,
+                     kv_seq=k.shape[1] * ranks, heads=q.shape[2], kv_heads=k.shape[2],
+                     head_dim=q.shape[3], v_head_dim=v.shape[3], causal=asked.causal,
+                     window=asked.window, documents=documents is not None, scale=asked.scale,
+                     layout=asked.layout, dtype=DTYPES[q.dtype])
+
+
+def _ask_forward(ranks: int, q: Tensor, k: Tensor, v: Tensor, documents: Tensor | None,
+                 *options: Any) -> Asked:
     asked = _Options(*options)
-    _check(q, k, v, asked)
-    o, lse = _make_results(q, k, v, *options)
-    question = _ask(q, k, v, asked, backward=False)
-    if not find(asked.group).launch(question, {"q": q, "k": k, "v": v} | asked.inputs,
-                                    {"o": o, "lse": lse}):
-        o, lse = _compute_by_torch(q, *_gather(k, v, group=asked.group), question, asked)
-    return o, lse
+    _check(q, k, v, documents, asked, ranks)
+    batch, seq, heads, _ = q.shape
+    return Asked(_ask(ranks, False, asked, q, k, v, documents),
+                 [("q", 4), ("k", 4), ("v", 4), *[("documents", 2)] * (documents is not None)],
+                 [Result("o", (batch, seq, heads, v.shape[3]), 4, q.dtype),
+                  Result("lse", (batch, heads, seq), 3, sums_of(q.dtype))])
+
+
+def _ask_backward(ranks: int, do: Tensor, q: Tensor, k: Tensor, v: Tensor, o: Tensor, lse: Tensor,
+                  documents: Tensor | None, *options: Any) -> Asked:
+    inputs = [(name, 4) for name in ("do", "q", "k", "v", "o")] + [("lse", 3)]
+    return Asked(_ask(ranks, True, _Options(*options), q, k, v, documents),
+                 inputs + [("documents", 2)] * (documents is not None),
+                 [Result(f"d{name}", each.shape, 4, each.dtype) for name, each in
+                  (("q", q), ("k", k), ("v", v))])
+
+
+def _compute(q: Tensor, k: Tensor, v: Tensor, documents: Tensor | None, *rest: Any) -> list[Tensor]:
+    *options, group = rest
+    documents = _narrow(documents)
+    made = execute(_ask_forward, (q, k, v, documents), (*options,), group)
+    if made is None:
+        made = _compute_by_torch(q, *_gather(k, v, group=group), documents, _Options(*options),
+                                 group)
+    return made
 
 
 def _make_results(q: Tensor, k: Tensor, v: Tensor, *options: Any) -> tuple[Tensor, Tensor]:
@@ -138,32 +152,37 @@ def _make_results(q: Tensor, k: Tensor, v: Tensor, *options: Any) -> tuple[Tenso
 
 
 def _compute_gradients(do: Tensor, q: Tensor, k: Tensor, v: Tensor, o: Tensor, lse: Tensor,
-                       *options: Any) -> tuple[Tensor, Tensor, Tensor]:
-    asked = _Options(*options)
-    question = _ask(q, k, v, asked, backward=True)
-    dq, dk, dv = _make_gradients(do, q, k, v, o, lse, *options)
-    inputs = {"q": q, "k": k, "v": v, "o": o, "lse": lse, "do": do} | asked.inputs
-    if not find(asked.group).launch(question, inputs, {"dq": dq, "dk": dk, "dv": dv}):
+                       documents: Tensor | None, *rest: Any) -> list[Tensor]:
+    *options, group = rest
+    documents = _narrow(documents)
+    made = execute(_ask_backward, (do, q, k, v, o, lse, documents), (*options,), group)
+    if made is None:
         with torch.enable_grad():
-            q, k, v = (x.detach().requires_grad_() for x in (q, *_gather(k, v, group=asked.group)))
-            dq, dk, dv = torch.autograd.grad(_compute_by_torch(q, k, v, question, asked)[0],
-                                             (q, k, v), do)
-        dk, dv = (_fallback.reduce_scatter(x, asked.group, 1) for x in (dk, dv))
-    return dq, dk, dv
+            inputs = [x.detach().requires_grad_() for x in (q, *_gather(k, v, group=group))]
+            o, _ = _compute_by_torch(*inputs, documents, _Options(*options), group)
+            dq, dk, dv = torch.autograd.grad(o, inputs, do)
+        made = [dq, *(_fallback.reduce_scatter(x, group, 1) for x in (dk, dv))]
+    return made
 
 
-def _make_gradients(do: Tensor, q: Tensor, k: Tensor, v: Tensor, o: Tensor, lse: Tensor,
-                    *options: Any) -> tuple[Tensor, Tensor, Tensor]:
+def _make_gradients(do: Tensor, q: Tensor, k: Tensor, v: Tensor,
+                    *rest: Any) -> tuple[Tensor, Tensor, Tensor]:
     return q.new_empty(q.shape), k.new_empty(k.shape), v.new_empty(v.shape)
 
 
-def _check(q: Tensor, k: Tensor, v: Tensor, asked: _Options) -> None:
+def _narrow(documents: Tensor | None) -> Tensor | None:
+    if documents is None or documents.is_floating_point():  # which is refused
+        return documents
+    return documents.to(torch.int32)
+
+
+def _check(q: Tensor, k: Tensor, v: Tensor, documents: Tensor | None, asked: _Options,
+           ranks: int) -> None:
     check_types({"q": q, "k": k, "v": v})
     for name, tensor in ("q", q), ("k", k), ("v", v):
         if tensor.dim() != 4:
             raise refuse(name, "of shape [batch, positions, heads, size]",
                          f"of shape {list(tensor.shape)}")
-    ranks = count_ranks(asked.group)
     find_blocks(q.shape[1] * ranks, ranks, 0, asked.layout)
     find_blocks(k.shape[1] * ranks, ranks, 0, asked.layout)
     if (k.shape[0], k.shape[3]) != (q.shape[0], q.shape[3]) or q.shape[2] % k.shape[2]:
@@ -173,7 +192,7 @@ def _check(q: Tensor, k: Tensor, v: Tensor, asked: _Options) -> None:
         raise refuse("v", f"of shape {[*k.shape[:3]]} and any size", f"of shape {list(v.shape)}")
     if asked.window < 0 or (asked.window and not asked.causal):
         raise refuse("window", "a number of keys, with `causal`", f"{asked.window}")
-    _check_documents(q, k, asked.documents, ranks)
+    _check_documents(q, k, documents, ranks)
 
 
 def _check_documents(q: Tensor, k: Tensor, documents: Tensor | None, ranks: int) -> None:
@@ -193,26 +212,26 @@ def _gather(*tensors: Tensor, group: str) -> list[Tensor]:
     return [_fallback.all_gather(tensor, group, 1) for tensor in tensors]
 
 
-def _compute_by_torch(q: Tensor, k: Tensor, v: Tensor, asked: Attention,
-                      options: _Options) -> tuple[Tensor, Tensor]:
+def _compute_by_torch(q: Tensor, k: Tensor, v: Tensor, documents: Tensor | None, asked: _Options,
+                      group: str) -> tuple[Tensor, Tensor]:
     """This rank's queries, all keys in the order in which ranks hold them."""
-    ranks = count_ranks(options.group)
-    own = find(options.group).process_group.rank()
+    ranks = count_ranks(group)
+    own, queries, keys = find(group).process_group.rank(), q.shape[1] * ranks, k.shape[1]
 
     def list_positions(size: int, rank: int) -> Tensor:
         return torch.cat([torch.arange(block.start, block.stop) for block in
                           find_blocks(size, ranks, rank, asked.layout)])
 
-    heads = asked.heads // asked.kv_heads
+    heads = q.shape[2] // k.shape[2]
     scores = torch.einsum("bqhd,bkhd->bhqk", q, k.repeat_interleave(heads, 2)) * asked.scale
-    at_q = list_positions(asked.seq, own)[:, None] - asked.seq
-    at_k = torch.cat([list_positions(asked.kv_seq, rank) for rank in range(ranks)]) - asked.kv_seq
+    at_q = list_positions(queries, own)[:, None] - queries
+    at_k = torch.cat([list_positions(keys, rank) for rank in range(ranks)]) - keys
     seen = (at_k <= at_q) if asked.causal else torch.ones(len(at_q), len(at_k), dtype=torch.bool)
     if asked.window:
         seen = seen & (at_k > at_q - asked.window)
     seen = seen.to(scores.device)
-    if options.documents is not None:
-        of_q, of_k = options.documents[:, at_q[:, 0]], options.documents[:, at_k]
+    if documents is not None:
+        of_q, of_k = documents[:, at_q[:, 0]], documents[:, at_k]
         seen = seen & (of_q[:, :, None] == of_k[:, None])[:, None]
     scores = scores.to(sums_of(q.dtype)).masked_fill(~seen, -math.inf)
     weights = functional.softmax(scores, -1).nan_to_num(0.0)  # of queries that see no key

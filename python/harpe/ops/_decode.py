@@ -10,7 +10,8 @@ import torch
 import harpe
 from harpe._errors import refuse
 from harpe.ops import _fallback
-from harpe.ops._groups import count_ranks, find
+from harpe.ops._calls import Asked, Result, execute
+from harpe.ops._groups import find
 from harpe.ops._layout import check_homes
 from harpe.ops._library import define_inference
 from harpe.ops._linears import check_types
@@ -64,18 +65,24 @@ class Decode:
 
 
 def _compute(q: Tensor, k: Tensor, v: Tensor, lengths: Tensor | None, scale: float,
-             group: str) -> tuple[Tensor, Tensor]:
+             group: str) -> Sequence[Tensor]:
+    if lengths is not None and not lengths.is_floating_point():  # else it is refused
+        lengths = lengths.to(torch.int32)
+    made = execute(_ask, (q, k, v, lengths), (scale,), group)
+    return _compute_by_torch(q, k, v, lengths, scale, group) if made is None else made
+
+
+def _ask(ranks: int, q: Tensor, k: Tensor, v: Tensor, lengths: Tensor | None,
+         scale: float) -> Asked:
     _check(q, k, v, lengths)
-    question = Decode(batch=q.shape[0], kv_seq=k.shape[1] * count_ranks(group), heads=q.shape[1],
-                      kv_heads=k.shape[2], head_dim=q.shape[2], v_head_dim=v.shape[3], scale=scale,
+    batch, heads, _ = q.shape
+    question = Decode(batch=batch, kv_seq=k.shape[1] * ranks, heads=heads, kv_heads=k.shape[2],
+                      head_dim=q.shape[2], v_head_dim=v.shape[3], scale=scale,
                       lengths=lengths is not None, dtype=DTYPES[q.dtype])
-    inputs = {"q": q, "k": k, "v": v}
-    if lengths is not None:
-        inputs["lengths"] = lengths.to(torch.int32)
-    o, lse = _make_results(q, k, v, lengths, scale, group)
-    if not find(group).launch(question, inputs, {"o": o, "lse": lse}):
-        o, lse = _compute_by_torch(q, k, v, lengths, scale, group)
-    return o, lse
+    return Asked(question,
+                 [("q", 3), ("k", 4), ("v", 4), *[("lengths", 1)] * (lengths is not None)],
+                 [Result("o", (batch, heads, v.shape[3]), 3, q.dtype),
+                  Result("lse", (batch, heads), 2, sums_of(q.dtype))])
 
 
 def _make_results(q: Tensor, k: Tensor, v: Tensor, lengths: Tensor | None, scale: float,

@@ -1,13 +1,12 @@
 """Process groups of torch as groups of Harpe: their plans, in the order of the operators called."""
 
 import atexit
-import collections
 import contextlib
 import dataclasses
 import datetime
 import logging
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Protocol
 
 import torch
@@ -20,10 +19,12 @@ from harpe._errors import make_refusal, refuse
 from harpe.ops import _locked
 
 ProcessGroups = dist.ProcessGroup | DeviceMesh | str
+# By name: address, type, shape and strides.
+Description = dict[str, tuple[int, str, Sequence[int], Sequence[int]]]
 
 log = logging.getLogger("harpe")
 
-_DTYPES = {torch.float32: "f32", torch.float64: "f64", torch.float16: "f16",
+TYPES = {torch.float32: "f32", torch.float64: "f64", torch.float16: "f16",
            torch.bfloat16: "bf16", torch.int32: "i32", torch.int64: "i64"}
 _MOST_PLANS = 64  # of one group; the one that was used longest ago makes room
 _ON_MISS = "error", "fallback"
@@ -71,10 +72,15 @@ class RanksStatus:
     misses: Sequence[Miss]
 
 
-@dataclasses.dataclass
-class _Missed:
-    error: harpe.Error
-    calls: int = 0
+@dataclasses.dataclass(eq=False, slots=True)
+class Answer:
+    """To a question about tensors on a device: an executable, or why there is none."""
+    question: Question
+    device: torch.device
+    executable: harpe.Executable | None = None
+    error: harpe.Error | None = None
+    calls: int = 0  # that PyTorch's own way has answered
+    used: int = 0  # when it was last, in launches of the group
 
 
 class _Exchange:
@@ -103,42 +109,47 @@ class Ranks:
         self._exchange = _Exchange(group)
         # By the device that this rank's tensors are on.
         self._groups: dict[torch.device, harpe.Group | harpe.Error] = {}
-        # By the question and that device; used last is last.
-        self._answers: collections.OrderedDict[tuple[Question, torch.device],
-                                               harpe.Executable | _Missed] = (
-            collections.OrderedDict())
+        self._answers: dict[tuple[Question, torch.device], Answer] = {}
+        # Of operators, by what distinguishes their calls (_calls.py).
+        self.calls: dict[Any, Any] = {}
         self._lock = threading.RLock()
+        self._used = 0
         self.warming = 0  # how many `warming` are under way
 
-    def launch(self, question: Question, inputs: Mapping[str, torch.Tensor],
-               out: Mapping[str, torch.Tensor]) -> bool:
-        """Executes the plan; False where there is none, and PyTorch's own way is to be taken.
-        While the group warms, plans are made, and results are 0."""
-        device = next(iter(inputs.values())).device
+    @property
+    def size(self) -> int:
+        return self._exchange.ranks
+
+    def find_answer(self, question: Question, device: torch.device) -> Answer:
+        """Collective, where the question is new."""
         key = question, device
         with self._lock:
-            answer = self._answers.get(key)
-            if answer is None:
+            if key not in self._answers:
                 _refuse_capture(question, device)
-                answer = self._answers[key] = self._answer(*key)
+                self._answers[key] = self._answer(*key)
                 if len(self._answers) > _MOST_PLANS:
-                    self._answers.popitem(last=False)
-            self._answers.move_to_end(key)
-            if isinstance(answer, _Missed) and self.on_miss == "error":
+                    self._forget(min(self._answers.values(), key=lambda each: each.used))
+            return self._answers[key]
+
+    def launch(self, answer: Answer, inputs: Description, out: Description,
+               results: Sequence[torch.Tensor]) -> bool:
+        """Executes the plan; False where there is none, and PyTorch's own way is to be taken.
+        While the group warms, results are 0."""
+        with self._lock:
+            self._used = answer.used = self._used + 1
+            if answer.executable is None and self.on_miss == "error":
                 raise answer.error
             if self.warming:
-                for tensor in out.values():
+                for tensor in results:
                     tensor.zero_()
                 return True
-            if isinstance(answer, _Missed):
+            if answer.executable is None:
                 answer.calls += 1
                 return False
             try:
-                answer({name: _describe(tensor) for name, tensor in inputs.items()},
-                       out={name: _describe(tensor) for name, tensor in out.items()},
-                       stream=_find_stream(device))
+                answer.executable(inputs, out=out, stream=_find_stream(answer.device))
             except harpe.Error as error:
-                error.add_note(f"rank {self._exchange.rank} called {question}")
+                error.add_note(f"rank {self._exchange.rank} called {answer.question}")
                 raise
             return True
 
@@ -168,15 +179,20 @@ class Ranks:
                 name=self._name, rank=self._exchange.rank,
                 ranks=self._exchange.ranks, on_miss=self.on_miss,
                 heap_bytes=sum(group.status.heap_bytes for group in self.find_groups()),
-                plans=[PlanStatus(question=str(question), schedule=answer.plan.schedule,
-                                  launches=answer.launches, copied_bytes=answer.copied_bytes)
-                       for (question, _), answer in self._answers.items()
-                       if isinstance(answer, harpe.Executable)],
-                misses=[Miss(question=str(question), reason=str(answer.error), calls=answer.calls)
-                        for (question, _), answer in self._answers.items()
-                        if isinstance(answer, _Missed)])
+                plans=[PlanStatus(question=str(answer.question),
+                                  schedule=answer.executable.plan.schedule,
+                                  launches=answer.executable.launches,
+                                  copied_bytes=answer.executable.copied_bytes)
+                       for answer in self._answers.values() if answer.executable],
+                misses=[Miss(question=str(answer.question), reason=str(answer.error),
+                             calls=answer.calls)
+                        for answer in self._answers.values() if answer.error])
 
-    def _answer(self, question: Question, device: torch.device) -> harpe.Executable | _Missed:
+    def _forget(self, answer: Answer) -> None:
+        del self._answers[answer.question, answer.device]
+        self.calls = {key: call for key, call in self.calls.items() if call.answer is not answer}
+
+    def _answer(self, question: Question, device: torch.device) -> Answer:
         """Collective. The first rank searches, all prove, and the library compares the plans."""
         plan, schedule = None, None
         if self._exchange.rank == 0:
@@ -191,11 +207,11 @@ class Ranks:
             group = self.join(device)
             if plan is None:
                 plan = question.prove_plan(self._exchange.ranks, schedule)
-            return harpe.compile(plan, group=group)
+            return Answer(question, device, harpe.compile(plan, group=group), used=self._used)
         except harpe.Refused as refused:
             if self.on_miss == "fallback":
                 log.warning("%s has no plan, PyTorch's own way runs: %s", question, refused)
-            return _Missed(refused)
+            return Answer(question, device, error=refused, used=self._used)
 
     def _make_plan(self, question: Question, device: torch.device) -> harpe.Plan:
         if device.type not in ("cpu", "cuda"):
@@ -331,11 +347,6 @@ def _catch_refusal(make: Callable[[], harpe.Plan]) -> harpe.Plan | harpe.Refused
         return make()
     except harpe.Refused as refused:
         return refused
-
-
-def _describe(tensor: torch.Tensor) -> tuple[int, str, tuple[int, ...], tuple[int, ...]]:
-    """As an executable takes it."""
-    return tensor.data_ptr(), _DTYPES[tensor.dtype], tensor.shape, tensor.stride()
 
 
 def _find_stream(device: torch.device) -> int:

@@ -40,18 +40,26 @@ def define_differentiable(name: str, schema: str, kernel: Kernel, fake: Kernel, 
                                     lib=_library)
 
     class Differentiable(torch.autograd.Function):
-        forward = staticmethod(bare)
-        setup_context = staticmethod(save)
+        @staticmethod
+        def forward(ctx: Any, *arguments: Any) -> Any:
+            output = bare(*arguments)
+            save(ctx, arguments, output)  # a `setup_context` would cost the call a signature
+            return output
+
         backward = staticmethod(once_differentiable(differentiate))
+
+    # A Function does not see tensors in lists.
+    always_registered = "Tensor[]" in schema[:schema.index("->")]
 
     def call(*arguments: Any, **options: Any) -> Any:
         if torch.is_autocast_enabled(arguments[0].device.type):
             arguments = tuple(_cast(arguments, uncast))
-        if torch.compiler.is_compiling() or any(isinstance(each, list) for each in arguments):
-            return registered(*arguments, **options)  # a Function does not see tensors in lists
-        if torch.is_grad_enabled() and any(each.requires_grad for each in arguments
-                                           if isinstance(each, torch.Tensor)):
-            return Differentiable.apply(*arguments)
+        if always_registered or torch.compiler.is_compiling():
+            return registered(*arguments, **options)
+        if torch.is_grad_enabled():
+            for each in arguments:
+                if isinstance(each, torch.Tensor) and each.requires_grad:
+                    return Differentiable.apply(*arguments)
         return bare(*arguments)
 
     return call

@@ -7,7 +7,8 @@ import torch
 
 from harpe._errors import refuse
 from harpe.ops import _fallback
-from harpe.ops._groups import count_ranks, find
+from harpe.ops._calls import Asked, Result, execute
+from harpe.ops._groups import count_ranks
 from harpe.ops._library import define, define_differentiable
 from harpe.ops._questions import DTYPES, Product, Products, WeightGradient
 
@@ -21,38 +22,43 @@ class _Multiply:
         self.name, self.rule, self.transposed = name, rule, transposed
 
     def compute(self, a: Tensor, b: Tensor, bias: Tensor | None, group: str) -> Tensor:
-        ranks = count_ranks(group)
+        made = execute(self._ask, (a, b, bias), (), group)
+        if made is None:
+            return _fallback.multiply(self.rule, a, b if self.transposed else b.t(), bias, group)
+        return made[0]
+
+    def make_result(self, a: Tensor, b: Tensor, bias: Tensor | None, group: str) -> Tensor:
+        """The fake kernel."""
+        return a.new_empty(self._find_shape(a, b, count_ranks(group)))
+
+    def _find_shape(self, a: Tensor, b: Tensor, ranks: int) -> Sequence[int]:
+        m = {"ag_gemm": a.shape[-2] * ranks, "gemm_rs": a.shape[-2] // ranks,
+             "gemm_ar": a.shape[-2]}[self.rule]
+        return *a.shape[:-2], m, b.shape[0 if self.transposed else 1]
+
+    def _ask(self, ranks: int, a: Tensor, b: Tensor, bias: Tensor | None) -> Asked:
+        self._check(a, b, bias, ranks)
         n, k = b.shape if self.transposed else b.shape[::-1]
-        self._check(a, b, bias, n, k, ranks)
         over = {"ag_gemm": (ranks, ranks, 1)}.get(self.rule, (1, 1, ranks))
         batch, m = a.shape[:-2].numel(), a.shape[-2]
         question = Product(name=self.name, rule=self.rule, batch=batch, m=m * over[0],
                            n=n * over[1], k=k * over[2], dtype=DTYPES[a.dtype],
                            transposed=self.transposed, bias=bias is not None)
-        c = self.make_result(a, b, bias, group)
-        inputs = {"a": flatten(a), "b": b} | ({} if bias is None else {"bias": bias})
-        if not find(group).launch(question, inputs,
-                                  {"c" if bias is None else "y": flatten(c)}):
-            c = _fallback.multiply(self.rule, a, b if self.transposed else b.t(), bias, group)
-        return c
+        dims = count_dims(a)
+        return Asked(question, [("a", dims), ("b", 2), *[("bias", 1)] * (bias is not None)],
+                     [Result("c" if bias is None else "y", self._find_shape(a, b, ranks), dims,
+                             a.dtype)])
 
-    def make_result(self, a: Tensor, b: Tensor, bias: Tensor | None, group: str) -> Tensor:
-        """The fake kernel."""
-        ranks = count_ranks(group)
-        m = {"ag_gemm": a.shape[-2] * ranks, "gemm_rs": a.shape[-2] // ranks,
-             "gemm_ar": a.shape[-2]}[self.rule]
-        return a.new_empty(*a.shape[:-2], m, b.shape[0 if self.transposed else 1])
-
-    def _check(self, a: Tensor, b: Tensor, bias: Tensor | None, n: int, k: int,
-               ranks: int) -> None:
+    def _check(self, a: Tensor, b: Tensor, bias: Tensor | None, ranks: int) -> None:
         check_types({"x": a, "w": b} | ({} if bias is None else {"bias": bias}))
+        n, k = (0, 1) if self.transposed else (1, 0)
         if a.dim() < 2:
             raise refuse("x", "of at least two dimensions", f"of shape {list(a.shape)}")
-        if a.shape[-1] != k:
+        if b.dim() != 2 or a.shape[-1] != b.shape[k]:
             raise refuse("w", f"of {a.shape[-1]} columns, as `x` has",
                          f"of shape {list(b.shape)}")
-        if bias is not None and bias.shape != (n,):
-            raise refuse("bias", f"of shape [{n}]", f"of shape {list(bias.shape)}")
+        if bias is not None and bias.shape != (b.shape[n],):
+            raise refuse("bias", f"of shape [{b.shape[n]}]", f"of shape {list(bias.shape)}")
         if self.rule == "gemm_rs" and a.shape[-2] % ranks:
             raise refuse("x", f"of a multiple of {ranks} rows, for equal blocks of the result",
                          f"of {a.shape[-2]}")
@@ -65,35 +71,47 @@ class _MakeWeightGradient:
         self.name, self.gathered = name, gathered
 
     def compute(self, g: Tensor, x: Tensor, bias: bool, group: str) -> tuple[Tensor, Tensor]:
-        ranks = count_ranks(group)
+        ones = g.new_ones(*g.shape[:-1], 1) if bias else None
+        made = execute(self._ask, (g, x, ones), (), group)
+        if made is not None:
+            return made[0], made[1].squeeze(1) if bias else g.new_empty(0)
+        if self.gathered == "x":
+            x = _fallback.all_gather(x, group, -2)
+        else:
+            g = _fallback.all_gather(g, group, -2)
+        return (_fallback.weight_gradient(g, x),
+                g.flatten(0, -2).sum(0) if bias else g.new_empty(0))
+
+    def make_result(self, g: Tensor, x: Tensor, bias: bool, group: str) -> tuple[Tensor, Tensor]:
+        return g.new_empty(g.shape[-1], x.shape[-1]), g.new_empty(g.shape[-1] if bias else 0)
+
+    def _ask(self, ranks: int, g: Tensor, x: Tensor, ones: Tensor | None) -> Asked:
         check_types({"the gradient": g, "x": x})
-        of_x = self.gathered == "x"
+        of_x, bias = self.gathered == "x", ones is not None
         question = WeightGradient(
             name=self.name, gathered=self.gathered, batch=g.shape[:-2].numel(),
             m=(x if of_x else g).shape[-2] * ranks, n=g.shape[-1] * (ranks if of_x else 1),
             k=x.shape[-1] * (1 if of_x else ranks), dtype=DTYPES[g.dtype], bias=bias)
-        w, d = self.make_result(g, x, bias, group)
-        inputs, out = {"g": flatten(g), "x": flatten(x)}, {"w": w}
-        if bias:
-            inputs["ones"] = inputs["g"].new_ones(*inputs["g"].shape[:-1], 1)
-            out["d"] = d.unsqueeze(1)
-        if not find(group).launch(question, inputs, out):
-            if of_x:
-                x = _fallback.all_gather(x, group, -2)
-            else:
-                g = _fallback.all_gather(g, group, -2)
-            w, d = _fallback.weight_gradient(g, x), g.flatten(0, -2).sum(0) if bias else d
-        return w, d
-
-    def make_result(self, g: Tensor, x: Tensor, bias: bool, group: str) -> tuple[Tensor, Tensor]:
-        return g.new_empty(g.shape[-1], x.shape[-1]), g.new_empty(g.shape[-1] if bias else 0)
+        n, k, dims = g.shape[-1], x.shape[-1], count_dims(g)
+        return Asked(question, [("g", dims), ("x", dims), *[("ones", dims)] * bias],
+                     [Result("w", (n, k), 2, g.dtype), *[Result("d", (n, 1), 2, g.dtype)] * bias])
 
 
 def gather_once(name: str, x: Tensor, weights: Sequence[Tensor], group: str, *,
                 transposed: bool = True, whole: bool = False) -> list[Tensor]:
     """`Products`: the results, and then the gathered x where it is asked for."""
-    ranks, n = count_ranks(group), 0 if transposed else 1
+    made = execute(_ask_once, (x, *weights), (name, transposed, whole), group)
+    if made is None:
+        gathered = _fallback.all_gather(x, group, -2)
+        made = [torch.nn.functional.linear(gathered, w if transposed else w.t())
+                for w in weights] + [gathered] * whole
+    return made
+
+
+def _ask_once(ranks: int, x: Tensor, *rest: Any) -> Asked:
+    *weights, name, transposed, whole = rest
     check_types({"x": x} | {f"weights[{i}]": w for i, w in enumerate(weights)})
+    n = 0 if transposed else 1
     for i, w in enumerate(weights):
         if w.dim() != 2 or w.shape[1 - n] != x.shape[-1]:
             raise refuse(f"weights[{i}]", f"of {x.shape[-1]} {'rows' if n else 'columns'}, as `x` "
@@ -101,15 +119,12 @@ def gather_once(name: str, x: Tensor, weights: Sequence[Tensor], group: str, *,
     question = Products(name=name, batch=x.shape[:-2].numel(), m=x.shape[-2] * ranks,
                         ns=tuple(w.shape[n] * ranks for w in weights), k=x.shape[-1],
                         dtype=DTYPES[x.dtype], transposed=transposed, whole=whole)
-    results = [x.new_empty(*x.shape[:-2], x.shape[-2] * ranks, size) for size in
-               (*(w.shape[n] for w in weights), *[x.shape[-1]] * whole)]
-    inputs = {"a": flatten(x)} | {f"b{i}": w for i, w in enumerate(weights)}
-    names = [*(f"c{i}" for i, _ in enumerate(weights)), *["whole"] * whole]
-    if not find(group).launch(question, inputs, dict(zip(names, map(flatten, results)))):
-        gathered = _fallback.all_gather(x, group, -2)
-        results = [torch.nn.functional.linear(gathered, w if transposed else w.t())
-                   for w in weights] + [gathered] * whole
-    return results
+    dims = count_dims(x)
+    columns = {f"c{i}": w.shape[n] for i, w in enumerate(weights)}
+    columns |= {"whole": x.shape[-1]} if whole else {}
+    return Asked(question, [("a", dims), *((f"b{i}", 2) for i, _ in enumerate(weights))],
+                 [Result(each, (*x.shape[:-2], x.shape[-2] * ranks, size), dims, x.dtype)
+                  for each, size in columns.items()])
 
 
 def _compute_ag_linears(x: Tensor, weights: Sequence[Tensor], group: str) -> list[Tensor]:
@@ -121,9 +136,9 @@ def _make_ag_linears(x: Tensor, weights: Sequence[Tensor], group: str) -> list[T
     return [x.new_empty(*x.shape[:-2], m, w.shape[0]) for w in weights]
 
 
-def flatten(x: Tensor) -> Tensor:
+def count_dims(x: Tensor) -> int:
     """[batch, m, k], or [m, k] where there is one of a batch."""
-    return x.reshape(x.shape[-2:]) if x.shape[:-2].numel() == 1 else x.flatten(0, -3)
+    return 2 if x.shape[:-2].numel() == 1 else 3
 
 
 def check_types(tensors: Mapping[str, Tensor]) -> None:

@@ -8,7 +8,8 @@ import torch.nn.functional as functional
 import harpe
 from harpe._errors import refuse
 from harpe.ops import _fallback
-from harpe.ops._groups import count_ranks, find
+from harpe.ops._calls import Asked, Result, execute
+from harpe.ops._groups import find
 from harpe.ops._layout import check_homes
 from harpe.ops._library import define_inference
 from harpe.ops._linears import check_types
@@ -70,16 +71,21 @@ class Experts:
 
 def _compute(x: Tensor, ids: Tensor, weights: Tensor, w1: Tensor, w3: Tensor, w2: Tensor,
              group: str) -> Tensor:
+    if not ids.is_floating_point() and weights.is_floating_point():  # else they are refused
+        ids, weights = ids.to(torch.int32), weights.to(torch.float32)
+    made = execute(_ask, (x, ids, weights, w1, w3, w2), (), group)
+    return _compute_by_torch(x, ids, weights, w1, w3, w2, group) if made is None else made[0]
+
+
+def _ask(ranks: int, x: Tensor, ids: Tensor, weights: Tensor, w1: Tensor, w3: Tensor,
+         w2: Tensor) -> Asked:
     _check(x, ids, weights, w1, w3, w2)
-    ranks, (tokens, hidden) = count_ranks(group), x.shape
+    tokens, hidden = x.shape
     question = Experts(tokens=tokens * ranks, hidden=hidden, experts=w1.shape[0] * ranks,
                        topk=ids.shape[1], inter=w1.shape[1], dtype=DTYPES[x.dtype])
-    inputs = {"x": x, "index": ids.to(torch.int32), "weight": weights.to(torch.float32),
-              "w1": w1, "w3": w3, "w2": w2}
-    y = torch.empty_like(x, memory_format=torch.contiguous_format)
-    if not find(group).launch(question, inputs, {"y": y}):
-        y = _compute_by_torch(x, ids, weights, w1, w3, w2, group)
-    return y
+    return Asked(question, [("x", 2), ("index", 2), ("weight", 2),
+                            *((name, 3) for name in ("w1", "w3", "w2"))],
+                 [Result("y", x.shape, 2, x.dtype)])
 
 
 def _make_result(x: Tensor, ids: Tensor, weights: Tensor, w1: Tensor, w3: Tensor, w2: Tensor,
