@@ -120,6 +120,8 @@ inline constexpr std::array kFlags = {
          "what to print (default: schedule with --mesh, else op)", kShow},
     Flag{"target", "", "cpu|h200", "with --stage launches: what they are for (default h200)",
          kShow},
+    Flag{"target", "", "cpu|h200",
+         "whose launches CPU ranks run: their own (default), or those of H200s", kRun},
     Flag{"task", "", "N",
          "with --stage launches: which passes looked at the task, and why they left it alone",
          kShow},

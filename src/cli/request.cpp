@@ -73,6 +73,17 @@ Checked<CollectiveEngine> engine_of(const CommandLine& line, Backend backend) {
 
 }  // namespace
 
+Checked<Backend> target_of(const CommandLine& line, Backend otherwise) {
+  static const std::vector<std::string> kTargets = {"cpu", "h200"};
+  const auto target = line.value("target");
+  if (!target) return otherwise;
+  if (*target == "cpu") return Backend::Cpu;
+  if (*target == "h200") return Backend::Cuda;
+  return make_diag(DiagCode::U109, {{"flag", "--target"},
+                                    {"text", *target},
+                                    {"wanted", "cpu or h200" + suggestion(*target, kTargets)}});
+}
+
 CudaPlaces library_places_of(const CommandLine& line) {
   return {.nvrtc = line.value("nvrtc"),
           .cuda_folders = cuda_folders(),
@@ -90,6 +101,12 @@ Checked<CudaPlaces> cuda_places_of(const CommandLine& line) {
 Checked<BackendRequest> backend_request_of(const CommandLine& line) {
   BackendRequest request;
   HP_TRY(request.backend, backend_of(line));
+  HP_TRY(request.target, target_of(line, request.backend));
+  if (request.backend == Backend::Cuda && request.target != Backend::Cuda) {
+    return make_diag(DiagCode::U109, {{"flag", "--target"},
+                                      {"text", *line.value("target")},
+                                      {"wanted", "given with `--backend cpu`"}});
+  }
   request.share_gpus = line.has("share-gpus");
   request.provider = line.value("provider");
   request.interface = line.value("interface").value_or("");

@@ -22,6 +22,9 @@ constexpr std::int64_t kMostSeconds = 1'000'000;
 
 // `--backend`, by default CPU ranks. Errors: U109.
 [[nodiscard]] Checked<Backend> backend_of(const CommandLine& line);
+// `--target`: whose launches are meant, CPU ranks' or, as Backend::Cuda, those of H200s. Errors:
+// U109.
+[[nodiscard]] Checked<Backend> target_of(const CommandLine& line, Backend otherwise);
 // Where the CUDA back end finds its libraries: `--nvrtc`, `--libraries` and the environment.
 [[nodiscard]] CudaPlaces library_places_of(const CommandLine& line);
 // The same, and where it keeps compiled kernels: `--cache`. Errors: cache_of's.

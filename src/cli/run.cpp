@@ -116,6 +116,9 @@ Checked<int> show_outcome(const CommandLine& line, const FittedPlan& fitted,
   const Plan& plan = fitted.plan;
   const PlanSummary summary = summarise(plan);
   Rows rows = plan_rows(summary);
+  if (request.backend.target != request.backend.backend) {
+    rows.emplace_back("launches", "of h200, on CPU ranks");
+  }
   for (const Refit& refit : fitted.refits) rows.emplace_back("sent", print(refit));
   if (outcome.stats.bytes_moved != summary.bytes_moved) {
     rows.emplace_back("sent", print_bytes(outcome.stats.bytes_moved) + " under this routing");
@@ -131,6 +134,7 @@ Checked<int> show_outcome(const CommandLine& line, const FittedPlan& fitted,
   Json json = start_json(line);
   add_plan(json, summary);
   json.set("inputs", inputs_to_json(line, request))
+      .set("target", request.backend.target == Backend::Cuda ? "h200" : "cpu")
       .set("time_us", times_to_json(outcome.stats))
       .set("bytes_sent", outcome.stats.bytes_moved)
       .set("library_price", price_to_json(libraries));

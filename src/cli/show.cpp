@@ -44,14 +44,9 @@ Checked<int> show_picture(const CommandLine& line, Session& session, const Reque
 }
 
 // What launches are for.
-Checked<std::unique_ptr<launch::Target>> target_of(const CommandLine& line) {
-  static const std::vector<std::string> kTargets = {"cpu", "h200"};
-  const std::string target = line.value("target").value_or("h200");
-  if (target == "cpu") return make_target(Backend::Cpu);
-  if (target == "h200") return make_target(Backend::Cuda);
-  return make_diag(DiagCode::U109, {{"flag", "--target"},
-                                    {"text", target},
-                                    {"wanted", "cpu or h200" + suggestion(target, kTargets)}});
+Checked<std::unique_ptr<launch::Target>> launch_target_of(const CommandLine& line) {
+  HP_TRY(const Backend target, target_of(line, Backend::Cuda));
+  return make_target(target);
 }
 
 // Why the passes over launch plans did what they did with a task.
@@ -59,7 +54,7 @@ Checked<int> show_decisions(const CommandLine& line, Session& session, const Req
   HP_TRY(const Plan plan, session.plan(request));
   const auto last = static_cast<std::int64_t>(plan.tasks.size()) - 1;
   HP_TRY(const std::int64_t task, parse_count("--task", *line.value("task"), 0, last));
-  HP_TRY(const std::unique_ptr<launch::Target> target, target_of(line));
+  HP_TRY(const std::unique_ptr<launch::Target> target, launch_target_of(line));
   HP_TRY(const std::string text, explain_launch(plan, *target, TaskId(task)));
   HP_REQUIRE_OK(print_out(text));
   return kDone;
@@ -67,7 +62,7 @@ Checked<int> show_decisions(const CommandLine& line, Session& session, const Req
 
 Checked<std::string> show_launches_of(const CommandLine& line, Session& session,
                                       const Request& request) {
-  HP_TRY(const std::unique_ptr<launch::Target> target, target_of(line));
+  HP_TRY(const std::unique_ptr<launch::Target> target, launch_target_of(line));
   HP_TRY(const Plan plan, session.plan(request));
   if (session.is_paranoid() && target->facts().waits_inside) {
     HP_TRY(const Gpus* const gpus, find_gpus());

@@ -25,7 +25,10 @@ namespace harpe {
                                                                 const LaunchTargets& targets,
                                                                 const VerifyOptions& options);
 
-// Proves launches before they run, unless they put through NICs, which is beyond the proof (V202).
+// Proves launches before they run. Requires: a verified plan. Errors: verify_launches'.
+[[nodiscard]] Checked<Ok> prove(const Plan& plan, const launch::LaunchPlan& launches);
+
+// The same, unless they put through NICs, which is beyond the proof (V202).
 // Requires: a verified plan. Errors: verify_launches', but V202.
 [[nodiscard]] Checked<Ok> prove_if_modelled(const Plan& plan, const launch::LaunchPlan& launches);
 

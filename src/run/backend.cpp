@@ -1,5 +1,7 @@
 #include "run/backend.h"
 
+#include "compile/certify_launches.h"
+#include "compile/launches.h"
 #include "exec/cpu/cpu_executor.h"
 #include "exec/cpu/launch_target.h"
 #include "run/gpus.h"
@@ -49,7 +51,11 @@ Checked<std::unique_ptr<Executor>> make_executor(const Plan& plan, const Backend
   options.provider = request.provider.value_or(options.provider);
   options.wait_limit = request.wait_limit;
   options.warn = request.warn;
-  return make_cpu_executor(plan, options);
+  if (request.target == Backend::Cpu) return make_cpu_executor(plan, options);
+  HP_TRY(const Gpus* const gpus, find_gpus());
+  HP_TRY(const launch::LaunchPlan launches, make_gpu_launches(plan, *gpus));
+  HP_REQUIRE_OK(prove(plan, launches));
+  return make_cpu_executor(plan, launches, options);
 }
 
 }  // namespace harpe

@@ -23,6 +23,8 @@ namespace harpe {
 
 struct BackendRequest {
   Backend backend = Backend::Cpu;
+  // Whose launches CPU ranks run: their own, or, to see them work without a GPU, those of GPUs.
+  Backend target = Backend::Cpu;
   bool share_gpus = false;  // ranks may share a GPU
   CudaPlaces places;
   CollectiveEngine collectives = CollectiveEngine::Auto;
@@ -53,7 +55,8 @@ struct BackendRequest {
 [[nodiscard]] Checked<std::unique_ptr<launch::Target>> make_target(Backend backend,
                                                                    bool takes_turns = false);
 
-// The one place that knows every executor. Errors: make_cpu_executor's, make_cuda_executor's; G001
+// The one place that knows every executor. Launches of GPUs are proved before they run.
+// Errors: make_cpu_executor's, make_cuda_executor's; make_gpu_launches' and verify_launches'; G001
 // a build without CUDA; N016 GPUs of several hosts.
 [[nodiscard]] Checked<std::unique_ptr<Executor>> make_executor(const Plan& plan,
                                                                const BackendRequest& request);

@@ -13,14 +13,10 @@ namespace {
 // How many numbers allocations of a buffer have, by its name; none without a ragged axis.
 using Counts = std::unordered_map<std::string_view, std::int64_t>;
 
-Counts count_numbers(const Plan& plan, const Blocks& blocks) {
+Counts count_all(const Plan& plan, const Blocks& blocks) {
   Counts counts;
   for (const Buffer* const buffer : buffers_of(plan.program)) {
-    std::int64_t& count = counts[buffer->name];
-    const Axis* const ragged = find_ragged_axis(plan.program, *buffer);
-    if (ragged == nullptr) continue;
-    const auto slots = static_cast<std::size_t>(blocks.find_axis(ragged->name));
-    count = size_of(*find_axis(plan.program, ragged->of)) * blocks.axes()[slots].blocks;
+    counts[buffer->name] = Occupancy::count_numbers(plan, blocks, *buffer);
   }
   return counts;
 }
@@ -46,7 +42,7 @@ Occupancy::Occupancy(const Plan& plan, const Blocks& blocks, std::span<std::byte
     : rows_(plan.allocs.size(), nullptr) {
   std::vector<std::int32_t*> next;
   for (std::byte* const bytes : memory) next.push_back(reinterpret_cast<std::int32_t*>(bytes));
-  const Counts counts = count_numbers(plan, blocks);
+  const Counts counts = count_all(plan, blocks);
   for (std::size_t i = 0; i < rows_.size(); ++i) {
     const std::int64_t numbers = counts.at(plan.allocs[i].buffer);
     if (numbers == 0) continue;
@@ -56,9 +52,17 @@ Occupancy::Occupancy(const Plan& plan, const Blocks& blocks, std::span<std::byte
   }
 }
 
+std::int64_t Occupancy::count_numbers(const Plan& plan, const Blocks& blocks,
+                                      const Buffer& buffer) {
+  const Axis* const ragged = find_ragged_axis(plan.program, buffer);
+  if (ragged == nullptr) return 0;
+  const auto slots = static_cast<std::size_t>(blocks.find_axis(ragged->name));
+  return size_of(*find_axis(plan.program, ragged->of)) * blocks.axes()[slots].blocks;
+}
+
 std::int64_t Occupancy::bytes_per_rank(const Plan& plan, const Blocks& blocks) {
   std::vector<std::int64_t> numbers(static_cast<std::size_t>(plan.mesh.ranks()));
-  const Counts counts = count_numbers(plan, blocks);
+  const Counts counts = count_all(plan, blocks);
   for (const Alloc& alloc : plan.allocs) {
     numbers[alloc.rank.index()] += counts.at(alloc.buffer);
   }

@@ -27,6 +27,10 @@ class Occupancy {
   // Of each rank; equal on all.
   [[nodiscard]] static std::int64_t bytes_per_rank(const Plan& plan, const Blocks& blocks);
 
+  // Of one allocation of a buffer; 0 where that has no ragged axis.
+  [[nodiscard]] static std::int64_t count_numbers(const Plan& plan, const Blocks& blocks,
+                                                  const Buffer& buffer);
+
   // The allocation's numbers, [owner][block]; null where its buffer has no ragged axis.
   [[nodiscard]] std::int32_t* of(AllocId alloc) const { return rows_[alloc.index()]; }
 

@@ -6,12 +6,16 @@
 
 namespace harpe::actions {
 
+const Stmt& statement_of(const Plan& plan, const std::string& name, int stmt) {
+  const Nest* nest = find_nest(plan.program, name);
+  HP_CHECK(nest != nullptr, "nest `" + name + "` of a task");
+  HP_CHECK(stmt >= 0 && static_cast<std::size_t>(stmt) < nest->stmts.size(),
+           "statement of a task in nest `" + name + "`");
+  return nest->stmts[static_cast<std::size_t>(stmt)];
+}
+
 const Stmt& statement_of(const Plan& plan, const Task& task) {
-  const Nest* nest = find_nest(plan.program, task.nest);
-  HP_CHECK(nest != nullptr, "nest `" + task.nest + "` of a task");
-  HP_CHECK(task.stmt >= 0 && static_cast<std::size_t>(task.stmt) < nest->stmts.size(),
-           "statement of a task in nest `" + task.nest + "`");
-  return nest->stmts[static_cast<std::size_t>(task.stmt)];
+  return statement_of(plan, task.nest, task.stmt);
 }
 
 std::size_t targets_per_state(const Stmt& stmt) {

@@ -31,21 +31,66 @@ std::vector<Interval> runs_along(const Blocks& blocks, int axis, std::span<const
   return runs;
 }
 
-// Turns one Compute task into leaf calls: one per logically contiguous box whose operands and
+using Boxes = std::vector<std::vector<Interval>>;
+
+// Each box with each interval behind it.
+Boxes multiply(const Boxes& boxes, const std::vector<Interval>& intervals) {
+  Boxes longer;
+  longer.reserve(boxes.size() * intervals.size());
+  for (const std::vector<Interval>& prefix : boxes) {
+    for (const Interval& interval : intervals) {
+      longer.push_back(prefix);
+      longer.back().push_back(interval);
+    }
+  }
+  return longer;
+}
+
+// A task's boxes of blocks as boxes of elements along the nest's axes, contiguous along each.
+Boxes boxes_of(const Blocks& blocks, const Nest& nest, const Task& task) {
+  Boxes result;
+  for (const Box& box : task.iter) {
+    Boxes product = {{}};
+    std::size_t first = 0;
+    for (const std::string& name : nest.over) {
+      const int axis = blocks.find_axis(name);
+      HP_CHECK(axis >= 0, "axis `" + name + "` of nest `" + nest.name + "`");
+      const std::size_t digits = blocks.axes()[static_cast<std::size_t>(axis)].digits.size();
+      HP_CHECK(first + digits <= box.size(), "digits of an iteration box");
+      product = multiply(product, runs_along(blocks, axis, std::span(box).subspan(first, digits)));
+      first += digits;
+    }
+    result.insert(result.end(), product.begin(), product.end());
+  }
+  return result;
+}
+
+using Operand = StatementWork::Operand;
+
+std::vector<Operand> operands_of(const Setting& setting, const std::vector<Ref>& refs) {
+  std::vector<Operand> operands;
+  for (const Ref& ref : refs) {
+    operands.push_back({.buffer = setting.plan.allocs[ref.alloc.index()].buffer,
+                        .patches = patches_of(setting, ref)});
+  }
+  return operands;
+}
+
+// Turns a statement's work into leaf calls: one per logically contiguous box whose operands and
 // targets each lie in one slot (commir.md D12).
 class ComputeBuilder {
  public:
-  ComputeBuilder(const Setting& setting, const Task& task, const LeafCaller& caller)
+  ComputeBuilder(const Setting& setting, const StatementWork& work, const LeafCaller& caller)
       : setting_(setting),
-        task_(task),
+        given_(work),
         caller_(caller),
-        site_{.nest = *find_nest(setting.plan.program, task.nest),
-              .stmt = statement_of(setting.plan, task),
+        site_{.nest = *find_nest(setting.plan.program, work.nest),
+              .stmt = statement_of(setting.plan, work.nest, work.stmt),
               .dims = {},
               .lengths = {},
               .names = {},
               .mask = {},
-              .mask_reads = mask_reads(statement_of(setting.plan, task)),
+              .mask_reads = mask_reads(statement_of(setting.plan, work.nest, work.stmt)),
               .products = setting.products} {}
 
   Checked<TaskWork> build() {
@@ -54,12 +99,12 @@ class ComputeBuilder {
       HP_CHECK(axis >= 0, "axis `" + name + "` of nest `" + site_.nest.name + "`");
       axis_index(axis);
     }
-    for (const Access& access : site_.stmt.operands) add_participant(access, task_.reads);
-    for (const Access& access : site_.stmt.targets) add_participant(access, task_.writes);
-    for (const Access& access : site_.mask_reads) add_participant(access, task_.reads);
+    for (const Access& access : site_.stmt.operands) add_participant(access, given_.reads);
+    for (const Access& access : site_.stmt.targets) add_participant(access, given_.writes);
+    for (const Access& access : site_.mask_reads) add_participant(access, given_.reads);
     resolve_mask();
     ragged_ = ragged_axis_of_space(setting_.plan, setting_.blocks, keys_);
-    const std::vector<std::vector<Interval>> boxes = iteration_boxes();
+    const Boxes boxes = whole_boxes();
     collect_cuts(boxes);
     if (is_replicated()) cut_at_blocks();
     for (const std::vector<Interval>& box : boxes) {
@@ -93,7 +138,7 @@ class ComputeBuilder {
     return axis;
   }
 
-  void add_participant(const Access& access, const std::vector<Ref>& refs) {
+  void add_participant(const Access& access, const std::vector<Operand>& operands) {
     const int buffer = setting_.blocks.find_buffer(access.buffer);
     HP_CHECK(buffer >= 0, "buffer `" + access.buffer + "`");
     const BufferTable& table = setting_.blocks.buffers()[static_cast<std::size_t>(buffer)];
@@ -114,9 +159,9 @@ class ComputeBuilder {
       opaque.push_back(dims.back().back());
     }
     part.axes.insert(part.axes.end(), opaque.begin(), opaque.end());
-    for (const Ref& ref : refs) {
-      if (setting_.plan.allocs[ref.alloc.index()].buffer != access.buffer) continue;
-      for (Patch& patch : patches_of(setting_, ref)) part.patches.push_back(std::move(patch));
+    for (const Operand& operand : operands) {
+      if (operand.buffer != access.buffer) continue;
+      part.patches.insert(part.patches.end(), operand.patches.begin(), operand.patches.end());
     }
     parts_.push_back(std::move(part));
     site_.dims.push_back(std::move(dims));
@@ -129,38 +174,18 @@ class ComputeBuilder {
     site_.mask->key_axis = static_cast<int>(axis_index(site_.mask->key_axis));
   }
 
-  // The task's boxes of blocks as boxes of elements, contiguous along every axis.
-  [[nodiscard]] std::vector<std::vector<Interval>> iteration_boxes() const {
-    std::vector<std::vector<Interval>> result;
-    for (const Box& box : task_.iter) {
-      std::vector<std::vector<Interval>> product = {{}};
-      std::size_t first = 0;
-      for (std::size_t i = 0; i < keys_.size(); ++i) {
-        std::vector<Interval> along = {{.begin = 0, .end = site_.lengths[i]}};
-        if (i < site_.nest.over.size()) {
-          const AxisTable& table = setting_.blocks.axes()[static_cast<std::size_t>(keys_[i])];
-          HP_CHECK(first + table.digits.size() <= box.size(), "digits of an iteration box");
-          along = runs_along(setting_.blocks, keys_[i],
-                             std::span(box).subspan(first, table.digits.size()));
-          first += table.digits.size();
-        }
-        std::vector<std::vector<Interval>> longer;
-        for (const std::vector<Interval>& prefix : product) {
-          for (const Interval& run : along) {
-            longer.push_back(prefix);
-            longer.back().push_back(run);
-          }
-        }
-        product = std::move(longer);
-      }
-      result.insert(result.end(), product.begin(), product.end());
+  // The boxes with all of every axis that is none of the nest's.
+  [[nodiscard]] Boxes whole_boxes() const {
+    Boxes boxes = given_.boxes;
+    for (std::size_t i = site_.nest.over.size(); i < keys_.size(); ++i) {
+      boxes = multiply(boxes, {{.begin = 0, .end = site_.lengths[i]}});
     }
-    return result;
+    return boxes;
   }
 
   // Along the targets' axes every box is cut at every border there is, so that what two cells
   // contribute to is the same or disjoint: only then is "the first contribution" well defined.
-  void collect_cuts(const std::vector<std::vector<Interval>>& boxes) {
+  void collect_cuts(const Boxes& boxes) {
     std::vector<std::set<std::int64_t>> points(keys_.size());
     for (const std::vector<Interval>& box : boxes) {
       for (std::size_t axis = 0; axis < box.size(); ++axis) {
@@ -248,7 +273,7 @@ class ComputeBuilder {
   static constexpr AxisKey kMaxOpaque = 64;  // dimensions of a buffer
 
   const Setting& setting_;
-  const Task& task_;
+  const StatementWork& given_;
   const LeafCaller& caller_;
   LeafSite site_;
   std::vector<AxisKey> keys_;  // of the space: the nest's axes, then what else the buffers have
@@ -266,26 +291,35 @@ class ComputeBuilder {
 
 }  // namespace
 
-Checked<TaskWork> prepare_compute(const Setting& setting, const Task& task) {
-  const Stmt& stmt = statement_of(setting.plan, task);
-  const LeafContract* const contract = find_leaf_contract(stmt.leaf);
-  if (contract != nullptr && contract->is_routed()) {
-    return prepare_routed(setting, task);
-  }
+Checked<TaskWork> prepare_statement(const Setting& setting, const StatementWork& work) {
+  const Stmt& stmt = statement_of(setting.plan, work.nest, work.stmt);
   const LeafCaller* const caller = find_leaf_caller(stmt.leaf);
   if (caller == nullptr) {
-    return make_diag(DiagCode::X001, {{"leaf", stmt.leaf}, {"nest", task.nest}});
+    return make_diag(DiagCode::X001, {{"leaf", stmt.leaf}, {"nest", work.nest}});
   }
   for (const Access& access : stmt.operands) {
     for (const Rename& rename : access.renames) {
       if (rename.member.empty()) continue;
       return make_diag(DiagCode::X009, {{"leaf", stmt.leaf},
-                                        {"nest", task.nest},
+                                        {"nest", work.nest},
                                         {"buffer", access.buffer},
                                         {"route", rename.source}});
     }
   }
-  return ComputeBuilder(setting, task, *caller).build();
+  return ComputeBuilder(setting, work, *caller).build();
+}
+
+Checked<TaskWork> prepare_compute(const Setting& setting, const Task& task) {
+  const LeafContract* const contract = find_leaf_contract(statement_of(setting.plan, task).leaf);
+  if (contract != nullptr && contract->is_routed()) {
+    return prepare_routed(setting, task);
+  }
+  const Nest& nest = *find_nest(setting.plan.program, task.nest);
+  return prepare_statement(setting, {.nest = task.nest,
+                                     .stmt = task.stmt,
+                                     .boxes = boxes_of(setting.blocks, nest, task),
+                                     .reads = operands_of(setting, task.reads),
+                                     .writes = operands_of(setting, task.writes)});
 }
 
 }  // namespace harpe::actions

@@ -1,20 +1,40 @@
+#include <algorithm>
+#include <iterator>
+#include <numeric>
+#include <utility>
+
 #include "exec/actions/prepare.h"
 #include "support/check.h"
 
 namespace harpe::actions {
 namespace {
 
-std::vector<AxisKey> keys_of_buffer(const Setting& setting, const Ref& ref) {
-  const int buffer = setting.blocks.find_buffer(setting.plan.allocs[ref.alloc.index()].buffer);
-  return keys_of(setting.blocks.buffers()[static_cast<std::size_t>(buffer)]);
-}
+// The buffer as a participant of a space of its own axes.
+class BufferSpace {
+ public:
+  BufferSpace(const Setting& setting, const std::string& buffer) : name_(buffer) {
+    const int index = setting.blocks.find_buffer(buffer);
+    HP_CHECK(index >= 0, "buffer `" + buffer + "`");
+    const std::vector<AxisKey> keys =
+        keys_of(setting.blocks.buffers()[static_cast<std::size_t>(index)]);
+    axes_.resize(keys.size());
+    std::iota(axes_.begin(), axes_.end(), std::size_t{0});
+    ragged_ = ragged_axis_of_space(setting.plan, setting.blocks, keys);
+  }
 
-Participant whole_buffer(const Setting& setting, const Ref& ref) {
-  const Alloc& alloc = setting.plan.allocs[ref.alloc.index()];
-  const std::size_t axes = keys_of_buffer(setting, ref).size();
-  Participant participant{.buffer = alloc.buffer, .axes = {}, .patches = patches_of(setting, ref)};
-  for (std::size_t axis = 0; axis < axes; ++axis) participant.axes.push_back(axis);
-  return participant;
+  [[nodiscard]] Participant with(std::vector<Patch> patches) const {
+    return {.buffer = name_, .axes = axes_, .patches = std::move(patches)};
+  }
+  [[nodiscard]] const std::optional<RaggedAxis>& ragged() const { return ragged_; }
+
+ private:
+  std::string name_;
+  std::vector<std::size_t> axes_;
+  std::optional<RaggedAxis> ragged_;
+};
+
+const std::string& buffer_of(const Setting& setting, const Ref& ref) {
+  return setting.plan.allocs[ref.alloc.index()].buffer;
 }
 
 SlotShare share_of(const Cell& cell) {
@@ -28,22 +48,48 @@ SlotShare share_of(const Cell& cell) {
 
 }  // namespace
 
+TaskWork prepare_transfer(const Setting& setting, const std::string& buffer, std::vector<Patch> to,
+                          std::vector<Patch> from, bool adds) {
+  const BufferSpace space(setting, buffer);
+  const Participant parts[] = {space.with(std::move(to)), space.with(std::move(from))};
+  TaskWork work;
+  for (const Patch& patch : parts[0].patches) {
+    for (const Cell& cell : cut(patch.span, parts, {}, space.ragged())) {
+      HP_CHECK(cell.views[1].data != nullptr,
+               "a copy reads the blocks of `" + buffer + "` that it writes");
+      if (adds) {
+        work.actions.emplace_back(make_add(cell, cell.views[0], cell.views[1]));
+      } else {
+        work.actions.emplace_back(make_assign(cell, cell.views[0], cell.views[1]));
+      }
+      if (cell.slot_axis) work.shares.push_back(share_of(cell));
+    }
+  }
+  return work;
+}
+
 TaskWork prepare_moves(const Setting& setting, const Task& task) {
   HP_CHECK(task.reads.size() == task.writes.size(), "a copy writes what it reads");
   TaskWork work;
   for (std::size_t i = 0; i < task.reads.size(); ++i) {
-    const Participant parts[] = {whole_buffer(setting, task.writes[i]),
-                                 whole_buffer(setting, task.reads[i])};
-    HP_CHECK(parts[0].buffer == parts[1].buffer, "a copy stays within its buffer");
-    const auto ragged =
-        ragged_axis_of_space(setting.plan, setting.blocks, keys_of_buffer(setting, task.writes[i]));
-    for (const Patch& patch : parts[0].patches) {
-      for (const Cell& cell : cut(patch.span, parts, {}, ragged)) {
-        HP_CHECK(cell.views[1].data != nullptr,
-                 "a copy reads the blocks of `" + parts[0].buffer + "` that it writes");
-        work.actions.emplace_back(make_assign(cell, cell.views[0], cell.views[1]));
-        if (cell.slot_axis) work.shares.push_back(share_of(cell));
-      }
+    const std::string& buffer = buffer_of(setting, task.writes[i]);
+    HP_CHECK(buffer == buffer_of(setting, task.reads[i]), "a copy stays within its buffer");
+    TaskWork moved = prepare_transfer(setting, buffer, patches_of(setting, task.writes[i]),
+                                      patches_of(setting, task.reads[i]), false);
+    std::ranges::move(moved.actions, std::back_inserter(work.actions));
+    std::ranges::move(moved.shares, std::back_inserter(work.shares));
+  }
+  return work;
+}
+
+TaskWork prepare_fill(const Setting& setting, const std::string& buffer, std::vector<Patch> to,
+                      double value) {
+  const BufferSpace space(setting, buffer);
+  const Participant parts[] = {space.with(std::move(to))};
+  TaskWork work;
+  for (const Patch& patch : parts[0].patches) {
+    for (const Cell& cell : cut(patch.span, parts, {}, space.ragged())) {
+      work.actions.emplace_back(make_fill(cell, cell.views[0], value));
     }
   }
   return work;
@@ -54,14 +100,10 @@ TaskWork prepare_init(const Setting& setting, const Task& task) {
   const std::size_t group = targets_per_state(stmt);
   TaskWork work;
   for (std::size_t i = 0; i < task.writes.size(); ++i) {
-    const Participant parts[] = {whole_buffer(setting, task.writes[i])};
-    const auto ragged =
-        ragged_axis_of_space(setting.plan, setting.blocks, keys_of_buffer(setting, task.writes[i]));
-    for (const Patch& patch : parts[0].patches) {
-      for (const Cell& cell : cut(patch.span, parts, {}, ragged)) {
-        work.actions.emplace_back(make_fill(cell, cell.views[0], identity_of(stmt, i % group)));
-      }
-    }
+    TaskWork filled =
+        prepare_fill(setting, buffer_of(setting, task.writes[i]),
+                     patches_of(setting, task.writes[i]), identity_of(stmt, i % group));
+    std::ranges::move(filled.actions, std::back_inserter(work.actions));
   }
   return work;
 }

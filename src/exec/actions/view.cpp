@@ -31,6 +31,60 @@ std::vector<Patch> patches_at(const Setting& setting, const launch::LaidRef& ref
   return patches;
 }
 
+// The blocks of an axis that have elements of the interval, as boxes over the axis' digits.
+std::vector<Box> blocks_within(const Blocks& blocks, int axis, const Interval& part) {
+  const AxisTable& table = blocks.axes()[static_cast<std::size_t>(axis)];
+  std::vector<Box> boxes;
+  for (std::int64_t block = 0; block < table.blocks; ++block) {
+    const Interval along = blocks.interval(axis, block);
+    if (along.size() == 0 || along.end <= part.begin || along.begin >= part.end) continue;
+    Box& box = boxes.emplace_back(table.digits.size());
+    std::int64_t rest = block;
+    for (std::size_t i = box.size(); i-- > 0;) {
+      const std::int32_t extent = blocks.digits()[static_cast<std::size_t>(table.digits[i])].extent;
+      const auto value = static_cast<std::int32_t>(rest % extent);
+      box[i] = {.lo = value, .hi = value + 1};
+      rest /= extent;
+    }
+  }
+  return boxes;
+}
+
+// The blocks that a place has elements of.
+Ref ref_of(const Blocks& blocks, const BufferTable& table, const launch::Place& place,
+           WriteMode mode) {
+  Ref ref;
+  ref.alloc = place.alloc;
+  ref.mode = mode;
+  ref.boxes = {{}};
+  for (std::size_t i = 0; i < table.axes.size(); ++i) {
+    std::vector<Box> longer;
+    for (const Box& prefix : ref.boxes) {
+      for (const Box& along : blocks_within(blocks, table.axes[i], place.span[i])) {
+        longer.push_back(prefix);
+        longer.back().insert(longer.back().end(), along.begin(), along.end());
+      }
+    }
+    ref.boxes = std::move(longer);
+  }
+  return ref;
+}
+
+// What of it lies in the span; false: nothing.
+bool clip(Patch& patch, const launch::Span& span) {
+  std::int64_t offset = 0;
+  for (std::size_t axis = 0; axis < span.size(); ++axis) {
+    const Interval whole = patch.span[axis];
+    Interval& part = patch.span[axis];
+    part = {.begin = std::max(whole.begin, span[axis].begin),
+            .end = std::min(whole.end, span[axis].end)};
+    if (part.size() <= 0) return false;
+    offset += (part.begin - whole.begin) * patch.strides[axis];
+  }
+  patch.data += offset * size_in_bytes(patch.dtype);
+  return true;
+}
+
 bool covers(const Participant& participant, const Patch& patch, const std::vector<Interval>& box) {
   for (std::size_t i = 0; i < participant.axes.size(); ++i) {
     const Interval& wanted = box[participant.axes[i]];
@@ -130,6 +184,19 @@ std::vector<Patch> patches_of(const Setting& setting, const Ref& ref) {
 
 std::vector<Patch> patches_of_home(const Setting& setting, AllocId home) {
   return patches_at(setting, setting.layouts.of_home(home), WriteMode::Read);
+}
+
+std::vector<Patch> patches_of(const Setting& setting, const launch::Place& place, WriteMode mode) {
+  const auto buffer = static_cast<std::size_t>(setting.layouts.buffer_of(place.alloc));
+  const BufferTable& table = setting.blocks.buffers()[buffer];
+  if (place.span.size() != keys_of(table).size()) return {};
+  const Ref ref = ref_of(setting.blocks, table, place, mode);
+  if (ref.boxes.empty()) return {};
+  std::vector<Patch> patches = patches_at(setting, setting.layouts.of(ref), mode);
+  std::erase_if(patches, [&](Patch& patch) { return !clip(patch, place.span); });
+  std::int64_t found = 0;
+  for (const Patch& patch : patches) found += launch::count_elements(patch.span);
+  return found == launch::count_elements(place.span) ? patches : std::vector<Patch>();
 }
 
 std::vector<Cell> cut(const std::vector<Interval>& box, std::span<const Participant> participants,

@@ -60,6 +60,9 @@ struct Patch {
 // Where the blocks of a reference lie, and where those of a home lie.
 [[nodiscard]] std::vector<Patch> patches_of(const Setting& setting, const Ref& ref);
 [[nodiscard]] std::vector<Patch> patches_of_home(const Setting& setting, AllocId home);
+// Where the elements of a place lie; none where its allocation cannot hold all of them at once.
+[[nodiscard]] std::vector<Patch> patches_of(const Setting& setting, const launch::Place& place,
+                                            WriteMode mode);
 
 // One buffer's patches in a task; each of its axes runs along an axis of the task's space.
 struct Participant {

@@ -1,17 +1,19 @@
 #include "exec/cpu/cpu_executor.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "exec/actions/prepare.h"
 #include "exec/cpu/checks.h"
 #include "exec/cpu/far_puts.h"
 #include "exec/cpu/faults.h"
+#include "exec/cpu/launch_target.h"
 #include "exec/cpu/marking.h"
 #include "exec/cpu/network.h"
+#include "exec/cpu/prepare_steps.h"
 #include "exec/cpu/runner.h"
 #include "exec/cpu/tensors.h"
 #include "exec/cpu/windows.h"
-#include "exec/named_kernels.h"
 #include "exec/processes/process_report.h"
 #include "plan/text.h"
 #include "support/check.h"
@@ -20,6 +22,8 @@
 namespace harpe {
 namespace {
 
+using cpu::LaunchSteps;
+using cpu::StepWork;
 using processes::Partition;
 using processes::ProcessGroup;
 using processes::ProcessReport;
@@ -50,10 +54,14 @@ struct Prepared {
   }
 };
 
-// What the tasks of this process do. Of others' tasks, and of what the network does, nothing.
+// Per launch.
+using Shares = std::vector<std::vector<actions::SlotShare>>;
+
+// What queues do. Of others' steps, and of what the network does, there is no work.
 struct Work {
-  std::vector<actions::TaskWork> actions;  // per task, as the next
-  std::vector<std::vector<actions::SlotShare>> shares;
+  LaunchSteps steps;
+  StepWork actions;
+  Shares shares;
 };
 
 class CpuExecutor final : public Executor {
@@ -65,8 +73,8 @@ class CpuExecutor final : public Executor {
         options_(std::move(options)),
         group_(std::move(group)),
         network_(std::move(network)),
-        marking_(prepared_->plan, std::move(work.actions), options_.drop_signal_of,
-                 prepared_->partition, network_.get()) {}
+        marking_(prepared_->plan, std::move(work.steps), std::move(work.actions),
+                 options_.drop_signal_of, prepared_->partition, network_.get()) {}
 
   [[nodiscard]] Checked<Ok> set_input(const std::string& buffer,
                                       const HostTensor& tensor) override {
@@ -131,7 +139,8 @@ class CpuExecutor final : public Executor {
       const Task& task = plan().tasks[i];
       const bool moves = task.kind == TaskKind::Copy || task.kind == TaskKind::Collective;
       if (!moves || !prepared_->partition.is_own(plan().queues[task.queue.index()].rank)) continue;
-      report.bytes_moved += bytes_moved(task, shares_[i]);
+      const launch::LaunchId launch = marking_.launch_of(TaskId(static_cast<std::int64_t>(i)));
+      report.bytes_moved += bytes_moved(task, shares_[launch.index()]);
     }
     return report;
   }
@@ -190,7 +199,7 @@ class CpuExecutor final : public Executor {
   }
 
   std::unique_ptr<Prepared> prepared_;
-  std::vector<std::vector<actions::SlotShare>> shares_;  // per task
+  Shares shares_;
   CpuOptions options_;
   std::optional<ProcessGroup> group_;      // where others have the other ranks
   std::unique_ptr<cpu::Network> network_;  // likewise
@@ -208,14 +217,24 @@ Checked<Partition> partition_of(const Plan& plan, const std::optional<processes:
                    .ranks_each = each};
 }
 
+// With partial states as kernels leave them.
+Plan narrowed(Plan plan, const launch::LaunchPlan& launches) {
+  for (const AllocId id : launches.partials16) {
+    Alloc& alloc = plan.allocs[id.index()];
+    alloc.dtype = find_buffer(plan.program, alloc.buffer)->dtype;
+  }
+  return plan;
+}
+
 // Memory and addresses.
-Checked<std::unique_ptr<Prepared>> prepare(const Plan& plan, const Partition& partition,
-                                           Products products, std::optional<ProcessGroup>& group) {
+Checked<std::unique_ptr<Prepared>> prepare(const Plan& plan, const LaunchSteps& steps,
+                                           const Partition& partition, Products products,
+                                           std::optional<ProcessGroup>& group) {
   HP_TRY(Blocks blocks, Blocks::make(plan.program, plan.mesh, plan.form));
   const cpu::WindowSizes sizes = {
       .numbers = actions::Occupancy::bytes_per_rank(plan, blocks),
       .bounce = cpu::bounce_bytes(plan, partition),
-      .signals = partition.is_alone() ? 0 : cpu::map_signals(plan, partition).most_flags};
+      .signals = partition.is_alone() ? 0 : cpu::map_signals(plan, steps, partition).most_flags};
   HP_TRY(cpu::Windows windows,
          cpu::Windows::make(plan, partition, sizes, group ? &group->exchange() : nullptr));
   actions::Occupancy occupancy(plan, blocks, windows.numbers());
@@ -236,18 +255,19 @@ Checked<std::unique_ptr<Prepared>> prepare(const Plan& plan, const Partition& pa
   return prepared;
 }
 
-Checked<Work> prepare_work(const Prepared& prepared) {
+Checked<Work> prepare_work(const Prepared& prepared, const launch::LaunchPlan& launches,
+                           LaunchSteps steps) {
   launch::RefLayouts layouts(prepared.plan, prepared.blocks);
-  const actions::Setting setting = prepared.setting(layouts);
-  Work work;
-  for (std::size_t i = 0; i < prepared.plan.tasks.size(); ++i) {
-    const Task& task = prepared.plan.tasks[i];
-    actions::TaskWork actions;
-    if (prepared.partition.is_own(prepared.plan.queues[task.queue.index()].rank)) {
-      HP_TRY(actions, actions::prepare_task(setting, task));
+  Work work{.steps = std::move(steps), .actions = {}, .shares = {}};
+  HP_TRY(work.actions,
+         cpu::prepare_steps(prepared.setting(layouts), launches, work.steps, prepared.partition));
+  work.shares.resize(launches.launches.size());
+  for (std::size_t queue = 0; queue < work.actions.size(); ++queue) {
+    for (std::size_t at = 0; at < work.actions[queue].size(); ++at) {
+      std::ranges::move(
+          work.actions[queue][at].shares,
+          std::back_inserter(work.shares[work.steps.queues[queue][at].launch.index()]));
     }
-    work.shares.push_back(std::move(actions.shares));
-    work.actions.push_back(std::move(actions));
   }
   return work;
 }
@@ -268,27 +288,45 @@ Checked<std::unique_ptr<cpu::Network>> open_network(const Prepared& prepared,
       group.exchange());
 }
 
-}  // namespace
-
-Checked<std::unique_ptr<Executor>> make_cpu_executor(const Plan& plan, const CpuOptions& options) {
+// Without launches those of CPU ranks.
+Checked<std::unique_ptr<Executor>> make_executor(const Plan& plan, const launch::LaunchPlan* given,
+                                                 const CpuOptions& options) {
   HP_TRY(const Partition partition, partition_of(plan, options.launch));
   HP_REQUIRE_OK(cpu::check_size(plan, partition.ranks_each * partition.processes_per_host));
-  HP_REQUIRE_OK(check_kernels(plan, cpu_offers()));
+  std::optional<launch::LaunchPlan> own;
+  if (given == nullptr) {
+    HP_TRY(own, cpu::launches_of(plan, false));
+  }
+  const launch::LaunchPlan& launches = given == nullptr ? *own : *given;
   HP_REQUIRE_OK(actions::check_ragged(plan.program));
   HP_REQUIRE_OK(cpu::check_reach(plan, partition));
+  HP_TRY(LaunchSteps steps, cpu::make_steps(plan, launches));
   std::optional<ProcessGroup> group;
   if (options.launch) {
     HP_TRY(group, ProcessGroup::meet(*options.launch, options.warn));
-    HP_REQUIRE_OK(group->compare(hash_text(print_plan(plan))));
+    HP_REQUIRE_OK(group->compare(hash_text(print_plan(plan) + launches.target)));
   }
-  HP_TRY(std::unique_ptr<Prepared> prepared, prepare(plan, partition, options.products, group));
-  HP_TRY(Work work, processes::agreed(group, prepare_work(*prepared)));
+  HP_TRY(std::unique_ptr<Prepared> prepared,
+         prepare(narrowed(plan, launches), steps, partition, options.products, group));
+  HP_TRY(Work work, processes::agreed(group, prepare_work(*prepared, launches, std::move(steps))));
   std::unique_ptr<cpu::Network> network;
   if (group) {
     HP_TRY(network, open_network(*prepared, options, *group));
   }
   return std::unique_ptr<Executor>(std::make_unique<CpuExecutor>(
       std::move(prepared), std::move(work), options, std::move(group), std::move(network)));
+}
+
+}  // namespace
+
+Checked<std::unique_ptr<Executor>> make_cpu_executor(const Plan& plan,
+                                                     const launch::LaunchPlan& launches,
+                                                     const CpuOptions& options) {
+  return make_executor(plan, &launches, options);
+}
+
+Checked<std::unique_ptr<Executor>> make_cpu_executor(const Plan& plan, const CpuOptions& options) {
+  return make_executor(plan, nullptr, options);
 }
 
 }  // namespace harpe

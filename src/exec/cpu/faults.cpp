@@ -81,25 +81,16 @@ class Diagnosis {
   [[nodiscard]] std::pair<int, TaskId> producer_of(std::int32_t queue,
                                                    const Marking::Hindrance& hindrance) const {
     const ProcessSignal& signal = *hindrance.signal;
-    std::pair<int, TaskId> nearest = {kNoCause, signal.producers.front()};
+    std::pair<int, TaskId> nearest = {kNoCause, signal.producers.front().task};
     bool all_have_run = true;
-    for (const TaskId producer : signal.producers) {
-      const std::int32_t other = plan_.tasks[producer.index()].queue.value;
-      if (is_over(producer, signal, hindrance.epoch)) continue;
+    for (const Producer& producer : signal.producers) {
+      const std::int32_t other = producer.step.queue;
+      if (marking_.has_run(producer.step, hindrance.epoch)) continue;
       all_have_run = false;
-      nearest = std::min(nearest, {other == queue ? kNoCause : distance(other), producer});
+      nearest = std::min(nearest, {other == queue ? kNoCause : distance(other), producer.task});
     }
     if (all_have_run) nearest.first = 0;
     return nearest;
-  }
-
-  // Whether the task has done what raises the signal: a collective under way has announced itself.
-  [[nodiscard]] bool is_over(TaskId producer, const ProcessSignal& signal,
-                             std::int64_t epoch) const {
-    if (marking_.has_run(producer, epoch)) return true;
-    const std::int32_t queue = plan_.tasks[producer.index()].queue.value;
-    return signal.kind == SignalKind::Arrival && !marking_.is_finished(queue) &&
-           marking_.head(queue) == producer && marking_.has_begun(queue);
   }
 
   [[nodiscard]] int distance(std::int32_t queue) const {
@@ -123,7 +114,7 @@ class Diagnosis {
     if (!signal.kind) {
       const Task& task = plan_.tasks[at];
       if (task.kind != TaskKind::Entry) return "event of task " + index;
-      return "entry of rank " + std::to_string(rank_of(plan_, signal.producers.front()).value);
+      return "entry of rank " + std::to_string(rank_of(plan_, signal.producers.front().task).value);
     }
     switch (*signal.kind) {
       case SignalKind::Arrival:
@@ -135,7 +126,7 @@ class Diagnosis {
       case SignalKind::Barrier:
         return plan_.barriers[at].flag < 0 ? "barrier " + index
                                            : "counter " + std::to_string(plan_.barriers[at].flag);
-      default:  // Sync: there are no landings
+      default:  // Sync: launches that land puts are not run here
         break;
     }
     const Sync& sync = plan_.syncs[at];

@@ -2,6 +2,7 @@
 
 #include "exec/actions/prepare.h"
 #include "exec/named_kernels.h"
+#include "launch/make_launches.h"
 #include "support/check.h"
 
 namespace harpe::cpu {
@@ -59,6 +60,11 @@ std::unique_ptr<launch::Offers> LaunchTarget::open(const Plan& plan, const Block
                                                    const launch::Exchanges&,
                                                    const std::vector<AllocId>&) const {
   return std::make_unique<TaskOffers>(plan);
+}
+
+Checked<launch::LaunchPlan> launches_of(const Plan& plan, bool takes_turns) {
+  HP_TRY(const Blocks blocks, Blocks::make(plan.program, plan.mesh, plan.form));
+  return launch::make_launches(plan, blocks, LaunchTarget(takes_turns));
 }
 
 }  // namespace harpe::cpu

@@ -25,4 +25,8 @@ class LaunchTarget : public launch::Target {
   Facts facts_;
 };
 
+// What CPU ranks launch for a plan. Requires: a verified plan. Errors: LaunchTarget::check's; F1xx
+// of Blocks::make.
+[[nodiscard]] Checked<launch::LaunchPlan> launches_of(const Plan& plan, bool takes_turns);
+
 }  // namespace harpe::cpu

@@ -4,35 +4,30 @@
 #include "support/check.h"
 
 namespace harpe::cpu {
-Marking::Marking(const Plan& plan, std::vector<actions::TaskWork> work,
+
+Marking::Marking(const Plan& plan, LaunchSteps steps, StepWork work,
                  std::optional<TaskId> drop_signal_of, const processes::Partition& partition,
-                 Outside* outside, sync::Between between)
+                 Outside* outside)
     : plan_(plan),
+      steps_(std::move(steps)),
       work_(std::move(work)),
       drop_signal_of_(drop_signal_of),
       partition_(partition),
       outside_(outside),
       queues_(plan.queues.size()),
-      positions_(plan.tasks.size()),
-      signals_(map_signals(plan, partition, between)),
+      signals_(map_signals(plan, steps_, partition)),
       is_far_(plan.tasks.size(), false),
       values_(std::make_unique<std::atomic<std::int64_t>[]>(signals_.signals.size())) {
-  link_queues();
-}
-
-void Marking::link_queues() {
-  for (std::size_t i = 0; i < plan_.tasks.size(); ++i) {
-    const TaskId task(static_cast<std::int64_t>(i));
-    const std::size_t queue = plan_.tasks[i].queue.index();
-    if (!partition_.is_own(plan_.queues[queue].rank)) continue;
-    positions_[i] = queues_[queue].tasks.size();
-    queues_[queue].tasks.push_back(task);
-    is_far_[i] = is_far_put(plan_, partition_, task);
+  for (std::size_t i = 0; i < queues_.size(); ++i) {
+    queues_[i].is_own = partition_.is_own(plan_.queues[i].rank);
+  }
+  for (std::size_t i = 0; i < is_far_.size(); ++i) {
+    is_far_[i] = is_far_put(plan_, partition_, TaskId(static_cast<std::int64_t>(i)));
   }
 }
 
 void Marking::clear() {
-  for (Queue& queue : queues_) queue = {.tasks = std::move(queue.tasks)};
+  for (Queue& queue : queues_) queue = {.is_own = queue.is_own};
   for (std::size_t i = 0; i < signals_.signals.size(); ++i) values_[i] = 0;
   last_epoch_ = 0;
 }
@@ -47,27 +42,21 @@ void Marking::begin(std::int64_t count, bool trace) {
 }
 
 bool Marking::is_finished(std::int32_t queue) const {
-  const Queue& state = queues_[static_cast<std::size_t>(queue)];
-  return state.tasks.empty() || state.epoch > last_epoch_;
+  const Queue& state = state_of(queue);
+  return !state.is_own || steps_.queues[static_cast<std::size_t>(queue)].empty() ||
+         state.epoch > last_epoch_;
 }
 
-TaskId Marking::head(std::int32_t queue) const {
-  const Queue& state = queues_[static_cast<std::size_t>(queue)];
-  return state.tasks[state.position];
+TaskId Marking::head(std::int32_t queue) const { return step_at(place_of(queue)).task; }
+
+bool Marking::has_begun(std::int32_t queue) const { return !step_at(place_of(queue)).begins; }
+
+bool Marking::is_at(std::int32_t queue, TaskId task) const {
+  const StepPlace end = end_of(task);
+  return end.queue == queue && step_at(end).launch == step_at(place_of(queue)).launch;
 }
 
-bool Marking::has_begun(std::int32_t queue) const {
-  return queues_[static_cast<std::size_t>(queue)].stage > 0;
-}
-
-std::int64_t Marking::epoch(std::int32_t queue) const {
-  return queues_[static_cast<std::size_t>(queue)].epoch;
-}
-
-// The signals that the queue's next step waits for.
-const std::vector<std::int32_t>& Marking::waits_of(const Queue& queue) const {
-  return signals_.tasks[queue.tasks[queue.position].index()].waits[queue.stage];
-}
+std::int64_t Marking::epoch(std::int32_t queue) const { return state_of(queue).epoch; }
 
 // Acquire: pairs with the release in `raise`, so what the producer wrote is seen by this step.
 std::int64_t Marking::value_of(const ProcessSignal& signal) const {
@@ -82,8 +71,8 @@ bool Marking::is_raised(const ProcessSignal& signal, std::int64_t epoch) const {
 }
 
 bool Marking::is_ready(std::int32_t queue) {
-  Queue& state = queues_[static_cast<std::size_t>(queue)];
-  const std::vector<std::int32_t>& waits = waits_of(state);
+  Queue& state = state_of(queue);
+  const std::vector<std::int32_t>& waits = signals_at(place_of(queue)).waits;
   // Signals only grow: what was raised once stays so, and is not looked at again.
   for (; state.satisfied < waits.size(); ++state.satisfied) {
     if (!is_raised(signal_at(waits[state.satisfied]), state.epoch)) return false;
@@ -91,10 +80,10 @@ bool Marking::is_ready(std::int32_t queue) {
   return true;
 }
 
-void Marking::raise(std::int32_t signal, std::int64_t epoch, const Wake& wake) {
-  const ProcessSignal& info = signal_at(signal);
-  std::atomic<std::int64_t>& value = values_[static_cast<std::size_t>(signal)];
-  if (info.arrivals == 1) {
+void Marking::raise(const SignalRaise& raise, std::int64_t epoch, const Wake& wake) {
+  const ProcessSignal& info = signal_at(raise.signal);
+  std::atomic<std::int64_t>& value = values_[static_cast<std::size_t>(raise.signal)];
+  if (raise.adds == 0) {
     value.store(epoch, std::memory_order_release);
   } else {
     // All increments of an execution come before those of the next, so the counter passes a
@@ -104,13 +93,19 @@ void Marking::raise(std::int32_t signal, std::int64_t epoch, const Wake& wake) {
     // use the memory of some rank r. In an execution all members come before w, and w before the
     // Exit of r. In the next, m comes behind the Entry of r, which follows that Exit, or behind an
     // Entry that waits for the credit that this Exit gives.
-    // Credits: an Entry waits for all members' Exits of the execution before. A member's next Exit
-    // comes behind what that Entry's rank does to the member's memory, which is why it waits.
-    const std::int64_t count = value.fetch_add(1, std::memory_order_acq_rel) + 1;
-    if (count % info.arrivals != 0) return;
+    // Chunks of fused copies: one step adds them all.
+    const auto adds = static_cast<std::int64_t>(raise.adds);
+    const std::int64_t count = value.fetch_add(adds, std::memory_order_acq_rel) + adds;
+    if (count / info.arrivals == (count - adds) / info.arrivals) return;
   }
   for (const Outgoing& flag : info.outgoing) outside_->raise(flag, epoch);
   for (const std::int32_t queue : info.waiters) wake(queue);
+}
+
+void Marking::raise_all(StepPlace place, std::int64_t epoch, const Wake& wake) {
+  for (const SignalRaise& raised : signals_at(place).raises) {
+    if (!signal_at(raised.signal).is_behind_put) raise(raised, epoch, wake);
+  }
 }
 
 std::int64_t Marking::now() const {
@@ -120,64 +115,63 @@ std::int64_t Marking::now() const {
 }
 
 void Marking::step(std::int32_t queue, const Wake& wake) {
-  Queue& state = queues_[static_cast<std::size_t>(queue)];
-  const TaskId task = state.tasks[state.position];
+  Queue& state = state_of(queue);
+  const Step& step = step_at(place_of(queue));
   const bool traces = traces_ && state.epoch == last_epoch_;
-  if (traces && state.stage == 0) {
-    trace_[task.index()].task = task;
-    trace_[task.index()].start = std::chrono::nanoseconds(now());
+  TraceEvent* const event = traces ? &trace_[step.task.index()] : nullptr;
+  if (traces && step.begins) {
+    event->task = step.task;
+    event->start = std::chrono::nanoseconds(now());
   }
   state.satisfied = 0;
-  const bool meets = plan_.tasks[task.index()].kind == TaskKind::Collective;
-  if ((!meets || state.stage == 1) && !run(state, task)) return;
-  if (meets && state.stage < 2) {
-    const std::size_t stage = state.stage++;
-    for (const std::int32_t signal : signals_.tasks[task.index()].raises[stage]) {
-      raise(signal, state.epoch, wake);
-    }
-    return;
-  }
-  if (traces) trace_[task.index()].end = std::chrono::nanoseconds(now());
-  finish(state, task, wake);
+  if (!run(queue)) return;
+  if (traces && step.ends) event->end = std::chrono::nanoseconds(now());
+  finish(queue, wake);
 }
 
 // False: the network failed, which ends the run.
-bool Marking::run(Queue& queue, TaskId task) {
+bool Marking::run(std::int32_t queue) {
+  const StepPlace place = place_of(queue);
+  const TaskId task = step_at(place).task;
   if (!is_far_[task.index()]) {
-    cpu::run(work_[task.index()]);
+    cpu::run(
+        work_[static_cast<std::size_t>(place.queue)][static_cast<std::size_t>(place.position)]);
     return true;
   }
   std::vector<Outgoing> behind;
-  for (const std::int32_t signal : signals_.tasks[task.index()].raises.back()) {
-    const ProcessSignal& info = signal_at(signal);
+  for (const SignalRaise& raised : signals_at(place).raises) {
+    const ProcessSignal& info = signal_at(raised.signal);
     if (!info.is_behind_put || drop_signal_of_ == task) continue;
     behind.insert(behind.end(), info.outgoing.begin(), info.outgoing.end());
   }
-  return outside_->post(task, behind, queue.epoch);
+  return outside_->post(task, behind, state_of(queue).epoch);
 }
 
 void Marking::complete(TaskId task, std::int64_t epoch, const Wake& wake) {
-  if (drop_signal_of_ == task) return;
-  for (const std::int32_t signal : signals_.tasks[task.index()].raises.back()) {
-    if (!signal_at(signal).is_behind_put) raise(signal, epoch, wake);
-  }
+  if (drop_signal_of_ != task) raise_all(end_of(task), epoch, wake);
 }
 
-void Marking::finish(Queue& queue, TaskId task, const Wake& wake) {
-  const std::int64_t epoch = queue.epoch;
-  queue.stage = 0;
-  if (++queue.position == queue.tasks.size()) {
-    queue.position = 0;
-    ++queue.epoch;
+void Marking::finish(std::int32_t queue, const Wake& wake) {
+  const StepPlace place = place_of(queue);
+  const Step& step = step_at(place);
+  Queue& state = state_of(queue);
+  const std::int64_t epoch = state.epoch;
+  if (++state.position == steps_.queues[static_cast<std::size_t>(queue)].size()) {
+    state.position = 0;
+    ++state.epoch;
   }
-  if (plan_.tasks[task.index()].kind == TaskKind::Exit) {
-    std::atomic<std::int64_t>& end = ends_[static_cast<std::size_t>(epoch - first_epoch_)];
-    const std::int64_t time = now();
-    std::int64_t latest = end.load(std::memory_order_relaxed);
-    while (latest < time && !end.compare_exchange_weak(latest, time, std::memory_order_relaxed)) {
-    }
+  if (step.ends && plan_.tasks[step.task.index()].kind == TaskKind::Exit) note_end(epoch);
+  if (is_far_[step.task.index()]) return;
+  const bool is_dropped = step.ends && drop_signal_of_ && end_of(*drop_signal_of_) == place;
+  if (!is_dropped) raise_all(place, epoch, wake);
+}
+
+void Marking::note_end(std::int64_t epoch) {
+  std::atomic<std::int64_t>& end = ends_[static_cast<std::size_t>(epoch - first_epoch_)];
+  const std::int64_t time = now();
+  std::int64_t latest = end.load(std::memory_order_relaxed);
+  while (latest < time && !end.compare_exchange_weak(latest, time, std::memory_order_relaxed)) {
   }
-  if (!is_far_[task.index()]) complete(task, epoch, wake);
 }
 
 std::vector<std::chrono::nanoseconds> Marking::durations() const {
@@ -191,20 +185,21 @@ std::vector<std::chrono::nanoseconds> Marking::durations() const {
 }
 
 std::optional<Marking::Hindrance> Marking::hindrance(std::int32_t queue) const {
-  const Queue& state = queues_[static_cast<std::size_t>(queue)];
-  for (const std::int32_t wait : waits_of(state)) {
+  const std::int64_t epoch = state_of(queue).epoch;
+  for (const std::int32_t wait : signals_at(place_of(queue)).waits) {
     const ProcessSignal& signal = signal_at(wait);
-    if (is_raised(signal, state.epoch)) continue;
+    if (is_raised(signal, epoch)) continue;
     return Hindrance{
-        .signal = &signal, .epoch = signal.awaited(state.epoch), .observed = value_of(signal)};
+        .signal = &signal, .epoch = signal.awaited(epoch), .observed = value_of(signal)};
   }
   return std::nullopt;
 }
 
-bool Marking::has_run(TaskId task, std::int64_t epoch) const {
-  const Queue& queue = queues_[plan_.tasks[task.index()].queue.index()];
-  if (queue.tasks.empty()) return false;  // of another process: not known
-  return queue.epoch > epoch || (queue.epoch == epoch && positions_[task.index()] < queue.position);
+bool Marking::has_run(StepPlace step, std::int64_t epoch) const {
+  const Queue& queue = state_of(step.queue);
+  if (!queue.is_own) return false;  // of another process: not known
+  return queue.epoch > epoch ||
+         (queue.epoch == epoch && step.position < static_cast<std::int32_t>(queue.position));
 }
 
 }  // namespace harpe::cpu

@@ -8,7 +8,8 @@
 #include <optional>
 #include <vector>
 
-#include "exec/actions/action.h"
+#include "exec/cpu/launch_steps.h"
+#include "exec/cpu/prepare_steps.h"
 #include "exec/cpu/signals.h"
 #include "exec/executor.h"
 #include "plan/plan.h"
@@ -33,19 +34,18 @@ class Outside {
                                   std::int64_t epoch) = 0;
 };
 
-// A plan, or this process's part of one, as a marked graph: which tasks have run, and what their
-// signals have raised. Queues of other processes are finished from the start. Knows nothing of
-// threads: a runner decides who calls `is_ready` and `step` of a queue, one caller at a
+// A launch plan's steps, or this process's part of them, as a marked graph: which have run, and
+// what their signals have raised. Queues of other processes are finished from the start. Knows
+// nothing of threads: a runner decides who calls `is_ready` and `step` of a queue, one caller at a
 // time.
 class Marking {
  public:
   using Wake = std::function<void(std::int32_t queue)>;
 
-  // `work` per task; of other processes' tasks and of far puts none. Without `outside` there are no
-  // other processes; it outlives this.
-  Marking(const Plan& plan, std::vector<actions::TaskWork> work,
-          std::optional<TaskId> drop_signal_of, const processes::Partition& partition,
-          Outside* outside = nullptr, sync::Between between = sync::Between::Nobody);
+  // `work` as LaunchSteps::queues; of other processes' steps and of far puts there is none. Without
+  // `outside` there are no other processes; it outlives this.
+  Marking(const Plan& plan, LaunchSteps steps, StepWork work, std::optional<TaskId> drop_signal_of,
+          const processes::Partition& partition, Outside* outside = nullptr);
 
   // Queues, empty ones included.
   [[nodiscard]] std::int32_t queues() const { return static_cast<std::int32_t>(queues_.size()); }
@@ -55,16 +55,17 @@ class Marking {
   // Opens the next `count` executions. Requires: none is under way.
   void begin(std::int64_t count, bool trace);
   [[nodiscard]] bool is_finished(std::int32_t queue) const;
-  // Requires: the queue is not finished.
+  // The first task of the launch whose step is next. Requires: the queue is not finished.
   [[nodiscard]] TaskId head(std::int32_t queue) const;
-  [[nodiscard]] bool has_begun(std::int32_t queue) const;  // the head is a collective under way
+  [[nodiscard]] bool has_begun(std::int32_t queue) const;  // that launch is under way
+  // Whether the launch whose step is next does the task. Requires: the queue is not finished.
+  [[nodiscard]] bool is_at(std::int32_t queue, TaskId task) const;
   [[nodiscard]] std::int64_t epoch(std::int32_t queue) const;
 
   // True when nothing hinders the queue's next step. Once true it stays true until the step.
   [[nodiscard]] bool is_ready(std::int32_t queue);
   // Runs the queue's next step and calls `wake` for every queue that its signals may have made
-  // ready. Requires: is_ready. A collective takes three steps: announce, pull, leave; any other
-  // task one.
+  // ready. Requires: is_ready.
   void step(std::int32_t queue, const Wake& wake);
 
   // The task is over; of a far put, its data of this execution is in place. Raises what waits for
@@ -83,37 +84,58 @@ class Marking {
     std::int64_t observed = 0;
   };
   [[nodiscard]] std::optional<Hindrance> hindrance(std::int32_t queue) const;
-  // The task has completed in the given execution.
-  [[nodiscard]] bool has_run(TaskId task, std::int64_t epoch) const;
+  // The step is over in the given execution.
+  [[nodiscard]] bool has_run(StepPlace step, std::int64_t epoch) const;
+  [[nodiscard]] launch::LaunchId launch_of(TaskId task) const {
+    return step_at(end_of(task)).launch;
+  }
+  // The step behind which the task is over.
+  [[nodiscard]] StepPlace end_of(TaskId task) const { return steps_.ends[task.index()]; }
 
  private:
   struct Queue {
-    std::vector<TaskId> tasks;
-    std::size_t position = 0;   // of the head
-    std::int64_t epoch = 1;     // the head's execution
-    std::size_t stage = 0;      // of a collective: 0 to announce, 1 to pull, 2 to leave
-    std::size_t satisfied = 0;  // waits of this stage known to be over
+    bool is_own = false;
+    std::size_t position = 0;   // of the next step
+    std::int64_t epoch = 1;     // its execution
+    std::size_t satisfied = 0;  // waits of this step known to be over
   };
 
-  void raise(std::int32_t signal, std::int64_t epoch, const Wake& wake);
-  [[nodiscard]] bool run(Queue& queue, TaskId task);
-  void finish(Queue& queue, TaskId task, const Wake& wake);
-  void link_queues();
+  void raise(const SignalRaise& raise, std::int64_t epoch, const Wake& wake);
+  void raise_all(StepPlace place, std::int64_t epoch, const Wake& wake);
+  [[nodiscard]] bool run(std::int32_t queue);
+  void finish(std::int32_t queue, const Wake& wake);
+  void note_end(std::int64_t epoch);
+  [[nodiscard]] Queue& state_of(std::int32_t queue) {
+    return queues_[static_cast<std::size_t>(queue)];
+  }
+  [[nodiscard]] const Queue& state_of(std::int32_t queue) const {
+    return queues_[static_cast<std::size_t>(queue)];
+  }
+  [[nodiscard]] StepPlace place_of(std::int32_t queue) const {
+    return {.queue = queue, .position = static_cast<std::int32_t>(state_of(queue).position)};
+  }
+  [[nodiscard]] const Step& step_at(StepPlace place) const {
+    return steps_
+        .queues[static_cast<std::size_t>(place.queue)][static_cast<std::size_t>(place.position)];
+  }
+  [[nodiscard]] const StepSignals& signals_at(StepPlace place) const {
+    return signals_
+        .queues[static_cast<std::size_t>(place.queue)][static_cast<std::size_t>(place.position)];
+  }
   [[nodiscard]] std::int64_t value_of(const ProcessSignal& signal) const;
   [[nodiscard]] std::int64_t now() const;
-  [[nodiscard]] const std::vector<std::int32_t>& waits_of(const Queue& queue) const;
   [[nodiscard]] const ProcessSignal& signal_at(std::int32_t number) const {
     return signals_.signals[static_cast<std::size_t>(number)];
   }
   [[nodiscard]] bool is_raised(const ProcessSignal& signal, std::int64_t epoch) const;
 
   const Plan& plan_;
-  std::vector<actions::TaskWork> work_;
+  LaunchSteps steps_;
+  StepWork work_;
   std::optional<TaskId> drop_signal_of_;
   processes::Partition partition_;
   Outside* outside_;
   std::vector<Queue> queues_;
-  std::vector<std::size_t> positions_;  // per task: its place in its queue
   ProcessSignals signals_;
   std::vector<bool> is_far_;                             // per task: a put that the network takes
   std::unique_ptr<std::atomic<std::int64_t>[]> values_;  // of the signals raised here

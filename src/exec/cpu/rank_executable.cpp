@@ -6,9 +6,9 @@
 #include <span>
 
 #include "exec/actions/addresses.h"
-#include "exec/actions/prepare.h"
 #include "exec/actions/rows.h"
 #include "exec/cpu/faults.h"
+#include "exec/cpu/launch_target.h"
 #include "exec/cpu/rank_runner.h"
 #include "support/check.h"
 #include "support/round_up.h"
@@ -96,12 +96,13 @@ Checked<std::unique_ptr<CpuRankExecutable>> CpuRankExecutable::make(
   HP_TRY(Blocks blocks, Blocks::make(plan.program, plan.mesh, plan.form));
   std::unique_ptr<CpuRankExecutable> made(
       new CpuRankExecutable(plan, std::move(blocks), std::move(group)));
-  const std::int32_t flags =
-      map_signals(made->plan_, made->partition_, sync::Between::Others).most_flags;
+  HP_TRY(const launch::LaunchPlan launches, launches_of(plan, true));
+  HP_TRY(LaunchSteps steps, make_steps(plan, launches));
+  const std::int32_t flags = map_signals(made->plan_, steps, made->partition_).most_flags;
   HP_TRY(Segments signals,
          Segments::make(round_up(flags * static_cast<std::int64_t>(sizeof(std::uint32_t)), kLine),
                         exchange));
-  const Checked<Ok> prepared = made->prepare(std::move(signals));
+  const Checked<Ok> prepared = made->prepare(launches, std::move(steps), std::move(signals));
   HP_REQUIRE_OK(agree(exchange, prepared.ok() ? std::nullopt : std::optional(prepared.error())));
   return made;
 }
@@ -122,7 +123,8 @@ void CpuRankExecutable::place() {
   occupancy_.emplace(plan_, blocks_, numbers_);
 }
 
-Checked<Ok> CpuRankExecutable::prepare(Segments signals) {
+Checked<Ok> CpuRankExecutable::prepare(const launch::LaunchPlan& launches, LaunchSteps steps,
+                                       Segments signals) {
   const actions::Scratch scratch{
       .reserve =
           [this](std::int64_t bytes) {
@@ -139,30 +141,26 @@ Checked<Ok> CpuRankExecutable::prepare(Segments signals) {
       .occupancy = *occupancy_,
       .scratch = scratch,
       .products = group_->request.uses_libraries ? Products::Libraries : Products::OwnLoops};
-  std::vector<actions::TaskWork> work(plan_.tasks.size());
-  for (std::size_t i = 0; i < work.size(); ++i) {
-    const Task& task = plan_.tasks[i];
-    if (!partition_.is_own(plan_.queues[task.queue.index()].rank)) continue;
-    HP_TRY(work[i], actions::prepare_task(setting, task));
-  }
+  HP_TRY(StepWork work, prepare_steps(setting, launches, steps, partition_));
   find_fields(work);
   signals_ = std::make_unique<GroupSignals>(std::move(signals), group_->rank());
-  marking_.emplace(plan_, std::move(work), std::nullopt, partition_, signals_.get(),
-                   sync::Between::Others);
+  marking_.emplace(plan_, std::move(steps), std::move(work), std::nullopt, partition_,
+                   signals_.get());
   return Ok{};
 }
 
 // All homes are in the arena now, each at addresses of its own.
-void CpuRankExecutable::find_fields(std::vector<actions::TaskWork>& work) {
-  for (actions::TaskWork& task : work) {
-    actions::for_each_address(task, [&](void* field, const std::byte* value) {
-      for (std::size_t i = 0; i < homes_.size(); ++i) {
-        if (!homes_[i].is_own || !homes_[i].alloc.valid()) continue;
-        const std::ptrdiff_t offset = value - bound_[i].in_arena;
-        if (offset < 0 || offset >= homes_[i].bytes()) continue;
-        bound_[i].fields.push_back({.at = field, .offset = offset});
-      }
-    });
+void CpuRankExecutable::find_fields(StepWork& work) {
+  const auto note = [&](void* field, const std::byte* value) {
+    for (std::size_t i = 0; i < homes_.size(); ++i) {
+      if (!homes_[i].is_own || !homes_[i].alloc.valid()) continue;
+      const std::ptrdiff_t offset = value - bound_[i].in_arena;
+      if (offset < 0 || offset >= homes_[i].bytes()) continue;
+      bound_[i].fields.push_back({.at = field, .offset = offset});
+    }
+  };
+  for (std::vector<actions::TaskWork>& queue : work) {
+    for (actions::TaskWork& step : queue) actions::for_each_address(step, note);
   }
 }
 

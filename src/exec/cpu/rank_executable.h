@@ -101,8 +101,9 @@ class CpuRankExecutable final : public RankExecutable {
 
   CpuRankExecutable(const Plan& plan, Blocks blocks, std::shared_ptr<GroupState> group);
   void place();
-  [[nodiscard]] Checked<Ok> prepare(Segments signals);
-  void find_fields(std::vector<actions::TaskWork>& work);
+  [[nodiscard]] Checked<Ok> prepare(const launch::LaunchPlan& launches, LaunchSteps steps,
+                                    Segments signals);
+  void find_fields(StepWork& work);
   void bind(Bound& bound, std::byte* to);
   [[nodiscard]] static bool can_bind(const LocalHome& home, const TensorView& tensor);
   void copy(std::size_t home, const TensorView& tensor, bool is_input);

@@ -107,7 +107,8 @@ void Crew::run_body(const std::function<void()>& body) {
 
 bool Crew::take_step(std::int32_t queue, const Marking::Wake& wake) {
   const TaskId task = marking_.head(queue);
-  if (options_.lose_worker_at == task && losing_.exchange(false)) {
+  if (options_.lose_worker_at && marking_.is_at(queue, *options_.lose_worker_at) &&
+      losing_.exchange(false)) {
     const std::lock_guard lock(mutex_);
     lost_.push_back(queue);
     return false;

@@ -8,7 +8,6 @@
 #include "exec/processes/put_orders.h"
 #include "plan/refs.h"
 #include "sync/nodes.h"
-#include "sync/wiring.h"
 
 namespace harpe::cpu {
 namespace {
@@ -18,27 +17,30 @@ using processes::Partition;
 
 class SignalMapper {
  public:
-  SignalMapper(const Plan& plan, const Partition& partition, sync::Between between)
+  SignalMapper(const Plan& plan, const LaunchSteps& steps, const Partition& partition)
       : plan_(plan),
+        steps_(steps),
         partition_(partition),
-        wiring_(sync::wire(plan, between)),
         fences_(processes::find_fences(plan)),
-        exits_(static_cast<std::size_t>(plan.mesh.ranks())),
+        uses_(steps.signals.size()),
         next_flag_(static_cast<std::size_t>(partition.processes), partition.processes) {
-    signals_.tasks.resize(plan.tasks.size());
-    for (std::size_t i = 0; i < plan.tasks.size(); ++i) {
-      const TaskId task(static_cast<std::int64_t>(i));
-      if (plan.tasks[i].kind == TaskKind::Exit) exits_[rank_of(plan, task).index()] = task;
+    signals_.queues.resize(steps.queues.size());
+    for (std::size_t queue = 0; queue < steps.queues.size(); ++queue) {
+      signals_.queues[queue].resize(steps.queues[queue].size());
+      for (std::size_t at = 0; at < steps.queues[queue].size(); ++at) {
+        const StepPlace place = {.queue = static_cast<std::int32_t>(queue),
+                                 .position = static_cast<std::int32_t>(at)};
+        for (const std::int32_t wait : step(place).waits) use(wait).waiting.push_back(place);
+        for (const SignalRaise& raise : step(place).raises) {
+          use(raise.signal).raised.emplace_back(place, raise.adds);
+        }
+      }
     }
   }
 
   ProcessSignals map() && {
-    for (std::size_t i = 0; i < plan_.tasks.size(); ++i) {
-      const TaskId task(static_cast<std::int64_t>(i));
-      const sync::TaskWiring& own = wiring_.tasks[i];
-      for (const std::size_t meaning : find_before(task)) await(meaning, task, 0);
-      if (own.arrival) await(find(task, *own.arrival), task, 1);
-      if (own.pulled) await(find(task, *own.pulled), task, 2);
+    for (std::size_t i = 0; i < uses_.size(); ++i) {
+      if (!uses_[i].waiting.empty()) add_meaning(static_cast<std::int32_t>(i));
     }
     for (const Meaning& meaning : meanings_) link(meaning);
     signals_.most_flags = std::ranges::max(next_flag_);
@@ -46,89 +48,85 @@ class SignalMapper {
   }
 
  private:
-  // What signals in the pages of several ranks mean alike, and which stages of tasks wait for it.
-  struct Meaning {
-    std::optional<SignalKind> kind;
-    std::int32_t index = 0;
-    bool is_behind_put = false;
-    std::vector<TaskId> from;
-    std::vector<std::pair<TaskId, std::size_t>> to = {};
+  using Raised = std::vector<std::pair<StepPlace, std::uint32_t>>;  // and what it adds
+  struct Use {
+    Raised raised;
+    std::vector<StepPlace> waiting;
   };
-  using Key = std::tuple<std::optional<SignalKind>, bool, std::int32_t, std::vector<TaskId>>;
+  // Signals in the pages of several ranks that mean the same and that the same steps raise; those
+  // that a network raises behind one put are one, named for the first.
+  struct Meaning {
+    std::int32_t signal = 0;  // the first of them
+    bool is_behind_put = false;
+    std::vector<StepPlace> waiting;
+  };
+  using Key = std::tuple<std::optional<SignalKind>, bool, std::int32_t, std::int64_t, Raised>;
 
-  [[nodiscard]] int process_of(TaskId task) const {
-    return partition_.process_of(rank_of(plan_, task));
+  [[nodiscard]] const Step& step(StepPlace place) const {
+    return steps_
+        .queues[static_cast<std::size_t>(place.queue)][static_cast<std::size_t>(place.position)];
   }
-  [[nodiscard]] bool is_own(TaskId task) const { return process_of(task) == partition_.process; }
-
-  void await(std::size_t meaning, TaskId task, std::size_t stage) {
-    meanings_[meaning].to.emplace_back(task, stage);
+  [[nodiscard]] StepSignals& own_step(StepPlace place) {
+    return signals_
+        .queues[static_cast<std::size_t>(place.queue)][static_cast<std::size_t>(place.position)];
+  }
+  [[nodiscard]] Use& use(std::int32_t signal) { return uses_[static_cast<std::size_t>(signal)]; }
+  [[nodiscard]] const StepSignal& signal_at(std::int32_t signal) const {
+    return steps_.signals[static_cast<std::size_t>(signal)];
+  }
+  [[nodiscard]] int process_of(StepPlace place) const {
+    return partition_.process_of(plan_.queues[static_cast<std::size_t>(place.queue)].rank);
+  }
+  [[nodiscard]] bool is_own(StepPlace place) const {
+    return process_of(place) == partition_.process;
   }
 
-  // Signals that a network raises behind the same put are one, named for the first.
-  std::size_t find(std::optional<SignalKind> kind, std::int32_t index, std::vector<TaskId> from,
-                   bool is_behind_put = false) {
-    const auto [known, is_new] = numbers_.try_emplace(
-        Key(kind, is_behind_put, is_behind_put ? 0 : index, from), meanings_.size());
-    if (is_new) {
-      meanings_.push_back(
-          {.kind = kind, .index = index, .is_behind_put = is_behind_put, .from = std::move(from)});
+  [[nodiscard]] bool is_behind_put(const StepSignal& signal) const {
+    if (signal.kind != SignalKind::Sync || signal.from.empty()) return false;
+    const TaskId put = signal.from.front();
+    return fences_.contains(put) && is_far_put(plan_, partition_, put) &&
+           destination_of(plan_, plan_.tasks[put.index()]) == signal.rank;
+  }
+
+  void add_meaning(std::int32_t signal) {
+    const StepSignal& own = signal_at(signal);
+    const Raised& raised = use(signal).raised;
+    const bool is_behind = is_behind_put(own);
+    const Key key(own.kind, is_behind, is_behind ? 0 : own.index, own.arrivals, raised);
+    const auto [known, is_new] = numbers_.try_emplace(key, meanings_.size());
+    if (is_new) meanings_.push_back({.signal = signal, .is_behind_put = is_behind, .waiting = {}});
+    std::vector<StepPlace>& waiting = meanings_[known->second].waiting;
+    waiting.insert(waiting.end(), use(signal).waiting.begin(), use(signal).waiting.end());
+  }
+
+  // By process those that raise it; where nothing does, what is said to come before it.
+  [[nodiscard]] std::map<int, Raised> producers_of(const Meaning& meaning) {
+    std::map<int, Raised> from;
+    for (const auto& [place, adds] : use(meaning.signal).raised) {
+      from[process_of(place)].emplace_back(place, adds);
     }
-    return known->second;
-  }
-
-  [[nodiscard]] const sync::PageSignal& signal_of(TaskId task, std::int32_t signal) const {
-    return wiring_.pages[rank_of(plan_, task).index()][static_cast<std::size_t>(signal)];
-  }
-
-  std::size_t find(TaskId task, std::int32_t signal) {
-    const sync::PageSignal& page = signal_of(task, signal);
-    const TaskId put = page.producers.front();
-    const bool is_behind_put =
-        page.kind == SignalKind::Sync && fences_.contains(put) &&
-        is_far_put(plan_, partition_, put) &&
-        destination_of(plan_, plan_.tasks[put.index()]) == rank_of(plan_, task);
-    return find(page.kind, page.index, page.producers, is_behind_put);
-  }
-
-  // The credits of an Entry are one counter. It has the rank's own Exit too, which the Entry is
-  // behind anyway: so ranks that wait for all others wait for the same.
-  std::vector<std::size_t> find_before(TaskId task) {
-    const sync::TaskWiring& own = wiring_.tasks[task.index()];
-    std::vector<std::size_t> found;
-    for (const TaskId from : own.after) found.push_back(find(std::nullopt, from.value, {from}));
-    std::vector<TaskId> ends;
-    for (const std::int32_t signal : own.waits) {
-      const sync::PageSignal& page = signal_of(task, signal);
-      if (page.kind == SignalKind::Credit) {
-        ends.push_back(page.producers.front());
-      } else {
-        found.push_back(find(task, signal));
-      }
-    }
-    if (ends.empty()) return found;
-    ends.push_back(exits_[rank_of(plan_, task).index()]);
-    std::ranges::sort(ends);
-    found.push_back(find(SignalKind::Credit, 0, std::move(ends)));
-    return found;
+    if (!from.empty()) return from;
+    const StepPlace end = steps_.ends[signal_at(meaning.signal).from.front().index()];
+    from[process_of(end)] = {};
+    return from;
   }
 
   // A signal for each process that has producers; a flag for each other process that waits.
   void link(const Meaning& meaning) {
+    const StepSignal& own = signal_at(meaning.signal);
     std::set<int> waiting;
     std::set<std::int32_t> queues;  // of this process
-    for (const auto& [task, stage] : meaning.to) {
-      waiting.insert(process_of(task));
-      if (is_own(task)) queues.insert(plan_.tasks[task.index()].queue.value);
+    for (const StepPlace place : meaning.waiting) {
+      waiting.insert(process_of(place));
+      if (is_own(place)) queues.insert(place.queue);
     }
-    std::map<int, std::vector<TaskId>> from;
-    for (const TaskId task : meaning.from) from[process_of(task)].push_back(task);
-    for (const auto& [process, producers] : from) {
+    const std::map<int, Raised> from = producers_of(meaning);
+    for (const auto& [process, raised] : from) {
       const bool is_raised = process == partition_.process;
-      ProcessSignal signal{.kind = meaning.kind,
-                           .index = meaning.index,
-                           .producers = producers,
-                           .arrivals = is_raised ? std::ssize(producers) : 1,
+      ProcessSignal signal{.kind = own.kind,
+                           .index = own.index,
+                           .producers = name_producers(own, raised),
+                           .arrivals = is_raised ? arrivals_in(meaning, process) : 1,
                            .waiters = {queues.begin(), queues.end()},
                            .is_behind_put = meaning.is_behind_put};
       for (const int other : waiting) {
@@ -137,39 +135,62 @@ class SignalMapper {
         if (is_raised) signal.outgoing.push_back({.process = other, .flag = flag});
         if (other == partition_.process) signal.flag = flag;
       }
-      if (is_raised || !queues.empty()) add(meaning, std::move(signal), is_raised);
+      if (is_raised || !queues.empty()) add(meaning, std::move(signal), raised);
     }
   }
 
-  void add(const Meaning& meaning, ProcessSignal signal, bool is_raised) {
-    const auto number = static_cast<std::int32_t>(signals_.signals.size());
-    for (const auto& [task, stage] : meaning.to) {
-      if (is_own(task)) signals_.tasks[task.index()].waits[stage].push_back(number);
+  // What a process's own producers add in an execution: what the others do not.
+  [[nodiscard]] std::int64_t arrivals_in(const Meaning& meaning, int process) {
+    std::int64_t arrivals = signal_at(meaning.signal).arrivals;
+    for (const auto& [place, adds] : use(meaning.signal).raised) {
+      if (process_of(place) != process) arrivals -= adds;
     }
-    const std::size_t stage = meaning.kind == SignalKind::Arrival  ? 0
-                              : meaning.kind == SignalKind::Pulled ? 1
-                                                                   : 2;
-    for (const TaskId task : signal.producers) {
-      if (is_raised) signals_.tasks[task.index()].raises[stage].push_back(number);
+    return arrivals;
+  }
+
+  [[nodiscard]] std::vector<Producer> name_producers(const StepSignal& signal,
+                                                     const Raised& raised) const {
+    std::vector<Producer> producers;
+    for (const auto& [place, adds] : raised) {
+      const auto is_there = [&](TaskId task) {
+        return step(steps_.ends[task.index()]).launch == step(place).launch;
+      };
+      const auto task = std::ranges::find_if(signal.from, is_there);
+      producers.push_back(
+          {.task = task == signal.from.end() ? step(place).task : *task, .step = place});
+    }
+    for (std::size_t i = 0; raised.empty() && i < signal.from.size(); ++i) {
+      producers.push_back({.task = signal.from[i], .step = steps_.ends[signal.from[i].index()]});
+    }
+    return producers;
+  }
+
+  void add(const Meaning& meaning, ProcessSignal signal, const Raised& raised) {
+    const auto number = static_cast<std::int32_t>(signals_.signals.size());
+    for (const StepPlace place : meaning.waiting) {
+      if (is_own(place)) own_step(place).waits.push_back(number);
+    }
+    for (const auto& [place, adds] : raised) {
+      if (is_own(place)) own_step(place).raises.push_back({.signal = number, .adds = adds});
     }
     signals_.signals.push_back(std::move(signal));
   }
 
   const Plan& plan_;
+  const LaunchSteps& steps_;
   const Partition& partition_;
-  sync::Wiring wiring_;
   std::map<TaskId, Fence> fences_;
+  std::vector<Use> uses_;  // per signal of the steps
   std::vector<Meaning> meanings_;
   std::map<Key, std::size_t> numbers_;   // of meanings_
-  std::vector<TaskId> exits_;            // per rank
   std::vector<std::int32_t> next_flag_;  // of each process's page
   ProcessSignals signals_;
 };
 
 }  // namespace
 
-ProcessSignals map_signals(const Plan& plan, const Partition& partition, sync::Between between) {
-  return SignalMapper(plan, partition, between).map();
+ProcessSignals map_signals(const Plan& plan, const LaunchSteps& steps, const Partition& partition) {
+  return SignalMapper(plan, steps, partition).map();
 }
 
 bool is_far_put(const Plan& plan, const Partition& partition, TaskId task) {

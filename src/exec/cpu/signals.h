@@ -1,14 +1,13 @@
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <optional>
 #include <vector>
 
+#include "exec/cpu/launch_steps.h"
 #include "exec/processes/partition.h"
 #include "plan/launch_plan.h"
 #include "plan/plan.h"
-#include "sync/wiring.h"
 
 namespace harpe::cpu {
 
@@ -18,15 +17,22 @@ struct Outgoing {
   std::int32_t flag = 0;  // in its page
 };
 
-// A signal of the plan's wiring (sync/wiring.h) as one process has it. It only grows; tasks wait
-// until it has at least a value, as on a device (commir.md 7.3, D18). Signals that mean the same in
-// the pages of several ranks are one. Where producers are in several processes there is
-// one for each: a process counts its own producers, and the last of them raises a flag in each
-// process that waits.
+// A step that raises a signal, and the task that it is named for.
+struct Producer {
+  TaskId task;
+  StepPlace step;
+  friend bool operator==(const Producer&, const Producer&) = default;
+};
+
+// A signal or an event of a launch plan (exec/cpu/launch_steps.h) as one process has it. It only
+// grows; steps wait until it has at least a value, as on a device (commir.md 7.3, D18). Signals
+// that the same steps raise, in the pages of several ranks, are one. Where producers are in several
+// processes there is one for each: a process counts its own producers, and the last of them raises
+// a flag in each process that waits.
 struct ProcessSignal {
-  std::optional<launch::SignalKind> kind;  // none: an event, its producer is over
-  std::int32_t index = 0;              // as of sync::PageSignal; of an event the task, of credits 0
-  std::vector<TaskId> producers = {};  // of one process
+  std::optional<launch::SignalKind> kind;  // none: an event
+  std::int32_t index = 0;                  // as of StepSignal
+  std::vector<Producer> producers = {};    // of one process
   std::int64_t arrivals = 1;  // per execution; 1: a flag, which holds the execution's number
   std::vector<std::int32_t> waiters = {};  // queues whose heads may wait for it
   std::int32_t flag = -1;  // in this process's page, where another process raises it
@@ -39,25 +45,23 @@ struct ProcessSignal {
   }
 };
 
-// What a task waits for and what it raises, by stage. A collective announces itself, pulls and
-// leaves: it waits before each and raises behind each. Other tasks wait before the first and raise
-// behind the last.
-struct TaskSignals {
-  std::array<std::vector<std::int32_t>, 3> waits;
-  std::array<std::vector<std::int32_t>, 3> raises;
+// What a step waits for and what it raises.
+struct StepSignals {
+  std::vector<std::int32_t> waits;
+  std::vector<SignalRaise> raises;
 };
 
 // Of one process.
 struct ProcessSignals {
   std::vector<ProcessSignal> signals;
-  std::vector<TaskSignals> tasks;
-  std::int32_t most_flags = 0;  // in the largest page of all processes
+  std::vector<std::vector<StepSignals>> queues;  // as LaunchSteps::queues; others' steps have none
+  std::int32_t most_flags = 0;                   // in the largest page of all processes
 };
 
-// The same numbers in every process that asks.
-// Requires: a verified plan; of its first flags in each page so many are kept for others' progress.
-[[nodiscard]] ProcessSignals map_signals(const Plan& plan, const processes::Partition& partition,
-                                         sync::Between between = sync::Between::Nobody);
+// The same numbers in every process that asks; of the first flags in each page so many are kept for
+// others' progress. Requires: steps of the plan.
+[[nodiscard]] ProcessSignals map_signals(const Plan& plan, const LaunchSteps& steps,
+                                         const processes::Partition& partition);
 
 // A transfer that leaves this host: handed to the network.
 [[nodiscard]] bool is_far_put(const Plan& plan, const processes::Partition& partition, TaskId task);

@@ -19,7 +19,7 @@ RunOutcome run_stepper(Marking& marking, const CpuOptions& options) {
     if (ready.empty()) return outcome;
     const std::size_t choice = options.choose ? options.choose(ready.size()) : 0;
     HP_CHECK(choice < ready.size(), "a choice among the ready lanes");
-    if (options.lose_worker_at == marking.head(ready[choice])) {
+    if (options.lose_worker_at && marking.is_at(ready[choice], *options.lose_worker_at)) {
       outcome.lost.push_back(ready[choice]);
       return outcome;
     }

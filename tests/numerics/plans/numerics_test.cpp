@@ -1,7 +1,8 @@
 // Every operator under every schedule, on meshes and shapes that do and do not divide, in every
 // type: against the f64 meaning of the program, within the bound that commir.md section 9 derives
 // for the very plan (run/bound.h: terms printed with a failure), and bit for bit under other
-// timings.
+// timings. What H200s launch for the plan, a GPU to a rank and shared, is executed too: bit for bit
+// the same where it adds in the plan's order, else within the same bound.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -3,11 +3,14 @@
 #include "exec/cpu/runner.h"
 #include "support/check.h"
 #include "tests/unit/exec/plans.h"
+#include "tests/unit/exec/steps.h"
 
 namespace harpe::cpu {
 namespace {
 
 using std::chrono::milliseconds;
+using test::no_work;
+using test::steps_of;
 
 processes::Partition alone(const Plan& plan) {
   return processes::Partition::alone(plan.mesh.ranks());
@@ -15,8 +18,7 @@ processes::Partition alone(const Plan& plan) {
 
 TEST(Crew, stops_its_threads_and_throws_again_what_one_of_them_threw) {
   const Plan plan = test::exchange(2, 4, false);
-  Marking marking(plan, std::vector<actions::TaskWork>(plan.tasks.size()), std::nullopt,
-                  alone(plan));
+  Marking marking(plan, steps_of(plan), no_work(plan), std::nullopt, alone(plan));
   marking.begin(1, false);
   std::atomic<bool> stopped = false;
   Crew crew(marking, {}, nullptr, [&] {
@@ -31,8 +33,7 @@ TEST(Crew, stops_its_threads_and_throws_again_what_one_of_them_threw) {
 
 TEST(Crew, ends_its_threads_when_it_goes_unwatched) {
   const Plan plan = test::exchange(2, 4, false);
-  Marking marking(plan, std::vector<actions::TaskWork>(plan.tasks.size()), std::nullopt,
-                  alone(plan));
+  Marking marking(plan, steps_of(plan), no_work(plan), std::nullopt, alone(plan));
   std::atomic<bool> stopped = false;
   std::atomic<bool> ended = false;
   {
@@ -51,8 +52,7 @@ TEST(Crew, ends_its_threads_when_it_goes_unwatched) {
 TEST(Marking, counts_executions_and_lets_no_queue_ahead_of_its_rank) {
   // Queues of rank 1 need nothing but their own Entry: without it they must not begin.
   Plan plan = test::gather_gemm(2, 4, 4, 4, "f32");
-  Marking marking(plan, std::vector<actions::TaskWork>(plan.tasks.size()), std::nullopt,
-                  alone(plan));
+  Marking marking(plan, steps_of(plan), no_work(plan), std::nullopt, alone(plan));
   const Marking::Wake nobody = [](std::int32_t) {};
   marking.begin(2, false);
   std::int32_t host = -1;
@@ -70,8 +70,8 @@ TEST(Marking, counts_executions_and_lets_no_queue_ahead_of_its_rank) {
     if (made.rank == RankId(1)) {
       const TaskId first = marking.head(queue);
       marking.step(queue, nobody);  // with the block the rank owns
-      EXPECT_TRUE(marking.has_run(first, 1));
-      EXPECT_FALSE(marking.has_run(marking.head(queue), 1));
+      EXPECT_TRUE(marking.has_run(marking.end_of(first), 1));
+      EXPECT_FALSE(marking.has_run(marking.end_of(marking.head(queue)), 1));
       ASSERT_TRUE(marking.hindrance(queue).has_value());  // the next must be pulled first
       EXPECT_EQ(marking.hindrance(queue)->epoch, 1);
       EXPECT_EQ(marking.hindrance(queue)->observed, 0);

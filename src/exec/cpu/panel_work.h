@@ -1,0 +1,79 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "exec/actions/prepare.h"
+#include "exec/cpu/launch_steps.h"
+#include "support/diag.h"
+
+namespace harpe::cpu {
+
+// What the parts of one launch's kernels run. A panel is a sum that begins with its first part and
+// is stored with its last; panels of a launch come one after the other and share the sum's memory.
+class PanelWork {
+ public:
+  // Requires: all outlive this.
+  PanelWork(const actions::Setting& setting, const launch::Launch& launch, launch::LaunchId id)
+      : setting_(setting), launch_(launch), id_(id) {}
+
+  // In the order of the steps. Errors: those of prepare_statement; V704, V705.
+  [[nodiscard]] Checked<actions::TaskWork> prepare(const PanelPart& part);
+  [[nodiscard]] Checked<actions::TaskWork> prepare(const CopyPart& part);
+
+ private:
+  using Operands = std::vector<actions::StatementWork::Operand>;
+  // Of one target, while its panel is made.
+  struct Sum {
+    std::string buffer;
+    actions::Patch patch;
+  };
+  struct Memory {
+    std::byte* data = nullptr;
+    std::int64_t bytes = 0;
+  };
+
+  [[nodiscard]] Checked<actions::TaskWork> begin(const launch::Panel& panel);
+  [[nodiscard]] Checked<actions::TaskWork> meet(const launch::Panel& panel,
+                                                const launch::Arrival& arrival);
+  [[nodiscard]] Checked<actions::TaskWork> add(const launch::Addend& addend);
+  [[nodiscard]] Checked<actions::TaskWork> store(const launch::Panel& panel);
+
+  [[nodiscard]] Checked<std::vector<actions::Patch>> patches_of(const launch::Place& place,
+                                                                WriteMode mode) const;
+  [[nodiscard]] Checked<Operands> operands_of(const std::vector<launch::Place>& places) const;
+  [[nodiscard]] const std::string& buffer_of(const launch::Place& place) const;
+  [[nodiscard]] const Nest& nest() const;
+  [[nodiscard]] const Stmt& stmt() const;
+  [[nodiscard]] bool is_target(const std::string& buffer) const;
+  [[nodiscard]] const Sum* find_sum(const launch::Place& place) const;  // or null
+  [[nodiscard]] const launch::Arrival& arrival_of(const launch::Panel& panel,
+                                                  std::size_t met) const;
+  // Along the nest's axes, what these places leave of a box.
+  void narrow(std::vector<Interval>& box, const std::vector<Access>& accesses,
+              const std::vector<launch::Place>& places) const;
+  [[nodiscard]] std::optional<std::size_t> axis_of(const Access& access, int axis) const;
+  [[nodiscard]] std::vector<Interval> whole_box() const;
+  [[nodiscard]] bool makes_all(const std::vector<Interval>& box) const;
+  void open_sum(std::size_t target);
+  void add_mask_data(Operands& operands) const;
+  [[nodiscard]] std::byte* reserve(Memory& memory, std::int64_t bytes) const;
+  [[nodiscard]] Diag misfit(const std::string& problem) const;  // V704
+
+  const actions::Setting& setting_;
+  const launch::Launch& launch_;
+  launch::LaunchId id_;
+
+  // Of the kernel at hand.
+  const launch::Kernel* kernel_ = nullptr;
+  const Task* statement_ = nullptr;
+  // Of the panel at hand.
+  std::vector<Interval> box_;     // over the nest's axes
+  std::vector<Sum> sums_;         // per target
+  bool is_begun_ = false;         // the sums hold something
+  std::vector<Memory> memories_;  // per target, as the next
+  std::vector<Memory> numbers_;   // of rows in use
+};
+
+}  // namespace harpe::cpu
