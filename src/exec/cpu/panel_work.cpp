@@ -134,11 +134,14 @@ void PanelWork::narrow(std::vector<Interval>& box, const std::vector<Access>& ac
   }
 }
 
+Interval PanelWork::whole_axis(int axis) const {
+  return {.begin = 0, .end = setting_.blocks.axes()[static_cast<std::size_t>(axis)].size};
+}
+
 std::vector<Interval> PanelWork::whole_box() const {
   std::vector<Interval> box;
   for (const std::string& name : nest().over) {
-    const auto axis = static_cast<std::size_t>(setting_.blocks.find_axis(name));
-    box.push_back({.begin = 0, .end = setting_.blocks.axes()[axis].size});
+    box.push_back(whole_axis(setting_.blocks.find_axis(name)));
   }
   return box;
 }
@@ -159,8 +162,7 @@ void PanelWork::open_sum(std::size_t target) {
   patch.dtype = state_dtype(table.dtype);
   for (const int axis : table.axes) {
     const std::optional<std::size_t> along = axis_of(access, axis);
-    HP_CHECK(along, "a result runs along axes of its nest");
-    patch.span.push_back(box_[*along]);
+    patch.span.push_back(along ? box_[*along] : whole_axis(axis));
   }
   for (const DimTable& dim : table.dims) {
     if (dim.axes.empty()) patch.span.push_back({.begin = 0, .end = dim.opaque});
@@ -194,8 +196,8 @@ bool PanelWork::makes_all(const std::vector<Interval>& box) const {
   for (const Access& access : stmt().targets) {
     const auto buffer = static_cast<std::size_t>(setting_.blocks.find_buffer(access.buffer));
     for (const int axis : setting_.blocks.buffers()[buffer].axes) {
-      const std::size_t along = *axis_of(access, axis);
-      if (box[along] != box_[along]) return false;
+      const std::optional<std::size_t> along = axis_of(access, axis);
+      if (along && box[*along] != box_[*along]) return false;
     }
   }
   return true;

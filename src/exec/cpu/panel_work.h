@@ -54,6 +54,7 @@ class PanelWork {
   void narrow(std::vector<Interval>& box, const std::vector<Access>& accesses,
               const std::vector<launch::Place>& places) const;
   [[nodiscard]] std::optional<std::size_t> axis_of(const Access& access, int axis) const;
+  [[nodiscard]] Interval whole_axis(int axis) const;
   [[nodiscard]] std::vector<Interval> whole_box() const;
   [[nodiscard]] bool makes_all(const std::vector<Interval>& box) const;
   void open_sum(std::size_t target);

@@ -11,7 +11,9 @@
 
 #include "compile/session.h"
 #include "exec/cpu/cpu_executor.h"
+#include "launch/make_launches.h"
 #include "run/check.h"
+#include "run/gpus.h"
 #include "run/run.h"
 #include "schedule/named/registry.h"
 #include "support/rng.h"
@@ -98,8 +100,8 @@ const std::vector<std::string> kMeshes = {"x=1",     "x=2",     "x=3",     "x=4"
 
 using Outputs = std::map<std::string, HostTensor>;
 
-Outputs execute(const Plan& plan, const TensorMap& inputs, const CpuOptions& options) {
-  Checked<std::unique_ptr<Executor>> executor = make_cpu_executor(plan, options);
+Outputs execute(Checked<std::unique_ptr<Executor>> executor, const Plan& plan,
+                const TensorMap& inputs) {
   if (!executor.ok()) {
     ADD_FAILURE() << render(executor.error());
     return {};
@@ -118,9 +120,32 @@ Outputs execute(const Plan& plan, const TensorMap& inputs, const CpuOptions& opt
   return outputs;
 }
 
+Outputs execute(const Plan& plan, const TensorMap& inputs, const CpuOptions& options) {
+  return execute(make_cpu_executor(plan, options), plan, inputs);
+}
+
+// Whether a kernel adds in another order than the plan: its own sum first, then those of others.
+bool reorders(const launch::LaunchPlan& launches) {
+  return std::ranges::any_of(launches.launches, [](const launch::Launch& launch) {
+    return std::ranges::any_of(launch.kernels, [](const launch::Kernel& kernel) {
+      return std::ranges::any_of(
+          kernel.panels, [](const launch::Panel& panel) { return panel.addends.size() > 1; });
+    });
+  });
+}
+
+bool has_panels(const launch::LaunchPlan& launches) {
+  return std::ranges::any_of(launches.launches, [](const launch::Launch& launch) {
+    return std::ranges::any_of(launch.kernels,
+                               [](const launch::Kernel& kernel) { return !kernel.panels.empty(); });
+  });
+}
+
 class Tally {
  public:
   int plans = 0;
+  int launched = 0;  // as H200s would
+  int panels = 0;    // of those, with kernels that have panels
   int refused = 0;
   int timings = 0;
   double worst = 0;  // error over bound
@@ -174,6 +199,35 @@ class Tally {
     for (const Comparison& one : report->outputs) worst = std::max(worst, one.error / one.bound);
     if (!report->passed()) ADD_FAILURE() << render(failure_of(*report));
     compare_timings(*plan, *inputs, outputs);
+    for (const bool shares_gpus : {false, true}) {
+      compare_launches(*plan, {.shares_gpus = shares_gpus}, *inputs, outputs);
+    }
+  }
+
+  // What GPUs launch for the plan. Without CUDA in the build, and of types that GPUs lack, nothing.
+  void compare_launches(const Plan& plan, const cuda::DescribedTarget& target,
+                        const TensorMap& inputs, const Outputs& expected) {
+    const Checked<const Gpus*> gpus = find_gpus();
+    if (!gpus.ok()) return;
+    const Blocks blocks = Blocks::make(plan.program, plan.mesh, plan.form).value();
+    const auto launches = launch::make_launches(plan, blocks, *(*gpus)->describe(target));
+    if (!launches.ok()) {
+      EXPECT_TRUE(render(launches.error()).starts_with("error[G")) << render(launches.error());
+      return;
+    }
+    ++launched;
+    panels += has_panels(*launches) ? 1 : 0;
+    const Outputs outputs = execute(make_cpu_executor(plan, *launches, {}), plan, inputs);
+    ASSERT_EQ(outputs.size(), expected.size());
+    if (reorders(*launches)) {
+      const auto report = check_outputs(plan, inputs, outputs, 1, 1);
+      ASSERT_TRUE(report.ok()) << render(report.error());
+      if (!report->passed()) ADD_FAILURE() << render(failure_of(*report));
+      return;
+    }
+    for (const auto& [name, tensor] : expected) {
+      EXPECT_EQ(outputs.at(name).data, tensor.data) << name << " depends on the launches";
+    }
   }
 
   // Another interleaving of the same plan, and now and then random delays in real threads.
@@ -199,8 +253,8 @@ class Numerics : public testing::TestWithParam<std::string> {
   static void report(const Tally& tally, int least) {
     std::printf(
         "%d plans checked, %d other timings, %d refused by construction; errors up to %.2f of "
-        "their bounds\n",
-        tally.plans, tally.timings, tally.refused, tally.worst);
+        "their bounds; %d launch plans of GPUs, %d with panels\n",
+        tally.plans, tally.timings, tally.refused, tally.worst, tally.launched, tally.panels);
     EXPECT_GE(tally.plans, least);
   }
 };
