@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <limits>
 
 #include "exec/actions/prepare.h"
 #include "exec/cpu/checks.h"
@@ -255,6 +256,35 @@ Checked<std::unique_ptr<Prepared>> prepare(const Plan& plan, const LaunchSteps& 
   return prepared;
 }
 
+void clear_slots(const Prepared& prepared, RankId rank, actions::TaskWork& work) {
+  for (const Alloc& alloc : prepared.plan.allocs) {
+    if (alloc.rank != rank || alloc.level == Level::Home || !is_floating(alloc.dtype)) continue;
+    const std::int64_t elements = alloc.bytes / size_in_bytes(alloc.dtype);
+    actions::View view;
+    view.data = prepared.windows.bases().address(alloc);
+    view.dtype = alloc.dtype;
+    work.actions.emplace_back(actions::Fill{
+        .to = std::move(view),
+        .value = std::numeric_limits<double>::quiet_NaN(),
+        .rows =
+            actions::Rows(std::vector{elements}, std::vector(1, std::vector{std::int64_t{1}}))});
+  }
+}
+
+// Tests: CpuOptions::clears_slots.
+void clear_at_exits(const Prepared& prepared, Work& work) {
+  for (std::size_t queue = 0; queue < work.actions.size(); ++queue) {
+    const RankId rank = prepared.plan.queues[queue].rank;
+    for (std::size_t at = 0; at < work.actions[queue].size(); ++at) {
+      const cpu::Step& step = work.steps.queues[queue][at];
+      const bool exits = prepared.plan.tasks[step.task.index()].kind == TaskKind::Exit;
+      if (exits && prepared.partition.is_own(rank)) {
+        clear_slots(prepared, rank, work.actions[queue][at]);
+      }
+    }
+  }
+}
+
 Checked<Work> prepare_work(const Prepared& prepared, const launch::LaunchPlan& launches,
                            LaunchSteps steps) {
   launch::RefLayouts layouts(prepared.plan, prepared.blocks);
@@ -309,6 +339,7 @@ Checked<std::unique_ptr<Executor>> make_executor(const Plan& plan, const launch:
   HP_TRY(std::unique_ptr<Prepared> prepared,
          prepare(narrowed(plan, launches), steps, partition, options.products, group));
   HP_TRY(Work work, processes::agreed(group, prepare_work(*prepared, launches, std::move(steps))));
+  if (options.clears_slots) clear_at_exits(*prepared, work);
   std::unique_ptr<cpu::Network> network;
   if (group) {
     HP_TRY(network, open_network(*prepared, options, *group));

@@ -42,6 +42,9 @@ struct CpuOptions {
   std::function<std::size_t(std::size_t ready)> choose = {};
   // The worker that reaches the task ends without running it.
   std::optional<TaskId> lose_worker_at = std::nullopt;
+  // A rank's slots hold no numbers any more once its Exit runs: what another execution reads of
+  // them, or writes there too early, is lost.
+  bool clears_slots = false;
   // The task runs, but raises no signal.
   std::optional<TaskId> drop_signal_of = std::nullopt;
 };

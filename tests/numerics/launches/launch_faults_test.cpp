@@ -38,15 +38,16 @@ const std::vector<Question>& questions() {
                                                     "inter=64"};
   static const std::vector<Question> kQuestions = {
       {"ag_gemm", kRows, "tp=2", "push"},   // join_panels, read_in_place, store_at_home
-      {"ag_gemm", kRows, "tp=2", "fused"},  // fuse_copies
+      {"ag_gemm", kRows, "tp=3", "fused"},  // fuse_copies
       {"ag_gemm", kRows, "tp=3", "ring"},
-      {"gemm_rs", kRows, "tp=3", "push"},  // store_at_peers, add_at_home
-      {"gemm_rs", kRows, "tp=2", "bulk"},  // partials16, pulls
+      {"gemm_rs", kRows, "tp=3", "push"},   // store_at_peers, add_at_home
+      {"gemm_rs", kRows, "tp=2", "bulk"},   // pulls
+      {"gemm_rs", kRows, "tp=2", "fetch"},  // partials16
       {"gemm_ar", kRows, "tp=3", "push"},
       {"attention", kHeads, "cp=2", "push"},
       {"attention", kHeads, "cp=2", "ring"},  // states that are carried
-      {"decode", {"batch=2", "kv=128", "heads=4", "kv_heads=4", "head_dim=64"}, "tp=2", "push"},
       {"attention_bwd", kHeads, "cp=2", "ring"},
+      {"decode", {"batch=2", "kv=128", "heads=4", "kv_heads=4", "head_dim=64"}, "tp=2", "push"},
       {"moe", kExperts, "ep=2", "push"},  // batch_rows
   };
   return kQuestions;
@@ -86,13 +87,13 @@ Outcome execute(const Plan& plan, const launch::LaunchPlan& launches, const Tens
   CpuOptions options;
   options.runner = QueueRunner::Stepper;
   options.products = Products::OwnLoops;
+  options.clears_slots = true;
   options.choose = [&](std::size_t ready) { return order.choose(ready); };
   try {
     Checked<std::unique_ptr<Executor>> made = make_cpu_executor(plan, launches, options);
     if (!made.ok()) return {.how = "refused", .bits = {}};
     for (const auto& [name, tensor] : inputs) (void)(*made)->set_input(name, tensor).value();
-    if (!(*made)->run({.iterations = seed % 4 == 3 ? 2 : 1}).ok())
-      return {.how = "stuck", .bits = {}};
+    if (!(*made)->run({.iterations = 2}).ok()) return {.how = "stuck", .bits = {}};
     Outcome outcome;
     for (const Buffer* buffer : buffers_of(plan.program)) {
       if (buffer->role != Role::Out) continue;
@@ -116,7 +117,6 @@ const std::set<std::string>& seen_in_any_execution() {
                                               "read an operand of a neighbour",
                                               "read another arrival's operand",
                                               "drop a fused copy",
-                                              "copy from another place",
                                               "copy in silence",
                                               "copy to another rank",
                                               "copy to a neighbour",
@@ -134,6 +134,24 @@ const std::set<std::string>& seen_in_any_execution() {
                                               "store in another type",
                                               "never raise a signal",
                                               "store without a signal"};
+  return kSeen;
+}
+
+// Faults that change what waits for what: some interleaving shows them in most places. Panels of a
+// launch come one after the other here, so what waits inside for less than it should, behind a
+// panel that waits for more, is not seen.
+const std::set<std::string>& seen_in_some_interleaving() {
+  static const std::set<std::string> kSeen = {"drop a wait",
+                                              "drop a wait inside",
+                                              "drop the wait for an addend",
+                                              "drop the wait for a credit",
+                                              "drop the wait for members",
+                                              "drop the wait for readers",
+                                              "drop an event",
+                                              "raise early a signal",
+                                              "raise early a credit",
+                                              "raise one panel early",
+                                              "swap neighbours of a queue"};
   return kSeen;
 }
 
@@ -187,6 +205,9 @@ TEST(LaunchFaults, show_when_they_are_executed) {
   }
   for (const std::string& kind : seen_in_any_execution()) {
     EXPECT_GT(hunt.counts[kind].made, 0) << kind;
+  }
+  for (const std::string& kind : seen_in_some_interleaving()) {
+    EXPECT_GT(2 * hunt.counts[kind].seen, hunt.counts[kind].made) << kind;
   }
   for (const auto& [mutation, count] : hunt.counts) {
     std::printf("%-48s %3d made, %3d seen%s\n", mutation.c_str(), count.made, count.seen,
