@@ -11,9 +11,9 @@
 
 #include "exec/cpu/cpu_executor.h"
 #include "run/run.h"
-#include "support/check.h"
 #include "tests/property/launches/described.h"
 #include "tests/property/launches/launch_mutants.h"
+#include "tests/support/internal_error.h"
 #include "verify/verify_launches.h"
 
 // Faults in launch plans, executed with the proof switched off: numbers, or executions that come to
@@ -81,30 +81,34 @@ class Order {
   std::mt19937_64 random_;
 };
 
-Outcome execute(const Plan& plan, const launch::LaunchPlan& launches, const TensorMap& inputs,
-                std::uint64_t seed) {
-  Order order(seed);
+Outcome run_stepwise(const Plan& plan, const launch::LaunchPlan& launches, const TensorMap& inputs,
+                     Order& order) {
   CpuOptions options;
   options.runner = QueueRunner::Stepper;
   options.products = Products::OwnLoops;
   options.clears_slots = true;
   options.choose = [&](std::size_t ready) { return order.choose(ready); };
-  try {
-    Checked<std::unique_ptr<Executor>> made = make_cpu_executor(plan, launches, options);
-    if (!made.ok()) return {.how = "refused", .bits = {}};
-    for (const auto& [name, tensor] : inputs) (void)(*made)->set_input(name, tensor).value();
-    if (!(*made)->run({.iterations = 2}).ok()) return {.how = "stuck", .bits = {}};
-    Outcome outcome;
-    for (const Buffer* buffer : buffers_of(plan.program)) {
-      if (buffer->role != Role::Out) continue;
-      const Checked<HostTensor> tensor = (*made)->output(buffer->name);
-      if (!tensor.ok()) return {.how = "replicas differ", .bits = {}};
-      outcome.bits.insert(outcome.bits.end(), tensor->data.begin(), tensor->data.end());
-    }
-    return outcome;
-  } catch (const InternalError&) {
-    return {.how = "refused", .bits = {}};
+  Checked<std::unique_ptr<Executor>> made = make_cpu_executor(plan, launches, options);
+  if (!made.ok()) return {.how = "refused", .bits = {}};
+  for (const auto& [name, tensor] : inputs) (void)(*made)->set_input(name, tensor).value();
+  if (!(*made)->run({.iterations = 2}).ok()) return {.how = "stuck", .bits = {}};
+  Outcome outcome;
+  for (const Buffer* buffer : buffers_of(plan.program)) {
+    if (buffer->role != Role::Out) continue;
+    const Checked<HostTensor> tensor = (*made)->output(buffer->name);
+    if (!tensor.ok()) return {.how = "replicas differ", .bits = {}};
+    outcome.bits.insert(outcome.bits.end(), tensor->data.begin(), tensor->data.end());
   }
+  return outcome;
+}
+
+Outcome execute(const Plan& plan, const launch::LaunchPlan& launches, const TensorMap& inputs,
+                std::uint64_t seed) {
+  Order order(seed);
+  Outcome outcome;
+  const auto impossible = testing_support::internal_error_of(
+      [&] { outcome = run_stepwise(plan, launches, inputs, order); });
+  return impossible ? Outcome{.how = "impossible", .bits = {}} : outcome;
 }
 
 // Faults that change what is read, computed or stored, or what is raised: any execution shows them.
