@@ -97,16 +97,13 @@ class StepMaker {
     raise_event(begun_, id);
     for (const launch::Raise& raise : launch.ready) this->raise(raise);
     if (launch.all_ready) wait(launch.all_ready->value);
-    const bool meets = is_by_library(launch);
-    for (std::size_t i = 0; meets && i < members_[group_of(launch)].size(); ++i) {
-      wait(begun_.at(members_[group_of(launch)][i]));
-    }
+    if (is_by_library(launch)) wait_for_members(begun_, launch);
     if (!launch.is_skipped) HP_REQUIRE_OK(add_kernels(launch));
     for (const launch::Raise& raise : launch.pulled) this->raise(raise);
     if (launch.all_pulled) wait(launch.all_pulled->value);
-    if (meets) raise_event(done_, id);
-    for (std::size_t i = 0; meets && i < members_[group_of(launch)].size(); ++i) {
-      wait(done_.at(members_[group_of(launch)][i]));
+    if (is_by_library(launch)) {
+      raise_event(done_, id);
+      wait_for_members(done_, launch);
     }
     for (const launch::Raise& raise : launch.raises) this->raise(raise);
     raise_event(over_, id);
@@ -139,6 +136,9 @@ class StepMaker {
   void work(const Part& part) {
     if (!queue_->back().raises.empty()) next();
     queue_->back().parts.push_back(part);
+  }
+  void wait_for_members(const std::map<LaunchId, std::int32_t>& events, const Launch& launch) {
+    for (const LaunchId member : members_[group_of(launch)]) wait(events.at(member));
   }
   void raise(const launch::Raise& raise) {
     queue_->back().raises.push_back({.signal = raise.signal.value, .adds = raise.adds});

@@ -73,7 +73,10 @@ class Tally {
       std::printf(" %s %d", program.c_str(), count);
       right += count;
     }
-    std::printf(": %d distinct schedules\n", right);
+    std::printf(": %d distinct schedules; launches of GPUs %d right", right, launched_);
+    for (const auto& [code, count] : unlaunched_) std::printf(", %s %d", code.c_str(), count);
+    std::printf("\n");
+    EXPECT_TRUE(launched_ > 1000 || unlaunched_.contains("G001"));
     return right;
   }
 
@@ -89,12 +92,31 @@ class Tally {
     ASSERT_FALSE(outcome->fault) << what;
     ASSERT_TRUE(outcome->check.has_value());
     ASSERT_TRUE(outcome->check->passed()) << render(failure_of(*outcome->check)) << "\n" << what;
+    if (texts_.size() % kLaunched == 0) execute_launches(plan, request, *inputs, what);
   }
+
+  // What GPUs would launch for the plan, where the build knows and its proof can see all of it.
+  void execute_launches(const Plan& plan, RunRequest request, const TensorMap& inputs,
+                        const std::string& what) {
+    request.backend.target = Backend::Cuda;
+    const Checked<RunOutcome> outcome = harpe::run(plan, request, inputs);
+    if (!outcome.ok()) {
+      ++unlaunched_[std::string(info(outcome.error().code).name)];
+      return;
+    }
+    ++launched_;
+    ASSERT_FALSE(outcome->fault) << what;
+    ASSERT_TRUE(outcome->check->passed()) << render(failure_of(*outcome->check)) << "\n" << what;
+  }
+
+  static constexpr std::size_t kLaunched = 4;  // of so many schedules one
 
   Random random_;
   std::set<std::string> texts_;
   std::map<std::string, int> right_;
   int refused_ = 0;
+  int launched_ = 0;
+  std::map<std::string, int> unlaunched_;  // by what refuses them
 };
 
 TEST(Forms, that_are_accepted_run_with_the_right_result) {

@@ -24,7 +24,9 @@ constexpr int kLeast = 400;  // of them executed
 
 struct Tally {
   int right = 0;
+  int launched = 0;  // as GPUs would
   std::map<std::string, int> refused;
+  std::map<std::string, int> unlaunched;  // by what refuses them
 };
 
 void count(const Diag& refusal, Tally& tally) {
@@ -52,6 +54,15 @@ void execute(const Example& example, std::uint64_t seed, Tally& tally) {
   ASSERT_FALSE(outcome->fault);
   ASSERT_TRUE(outcome->check->passed()) << render(failure_of(*outcome->check));
   ++tally.right;
+  request.backend.target = Backend::Cuda;
+  const Checked<RunOutcome> launched = harpe::run(*plan, request, *inputs);
+  if (!launched.ok()) {
+    ++tally.unlaunched[std::string(info(launched.error().code).name)];
+    return;
+  }
+  ASSERT_FALSE(launched->fault);
+  ASSERT_TRUE(launched->check->passed()) << render(failure_of(*launched->check));
+  ++tally.launched;
 }
 
 // HARPE_FUZZ_SEED in the environment draws other forms.
@@ -73,8 +84,11 @@ TEST(RoutedForms, that_are_accepted_run_with_the_right_result) {
   }
   std::printf("%d right, wrong 0; refused", tally.right);
   for (const auto& [code, times] : tally.refused) std::printf(" %s %d", code.c_str(), times);
+  std::printf("; launches of GPUs %d right", tally.launched);
+  for (const auto& [code, times] : tally.unlaunched) std::printf(", %s %d", code.c_str(), times);
   std::printf("\n");
   EXPECT_GE(tally.right, kLeast);
+  EXPECT_TRUE(tally.launched > 200 || tally.unlaunched.contains("G001"));
 }
 
 }  // namespace

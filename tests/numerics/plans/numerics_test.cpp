@@ -215,23 +215,24 @@ class Tally {
     compare_launches(*plan, *inputs, outputs);
   }
 
-  // What GPUs launch for the plan, a rank to a GPU and shared where that differs. Without CUDA in
-  // the build nothing.
+  // What GPUs launch for the plan: a rank to a GPU, and shared or with collectives by NCCL where
+  // that differs. Without CUDA in the build nothing.
   void compare_launches(const Plan& plan, const TensorMap& inputs, const Outputs& expected) {
+    static constexpr cuda::DescribedTarget kTargets[] = {
+        {}, {.shares_gpus = true}, {.collectives = CollectiveEngine::Nccl}};
     const Checked<const Gpus*> gpus = find_gpus();
     if (!gpus.ok()) return;
     const Blocks blocks = Blocks::make(plan.program, plan.mesh, plan.form).value();
     std::optional<launch::LaunchPlan> own;
-    for (const bool shares_gpus : {false, true}) {
-      auto launches =
-          launch::make_launches(plan, blocks, *(*gpus)->describe({.shares_gpus = shares_gpus}));
+    for (const cuda::DescribedTarget& target : kTargets) {
+      auto launches = launch::make_launches(plan, blocks, *(*gpus)->describe(target));
       if (!launches.ok()) {
         EXPECT_TRUE(render(launches.error()).starts_with("error[G")) << render(launches.error());
         return;
       }
-      if (own && own->launches == launches->launches) return;
+      if (own && own->launches == launches->launches) continue;
       compare_with(*launches, plan, inputs, expected);
-      own = std::move(launches).value();
+      if (!own) own = std::move(launches).value();
     }
   }
 
