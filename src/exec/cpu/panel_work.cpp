@@ -116,8 +116,8 @@ std::optional<std::size_t> PanelWork::axis_of(const Access& access, int axis) co
   return static_cast<std::size_t>(found - nest().over.begin());
 }
 
-void PanelWork::narrow(std::vector<Interval>& box, const std::vector<Access>& accesses,
-                       const std::vector<launch::Place>& places) const {
+launch::Span PanelWork::narrow(Span box, const std::vector<Access>& accesses,
+                               const std::vector<launch::Place>& places) const {
   for (const Access& access : accesses) {
     const auto place = std::ranges::find_if(
         places, [&](const launch::Place& one) { return buffer_of(one) == access.buffer; });
@@ -132,14 +132,15 @@ void PanelWork::narrow(std::vector<Interval>& box, const std::vector<Access>& ac
       along.end = std::max(along.begin, std::min(along.end, place->span[i].end));
     }
   }
+  return box;
 }
 
 Interval PanelWork::whole_axis(int axis) const {
   return {.begin = 0, .end = setting_.blocks.axes()[static_cast<std::size_t>(axis)].size};
 }
 
-std::vector<Interval> PanelWork::whole_box() const {
-  std::vector<Interval> box;
+launch::Span PanelWork::whole_box() const {
+  Span box;
   for (const std::string& name : nest().over) {
     box.push_back(whole_axis(setting_.blocks.find_axis(name)));
   }
@@ -192,7 +193,7 @@ void PanelWork::open_sum(std::size_t target) {
 }
 
 // Whether work over the box contributes to every element of the panel's results.
-bool PanelWork::makes_all(const std::vector<Interval>& box) const {
+bool PanelWork::makes_all(const Span& box) const {
   for (const Access& access : stmt().targets) {
     const auto buffer = static_cast<std::size_t>(setting_.blocks.find_buffer(access.buffer));
     for (const int axis : setting_.blocks.buffers()[buffer].axes) {
@@ -205,9 +206,7 @@ bool PanelWork::makes_all(const std::vector<Interval>& box) const {
 
 // What the panel goes on from: a state, or the identity where its first arrival leaves some out.
 Checked<TaskWork> PanelWork::begin(const launch::Panel& panel) {
-  box_ = whole_box();
-  narrow(box_, stmt().targets, panel.stores);
-  narrow(box_, stmt().operands, panel.reads);
+  box_ = narrow(narrow(whole_box(), stmt().targets, panel.stores), stmt().operands, panel.reads);
   sums_.clear();
   for (std::size_t target = 0; target < stmt().targets.size(); ++target) open_sum(target);
   TaskWork work;
@@ -223,9 +222,10 @@ Checked<TaskWork> PanelWork::begin(const launch::Panel& panel) {
   is_begun_ = carried > 0;
   if (is_begun_ && carried < sums_.size()) return misfit("goes on from a part of a state");
   if (is_begun_) return work;
-  std::vector<Interval> first = box_;
-  if (!panel.meets.empty()) narrow(first, stmt().operands, arrival_of(panel, 0).reads);
-  if (!panel.meets.empty() && makes_all(first)) return work;
+  if (!panel.meets.empty() &&
+      makes_all(narrow(box_, stmt().operands, arrival_of(panel, 0).reads))) {
+    return work;
+  }
   for (std::size_t target = 0; target < sums_.size(); ++target) {
     append(work, actions::prepare_fill(setting_, sums_[target].buffer, {sums_[target].patch},
                                        actions::identity_of(stmt(), target)));
@@ -238,8 +238,7 @@ Checked<TaskWork> PanelWork::meet(const launch::Panel& panel, const launch::Arri
   StatementWork work;
   work.nest = statement_->nest;
   work.stmt = statement_->stmt;
-  work.boxes = {box_};
-  narrow(work.boxes.front(), stmt().operands, arrival.reads);
+  work.boxes = {narrow(box_, stmt().operands, arrival.reads)};
   HP_TRY(work.reads, operands_of(arrival.reads));
   HP_TRY(Operands of_panel, operands_of(panel.reads));
   std::ranges::move(of_panel, std::back_inserter(work.reads));

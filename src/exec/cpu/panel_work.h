@@ -23,6 +23,7 @@ class PanelWork {
   [[nodiscard]] Checked<actions::TaskWork> prepare(const CopyPart& part);
 
  private:
+  using Span = launch::Span;
   using Operands = std::vector<actions::StatementWork::Operand>;
   // Of one target, while its panel is made.
   struct Sum {
@@ -50,13 +51,13 @@ class PanelWork {
   [[nodiscard]] const Sum* find_sum(const launch::Place& place) const;  // or null
   [[nodiscard]] const launch::Arrival& arrival_of(const launch::Panel& panel,
                                                   std::size_t met) const;
-  // Along the nest's axes, what these places leave of a box.
-  void narrow(std::vector<Interval>& box, const std::vector<Access>& accesses,
-              const std::vector<launch::Place>& places) const;
+  // What these places leave of a box over the nest's axes.
+  [[nodiscard]] Span narrow(Span box, const std::vector<Access>& accesses,
+                            const std::vector<launch::Place>& places) const;
   [[nodiscard]] std::optional<std::size_t> axis_of(const Access& access, int axis) const;
   [[nodiscard]] Interval whole_axis(int axis) const;
-  [[nodiscard]] std::vector<Interval> whole_box() const;
-  [[nodiscard]] bool makes_all(const std::vector<Interval>& box) const;
+  [[nodiscard]] Span whole_box() const;
+  [[nodiscard]] bool makes_all(const Span& box) const;
   void open_sum(std::size_t target);
   void add_mask_data(Operands& operands) const;
   [[nodiscard]] std::byte* reserve(Memory& memory, std::int64_t bytes) const;
@@ -70,7 +71,7 @@ class PanelWork {
   const launch::Kernel* kernel_ = nullptr;
   const Task* statement_ = nullptr;
   // Of the panel at hand.
-  std::vector<Interval> box_;     // over the nest's axes
+  Span box_;                      // over the nest's axes
   std::vector<Sum> sums_;         // per target
   bool is_begun_ = false;         // the sums hold something
   std::vector<Memory> memories_;  // per target, as the next
