@@ -62,7 +62,6 @@ const std::map<std::string, std::string> kCoveredElsewhere = {
     {"V108", "tests/unit/plan/launch_refusals_test.cpp"},
     {"V109", "tests/unit/plan/launch_refusals_test.cpp"},
     {"V201", "tests/unit/verify/model_test.cpp"},
-    {"V202", "tests/unit/verify/reduced_test.cpp"},
     {"V203", "tests/unit/verify/model_test.cpp"},
     {"V204", "tests/unit/verify/structure_test.cpp"},
     {"V205", "tests/unit/verify/structure_test.cpp"},
