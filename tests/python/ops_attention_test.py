@@ -114,12 +114,13 @@ def check_positions():
 def refuse_arguments():
     q, k, v, _ = draw(6, torch.float32)
     world = dist.group.WORLD
+    positions = 6 * dist.get_world_size()
     for change in (dict(layout="striped"), dict(window=3), dict(causal=True, window=-1),
                    dict(k=k[:, :, :, :4]), dict(v=v[:, :4]), dict(q=q[:, :, :3]), dict(q=q[0]),
-                   dict(k=k.double()), dict(documents=torch.zeros(2, 5).int()),
-                   dict(documents=torch.zeros(2, 6 * dist.get_world_size())),
-                   dict(k=k[:, :4], v=v[:, :4],
-                        documents=torch.zeros(2, 6 * dist.get_world_size()).int()), dict(q=q[:, :5], layout="zigzag")):
+                   dict(k=k.double()), dict(q=q[:, :5], layout="zigzag"),
+                   dict(documents=torch.zeros(2, 5).int()),
+                   dict(documents=torch.zeros(2, positions)),
+                   dict(k=k[:, :4], v=v[:, :4], documents=torch.zeros(2, positions).int())):
         asked = {**dict(q=q, k=k, v=v, group=world), **change}
         try:
             hp.attention(asked.pop("q"), asked.pop("k"), asked.pop("v"), **asked)
