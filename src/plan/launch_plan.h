@@ -71,12 +71,22 @@ struct Addend {
   friend bool operator==(const Addend&, const Addend&) = default;
 };
 
+// A pointwise statement of the program, which the kernel applies to the panel that it has made. The
+// panel is the operand that the kernel's own statement, or the map before, makes.
+struct Map {
+  std::string nest;
+  std::int32_t stmt = 0;           // in the nest
+  std::vector<Place> reads = {};  // its other operands, there before the kernel begins
+  friend bool operator==(const Map&, const Map&) = default;
+};
+
 // Rows of a result that a kernel makes and stores together.
 struct Panel {
   std::vector<Place> reads = {};  // queries, and the state (o and lse) that they carry on from
   std::vector<std::int32_t> meets = {};          // arrivals, in the order of use
   std::vector<Addend> addends = {};              // behind the kernel's own sum, in this order
-  std::vector<Place> stores = {};                // C; or o and lse
+  std::vector<Map> maps = {};                    // behind the addends, in this order
+  std::vector<Place> stores = {};                // C, or what maps make of it; or o and lse
   DType dtype = DType::F32;                      // that C or o is stored in
   bool adds = false;                             // to what is there
   std::optional<std::int32_t> fused_store = {};  // index into Kernel::fused_stores

@@ -162,6 +162,11 @@ class LaunchPrinter {
       if (addend.when) add_number("when", addend.when->value);
       out_ += '\n';
     }
+    for (const Map& map : panel.maps) {
+      out_ += "      map " + map.nest + '.' + std::to_string(map.stmt);
+      add_places(" reads", map.reads);
+      out_ += '\n';
+    }
   }
 
   void add_places(std::string_view word, const std::vector<Place>& places) {

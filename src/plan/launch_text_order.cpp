@@ -10,7 +10,7 @@ namespace harpe::launch {
 namespace {
 
 // The words that a line of each kind begins with.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 11> kLineWords = {
+constexpr std::array<std::pair<std::string_view, std::string_view>, 12> kLineWords = {
     {{"launches", ""},
      {"partials16", ""},
      {"box", ""},
@@ -20,6 +20,7 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 11> kLineWor
      {"arrival", ""},
      {"panel", ""},
      {"addend", ""},
+     {"map", ""},
      {"fused", "store"},
      {"fused", "copy"}}};
 
@@ -43,9 +44,11 @@ bool may_follow(LineKind next, std::optional<LineKind> before) {
     case LineKind::FusedCopy:
       return last >= LineKind::Kernel && last <= next;
     case LineKind::Panel:
-      return last >= LineKind::Kernel && last <= LineKind::Addend;
+      return last >= LineKind::Kernel && last <= LineKind::Map;
     case LineKind::Addend:
       return last == LineKind::Panel || last == LineKind::Addend;
+    case LineKind::Map:
+      return last >= LineKind::Panel && last <= LineKind::Map;
   }
   return false;
 }

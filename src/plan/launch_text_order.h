@@ -8,7 +8,7 @@
 namespace harpe::launch {
 
 // Kinds of lines of a launch plan, in the order in which they may stand: a launch holds
-// kernels, a kernel Arrival to FusedCopy, and a panel of it Addend.
+// kernels, a kernel Arrival to FusedCopy, and a panel of it Addend and Map.
 enum class LineKind : std::uint8_t {
   Header,
   Partials,
@@ -19,6 +19,7 @@ enum class LineKind : std::uint8_t {
   Arrival,
   Panel,
   Addend,
+  Map,
   FusedStore,
   FusedCopy,
 };

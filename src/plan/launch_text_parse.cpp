@@ -82,6 +82,8 @@ class LaunchParser {
         return parse_panel(line);
       case LineKind::Addend:
         return parse_addend(line);
+      case LineKind::Map:
+        return parse_map(line);
       case LineKind::FusedStore:
         return parse_fused_store(line);
       case LineKind::FusedCopy:
@@ -284,6 +286,14 @@ class LaunchParser {
     HP_TRY(addend.reads, places_.parse_place(line, rank()));
     HP_REQUIRE_OK(parse_optional_signal(line, "when", addend.when));
     kernel().panels.back().addends.push_back(std::move(addend));
+    return Ok{};
+  }
+
+  Checked<Ok> parse_map(Cursor& line) {
+    HP_TRY(plan_text::StatementName name, plan_text::parse_statement(line, plan_.program));
+    Map map{.nest = std::move(name.nest), .stmt = name.stmt};
+    HP_REQUIRE_OK(parse_places(line, "reads", map.reads));
+    kernel().panels.back().maps.push_back(std::move(map));
     return Ok{};
   }
 

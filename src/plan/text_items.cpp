@@ -182,28 +182,10 @@ Checked<Ok> PlanItemParser::parse_barrier(Cursor& line) {
 }
 
 Checked<Ok> PlanItemParser::parse_statement(Cursor& line, Task& task) const {
-  const Token token = line.peek();
-  HP_TRY(task.nest, line.expect_identifier("a nest"));
-  HP_REQUIRE_OK(line.expect("."));
-  HP_TRY(task.stmt, parse_small(line, "statement"));
-  const Nest* nest = find_nest(plan_.program, task.nest);
-  if (nest == nullptr) {
-    std::vector<std::string> known;
-    for (const Nest& each : plan_.program.nests) known.push_back(each.name);
-    return line.locate(make_diag(DiagCode::V104, {{"what", "nest"},
-                                                  {"name", task.nest},
-                                                  {"where", "program " + quote(plan_.program.name)},
-                                                  {"hint", suggestion(task.nest, known)}}),
-                       token);
-  }
-  if (std::cmp_less(task.stmt, nest->stmts.size())) return Ok{};
-  return line.locate(
-      make_diag(DiagCode::V104, {{"what", "statement"},
-                                 {"name", task.nest + "." + std::to_string(task.stmt)},
-                                 {"where", "nest " + quote(task.nest) + " of " +
-                                               std::to_string(nest->stmts.size()) + " statements"},
-                                 {"hint", ""}}),
-      token);
+  HP_TRY(plan_text::StatementName name, plan_text::parse_statement(line, plan_.program));
+  task.nest = std::move(name.nest);
+  task.stmt = name.stmt;
+  return Ok{};
 }
 
 Checked<Ok> PlanItemParser::parse_move(Cursor& line, Task& task) const {

@@ -154,6 +154,32 @@ Checked<RankId> parse_rank(Cursor& line, const Blocks& blocks) {
 }
 
 // Two parts that are numbers read as one float: taken as they stand.
+Checked<StatementName> parse_statement(Cursor& line, const Program& program) {
+  StatementName name;
+  const Token token = line.peek();
+  HP_TRY(name.nest, line.expect_identifier("a nest"));
+  HP_REQUIRE_OK(line.expect("."));
+  HP_TRY(name.stmt, parse_small(line, "statement"));
+  const Nest* nest = find_nest(program, name.nest);
+  if (nest == nullptr) {
+    std::vector<std::string> known;
+    for (const Nest& each : program.nests) known.push_back(each.name);
+    return line.locate(make_diag(DiagCode::V104, {{"what", "nest"},
+                                                  {"name", name.nest},
+                                                  {"where", "program " + quote(program.name)},
+                                                  {"hint", suggestion(name.nest, known)}}),
+                       token);
+  }
+  if (std::cmp_less(name.stmt, nest->stmts.size())) return name;
+  return line.locate(
+      make_diag(DiagCode::V104, {{"what", "statement"},
+                                 {"name", name.nest + "." + std::to_string(name.stmt)},
+                                 {"where", "nest " + quote(name.nest) + " of " +
+                                               std::to_string(nest->stmts.size()) + " statements"},
+                                 {"hint", ""}}),
+      token);
+}
+
 Checked<std::string> parse_name(Cursor& line) {
   if (line.at(TokenKind::String)) return std::string(line.take().text);
   HP_TRY(std::string name, line.expect_identifier("a name"));

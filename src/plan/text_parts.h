@@ -37,6 +37,13 @@ void append_alloc(std::string& out, const Alloc& alloc);
 [[nodiscard]] Checked<RankId> parse_rank(Cursor& line, const Blocks& blocks);  // `rank 3`
 [[nodiscard]] Checked<std::string> parse_name(Cursor& line);                   // append_name's
 
+// A statement of the program: `mm.0`, by its place in the nest.
+struct StatementName {
+  std::string nest;
+  std::int32_t stmt = 0;
+};
+[[nodiscard]] Checked<StatementName> parse_statement(Cursor& line, const Program& program);
+
 // What append_alloc prints. Errors: T0xx, V103, V104, V105.
 [[nodiscard]] Checked<Alloc> parse_alloc(Cursor& line, const Blocks& blocks,
                                          const std::string& program);

@@ -58,6 +58,7 @@ inline launch::Kernel ring_kernel() {
   late.meets = {1};
   late.stores = {place(4, {{3, 6}, {0, 2}})};
   late.adds = true;
+  late.maps = {{.nest = "mm", .stmt = 0, .reads = {place(1, {{0, 1}, {0, 2}})}}};
   kernel.panels = {early, late};
   kernel.fused_stores = {{SignalId(5), 0}, {SignalId(4), 8}};
   kernel.fused_copies = {

@@ -96,7 +96,7 @@ TEST(LaunchRefusals, of_a_launch) {
       {"queue 1 does", "lane 1 does", "error[T001]: l:13:17: expected `queue`, found `lane`"},
       {"queue 1 does", "queue 6 does", "error[V103]: l:13:23: queue is 6, must be within 0..5"},
       {"does 4 6 8", "does 4 6 88", "error[V103]: l:13:34: task is 88, must be within 0..11"},
-      {"lands 2", "lands", "error[T001]: l:29:31: expected task, found `awaits`"},
+      {"lands 2", "lands", "error[T001]: l:30:31: expected task, found `awaits`"},
       {"after 0", "after 1", "error[V103]: l:13:42: launch is 1, must be within 0..0"},
       {"does 0 awaits", "does 0 after 0 awaits",
        "error[V103]: l:12:38: launch is 0, must be one of those above, and there is none"},
@@ -108,8 +108,8 @@ TEST(LaunchRefusals, of_a_launch) {
       {"6+3", "6+4294967296",
        "error[V103]: l:13:74: what is added is 4294967296, must be within 0..4294967295"},
       {"6+3", "6+", "error[T001]: l:13:74: expected what is added, found the end of the line"},
-      {"all_ready 2", "all_ready", "error[T001]: l:26:52: expected signal, found `pulled`"},
-      {"by engine", "by kernel", "error[T001]: l:28:52: expected `engine`, found `kernel`"},
+      {"all_ready 2", "all_ready", "error[T001]: l:27:52: expected signal, found `pulled`"},
+      {"by engine", "by kernel", "error[T001]: l:29:52: expected `engine`, found `kernel`"},
       {"does 4 6 8 after 0", "after 0 does 4 6 8",
        "error[T001]: l:13:33: expected the end of the line, found `does`"},
       {"begins epoch", "begins epoch awaits 1",
@@ -120,13 +120,13 @@ TEST(LaunchRefusals, of_a_launch) {
 TEST(LaunchRefusals, of_a_kernel) {
   expect_refusals({
       {"kernel move times 2", "kernel",
-       "error[T001]: l:24:9: expected a name, found the end of the line"},
+       "error[T001]: l:25:9: expected a name, found the end of the line"},
       {"kernel move times 2", "kernel move times 0",
-       "error[V103]: l:24:21: times is 0, must be within 1..65536"},
+       "error[V103]: l:25:21: times is 0, must be within 1..65536"},
       {"kernel move times 2", "kernel move times 65537",
-       "error[V103]: l:24:21: times is 65537, must be within 1..65536"},
+       "error[V103]: l:25:21: times is 65537, must be within 1..65536"},
       {"kernel fold joins 8", "kernel fold joins 0",
-       "error[V103]: l:25:21: joins is 0, must be within 1..65536"},
+       "error[V103]: l:26:21: joins is 0, must be within 1..65536"},
       {"\"128x256x4 cut 2\"", "\"128",
        "error[T004]: l:14:20: string is not closed on its line; close it with `\"`"},
       {"arrival 1 reads", "arrival 0 reads",
@@ -154,17 +154,23 @@ TEST(LaunchRefusals, of_a_kernel) {
       {" f32\n", "\n", "error[T001]: l:19:72: expected a dtype, found the end of the line"},
       {"fused 0", "fused 2", "error[V103]: l:17:60: fused store is 2, must be within 0..1"},
       {"addend reads", "addend", "error[T001]: l:18:14: expected `reads`, found `mm`"},
+      {"map mm.0", "map nn.0",
+       "error[V104]: l:20:11: nest `nn` is not in program `gemm` (did you mean `mm`?)"},
+      {"map mm.0", "map mm.1",
+       "error[V104]: l:20:11: statement `mm.1` is not in nest `mm` of 1 statements"},
+      {"map mm.0 reads", "map mm.0",
+       "error[T001]: l:20:16: expected the end of the line, found `B`"},
       {"fused store 1", "fused store 2",
-       "error[V103]: l:21:17: fused store id is 2, must be 1, the next one"},
+       "error[V103]: l:22:17: fused store id is 2, must be 1, the next one"},
       {"fused store 0 raises 5\n    fused store 1 raises 4+8",
        "fused copy reads A.home[*, *] stores A.home[*, *] blocks 12",
        "error[V103]: l:17:60: fused store is 0, must be one of the kernel's, and there is none"},
       {"raises 4 blocks 12", "raises 4",
-       "error[T001]: l:22:73: expected `blocks`, found the end of the line"},
+       "error[T001]: l:23:73: expected `blocks`, found the end of the line"},
       {"1[0:3, *] raises 4 blocks 12", "1[0:3, *] raises 4 blocks 11",
-       "error[V103]: l:23:70: blocks is 12, must be 11, as above"},
+       "error[V103]: l:24:70: blocks is 12, must be 11, as above"},
       {"copy reads A.home[0:3, *]", "copy",
-       "error[T001]: l:22:16: expected `reads`, found `stores`"},
+       "error[T001]: l:23:16: expected `reads`, found `stores`"},
   });
 }
 
@@ -179,16 +185,16 @@ TEST(LaunchRefusals, of_a_line_out_of_its_place) {
       {"launch 0 rank", "lunch 0 rank",
        "error[T001]: l:12:1: expected `signal`, `launch` or the end of the text, found `lunch`"},
       {"  kernel move", "    arrival 2\n  kernel move",
-       "error[T001]: l:24:5: expected `launch`, `kernel`, `fused copy` or the end of the text, "
+       "error[T001]: l:25:5: expected `launch`, `kernel`, `fused copy` or the end of the text, "
        "found `arrival`"},
       {"    panel 1", "    arrival 2\n    panel 1",
-       "error[T001]: l:19:5: expected `launch`, `kernel`, `panel`, `addend`, `fused store`, `fused "
-       "copy` or the end of the text, found `arrival`"},
+       "error[T001]: l:19:5: expected `launch`, `kernel`, `panel`, `addend`, `map`, `fused store`, "
+       "`fused copy` or the end of the text, found `arrival`"},
       {"    arrival 0", "      addend reads C.home[*, *]\n    arrival 0",
        "error[T001]: l:15:7: expected `launch`, `kernel`, `arrival`, `panel`, `fused store`, "
        "`fused copy` or the end of the text, found `addend`"},
       {"fused store", "fused stores",
-       "error[T001]: l:20:5: expected `launch`, `kernel`, `panel`, `addend`, `fused store`, `fused "
+       "error[T001]: l:21:5: expected `launch`, `kernel`, `panel`, `map`, `fused store`, `fused "
        "copy` or the end of the text, found `fused`"},
       {"signal 0 rank", "? 0 rank", "error[T002]: l:4:1: character `?` cannot start a token"},
   });
