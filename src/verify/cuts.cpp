@@ -87,6 +87,9 @@ AxisCuts find_cuts(const Plan& plan, const launch::LaunchPlan& launches, const M
         for (const launch::Place& place : panel.reads) finder.look_at(place);
         for (const launch::Place& place : panel.stores) finder.look_at(place);
         for (const launch::Addend& addend : panel.addends) finder.look_at(addend.reads);
+        for (const launch::Map& map : panel.maps) {
+          for (const launch::Place& place : map.reads) finder.look_at(place);
+        }
       }
       for (const launch::FusedCopy& copy : kernel.fused_copies) {
         finder.look_at(copy.from);

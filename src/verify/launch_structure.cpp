@@ -4,8 +4,10 @@
 #include <array>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
+#include "leaves/leaf.h"
 #include "plan/launch_text.h"
 #include "verify/clocks.h"
 #include "verify/step_builder.h"
@@ -20,6 +22,8 @@ using launch::SignalId;
 // Kernels that state panels; others do what their tasks do.
 constexpr std::array<std::string_view, 3> kWithPanels = {"gemm_sm90", "grouped_gemm",
                                                          "fa_fwd_sm90"};
+// Of these, kernels that apply maps.
+constexpr std::array<std::string_view, 1> kWithMaps = {"gemm_sm90"};
 constexpr std::array<std::string_view, 2> kLibraries = {"cublaslt_gemm", "cudnn_fa_fwd"};
 
 bool is_one_of(const std::string& name, std::span<const std::string_view> names) {
@@ -175,7 +179,37 @@ class LaunchCheck {
                                 std::to_string(kernel.fused_copies.size()));
     }
     HP_REQUIRE_OK(check_indices(kernel));
+    HP_REQUIRE_OK(check_maps(kernel));
     return check_allocs(kernel);
+  }
+
+  [[nodiscard]] bool renames(const launch::Map& map) const {
+    const Nest& nest = *find_nest(plan_.program, map.nest);
+    const Stmt& stmt = nest.stmts[static_cast<std::size_t>(map.stmt)];
+    const auto has_renames = [](const Access& access) { return !access.renames.empty(); };
+    return std::ranges::any_of(stmt.targets, has_renames) ||
+           std::ranges::any_of(stmt.operands, has_renames);
+  }
+
+  Checked<Ok> check_maps(const Kernel& kernel) const {
+    for (const launch::Panel& panel : kernel.panels) {
+      if (panel.maps.empty()) continue;
+      if (!is_one_of(kernel.name, kWithMaps))
+        return cannot(kernel, "applies maps, which it cannot");
+      if (panel.adds) return cannot(kernel, "adds what a map makes to what is there");
+      for (const launch::Map& map : panel.maps) {
+        const Nest* const nest = find_nest(plan_.program, map.nest);
+        const bool is_known =
+            nest != nullptr && map.stmt >= 0 && std::cmp_less(map.stmt, nest->stmts.size());
+        const LeafContract* const leaf =
+            is_known ? find_leaf_contract(nest->stmts[static_cast<std::size_t>(map.stmt)].leaf)
+                     : nullptr;
+        if (leaf != nullptr && leaf->pointwise && !renames(map)) continue;
+        return cannot(kernel, "applies `" + map.nest + "." + std::to_string(map.stmt) +
+                                  "`, which is no pointwise statement, or renames axes");
+      }
+    }
+    return Ok{};
   }
 
   [[nodiscard]] DType dtype_of(const Ref& ref) const {
@@ -232,6 +266,7 @@ class LaunchCheck {
       all =
           all && std::ranges::all_of(panel.reads, fits) && std::ranges::all_of(panel.stores, fits);
       for (const launch::Addend& addend : panel.addends) all = all && fits(addend.reads);
+      for (const launch::Map& map : panel.maps) all = all && std::ranges::all_of(map.reads, fits);
     }
     for (const launch::FusedCopy& copy : kernel.fused_copies) {
       all = all && fits(copy.from) && fits(copy.to);

@@ -78,7 +78,11 @@ std::vector<Box> PanelModel::iterations(const PlacedBlocks& stored,
 }
 
 std::vector<Box> PanelModel::made_by(const std::vector<Box>& iterations, int target) const {
-  const AccessModel& access = statement_.targets[static_cast<std::size_t>(target)];
+  return touched_by(iterations, statement_.targets[static_cast<std::size_t>(target)]);
+}
+
+std::vector<Box> PanelModel::touched_by(const std::vector<Box>& iterations,
+                                        const AccessModel& access) const {
   const std::vector<int> digits = followed(access);
   std::vector<Box> blocks;
   for (const Box& iteration : iterations) {

@@ -29,6 +29,9 @@ class PanelModel {
                                             const std::vector<PlacedBlocks>& places) const;
   // The blocks of a target that iterations make.
   [[nodiscard]] std::vector<Box> made_by(const std::vector<Box>& iterations, int target) const;
+  // The blocks of an operand or a target that iterations touch.
+  [[nodiscard]] std::vector<Box> touched_by(const std::vector<Box>& iterations,
+                                            const AccessModel& access) const;
 
  private:
   // Per digit of the iteration space the digit of the buffer that it equals, or -1.

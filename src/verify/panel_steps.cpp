@@ -25,10 +25,11 @@ StepOrigin PanelSteps::origin_of(StepKind kind) const {
           .part = part_};
 }
 
-Task PanelSteps::task_of(TaskKind kind) const {
+Task PanelSteps::task_of(TaskKind kind) const { return task_of(kind, statement()); }
+
+Task PanelSteps::task_of(TaskKind kind, const StatementModel& model) const {
   Task task = make_task(queue_, kind);
   if (kind == TaskKind::Copy) return task;
-  const StatementModel& model = statement();
   task.nest = words_.model().nests[static_cast<std::size_t>(model.nest)].name;
   task.stmt = model.index;
   return task;
@@ -64,7 +65,18 @@ Checked<std::vector<PlacedBlocks>> PanelSteps::blocks_of(const std::vector<launc
   return all;
 }
 
-// The statement of a task of the launch that reads and writes the buffers that the kernel does.
+const std::vector<Dim>& PanelSteps::dims_of(int buffer) const {
+  const BufferModel& model = words_.model().buffers[static_cast<std::size_t>(buffer)];
+  return find_buffer(plan_->program, model.name)->dims;
+}
+
+int PanelSteps::find_map_statement(const launch::Map& map) const {
+  const int nest = words_.model().find_nest(map.nest);
+  return words_.model().nests[static_cast<std::size_t>(nest)].first_statement + map.stmt;
+}
+
+// The statement of a task of the launch that reads and writes the buffers that the kernel does;
+// with maps, what it writes is what the first of them reads.
 Checked<int> PanelSteps::find_statement() {
   const launch::Panel& panel = kernel().panels.front();
   if (panel.stores.empty() || panel.meets.empty()) return misfit("stores or meets nothing");
@@ -72,6 +84,11 @@ Checked<int> PanelSteps::find_statement() {
     return words_.model().find_buffer(builder_.out().plan.allocs[place.alloc.index()].buffer);
   };
   const launch::Arrival& arrival = kernel().arrivals[static_cast<std::size_t>(panel.meets.front())];
+  const StatementModel* const map =
+      panel.maps.empty()
+          ? nullptr
+          : &words_.model()
+                 .statements[static_cast<std::size_t>(find_map_statement(panel.maps.front()))];
   for (const TaskId id : launch_->does) {
     const Task& task = plan_->tasks[id.index()];
     if (task.kind != TaskKind::Compute) continue;
@@ -85,18 +102,60 @@ Checked<int> PanelSteps::find_statement() {
     const auto writes = [&](const launch::Place& place) {
       return std::ranges::count(model.targets, buffer_of(place), &AccessModel::buffer) > 0;
     };
-    if (std::ranges::all_of(arrival.reads, reads) && std::ranges::all_of(panel.stores, writes)) {
-      return found;
-    }
+    const auto is_mapped = [&](const AccessModel& target) {
+      return std::ranges::count(map->operands, target.buffer, &AccessModel::buffer) > 0;
+    };
+    const bool makes = map == nullptr ? std::ranges::all_of(panel.stores, writes)
+                                      : std::ranges::all_of(model.targets, is_mapped);
+    if (makes && std::ranges::all_of(arrival.reads, reads)) return found;
   }
   return misfit("does no statement of the launch's tasks");
 }
 
+// From what is stored back to what the first map is applied to.
+Checked<PanelSteps::Chain> PanelSteps::find_chain(const launch::Panel& panel) {
+  Chain chain;
+  HP_TRY(chain.made, blocks_of(panel.stores.front()));
+  for (const launch::Map& map : panel.maps) chain.maps.push_back(find_map_statement(map));
+  for (std::size_t i = chain.maps.size(); i-- > 0;) {
+    const auto& all = words_.model().statements;
+    const StatementModel& map = all[static_cast<std::size_t>(chain.maps[i])];
+    const StatementModel& before =
+        i == 0 ? statement() : all[static_cast<std::size_t>(chain.maps[i - 1])];
+    const int value = before.targets.front().buffer;
+    const auto operand = std::ranges::find(map.operands, value, &AccessModel::buffer);
+    const bool makes = map.targets.front().buffer == chain.made.buffer;
+    if (!makes || operand == map.operands.end() || before.targets.size() != 1 ||
+        dims_of(value) != dims_of(chain.made.buffer)) {
+      return misfit(makes ? "applies `" + panel.maps[i].nest + "." +
+                                std::to_string(panel.maps[i].stmt) + "` to what it has not made"
+                          : "stores what its last map does not make");
+    }
+    const PanelModel model(words_.model(), map);
+    chain.made.boxes = model.touched_by(model.iterations(chain.made, {}), *operand);
+    chain.made.buffer = value;
+  }
+  return chain;
+}
+
 bool PanelSteps::does(const Task& task) const {
-  if (task.kind == TaskKind::Compute) {
-    const StatementModel& model = statement();
+  const auto is_of = [&](const StatementModel& model) {
     return task.nest == words_.model().nests[static_cast<std::size_t>(model.nest)].name &&
            task.stmt == model.index;
+  };
+  const auto is_mapped = [&](const launch::Panel& panel) {
+    return std::ranges::any_of(panel.maps, [&](const launch::Map& map) {
+      return task.nest == map.nest && task.stmt == map.stmt;
+    });
+  };
+  const auto has_maps = [](const launch::Panel& panel) { return !panel.maps.empty(); };
+  if (task.kind == TaskKind::Compute) {
+    return is_of(statement()) || std::ranges::any_of(kernel().panels, is_mapped);
+  }
+  // The value that maps are applied to is nowhere but in the kernel.
+  if (task.kind == TaskKind::Finalise && is_of(statement()) &&
+      std::ranges::any_of(kernel().panels, has_maps)) {
+    return true;
   }
   const auto is_stored = [&](const Ref& ref) {
     const auto stores = [&](const launch::Panel& panel) {
@@ -150,8 +209,8 @@ Checked<Ok> PanelSteps::find_held() {
   const PanelModel model(words_.model(), statement());
   for (const launch::Panel& panel : kernel().panels) {
     if (panel.stores.empty()) return misfit("stores nothing");
-    HP_TRY(const PlacedBlocks stored, blocks_of(panel.stores.front()));
-    const std::vector<Box> iterations = model.iterations(stored, {});
+    HP_TRY(const Chain chain, find_chain(panel));
+    const std::vector<Box> iterations = model.iterations(chain.made, {});
     for (std::size_t target = 0; target < made.size(); ++target) {
       for (Box& box : model.made_by(iterations, static_cast<int>(target))) {
         made[target].push_back(std::move(box));
@@ -209,8 +268,9 @@ Checked<Ok> PanelSteps::add_panel(const launch::Panel& panel) {
   queue_ = builder_.fork();
   HP_TRY(const std::vector<PlacedBlocks> stores, blocks_of(panel.stores));
   HP_TRY(const std::vector<PlacedBlocks> reads, blocks_of(panel.reads));
-  if (target_of(stores.front().buffer) < 0) return misfit("stores no result of its statement");
-  const Sum sum = make_sum(stores.front());
+  HP_TRY(const Chain chain, find_chain(panel));
+  if (target_of(chain.made.buffer) < 0) return misfit("stores no result of its statement");
+  const Sum sum = make_sum(chain.made);
   std::vector<PlacedBlocks> operands;
   std::vector<PlacedBlocks> states;
   for (const PlacedBlocks& place : reads) {
@@ -218,11 +278,14 @@ Checked<Ok> PanelSteps::add_panel(const launch::Panel& panel) {
   }
   if (!states.empty()) HP_REQUIRE_OK(add_carry(states, sum));
   for (const std::int32_t arrival : panel.meets) {
-    HP_REQUIRE_OK(add_meet(kernel().arrivals[static_cast<std::size_t>(arrival)], sum,
-                           stores.front(), operands));
+    HP_REQUIRE_OK(
+        add_meet(kernel().arrivals[static_cast<std::size_t>(arrival)], sum, chain.made, operands));
   }
   for (const launch::Addend& addend : panel.addends) HP_REQUIRE_OK(add_addend(addend, sum));
-  return add_store(panel, sum, stores);
+  HP_REQUIRE_OK(check_type(panel));
+  if (panel.maps.empty()) return add_store(panel, sum, stores);
+  if (stores.size() != 1) return misfit("stores more than its last map makes");
+  return add_maps(panel, chain, sum, stores.front());
 }
 
 Checked<Ok> PanelSteps::add_carry(const std::vector<PlacedBlocks>& states, const Sum& sum) {
@@ -275,17 +338,62 @@ Checked<Ok> PanelSteps::add_addend(const launch::Addend& addend, const Sum& sum)
   return Ok{};
 }
 
+// Values of panels lie as wide as sums: no rounding counts before the last map's.
+AllocId PanelSteps::value_memory(int buffer) {
+  const BufferModel& model = words_.model().buffers[static_cast<std::size_t>(buffer)];
+  return builder_.add_private(
+      "launch " + std::to_string(builder_.out().first.size() - 1) + "." + model.name, model.name,
+      DType::F64, std::vector<bool>(model.radix.extents.size(), true), Level::Stage);
+}
+
+// The sum is a value first; each map makes another one of it, and the last is stored.
+Checked<Ok> PanelSteps::add_maps(const launch::Panel& panel, const Chain& chain, const Sum& sum,
+                                 const PlacedBlocks& stored) {
+  PlacedBlocks value = chain.made;
+  value.alloc = value_memory(value.buffer);
+  Task round = task_of(TaskKind::Finalise);
+  round.reads.push_back(ref_to(sum.allocs.front(), WriteMode::Read, value.boxes));
+  round.writes.push_back(ref_to(value.alloc, WriteMode::Set, value.boxes));
+  (void)builder_.add_forked(origin_of(StepKind::Map), std::move(round));
+  for (std::size_t i = 0; i < chain.maps.size(); ++i) {
+    const StatementModel& map = words_.model().statements[static_cast<std::size_t>(chain.maps[i])];
+    const PanelModel model(words_.model(), map);
+    HP_TRY(std::vector<PlacedBlocks> operands, blocks_of(panel.maps[i].reads));
+    operands.push_back(value);
+    Task task = task_of(TaskKind::Compute, map);
+    const bool is_last = i + 1 == chain.maps.size();
+    const AccessModel& target = map.targets.front();
+    const PlacedBlocks all = {.alloc = {}, .buffer = value.buffer, .boxes = value.boxes};
+    task.iter = model.iterations(is_last ? stored : all, operands);
+    if (task.iter.empty()) return misfit("applies a map to operands that make nothing of it");
+    for (PlacedBlocks& place : operands) {
+      task.reads.push_back(ref_to(place.alloc, WriteMode::Read, std::move(place.boxes)));
+    }
+    value = {.alloc = is_last ? stored.alloc : value_memory(target.buffer),
+             .buffer = target.buffer,
+             .boxes = model.touched_by(task.iter, target)};
+    task.writes.push_back(ref_to(value.alloc, WriteMode::Set, value.boxes));
+    const std::int32_t step =
+        builder_.add_forked(origin_of(is_last ? StepKind::Store : StepKind::Map), std::move(task));
+    if (is_last) stored_.push_back(step);
+  }
+  return Ok{};
+}
+
+Checked<Ok> PanelSteps::check_type(const launch::Panel& panel) const {
+  const Alloc& first = builder_.out().plan.allocs[panel.stores.front().alloc.index()];
+  if (first.dtype == panel.dtype) return Ok{};
+  return make_diag(DiagCode::V722, {{"panel", part_},
+                                    {"launch", builder_.out().first.size() - 1},
+                                    {"rank", launch_->rank.value},
+                                    {"found", std::string(print(panel.dtype))},
+                                    {"alloc", "`" + first.name + "`"},
+                                    {"wanted", std::string(print(first.dtype))}});
+}
+
 Checked<Ok> PanelSteps::add_store(const launch::Panel& panel, const Sum& sum,
                                   const std::vector<PlacedBlocks>& stores) {
   const Alloc& first = builder_.out().plan.allocs[stores.front().alloc.index()];
-  if (first.dtype != panel.dtype) {
-    return make_diag(DiagCode::V722, {{"panel", part_},
-                                      {"launch", builder_.out().first.size() - 1},
-                                      {"rank", launch_->rank.value},
-                                      {"found", std::string(print(panel.dtype))},
-                                      {"alloc", "`" + first.name + "`"},
-                                      {"wanted", std::string(print(first.dtype))}});
-  }
   const bool is_final = first.level == Level::Home || first.level == Level::Stage;
   Task task = task_of(panel.adds ? TaskKind::Fold : is_final ? TaskKind::Finalise : TaskKind::Copy);
   const WriteMode mode = panel.adds ? WriteMode::Add : is_final ? WriteMode::Set : WriteMode::Init;

@@ -15,7 +15,8 @@ namespace harpe::verifier {
 //   carry   the state that it goes on from
 //   meet    for each arrival, what its statement makes of it, once the arrival is there
 //   addend  another rank's contribution, once it is there
-//   store   copied where partial states lie, finalised where results do
+//   map     the sum becomes a value, and what a map makes of it the next
+//   store   copied where partial states lie, finalised where results do; of the last map's value
 class PanelSteps {
  public:
   PanelSteps(StepBuilder& builder, const Words& words)
@@ -32,6 +33,11 @@ class PanelSteps {
     std::vector<AllocId> allocs;           // per target
     std::vector<std::vector<Box>> blocks;  // per target
   };
+  // The statements of a panel's maps, and the blocks that the kernel's own statement makes for it.
+  struct Chain {
+    std::vector<int> maps;  // into Model::statements
+    PlacedBlocks made;
+  };
   // Sums of panels that make different blocks share memory.
   struct Memory {
     std::vector<AllocId> allocs;  // per target
@@ -42,17 +48,22 @@ class PanelSteps {
   [[nodiscard]] Checked<std::vector<PlacedBlocks>> blocks_of(
       const std::vector<launch::Place>& places);
   [[nodiscard]] Checked<int> find_statement();
+  [[nodiscard]] Checked<Chain> find_chain(const launch::Panel& panel);
   [[nodiscard]] Checked<Ok> add_panel(const launch::Panel& panel);
   [[nodiscard]] Checked<Ok> add_meet(const launch::Arrival& arrival, const Sum& sum,
                                      const PlacedBlocks& stored,
                                      const std::vector<PlacedBlocks>& of_panel);
   [[nodiscard]] Checked<Ok> add_carry(const std::vector<PlacedBlocks>& states, const Sum& sum);
   [[nodiscard]] Checked<Ok> add_addend(const launch::Addend& addend, const Sum& sum);
+  [[nodiscard]] Checked<Ok> add_maps(const launch::Panel& panel, const Chain& chain, const Sum& sum,
+                                     const PlacedBlocks& stored);
+  [[nodiscard]] Checked<Ok> check_type(const launch::Panel& panel) const;
   [[nodiscard]] Checked<Ok> add_store(const launch::Panel& panel, const Sum& sum,
                                       const std::vector<PlacedBlocks>& stores);
   [[nodiscard]] Checked<Ok> add_copy(const launch::FusedCopy& copy);
   [[nodiscard]] Sum make_sum(const PlacedBlocks& stored);
   [[nodiscard]] std::vector<AllocId> memory_for(const Sum& sum);
+  [[nodiscard]] AllocId value_memory(int buffer);
   [[nodiscard]] Checked<Ok> find_held();
   [[nodiscard]] bool does(const Task& task) const;
 
@@ -62,8 +73,11 @@ class PanelSteps {
   [[nodiscard]] const StatementModel& statement() const {
     return words_.model().statements[static_cast<std::size_t>(statement_)];
   }
+  [[nodiscard]] const std::vector<Dim>& dims_of(int buffer) const;
+  [[nodiscard]] int find_map_statement(const launch::Map& map) const;
   [[nodiscard]] int target_of(int buffer) const;  // or -1
   [[nodiscard]] Task task_of(TaskKind kind) const;
+  [[nodiscard]] Task task_of(TaskKind kind, const StatementModel& model) const;
   [[nodiscard]] StepOrigin origin_of(StepKind kind) const;
   [[nodiscard]] Diag misfit(const std::string& problem) const;  // V704
 

@@ -161,7 +161,8 @@ class Progress {
 
   static bool is_of_panel(const StepOrigin& origin) {
     return origin.kind == StepKind::Carry || origin.kind == StepKind::Meet ||
-           origin.kind == StepKind::Addend || origin.kind == StepKind::Store;
+           origin.kind == StepKind::Addend || origin.kind == StepKind::Map ||
+           origin.kind == StepKind::Store;
   }
 
   // Which launches of its rank are over when a launch begins.

@@ -14,7 +14,7 @@ std::size_t count_steps(const launch::LaunchPlan& launches) {
     for (const launch::Kernel& kernel : launch.kernels) {
       count += 1 + kernel.fused_copies.size();
       for (const launch::Panel& panel : kernel.panels) {
-        count += 2 + panel.meets.size() + panel.addends.size();
+        count += 3 + panel.meets.size() + panel.addends.size() + panel.maps.size();
       }
     }
   }
@@ -114,12 +114,12 @@ void StepBuilder::join(std::int32_t kernel) {
 }
 
 AllocId StepBuilder::add_private(const std::string& name, const std::string& buffer, DType dtype,
-                                 std::vector<bool> holds) {
+                                 std::vector<bool> holds, Level level) {
   const AllocId id(static_cast<std::int64_t>(out_.plan.allocs.size()));
   out_.plan.allocs.push_back({.rank = out_.plan.queues[queue_.index()].rank,
                               .name = name,
                               .buffer = buffer,
-                              .level = Level::Acc,
+                              .level = level,
                               .dtype = dtype,
                               .holds = std::move(holds)});
   return id;

@@ -39,9 +39,9 @@ class StepBuilder {
   std::int32_t add_forked(const StepOrigin& origin, Task task);
   // All that was forked is over: in the launch's queue.
   void join(std::int32_t kernel);
-  // Memory that only this launch's kernel sees.
+  // Memory that only this launch's kernel sees: of partial states, or of values.
   [[nodiscard]] AllocId add_private(const std::string& name, const std::string& buffer, DType dtype,
-                                    std::vector<bool> holds);
+                                    std::vector<bool> holds, Level level = Level::Acc);
 
   void order(std::int32_t from, std::int32_t to);
   void await(launch::SignalId signal, std::int32_t step);

@@ -23,6 +23,7 @@ enum class StepKind : std::uint8_t {
   Carry,   // a panel takes the state that it goes on from
   Meet,    // a panel adds what an arrival gives
   Addend,  // a panel adds another rank's contribution
+  Map,     // a panel's value is taken from its sum, or goes through a map
   Store,   // a panel is stored
   Copy,    // a fused copy
   End,
