@@ -204,6 +204,11 @@ class StepMaker {
       part.index = static_cast<std::int32_t>(i);
       work(part);
     }
+    for (std::size_t i = 0; i < panel.maps.size(); ++i) {
+      part.kind = PanelPart::Kind::Map;
+      part.index = static_cast<std::int32_t>(i);
+      work(part);
+    }
     part.kind = PanelPart::Kind::Store;
     work(part);
     for (std::size_t store = 0; store < kernel.fused_stores.size(); ++store) {
@@ -223,7 +228,20 @@ class StepMaker {
   [[nodiscard]] bool is_done_by(const Kernel& kernel, TaskId statement, TaskId id) const {
     const Task& task = plan_.tasks[id.index()];
     const Task& own = plan_.tasks[statement.index()];
-    if (task.kind == TaskKind::Compute) return task.nest == own.nest && task.stmt == own.stmt;
+    const auto has_maps = [](const Panel& panel) { return !panel.maps.empty(); };
+    const auto is_mapped = [&](const Panel& panel) {
+      return std::ranges::any_of(panel.maps, [&](const launch::Map& map) {
+        return task.nest == map.nest && task.stmt == map.stmt;
+      });
+    };
+    const bool is_own = task.nest == own.nest && task.stmt == own.stmt;
+    if (task.kind == TaskKind::Compute) {
+      return is_own || std::ranges::any_of(kernel.panels, is_mapped);
+    }
+    // What maps are applied to is stored nowhere.
+    if (task.kind == TaskKind::Finalise && is_own && std::ranges::any_of(kernel.panels, has_maps)) {
+      return true;
+    }
     const auto is_stored = [&](const Ref& ref) {
       const auto stores = [&](const Panel& panel) {
         return std::ranges::count(panel.stores, ref.alloc, &launch::Place::alloc) > 0;
@@ -258,12 +276,22 @@ std::optional<TaskId> find_statement(const Plan& plan, const Launch& launch, con
       return std::ranges::count(accesses, buffer_of(place), &Access::buffer) > 0;
     };
   };
+  const Panel& panel = kernel.panels.front();
+  // Whether the statement makes what the panel stores, or what its first map is applied to.
+  const auto makes_panel = [&](const Stmt& stmt) {
+    if (panel.maps.empty()) return std::ranges::all_of(panel.stores, is_among(stmt.targets));
+    const launch::Map& map = panel.maps.front();
+    const std::vector<Access>& mapped = actions::statement_of(plan, map.nest, map.stmt).operands;
+    return std::ranges::all_of(stmt.targets, [&](const Access& target) {
+      return std::ranges::count(mapped, target.buffer, &Access::buffer) > 0;
+    });
+  };
   for (const TaskId id : launch.does) {
     const Task& task = plan.tasks[id.index()];
     if (task.kind != TaskKind::Compute) continue;
     const Stmt& stmt = actions::statement_of(plan, task);
-    if (std::ranges::all_of(kernel.arrivals.front().reads, is_among(stmt.operands)) &&
-        std::ranges::all_of(kernel.panels.front().stores, is_among(stmt.targets))) {
+    if (makes_panel(stmt) &&
+        std::ranges::all_of(kernel.arrivals.front().reads, is_among(stmt.operands))) {
       return id;
     }
   }

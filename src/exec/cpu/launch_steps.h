@@ -18,13 +18,14 @@ namespace harpe::cpu {
 // collective that is pulled announces itself, pulls and leaves; a kernel with panels has a step for
 // each of its copies and panels, and one for each arrival that it waits for inside.
 
-// A part of a panel: what one arrival or addend gives it, or, without either, what it goes on from.
+// A part of a panel: what it goes on from, what one arrival or addend gives it, what a map makes of
+// it, or its store.
 struct PanelPart {
-  enum class Kind : std::uint8_t { Begin, Meet, Add, Store };
+  enum class Kind : std::uint8_t { Begin, Meet, Add, Map, Store };
   std::int32_t kernel = 0;
   std::int32_t panel = 0;
   Kind kind = Kind::Begin;
-  std::int32_t index = 0;  // of Panel::meets or Panel::addends
+  std::int32_t index = 0;  // of Panel::meets, Panel::addends or Panel::maps
 };
 struct CopyPart {
   std::int32_t kernel = 0;
@@ -75,7 +76,7 @@ struct LaunchSteps {
 [[nodiscard]] Checked<LaunchSteps> make_steps(const Plan& plan, const launch::LaunchPlan& launches);
 
 // The statement that a kernel with panels works for: of a task of its launch, whose operands and
-// results are what the kernel reads and stores. None where it is no task's.
+// results are what the kernel reads, and stores or maps. None where it is no task's.
 [[nodiscard]] std::optional<TaskId> find_statement(const Plan& plan, const launch::Launch& launch,
                                                    const launch::Kernel& kernel);
 

@@ -31,8 +31,8 @@ Diag PanelWork::misfit(const std::string& problem) const {
 const std::string& PanelWork::buffer_of(const launch::Place& place) const {
   return setting_.plan.allocs[place.alloc.index()].buffer;
 }
-const Nest& PanelWork::nest() const { return *find_nest(setting_.plan.program, statement_->nest); }
-const Stmt& PanelWork::stmt() const { return actions::statement_of(setting_.plan, *statement_); }
+const Nest& PanelWork::nest() const { return *find_nest(setting_.plan.program, nest_); }
+const Stmt& PanelWork::stmt() const { return actions::statement_of(setting_.plan, nest_, stmt_); }
 
 bool PanelWork::is_target(const std::string& buffer) const {
   return std::ranges::count(stmt().targets, buffer, &Access::buffer) > 0;
@@ -75,7 +75,8 @@ Checked<TaskWork> PanelWork::prepare(const PanelPart& part) {
   kernel_ = &launch_.kernels[static_cast<std::size_t>(part.kernel)];
   const auto statement = find_statement(setting_.plan, launch_, *kernel_);
   HP_CHECK(statement, "steps of a kernel have its statement");
-  statement_ = &setting_.plan.tasks[statement->index()];
+  nest_ = setting_.plan.tasks[statement->index()].nest;
+  stmt_ = setting_.plan.tasks[statement->index()].stmt;
   const launch::Panel& panel = kernel_->panels[static_cast<std::size_t>(part.panel)];
   const auto index = static_cast<std::size_t>(part.index);
   switch (part.kind) {
@@ -85,6 +86,8 @@ Checked<TaskWork> PanelWork::prepare(const PanelPart& part) {
       return meet(panel, arrival_of(panel, index));
     case PanelPart::Kind::Add:
       return add(panel.addends[index]);
+    case PanelPart::Kind::Map:
+      return apply(panel, index);
     case PanelPart::Kind::Store:
       return store(panel);
   }
@@ -121,18 +124,21 @@ launch::Span PanelWork::narrow(Span box, const std::vector<Access>& accesses,
   for (const Access& access : accesses) {
     const auto place = std::ranges::find_if(
         places, [&](const launch::Place& one) { return buffer_of(one) == access.buffer; });
-    if (place == places.end()) continue;
-    const auto buffer = static_cast<std::size_t>(setting_.blocks.find_buffer(access.buffer));
-    const std::vector<int>& axes = setting_.blocks.buffers()[buffer].axes;
-    for (std::size_t i = 0; i < axes.size(); ++i) {
-      const std::optional<std::size_t> axis = axis_of(access, axes[i]);
-      if (!axis) continue;
-      Interval& along = box[*axis];
-      along.begin = std::max(along.begin, place->span[i].begin);
-      along.end = std::max(along.begin, std::min(along.end, place->span[i].end));
-    }
+    if (place != places.end()) narrow_to(box, access, place->span);
   }
   return box;
+}
+
+void PanelWork::narrow_to(Span& box, const Access& access, const Span& elements) const {
+  const auto buffer = static_cast<std::size_t>(setting_.blocks.find_buffer(access.buffer));
+  const std::vector<int>& axes = setting_.blocks.buffers()[buffer].axes;
+  for (std::size_t i = 0; i < axes.size(); ++i) {
+    const std::optional<std::size_t> axis = axis_of(access, axes[i]);
+    if (!axis) continue;
+    Interval& along = box[*axis];
+    along.begin = std::max(along.begin, elements[i].begin);
+    along.end = std::max(along.begin, std::min(along.end, elements[i].end));
+  }
 }
 
 Interval PanelWork::whole_axis(int axis) const {
@@ -155,7 +161,7 @@ std::byte* PanelWork::reserve(Memory& memory, std::int64_t bytes) const {
 }
 
 // Dense in the order of the buffer's dimensions, as slots are.
-void PanelWork::open_sum(std::size_t target) {
+void PanelWork::open_sum(std::size_t target, std::size_t slot) {
   const Access& access = stmt().targets[target];
   const auto index = static_cast<std::size_t>(setting_.blocks.find_buffer(access.buffer));
   const BufferTable& table = setting_.blocks.buffers()[index];
@@ -180,14 +186,14 @@ void PanelWork::open_sum(std::size_t target) {
     if (table.dims[dim].axes.empty()) lay(--opaque);
     for (std::size_t i = table.dims[dim].axes.size(); i-- > 0;) lay(--axis);
   }
-  memories_.resize(std::max(memories_.size(), target + 1));
+  memories_.resize(std::max(memories_.size(), slot + 1));
   numbers_.resize(memories_.size());
-  patch.data = reserve(memories_[target], elements * size_in_bytes(patch.dtype));
+  patch.data = reserve(memories_[slot], elements * size_in_bytes(patch.dtype));
   const std::int64_t numbers = actions::Occupancy::count_numbers(
       setting_.plan, setting_.blocks, *find_buffer(setting_.plan.program, access.buffer));
   if (numbers > 0) {
     const std::int64_t bytes = numbers * static_cast<std::int64_t>(sizeof(std::int32_t));
-    patch.occupancy = reinterpret_cast<std::int32_t*>(reserve(numbers_[target], bytes));
+    patch.occupancy = reinterpret_cast<std::int32_t*>(reserve(numbers_[slot], bytes));
   }
   sums_.push_back({.buffer = access.buffer, .patch = std::move(patch)});
 }
@@ -206,9 +212,12 @@ bool PanelWork::makes_all(const Span& box) const {
 
 // What the panel goes on from: a state, or the identity where its first arrival leaves some out.
 Checked<TaskWork> PanelWork::begin(const launch::Panel& panel) {
-  box_ = narrow(narrow(whole_box(), stmt().targets, panel.stores), stmt().operands, panel.reads);
+  box_ = narrow(whole_box(), stmt().targets, panel.stores);
+  // What maps make has the axes of what they are applied to.
+  if (!panel.maps.empty()) narrow_to(box_, stmt().targets.front(), panel.stores.front().span);
+  box_ = narrow(std::move(box_), stmt().operands, panel.reads);
   sums_.clear();
-  for (std::size_t target = 0; target < stmt().targets.size(); ++target) open_sum(target);
+  for (std::size_t target = 0; target < stmt().targets.size(); ++target) open_sum(target, target);
   TaskWork work;
   std::size_t carried = 0;
   for (const launch::Place& place : panel.reads) {
@@ -236,8 +245,8 @@ Checked<TaskWork> PanelWork::begin(const launch::Panel& panel) {
 
 Checked<TaskWork> PanelWork::meet(const launch::Panel& panel, const launch::Arrival& arrival) {
   StatementWork work;
-  work.nest = statement_->nest;
-  work.stmt = statement_->stmt;
+  work.nest = nest_;
+  work.stmt = stmt_;
   work.boxes = {narrow(box_, stmt().operands, arrival.reads)};
   HP_TRY(work.reads, operands_of(arrival.reads));
   HP_TRY(Operands of_panel, operands_of(panel.reads));
@@ -262,7 +271,7 @@ void PanelWork::add_mask_data(Operands& operands) const {
   for (const Access& access : mask_reads(stmt())) {
     for (const TaskId id : launch_.does) {
       const Task& task = setting_.plan.tasks[id.index()];
-      if (task.nest != statement_->nest || task.stmt != statement_->stmt) continue;
+      if (task.nest != nest_ || task.stmt != stmt_) continue;
       for (const Ref& ref : task.reads) {
         if (setting_.plan.allocs[ref.alloc.index()].buffer != access.buffer) continue;
         operands.push_back(
@@ -279,6 +288,30 @@ Checked<TaskWork> PanelWork::add(const launch::Addend& addend) {
   Patch to = sum->patch;
   to.mode = WriteMode::Add;
   return actions::prepare_transfer(setting_, sum->buffer, {std::move(to)}, std::move(from), true);
+}
+
+// The sum, or the value of the map before, is an operand of the map's statement; what that makes
+// takes its place.
+Checked<TaskWork> PanelWork::apply(const launch::Panel& panel, std::size_t map) {
+  const launch::Map& applied = panel.maps[map];
+  if (sums_.size() != 1) return misfit("applies a map to a state of several parts");
+  const Sum value = sums_.front();
+  nest_ = applied.nest;
+  stmt_ = applied.stmt;
+  box_ = whole_box();
+  narrow_to(box_, stmt().targets.front(), panel.stores.front().span);
+  sums_.clear();
+  open_sum(0, 1 + map);
+  StatementWork work;
+  work.nest = nest_;
+  work.stmt = stmt_;
+  work.boxes = {box_};
+  HP_TRY(work.reads, operands_of(applied.reads));
+  work.reads.push_back({.buffer = value.buffer, .patches = {value.patch}});
+  Patch made = sums_.front().patch;
+  made.mode = WriteMode::Set;
+  work.writes.push_back({.buffer = sums_.front().buffer, .patches = {std::move(made)}});
+  return actions::prepare_statement(setting_, work);
 }
 
 Checked<TaskWork> PanelWork::store(const launch::Panel& panel) {

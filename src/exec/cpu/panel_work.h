@@ -39,6 +39,7 @@ class PanelWork {
   [[nodiscard]] Checked<actions::TaskWork> meet(const launch::Panel& panel,
                                                 const launch::Arrival& arrival);
   [[nodiscard]] Checked<actions::TaskWork> add(const launch::Addend& addend);
+  [[nodiscard]] Checked<actions::TaskWork> apply(const launch::Panel& panel, std::size_t map);
   [[nodiscard]] Checked<actions::TaskWork> store(const launch::Panel& panel);
 
   [[nodiscard]] Checked<std::vector<actions::Patch>> patches_of(const launch::Place& place,
@@ -54,11 +55,14 @@ class PanelWork {
   // What these places leave of a box over the nest's axes.
   [[nodiscard]] Span narrow(Span box, const std::vector<Access>& accesses,
                             const std::vector<launch::Place>& places) const;
+  // The part of the nest's box that touches these elements of an access's buffer.
+  void narrow_to(Span& box, const Access& access, const Span& elements) const;
   [[nodiscard]] std::optional<std::size_t> axis_of(const Access& access, int axis) const;
   [[nodiscard]] Interval whole_axis(int axis) const;
   [[nodiscard]] Span whole_box() const;
   [[nodiscard]] bool makes_all(const Span& box) const;
-  void open_sum(std::size_t target);
+  // In memory number `slot` of the panel's.
+  void open_sum(std::size_t target, std::size_t slot);
   void add_mask_data(Operands& operands) const;
   [[nodiscard]] std::byte* reserve(Memory& memory, std::int64_t bytes) const;
   [[nodiscard]] Diag misfit(const std::string& problem) const;  // V704
@@ -69,12 +73,14 @@ class PanelWork {
 
   // Of the kernel at hand.
   const launch::Kernel* kernel_ = nullptr;
-  const Task* statement_ = nullptr;
+  // The statement that it works for, or the map that is applied.
+  std::string nest_;
+  int stmt_ = 0;
   // Of the panel at hand.
   Span box_;                      // over the nest's axes
   std::vector<Sum> sums_;         // per target
   bool is_begun_ = false;         // the sums hold something
-  std::vector<Memory> memories_;  // per target, as the next
+  std::vector<Memory> memories_;  // per target, then per map, as the next
   std::vector<Memory> numbers_;   // of rows in use
 };
 
