@@ -126,9 +126,11 @@ class HomeAdder {
                                .when = draft_.signal_id(rank, *source.signal)});
     }
     const AllocId home = draft_.task(finalise).writes.front().alloc;
-    if (draft_.dtype_of(home) != operands) return refused(finalise, Reason::OtherType);
+    panel.dtype = draft_.dtype_of(home);
+    if (panel.dtype != operands && panel.dtype != DType::F32) {
+      return refused(finalise, Reason::OtherType);
+    }
     panel.stores = {{.alloc = home, .span = own.span}};
-    panel.dtype = *operands;
     return true;
   }
 

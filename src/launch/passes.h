@@ -47,9 +47,19 @@ void store_at_peers(Draft& draft);
 void add_at_home(Draft& draft);
 
 // Kernels store at home what a total right behind would only round.
-// Precondition: one source, no waits; the launch makes all of it, and no one else uses the state.
+// Precondition: one source, no waits; the launch makes all of it, and no one else uses the state;
+// the home has the operands' type, or f32.
 // Order, data: the state is not stored. Rounding: one, as the total's.
 void store_at_home(Draft& draft);
+
+// Kernels apply the pointwise function of a task right behind them to their panels before they
+// store them: a bias is added, then a gelu taken. Tasks behind each other become several maps.
+// Precondition: the task waits for nothing; it is the sole reader of all that the kernels store,
+// which the caller does not have; its result has the same axes; so on all ranks; the target's
+// kernel can (choose).
+// Order: its other operands are there when the launch begins. Data: what it reads is not stored.
+// Rounding: one, as the task's; that of what it reads vanishes.
+void fuse_maps(Draft& draft);
 
 // Kernels of ranks that share a GPU wait before they begin. One that waits inside holds its SMs,
 // and kernels of several ranks may hold all of a GPU, so that none is left to raise what they wait

@@ -98,11 +98,11 @@ class HomeStorer {
     return std::nullopt;
   }
 
-  // The result in the operands' type, and what states hold beside it in f32.
+  // The result in the operands' type or in f32, and what states hold beside it in f32.
   [[nodiscard]] bool has_types(const Kernel& kernel, const Panel& panel) const {
     if (panel.stores.empty()) return false;
-    const std::optional<DType> operands = draft_.operand_type(kernel, panel);
-    return operands == draft_.dtype_of(panel.stores.front().alloc) &&
+    const DType home = draft_.dtype_of(panel.stores.front().alloc);
+    return (home == draft_.operand_type(kernel, panel) || home == DType::F32) &&
            std::all_of(panel.stores.begin() + 1, panel.stores.end(), [&](const Place& place) {
              return draft_.dtype_of(place.alloc) == DType::F32;
            });

@@ -121,7 +121,7 @@ TEST(StoreAtHome, leaves_kernels_alone_that_have_no_panels) {
 
 TEST(StoreAtHome, leaves_homes_of_another_type_to_the_total) {
   Plan plan = harpe::test::push_plan();
-  plan.allocs[plan.tasks[34].writes.front().alloc.index()].dtype = DType::F32;
+  plan.allocs[plan.tasks[34].writes.front().alloc.index()].dtype = DType::F16;
   PassRun it(plan);
   it.run(kPasses);
   expect_apart(it, refusal(Reason::OtherType, 34));
