@@ -16,7 +16,7 @@ MESH = "machine/mesh.h"
 # What a kernel of GPUs stands on: each folder of exec/cuda/kernels sees this, the interface of all
 # kernels, and of other kernels what is written there alone.
 BELOW_KERNELS = ["exec/cuda/device", "exec/cuda/runtime", "exec/cuda/jit", "exec/cuda/signals",
-                 "exec/cuda/library", "exec/actions", "plan", "offers", "ir", "support"]
+                 "exec/cuda/library", "exec/actions", "plan", "offers", "ir", "leaves", "support"]
 LAW = {
     "support": [],
     "machine": ["support"],

@@ -76,6 +76,9 @@ class LaunchBinder {
       return !alone.is_bound && !alone.kernel->panels.empty();
     });
     if (next == alone_.end()) return binding.refuse("they are done without it");
+    const bool has_maps = std::ranges::any_of(
+        binding.kernel().panels, [](const launch::Panel& panel) { return !panel.maps.empty(); });
+    if (has_maps && !(*next->spec)->takes_maps()) return binding.refuse("it applies no maps");
     return (*next->spec)->bind(binding);
   }
 
@@ -129,7 +132,13 @@ Checked<Ok> check_variant(const launch::Launch& launch, const launch::Kernel& ke
 }
 
 bool is_taken_over(const Plan& plan, const launch::Launch& launch, TaskId task) {
-  return plan.tasks[task.index()].kind != plan.tasks[launch.does.front().index()].kind;
+  const Task& first = plan.tasks[launch.does.front().index()];
+  const Task& own = plan.tasks[task.index()];
+  if (own.kind != first.kind) return true;
+  if (own.kind != TaskKind::Compute) return false;
+  const bool is_same = own.nest == first.nest && own.stmt == first.stmt;
+  const LeafContract* const leaf = find_leaf_contract(actions::statement_of(plan, own).leaf);
+  return !is_same && leaf != nullptr && leaf->pointwise;
 }
 
 }  // namespace harpe::cuda

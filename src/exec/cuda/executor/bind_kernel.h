@@ -48,7 +48,7 @@ struct BindSource {
                                         const LaunchSpec& spec);
 
 // Whether a launch takes over what another kind of task than its first would do: a transfer that
-// kernels make, or a total that they store. Such tasks have no kernel of their own.
+// kernels make, a total that they store, or a map of it. Such tasks have no kernel of their own.
 [[nodiscard]] bool is_taken_over(const Plan& plan, const launch::Launch& launch, TaskId task);
 
 }  // namespace harpe::cuda

@@ -48,6 +48,31 @@ Checked<StridedArray> PlacedBinding::place(const LaunchAlone& one, const KernelO
                 source_.memory.plan.allocs[stated.alloc.index()].name + "` as they do there");
 }
 
+Checked<BoundMap> PlacedBinding::bind_map(const LaunchAlone& one, const StridedArray& result,
+                                          const launch::Place& from, const launch::Map& map) const {
+  const Plan& plan = source_.memory.plan;
+  const Stmt& stmt = actions::statement_of(plan, map.nest, map.stmt);
+  const auto is_read = [&](const Access& operand) {
+    return std::ranges::any_of(map.reads, [&](const launch::Place& place) {
+      return plan.allocs[place.alloc.index()].buffer == operand.buffer;
+    });
+  };
+  BoundMap bound{.leaf = find_leaf_contract(stmt.leaf)->leaf, .is_second = false, .other = {}};
+  if (map.reads.size() + 1 != stmt.operands.size()) {
+    return refuse("`" + stmt.leaf + "` takes other operands than one panel and its map's");
+  }
+  if (map.reads.empty()) return bound;
+  bound.is_second = is_read(stmt.operands.front());
+  const launch::Place& stated = map.reads.front();
+  const Alloc& alloc = plan.allocs[stated.alloc.index()];
+  bound.dtype = alloc.dtype;
+  const auto here = locate((*one.refs)[find_ref(*one.refs, from)], from);
+  const auto there = places_.locate(stated);
+  if (there) bound.other = places_.spread(result, from, *here, *there);
+  if (bound.other) return bound;
+  return refuse("`" + alloc.name + "` does not lie beside the result of `" + stmt.leaf + "`");
+}
+
 device::FlagWait PlacedBinding::await(std::optional<launch::SignalId> signal) const {
   return signal ? source_.cells.awaited(*signal) : device::FlagWait{};
 }

@@ -154,4 +154,34 @@ std::optional<StridedArray> KernelPlaces::move(const StridedArray& array, const 
   return moved;
 }
 
+std::optional<StridedArray> KernelPlaces::spread(const StridedArray& array,
+                                                 const launch::Place& place,
+                                                 const LocatedPlace& from,
+                                                 const LocatedPlace& to) const {
+  const auto axes_of = [&](AllocId alloc) -> const std::vector<int>& {
+    const int buffer = source_.layouts.buffer_of(alloc);
+    return source_.blocks.buffers()[static_cast<std::size_t>(buffer)].axes;
+  };
+  const std::vector<int>& axes = axes_of(place.alloc);
+  const std::vector<int>& others = axes_of(to.alloc);
+  if (to.part->strides.size() != others.size()) return std::nullopt;
+  Part spread = *from.part;
+  std::ranges::fill(spread.strides, 0);
+  for (std::size_t i = 0; i < others.size(); ++i) {
+    const auto at = std::ranges::find(axes, others[i]);
+    if (at == axes.end()) return std::nullopt;
+    spread.strides[static_cast<std::size_t>(at - axes.begin())] = to.part->strides[i];
+  }
+  StridedArray beside = array;
+  beside.element_bytes = size_in_bytes(source_.plan.allocs[to.alloc.index()].dtype);
+  beside.address = find_address(source_, to, beside.element_bytes);
+  for (StridedArray::Extent& extent : beside.extents) {
+    const auto stride = extent.count > 1 ? move_stride(*from.part, spread, place.span, extent)
+                                         : std::optional<std::int64_t>(0);
+    if (!stride) return std::nullopt;
+    extent.stride = *stride;
+  }
+  return beside;
+}
+
 }  // namespace harpe::cuda

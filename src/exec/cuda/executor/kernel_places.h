@@ -59,6 +59,14 @@ class KernelPlaces {
                                                  const launch::Span& span, const LocatedPlace& from,
                                                  const LocatedPlace& to) const;
 
+  // What lies at `to`, elements of another buffer, at the positions of `array`, which is the
+  // rectangle `place` at `from`: its strides are 0 along axes that the other buffer lacks. None
+  // where steps are not equally far there, or the other has axes that the first lacks.
+  [[nodiscard]] std::optional<StridedArray> spread(const StridedArray& array,
+                                                   const launch::Place& place,
+                                                   const LocatedPlace& from,
+                                                   const LocatedPlace& to) const;
+
  private:
   const SpecSource& source_;
   RankId rank_;

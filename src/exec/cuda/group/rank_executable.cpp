@@ -82,6 +82,7 @@ std::set<AllocId> named_by_others(const launch::LaunchPlan& launches, RankId ran
         add(panel.reads);
         add(panel.stores);
         for (const launch::Addend& addend : panel.addends) add({addend.reads});
+        for (const launch::Map& map : panel.maps) add(map.reads);
       }
     }
   }

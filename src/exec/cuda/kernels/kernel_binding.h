@@ -9,6 +9,7 @@
 #include "exec/cuda/device/copy_args.h"
 #include "exec/cuda/kernels/launch_spec.h"
 #include "exec/cuda/signals/device/signal_args.h"
+#include "leaves/leaf.h"
 #include "plan/launch_plan.h"
 #include "plan/ref_layouts.h"
 
@@ -42,6 +43,16 @@ struct KernelOperand {
   std::size_t index;
 };
 
+// A map of a panel, as a kernel applies it.
+struct BoundMap {
+  Leaf leaf = Leaf::Add;
+  bool is_second = false;  // the panel's value is the second operand, not the first
+  // The other operand at the positions of the panel's result, with strides of 0 along axes that it
+  // lacks; none of a function of one operand.
+  std::optional<StridedArray> other;
+  DType dtype = DType::F32;  // of the other operand
+};
+
 // One kernel of a launch on its way to addresses: what a kernel's folder asks for to bind it.
 class KernelBinding {
  public:
@@ -58,6 +69,11 @@ class KernelBinding {
                                                     const KernelOperand& operand,
                                                     std::span<const launch::Place> from,
                                                     std::span<const launch::Place> to) const = 0;
+  // Of a panel whose result alone is `result`, at `from`. Errors: G092.
+  [[nodiscard]] virtual Checked<BoundMap> bind_map(const LaunchAlone& one,
+                                                   const StridedArray& result,
+                                                   const launch::Place& from,
+                                                   const launch::Map& map) const = 0;
   [[nodiscard]] virtual device::FlagWait await(std::optional<launch::SignalId> signal) const = 0;
   // None: the signal is to be lost (tests).
   [[nodiscard]] virtual std::optional<device::RaiseTarget> raised(

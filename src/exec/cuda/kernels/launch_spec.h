@@ -86,6 +86,8 @@ class KernelLaunch {
   // One of its kind, made up of what the launch's tasks run alone. Errors: G092. Requires: arrays
   // has panels.
   [[nodiscard]] virtual Checked<LaunchSpec> bind(const KernelBinding& binding) const;
+  // Whether binding it heeds the maps of its panels.
+  [[nodiscard]] virtual bool takes_maps() const { return false; }
   // Whether passes may make such a launch, which with `takes_copies` copies for other ranks
   // too.
   [[nodiscard]] virtual bool can_be_joined(bool /*takes_copies*/) const { return true; }

@@ -73,7 +73,8 @@ class GemmBinder {
       return binding_.refuse("its panels differ in K");
     }
     spec_.k = k;
-    return add_addends(*alone, panel);
+    HP_REQUIRE_OK(add_addends(*alone, panel));
+    return add_maps(*alone, panel);
   }
 
   void begin(const GemmSpec& gemm, const launch::Panel& panel) {
@@ -141,6 +142,31 @@ class GemmBinder {
                                .ready = binding_.await(addend.when)});
       waits_ = waits_ || addend.when;
     }
+    return Ok{};
+  }
+
+  // Functions of C, and of what lies beside it in the type of A.
+  Checked<Ok> add_maps(const LaunchAlone& alone, const launch::Panel& panel) {
+    GemmPanelSpec& bound = spec_.panels.back();
+    const auto& gemm = alone.spec->get<GemmSpec>();
+    std::vector<GemmMapSpec> maps;
+    for (const launch::Map& map : panel.maps) {
+      HP_TRY(const BoundMap from, binding_.bind_map(alone, array_c(gemm, gemm.panels.front()),
+                                                    alone.panel().stores.front(), map));
+      GemmMapSpec& to = maps.emplace_back(GemmMapSpec{.leaf = from.leaf});
+      GemmMapOperandSpec& operand = bound.map_operands.emplace_back();
+      if (from.is_second && from.leaf != Leaf::Add && from.leaf != Leaf::Mul) {
+        return binding_.refuse("its result is no first operand of its map");
+      }
+      if (!from.other) continue;
+      if (half_of(from.dtype) != spec_.in || from.other->extents.back().stride != 1) {
+        return binding_.refuse("an operand of its map lies otherwise than rows of the type of A");
+      }
+      operand = {.address = from.other->address, .stride = from.other->extents.front().stride};
+      to.is_row = operand.stride == 0;
+    }
+    if (spec_.panels.size() == 1) spec_.maps = maps;
+    if (spec_.maps != maps) return binding_.refuse("its panels differ in their maps");
     return Ok{};
   }
 

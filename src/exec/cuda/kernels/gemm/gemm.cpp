@@ -174,7 +174,7 @@ GemmConfig config_for(const GemmSpec& spec, GemmConfig tile) {
 // Addends lie as B does where that has rows along N. Sums of f16 may be beyond its range.
 bool serves(const GemmSpec& spec, const GemmConfig& config) {
   const bool adds = spec.layout == device::GemmLayout::NMajor && spec.in == device::Element::BF16;
-  return ships(config) && config.groups == has_groups(spec) &&
+  return ships(config) && config.groups == has_groups(spec) && spec.maps.empty() &&
          (spec.copy_blocks == 0 || config.copies) && (adds || !has_addends(spec));
 }
 
@@ -201,6 +201,7 @@ Checked<Ok> check_kernel(const GemmSpec& spec) {
   if (has_addends(spec)) what += ", addends";
   if (spec.copy_blocks > 0) what += ", blocks that copy";
   if (has_groups(spec)) what += ", groups";
+  if (!spec.maps.empty()) what += ", maps";
   return make_diag(DiagCode::G060, {{"family", "gemm"}, {"what", what}});
 }
 

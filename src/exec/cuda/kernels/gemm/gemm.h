@@ -10,6 +10,7 @@
 #include "exec/cuda/kernels/launch_spec.h"
 #include "exec/cuda/kernels/leaf_engine.h"
 #include "exec/cuda/runtime/tensor_map.h"
+#include "leaves/leaf.h"
 #include "support/diag.h"
 
 namespace harpe::cuda {
@@ -32,6 +33,22 @@ struct GemmAddendSpec {
   device::FlagWait ready{};
 };
 
+// A pointwise function that C goes through before it is rounded and stored. It is the first
+// operand.
+struct GemmMapSpec {
+  Leaf leaf = Leaf::Add;
+  // Of a function of two operands: the other is one value for all rows of a column, or has C's
+  // shape. In the type of A.
+  bool is_row = false;
+  friend bool operator==(const GemmMapSpec&, const GemmMapSpec&) = default;
+};
+
+// The other operand of a map beside a panel; address 0 of a function of one operand.
+struct GemmMapOperandSpec {
+  DeviceAddress address = 0;
+  std::int64_t stride = 0;  // elements from row to row; 0: one row for all
+};
+
 // Consecutive rows of C with their A. Both may lie on a peer GPU.
 struct GemmPanelSpec {
   std::int64_t rows = 0;
@@ -40,6 +57,7 @@ struct GemmPanelSpec {
   std::int64_t c_stride = 0;
   DeviceAddress done = 0;  // u32 counter; 0: none
   std::vector<GemmAddendSpec> addends = {};
+  std::vector<GemmMapOperandSpec> map_operands = {};  // as GemmSpec::maps
   int fused_store = -1;  // one of GemmSpec::fused_stores; then `done` is 0
   // Of a group: at which row of the array B it has its own, and how many of its rows are used. What
   // is written to the others is nobody's.
@@ -68,6 +86,7 @@ struct GemmSpec {
   device::WaitContext wait{};
   std::vector<device::CopyJob> copies;
   int copy_blocks = 0;
+  std::vector<GemmMapSpec> maps = {};   // in this order, behind addends
   LeafEngine engine = LeafEngine::Own;  // of another the strides and addresses may be any
 };
 

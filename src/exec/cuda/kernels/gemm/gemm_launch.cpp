@@ -115,6 +115,8 @@ class GemmLaunch : public LaunchOf<GemmSpec> {
     return LaunchSpec(std::move(bound));
   }
 
+  bool takes_maps() const override { return true; }
+
   // Groups that share their B run one after the other, as `join` has them.
   bool can_be_joined(bool /*takes_copies*/) const override {
     return std::ranges::is_sorted(spec.panels, {}, &GemmPanelSpec::b_first);
@@ -240,7 +242,7 @@ class CublasLtLaunch final : public GemmLaunch {
     return GemmLaunch::can_be_joined(takes_copies) && !takes_copies && spec.panels.size() == 1 &&
            panel.pieces.size() == 1 && panel.addends.empty() &&
            panel.pieces.front().ready.flag == nullptr && spec.fused_stores.empty() &&
-           spec.copies.empty();
+           spec.copies.empty() && spec.maps.empty();
   }
   void add_fixed(FixedWords& fixed) const override {
     fixed.words.push_back(spec.b);
