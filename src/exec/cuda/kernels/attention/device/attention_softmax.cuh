@@ -1,5 +1,6 @@
 #pragma once
 
+#include "exec/cuda/device/fast_math.cuh"
 #include "exec/cuda/device/wgmma.cuh"
 #include "exec/cuda/kernels/attention/device/attention_config.h"
 
@@ -10,19 +11,6 @@
 namespace harpe::device {
 
 HP_DEVICE float minus_infinity() { return __int_as_float(static_cast<int>(0xFF800000)); }
-
-// 2^x; what is below the least normal number is 0.
-HP_DEVICE float exp2_fast(float x) {
-  float y;
-  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
-  return y;
-}
-
-HP_DEVICE float log2_fast(float x) {
-  float y;
-  asm("lg2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
-  return y;
-}
 
 HP_DEVICE float quad_max(float x) {
   x = fmaxf(x, __shfl_xor_sync(0xFFFFFFFF, x, 1));

@@ -1,0 +1,27 @@
+#pragma once
+
+#include "exec/cuda/device/types.h"
+
+// Functions of one instruction, to within a few units in the last place.
+namespace harpe::device {
+
+// 2^x; what is below the least normal number is 0.
+HP_DEVICE float exp2_fast(float x) {
+  float y;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}
+
+HP_DEVICE float log2_fast(float x) {
+  float y;
+  asm("lg2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}
+
+HP_DEVICE float reciprocal_fast(float x) {
+  float y;
+  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}
+
+}  // namespace harpe::device
