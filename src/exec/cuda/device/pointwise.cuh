@@ -1,5 +1,6 @@
 #pragma once
 
+#include "exec/cuda/device/fast_math.cuh"
 #include "exec/cuda/device/numbers.cuh"
 
 // Functions of one number, for all kernels that apply them.
@@ -25,6 +26,21 @@ HP_DEVICE Real silu(Real x) {
 template <class Real>
 HP_DEVICE Real gelu(Real x) {
   return x * (error_complement(-x / Real(1.4142135623730950488)) / 2);
+}
+
+// The same to within 2^-16 of its value, for results that are rounded to 16 bits: a third of the
+// instructions. With z = |x| / sqrt(2) and t = 1 / (1 + z / 2), erfc(z) is t e^(-z^2 + p(t)), where
+// p is a polynomial of degree 9 (Numerical Recipes, 6.2); here of base 2, and halved.
+HP_DEVICE float gelu_of_16_bits(float x) {
+  constexpr float kPolynomial[] = {0.246517298F, -1.18611495F, 2.14747446F,  -1.63775315F,
+                                   0.402321582F, -0.26875686F, 0.139630057F, 0.539700616F,
+                                   1.4427292F,   -2.82574822F};
+  const float t = reciprocal_fast(fmaf(fabsf(x), 0.35355339F, 1.0F));
+  float exponent = kPolynomial[0];
+#pragma unroll
+  for (int i = 1; i < 10; ++i) exponent = fmaf(exponent, t, kPolynomial[i]);
+  const float tail = t * exp2_fast(fmaf(x * x, -0.72134752F, exponent));
+  return x * (x < 0 ? tail : 1.0F - tail);
 }
 
 }  // namespace harpe::device

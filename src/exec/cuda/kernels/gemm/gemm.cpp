@@ -162,19 +162,39 @@ Checked<Ok> check_pieces(const GemmPanelSpec& panel, std::int64_t k) {
   return Ok{};
 }
 
-// The tile as a variant for the spec; whether it is shipped is to be asked.
+// None where the kernel has no such map.
+std::optional<device::GemmMap> find_map(const GemmMapSpec& map) {
+  if (map.leaf == Leaf::Add && map.is_row) return device::GemmMap::AddRow;
+  if (map.leaf == Leaf::Gelu) return device::GemmMap::Gelu;
+  return std::nullopt;
+}
+
+// Whether there may be a variant with the spec's maps: all panels add the same row.
+bool can_map(const GemmSpec& spec) {
+  const auto address = &GemmMapOperandSpec::address;
+  const auto& operands = spec.panels.front().map_operands;
+  return spec.maps.size() <= GemmConfig::kMostMaps &&
+         std::ranges::all_of(spec.maps,
+                             [](const auto& map) { return find_map(map).has_value(); }) &&
+         std::ranges::all_of(spec.panels, [&](const GemmPanelSpec& panel) {
+           return std::ranges::equal(panel.map_operands, operands, {}, address, address);
+         });
+}
+
+// The tile as a variant for the spec; whether it is shipped is to be asked. Requires: can_map.
 GemmConfig config_for(const GemmSpec& spec, GemmConfig tile) {
   tile.in = spec.in;
   tile.out = spec.out;
   tile.layout = spec.layout;
   tile.store = store_of(spec);
+  for (std::size_t i = 0; i < spec.maps.size(); ++i) tile.maps[i] = *find_map(spec.maps[i]);
   return tile;
 }
 
 // Addends lie as B does where that has rows along N. Sums of f16 may be beyond its range.
 bool serves(const GemmSpec& spec, const GemmConfig& config) {
   const bool adds = spec.layout == device::GemmLayout::NMajor && spec.in == device::Element::BF16;
-  return ships(config) && config.groups == has_groups(spec) && spec.maps.empty() &&
+  return ships(config) && config.groups == has_groups(spec) &&
          (spec.copy_blocks == 0 || config.copies) && (adds || !has_addends(spec));
 }
 
@@ -191,7 +211,8 @@ bool is_plain(const GemmPanelSpec& panel) {
 
 Checked<Ok> check_kernel(const GemmSpec& spec) {
   const bool can =
-      !has_groups(spec) || (is_whole(spec) && std::ranges::all_of(spec.panels, is_plain));
+      can_map(spec) &&
+      (!has_groups(spec) || (is_whole(spec) && std::ranges::all_of(spec.panels, is_plain)));
   for (const GemmConfig& tile : gemm_tiles()) {
     if (can && serves(spec, config_for(spec, tile))) return Ok{};
   }

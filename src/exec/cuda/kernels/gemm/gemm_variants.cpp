@@ -1,7 +1,9 @@
 #include "exec/cuda/kernels/gemm/gemm_variants.h"
 
+#include <algorithm>
 #include <array>
 #include <string>
+#include <string_view>
 
 #include "exec/cuda/kernels/element_words.h"
 
@@ -11,6 +13,7 @@ namespace {
 using device::Element;
 using device::GemmConfig;
 using device::GemmLayout;
+using device::GemmMap;
 using device::GemmStore;
 
 // docs/kernels.md has what each was measured at.
@@ -40,6 +43,19 @@ constexpr std::array kTiles = {
         .tile_m = 64, .tile_n = 256, .stages = 4, .cluster = 1, .ping_pong = true, .groups = true},
     GemmConfig{.tile_m = 128, .tile_n = 256, .stages = 4, .cluster = 1, .groups = true},
 };
+
+using Maps = std::array<GemmMap, GemmConfig::kMostMaps>;
+
+// What C may go through.
+constexpr std::array kMaps = {Maps{}, Maps{GemmMap::AddRow}, Maps{GemmMap::AddRow, GemmMap::Gelu}};
+
+// In names of variants, and in their texts.
+constexpr std::array<std::array<std::string_view, 2>, 3> kMapWords = {
+    {{"", "None"}, {"_row", "AddRow"}, {"_gelu", "Gelu"}}};
+
+const std::array<std::string_view, 2>& words_of(GemmMap map) {
+  return kMapWords.at(static_cast<std::size_t>(map));
+}
 
 const char* suffix_of(GemmStore store) {
   switch (store) {
@@ -74,12 +90,28 @@ std::string tile_text(const GemmConfig& config) {
          std::to_string(GemmConfig::kTileK);
 }
 
+std::string map_suffix_of(const GemmConfig& config) {
+  std::string suffix;
+  for (const GemmMap map : config.maps) suffix += words_of(map)[0];
+  return suffix;
+}
+
+// Nothing where there are none: such variants are as they were before there were maps.
+std::string maps_text(const GemmConfig& config) {
+  if (!config.has_maps()) return "";
+  std::string text;
+  for (const GemmMap map : config.maps) {
+    text += (text.empty() ? "GemmMap::" : ", GemmMap::") + std::string(words_of(map)[1]);
+  }
+  return ", .maps = {" + text + "}";
+}
+
 std::string name_of(const GemmConfig& config) {
   const char* layout = config.layout == GemmLayout::NMajor ? "kn" : "nk";
   return std::string("gemm_") + word_of(config.in) + "_" + word_of(config.out) + "_" + layout +
          "_" + tile_text(config) + "_c" + std::to_string(config.cluster) +
          (config.ping_pong ? "_pingpong" : "") + (config.groups ? "_groups" : "") +
-         suffix_of(config.store);
+         suffix_of(config.store) + map_suffix_of(config);
 }
 
 const char* text(bool value) { return value ? "true" : "false"; }
@@ -94,12 +126,22 @@ std::string config_text(const GemmConfig& config) {
          ", .layout = GemmLayout::" + layout + ", .in = Element::" + enumerator_of(config.in) +
          ", .out = Element::" + enumerator_of(config.out) +
          ", .store = GemmStore::" + store_name_of(config.store) + ", .cuts = " + text(config.cuts) +
-         ", .copies = " + text(config.copies) + ", .groups = " + text(config.groups) + "}";
+         ", .copies = " + text(config.copies) + ", .groups = " + text(config.groups) +
+         maps_text(config) + "}";
 }
 
 bool same_tile(const GemmConfig& one, const GemmConfig& other) {
   return one.tile_m == other.tile_m && one.tile_n == other.tile_n && one.cluster == other.cluster &&
          one.ping_pong == other.ping_pong;
+}
+
+// With the tiles that large GEMMs take.
+bool has_maps_for(const GemmConfig& config) {
+  const bool is_known = std::ranges::any_of(
+      kMaps, [&](const Maps& maps) { return std::ranges::equal(maps, config.maps); });
+  return is_known && std::ranges::any_of(std::span(kTiles).first(4), [&](const GemmConfig& tile) {
+           return same_tile(config, tile);
+         });
 }
 
 }  // namespace
@@ -110,6 +152,10 @@ bool ships(const GemmConfig& config) {
   if (!device::legal(config)) return false;
   if (config.out != Element::F32 && config.out != config.in) return false;
   if (config.groups) return config.store == GemmStore::Bulk;
+  // What a gelu follows may be f32.
+  const bool is_row = config.maps[0] == GemmMap::AddRow && config.maps[1] == GemmMap::None;
+  if (config.has_maps() && !has_maps_for(config)) return false;
+  if (config.has_maps() && config.out != config.in && !is_row) return false;
   switch (config.store) {
     case GemmStore::Bulk:
       return true;
@@ -147,24 +193,33 @@ KernelVariant gemm_variant(const GemmConfig& config) {
           .uses_wgmma = true};
 }
 
-std::vector<KernelVariant> gemm_variants() {
-  std::vector<KernelVariant> variants;
+std::vector<GemmConfig> shipped_gemm_configs() {
+  std::vector<GemmConfig> configs;
   for (const Element in : {Element::BF16, Element::F16}) {
     for (const Element out : {in, Element::F32}) {
       for (const GemmLayout layout : {GemmLayout::NMajor, GemmLayout::KMajor}) {
         for (const GemmStore store :
              {GemmStore::Bulk, GemmStore::Add, GemmStore::Direct, GemmStore::DirectAdd}) {
-          for (GemmConfig config : kTiles) {
-            config.in = in;
-            config.out = out;
-            config.layout = layout;
-            config.store = store;
-            if (ships(config)) variants.push_back(gemm_variant(config));
+          for (const Maps& maps : kMaps) {
+            for (GemmConfig config : kTiles) {
+              config.in = in;
+              config.out = out;
+              config.layout = layout;
+              config.store = store;
+              std::ranges::copy(maps, config.maps);
+              if (ships(config)) configs.push_back(config);
+            }
           }
         }
       }
     }
   }
+  return configs;
+}
+
+std::vector<KernelVariant> gemm_variants() {
+  std::vector<KernelVariant> variants;
+  for (const GemmConfig& config : shipped_gemm_configs()) variants.push_back(gemm_variant(config));
   return variants;
 }
 

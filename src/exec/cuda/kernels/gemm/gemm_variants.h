@@ -15,6 +15,9 @@ namespace harpe::cuda {
 // Whether tile and store go together in what is shipped.
 [[nodiscard]] bool ships(const device::GemmConfig& config);
 
+// All that are shipped.
+[[nodiscard]] std::vector<device::GemmConfig> shipped_gemm_configs();
+
 [[nodiscard]] KernelVariant gemm_variant(const device::GemmConfig& config);
 
 [[nodiscard]] std::vector<KernelVariant> gemm_variants();

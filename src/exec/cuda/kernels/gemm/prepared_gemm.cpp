@@ -200,6 +200,8 @@ Checked<Ok> place_copies(const Device& device, const GemmSpec& spec, GemmArgs& a
 
 }  // namespace
 
+static_assert(std::size(GemmArgs{}.map_rows) == GemmConfig::kMostMaps);
+
 bool fit_in_arguments(const GemmSpec& spec) {
   std::size_t pieces = 0;
   for (const GemmPanelSpec& panel : spec.panels) {
@@ -236,6 +238,9 @@ Checked<PreparedGemm> PreparedGemm::make(KernelLibrary& library, const GemmSpec&
   args.full_tiles = choice.full_tiles;
   args.parts = choice.parts;
   args.group = choice.group;
+  for (std::size_t i = 0; i < spec.maps.size(); ++i) {
+    args.map_rows[i] = reinterpret_cast<const void*>(spec.panels.front().map_operands[i].address);
+  }
   HP_REQUIRE_OK(place_tables(device, tables, args, gemm.memory_));
   HP_REQUIRE_OK(place_sums(device, config, args, std::move(sums), gemm.memory_));
   HP_REQUIRE_OK(place_identity(device, spec, config, args, gemm.memory_));

@@ -13,6 +13,7 @@
 // - rows that leave: a panel per destination, its C at the peer's address, its counter there, or a
 //   signal once all of it is there;
 // - sums that arrive: blocks of C's shape are further pieces, whose A is the identity;
+// - a bias and a gelu: maps of what is stored (GemmConfig::maps);
 // - groups, as of experts: panels in a row share a B, and how many of their rows are used is known
 //   as the kernel runs (GemmConfig::groups). Tiles take the used rows of a group's panels one after
 //   the other, in chunks.
@@ -59,9 +60,10 @@ struct GemmArgs {
   std::int32_t tiles;       // cluster tiles of all panels
   std::int32_t full_tiles;  // the rest are cut along K into `parts` and summed in order
   std::int32_t parts;
-  std::int32_t group;      // tile rows that are walked together, for the L2 cache
-  float* partials;         // of cut tiles: [tile][part][block of a consumer]
-  std::uint32_t* tickets;  // of cut tiles, zero before and after: [tile][block of the cluster]
+  std::int32_t group;       // tile rows that are walked together, for the L2 cache
+  float* partials;          // of cut tiles: [tile][part][block of a consumer]
+  std::uint32_t* tickets;   // of cut tiles, zero before and after: [tile][block of the cluster]
+  const void* map_rows[2];  // as GemmConfig::maps: the row of an AddRow, of n elements
   const CopyJob* copies;
   std::int32_t copy_count;
   std::int32_t copy_blocks;  // the first blocks of the grid copy; a multiple of the cluster

@@ -21,6 +21,13 @@ HP_SHARED_CODE bool adds(GemmStore store) {
   return store == GemmStore::Add || store == GemmStore::DirectAdd;
 }
 
+// What sums go through before they are rounded and stored.
+enum class GemmMap : std::uint8_t {
+  None,
+  AddRow,  // of each column's value in one row, of the type of A
+  Gelu,
+};
+
 // One variant of the kernel. Two consumer warpgroups multiply: both halves of one tile's rows, or,
 // with `ping_pong`, every second tile each, so that one stores while the other multiplies.
 struct GemmConfig {
@@ -37,6 +44,8 @@ struct GemmConfig {
   bool cuts = false;    // tiles may be cut along K
   bool copies = false;  // blocks may be given to copying
   bool groups = false;  // panels have B's of their own, and rows that are not used
+  static constexpr int kMostMaps = 2;
+  GemmMap maps[kMostMaps] = {};  // in this order; behind the last there is None
 
   static constexpr int kTileK = 64;
   static constexpr int kConsumers = 2;
@@ -50,6 +59,7 @@ struct GemmConfig {
   HP_SHARED_CODE int stage_bytes() const { return a_bytes() + b_bytes(); }
   // Columns of a staged box of C: rows of 128 bytes.
   HP_SHARED_CODE int store_columns() const { return 128 / bytes_of(out); }
+  HP_SHARED_CODE bool has_maps() const { return maps[0] != GemmMap::None; }
   HP_SHARED_CODE int staged_boxes() const { return in_bulk(store) ? boxes : 0; }
   static constexpr int kBoxBytes = 64 * 128;
 
@@ -79,6 +89,7 @@ HP_SHARED_CODE bool legal(const GemmConfig& config) {
          config.tile_n % (config.cluster * (config.layout == GemmLayout::NMajor ? 64 : 8)) == 0 &&
          (config.cluster == 1 || config.cluster == 2) && config.stages >= 2 && config.boxes >= 2 &&
          (!adds(config.store) || config.out == Element::F32) &&
+         (!config.has_maps() || (!adds(config.store) && !config.groups)) &&
          (!config.groups || (config.store == GemmStore::Bulk && !config.cuts && !config.copies)) &&
          config.shared_bytes() <= kSharedMemoryLimit;
 }

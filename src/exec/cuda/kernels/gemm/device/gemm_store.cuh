@@ -1,5 +1,6 @@
 #pragma once
 
+#include "exec/cuda/device/pointwise.cuh"
 #include "exec/cuda/device/tma.cuh"
 #include "exec/cuda/device/wait.cuh"
 #include "exec/cuda/device/wgmma.cuh"
@@ -84,6 +85,39 @@ HP_DEVICE bool sum_parts(const GemmArgs& args, const GemmShared<kConfig>& shared
   return true;
 }
 
+// What a value of the column goes through, map by map.
+template <GemmConfig kConfig, int kMap = 0>
+HP_DEVICE float map_value(const GemmArgs& args, int column, float value) {
+  if constexpr (kConfig.maps[kMap] == GemmMap::AddRow) {
+    const std::uint32_t bits = static_cast<const std::uint16_t*>(args.map_rows[kMap])[column];
+    value += kConfig.in == Element::F16 ? widen_f16(bits) : widen_bf16(bits);
+  }
+  if constexpr (kConfig.maps[kMap] == GemmMap::Gelu) value = gelu_of_16_bits(value);
+  if constexpr (kMap + 1 < GemmConfig::kMostMaps) {
+    return map_value<kConfig, kMap + 1>(args, column, value);
+  } else {
+    return value;
+  }
+}
+
+// Box `index` of a slice, while those before it are stored. Rows stored in bulk are whole eights of
+// columns; those behind the last are not stored.
+template <GemmConfig kConfig>
+HP_DEVICE void map_box(const GemmArgs& args, const GemmWalk<kConfig>& walk,
+                       float (&sums)[kConfig.tile_n / 2], int index) {
+  constexpr int kEights = kConfig.store_columns() / 8;
+#pragma unroll
+  for (int eight = index * kEights; eight < (index + 1) * kEights; ++eight) {
+    const int column = walk.column() + eight * 8 + static_cast<int>(threadIdx.x) % 4 * 2;
+    if (column >= args.n) continue;
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      float& value = sums[eight * 4 + i];
+      value = map_value<kConfig>(args, column + i % 2, value);
+    }
+  }
+}
+
 // Box `index` of a slice into shared memory: the accumulators of thread t hold rows t / 4 and
 // t / 4 + 8 of its warp's sixteen, columns 8 j + 2 (t % 4) and the next.
 template <GemmConfig kConfig>
@@ -123,8 +157,9 @@ HP_DEVICE void pass_box(const GemmShared<kConfig>& shared, int consumer,
 }
 
 template <GemmConfig kConfig>
-HP_DEVICE void stage_boxes(const GemmShared<kConfig>& shared, int consumer, bool skip,
-                           const float (&sums)[kConfig.slices()][kConfig.tile_n / 2],
+HP_DEVICE void stage_boxes(const GemmArgs& args, const GemmShared<kConfig>& shared,
+                           const GemmWalk<kConfig>& walk, int consumer, bool skip,
+                           float (&sums)[kConfig.slices()][kConfig.tile_n / 2],
                            Ring<kConfig.boxes>& boxes) {
   auto& control = shared.control();
   if (skip) {
@@ -137,6 +172,7 @@ HP_DEVICE void stage_boxes(const GemmShared<kConfig>& shared, int consumer, bool
   for (int slice = 0; slice < kConfig.slices(); ++slice) {
 #pragma unroll
     for (int index = 0; index < kConfig.tile_n / kConfig.store_columns(); ++index) {
+      if constexpr (kConfig.has_maps()) map_box<kConfig>(args, walk, sums[slice], index);
       wait_barrier(&control.stored[consumer][boxes.slot], boxes.parity ^ 1);
       write_box<kConfig>(shared_address(shared.box(consumer, boxes.slot)), sums[slice], index);
       pass_box<kConfig>(shared, consumer, boxes);
@@ -189,8 +225,11 @@ HP_DEVICE void store_direct(const GemmArgs& args, const GemmWalk<kConfig>& walk,
     for (int pair = 0; pair < kConfig.tile_n / 8; ++pair) {
       const int column = walk.column() + pair * 8 + lane % 4 * 2;
       const float* from = &sums[half / 2][pair * 4 + half % 2 * 2];
-      if (column < args.n) store_element<kConfig>(to, column, from[0]);
-      if (column + 1 < args.n) store_element<kConfig>(to, column + 1, from[1]);
+#pragma unroll
+      for (int i = 0; i < 2; ++i) {
+        if (column + i >= args.n) continue;
+        store_element<kConfig>(to, column + i, map_value<kConfig>(args, column + i, from[i]));
+      }
     }
   }
   sync_threads(1 + consumer, 128);
@@ -216,7 +255,7 @@ HP_DEVICE void hand_on(const GemmArgs& args, const GemmShared<kConfig>& shared,
     if (!skip) store_direct<kConfig>(args, walk, consumer, sums);
     if (shared.poisoned() && threadIdx.x % 128 == 0) give_up_block(walk.panel());
   } else {
-    stage_boxes<kConfig>(shared, consumer, skip, sums, boxes);
+    stage_boxes<kConfig>(args, shared, walk, consumer, skip, sums, boxes);
   }
 }
 
