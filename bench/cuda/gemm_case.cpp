@@ -57,6 +57,14 @@ std::int64_t columns_for(const device::GemmConfig& config, std::int64_t n) {
   return (n + step - 1) / step * step;
 }
 
+std::vector<device::GemmMap> maps_of(const device::GemmConfig& config) {
+  std::vector<device::GemmMap> maps;
+  for (const device::GemmMap map : config.maps) {
+    if (map != device::GemmMap::None) maps.push_back(map);
+  }
+  return maps;
+}
+
 GemmCase random_case(Draw& draw, const device::GemmConfig& config, std::int64_t most) {
   GemmCase random = {.name = "",
                      .m = random_size(draw, most),
@@ -66,7 +74,8 @@ GemmCase random_case(Draw& draw, const device::GemmConfig& config, std::int64_t 
                      .out = config.out,
                      .layout = config.layout,
                      .store = config.store,
-                     .panels = {}};
+                     .panels = {},
+                     .maps = maps_of(config)};
   random.panels = uncut(random.m, random.k);
   random.name = fmt::format("{} {}x{}x{}", describe(config), random.m, random.n, random.k);
   return random;
@@ -86,6 +95,9 @@ std::string describe(const device::GemmConfig& config) {
   if (device::adds(config.store)) text += " add";
   if (config.cuts) text += " cuts";
   if (config.copies) text += " copies";
+  for (const device::GemmMap map : maps_of(config)) {
+    text += map == device::GemmMap::Gelu ? " gelu" : " row";
+  }
   return text;
 }
 

@@ -32,8 +32,9 @@ struct GemmCase {
   device::Element out = device::Element::BF16;
   device::GemmLayout layout = device::GemmLayout::NMajor;
   device::GemmStore store = device::GemmStore::Bulk;
-  std::vector<PanelCut> panels;  // in the order of use
-  bool packed = false;           // rows without room between them
+  std::vector<PanelCut> panels;            // in the order of use
+  bool packed = false;                     // rows without room between them
+  std::vector<device::GemmMap> maps = {};  // that C goes through
 
   [[nodiscard]] std::size_t pieces() const {
     std::size_t count = 0;
@@ -50,7 +51,10 @@ struct GemmCase {
 // The next number of columns that the store of a variant takes.
 [[nodiscard]] std::int64_t columns_for(const device::GemmConfig& config, std::int64_t n);
 
-// Types and layout of the variant; sizes up to `most`, odd ones among them.
+// The maps of a variant.
+[[nodiscard]] std::vector<device::GemmMap> maps_of(const device::GemmConfig& config);
+
+// Types, layout and maps of the variant; sizes up to `most`, odd ones among them.
 [[nodiscard]] GemmCase random_case(Draw& draw, const device::GemmConfig& config, std::int64_t most);
 
 // "128x256x64s4c2 nk bf16->f32 add"

@@ -5,6 +5,7 @@
 
 #include "bench/cuda/gemm_experiments.h"
 #include "bench/cuda/gemm_subject.h"
+#include "exec/cuda/kernels/gemm/gemm_variants.h"
 
 namespace harpe::bench {
 namespace {
@@ -24,7 +25,7 @@ void run(Bench& bench, const GemmCase& what, const GemmConfig& config, NamedTria
 // Every shipped variant on random sizes, odd ones among them, cut into panels and pieces.
 void check_variants(Bench& bench) {
   Draw draw(bench.options().seed);
-  for (const GemmConfig& config : shipped_gemm_configs()) {
+  for (const GemmConfig& config : cuda::shipped_gemm_configs()) {
     for (int turn = 0; turn < bench.times(5); ++turn) {
       GemmCase what = random_case(draw, config, 900);
       if (turn % 2 == 1) what.panels = random_cuts(draw, what.m, what.k, 4, 4);
@@ -40,7 +41,7 @@ void check_edges(Bench& bench) {
     std::int64_t m, n, k;
   };
   Draw draw(bench.options().seed + 1);
-  for (const GemmConfig& config : shipped_gemm_configs()) {
+  for (const GemmConfig& config : cuda::shipped_gemm_configs()) {
     for (const Size& size : {Size{1, 1, 1}, {1, 513, 72}, {257, 8, 65}, {300, 520, 8}}) {
       GemmCase what = random_case(draw, config, 64);
       what.m = size.m;
@@ -56,7 +57,7 @@ void check_edges(Bench& bench) {
 
 // A few configurations for what takes many launches.
 std::vector<GemmConfig> chosen_configs(Bench& bench, Draw& draw, int wanted) {
-  std::vector<GemmConfig> chosen = shipped_gemm_configs();
+  std::vector<GemmConfig> chosen = cuda::shipped_gemm_configs();
   draw.shuffle(chosen);
   chosen.resize(std::min(chosen.size(), static_cast<std::size_t>(bench.times(wanted))));
   return chosen;
@@ -83,7 +84,7 @@ void check_arrivals(Bench& bench) {
 void check_fetches(Bench& bench) {
   Draw draw(bench.options().seed + 5);
   int left = bench.times(10);
-  std::vector<GemmConfig> configs = shipped_gemm_configs();
+  std::vector<GemmConfig> configs = cuda::shipped_gemm_configs();
   draw.shuffle(configs);
   for (const GemmConfig& config : configs) {
     if (!config.copies || left-- <= 0) continue;

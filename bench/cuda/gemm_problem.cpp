@@ -36,9 +36,12 @@ GemmProblem::GemmProblem(Gpu& gpu, Gpu& home, GemmCase problem, std::uint64_t se
       a_(gpu, case_.m, case_.k, stride_of(case_, case_.k), case_.in),
       b_(gpu, case_.layout == GemmLayout::KMajor ? case_.n : case_.k, b_columns(case_),
          stride_of(case_, b_columns(case_)), case_.in),
-      c_(home, case_.m, case_.n, c_stride(case_), case_.out) {
+      c_(home, case_.m, case_.n, c_stride(case_), case_.out),
+      row_(gpu, 1, case_.n, spaced(case_.n), case_.in) {
   a_.poison(stream);
   b_.poison(stream);
+  row_.poison(stream);
+  row_.fill(mix_bits(seed + 3), Distribution::Normal, stream);
   a_.fill(mix_bits(seed), Distribution::Normal, stream);
   b_.fill(mix_bits(seed + 1), Distribution::Normal, stream);
   if (device::adds(case_.store)) {
@@ -66,8 +69,15 @@ cuda::GemmSpec GemmProblem::spec() const {
   spec.layout = case_.layout;
   spec.b = b_.address();
   spec.b_stride = b_.stride();
+  std::vector<cuda::GemmMapOperandSpec> operands;
+  for (const device::GemmMap map : case_.maps) {
+    const bool adds = map == device::GemmMap::AddRow;
+    spec.maps.push_back({.leaf = adds ? Leaf::Add : Leaf::Gelu, .is_row = adds});
+    operands.push_back({.address = adds ? row_.address() : 0, .stride = 0});
+  }
   for (const PanelCut& panel : case_.panels) {
     cuda::GemmPanelSpec made;
+    made.map_operands = operands;
     made.rows = panel.rows;
     made.c = c_.row(panel.row_begin);
     made.c_stride = c_.stride();
@@ -191,6 +201,9 @@ void GemmProblem::take_reference(CUstream stream) {
                  {.a = a_.rows(),
                   .b = b_.rows(),
                   .start = start_ ? at<const float>(start_->address()) : nullptr,
+                  .row = row_.rows(),
+                  .adds_row = std::ranges::count(case_.maps, device::GemmMap::AddRow) > 0,
+                  .takes_gelu = std::ranges::count(case_.maps, device::GemmMap::Gelu) > 0,
                   .value = at<double>(value_->address()),
                   .bound = at<double>(bound_->address()),
                   .sample = rows,

@@ -55,6 +55,7 @@ class GemmProblem {
   GuardedRows a_;
   GuardedRows b_;
   GuardedRows c_;
+  GuardedRows row_;                           // that an AddRow adds
   std::optional<cuda::DeviceMemory> start_;   // what C held: m x n f32
   std::optional<cuda::MappedMemory> source_;  // A, where it arrives from
   std::vector<GuardedRows> landings_;

@@ -7,8 +7,6 @@
 
 namespace harpe::bench {
 
-// Every shipped configuration.
-[[nodiscard]] std::vector<device::GemmConfig> shipped_gemm_configs();
 // Blocks of the configuration that run at once.
 [[nodiscard]] int blocks_at_once(Gpu& gpu, const device::GemmConfig& config);
 

@@ -8,6 +8,7 @@
 #include "bench/cuda/gemm_problem.h"
 #include "bench/cuda/gemm_runner.h"
 #include "bench/cuda/gemm_shapes.h"
+#include "exec/cuda/kernels/gemm/gemm_variants.h"
 
 namespace harpe::bench {
 namespace {
@@ -125,9 +126,9 @@ std::vector<cuda::GemmChoice> choices(Bench& bench, const std::string& name, Gem
   if (!bench.options().all_variants) return chosen;
   std::vector<cuda::GemmChoice> candidates;
   std::vector<Contender> contenders;
-  for (const GemmConfig& config : shipped_gemm_configs()) {
+  for (const GemmConfig& config : cuda::shipped_gemm_configs()) {
     if (config.in != spec.in || config.out != spec.out || config.layout != spec.layout) continue;
-    if (config.store != device::GemmStore::Bulk) continue;
+    if (config.store != device::GemmStore::Bulk || config.has_maps()) continue;
     for (cuda::GemmChoice choice : cuts_of(spec, config, processors)) {
       for (const int group : {4, 8, 16}) {
         choice.group = group;

@@ -42,6 +42,9 @@ struct GemmReferenceArgs {
   Rows a;
   Rows b;              // k x n, or n x k where `b_k_major`
   const float* start;  // what C held, where it is added to; else null. Rows of n
+  Rows row;            // added to every row of C, where `adds_row`
+  bool adds_row;
+  bool takes_gelu;  // of C, behind the row
   double* value;       // sample.count x n
   double* bound;
   RowSample sample;
