@@ -14,6 +14,7 @@
 #include "tests/property/launches/described.h"
 #include "tests/property/launches/launch_mutants.h"
 #include "tests/support/internal_error.h"
+#include "tests/support/linear.h"
 #include "verify/verify_launches.h"
 
 // Faults in launch plans, executed with the proof switched off: numbers, or executions that come to
@@ -29,6 +30,18 @@ struct Question {
   std::string mesh;
   std::string schedule;
 };
+
+// A GEMM with a bias and a gelu behind it, in place of an operator: fuse_maps.
+constexpr const char* kLinear = "linear";
+
+Described launches_of(const Question& question) {
+  if (question.op != kLinear) {
+    return describe(question.op, question.parameters, question.mesh, question.schedule);
+  }
+  return describe(
+      ask({.op = question.parameters[0], .schedule = question.schedule, .m = 96, .n = 48, .k = 96},
+          question.mesh));
+}
 
 const std::vector<Question>& questions() {
   static const std::vector<std::string> kRows = {"m=96", "n=48", "k=96"};
@@ -49,6 +62,8 @@ const std::vector<Question>& questions() {
       {"attention_bwd", kHeads, "cp=2", "ring"},
       {"decode", {"batch=2", "kv=128", "heads=4", "kv_heads=4", "head_dim=64"}, "tp=2", "push"},
       {"moe", kExperts, "ep=2", "push"},  // batch_rows
+      {kLinear, {"ag_gemm"}, "tp=2", "push"},
+      {kLinear, {"gemm_rs"}, "tp=3", "push"},
   };
   return kQuestions;
 }
@@ -136,6 +151,11 @@ const std::set<std::string>& seen_in_any_execution() {
                                               "narrow a state",
                                               "leave a narrow state wide",
                                               "store in another type",
+                                              "drop a map",
+                                              "apply a map twice",
+                                              "take a map's operand from a neighbour",
+                                              "drop a map's operand",
+                                              "store what a map is applied to",
                                               "never raise a signal",
                                               "store without a signal"};
   return kSeen;
@@ -173,8 +193,7 @@ class Hunt {
   std::map<std::string, Count> counts;
 
   void run(const Question& question) {
-    const Described base =
-        describe(question.op, question.parameters, question.mesh, question.schedule);
+    const Described base = launches_of(question);
     ASSERT_EQ(finding(base), "verified");
     const Checked<TensorMap> inputs = prepare_run(base.plan, {.seed = 3});
     ASSERT_TRUE(inputs.ok()) << render(inputs.error());

@@ -11,6 +11,7 @@
 #include "exec/cuda/kernels/gemm/gemm.h"
 #include "launch/make_launches.h"
 #include "tests/property/launches/described.h"
+#include "tests/support/linear.h"
 
 // Passes bind kernels by tasks that are like the launch's, the executor by these themselves.
 namespace harpe::test {
@@ -38,6 +39,9 @@ Numbers numbers_of(const GemmSpec& spec) {
     }
     for (const cuda::GemmAddendSpec& addend : panel.addends) {
       numbers.insert(numbers.end(), {static_cast<std::int64_t>(addend.address), addend.stride});
+    }
+    for (const cuda::GemmMapOperandSpec& operand : panel.map_operands) {
+      numbers.insert(numbers.end(), {static_cast<std::int64_t>(operand.address), operand.stride});
     }
   }
   for (const device::CopyJob& job : spec.copies) {
@@ -162,6 +166,10 @@ TEST(Binding, is_the_same_by_tasks_that_are_like_the_launches) {
         Bound(describe("attention", {"causal=true", "window=700"}, "cp=8", schedule)), 8);
   }
   expect_one_binding(Bound(describe("decode", {}, "tp=4", "push")), 4);
+  for (const char* const schedule : {"push", "fused"}) {
+    const Linear linear{.op = "ag_gemm", .schedule = schedule, .m = 1024, .n = 512, .k = 1024};
+    expect_one_binding(Bound(describe(ask(linear, "tp=4"))), 4);
+  }
 }
 
 TEST(Binding, of_groups_is_offered_in_the_order_of_their_operands) {

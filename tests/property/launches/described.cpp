@@ -9,12 +9,16 @@ namespace harpe::test {
 
 Described describe(const std::string& op, const std::vector<std::string>& parameters,
                    const std::string& mesh, const std::string& schedule) {
-  Session session(false);
   Request request;
   request.target = op;
   request.parameters = parameters;
   request.mesh = mesh;
   request.schedule = schedule;
+  return describe(request);
+}
+
+Described describe(const Request& request) {
+  Session session(false);
   Checked<Plan> plan = session.plan(request);
   HP_CHECK(plan.ok(), render(plan.error()));
   Checked<launch::LaunchPlan> launches = make_gpu_launches(*plan, **find_gpus());

@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "compile/request.h"
 #include "plan/launch_plan.h"
 #include "plan/plan.h"
 
@@ -16,6 +17,8 @@ struct Described {
 // What H200s launch for an operator under a named schedule. Requires: all of it is there.
 [[nodiscard]] Described describe(const std::string& op, const std::vector<std::string>& parameters,
                                  const std::string& mesh, const std::string& schedule);
+
+[[nodiscard]] Described describe(const Request& request);
 
 // The finding's full text, or "verified".
 [[nodiscard]] std::string finding(const Described& described);

@@ -48,6 +48,7 @@ class Mutator {
         for (std::size_t p = 0; p < kernel(launches_, l, k).panels.size(); ++p) {
           edit_panel(l, k, p);
           edit_addends(l, k, p);
+          edit_maps(l, k, p);
         }
       }
     }
@@ -347,6 +348,61 @@ class Mutator {
       });
       add_order("swap waits for addends", [=](LaunchPlan& m) {
         std::swap(panel(m, l, k, p).addends[i - 1].when, panel(m, l, k, p).addends[i].when);
+      });
+    }
+  }
+
+  void edit_maps(std::size_t l, std::size_t k, std::size_t p) {
+    const Panel& own = panel(launches_, l, k, p);
+    for (std::size_t i = 0; i < own.maps.size(); ++i) {
+      add("drop a map", [=](LaunchPlan& m) { erase_at(panel(m, l, k, p).maps, i); });
+      add("apply a map twice", [=](LaunchPlan& m) {
+        auto& maps = panel(m, l, k, p).maps;
+        maps.insert(maps.begin() + static_cast<std::ptrdiff_t>(i), launch::Map(maps[i]));
+      });
+      if (i > 0) {
+        add("apply maps in another order", [=](LaunchPlan& m) {
+          std::swap(panel(m, l, k, p).maps[i - 1], panel(m, l, k, p).maps[i]);
+        });
+        add("apply another map", [=](LaunchPlan& m) {
+          panel(m, l, k, p).maps[i].nest = panel(m, l, k, p).maps[i - 1].nest;
+        });
+      }
+      add("apply what is no pointwise function", [=, this](LaunchPlan& m) {
+        panel(m, l, k, p).maps[i].nest = plan_.program.nests.front().name;
+      });
+      for (std::size_t r = 0; r < own.maps[i].reads.size(); ++r) {
+        edit_place("take a map's operand from",
+                   [=](LaunchPlan& m) -> Place& { return panel(m, l, k, p).maps[i].reads[r]; });
+        add("take a half of a map's operand", [=](LaunchPlan& m) {
+          Interval& along = panel(m, l, k, p).maps[i].reads[r].span.back();
+          along.end = along.begin + (along.size() + 1) / 2;
+        });
+        add("drop a map's operand",
+            [=](LaunchPlan& m) { erase_at(panel(m, l, k, p).maps[i].reads, r); });
+        add("give a map its operand twice",
+            [=](LaunchPlan& m) { repeat_at(panel(m, l, k, p).maps[i].reads, r); });
+      }
+      edit_result(l, k, p, i);
+    }
+  }
+
+  // What a map is applied to is stored in its place, as if the panel had no map from there on.
+  void edit_result(std::size_t l, std::size_t k, std::size_t p, std::size_t map) {
+    const Panel& own = panel(launches_, l, k, p);
+    const Nest& nest = *find_nest(plan_.program, own.maps[map].nest);
+    const Stmt& stmt = nest.stmts[static_cast<std::size_t>(own.maps[map].stmt)];
+    for (std::size_t id = 0; id < plan_.allocs.size(); ++id) {
+      const Alloc& alloc = plan_.allocs[id];
+      if (alloc.rank != launches_.launches[l].rank || alloc.level != Level::Home ||
+          alloc.buffer != stmt.operands.front().buffer) {
+        continue;
+      }
+      add("store what a map is applied to", [=, this](LaunchPlan& m) {
+        Panel& edited = panel(m, l, k, p);
+        edited.maps.resize(map);
+        edited.stores.front().alloc = AllocId(static_cast<std::int64_t>(id));
+        edited.dtype = plan_.allocs[id].dtype;
       });
     }
   }

@@ -8,6 +8,7 @@
 #include "tests/property/launches/described.h"
 #include "tests/property/launches/launch_mutants.h"
 #include "tests/property/launches/step_judge.h"
+#include "tests/support/linear.h"
 #include "verify/verify_launches.h"
 
 // A fault in a launch plan is found, or is none: every mutant is refused, or differs in nothing but
@@ -29,6 +30,18 @@ struct Family {
   std::vector<Question> questions;
 };
 
+// Of each operator's GEMM with a bias and a gelu behind it.
+constexpr const char* kLinear = "linear";
+
+Described launches_of(const Family& family, const Question& question) {
+  if (family.op != kLinear) {
+    return describe(family.op, question.parameters, question.mesh, question.schedule);
+  }
+  const std::string& state = question.parameters[1];
+  return describe(ask({.op = question.parameters[0], .schedule = question.schedule, .state = state},
+                      question.mesh));
+}
+
 const std::vector<Family>& families() {
   static const std::vector<Family> kFamilies = {
       {"ag_gemm",
@@ -43,6 +56,10 @@ const std::vector<Family>& families() {
       {"attention_bwd", {{{}, "cp=2", "ring"}, {{}, "cp=2", "ulysses"}, {{}, "cp=2", "hybrid"}}},
       {"decode", {{{}, "tp=2", "bulk"}, {{}, "tp=3", "push"}, {{}, "tp=2", "ring"}}},
       {"moe", {{{}, "ep=2", "push"}, {{}, "ep=2", "bulk"}, {{}, "ep=2", "hierarchical"}}},
+      {kLinear,
+       {{{"ag_gemm", "f32"}, "tp=2", "push"},
+        {{"ag_gemm", "bf16"}, "tp=2", "bulk"},
+        {{"gemm_rs", "f32"}, "tp=3", "push"}}},
   };
   return kFamilies;
 }
@@ -50,7 +67,7 @@ const std::vector<Family>& families() {
 TEST(LaunchMutation, starts_from_launch_plans_that_verify) {
   for (const Family& family : families()) {
     for (const Question& each : family.questions) {
-      EXPECT_EQ(finding(describe(family.op, each.parameters, each.mesh, each.schedule)), "verified")
+      EXPECT_EQ(finding(launches_of(family, each)), "verified")
           << family.op << " " << each.mesh << " " << each.schedule;
     }
   }
@@ -79,7 +96,7 @@ TEST(LaunchMutation, leaves_no_fault_unseen) {
   for (const Family& family : families()) {
     int made = 0;
     for (const Question& each : family.questions) {
-      const Described base = describe(family.op, each.parameters, each.mesh, each.schedule);
+      const Described base = launches_of(family, each);
       for (const LaunchMutant& mutant : make_launch_mutants(base.plan, base.launches, kPerKind)) {
         Count& count = counts[mutant.mutation];
         ++made;

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "tests/property/launches/described.h"
+#include "tests/support/linear.h"
 
 // One fault against each rule that launch plans follow beyond their plan's.
 namespace harpe::test {
@@ -17,7 +18,27 @@ Described push() { return describe("ag_gemm", {"m=1024", "n=512", "k=512"}, "tp=
 Described fused() { return describe("ag_gemm", {"m=1024", "n=512", "k=512"}, "tp=2", "fused"); }
 Described scatter() { return describe("gemm_rs", {"m=1024", "n=512", "k=1024"}, "tp=4", "push"); }
 
+Described linear(const std::string& state) {
+  return describe(ask({.op = "ag_gemm", .schedule = "push", .state = state}, "tp=2"));
+}
+
+// The panels that go through maps.
+std::vector<launch::Panel*> mapped(Described& d) {
+  std::vector<launch::Panel*> panels;
+  for (Launch& each : d.launches.launches) {
+    for (Kernel& kernel : each.kernels) {
+      for (launch::Panel& panel : kernel.panels) {
+        if (!panel.maps.empty()) panels.push_back(&panel);
+      }
+    }
+  }
+  return panels;
+}
+
 TEST(PlantedFaults, start_from_what_verifies) {
+  EXPECT_EQ(finding(linear("f32")), "verified");
+  EXPECT_EQ(finding(linear("bf16")), "verified");
+
   EXPECT_EQ(finding(push()), "verified");
   EXPECT_EQ(finding(fused()), "verified");
   EXPECT_EQ(finding(scatter()), "verified");
