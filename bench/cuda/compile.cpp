@@ -17,6 +17,9 @@ namespace harpe::bench {
 int compile_all(const Options& options) {
   const cuda::Nvrtc compiler = open_compiler(options);
   std::vector<cuda::KernelVariant> variants = cuda::shipped_variants();
+  std::erase_if(variants, [&](const cuda::KernelVariant& variant) {
+    return variant.name.find(options.filter) == std::string::npos;
+  });
   for (cuda::KernelVariant& variant : harness_kernels()) variants.push_back(std::move(variant));
   std::atomic<std::size_t> next = 0;
   std::atomic<int> failures = 0;

@@ -29,7 +29,7 @@ std::string experiment_help() {
   }
   return text +
          "  all                   every one of them\n"
-         "  compile               no run: every kernel into the folder of --cache, without a GPU\n";
+         "  compile               no run: kernels named like --filter into --cache, no GPU\n";
 }
 
 void add_options(CLI::App& app, Options& options) {
