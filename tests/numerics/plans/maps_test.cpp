@@ -128,7 +128,7 @@ TEST(Maps, are_right_in_the_kernels_that_make_what_they_are_applied_to) {
   odd.k = 64;
   tally.check(odd, "x=3");
   std::printf("%d plans, %d launch plans with maps in kernels\n", tally.plans, tally.mapped);
-  EXPECT_TRUE(!find_gpus().ok() || tally.mapped > 100) << tally.mapped;
+  EXPECT_TRUE(!find_gpus().ok() || tally.mapped > 20) << tally.mapped;
 }
 
 }  // namespace
