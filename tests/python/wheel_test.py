@@ -79,7 +79,9 @@ def find_abi3_environment():
         print("skipped: no Python 3.12 or newer with its headers")
         sys.exit(SKIPPED)
     folder = ROOT / "build/environment-abi3"
-    if subprocess.run([ROOT / "tools/python_environment", folder, python], check=False).returncode:
+    made = subprocess.run([ROOT / "tools/python_environment", folder,
+                           ROOT / "packaging/python.txt", python], check=False)
+    if made.returncode:
         print("skipped: its environment cannot be made")
         sys.exit(SKIPPED)
     return folder / "bin/python"
