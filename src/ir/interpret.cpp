@@ -124,7 +124,7 @@ class Interpreter {
                                         {"found", print_shape(tensor.shape)},
                                         {"wanted", print_shape(shape)}});
     }
-    HP_REQUIRE_OK(check_mask_data(program_, buffer, tensor));
+    HP_REQUIRE_OK(check_mask_data(program_, buffer, inputs_));
     if (buffer.role == Role::In && tensor.dtype == buffer.dtype) return Ok{};  // used where it is
     HostTensor value = convert(tensor, buffer.dtype);
     if (buffer.role == Role::InOut) {

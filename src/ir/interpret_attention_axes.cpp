@@ -77,8 +77,10 @@ Checked<Ok> check_axes(const LeafCall& call, const NamedTensor& tensor,
 Checked<AttentionAxes> attention_axes(const LeafCall& call, const AttentionTensors& tensors) {
   const auto& [q, k, v, o] = tensors;
   for (const NamedTensor* tensor : {&q, &k, &v, &o}) {
+    const bool of_keys = tensor == &k || tensor == &v;  // which batch entries may share
     const bool grouped = tensor->dims.size() == 3 && tensor->dims[1].size() == 2;
-    if (tensor->dims.size() == 4 || (grouped && (tensor == &q || tensor == &o))) continue;
+    const bool shared = tensor->dims.size() == 3 && tensor->dims[0].size() == 1;
+    if (tensor->dims.size() == 4 || (of_keys ? shared : grouped)) continue;
     return misfit(call, *tensor,
                   "it has " + std::to_string(tensor->dims.size()) +
                       " dimensions, not batch, position, heads and features");
@@ -86,7 +88,7 @@ Checked<AttentionAxes> attention_axes(const LeafCall& call, const AttentionTenso
   // Queries of one position: the heads of a group are the rows.
   AttentionAxes axes{.batch = {},
                      .query = q.dims.size() == 4 ? q.dims[1] : AxisList{q.dims[1].back()},
-                     .key = k.dims[1],
+                     .key = k.dims[k.dims.size() - 3],
                      .head_dim = q.dims.back(),
                      .value_dim = v.dims.back()};
   for (const NamedTensor::Axis& axis : o.axes()) {

@@ -6,21 +6,23 @@
 #include "support/check.h"
 
 namespace harpe {
-namespace {
 
-// Rows that say where each page of a sequence lies, turned into what each page of storage holds.
-std::vector<std::int64_t> inverse_rows(const std::vector<std::int64_t>& pages,
-                                       std::int64_t length) {
-  std::vector<std::int64_t> places(pages.size(), -1);
-  for (std::size_t i = 0; i < pages.size(); ++i) {
-    if (pages[i] < 0) continue;
-    const auto row = static_cast<std::int64_t>(i) / length * length;
-    places[static_cast<std::size_t>(row + pages[i])] = static_cast<std::int64_t>(i) - row;
+// Where each page of a sequence lies, turned into what each page of the storage holds of it.
+MaskData::Table MaskData::invert(const Table& pages, std::int64_t length,
+                                 std::int64_t stored) const {
+  Table places{.values = {}, .begin = {}};
+  for (std::size_t entry = 0; entry < pages.begin.size(); ++entry) {
+    const auto at = static_cast<std::int64_t>(entry);
+    places.begin.push_back(std::ssize(places.values));
+    places.values.resize(places.values.size() + static_cast<std::size_t>(stored), -1);
+    for (std::int64_t i = 0; i < length; ++i) {
+      const std::int64_t held = pages.at(at, i);
+      if (held < 0 || held >= stored || (lengths_ && i * page_ >= lengths_->at(at, 0))) continue;
+      places.values[static_cast<std::size_t>(places.begin.back() + held)] = i;
+    }
   }
   return places;
 }
-
-}  // namespace
 
 MaskData::Table MaskData::read(const NamedTensor& tensor, const AxisList& entries) {
   Table table{.values = {}, .begin = offsets_in(tensor, entries)};
@@ -33,6 +35,8 @@ MaskData::Table MaskData::read(const NamedTensor& tensor, const AxisList& entrie
 Checked<MaskData> MaskData::make(const LeafCall& call, const AttentionAxes& axes,
                                  const AxisList& entries) {
   MaskData out;
+  std::optional<Table> pages;
+  std::int64_t count = 0;  // of entries of each row of pages
   for (const Mask& mask : call.stmt->masks) {
     const MaskCall rule = read_mask(mask);
     if (!rule.contract->data) continue;
@@ -44,11 +48,12 @@ Checked<MaskData> MaskData::make(const LeafCall& call, const AttentionAxes& axes
     if (rule.contract->kind == MaskKind::Doc) out.documents_ = std::move(read_values);
     if (rule.contract->kind == MaskKind::Length) out.lengths_ = std::move(read_values);
     if (rule.contract->kind == MaskKind::Paged) {
-      read_values.values = inverse_rows(read_values.values, points_in(table));
-      out.places_ = std::move(read_values);
+      pages = std::move(read_values);
+      count = points_in(table);
       out.page_ = rule.number;
     }
   }
+  if (pages) out.places_ = out.invert(*pages, count, points_in(axes.key) / out.page_);
   return out;
 }
 

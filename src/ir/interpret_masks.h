@@ -32,6 +32,8 @@ class MaskData {
   };
 
   static Table read(const NamedTensor& tensor, const AxisList& entries);
+  // Rows of `length` entries; `stored`: pages of the storage.
+  [[nodiscard]] Table invert(const Table& pages, std::int64_t length, std::int64_t stored) const;
 
   std::optional<Table> documents_;
   std::optional<Table> lengths_;

@@ -15,21 +15,36 @@ namespace {
 constexpr double kDocuments = 4;   // a row, on average
 constexpr double kExtremes = 0.1;  // of lengths: of each of the two ends
 
-std::optional<MaskCall> find_use(const std::vector<Nest>& nests, const std::string& buffer) {
-  for (const Nest& nest : nests) {
-    for (const Stmt& stmt : nest.stmts) {
-      for (const Mask& mask : stmt.masks) {
-        if (data_of(mask) == buffer) return read_mask(mask);
+// A mask that reads a buffer, in its statement.
+struct Use {
+  MaskCall call;
+  std::int64_t keys = 0;  // of a sequence, at most
+  std::string lengths;    // what a mask beside it reads, or ""
+};
+
+Use make_use(const Program& program, const Stmt& stmt, const MaskCall& call) {
+  Use use{.call = call, .keys = size_of(*find_axis(program, call.keys)), .lengths = ""};
+  for (const Mask& mask : stmt.masks) {
+    const MaskCall beside = read_mask(mask);
+    if (beside.contract->kind == MaskKind::Length) use.lengths = beside.data;
+    if (beside.contract->kind != MaskKind::Paged) continue;
+    use.keys = shape_of(program, *find_buffer(program, beside.data)).back() * beside.number;
+  }
+  return use;
+}
+
+// The mask that reads the buffer; all that do are of one kind (check_masks).
+std::optional<Use> find_use(const Program& program, const std::string& buffer) {
+  for (const std::vector<Nest>* const nests : {&program.nests, &program.given}) {
+    for (const Nest& nest : *nests) {
+      for (const Stmt& stmt : nest.stmts) {
+        for (const Mask& mask : stmt.masks) {
+          if (data_of(mask) == buffer) return make_use(program, stmt, read_mask(mask));
+        }
       }
     }
   }
   return std::nullopt;
-}
-
-// The mask that reads the buffer; all that do are of one kind (check_masks).
-std::optional<MaskCall> find_use(const Program& program, const std::string& buffer) {
-  const std::optional<MaskCall> use = find_use(program.nests, buffer);
-  return use ? use : find_use(program.given, buffer);
 }
 
 std::string print_index(std::int64_t flat, const std::vector<std::int64_t>& shape) {
@@ -46,20 +61,42 @@ struct Range {
   std::int64_t high;
 };
 
-std::optional<Range> range_of(const MaskCall& use, const Program& program, const Buffer& buffer) {
-  const std::int64_t keys = size_of(*find_axis(program, use.keys));
-  if (use.contract->kind == MaskKind::Length) return Range{0, keys};
-  if (use.contract->kind == MaskKind::Paged) return Range{-1, shape_of(program, buffer).back() - 1};
+std::int64_t count_pages(const Use& use, const Program& program) {
+  return size_of(*find_axis(program, use.call.keys)) / use.call.number;
+}
+
+std::optional<Range> range_of(const Use& use, const Program& program) {
+  if (use.call.contract->kind == MaskKind::Length) return Range{0, use.keys};
+  if (use.call.contract->kind == MaskKind::Paged) return Range{-1, count_pages(use, program) - 1};
   return std::nullopt;
 }
 
-// Requires: no page above `last`.
-Checked<Ok> check_pages(const std::string& name, const HostTensor& tensor, std::int64_t last) {
+// How many entries of each row masks look at: of a page table those within the row's length.
+std::vector<std::int64_t> count_read(const Use& use, const HostTensor& tensor,
+                                     const TensorMap& inputs) {
+  const std::int64_t length = tensor.shape.empty() ? 1 : tensor.shape.back();
+  const std::int64_t rows = length == 0 ? 0 : element_count(tensor) / length;
+  std::vector<std::int64_t> read(static_cast<std::size_t>(rows), length);
+  const auto lengths = inputs.find(use.lengths);
+  const bool is_cut = use.call.contract->kind == MaskKind::Paged && lengths != inputs.end() &&
+                      element_count(lengths->second) == rows;
+  for (std::int64_t row = 0; is_cut && row < rows; ++row) {
+    const auto keys = static_cast<std::int64_t>(load(lengths->second, row));
+    const std::int64_t pages = (std::max<std::int64_t>(keys, 0) - 1) / use.call.number + 1;
+    read[static_cast<std::size_t>(row)] = keys <= 0 ? 0 : std::min(pages, length);
+  }
+  return read;
+}
+
+// Requires: no page above `last` among the entries that are read.
+Checked<Ok> check_pages(const std::string& name, const HostTensor& tensor, std::int64_t last,
+                        const std::vector<std::int64_t>& read) {
   const std::int64_t length = tensor.shape.back();
   std::vector<std::int64_t> user(static_cast<std::size_t>(last) + 1);
-  for (std::int64_t row = 0; row < element_count(tensor); row += length) {
+  for (std::size_t row = 0; row < read.size(); ++row) {
     std::ranges::fill(user, -1);
-    for (std::int64_t i = row; i < row + length; ++i) {
+    const std::int64_t begin = static_cast<std::int64_t>(row) * length;
+    for (std::int64_t i = begin; i < begin + read[row]; ++i) {
       const auto page = static_cast<std::int64_t>(load(tensor, i));
       if (page < 0) continue;
       std::int64_t& first = user[static_cast<std::size_t>(page)];
@@ -98,50 +135,61 @@ void draw_lengths(const HostTensor& uniform, std::int64_t keys, HostTensor& out)
   }
 }
 
-void draw_pages(const HostTensor& uniform, HostTensor& out) {
-  const std::int64_t pages = out.shape.back();
-  std::vector<std::int64_t> order(static_cast<std::size_t>(pages));
-  for (std::int64_t row = 0; row < element_count(out); row += pages) {
-    std::iota(order.begin(), order.end(), 0);
-    std::ranges::stable_sort(order, {}, [&](std::int64_t i) { return load(uniform, row + i); });
-    for (std::int64_t i = 0; i < pages; ++i) {
-      store(out, row + i, static_cast<double>(order[static_cast<std::size_t>(i)]));
+// Every row takes some of `pages` pages, in any order; where it has more entries, the last are -1.
+void draw_pages(const HostTensor& uniform, std::int64_t pages, HostTensor& out) {
+  const std::int64_t length = out.shape.back();
+  std::vector<std::int64_t> left(static_cast<std::size_t>(pages));
+  for (std::int64_t row = 0; row < element_count(out); row += length) {
+    std::iota(left.begin(), left.end(), 0);
+    for (std::int64_t i = 0; i < length; ++i) {
+      if (i >= pages) {
+        store(out, row + i, -1);
+        continue;
+      }
+      const double share = (load(uniform, row + i) + 1) / 2;  // of [0, 1)
+      const auto taken = std::min(
+          pages - 1, i + static_cast<std::int64_t>(share * static_cast<double>(pages - i)));
+      std::swap(left[static_cast<std::size_t>(i)], left[static_cast<std::size_t>(taken)]);
+      store(out, row + i, static_cast<double>(left[static_cast<std::size_t>(i)]));
     }
   }
 }
 
 }  // namespace
 
-Checked<Ok> check_mask_data(const Program& program, const Buffer& buffer,
-                            const HostTensor& tensor) {
-  const std::optional<MaskCall> use = find_use(program, buffer.name);
-  const std::optional<Range> range = use ? range_of(*use, program, buffer) : std::nullopt;
+Checked<Ok> check_mask_data(const Program& program, const Buffer& buffer, const TensorMap& inputs) {
+  const std::optional<Use> use = find_use(program, buffer.name);
+  const std::optional<Range> range = use ? range_of(*use, program) : std::nullopt;
   if (!range) return Ok{};
+  const HostTensor& tensor = inputs.at(buffer.name);
+  const std::vector<std::int64_t> read = count_read(*use, tensor, inputs);
+  const std::int64_t length = tensor.shape.empty() ? 1 : tensor.shape.back();
   for (std::int64_t i = 0; i < element_count(tensor); ++i) {
+    if (i % length >= read[static_cast<std::size_t>(i / length)]) continue;
     const auto value = static_cast<std::int64_t>(load(tensor, i));
     if (value >= range->low && value <= range->high) continue;
     return make_diag(DiagCode::P220, {{"name", buffer.name},
                                       {"value", value},
                                       {"index", print_index(i, tensor.shape)},
-                                      {"mask", use->contract->name},
+                                      {"mask", use->call.contract->name},
                                       {"low", range->low},
                                       {"high", range->high}});
   }
-  return use->contract->kind == MaskKind::Paged ? check_pages(buffer.name, tensor, range->high)
-                                                : Checked<Ok>(Ok{});
+  return use->call.contract->kind == MaskKind::Paged
+             ? check_pages(buffer.name, tensor, range->high, read)
+             : Checked<Ok>(Ok{});
 }
 
 HostTensor draw_input(const Program& program, const Buffer& buffer, std::uint64_t seed) {
   const std::vector<std::int64_t> shape = shape_of(program, buffer);
-  const std::optional<MaskCall> use = find_use(program, buffer.name);
+  const std::optional<Use> use = find_use(program, buffer.name);
   if (!use) return random_tensor(buffer.dtype, shape, seed, buffer.name);
   const HostTensor uniform = random_tensor(DType::F64, shape, seed, buffer.name);
   HostTensor out = make_tensor(buffer.dtype, shape);
-  if (use->contract->kind == MaskKind::Doc) draw_documents(uniform, out);
-  if (use->contract->kind == MaskKind::Length) {
-    draw_lengths(uniform, size_of(*find_axis(program, use->keys)), out);
-  }
-  if (use->contract->kind == MaskKind::Paged) draw_pages(uniform, out);
+  const MaskKind kind = use->call.contract->kind;
+  if (kind == MaskKind::Doc) draw_documents(uniform, out);
+  if (kind == MaskKind::Length) draw_lengths(uniform, use->keys, out);
+  if (kind == MaskKind::Paged) draw_pages(uniform, count_pages(*use, program), out);
   return out;
 }
 

@@ -271,11 +271,10 @@ Checked<Ok> check_mask_sizes(const Program& program, const Nest& nest, const Stm
                                         {"queries", size(call.queries)},
                                         {"keys", keys}});
     }
-    if (call.contract->kind == MaskKind::Paged &&
-        (keys % call.number != 0 || keys / call.number != table)) {
+    if (call.contract->kind == MaskKind::Paged && keys % call.number != 0) {
       return make_diag(DiagCode::P038, {{"nest", nest.name},
                                         {"name", call.data},
-                                        {"pages", table},
+                                        {"pages", keys / call.number},
                                         {"page", call.number},
                                         {"keys", keys}});
     }

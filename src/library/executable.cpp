@@ -109,12 +109,20 @@ Diag refuse_name(const State& state, std::string_view name) {
 }
 
 // Numbers that masks and routes read are addresses of a kind. GPUs take them as they are.
-harpe::Checked<Ok> check_indices(const State& state, const v1::LocalTensor& tensor,
-                                 const v1::View& view) {
-  const bool is_read = tensor.dtype == v1::DType::I32 || tensor.dtype == v1::DType::I64;
-  if (!is_read || tensor.role != v1::Buffer::Role::In || state.group->is_on_gpu) return Ok{};
+harpe::Checked<Ok> check_indices(const State& state) {
+  if (state.group->is_on_gpu) return Ok{};
+  TensorMap indices;
+  for (std::size_t i = 0; i < state.tensors.size(); ++i) {
+    const v1::LocalTensor& tensor = state.tensors[i];
+    const bool is_read = tensor.dtype == v1::DType::I32 || tensor.dtype == v1::DType::I64;
+    if (!is_read || tensor.role != v1::Buffer::Role::In) continue;
+    indices.emplace(tensor.name, copy_view(state.given[i]->view));
+  }
   const Program& program = state.plan.state().plan.program;
-  return check_numbers(program, *find_buffer(program, tensor.name), copy_view(view));
+  for (const auto& [name, tensor] : indices) {
+    HP_REQUIRE_OK(check_numbers(program, *find_buffer(program, name), indices));
+  }
+  return Ok{};
 }
 
 // Puts the views in the order of homes. On GPUs it allocates nothing where all is well.
@@ -144,8 +152,8 @@ harpe::Checked<Ok> sort_arguments(State& state, std::span<const v1::Argument> ar
                       .shape = view.shape,
                       .strides = view.strides};
     HP_REQUIRE_OK(check_places(tensor, state.views[i], view));
-    HP_REQUIRE_OK(check_indices(state, tensor, view));
   }
+  HP_REQUIRE_OK(check_indices(state));
   return check_apart(state);
 }
 

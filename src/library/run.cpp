@@ -63,9 +63,13 @@ harpe::Checked<TensorMap> read_inputs(const Program& program, const Inputs& view
     }
     const std::string argument = argument_of("inputs", buffer->name);
     HP_TRY(HostTensor tensor, read_view(program, *buffer, view->second, argument));
-    harpe::Checked<Ok> checked = check_numbers(program, *buffer, tensor);
-    if (!checked.ok()) return with_note(std::move(checked).error(), "in `" + argument + "`");
     tensors.emplace(buffer->name, std::move(tensor));
+  }
+  for (const auto& [name, view] : views) {
+    harpe::Checked<Ok> checked = check_numbers(program, *find_buffer(program, name), tensors);
+    if (!checked.ok()) {
+      return with_note(std::move(checked).error(), "in `" + argument_of("inputs", name) + "`");
+    }
   }
   return tensors;
 }

@@ -108,9 +108,9 @@ Checked<Ok> check_names(const Program& program, const std::vector<std::string>& 
   return Ok{};
 }
 
-Checked<Ok> check_numbers(const Program& program, const Buffer& buffer, const HostTensor& tensor) {
-  HP_REQUIRE_OK(check_mask_data(program, buffer, tensor));
-  return check_choices(program, buffer, tensor);
+Checked<Ok> check_numbers(const Program& program, const Buffer& buffer, const TensorMap& inputs) {
+  HP_REQUIRE_OK(check_mask_data(program, buffer, inputs));
+  return check_choices(program, buffer, inputs.at(buffer.name));
 }
 
 Checked<TensorMap> prepare_run(const Plan& plan, const RunRequest& request) {
@@ -132,11 +132,13 @@ Checked<TensorMap> prepare_run(const Plan& plan, const RunRequest& request) {
     }
     HP_TRY(const HostTensor tensor, read_npy(file->path));
     HP_TRY(HostTensor fitted, fit_input(program, *buffer, tensor, file->path));
-    Checked<Ok> checked = check_numbers(program, *buffer, fitted);
-    if (!checked.ok()) {
-      return with_note(std::move(checked).error(), "in `" + file->path + "`");
-    }
     inputs.emplace(buffer->name, std::move(fitted));
+  }
+  for (const NamedFile& file : request.inputs) {
+    Checked<Ok> checked = check_numbers(program, *find_buffer(program, file.name), inputs);
+    if (!checked.ok()) {
+      return with_note(std::move(checked).error(), "in `" + file.path + "`");
+    }
   }
   HP_REQUIRE_OK(derive_inputs(program, request.inputs, inputs));
   return inputs;

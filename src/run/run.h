@@ -47,7 +47,7 @@ struct RunOutcome {
 // Can masks and routes read what is in this input, or in a rank's part of it, which is of its
 // buffer's type? Errors: check_mask_data's, resolve_route's.
 [[nodiscard]] Checked<Ok> check_numbers(const Program& program, const Buffer& buffer,
-                                        const HostTensor& tensor);
+                                        const TensorMap& inputs);
 
 // Everything that can be refused before the first task: names, files, shapes, what masks read,
 // places to write, memory. Inputs come back rounded to their buffers' dtypes; those that the

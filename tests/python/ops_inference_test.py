@@ -22,17 +22,86 @@ def check_decode(dtype, lengths, scale, key_heads, group=None):
                ((3, 4, 8), (3, positions, key_heads, 8), (3, positions, key_heads, 6)))
     o, lse = hp.decode(q, cut(k, 1, group), cut(v, 1, group), lengths=lengths, scale=scale,
                        group=group, return_lse=True)
-    shared = 4 // key_heads
+    compare_decode(o, lse, q, k, v, lengths, 8**-0.5 if scale is None else scale)
+
+
+def compare_decode(o, lse, q, k, v, lengths, scale):
+    """With attention of q over k and v [batch, positions, heads, size], in f64."""
+    shared = q.shape[1] // k.shape[2]
     scores = torch.einsum("bhd,bkhd->bhk", q.double(), k.double().repeat_interleave(shared, 2))
-    scores = scores * (8**-0.5 if scale is None else scale)
+    scores = scores * scale
     if lengths is not None:
         hidden = torch.arange(k.shape[1]) >= lengths[:, None]
         scores = scores.masked_fill(hidden[:, None], float("-inf"))
     exact = torch.einsum("bhk,bkhd->bhd", scores.softmax(-1).nan_to_num(0.0),
                          v.double().repeat_interleave(shared, 2))
     for found, right in (o, exact), (lse, scores.logsumexp(-1)):
-        torch.testing.assert_close(found.double(), right, atol=TOLERANCE[dtype],
-                                   rtol=TOLERANCE[dtype])
+        torch.testing.assert_close(found.double(), right, atol=TOLERANCE[q.dtype],
+                                   rtol=TOLERANCE[q.dtype])
+
+
+def draw_pool(dtype, page, blocks, shares_prefix):
+    """q, a pool of so many blocks, and a table for three sequences, whose blocks are in any order;
+    two of them may begin with the same block. Blocks that no sequence has hold NaN."""
+    generator = torch.Generator().manual_seed(page)
+    q = torch.randn(3, 4, 8, generator=generator, dtype=torch.float64)
+    k, v = (torch.randn(blocks, page, 2, size, generator=generator, dtype=torch.float64)
+            for size in (8, 6))
+    table = torch.randperm(blocks, generator=generator)[:(blocks - 1) // 3 * 3].view(3, -1)
+    if shares_prefix:
+        table[1, 0] = table[0, 0]
+    unused = torch.ones(blocks, dtype=torch.bool)
+    unused[table.flatten()] = False
+    k[unused] = v[unused] = float("nan")
+    return *(x.to(dtype) for x in (q, k, v)), table.int()
+
+
+def check_pool(dtype, page, blocks, lengths, shares_prefix, group=None):
+    group = group or dist.group.WORLD
+    q, k, v, table = draw_pool(dtype, page, blocks, shares_prefix)
+    kept = k[table.long()].flatten(1, 2), v[table.long()].flatten(1, 2)
+    if lengths is not None:
+        lengths = torch.tensor(lengths(page * table.shape[1]))
+        beyond = torch.arange(table.shape[1]) * page >= lengths[:, None]
+        table = table.masked_fill(beyond, 0)  # as others pad tables: with a block that there is
+        kept = (x.nan_to_num(0.0) for x in kept)
+    o, lse = hp.decode(q, cut(k, 0, group), cut(v, 0, group), lengths=lengths, block_table=table,
+                       group=group, return_lse=True)
+    compare_decode(o, lse, q, *kept, lengths, 8**-0.5)
+
+
+def pool_all(group=None):
+    """Lengths of none, one, a part of a page, whole pages; a table of other width than the pool."""
+    for page, blocks in (16, 8), (1, 12), (64, 4), (256, 4), (5, 16):
+        check_pool(torch.float64, page, blocks, None, False, group)
+        check_pool(torch.float32, page, blocks, lambda most: [0, most, most - 1], True, group)
+    check_pool(torch.bfloat16, 16, 8, lambda most: [1, 16, 17], True, group)
+
+
+def refuse_tables():
+    """Blocks that there are not, or that a sequence has twice; caches with gaps; wrong shapes."""
+    group = dist.group.WORLD
+    q, cache = torch.ones(2, 4, 8), torch.ones(3, 4, 2, 8)
+    blocks, texts = 3 * group.size(), []
+    for change in (
+            dict(block_table=torch.tensor([[0, 1], [blocks, 0]])),
+            dict(block_table=torch.tensor([[1, 1], [0, 2]])),
+            dict(lengths=torch.tensor([8, 9])),
+            dict(block_table=torch.tensor([0, 1])), dict(block_table=torch.ones(2, 2)),
+            dict(block_table=torch.zeros(1, 2).int()), dict(q=torch.ones(2, 4, 4)),
+            dict(k=torch.ones(3, 2, 4, 2, 8)[:, 0])):
+        asked = {**dict(q=q, k=cache, v=cache, lengths=torch.tensor([8, 8]),
+                        block_table=torch.tensor([[1, 0], [2, 0]])), **change}
+        try:
+            hp.decode(asked.pop("q"), asked.pop("k"), asked.pop("v"), **asked, group=group)
+        except harpe.Refused as refused:
+            texts.append(str(refused).splitlines()[0])
+        else:
+            raise AssertionError(f"{change} is not refused")
+        hp.check(group)
+    hp.decode(q, cache, cache, lengths=torch.tensor([4, 1]),  # what is beyond them nobody reads
+              block_table=torch.tensor([[1, 1], [2, blocks]]), group=group)
+    return texts
 
 
 def decode_all(group=None):
@@ -41,6 +110,7 @@ def decode_all(group=None):
         check_decode(torch.float64, lengths, 0.3, 2, group)
         check_decode(torch.float32, lengths, None, 4, group)
         check_decode(torch.bfloat16, lengths, None, 1, group)
+    pool_all(group)
 
 
 def draw_experts(dtype, ranks):
@@ -131,7 +201,9 @@ def check_registration():
     torch.library.opcheck(torch.ops.harpe._moe, (*inputs, group.group_name))
     q, k = torch.ones(2, 4, 8), torch.ones(2, 6, 2, 8)
     for lengths in None, torch.tensor([3, 4]):
-        torch.library.opcheck(torch.ops.harpe._decode, (q, k, k, lengths, 0.5, group.group_name))
+        for table in None, torch.tensor([[0], [1]]).int():
+            torch.library.opcheck(torch.ops.harpe._decode,
+                                  (q, k, k, lengths, table, 0.5, group.group_name))
 
 
 class Inference(unittest.TestCase):
@@ -148,11 +220,21 @@ class Inference(unittest.TestCase):
         self.assertEqual(self.pool.call(count_launches), [["decode", "moe"]] * self.RANKS)
 
     def test_fallback(self):
-        self.assertEqual(self.pool.call(fall_back), [(9 - 3 + 3, 0)] * self.RANKS)
+        self.assertEqual(self.pool.call(fall_back), [(9 - 3 + 3 + 11, 0)] * self.RANKS)
 
     def test_refusals(self):
         for message in self.pool.call(refuse_arguments):
             self.assertEqual(message, "harpe.ops.moe has no gradient")
+
+    def test_tables(self):
+        blocks = 3 * self.RANKS
+        wanted = [f"`block_table` holds {blocks} at [1, 0], and mask `paged` takes -1 to {blocks - 1}",
+                  "`block_table` holds page 1 at [0, 0] and again at [0, 1]",
+                  "`lengths` holds 9 at [1], and mask `length` takes 0 to 8",
+                  *["`block_table`"] * 3, "`k_cache`", "`k_cache`"]
+        for texts in self.pool.call(refuse_tables):
+            for text, part in zip(texts, wanted, strict=True):
+                self.assertIn(part, text)
 
     def test_registration(self):
         self.pool.call(check_registration)

@@ -104,7 +104,8 @@ def attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *, group: Proce
 
 
 def decode(q: torch.Tensor, k_cache: torch.Tensor, v_cache: torch.Tensor, *, group: ProcessGroups,
-           lengths: torch.Tensor | None = None, scale: float | None = None,
+           lengths: torch.Tensor | None = None, block_table: torch.Tensor | None = None,
+           scale: float | None = None,
            return_lse: bool = False) -> torch.Tensor | tuple[torch.Tensor, torch.Tensor]:
     """o = softmax(scale q k^T) v, of one new query a sequence; lse is the log of its row sums.
 
@@ -113,11 +114,17 @@ def decode(q: torch.Tensor, k_cache: torch.Tensor, v_cache: torch.Tensor, *, gro
     caches; q, lengths, o and lse are the same on all ranks. `lengths`, from 0 to t: how many
     positions of a sequence, over all ranks, are seen; all by default. `scale`: 1/sqrt(d) by
     default. A query that sees no key gets 0.
-    No gradient. Bits and copies as for `attention`.
-    Raises Refused: I311 a group, a type or a shape; P206 lengths; N015 another rank calls something
-    else. Fault: another rank is lost or late.
+    With `block_table` [b, m] the caches are a pool of n blocks that sequences share: k_cache [n/P,
+    page, g, d], v_cache [n/P, page, g, e], of which rank r holds blocks r n/P, …. block_table[i, j]
+    is the block, among all ranks', of positions j page, … of sequence i, or -1; entries beyond a
+    sequence's length are not looked at. Blocks may be in any order, and in several rows.
+    No gradient. Bits and copies as for `attention`; a pool is never copied, lengths and tables are
+    where they are not i32.
+    Raises Refused: I311 a group, a type, a shape, or a pool whose blocks do not lie one behind the
+    other; P220 and P221, on CPU ranks, a length, a block that there is not, or that a row has
+    twice; N015 another rank calls something else. Fault: another rank is lost or late.
     """
-    o, lse = _decode.decode(q, k_cache, v_cache, lengths,
+    o, lse = _decode.decode(q, k_cache, v_cache, lengths, block_table,
                             q.shape[-1]**-0.5 if scale is None else float(scale), find_name(group))
     return (o, lse) if return_lse else o
 

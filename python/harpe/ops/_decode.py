@@ -22,9 +22,13 @@ Tensor = torch.Tensor
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Decode:
-    """o and lse, on every rank, of q, which all have, and of k and v, held by their positions."""
+    """o and lse, on every rank, of q, which all have, and of k and v, held by their positions.
+
+    With `page`, k and v are a pool of pages that all sequences share, held by their places in it;
+    a sequence has `table` of them at most.
+    """
     batch: int
-    kv_seq: int
+    kv_seq: int  # positions of a sequence, or of the pool
     heads: int
     kv_heads: int
     head_dim: int
@@ -32,13 +36,16 @@ class Decode:
     scale: float
     lengths: bool
     dtype: str
+    page: int = 0
+    table: int = 0
 
     def make_plan(self, ranks: int) -> harpe.Plan:
         return self.prove_plan(ranks, "allreduce")
 
     def prove_plan(self, ranks: int, schedule: str) -> harpe.Plan:
         plan = harpe.plan(self._write(ranks), mesh=make_mesh(ranks), schedule=schedule)
-        check_homes(plan, {"k": 1, "v": 1})
+        positions = 0 if self.page else 1
+        check_homes(plan, {"k": positions, "v": positions})
         return plan
 
     def _write(self, ranks: int) -> harpe.Program:
@@ -48,57 +55,74 @@ class Decode:
         Skv = p.axis("Skv", self.kv_seq, align=align_blocks(self.kv_seq, ranks))
         D, Dv = p.axis("D", self.head_dim), p.axis("Dv", self.v_head_dim)
         q = p.input("q", self.dtype, [B, (Hkv, G), D])
-        k, v = (p.input(name, self.dtype, [B, Skv, Hkv, size]) for name, size in
+        sequence = [] if self.page else [B]
+        k, v = (p.input(name, self.dtype, [*sequence, Skv, Hkv, size]) for name, size in
                 (("k", D), ("v", Dv)))
-        lengths = [p.input("lengths", "i32", [B])] if self.lengths else []
+        masks, tables = [], []
+        if self.page:
+            tables = [p.axis("Np", self.table)]
+            table = p.input("block_table", "i32", [B, *tables])
+            masks += [harpe.Mask("paged", Skv, self.page, table)]
+        if self.lengths:
+            masks += [harpe.Mask("length", Skv, p.input("lengths", "i32", [B]))]
         o = p.output("o", self.dtype, [B, (Hkv, G), Dv])
         lse = p.output("lse", accumulate(self.dtype), [B, (Hkv, G)])
-        p.nest("dec", over=[B, Hkv, G, Skv], whole=[D, Dv]).lse(
-            [o, lse], "attn_fwd", q, k, v, scale=self.scale,
-            where=[harpe.Mask("length", Skv, length) for length in lengths])
+        p.nest("dec", over=[B, Hkv, G, Skv], whole=[D, Dv, *tables]).lse(
+            [o, lse], "attn_fwd", q, k, v, scale=self.scale, where=masks)
         return p.build()
 
     def __str__(self) -> str:
-        return (f"decode of [{self.batch}, {self.heads}, {self.head_dim}], "
-                f"[{self.batch}, {self.kv_seq}, {self.kv_heads}, {self.v_head_dim}]"
+        cache = (f"[{self.kv_seq // self.page}, {self.page}, {self.kv_heads}, {self.v_head_dim}]"
+                 f", {self.table} blocks a sequence" if self.page else
+                 f"[{self.batch}, {self.kv_seq}, {self.kv_heads}, {self.v_head_dim}]")
+        return (f"decode of [{self.batch}, {self.heads}, {self.head_dim}], {cache}"
                 f"{', lengths' * self.lengths}, scale {self.scale:.6g}, {self.dtype}")
 
 
-def _compute(q: Tensor, k: Tensor, v: Tensor, lengths: Tensor | None, scale: float,
-             group: str) -> Sequence[Tensor]:
-    if lengths is not None and not lengths.is_floating_point():  # else it is refused
-        lengths = lengths.to(torch.int32)
-    made = execute(_ask, (q, k, v, lengths), (scale,), group)
-    return _compute_by_torch(q, k, v, lengths, scale, group) if made is None else made
+def _compute(q: Tensor, k: Tensor, v: Tensor, lengths: Tensor | None, table: Tensor | None,
+             scale: float, group: str) -> Sequence[Tensor]:
+    lengths, table = (x if x is None or x.is_floating_point() else x.to(torch.int32)
+                      for x in (lengths, table))  # floating ones are refused
+    if table is not None:
+        _check_pool(k_cache=k, v_cache=v)
+    made = execute(_ask, (q, k, v, lengths, table), (scale,), group)
+    return _compute_by_torch(q, k, v, lengths, table, scale, group) if made is None else made
 
 
-def _ask(ranks: int, q: Tensor, k: Tensor, v: Tensor, lengths: Tensor | None,
+def _ask(ranks: int, q: Tensor, k: Tensor, v: Tensor, lengths: Tensor | None, table: Tensor | None,
          scale: float) -> Asked:
-    _check(q, k, v, lengths)
+    _check(q, k, v, lengths, table)
     batch, heads, _ = q.shape
-    question = Decode(batch=batch, kv_seq=k.shape[1] * ranks, heads=heads, kv_heads=k.shape[2],
+    page, positions = (0, k.shape[1]) if table is None else (k.shape[1], k.shape[:2].numel())
+    question = Decode(batch=batch, kv_seq=positions * ranks, heads=heads, kv_heads=k.shape[2],
                       head_dim=q.shape[2], v_head_dim=v.shape[3], scale=scale,
-                      lengths=lengths is not None, dtype=DTYPES[q.dtype])
+                      lengths=lengths is not None, dtype=DTYPES[q.dtype], page=page,
+                      table=0 if table is None else table.shape[1])
+    dims = 4 if table is None else 3
     return Asked(question,
-                 [("q", 3), ("k", 4), ("v", 4), *[("lengths", 1)] * (lengths is not None)],
+                 [("q", 3), ("k", dims), ("v", dims), *[("lengths", 1)] * (lengths is not None),
+                  *[("block_table", 2)] * (table is not None)],
                  [Result("o", (batch, heads, v.shape[3]), 3, q.dtype),
                   Result("lse", (batch, heads), 2, sums_of(q.dtype))])
 
 
-def _make_results(q: Tensor, k: Tensor, v: Tensor, lengths: Tensor | None, scale: float,
-                  group: str) -> tuple[Tensor, Tensor]:
+def _make_results(q: Tensor, k: Tensor, v: Tensor, lengths: Tensor | None, table: Tensor | None,
+                  scale: float, group: str) -> tuple[Tensor, Tensor]:
     batch, heads, _ = q.shape
     return (q.new_empty(batch, heads, v.shape[3]),
             q.new_empty(batch, heads, dtype=sums_of(q.dtype)))
 
 
-def _check(q: Tensor, k: Tensor, v: Tensor, lengths: Tensor | None) -> None:
+def _check(q: Tensor, k: Tensor, v: Tensor, lengths: Tensor | None,
+           table: Tensor | None) -> None:
     check_types({"q": q, "k": k, "v": v})
     if q.dim() != 3:
         raise refuse("q", "of shape [batch, heads, size]", f"of shape {list(q.shape)}")
     batch, heads, size = q.shape
-    if k.dim() != 4 or (k.shape[0], k.shape[3]) != (batch, size) or heads % k.shape[2]:
-        raise refuse("k_cache", f"of shape [{batch}, positions, a divisor of {heads}, {size}]",
+    first = f"{batch}, positions" if table is None else "blocks, positions of a block"
+    if (k.dim() != 4 or k.shape[3] != size or not k.shape.numel() or heads % k.shape[2]
+            or (table is None and k.shape[0] != batch)):
+        raise refuse("k_cache", f"of shape [{first}, a divisor of {heads}, {size}]",
                      f"of shape {list(k.shape)}")
     if v.dim() != 4 or v.shape[:3] != k.shape[:3]:
         raise refuse("v_cache", f"of shape {[*k.shape[:3]]} and any size",
@@ -106,18 +130,44 @@ def _check(q: Tensor, k: Tensor, v: Tensor, lengths: Tensor | None) -> None:
     if lengths is not None and (lengths.shape != (batch,) or lengths.is_floating_point()):
         raise refuse("lengths", f"integers of shape [{batch}]",
                      f"{lengths.dtype} of shape {list(lengths.shape)}")
+    if table is not None and (table.dim() != 2 or table.shape[0] != batch or not table.shape[1]
+                              or table.is_floating_point()):
+        raise refuse("block_table", f"integers of shape [{batch}, most blocks of a sequence]",
+                     f"{table.dtype} of shape {list(table.shape)}")
 
 
-def _compute_by_torch(q: Tensor, k: Tensor, v: Tensor, lengths: Tensor | None, scale: float,
-                      group: str) -> tuple[Tensor, Tensor]:
+def _check_pool(**caches: Tensor) -> None:
+    """A pool is not copied."""
+    for name, cache in caches.items():
+        if cache.dim() == 4 and cache.stride(0) != cache.shape[1] * cache.stride(1):
+            raise refuse(name, "blocks that lie one behind the other", f"strides {cache.stride()}")
+
+
+def _find_pages(k: Tensor, v: Tensor, table: Tensor, first: int) -> tuple[Tensor, Tensor, Tensor]:
+    """Of each sequence k and v [b, positions, heads, size], as far as this rank's blocks, from
+    `first` on, have them; and which positions those are."""
+    held = table - first
+    own = (held >= 0) & (held < k.shape[0])
+    k, v = (x[held.clamp(0, len(x) - 1)].flatten(1, 2) for x in (k, v))
+    return k, v, own.repeat_interleave(k.shape[1] // table.shape[1], 1)
+
+
+def _compute_by_torch(q: Tensor, k: Tensor, v: Tensor, lengths: Tensor | None,
+                      table: Tensor | None, scale: float, group: str) -> tuple[Tensor, Tensor]:
     """Every rank over its own keys; then their results together, weighted."""
-    heads, own = q.shape[1] // k.shape[2], k.shape[1]
-    scores = torch.einsum("bhd,bkhd->bhk", q, k.repeat_interleave(heads, 2)) * scale
-    scores = scores.to(sums_of(q.dtype))
+    first = find(group).process_group.rank() * k.shape[0 if table is not None else 1]
+    if table is not None:
+        k, v, seen = _find_pages(k, v, table, first)
+        first = 0
+    else:
+        seen = k.new_ones(k.shape[:2], dtype=torch.bool)
     if lengths is not None:
-        first = find(group).process_group.rank() * own
-        at = torch.arange(first, first + own, device=q.device)
-        scores = scores.masked_fill((at >= lengths[:, None])[:, None], -math.inf)
+        at = torch.arange(first, first + k.shape[1], device=q.device)
+        seen = seen & (at < lengths[:, None])
+    k, v = (x.masked_fill(~seen[..., None, None], 0) for x in (k, v))
+    heads = q.shape[1] // k.shape[2]
+    scores = torch.einsum("bhd,bkhd->bhk", q, k.repeat_interleave(heads, 2)) * scale
+    scores = scores.to(sums_of(q.dtype)).masked_fill(~seen[:, None], -math.inf)
     lse = scores.logsumexp(-1)
     o = torch.einsum("bhk,bkhd->bhd", scores.softmax(-1).nan_to_num(0.0).to(v.dtype),
                      v.repeat_interleave(heads, 2))
@@ -127,5 +177,5 @@ def _compute_by_torch(q: Tensor, k: Tensor, v: Tensor, lengths: Tensor | None, s
 
 
 decode = define_inference(
-    "decode", "(Tensor q, Tensor k_cache, Tensor v_cache, Tensor? lengths, float scale, str group) "
-    "-> (Tensor, Tensor)", _compute, _make_results)
+    "decode", "(Tensor q, Tensor k_cache, Tensor v_cache, Tensor? lengths, Tensor? block_table, "
+    "float scale, str group) -> (Tensor, Tensor)", _compute, _make_results)

@@ -9,7 +9,7 @@ from harpe import ops
 from harpe._errors import refuse
 from harpe.ops._groups import ProcessGroups, warming
 
-_INTEGERS = "documents", "lengths", "topk_ids"
+_INTEGERS = "block_table", "documents", "lengths", "topk_ids"
 _OPERATORS = "ag_linear", "ag_linears", "linear_rs", "linear_ar", "attention", "decode", "moe"
 
 

@@ -10,20 +10,30 @@ namespace {
 
 using Dims = std::vector<std::vector<std::size_t>>;
 
-// One new position each, [batch, (KV heads, group), features]: the heads of a group, which share
-// keys, are the rows.
-bool lacks_positions(const Dims& dims) { return dims.size() == 3; }
+bool is_of_keys(std::size_t participant) { return participant == kK || participant == kV; }
 
-std::size_t row_axis(const Dims& dims) {
-  return lacks_positions(dims) ? dims[1].back() : dims[1].front();
+std::size_t row_axis(const Dims& dims, std::size_t participant) {
+  if (dims.size() == 4) return dims[1].front();
+  return is_of_keys(participant) ? dims[0].front() : dims[1].back();
 }
 
+bool has_pages(const LeafSite& site) {
+  return std::ranges::any_of(site.stmt.masks, [](const Mask& mask) {
+    return read_mask(mask).contract->kind == MaskKind::Paged;
+  });
+}
+
+// Three dimensions are, of queries, one new position each, [batch, (KV heads, group), features]:
+// the heads of a group, which share keys, are the rows; and of keys, [positions, KV heads,
+// features], pages that all batch entries have.
 Checked<Ok> check_dims(const LeafSite& site, std::span<const std::size_t> matrices) {
   for (const std::size_t participant : matrices) {
     const Dims& dims = site.dims[participant];
-    const bool grouped = lacks_positions(dims) && participant != kK && participant != kV &&
-                         dims[1].size() == 2 && dims[2].size() == 1;
-    if (grouped || (dims.size() == 4 && dims[1].size() == 1 && dims[3].size() == 1)) continue;
+    const bool one = dims.back().size() == 1;
+    const bool grouped = dims.size() == 3 && dims[1].size() == 2;
+    const bool shared = dims.size() == 3 && dims[0].size() == 1 && has_pages(site);
+    if (one && (is_of_keys(participant) ? shared : grouped)) continue;
+    if (one && dims.size() == 4 && dims[1].size() == 1) continue;
     return make_diag(DiagCode::X007, {{"leaf", site.stmt.leaf},
                                       {"nest", site.nest.name},
                                       {"buffer", site.buffer_of(participant)}});
@@ -103,8 +113,8 @@ Checked<Visibility> visible_in(const LeafSite& site, const Cell& cell, const Att
 Checked<AttentionSite> attention_site(const LeafSite& site, const Cell& cell,
                                       std::span<const std::size_t> matrices) {
   HP_REQUIRE_OK(check_dims(site, matrices));
-  AttentionSite axes{.query = row_axis(site.dims[kQ]),
-                     .key = row_axis(site.dims[kK]),
+  AttentionSite axes{.query = row_axis(site.dims[kQ], kQ),
+                     .key = row_axis(site.dims[kK], kK),
                      .head_dim = site.dims[kQ].back()[0],
                      .value_dim = site.dims[kV].back()[0]};
   HP_REQUIRE_OK(check_whole(site, cell, axes.head_dim));
@@ -120,7 +130,7 @@ MatrixView matrix_of(const LeafSite& site, const Cell& cell, std::size_t partici
   const Dims& dims = site.dims[participant];
   return {.data = view.data,
           .dtype = view.dtype,
-          .row_stride = view.strides[row_axis(dims)],
+          .row_stride = view.strides[row_axis(dims, participant)],
           .column_stride = view.strides[dims.back()[0]]};
 }
 

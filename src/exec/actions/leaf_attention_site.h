@@ -21,7 +21,8 @@ constexpr std::size_t kNoTable = static_cast<std::size_t>(-1);
 // A cell of a leaf between queries and keys: which axes of the space play which part, and what is
 // visible. Tensors are [batch, positions, heads, features]: q is the first operand, k the second, v
 // the third. Where q has no positions, [batch, (KV heads, group), features], the group's heads play
-// the queries.
+// the queries. Where k and v are pages that all batch entries have, they are [positions, heads,
+// features].
 struct AttentionSite {
   std::size_t query = 0;
   std::size_t key = 0;

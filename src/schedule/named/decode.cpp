@@ -15,7 +15,8 @@ constexpr Transfer kReduce{How::Bulk, std::nullopt, std::nullopt, Via::Sm, std::
 constexpr Transfer kFetchTiles{How::Direct, Initiator::Dst, 2, Via::Ce, Signal::Event};
 constexpr Transfer kPushTiles{How::Direct, Initiator::Src, 2, Via::Sm, Signal::Flag};
 
-// `(o, lse) lse= attn_fwd(q, k, v)` with q [batch, (KV heads, group), dim].
+// `(o, lse) lse= attn_fwd(q, k, v)` with q [batch, (KV heads, group), dim], and k and v of each
+// batch entry or, without their first dimension, of all.
 struct DecodeShape {
   std::string nest;
   std::vector<std::string> cache;    // k, v
@@ -37,17 +38,17 @@ Checked<DecodeShape> read_decode(const Program& program) {
                      {{"program", program.name},
                       {"expected",
                        "one nest of one `attn_fwd` statement with q [batch, (kv heads, group), "
-                       "dim] and k [batch, keys, kv heads, dim]"}});
+                       "dim] and k [batch, keys, kv heads, dim] or [keys, kv heads, dim]"}});
   };
   if (program.nests.size() != 1 || program.nests[0].stmts.size() != 1) return refused();
   const Stmt& stmt = program.nests[0].stmts[0];
   if (!is_leaf(stmt.leaf, Leaf::AttentionForward) || stmt.operands.size() != 3) return refused();
   const Buffer* const q = find_buffer(program, stmt.operands[0].buffer);
   const Buffer* const k = find_buffer(program, stmt.operands[1].buffer);
-  if (q->dims.size() != 3 || k->dims.size() != 4) return refused();
+  if (q->dims.size() != 3 || (k->dims.size() != 4 && k->dims.size() != 3)) return refused();
   const auto* const batch = std::get_if<std::string>(&q->dims[0]);
   const auto* const heads = std::get_if<std::vector<std::string>>(&q->dims[1]);
-  const auto* const keys = std::get_if<std::string>(&k->dims[1]);
+  const auto* const keys = std::get_if<std::string>(&k->dims[k->dims.size() - 3]);
   if (batch == nullptr || heads == nullptr || heads->size() != 2 || keys == nullptr) {
     return refused();
   }

@@ -73,6 +73,15 @@ const std::vector<Shape> kCapped = {
     {"one token per expert, the others drop",
      {"tokens=29", "experts=8", "topk=3", "hidden=5", "inter=4", "capacity=1"}},
 };
+// Tables shorter and longer than the pool; sequences share pages, as they are drawn.
+const std::vector<Shape> kPools = {
+    {"pool", {"pages=12", "table=3", "page=16", "kv_heads=2"}},
+    {"pool, ragged, pages across blocks",
+     {"batch=5", "pages=7", "table=5", "page=5", "heads=6", "kv_heads=2", "ragged=true"}},
+    {"a table of more than there is, narrow values",
+     {"pages=4", "table=6", "page=8", "v_head_dim=6", "ragged=true"}},
+    {"pages of one key, fewer than ranks", {"batch=4", "pages=3", "table=2", "page=1"}},
+};
 // What masks read is drawn: documents of one position up to all, lengths of none up to all.
 const std::vector<Shape> kPacked = {
     {"packed", {"seq=96", "heads=8", "kv_heads=8", "head_dim=16", "packed=true"}},
@@ -165,17 +174,22 @@ class Tally {
 
   void run(const std::string& op, const std::vector<Shape>& shapes, const std::string& dtype,
            const std::vector<std::string>& meshes = kMeshes) {
+    run(op, op, shapes, dtype, meshes);
+  }
+  // Of a program in a file, by the schedules of `op`.
+  void run(const std::string& target, const std::string& op, const std::vector<Shape>& shapes,
+           const std::string& dtype, const std::vector<std::string>& meshes) {
     for (const NamedSchedule& schedule : schedules_of(op)) {
       for (const std::string& mesh : meshes) {
         for (const Shape& shape : shapes) {
           std::vector<std::string> parameters = shape.parameters;
           parameters.push_back("dtype=" + dtype);
-          check({.target = op,
+          check({.target = target,
                  .parameters = std::move(parameters),
                  .mesh = mesh,
                  .schedule = std::string(schedule.name)},
-                op + " " + std::string(schedule.name) + " on " + mesh + ", " + shape.note + ", " +
-                    dtype);
+                target + " " + std::string(schedule.name) + " on " + mesh + ", " + shape.note +
+                    ", " + dtype);
         }
       }
     }
@@ -373,6 +387,13 @@ TEST_P(Numerics, ragged_and_paged_caches_are_right_under_every_schedule) {
   Tally tally;
   tally.run("decode", kCaches, GetParam(), some_meshes(GetParam()));
   report(tally, 20);
+}
+
+TEST_P(Numerics, pools_of_pages_are_right_under_every_schedule) {
+  Tally tally;
+  tally.run(HARPE_SOURCE_DIR "/tests/numerics/plans/decode_pool.op", "decode", kPools, GetParam(),
+            some_meshes(GetParam()));
+  report(tally, 12);
 }
 
 INSTANTIATE_TEST_SUITE_P(Types, Numerics, testing::Values("f32", "bf16", "f16", "f64"),

@@ -167,6 +167,42 @@ TEST(MaskedByData, pages_hold_their_keys_wherever_they_lie) {
   }
 }
 
+TEST(MaskedByData, pools_of_pages_are_caches_of_sequences) {
+  // Five pages of two slots, of which both entries have page 3 first. Entry 1 uses three keys; its
+  // last page numbers none that there is. What nobody has is NaN.
+  const std::vector<std::vector<std::int64_t>> slots = {{6, 7, 0, 1, 8, 9}, {6, 7, 4}};
+  TensorMap inputs = random_inputs(2, 10);
+  for (const char* name : {"k", "v"}) {
+    const HostTensor whole = std::move(inputs[name]);
+    inputs[name] = make_tensor(DType::F64, {10, 2, kDim});
+    for (std::int64_t i = 0; i < 10 * 2 * kDim; ++i) {
+      const bool is_used = i / (2 * kDim) != 2 && i / (2 * kDim) != 5;
+      store(inputs[name], i, is_used ? load(whole, i) : std::numeric_limits<double>::quiet_NaN());
+    }
+  }
+  inputs["tab"] = integers({2, 3}, {3, 0, 4, 3, 2, 77});
+  inputs["len"] = integers({2}, {6, 3});
+  std::string text =
+      text_of(2, 10, " axis Np = 3 buffer tab : i32[B, Np] in buffer len : i32[B] in",
+              " where paged(Skv, 2, tab) and length(Skv, len)", ", Np");
+  for (const std::string name : {"k", "v"}) {
+    text.replace(text.find(name + " : f64[B, "), name.size() + 10, name + " : f64[");
+  }
+  const Meaning all = meaning_of(text, inputs);
+  for (std::int64_t entry = 0; entry < kBatch; ++entry) {
+    const std::vector<std::int64_t>& own = slots[static_cast<std::size_t>(entry)];
+    TensorMap one = {{"q", cut(inputs.at("q"), entry, 0, 2)}};
+    for (const char* name : {"k", "v"}) {
+      one[name] = make_tensor(DType::F64, {kBatch, std::ssize(own), 2, kDim});
+      for (std::int64_t i = 0; i < std::ssize(own) * 2 * kDim; ++i) {
+        const std::int64_t slot = own[static_cast<std::size_t>(i / (2 * kDim))];
+        store(one[name], i, load(inputs.at(name), slot * 2 * kDim + i % (2 * kDim)));
+      }
+    }
+    expect_same(all, entry, 0, 2, meaning_of(text_of(2, std::ssize(own), "", "", ""), one));
+  }
+}
+
 TEST(MaskedByData, refuses_data_outside_its_meaning) {
   const Checked<Program> program = instantiate(
       program_of(text_of(3, 7, " buffer len : i32[B] in", " where length(Skv, len)", "")), {});

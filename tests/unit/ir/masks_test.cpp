@@ -1,6 +1,7 @@
 // Masks on data and what is there under a condition: text, instantiation, what a leaf reads.
 #include <gtest/gtest.h>
 
+#include <array>
 #include <set>
 
 #include "ir/instantiate.h"
@@ -95,10 +96,10 @@ TEST(MaskData, is_drawn_within_its_meaning) {
   bool moved = false;
   for (std::uint64_t seed = 0; seed < 200; ++seed) {
     const HostTensor table = draw_input(program, pages, seed);
-    EXPECT_TRUE(check_mask_data(program, pages, table).ok());
+    EXPECT_TRUE(check_mask_data(program, pages, {{"pages", table}}).ok());
     for (std::int64_t i = 0; i < 6; ++i) moved = moved || load(table, i) != static_cast<double>(i);
     const HostTensor some = draw_input(program, lengths, seed);
-    EXPECT_TRUE(check_mask_data(program, lengths, some).ok());
+    EXPECT_TRUE(check_mask_data(program, lengths, {{"lengths", some}}).ok());
     for (std::int64_t i = 0; i < 3; ++i) seen.insert(load(some, i));
   }
   EXPECT_TRUE(moved);
@@ -136,18 +137,66 @@ TEST(MaskData, out_of_range_is_refused_with_its_place) {
   const Buffer& pages = *find_buffer(program, "pages");
   HostTensor length = make_tensor(DType::I32, {3});
   store(length, 2, -1);
-  EXPECT_EQ(render(check_mask_data(program, lengths, length).error()),
+  EXPECT_EQ(render(check_mask_data(program, lengths, {{"lengths", length}}).error()),
             "error[P220]: `lengths` holds -1 at [2], and mask `length` takes 0 to 12");
   HostTensor table = draw_input(program, pages, 1);
   store(table, 4, 3);
-  EXPECT_EQ(render(check_mask_data(program, pages, table).error()),
+  EXPECT_EQ(render(check_mask_data(program, pages, {{"pages", table}}).error()),
             "error[P220]: `pages` holds 3 at [1, 1], and mask `paged` takes -1 to 2");
   for (std::int64_t i = 0; i < 9; ++i) store(table, i, -1);
-  EXPECT_TRUE(check_mask_data(program, pages, table).ok()) << "pages without a place";
+  EXPECT_TRUE(check_mask_data(program, pages, {{"pages", table}}).ok()) << "without a place";
   store(table, 6, 2);
   store(table, 8, 2);
-  EXPECT_EQ(render(check_mask_data(program, pages, table).error()),
+  EXPECT_EQ(render(check_mask_data(program, pages, {{"pages", table}}).error()),
             "error[P221]: `pages` holds page 2 at [2, 0] and again at [2, 2]");
+}
+
+TEST(MaskData, of_a_table_counts_within_the_lengths) {
+  const Program program = ground({{"page", integer(4)}, {"ragged", Name{"true"}}});
+  const Buffer& pages = *find_buffer(program, "pages");
+  TensorMap inputs = {{"pages", make_tensor(DType::I32, {3, 3})},
+                      {"lengths", make_tensor(DType::I32, {3})}};
+  const auto set = [&](std::int64_t row, std::array<std::int64_t, 3> table, std::int64_t keys) {
+    for (std::size_t i = 0; i < 3; ++i) {
+      store(inputs["pages"], row * 3 + static_cast<std::int64_t>(i), static_cast<double>(table[i]));
+    }
+    store(inputs["lengths"], row, static_cast<double>(keys));
+  };
+  set(0, {7, 7, 7}, 0);
+  set(1, {0, 0, 9}, 4);
+  set(2, {2, 1, 2}, 8);
+  EXPECT_TRUE(check_mask_data(program, pages, inputs).ok()) << "what is beyond is not looked at";
+  set(1, {0, 0, 9}, 5);
+  EXPECT_EQ(render(check_mask_data(program, pages, inputs).error()),
+            "error[P221]: `pages` holds page 0 at [1, 0] and again at [1, 1]");
+  set(1, {0, 1, 9}, 9);
+  EXPECT_EQ(render(check_mask_data(program, pages, inputs).error()),
+            "error[P220]: `pages` holds 9 at [1, 2], and mask `paged` takes -1 to 2");
+}
+
+TEST(MaskData, of_a_pool_has_the_pools_pages_and_the_tables_lengths) {
+  const Program program = program_of(
+      "program p { axis B = 2 axis K = 12 axis H = 1 axis G = 2 axis D = 2 axis Np = 2"
+      " buffer q : f32[B, (H, G), D] in buffer k : f32[K, H, D] in"
+      " buffer tab : i32[B, Np] in buffer len : i32[B] in"
+      " buffer o : f32[B, (H, G), D] out buffer l : f32[B, (H, G)] out"
+      " nest n over (B, H, G, K) whole (D, Np) {"
+      " (o, l) lse= attn_fwd(q, k, k) where paged(K, 3, tab) and length(K, len) } }");
+  const Buffer& table = *find_buffer(program, "tab");
+  const Buffer& lengths = *find_buffer(program, "len");
+  std::set<double> held;
+  for (std::uint64_t seed = 0; seed < 100; ++seed) {
+    const TensorMap drawn = {{"tab", draw_input(program, table, seed)},
+                             {"len", draw_input(program, lengths, seed)}};
+    EXPECT_TRUE(check_mask_data(program, table, drawn).ok());
+    EXPECT_TRUE(check_mask_data(program, lengths, drawn).ok());
+    for (std::int64_t i = 0; i < 4; ++i) held.insert(load(drawn.at("tab"), i));
+  }
+  EXPECT_EQ(held, (std::set<double>{0, 1, 2, 3}));
+  TensorMap wrong = {{"len", make_tensor(DType::I32, {2})}};
+  store(wrong["len"], 0, 7);
+  EXPECT_EQ(render(check_mask_data(program, lengths, wrong).error()),
+            "error[P220]: `len` holds 7 at [0], and mask `length` takes 0 to 6");
 }
 
 }  // namespace masks_test

@@ -7,17 +7,20 @@
 namespace harpe {
 namespace {
 
-constexpr std::int64_t kNowhere = -1;
-
-// Per page of the storage: which page of the sequence it holds.
-const std::int64_t* invert_pages(const MaskTables& tables) {
-  auto* const holds = scratch_of<std::int64_t>(Scratch::Pages, tables.page_count);
-  std::fill_n(holds, tables.page_count, kNowhere);
+// Of keys that lie in pages; no mask of documents stands beside it.
+void label_pages(const MaskTables& tables, std::int64_t keys, std::int64_t* labels) {
+  std::fill_n(labels, keys, kUnseenLabel);
   for (std::int64_t i = 0; i < tables.page_count; ++i) {
-    const std::int64_t page = tables.pages.at(i);
-    if (page >= 0 && page < tables.page_count) holds[page] = i;
+    const std::int64_t left =
+        tables.length.exists() ? tables.length.at(0) - i * tables.page : tables.page;
+    if (left <= 0) break;
+    const std::int64_t held = tables.pages.at(i);
+    if (held < 0) continue;
+    const std::int64_t first = held * tables.page - tables.first_key;
+    const std::int64_t begin = std::max<std::int64_t>(first, 0);
+    const std::int64_t end = std::min(first + std::min(left, tables.page), keys);
+    if (begin < end) std::fill(labels + begin, labels + end, 0);
   }
-  return holds;
 }
 
 }  // namespace
@@ -30,17 +33,14 @@ SeenLabels make_labels(const MaskTables& tables, std::int64_t queries, std::int6
     return tables.documents.exists() ? tables.documents.at(position) : 0;
   };
   for (std::int64_t i = 0; i < queries; ++i) labels[i] = document(tables.first_query + i);
-  const std::int64_t* const holds = tables.pages.exists() ? invert_pages(tables) : nullptr;
+  if (tables.pages.exists()) {
+    label_pages(tables, keys, of_keys);
+    return {labels, of_keys};
+  }
   for (std::int64_t i = 0; i < keys; ++i) {
-    const std::int64_t place = tables.first_key + i;
-    std::int64_t position = place;
-    if (holds != nullptr) {
-      const std::int64_t page = holds[place / tables.page];
-      position = page == kNowhere ? kNowhere : page * tables.page + place % tables.page;
-    }
-    const bool exists =
-        position != kNowhere && (!tables.length.exists() || position < tables.length.at(0));
-    of_keys[i] = exists ? document(place) : kUnseenLabel;
+    const std::int64_t position = tables.first_key + i;
+    const bool exists = !tables.length.exists() || position < tables.length.at(0);
+    of_keys[i] = exists ? document(position) : kUnseenLabel;
   }
   return {labels, of_keys};
 }

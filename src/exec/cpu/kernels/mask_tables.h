@@ -21,7 +21,7 @@ struct SeenLabels {
 constexpr std::int64_t kUnseenLabel = INT64_MIN;
 
 // Of so many queries and keys, in memory of the calling thread: valid until its next call. Entries
-// of `pages` that number no page count as none.
+// of `pages` that number no page of the storage count as none.
 [[nodiscard]] SeenLabels make_labels(const MaskTables& tables, std::int64_t queries,
                                      std::int64_t keys);
 

@@ -21,7 +21,7 @@ struct Block {
 }  // namespace
 
 void* scratch(Scratch purpose, std::size_t bytes) {
-  thread_local std::array<Block, static_cast<std::size_t>(Scratch::Pages) + 1> blocks;
+  thread_local std::array<Block, static_cast<std::size_t>(Scratch::Labels) + 1> blocks;
   Block& block = blocks[static_cast<std::size_t>(purpose)];
   if (block.bytes < bytes) {
     block.memory.reset();  // first, so that both are never held at once

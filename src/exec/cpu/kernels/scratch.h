@@ -18,8 +18,7 @@ enum class Scratch : std::uint8_t {
   Gradients,
   Output,
   Rows,
-  Labels,
-  Pages
+  Labels
 };
 
 // `bytes` of the calling thread's own memory, aligned to 64, with unspecified content. Grown on

@@ -21,6 +21,14 @@ struct PlainResults {
   Real* lse;
 };
 
+// A head's operands, in bytes from the first one's; its masks' tables; labels of the warp's
+// queries.
+struct PlainHead {
+  std::int64_t q, k, v;
+  PlainTables tables;
+  std::int64_t labels[kRowsOfWarp];
+};
+
 // A normalised state is one key of score lse and value o.
 template <class Real>
 HP_DEVICE void begin_state(const PlainAttentionArgs& args, const PlainResults<Real>& results,
@@ -94,13 +102,33 @@ HP_DEVICE void label_queries(const PlainAttentionArgs& args, const PlainTables& 
   }
 }
 
+// Stretches of keys that are walked through one after the other: the pages of the sequence, or one.
+HP_DEVICE std::int64_t count_runs(const PlainTables& tables) {
+  return tables.pages.data == nullptr ? 1 : used_pages(tables);
+}
+
+// What run `at` has of `range`: of a page, the keys that there are.
+HP_DEVICE PlainRange run_of(const PlainTables& tables, const PlainRange& range, std::int64_t at) {
+  if (tables.pages.data == nullptr) return range;
+  const std::int64_t held = entry_of(tables.pages, at);
+  if (held < 0) return {0, 0};
+  const std::int64_t begin = held * tables.page - tables.first_key;
+  std::int64_t end = begin + tables.page;
+  if (tables.length.data != nullptr) {
+    const std::int64_t there = tables.length.data[0] - at * tables.page;
+    if (there < tables.page) end = begin + there;
+  }
+  return {begin > range.begin ? begin : range.begin, end < range.end ? end : range.end};
+}
+
 // Which of the keys from `key` on, up to `end`, the warp's queries see, as bits. Whether any of the
-// block's sees any, as far as masks on data say.
+// block's sees any, as far as masks on data say; of a run of pages all do.
 HP_DEVICE bool find_seen(const PlainAttentionArgs& args, const PlainTables& tables,
                          const std::int64_t (&labels)[kRowsOfWarp], std::int64_t query,
                          std::int64_t key, std::int64_t end, std::uint32_t (&seen)[kRowsOfWarp]) {
   const std::int64_t mine = key + lane_index();
-  const std::int64_t label = args.tables.any ? key_label(tables, mine, mine < end) : 0;
+  const bool labelled = args.tables.any && tables.pages.data == nullptr;
+  const std::int64_t label = labelled ? key_label(tables, mine, mine < end) : 0;
   std::uint32_t any = 0;
 #pragma unroll
   for (int i = 0; i < kRowsOfWarp; ++i) {
@@ -108,7 +136,25 @@ HP_DEVICE bool find_seen(const PlainAttentionArgs& args, const PlainTables& tabl
     seen[i] = __ballot_sync(~0U, shown && label == labels[i]);
     any |= seen[i];
   }
-  return !args.tables.any || __syncthreads_or(static_cast<int>(any)) != 0;
+  return !labelled || __syncthreads_or(static_cast<int>(any)) != 0;
+}
+
+// Adds keys [run.begin, run.end) to the state of the block's queries.
+template <class Real>
+HP_DEVICE void add_run(const PlainAttentionArgs& args, const PlainHead& head, const PlainRange& run,
+                       std::int64_t query, std::int64_t column, PlainTiles<Real>& tiles,
+                       PlainState<Real>& state) {
+#pragma unroll 1
+  for (std::int64_t key = run.begin; key < run.end; key += kPlainInner) {
+    std::uint32_t seen[kRowsOfWarp];
+    if (!find_seen(args, head.tables, head.labels, query, key, run.end, seen)) continue;
+    Real scores[kRowsOfWarp];
+    multiply_rows(tiles, band_of(args.q, head.q, query, args.queries),
+                  band_of(args.k, head.k, key, run.end), args.head_dim, scores);
+    weigh(seen, static_cast<Real>(args.scale), scores, state);
+    add_weighted(tiles, band_of(args.v, head.v, key, run.end), column, args.value_dim, scores, seen,
+                 state.output);
+  }
 }
 
 template <class Real>
@@ -118,26 +164,23 @@ HP_DEVICE void attend_tile(const PlainAttentionArgs& args, std::int64_t query, s
   add_offsets(args.nest, 0, args.nest.count, turn, offsets);
   const PlainResults<Real> results{static_cast<Real*>(moved(args.o, offsets[3])),
                                    static_cast<Real*>(moved(args.lse, offsets[4]))};
-  const PlainTables tables = tables_at(args.tables, offsets[5], offsets[6], offsets[7]);
-  const PlainBand q = band_of(args.q, offsets[0], query, args.queries);
+  PlainHead head{offsets[0],
+                 offsets[1],
+                 offsets[2],
+                 tables_at(args.tables, offsets[5], offsets[6], offsets[7]),
+                 {}};
   const std::int64_t last =
       query + kPlainRows < args.queries ? query + kPlainRows - 1 : args.queries - 1;
   const PlainRange range = seen_keys(args.mask, query, last, args.keys);
-  std::int64_t labels[kRowsOfWarp];
-  label_queries(args, tables, query, labels);
+  label_queries(args, head.tables, query, head.labels);
+  const std::int64_t runs = count_runs(head.tables);
 #pragma unroll 1
   for (std::int64_t column = 0; column < args.value_dim; column += kPlainSlice) {
     PlainState<Real> state;
     begin_state(args, results, query, column, state);
 #pragma unroll 1
-    for (std::int64_t key = range.begin; key < range.end; key += kPlainInner) {
-      std::uint32_t seen[kRowsOfWarp];
-      if (!find_seen(args, tables, labels, query, key, range.end, seen)) continue;
-      Real scores[kRowsOfWarp];
-      multiply_rows(tiles, q, band_of(args.k, offsets[1], key, args.keys), args.head_dim, scores);
-      weigh(seen, static_cast<Real>(args.scale), scores, state);
-      add_weighted(tiles, band_of(args.v, offsets[2], key, args.keys), column, args.value_dim,
-                   scores, seen, state.output);
+    for (std::int64_t run = 0; run < runs; ++run) {
+      add_run(args, head, run_of(head.tables, range, run), query, column, tiles, state);
     }
     store_state(args, results, query, column, state);
   }

@@ -27,15 +27,22 @@ HP_DEVICE PlainTables tables_at(PlainTables tables, std::int64_t documents, std:
   return tables;
 }
 
+// How many entries of the page table say something: those within the length.
+HP_DEVICE std::int64_t used_pages(const PlainTables& tables) {
+  if (tables.length.data == nullptr) return tables.page_count;
+  const std::int64_t pages = (tables.length.data[0] + tables.page - 1) / tables.page;
+  return pages < tables.page_count ? pages : tables.page_count;
+}
+
 // Which page of the sequence the page `held` of the storage holds: the last that says so, or -1. By
 // a warp, which has one `held`.
 HP_DEVICE std::int64_t find_page(const PlainTables& tables, std::int64_t held) {
   const auto lane = static_cast<std::int64_t>(threadIdx.x % 32);
+  const std::int64_t used = used_pages(tables);
   std::int64_t found = -1;
 #pragma unroll 4
-  for (std::int64_t first = 0; first < tables.page_count; first += 32) {
-    const bool is_it =
-        first + lane < tables.page_count && entry_of(tables.pages, first + lane) == held;
+  for (std::int64_t first = 0; first < used; first += 32) {
+    const bool is_it = first + lane < used && entry_of(tables.pages, first + lane) == held;
     const std::uint32_t lanes = __ballot_sync(~0U, is_it);
     if (lanes != 0) found = first + 31 - __clz(static_cast<int>(lanes));
   }
