@@ -25,7 +25,7 @@ struct LocalTensor {
   DType dtype = DType::F32;
   std::vector<std::int64_t> shape;  // all 0 where the rank holds nothing of it
   // Where it may lie. Anywhere: dense tensors are used in place. Heap: other ranks read or write
-  // it, so it is copied to or from the group's memory.
+  // it, so it is copied to or from the group's memory unless it lies there (Group::allocate).
   enum class Place : std::uint8_t { Anywhere, Heap };
   Place place = Place::Anywhere;
 };

@@ -57,6 +57,8 @@ struct GroupOptions {
   std::shared_ptr<Exchange> exchange;  // its rank is this rank
   std::optional<int> gpu = {};         // that this rank runs on; none: this host's processor
   std::int64_t heap_bytes = 0;         // taken at once; more is taken as plans need it
+  // Of memory for Group::allocate: as much as the rank that wants most, all ranks alike.
+  std::int64_t tensor_bytes = 0;
   // Of any wait for another rank in an execution, whose program may be late.
   std::chrono::milliseconds wait_limit{60'000};
   CpuKernels cpu_kernels = CpuKernels::Libraries;
@@ -70,8 +72,9 @@ struct GroupOptions {
 };
 
 struct GroupStatus {
-  // Memory of this rank that others reach: what plans use in turn, and signals.
+  // Memory of this rank that others reach: what plans use in turn, tensors, and signals.
   std::int64_t heap_bytes = 0;
+  std::int64_t tensor_bytes = 0;  // of tensors that Group::allocate gave and that are still there
   std::int64_t executables = 0;
 };
 
@@ -95,6 +98,11 @@ class HARPE_API Group {
   // Errors: N010, N017; G005.
   [[nodiscard]] Checked<Done> reset() const;
   [[nodiscard]] GroupStatus status() const;
+  // Memory of this rank for a tensor that other ranks may reach, aligned to 256 bytes. Executables
+  // use tensors there in place that they would copy elsewhere (LocalTensor::Place::Heap). It is
+  // free again once the last pointer to it ends, on any thread, and never while a launch uses it.
+  // Errors: I311 `bytes` below 1 or more than is free in one piece; a group of GPUs.
+  [[nodiscard]] Checked<std::shared_ptr<std::byte>> allocate(std::int64_t bytes) const;
 
   struct State;
   explicit Group(std::shared_ptr<State> state) : state_(std::move(state)) {}

@@ -66,13 +66,14 @@ struct JoinedGroup {
 };
 
 JoinedGroup join(const nb::object& exchange, std::optional<int> gpu, std::int64_t heap_bytes,
-                 std::int64_t wait_limit_ms, bool own_kernels,
+                 std::int64_t tensor_bytes, std::int64_t wait_limit_ms, bool own_kernels,
                  std::optional<std::string> kernel_cache, std::vector<std::string> library_folders,
                  nb::object compiling) {
   std::shared_ptr<GivenExchange> given;
   GroupOptions options{.exchange = nullptr,
                        .gpu = gpu,
                        .heap_bytes = heap_bytes,
+                       .tensor_bytes = tensor_bytes,
                        .wait_limit = milliseconds(wait_limit_ms),
                        .cpu_kernels = own_kernels ? CpuKernels::Own : CpuKernels::Libraries,
                        .kernel_cache = std::move(kernel_cache),
@@ -89,6 +90,19 @@ JoinedGroup join(const nb::object& exchange, std::optional<int> gpu, std::int64_
   }();
   if (!joined.ok()) raise(joined.error(), given.get());
   return {.rank = std::make_shared<Rank>(*joined, std::move(given), gpu.has_value())};
+}
+
+using HeapArray = nb::ndarray<nb::array_api, std::uint8_t, nb::ndim<1>, nb::device::cpu>;
+
+// Memory that peers reach, until the last array over it ends.
+HeapArray allocate(const JoinedGroup& joined, std::int64_t bytes) {
+  using Memory = std::shared_ptr<std::byte>;
+  auto memory = std::make_unique<Memory>(
+      call(*joined.rank, [&] { return joined.rank->group.allocate(bytes); }));
+  void* const begin = memory->get();
+  const nb::capsule owner(memory.release(),
+                          [](void* held) noexcept { delete static_cast<Memory*>(held); });
+  return HeapArray(begin, {static_cast<std::size_t>(bytes)}, owner);
 }
 
 template <class Body>
@@ -182,6 +196,7 @@ void bind_executables(nb::module_& module) {
                      return call(*joined.rank,
                                  [&] { return Checked(joined.rank->group.status()); });
                    })
+      .def("allocate", &allocate, "bytes"_a)
       .def("check",
            [](const JoinedGroup& joined) {
              call_rank(joined, [](const Group& group) { return group.check(); });
@@ -189,8 +204,9 @@ void bind_executables(nb::module_& module) {
       .def("reset", [](const JoinedGroup& joined) {
         call_rank(joined, [](const Group& group) { return group.reset(); });
       });
-  module.def("join", &join, "exchange"_a.none(), "gpu"_a.none(), "heap_bytes"_a, "wait_limit_ms"_a,
-             "own_kernels"_a, "kernel_cache"_a.none(), "library_folders"_a, "compiling"_a.none());
+  module.def("join", &join, "exchange"_a.none(), "gpu"_a.none(), "heap_bytes"_a, "tensor_bytes"_a,
+             "wait_limit_ms"_a, "own_kernels"_a, "kernel_cache"_a.none(), "library_folders"_a,
+             "compiling"_a.none());
   nb::class_<LoadedPlan>(module, "Executable")
       .def_prop_ro("tensors", &LoadedPlan::tensors)
       .def_prop_ro("launches", [](const LoadedPlan& plan) { return plan.status().launches; })

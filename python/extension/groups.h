@@ -11,6 +11,7 @@ template <>
 struct Record<GroupStatus> {
   static constexpr auto name = const_name("GroupStatus");
   static constexpr std::tuple fields = {Field{"heap_bytes", &GroupStatus::heap_bytes},
+                                        Field{"tensor_bytes", &GroupStatus::tensor_bytes},
                                         Field{"executables", &GroupStatus::executables}};
 };
 

@@ -44,9 +44,9 @@ __all__ = [
 
 if TYPE_CHECKING:
     from harpe import cp, nn, ops
-    from harpe.ops import check, init, lock, reset, status, warming, warmup
+    from harpe.ops import check, empty, init, lock, reset, status, warming, warmup
 
-_OF_OPS = "check", "init", "lock", "reset", "status", "warming", "warmup"
+_OF_OPS = "check", "empty", "init", "lock", "reset", "status", "warming", "warmup"
 
 
 def __getattr__(name: str) -> Any:

@@ -1,5 +1,6 @@
 """Ranks of programs, each in a thread or a process of its own, that execute plans together."""
 
+import math
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Protocol
@@ -56,7 +57,7 @@ class Group:
 
     `exchange`: how the ranks meet; its rank is this rank. `gpu`: the GPU that this rank runs on;
     None is this host's processor. `heap_bytes`: of memory, taken at once; more is taken as plans
-    need it. `wait_limit`: seconds that an execution waits for another rank. `cpu_kernels`: as for
+    need it. `tensor_bytes`: of memory for `empty`, on this host's processor. `wait_limit`: seconds that an execution waits for another rank. `cpu_kernels`: as for
     `harpe.run`, on this host's processor.
 
     Of GPUs: `kernel_cache` is the folder that keeps compiled kernels; True is the user's cache,
@@ -70,7 +71,7 @@ class Group:
     """
 
     def __init__(self, *, exchange: Exchange, gpu: int | None = None, heap_bytes: int = 0,
-                 wait_limit: float = 60.0, cpu_kernels: CpuKernels = "libraries",
+                 tensor_bytes: int = 0, wait_limit: float = 60.0, cpu_kernels: CpuKernels = "libraries",
                  kernel_cache: Cache = True,
                  library_folders: Iterable[str | os.PathLike[str]] = (),
                  progress: Progress = None) -> None:
@@ -78,8 +79,8 @@ class Group:
         if gpu is not None:
             folders += installed_folders()
         self._compiling = Compiling(progress) if progress else None
-        self._handle = _harpe.join(exchange, gpu, heap_bytes, round(wait_limit * 1000),
-                                   uses_own(cpu_kernels), _kernel_folder(kernel_cache), folders,
+        self._handle = _harpe.join(exchange, gpu, heap_bytes, tensor_bytes,
+                                   round(wait_limit * 1000), uses_own(cpu_kernels), _kernel_folder(kernel_cache), folders,
                                    self._compiling)
         self.gpu = gpu
         self.rank: int = self._handle.rank
@@ -88,6 +89,22 @@ class Group:
     @property
     def status(self) -> GroupStatus:
         return self._handle.status
+
+    def empty(self, shape: Sequence[int], dtype: Any) -> np.ndarray:
+        """An array in the group's memory for tensors (`tensor_bytes`), which executables use in
+        place whatever other ranks do with it. The memory is free again once the array is.
+
+        `dtype`: what NumPy takes, or a name such as "bf16". Raises Refused: I311 no free piece is
+        as long; a group of GPUs.
+        """
+        exact = _dtypes.known().get(dtype) if isinstance(dtype, str) else None
+        exact = exact or np.dtype(dtype)
+        memory = np.from_dlpack(self.allocate(math.prod(shape) * exact.itemsize))
+        return memory.view(exact).reshape(shape)
+
+    def allocate(self, bytes: int) -> Any:
+        """The memory of `empty`, as bytes that DLPack exports."""
+        return self._handle.allocate(bytes)
 
     def check(self) -> None:
         """Raises what ended the group's executions, as far as is known now: Fault, or Refused where
@@ -139,8 +156,9 @@ class Executable:
     Arrays have exactly the type and the shape of `tensors`, any strides, and are used where they
     are: what has the buffer protocol (NumPy), DLPack (torch) or, on GPUs, the CUDA array interface;
     bf16 is that of ml_dtypes or torch. A tuple (address, type such as "bf16", shape, strides in
-    elements) costs least, and is believed. Copied, and counted in `copied_bytes`, are those whose place
-    is "heap", and those that are not dense. Outputs do not overlap other arrays.
+    elements) costs least, and is believed. Copied, and counted in `copied_bytes`, are those whose
+    place is "heap", but for those of `Group.empty`, and those that are not dense. Outputs do not
+    overlap other arrays.
     """
 
     def __init__(self, handle: _harpe.Executable, plan: Plan, group: Group) -> None:

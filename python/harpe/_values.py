@@ -261,7 +261,9 @@ class Comparison(_Shown):
 @_record
 class GroupStatus(_Shown):
     """What a rank's group holds."""
-    heap_bytes: int  # of memory that other ranks reach: what plans use in turn, and signals
+    # Of memory that other ranks reach: what plans use in turn, tensors, and signals.
+    heap_bytes: int
+    tensor_bytes: int  # of them, in arrays of `Group.empty`
     executables: int
 
 
@@ -275,5 +277,5 @@ class LocalTensor(_Shown):
     dtype: str  # "bf16"
     shape: Sequence[int]  # all 0 where the rank holds nothing of it
     # "anywhere": dense arrays are used where they are. "heap": other ranks read or write it, so it
-    # is copied to or from the group's memory.
+    # is copied to or from the group's memory, unless it lies there (`Group.empty`).
     place: str

@@ -73,6 +73,9 @@ harpe::Checked<Ok> check_options(const v1::GroupOptions& options) {
   if (options.heap_bytes < 0) {
     return refuse("heap_bytes", "at least 0", std::to_string(options.heap_bytes));
   }
+  if (options.tensor_bytes < 0) {
+    return refuse("tensor_bytes", "at least 0", std::to_string(options.tensor_bytes));
+  }
   const std::int64_t wait = options.wait_limit.count();
   if (wait < 1) return refuse("wait_limit", "at least 1 ms", std::to_string(wait));
   return Ok{};
@@ -85,6 +88,7 @@ harpe::Checked<v1::Group> join(const v1::GroupOptions& options) {
   state->is_on_gpu = options.gpu.has_value();
   const GroupRequest request{.exchange = std::make_shared<GivenExchange>(options.exchange),
                              .heap_bytes = options.heap_bytes,
+                             .tensor_bytes = options.tensor_bytes,
                              .wait_limit = options.wait_limit,
                              .uses_libraries = options.cpu_kernels == v1::CpuKernels::Libraries,
                              .compiling = options.compiling};
@@ -154,7 +158,14 @@ Checked<Done> Group::reset() const {
 
 GroupStatus Group::status() const {
   const GroupCounts counts = state_->group->counts();
-  return {.heap_bytes = counts.heap_bytes, .executables = counts.executables};
+  return {.heap_bytes = counts.heap_bytes,
+          .tensor_bytes = counts.tensor_bytes,
+          .executables = counts.executables};
+}
+
+Checked<std::shared_ptr<std::byte>> Group::allocate(std::int64_t bytes) const {
+  return library::enter<std::shared_ptr<std::byte>>(
+      {}, [&](library::Call&) { return state_->group->allocate(bytes); });
 }
 
 }  // namespace harpe::v1

@@ -15,8 +15,10 @@ except ModuleNotFoundError:
 
 import torch.distributed as dist
 
-_SPAWN = multiprocessing.get_context("spawn")
-_LIMIT = 240  # seconds; torch alone takes several to import
+# Ranks are forked off a process that has imported torch, once a file, and has no threads.
+_SERVER = multiprocessing.get_context("forkserver")
+_SERVER.set_forkserver_preload(["torch", "torch.distributed", "harpe.ops"])
+_LIMIT = 240  # seconds
 
 
 class Pool:
@@ -25,9 +27,9 @@ class Pool:
     def __init__(self, ranks):
         self.ranks = ranks
         self._folder = tempfile.TemporaryDirectory()
-        pairs = [_SPAWN.Pipe() for _ in range(ranks)]
+        pairs = [_SERVER.Pipe() for _ in range(ranks)]
         self._pipes = [own for own, _ in pairs]
-        self.processes = [_SPAWN.Process(target=_serve, daemon=True, args=(
+        self.processes = [_SERVER.Process(target=_serve, daemon=True, args=(
             rank, ranks, f"{self._folder.name}/store", other)) for rank, (_, other) in
             enumerate(pairs)]
         for process in self.processes:

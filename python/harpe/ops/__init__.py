@@ -14,13 +14,13 @@ from collections.abc import Sequence
 import torch
 
 from harpe.ops import _attention, _decode, _linears, _moe, _twins
-from harpe.ops._groups import (Miss, PlanStatus, ProcessGroups, RanksStatus, check, find_name, init,
-                               reset, status, warming)
+from harpe.ops._groups import (Miss, PlanStatus, ProcessGroups, RanksStatus, check, empty,
+                               find_name, init, reset, status, warming)
 from harpe.ops._locked import lock
 from harpe.ops._warmup import warmup
 
 __all__ = ["Miss", "PlanStatus", "RanksStatus", "ag_linear", "ag_linears", "attention", "check",
-           "decode", "flash_attn_func", "fused_all_gather_matmul", "fused_matmul_reduce_scatter",
+           "decode", "empty", "flash_attn_func", "fused_all_gather_matmul", "fused_matmul_reduce_scatter",
            "init", "linear_ar", "linear_rs", "lock", "moe", "reset", "status", "warming", "warmup"]
 
 

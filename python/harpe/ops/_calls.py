@@ -44,6 +44,7 @@ class Call:
     answer: Answer
     inputs: Sequence[_Seen | None]
     results: Sequence[tuple[_Seen, Sequence[int], torch.dtype]]
+    in_heap: frozenset[str]  # results that other ranks write
 
 
 def execute(ask: Callable[..., Asked], tensors: Sequence[Tensor | None],
@@ -58,7 +59,8 @@ def execute(ask: Callable[..., Asked], tensors: Sequence[Tensor | None],
     call = ranks.calls.get(key) or _prepare(ranks, key, ask, tensors, options)
     like, made, merged, inputs, out = tensors[0], [], [], {}, {}
     for (name, text, seen, stride, _, _), shape, dtype in call.results:
-        each = like.new_empty(shape, dtype=dtype)
+        each = (ranks.make_result(like.device, shape, dtype) if name in call.in_heap else
+                like.new_empty(shape, dtype=dtype))
         made.append(each)
         out[name] = each.data_ptr(), text, seen, stride
     for each, tensor in zip(call.inputs, tensors):
@@ -77,11 +79,12 @@ def _prepare(ranks: Ranks, key: Hashable, ask: Callable[..., Asked],
     """Collective, where the question is new."""
     asked = ask(ranks.size, *tensors, *options)
     inputs = iter(asked.inputs)
-    call = Call(ranks.find_answer(asked.question, tensors[0].device),
+    answer = ranks.find_answer(asked.question, tensors[0].device)
+    call = Call(answer,
                 [each if each is None else _see(*next(inputs), each.shape, each.dtype)
                  for each in tensors],
                 [(_see(each.name, each.dims, each.shape, each.dtype), each.shape, each.dtype)
-                 for each in asked.results])
+                 for each in asked.results], ranks.find_shared(answer))
     ranks.calls[key] = call
     return call
 

@@ -5,6 +5,7 @@ import contextlib
 import dataclasses
 import datetime
 import logging
+import math
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Protocol
@@ -68,6 +69,7 @@ class RanksStatus:
     ranks: int
     on_miss: str
     heap_bytes: int  # memory of this rank that others reach
+    tensor_bytes: int  # of it, in tensors of `empty` and in results
     plans: Sequence[PlanStatus]
     misses: Sequence[Miss]
 
@@ -99,12 +101,12 @@ class _Exchange:
 class Ranks:
     """A process group's plans. All ranks call it with the same questions in the same order."""
 
-    def __init__(self, group: dist.ProcessGroup, *, heap_bytes: int = 0,
+    def __init__(self, group: dist.ProcessGroup, *, heap_bytes: int = 0, tensor_bytes: int = 0,
                  timeout: datetime.timedelta | None = None, on_miss: str = "fallback") -> None:
         self.process_group = group
         self._name = group.group_name  # which a destroyed group has no more
         self.on_miss = on_miss
-        self._options = dict(heap_bytes=heap_bytes,
+        self._options = dict(heap_bytes=heap_bytes, tensor_bytes=tensor_bytes,
                              wait_limit=(timeout or _get_timeout(group)).total_seconds())
         self._exchange = _Exchange(group)
         # By the device that this rank's tensors are on.
@@ -167,6 +169,31 @@ class Ranks:
                 raise group
             return group
 
+    def allocate(self, device: torch.device, shape: Sequence[int],
+                 dtype: torch.dtype) -> torch.Tensor:
+        """In the memory for tensors. Collective, the first time. Raises Refused: I311."""
+        group = self.join(device)
+        elements = math.prod(shape)
+        memory = torch.from_dlpack(group.allocate(elements * dtype.itemsize)).untyped_storage()
+        return torch.empty(0, dtype=dtype).set_(
+            memory, 0, shape, torch.empty(shape, device="meta").stride())
+
+    def make_result(self, device: torch.device, shape: Sequence[int],
+                    dtype: torch.dtype) -> torch.Tensor:
+        """In the memory for tensors, or in ordinary memory where that is full."""
+        try:
+            return self.allocate(device, shape, dtype)
+        except harpe.Refused:
+            return torch.empty(shape, dtype=dtype)
+
+    def find_shared(self, answer: Answer) -> frozenset[str]:
+        """Results that other ranks write, where there is memory for tensors."""
+        executable = answer.executable
+        if executable is None or answer.device.type != "cpu" or not self._options["tensor_bytes"]:
+            return frozenset()
+        return frozenset(name for name, each in executable.tensors.items()
+                         if each.role == "out" and each.place == "heap" and math.prod(each.shape))
+
     def find_groups(self) -> Sequence[harpe.Group]:
         """Those that operators have joined so far."""
         with self._lock:
@@ -179,6 +206,7 @@ class Ranks:
                 name=self._name, rank=self._exchange.rank,
                 ranks=self._exchange.ranks, on_miss=self.on_miss,
                 heap_bytes=sum(group.status.heap_bytes for group in self.find_groups()),
+                tensor_bytes=sum(group.status.tensor_bytes for group in self.find_groups()),
                 plans=[PlanStatus(question=str(answer.question),
                                   schedule=answer.executable.plan.schedule,
                                   launches=answer.executable.launches,
@@ -269,11 +297,13 @@ def count_ranks(name: str) -> int:
     return _resolve_process_group(name).size()
 
 
-def init(group: ProcessGroups, *, heap: int = 0, timeout: float | None = None,
+def init(group: ProcessGroups, *, heap: int = 0, tensors: int = 0, timeout: float | None = None,
          on_miss: str = "fallback") -> None:
     """Collective, and optional: the first operator does it with the defaults.
 
     `heap`: bytes of memory that other ranks reach, taken at once; more is taken as plans need it.
+    `tensors`: bytes of such memory for tensors (`empty`) and for results that other ranks write; of
+    all ranks the most counts, and the first operation with tensors takes it.
     `timeout`: seconds that an operator waits for another rank; None is the process group's.
     `on_miss`: what happens where a plan cannot be made. "fallback": PyTorch's own collectives and
     products run; that is logged once per operator and shapes, and listed by `status`. "error": the
@@ -289,8 +319,9 @@ def init(group: ProcessGroups, *, heap: int = 0, timeout: float | None = None,
         known = _known.get(name)
         if known is not None and known.process_group is process_group:
             raise refuse("group", "a group that no operator has used", f"`{name}`, which is in use")
-        made = _known[name] = Ranks(process_group, heap_bytes=heap, timeout=limit, on_miss=on_miss)
-    if heap:
+        made = _known[name] = Ranks(process_group, heap_bytes=heap, tensor_bytes=tensors,
+                                    timeout=limit, on_miss=on_miss)
+    if heap or tensors:
         made.join(_device_of(process_group))
 
 
@@ -300,6 +331,27 @@ def status() -> Sequence[RanksStatus]:
     with _lock:
         known = list(_known.values())
     return [ranks.status for ranks in known]
+
+
+def empty(shape: Sequence[int], *, dtype: torch.dtype | None = None, group: ProcessGroups,
+          device: torch.device | str | None = None) -> torch.Tensor:
+    """A tensor in memory of this rank that the other ranks of `group` reach, of any content.
+
+    Operators use it where it is, where they would copy another one: inputs that other ranks read,
+    and results that they write. `init(group, tensors=…)` says how much of that memory there is; a
+    tensor's is free again once the tensor and its views are. Ranks need not call it together. In
+    this version it is memory of CPU ranks; of a group on GPUs it is ordinary memory of this rank's
+    GPU, and what other ranks reach is copied, and counted. `device`: by default the current GPU, if
+    the group has GPUs and this machine has one, or the CPU.
+    Raises Refused: I311 a group, or no free piece of the memory is as long.
+    """
+    name = find_name(group)
+    device = torch.device(device) if device else _device_of(_resolve_process_group(name))
+    dtype = dtype or torch.get_default_dtype()
+    elements = math.prod(shape)
+    if device.type != "cpu" or elements == 0:
+        return torch.empty(shape, dtype=dtype, device=device)
+    return find(name).allocate(device, shape, dtype)
 
 
 @contextlib.contextmanager
@@ -354,7 +406,8 @@ def _find_stream(device: torch.device) -> int:
 
 
 def _device_of(group: dist.ProcessGroup) -> torch.device:
-    if any(device.type == "cuda" for device in group._device_types):
+    # gloo has both; a group of NCCL has no other.
+    if torch.cuda.is_available() and any(each.type == "cuda" for each in group._device_types):
         return torch.device("cuda", torch.cuda.current_device())
     return torch.device("cpu")
 

@@ -195,7 +195,7 @@ class Products:
         steps = [f"tile(M, [{ranks}]) -> m0, m1", f"shard(a, m0, {_AXIS})"]
         if ranks > 1:
             steps += [f"replicate(gather, [{_AXIS}])",
-                      f"stage(gather, a, over=[{_AXIS}], how=bulk)"]
+                      f"stage(gather, a, over=[{_AXIS}], how=direct, by=src)"]
         for i, _ in enumerate(self.ns):
             steps += [f"tile(N{i}, [{ranks}]) -> n{i}, r{i}"]
             steps += [f"shard({buffer}{i}, n{i}, {_AXIS})" for buffer in "bc"]

@@ -1,6 +1,7 @@
 #include "exec/cpu/cpu_group.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "exec/actions/occupancy.h"
 #include "exec/cpu/checks.h"
@@ -43,7 +44,8 @@ class CpuGroup final : public RankGroup {
   }
 
   [[nodiscard]] GroupCounts counts() const override {
-    GroupCounts counts{.heap_bytes = state_->arenas->bytes(),
+    GroupCounts counts{.heap_bytes = state_->arenas->bytes() + state_->heap->bytes(),
+                       .tensor_bytes = state_->heap->taken(),
                        .executables = std::ssize(state_->live)};
     for (const CpuRankExecutable* const each : state_->live) {
       counts.heap_bytes += each->signal_bytes();
@@ -51,7 +53,28 @@ class CpuGroup final : public RankGroup {
     return counts;
   }
 
+  [[nodiscard]] Checked<std::shared_ptr<std::byte>> allocate(std::int64_t bytes) override {
+    const std::shared_ptr<TensorHeap> heap = state_->heap;
+    const std::optional<std::int64_t> offset = bytes > 0 ? heap->take(bytes) : std::nullopt;
+    if (!offset) return refuse(bytes);
+    return std::shared_ptr<std::byte>(
+        state_->tensors->of(state_->rank()).data() + *offset,
+        [heap, tensors = state_->tensors, offset](std::byte*) { heap->give_back(*offset); });
+  }
+
  private:
+  [[nodiscard]] Diag refuse(std::int64_t bytes) const {
+    const TensorHeap& heap = *state_->heap;
+    return make_diag(
+        DiagCode::I311,
+        {{"argument", "bytes"},
+         {"wanted", "1 to " + std::to_string(heap.longest()) +
+                        ", the longest free piece of the group's memory for tensors "
+                        "(" +
+                        std::to_string(heap.taken()) + " of its " + std::to_string(heap.bytes()) +
+                        " bytes are taken; free tensors, or join with more)"},
+         {"found", std::to_string(bytes)}});
+  }
   [[nodiscard]] transport::Exchange& exchange() const { return *state_->request.exchange; }
 
   [[nodiscard]] Checked<Ok> check(const Plan& plan) const {
@@ -71,10 +94,34 @@ class CpuGroup final : public RankGroup {
 
 }  // namespace
 
+namespace {
+
+// Every rank has as much as the one that wants most.
+Checked<Ok> make_heap(GroupState& state) {
+  transport::Exchange& exchange = *state.request.exchange;
+  const std::int64_t own = state.request.tensor_bytes;
+  HP_TRY(const auto wishes, exchange.all_gather(std::as_bytes(std::span(&own, 1))));
+  std::int64_t most = 0;
+  for (std::size_t rank = 0; rank < wishes.size(); ++rank) {
+    std::int64_t wish = 0;
+    if (wishes[rank].size() != sizeof(wish)) return make_diag(DiagCode::N015, {{"rank", rank}});
+    std::memcpy(&wish, wishes[rank].data(), sizeof(wish));
+    most = std::max(most, wish);
+  }
+  state.heap = std::make_shared<TensorHeap>(most);
+  if (state.heap->bytes() == 0) return Ok{};
+  HP_TRY(Segments tensors, Segments::make(state.heap->bytes(), exchange));
+  state.tensors = std::make_shared<Segments>(std::move(tensors));
+  return Ok{};
+}
+
+}  // namespace
+
 Checked<std::unique_ptr<RankGroup>> join_cpu_group(const GroupRequest& request) {
   HP_TRY(cpu::GroupBoard board, cpu::GroupBoard::make(*request.exchange));
   auto state = std::make_shared<GroupState>(request, std::move(board));
   HP_REQUIRE_OK(cpu::grow(*state, request.heap_bytes));
+  HP_REQUIRE_OK(make_heap(*state));
   return std::unique_ptr<RankGroup>(std::make_unique<CpuGroup>(std::move(state)));
 }
 

@@ -133,6 +133,7 @@ void Marking::step(std::int32_t queue, const Wake& wake) {
 bool Marking::run(std::int32_t queue) {
   const StepPlace place = place_of(queue);
   const TaskId task = step_at(place).task;
+  if (outside_ != nullptr) outside_->begin(place);
   if (!is_far_[task.index()]) {
     cpu::run(
         work_[static_cast<std::size_t>(place.queue)][static_cast<std::size_t>(place.position)]);

@@ -28,6 +28,8 @@ class Outside {
   // Signals that other processes of this host, or the network, set here.
   [[nodiscard]] virtual std::int64_t read(std::int32_t flag) const = 0;
   virtual void raise(const Outgoing& flag, std::int64_t epoch) = 0;
+  // This process runs the step now: what it waited for is over.
+  virtual void begin(StepPlace) {}
   // Hands a far put to the network, and behind it these signals. False where that failed for good:
   // then nothing follows.
   [[nodiscard]] virtual bool post(TaskId task, const std::vector<Outgoing>& behind,

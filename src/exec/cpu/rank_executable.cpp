@@ -102,6 +102,10 @@ Checked<std::unique_ptr<CpuRankExecutable>> CpuRankExecutable::make(
   HP_TRY(Segments signals,
          Segments::make(round_up(flags * static_cast<std::int64_t>(sizeof(std::uint32_t)), kLine),
                         exchange));
+  if (made->group_->tensors) {
+    HP_TRY(made->peer_homes_, PeerHomes::make(made->plan_, made->blocks_, made->bases_,
+                                              made->group_->tensors, exchange));
+  }
   const Checked<Ok> prepared = made->prepare(launches, std::move(steps), std::move(signals));
   HP_REQUIRE_OK(agree(exchange, prepared.ok() ? std::nullopt : std::optional(prepared.error())));
   return made;
@@ -143,7 +147,9 @@ Checked<Ok> CpuRankExecutable::prepare(const launch::LaunchPlan& launches, Launc
       .products = group_->request.uses_libraries ? Products::Libraries : Products::OwnLoops};
   HP_TRY(StepWork work, prepare_steps(setting, launches, steps, partition_));
   find_fields(work);
-  signals_ = std::make_unique<GroupSignals>(std::move(signals), group_->rank());
+  if (peer_homes_) peer_homes_->find_fields(work);
+  signals_ = std::make_unique<GroupSignals>(std::move(signals), group_->rank(),
+                                            peer_homes_ ? &*peer_homes_ : nullptr);
   marking_.emplace(plan_, std::move(steps), std::move(work), std::nullopt, partition_,
                    signals_.get());
   return Ok{};
@@ -153,7 +159,7 @@ Checked<Ok> CpuRankExecutable::prepare(const launch::LaunchPlan& launches, Launc
 void CpuRankExecutable::find_fields(StepWork& work) {
   const auto note = [&](void* field, const std::byte* value) {
     for (std::size_t i = 0; i < homes_.size(); ++i) {
-      if (!homes_[i].is_own || !homes_[i].alloc.valid()) continue;
+      if ((!homes_[i].is_own && !peer_homes_) || !homes_[i].alloc.valid()) continue;
       const std::ptrdiff_t offset = value - bound_[i].in_arena;
       if (offset < 0 || offset >= homes_[i].bytes()) continue;
       bound_[i].fields.push_back({.at = field, .offset = offset});
@@ -173,10 +179,11 @@ void CpuRankExecutable::bind(Bound& bound, std::byte* to) {
   }
 }
 
-bool CpuRankExecutable::can_bind(const LocalHome& home, const TensorView& tensor) {
+bool CpuRankExecutable::can_bind(const LocalHome& home, const TensorView& tensor) const {
   const auto address = reinterpret_cast<std::uintptr_t>(tensor.data);
   const auto size = static_cast<std::uintptr_t>(size_in_bytes(home.dtype));
-  return home.is_own && is_dense(tensor) && address % size == 0;
+  if (!is_dense(tensor) || address % size != 0) return false;
+  return home.is_own || (peer_homes_ && peer_homes_->find_tensor(home, tensor));
 }
 
 void CpuRankExecutable::copy(std::size_t home, const TensorView& tensor, bool is_input) {
@@ -201,6 +208,10 @@ void CpuRankExecutable::begin(std::span<const TensorView> tensors) {
     if (homes_[i].bytes() == 0) continue;
     const bool is_bound = can_bind(homes_[i], tensors[i]);
     bind(bound_[i], is_bound ? tensors[i].data : bound_[i].in_arena);
+    if (peer_homes_ && !homes_[i].is_own) {
+      peer_homes_->publish(
+          i, is_bound ? peer_homes_->find_tensor(homes_[i], tensors[i]) : std::nullopt);
+    }
     if (!is_bound && homes_[i].role != Role::Out) copy(i, tensors[i], true);
   }
   std::byte* const own = numbers_[static_cast<std::size_t>(group_->rank())];

@@ -10,9 +10,11 @@
 #include "exec/actions/view.h"
 #include "exec/cpu/group_board.h"
 #include "exec/cpu/marking.h"
+#include "exec/cpu/peer_homes.h"
 #include "exec/cpu/runner.h"
 #include "exec/cpu/segments.h"
 #include "exec/group/group.h"
+#include "exec/group/tensor_heap.h"
 #include "ir/blocks.h"
 
 namespace harpe::cpu {
@@ -27,6 +29,8 @@ struct GroupState {
   GroupRequest request;
   GroupBoard board;
   std::shared_ptr<Segments> arenas = {};      // of all ranks; plans use them in turn
+  std::shared_ptr<Segments> tensors = {};     // likewise, for tensors of callers; none: no bytes
+  std::shared_ptr<TensorHeap> heap = {};      // what is taken of this rank's
   std::vector<std::string> executables = {};  // all that were made, for messages
   std::vector<CpuRankExecutable*> live = {};  // of them
   std::uint32_t turn = 0;                     // executions begun
@@ -43,8 +47,13 @@ struct GroupState {
 // Signals of a plan's ranks in pages that all of them reach.
 class GroupSignals final : public Outside {
  public:
-  GroupSignals(Segments pages, int rank) : pages_(std::move(pages)), rank_(rank) {}
+  // `homes`, of the same plan, or null, outlives this.
+  GroupSignals(Segments pages, int rank, const PeerHomes* homes)
+      : pages_(std::move(pages)), rank_(rank), homes_(homes) {}
 
+  void begin(StepPlace step) override {
+    if (homes_ != nullptr) homes_->lead(step);
+  }
   [[nodiscard]] std::int64_t read(std::int32_t flag) const override;
   void raise(const Outgoing& flag, std::int64_t epoch) override;
   // All ranks are on one host: nothing is put through a network.
@@ -58,6 +67,7 @@ class GroupSignals final : public Outside {
 
   Segments pages_;
   int rank_;
+  const PeerHomes* homes_;
 };
 
 // One rank's tasks, on memory of the group and on tensors of the caller.
@@ -105,7 +115,7 @@ class CpuRankExecutable final : public RankExecutable {
                                     Segments signals);
   void find_fields(StepWork& work);
   void bind(Bound& bound, std::byte* to);
-  [[nodiscard]] static bool can_bind(const LocalHome& home, const TensorView& tensor);
+  [[nodiscard]] bool can_bind(const LocalHome& home, const TensorView& tensor) const;
   void copy(std::size_t home, const TensorView& tensor, bool is_input);
   [[nodiscard]] RunOutcome run();
   [[nodiscard]] LaunchFailure fail(const RunOutcome& outcome);
@@ -123,7 +133,8 @@ class CpuRankExecutable final : public RankExecutable {
   std::optional<actions::Occupancy> occupancy_;
   std::vector<std::unique_ptr<std::byte[]>> scratch_;
   std::vector<LocalHome> homes_;
-  std::vector<Bound> bound_;  // by home
+  std::vector<Bound> bound_;             // by home
+  std::optional<PeerHomes> peer_homes_;  // where the group has memory for tensors
   std::unique_ptr<GroupSignals> signals_;
   std::optional<Marking> marking_;
   ExecutableCounts counts_;

@@ -64,6 +64,7 @@ class RankExecutable {
 struct GroupCounts {
   std::int64_t heap_bytes =
       0;  // that peers can reach: arenas of plans, which share it, and signals
+  std::int64_t tensor_bytes = 0;  // of them, in tensors that `allocate` gave
   std::int64_t executables = 0;
 };
 
@@ -87,12 +88,16 @@ class RankGroup {
   // Errors: N010, N017, G005.
   [[nodiscard]] virtual Checked<Ok> reset() = 0;
   [[nodiscard]] virtual GroupCounts counts() const = 0;
+  // Memory of this rank that peers reach, for tensors: launches use those where they are. It is
+  // given back with the last pointer, on any thread. Errors: I311 too many bytes, or none.
+  [[nodiscard]] virtual Checked<std::shared_ptr<std::byte>> allocate(std::int64_t bytes) = 0;
 };
 
 // What ranks join with.
 struct GroupRequest {
   std::shared_ptr<transport::Exchange> exchange;  // its rank is this rank
   std::int64_t heap_bytes = 0;                    // taken at once; more is taken as plans need it
+  std::int64_t tensor_bytes = 0;                  // for `allocate`: the most of all ranks
   std::chrono::milliseconds wait_limit{60'000};   // of a wait for another rank in an execution
   bool uses_libraries = true;                     // on CPU ranks: for products of matrices
   // Called by the rank's thread before a kernel for its GPU is compiled.

@@ -60,6 +60,12 @@ class CudaGroup final : public RankGroup {
     return counts;
   }
 
+  [[nodiscard]] Checked<std::shared_ptr<std::byte>> allocate(std::int64_t) override {
+    return make_diag(DiagCode::I311, {{"argument", "allocate"},
+                                      {"wanted", "on CPU ranks"},
+                                      {"found", "on a GPU, where what peers reach is copied"}});
+  }
+
  private:
   [[nodiscard]] Checked<Ok> check_ranks(const Plan& plan) const {
     if (plan.mesh.ranks() == state_->ranks()) return Ok{};

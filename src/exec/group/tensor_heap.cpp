@@ -1,0 +1,62 @@
+#include "exec/group/tensor_heap.h"
+
+#include <algorithm>
+#include <iterator>
+
+#include "support/check.h"
+#include "support/round_up.h"
+
+namespace harpe {
+
+TensorHeap::TensorHeap(std::int64_t bytes) : bytes_(bytes / kTensorAlignment * kTensorAlignment) {
+  if (bytes_ > 0) free_.emplace(0, bytes_);
+}
+
+std::optional<std::int64_t> TensorHeap::take(std::int64_t bytes) {
+  HP_CHECK(bytes > 0, "a piece of memory has bytes");
+  const std::scoped_lock lock(mutex_);
+  if (bytes > bytes_) return std::nullopt;  // which may be too many to round up
+  const std::int64_t wanted = round_up(bytes, kTensorAlignment);
+  const auto found =
+      std::ranges::find_if(free_, [&](const auto& piece) { return piece.second >= wanted; });
+  if (found == free_.end()) return std::nullopt;
+  const auto [offset, length] = *found;
+  free_.erase(found);
+  if (length > wanted) free_.emplace(offset + wanted, length - wanted);
+  taken_.emplace(offset, wanted);
+  return offset;
+}
+
+void TensorHeap::give_back(std::int64_t offset) {
+  const std::scoped_lock lock(mutex_);
+  const auto found = taken_.find(offset);
+  HP_CHECK(found != taken_.end(), "a piece that was taken");
+  auto piece = free_.emplace(*found).first;
+  taken_.erase(found);
+  if (const auto next = std::next(piece);
+      next != free_.end() && piece->first + piece->second == next->first) {
+    piece->second += next->second;
+    free_.erase(next);
+  }
+  if (piece == free_.begin()) return;
+  if (const auto before = std::prev(piece); before->first + before->second == piece->first) {
+    before->second += piece->second;
+    free_.erase(piece);
+  }
+}
+
+std::int64_t TensorHeap::taken() const {
+  const std::scoped_lock lock(mutex_);
+  std::int64_t bytes = 0;
+  for (const auto& [offset, length] : taken_) bytes += length;
+  return bytes;
+}
+
+std::int64_t TensorHeap::longest() const {
+  const std::scoped_lock lock(mutex_);
+  std::int64_t bytes = 0;
+  for (const auto& [offset, length] : free_) bytes = std::max(bytes, length);
+  return bytes;
+}
+
+}  // namespace harpe

@@ -1,0 +1,37 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <optional>
+
+namespace harpe {
+
+constexpr std::int64_t kTensorAlignment = 256;
+
+// Which pieces of one rank's memory for tensors are taken. Calls may come from any thread.
+class TensorHeap {
+ public:
+  explicit TensorHeap(std::int64_t bytes);
+  TensorHeap(const TensorHeap&) = delete;
+  TensorHeap& operator=(const TensorHeap&) = delete;
+
+  // Where a piece of at least so many bytes begins, a multiple of kTensorAlignment: the first that
+  // is long enough. None: there is none. Requires: bytes > 0.
+  [[nodiscard]] std::optional<std::int64_t> take(std::int64_t bytes);
+  // Requires: `offset` was taken.
+  void give_back(std::int64_t offset);
+
+  [[nodiscard]] std::int64_t bytes() const { return bytes_; }
+  [[nodiscard]] std::int64_t taken() const;
+  // The longest free piece.
+  [[nodiscard]] std::int64_t longest() const;
+
+ private:
+  std::int64_t bytes_;
+  mutable std::mutex mutex_;
+  std::map<std::int64_t, std::int64_t> free_;   // by offset: bytes; never two that touch
+  std::map<std::int64_t, std::int64_t> taken_;  // likewise
+};
+
+}  // namespace harpe
