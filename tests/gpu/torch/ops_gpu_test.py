@@ -109,6 +109,75 @@ def check_decode(rank, ranks, group):
     close("decode", found, wanted)
 
 
+class Pool:
+    """Caches of sequences in blocks of one pool, and what attention over them is."""
+
+    def __init__(self, rank, ranks, page=16, b=4, h=8, g=4, d=64, most=64):
+        blocks = 2 * b * most
+        self.q, self.k, self.v = draw(9, b, h, d), draw(10, blocks, page, g, d), draw(
+            11, blocks, page, g, d)
+        own = slice(rank * blocks // ranks, (rank + 1) * blocks // ranks)
+        self.own = self.k[own].clone(), self.v[own].clone()
+        order = torch.Generator().manual_seed(3)
+        self.table = torch.randperm(blocks, generator=order)[:b * most].view(b, most).int().cuda()
+        self.table[1, :2] = self.table[0, :2]  # a prefix that two sequences share
+        self.lengths = torch.tensor([page * most, 700, 65, 1], dtype=torch.int32, device="cuda")
+
+    def compute_alone(self):
+        k, v = (x[self.table.long()].flatten(1, 2).transpose(1, 2).float()
+                for x in (self.k, self.v))
+        seen = torch.arange(k.shape[2], device="cuda") < self.lengths[:, None, None, None]
+        return functional.scaled_dot_product_attention(self.q.float().unsqueeze(2), k, v,
+                                                       attn_mask=seen, enable_gqa=True).squeeze(2)
+
+    def call(self, group):
+        return hp.decode(self.q, *self.own, group=group, lengths=self.lengths,
+                         block_table=self.table)
+
+
+def check_pool(rank, ranks, group):
+    """Beside the reference; and in a graph, whose lengths and tables change between runs."""
+    pool = Pool(rank, ranks)
+    close("decode of a pool", pool.call(group), pool.compute_alone())
+    for page in 1, 64, 256:
+        other = Pool(rank, ranks, page=page, most=1024 // page)
+        close(f"decode of pages of {page}", other.call(group), other.compute_alone())
+    torch.cuda.synchronize()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        found = pool.call(group)
+    table = pool.table.clone()
+    for round in range(3):
+        pool.lengths.copy_(torch.tensor([3, 16, 17, 1000 + round]))
+        pool.table.copy_(table.roll(round, 0))
+        beyond = torch.arange(64, device="cuda") * 16 >= pool.lengths[:, None]
+        pool.table.masked_fill_(beyond, 0)
+        torch.cuda.synchronize()
+        dist.barrier(group)
+        graph.replay()
+        assert torch.equal(found, pool.call(group)), "graph and eager"
+        close("decode of a pool, in a graph", found, pool.compute_alone())
+        torch.cuda.synchronize()
+        dist.barrier(group)
+
+
+def check_compiled(rank, ranks, group):
+    """Equal bits, eager and compiled, with gradients."""
+    t = Linears(rank, ranks)
+    x, w = (each.detach().requires_grad_() for each in (t.own["x"], t.own["w"]))
+
+    def compute(x, w):
+        return hp.linear_rs(torch.relu(hp.ag_linear(x, w, group=group)), w.t().contiguous(),
+                            group=group)
+
+    made = []
+    for each in compute, torch.compile(compute, fullgraph=True):
+        y = each(x, w)
+        made.append((y, *torch.autograd.grad(y.sum(), (x, w))))
+    for eager, compiled in zip(*made):
+        assert torch.equal(eager, compiled), "eager and compiled"
+
+
 def check_moe(rank, ranks, group):
     t, width, experts, inner, choices = 128, 128, 8, 256, 2
     x, w1, w3 = draw(12, t, width), *(draw(i, experts, inner, width, scale=0.05) for i in (13, 14))
@@ -157,17 +226,26 @@ def check_graphs(rank, ranks, group):
 def time_calls(rank, ranks, group):
     t = Linears(rank, ranks)
     x, w = t.own["x"].detach(), t.own["w"].detach()
+    pool = Pool(rank, ranks)
+    time_call(rank, ranks, "torch.mm", lambda: torch.mm(x, w.t()))
+    time_call(rank, ranks, "ag_linear", lambda: hp.ag_linear(x, w, group=group))
+    time_call(rank, ranks, "decode of a pool", lambda: pool.call(group))
+    x, w = x.requires_grad_(), w.requires_grad_()
+    time_call(rank, ranks, "ag_linear with gradients", lambda: hp.ag_linear(x, w, group=group))
+
+
+def time_call(rank, ranks, name, call):
+    """What the host is busy for."""
     times = []
-    with torch.no_grad():
-        for at in range(600):
-            begin = time.perf_counter()
-            hp.ag_linear(x, w, group=group)
-            times.append(time.perf_counter() - begin)
-            if at % 16 == 15:
-                torch.cuda.synchronize()
+    for at in range(600):
+        begin = time.perf_counter()
+        made = call()  # noqa: F841, so that it is freed outside
+        times.append(time.perf_counter() - begin)
+        if at % 16 == 15:
+            torch.cuda.synchronize()
     times = sorted(times[100:])
     if rank == 0:
-        print(f"ag_linear, {ranks} ranks: a call takes {times[len(times) // 2] * 1e6:.1f} us at "
+        print(f"{name}, {ranks} ranks: a call takes {times[len(times) // 2] * 1e6:.1f} us at "
               f"the median, {times[len(times) * 99 // 100] * 1e6:.1f} at 99 of 100", flush=True)
 
 
@@ -176,8 +254,8 @@ def run_rank(rank, ranks, port):
     torch.cuda.set_device(rank % torch.cuda.device_count())
     dist.init_process_group("gloo", rank=rank, world_size=ranks)
     hp.init(dist.group.WORLD, on_miss="error", timeout=60)
-    for check in (check_linears, check_attention, check_decode, check_moe, check_graphs,
-                  time_calls):
+    for check in (check_linears, check_attention, check_decode, check_pool, check_moe, check_graphs,
+                  check_compiled, time_calls):
         begin = time.perf_counter()
         check(rank, ranks, dist.group.WORLD)
         torch.cuda.synchronize()
