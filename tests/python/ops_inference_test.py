@@ -228,7 +228,8 @@ class Inference(unittest.TestCase):
 
     def test_tables(self):
         blocks = 3 * self.RANKS
-        wanted = [f"`block_table` holds {blocks} at [1, 0], and mask `paged` takes -1 to {blocks - 1}",
+        wanted = [f"`block_table` holds {blocks} at [1, 0], and mask `paged` takes -1 to "
+                  f"{blocks - 1}",
                   "`block_table` holds page 1 at [0, 0] and again at [0, 1]",
                   "`lengths` holds 9 at [1], and mask `length` takes 0 to 8",
                   *["`block_table`"] * 3, "`k_cache`", "`k_cache`"]

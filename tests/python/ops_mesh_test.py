@@ -1,4 +1,4 @@
-"""Eight ranks as a mesh (2, 4): attention over one dimension beside linear layers over the other."""
+"""Eight ranks as a mesh (2, 4): attention over one dimension, linear layers over the other."""
 import unittest
 
 from ops_ranks import Pool, cut, find_status  # first: it ends the file where there is no torch
