@@ -111,7 +111,8 @@ double corrected(const Machine& machine, const LeafRate& rate, const LeafShape& 
 
 }  // namespace
 
-const LeafRate& find_rate(const Machine& machine, std::string_view leaf, std::string_view dtype) {
+const LeafRate& find_rate(const Machine& machine, std::string_view leaf, std::string_view dtype,
+                          Supplier by) {
   constexpr std::string_view kAll = "*";
   const LeafRate* best = nullptr;
   int best_rank = -1;
@@ -119,7 +120,8 @@ const LeafRate& find_rate(const Machine& machine, std::string_view leaf, std::st
     const bool of_leaf = rate.leaf == leaf;
     const bool of_dtype = rate.dtype == dtype;
     if ((!of_leaf && rate.leaf != kAll) || (!of_dtype && rate.dtype != kAll)) continue;
-    const int rank = (of_leaf ? 2 : 0) + (of_dtype ? 1 : 0);
+    if (rate.by != by && rate.by != Supplier::Any) continue;
+    const int rank = (of_leaf ? 4 : 0) + (of_dtype ? 2 : 0) + (rate.by == by ? 1 : 0);
     if (rank > best_rank) best = &rate;
     best_rank = std::max(best_rank, rank);
   }
@@ -129,9 +131,9 @@ const LeafRate& find_rate(const Machine& machine, std::string_view leaf, std::st
 
 Picoseconds leaf_time(const Machine& machine, std::string_view leaf, std::string_view dtype,
                       const LeafShape& shape, bool causal, Supplier by) {
-  const LeafRate& rate = find_rate(machine, leaf, dtype);
+  const LeafRate& rate = find_rate(machine, leaf, dtype, by);
   const double seconds = corrected(machine, rate, shape, leaf, dtype, causal, by);
-  return std::max({Picoseconds(1), leaf_bound(machine, leaf, dtype, shape.flops, shape.bytes),
+  return std::max({Picoseconds(1), leaf_bound(machine, leaf, dtype, shape.flops, shape.bytes, by),
                    from_seconds(seconds)});
 }
 
@@ -145,8 +147,8 @@ double leaf_waves(const Machine& machine, std::string_view leaf, std::string_vie
 }
 
 Picoseconds leaf_bound(const Machine& machine, std::string_view leaf, std::string_view dtype,
-                       double flops, double bytes) {
-  const LeafRate& rate = find_rate(machine, leaf, dtype);
+                       double flops, double bytes, Supplier by) {
+  const LeafRate& rate = find_rate(machine, leaf, dtype, by);
   const double compute = rate.peak > 0 ? flops / rate.peak : 0;
   const double seconds = std::max(compute, bytes / machine.processor.memory_bandwidth);
   // Rounded down: a bound, whatever the rounding of the time.

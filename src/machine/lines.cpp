@@ -99,7 +99,7 @@ Line line_of(LeafRate& rate) {
   const auto tile = [](std::string_view name, FigureRange range, double* field) {
     return Figure{.name = name, .range = range, .fallback = 1, .field = field};
   };
-  return {.head = "rate " + rate.leaf + " " + rate.dtype,
+  return {.head = "rate " + rate.leaf + " " + rate.dtype + print_supplier(rate.by),
           .figures = {optional("peak", Unit::Rate, &rate.peak),
                       tile("tile_rows", FigureRange::Positive, &rate.tile_rows),
                       tile("tile_columns", FigureRange::NotNegative, &rate.tile_columns),

@@ -228,7 +228,9 @@ Checked<Ok> check_machine(const Machine& machine) {
   for (const Line& line : lines) HP_REQUIRE_OK(check_line(line));
   HP_REQUIRE_OK(check_alike(machine, lines));
   HP_REQUIRE_OK(check_size(machine));
-  const auto stands_in = [](const LeafRate& rate) { return rate.leaf == "*" && rate.dtype == "*"; };
+  const auto stands_in = [](const LeafRate& rate) {
+    return rate.leaf == "*" && rate.dtype == "*" && rate.by == Supplier::Any;
+  };
   if (!std::ranges::any_of(machine.rates, stands_in)) {
     return make_diag(DiagCode::M110, {{"machine", machine.name}, {"line", "rate * *"}});
   }

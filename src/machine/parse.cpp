@@ -91,6 +91,7 @@ Checked<Ok> parse_head(Cursor& cursor, CollectiveSample& collective) {
 Checked<Ok> parse_head(Cursor& cursor, LeafRate& rate) {
   HP_TRY(rate.leaf, parse_name_or_star(cursor, "a leaf or `*`"));
   HP_TRY(rate.dtype, parse_name_or_star(cursor, "an element type or `*`"));
+  HP_TRY(rate.by, parse_supplier(cursor));
   return Ok{};
 }
 

@@ -22,9 +22,10 @@ namespace harpe {
                                                   int level);
 
 // The line for a leaf: the most particular that there is, of the leaf and type, of the leaf, of the
-// type, of all. Requires: check_machine.
+// type, of all; of these the supplier's own before anybody's, which is the leaf's own.
+// Requires: check_machine.
 [[nodiscard]] const LeafRate& find_rate(const Machine& machine, std::string_view leaf,
-                                        std::string_view dtype);
+                                        std::string_view dtype, Supplier by = Supplier::Own);
 // A leaf alone on a processor, without its launch: corrected by the samples of `by` and of anybody.
 // Never 0; the rate "*" stands in for a leaf or dtype without its own. Requires: check_machine.
 [[nodiscard]] Picoseconds leaf_time(const Machine& machine, std::string_view leaf,
@@ -36,7 +37,8 @@ namespace harpe {
                                 std::string_view dtype, const LeafShape& shape, std::int64_t sms);
 // No leaf of this kind is ever faster: its operations at peak, its bytes at full bandwidth.
 [[nodiscard]] Picoseconds leaf_bound(const Machine& machine, std::string_view leaf,
-                                     std::string_view dtype, double flops, double bytes);
+                                     std::string_view dtype, double flops, double bytes,
+                                     Supplier by = Supplier::Own);
 
 // From the last of `outstanding` puts being on the other side until the proxy that drains them
 // knows, where `groups` of the level below are at work: on straight lines over groups and over

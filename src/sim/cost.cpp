@@ -253,7 +253,8 @@ Activity compute_activity(const Machine& machine, const ResourceMap& map, RankId
   if (cost.carried > 0) {
     activity.work += leaf_time(machine, print(kPass), cost.dtype, {.bytes = cost.carried}, false);
   }
-  const Picoseconds computing = leaf_bound(machine, cost.leaf, cost.dtype, cost.shape.flops, 0);
+  const Picoseconds computing =
+      leaf_bound(machine, cost.leaf, cost.dtype, cost.shape.flops, 0, cost.by);
   const Picoseconds moving = duration(cost.shape.bytes, machine.processor.memory_bandwidth);
   // Fewer SMs compute slower; the memory they keep busy all the same.
   if (sms < all && computing >= moving) {

@@ -144,6 +144,48 @@ TEST(Suppliers, have_a_text) {
   EXPECT_TRUE(machine->samples[1].causal);
 }
 
+// A rate line by a library is for its leaves alone; without one they have the leaf's own, and a
+// line of the type stays before one of all types, whoever's it is.
+TEST(Suppliers, have_rates_of_their_own) {
+  constexpr std::string_view kText =
+      "machine m {\n"
+      "  processor p sms=4 memory=1gib bandwidth=100gbs from assumed \"t\"\n"
+      "  rate matmul bf16 peak=1tflops from assumed \"t\"\n"
+      "  rate matmul bf16 by library peak=2tflops from assumed \"t\"\n"
+      "  rate matmul * by library peak=4tflops from assumed \"t\"\n"
+      "  rate attn_fwd bf16 peak=8tflops from assumed \"t\"\n"
+      "  rate * * from assumed \"t\"\n"
+      "}\n";
+  const Checked<Machine> machine = parse_machine(kText, "m.machine");
+  ASSERT_TRUE(machine.ok()) << render(machine.error());
+  EXPECT_EQ(print(*machine), kText);
+  const auto peak = [&](std::string_view leaf, std::string_view dtype, Supplier by) {
+    return find_rate(*machine, leaf, dtype, by).peak;
+  };
+  EXPECT_EQ(peak("matmul", "bf16", Supplier::Own), 1e12);
+  EXPECT_EQ(peak("matmul", "bf16", Supplier::Library), 2e12);
+  EXPECT_EQ(peak("matmul", "f32", Supplier::Library), 4e12);
+  EXPECT_EQ(peak("matmul", "f32", Supplier::Own), 0) << "that of all leaves";
+  EXPECT_EQ(peak("attn_fwd", "bf16", Supplier::Library), 8e12) << "the leaf's own";
+  const LeafShape shape{.rows = 1000, .columns = 1000, .depth = 1000, .flops = 2e9};
+  const auto time = [&](Supplier by) {
+    return leaf_time(*machine, "matmul", "bf16", shape, false, by);
+  };
+  EXPECT_EQ(time(Supplier::Own).value, 2 * time(Supplier::Library).value);
+  EXPECT_EQ(leaf_bound(*machine, "matmul", "bf16", 2e9, 0, Supplier::Library).microseconds(), 1000);
+}
+
+// What stands in for every leaf is anybody's.
+TEST(Suppliers, have_no_rate_for_all_leaves) {
+  const Checked<Machine> machine = parse_machine(
+      "machine m {\n"
+      "  processor p sms=4 memory=1gib bandwidth=100gbs from assumed \"t\"\n"
+      "  rate * * by library from assumed \"t\"\n}\n",
+      "m.machine");
+  ASSERT_FALSE(machine.ok());
+  EXPECT_EQ(machine.error().code, DiagCode::M110);
+}
+
 TEST(Suppliers, others_are_refused) {
   const Checked<Machine> machine = parse_machine(
       "machine m {\n"
