@@ -24,6 +24,8 @@ constexpr std::array<std::string_view, 3> kWithPanels = {"gemm_sm90", "grouped_g
                                                          "fa_fwd_sm90"};
 // Of these, kernels that apply maps.
 constexpr std::array<std::string_view, 1> kWithMaps = {"gemm_sm90"};
+// Kernels that state panels where others of their launch do: what those leave of a task.
+constexpr std::array<std::string_view, 1> kWithRests = {"gemm"};
 constexpr std::array<std::string_view, 2> kLibraries = {"cublaslt_gemm", "cudnn_fa_fwd"};
 
 bool is_one_of(const std::string& name, std::span<const std::string_view> names) {
@@ -150,7 +152,9 @@ class LaunchCheck {
 
   Checked<Ok> check_kernel(const launch::Launch& launch, const Kernel& kernel) const {
     const bool is_library = is_one_of(kernel.name, kLibraries);
-    if (has_panels(kernel) != (is_library || is_one_of(kernel.name, kWithPanels))) {
+    const bool has_rest =
+        is_one_of(kernel.name, kWithRests) && std::ranges::any_of(launch.kernels, has_panels);
+    if (has_panels(kernel) != (is_library || has_rest || is_one_of(kernel.name, kWithPanels))) {
       return cannot(kernel, has_panels(kernel) ? "states panels or copies, which it has not"
                                                : "does not state its panels");
     }
@@ -168,10 +172,14 @@ class LaunchCheck {
         })) {
       return cannot(kernel, "is to convert or add up what it moves");
     }
-    const bool waits = std::ranges::any_of(kernel.arrivals,
-                                           [](const auto& each) { return each.when.has_value(); });
-    if (is_library && (waits || !kernel.fused_stores.empty() || !kernel.fused_copies.empty())) {
-      return cannot(kernel, "waits or raises inside, which no library's kernel does");
+    const auto is_awaited = [](const auto& each) { return each.when.has_value(); };
+    const bool waits = std::ranges::any_of(kernel.arrivals, is_awaited) ||
+                       std::ranges::any_of(kernel.panels, [&](const launch::Panel& panel) {
+                         return std::ranges::any_of(panel.addends, is_awaited);
+                       });
+    const bool raises = !kernel.fused_stores.empty() || !kernel.fused_copies.empty();
+    if ((is_library || has_rest) && (waits || raises)) {
+      return cannot(kernel, "waits or raises inside, which it cannot");
     }
     if (kernel.fused_copies.empty() != (kernel.copy_blocks == 0)) {
       return cannot(kernel, "has " + std::to_string(kernel.copy_blocks) +

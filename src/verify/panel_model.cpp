@@ -18,6 +18,13 @@ void remove_repeated(std::vector<Box>& boxes) {
   boxes.erase(tail.begin(), tail.end());
 }
 
+bool meet(const Box& a, const Box& b) {
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    if (a[i].lo >= b[i].hi || b[i].lo >= a[i].hi) return false;
+  }
+  return true;
+}
+
 std::optional<Box> intersect(const Box& a, const Box& b) {
   Box both = a;
   for (std::size_t i = 0; i < a.size(); ++i) {

@@ -48,6 +48,7 @@ class PanelModel {
 
 // Each box once.
 void remove_repeated(std::vector<Box>& boxes);
+[[nodiscard]] bool meet(const Box& a, const Box& b);
 [[nodiscard]] std::optional<Box> intersect(const Box& a, const Box& b);
 
 }  // namespace harpe::verifier

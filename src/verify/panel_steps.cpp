@@ -172,6 +172,7 @@ bool PanelSteps::does(const Task& task) const {
 Checked<Ok> PanelSteps::add(const Plan& plan, const launch::Launch& launch, std::int32_t kernel,
                             std::vector<TaskId>& left) {
   plan_ = &plan;
+  if (launch_ != &launch) done_.clear();
   launch_ = &launch;
   kernel_ = kernel;
   memories_.clear();
@@ -288,6 +289,21 @@ Checked<Ok> PanelSteps::add_panel(const launch::Panel& panel) {
   return add_maps(panel, chain, sum, stores.front());
 }
 
+// No iteration is another kernel's of the launch too: what each stores may hide it.
+Checked<Ok> PanelSteps::note_done(const std::vector<Box>& iterations) {
+  if (launch_->kernels.size() == 1) return Ok{};
+  for (const Box& box : iterations) {
+    for (const Done& done : done_) {
+      const bool is_other = done.kernel != kernel_ && done.statement == statement_;
+      if (is_other && meet(done.iterations, box)) {
+        return misfit("does what kernel " + std::to_string(done.kernel) + " does");
+      }
+    }
+    done_.push_back({.kernel = kernel_, .statement = statement_, .iterations = box});
+  }
+  return Ok{};
+}
+
 Checked<Ok> PanelSteps::add_carry(const std::vector<PlacedBlocks>& states, const Sum& sum) {
   if (states.size() != statement().targets.size()) {
     return misfit("goes on from " + count_of(static_cast<std::int64_t>(states.size()), "part") +
@@ -314,6 +330,7 @@ Checked<Ok> PanelSteps::add_meet(const launch::Arrival& arrival, const Sum& sum,
   Task task = task_of(TaskKind::Compute);
   task.iter = model.iterations(stored, operands);
   if (task.iter.empty()) return misfit("meets operands that make nothing of what it stores");
+  HP_REQUIRE_OK(note_done(task.iter));
   for (PlacedBlocks& place : operands) {
     task.reads.push_back(ref_to(place.alloc, WriteMode::Read, std::move(place.boxes)));
   }

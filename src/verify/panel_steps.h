@@ -53,6 +53,7 @@ class PanelSteps {
   [[nodiscard]] Checked<Ok> add_meet(const launch::Arrival& arrival, const Sum& sum,
                                      const PlacedBlocks& stored,
                                      const std::vector<PlacedBlocks>& of_panel);
+  [[nodiscard]] Checked<Ok> note_done(const std::vector<Box>& iterations);
   [[nodiscard]] Checked<Ok> add_carry(const std::vector<PlacedBlocks>& states, const Sum& sum);
   [[nodiscard]] Checked<Ok> add_addend(const launch::Addend& addend, const Sum& sum);
   [[nodiscard]] Checked<Ok> add_maps(const launch::Panel& panel, const Chain& chain, const Sum& sum,
@@ -84,6 +85,14 @@ class PanelSteps {
   StepBuilder& builder_;
   const Words& words_;
   PlaceBlocks places_;
+
+  // What kernels of the launch at hand do, of those that have several.
+  struct Done {
+    std::int32_t kernel = 0;
+    int statement = -1;
+    Box iterations;
+  };
+  std::vector<Done> done_;
 
   // Of the kernel at hand.
   const Plan* plan_ = nullptr;

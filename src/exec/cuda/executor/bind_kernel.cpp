@@ -72,9 +72,13 @@ class LaunchBinder {
   }
 
   Checked<LaunchSpec> bind_panels(const KernelBinding& binding) {
-    const auto next = std::ranges::find_if(alone_, [](const LaunchAlone& alone) {
+    const auto is_left = [](const LaunchAlone& alone) {
       return !alone.is_bound && !alone.kernel->panels.empty();
+    };
+    auto next = std::ranges::find_if(alone_, [&](const LaunchAlone& alone) {
+      return is_left(alone) && (*alone.spec)->makes(binding.kernel().name);
     });
+    if (next == alone_.end()) next = std::ranges::find_if(alone_, is_left);
     if (next == alone_.end()) return binding.refuse("they are done without it");
     const bool has_maps = std::ranges::any_of(
         binding.kernel().panels, [](const launch::Panel& panel) { return !panel.maps.empty(); });

@@ -1,5 +1,7 @@
 #include "exec/cuda/executor/describe_kernel.h"
 
+#include <algorithm>
+#include <string_view>
 #include <utility>
 
 namespace harpe::cuda {
@@ -32,10 +34,9 @@ Places find_all(const SpecSource& source, std::span<const LaidRef> refs,
 }
 
 launch::Kernel describe(const SpecSource& source, std::span<const LaidRef> refs,
-                        const LaunchSpec& spec) {
-  const KernelArrays arrays = spec->arrays();
+                        std::string_view name, const KernelArrays& arrays) {
   launch::Kernel kernel;
-  kernel.name = spec->name();
+  kernel.name = name;
   kernel.joins = arrays.joins;
   for (const std::vector<StridedArray>& arrival : arrays.arrivals) {
     kernel.arrivals.push_back({.reads = find_all(source, refs, arrival), .when = {}});
@@ -63,9 +64,14 @@ std::vector<LaidRef> lay_refs(RefLayouts& layouts, const Task& task) {
 std::vector<launch::Kernel> describe_kernels(const SpecSource& source,
                                              std::span<const LaidRef> refs,
                                              const LaunchSpecs& specs) {
+  std::vector<KernelArrays> arrays;
+  for (const LaunchSpec& spec : specs) arrays.push_back(spec->arrays());
+  const bool has_panels =
+      std::ranges::any_of(arrays, [](const KernelArrays& one) { return !one.panels.empty(); });
   std::vector<launch::Kernel> kernels;
-  for (const LaunchSpec& spec : specs) {
-    kernels.push_back(describe(source, refs, spec));
+  for (std::size_t i = 0; i < specs.size(); ++i) {
+    if (has_panels && arrays[i].panels.empty()) arrays[i] = specs[i]->arrays_beside_others();
+    kernels.push_back(describe(source, refs, specs[i]->name(), arrays[i]));
   }
   return kernels;
 }

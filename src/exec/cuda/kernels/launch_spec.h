@@ -83,6 +83,11 @@ class KernelLaunch {
 
   // Of a kernel whose operands launch plans state.
   [[nodiscard]] virtual KernelArrays arrays() const { return {}; }
+  // The same; and of a kernel whose operands they state only where others of its task do so: what
+  // those leave to it.
+  [[nodiscard]] virtual KernelArrays arrays_beside_others() const { return arrays(); }
+  // Whether a launch plan's kernel of that name is made up of such launches.
+  [[nodiscard]] virtual bool makes(std::string_view kernel) const { return kernel == name(); }
   // One of its kind, made up of what the launch's tasks run alone. Errors: G092. Requires: arrays
   // has panels.
   [[nodiscard]] virtual Checked<LaunchSpec> bind(const KernelBinding& binding) const;

@@ -12,6 +12,8 @@
 namespace harpe::cuda {
 namespace {
 
+constexpr std::string_view kGroupedGemm = "grouped_gemm";
+
 static_assert(kMostJoined == device::GemmConfig::kMostPanels);
 
 // Rows of `columns` elements, so far apart.
@@ -69,8 +71,9 @@ class GemmLaunch : public LaunchOf<GemmSpec> {
   std::unique_ptr<KernelLaunch> copy() const override {
     return std::make_unique<GemmLaunch>(*this);
   }
-  std::string_view name() const override {
-    return has_groups(spec) ? std::string_view("grouped_gemm") : kGemmSm90;
+  std::string_view name() const override { return has_groups(spec) ? kGroupedGemm : kGemmSm90; }
+  bool makes(std::string_view kernel) const override {
+    return kernel == name() || kernel == kGroupedGemm;
   }
   Checked<Ok> check(int multiprocessors) const override {
     return cuda::check(spec, multiprocessors);

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstring>
 
+#include "exec/cuda/kernels/kernel_binding.h"
 #include "exec/cuda/kernels/loop_nests.h"
 #include "exec/cuda/kernels/plain/plain_plans.h"
 
@@ -119,6 +120,39 @@ void point_at(PlainArgs& args, DeviceAddress table) {
   }
 }
 
+StridedArray array_at(const device::PlainMatrix& matrix, std::int64_t offset, std::int64_t rows,
+                      std::int64_t columns) {
+  return {.address = address_of(matrix.data) + static_cast<DeviceAddress>(offset),
+          .element_bytes = device::bytes_of(matrix.number),
+          .extents = {{rows, matrix.row_stride}, {columns, matrix.column_stride}}};
+}
+
+// A panel for each C, and an arrival for each product that it sums up.
+KernelArrays arrays_of(const device::PlainGemmArgs& args, bool wide) {
+  KernelArrays arrays;
+  if (args.k <= 0) return arrays;
+  std::vector<actions::Loop<3>> loops(static_cast<std::size_t>(args.nest.count));
+  for (std::size_t at = 0; at < loops.size(); ++at) {
+    loops[at].length = args.nest.lengths[at];
+    std::ranges::copy(args.nest.bytes[at], loops[at].bytes.begin());
+    loops[at].reduces = static_cast<std::int32_t>(at) >= args.nest.kept;
+  }
+  const auto add = [&](const auto& offsets, bool again) {
+    if (!again) {
+      const StridedArray c{.address = address_of(args.c) + static_cast<DeviceAddress>(offsets[2]),
+                           .element_bytes = wide ? 8 : 4,
+                           .extents = {{args.m, args.c_row_stride}, {args.n, 1}}};
+      arrays.panels.push_back(
+          {.dtype = wide ? DType::F64 : DType::F32, .adds = args.accumulate, .stores = {c}});
+    }
+    arrays.panels.back().meets.push_back(static_cast<std::int32_t>(arrays.arrivals.size()));
+    arrays.arrivals.push_back({array_at(args.a, offsets[0], args.m, args.k),
+                               array_at(args.b, offsets[1], args.k, args.n)});
+  };
+  actions::for_each_turn(std::span<const actions::Loop<3>>(loops), add);
+  return arrays;
+}
+
 class PreparedPlain final : public PreparedKernel {
  public:
   static Checked<std::unique_ptr<PreparedKernel>> make(KernelLibrary& library,
@@ -167,6 +201,23 @@ class PlainKernelLaunch final : public LaunchOf<PlainLaunch> {
     KernelArrays arrays;
     arrays.joins = static_cast<std::int32_t>(spec.places);
     return arrays;
+  }
+  KernelArrays arrays_beside_others() const override {
+    const auto* const products = std::get_if<device::PlainGemmArgs>(&spec.args);
+    return products == nullptr ? arrays() : arrays_of(*products, spec.wide);
+  }
+  // As its task has it: nothing of it can be moved or joined.
+  Checked<LaunchSpec> bind(const KernelBinding& binding) const override {
+    const launch::Kernel& kernel = binding.kernel();
+    for (LaunchAlone& alone : binding.alone()) {
+      const bool is_it = !alone.is_bound && (*alone.spec)->makes(kernel.name) &&
+                         alone.kernel->arrivals == kernel.arrivals &&
+                         alone.kernel->panels == kernel.panels;
+      if (!is_it) continue;
+      alone.is_bound = true;
+      return *alone.spec;
+    }
+    return binding.refuse("none of them has the operands that it has");
   }
   void add_fixed(FixedWords& fixed) const override { fixed.add_table(spec.table); }
 
