@@ -64,6 +64,7 @@ const std::vector<Question>& questions() {
       {"moe", kExperts, "ep=2", "push"},  // batch_rows
       {kLinear, {"ag_gemm"}, "tp=2", "push"},
       {kLinear, {"gemm_rs"}, "tp=3", "push"},
+      {"gemm", {"m=64", "n=48", "k=96"}, "x=4", "hierarchical"},  // rests by plain kernels
   };
   return kQuestions;
 }
@@ -147,6 +148,7 @@ const std::set<std::string>& seen_in_any_execution() {
                                               "take an addend from a neighbour",
                                               "skip a launch",
                                               "drop a launch's kernels",
+                                              "drop a kernel",
                                               "go on from nothing",
                                               "narrow a state",
                                               "leave a narrow state wide",

@@ -151,8 +151,7 @@ bool has_panels(const launch::LaunchPlan& launches) {
   });
 }
 
-// Whether a plain kernel does what the tiles of another leave over: it states no places, which the
-// proof needs.
+// Whether a plain kernel does what operands leave to it that the tensor cores' kernel cannot read.
 bool leaves_rest(const launch::LaunchPlan& launches) {
   return std::ranges::any_of(launches.launches, [](const launch::Launch& launch) {
     const auto names = [&](std::string_view name) {
@@ -167,7 +166,7 @@ class Tally {
   int plans = 0;
   int launched = 0;  // as H200s would
   int panels = 0;    // of those, with kernels that have panels
-  int unproved = 0;
+  int rests = 0;     // of those, with plain kernels that do a part of a task
   int refused = 0;
   int timings = 0;
   double worst = 0;  // error over bound
@@ -253,13 +252,10 @@ class Tally {
   void compare_with(const launch::LaunchPlan& launches, const Plan& plan, const TensorMap& inputs,
                     const Outputs& expected) {
     const auto proved = verify_launches(plan, launches);
-    if (!proved.ok()) {
-      EXPECT_TRUE(leaves_rest(launches)) << render(proved.error());
-      ++unproved;
-      return;
-    }
+    ASSERT_TRUE(proved.ok()) << render(proved.error());
     ++launched;
     panels += has_panels(launches) ? 1 : 0;
+    rests += leaves_rest(launches) ? 1 : 0;
     const Outputs outputs = execute(make_cpu_executor(plan, launches, {}), plan, inputs);
     ASSERT_EQ(outputs.size(), expected.size());
     if (reorders(launches)) {
@@ -296,9 +292,9 @@ class Numerics : public testing::TestWithParam<std::string> {
   static void report(const Tally& tally, int least) {
     std::printf(
         "%d plans checked, %d other timings, %d refused by construction; errors up to %.2f of "
-        "their bounds; %d launch plans of GPUs, %d with panels; %d not proved\n",
+        "their bounds; %d launch plans of GPUs, %d with panels, %d with rests\n",
         tally.plans, tally.timings, tally.refused, tally.worst, tally.launched, tally.panels,
-        tally.unproved);
+        tally.rests);
     EXPECT_GE(tally.plans, least);
   }
 };
@@ -309,6 +305,8 @@ TEST_P(Numerics, products_are_right_under_every_schedule) {
     tally.run(op, kProducts, GetParam());
   }
   report(tally, 400);
+  const bool is_half = GetParam() == "bf16" || GetParam() == "f16";
+  EXPECT_TRUE(!is_half || !find_gpus().ok() || tally.rests > 20);
 }
 
 TEST_P(Numerics, attention_is_right_under_every_schedule) {
@@ -350,8 +348,8 @@ TEST(GpuShapes, are_right_under_every_schedule) {
   const Shape cache = {"whole heads",
                        {"batch=2", "kv=128", "heads=8", "kv_heads=8", "head_dim=64"}};
   tally.run("decode", {cache}, "bf16", meshes);
-  std::printf("%d plans, %d launch plans of GPUs, %d with panels, %d not proved\n", tally.plans,
-              tally.launched, tally.panels, tally.unproved);
+  std::printf("%d plans, %d launch plans of GPUs, %d with panels, %d with rests\n", tally.plans,
+              tally.launched, tally.panels, tally.rests);
   EXPECT_TRUE(!find_gpus().ok() || tally.panels > 100);
 }
 

@@ -214,6 +214,10 @@ class Mutator {
 
   void edit_kernel(std::size_t l, std::size_t k) {
     const Kernel& own = kernel(launches_, l, k);
+    if (!own.panels.empty() && launches_.launches[l].kernels.size() > 1) {
+      add("drop a kernel", [=](LaunchPlan& m) { erase_at(m.launches[l].kernels, k); });
+      add("run a kernel twice", [=](LaunchPlan& m) { repeat_at(m.launches[l].kernels, k); });
+    }
     for (std::size_t a = 0; a < own.arrivals.size(); ++a) {
       if (own.arrivals[a].when) {
         add_order("drop a wait inside",

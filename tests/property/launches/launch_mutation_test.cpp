@@ -55,6 +55,7 @@ const std::vector<Family>& families() {
         {{"seq=1024", "causal=true"}, "cp=2", "zigzag_ring"}}},
       {"attention_bwd", {{{}, "cp=2", "ring"}, {{}, "cp=2", "ulysses"}, {{}, "cp=2", "hybrid"}}},
       {"decode", {{{}, "tp=2", "bulk"}, {{}, "tp=3", "push"}, {{}, "tp=2", "ring"}}},
+      {"gemm", {{{"m=64", "n=48", "k=96"}, "x=4", "hierarchical"}}},  // rests by plain kernels
       {"moe", {{{}, "ep=2", "push"}, {{}, "ep=2", "bulk"}, {{}, "ep=2", "hierarchical"}}},
       {kLinear,
        {{{"ag_gemm", "f32"}, "tp=2", "push"},

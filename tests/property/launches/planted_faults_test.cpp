@@ -35,6 +35,11 @@ std::vector<launch::Panel*> mapped(Described& d) {
   return panels;
 }
 
+// Half of the columns begin where the tensor cores' kernel cannot read them: a plain kernel does
+// them.
+Described with_rest() { return describe("gemm", {"m=64", "n=48", "k=96"}, "x=4", "hierarchical"); }
+constexpr std::size_t kWithRest = 4;  // the launch of `with_rest`
+
 TEST(PlantedFaults, start_from_what_verifies) {
   EXPECT_EQ(finding(linear("f32")), "verified");
   EXPECT_EQ(finding(linear("bf16")), "verified");
@@ -42,6 +47,58 @@ TEST(PlantedFaults, start_from_what_verifies) {
   EXPECT_EQ(finding(push()), "verified");
   EXPECT_EQ(finding(fused()), "verified");
   EXPECT_EQ(finding(scatter()), "verified");
+  EXPECT_EQ(finding(with_rest()), "verified");
+}
+
+TEST(PlantedFaults, a_rest_that_nothing_does) {
+  Described d = with_rest();
+  ASSERT_EQ(d.launches.launches[kWithRest].kernels[1].name, "gemm");
+  d.launches.launches[kWithRest].kernels.pop_back();
+  EXPECT_EQ(finding(d),
+            "error[V501]: task 28 (finalise mm.0 on rank 0) in launch 6 reads `c` [s0=0, "
+            "s1=0, t0=1, t1=0] in `mm.c.acc0` of rank 0, where nothing has put it");
+}
+
+TEST(PlantedFaults, a_rest_that_is_done_twice) {
+  Described d = with_rest();
+  std::vector<Kernel>& kernels = d.launches.launches[kWithRest].kernels;
+  kernels.push_back(Kernel(kernels[1]));
+  EXPECT_EQ(finding(d), "error[V704]: `gemm` of launch 4 on rank 0 does what kernel 1 does");
+}
+
+TEST(PlantedFaults, a_rest_of_other_columns) {
+  Described d = with_rest();
+  Kernel& rest = d.launches.launches[kWithRest].kernels[1];
+  rest.panels[0].stores[0].span[1] = {.begin = 12, .end = 24};
+  rest.arrivals[0].reads[1].span[1] = {.begin = 12, .end = 24};
+  EXPECT_EQ(finding(d),
+            "error[V404]: panel 0 of launch 4, kernel 1 reads `b` [t0=0, t1=1] in "
+            "`mm.b.st0.0` of rank 0, and nothing orders it after task 21 (copy on rank 0) in "
+            "launch 7, which uses the slot for `b` [t0=0, t1=0]");
+}
+
+TEST(PlantedFaults, a_rest_that_is_stored_elsewhere) {
+  Described d = with_rest();
+  d.launches.launches[kWithRest].kernels[1].panels[0].stores[0].span[1] = {.begin = 36, .end = 48};
+  EXPECT_EQ(finding(d),
+            "error[V704]: `gemm` of launch 4 on rank 0 meets operands that make nothing of "
+            "what it stores");
+}
+
+TEST(PlantedFaults, a_rest_that_is_not_stated) {
+  Described d = with_rest();
+  Kernel& rest = d.launches.launches[kWithRest].kernels[1];
+  rest.arrivals.clear();
+  rest.panels.clear();
+  EXPECT_EQ(finding(d), "error[V704]: `gemm` of launch 4 on rank 0 does not state its panels");
+}
+
+TEST(PlantedFaults, a_rest_that_waits_inside) {
+  Described d = with_rest();
+  d.launches.launches[kWithRest].kernels[1].arrivals[0].when = launch::SignalId(1);
+  EXPECT_EQ(finding(d),
+            "error[V704]: `gemm` of launch 4 on rank 0 waits or raises inside, which it "
+            "cannot");
 }
 
 // A credit says that the last execution is over, not that the rank has come to this one.
