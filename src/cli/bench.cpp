@@ -40,10 +40,15 @@ Checked<BenchRequest> bench_request_of(const CommandLine& line) {
   if (line.has("ranks")) {
     HP_TRY(request.ranks, count_of(line, "ranks", 1, kMostBenchRanks, 1));
   }
-  HP_TRY(request.rounds, count_of(line, "rounds", 1, kMostTurns, request.rounds));
+  if (line.has("rounds")) {
+    HP_TRY(request.rounds, count_of(line, "rounds", 1, kMostTurns, 1));
+  }
   HP_TRY(request.iterations, count_of(line, "iters", 1, kMostTurns, request.iterations));
   HP_TRY(const std::int64_t budget, count_of(line, "budget", 0, kLongestBudget, 600));
   request.budget_s = static_cast<double>(budget);
+  if (line.has("tune")) {
+    HP_TRY(request.tune_s, count_of(line, "tune", 1, kLongestBudget, 1));
+  }
   HP_TRY(const std::int64_t seed,
          count_of(line, "seed", 0, std::numeric_limits<std::int64_t>::max(), 0));
   request.seed = static_cast<std::uint64_t>(seed);
@@ -59,20 +64,35 @@ std::string print_ratio(std::optional<double> ratio) {
   return ratio ? fmt::format("{:.2f}", *ratio) : std::string(kNone);
 }
 
+std::string print_name(const BenchEntry& entry) {
+  return entry.name + (entry.label.empty() ? "" : " (" + entry.label + ")");
+}
+
 std::string print_best(const BenchEntry* entry) {
-  return entry == nullptr ? kNone : print_us_or_dash(entry->median_us) + " " + entry->name;
+  return entry == nullptr ? kNone : print_us_or_dash(entry->median_us) + " " + print_name(*entry);
+}
+
+// "1.08 (1.06 to 1.10), faster": of rounds, with what they can tell.
+std::string print_speedup(const std::optional<PairedSpeedup>& paired) {
+  if (!paired) return kNone;
+  std::string text = print_ratio(paired->median);
+  if (paired->interval) {
+    text += fmt::format(" ({:.2f} to {:.2f})", paired->interval->low, paired->interval->high);
+  }
+  if (const auto verdict = paired->verdict()) text += fmt::format(", {}", print(*verdict));
+  return text;
 }
 
 std::string print_rows_of(const BenchReport& report) {
   std::vector<std::vector<std::string>> lines = {
-      {"case", "ours", "baseline", "ratio", "limit", "ours/limit"}};
+      {"case", "Harpe", "library", "speed-up over the library", "limit", "Harpe/limit"}};
   for (const BenchRow& row : report.rows) {
     if (!row.skipped.empty()) {
       lines.push_back({row.what.name, row.skipped});
       continue;
     }
     lines.push_back({row.what.name, print_best(row.best(false)), print_best(row.best(true)),
-                     print_ratio(row.ratio()), print_us_or_dash(row.limit_us()),
+                     print_speedup(row.paired()), print_us_or_dash(row.limit.total_us()),
                      print_ratio(row.over_limit())});
   }
   return print_table(lines);
@@ -97,7 +117,7 @@ std::string print_troubles(const BenchRequest& request, const BenchReport& repor
     }
     for (const BenchEntry& entry : row.entries) {
       if (entry.median_us && !entry.is_wrong()) continue;
-      of_row += "    " + entry.name + ": " + print_trouble(entry) + "\n";
+      of_row += "    " + print_name(entry) + ": " + print_trouble(entry) + "\n";
     }
     if (!of_row.empty()) text += "  " + row.what.name + "\n" + of_row;
   }
@@ -123,8 +143,8 @@ std::string print_summary(const BenchReport& report) {
   const std::optional<double> mean = report.geometric_mean();
   if (!mean) return "\nno case has a baseline: there are no ratios\n";
   const BenchRow& worst = *report.worst();
-  return fmt::format("\ngeometric mean of ratios {:.2f}; worst case {:.2f}, {}\n", *mean,
-                     *worst.ratio(), worst.what.name);
+  return fmt::format("\nspeed-up over the library, geometric mean {:.2f}; worst case {:.2f}, {}\n",
+                     *mean, *worst.ratio(), worst.what.name);
 }
 
 std::string print_report(const BenchRequest& request, const BenchReport& report) {
@@ -146,6 +166,7 @@ Json to_json(const BenchMemory& memory) {
 Json to_json(const BenchEntry& entry) {
   Json json = Json::object();
   json.set("name", entry.name).set("baseline", entry.is_baseline);
+  if (!entry.label.empty()) json.set("label", entry.label);
   if (entry.memory) json.set("memory", to_json(*entry.memory));
   if (!entry.median_us) return json.set("code", entry.code).set("reason", entry.reason);
   json.set("time_us", *entry.median_us).set("least_us", entry.least_us).set("spread", entry.spread);
@@ -165,6 +186,18 @@ Json to_json(const std::vector<BenchLack>& not_here) {
   return {std::move(all)};
 }
 
+Json to_json(const std::optional<PairedSpeedup>& paired) {
+  if (!paired) return {};
+  const auto& interval = paired->interval;
+  const auto verdict = paired->verdict();
+  return Json::object()
+      .set("median", paired->median)
+      .set("low", interval ? Json(interval->low) : Json())
+      .set("high", interval ? Json(interval->high) : Json())
+      .set("rounds", paired->rounds)
+      .set("verdict", verdict ? Json(print(*verdict)) : Json());
+}
+
 Json to_json(const BenchRow& row) {
   Json json = Json::object();
   json.set("case", row.what.name)
@@ -181,9 +214,12 @@ Json to_json(const BenchRow& row) {
       .set("baseline", theirs == nullptr ? Json() : Json(theirs->name))
       .set("baseline_us", theirs == nullptr ? Json() : number(theirs->median_us))
       .set("ratio", number(row.ratio()))
-      .set("arithmetic_us", number(row.arithmetic_us))
-      .set("link_us", row.link_us)
-      .set("limit_us", number(row.limit_us()))
+      .set("paired", to_json(row.paired()))
+      .set("arithmetic_us", number(row.limit.arithmetic_us))
+      .set("memory_us", row.limit.memory_us)
+      .set("link_us", row.limit.link_us)
+      .set("fixed_us", row.limit.fixed_us)
+      .set("limit_us", number(row.limit.total_us()))
       .set("over_limit", number(row.over_limit()))
       .set("entries", std::move(entries))
       .set("not_here", to_json(row.not_here));
@@ -198,7 +234,7 @@ Json to_json(const CommandLine& line, const BenchRequest& request, const BenchRe
       .set("ranks", report.ranks)
       .set("mesh", report.mesh)
       .set("libraries", report.libraries)
-      .set("rounds", request.rounds)
+      .set("rounds", request.rounds_here())
       .set("iterations", request.iterations)
       .set("seed", static_cast<std::int64_t>(request.seed))
       .set("geometric_mean", number(report.geometric_mean()))

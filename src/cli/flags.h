@@ -87,7 +87,14 @@ inline constexpr std::array kFlags = {
     Flag{"budget", "", "SECONDS", "give up a search for what `auto` means after this (default 5)",
          kSchedules},
     Flag{"budget", "", "SECONDS", "begin no case after this (default 600)", kBench},
-    Flag{"rounds", "", "N", "how often each has its turn; medians count (default 5)", kBench},
+    Flag{"rounds", "", "N",
+         "how often each has its turn (default 20 on GPUs, 5 on CPUs); from 20 rounds on a case is "
+         "called slower, level or faster",
+         kBench},
+    Flag{"tune", "", "SECONDS",
+         "of each case: search, execute the best as `tune --measure` does, and time what that "
+         "chooses as `tuned`",
+         kBench},
     Flag{"list", "", "", "show the cases, and time nothing", kBench},
     Flag{"cases", "", "TEXT", "only the cases whose names have this in them", kBench},
     Flag{"schedules", "", "NAME,...", "only these of ours (default: all that apply, and `auto`)",

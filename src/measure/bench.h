@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -9,10 +10,15 @@
 
 #include "compile/session.h"
 #include "measure/bench_cases.h"
+#include "measure/limit.h"
+#include "measure/statistics.h"
 #include "run/backend.h"
 #include "support/diag.h"
 
 namespace harpe {
+
+// Rounds from which on a case may be called slower or faster.
+constexpr std::int64_t kLeastPairedRounds = 20;
 
 struct BenchRequest {
   std::string suite;
@@ -20,12 +26,19 @@ struct BenchRequest {
   std::string only;                     // of the suite's cases, those with this in their names
   std::vector<std::string> schedules;   // of ours; none: all that apply, and `auto`
   std::optional<std::int64_t> ranks;    // none: one per GPU, 4 on CPUs
-  std::int64_t rounds = 5;
-  std::int64_t iterations = 10;  // of a turn, back to back
-  double budget_s = 600;         // no case begins after that
+  std::optional<std::int64_t> rounds;   // none: 20 on GPUs, 5 on CPUs
+  std::int64_t iterations = 10;         // of a turn, back to back
+  double budget_s = 600;                // no case begins after that
+  // Of each case: a search whose best schedules are executed, as `tune --measure` does; what it
+  // chooses is the entry `tuned`. None: there is no such entry.
+  std::optional<std::int64_t> tune_s;
   std::uint64_t seed = 0;
   bool check = false;  // small cases against the reference too
   BackendRequest backend;
+
+  [[nodiscard]] std::int64_t rounds_here() const {
+    return rounds.value_or(backend.backend == Backend::Cuda ? kLeastPairedRounds : 5);
+  }
 };
 
 // Bytes of the GPU where they are most.
@@ -48,12 +61,14 @@ void add_taken(const std::vector<std::int64_t>& before, const std::vector<std::i
 // One way to do a case: a schedule of ours, or libraries.
 struct BenchEntry {
   std::string name;
+  std::string label;  // what `tuned` chose, as `tune` calls it
   bool is_baseline = false;
   std::optional<double> median_us;  // none where it did not run, for this reason:
   std::string reason;
   std::string code;  // of a refusal
   double least_us = 0;
   double spread = 0;  // quarters of the times around the median, relative to it
+  std::map<std::int64_t, double> round_us;  // the median of its turn in each round that it had one
   // Against the outputs of the first baseline, relative to rows' scales; none where they are too
   // large to be looked at, and for that baseline itself.
   std::optional<double> difference;
@@ -72,18 +87,32 @@ struct BenchLack {
   Diag why;
 };
 
+// The fastest library's time over that of Harpe's fastest, round by round, so that clocks are the
+// same on both sides; above 1 Harpe is faster.
+struct PairedSpeedup {
+  enum class Verdict : std::uint8_t { Slower, Level, Faster };
+
+  double median = 1;
+  std::int64_t rounds = 0;
+  std::optional<MedianInterval> interval;  // of the median, 95 %; none of fewer than six rounds
+
+  // Slower or faster: by more than 2 %, over all of the interval. None below kLeastPairedRounds.
+  [[nodiscard]] std::optional<Verdict> verdict() const;
+};
+[[nodiscard]] std::string_view print(PairedSpeedup::Verdict verdict);
+
 struct BenchRow {
   BenchCase what;
   std::vector<BenchEntry> entries;
-  std::vector<BenchLack> not_here;      // of those asked for, or of the operator's
-  std::string skipped;                  // why it did not begin
-  std::optional<double> arithmetic_us;  // the rank's part alone, on the best library kernel
-  double link_us = 0;                   // what must cross one link, at its measured rate
+  std::vector<BenchLack> not_here;  // of those asked for, or of the operator's
+  std::string skipped;              // why it did not begin
+  Limit limit;
 
   // The fastest that ran and is not known to be wrong.
   [[nodiscard]] const BenchEntry* best(bool baseline) const;
   [[nodiscard]] std::optional<double> ratio() const;  // the baseline's time over ours
-  [[nodiscard]] std::optional<double> limit_us() const;
+  // Of the two fastest. None where they had no round in common.
+  [[nodiscard]] std::optional<PairedSpeedup> paired() const;
   [[nodiscard]] std::optional<double> over_limit() const;
 };
 

@@ -40,12 +40,6 @@ double unit_of(DType dtype) {
   return dtype == DType::F16 ? 0x1p-11 : 0x1p-24;
 }
 
-double bytes_of(const Program& program, const char* name) {
-  const Buffer* const buffer = find_buffer(program, name);
-  if (buffer == nullptr) return 0;
-  return static_cast<double>(product_of(shape_of(program, *buffer)) * size_in_bytes(buffer->dtype));
-}
-
 }  // namespace
 
 TensorMap draw_bench_inputs(const Program& program, std::uint64_t seed) {
@@ -90,30 +84,6 @@ double bench_bound(const Plan& plan, const std::string& buffer) {
   // Scores of numbers below 1 stay far below this.
   const Magnitudes magnitudes{.other_scores = {.score = 4, .logsum = 16}};
   return bound_of(plan, buffer, magnitudes).limit() + library_margin(plan, buffer);
-}
-
-double least_link_bytes(const Program& program, double ranks) {
-  const std::string& op = program.name;
-  const double others = (ranks - 1) / ranks;
-  if (op == "ag_gemm") return others * bytes_of(program, "a");
-  if (op == "gemm_rs") return others * bytes_of(program, "c");
-  if (op == "gemm_ar") return 2 * others * bytes_of(program, "c");
-  if (op == "attention") {
-    const double keys = bytes_of(program, "k") + bytes_of(program, "v");
-    const double all = keys + bytes_of(program, "q") + bytes_of(program, "o");
-    return others * std::min(keys, all / ranks);
-  }
-  if (op == "attention_bwd") {
-    const double keys = bytes_of(program, "k") + bytes_of(program, "v") + bytes_of(program, "dk") +
-                        bytes_of(program, "dv");
-    // Of o only its product with do is needed, a number like lse.
-    const double all = keys + bytes_of(program, "q") + bytes_of(program, "do") +
-                       bytes_of(program, "dq") + 2 * bytes_of(program, "lse");
-    return others * std::min(keys, all / ranks);
-  }
-  // Each rank's state of every row.
-  if (op == "decode") return (ranks - 1) * (bytes_of(program, "o") + bytes_of(program, "lse"));
-  return 0;
 }
 
 }  // namespace harpe

@@ -26,7 +26,4 @@ namespace harpe {
 // library's margin.
 [[nodiscard]] double bench_bound(const Plan& plan, const std::string& buffer);
 
-// Bytes that must cross the link of one rank, whatever the schedule; 0 where that is not known.
-[[nodiscard]] double least_link_bytes(const Program& program, double ranks);
-
 }  // namespace harpe

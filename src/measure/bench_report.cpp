@@ -11,6 +11,25 @@ bool BenchMemory::is_off() const {
   return 10 * std::abs(most - planned) > planned;
 }
 
+std::optional<PairedSpeedup::Verdict> PairedSpeedup::verdict() const {
+  constexpr double kMargin = 1.02;
+  if (rounds < kLeastPairedRounds || !interval) return std::nullopt;
+  if (interval->high * kMargin < 1) return Verdict::Slower;
+  return interval->low > kMargin ? Verdict::Faster : Verdict::Level;
+}
+
+std::string_view print(PairedSpeedup::Verdict verdict) {
+  switch (verdict) {
+    case PairedSpeedup::Verdict::Slower:
+      return "slower";
+    case PairedSpeedup::Verdict::Level:
+      return "level";
+    case PairedSpeedup::Verdict::Faster:
+      return "faster";
+  }
+  return "";
+}
+
 const BenchEntry* BenchRow::best(bool baseline) const {
   const BenchEntry* found = nullptr;
   for (const BenchEntry& entry : entries) {
@@ -27,16 +46,26 @@ std::optional<double> BenchRow::ratio() const {
   return *theirs->median_us / *ours->median_us;
 }
 
-std::optional<double> BenchRow::limit_us() const {
-  if (!arithmetic_us) return std::nullopt;
-  return std::max(*arithmetic_us, link_us);
+std::optional<PairedSpeedup> BenchRow::paired() const {
+  const BenchEntry* const ours = best(false);
+  const BenchEntry* const theirs = best(true);
+  if (ours == nullptr || theirs == nullptr) return std::nullopt;
+  std::vector<double> speedups;
+  for (const auto& [round, us] : ours->round_us) {
+    const auto other = theirs->round_us.find(round);
+    if (other != theirs->round_us.end()) speedups.push_back(other->second / us);
+  }
+  if (speedups.empty()) return std::nullopt;
+  return PairedSpeedup{.median = quantile(speedups, 0.5),
+                       .rounds = std::ssize(speedups),
+                       .interval = median_interval(speedups)};
 }
 
 std::optional<double> BenchRow::over_limit() const {
   const BenchEntry* const ours = best(false);
-  const std::optional<double> limit = limit_us();
-  if (ours == nullptr || !limit) return std::nullopt;
-  return *ours->median_us / *limit;
+  const std::optional<double> total = limit.total_us();
+  if (ours == nullptr || !total) return std::nullopt;
+  return *ours->median_us / *total;
 }
 
 std::optional<double> BenchReport::geometric_mean() const {

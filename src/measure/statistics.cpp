@@ -59,6 +59,22 @@ double quantile(std::vector<double> values, double share) {
   return values[std::clamp<std::size_t>(place, 1, values.size()) - 1];
 }
 
+std::optional<MedianInterval> median_interval(std::vector<double> values) {
+  constexpr double kMostOutside = 0.05 / 2;  // on each side
+  std::ranges::sort(values);
+  const std::size_t count = values.size();
+  double ways = std::exp2(-static_cast<double>(count));  // that `below` values are below the median
+  double outside = 0;
+  std::size_t below = 0;
+  while (below < count && outside + ways <= kMostOutside) {
+    outside += ways;
+    ways *= static_cast<double>(count - below) / static_cast<double>(below + 1);
+    ++below;
+  }
+  if (below == 0) return std::nullopt;
+  return MedianInterval{.low = values[below - 1], .high = values[count - below]};
+}
+
 double spearman(std::span<const double> first, std::span<const double> second) {
   HP_CHECK(first.size() == second.size(), "a correlation of unequal lengths");
   if (first.empty()) return 0;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -8,6 +9,15 @@ namespace harpe {
 
 // The smallest value that at least `share` of all do not exceed. Requires: not empty.
 [[nodiscard]] double quantile(std::vector<double> values, double share);
+
+struct MedianInterval {
+  double low = 0;
+  double high = 0;
+};
+// Holds the median of what the values were drawn from with a probability of 95 % or more, whatever
+// its distribution: two of the values, by the binomial distribution of how many lie below the
+// median. None of fewer than six values, which cannot tell.
+[[nodiscard]] std::optional<MedianInterval> median_interval(std::vector<double> values);
 
 // Correlation of ranks, equal values sharing theirs; 1 is the same order, -1 the opposite. 0 where
 // either side does not vary. Requires: equal lengths.

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -14,8 +15,9 @@ namespace harpe {
 
 struct LibraryExecutor {
   std::unique_ptr<Executor> executor;
-  // After a run: the slowest rank's part of the arithmetic alone.
-  std::function<double()> arithmetic_us = {};
+  // After a run: microseconds of the arithmetic alone, without any communication, on the rank that
+  // takes longest while all work; the mean of so many executions back to back. Errors: G005.
+  std::function<Checked<double>(std::int64_t executions)> time_arithmetic = {};
 };
 
 // How the operator is done without us. Errors of `make`, which may be called more than once: G081,

@@ -20,32 +20,36 @@ Checked<Ok> order(const std::vector<Step>& steps, CUstream stream) {
 }
 
 // Microseconds of one of several in a row.
-Checked<double> time_way(const Member& member, const Step& way) {
-  HP_REQUIRE_OK(way(member.stream.handle()));
+Checked<double> time_in_a_row(const Member& member, const Step& work, std::int64_t count) {
   HP_TRY(const cuda::Event begin, cuda::Event::create(member.device));
   HP_TRY(const cuda::Event end, cuda::Event::create(member.device));
   HP_REQUIRE_OK(checked(begin.record(member.stream)));
-  for (int i = 0; i < kTrials; ++i) HP_REQUIRE_OK(way(member.stream.handle()));
+  for (std::int64_t i = 0; i < count; ++i) HP_REQUIRE_OK(work(member.stream.handle()));
   HP_REQUIRE_OK(checked(end.record(member.stream)));
   HP_REQUIRE_OK(checked(member.stream.synchronize()));
   HP_TRY(const double milliseconds, checked(end.milliseconds_since(begin)));
-  return milliseconds * 1e3 / kTrials;
+  return milliseconds * 1e3 / static_cast<double>(count);
+}
+
+Checked<double> time_way(const Member& member, const Step& way) {
+  HP_REQUIRE_OK(way(member.stream.handle()));
+  return time_in_a_row(member, way, kTrials);
 }
 
 // A way that a library refuses is none; all refused, the last one's refusal.
 Checked<Ok> choose_way(const Member& member, Arithmetic& part) {
-  part.us = std::numeric_limits<double>::infinity();
+  double fastest = std::numeric_limits<double>::infinity();
   std::optional<Diag> refusal;
   for (std::size_t i = 0; i < part.ways.size(); ++i) {
     const Checked<double> time = time_way(member, part.ways[i]);
     if (!time.ok()) {
       refusal = time.error();
-    } else if (*time < part.us) {
-      part.us = *time;
+    } else if (*time < fastest) {
+      fastest = *time;
       part.chosen = i;
     }
   }
-  if (std::isinf(part.us) && refusal) return *refusal;
+  if (std::isinf(fastest) && refusal) return *refusal;
   return Ok{};
 }
 
@@ -58,19 +62,20 @@ Checked<cuda::Graph> capture(const Member& member, const std::vector<Step>& step
 }
 
 Checked<Ok> choose_ways(const Member& member, Work& work) {
-  work.arithmetic_us = 0;
   for (const std::unique_ptr<Arithmetic>& part : work.arithmetic) {
     HP_REQUIRE_OK(choose_way(member, *part));
-    work.arithmetic_us += part->us;
-  }
-  if (work.all_arithmetic) {
-    // In a graph, as in executions: ordered one by one, many small products would wait for the
-    // host.
-    HP_TRY(const cuda::Graph graph, capture(member, {work.all_arithmetic}));
-    const Step replay = [&](CUstream) { return checked(graph.launch(member.stream)); };
-    HP_TRY(work.arithmetic_us, time_way(member, replay));
   }
   return Ok{};
+}
+
+// In a graph, as in executions: ordered one by one, many small products would wait for the host.
+Checked<cuda::Graph> capture_arithmetic(const Member& member, const Work& work) {
+  if (work.all_arithmetic) return capture(member, {work.all_arithmetic});
+  std::vector<Step> steps;
+  for (const std::unique_ptr<Arithmetic>& part : work.arithmetic) {
+    steps.emplace_back([only = part.get()](CUstream stream) { return only->order(stream); });
+  }
+  return capture(member, steps);
 }
 
 enum class Direction : std::uint8_t { ToGpu, ToHost };
@@ -166,8 +171,11 @@ Checked<Ok> Baseline::prepare() {
     return checked(member.stream.synchronize());
   };
   std::vector<std::optional<cuda::Graph>> graphs(parts_.work.size());
+  std::vector<std::optional<cuda::Graph>> arithmetic(parts_.work.size());
   const auto keep = [&](Member& member) -> Checked<Ok> {
-    HP_TRY(graphs[static_cast<std::size_t>(member.rank)], capture(member, work(member.rank).steps));
+    const auto rank = static_cast<std::size_t>(member.rank);
+    HP_TRY(graphs[rank], capture(member, work(member.rank).steps));
+    HP_TRY(arithmetic[rank], capture_arithmetic(member, work(member.rank)));
     return Ok{};
   };
   HP_REQUIRE_OK(team_->for_all(choose));
@@ -175,6 +183,7 @@ Checked<Ok> Baseline::prepare() {
   HP_REQUIRE_OK(team_->for_all(choose));
   HP_REQUIRE_OK(team_->for_all(keep));
   for (std::optional<cuda::Graph>& graph : graphs) graphs_.push_back(*std::move(graph));
+  for (std::optional<cuda::Graph>& graph : arithmetic) arithmetic_.push_back(*std::move(graph));
   return Ok{};
 }
 
@@ -232,12 +241,15 @@ std::int64_t Baseline::allocated_bytes() const {
   return most;
 }
 
-double Baseline::arithmetic_us() const {
-  double longest = 0;
-  for (const std::unique_ptr<Work>& work : parts_.work) {
-    longest = std::max(longest, work->arithmetic_us);
-  }
-  return longest;
+Checked<double> Baseline::time_arithmetic(std::int64_t executions) {
+  std::vector<double> times(parts_.work.size(), 0);
+  HP_REQUIRE_OK(team_->for_all([&](Member& member) -> Checked<Ok> {
+    const auto rank = static_cast<std::size_t>(member.rank);
+    const Step replay = [&](CUstream) { return checked(arithmetic_[rank].launch(member.stream)); };
+    HP_TRY(times[rank], time_in_a_row(member, replay, executions));
+    return Ok{};
+  }));
+  return std::ranges::max(times);
 }
 
 }  // namespace harpe::library

@@ -36,7 +36,6 @@ struct Placed {
 struct Arithmetic {
   std::vector<Step> ways;  // the fastest is taken
   std::size_t chosen = 0;  // of these
-  double us = 0;           // the fastest's time, alone
 
   [[nodiscard]] Checked<Ok> order(CUstream stream) const { return ways[chosen](stream); }
 };
@@ -45,9 +44,8 @@ struct Arithmetic {
 struct Work {
   std::vector<cuda::DeviceMemory> memory;
   std::vector<std::unique_ptr<Arithmetic>> arithmetic;
-  Step all_arithmetic;       // as an execution does it; none: its parts one after the other
-  double arithmetic_us = 0;  // of all, alone
-  std::vector<Step> steps;   // of one execution
+  Step all_arithmetic;      // as an execution does it; none: its parts one after the other
+  std::vector<Step> steps;  // of one execution
 
   // Errors, here and below: G005.
   [[nodiscard]] Checked<cuda::DeviceAddress> reserve(const Member& member, std::int64_t bytes);
@@ -81,8 +79,8 @@ class Baseline final : public Executor {
   // Without what the libraries allocate themselves.
   [[nodiscard]] std::int64_t allocated_bytes() const override;
 
-  // After a run: the slowest rank's arithmetic alone, without any communication.
-  [[nodiscard]] double arithmetic_us() const;
+  // As LibraryExecutor::time_arithmetic. Requires: it has run.
+  [[nodiscard]] Checked<double> time_arithmetic(std::int64_t executions);
 
  private:
   [[nodiscard]] Checked<Ok> prepare();
@@ -90,7 +88,8 @@ class Baseline final : public Executor {
 
   std::shared_ptr<Team> team_;
   BaselineParts parts_;
-  std::vector<cuda::Graph> graphs_;  // per rank, once it was run
+  std::vector<cuda::Graph> graphs_;      // per rank, once it was run
+  std::vector<cuda::Graph> arithmetic_;  // the same, of the arithmetic alone
 };
 
 }  // namespace harpe::library

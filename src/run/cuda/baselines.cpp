@@ -73,9 +73,11 @@ class CudaBaselines final : public Baselines {
     for (library::Candidate& one : library::make_baselines(team_, subject)) {
       ways.push_back({one.name, [make = std::move(one.make)]() -> Checked<LibraryExecutor> {
                         HP_TRY(std::unique_ptr<library::Baseline> baseline, make());
-                        const library::Baseline* const timed = baseline.get();
+                        library::Baseline* const timed = baseline.get();
                         return LibraryExecutor{std::move(baseline),
-                                               [timed] { return timed->arithmetic_us(); }};
+                                               [timed](std::int64_t executions) {
+                                                 return timed->time_arithmetic(executions);
+                                               }};
                       }});
     }
     return ways;

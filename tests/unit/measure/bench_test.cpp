@@ -31,8 +31,7 @@ TEST(BenchRow, takes_the_fastest_of_each_side) {
   EXPECT_EQ(row.best(false)->name, "bulk");
   EXPECT_EQ(row.best(true)->name, "a");
   EXPECT_DOUBLE_EQ(*row.ratio(), 2);
-  row.arithmetic_us = 5;
-  row.link_us = 8;
+  row.limit = {.arithmetic_us = 5, .link_us = 6, .fixed_us = 2};
   EXPECT_DOUBLE_EQ(*row.over_limit(), 1.25);
 }
 
@@ -49,6 +48,63 @@ TEST(BenchRow, leaves_out_what_is_wrong) {
   report.rows = {row};
   EXPECT_TRUE(report.is_wrong());
   EXPECT_FALSE(report.is_whole());
+}
+
+// Rounds in which the library takes `theirs` and Harpe what follows.
+BenchRow row_of_rounds(double theirs, const std::vector<double>& ours) {
+  BenchRow row = row_of({entry("a", true, theirs), entry("ring", false, quantile(ours, 0.5))});
+  for (std::size_t round = 0; round < ours.size(); ++round) {
+    row.entries[0].round_us[static_cast<std::int64_t>(round)] = theirs;
+    row.entries[1].round_us[static_cast<std::int64_t>(round)] = ours[round];
+  }
+  return row;
+}
+
+TEST(BenchRow, calls_a_case_slower_or_faster_from_twenty_rounds_on) {
+  const auto verdict = [](double ours, std::size_t rounds) {
+    return row_of_rounds(100, std::vector<double>(rounds, ours)).paired()->verdict();
+  };
+  EXPECT_EQ(verdict(90, 19), std::nullopt);
+  EXPECT_EQ(verdict(90, 20), PairedSpeedup::Verdict::Faster);
+  EXPECT_EQ(verdict(99, 20), PairedSpeedup::Verdict::Level);
+  EXPECT_EQ(verdict(101, 20), PairedSpeedup::Verdict::Level);
+  EXPECT_EQ(verdict(103, 20), PairedSpeedup::Verdict::Slower);
+  // Half of the rounds are faster than the library by a tenth, half slower.
+  std::vector<double> mixed(10, 90);
+  mixed.insert(mixed.end(), 10, 110);
+  EXPECT_EQ(row_of_rounds(100, mixed).paired()->verdict(), PairedSpeedup::Verdict::Level);
+}
+
+TEST(BenchRow, compares_a_round_with_the_same_round) {
+  BenchRow row = row_of_rounds(100, {50, 50, 50});
+  // Clocks fell: the library took twice as long in rounds that Harpe had no turn in.
+  for (std::int64_t round = 3; round < 9; ++round) row.entries[0].round_us[round] = 200;
+  EXPECT_DOUBLE_EQ(row.paired()->median, 2);
+  EXPECT_EQ(row.paired()->rounds, 3);
+  EXPECT_FALSE(row.paired()->interval.has_value());
+  row.entries[1].round_us.clear();
+  EXPECT_FALSE(row.paired().has_value());
+}
+
+TEST(Limit, is_the_longer_of_arithmetic_and_link_and_what_every_execution_pays) {
+  EXPECT_FALSE((Limit{.link_us = 8, .fixed_us = 6}).total_us().has_value());
+  EXPECT_DOUBLE_EQ(*(Limit{.arithmetic_us = 5, .link_us = 8, .fixed_us = 6}).total_us(), 14);
+  EXPECT_DOUBLE_EQ(*(Limit{.arithmetic_us = 9, .memory_us = 12, .link_us = 8}).total_us(), 12);
+  EXPECT_DOUBLE_EQ(*(Limit{.arithmetic_us = 30, .memory_us = 12, .is_of_memory = true}).total_us(),
+                   12);
+}
+
+TEST(Limit, of_decode_is_reading_keys_and_values) {
+  Session session(false);
+  Request request;
+  request.target = "decode";
+  request.parameters = {"batch=8", "kv=32768", "heads=64", "kv_heads=8", "head_dim=128"};
+  const auto program = session.program(request);
+  ASSERT_TRUE(program.ok());
+  const Limit limit = make_limit(*program, "decode", 2);
+  EXPECT_DOUBLE_EQ(limit.memory_us, 2.0 * 8 * 32768 * 8 * 128 * 2 / 2 / 4.3e6);
+  EXPECT_TRUE(limit.is_of_memory);
+  EXPECT_DOUBLE_EQ(limit.fixed_us, 8);
 }
 
 TEST(BenchReport, has_the_mean_of_ratios_and_the_worst_case) {
@@ -73,7 +129,7 @@ TEST(BenchInputs, differences_are_relative_to_the_row) {
   EXPECT_TRUE(std::isinf(largest_difference(got, wanted, false)));
 }
 
-TEST(BenchInputs, gradients_cross_a_link_by_heads_or_by_keys) {
+TEST(Limit, gradients_cross_a_link_by_heads_or_by_keys) {
   Session session(false);
   const auto bytes = [&](const std::string& heads) {
     Request request;

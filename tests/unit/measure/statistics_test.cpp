@@ -17,6 +17,19 @@ TEST(Statistics, quantiles_are_values) {
   EXPECT_EQ(quantile({1, 2, 3}, 1), 3);
 }
 
+TEST(Statistics, a_median_lies_between_two_values) {
+  EXPECT_FALSE(median_interval({1, 2, 3, 4, 5}).has_value());
+  // All six above the median, or all below: 2 in 64.
+  const auto six = median_interval({6, 5, 4, 3, 2, 1});
+  EXPECT_EQ(six->low, 1);
+  EXPECT_EQ(six->high, 6);
+  Values twenty;
+  for (int i = 20; i > 0; --i) twenty.push_back(i);
+  // The textbook's: the 6th and the 15th of 20, 95.9 %.
+  EXPECT_EQ(median_interval(twenty)->low, 6);
+  EXPECT_EQ(median_interval(twenty)->high, 15);
+}
+
 TEST(Statistics, correlations_of_order) {
   const Values up = {1, 2, 3, 4};
   EXPECT_DOUBLE_EQ(spearman(up, Values{10, 100, 1000, 1e9}), 1);
