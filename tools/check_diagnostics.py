@@ -1,8 +1,11 @@
 #!/usr/bin/env python3
-"""Every registered diagnostic is produced somewhere, and names flags that are there.
+"""Every registered diagnostic is produced somewhere, and names options and flags that are there.
 
 Produced: `DiagCode::CODE` stands in a source of src/. That each is also shown to a user, with its
 whole text, is held by tests/golden/coverage_test.cpp.
+
+Options: `{option:NAME=VALUE}` in a text below the command line is a field of include/harpe, which
+programs give, or one of COMMAND_LINE_ALONE. On the command line it is a flag:
 
 Flags: `harpe VERB ... --flag` names a flag of that verb. A flag alone, `--flag`, must be one of
 every verb that EMITTED_BY lists for the code, and where a case of tests/golden shows the code, one
@@ -15,8 +18,12 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 SRC = ROOT / "src"
 REGISTERED = re.compile(r"^HP_DIAG\(\s*(\w+)\s*,", re.M)
+OPTION = re.compile(r"\{option:([a-z_]+)(?:=([^}]*))?\}")
 SHOWN = re.compile(r"`([^`\n]*--[^`\n]*)`")
 
+# What only the command line can be asked for.
+COMMAND_LINE_ALONE = ("all backend cases collectives help inject input level list load measured "
+                      "output share_gpus stage").split()
 PLANNING = "lower run show simulate taxes tune verify"
 # Of diagnostics that name flags alone: the verbs that can emit them.
 EMITTED_BY = {
@@ -31,6 +38,7 @@ EMITTED_BY = {
     "I505": "schedules tune",
     "S702": "tune",
     "S705": "tune",
+    "S701": "tune",
     "U105": "run",
     "U115": "explain",
     "U117": "run",
@@ -48,6 +56,26 @@ def read_flags(text):
         for verb in re.findall(r"\bk([A-Z][a-z]+)\b", rest):
             flags.setdefault(verb.lower(), set()).add(name)
     return flags
+
+
+def read_option_flags(text):
+    """Options that are called otherwise as flags, of src/cli/flags.h: {option: "flag value"}."""
+    return dict(re.findall(r'OptionFlag\{"(\w+)", "([^"]+)"\}', text))
+
+
+def write_flags(text, other_flags):
+    """`text` with its options as the command line writes them."""
+    def flag(match):
+        name, value = match.groups()
+        return "--" + other_flags.get(name, name).replace("_", "-") + (" " + value if value else "")
+    return OPTION.sub(flag, text)
+
+
+def check_options(text, public):
+    """Findings about options that a text names; `public` are the headers that programs see."""
+    return [f"`{{option:{name}}}` is no field of include/harpe, nor of the command line alone"
+            for name, _ in OPTION.findall(text)
+            if name not in COMMAND_LINE_ALONE and not re.search(rf"\b{name}\b( =|;|\{{)", public)]
 
 
 def read_diagnostics(text):
@@ -99,13 +127,21 @@ def main():
     produced = set()
     for path in sources:
         produced.update(re.findall(r"\bDiagCode::(\w+)", path.read_text(encoding="utf-8")))
-    flags = read_flags((SRC / "cli/flags.h").read_text(encoding="utf-8"))
+    table = (SRC / "cli/flags.h").read_text(encoding="utf-8")
+    flags, other_flags = read_flags(table), read_option_flags(table)
+    public = "".join(path.read_text(encoding="utf-8")
+                     for path in sorted((ROOT / "include/harpe").glob("*.h")))
     findings = []
+    for path in sorted(SRC.rglob("*")):
+        if path.suffix in (".cpp", ".h", ".def"):
+            found = check_options(path.read_text(encoding="utf-8"), public)
+            findings += [f"{path.relative_to(ROOT)}: {finding}" for finding in found]
     for path in sorted((SRC / "support/diagnostics").glob("*.def")):
         for code, text in read_diagnostics(path.read_text(encoding="utf-8")):
             if code not in produced:
                 findings.append(f"{path.name}: {code} is produced nowhere in src/")
-            found = check_flags(code, text, flags, EMITTED_BY.get(code, "").split())
+            verbs = EMITTED_BY.get(code, "").split()
+            found = check_flags(code, write_flags(text, other_flags), flags, verbs)
             findings += [f"{path.name}: {finding}" for finding in found]
     for path in sorted((ROOT / "tests/golden").rglob("*.comm")):
         findings += check_case(path.name, path.read_text(encoding="utf-8"), flags)

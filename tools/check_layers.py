@@ -135,8 +135,13 @@ PROCESS_CALL = re.compile(
     r"\b(?:(?:secure_)?getenv|(?:un)?setenv|putenv|(?:_|quick_)?exit|_Exit)\s*\("
     r"|(?<!\w)(?:std)?::abort\s*\(")
 MAY_CALL_PROCESS = [r"src/cli/.*", r"(?!src/).*"]
+# Only the command line writes options as flags (support/option_words.h). Properties of style
+# sheets and options of NVIDIA's run-time compiler look like them.
+FLAG = re.compile(r"(?<![\w-])--[a-z][a-z-]*(?![a-z:-])")
+MAY_NAME_FLAGS = [r"src/cli/.*", r"src/exec/cuda/jit/nvrtc\.cpp", r"(?!src/|include/).*"]
 # Slow to compile or with global effects: never seen through a header of ours.
-CPP_ONLY = re.compile(r"^(fmt/|nlohmann/|CLI/|cblas|dnnl|oneapi/|iostream$|regex$|rapidcheck)")
+CPP_ONLY = re.compile(r"^(fmt/|nlohmann/(?!json_fwd\.hpp)|CLI/|cblas|dnnl|oneapi/|iostream$|regex$"
+                      r"|rapidcheck)")
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.M)
 COMMENT_OR_STRING = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"', re.S)
@@ -206,6 +211,11 @@ def check_file(path):
         first = False
     if path.suffix == ".h" and "#pragma once" not in text:
         findings.append(f"{name}:1: a header starts with `#pragma once`")
+    if not any(re.fullmatch(pattern, name) for pattern in MAY_NAME_FLAGS):
+        for words in COMMENT_OR_STRING.finditer(text):
+            for flag in FLAG.finditer(words.group()):
+                report(words.start() + flag.start(), f"`{flag.group()}` is a word of the command "
+                       "line: name the option, as `{option:NAME}` does in diagnostics", text)
     for match in re.finditer(r"\bcatch\s*\(", code):
         if not any(re.fullmatch(pattern, name) for pattern in MAY_CATCH):
             report(match.start(), "`catch` is for the boundaries alone: return a Checked<T>", code)
@@ -224,7 +234,7 @@ def main():
     findings = []
     for folder in ("src", "include", "python", "tests", "bench"):
         for path in sorted((ROOT / folder).rglob("*")):
-            if path.suffix in (".h", ".cpp", ".cuh", ".cu"):
+            if path.suffix in (".h", ".cpp", ".cuh", ".cu", ".def"):
                 findings += check_file(path)
     print("\n".join(findings), end="\n" if findings else "")
     return 1 if findings else 0

@@ -113,7 +113,7 @@ std::string print_troubles(const BenchRequest& request, const BenchReport& repor
     for (const BenchLack& lack : row.not_here) {
       if (request.schedules.empty()) break;  // all that apply were asked for
       of_row += "    " + lack.name + ": " + std::string(info(lack.why.code).name) + " " +
-                render_message(lack.why) + "\n";
+                print_message(lack.why) + "\n";
     }
     for (const BenchEntry& entry : row.entries) {
       if (entry.median_us && !entry.is_wrong()) continue;
@@ -181,7 +181,7 @@ Json to_json(const std::vector<BenchLack>& not_here) {
     all.push_back(Json::object()
                       .set("name", lack.name)
                       .set("code", info(lack.why.code).name)
-                      .set("reason", render_message(lack.why)));
+                      .set("reason", print_message(lack.why)));
   }
   return {std::move(all)};
 }

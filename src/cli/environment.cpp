@@ -103,13 +103,17 @@ Checked<std::optional<processes::Launch>> launch_of_environment() {
     const char* const value = std::getenv(name.c_str());
     return value == nullptr ? std::nullopt : std::optional<std::string>(value);
   };
-  const auto launch = processes::find_launch(read);
+  auto launch = processes::find_launch(read);
   if (!launch.ok()) {
     return make_diag(DiagCode::N016,
                      {{"variable", launch.error().variable}, {"reason", launch.error().reason}});
   }
   if (*launch && (*launch)->ranks == 1) return std::optional<processes::Launch>();
-  return *launch;
+  if (*launch && read("HARPE_LAUNCH")) {  // this program started itself (cli/processes.cpp)
+    (*launch)->ranks_by = "--launch";
+    (*launch)->local_ranks_by = "--hosts";
+  }
+  return *std::move(launch);
 }
 
 }  // namespace harpe::cli

@@ -7,6 +7,7 @@
 #include "cli/examples.h"
 #include "cli/terminal.h"
 #include "cli/verbs.h"
+#include "support/option_words.h"
 
 namespace harpe::cli {
 namespace {
@@ -112,7 +113,7 @@ std::optional<std::string> find_example(std::string_view code) {
 std::string plain(std::string_view message) {
   std::string out;
   bool inside = false;
-  for (const char c : message) {
+  for (const char c : fill_options(message, print_flag)) {
     if (c == '{' || c == '}') {
       inside = c == '{';
     } else {
@@ -124,7 +125,8 @@ std::string plain(std::string_view message) {
 
 std::string explain(const DiagInfo& diag) {
   std::string out = std::string(diag.name) + ": " + plain(diag.message) + "\n  " +
-                    std::string(print_verdict(diag.verdict)) + "\n\n" + wrap(diag.meaning);
+                    std::string(print_verdict(diag.verdict)) + "\n\n" +
+                    wrap(fill_options(diag.meaning, print_flag));
   if (!diag.remedy.empty()) out += wrap("Way out: " + plain(diag.remedy) + ".");
   if (const std::optional<std::string> example = find_example(diag.name)) {
     out += "\n  Example\n" + *example;
@@ -136,7 +138,7 @@ std::string explain_all() {
   std::string out;
   for (const DiagInfo& diag : all_diags()) {
     out += "## " + std::string(diag.name) + "\n\n`" + plain(diag.message) + "`\n\n" +
-           std::string(diag.meaning) + "\n";
+           fill_options(diag.meaning, print_flag) + "\n";
     if (!diag.remedy.empty()) out += "\nWay out: " + plain(diag.remedy) + ".\n";
     out += "\nVerdict: " + std::string(print_verdict(diag.verdict)) + ".\n";
     if (const std::optional<std::string> example = find_example(diag.name)) {

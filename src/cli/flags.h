@@ -235,4 +235,15 @@ inline constexpr std::array kFlags = {
              kFabric},
 };
 
+// Options of questions that programs call otherwise than the command line does.
+struct OptionFlag {
+  std::string_view option;
+  std::string_view flag;
+};
+inline constexpr std::array kOptionFlags = {
+    OptionFlag{"any_placement", "contract free"},
+    OptionFlag{"homes", "home"},
+    OptionFlag{"library_folders", "libraries"},
+};
+
 }  // namespace harpe::cli

@@ -68,7 +68,7 @@ Json to_json(const KernelRow& row) {
         .set("cache", row.cache);
   }
   Json::Array findings;
-  for (const Diag& diag : row.findings) findings.push_back(render_message(diag));
+  for (const Diag& diag : row.findings) findings.push_back(print_message(diag));
   return json.set("findings", std::move(findings));
 }
 
@@ -77,7 +77,7 @@ std::size_t show_findings(const KernelListing& listing) {
   std::size_t refused = 0;
   for (const KernelRow& row : listing.rows) {
     for (const Diag& diag : row.problems) print_warning(diag);
-    for (const Diag& diag : row.findings) print_error(render(diag) + "\n");
+    for (const Diag& diag : row.findings) print_error(print_diag(diag) + "\n");
     if (!row.findings.empty()) ++refused;
   }
   return refused;

@@ -107,7 +107,7 @@ Json to_json(const TransportFigures& figures) {
     Json json = Json::object();
     json.set("policy", print(one.policy)).set("fence", print(one.policy));
     if (one.refusal) {
-      json.set("refused", render(*one.refusal));
+      json.set("refused", print_diag(*one.refusal));
     } else {
       json.set("ordering", print(one.ordering))
           .set("one_way_us", one.one_way * 1e6)

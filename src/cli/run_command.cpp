@@ -40,7 +40,7 @@ Checked<int> dispatch(const CommandLine& line, Session& session) {
 }
 
 int report(const Diag& diag) {
-  print_error(render(diag) + "\n");
+  print_error(print_diag(diag) + "\n");
   return exit_status_of(diag);
 }
 

@@ -119,7 +119,7 @@ Checked<std::optional<int>> run_by_libraries(const CommandLine& line, Session& s
   if (is_asked_for) return advise(possible.error());
   if (is_first(request.backend)) {
     print_error(print_known(*known) +
-                "the schedule runs, for they cannot: " + render_message(possible.error()) + "\n");
+                "the schedule runs, for they cannot: " + print_message(possible.error()) + "\n");
   }
   return std::optional<int>();
 }

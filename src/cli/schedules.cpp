@@ -9,7 +9,7 @@ namespace harpe::cli {
 namespace {
 
 std::string print(const Checked<AutoChoice>& choice) {
-  if (!choice.ok()) return "`auto` has no answer here\n  " + render(choice.error()) + "\n";
+  if (!choice.ok()) return "`auto` has no answer here\n  " + print_diag(choice.error()) + "\n";
   std::string text = "`auto` means `" + choice->name + "` here" +
                      (choice->steps.empty() ? "\n" : ", a schedule that has no name:\n");
   for (const std::string& step : choice->steps) text += "  " + step + "\n";
@@ -21,7 +21,7 @@ std::string print_list(const ScheduleList& list, const Checked<AutoChoice>& choi
   std::string refused;
   for (const ScheduleEntry& entry : list.entries) {
     if (entry.refusal) {
-      refused += "  " + entry.name + "\n    " + render(*entry.refusal) + "\n";
+      refused += "  " + entry.name + "\n    " + print_diag(*entry.refusal) + "\n";
     } else {
       applies.push_back({entry.name, entry.summary});
     }
@@ -39,8 +39,7 @@ Json to_json(const CommandLine& line, const ScheduleList& list, const Checked<Au
     Json item = Json::object();
     item.set("name", entry.name).set("summary", entry.summary).set("applies", !entry.refusal);
     if (entry.refusal) {
-      item.set("code", info(entry.refusal->code).name)
-          .set("reason", render_message(*entry.refusal));
+      item.set("code", info(entry.refusal->code).name).set("reason", print_message(*entry.refusal));
     }
     all.push_back(std::move(item));
   }

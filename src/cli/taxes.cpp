@@ -30,7 +30,7 @@ std::string print_rows_of(const std::vector<TaxRow>& rows, bool is_measured) {
       continue;
     }
     if (row.refusal) {
-      refused += "  " + row.schedule + "\n    " + render(*row.refusal) + "\n";
+      refused += "  " + row.schedule + "\n    " + print_diag(*row.refusal) + "\n";
       continue;
     }
     const Taxes& taxes = *row.taxes;
@@ -64,7 +64,7 @@ Json to_json(const TaxRow& row) {
   if (row.fault) return json.set("fault", render(*row.fault));
   if (row.refusal) {
     return json.set("code", info(row.refusal->code).name)
-        .set("reason", render_message(*row.refusal));
+        .set("reason", print_message(*row.refusal));
   }
   const Taxes& taxes = *row.taxes;
   json.set("time_us", taxes.total.microseconds())
@@ -128,7 +128,7 @@ Checked<Ok> write_page(const CommandLine& line, Session& session, Request reques
   for (const TaxRow& row : list.rows) {
     if (row.refusal)
       source.refused.push_back({row.schedule + ": " + std::string(info(row.refusal->code).name) +
-                                    " " + render_message(*row.refusal),
+                                    " " + print_message(*row.refusal),
                                 1});
     if (!row.taxes || source.plans.size() == kMostReported) continue;
     if (list.rows.size() > 1) request.schedule = row.schedule;

@@ -10,6 +10,7 @@
 
 #include "cli/flags.h"
 #include "io/files.h"
+#include "support/option_words.h"
 #include "support/printable.h"
 
 namespace harpe::cli {
@@ -71,6 +72,19 @@ Diag no_standard_output(const std::string& what) {
 
 }  // namespace
 
+std::string print_flag(std::string_view option, std::string_view value) {
+  const auto* const other = std::ranges::find(kOptionFlags, option, &OptionFlag::option);
+  std::string flag(other == kOptionFlags.end() ? option : other->flag);
+  std::ranges::replace(flag, '_', '-');
+  return "--" + flag + (value.empty() ? "" : " ") + std::string(value);
+}
+
+std::string print_diag(const Diag& diag, std::string_view severity) {
+  return render(diag, severity, print_flag);
+}
+
+std::string print_message(const Diag& diag) { return render_message(diag, print_flag); }
+
 int exit_status_of(const Diag& diag) {
   // A process has exited or never connected, or the system refused a resource.
   if (diag.code == DiagCode::N010 || diag.code == DiagCode::X018) return kFault;
@@ -88,7 +102,7 @@ void print_error(std::string_view text) {
   static_cast<void>(show(stderr, text));  // there is nowhere left to tell it
 }
 
-void print_warning(const Diag& diag) { print_error(render(diag, "warning") + "\n"); }
+void print_warning(const Diag& diag) { print_error(print_diag(diag, "warning") + "\n"); }
 
 void show_progress(std::string_view text) {
   if (!has_terminal()) return;

@@ -21,6 +21,12 @@ constexpr int kBug = 70;
 
 [[nodiscard]] int exit_status_of(const Diag& diag);
 
+// An option of a question as the command line has it: "--cpu-kernels own".
+[[nodiscard]] std::string print_flag(std::string_view option, std::string_view value = "");
+// render() and render_message(), with flags.
+[[nodiscard]] std::string print_diag(const Diag& diag, std::string_view severity = "error");
+[[nodiscard]] std::string print_message(const Diag& diag);
+
 // To standard output, and to standard error; both printable (support/printable.h). Errors: I102.
 [[nodiscard]] Checked<Ok> print_out(std::string_view text);
 void print_error(std::string_view text);

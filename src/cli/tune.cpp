@@ -283,10 +283,10 @@ void add_verified(Json& json, Rows& rows, const VerifiedAll& all) {
 }
 
 void note_end(const MeasuredTuned& tuned, std::string_view work, double seconds) {
-  print_error(render(make_diag(DiagCode::S705, {{"work", work},
-                                                {"program", tuned.program.name},
-                                                {"seconds", std::round(10 * seconds) / 10}}),
-                     "note") +
+  print_error(print_diag(make_diag(DiagCode::S705, {{"work", work},
+                                                    {"program", tuned.program.name},
+                                                    {"seconds", std::round(10 * seconds) / 10}}),
+                         "note") +
               "\n");
 }
 

@@ -38,7 +38,7 @@ Checked<Ok> check_full_size(const Plan& plan, const VerifyOptions& options) {
 
 // A small likeness of a schedule, proved block by block.
 struct SmallPlan {
-  std::string mesh;  // as `--mesh` takes it
+  std::string mesh;  // as a question names it
   Plan plan;
   std::int64_t blocks_checked = 0;
 };

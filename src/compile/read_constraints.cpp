@@ -11,7 +11,8 @@ namespace harpe {
 namespace {
 
 Diag bad_home(const std::string& text, const std::string& wanted) {
-  return make_diag(DiagCode::U109, {{"flag", "--home"}, {"text", text}, {"wanted", wanted}});
+  return make_diag(DiagCode::U109,
+                   {{"option:flag", "{option:homes}"}, {"text", text}, {"wanted", wanted}});
 }
 
 // "Skv@cp" of a buffer, behind `place.at`.
@@ -68,7 +69,8 @@ bool has_mask_of_positions(const Program& program) {
 Checked<std::optional<AxisLayout>> parse_layout(const Program& program, const std::string& text) {
   static const std::vector<std::string> kLayouts = {"contiguous", "zigzag", "any"};
   const auto refuse = [&](const std::string& wanted) {
-    return make_diag(DiagCode::U109, {{"flag", "--layout"}, {"text", text}, {"wanted", wanted}});
+    return make_diag(DiagCode::U109,
+                     {{"option:flag", "{option:layout}"}, {"text", text}, {"wanted", wanted}});
   };
   if (text == kLayouts[0]) return std::optional(AxisLayout::Contiguous);
   if (text == kLayouts[2]) return std::optional<AxisLayout>();
@@ -96,7 +98,7 @@ Checked<Constraints> read_constraints(const Program& program, const Mesh& mesh,
   for (const std::string& text : request.homes) {
     HP_TRY(Place place, parse_home(program, mesh, text));
     if (std::ranges::find(homes, place.buffer, &Place::buffer) != homes.end()) {
-      return make_diag(DiagCode::U116, {{"flag", "--home"}, {"name", place.buffer}});
+      return make_diag(DiagCode::U116, {{"option:flag", "{option:homes}"}, {"name", place.buffer}});
     }
     homes.push_back(std::move(place));
   }

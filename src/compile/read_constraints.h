@@ -9,7 +9,7 @@
 
 namespace harpe {
 
-// What a request fixes of homes and layouts, as `--home` and `--layout` say it.
+// What a request fixes of homes and layouts.
 // Errors: U109 names, and a layout that no schedule can have; U116 a buffer twice.
 [[nodiscard]] Checked<Constraints> read_constraints(const Program& program, const Mesh& mesh,
                                                     const Request& request);

@@ -11,7 +11,7 @@
 namespace harpe {
 
 // What a `.sched` file holds: a script, a normal form, or a script and the normal form it makes, as
-// `harpe show --stage schedule` prints them.
+// `harpe show` prints them.
 struct ScheduleFile {
   std::optional<Script> script;
   std::optional<NormalForm> form;

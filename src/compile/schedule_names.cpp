@@ -40,11 +40,10 @@ Checked<Ok> check_schedule_name(const std::string& family, const std::string& na
 
 Diag no_library(const std::string& why) {
   return make_diag(DiagCode::U109,
-                   {{"flag", "--schedule"},
+                   {{"option:flag", "{option:schedule}"},
                     {"text", kLibrary},
                     {"wanted", "another schedule here, as `auto`: " + why +
-                                   "; `harpe run OP ... --schedule library --backend cuda` takes "
-                                   "it, in one process"}});
+                                   "; `harpe run` takes it for the GPUs of one process"}});
 }
 
 }  // namespace harpe

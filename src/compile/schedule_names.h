@@ -8,8 +8,8 @@
 
 namespace harpe {
 
-// What `--schedule` takes besides names of schedules: what a search chooses, and libraries in place
-// of any.
+// What a question may ask for besides names of schedules: what a search chooses, and libraries in
+// place of any.
 constexpr std::string_view kAuto = "auto";
 constexpr std::string_view kLibrary = "library";
 
@@ -20,7 +20,7 @@ constexpr std::string_view kLibrary = "library";
 // Is there a schedule of this name for the operator, `auto` among them? Errors: U113.
 [[nodiscard]] Checked<Ok> check_schedule_name(const std::string& family, const std::string& name);
 
-// `--schedule library` is for something else: U109.
+// The schedule `library` is not possible here: U109.
 [[nodiscard]] Diag no_library(const std::string& why);
 
 }  // namespace harpe

@@ -51,8 +51,9 @@ Checked<Program> Session::program(const Request& request) {
 
 Checked<Mesh> Session::mesh(const Request& request) {
   if (!request.mesh) {
-    return make_diag(DiagCode::U110, {{"verb", request.target},
-                                      {"what", "ranks to run on: `--mesh NAME=SIZE,...`"}});
+    return make_diag(DiagCode::U110,
+                     {{"verb", request.target},
+                      {"option:what", "ranks to run on: `{option:mesh=NAME=SIZE,...}`"}});
   }
   HP_TRY(Mesh mesh, parse_mesh_option(*request.mesh));
   const std::string text = print(mesh);
@@ -127,14 +128,14 @@ Checked<Plan> Session::plan(const Request& request) {
 }
 
 Checked<Plan> Session::read_plan(const Request& request) {
-  const auto fixed = [&](const std::string& what) {
-    return make_diag(DiagCode::U114, {{"what", what}, {"path", request.target}});
+  const auto fixed = [&](const DiagArg& what) {
+    return make_diag(DiagCode::U114, {what, {"path", request.target}});
   };
-  if (!request.parameters.empty()) return fixed(request.parameters.front());
-  if (request.mesh) return fixed("--mesh");
-  if (request.schedule) return fixed("--schedule");
-  if (!request.homes.empty()) return fixed("--home");
-  if (request.layout != "any") return fixed("--layout");
+  if (!request.parameters.empty()) return fixed({"what", request.parameters.front()});
+  if (request.mesh) return fixed({"option:what", "{option:mesh}"});
+  if (request.schedule) return fixed({"option:what", "{option:schedule}"});
+  if (!request.homes.empty()) return fixed({"option:what", "{option:homes}"});
+  if (request.layout != "any") return fixed({"option:what", "{option:layout}"});
   HP_TRY(const std::string text, read_whole(request.target));
   HP_TRY(Plan plan, parse_plan_file(text, request.target));
   keep(print(plan.program) + print(plan.mesh) + print(plan.form));

@@ -12,7 +12,7 @@ namespace harpe {
 // What a plan is made of, in figures.
 struct PlanSummary {
   std::string program;
-  std::string mesh;  // as `--mesh` takes it
+  std::string mesh;  // as a question names it
   std::string schedule;
   std::vector<std::string> steps;  // print_steps, of a schedule that a search found
   std::int64_t ranks = 0;

@@ -15,7 +15,7 @@ namespace harpe {
 // Leaves no trace. Errors: I102.
 [[nodiscard]] Checked<Ok> check_writable(const std::string& path);
 
-// A file that a command makes, and what names it there: "--output c".
+// A file that a command makes, and what names it there: "cache export".
 struct OutputFile {
   std::string what;
   std::string path;

@@ -15,7 +15,7 @@ namespace harpe {
 
 // The meaning of a program: executed in order, whole tensors, every leaf in f64 by the textbook
 // formula (softmax in two passes), with no blocking, no schedule and no library. The independent
-// reference of `--check` and of the numerics tests.
+// reference of checked runs and of the numerics tests.
 
 // Which rows to compute. A row is one point of a leaf's row axes (matmul: an M; attn_fwd: a (b,
 // head, q); attn_bwd: that, or a (b, head, key)).

@@ -12,6 +12,7 @@
 #include "ops/registry.h"
 #include "run/doctor.h"
 #include "schedule/replay.h"
+#include "support/option_words.h"
 
 namespace harpe::library {
 namespace {
@@ -68,9 +69,9 @@ harpe::Checked<v1::Explanation> explain_code(const std::string& code) {
   const DiagInfo& diag = info(*found);
   return v1::Explanation{.code = std::string(diag.name),
                          .verdict = std::string(name_of(diag.verdict)),
-                         .message = std::string(diag.message),
-                         .meaning = std::string(diag.meaning),
-                         .remedy = std::string(diag.remedy)};
+                         .message = fill_options(diag.message),
+                         .meaning = fill_options(diag.meaning),
+                         .remedy = fill_options(diag.remedy)};
 }
 
 v1::Doctor to_public(const Examination& found) {

@@ -93,7 +93,7 @@ constexpr std::string_view kLowering = "lowering the schedule";
 [[nodiscard]] std::vector<Box> boxes_of(const Blocks& blocks, std::span<const int> digits,
                                         const std::vector<BlockId>& block_ids);
 
-// One task a line, for --print-after.
+// One task a line, as `harpe lower` prints a draft.
 [[nodiscard]] std::string print(const Draft& draft);
 
 // Index of a block among those its slot can hold at one time, and which content it belongs to.

@@ -67,7 +67,7 @@ std::optional<Diag> find_whole_lack(const BenchReport& report) {
   });
   if (any || report.rows.empty()) return std::nullopt;
   const BenchLack& first = report.rows.front().not_here.front();
-  return with_note(first.why, "no case of the suite has a schedule of `--schedules`");
+  return with_note(first.why, "no case of the suite has a schedule that was asked for");
 }
 
 }  // namespace
@@ -90,9 +90,10 @@ Checked<std::vector<BenchCase>> cases_of(const BenchRequest& request, std::int64
     return each.name.find(request.only) == std::string::npos;
   });
   if (cases.empty()) {
-    return make_diag(DiagCode::U109, {{"flag", "--cases"},
-                                      {"text", request.only},
-                                      {"wanted", "part of a case's name, as `--list` shows them"}});
+    return make_diag(DiagCode::U109,
+                     {{"option:flag", "{option:cases}"},
+                      {"text", request.only},
+                      {"option:wanted", "part of a case's name, as `{option:list}` shows them"}});
   }
   return cases;
 }

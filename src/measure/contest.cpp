@@ -96,7 +96,7 @@ class Contest {
     }
     std::vector<std::string> waiting = schedules_on(mesh);
     if (waiting.empty()) {
-      row_.skipped = "none of `--schedules` applies";
+      row_.skipped = "none of the schedules that were asked for applies";
       return std::move(row_);
     }
     inputs_ = draw_bench_inputs(program_, request_.seed);

@@ -176,10 +176,10 @@ Checked<Ok> check_library_run(const Request& subject, const RunRequest& request,
     return no_library("libraries run the ranks of one process, and this is one of several");
   }
   if (request.backend.share_gpus) {
-    return no_library("NCCL wants a GPU for each rank, without `--share-gpus`");
+    return no_library("NCCL wants a GPU for each rank, and here ranks share them");
   }
   if (request.trace || request.report) {
-    return no_library("libraries have no tasks for `--trace` and `--report` to show");
+    return no_library("libraries have no tasks that a trace or a page could show");
   }
   const std::vector<std::string> made = library_outputs(program);
   for (const NamedFile& file : request.outputs) {

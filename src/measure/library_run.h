@@ -13,7 +13,7 @@
 
 namespace harpe {
 
-// `run … --schedule library`: the operator as libraries do it, in place of a plan.
+// The schedule `library`: the operator as libraries do it, in place of a plan.
 
 // One of the ways, beside the others.
 struct LibraryCandidate {

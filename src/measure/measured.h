@@ -19,7 +19,7 @@ struct MeasuredCase {
   bool counts = true;          // towards the statistics; others are only shown
 };
 
-// How names of files end that hold what `harpe tune --measure` executed.
+// How names of files end that hold what measurements of `harpe tune` executed.
 constexpr std::string_view kPlansFile = "_plans.jsonl";
 
 // The cases in the files of a folder whose names end in `_peers.jsonl`, `_overlap.jsonl` or

@@ -7,7 +7,7 @@
 
 namespace harpe {
 
-// What `harpe tune --measure` executed, as lines that read_measurements reads back
+// What measurements of `harpe tune` executed, as lines that read_measurements reads back
 // (measure/measured.h): one for each schedule that has a time, with its normal form. `machine` is
 // that of the prediction.
 [[nodiscard]] std::string print_measurements(const Request& subject, const std::string& machine,

@@ -191,9 +191,8 @@ std::string draw_utilisation(const ReportPage& page) {
 
 std::string draw_schedule(const ReportPage& page) {
   if (page.schedule.empty()) return {};
-  return draw_section(
-      {.id = "schedule", .title = "Schedule", .lead = "As a file that `--schedule` takes."},
-      "<pre class=\"listing\">" + escape(page.schedule) + "</pre>\n");
+  return draw_section({.id = "schedule", .title = "Schedule", .lead = "As a `.sched` file has it."},
+                      "<pre class=\"listing\">" + escape(page.schedule) + "</pre>\n");
 }
 
 std::string draw_plan(const ReportPage& page) {

@@ -11,7 +11,7 @@
 namespace harpe {
 
 // What a machine without a driver, or a build without the back end, cannot do.
-constexpr std::string_view kNoRunsOnGpus = "`harpe run --backend cuda` does not run";
+constexpr std::string_view kNoRunsOnGpus = "plans do not run on GPUs";
 
 struct HostFacts {
   std::string name;  // "AMD EPYC, 2 cores"

@@ -39,7 +39,7 @@ std::int64_t count_hosts(const Machine& machine, std::int64_t ranks) {
 std::optional<std::string> find_gpu_obstacle(std::int64_t hosts) {
   if (hosts == 1) return std::nullopt;
   return "the ranks are on " + std::to_string(hosts) +
-         " hosts, and `--backend cuda` runs those of one host alone";
+         " hosts, and GPUs run those of one host alone";
 }
 
 HostTraffic traffic_between(const Plan& plan, int hosts) {

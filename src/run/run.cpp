@@ -36,15 +36,6 @@ std::vector<std::string> names_of(const std::vector<NamedFile>& files) {
   return names;
 }
 
-std::vector<OutputFile> output_files_of(const RunRequest& request) {
-  std::vector<OutputFile> files;
-  for (const NamedFile& file : request.outputs)
-    files.push_back({"--output " + file.name, file.path});
-  if (request.trace) files.push_back({"--trace", *request.trace});
-  if (request.report) files.push_back({"--report", *request.report});
-  return files;
-}
-
 // Inputs that follow from others, and that no file gives, as the reference makes them.
 Checked<Ok> derive_inputs(const Program& program, const std::vector<NamedFile>& files,
                           TensorMap& inputs) {
@@ -118,7 +109,6 @@ Checked<TensorMap> prepare_run(const Plan& plan, const RunRequest& request) {
   HP_REQUIRE_OK(check_names(program, names_of(request.inputs), Role::In));
   HP_REQUIRE_OK(check_names(program, names_of(request.outputs), Role::Out));
   HP_REQUIRE_OK(check_load(program, request));
-  HP_REQUIRE_OK(check_output_files(output_files_of(request)));
   HP_REQUIRE_OK(
       check_memory("this run", bytes_to_run(plan, request.check || !program.given.empty())));
   TensorMap inputs;

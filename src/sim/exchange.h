@@ -20,7 +20,7 @@ namespace harpe {
 // (sim/cost.h, sim/puts.h) and run by the same engine. All GPUs do the same, each towards the
 // others as seen from itself, so that one stands for all (docs/fabric.md).
 
-// How puts are told: the signals of `harpe fabric --policy`.
+// How puts are told: the signals of the policies of `harpe fabric`.
 struct PutPolicy {
   std::string_view name;
   std::string_view summary;

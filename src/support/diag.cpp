@@ -5,6 +5,7 @@
 #include <charconv>
 #include <numeric>
 
+#include "support/option_words.h"
 #include "support/printable.h"
 
 namespace harpe {
@@ -16,6 +17,33 @@ constexpr std::array kDiags = {
 #include "support/diagnostics/all.def"
 #undef HP_DIAG
 };
+
+// `text` with each placeholder `{name}` replaced by write(name).
+template <class Write>
+std::string fill(std::string_view text, const Write& write) {
+  std::string out;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text[i] != '{') {
+      out += text[i];
+      continue;
+    }
+    const std::size_t close = text.find('}', i);
+    out += write(text.substr(i + 1, close - i - 1));
+    i = close;
+  }
+  return out;
+}
+
+constexpr std::string_view kOption = "option:";
+
+// What stands for the placeholder `option:NAME=VALUE`; none where it is of an argument.
+std::optional<std::string> write_option(std::string_view placeholder, OptionWords words) {
+  if (!placeholder.starts_with(kOption)) return std::nullopt;
+  placeholder.remove_prefix(kOption.size());
+  const std::size_t equals = std::min(placeholder.find('='), placeholder.size());
+  return words(placeholder.substr(0, equals),
+               placeholder.substr(std::min(equals + 1, placeholder.size())));
+}
 
 // Arguments come from users and files.
 std::string text_of(const DiagArg& arg) {
@@ -41,23 +69,18 @@ std::string text_of(std::string_view note) {
   }
 }
 
-// `text` with every `{name}` replaced by the argument of that name.
-std::string fill(std::string_view text, const Diag& diag) {
-  std::string out;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    if (text[i] != '{') {
-      out += text[i];
-      continue;
+// `text` with all placeholders filled.
+std::string fill(std::string_view text, const Diag& diag, OptionWords words) {
+  return fill(text, [&](std::string_view name) {
+    if (std::optional<std::string> option = write_option(name, words)) return *std::move(option);
+    for (const DiagArg& arg : diag.args) {
+      if (arg.name == name) return text_of(arg);
+      if (!arg.name.starts_with(kOption) || arg.name.substr(kOption.size()) != name) continue;
+      return fill_options(std::get<std::string>(arg.value), words);
     }
-    const std::size_t close = text.find('}', i);
-    const std::string_view name = text.substr(i + 1, close - i - 1);
-    const auto arg = std::ranges::find(diag.args, name, &DiagArg::name);
-    HP_CHECK(arg != diag.args.end(),
+    HP_CHECK(false,
              std::string(info(diag.code).name) + " lacks argument `" + std::string(name) + "`");
-    out += text_of(*arg);
-    i = close;
-  }
-  return out;
+  });
 }
 
 constexpr std::size_t kShortestBeginning = 3;
@@ -104,20 +127,41 @@ std::optional<DiagCode> find_diag(std::string_view name) {
   return found->code;
 }
 
-std::string render_message(const Diag& diag) { return fill(info(diag.code).message, diag); }
+std::string print_option(std::string_view name, std::string_view value) {
+  return std::string(name) + (value.empty() ? "" : "=") + std::string(value);
+}
 
-std::string render_remedy(const Diag& diag) { return fill(info(diag.code).remedy, diag); }
+std::string fill_options(std::string_view text, OptionWords words) {
+  return fill(text, [&](std::string_view name) {
+    return write_option(name, words).value_or("{" + std::string(name) + "}");
+  });
+}
 
-std::string render(const Diag& diag, std::string_view severity) {
+std::string render_message(const Diag& diag, OptionWords words) {
+  return fill(info(diag.code).message, diag, words);
+}
+
+std::string render_message(const Diag& diag) { return render_message(diag, print_option); }
+
+std::string render_remedy(const Diag& diag) {
+  return fill(info(diag.code).remedy, diag, print_option);
+}
+
+std::string render(const Diag& diag, std::string_view severity, OptionWords words) {
   std::string out = std::string(severity) + "[" + std::string(info(diag.code).name) + "]: ";
   if (diag.where) {
     if (!diag.where->file.empty()) out += abridge(diag.where->file) + ":";
     out += std::to_string(diag.where->line) + ":" + std::to_string(diag.where->column) + ": ";
   }
-  out += render_message(diag);
-  if (const std::string remedy = render_remedy(diag); !remedy.empty()) out += "; " + remedy;
+  out += render_message(diag, words);
+  const std::string remedy = fill(info(diag.code).remedy, diag, words);
+  if (!remedy.empty()) out += "; " + remedy;
   for (const std::string& note : diag.notes) out += "\n  note: " + text_of(note);
   return out;
+}
+
+std::string render(const Diag& diag, std::string_view severity) {
+  return render(diag, severity, print_option);
 }
 
 std::optional<std::string> nearest(std::string_view given,

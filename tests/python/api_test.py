@@ -253,6 +253,11 @@ class Errors(unittest.TestCase):
         copy = pickle.loads(pickle.dumps(error))
         self.assertEqual((str(copy), copy.code, copy.notes), (str(error), error.code, error.notes))
 
+    def test_name_options_as_programs_give_them(self):
+        error = self.refused("U109", lambda: harpe.plan("ag_gemm", mesh=MESH, homes={"a": "M@x"}))
+        self.assertTrue(error.message.startswith("`homes` is `a=M@x`, but must be "), error.message)
+        self.assertEqual(harpe.explain("S705").remedy, "raise `budget` to look at the rest")
+
     def test_texts_are_refused_with_line_and_column(self):
         wrong = PROJECT.replace("sum= matmul", "sum matmul")
         with self.assertRaises(harpe.Refused) as caught:

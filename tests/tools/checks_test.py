@@ -102,6 +102,18 @@ class Layers(unittest.TestCase):
         for text in ("nccl->abort();", "void Nccl::abort() {", "on_exit_of(1);", "// getenv(1)"):
             self.assertEqual(self.findings("exec/a.cpp", text + "\n"), [], text)
 
+    def test_only_the_command_line_writes_options_as_flags(self):
+        planted = {"support/diagnostics/a.def": 'HP_DIAG(A001, Illegal, "", "", "`--budget`")\n',
+                   "exec/a.cpp": 'f("name its folder: `--libraries`");\n',
+                   "run/a.cpp": "// What `--check` compares.\n"}
+        for name, text in planted.items():
+            self.assertEqual(len(self.findings(name, text)), 1, name)
+            self.assertEqual(self.findings("cli/a.cpp", text), [], name)
+        for text in ('f("raise `{option:budget}`");', "--left; // one --", 'f("a--b --");',
+                     'f("style=--share:5");'):
+            self.assertEqual(self.findings("exec/a.cpp", text + "\n"), [], text)
+        self.assertEqual(self.findings("exec/cuda/jit/nvrtc.cpp", 'f("--std=c++20");\n'), [])
+
     def test_a_catch_is_found_but_not_in_comments(self):
         self.assertEqual(len(self.findings("ir/a.cpp", "int f() { try {} catch (...) {} }\n")), 1)
         self.assertEqual(self.findings("ir/a.cpp", "// never catch (anything)\n"), [])
@@ -127,6 +139,18 @@ class Diagnostics(unittest.TestCase):
                 'HP_DIAG(\n  A002, Illegal, "three", "", "")\n')
         self.assertEqual(list(check_diagnostics.read_diagnostics(text)),
                          [("A001", "one twowhy`--a`"), ("A002", "three")])
+
+    def test_an_option_is_what_programs_give_and_a_flag_of_the_command_line(self):
+        public = "struct Q {\n  std::string layout = {};\n  std::int64_t budget{1};\n};\n"
+        right = "raise `{option:budget}`, leave `{option:layout=any}` or `{option:backend=cpu}`"
+        self.assertEqual(check_diagnostics.check_options(right, public), [])
+        self.assertEqual(check_diagnostics.check_options("`{option:layot}`", public),
+                         ["`{option:layot}` is no field of include/harpe, nor of the command line "
+                          "alone"])
+        self.assertEqual(check_diagnostics.write_flags("use `{option:any_placement}` {path} "
+                                                       "`{option:cpu_kernels=own}`",
+                                                       {"any_placement": "contract free"}),
+                         "use `--contract free` {path} `--cpu-kernels own`")
 
     def test_a_flag_of_no_verb_is_found(self):
         self.assertEqual(self.findings("use `--budge`", ["tune"]),

@@ -61,9 +61,8 @@ Result<Launch, LaunchError> read_numbers(const ReadVariable& read, const Names& 
   }
   launch.interface = read("HARPE_INTERFACE").value_or("");
   launch.secret = read("HARPE_SECRET").value_or("");
-  const bool by_flags = read("HARPE_LAUNCH").has_value();
-  launch.ranks_by = by_flags ? "--launch" : names.ranks;
-  launch.local_ranks_by = by_flags ? "--hosts" : names.local_ranks;
+  launch.ranks_by = names.ranks;
+  launch.local_ranks_by = names.local_ranks;
   return launch;
 }
 

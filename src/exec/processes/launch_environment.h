@@ -41,8 +41,7 @@ using ReadVariable = std::function<std::optional<std::string>(const std::string&
 // What torchrun (and whoever sets the same by hand), mpirun of Open MPI or Slurm's srun say; none
 // where no launcher started this process. Where they say how many processes each host has, there
 // may be several hosts. `HARPE_ADDRESS` names another place to meet, `HARPE_INTERFACE` a network
-// interface, `HARPE_SECRET` a secret. `HARPE_LAUNCH` says that `--launch` and `--hosts` were the
-// launcher.
+// interface, `HARPE_SECRET` a secret.
 [[nodiscard]] Result<std::optional<Launch>, LaunchError> find_launch(const ReadVariable& read);
 
 }  // namespace harpe::processes

@@ -58,12 +58,11 @@ std::string fabric_version(void* function) {
 const std::vector<Candidate>& candidates() {
   static const std::vector<Candidate> kAll = {
       {library::wanted_nccl(),
-       "bulk baselines of `harpe bench --backend cuda` do not run, and ranks pull bulk collectives",
+       "`harpe bench` times no bulk baselines on GPUs, and ranks pull bulk collectives",
        "ncclGetVersion", nccl_version},
-      {library::wanted_cublaslt(),
-       "matrix products have no baseline in `harpe bench --backend cuda`", "cublasLtGetVersion",
-       blas_version},
-      {library::wanted_cudnn(), "attention has no baseline in `harpe bench --backend cuda`",
+      {library::wanted_cublaslt(), "`harpe bench` has no baseline of matrix products on GPUs",
+       "cublasLtGetVersion", blas_version},
+      {library::wanted_cudnn(), "`harpe bench` has no baseline of attention on GPUs",
        "cudnnGetVersion", blas_version},
       {{.what = "libfabric", .names = {"libfabric.so.1"}, .remedy = "install libfabric 1"},
        "ranks of several hosts do not reach each other",

@@ -18,7 +18,7 @@ TEST(Machines, the_default_is_the_smallest_that_holds_the_mesh) {
   EXPECT_EQ(default_of(1024), "h200x8x128");
   EXPECT_EQ(default_of(1025),
             "error[U133]: no shipped machine has 1025 processors; the largest, `h200x8x128`, has "
-            "1024; name one: `--machine FILE.machine`");
+            "1024; name one: `machine=FILE.machine`");
 }
 
 TEST(Machines, shipped_ones_load_by_name) {

@@ -137,6 +137,11 @@ TEST(LibraryCatalogue, explains_codes) {
   EXPECT_EQ(explanation.verdict, "illegal");
   EXPECT_NE(explanation.meaning, "");
   EXPECT_EQ(explain("Q999").error().code, "U115");
+  EXPECT_EQ(explain("S705").value().remedy, "raise `budget` to look at the rest");
+  for (const std::string code : {"U133", "S701", "I105", "G084"}) {
+    const Explanation any = explain(code).value();
+    EXPECT_EQ((any.message + any.meaning + any.remedy).find("--"), std::string::npos) << code;
+  }
 }
 
 TEST(LibraryCatalogue, knows_the_machine_and_its_own_build) {

@@ -70,8 +70,8 @@ TEST(Refusals, a_plan_is_given_up_wherever_its_time_ends) {  // I505
     asked = 0;
     options.limit.interrupted = [&] { return ++asked > left; };
     EXPECT_EQ(refusal(source, options),
-              "error[I505]: lowering the schedule was given up: the time for it is over; raise "
-              "`--budget`");
+              "error[I505]: lowering the schedule was given up: the time for it is over; give it "
+              "more time");
     EXPECT_EQ(asked, left + 1);
   }
 }

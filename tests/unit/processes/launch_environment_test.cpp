@@ -55,15 +55,6 @@ TEST(Launch, is_what_torchrun_says) {
       {.rank = 3, .ranks = 8, .local_rank = 1, .local_ranks = 8, .address = "127.0.0.1:29501"});
 }
 
-TEST(Launch, is_named_by_our_flags_where_they_launched) {
-  Variables own = kTorchrun;
-  own["HARPE_LAUNCH"] = "1";
-  const auto found = find_in(own);
-  ASSERT_TRUE(found.ok() && *found);
-  EXPECT_EQ((*found)->ranks_by, "--launch");
-  EXPECT_EQ((*found)->local_ranks_by, "--hosts");
-}
-
 TEST(Launch, meets_where_the_user_says) {
   Variables elsewhere = kTorchrun;
   elsewhere.erase("MASTER_ADDR");

@@ -5,15 +5,19 @@
 #include <algorithm>
 #include <set>
 
+#include "support/option_words.h"
+
 namespace harpe {
 namespace {
 
 Diag unexpected() { return make_diag(DiagCode::T001, {{"expected", "`:`"}, {"found", "`=`"}}); }
 
+// Names of arguments.
 std::set<std::string> placeholders_of(std::string_view text) {
   std::set<std::string> names;
   for (std::size_t at = text.find('{'); at != std::string_view::npos; at = text.find('{', at + 1)) {
-    names.emplace(text.substr(at + 1, text.find('}', at) - at - 1));
+    const std::string_view name = text.substr(at + 1, text.find('}', at) - at - 1);
+    if (!name.starts_with("option:")) names.emplace(name);
   }
   return names;
 }
@@ -63,10 +67,31 @@ TEST(Diag, renders_numbers_as_they_are) {
   EXPECT_EQ(render_message(real), "number `0.1` does not fit -1 bits");
 }
 
+TEST(Diag, names_options_as_the_front_end_does) {
+  const OptionWords shout = [](std::string_view name, std::string_view value) {
+    return "<" + std::string(name) + ">" + std::string(value);
+  };
+  const Diag late = make_diag(DiagCode::S705, {{"work", "it"}, {"program", "p"}, {"seconds", 1}});
+  EXPECT_EQ(render_remedy(late), "raise `budget` to look at the rest");
+  EXPECT_TRUE(render(late, "warning", shout).starts_with("warning[S705]"));
+  EXPECT_TRUE(render(late, "warning", shout).ends_with("raise `<budget>` to look at the rest"));
+
+  const Diag bare =
+      make_diag(DiagCode::U110, {{"verb", "run"}, {"option:what", "a mesh: `{option:mesh=N=S}`"}});
+  EXPECT_EQ(render_message(bare), "`run` needs a mesh: `mesh=N=S`");
+  EXPECT_EQ(render_message(bare, shout), "`run` needs a mesh: `<mesh>N=S`");
+  EXPECT_EQ(fill_options("`{flag}` or `{option:a_b=c}`", shout), "`{flag}` or `<a_b>c`");
+}
+
+TEST(Diag, takes_no_option_from_what_users_write) {
+  const Diag diag = make_diag(DiagCode::T001, {{"expected", "x"}, {"found", "{option:mesh}"}});
+  EXPECT_EQ(render_message(diag), "expected x, found {option:mesh}");
+}
+
 // The first remedy that has arguments, whichever code has it.
 TEST(Diag, fills_the_remedy_too) {
   const auto entry = std::ranges::find_if(
-      all_diags(), [](const DiagInfo& each) { return each.remedy.find('{') != each.remedy.npos; });
+      all_diags(), [](const DiagInfo& each) { return !placeholders_of(each.remedy).empty(); });
   if (entry == all_diags().end()) GTEST_SKIP() << "no remedy has arguments";
   Diag diag = make_diag(entry->code);
   const std::set<std::string> names = placeholders_of(entry->message);

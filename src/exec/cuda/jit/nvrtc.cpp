@@ -29,8 +29,8 @@ LibraryPlaces nvrtc_places(const std::optional<std::string>& file,
       .names = {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"},
       .folders = {folders.begin(), folders.end()},
       .remedy =
-          "install CUDA 12 or 13 (the Python package `nvidia-cuda-nvrtc` is enough), and set "
-          "`CUDA_HOME` or name the library with `--nvrtc FILE`"};
+          "install CUDA 12 or 13 (the Python package `nvidia-cuda-nvrtc` is enough), or name "
+          "the library's place"};
   if (file) {
     places.names = {*file};
     places.folders.clear();

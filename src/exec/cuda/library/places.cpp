@@ -42,21 +42,19 @@ std::vector<std::string> files_of(const Wanted& wanted, const Search& search) {
 }  // namespace
 
 Wanted wanted_nccl() {
-  return {.what = "NCCL",
-          .names = {"libnccl.so.2"},
-          .remedy = "install NCCL 2, or name its folder with `--libraries`"};
+  return {
+      .what = "NCCL", .names = {"libnccl.so.2"}, .remedy = "install NCCL 2, or name its folder"};
 }
 
 Wanted wanted_cublaslt() {
   return {.what = "cuBLASLt",
           .names = {"libcublasLt.so.13", "libcublasLt.so.12"},
-          .remedy = "install the CUDA toolkit, or name its folder with `--libraries`"};
+          .remedy = "install the CUDA toolkit, or name its folder"};
 }
 
 Wanted wanted_cudnn() {
-  return {.what = "cuDNN",
-          .names = {"libcudnn.so.9"},
-          .remedy = "install cuDNN 9, or name its folder with `--libraries`"};
+  return {
+      .what = "cuDNN", .names = {"libcudnn.so.9"}, .remedy = "install cuDNN 9, or name its folder"};
 }
 
 Checked<cuda::Library> open_library(const Wanted& wanted, const Search& search) {
