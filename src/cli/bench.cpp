@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <limits>
+#include <nlohmann/json.hpp>
 #include <sstream>
 
 #include "cli/flag_values.h"
@@ -159,106 +160,118 @@ Json number(std::optional<double> value) { return value ? Json(*value) : Json();
 
 Json to_json(const BenchMemory& memory) {
   Json json = Json::object();
-  json.set("planned_bytes", memory.planned).set("allocated_bytes", memory.allocated);
-  return json.set("taken_bytes", memory.taken ? Json(*memory.taken) : Json());
+  json["planned_bytes"] = memory.planned;
+  json["allocated_bytes"] = memory.allocated;
+  json["taken_bytes"] = memory.taken ? Json(*memory.taken) : Json();
+  return json;
 }
 
 Json to_json(const BenchEntry& entry) {
   Json json = Json::object();
-  json.set("name", entry.name).set("baseline", entry.is_baseline);
-  if (!entry.label.empty()) json.set("label", entry.label);
-  if (entry.memory) json.set("memory", to_json(*entry.memory));
-  if (!entry.median_us) return json.set("code", entry.code).set("reason", entry.reason);
-  json.set("time_us", *entry.median_us).set("least_us", entry.least_us).set("spread", entry.spread);
-  if (entry.difference) json.set("difference", *entry.difference).set("bound", entry.bound);
-  if (entry.checked) json.set("checked", *entry.checked);
-  return json.set("wrong", entry.is_wrong());
+  json["name"] = entry.name;
+  json["baseline"] = entry.is_baseline;
+  if (!entry.label.empty()) json["label"] = entry.label;
+  if (entry.memory) json["memory"] = to_json(*entry.memory);
+  if (!entry.median_us) {
+    json["code"] = entry.code;
+    json["reason"] = entry.reason;
+    return json;
+  }
+  json["time_us"] = *entry.median_us;
+  json["least_us"] = entry.least_us;
+  json["spread"] = entry.spread;
+  if (entry.difference) {
+    json["difference"] = *entry.difference;
+    json["bound"] = entry.bound;
+  }
+  if (entry.checked) json["checked"] = *entry.checked;
+  json["wrong"] = entry.is_wrong();
+  return json;
 }
 
 Json to_json(const std::vector<BenchLack>& not_here) {
-  Json::Array all;
+  Json all = Json::array();
   for (const BenchLack& lack : not_here) {
-    all.push_back(Json::object()
-                      .set("name", lack.name)
-                      .set("code", info(lack.why.code).name)
-                      .set("reason", print_message(lack.why)));
+    all.push_back(Json{{"name", lack.name},
+                       {"code", info(lack.why.code).name},
+                       {"reason", print_message(lack.why)}});
   }
-  return {std::move(all)};
+  return all;
 }
 
 Json to_json(const std::optional<PairedSpeedup>& paired) {
   if (!paired) return {};
   const auto& interval = paired->interval;
   const auto verdict = paired->verdict();
-  return Json::object()
-      .set("median", paired->median)
-      .set("low", interval ? Json(interval->low) : Json())
-      .set("high", interval ? Json(interval->high) : Json())
-      .set("rounds", paired->rounds)
-      .set("verdict", verdict ? Json(print(*verdict)) : Json());
+  return Json{{"median", paired->median},
+              {"low", interval ? Json(interval->low) : Json()},
+              {"high", interval ? Json(interval->high) : Json()},
+              {"rounds", paired->rounds},
+              {"verdict", verdict ? Json(print(*verdict)) : Json()}};
 }
 
 Json to_json(const BenchRow& row) {
   Json json = Json::object();
-  json.set("case", row.what.name)
-      .set("parameters", Json::Array(row.what.parameters.begin(), row.what.parameters.end()));
+  json["case"] = row.what.name;
+  json["parameters"] = row.what.parameters;
   if (!row.skipped.empty()) {
-    return json.set("skipped", row.skipped).set("not_here", to_json(row.not_here));
+    json["skipped"] = row.skipped;
+    json["not_here"] = to_json(row.not_here);
+    return json;
   }
   const BenchEntry* const ours = row.best(false);
   const BenchEntry* const theirs = row.best(true);
-  Json::Array entries;
+  Json entries = Json::array();
   for (const BenchEntry& entry : row.entries) entries.push_back(to_json(entry));
-  return json.set("schedule", ours == nullptr ? Json() : Json(ours->name))
-      .set("ours_us", ours == nullptr ? Json() : number(ours->median_us))
-      .set("baseline", theirs == nullptr ? Json() : Json(theirs->name))
-      .set("baseline_us", theirs == nullptr ? Json() : number(theirs->median_us))
-      .set("ratio", number(row.ratio()))
-      .set("paired", to_json(row.paired()))
-      .set("arithmetic_us", number(row.limit.arithmetic_us))
-      .set("memory_us", row.limit.memory_us)
-      .set("link_us", row.limit.link_us)
-      .set("fixed_us", row.limit.fixed_us)
-      .set("limit_us", number(row.limit.total_us()))
-      .set("over_limit", number(row.over_limit()))
-      .set("entries", std::move(entries))
-      .set("not_here", to_json(row.not_here));
+  json["schedule"] = ours == nullptr ? Json() : Json(ours->name);
+  json["ours_us"] = ours == nullptr ? Json() : number(ours->median_us);
+  json["baseline"] = theirs == nullptr ? Json() : Json(theirs->name);
+  json["baseline_us"] = theirs == nullptr ? Json() : number(theirs->median_us);
+  json["ratio"] = number(row.ratio());
+  json["paired"] = to_json(row.paired());
+  json["arithmetic_us"] = number(row.limit.arithmetic_us);
+  json["memory_us"] = row.limit.memory_us;
+  json["link_us"] = row.limit.link_us;
+  json["fixed_us"] = row.limit.fixed_us;
+  json["limit_us"] = number(row.limit.total_us());
+  json["over_limit"] = number(row.over_limit());
+  json["entries"] = std::move(entries);
+  json["not_here"] = to_json(row.not_here);
+  return json;
 }
 
 Json to_json(const CommandLine& line, const BenchRequest& request, const BenchReport& report) {
-  Json::Array cases;
+  Json cases = Json::array();
   for (const BenchRow& row : report.rows) cases.push_back(to_json(row));
   Json json = start_json(line);
-  return json.set("suite", request.suite)
-      .set("backend", print(request.backend.backend))
-      .set("ranks", report.ranks)
-      .set("mesh", report.mesh)
-      .set("libraries", report.libraries)
-      .set("rounds", request.rounds_here())
-      .set("iterations", request.iterations)
-      .set("seed", static_cast<std::int64_t>(request.seed))
-      .set("geometric_mean", number(report.geometric_mean()))
-      .set("worst", number(report.worst() == nullptr ? std::nullopt : report.worst()->ratio()))
-      .set("cases", std::move(cases));
+  json["suite"] = request.suite;
+  json["backend"] = print(request.backend.backend);
+  json["ranks"] = report.ranks;
+  json["mesh"] = report.mesh;
+  json["libraries"] = report.libraries;
+  json["rounds"] = request.rounds_here();
+  json["iterations"] = request.iterations;
+  json["seed"] = static_cast<std::int64_t>(request.seed);
+  json["geometric_mean"] = number(report.geometric_mean());
+  json["worst"] = number(report.worst() == nullptr ? std::nullopt : report.worst()->ratio());
+  json["cases"] = std::move(cases);
+  return json;
 }
 
 // The cases alone, for a host of 8 where nothing else is said: no library or GPU is needed.
 Checked<int> list_cases(const CommandLine& line, const BenchRequest& request) {
   HP_TRY(const std::vector<BenchCase> found, cases_of(request, request.ranks.value_or(8)));
   std::string text;
-  Json::Array cases;
+  Json cases = Json::array();
   for (const BenchCase& each : found) {
     text += each.name + "\n";
-    cases.push_back(
-        Json::object()
-            .set("case", each.name)
-            .set("parameters", Json::Array(each.parameters.begin(), each.parameters.end())));
+    cases.push_back(Json{{"case", each.name}, {"parameters", each.parameters}});
   }
   Json json = start_json(line);
-  json.set("suite", request.suite)
-      .set("backend", print(request.backend.backend))
-      .set("axis", bench_axis(request.suite))
-      .set("cases", std::move(cases));
+  json["suite"] = request.suite;
+  json["backend"] = print(request.backend.backend);
+  json["axis"] = bench_axis(request.suite);
+  json["cases"] = std::move(cases);
   HP_REQUIRE_OK(show_results(line, text, json));
   return kDone;
 }
@@ -274,7 +287,7 @@ Checked<int> run_bench(const CommandLine& line, Session& session) {
   bool is_kept = false;
   const auto keep = [&](const BenchReport& report) {
     if (path == "-") return;
-    is_kept = write_text(path, to_json(line, request, report).print() + "\n").ok() || is_kept;
+    is_kept = write_text(path, print_json(to_json(line, request, report)) + "\n").ok() || is_kept;
   };
   const Checked<BenchReport> report =
       bench(session, request, [](const std::string& what) { show_progress(what); }, keep);

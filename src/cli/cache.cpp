@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <array>
+#include <nlohmann/json.hpp>
 
 #include "cli/environment.h"
 #include "cli/flag_values.h"
@@ -87,38 +88,36 @@ const CachedSchedule& best_of(const CacheEntry& entry) {
 Json baseline_to_json(const CachedSchedule& schedule) {
   if (!schedule.measured || !schedule.measured->baseline) return {};
   const CachedBaseline& baseline = *schedule.measured->baseline;
-  return Json::object().set("name", baseline.name).set("time_us", baseline.time.microseconds());
+  return {{"name", baseline.name}, {"time_us", baseline.time.microseconds()}};
 }
 
 Json to_json(const CacheFile& file) {
   const CacheKey& key = file.entry.key;
   Json sizes = Json::object();
-  for (const auto& [axis, size] : key.sizes) sizes.set(axis, size);
-  Json::Array schedules;
+  for (const auto& [axis, size] : key.sizes) sizes[axis] = size;
+  Json schedules = Json::array();
   for (const CachedSchedule& schedule : file.entry.schedules) {
     Json item = Json::object();
-    item.set("label", schedule.label)
-        .set("time_us", schedule.predicted.microseconds())
-        .set("measured_us",
-             schedule.measured ? Json(schedule.measured->time.microseconds()) : Json())
-        .set("measured_on", schedule.measured ? Json(schedule.measured->processor) : Json())
-        .set("baseline", baseline_to_json(schedule))
-        .set("memory_bytes", schedule.memory_bytes);
+    item["label"] = schedule.label;
+    item["time_us"] = schedule.predicted.microseconds();
+    item["measured_us"] = schedule.measured ? Json(schedule.measured->time.microseconds()) : Json();
+    item["measured_on"] = schedule.measured ? Json(schedule.measured->processor) : Json();
+    item["baseline"] = baseline_to_json(schedule);
+    item["memory_bytes"] = schedule.memory_bytes;
     schedules.push_back(std::move(item));
   }
-  return Json::object()
-      .set("path", file.path)
-      .set("operator", key.program)
-      .set("sizes", std::move(sizes))
-      .set("dtype", key.dtype)
-      .set("contract", print(key.contract))
-      .set("numerics", print(key.numerics))
-      .set("mesh", key.mesh)
-      .set("machine", key.machine)
-      .set("memory_limit", key.memory_limit ? Json(*key.memory_limit) : Json())
-      .set("version", key.version)
-      .set("found", file.entry.date)
-      .set("schedules", std::move(schedules));
+  return {{"path", file.path},
+          {"operator", key.program},
+          {"sizes", std::move(sizes)},
+          {"dtype", key.dtype},
+          {"contract", print(key.contract)},
+          {"numerics", print(key.numerics)},
+          {"mesh", key.mesh},
+          {"machine", key.machine},
+          {"memory_limit", key.memory_limit ? Json(*key.memory_limit) : Json()},
+          {"version", key.version},
+          {"found", file.entry.date},
+          {"schedules", std::move(schedules)}};
 }
 
 Checked<int> list(const CommandLine& line, const std::string& folder) {
@@ -126,7 +125,7 @@ Checked<int> list(const CommandLine& line, const std::string& folder) {
   warn(listing.passed_over);
   std::vector<std::vector<std::string>> lines = {
       {"operator", "mesh", "machine", "schedule", "time", "memory", "found", "sizes"}};
-  Json::Array all;
+  Json all = Json::array();
   for (const CacheFile& file : listing.files) {
     const CacheKey& key = file.entry.key;
     const CachedSchedule& best = best_of(file.entry);
@@ -138,9 +137,9 @@ Checked<int> list(const CommandLine& line, const std::string& folder) {
   }
   const std::string title = folder + ": " + count(listing.files.size()) + "\n";
   Json json = start_json(line);
-  json.set("folder", folder)
-      .set("passed_over", listing.passed_over.size())
-      .set("entries", std::move(all));
+  json["folder"] = folder;
+  json["passed_over"] = listing.passed_over.size();
+  json["entries"] = std::move(all);
   HP_REQUIRE_OK(
       show_results(line, title + (listing.files.empty() ? "" : "\n" + print_table(lines)), json));
   return kDone;
@@ -152,7 +151,9 @@ Checked<int> export_to(const CommandLine& line, const std::string& folder) {
   announce(path);
   warn(listing.passed_over);
   Json json = start_json(line);
-  json.set("folder", folder).set("file", path).set("exported", listing.files.size());
+  json["folder"] = folder;
+  json["file"] = path;
+  json["exported"] = listing.files.size();
   HP_REQUIRE_OK(show_results(line, count(listing.files.size()) + " in `" + path + "`\n", json));
   return kDone;
 }
@@ -161,7 +162,9 @@ Checked<int> import_from(const CommandLine& line, const std::string& folder) {
   const std::string& path = line.words[1];
   HP_TRY(const std::int64_t imported, import_cache(folder, path));
   Json json = start_json(line);
-  json.set("folder", folder).set("file", path).set("imported", imported);
+  json["folder"] = folder;
+  json["file"] = path;
+  json["imported"] = imported;
   HP_REQUIRE_OK(show_results(
       line, count(static_cast<std::size_t>(imported)) + " from `" + path + "`\n", json));
   return kDone;
@@ -180,12 +183,12 @@ Checked<int> prune(const CommandLine& line, const std::string& folder) {
                      {"left over", std::to_string(pruned.leftovers)},
                      {"kept", std::to_string(pruned.kept)}};
   Json json = start_json(line);
-  json.set("folder", folder)
-      .set("unreadable", pruned.unreadable)
-      .set("foreign", pruned.foreign)
-      .set("old", pruned.old)
-      .set("leftovers", pruned.leftovers)
-      .set("kept", pruned.kept);
+  json["folder"] = folder;
+  json["unreadable"] = pruned.unreadable;
+  json["foreign"] = pruned.foreign;
+  json["old"] = pruned.old;
+  json["leftovers"] = pruned.leftovers;
+  json["kept"] = pruned.kept;
   HP_REQUIRE_OK(show_results(line, "removed from " + folder + "\n" + print_rows(rows), json));
   return kDone;
 }

@@ -1,3 +1,5 @@
+#include <nlohmann/json.hpp>
+
 #include "run/doctor.h"
 
 #include "cli/request.h"
@@ -71,52 +73,48 @@ std::string print_libraries(const std::vector<LibraryFacts>& libraries) {
 
 Json to_json(const HostFacts& host) {
   Json products = Json::object();
-  for (const auto& [type, who] : host.products) products.set(type, who);
-  return Json::object()
-      .set("name", host.name)
-      .set("cores", host.cores)
-      .set("vectors", Json::Array(host.vectors.begin(), host.vectors.end()))
-      .set("free_bytes", host.free_bytes ? Json(*host.free_bytes) : Json())
-      .set("products", std::move(products));
+  for (const auto& [type, who] : host.products) products[type] = who;
+  return {{"name", host.name},
+          {"cores", host.cores},
+          {"vectors", host.vectors},
+          {"free_bytes", host.free_bytes ? Json(*host.free_bytes) : Json()},
+          {"products", std::move(products)}};
 }
 
 Json to_json(const GpuFacts& gpu) {
-  Json::Array peers;
+  Json peers = Json::array();
   for (const bool can : gpu.peers) peers.emplace_back(can);
-  return Json::object()
-      .set("gpu", gpu.id)
-      .set("name", gpu.name)
-      .set("capability", gpu.capability)
-      .set("multiprocessors", gpu.multiprocessors)
-      .set("memory_bytes", gpu.memory_bytes)
-      .set("free_bytes", gpu.free_bytes ? Json(*gpu.free_bytes) : Json())
-      .set("peers", std::move(peers))
-      .set("problem", gpu.problem ? Json(*gpu.problem) : Json());
+  return {{"gpu", gpu.id},
+          {"name", gpu.name},
+          {"capability", gpu.capability},
+          {"multiprocessors", gpu.multiprocessors},
+          {"memory_bytes", gpu.memory_bytes},
+          {"free_bytes", gpu.free_bytes ? Json(*gpu.free_bytes) : Json()},
+          {"peers", std::move(peers)},
+          {"problem", gpu.problem ? Json(*gpu.problem) : Json()}};
 }
 
 Json to_json(const TransportFacts& transport) {
-  return Json::object()
-      .set("name", transport.name)
-      .set("tested", transport.is_tested)
-      .set("present", transport.is_there)
-      .set("asked", transport.asked)
-      .set("given", transport.is_there ? Json(transport.given) : Json())
-      .set("ordering", transport.is_there ? Json(transport.ordering) : Json());
+  return {{"name", transport.name},
+          {"tested", transport.is_tested},
+          {"present", transport.is_there},
+          {"asked", transport.asked},
+          {"given", transport.is_there ? Json(transport.given) : Json()},
+          {"ordering", transport.is_there ? Json(transport.ordering) : Json()}};
 }
 
 Json to_json(const LibraryFacts& library) {
-  return Json::object()
-      .set("name", library.name)
-      .set("path", library.path.empty() ? Json() : Json(library.path))
-      .set("version", library.version.empty() ? Json() : Json(library.version))
-      .set("problem", library.problem ? Json(*library.problem) : Json())
-      .set("tried", Json::Array(library.tried.begin(), library.tried.end()))
-      .set("cost", library.cost);
+  return {{"name", library.name},
+          {"path", library.path.empty() ? Json() : Json(library.path)},
+          {"version", library.version.empty() ? Json() : Json(library.version)},
+          {"problem", library.problem ? Json(*library.problem) : Json()},
+          {"tried", library.tried},
+          {"cost", library.cost}};
 }
 
 template <class Facts>
-Json::Array all_to_json(const std::vector<Facts>& all) {
-  Json::Array out;
+Json all_to_json(const std::vector<Facts>& all) {
+  Json out = Json::array();
   for (const Facts& each : all) out.push_back(to_json(each));
   return out;
 }
@@ -132,10 +130,10 @@ Checked<int> examine_machine(const CommandLine& line) {
   HP_REQUIRE_OK(check_places(line));
   const Examination found = examine(library_places_of(line));
   Json json = start_json(line);
-  json.set("cpu", to_json(found.host))
-      .set("gpus", all_to_json(found.gpus))
-      .set("transports", all_to_json(found.transports))
-      .set("libraries", all_to_json(found.libraries));
+  json["cpu"] = to_json(found.host);
+  json["gpus"] = all_to_json(found.gpus);
+  json["transports"] = all_to_json(found.transports);
+  json["libraries"] = all_to_json(found.libraries);
   std::string text = print_rows(rows_of(found.host)) + "\n";
   if (!found.gpus.empty()) text += print_gpus(found.gpus) + "\n";
   text += print_transports(found.transports) + "\n";

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <nlohmann/json.hpp>
 
 #include "cli/report.h"
 #include "cli/verbs.h"
@@ -166,61 +167,57 @@ std::string print_published(const FabricStudy& study) {
 }
 
 Json exchange_times_to_json(const ExchangeTimes& times) {
-  return Json::object()
-      .set("time_us", times.total.microseconds())
-      .set("drains_us", times.fences.microseconds())
-      .set("busy", times.busy);
+  return {{"time_us", times.total.microseconds()},
+          {"drains_us", times.fences.microseconds()},
+          {"busy", times.busy}};
 }
 
 Json to_json(const FabricQuestion& question, const FabricStudy& study) {
-  Json::Array bursts;
+  Json bursts = Json::array();
   for (const BurstRow& row : study.bursts) {
-    bursts.push_back(exchange_times_to_json(row.times)
-                         .set("nodes", row.nodes)
-                         .set("policy", row.policy->name)
-                         .set("share", row.share));
+    Json& burst = bursts.emplace_back(exchange_times_to_json(row.times));
+    burst["nodes"] = row.nodes;
+    burst["policy"] = row.policy->name;
+    burst["share"] = row.share;
   }
-  Json::Array layers;
+  Json layers = Json::array();
   for (const LayerRow& row : study.layers) {
-    Json::Array times;
+    Json times = Json::array();
     for (std::size_t i = 0; i < row.times.size(); ++i) {
-      times.push_back(exchange_times_to_json(row.times[i]).set("tokens", question.tokens[i]));
+      times.push_back(exchange_times_to_json(row.times[i]));
+      times.back()["tokens"] = question.tokens[i];
     }
-    layers.push_back(Json::object()
-                         .set("model", row.model->name)
-                         .set("nodes", row.nodes)
-                         .set("policy", row.policy->name)
-                         .set("times", std::move(times))
-                         .set("alpha_us", 1e6 * row.line.alpha_seconds)
-                         .set("beta_ns_per_byte", 1e9 * row.line.beta_seconds)
-                         .set("r_squared", row.line.fit));
+    layers.push_back(Json{{"model", row.model->name},
+                          {"nodes", row.nodes},
+                          {"policy", row.policy->name},
+                          {"times", std::move(times)},
+                          {"alpha_us", 1e6 * row.line.alpha_seconds},
+                          {"beta_ns_per_byte", 1e9 * row.line.beta_seconds},
+                          {"r_squared", row.line.fit}});
   }
-  Json::Array regimes;
+  Json regimes = Json::array();
   for (const RegimeRow& row : study.regimes) {
-    regimes.push_back(Json::object()
-                          .set("nodes", row.nodes)
-                          .set("bytes", row.bytes)
-                          .set("destinations", row.destinations)
-                          .set("best", row.best->name)
-                          .set("over_put", row.over_put)
-                          .set("over_batch", row.over_batch));
+    regimes.push_back(Json{{"nodes", row.nodes},
+                           {"bytes", row.bytes},
+                           {"destinations", row.destinations},
+                           {"best", row.best->name},
+                           {"over_put", row.over_put},
+                           {"over_batch", row.over_batch}});
   }
-  Json::Array published;
+  Json published = Json::array();
   for (const PublishedRow& row : study.published) {
-    published.push_back(Json::object()
-                            .set("what", row.what)
-                            .set("unit", row.unit)
-                            .set("published", row.least)
-                            .set("published_most", row.most)
-                            .set("simulated", row.simulated)
-                            .set("error", row.error())
-                            .set("role", print(row.role)));
+    published.push_back(Json{{"what", row.what},
+                             {"unit", row.unit},
+                             {"published", row.least},
+                             {"published_most", row.most},
+                             {"simulated", row.simulated},
+                             {"error", row.error()},
+                             {"role", print(row.role)}});
   }
-  return Json::object()
-      .set("bursts", std::move(bursts))
-      .set("layers", std::move(layers))
-      .set("regimes", std::move(regimes))
-      .set("published", std::move(published));
+  return {{"bursts", std::move(bursts)},
+          {"layers", std::move(layers)},
+          {"regimes", std::move(regimes)},
+          {"published", std::move(published)}};
 }
 
 }  // namespace
@@ -236,20 +233,22 @@ Checked<int> compare_policies(const CommandLine& line) {
   HP_TRY(const Machine machine, load_machine(*name));
   HP_TRY(const FabricQuestion question, question_of(line));
   Json json = start_json(line);
-  json.set("machine", machine.name).set("inherited", list_inherited(machine));
+  json["machine"] = machine.name;
+  json["inherited"] = list_inherited(machine);
   if (line.has("draw")) {
     HP_TRY(const std::string drawing, draw_bursts(machine, question));
-    HP_REQUIRE_OK(
-        show_results(line, print_inherited(machine) + drawing, json.set("drawing", drawing)));
+    json["drawing"] = drawing;
+    HP_REQUIRE_OK(show_results(line, print_inherited(machine) + drawing, json));
     return kDone;
   }
   show_progress("simulating");
   HP_TRY(const FabricStudy study, study_fabric(machine, question));
+  json["study"] = to_json(question, study);
   HP_REQUIRE_OK(show_results(line,
                              machine.name + "\n" + print_inherited(machine) +
                                  print_bursts(question, study) + print_layers(question, study) +
                                  print_regimes(study) + print_published(study),
-                             json.set("study", to_json(question, study))));
+                             json));
   return kDone;
 }
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 
 #include "cli/request.h"
 #include "cli/terminal.h"
@@ -50,26 +51,27 @@ std::string print_rows_of(const KernelListing& listing, bool compiled) {
 
 Json to_json(const KernelRow& row) {
   Json json = Json::object();
-  json.set("name", row.variant.name)
-      .set("family", row.variant.family)
-      .set("tile", row.variant.tile)
-      .set("threads", row.variant.threads)
-      .set("shared_bytes", shared_bytes_of(row));
+  json["name"] = row.variant.name;
+  json["family"] = row.variant.family;
+  json["tile"] = row.variant.tile;
+  json["threads"] = row.variant.threads;
+  json["shared_bytes"] = shared_bytes_of(row);
   if (row.report) {
     const auto& [resources, instructions, seconds, cubin_bytes] = *row.report;
-    json.set("registers", resources.registers)
-        .set("spill_bytes", resources.spill_bytes)
-        .set("stack_bytes", resources.stack_bytes)
-        .set("instructions", instructions.all)
-        .set("matrix_instructions", instructions.matrix)
-        .set("local_instructions", instructions.local)
-        .set("cubin_bytes", cubin_bytes)
-        .set("compile_seconds", seconds)
-        .set("cache", row.cache);
+    json["registers"] = resources.registers;
+    json["spill_bytes"] = resources.spill_bytes;
+    json["stack_bytes"] = resources.stack_bytes;
+    json["instructions"] = instructions.all;
+    json["matrix_instructions"] = instructions.matrix;
+    json["local_instructions"] = instructions.local;
+    json["cubin_bytes"] = cubin_bytes;
+    json["compile_seconds"] = seconds;
+    json["cache"] = row.cache;
   }
-  Json::Array findings;
+  Json findings = Json::array();
   for (const Diag& diag : row.findings) findings.push_back(print_message(diag));
-  return json.set("findings", std::move(findings));
+  json["findings"] = std::move(findings);
+  return json;
 }
 
 // What is wrong, on standard error; how many kernels it is wrong with.
@@ -114,11 +116,11 @@ Checked<int> list_kernels(const CommandLine& line) {
   HP_TRY(const KernelListing listing, gpus->list_kernels(request));
   const std::size_t refused = show_findings(listing);
   Json json = start_json(line);
-  Json::Array kernels;
+  Json kernels = Json::array();
   for (const KernelRow& row : listing.rows) kernels.push_back(to_json(row));
-  json.set("compiler", listing.compiler.empty() ? Json() : Json(listing.compiler))
-      .set("refused", refused)
-      .set("kernels", std::move(kernels));
+  json["compiler"] = listing.compiler.empty() ? Json() : Json(listing.compiler);
+  json["refused"] = refused;
+  json["kernels"] = std::move(kernels);
   HP_REQUIRE_OK(show_results(line, print_listing(listing, request.compile, refused), json));
   return refused == 0 ? kDone : kRefused;
 }

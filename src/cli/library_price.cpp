@@ -1,6 +1,7 @@
 #include "cli/library_price.h"
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 namespace harpe::cli {
 
@@ -16,12 +17,11 @@ void add_libraries(const std::optional<LibraryPrice>& price, Rows& rows) {
 
 Json price_to_json(const std::optional<LibraryPrice>& price) {
   if (!price) return {};
-  return Json::object()
-      .set("way", price->way)
-      .set("predicted_us", price->time.microseconds())
-      .set("schedule_us", price->schedule.microseconds())
-      .set("ratio", price->ratio())
-      .set("faster", price->is_faster());
+  return {{"way", price->way},
+          {"predicted_us", price->time.microseconds()},
+          {"schedule_us", price->schedule.microseconds()},
+          {"ratio", price->ratio()},
+          {"faster", price->is_faster()}};
 }
 
 }  // namespace harpe::cli

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <nlohmann/json.hpp>
 
 #include "cli/report.h"
 #include "cli/request.h"
@@ -99,8 +100,9 @@ Checked<int> lower_schedule(const CommandLine& line, Session& session) {
   const PlanSummary summary = summarise(plan);
   Json json = start_json(line);
   add_plan(json, summary);
-  json.set("inputs", subject_to_json(line)).set("certificate", certificate_to_json(certificate));
-  json.set(path ? "file" : "plan", path ? *path : text);
+  json["inputs"] = subject_to_json(line);
+  json["certificate"] = certificate_to_json(certificate);
+  json[path ? "file" : "plan"] = path ? *path : text;
   HP_REQUIRE_OK(show_results(
       line, path ? print_title(summary) + print_rows(plan_rows(summary)) : text, json));
   return kDone;

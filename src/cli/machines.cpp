@@ -1,3 +1,5 @@
+#include <nlohmann/json.hpp>
+
 #include "compile/machines.h"
 
 #include "cli/terminal.h"
@@ -16,21 +18,19 @@ std::string print_list(const std::vector<Machine>& machines) {
 }
 
 Json to_json(const Machine& machine) {
-  Json::Array levels;
+  Json levels = Json::array();
   for (const MachineLevel& level : machine.levels) {
-    levels.push_back(Json::object()
-                         .set("name", level.name)
-                         .set("kind", print(level.kind))
-                         .set("size", level.size)
-                         .set("bandwidth", level.bandwidth));
+    levels.push_back(Json{{"name", level.name},
+                          {"kind", print(level.kind)},
+                          {"size", level.size},
+                          {"bandwidth", level.bandwidth}});
   }
-  return Json::object()
-      .set("name", machine.name)
-      .set("summary", machine.summary)
-      .set("processors", machine.processors())
-      .set("levels", std::move(levels))
-      .set("inherited", list_inherited(machine))
-      .set("fingerprint", fingerprint(machine));
+  return {{"name", machine.name},
+          {"summary", machine.summary},
+          {"processors", machine.processors()},
+          {"levels", std::move(levels)},
+          {"inherited", list_inherited(machine)},
+          {"fingerprint", fingerprint(machine)}};
 }
 
 }  // namespace
@@ -50,12 +50,13 @@ Checked<int> list_machines(const CommandLine& line) {
   } else {
     HP_TRY(Machine machine, load_machine(line.words.front()));
     text = print(machine);
-    json.set("text", text);
+    json["text"] = text;
     machines.push_back(std::move(machine));
   }
-  Json::Array all;
+  Json all = Json::array();
   for (const Machine& machine : machines) all.push_back(to_json(machine));
-  HP_REQUIRE_OK(show_results(line, text, json.set("machines", std::move(all))));
+  json["machines"] = std::move(all);
+  HP_REQUIRE_OK(show_results(line, text, json));
   return kDone;
 }
 

@@ -1,3 +1,5 @@
+#include <nlohmann/json.hpp>
+
 #include "cli/terminal.h"
 #include "cli/verbs.h"
 #include "compile/catalogue.h"
@@ -32,29 +34,24 @@ std::string print_description(const Description& op) {
 }
 
 Json to_json(const Description& op) {
-  Json::Array parameters;
+  Json parameters = Json::array();
   for (const ParameterText& parameter : op.parameters) {
-    parameters.push_back(Json::object()
-                             .set("name", parameter.name)
-                             .set("kind", parameter.kind)
-                             .set("default", parameter.value));
+    parameters.push_back(
+        Json{{"name", parameter.name}, {"kind", parameter.kind}, {"default", parameter.value}});
   }
-  Json::Array buffers;
+  Json buffers = Json::array();
   for (const BufferText& buffer : op.buffers) {
-    Json& json = buffers.emplace_back(
-        Json::object()
-            .set("name", buffer.name)
-            .set("role", buffer.role)
-            .set("dtype", buffer.dtype)
-            .set("shape", Json::Array(buffer.shape.begin(), buffer.shape.end())));
-    if (!buffer.condition.empty()) json.set("condition", buffer.condition);
-    if (!buffer.derived.empty()) json.set("derived", buffer.derived);
+    Json& json = buffers.emplace_back(Json{{"name", buffer.name},
+                                           {"role", buffer.role},
+                                           {"dtype", buffer.dtype},
+                                           {"shape", buffer.shape}});
+    if (!buffer.condition.empty()) json["condition"] = buffer.condition;
+    if (!buffer.derived.empty()) json["derived"] = buffer.derived;
   }
-  return Json::object()
-      .set("name", op.name)
-      .set("summary", op.summary)
-      .set("parameters", std::move(parameters))
-      .set("buffers", std::move(buffers));
+  return {{"name", op.name},
+          {"summary", op.summary},
+          {"parameters", std::move(parameters)},
+          {"buffers", std::move(buffers)}};
 }
 
 }  // namespace
@@ -75,9 +72,11 @@ Checked<int> list_operators(const CommandLine& line) {
     text = print_description(op);
     operators.push_back(op);
   }
-  Json::Array all;
+  Json all = Json::array();
   for (const Description& op : operators) all.push_back(to_json(op));
-  HP_REQUIRE_OK(show_results(line, text, start_json(line).set("operators", std::move(all))));
+  Json json = start_json(line);
+  json["operators"] = std::move(all);
+  HP_REQUIRE_OK(show_results(line, text, json));
   return kDone;
 }
 

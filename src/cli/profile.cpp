@@ -1,6 +1,7 @@
 #include "profile/profile.h"
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include "cli/report.h"
 #include "cli/request.h"
@@ -73,56 +74,54 @@ Rows rows_of(const cuda::profile::GpuFigures& figures) {
 }
 
 Json to_json(const cuda::profile::LibraryFigures& libraries) {
-  Json::Array products;
+  Json products = Json::array();
   for (const cuda::profile::LeafFigure& one : libraries.products) {
-    products.push_back(Json::object()
-                           .set("rows", one.rows)
-                           .set("columns", one.columns)
-                           .set("depth", one.depth)
-                           .set("us", one.seconds * 1e6));
+    products.push_back(Json{{"rows", one.rows},
+                            {"columns", one.columns},
+                            {"depth", one.depth},
+                            {"us", one.seconds * 1e6}});
   }
-  Json::Array collectives;
+  Json collectives = Json::array();
   for (const cuda::profile::TimedCollective& one : libraries.collectives) {
-    collectives.push_back(Json::object()
-                              .set("kind", harpe::print(kind_of(one.pattern)))
-                              .set("bytes", one.bytes)
-                              .set("us", one.seconds * 1e6));
+    collectives.push_back(Json{{"kind", harpe::print(kind_of(one.pattern))},
+                               {"bytes", one.bytes},
+                               {"us", one.seconds * 1e6}});
   }
-  return Json::object()
-      .set("versions", libraries.versions)
-      .set("products", std::move(products))
-      .set("collectives", std::move(collectives));
+  return {{"versions", libraries.versions},
+          {"products", std::move(products)},
+          {"collectives", std::move(collectives)}};
 }
 
 Json to_json(const cuda::profile::GpuFigures& figures) {
   Json json = Json::object();
-  json.set("gpu", figures.gpu)
-      .set("gpus", figures.gpus)
-      .set("libraries", figures.libraries ? to_json(*figures.libraries) : Json())
-      .set("no_libraries", figures.no_libraries.empty() ? Json() : Json(figures.no_libraries));
+  json["gpu"] = figures.gpu;
+  json["gpus"] = figures.gpus;
+  json["libraries"] = figures.libraries ? to_json(*figures.libraries) : Json();
+  json["no_libraries"] = figures.no_libraries.empty() ? Json() : Json(figures.no_libraries);
   if (!figures.links) return json;
   const cuda::profile::LinkFigures& links = *figures.links;
   const auto times = [](const std::vector<cuda::profile::TimedBytes>& all) {
-    Json::Array points;
+    Json points = Json::array();
     for (const auto& [bytes, seconds] : all) {
-      points.push_back(Json::object().set("bytes", bytes).set("us", seconds * 1e6));
+      points.push_back(Json{{"bytes", bytes}, {"us", seconds * 1e6}});
     }
     return points;
   };
-  Json::Array blocks;
+  Json blocks = Json::array();
   for (const auto& [count, rate] : links.push_blocks) {
-    blocks.push_back(Json::object().set("blocks", count).set("gbs", rate * 1e-9));
+    blocks.push_back(Json{{"blocks", count}, {"gbs", rate * 1e-9}});
   }
-  return json.set("engine_pair", times(links.engine_pair))
-      .set("engine_ring", times(links.engine_ring))
-      .set("push_ring", times(links.push_ring))
-      .set("pull_ring", times(links.pull_ring))
-      .set("push_blocks", std::move(blocks))
-      .set("engine_pull_gbs", links.engine_pull * 1e-9)
-      .set("engine_all_to_all_gbs", links.engine_all_to_all * 1e-9)
-      .set("engine_incast_gbs", links.engine_incast * 1e-9)
-      .set("product_beside_copies", figures.interference->product)
-      .set("copies_beside_product", figures.interference->copies);
+  json["engine_pair"] = times(links.engine_pair);
+  json["engine_ring"] = times(links.engine_ring);
+  json["push_ring"] = times(links.push_ring);
+  json["pull_ring"] = times(links.pull_ring);
+  json["push_blocks"] = std::move(blocks);
+  json["engine_pull_gbs"] = links.engine_pull * 1e-9;
+  json["engine_all_to_all_gbs"] = links.engine_all_to_all * 1e-9;
+  json["engine_incast_gbs"] = links.engine_incast * 1e-9;
+  json["product_beside_copies"] = figures.interference->product;
+  json["copies_beside_product"] = figures.interference->copies;
+  return json;
 }
 
 // What was measured: the machine, more rows of the summary, and more of the JSON object.
@@ -165,8 +164,9 @@ Checked<int> profile_host(const CommandLine& line) {
   const std::string text = print(machine);
   HP_REQUIRE_OK(write_file_of(line, "output-file", text));
   Json json = start_json(line);
-  json.set("fingerprint", fingerprint(machine)).set(path ? "file" : "machine", path ? *path : text);
-  if (profiled.figures) json.set("figures", *profiled.figures);
+  json["fingerprint"] = fingerprint(machine);
+  json[path ? "file" : "machine"] = path ? *path : text;
+  if (profiled.figures) json["figures"] = *profiled.figures;
   const std::string summary = path ? machine.summary + "\n" + print_rows(profiled.rows) : text;
   HP_REQUIRE_OK(show_results(line, summary, json));
   return kDone;

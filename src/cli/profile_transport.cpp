@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <chrono>
+#include <nlohmann/json.hpp>
 
 #include "cli/environment.h"
 #include "cli/flag_values.h"
@@ -98,37 +99,37 @@ std::string print_report(const TransportFigures& figures, const Machine& machine
 }
 
 Json to_json(const TransportFigures& figures) {
-  Json::Array sizes;
+  Json sizes = Json::array();
   for (const auto& [bytes, seconds] : figures.sizes) {
-    sizes.push_back(Json::object().set("bytes", bytes).set("us", seconds * 1e6));
+    sizes.push_back(Json{{"bytes", bytes}, {"us", seconds * 1e6}});
   }
-  Json::Array policies;
+  Json policies = Json::array();
   for (const PolicyFigures& one : figures.policies) {
     Json json = Json::object();
-    json.set("policy", print(one.policy)).set("fence", print(one.policy));
+    json["policy"] = print(one.policy);
+    json["fence"] = print(one.policy);
     if (one.refusal) {
-      json.set("refused", print_diag(*one.refusal));
+      json["refused"] = print_diag(*one.refusal);
     } else {
-      json.set("ordering", print(one.ordering))
-          .set("one_way_us", one.one_way * 1e6)
-          .set("puts_us", one.puts * 1e6)
-          .set("both_us", one.both * 1e6)
-          .set("drains", one.quiets);
+      json["ordering"] = print(one.ordering);
+      json["one_way_us"] = one.one_way * 1e6;
+      json["puts_us"] = one.puts * 1e6;
+      json["both_us"] = one.both * 1e6;
+      json["drains"] = one.quiets;
     }
     policies.push_back(std::move(json));
   }
-  return Json::object()
-      .set("provider", figures.provider)
-      .set("given", transport::describe(figures.given))
-      .set("ranks", figures.ranks)
-      .set("post_us", figures.post * 1e6)
-      .set("word_us", figures.signal * 1e6)
-      .set("flag_us", figures.flag * 1e6)
-      .set("one_way_us", figures.one_way * 1e6)
-      .set("drain_us", figures.quiet * 1e6)
-      .set("drain_of_many_us", figures.quiet_of_many * 1e6)
-      .set("sizes", std::move(sizes))
-      .set("policies", std::move(policies));
+  return {{"provider", figures.provider},
+          {"given", transport::describe(figures.given)},
+          {"ranks", figures.ranks},
+          {"post_us", figures.post * 1e6},
+          {"word_us", figures.signal * 1e6},
+          {"flag_us", figures.flag * 1e6},
+          {"one_way_us", figures.one_way * 1e6},
+          {"drain_us", figures.quiet * 1e6},
+          {"drain_of_many_us", figures.quiet_of_many * 1e6},
+          {"sizes", std::move(sizes)},
+          {"policies", std::move(policies)}};
 }
 
 }  // namespace
@@ -157,11 +158,11 @@ Checked<int> profile_transport(const CommandLine& line) {
   const Recommendation choice = recommend(figures);
   HP_REQUIRE_OK(write_file_of(line, "output-file", print(machine)));
   Json json = start_json(line);
-  json.set("fingerprint", fingerprint(machine))
-      .set(path ? "file" : "machine", path ? *path : print(machine))
-      .set("figures", to_json(figures))
-      .set("policy", print(choice.policy))
-      .set("reason", choice.reason);
+  json["fingerprint"] = fingerprint(machine);
+  json[path ? "file" : "machine"] = path ? *path : print(machine);
+  json["figures"] = to_json(figures);
+  json["policy"] = print(choice.policy);
+  json["reason"] = choice.reason;
   HP_REQUIRE_OK(show_results(line, print_report(figures, machine, choice), json));
   return kDone;
 }

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <nlohmann/json.hpp>
 
 #include "support/print_bytes.h"
 
@@ -61,19 +62,19 @@ Rows plan_rows(const PlanSummary& plan) {
 }
 
 void add_plan(Json& json, const PlanSummary& plan) {
-  json.set("operator", plan.program)
-      .set("mesh", plan.mesh)
-      .set("schedule", plan.schedule)
-      .set("steps", Json::Array(plan.steps.begin(), plan.steps.end()))
-      .set("ranks", plan.ranks)
-      .set("tasks", plan.tasks)
-      .set("syncs", plan.syncs)
-      .set("barriers", plan.barriers)
-      .set("bytes_moved", plan.bytes_moved)
-      .set("memory_bytes", plan.memory_bytes)
-      .set("flops", plan.flops)
-      .set("work", Json::Array(plan.work.begin(), plan.work.end()))
-      .set("balance", plan.balance);
+  json["operator"] = plan.program;
+  json["mesh"] = plan.mesh;
+  json["schedule"] = plan.schedule;
+  json["steps"] = plan.steps;
+  json["ranks"] = plan.ranks;
+  json["tasks"] = plan.tasks;
+  json["syncs"] = plan.syncs;
+  json["barriers"] = plan.barriers;
+  json["bytes_moved"] = plan.bytes_moved;
+  json["memory_bytes"] = plan.memory_bytes;
+  json["flops"] = plan.flops;
+  json["work"] = plan.work;
+  json["balance"] = plan.balance;
 }
 
 Rows certificate_rows(const Certificate& certificate) {
@@ -91,13 +92,12 @@ Rows certificate_rows(const Certificate& certificate) {
 }
 
 Json certificate_to_json(const Certificate& certificate) {
-  return Json::object()
-      .set("level", print_level(certificate.level))
-      .set("covers", coverage_of(certificate))
-      .set("tasks", certificate.tasks)
-      .set("edges", certificate.happens_before_edges)
-      .set("blocks", certificate.blocks_checked)
-      .set("memory_bytes", certificate.peak_bytes);
+  return {{"level", print_level(certificate.level)},
+          {"covers", coverage_of(certificate)},
+          {"tasks", certificate.tasks},
+          {"edges", certificate.happens_before_edges},
+          {"blocks", certificate.blocks_checked},
+          {"memory_bytes", certificate.peak_bytes}};
 }
 
 void add_launches(Rows& rows, const LaunchCertificate& certificate) {
@@ -107,11 +107,10 @@ void add_launches(Rows& rows, const LaunchCertificate& certificate) {
 }
 
 Json launch_certificate_to_json(const LaunchCertificate& certificate) {
-  return Json::object()
-      .set("launches", certificate.launches)
-      .set("steps", certificate.steps)
-      .set("signals", certificate.signals)
-      .set("blocks", certificate.blocks_checked);
+  return {{"launches", certificate.launches},
+          {"steps", certificate.steps},
+          {"signals", certificate.signals},
+          {"blocks", certificate.blocks_checked}};
 }
 
 void add_inherited(Rows& rows, const Machine& machine) {
@@ -126,17 +125,16 @@ std::string print_inherited(const Machine& machine) {
 
 Json agreement_to_json(const Agreement& agreement) {
   const auto number = [](std::optional<double> value) { return value ? Json(*value) : Json(); };
-  return Json::object()
-      .set("family", agreement.family)
-      .set("counts", agreement.counts)
-      .set("cases", agreement.count)
-      .set("median_error", agreement.median_error)
-      .set("error_90", agreement.error_90)
-      .set("mean_ratio", agreement.mean_ratio)
-      .set("spearman", agreement.spearman)
-      .set("kendall", agreement.kendall)
-      .set("regret_1", number(agreement.regret_1))
-      .set("regret_8", number(agreement.regret_8));
+  return {{"family", agreement.family},
+          {"counts", agreement.counts},
+          {"cases", agreement.count},
+          {"median_error", agreement.median_error},
+          {"error_90", agreement.error_90},
+          {"mean_ratio", agreement.mean_ratio},
+          {"spearman", agreement.spearman},
+          {"kendall", agreement.kendall},
+          {"regret_1", number(agreement.regret_1)},
+          {"regret_8", number(agreement.regret_8)}};
 }
 
 }  // namespace harpe::cli

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <nlohmann/json.hpp>
 
 #include "cli/environment.h"
 #include "cli/flag_values.h"
@@ -133,14 +134,13 @@ Checked<int> show_outcome(const CommandLine& line, const FittedPlan& fitted,
   }
   Json json = start_json(line);
   add_plan(json, summary);
-  json.set("inputs", inputs_to_json(line, request))
-      .set("target", request.backend.target == Backend::Cuda ? "h200" : "cpu")
-      .set("time_us", times_to_json(outcome.stats))
-      .set("bytes_sent", outcome.stats.bytes_moved)
-      .set("library_price", price_to_json(libraries));
+  json["inputs"] = inputs_to_json(line, request);
+  json["target"] = request.backend.target == Backend::Cuda ? "h200" : "cpu";
+  json["time_us"] = times_to_json(outcome.stats);
+  json["bytes_sent"] = outcome.stats.bytes_moved;
+  json["library_price"] = price_to_json(libraries);
   if (uncertainty.count() > 0) {
-    json.set("clock_uncertainty_us",
-             std::chrono::duration<double, std::micro>(uncertainty).count());
+    json["clock_uncertainty_us"] = std::chrono::duration<double, std::micro>(uncertainty).count();
   }
   if (outcome.stats.network) {
     add_network(*outcome.stats.network, request, plan, rows, json);

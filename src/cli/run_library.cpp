@@ -1,6 +1,7 @@
 #include "cli/run_library.h"
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include "cli/run_report.h"
 #include "compile/library_operators.h"
@@ -32,30 +33,29 @@ std::string print_candidate(const LibraryCandidate& one) {
 }
 
 Json to_json(const LibraryCandidate& one) {
-  return Json::object()
-      .set("name", one.name)
-      .set("time_us", one.median_us ? Json(*one.median_us) : Json())
-      .set("reason", one.reason);
+  return {{"name", one.name},
+          {"time_us", one.median_us ? Json(*one.median_us) : Json()},
+          {"reason", one.reason}};
 }
 
 Checked<int> show_outcome(const CommandLine& line, const Request& subject,
                           const RunRequest& request, const LibraryOutcome& ran) {
   const std::string mesh = subject.mesh.value_or("");
   Rows rows = {{"library", ran.name}};
-  Json::Array candidates;
+  Json candidates = Json::array();
   for (const LibraryCandidate& one : ran.candidates) {
     candidates.push_back(to_json(one));
     if (one.name != ran.name) rows.emplace_back("not chosen", print_candidate(one));
   }
   add_times(ran.outcome.stats, rows);
   Json json = start_json(line);
-  json.set("operator", subject.target)
-      .set("mesh", mesh)
-      .set("schedule", kLibrary)
-      .set("library", ran.name)
-      .set("libraries", std::move(candidates))
-      .set("inputs", inputs_to_json(line, request))
-      .set("time_us", times_to_json(ran.outcome.stats));
+  json["operator"] = subject.target;
+  json["mesh"] = mesh;
+  json["schedule"] = kLibrary;
+  json["library"] = ran.name;
+  json["libraries"] = std::move(candidates);
+  json["inputs"] = inputs_to_json(line, request);
+  json["time_us"] = times_to_json(ran.outcome.stats);
   if (ran.outcome.check) add_check(*ran.outcome.check, rows, json);
   const std::string title = subject.target + " on " + mesh + ", by libraries\n";
   HP_REQUIRE_OK(show_results(line, title + print_rows(rows), json));

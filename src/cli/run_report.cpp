@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 
 #include "run/hosts.h"
 #include "support/print_bytes.h"
@@ -31,46 +32,44 @@ std::string print_comparison(const Comparison& one) {
 }
 
 Json to_json(const CheckReport& report) {
-  Json::Array outputs;
+  Json outputs = Json::array();
   for (const Comparison& one : report.outputs) {
-    outputs.push_back(Json::object()
-                          .set("buffer", one.buffer)
-                          .set("error", one.error)
-                          .set("bound", one.bound)
-                          .set("passed", one.passed())
-                          .set("rows", one.rows)
-                          .set("checked", one.checked)
-                          .set("at", Json::Array(one.at.begin(), one.at.end())));
+    outputs.push_back(Json{{"buffer", one.buffer},
+                           {"error", one.error},
+                           {"bound", one.bound},
+                           {"passed", one.passed()},
+                           {"rows", one.rows},
+                           {"checked", one.checked},
+                           {"at", one.at}});
   }
-  return Json::object()
-      .set("passed", report.passed())
-      .set("sampled", report.sampled)
-      .set("outputs", std::move(outputs));
+  return {
+      {"passed", report.passed()}, {"sampled", report.sampled}, {"outputs", std::move(outputs)}};
 }
 
 }  // namespace
 
 Json inputs_to_json(const CommandLine& line, const RunRequest& request) {
   Json files = Json::object();
-  for (const NamedFile& file : request.inputs) files.set(file.name, file.path);
+  for (const NamedFile& file : request.inputs) files[file.name] = file.path;
   Json inputs = subject_to_json(line);
-  inputs.set("backend", print(request.backend.backend));
+  inputs["backend"] = print(request.backend.backend);
   if (request.backend.backend == Backend::Cpu) {
-    inputs.set("cpu_kernels", request.backend.uses_libraries ? "libraries" : "own");
+    inputs["cpu_kernels"] = request.backend.uses_libraries ? "libraries" : "own";
   }
-  return inputs.set("seed", static_cast<std::int64_t>(request.seed))
-      .set("iterations", request.iterations)
-      .set("files", std::move(files));
+  inputs["seed"] = static_cast<std::int64_t>(request.seed);
+  inputs["iterations"] = request.iterations;
+  inputs["files"] = std::move(files);
+  return inputs;
 }
 
 void add_times(const RunStats& stats, Rows& rows) { rows.emplace_back("time", print_times(stats)); }
 
 Json times_to_json(const RunStats& stats) {
-  Json::Array times;
+  Json times = Json::array();
   for (const auto time : stats.iterations) {
     times.emplace_back(std::chrono::duration<double, std::micro>(time).count());
   }
-  return {std::move(times)};
+  return times;
 }
 
 void add_network(const NetworkStats& stats, const RunRequest& request, const Plan& plan, Rows& rows,
@@ -88,43 +87,40 @@ void add_network(const NetworkStats& stats, const RunRequest& request, const Pla
                                 "proxies waited {}",
                                 stats.puts, stats.signals, stats.quiets, stats.nic_fences,
                                 print_seconds(stalled)));
-  json.set("network",
-           Json::object()
-               .set("hosts", hosts)
-               .set("provider", request.backend.provider.value_or("tcp;ofi_rxm"))
-               .set("puts", stats.puts)
-               .set("bytes", stats.bytes)
-               .set("planned_bytes", saturating_multiply(planned.bytes, request.iterations))
-               .set("planned_bytes_of_busiest_rank",
-                    saturating_multiply(planned.busiest_rank, request.iterations))
-               .set("signals", stats.signals)
-               .set("nic_fences", stats.nic_fences)
-               .set("drains", stats.quiets)
-               .set("stalled_us", stalled * 1e6));
+  json["network"] = Json{{"hosts", hosts},
+                         {"provider", request.backend.provider.value_or("tcp;ofi_rxm")},
+                         {"puts", stats.puts},
+                         {"bytes", stats.bytes},
+                         {"planned_bytes", saturating_multiply(planned.bytes, request.iterations)},
+                         {"planned_bytes_of_busiest_rank",
+                          saturating_multiply(planned.busiest_rank, request.iterations)},
+                         {"signals", stats.signals},
+                         {"nic_fences", stats.nic_fences},
+                         {"drains", stats.quiets},
+                         {"stalled_us", stalled * 1e6}};
 }
 
 void add_collectives(const RunStats& stats, Rows& rows, Json& json) {
-  Json::Array uses;
+  Json uses = Json::array();
   for (const CollectiveUse& use : stats.collectives) {
     const std::string operation(print(use.operation));
     rows.emplace_back(uses.empty() ? "collectives" : "",
                       fmt::format("{} {} by {}{}", use.count, operation, use.engine,
                                   use.reason.empty() ? "" : ": " + use.reason));
-    uses.push_back(Json::object()
-                       .set("operation", operation)
-                       .set("engine", use.engine)
-                       .set("reason", use.reason)
-                       .set("count", use.count)
-                       .set("bytes", use.bytes));
+    uses.push_back(Json{{"operation", operation},
+                        {"engine", use.engine},
+                        {"reason", use.reason},
+                        {"count", use.count},
+                        {"bytes", use.bytes}});
   }
-  if (!uses.empty()) json.set("collectives", std::move(uses));
+  if (!uses.empty()) json["collectives"] = std::move(uses);
 }
 
 void add_check(const CheckReport& report, Rows& rows, Json& json) {
   for (const Comparison& one : report.outputs) {
     rows.emplace_back("check " + one.buffer, print_comparison(one));
   }
-  json.set("check", to_json(report));
+  json["check"] = to_json(report);
 }
 
 }  // namespace harpe::cli

@@ -1,3 +1,5 @@
+#include <nlohmann/json.hpp>
+
 #include "cli/flag_values.h"
 #include "cli/request.h"
 #include "cli/terminal.h"
@@ -34,23 +36,27 @@ std::string print_list(const ScheduleList& list, const Checked<AutoChoice>& choi
 }
 
 Json to_json(const CommandLine& line, const ScheduleList& list, const Checked<AutoChoice>& choice) {
-  Json::Array all;
+  Json all = Json::array();
   for (const ScheduleEntry& entry : list.entries) {
     Json item = Json::object();
-    item.set("name", entry.name).set("summary", entry.summary).set("applies", !entry.refusal);
+    item["name"] = entry.name;
+    item["summary"] = entry.summary;
+    item["applies"] = !entry.refusal;
     if (entry.refusal) {
-      item.set("code", info(entry.refusal->code).name).set("reason", print_message(*entry.refusal));
+      item["code"] = info(entry.refusal->code).name;
+      item["reason"] = print_message(*entry.refusal);
     }
     all.push_back(std::move(item));
   }
   const std::vector<std::string> steps = choice.ok() ? choice->steps : std::vector<std::string>();
-  return start_json(line)
-      .set("operator", list.program)
-      .set("inputs", subject_to_json(line))
-      .set("mesh", print_mesh_option(list.mesh))
-      .set("auto", choice.ok() ? Json(choice->name) : Json())
-      .set("auto_steps", Json::Array(steps.begin(), steps.end()))
-      .set("schedules", std::move(all));
+  Json json = start_json(line);
+  json["operator"] = list.program;
+  json["inputs"] = subject_to_json(line);
+  json["mesh"] = print_mesh_option(list.mesh);
+  json["auto"] = choice.ok() ? Json(choice->name) : Json();
+  json["auto_steps"] = steps;
+  json["schedules"] = std::move(all);
+  return json;
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 
 #include "cli/flag_values.h"
 #include "cli/report.h"
@@ -78,49 +79,45 @@ std::string print_shares(const Simulation& simulation) {
 }
 
 Json path_to_json(const Simulation& simulation) {
-  Json::Array segments;
+  Json segments = Json::array();
   for (const Segment& segment : simulation.critical_path) {
-    segments.push_back(Json::object()
-                           .set("spent_on", print(segment.spending))
-                           .set("begin_us", segment.begin.microseconds())
-                           .set("end_us", segment.end.microseconds())
-                           .set("task", segment.task.value)
-                           .set("what", segment.what));
+    segments.push_back(Json{{"spent_on", print(segment.spending)},
+                            {"begin_us", segment.begin.microseconds()},
+                            {"end_us", segment.end.microseconds()},
+                            {"task", segment.task.value},
+                            {"what", segment.what}});
   }
-  return {std::move(segments)};
+  return segments;
 }
 
 Json to_json(const Machine& machine, const Simulation& simulation) {
   const PathSums path = sum_path(simulation);
   Json sums = Json::object();
   for (const auto& [spending, time] : path.spent) {
-    sums.set(std::string(print(spending)), time.microseconds());
+    sums[std::string(print(spending))] = time.microseconds();
   }
-  Json::Array shares;
+  Json shares = Json::array();
   for (const ResourceShare& share : simulation.shares) {
-    shares.push_back(
-        Json::object().set("resource", share.name).set("utilisation", share.utilisation));
+    shares.push_back(Json{{"resource", share.name}, {"utilisation", share.utilisation}});
   }
-  Json::Array memory;
+  Json memory = Json::array();
   for (const MemoryPoint& point : simulation.memory) {
-    memory.push_back(
-        Json::object().set("time_us", point.time.microseconds()).set("bytes", point.bytes));
+    memory.push_back(Json{{"time_us", point.time.microseconds()}, {"bytes", point.bytes}});
   }
   Json levels = Json::object();
   for (std::size_t level = 0; level < simulation.bytes_per_level.size(); ++level) {
-    levels.set(machine.levels[level].name, simulation.bytes_per_level[level]);
+    levels[machine.levels[level].name] = simulation.bytes_per_level[level];
   }
-  return Json::object()
-      .set("time_us", simulation.total.microseconds())
-      .set("exposed_communication_us", simulation.exposed_communication.microseconds())
-      .set("spent_us", std::move(sums))
-      .set("critical_path", path_to_json(simulation))
-      .set("utilisation", std::move(shares))
-      .set("level_bytes", std::move(levels))
-      .set("peak_bytes", simulation.peak_bytes)
-      .set("memory", std::move(memory))
-      .set("activities", simulation.activities)
-      .set("ranks_simulated", simulation.ranks_simulated);
+  return {{"time_us", simulation.total.microseconds()},
+          {"exposed_communication_us", simulation.exposed_communication.microseconds()},
+          {"spent_us", std::move(sums)},
+          {"critical_path", path_to_json(simulation)},
+          {"utilisation", std::move(shares)},
+          {"level_bytes", std::move(levels)},
+          {"peak_bytes", simulation.peak_bytes},
+          {"memory", std::move(memory)},
+          {"activities", simulation.activities},
+          {"ranks_simulated", simulation.ranks_simulated}};
 }
 
 }  // namespace
@@ -159,14 +156,14 @@ Checked<int> simulate_plan(const CommandLine& line, Session& session) {
   const PlanSummary summary = summarise(plan);
   Json json = start_json(line);
   add_plan(json, summary);
-  Json::Array refits;
+  Json refits = Json::array();
   for (const Refit& refit : fitted.refits) refits.emplace_back(print(refit));
-  json.set("inputs", subject_to_json(line))
-      .set("machine", machine.name)
-      .set("inherited", list_inherited(machine))
-      .set("refits", std::move(refits))
-      .set("launch", print_launch(options.launch))
-      .set("simulation", to_json(machine, simulation));
+  json["inputs"] = subject_to_json(line);
+  json["machine"] = machine.name;
+  json["inherited"] = list_inherited(machine);
+  json["refits"] = std::move(refits);
+  json["launch"] = print_launch(options.launch);
+  json["simulation"] = to_json(machine, simulation);
   HP_REQUIRE_OK(
       show_results(line,
                    print_title(summary) +

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <nlohmann/json.hpp>
 
 #include "cli/flag_values.h"
 #include "cli/report.h"
@@ -53,33 +54,40 @@ std::string print_rows_of(const std::vector<TaxRow>& rows, bool is_measured) {
 }
 
 Json to_json(const std::vector<Refit>& refits) {
-  Json::Array all;
+  Json all = Json::array();
   for (const Refit& refit : refits) all.emplace_back(print(refit));
-  return {std::move(all)};
+  return all;
 }
 
 Json to_json(const TaxRow& row) {
   Json json = Json::object();
-  json.set("schedule", row.schedule).set("applies", row.taxes.has_value());
-  if (row.fault) return json.set("fault", render(*row.fault));
+  json["schedule"] = row.schedule;
+  json["applies"] = row.taxes.has_value();
+  if (row.fault) {
+    json["fault"] = render(*row.fault);
+    return json;
+  }
   if (row.refusal) {
-    return json.set("code", info(row.refusal->code).name)
-        .set("reason", print_message(*row.refusal));
+    json["code"] = info(row.refusal->code).name;
+    json["reason"] = print_message(*row.refusal);
+    return json;
   }
   const Taxes& taxes = *row.taxes;
-  json.set("time_us", taxes.total.microseconds())
-      .set("roofline_us", taxes.roofline.microseconds())
-      .set("launch_us", taxes.launch.microseconds())
-      .set("synchronization_us", taxes.synchronization.microseconds())
-      .set("locality_us", taxes.locality.microseconds())
-      .set("residual_us", taxes.residual.microseconds());
+  json["time_us"] = taxes.total.microseconds();
+  json["roofline_us"] = taxes.roofline.microseconds();
+  json["launch_us"] = taxes.launch.microseconds();
+  json["synchronization_us"] = taxes.synchronization.microseconds();
+  json["locality_us"] = taxes.locality.microseconds();
+  json["residual_us"] = taxes.residual.microseconds();
   if (row.clock_uncertainty) {
-    json.set("clock_uncertainty_us",
-             std::chrono::duration<double, std::micro>(*row.clock_uncertainty).count());
+    json["clock_uncertainty_us"] =
+        std::chrono::duration<double, std::micro>(*row.clock_uncertainty).count();
   } else {
-    json.set("skew_sensitivity", taxes.skew_sensitivity);
+    json["skew_sensitivity"] = taxes.skew_sensitivity;
   }
-  return json.set("bound", row.bound).set("refits", to_json(row.refits));
+  json["bound"] = row.bound;
+  json["refits"] = to_json(row.refits);
+  return json;
 }
 
 // The machine that stands for a back end, where none is named: on GPUs that of the mesh.
@@ -168,17 +176,17 @@ std::string title_of(const Request& request, const TaxList& list, const Origin& 
 
 Checked<Ok> show_list(const CommandLine& line, const Request& request, const TaxList& list,
                       const Origin& origin) {
-  Json::Array all;
+  Json all = Json::array();
   for (const TaxRow& row : list.rows) all.push_back(to_json(row));
   Json json = start_json(line);
-  json.set("target", request.target)
-      .set("parameters", Json::Array(request.parameters.begin(), request.parameters.end()))
-      .set("mesh", request.mesh ? Json(*request.mesh) : Json())
-      .set("machine", list.machine.name)
-      .set("inherited", list_inherited(list.machine));
-  if (origin.is_measured) json.set("backend", "cuda");
-  json.set("launch", origin.launch == Launch::Graph ? "graph" : "host")
-      .set("schedules", std::move(all));
+  json["target"] = request.target;
+  json["parameters"] = request.parameters;
+  json["mesh"] = request.mesh ? Json(*request.mesh) : Json();
+  json["machine"] = list.machine.name;
+  json["inherited"] = list_inherited(list.machine);
+  if (origin.is_measured) json["backend"] = "cuda";
+  json["launch"] = origin.launch == Launch::Graph ? "graph" : "host";
+  json["schedules"] = std::move(all);
   return show_results(line,
                       title_of(request, list, origin) + print_inherited(list.machine) +
                           print_rows_of(list.rows, origin.is_measured),

@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <nlohmann/json.hpp>
 
 #include "cli/flags.h"
 #include "io/files.h"
@@ -158,14 +159,11 @@ std::string print_command(const CommandLine& line) {
   return out;
 }
 
-Json start_json(const CommandLine& line) {
-  return Json::object().set("schema", kSchema).set("command", line.verb);
-}
+Json start_json(const CommandLine& line) { return {{"schema", kSchema}, {"command", line.verb}}; }
 
 Json subject_to_json(const CommandLine& line) {
-  return Json::object()
-      .set("target", line.words.front())
-      .set("parameters", Json::Array(line.words.begin() + 1, line.words.end()));
+  return {{"target", line.words.front()},
+          {"parameters", std::vector(line.words.begin() + 1, line.words.end())}};
 }
 
 void announce(std::string_view path) { print_error("wrote `" + make_printable(path) + "`\n"); }
@@ -202,9 +200,9 @@ Checked<Ok> check_places(const CommandLine& line) {
 }
 
 Checked<Ok> show_results(const CommandLine& line, std::string_view text, const Json& json) {
-  if (line.value("json") == "-") return print_out(json.print() + "\n");
+  if (line.value("json") == "-") return print_out(print_json(json) + "\n");
   const Checked<Ok> shown = print_out(text);
-  HP_REQUIRE_OK(write_file_of(line, "json", json.print() + "\n"));
+  HP_REQUIRE_OK(write_file_of(line, "json", print_json(json) + "\n"));
   return shown;
 }
 

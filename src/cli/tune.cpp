@@ -5,6 +5,7 @@
 #include <csignal>
 #include <cstdlib>
 #include <limits>
+#include <nlohmann/json.hpp>
 
 #include "cli/flag_values.h"
 #include "cli/library_price.h"
@@ -193,86 +194,84 @@ std::string print_comparisons(const MeasuredTuned& tuned) {
 }
 
 Json to_json(const Tuned& tuned, const Evaluated& one) {
-  Json json = Json::object()
-                  .set("label", one.label)
-                  .set("named", one.named)
-                  .set("schedule", script_of(tuned, one))
-                  .set("time_us", one.time().microseconds())
-                  .set("simulated", one.simulated.has_value())
-                  .set("estimate_us", one.estimate.microseconds())
-                  .set("memory_bytes", one.memory_bytes);
-  if (one.bound.value > 0) json.set("bound_us", one.bound.microseconds());
+  Json json = Json{{"label", one.label},
+                   {"named", one.named},
+                   {"schedule", script_of(tuned, one)},
+                   {"time_us", one.time().microseconds()},
+                   {"simulated", one.simulated.has_value()},
+                   {"estimate_us", one.estimate.microseconds()},
+                   {"memory_bytes", one.memory_bytes}};
+  if (one.bound.value > 0) json["bound_us"] = one.bound.microseconds();
   return json;
 }
 
 Json list_to_json(const Tuned& tuned, const std::vector<Evaluated>& list) {
-  Json::Array out;
+  Json out = Json::array();
   for (const Evaluated& one : list) out.push_back(to_json(tuned, one));
-  return {std::move(out)};
+  return out;
 }
 
 Json refused_to_json(const std::vector<Refused>& refused) {
-  Json::Array out;
+  Json out = Json::array();
   for (const Refused& one : refused) {
-    out.push_back(Json::object().set("reason", one.reason).set("count", one.count));
+    out.push_back(Json{{"reason", one.reason}, {"count", one.count}});
   }
-  return {std::move(out)};
+  return out;
 }
 
 Json comparisons_to_json(const Tuned& tuned) {
-  Json::Array out;
+  Json out = Json::array();
   for (const SearchComparison& one : tuned.comparisons) {
     Json differences = Json::object();
     for (const auto& [spending, time] : one.differences) {
-      differences.set(std::string(print(spending)), Picoseconds(time).microseconds());
+      differences[std::string(print(spending))] = Picoseconds(time).microseconds();
     }
-    out.push_back(Json::object()
-                      .set("schedule", one.schedule)
-                      .set("ratio", one.ratio)
-                      .set("excluded", one.excluded)
-                      .set("critical_path_us", std::move(differences)));
+    out.push_back(Json{{"schedule", one.schedule},
+                       {"ratio", one.ratio},
+                       {"excluded", one.excluded},
+                       {"critical_path_us", std::move(differences)}});
   }
-  return {std::move(out)};
+  return out;
 }
 
 void add_search(Json& json, const MeasuredTuned& tuned) {
   const SearchResult& result = tuned.result;
-  json.set("program", tuned.program.name)
-      .set("mesh", print_mesh_option(tuned.mesh))
-      .set("machine", tuned.machine.name)
-      .set("inherited", list_inherited(tuned.machine))
-      .set("candidates", result.candidates)
-      .set("unique", result.unique)
-      .set("duplicates", result.duplicates)
-      .set("feasible", result.feasible)
-      .set("pruned", result.pruned)
-      .set("estimated", result.estimated)
-      .set("simulated", result.simulated)
-      .set("search_s", result.seconds)
-      .set("complete", result.complete)
-      .set("left_out", print_left_out(result))
-      .set("known_since", tuned.known_since ? Json(*tuned.known_since) : Json())
-      .set("seeds", tuned.seeds)
-      .set("best", to_json(tuned, result.top.front()))
-      .set("top", list_to_json(tuned, result.top))
-      .set("front", list_to_json(tuned, result.front))
-      .set("baselines", list_to_json(tuned, result.baselines))
-      .set("comparisons", comparisons_to_json(tuned))
-      .set("refused", refused_to_json(result.refused));
+  json["program"] = tuned.program.name;
+  json["mesh"] = print_mesh_option(tuned.mesh);
+  json["machine"] = tuned.machine.name;
+  json["inherited"] = list_inherited(tuned.machine);
+  json["candidates"] = result.candidates;
+  json["unique"] = result.unique;
+  json["duplicates"] = result.duplicates;
+  json["feasible"] = result.feasible;
+  json["pruned"] = result.pruned;
+  json["estimated"] = result.estimated;
+  json["simulated"] = result.simulated;
+  json["search_s"] = result.seconds;
+  json["complete"] = result.complete;
+  json["left_out"] = print_left_out(result);
+  json["known_since"] = tuned.known_since ? Json(*tuned.known_since) : Json();
+  json["seeds"] = tuned.seeds;
+  json["best"] = to_json(tuned, result.top.front());
+  json["top"] = list_to_json(tuned, result.top);
+  json["front"] = list_to_json(tuned, result.front);
+  json["baselines"] = list_to_json(tuned, result.baselines);
+  json["comparisons"] = comparisons_to_json(tuned);
+  json["refused"] = refused_to_json(result.refused);
   const auto obstacle = find_gpu_obstacle_of(tuned);
-  json.set("not_on_gpus", obstacle ? Json(*obstacle) : Json());
-  json.set("library_price", price_to_json(tuned.libraries));
-  if (tuned.measured) json.set("measured", measured_to_json(tuned));
+  json["not_on_gpus"] = obstacle ? Json(*obstacle) : Json();
+  json["library_price"] = price_to_json(tuned.libraries);
+  if (tuned.measured) json["measured"] = measured_to_json(tuned);
 }
 
 void add_verified(Json& json, Rows& rows, const VerifiedAll& all) {
-  json.set("candidates", all.candidates)
-      .set("unique", all.unique)
-      .set("verified", all.verified)
-      .set("wrong", all.wrong)
-      .set("verify_s", all.seconds)
-      .set("verify_complete", all.complete)
-      .set("not_lowered", refused_to_json(all.refused));
+  json["candidates"] = all.candidates;
+  json["unique"] = all.unique;
+  json["verified"] = all.verified;
+  json["wrong"] = all.wrong;
+  json["verify_s"] = all.seconds;
+  json["verify_complete"] = all.complete;
+  json["not_lowered"] = refused_to_json(all.refused);
   rows.emplace_back("verified",
                     fmt::format("{} of {} unique candidates executed, {} wrong, {}{}", all.verified,
                                 all.unique, all.wrong, print_seconds(all.seconds),
@@ -338,7 +337,7 @@ Checked<int> tune_schedule(const CommandLine& line, Session& session) {
   }
   HP_TRY(const MeasuredTuned tuned, tune(session, request));
   Json json = start_json(line);
-  json.set("inputs", subject_to_json(line));
+  json["inputs"] = subject_to_json(line);
   add_search(json, tuned);
   Rows rows = rows_of(tuned);
   std::optional<VerifiedAll> all;

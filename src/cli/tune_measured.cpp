@@ -4,6 +4,7 @@
 
 #include <array>
 #include <limits>
+#include <nlohmann/json.hpp>
 
 #include "cli/flag_values.h"
 #include "cli/report.h"
@@ -106,14 +107,17 @@ void add_baselines(const Measured& measured, double until_us, std::vector<bool>&
 }
 
 Json to_json(const MeasuredBaseline& one) {
-  Json json = Json::object().set("name", one.name).set("outcome", print(one.outcome));
+  Json json = Json{{"name", one.name}, {"outcome", print(one.outcome)}};
   if (one.outcome != MeasuredAs::Timed) {
-    return json.set("code", one.code).set("reason", one.reason);
+    json["code"] = one.code;
+    json["reason"] = one.reason;
+    return json;
   }
-  return json.set("time_us", one.median_us)
-      .set("noise", one.noise)
-      .set("rounds", one.rounds)
-      .set("executions", one.executions);
+  json["time_us"] = one.median_us;
+  json["noise"] = one.noise;
+  json["rounds"] = one.rounds;
+  json["executions"] = one.executions;
+  return json;
 }
 
 // The fastest of them, null where there is none.
@@ -121,34 +125,35 @@ Json baseline_to_json(const Measured& measured) {
   const MeasuredBaseline* const fastest = measured.baseline();
   if (fastest == nullptr) return {};
   const std::optional<double> ratio = measured.baseline_ratio();
-  return Json::object()
-      .set("name", fastest->name)
-      .set("time_us", fastest->median_us)
-      .set("ratio", ratio ? Json(*ratio) : Json());
+  return {{"name", fastest->name},
+          {"time_us", fastest->median_us},
+          {"ratio", ratio ? Json(*ratio) : Json()}};
 }
 
 Json fastest_to_json(const Measured& measured) {
-  if (measured.is_baseline_fastest()) return {"baseline"};
+  if (measured.is_baseline_fastest()) return "baseline";
   return measured.winner() != nullptr ? Json("schedule") : Json();
 }
 
 Json to_json(const Tuned& tuned, const MeasuredSchedule& one, std::int64_t place) {
-  Json json = Json::object()
-                  .set("label", one.schedule.label)
-                  .set("named", one.schedule.named)
-                  .set("schedule", script_of(tuned, one.schedule))
-                  .set("outcome", print(one.outcome))
-                  .set("predicted_us", one.schedule.time().microseconds());
+  Json json = Json{{"label", one.schedule.label},
+                   {"named", one.schedule.named},
+                   {"schedule", script_of(tuned, one.schedule)},
+                   {"outcome", print(one.outcome)},
+                   {"predicted_us", one.schedule.time().microseconds()}};
   if (one.outcome != MeasuredAs::Timed) {
-    return json.set("code", one.code).set("reason", one.reason);
+    json["code"] = one.code;
+    json["reason"] = one.reason;
+    return json;
   }
-  return json.set("measured_us", one.median_us)
-      .set("ratio", ratio_of(one))
-      .set("place", place)
-      .set("predicted_place", one.is_predicted ? Json(one.predicted_place) : Json())
-      .set("noise", one.noise)
-      .set("rounds", one.rounds)
-      .set("executions", one.executions);
+  json["measured_us"] = one.median_us;
+  json["ratio"] = ratio_of(one);
+  json["place"] = place;
+  json["predicted_place"] = one.is_predicted ? Json(one.predicted_place) : Json();
+  json["noise"] = one.noise;
+  json["rounds"] = one.rounds;
+  json["executions"] = one.executions;
+  return json;
 }
 
 }  // namespace
@@ -220,30 +225,29 @@ std::string print_measured(const Measured& measured) {
 
 Json measured_to_json(const MeasuredTuned& tuned) {
   const Measured& measured = *tuned.measured;
-  Json::Array schedules;
+  Json schedules = Json::array();
   std::int64_t place = 0;
   for (const MeasuredSchedule& one : measured.all) {
     schedules.push_back(to_json(tuned, one, ++place));
   }
-  Json::Array baselines;
+  Json baselines = Json::array();
   for (const MeasuredBaseline& one : measured.baselines) baselines.push_back(to_json(one));
-  return Json::object()
-      .set("backend", harpe::print(measured.backend))
-      .set("processor", measured.processor)
-      .set("timed", measured.count(MeasuredAs::Timed))
-      .set("refused", measured.count(MeasuredAs::Refused))
-      .set("wrong", measured.count(MeasuredAs::Wrong))
-      .set("faulted", measured.count(MeasuredAs::Faulted))
-      .set("not_reached", measured.count(MeasuredAs::NotReached))
-      .set("rounds", measured.rounds)
-      .set("complete", measured.complete)
-      .set("measure_s", measured.seconds)
-      .set("agreement", measured.agreement ? agreement_to_json(*measured.agreement) : Json())
-      .set("fastest", fastest_to_json(measured))
-      .set("baseline", baseline_to_json(measured))
-      .set("baselines", std::move(baselines))
-      .set("no_baseline", measured.no_baseline.empty() ? Json() : Json(measured.no_baseline))
-      .set("schedules", std::move(schedules));
+  return {{"backend", harpe::print(measured.backend)},
+          {"processor", measured.processor},
+          {"timed", measured.count(MeasuredAs::Timed)},
+          {"refused", measured.count(MeasuredAs::Refused)},
+          {"wrong", measured.count(MeasuredAs::Wrong)},
+          {"faulted", measured.count(MeasuredAs::Faulted)},
+          {"not_reached", measured.count(MeasuredAs::NotReached)},
+          {"rounds", measured.rounds},
+          {"complete", measured.complete},
+          {"measure_s", measured.seconds},
+          {"agreement", measured.agreement ? agreement_to_json(*measured.agreement) : Json()},
+          {"fastest", fastest_to_json(measured)},
+          {"baseline", baseline_to_json(measured)},
+          {"baselines", std::move(baselines)},
+          {"no_baseline", measured.no_baseline.empty() ? Json() : Json(measured.no_baseline)},
+          {"schedules", std::move(schedules)}};
 }
 
 int report_failures(const Measured& measured) {

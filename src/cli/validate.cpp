@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include "cli/report.h"
 #include "cli/verbs.h"
@@ -42,27 +43,27 @@ std::string print_validation(const Validation& validation, const Machine& machin
 
 Json validation_to_json(const CommandLine& line, const Validation& validation,
                         const Machine& machine) {
-  Json::Array cases;
+  Json cases = Json::array();
   for (const Prediction& one : validation.predictions) {
-    cases.push_back(Json::object()
-                        .set("operator", one.measured.request.target)
-                        .set("schedule", *one.measured.request.schedule)
-                        .set("parameters", one.measured.label)
-                        .set("predicted_us", one.predicted.microseconds())
-                        .set("measured_us", one.measured.microseconds)
-                        .set("ratio", one.ratio())
-                        .set("counts", one.measured.counts));
+    cases.push_back(Json{{"operator", one.measured.request.target},
+                         {"schedule", *one.measured.request.schedule},
+                         {"parameters", one.measured.label},
+                         {"predicted_us", one.predicted.microseconds()},
+                         {"measured_us", one.measured.microseconds},
+                         {"ratio", one.ratio()},
+                         {"counts", one.measured.counts}});
   }
-  Json::Array agreements;
+  Json agreements = Json::array();
   for (const Agreement& one : validation.agreements) {
     agreements.push_back(agreement_to_json(one));
   }
-  return start_json(line)
-      .set("machine", machine.name)
-      .set("inherited", list_inherited(machine))
-      .set("fingerprint", fingerprint(machine))
-      .set("cases", std::move(cases))
-      .set("agreement", std::move(agreements));
+  Json json = start_json(line);
+  json["machine"] = machine.name;
+  json["inherited"] = list_inherited(machine);
+  json["fingerprint"] = fingerprint(machine);
+  json["cases"] = std::move(cases);
+  json["agreement"] = std::move(agreements);
+  return json;
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <limits>
+#include <nlohmann/json.hpp>
 
 #include "cli/flag_values.h"
 #include "cli/report.h"
@@ -59,10 +60,11 @@ struct Proofs {
 
 Checked<int> show(const CommandLine& line, const PlanSummary& summary, Json json,
                   const Proofs& proofs) {
-  json.set("inputs", subject_to_json(line)).set("certificate", certificate_to_json(proofs.plan));
+  json["inputs"] = subject_to_json(line);
+  json["certificate"] = certificate_to_json(proofs.plan);
   Rows rows = certificate_rows(proofs.plan);
   if (proofs.launches) {
-    json.set("launches", launch_certificate_to_json(*proofs.launches));
+    json["launches"] = launch_certificate_to_json(*proofs.launches);
     add_launches(rows, *proofs.launches);
   }
   HP_REQUIRE_OK(show_results(line, "verified: " + print_title(summary) + print_rows(rows), json));
@@ -118,10 +120,10 @@ Checked<int> verify_schedule(const CommandLine& line, const Scheduled& scheduled
   summary.schedule = scheduled.form.name;
   summary.ranks = scheduled.mesh.ranks();
   Json json = start_json(line);
-  json.set("operator", summary.program)
-      .set("mesh", summary.mesh)
-      .set("schedule", summary.schedule)
-      .set("ranks", summary.ranks);
+  json["operator"] = summary.program;
+  json["mesh"] = summary.mesh;
+  json["schedule"] = summary.schedule;
+  json["ranks"] = summary.ranks;
   return show(line, summary, std::move(json), proofs);
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <sstream>
 
 #include "exec/kernel_times.h"
@@ -14,12 +15,8 @@ namespace harpe {
 namespace {
 
 Json metadata(const char* what, std::int64_t rank, std::int64_t queue, Json arguments) {
-  return Json::object()
-      .set("ph", "M")
-      .set("name", what)
-      .set("pid", rank)
-      .set("tid", queue)
-      .set("args", std::move(arguments));
+  return {
+      {"ph", "M"}, {"name", what}, {"pid", rank}, {"tid", queue}, {"args", std::move(arguments)}};
 }
 
 std::string name_of(const Task& task) {
@@ -73,7 +70,7 @@ class Timeline {
     const auto thread = static_cast<std::int64_t>(plan_.queues.size() + row);
     if (row == rows_.size()) {
       rows_.push_back({rank, end});
-      add(metadata("thread_name", rank.value, thread, Json::object().set("name", "puts")));
+      add(metadata("thread_name", rank.value, thread, Json{{"name", "puts"}}));
     }
     rows_[row].end = end;
     threads_[id.index()] = thread;
@@ -81,30 +78,29 @@ class Timeline {
 
   void add_names() {
     for (std::int64_t rank = 0; rank < plan_.mesh.ranks(); ++rank) {
-      add(metadata("process_name", rank, 0,
-                   Json::object().set("name", "rank " + std::to_string(rank))));
+      add(metadata("process_name", rank, 0, Json{{"name", "rank " + std::to_string(rank)}}));
     }
     for (std::size_t i = 0; i < plan_.queues.size(); ++i) {
       const Queue& queue = plan_.queues[i];
       add(metadata("thread_name", queue.rank.value, static_cast<std::int64_t>(i),
-                   Json::object().set("name", print(queue.kind))));
+                   Json{{"name", print(queue.kind)}}));
     }
   }
 
   // A task, from and for microseconds.
   void add_task(TaskId id, double start, double duration, Json more = Json::object()) {
     const Task& task = plan_.tasks[id.index()];
-    add(at(id, "X", name_of(task), print(task.kind), start)
-            .set("dur", duration)
-            .set("args", more.set("task", lines_[id.index()]).set("bytes", task.bytes)));
+    more["task"] = lines_[id.index()];
+    more["bytes"] = task.bytes;
+    add(at(id, "X", name_of(task), print(task.kind), start),
+        {{"dur", duration}, {"args", std::move(more)}});
   }
 
   // What a task waited before it began.
   void add_wait(const TraceEvent& event) {
     if (event.waited.count() == 0) return;
-    add(at(event.task, "X", "wait", "wait", microseconds(event.start - event.waited))
-            .set("dur", microseconds(event.waited))
-            .set("args", Json::object().set("task", lines_[event.task.index()])));
+    add(at(event.task, "X", "wait", "wait", microseconds(event.start - event.waited)),
+        {{"dur", microseconds(event.waited)}, {"args", {{"task", lines_[event.task.index()]}}}});
   }
 
   // How many blocks of each rank stand still.
@@ -115,14 +111,11 @@ class Timeline {
     }
     for (const auto& [rank, events] : of_ranks) {
       for (const StandingBlocks& count : standing_blocks(events)) {
-        add(Json::object()
-                .set("ph", "C")
-                .set("name", "blocks standing still")
-                .set("pid", rank.value)
-                .set("ts", microseconds(count.since))
-                .set("args", Json::object()
-                                 .set("multiplying", count.multiplying)
-                                 .set("copying", count.copying)));
+        add(Json{{"ph", "C"},
+                 {"name", "blocks standing still"},
+                 {"pid", rank.value},
+                 {"ts", microseconds(count.since)},
+                 {"args", Json{{"multiplying", count.multiplying}, {"copying", count.copying}}}});
       }
     }
   }
@@ -132,9 +125,9 @@ class Timeline {
   void add_arrow(TaskId from, const Span& span, TaskId to, double start, WaitKind kind) {
     constexpr std::int64_t kBefore = 1000;  // picoseconds
     const std::int64_t leaves = std::max(span.ready.value, span.end.value - kBefore);
-    add(at(from, "s", name_of(kind), "wait", Picoseconds(leaves).microseconds())
-            .set("id", to.value));
-    add(at(to, "f", name_of(kind), "wait", start).set("id", to.value).set("bp", "e"));
+    add(at(from, "s", name_of(kind), "wait", Picoseconds(leaves).microseconds()),
+        {{"id", to.value}});
+    add(at(to, "f", name_of(kind), "wait", start), {{"id", to.value}, {"bp", "e"}});
   }
 
   [[nodiscard]] std::string document() const {
@@ -145,16 +138,19 @@ class Timeline {
   [[nodiscard]] Json at(TaskId id, const char* phase, std::string_view name,
                         std::string_view category, double time) const {
     const Task& task = plan_.tasks[id.index()];
-    return Json::object()
-        .set("ph", phase)
-        .set("name", name)
-        .set("cat", category)
-        .set("pid", plan_.queues[task.queue.index()].rank.value)
-        .set("tid", threads_[id.index()])
-        .set("ts", time);
+    return {{"ph", phase},
+            {"name", name},
+            {"cat", category},
+            {"pid", plan_.queues[task.queue.index()].rank.value},
+            {"tid", threads_[id.index()]},
+            {"ts", time}};
   }
 
-  void add(const Json& line) { text_ += (text_.empty() ? "" : ",\n") + line.print_line(); }
+  void add(const Json& line) { text_ += (text_.empty() ? "" : ",\n") + print_json_line(line); }
+  void add(Json line, const Json& more) {
+    line.update(more);
+    add(line);
+  }
 
   struct Row {
     RankId rank;
@@ -205,7 +201,7 @@ std::string print_trace(const Plan& plan, const Simulation& simulation) {
     const Span& span = simulation.tasks[i];
     const TaskId id(static_cast<std::int64_t>(i));
     timeline.add_task(id, span.ready.microseconds(), (span.end - span.ready).microseconds(),
-                      Json::object().set("start_us", (span.begin - span.ready).microseconds()));
+                      Json{{"start_us", (span.begin - span.ready).microseconds()}});
     if (span.cause < 0 || span.kind == WaitKind::Queue) continue;
     const TaskId cause(span.cause);
     timeline.add_arrow(cause, simulation.tasks[cause.index()], id, span.ready.microseconds(),

@@ -1,5 +1,7 @@
 #include "measure/measured_plans.h"
 
+#include <nlohmann/json.hpp>
+
 #include "io/json.h"
 #include "ir/text.h"
 #include "support/date.h"
@@ -11,25 +13,22 @@ std::string print_measurements(const Request& subject, const std::string& machin
   std::string lines;
   for (const MeasuredSchedule& one : measured.all) {
     if (one.outcome != MeasuredAs::Timed) continue;
-    lines +=
-        Json::object()
-            .set("kind", "plan")
-            .set("operator", subject.target)
-            .set("parameters", Json::Array(subject.parameters.begin(), subject.parameters.end()))
-            .set("mesh", subject.mesh.value_or(""))
-            .set("label", one.schedule.label)
-            .set("backend", print(measured.backend))
-            .set("processor", measured.processor)
-            .set("measured_us", one.median_us)
-            .set("noise", one.noise)
-            .set("executions", one.executions)
-            .set("machine", machine)
-            .set("predicted_us", one.schedule.time().microseconds())
-            .set("found", today())
-            .set("version", subject.version)
-            .set("schedule", print(one.schedule.form))
-            .print_line() +
-        "\n";
+    const Json line{{"kind", "plan"},
+                    {"operator", subject.target},
+                    {"parameters", subject.parameters},
+                    {"mesh", subject.mesh.value_or("")},
+                    {"label", one.schedule.label},
+                    {"backend", print(measured.backend)},
+                    {"processor", measured.processor},
+                    {"measured_us", one.median_us},
+                    {"noise", one.noise},
+                    {"executions", one.executions},
+                    {"machine", machine},
+                    {"predicted_us", one.schedule.time().microseconds()},
+                    {"found", today()},
+                    {"version", subject.version},
+                    {"schedule", print(one.schedule.form)}};
+    lines += print_json_line(line) + "\n";
   }
   return lines;
 }

@@ -1,6 +1,7 @@
-#include <array>
 #include <map>
+#include <nlohmann/json.hpp>
 
+#include "io/json.h"
 #include "report/page_chart.h"
 #include "report/page_parts.h"
 #include "report/page_text.h"
@@ -16,37 +17,30 @@ class Pool {
  public:
   std::size_t find(const std::string& text) {
     const auto [at, fresh] = numbers_.try_emplace(text, numbers_.size());
-    if (fresh) list_ += (list_.empty() ? "" : ",") + quote_json(text);
+    if (fresh) list_.push_back(text);
     return at->second;
   }
-  [[nodiscard]] std::string print() const { return "[" + list_ + "]"; }
+  [[nodiscard]] const Json& list() const { return list_; }
 
  private:
   std::map<std::string, std::size_t> numbers_;
-  std::string list_;
+  Json list_ = Json::array();
 };
 
-template <class Number>
-void append(std::string& row, Number value) {
-  if (row.back() != '[') row += ',';
-  row += std::to_string(value);
-}
-
-std::string candidates_of(const ReportPage& page) {
-  std::string out;
+Json candidates_of(const ReportPage& page) {
+  Json out = Json::array();
   std::size_t kept = 0;
   for (const PageCandidate& candidate : page.candidates) {
     kept += candidate.schedule.size();
-    out += std::string(out.empty() ? "" : ",\n") + "[" + quote_json(candidate.label) + "," +
-           quote_json(print_time(candidate.time) + (candidate.simulated ? "" : " (estimated)")) +
-           "," + quote_json(print_bytes(static_cast<double>(candidate.memory_bytes))) + "," +
-           quote_json(kept <= kMostScheduleBytes ? candidate.schedule : "") + "," +
-           quote_json(candidate.excluded) + "]";
+    out.push_back({candidate.label,
+                   print_time(candidate.time) + (candidate.simulated ? "" : " (estimated)"),
+                   print_bytes(static_cast<double>(candidate.memory_bytes)),
+                   kept <= kMostScheduleBytes ? candidate.schedule : "", candidate.excluded});
   }
-  return "[" + out + "]";
+  return out;
 }
 
-std::string tasks_of(const PageTimeline& timeline, const Shown& shown, Pool& pool) {
+Json tasks_of(const PageTimeline& timeline, const Shown& shown, Pool& pool) {
   std::vector<std::int32_t> row_of(timeline.queues.size(), -1);
   for (std::size_t i = 0; i < shown.queues.size(); ++i) {
     row_of[static_cast<std::size_t>(shown.queues[i])] = static_cast<std::int32_t>(i);
@@ -57,64 +51,63 @@ std::string tasks_of(const PageTimeline& timeline, const Shown& shown, Pool& poo
     const PageTask& task = timeline.tasks[i];
     if (row_of[static_cast<std::size_t>(task.queue)] >= 0) number[i] = next++;
   }
-  std::string out;
+  Json out = Json::array();
   for (std::size_t i = 0; i < timeline.tasks.size(); ++i) {
     if (number[i] < 0) continue;
     const PageTask& task = timeline.tasks[i];
-    std::string row = "[";
-    append(row, row_of[static_cast<std::size_t>(task.queue)]);
-    append(row, task.ready.value);
-    append(row, task.begin.value);
-    append(row, task.end.value);
-    append(row, task.cause < 0 ? -1 : number[static_cast<std::size_t>(task.cause)]);
-    append(row, pool.find(std::string(name_of(task.kind))));
-    append(row, pool.find(std::string(name_of(task.wait))));
-    append(row, pool.find(task.name));
-    append(row, pool.find(task.bound));
-    append(row, task.id);
-    out += (out.empty() ? "" : ",\n") + row + "]";
+    const std::int32_t cause = task.cause < 0 ? -1 : number[static_cast<std::size_t>(task.cause)];
+    out.push_back({row_of[static_cast<std::size_t>(task.queue)], task.ready.value, task.begin.value,
+                   task.end.value, cause, pool.find(std::string(name_of(task.kind))),
+                   pool.find(std::string(name_of(task.wait))), pool.find(task.name),
+                   pool.find(task.bound), task.id});
   }
-  return "[" + out + "]";
+  return out;
 }
 
-std::string timeline_of(const ReportPage& page, Pool& pool) {
-  if (!page.timeline) return "null";
+Json timeline_of(const ReportPage& page, Pool& pool) {
+  if (!page.timeline) return {};
   const Shown shown = shown_of(*page.timeline);
-  std::string queues;
-  std::string rows;
+  Json queues = Json::array();
+  Json rows = Json::array();
   for (std::size_t i = 0; i < shown.queues.size(); ++i) {
     const PageQueue& queue = page.timeline->queues[static_cast<std::size_t>(shown.queues[i])];
-    const std::string comma = i == 0 ? "" : ",";
-    queues +=
-        comma + std::to_string(pool.find("rank " + std::to_string(queue.rank) + ", " + queue.name));
-    rows += comma + "[" + print_number(shown.tops[i]) + "," + print_number(shown.row) + "]";
+    queues.push_back(pool.find("rank " + std::to_string(queue.rank) + ", " + queue.name));
+    rows.push_back({shown.tops[i], shown.row});
   }
-  return "{\"total\":" + std::to_string(page.timeline->total.value) + ",\"lanes\":[" + queues +
-         "],\"rows\":[" + rows + "],\"tasks\":" + tasks_of(*page.timeline, shown, pool) + "}";
+  Json tasks = tasks_of(*page.timeline, shown, pool);
+  return {{"total", page.timeline->total.value},
+          {"lanes", std::move(queues)},
+          {"rows", std::move(rows)},
+          {"tasks", std::move(tasks)}};
 }
 
-std::string path_of(const ReportPage& page, Pool& pool) {
-  if (page.critical_path.size() > kMostSegments) return "[]";
-  std::string out;
+Json path_of(const ReportPage& page, Pool& pool) {
+  Json out = Json::array();
+  if (page.critical_path.size() > kMostSegments) return out;
   for (const Segment& segment : page.critical_path) {
-    std::string row = "[";
-    append(row, segment.begin.value);
-    append(row, segment.end.value);
-    append(row, pool.find(std::string(name_of(segment.spending))));
-    append(row, pool.find(segment.what));
-    out += (out.empty() ? "" : ",") + row + "]";
+    out.push_back({segment.begin.value, segment.end.value,
+                   pool.find(std::string(name_of(segment.spending))), pool.find(segment.what)});
   }
-  return "[" + out + "]";
+  return out;
 }
 
 }  // namespace
 
 std::string data_of(const ReportPage& page) {
   Pool pool;
-  const std::string timeline = timeline_of(page, pool);
-  const std::string path = path_of(page, pool);
-  return "{\"candidates\":" + candidates_of(page) + ",\n\"timeline\":" + timeline +
-         ",\n\"path\":" + path + ",\n\"texts\":" + pool.print() + "}";
+  Json data = {{"candidates", candidates_of(page)}};
+  data["timeline"] = timeline_of(page, pool);
+  data["path"] = path_of(page, pool);
+  data["texts"] = pool.list();
+  std::string out;
+  for (const char c : print_json_line(data)) {
+    if (c == '<') {
+      out += "\\u003c";  // so that no `</script>` is there
+    } else {
+      out += c;
+    }
+  }
+  return out;
 }
 
 }  // namespace harpe::page

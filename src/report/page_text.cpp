@@ -66,22 +66,6 @@ std::string escape(std::string_view text) {
   return out;
 }
 
-std::string quote_json(std::string_view text) {
-  std::string out = "\"";
-  for (const char c : text) {
-    const auto code = static_cast<unsigned char>(c);
-    if (c == '"' || c == '\\') {
-      out += '\\';
-      out += c;
-    } else if (code < 0x20 || c == '<' || c == '>' || c == '&') {
-      out += fmt::format("\\u{:04x}", code);  // `</script>` cannot appear
-    } else {
-      out += c;
-    }
-  }
-  return out + '"';
-}
-
 std::string escape_prose(std::string_view text) {
   std::string out;
   bool code = false;

@@ -13,8 +13,6 @@ namespace harpe::page {
 [[nodiscard]] std::string escape(std::string_view text);
 // The same for a sentence: what stands between backticks becomes code.
 [[nodiscard]] std::string escape_prose(std::string_view text);
-// A JSON string, quotes included, that may stand inside a <script>.
-[[nodiscard]] std::string quote_json(std::string_view text);
 
 // `digits` significant digits, no exponent, thousands apart: "1,532", "0.042".
 [[nodiscard]] std::string print_figure(double value, int digits = 3);

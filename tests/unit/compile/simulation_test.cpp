@@ -144,7 +144,8 @@ TEST(RunTrace, counts_blocks_that_stand_still_by_rank) {
     counts.push_back(event["pid"].dump() + " " + event["ts"].dump() + " " +
                      event["args"]["multiplying"].dump());
   }
-  EXPECT_EQ(counts, (std::vector<std::string>{"0 1 1", "0 4 0", "1 2 1", "1 3 2", "1 5 0"}));
+  EXPECT_EQ(counts,
+            (std::vector<std::string>{"0 1.0 1", "0 4.0 0", "1 2.0 1", "1 3.0 2", "1 5.0 0"}));
 }
 
 TEST(Taxes, of_all_schedules_are_listed_fastest_first) {

@@ -17,10 +17,6 @@ TEST(PageText, makes_pairs_of_backticks_code_and_leaves_a_single_one) {
   EXPECT_EQ(escape_prose(""), "");
 }
 
-TEST(PageText, quotes_strings_so_that_no_script_can_end) {
-  EXPECT_EQ(quote_json("</script>\"\\\n"), R"("\u003c/script\u003e\"\\\u000a")");
-}
-
 TEST(PageText, prints_significant_digits_with_thousands_apart) {
   EXPECT_EQ(print_figure(0), "0");
   EXPECT_EQ(print_figure(0.04213), "0.0421");
