@@ -25,7 +25,7 @@ struct Error {
   std::vector<std::string>
       notes;           // context: which step, parameter or text; of a fault, other ranks
   std::string remedy;  // what to do about it; or ""
-  std::string text;    // all of it, as the command line prints it
+  std::string text;    // all of it, as the command line prints it, but for its flags
   // Of a bug: program, mesh, schedule and plan as far as they were made; a report should have it.
   std::string reproduction = {};
 };

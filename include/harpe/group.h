@@ -69,6 +69,9 @@ struct GroupOptions {
   // Called by the thread that calls Executable::make before it compiles a kernel that the folder
   // does not keep, which takes seconds.
   std::function<void(std::string_view kernel)> compiling = {};
+  // On CPU ranks: called by a launch every few milliseconds in which it waits for other ranks; must
+  // not throw. False gives the execution up, which is then a fault of the group.
+  std::function<bool()> waiting = {};
 };
 
 struct GroupStatus {

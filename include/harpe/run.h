@@ -14,7 +14,7 @@
 
 namespace harpe {
 HARPE_INLINE namespace v1 {
-// Reproducible inputs of a plan, of its buffers' types: those that `harpe run --seed` draws.
+// Reproducible inputs of a plan, of its buffers' types: those that `harpe run` draws of that seed.
 // Errors: I502 too little memory.
 [[nodiscard]] HARPE_API Checked<std::map<std::string, Tensor>> draw_inputs(const Plan& plan,
                                                                            std::uint64_t seed = 0);
@@ -31,6 +31,9 @@ struct RunOptions {
   std::int64_t iterations = 1;                   // executions, back to back
   std::chrono::milliseconds wait_limit{10'000};  // of any wait of one rank for another
   CpuKernels cpu_kernels = CpuKernels::Libraries;
+  // Called some ten times a second while ranks work, with how many of their steps are over; false
+  // gives the run up between two steps (I505).
+  Progress progress = {};
 };
 
 // An output against the reference.
@@ -60,7 +63,8 @@ struct RunResult {
 // Outputs with a view are written there; two indices of it may not name the same memory.
 // Calls on several threads each have ranks of their own. Errors: I301, I305 no such buffer; I310 an
 // input is missing; I311 an argument, with what it must be and what it is; I304 an index out of
-// range; P22x what masks read; I401 a check failed; I502 memory; of kind Fault who waited for whom.
+// range; P22x what masks read; I401 a check failed; I502 memory; I505 given up; of kind Fault who
+// waited for whom.
 [[nodiscard]] HARPE_API Checked<RunResult> run(const Plan& plan,
                                                const std::map<std::string, ConstView>& inputs,
                                                const std::map<std::string, View>& outputs = {},

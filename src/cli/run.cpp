@@ -209,6 +209,10 @@ Checked<int> run_as_asked(const CommandLine& line, Session& session, RunRequest 
   HP_REQUIRE_OK(certify(plan, level_for(plan)));
   HP_TRY(const TensorMap inputs, prepare_run(plan, request));
   progress(request, "running");
+  request.progress = [&](std::int64_t done, std::int64_t of) {
+    progress(request, fmt::format("running: {} of {} steps", done, of));
+    return true;
+  };
   HP_TRY(const RunOutcome outcome, run(plan, request, inputs));
   if (outcome.fault) {
     if (is_first(request.backend) || !is_told_by_first(*outcome.fault)) {

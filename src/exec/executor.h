@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -82,6 +83,10 @@ struct RunOptions {
   std::int64_t iterations = 1;
   std::chrono::milliseconds wait_limit{10'000};
   bool trace = false;
+  // Called some ten times a second by the thread that runs, with how many steps of this process's
+  // ranks are over and how many there are; must not throw. False: no further step begins, and the
+  // run is a fault. GPUs do not ask.
+  std::function<bool(std::int64_t done, std::int64_t of)> progress = {};
 };
 
 // Runs a verified plan. `prepare` once per plan: allocates arenas and resolves every address; then

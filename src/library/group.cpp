@@ -91,7 +91,8 @@ harpe::Checked<v1::Group> join(const v1::GroupOptions& options) {
                              .tensor_bytes = options.tensor_bytes,
                              .wait_limit = options.wait_limit,
                              .uses_libraries = options.cpu_kernels == v1::CpuKernels::Libraries,
-                             .compiling = options.compiling};
+                             .compiling = options.compiling,
+                             .waiting = options.waiting};
   const CudaPlaces places{.nvrtc = {},
                           .cuda_folders = options.library_folders,
                           .library_folders = options.library_folders,

@@ -117,8 +117,8 @@ std::vector<std::pair<std::string, std::string>> list_products(const Program& pr
   return products;
 }
 
-harpe::Checked<Ran> run_plan(const Plan& plan, const Inputs& inputs, const Outputs& outputs,
-                             const v1::RunOptions& options) {
+harpe::Checked<Ran> run_plan(Call& call, const Plan& plan, const Inputs& inputs,
+                             const Outputs& outputs, const v1::RunOptions& options) {
   HP_REQUIRE_OK(check_options(options));
   HP_REQUIRE_OK(check_outputs(plan.program, outputs));
   HP_REQUIRE_OK(check_memory("this run", bytes_to_run(plan, options.check)));
@@ -130,6 +130,12 @@ harpe::Checked<Ran> run_plan(const Plan& plan, const Inputs& inputs, const Outpu
   request.backend.uses_libraries = options.cpu_kernels == v1::CpuKernels::Libraries;
   request.check = options.check;
   request.gathers = true;
+  if (options.progress) {
+    request.progress = [&call](std::int64_t done, std::int64_t of) {
+      call.report("running", done, of);
+      return !call.is_given_up();
+    };
+  }
   HP_TRY(RunOutcome outcome, harpe::run(plan, request, tensors));
   Ran ran{.result = to_result(outcome.stats), .fault = std::move(outcome.fault)};
   for (const auto& [name, tensor] : tensors) ran.result.copied_bytes += std::ssize(tensor.data);
@@ -167,8 +173,9 @@ Checked<std::map<std::string, Tensor>> draw_inputs(const Plan& plan, std::uint64
 
 Checked<RunResult> run(const Plan& plan, const std::map<std::string, ConstView>& inputs,
                        const std::map<std::string, View>& outputs, const RunOptions& options) {
-  Checked<library::Ran> ran = library::enter<library::Ran>({}, [&](library::Call&) {
-    return library::run_plan(plan.state().plan, inputs, outputs, options);
+  const Options watched{.progress = options.progress};
+  Checked<library::Ran> ran = library::enter<library::Ran>(watched, [&](library::Call& call) {
+    return library::run_plan(call, plan.state().plan, inputs, outputs, options);
   });
   if (!ran.ok()) return ran.error();
   if (!ran->fault) return std::move(ran->result);

@@ -151,9 +151,18 @@ Checked<RunOutcome> run(const Plan& plan, const RunRequest& request, const Tenso
   HP_TRY(const std::unique_ptr<Executor> executor, make_executor(plan, backend));
   for (const auto& [name, tensor] : inputs) HP_REQUIRE_OK(executor->set_input(name, tensor));
   RunOutcome outcome;
-  Result<RunStats, FaultReport> stats = executor->run(
-      {.iterations = request.iterations, .wait_limit = request.wait_limit, .trace = backend.trace});
+  bool is_given_up = false;
+  RunOptions options{
+      .iterations = request.iterations, .wait_limit = request.wait_limit, .trace = backend.trace};
+  if (request.progress) {
+    options.progress = [&](std::int64_t done, std::int64_t of) {
+      is_given_up = !request.progress(done, of);
+      return !is_given_up;
+    };
+  }
+  Result<RunStats, FaultReport> stats = executor->run(options);
   if (!stats.ok()) {
+    if (is_given_up) return make_diag(DiagCode::I505, {{"work", "the run"}});
     outcome.fault = std::move(stats).error();
     return outcome;
   }

@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -31,6 +32,8 @@ struct RunRequest {
   bool gathers = false;               // outputs into the outcome
   std::optional<std::string> trace;   // a file
   std::optional<std::string> report;  // a file, which the caller writes from the timeline
+  // RunOptions::progress: false gives the run up.
+  std::function<bool(std::int64_t done, std::int64_t of)> progress = {};
   BackendRequest backend;
 };
 
@@ -50,9 +53,9 @@ struct RunOutcome {
                                         const TensorMap& inputs);
 
 // Everything that can be refused before the first task: names, files, shapes, what masks read,
-// places to write, memory. Inputs come back rounded to their buffers' dtypes; those that the
-// program's `given` nests make follow from the others where no file gives them. Errors: U118, I1xx
-// to I3xx, I502, P220, P221, V106.
+// memory. Inputs come back rounded to their buffers' dtypes; those that the program's `given` nests
+// make follow from the others where no file gives them. Errors: I1xx to I3xx, I502, P220, P221,
+// V106.
 [[nodiscard]] Checked<TensorMap> prepare_run(const Plan& plan, const RunRequest& request);
 
 // All outputs. Errors: Executor::output's.
@@ -63,7 +66,7 @@ struct RunOutcome {
 
 // Executes a verified plan, then checks and writes what was asked for. Outputs of a
 // run whose check failed are written too: they show what is wrong. Of several processes the first
-// checks and writes.
+// checks and writes. Errors: I505 given up; I102.
 [[nodiscard]] Checked<RunOutcome> run(const Plan& plan, const RunRequest& request,
                                       const TensorMap& inputs);
 

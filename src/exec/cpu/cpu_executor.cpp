@@ -95,7 +95,7 @@ class CpuExecutor final : public Executor {
     // Nobody's memory is cleared while another writes to it.
     if (group_) HP_REQUIRE_OK(or_fault(group_->wait_for_all()));
     marking_.begin(options.iterations, options.trace);
-    const cpu::RunOutcome outcome = run_queues(options.wait_limit);
+    const cpu::RunOutcome outcome = run_queues(options);
     ProcessReport report = report_of(outcome);
     if (group_) report = conclude(report, options.wait_limit);
     if (!report.faults.empty()) return std::move(report.faults);
@@ -123,10 +123,10 @@ class CpuExecutor final : public Executor {
   [[nodiscard]] const Plan& plan() const { return prepared_->plan; }
 
   // Listens meanwhile for who is gone or has stopped.
-  [[nodiscard]] cpu::RunOutcome run_queues(std::chrono::milliseconds wait_limit) {
+  [[nodiscard]] cpu::RunOutcome run_queues(const RunOptions& options) {
     std::optional<std::jthread> watch;
     if (group_) watch = group_->watch([this] { network_->give_up(); });
-    return cpu::run_queues(marking_, options_, wait_limit, network_.get());
+    return cpu::run_queues(marking_, options_, options, network_.get());
   }
 
   [[nodiscard]] ProcessReport report_of(const cpu::RunOutcome& outcome) const {

@@ -41,6 +41,14 @@ void Marking::begin(std::int64_t count, bool trace) {
   start_ = std::chrono::steady_clock::now();
 }
 
+std::int64_t Marking::count_steps() const {
+  std::int64_t steps = 0;
+  for (std::size_t queue = 0; queue < queues_.size(); ++queue) {
+    if (queues_[queue].is_own) steps += std::ssize(steps_.queues[queue]);
+  }
+  return steps * (last_epoch_ + 1 - first_epoch_);
+}
+
 bool Marking::is_finished(std::int32_t queue) const {
   const Queue& state = state_of(queue);
   return !state.is_own || steps_.queues[static_cast<std::size_t>(queue)].empty() ||

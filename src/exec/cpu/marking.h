@@ -56,6 +56,7 @@ class Marking {
   void clear();
   // Opens the next `count` executions. Requires: none is under way.
   void begin(std::int64_t count, bool trace);
+  [[nodiscard]] std::int64_t count_steps() const;  // of these executions, by own queues
   [[nodiscard]] bool is_finished(std::int32_t queue) const;
   // The first task of the launch whose step is next. Requires: the queue is not finished.
   [[nodiscard]] TaskId head(std::int32_t queue) const;

@@ -33,14 +33,14 @@ class Pool {
     if (options.delay_seed) random_.emplace(*options.delay_seed);
   }
 
-  RunOutcome run(int workers, std::chrono::milliseconds wait_limit) {
+  RunOutcome run(int workers, const RunOptions& run) {
     if (crew_.is_over()) return {.finished = true};
     for (std::int32_t queue = 0; queue < marking_.queues(); ++queue) {
       if (!marking_.is_finished(queue)) wake(queue);
     }
     for (int i = 0; i < workers; ++i) crew_.start([this] { work(); });
     crew_.start_lookout([this](std::int32_t queue) { wake(queue); });
-    return crew_.watch(wait_limit);
+    return crew_.watch(run);
   }
 
  private:
@@ -122,11 +122,11 @@ class Pool {
 
 }  // namespace
 
-RunOutcome run_pool(Marking& marking, const CpuOptions& options,
-                    std::chrono::milliseconds wait_limit, Network* network) {
+RunOutcome run_pool(Marking& marking, const CpuOptions& options, const RunOptions& run,
+                    Network* network) {
   const int cores = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
   const int wanted = options.workers > 0 ? options.workers : cores;
-  return Pool(marking, options, network).run(std::clamp(marking.queues(), 1, wanted), wait_limit);
+  return Pool(marking, options, network).run(std::clamp(marking.queues(), 1, wanted), run);
 }
 
 }  // namespace harpe::cpu

@@ -237,8 +237,10 @@ Result<Ok, LaunchFailure> CpuRankExecutable::launch(std::span<const TensorView> 
   HP_CHECK(tensors.size() == homes_.size(), "a tensor for each home");
   if (group_->failure) return *group_->failure;
   begin(tensors);
-  const RunOutcome outcome = run_rank(*marking_, group_->board, group_->request.wait_limit,
-                                      [this] { return find_mismatch().has_value(); });
+  const GroupRequest& request = group_->request;
+  const RunOutcome outcome = run_rank(*marking_, group_->board, request.wait_limit, [&] {
+    return find_mismatch().has_value() || (request.waiting && !request.waiting());
+  });
   if (!outcome.finished) return fail(outcome);
   group_->board.end();
   end(tensors);

@@ -36,7 +36,11 @@ void delay(std::uint64_t seed, TaskId task, std::int64_t epoch) {
 }  // namespace
 
 Crew::Crew(Marking& marking, CpuOptions options, Network* network, std::function<void()> stop)
-    : marking_(marking), options_(std::move(options)), network_(network), stop_(std::move(stop)) {
+    : marking_(marking),
+      options_(std::move(options)),
+      network_(network),
+      stop_(std::move(stop)),
+      all_steps_(marking.count_steps()) {
   for (std::int32_t queue = 0; queue < marking_.queues(); ++queue) {
     if (!marking_.is_finished(queue)) unfinished_.fetch_add(1);
   }
@@ -122,10 +126,10 @@ bool Crew::take_step(std::int32_t queue, const Marking::Wake& wake) {
   return true;
 }
 
-RunOutcome Crew::watch(std::chrono::milliseconds wait_limit) {
+RunOutcome Crew::watch(const RunOptions& run) {
   using Clock = std::chrono::steady_clock;
   const auto pause =
-      std::clamp(wait_limit / 8, std::chrono::milliseconds(1), std::chrono::milliseconds(100));
+      std::clamp(run.wait_limit / 8, std::chrono::milliseconds(1), std::chrono::milliseconds(100));
   Clock::time_point moved = Clock::now();
   std::int64_t seen = 0;
   std::uint64_t seen_others = 0;
@@ -134,7 +138,7 @@ RunOutcome Crew::watch(std::chrono::milliseconds wait_limit) {
   std::unique_lock lock(mutex_);
   while (alive_ > 0) {
     changed_.wait_for(lock, pause);
-    if (stopped) continue;
+    if (stopped || alive_ == 0) continue;
     const Clock::time_point now = Clock::now();
     const std::int64_t steps = steps_.load(std::memory_order_relaxed);
     // A task that computes for long is no wait: only what waits is bounded.
@@ -145,11 +149,14 @@ RunOutcome Crew::watch(std::chrono::milliseconds wait_limit) {
     seen = steps;
     seen_others = others;
     outcome.idle = std::chrono::duration_cast<std::chrono::milliseconds>(now - moved);
-    if (error_ == nullptr && outcome.idle < wait_limit && !is_hopeless()) continue;
-    stopped = true;
-    is_stopped_ = true;
+    bool goes_on = error_ == nullptr && outcome.idle < run.wait_limit && !is_hopeless();
     lock.unlock();
-    stop_();
+    if (goes_on && run.progress) goes_on = run.progress(steps, all_steps_);
+    if (!goes_on) {
+      stopped = true;
+      is_stopped_ = true;
+      stop_();
+    }
     lock.lock();
   }
   lock.unlock();
@@ -168,18 +175,18 @@ RunOutcome Crew::watch(std::chrono::milliseconds wait_limit) {
   return outcome;
 }
 
-RunOutcome run_queues(Marking& marking, const CpuOptions& options,
-                      std::chrono::milliseconds wait_limit, Network* network) {
+RunOutcome run_queues(Marking& marking, const CpuOptions& options, const RunOptions& run,
+                      Network* network) {
   switch (options.runner) {
     case QueueRunner::Threads:
-      return run_threads(marking, options, wait_limit, network);
+      return run_threads(marking, options, run, network);
     case QueueRunner::Stepper:
       HP_CHECK(network == nullptr, "one process, whose steps are chosen");
       return run_stepper(marking, options);
     case QueueRunner::Pool:
       break;
   }
-  return run_pool(marking, options, wait_limit, network);
+  return run_pool(marking, options, run, network);
 }
 
 }  // namespace harpe::cpu

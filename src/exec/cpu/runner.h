@@ -28,15 +28,16 @@ struct RunOutcome {
 };
 
 // Takes every queue through the executions that `marking` has opened, or gives up when no task has
-// run for `wait_limit`, in this process or in any that it hears of through the network. All threads
-// have ended when it returns. `network`: null where there are no other processes.
+// run for `run.wait_limit`, in this process or in any that it hears of through the network, or
+// `run.progress` says so. All threads have ended when it returns. `network`: null where there are
+// no other processes.
 [[nodiscard]] RunOutcome run_queues(Marking& marking, const CpuOptions& options,
-                                    std::chrono::milliseconds wait_limit, Network* network);
+                                    const RunOptions& run, Network* network);
 
 [[nodiscard]] RunOutcome run_pool(Marking& marking, const CpuOptions& options,
-                                  std::chrono::milliseconds wait_limit, Network* network);
+                                  const RunOptions& run, Network* network);
 [[nodiscard]] RunOutcome run_threads(Marking& marking, const CpuOptions& options,
-                                     std::chrono::milliseconds wait_limit, Network* network);
+                                     const RunOptions& run, Network* network);
 [[nodiscard]] RunOutcome run_stepper(Marking& marking, const CpuOptions& options);
 
 // The threads of one run and what they tell the one that started them. It alone watches the clock:
@@ -58,8 +59,9 @@ class Crew {
   // One step of a queue, on behalf of a thread. False: this thread is lost and must end.
   [[nodiscard]] bool take_step(std::int32_t queue, const Marking::Wake& wake);
   [[nodiscard]] bool is_over() const { return unfinished_ == 0; }  // all queues are finished
-  // Waits until all threads have ended, stopping them when nothing moves for so long.
-  [[nodiscard]] RunOutcome watch(std::chrono::milliseconds wait_limit);
+  // Waits until all threads have ended, stopping them when nothing moves for too long or the caller
+  // gives up.
+  [[nodiscard]] RunOutcome watch(const RunOptions& run);
 
  private:
   void look_out(const Marking::Wake& wake);
@@ -71,6 +73,7 @@ class Crew {
   Network* network_;
   std::function<void()> stop_;
   std::vector<std::jthread> threads_;
+  std::int64_t all_steps_;                   // to be taken
   std::atomic<std::int32_t> unfinished_{0};  // queues
   std::atomic<bool> is_stopped_{false};
   std::atomic<std::int64_t> steps_{0};     // taken: progress

@@ -15,7 +15,7 @@ class QueueThreads {
         counts_(std::make_unique<std::atomic<int>[]>(static_cast<std::size_t>(marking.queues()))),
         crew_(marking, options, network, [this] { stop(); }) {}
 
-  RunOutcome run(std::chrono::milliseconds wait_limit) {
+  RunOutcome run(const RunOptions& run) {
     // A queue's state belongs to its thread once it runs: look before the first is started.
     std::vector<std::int32_t> unfinished;
     for (std::int32_t queue = 0; queue < marking_.queues(); ++queue) {
@@ -23,7 +23,7 @@ class QueueThreads {
     }
     for (const std::int32_t queue : unfinished) crew_.start([this, queue] { work(queue); });
     crew_.start_lookout([this](std::int32_t queue) { wake(queue); });
-    return crew_.watch(wait_limit);
+    return crew_.watch(run);
   }
 
  private:
@@ -60,9 +60,9 @@ class QueueThreads {
 
 }  // namespace
 
-RunOutcome run_threads(Marking& marking, const CpuOptions& options,
-                       std::chrono::milliseconds wait_limit, Network* network) {
-  return QueueThreads(marking, options, network).run(wait_limit);
+RunOutcome run_threads(Marking& marking, const CpuOptions& options, const RunOptions& run,
+                       Network* network) {
+  return QueueThreads(marking, options, network).run(run);
 }
 
 }  // namespace harpe::cpu

@@ -102,6 +102,9 @@ struct GroupRequest {
   bool uses_libraries = true;                     // on CPU ranks: for products of matrices
   // Called by the rank's thread before a kernel for its GPU is compiled.
   std::function<void(std::string_view kernel)> compiling = {};
+  // On CPU ranks: called now and then by a launch that waits for other ranks; must not throw. False
+  // gives the execution up.
+  std::function<bool()> waiting = {};
 };
 
 }  // namespace harpe

@@ -27,8 +27,29 @@ TEST(Crew, stops_its_threads_and_throws_again_what_one_of_them_threw) {
   });
   crew.start([&] { stopped.wait(false); });
   crew.start([] { raise_internal_error("false", "file", 1, "a kernel's own"); });
-  EXPECT_THROW((void)crew.watch(milliseconds(60'000)), InternalError);
+  EXPECT_THROW((void)crew.watch({.wait_limit = milliseconds(60'000)}), InternalError);
   EXPECT_TRUE(stopped);
+}
+
+TEST(Crew, stops_its_threads_when_the_caller_gives_up) {
+  const Plan plan = test::exchange(2, 4, false);
+  Marking marking(plan, steps_of(plan), no_work(plan), std::nullopt, alone(plan));
+  marking.begin(3, false);
+  EXPECT_EQ(marking.count_steps() % 3, 0);
+  std::atomic<bool> stopped = false;
+  Crew crew(marking, {}, nullptr, [&] {
+    stopped = true;
+    stopped.notify_all();
+  });
+  crew.start([&] { stopped.wait(false); });
+  int asked = 0;
+  const RunOutcome outcome = crew.watch({.progress = [&](std::int64_t done, std::int64_t of) {
+    EXPECT_EQ(done, 0);
+    EXPECT_EQ(of, marking.count_steps());
+    return ++asked < 2;
+  }});
+  EXPECT_FALSE(outcome.finished);
+  EXPECT_EQ(asked, 2);
 }
 
 TEST(Crew, ends_its_threads_when_it_goes_unwatched) {

@@ -237,6 +237,24 @@ TEST_F(GroupOfTwo, says_who_waits_for_a_rank_that_never_launches) {
       milliseconds(300));
 }
 
+TEST_F(GroupOfTwo, gives_up_a_launch_that_waits_when_asked) {
+  std::vector<std::jthread> threads;
+  for (auto& exchange : local_exchanges(2)) {
+    threads.emplace_back([&, exchange] {
+      int asked = 0;
+      const Group group =
+          Group::join({.exchange = exchange, .waiting = [&] { return ++asked < 3; }}).value();
+      const Executable executable = Executable::make(group, plan_).value();
+      RankTensors own(plan_, executable, group.rank(), inputs_);
+      if (group.rank() == 1) return;
+      const Checked<Done> done = executable.launch(nullptr, own.arguments());
+      EXPECT_EQ(asked, 3);
+      EXPECT_EQ(done.error().kind, ErrorKind::Fault);
+      EXPECT_THAT(done.error().text, HasSubstr("rank 0 waited"));
+    });
+  }
+}
+
 TEST(Executable, refuses_pages_that_are_not_there) {
   const Plan plan =
       harpe::plan({.op = "decode",
@@ -296,6 +314,20 @@ TEST(Groups, share_arenas_between_plans) {
     EXPECT_LT(group.status().heap_bytes, 2 * alone);
     EXPECT_GE(group.status().heap_bytes, most);
   });
+}
+
+TEST(Groups, take_the_heap_that_is_asked_for_at_once) {
+  constexpr std::int64_t kHeap = std::int64_t{1} << 24;
+  const Group group =
+      Group::join({.exchange = local_exchanges(1).front(), .heap_bytes = kHeap}).value();
+  EXPECT_EQ(group.status().heap_bytes, kHeap);
+  Question question = gemm_question();
+  question.mesh = "tp=1";
+  const Plan alone = plan(question).value();
+  ASSERT_LT(alone.facts().memory_bytes, kHeap);
+  const Executable executable = Executable::make(group, alone).value();
+  // Signals of a plan are apart.
+  EXPECT_LT(group.status().heap_bytes - kHeap, alone.facts().memory_bytes);
 }
 
 TEST(Groups, refuse_options_by_name) {

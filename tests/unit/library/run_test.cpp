@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <thread>
 #include <utility>
@@ -69,6 +70,20 @@ TEST_F(LibraryRun, says_what_multiplied_and_takes_own_loops_alone) {
   EXPECT_EQ(own.products, (std::vector<std::pair<std::string, std::string>>{{"f32", "own loops"}}));
   EXPECT_TRUE(libraries.products != own.products ||
               libraries.outputs.at("c").data == own.outputs.at("c").data);
+}
+
+TEST_F(LibraryRun, may_be_given_up_between_steps) {
+  std::int64_t most = 0;
+  RunOptions options{.iterations = 1'000'000};
+  options.progress = [&](std::string_view stage, std::int64_t done, std::int64_t of) {
+    EXPECT_EQ(stage, "running");
+    EXPECT_LE(done, of);
+    most = std::max(most, done);
+    return done == 0;
+  };
+  EXPECT_THAT(refusal(views_of(inputs_), {}, options),
+              StartsWith("error[I505]: the run was given"));
+  EXPECT_GT(most, 0);
 }
 
 TEST_F(LibraryRun, computes_the_operator) {
