@@ -70,6 +70,7 @@ JoinedGroup join(const nb::object& exchange, std::optional<int> gpu, std::int64_
                  std::optional<std::string> kernel_cache, std::vector<std::string> library_folders,
                  nb::object compiling) {
   std::shared_ptr<GivenExchange> given;
+  const auto signals = std::make_shared<SignalWatch>();
   GroupOptions options{.exchange = nullptr,
                        .gpu = gpu,
                        .heap_bytes = heap_bytes,
@@ -78,7 +79,8 @@ JoinedGroup join(const nb::object& exchange, std::optional<int> gpu, std::int64_
                        .cpu_kernels = own_kernels ? CpuKernels::Own : CpuKernels::Libraries,
                        .kernel_cache = std::move(kernel_cache),
                        .library_folders = std::move(library_folders),
-                       .compiling = hold(std::move(compiling))};
+                       .compiling = hold(std::move(compiling)),
+                       .waiting = [signals] { return signals->goes_on(); }};
   if (nb::isinstance<OwnExchange>(exchange)) {
     options.exchange = nb::cast<OwnExchange>(exchange).exchange;
   } else {
@@ -88,8 +90,8 @@ JoinedGroup join(const nb::object& exchange, std::optional<int> gpu, std::int64_
     const nb::gil_scoped_release released;
     return Group::join(options);
   }();
-  if (!joined.ok()) raise(joined.error(), given.get());
-  return {.rank = std::make_shared<Rank>(*joined, std::move(given), gpu.has_value())};
+  if (!joined.ok()) raise(joined.error(), take_raised(given.get(), *signals));
+  return {.rank = std::make_shared<Rank>(*joined, std::move(given), signals, gpu.has_value())};
 }
 
 using HeapArray = nb::ndarray<nb::array_api, std::uint8_t, nb::ndim<1>, nb::device::cpu>;

@@ -220,14 +220,17 @@ using Ran = std::tuple<std::vector<double>, std::int64_t, std::int64_t, std::vec
 
 Ran run_on_arrays(const Plan& plan, const std::map<std::string, Array>& inputs,
                   const std::map<std::string, Array>& outputs, bool check, std::int64_t iterations,
-                  std::int64_t wait_limit_ms, bool own_kernels) {
+                  std::int64_t wait_limit_ms, bool own_kernels, const CallOptions& given) {
   const auto from = to_views<ConstView>(inputs);
   const auto to = to_views<View>(outputs);
-  const RunOptions options{.check = check,
-                           .iterations = iterations,
-                           .wait_limit = std::chrono::milliseconds(wait_limit_ms),
-                           .cpu_kernels = own_kernels ? CpuKernels::Own : CpuKernels::Libraries};
-  const RunResult result = call([&] { return run(plan, from, to, options); });
+  RunOptions asked{.check = check,
+                   .iterations = iterations,
+                   .wait_limit = std::chrono::milliseconds(wait_limit_ms),
+                   .cpu_kernels = own_kernels ? CpuKernels::Own : CpuKernels::Libraries};
+  const RunResult result = call(given, [&](const Options& options) {
+    asked.progress = options.progress;
+    return run(plan, from, to, asked);
+  });
   return {result.times_us, result.bytes_moved, result.copied_bytes, result.checks, result.products};
 }
 
@@ -245,7 +248,7 @@ std::map<std::string, Drawn> draw(const Plan& plan, std::uint64_t seed) {
 
 void bind_runs(nb::module_& module) {
   module.def("run", &run_on_arrays, "plan"_a, "inputs"_a, "outputs"_a, "check"_a, "iterations"_a,
-             "wait_limit_ms"_a, "own_kernels"_a);
+             "wait_limit_ms"_a, "own_kernels"_a, "options"_a);
   module.def("draw_inputs", &draw, "plan"_a, "seed"_a);
 }
 

@@ -71,15 +71,36 @@ std::function<void(std::string_view)> hold(nb::object function) {
   };
 }
 
-void raise(const Error& error, GivenExchange* given) {
-  nb::object raised = given == nullptr ? nb::object() : given->take_raised();
+SignalWatch::~SignalWatch() {
+  const nb::gil_scoped_acquire held;
+  raised_.reset();
+}
+
+bool SignalWatch::goes_on() {
+  constexpr std::chrono::milliseconds kBetween{50};
+  const auto now = std::chrono::steady_clock::now();
+  if (now - looked_ < kBetween) return true;
+  looked_ = now;
+  const nb::gil_scoped_acquire held;
+  if (PyErr_CheckSignals() == 0) return true;
+  raised_ = nb::borrow(nb::python_error().value());
+  return false;
+}
+
+nb::object take_raised(GivenExchange* given, SignalWatch& signals) {
+  nb::object raised = signals.take_raised();
+  if (!raised.is_valid() && given != nullptr) raised = given->take_raised();
+  return raised;
+}
+
+void raise(const Error& error, const nb::object& raised) {
   if (!raised.is_valid()) raise(error);
   if (PyErr_GivenExceptionMatches(raised.ptr(), PyExc_Exception) == 0) {
     PyErr_SetObject(raised.type().ptr(), raised.ptr());
     throw nb::python_error();
   }
   const nb::object exception = to_exception(error);
-  PyException_SetCause(exception.ptr(), raised.release().ptr());
+  PyException_SetCause(exception.ptr(), raised.inc_ref().ptr());
   PyErr_SetObject(exception.type().ptr(), exception.ptr());
   throw nb::python_error();
 }

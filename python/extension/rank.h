@@ -1,10 +1,12 @@
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <string_view>
+#include <utility>
 
 #include "extension/call.h"
 
@@ -34,6 +36,25 @@ class GivenExchange final : public Exchange {
   int ranks_;
 };
 
+// Looks for signals, such as an interrupt, while a launch waits for other ranks.
+class SignalWatch {
+ public:
+  SignalWatch() = default;
+  SignalWatch(const SignalWatch&) = delete;
+  SignalWatch& operator=(const SignalWatch&) = delete;
+  ~SignalWatch();
+
+  // From any thread, without the interpreter's lock, which it takes some twenty times a second.
+  // False: a handler has raised, and that is kept.
+  [[nodiscard]] bool goes_on();
+  // What was raised; then forgets it.
+  [[nodiscard]] nb::object take_raised() { return std::exchange(raised_, nb::object()); }
+
+ private:
+  std::chrono::steady_clock::time_point looked_ = {};
+  nb::object raised_;
+};
+
 // Python's function, or none of None; called and dropped on any thread. What it raises is printed.
 std::function<void(std::string_view)> hold(nb::object function);
 
@@ -42,13 +63,15 @@ std::function<void(std::string_view)> hold(nb::object function);
 struct Rank {
   Group group;
   std::shared_ptr<GivenExchange> given;  // where the exchange is Python's
+  std::shared_ptr<SignalWatch> signals;
   bool is_on_gpu = false;
   std::recursive_mutex mutex = {};
 };
 
-// An error as Python sees it: behind it what an exchange of Python's raised, or that alone where it
-// ends the program (KeyboardInterrupt).
-[[noreturn]] void raise(const Error& error, GivenExchange* given);
+// An error as Python sees it: behind it what Python raised meanwhile (null: nothing), or that alone
+// where it ends the program (KeyboardInterrupt).
+[[noreturn]] void raise(const Error& error, const nb::object& raised);
+[[nodiscard]] nb::object take_raised(GivenExchange* given, SignalWatch& signals);
 
 // body() is a Checked<T> about the rank and touches no Python object.
 template <class Body>
@@ -58,7 +81,7 @@ auto call(Rank& rank, const Body& body) {
     const std::scoped_lock lock(rank.mutex);
     return body();
   }();
-  if (!made.ok()) raise(made.error(), rank.given.get());
+  if (!made.ok()) raise(made.error(), take_raised(rank.given.get(), *rank.signals));
   return std::move(made).value();
 }
 

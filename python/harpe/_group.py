@@ -183,7 +183,7 @@ class Executable:
 
         Raises Refused: I301, I305, I310 names; I311 an array, or ranks that launch different plans.
         Fault: what happened to an execution; from then on, until `Group.reset`, that. An interrupt
-        is noticed at the end.
+        ends a launch of CPU ranks that waits for another rank, and is a fault of the group.
         """
         if out is None:
             out = self._make_outputs()

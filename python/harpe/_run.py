@@ -8,7 +8,7 @@ import numpy.typing as npt
 from harpe import _dtypes, _harpe
 from harpe._errors import make_refusal
 from harpe._plan import Plan
-from harpe._question import CpuKernels, uses_own
+from harpe._question import CpuKernels, Progress, call_options, uses_own
 from harpe._values import Comparison
 
 
@@ -23,8 +23,8 @@ class Results(dict[str, np.ndarray]):
 
 
 def run(plan: Plan, inputs: Mapping[str, npt.ArrayLike], check: bool = False, *,
-        iterations: int = 1, wait_limit: float = 10.0, cpu_kernels: CpuKernels = "libraries"
-        ) -> Results:
+        iterations: int = 1, wait_limit: float = 10.0, cpu_kernels: CpuKernels = "libraries",
+        progress: Progress = None) -> Results:
     """Executes a plan on CPU ranks, threads of this process, and returns its outputs.
 
     `inputs`: whole arrays by name, of the shapes in `plan.buffers`, with any strides. Their element
@@ -34,27 +34,31 @@ def run(plan: Plan, inputs: Mapping[str, npt.ArrayLike], check: bool = False, *,
     `check`: compares outputs with the program's reference, which is slow. `iterations`: executions,
     back to back. `wait_limit`: seconds after which a rank stops waiting for another.
     `cpu_kernels`: what multiplies matrices, libraries (oneDNN, OpenBLAS) where there is one that is
-    fit, or Harpe's "own" loops; equal plans, inputs and kernels give equal bits.
+    fit, or Harpe's "own" loops; equal plans, inputs and kernels give equal bits. `progress`: as for
+    `plan`, of the steps of all ranks.
 
-    Calls on several threads run at the same time. An interrupt is noticed at the end.
+    Calls on several threads run at the same time. An interrupt is noticed within a tenth of a
+    second, but where a rank computes one step for longer, behind that; in a check at its end.
     Raises Refused: I301 no such input; I310 an input is missing; I311 an array cannot be taken; I304
-    an index is out of range; P22x what masks read; I401 a check failed. Fault: who waited for whom.
+    an index is out of range; P22x what masks read; I401 a check failed; I505 given up by
+    `progress`. Fault: who waited for whom.
     """
     given = {name: _native(name, np.asarray(value)) for name, value in inputs.items()}
     results = Results({name: np.empty(tuple(buffer.shape), _dtypes.widened(buffer.dtype))
                        for name, buffer in plan.buffers.items() if buffer.role == "out"})
-    (results.times_us, results.bytes_moved, results.copied_bytes, results.checks,
-     products) = _harpe.run(
-        plan._handle, {name: _describe(array) for name, array in given.items()},
-        {name: _describe(array) for name, array in results.items()}, check, iterations,
-        round(wait_limit * 1000), uses_own(cpu_kernels))
+    with call_options(progress=progress) as options:
+        (results.times_us, results.bytes_moved, results.copied_bytes, results.checks,
+         products) = _harpe.run(
+            plan._handle, {name: _describe(array) for name, array in given.items()},
+            {name: _describe(array) for name, array in results.items()}, check, iterations,
+            round(wait_limit * 1000), uses_own(cpu_kernels), options)
     results.products = dict(products)
     return results
 
 
 def draw_inputs(plan: Plan, seed: int = 0) -> dict[str, np.ndarray]:
-    """Reproducible inputs of a plan: those that `harpe run --seed` draws, with types as `run` gives
-    outputs."""
+    """Reproducible inputs of a plan: those that the command line draws of that seed, with types as
+    `run` gives outputs."""
     return {name: _decode(dtype, data).reshape(shape)
             for name, (dtype, shape, data) in _harpe.draw_inputs(plan._handle, seed).items()}
 

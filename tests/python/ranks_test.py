@@ -3,6 +3,7 @@ import multiprocessing
 import os
 import signal
 import socket
+import threading
 import time
 import unittest
 
@@ -189,6 +190,39 @@ class Ranks(unittest.TestCase):
         told, code = self.receive(answers)
         self.assertEqual(code, "N010")
         self.assertLess(told - killed, SOON)
+
+    def test_an_interrupt_ends_a_launch_that_waits(self):
+        plan = harpe.plan("gemm_ar", mesh="tp=2", schedule="push", m=8, n=6, k=16, dtype="f32")
+        inputs = harpe.draw_inputs(plan)
+        one, other = harpe.local_exchanges(2)
+        parts, interrupted = [None, None], threading.Event()
+
+        def own(rank):
+            return {name: plan.shard(name, whole, rank) for name, whole in inputs.items()}
+
+        def come_late():
+            group = harpe.Group(exchange=other, wait_limit=60.0)
+            exe = harpe.compile(plan, group=group)
+            interrupted.wait(60)
+            group.reset()
+            parts[1] = exe(own(1))["c"]
+
+        thread = threading.Thread(target=come_late)
+        thread.start()
+        group = harpe.Group(exchange=one, wait_limit=60.0)
+        exe = harpe.compile(plan, group=group)
+        threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()
+        begin = time.monotonic()
+        with self.assertRaises(KeyboardInterrupt):
+            exe(own(0))
+        self.assertLess(time.monotonic() - begin, 20)
+        with self.assertRaisesRegex(harpe.Fault, "rank 0 waited .* of rank 1"):
+            group.check()
+        interrupted.set()
+        group.reset()
+        parts[0] = exe(own(0))["c"]
+        thread.join()
+        self.assertEqual(plan.unshard("c", parts).tobytes(), harpe.run(plan, inputs)["c"].tobytes())
 
 
 if __name__ == "__main__":

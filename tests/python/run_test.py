@@ -236,17 +236,39 @@ class Progress(unittest.TestCase):
             bar("searching", 1, 2)
             stderr.write.assert_called_with("\rsearching 1 of 2")
 
+    def test_of_a_run_counts_steps_and_may_give_up(self):
+        plan = harpe.plan("ag_gemm", mesh="tp=2", schedule="ring", m=64, n=64, k=64)
+        told = []
+
+        def enough(*step):
+            told.append(step)
+            return step[1] == 0
+
+        with self.assertRaises(harpe.Refused) as caught:
+            harpe.run(plan, harpe.draw_inputs(plan), iterations=10**7, progress=enough)
+        self.assertEqual(caught.exception.code, "I505")
+        stage, done, of = told[-1]
+        self.assertEqual(stage, "running")
+        self.assertTrue(0 < done < of, told[-1])
+
     def test_an_interrupt_ends_a_long_search(self):
-        program = ("import harpe; print('go', flush=True); harpe.tune('attention', mesh='cp=64', "
-                   "machine='h200x8x8', cache=None, exhaustive=True, seq=1048576, heads=64, "
-                   "kv_heads=8, head_dim=128, causal=True)")
+        self.interrupt("harpe.tune('attention', mesh='cp=64', machine='h200x8x8', cache=None, "
+                       "exhaustive=True, seq=1048576, heads=64, kv_heads=8, head_dim=128, "
+                       "causal=True)")
+
+    def test_an_interrupt_ends_a_long_run(self):
+        self.interrupt("plan = harpe.plan('ag_gemm', mesh='tp=2', schedule='ring', m=64, n=64, "
+                       "k=64); harpe.run(plan, harpe.draw_inputs(plan), iterations=10**7)")
+
+    def interrupt(self, work):
+        program = f"import harpe; print('go', flush=True); {work}"
         process = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE,
                                    stderr=subprocess.PIPE, text=True)
         self.addCleanup(process.communicate)
         self.addCleanup(process.kill)
         process.stdout.readline()
         time.sleep(2)
-        self.assertIsNone(process.poll(), "the search is too short for this test")
+        self.assertIsNone(process.poll(), "the work is too short for this test")
         process.send_signal(signal.SIGINT)
         begin = time.monotonic()
         _, errors = process.communicate(timeout=60)
