@@ -1,5 +1,7 @@
 #include <array>
 #include <cmath>
+#include <numeric>
+#include <utility>
 
 #include "exec/cuda/kernels/attention/attention.h"
 #include "exec/cuda/kernels/backward/backward.h"
@@ -98,7 +100,7 @@ Masks draw_masks(Arena& arena, const Heads& h) {
   masks.first_key = arena.draw(0, 9);
   masks.positions = std::max(h.queries + masks.first_query, h.keys + masks.first_key);
   const std::int64_t kind = arena.draw(1, 5);
-  if (kind % 2 == 1) {
+  if (kind % 2 == 1 && kind < 4) {  // documents do not lie in pages
     std::vector<std::int64_t> documents;
     for (std::int64_t i = 0; i < h.batch * masks.positions; ++i) {
       documents.push_back(i / arena.draw(20, 30));
@@ -113,9 +115,18 @@ Masks draw_masks(Arena& arena, const Heads& h) {
   if (kind >= 4) {
     masks.page = arena.draw(1, 40);
     masks.page_count = (h.keys + masks.first_key + masks.page - 1) / masks.page;
-    std::vector<std::int64_t> pages;
-    for (std::int64_t i = 0; i < h.batch * masks.page_count; ++i) {
-      pages.push_back(arena.draw(-1, masks.page_count - 1));  // some twice, some nowhere
+    std::vector<std::int64_t> pages;  // in any order, some nowhere, none twice
+    for (std::int64_t sequence = 0; sequence < h.batch; ++sequence) {
+      std::vector<std::int64_t> own(static_cast<std::size_t>(masks.page_count));
+      std::iota(own.begin(), own.end(), 0);
+      for (std::size_t i = own.size(); i > 1; --i) {
+        std::swap(own[i - 1],
+                  own[static_cast<std::size_t>(arena.draw(0, std::ssize(own) - 1)) % i]);
+      }
+      for (std::int64_t& page : own) {
+        if (arena.draw(0, 4) == 0) page = -1;
+      }
+      pages.insert(pages.end(), own.begin(), own.end());
     }
     masks.pages = add_integers(arena, pages);
   }
