@@ -72,10 +72,10 @@ Checked<Ok> Execution::run_iterations(std::size_t task) {
     point_.clear();
     for (const Range& range : box) point_.push_back(range.lo);
     do {
-      if (model_.is_empty(nest, point_)) continue;
       const std::int64_t iteration = product(nest.space.strides, point_);
-      if (model_.is_masked(statement, point_)) {
-        if (scope_.is_of_launches) continue;
+      const TermId wanted = meaning_.contribution(resolved_.statements[task], iteration);
+      if (wanted == kNoTerm) {  // it is empty, or a mask hides it
+        if (scope_.is_of_launches || model_.is_empty(nest, point_)) continue;
         return make_diag(DiagCode::V506,
                          {{"task", words_.task(static_cast<std::int64_t>(task))},
                           {"iteration", words_.iteration(statement.nest, iteration)}});
@@ -88,9 +88,7 @@ Checked<Ok> Execution::run_iterations(std::size_t task) {
                           {"iteration", words_.iteration(statement.nest, iteration)},
                           {"block", words_.block(missing.buffer, missing.block)}});
       }
-      const TermId term =
-          terms_.intern(TermKind::Contribution, leaf_,
-                        meaning_.contribution(resolved_.statements[task], iteration));
+      const TermId term = terms_.intern(TermKind::Contribution, leaf_, wanted);
       for (std::size_t t = 0; t < statement.targets.size(); ++t) {
         const AccessModel& target = statement.targets[t];
         const BufferModel& buffer = model_.buffers[static_cast<std::size_t>(target.buffer)];

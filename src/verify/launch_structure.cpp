@@ -363,42 +363,38 @@ Checked<Ok> check_raises(const LaunchPlan& launches, const Steps& steps) {
   return Ok{};
 }
 
-Checked<Ok> check_counters(const LaunchPlan& launches, const Steps& steps, const Order& order,
-                           const Words& words) {
-  const auto tasks = static_cast<std::int32_t>(steps.scope.tasks);
-  std::vector<std::vector<std::size_t>> raised_by(
-      steps.scope.tasks);  // counters of several launches
-  bool is_shared = false;
+CounterCheck::CounterCheck(const LaunchPlan& launches, const Steps& steps, const Order& order,
+                           const Words& words)
+    : launches_(launches),
+      steps_(steps),
+      order_(order),
+      words_(words),
+      raised_by_(steps.scope.tasks) {
+  const auto launch_of = [&](std::int32_t step) {
+    return steps.origins[static_cast<std::size_t>(step)].launch;
+  };
   for (std::size_t id = 0; id < steps.signals.size(); ++id) {
     const std::vector<std::int32_t>& raised = steps.signals[id].raised;
-    const auto launch_of = [&](std::int32_t step) {
-      return steps.origins[static_cast<std::size_t>(step)].launch;
-    };
     const bool by_one = std::ranges::all_of(
         raised, [&](std::int32_t step) { return launch_of(step) == launch_of(raised.front()); });
     if (by_one) continue;
-    is_shared = true;
-    for (const std::int32_t step : raised) raised_by[static_cast<std::size_t>(step)].push_back(id);
-  }
-  if (!is_shared) return Ok{};
-  Clocks clocks(order);
-  for (const std::int32_t unit : order.sequence) {
-    for (const std::int32_t step : order.members(unit)) {
-      const Row& clock = clocks.start(step);
-      if (step < tasks) continue;
-      for (const std::size_t id : raised_by[steps.scope.task(step)]) {
-        for (const std::int32_t earlier : steps.signals[id].raised) {
-          if (clock.at(order.strand_of(earlier)) >= order.strand_position_of(earlier)) continue;
-          return make_diag(DiagCode::V707,
-                           {{"id", id},
-                            {"what", std::string(launch::print(launches.signals[id].kind))},
-                            {"early", words.task(std::int64_t{step})},
-                            {"late", words.task(std::int64_t{earlier})}});
-        }
-      }
+    for (const std::int32_t step : raised) {
+      raised_by_[static_cast<std::size_t>(step)].push_back(id);
     }
-    if (order.members(unit).empty()) (void)clocks.start(unit);
-    clocks.finish(unit);
+  }
+}
+
+Checked<Ok> CounterCheck::check(std::int32_t step, const Row& over) const {
+  if (step < static_cast<std::int32_t>(steps_.scope.tasks)) return Ok{};
+  for (const std::size_t id : raised_by_[steps_.scope.task(step)]) {
+    for (const std::int32_t earlier : steps_.signals[id].raised) {
+      if (over.at(order_.strand_of(earlier)) >= order_.strand_position_of(earlier)) continue;
+      return make_diag(DiagCode::V707,
+                       {{"id", id},
+                        {"what", std::string(launch::print(launches_.signals[id].kind))},
+                        {"early", words_.task(std::int64_t{step})},
+                        {"late", words_.task(std::int64_t{earlier})}});
+    }
   }
   return Ok{};
 }

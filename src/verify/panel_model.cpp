@@ -25,18 +25,17 @@ bool meet(const Box& a, const Box& b) {
   return true;
 }
 
-std::optional<Box> intersect(const Box& a, const Box& b) {
-  Box both = a;
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    both[i] = {.lo = std::max(a[i].lo, b[i].lo), .hi = std::min(a[i].hi, b[i].hi)};
-    if (both[i].lo >= both[i].hi) return std::nullopt;
+PanelModel::PanelModel(const Model& model, const StatementModel& statement)
+    : model_(model), statement_(statement) {
+  for (const AccessModel& operand : statement.operands) {
+    operand_digits_.push_back(followed(operand));
   }
-  return both;
+  for (const AccessModel& target : statement.targets) target_digits_.push_back(followed(target));
 }
 
-std::vector<int> PanelModel::followed(const AccessModel& access) const {
+PanelModel::Digits PanelModel::followed(const AccessModel& access) const {
   const Radix& radix = model_.buffers[static_cast<std::size_t>(access.buffer)].radix;
-  std::vector<int> digits;
+  Digits digits;
   for (std::size_t j = 0; j < access.strides.size(); ++j) {
     int found = -1;
     for (std::size_t i = 0; i < radix.extents.size(); ++i) {
@@ -48,17 +47,20 @@ std::vector<int> PanelModel::followed(const AccessModel& access) const {
   return digits;
 }
 
-void PanelModel::restrict(std::vector<Box>& iterations, const AccessModel& access,
-                          const std::vector<Box>& blocks) const {
-  const std::vector<int> digits = followed(access);
+void PanelModel::restrict(std::vector<Box>& iterations, const Digits& digits,
+                          const std::vector<Box>& blocks) {
   std::vector<Box> left;
   for (const Box& box : blocks) {
-    Box wanted = whole_box(space());
-    for (std::size_t j = 0; j < wanted.size(); ++j) {
-      if (digits[j] >= 0) wanted[j] = box[static_cast<std::size_t>(digits[j])];
-    }
     for (const Box& iteration : iterations) {
-      if (std::optional<Box> both = intersect(iteration, wanted)) left.push_back(*both);
+      Box& both = left.emplace_back(iteration);
+      bool is_any = true;
+      for (std::size_t j = 0; is_any && j < both.size(); ++j) {
+        if (digits[j] < 0) continue;
+        const Range& wanted = box[static_cast<std::size_t>(digits[j])];
+        both[j] = {.lo = std::max(both[j].lo, wanted.lo), .hi = std::min(both[j].hi, wanted.hi)};
+        is_any = both[j].lo < both[j].hi;
+      }
+      if (!is_any) left.pop_back();
     }
   }
   remove_repeated(left);
@@ -68,29 +70,35 @@ void PanelModel::restrict(std::vector<Box>& iterations, const AccessModel& acces
 std::vector<Box> PanelModel::iterations(const PlacedBlocks& stored,
                                         const std::vector<PlacedBlocks>& places) const {
   std::vector<Box> found = {whole_box(space())};
-  for (const AccessModel& target : statement_.targets) {
-    if (target.buffer == stored.buffer) restrict(found, target, stored.boxes);
+  for (std::size_t i = 0; i < statement_.targets.size(); ++i) {
+    if (statement_.targets[i].buffer != stored.buffer) continue;
+    restrict(found, target_digits_[i], stored.boxes);
   }
-  for (const AccessModel& operand : statement_.operands) {
+  for (std::size_t i = 0; i < statement_.operands.size(); ++i) {
     std::vector<Box> blocks;
     bool is_placed = false;
     for (const PlacedBlocks& place : places) {
-      if (place.buffer != operand.buffer) continue;
+      if (place.buffer != statement_.operands[i].buffer) continue;
       is_placed = true;
       blocks.insert(blocks.end(), place.boxes.begin(), place.boxes.end());
     }
-    if (is_placed) restrict(found, operand, blocks);
+    if (is_placed) restrict(found, operand_digits_[i], blocks);
   }
   return found;
 }
 
 std::vector<Box> PanelModel::made_by(const std::vector<Box>& iterations, int target) const {
-  return touched_by(iterations, statement_.targets[static_cast<std::size_t>(target)]);
+  const auto at = static_cast<std::size_t>(target);
+  return touched_by(iterations, statement_.targets[at], target_digits_[at]);
 }
 
 std::vector<Box> PanelModel::touched_by(const std::vector<Box>& iterations,
                                         const AccessModel& access) const {
-  const std::vector<int> digits = followed(access);
+  return touched_by(iterations, access, followed(access));
+}
+
+std::vector<Box> PanelModel::touched_by(const std::vector<Box>& iterations,
+                                        const AccessModel& access, const Digits& digits) const {
   std::vector<Box> blocks;
   for (const Box& iteration : iterations) {
     Box& box = blocks.emplace_back(

@@ -20,8 +20,8 @@ struct PlacedBlocks {
 // What one panel does, read from its places: over which blocks its statement runs.
 class PanelModel {
  public:
-  PanelModel(const Model& model, const StatementModel& statement)
-      : model_(model), statement_(statement) {}
+  // Requires: both outlive this.
+  PanelModel(const Model& model, const StatementModel& statement);
 
   // The iterations that make a block of `stored`, a target, and read operands out of `places` alone
   // where these have blocks of the operand's buffer.
@@ -34,21 +34,26 @@ class PanelModel {
                                             const AccessModel& access) const;
 
  private:
-  // Per digit of the iteration space the digit of the buffer that it equals, or -1.
-  [[nodiscard]] std::vector<int> followed(const AccessModel& access) const;
+  using Digits = std::vector<int>;
+  [[nodiscard]] Digits followed(const AccessModel& access) const;
+  [[nodiscard]] std::vector<Box> touched_by(const std::vector<Box>& iterations,
+                                            const AccessModel& access, const Digits& digits) const;
   [[nodiscard]] const Radix& space() const {
     return model_.nests[static_cast<std::size_t>(statement_.nest)].space;
   }
-  void restrict(std::vector<Box>& iterations, const AccessModel& access,
-                const std::vector<Box>& blocks) const;
+  static void restrict(std::vector<Box>& iterations, const Digits& digits,
+                       const std::vector<Box>& blocks);
 
   const Model& model_;
   const StatementModel& statement_;
+  // Of each operand and target: per digit of the iteration space the digit of the buffer that it
+  // equals, or -1.
+  std::vector<Digits> operand_digits_;
+  std::vector<Digits> target_digits_;
 };
 
 // Each box once.
 void remove_repeated(std::vector<Box>& boxes);
 [[nodiscard]] bool meet(const Box& a, const Box& b);
-[[nodiscard]] std::optional<Box> intersect(const Box& a, const Box& b);
 
 }  // namespace harpe::verifier

@@ -179,7 +179,8 @@ Checked<Ok> PanelSteps::add(const Plan& plan, const launch::Launch& launch, std:
   stored_.clear();
   if (this->kernel().panels.empty()) return misfit("copies for others and does nothing itself");
   HP_TRY(statement_, find_statement());
-  HP_REQUIRE_OK(find_held());
+  model_ = &models_.try_emplace(statement_, words_.model(), statement()).first->second;
+  HP_REQUIRE_OK(find_sums());
   part_ = 0;
   for (const launch::Panel& panel : this->kernel().panels) {
     HP_REQUIRE_OK(add_panel(panel));
@@ -203,50 +204,39 @@ Checked<Ok> PanelSteps::add(const Plan& plan, const launch::Launch& launch, std:
   return Ok{};
 }
 
-// Digits of targets that take more than one value in the kernel's stores.
-Checked<Ok> PanelSteps::find_held() {
+// What each panel makes, and the digits of targets that take more than one value in the kernel's
+// stores.
+Checked<Ok> PanelSteps::find_sums() {
+  sums_.clear();
   holds_.clear();
-  std::vector<std::vector<Box>> made(statement().targets.size());
-  const PanelModel model(words_.model(), statement());
   for (const launch::Panel& panel : kernel().panels) {
     if (panel.stores.empty()) return misfit("stores nothing");
     HP_TRY(const Chain chain, find_chain(panel));
-    const std::vector<Box> iterations = model.iterations(chain.made, {});
-    for (std::size_t target = 0; target < made.size(); ++target) {
-      for (Box& box : model.made_by(iterations, static_cast<int>(target))) {
-        made[target].push_back(std::move(box));
-      }
+    const std::vector<Box> iterations = model_->iterations(chain.made, {});
+    Sum& sum = sums_.emplace_back();
+    for (std::size_t target = 0; target < statement().targets.size(); ++target) {
+      sum.blocks.push_back(model_->made_by(iterations, static_cast<int>(target)));
     }
   }
-  for (const std::vector<Box>& boxes : made) {
-    std::vector<bool>& holds = holds_.emplace_back(boxes.front().size(), false);
+  for (std::size_t target = 0; target < statement().targets.size(); ++target) {
+    const auto& first_boxes = sums_.front().blocks[target];
+    std::vector<bool>& holds = holds_.emplace_back(first_boxes.front().size(), false);
     for (std::size_t digit = 0; digit < holds.size(); ++digit) {
-      const Range first = boxes.front()[digit];
-      holds[digit] = first.hi - first.lo > 1 || std::ranges::any_of(boxes, [&](const Box& box) {
-                       return box[digit] != first;
+      const Range first = first_boxes.front()[digit];
+      const auto differs = [&](const Box& box) { return box[digit] != first; };
+      holds[digit] = first.hi - first.lo > 1 || std::ranges::any_of(sums_, [&](const Sum& sum) {
+                       return std::ranges::any_of(sum.blocks[target], differs);
                      });
     }
   }
   return Ok{};
 }
 
-PanelSteps::Sum PanelSteps::make_sum(const PlacedBlocks& stored) {
-  Sum sum;
-  const PanelModel model(words_.model(), statement());
-  const std::vector<Box> iterations = model.iterations(stored, {});
-  for (std::size_t target = 0; target < statement().targets.size(); ++target) {
-    sum.blocks.push_back(model.made_by(iterations, static_cast<int>(target)));
-  }
-  sum.allocs = memory_for(sum);
-  return sum;
-}
-
 std::vector<AllocId> PanelSteps::memory_for(const Sum& sum) {
   const auto& made = sum.blocks.front();
   const auto is_free = [&](const Memory& memory) {
     return std::ranges::none_of(memory.made, [&](const Box& box) {
-      return std::ranges::any_of(made,
-                                 [&](const Box& own) { return intersect(box, own).has_value(); });
+      return std::ranges::any_of(made, [&](const Box& own) { return meet(box, own); });
     });
   };
   auto memory = std::ranges::find_if(memories_, is_free);
@@ -271,7 +261,8 @@ Checked<Ok> PanelSteps::add_panel(const launch::Panel& panel) {
   HP_TRY(const std::vector<PlacedBlocks> reads, blocks_of(panel.reads));
   HP_TRY(const Chain chain, find_chain(panel));
   if (target_of(chain.made.buffer) < 0) return misfit("stores no result of its statement");
-  const Sum sum = make_sum(chain.made);
+  Sum sum = std::move(sums_[static_cast<std::size_t>(part_)]);
+  sum.allocs = memory_for(sum);
   std::vector<PlacedBlocks> operands;
   std::vector<PlacedBlocks> states;
   for (const PlacedBlocks& place : reads) {
@@ -326,9 +317,8 @@ Checked<Ok> PanelSteps::add_meet(const launch::Arrival& arrival, const Sum& sum,
                                  const std::vector<PlacedBlocks>& of_panel) {
   HP_TRY(std::vector<PlacedBlocks> operands, blocks_of(arrival.reads));
   operands.insert(operands.end(), of_panel.begin(), of_panel.end());
-  const PanelModel model(words_.model(), statement());
   Task task = task_of(TaskKind::Compute);
-  task.iter = model.iterations(stored, operands);
+  task.iter = model_->iterations(stored, operands);
   if (task.iter.empty()) return misfit("meets operands that make nothing of what it stores");
   HP_REQUIRE_OK(note_done(task.iter));
   for (PlacedBlocks& place : operands) {
@@ -336,7 +326,7 @@ Checked<Ok> PanelSteps::add_meet(const launch::Arrival& arrival, const Sum& sum,
   }
   for (std::size_t target = 0; target < sum.allocs.size(); ++target) {
     task.writes.push_back(ref_to(sum.allocs[target], WriteMode::Add,
-                                 model.made_by(task.iter, static_cast<int>(target))));
+                                 model_->made_by(task.iter, static_cast<int>(target))));
   }
   const std::int32_t step = builder_.add_forked(origin_of(StepKind::Meet), std::move(task));
   if (arrival.when) builder_.await(*arrival.when, step);

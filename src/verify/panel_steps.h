@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -62,10 +63,9 @@ class PanelSteps {
   [[nodiscard]] Checked<Ok> add_store(const launch::Panel& panel, const Sum& sum,
                                       const std::vector<PlacedBlocks>& stores);
   [[nodiscard]] Checked<Ok> add_copy(const launch::FusedCopy& copy);
-  [[nodiscard]] Sum make_sum(const PlacedBlocks& stored);
   [[nodiscard]] std::vector<AllocId> memory_for(const Sum& sum);
   [[nodiscard]] AllocId value_memory(int buffer);
-  [[nodiscard]] Checked<Ok> find_held();
+  [[nodiscard]] Checked<Ok> find_sums();
   [[nodiscard]] bool does(const Task& task) const;
 
   [[nodiscard]] const launch::Kernel& kernel() const {
@@ -85,6 +85,7 @@ class PanelSteps {
   StepBuilder& builder_;
   const Words& words_;
   PlaceBlocks places_;
+  std::map<int, PanelModel> models_;  // per statement
 
   // What kernels of the launch at hand do, of those that have several.
   struct Done {
@@ -100,7 +101,9 @@ class PanelSteps {
   std::int32_t kernel_ = 0;
   std::int32_t part_ = 0;
   int statement_ = -1;
+  const PanelModel* model_ = nullptr;
   QueueId queue_;
+  std::vector<Sum> sums_;  // per panel, until it is added
   std::vector<Memory> memories_;
   std::vector<std::vector<bool>> holds_;  // per target: digits that differ between panels
   std::vector<std::int32_t> stored_;      // per panel: its last step

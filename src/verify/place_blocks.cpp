@@ -1,6 +1,7 @@
 #include "verify/place_blocks.h"
 
 #include <algorithm>
+#include <iterator>
 
 namespace harpe::verifier {
 namespace {
@@ -82,18 +83,20 @@ std::optional<std::vector<Box>> PlaceBlocks::find(int buffer, const std::vector<
     opaque *= span[i].size();
   }
   if (opaque != model.opaque) return std::nullopt;
-  std::vector<Box> boxes = {{}};
+  std::vector<Box> boxes(1);
+  boxes.front().reserve(model.radix.digits.size());
   for (std::size_t i = 0; i < axes; ++i) {
     const std::optional<std::vector<Box>>& parts = along(model.axes[i].axis, span[i]);
     if (!parts) return std::nullopt;
-    std::vector<Box> longer;
-    for (const Box& box : boxes) {
-      for (const Box& part : *parts) {
-        longer.push_back(box);
-        longer.back().insert(longer.back().end(), part.begin(), part.end());
+    std::vector<Box> further;  // of the parts but the first
+    for (std::size_t at = 1; at < parts->size(); ++at) {
+      for (const Box& box : boxes) {
+        further.push_back(box);
+        further.back().insert(further.back().end(), (*parts)[at].begin(), (*parts)[at].end());
       }
     }
-    boxes = std::move(longer);
+    for (Box& box : boxes) box.insert(box.end(), parts->front().begin(), parts->front().end());
+    std::ranges::move(further, std::back_inserter(boxes));
   }
   return boxes;
 }

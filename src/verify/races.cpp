@@ -35,18 +35,23 @@ class RaceCheck {
     }
   }
 
-  Checked<Ok> run(const TimeLimit& limit) {
+  Checked<Ok> run(const TimeLimit& limit, const AtStart& at_start) {
+    Checked<Ok> found = Ok{};
     Clocks clocks(order_);
     for (const std::int32_t unit : order_.sequence) {
       HP_REQUIRE_OK(limit.check(kProof));
       const bool meets = order_.members(unit).size() > 1;
       if (meets) collect_sends(unit);
       for (const std::int32_t task : order_.members(unit)) {
-        HP_REQUIRE_OK(visit(task, clocks.start(task), meets));
+        const Row& over = clocks.start(task);
+        if (at_start) HP_REQUIRE_OK(at_start(task, over));
+        if (found.ok()) found = visit(task, over, meets);
+        if (!found.ok() && !at_start) return found;
       }
       if (order_.members(unit).empty()) (void)clocks.start(unit);  // a barrier
       clocks.finish(unit);
     }
+    HP_REQUIRE_OK(found);
     return check_exits();
   }
 
@@ -303,8 +308,9 @@ class RaceCheck {
 }  // namespace
 
 Checked<Ok> check_races(const Plan& plan, const Words& words, const Resolved& resolved,
-                        const Order& order, const Scope& scope, const TimeLimit& limit) {
-  return RaceCheck(plan, words, resolved, order, scope).run(limit);
+                        const Order& order, const Scope& scope, const TimeLimit& limit,
+                        const AtStart& at_start) {
+  return RaceCheck(plan, words, resolved, order, scope).run(limit, at_start);
 }
 
 }  // namespace harpe::verifier

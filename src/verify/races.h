@@ -1,13 +1,20 @@
 #pragma once
 
+#include <cstdint>
+#include <functional>
+
 #include "plan/plan.h"
 #include "support/diag.h"
 #include "support/time_limit.h"
+#include "verify/clocks.h"
 #include "verify/order.h"
 #include "verify/resolved.h"
 #include "verify/words.h"
 
 namespace harpe::verifier {
+
+// Called for each task with what is over when it starts.
+using AtStart = std::function<Checked<Ok>(std::int32_t task, const Row& over)>;
 
 // Every two tasks that touch the same memory, one of them writing, are ordered. Memory is the slot:
 // two contents of one slot conflict whatever their blocks, equal contents only where a block is the
@@ -19,9 +26,10 @@ namespace harpe::verifier {
 // Of launches (`scope`): two executions in a row. Slots may then be touched before their rank's
 // Entry and after its Exit, since credits say when they are free; homes may not, nor slots where
 // plans take turns.
-// Errors: V401-V406; I505.
+// Errors: those of `at_start` for any task; V401-V406; I505.
 [[nodiscard]] Checked<Ok> check_races(const Plan& plan, const Words& words,
                                       const Resolved& resolved, const Order& order,
-                                      const Scope& scope, const TimeLimit& limit);
+                                      const Scope& scope, const TimeLimit& limit,
+                                      const AtStart& at_start = {});
 
 }  // namespace harpe::verifier

@@ -32,19 +32,33 @@ class RoundingCheck {
       const bool is_output = buffer.role == Role::Out || buffer.role == Role::InOut;
       if (plan_.allocs[id].level != Level::Home || !is_output) continue;
       rank_ = plan_.allocs[id].rank;
-      for (std::int64_t block = 0; block < buffer.radix.blocks; ++block) {
-        const bool is_held = model.is_home(footprint.buffer, rank_, block);
-        if (buffer.is_empty(block) || !is_held) continue;
-        const std::int64_t cell = product(footprint.cell_strides, point_of(buffer.radix, block));
-        const auto at = static_cast<std::int32_t>(block);
-        block_ = words_.block(footprint.buffer, block);
+      buffer_ = footprint.buffer;
+      const std::vector<Range> home = home_box(model, buffer);
+      std::vector<std::int32_t> point;
+      for (const Range& range : home) point.push_back(range.lo);
+      do {
+        block_ = product(buffer.radix.strides, point);
+        if (buffer.is_empty(block_)) continue;
+        const std::int64_t cell = product(footprint.cell_strides, point);
+        const auto at = static_cast<std::int32_t>(block_);
         HP_REQUIRE_OK(compare(of_plan.held(alloc, cell, at), of_launches.held(alloc, cell, at)));
-      }
+      } while (next_point(home, point));
     }
     return Ok{};
   }
 
  private:
+  // The blocks of the rank's home.
+  [[nodiscard]] std::vector<Range> home_box(const Model& model, const BufferModel& buffer) const {
+    std::vector<Range> box = whole_box(buffer.radix);
+    for (std::size_t i = 0; i < box.size(); ++i) {
+      if (buffer.home[i].empty()) continue;
+      const auto value = static_cast<std::int32_t>(model.coordinate(rank_, buffer.home[i]));
+      box[i] = {.lo = value, .hi = value + 1};
+    }
+    return box;
+  }
+
   [[nodiscard]] std::optional<DType> rounding_of(TermId term) const {
     const TermKind kind = terms_.kind(term);
     const std::span<const std::int32_t> words = terms_.words(term);
@@ -124,7 +138,7 @@ class RoundingCheck {
       if (at < launched.roundings.size() && launched.roundings[at] == type) ++at;
     }
     if (at == launched.roundings.size()) return Ok{};
-    return make_diag(DiagCode::V720, {{"block", block_},
+    return make_diag(DiagCode::V720, {{"block", words_.block(buffer_, block_)},
                                       {"rank", rank_.value},
                                       {"contribution", name_of(launched.term)},
                                       {"launched", list_types(launched.roundings)},
@@ -172,7 +186,7 @@ class RoundingCheck {
       std::rotate(wanted.begin(), first, first + own);
       if (wanted == found) return Ok{};
     }
-    return make_diag(DiagCode::V721, {{"block", block_},
+    return make_diag(DiagCode::V721, {{"block", words_.block(buffer_, block_)},
                                       {"rank", rank_.value},
                                       {"launched", first_of(launched)},
                                       {"planned", first_of(planned)}});
@@ -205,7 +219,8 @@ class RoundingCheck {
   const Resolved& resolved_;
   const Terms& terms_;
   RankId rank_;
-  std::string block_;
+  std::int32_t buffer_ = 0;
+  std::int64_t block_ = 0;
   std::unordered_set<std::uint64_t> compared_;
 };
 

@@ -50,12 +50,13 @@ Checked<LaunchCertificate> prove(const Plan& plan, const launch::LaunchPlan& lau
 
   HP_REQUIRE_OK(options.limit.check(verifier::kProof));
   HP_TRY(const verifier::Order order, verifier::Order::make(steps.plan, words));
-  HP_REQUIRE_OK(verifier::check_counters(launches, steps, order, words));
   HP_REQUIRE_OK(verifier::check_progress(launches, steps, order, words));
   HP_TRY(const verifier::Resolved resolved,
          verifier::Resolved::make(steps.plan, words, steps.scope));
-  HP_REQUIRE_OK(
-      verifier::check_races(steps.plan, words, resolved, order, steps.scope, options.limit));
+  const verifier::CounterCheck counters(launches, steps, order, words);
+  HP_REQUIRE_OK(verifier::check_races(
+      steps.plan, words, resolved, order, steps.scope, options.limit,
+      [&](std::int32_t step, const verifier::Row& over) { return counters.check(step, over); }));
 
   verifier::Terms terms;
   HP_TRY(const verifier::Meaning meaning, verifier::Meaning::make(model, terms, options.limit));

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <iterator>
 #include <numeric>
+#include <optional>
 #include <utility>
 
 #include "exec/actions/prepare.h"
@@ -25,6 +26,7 @@ class BufferSpace {
   [[nodiscard]] Participant with(std::vector<Patch> patches) const {
     return {.buffer = name_, .axes = axes_, .patches = std::move(patches)};
   }
+  [[nodiscard]] const std::string& name() const { return name_; }
   [[nodiscard]] const std::optional<RaggedAxis>& ragged() const { return ragged_; }
 
  private:
@@ -46,17 +48,14 @@ SlotShare share_of(const Cell& cell) {
   return share;
 }
 
-}  // namespace
-
-TaskWork prepare_transfer(const Setting& setting, const std::string& buffer, std::vector<Patch> to,
-                          std::vector<Patch> from, bool adds) {
-  const BufferSpace space(setting, buffer);
+// Appends what brings `from` to the elements of `to`.
+void add_transfer(const BufferSpace& space, std::vector<Patch> to, std::vector<Patch> from,
+                  bool adds, TaskWork& work) {
   const Participant parts[] = {space.with(std::move(to)), space.with(std::move(from))};
-  TaskWork work;
   for (const Patch& patch : parts[0].patches) {
     for (const Cell& cell : cut(patch.span, parts, {}, space.ragged())) {
       HP_CHECK(cell.views[1].data != nullptr,
-               "a copy reads the blocks of `" + buffer + "` that it writes");
+               "a copy reads the blocks of `" + space.name() + "` that it writes");
       if (adds) {
         work.actions.emplace_back(make_add(cell, cell.views[0], cell.views[1]));
       } else {
@@ -65,19 +64,27 @@ TaskWork prepare_transfer(const Setting& setting, const std::string& buffer, std
       if (cell.slot_axis) work.shares.push_back(share_of(cell));
     }
   }
+}
+
+}  // namespace
+
+TaskWork prepare_transfer(const Setting& setting, const std::string& buffer, std::vector<Patch> to,
+                          std::vector<Patch> from, bool adds) {
+  TaskWork work;
+  add_transfer(BufferSpace(setting, buffer), std::move(to), std::move(from), adds, work);
   return work;
 }
 
 TaskWork prepare_moves(const Setting& setting, const Task& task) {
   HP_CHECK(task.reads.size() == task.writes.size(), "a copy writes what it reads");
   TaskWork work;
+  std::optional<BufferSpace> space;
   for (std::size_t i = 0; i < task.reads.size(); ++i) {
     const std::string& buffer = buffer_of(setting, task.writes[i]);
     HP_CHECK(buffer == buffer_of(setting, task.reads[i]), "a copy stays within its buffer");
-    TaskWork moved = prepare_transfer(setting, buffer, patches_of(setting, task.writes[i]),
-                                      patches_of(setting, task.reads[i]), false);
-    std::ranges::move(moved.actions, std::back_inserter(work.actions));
-    std::ranges::move(moved.shares, std::back_inserter(work.shares));
+    if (!space || space->name() != buffer) space.emplace(setting, buffer);
+    add_transfer(*space, patches_of(setting, task.writes[i]), patches_of(setting, task.reads[i]),
+                 false, work);
   }
   return work;
 }

@@ -1,7 +1,6 @@
 #include "exec/actions/view.h"
 
 #include <algorithm>
-#include <set>
 
 #include "support/check.h"
 
@@ -125,27 +124,32 @@ View view_of(const Participant& participant, const std::vector<Interval>& box) {
 std::vector<std::vector<Interval>> segments(const std::vector<Interval>& box,
                                             std::span<const Participant> participants,
                                             std::span<const std::vector<std::int64_t>> cuts) {
-  std::vector<std::set<std::int64_t>> points(box.size());
-  for (std::size_t axis = 0; axis < box.size(); ++axis) {
-    points[axis] = {box[axis].begin, box[axis].end};
-    if (axis < cuts.size()) points[axis].insert(cuts[axis].begin(), cuts[axis].end());
+  std::vector<std::vector<std::int64_t>> points(box.size());  // within the box
+  const auto add = [&](std::size_t axis, std::int64_t point) {
+    if (point > box[axis].begin && point < box[axis].end) points[axis].push_back(point);
+  };
+  for (std::size_t axis = 0; axis < std::min(box.size(), cuts.size()); ++axis) {
+    for (const std::int64_t point : cuts[axis]) add(axis, point);
   }
   for (const Participant& participant : participants) {
     for (const Patch& patch : participant.patches) {
       if (!meets(participant, patch, box)) continue;
       for (std::size_t i = 0; i < participant.axes.size(); ++i) {
-        points[participant.axes[i]].insert({patch.span[i].begin, patch.span[i].end});
+        add(participant.axes[i], patch.span[i].begin);
+        add(participant.axes[i], patch.span[i].end);
       }
     }
   }
   std::vector<std::vector<Interval>> result(box.size());
   for (std::size_t axis = 0; axis < box.size(); ++axis) {
+    std::ranges::sort(points[axis]);
     std::int64_t begin = box[axis].begin;
     for (const std::int64_t point : points[axis]) {
-      if (point <= begin || point > box[axis].end) continue;
+      if (point == begin) continue;
       result[axis].push_back({.begin = begin, .end = point});
       begin = point;
     }
+    result[axis].push_back({.begin = begin, .end = box[axis].end});
   }
   return result;
 }

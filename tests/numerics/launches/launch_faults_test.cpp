@@ -64,7 +64,6 @@ const std::vector<Question>& questions() {
       {"moe", kExperts, "ep=2", "push"},  // batch_rows
       {kLinear, {"ag_gemm"}, "tp=2", "push"},
       {kLinear, {"gemm_rs"}, "tp=3", "push"},
-      {"gemm", {"m=64", "n=48", "k=96"}, "x=4", "hierarchical"},  // rests by plain kernels
   };
   return kQuestions;
 }
