@@ -147,7 +147,6 @@ const std::set<std::string>& seen_in_any_execution() {
                                               "take an addend from a neighbour",
                                               "skip a launch",
                                               "drop a launch's kernels",
-                                              "drop a kernel",
                                               "go on from nothing",
                                               "narrow a state",
                                               "leave a narrow state wide",

@@ -55,7 +55,9 @@ class Tally {
     ASSERT_TRUE(plan.ok()) << render(plan.error());
     ++plans;
     const std::uint64_t seed = static_cast<std::uint64_t>(plans);
-    const Checked<TensorMap> inputs = prepare_run(*plan, {.seed = seed});
+    RunRequest drawn;
+    drawn.seed = seed;
+    const Checked<TensorMap> inputs = prepare_run(*plan, drawn);
     ASSERT_TRUE(inputs.ok()) << render(inputs.error());
     const auto outputs = execute(make_cpu_executor(*plan, {}), *inputs);
     expect_right(*plan, *inputs, outputs, seed);

@@ -87,7 +87,7 @@ TEST(BenchRow, compares_a_round_with_the_same_round) {
 }
 
 TEST(Limit, is_the_longer_of_arithmetic_and_link_and_what_every_execution_pays) {
-  EXPECT_FALSE((Limit{.link_us = 8, .fixed_us = 6}).total_us().has_value());
+  EXPECT_FALSE((Limit{.arithmetic_us = {}, .link_us = 8, .fixed_us = 6}).total_us().has_value());
   EXPECT_DOUBLE_EQ(*(Limit{.arithmetic_us = 5, .link_us = 8, .fixed_us = 6}).total_us(), 14);
   EXPECT_DOUBLE_EQ(*(Limit{.arithmetic_us = 9, .memory_us = 12, .link_us = 8}).total_us(), 12);
   EXPECT_DOUBLE_EQ(*(Limit{.arithmetic_us = 30, .memory_us = 12, .is_of_memory = true}).total_us(),
