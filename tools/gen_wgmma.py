@@ -1,14 +1,15 @@
 #!/usr/bin/env python3
-"""Writes src/exec/cuda/device/wgmma_instructions.cuh: one wrapper per tile width, since inline
-assembly must name every accumulator register. `--check` compares instead of writing."""
+"""Writes src/exec/cuda/device/wgmma_instructions.cuh and wgmma_wide.cuh: one wrapper per tile
+width, since inline assembly must name every accumulator register. `--check` compares instead."""
 import pathlib
 import sys
 import textwrap
 
-OUT = pathlib.Path(__file__).resolve().parent.parent / "src/exec/cuda/device/wgmma_instructions.cuh"
-WIDTHS_SHARED = [64, 112, 128, 160, 192, 256]  # A in shared memory
+DEVICE = pathlib.Path(__file__).resolve().parent.parent / "src/exec/cuda/device"
+WIDEST_OF_FIRST = 128  # wider ones are in a file of their own
+WIDTHS_SHARED = [8, 16, 32, 64, 112, 128, 160, 192, 256]  # A in shared memory
 WIDTHS_REGISTERS = [64, 128]  # A in registers: the second product of attention
-WIDTHS_TRANSPOSED = [32, 64]  # A in shared memory, M-major: the gradients of queries
+WIDTHS_TRANSPOSED = [8, 16, 32, 64, 128]  # A in shared memory, M-major: gradients, weights
 
 HEAD = """\
 #pragma once
@@ -25,6 +26,20 @@ namespace harpe::device {
 // clang-format off
 template <int N, Element In, bool NMajor>
 struct Wgmma;
+"""
+
+
+HEAD_WIDE = """\
+#pragma once
+
+// Written by tools/gen_wgmma.py; do not edit.
+
+#include "exec/cuda/device/wgmma_instructions.cuh"
+
+// The tiles wider than 128 columns.
+namespace harpe::device {
+
+// clang-format off
 """
 
 
@@ -68,9 +83,9 @@ def function(n, kind, a_form):
     return lines
 
 
-def main():
-    lines = [HEAD]
-    for n in sorted(set(WIDTHS_SHARED + WIDTHS_REGISTERS + WIDTHS_TRANSPOSED)):
+def text(head, widths):
+    lines = [head]
+    for n in widths:
         for element, kind in (("BF16", "bf16"), ("F16", "f16")):
             lines += ["template <bool NMajor>", f"struct Wgmma<{n}, Element::{element}, NMajor> {{"]
             if n in WIDTHS_SHARED:
@@ -81,12 +96,20 @@ def main():
                 lines += function(n, kind, "transposed")
             lines += ["};", ""]
     lines += ["// clang-format on", "", "}  // namespace harpe::device", ""]
-    text = "\n".join(lines)
-    if "--check" in sys.argv[1:]:
-        if OUT.read_text() != text:
-            sys.exit(f"{OUT}: not what tools/gen_wgmma.py writes")
-        return
-    OUT.write_text(text)
+    return "\n".join(lines)
+
+
+def main():
+    widths = sorted(set(WIDTHS_SHARED + WIDTHS_REGISTERS + WIDTHS_TRANSPOSED))
+    first = [n for n in widths if n <= WIDEST_OF_FIRST]
+    files = {"wgmma_instructions.cuh": text(HEAD, first),
+             "wgmma_wide.cuh": text(HEAD_WIDE, [n for n in widths if n not in first])}
+    for name, written in files.items():
+        out = DEVICE / name
+        if "--check" not in sys.argv[1:]:
+            out.write_text(written)
+        elif out.read_text() != written:
+            sys.exit(f"{out}: not what tools/gen_wgmma.py writes")
 
 
 main()

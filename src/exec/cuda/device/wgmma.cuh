@@ -2,6 +2,7 @@
 
 #include "exec/cuda/device/mbarrier.cuh"
 #include "exec/cuda/device/wgmma_instructions.cuh"
+#include "exec/cuda/device/wgmma_wide.cuh"
 
 // Matrix products of a warpgroup (wgmma, PTX ISA 9.7.15). They run asynchronously: registers of an
 // accumulator may be touched only after `wait_products`, and shared memory they read may be written
