@@ -8,23 +8,32 @@
 
 namespace harpe::cuda {
 
-// Memory for the sums of cut tiles. GEMMs that follow each other in one stream share it: it is as
-// large as the largest of them needs.
+// Memory for the sums of cut tiles, and for parts of few rows, all of whose bits are 1 before and
+// after each GEMM. GEMMs that follow each other in one stream share it: it is as large as the
+// largest of them needs.
 class StreamSums {
  public:
   // Room for so many bytes, once it is allocated.
   void reserve(std::int64_t bytes) { bytes_ = std::max(bytes_, bytes); }
+  void reserve_parts(std::int64_t bytes) { part_bytes_ = std::max(part_bytes_, bytes); }
   // Once all GEMMs are made ready, before the first is launched. Errors: G005, G008.
   [[nodiscard]] Checked<Ok> allocate(const Device& device) {
-    if (bytes_ == 0) return Ok{};
-    HP_TRY(memory_, DeviceMemory::allocate(device, bytes_));
+    if (bytes_ != 0) {
+      HP_TRY(memory_, DeviceMemory::allocate(device, bytes_));
+    }
+    if (part_bytes_ != 0) {
+      HP_TRY(parts_, DeviceMemory::filled(device, part_bytes_ / 4, 0xffffffffU));
+    }
     return Ok{};
   }
   [[nodiscard]] DeviceAddress address() const { return memory_ ? memory_->address() : 0; }
+  [[nodiscard]] DeviceAddress parts() const { return parts_ ? parts_->address() : 0; }
 
  private:
   std::int64_t bytes_ = 0;
+  std::int64_t part_bytes_ = 0;
   std::optional<DeviceMemory> memory_;
+  std::optional<DeviceMemory> parts_;
 };
 
 }  // namespace harpe::cuda

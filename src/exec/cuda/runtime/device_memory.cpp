@@ -21,12 +21,17 @@ Checked<DeviceMemory> DeviceMemory::allocate(const Device& device, std::int64_t 
 }
 
 Checked<DeviceMemory> DeviceMemory::zeros(const Device& device, std::int64_t words) {
+  return filled(device, words, 0);
+}
+
+Checked<DeviceMemory> DeviceMemory::filled(const Device& device, std::int64_t words,
+                                           std::uint32_t value) {
   HP_TRY(DeviceMemory memory, allocate(device, words * 4));
   const CurrentDevice current(device);
   const DriverApi& driver = device.driver();
   HP_REQUIRE_OK(driver_call(
       driver, "cuMemsetD32Async",
-      driver.cuMemsetD32Async(memory.address(), 0, static_cast<std::size_t>(words), nullptr)));
+      driver.cuMemsetD32Async(memory.address(), value, static_cast<std::size_t>(words), nullptr)));
   HP_REQUIRE_OK(driver_call(driver, "cuStreamSynchronize", driver.cuStreamSynchronize(nullptr)));
   return memory;
 }

@@ -12,10 +12,13 @@ namespace harpe::cuda {
 // Memory of a GPU, aligned to 512 bytes, freed with this.
 class DeviceMemory {
  public:
-  // Errors, as of the next two: G005, G008.
+  // Errors, as of the next three: G005, G008.
   [[nodiscard]] static Checked<DeviceMemory> allocate(const Device& device, std::int64_t bytes);
   // `words` of 32 bits, all zero.
   [[nodiscard]] static Checked<DeviceMemory> zeros(const Device& device, std::int64_t words);
+  // The same, all `value`.
+  [[nodiscard]] static Checked<DeviceMemory> filled(const Device& device, std::int64_t words,
+                                                    std::uint32_t value);
   // A copy of the bytes.
   [[nodiscard]] static Checked<DeviceMemory> copy_of(const Device& device,
                                                      std::span<const std::byte> bytes);

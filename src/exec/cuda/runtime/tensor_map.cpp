@@ -52,11 +52,13 @@ Checked<device::TensorMap> encode_map(const DriverApi& driver, const TensorMapSp
   CUtensorMap map{};
   HP_REQUIRE_OK(driver_call(
       driver, "cuTensorMapEncodeTiled",
-      driver.cuTensorMapEncodeTiled(
-          &map, data_type(spec.element), static_cast<cuuint32_t>(rank),
-          reinterpret_cast<void*>(spec.address), sizes.data(), strides.data() + 1, box.data(),
-          kDense.data(), CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
-          CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE)));
+      driver.cuTensorMapEncodeTiled(&map, data_type(spec.element), static_cast<cuuint32_t>(rank),
+                                    reinterpret_cast<void*>(spec.address), sizes.data(),
+                                    strides.data() + 1, box.data(), kDense.data(),
+                                    CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
+                                    spec.l2_bytes == 128 ? CU_TENSOR_MAP_L2_PROMOTION_L2_128B
+                                                         : CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
+                                    CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE)));
   device::TensorMap copy;
   static_assert(sizeof copy == sizeof map);
   std::memcpy(&copy, &map, sizeof copy);

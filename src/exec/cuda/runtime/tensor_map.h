@@ -27,6 +27,7 @@ struct TensorMapSpec {
   std::array<std::int64_t, 4> sizes{1, 1, 1, 1};
   std::array<std::int64_t, 4> strides{1, 1, 1, 1};  // elements; bytes are multiples of 16
   std::array<int, 4> box{1, 1, 1, 1};
+  int l2_bytes = 256;  // that the second level of cache fetches at once: 128 or 256
 };
 
 // Errors: G041 the address, or a stride (in elements), is no multiple of 16 bytes. `name` is what

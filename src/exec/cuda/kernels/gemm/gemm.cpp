@@ -11,6 +11,7 @@
 
 #include "exec/cuda/kernels/element_words.h"
 #include "exec/cuda/kernels/gemm/device/gemm_order.h"
+#include "exec/cuda/kernels/gemm/few_rows.h"
 #include "exec/cuda/kernels/gemm/gemm_variants.h"
 #include "exec/cuda/kernels/spec_checks.h"
 #include "support/check.h"
@@ -118,6 +119,12 @@ struct Estimate {
 Estimate estimate(const GemmSpec& spec, const GemmConfig& config, int blocks) {
   const std::int64_t clusters = (blocks - spec.copy_blocks) / config.cluster;
   HP_CHECK(clusters > 0, "check() was not asked");
+  if (config.few_rows) {
+    const auto [streams, clocks] = estimate_streams(spec, config, static_cast<int>(clusters));
+    GemmChoice choice = whole_gemm(spec, config);
+    choice.parts = streams;
+    return {.choice = choice, .clocks = clocks};
+  }
   const std::int64_t tiles =
       config.groups ? group_tiles(spec, config) : cluster_tiles(spec, config);
   const std::int64_t least = least_blocks(spec);
@@ -191,10 +198,13 @@ GemmConfig config_for(const GemmSpec& spec, GemmConfig tile) {
   return tile;
 }
 
-// Addends lie as B does where that has rows along N. Sums of f16 may be beyond its range.
+// Addends lie as B does where that has rows along N, or are added where C is stored. Sums of f16
+// may be beyond its range.
 bool serves(const GemmSpec& spec, const GemmConfig& config) {
-  const bool adds = spec.layout == device::GemmLayout::NMajor && spec.in == device::Element::BF16;
+  const bool lie_well = spec.layout == device::GemmLayout::NMajor || config.few_rows;
+  const bool adds = lie_well && spec.in == device::Element::BF16;
   return ships(config) && config.groups == has_groups(spec) &&
+         (!config.few_rows || suits_few_rows(spec, config)) &&
          (spec.copy_blocks == 0 || config.copies) && (adds || !has_addends(spec));
 }
 
@@ -302,7 +312,7 @@ int most_parts(const GemmSpec& spec) {
 
 GemmChoice whole_gemm(const GemmSpec& spec, const GemmConfig& config) {
   return {.config = config,
-          .full_tiles = static_cast<int>(cluster_tiles(spec, config)),
+          .full_tiles = config.few_rows ? 0 : static_cast<int>(cluster_tiles(spec, config)),
           .parts = 1,
           .group = config.cluster == 2 ? 8 : 16};
 }
@@ -310,9 +320,13 @@ GemmChoice whole_gemm(const GemmSpec& spec, const GemmConfig& config) {
 GemmChoice choose_gemm(const GemmSpec& spec, int blocks) {
   const bool is_awaited_inside = std::ranges::any_of(spec.panels, is_awaited);
   Estimate best{.choice = {}, .clocks = std::numeric_limits<double>::infinity()};
-  for (const GemmConfig& config : gemm_configs(spec)) {
+  const std::vector<GemmConfig> configs = gemm_configs(spec);
+  // Of few rows nothing but reading B takes time, which the others' estimates leave out.
+  const bool are_few = std::ranges::any_of(configs, &GemmConfig::few_rows);
+  for (const GemmConfig& config : configs) {
+    if (are_few != config.few_rows) continue;
     // Stores to a peer take their time: one consumer multiplies meanwhile.
-    if (is_awaited_inside && !config.ping_pong) continue;
+    if (is_awaited_inside && !config.ping_pong && !are_few) continue;
     const Estimate found = estimate(spec, config, blocks);
     if (found.clocks < best.clocks) best = found;
   }
@@ -321,7 +335,7 @@ GemmChoice choose_gemm(const GemmSpec& spec, int blocks) {
 }
 
 std::uint32_t arrivals(const GemmPanelSpec& panel, std::int64_t n, const GemmConfig& config) {
-  const std::int64_t rows = (panel.rows + config.tile_m - 1) / config.tile_m;
+  const std::int64_t rows = config.few_rows ? 1 : (panel.rows + config.tile_m - 1) / config.tile_m;
   const std::int64_t columns = (n + config.tile_n - 1) / config.tile_n;
   return static_cast<std::uint32_t>(rows * columns * config.arrivals_per_tile());
 }

@@ -98,7 +98,8 @@ struct GemmSpec {
 // Whether the copy engine can write C.
 [[nodiscard]] bool stores_in_bulk(const GemmSpec& spec);
 
-// What runs for a spec: the variant, and how its last tiles are cut.
+// What runs for a spec: the variant, and how its last tiles are cut, or, of few rows, into how many
+// streams B is.
 struct GemmChoice {
   device::GemmConfig config;
   int full_tiles = 0;

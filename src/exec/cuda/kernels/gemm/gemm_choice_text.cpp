@@ -2,11 +2,14 @@
 
 #include <charconv>
 
+#include "exec/cuda/kernels/gemm/few_rows.h"
+
 namespace harpe::cuda {
 namespace {
 
 constexpr std::string_view kCut = " cut ";
 constexpr std::string_view kBehind = " behind tile ";
+constexpr std::string_view kStreams = " streams ";
 
 // Takes `word` and the number behind it from the front of the text.
 std::optional<int> take_count(std::string_view word, std::string_view& text) {
@@ -30,6 +33,7 @@ std::string print_tile(const device::GemmConfig& config) {
 
 std::string print(const GemmChoice& choice) {
   std::string text = print_tile(choice.config);
+  if (choice.config.few_rows) return text.append(kStreams).append(std::to_string(choice.parts));
   if (choice.parts == 1) return text;
   text += kCut;
   text += std::to_string(choice.parts);
@@ -43,6 +47,13 @@ std::optional<GemmChoice> find_gemm_choice(const GemmSpec& spec, std::string_vie
     if (!text.starts_with(tile)) continue;
     std::string_view rest = text.substr(tile.size());
     GemmChoice choice = whole_gemm(spec, config);
+    if (config.few_rows) {
+      const std::optional<int> streams = take_count(kStreams, rest);
+      if (!streams || !rest.empty() || *streams < 1) continue;
+      if (*streams > most_streams(spec, config)) continue;
+      choice.parts = *streams;
+      return choice;
+    }
     if (rest.empty()) return choice;
     const std::optional<int> parts = take_count(kCut, rest);
     const std::optional<int> behind = parts ? take_count(kBehind, rest) : std::nullopt;

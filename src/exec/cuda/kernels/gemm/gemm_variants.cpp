@@ -17,6 +17,16 @@ using device::GemmMap;
 using device::GemmStore;
 
 // docs/kernels.md has what each was measured at.
+constexpr GemmConfig few_rows(int rows, int columns, int stages) {
+  return {.tile_m = rows,
+          .tile_n = columns,
+          .stages = stages,
+          .cluster = 1,
+          .cuts = true,
+          .copies = true,
+          .few_rows = true};
+}
+
 constexpr std::array kTiles = {
     GemmConfig{
         .tile_m = 128, .tile_n = 256, .stages = 4, .cluster = 2, .cuts = true, .copies = true},
@@ -42,6 +52,14 @@ constexpr std::array kTiles = {
     GemmConfig{
         .tile_m = 64, .tile_n = 256, .stages = 4, .cluster = 1, .ping_pong = true, .groups = true},
     GemmConfig{.tile_m = 128, .tile_n = 256, .stages = 4, .cluster = 1, .groups = true},
+    few_rows(8, 128, 12),
+    few_rows(16, 64, 20),
+    few_rows(16, 128, 11),
+    few_rows(32, 64, 16),
+    few_rows(32, 128, 10),
+    few_rows(64, 64, 12),
+    few_rows(64, 128, 8),
+    few_rows(128, 128, 6),
 };
 
 using Maps = std::array<GemmMap, GemmConfig::kMostMaps>;
@@ -111,7 +129,7 @@ std::string name_of(const GemmConfig& config) {
   return std::string("gemm_") + word_of(config.in) + "_" + word_of(config.out) + "_" + layout +
          "_" + tile_text(config) + "_c" + std::to_string(config.cluster) +
          (config.ping_pong ? "_pingpong" : "") + (config.groups ? "_groups" : "") +
-         suffix_of(config.store) + map_suffix_of(config);
+         (config.few_rows ? "_few_rows" : "") + suffix_of(config.store) + map_suffix_of(config);
 }
 
 const char* text(bool value) { return value ? "true" : "false"; }
@@ -127,12 +145,12 @@ std::string config_text(const GemmConfig& config) {
          ", .out = Element::" + enumerator_of(config.out) +
          ", .store = GemmStore::" + store_name_of(config.store) + ", .cuts = " + text(config.cuts) +
          ", .copies = " + text(config.copies) + ", .groups = " + text(config.groups) +
-         maps_text(config) + "}";
+         ", .few_rows = " + text(config.few_rows) + maps_text(config) + "}";
 }
 
 bool same_tile(const GemmConfig& one, const GemmConfig& other) {
   return one.tile_m == other.tile_m && one.tile_n == other.tile_n && one.cluster == other.cluster &&
-         one.ping_pong == other.ping_pong;
+         one.ping_pong == other.ping_pong && one.few_rows == other.few_rows;
 }
 
 // With the tiles that large GEMMs take.
@@ -151,7 +169,7 @@ std::span<const GemmConfig> gemm_tiles() { return kTiles; }
 bool ships(const GemmConfig& config) {
   if (!device::legal(config)) return false;
   if (config.out != Element::F32 && config.out != config.in) return false;
-  if (config.groups) return config.store == GemmStore::Bulk;
+  if (config.groups || config.few_rows) return config.store == GemmStore::Bulk;
   // What a gelu follows may be f32.
   const bool is_row = config.maps[0] == GemmMap::AddRow && config.maps[1] == GemmMap::None;
   if (config.has_maps() && !has_maps_for(config)) return false;
@@ -171,24 +189,28 @@ bool ships(const GemmConfig& config) {
 }
 
 KernelVariant gemm_variant(const GemmConfig& config) {
-  const std::string source =
-      "#include \"exec/cuda/kernels/gemm/device/gemm.cuh\"\n\n"
-      "using namespace harpe::device;\n\n"
-      "extern __shared__ __align__(1024) char memory[];\n\n"
-      "extern \"C\" __global__ void __launch_bounds__(" +
-      std::to_string(GemmConfig::kThreads) +
-      ", 1)\n"
-      "harpe_kernel(const __grid_constant__ GemmArgs args) {\n"
-      "  constexpr GemmConfig kConfig" +
-      config_text(config) +
-      ";\n"
-      "  gemm<kConfig>(args, memory);\n"
-      "}\n";
+  const std::string name = config.few_rows ? "few_rows" : "gemm";
+  const std::string call = config.few_rows ? "gemm_of_few_rows" : "gemm";
+  const std::string source = "#include \"exec/cuda/kernels/gemm/device/" + name +
+                             ".cuh\"\n\n"
+                             "using namespace harpe::device;\n\n"
+                             "extern __shared__ __align__(1024) char memory[];\n\n"
+                             "extern \"C\" __global__ void __launch_bounds__(" +
+                             std::to_string(config.threads()) +
+                             ", 1)\n"
+                             "harpe_kernel(const __grid_constant__ GemmArgs args) {\n"
+                             "  constexpr GemmConfig kConfig" +
+                             config_text(config) +
+                             ";\n"
+                             "  " +
+                             call +
+                             "<kConfig>(args, memory);\n"
+                             "}\n";
   return {.name = name_of(config),
           .family = "gemm",
           .tile = tile_text(config),
           .source = source,
-          .threads = GemmConfig::kThreads,
+          .threads = config.threads(),
           .shared_bytes = config.shared_bytes(),
           .uses_wgmma = true};
 }

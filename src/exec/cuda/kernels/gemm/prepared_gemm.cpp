@@ -5,6 +5,7 @@
 #include <span>
 #include <vector>
 
+#include "exec/cuda/kernels/gemm/device/few_rows_order.h"
 #include "exec/cuda/kernels/gemm/device/gemm_order.h"
 #include "exec/cuda/kernels/gemm/gemm_variants.h"
 #include "exec/cuda/runtime/tensor_map.h"
@@ -27,12 +28,13 @@ struct Tables {
 Checked<device::TensorMap> map_a(const DriverApi& driver, const GemmSpec& spec,
                                  const GemmPieceSpec& piece, std::int64_t rows,
                                  const GemmConfig& config) {
-  return encode_map(
-      driver, {.address = piece.a,
-               .element = spec.in,
-               .sizes = {piece.k_count, rows},
-               .strides = {1, piece.stride},
-               .box = {GemmConfig::kTileK, config.groups ? config.chunk_rows() : config.tile_m}});
+  int at_once = config.groups ? config.chunk_rows() : config.tile_m;
+  if (config.few_rows) at_once = device::box_rows(static_cast<int>(rows));
+  return encode_map(driver, {.address = piece.a,
+                             .element = spec.in,
+                             .sizes = {piece.k_count, rows},
+                             .strides = {1, piece.stride},
+                             .box = {GemmConfig::kTileK, at_once}});
 }
 
 Checked<device::TensorMap> map_b(const DriverApi& driver, const GemmSpec& spec,
@@ -44,7 +46,8 @@ Checked<device::TensorMap> map_b(const DriverApi& driver, const GemmSpec& spec,
                              .sizes = {rows_of_k ? spec.k : spec.n, std::max(rows, spec.b_rows)},
                              .strides = {1, spec.b_stride},
                              .box = {GemmConfig::kTileK, rows_of_k ? config.tile_n / config.cluster
-                                                                   : GemmConfig::kTileK}});
+                                                                   : GemmConfig::kTileK},
+                             .l2_bytes = config.few_rows ? 128 : 256});
 }
 
 Checked<device::TensorMap> map_addend(const DriverApi& driver, const GemmSpec& spec,
@@ -66,7 +69,7 @@ Checked<Ok> add_panel(const DriverApi& driver, const GemmSpec& spec, const GemmP
   panel.first_piece = static_cast<std::int32_t>(tables.pieces.size());
   panel.b_first = static_cast<std::int32_t>(from.b_first);
   panel.used = from.used;
-  if (device::in_bulk(config.store)) {
+  if (device::in_bulk(config.store) && !config.few_rows) {
     HP_TRY(panel.c, encode_map(driver, {.address = from.c,
                                         .element = spec.out,
                                         .sizes = {spec.n, from.rows},
@@ -84,13 +87,20 @@ Checked<Ok> add_panel(const DriverApi& driver, const GemmSpec& spec, const GemmP
     if (to.ready.flag != nullptr) ++tables.waits;
     tables.pieces.push_back(to);
   }
+  panel.first_addend = static_cast<std::int32_t>(tables.pieces.size());
   for (const GemmAddendSpec& addend : from.addends) {
     GemmPiece to{};
-    HP_TRY(to.map, map_addend(driver, spec, addend, from.rows));
     to.ready = addend.ready;
-    to.k_count = config.tile_m * config.cluster;
     to.is_addend = 1;
-    panel.k_blocks += to.k_count / GemmConfig::kTileK;
+    if (config.few_rows) {
+      to.address = reinterpret_cast<const void*>(addend.address);
+      to.stride = addend.stride;
+      ++panel.addends;
+    } else {
+      HP_TRY(to.map, map_addend(driver, spec, addend, from.rows));
+      to.k_count = config.tile_m * config.cluster;
+      panel.k_blocks += to.k_count / GemmConfig::kTileK;
+    }
     if (to.ready.flag != nullptr) ++tables.waits;
     tables.pieces.push_back(to);
   }
@@ -103,6 +113,7 @@ int count_tiles(std::vector<GemmPanel>& panels, const GemmConfig& config, int co
   int tiles = 0;
   for (GemmPanel& panel : panels) {
     panel.first_tile = tiles;
+    if (config.few_rows) return columns;
     tiles += device::ceil_div(panel.rows, config.tile_m * config.cluster) * columns;
   }
   return tiles;
@@ -130,16 +141,22 @@ Checked<Ok> place_tables(const Device& device, const Tables& tables, GemmArgs& a
 }
 
 // Sums of cut tiles and their tickets, which start at zero.
-Checked<Ok> place_sums(const Device& device, const GemmConfig& config, GemmArgs& args,
-                       std::shared_ptr<StreamSums> sums, GemmMemory& memory) {
-  const std::int64_t cut = args.tiles - args.full_tiles;
+Checked<Ok> place_sums(const Device& device, const GemmSpec& spec, const GemmConfig& config,
+                       GemmArgs& args, std::shared_ptr<StreamSums> sums, GemmMemory& memory) {
+  const std::int64_t cut = config.few_rows ? args.tiles : args.tiles - args.full_tiles;
   if (cut == 0) return Ok{};
   const std::int64_t tile_bytes = std::int64_t{4} * config.tile_m * config.tile_n * config.cluster;
   const bool is_own = sums == nullptr;
   if (is_own) sums = std::make_shared<StreamSums>();
-  sums->reserve(cut * args.parts * tile_bytes);
+  if (config.few_rows) {
+    sums->reserve_parts(args.parts * tile_bytes);
+    if (has_addends(spec)) sums->reserve(args.tiles * tile_bytes);
+  } else {
+    sums->reserve(cut * args.parts * tile_bytes);
+  }
   if (is_own) HP_REQUIRE_OK(sums->allocate(device));
   memory.sums = std::move(sums);
+  if (config.few_rows) return Ok{};
   HP_TRY(memory.tickets,
          DeviceMemory::zeros(device, cut * config.cluster * config.arrivals_per_tile()));
   args.tickets = reinterpret_cast<std::uint32_t*>(memory.tickets->address());
@@ -150,7 +167,7 @@ Checked<Ok> place_sums(const Device& device, const GemmConfig& config, GemmArgs&
 Checked<Ok> place_identity(const Device& device, const GemmSpec& spec, const GemmConfig& config,
                            GemmArgs& args, GemmMemory& memory) {
   constexpr std::uint16_t kOne = 0x3f80;
-  if (!has_addends(spec)) return Ok{};
+  if (!has_addends(spec) || config.few_rows) return Ok{};
   const int size = config.tile_m * config.cluster;
   std::vector<std::uint16_t> values(static_cast<std::size_t>(size) * size);
   for (int i = 0; i < size; ++i) values[static_cast<std::size_t>(i) * (size + 1)] = kOne;
@@ -224,6 +241,7 @@ Checked<PreparedGemm> PreparedGemm::make(KernelLibrary& library, const GemmSpec&
   if (auto current = device.make_current(); !current.ok()) return to_diag(current.error());
   HP_TRY(const LoadedKernel* kernel, library.load(gemm_variant(config)));
   PreparedGemm gemm(library, *kernel, choice);
+  gemm.keeps_sums_ = has_addends(spec);
   Tables tables;
   for (const GemmPanelSpec& panel : spec.panels) {
     HP_REQUIRE_OK(add_panel(device.driver(), spec, panel, config, tables));
@@ -235,18 +253,20 @@ Checked<PreparedGemm> PreparedGemm::make(KernelLibrary& library, const GemmSpec&
   args.n = static_cast<std::int32_t>(spec.n);
   args.n_tiles = device::ceil_div(args.n, config.tile_n);
   args.tiles = count_tiles(tables.panels, config, args.n_tiles);
-  args.full_tiles = choice.full_tiles;
+  args.full_tiles = config.few_rows ? tables.panels.front().k_blocks : choice.full_tiles;
   args.parts = choice.parts;
   args.group = choice.group;
   for (std::size_t i = 0; i < spec.maps.size(); ++i) {
     args.map_rows[i] = reinterpret_cast<const void*>(spec.panels.front().map_operands[i].address);
   }
   HP_REQUIRE_OK(place_tables(device, tables, args, gemm.memory_));
-  HP_REQUIRE_OK(place_sums(device, config, args, std::move(sums), gemm.memory_));
+  HP_REQUIRE_OK(place_sums(device, spec, config, args, std::move(sums), gemm.memory_));
   HP_REQUIRE_OK(place_identity(device, spec, config, args, gemm.memory_));
   HP_REQUIRE_OK(place_copies(device, spec, args, gemm.memory_));
-  const int units = device::unit_count(args.tiles, args.full_tiles, args.parts);
-  const int clusters = (at_once - spec.copy_blocks) / config.cluster;
+  const int units =
+      config.few_rows ? args.parts : device::unit_count(args.tiles, args.full_tiles, args.parts);
+  // Each stream is a block, whether all run at once or not.
+  const int clusters = config.few_rows ? units : (at_once - spec.copy_blocks) / config.cluster;
   const int grid = std::min(units, clusters) * config.cluster + spec.copy_blocks;
   gemm.shape_ = {.grid = {static_cast<std::uint32_t>(grid), 1, 1},
                  .cluster = {static_cast<std::uint32_t>(config.cluster), 1, 1}};
@@ -255,7 +275,12 @@ Checked<PreparedGemm> PreparedGemm::make(KernelLibrary& library, const GemmSpec&
 
 Result<Ok, CudaError> PreparedGemm::launch(CUstream stream) const {
   device::GemmArgs args = args_;
-  if (memory_.sums != nullptr) args.partials = reinterpret_cast<float*>(memory_.sums->address());
+  if (memory_.sums != nullptr) {
+    const bool few_rows = choice_.config.few_rows;
+    const StreamSums& sums = *memory_.sums;
+    args.partials = reinterpret_cast<float*>(few_rows ? sums.parts() : sums.address());
+    if (few_rows && keeps_sums_) args.kept = reinterpret_cast<float*>(sums.address());
+  }
   return cuda::launch(library_->device().driver(), *kernel_, shape_, stream, args);
 }
 

@@ -53,6 +53,7 @@ class PreparedGemm final : public PreparedKernel {
   device::GemmArgs args_{};
   LaunchShape shape_;
   GemmMemory memory_;
+  bool keeps_sums_ = false;  // of few rows, for addends
 };
 
 }  // namespace harpe::cuda

@@ -1,12 +1,12 @@
 #pragma once
 
 #include "exec/cuda/device/copy.cuh"
+#include "exec/cuda/device/ragged.cuh"
 #include "exec/cuda/device/tma.cuh"
 #include "exec/cuda/device/wait.cuh"
 #include "exec/cuda/device/wgmma.cuh"
 #include "exec/cuda/kernels/gemm/device/gemm_store.cuh"
 #include "exec/cuda/kernels/gemm/device/gemm_walk.cuh"
-#include "exec/cuda/device/ragged.cuh"
 
 // Persistent, warp-specialised C = A B for sm_90a (gemm_args.h says what it can wait for and where
 // it can write). Of a block's three warpgroups the first moves data: warp 0 loads stages of A and B
@@ -36,12 +36,6 @@ HP_DEVICE void load_b(const TensorMap* map, const GemmShared<kConfig>& shared, i
       load_tile_multicast(to, map, filled, x, y, (1 << kConfig.cluster) - 1);
     }
   }
-}
-
-// For the roles of this block that store: what is loaded from now on never arrived.
-HP_DEVICE void mark_poisoned(std::uint32_t& poisoned) {
-  *static_cast<volatile std::uint32_t*>(&poisoned) = 1;
-  fence_proxy_async_shared();
 }
 
 // Warp 3, one thread: acquires the flags in the order of their use, ahead of the warp that loads,

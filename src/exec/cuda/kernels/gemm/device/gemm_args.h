@@ -22,11 +22,14 @@ namespace harpe::device {
 // Columns [k_begin, k_begin + k_count) of a panel's A, at an address of their own.
 // Or, as an addend, X of C's shape: rows of it are B, where A is the identity.
 struct GemmPiece {
-  TensorMap map;  // A: k_count x rows, box 64 x GemmConfig::tile_m; X: n x rows, boxes as of B
+  TensorMap map;  // A: k_count x rows, box 64 x GemmConfig::tile_m (of few rows: the panel's rows,
+                  // a multiple of 8); X: n x rows, boxes as of B
   FlagWait ready;
   std::int32_t k_begin;  // a multiple of 64, in B
   std::int32_t k_count;  // a multiple of 64 but for the last of B; of an addend a cluster's rows
   std::int32_t is_addend;
+  const void* address;  // of few rows' addends, which have no map
+  std::int64_t stride;  // elements from row to row
 };
 
 struct GemmPanel {
@@ -40,8 +43,10 @@ struct GemmPanel {
   std::int32_t first_tile;  // cluster tiles of the panels before
   std::int32_t first_piece;
   std::int32_t k_blocks;  // of 64, of all pieces
-  std::int32_t b_first;   // of groups: the row of the array behind GemmArgs::b where B begins
-  UsedRows used;          // of groups
+  std::int32_t addends;   // behind its pieces, of few rows: where it may not be stored before
+  std::int32_t first_addend;
+  std::int32_t b_first;  // of groups: the row of the array behind GemmArgs::b where B begins
+  UsedRows used;         // of groups
 };
 
 struct GemmArgs {
@@ -58,11 +63,13 @@ struct GemmArgs {
   std::int32_t n;
   std::int32_t n_tiles;     // ceil(n / tile_n)
   std::int32_t tiles;       // cluster tiles of all panels
-  std::int32_t full_tiles;  // the rest are cut along K into `parts` and summed in order
-  std::int32_t parts;
+  std::int32_t full_tiles;  // the rest are cut along K into `parts` and summed in order; of few
+                            // rows: K blocks of a tile
+  std::int32_t parts;       // of few rows: streams
   std::int32_t group;       // tile rows that are walked together, for the L2 cache
-  float* partials;          // of cut tiles: [tile][part][block of a consumer]
-  std::uint32_t* tickets;   // of cut tiles, zero before and after: [tile][block of the cluster]
+  float* partials;         // of cut tiles: [tile][part][block of a consumer]; of few rows: [stream]
+  float* kept;             // of few rows, where there are addends: [row of the tile][column]
+  std::uint32_t* tickets;  // of cut tiles, zero before and after: [tile][block of the cluster]
   const void* map_rows[2];  // as GemmConfig::maps: the row of an AddRow, of n elements
   const CopyJob* copies;
   std::int32_t copy_count;

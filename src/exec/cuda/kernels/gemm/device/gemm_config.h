@@ -28,8 +28,9 @@ enum class GemmMap : std::uint8_t {
   Gelu,
 };
 
-// One variant of the kernel. Two consumer warpgroups multiply: both halves of one tile's rows, or,
+// One variant of the kernels. Two consumer warpgroups multiply: both halves of one tile's rows, or,
 // with `ping_pong`, every second tile each, so that one stores while the other multiplies.
+// With `few_rows` (few_rows.cuh) one tile has all rows of C, and a consumer 64 of its columns.
 struct GemmConfig {
   int tile_m = 128;
   int tile_n = 256;
@@ -44,12 +45,16 @@ struct GemmConfig {
   bool cuts = false;    // tiles may be cut along K
   bool copies = false;  // blocks may be given to copying
   bool groups = false;  // panels have B's of their own, and rows that are not used
+  bool few_rows = false;
   static constexpr int kMostMaps = 2;
-  GemmMap maps[kMostMaps] = {};  // in this order; behind the last there is None
+  GemmMap maps[kMostMaps] = {};  // in this order; behind the last there is None; none of few rows
 
   static constexpr int kTileK = 64;
   static constexpr int kConsumers = 2;
   static constexpr int kThreads = 128 * (1 + kConsumers);
+
+  HP_SHARED_CODE int consumers() const { return few_rows ? tile_n / 64 : kConsumers; }
+  HP_SHARED_CODE int threads() const { return 128 * (1 + consumers()); }
 
   // Rows of a consumer's block, and products of 64 rows it is made of.
   HP_SHARED_CODE int block_m() const { return ping_pong ? tile_m : tile_m / kConsumers; }
@@ -69,21 +74,38 @@ struct GemmConfig {
   HP_SHARED_CODE int chunk_rows() const { return tile_m / kChunks; }
   HP_SHARED_CODE int group_bytes() const { return groups ? kMostPanels * 4 : 0; }
 
+  // Of few rows: panels begin at multiples of 8. Sums leave through shared memory, so many rows at
+  // a time, of 64 columns in f32 and 16 bytes that keep them in different banks.
+  static constexpr int kRowAlign = 8;
+  static constexpr int kStagedRowBytes = 64 * 4 + 16;
+  HP_SHARED_CODE int staged_rows() const { return tile_m < 64 ? tile_m : 64; }
+  HP_SHARED_CODE int staged_bytes() const {
+    return few_rows ? staged_rows() * kStagedRowBytes : staged_boxes() * kBoxBytes;
+  }
+
   // Barriers, then what needs 1,024 bytes of alignment, then how many rows panels of groups have.
   static constexpr int kBarrierBytes = 1024;
   HP_SHARED_CODE int shared_bytes() const {
-    return kBarrierBytes + stages * stage_bytes() + kConsumers * staged_boxes() * kBoxBytes +
-           group_bytes();
+    return kBarrierBytes + stages * stage_bytes() + consumers() * staged_bytes() + group_bytes();
   }
   // Registers of a thread; together what the block has at its start, 168 each.
   HP_SHARED_CODE int mover_registers() const { return copies ? 64 : 56; }
   HP_SHARED_CODE int consumer_registers() const { return copies ? 216 : 224; }
   // How often GemmPanel::done grows per tile of C.
-  HP_SHARED_CODE int arrivals_per_tile() const { return ping_pong ? 1 : kConsumers; }
+  HP_SHARED_CODE int arrivals_per_tile() const { return ping_pong ? 1 : consumers(); }
 };
+
+HP_SHARED_CODE bool legal_few_rows(const GemmConfig& config) {
+  return (config.tile_m == 8 || config.tile_m == 16 || config.tile_m == 32 || config.tile_m == 64 ||
+          config.tile_m == 128) &&
+         config.tile_n % 64 == 0 && config.cluster == 1 && !config.ping_pong && !config.groups &&
+         config.cuts && config.store == GemmStore::Bulk && !config.has_maps() &&
+         config.stages >= 2 && config.shared_bytes() <= kSharedMemoryLimit;
+}
 
 // The rules a variant keeps.
 HP_SHARED_CODE bool legal(const GemmConfig& config) {
+  if (config.few_rows) return legal_few_rows(config);
   const int block = config.block_m();
   return block % 64 == 0 && (block / 64) * config.tile_n <= 256 && config.tile_n % 64 == 0 &&
          config.tile_n % (config.cluster * (config.layout == GemmLayout::NMajor ? 64 : 8)) == 0 &&

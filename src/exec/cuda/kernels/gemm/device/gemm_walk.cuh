@@ -1,5 +1,6 @@
 #pragma once
 
+#include "exec/cuda/device/fences.cuh"
 #include "exec/cuda/device/mbarrier.cuh"
 #include "exec/cuda/kernels/gemm/device/gemm_config.h"
 #include "exec/cuda/kernels/gemm/device/gemm_order.h"
@@ -14,6 +15,12 @@ HP_DEVICE const GemmPanel& panel_of(const GemmArgs& args, int panel) {
 
 HP_DEVICE const GemmPiece& piece_of(const GemmArgs& args, int piece) {
   return args.pieces == nullptr ? args.few_pieces[piece] : args.pieces[piece];
+}
+
+// For the roles of this block that store: what is loaded from now on never arrived.
+HP_DEVICE void mark_poisoned(std::uint32_t& poisoned) {
+  *static_cast<volatile std::uint32_t*>(&poisoned) = 1;
+  fence_proxy_async_shared();
 }
 
 // How many rows of each panel are used, in shared memory.

@@ -1,0 +1,27 @@
+#pragma once
+
+#include "exec/cuda/kernels/gemm/gemm.h"
+
+namespace harpe::cuda {
+
+// What the variants for few rows ask of a spec (device/few_rows.cuh).
+
+// Rows of the one tile: those of all panels, each rounded up to 8.
+[[nodiscard]] std::int64_t rows_in_tile(const GemmSpec& spec);
+
+// Whether a variant with such a tile does the spec, whatever its types: no tile of fewer rows does,
+// pieces are in the order of K, and C is not added to.
+[[nodiscard]] bool suits_few_rows(const GemmSpec& spec, const device::GemmConfig& config);
+
+// Into how many streams B may be cut at most.
+[[nodiscard]] int most_streams(const GemmSpec& spec, const device::GemmConfig& config);
+
+// Streams for so many blocks, and what they take in clocks; a pure function.
+struct StreamEstimate {
+  int streams = 1;
+  double clocks = 0;
+};
+[[nodiscard]] StreamEstimate estimate_streams(const GemmSpec& spec,
+                                              const device::GemmConfig& config, int blocks);
+
+}  // namespace harpe::cuda
