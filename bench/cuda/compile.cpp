@@ -21,6 +21,9 @@ int compile_all(const Options& options) {
     return variant.name.find(options.filter) == std::string::npos;
   });
   for (cuda::KernelVariant& variant : harness_kernels()) variants.push_back(std::move(variant));
+  std::erase_if(variants, [&](const cuda::KernelVariant& variant) {
+    return variant.name.find(options.filter) == std::string::npos;
+  });
   std::atomic<std::size_t> next = 0;
   std::atomic<int> failures = 0;
   const auto work = [&] {

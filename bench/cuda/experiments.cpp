@@ -13,6 +13,8 @@ const std::vector<Experiment>& experiments() {
       {"check", "gemm", "right numbers, whatever arrives when, and bounded waits", check_gemm},
       {"gemm", "gemm", "8192 cubed and the local products of a large model, beside cuBLASLt",
        time_gemm},
+      {"few_rows", "gemm", "products of 1 to 128 rows with weights in memory, beside cuBLASLt",
+       time_few_rows},
       {"wait", "gemm", "flags that were raised before, beside none", time_gemm_wait},
       {"arrival", "gemm", "chunks of A that arrive while it runs (--source)", time_gemm_arrival},
       {"departure", "gemm", "C stored to a peer, beside C stored here", time_gemm_fused_store},

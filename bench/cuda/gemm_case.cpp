@@ -27,6 +27,10 @@ std::int64_t random_size(Draw& draw, std::int64_t most) {
   return std::max<std::int64_t>(1, 64 * draw.between(1, most / 64) + draw.between(-1, 1));
 }
 
+std::string name_case(const GemmCase& what, const device::GemmConfig& config) {
+  return fmt::format("{} {}x{}x{}", describe(config), what.m, what.n, what.k);
+}
+
 }  // namespace
 
 std::vector<PanelCut> uncut(std::int64_t m, std::int64_t k) {
@@ -52,6 +56,20 @@ std::vector<PanelCut> random_cuts(Draw& draw, std::int64_t m, std::int64_t k, in
   return panels;
 }
 
+void cut_at_random(Draw& draw, const device::GemmConfig& config, GemmCase& what, int most_panels,
+                   int most_pieces) {
+  if (config.few_rows) {
+    constexpr std::int64_t kAlign = device::GemmConfig::kRowAlign;
+    most_panels = std::min(most_panels, static_cast<int>(config.tile_m / kAlign));
+    // Each panel may be rounded up.
+    what.m = std::min(what.m, config.tile_m - (most_panels - 1) * (kAlign - 1));
+    what.name = name_case(what, config);
+  }
+  what.panels = random_cuts(draw, what.m, what.k, most_panels, most_pieces);
+  if (!config.few_rows) return;
+  for (PanelCut& panel : what.panels) std::ranges::sort(panel.pieces, {}, &PieceCut::k_begin);
+}
+
 std::int64_t columns_for(const device::GemmConfig& config, std::int64_t n) {
   const std::int64_t step = device::in_bulk(config.store) ? 16 / device::bytes_of(config.out) : 1;
   return (n + step - 1) / step * step;
@@ -66,18 +84,19 @@ std::vector<device::GemmMap> maps_of(const device::GemmConfig& config) {
 }
 
 GemmCase random_case(Draw& draw, const device::GemmConfig& config, std::int64_t most) {
-  GemmCase random = {.name = "",
-                     .m = random_size(draw, most),
-                     .n = columns_for(config, random_size(draw, most)),
-                     .k = random_size(draw, 2 * most),
-                     .in = config.in,
-                     .out = config.out,
-                     .layout = config.layout,
-                     .store = config.store,
-                     .panels = {},
-                     .maps = maps_of(config)};
+  GemmCase random = {
+      .name = "",
+      .m = config.few_rows ? draw.between(1, config.tile_m) : random_size(draw, most),
+      .n = columns_for(config, random_size(draw, most)),
+      .k = random_size(draw, 2 * most),
+      .in = config.in,
+      .out = config.out,
+      .layout = config.layout,
+      .store = config.store,
+      .panels = {},
+      .maps = maps_of(config)};
   random.panels = uncut(random.m, random.k);
-  random.name = fmt::format("{} {}x{}x{}", describe(config), random.m, random.n, random.k);
+  random.name = name_case(random, config);
   return random;
 }
 
@@ -93,6 +112,7 @@ std::string describe(const device::GemmConfig& config) {
                                  name_of(config.in), name_of(config.out));
   if (!device::in_bulk(config.store)) text += " direct";
   if (device::adds(config.store)) text += " add";
+  if (config.few_rows) return text + " few rows";
   if (config.cuts) text += " cuts";
   if (config.copies) text += " copies";
   for (const device::GemmMap map : maps_of(config)) {

@@ -48,6 +48,9 @@ struct GemmCase {
 // Panels of any rows in any order, pieces of any multiple of 64 columns in any order.
 [[nodiscard]] std::vector<PanelCut> random_cuts(Draw& draw, std::int64_t m, std::int64_t k,
                                                 int most_panels, int most_pieces);
+// The same for a variant, which may need fewer rows or pieces in the order of K.
+void cut_at_random(Draw& draw, const device::GemmConfig& config, GemmCase& what, int most_panels,
+                   int most_pieces);
 // The next number of columns that the store of a variant takes.
 [[nodiscard]] std::int64_t columns_for(const device::GemmConfig& config, std::int64_t n);
 

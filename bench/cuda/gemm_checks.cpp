@@ -28,7 +28,7 @@ void check_variants(Bench& bench) {
   for (const GemmConfig& config : cuda::shipped_gemm_configs()) {
     for (int turn = 0; turn < bench.times(5); ++turn) {
       GemmCase what = random_case(draw, config, 900);
-      if (turn % 2 == 1) what.panels = random_cuts(draw, what.m, what.k, 4, 4);
+      if (turn % 2 == 1) cut_at_random(draw, config, what, 4, 4);
       const std::string name = fmt::format("{} in {} panels", what.name, what.panels.size());
       run(bench, what, config, {.name = name, .options = {}, .launches = 2}, draw.bits());
     }
@@ -44,7 +44,7 @@ void check_edges(Bench& bench) {
   for (const GemmConfig& config : cuda::shipped_gemm_configs()) {
     for (const Size& size : {Size{1, 1, 1}, {1, 513, 72}, {257, 8, 65}, {300, 520, 8}}) {
       GemmCase what = random_case(draw, config, 64);
-      what.m = size.m;
+      what.m = config.few_rows ? std::min<std::int64_t>(size.m, config.tile_m) : size.m;
       what.n = columns_for(config, size.n);
       what.k = size.k;
       what.panels = uncut(what.m, what.k);
@@ -69,7 +69,7 @@ void check_arrivals(Bench& bench) {
   Draw draw(bench.options().seed + 2);
   for (const GemmConfig& config : chosen_configs(bench, draw, 10)) {
     GemmCase what = random_case(draw, config, 600);
-    what.panels = random_cuts(draw, what.m, what.k, 5, 3);
+    cut_at_random(draw, config, what, 5, 3);
     NamedTrial named = {.options = {.arrivals = draw.coin() ? 1U : 3U,
                                     .first_epoch = draw.coin() ? 0 : 0xffffffc0U,
                                     .counters = true},
@@ -89,8 +89,8 @@ void check_fetches(Bench& bench) {
   for (const GemmConfig& config : configs) {
     if (!config.copies || left-- <= 0) continue;
     GemmCase what = random_case(draw, config, 900);
-    what.panels = random_cuts(draw, what.m, what.k, 5, 1);
-    const int blocks = config.cluster * static_cast<int>(draw.between(1, 8));
+    cut_at_random(draw, config, what, 5, 1);
+    const int blocks = 2 * static_cast<int>(draw.between(1, 8));
     const std::string name =
         fmt::format("{} in {} panels, {} blocks fetch", what.name, what.panels.size(), blocks);
     run(bench, what, config,
@@ -109,7 +109,7 @@ void check_fused_stores(Bench& bench) {
   Draw draw(bench.options().seed + 3);
   for (const GemmConfig& config : chosen_configs(bench, draw, 10)) {
     GemmCase what = random_case(draw, config, 900);
-    what.panels = random_cuts(draw, what.m, what.k, 5, 1);
+    cut_at_random(draw, config, what, 5, 1);
     const std::string name =
         fmt::format("{} to a peer in {} panels", what.name, what.panels.size());
     run(bench, what, config,
@@ -125,7 +125,7 @@ void check_faults(Bench& bench) {
   Draw draw(bench.options().seed + 4);
   for (const GemmConfig& config : chosen_configs(bench, draw, 10)) {
     GemmCase what = random_case(draw, config, 600);
-    what.panels = random_cuts(draw, what.m, what.k, 4, 3);
+    cut_at_random(draw, config, what, 4, 3);
     const std::string name = fmt::format("{} without one of {} pieces", what.name, what.pieces());
     run(bench, what, config,
         {.name = name,

@@ -48,4 +48,36 @@ std::vector<GemmCase> gemm_shapes() {
   return shapes;
 }
 
+std::vector<GemmCase> few_rows_shapes() {
+  struct Weights {
+    std::int64_t n;
+    std::int64_t k;
+    bool is_turned_too;  // rows along k as well
+  };
+  std::vector<GemmCase> shapes;
+  for (const Weights& weights : {Weights{8192, 4096, true},
+                                 {5120, 8192, true},
+                                 {4096, 8192, false},
+                                 {8192, 14336, true},
+                                 {28672, 8192, true},
+                                 {14336, 4096, false},
+                                 {1280, 8192, true},
+                                 {5120, 5120, false},
+                                 {25600, 5120, false},
+                                 {5120, 12800, false},
+                                 {6144, 2560, false},
+                                 {3072, 7168, true},
+                                 {1000, 4104, false}}) {
+    for (const auto layout : {device::GemmLayout::NMajor, device::GemmLayout::KMajor}) {
+      const bool is_turned = layout == device::GemmLayout::KMajor;
+      if (is_turned && !weights.is_turned_too) continue;
+      for (const std::int64_t m : {1, 2, 4, 8, 16, 32, 64, 128}) {
+        shapes.push_back(shape(is_turned ? "nk" : "kn", m, weights.n, weights.k));
+        shapes.back().layout = layout;
+      }
+    }
+  }
+  return shapes;
+}
+
 }  // namespace harpe::bench

@@ -1,0 +1,237 @@
+// GEMMs of few rows, as of decoding, beside cuBLASLt: weights are read from memory each time.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+#include <vector>
+
+#include "bench/cuda/gemm_experiments.h"
+#include "bench/cuda/gemm_problem.h"
+#include "bench/cuda/gemm_runner.h"
+#include "bench/cuda/gemm_shapes.h"
+#include "bench/cuda/must.h"
+#include "exec/cuda/runtime/graph.h"
+
+namespace harpe::bench {
+namespace {
+
+constexpr const char* kFewRows = "few_rows";
+constexpr std::int64_t kColdBytes = std::int64_t{256} << 20;  // four times the L2 cache
+constexpr int kMostCopies = 16;
+constexpr int kRounds = 9;  // of what is only to be ranked
+
+// The middle of a list, and between which of it the middle of all that might be lies at 95 %.
+struct Middle {
+  double value = 0;
+  double low = 0;
+  double high = 0;
+};
+
+Middle middle_of(std::vector<double> values) {
+  std::ranges::sort(values);
+  const auto count = static_cast<double>(values.size());
+  const double reach = 0.98 * std::sqrt(count);
+  const auto at = [&](double place) {
+    return values[static_cast<std::size_t>(std::clamp(place, 0.0, count - 1))];
+  };
+  return {.value = at(count / 2), .low = at(count / 2 - reach), .high = at(count / 2 + reach)};
+}
+
+// One way to compute a shape: a graph of one call for each copy of its operands.
+struct Way {
+  std::string name;
+  std::unique_ptr<cuda::Graph> pass;
+  std::vector<double> us;  // of a call, in each round
+};
+
+class FewRowsMatch {
+ public:
+  FewRowsMatch(Bench& bench, const GemmCase& what)
+      : bench_(&bench), what_(what), stream_(must(cuda::Stream::create(bench.gpu().device()))) {
+    const std::int64_t bytes = what.n * what.k * 2;
+    const std::int64_t copies =
+        std::clamp<std::int64_t>((kColdBytes + bytes - 1) / bytes, 2, kMostCopies);
+    for (std::int64_t copy = 0; copy < copies; ++copy) {
+      problems_.push_back(std::make_unique<GemmProblem>(
+          bench.gpu(), bench.gpu(), what, bench.options().seed + 10U * copy, bench.stream()));
+    }
+    bench.gpu().synchronise(bench.stream());
+    const auto& cublaslt = bench.cublaslt();
+    if (cublaslt.ok()) {
+      auto product = cublaslt->prepare({.m = what.m,
+                                        .n = what.n,
+                                        .k = what.k,
+                                        .in = what.in,
+                                        .out = what.out,
+                                        .layout = what.layout,
+                                        .a_stride = problems_[0]->a().stride(),
+                                        .b_stride = problems_[0]->b().stride(),
+                                        .c_stride = problems_[0]->c().stride()});
+      if (product.ok()) product_ = std::move(product).value();
+    }
+  }
+
+  [[nodiscard]] cuda::GemmSpec spec() const { return problems_.front()->spec(); }
+
+  [[nodiscard]] Way ours(const cuda::GemmChoice& choice) {
+    auto& runners = runners_.emplace_back();
+    for (const auto& problem : problems_) {
+      runners.emplace_back(bench_->gpu(), problem->spec(), choice);
+    }
+    return capture(fmt::format("{} {}", describe(choice.config), choice.parts),
+                   [&](std::size_t copy) { runners[copy].launch(stream_.handle()); });
+  }
+
+  [[nodiscard]] std::vector<Way> library() {
+    std::vector<Way> ways;
+    for (int i = 0; product_ != nullptr && i < product_->algorithms(); ++i) {
+      ways.push_back(capture(fmt::format("cuBLASLt {}", i), [&](std::size_t copy) {
+        const GemmProblem& problem = *problems_[copy];
+        HP_CHECK(product_->launch(i, problem.a().address(), problem.b().address(),
+                                  problem.c().address(), stream_.handle()),
+                 "cuBLASLt refused an algorithm of its own");
+      }));
+    }
+    return ways;
+  }
+
+  // All in turns, who goes first changing.
+  void time(std::vector<Way*> ways, int rounds) {
+    Gpu& gpu = bench_->gpu();
+    std::vector<std::vector<std::pair<CUevent, CUevent>>> laps(ways.size());
+    if (events_.empty()) {
+      for (int i = 0; i < 4096; ++i) events_.push_back(gpu.new_event());
+    }
+    std::size_t next = 0;
+    for (Way* way : ways) way->us.clear();
+    for (int round = -2; round < rounds; ++round) {
+      for (std::size_t turn = 0; turn < ways.size(); ++turn) {
+        const std::size_t who = (turn + static_cast<std::size_t>(round + 2)) % ways.size();
+        const auto lap = std::pair(events_.at(next), events_.at(next + 1));
+        gpu.record(lap.first, stream_.handle());
+        must(ways[who]->pass->launch(stream_));
+        gpu.record(lap.second, stream_.handle());
+        if (round < 0) continue;
+        next += 2;
+        laps[who].push_back(lap);
+      }
+    }
+    gpu.synchronise(stream_.handle());
+    for (std::size_t who = 0; who < ways.size(); ++who) {
+      for (const auto& [begin, end] : laps[who]) {
+        ways[who]->us.push_back(gpu.elapsed_us(begin, end) / static_cast<double>(problems_.size()));
+      }
+    }
+  }
+
+  // All outputs of one pass, looked at.
+  [[nodiscard]] std::string wrong_in(const Way& way) {
+    VerdictBox verdict(bench_->gpu());
+    CUstream const stream = stream_.handle();
+    for (const auto& problem : problems_) problem->reset(stream);
+    verdict.clear(stream);
+    must(way.pass->launch(stream_));
+    for (std::size_t i = 0; i < std::min<std::size_t>(problems_.size(), 2); ++i) {
+      problems_[i]->check(verdict.device(), stream);
+    }
+    return bench::describe(verdict.read(stream), what_.n);
+  }
+
+ private:
+  template <class Call>
+  [[nodiscard]] Way capture(std::string name, Call call) {
+    cuda::GraphCapture capture = must(cuda::GraphCapture::begin(bench_->gpu().device(), stream_));
+    for (std::size_t copy = 0; copy < problems_.size(); ++copy) call(copy);
+    return {.name = std::move(name),
+            .pass = std::make_unique<cuda::Graph>(must(capture.end())),
+            .us = {}};
+  }
+
+  static inline std::vector<CUevent> events_;  // as long as the GPU
+
+  Bench* bench_;
+  GemmCase what_;
+  cuda::Stream stream_;
+  std::vector<std::unique_ptr<GemmProblem>> problems_;
+  std::deque<std::vector<GemmRunner>> runners_;
+  std::unique_ptr<library::LibraryProduct> product_;
+};
+
+Way* fastest(std::vector<Way>& ways) {
+  return &*std::ranges::min_element(ways, {},
+                                    [](const Way& way) { return middle_of(way.us).value; });
+}
+
+// The ones for few rows in several numbers of streams, and the best of the others.
+std::vector<cuda::GemmChoice> candidates(Bench& bench, const cuda::GemmSpec& spec) {
+  const int processors = bench.gpu().processors();
+  std::vector<cuda::GemmChoice> all;
+  for (const device::GemmConfig& config : cuda::gemm_configs(spec)) {
+    const cuda::GemmChoice choice = cuda::cut_gemm(spec, config, processors);
+    all.push_back(choice);
+    if (!config.few_rows) continue;
+    for (const int streams : {processors, processors - 4, processors - 12}) {
+      if (streams == choice.parts) continue;
+      all.push_back(choice);
+      all.back().parts = streams;
+    }
+  }
+  return all;
+}
+
+void time_few(Bench& bench, const GemmCase& what) {
+  FewRowsMatch match(bench, what);
+  Way chosen = match.ours(cuda::choose_gemm(match.spec(), bench.gpu().processors()));
+  std::vector<Way*> finals = {&chosen};
+  std::vector<Way> library = match.library();
+  if (!library.empty()) {
+    std::vector<Way*> all;
+    for (Way& way : library) all.push_back(&way);
+    match.time(all, kRounds);
+    finals.push_back(fastest(library));
+  }
+  if (bench.options().all_variants) {
+    std::vector<Way> ways;
+    for (const cuda::GemmChoice& choice : candidates(bench, match.spec())) {
+      ways.push_back(match.ours(choice));
+    }
+    std::vector<Way*> all;
+    for (Way& way : ways) all.push_back(&way);
+    match.time(all, kRounds);
+    for (const Way& way : ways) {
+      bench.report().add({.experiment = "few_rows variants",
+                          .name = what.name,
+                          .cells = {{"variant", way.name}, {"us", middle_of(way.us).value}}});
+    }
+  }
+  match.time(finals, bench.options().rounds);
+  const Middle own = middle_of(chosen.us);
+  Row row = {.experiment = kFewRows, .name = what.name, .cells = {}};
+  row.cells = {
+      {"m", what.m},     {"n", what.n},
+      {"k", what.k},     {"variant", chosen.name},
+      {"us", own.value}, {"TB/s", 2e-6 * static_cast<double>(what.n * what.k) / own.value}};
+  if (finals.size() > 1) {
+    std::vector<double> ratios;
+    for (std::size_t i = 0; i < chosen.us.size(); ++i) {
+      ratios.push_back(chosen.us[i] / finals[1]->us[i]);
+    }
+    const Middle ratio = middle_of(ratios);
+    row.cells.insert(row.cells.end(), {{"cuBLASLt us", middle_of(finals[1]->us).value},
+                                       {"ours / theirs", ratio.value},
+                                       {"from", ratio.low},
+                                       {"to", ratio.high},
+                                       {"theirs", finals[1]->name}});
+  }
+  bench.report().add_check(kFewRows, what.name, match.wrong_in(chosen), std::move(row.cells));
+}
+
+}  // namespace
+
+void time_few_rows(Bench& bench) {
+  for (const GemmCase& what : few_rows_shapes()) {
+    if (bench.report().begins(kFewRows, what.name)) time_few(bench, what);
+  }
+}
+
+}  // namespace harpe::bench
