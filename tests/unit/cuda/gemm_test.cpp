@@ -201,7 +201,7 @@ TEST(Gemm, adds_what_lies_as_b_does) {
 // Stores to a peer take their time: one consumer multiplies meanwhile.
 TEST(GemmChoice, panels_that_leave_are_stored_beside_products) {
   bool is_otherwise = false;
-  for (const std::int64_t rows : {128, 256, 512, 1024, 2048}) {
+  for (const std::int64_t rows : {256, 512, 1024, 2048}) {
     GemmSpec spec = product(rows, 1280, 8192);
     is_otherwise = is_otherwise || !choose_gemm(spec, kMultiprocessors).config.ping_pong;
     spec.panels[0].fused_store = 0;

@@ -1,0 +1,176 @@
+#include "exec/cuda/kernels/gemm/few_rows.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <vector>
+
+#include "exec/cuda/kernels/gemm/device/few_rows_order.h"
+#include "exec/cuda/kernels/gemm/gemm_choice_text.h"
+
+namespace harpe::cuda {
+namespace few_rows_test {
+
+using device::StreamWalk;
+
+constexpr int kMultiprocessors = 132;
+
+struct Cut {
+  int tiles;
+  int blocks;  // of a tile
+  int streams;
+};
+
+constexpr std::array kCuts = {Cut{1, 1, 1},      Cut{1, 7, 7},       Cut{1, 128, 132 / 4},
+                              Cut{64, 64, 128},  Cut{64, 64, 132},   Cut{40, 128, 132},
+                              Cut{10, 128, 132}, Cut{224, 128, 112}, Cut{225, 1, 132},
+                              Cut{3, 5, 4},      Cut{2, 100, 131}};
+
+TEST(StreamWalk, has_every_block_once_and_equal_shares) {
+  for (const Cut& cut : kCuts) {
+    const int all = cut.tiles * cut.blocks;
+    std::vector<int> times(static_cast<std::size_t>(all));
+    for (int stream = 0; stream < cut.streams; ++stream) {
+      int length = 0;
+      for (StreamWalk walk(cut.tiles, cut.blocks, stream, cut.streams); walk.valid(); walk.next()) {
+        ASSERT_LT(walk.first(), walk.last());
+        for (int block = walk.first(); block < walk.last(); ++block, ++length) {
+          ++times[static_cast<std::size_t>(walk.tile() * cut.blocks + block)];
+        }
+      }
+      EXPECT_GE(length, all / cut.streams);
+      EXPECT_LE(length, all / cut.streams + 1);
+    }
+    EXPECT_TRUE(std::ranges::all_of(times, [](int count) { return count == 1; }));
+  }
+}
+
+// What it leaves is its first work, and it waits for lower streams alone.
+TEST(StreamWalk, leaves_at_most_one_part_which_it_computes_first) {
+  for (const Cut& cut : kCuts) {
+    for (int stream = 0; stream < cut.streams; ++stream) {
+      bool is_first = true;
+      for (StreamWalk walk(cut.tiles, cut.blocks, stream, cut.streams); walk.valid(); walk.next()) {
+        EXPECT_TRUE(walk.is_owner() || is_first);
+        EXPECT_LE(walk.first_stream(), stream);
+        is_first = false;
+      }
+    }
+  }
+}
+
+// From the first stream to the owner, each has one part of the tile, in the order of K.
+TEST(StreamWalk, parts_of_a_tile_are_those_of_consecutive_streams) {
+  for (const Cut& cut : kCuts) {
+    for (int tile = 0; tile < cut.tiles; ++tile) {
+      int block = 0;
+      for (int stream = 0; stream < cut.streams && block < cut.blocks; ++stream) {
+        StreamWalk walk(cut.tiles, cut.blocks, stream, cut.streams);
+        while (walk.valid() && walk.tile() != tile) walk.next();
+        if (!walk.valid()) continue;
+        EXPECT_EQ(walk.first(), block);
+        EXPECT_EQ(walk.first() == 0, walk.first_stream() == stream);
+        EXPECT_EQ(walk.last() == cut.blocks, walk.is_owner());
+        block = walk.last();
+      }
+      EXPECT_EQ(block, cut.blocks);
+    }
+  }
+}
+
+GemmSpec product(const std::vector<std::int64_t>& panels, std::int64_t n, std::int64_t k) {
+  GemmSpec spec{.n = n, .k = k, .b = 4096, .b_stride = n};
+  for (const std::int64_t rows : panels) {
+    spec.panels.push_back({.rows = rows,
+                           .pieces = {{.a = 4096, .stride = k, .k_begin = 0, .k_count = k}},
+                           .c = 4096,
+                           .c_stride = n});
+  }
+  return spec;
+}
+
+bool takes_few_rows(const GemmSpec& spec) {
+  EXPECT_TRUE(check(spec, kMultiprocessors).ok());
+  return choose_gemm(spec, kMultiprocessors).config.few_rows;
+}
+
+TEST(FewRows, are_up_to_128_of_all_panels_each_rounded_up_to_eight) {
+  EXPECT_TRUE(takes_few_rows(product({1}, 8192, 8192)));
+  EXPECT_TRUE(takes_few_rows(product({128}, 8192, 8192)));
+  EXPECT_FALSE(takes_few_rows(product({129}, 8192, 8192)));
+  EXPECT_TRUE(takes_few_rows(product(std::vector<std::int64_t>(16, 1), 8192, 8192)));
+  EXPECT_FALSE(takes_few_rows(product(std::vector<std::int64_t>(17, 1), 8192, 8192)));
+}
+
+TEST(FewRows, have_the_smallest_tile_that_holds_them) {
+  for (const std::int64_t rows : {1, 8, 9, 16, 17, 33, 64, 65, 128}) {
+    const int tile = choose_gemm(product({rows}, 4096, 4096), kMultiprocessors).config.tile_m;
+    EXPECT_GE(tile, rows);
+    EXPECT_TRUE(tile == 8 || tile < 2 * rows) << rows;
+  }
+}
+
+TEST(FewRows, need_whole_rows_of_c_and_pieces_in_the_order_of_k) {
+  GemmSpec odd = product({4}, 1001, 1024);
+  odd.b_stride = 1008;
+  EXPECT_FALSE(takes_few_rows(odd));
+  GemmSpec pieces = product({4}, 1024, 1024);
+  pieces.panels.front().pieces = {{.a = 4096, .stride = 1024, .k_begin = 512, .k_count = 512},
+                                  {.a = 4096, .stride = 1024, .k_begin = 0, .k_count = 512}};
+  EXPECT_FALSE(takes_few_rows(pieces));
+  std::ranges::reverse(pieces.panels.front().pieces);
+  EXPECT_TRUE(takes_few_rows(pieces));
+  GemmSpec added = product({4}, 1024, 1024);
+  added.out = device::Element::F32;
+  added.add = true;
+  EXPECT_FALSE(takes_few_rows(added));
+}
+
+TEST(FewRows, take_addends_whichever_way_b_lies) {
+  GemmSpec spec = product({16, 16}, 1024, 1024);
+  spec.layout = device::GemmLayout::KMajor;
+  spec.panels.back().addends = {{.address = 4096, .stride = 1024}};
+  EXPECT_TRUE(takes_few_rows(spec));
+  EXPECT_EQ(choose_gemm(spec, kMultiprocessors).config.tile_m, 32);
+}
+
+TEST(FewRows, stream_over_many_blocks) {
+  for (const std::int64_t n : {1280, 4096, 5120, 8192, 14336, 28672}) {
+    for (const std::int64_t rows : {1, 16, 64, 128}) {
+      const GemmChoice choice = choose_gemm(product({rows}, n, 4096), kMultiprocessors);
+      EXPECT_LE(choice.parts, kMultiprocessors);
+      EXPECT_GT(choice.parts, kMultiprocessors * 2 / 5) << n << " " << rows;
+    }
+  }
+  const GemmChoice tiny = choose_gemm(product({1}, 64, 64), kMultiprocessors);
+  EXPECT_EQ(tiny.parts, 1);
+}
+
+TEST(FewRows, are_printed_with_their_streams_and_found_again) {
+  const GemmSpec spec = product({100}, 8192, 4096);
+  const GemmChoice choice = choose_gemm(spec, kMultiprocessors);
+  const std::string text = print(choice);
+  EXPECT_NE(text.find(" streams " + std::to_string(choice.parts)), std::string::npos) << text;
+  const auto found = find_gemm_choice(spec, text);
+  ASSERT_TRUE(found);
+  EXPECT_TRUE(found->config.few_rows);
+  EXPECT_EQ(print(*found), text);
+  const std::string tile = text.substr(0, text.find(" streams "));
+  EXPECT_FALSE(find_gemm_choice(spec, tile + " streams 0"));
+  EXPECT_FALSE(find_gemm_choice(spec, tile + " streams 100000"));
+  // The same tile without streams is another kernel's.
+  const auto other = find_gemm_choice(spec, "tile 128x128 stages 6");
+  EXPECT_TRUE(!other || !other->config.few_rows);
+}
+
+TEST(FewRows, a_counter_grows_once_for_every_64_columns) {
+  const device::GemmConfig narrow{.tile_m = 16, .tile_n = 64, .cluster = 1, .few_rows = true};
+  const device::GemmConfig wide{.tile_m = 16, .tile_n = 128, .cluster = 1, .few_rows = true};
+  EXPECT_EQ(arrivals({.rows = 9}, 8192, narrow), 128U);
+  EXPECT_EQ(arrivals({.rows = 9}, 8192, wide), 128U);
+  EXPECT_EQ(arrivals({.rows = 9}, 72, wide), 2U);
+}
+
+}  // namespace few_rows_test
+}  // namespace harpe::cuda
