@@ -8,7 +8,7 @@
 #include "bench/cuda/gemm_problem.h"
 #include "bench/cuda/gemm_runner.h"
 #include "bench/cuda/gemm_shapes.h"
-#include "exec/cuda/kernels/gemm/gemm_variants.h"
+#include "exec/cuda/kernels/gemm/gemm.h"
 
 namespace harpe::bench {
 namespace {
@@ -110,7 +110,7 @@ int best_algorithm(Bench& bench, const GemmMatch& match, const library::LibraryP
 std::vector<cuda::GemmChoice> cuts_of(const cuda::GemmSpec& spec, const GemmConfig& config,
                                       int processors) {
   std::vector<cuda::GemmChoice> cuts = {cuda::cut_gemm(spec, config, processors)};
-  if (cuts.front().parts == 1) return cuts;
+  if (cuts.front().parts == 1 || config.few_rows) return cuts;
   GemmConfig whole = config;
   whole.cuts = false;
   cuts.push_back(cuda::cut_gemm(spec, whole, processors));
@@ -126,9 +126,7 @@ std::vector<cuda::GemmChoice> choices(Bench& bench, const std::string& name, Gem
   if (!bench.options().all_variants) return chosen;
   std::vector<cuda::GemmChoice> candidates;
   std::vector<Contender> contenders;
-  for (const GemmConfig& config : cuda::shipped_gemm_configs()) {
-    if (config.in != spec.in || config.out != spec.out || config.layout != spec.layout) continue;
-    if (config.store != device::GemmStore::Bulk || config.has_maps()) continue;
+  for (const GemmConfig& config : cuda::gemm_configs(spec)) {
     for (cuda::GemmChoice choice : cuts_of(spec, config, processors)) {
       for (const int group : {4, 8, 16}) {
         choice.group = group;
