@@ -8,6 +8,7 @@
 
 #include "exec/cuda/kernels/gemm/device/few_rows_order.h"
 #include "exec/cuda/kernels/gemm/gemm_choice_text.h"
+#include "exec/cuda/kernels/gemm/gemm_variants.h"
 
 namespace harpe::cuda {
 namespace few_rows_test {
@@ -125,6 +126,23 @@ TEST(FewRows, need_whole_rows_of_c_and_pieces_in_the_order_of_k) {
   added.out = device::Element::F32;
   added.add = true;
   EXPECT_FALSE(takes_few_rows(added));
+}
+
+// No variant for few rows applies maps; the others do.
+TEST(FewRows, leave_products_with_maps_to_the_other_kernel) {
+  GemmSpec spec = product({4}, 1024, 1024);
+  ASSERT_TRUE(takes_few_rows(spec));
+  spec.maps = {{.leaf = Leaf::Add, .is_row = true}};
+  spec.panels.front().map_operands = {{.address = 4096, .stride = 0}};
+  EXPECT_FALSE(takes_few_rows(spec));
+  EXPECT_TRUE(std::ranges::none_of(gemm_configs(spec), &device::GemmConfig::few_rows));
+  EXPECT_TRUE(choose_gemm(spec, kMultiprocessors).config.has_maps());
+  for (device::GemmConfig config : shipped_gemm_configs()) {
+    if (!config.few_rows) continue;
+    EXPECT_TRUE(ships(config));
+    config.maps[0] = device::GemmMap::AddRow;
+    EXPECT_FALSE(ships(config));
+  }
 }
 
 TEST(FewRows, take_addends_whichever_way_b_lies) {
