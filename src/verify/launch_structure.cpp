@@ -202,8 +202,9 @@ class LaunchCheck {
   Checked<Ok> check_maps(const Kernel& kernel) const {
     for (const launch::Panel& panel : kernel.panels) {
       if (panel.maps.empty()) continue;
-      if (!is_one_of(kernel.name, kWithMaps))
+      if (!is_one_of(kernel.name, kWithMaps)) {
         return cannot(kernel, "applies maps, which it cannot");
+      }
       if (panel.adds) return cannot(kernel, "adds what a map makes to what is there");
       for (const launch::Map& map : panel.maps) {
         const Nest* const nest = find_nest(plan_.program, map.nest);
@@ -212,9 +213,15 @@ class LaunchCheck {
         const LeafContract* const leaf =
             is_known ? find_leaf_contract(nest->stmts[static_cast<std::size_t>(map.stmt)].leaf)
                      : nullptr;
-        if (leaf != nullptr && leaf->pointwise && !renames(map)) continue;
-        return cannot(kernel, "applies `" + map.nest + "." + std::to_string(map.stmt) +
-                                  "`, which is no pointwise statement, or renames axes");
+        const std::string name = "`" + map.nest + "." + std::to_string(map.stmt) + "`";
+        if (leaf == nullptr || !leaf->pointwise || renames(map)) {
+          return cannot(kernel,
+                        "applies " + name + ", which is no pointwise statement, or renames axes");
+        }
+        for (const launch::Place& place : map.reads) {
+          if (std::ranges::count(map.reads, place) == 1) continue;
+          return cannot(kernel, "gives " + name + " an operand twice");
+        }
       }
     }
     return Ok{};

@@ -247,7 +247,7 @@ def _save(ctx: Any, inputs: Sequence[Any], output: tuple[Tensor, Tensor]) -> Non
 
 
 def _differentiate(ctx: Any, do: Tensor, dlse: Tensor | None) -> tuple[Any, ...]:
-    gradients = _attention_backward(do, *ctx.saved_tensors, *ctx.options)
+    gradients = _attention_backward(do.contiguous(), *ctx.saved_tensors, *ctx.options)
     return *gradients, None, *[None] * len(ctx.options)
 
 

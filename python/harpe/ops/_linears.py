@@ -180,6 +180,7 @@ def _save(ctx: Any, inputs: Sequence[Any], output: Any) -> None:
 
 def _differentiate_ag_linear(ctx: Any, g: Tensor) -> tuple[Any, ...]:
     x, w = ctx.saved_tensors
+    g = g.contiguous()  # autograd expands the gradient of a sum: all of its elements are one
     return (_matmul_rs(g, w, None, ctx.group) if ctx.needs_input_grad[0] else None,
             _ag_linear_weight(g, x, False, ctx.group)[0] if ctx.needs_input_grad[1] else None,
             g.flatten(0, -2).sum(0) if ctx.needs_input_grad[2] else None, None)
@@ -187,6 +188,7 @@ def _differentiate_ag_linear(ctx: Any, g: Tensor) -> tuple[Any, ...]:
 
 def _differentiate_linear_rs(ctx: Any, g: Tensor) -> tuple[Any, ...]:
     x, w = ctx.saved_tensors
+    g = g.contiguous()
     of_x, of_w, of_bias, _ = ctx.needs_input_grad
     x_ = _ag_matmul(g, w, None, ctx.group) if of_x else None
     w_, bias_ = (_linear_rs_weight(g, x, of_bias, ctx.group) if of_w or of_bias else (None, None))

@@ -22,19 +22,6 @@ Described linear(const std::string& state) {
   return describe(ask({.op = "ag_gemm", .schedule = "push", .state = state}, "tp=2"));
 }
 
-// The panels that go through maps.
-std::vector<launch::Panel*> mapped(Described& d) {
-  std::vector<launch::Panel*> panels;
-  for (Launch& each : d.launches.launches) {
-    for (Kernel& kernel : each.kernels) {
-      for (launch::Panel& panel : kernel.panels) {
-        if (!panel.maps.empty()) panels.push_back(&panel);
-      }
-    }
-  }
-  return panels;
-}
-
 // Half of the columns begin where the tensor cores' kernel cannot read them: a plain kernel does
 // them.
 Described with_rest() { return describe("gemm", {"m=64", "n=48", "k=96"}, "x=4", "hierarchical"); }

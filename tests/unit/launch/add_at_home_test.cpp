@@ -114,9 +114,11 @@ TEST(AddAtHome, leaves_the_total_apart_where_it_is_not_of_whole_panels) {
 }
 
 TEST(AddAtHome, leaves_the_total_apart_where_addends_or_the_home_have_another_type) {
-  for (const AllocId alloc : {kFrom2, kHome}) {
+  const std::pair<AllocId, DType> addend(kFrom2, DType::F32);
+  const std::pair<AllocId, DType> home(kHome, DType::F16);  // f32 is one that kernels can store
+  for (const auto& [alloc, dtype] : {addend, home}) {
     Plan plan = push_sums();
-    plan.allocs[alloc.index()].dtype = DType::F32;
+    plan.allocs[alloc.index()].dtype = dtype;
     PassRun it(plan);
     it.run(kPasses);
     expect_apart(it, refusal(Reason::OtherType, 18));
