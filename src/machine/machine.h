@@ -143,7 +143,7 @@ struct LeafRate {
   std::string leaf;   // a leaf contract's name, or "*"
   std::string dtype;  // "bf16", or "*"
   Supplier by = Supplier::Any;
-  double peak = 0;    // operations per second with all SMs; 0: memory alone
+  double peak = 0;  // operations per second with all SMs; 0: memory alone
   double tile_rows = 1;
   double tile_columns = 1;
   // Rows of what one SM works on until its last column or depth is there; 0: a tile's.

@@ -29,7 +29,7 @@ struct BenchRequest {
   std::optional<std::int64_t> rounds;   // none: 20 on GPUs, 5 on CPUs
   std::int64_t iterations = 10;         // of a turn, back to back
   double budget_s = 600;                // no case begins after that
-  // Of each case: a search whose best schedules are executed, as `tune --measure` does; what it
+  // Of each case: a search whose best schedules are executed, as tuning by runs does; what it
   // chooses is the entry `tuned`. None: there is no such entry.
   std::optional<std::int64_t> tune_s;
   std::uint64_t seed = 0;

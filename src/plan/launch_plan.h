@@ -75,7 +75,7 @@ struct Addend {
 // panel is the operand that the kernel's own statement, or the map before, makes.
 struct Map {
   std::string nest;
-  std::int32_t stmt = 0;           // in the nest
+  std::int32_t stmt = 0;          // in the nest
   std::vector<Place> reads = {};  // its other operands, there before the kernel begins
   friend bool operator==(const Map&, const Map&) = default;
 };
