@@ -59,7 +59,7 @@ const std::vector<Family>& families() {
       {"moe", {{{}, "ep=2", "push"}, {{}, "ep=2", "bulk"}, {{}, "ep=2", "hierarchical"}}},
       {kLinear,
        {{{"ag_gemm", "f32"}, "tp=2", "push"},
-        {{"ag_gemm", "bf16"}, "tp=2", "bulk"},
+        {{"ag_gemm", "bf16"}, "tp=3", "bulk"},
         {{"gemm_rs", "f32"}, "tp=3", "push"}}},
   };
   return kFamilies;
