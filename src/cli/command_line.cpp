@@ -5,6 +5,7 @@
 #include <array>
 
 #include "cli/flags.h"
+#include "compile/launches.h"
 
 namespace harpe::cli {
 namespace {
@@ -125,6 +126,20 @@ Checked<Ok> check_flag(const Flag& flag, const std::vector<std::string>& values)
   return Ok{};
 }
 
+// With the list of passes where the text asks for it, four to a line.
+std::string help_of(const Flag& flag) {
+  constexpr std::string_view kPasses = "{passes}";
+  constexpr std::size_t kToALine = 4;
+  std::string help(flag.help);
+  const std::size_t at = help.find(kPasses);
+  if (at == std::string::npos) return help;
+  std::string list;
+  const std::vector<std::string> names = launch_pass_names();
+  for (std::size_t i = 0; i < names.size(); ++i)
+    list += (i % kToALine == 0 ? "\n" : " ") + names[i];
+  return help.replace(at, kPasses.size(), list);
+}
+
 // All options take none or one value and any number of times, so that what is wrong with them is
 // found by check_flag and told in our words; no parse error of the library's is left.
 void declare(CLI::App& app, std::uint32_t verb) {
@@ -142,7 +157,7 @@ void declare(CLI::App& app, std::uint32_t verb) {
           std::string(flag.value));
     }
     option->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-    option->description(std::string(flag.help));
+    option->description(help_of(flag));
   }
 }
 

@@ -32,7 +32,7 @@ struct Flag {
   std::string_view name;   // long name, without dashes
   std::string_view brief;  // "-o" or ""
   std::string_view value;  // what its value looks like; "" for a switch
-  std::string_view help;
+  std::string_view help;   // {passes} is the list of the passes that make launch plans
   std::uint32_t verbs;
   bool repeats = false;
   bool writes = false;  // its value names a file that the command makes, or `-`
@@ -173,9 +173,7 @@ inline constexpr std::array kFlags = {
     Flag{"stop-after", "", "STAGE", "print the draft as this stage left it, and stop", kLower},
     Flag{"print-after", "", "STAGE|PASS|all",
          "print, to standard error, the draft after this stage, or of all stages,\n"
-         "or what GPUs launch after this pass: begin join_panels batch_rows\n"
-         "read_in_place fuse_copies store_at_peers add_at_home store_at_home\n"
-         "reserve_sms choose_variants",
+         "or what GPUs launch after this pass:{passes}",
          kLower},
     Flag{"level", "", "auto|full|reduced",
          "every block of every rank, or of small likenesses (auto: above a million tasks)",

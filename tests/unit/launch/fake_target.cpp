@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "leaves/leaf.h"
+
 namespace harpe::launch::passing {
 namespace {
 
@@ -27,12 +29,19 @@ std::vector<Place> FakeOffers::places_of(const std::vector<Ref>& refs) {
   return places;
 }
 
+bool FakeOffers::is_pointwise(const Task& task) const {
+  const Stmt& stmt =
+      find_nest(plan_.program, task.nest)->stmts[static_cast<std::size_t>(task.stmt)];
+  const LeafContract* const leaf = find_leaf_contract(stmt.leaf);
+  return leaf != nullptr && leaf->pointwise;
+}
+
 Checked<std::span<const Kernel>> FakeOffers::kernels_of(TaskId id) {
   const Task& task = plan_.tasks[id.index()];
   if (task.kind == TaskKind::Entry || task.kind == TaskKind::Exit) return std::span<const Kernel>();
   Kernel kernel;
   kernel.name = task.kind == TaskKind::Copy && task.via != Via::Sm ? "copy" : "move";
-  if (task.kind == TaskKind::Compute) {
+  if (task.kind == TaskKind::Compute && !is_pointwise(task)) {
     std::vector<Place> operands = places_of(task.reads);
     Panel panel{.meets = {0}, .stores = places_of(task.writes)};
     panel.adds = task.writes.front().mode == WriteMode::Add;

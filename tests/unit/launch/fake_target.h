@@ -10,8 +10,9 @@
 
 namespace harpe::launch::passing {
 
-// What the kernels of a made-up kind of GPU can do. Computations are kernels with one panel: GEMMs,
-// and attention of q, k and v; copies other than by `sm` are the copy engine's work.
+// What the kernels of a made-up kind of GPU can do. Products are kernels with one panel: GEMMs,
+// and attention of q, k and v. Pointwise kernels have none; copies other than by `sm` are the copy
+// engine's work.
 struct Abilities {
   bool shares_gpus = false;
   std::int32_t copy_blocks = 6;
@@ -36,6 +37,7 @@ class FakeOffers : public Offers {
   std::optional<std::string> choose(const Launch& launch, const Kernel& kernel) override;
 
  private:
+  [[nodiscard]] bool is_pointwise(const Task& task) const;
   [[nodiscard]] std::vector<Place> places_of(const std::vector<Ref>& refs);
 
   const Plan& plan_;

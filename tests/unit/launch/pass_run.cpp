@@ -19,6 +19,13 @@ const Launch& launch_in(const LaunchPlan& launches, TaskId task) {
   return *found;
 }
 
+Plan read_plan(const std::string& name) {
+  std::ifstream file(HARPE_SOURCE_DIR "/tests/unit/launch/" + name);
+  std::stringstream text;
+  text << file.rdbuf();
+  return parse_plan(text.str(), name).value();
+}
+
 }  // namespace
 
 PassRun::PassRun(Plan of, Abilities abilities)
@@ -94,11 +101,8 @@ std::string refusal(Reason reason, std::int64_t a, std::int64_t b) {
   return print(Decision{.pass = "", .task = {}, .refused = reason, .a = a, .b = b});
 }
 
-Plan push_sums() {
-  std::ifstream file(HARPE_SOURCE_DIR "/tests/unit/launch/push_sums.plan");
-  std::stringstream text;
-  text << file.rdbuf();
-  return parse_plan(text.str(), "push_sums.plan").value();
-}
+Plan push_sums() { return read_plan("push_sums.plan"); }
+
+Plan mapped() { return read_plan("mapped.plan"); }
 
 }  // namespace harpe::launch::passing

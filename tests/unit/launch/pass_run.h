@@ -55,4 +55,9 @@ class PassRun {
 // 2 in one kernel, 13 and 17 send the last two, and 18 adds what ranks 1 and 2 send by 15 and 12.
 [[nodiscard]] Plan push_sums();
 
+// y = gelu(a b + bias) on two ranks, after all-gather + GEMM. Of rank 0, tasks 6 and 8 make rows of
+// the product, 10 keeps it, 12 adds the bias and 14 applies gelu; of rank 1 each is the next
+// number.
+[[nodiscard]] Plan mapped();
+
 }  // namespace harpe::launch::passing
