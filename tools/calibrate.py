@@ -6,7 +6,8 @@
 Reads `h200x8_ceilings.jsonl` (links, launches) and, of `h200x8_peers.jsonl`, the rows of single
 kernels and single collectives. Rows of whole schedules are left for `harpe validate`. From machines
 that `harpe profile` made of fewer such GPUs (bench/h200x4/h200x4.machine,
-bench/h200x2/h200x2.machine) come collectives and products of few rows, by Harpe and by libraries.
+bench/h200x2/h200x2.machine, bench/h200x1/h200x1.machine) come collectives and products of few rows,
+by Harpe and by libraries; of the same figure in several the last one counts.
 """
 import json
 import math
@@ -18,6 +19,7 @@ NOTE = "8 x H200, 2026-11-21"
 SMS = 132
 HEADS, HEAD_DIM = 32, 128  # of the attention rows
 BYTES = 2  # of a bf16
+FEW_ROWS = 64  # of products whose columns a kernel streams through all SMs (docs/kernels.md)
 
 
 def read(path):
@@ -145,13 +147,13 @@ def rates(peers):
     samples, (peak, half_depth, start) = product(peers)
     shown = [("matmul", samples)]
     lines = [f"rate matmul bf16 peak={peak}tflops tile_rows=128 tile_columns=128 "
-             f"half_depth={half_depth} memory_share=0.9 start={time(start)} "
+             f"few_rows={FEW_ROWS} half_depth={half_depth} memory_share=0.9 start={time(start)} "
              + source(f"fit to cuBLAS, {NOTE}"),
              f"rate matmul f16 peak={peak}tflops tile_rows=128 tile_columns=128 "
-             f"half_depth={half_depth} memory_share=0.9 start={time(start)} "
+             f"few_rows={FEW_ROWS} half_depth={half_depth} memory_share=0.9 start={time(start)} "
              + source("as bf16", "assumed"),
              f"rate matmul f8e4m3 peak={round(1.8 * peak)}tflops tile_rows=128 tile_columns=128 "
-             f"half_depth={2 * half_depth} memory_share=0.9 start={time(start)} "
+             f"few_rows={FEW_ROWS} half_depth={2 * half_depth} memory_share=0.9 start={time(start)} "
              + source("1.8 x bf16; the data sheet has twice", "assumed"),
              f"rate matmul * peak=52tflops tile_rows=128 tile_columns=128 half_depth=64 "
              f"memory_share=0.9 start={time(start)} "

@@ -9,6 +9,10 @@
 namespace harpe {
 namespace {
 
+bool has_few_rows(const LeafRate& rate, const LeafShape& shape) {
+  return shape.batch == 1 && shape.rows <= rate.few_rows;
+}
+
 // How much more work whole tiles in whole waves of SMs are than the shape has.
 double waste(const LeafRate& rate, const Processor& processor, const LeafShape& shape) {
   const auto sms = static_cast<double>(processor.sms);
@@ -31,8 +35,10 @@ double waste(const LeafRate& rate, const Processor& processor, const LeafShape& 
 double modelled(const LeafRate& rate, const Processor& processor, const LeafShape& shape) {
   double compute = 0;
   if (rate.peak > 0) {
-    compute = shape.flops * waste(rate, processor, shape) / rate.peak *
-              (1 + rate.half_depth / shape.depth);
+    const double work = has_few_rows(rate, shape) ? shape.flops
+                                                  : shape.flops * waste(rate, processor, shape) *
+                                                        (1 + rate.half_depth / shape.depth);
+    compute = work / rate.peak;
   }
   const double share = shape.bytes <= processor.cache_bytes ? 1 : rate.memory_share;
   const double memory = shape.bytes / (processor.memory_bandwidth * share);
@@ -76,9 +82,10 @@ struct RowNeighbours {
   }
 };
 
-// What samples make of the modelled time: their own ratio to the model, weighted by the inverse
-// square of the distance, 1 being one more sample a factor of e away. Between samples that a shape
-// holds and samples that hold it, its time is between theirs.
+// What samples of the same kernel, of few rows or of many, make of the modelled time: their own
+// ratio to the model, weighted by the inverse square of the distance, 1 being one more sample a
+// factor of e away. Between samples that a shape holds and samples that hold it, its time is
+// between theirs.
 double corrected(const Machine& machine, const LeafRate& rate, const LeafShape& shape,
                  std::string_view leaf, std::string_view dtype, bool causal, Supplier by) {
   const double model = modelled(rate, machine.processor, shape);
@@ -91,6 +98,7 @@ double corrected(const Machine& machine, const LeafRate& rate, const LeafShape& 
   for (const LeafSample& sample : machine.samples) {
     if (sample.leaf != leaf || sample.dtype != dtype || sample.causal != causal) continue;
     if (sample.by != by && sample.by != Supplier::Any) continue;
+    if (has_few_rows(rate, sample.shape) != has_few_rows(rate, shape)) continue;
     const double time = sample.time.seconds();
     if (sample.shape == shape && (same == nullptr || sample.by == by)) same = &sample;
     neighbours.note(sample, shape);

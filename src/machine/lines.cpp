@@ -104,6 +104,7 @@ Line line_of(LeafRate& rate) {
                       tile("tile_rows", FigureRange::Positive, &rate.tile_rows),
                       tile("tile_columns", FigureRange::NotNegative, &rate.tile_columns),
                       optional("held_rows", Unit::None, &rate.held_rows),
+                      optional("few_rows", Unit::None, &rate.few_rows),
                       optional("half_depth", Unit::None, &rate.half_depth),
                       Figure{.name = "memory_share",
                              .range = FigureRange::Fraction,

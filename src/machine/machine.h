@@ -148,6 +148,9 @@ struct LeafRate {
   double tile_columns = 1;
   // Rows of what one SM works on until its last column or depth is there; 0: a tile's.
   double held_rows = 0;
+  // Up to so many rows of one problem another kernel streams the columns, whatever the tiles; 0:
+  // there is none.
+  double few_rows = 0;
   double half_depth = 0;    // depth at which a tile reaches half its rate
   double memory_share = 1;  // of the memory bandwidth that it reaches
   Picoseconds start;

@@ -104,7 +104,7 @@ LaunchWork side_by_side(std::span<const LaunchPart> parts) {
 }  // namespace
 
 LaunchWork joined_work(const Plan& plan, const Processor& processor, std::string_view leaf,
-                       bool masked, std::span<const LaunchPart> parts) {
+                       bool masked, double few_rows, std::span<const LaunchPart> parts) {
   HP_CHECK(!parts.empty(), "a launch has tasks");
   const LaunchPart& first = parts.front();
   const bool alike = std::ranges::all_of(parts, [&](const LaunchPart& part) {
@@ -115,9 +115,11 @@ LaunchWork joined_work(const Plan& plan, const Processor& processor, std::string
   LaunchWork work{.shape = first.shape};
   LeafShape& shape = work.shape;
   double points = 0;
+  double rows = 0;  // at most
   shape.flops = 0;
   for (const LaunchPart& part : parts) {
     points += points_of(part.shape);
+    rows += part.shape.batch == 1 ? part.shape.rows : few_rows + 1;
     shape.flops += part.shape.flops;
   }
   std::vector<double> times;
@@ -125,7 +127,8 @@ LaunchWork joined_work(const Plan& plan, const Processor& processor, std::string
   for (std::size_t at = 0; at < first.refs.size(); ++at) {
     Growth growth = growth_of(plan, parts, at);
     times.push_back(growth.times);
-    if (is_product && at < first.operands && growth.touched > processor.cache_bytes) {
+    const bool is_far = growth.touched > processor.cache_bytes && rows > few_rows;
+    if (is_product && at < first.operands && is_far) {
       growth.touched = read_in_step(parts, at, growth.touched);
     }
     shape.bytes += growth.touched;

@@ -29,10 +29,11 @@ struct LaunchWork {
 // What all tasks of a launch do together. Memory that several of them name is one: sums stay in
 // registers from chunk to chunk; a product's columns of B are read by all panels of rows in step,
 // or from the cache; only what exceeds that is read again by each task that begins when something
-// has come. From how much more of each operand and target there is than of the first task's follows
-// which extents grew. Requires: at least one part; all of one statement.
+// has come, unless there are `few_rows` in all, which one tile takes. From how much more of each
+// operand and target there is than of the first task's follows which extents grew. Requires: at
+// least one part; all of one statement.
 [[nodiscard]] LaunchWork joined_work(const Plan& plan, const Processor& processor,
-                                     std::string_view leaf, bool masked,
+                                     std::string_view leaf, bool masked, double few_rows,
                                      std::span<const LaunchPart> parts);
 
 // What part of the launch's time each task takes, by its operations, where only the first of so

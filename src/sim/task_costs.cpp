@@ -143,12 +143,13 @@ void TaskCosts::measure(Kernel& kernel) {
   const std::string& leaf = statement_of(first).leaf;
   std::vector<LaunchPart> parts;
   for (const TaskId task : kernel.tasks) parts.push_back(part_of(task));
-  const LaunchWork work = joined_work(plan_, machine_.processor, leaf, kernel.masked, parts);
+  const LeafRate& rate = find_rate(machine_, leaf, operand_type(first));
+  const LaunchWork work =
+      joined_work(plan_, machine_.processor, leaf, kernel.masked, rate.few_rows, parts);
   kernel.activity = leaf_activity(first, work, kernel.masked);
   if (parts.size() == 1) return;
-  if (kernel.sends) {
+  if (kernel.sends && work.shape.batch * work.shape.rows > rate.few_rows) {
     // Every panel that leaves is stored by whole tiles of its own, however few rows it has.
-    const LeafRate& rate = find_rate(machine_, leaf, operand_type(first));
     const double tile = rate.held_rows > 0 ? rate.held_rows : rate.tile_rows;
     const double more = tiles_apart(parts, tile);
     take(kernel.activity, from_seconds(kernel.activity.work.seconds() * more));
@@ -172,7 +173,7 @@ void TaskCosts::measure_alone(Kernel& kernel, std::span<const LaunchPart> parts)
     if (i == 0 || parts[i].shape != parts[i - 1].shape) {
       const Task& task = plan_.tasks[kernel.tasks[i].index()];
       const LaunchWork own = joined_work(plan_, machine_.processor, statement_of(task).leaf,
-                                         kernel.masked, parts.subspan(i, 1));
+                                         kernel.masked, 0, parts.subspan(i, 1));
       last = leaf_activity(task, own, kernel.masked).work;
     }
     all += last;

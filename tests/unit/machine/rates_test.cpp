@@ -115,6 +115,33 @@ TEST(Rates, whole_tiles_and_waves) {
   EXPECT_NEAR(time(1), 2 + wave * std::sqrt(1.0 / 66), 1e-3);
 }
 
+// Up to few_rows another kernel runs, which streams columns: it wastes no tiles, and samples of
+// the one say nothing of the other.
+TEST(Rates, few_rows_take_what_their_columns_take) {
+  Machine machine = preset("h100x8");
+  LeafRate& rate = find_line(machine, "matmul");
+  rate.few_rows = 64;
+  const auto time = [&](double rows) {
+    return leaf_time(machine, "matmul", "bf16", product(1, rows, 8192, 8192), false).microseconds();
+  };
+  const auto memory = [&](double rows) {
+    return 2 + product(1, rows, 8192, 8192).bytes /
+                   (machine.processor.memory_bandwidth * rate.memory_share) * 1e6;
+  };
+  EXPECT_NEAR(time(64), memory(64), 1e-3);
+  EXPECT_NEAR(time(1), memory(1), 1e-3);
+  const double many = time(65);
+  machine.samples.push_back({.leaf = "matmul",
+                             .dtype = "bf16",
+                             .shape = product(1, 16, 8192, 8192),
+                             .causal = false,
+                             .by = Supplier::Any,
+                             .time = from_microseconds(2 * memory(16)),
+                             .from = {}});
+  EXPECT_GT(time(32), 1.3 * memory(32));
+  EXPECT_EQ(time(65), many);
+}
+
 TEST(Rates, waves_are_of_what_processors_hold) {
   Machine machine = preset("h100x8");
   const auto waves = [&](const char* leaf, double batch, double rows, double columns) {

@@ -38,8 +38,8 @@ class Launch : public testing::Test {
     }
   }
 
-  LaunchWork joined(std::string_view leaf, bool masked = false) {
-    return joined_work(plan, plain_machine().processor, leaf, masked, parts);
+  LaunchWork joined(std::string_view leaf, bool masked = false, double few_rows = 0) {
+    return joined_work(plan, plain_machine().processor, leaf, masked, few_rows, parts);
   }
 
   Plan plan;
@@ -125,6 +125,8 @@ TEST_F(Launch, reads_again_what_no_cache_holds_where_tasks_are_not_in_step) {
   EXPECT_EQ(joined("matmul").shape.bytes, (4 + 1 + 4) * kLarge);
   for (std::size_t i = 1; i < 4; ++i) parts[i].waits = true;
   EXPECT_EQ(joined("matmul").shape.bytes, (4 + 3 + 4) * kLarge);
+  EXPECT_EQ(joined("matmul", false, 4 * 64).shape.bytes, (4 + 1 + 4) * kLarge) << "one tile";
+  EXPECT_EQ(joined("matmul", false, 4 * 64 - 1).shape.bytes, (4 + 3 + 4) * kLarge);
 }
 
 TEST_F(Launch, shares_its_time_by_operations) {

@@ -17,7 +17,7 @@ HeadsShape heads_of(std::int64_t heads, std::int64_t kv_heads, std::int64_t quer
 
 }  // namespace
 
-std::vector<ProductShape> short_products(std::int64_t ranks, bool quick) {
+std::vector<ProductShape> short_products(const std::vector<std::int64_t>& cuts, bool quick) {
   // Columns and depth of the linears of Llama-3 8B and 70B before they are cut over the ranks: by
   // columns behind a gather, by depth before a reduction.
   constexpr std::array kGathered = {std::pair{6144, 4096}, std::pair{28672, 4096},
@@ -27,8 +27,10 @@ std::vector<ProductShape> short_products(std::int64_t ranks, bool quick) {
   std::vector<ProductShape> shapes;
   for (const std::int64_t m :
        quick ? std::vector<std::int64_t>{16} : std::vector<std::int64_t>{1, 16, 64, 128, 256}) {
-    for (const auto& [n, k] : kGathered) shapes.push_back({.m = m, .n = n / ranks, .k = k});
-    for (const auto& [n, k] : kReduced) shapes.push_back({.m = m, .n = n, .k = k / ranks});
+    for (const std::int64_t ranks : cuts) {
+      for (const auto& [n, k] : kGathered) shapes.push_back({.m = m, .n = n / ranks, .k = k});
+      for (const auto& [n, k] : kReduced) shapes.push_back({.m = m, .n = n, .k = k / ranks});
+    }
     if (quick) shapes.resize(1);
   }
   // The copy engine reads rows of whole 16 bytes.
@@ -38,10 +40,11 @@ std::vector<ProductShape> short_products(std::int64_t ranks, bool quick) {
   return shapes;
 }
 
-std::vector<LeafCase> product_cases(std::int64_t ranks, bool quick) {
+std::vector<LeafCase> product_cases(const std::vector<std::int64_t>& cuts, bool quick) {
   using Key = std::tuple<std::int64_t, std::int64_t, std::int64_t>;
   std::set<Key> shapes = {{8192, 8192, 8192}, {256, 256, 256}, {1024, 1024, 1024}};
-  for (const ProductShape& s : short_products(ranks, quick)) shapes.insert({s.m, s.n, s.k});
+  for (const ProductShape& s : short_products(cuts, quick)) shapes.insert({s.m, s.n, s.k});
+  const std::int64_t ranks = cuts.back();
   // A rank's part, in whole tiles.
   const auto part = [&](std::int64_t size) {
     return std::max<std::int64_t>(128, size / ranks / 128 * 128);

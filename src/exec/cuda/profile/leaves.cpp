@@ -66,16 +66,16 @@ Checked<Ok> measure(Crew& crew, const std::vector<LeafCase>& cases, double kerne
 
 }  // namespace
 
-std::int64_t ranks_of(const Crew& crew) {
-  constexpr std::int64_t kUsual = 8;  // that one GPU is measured for
-  return crew.size() > 1 ? crew.size() : kUsual;
+std::vector<std::int64_t> cuts_of(const Crew& crew) {
+  if (crew.size() > 1) return {crew.size()};
+  return {2, 4, 8};
 }
 
 Checked<std::vector<LeafFigure>> measure_leaves(Crew& crew, bool quick, double kernel) {
-  const std::int64_t ranks = ranks_of(crew);
+  const std::vector<std::int64_t> cuts = cuts_of(crew);
   std::vector<LeafFigure> figures;
-  HP_REQUIRE_OK(measure(crew, product_cases(ranks, quick), kernel, figures));
-  HP_REQUIRE_OK(measure(crew, attention_cases(ranks, quick), kernel, figures));
+  HP_REQUIRE_OK(measure(crew, product_cases(cuts, quick), kernel, figures));
+  HP_REQUIRE_OK(measure(crew, attention_cases(cuts.back(), quick), kernel, figures));
   HP_REQUIRE_OK(measure(crew, plain_cases(quick), kernel, figures));
   return figures;
 }

@@ -224,7 +224,7 @@ Checked<LibraryFigures> measure_libraries(const Crew& crew, const MeasureRequest
     HP_TRY(figures.collectives, time_collectives(crew, *team, request.quick));
   }
   if (!products.ok()) return figures;
-  for (const ProductShape& shape : short_products(ranks_of(crew), request.quick)) {
+  for (const ProductShape& shape : short_products(cuts_of(crew), request.quick)) {
     HP_TRY(LeafFigure figure, time_product(crew, *team, shape, launch));
     figures.products.push_back(std::move(figure));
   }

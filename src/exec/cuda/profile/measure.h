@@ -29,8 +29,9 @@ struct MeasureRequest {
                                                         const MeasureRequest& request,
                                                         double launch);
 [[nodiscard]] Checked<Interference> measure_interference(Crew& crew, bool quick);
-// Whose parts of layers are measured.
-[[nodiscard]] std::int64_t ranks_of(const Crew& crew);
+// Over how many ranks the layers are cut whose parts are measured, ascending: as many as there are
+// GPUs; one GPU is measured for 2, 4 and 8.
+[[nodiscard]] std::vector<std::int64_t> cuts_of(const Crew& crew);
 // `kernel`: what a small kernel takes, which is no part of a leaf's time.
 [[nodiscard]] Checked<std::vector<LeafFigure>> measure_leaves(Crew& crew, bool quick,
                                                               double kernel);
