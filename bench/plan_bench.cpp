@@ -2,18 +2,25 @@
 // operator on one rank, through the same tile kernels, measured in turns in one process. And what
 // it takes to make a plan: lowering, what GPUs launch, and the proofs of both.
 //
-//   plan_bench [--rounds N] [--json FILE]
+//   plan_bench [--rounds N] [--json FILE] [--planned TEXT]
+//
+// With --planned it makes plans only: those whose operator, parameters, mesh and schedule contain
+// TEXT, such as "x=64 ulysses".
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <chrono>
+#include <cstdio>
 #include <cstdlib>
+#include <ctime>
 #include <fstream>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "compile/catalogue.h"
 #include "compile/certify_launches.h"
 #include "compile/launches.h"
 #include "compile/session.h"
@@ -24,8 +31,6 @@
 
 namespace harpe {
 namespace {
-
-using Clock = std::chrono::steady_clock;
 
 struct Case {
   std::string target;
@@ -129,11 +134,8 @@ nlohmann::json compare(const Case& shape, const std::string& dtype, int rounds) 
   return rows;
 }
 
-double milliseconds_since(Clock::time_point start) {
-  return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
-}
-
-// The least of several rounds, in milliseconds.
+// The least of several rounds, in milliseconds of this process's processors: other programs beside
+// do not count.
 struct PlanningTimes {
   double lower = 1e30;
   double verify = 1e30;
@@ -143,13 +145,13 @@ struct PlanningTimes {
 
 template <class Make>
 auto time_least(double& least, const Make& make) {
-  const auto start = Clock::now();
+  const std::clock_t start = std::clock();
   auto made = expect(make());
-  least = std::min(least, milliseconds_since(start));
+  least = std::min(least, 1e3 * static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC);
   return made;
 }
 
-nlohmann::json time_planning(const Request& request, int rounds) {
+nlohmann::json time_planning(const Request& request, const std::string& name, int rounds) {
   const Gpus& gpus = *expect(find_gpus());
   Session session(false);
   const Scheduled scheduled = expect(session.schedule(request));
@@ -164,46 +166,65 @@ nlohmann::json time_planning(const Request& request, int rounds) {
     tasks = plan.tasks.size();
   }
   fmt::print(
-      "plan {:10} {:6} {:12} {:6} tasks  lower {:7.2f} ms  verify {:7.2f} ms  launches {:7.2f} ms  "
+      "plan {:76} {:6} tasks  lower {:7.2f} ms  verify {:7.2f} ms  launches {:7.2f} ms  "
       "verify {:7.2f} ms\n",
-      request.target, *request.mesh, *request.schedule, tasks, times.lower, times.verify,
-      times.launches, times.verify_launches);
-  return {{"operator", request.target},    {"mesh", *request.mesh},
-          {"schedule", *request.schedule}, {"tasks", tasks},
-          {"lower_ms", times.lower},       {"verify_ms", times.verify},
-          {"launches_ms", times.launches}, {"verify_launches_ms", times.verify_launches}};
+      name, tasks, times.lower, times.verify, times.launches, times.verify_launches);
+  std::fflush(stdout);
+  return {{"operator", request.target},
+          {"parameters", words(request.parameters)},
+          {"mesh", *request.mesh},
+          {"schedule", *request.schedule},
+          {"tasks", tasks},
+          {"lower_ms", times.lower},
+          {"verify_ms", times.verify},
+          {"launches_ms", times.launches},
+          {"verify_launches_ms", times.verify_launches}};
 }
 
-nlohmann::json time_all_planning(int rounds) {
-  struct Planned {
-    const char* target;
-    std::vector<std::string> parameters;
-    std::vector<const char*> schedules;
-  };
-  const std::vector<Planned> all = {{"attention",
-                                     {"seq=65536", "heads=64", "kv_heads=64", "causal=true"},
-                                     {"ring", "zigzag_ring", "ulysses", "usp"}},
-                                    {"ag_gemm", {"m=65536", "n=65536", "k=8192"}, {"push"}},
-                                    {"gemm_rs", {"m=65536", "n=8192", "k=65536"}, {"push"}}};
+struct Planned {
+  const char* target;
+  std::vector<std::string> parameters;
+};
+
+const std::vector<Planned> kPlanned = {
+    {"gemm", {"m=65536", "n=65536", "k=65536"}},
+    {"ag_gemm", {"m=65536", "n=65536", "k=8192"}},
+    {"gemm_rs", {"m=65536", "n=8192", "k=65536"}},
+    {"gemm_ar", {"m=65536", "n=8192", "k=65536"}},
+    {"attention", {"seq=65536", "heads=64", "kv_heads=64"}},
+    {"attention", {"seq=65536", "heads=64", "kv_heads=64", "causal=true"}},
+    {"attention_bwd", {"seq=65536", "heads=64", "kv_heads=64", "causal=true"}},
+    {"decode", {"kv=65536", "heads=64", "kv_heads=64"}},
+    {"moe", {"tokens=4096", "experts=64"}},
+};
+
+// Every named schedule that applies, on 8 and on 64 ranks.
+nlohmann::json time_all_planning(int rounds, const std::string& filter) {
   nlohmann::json rows = nlohmann::json::array();
+  Session session(false);
   for (const int ranks : {8, 64}) {
-    for (const Planned& planned : all) {
-      for (const char* const schedule : planned.schedules) {
-        const Request request{.target = planned.target,
-                              .parameters = planned.parameters,
-                              .mesh = fmt::format("x={}", ranks),
-                              .schedule = schedule};
-        rows.push_back(time_planning(request, rounds));
+    for (const auto& [target, parameters] : kPlanned) {
+      Request request{.target = target,
+                      .parameters = parameters,
+                      .mesh = fmt::format("x={}", ranks),
+                      .schedule = {}};
+      for (const ScheduleEntry& entry : expect(list_schedules(session, request)).entries) {
+        const std::string name =
+            fmt::format("{} {} {} {}", target, words(parameters), *request.mesh, entry.name);
+        if (entry.refusal || name.find(filter) == std::string::npos) continue;
+        request.schedule = entry.name;
+        rows.push_back(time_planning(request, name, rounds));
       }
     }
   }
   return rows;
 }
 
-int run_all(int rounds, const std::string& json_file) {
+int run_all(int rounds, const std::string& json_file, const std::optional<std::string>& planned) {
   nlohmann::json out = {{"schema", 1}, {"rounds", rounds}};
-  out["planning"] = time_all_planning(rounds);
+  out["planning"] = time_all_planning(rounds, planned.value_or(""));
   for (const Case& shape : kCases) {
+    if (planned) break;
     for (const char* dtype : {"bf16", "f32"}) {
       for (const auto& row : compare(shape, dtype, rounds)) out["spreading"].push_back(row);
     }
@@ -218,9 +239,11 @@ int run_all(int rounds, const std::string& json_file) {
 int main(int argc, char** argv) {
   int rounds = 5;
   std::string json_file;
+  std::optional<std::string> planned;
   for (int i = 1; i + 1 < argc; i += 2) {
     if (std::string(argv[i]) == "--rounds") rounds = std::max(1, std::atoi(argv[i + 1]));
     if (std::string(argv[i]) == "--json") json_file = argv[i + 1];
+    if (std::string(argv[i]) == "--planned") planned = argv[i + 1];
   }
-  return harpe::run_all(rounds, json_file);
+  return harpe::run_all(rounds, json_file, planned);
 }

@@ -130,14 +130,18 @@ std::size_t WordsHash::operator()(const std::vector<std::int32_t>& words) const 
 RefLayouts::RefLayouts(const Plan& plan, const Blocks& blocks) : plan_(plan), blocks_(blocks) {
   find_steps();
   index_axes();
-  std::vector<const Alloc*> kinds;  // few: one of each
+  struct Kind {
+    const Alloc* first = nullptr;
+    int buffer = 0;
+  };
+  std::vector<Kind> kinds;  // few: one of each
   for (const Alloc& alloc : plan.allocs) {
-    const auto kind = std::ranges::find_if(kinds, [&](const Alloc* known) {
-      return known->holds == alloc.holds && known->buffer == alloc.buffer;
+    const auto kind = std::ranges::find_if(kinds, [&](const Kind& known) {
+      return known.first->buffer == alloc.buffer && known.first->holds == alloc.holds;
     });
     kinds_.push_back(static_cast<std::int32_t>(kind - kinds.begin()));
-    if (kind == kinds.end()) kinds.push_back(&alloc);
-    buffers_.push_back(blocks.find_buffer(alloc.buffer));
+    buffers_.push_back(kind == kinds.end() ? blocks.find_buffer(alloc.buffer) : kind->buffer);
+    if (kind == kinds.end()) kinds.push_back({.first = &alloc, .buffer = buffers_.back()});
   }
 }
 
@@ -208,7 +212,7 @@ LaidRef RefLayouts::of(const Ref& ref) {
 std::int32_t RefLayouts::shape_of(const RefLayout& layout) {
   std::vector<std::int64_t> shape;
   for (const RefLayout::Part& part : layout.parts) {
-    shape.push_back(part.offset);
+    shape.push_back(part.offset - layout.begin());
     shape.insert(shape.end(), part.strides.begin(), part.strides.end());
     for (const Interval& along : part.span) shape.push_back(along.size());
   }

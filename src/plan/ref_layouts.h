@@ -33,9 +33,12 @@ struct RefLayout {
     std::vector<std::int64_t> strides;   // as the span's axes
     std::vector<std::size_t> outermost;  // axes, those of longer strides first
   };
-  std::int32_t shape = 0;     // equal where parts differ in their positions alone
+  std::int32_t shape = 0;     // equal where parts differ in positions and the first's offset alone
   std::int64_t elements = 0;  // of the slot, with what lies between the parts
   std::vector<Part> parts;
+
+  // Where in the slot the first part begins, in elements.
+  [[nodiscard]] std::int64_t begin() const { return parts.empty() ? 0 : parts.front().offset; }
 };
 
 struct LaidRef {

@@ -119,8 +119,38 @@ std::vector<Kernel> SpecOffers::batched(const std::vector<TaskId>& tasks) {
   return kernels_like(first.refs, alone_[first.like.index()], std::move(kernels));
 }
 
+std::optional<SpecOffers::KernelAlone> SpecOffers::find_alone(const Launch& launch,
+                                                              const Kernel& kernel) const {
+  if (launch.does.size() > 1 || launch.lands) return std::nullopt;
+  const TaskId task = launch.does.front();
+  const TaskAlone& own = alone_[task.index()];
+  const auto same = std::ranges::find_if(own.kernels, [&](const Kernel& each) {
+    return each.arrivals == kernel.arrivals && each.panels.size() == kernel.panels.size() &&
+           each.panels.front().stores == kernel.panels.front().stores;
+  });
+  if (same == own.kernels.end()) return std::nullopt;
+  KernelAlone found{.task = own.like.valid() ? own.like : task,
+                    .index = static_cast<std::size_t>(same - own.kernels.begin()),
+                    .reserved_sms = launch.reserved_sms};
+  Kernel stored = *same;
+  for (std::size_t i = 0; i < kernel.panels.size(); ++i) {
+    found.stored.push_back(stored.panels[i].dtype = kernel.panels[i].dtype);
+  }
+  if (stored != kernel) return std::nullopt;
+  return found;
+}
+
+// What tasks that are alike do alone is chosen once.
 std::optional<std::string> SpecOffers::choose(const Launch& launch, const Kernel& kernel) {
   if (kernel.panels.empty()) return std::nullopt;
+  const std::optional<KernelAlone> alone = find_alone(launch, kernel);
+  if (!alone) return bind_and_choose(launch, kernel);
+  const auto known = chosen_.find(*alone);
+  if (known != chosen_.end()) return known->second;
+  return chosen_.emplace(*alone, bind_and_choose(launch, kernel)).first->second;
+}
+
+std::optional<std::string> SpecOffers::bind_and_choose(const Launch& launch, const Kernel& kernel) {
   const BindSource source{.memory = source_, .alone = alone_, .cells = made_up_cells()};
   const int multiprocessors = source_.multiprocessors - launch.reserved_sms;
   const Checked<LaunchSpec> spec = bind_kernel(source, launch, kernel);

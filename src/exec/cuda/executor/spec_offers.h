@@ -28,6 +28,19 @@ class SpecOffers : public launch::Offers {
                                     const launch::Kernel& kernel) override;
 
  private:
+  // A kernel of a task alone, but for what its panels are stored in.
+  struct KernelAlone {
+    TaskId task;  // of those that are alike the one that was prepared
+    std::size_t index = 0;
+    std::vector<DType> stored = {};  // by panel
+    std::int32_t reserved_sms = 0;
+    friend auto operator<=>(const KernelAlone&, const KernelAlone&) = default;
+  };
+  // None where the launch does more than a task, or the kernel is another.
+  [[nodiscard]] std::optional<KernelAlone> find_alone(const launch::Launch& launch,
+                                                      const launch::Kernel& kernel) const;
+  [[nodiscard]] std::optional<std::string> bind_and_choose(const launch::Launch& launch,
+                                                           const launch::Kernel& kernel);
   Checked<Ok> prepare(TaskId id);
   Checked<Ok> prepare_exchange(TaskId id, const std::map<RankId, launch::SumSteps>& sums);
 
@@ -39,6 +52,7 @@ class SpecOffers : public launch::Offers {
   TaskLikeness likeness_;
   std::vector<TaskAlone> alone_;                                            // by task
   std::unordered_map<TaskLikeness::Key, TaskId, launch::WordsHash> known_;  // a task of each kind
+  std::map<KernelAlone, std::optional<std::string>> chosen_;
 };
 
 }  // namespace harpe::cuda

@@ -12,11 +12,14 @@
 namespace harpe::cuda {
 namespace {
 
-constexpr std::int64_t kAlignment = 512;  // that any kernel asks of an address
+constexpr std::int64_t kAlignment = 512;  // that any kernel asks of an address, in bytes
+
+std::int32_t low_half(std::int64_t number) { return static_cast<std::int32_t>(number); }
+std::int32_t high_half(std::int64_t number) { return static_cast<std::int32_t>(number >> 32); }
 
 void add_number(TaskLikeness::Key& key, std::int64_t number) {
-  key.push_back(static_cast<std::int32_t>(number));
-  key.push_back(static_cast<std::int32_t>(number >> 32));
+  key.push_back(low_half(number));
+  key.push_back(high_half(number));
 }
 
 }  // namespace
@@ -86,7 +89,7 @@ std::optional<TaskLikeness::Key> TaskLikeness::key_of(TaskId id, const std::vect
   return key;
 }
 
-// Block by block: calls of leaves may be cut at their borders.
+// Block by block: calls of leaves may be cut at their borders. Blocks that touch are one piece.
 void TaskLikeness::add_iterations(const Task& task, const NestFacts& facts, Key& key) {
   key.push_back(static_cast<std::int32_t>(task.iter.size()));
   for (const Box& box : task.iter) {
@@ -96,9 +99,17 @@ void TaskLikeness::add_iterations(const Task& task, const NestFacts& facts, Key&
       const std::vector<std::int64_t> blocks = blocks_along(blocks_, axis, digits.first(count));
       digits = digits.subspan(count);
       key.push_back(static_cast<std::int32_t>(blocks.size()));
+      const std::size_t first = pieces_.size();
       for (const std::int64_t block : blocks) {
-        pieces_.push_back({.axis = axis, .along = blocks_.interval(axis, block)});
-        add_number(key, pieces_.back().along.size());
+        const Interval along = blocks_.interval(axis, block);
+        const bool touches = pieces_.size() > first && pieces_.back().along.end == along.begin;
+        key.push_back(touches ? 1 : 0);
+        add_number(key, along.size());
+        if (touches) {
+          pieces_.back().along.end = along.end;
+        } else {
+          pieces_.push_back({.axis = axis, .along = along});
+        }
       }
     }
   }
@@ -112,10 +123,16 @@ void TaskLikeness::add_refs(const Task& task, const std::vector<LaidRef>& refs, 
     const bool is_written = i < task.writes.size();
     const WriteMode mode = is_written ? task.writes[i].mode : WriteMode::Read;
     const auto same = std::ranges::find(refs, ref.alloc, &LaidRef::alloc) - refs.begin();
+    // In elements, from where the first that names the slot begins, which may be moved by aligned
+    // distances.
+    const std::int64_t at = ref.layout->begin();
+    const std::int64_t first = refs[static_cast<std::size_t>(same)].layout->begin();
+    add_number(key, at - first);
     const int buffer = layouts_.buffer_of(ref.alloc);
     key.insert(key.end(), {buffer, ref.layout->shape, static_cast<std::int32_t>(alloc.dtype),
                            static_cast<std::int32_t>(mode), static_cast<std::int32_t>(same),
                            static_cast<std::int32_t>(alloc.offset % kAlignment),
+                           static_cast<std::int32_t>(at % kAlignment),
                            static_cast<std::int32_t>((alloc.rank == rank ? 1 : 0) +
                                                      (alloc.level == Level::Home ? 2 : 0) +
                                                      (is_half_[ref.alloc.index()] ? 4 : 0))});
@@ -150,9 +167,12 @@ void TaskLikeness::add_positions(Key& key) {
     run.end = std::max(run.end, along.end);
     positions_[i] = {.run = runs_.size() - 1, .offset = along.begin - run.begin};
   }
+  std::size_t next = key.size();
+  key.resize(next + 3 * positions_.size());
   for (const Position& position : positions_) {
-    key.push_back(static_cast<std::int32_t>(position.run));
-    add_number(key, position.offset);
+    key[next++] = static_cast<std::int32_t>(position.run);
+    key[next++] = low_half(position.offset);
+    key[next++] = high_half(position.offset);
   }
 }
 
