@@ -91,10 +91,10 @@ JoinedGroup join(const nb::object& exchange, std::optional<int> gpu, std::int64_
     return Group::join(options);
   }();
   if (!joined.ok()) raise(joined.error(), take_raised(given.get(), *signals));
-  return {.rank = std::make_shared<Rank>(*joined, std::move(given), signals, gpu.has_value())};
+  return {.rank = std::make_shared<Rank>(*joined, std::move(given), signals, gpu)};
 }
 
-using HeapArray = nb::ndarray<nb::array_api, std::uint8_t, nb::ndim<1>, nb::device::cpu>;
+using HeapArray = nb::ndarray<nb::array_api, std::uint8_t, nb::ndim<1>>;
 
 // Memory that peers reach, until the last array over it ends.
 HeapArray allocate(const JoinedGroup& joined, std::int64_t bytes) {
@@ -104,7 +104,9 @@ HeapArray allocate(const JoinedGroup& joined, std::int64_t bytes) {
   void* const begin = memory->get();
   const nb::capsule owner(memory.release(),
                           [](void* held) noexcept { delete static_cast<Memory*>(held); });
-  return HeapArray(begin, {static_cast<std::size_t>(bytes)}, owner);
+  const std::optional<int> gpu = joined.rank->gpu;
+  return HeapArray(begin, {static_cast<std::size_t>(bytes)}, owner, {}, nb::dtype<std::uint8_t>(),
+                   gpu ? nb::device::cuda::value : nb::device::cpu::value, gpu.value_or(0));
 }
 
 template <class Body>
@@ -167,7 +169,7 @@ void LoadedPlan::take(const nb::dict& given, Buffer::Role role, Array* arrays,
     const std::string_view name(text, static_cast<std::size_t>(length));
     check_name(name, role);
     arrays->take(object, name,
-                 {.is_written = role == Buffer::Role::Out, .is_on_gpu = rank_->is_on_gpu});
+                 {.is_written = role == Buffer::Role::Out, .is_on_gpu = rank_->gpu.has_value()});
     arguments.emplace_back(name, arrays->view());
     ++arrays;
   }

@@ -175,7 +175,7 @@ class Ranks:
         group = self.join(device)
         elements = math.prod(shape)
         memory = torch.from_dlpack(group.allocate(elements * dtype.itemsize)).untyped_storage()
-        return torch.empty(0, dtype=dtype).set_(
+        return torch.empty(0, dtype=dtype, device=device).set_(
             memory, 0, shape, torch.empty(shape, device="meta").stride())
 
     def make_result(self, device: torch.device, shape: Sequence[int],
@@ -187,7 +187,8 @@ class Ranks:
             return torch.empty(shape, dtype=dtype)
 
     def find_shared(self, answer: Answer) -> frozenset[str]:
-        """Results that other ranks write, where there is memory for tensors."""
+        """Results that other ranks write, where there is memory for tensors. GPUs need them at the
+        same place on all ranks, which programs that free results at any time do not promise."""
         executable = answer.executable
         if executable is None or answer.device.type != "cpu" or not self._options["tensor_bytes"]:
             return frozenset()
@@ -302,8 +303,8 @@ def init(group: ProcessGroups, *, heap: int = 0, tensors: int = 0, timeout: floa
     """Collective, and optional: the first operator does it with the defaults.
 
     `heap`: bytes of memory that other ranks reach, taken at once; more is taken as plans need it.
-    `tensors`: bytes of such memory for tensors (`empty`) and for results that other ranks write; of
-    all ranks the most counts, and the first operation with tensors takes it.
+    `tensors`: bytes of such memory for tensors (`empty`) and, on CPU ranks, for results that other
+    ranks write; of all ranks the most counts, and the first operation with tensors takes it.
     `timeout`: seconds that an operator waits for another rank; None is the process group's.
     `on_miss`: what happens where a plan cannot be made. "fallback": PyTorch's own collectives and
     products run; that is logged once per operator and shapes, and listed by `status`. "error": the
@@ -337,19 +338,21 @@ def empty(shape: Sequence[int], *, dtype: torch.dtype | None = None, group: Proc
           device: torch.device | str | None = None) -> torch.Tensor:
     """A tensor in memory of this rank that the other ranks of `group` reach, of any content.
 
-    Operators use it where it is, where they would copy another one: inputs that other ranks read,
-    and results that they write. `init(group, tensors=…)` says how much of that memory there is; a
-    tensor's is free again once the tensor and its views are. Ranks need not call it together. In
-    this version it is memory of CPU ranks; of a group on GPUs it is ordinary memory of this rank's
-    GPU, and what other ranks reach is copied, and counted. `device`: by default the current GPU, if
-    the group has GPUs and this machine has one, or the CPU.
+    Operators use it where it is, where they would copy another one: inputs that other ranks read.
+    `init(group, tensors=…)` says how much of that memory there is; a tensor's is free again, for
+    later work of the same stream, once the tensor and its views are. `device`: by default the
+    current GPU, if the group has GPUs and this machine has one, or the CPU.
+
+    On CPU ranks each rank may use such tensors as it likes. On GPUs the tensors of a call are at
+    the same place of that memory on all ranks, which they are where ranks make and free the same
+    ones in the same order, or on none: else the call is refused (I311).
     Raises Refused: I311 a group, or no free piece of the memory is as long.
     """
     name = find_name(group)
     device = torch.device(device) if device else _device_of(_resolve_process_group(name))
     dtype = dtype or torch.get_default_dtype()
     elements = math.prod(shape)
-    if device.type != "cpu" or elements == 0:
+    if elements == 0:
         return torch.empty(shape, dtype=dtype, device=device)
     return find(name).allocate(device, shape, dtype)
 
