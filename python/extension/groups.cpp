@@ -119,7 +119,11 @@ void call_rank(const JoinedGroup& joined, const Body& body) {
 class LoadedPlan {
  public:
   LoadedPlan(std::shared_ptr<Rank> rank, std::string program, Executable executable)
-      : rank_(std::move(rank)), program_(std::move(program)), executable_(std::move(executable)) {}
+      : rank_(std::move(rank)), program_(std::move(program)), executable_(std::move(executable)) {
+    for (const LocalTensor& each : tensors()) {
+      dense_.emplace_back(each.name, dense(static_cast<void*>(nullptr), each.dtype, each.shape));
+    }
+  }
   LoadedPlan(LoadedPlan&&) = default;
   ~LoadedPlan() {
     if (!rank_) return;
@@ -133,6 +137,8 @@ class LoadedPlan {
     return call(*rank_, [&] { return Checked(executable_->status()); });
   }
   void launch(const nb::dict& inputs, const nb::dict& outputs, std::uintptr_t stream) const;
+  // Of dense tensors, in the order of `tensors`; believed.
+  void launch_at(const nb::list& addresses, std::uintptr_t stream) const;
 
  private:
   void take(const nb::dict& given, Buffer::Role role, Array* arrays,
@@ -142,6 +148,7 @@ class LoadedPlan {
   std::shared_ptr<Rank> rank_;
   std::string program_;
   std::optional<Executable> executable_;
+  std::vector<Argument> dense_;  // of no address yet
 };
 
 // An input is not written to, so it must not stand where an output does.
@@ -186,6 +193,17 @@ void LoadedPlan::launch(const nb::dict& inputs, const nb::dict& outputs,
              [&] { return executable_->launch(reinterpret_cast<void*>(stream), arguments); });
 }
 
+// Its own arguments: another thread may launch while this one waits for the lock.
+void LoadedPlan::launch_at(const nb::list& addresses, std::uintptr_t stream) const {
+  if (addresses.size() != dense_.size()) throw nb::value_error("an address for each tensor");
+  std::vector<Argument> arguments = dense_;
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    arguments[i].view.data = reinterpret_cast<void*>(nb::cast<std::uintptr_t>(addresses[i]));
+  }
+  (void)call(*rank_,
+             [&] { return executable_->launch(reinterpret_cast<void*>(stream), arguments); });
+}
+
 LoadedPlan load(const JoinedGroup& joined, const Plan& plan) {
   Executable made = call(*joined.rank, [&] { return Executable::make(joined.rank->group, plan); });
   return {joined.rank, plan.facts().op, std::move(made)};
@@ -216,7 +234,8 @@ void bind_executables(nb::module_& module) {
       .def_prop_ro("launches", [](const LoadedPlan& plan) { return plan.status().launches; })
       .def_prop_ro("copied_bytes",
                    [](const LoadedPlan& plan) { return plan.status().copied_bytes; })
-      .def("launch", &LoadedPlan::launch, "inputs"_a, "outputs"_a, "stream"_a);
+      .def("launch", &LoadedPlan::launch, "inputs"_a, "outputs"_a, "stream"_a)
+      .def("launch_at", &LoadedPlan::launch_at, "addresses"_a, "stream"_a);
   module.def("load", &load, "group"_a, "plan"_a);
 }
 

@@ -20,8 +20,6 @@ from harpe._errors import make_refusal, refuse
 from harpe.ops import _locked
 
 ProcessGroups = dist.ProcessGroup | DeviceMesh | str
-# By name: address, type, shape and strides.
-Description = dict[str, tuple[int, str, Sequence[int], Sequence[int]]]
 
 log = logging.getLogger("harpe")
 
@@ -133,10 +131,10 @@ class Ranks:
                     self._forget(min(self._answers.values(), key=lambda each: each.used))
             return self._answers[key]
 
-    def launch(self, answer: Answer, inputs: Description, out: Description,
+    def launch(self, answer: Answer, launch: Callable[[Any, int], Any], given: Any,
                results: Sequence[torch.Tensor]) -> bool:
-        """Executes the plan; False where there is none, and PyTorch's own way is to be taken.
-        While the group warms, results are 0."""
+        """Executes the plan by launch(given, stream); False where there is none, and PyTorch's own
+        way is to be taken. While the group warms, results are 0."""
         with self._lock:
             self._used = answer.used = self._used + 1
             if answer.executable is None and self.on_miss == "error":
@@ -149,7 +147,7 @@ class Ranks:
                 answer.calls += 1
                 return False
             try:
-                answer.executable(inputs, out=out, stream=_find_stream(answer.device))
+                launch(given, _find_stream(answer.device))
             except harpe.Error as error:
                 error.add_note(f"rank {self._exchange.rank} called {answer.question}")
                 raise
@@ -264,6 +262,9 @@ def find(name: str) -> Ranks:
     """Of a process group by its name. A name may be used again once its group has been destroyed,
     so that the group itself is compared."""
     group = _resolve_process_group(name)
+    known = _known.get(name)
+    if known is not None and known.process_group is group:
+        return known
     with _lock:
         known = _known.get(name)
         if known is None or known.process_group is not group:
