@@ -43,8 +43,10 @@ class Call:
     """What tensors of a kind need on each call."""
     answer: Answer
     inputs: Sequence[_Seen | None]
-    results: Sequence[tuple[_Seen, Sequence[int], torch.dtype]]
+    # Their types: None for that of the first tensor, which costs less to say.
+    results: Sequence[tuple[_Seen, Sequence[int], torch.dtype | None]]
     in_heap: frozenset[str]  # results that other ranks write
+    launch: Callable[[Sequence[int], int], None] | None  # of dense tensors; None: there is no plan
     order: Sequence[int] | None  # of inputs and then results, as the executable has them
 
 
@@ -67,15 +69,18 @@ def execute(ask: Callable[..., Asked], tensors: Sequence[Tensor | None],
     call = ranks.calls.get(key) or _prepare(ranks, key, ask, tensors, options)
     like, made = tensors[0], []
     for seen, shape, dtype in call.results:
-        made.append(ranks.make_result(like.device, shape, dtype) if seen.name in call.in_heap else
-                    like.new_empty(shape, dtype=dtype))
-    if is_dense and call.answer.executable is not None:
+        if seen.name in call.in_heap:
+            made.append(ranks.make_result(like.device, shape, dtype))
+        elif dtype is None:
+            made.append(like.new_empty(shape))
+        else:
+            made.append(like.new_empty(shape, dtype=dtype))
+    if is_dense and call.launch is not None:
         for each in made:
             addresses.append(each.data_ptr())
         if call.order is not None:
             addresses = [addresses[at] for at in call.order]
-        launch = call.answer.executable.launch_at
-        return made if ranks.launch(call.answer, launch, addresses, made) else None
+        return made if ranks.launch(call.answer, call.launch, addresses, made) else None
     return made if _launch_strided(ranks, call, tensors, made) else None
 
 
@@ -106,13 +111,16 @@ def _prepare(ranks: Ranks, key: Hashable, ask: Callable[..., Asked],
     answer = ranks.find_answer(asked.question, tensors[0].device)
     seen = [each if each is None else _see(*next(inputs), each.shape, each.dtype)
             for each in tensors]
-    results = [(_see(each.name, each.dims, each.shape, each.dtype), each.shape, each.dtype)
+    shared = ranks.find_shared(answer)
+    results = [(_see(each.name, each.dims, each.shape, each.dtype), each.shape,
+                None if each.dtype == tensors[0].dtype and each.name not in shared else each.dtype)
                for each in asked.results]
     names = [each.name for each in [*seen, *(result for result, _, _ in results)] if each]
-    order = None
-    if answer.executable is not None and names != [*answer.executable.tensors]:
-        order = [names.index(name) for name in answer.executable.tensors]
-    call = Call(answer, seen, results, ranks.find_shared(answer), order)
+    launch, order = None, None
+    if answer.executable is not None:
+        launch, known = answer.executable.launch_at, [*answer.executable.tensors]
+        order = None if names == known else [names.index(name) for name in known]
+    call = Call(answer, seen, results, shared, launch, order)
     ranks.calls[key] = call
     return call
 

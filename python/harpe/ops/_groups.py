@@ -4,6 +4,7 @@ import atexit
 import contextlib
 import dataclasses
 import datetime
+import functools
 import logging
 import math
 import threading
@@ -81,6 +82,11 @@ class Answer:
     error: harpe.Error | None = None
     calls: int = 0  # that PyTorch's own way has answered
     used: int = 0  # when it was last, in launches of the group
+    find_stream: Callable[[], int] = dataclasses.field(init=False)  # PyTorch's current one
+
+    def __post_init__(self) -> None:
+        self.find_stream = int if self.device.type != "cuda" else functools.partial(
+            torch._C._cuda_getCurrentRawStream, self.device.index)
 
 
 class _Exchange:
@@ -147,7 +153,7 @@ class Ranks:
                 answer.calls += 1
                 return False
             try:
-                launch(given, _find_stream(answer.device))
+                launch(given, answer.find_stream())
             except harpe.Error as error:
                 error.add_note(f"rank {self._exchange.rank} called {answer.question}")
                 raise
@@ -274,6 +280,8 @@ def find(name: str) -> Ranks:
 
 def find_name(group: ProcessGroups) -> str:
     """What schemas of operators hold. Raises Refused: I311 no group, or one without this rank."""
+    if isinstance(group, dist.ProcessGroup):
+        return group.group_name
     if isinstance(group, str):
         if not torch.compiler.is_compiling():
             _resolve_name(group)
@@ -403,10 +411,6 @@ def _catch_refusal(make: Callable[[], harpe.Plan]) -> harpe.Plan | harpe.Refused
         return make()
     except harpe.Refused as refused:
         return refused
-
-
-def _find_stream(device: torch.device) -> int:
-    return torch._C._cuda_getCurrentRawStream(device.index) if device.type == "cuda" else 0
 
 
 def _device_of(group: dist.ProcessGroup) -> torch.device:
