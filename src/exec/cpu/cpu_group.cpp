@@ -68,7 +68,7 @@ class CpuGroup final : public RankGroup {
     }
     HP_REQUIRE_OK(cpu::check_size(plan, plan.mesh.ranks()));
     HP_REQUIRE_OK(check_kernels(plan, cpu_offers()));
-    return actions::check_ragged(plan.program);
+    return actions::check_buffers(plan.program);
   }
 
   std::shared_ptr<GroupState> state_;

@@ -68,12 +68,15 @@ Checked<std::shared_ptr<std::byte>> allocate_tensor(const std::shared_ptr<Tensor
     return std::shared_ptr<std::byte>(
         begin + *offset, [heap, memory, offset](std::byte*) { heap->give_back(*offset); });
   }
+  const std::int64_t longest = heap->longest();
+  const std::string wanted = longest > 0
+                                 ? "1 to " + std::to_string(longest) + ", the longest free piece"
+                                 : std::string("0, as there is no free piece");
   return make_diag(
       DiagCode::I311,
       {{"argument", "bytes"},
-       {"wanted", "1 to " + std::to_string(heap->longest()) +
-                      ", the longest free piece of the group's memory for tensors (" +
-                      std::to_string(heap->taken()) + " of its " + std::to_string(heap->bytes()) +
+       {"wanted", wanted + " of the group's memory for tensors (" + std::to_string(heap->taken()) +
+                      " of its " + std::to_string(heap->bytes()) +
                       " bytes are taken; free tensors, or join with more)"},
        {"found", std::to_string(bytes)}});
 }

@@ -56,7 +56,7 @@ struct Planned {
 
 Checked<Planned> plan_for(const GroupState& group, const Plan& plan) {
   HP_REQUIRE_OK(check_tasks(plan));
-  HP_REQUIRE_OK(actions::check_ragged(plan.program));
+  HP_REQUIRE_OK(actions::check_buffers(plan.program));
   if (!sync::puts_of(plan).empty()) {
     return refuse("plan", "of ranks that reach each other's memory", "one with puts by proxy");
   }
