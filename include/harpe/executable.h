@@ -25,7 +25,8 @@ struct LocalTensor {
   DType dtype = DType::F32;
   std::vector<std::int64_t> shape;  // all 0 where the rank holds nothing of it
   // Where it may lie. Anywhere: dense tensors are used in place. Heap: other ranks read or write
-  // it, so it is copied to or from the group's memory unless it lies there (Group::allocate).
+  // it, so it is copied to or from the group's memory unless it lies there (Group::allocate). On
+  // GPUs all ranks' tensors of a launch have to lie at the same place there, or none.
   enum class Place : std::uint8_t { Anywhere, Heap };
   Place place = Place::Anywhere;
 };
@@ -68,10 +69,11 @@ class HARPE_API Executable {
   // default one) behind what that holds, and the call returns without waiting; tensors stay until
   // it is over. Where the stream is being captured, the execution becomes a part of that graph,
   // which the executable and its tensors outlive; runs of the graph take their turn among the
-  // launches of other streams as the caller orders them. Errors: I310, I311 names, tensors, or
-  // ranks that launch different plans; on CPU ranks P206, P207, P22x what masks and routes read
-  // (GPUs do not look); of kind Fault what happened to an execution, and from then on, until
-  // Group::reset, that.
+  // launches of other streams as the caller orders them. Captures count as launches of the same
+  // order on all ranks. Errors: I310, I311 names, tensors, ranks that launch different plans, or,
+  // on GPUs, with tensors in the group's memory that lie at different places; on CPU ranks P206,
+  // P207, P22x what masks and routes read (GPUs do not look); of kind Fault what happened to an
+  // execution, and from then on, until Group::reset, that.
   Checked<Done> launch(void* stream, std::span<const Argument> arguments) const;
   Checked<Done> launch(void* stream, std::initializer_list<Argument> arguments) const {
     return launch(stream, std::span(arguments.begin(), arguments.size()));

@@ -101,10 +101,13 @@ class HARPE_API Group {
   // Errors: N010, N017; G005.
   [[nodiscard]] Checked<Done> reset() const;
   [[nodiscard]] GroupStatus status() const;
-  // Memory of this rank for a tensor that other ranks may reach, aligned to 256 bytes. Executables
-  // use tensors there in place that they would copy elsewhere (LocalTensor::Place::Heap). It is
-  // free again once the last pointer to it ends, on any thread, and never while a launch uses it.
-  // Errors: I311 `bytes` below 1 or more than is free in one piece; a group of GPUs.
+  // Memory of this rank for a tensor that other ranks may reach, aligned to 256 bytes; on GPUs it
+  // is the GPU's. Executables use tensors there in place that they would copy elsewhere
+  // (LocalTensor::Place::Heap). It is free again once the last pointer to it ends, on any thread:
+  // on CPU ranks not while a launch uses it; on GPUs for work that is ordered behind the launches
+  // that use it. The first piece that is long enough is given, so ranks that allocate and free
+  // alike have pieces at the same places. Errors: I311 `bytes` below 1 or more than is free in one
+  // piece.
   [[nodiscard]] Checked<std::shared_ptr<std::byte>> allocate(std::int64_t bytes) const;
 
   struct State;

@@ -91,10 +91,10 @@ JoinedGroup join(const nb::object& exchange, std::optional<int> gpu, std::int64_
     return Group::join(options);
   }();
   if (!joined.ok()) raise(joined.error(), take_raised(given.get(), *signals));
-  return {.rank = std::make_shared<Rank>(*joined, std::move(given), signals, gpu.has_value())};
+  return {.rank = std::make_shared<Rank>(*joined, std::move(given), signals, gpu)};
 }
 
-using HeapArray = nb::ndarray<nb::array_api, std::uint8_t, nb::ndim<1>, nb::device::cpu>;
+using HeapArray = nb::ndarray<nb::array_api, std::uint8_t, nb::ndim<1>>;
 
 // Memory that peers reach, until the last array over it ends.
 HeapArray allocate(const JoinedGroup& joined, std::int64_t bytes) {
@@ -104,7 +104,9 @@ HeapArray allocate(const JoinedGroup& joined, std::int64_t bytes) {
   void* const begin = memory->get();
   const nb::capsule owner(memory.release(),
                           [](void* held) noexcept { delete static_cast<Memory*>(held); });
-  return HeapArray(begin, {static_cast<std::size_t>(bytes)}, owner);
+  const std::optional<int> gpu = joined.rank->gpu;
+  return HeapArray(begin, {static_cast<std::size_t>(bytes)}, owner, {}, nb::dtype<std::uint8_t>(),
+                   gpu ? nb::device::cuda::value : nb::device::cpu::value, gpu.value_or(0));
 }
 
 template <class Body>
@@ -117,7 +119,11 @@ void call_rank(const JoinedGroup& joined, const Body& body) {
 class LoadedPlan {
  public:
   LoadedPlan(std::shared_ptr<Rank> rank, std::string program, Executable executable)
-      : rank_(std::move(rank)), program_(std::move(program)), executable_(std::move(executable)) {}
+      : rank_(std::move(rank)), program_(std::move(program)), executable_(std::move(executable)) {
+    for (const LocalTensor& each : tensors()) {
+      dense_.emplace_back(each.name, dense(static_cast<void*>(nullptr), each.dtype, each.shape));
+    }
+  }
   LoadedPlan(LoadedPlan&&) = default;
   ~LoadedPlan() {
     if (!rank_) return;
@@ -131,6 +137,8 @@ class LoadedPlan {
     return call(*rank_, [&] { return Checked(executable_->status()); });
   }
   void launch(const nb::dict& inputs, const nb::dict& outputs, std::uintptr_t stream) const;
+  // Of dense tensors, in the order of `tensors`; believed.
+  void launch_at(const nb::list& addresses, std::uintptr_t stream) const;
 
  private:
   void take(const nb::dict& given, Buffer::Role role, Array* arrays,
@@ -140,6 +148,7 @@ class LoadedPlan {
   std::shared_ptr<Rank> rank_;
   std::string program_;
   std::optional<Executable> executable_;
+  std::vector<Argument> dense_;  // of no address yet
 };
 
 // An input is not written to, so it must not stand where an output does.
@@ -167,7 +176,7 @@ void LoadedPlan::take(const nb::dict& given, Buffer::Role role, Array* arrays,
     const std::string_view name(text, static_cast<std::size_t>(length));
     check_name(name, role);
     arrays->take(object, name,
-                 {.is_written = role == Buffer::Role::Out, .is_on_gpu = rank_->is_on_gpu});
+                 {.is_written = role == Buffer::Role::Out, .is_on_gpu = rank_->gpu.has_value()});
     arguments.emplace_back(name, arrays->view());
     ++arrays;
   }
@@ -180,6 +189,17 @@ void LoadedPlan::launch(const nb::dict& inputs, const nb::dict& outputs,
   arguments.reserve(arrays.size());
   take(inputs, Buffer::Role::In, arrays.data(), arguments);
   take(outputs, Buffer::Role::Out, arrays.data() + inputs.size(), arguments);
+  (void)call(*rank_,
+             [&] { return executable_->launch(reinterpret_cast<void*>(stream), arguments); });
+}
+
+// Its own arguments: another thread may launch while this one waits for the lock.
+void LoadedPlan::launch_at(const nb::list& addresses, std::uintptr_t stream) const {
+  if (addresses.size() != dense_.size()) throw nb::value_error("an address for each tensor");
+  std::vector<Argument> arguments = dense_;
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    arguments[i].view.data = reinterpret_cast<void*>(nb::cast<std::uintptr_t>(addresses[i]));
+  }
   (void)call(*rank_,
              [&] { return executable_->launch(reinterpret_cast<void*>(stream), arguments); });
 }
@@ -214,7 +234,8 @@ void bind_executables(nb::module_& module) {
       .def_prop_ro("launches", [](const LoadedPlan& plan) { return plan.status().launches; })
       .def_prop_ro("copied_bytes",
                    [](const LoadedPlan& plan) { return plan.status().copied_bytes; })
-      .def("launch", &LoadedPlan::launch, "inputs"_a, "outputs"_a, "stream"_a);
+      .def("launch", &LoadedPlan::launch, "inputs"_a, "outputs"_a, "stream"_a)
+      .def("launch_at", &LoadedPlan::launch_at, "addresses"_a, "stream"_a);
   module.def("load", &load, "group"_a, "plan"_a);
 }
 

@@ -64,7 +64,7 @@ struct Rank {
   Group group;
   std::shared_ptr<GivenExchange> given;  // where the exchange is Python's
   std::shared_ptr<SignalWatch> signals;
-  bool is_on_gpu = false;
+  std::optional<int> gpu = {};  // that it is on
   std::recursive_mutex mutex = {};
 };
 

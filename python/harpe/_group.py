@@ -57,8 +57,8 @@ class Group:
 
     `exchange`: how the ranks meet; its rank is this rank. `gpu`: the GPU that this rank runs on;
     None is this host's processor. `heap_bytes`: of memory, taken at once; more is taken as plans
-    need it. `tensor_bytes`: of memory for `empty`, on this host's processor. `wait_limit`: seconds that an execution waits for another rank. `cpu_kernels`: as for
-    `harpe.run`, on this host's processor.
+    need it. `tensor_bytes`: of memory for `empty` and `allocate`. `wait_limit`: seconds that an
+    execution waits for another rank. `cpu_kernels`: as for `harpe.run`, on this host's processor.
 
     Of GPUs: `kernel_cache` is the folder that keeps compiled kernels; True is the user's cache,
     which the command line shares, and None compiles anew in each process. `library_folders` are
@@ -71,8 +71,8 @@ class Group:
     """
 
     def __init__(self, *, exchange: Exchange, gpu: int | None = None, heap_bytes: int = 0,
-                 tensor_bytes: int = 0, wait_limit: float = 60.0, cpu_kernels: CpuKernels = "libraries",
-                 kernel_cache: Cache = True,
+                 tensor_bytes: int = 0, wait_limit: float = 60.0,
+                 cpu_kernels: CpuKernels = "libraries", kernel_cache: Cache = True,
                  library_folders: Iterable[str | os.PathLike[str]] = (),
                  progress: Progress = None) -> None:
         folders = [os.fspath(folder) for folder in library_folders]
@@ -80,8 +80,8 @@ class Group:
             folders += installed_folders()
         self._compiling = Compiling(progress) if progress else None
         self._handle = _harpe.join(exchange, gpu, heap_bytes, tensor_bytes,
-                                   round(wait_limit * 1000), uses_own(cpu_kernels), _kernel_folder(kernel_cache), folders,
-                                   self._compiling)
+                                   round(wait_limit * 1000), uses_own(cpu_kernels),
+                                   _kernel_folder(kernel_cache), folders, self._compiling)
         self.gpu = gpu
         self.rank: int = self._handle.rank
         self.ranks: int = self._handle.ranks
@@ -95,15 +95,20 @@ class Group:
         place whatever other ranks do with it. The memory is free again once the array is.
 
         `dtype`: what NumPy takes, or a name such as "bf16". Raises Refused: I311 no free piece is
-        as long; a group of GPUs.
+        as long. TypeError: a group of GPUs, whose memory `allocate` gives to other packages.
         """
+        if self.gpu is not None:
+            raise TypeError("arrays of NumPy are in the host's memory; use `allocate` on GPUs")
         exact = _dtypes.known().get(dtype) if isinstance(dtype, str) else None
         exact = exact or np.dtype(dtype)
         memory = np.from_dlpack(self.allocate(math.prod(shape) * exact.itemsize))
         return memory.view(exact).reshape(shape)
 
     def allocate(self, bytes: int) -> Any:
-        """The memory of `empty`, as bytes that DLPack exports."""
+        """Memory that other ranks reach, as bytes that DLPack exports. On GPUs executables use it in
+        place where all ranks' arrays lie at the same place of it, as they do if ranks allocate and
+        free in the same order; I311 where only some do. Raises Refused: I311 no free piece is as
+        long."""
         return self._handle.allocate(bytes)
 
     def check(self) -> None:
@@ -163,6 +168,9 @@ class Executable:
 
     def __init__(self, handle: _harpe.Executable, plan: Plan, group: Group) -> None:
         self._launch = handle.launch
+        # launch_at(addresses, stream): the same with dense arrays, in the order of `tensors`, whose
+        # addresses are believed; a list of ints and an int. It costs least.
+        self.launch_at = handle.launch_at
         self._handle = handle
         self.plan = plan
         self.group = group

@@ -16,6 +16,7 @@ import torch.distributed as dist
 import torch.nn.functional as functional
 
 import harpe.ops as hp
+from harpe.examples._ranks import add_device, join_ranks
 
 Tensor = torch.Tensor
 Weights = dict[str, Tensor]
@@ -142,12 +143,8 @@ def print_plans() -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--device", default="cpu", choices=("cpu", "cuda"))
-    device = torch.device(parser.parse_args().device)
-    dist.init_process_group("nccl" if device.type == "cuda" else "gloo")
-    if device.type == "cuda":
-        device = torch.device("cuda", dist.get_rank() % torch.cuda.device_count())
-        torch.cuda.set_device(device)
+    add_device(parser)
+    device = join_ranks(parser.parse_args().device)
     worst = run(Sizes(), device)
     if dist.get_rank() == 0:
         print_plans()

@@ -16,6 +16,7 @@ import torch.nn.functional as functional
 
 import harpe
 import harpe.ops as hp
+from harpe.examples._ranks import add_device, join_ranks
 
 Tensor = torch.Tensor
 Attend = Callable[[Tensor, Tensor, Tensor], Tensor]
@@ -110,16 +111,12 @@ def run(positions: int, steps: int, device: torch.device, dtype: torch.dtype) ->
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--device", default="cpu", choices=("cpu", "cuda"))
+    add_device(parser)
     parser.add_argument("--positions", type=int, default=512, help="of the whole sequence")
     parser.add_argument("--steps", type=int, default=8)
     asked = parser.parse_args()
-    device, dtype = torch.device(asked.device), torch.float32
-    dist.init_process_group("nccl" if asked.device == "cuda" else "gloo")
-    if asked.device == "cuda":
-        device = torch.device("cuda", dist.get_rank() % torch.cuda.device_count())
-        torch.cuda.set_device(device)
-        dtype = torch.bfloat16
+    device = join_ranks(asked.device)
+    dtype = torch.bfloat16 if device.type == "cuda" else torch.float32
     harpe.init(dist.group.WORLD, on_miss="error")
     worst = run(asked.positions, asked.steps, device, dtype)
     dist.destroy_process_group()

@@ -4,6 +4,7 @@ import atexit
 import contextlib
 import dataclasses
 import datetime
+import functools
 import logging
 import math
 import threading
@@ -20,8 +21,6 @@ from harpe._errors import make_refusal, refuse
 from harpe.ops import _locked
 
 ProcessGroups = dist.ProcessGroup | DeviceMesh | str
-# By name: address, type, shape and strides.
-Description = dict[str, tuple[int, str, Sequence[int], Sequence[int]]]
 
 log = logging.getLogger("harpe")
 
@@ -83,6 +82,11 @@ class Answer:
     error: harpe.Error | None = None
     calls: int = 0  # that PyTorch's own way has answered
     used: int = 0  # when it was last, in launches of the group
+    find_stream: Callable[[], int] = dataclasses.field(init=False)  # PyTorch's current one
+
+    def __post_init__(self) -> None:
+        self.find_stream = int if self.device.type != "cuda" else functools.partial(
+            torch._C._cuda_getCurrentRawStream, self.device.index)
 
 
 class _Exchange:
@@ -133,10 +137,10 @@ class Ranks:
                     self._forget(min(self._answers.values(), key=lambda each: each.used))
             return self._answers[key]
 
-    def launch(self, answer: Answer, inputs: Description, out: Description,
+    def launch(self, answer: Answer, launch: Callable[[Any, int], Any], given: Any,
                results: Sequence[torch.Tensor]) -> bool:
-        """Executes the plan; False where there is none, and PyTorch's own way is to be taken.
-        While the group warms, results are 0."""
+        """Executes the plan by launch(given, stream); False where there is none, and PyTorch's own
+        way is to be taken. While the group warms, results are 0."""
         with self._lock:
             self._used = answer.used = self._used + 1
             if answer.executable is None and self.on_miss == "error":
@@ -149,7 +153,7 @@ class Ranks:
                 answer.calls += 1
                 return False
             try:
-                answer.executable(inputs, out=out, stream=_find_stream(answer.device))
+                launch(given, answer.find_stream())
             except harpe.Error as error:
                 error.add_note(f"rank {self._exchange.rank} called {answer.question}")
                 raise
@@ -175,7 +179,7 @@ class Ranks:
         group = self.join(device)
         elements = math.prod(shape)
         memory = torch.from_dlpack(group.allocate(elements * dtype.itemsize)).untyped_storage()
-        return torch.empty(0, dtype=dtype).set_(
+        return torch.empty(0, dtype=dtype, device=device).set_(
             memory, 0, shape, torch.empty(shape, device="meta").stride())
 
     def make_result(self, device: torch.device, shape: Sequence[int],
@@ -187,7 +191,8 @@ class Ranks:
             return torch.empty(shape, dtype=dtype)
 
     def find_shared(self, answer: Answer) -> frozenset[str]:
-        """Results that other ranks write, where there is memory for tensors."""
+        """Results that other ranks write, where there is memory for tensors. GPUs need them at the
+        same place on all ranks, which programs that free results at any time do not promise."""
         executable = answer.executable
         if executable is None or answer.device.type != "cpu" or not self._options["tensor_bytes"]:
             return frozenset()
@@ -263,6 +268,9 @@ def find(name: str) -> Ranks:
     """Of a process group by its name. A name may be used again once its group has been destroyed,
     so that the group itself is compared."""
     group = _resolve_process_group(name)
+    known = _known.get(name)
+    if known is not None and known.process_group is group:
+        return known
     with _lock:
         known = _known.get(name)
         if known is None or known.process_group is not group:
@@ -272,6 +280,8 @@ def find(name: str) -> Ranks:
 
 def find_name(group: ProcessGroups) -> str:
     """What schemas of operators hold. Raises Refused: I311 no group, or one without this rank."""
+    if isinstance(group, dist.ProcessGroup):
+        return group.group_name
     if isinstance(group, str):
         if not torch.compiler.is_compiling():
             _resolve_name(group)
@@ -302,8 +312,8 @@ def init(group: ProcessGroups, *, heap: int = 0, tensors: int = 0, timeout: floa
     """Collective, and optional: the first operator does it with the defaults.
 
     `heap`: bytes of memory that other ranks reach, taken at once; more is taken as plans need it.
-    `tensors`: bytes of such memory for tensors (`empty`) and for results that other ranks write; of
-    all ranks the most counts, and the first operation with tensors takes it.
+    `tensors`: bytes of such memory for tensors (`empty`) and, on CPU ranks, for results that other
+    ranks write; of all ranks the most counts, and the first operation with tensors takes it.
     `timeout`: seconds that an operator waits for another rank; None is the process group's.
     `on_miss`: what happens where a plan cannot be made. "fallback": PyTorch's own collectives and
     products run; that is logged once per operator and shapes, and listed by `status`. "error": the
@@ -337,19 +347,21 @@ def empty(shape: Sequence[int], *, dtype: torch.dtype | None = None, group: Proc
           device: torch.device | str | None = None) -> torch.Tensor:
     """A tensor in memory of this rank that the other ranks of `group` reach, of any content.
 
-    Operators use it where it is, where they would copy another one: inputs that other ranks read,
-    and results that they write. `init(group, tensors=…)` says how much of that memory there is; a
-    tensor's is free again once the tensor and its views are. Ranks need not call it together. In
-    this version it is memory of CPU ranks; of a group on GPUs it is ordinary memory of this rank's
-    GPU, and what other ranks reach is copied, and counted. `device`: by default the current GPU, if
-    the group has GPUs and this machine has one, or the CPU.
+    Operators use it where it is, where they would copy another one: inputs that other ranks read.
+    `init(group, tensors=…)` says how much of that memory there is; a tensor's is free again, for
+    later work of the same stream, once the tensor and its views are. `device`: by default the
+    current GPU, if the group has GPUs and this machine has one, or the CPU.
+
+    On CPU ranks each rank may use such tensors as it likes. On GPUs the tensors of a call are at
+    the same place of that memory on all ranks, which they are where ranks make and free the same
+    ones in the same order, or on none: else the call is refused (I311).
     Raises Refused: I311 a group, or no free piece of the memory is as long.
     """
     name = find_name(group)
     device = torch.device(device) if device else _device_of(_resolve_process_group(name))
     dtype = dtype or torch.get_default_dtype()
     elements = math.prod(shape)
-    if device.type != "cpu" or elements == 0:
+    if elements == 0:
         return torch.empty(shape, dtype=dtype, device=device)
     return find(name).allocate(device, shape, dtype)
 
@@ -399,10 +411,6 @@ def _catch_refusal(make: Callable[[], harpe.Plan]) -> harpe.Plan | harpe.Refused
         return make()
     except harpe.Refused as refused:
         return refused
-
-
-def _find_stream(device: torch.device) -> int:
-    return torch._C._cuda_getCurrentRawStream(device.index) if device.type == "cuda" else 0
 
 
 def _device_of(group: dist.ProcessGroup) -> torch.device:

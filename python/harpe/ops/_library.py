@@ -2,7 +2,9 @@
 
 `harpe::_NAME` is bare: it has a kernel and a fake kernel. `harpe::NAME` has a registered gradient
 too, which costs every call some microseconds. Eager calls take the bare one, inside an
-`autograd.Function` where a gradient is wanted; `torch.compile` takes the other.
+`autograd.Function` where a gradient is wanted; `torch.compile` takes the other. Where nothing looks
+at operators, such as a mode or a profiler, eager calls go to the kernel itself, which saves the
+dispatcher's microseconds.
 """
 
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -13,6 +15,7 @@ from torch.autograd.function import once_differentiable
 
 _DEVICES = "CPU", "CUDA"
 _library = torch.library.Library("harpe", "DEF")
+_PLAIN = frozenset({torch.Tensor, torch.nn.Parameter, type(None), str, int, float, bool})
 
 Kernel = Callable[..., Any]
 
@@ -26,6 +29,17 @@ def define(name: str, schema: str, kernel: Kernel, fake: Kernel) -> Kernel:
     return getattr(torch.ops.harpe, name).default
 
 
+def _is_watched(arguments: Sequence[Any]) -> bool:
+    """Whether the dispatcher has to see a call: for a mode, a transform, a profiler, a subclass of
+    tensors, or the fake kernel."""
+    first = arguments[0]
+    return bool(torch._C._len_torch_dispatch_stack() or torch._C._len_torch_function_stack()
+                or torch._C._are_functorch_transforms_active()
+                or torch.autograd._profiler_enabled()
+                or not _PLAIN.issuperset(map(type, arguments))
+                or not (first.is_cuda or first.is_cpu))
+
+
 def define_differentiable(name: str, schema: str, kernel: Kernel, fake: Kernel, *, save: Kernel,
                           differentiate: Kernel, uncast: Collection[int] = ()) -> Kernel:
     """Both names; returns what chooses between them. Options are those of schemas with lists.
@@ -34,10 +48,16 @@ def define_differentiable(name: str, schema: str, kernel: Kernel, fake: Kernel, 
     in `uncast`.
     `save(ctx, inputs, output)` and `differentiate(ctx, *gradients)` as torch.library has them.
     """
-    bare = define(f"_{name}", schema, kernel, fake)
+    operator = define(f"_{name}", schema, kernel, fake)
     registered = define(name, schema, kernel, fake)
     torch.library.register_autograd(f"harpe::{name}", differentiate, setup_context=save,
                                     lib=_library)
+
+    def bare(*arguments: Any) -> Any:
+        if _is_watched(arguments):
+            return operator(*arguments)
+        made = kernel(*arguments)
+        return tuple(made) if isinstance(made, list) else made
 
     class Differentiable(torch.autograd.Function):
         @staticmethod
@@ -52,7 +72,8 @@ def define_differentiable(name: str, schema: str, kernel: Kernel, fake: Kernel, 
     always_registered = "Tensor[]" in schema[:schema.index("->")]
 
     def call(*arguments: Any, **options: Any) -> Any:
-        if torch.is_autocast_enabled(arguments[0].device.type):
+        if torch._C._is_any_autocast_enabled() and torch.is_autocast_enabled(
+                arguments[0].device.type):
             arguments = tuple(_cast(arguments, uncast))
         if always_registered or torch.compiler.is_compiling():
             return registered(*arguments, **options)

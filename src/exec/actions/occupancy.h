@@ -38,8 +38,9 @@ class Occupancy {
   std::vector<std::int32_t*> rows_;  // per allocation
 };
 
-// Ragged buffers live within a plan: no caller gives or takes their numbers. Errors: X015.
-[[nodiscard]] Checked<Ok> check_ragged(const Program& program);
+// What callers give and take. Ragged buffers live within a plan: no caller gives or takes their
+// numbers. Errors: X015; I311 a buffer that is both.
+[[nodiscard]] Checked<Ok> check_buffers(const Program& program);
 
 // The ragged axis of a task's space, where it has one.
 struct RaggedAxis {

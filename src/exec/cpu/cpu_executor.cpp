@@ -328,7 +328,7 @@ Checked<std::unique_ptr<Executor>> make_executor(const Plan& plan, const launch:
     HP_TRY(own, cpu::launches_of(plan, false));
   }
   const launch::LaunchPlan& launches = given == nullptr ? *own : *given;
-  HP_REQUIRE_OK(actions::check_ragged(plan.program));
+  HP_REQUIRE_OK(actions::check_buffers(plan.program));
   HP_REQUIRE_OK(cpu::check_reach(plan, partition));
   HP_TRY(LaunchSteps steps, cpu::make_steps(plan, launches));
   std::optional<ProcessGroup> group;

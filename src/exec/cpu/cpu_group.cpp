@@ -15,7 +15,6 @@ namespace {
 
 using cpu::CpuRankExecutable;
 using cpu::GroupState;
-using cpu::Segments;
 
 class CpuGroup final : public RankGroup {
  public:
@@ -38,7 +37,6 @@ class CpuGroup final : public RankGroup {
     HP_REQUIRE_OK(agree(exchange(), std::nullopt));
     for (CpuRankExecutable* const executable : state_->live) executable->clear();
     state_->board.clear();
-    state_->turn = 0;
     state_->failure.reset();
     return agree(exchange(), std::nullopt);
   }
@@ -54,27 +52,11 @@ class CpuGroup final : public RankGroup {
   }
 
   [[nodiscard]] Checked<std::shared_ptr<std::byte>> allocate(std::int64_t bytes) override {
-    const std::shared_ptr<TensorHeap> heap = state_->heap;
-    const std::optional<std::int64_t> offset = bytes > 0 ? heap->take(bytes) : std::nullopt;
-    if (!offset) return refuse(bytes);
-    return std::shared_ptr<std::byte>(
-        state_->tensors->of(state_->rank()).data() + *offset,
-        [heap, tensors = state_->tensors, offset](std::byte*) { heap->give_back(*offset); });
+    std::byte* const begin = state_->tensors ? state_->tensors->of(state_->rank()).data() : nullptr;
+    return allocate_tensor(state_->heap, state_->tensors, begin, bytes);
   }
 
  private:
-  [[nodiscard]] Diag refuse(std::int64_t bytes) const {
-    const TensorHeap& heap = *state_->heap;
-    return make_diag(
-        DiagCode::I311,
-        {{"argument", "bytes"},
-         {"wanted", "1 to " + std::to_string(heap.longest()) +
-                        ", the longest free piece of the group's memory for tensors "
-                        "(" +
-                        std::to_string(heap.taken()) + " of its " + std::to_string(heap.bytes()) +
-                        " bytes are taken; free tensors, or join with more)"},
-         {"found", std::to_string(bytes)}});
-  }
   [[nodiscard]] transport::Exchange& exchange() const { return *state_->request.exchange; }
 
   [[nodiscard]] Checked<Ok> check(const Plan& plan) const {
@@ -86,7 +68,7 @@ class CpuGroup final : public RankGroup {
     }
     HP_REQUIRE_OK(cpu::check_size(plan, plan.mesh.ranks()));
     HP_REQUIRE_OK(check_kernels(plan, cpu_offers()));
-    return actions::check_ragged(plan.program);
+    return actions::check_buffers(plan.program);
   }
 
   std::shared_ptr<GroupState> state_;
@@ -118,7 +100,7 @@ Checked<Ok> make_heap(GroupState& state) {
 }  // namespace
 
 Checked<std::unique_ptr<RankGroup>> join_cpu_group(const GroupRequest& request) {
-  HP_TRY(cpu::GroupBoard board, cpu::GroupBoard::make(*request.exchange));
+  HP_TRY(GroupBoard board, GroupBoard::make(*request.exchange));
   auto state = std::make_shared<GroupState>(request, std::move(board));
   HP_REQUIRE_OK(cpu::grow(*state, request.heap_bytes));
   HP_REQUIRE_OK(make_heap(*state));

@@ -10,8 +10,8 @@
 #include "exec/actions/view.h"
 #include "exec/cpu/launch_steps.h"
 #include "exec/cpu/prepare_steps.h"
-#include "exec/cpu/segments.h"
 #include "exec/group/local_homes.h"
+#include "exec/group/segments.h"
 
 namespace harpe::cpu {
 

@@ -79,11 +79,9 @@ CpuRankExecutable::CpuRankExecutable(const Plan& plan, Blocks blocks,
                  .ranks_each = 1},
       group_(std::move(group)),
       arenas_(group_->arenas),
-      number_(static_cast<std::uint32_t>(group_->executables.size())),
+      number_(group_->board.add(plan_.program.name)),
       numbers_bytes_(actions::Occupancy::bytes_per_rank(plan_, blocks_)),
       homes_(local_homes(plan_, blocks_, RankId(group_->rank()))) {
-  group_->executables.push_back("executable " + std::to_string(number_) + " (`" +
-                                plan_.program.name + "`)");
   group_->live.push_back(this);
   place();
 }
@@ -217,7 +215,7 @@ void CpuRankExecutable::begin(std::span<const TensorView> tensors) {
   std::byte* const own = numbers_[static_cast<std::size_t>(group_->rank())];
   std::memset(own, 0, static_cast<std::size_t>(numbers_bytes_));
   ++counts_.launches;
-  group_->board.begin(++group_->turn, number_);
+  group_->board.begin(number_);
   marking_->begin(1, false);
 }
 
@@ -239,7 +237,7 @@ Result<Ok, LaunchFailure> CpuRankExecutable::launch(std::span<const TensorView> 
   begin(tensors);
   const GroupRequest& request = group_->request;
   const RunOutcome outcome = run_rank(*marking_, group_->board, request.wait_limit, [&] {
-    return find_mismatch().has_value() || (request.waiting && !request.waiting());
+    return group_->board.find_mismatch().has_value() || (request.waiting && !request.waiting());
   });
   if (!outcome.finished) return fail(outcome);
   group_->board.end();
@@ -249,7 +247,7 @@ Result<Ok, LaunchFailure> CpuRankExecutable::launch(std::span<const TensorView> 
 
 LaunchFailure CpuRankExecutable::fail(const RunOutcome& outcome) {
   group_->board.stop();
-  if (std::optional<Diag> mismatch = find_mismatch()) {
+  if (std::optional<Diag> mismatch = group_->board.find_mismatch(GroupBoard::kHistory)) {
     group_->failure = std::move(*mismatch);
     return *group_->failure;
   }
@@ -262,23 +260,6 @@ LaunchFailure CpuRankExecutable::fail(const RunOutcome& outcome) {
   }
   group_->failure = make_failure(plan_, std::move(faults));
   return *group_->failure;
-}
-
-// A rank whose execution of the same number is of another plan.
-std::optional<Diag> CpuRankExecutable::find_mismatch() const {
-  for (int rank = 0; rank < group_->ranks(); ++rank) {
-    const GroupBoard::Shown other = group_->board.of(rank);
-    if (other.turn != group_->turn || other.executable == number_) continue;
-    const auto name = [&](int of, std::uint32_t number) {
-      return group_->executables[number] + " on rank " + std::to_string(of);
-    };
-    return make_diag(
-        DiagCode::I311,
-        {{"argument", "execution " + std::to_string(group_->turn) + " of the group"},
-         {"wanted", "of the same plan on all ranks"},
-         {"found", name(group_->rank(), number_) + " and " + name(rank, other.executable)}});
-  }
-  return std::nullopt;
 }
 
 }  // namespace harpe::cpu

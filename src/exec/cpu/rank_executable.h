@@ -8,12 +8,12 @@
 
 #include "exec/actions/occupancy.h"
 #include "exec/actions/view.h"
-#include "exec/cpu/group_board.h"
 #include "exec/cpu/marking.h"
 #include "exec/cpu/peer_homes.h"
 #include "exec/cpu/runner.h"
-#include "exec/cpu/segments.h"
 #include "exec/group/group.h"
+#include "exec/group/group_board.h"
+#include "exec/group/segments.h"
 #include "exec/group/tensor_heap.h"
 #include "ir/blocks.h"
 
@@ -31,10 +31,8 @@ struct GroupState {
   std::shared_ptr<Segments> arenas = {};      // of all ranks; plans use them in turn
   std::shared_ptr<Segments> tensors = {};     // likewise, for tensors of callers; none: no bytes
   std::shared_ptr<TensorHeap> heap = {};      // what is taken of this rank's
-  std::vector<std::string> executables = {};  // all that were made, for messages
-  std::vector<CpuRankExecutable*> live = {};  // of them
-  std::uint32_t turn = 0;                     // executions begun
-  std::optional<LaunchFailure> failure = {};  // that ended them
+  std::vector<CpuRankExecutable*> live = {};  // executables
+  std::optional<LaunchFailure> failure = {};  // that ended their executions
 
   [[nodiscard]] int rank() const { return request.exchange->rank(); }
   [[nodiscard]] int ranks() const { return request.exchange->ranks(); }
@@ -119,7 +117,6 @@ class CpuRankExecutable final : public RankExecutable {
   void copy(std::size_t home, const TensorView& tensor, bool is_input);
   [[nodiscard]] RunOutcome run();
   [[nodiscard]] LaunchFailure fail(const RunOutcome& outcome);
-  [[nodiscard]] std::optional<Diag> find_mismatch() const;
 
   Plan plan_;
   Blocks blocks_;

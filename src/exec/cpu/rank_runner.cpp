@@ -10,8 +10,8 @@ using Clock = std::chrono::steady_clock;
 // A rank that has to wait: it looks often at first, and seldom later.
 class Patience {
  public:
-  Patience(const GroupBoard& board, int ranks, std::chrono::milliseconds limit)
-      : board_(board), ranks_(ranks), limit_(limit) {}
+  Patience(const GroupBoard& board, std::chrono::milliseconds limit)
+      : board_(board), limit_(limit) {}
 
   void restart() { looks_ = 0; }
 
@@ -35,7 +35,7 @@ class Patience {
       since_ = now;
     }
     outcome.idle = std::chrono::duration_cast<std::chrono::milliseconds>(now - since_);
-    for (int rank = 0; rank < ranks_; ++rank) outcome.is_told |= board_.of(rank).has_stopped;
+    outcome.is_told |= board_.has_stopped();
     return outcome.idle < limit_ && !outcome.is_told && !board_.find_gone() && !is_hopeless();
   }
 
@@ -44,7 +44,6 @@ class Patience {
   static constexpr std::int64_t kRests = 64;  // between looks at the board
 
   const GroupBoard& board_;
-  int ranks_;
   std::chrono::milliseconds limit_;
   std::int64_t looks_ = 0;
   Clock::time_point since_ = {};
@@ -56,7 +55,7 @@ class Patience {
 RunOutcome run_rank(Marking& marking, GroupBoard& board, std::chrono::milliseconds wait_limit,
                     const std::function<bool()>& is_hopeless) {
   const Marking::Wake nobody = [](std::int32_t) {};
-  Patience patience(board, board.ranks(), wait_limit);
+  Patience patience(board, wait_limit);
   RunOutcome outcome;
   while (true) {
     bool has_moved = false;

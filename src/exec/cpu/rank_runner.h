@@ -3,9 +3,9 @@
 #include <chrono>
 #include <functional>
 
-#include "exec/cpu/group_board.h"
 #include "exec/cpu/marking.h"
 #include "exec/cpu/runner.h"
+#include "exec/group/group_board.h"
 
 namespace harpe::cpu {
 

@@ -8,7 +8,7 @@
 
 #include "exec/actions/view.h"
 #include "exec/cpu/mapping.h"
-#include "exec/cpu/segments.h"
+#include "exec/group/segments.h"
 #include "exec/processes/partition.h"
 #include "plan/plan.h"
 #include "transport/exchange.h"

@@ -54,8 +54,9 @@ class RankExecutable {
   // over. On GPUs it is ordered in `stream` (a CUstream of the rank's GPU) behind what that holds,
   // and the host waits for nothing; of a stream that is being captured it becomes a part of that
   // graph, which the executable outlives; CPU ranks compute it now, on the calling thread.
-  // Errors: I311 strides that are not supported, or ranks that launch different plans; G005. What
-  // happens to an execution ends all executions of the group until it is reset.
+  // Errors: I311 strides that are not supported, or ranks that launch different plans, or on GPUs
+  // with tensors at different places of the group's memory; G005. What happens to an execution ends
+  // all executions of the group until it is reset.
   [[nodiscard]] virtual Result<Ok, LaunchFailure> launch(std::span<const TensorView> tensors,
                                                          void* stream) = 0;
   [[nodiscard]] virtual ExecutableCounts counts() const = 0;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <string>
 
 #include "support/check.h"
 #include "support/round_up.h"
@@ -57,6 +58,27 @@ std::int64_t TensorHeap::longest() const {
   std::int64_t bytes = 0;
   for (const auto& [offset, length] : free_) bytes = std::max(bytes, length);
   return bytes;
+}
+
+Checked<std::shared_ptr<std::byte>> allocate_tensor(const std::shared_ptr<TensorHeap>& heap,
+                                                    const std::shared_ptr<const void>& memory,
+                                                    std::byte* begin, std::int64_t bytes) {
+  const std::optional<std::int64_t> offset = bytes > 0 ? heap->take(bytes) : std::nullopt;
+  if (offset) {
+    return std::shared_ptr<std::byte>(
+        begin + *offset, [heap, memory, offset](std::byte*) { heap->give_back(*offset); });
+  }
+  const std::int64_t longest = heap->longest();
+  const std::string wanted = longest > 0
+                                 ? "1 to " + std::to_string(longest) + ", the longest free piece"
+                                 : std::string("0, as there is no free piece");
+  return make_diag(
+      DiagCode::I311,
+      {{"argument", "bytes"},
+       {"wanted", wanted + " of the group's memory for tensors (" + std::to_string(heap->taken()) +
+                      " of its " + std::to_string(heap->bytes()) +
+                      " bytes are taken; free tensors, or join with more)"},
+       {"found", std::to_string(bytes)}});
 }
 
 }  // namespace harpe

@@ -1,9 +1,14 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <optional>
+
+#include "support/diag.h"
+#include "support/result.h"
 
 namespace harpe {
 
@@ -33,5 +38,12 @@ class TensorHeap {
   std::map<std::int64_t, std::int64_t> free_;   // by offset: bytes; never two that touch
   std::map<std::int64_t, std::int64_t> taken_;  // likewise
 };
+
+// A piece of the heap, until the last pointer to it ends, on any thread. `memory` owns what the
+// heap divides, which begins at `begin`. Errors: I311 bytes below 1, or more than are free in one
+// piece.
+[[nodiscard]] Checked<std::shared_ptr<std::byte>> allocate_tensor(
+    const std::shared_ptr<TensorHeap>& heap, const std::shared_ptr<const void>& memory,
+    std::byte* begin, std::int64_t bytes);
 
 }  // namespace harpe

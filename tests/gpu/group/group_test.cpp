@@ -4,6 +4,8 @@
 #include <filesystem>
 #include <fstream>
 #include <iostream>
+#include <set>
+#include <string>
 
 #include "tests/gpu/group/rank_memory.h"
 
@@ -45,8 +47,12 @@ class Meeting {
   std::barrier<>& ranks_;
 };
 
-// All plans of an operator share a group and take turns; each round has other inputs.
-void expect_right_in_turn(const Question& question) {
+// Whose tensors are all bound, those in the heap included.
+const std::set<std::string> kCopyNothing = {"ag_gemm pull", "ag_gemm push", "gemm_rs push"};
+
+// All plans of an operator share a group and take turns; each round has other inputs. In the heap
+// are, if wanted, the tensors that peers touch.
+void expect_right_in_turn(const Question& question, bool is_in_heap = false) {
   constexpr int kRounds = 3;
   const std::vector<Plan> plans = plans_of(question);
   ASSERT_FALSE(plans.empty()) << question.op;
@@ -67,7 +73,8 @@ void expect_right_in_turn(const Question& question) {
       Checked<Executable> made = Executable::make(group, plan);
       ASSERT_TRUE(made.ok()) << plan.facts().schedule << ": " << made.error().text;
       executables.push_back(*std::move(made));
-      own.emplace_back(plan, executables.back(), group.rank(), stream.handle());
+      own.emplace_back(plan, executables.back(), group.rank(), stream.handle(),
+                       is_in_heap ? &group : nullptr);
     }
     for (std::size_t round = 0; round < kRounds; ++round) {
       for (std::size_t i = 0; i < plans.size(); ++i) own[i].give(inputs[round][i]);
@@ -84,16 +91,23 @@ void expect_right_in_turn(const Question& question) {
       }
     }
     ASSERT_TRUE(group.check().ok()) << group.check().error().text;
-    if (group.rank() != 0) return;
     for (std::size_t i = 0; i < plans.size(); ++i) {
-      std::cout << plans[i].facts().op << " " << plans[i].facts().schedule << ": "
-                << executables[i].status().copied_bytes / kRounds << " bytes copied a launch\n";
+      const std::int64_t copied = executables[i].status().copied_bytes / kRounds;
+      const std::string name = plans[i].facts().op + " " + plans[i].facts().schedule;
+      if (group.rank() == 0) std::cout << name << ": " << copied << " bytes copied a launch\n";
+      if (is_in_heap && kCopyNothing.contains(name)) {
+        EXPECT_EQ(copied, 0) << name;
+      }
     }
   });
 }
 
 TEST_F(GpuGroup, has_right_results_for_every_schedule) {
   for (const Question& question : questions("tp=2", "cp=2")) expect_right_in_turn(question);
+}
+
+TEST_F(GpuGroup, uses_tensors_in_its_memory_where_they_are) {
+  for (const Question& question : questions("tp=2", "cp=2")) expect_right_in_turn(question, true);
 }
 
 TEST_F(GpuGroup, may_have_one_rank) {
@@ -305,6 +319,60 @@ TEST_F(Alternation, ends_with_a_fault_that_names_who_is_late_until_it_is_reset) 
         }
       },
       std::chrono::milliseconds(500));
+}
+
+// Found at the second rank's launch, and by the first rank at its next call: neither waits.
+TEST_F(Alternation, names_both_plans_where_ranks_launch_different_ones) {
+  std::barrier all_ranks(2);
+  const std::vector<const Plan*> plans = {&gather_, &scatter_};
+  std::vector<Tensors> inputs, wanted;
+  for (const Plan* const plan : plans) {
+    inputs.push_back(draw_inputs(*plan, 13).value());
+    wanted.push_back(run_whole(*plan, inputs.back()));
+  }
+  run_ranks(2, [&](const Group& group, const CallerStream& stream) {
+    Meeting meeting(all_ranks);
+    std::vector<Executable> executables;
+    std::vector<RankTensors> own;
+    for (std::size_t i = 0; i < plans.size(); ++i) {
+      executables.push_back(Executable::make(group, *plans[i]).value());
+      own.emplace_back(*plans[i], executables[i], group.rank(), stream.handle());
+    }
+    const auto launch = [&](std::size_t plan) {
+      return executables[plan].launch(stream.handle(), own[plan].arguments());
+    };
+    ASSERT_TRUE(launch(0).ok());
+    stream.synchronize();
+    meeting.wait();
+    const auto begin = std::chrono::steady_clock::now();
+    if (group.rank() == 0) {
+      EXPECT_TRUE(launch(0).ok());
+    }
+    meeting.wait();
+    if (group.rank() == 1) {
+      const Checked<Done> refused = launch(1);
+      ASSERT_FALSE(refused.ok());
+      EXPECT_EQ(refused.error().text,
+                "error[I311]: `execution 2 of the group` must be of the same plan on all ranks, "
+                "but is executable 1 (`gemm_rs`) on rank 1 and executable 0 (`ag_gemm`) on rank 0");
+    }
+    meeting.wait();
+    const Checked<Done> found = group.check();
+    ASSERT_FALSE(found.ok());
+    EXPECT_EQ(found.error().code, "I311");
+    EXPECT_FALSE(launch(0).ok());
+    ASSERT_TRUE(group.reset().ok());
+    EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(10));
+    for (std::size_t i = 0; i < plans.size(); ++i) {
+      own[i].give(inputs[i]);
+      stream.synchronize();
+      meeting.wait();
+      ASSERT_TRUE(launch(i).ok());
+      stream.synchronize();
+      meeting.wait();
+      expect_part(*plans[i], group.rank(), own[i], wanted[i]);
+    }
+  });
 }
 
 }  // namespace

@@ -98,10 +98,15 @@ class GpuTensor {
   explicit GpuTensor(std::size_t bytes) : bytes_(bytes) {
     if (bytes > 0) must(gpu().driver().cuMemAlloc(&address_, bytes));
   }
+  // In memory of somebody else's.
+  GpuTensor(std::shared_ptr<std::byte> memory, std::size_t bytes)
+      : address_(reinterpret_cast<CUdeviceptr>(memory.get())),
+        bytes_(bytes),
+        memory_(std::move(memory)) {}
   GpuTensor(const GpuTensor&) = delete;
   GpuTensor& operator=(const GpuTensor&) = delete;
   ~GpuTensor() {
-    if (address_ != 0) gpu().driver().cuMemFree(address_);
+    if (address_ != 0 && !memory_) gpu().driver().cuMemFree(address_);
   }
   [[nodiscard]] void* data() const { return reinterpret_cast<void*>(address_); }
   void write(std::span<const std::byte> from, CUstream stream) const {
@@ -122,17 +127,25 @@ class GpuTensor {
  private:
   CUdeviceptr address_ = 0;
   std::size_t bytes_ = 0;
+  std::shared_ptr<std::byte> memory_ = nullptr;  // whose it is, if somebody else's
 };
 
-// One rank's tensors of an executable: inputs as given, outputs full of NaNs.
+// One rank's tensors of an executable: inputs as given, outputs full of NaNs. `heap`: of a group
+// whose memory those take that peers touch.
 class RankTensors {
  public:
-  RankTensors(const Plan& plan, const Executable& executable, int rank, CUstream stream)
+  RankTensors(const Plan& plan, const Executable& executable, int rank, CUstream stream,
+              const Group* heap = nullptr)
       : plan_(&plan), rank_(rank), stream_(stream), tensors_(executable.tensors()) {
     for (const LocalTensor& each : tensors_) {
       std::size_t bytes = static_cast<std::size_t>(v1::size_in_bytes(each.dtype));
       for (const std::int64_t extent : each.shape) bytes *= static_cast<std::size_t>(extent);
-      memory_.push_back(std::make_unique<GpuTensor>(bytes));
+      if (heap != nullptr && bytes > 0 && each.place == LocalTensor::Place::Heap) {
+        memory_.push_back(std::make_unique<GpuTensor>(
+            heap->allocate(static_cast<std::int64_t>(bytes)).value(), bytes));
+      } else {
+        memory_.push_back(std::make_unique<GpuTensor>(bytes));
+      }
       arguments_.emplace_back(each.name, dense(memory_.back()->data(), each.dtype, each.shape));
     }
   }
@@ -220,6 +233,7 @@ inline void run_ranks(int ranks, const RankBody& body,
       const Checked<Group> group = Group::join({.exchange = exchange,
                                                 .gpu = 0,
                                                 .heap_bytes = std::int64_t{32} << 20,
+                                                .tensor_bytes = std::int64_t{32} << 20,
                                                 .wait_limit = wait_limit,
                                                 .kernel_cache = kernel_folder(),
                                                 .library_folders = {"/usr/local/cuda/lib64"}});

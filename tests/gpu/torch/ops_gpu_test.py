@@ -223,21 +223,71 @@ def check_graphs(rank, ranks, group):
             assert torch.equal(eager, y) and torch.equal(eager * 2, z), "graph and eager"
 
 
+def check_heap(rank, ranks, group):
+    """Rows that others read, in memory that they reach: used in place, with the same bits; and what
+    happens where one rank's are there and another's are not."""
+    if ranks == 1:
+        return  # nobody else reads them
+    own = dist.new_group(list(range(ranks)))
+    hp.init(own, tensors=8 << 20, on_miss="error", timeout=60)
+    t, make = Linears(rank, ranks), harpe.plan
+    harpe.plan = lambda *program, **more: make(*program, **{"schedule": "pull", **more})
+    w = t.own["w"].detach()
+    rows = [harpe.empty(t.own["x"].shape, dtype=torch.bfloat16, group=own) for _ in range(2)]
+    assert all(each.is_cuda and each.data_ptr() % 256 == 0 for each in rows)
+    for round in range(6):
+        given = rows[round % 2].copy_(draw(50 + round, *t.x.shape)[t.rows])
+        found = hp.ag_linear(given, w, group=own)
+        assert torch.equal(found, hp.ag_linear(given.clone(), w, group=own)), "in the heap"
+        close("ag_linear in the heap",
+              found, functional.linear(draw(50 + round, *t.x.shape), t.w)[:, t.columns])
+    harpe.plan = make
+    plan, = (each for status in hp.status() if status.name == own.group_name
+             for each in status.plans)
+    assert plan.copied_bytes == 6 * given.nbytes, f"{plan}: of those elsewhere alone"
+    torch.cuda.synchronize()
+    dist.barrier(own)
+    if rank == 0:
+        hp.ag_linear(given, w, group=own)
+    dist.barrier(own)
+    if rank == 1:
+        try:
+            hp.ag_linear(given.clone(), w, group=own)
+        except harpe.Refused as refused:
+            assert "at the same place" in str(refused), refused
+        else:
+            raise AssertionError("rank 1 is refused")
+    dist.barrier(own)
+    try:
+        harpe.check(own)
+    except harpe.Refused as refused:
+        assert refused.code == "I311", refused
+    else:
+        raise AssertionError("rank 0 is told")
+    harpe.reset(own)
+    assert torch.equal(found, hp.ag_linear(given, w, group=own)), "after a reset"
+    del rows, given
+    status, = (each for each in hp.status() if each.name == own.group_name)
+    assert status.tensor_bytes == 0
+
+
 def time_calls(rank, ranks, group):
+    """Of calls of operators, without and with gradients, the latter to the results alone."""
     t = Linears(rank, ranks)
-    x, w = t.own["x"].detach(), t.own["w"].detach()
     pool = Pool(rank, ranks)
-    time_call(rank, ranks, "torch.mm", lambda: torch.mm(x, w.t()))
-    time_call(rank, ranks, "ag_linear", lambda: hp.ag_linear(x, w, group=group))
+    for more, name in (False, ""), (True, " with gradients"):
+        x, w, y, v = (t.own[each].detach().requires_grad_(more) for each in "xwyv")
+        time_call(rank, ranks, "torch.nn.functional.linear" + name, lambda: functional.linear(x, w))
+        time_call(rank, ranks, "ag_linear" + name, lambda: hp.ag_linear(x, w, group=group))
+        time_call(rank, ranks, "linear_rs" + name, lambda: hp.linear_rs(y, v, group=group))
+        time_call(rank, ranks, "linear_ar" + name, lambda: hp.linear_ar(y, v, group=group))
     time_call(rank, ranks, "decode of a pool", lambda: pool.call(group))
-    x, w = x.requires_grad_(), w.requires_grad_()
-    time_call(rank, ranks, "ag_linear with gradients", lambda: hp.ag_linear(x, w, group=group))
 
 
 def time_call(rank, ranks, name, call):
-    """What the host is busy for."""
+    """What the host is busy for, with few calls under way."""
     times = []
-    for at in range(600):
+    for at in range(2100):
         begin = time.perf_counter()
         made = call()  # noqa: F841, so that it is freed outside
         times.append(time.perf_counter() - begin)
@@ -255,7 +305,7 @@ def run_rank(rank, ranks, port):
     dist.init_process_group("gloo", rank=rank, world_size=ranks)
     hp.init(dist.group.WORLD, on_miss="error", timeout=60)
     for check in (check_linears, check_attention, check_decode, check_pool, check_moe, check_graphs,
-                  check_compiled, time_calls):
+                  check_compiled, check_heap, time_calls):
         begin = time.perf_counter()
         check(rank, ranks, dist.group.WORLD)
         torch.cuda.synchronize()

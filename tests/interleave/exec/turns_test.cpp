@@ -71,7 +71,7 @@ class Turns {
       threads.emplace_back([&, exchange] {
         Rank& rank = ranks_[static_cast<std::size_t>(exchange->rank())];
         rank.group = std::make_shared<GroupState>(GroupRequest{.exchange = exchange},
-                                                  cpu::GroupBoard::make(*exchange).value());
+                                                  GroupBoard::make(*exchange).value());
         std::int64_t bytes = 0;
         for (const Plan& plan : plans) bytes = std::max(bytes, arena_bytes(plan));
         HP_CHECK(cpu::grow(*rank.group, bytes).ok(), "small arenas");

@@ -419,7 +419,7 @@ Checked<Ok> warm_up(Prepared& prepared, const std::vector<RankProgram>& programs
 Checked<std::unique_ptr<Executor>> make_cuda_executor(const Plan& plan,
                                                       const CudaOptions& options) {
   HP_REQUIRE_OK(cuda::check_tasks(plan));
-  HP_REQUIRE_OK(actions::check_ragged(plan.program));
+  HP_REQUIRE_OK(actions::check_buffers(plan.program));
   HP_TRY(Blocks blocks, Blocks::make(plan.program, plan.mesh, plan.form));
   std::optional<ProcessGroup> group;
   if (options.launch) {

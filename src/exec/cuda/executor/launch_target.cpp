@@ -45,7 +45,7 @@ LaunchTarget::LaunchTarget(const DescribedTarget& target)
 
 Checked<Ok> LaunchTarget::check(const Plan& plan) const {
   HP_REQUIRE_OK(check_tasks(plan));
-  return actions::check_ragged(plan.program);
+  return actions::check_buffers(plan.program);
 }
 
 std::unique_ptr<launch::Offers> LaunchTarget::open(const Plan& plan, const Blocks& blocks,

@@ -10,6 +10,8 @@
 #include "exec/cuda/jit/kernel_library.h"
 #include "exec/cuda/runtime/peer_memory.h"
 #include "exec/described_target.h"
+#include "exec/group/group_board.h"
+#include "exec/group/tensor_heap.h"
 
 namespace harpe::cuda {
 
@@ -26,7 +28,11 @@ struct GroupState {
   Event last;              // end of what was launched last
   CUstream last_stream = nullptr;
   std::int64_t launches = 0;
-  std::shared_ptr<Arena> arena = nullptr;               // for plans that are made from now on
+  std::shared_ptr<Arena> arena = nullptr;      // for plans that are made from now on
+  std::shared_ptr<Arena> tensors = nullptr;    // for tensors of callers; none: no bytes
+  std::shared_ptr<TensorHeap> heap = nullptr;  // what is taken of this rank's
+  // None where ranks do not see each other's processes; then only waits find different launches.
+  std::optional<GroupBoard> board = std::nullopt;
   std::vector<CudaRankExecutable*> live = {};           // executables
   std::optional<LaunchFailure> failure = std::nullopt;  // that ended their executions
 
@@ -44,11 +50,20 @@ struct GroupState {
 
   // Looks at what GPUs have left in the host's memory since. The host waits for nothing.
   [[nodiscard]] const std::optional<LaunchFailure>& check();
+  // This rank launches, or captures, the executable of that number, with so placed tensors. What is
+  // not the same on another rank that has come so far ends all executions.
+  [[nodiscard]] Result<Ok, LaunchFailure> begin(std::uint32_t executable, std::uint64_t places);
   // The stream's next work comes behind what was launched last, wherever that was.
   [[nodiscard]] Result<Ok, CudaError> order_behind_last(CUstream stream) const;
   [[nodiscard]] Result<Ok, CudaError> note_last(CUstream stream);
   // Waits on the host for all that was launched.
   [[nodiscard]] Result<Ok, CudaError> wait_for_last() const;
+
+ private:
+  // Ranks differ: no wait for another rank goes on.
+  void give_up(const Diag& mismatch);
+  // A failure of this rank's executions, whose waits have ended.
+  [[nodiscard]] std::optional<LaunchFailure> find_failure() const;
 };
 
 }  // namespace harpe::cuda

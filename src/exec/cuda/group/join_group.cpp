@@ -40,6 +40,7 @@ class CudaGroup final : public RankGroup {
     const Result<Ok, CudaError> over = state_->wait_for_last();
     // Signals are cleared once no rank raises any, and none is raised before all are clear.
     HP_REQUIRE_OK(state_->agreed(over.ok() ? Checked<Ok>(Ok{}) : to_diag(over.error())));
+    if (state_->board) state_->board->clear();
     const auto reset_all = [&]() -> Checked<Ok> {
       for (CudaRankExecutable* const executable : state_->live) {
         HP_REQUIRE_OK(executable->reset());
@@ -53,17 +54,19 @@ class CudaGroup final : public RankGroup {
 
   [[nodiscard]] GroupCounts counts() const override {
     GroupCounts counts{.heap_bytes = state_->arena == nullptr ? 0 : state_->arena->own.bytes(),
+                       .tensor_bytes = state_->heap->taken(),
                        .executables = std::ssize(state_->live)};
+    if (state_->tensors) counts.heap_bytes += state_->tensors->own.bytes();
     for (const CudaRankExecutable* const each : state_->live) {
       counts.heap_bytes += each->signal_bytes();
     }
     return counts;
   }
 
-  [[nodiscard]] Checked<std::shared_ptr<std::byte>> allocate(std::int64_t) override {
-    return make_diag(DiagCode::I311, {{"argument", "allocate"},
-                                      {"wanted", "on CPU ranks"},
-                                      {"found", "on a GPU, where what peers reach is copied"}});
+  [[nodiscard]] Checked<std::shared_ptr<std::byte>> allocate(std::int64_t bytes) override {
+    const DeviceAddress begin = state_->tensors ? state_->tensors->own.address() : 0;
+    return allocate_tensor(state_->heap, state_->tensors, reinterpret_cast<std::byte*>(begin),
+                           bytes);
   }
 
  private:
@@ -83,11 +86,14 @@ struct Card {
   std::array<int, 3> gpu{};  // where it is in the host
   int multiprocessors = 0;
   std::int64_t heap_bytes = 0;
+  std::int64_t tensor_bytes = 0;
 };
 
-Checked<Card> make_card(const Device& device, std::int64_t heap_bytes) {
+Checked<Card> make_card(const Device& device, const GroupRequest& request) {
   const DriverApi& driver = device.driver();
-  Card card{.multiprocessors = device.facts().multiprocessors, .heap_bytes = heap_bytes};
+  Card card{.multiprocessors = device.facts().multiprocessors,
+            .heap_bytes = request.heap_bytes,
+            .tensor_bytes = request.tensor_bytes};
   constexpr std::array kPlace = {CU_DEVICE_ATTRIBUTE_PCI_DOMAIN_ID, CU_DEVICE_ATTRIBUTE_PCI_BUS_ID,
                                  CU_DEVICE_ATTRIBUTE_PCI_DEVICE_ID};
   CUdevice handle = 0;
@@ -145,9 +151,9 @@ Checked<GroupState> open_state(const GroupRequest& request, const CudaGroupOptio
                     .last = std::move(last)};
 }
 
-// The same on all ranks: what launches are planned for, and the first arena.
+// The same on all ranks: what launches are planned for, the first arena, and memory for tensors.
 Checked<Ok> meet(GroupState& state) {
-  HP_TRY(const Card own, state.agreed(make_card(state.device, state.request.heap_bytes)));
+  HP_TRY(const Card own, state.agreed(make_card(state.device, state.request)));
   HP_TRY(const auto blobs, state.exchange().all_gather(std::as_bytes(std::span(&own, 1))));
   std::vector<Card> cards(blobs.size());
   for (std::size_t rank = 0; rank < blobs.size(); ++rank) {
@@ -157,9 +163,17 @@ Checked<Ok> meet(GroupState& state) {
   HP_TRY(state.target.shares_gpus, find_sharing(cards));
   state.target.multiprocessors =
       std::ranges::min(cards, {}, &Card::multiprocessors).multiprocessors;
+  Checked<GroupBoard> board = GroupBoard::make(state.exchange());
+  if (board.ok()) state.board.emplace(std::move(board).value());
   const std::int64_t heap = std::ranges::max(cards, {}, &Card::heap_bytes).heap_bytes;
-  if (heap <= 0) return Ok{};
-  HP_TRY(state.arena, Arena::make(state.device, heap, state.exchange()));
+  if (heap > 0) {
+    HP_TRY(state.arena, Arena::make(state.device, heap, state.exchange()));
+  }
+  const std::int64_t tensors = std::ranges::max(cards, {}, &Card::tensor_bytes).tensor_bytes;
+  state.heap = std::make_shared<TensorHeap>(tensors);
+  if (tensors > 0) {
+    HP_TRY(state.tensors, Arena::make(state.device, tensors, state.exchange()));
+  }
   return Ok{};
 }
 

@@ -24,6 +24,9 @@ constexpr DeviceAddress kBoundAlignment = 16;
 // How far arenas lie apart when a graph is captured twice; kernels see the same alignment.
 constexpr std::int64_t kShift = kSlotAlignment;
 
+// Odd, of FNV: places of tensors as one number, different ones as different numbers.
+constexpr std::uint64_t kPlacesFactor = 0x100000001b3;
+
 Diag refuse(const std::string& argument, const std::string& wanted, const std::string& found) {
   return make_diag(DiagCode::I311, {{"argument", argument}, {"wanted", wanted}, {"found", found}});
 }
@@ -53,7 +56,7 @@ struct Planned {
 
 Checked<Planned> plan_for(const GroupState& group, const Plan& plan) {
   HP_REQUIRE_OK(check_tasks(plan));
-  HP_REQUIRE_OK(actions::check_ragged(plan.program));
+  HP_REQUIRE_OK(actions::check_buffers(plan.program));
   if (!sync::puts_of(plan).empty()) {
     return refuse("plan", "of ranks that reach each other's memory", "one with puts by proxy");
   }
@@ -87,6 +90,19 @@ std::set<AllocId> named_by_others(const launch::LaunchPlan& launches, RankId ran
     }
   }
   return named;
+}
+
+// Whether all ranks hold it, and other ranks' tasks or launches touch it on each.
+bool is_symmetric(const Prepared& prepared, const std::vector<std::vector<LocalHome>>& homes,
+                  std::size_t home) {
+  for (std::size_t rank = 0; rank < homes.size(); ++rank) {
+    const LocalHome& each = homes[rank][home];
+    if (!each.alloc.valid() || each.bytes() == 0) return false;
+    if (!each.is_own) continue;
+    const RankId owner(static_cast<std::int64_t>(rank));
+    if (!named_by_others(prepared.launches, owner).contains(each.alloc)) return false;
+  }
+  return true;
 }
 
 // Whether other data is there too, now or at another time.
@@ -123,15 +139,20 @@ Checked<std::unique_ptr<CudaRankExecutable>> CudaRankExecutable::make(
   }
   std::unique_ptr<CudaRankExecutable> made(new CudaRankExecutable(group, std::move(prepared)));
   HP_REQUIRE_OK(group->agreed(made->capture()));
+  HP_REQUIRE_OK(made->agree_on_homes());
   return made;
 }
 
 CudaRankExecutable::CudaRankExecutable(std::shared_ptr<GroupState> group,
                                        std::unique_ptr<Prepared> prepared)
-    : group_(std::move(group)), prepared_(std::move(prepared)) {
-  homes_ = local_homes(prepared_->plan, prepared_->blocks, RankId(group_->rank()));
-  addresses_.resize(homes_.size());
-  uses_.resize(homes_.size());
+    : group_(std::move(group)),
+      tensors_(group_->tensors),
+      prepared_(std::move(prepared)),
+      homes_(local_homes(prepared_->plan, prepared_->blocks, RankId(group_->rank()))),
+      uses_(homes_.size()) {
+  if (group_->board) number_ = group_->board->add(prepared_->plan.program.name);
+  if (group_->board && tensors_) find_peer_homes();
+  addresses_.resize(homes_.size() + peer_homes_.size());
   group_->live.push_back(this);
 }
 
@@ -144,7 +165,10 @@ CudaRankExecutable::~CudaRankExecutable() {
   bindings_.reset();
   program_.reset();
   // Peers that have not failed yet may still raise signals here.
-  if (is_touched) static_cast<void>(prepared_.release());
+  if (is_touched) {
+    static_cast<void>(prepared_.release());
+    static_cast<void>(std::make_unique<std::shared_ptr<Arena>>(tensors_).release());
+  }
   prepared_.reset();
   group_.reset();
 }
@@ -170,26 +194,73 @@ Checked<CapturedGraph> CudaRankExecutable::capture_at(std::int64_t shift) {
   return program_->capture_apart(group_->request.wait_limit);
 }
 
-AddressRange CudaRankExecutable::range_in_arena(const LocalHome& home) const {
-  const Alloc& alloc = prepared_->plan.allocs[home.alloc.index()];
+AddressRange CudaRankExecutable::range_in_arena(AllocId home) const {
+  const Alloc& alloc = prepared_->plan.allocs[home.index()];
   const auto begin = reinterpret_cast<DeviceAddress>(prepared_->bases.address(alloc));
   return {.begin = begin, .end = begin + static_cast<DeviceAddress>(alloc.bytes)};
 }
 
+void CudaRankExecutable::find_peer_homes() {
+  std::vector<std::vector<LocalHome>> homes;
+  for (int rank = 0; rank < group_->ranks(); ++rank) {
+    homes.push_back(local_homes(prepared_->plan, prepared_->blocks, RankId(rank)));
+  }
+  for (std::size_t home = 0; home < homes_.size(); ++home) {
+    if (!is_symmetric(*prepared_, homes, home)) continue;
+    for (int rank = 0; rank < group_->ranks(); ++rank) {
+      if (rank == group_->rank()) continue;
+      const AllocId alloc = homes[static_cast<std::size_t>(rank)][home].alloc;
+      peer_homes_.push_back({.home = home, .rank = rank, .alloc = alloc});
+    }
+  }
+}
+
+AddressRange CudaRankExecutable::movable_range(AllocId home) const {
+  if (shares_memory(prepared_->plan, home)) return {};
+  const AddressRange there = range_in_arena(home);
+  const bool is_fixed = std::ranges::any_of(
+      program_->launches(), [&](const PreparedLaunch& launch) { return launch.fixed.fix(there); });
+  return is_fixed ? AddressRange{} : there;
+}
+
 std::vector<AddressRange> CudaRankExecutable::movable_homes() const {
   const std::set<AllocId> named = named_by_others(prepared_->launches, RankId(group_->rank()));
+  const auto is_peers = [&](std::size_t home) {
+    return std::ranges::find(peer_homes_, home, &PeerHome::home) != peer_homes_.end();
+  };
   std::vector<AddressRange> ranges;
-  for (const LocalHome& home : homes_) {
-    AddressRange& range = ranges.emplace_back();
-    if (!home.alloc.valid() || home.bytes() == 0 || !home.is_own) continue;
-    if (named.contains(home.alloc) || shares_memory(prepared_->plan, home.alloc)) continue;
-    const AddressRange there = range_in_arena(home);
-    const bool is_fixed =
-        std::ranges::any_of(program_->launches(),
-                            [&](const PreparedLaunch& launch) { return launch.fixed.fix(there); });
-    if (!is_fixed) range = there;
+  for (std::size_t home = 0; home < homes_.size(); ++home) {
+    const LocalHome& each = homes_[home];
+    const bool is_there = each.alloc.valid() && each.bytes() > 0;
+    const bool is_alone = is_there && each.is_own && !named.contains(each.alloc);
+    ranges.push_back(is_alone || is_peers(home) ? movable_range(each.alloc) : AddressRange{});
   }
+  for (const PeerHome& peer : peer_homes_) ranges.push_back(movable_range(peer.alloc));
   return ranges;
+}
+
+Checked<Ok> CudaRankExecutable::agree_on_homes() {
+  bindable_.assign(homes_.size(), Bindable::None);
+  for (std::size_t home = 0; home < homes_.size(); ++home) {
+    if (range_[home].begin != 0) bindable_[home] = Bindable::Anywhere;
+  }
+  if (peer_homes_.empty()) return Ok{};  // on all ranks
+  std::vector<std::byte> movable(homes_.size(), std::byte{1});
+  for (std::size_t at = 0; at < peer_homes_.size(); ++at) {
+    const std::size_t home = peer_homes_[at].home;
+    if (bindable_[home] != Bindable::None) bindable_[home] = Bindable::InHeap;
+    const bool is_movable = range_[home].begin != 0 && range_[homes_.size() + at].begin != 0;
+    if (!is_movable) movable[home] = std::byte{0};
+  }
+  HP_TRY(const auto all, group_->exchange().all_gather(movable));
+  for (std::size_t rank = 0; rank < all.size(); ++rank) {
+    if (all[rank].size() != movable.size()) return make_diag(DiagCode::N015, {{"rank", rank}});
+    for (std::size_t home = 0; home < homes_.size(); ++home) {
+      const bool stays = all[rank][home] == std::byte{0};
+      if (stays && bindable_[home] == Bindable::InHeap) bindable_[home] = Bindable::None;
+    }
+  }
+  return Ok{};
 }
 
 bool CudaRankExecutable::has_failed() const { return page().has_fault() || page().is_stopped(); }
@@ -220,11 +291,13 @@ Result<Ok, LaunchFailure> CudaRankExecutable::launch(std::span<const TensorView>
   if (!captured.ok()) return LaunchFailure(to_diag(captured.error()));
   if (*captured) {
     if (auto apart = check_apart(tensors); !apart.ok()) return LaunchFailure(apart.error());
+    HP_REQUIRE_OK(group_->begin(number_, places_));
     const Result<Ok, CudaError> added = add_to_capture(tensors, ordered_in);
     return added.ok() ? Result<Ok, LaunchFailure>(Ok{}) : LaunchFailure(to_diag(added.error()));
   }
   auto graph = find_graph(tensors);
   if (!graph.ok()) return LaunchFailure(graph.error());
+  HP_REQUIRE_OK(group_->begin(number_, places_));
   const Result<Ok, CudaError> ordered = order(tensors, **graph, ordered_in);
   if (!ordered.ok()) return LaunchFailure(to_diag(ordered.error()));
   ++counts_.launches;
@@ -235,6 +308,8 @@ Checked<Ok> CudaRankExecutable::place(std::span<const TensorView> tensors) {
   if (tensors.size() != homes_.size()) {
     return refuse("tensors", std::to_string(homes_.size()), std::to_string(tensors.size()));
   }
+  for (std::size_t at = 0; at < range_.size(); ++at) addresses_[at] = range_[at].begin;
+  places_ = 0;
   for (std::size_t home = 0; home < homes_.size(); ++home) {
     HP_REQUIRE_OK(place(home, tensors[home]));
   }
@@ -249,15 +324,10 @@ Checked<Ok> CudaRankExecutable::place(std::size_t home, const TensorView& tensor
                   print_type(tensor.dtype, shape));
   }
   Use& use = uses_[home];
-  addresses_[home] = range_[home].begin;
   use.is_copied = false;
   if (wanted.bytes() == 0) return Ok{};
   if (tensor.data == nullptr) return refuse(wanted.buffer, "a tensor in memory", "none");
-  const bool is_aligned = address_of(tensor) % kBoundAlignment == 0;
-  if (may_bind(home) && is_aligned && is_dense(tensor)) {
-    addresses_[home] = address_of(tensor);
-    return Ok{};
-  }
+  if (bind(home, tensor)) return Ok{};
   const auto copy = HomeCopy::of(tensor);
   if (!copy) {
     return refuse(wanted.buffer, "slices of rows, each in one piece",
@@ -265,6 +335,26 @@ Checked<Ok> CudaRankExecutable::place(std::size_t home, const TensorView& tensor
   }
   use = {.is_copied = true, .copy = *copy};
   return Ok{};
+}
+
+// The graph works on the tensor, and on those of other ranks at the same place.
+bool CudaRankExecutable::bind(std::size_t home, const TensorView& tensor) {
+  const DeviceAddress address = address_of(tensor);
+  const bool is_aligned = address % kBoundAlignment == 0;
+  if (bindable_[home] == Bindable::None || !is_aligned || !is_dense(tensor)) return false;
+  if (bindable_[home] == Bindable::InHeap) {
+    const DeviceAddress offset = address - tensors_->own.address();
+    const auto end = offset + static_cast<DeviceAddress>(homes_[home].bytes());
+    const auto bytes = static_cast<DeviceAddress>(tensors_->own.bytes());
+    if (offset >= bytes || end > bytes) return false;
+    for (std::size_t at = 0; at < peer_homes_.size(); ++at) {
+      if (peer_homes_[at].home != home) continue;
+      addresses_[homes_.size() + at] = tensors_->of_all[peer_homes_[at].rank] + offset;
+    }
+    places_ = (places_ + (DeviceAddress{home + 1} << 48U | offset)) * kPlacesFactor;
+  }
+  addresses_[home] = address;
+  return true;
 }
 
 // Kernels read what they were told is an input while they write results.
@@ -316,7 +406,7 @@ Result<Ok, CudaError> CudaRankExecutable::order_copies(std::span<const TensorVie
   for (std::size_t home = 0; home < homes_.size(); ++home) {
     if (!uses_[home].is_copied || homes_[home].role == other) continue;
     HP_REQUIRE_OK(order_copy(group_->device.driver(), uses_[home].copy, address_of(tensors[home]),
-                             range_in_arena(homes_[home]).begin, direction, stream));
+                             range_in_arena(homes_[home].alloc).begin, direction, stream));
     counts_.copied_bytes += homes_[home].bytes();
   }
   return Ok{};

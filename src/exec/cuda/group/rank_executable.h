@@ -12,9 +12,11 @@
 
 namespace harpe::cuda {
 
-// One rank's launches of a plan as a graph that is launched in streams of callers. Homes that
-// nobody else and no table in memory names are bound: the graph works on the caller's tensors. Data
-// of others is copied between tensors and homes in the arena, around the graph.
+// One rank's launches of a plan as a graph that is launched in streams of callers. Homes that no
+// table in memory names are bound: the graph works on the caller's tensors, which are anywhere
+// where no other rank touches the home; else at the same place of the group's memory for tensors on
+// all ranks, so that each knows the others'. Other data is copied between tensors and homes in the
+// arena, around the graph.
 class CudaRankExecutable final : public RankExecutable {
  public:
   // Collective. Requires: the plan is of the group's ranks, and the same on all of them. Errors:
@@ -38,8 +40,13 @@ class CudaRankExecutable final : public RankExecutable {
   // G008.
   [[nodiscard]] Checked<Ok> reset();
 
-  // Of homes() at that index: whether tensors can be bound.
-  [[nodiscard]] bool may_bind(std::size_t home) const { return range_[home].begin != 0; }
+  // Those that begin are told to give up. Errors of the driver: they wait on.
+  [[nodiscard]] Result<Ok, CudaError> give_up() const { return program_->give_up(); }
+
+  // Of homes() at that index: which tensors can be bound, those in the group's memory for tensors
+  // included.
+  enum class Bindable : std::uint8_t { None, InHeap, Anywhere };
+  [[nodiscard]] Bindable bindable(std::size_t home) const { return bindable_[home]; }
   [[nodiscard]] std::int64_t signal_bytes() const { return page().memory().bytes(); }
 
  private:
@@ -48,19 +55,31 @@ class CudaRankExecutable final : public RankExecutable {
     bool is_copied = false;
     HomeCopy copy{};
   };
+  // Another rank's home, as this rank's graph names it.
+  struct PeerHome {
+    std::size_t home = 0;  // of homes_
+    int rank = 0;
+    AllocId alloc{};
+  };
 
   CudaRankExecutable(std::shared_ptr<GroupState> group, std::unique_ptr<Prepared> prepared);
   // The program and its graph. Errors: those of preparing launches; G005, G008.
   [[nodiscard]] Checked<Ok> capture();
   // The same with arenas that lie so many bytes further on; the program is `program_`.
   [[nodiscard]] Checked<CapturedGraph> capture_at(std::int64_t shift);
+  void find_peer_homes();
+  // This rank's homes, then the others'; empty where one has to stay.
   [[nodiscard]] std::vector<AddressRange> movable_homes() const;
-  [[nodiscard]] AddressRange range_in_arena(const LocalHome& home) const;
+  [[nodiscard]] AddressRange movable_range(AllocId home) const;
+  [[nodiscard]] AddressRange range_in_arena(AllocId home) const;
+  // By all ranks: what tensors in the heap can be bound to. Errors: N010, N015.
+  [[nodiscard]] Checked<Ok> agree_on_homes();
   [[nodiscard]] SignalPage& page() const { return prepared_->peers.page(group_->rank()); }
 
   // Where homes are in this launch, and how their data comes there. Errors: I311.
   [[nodiscard]] Checked<Ok> place(std::span<const TensorView> tensors);
   [[nodiscard]] Checked<Ok> place(std::size_t home, const TensorView& tensor);
+  [[nodiscard]] bool bind(std::size_t home, const TensorView& tensor);
   [[nodiscard]] Checked<Ok> check_apart(std::span<const TensorView> tensors) const;
   [[nodiscard]] Checked<const Graph*> find_graph(std::span<const TensorView> tensors);
   [[nodiscard]] Result<Ok, CudaError> order(std::span<const TensorView> tensors, const Graph& graph,
@@ -72,13 +91,18 @@ class CudaRankExecutable final : public RankExecutable {
                                                    CopyDirection direction, CUstream stream);
 
   std::shared_ptr<GroupState> group_;
+  std::shared_ptr<Arena> tensors_;  // of the group
+  std::uint32_t number_ = 0;        // of the group's executables
   std::unique_ptr<Prepared> prepared_;
   std::vector<LocalHome> homes_;
+  std::vector<PeerHome> peer_homes_;
   std::optional<RankProgram> program_;
   std::optional<Bindings> bindings_;
-  std::vector<AddressRange> range_;         // in the arena, of homes that may be bound; else empty
-  std::vector<DeviceAddress> addresses_{};  // of this launch, by home
-  std::vector<Use> uses_{};                 // likewise
+  std::vector<Bindable> bindable_;          // by home
+  std::vector<AddressRange> range_;         // in arenas, of homes_ and peer_homes_; empty: it stays
+  std::vector<DeviceAddress> addresses_{};  // of this launch, likewise
+  std::uint64_t places_ = 0;                // of this launch, of tensors in the heap
+  std::vector<Use> uses_{};                 // likewise, by home
   ExecutableCounts counts_;
 };
 

@@ -1,10 +1,10 @@
-#include "exec/cpu/segments.h"
+#include "exec/group/segments.h"
 
 #include <unistd.h>
 
 #include <cstring>
 
-namespace harpe::cpu {
+namespace harpe {
 namespace {
 
 // Where a process's segment is, for others on its host.
@@ -46,4 +46,4 @@ Checked<Ok> Segments::open_others(const std::vector<transport::Blob>& cards, int
   return Ok{};
 }
 
-}  // namespace harpe::cpu
+}  // namespace harpe

@@ -9,7 +9,7 @@
 #include "transport/exchange.h"
 #include "transport/shared_memory.h"
 
-namespace harpe::cpu {
+namespace harpe {
 
 // Memory of every process (or thread that exchanges like one) of this host, equally much of each,
 // which all of them reach. It is there until the last of them lets go of it.
@@ -37,4 +37,4 @@ class Segments {
   std::vector<std::span<std::byte>> of_process_;
 };
 
-}  // namespace harpe::cpu
+}  // namespace harpe
