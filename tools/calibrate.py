@@ -6,7 +6,10 @@
 Reads `h200x8_ceilings.jsonl` (links, launches) and, of `h200x8_peers.jsonl`, the rows of single
 kernels and single collectives. Rows of whole schedules are left for `harpe validate`. From machines
 that `harpe profile` made of fewer such GPUs (bench/h200x4/h200x4.machine,
-bench/h200x2/h200x2.machine) come collectives and products of few rows, by Harpe and by libraries.
+bench/h200x2/h200x2.machine) come collectives and products of few rows, by Harpe and by
+libraries. Errors of predictions are added after that:
+
+    harpe validate --measured bench/h200x4 --machine FILE -o FILE
 """
 import json
 import math
