@@ -25,7 +25,6 @@
 #include "compile/launches.h"
 #include "compile/session.h"
 #include "exec/cpu/cpu_executor.h"
-#include "run/gpus.h"
 #include "run/run.h"
 #include "verify/verify.h"
 
@@ -152,7 +151,6 @@ auto time_least(double& least, const Make& make) {
 }
 
 nlohmann::json time_planning(const Request& request, const std::string& name, int rounds) {
-  const Gpus& gpus = *expect(find_gpus());
   Session session(false);
   const Scheduled scheduled = expect(session.schedule(request));
   PlanningTimes times;
@@ -161,7 +159,7 @@ nlohmann::json time_planning(const Request& request, const std::string& name, in
     const Plan plan = time_least(times.lower, [&] { return session.lower(scheduled); });
     time_least(times.verify, [&] { return verify(plan); });
     const launch::LaunchPlan launches =
-        time_least(times.launches, [&] { return make_gpu_launches(plan, gpus); });
+        time_least(times.launches, [&] { return make_gpu_launches(plan); });
     time_least(times.verify_launches, [&] { return prove_if_modelled(plan, launches); });
     tasks = plan.tasks.size();
   }

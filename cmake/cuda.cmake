@@ -28,6 +28,17 @@ if(NOT HARPE_CUDA STREQUAL "OFF")
   endif()
 endif()
 
+# What H200s launch for a plan. Every build decides alike, so nothing of it needs CUDA's headers
+# (tools/check_layers.py): a kernel's folder has those files that do under names with `prepare`.
+harpe_module(exec/cuda/target exec/actions exec launch sync plan offers ir)
+file(GLOB kernels CONFIGURE_DEPENDS src/exec/cuda/kernels/*.cpp src/exec/cuda/kernels/*/*.cpp)
+set(prepared_kernels ${kernels})
+list(FILTER kernels EXCLUDE REGEX "/prepare[^/]*$")
+list(FILTER prepared_kernels INCLUDE REGEX "/prepare[^/]*$")
+set(plain_data src/exec/cuda/runtime/tensor_map_spec.cpp src/exec/cuda/signals/signal_variants.cpp)
+target_sources(harpe_exec_cuda_target PRIVATE ${kernels} ${plain_data})
+set_target_properties(harpe_exec_cuda_target PROPERTIES UNITY_BUILD_BATCH_SIZE 12)
+
 if(HARPE_CUDA_FOUND)
   harpe_module(exec/cuda/runtime transport support)
   target_include_directories(harpe_exec_cuda_runtime SYSTEM PUBLIC ${HARPE_CUDA_INCLUDE_DIR})
@@ -39,14 +50,22 @@ if(HARPE_CUDA_FOUND)
                       ${device_headers})
   harpe_module(exec/cuda/signals exec/cuda/jit)
   harpe_module(exec/cuda/library exec/cuda/jit)
-  harpe_module(exec/cuda/kernels exec/cuda/signals exec/cuda/library exec/actions plan offers)
-  file(GLOB kernels CONFIGURE_DEPENDS src/exec/cuda/kernels/*/*.cpp)
-  target_sources(harpe_exec_cuda_kernels PRIVATE ${kernels})
-  harpe_module(exec/cuda/executor exec/cuda/kernels exec/processes exec launch sync plan ir)
+  add_library(harpe_exec_cuda_kernels STATIC ${prepared_kernels})
+  target_link_libraries(harpe_exec_cuda_kernels PRIVATE harpe_flags PUBLIC harpe_exec_cuda_target
+                        harpe_exec_cuda_signals harpe_exec_cuda_library)
+  harpe_module(exec/cuda/executor exec/cuda/kernels exec/cuda/target exec/processes exec launch sync
+               plan ir)
   harpe_module(exec/cuda/group exec/cuda/executor exec/group)
   harpe_module(exec/cuda/profile exec/cuda/kernels)
   harpe_module(exec/cuda exec/cuda/group exec/cuda/profile)
   harpe_module(measure/baselines exec/cuda/kernels exec)
+  # These need no header of CUDA, and are in every build already.
+  foreach(room runtime signals)
+    get_target_property(sources harpe_exec_cuda_${room} SOURCES)
+    list(FILTER sources EXCLUDE REGEX "/(tensor_map_spec|signal_variants)\\.cpp$")
+    set_target_properties(harpe_exec_cuda_${room} PROPERTIES SOURCES "${sources}")
+    target_link_libraries(harpe_exec_cuda_${room} PUBLIC harpe_exec_cuda_target)
+  endforeach()
   # As many units as if they were one library.
   foreach(room exec_cuda_runtime exec_cuda_kernels exec_cuda_executor exec_cuda_profile
           measure_baselines)

@@ -8,6 +8,9 @@ kernels and single collectives. Rows of whole schedules are left for `harpe vali
 that `harpe profile` made of fewer such GPUs (bench/h200x4/h200x4.machine,
 bench/h200x2/h200x2.machine, bench/h200x1/h200x1.machine) come collectives and products of few rows,
 by Harpe and by libraries; of the same figure in several the last one counts.
+Errors of predictions are added after that:
+
+    harpe validate --measured bench/h200x4 --machine FILE -o FILE
 """
 import json
 import math

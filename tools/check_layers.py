@@ -54,14 +54,18 @@ LAW = {
                                     *BELOW_KERNELS],
     "exec/cuda/kernels/backward": ["exec/cuda/kernels/attention", "exec/cuda/kernels/plain",
                                    "exec/cuda/kernels", *BELOW_KERNELS],
+    # What H200s launch for a plan, in every build.
+    "exec/cuda/target": ["exec/cuda/device", "exec/cuda/signals", "exec/cuda/kernels",
+                         "exec/cuda/kernels/copy_engine", "exec/cuda/kernels/nccl",
+                         "exec/cuda/library", "exec/actions", "exec", "launch", "sync", "plan",
+                         "offers", "ir", "leaves", "support"],
     "exec/cuda/executor": ["exec/cuda/device", "exec/cuda/runtime", "exec/cuda/jit",
                            "exec/cuda/signals", "exec/cuda/library", "exec/cuda/kernels",
-                           "exec/cuda/kernels/copy_engine", "exec/cuda/kernels/nccl",
-                           "exec/actions", "exec/processes", "exec", "transport", "launch",
-                           "sync", "plan", "ir", "support"],
+                           "exec/cuda/target", "exec/actions", "exec/processes", "exec",
+                           "transport", "launch", "sync", "plan", "ir", "support"],
     "exec/cuda/group": ["exec/cuda/runtime", "exec/cuda/jit", "exec/cuda/kernels",
-                        "exec/cuda/executor", "exec/actions", "exec/group", "exec", "launch",
-                        "sync", "plan", "support"],
+                        "exec/cuda/target", "exec/cuda/executor", "exec/actions",
+                        "exec/group", "exec", "launch", "sync", "plan", "support"],
     "exec/cuda/profile": ["exec/cuda/runtime", "exec/cuda/signals", "exec/cuda/library",
                           "exec/cuda/kernels", "exec/cuda/kernels/plain",
                           "exec/cuda/kernels/gemm", "exec/cuda/kernels/attention",
@@ -71,10 +75,11 @@ LAW = {
                           "exec/actions", "exec", "ir", "support"],
     "search": ["schedule", "lower", "sim", "plan", "ir", "leaves", "machine", "support"],
     "io": ["exec", "sim", "plan", "ir", "support"],
-    "compile": ["io", "exec", "search", "launch", "lower", "verify", "ops", "schedule", "sim",
-                "plan", "offers", "ir", "leaves", "machine", "support"],
-    "run": ["compile", "io", "exec", "exec/processes", "exec/group", "exec/cpu", "transport",
-            "launch", "plan", "sim", "ir", "leaves", "machine", "support"],
+    "compile": ["io", "exec/cuda/target", "exec", "search", "launch", "lower", "verify", "ops",
+                "schedule", "sim", "plan", "offers", "ir", "leaves", "machine", "support"],
+    "run": ["compile", "io", "exec", "exec/processes", "exec/group", "exec/cpu",
+            "exec/cuda/target", "transport", "launch", "plan", "sim", "ir", "leaves", "machine",
+            "support"],
     "run/cuda": ["run", "compile", "exec", "exec/group", "exec/cuda/runtime", "exec/cuda/jit",
                  "exec/cuda/library", "exec/cuda/kernels", "exec/cuda/executor",
                  "exec/cuda/group", "exec/cuda/profile", "measure/baselines", "launch", "plan",
@@ -102,6 +107,7 @@ EXTRA_HEADERS = {
     "exec/group": {MESH},
     "exec/cpu": {MESH},
     "exec/processes": {MESH},
+    "exec/cuda/target": {MESH},
     "exec/cuda/executor": {MESH},
     "exec/cuda/group": {MESH},
     # Plain data, whether the back end is compiled or not; and the one file that knows whether.
@@ -174,6 +180,25 @@ def check_include(module, included):
     return f"`{module}` may include {', '.join(allowed) or 'nothing'}, so not `{included}`"
 
 
+# Every build decides alike what H200s launch: what decides it is compiled without CUDA's headers.
+DECIDES = re.compile(r"exec/cuda/(target/|kernels/(?!(.*/)?prepare)).*\.cpp")
+NVIDIA = re.compile(r"(cuda|nvrtc|nccl|cublas|cudnn)[A-Za-z_]*\.h")
+
+
+def find_nvidia_header(included, seen):
+    """The header of CUDA that one of ours reaches, or None."""
+    if NVIDIA.fullmatch(included):
+        return included
+    path = SRC / included
+    if included in seen or not path.exists():
+        return None
+    seen.add(included)
+    for match in INCLUDE.finditer(path.read_text(encoding="utf-8")):
+        if (found := find_nvidia_header(match.group(2), seen)) is not None:
+            return found
+    return None
+
+
 def check_file(path):
     name = path.relative_to(ROOT).as_posix()
     text = path.read_text(encoding="utf-8")
@@ -189,6 +214,9 @@ def check_file(path):
     module = module_of(name[len("src/"):]) if in_src else None
     if in_src and module is None:
         return [f"{name}: its folder is in no module of the law"]
+    if in_src and DECIDES.fullmatch(name[len("src/"):]) and (
+            header := find_nvidia_header(name[len("src/"):], set())) is not None:
+        findings.append(f"{name}:1: it decides what H200s launch and reaches <{header}>")
     first = True
     for match in INCLUDE.finditer(text):
         quoted, included = match.group(1) == '"', match.group(2)

@@ -51,6 +51,10 @@ struct Share {
 struct Prediction {
   std::string machine;  // its name
   double time_us = 0;
+  // How far predicted times of the operator's plans are from measured ones, |predicted / measured -
+  // 1|: the median, and what nine of ten do not exceed. None where no plan was measured.
+  std::optional<double> median_error;
+  std::optional<double> error_90;
   std::vector<Share> critical_path;     // what it is spent on, most first; adds up to time_us
   double exposed_communication_us = 0;  // of the worst rank: nothing to compute while it waits
   std::int64_t peak_bytes = 0;          // of one rank, its inputs and outputs included

@@ -15,7 +15,10 @@ template <>
 struct Record<Prediction> {
   static constexpr auto name = const_name("Prediction");
   static constexpr std::tuple fields = {
-      Field{"machine", &Prediction::machine}, Field{"time_us", &Prediction::time_us},
+      Field{"machine", &Prediction::machine},
+      Field{"time_us", &Prediction::time_us},
+      Field{"median_error", &Prediction::median_error},
+      Field{"error_90", &Prediction::error_90},
       Field{"critical_path", &Prediction::critical_path},
       Field{"exposed_communication_us", &Prediction::exposed_communication_us},
       Field{"peak_bytes", &Prediction::peak_bytes}};

@@ -171,7 +171,7 @@ class Plan:
     def __repr__(self) -> str:
         memory = f"{self.memory_bytes / 2**20:,.1f} MiB a rank"
         time = ("" if self.predicted is None else
-                f", predicted {self.predicted.time_us:,.1f} µs on {self.predicted.machine}")
+                f", predicted {_with_error(self.predicted)} on {self.predicted.machine}")
         return f"<harpe.Plan {self.op} on {self.mesh}: {self.schedule}{time}, {memory}>"
 
     def _repr_svg_(self) -> str | None:
@@ -185,6 +185,14 @@ class Plan:
             return _html.frame(self.report())
         except Refused:  # no shipped machine is large enough
             return None
+
+
+def _with_error(prediction: Prediction) -> str:
+    """The time with the error that nine of ten measured plans of the operator keep."""
+    time = f"{prediction.time_us:,.1f} µs"
+    if prediction.error_90 is None:
+        return time
+    return f"{time} ± {100 * prediction.error_90:.0f} %"
 
 
 class Simulation:
@@ -225,7 +233,7 @@ class Simulation:
         pathlib.Path(path).write_text(trace, encoding="utf-8")
 
     def __repr__(self) -> str:
-        return f"<harpe.Simulation {self.time_us:,.1f} µs, predicted on {self.machine}>"
+        return f"<harpe.Simulation {_with_error(self.prediction)}, predicted on {self.machine}>"
 
     def _repr_html_(self) -> str:
         return self.prediction._repr_html_() + _html.table(

@@ -155,6 +155,10 @@ class Prediction(_Shown):
     """What a simulation of one execution says; nothing was measured."""
     machine: str
     time_us: float
+    # How far predicted times of the operator's plans are from measured ones, |predicted / measured
+    # - 1|: the median, and what nine of ten do not exceed. None where no plan was measured.
+    median_error: float | None
+    error_90: float | None
     critical_path: Sequence[Share] = dataclasses.field(repr=False)  # most first; adds up
     exposed_communication_us: float  # of the worst rank: nothing to compute while it waits
     peak_bytes: int  # of one rank, its inputs and outputs included

@@ -145,6 +145,8 @@ inline constexpr std::array kFlags = {
          true},
     Flag{"output-file", "-o", "FILE.machine", "write the machine here, and show a summary",
          kProfile, false, true},
+    Flag{"output-file", "-o", "FILE.machine",
+         "write the machine here, with the errors of its predictions", kValidate, false, true},
     Flag{"measured", "", "FOLDER",
          "where files of measurements are: NAME_peers.jsonl, and NAME_plans.jsonl of tune",
          kValidate},

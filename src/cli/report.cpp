@@ -5,6 +5,7 @@
 #include <array>
 #include <nlohmann/json.hpp>
 
+#include "compile/simulation.h"
 #include "support/print_bytes.h"
 
 namespace harpe::cli {
@@ -121,6 +122,20 @@ void add_inherited(Rows& rows, const Machine& machine) {
 std::string print_inherited(const Machine& machine) {
   const std::string inherited = list_inherited(machine);
   return inherited.empty() ? "" : "inherited: " + inherited + "\n";
+}
+
+void add_error(Rows& rows, const Machine& machine, const std::string& family) {
+  rows.emplace_back("error", print_prediction_error(machine, family));
+}
+
+Json error_to_json(const Machine& machine, const std::string& family) {
+  const PredictionError* const error = find_error(machine, family);
+  if (error == nullptr) return {};
+  return {{"family", error->family},
+          {"plans", error->plans},
+          {"median", error->median},
+          {"nine_of_ten", error->nine_of_ten},
+          {"from", error->from.note}};
 }
 
 Json agreement_to_json(const Agreement& agreement) {

@@ -30,4 +30,9 @@ void add_launches(Rows& rows, const LaunchCertificate& certificate);
 void add_inherited(Rows& rows, const Machine& machine);
 [[nodiscard]] std::string print_inherited(const Machine& machine);
 
+// The same: how far predictions of the operator are from measured times (print_prediction_error).
+// Null where no plan of it was measured.
+void add_error(Rows& rows, const Machine& machine, const std::string& family);
+[[nodiscard]] Json error_to_json(const Machine& machine, const std::string& family);
+
 }  // namespace harpe::cli

@@ -5,9 +5,9 @@
 #include "cli/terminal.h"
 #include "cli/verbs.h"
 #include "compile/catalogue.h"
+#include "compile/launches.h"
 #include "report/draw.h"
 #include "run/backend.h"
-#include "run/gpus.h"
 
 namespace harpe::cli {
 namespace {
@@ -65,8 +65,7 @@ Checked<std::string> show_launches_of(const CommandLine& line, Session& session,
   HP_TRY(const std::unique_ptr<launch::Target> target, launch_target_of(line));
   HP_TRY(const Plan plan, session.plan(request));
   if (session.is_paranoid() && target->facts().waits_inside) {
-    HP_TRY(const Gpus* const gpus, find_gpus());
-    HP_REQUIRE_OK(check_gpu_launches(plan, *gpus));
+    HP_REQUIRE_OK(check_gpu_launches(plan));
   } else if (session.is_paranoid()) {
     HP_TRY(const std::unique_ptr<launch::Target> in_turns, make_target(Backend::Cpu, true));
     HP_REQUIRE_OK(show_launches(plan, *in_turns, true));

@@ -37,6 +37,7 @@ Rows rows_of(const PlanSummary& plan, const Machine& machine, const SimulateOpti
   add_inherited(rows, machine);
   rows.emplace_back("time", fmt::format("{}, launched by {}", print_time(simulation.total),
                                         print_launch(options.launch)));
+  add_error(rows, machine, plan.program);
   if (plan.flops > 0 && simulation.total.value > 0) {
     rows.emplace_back(
         "rate", fmt::format("{:.1f} TFLOP/s a rank", plan.flops / static_cast<double>(plan.ranks) /
@@ -162,6 +163,7 @@ Checked<int> simulate_plan(const CommandLine& line, Session& session) {
   json["machine"] = machine.name;
   json["inherited"] = list_inherited(machine);
   json["refits"] = std::move(refits);
+  json["error"] = error_to_json(machine, summary.program);
   json["launch"] = print_launch(options.launch);
   json["simulation"] = to_json(machine, simulation);
   HP_REQUIRE_OK(

@@ -184,11 +184,17 @@ Checked<Ok> show_list(const CommandLine& line, const Request& request, const Tax
   json["mesh"] = request.mesh ? Json(*request.mesh) : Json();
   json["machine"] = list.machine.name;
   json["inherited"] = list_inherited(list.machine);
-  if (origin.is_measured) json["backend"] = "cuda";
+  std::string error;
+  if (origin.is_measured) {
+    json["backend"] = "cuda";
+  } else {
+    json["error"] = error_to_json(list.machine, list.program);
+    error = "error: " + print_prediction_error(list.machine, list.program) + "\n";
+  }
   json["launch"] = origin.launch == Launch::Graph ? "graph" : "host";
   json["schedules"] = std::move(all);
   return show_results(line,
-                      title_of(request, list, origin) + print_inherited(list.machine) +
+                      title_of(request, list, origin) + print_inherited(list.machine) + error +
                           print_rows_of(list.rows, origin.is_measured),
                       json);
 }

@@ -131,6 +131,7 @@ Rows rows_of(const MeasuredTuned& tuned) {
   rows.emplace_back("search", print_seconds(result.seconds) +
                                   (result.complete ? "" : ", ended before it was done"));
   rows.emplace_back("best", print_best(tuned));
+  add_error(rows, tuned.machine, tuned.program.name);
   if (tuned.seeds > 0) {
     rows.emplace_back(
         "cache", tuned.known_since
@@ -240,6 +241,7 @@ void add_search(Json& json, const MeasuredTuned& tuned) {
   json["mesh"] = print_mesh_option(tuned.mesh);
   json["machine"] = tuned.machine.name;
   json["inherited"] = list_inherited(tuned.machine);
+  json["error"] = error_to_json(tuned.machine, tuned.program.name);
   json["candidates"] = result.candidates;
   json["unique"] = result.unique;
   json["duplicates"] = result.duplicates;

@@ -83,6 +83,9 @@ Checked<int> validate_predictions(const CommandLine& line, Session& session) {
   HP_TRY(const Machine machine, load_machine(line.value("machine").value_or("h200x8")));
   HP_TRY(const Validation validation,
          validate(session, *folder, machine, [](std::string_view what) { show_progress(what); }));
+  Machine stated = machine;
+  stated.errors = errors_of(validation, *folder);
+  HP_REQUIRE_OK(write_file_of(line, "output-file", print(stated)));
   HP_REQUIRE_OK(show_results(line, print_validation(validation, machine),
                              validation_to_json(line, validation, machine)));
   return kDone;

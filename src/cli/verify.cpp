@@ -9,7 +9,6 @@
 #include "compile/certify_launches.h"
 #include "compile/check_form.h"
 #include "compile/target.h"
-#include "run/gpus.h"
 #include "verify/verify_launches.h"
 
 namespace harpe::cli {
@@ -74,15 +73,13 @@ Checked<int> show(const CommandLine& line, const PlanSummary& summary, Json json
 // Those in a file, or what H200s would launch.
 Checked<launch::LaunchPlan> launches_of(const std::optional<std::string>& file, const Plan& plan) {
   if (file) return read_launches(*file, plan);
-  HP_TRY(const Gpus* const gpus, find_gpus());
-  return make_gpu_launches(plan, *gpus);
+  return make_gpu_launches(plan);
 }
 
 Checked<LaunchCertificate> prove_small_launches(const Program& program, const Mesh& mesh,
                                                 const NormalForm& form,
                                                 const VerifyOptions& options) {
-  HP_TRY(const Gpus* const gpus, find_gpus());
-  return certify_small_launches(program, mesh, form, *gpus, options);
+  return certify_small_launches(program, mesh, form, options);
 }
 
 // Of the launches of a plan.

@@ -12,13 +12,12 @@
 namespace harpe {
 namespace {
 
-Checked<LaunchCertificate> certify_case(const ReducedCase& small, const LaunchTargets& targets,
-                                        const VerifyOptions& options) {
+Checked<LaunchCertificate> certify_case(const ReducedCase& small, const VerifyOptions& options) {
   LowerOptions lowering;
   lowering.limit = options.limit;
   HP_TRY(const Plan plan, lower(small.program, small.mesh, small.form, lowering));
   HP_REQUIRE_OK(verify(plan, options));
-  HP_TRY(const launch::LaunchPlan launches, make_gpu_launches(plan, targets));
+  HP_TRY(const launch::LaunchPlan launches, make_gpu_launches(plan));
   return verify_launches(plan, launches, options);
 }
 
@@ -32,14 +31,13 @@ Checked<launch::LaunchPlan> read_launches(const std::string& path, const Plan& p
 
 Checked<LaunchCertificate> certify_small_launches(const Program& program, const Mesh& mesh,
                                                   const NormalForm& form,
-                                                  const LaunchTargets& targets,
                                                   const VerifyOptions& options) {
   HP_TRY(const std::vector<ReducedCase> cases, reduced_cases(program, mesh, form));
   VerifyOptions of_case = options;
   of_case.memory_limit_bytes.reset();
   LaunchCertificate all;
   for (const ReducedCase& small : cases) {
-    Checked<LaunchCertificate> one = certify_case(small, targets, of_case);
+    Checked<LaunchCertificate> one = certify_case(small, of_case);
     if (!one.ok()) {
       return with_note(std::move(one).error(), "in the reduced likeness of this schedule on `" +
                                                    print_mesh_option(small.mesh) + "`");

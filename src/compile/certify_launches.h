@@ -22,7 +22,6 @@ namespace harpe {
 [[nodiscard]] Checked<LaunchCertificate> certify_small_launches(const Program& program,
                                                                 const Mesh& mesh,
                                                                 const NormalForm& form,
-                                                                const LaunchTargets& targets,
                                                                 const VerifyOptions& options);
 
 // Proves launches before they run. Requires: a verified plan. Errors: verify_launches'.

@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include "compile/certify_launches.h"
+#include "exec/cuda/target/launch_target.h"
+#include "exec/cuda/target/made_up_binding.h"
 #include "exec/describe.h"
 #include "launch/make_launches.h"
 #include "plan/launch_text.h"
@@ -56,9 +58,9 @@ std::string explain_task(const launch::Draft& draft, TaskId task) {
 
 }  // namespace
 
-Checked<launch::LaunchPlan> make_gpu_launches(const Plan& plan, const LaunchTargets& targets) {
+Checked<launch::LaunchPlan> make_gpu_launches(const Plan& plan) {
   HP_TRY(const Blocks blocks, Blocks::make(plan.program, plan.mesh, plan.form));
-  return launch::make_launches(plan, blocks, *targets.describe({}));
+  return launch::make_launches(plan, blocks, cuda::LaunchTarget({}));
 }
 
 Checked<std::string> show_launches(const Plan& plan, const launch::Target& target, bool paranoid) {
@@ -68,7 +70,7 @@ Checked<std::string> show_launches(const Plan& plan, const launch::Target& targe
   return launch::print_launches(plan, blocks, launches);
 }
 
-Checked<Ok> check_gpu_launches(const Plan& plan, const LaunchTargets& targets) {
+Checked<Ok> check_gpu_launches(const Plan& plan) {
   static constexpr cuda::DescribedTarget kTargets[] = {{},
                                                        {.shares_gpus = true},
                                                        {.collectives = CollectiveEngine::Nccl},
@@ -77,9 +79,9 @@ Checked<Ok> check_gpu_launches(const Plan& plan, const LaunchTargets& targets) {
   HP_TRY(const Blocks blocks, Blocks::make(plan.program, plan.mesh, plan.form));
   for (const cuda::DescribedTarget& target : kTargets) {
     HP_TRY(const launch::LaunchPlan launches,
-           launch::make_launches(plan, blocks, *targets.describe(target)));
+           launch::make_launches(plan, blocks, cuda::LaunchTarget(target)));
     check_launches(plan, blocks, launches);
-    const Checked<Ok> bound = targets.check_binding(plan, blocks, launches, target);
+    const Checked<Ok> bound = cuda::check_binding(plan, blocks, launches, target);
     HP_CHECK(bound.ok(), "does not bind: " + render(bound.error()));
   }
   return Ok{};

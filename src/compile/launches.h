@@ -1,11 +1,9 @@
 #pragma once
 
-#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "exec/described_target.h"
 #include "launch/target.h"
 #include "plan/launch_plan.h"
 #include "plan/plan.h"
@@ -13,30 +11,17 @@
 
 namespace harpe {
 
-// GPUs to make launches for, and the check that launches can be bound; a back end implements it.
-class LaunchTargets {
- public:
-  virtual ~LaunchTargets() = default;
-  [[nodiscard]] virtual std::unique_ptr<launch::Target> describe(
-      const cuda::DescribedTarget& target) const = 0;
-  // Whether every launch can be given addresses. Requires: launches made for the plan and target.
-  [[nodiscard]] virtual Checked<Ok> check_binding(const Plan& plan, const Blocks& blocks,
-                                                  const launch::LaunchPlan& launches,
-                                                  const cuda::DescribedTarget& target) const = 0;
-};
-
 // What H200s launch for a plan, a rank to a GPU (launch/make_launches.h).
 // Requires: a verified plan. Errors: what GPUs cannot do.
 
-[[nodiscard]] Checked<launch::LaunchPlan> make_gpu_launches(const Plan& plan,
-                                                            const LaunchTargets& targets);
+[[nodiscard]] Checked<launch::LaunchPlan> make_gpu_launches(const Plan& plan);
 
 // The text of what a target launches. `paranoid`: it is read back and proved.
 [[nodiscard]] Checked<std::string> show_launches(const Plan& plan, const launch::Target& target,
                                                  bool paranoid);
 // Whether what H200s launch, shared or not, by NCCL, and where plans take turns, reads back, can be
 // bound and is proved: a bug of ours where not (HP_CHECK).
-[[nodiscard]] Checked<Ok> check_gpu_launches(const Plan& plan, const LaunchTargets& targets);
+[[nodiscard]] Checked<Ok> check_gpu_launches(const Plan& plan);
 
 // The text as a pass left it. Requires: one of the names.
 [[nodiscard]] std::vector<std::string> launch_pass_names();

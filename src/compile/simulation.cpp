@@ -1,6 +1,7 @@
 #include "compile/simulation.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "compile/catalogue.h"
 #include "compile/certify.h"
@@ -19,6 +20,15 @@ TaxRow row_among(Request request, const std::string& schedule, const Machine& ma
   Checked<TaxRow> found = make(request, machine);
   if (found.ok()) return *std::move(found);
   return {.schedule = schedule, .taxes = std::nullopt, .refusal = found.error()};
+}
+
+Checked<std::string> program_name_of(Session& session, const Request& request) {
+  if (kind_of(request.target) == TargetKind::PlanFile) {
+    HP_TRY(Plan plan, session.plan(request));
+    return std::move(plan.program.name);
+  }
+  HP_TRY(Program program, session.program(request));
+  return std::move(program.name);
 }
 
 bool is_faster(const TaxRow& a, const TaxRow& b) {
@@ -91,6 +101,7 @@ Checked<TaxList> list_taxes(Session& session, const Request& request,
                             const std::optional<std::string>& machine, const TaxMaker& make) {
   TaxList list;
   HP_TRY(list.machine, machine_of(session, request, machine));
+  HP_TRY(list.program, program_name_of(session, request));
   const bool one = request.schedule || kind_of(request.target) == TargetKind::PlanFile;
   if (!one) {
     HP_TRY(const ScheduleList schedules, list_schedules(session, request));
@@ -111,6 +122,18 @@ Checked<TaxList> list_taxes(Session& session, const Request& request,
 std::string print(const Refit& refit) {
   return refit.buffer + " over " + print_mesh_ref(refit.over) + " by " +
          std::string(print(refit.to)) + " instead of " + std::string(print(refit.from));
+}
+
+std::string print_prediction_error(const Machine& machine, std::string_view family) {
+  const PredictionError* const error = find_error(machine, family);
+  if (error == nullptr) return "not known: no plan of " + std::string(family) + " was measured";
+  const auto percent = [](double part) {
+    const auto tenths = std::llround(1000 * part);
+    return std::to_string(tenths / 10) + "." + std::to_string(tenths % 10) + " %";
+  };
+  return "median " + percent(error->median) + ", nine of ten within " +
+         percent(error->nine_of_ten) + ", of " + std::to_string(error->plans) + " plans of " +
+         error->family + " in " + error->from.note;
 }
 
 std::string_view print(Spending spending) {

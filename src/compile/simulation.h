@@ -56,6 +56,7 @@ using TaxMaker = std::function<Checked<TaxRow>(const Request& request, const Mac
 
 struct TaxList {
   Machine machine;
+  std::string program;  // the operator
   std::vector<TaxRow> rows;
 };
 // Of the schedule that the request or its plan file says; without one, of every named schedule that
@@ -64,6 +65,10 @@ struct TaxList {
 [[nodiscard]] Checked<TaxList> list_taxes(Session& session, const Request& request,
                                           const std::optional<std::string>& machine,
                                           const TaxMaker& make);
+
+// Beside every prediction, how far those of the operator are from measured times: "median 8.8 %,
+// nine of ten within 27.0 %, of 35 plans of ag_gemm in bench/h200x4".
+[[nodiscard]] std::string print_prediction_error(const Machine& machine, std::string_view family);
 
 // "compute", "link", …
 [[nodiscard]] std::string_view print(Spending spending);

@@ -140,7 +140,7 @@ Checked<Simulation> simulate(const Plan& plan, const std::string& machine,
     HP_TRY(const harpe::SimulateOptions asked,
            library::to_internal(options, simulated.mesh.ranks()));
     HP_TRY(const harpe::Simulation made, harpe::simulate(simulated, found, asked));
-    return Simulation{.prediction = library::to_prediction(found, made),
+    return Simulation{.prediction = library::to_prediction(found, simulated.program.name, made),
                       .trace = options.trace ? print_trace(simulated, made) : ""};
   });
 }

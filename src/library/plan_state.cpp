@@ -37,12 +37,19 @@ v1::Certificate to_public(const Certificate& certificate) {
 
 }  // namespace
 
-v1::Prediction to_prediction(const Machine& machine, const Simulation& simulation) {
+v1::Prediction to_prediction(const Machine& machine, const std::string& family,
+                             const Simulation& simulation) {
   v1::Prediction out{.machine = machine.name,
                      .time_us = simulation.total.microseconds(),
+                     .median_error = std::nullopt,
+                     .error_90 = std::nullopt,
                      .critical_path = {},
                      .exposed_communication_us = simulation.exposed_communication.microseconds(),
                      .peak_bytes = simulation.peak_bytes};
+  if (const PredictionError* const error = find_error(machine, family)) {
+    out.median_error = error->median;
+    out.error_90 = error->nine_of_ten;
+  }
   for (const auto& [spending, time] : sum_path(simulation).spent) {
     out.critical_path.push_back({std::string(print(spending)), time.microseconds()});
   }
@@ -58,7 +65,7 @@ harpe::Checked<v1::Plan> make_plan(PlanParts parts, Call& call) {
   if (parts.machine) {
     HP_REQUIRE_OK(call.begin("simulating"));
     HP_TRY(const Simulation simulation, harpe::simulate(parts.plan, *parts.machine));
-    state->predicted = to_prediction(*parts.machine, simulation);
+    state->predicted = to_prediction(*parts.machine, parts.plan.program.name, simulation);
   }
   state->facts = to_facts(summarise(parts.plan), parts.plan);
   state->buffers = list_buffers(parts.plan);

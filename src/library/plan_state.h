@@ -42,7 +42,8 @@ struct PlanParts {
 [[nodiscard]] harpe::Checked<v1::Plan> make_plan(PlanParts parts, Call& call);
 
 // What a simulation says.
-[[nodiscard]] v1::Prediction to_prediction(const Machine& machine, const Simulation& simulation);
+[[nodiscard]] v1::Prediction to_prediction(const Machine& machine, const std::string& family,
+                                           const Simulation& simulation);
 
 // The machine of a call about a plan: as in Question, or the plan's own, or the smallest one.
 // Errors: machine_for's; check_fits'.

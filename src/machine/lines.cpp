@@ -130,6 +130,14 @@ Line line_of(LeafSample& sample) {
           .from = &sample.from};
 }
 
+Line line_of(PredictionError& error) {
+  return {.head = "error " + error.family,
+          .figures = {required("plans", Unit::None, &error.plans),
+                      optional("median", Unit::None, &error.median),
+                      optional("nine_of_ten", Unit::None, &error.nine_of_ten)},
+          .from = &error.from};
+}
+
 std::vector<Line> lines_of(Machine& machine) {
   std::vector<Line> lines = {line_of(machine.processor)};
   for (MachineLevel& level : machine.levels) lines.push_back(line_of(level));
@@ -138,6 +146,7 @@ std::vector<Line> lines_of(Machine& machine) {
   for (CollectiveSample& collective : machine.collectives) lines.push_back(line_of(collective));
   for (LeafRate& rate : machine.rates) lines.push_back(line_of(rate));
   for (LeafSample& sample : machine.samples) lines.push_back(line_of(sample));
+  for (PredictionError& error : machine.errors) lines.push_back(line_of(error));
   return lines;
 }
 

@@ -27,6 +27,7 @@ struct Line {
 [[nodiscard]] Line line_of(CollectiveSample& collective);
 [[nodiscard]] Line line_of(LeafRate& rate);
 [[nodiscard]] Line line_of(LeafSample& sample);
+[[nodiscard]] Line line_of(PredictionError& error);
 
 // The lines of a machine in the order of its text. They refer to it.
 [[nodiscard]] std::vector<Line> lines_of(Machine& machine);

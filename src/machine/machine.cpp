@@ -110,6 +110,9 @@ Checked<Ok> check_words(Machine& machine) {
     HP_REQUIRE_OK(check_word(sample.leaf, "leaf", line_of(sample).head));
     HP_REQUIRE_OK(check_word(sample.dtype, "dtype", line_of(sample).head));
   }
+  for (PredictionError& error : machine.errors) {
+    HP_REQUIRE_OK(check_word(error.family, "operator", line_of(error).head));
+  }
   return Ok{};
 }
 
@@ -237,8 +240,14 @@ Checked<Ok> check_machine(const Machine& machine) {
   return check_uses(machine);
 }
 
+const PredictionError* find_error(const Machine& machine, std::string_view family) {
+  const auto found = std::ranges::find(machine.errors, family, &PredictionError::family);
+  return found == machine.errors.end() ? nullptr : &*found;
+}
+
 std::string fingerprint(const Machine& machine) {
   Machine copy = machine;
+  copy.errors.clear();
   return hash_text("machine " + machine.name + " {\n" + print_lines(lines_of(copy), false) + "}\n");
 }
 

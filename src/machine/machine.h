@@ -168,6 +168,17 @@ struct LeafSample {
   friend bool operator==(const LeafSample&, const LeafSample&) = default;
 };
 
+// How far predicted times of plans of one operator are from measured ones: |predicted / measured -
+// 1|.
+struct PredictionError {
+  std::string family;  // the operator
+  std::int64_t plans = 0;
+  double median = 0;
+  double nine_of_ten = 0;  // that nine of ten plans do not exceed
+  Provenance from;
+  friend bool operator==(const PredictionError&, const PredictionError&) = default;
+};
+
 struct Machine {
   std::string name;
   std::string summary;
@@ -178,6 +189,7 @@ struct Machine {
   std::vector<CollectiveSample> collectives;
   std::vector<LeafRate> rates;
   std::vector<LeafSample> samples;
+  std::vector<PredictionError> errors;
   friend bool operator==(const Machine&, const Machine&) = default;
 
   [[nodiscard]] std::int64_t processors() const;  // product of the levels' sizes
@@ -195,11 +207,15 @@ struct Machine {
 // the machine can use. Errors: M110, M112 to M115, M122.
 [[nodiscard]] Checked<Ok> check_machine(const Machine& machine);
 
+// Null where no plan of the operator was measured.
+[[nodiscard]] const PredictionError* find_error(const Machine& machine, std::string_view family);
+
 // What is not of the machine itself but of one that it is like: "processor h200, all at nvlink,
 // nccl at rail, rates, samples of h200x8x2". Empty of shipped machines and of whole ones.
 [[nodiscard]] std::string list_inherited(const Machine& machine);
 
-// 128 bits over the canonical text without provenance, as hexadecimal: keys of plan caches.
+// 128 bits over the canonical text without provenance and errors, as hexadecimal: keys of plan
+// caches.
 [[nodiscard]] std::string fingerprint(const Machine& machine);
 
 // The shipped machines.

@@ -103,6 +103,11 @@ Checked<Ok> parse_head(Cursor& cursor, LeafSample& sample) {
   return Ok{};
 }
 
+Checked<Ok> parse_head(Cursor& cursor, PredictionError& error) {
+  HP_TRY(error.family, cursor.expect_identifier("an operator"));
+  return Ok{};
+}
+
 Checked<Provenance> parse_provenance(Cursor& cursor) {
   HP_REQUIRE_OK(cursor.expect("from"));
   Provenance from;
@@ -171,12 +176,14 @@ Checked<Ok> parse_line(Cursor& cursor, Draft& draft) {
   if (cursor.at("collective")) return add_item(cursor, draft, machine.collectives);
   if (cursor.at("rate")) return add_item(cursor, draft, machine.rates);
   if (cursor.at("sample")) return add_item(cursor, draft, machine.samples);
+  if (cursor.at("error")) return add_item(cursor, draft, machine.errors);
   return cursor.unexpected(
-      "`about`, `processor`, `level`, `transport`, `completion`, `collective`, `rate`, `sample` or "
-      "`}`");
+      "`about`, `processor`, `level`, `transport`, `completion`, `collective`, `rate`, `sample`, "
+      "`error` or `}`");
 }
 
-// `like NAME`: everything of a shipped machine but its name and summary.
+// `like NAME`: everything of a shipped machine but its name, its summary, and the errors of its
+// predictions, which were measured on no other.
 Checked<Ok> inherit(Cursor& cursor, Draft& draft) {
   const Token word = cursor.peek();
   HP_TRY(const std::string like, cursor.expect_identifier("a shipped machine's name"));
@@ -198,6 +205,7 @@ Checked<Ok> inherit(Cursor& cursor, Draft& draft) {
   inherited.name = draft.machine.name;
   for (const Line& line : lines_of(inherited)) line.from->of = like;
   inherited.summary.clear();
+  inherited.errors.clear();
   draft.machine = std::move(inherited);
   draft.has_processor = true;
   return Ok{};

@@ -1,6 +1,8 @@
 #include "measure/validation.h"
 
 #include <algorithm>
+#include <cmath>
+#include <map>
 
 #include "compile/certify.h"
 #include "sim/simulate.h"
@@ -50,6 +52,30 @@ std::vector<Agreement> agreements_of(const std::vector<Prediction>& predictions)
 }
 
 }  // namespace
+
+std::vector<PredictionError> errors_of(const Validation& validation, const std::string& note) {
+  std::vector<std::string> families;
+  std::map<std::string, std::vector<TimePair>> pairs;
+  for (const Prediction& one : validation.predictions) {
+    if (!one.measured.counts) continue;
+    const std::string& family = one.measured.request.target;
+    if (pairs[family].empty()) families.push_back(family);
+    pairs[family].push_back({.predicted_us = one.predicted.microseconds(),
+                             .measured_us = one.measured.microseconds,
+                             .question = ""});
+  }
+  constexpr double kSteps = 1e4;  // that is kept of an error
+  std::vector<PredictionError> errors;
+  for (const std::string& family : families) {
+    const Agreement agreement = agreement_of(family, true, pairs[family]);
+    errors.push_back({.family = family,
+                      .plans = agreement.count,
+                      .median = std::round(kSteps * agreement.median_error) / kSteps,
+                      .nine_of_ten = std::round(kSteps * agreement.error_90) / kSteps,
+                      .from = {.origin = Origin::Measured, .note = note}});
+  }
+  return errors;
+}
 
 Checked<Validation> validate(Session& session, const std::string& folder, const Machine& machine,
                              const std::function<void(std::string_view)>& progress) {

@@ -26,6 +26,11 @@ struct Validation {
   std::vector<Agreement> agreements;  // by family, then "all"
 };
 
+// Of every operator of which plans count, in order of appearance: lines of a machine. `note` says
+// where the measurements are.
+[[nodiscard]] std::vector<PredictionError> errors_of(const Validation& validation,
+                                                     const std::string& note);
+
 // Lowers and simulates every measured case. Errors: read_measurements'; Session's; M117, M118.
 [[nodiscard]] Checked<Validation> validate(
     Session& session, const std::string& folder, const Machine& machine,

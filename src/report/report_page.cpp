@@ -108,6 +108,13 @@ std::vector<PageFigure> figures_of(const ReportSource& source) {
   std::vector<PageFigure> figures = {{page::print_time(subject.time),
                                       source.plans.empty() ? "estimated time" : "simulated time",
                                       "of one execution"}};
+  if (!source.plans.empty()) {
+    const std::string& family = source.plans.front().plan.program.name;
+    if (const PredictionError* const error = find_error(*source.machine, family)) {
+      figures.push_back({"± " + page::print_share(error->nine_of_ten), "error of predictions",
+                         "that nine of ten measured plans of " + family + " keep"});
+    }
+  }
   if (const Evaluated* const named = best_named(source);
       named != nullptr && named->form != *subject.form) {
     const double ratio = static_cast<double>(named->time().value) / total;

@@ -4,6 +4,7 @@
 #include "compile/launches.h"
 #include "exec/cpu/cpu_executor.h"
 #include "exec/cpu/launch_target.h"
+#include "exec/cuda/target/launch_target.h"
 #include "run/gpus.h"
 #include "run/host.h"
 #include "run/hosts.h"
@@ -32,8 +33,7 @@ Checked<std::unique_ptr<launch::Target>> make_target(Backend backend, bool takes
     target = std::make_unique<cpu::LaunchTarget>(takes_turns);
     return target;
   }
-  HP_TRY(const Gpus* const gpus, find_gpus());
-  target = gpus->describe({.takes_turns = takes_turns});
+  target = std::make_unique<cuda::LaunchTarget>(cuda::DescribedTarget{.takes_turns = takes_turns});
   return target;
 }
 
@@ -52,8 +52,7 @@ Checked<std::unique_ptr<Executor>> make_executor(const Plan& plan, const Backend
   options.wait_limit = request.wait_limit;
   options.warn = request.warn;
   if (request.target == Backend::Cpu) return make_cpu_executor(plan, options);
-  HP_TRY(const Gpus* const gpus, find_gpus());
-  HP_TRY(const launch::LaunchPlan launches, make_gpu_launches(plan, *gpus));
+  HP_TRY(const launch::LaunchPlan launches, make_gpu_launches(plan));
   HP_REQUIRE_OK(prove(plan, launches));
   return make_cpu_executor(plan, launches, options);
 }

@@ -7,7 +7,6 @@
 #include <string_view>
 #include <vector>
 
-#include "compile/launches.h"
 #include "exec/executor.h"
 #include "exec/group/group.h"
 #include "ir/tensor.h"
@@ -36,9 +35,10 @@ struct GpuProfileRequest {
 // Bytes that each of the first GPUs has left; empty where one does not say.
 using FreeMemory = std::function<std::vector<std::int64_t>()>;
 
-// What a build with a back end for GPUs offers, by who asks. What it says of targets needs no GPU.
-class Gpus : public LaunchTargets {
+// What a build with a back end for GPUs offers, by who asks.
+class Gpus {
  public:
+  virtual ~Gpus() = default;
   // Errors, of what opens the driver: G002, G003, G005 there is none, or none that runs.
   [[nodiscard]] virtual Checked<int> count() const = 0;
   // "NVIDIA H200"; "" where there is none.

@@ -111,6 +111,9 @@ class Plans(unittest.TestCase):
         self.assertEqual(simulation.time_us, plan.predicted_us)
         self.assertAlmostEqual(sum(share.us for share in simulation.critical_path),
                                simulation.time_us, delta=1e-3 * simulation.time_us)
+        # Of measured plans of the operator, on the machine that is shipped.
+        self.assertLess(simulation.prediction.median_error, simulation.prediction.error_90)
+        self.assertIn("±", repr(simulation))
         late = plan.simulate(delay=(1, 500.0))
         self.assertGreater(late.time_us, simulation.time_us + 400)
         self.assertGreater(plan.simulate(launch="host").time_us, simulation.time_us)

@@ -24,10 +24,12 @@ class Layers(unittest.TestCase):
             root = pathlib.Path(folder)
             for header in ("src/ir/blocks.h", "src/plan/plan.h", "src/machine/mesh.h",
                            "src/machine/links.h", "include/harpe/plan.h",
-                           "src/exec/cuda/kernels/launches.h",
+                           "src/exec/cuda/kernels/prepared_launches.h",
                            "src/exec/cuda/kernels/gemm/gemm.h"):
                 (root / header).parent.mkdir(parents=True, exist_ok=True)
                 (root / header).write_text("#pragma once\n")
+            (root / "src/exec/cuda/kernels/through_cuda.h").write_text(
+                "#pragma once\n#include <cuda.h>\n")
             path = root / ("" if name.startswith(("include/", "python/")) else "src") / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text)
@@ -48,15 +50,26 @@ class Layers(unittest.TestCase):
 
     def test_rooms_of_the_cuda_back_end_see_each_other_one_way(self):
         self.assertEqual(self.findings("exec/cuda/runtime/a.cpp",
-                                       '#include "exec/cuda/kernels/launches.h"\n'),
+                                       '#include "exec/cuda/kernels/prepared_launches.h"\n'),
                          ["src/exec/cuda/runtime/a.cpp:1: `exec/cuda/runtime` may include "
                           "exec/cuda/device, transport, support, so not "
-                          "`exec/cuda/kernels/launches.h`"])
+                          "`exec/cuda/kernels/prepared_launches.h`"])
         for room in ("executor", "kernels", "kernels/plain", "kernels/attention"):
             self.assertEqual(len(self.findings(f"exec/cuda/{room}/a.cpp",
                                                '#include "exec/cuda/kernels/gemm/gemm.h"\n')), 1)
         self.assertEqual(self.findings("exec/cuda/profile/a.cpp",
                                        '#include "exec/cuda/kernels/gemm/gemm.h"\n'), [])
+
+    def test_what_decides_launches_reaches_no_header_of_cuda(self):
+        for name in ("exec/cuda/target/a.cpp", "exec/cuda/kernels/gemm/a.cpp"):
+            self.assertEqual(self.findings(name, "#include <cuda.h>\n"), [
+                f"src/{name}:1: it decides what H200s launch and reaches <cuda.h>"])
+        self.assertEqual(self.findings("exec/cuda/kernels/gemm/prepare_gemm.cpp",
+                                       "#include <cuda.h>\n"), [])
+        # Through a header of ours.
+        self.assertEqual(self.findings("exec/cuda/target/a.cpp",
+                                       '#include "exec/cuda/kernels/through_cuda.h"\n'), [
+            "src/exec/cuda/target/a.cpp:1: it decides what H200s launch and reaches <cuda.h>"])
 
     def test_the_law_has_no_circle(self):
         graphlib.TopologicalSorter(check_layers.LAW).prepare()

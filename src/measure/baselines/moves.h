@@ -3,8 +3,8 @@
 #include <array>
 #include <vector>
 
-#include "exec/cuda/kernels/launches.h"
 #include "exec/cuda/kernels/plan_launches.h"
+#include "exec/cuda/kernels/prepared_launches.h"
 #include "measure/baselines/baseline.h"
 
 namespace harpe::library {

@@ -4,7 +4,6 @@
 
 #include "compile/certify_launches.h"
 #include "exec/cuda/executor/cuda_executor.h"
-#include "exec/cuda/executor/made_up_binding.h"
 #include "exec/cuda/group/join_group.h"
 #include "exec/cuda/profile/measure.h"
 #include "exec/cuda/runtime/free_memory.h"
@@ -12,16 +11,6 @@
 #include "run/backend.h"
 
 namespace harpe {
-
-std::unique_ptr<launch::Target> CudaGpus::describe(const cuda::DescribedTarget& target) const {
-  return std::make_unique<cuda::LaunchTarget>(target);
-}
-
-Checked<Ok> CudaGpus::check_binding(const Plan& plan, const Blocks& blocks,
-                                    const launch::LaunchPlan& launches,
-                                    const cuda::DescribedTarget& target) const {
-  return cuda::check_binding(plan, blocks, launches, target);
-}
 
 Checked<int> CudaGpus::count() const {
   HP_TRY(const std::shared_ptr<const cuda::DriverApi> driver, cuda::open_driver());

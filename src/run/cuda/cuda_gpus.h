@@ -7,12 +7,6 @@ namespace harpe {
 // GPUs by the CUDA executor; compiled where CUDA's headers are.
 class CudaGpus final : public Gpus {
  public:
-  [[nodiscard]] std::unique_ptr<launch::Target> describe(
-      const cuda::DescribedTarget& target) const override;
-  [[nodiscard]] Checked<Ok> check_binding(const Plan& plan, const Blocks& blocks,
-                                          const launch::LaunchPlan& launches,
-                                          const cuda::DescribedTarget& target) const override;
-
   [[nodiscard]] Checked<int> count() const override;
   [[nodiscard]] std::string name() const override;
   [[nodiscard]] Checked<std::unique_ptr<Executor>> make_executor(

@@ -5,7 +5,7 @@
 #include <memory>
 #include <span>
 
-#include "exec/cuda/kernels/launches.h"
+#include "exec/cuda/kernels/prepared_launches.h"
 #include "tests/gpu/actions/arena.h"
 
 namespace harpe::testing_support {

@@ -5,10 +5,10 @@
 #include <string>
 #include <vector>
 
-#include "exec/cuda/executor/made_up_binding.h"
-#include "exec/cuda/executor/spec_offers.h"
 #include "exec/cuda/kernels/attention/attention.h"
 #include "exec/cuda/kernels/gemm/gemm.h"
+#include "exec/cuda/target/made_up_binding.h"
+#include "exec/cuda/target/spec_offers.h"
 #include "launch/make_launches.h"
 #include "tests/property/launches/described.h"
 #include "tests/support/linear.h"

@@ -1,7 +1,7 @@
 #include "tests/property/launches/described.h"
 
+#include "compile/launches.h"
 #include "compile/session.h"
-#include "run/gpus.h"
 #include "support/check.h"
 #include "verify/verify_launches.h"
 
@@ -21,7 +21,7 @@ Described describe(const Request& request) {
   Session session(false);
   Checked<Plan> plan = session.plan(request);
   HP_CHECK(plan.ok(), render(plan.error()));
-  Checked<launch::LaunchPlan> launches = make_gpu_launches(*plan, **find_gpus());
+  Checked<launch::LaunchPlan> launches = make_gpu_launches(*plan);
   HP_CHECK(launches.ok(), render(launches.error()));
   return {.plan = std::move(plan).value(), .launches = std::move(launches).value()};
 }

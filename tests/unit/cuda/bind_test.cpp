@@ -1,16 +1,16 @@
-#include "exec/cuda/executor/bind_kernel.h"
+#include "exec/cuda/target/bind_kernel.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 
-#include "exec/cuda/executor/made_up_binding.h"
 #include "exec/cuda/kernels/attention/attention.h"
 #include "exec/cuda/kernels/backward/backward.h"
 #include "exec/cuda/kernels/copy_engine/copy_launch.h"
 #include "exec/cuda/kernels/gemm/gemm.h"
 #include "exec/cuda/kernels/gemm/gemm_choice_text.h"
 #include "exec/cuda/kernels/plain/plain_launch.h"
+#include "exec/cuda/target/made_up_binding.h"
 #include "launch/make_launches.h"
 #include "tests/support/proxy_plan.h"
 

@@ -1,9 +1,10 @@
-#include "exec/cuda/executor/collectives.h"
+#include "exec/cuda/target/collectives.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 
+#include "exec/cuda/library/nccl.h"
 #include "tests/unit/exec/plans.h"
 
 namespace harpe::cuda {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "exec/cuda/target/check_tasks.h"
 #include "sync/nodes.h"
 #include "tests/support/fake_driver.h"
 #include "tests/support/proxy_plan.h"

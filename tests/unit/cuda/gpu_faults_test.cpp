@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "exec/cuda/executor/launch_target.h"
+#include "exec/cuda/target/launch_target.h"
 #include "launch/make_launches.h"
 #include "tests/unit/exec/plans.h"
 

@@ -85,11 +85,11 @@ TEST_F(NcclTest, a_call_is_what_its_kind_says) {
   const Elements part{.address = 1000, .count = 10, .type = device::Element::BF16};
   NcclCall call{.rank = &rank_, .kind = NcclCall::Kind::AllGather, .part = part, .whole = 5000};
   call.sends = {{1, part}};
-  ASSERT_TRUE(call.order(nullptr).ok());
+  ASSERT_TRUE(order(call, nullptr).ok());
   EXPECT_EQ(asked().calls, std::vector<std::string>{"gather 1000 5000 10 type 9"});
   asked() = {};
   call.kind = NcclCall::Kind::Exchange;
-  ASSERT_TRUE(call.order(nullptr).ok());
+  ASSERT_TRUE(order(call, nullptr).ok());
   EXPECT_EQ(asked().calls, (std::vector<std::string>{"start", "send 1000 10 type 9 to 1", "end"}));
 }
 

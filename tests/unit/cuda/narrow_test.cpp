@@ -1,4 +1,4 @@
-#include "exec/cuda/executor/narrow.h"
+#include "exec/cuda/target/narrow.h"
 
 #include <gtest/gtest.h>
 

@@ -6,8 +6,8 @@
 #include <cstring>
 #include <thread>
 
-#include "exec/cuda/executor/launch_target.h"
 #include "exec/cuda/signals/device/enqueue.h"
+#include "exec/cuda/target/launch_target.h"
 #include "exec/describe.h"
 #include "launch/make_launches.h"
 #include "sync/nodes.h"

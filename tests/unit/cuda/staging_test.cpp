@@ -1,4 +1,4 @@
-#include "exec/cuda/executor/staging.h"
+#include "exec/cuda/target/staging.h"
 
 #include <gtest/gtest.h>
 

@@ -75,6 +75,25 @@ TEST(Machine, every_line_of_every_preset_says_where_it_is_from) {
   }
 }
 
+TEST(Machine, states_how_far_its_predictions_are_from_measured_times) {
+  const Machine machine = parsed(text_with(
+      "  error gemm_rs plans=35 median=0.073 nine_of_ten=0.18 from measured \"bench\"\n"));
+  ASSERT_EQ(machine.errors.size(), 1U);
+  EXPECT_EQ(parsed(print(machine)), machine);
+  const PredictionError* const error = find_error(machine, "gemm_rs");
+  ASSERT_NE(error, nullptr);
+  EXPECT_EQ(error->plans, 35);
+  EXPECT_EQ(error->nine_of_ten, 0.18);
+  EXPECT_EQ(find_error(machine, "moe"), nullptr);
+  // No prediction depends on them.
+  EXPECT_EQ(fingerprint(machine), fingerprint(parsed(text_with(""))));
+}
+
+TEST(Machine, no_other_machine_inherits_the_errors_of_predictions) {
+  EXPECT_FALSE(preset("h200x8").errors.empty());
+  EXPECT_TRUE(preset("h200x8x16").errors.empty());
+}
+
 // Figures that no unit divides evenly still come back bit by bit.
 TEST(Machine, odd_figures_read_back_exactly) {
   Machine machine = parsed(text_with(""));

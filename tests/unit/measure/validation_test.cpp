@@ -76,6 +76,17 @@ TEST(Validation, compares_every_case_and_sums_up_those_that_count) {
   EXPECT_FALSE(ulysses->counts);
   EXPECT_EQ(ulysses->count, 1);
   EXPECT_NEAR(ulysses->median_error, std::abs(ulysses->mean_ratio - 1), 1e-12);
+
+  // Lines of a machine: of operators of which plans count.
+  const std::vector<PredictionError> errors = errors_of(*validation, "here");
+  ASSERT_EQ(errors.size(), 3U);
+  EXPECT_EQ(errors[0].family, "ag_gemm");
+  EXPECT_EQ(errors[1].family, "gemm_rs");
+  EXPECT_EQ(errors[2].family, "attention");
+  EXPECT_EQ(errors[0].plans, 1);
+  const double error = std::abs(validation->predictions.front().ratio() - 1);
+  EXPECT_NEAR(errors[0].median, error, 5e-5);
+  EXPECT_EQ(errors[0].from.note, "here");
 }
 
 }  // namespace

@@ -9,9 +9,6 @@
 
 namespace harpe::cuda {
 
-// What a plan may not have on GPUs, whatever they are. Errors: G074, G090, G091, X010, X019.
-[[nodiscard]] Checked<Ok> check_tasks(const Plan& plan);
-
 // Errors: N016.
 [[nodiscard]] Checked<Ok> check_one_rank_each(const processes::Launch& launch, const Plan& plan);
 

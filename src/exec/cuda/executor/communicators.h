@@ -8,11 +8,10 @@
 
 #include "exec/cuda/jit/kernel_library.h"
 #include "exec/cuda/library/nccl.h"
+#include "exec/cuda/target/collectives.h"
 #include "transport/exchange.h"
 
 namespace harpe::cuda {
-
-using Team = std::vector<RankId>;  // ascending: who has a communicator together
 
 // NCCL's communicators for the ranks of this process. Its kernels wait for their peers without a
 // limit; whoever learns that a peer does not come ends them here.

@@ -3,8 +3,8 @@
 #include <optional>
 #include <vector>
 
-#include "exec/cuda/executor/signal_pages.h"
 #include "exec/cuda/signals/peers.h"
+#include "exec/cuda/target/signal_pages.h"
 #include "exec/fault.h"
 #include "ir/blocks.h"
 

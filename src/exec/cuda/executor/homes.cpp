@@ -6,8 +6,8 @@
 
 #include "exec/actions/partials.h"
 #include "exec/actions/tensors.h"
-#include "exec/cuda/kernels/launches.h"
 #include "exec/cuda/kernels/plan_launches.h"
+#include "exec/cuda/kernels/prepared_launches.h"
 #include "exec/cuda/runtime/device_memory.h"
 #include "exec/cuda/runtime/host_memory.h"
 #include "support/check.h"

@@ -4,7 +4,7 @@
 #include <map>
 #include <vector>
 
-#include "exec/cuda/executor/signal_pages.h"
+#include "exec/cuda/target/signal_pages.h"
 #include "plan/plan.h"
 
 namespace harpe::cuda {

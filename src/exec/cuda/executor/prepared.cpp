@@ -4,8 +4,9 @@
 #include <map>
 #include <utility>
 
-#include "exec/cuda/executor/bind_kernel.h"
-#include "exec/cuda/executor/puts.h"
+#include "exec/cuda/signals/reserved_sms.h"
+#include "exec/cuda/target/bind_kernel.h"
+#include "exec/cuda/target/puts.h"
 #include "sync/nodes.h"
 
 namespace harpe::cuda {

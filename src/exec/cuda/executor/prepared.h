@@ -7,17 +7,18 @@
 #include <vector>
 
 #include "exec/actions/prepare.h"
-#include "exec/cuda/executor/collectives.h"
+#include "exec/cuda/executor/communicators.h"
 #include "exec/cuda/executor/cuda_executor.h"
 #include "exec/cuda/executor/homes.h"
-#include "exec/cuda/executor/narrow.h"
 #include "exec/cuda/executor/network.h"
 #include "exec/cuda/executor/rank_program.h"
-#include "exec/cuda/executor/signal_pages.h"
-#include "exec/cuda/executor/task_specs.h"
 #include "exec/cuda/jit/nvrtc.h"
 #include "exec/cuda/kernels/stream_sums.h"
 #include "exec/cuda/library/leaves.h"
+#include "exec/cuda/target/collectives.h"
+#include "exec/cuda/target/narrow.h"
+#include "exec/cuda/target/signal_pages.h"
+#include "exec/cuda/target/task_specs.h"
 #include "exec/processes/process_group.h"
 #include "ir/blocks.h"
 

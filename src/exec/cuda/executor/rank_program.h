@@ -7,13 +7,13 @@
 
 #include "exec/cuda/executor/network.h"
 #include "exec/cuda/executor/rank_trace.h"
-#include "exec/cuda/executor/signal_pages.h"
-#include "exec/cuda/executor/task_specs.h"
 #include "exec/cuda/kernels/fixed_words.h"
-#include "exec/cuda/kernels/launches.h"
+#include "exec/cuda/kernels/prepared_launches.h"
 #include "exec/cuda/runtime/graph.h"
 #include "exec/cuda/signals/peers.h"
 #include "exec/cuda/signals/signal_kernels.h"
+#include "exec/cuda/target/signal_pages.h"
+#include "exec/cuda/target/task_specs.h"
 #include "plan/launch_plan.h"
 
 namespace harpe::cuda {

@@ -3,7 +3,7 @@
 #include <optional>
 
 #include "exec/cuda/runtime/driver_api.h"
-#include "exec/cuda/runtime/tensor_map.h"
+#include "exec/cuda/runtime/tensor_map_spec.h"
 #include "exec/group/local_homes.h"
 
 namespace harpe::cuda {

@@ -11,40 +11,15 @@
 #include <vector>
 
 #include "exec/cuda/device/wait_args.h"
-#include "exec/cuda/jit/kernel_library.h"
 #include "exec/cuda/kernels/fixed_words.h"
 #include "exec/cuda/kernels/strided_array.h"
 #include "exec/cuda/kernels/touched.h"
-#include "exec/cuda/library/leaves.h"
+#include "support/diag.h"
 
 namespace harpe::cuda {
 
 class KernelBinding;
 class LaunchSpec;
-class StreamSums;
-
-// What launches are made ready with.
-struct LaunchTools {
-  KernelLibrary& kernels;  // outlives them
-  int multiprocessors;     // that may work at once
-  // Where there are launches of libraries: outlives them too.
-  library::Leaves* leaves = nullptr;
-  library::LeafPlace place = {};
-  // Of the stream that they are for; null: each GEMM has its own.
-  std::shared_ptr<StreamSums> sums = nullptr;
-  // That the launch plan names; none: chosen for the multiprocessors.
-  std::optional<std::string_view> variant = std::nullopt;
-};
-
-// A launch with all that it needs on the GPU, to be ordered any number of times.
-class PreparedKernel {
- public:
-  virtual ~PreparedKernel() = default;
-  // Allocates nothing. Requires: the GPU is current for the calling thread.
-  [[nodiscard]] virtual Result<Ok, CudaError> launch(CUstream stream) const = 0;
-  // Whether other ranks must order theirs too.
-  [[nodiscard]] virtual bool meets_others() const { return false; }
-};
 
 // A partial state that everybody rounds: kernels store it in 16 bits from where its f32 begin.
 struct Partial16 {
@@ -77,9 +52,6 @@ class KernelLaunch {
   [[nodiscard]] virtual std::string choose(int /*multiprocessors*/) const { return ""; }
   // Whether there is the variant that a launch plan names. Requires: as above.
   [[nodiscard]] virtual bool has_variant(std::string_view /*variant*/) const { return true; }
-  // Errors: those of loading kernels and of libraries; G005.
-  [[nodiscard]] virtual Checked<std::unique_ptr<PreparedKernel>> prepare(
-      const LaunchTools& tools) const = 0;
 
   // Of a kernel whose operands launch plans state.
   [[nodiscard]] virtual KernelArrays arrays() const { return {}; }

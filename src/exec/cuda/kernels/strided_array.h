@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "exec/cuda/runtime/tensor_map.h"
+#include "exec/cuda/runtime/tensor_map_spec.h"
 #include "ir/dtype.h"
 
 namespace harpe::cuda {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "exec/cuda/device/used_rows.h"
-#include "exec/cuda/runtime/tensor_map.h"
+#include "exec/cuda/runtime/tensor_map_spec.h"
 
 namespace harpe::cuda {
 

@@ -127,9 +127,11 @@ Checked<Ok> NcclRank::group(const std::function<Checked<Ok>()>& calls) const {
   return called.ok() ? ended : called;
 }
 
-Checked<Ok> NcclCall::order(CUstream stream) const {
-  if (kind == Kind::AllGather) return rank->all_gather(part, whole, stream);
-  return rank->exchange(sends, receives, stream);
+Checked<Ok> order(const NcclCall& call, CUstream stream) {
+  if (call.kind == NcclCall::Kind::AllGather) {
+    return call.rank->all_gather(call.part, call.whole, stream);
+  }
+  return call.rank->exchange(call.sends, call.receives, stream);
 }
 
 Checked<Nccl> Nccl::open(const Search& search) {

@@ -10,9 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "exec/cuda/device/types.h"
+#include "exec/cuda/library/nccl_call.h"
 #include "exec/cuda/library/places.h"
-#include "exec/cuda/runtime/tensor_map.h"
 
 namespace harpe::library {
 
@@ -34,19 +33,6 @@ struct NcclFunctions {
 // The one place that reads what NCCL's calls return. Errors: G080.
 [[nodiscard]] Checked<Ok> nccl_call(const NcclFunctions& functions, std::string_view call,
                                     int status);
-
-// Elements in a GPU's memory.
-struct Elements {
-  cuda::DeviceAddress address = 0;
-  std::int64_t count = 0;
-  device::Element type = device::Element::BF16;
-};
-
-// From or to another rank.
-struct Message {
-  int peer = 0;
-  Elements elements;
-};
 
 // One rank's end of a communicator. Calls only enqueue on a stream of the rank's GPU, which is
 // current for the calling thread; every rank makes the same calls in the same order, each in a
@@ -91,20 +77,8 @@ class NcclRank {
   std::atomic<bool> is_aborted_ = false;
 };
 
-// A rank's part of one operation.
-struct NcclCall {
-  enum class Kind : std::uint8_t { AllGather, Exchange };
-
-  const NcclRank* rank = nullptr;
-  Kind kind = Kind::Exchange;
-  Elements part;                  // of AllGather, like the next: what this rank gives to all
-  cuda::DeviceAddress whole = 0;  // and where all ranks' parts go
-  std::vector<Message> sends{};   // of Exchange
-  std::vector<Message> receives{};
-
-  // Errors: G080.
-  [[nodiscard]] Checked<Ok> order(CUstream stream) const;
-};
+// Enqueues a rank's part. Errors: G080.
+[[nodiscard]] Checked<Ok> order(const NcclCall& call, CUstream stream);
 
 class Nccl {
  public:

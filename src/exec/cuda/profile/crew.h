@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "exec/cuda/kernels/launches.h"
+#include "exec/cuda/kernels/prepared_launches.h"
 #include "exec/cuda/runtime/graph.h"
 #include "exec/cuda/signals/peers.h"
 #include "exec/cuda/signals/signal_kernels.h"

@@ -1,7 +1,7 @@
 #include "exec/cuda/runtime/tensor_map.h"
 
+#include <array>
 #include <cstring>
-#include <string>
 
 namespace harpe::cuda {
 namespace {
@@ -19,22 +19,6 @@ CUtensorMapDataType data_type(device::Element element) {
 }
 
 }  // namespace
-
-Checked<Ok> check_aligned(std::string_view name, DeviceAddress address,
-                          std::span<const std::int64_t> strides, device::Element element) {
-  constexpr std::int64_t kAlignment = 16;
-  if (address % kAlignment != 0) {
-    return make_diag(DiagCode::G041,
-                     {{"what", "address of " + std::string(name)}, {"bytes", address}});
-  }
-  for (const std::int64_t stride : strides) {
-    const std::int64_t bytes = stride * device::bytes_of(element);
-    if (bytes % kAlignment == 0) continue;
-    return make_diag(DiagCode::G041,
-                     {{"what", "stride of " + std::string(name)}, {"bytes", bytes}});
-  }
-  return Ok{};
-}
 
 Checked<device::TensorMap> encode_map(const DriverApi& driver, const TensorMapSpec& spec) {
   const auto rank = static_cast<std::size_t>(spec.dimensions);

@@ -9,10 +9,6 @@
 
 namespace harpe::cuda {
 
-// Multiprocessors that a kernel which fills the others leaves to kernels of a warp, such as raise
-// signals: these did not run beside blocks that fill a multiprocessor (measured, an H200).
-constexpr int kForSignals = 2;
-
 // Orders signals between other work of a stream, by kernels of one warp that fit beside any other.
 // Copies are cheap; all live as long as the library. Requires, of every order: the GPU is current
 // for the calling thread.

@@ -3,9 +3,6 @@
 #include "exec/cuda/kernels/attention/attention_arrays.h"
 #include "exec/cuda/kernels/attention/attention_positions.h"
 #include "exec/cuda/kernels/attention/bind_attention.h"
-#include "exec/cuda/kernels/attention/cudnn_shape.h"
-#include "exec/cuda/kernels/attention/prepared_attention.h"
-#include "exec/cuda/kernels/library_launch.h"
 #include "exec/cuda/kernels/loop_nests.h"
 #include "offers/gpu_kernels.h"
 #include "support/check.h"
@@ -27,13 +24,6 @@ class AttentionLaunch : public LaunchOf<AttentionSpec> {
   }
   std::string choose(int /*multiprocessors*/) const override {
     return spec.parts > 1 ? print_parts(spec.parts) : "";
-  }
-  Checked<std::unique_ptr<PreparedKernel>> prepare(const LaunchTools& tools) const override {
-    HP_TRY(PreparedAttention attention,
-           PreparedAttention::make(tools.kernels, spec, choose_attention(spec),
-                                   tools.multiprocessors));
-    return std::unique_ptr<PreparedKernel>(
-        std::make_unique<PreparedAttention>(std::move(attention)));
   }
 
   KernelArrays arrays() const override {
@@ -95,33 +85,6 @@ class CudnnLaunch final : public AttentionLaunch {
   std::string_view name() const override { return kCudnnAttention; }
   Checked<Ok> check(int /*multiprocessors*/) const override { return Ok{}; }
   std::string choose(int /*multiprocessors*/) const override { return ""; }
-
-  // Its mask is all that cuDNN's has, its results are of its operands' type.
-  Checked<std::unique_ptr<PreparedKernel>> prepare(const LaunchTools& tools) const override {
-    HP_CHECK(tools.leaves != nullptr, "libraries do leaves of plans alone");
-    const Result<library::AttentionShape, library::Missing> shape = library::shape_of(spec);
-    if (!shape.ok()) return tools.place.refuse(shape.error().reason);
-    HP_TRY(const library::Cudnn* const library, tools.leaves->attention(tools.place));
-    const AttentionPanelSpec& panel = spec.panels.front();
-    const AttentionChunkSpec& chunk = spec.chunks.front();
-    auto made = library->prepare(*shape, panel.lse.address != 0);
-    if (!made.ok()) return tools.place.refuse(made.error().reason);
-    const std::shared_ptr<const library::LibraryAttention> kernel = std::move(made).value();
-    DeviceAddress space = 0;
-    if (kernel->workspace_bytes() > 0) {
-      HP_TRY(space, tools.leaves->reserve(kernel->workspace_bytes()));
-    }
-    const library::AttentionAddresses at{.q = panel.queries.address,
-                                         .k = chunk.keys.address,
-                                         .v = chunk.values.address,
-                                         .o = panel.output.address,
-                                         .lse = panel.lse.address};
-    const auto order = [kernel, at, space](CUstream stream) -> Checked<Ok> {
-      if (kernel->launch(at, space, stream)) return Ok{};
-      return library::refused("execute", "cuDNN");
-    };
-    return prepare_order({.order = order, .library = "cuBLASLt or cuDNN", .call = "leaf"});
-  }
 
   bool can_be_joined(bool takes_copies) const override {
     return !takes_copies && spec.panels.size() == 1 && spec.chunks.size() == 1 &&

@@ -4,7 +4,7 @@
 #include <string_view>
 
 #include "exec/cuda/kernels/attention/device/attention_args.h"
-#include "exec/cuda/runtime/tensor_map.h"
+#include "exec/cuda/runtime/tensor_map_spec.h"
 
 namespace harpe::cuda {
 

@@ -3,9 +3,9 @@
 #include <memory>
 #include <optional>
 
-#include "exec/cuda/jit/kernel_library.h"
 #include "exec/cuda/kernels/attention/attention.h"
 #include "exec/cuda/kernels/plain/device/join_args.h"
+#include "exec/cuda/kernels/prepared_kernel.h"
 #include "exec/cuda/runtime/device_memory.h"
 
 namespace harpe::cuda {

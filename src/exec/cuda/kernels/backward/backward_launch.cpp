@@ -1,4 +1,4 @@
-#include "exec/cuda/kernels/backward/prepared_backward.h"
+#include "exec/cuda/kernels/backward/backward.h"
 #include "offers/gpu_kernels.h"
 
 namespace harpe::cuda {
@@ -13,11 +13,6 @@ class BackwardLaunch final : public LaunchOf<BackwardSpec> {
   }
   std::string_view name() const override { return kBackwardSm90; }
   Checked<Ok> check(int /*multiprocessors*/) const override { return cuda::check(spec); }
-  Checked<std::unique_ptr<PreparedKernel>> prepare(const LaunchTools& tools) const override {
-    HP_TRY(PreparedBackward backward,
-           PreparedBackward::make(tools.kernels, spec, tools.multiprocessors));
-    return std::unique_ptr<PreparedKernel>(std::make_unique<PreparedBackward>(std::move(backward)));
-  }
 };
 
 }  // namespace

@@ -3,8 +3,8 @@
 #include <optional>
 #include <utility>
 
-#include "exec/cuda/jit/kernel_library.h"
 #include "exec/cuda/kernels/backward/backward.h"
+#include "exec/cuda/kernels/prepared_kernel.h"
 #include "exec/cuda/runtime/device_memory.h"
 
 namespace harpe::cuda {

@@ -255,6 +255,14 @@ Checked<Ok> check_counts(const GemmSpec& spec, int blocks) {
 
 }  // namespace
 
+bool fit_in_arguments(const GemmSpec& spec) {
+  std::size_t pieces = 0;
+  for (const GemmPanelSpec& panel : spec.panels) {
+    pieces += panel.pieces.size() + panel.addends.size();
+  }
+  return spec.panels.size() <= device::GemmArgs::kFew && pieces <= device::GemmArgs::kFew;
+}
+
 bool stores_in_bulk(const GemmSpec& spec) {
   return std::ranges::all_of(spec.panels, [&](const GemmPanelSpec& panel) {
     const std::int64_t bytes = device::bytes_of(spec.out);

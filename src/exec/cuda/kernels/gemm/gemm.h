@@ -9,7 +9,7 @@
 #include "exec/cuda/kernels/gemm/device/gemm_config.h"
 #include "exec/cuda/kernels/launch_spec.h"
 #include "exec/cuda/kernels/leaf_engine.h"
-#include "exec/cuda/runtime/tensor_map.h"
+#include "exec/cuda/runtime/tensor_map_spec.h"
 #include "leaves/leaf.h"
 #include "support/diag.h"
 
@@ -94,6 +94,9 @@ struct GemmSpec {
 // pieces that are not the columns 0 .. k, or are cut inside 64; G060 no kernel for such types,
 // stores and addends; G062 too many or too few of something.
 [[nodiscard]] Checked<Ok> check(const GemmSpec& spec, int blocks);
+
+// Whether the tables of its panels and pieces are arguments of the kernel, not in memory.
+[[nodiscard]] bool fit_in_arguments(const GemmSpec& spec);
 
 // Whether the copy engine can write C.
 [[nodiscard]] bool stores_in_bulk(const GemmSpec& spec);

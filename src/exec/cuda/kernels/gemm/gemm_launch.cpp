@@ -3,8 +3,6 @@
 #include "exec/cuda/kernels/gemm/bind_gemm.h"
 #include "exec/cuda/kernels/gemm/gemm_arrays.h"
 #include "exec/cuda/kernels/gemm/gemm_choice_text.h"
-#include "exec/cuda/kernels/gemm/prepared_gemm.h"
-#include "exec/cuda/kernels/library_launch.h"
 #include "exec/cuda/kernels/loop_nests.h"
 #include "offers/gpu_kernels.h"
 #include "support/check.h"
@@ -85,20 +83,6 @@ class GemmLaunch : public LaunchOf<GemmSpec> {
     return find_gemm_choice(spec, variant).has_value();
   }
 
-  Checked<std::unique_ptr<PreparedKernel>> prepare(const LaunchTools& tools) const override {
-    std::optional<GemmChoice> choice;
-    if (tools.variant) {
-      choice = find_gemm_choice(spec, *tools.variant);
-      HP_CHECK(choice, "a launch plan's variant is looked for before it is made ready");
-    }
-    const int multiprocessors = tools.multiprocessors;
-    HP_TRY(PreparedGemm gemm,
-           PreparedGemm::make(tools.kernels, spec,
-                              choice ? *choice : choose_gemm(spec, multiprocessors),
-                              multiprocessors, tools.sums));
-    return std::unique_ptr<PreparedKernel>(std::make_unique<PreparedGemm>(std::move(gemm)));
-  }
-
   KernelArrays arrays() const override {
     KernelArrays arrays;
     for (const GemmPanelSpec& from : spec.panels) {
@@ -177,27 +161,6 @@ class GemmLaunch : public LaunchOf<GemmSpec> {
   }
 };
 
-library::ProductShape shape_of(const GemmSpec& spec, const GemmPanelSpec& panel) {
-  return {.m = panel.rows,
-          .n = spec.n,
-          .k = spec.k,
-          .in = spec.in,
-          .out = spec.out,
-          .layout = spec.layout,
-          .a_stride = panel.pieces.front().stride,
-          .b_stride = spec.b_stride,
-          .c_stride = panel.c_stride,
-          .add = spec.add};
-}
-
-// A GEMM of cuBLASLt's that is made ready, at its addresses.
-struct ProductCall {
-  std::shared_ptr<const library::LibraryProduct> product;
-  DeviceAddress a = 0;
-  DeviceAddress b = 0;
-  DeviceAddress c = 0;
-};
-
 // By cuBLASLt: it waits for nothing inside, raises nothing and is alone in its launch.
 class CublasLtLaunch final : public GemmLaunch {
  public:
@@ -210,35 +173,6 @@ class CublasLtLaunch final : public GemmLaunch {
   Checked<Ok> check(int /*multiprocessors*/) const override { return Ok{}; }
   std::string choose(int /*multiprocessors*/) const override { return ""; }
   bool has_variant(std::string_view /*variant*/) const override { return true; }
-
-  // The first algorithm that its heuristics name: the same every time.
-  Checked<std::unique_ptr<PreparedKernel>> prepare(const LaunchTools& tools) const override {
-    HP_CHECK(tools.leaves != nullptr, "libraries do leaves of plans alone");
-    HP_TRY(const library::CublasLt library, tools.leaves->products(tools.place));
-    std::vector<ProductCall> calls;
-    for (const GemmPanelSpec& panel : spec.panels) {
-      HP_CHECK(panel.pieces.size() == 1 && panel.addends.empty() && !is_awaited(panel),
-               "nothing is joined with a library's product");
-      auto product = library.prepare(shape_of(spec, panel));
-      if (!product.ok()) return tools.place.refuse(product.error().reason);
-      if ((*product)->algorithms() == 0) {
-        return tools.place.refuse("cuBLASLt names no algorithm");
-      }
-      calls.push_back({.product = std::move(product).value(),
-                       .a = panel.pieces.front().a,
-                       .b = spec.b,
-                       .c = panel.c});
-    }
-    const auto order = [calls = std::move(calls)](CUstream stream) -> Checked<Ok> {
-      for (const ProductCall& call : calls) {
-        if (!call.product->launch(0, call.a, call.b, call.c, stream)) {
-          return library::refused("cublasLtMatmul", "cuBLASLt");
-        }
-      }
-      return Ok{};
-    };
-    return prepare_order({.order = order, .library = "cuBLASLt or cuDNN", .call = "leaf"});
-  }
 
   bool can_be_joined(bool takes_copies) const override {
     const GemmPanelSpec& panel = spec.panels.front();

@@ -119,16 +119,12 @@ int count_tiles(std::vector<GemmPanel>& panels, const GemmConfig& config, int co
   return tiles;
 }
 
-bool are_few(std::size_t panels, std::size_t pieces) {
-  return panels <= GemmArgs::kFew && pieces <= GemmArgs::kFew;
-}
-
 // Into the arguments where both tables are short, else into memory of the GPU.
-Checked<Ok> place_tables(const Device& device, const Tables& tables, GemmArgs& args,
-                         GemmMemory& memory) {
+Checked<Ok> place_tables(const Device& device, const GemmSpec& spec, const Tables& tables,
+                         GemmArgs& args, GemmMemory& memory) {
   args.panel_count = static_cast<std::int32_t>(tables.panels.size());
   args.waits = tables.waits;
-  if (are_few(tables.panels.size(), tables.pieces.size())) {
+  if (fit_in_arguments(spec)) {
     std::ranges::copy(tables.panels, args.few_panels);
     std::ranges::copy(tables.pieces, args.few_pieces);
     return Ok{};
@@ -219,14 +215,6 @@ Checked<Ok> place_copies(const Device& device, const GemmSpec& spec, GemmArgs& a
 
 static_assert(std::size(GemmArgs{}.map_rows) == GemmConfig::kMostMaps);
 
-bool fit_in_arguments(const GemmSpec& spec) {
-  std::size_t pieces = 0;
-  for (const GemmPanelSpec& panel : spec.panels) {
-    pieces += panel.pieces.size() + panel.addends.size();
-  }
-  return are_few(spec.panels.size(), pieces);
-}
-
 Checked<PreparedGemm> PreparedGemm::make(KernelLibrary& library, const GemmSpec& spec,
                                          const GemmChoice& choice, std::optional<int> blocks,
                                          std::shared_ptr<StreamSums> sums) {
@@ -259,7 +247,7 @@ Checked<PreparedGemm> PreparedGemm::make(KernelLibrary& library, const GemmSpec&
   for (std::size_t i = 0; i < spec.maps.size(); ++i) {
     args.map_rows[i] = reinterpret_cast<const void*>(spec.panels.front().map_operands[i].address);
   }
-  HP_REQUIRE_OK(place_tables(device, tables, args, gemm.memory_));
+  HP_REQUIRE_OK(place_tables(device, spec, tables, args, gemm.memory_));
   HP_REQUIRE_OK(place_sums(device, spec, config, args, std::move(sums), gemm.memory_));
   HP_REQUIRE_OK(place_identity(device, spec, config, args, gemm.memory_));
   HP_REQUIRE_OK(place_copies(device, spec, args, gemm.memory_));

@@ -3,8 +3,8 @@
 #include <memory>
 #include <optional>
 
-#include "exec/cuda/jit/kernel_library.h"
 #include "exec/cuda/kernels/gemm/gemm.h"
+#include "exec/cuda/kernels/prepared_kernel.h"
 #include "exec/cuda/kernels/stream_sums.h"
 #include "exec/cuda/runtime/device_memory.h"
 
@@ -20,9 +20,6 @@ struct GemmMemory {
   std::optional<DeviceMemory> identity;
   std::optional<DeviceMemory> fused_stores;
 };
-
-// Whether the tables of its panels and pieces are arguments of the kernel, not in memory.
-[[nodiscard]] bool fit_in_arguments(const GemmSpec& spec);
 
 // A product with everything it needs on the GPU: kernel, tables, memory for cut tiles. Launches
 // follow each other in one stream; each does the whole product.

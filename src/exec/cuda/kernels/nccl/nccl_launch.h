@@ -3,7 +3,7 @@
 #include <memory>
 
 #include "exec/cuda/kernels/launch_spec.h"
-#include "exec/cuda/library/nccl.h"
+#include "exec/cuda/library/nccl_call.h"
 
 namespace harpe::library {
 

@@ -109,17 +109,6 @@ Touched touched_by(const MapArgs& args) {
   return touched;
 }
 
-// The arguments' table.
-void point_at(PlainArgs& args, DeviceAddress table) {
-  if (auto* const route = std::get_if<device::RouteArgs>(&args)) {
-    route->table = pointer_to<const void>(table);
-  } else if (auto* const move = std::get_if<MoveArgs>(&args)) {
-    move->places = pointer_to<const StridedPlace>(table);
-  } else if (auto* const map = std::get_if<MapArgs>(&args)) {
-    map->places = pointer_to<const StridedPlace>(table);
-  }
-}
-
 StridedArray array_at(const device::PlainMatrix& matrix, std::int64_t offset, std::int64_t rows,
                       std::int64_t columns) {
   return {.address = address_of(matrix.data) + static_cast<DeviceAddress>(offset),
@@ -153,37 +142,6 @@ KernelArrays arrays_of(const device::PlainGemmArgs& args, bool wide) {
   return arrays;
 }
 
-class PreparedPlain final : public PreparedKernel {
- public:
-  static Checked<std::unique_ptr<PreparedKernel>> make(KernelLibrary& library,
-                                                       const PlainLaunch& plain) {
-    auto made = std::make_unique<PreparedPlain>();
-    made->driver_ = &library.device().driver();
-    HP_TRY(made->kernel_, library.load(plain_variant(plain.kernel, plain.wide)));
-    made->args_ = plain.args;
-    made->shape_.grid[0] = static_cast<std::uint32_t>(plain.blocks);
-    made->shape_.grid[1] = static_cast<std::uint32_t>(plain.places);
-    if (!plain.table.empty()) {
-      HP_TRY(made->table_, DeviceMemory::copy_of(library.device(), plain.table));
-      point_at(made->args_, made->table_->address());
-    }
-    return std::unique_ptr<PreparedKernel>(std::move(made));
-  }
-
-  Result<Ok, CudaError> launch(CUstream stream) const override {
-    return std::visit(
-        [&](const auto& args) { return cuda::launch(*driver_, *kernel_, shape_, stream, args); },
-        args_);
-  }
-
- private:
-  const DriverApi* driver_ = nullptr;
-  const LoadedKernel* kernel_ = nullptr;
-  LaunchShape shape_;
-  PlainArgs args_;
-  std::optional<DeviceMemory> table_;  // where the arguments point at one
-};
-
 class PlainKernelLaunch final : public LaunchOf<PlainLaunch> {
  public:
   using LaunchOf::LaunchOf;
@@ -193,9 +151,6 @@ class PlainKernelLaunch final : public LaunchOf<PlainLaunch> {
   }
   std::string_view name() const override {
     return kPlainNames[static_cast<std::size_t>(spec.kernel)];
-  }
-  Checked<std::unique_ptr<PreparedKernel>> prepare(const LaunchTools& tools) const override {
-    return PreparedPlain::make(tools.kernels, spec);
   }
   KernelArrays arrays() const override {
     KernelArrays arrays;

@@ -1,0 +1,166 @@
+#include "exec/cuda/target/spec_offers.h"
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+#include "exec/cuda/kernels/batch.h"
+#include "exec/cuda/kernels/nccl/nccl_launch.h"
+#include "exec/cuda/target/bind_kernel.h"
+#include "plan/refs.h"
+#include "support/check.h"
+
+namespace harpe::cuda {
+namespace {
+
+using launch::Kernel;
+using launch::Launch;
+
+// Stands for the memory of any signal, which decides nothing.
+constexpr std::uintptr_t kAnySignal = std::uintptr_t{1} << 61;
+SignalCells made_up_cells() {
+  const auto cell = [] { return reinterpret_cast<std::uint32_t*>(kAnySignal); };
+  return {.awaited = [=](launch::SignalId) { return device::FlagWait{cell(), 1, 0}; },
+          .raised = [=](const launch::Raise&) { return device::RaiseTarget{cell(), nullptr, 1}; }};
+}
+
+}  // namespace
+
+SpecOffers::SpecOffers(const Plan& plan, const Blocks& blocks, const launch::Exchanges& exchanges,
+                       const std::vector<AllocId>& partials16, int multiprocessors)
+    : exchanges_(exchanges),
+      memory_(plan, blocks),
+      narrow_(NarrowStates::of(plan, memory_.bases().arenas, partials16)),
+      source_(memory_.source(narrow_, no_choice_, multiprocessors)),
+      likeness_(plan, blocks, source_.layouts, partials16),
+      alone_(plan.tasks.size()) {}
+
+Checked<std::span<const Kernel>> SpecOffers::kernels_of(TaskId id) {
+  const Task& task = source_.plan.tasks[id.index()];
+  const auto sums = exchanges_.by_library.find(task.group);
+  if (sums != exchanges_.by_library.end()) {
+    HP_REQUIRE_OK(prepare_exchange(id, sums->second.sums));
+    return std::span<const Kernel>(alone_[id.index()].kernels);
+  }
+  TaskAlone& alone = alone_[id.index()];
+  if (!alone.kernels.empty()) return std::span<const Kernel>(alone.kernels);
+  // Collectives become moves, which have no places.
+  if (task.kind != TaskKind::Collective) alone.refs = lay_refs(source_.layouts, task);
+  const std::optional<TaskLikeness::Key> key = likeness_.key_of(id, alone.refs);
+  const auto like = key ? known_.find(*key) : known_.end();
+  if (like != known_.end()) {
+    alone.like = like->second;
+    const TaskAlone& prepared = alone_[like->second.index()];
+    alone.kernels = kernels_like(alone.refs, prepared, prepared.kernels);
+    alone.leads = likeness_.leads_of(task, alone.kernels, prepared.kernels);
+    return std::span<const Kernel>(alone.kernels);
+  }
+  HP_REQUIRE_OK(prepare(id));
+  if (key) known_.emplace(*key, id);
+  return std::span<const Kernel>(alone.kernels);
+}
+
+Checked<Ok> SpecOffers::prepare(TaskId id) {
+  HP_TRY(TaskSpecs specs, specs_of(source_, id, kNowhere));
+  TaskAlone& alone = alone_[id.index()];
+  alone.specs = std::move(specs.launches);
+  alone.kernels = describe_kernels(source_, alone.refs, alone.specs);
+  return Ok{};
+}
+
+// NCCL's part, with the steps of a sum around it.
+Checked<Ok> SpecOffers::prepare_exchange(TaskId id,
+                                         const std::map<RankId, launch::SumSteps>& sums) {
+  const RankId rank = rank_of(source_.plan, id);
+  const auto steps = sums.find(rank);
+  TaskAlone& alone = alone_[id.index()];
+  alone.specs.clear();
+  const auto add = [&](const Task& step) -> Checked<Ok> {
+    HP_TRY(TaskSpecs own, specs_of(source_, step, rank, kNowhere));
+    std::ranges::move(own.launches, std::back_inserter(alone.specs));
+    return Ok{};
+  };
+  if (steps != sums.end()) {
+    for (const Task& round : steps->second.rounds) HP_REQUIRE_OK(add(round));
+  }
+  alone.specs.emplace_back(library::NcclCall{});
+  if (steps != sums.end()) HP_REQUIRE_OK(add(steps->second.fold));
+  alone.kernels = describe_kernels(source_, {}, alone.specs);
+  return Ok{};
+}
+
+Checked<std::vector<Kernel>> SpecOffers::landing_of(TaskId put) {
+  HP_TRY(const TaskSpecs landing, landing_specs_of(source_, put));
+  return describe_kernels(source_, {}, landing.launches);
+}
+
+bool SpecOffers::counts_rows(TaskId id) {
+  return std::ranges::all_of(prepared_of(alone_, id).specs,
+                             [](const LaunchSpec& spec) { return spec->counts_rows(); });
+}
+
+// Only ragged tasks are batched with others, and none is like another.
+std::vector<Kernel> SpecOffers::batched(const std::vector<TaskId>& tasks) {
+  const TaskAlone& first = alone_[tasks.front().index()];
+  if (tasks.size() == 1 && !can_be_batched(prepared_of(alone_, tasks.front()).specs)) {
+    return first.kernels;
+  }
+  LaunchSpecs specs;
+  std::vector<LaidRef> refs;
+  for (const TaskId id : tasks) {
+    const TaskAlone& alone = prepared_of(alone_, id);
+    specs.insert(specs.end(), alone.specs.begin(), alone.specs.end());
+    refs.insert(refs.end(), alone.refs.begin(), alone.refs.end());
+  }
+  std::vector<Kernel> kernels =
+      describe_kernels(source_, refs, cuda::batched(std::move(specs), source_.multiprocessors));
+  if (!first.like.valid()) return kernels;
+  HP_CHECK(tasks.size() == 1, "a task that is like another is batched by itself");
+  return kernels_like(first.refs, alone_[first.like.index()], std::move(kernels));
+}
+
+std::optional<SpecOffers::KernelAlone> SpecOffers::find_alone(const Launch& launch,
+                                                              const Kernel& kernel) const {
+  if (launch.does.size() > 1 || launch.lands) return std::nullopt;
+  const TaskId task = launch.does.front();
+  const TaskAlone& own = alone_[task.index()];
+  const auto same = std::ranges::find_if(own.kernels, [&](const Kernel& each) {
+    return each.arrivals == kernel.arrivals && each.panels.size() == kernel.panels.size() &&
+           each.panels.front().stores == kernel.panels.front().stores;
+  });
+  if (same == own.kernels.end()) return std::nullopt;
+  KernelAlone found{.task = own.like.valid() ? own.like : task,
+                    .index = static_cast<std::size_t>(same - own.kernels.begin()),
+                    .reserved_sms = launch.reserved_sms};
+  Kernel stored = *same;
+  for (std::size_t i = 0; i < kernel.panels.size(); ++i) {
+    found.stored.push_back(stored.panels[i].dtype = kernel.panels[i].dtype);
+  }
+  if (stored != kernel) return std::nullopt;
+  return found;
+}
+
+// What tasks that are alike do alone is chosen once.
+std::optional<std::string> SpecOffers::choose(const Launch& launch, const Kernel& kernel) {
+  if (kernel.panels.empty()) return std::nullopt;
+  const std::optional<KernelAlone> alone = find_alone(launch, kernel);
+  if (!alone) return bind_and_choose(launch, kernel);
+  const auto known = chosen_.find(*alone);
+  if (known != chosen_.end()) return known->second;
+  return chosen_.emplace(*alone, bind_and_choose(launch, kernel)).first->second;
+}
+
+std::optional<std::string> SpecOffers::bind_and_choose(const Launch& launch, const Kernel& kernel) {
+  const BindSource source{.memory = source_, .alone = alone_, .cells = made_up_cells()};
+  const int multiprocessors = source_.multiprocessors - launch.reserved_sms;
+  const Checked<LaunchSpec> spec = bind_kernel(source, launch, kernel);
+  const bool takes_copies = std::ranges::any_of(launch.does, [&](TaskId id) {
+    return source_.plan.tasks[id.index()].kind == TaskKind::Copy;
+  });
+  const bool can =
+      spec.ok() && (*spec)->can_be_joined(takes_copies) && (*spec)->check(multiprocessors).ok();
+  if (!can) return std::nullopt;
+  return (*spec)->choose(multiprocessors);
+}
+
+}  // namespace harpe::cuda

@@ -1,0 +1,155 @@
+#include "exec/cuda/target/task_specs.h"
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+#include "exec/cuda/kernels/nccl/nccl_launch.h"
+#include "exec/cuda/target/puts.h"
+#include "sync/nodes.h"
+
+namespace harpe::cuda {
+namespace {
+
+// A fold holds whole regions: a launch costs more than a pass over memory.
+constexpr std::int64_t kScratchElements = std::int64_t{1} << 30;
+
+// Of a collective that only moves: each member begins with its successor's part, so that all ports
+// are busy and none is asked by all at once.
+void begin_behind_own(std::vector<actions::Action>& moves, const SpecSource& source, RankId rank) {
+  const auto ranks = static_cast<std::int64_t>(source.bases.arenas.size());
+  const auto distance = [&](const actions::Action& action) {
+    const auto* const move = std::get_if<actions::Assign>(&action);
+    const std::byte* const from = move == nullptr ? nullptr : move->from.data;
+    std::int64_t giver = rank.value;
+    for (std::int64_t peer = 0; peer < ranks; ++peer) {
+      const std::byte* const begin = source.bases.arenas[static_cast<std::size_t>(peer)];
+      if (from >= begin && from < begin + source.numbers.offset) giver = peer;
+    }
+    return (giver - rank.value + ranks) % ranks;
+  };
+  std::ranges::stable_sort(moves, {}, distance);
+}
+
+// Appends what actions become.
+Checked<Ok> add_all(const SpecSource& source, const LaunchChoice& choice,
+                    std::vector<actions::Action> actions, TaskSpecs& specs) {
+  for (actions::Action& action : actions) {
+    source.narrow.read(action);
+    HP_TRY(const LaunchSpecs launches, plan_launches(choice, action));
+    specs.launches.insert(specs.launches.end(), launches.begin(), launches.end());
+  }
+  std::ranges::move(actions, std::back_inserter(specs.actions));
+  return Ok{};
+}
+
+LaunchChoice choice_of(const SpecSource& source, const Task& task) {
+  const bool by_engine = task.via == Via::Ce || task.via == Via::Tma || task.via == Via::Proxy;
+  return {.nest = task.nest,
+          .buffer = task.writes.empty()
+                        ? ""
+                        : source.plan.allocs[task.writes.front().alloc.index()].buffer,
+          .kernel = task.leaf_kernel,
+          .by_copy_engine = task.kind == TaskKind::Copy && by_engine,
+          .multiprocessors = source.multiprocessors};
+}
+
+// Scratch memory of one task, piece behind piece.
+class TaskScratch {
+ public:
+  explicit TaskScratch(std::byte* base) : base_(base) {}
+
+  std::byte* reserve(std::int64_t bytes) {
+    constexpr std::int64_t kAlign = 512;
+    std::byte* const piece = base_ + bytes_;
+    bytes_ += (bytes + kAlign - 1) / kAlign * kAlign;
+    return piece;
+  }
+  [[nodiscard]] std::int64_t bytes() const { return bytes_; }
+
+ private:
+  std::byte* base_;
+  std::int64_t bytes_ = 0;
+};
+
+// Appends what a task that runs on the rank becomes there.
+Checked<Ok> add_specs(const SpecSource& source, const Task& task, RankId rank, TaskScratch& space,
+                      TaskSpecs& specs) {
+  const actions::Scratch scratch{
+      .reserve = [&](std::int64_t bytes) { return space.reserve(bytes); },
+      .elements = kScratchElements};
+  HP_TRY(actions::TaskWork work, actions::prepare_task(source.setting(scratch), task));
+  if (task.kind == TaskKind::Collective && task.collective != CollectiveOp::ReduceScatter) {
+    begin_behind_own(work.actions, source, rank);
+  }
+  return add_all(source, choice_of(source, task), std::move(work.actions), specs);
+}
+
+// The rank's part of a collective that NCCL does.
+Checked<TaskSpecs> specs_of(const SpecSource& source, const Traffic& traffic, RankId rank,
+                            TaskScratch& scratch) {
+  const Team& team = source.collectives.teams[traffic.team];
+  const auto member = static_cast<std::size_t>(std::ranges::find(team, rank) - team.begin());
+  const auto sum = traffic.sums.find(rank);
+  TaskSpecs specs;
+  if (sum != traffic.sums.end()) {
+    for (const Task& round : sum->second.rounds) {
+      HP_REQUIRE_OK(add_specs(source, round, rank, scratch, specs));
+    }
+  }
+  const auto arena = reinterpret_cast<DeviceAddress>(source.bases.arenas[rank.index()]);
+  specs.launches.emplace_back(
+      call_of(traffic, source.communicator(traffic.team, rank), member, arena));
+  if (sum != traffic.sums.end()) {
+    HP_REQUIRE_OK(add_specs(source, sum->second.fold, rank, scratch, specs));
+  }
+  specs.actions.clear();  // no pass joins it with other tasks
+  return specs;
+}
+
+}  // namespace
+
+Checked<TaskSpecs> specs_of(const SpecSource& source, TaskId id, std::byte* scratch_memory) {
+  const Task& task = source.plan.tasks[id.index()];
+  const auto rank = source.plan.queues[task.queue.index()].rank;
+  TaskScratch scratch(scratch_memory);
+  const auto traffic = source.collectives.by_nccl.find(task.group);
+  if (traffic != source.collectives.by_nccl.end()) {
+    HP_TRY(TaskSpecs specs, specs_of(source, traffic->second, rank, scratch));
+    specs.scratch = scratch.bytes();
+    return specs;
+  }
+  TaskSpecs specs;
+  if (sync::goes_out(source.plan, id)) {
+    HP_REQUIRE_OK(add_all(source, choice_of(source, task), packing_of(source, id), specs));
+  } else {
+    HP_REQUIRE_OK(add_specs(source, task, rank, scratch, specs));
+  }
+  specs.scratch = scratch.bytes();
+  if (task.kind == TaskKind::Compute) source.narrow.leave(specs.launches);
+  return specs;
+}
+
+Checked<TaskSpecs> specs_of(const SpecSource& source, const Task& step, RankId rank,
+                            std::byte* scratch_memory) {
+  TaskSpecs specs;
+  TaskScratch scratch(scratch_memory);
+  HP_REQUIRE_OK(add_specs(source, step, rank, scratch, specs));
+  specs.scratch = scratch.bytes();
+  return specs;
+}
+
+Checked<TaskSpecs> landing_specs_of(const SpecSource& source, TaskId put) {
+  TaskSpecs specs;
+  const LaunchChoice choice = choice_of(source, source.plan.tasks[put.index()]);
+  HP_REQUIRE_OK(add_all(source, choice, landing_of(source, put), specs));
+  return specs;
+}
+
+Numbers numbers_of(const Plan& plan, const Blocks& blocks) {
+  constexpr std::int64_t kAlign = 512;
+  return {.offset = (arena_bytes(plan) + kAlign - 1) / kAlign * kAlign,
+          .bytes = actions::Occupancy::bytes_per_rank(plan, blocks)};
+}
+
+}  // namespace harpe::cuda
