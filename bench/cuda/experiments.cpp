@@ -15,6 +15,8 @@ const std::vector<Experiment>& experiments() {
        time_gemm},
       {"few_rows", "gemm", "products of 1 to 128 rows with weights in memory, beside cuBLASLt",
        time_few_rows},
+      {"maps", "gemm", "a bias and a gelu in the kernel, beside kernels of their own",
+       time_gemm_maps},
       {"wait", "gemm", "flags that were raised before, beside none", time_gemm_wait},
       {"arrival", "gemm", "chunks of A that arrive while it runs (--source)", time_gemm_arrival},
       {"departure", "gemm", "C stored to a peer, beside C stored here", time_gemm_fused_store},

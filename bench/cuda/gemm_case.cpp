@@ -31,6 +31,15 @@ std::string name_case(const GemmCase& what, const device::GemmConfig& config) {
   return fmt::format("{} {}x{}x{}", describe(config), what.m, what.n, what.k);
 }
 
+// Panels of a group one after the other, as launches have them; some groups have none.
+void group_at_random(Draw& draw, GemmCase& what) {
+  what.groups = draw.between(1, 6);
+  std::vector<std::int64_t> groups;
+  for (std::size_t i = 0; i < what.panels.size(); ++i) groups.push_back(draw.below(what.groups));
+  std::ranges::sort(groups);
+  for (std::size_t i = 0; i < groups.size(); ++i) what.panels[i].group = groups[i];
+}
+
 }  // namespace
 
 std::vector<PanelCut> uncut(std::int64_t m, std::int64_t k) {
@@ -65,7 +74,8 @@ void cut_at_random(Draw& draw, const device::GemmConfig& config, GemmCase& what,
     what.m = std::min(what.m, config.tile_m - (most_panels - 1) * (kAlign - 1));
     what.name = name_case(what, config);
   }
-  what.panels = random_cuts(draw, what.m, what.k, most_panels, most_pieces);
+  what.panels = random_cuts(draw, what.m, what.k, most_panels, config.groups ? 1 : most_pieces);
+  if (config.groups) group_at_random(draw, what);
   if (!config.few_rows) return;
   for (PanelCut& panel : what.panels) std::ranges::sort(panel.pieces, {}, &PieceCut::k_begin);
 }
@@ -73,6 +83,12 @@ void cut_at_random(Draw& draw, const device::GemmConfig& config, GemmCase& what,
 std::int64_t columns_for(const device::GemmConfig& config, std::int64_t n) {
   const std::int64_t step = device::in_bulk(config.store) ? 16 / device::bytes_of(config.out) : 1;
   return (n + step - 1) / step * step;
+}
+
+std::int64_t depth_for(const device::GemmConfig& config, std::int64_t k) {
+  const bool is_whole = config.groups && config.layout == device::GemmLayout::NMajor;
+  const std::int64_t step = is_whole ? device::GemmConfig::kTileK : 1;
+  return (k + step - 1) / step * step;
 }
 
 std::vector<device::GemmMap> maps_of(const device::GemmConfig& config) {
@@ -88,13 +104,14 @@ GemmCase random_case(Draw& draw, const device::GemmConfig& config, std::int64_t 
       .name = "",
       .m = config.few_rows ? draw.between(1, config.tile_m) : random_size(draw, most),
       .n = columns_for(config, random_size(draw, most)),
-      .k = random_size(draw, 2 * most),
+      .k = depth_for(config, random_size(draw, 2 * most)),
       .in = config.in,
       .out = config.out,
       .layout = config.layout,
       .store = config.store,
       .panels = {},
-      .maps = maps_of(config)};
+      .maps = maps_of(config),
+      .groups = config.groups ? 1 : 0};
   random.panels = uncut(random.m, random.k);
   random.name = name_case(random, config);
   return random;
@@ -113,6 +130,7 @@ std::string describe(const device::GemmConfig& config) {
   if (!device::in_bulk(config.store)) text += " direct";
   if (device::adds(config.store)) text += " add";
   if (config.few_rows) return text + " few rows";
+  if (config.groups) return text + " groups";
   if (config.cuts) text += " cuts";
   if (config.copies) text += " copies";
   for (const device::GemmMap map : maps_of(config)) {

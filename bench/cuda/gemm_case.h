@@ -20,6 +20,7 @@ struct PanelCut {
   std::int64_t row_begin = 0;
   std::int64_t rows = 0;
   std::vector<PieceCut> pieces;
+  std::int64_t group = 0;  // which of GemmCase::groups
 };
 
 // A product to be computed: its shape and types, and how it is cut.
@@ -35,6 +36,7 @@ struct GemmCase {
   std::vector<PanelCut> panels;            // in the order of use
   bool packed = false;                     // rows without room between them
   std::vector<device::GemmMap> maps = {};  // that C goes through
+  std::int64_t groups = 0;                 // B's, in one array; 0: one that is no group's
 
   [[nodiscard]] std::size_t pieces() const {
     std::size_t count = 0;
@@ -48,11 +50,15 @@ struct GemmCase {
 // Panels of any rows in any order, pieces of any multiple of 64 columns in any order.
 [[nodiscard]] std::vector<PanelCut> random_cuts(Draw& draw, std::int64_t m, std::int64_t k,
                                                 int most_panels, int most_pieces);
-// The same for a variant, which may need fewer rows or pieces in the order of K.
+// The same for a variant, which may need fewer rows, pieces in the order of K, or panels of one
+// piece, which are then of random groups.
 void cut_at_random(Draw& draw, const device::GemmConfig& config, GemmCase& what, int most_panels,
                    int most_pieces);
 // The next number of columns that the store of a variant takes.
 [[nodiscard]] std::int64_t columns_for(const device::GemmConfig& config, std::int64_t n);
+
+// The next depth that it takes.
+[[nodiscard]] std::int64_t depth_for(const device::GemmConfig& config, std::int64_t k);
 
 // The maps of a variant.
 [[nodiscard]] std::vector<device::GemmMap> maps_of(const device::GemmConfig& config);

@@ -46,7 +46,7 @@ void check_edges(Bench& bench) {
       GemmCase what = random_case(draw, config, 64);
       what.m = config.few_rows ? std::min<std::int64_t>(size.m, config.tile_m) : size.m;
       what.n = columns_for(config, size.n);
-      what.k = size.k;
+      what.k = depth_for(config, size.k);
       what.panels = uncut(what.m, what.k);
       const std::string name =
           fmt::format("{} {}x{}x{} edge", describe(config), what.m, what.n, what.k);
@@ -55,9 +55,10 @@ void check_edges(Bench& bench) {
   }
 }
 
-// A few configurations for what takes many launches.
+// A few configurations for what takes many launches. Groups wait for nothing and tell nobody.
 std::vector<GemmConfig> chosen_configs(Bench& bench, Draw& draw, int wanted) {
   std::vector<GemmConfig> chosen = cuda::shipped_gemm_configs();
+  std::erase_if(chosen, [](const GemmConfig& config) { return config.groups; });
   draw.shuffle(chosen);
   chosen.resize(std::min(chosen.size(), static_cast<std::size_t>(bench.times(wanted))));
   return chosen;

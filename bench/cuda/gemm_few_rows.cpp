@@ -22,7 +22,8 @@ namespace {
 constexpr const char* kFewRows = "few_rows";
 constexpr std::int64_t kColdBytes = std::int64_t{256} << 20;  // four times the L2 cache
 constexpr int kMostCopies = 16;
-constexpr int kRounds = 9;  // of what is only to be ranked
+constexpr int kRounds = 9;                     // of what is only to be ranked
+constexpr std::int64_t kLeastRowsOfBoth = 32;  // with more, either kernel may be the faster
 
 // The middle of a list, and between which of it the middle of all that might be lies at 95 %.
 struct Middle {
@@ -166,6 +167,15 @@ Way* fastest(std::vector<Way>& ways) {
                                     [](const Way& way) { return middle_of(way.us).value; });
 }
 
+// As many as can be, a few less, and the most that cut no tile, or all tiles alike.
+std::vector<int> numbers_of_streams(int tiles, int most) {
+  std::vector<int> numbers = {most, most - 4, most - 12};
+  int even = most;
+  while (tiles % even != 0 && even % tiles != 0) --even;
+  if (even > most / 4 && even < most) numbers.push_back(even);
+  return numbers;
+}
+
 // The ones for few rows in several numbers of streams, and the best of the others.
 std::vector<cuda::GemmChoice> candidates(Bench& bench, const cuda::GemmSpec& spec) {
   const int processors = bench.gpu().processors();
@@ -174,7 +184,8 @@ std::vector<cuda::GemmChoice> candidates(Bench& bench, const cuda::GemmSpec& spe
     const cuda::GemmChoice choice = cuda::cut_gemm(spec, config, processors);
     all.push_back(choice);
     if (!config.few_rows) continue;
-    for (const int streams : {processors, processors - 4, processors - 12}) {
+    const auto tiles = static_cast<int>((spec.n + config.tile_n - 1) / config.tile_n);
+    for (const int streams : numbers_of_streams(tiles, processors)) {
       if (streams == choice.parts) continue;
       all.push_back(choice);
       all.back().parts = streams;
@@ -183,31 +194,78 @@ std::vector<cuda::GemmChoice> candidates(Bench& bench, const cuda::GemmSpec& spe
   return all;
 }
 
+// Whose time is over whose, and in which columns it stands.
+struct Rival {
+  Way* way;
+  std::string us;
+  std::string ratio;
+  std::string name;
+};
+
+// The fastest of some, timed among themselves.
+void add_fastest(FewRowsMatch& match, std::vector<Way>& ways, Rival rival,
+                 std::vector<Rival>& rivals) {
+  if (ways.empty()) return;
+  std::vector<Way*> all;
+  for (Way& way : ways) all.push_back(&way);
+  match.time(all, kRounds);
+  rival.way = fastest(ways);
+  rivals.push_back(std::move(rival));
+}
+
+// The kernel that is not for few rows, or for few rows where that was chosen.
+std::vector<Way> of_the_other_kernel(Bench& bench, FewRowsMatch& match, bool few_rows) {
+  std::vector<Way> ways;
+  for (const cuda::GemmChoice& choice : candidates(bench, match.spec())) {
+    if (choice.config.few_rows != few_rows) ways.push_back(match.ours(choice));
+  }
+  return ways;
+}
+
+void add_ratio(const Way& chosen, const Rival& rival, Row& row) {
+  std::vector<double> ratios;
+  for (std::size_t i = 0; i < chosen.us.size(); ++i) {
+    ratios.push_back(chosen.us[i] / rival.way->us[i]);
+  }
+  const Middle ratio = middle_of(ratios);
+  row.cells.insert(row.cells.end(), {{rival.us, middle_of(rival.way->us).value},
+                                     {rival.ratio, ratio.value},
+                                     {rival.ratio + " from", ratio.low},
+                                     {rival.ratio + " to", ratio.high},
+                                     {rival.name, rival.way->name}});
+}
+
+// Each variant and number of streams, ranked.
+void time_all(Bench& bench, FewRowsMatch& match, const GemmCase& what) {
+  std::vector<Way> ways;
+  for (const cuda::GemmChoice& choice : candidates(bench, match.spec())) {
+    ways.push_back(match.ours(choice));
+  }
+  std::vector<Way*> all;
+  for (Way& way : ways) all.push_back(&way);
+  match.time(all, kRounds);
+  for (const Way& way : ways) {
+    bench.report().add({.experiment = "few_rows variants",
+                        .name = what.name,
+                        .cells = {{"variant", way.name}, {"us", middle_of(way.us).value}}});
+  }
+}
+
 void time_few(Bench& bench, const GemmCase& what) {
   FewRowsMatch match(bench, what);
-  Way chosen = match.ours(cuda::choose_gemm(match.spec(), bench.gpu().processors()));
-  std::vector<Way*> finals = {&chosen};
+  const cuda::GemmChoice choice = cuda::choose_gemm(match.spec(), bench.gpu().processors());
+  Way chosen = match.ours(choice);
+  std::vector<Rival> rivals;
   std::vector<Way> library = match.library();
-  if (!library.empty()) {
-    std::vector<Way*> all;
-    for (Way& way : library) all.push_back(&way);
-    match.time(all, kRounds);
-    finals.push_back(fastest(library));
+  add_fastest(match, library, {nullptr, "cuBLASLt us", "ours / theirs", "theirs"}, rivals);
+  std::vector<Way> others;
+  if (what.m > kLeastRowsOfBoth) {
+    others = of_the_other_kernel(bench, match, choice.config.few_rows);
+    add_fastest(match, others, {nullptr, "other us", "chosen / other", "other"}, rivals);
   }
-  if (bench.options().all_variants) {
-    std::vector<Way> ways;
-    for (const cuda::GemmChoice& choice : candidates(bench, match.spec())) {
-      ways.push_back(match.ours(choice));
-    }
-    std::vector<Way*> all;
-    for (Way& way : ways) all.push_back(&way);
-    match.time(all, kRounds);
-    for (const Way& way : ways) {
-      bench.report().add({.experiment = "few_rows variants",
-                          .name = what.name,
-                          .cells = {{"variant", way.name}, {"us", middle_of(way.us).value}}});
-    }
-  }
+  if (bench.options().all_variants) time_all(bench, match, what);
+  std::vector<Way*> finals = {&chosen};
+  for (const Rival& rival : rivals) finals.push_back(rival.way);
   match.time(finals, bench.options().rounds);
   const Middle own = middle_of(chosen.us);
   Row row = {.experiment = kFewRows, .name = what.name, .cells = {}};
@@ -215,18 +273,7 @@ void time_few(Bench& bench, const GemmCase& what) {
       {"m", what.m},     {"n", what.n},
       {"k", what.k},     {"variant", chosen.name},
       {"us", own.value}, {"TB/s", 2e-6 * static_cast<double>(what.n * what.k) / own.value}};
-  if (finals.size() > 1) {
-    std::vector<double> ratios;
-    for (std::size_t i = 0; i < chosen.us.size(); ++i) {
-      ratios.push_back(chosen.us[i] / finals[1]->us[i]);
-    }
-    const Middle ratio = middle_of(ratios);
-    row.cells.insert(row.cells.end(), {{"cuBLASLt us", middle_of(finals[1]->us).value},
-                                       {"ours / theirs", ratio.value},
-                                       {"from", ratio.low},
-                                       {"to", ratio.high},
-                                       {"theirs", finals[1]->name}});
-  }
+  for (const Rival& rival : rivals) add_ratio(chosen, rival, row);
   bench.report().add_check(kFewRows, what.name, match.wrong_in(chosen), std::move(row.cells));
 }
 

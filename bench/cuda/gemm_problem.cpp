@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "support/check.h"
+
 namespace harpe::bench {
 namespace {
 
@@ -22,6 +24,10 @@ std::int64_t b_columns(const GemmCase& what) {
   return what.layout == GemmLayout::KMajor ? what.k : what.n;
 }
 
+std::int64_t b_rows(const GemmCase& what) {
+  return what.layout == GemmLayout::KMajor ? what.n : what.k;
+}
+
 // A product adds 16 terms at once; cut tiles add their parts, at most this many.
 constexpr double kParts = 16;
 
@@ -34,7 +40,7 @@ GemmProblem::GemmProblem(Gpu& gpu, Gpu& home, GemmCase problem, std::uint64_t se
       case_(std::move(problem)),
       seed_(seed),
       a_(gpu, case_.m, case_.k, stride_of(case_, case_.k), case_.in),
-      b_(gpu, case_.layout == GemmLayout::KMajor ? case_.n : case_.k, b_columns(case_),
+      b_(gpu, b_rows(case_) * std::max<std::int64_t>(case_.groups, 1), b_columns(case_),
          stride_of(case_, b_columns(case_)), case_.in),
       c_(home, case_.m, case_.n, c_stride(case_), case_.out),
       row_(gpu, 1, case_.n, spaced(case_.n), case_.in) {
@@ -69,6 +75,7 @@ cuda::GemmSpec GemmProblem::spec() const {
   spec.layout = case_.layout;
   spec.b = b_.address();
   spec.b_stride = b_.stride();
+  if (case_.groups > 0) spec.b_rows = b_.count();
   std::vector<cuda::GemmMapOperandSpec> operands;
   for (const device::GemmMap map : case_.maps) {
     const bool adds = map == device::GemmMap::AddRow;
@@ -81,6 +88,7 @@ cuda::GemmSpec GemmProblem::spec() const {
     made.rows = panel.rows;
     made.c = c_.row(panel.row_begin);
     made.c_stride = c_.stride();
+    made.b_first = panel.group * b_rows(case_);
     for (const PieceCut& piece : panel.pieces) {
       made.pieces.push_back({.a = a_.cell(panel.row_begin, piece.k_begin),
                              .stride = a_.stride(),
@@ -192,27 +200,39 @@ RowSample GemmProblem::sample() const {
           .count = sampled_};
 }
 
+GemmReferenceArgs GemmProblem::reference_args() const {
+  return {.a = a_.rows(),
+          .b = b_.rows(),
+          .start = start_ ? at<const float>(start_->address()) : nullptr,
+          .row = row_.rows(),
+          .adds_row = std::ranges::count(case_.maps, device::GemmMap::AddRow) > 0,
+          .takes_gelu = std::ranges::count(case_.maps, device::GemmMap::Gelu) > 0,
+          .value = at<double>(value_->address()),
+          .bound = at<double>(bound_->address()),
+          .sample = sample(),
+          .n = case_.n,
+          .k = case_.k,
+          .b_k_major = case_.layout == GemmLayout::KMajor,
+          .out = case_.out,
+          .roundings = static_cast<double>(case_.k / 16 + 2) + kParts};
+}
+
 void GemmProblem::take_reference(CUstream stream) {
   if (value_) return;
   const RowSample rows = sample();
   value_ = gpu_->memory(rows.count * case_.n * 8);
   bound_ = gpu_->memory(rows.count * case_.n * 8);
-  gemm_reference(*gpu_,
-                 {.a = a_.rows(),
-                  .b = b_.rows(),
-                  .start = start_ ? at<const float>(start_->address()) : nullptr,
-                  .row = row_.rows(),
-                  .adds_row = std::ranges::count(case_.maps, device::GemmMap::AddRow) > 0,
-                  .takes_gelu = std::ranges::count(case_.maps, device::GemmMap::Gelu) > 0,
-                  .value = at<double>(value_->address()),
-                  .bound = at<double>(bound_->address()),
-                  .sample = rows,
-                  .n = case_.n,
-                  .k = case_.k,
-                  .b_k_major = case_.layout == GemmLayout::KMajor,
-                  .out = case_.out,
-                  .roundings = static_cast<double>(case_.k / 16 + 2) + kParts},
-                 stream);
+  if (case_.groups == 0) return gemm_reference(*gpu_, reference_args(), stream);
+  HP_CHECK(rows.count == case_.m, "groups are not sampled");
+  for (const PanelCut& panel : case_.panels) {
+    GemmReferenceArgs args = reference_args();
+    args.a.address = at<void>(a_.row(panel.row_begin));
+    args.b.address = at<void>(b_.row(panel.group * b_rows(case_)));
+    args.value += panel.row_begin * case_.n;
+    args.bound += panel.row_begin * case_.n;
+    args.sample = {.first = 0, .step = 1, .all = panel.rows, .count = panel.rows};
+    gemm_reference(*gpu_, args, stream);
+  }
 }
 
 void GemmProblem::check(Verdict* verdict, CUstream stream) {

@@ -43,6 +43,7 @@ class GemmProblem {
   void sample_rows(std::int64_t rows) { sampled_ = rows; }
 
  private:
+  [[nodiscard]] GemmReferenceArgs reference_args() const;
   void take_reference(CUstream stream);
   [[nodiscard]] RowSample sample() const;
   [[nodiscard]] const std::vector<GuardedRows>& landings();

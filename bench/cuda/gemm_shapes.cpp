@@ -25,6 +25,17 @@ GemmCase shape(std::string_view name, std::int64_t m, std::int64_t n, std::int64
   return made;
 }
 
+// Into panels of as many rows.
+void cut_rows(GemmCase& what, std::int64_t panels) {
+  what.name += fmt::format(" in {} panels", panels);
+  what.panels.clear();
+  const std::int64_t rows = what.m / panels;
+  for (std::int64_t i = 0; i < panels; ++i) {
+    what.panels.push_back(
+        {.row_begin = i * rows, .rows = rows, .pieces = {{.k_begin = 0, .k_count = what.k}}});
+  }
+}
+
 }  // namespace
 
 std::vector<GemmCase> gemm_shapes() {
@@ -48,6 +59,27 @@ std::vector<GemmCase> gemm_shapes() {
   return shapes;
 }
 
+std::vector<GemmCase> mapped_shapes() {
+  struct Size {
+    std::int64_t m, n, k;
+  };
+  std::vector<GemmCase> shapes;
+  for (const Size& size : {Size{512, 7168, 8192},
+                           {2048, 7168, 8192},
+                           {8192, 7168, 8192},
+                           {2048, 14336, 8192},
+                           {2048, 28672, 8192},
+                           {512, 14336, 4096},
+                           {4096, 14336, 4096},
+                           {2048, 4096, 1024},
+                           {8192, 4096, 1024},
+                           {1000, 5000, 3000}}) {
+    shapes.push_back(shape("bias, gelu", size.m, size.n, size.k));
+    shapes.back().maps = {device::GemmMap::AddRow, device::GemmMap::Gelu};
+  }
+  return shapes;
+}
+
 std::vector<GemmCase> few_rows_shapes() {
   struct Weights {
     std::int64_t n;
@@ -55,26 +87,27 @@ std::vector<GemmCase> few_rows_shapes() {
     bool is_turned_too;  // rows along k as well
   };
   std::vector<GemmCase> shapes;
-  for (const Weights& weights : {Weights{8192, 4096, true},
-                                 {5120, 8192, true},
-                                 {4096, 8192, false},
-                                 {8192, 14336, true},
-                                 {28672, 8192, true},
-                                 {14336, 4096, false},
-                                 {1280, 8192, true},
-                                 {5120, 5120, false},
-                                 {25600, 5120, false},
-                                 {5120, 12800, false},
-                                 {6144, 2560, false},
-                                 {3072, 7168, true},
-                                 {1000, 4104, false}}) {
+  for (const Weights& weights :
+       {Weights{8192, 4096, true}, {5120, 8192, true},  {4096, 8192, false},
+        {8192, 14336, true},       {28672, 8192, true}, {14336, 4096, false},
+        {1280, 8192, true},        {5120, 5120, false}, {25600, 5120, false},
+        {5120, 12800, false},      {6144, 2560, false}, {3072, 7168, true},
+        {1000, 4104, false},       {768, 4096, false},  {2560, 5120, false},
+        {8192, 1024, false},       {4096, 2048, false}, {3072, 4096, false},
+        {8192, 3584, false},       {5120, 3200, false}}) {
     for (const auto layout : {device::GemmLayout::NMajor, device::GemmLayout::KMajor}) {
       const bool is_turned = layout == device::GemmLayout::KMajor;
       if (is_turned && !weights.is_turned_too) continue;
-      for (const std::int64_t m : {1, 2, 4, 8, 16, 32, 64, 128}) {
+      for (const std::int64_t m : {1, 2, 4, 8, 16, 32, 64, 72, 96, 128}) {
         shapes.push_back(shape(is_turned ? "nk" : "kn", m, weights.n, weights.k));
         shapes.back().layout = layout;
       }
+    }
+  }
+  for (const std::int64_t panels : {2, 4, 8}) {
+    for (const std::int64_t n : {8192, 5120}) {
+      shapes.push_back(shape("kn", 128, n, 4096));
+      cut_rows(shapes.back(), panels);
     }
   }
   return shapes;

@@ -129,6 +129,11 @@ Result<Ok, CudaError> RankWork::sleep(const Stream& stream, std::uint32_t salt) 
   return launch(device().driver(), *kernels_.sleep, LaunchShape{}, stream.handle(), arguments);
 }
 
+Result<Ok, CudaError> RankWork::begin_epoch() const {
+  return kernels_.signals.begin_epoch(main_.stream, own(),
+                                      peers_->page(rank_).context(options_.limit));
+}
+
 Result<Ok, CudaError> RankWork::put() const {
   const device::WaitContext context = peers_->page(rank_).context(options_.limit, 1);
   const std::array credit = {wait_on(own(), kCredit, 1, 1)};
@@ -156,7 +161,7 @@ Result<Ok, CudaError> RankWork::receive() const {
 }
 
 Result<Ok, CudaError> RankWork::order_ring() const {
-  HP_REQUIRE_OK(kernels_.signals.begin_epoch(main_.stream, own()));
+  HP_REQUIRE_OK(begin_epoch());
   HP_REQUIRE_OK(main_.reached.record(main_.stream));
   HP_REQUIRE_OK(side_.stream.wait_for(main_.reached));
   HP_REQUIRE_OK(put());
@@ -177,7 +182,7 @@ Result<Ok, CudaError> RankWork::barrier(Signal counter) const {
 }
 
 Result<Ok, CudaError> RankWork::order_barriers() const {
-  HP_REQUIRE_OK(kernels_.signals.begin_epoch(main_.stream, own()));
+  HP_REQUIRE_OK(begin_epoch());
   HP_REQUIRE_OK(sleep(main_.stream, 2));
   HP_REQUIRE_OK(fill());
   HP_REQUIRE_OK(barrier(kAllWrote));

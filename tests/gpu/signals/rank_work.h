@@ -70,6 +70,7 @@ class RankWork {
         side_(std::move(side)) {}
   static Checked<Queue> make_queue(const Device& device);
 
+  Result<Ok, CudaError> begin_epoch() const;
   Result<Ok, CudaError> put() const;      // main queue of the ring
   Result<Ok, CudaError> receive() const;  // side queue
   Result<Ok, CudaError> order_ring() const;

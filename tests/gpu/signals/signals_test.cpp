@@ -129,7 +129,7 @@ TEST_F(Signals, are_more_than_one_launch_holds) {
   }
   targets.pop_back();
   ASSERT_TRUE(device.make_current().ok());
-  ASSERT_TRUE(kernels->begin_epoch(*stream, page->addresses()).ok());
+  ASSERT_TRUE(kernels->begin_epoch(*stream, page->addresses(), page->context(50ms)).ok());
   ASSERT_TRUE(kernels->raise(*stream, page->addresses(), targets).ok());
   ASSERT_TRUE(kernels->await(*stream, page->context(50ms), waits).ok());
   ASSERT_TRUE(stream->synchronize().ok());

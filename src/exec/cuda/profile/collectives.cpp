@@ -76,7 +76,9 @@ Checked<Order> collective_of(Crew& crew, const Member& member, const Kind& kind,
                              std::int64_t times) {
   HP_TRY(const SharedLaunches pulls, pulls_of(crew, member, kind));
   return Order([&crew, pulls, times](const Member& at) -> Checked<Ok> {
-    HP_REQUIRE_OK(checked(at.signals->begin_epoch(at.queue(), crew.peers().signals(at.rank))));
+    const device::WaitContext context = crew.peers().page(at.rank).context(kWait);
+    HP_REQUIRE_OK(
+        checked(at.signals->begin_epoch(at.queue(), crew.peers().signals(at.rank), context)));
     for (std::int32_t i = 0; i < static_cast<std::int32_t>(times); ++i) {
       HP_REQUIRE_OK(meet(crew, at, 2 * i));
       HP_REQUIRE_OK(enqueue(at, pulls));

@@ -60,7 +60,7 @@ Checked<Order> signals_of_pairs(Crew& crew, const Member& member) {
     const auto await = [&](std::int32_t signal) {
       return at.signals->await(at.queue(), context, std::array{wait_on(own, signal)});
     };
-    HP_REQUIRE_OK(checked(at.signals->begin_epoch(at.queue(), own)));
+    HP_REQUIRE_OK(checked(at.signals->begin_epoch(at.queue(), own, context)));
     for (std::int32_t signal = 0; signal < kRoundTrips; ++signal) {
       if (at.rank < partner) HP_REQUIRE_OK(checked(raise(signal)));
       HP_REQUIRE_OK(checked(await(signal)));

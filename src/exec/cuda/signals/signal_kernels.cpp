@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "exec/cuda/signals/signal_variants.h"
+#include "support/check.h"
 
 namespace harpe::cuda {
 namespace {
@@ -43,6 +44,7 @@ Checked<SignalKernels> SignalKernels::load(KernelLibrary& library) {
 // What does not fit one launch is awaited before it, and raised behind it.
 Result<Ok, CudaError> SignalKernels::turn(const Stream& stream, const SignalAddresses& own,
                                           const device::WaitContext& context, Turn turn) const {
+  HP_CHECK(context.fault != nullptr, "what stands between executions tells of a poisoned rank");
   const std::size_t before =
       turn.waits.size() - std::min<std::size_t>(turn.waits.size(), device::kMostSignals);
   HP_REQUIRE_OK(await(stream, context, turn.waits.first(before)));

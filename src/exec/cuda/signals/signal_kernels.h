@@ -18,7 +18,8 @@ class SignalKernels {
   [[nodiscard]] static Checked<SignalKernels> load(KernelLibrary& library);
 
   // What stands between executions, as one kernel: `waits` as of await; the rank's next epoch,
-  // where an execution begins; `targets` as of raise.
+  // where an execution begins; `targets` as of raise. A poisoned rank's record says that it was
+  // seen. Requires: a context with a record.
   struct Turn {
     std::span<const device::SignalWait> waits = {};
     bool begins_epoch = false;
@@ -27,9 +28,9 @@ class SignalKernels {
   [[nodiscard]] Result<Ok, CudaError> turn(const Stream& stream, const SignalAddresses& own,
                                            const device::WaitContext& context, Turn turn) const;
   // The rank's next epoch alone.
-  [[nodiscard]] Result<Ok, CudaError> begin_epoch(const Stream& stream,
-                                                  const SignalAddresses& own) const {
-    return turn(stream, own, {}, {.begins_epoch = true});
+  [[nodiscard]] Result<Ok, CudaError> begin_epoch(const Stream& stream, const SignalAddresses& own,
+                                                  const device::WaitContext& context) const {
+    return turn(stream, own, context, {.begins_epoch = true});
   }
   // Raises all once what the stream holds is done, and releases it to who awaits them; `own` are
   // the raising rank's. A poisoned rank poisons those who wait instead.

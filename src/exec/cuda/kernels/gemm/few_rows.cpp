@@ -1,6 +1,7 @@
 #include "exec/cuda/kernels/gemm/few_rows.h"
 
 #include <algorithm>
+#include <bit>
 #include <limits>
 
 #include "exec/cuda/kernels/gemm/device/few_rows_order.h"
@@ -34,14 +35,20 @@ int parts_of(int tiles, int blocks, int streams) {
   return most;
 }
 
-// What the owner waits for at the end, and each look at memory for parts of others.
+// Looks at memory for `parts` parts of others, as take_all has them.
+int looks_at(int parts, int at_once) {
+  return parts / at_once + std::popcount(static_cast<unsigned>(parts % at_once));
+}
+
+// What the owner waits for at the end, and each look at memory for parts of others; three times
+// that where sums of 128 rows fill the registers.
 double join_clocks(const GemmConfig& config, int parts) {
   if (parts == 1) return 0.0;
-  const int quads = config.tile_m / 8;
-  const int at_once = std::min(quads, 8);
-  const int parts_at_once = std::clamp(8 / at_once, 1, 4);
-  const int looks = (parts - 2 + parts_at_once) / parts_at_once * (quads / at_once);
-  return 700.0 + 900.0 * looks + (parts - 1) * 4.0 * config.tile_m * config.tile_n / 48.0;
+  const double slower = config.tile_m > 64 ? 3.0 : 1.0;
+  const int rounds = config.tile_m / 8 / device::quads_at_once(config.tile_m);
+  const int looks = rounds * looks_at(parts - 1, device::parts_at_once(config.tile_m));
+  return slower *
+         (700.0 + 900.0 * looks + (parts - 1) * 4.0 * config.tile_m * config.tile_n / 48.0);
 }
 
 // Clocks of an H200, measured (docs/kernels.md). Memory gives more bytes a clock the more blocks
@@ -52,9 +59,11 @@ double stream_clocks(const GemmSpec& spec, const GemmConfig& config, int streams
   const double scattered = config.tile_n == 64 && tiles > streams ? 0.9 : 1.0;
   const double memory = std::min(2600.0, 1800.0 + 5.8 * streams) * scattered;
   const double longest = (tiles * blocks + streams - 1) / streams;
+  const double second_store = config.tile_m > 64 ? 1000.0 : 0.0;  // sums are staged in two goes
+  const auto a_bytes = static_cast<double>(rows_in_tile(spec) * GemmConfig::kTileK * 2);
   return std::max(longest * streams * config.b_bytes() / memory,
-                  longest * config.stage_bytes() / 50.0) +
-         join_clocks(config, parts_of(tiles, blocks, streams));
+                  longest * (a_bytes + config.b_bytes()) / 50.0) +
+         join_clocks(config, parts_of(tiles, blocks, streams)) + second_store;
 }
 
 }  // namespace

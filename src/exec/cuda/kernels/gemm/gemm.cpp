@@ -65,17 +65,23 @@ std::int64_t least_blocks(const GemmSpec& spec) {
 
 // What a multiprocessor takes, in clocks, measured on an H200 (docs/kernels.md). The tensor cores
 // do 32 values of C, an element of K each, per clock, narrow tiles a little less. The second level
-// of cache gives all blocks together 7,400 bytes a clock, and one 68; memory 2,400.
-double stage_clocks(const GemmConfig& config, std::int64_t active_blocks) {
+// of cache gives all blocks together 7,400 bytes a clock, and one 68; memory 2,400, where what a
+// tile reads of B no other has read.
+double stage_clocks(const GemmConfig& config, std::int64_t active_blocks, bool reads_memory) {
   const double narrow = config.ping_pong || config.tile_n > 128 ? 1.05 : 1.07;
   const double loss = config.tile_n > 192 ? 1.04 : narrow;
   const double multiply = config.tile_m * config.tile_n / 32.0 * loss;
   const double rate = std::min(68.0, 7400.0 / static_cast<double>(active_blocks));
   const double cached =
       std::max(multiply, (config.a_bytes() + config.b_bytes() / config.cluster) / rate);
-  // Few rows use each weight, and what another tile reads of them is not found in the cache.
   const double from_memory = 2400.0 / static_cast<double>(active_blocks);
-  return config.groups ? std::max(cached, config.b_bytes() / from_memory) : cached;
+  return reads_memory ? std::max(cached, config.b_bytes() / from_memory) : cached;
+}
+
+// Then, and of groups, few rows use each weight, and what another tile reads of them is not found
+// in the cache.
+bool has_one_row_of_tiles(const GemmSpec& spec, const GemmConfig& config) {
+  return spec.panels.size() == 1 && spec.panels.front().rows <= config.tile_m;
 }
 
 // What is not hidden of storing a tile; with ping_pong the other consumer multiplies meanwhile.
@@ -97,15 +103,17 @@ struct Tail {
   double clocks = 0;
 };
 
-// `rest` tiles that do not fill a wave: cut so that they fill waves of shares.
-Tail best_tail(const GemmConfig& config, std::int64_t rest, std::int64_t clusters, double tile,
-               int most_parts) {
-  Tail best{.parts = 1, .clocks = rest == 0 ? 0.0 : tile};
+// `rest` tiles that do not fill a wave: cut so that they fill waves of shares, of which `clocks_of`
+// says what a tile takes with so many of its parts.
+template <class ClocksOf>
+Tail best_tail(const GemmConfig& config, std::int64_t rest, std::int64_t clusters, int most_parts,
+               const ClocksOf& clocks_of) {
+  Tail best{.parts = 1, .clocks = rest == 0 ? 0.0 : clocks_of(1)};
   if (!config.cuts) return best;
   for (int parts = 2; parts <= most_parts && rest > 0; ++parts) {
     const std::int64_t rounds = (rest * parts + clusters - 1) / clusters;
     const double clocks =
-        static_cast<double>(rounds) * tile / parts + cut_clocks(config, parts, rounds);
+        static_cast<double>(rounds) * clocks_of(parts) / parts + cut_clocks(config, parts, rounds);
     if (clocks < best.clocks) best = {.parts = parts, .clocks = clocks};
   }
   return best;
@@ -127,20 +135,24 @@ Estimate estimate(const GemmSpec& spec, const GemmConfig& config, int blocks) {
   }
   const std::int64_t tiles =
       config.groups ? group_tiles(spec, config) : cluster_tiles(spec, config);
-  const std::int64_t least = least_blocks(spec);
-  const std::int64_t active = std::min(clusters, tiles) * config.cluster;
-  const double tile =
-      static_cast<double>(least) * stage_clocks(config, active) + store_clocks(config);
+  const auto least = static_cast<double>(least_blocks(spec));
+  const bool is_one_row = has_one_row_of_tiles(spec, config);
+  // Parts of few tiles share what memory gives.
+  const auto tile_clocks = [&](int parts) {
+    const std::int64_t at_once = std::min(clusters, is_one_row ? tiles * parts : tiles);
+    return least * stage_clocks(config, at_once * config.cluster, is_one_row || config.groups) +
+           store_clocks(config);
+  };
   const std::int64_t rest = tiles % clusters;
-  const Tail tail = best_tail(config, rest, clusters, tile, most_parts(spec));
+  const Tail tail = best_tail(config, rest, clusters, most_parts(spec), tile_clocks);
   GemmChoice choice = whole_gemm(spec, config);
   if (tail.parts > 1) {
     choice.full_tiles = static_cast<int>(tiles - rest);
     choice.parts = tail.parts;
   }
-  return {
-      .choice = choice,
-      .clocks = start_clocks(config) + static_cast<double>(tiles / clusters) * tile + tail.clocks};
+  return {.choice = choice,
+          .clocks = start_clocks(config) + static_cast<double>(tiles / clusters) * tile_clocks(1) +
+                    tail.clocks};
 }
 
 device::GemmStore store_of(const GemmSpec& spec) {
@@ -329,12 +341,14 @@ GemmChoice choose_gemm(const GemmSpec& spec, int blocks) {
   const bool is_awaited_inside = std::ranges::any_of(spec.panels, is_awaited);
   Estimate best{.choice = {}, .clocks = std::numeric_limits<double>::infinity()};
   const std::vector<GemmConfig> configs = gemm_configs(spec);
-  // Of few rows nothing but reading B takes time, which the others' estimates leave out.
-  const bool are_few = std::ranges::any_of(configs, &GemmConfig::few_rows);
+  // Up to so many, no other kernel was faster by more than what it varies by (docs/kernels.md).
+  constexpr std::int64_t kRowsOfOneKernel = 64;
+  const bool has_few = std::ranges::any_of(configs, &GemmConfig::few_rows);
+  const bool are_few = has_few && rows_in_tile(spec) <= kRowsOfOneKernel;
   for (const GemmConfig& config : configs) {
-    if (are_few != config.few_rows) continue;
+    if (are_few && !config.few_rows) continue;
     // Stores to a peer take their time: one consumer multiplies meanwhile.
-    if (is_awaited_inside && !config.ping_pong && !are_few) continue;
+    if (is_awaited_inside && !config.ping_pong && !config.few_rows) continue;
     const Estimate found = estimate(spec, config, blocks);
     if (found.clocks < best.clocks) best = found;
   }

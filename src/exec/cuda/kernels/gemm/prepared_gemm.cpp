@@ -9,6 +9,7 @@
 #include "exec/cuda/kernels/gemm/device/gemm_order.h"
 #include "exec/cuda/kernels/gemm/gemm_variants.h"
 #include "exec/cuda/runtime/tensor_map.h"
+#include "support/check.h"
 
 namespace harpe::cuda {
 namespace {
@@ -25,16 +26,20 @@ struct Tables {
   int waits = 0;  // pieces with a flag
 };
 
+// Rows of A that are loaded at once.
+int rows_of_box(std::int64_t rows, const GemmConfig& config) {
+  if (config.groups) return config.chunk_rows();
+  return std::min(config.tile_m, device::box_rows(static_cast<int>(rows)));
+}
+
 Checked<device::TensorMap> map_a(const DriverApi& driver, const GemmSpec& spec,
                                  const GemmPieceSpec& piece, std::int64_t rows,
                                  const GemmConfig& config) {
-  int at_once = config.groups ? config.chunk_rows() : config.tile_m;
-  if (config.few_rows) at_once = device::box_rows(static_cast<int>(rows));
   return encode_map(driver, {.address = piece.a,
                              .element = spec.in,
                              .sizes = {piece.k_count, rows},
                              .strides = {1, piece.stride},
-                             .box = {GemmConfig::kTileK, at_once}});
+                             .box = {GemmConfig::kTileK, rows_of_box(rows, config)}});
 }
 
 Checked<device::TensorMap> map_b(const DriverApi& driver, const GemmSpec& spec,
@@ -83,6 +88,7 @@ Checked<Ok> add_panel(const DriverApi& driver, const GemmSpec& spec, const GemmP
     to.ready = piece.ready;
     to.k_begin = static_cast<std::int32_t>(piece.k_begin);
     to.k_count = static_cast<std::int32_t>(piece.k_count);
+    to.a_bytes = rows_of_box(from.rows, config) * GemmConfig::kTileK * 2;
     panel.k_blocks += device::ceil_div(to.k_count, GemmConfig::kTileK);
     if (to.ready.flag != nullptr) ++tables.waits;
     tables.pieces.push_back(to);
@@ -99,6 +105,7 @@ Checked<Ok> add_panel(const DriverApi& driver, const GemmSpec& spec, const GemmP
     } else {
       HP_TRY(to.map, map_addend(driver, spec, addend, from.rows));
       to.k_count = config.tile_m * config.cluster;
+      to.a_bytes = config.a_bytes();
       panel.k_blocks += to.k_count / GemmConfig::kTileK;
     }
     if (to.ready.flag != nullptr) ++tables.waits;
@@ -225,6 +232,7 @@ Checked<PreparedGemm> PreparedGemm::make(KernelLibrary& library, const GemmSpec&
                      {{"what", "rows of C"}, {"bytes", spec.n * device::bytes_of(spec.out)}});
   }
   const GemmConfig& config = choice.config;
+  HP_CHECK(config.groups == has_groups(spec), "variants of groups take nothing else");
   const Device& device = library.device();
   if (auto current = device.make_current(); !current.ok()) return to_diag(current.error());
   HP_TRY(const LoadedKernel* kernel, library.load(gemm_variant(config)));

@@ -25,6 +25,11 @@ HP_SHARED_CODE int stream_of(int block, int blocks, int streams) {
   return ((block + 1) * streams - 1) / blocks;
 }
 
+// How a thread of a tile's owner looks at the parts of others: so many of its quads of sums, of so
+// many parts at once, all of them in registers.
+HP_SHARED_CODE int quads_at_once(int tile_m) { return tile_m < 64 ? tile_m / 8 : 8; }
+HP_SHARED_CODE int parts_at_once(int tile_m) { return tile_m < 64 ? 4 : 2; }
+
 // At most so many K blocks of all tiles, of at most so many streams.
 inline constexpr int kMostStreamedBlocks = 1 << 21;
 inline constexpr int kMostStreams = 1 << 9;

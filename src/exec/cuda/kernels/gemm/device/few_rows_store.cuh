@@ -144,6 +144,17 @@ HP_DEVICE void take_parts(uint4* first, float (&before)[kCount * 4]) {
   }
 }
 
+// The same of all parts from `part` to the one before `end`, kParts at a look while there are so
+// many, then half of it.
+template <int kCount, int kParts, int kStride>
+HP_DEVICE void take_all(uint4* part, const uint4* end, float (&before)[kCount * 4]) {
+#pragma unroll 1
+  for (; part + kParts * kStride <= end; part += kParts * kStride) {
+    take_parts<kCount, kParts, kStride>(part, before);
+  }
+  if constexpr (kParts > 1) take_all<kCount, kParts / 2, kStride>(part, end, before);
+}
+
 // The owner's part comes behind those of lower streams, in the order of K. They end by themselves:
 // blocks are dispatched in the order of their index, which CUB's scans rely on too, so that lower
 // ones run; these wait for lower ones alone, and leave something even where a wait expired.
@@ -151,27 +162,17 @@ template <GemmConfig kConfig>
 HP_DEVICE void add_parts(const GemmArgs& args, const StreamWalk& walk, int consumer,
                          float (&sums)[kConfig.tile_m / 2]) {
   constexpr int kQuads = kConfig.tile_m / 8;
-  constexpr int kAtOnce = kQuads < 8 ? kQuads : 8;
-  constexpr int kParts = 8 / kAtOnce < 4 ? 8 / kAtOnce : 4;  // that a look at memory brings
+  constexpr int kAtOnce = quads_at_once(kConfig.tile_m);
+  constexpr int kParts = parts_at_once(kConfig.tile_m);
   constexpr int kStride = part_quads<kConfig>();
   const int first = walk.first_stream();
   if (first == walk.stream()) return;
 #pragma unroll
   for (int quad = 0; quad < kQuads; quad += kAtOnce) {
     float before[kAtOnce * 4] = {};
-    int stream = first;
-#pragma unroll 1
-    for (; stream + kParts <= walk.stream(); stream += kParts) {
-      take_parts<kAtOnce, kParts, kStride>(part_of<kConfig>(args, stream, consumer) + quad * 128,
-                                           before);
-    }
-    if constexpr (kParts > 1) {
-#pragma unroll 1
-      for (; stream < walk.stream(); ++stream) {
-        take_parts<kAtOnce, 1, kStride>(part_of<kConfig>(args, stream, consumer) + quad * 128,
-                                        before);
-      }
-    }
+    take_all<kAtOnce, kParts, kStride>(part_of<kConfig>(args, first, consumer) + quad * 128,
+                                       part_of<kConfig>(args, walk.stream(), consumer) + quad * 128,
+                                       before);
 #pragma unroll
     for (int i = 0; i < kAtOnce * 4; ++i) sums[quad * 4 + i] = before[i] + sums[quad * 4 + i];
   }

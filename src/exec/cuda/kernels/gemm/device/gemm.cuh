@@ -66,7 +66,8 @@ HP_DEVICE void load_addend(const GemmArgs& args, const GemmShared<kConfig>& shar
   load_tile(shared.a(stage), &args.identity, &shared.control().filled[stage], k, first_row);
 }
 
-// Warp 0, one thread: fills stage after stage. B does not wait for A's flag, so that a stage of it
+// Warp 0, one thread: fills stage after stage. Rows of A that a panel lacks are what lay there
+// before: what becomes of them is not stored. B does not wait for A's flag, so that a stage of it
 // is under way meanwhile.
 template <GemmConfig kConfig>
 HP_DEVICE void load_stages(const GemmArgs& args, const GemmShared<kConfig>& shared,
@@ -78,11 +79,12 @@ HP_DEVICE void load_stages(const GemmArgs& args, const GemmShared<kConfig>& shar
   for (; walk.valid(); walk.next()) {
     for_each_piece(args, walk, [&](const GemmPiece& from, int, int first, int last) {
       const int k_begin = from.k_begin;
+      const auto bytes = static_cast<std::uint32_t>(kConfig.b_bytes() + from.a_bytes);
       if (from.ready.flag != nullptr) ++needed;
       for (int block = first; block < last; ++block, ring.advance()) {
         const int k = block * GemmConfig::kTileK;
         wait_barrier(&control.emptied[ring.slot], ring.parity ^ 1);
-        arrive_expecting(&control.filled[ring.slot], kConfig.stage_bytes());
+        arrive_expecting(&control.filled[ring.slot], bytes);
         const bool is_addend = kConfig.layout == GemmLayout::NMajor && from.is_addend != 0;
         if (!is_addend) load_b<kConfig>(&args.b, shared, ring.slot, walk.column(), k_begin + k);
         if (arrived < needed) {
