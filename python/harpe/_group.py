@@ -105,10 +105,12 @@ class Group:
         return memory.view(exact).reshape(shape)
 
     def allocate(self, bytes: int) -> Any:
-        """Memory that other ranks reach, as bytes that DLPack exports. On GPUs executables use it in
-        place where all ranks' arrays lie at the same place of it, as they do if ranks allocate and
-        free in the same order; I311 where only some do. Raises Refused: I311 no free piece is as
-        long."""
+        """Memory that other ranks reach, as bytes that DLPack exports.
+
+        On GPUs executables use it in place where all ranks' arrays lie at the same place of it, as
+        they do if ranks allocate and free in the same order; where only some do, a launch is
+        refused (I311). Raises Refused: I311 no free piece is as long.
+        """
         return self._handle.allocate(bytes)
 
     def check(self) -> None:
