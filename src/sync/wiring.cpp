@@ -39,7 +39,12 @@ class Wirer {
     wire_barriers();
     wire_collectives();
     cover_epochs();
-    for (std::size_t rank = 0; rank < wiring_.sequence.size(); ++rank) put_in_order(rank);
+    std::vector<std::vector<TaskId>> tasks(wiring_.sequence.size());  // by rank
+    for (std::size_t i = 0; i < plan_.tasks.size(); ++i) {
+      const TaskId task(static_cast<std::int64_t>(i));
+      tasks[rank_of(plan_, task).index()].push_back(task);
+    }
+    for (std::size_t rank = 0; rank < tasks.size(); ++rank) put_in_order(rank, tasks[rank]);
     return std::move(wiring_);
   }
 
@@ -375,17 +380,14 @@ class Wirer {
 
   // A queue's tasks in their order, each once everything it is `after` stands before it; queues of
   // copy engines first, for what else waits inside kernels for them.
-  void put_in_order(std::size_t rank) {
+  void put_in_order(std::size_t rank, const std::vector<TaskId>& own) {
     using Place = std::pair<bool, QueueId>;  // whether behind queues of copy engines
     std::map<Place, std::vector<TaskId>> queues;
-    std::size_t left = 0;
-    for (std::size_t i = 0; i < plan_.tasks.size(); ++i) {
-      const TaskId task(static_cast<std::int64_t>(i));
-      if (rank_of(plan_, task).index() != rank) continue;
-      const QueueId queue = plan_.tasks[i].queue;
+    for (const TaskId task : own) {
+      const QueueId queue = queue_of(task);
       queues[{plan_.queues[queue.index()].kind != QueueKind::Ce, queue}].push_back(task);
-      ++left;
     }
+    std::size_t left = own.size();
     std::vector<bool> placed(plan_.tasks.size(), false);
     std::map<Place, std::size_t> heads;
     while (left > 0) {

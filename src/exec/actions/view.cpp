@@ -210,13 +210,14 @@ std::vector<Cell> cut(const std::vector<Interval>& box, std::span<const Particip
   if (empty) return {};
   if (ragged) ragged->add_cuts(cuts, box);
   std::vector<std::vector<Interval>> spans = {{}};
+  spans.front().reserve(box.size());
   for (const std::vector<Interval>& along : segments(box, participants, cuts)) {
     std::vector<std::vector<Interval>> longer;
     longer.reserve(spans.size() * along.size());
-    for (const std::vector<Interval>& prefix : spans) {
-      for (const Interval& segment : along) {
-        longer.push_back(prefix);
-        longer.back().push_back(segment);
+    for (std::vector<Interval>& prefix : spans) {
+      for (std::size_t i = 0; i < along.size(); ++i) {
+        longer.push_back(i + 1 < along.size() ? prefix : std::move(prefix));
+        longer.back().push_back(along[i]);
       }
     }
     spans = std::move(longer);

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "exec/cuda/kernels/batch.h"
+#include "exec/cuda/kernels/kernel_binding.h"
 #include "exec/cuda/kernels/nccl/nccl_launch.h"
 #include "exec/cuda/target/bind_kernel.h"
 #include "plan/refs.h"
@@ -120,19 +121,20 @@ std::vector<Kernel> SpecOffers::batched(const std::vector<TaskId>& tasks) {
 }
 
 std::optional<SpecOffers::KernelAlone> SpecOffers::find_alone(const Launch& launch,
-                                                              const Kernel& kernel) const {
+                                                              const Kernel& kernel) {
   if (launch.does.size() > 1 || launch.lands) return std::nullopt;
   const TaskId task = launch.does.front();
   const TaskAlone& own = alone_[task.index()];
-  const auto same = std::ranges::find_if(own.kernels, [&](const Kernel& each) {
+  const auto same = find_around(own.kernels, next_, [&](const Kernel& each) {
     return each.arrivals == kernel.arrivals && each.panels.size() == kernel.panels.size() &&
            each.panels.front().stores == kernel.panels.front().stores;
   });
-  if (same == own.kernels.end()) return std::nullopt;
+  if (!same) return std::nullopt;
+  next_ = *same + 1;
   KernelAlone found{.task = own.like.valid() ? own.like : task,
-                    .index = static_cast<std::size_t>(same - own.kernels.begin()),
+                    .index = *same,
                     .reserved_sms = launch.reserved_sms};
-  Kernel stored = *same;
+  Kernel stored = own.kernels[*same];
   for (std::size_t i = 0; i < kernel.panels.size(); ++i) {
     found.stored.push_back(stored.panels[i].dtype = kernel.panels[i].dtype);
   }

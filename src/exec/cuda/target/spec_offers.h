@@ -38,7 +38,7 @@ class SpecOffers : public launch::Offers {
   };
   // None where the launch does more than a task, or the kernel is another.
   [[nodiscard]] std::optional<KernelAlone> find_alone(const launch::Launch& launch,
-                                                      const launch::Kernel& kernel) const;
+                                                      const launch::Kernel& kernel);
   [[nodiscard]] std::optional<std::string> bind_and_choose(const launch::Launch& launch,
                                                            const launch::Kernel& kernel);
   Checked<Ok> prepare(TaskId id);
@@ -53,6 +53,7 @@ class SpecOffers : public launch::Offers {
   std::vector<TaskAlone> alone_;                                            // by task
   std::unordered_map<TaskLikeness::Key, TaskId, launch::WordsHash> known_;  // a task of each kind
   std::map<KernelAlone, std::optional<std::string>> chosen_;
+  std::size_t next_ = 0;  // kernel of a task that is asked for next, most often
 };
 
 }  // namespace harpe::cuda

@@ -92,12 +92,19 @@ std::optional<TaskLikeness::Key> TaskLikeness::key_of(TaskId id, const std::vect
 // Block by block: calls of leaves may be cut at their borders. Blocks that touch are one piece.
 void TaskLikeness::add_iterations(const Task& task, const NestFacts& facts, Key& key) {
   key.push_back(static_cast<std::int32_t>(task.iter.size()));
+  std::vector<std::vector<std::int64_t>> along_axes(facts.axes.size());
+  std::span<const Range> before;  // the box before, which most often differs along one axis
   for (const Box& box : task.iter) {
-    std::span<const Range> digits(box);
-    for (const int axis : facts.axes) {
+    std::size_t begin = 0;
+    for (std::size_t i = 0; i < facts.axes.size(); ++i) {
+      const int axis = facts.axes[i];
       const std::size_t count = blocks_.axes()[static_cast<std::size_t>(axis)].digits.size();
-      const std::vector<std::int64_t> blocks = blocks_along(blocks_, axis, digits.first(count));
-      digits = digits.subspan(count);
+      const auto digits = std::span(box).subspan(begin, count);
+      std::vector<std::int64_t>& blocks = along_axes[i];
+      if (before.empty() || !std::ranges::equal(digits, before.subspan(begin, count))) {
+        blocks = blocks_along(blocks_, axis, digits);
+      }
+      begin += count;
       key.push_back(static_cast<std::int32_t>(blocks.size()));
       const std::size_t first = pieces_.size();
       for (const std::int64_t block : blocks) {
@@ -112,6 +119,7 @@ void TaskLikeness::add_iterations(const Task& task, const NestFacts& facts, Key&
         }
       }
     }
+    before = box;
   }
 }
 

@@ -18,7 +18,7 @@ constexpr std::int64_t kScratchElements = std::int64_t{1} << 30;
 // are busy and none is asked by all at once.
 void begin_behind_own(std::vector<actions::Action>& moves, const SpecSource& source, RankId rank) {
   const auto ranks = static_cast<std::int64_t>(source.bases.arenas.size());
-  const auto distance = [&](const actions::Action& action) {
+  const auto find_distance = [&](const actions::Action& action) {
     const auto* const move = std::get_if<actions::Assign>(&action);
     const std::byte* const from = move == nullptr ? nullptr : move->from.data;
     std::int64_t giver = rank.value;
@@ -28,7 +28,13 @@ void begin_behind_own(std::vector<actions::Action>& moves, const SpecSource& sou
     }
     return (giver - rank.value + ranks) % ranks;
   };
-  std::ranges::stable_sort(moves, {}, distance);
+  std::vector<std::pair<std::int64_t, std::size_t>> order;  // of distances and moves
+  for (const actions::Action& move : moves) order.emplace_back(find_distance(move), order.size());
+  std::ranges::sort(order);
+  std::vector<actions::Action> sorted;
+  sorted.reserve(moves.size());
+  for (const auto& [distance, at] : order) sorted.push_back(std::move(moves[at]));
+  moves = std::move(sorted);
 }
 
 // Appends what actions become.
