@@ -156,7 +156,7 @@ def rates(peers):
              f"few_rows={FEW_ROWS} half_depth={half_depth} memory_share=0.9 start={time(start)} "
              + source("as bf16", "assumed"),
              f"rate matmul f8e4m3 peak={round(1.8 * peak)}tflops tile_rows=128 tile_columns=128 "
-             f"few_rows={FEW_ROWS} half_depth={2 * half_depth} memory_share=0.9 start={time(start)} "
+             f"half_depth={2 * half_depth} memory_share=0.9 start={time(start)} "
              + source("1.8 x bf16; the data sheet has twice", "assumed"),
              f"rate matmul * peak=52tflops tile_rows=128 tile_columns=128 half_depth=64 "
              f"memory_share=0.9 start={time(start)} "
