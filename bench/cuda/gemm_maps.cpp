@@ -13,8 +13,8 @@
 #include "bench/cuda/gemm_runner.h"
 #include "bench/cuda/gemm_shapes.h"
 #include "bench/cuda/must.h"
-#include "exec/cuda/kernels/launches.h"
 #include "exec/cuda/kernels/plan_launches.h"
+#include "exec/cuda/kernels/prepared_launches.h"
 
 namespace harpe::bench {
 namespace {
