@@ -149,11 +149,13 @@ def rates(peers):
     """Lines of rates and of samples."""
     samples, (peak, half_depth, start) = product(peers)
     shown = [("matmul", samples)]
-    lines = [f"rate matmul bf16 peak={peak}tflops tile_rows=128 tile_columns=128 "
-             f"few_rows={FEW_ROWS} half_depth={half_depth} memory_share=0.9 start={time(start)} "
-             + source(f"fit to cuBLAS, {NOTE}"),
-             f"rate matmul f16 peak={peak}tflops tile_rows=128 tile_columns=128 "
-             f"few_rows={FEW_ROWS} half_depth={half_depth} memory_share=0.9 start={time(start)} "
+    tiles = f"peak={peak}tflops tile_rows=128 tile_columns=128"
+    form = f"half_depth={half_depth} memory_share=0.9 start={time(start)} "
+    lines = [f"rate matmul bf16 {tiles} {form}" + source(f"fit to cuBLAS, {NOTE}"),
+             f"rate matmul f16 {tiles} {form}" + source("as bf16", "assumed"),
+             f"rate matmul bf16 by own {tiles} few_rows={FEW_ROWS} {form}"
+             + source(f"fit to cuBLAS, {NOTE}; few_rows as kernels are chosen"),
+             f"rate matmul f16 by own {tiles} few_rows={FEW_ROWS} {form}"
              + source("as bf16", "assumed"),
              f"rate matmul f8e4m3 peak={round(1.8 * peak)}tflops tile_rows=128 tile_columns=128 "
              f"half_depth={2 * half_depth} memory_share=0.9 start={time(start)} "
