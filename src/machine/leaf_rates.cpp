@@ -9,10 +9,6 @@
 namespace harpe {
 namespace {
 
-bool has_few_rows(const LeafRate& rate, const LeafShape& shape) {
-  return shape.batch == 1 && shape.rows <= rate.few_rows;
-}
-
 // How much more work whole tiles in whole waves of SMs are than the shape has.
 double waste(const LeafRate& rate, const Processor& processor, const LeafShape& shape) {
   const auto sms = static_cast<double>(processor.sms);
@@ -118,6 +114,10 @@ double corrected(const Machine& machine, const LeafRate& rate, const LeafShape& 
 }
 
 }  // namespace
+
+bool has_few_rows(const LeafRate& rate, const LeafShape& shape) {
+  return shape.batch == 1 && shape.rows <= rate.few_rows;
+}
 
 const LeafRate& find_rate(const Machine& machine, std::string_view leaf, std::string_view dtype,
                           Supplier by) {

@@ -26,6 +26,8 @@ namespace harpe {
 // Requires: check_machine.
 [[nodiscard]] const LeafRate& find_rate(const Machine& machine, std::string_view leaf,
                                         std::string_view dtype, Supplier by = Supplier::Own);
+// Whether the kernel of few rows does such a leaf.
+[[nodiscard]] bool has_few_rows(const LeafRate& rate, const LeafShape& shape);
 // A leaf alone on a processor, without its launch: corrected by the samples of `by` and of anybody.
 // Never 0; the rate "*" stands in for a leaf or dtype without its own. Requires: check_machine.
 [[nodiscard]] Picoseconds leaf_time(const Machine& machine, std::string_view leaf,

@@ -115,20 +115,23 @@ LaunchWork joined_work(const Plan& plan, const Processor& processor, std::string
   LaunchWork work{.shape = first.shape};
   LeafShape& shape = work.shape;
   double points = 0;
-  double rows = 0;  // at most
+  double rows = 0;
   shape.flops = 0;
   for (const LaunchPart& part : parts) {
     points += points_of(part.shape);
-    rows += part.shape.batch == 1 ? part.shape.rows : few_rows + 1;
+    rows += part.shape.rows;
     shape.flops += part.shape.flops;
   }
+  const bool is_one_tile = rows <= few_rows && std::ranges::all_of(parts, [](const auto& part) {
+                             return part.shape.batch == 1;
+                           });
   std::vector<double> times;
   shape.bytes = 0;
   for (std::size_t at = 0; at < first.refs.size(); ++at) {
     Growth growth = growth_of(plan, parts, at);
     times.push_back(growth.times);
-    const bool is_far = growth.touched > processor.cache_bytes && rows > few_rows;
-    if (is_product && at < first.operands && is_far) {
+    const bool is_far = growth.touched > processor.cache_bytes;
+    if (is_product && at < first.operands && is_far && !is_one_tile) {
       growth.touched = read_in_step(parts, at, growth.touched);
     }
     shape.bytes += growth.touched;

@@ -148,7 +148,7 @@ void TaskCosts::measure(Kernel& kernel) {
       joined_work(plan_, machine_.processor, leaf, kernel.masked, rate.few_rows, parts);
   kernel.activity = leaf_activity(first, work, kernel.masked);
   if (parts.size() == 1) return;
-  if (kernel.sends && work.shape.batch * work.shape.rows > rate.few_rows) {
+  if (kernel.sends && !has_few_rows(rate, work.shape)) {
     // Every panel that leaves is stored by whole tiles of its own, however few rows it has.
     const double tile = rate.held_rows > 0 ? rate.held_rows : rate.tile_rows;
     const double more = tiles_apart(parts, tile);

@@ -40,7 +40,7 @@ class CudaRankExecutable final : public RankExecutable {
   // G008.
   [[nodiscard]] Checked<Ok> reset();
 
-  // Those that begin are told to give up. Errors of the driver: they wait on.
+  // Ends its executions' waits, later ones too. Where the driver fails, they end by their limit.
   [[nodiscard]] Result<Ok, CudaError> give_up() const { return program_->give_up(); }
 
   // Of homes() at that index: which tensors can be bound, those in the group's memory for tensors
