@@ -89,6 +89,7 @@ class RaceCheck {
     if (kind == TaskKind::Exit) exits_seen_.push_back(task);
     if (kind == TaskKind::Entry || kind == TaskKind::Exit) return Ok{};
     const bool works = !resolved_.reads(id).empty() || !resolved_.writes(id).empty();
+    if (scope_.is_of_launches) HP_REQUIRE_OK(check_begun(task, clock));
     if (scope_.is_of_launches && works) note_touch(task, words_.rank_of(task));
     if (grouped) {
       for (const Send& send : std::ranges::equal_range(sends_, task, {}, &Send::member)) {
@@ -118,6 +119,14 @@ class RaceCheck {
 
   [[nodiscard]] bool is_over(std::int32_t task, Clock clock) const {
     return clock.at(order_.strand_of(task)) >= order_.strand_position_of(task);
+  }
+
+  // A step of a launch comes behind its rank's Entry, which begins the epoch that signals are
+  // counted in.
+  Checked<Ok> check_begun(std::int32_t task, Clock clock) const {
+    const std::int32_t entry = entry_[turn_of(words_.rank_of(task), task)];
+    if (is_over(entry, clock)) return Ok{};
+    return make_diag(DiagCode::V709, {{"task", words_.task(task)}, {"entry", words_.task(entry)}});
   }
 
   // Its rank's Exit is to be behind it.

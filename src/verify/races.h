@@ -23,10 +23,10 @@ using AtStart = std::function<Checked<Ok>(std::int32_t task, const Row& over)>;
 // A collective reads remote parts through the member on the rank that has them (that member sends);
 // so a read counts for that member, and members are unordered among themselves.
 //
-// Of launches (`scope`): two executions in a row. Slots may then be touched before their rank's
-// Entry and after its Exit, since credits say when they are free; homes may not, nor slots where
-// plans take turns.
-// Errors: those of `at_start` for any task; V401-V406; I505.
+// Of launches (`scope`): two executions in a row, and every step begins behind its rank's Entry.
+// Other ranks may then touch a slot before its rank's Entry and after its Exit, since credits say
+// when it is free; homes not, nor slots where plans take turns. Errors: those of `at_start` for any
+// task; V401-V406; V709; I505.
 [[nodiscard]] Checked<Ok> check_races(const Plan& plan, const Words& words,
                                       const Resolved& resolved, const Order& order,
                                       const Scope& scope, const TimeLimit& limit,

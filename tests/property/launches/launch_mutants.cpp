@@ -55,7 +55,7 @@ class Mutator {
     edit_all();
     edit_plan();
     std::vector<LaunchMutant> mutants;
-    for (auto& [name, kind] : kinds_) {
+    for (const auto& [name, kind] : kinds_) {
       const std::size_t count = std::min(per_kind_, kind.edits.size());
       for (std::size_t i = 0; i < count; ++i) {
         LaunchMutant mutant{

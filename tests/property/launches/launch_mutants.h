@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -16,10 +17,10 @@ struct LaunchMutant {
   launch::LaunchPlan launches;
 };
 
-// Launch plans that differ from this one in one small fault each, at most `per_kind` of every kind,
-// spread over where it can be made.
+// Launch plans that differ from this one in one small fault each, wherever it can be made, or at
+// most `per_kind` of every kind, spread over where it can be.
 [[nodiscard]] std::vector<LaunchMutant> make_launch_mutants(const Plan& plan,
                                                             const launch::LaunchPlan& launches,
-                                                            std::size_t per_kind);
+                                                            std::size_t per_kind = SIZE_MAX);
 
 }  // namespace harpe::test

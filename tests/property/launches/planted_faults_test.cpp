@@ -253,6 +253,14 @@ TEST(PlantedFaults, a_counter_that_runs_ahead) {
             "(arrival) before the beginning of launch 5 has added to it in the execution before");
 }
 
+TEST(PlantedFaults, a_queue_that_begins_before_the_entry) {
+  Described d = push();
+  d.launches.launches[2].after.clear();
+  EXPECT_EQ(finding(d),
+            "error[V709]: nothing orders the beginning of launch 2 after task 0 (entry on rank 0) in "
+            "launch 0; wait for the launch that begins the epoch, as `after` says it");
+}
+
 TEST(PlantedFaults, homes_left_in_16_bits) {
   Described d = push();
   d.launches.partials16.push_back(d.launches.launches[1].kernels[0].panels[0].stores[0].alloc);

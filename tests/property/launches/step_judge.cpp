@@ -16,12 +16,13 @@ using verifier::Model;
 using verifier::StepKind;
 using verifier::Steps;
 
-// What a step is, in whichever launch.
+// What a step is, in whichever launch: its kind, its task or the first one of its launch, kernel,
+// panel or copy, the place in that, and whether it is of the next execution.
 using Work = std::tuple<StepKind, std::int32_t, std::int32_t, std::int32_t, std::int32_t, bool>;
 
 class Closure {
  public:
-  Closure(const Plan& plan, const launch::LaunchPlan& launches) {
+  Closure(const Plan& plan, const launch::LaunchPlan& launches) : launches_(launches) {
     auto coarse = Model::make(plan.program, plan.mesh, plan.form);
     const verifier::AxisCuts cuts = verifier::find_cuts(plan, launches, *coarse);
     auto model = Model::make(plan.program, plan.mesh, plan.form, cuts);
@@ -55,6 +56,19 @@ class Closure {
   }
   [[nodiscard]] bool is_valid() const { return is_valid_; }
 
+  // Whether all that touches a rank's homes comes behind its entry and before its exit.
+  [[nodiscard]] bool respects_spans() const {
+    for (std::size_t a = 0; a < steps_.scope.tasks; ++a) {
+      if (!is_boundary(a)) continue;
+      const bool enters = task(a).kind == TaskKind::Entry;
+      for (std::size_t b = 0; b < steps_.scope.tasks; ++b) {
+        if (is_boundary(b) || !touches_rank(b, rank_of(a))) continue;
+        if (!(enters ? before_[b][a] : before_[a][b])) return false;
+      }
+    }
+    return true;
+  }
+
  private:
   [[nodiscard]] const Task& task(std::size_t step) const {
     return steps_.plan.tasks[step % steps_.scope.tasks];
@@ -64,15 +78,24 @@ class Closure {
   }
 
   [[nodiscard]] Work work_of(std::size_t step) const {
-    const verifier::StepOrigin& origin = steps_.origins[step % steps_.scope.tasks];
-    const bool is_task = origin.kind == StepKind::Task;
-    std::size_t first = step % steps_.scope.tasks;  // of the panel
-    const auto last = static_cast<std::int32_t>(first);
-    const auto queue = task(step).queue;
-    while (!is_task && first > 0 && task(first - 1).queue == queue) --first;
-    const std::int32_t at = last - static_cast<std::int32_t>(first);
-    return {origin.kind, origin.task.value, is_task ? 0 : origin.launch.value,
-            origin.part, is_task ? 0 : at,  step >= steps_.scope.tasks};
+    const std::size_t own = step % steps_.scope.tasks;
+    const verifier::StepOrigin& origin = steps_.origins[own];
+    const TaskId first = launches_.launches[origin.launch.index()].does.front();
+    std::int32_t at = 0;
+    while (is_of_part(own - static_cast<std::size_t>(at) - 1, origin)) ++at;
+    return {origin.kind,
+            origin.kind == StepKind::Task ? origin.task.value : first.value,
+            origin.kernel,
+            origin.part,
+            at,
+            step >= steps_.scope.tasks};
+  }
+
+  // `step` may be one before the first.
+  [[nodiscard]] bool is_of_part(std::size_t step, const verifier::StepOrigin& of) const {
+    if (of.kind == StepKind::Task || step >= steps_.scope.tasks) return false;
+    const verifier::StepOrigin& origin = steps_.origins[step];
+    return origin.launch == of.launch && origin.kernel == of.kernel && origin.part == of.part;
   }
 
   void add_edges() {
@@ -155,11 +178,38 @@ class Closure {
     return false;
   }
 
+  const launch::LaunchPlan& launches_;
   bool is_valid_ = false;
   Steps steps_;
   std::vector<std::vector<std::size_t>> after_;
   std::vector<std::vector<bool>> before_;
 };
+
+// Each input is read at the first home of its buffer.
+launch::LaunchPlan read_first_homes(const Plan& plan, launch::LaunchPlan launches) {
+  const auto is_home = [&](const Alloc& alloc, const std::string& buffer) {
+    return alloc.level == Level::Home && alloc.buffer == buffer;
+  };
+  const auto move = [&](launch::Place& place) {
+    if (place.alloc.index() >= plan.allocs.size()) return;
+    const Alloc& own = plan.allocs[place.alloc.index()];
+    const Buffer* const buffer = find_buffer(plan.program, own.buffer);
+    if (own.level != Level::Home || buffer->role != Role::In) return;
+    const auto found = std::ranges::find_if(
+        plan.allocs, [&](const Alloc& alloc) { return is_home(alloc, own.buffer); });
+    place.alloc = AllocId(found - plan.allocs.begin());
+  };
+  for (launch::Launch& each : launches.launches) {
+    for (launch::Kernel& kernel : each.kernels) {
+      for (launch::Arrival& arrival : kernel.arrivals) std::ranges::for_each(arrival.reads, move);
+      for (launch::Panel& panel : kernel.panels) {
+        std::ranges::for_each(panel.reads, move);
+        for (launch::Map& map : panel.maps) std::ranges::for_each(map.reads, move);
+      }
+    }
+  }
+  return launches;
+}
 
 }  // namespace
 
@@ -168,6 +218,13 @@ bool orders_alike(const Plan& plan, const launch::LaunchPlan& first,
   const Closure a(plan, first);
   const Closure b(plan, second);
   return a.is_valid() && b.is_valid() && a.conflicts() == b.conflicts();
+}
+
+bool reads_replicas(const Plan& plan, const launch::LaunchPlan& first,
+                    const launch::LaunchPlan& second) {
+  if (read_first_homes(plan, first) != read_first_homes(plan, second)) return false;
+  const Closure closure(plan, second);
+  return closure.is_valid() && closure.respects_spans();
 }
 
 }  // namespace harpe::test

@@ -12,4 +12,10 @@ namespace harpe::test {
 [[nodiscard]] bool orders_alike(const Plan& plan, const launch::LaunchPlan& first,
                                 const launch::LaunchPlan& second);
 
+// Whether the second differs in nothing but that it reads inputs where other ranks have them too,
+// between those ranks' entries and exits, by the same closure.
+// Requires: the second is verified, so that the homes have the blocks that it reads.
+[[nodiscard]] bool reads_replicas(const Plan& plan, const launch::LaunchPlan& first,
+                                  const launch::LaunchPlan& second);
+
 }  // namespace harpe::test
