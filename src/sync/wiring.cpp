@@ -378,14 +378,20 @@ class Wirer {
     return placed[task.index()] || rank_of(plan_, task).index() != rank;
   }
 
-  // A queue's tasks in their order, each once everything it is `after` stands before it; queues of
-  // copy engines first, for what else waits inside kernels for them.
+  // Queues of the host come first, since Entries begin everything, and queues of copy engines
+  // before those of kernels, which wait inside for what they copy.
+  [[nodiscard]] static int turn_of(QueueKind kind) {
+    if (kind == QueueKind::Host) return 0;
+    return kind == QueueKind::Ce ? 1 : 2;
+  }
+
+  // A queue's tasks in their order, each once everything it is `after` stands before it.
   void put_in_order(std::size_t rank, const std::vector<TaskId>& own) {
-    using Place = std::pair<bool, QueueId>;  // whether behind queues of copy engines
+    using Place = std::pair<int, QueueId>;
     std::map<Place, std::vector<TaskId>> queues;
     for (const TaskId task : own) {
       const QueueId queue = queue_of(task);
-      queues[{plan_.queues[queue.index()].kind != QueueKind::Ce, queue}].push_back(task);
+      queues[{turn_of(plan_.queues[queue.index()].kind), queue}].push_back(task);
     }
     std::size_t left = own.size();
     std::vector<bool> placed(plan_.tasks.size(), false);

@@ -47,7 +47,8 @@ class Progress {
         words_(words),
         capacity_(sms_of(launches.target)),
         waits_(launches.launches.size()),
-        over_(launches.launches.size()) {
+        over_(launches.launches.size()),
+        begun_(launches.launches.size()) {
     std::int32_t units = 0;
     for (const std::int32_t unit : order.sequence) units = std::max(units, unit + 1);
     edges_.resize(static_cast<std::size_t>(units));
@@ -74,7 +75,9 @@ class Progress {
     for (const Conflict& each : candidates_) {
       const bool is_beside =
           !is_over(each.blocked, each.waiting) && !is_over(each.waiting, each.blocked);
-      if (is_beside) add_conflict(each);
+      const bool needs_none =
+          has_begun(each.blocked, each.waiting) && !needs_sm_behind_waits(each.blocked);
+      if (is_beside && !needs_none) add_conflict(each);
     }
     if (const std::vector<std::size_t> circle = find_circle(); !circle.empty()) {
       return describe_conflict(circle);
@@ -119,13 +122,17 @@ class Progress {
                                       {"cycle", "ranks share GPUs in `" + launches_.target + "`"}});
   }
 
-  // Whether it needs an SM: for its kernels, or for kernels of one warp that wait and raise.
-  [[nodiscard]] bool needs_sm(std::size_t id) const {
+  // Whether it needs an SM once its own waits are over: for its kernels, or for kernels of one warp
+  // that raise, or wait for members.
+  [[nodiscard]] bool needs_sm_behind_waits(std::size_t id) const {
     const launch::Launch& launch = launches_.launches[id];
     const bool by_engine = std::ranges::all_of(
         launch.kernels, [](const Kernel& kernel) { return kernel.name == "copy_engine"; });
     const bool raises = !launch.raises.empty() && !launch.raised_by_engine;
-    return !by_engine || raises || !launch.awaits.empty() || launch.all_ready || launch.all_pulled;
+    return !by_engine || raises || launch.all_ready || launch.all_pulled;
+  }
+  [[nodiscard]] bool needs_sm(std::size_t id) const {
+    return needs_sm_behind_waits(id) || !launches_.launches[id].awaits.empty();
   }
 
   [[nodiscard]] static bool is_exchange(const launch::Launch& launch) {
@@ -165,7 +172,7 @@ class Progress {
            origin.kind == StepKind::Store;
   }
 
-  // Which launches of its rank are over when a launch begins.
+  // Which launches of its rank are over when a launch begins, and whose own waits are.
   void learn_order() {
     std::vector<std::vector<std::size_t>> begins(steps_.scope.tasks);
     for (std::size_t id = 0; id < launches_.launches.size(); ++id) {
@@ -178,10 +185,11 @@ class Progress {
         if (static_cast<std::size_t>(step) >= steps_.scope.tasks) continue;
         for (const std::size_t id : begins[static_cast<std::size_t>(step)]) {
           for (const std::size_t other : rank_launches_[launches_.launches[id].rank.index()]) {
-            const std::int32_t last = steps_.last[other];
-            const bool is_over =
-                clock.at(order_.strand_of(last)) >= order_.strand_position_of(last);
-            if (is_over) over_[id].push_back(other);
+            const auto knows = [&](std::int32_t end) {
+              return clock.at(order_.strand_of(end)) >= order_.strand_position_of(end);
+            };
+            if (knows(steps_.last[other])) over_[id].push_back(other);
+            if (knows(steps_.first[other])) begun_[id].push_back(other);
           }
         }
       }
@@ -192,6 +200,9 @@ class Progress {
 
   [[nodiscard]] bool is_over(std::size_t launch, std::size_t at_start_of) const {
     return std::ranges::binary_search(over_[at_start_of], launch);
+  }
+  [[nodiscard]] bool has_begun(std::size_t launch, std::size_t at_start_of) const {
+    return std::ranges::binary_search(begun_[at_start_of], launch);
   }
 
   // What waits on the SMs and leaves none to others, but for what comes right before or behind it.
@@ -344,8 +355,9 @@ class Progress {
   const Order& order_;
   const Words& words_;
   std::int64_t capacity_;
-  std::vector<char> waits_;                     // per launch: inside
-  std::vector<std::vector<std::size_t>> over_;  // per launch: over when it begins, ascending
+  std::vector<char> waits_;                      // per launch: inside
+  std::vector<std::vector<std::size_t>> over_;   // per launch: over when it begins, ascending
+  std::vector<std::vector<std::size_t>> begun_;  // likewise: whose waits are over
   std::vector<std::vector<std::size_t>> rank_launches_;        // per rank
   std::vector<std::vector<std::size_t>> edges_;                // per node: what it waits for
   std::vector<std::pair<std::size_t, std::size_t>> resident_;  // launch: its node

@@ -1,7 +1,8 @@
 #include "tests/property/launches/described.h"
 
-#include "compile/launches.h"
 #include "compile/session.h"
+#include "exec/cuda/target/launch_target.h"
+#include "launch/make_launches.h"
 #include "support/check.h"
 #include "verify/verify_launches.h"
 
@@ -17,11 +18,13 @@ Described describe(const std::string& op, const std::vector<std::string>& parame
   return describe(request);
 }
 
-Described describe(const Request& request) {
+Described describe(const Request& request, const cuda::DescribedTarget& target) {
   Session session(false);
   Checked<Plan> plan = session.plan(request);
   HP_CHECK(plan.ok(), render(plan.error()));
-  Checked<launch::LaunchPlan> launches = make_gpu_launches(*plan);
+  const auto blocks = Blocks::make(plan->program, plan->mesh, plan->form);
+  Checked<launch::LaunchPlan> launches =
+      launch::make_launches(*plan, *blocks, cuda::LaunchTarget(target));
   HP_CHECK(launches.ok(), render(launches.error()));
   return {.plan = std::move(plan).value(), .launches = std::move(launches).value()};
 }

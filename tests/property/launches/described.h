@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "compile/request.h"
+#include "exec/described_target.h"
 #include "plan/launch_plan.h"
 #include "plan/plan.h"
 
@@ -18,7 +19,7 @@ struct Described {
 [[nodiscard]] Described describe(const std::string& op, const std::vector<std::string>& parameters,
                                  const std::string& mesh, const std::string& schedule);
 
-[[nodiscard]] Described describe(const Request& request);
+[[nodiscard]] Described describe(const Request& request, const cuda::DescribedTarget& target = {});
 
 // The finding's full text, or "verified".
 [[nodiscard]] std::string finding(const Described& described);

@@ -93,13 +93,13 @@ TEST(PlantedFaults, credits_where_plans_take_turns) {
   Described d = push();
   d.launches.target += " turns";
   EXPECT_EQ(finding(d),
-            "error[V405]: task 5 (copy on rank 0) in launch 3 touches `mm.a.st0.0` of rank 1, and "
+            "error[V405]: task 5 (copy on rank 0) in launch 2 touches `mm.a.st0.0` of rank 1, and "
             "nothing orders it after task 1 (entry on rank 1) in launch 5");
 }
 
 TEST(PlantedFaults, a_task_that_no_launch_does) {
   Described d = push();
-  std::erase(d.launches.launches[1].does, TaskId(10));
+  std::erase(d.launches.launches[3].does, TaskId(10));
   EXPECT_EQ(finding(d),
             "error[V701]: task 10 (finalise mm.0 on rank 0) is done by no launch; each task is "
             "done by one launch");
@@ -120,33 +120,33 @@ TEST(PlantedFaults, a_signal_one_arrival_short) {
 
 TEST(PlantedFaults, a_panel_that_meets_what_is_not_there) {
   Described d = push();
-  d.launches.launches[1].kernels[0].panels[1].meets = {2};
+  d.launches.launches[3].kernels[0].panels[1].meets = {2};
   EXPECT_EQ(finding(d),
-            "error[V704]: `gemm_sm90` of launch 1 on rank 0 meets arrival 2, which it has not");
+            "error[V704]: `gemm_sm90` of launch 3 on rank 0 meets arrival 2, which it has not");
 }
 
 TEST(PlantedFaults, a_place_beyond_its_buffer) {
   Described d = push();
-  d.launches.launches[1].kernels[0].panels[1].stores[0].span[0] = {.begin = 512, .end = 2048};
+  d.launches.launches[3].kernels[0].panels[1].stores[0].span[0] = {.begin = 512, .end = 2048};
   EXPECT_EQ(finding(d),
-            "error[V705]: `gemm_sm90` of launch 1 on rank 0 names a place in `c.home` of rank "
+            "error[V705]: `gemm_sm90` of launch 3 on rank 0 names a place in `c.home` of rank "
             "0, and cuts a block or leaves the buffer");
 }
 
 TEST(PlantedFaults, a_copy_that_nothing_makes) {
   Described d = push();
-  d.launches.launches[3].kernels.clear();
+  d.launches.launches[2].kernels.clear();
   EXPECT_EQ(finding(d),
-            "error[V706]: no kernel of launch 3 on rank 0 does task 5 (copy on rank 0)");
+            "error[V706]: no kernel of launch 2 on rank 0 does task 5 (copy on rank 0)");
 }
 
 TEST(PlantedFaults, a_copy_that_is_skipped_though_it_is_read) {
   Described d = push();
-  Launch& copy = d.launches.launches[3];
+  Launch& copy = d.launches.launches[2];
   copy.kernels.clear();
   copy.is_skipped = true;
   EXPECT_EQ(finding(d),
-            "error[V501]: panel 1 of launch 6 reads `a` [m0=0] in `mm.a.st0.0` of rank 1, "
+            "error[V501]: panel 1 of launch 8 reads `a` [m0=0] in `mm.a.st0.0` of rank 1, "
             "where nothing has put it");
 }
 
@@ -168,8 +168,8 @@ TEST(PlantedFaults, a_store_past_a_second_reader) {
   };
   for (Launch& each : d.launches.launches) std::erase_if(each.awaits, says_free);
   EXPECT_EQ(finding(d),
-            "error[V404]: panel 0 of launch 2 reads `k` [k0=1] in `fwd.k.st0.1` of rank 0, and "
-            "nothing orders it after task 24 (copy on rank 1) in launch 16, which uses the "
+            "error[V404]: panel 0 of launch 5 reads `k` [k0=1] in `fwd.k.st0.1` of rank 0, and "
+            "nothing orders it after task 24 (copy on rank 1) in launch 12, which uses the "
             "slot for `k` [k0=3]");
 }
 
@@ -201,10 +201,32 @@ TEST(PlantedFaults, kernels_that_wait_inside_and_leave_no_sm_to_what_they_wait_f
     each.raised_by_engine = false;
   }
   EXPECT_EQ(finding(d),
-            "error[V710]: launch 6 on rank 1 may hold 132 of 132 SMs while it waits inside, "
-            "and launch 8, which needs one, must run first: launch 6 on the SMs waits for task "
-            "5 (copy on rank 0) in launch 3, which waits for launch 1 on the SMs, which waits "
-            "for task 4 (copy on rank 1) in launch 8, which waits for the first; reserve SMs, "
+            "error[V710]: launch 8 on rank 1 may hold 132 of 132 SMs while it waits inside, "
+            "and launch 7, which needs one, must run first: launch 8 on the SMs waits for task "
+            "5 (copy on rank 0) in launch 2, which waits for launch 3 on the SMs, which waits "
+            "for task 4 (copy on rank 1) in launch 7, which waits for the first; reserve SMs, "
+            "or begin the kernel later");
+}
+
+// Where plans take turns the copies wait for other ranks' entries, in kernels of one warp.
+TEST(PlantedFaults, a_kernel_that_keeps_a_copy_from_beginning) {
+  Request request;
+  request.target = "ag_gemm";
+  request.parameters = {"m=1024", "n=512", "k=512"};
+  request.mesh = "tp=2";
+  request.schedule = "push";
+  Described d = describe(request, {.takes_turns = true});
+  Launch& kernel = d.launches.launches[8];
+  ASSERT_EQ(kernel.begun.size(), 1U);
+  EXPECT_EQ(kernel.reserved_sms, 0);
+  EXPECT_EQ(finding(d), "verified");
+  kernel.begun.clear();
+  d.launches.launches[3].begun.clear();
+  EXPECT_EQ(finding(d),
+            "error[V710]: launch 8 on rank 1 may hold 132 of 132 SMs while it waits inside, "
+            "and launch 7, which needs one, must run first: launch 8 on the SMs waits for task "
+            "5 (copy on rank 0) in launch 2, which waits for launch 3 on the SMs, which waits "
+            "for task 4 (copy on rank 1) in launch 7, which waits for the first; reserve SMs, "
             "or begin the kernel later");
 }
 
@@ -212,7 +234,7 @@ TEST(PlantedFaults, a_kernel_that_waits_inside_on_a_gpu_that_ranks_share) {
   Described d = push();
   d.launches.target += " shared";
   EXPECT_EQ(finding(d),
-            "error[V710]: launch 1 on rank 0 may hold 132 of 132 SMs while it waits inside, "
+            "error[V710]: launch 3 on rank 0 may hold 132 of 132 SMs while it waits inside, "
             "and what other ranks launch on its GPU, which needs some of them, must run first: "
             "ranks share GPUs in `h200 sms 132 shared`; reserve SMs, or begin the kernel later");
 }
@@ -221,23 +243,24 @@ TEST(PlantedFaults, nccl_beside_a_kernel_that_waits_inside_and_leaves_it_a_few_s
   Described d = push();
   for (Launch& each : d.launches.launches) {
     each.raised_by_engine = false;
+    each.reserved_sms = 2;
     for (Kernel& kernel : each.kernels) {
       if (kernel.name == "copy_engine") kernel.name = "nccl";
     }
   }
   EXPECT_EQ(finding(d),
-            "error[V710]: launch 6 on rank 1 may hold 130 of 132 SMs while it waits inside, "
-            "and launch 8, which needs as many as NCCL takes, must run first: launch 6 on the SMs "
-            "waits for task 5 (copy on rank 0) in launch 3, which waits for launch 1 on the SMs, "
-            "which waits for task 4 (copy on rank 1) in launch 8, which waits for the first; "
+            "error[V710]: launch 8 on rank 1 may hold 130 of 132 SMs while it waits inside, "
+            "and launch 7, which needs as many as NCCL takes, must run first: launch 8 on the SMs "
+            "waits for task 5 (copy on rank 0) in launch 2, which waits for launch 3 on the SMs, "
+            "which waits for task 4 (copy on rank 1) in launch 7, which waits for the first; "
             "reserve SMs, or begin the kernel later");
 }
 
 TEST(PlantedFaults, a_kernel_that_reserves_every_sm) {
   Described d = push();
-  d.launches.launches[1].reserved_sms = 132;
+  d.launches.launches[3].reserved_sms = 132;
   EXPECT_EQ(finding(d),
-            "error[V712]: launch 1 on rank 0 holds 132 SMs with panels or copies, of 132 that "
+            "error[V712]: launch 3 on rank 0 holds 132 SMs with panels or copies, of 132 that "
             "there are");
 }
 
@@ -255,15 +278,16 @@ TEST(PlantedFaults, a_counter_that_runs_ahead) {
 
 TEST(PlantedFaults, a_queue_that_begins_before_the_entry) {
   Described d = push();
-  d.launches.launches[2].after.clear();
-  EXPECT_EQ(finding(d),
-            "error[V709]: nothing orders the beginning of launch 2 after task 0 (entry on rank 0) in "
-            "launch 0; wait for the launch that begins the epoch, as `after` says it");
+  d.launches.launches[1].after.clear();
+  EXPECT_EQ(
+      finding(d),
+      "error[V709]: nothing orders the beginning of launch 1 after task 0 (entry on rank 0) in "
+      "launch 0; wait for the launch that begins the epoch, as `after` says it");
 }
 
 TEST(PlantedFaults, homes_left_in_16_bits) {
   Described d = push();
-  d.launches.partials16.push_back(d.launches.launches[1].kernels[0].panels[0].stores[0].alloc);
+  d.launches.partials16.push_back(d.launches.launches[3].kernels[0].panels[0].stores[0].alloc);
   EXPECT_EQ(finding(d),
             "error[V708]: `c.home` of rank 0 cannot be left in 16 bits: it holds no partial "
             "states of f32");
@@ -302,9 +326,9 @@ TEST(PlantedFaults, addends_in_another_order) {
 
 TEST(PlantedFaults, a_panel_stored_in_another_type) {
   Described d = push();
-  d.launches.launches[1].kernels[0].panels[0].dtype = DType::F32;
+  d.launches.launches[3].kernels[0].panels[0].dtype = DType::F32;
   EXPECT_EQ(finding(d),
-            "error[V722]: panel 0 of launch 1 on rank 0 is stored as f32 in `c.home`, which "
+            "error[V722]: panel 0 of launch 3 on rank 0 is stored as f32 in `c.home`, which "
             "holds bf16");
 }
 

@@ -22,6 +22,9 @@ struct Pushed {
   // `alone`: of a rank's GEMMs, so many are launches before the kernel.
   explicit Pushed(std::int64_t ranks = 2, int alone = 0)
       : plan(harpe::test::gather_gemm(ranks, 256 * ranks, 1024, 256, "bf16")) {
+    for (Queue& queue : plan.queues) {
+      if (queue.kind == QueueKind::Ce) queue.kind = QueueKind::Tma;
+    }
     std::vector<int> seen(static_cast<std::size_t>(ranks), 0);
     for (std::size_t i = 0; i < plan.tasks.size(); ++i) {
       Task& task = plan.tasks[i];
@@ -42,7 +45,7 @@ struct Pushed {
 
   [[nodiscard]] QueueId copy_queue_of(RankId rank) const {
     const auto found = std::ranges::find_if(plan.queues, [&](const Queue& queue) {
-      return queue.rank == rank && queue.kind == QueueKind::Ce;
+      return queue.rank == rank && queue.kind == QueueKind::Tma;
     });
     return QueueId(found - plan.queues.begin());
   }
