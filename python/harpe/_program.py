@@ -201,11 +201,6 @@ class ProgramBuilder:
         """A result."""
         return self._buffer(name, dtype, dims, "out")
 
-    def in_out(self, name: str, dtype: str | Parameter, dims: "Iterable[Dim]") -> Array:
-        """An input that the program writes to. Such programs are planned and priced; executors
-        refuse them (I311)."""
-        return self._buffer(name, dtype, dims, "inout")
-
     def temporary(self, name: str, dtype: str | Parameter, dims: "Iterable[Dim]") -> Array:
         """What one nest hands to another."""
         return self._buffer(name, dtype, dims, "temp")

@@ -171,9 +171,6 @@ Array ProgramBuilder::input(const std::string& name, const Type& type, Extents d
 Array ProgramBuilder::output(const std::string& name, const Type& type, Extents dims) {
   return buffer(name, type, dims, Role::Out, "");
 }
-Array ProgramBuilder::in_out(const std::string& name, const Type& type, Extents dims) {
-  return buffer(name, type, dims, Role::InOut, "");
-}
 Array ProgramBuilder::temporary(const std::string& name, const Type& type, Extents dims) {
   return buffer(name, type, dims, Role::Temp, "");
 }

@@ -121,7 +121,6 @@ class ProgramBuilder {
   Array input(const std::string& name, const Type& type, Extents dims,
               const std::string& condition = "");
   Array output(const std::string& name, const Type& type, Extents dims);
-  Array in_out(const std::string& name, const Type& type, Extents dims);
   Array temporary(const std::string& name, const Type& type, Extents dims);
 
   // `route name : (slots) <- (choices) by index policy load`.

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <limits>
-#include <set>
 #include <string>
 #include <utility>
 
@@ -92,7 +91,7 @@ class Interpreter {
       if (buffer->role == Role::Temp) {
         meaning.largest.emplace(buffer->name, largest_magnitude(values_.at(buffer->name)));
       }
-      if (buffer->role != Role::Out && buffer->role != Role::InOut) continue;
+      if (buffer->role != Role::Out) continue;
       meaning.outputs.emplace(buffer->name, std::move(values_.at(buffer->name)));
       meaning.sampled_rows.emplace(buffer->name, std::move(rows_[buffer->name]));
       meaning.scales.emplace(buffer->name, std::move(scales_[buffer->name]));
@@ -104,7 +103,7 @@ class Interpreter {
   // Inputs in their buffer's dtype, all else in f64.
   Checked<Ok> make_value(const Buffer& buffer) {
     const std::vector<std::int64_t> shape = shape_of(program_, buffer);
-    if (buffer.role == Role::Out || buffer.role == Role::Temp) {
+    if (buffer.role != Role::In) {
       HostTensor value = make_tensor(DType::F64, shape);
       std::fill_n(reinterpret_cast<double*>(value.data.data()), element_count(value),
                   std::numeric_limits<double>::quiet_NaN());
@@ -125,14 +124,8 @@ class Interpreter {
                                         {"wanted", print_shape(shape)}});
     }
     HP_REQUIRE_OK(check_mask_data(program_, buffer, inputs_));
-    if (buffer.role == Role::In && tensor.dtype == buffer.dtype) return Ok{};  // used where it is
-    HostTensor value = convert(tensor, buffer.dtype);
-    if (buffer.role == Role::InOut) {
-      value = convert(value, DType::F64);
-      make_scales(value, buffer.name);
-      written_.insert(buffer.name);
-    }
-    values_.emplace(buffer.name, std::move(value));
+    if (tensor.dtype == buffer.dtype) return Ok{};  // used where it is
+    values_.emplace(buffer.name, convert(tensor, buffer.dtype));
     return Ok{};
   }
 
@@ -193,7 +186,7 @@ class Interpreter {
           if (writes(stmt, target.buffer)) ++writers;
         }
       }
-      if (writers != 1 || written_.contains(target.buffer)) return false;
+      if (writers != 1) return false;
     }
     return true;
   }
@@ -206,7 +199,6 @@ class Interpreter {
                   .operands = {},
                   .targets = {},
                   .mask_data = {},
-                  .accumulate = false,
                   .routing = std::nullopt,
                   .used = std::nullopt,
                   .sample = std::nullopt,
@@ -216,7 +208,6 @@ class Interpreter {
       call.operands.push_back(resolve(access));
     }
     for (const Access& access : stmt.targets) {
-      call.accumulate = call.accumulate || written_.contains(access.buffer);
       call.targets.push_back(resolve(access));
     }
     for (const Access& access : mask_reads(stmt)) {
@@ -232,7 +223,6 @@ class Interpreter {
     if (contract->has_scores()) scores_[first] = measure_scores(call);
     if (contract->leaf == Leaf::RmsScale) roots_[first] = least_root(call);
     for (std::size_t i = 0; i < stmt.targets.size(); ++i) {
-      written_.insert(stmt.targets[i].buffer);
       rows_[stmt.targets[i].buffer] = std::move(rows[i]);
     }
     return Ok{};
@@ -310,7 +300,6 @@ class Interpreter {
   std::map<std::string, std::vector<double>> scales_;
   std::map<std::string, ScoreSizes> scores_;
   std::map<std::string, double> roots_;
-  std::set<std::string> written_;
   std::map<std::string, std::vector<std::int64_t>> rows_;
   std::map<std::string, UsedSlots> used_;  // by ragged axis
 };

@@ -213,28 +213,16 @@ class Attention {
   };
 
   void write(std::int64_t batch, std::int64_t row, const Row& computed) const {
-    const std::int64_t l_place = l_.at(batch, row);
-    double& l = call_.targets[1].values[l_place];
-    double* const out = call_.targets[0].values;
-    double logarithm = computed.logarithm;
-    // Shares of what was there and of what comes, by their sums' logarithms.
-    double before = 0;
-    double share = 1;
-    if (call_.accumulate && l != kNoWeight) {
-      const double most = std::max(l, logarithm);
-      const double both = most + std::log(std::exp(l - most) + std::exp(logarithm - most));
-      before = std::exp(l - both);
-      share = std::exp(logarithm - both);
-      logarithm = both;
-    }
+    const NamedTensor& o = call_.targets[0];
+    const NamedTensor& l = call_.targets[1];
     for (std::int64_t i = 0; i < value_dim_; ++i) {
       const std::int64_t place = o_.at(batch, row) + o_.columns[index(i)];
-      const double size = before == 0 ? 0 : before * size_at(call_.targets[0], place);
-      set_scale(call_.targets[0], place, std::hypot(size, share * computed.scale), false);
-      out[place] = before == 0 ? computed.o[i] : out[place] * before + computed.o[i] * share;
+      o.scales[place] = computed.scale;
+      o.values[place] = computed.o[i];
     }
-    set_scale(call_.targets[1], l_place, 1, false);  // errors of a logarithm are those of its sum
-    l = logarithm;
+    const std::int64_t l_place = l_.at(batch, row);
+    l.scales[l_place] = 1;  // errors of a logarithm are those of its sum
+    l.values[l_place] = computed.logarithm;
   }
 
   const LeafCall& call_;

@@ -314,9 +314,8 @@ class Backward {
         room.squares[index(i)].root() + std::abs(axes_.scale) * room.deltas[index(i)] * widest;
     for (std::int64_t d = 0; d < features_; ++d) {
       const std::int64_t place = out_.at(batch, row) + out_.columns[index(d)];
-      set_scale(result_, place, scale, call_.accumulate);
-      double& element = result_.values[place];
-      element = call_.accumulate ? element + sum[d] : sum[d];
+      result_.scales[place] = scale;
+      result_.values[place] = sum[d];
     }
   }
 

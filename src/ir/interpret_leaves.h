@@ -45,7 +45,6 @@ struct LeafCall {
   std::vector<NamedTensor> operands;
   std::vector<NamedTensor> targets;               // f64
   std::vector<NamedTensor> mask_data = {};        // what masks read (mask_reads)
-  bool accumulate = false;                        // the targets hold values to combine with
   std::optional<Routing> routing = std::nullopt;  // of a leaf that follows a route
   std::optional<UsedSlots> used = std::nullopt;   // of targets with a ragged axis
   std::optional<RowSample> sample;

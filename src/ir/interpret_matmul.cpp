@@ -161,7 +161,7 @@ class Product {
       }
       const double scale = std::max(of_a.root(), of_b.root());
       for (const std::int64_t column : c_.columns) {
-        set_scale(call_.targets[0], at(block.batch, row) + column, scale, call_.accumulate);
+        call_.targets[0].scales[at(block.batch, row) + column] = scale;
       }
     }
   }
@@ -172,8 +172,7 @@ class Product {
       const double* from = sum.data + static_cast<std::int64_t>(i) * sum.stride;
       double* to = out + at(block.batch, block.rows[i]);
       for (const std::int64_t column : slice(c_.columns, j, columns)) {
-        to[column] = call_.accumulate ? to[column] + *from : *from;
-        ++from;
+        to[column] = *from++;
       }
     }
   }

@@ -104,7 +104,7 @@ Checked<ComputedRows> interpret_pointwise(const LeafCall& call) {
             call.operands[p].error == 0 && !is_leaf(call.stmt->leaf, Leaf::Gelu);  // rounds it
         operands.sizes.at(p) = exact ? 0 : size_at(call.operands[p], place);
       }
-      set_scale(target, i, spread(formula, operands, call.error), false);
+      target.scales[i] = spread(formula, operands, call.error);
       target.values[i] = formula(operands.values[0], operands.values[1]);
     }
   });

@@ -109,7 +109,7 @@ Checked<ComputedRows> interpret_topk(const LeafCall& call) {
       const std::int64_t at = token * out[1].size + k;
       index.values[at] = static_cast<double>(expert);
       weight.values[at] = std::exp(logit(expert) - logit(order[0])) / sum;
-      if (logits.scales != nullptr) set_scale(weight, at, weight.values[at] * size, false);
+      if (logits.scales != nullptr) weight.scales[at] = weight.values[at] * size;
     }
   }
   return ComputedRows(2);
@@ -190,8 +190,8 @@ Checked<ComputedRows> interpret_combine_rows(const LeafCall& call) {
     }
     for (std::size_t i = 0; i < sum.size(); ++i) {
       const std::int64_t place = to.at(token, 0) + to.features[i];
-      set_scale(target, place, squares[i].root(), call.accumulate);
-      target.values[place] = call.accumulate ? target.values[place] + sum[i] : sum[i];
+      target.scales[place] = squares[i].root();
+      target.values[place] = sum[i];
     }
   }
   return ComputedRows(1);

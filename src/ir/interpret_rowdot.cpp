@@ -60,7 +60,7 @@ Checked<ComputedRows> interpret_rowdot(const LeafCall& call) {
     const std::int64_t end = std::min(rows, (turn + 1) * kRows);
     for (std::int64_t row = turn * kRows; row < end; ++row) {
       const auto i = static_cast<std::size_t>(row);
-      set_scale(c, c_rows[i], measure(i), false);
+      c.scales[c_rows[i]] = measure(i);
       c.values[c_rows[i]] = add_up(i);
     }
   });

@@ -70,10 +70,6 @@ Measure measure_row(const NamedTensor& tensor, std::int64_t base,
   return {.size = sizes.root(count), .factor = factors.root(count)};
 }
 
-void set_scale(const NamedTensor& target, std::int64_t place, double scale, bool accumulate) {
-  target.scales[place] = accumulate ? std::hypot(size_at(target, place), scale) : scale;
-}
-
 double least_root(const LeafCall& call) {
   const HostTensor& squares = *call.operands[1].tensor;
   double least = std::numeric_limits<double>::infinity();

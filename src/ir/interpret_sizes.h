@@ -38,10 +38,6 @@ struct Measure {
 [[nodiscard]] Measure measure_row(const NamedTensor& tensor, std::int64_t base,
                                   std::span<const std::int64_t> places);
 
-// Sets the scale of an element of a target whose new terms measure `scale`. Under `accumulate` they
-// are added to those that were there: call it before the value changes.
-void set_scale(const NamedTensor& target, std::int64_t place, double scale, bool accumulate);
-
 // Requires: rms_scale. The least sqrt(s / length + eps).
 [[nodiscard]] double least_root(const LeafCall& call);
 

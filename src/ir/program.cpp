@@ -9,7 +9,7 @@ namespace harpe {
 namespace {
 
 constexpr std::array<std::string_view, 4> kMonoids = {"", "sum", "max", "lse"};
-constexpr std::array<std::string_view, 4> kRoles = {"in", "out", "inout", "temp"};
+constexpr std::array<std::string_view, 3> kRoles = {"in", "out", "temp"};
 
 template <class Kind>
 std::vector<const Kind*> decls_of(const Program& program) {

@@ -41,7 +41,7 @@ struct Axis {
 // One dimension of a buffer: an axis, a row-major product of axes, or an opaque extent.
 using Dim = std::variant<std::string, std::vector<std::string>, std::int64_t>;
 
-enum class Role : std::uint8_t { In, Out, InOut, Temp };
+enum class Role : std::uint8_t { In, Out, Temp };
 
 struct Buffer {
   std::string name;

@@ -1,6 +1,7 @@
 #include "ir/program_check.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include "ir/instantiate.h"
@@ -116,23 +117,41 @@ Checked<Ok> check_leaf(const Program& program, const Nest& nest, const Stmt& stm
   return check_types(program, nest, stmt, *contract);
 }
 
+// A sum is of what its own statement adds, and a statement has one place for each of its results:
+// targets that are combined, and those of one statement, have no value yet.
+Checked<Ok> check_targets(const Nest& nest, const Stmt& stmt,
+                          std::map<std::string, std::string>& writers) {
+  std::set<std::string> own;
+  for (const Access& target : stmt.targets) {
+    const bool is_repeated = !own.insert(target.buffer).second;
+    const auto writer = writers.find(target.buffer);
+    if (is_repeated || (stmt.monoid != Monoid::Store && writer != writers.end())) {
+      return make_diag(DiagCode::P026,
+                       {{"nest", nest.name},
+                        {"name", target.buffer},
+                        {"by", is_repeated ? "this statement" : "nest `" + writer->second + "`"}});
+    }
+  }
+  for (const std::string& buffer : own) writers.insert_or_assign(buffer, nest.name);
+  return Ok{};
+}
+
 // Nests run in order, so every value is written before it is read.
 Checked<Ok> check_flow(const Program& program) {
-  std::set<std::string> written;
+  std::map<std::string, std::string> writers;  // of each buffer: the last nest
   for (const Nest& nest : program.nests) {
     for (const Stmt& stmt : nest.stmts) {
       for (const Access& operand : stmt.operands) {
         const Role role = find_buffer(program, operand.buffer)->role;
-        const bool starts_empty = role == Role::Out || role == Role::Temp;
-        if (starts_empty && !written.contains(operand.buffer)) {
+        if (role != Role::In && !writers.contains(operand.buffer)) {
           return make_diag(DiagCode::P016, {{"nest", nest.name}, {"name", operand.buffer}});
         }
       }
-      for (const Access& target : stmt.targets) written.insert(target.buffer);
+      HP_REQUIRE_OK(check_targets(nest, stmt, writers));
     }
   }
   for (const Buffer* const buffer : buffers_of(program)) {
-    if (buffer->role != Role::In && !written.contains(buffer->name)) {
+    if (buffer->role != Role::In && !writers.contains(buffer->name)) {
       return make_diag(DiagCode::P015, {{"name", buffer->name}, {"role", print(buffer->role)}});
     }
   }

@@ -165,6 +165,9 @@ class ProgramParser {
       HP_TRY(buffer.dims, text::parse_list(cursor_, [&] { return parse_dim(); }));
     }
     HP_REQUIRE_OK(cursor_.expect("]"));
+    if (cursor_.peek().text == "inout") {
+      return cursor_.locate(make_diag(DiagCode::P027, {{"name", buffer.name}}), cursor_.peek());
+    }
     HP_TRY(buffer.role, text::parse_word(cursor_, "role", parse_role, Role::Temp));
     HP_TRY(buffer.condition, parse_condition());
     program_.decls.emplace_back(std::move(buffer));

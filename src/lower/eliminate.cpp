@@ -85,8 +85,7 @@ void remove_dead_transfers(Draft& draft) {
   for (std::size_t s = 0; s < draft.slots.size(); ++s) {
     const DraftSlot& slot = draft.slots[s];
     const BufferTable& buffer = draft.blocks.buffers()[static_cast<std::size_t>(slot.buffer)];
-    if (slot.level != Level::Home || (buffer.role != Role::Out && buffer.role != Role::InOut))
-      continue;
+    if (slot.level != Level::Home || buffer.role != Role::Out) continue;
     const Region home = draft.blocks.home(slot.buffer, slot.rank);
     for (const BlockId block : draft.blocks.blocks_in(buffer.digits, home)) needed[s].set(block, 1);
   }

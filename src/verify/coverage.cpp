@@ -33,7 +33,7 @@ class OutputCheck {
     std::int64_t checked = 0;
     for (std::size_t id = 0; id < model_.buffers.size(); ++id) {
       const BufferModel& buffer = model_.buffers[id];
-      if (buffer.role != Role::Out && buffer.role != Role::InOut) continue;
+      if (buffer.role != Role::Out) continue;
       for (std::int64_t rank = 0; rank < model_.ranks; ++rank) {
         const bool joint = !buffer.partial.empty();
         if (joint && model_.coordinate(RankId(rank), buffer.partial) != 0) continue;

@@ -102,8 +102,7 @@ Execution::Execution(const Plan& plan, const Words& words, const Resolved& resol
                           .buffers[static_cast<std::size_t>(
                               resolved.footprint(static_cast<std::int64_t>(id)).buffer)]
                           .role;
-    is_input_.push_back(plan.allocs[id].level == Level::Home &&
-                        (role == Role::In || role == Role::InOut));
+    is_input_.push_back(plan.allocs[id].level == Level::Home && role == Role::In);
   }
 }
 

@@ -50,7 +50,7 @@ Meaning::Meaning(const Model& model, Terms& terms) : model_(model) {
   for (std::size_t id = 0; id < model.buffers.size(); ++id) {
     const BufferModel& buffer = model.buffers[id];
     values_.emplace_back(static_cast<std::size_t>(buffer.radix.blocks), kNoTerm);
-    if (buffer.role != Role::In && buffer.role != Role::InOut) continue;
+    if (buffer.role != Role::In) continue;
     for (std::int64_t block = 0; block < buffer.radix.blocks; ++block) {
       if (buffer.is_empty(block)) continue;
       values_[id][static_cast<std::size_t>(block)] =

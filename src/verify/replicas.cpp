@@ -17,10 +17,6 @@ std::vector<int> axes_of_home(const BufferModel& buffer) {
   return axes;
 }
 
-bool is_output(const BufferModel& buffer) {
-  return buffer.role == Role::Out || buffer.role == Role::InOut;
-}
-
 }  // namespace
 
 bool has_replicas(const Model& model) {
@@ -29,7 +25,7 @@ bool has_replicas(const Model& model) {
     for (const int axis : axes_of_home(buffer)) {
       homes *= model.mesh[static_cast<std::size_t>(axis)].size;
     }
-    return is_output(buffer) && homes < model.ranks;
+    return buffer.role == Role::Out && homes < model.ranks;
   });
 }
 
@@ -41,7 +37,7 @@ Checked<Ok> check_replicas(const Plan& plan, const Model& model, const Resolved&
     const auto alloc = static_cast<std::int32_t>(id);
     const Footprint& footprint = resolved.footprint(alloc);
     const BufferModel& buffer = model.buffers[static_cast<std::size_t>(footprint.buffer)];
-    if (plan.allocs[id].level != Level::Home || !is_output(buffer)) continue;
+    if (plan.allocs[id].level != Level::Home || buffer.role != Role::Out) continue;
     const std::int64_t part = model.coordinate(plan.allocs[id].rank, axes_of_home(buffer));
     const auto [known, is_first] = first.try_emplace({footprint.buffer, part}, alloc);
     if (is_first) continue;

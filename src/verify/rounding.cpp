@@ -29,8 +29,7 @@ class RoundingCheck {
       const Footprint& footprint = resolved_.footprint(alloc);
       const Model& model = words_.model();
       const BufferModel& buffer = model.buffers[static_cast<std::size_t>(footprint.buffer)];
-      const bool is_output = buffer.role == Role::Out || buffer.role == Role::InOut;
-      if (plan_.allocs[id].level != Level::Home || !is_output) continue;
+      if (plan_.allocs[id].level != Level::Home || buffer.role != Role::Out) continue;
       rank_ = plan_.allocs[id].rank;
       buffer_ = footprint.buffer;
       const std::vector<Range> home = home_box(model, buffer);

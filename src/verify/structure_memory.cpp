@@ -76,7 +76,7 @@ class MemoryCheck {
       for (std::int64_t buffer = 0; buffer < buffers; ++buffer) {
         const BufferModel& model = model_.buffers[static_cast<std::size_t>(buffer)];
         const std::int32_t found = homes[index(rank, buffer)];
-        const bool needed = model.role == Role::Out || model.role == Role::InOut;
+        const bool needed = model.role == Role::Out;
         if (found == 1 || (found == 0 && !(needed && find_home_block(RankId(rank), buffer))))
           continue;
         return make_diag(DiagCode::V214,

@@ -205,7 +205,7 @@ class Builder(unittest.TestCase):
         T, K = p.axis("T", 2 + rows * 4, dynamic=True), p.axis("K", 16, align=4)
         U = p.axis("U", 16)
         x, s = p.input("x", "f32", [T, K]), p.input("s", "f32", [T])
-        best, total = p.output("best", "f32", [T]), p.in_out("total", "f32", [T, K])
+        best, total = p.output("best", "f32", [T]), p.output("total", "f32", [T, K])
         table = p.input("table", "f32", [3, T, (K, U)])
         out = p.output("out", "f32", [T, K])
         p.leaf("peak", flops=T * K, bytes=4 * T * K, kernel="peak_rows")
@@ -216,12 +216,24 @@ class Builder(unittest.TestCase):
         p.nest("renamed", over=[T, U], whole=[K], seq=[T]).sum(total, "look", x.at(K, U), table)
         text = str(p.build())
         self.assertIn("axis T = dyn 2 + rows*4\n", text)
-        self.assertIn("buffer total : f32[T, K] inout\n", text)
+        self.assertIn("buffer total : f32[T, K] out\n", text)
         self.assertIn("best max= peak(x)\n", text)
         self.assertIn('leaf peak flops T*K bytes 4*T*K kernel "peak_rows"\n', text)
         self.assertIn("out = rms_scale(x, s; eps=1e-05, factor=scaled)\n", text)
         self.assertIn("total sum= look(x[K=U], table)\n", text)
         self.assertIn(" whole (K) seq (T) {\n", text)
+
+    def test_refuses_to_add_to_what_is_there(self):
+        p = ProgramBuilder("added")
+        M, N, K = p.axis("M", 8), p.axis("N", 4), p.axis("K", 4)
+        a, b = p.input("a", "f32", [M, K]), p.input("b", "f32", [K, N])
+        c = p.output("c", "f32", [M, N])
+        p.nest("first", over=[M, N, K]).sum(c, "matmul", a, b)
+        p.nest("second", over=[M, N, K]).sum(c, "matmul", a, b)
+        with self.assertRaisesRegex(harpe.Refused, "nest `first` has written already") as caught:
+            p.build()
+        self.assertEqual(caught.exception.code, "P026")
+        self.assertIn("add(x, t)", caught.exception.remedy)
 
     def test_refusals_name_code_and_place(self):
         p = ProgramBuilder("wrong")

@@ -82,7 +82,7 @@ class Machine {
 
   void run_program() {
     for (const Buffer* const buffer : buffers_of(plan_.program)) {
-      if (buffer->role != Role::In && buffer->role != Role::InOut) continue;
+      if (buffer->role != Role::In) continue;
       for (const Point& p : all_blocks(buffer->name)) {
         wanted_[{buffer->name, p}] = input(buffer->name, p);
       }
@@ -232,8 +232,7 @@ class Machine {
       const auto cell = found->second.find(block);
       if (cell != found->second.end()) return cell->second;
     }
-    const bool given = role == Role::In || role == Role::InOut;
-    if (slot.level == Level::Home && given) return input(slot.buffer, block);
+    if (slot.level == Level::Home && role == Role::In) return input(slot.buffer, block);
     throw Wrong{"`" + slot.name + "` of rank " + std::to_string(slot.rank.value) +
                 " has nothing at a block that is read"};
   }
@@ -463,7 +462,7 @@ class Machine {
   std::optional<std::string> compare() {
     for (const Alloc& alloc : plan_.allocs) {
       const Role role = find_buffer(plan_.program, alloc.buffer)->role;
-      if (alloc.level != Level::Home || (role != Role::Out && role != Role::InOut)) continue;
+      if (alloc.level != Level::Home || role != Role::Out) continue;
       const Region home = blocks_.home(blocks_.find_buffer(alloc.buffer), alloc.rank);
       for (const Point& p : all_blocks(alloc.buffer)) {
         bool mine = true;

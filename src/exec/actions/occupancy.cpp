@@ -72,14 +72,6 @@ std::int64_t Occupancy::bytes_per_rank(const Plan& plan, const Blocks& blocks) {
 
 Checked<Ok> check_buffers(const Program& program) {
   for (const Buffer* const buffer : buffers_of(program)) {
-    if (buffer->role == Role::InOut) {
-      return make_diag(DiagCode::I311,
-                       {{"argument", "plan"},
-                        {"wanted",
-                         "of buffers that are `in` or `out`, as executors begin every sum "
-                         "anew"},
-                        {"found", "one whose `" + buffer->name + "` is `inout`"}});
-    }
     const Axis* const ragged = find_ragged_axis(program, *buffer);
     if (ragged == nullptr || buffer->role == Role::Temp) continue;
     return make_diag(

@@ -39,7 +39,7 @@ class Occupancy {
 };
 
 // What callers give and take. Ragged buffers live within a plan: no caller gives or takes their
-// numbers. Errors: X015; I311 a buffer that is both.
+// numbers. Errors: X015.
 [[nodiscard]] Checked<Ok> check_buffers(const Program& program);
 
 // The ragged axis of a task's space, where it has one.

@@ -160,7 +160,7 @@ class CpuExecutor final : public Executor {
     }
     std::vector<std::string> outputs;
     for (const Buffer* const buffer : buffers_of(plan().program)) {
-      if (buffer->role == Role::Out || buffer->role == Role::InOut) outputs.push_back(buffer->name);
+      if (buffer->role == Role::Out) outputs.push_back(buffer->name);
     }
     const transport::Outcome<Ok> mirrored = network_->mirror(plan(), outputs);
     return group_->agree(mirrored.ok() ? std::nullopt

@@ -93,8 +93,7 @@ void Windows::poison(const Plan& plan) const {
     if (!partition_.is_own(alloc.rank)) continue;
     const Buffer* buffer = find_buffer(plan.program, alloc.buffer);
     HP_CHECK(buffer != nullptr, "buffer of `" + alloc.name + "`");
-    const bool given = buffer->role == Role::In || buffer->role == Role::InOut;
-    if (alloc.level == Level::Home && given) continue;
+    if (alloc.level == Level::Home && buffer->role == Role::In) continue;
     std::memset(bases_.address(alloc), 0xff, static_cast<std::size_t>(alloc.bytes));
   }
 }

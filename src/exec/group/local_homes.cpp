@@ -48,7 +48,7 @@ std::int64_t LocalHome::bytes() const {
 std::vector<LocalHome> local_homes(const Plan& plan, const Blocks& blocks, RankId rank) {
   const std::vector<bool> is_shared = find_shared(plan);
   std::vector<LocalHome> homes;
-  for (const Role role : {Role::In, Role::InOut, Role::Out}) {
+  for (const Role role : {Role::In, Role::Out}) {
     for (const Buffer* const buffer : buffers_of(plan.program)) {
       if (buffer->role != role) continue;
       LocalHome& home = homes.emplace_back();

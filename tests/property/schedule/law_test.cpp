@@ -38,13 +38,14 @@ program chain {
   axis W = 4
   buffer x : f32[T, R, W] in
   buffer t : f32[T, R, W] temp
-  buffer s : f32[T, R] inout
+  buffer r : f32[T, R] in
+  buffer s : f32[T, R] out
   leaf copy
   nest one over (T, R) whole (W) seq (T) {
     t = copy(x)
   }
   nest two over (T, R, W) {
-    s sum= fold(t, s)
+    s sum= fold(t, r)
   }
 }
 )";

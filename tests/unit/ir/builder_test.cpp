@@ -140,25 +140,27 @@ TEST(ProgramBuilder, writes_what_shipped_operators_do_not_need) {
   const Index T = p.dynamic_axis("T", 64, 8);
   const Index S = p.axis("S", 64, 8);
   const Index K = p.axis("K", 4);
-  const Array x = p.in_out("x", DType::F32, {T, 3});
+  const Array x = p.input("x", DType::F32, {T, 3});
+  const Array y = p.output("y", DType::F32, {T, 3});
   const Array m = p.output("m", DType::F32, {T});
   p.leaf({.name = "peak", .flops = (Size(3) * T + K).poly, .bytes = Size(T).poly, .kernel = "p"});
   p.nest("n").over({T, K}).seq({K}).max({m}, "peak", {x}, {{"slope", 0.5}});
-  p.nest("o").over({T}).whole({S}).store({x}, "peak", {x.at(T, S)});
+  p.nest("o").over({T}).whole({S}).store({y}, "peak", {x.at(T, S)});
   const Checked<Program> program = p.take();
   ASSERT_TRUE(program.ok()) << render(program.error());
   EXPECT_EQ(print(*program), R"(program other {
   axis T = dyn 64 grain 8
   axis S = 64 grain 8
   axis K = 4
-  buffer x : f32[T, 3] inout
+  buffer x : f32[T, 3] in
+  buffer y : f32[T, 3] out
   buffer m : f32[T] out
   leaf peak flops 3*T + K bytes T kernel "p"
   nest n over (T, K) seq (K) {
     m max= peak(x; slope=0.5)
   }
   nest o over (T) whole (S) {
-    x = peak(x[T=S])
+    y = peak(x[T=S])
   }
 }
 )");

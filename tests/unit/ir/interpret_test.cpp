@@ -161,16 +161,6 @@ TEST(Interpret, renames_axes_of_an_access) {
   EXPECT_NEAR(load(meaning.outputs.at("c"), 5), sum, 25 * unit_roundoff(DType::F64));
 }
 
-TEST(Interpret, adds_a_second_statement_to_the_first) {
-  const Program program = ground(
-      "program twice { axis M = 1 axis N = 1 axis K = 2 buffer a : f64[M, K] in"
-      " buffer b : f64[K, N] in buffer c : f64[M, N] out"
-      " nest mm over (M, N, K) { c sum= matmul(a, b) c sum= matmul(a, b) } }");
-  const Meaning meaning =
-      meaning_of(program, {{"a", tensor_of({1, 2}, {1, 2})}, {"b", tensor_of({2, 1}, {3, 4})}});
-  EXPECT_EQ(values_of(meaning.outputs.at("c")), std::vector<double>{22});
-}
-
 TEST(Interpret, executes_nests_in_order_through_temporaries) {
   const Program program = ground(
       "program chain { axis M = 300 axis N = 2 axis K = 3 axis P = 2"

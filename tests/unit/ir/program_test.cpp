@@ -55,7 +55,7 @@ TEST(Program, words_of_monoids_and_roles_read_back) {
   }
   EXPECT_EQ(print(Monoid::Store), "");
   EXPECT_EQ(parse_monoid(""), std::nullopt);
-  for (const Role role : {Role::In, Role::Out, Role::InOut, Role::Temp}) {
+  for (const Role role : {Role::In, Role::Out, Role::Temp}) {
     EXPECT_EQ(parse_role(print(role)), role);
   }
   EXPECT_EQ(parse_role("output"), std::nullopt);
@@ -103,6 +103,23 @@ TEST(CheckProgram, every_result_is_written_and_before_it_is_read) {
                             "  nest y over (M, N) whole (K) {\n    t sum= matmul(a, b)\n  }\n",
                             "  buffer t : f32[M, N] temp\n")),
             "error[P016]: nest `x` reads `t` before any statement writes it");
+}
+
+TEST(CheckProgram, a_sum_begins_anew) {
+  const std::string first = "  nest x over (M, N) whole (K) {\n    c sum= matmul(a, b)\n  }\n";
+  EXPECT_EQ(check(gemm_with(first + "  nest y over (M, N) {\n    c = relu(c)\n  }\n")), "accepted");
+  const std::string remedy =
+      "; write to a temporary, and combine both in a nest of its own, as by `y = add(x, t)`";
+  EXPECT_EQ(check(gemm_with(first + "  nest y over (M, N) whole (K) {\n    c sum= matmul(a, b)\n"
+                                    "  }\n")),
+            "error[P026]: nest `y` writes `c`, which nest `x` has written already" + remedy);
+  EXPECT_EQ(check(gemm_with("  nest x over (M, N) whole (K) {\n    c = relu(d)\n"
+                            "    c sum= matmul(a, b)\n  }\n",
+                            "  buffer d : f32[M, N] in\n")),
+            "error[P026]: nest `x` writes `c`, which nest `x` has written already" + remedy);
+  EXPECT_EQ(check(gemm_with("  nest x over (M, N, K) {\n    (c, c) lse= pair(a, b)\n  }\n",
+                            "  leaf pair\n")),
+            "error[P026]: nest `x` writes `c`, which this statement has written already" + remedy);
 }
 
 constexpr const char* kDoubled =

@@ -68,7 +68,7 @@ TEST(TextItems, a_mask_list_keeps_its_conditions) {
 TEST(TextItems, a_buffer_may_have_no_dimension_or_opaque_ones) {
   const auto program = std::get<Program>(
       expect_prints("program p {\n  axis M = 8\n  axis K = dyn 16 of M grain 4\n"
-                    "  buffer x : f32[] in\n  buffer y : f8e4m3[(M), 4, K] inout\n}\n"));
+                    "  buffer x : f32[] in\n  buffer y : f8e4m3[(M), 4, K] out\n}\n"));
   EXPECT_EQ(find_buffer(program, "y")->dims.at(1), Dim(std::int64_t{4}));
   EXPECT_TRUE(find_axis(program, "K")->dynamic);
 }

@@ -48,8 +48,11 @@ const std::vector<Refusal> kPrograms = {
     {"program p { axis M = 8 buffer A : bf61[M] in }",
      "error[P002]: 1:35: buffer `A`: no dtype is called `bf61` (did you mean `bf16`?)"},
     {"program p { axis M = 8 buffer A : bf16[M] inn }",
-     "error[T005]: 1:43: unknown role `inn` (did you mean `in`?); one of `in` `out` `inout` "
-     "`temp`"},
+     "error[T005]: 1:43: unknown role `inn` (did you mean `in`?); one of `in` `out` `temp`"},
+    {"program p { axis M = 8 buffer A : bf16[M] inout }",
+     "error[P027]: 1:43: buffer `A` is `inout`, but a value is either given or computed; declare "
+     "what is given `in` and the result `out`; to add to what is given, sum into a `temp` buffer "
+     "`t` and write `y = add(x, t)`"},
     {"program p { axis M = 8 buffer A : bf16[N] in }",
      "error[P002]: 1:40: buffer `A`: no axis is called `N` (did you mean `M`?)"},
     {"program p { axis M = 8 buffer A : bf16[M, M] in }",
@@ -111,8 +114,7 @@ const std::vector<Refusal> kPrograms = {
      "error[T001]: 1:44: expected `nest` or `}`, found `axis`"},
     {"program p { axis M = 8 nest n over M { } }", "error[T001]: 1:36: expected `(`, found `M`"},
     {"program p { axis M = 8 buffer A : f32[M] in nest n over (M) { A = copy(A) } }",
-     "error[P014]: 1:63: nest `n` writes `A`, whose role is `in`; declare it `inout`, `out` or "
-     "`temp`"},
+     "error[P014]: 1:63: nest `n` writes `A`, whose role is `in`; declare it `out` or `temp`"},
     {"program p { axis M = 8 buffer A : f32[M] in buffer C : f32[M] out nest n over (M) { C = "
      "copy(B) } }",
      "error[P002]: 1:94: nest `n`: no buffer is called `B` (did you mean `A`?)"},

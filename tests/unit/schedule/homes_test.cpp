@@ -26,9 +26,10 @@ TEST(Shard, sees_several_mesh_axes_as_one) {
 TEST(Shard, gives_a_temporary_a_home_of_its_own) {
   const std::string form =
       form_after("scan", "one", "tile(R, [8]) -> r0, r1 shard(t, r0, gpu) shard(x, r0, gpu)");
-  EXPECT_NE(form.find("  place x[r0@gpu]\n  place i[]\n  place s[]\n  place t[r0@gpu]\n"
-                      "  place y[]\n  place z[]\n"),
-            std::string::npos)
+  EXPECT_NE(
+      form.find("  place x[r0@gpu]\n  place i[]\n  place r[]\n  place s[]\n  place t[r0@gpu]\n"
+                "  place y[]\n  place z[]\n"),
+      std::string::npos)
       << form;
 }
 
@@ -67,8 +68,6 @@ TEST(Partial, leaves_states_at_home) {
 
 TEST(Partial, refuses_buffers_that_have_no_partial_states) {
   EXPECT_EQ(refuse("partial(Q, lse, gpu)"), "error[S311]: partial: `Q` is an `in` buffer");
-  EXPECT_EQ(refusal_of("scan", "two", "partial(s, sum, gpu)"),
-            "error[S311]: partial: `s` is an `inout` buffer");
   EXPECT_EQ(refuse("partial(O, sum, gpu)"),
             "error[S312]: partial: no statement writes `O` under `sum`");
   EXPECT_EQ(refuse("shard(O, q0, node) partial(O, lse, [node, gpu])"),

@@ -8,8 +8,8 @@
 namespace harpe {
 namespace {
 
-// A program with what the examples lack: a sequential axis, an integer buffer, an inout one, two
-// nests.
+// A program with what the examples lack: a sequential axis, an integer buffer, three nests, of
+// which the last reads and writes one buffer.
 constexpr std::string_view kExtra = R"(
 program scan {
   axis T = 64
@@ -17,7 +17,8 @@ program scan {
   axis W = 16
   buffer x : f32[T, R, W] in
   buffer i : i32[T, R, W] in
-  buffer s : f32[R, W] inout
+  buffer r : f32[R, W] in
+  buffer s : f32[R, W] out
   buffer t : f32[T, R, W] temp
   buffer y : f32[T, R] out
   buffer z : i32[T, R] out
@@ -30,6 +31,7 @@ program scan {
     z max= mix(t, i)
   }
   nest third over (R, W) {
+    s = copy(r)
     s = copy(s)
   }
 }

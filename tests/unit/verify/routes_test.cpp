@@ -121,7 +121,7 @@ TEST(VerifyRoutes, refuse_what_they_have_no_rule_for) {
             cannot("nest `dispatch`, whose route `Q` does not relate (expert, slot) to (token, "
                    "choice),"));
   EXPECT_EQ(refusal({.decls = "",
-                     .combine = "over (T, Kc) {\n    Y sum= pick(X)\n    Xe[E=R.E, C=R.C] sum= "
+                     .combine = "over (T, Kc) {\n    Y sum= pick(X)\n    Xe[E=R.E, C=R.C] = "
                                 "pick(X)"}),
             cannot("nest `combine`, which writes `Xe` through a route,"));
 }

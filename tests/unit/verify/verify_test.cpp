@@ -51,6 +51,17 @@ TEST(Verify, a_proof_is_given_up_wherever_its_time_ends) {
   }
 }
 
+TEST(Verify, proves_nothing_of_a_program_that_adds_to_a_value) {
+  const RingGemm ring;
+  Plan plan = ring.hand.plan;
+  Nest again = plan.program.nests.front();
+  again.name = "again";
+  plan.program.nests.push_back(again);
+  const Checked<Certificate> certificate = verify(plan);
+  ASSERT_FALSE(certificate.ok());
+  EXPECT_EQ(certificate.error().code, DiagCode::P026);
+}
+
 TEST(Verify, counts_replicas_of_an_output) {
   const Checked<Certificate> certificate = verify(Gather().hand.plan);
   ASSERT_TRUE(certificate.ok());

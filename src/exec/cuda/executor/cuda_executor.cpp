@@ -303,8 +303,7 @@ class CudaExecutor final : public Executor {
       if (alloc.rank.value != rank || alloc.bytes == 0) continue;
       const Buffer* const buffer = find_buffer(plan().program, alloc.buffer);
       HP_CHECK(buffer != nullptr, "buffer of `" + alloc.name + "`");
-      const bool given = buffer->role == Role::In || buffer->role == Role::InOut;
-      if (alloc.level == Level::Home && given) continue;
+      if (alloc.level == Level::Home && buffer->role == Role::In) continue;
       const auto at = static_cast<CUdeviceptr>(prepared_->peers.arena(rank) +
                                                static_cast<std::uint64_t>(alloc.offset));
       HP_REQUIRE_OK(
