@@ -132,11 +132,6 @@ CudaOptions executor_options(const GroupRequest& request, const CudaGroupOptions
 
 Checked<GroupState> open_state(const GroupRequest& request, const CudaGroupOptions& options,
                                const std::shared_ptr<const DriverApi>& driver) {
-  if (options.collectives == CollectiveEngine::Nccl) {
-    return make_diag(
-        DiagCode::I311,
-        {{"argument", "collectives"}, {"wanted", "`auto` or `pull`"}, {"found", "`nccl`"}});
-  }
   HP_TRY(Device device, Device::open(driver, DeviceId(options.gpu)));
   HP_TRY(const Nvrtc compiler, Nvrtc::open(options.nvrtc, options.cuda_folders));
   HP_TRY(Event last, Event::create_untimed(device));

@@ -6,7 +6,6 @@
 #include <string>
 #include <vector>
 
-#include "exec/collective_use.h"
 #include "exec/group/group.h"
 #include "plan/launch_plan.h"
 
@@ -20,8 +19,6 @@ struct CudaGroupOptions {
   std::optional<std::string> nvrtc = std::nullopt;         // the compiler's library
   std::vector<std::string> cuda_folders = {};              // else where to look for it
   std::vector<std::string> library_folders = {};           // where to look for cuBLASLt and cuDNN
-  // NCCL does no collectives of groups: Auto means Pull.
-  CollectiveEngine collectives = CollectiveEngine::Auto;
   // Asked before anything is launched; a refusal ends RankGroup::make.
   std::function<Checked<Ok>(const Plan&, const launch::LaunchPlan&)> prove =
       [](const Plan&, const launch::LaunchPlan&) { return Checked<Ok>(Ok{}); };
@@ -38,8 +35,9 @@ struct CudaGroupOptions {
 // this rank that uses it: an execution ends on a rank once nothing of others is under way that
 // touches the rank's memory. After a fault that was not reset this is not known, and memory of
 // executables that end then stays taken until the process ends.
-// Collective. Errors: I311 NCCL; G002, G003, G005 to G007 no driver, compiler or fit GPU; G070 more
-// ranks than may share a GPU; G071 GPUs that are no peers; G073 memory; N010, N015, N017.
+// Ranks pull every collective: NCCL does none. Collective. Errors: G002, G003, G005 to G007 no
+// driver, compiler or fit GPU; G070 more ranks than may share a GPU; G071 GPUs that are no peers;
+// G073 memory; N010, N015, N017.
 [[nodiscard]] Checked<std::unique_ptr<RankGroup>> join_group(const GroupRequest& request,
                                                              const CudaGroupOptions& options);
 
