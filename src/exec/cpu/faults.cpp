@@ -12,7 +12,9 @@ namespace {
 using launch::SignalKind;
 
 // Steps from a queue's head back to what stopped it: 0 the head itself (its worker has ended), 1 a
-// signal that a task that has run did not raise, n+1 a task in a queue at n. Cycles have no cause.
+// signal that a task that has run did not raise, n+1 a task in a queue at n. Queues of other
+// processes count as kOthers, as what stopped them is not known here. Cycles have no cause.
+constexpr int kOthers = 1;
 constexpr int kNoCause = std::numeric_limits<int>::max() - 1;
 
 // "process 3 waited 1500 ms for remote completion of 1 operation of process 2".
@@ -94,7 +96,7 @@ class Diagnosis {
   }
 
   [[nodiscard]] int distance(std::int32_t queue) const {
-    return distances_[static_cast<std::size_t>(queue)];
+    return marking_.is_own(queue) ? distances_[static_cast<std::size_t>(queue)] : kOthers;
   }
 
   // True when a shorter way from the queue to a cause was found.

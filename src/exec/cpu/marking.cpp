@@ -206,7 +206,7 @@ std::optional<Marking::Hindrance> Marking::hindrance(std::int32_t queue) const {
 
 bool Marking::has_run(StepPlace step, std::int64_t epoch) const {
   const Queue& queue = state_of(step.queue);
-  if (!queue.is_own) return false;  // of another process: not known
+  if (!queue.is_own) return false;
   return queue.epoch > epoch ||
          (queue.epoch == epoch && step.position < static_cast<std::int32_t>(queue.position));
 }

@@ -87,7 +87,9 @@ class Marking {
     std::int64_t observed = 0;
   };
   [[nodiscard]] std::optional<Hindrance> hindrance(std::int32_t queue) const;
-  // The step is over in the given execution.
+  // Its steps are this process's; how far another's are is not known.
+  [[nodiscard]] bool is_own(std::int32_t queue) const { return state_of(queue).is_own; }
+  // The step is over in the given execution. False of another process's.
   [[nodiscard]] bool has_run(StepPlace step, std::int64_t epoch) const;
   [[nodiscard]] launch::LaunchId launch_of(TaskId task) const {
     return step_at(end_of(task)).launch;
