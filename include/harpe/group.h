@@ -50,7 +50,7 @@ struct Meeting {
   int ranks = 1;
   std::chrono::milliseconds limit{30'000};  // of coming together, and of each exchange
 };
-// Returns once all ranks have come. Errors: N010 to N014; X018.
+// Returns once all ranks have come. Errors: I311; N010 to N014; X018.
 [[nodiscard]] HARPE_API Checked<std::shared_ptr<Exchange>> meet(const Meeting& meeting);
 
 struct GroupOptions {

@@ -11,7 +11,8 @@ from harpe import _dtypes, _harpe
 from harpe._libraries import library_folders as installed_folders
 from harpe._plan import Plan
 from harpe._progress import Bar
-from harpe._question import Cache, CpuKernels, Progress, cache_folder, uses_own
+from harpe._question import (Cache, CpuKernels, Progress, cache_folder, integer, milliseconds,
+                             uses_own)
 from harpe._values import GroupStatus, LocalTensor
 
 
@@ -34,7 +35,8 @@ class Exchange(Protocol):
 def local_exchanges(ranks: int, *, limit: float = 60.0) -> Sequence[Exchange]:
     """Of ranks that are threads of this process, in their order; each is used by one thread. A rank
     that waits longer than `limit` seconds for the others ends the exchange for all."""
-    return _harpe.local_exchanges(ranks, round(limit * 1000))
+    return _harpe.local_exchanges(integer("ranks", ranks, below=2**31),
+                                  milliseconds("limit", limit))
 
 
 def meet(*, address: str, rank: int, ranks: int, secret: str = "", limit: float = 30.0) -> Exchange:
@@ -42,9 +44,11 @@ def meet(*, address: str, rank: int, ranks: int, secret: str = "", limit: float 
 
     `address`: "HOST:PORT", where rank 0 listens and all others connect. `secret`: the same for all
     ranks; "" trusts whoever reaches the address. `limit`: seconds, of coming together and of each
-    exchange. Raises Fault: N010 a rank did not come. Refused: N011 to N014 who was refused.
+    exchange. Raises Fault: N010 a rank did not come. Refused: I311 an argument; N011 to N014 who
+    was refused.
     """
-    return _harpe.meet(address, secret, rank, ranks, round(limit * 1000))
+    return _harpe.meet(address, secret, integer("rank", rank, below=2**31),
+                       integer("ranks", ranks, 1, 2**31), milliseconds("limit", limit))
 
 
 class Group:
@@ -80,7 +84,7 @@ class Group:
             folders += installed_folders()
         self._compiling = Compiling(progress) if progress else None
         self._handle = _harpe.join(exchange, gpu, heap_bytes, tensor_bytes,
-                                   round(wait_limit * 1000), uses_own(cpu_kernels),
+                                   milliseconds("wait_limit", wait_limit), uses_own(cpu_kernels),
                                    _kernel_folder(kernel_cache), folders, self._compiling)
         self.gpu = gpu
         self.rank: int = self._handle.rank

@@ -328,7 +328,7 @@ def tune(op: Text, /, *, mesh: str, machine: Text = "", homes: Homes = None, lay
     """
     asked = question(op, mesh, machine, "auto", parameters, homes, layout)
     with call_options(cache, None, progress) as options:
-        best, found = _harpe.tune(asked, options, top=top, budget_s=seconds(budget),
+        best, found = _harpe.tune(asked, options, top=top, budget_s=seconds("budget", budget),
                                   memory_bytes=memory_bytes, exhaustive=exhaustive,
                                   any_placement=any_placement)
     return Tuned(best=None if best is None else Plan(best), **found)

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Literal
 
 from harpe import _harpe
+from harpe._errors import refuse
 from harpe._progress import Bar
 
 
@@ -91,15 +92,40 @@ def call_options(cache: Cache = None, patience: float | None = None,
     bar = Bar() if progress is True else None
     function = bar if bar is not None else progress or None
     try:
-        yield _harpe.CallOptions(cache=cache_folder(cache), patience_s=seconds(patience),
+        yield _harpe.CallOptions(cache=cache_folder(cache), patience_s=seconds("patience", patience),
                                  progress=function)
     finally:
         if bar is not None:
             bar.close()
 
 
-def seconds(limit: float | None) -> int | None:
-    return None if limit is None else math.ceil(limit)
+def seconds(name: str, limit: float | None) -> int | None:
+    return None if limit is None else math.ceil(_time(name, limit))
+
+
+def milliseconds(name: str, seconds: float) -> int:
+    return round(_time(name, seconds) * 1000)
+
+
+def _time(name: str, seconds: float) -> float:
+    try:
+        number = float(seconds)
+    except (TypeError, ValueError):
+        raise TypeError(f"`{name}` must be a number of seconds, not "
+                        f"{type(seconds).__name__}") from None
+    if not abs(number) < 2**53:
+        raise refuse(name, "from 1 ms to 365 days", f"{number} s")
+    return number
+
+
+def integer(name: str, value: int, least: int = 0, below: int = 2**63) -> int:
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise TypeError(f"`{name}` must be an int, not {type(value).__name__}") from None
+    if not least <= number < below:
+        raise refuse(name, f"from {least} to {below - 1}", str(number))
+    return number
 
 
 def cache_folder(cache: Cache) -> str | None:

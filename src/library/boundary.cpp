@@ -80,6 +80,14 @@ v1::Error to_error_of_exception(const std::string& reproduction) {
   }
 }
 
+harpe::Checked<Ok> check_time(std::string_view argument, std::chrono::milliseconds time) {
+  constexpr std::chrono::hours kMost{24 * 365};
+  if (time.count() >= 1 && time <= kMost) return Ok{};
+  return make_diag(DiagCode::I311, {{"argument", argument},
+                                    {"wanted", "from 1 ms to 365 days"},
+                                    {"found", std::to_string(time.count()) + " ms"}});
+}
+
 Call::Call(const v1::Options& options) : options_(options), session_(false, warn_by(options)) {}
 
 void Call::report(std::string_view stage, std::int64_t done, std::int64_t of) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -21,6 +22,10 @@ namespace harpe::library {
 [[nodiscard]] v1::Error to_error(const FaultReport& report, const std::string& title);
 // Of the exception that is being handled. `reproduction`: what had been made until then.
 [[nodiscard]] v1::Error to_error_of_exception(const std::string& reproduction);
+
+// An argument that is a time limit, which clocks can add. Errors: I311.
+[[nodiscard]] harpe::Checked<Ok> check_time(std::string_view argument,
+                                            std::chrono::milliseconds time);
 
 // What one call has of its options: a session, and whether the caller has given the work up.
 class Call {

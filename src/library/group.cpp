@@ -54,12 +54,20 @@ class OwnExchange final : public v1::Exchange {
   std::shared_ptr<transport::Exchange> own_;
 };
 
+Diag refuse(const std::string& argument, const std::string& wanted, const std::string& found) {
+  return make_diag(DiagCode::I311, {{"argument", argument}, {"wanted", wanted}, {"found", found}});
+}
+
+harpe::Checked<Ok> check_meeting(const v1::Meeting& meeting) {
+  if (meeting.ranks < 1) return refuse("ranks", "at least 1", std::to_string(meeting.ranks));
+  if (meeting.rank < 0 || meeting.rank >= meeting.ranks) {
+    return refuse("rank", "from 0 to " + std::to_string(meeting.ranks - 1),
+                  std::to_string(meeting.rank));
+  }
+  return check_time("limit", meeting.limit);
+}
+
 harpe::Checked<Ok> check_options(const v1::GroupOptions& options) {
-  const auto refuse = [](const char* name, const char* wanted, const std::string& found) {
-    return make_diag(
-        DiagCode::I311,
-        {{"argument", std::string("GroupOptions::") + name}, {"wanted", wanted}, {"found", found}});
-  };
   if (options.exchange == nullptr) return refuse("exchange", "how ranks meet", "null");
   const int rank = options.exchange->rank();
   const int ranks = options.exchange->ranks();
@@ -76,9 +84,7 @@ harpe::Checked<Ok> check_options(const v1::GroupOptions& options) {
   if (options.tensor_bytes < 0) {
     return refuse("tensor_bytes", "at least 0", std::to_string(options.tensor_bytes));
   }
-  const std::int64_t wait = options.wait_limit.count();
-  if (wait < 1) return refuse("wait_limit", "at least 1 ms", std::to_string(wait));
-  return Ok{};
+  return check_time("wait_limit", options.wait_limit);
 }
 
 harpe::Checked<v1::Group> join(const v1::GroupOptions& options) {
@@ -127,6 +133,7 @@ std::vector<std::shared_ptr<Exchange>> local_exchanges(int ranks, std::chrono::m
 Checked<std::shared_ptr<Exchange>> meet(const Meeting& meeting) {
   using Met = std::shared_ptr<Exchange>;
   return library::enter<Met>({}, [&](library::Call&) -> harpe::Checked<Met> {
+    HP_REQUIRE_OK(library::check_meeting(meeting));
     HP_TRY(std::shared_ptr<transport::Exchange> own,
            transport::Rendezvous::meet({.address = meeting.address,
                                         .secret = meeting.secret,

@@ -334,14 +334,26 @@ TEST(Groups, refuse_options_by_name) {
   const auto refusal = [](const GroupOptions& options) {
     return Group::join(options).error().text;
   };
-  EXPECT_THAT(refusal({}), HasSubstr("`GroupOptions::exchange` must be how ranks meet"));
+  EXPECT_THAT(refusal({}), HasSubstr("`exchange` must be how ranks meet"));
   const auto alone = local_exchanges(1).front();
   EXPECT_THAT(refusal({.exchange = alone, .heap_bytes = -1}),
-              HasSubstr("GroupOptions::heap_bytes"));
-  EXPECT_THAT(refusal({.exchange = alone, .wait_limit = milliseconds(0)}),
-              HasSubstr("GroupOptions::wait_limit"));
+              HasSubstr("`heap_bytes` must be at least 0, but is -1"));
+  for (const milliseconds wait : {milliseconds(0), milliseconds::max()}) {
+    EXPECT_THAT(refusal({.exchange = alone, .wait_limit = wait}),
+                HasSubstr("`wait_limit` must be from 1 ms to 365 days, but is " +
+                          std::to_string(wait.count()) + " ms"));
+  }
   const auto late = local_exchanges(2, milliseconds(50)).front();
   EXPECT_THAT(refusal({.exchange = late}), HasSubstr("1 of 2 came within 50 ms"));
+}
+
+TEST(Meetings, refuse_ranks_that_there_are_not) {
+  const auto refusal = [](int rank, int ranks) {
+    return meet({.address = "localhost:1", .rank = rank, .ranks = ranks}).error().text;
+  };
+  EXPECT_EQ(refusal(5, 2), "error[I311]: `rank` must be from 0 to 1, but is 5");
+  EXPECT_EQ(refusal(-1, 2), "error[I311]: `rank` must be from 0 to 1, but is -1");
+  EXPECT_EQ(refusal(0, 0), "error[I311]: `ranks` must be at least 1, but is 0");
 }
 
 TEST(Shard, gives_back_what_it_took) {
