@@ -15,9 +15,10 @@
 namespace harpe {
 HARPE_INLINE namespace v1 {
 // Reproducible inputs of a plan, of its buffers' types: those that `harpe run` draws of that seed.
-// Errors: I502 too little memory.
-[[nodiscard]] HARPE_API Checked<std::map<std::string, Tensor>> draw_inputs(const Plan& plan,
-                                                                           std::uint64_t seed = 0);
+// Inputs that follow from others, such as o of q, k and v, take as long as a check. Errors: I502
+// too little memory; I505 `progress` has given up.
+[[nodiscard]] HARPE_API Checked<std::map<std::string, Tensor>> draw_inputs(
+    const Plan& plan, std::uint64_t seed = 0, const Progress& progress = {});
 
 // What multiplies matrices on CPU ranks: libraries (oneDNN, OpenBLAS) where there is one that is
 // fit for the machine, or own loops. Results have equal bits for equal kernels alone.
@@ -31,8 +32,8 @@ struct RunOptions {
   std::int64_t iterations = 1;                   // executions, back to back
   std::chrono::milliseconds wait_limit{10'000};  // of any wait of one rank for another
   CpuKernels cpu_kernels = CpuKernels::Libraries;
-  // Called some ten times a second while ranks work, with how many of their steps are over; false
-  // gives the run up between two steps (I505).
+  // Called some ten times a second while ranks work, with how many of their steps are over, and
+  // more often in a check; false gives the run up between two steps, or the check (I505).
   Progress progress = {};
 };
 

@@ -237,9 +237,11 @@ Ran run_on_arrays(const Plan& plan, const std::map<std::string, Array>& inputs,
 // Type, shape, elements.
 using Drawn = std::tuple<DType, std::vector<std::int64_t>, nb::bytearray>;
 
-std::map<std::string, Drawn> draw(const Plan& plan, std::uint64_t seed) {
+std::map<std::string, Drawn> draw(const Plan& plan, std::uint64_t seed, const CallOptions& given) {
+  const auto tensors = call(
+      given, [&](const Options& options) { return draw_inputs(plan, seed, options.progress); });
   std::map<std::string, Drawn> drawn;
-  for (const auto& [name, tensor] : call([&] { return draw_inputs(plan, seed); })) {
+  for (const auto& [name, tensor] : tensors) {
     const nb::bytearray elements(tensor.data.data(), tensor.data.size());
     drawn.try_emplace(name, tensor.dtype, tensor.shape, elements);
   }
@@ -249,7 +251,7 @@ std::map<std::string, Drawn> draw(const Plan& plan, std::uint64_t seed) {
 void bind_runs(nb::module_& module) {
   module.def("run", &run_on_arrays, "plan"_a, "inputs"_a, "outputs"_a, "check"_a, "iterations"_a,
              "wait_limit_ms"_a, "own_kernels"_a, "options"_a);
-  module.def("draw_inputs", &draw, "plan"_a, "seed"_a);
+  module.def("draw_inputs", &draw, "plan"_a, "seed"_a, "options"_a);
 }
 
 }  // namespace

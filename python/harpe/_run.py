@@ -8,7 +8,8 @@ import numpy.typing as npt
 from harpe import _dtypes, _harpe
 from harpe._errors import make_refusal
 from harpe._plan import Plan
-from harpe._question import CpuKernels, Progress, call_options, uses_own
+from harpe._question import (CpuKernels, Progress, call_options, integer, milliseconds,
+                             uses_own)
 from harpe._values import Comparison
 
 
@@ -35,10 +36,10 @@ def run(plan: Plan, inputs: Mapping[str, npt.ArrayLike], check: bool = False, *,
     back to back. `wait_limit`: seconds after which a rank stops waiting for another.
     `cpu_kernels`: what multiplies matrices, libraries (oneDNN, OpenBLAS) where there is one that is
     fit, or Harpe's "own" loops; equal plans, inputs and kernels give equal bits. `progress`: as for
-    `plan`, of the steps of all ranks.
+    `plan`, of the steps of all ranks, then of the check.
 
     Calls on several threads run at the same time. An interrupt is noticed within a tenth of a
-    second, but where a rank computes one step for longer, behind that; in a check at its end.
+    second, but where a rank computes one step for longer, behind that.
     Raises Refused: I301 no such input; I310 an input is missing; I311 an array cannot be taken; I304
     an index is out of range; P22x what masks read; I401 a check failed; I505 given up by
     `progress`. Fault: who waited for whom.
@@ -50,17 +51,21 @@ def run(plan: Plan, inputs: Mapping[str, npt.ArrayLike], check: bool = False, *,
         (results.times_us, results.bytes_moved, results.copied_bytes, results.checks,
          products) = _harpe.run(
             plan._handle, {name: _describe(array) for name, array in given.items()},
-            {name: _describe(array) for name, array in results.items()}, check, iterations,
-            round(wait_limit * 1000), uses_own(cpu_kernels), options)
+            {name: _describe(array) for name, array in results.items()}, check,
+            integer("iterations", iterations, 1), milliseconds("wait_limit", wait_limit),
+            uses_own(cpu_kernels), options)
     results.products = dict(products)
     return results
 
 
 def draw_inputs(plan: Plan, seed: int = 0) -> dict[str, np.ndarray]:
     """Reproducible inputs of a plan: those that the command line draws of that seed, with types as
-    `run` gives outputs."""
+    `run` gives outputs. Inputs that follow from others, such as o of q, k and v, take as long as a
+    check; an interrupt ends it."""
+    with call_options() as options:
+        drawn = _harpe.draw_inputs(plan._handle, integer("seed", seed, below=2**64), options)
     return {name: _decode(dtype, data).reshape(shape)
-            for name, (dtype, shape, data) in _harpe.draw_inputs(plan._handle, seed).items()}
+            for name, (dtype, shape, data) in drawn.items()}
 
 
 def _decode(name: str, data: bytearray) -> np.ndarray:

@@ -7,7 +7,6 @@
 
 #include "ir/blocks.h"
 #include "ir/interpret_leaves.h"
-#include "ir/interpret_math.h"
 #include "ir/interpret_rows.h"
 #include "ir/interpret_sizes.h"
 #include "ir/mask_contract.h"
@@ -72,12 +71,13 @@ bool reads(const Stmt& stmt, const std::string& buffer) {
 class Interpreter {
  public:
   Interpreter(const Program& program, const TensorMap& inputs,
-              const std::optional<RowSample>& sample, int threads, const Roundings& roundings)
+              const std::optional<RowSample>& sample, int threads, const Roundings& roundings,
+              const TimeLimit* limit)
       : program_(program),
         inputs_(inputs),
         sample_(sample),
-        threads_(threads),
-        roundings_(roundings) {}
+        roundings_(roundings),
+        workers_(threads, limit) {}
 
   Checked<Meaning> run() {
     for (const Buffer* buffer : buffers_of(program_)) HP_REQUIRE_OK(make_value(*buffer));
@@ -203,7 +203,7 @@ class Interpreter {
                   .used = std::nullopt,
                   .sample = std::nullopt,
                   .error = roundings_.error,
-                  .threads = threads_};
+                  .workers = workers_};
     for (const Access& access : stmt.operands) {
       call.operands.push_back(resolve(access));
     }
@@ -219,6 +219,9 @@ class Interpreter {
     HP_REQUIRE_OK(follow_route(*contract, call));
     if (may_sample(stmt)) call.sample = sample_;
     HP_TRY(ComputedRows rows, call_leaf(contract->leaf, call));
+    if (!workers_.goes_on(0)) {
+      return make_diag(DiagCode::I505, {{"work", "the reference of `" + program_.name + "`"}});
+    }
     const std::string& first = stmt.targets[0].buffer;
     if (contract->has_scores()) scores_[first] = measure_scores(call);
     if (contract->leaf == Leaf::RmsScale) roots_[first] = least_root(call);
@@ -294,8 +297,8 @@ class Interpreter {
   const Program& program_;
   const TensorMap& inputs_;
   const std::optional<RowSample>& sample_;
-  int threads_;
   const Roundings& roundings_;
+  Workers workers_;
   TensorMap values_;
   std::map<std::string, std::vector<double>> scales_;
   std::map<std::string, ScoreSizes> scores_;
@@ -369,8 +372,8 @@ Checked<ComputedRows> interpret_copy(const LeafCall& call) {
 
 Checked<Meaning> interpret(const Program& program, const TensorMap& inputs,
                            const std::optional<RowSample>& sample, int threads,
-                           const Roundings& roundings) {
-  return Interpreter(program, inputs, sample, threads, roundings).run();
+                           const Roundings& roundings, const TimeLimit* limit) {
+  return Interpreter(program, inputs, sample, threads, roundings, limit).run();
 }
 
 double flops_of(const Program& program) {

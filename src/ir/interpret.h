@@ -13,6 +13,8 @@
 
 namespace harpe {
 
+struct TimeLimit;
+
 // The meaning of a program: executed in order, whole tensors, every leaf in f64 by the textbook
 // formula (softmax in two passes), with no blocking, no schedule and no library. The independent
 // reference of checked runs and of the numerics tests.
@@ -52,10 +54,12 @@ struct Meaning {
 };
 
 // Requires: program is ground; `inputs` holds every `in` buffer with its whole shape.
-// Threads: uses up to `threads` of its own, joined before it returns.
+// Threads: computes on up to `threads`, the caller's among them, which alone asks `limit`, every
+// ten milliseconds or so. Errors: P201 to P207, P220, P221; I505 `limit` is over.
 [[nodiscard]] Checked<Meaning> interpret(const Program& program, const TensorMap& inputs,
                                          const std::optional<RowSample>& sample, int threads,
-                                         const Roundings& roundings = {});
+                                         const Roundings& roundings = {},
+                                         const TimeLimit* limit = nullptr);
 
 // Floating-point operations the program performs when nothing is masked (leaf `flops`, or 2 per
 // iteration point where undeclared).

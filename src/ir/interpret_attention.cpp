@@ -47,7 +47,7 @@ class Attention {
         o_(call.targets[0], shape.batch, shape.query, shape.value_dim),
         l_(call.targets[1], shape.batch, shape.query, {}),
         value_sizes_(v_.batch.size() * v_.rows.size()) {
-    parallel_for(call.threads, std::ssize(value_sizes_), [&](int, std::int64_t item) {
+    call.workers.for_each(std::ssize(value_sizes_), [&](int, std::int64_t item) {
       value_sizes_[index(item)] =
           measure_row(call_.operands[2], v_.at(item / keys_, item % keys_), v_.columns).size;
     });
@@ -252,9 +252,9 @@ Checked<ComputedRows> interpret_attention(const LeafCall& call) {
   const std::int64_t batches = points_in(shape.batch);
   const std::vector<RowBlock> blocks =
       choose_rows(batches, shape.query, call.sample, attention.rows_at_once());
-  std::vector<std::vector<double>> rooms(static_cast<std::size_t>(std::max(call.threads, 1)),
+  std::vector<std::vector<double>> rooms(call.workers.count(),
                                          std::vector<double>(attention.room()));
-  parallel_for(call.threads, std::ssize(blocks), [&](int worker, std::int64_t item) {
+  call.workers.for_each(std::ssize(blocks), [&](int worker, std::int64_t item) {
     attention.compute(blocks[static_cast<std::size_t>(item)],
                       rooms[static_cast<std::size_t>(worker)].data());
   });

@@ -118,10 +118,9 @@ class Backward {
     const std::vector<RowBlock> blocks = choose_rows(batches, sides_.rows, call_.sample, kTileRows);
     const std::size_t room = index((kTileRows + 2 * kTileColumns) * (dim_ + value_dim_) +
                                    2 * kTileRows * (kTileColumns + features_));
-    std::vector<std::vector<double>> rooms(index(std::max(call_.threads, 1)),
-                                           std::vector<double>(room));
-    parallel_for(call_.threads, std::ssize(blocks), [&](int worker, std::int64_t item) {
-      compute(blocks[index(item)], rooms[index(worker)].data());
+    std::vector<std::vector<double>> rooms(call_.workers.count(), std::vector<double>(room));
+    call_.workers.for_each(std::ssize(blocks), [&](int worker, std::int64_t item) {
+      compute(worker, blocks[index(item)], rooms[index(worker)].data());
     });
     std::vector<std::int64_t> rows;
     if (!is_sampled(batches, sides_.rows, call_.sample)) return rows;
@@ -203,7 +202,7 @@ class Backward {
     return room;
   }
 
-  void compute(const RowBlock& block, double* memory) const {
+  void compute(int worker, const RowBlock& block, double* memory) const {
     Room room = divide(memory);
     const std::int64_t parts = points_in(sides_.summed);
     for (std::int64_t part = 0; part < parts; ++part) {
@@ -211,6 +210,7 @@ class Backward {
       fetch(score_rows_, tile.entry, tile.rows, room.score_rows);
       fetch(value_rows_, tile.entry, tile.rows, room.value_rows);
       for (std::int64_t first = 0; first < columns_; first += kTileColumns) {
+        if (!call_.workers.goes_on(worker)) return;
         tile.columns.resize(index(std::min(kTileColumns, columns_ - first)));
         std::iota(tile.columns.begin(), tile.columns.end(), first);
         add(tile, room);

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "ir/interpret.h"
+#include "ir/interpret_math.h"
 #include "ir/program.h"
 #include "ir/routing.h"
 #include "ir/tensor.h"
@@ -49,7 +50,7 @@ struct LeafCall {
   std::optional<UsedSlots> used = std::nullopt;   // of targets with a ragged axis
   std::optional<RowSample> sample;
   double error = 0;  // Roundings::error
-  int threads = 1;
+  Workers& workers;
 };
 
 // Per target, flat indices of the rows that were computed, ascending; empty when all were.

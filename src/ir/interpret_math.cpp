@@ -1,14 +1,17 @@
 #include "ir/interpret_math.h"
 
 #include <algorithm>
-#include <atomic>
+#include <chrono>
 
 #include "ir/rounding.h"
 #include "support/multiversion.h"
 #include "support/threads.h"
+#include "support/time_limit.h"
 
 namespace harpe {
 namespace {
+
+constexpr std::chrono::milliseconds kPause{10};  // between two questions to a limit
 
 template <class Bits, class Widen>
 void gather_as(const MatrixPart& part, double* out, std::int64_t stride, Widen widen) {
@@ -77,17 +80,31 @@ void multiply_add(const Panel& a, const Panel& b, const Panel& c, std::int64_t m
   multiply_rows(a, b, c, m, n, k);
 }
 
-void parallel_for(int threads, std::int64_t items,
-                  const std::function<void(int worker, std::int64_t item)>& run) {
+void Workers::for_each(std::int64_t items,
+                       const std::function<void(int worker, std::int64_t item)>& run) {
   std::atomic<std::int64_t> next = 0;
   const auto work = [&](int worker) {
-    for (std::int64_t item = next++; item < items; item = next++) run(worker, item);
+    while (goes_on(worker)) {
+      const std::int64_t item = next++;
+      if (item >= items) return;
+      run(worker, item);
+    }
   };
-  const int workers = static_cast<int>(std::clamp<std::int64_t>(items, 1, std::max(threads, 1)));
-  Threads others(static_cast<std::size_t>(workers - 1),
-                 [&](std::size_t i) { work(static_cast<int>(i) + 1); });
+  const auto workers = static_cast<std::size_t>(std::clamp<std::int64_t>(items, 1, threads_));
+  Threads others(workers - 1, [&](std::size_t i) { work(static_cast<int>(i) + 1); });
   work(0);
+  while (!others.end_within(kPause)) (void)goes_on(0);
   others.join();
+}
+
+bool Workers::goes_on(int worker) {
+  if (is_over_.load(std::memory_order_relaxed)) return false;
+  if (worker != 0 || limit_ == nullptr) return true;
+  const auto now = std::chrono::steady_clock::now().time_since_epoch();
+  if (now - std::chrono::nanoseconds(asked_) < kPause) return true;
+  asked_ = std::chrono::nanoseconds(now).count();
+  if (limit_->is_over()) is_over_.store(true, std::memory_order_relaxed);
+  return !is_over_.load(std::memory_order_relaxed);
 }
 
 }  // namespace harpe

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <span>
@@ -7,6 +9,8 @@
 #include "ir/tensor.h"
 
 namespace harpe {
+
+struct TimeLimit;
 
 // The reference's arithmetic: f64, plain loops.
 
@@ -33,9 +37,27 @@ constexpr std::int64_t kSumUnit = 4;
 void multiply_add(const Panel& a, const Panel& b, const Panel& c, std::int64_t m, std::int64_t n,
                   std::int64_t k);
 
-// Calls run(worker, item) once for every item in 0 .. items, on up to `threads` threads of its own,
-// worker < threads being unique among the calls that run at the same time. `run` must not throw.
-void parallel_for(int threads, std::int64_t items,
-                  const std::function<void(int worker, std::int64_t item)>& run);
+// Who computes a leaf: up to so many threads, until the limit, where there is one, is over. The
+// calling thread is worker 0, and it alone asks the limit, as callers look for signals there.
+class Workers {
+ public:
+  Workers(int threads, const TimeLimit* limit)
+      : threads_(threads < 1 ? 1 : threads), limit_(limit) {}
+
+  [[nodiscard]] std::size_t count() const { return static_cast<std::size_t>(threads_); }
+  // Calls run(worker, item) once for every item in 0 .. items, worker < count() being unique among
+  // the calls that run at the same time. Once the limit is over it leaves out the items that are
+  // left.
+  void for_each(std::int64_t items, const std::function<void(int worker, std::int64_t item)>& run);
+  // False once the limit is over: what `worker` computes is of no account any more. Items that take
+  // longer than some milliseconds ask in between.
+  [[nodiscard]] bool goes_on(int worker);
+
+ private:
+  int threads_;
+  const TimeLimit* limit_;
+  std::int64_t asked_ = 0;  // by worker 0, in nanoseconds of the steady clock
+  std::atomic<bool> is_over_{false};
+};
 
 }  // namespace harpe

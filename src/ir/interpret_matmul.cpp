@@ -80,15 +80,16 @@ class Product {
         b_(call.operands[1], axes),
         c_(call.targets[0], axes),
         columns_of_b_(b_.batch.size() * b_.depth.size()) {
-    parallel_for(call.threads, std::ssize(columns_of_b_),
-                 [&](int, std::int64_t item) { measure_columns(static_cast<std::size_t>(item)); });
+    call.workers.for_each(std::ssize(columns_of_b_), [&](int, std::int64_t item) {
+      measure_columns(static_cast<std::size_t>(item));
+    });
   }
 
   // Room for the three panels of one worker.
   static constexpr std::size_t kRoom =
       kPanelRows * kDepth + kDepth * kPanelColumns + kPanelRows * kPanelColumns;
 
-  void compute(const RowBlock& block, double* room) const {
+  void compute(int worker, const RowBlock& block, double* room) const {
     const auto batch = static_cast<std::size_t>(block.batch);
     const std::int64_t rows = std::ssize(block.rows);
     std::vector<std::int64_t> rows_of_a;
@@ -103,6 +104,7 @@ class Product {
       const std::int64_t columns = std::min(kPanelColumns, std::ssize(c_.columns) - j);
       std::fill_n(sum.data, rows * kPanelColumns, 0.0);
       for (std::int64_t p = 0; p < std::ssize(a_.depth); p += kDepth) {
+        if (!call_.workers.goes_on(worker)) return;
         const std::int64_t depth = std::min(kDepth, std::ssize(a_.depth) - p);
         gather({.tensor = call_.operands[0].tensor,
                 .base = a_.batch[batch],
@@ -213,10 +215,9 @@ Checked<ComputedRows> interpret_matmul(const LeafCall& call) {
   const std::int64_t batches = points_in(axes.batch);
   HP_TRY(const std::vector<RowBlock> blocks,
          keep_used(call, axes, choose_rows(batches, axes.rows, call.sample, kPanelRows)));
-  std::vector<std::vector<double>> rooms(static_cast<std::size_t>(std::max(call.threads, 1)),
-                                         std::vector<double>(Product::kRoom));
-  parallel_for(call.threads, std::ssize(blocks), [&](int worker, std::int64_t item) {
-    product.compute(blocks[static_cast<std::size_t>(item)],
+  std::vector<std::vector<double>> rooms(call.workers.count(), std::vector<double>(Product::kRoom));
+  call.workers.for_each(std::ssize(blocks), [&](int worker, std::int64_t item) {
+    product.compute(worker, blocks[static_cast<std::size_t>(item)],
                     rooms[static_cast<std::size_t>(worker)].data());
   });
   ComputedRows computed(1);

@@ -93,7 +93,7 @@ Checked<ComputedRows> interpret_pointwise(const LeafCall& call) {
     places.push_back(offsets_in(operand, axes));
   }
   const std::int64_t elements = points_in(axes);
-  parallel_for(call.threads, (elements + kElements - 1) / kElements, [&](int, std::int64_t turn) {
+  call.workers.for_each((elements + kElements - 1) / kElements, [&](int, std::int64_t turn) {
     const std::int64_t end = std::min(elements, (turn + 1) * kElements);
     for (std::int64_t i = turn * kElements; i < end; ++i) {
       Operands operands;

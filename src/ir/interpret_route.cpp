@@ -142,11 +142,11 @@ Checked<ComputedRows> interpret_gather_rows(const LeafCall& call) {
                   offsets_in(call.operands[0], features)};
   const Rows to{target, stride_of(target, sides.expert), stride_of(target, sides.slot),
                 offsets_in(target, features)};
-  for (std::size_t e = 0; e < call.routing->takers.size(); ++e) {
-    const std::vector<std::int64_t>& takers = call.routing->takers[e];
-    for (std::size_t c = 0; c < takers.size(); ++c) {
+  call.workers.for_each(std::ssize(call.routing->takers), [&](int worker, std::int64_t expert) {
+    const auto& takers = call.routing->takers[static_cast<std::size_t>(expert)];
+    for (std::size_t c = 0; c < takers.size() && call.workers.goes_on(worker); ++c) {
       const std::int64_t source = from.at(takers[c] / call.routing->choices, 0);
-      const std::int64_t place = to.at(static_cast<std::int64_t>(e), static_cast<std::int64_t>(c));
+      const std::int64_t place = to.at(expert, static_cast<std::int64_t>(c));
       for (std::size_t i = 0; i < to.features.size(); ++i) {
         target.values[place + to.features[i]] =
             load(*from.tensor.tensor, source + from.features[i]);
@@ -154,7 +154,7 @@ Checked<ComputedRows> interpret_gather_rows(const LeafCall& call) {
         target.scales[place + to.features[i]] = from.tensor.scales[source + from.features[i]];
       }
     }
-  }
+  });
   return ComputedRows(1);
 }
 
@@ -170,11 +170,9 @@ Checked<ComputedRows> interpret_combine_rows(const LeafCall& call) {
   const Rows to{target, stride_of(target, sides.token), 0, offsets_in(target, features)};
   const std::int64_t choices = call.routing->choices;
   const std::int64_t tokens = std::ssize(call.routing->expert) / choices;
-  std::vector<double> sum(to.features.size());
-  std::vector<Squares> squares(to.features.size());  // of the terms, each by itself
-  for (std::int64_t token = 0; token < tokens; ++token) {
-    std::ranges::fill(sum, 0);
-    std::ranges::fill(squares, Squares());
+  call.workers.for_each(tokens, [&](int, std::int64_t token) {
+    std::vector<double> sum(to.features.size());
+    std::vector<Squares> squares(to.features.size());  // of the terms, each by itself
     for (std::int64_t k = 0; k < choices; ++k) {
       const auto choice = static_cast<std::size_t>(token * choices + k);
       if (call.routing->slot[choice] < 0) continue;
@@ -193,7 +191,7 @@ Checked<ComputedRows> interpret_combine_rows(const LeafCall& call) {
       target.scales[place] = squares[i].root();
       target.values[place] = sum[i];
     }
-  }
+  });
   return ComputedRows(1);
 }
 

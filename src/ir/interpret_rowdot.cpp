@@ -56,7 +56,7 @@ Checked<ComputedRows> interpret_rowdot(const LeafCall& call) {
     }
     return std::max(of_a.root(), of_b.root());
   };
-  parallel_for(call.threads, (rows + kRows - 1) / kRows, [&](int, std::int64_t turn) {
+  call.workers.for_each((rows + kRows - 1) / kRows, [&](int, std::int64_t turn) {
     const std::int64_t end = std::min(rows, (turn + 1) * kRows);
     for (std::int64_t row = turn * kRows; row < end; ++row) {
       const auto i = static_cast<std::size_t>(row);

@@ -37,15 +37,12 @@ std::string argument_of(const char* map, const std::string& name) {
 }
 
 harpe::Checked<Ok> check_options(const v1::RunOptions& options) {
-  const auto refuse = [](const char* name, const char* wanted, std::int64_t found) {
-    return make_diag(DiagCode::I311, {{"argument", std::string("RunOptions::") + name},
-                                      {"wanted", wanted},
-                                      {"found", std::to_string(found)}});
-  };
-  if (options.iterations < 1) return refuse("iterations", "at least 1", options.iterations);
-  const std::int64_t wait = options.wait_limit.count();
-  if (wait < 1) return refuse("wait_limit", "at least 1 ms", wait);
-  return Ok{};
+  if (options.iterations < 1) {
+    return make_diag(DiagCode::I311, {{"argument", "iterations"},
+                                      {"wanted", "at least 1"},
+                                      {"found", std::to_string(options.iterations)}});
+  }
+  return check_time("wait_limit", options.wait_limit);
 }
 
 // All inputs, of their buffers' types, with numbers that the program can read.
@@ -128,7 +125,6 @@ harpe::Checked<Ran> run_plan(Call& call, const Plan& plan, const Inputs& inputs,
   request.wait_limit = options.wait_limit;
   request.backend.wait_limit = options.wait_limit;
   request.backend.uses_libraries = options.cpu_kernels == v1::CpuKernels::Libraries;
-  request.check = options.check;
   request.gathers = true;
   if (options.progress) {
     request.progress = [&call](std::int64_t done, std::int64_t of) {
@@ -141,10 +137,15 @@ harpe::Checked<Ran> run_plan(Call& call, const Plan& plan, const Inputs& inputs,
   for (const auto& [name, tensor] : tensors) ran.result.copied_bytes += std::ssize(tensor.data);
   ran.result.products = list_products(plan.program, request.backend.uses_libraries);
   if (ran.fault) return ran;
+  std::optional<CheckReport> check;
+  if (options.check) {
+    HP_TRY(check, harpe::check_outputs(plan, tensors, outcome.outputs, request.seed, thread_count(),
+                                       call.limit("checking")));
+  }
   give_outputs(std::move(outcome.outputs), outputs, ran.result);
-  if (!outcome.check) return ran;
-  if (!outcome.check->passed()) return failure_of(*outcome.check);
-  for (const Comparison& each : outcome.check->outputs) {
+  if (!check) return ran;
+  if (!check->passed()) return failure_of(*check);
+  for (const Comparison& each : check->outputs) {
     ran.result.checks.push_back({.buffer = each.buffer,
                                  .error = each.error,
                                  .bound = each.bound,
@@ -159,12 +160,14 @@ harpe::Checked<Ran> run_plan(Call& call, const Plan& plan, const Inputs& inputs,
 
 namespace harpe::v1 {
 
-Checked<std::map<std::string, Tensor>> draw_inputs(const Plan& plan, std::uint64_t seed) {
+Checked<std::map<std::string, Tensor>> draw_inputs(const Plan& plan, std::uint64_t seed,
+                                                   const Progress& progress) {
   using All = std::map<std::string, Tensor>;
-  return library::enter<All>({}, [&](library::Call&) -> harpe::Checked<All> {
+  const Options watched{.progress = progress};
+  return library::enter<All>(watched, [&](library::Call& call) -> harpe::Checked<All> {
     RunRequest request;
     request.seed = seed;
-    HP_TRY(TensorMap drawn, prepare_run(plan.state().plan, request));
+    HP_TRY(TensorMap drawn, prepare_run(plan.state().plan, request, call.limit("drawing inputs")));
     All all;
     for (auto& [name, tensor] : drawn) all.emplace(name, library::to_tensor(std::move(tensor)));
     return all;

@@ -155,7 +155,7 @@ std::string print_short(double value) {
 bool CheckReport::passed() const { return std::ranges::all_of(outputs, &Comparison::passed); }
 
 Checked<Reference> make_reference(const std::vector<const Plan*>& plans, const TensorMap& inputs,
-                                  std::uint64_t seed, int threads) {
+                                  std::uint64_t seed, int threads, const TimeLimit& limit) {
   const Program& program = plans.front()->program;
   std::optional<RowSample> sample;
   if (flops_of(program) > kFullCheckFlops) {
@@ -164,7 +164,8 @@ Checked<Reference> make_reference(const std::vector<const Plan*>& plans, const T
   }
   Reference reference;
   reference.sampled = sample.has_value();
-  HP_TRY(reference.meaning, interpret(program, inputs, sample, threads, roundings_of(plans)));
+  HP_TRY(reference.meaning,
+         interpret(program, inputs, sample, threads, roundings_of(plans), &limit));
   reference.magnitudes = {.scores = reference.meaning.scores,
                           .roots = reference.meaning.roots,
                           .largest = reference.meaning.largest};
@@ -197,8 +198,9 @@ CheckReport compare_outputs(const Plan& plan, const TensorMap& outputs,
 }
 
 Checked<CheckReport> check_outputs(const Plan& plan, const TensorMap& inputs,
-                                   const TensorMap& outputs, std::uint64_t seed, int threads) {
-  HP_TRY(const Reference reference, make_reference({&plan}, inputs, seed, threads));
+                                   const TensorMap& outputs, std::uint64_t seed, int threads,
+                                   const TimeLimit& limit) {
+  HP_TRY(const Reference reference, make_reference({&plan}, inputs, seed, threads, limit));
   return compare_outputs(plan, outputs, reference);
 }
 

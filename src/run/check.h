@@ -10,6 +10,7 @@
 #include "plan/plan.h"
 #include "run/bound.h"
 #include "support/diag.h"
+#include "support/time_limit.h"
 
 namespace harpe {
 
@@ -45,10 +46,11 @@ struct Reference {
   Magnitudes magnitudes;
   bool sampled = false;
 };
-// Requires: plans of one program. Errors: interpret's; those of Blocks::make.
+// Requires: plans of one program. Errors: interpret's, with I505 where `limit` is over; those of
+// Blocks::make.
 [[nodiscard]] Checked<Reference> make_reference(const std::vector<const Plan*>& plans,
                                                 const TensorMap& inputs, std::uint64_t seed,
-                                                int threads);
+                                                int threads, const TimeLimit& limit = {});
 
 // Compares outputs of one of the plans, all or some.
 // The scale of a row is the largest size in it: an element's magnitude in the reference, or
@@ -59,7 +61,7 @@ struct Reference {
 // The same for one plan alone. Errors: make_reference's.
 [[nodiscard]] Checked<CheckReport> check_outputs(const Plan& plan, const TensorMap& inputs,
                                                  const TensorMap& outputs, std::uint64_t seed,
-                                                 int threads);
+                                                 int threads, const TimeLimit& limit = {});
 
 // The first comparison that failed, as I401. Requires: one failed.
 [[nodiscard]] Diag failure_of(const CheckReport& report);

@@ -38,14 +38,15 @@ std::vector<std::string> names_of(const std::vector<NamedFile>& files) {
 
 // Inputs that follow from others, and that no file gives, as the reference makes them.
 Checked<Ok> derive_inputs(const Program& program, const std::vector<NamedFile>& files,
-                          TensorMap& inputs) {
+                          const TimeLimit& limit, TensorMap& inputs) {
   const Program preparation = preparation_of(program);
   const std::vector<std::string> follow = names_of(preparation, Role::Out);
   const auto is_given = [&](const std::string& name) {
     return std::ranges::find(files, name, &NamedFile::name) != files.end();
   };
   if (std::ranges::all_of(follow, is_given)) return Ok{};
-  HP_TRY(const Meaning made, interpret(preparation, inputs, std::nullopt, thread_count()));
+  HP_TRY(const Meaning made,
+         interpret(preparation, inputs, std::nullopt, thread_count(), {}, &limit));
   for (const std::string& name : follow) {
     if (is_given(name)) continue;
     inputs.insert_or_assign(name,
@@ -104,7 +105,8 @@ Checked<Ok> check_numbers(const Program& program, const Buffer& buffer, const Te
   return check_choices(program, buffer, inputs.at(buffer.name));
 }
 
-Checked<TensorMap> prepare_run(const Plan& plan, const RunRequest& request) {
+Checked<TensorMap> prepare_run(const Plan& plan, const RunRequest& request,
+                               const TimeLimit& limit) {
   const Program& program = plan.program;
   HP_REQUIRE_OK(check_names(program, names_of(request.inputs), Role::In));
   HP_REQUIRE_OK(check_names(program, names_of(request.outputs), Role::Out));
@@ -114,6 +116,7 @@ Checked<TensorMap> prepare_run(const Plan& plan, const RunRequest& request) {
   TensorMap inputs;
   for (const Buffer* buffer : buffers_of(program)) {
     if (buffer->role != Role::In) continue;
+    HP_REQUIRE_OK(limit.check("drawing `" + buffer->name + "`"));
     const auto file = std::ranges::find(request.inputs, buffer->name, &NamedFile::name);
     if (file == request.inputs.end()) {
       HP_TRY(HostTensor drawn, draw_input(program, *buffer, request));
@@ -130,7 +133,7 @@ Checked<TensorMap> prepare_run(const Plan& plan, const RunRequest& request) {
       return with_note(std::move(checked).error(), "in `" + file.path + "`");
     }
   }
-  HP_REQUIRE_OK(derive_inputs(program, request.inputs, inputs));
+  HP_REQUIRE_OK(derive_inputs(program, request.inputs, limit, inputs));
   return inputs;
 }
 

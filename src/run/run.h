@@ -12,6 +12,7 @@
 #include "run/backend.h"
 #include "run/check.h"
 #include "support/diag.h"
+#include "support/time_limit.h"
 
 namespace harpe {
 
@@ -55,8 +56,9 @@ struct RunOutcome {
 // Everything that can be refused before the first task: names, files, shapes, what masks read,
 // memory. Inputs come back rounded to their buffers' dtypes; those that the program's `given` nests
 // make follow from the others where no file gives them. Errors: I1xx to I3xx, I502, P220, P221,
-// V106.
-[[nodiscard]] Checked<TensorMap> prepare_run(const Plan& plan, const RunRequest& request);
+// V106; I505 `limit` is over.
+[[nodiscard]] Checked<TensorMap> prepare_run(const Plan& plan, const RunRequest& request,
+                                             const TimeLimit& limit = {});
 
 // All outputs. Errors: Executor::output's.
 [[nodiscard]] Checked<TensorMap> gather_outputs(const Executor& executor, const Program& program);

@@ -8,7 +8,7 @@ ThreadRefused::ThreadRefused(int error)
     : std::runtime_error("a thread is refused"), diag_(no_more(Limited::Threads, error)) {}
 
 Threads::Threads(std::size_t count, std::function<void(std::size_t)> body)
-    : body_(std::move(body)) {
+    : body_(std::move(body)), running_(count) {
   threads_.reserve(count);
   try {
     for (std::size_t i = 0; i < count; ++i) {
@@ -29,12 +29,21 @@ void Threads::set(Gate gate) {
 void Threads::run(std::size_t i) {
   gate_.wait(Gate::Closed, std::memory_order_acquire);
   if (gate_.load(std::memory_order_acquire) == Gate::Cancelled) return;
+  std::exception_ptr error;
   try {
     body_(i);
   } catch (...) {  // a thread's last frame: `join` throws it again
-    const std::lock_guard lock(mutex_);
-    if (error_ == nullptr) error_ = std::current_exception();
+    error = std::current_exception();
   }
+  const std::lock_guard lock(mutex_);
+  if (error_ == nullptr) error_ = error;
+  --running_;
+  ended_.notify_all();
+}
+
+bool Threads::end_within(std::chrono::milliseconds pause) {
+  std::unique_lock lock(mutex_);
+  return ended_.wait_for(lock, pause, [this] { return running_ == 0; });
 }
 
 void Threads::join() {

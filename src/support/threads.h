@@ -1,6 +1,8 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
+#include <condition_variable>
 #include <cstddef>
 #include <exception>
 #include <functional>
@@ -47,6 +49,8 @@ class Threads {
   Threads(const Threads&) = delete;
   Threads& operator=(const Threads&) = delete;
 
+  // Have all ended? Waits for that until `pause` is over.
+  [[nodiscard]] bool end_within(std::chrono::milliseconds pause);
   // Waits until all have ended, as the destructor does. Throws what the first of them has thrown.
   void join();
 
@@ -58,6 +62,8 @@ class Threads {
   std::function<void(std::size_t)> body_;
   std::atomic<Gate> gate_{Gate::Closed};
   std::mutex mutex_;
+  std::condition_variable ended_;
+  std::size_t running_ = 0;            // guarded by mutex_
   std::exception_ptr error_;           // guarded by mutex_
   std::vector<std::jthread> threads_;  // last: they end before what they use goes
 };

@@ -231,7 +231,7 @@ class Builder(unittest.TestCase):
         p.nest("first", over=[M, N, K]).sum(c, "matmul", a, b)
         p.nest("second", over=[M, N, K]).sum(c, "matmul", a, b)
         with self.assertRaisesRegex(harpe.Refused, "nest `first` has written already") as caught:
-            p.build()
+            harpe.plan(p.build(), mesh="tp=2", schedule="pull", machine="", cache=None)
         self.assertEqual(caught.exception.code, "P026")
         self.assertIn("add(x, t)", caught.exception.remedy)
 

@@ -126,8 +126,17 @@ class Refusals(unittest.TestCase):
         self.refused("I311", ["inputs[a]", "object"], {**inputs, "a": np.array([None])})
         self.refused("I311", ["inputs[a]", "9 axes"], {**inputs, "a": np.zeros((1,) * 9)})
         self.refused("I311", ["inputs[a]", "i32"], {**inputs, "a": np.zeros((48, 64), np.int32)})
-        self.refused("I311", ["iterations", "0"], inputs, iterations=0)
-        self.refused("I311", ["wait_limit"], inputs, wait_limit=0)
+        self.refused("I311", ["`iterations` must be from 1 to"], inputs, iterations=0)
+        self.refused("I311", ["wait_limit", "365 days"], inputs, wait_limit=0)
+        for endless in float("inf"), float("nan"), 1e300:
+            self.refused("I311", ["wait_limit", str(endless)], inputs, wait_limit=endless)
+        with self.assertRaisesRegex(TypeError, "`iterations` must be an int, not float"):
+            harpe.run(make_plan(), inputs, iterations=1.5)
+        with self.assertRaisesRegex(TypeError, "`wait_limit` must be a number of seconds, not str"):
+            harpe.run(make_plan(), inputs, wait_limit="soon")
+        for seed in -1, 2**64:
+            with self.assertRaisesRegex(harpe.Refused, "`seed` must be from 0 to .* but is"):
+                harpe.draw_inputs(make_plan(), seed)
 
 
 class Faults(unittest.TestCase):
@@ -260,8 +269,23 @@ class Progress(unittest.TestCase):
         self.interrupt("plan = harpe.plan('ag_gemm', mesh='tp=2', schedule='ring', m=64, n=64, "
                        "k=64); harpe.run(plan, harpe.draw_inputs(plan), iterations=10**7)")
 
-    def interrupt(self, work):
-        program = f"import harpe; print('go', flush=True); {work}"
+    def test_an_interrupt_ends_a_long_check(self):
+        self.interrupt("plan = harpe.plan('gemm', mesh='tp=2', m=4096, n=4096, k=4096, "
+                       "dtype='f32', machine='', cache=None); "
+                       "inputs = harpe.draw_inputs(plan); began = []\n"
+                       "def tell(stage, done, of):\n"
+                       "    if stage == 'checking' and not began:\n"
+                       "        began.append(print('go', flush=True))\n"
+                       "harpe.run(plan, inputs, check=True, progress=tell)", begins="", within=5)
+
+    def test_an_interrupt_ends_the_drawing_of_inputs(self):
+        self.interrupt("plan = harpe.plan('attention_bwd', mesh='cp=2', schedule='ring', "
+                       "seq=32768, heads=2, machine='', cache=None); print('go', flush=True); "
+                       "harpe.draw_inputs(plan)", begins="", within=5)
+
+    def interrupt(self, work, begins="print('go', flush=True); ", within=30):
+        one_core = "import os; os.sched_setaffinity(0, [min(os.sched_getaffinity(0))]); "
+        program = f"{one_core}import harpe; {begins}{work}"
         process = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE,
                                    stderr=subprocess.PIPE, text=True)
         self.addCleanup(process.communicate)
@@ -272,7 +296,7 @@ class Progress(unittest.TestCase):
         process.send_signal(signal.SIGINT)
         begin = time.monotonic()
         _, errors = process.communicate(timeout=60)
-        self.assertLess(time.monotonic() - begin, 30)
+        self.assertLess(time.monotonic() - begin, within)
         self.assertIn("KeyboardInterrupt", errors)
 
 

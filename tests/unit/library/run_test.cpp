@@ -86,6 +86,40 @@ TEST_F(LibraryRun, may_be_given_up_between_steps) {
   EXPECT_GT(most, 0);
 }
 
+TEST_F(LibraryRun, may_be_given_up_within_a_check) {
+  std::vector<std::string> stages;
+  RunOptions options{.check = true};
+  options.progress = [&](std::string_view stage, std::int64_t, std::int64_t) {
+    if (stages.empty() || stages.back() != stage) stages.emplace_back(stage);
+    return stage != "checking";
+  };
+  EXPECT_EQ(
+      refusal(views_of(inputs_), {}, options),
+      "error[I505]: the reference of `gemm_rs` was given up: the time for it is over; give it "
+      "more time");
+  EXPECT_EQ(stages.back(), "checking");
+  options.progress = [](std::string_view, std::int64_t, std::int64_t) { return true; };
+  EXPECT_EQ(refusal(views_of(inputs_), {}, options), "accepted");
+}
+
+TEST(LibraryDraw, may_be_given_up_within_what_follows_from_other_inputs) {
+  const Plan backward =
+      plan({.op = "attention_bwd", .parameters = {{"seq", 64}}, .mesh = "cp=2", .schedule = "ring"})
+          .value();
+  int left = 0;
+  const Progress progress = [&](std::string_view stage, std::int64_t, std::int64_t) {
+    EXPECT_EQ(stage, "drawing inputs");
+    return left-- > 0;
+  };
+  EXPECT_THAT(draw_inputs(backward, 1, progress).error().text,
+              StartsWith("error[I505]: drawing `"));
+  left = 6;  // one for each input that is drawn, and the reference asks again
+  EXPECT_THAT(draw_inputs(backward, 1, progress).error().text,
+              StartsWith("error[I505]: the reference of `"));
+  left = 1 << 30;
+  EXPECT_TRUE(draw_inputs(backward, 1, progress).ok());
+}
+
 TEST_F(LibraryRun, computes_the_operator) {
   const RunResult result = run(plan_, views_of(inputs_), {}, {.check = true}).value();
   const std::vector<float> got = floats_of(result.outputs.at("c"));
@@ -152,7 +186,7 @@ TEST_F(LibraryRun, refuses_what_is_no_argument) {
   inputs["a"].data = nullptr;
   EXPECT_THAT(refusal(inputs), HasSubstr("but is null"));
   EXPECT_THAT(refusal(views_of(inputs_), {}, {.iterations = 0}),
-              HasSubstr("`RunOptions::iterations` must be at least 1, but is 0"));
+              HasSubstr("`iterations` must be at least 1, but is 0"));
 }
 
 TEST_F(LibraryRun, refuses_outputs_that_overlap) {

@@ -37,6 +37,18 @@ TEST(Threads, hand_on_what_one_throws_once_all_have_ended) {
   EXPECT_EQ(ended, 3);
 }
 
+TEST(Threads, are_awaited_for_a_while) {
+  std::atomic<bool> may_end = false;
+  Threads threads(2, [&](std::size_t) { may_end.wait(false); });
+  EXPECT_FALSE(threads.end_within(std::chrono::milliseconds(1)));
+  may_end = true;
+  may_end.notify_all();
+  while (!threads.end_within(std::chrono::milliseconds(100))) {
+  }
+  threads.join();
+  EXPECT_TRUE(Threads(0, [](std::size_t) {}).end_within(std::chrono::milliseconds(0)));
+}
+
 // The exit status of `body` in a process of its own, as limits hold for a whole process.
 template <class Body>
 int status_alone(const Body& body) {
