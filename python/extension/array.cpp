@@ -57,17 +57,6 @@ std::optional<DType> parse_format(std::string_view format, std::int64_t bytes) {
   return format.size() == 1 ? parse_letter(format.front(), bytes) : std::nullopt;
 }
 
-std::optional<DType> parse_dlpack(nb::dlpack::dtype dtype) {
-  using Code = nb::dlpack::dtype_code;
-  const auto code = static_cast<Code>(dtype.code);
-  if (dtype.lanes != 1) return std::nullopt;
-  if (code == Code::Bfloat) return parse_letter('V', dtype.bits / 8);
-  if (code == Code::Float) return parse_letter('f', dtype.bits / 8);
-  if (code == Code::Int) return parse_letter('i', dtype.bits / 8);
-  if (code == Code::Bool) return parse_letter('?', dtype.bits / 8);
-  return std::nullopt;
-}
-
 // Strides in bytes. Any number of axes: the library refuses more than it takes.
 template <class Size>
 void set_axes(View& view, std::int64_t axes, const Size* shape, const Size* strides,
@@ -104,6 +93,17 @@ std::optional<DType> find_dtype(std::string_view name) {
   for (int i = 0; i <= static_cast<int>(DType::Bool); ++i) {
     if (print(static_cast<DType>(i)) == name) return static_cast<DType>(i);
   }
+  return std::nullopt;
+}
+
+std::optional<DType> find_dtype(nb::dlpack::dtype dtype) {
+  using Code = nb::dlpack::dtype_code;
+  const auto code = static_cast<Code>(dtype.code);
+  if (dtype.lanes != 1) return std::nullopt;
+  if (code == Code::Bfloat) return parse_letter('V', dtype.bits / 8);
+  if (code == Code::Float) return parse_letter('f', dtype.bits / 8);
+  if (code == Code::Int) return parse_letter('i', dtype.bits / 8);
+  if (code == Code::Bool) return parse_letter('?', dtype.bits / 8);
   return std::nullopt;
 }
 
@@ -185,7 +185,7 @@ void Array::take_tensor(nb::handle object, std::string_view name, Access access)
                  "a " + print_type(object) + " that is not");
   }
   if (access.is_written) tensor_ = nb::ndarray<nb::ro>(writable);
-  const std::optional<DType> dtype = parse_dlpack(tensor_.dtype());
+  const std::optional<DType> dtype = find_dtype(tensor_.dtype());
   if (!dtype) refuse_array(name, kTypes, "of another type");
   view_.data = const_cast<void*>(tensor_.data());
   view_.dtype = *dtype;

@@ -20,6 +20,7 @@ struct Access {
 
 // "bf16"; none: no such type.
 [[nodiscard]] std::optional<DType> find_dtype(std::string_view name);
+[[nodiscard]] std::optional<DType> find_dtype(nb::dlpack::dtype dtype);
 
 // An array of Python's as a view, zero copies: its memory is held as long as this is. Whatever has
 // the buffer protocol, DLPack (torch) or, on GPUs, the CUDA array interface; bf16 as the type of

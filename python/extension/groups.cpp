@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "extension/array.h"
+#include "extension/loaded_plan.h"
 #include "extension/rank.h"
 
 namespace harpe::python {
@@ -114,96 +115,6 @@ void call_rank(const JoinedGroup& joined, const Body& body) {
   (void)call(*joined.rank, [&] { return body(joined.rank->group); });
 }
 
-// An executable. It may be dropped on any thread, whatever its group is at, and so ends under the
-// lock too.
-class LoadedPlan {
- public:
-  LoadedPlan(std::shared_ptr<Rank> rank, std::string program, Executable executable)
-      : rank_(std::move(rank)), program_(std::move(program)), executable_(std::move(executable)) {
-    for (const LocalTensor& each : tensors()) {
-      dense_.emplace_back(each.name, dense(static_cast<void*>(nullptr), each.dtype, each.shape));
-    }
-  }
-  LoadedPlan(LoadedPlan&&) = default;
-  ~LoadedPlan() {
-    if (!rank_) return;
-    const nb::gil_scoped_release released;
-    const std::scoped_lock lock(rank_->mutex);
-    executable_.reset();
-  }
-
-  [[nodiscard]] const std::vector<LocalTensor>& tensors() const { return executable_->tensors(); }
-  [[nodiscard]] ExecutableStatus status() const {
-    return call(*rank_, [&] { return Checked(executable_->status()); });
-  }
-  void launch(const nb::dict& inputs, const nb::dict& outputs, std::uintptr_t stream) const;
-  // Of dense tensors, in the order of `tensors`; believed.
-  void launch_at(const nb::list& addresses, std::uintptr_t stream) const;
-
- private:
-  void take(const nb::dict& given, Buffer::Role role, Array* arrays,
-            std::vector<Argument>& arguments) const;
-  void check_name(std::string_view name, Buffer::Role role) const;
-
-  std::shared_ptr<Rank> rank_;
-  std::string program_;
-  std::optional<Executable> executable_;
-  std::vector<Argument> dense_;  // of no address yet
-};
-
-// An input is not written to, so it must not stand where an output does.
-void LoadedPlan::check_name(std::string_view name, Buffer::Role role) const {
-  const auto found = std::ranges::find(tensors(), name, &LocalTensor::name);
-  if (found != tensors().end() && found->role == role) return;
-  std::string known;
-  for (const LocalTensor& tensor : tensors()) {
-    if (tensor.role == role) known += (known.empty() ? "`" : ", `") + tensor.name + "`";
-  }
-  nb::dict fields;
-  fields["name"] = nb::str(name.data(), name.size());
-  fields["program"] = program_;
-  fields["hint"] = "";
-  fields["known"] = known;
-  refuse(role == Buffer::Role::In ? "I301" : "I305", fields);
-}
-
-void LoadedPlan::take(const nb::dict& given, Buffer::Role role, Array* arrays,
-                      std::vector<Argument>& arguments) const {
-  for (const auto [key, object] : given) {
-    Py_ssize_t length = 0;
-    const char* const text = PyUnicode_AsUTF8AndSize(key.ptr(), &length);
-    if (text == nullptr) throw nb::python_error();
-    const std::string_view name(text, static_cast<std::size_t>(length));
-    check_name(name, role);
-    arrays->take(object, name,
-                 {.is_written = role == Buffer::Role::Out, .is_on_gpu = rank_->gpu.has_value()});
-    arguments.emplace_back(name, arrays->view());
-    ++arrays;
-  }
-}
-
-void LoadedPlan::launch(const nb::dict& inputs, const nb::dict& outputs,
-                        std::uintptr_t stream) const {
-  std::vector<Array> arrays(inputs.size() + outputs.size());
-  std::vector<Argument> arguments;
-  arguments.reserve(arrays.size());
-  take(inputs, Buffer::Role::In, arrays.data(), arguments);
-  take(outputs, Buffer::Role::Out, arrays.data() + inputs.size(), arguments);
-  (void)call(*rank_,
-             [&] { return executable_->launch(reinterpret_cast<void*>(stream), arguments); });
-}
-
-// Its own arguments: another thread may launch while this one waits for the lock.
-void LoadedPlan::launch_at(const nb::list& addresses, std::uintptr_t stream) const {
-  if (addresses.size() != dense_.size()) throw nb::value_error("an address for each tensor");
-  std::vector<Argument> arguments = dense_;
-  for (std::size_t i = 0; i < arguments.size(); ++i) {
-    arguments[i].view.data = reinterpret_cast<void*>(nb::cast<std::uintptr_t>(addresses[i]));
-  }
-  (void)call(*rank_,
-             [&] { return executable_->launch(reinterpret_cast<void*>(stream), arguments); });
-}
-
 LoadedPlan load(const JoinedGroup& joined, const Plan& plan) {
   Executable made = call(*joined.rank, [&] { return Executable::make(joined.rank->group, plan); });
   return {joined.rank, plan.facts().op, std::move(made)};
@@ -234,8 +145,10 @@ void bind_executables(nb::module_& module) {
       .def_prop_ro("launches", [](const LoadedPlan& plan) { return plan.status().launches; })
       .def_prop_ro("copied_bytes",
                    [](const LoadedPlan& plan) { return plan.status().copied_bytes; })
-      .def("launch", &LoadedPlan::launch, "inputs"_a, "outputs"_a, "stream"_a)
-      .def("launch_at", &LoadedPlan::launch_at, "addresses"_a, "stream"_a);
+      .def("launch",
+           nb::overload_cast<const nb::dict&, const nb::dict&, std::uintptr_t>(&LoadedPlan::launch,
+                                                                               nb::const_),
+           "inputs"_a, "outputs"_a, "stream"_a);
   module.def("load", &load, "group"_a, "plan"_a);
 }
 

@@ -19,8 +19,10 @@
 
 #include "extension/array.h"
 #include "extension/call.h"
+#include "extension/calls.h"
 #include "extension/groups.h"
 #include "extension/plan_records.h"
+#include "extension/routes.h"
 
 // Everything that Python calls. The package wraps it; nothing else imports it.
 namespace harpe::python {
@@ -264,4 +266,6 @@ NB_MODULE(_harpe, module) {
   harpe::python::bind_answers(module);
   harpe::python::bind_runs(module);
   harpe::python::bind_groups(module);
+  harpe::python::bind_calls(module);
+  harpe::python::bind_routes(module);
 }

@@ -174,9 +174,6 @@ class Executable:
 
     def __init__(self, handle: _harpe.Executable, plan: Plan, group: Group) -> None:
         self._launch = handle.launch
-        # launch_at(addresses, stream): the same with dense arrays, in the order of `tensors`, whose
-        # addresses are believed; a list of ints and an int. It costs least.
-        self.launch_at = handle.launch_at
         self._handle = handle
         self.plan = plan
         self.group = group

@@ -16,6 +16,7 @@ import torch
 from harpe.ops import _attention, _decode, _linears, _moe, _twins
 from harpe.ops._groups import (Miss, PlanStatus, ProcessGroups, RanksStatus, check, empty,
                                find_name, init, reset, status, warming)
+from harpe.ops._library import list_tensors
 from harpe.ops._locked import lock
 from harpe.ops._warmup import warmup
 
@@ -48,7 +49,7 @@ def ag_linears(x: torch.Tensor, weights: Sequence[torch.Tensor], *,
     and errors as for `ag_linear`. Gradients take the concatenation of those of yi, a copy, so that
     there is one reduce-scatter and one gather too.
     """
-    return _linears.ag_linears(x, list(weights), find_name(group))
+    return _linears.ag_linears(x, list_tensors(weights), find_name(group))
 
 
 def linear_rs(x: torch.Tensor, w: torch.Tensor, bias: torch.Tensor | None = None, *,
@@ -97,8 +98,7 @@ def attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *, group: Proce
     Raises Refused: I311 a group, a type, a shape or an option; N015 another rank calls something
     else. Fault: another rank is lost or late.
     """
-    o, lse = _attention.attention(q, k, v, documents, causal, window or 0,
-                                  q.shape[-1]**-0.5 if scale is None else float(scale), layout,
+    o, lse = _attention.attention(q, k, v, documents, causal, window or 0, scale, layout,
                                   find_name(group))
     return (o, lse) if return_lse else o
 
@@ -124,8 +124,7 @@ def decode(q: torch.Tensor, k_cache: torch.Tensor, v_cache: torch.Tensor, *, gro
     other; P220 and P221, on CPU ranks, a length, a block that there is not, or that a row has
     twice; N015 another rank calls something else. Fault: another rank is lost or late.
     """
-    o, lse = _decode.decode(q, k_cache, v_cache, lengths, block_table,
-                            q.shape[-1]**-0.5 if scale is None else float(scale), find_name(group))
+    o, lse = _decode.decode(q, k_cache, v_cache, lengths, block_table, scale, find_name(group))
     return (o, lse) if return_lse else o
 
 
@@ -155,7 +154,7 @@ def fused_all_gather_matmul(
     One product without A overlaps with the gather, as `ag_linear` does.
     No gradient. Bits and errors as for `ag_linear`.
     """
-    return _twins.fused_all_gather_matmul(A_shard, list(Bs), gather_dim, group_name,
+    return _twins.fused_all_gather_matmul(A_shard, list_tensors(Bs), gather_dim, group_name,
                                           return_A=return_A)
 
 

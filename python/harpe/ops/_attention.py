@@ -11,12 +11,13 @@ import torch.nn.functional as functional
 import harpe
 from harpe._errors import refuse
 from harpe.ops import _fallback
-from harpe.ops._calls import Asked, Result, execute
+from harpe.ops._calls import Asked, Input, Result, execute
 from harpe.ops._groups import count_ranks, find
 from harpe.ops._layout import check_homes, find_blocks
 from harpe.ops._library import define, define_differentiable
 from harpe.ops._linears import check_types
-from harpe.ops._questions import DTYPES, accumulate, align_blocks, make_mesh, sums_of
+from harpe.ops._questions import (DTYPES, accumulate, align_blocks, find_scale, make_mesh, narrow,
+                                  sums_of)
 
 Tensor = torch.Tensor
 
@@ -102,7 +103,7 @@ class _Options(NamedTuple):
     """Of the operators' schemas."""
     causal: bool
     window: int  # 0: none
-    scale: float
+    scale: float | None  # None: 1/sqrt(d)
     layout: str
 
 
@@ -111,7 +112,8 @@ def _ask(ranks: int, backward: bool, asked: _Options, q: Tensor, k: Tensor, v: T
     return Attention(backward=backward, batch=q.shape[0], seq=q.shape[1] * ranks,
                      kv_seq=k.shape[1] * ranks, heads=q.shape[2], kv_heads=k.shape[2],
                      head_dim=q.shape[3], v_head_dim=v.shape[3], causal=asked.causal,
-                     window=asked.window, documents=documents is not None, scale=asked.scale,
+                     window=asked.window, documents=documents is not None,
+                     scale=find_scale(q, asked.scale),
                      layout=asked.layout, dtype=DTYPES[q.dtype])
 
 
@@ -121,23 +123,24 @@ def _ask_forward(ranks: int, q: Tensor, k: Tensor, v: Tensor, documents: Tensor 
     _check(q, k, v, documents, asked, ranks)
     batch, seq, heads, _ = q.shape
     return Asked(_ask(ranks, False, asked, q, k, v, documents),
-                 [("q", 4), ("k", 4), ("v", 4), *[("documents", 2)] * (documents is not None)],
+                 [*(Input(name, 4) for name in "qkv"),
+                  *[Input("documents", 2)] * (documents is not None)],
                  [Result("o", (batch, seq, heads, v.shape[3]), 4, q.dtype),
                   Result("lse", (batch, heads, seq), 3, sums_of(q.dtype))])
 
 
 def _ask_backward(ranks: int, do: Tensor, q: Tensor, k: Tensor, v: Tensor, o: Tensor, lse: Tensor,
                   documents: Tensor | None, *options: Any) -> Asked:
-    inputs = [(name, 4) for name in ("do", "q", "k", "v", "o")] + [("lse", 3)]
+    inputs = [Input(name, 4) for name in ("do", "q", "k", "v", "o")] + [Input("lse", 3)]
     return Asked(_ask(ranks, True, _Options(*options), q, k, v, documents),
-                 inputs + [("documents", 2)] * (documents is not None),
+                 inputs + [Input("documents", 2)] * (documents is not None),
                  [Result(f"d{name}", each.shape, 4, each.dtype) for name, each in
                   (("q", q), ("k", k), ("v", v))])
 
 
-def _compute(q: Tensor, k: Tensor, v: Tensor, documents: Tensor | None, *rest: Any) -> list[Tensor]:
+def _compute(q: Tensor, k: Tensor, v: Tensor, documents: Tensor | None, *rest: Any) -> tuple[Tensor, ...]:
     *options, group = rest
-    documents = _narrow(documents)
+    documents = narrow(documents)
     made = execute(_ask_forward, (q, k, v, documents), (*options,), group)
     if made is None:
         made = _compute_by_torch(q, *_gather(k, v, group=group), documents, _Options(*options),
@@ -152,28 +155,22 @@ def _make_results(q: Tensor, k: Tensor, v: Tensor, *options: Any) -> tuple[Tenso
 
 
 def _compute_gradients(do: Tensor, q: Tensor, k: Tensor, v: Tensor, o: Tensor, lse: Tensor,
-                       documents: Tensor | None, *rest: Any) -> list[Tensor]:
+                       documents: Tensor | None, *rest: Any) -> tuple[Tensor, ...]:
     *options, group = rest
-    documents = _narrow(documents)
+    documents = narrow(documents)
     made = execute(_ask_backward, (do, q, k, v, o, lse, documents), (*options,), group)
     if made is None:
         with torch.enable_grad():
             inputs = [x.detach().requires_grad_() for x in (q, *_gather(k, v, group=group))]
             o, _ = _compute_by_torch(*inputs, documents, _Options(*options), group)
             dq, dk, dv = torch.autograd.grad(o, inputs, do)
-        made = [dq, *(_fallback.reduce_scatter(x, group, 1) for x in (dk, dv))]
+        made = dq, *(_fallback.reduce_scatter(x, group, 1) for x in (dk, dv))
     return made
 
 
 def _make_gradients(do: Tensor, q: Tensor, k: Tensor, v: Tensor,
                     *rest: Any) -> tuple[Tensor, Tensor, Tensor]:
     return q.new_empty(q.shape), k.new_empty(k.shape), v.new_empty(v.shape)
-
-
-def _narrow(documents: Tensor | None) -> Tensor | None:
-    if documents is None or documents.is_floating_point():  # which is refused
-        return documents
-    return documents.to(torch.int32)
 
 
 def _check(q: Tensor, k: Tensor, v: Tensor, documents: Tensor | None, asked: _Options,
@@ -223,7 +220,8 @@ def _compute_by_torch(q: Tensor, k: Tensor, v: Tensor, documents: Tensor | None,
                           find_blocks(size, ranks, rank, asked.layout)])
 
     heads = q.shape[2] // k.shape[2]
-    scores = torch.einsum("bqhd,bkhd->bhqk", q, k.repeat_interleave(heads, 2)) * asked.scale
+    scores = torch.einsum("bqhd,bkhd->bhqk", q, k.repeat_interleave(heads, 2))
+    scores = scores * find_scale(q, asked.scale)
     at_q = list_positions(queries, own)[:, None] - queries
     at_k = torch.cat([list_positions(keys, rank) for rank in range(ranks)]) - keys
     seen = (at_k <= at_q) if asked.causal else torch.ones(len(at_q), len(at_k), dtype=torch.bool)
@@ -251,7 +249,7 @@ def _differentiate(ctx: Any, do: Tensor, dlse: Tensor | None) -> tuple[Any, ...]
     return *gradients, None, *[None] * len(ctx.options)
 
 
-_OPTIONS = "Tensor? documents, bool causal, int window, float scale, str layout, str group"
+_OPTIONS = "Tensor? documents, bool causal, int window, float? scale, str layout, str group"
 _attention_backward = define(
     "_attention_backward", "(Tensor gradient, Tensor q, Tensor k, Tensor v, Tensor o, Tensor lse, "
     f"{_OPTIONS}) -> (Tensor, Tensor, Tensor)", _compute_gradients, _make_gradients)

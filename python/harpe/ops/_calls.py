@@ -1,19 +1,27 @@
 """What each call of an operator does: checks and a question once for tensors of a kind, then only
-addresses."""
+addresses. `_harpe.Calls` keeps what the first call of a kind finds out."""
 
-import dataclasses
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any, NamedTuple
 
 import torch
 
-from harpe.ops._groups import TYPES, Answer, Question, Ranks, find
+from harpe._errors import refuse
+from harpe.ops._groups import Answer, Question, Ranks, find
 
 Tensor = torch.Tensor
 
 
+class Input(NamedTuple):
+    """A tensor in the program. Where it has more than `dims` dimensions, those before are one, or
+    none where they have one element."""
+    name: str
+    dims: int
+    pool: str = ""  # what errors call a pool of blocks, which is not copied
+
+
 class Result(NamedTuple):
-    """`dims`: as many dimensions as the program has, as for `Asked.inputs`."""
+    """`dims`: as for `Input`."""
     name: str
     shape: Sequence[int]
     dims: int
@@ -21,114 +29,73 @@ class Result(NamedTuple):
 
 
 class Asked(NamedTuple):
-    """`inputs`: name and dimensions of each tensor in the program. Where a tensor has more, those
-    before are one, or none where they have one element."""
     question: Question
-    inputs: Sequence[tuple[str, int]]
+    inputs: Sequence[Input]
     results: Sequence[Result]
 
 
-class _Seen(NamedTuple):
-    """A tensor as the program sees it."""
+class Seen(NamedTuple):
+    """How a tensor lies in the program."""
     name: str
-    dtype: str
-    shape: Sequence[int]
-    stride: Sequence[int]  # of a dense one
     merged: int  # 0, or as many dimensions as become one with the next
     dropped: int  # leading dimensions of 1
+    pool: str
+
+    def flatten(self, tensor: Tensor) -> Tensor:
+        """Of dimensions that do not become one as they lie: a copy."""
+        if self.pool:
+            raise refuse(self.pool, "blocks that lie one behind the other",
+                         f"strides {tensor.stride()}")
+        return tensor.flatten(0, self.merged)
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Call:
+class Made(NamedTuple):
+    """How a result is allocated."""
+    seen: Seen
+    shape: Sequence[int]
+    stride: Sequence[int]
+    dtype: torch.dtype
+    bytes_in_heap: int  # 0: it is in ordinary memory
+
+
+class Call(NamedTuple):
     """What tensors of a kind need on each call."""
     answer: Answer
-    inputs: Sequence[_Seen | None]
-    # Their types: None for that of the first tensor, which costs less to say.
-    results: Sequence[tuple[_Seen, Sequence[int], torch.dtype | None]]
-    in_heap: frozenset[str]  # results that other ranks write
-    launch: Callable[[Sequence[int], int], None] | None  # of dense tensors; None: there is no plan
-    order: Sequence[int] | None  # of inputs and then results, as the executable has them
+    inputs: Sequence[Seen | None]
+    results: Sequence[Made]
 
 
-def execute(ask: Callable[..., Asked], tensors: Sequence[Tensor | None],
-            options: tuple[Hashable, ...], group: str) -> list[Tensor] | None:
+def execute(ask: Callable[..., Asked], tensors: tuple[Tensor | None, ...],
+            options: tuple[Hashable, ...], group: str) -> tuple[Tensor, ...] | None:
     """New results; None where there is no plan, and PyTorch's own way is to be taken.
 
-    `ask(ranks, *tensors, *options)` checks, and leaves tensors that are None out of its inputs.
+    `ask(ranks, *tensors, *options)`, one object at every call, checks, and leaves tensors that are
+    None out of its inputs.
     """
     ranks = find(group)
-    kind, addresses, is_dense = [ask, options], [], True
-    for each in tensors:
-        if each is None:
-            kind.append(None)
-        else:
-            kind += each.shape, each.dtype, each.get_device()
-            addresses.append(each.data_ptr())
-            is_dense &= each.is_contiguous()
-    key = tuple(kind)
-    call = ranks.calls.get(key) or _prepare(ranks, key, ask, tensors, options)
-    like, made = tensors[0], []
-    for seen, shape, dtype in call.results:
-        if seen.name in call.in_heap:
-            made.append(ranks.make_result(like.device, shape, dtype))
-        elif dtype is None:
-            made.append(like.new_empty(shape))
-        else:
-            made.append(like.new_empty(shape, dtype=dtype))
-    if is_dense and call.launch is not None:
-        for each in made:
-            addresses.append(each.data_ptr())
-        if call.order is not None:
-            addresses = [addresses[at] for at in call.order]
-        return made if ranks.launch(call.answer, call.launch, addresses, made) else None
-    return made if _launch_strided(ranks, call, tensors, made) else None
+    return ranks.calls.execute(_prepare, ranks, ask, tensors, options)
 
 
-def _launch_strided(ranks: Ranks, call: Call, tensors: Sequence[Tensor | None],
-                    made: Sequence[Tensor]) -> bool:
-    """The same with tensors that are not dense, or without a plan."""
-    inputs, kept = {}, []
-    for seen, tensor in zip(call.inputs, tensors):
-        if seen is not None:
-            each = tensor.flatten(0, seen.merged) if seen.merged else tensor
-            kept.append(each)  # perhaps a copy: it stays until the launch
-            inputs[seen.name] = (each.data_ptr(), seen.dtype, seen.shape,
-                                 each.stride()[seen.dropped:])
-    out = {seen.name: (each.data_ptr(), seen.dtype, seen.shape, seen.stride)
-           for (seen, _, _), each in zip(call.results, made)}
-
-    def launch(given: Any, stream: int) -> None:
-        call.answer.executable(given, out=out, stream=stream)
-
-    return ranks.launch(call.answer, launch, inputs, made)
-
-
-def _prepare(ranks: Ranks, key: Hashable, ask: Callable[..., Asked],
-             tensors: Sequence[Tensor | None], options: tuple[Hashable, ...]) -> Call:
+def _prepare(ranks: Ranks, ask: Callable[..., Asked], tensors: Sequence[Tensor | None],
+             options: Sequence[Hashable]) -> Call:
     """Collective, where the question is new."""
     asked = ask(ranks.size, *tensors, *options)
     inputs = iter(asked.inputs)
     answer = ranks.find_answer(asked.question, tensors[0].device)
-    seen = [each if each is None else _see(*next(inputs), each.shape, each.dtype)
-            for each in tensors]
     shared = ranks.find_shared(answer)
-    results = [(_see(each.name, each.dims, each.shape, each.dtype), each.shape,
-                None if each.dtype == tensors[0].dtype and each.name not in shared else each.dtype)
-               for each in asked.results]
-    names = [each.name for each in [*seen, *(result for result, _, _ in results)] if each]
-    launch, order = None, None
-    if answer.executable is not None:
-        launch, known = answer.executable.launch_at, [*answer.executable.tensors]
-        order = None if names == known else [names.index(name) for name in known]
-    call = Call(answer, seen, results, shared, launch, order)
-    ranks.calls[key] = call
-    return call
+    return Call(answer, [each if each is None else _see(each.shape, *next(inputs))
+                         for each in tensors],
+                [_make(each, each.name in shared) for each in asked.results])
 
 
-def _see(name: str, dims: int, shape: Sequence[int], dtype: torch.dtype) -> _Seen:
-    whole = torch.empty(shape, device="meta")
-    more = whole.dim() - dims
-    merged = more if whole.shape[:more].numel() != 1 else 0
-    dropped = 0 if merged else more
-    seen = whole.flatten(0, merged) if merged else whole
-    return _Seen(name, TYPES[dtype], seen.shape[dropped:], seen.stride()[dropped:], merged, dropped)
+def _see(shape: Sequence[int], name: str, dims: int, pool: str = "") -> Seen:
+    more = len(shape) - dims
+    merged = more if torch.Size(shape[:more]).numel() != 1 else 0
+    return Seen(name, merged, 0 if merged else more, pool)
+
+
+def _make(result: Result, is_in_heap: bool) -> Made:
+    name, shape, dims, dtype = result
+    whole = torch.empty(shape, dtype=dtype, device="meta")
+    return Made(_see(shape, name, dims), tuple(shape), whole.stride(), dtype,
+                whole.nbytes if is_in_heap else 0)

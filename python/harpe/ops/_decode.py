@@ -2,7 +2,6 @@
 
 import dataclasses
 import math
-from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -10,12 +9,13 @@ import torch
 import harpe
 from harpe._errors import refuse
 from harpe.ops import _fallback
-from harpe.ops._calls import Asked, Result, execute
+from harpe.ops._calls import Asked, Input, Result, execute
 from harpe.ops._groups import find
 from harpe.ops._layout import check_homes
 from harpe.ops._library import define_inference
 from harpe.ops._linears import check_types
-from harpe.ops._questions import DTYPES, accumulate, align_blocks, make_mesh, sums_of
+from harpe.ops._questions import (DTYPES, accumulate, align_blocks, find_scale, make_mesh, narrow,
+                                  sums_of)
 
 Tensor = torch.Tensor
 
@@ -80,34 +80,32 @@ class Decode:
 
 
 def _compute(q: Tensor, k: Tensor, v: Tensor, lengths: Tensor | None, table: Tensor | None,
-             scale: float, group: str) -> Sequence[Tensor]:
-    lengths, table = (x if x is None or x.is_floating_point() else x.to(torch.int32)
-                      for x in (lengths, table))  # floating ones are refused
-    if table is not None:
-        _check_pool(k_cache=k, v_cache=v)
-    made = execute(_ask, (q, k, v, lengths, table), (scale,), group)
-    return _compute_by_torch(q, k, v, lengths, table, scale, group) if made is None else made
+             scale: float | None, group: str) -> tuple[Tensor, Tensor]:
+    tensors = q, k, v, narrow(lengths), narrow(table)
+    made = execute(_ask, tensors, (scale,), group)
+    return _compute_by_torch(*tensors, find_scale(q, scale), group) if made is None else made
 
 
 def _ask(ranks: int, q: Tensor, k: Tensor, v: Tensor, lengths: Tensor | None, table: Tensor | None,
-         scale: float) -> Asked:
+         scale: float | None) -> Asked:
     _check(q, k, v, lengths, table)
     batch, heads, _ = q.shape
     page, positions = (0, k.shape[1]) if table is None else (k.shape[1], k.shape[:2].numel())
     question = Decode(batch=batch, kv_seq=positions * ranks, heads=heads, kv_heads=k.shape[2],
-                      head_dim=q.shape[2], v_head_dim=v.shape[3], scale=scale,
+                      head_dim=q.shape[2], v_head_dim=v.shape[3], scale=find_scale(q, scale),
                       lengths=lengths is not None, dtype=DTYPES[q.dtype], page=page,
                       table=0 if table is None else table.shape[1])
-    dims = 4 if table is None else 3
+    caches = [Input("k", 4), Input("v", 4)] if table is None else [
+        Input("k", 3, pool="k_cache"), Input("v", 3, pool="v_cache")]
     return Asked(question,
-                 [("q", 3), ("k", dims), ("v", dims), *[("lengths", 1)] * (lengths is not None),
-                  *[("block_table", 2)] * (table is not None)],
+                 [Input("q", 3), *caches, *[Input("lengths", 1)] * (lengths is not None),
+                  *[Input("block_table", 2)] * (table is not None)],
                  [Result("o", (batch, heads, v.shape[3]), 3, q.dtype),
                   Result("lse", (batch, heads), 2, sums_of(q.dtype))])
 
 
 def _make_results(q: Tensor, k: Tensor, v: Tensor, lengths: Tensor | None, table: Tensor | None,
-                  scale: float, group: str) -> tuple[Tensor, Tensor]:
+                  scale: float | None, group: str) -> tuple[Tensor, Tensor]:
     batch, heads, _ = q.shape
     return (q.new_empty(batch, heads, v.shape[3]),
             q.new_empty(batch, heads, dtype=sums_of(q.dtype)))
@@ -134,13 +132,6 @@ def _check(q: Tensor, k: Tensor, v: Tensor, lengths: Tensor | None,
                               or table.is_floating_point()):
         raise refuse("block_table", f"integers of shape [{batch}, most blocks of a sequence]",
                      f"{table.dtype} of shape {list(table.shape)}")
-
-
-def _check_pool(**caches: Tensor) -> None:
-    """A pool is not copied."""
-    for name, cache in caches.items():
-        if cache.dim() == 4 and cache.stride(0) != cache.shape[1] * cache.stride(1):
-            raise refuse(name, "blocks that lie one behind the other", f"strides {cache.stride()}")
 
 
 def _find_pages(k: Tensor, v: Tensor, table: Tensor, first: int) -> tuple[Tensor, Tensor, Tensor]:
@@ -178,4 +169,4 @@ def _compute_by_torch(q: Tensor, k: Tensor, v: Tensor, lengths: Tensor | None,
 
 decode = define_inference(
     "decode", "(Tensor q, Tensor k_cache, Tensor v_cache, Tensor? lengths, Tensor? block_table, "
-    "float scale, str group) -> (Tensor, Tensor)", _compute, _make_results)
+    "float? scale, str group) -> (Tensor, Tensor)", _compute, _make_results)

@@ -4,7 +4,6 @@ import atexit
 import contextlib
 import dataclasses
 import datetime
-import functools
 import logging
 import math
 import threading
@@ -17,6 +16,7 @@ from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.distributed_c10d import _resolve_process_group
 
 import harpe
+from harpe import _harpe
 from harpe._errors import make_refusal, refuse
 from harpe.ops import _locked
 
@@ -78,15 +78,25 @@ class Answer:
     """To a question about tensors on a device: an executable, or why there is none."""
     question: Question
     device: torch.device
+    rank: int
     executable: harpe.Executable | None = None
     error: harpe.Error | None = None
+    is_refusing: bool = False  # calls without an executable
     calls: int = 0  # that PyTorch's own way has answered
-    used: int = 0  # when it was last, in launches of the group
-    find_stream: Callable[[], int] = dataclasses.field(init=False)  # PyTorch's current one
 
-    def __post_init__(self) -> None:
-        self.find_stream = int if self.device.type != "cuda" else functools.partial(
-            torch._C._cuda_getCurrentRawStream, self.device.index)
+    @property
+    def handle(self) -> _harpe.Executable | None:
+        return self.executable and self.executable._handle
+
+    def miss(self) -> None:
+        """A call without an executable."""
+        if self.is_refusing:
+            raise self.error
+        self.calls += 1
+
+    def note(self, error: BaseException) -> None:
+        """In an error of a launch."""
+        error.add_note(f"rank {self.rank} called {self.question}")
 
 
 class _Exchange:
@@ -116,11 +126,8 @@ class Ranks:
         # By the device that this rank's tensors are on.
         self._groups: dict[torch.device, harpe.Group | harpe.Error] = {}
         self._answers: dict[tuple[Question, torch.device], Answer] = {}
-        # Of operators, by what distinguishes their calls (_calls.py).
-        self.calls: dict[Any, Any] = {}
+        self.calls = _make_calls()
         self._lock = threading.RLock()
-        self._used = 0
-        self.warming = 0  # how many `warming` are under way
 
     @property
     def size(self) -> int:
@@ -132,32 +139,10 @@ class Ranks:
         with self._lock:
             if key not in self._answers:
                 _refuse_capture(question, device)
+                if len(self._answers) == _MOST_PLANS:
+                    self._forget(min(self._answers.values(), key=self.calls.find_last))
                 self._answers[key] = self._answer(*key)
-                if len(self._answers) > _MOST_PLANS:
-                    self._forget(min(self._answers.values(), key=lambda each: each.used))
             return self._answers[key]
-
-    def launch(self, answer: Answer, launch: Callable[[Any, int], Any], given: Any,
-               results: Sequence[torch.Tensor]) -> bool:
-        """Executes the plan by launch(given, stream); False where there is none, and PyTorch's own
-        way is to be taken. While the group warms, results are 0."""
-        with self._lock:
-            self._used = answer.used = self._used + 1
-            if answer.executable is None and self.on_miss == "error":
-                raise answer.error
-            if self.warming:
-                for tensor in results:
-                    tensor.zero_()
-                return True
-            if answer.executable is None:
-                answer.calls += 1
-                return False
-            try:
-                launch(given, answer.find_stream())
-            except harpe.Error as error:
-                error.add_note(f"rank {self._exchange.rank} called {answer.question}")
-                raise
-            return True
 
     def join(self, device: torch.device) -> harpe.Group:
         """Collective, the first time."""
@@ -181,14 +166,6 @@ class Ranks:
         memory = torch.from_dlpack(group.allocate(elements * dtype.itemsize)).untyped_storage()
         return torch.empty(0, dtype=dtype, device=device).set_(
             memory, 0, shape, torch.empty(shape, device="meta").stride())
-
-    def make_result(self, device: torch.device, shape: Sequence[int],
-                    dtype: torch.dtype) -> torch.Tensor:
-        """In the memory for tensors, or in ordinary memory where that is full."""
-        try:
-            return self.allocate(device, shape, dtype)
-        except harpe.Refused:
-            return torch.empty(shape, dtype=dtype)
 
     def find_shared(self, answer: Answer) -> frozenset[str]:
         """Results that other ranks write, where there is memory for tensors. GPUs need them at the
@@ -223,12 +200,12 @@ class Ranks:
 
     def _forget(self, answer: Answer) -> None:
         del self._answers[answer.question, answer.device]
-        self.calls = {key: call for key, call in self.calls.items() if call.answer is not answer}
+        self.calls.forget(answer)
 
     def _answer(self, question: Question, device: torch.device) -> Answer:
         """Collective. The first rank searches, all prove, and the library compares the plans."""
-        plan, schedule = None, None
-        if self._exchange.rank == 0:
+        plan, schedule, rank = None, None, self._exchange.rank
+        if rank == 0:
             plan = _catch_refusal(lambda: self._make_plan(question, device))
             schedule = plan if isinstance(plan, harpe.Refused) else print_schedule(plan)
         asked = self._exchange.all_gather((str(question), schedule))
@@ -240,11 +217,11 @@ class Ranks:
             group = self.join(device)
             if plan is None:
                 plan = question.prove_plan(self._exchange.ranks, schedule)
-            return Answer(question, device, harpe.compile(plan, group=group), used=self._used)
+            return Answer(question, device, rank, harpe.compile(plan, group=group))
         except harpe.Refused as refused:
             if self.on_miss == "fallback":
                 log.warning("%s has no plan, PyTorch's own way runs: %s", question, refused)
-            return Answer(question, device, error=refused, used=self._used)
+            return Answer(question, device, rank, error=refused, is_refusing=self.on_miss == "error")
 
     def _make_plan(self, question: Question, device: torch.device) -> harpe.Plan:
         if device.type not in ("cpu", "cuda"):
@@ -256,6 +233,13 @@ class Ranks:
         if locked is None:
             _locked.add(key, print_schedule(plan))
         return plan
+
+
+def _make_calls() -> _harpe.Calls:
+    """It allocates as graphs of `torch.compile` do, in a fraction of torch.empty's time."""
+    guards = torch._C._dynamo.guards
+    return _harpe.Calls(torch.Tensor, guards._empty_strided_cpu, guards._empty_strided_cuda,
+                        torch.cuda._exchange_device)
 
 
 def print_schedule(plan: harpe.Plan) -> str:
@@ -373,12 +357,12 @@ def warming(group: ProcessGroups) -> Iterator[None]:
 
         with harpe.warming(tp): model(example)
     """
-    ranks = find(find_name(group))
-    ranks.warming += 1
+    calls = find(find_name(group)).calls
+    calls.warming += 1
     try:
         yield
     finally:
-        ranks.warming -= 1
+        calls.warming -= 1
 
 
 def check(group: ProcessGroups) -> None:

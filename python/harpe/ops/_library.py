@@ -7,37 +7,67 @@ at operators, such as a mode or a profiler, eager calls go to the kernel itself,
 dispatcher's microseconds.
 """
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 import torch
 from torch.autograd.function import once_differentiable
 
+from harpe import _harpe
+from harpe._errors import refuse
+
 _DEVICES = "CPU", "CUDA"
 _library = torch.library.Library("harpe", "DEF")
-_PLAIN = frozenset({torch.Tensor, torch.nn.Parameter, type(None), str, int, float, bool})
+_KINDS = {"Tensor": "t", "Optional[Tensor]": "o", "List[Tensor]": "l"}
+_GRADIENT, _WATCHED, _CAST, _WRONG = (_harpe.GRADIENT, _harpe.WATCHED, _harpe.CAST, _harpe.WRONG)
+_TORCH = (torch.Tensor, torch.nn.Parameter, torch._C._is_any_autocast_enabled,
+          torch.is_grad_enabled, torch._C._len_torch_dispatch_stack,
+          torch._C._len_torch_function_stack, torch._C._are_functorch_transforms_active,
+          torch.autograd._profiler_enabled)
 
 Kernel = Callable[..., Any]
 
 
+class _Operator:
+    """`harpe::NAME`, and which way its calls take."""
+
+    def __init__(self, name: str, schema: str, kernel: Kernel, fake: Kernel) -> None:
+        _library.define(f"{name}{schema}", tags=(torch.Tag.pt2_compliant_tag,))
+        for device in _DEVICES:
+            _library.impl(name, kernel, device)
+        torch.library.register_fake(f"harpe::{name}", fake, lib=_library)
+        self.kernel = kernel
+        self.registered = getattr(torch.ops.harpe, name).default
+        self._arguments = self.registered._schema.arguments
+        self.kinds = "".join(_KINDS.get(str(each.type), ".") for each in self._arguments
+                             if not each.kwarg_only)
+
+    def check(self, arguments: Sequence[Any]) -> None:
+        """Raises Refused: I311 names the first that is no tensor where the schema has one."""
+        for each, given in zip(self._arguments, arguments):
+            kind = _KINDS.get(str(each.type))
+            wanted = {"t": "a tensor", "o": "a tensor or None", "l": "a list of tensors"}.get(kind)
+            is_right = isinstance(given, torch.Tensor) or (kind == "o" and given is None)
+            if kind == "l":
+                is_right = isinstance(given, list) and all(
+                    isinstance(tensor, torch.Tensor) for tensor in given)
+            if wanted and not is_right:
+                raise refuse(each.name, wanted, _describe(given))
+
+
 def define(name: str, schema: str, kernel: Kernel, fake: Kernel) -> Kernel:
-    """`harpe::NAME`. `schema`: "(Tensor x, str group) -> Tensor". `fake`: the results' shapes."""
-    _library.define(f"{name}{schema}", tags=(torch.Tag.pt2_compliant_tag,))
-    for device in _DEVICES:
-        _library.impl(name, kernel, device)
-    torch.library.register_fake(f"harpe::{name}", fake, lib=_library)
-    return getattr(torch.ops.harpe, name).default
+    """`harpe::NAME`, without gradients. `schema`: "(Tensor x, str group) -> Tensor". `fake`: the
+    results' shapes."""
+    operator = _Operator(name, schema, kernel, fake)
+    find_ways, kinds, registered = _harpe.find_ways, operator.kinds, operator.registered
 
+    def call(*arguments: Any) -> Any:
+        if (torch.compiler.is_dynamo_compiling()
+                or find_ways(_TORCH, kinds, arguments) & _WATCHED):
+            return registered(*arguments)
+        return kernel(*arguments)
 
-def _is_watched(arguments: Sequence[Any]) -> bool:
-    """Whether the dispatcher has to see a call: for a mode, a transform, a profiler, a subclass of
-    tensors, or the fake kernel."""
-    first = arguments[0]
-    return bool(torch._C._len_torch_dispatch_stack() or torch._C._len_torch_function_stack()
-                or torch._C._are_functorch_transforms_active()
-                or torch.autograd._profiler_enabled()
-                or not _PLAIN.issuperset(map(type, arguments))
-                or not (first.is_cuda or first.is_cpu))
+    return call
 
 
 def define_differentiable(name: str, schema: str, kernel: Kernel, fake: Kernel, *, save: Kernel,
@@ -48,42 +78,50 @@ def define_differentiable(name: str, schema: str, kernel: Kernel, fake: Kernel, 
     in `uncast`.
     `save(ctx, inputs, output)` and `differentiate(ctx, *gradients)` as torch.library has them.
     """
-    operator = define(f"_{name}", schema, kernel, fake)
-    registered = define(name, schema, kernel, fake)
+    bare = _Operator(f"_{name}", schema, kernel, fake).registered
+    operator = _Operator(name, schema, kernel, fake)
     torch.library.register_autograd(f"harpe::{name}", differentiate, setup_context=save,
                                     lib=_library)
+    differentiable = _make_function(kernel, save, differentiate)
+    # What Function.apply does beside is for functorch's transforms, which watch.
+    apply = super(torch.autograd.Function, differentiable).apply
+    apply_watched = _make_function(bare, save, differentiate).apply
+    find_ways, kinds, registered = _harpe.find_ways, operator.kinds, operator.registered
+    has_lists = "l" in kinds
 
-    def bare(*arguments: Any) -> Any:
-        if _is_watched(arguments):
-            return operator(*arguments)
-        made = kernel(*arguments)
-        return tuple(made) if isinstance(made, list) else made
+    def call(*arguments: Any, **options: Any) -> Any:
+        if torch.compiler.is_dynamo_compiling():
+            return registered(*_cast(arguments, uncast), **options)
+        ways = find_ways(_TORCH, kinds, arguments)
+        if ways & _CAST and not ways & _WRONG:
+            arguments = tuple(_cast(arguments, uncast))
+            ways = find_ways(_TORCH, kinds, arguments) & ~_CAST
+        if ways == 0:
+            return kernel(*arguments, **options)
+        if ways == _GRADIENT and not has_lists:
+            return apply(*arguments)
+        operator.check(arguments)
+        # A Function does not see tensors in lists.
+        if has_lists or torch.compiler.is_compiling():
+            return registered(*arguments, **options)
+        return (apply_watched if ways & _GRADIENT else bare)(*arguments)
 
+    return call
+
+
+def _make_function(compute: Kernel, save: Kernel,
+                   differentiate: Kernel) -> type[torch.autograd.Function]:
+    """`compute` with gradients."""
     class Differentiable(torch.autograd.Function):
         @staticmethod
         def forward(ctx: Any, *arguments: Any) -> Any:
-            output = bare(*arguments)
+            output = compute(*arguments)
             save(ctx, arguments, output)  # a `setup_context` would cost the call a signature
             return output
 
         backward = staticmethod(once_differentiable(differentiate))
 
-    # A Function does not see tensors in lists.
-    always_registered = "Tensor[]" in schema[:schema.index("->")]
-
-    def call(*arguments: Any, **options: Any) -> Any:
-        if torch._C._is_any_autocast_enabled() and torch.is_autocast_enabled(
-                arguments[0].device.type):
-            arguments = tuple(_cast(arguments, uncast))
-        if always_registered or torch.compiler.is_compiling():
-            return registered(*arguments, **options)
-        if torch.is_grad_enabled():
-            for each in arguments:
-                if isinstance(each, torch.Tensor) and each.requires_grad:
-                    return Differentiable.apply(*arguments)
-        return bare(*arguments)
-
-    return call
+    return Differentiable
 
 
 def define_inference(name: str, schema: str, kernel: Kernel, fake: Kernel,
@@ -96,13 +134,28 @@ def define_inference(name: str, schema: str, kernel: Kernel, fake: Kernel,
                                  differentiate=differentiate, uncast=uncast)
 
 
-def _cast(arguments: Sequence[Any], uncast: Collection[int] = ()) -> Iterator[Any]:
-    """To the type of autocast on each tensor's device; f64 and integers stay."""
-    for i, each in enumerate(arguments):
-        if isinstance(each, list):
-            yield [*_cast(each)]
-        elif (isinstance(each, torch.Tensor) and i not in uncast and each.is_floating_point()
-              and each.dtype != torch.float64):
-            yield each.to(torch.get_autocast_dtype(each.device.type))
-        else:
-            yield each
+def _cast(arguments: Sequence[Any], uncast: Collection[int] = ()) -> Sequence[Any]:
+    """To the type of autocast on each tensor's device, where it is on; f64 and integers stay."""
+    return [each if i in uncast else _cast_one(each) for i, each in enumerate(arguments)]
+
+
+def _cast_one(given: Any) -> Any:
+    if isinstance(given, list):
+        return [_cast_one(each) for each in given]
+    if (not isinstance(given, torch.Tensor) or not given.is_floating_point()
+            or given.dtype == torch.float64 or not torch.is_autocast_enabled(given.device.type)):
+        return given
+    return given.to(torch.get_autocast_dtype(given.device.type))
+
+
+def list_tensors(tensors: Any) -> Any:
+    """What schemas call a list; another thing stays, for operators to refuse it."""
+    return [*tensors] if isinstance(tensors, Sequence) else tensors
+
+
+def _describe(given: Any) -> str:
+    if isinstance(given, list):
+        odd = (type(each).__name__ for each in given if not isinstance(each, torch.Tensor))
+        return f"a list with a {next(odd, 'tensor')}"
+    return "None" if given is None else f"a {type(given).__module__}.{type(given).__qualname__}" \
+        .replace("builtins.", "")

@@ -7,7 +7,7 @@ import torch
 
 from harpe._errors import refuse
 from harpe.ops import _fallback
-from harpe.ops._calls import Asked, Result, execute
+from harpe.ops._calls import Asked, Input, Result, execute
 from harpe.ops._groups import count_ranks
 from harpe.ops._library import define, define_differentiable
 from harpe.ops._questions import DTYPES, Product, Products, WeightGradient
@@ -20,9 +20,10 @@ class _Multiply:
 
     def __init__(self, name: str, rule: str, transposed: bool = True) -> None:
         self.name, self.rule, self.transposed = name, rule, transposed
+        self._question = self._ask  # the same object at every call
 
     def compute(self, a: Tensor, b: Tensor, bias: Tensor | None, group: str) -> Tensor:
-        made = execute(self._ask, (a, b, bias), (), group)
+        made = execute(self._question, (a, b, bias), (), group)
         if made is None:
             return _fallback.multiply(self.rule, a, b if self.transposed else b.t(), bias, group)
         return made[0]
@@ -45,7 +46,8 @@ class _Multiply:
                            n=n * over[1], k=k * over[2], dtype=DTYPES[a.dtype],
                            transposed=self.transposed, bias=bias is not None)
         dims = count_dims(a)
-        return Asked(question, [("a", dims), ("b", 2), *[("bias", 1)] * (bias is not None)],
+        return Asked(question, [Input("a", dims), Input("b", 2),
+                               *[Input("bias", 1)] * (bias is not None)],
                      [Result("c" if bias is None else "y", self._find_shape(a, b, ranks), dims,
                              a.dtype)])
 
@@ -69,10 +71,11 @@ class _MakeWeightGradient:
 
     def __init__(self, name: str, gathered: str) -> None:
         self.name, self.gathered = name, gathered
+        self._question = self._ask
 
     def compute(self, g: Tensor, x: Tensor, bias: bool, group: str) -> tuple[Tensor, Tensor]:
         ones = g.new_ones(*g.shape[:-1], 1) if bias else None
-        made = execute(self._ask, (g, x, ones), (), group)
+        made = execute(self._question, (g, x, ones), (), group)
         if made is not None:
             return made[0], made[1].squeeze(1) if bias else g.new_empty(0)
         if self.gathered == "x":
@@ -93,7 +96,7 @@ class _MakeWeightGradient:
             m=(x if of_x else g).shape[-2] * ranks, n=g.shape[-1] * (ranks if of_x else 1),
             k=x.shape[-1] * (1 if of_x else ranks), dtype=DTYPES[g.dtype], bias=bias)
         n, k, dims = g.shape[-1], x.shape[-1], count_dims(g)
-        return Asked(question, [("g", dims), ("x", dims), *[("ones", dims)] * bias],
+        return Asked(question, [Input("g", dims), Input("x", dims), *[Input("ones", dims)] * bias],
                      [Result("w", (n, k), 2, g.dtype), *[Result("d", (n, 1), 2, g.dtype)] * bias])
 
 
@@ -101,11 +104,11 @@ def gather_once(name: str, x: Tensor, weights: Sequence[Tensor], group: str, *,
                 transposed: bool = True, whole: bool = False) -> list[Tensor]:
     """`Products`: the results, and then the gathered x where it is asked for."""
     made = execute(_ask_once, (x, *weights), (name, transposed, whole), group)
-    if made is None:
-        gathered = _fallback.all_gather(x, group, -2)
-        made = [torch.nn.functional.linear(gathered, w if transposed else w.t())
-                for w in weights] + [gathered] * whole
-    return made
+    if made is not None:
+        return [*made]
+    gathered = _fallback.all_gather(x, group, -2)
+    return [torch.nn.functional.linear(gathered, w if transposed else w.t())
+            for w in weights] + [gathered] * whole
 
 
 def _ask_once(ranks: int, x: Tensor, *rest: Any) -> Asked:
@@ -122,7 +125,7 @@ def _ask_once(ranks: int, x: Tensor, *rest: Any) -> Asked:
     dims = count_dims(x)
     columns = {f"c{i}": w.shape[n] for i, w in enumerate(weights)}
     columns |= {"whole": x.shape[-1]} if whole else {}
-    return Asked(question, [("a", dims), *((f"b{i}", 2) for i, _ in enumerate(weights))],
+    return Asked(question, [Input("a", dims), *(Input(f"b{i}", 2) for i, _ in enumerate(weights))],
                  [Result(each, (*x.shape[:-2], x.shape[-2] * ranks, size), dims, x.dtype)
                   for each, size in columns.items()])
 

@@ -8,7 +8,7 @@ import torch.nn.functional as functional
 import harpe
 from harpe._errors import refuse
 from harpe.ops import _fallback
-from harpe.ops._calls import Asked, Result, execute
+from harpe.ops._calls import Asked, Input, Result, execute
 from harpe.ops._groups import find
 from harpe.ops._layout import check_homes
 from harpe.ops._library import define_inference
@@ -83,8 +83,8 @@ def _ask(ranks: int, x: Tensor, ids: Tensor, weights: Tensor, w1: Tensor, w3: Te
     tokens, hidden = x.shape
     question = Experts(tokens=tokens * ranks, hidden=hidden, experts=w1.shape[0] * ranks,
                        topk=ids.shape[1], inter=w1.shape[1], dtype=DTYPES[x.dtype])
-    return Asked(question, [("x", 2), ("index", 2), ("weight", 2),
-                            *((name, 3) for name in ("w1", "w3", "w2"))],
+    return Asked(question, [Input("x", 2), Input("index", 2), Input("weight", 2),
+                            *(Input(name, 3) for name in ("w1", "w3", "w2"))],
                  [Result("y", x.shape, 2, x.dtype)])
 
 

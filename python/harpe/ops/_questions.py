@@ -28,6 +28,18 @@ def sums_of(dtype: torch.dtype) -> torch.dtype:
     return torch.float64 if dtype == torch.float64 else torch.float32
 
 
+def find_scale(q: torch.Tensor, scale: float | None) -> float:
+    """Of attention's scores."""
+    return q.shape[-1]**-0.5 if scale is None else scale
+
+
+def narrow(numbers: torch.Tensor | None) -> torch.Tensor | None:
+    """As i32, which programs read; floating ones stay, for operators refuse them."""
+    if numbers is None or numbers.dtype is torch.int32 or numbers.is_floating_point():
+        return numbers
+    return numbers.to(torch.int32)
+
+
 def align_blocks(size: int, blocks: int) -> int:
     """The largest useful unit, a power of two, in which blocks of equal size are made."""
     length = size // blocks
