@@ -31,20 +31,17 @@ nb::object call_python(nb::handle function, const nb::tuple& arguments) {
 // The current GPU is another one as long as this is.
 class OnGpu {
  public:
-  OnGpu(nb::handle exchange, int gpu)
-      : exchange_(exchange), before_(set(gpu)), is_other_(before_ != gpu) {}
+  OnGpu(nb::handle exchange, int gpu) : exchange_(exchange), before_(exchange(gpu)) {}
   OnGpu(const OnGpu&) = delete;
   OnGpu& operator=(const OnGpu&) = delete;
   ~OnGpu() {
-    if (is_other_) static_cast<void>(set(before_));
+    Py_XDECREF(PyObject_CallFunctionObjArgs(exchange_.ptr(), before_.ptr(), nullptr));
+    PyErr_Clear();
   }
 
  private:
-  [[nodiscard]] int set(int gpu) const { return nb::cast<int>(exchange_(gpu)); }
-
   nb::handle exchange_;
-  int before_;
-  bool is_other_;
+  nb::object before_;
 };
 
 // The dimensions up to `last` as one; its extent and stride.
@@ -127,7 +124,11 @@ std::shared_ptr<Calls::Call> Calls::find(std::uint64_t key, nb::handle ask, nb::
 
 nb::object Calls::run(const Call& call, const nb::tuple& tensors,
                       const Described& described) const {
-  const nb::tuple results = make_results(call, described.front().device);
+  const nb::tuple results = nb::steal<nb::tuple>(PyTuple_New(std::ssize(call.results)));
+  for (std::size_t at = 0; at < call.results.size(); ++at) {
+    nb::object made = make_result(call.results[at], call, described.front().device);
+    PyTuple_SetItem(results.ptr(), static_cast<Py_ssize_t>(at), made.release().ptr());
+  }
   if (warming > 0) {
     for (const nb::handle each : results) each.attr("zero_")();
     return results;
@@ -201,14 +202,6 @@ std::shared_ptr<Calls::Call> Calls::read(const nb::object& made) const {
   return call;
 }
 
-nb::tuple Calls::make_results(const Call& call, nb::dlpack::device device) const {
-  std::optional<OnGpu> there;
-  if (device.device_type == nb::device::cuda::value) there.emplace(exchange_gpu_, device.device_id);
-  nb::list made;
-  for (const Result& each : call.results) made.append(make_result(each, call, device));
-  return nb::tuple(made);
-}
-
 nb::object Calls::make_result(const Result& result, const Call& call,
                               nb::dlpack::device device) const {
   if (result.bytes_in_heap > 0) {
@@ -220,8 +213,13 @@ nb::object Calls::make_result(const Result& result, const Call& call,
     }();
     if (memory.ok()) return exchange_.adopt(*memory, result.dtype, result.shape, device);
   }
-  const bool is_on_gpu = device.device_type == nb::device::cuda::value;
-  return call_python(is_on_gpu ? empty_on_gpu_ : empty_on_host_, result.arguments);
+  if (device.device_type == nb::device::cpu::value) {
+    return call_python(empty_on_host_, result.arguments);
+  }
+  nb::object made = call_python(empty_on_gpu_, result.arguments);  // of the current GPU
+  if (exchange_.describe(made)->device.device_id == device.device_id) return made;
+  const OnGpu there(exchange_gpu_, device.device_id);
+  return call_python(empty_on_gpu_, result.arguments);
 }
 
 void Calls::launch(const Call& call, const nb::tuple& tensors, const Described& described,

@@ -71,7 +71,6 @@ class Calls {
                                const Described& described) const;
   [[nodiscard]] nb::object make_result(const Result& result, const Call& call,
                                        nb::dlpack::device device) const;
-  [[nodiscard]] nb::tuple make_results(const Call& call, nb::dlpack::device device) const;
   void launch(const Call& call, const nb::tuple& tensors, const Described& described,
               const nb::tuple& results) const;
   // `holder` keeps a copy, where one is made.

@@ -125,17 +125,23 @@ harpe::Checked<Ok> check_indices(const State& state) {
   return Ok{};
 }
 
+// Callers that launch often give arguments in the order of tensors.
+std::size_t find_tensor(const State& state, std::string_view name, std::size_t likely) {
+  if (likely < state.tensors.size() && state.tensors[likely].name == name) return likely;
+  const auto found = std::ranges::find(state.tensors, name, &v1::LocalTensor::name);
+  return static_cast<std::size_t>(found - state.tensors.begin());
+}
+
 // Puts the views in the order of homes. On GPUs it allocates nothing where all is well.
 harpe::Checked<Ok> sort_arguments(State& state, std::span<const v1::Argument> arguments) {
   std::ranges::fill(state.given, nullptr);
   for (const v1::Argument& argument : arguments) {
-    const auto found = std::ranges::find(state.tensors, argument.name, &v1::LocalTensor::name);
-    if (found == state.tensors.end()) return refuse_name(state, argument.name);
-    const v1::Argument*& given =
-        state.given[static_cast<std::size_t>(found - state.tensors.begin())];
-    if (given != nullptr) return refuse(*found, "given once", "given twice");
-    HP_REQUIRE_OK(check_view(*found, argument.view));
-    given = &argument;
+    const auto likely = static_cast<std::size_t>(&argument - arguments.data());
+    const std::size_t at = find_tensor(state, argument.name, likely);
+    if (at == state.tensors.size()) return refuse_name(state, argument.name);
+    if (state.given[at] != nullptr) return refuse(state.tensors[at], "given once", "given twice");
+    HP_REQUIRE_OK(check_view(state.tensors[at], argument.view));
+    state.given[at] = &argument;
   }
   for (std::size_t i = 0; i < state.given.size(); ++i) {
     const v1::LocalTensor& tensor = state.tensors[i];
